@@ -1,0 +1,3 @@
+module github.com/seed-a3166700/turnstile
+
+go 1.26

@@ -1,0 +1,64 @@
+# Two commands do all: "go run ./cmd/turnstile lock /jobs/hello -- echo 'my turn'" and "make test".
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+GO          ?= go
+LINT         = $(GO) tool -modfile=tools.mod golangci-lint
+FUZZTIME    ?= 10s
+COUNT       ?= 20
+BENCHFLAGS  ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help lint fix test race fuzz conformance interop bench cover build peers
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## Build ./bin/turnstile
+	$(GO) build -trimpath -o bin/turnstile ./cmd/turnstile
+
+test: ## Run every test, with the race detector and in random order; names the peers that are missing
+	@.ci/peers
+	$(GO) -C bench vet ./...
+	$(GO) test -race -shuffle=on -timeout 20m ./...
+
+race: ## Run the tests of the concurrent packages COUNT times (20)
+	$(GO) test -race -shuffle=on -timeout 60m -count=$(COUNT) ./zk ./internal/line ./lock ./server ./zktest
+
+conformance: ## Compare our server with Apache ZooKeeper, answer by answer
+	@.ci/peers
+	$(GO) test -race -count=1 -v ./conformance
+
+interop: ## Run the locks under faults and beside other projects' clients
+	@.ci/peers
+	$(GO) test -race -count=1 -v ./interop
+
+fuzz: ## Fuzz every decoder, FUZZTIME (10s) each
+	@grep -rlE --include='*_test.go' '^func Fuzz' . | sort | while read -r file; do \
+		for name in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' $$file); do \
+			echo "$$(dirname $$file) $$name"; \
+			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $$(dirname $$file); \
+		done; \
+	done
+
+bench: ## Measure against other projects side by side (BENCHFLAGS='-duration 5s -only lock'); writes docs/benchmarks.md
+	@.ci/peers
+	$(GO) -C bench run . -write ../docs/benchmarks.md $(BENCHFLAGS)
+
+cover: ## Write cover.out and print the coverage of each package's functions
+	$(GO) test -coverprofile=cover.out -coverpkg=./... ./...
+	$(GO) tool cover -func=cover.out | tail -n 1
+
+lint: ## Run the linters, and check that formatting, go fix and go mod tidy leave no diff
+	$(LINT) run
+	cd bench && $(LINT:-modfile=tools.mod=-modfile=../tools.mod) run --config ../.golangci.yml
+	$(GO) mod tidy -diff
+	$(GO) -C bench mod tidy -diff
+
+fix: ## Let the formatters, go fix and the linters mend what they can
+	$(GO) fix ./...
+	$(LINT) run --fix
+	$(GO) mod tidy
+	$(GO) -C bench mod tidy
+
+peers: ## Install the other projects' servers and clients that tests run against (Debian, Ubuntu)
+	@.ci/peers install

@@ -1,0 +1,162 @@
+package house_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/seed-a3166700/turnstile"
+
+// A floor says what the non-test code of one package, or of all packages below a folder, may import.
+type floor struct {
+	path    string   // below the module; a trailing /... means the packages below it too
+	ours    []string // packages of this module, in the same notation
+	foreign []string // modules of others; the standard library is always allowed
+}
+
+// floors is the house from its foundation up: an arrow that is not drawn here does not exist.
+var floors = []floor{
+	{path: "internal/jute"},
+	{path: "internal/wire", ours: []string{"internal/jute"}},
+	{path: "internal/tree", ours: []string{"internal/wire", "internal/jute"}},
+	{
+		path:    "internal/store",
+		ours:    []string{"internal/tree", "internal/wire", "internal/jute"},
+		foreign: []string{"github.com/cockroachdb/pebble/v2"},
+	},
+	{path: "server", ours: []string{"internal/store", "internal/tree", "internal/wire", "internal/jute"}},
+	{path: "zk", ours: []string{"internal/wire", "internal/jute"}},
+	{path: "internal/line", ours: []string{"zk"}},
+	{path: "lock", ours: []string{"zk", "internal/line"}},
+	{path: "zktest", ours: []string{"server", "internal/wire", "internal/jute"}},
+	{
+		path:    "internal/cli/...",
+		ours:    []string{"internal/cli/...", "zk", "lock", "server"},
+		foreign: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"},
+	},
+	{path: "cmd/turnstile", ours: []string{"internal/cli"}},
+	{path: "examples/...", ours: []string{"zk", "lock", "zktest"}},
+
+	// What only tests use.
+	{path: "internal/house"},
+	{path: "internal/peer", ours: []string{"zk", "server"}},
+	{path: "conformance", ours: []string{"zk", "server", "zktest", "internal/peer", "internal/wire", "internal/jute"}},
+	{path: "interop/...", ours: []string{"zk", "lock", "server", "zktest", "internal/peer"}, foreign: []string{"github.com/anishathalye/porcupine"}},
+}
+
+// users are the packages that a user's program imports as a library: nothing but the standard library comes with them.
+var users = []string{"zk", "lock"}
+
+type listed struct {
+	ImportPath string
+	Standard   bool
+	Imports    []string
+	Deps       []string
+	Module     *struct{ Path string }
+}
+
+func TestImportsFollowTheArrowsOfTheHouse(t *testing.T) {
+	t.Parallel()
+	for _, goos := range []string{"linux", "darwin", "windows"} {
+		t.Run(goos, func(t *testing.T) {
+			t.Parallel()
+			packages := list(t, goos)
+			for path, p := range packages {
+				name, ours := within(path)
+				if !ours {
+					continue
+				}
+				at := slices.IndexFunc(floors, func(f floor) bool { return covers(f.path, name) })
+				if at < 0 {
+					t.Errorf("%s stands on no floor: add it to floors, with what it may import", name)
+					continue
+				}
+				for _, imported := range p.Imports {
+					if imported != "C" && !allowed(floors[at], packages[imported]) {
+						t.Errorf("%s imports %s, which its floor does not allow", name, imported)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestLibraryBringsTheStandardLibraryAlone(t *testing.T) {
+	t.Parallel()
+	packages := list(t, "linux")
+	for _, user := range users {
+		p, ok := packages[module+"/"+user]
+		if !ok {
+			t.Errorf("there is no package %s", user)
+			continue
+		}
+		for _, dep := range p.Deps {
+			if _, ours := within(dep); !ours && !packages[dep].Standard {
+				t.Errorf("%s depends on %s", user, dep)
+			}
+		}
+	}
+}
+
+// list returns every package that the module's non-test code consists of or depends on, as built for goos.
+func list(t *testing.T, goos string) map[string]listed {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Standard,Imports,Deps,Module", module+"/...")
+	cmd.Env = append(os.Environ(), "GOOS="+goos, "CGO_ENABLED=0")
+	cmd.Stderr = t.Output()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	packages := make(map[string]listed)
+	for decoder := json.NewDecoder(out); ; {
+		var p listed
+		err := decoder.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		packages[p.ImportPath] = p
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	return packages
+}
+
+// within returns the path below the module, and whether the package is the module's at all.
+func within(path string) (string, bool) {
+	if path == module {
+		return ".", true
+	}
+	return strings.CutPrefix(path, module+"/")
+}
+
+// covers tells whether a path in the notation of floor names the package.
+func covers(pattern, name string) bool {
+	if below, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return name == below || strings.HasPrefix(name, below+"/")
+	}
+	return pattern == name
+}
+
+func allowed(f floor, p listed) bool {
+	if p.Standard {
+		return true
+	}
+	if name, ours := within(p.ImportPath); ours {
+		return slices.ContainsFunc(f.ours, func(pattern string) bool { return covers(pattern, name) })
+	}
+	return p.Module != nil && slices.Contains(f.foreign, p.Module.Path)
+}

@@ -1,0 +1,159 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// startLimit bounds the wait for a server to answer, readLimit that for an answer to a four-letter word.
+const (
+	startLimit = 60 * time.Second
+	readLimit  = 2 * time.Second
+)
+
+// A Cluster is one standalone server or the servers of one ensemble, numbered from 0. Its methods may be called from several
+// goroutines as long as they name different servers. They fail the test if they cannot do what they say.
+type Cluster struct {
+	t       T
+	members []*member
+}
+
+// Len returns the number of servers.
+func (c *Cluster) Len() int { return len(c.members) }
+
+// Addr returns the client address of server i, host and port.
+func (c *Cluster) Addr(i int) string { return c.members[i].addr }
+
+// ConnectString returns the addresses of all servers, with commas between.
+func (c *Cluster) ConnectString() string {
+	var addrs []string
+	for _, m := range c.members {
+		addrs = append(addrs, m.addr)
+	}
+	return strings.Join(addrs, ",")
+}
+
+// Dir returns the directory of server i: its zoo.cfg, its data and its log.
+func (c *Cluster) Dir(i int) string { return c.members[i].dir }
+
+// PID returns the process id of server i, 0 while it is not running.
+func (c *Cluster) PID(i int) int { return c.members[i].pid() }
+
+// Kill ends server i as kill -9 does, and returns when the process is gone. A server that is not running stays so.
+func (c *Cluster) Kill(i int) { c.members[i].kill() }
+
+// Restart starts server i again in its directory and on its ports, killing it first if it runs, and returns when it serves.
+func (c *Cluster) Restart(i int) {
+	c.t.Helper()
+	c.members[i].kill()
+	if err := c.members[i].start(); err != nil {
+		c.t.Fatalf("peer: server %d does not restart: %v", i, err)
+		return
+	}
+	if err := c.await(i); err != nil {
+		c.t.Fatalf("peer: server %d does not serve after its restart: %v", i, err)
+	}
+}
+
+// Pause stops server i as SIGSTOP does: its connections stay open and nothing answers.
+func (c *Cluster) Pause(i int) {
+	c.t.Helper()
+	if err := c.members[i].pause(); err != nil {
+		c.t.Fatalf("peer: pause server %d: %v", i, err)
+	}
+}
+
+// Resume lets a paused server i go on.
+func (c *Cluster) Resume(i int) {
+	c.t.Helper()
+	if err := c.members[i].resume(); err != nil {
+		c.t.Fatalf("peer: resume server %d: %v", i, err)
+	}
+}
+
+// Leader returns the number of the server that leads, -1 if none does just now. A standalone server leads.
+func (c *Cluster) Leader() int {
+	for i := range c.members {
+		switch c.mode(i) {
+		case "leader", "standalone":
+			return i
+		}
+	}
+	return -1
+}
+
+// Word sends a four-letter word to server i and returns the answer.
+func (c *Cluster) Word(i int, word string) (string, error) { return word4(c.members[i].addr, word) }
+
+// AwaitLeader waits until some server leads, other than the one numbered not, and returns its number. Pass -1 for any.
+func (c *Cluster) AwaitLeader(not int) int {
+	c.t.Helper()
+	for end := time.Now().Add(startLimit); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if i := c.Leader(); i >= 0 && i != not {
+			return i
+		}
+	}
+	c.t.Fatalf("peer: no new leader within %v", startLimit)
+	return -1
+}
+
+func (c *Cluster) mode(i int) string {
+	text, err := c.Word(i, "srvr")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(text) {
+		if mode, ok := strings.CutPrefix(line, "Mode: "); ok {
+			return strings.TrimSpace(mode)
+		}
+	}
+	return ""
+}
+
+// await waits until server i answers as a member that serves, or is dead.
+func (c *Cluster) await(i int) error {
+	m := c.members[i]
+	for end := time.Now().Add(startLimit); time.Now().Before(end); {
+		if c.mode(i) != "" {
+			return nil
+		}
+		select {
+		case <-m.exited():
+			return fmt.Errorf("exited: %s", m.logTail())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return fmt.Errorf("no answer within %v: %s", startLimit, m.logTail())
+}
+
+func (c *Cluster) stop() {
+	for _, m := range c.members {
+		m.kill()
+	}
+}
+
+func word4(addr, word string) (string, error) {
+	dialer := net.Dialer{Timeout: readLimit}
+	conn, err := dialer.DialContext(context.Background(), "tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(readLimit)); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(conn, word); err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(conn)
+	if errors.Is(err, syscall.ECONNRESET) { // the answer is whole; the server closes without reading to the end
+		err = nil
+	}
+	return string(text), err
+}

@@ -1,0 +1,198 @@
+package peer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A member is one server: a directory, its ports, and a process while it runs.
+type member struct {
+	dir  string
+	addr string
+	args []string
+	proc *process // nil before the first start
+}
+
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed by the goroutine that waits for the process
+}
+
+func newMember(dir string, i, n int, ports []int, opts Options) (*member, error) {
+	m := &member{dir: dir, addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[3*i]))}
+	data := filepath.Join(dir, "data")
+	if err := os.MkdirAll(data, 0o755); err != nil {
+		return nil, err
+	}
+	keys := map[string]string{
+		"tickTime":                strconv.FormatInt(cmp.Or(opts.Tick, 200*time.Millisecond).Milliseconds(), 10),
+		"dataDir":                 data,
+		"clientPort":              strconv.Itoa(ports[3*i]),
+		"clientPortAddress":       "127.0.0.1",
+		"maxClientCnxns":          "0",
+		"maxSessionTimeout":       "60000",
+		"admin.enableServer":      "false",
+		"4lw.commands.whitelist":  "*",
+		"standaloneEnabled":       "true",
+		"initLimit":               "50",
+		"syncLimit":               "25",
+		"autopurge.purgeInterval": "0",
+		"extendedTypesEnabled":    "true",
+		"quorumListenOnAllIPs":    "false",
+	}
+	if n > 1 {
+		for j := range n {
+			keys[fmt.Sprintf("server.%d", j+1)] = fmt.Sprintf("127.0.0.1:%d:%d", ports[3*j+1], ports[3*j+2])
+		}
+		if err := os.WriteFile(filepath.Join(data, "myid"), []byte(strconv.Itoa(i+1)), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	if !opts.Fast {
+		keys["preAllocSize"] = "1024" // KiB; the default writes 64 MiB of zeros for every log
+	}
+	maps.Copy(keys, opts.Keys)
+	var cfg strings.Builder
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		if keys[k] != "" {
+			fmt.Fprintf(&cfg, "%s=%s\n", k, keys[k])
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "zoo.cfg"), []byte(cfg.String()), 0o644); err != nil {
+		return nil, err
+	}
+	m.args = javaArgs(opts, filepath.Join(dir, "zoo.cfg"))
+	return m, nil
+}
+
+func javaArgs(opts Options, config string) []string {
+	args := []string{"-Xmx" + cmp.Or(opts.Heap, "192m"), "-Xshare:auto", "-XX:+UseSerialGC", "-Djava.awt.headless=true"}
+	if !opts.Fast {
+		args = append(args, "-XX:TieredStopAtLevel=1")
+	}
+	properties := map[string]string{"zookeeper.jmx.log4j.disable": "true"}
+	maps.Copy(properties, opts.Properties)
+	for _, k := range slices.Sorted(maps.Keys(properties)) {
+		args = append(args, "-D"+k+"="+properties[k])
+	}
+	return append(args, "-cp", zookeeperConf+":"+zookeeperJar, mainClass, config)
+}
+
+// start runs the server's process. It does not wait for the server to serve.
+func (m *member) start() error {
+	if err := m.dropTornLogs(); err != nil {
+		return err
+	}
+	log, err := os.OpenFile(filepath.Join(m.dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	p := &process{cmd: exec.CommandContext(context.Background(), "java", m.args...), done: make(chan struct{})}
+	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = m.dir, log, log
+	p.cmd.SysProcAttr = dieWithParent()
+	started := make(chan error)
+	go func() {
+		// Linux kills the child when the thread that forked it ends, so that thread must live as long as the child.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = p.cmd.Wait() // killed, as a rule
+		}
+		close(p.done)
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	m.proc = p
+	return nil
+}
+
+// dropTornLogs removes transaction logs that end within their header. A kill can leave one behind, it holds no transaction,
+// and ZooKeeper 3.8.0 refuses to start over it.
+func (m *member) dropTornLogs() error {
+	const header = 16
+	logs, err := filepath.Glob(filepath.Join(m.dir, "data", "version-2", "log.*"))
+	if err != nil {
+		return err
+	}
+	for _, name := range logs {
+		if info, err := os.Stat(name); err == nil && info.Size() < header {
+			if err := os.Remove(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (m *member) pid() int {
+	if m.proc == nil {
+		return 0
+	}
+	select {
+	case <-m.proc.done:
+		return 0
+	default:
+		return m.proc.cmd.Process.Pid
+	}
+}
+
+func (m *member) exited() <-chan struct{} { return m.proc.done }
+
+func (m *member) kill() {
+	if m.proc == nil {
+		return
+	}
+	_ = m.proc.cmd.Process.Kill() // fails only if it is gone already
+	<-m.proc.done
+}
+
+func (m *member) logTail() string {
+	const limit = 2000
+	b, err := os.ReadFile(filepath.Join(m.dir, "log"))
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(b[max(0, len(b)-limit):]))
+}
+
+// freePorts returns n ports that nobody listens on now. They lie below the range from which Linux takes the ports of
+// outgoing connections, so that a server that is down for a while finds its own ports free when it comes back.
+func freePorts(n int) ([]int, error) {
+	const low, high = 10000, 32000
+	var ports []int
+	var open []net.Listener
+	var listen net.ListenConfig
+	defer func() {
+		for _, ln := range open {
+			_ = ln.Close()
+		}
+	}()
+	for range 1000 {
+		if len(ports) == n {
+			return ports, nil
+		}
+		port := low + rand.IntN(high-low)
+		ln, err := listen.Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			continue
+		}
+		open, ports = append(open, ln), append(ports, port)
+	}
+	return nil, fmt.Errorf("peer: no %d free ports between %d and %d", n, low, high)
+}

@@ -1,0 +1,10 @@
+//go:build !unix
+
+package peer
+
+import "errors"
+
+var errNoPause = errors.New("this system cannot pause a process")
+
+func (m *member) pause() error  { return errNoPause }
+func (m *member) resume() error { return errNoPause }

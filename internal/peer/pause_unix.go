@@ -1,0 +1,18 @@
+//go:build unix
+
+package peer
+
+import (
+	"errors"
+	"syscall"
+)
+
+func (m *member) pause() error  { return m.signal(syscall.SIGSTOP) }
+func (m *member) resume() error { return m.signal(syscall.SIGCONT) }
+
+func (m *member) signal(sig syscall.Signal) error {
+	if m.pid() == 0 {
+		return errors.New("it is not running")
+	}
+	return m.proc.cmd.Process.Signal(sig)
+}

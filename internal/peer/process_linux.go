@@ -1,0 +1,6 @@
+package peer
+
+import "syscall"
+
+// dieWithParent makes the kernel kill the child when the test dies without cleaning up.
+func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -1,0 +1,46 @@
+// Command report writes a report that must never be written by two at once.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	client, err := zk.Open(ctx, zk.Config{Servers: "127.0.0.1:2181"}) // an ensemble: "zk1:2181,zk2:2181,zk3:2181"
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	if err := run(ctx, client); err != nil {
+		log.Print(err)
+	}
+}
+
+func run(ctx context.Context, client *zk.Client) error {
+	m, err := lock.NewMutex(client, "/locks/report", lock.Config{})
+	if err != nil {
+		return err
+	}
+	hold, err := m.Lock(ctx) // waits in line; ctx ends the wait
+	if err != nil {
+		return err
+	}
+	defer hold.Unlock(context.WithoutCancel(ctx))
+	return write(hold.Context(), hold.Token())
+}
+
+// write does the work. Its ctx ends, with the cause, before anybody else can have the lock; token is larger than
+// that of every earlier hold, so that whatever stores the report can refuse a late writer.
+func write(ctx context.Context, token lock.Token) error {
+	_, err := fmt.Printf("my turn, with token %d\n", token)
+	return err
+}

@@ -1,0 +1,64 @@
+// Command stock takes one item out of a stock that is kept in ZooKeeper. The write carries the lock's guard, so that the
+// server itself refuses it once the hold is gone, however late the writer is.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"strconv"
+
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	client, err := zk.Open(ctx, zk.Config{Servers: "127.0.0.1:2181"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	left, err := take(ctx, client, "/stock")
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	fmt.Println(left, "left")
+}
+
+// take lowers the number at path by one, and returns what is left. A path that is not there counts as a stock of ten.
+func take(ctx context.Context, client *zk.Client, path string) (int, error) {
+	m, err := lock.NewMutex(client, "/locks"+path, lock.Config{Label: "stock"})
+	if err != nil {
+		return 0, err
+	}
+	hold, err := m.Lock(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer hold.Unlock(context.WithoutCancel(ctx))
+
+	sess := hold.Session()
+	if _, err := sess.Create(ctx, path, []byte("10"), zk.Persistent); err != nil && !errors.Is(err, zk.NodeExists) {
+		return 0, err
+	}
+	data, stat, err := sess.Get(ctx, path)
+	if err != nil {
+		return 0, err
+	}
+	left, err := strconv.Atoi(string(data))
+	if err != nil {
+		return 0, fmt.Errorf("%s is no number: %w", path, err)
+	}
+	if left == 0 {
+		return 0, errors.New("nothing left")
+	}
+	left--
+	_, err = sess.Multi(ctx, hold.Guard(), zk.SetData(path, []byte(strconv.Itoa(left)), stat.Version))
+	return left, err
+}

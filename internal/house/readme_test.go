@@ -1,0 +1,91 @@
+package house_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// root is the repository's folder, seen from a test of this package.
+const root = "../../"
+
+func TestLibraryExampleOfTheReadmeIsTheOneThatIsTested(t *testing.T) {
+	t.Parallel()
+	program := read(t, "examples/report/main.go")
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, "README.md"), -1)
+	if len(blocks) == 0 {
+		t.Fatal("the README shows no Go")
+	}
+	for _, block := range blocks {
+		if !strings.Contains(program, block[1]) {
+			t.Errorf("this block of the README is not in examples/report/main.go:\n%s", block[1])
+		}
+	}
+}
+
+func TestPagesLinkToFilesThatExist(t *testing.T) {
+	t.Parallel()
+	link := regexp.MustCompile(`\]\(([^)#:]+)[^):]*\)`)
+	for _, dir := range []string{"", "docs/", "docs/decisions/"} {
+		entries, err := os.ReadDir(root + dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if !strings.HasSuffix(e.Name(), ".md") {
+				continue
+			}
+			page := dir + e.Name()
+			for _, match := range link.FindAllStringSubmatch(read(t, page), -1) {
+				if _, err := os.Stat(root + dir + match[1]); err != nil {
+					t.Errorf("%s links to %s, which is not there", page, match[1])
+				}
+			}
+		}
+	}
+}
+
+func TestGuaranteesNameTestsThatExist(t *testing.T) {
+	t.Parallel()
+	all := allTests(t)
+	page := read(t, "docs/guarantees.md")
+	names := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9_]+)`").FindAllStringSubmatch(page, -1)
+	if len(names) == 0 {
+		t.Fatal("docs/guarantees.md names no test")
+	}
+	for _, name := range names {
+		if !strings.Contains(all, "func "+name[1]+"(") {
+			t.Errorf("docs/guarantees.md names %s, which is nowhere", name[1])
+		}
+	}
+}
+
+// allTests returns the text of every test file.
+func allTests(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		all.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(root + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

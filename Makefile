@@ -50,7 +50,7 @@ cover: ## Write cover.out and print the coverage of each package's functions
 
 lint: ## Run the linters, and check that formatting, go fix and go mod tidy leave no diff
 	$(LINT) run
-	cd bench && $(LINT:-modfile=tools.mod=-modfile=../tools.mod) run --config ../.golangci.yml
+	linter=$$($(LINT:golangci-lint=-n golangci-lint)); cd bench && $$linter run --config ../.golangci.yml
 	$(GO) mod tidy -diff
 	$(GO) -C bench mod tidy -diff
 

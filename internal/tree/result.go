@@ -38,11 +38,12 @@ type Fired struct {
 type ChangeKind uint8
 
 // The kinds of changes. A node lives in two records of the store, so that a parent's data is not written again when only
-// its counters move: its meta record, which every node has, and its data record, which is missing if the data is null.
+// its counters move: its meta record, which every node has, and its data record, which is missing if the data is empty or
+// null; the meta record says which.
 const (
 	PutNode       ChangeKind = iota + 1 // Value is the node's meta record
-	PutData                             // Value is the node's data, maybe empty
-	RemoveData                          // the node's data is null: remove the data record, if there is one
+	PutData                             // Value is the node's data, at least one byte
+	RemoveData                          // the node has no data: remove the data record, if there is one
 	RemoveNode                          // remove both records, if they are there
 	PutSession                          // Session lives, with Timeout
 	RemoveSession                       // Session is gone

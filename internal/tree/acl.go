@@ -1,0 +1,213 @@
+package tree
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-a3166700/turnstile/internal/jute"
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// acl is an access control list, shared by all nodes that have an equal one.
+type acl struct {
+	list  []wire.ACL
+	world wire.Perms // what everybody may do
+	open  bool       // the list is exactly openList
+}
+
+var (
+	anyone   = wire.ID{Scheme: "world", ID: "anyone"}
+	openList = []wire.ACL{{Perms: wire.PermAll, ID: anyone}}
+)
+
+func newACL(list []wire.ACL) *acl {
+	a := &acl{list: list, open: slices.Equal(list, openList)}
+	for _, e := range list {
+		if e.ID == anyone {
+			a.world |= e.Perms
+		}
+	}
+	return a
+}
+
+// intern returns the shared value of a list. The table is bounded: when it is full it starts again, and lists that are in
+// use just are not shared with later ones.
+func (t *Tree) intern(list []wire.ACL) *acl {
+	const limit = 4096
+	if slices.Equal(list, openList) {
+		return t.open
+	}
+	t.key = wire.AppendACLs(t.key[:0], list)
+	if a, ok := t.lists[string(t.key)]; ok {
+		return a
+	}
+	if len(t.lists) >= limit {
+		clear(t.lists)
+	}
+	a := newACL(list)
+	t.lists[string(t.key)] = a
+	return a
+}
+
+func decodeList(b []byte) ([]wire.ACL, error) {
+	d := jute.NewDecoder(b)
+	list := wire.DecodeACLs(d)
+	if d.Err() != nil || d.Len() != 0 {
+		return nil, errRecord
+	}
+	return list, nil
+}
+
+// normalize makes the list that is stored out of the list that was asked for: without duplicates, and with the caller's
+// identities in place of "auth". It reports false if the list is invalid.
+func (t *Tree) normalize(c *Caller, list []wire.ACL) (*acl, bool) {
+	if slices.Equal(list, openList) {
+		return t.open, true
+	}
+	list = distinct(list)
+	var out []wire.ACL
+	for _, e := range list {
+		if e.ID.Scheme != "auth" {
+			if !t.validID(e.ID) {
+				return nil, false
+			}
+			out = append(out, e)
+			continue
+		}
+		before := len(out)
+		if c != nil {
+			for _, id := range c.IDs {
+				if authenticated(id.Scheme) {
+					out = append(out, wire.ACL{Perms: e.Perms, ID: id})
+				}
+			}
+		}
+		if len(out) == before {
+			return nil, false
+		}
+	}
+	if len(out) == 0 {
+		return nil, false
+	}
+	return t.intern(out), true
+}
+
+// distinct drops exact duplicates. A list may fill a frame, so a long one is not compared pair by pair.
+func distinct(list []wire.ACL) []wire.ACL {
+	const short = 8
+	out := make([]wire.ACL, 0, len(list))
+	var seen map[wire.ACL]struct{}
+	if len(list) > short {
+		seen = make(map[wire.ACL]struct{}, len(list))
+	}
+	for _, e := range list {
+		if seen != nil {
+			if _, ok := seen[e]; ok {
+				continue
+			}
+			seen[e] = struct{}{}
+		} else if slices.Contains(out, e) {
+			continue
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// authenticated reports whether identities of a scheme are what "auth" stands for. An address is not.
+func authenticated(scheme string) bool {
+	switch scheme {
+	case "digest", "super", "sasl", "x509":
+		return true
+	}
+	return false
+}
+
+func (t *Tree) validID(id wire.ID) bool {
+	switch id.Scheme {
+	case "world":
+		return id == anyone
+	case "digest":
+		// As Java splits: parts at the end that are empty do not count.
+		parts := strings.Split(strings.TrimRight(id.ID, ":"), ":")
+		return id.ID != "" && len(parts) == 2
+	case "ip":
+		_, ok := parseNet(id.ID)
+		return ok
+	case "sasl":
+		return slices.Contains(t.cfg.Schemes, id.Scheme) && validPrincipal(id.ID)
+	default:
+		return slices.Contains(t.cfg.Schemes, id.Scheme)
+	}
+}
+
+// validPrincipal accepts name, name@realm and name/host@realm.
+func validPrincipal(s string) bool {
+	name, realm, ok := strings.Cut(s, "@")
+	return !ok || strings.Count(name, "/") <= 1 && !strings.ContainsAny(realm, "/@")
+}
+
+// parseNet reads an address with an optional number of bits.
+func parseNet(s string) (netip.Prefix, bool) {
+	text, bits, limited := strings.Cut(s, "/")
+	addr, err := netip.ParseAddr(text)
+	if err != nil || addr.Zone() != "" {
+		return netip.Prefix{}, false
+	}
+	n := addr.BitLen()
+	if limited {
+		if n, err = strconv.Atoi(bits); err != nil || n < 0 || n > addr.BitLen() {
+			return netip.Prefix{}, false
+		}
+	}
+	return netip.PrefixFrom(addr, n), true
+}
+
+// allowed reports whether c may do any of want on a node with list a.
+func (t *Tree) allowed(c *Caller, a *acl, want wire.Perms) bool {
+	if a.world&want != 0 || c == nil || t.cfg.SkipACL || len(a.list) == 0 || c.super() {
+		return true
+	}
+	for _, e := range a.list {
+		if e.Perms&want != 0 && c.matches(e.ID) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Caller) super() bool {
+	return c.Super || slices.ContainsFunc(c.IDs, func(id wire.ID) bool { return id.Scheme == "super" })
+}
+
+func (c *Caller) matches(want wire.ID) bool {
+	for _, id := range c.IDs {
+		if id == want || id.Scheme == "ip" && want.Scheme == "ip" && inNet(id.ID, want.ID) {
+			return true
+		}
+	}
+	return false
+}
+
+func inNet(address, network string) bool {
+	net, ok := parseNet(network)
+	if !ok {
+		return false
+	}
+	addr, err := netip.ParseAddr(address)
+	return err == nil && net.Contains(addr.WithZone("").Unmap())
+}
+
+// masked returns what a caller without ADMIN sees of a list: no hashes.
+func masked(list []wire.ACL) []wire.ACL {
+	out := slices.Clone(list)
+	for i := range out {
+		id := &out[i].ID
+		if user, _, ok := strings.Cut(id.ID, ":"); ok && id.Scheme == "digest" {
+			id.ID = user + ":x"
+		}
+	}
+	return out
+}

@@ -1,0 +1,70 @@
+package tree
+
+import (
+	"slices"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// Containers returns the paths of the containers and TTL nodes that may be deleted at the given time (milliseconds since
+// 1970), sorted. Each is to be deleted by a Write of deleteContainer with a nil caller, which checks again.
+func (t *Tree) Containers(now int64) []string {
+	var paths []string
+	for n := range t.mortal {
+		if t.collectable(n, now) {
+			paths = append(paths, n.path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// collectable reports whether the collector may delete n. A container must have had a child, unless it has been waiting
+// for one for too long.
+func (t *Tree) collectable(n *node, now int64) bool {
+	if len(n.children) > 0 {
+		return false
+	}
+	switch n.kind {
+	case container:
+		return n.creates != 0 || t.cfg.NeverUsedAfter > 0 && now-n.mtime > t.cfg.NeverUsedAfter
+	case ttl:
+		return now-n.mtime > n.owner
+	case persistent, ephemeral:
+	}
+	return false
+}
+
+// serveDeleteContainer is the collector's operation; no client may send it.
+func (t *Tree) serveDeleteContainer(c *Caller, req wire.Record) (wire.Record, wire.Code) {
+	r, ok := req.(*wire.PathRequest)
+	if c != nil {
+		return nil, wire.Unimplemented
+	}
+	if !ok || r == nil {
+		return nil, wire.MarshallingError
+	}
+	n := t.nodes[r.Path]
+	switch {
+	case n == nil:
+		return nil, wire.NoNode
+	case len(n.children) > 0:
+		return nil, wire.NotEmpty
+	case !t.collectable(n, t.tx.at):
+		return nil, wire.BadVersion
+	}
+	t.remove(n)
+	return nil, wire.OK
+}
+
+// PresetSequence makes next the number of path's next sequential child. It is there for tests, spends no zxid, and answers
+// NoNode if there is no such node.
+func (t *Tree) PresetSequence(path string, next int32) Result {
+	n := t.lookup(path)
+	if n == nil {
+		return t.finish(nil, wire.NoNode)
+	}
+	t.tx.steps = append(t.tx.steps, step{kind: sequenceSet, n: n, version: n.creates})
+	n.creates = next
+	return t.finish(nil, wire.OK)
+}

@@ -1,0 +1,115 @@
+package tree
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// Loader puts a tree together from the records of a store.
+type Loader struct {
+	t         *Tree
+	ephemeral []*node // in the order of the store; which of them stay is known at the end
+	missing   int     // data records that are yet to come
+}
+
+// NewLoader returns a Loader of a tree that has no records yet: Tree would return what New does.
+func NewLoader(cfg Config) *Loader { return &Loader{t: New(cfg)} }
+
+// Session adds a session.
+func (l *Loader) Session(id int64, timeoutMs int32) { l.t.sessions[id] = &session{timeout: timeoutMs} }
+
+// Node adds a node from its meta record. Parents come before their children, as in the order of paths. It returns an error
+// if the record is damaged or has no place in the tree. It keeps no reference to meta.
+func (l *Loader) Node(path string, meta []byte) error {
+	t := l.t
+	if !validPath(path) {
+		return fmt.Errorf("tree: %q is no path of a node", path)
+	}
+	var n node
+	length, list, err := decodeRecord(meta, &n)
+	if err != nil {
+		return fmt.Errorf("%w at %s", err, path)
+	}
+	n.acl = t.intern(list)
+	if isSystem(path) {
+		old := t.nodes[path]
+		n.path, n.parent, n.at, n.children = old.path, old.parent, old.at, old.children
+		*old = n
+		l.expect(old, length)
+		return nil
+	}
+	parent, _ := t.parentOf(path)
+	switch {
+	case parent == nil:
+		return fmt.Errorf("tree: node %s has no parent", path)
+	case parent.kind == ephemeral:
+		return fmt.Errorf("tree: node %s is below an ephemeral node", path)
+	case t.nodes[path] != nil:
+		return fmt.Errorf("tree: node %s is there twice", path)
+	}
+	n.path, n.parent = strings.Clone(path), parent
+	parent.children.add(&n, inParent)
+	t.register(&n)
+	l.expect(&n, length)
+	if n.kind == ephemeral {
+		l.ephemeral = append(l.ephemeral, &n)
+	}
+	return nil
+}
+
+// expect remembers the length of n's data record, in a field that has no other use before the tree is complete.
+func (l *Loader) expect(n *node, length int32) {
+	switch {
+	case length > 0:
+		n.at[inSession] = length
+		l.missing++
+	case length == 0:
+		n.data = empty
+	}
+}
+
+// Data gives a node that was added already its data. It returns an error if there is no such node, or its meta record says
+// something else about its data. It keeps no reference to data.
+func (l *Loader) Data(path string, data []byte) error {
+	n := l.t.nodes[path]
+	switch {
+	case n == nil:
+		return fmt.Errorf("tree: data of %s, which is no node", path)
+	case len(data) == 0 || int(n.at[inSession]) != len(data):
+		return fmt.Errorf("tree: %d bytes of data for %s, whose record says %d", len(data), path, n.at[inSession])
+	}
+	n.at[inSession] = 0
+	l.missing--
+	l.t.replace(n, clone(data))
+	return nil
+}
+
+// Tree returns the tree as of zxid. Ephemeral nodes of sessions that were not added are dropped from it: the changes are
+// what that means for the store. It returns an error if data is missing. The Loader must not be used any more.
+func (l *Loader) Tree(zxid int64) (*Tree, []Change, error) {
+	t := l.t
+	if l.missing > 0 {
+		return nil, nil, l.errMissing()
+	}
+	t.begin(zxid, 0)
+	for _, n := range l.ephemeral {
+		if s := t.owner(n); s != nil {
+			s.nodes.add(n, inSession)
+		} else {
+			t.remove(n)
+		}
+	}
+	return t, t.finish(nil, wire.OK).Changes, nil
+}
+
+func (l *Loader) errMissing() error {
+	var first string
+	for path, n := range l.t.nodes {
+		if n.at[inSession] > 0 && (first == "" || path < first) {
+			first = path
+		}
+	}
+	return fmt.Errorf("tree: data of %d nodes is missing, the first is %s", l.missing, first)
+}

@@ -1,0 +1,119 @@
+package tree
+
+import (
+	"strings"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+type kind uint8
+
+const (
+	persistent kind = iota
+	ephemeral
+	container
+	ttl
+)
+
+// empty is the data of a node that has data of length 0, which is not null.
+var empty = []byte{}
+
+// node is one znode. Its data and its list are never written to, only replaced, because replies refer to them.
+type node struct {
+	path     string
+	parent   *node // nil for the root
+	data     []byte
+	acl      *acl
+	czxid    int64
+	mzxid    int64
+	pzxid    int64
+	ctime    int64
+	mtime    int64
+	owner    int64 // session of an ephemeral node, life of a TTL node in milliseconds
+	version  int32
+	aversion int32
+	creates  int32    // children ever created, which is the number of the next sequential one
+	at       [2]int32 // index in the parent's children and in the session's nodes
+	kind     kind
+	children bag
+}
+
+// name returns the last component of n's path.
+func (n *node) name() string { return n.path[strings.LastIndexByte(n.path, '/')+1:] }
+
+// stat returns what clients see. They never learn about the owners of containers and TTL nodes: they would take them for
+// ephemeral ones.
+func (n *node) stat() wire.Stat {
+	st := wire.Stat{
+		Czxid: n.czxid, Mzxid: n.mzxid, Ctime: n.ctime, Mtime: n.mtime,
+		Version: n.version, Cversion: 2*n.creates - int32(len(n.children)), Aversion: n.aversion,
+		DataLength: int32(len(n.data)), NumChildren: int32(len(n.children)), Pzxid: n.pzxid,
+	}
+	if n.kind == ephemeral {
+		st.EphemeralOwner = n.owner
+	}
+	return st
+}
+
+// dataLength is what n's meta record says about its data.
+func (n *node) dataLength() int32 {
+	if n.data == nil {
+		return nullData
+	}
+	return int32(len(n.data))
+}
+
+// clone copies data out of a request's frame, keeping null apart from empty.
+func clone(data []byte) []byte {
+	switch {
+	case data == nil:
+		return nil
+	case len(data) == 0:
+		return empty
+	}
+	return append(make([]byte, 0, len(data)), data...)
+}
+
+// bag is a set of nodes that each know where they are in it, so that adding and removing cost the same however many there are.
+type bag []*node
+
+// smallBag is the capacity up to which a bag does not give memory back.
+const smallBag = 16
+
+// The slots of node.at.
+const (
+	inParent = iota
+	inSession
+)
+
+func (b *bag) add(n *node, slot int) {
+	n.at[slot] = int32(len(*b))
+	*b = append(*b, n)
+}
+
+func (b *bag) remove(n *node, slot int) {
+	list := *b
+	last := len(list) - 1
+	at := n.at[slot]
+	list[at] = list[last]
+	list[at].at[slot] = at
+	n.at[slot] = at
+	list[last] = nil
+	list = list[:last]
+	if cap(list) > smallBag && len(list) < cap(list)/4 {
+		list = append(make(bag, 0, 2*len(list)), list...)
+	}
+	*b = list
+}
+
+// restore undoes remove, if everything that came after it was undone.
+func (b *bag) restore(n *node, slot int) {
+	at := n.at[slot]
+	if int(at) == len(*b) {
+		*b = append(*b, n)
+		return
+	}
+	moved := (*b)[at]
+	b.add(moved, slot)
+	(*b)[at] = n
+}

@@ -1,0 +1,201 @@
+package tree
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// IsRead reports whether op is one for Read.
+func IsRead(op wire.Op) bool {
+	switch op {
+	case wire.OpExists, wire.OpGetData, wire.OpGetACL, wire.OpGetChildren, wire.OpGetChildren2, wire.OpSync,
+		wire.OpGetEphemerals, wire.OpGetAllChildren, wire.OpWhoAmI, wire.OpMultiRead, wire.OpAddWatch,
+		wire.OpCheckWatches, wire.OpRemoveWatches, wire.OpSetWatches, wire.OpSetWatches2:
+		return true
+	}
+	return false
+}
+
+// Read serves the operations that change no node: exists, getData, getACL, getChildren, getChildren2, sync, getEphemerals,
+// getAllChildrenNumber, whoAmI, multiRead, addWatch, checkWatches, removeWatches, setWatches, setWatches2. It registers
+// what it is asked to watch. The events, which setWatches makes, belong before the reply. Any other operation is
+// Unimplemented. A nil c reads everything and watches nothing.
+func (t *Tree) Read(c *Caller, op wire.Op, req wire.Record) (body wire.Record, code wire.Code, events []Fired) {
+	switch op {
+	case wire.OpSetWatches, wire.OpSetWatches2:
+		code, events = t.setWatches(c, req)
+		return nil, code, events
+	case wire.OpExists, wire.OpGetData, wire.OpGetChildren, wire.OpGetChildren2:
+		body, code = t.readNode(c, op, req)
+	case wire.OpGetACL:
+		body, code = t.getACL(c, req)
+	case wire.OpSync:
+		body, code = sync(req)
+	case wire.OpGetEphemerals:
+		body, code = t.getEphemerals(c, req)
+	case wire.OpGetAllChildren:
+		body, code = t.countDescendants(c, req)
+	case wire.OpWhoAmI:
+		body, code = whoAmI(c), wire.OK
+	case wire.OpMultiRead:
+		body, code = t.multiRead(c, req)
+	case wire.OpAddWatch:
+		body, code = t.addWatch(c, req)
+	case wire.OpCheckWatches, wire.OpRemoveWatches:
+		code = t.findWatches(c, req, op == wire.OpRemoveWatches)
+	default:
+		code = wire.Unimplemented
+	}
+	return body, code, nil
+}
+
+// readable finds a node that c may read.
+func (t *Tree) readable(c *Caller, path string) (*node, wire.Code) {
+	n := t.lookup(path)
+	switch {
+	case n == nil:
+		return nil, wire.NoNode
+	case !t.allowed(c, n.acl, wire.PermRead):
+		return nil, wire.NoAuth
+	}
+	return n, wire.OK
+}
+
+func (t *Tree) readNode(c *Caller, op wire.Op, req wire.Record) (wire.Record, wire.Code) {
+	r, ok := req.(*wire.PathWatchRequest)
+	if !ok || r == nil {
+		return nil, wire.MarshallingError
+	}
+	if op == wire.OpExists && strings.IndexByte(r.Path, 0) >= 0 {
+		return nil, wire.BadArguments
+	}
+	n, code := t.readable(c, r.Path)
+	if r.Watch && (code == wire.OK || code == wire.NoNode && op == wire.OpExists) {
+		// Only exists watches what is not there.
+		which := onData
+		if op == wire.OpGetChildren || op == wire.OpGetChildren2 {
+			which = onChildren
+		}
+		t.watch(c, which, r.Path, standard)
+	}
+	if code != wire.OK {
+		return nil, code
+	}
+	switch op {
+	case wire.OpExists:
+		return &wire.StatResponse{Stat: n.stat()}, wire.OK
+	case wire.OpGetData:
+		return &wire.DataResponse{Data: n.data, Stat: n.stat()}, wire.OK
+	case wire.OpGetChildren:
+		return &wire.ChildrenResponse{Children: n.names()}, wire.OK
+	default:
+		return &wire.Children2Response{Children: n.names(), Stat: n.stat()}, wire.OK
+	}
+}
+
+// names returns the names of n's children, in no particular order.
+func (n *node) names() []string {
+	names := make([]string, len(n.children))
+	for i, child := range n.children {
+		names[i] = child.name()
+	}
+	return names
+}
+
+func (t *Tree) getACL(c *Caller, req wire.Record) (wire.Record, wire.Code) {
+	r, ok := req.(*wire.PathRequest)
+	if !ok || r == nil {
+		return nil, wire.MarshallingError
+	}
+	n := t.lookup(r.Path)
+	if n == nil {
+		return nil, wire.NoNode
+	}
+	if !t.allowed(c, n.acl, wire.PermRead|wire.PermAdmin) {
+		return nil, wire.NoAuth
+	}
+	list := n.acl.list
+	if !t.allowed(c, n.acl, wire.PermAdmin) {
+		list = masked(list)
+	}
+	return &wire.ACLResponse{ACL: list, Stat: n.stat()}, wire.OK
+}
+
+// sync echoes the path, which need not exist: everything that was asked before is answered before.
+func sync(req wire.Record) (wire.Record, wire.Code) {
+	r, ok := req.(*wire.PathRequest)
+	if !ok || r == nil {
+		return nil, wire.MarshallingError
+	}
+	return &wire.PathResponse{Path: r.Path}, wire.OK
+}
+
+func (t *Tree) getEphemerals(c *Caller, req wire.Record) (wire.Record, wire.Code) {
+	r, ok := req.(*wire.EphemeralsRequest)
+	if !ok || r == nil {
+		return nil, wire.MarshallingError
+	}
+	prefix := r.Prefix
+	if strings.TrimSpace(prefix) == "" {
+		prefix = rootPath
+	}
+	paths := []string{}
+	if c != nil && t.sessions[c.Session] != nil {
+		for _, n := range t.sessions[c.Session].nodes {
+			if strings.HasPrefix(n.path, prefix) {
+				paths = append(paths, n.path)
+			}
+		}
+	}
+	slices.Sort(paths)
+	return &wire.ChildrenResponse{Children: paths}, wire.OK
+}
+
+func (t *Tree) countDescendants(c *Caller, req wire.Record) (wire.Record, wire.Code) {
+	r, ok := req.(*wire.PathRequest)
+	if !ok || r == nil {
+		return nil, wire.MarshallingError
+	}
+	n, code := t.readable(c, r.Path)
+	if code != wire.OK {
+		return nil, code
+	}
+	count := len(t.nodes) - 1
+	if n != t.root {
+		count = -1
+		n.walk(func(*node) { count++ })
+	}
+	return &wire.CountResponse{Count: int32(count)}, wire.OK
+}
+
+// walk calls f for n and everything below it.
+func (n *node) walk(f func(*node)) {
+	// A path may be half a million components deep: no recursion.
+	todo := []*node{n}
+	for len(todo) > 0 {
+		last := len(todo) - 1
+		n := todo[last]
+		todo = append(todo[:last], n.children...)
+		f(n)
+	}
+}
+
+func whoAmI(c *Caller) wire.Record {
+	r := &wire.WhoAmIResponse{IDs: []wire.ID{}}
+	if c == nil {
+		return r
+	}
+	super := wire.ID{Scheme: "super"}
+	for _, id := range c.IDs {
+		if id.Scheme == "digest" {
+			id.ID, _, _ = strings.Cut(id.ID, ":")
+		}
+		r.IDs = append(r.IDs, id)
+	}
+	if c.Super && !slices.Contains(r.IDs, super) {
+		r.IDs = append(r.IDs, super)
+	}
+	return r
+}

@@ -1,0 +1,38 @@
+package tree
+
+import (
+	"slices"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// Sees reports whether the answer to a read depends on a node of a path that dirty says true to. It is true for
+// getEphemerals and getAllChildrenNumber, whose answer depends on many nodes, for sync, and for records it does not know.
+func Sees(op wire.Op, req wire.Record, dirty func(path string) bool) bool {
+	at := func(path string) bool {
+		if path == "" {
+			path = rootPath
+		}
+		return dirty(path)
+	}
+	switch op {
+	case wire.OpWhoAmI, wire.OpAddWatch, wire.OpCheckWatches, wire.OpRemoveWatches:
+		return false
+	case wire.OpSync, wire.OpGetEphemerals, wire.OpGetAllChildren:
+		return true
+	}
+	switch r := req.(type) {
+	case *wire.PathWatchRequest:
+		return r != nil && at(r.Path)
+	case *wire.PathRequest:
+		return r != nil && at(r.Path)
+	case *wire.SetWatchesRequest:
+		return r != nil && (slices.ContainsFunc(r.Data, at) || slices.ContainsFunc(r.Exist, at) || slices.ContainsFunc(r.Child, at))
+	case *wire.MultiRequest:
+		return r != nil && slices.ContainsFunc(r.Ops, func(s wire.SubRequest) bool {
+			q, ok := s.Request.(*wire.PathWatchRequest)
+			return ok && q != nil && at(q.Path)
+		})
+	}
+	return true
+}

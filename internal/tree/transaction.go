@@ -1,0 +1,227 @@
+package tree
+
+import (
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// transaction is what one write has done so far: enough to undo it, to tell the store, and to fire the watches.
+type transaction struct {
+	zxid     int64
+	at       int64 // milliseconds since 1970
+	steps    []step
+	triggers []trigger
+	sessions []Change
+}
+
+type stepKind uint8
+
+const (
+	created stepKind = iota
+	deleted
+	dataSet
+	listSet
+	statsSet
+	sequenceSet
+)
+
+// step is one mutation of one node and what it takes to undo it.
+type step struct {
+	kind    stepKind
+	n       *node
+	data    []byte // before
+	acl     *acl   // before
+	zxid    int64  // before: the parent's pzxid (created, deleted), mzxid (dataSet)
+	mtime   int64  // before
+	version int32  // before
+}
+
+// begin starts a write. Everything up to finish belongs to it.
+func (t *Tree) begin(zxid, at int64) {
+	t.zxid = zxid
+	t.tx.zxid, t.tx.at = zxid, at
+}
+
+// finish ends a write: it fires the watches and collects the changes, or undoes what a refused write has done.
+func (t *Tree) finish(body wire.Record, code wire.Code) Result {
+	if code != wire.OK {
+		t.rollback()
+		t.reset()
+		return Result{Code: code}
+	}
+	r := Result{Body: body, Changes: t.changes(), Events: t.fireAll()}
+	t.reset()
+	return r
+}
+
+func (t *Tree) reset() {
+	const keep = 1 << 10 // a session with very many nodes must not leave its room behind
+	x := &t.tx
+	if cap(x.steps) > keep {
+		*x = transaction{}
+		return
+	}
+	clear(x.steps)
+	clear(x.triggers)
+	x.steps, x.triggers, x.sessions = x.steps[:0], x.triggers[:0], nil
+}
+
+// add makes a node. Everything has been checked.
+func (t *Tree) add(n *node) {
+	p := n.parent
+	t.tx.steps = append(t.tx.steps, step{kind: created, n: n, zxid: p.pzxid})
+	t.tx.triggers = append(t.tx.triggers, trigger{wire.EventCreated, n.path, n.acl, p.path, p.acl})
+	p.creates++
+	p.pzxid = t.tx.zxid
+	t.link(n)
+	t.accountNode(n, +1)
+}
+
+// remove deletes a node. Everything has been checked.
+func (t *Tree) remove(n *node) {
+	p := n.parent
+	t.tx.steps = append(t.tx.steps, step{kind: deleted, n: n, zxid: p.pzxid})
+	t.tx.triggers = append(t.tx.triggers, trigger{wire.EventDeleted, n.path, n.acl, p.path, p.acl})
+	p.pzxid = t.tx.zxid
+	t.unlink(n)
+	t.accountNode(n, -1)
+}
+
+// setData replaces a node's data. Everything has been checked.
+func (t *Tree) setData(n *node, data []byte) {
+	t.tx.steps = append(t.tx.steps, step{kind: dataSet, n: n, data: n.data, zxid: n.mzxid, mtime: n.mtime, version: n.version})
+	t.tx.triggers = append(t.tx.triggers, trigger{kind: wire.EventDataChanged, path: n.path, acl: n.acl})
+	grown := int64(len(data) - len(n.data))
+	t.replace(n, data)
+	n.mzxid, n.mtime = t.tx.zxid, t.tx.at
+	n.version++
+	t.account(n.path, grown, 0)
+}
+
+// setList replaces a node's access control list. Everything has been checked. No watch sees it.
+func (t *Tree) setList(n *node, a *acl) {
+	t.tx.steps = append(t.tx.steps, step{kind: listSet, n: n, acl: n.acl})
+	n.acl = a
+	n.aversion++
+}
+
+// setStats rewrites the data of a quota's stats node in place: no version moves and no watch sees it.
+func (t *Tree) setStats(n *node, data []byte) {
+	t.tx.steps = append(t.tx.steps, step{kind: statsSet, n: n, data: n.data})
+	t.replace(n, data)
+}
+
+func (t *Tree) replace(n *node, data []byte) {
+	t.size += int64(len(data) - len(n.data))
+	n.data = data
+}
+
+// rollback undoes all steps, the last one first.
+func (t *Tree) rollback() {
+	x := &t.tx
+	for i := len(x.steps) - 1; i >= 0; i-- {
+		s := &x.steps[i]
+		n := s.n
+		switch s.kind {
+		case created:
+			t.unlink(n)
+			n.parent.creates--
+			n.parent.pzxid = s.zxid
+		case deleted:
+			t.relink(n)
+			n.parent.pzxid = s.zxid
+		case dataSet:
+			t.replace(n, s.data)
+			n.mzxid, n.mtime, n.version = s.zxid, s.mtime, s.version
+		case listSet:
+			n.acl = s.acl
+			n.aversion--
+		case statsSet:
+			t.replace(n, s.data)
+		case sequenceSet:
+			n.creates = s.version
+		}
+	}
+	clear(x.steps)
+	clear(x.triggers)
+	x.steps, x.triggers = x.steps[:0], x.triggers[:0]
+}
+
+// touched is the effect of a transaction on one path.
+type touched struct {
+	path string
+	data bool // the data record is concerned, not the meta record alone
+}
+
+// changes says what the steps mean for the store: the state of every touched node as it is after the last step, once.
+func (t *Tree) changes() []Change {
+	x := &t.tx
+	if len(x.steps) == 0 {
+		return x.sessions
+	}
+	// One step is what nearly every write has. More than a few are told apart by a map.
+	const few = 4
+	var room [2 * few]touched
+	list := room[:0]
+	var index map[string]int
+	if len(x.steps) > few {
+		index = make(map[string]int, len(x.steps)+1)
+	}
+	note := func(path string, data bool) {
+		at := -1
+		if index != nil {
+			if i, ok := index[path]; ok {
+				at = i
+			} else {
+				index[path] = len(list)
+			}
+		} else {
+			for i := range list {
+				if list[i].path == path {
+					at = i
+					break
+				}
+			}
+		}
+		if at < 0 {
+			list = append(list, touched{path: path, data: data})
+			return
+		}
+		list[at].data = list[at].data || data
+	}
+	for i := range x.steps {
+		n := x.steps[i].n
+		switch x.steps[i].kind {
+		case created:
+			note(n.path, len(n.data) > 0)
+			note(n.parent.path, false)
+		case deleted:
+			note(n.path, true)
+			note(n.parent.path, false)
+		case dataSet, statsSet:
+			note(n.path, true)
+		case listSet, sequenceSet:
+			note(n.path, false)
+		}
+	}
+	out := make([]Change, 0, 2*len(list)+len(x.sessions))
+	for _, e := range list {
+		out = t.appendChanges(out, e)
+	}
+	return append(out, x.sessions...)
+}
+
+func (t *Tree) appendChanges(out []Change, e touched) []Change {
+	const record = 96 // bytes that hold a record with the open list
+	n := t.nodes[e.path]
+	if n == nil {
+		return append(out, Change{Kind: RemoveNode, Path: e.path})
+	}
+	out = append(out, Change{Kind: PutNode, Path: n.path, Value: appendRecord(make([]byte, 0, record), n, n.dataLength())})
+	switch {
+	case e.data && len(n.data) > 0:
+		out = append(out, Change{Kind: PutData, Path: n.path, Value: n.data})
+	case e.data:
+		out = append(out, Change{Kind: RemoveData, Path: n.path})
+	}
+	return out
+}

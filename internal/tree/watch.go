@@ -1,0 +1,237 @@
+package tree
+
+import (
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// mode is a set of ways to watch a path.
+type mode uint8
+
+const (
+	standard  mode = 1 << iota // fires once
+	staying                    // stays
+	recursive                  // stays, and sees everything below
+	anyMode   = standard | staying | recursive
+)
+
+// The two tables. A watch that getData or exists sets is in the first, one that getChildren sets is in the second, a
+// persistent one is in both, a recursive one in the first.
+const (
+	onData = iota
+	onChildren
+)
+
+// watch is what one connection watches at one path, in one table. The watches of a path form a ring in the order in which
+// they were set.
+type watch struct {
+	path       string
+	by         *watcher
+	modes      mode
+	prev, next *watch
+}
+
+type table struct {
+	heads     map[string]*watch // the first watch of each path
+	count     int               // watches
+	recursive int               // those with that mode: without any, nobody looks at ancestors
+	watchers  int               // connections that have a watch here
+}
+
+// watcher is a connection that has watched something.
+type watcher struct {
+	id      WatcherID
+	caller  *Caller
+	watches [2]map[string]*watch // by path, one map a table
+	stamp   uint64
+}
+
+// watch registers what c watches. The nil Caller has no connection to tell.
+func (t *Tree) watch(c *Caller, which int, path string, m mode) {
+	if c == nil {
+		return
+	}
+	by := t.watchers[c.Watcher]
+	if by == nil {
+		by = &watcher{id: c.Watcher}
+		t.watchers[c.Watcher] = by
+	}
+	by.caller = c
+	tb := &t.tables[which]
+	w := by.watches[which][path]
+	if w == nil {
+		if by.watches[which] == nil {
+			by.watches[which] = map[string]*watch{}
+		}
+		if len(by.watches[which]) == 0 {
+			tb.watchers++
+		}
+		w = &watch{path: path, by: by}
+		by.watches[which][path] = w
+		tb.add(w)
+	}
+	if m == recursive && w.modes&recursive == 0 {
+		tb.recursive++
+	}
+	w.modes |= m
+}
+
+func (tb *table) add(w *watch) {
+	tb.count++
+	head := tb.heads[w.path]
+	if head == nil {
+		w.prev, w.next = w, w
+		tb.heads[w.path] = w
+		return
+	}
+	w.prev, w.next = head.prev, head
+	head.prev.next, head.prev = w, w
+}
+
+// unwatch takes modes away from w, and w out of its table when none is left.
+func (t *Tree) unwatch(which int, w *watch, m mode) {
+	tb := &t.tables[which]
+	if w.modes&m&recursive != 0 {
+		tb.recursive--
+	}
+	w.modes &^= m
+	if w.modes != 0 {
+		return
+	}
+	tb.count--
+	switch {
+	case w.next == w:
+		delete(tb.heads, w.path)
+	case tb.heads[w.path] == w:
+		tb.heads[w.path] = w.next
+	}
+	w.prev.next, w.next.prev = w.next, w.prev
+	w.prev, w.next = nil, nil
+	delete(w.by.watches[which], w.path)
+	if len(w.by.watches[which]) == 0 {
+		tb.watchers--
+	}
+}
+
+// RemoveWatcher forgets all watches of a connection.
+func (t *Tree) RemoveWatcher(id WatcherID) {
+	by := t.watchers[id]
+	if by == nil {
+		return
+	}
+	for which := range t.tables {
+		for _, w := range by.watches[which] {
+			t.unwatch(which, w, anyMode)
+		}
+	}
+	delete(t.watchers, id)
+}
+
+func (t *Tree) addWatch(c *Caller, req wire.Record) (wire.Record, wire.Code) {
+	r, ok := req.(*wire.AddWatchRequest)
+	if !ok || r == nil {
+		return nil, wire.MarshallingError
+	}
+	switch r.Mode {
+	case wire.WatchPersistent:
+		t.watch(c, onData, r.Path, staying)
+		t.watch(c, onChildren, r.Path, staying)
+	case wire.WatchPersistentRecursive:
+		t.watch(c, onData, r.Path, recursive)
+	default:
+		return nil, wire.MarshallingError
+	}
+	return &wire.ErrorResponse{}, wire.OK
+}
+
+// findWatches serves checkWatches and removeWatches: NoWatcher says that c has no such watch.
+func (t *Tree) findWatches(c *Caller, req wire.Record, remove bool) wire.Code {
+	r, ok := req.(*wire.WatcherTypeRequest)
+	if !ok || r == nil {
+		return wire.MarshallingError
+	}
+	var wanted [2]mode
+	switch r.Type {
+	case wire.WatcherChildren:
+		wanted[onChildren] = standard
+	case wire.WatcherData:
+		wanted[onData] = standard
+	case wire.WatcherAny:
+		wanted = [2]mode{anyMode, anyMode}
+	case wire.WatcherPersistent:
+		wanted = [2]mode{staying, staying}
+	case wire.WatcherPersistentRecursive:
+		wanted[onData] = recursive
+	default:
+		return wire.MarshallingError
+	}
+	code := wire.NoWatcher
+	if c == nil || t.watchers[c.Watcher] == nil {
+		return code
+	}
+	for which, m := range wanted {
+		w := t.watchers[c.Watcher].watches[which][r.Path]
+		if w == nil || w.modes&m == 0 {
+			continue
+		}
+		code = wire.OK
+		if remove {
+			t.unwatch(which, w, m)
+		}
+	}
+	return code
+}
+
+// setWatches puts back what a client watched before it lost its connection, and makes up for the events that it missed:
+// where something has changed since the zxid it saw last, the event comes instead of the watch.
+func (t *Tree) setWatches(c *Caller, req wire.Record) (wire.Code, []Fired) {
+	r, ok := req.(*wire.SetWatchesRequest)
+	if !ok || r == nil {
+		return wire.MarshallingError, nil
+	}
+	if c == nil {
+		return wire.OK, nil
+	}
+	var events []Fired
+	missed := func(typ wire.EventType, path string) {
+		events = append(events, Fired{
+			Watcher: c.Watcher,
+			Event:   wire.Event{Type: typ, State: wire.StateSyncConnected, Path: path},
+			Zxid:    -1,
+		})
+	}
+	for _, path := range r.Data {
+		switch n := t.lookup(path); {
+		case n == nil:
+			missed(wire.EventDeleted, path)
+		case n.mzxid > r.RelativeZxid:
+			missed(wire.EventDataChanged, path)
+		default:
+			t.watch(c, onData, path, standard)
+		}
+	}
+	for _, path := range r.Exist {
+		if t.lookup(path) != nil {
+			missed(wire.EventCreated, path)
+		} else {
+			t.watch(c, onData, path, standard)
+		}
+	}
+	for _, path := range r.Child {
+		switch n := t.lookup(path); {
+		case n == nil:
+			missed(wire.EventDeleted, path)
+		case n.pzxid > r.RelativeZxid:
+			missed(wire.EventChildrenChanged, path)
+		default:
+			t.watch(c, onChildren, path, standard)
+		}
+	}
+	for _, path := range r.Persistent {
+		t.watch(c, onData, path, staying)
+		t.watch(c, onChildren, path, staying)
+	}
+	for _, path := range r.PersistentRecur {
+		t.watch(c, onData, path, recursive)
+	}
+	return wire.OK, events
+}

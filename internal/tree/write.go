@@ -1,0 +1,169 @@
+package tree
+
+import (
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// IsWrite reports whether op is one for Write that a client may send: create, create2, createContainer, createTTL, delete,
+// setData, setACL, multi, closeSession.
+func IsWrite(op wire.Op) bool {
+	switch op {
+	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete, wire.OpSetData,
+		wire.OpSetACL, wire.OpMulti, wire.OpCloseSession:
+		return true
+	}
+	return false
+}
+
+// Write applies create, create2, createContainer, createTTL, delete, setData, setACL, multi, closeSession (of c's session)
+// and, if c is nil, deleteContainer, which is the collector's. at is the time in milliseconds since 1970. It keeps no
+// reference to the memory of req's data. Any other operation is Unimplemented.
+func (t *Tree) Write(zxid, at int64, c *Caller, op wire.Op, req wire.Record) Result {
+	t.begin(zxid, at)
+	switch op {
+	case wire.OpMulti:
+		return t.finish(t.multi(c, req))
+	case wire.OpSetACL:
+		return t.finish(t.serveSetACL(c, req))
+	case wire.OpDeleteContainer:
+		return t.finish(t.serveDeleteContainer(c, req))
+	case wire.OpCloseSession:
+		if c == nil {
+			return t.finish(nil, wire.SessionExpired)
+		}
+		return t.CloseSession(zxid, at, c.Session)
+	default:
+		return t.finish(t.one(c, op, req))
+	}
+}
+
+// one applies an operation that may stand in a multi as well as alone.
+func (t *Tree) one(c *Caller, op wire.Op, req wire.Record) (wire.Record, wire.Code) {
+	switch op {
+	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:
+		return t.serveCreate(c, op, req)
+	case wire.OpDelete:
+		return t.serveDelete(c, req)
+	case wire.OpSetData:
+		return t.serveSetData(c, req)
+	default:
+		return nil, wire.Unimplemented
+	}
+}
+
+// alive reports whether the caller's session may still write. The server itself may.
+func (t *Tree) alive(c *Caller) bool {
+	return c == nil || t.sessions[c.Session] != nil
+}
+
+// matches compares the version that a request expects. Only -1 stands for any.
+func matches(want, have int32) bool { return want == -1 || want == have }
+
+func (t *Tree) serveDelete(c *Caller, req wire.Record) (wire.Record, wire.Code) {
+	r, ok := req.(*wire.DeleteRequest)
+	if !ok || r == nil {
+		return nil, wire.MarshallingError
+	}
+	if !t.alive(c) {
+		return nil, wire.SessionExpired
+	}
+	if !addressable(r.Path) || isSystem(r.Path) {
+		return nil, wire.BadArguments
+	}
+	parent, _ := t.parentOf(r.Path)
+	if parent == nil {
+		return nil, wire.NoNode
+	}
+	if !t.allowed(c, parent.acl, wire.PermDelete) {
+		return nil, wire.NoAuth
+	}
+	n := t.nodes[r.Path]
+	switch {
+	case n == nil:
+		return nil, wire.NoNode
+	case !matches(r.Version, n.version):
+		return nil, wire.BadVersion
+	case len(n.children) > 0:
+		return nil, wire.NotEmpty
+	}
+	t.remove(n)
+	return nil, wire.OK
+}
+
+func (t *Tree) serveSetData(c *Caller, req wire.Record) (wire.Record, wire.Code) {
+	r, ok := req.(*wire.SetDataRequest)
+	if !ok || r == nil {
+		return nil, wire.MarshallingError
+	}
+	if !t.alive(c) {
+		return nil, wire.SessionExpired
+	}
+	if !validPath(r.Path) {
+		return nil, wire.BadArguments
+	}
+	n := t.nodes[r.Path]
+	switch {
+	case n == nil:
+		return nil, wire.NoNode
+	case !t.allowed(c, n.acl, wire.PermWrite):
+		return nil, wire.NoAuth
+	case t.overQuota(r.Path, int64(len(r.Data)-len(n.data)), 0):
+		return nil, wire.QuotaExceeded
+	case !matches(r.Version, n.version):
+		return nil, wire.BadVersion
+	}
+	t.setData(n, clone(r.Data))
+	return &wire.StatResponse{Stat: n.stat()}, wire.OK
+}
+
+func (t *Tree) serveSetACL(c *Caller, req wire.Record) (wire.Record, wire.Code) {
+	r, ok := req.(*wire.SetACLRequest)
+	if !ok || r == nil {
+		return nil, wire.MarshallingError
+	}
+	if !t.alive(c) {
+		return nil, wire.SessionExpired
+	}
+	if !validPath(r.Path) {
+		return nil, wire.BadArguments
+	}
+	list, ok := t.normalize(c, r.ACL)
+	if !ok {
+		return nil, wire.InvalidACL
+	}
+	n := t.nodes[r.Path]
+	switch {
+	case n == nil:
+		return nil, wire.NoNode
+	case !t.allowed(c, n.acl, wire.PermAdmin):
+		return nil, wire.NoAuth
+	case !matches(r.Version, n.aversion):
+		return nil, wire.BadVersion
+	}
+	t.setList(n, list)
+	return &wire.StatResponse{Stat: n.stat()}, wire.OK
+}
+
+// serveCheck is an operation of multi alone.
+func (t *Tree) serveCheck(c *Caller, req wire.Record) (wire.Record, wire.Code) {
+	r, ok := req.(*wire.CheckRequest)
+	if !ok || r == nil {
+		return nil, wire.MarshallingError
+	}
+	if !t.alive(c) {
+		return nil, wire.SessionExpired
+	}
+	if !validPath(r.Path) {
+		return nil, wire.BadArguments
+	}
+	n := t.nodes[r.Path]
+	switch {
+	case n == nil:
+		return nil, wire.NoNode
+	case !t.allowed(c, n.acl, wire.PermRead):
+		return nil, wire.NoAuth
+	case !matches(r.Version, n.version):
+		return nil, wire.BadVersion
+	}
+	return nil, wire.OK
+}

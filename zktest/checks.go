@@ -1,0 +1,126 @@
+package zktest
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// checkTime is how long a check waits for what clients still do in the background.
+const checkTime = 5 * time.Second
+
+// NoWatches fails the test unless the servers behind the link hold no watch any more, of whatever client. It waits a few seconds
+// for those that are being removed. A foreign server must allow the four-letter words mntr and wchp.
+func (l *Link) NoWatches(t testing.TB) {
+	t.Helper()
+	l.eventually(t, func(ctx context.Context) error {
+		for i := range l.fronts {
+			if err := l.noWatches(ctx, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// NoNodes fails the test unless there is no node below path; path itself may exist. It waits a few seconds for nodes that are being
+// removed. It looks with a session of its own, past all faults, and fails the test if that session may not list a node.
+func (l *Link) NoNodes(t testing.TB, path string) {
+	t.Helper()
+	s, err := l.open(0, nil)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer func() {
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	l.eventually(t, func(context.Context) error {
+		found, err := s.below(path)
+		if err != nil {
+			return fmt.Errorf("zktest: list %s: %w", path, err)
+		}
+		if len(found) > 0 {
+			return fmt.Errorf("zktest: nodes are left below %s: %s", path, strings.Join(found, " "))
+		}
+		return nil
+	})
+}
+
+// eventually calls check until it returns nil, and fails the test with what it returned last.
+func (l *Link) eventually(t testing.TB, check func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(l.closing, checkTime)
+	defer cancel()
+	pause := time.NewTicker(10 * time.Millisecond)
+	defer pause.Stop()
+	for {
+		err := check(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			t.Error(err)
+			return
+		}
+	}
+}
+
+func (l *Link) noWatches(ctx context.Context, front int) error {
+	stats, err := l.word(ctx, front, "mntr")
+	if err != nil {
+		return fmt.Errorf("zktest: ask for the watches: %w", err)
+	}
+	for line := range strings.Lines(stats) {
+		value, found := strings.CutPrefix(line, "zk_watch_count\t")
+		if !found {
+			continue
+		}
+		if n, err := strconv.Atoi(strings.TrimSpace(value)); err != nil || n == 0 {
+			return err
+		}
+		watches, err := l.word(ctx, front, "wchp")
+		if err != nil {
+			return fmt.Errorf("zktest: ask for the watches: %w", err)
+		}
+		return fmt.Errorf("zktest: %s watches are left; those that are not for children are: %s",
+			strings.TrimSpace(value), strings.Join(strings.Fields(watches), " "))
+	}
+	return fmt.Errorf("zktest: mntr does not tell the number of watches: %q", stats)
+}
+
+// below lists the nodes below path, deepest first. Nodes that go meanwhile are not there.
+func (s *rawSession) below(path string) ([]string, error) {
+	var answer wire.ChildrenResponse
+	code, err := s.call(wire.OpGetChildren, &wire.PathWatchRequest{Path: path}, &answer)
+	switch {
+	case err != nil:
+		return nil, err
+	case code == wire.NoNode:
+		return nil, nil
+	case code != wire.OK:
+		return nil, fmt.Errorf("%s: %v", path, code)
+	}
+	var found []string
+	for _, name := range answer.Children {
+		child := strings.TrimSuffix(path, "/") + "/" + name
+		if child == "/zookeeper" {
+			continue // the server's own
+		}
+		more, err := s.below(child)
+		if err != nil {
+			return nil, err
+		}
+		found = append(append(found, more...), child)
+	}
+	return found, nil
+}

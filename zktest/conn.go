@@ -1,0 +1,89 @@
+package zktest
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// conn is one end of an in-memory connection.
+type conn struct {
+	in, out       *half
+	local, remote net.Addr
+	once          sync.Once
+	gone          func() // tells the road that this end has closed
+}
+
+// newConns returns the two ends of a connection over r.
+func newConns(r *road, client, server net.Addr) (clientEnd, serverEnd *conn) {
+	up, down := &half{road: r}, &half{road: r}
+	clientEnd = &conn{in: down, out: up, local: client, remote: server}
+	serverEnd = &conn{in: up, out: down, local: server, remote: client}
+	return clientEnd, serverEnd
+}
+
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.in.read(p)
+	return n, c.wrap("read", err)
+}
+
+func (c *conn) Write(p []byte) (int, error) {
+	n, err := c.out.write(p)
+	return n, c.wrap("write", err)
+}
+
+// wrap makes err what a socket would return, so that errors.Is and net.Error work as they do there.
+func (c *conn) wrap(op string, err error) error {
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+		return err
+	case errors.Is(err, io.ErrClosedPipe):
+		err = net.ErrClosed
+	}
+	return &net.OpError{Op: op, Net: c.local.Network(), Source: c.local, Addr: c.remote, Err: err}
+}
+
+// CloseWrite closes the writing half: the other end reads io.EOF after what was written before.
+func (c *conn) CloseWrite() error {
+	c.out.end()
+	return nil
+}
+
+func (c *conn) Close() error {
+	c.once.Do(func() {
+		c.out.end()
+		c.in.stop()
+		if c.gone != nil {
+			c.gone()
+		}
+	})
+	return nil
+}
+
+// reset breaks the connection for both ends.
+func (c *conn) reset() {
+	c.in.fail(syscall.ECONNRESET)
+	c.out.fail(syscall.ECONNRESET)
+}
+
+func (c *conn) LocalAddr() net.Addr  { return c.local }
+func (c *conn) RemoteAddr() net.Addr { return c.remote }
+
+func (c *conn) SetDeadline(t time.Time) error {
+	c.in.setReadDeadline(t)
+	c.out.setWriteDeadline(t)
+	return nil
+}
+
+func (c *conn) SetReadDeadline(t time.Time) error {
+	c.in.setReadDeadline(t)
+	return nil
+}
+
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.out.setWriteDeadline(t)
+	return nil
+}

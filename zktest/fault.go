@@ -1,0 +1,75 @@
+package zktest
+
+import (
+	"context"
+	"time"
+)
+
+// Fault is what happens to one request. The zero Fault is Pass.
+type Fault struct {
+	kind  faultKind
+	delay time.Duration
+	until <-chan struct{}
+	code  int32
+}
+
+type faultKind int
+
+const (
+	kindPass faultKind = iota
+	kindRefuse
+	kindCutBefore
+	kindDropReply
+	kindCutAfter
+	kindMute
+	kindAnswer
+	kindHoldRequest
+	kindHoldReply
+)
+
+// The faults that need no argument. Those that end the connection deliver nothing that the client has sent behind the request,
+// so that what the server has done is certain.
+var (
+	// Pass lets the request through.
+	Pass = Fault{}
+
+	// Refuse loses the request before the server sees it. What the client sent before it is answered; then the connection ends.
+	Refuse = Fault{kind: kindRefuse}
+
+	// CutBefore ends the connection at once: the server does not see the request, and the answers that are still under way to
+	// earlier ones are lost as well.
+	CutBefore = Fault{kind: kindCutBefore}
+
+	// DropReply lets the server apply the request and loses the reply: the connection ends in its place.
+	DropReply = Fault{kind: kindDropReply}
+
+	// CutAfter delivers the request and its reply, and then ends the connection.
+	CutAfter = Fault{kind: kindCutAfter}
+
+	// Mute delivers the request and all that the client sends from then on, but the client hears nothing any more, neither the
+	// reply nor anything behind it, while the connection stays open. Heal ends the connection.
+	Mute = Fault{kind: kindMute}
+)
+
+// Answer answers the request with an error code in the server's place, in its turn; the server does not see it.
+// The codes are ZooKeeper's, for example int32(zk.NoNode). It panics on 0, because a success has a body that only a server knows.
+func Answer(code int32) Fault {
+	if code == 0 {
+		panic("zktest: Answer(0): only the server knows what a successful request is answered with; use Pass")
+	}
+	return Fault{kind: kindAnswer, code: code}
+}
+
+// Delay delivers the request d later, and behind it all that the client sends later on the same connection.
+func Delay(d time.Duration) Fault { return Fault{kind: kindHoldRequest, delay: d} }
+
+// DelayReply delivers the request at once and its reply d later, and behind it all that the server sends later on the same connection.
+func DelayReply(d time.Duration) Fault { return Fault{kind: kindHoldReply, delay: d} }
+
+// Until delivers the request when ctx ends, and behind it all that the client sends later on the same connection.
+// It is how a test stops a client at a chosen step: ctx, proceed := context.WithCancel(t.Context()).
+func Until(ctx context.Context) Fault { return Fault{kind: kindHoldRequest, until: ctx.Done()} }
+
+// ReplyUntil delivers the request at once and its reply when ctx ends, and behind it all that the server sends later on the same
+// connection.
+func ReplyUntil(ctx context.Context) Fault { return Fault{kind: kindHoldReply, until: ctx.Done()} }

@@ -1,0 +1,86 @@
+package zktest
+
+import (
+	"github.com/seed-a3166700/turnstile/internal/jute"
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// Request is one request of a client on its way to the server.
+type Request struct {
+	Op   Op
+	Code int32 // the operation's number in the protocol; 0 for OpConnect
+
+	// Nth counts the requests of this Op over all connections, from 1, since the control function was set.
+	Nth int
+
+	// Seq counts all requests but pings and handshakes over all connections, from 1, since the control function was set;
+	// 0 for pings and handshakes. With it a test can put a fault at every step of what it tests.
+	Seq int
+
+	Path    string // the node, empty if the request names none or cannot be decoded
+	Parts   []Part // the operations of a multi or multiRead
+	Session int64  // 0 for a handshake that asks for a new session
+	Conn    int    // the connection, counted from 1
+	Xid     int32  // the client's number for the request; 0 for OpConnect
+}
+
+// Part is one operation of a multi.
+type Part struct {
+	Op   Op
+	Path string
+}
+
+// decodeRequest reads the header of a request, and of the body what a Request tells. False if there is no header.
+// A body that cannot be decoded is the server's to refuse.
+func decodeRequest(body []byte) (Request, bool) {
+	d := jute.NewDecoder(body)
+	var h wire.RequestHeader
+	h.Decode(d)
+	if d.Err() != nil {
+		return Request{}, false
+	}
+	r := Request{Op: opOf(h.Op), Code: int32(h.Op), Xid: h.Xid}
+	record := wire.NewRequest(h.Op)
+	if record == nil {
+		return r, true
+	}
+	if record.Decode(d); d.Err() != nil {
+		return r, true
+	}
+	r.Path = pathOf(record)
+	if m, ok := record.(*wire.MultiRequest); ok {
+		for _, s := range m.Ops {
+			r.Parts = append(r.Parts, Part{Op: opOf(s.Op), Path: pathOf(s.Request)})
+		}
+	}
+	return r, true
+}
+
+func pathOf(record wire.Record) string {
+	switch r := record.(type) {
+	case *wire.PathRequest:
+		return r.Path
+	case *wire.PathWatchRequest:
+		return r.Path
+	case *wire.CreateRequest:
+		return r.Path
+	case *wire.CreateTTLRequest:
+		return r.Path
+	case *wire.DeleteRequest:
+		return r.Path
+	case *wire.CheckRequest:
+		return r.Path
+	case *wire.SetDataRequest:
+		return r.Path
+	case *wire.SetACLRequest:
+		return r.Path
+	case *wire.AddWatchRequest:
+		return r.Path
+	case *wire.WatcherTypeRequest:
+		return r.Path
+	case *wire.EphemeralsRequest:
+		return r.Prefix
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,198 @@
+package zk
+
+import (
+	"context"
+	"encoding/binary"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// A Batch collects operations that leave in one write, in order, and are answered in order. Each gives a Future of its answer.
+// Nothing is all-or-nothing about it: that is Multi. A Batch is for one goroutine at a time; its futures are for all.
+type Batch struct {
+	sess   *Session
+	frames []byte
+	calls  []*call
+}
+
+// Batch returns an empty batch. It belongs to the session and fails with it.
+func (s *Session) Batch() *Batch { return &Batch{sess: s} }
+
+// Send puts the operations on the wire, or into the queue while there is no connection. It does not wait for answers. The batch is
+// then empty and can be used again.
+func (b *Batch) Send() {
+	s := b.sess
+	s.mu.Lock()
+	if cause := s.cause; cause != nil {
+		s.mu.Unlock()
+		for _, c := range b.calls {
+			c.drop(cause, NotSent)
+		}
+		b.reset()
+		return
+	}
+	at := 0
+	for _, c := range b.calls {
+		c.xid = s.takeXid()
+		binary.BigEndian.PutUint32(b.frames[at+4:], uint32(c.xid))
+		s.queued(c, c.size)
+		at += c.size
+	}
+	s.out = append(s.out, b.frames...)
+	s.flush(true)
+	b.reset()
+}
+
+func (b *Batch) reset() {
+	clear(b.calls)
+	b.calls = b.calls[:0]
+	if b.frames = b.frames[:0]; cap(b.frames) > keepBuffer {
+		b.frames = nil
+	}
+}
+
+// add encodes an operation, or lets its future fail at once if err says that it is not valid.
+func (b *Batch) add(op wire.Op, path string, body wire.Record, err error) *call {
+	c := b.sess.newFutureCall(op, path)
+	if err != nil {
+		c.drop(err, NotSent)
+		return c
+	}
+	start := len(b.frames)
+	b.frames = wire.AppendRequest(b.frames, 0, op, body)
+	c.size = len(b.frames) - start
+	b.calls = append(b.calls, c)
+	return c
+}
+
+func (b *Batch) server(path string) string { return b.sess.client.cfg.root.server(path) }
+
+// Create adds Session.Create.
+func (b *Batch) Create(path string, data []byte, mode Mode) *Future[Created] {
+	return b.CreateNode(Node{Path: path, Data: data, Mode: mode})
+}
+
+// CreateNode adds Session.CreateNode.
+func (b *Batch) CreateNode(n Node) *Future[Created] {
+	op := n.Mode.op()
+	req := n.request(b.sess.client.cfg.root)
+	return newFuture(b.add(op, n.Path, createBody(op, &req), n.validate()), (*call).created)
+}
+
+// Delete adds Session.Delete.
+func (b *Batch) Delete(path string, version int32) *Future[struct{}] {
+	req := &wire.DeleteRequest{Path: b.server(path), Version: version}
+	return newFuture(b.add(wire.OpDelete, path, req, ValidatePath(path)), (*call).nothing)
+}
+
+// Set adds Session.Set.
+func (b *Batch) Set(path string, data []byte, version int32) *Future[Stat] {
+	req := &wire.SetDataRequest{Path: b.server(path), Data: data, Version: version}
+	return newFuture(b.add(wire.OpSetData, path, req, ValidatePath(path)), (*call).onlyStat)
+}
+
+// Get adds Session.Get.
+func (b *Batch) Get(path string) *Future[Data] {
+	return newFuture(b.read(wire.OpGetData, path), (*call).dataAndStat)
+}
+
+// GetW adds Session.GetW. Whoever gives up on the answer calls Abandon on the future, or the watch stays.
+func (b *Batch) GetW(path string) *Future[WatchedData] {
+	c := b.add(wire.OpGetData, path, &wire.PathWatchRequest{Path: b.server(path), Watch: true}, ValidatePath(path))
+	if c.state.Load() == callOpen {
+		c.watch = b.sess.newWatch(path, watchData)
+	}
+	return newFuture(c, (*call).watched)
+}
+
+// Children adds Session.Children.
+func (b *Batch) Children(path string) *Future[Children] {
+	return newFuture(b.read(wire.OpGetChildren2, path), (*call).children)
+}
+
+// Exists adds Session.Exists.
+func (b *Batch) Exists(path string) *Future[Existence] {
+	return newFuture(b.read(wire.OpExists, path), (*call).existence)
+}
+
+// Sync adds Session.Sync.
+func (b *Batch) Sync(path string) *Future[struct{}] {
+	return newFuture(b.add(wire.OpSync, path, &wire.PathRequest{Path: b.server(path)}, ValidatePath(path)), (*call).nothing)
+}
+
+// Multi adds Session.Multi.
+func (b *Batch) Multi(ops ...Op) *Future[[]Result] {
+	req, err := b.sess.multiRequest(ops)
+	c := b.add(wire.OpMulti, "", req, err)
+	c.ops = ops
+	return newFuture(c, (*call).results)
+}
+
+func (b *Batch) read(op wire.Op, path string) *call {
+	return b.add(op, path, &wire.PathWatchRequest{Path: b.server(path)}, ValidatePath(path))
+}
+
+func (c *call) nothing() struct{}    { return struct{}{} }
+func (c *call) onlyStat() Stat       { return Stat(c.stat) }
+func (c *call) dataAndStat() Data    { return Data{Data: c.data, Stat: Stat(c.stat)} }
+func (c *call) children() Children   { return Children{Names: c.names, Stat: Stat(c.stat)} }
+func (c *call) existence() Existence { return Existence{Stat: Stat(c.stat), Exists: c.code == wire.OK} }
+func (c *call) watched() WatchedData {
+	return WatchedData{Data: c.data, Stat: Stat(c.stat), Watch: c.watch}
+}
+
+// A Future is the answer of an operation that was sent by a Batch. All methods may be called from any goroutine, any number of
+// times.
+type Future[T any] struct {
+	call   *call
+	value  func(*call) T
+	made   time.Time // zero unless a hook wants to know
+	hooked atomic.Bool
+}
+
+func newFuture[T any](c *call, value func(*call) T) *Future[T] {
+	f := &Future[T]{call: c, value: value}
+	if c.sess.client.cfg.Hooks.Request != nil {
+		f.made = time.Now()
+	}
+	return f
+}
+
+// Done returns a channel that is closed when there is an answer, or none to come any more.
+func (f *Future[T]) Done() <-chan struct{} { return f.call.done }
+
+// Get waits for the answer. If ctx ends first it returns ctx's cause, with outcome Unknown: that detaches the caller and nothing
+// else, and Get can be called again. It waits for ever if the batch is never sent.
+func (f *Future[T]) Get(ctx context.Context) (T, error) {
+	c := f.call
+	var zero T
+	select {
+	case <-c.done:
+	default:
+		select {
+		case <-c.done:
+		case <-ctx.Done():
+			return zero, &Error{Op: opName(c.op), Path: c.path, Err: contextError(ctx), Outcome: Unknown}
+		}
+	}
+	err := c.failure()
+	if hook := c.sess.client.cfg.Hooks.Request; hook != nil && f.hooked.CompareAndSwap(false, true) {
+		hook(ctx, RequestDone{Op: opName(c.op), Path: c.path, Took: time.Since(f.made), Err: err})
+	}
+	if err != nil {
+		return zero, err
+	}
+	return f.value(c), nil
+}
+
+// Abandon says that nobody will ask for the answer: a watch that comes with it is closed. The operation itself goes on.
+func (f *Future[T]) Abandon() {
+	if c := f.call; c.watch != nil && !c.state.CompareAndSwap(callOpen, callLeft) {
+		<-c.done
+		if c.failure() == nil {
+			c.watch.Close()
+		}
+	}
+}

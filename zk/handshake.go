@@ -1,0 +1,124 @@
+package zk
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/jute"
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+func newConn(s *Session, srv server, nc, raw net.Conn) *conn {
+	return &conn{
+		sess: s, server: srv, nc: nc, raw: raw, br: bufio.NewReaderSize(nc, readBuffer), direct: buffered(raw),
+		kicked: make(chan struct{}, 1), dead: make(chan struct{}),
+	}
+}
+
+// handshake opens or resumes the session on a new connection, then authenticates. ErrExpired says that the session is gone.
+func (c *Client) handshake(s *Session, n *conn) error {
+	if err := c.connectSession(s, n); err != nil {
+		return err
+	}
+	if c.cfg.SASL != nil {
+		if err := n.authenticateSASL(c.cfg.SASL); err != nil {
+			return err
+		}
+	}
+	return n.authenticate()
+}
+
+func (c *Client) connectSession(s *Session, n *conn) error {
+	s.mu.Lock()
+	req := wire.ConnectRequest{
+		LastZxidSeen: s.lastZxid, Timeout: int32(c.cfg.Timeout.Milliseconds()), SessionID: s.id, Password: s.password,
+		HasReadOnly: true, ReadOnly: c.cfg.ReadOnly,
+	}
+	s.mu.Unlock()
+	if req.Password == nil {
+		req.Password = make([]byte, wire.PasswordLen)
+	}
+	n.started = time.Now()
+	if _, err := n.nc.Write(wire.EndFrame(req.Append(wire.BeginFrame(nil)), 0)); err != nil {
+		return err
+	}
+	frame, err := n.frame()
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("the server hung up on the connect request (is it running, and has it seen transaction 0x%x?): %w", req.LastZxidSeen, err)
+	}
+	if err != nil {
+		return err
+	}
+	var resp wire.ConnectResponse
+	n.dec.Reset(frame)
+	if resp.Decode(&n.dec); n.dec.Err() != nil {
+		return fmt.Errorf("%w: connect response: %w", ErrProtocol, n.dec.Err())
+	}
+	switch {
+	case req.SessionID != 0 && (resp.Timeout <= 0 || resp.SessionID != req.SessionID):
+		return ErrExpired // another session in its place means that this one is not known any more
+	case resp.Timeout <= 0 || resp.SessionID == 0:
+		return fmt.Errorf("%w: the server refuses a new session", ErrProtocol)
+	}
+	n.timeout, n.readOnly = time.Duration(resp.Timeout)*time.Millisecond, resp.ReadOnly
+	if c.window(n.timeout) < n.timeout/4 {
+		return fmt.Errorf("zk: the server grants a session timeout of %v, too short for a margin of %v", n.timeout, c.cfg.Margin)
+	}
+	s.mu.Lock()
+	s.id, s.password = resp.SessionID, bytes.Clone(resp.Password)
+	if s.timeout == 0 {
+		s.timeout, s.heard = n.timeout, n.started
+	}
+	s.mu.Unlock()
+	return nil
+}
+
+// authenticate sends the session's credentials and waits for all verdicts.
+func (n *conn) authenticate() error {
+	s := n.sess
+	s.mu.Lock()
+	auth := s.auth
+	s.mu.Unlock()
+	if len(auth) == 0 {
+		return nil
+	}
+	var frames []byte
+	for _, a := range auth {
+		frames = wire.AppendRequest(frames, wire.XidAuth, wire.OpAuth, &wire.AuthRequest{Scheme: a.Scheme, Auth: a.Data})
+	}
+	if _, err := n.nc.Write(frames); err != nil {
+		return err
+	}
+	for _, a := range auth {
+		h, _, err := n.answer(wire.XidAuth)
+		if err != nil {
+			return err
+		}
+		if h.Err != wire.OK {
+			return fmt.Errorf("%w: scheme %q: %v", ErrAuthFailed, a.Scheme, h.Err)
+		}
+	}
+	n.auths = len(auth)
+	return nil
+}
+
+// answer reads the answer to a request of the handshake.
+func (n *conn) answer(xid int32) (wire.ReplyHeader, *jute.Decoder, error) {
+	var h wire.ReplyHeader
+	frame, err := n.frame()
+	if err != nil {
+		return h, nil, err
+	}
+	d := &n.dec
+	d.Reset(frame)
+	h.Decode(d)
+	if d.Err() != nil || h.Xid != xid {
+		return h, nil, fmt.Errorf("%w: answer %d in the handshake, want %d", ErrProtocol, h.Xid, xid)
+	}
+	return h, d, nil
+}

@@ -1,0 +1,236 @@
+package zk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+const (
+	maxPingInterval = 10 * time.Second
+	firstBackoff    = 20 * time.Millisecond
+	maxBackoff      = 2 * time.Second
+)
+
+// keep opens the session and keeps it connected until it has ended. It is the only goroutine that connects.
+func (c *Client) keep(s *Session) {
+	var n *conn
+	for s.ctx.Err() == nil {
+		var err error
+		if n, err = c.connect(s); err != nil {
+			s.end(err)
+			break
+		}
+		s.attach(n)
+		c.connected(s, n)
+		err = s.oversee(n)
+		if s.ctx.Err() != nil {
+			break
+		}
+		c.setLastError(err)
+		s.detach(n, err)
+		c.disconnected(s, n, err)
+		n = nil
+	}
+	c.publish(nil)
+	if hook := c.cfg.Hooks.State; hook != nil {
+		hook(Ended)
+	}
+	cause := context.Cause(s.ctx)
+	switch {
+	case errors.Is(cause, ErrLost) && c.ctx.Err() == nil:
+		c.setLastError(ErrNotConnected)
+		c.wg.Go(func() { c.bury(s, n) })
+	case n != nil:
+		n.fail(cause)
+		n.wg.Wait()
+	}
+}
+
+func (c *Client) connected(s *Session, n *conn) {
+	c.setLastError(nil)
+	c.log.Info("connected", "server", n.server.String(), "session", s.ID(), "timeout", n.timeout, "readonly", n.readOnly)
+	state := Connected
+	if n.readOnly {
+		state = ConnectedReadOnly
+	}
+	if hook := c.cfg.Hooks.Connected; hook != nil {
+		hook(n.server.String())
+	}
+	if hook := c.cfg.Hooks.State; hook != nil {
+		hook(state)
+	}
+	c.publish(s)
+}
+
+func (c *Client) disconnected(s *Session, n *conn, err error) {
+	c.log.Warn("disconnected", "server", n.server.String(), "session", s.ID(), "err", err)
+	if hook := c.cfg.Hooks.Disconnected; hook != nil {
+		hook(n.server.String(), err)
+	}
+	if hook := c.cfg.Hooks.State; hook != nil {
+		hook(Suspended)
+	}
+}
+
+// oversee pings when nothing else is sent, until the connection fails (then it returns why) or the session ends. Three pings fit
+// into the session's window before the connection counts as silent, so one that is lost ends nothing; and a silent connection is given
+// up when there is a third of the window left to go on with another server.
+func (s *Session) oversee(n *conn) error {
+	window := s.client.window(n.timeout)
+	interval, silence := min(window/4, maxPingInterval), window*2/3
+	timer := time.NewTimer(interval)
+	defer timer.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return context.Cause(s.ctx)
+		case <-n.dead:
+			return n.err
+		case <-timer.C:
+		}
+		s.mu.Lock()
+		now := time.Now()
+		quiet, idle := now.Sub(n.lastReply), now.Sub(n.lastSent)
+		if quiet >= silence {
+			s.mu.Unlock()
+			return fmt.Errorf("zk: no answer from %v for %v", n.server, quiet.Round(time.Millisecond))
+		}
+		if idle >= interval && !n.pingDue {
+			n.pingDue = true
+			idle = 0
+		}
+		timer.Reset(max(time.Millisecond, min(interval-idle, silence-quiet)))
+		s.flush(false)
+	}
+}
+
+// connect tries the servers in turn until one has accepted the session. It returns an error only when the session is over.
+func (c *Client) connect(s *Session) (*conn, error) {
+	backoff := firstBackoff
+	for {
+		srv, last := c.nextServer()
+		n, err := c.attempt(s.ctx, s, srv)
+		switch {
+		case err == nil:
+			return n, nil
+		case s.ctx.Err() != nil:
+			return nil, context.Cause(s.ctx)
+		case errors.Is(err, ErrExpired), errors.Is(err, ErrAuthFailed):
+			return nil, err
+		}
+		err = fmt.Errorf("zk: %v: %w", srv, err)
+		c.setLastError(err)
+		c.log.Debug("cannot connect", "server", srv.String(), "session", s.ID(), "err", err)
+		if !last {
+			continue
+		}
+		if !sleep(s.ctx, jitter(s.bound(backoff, 8))) {
+			return nil, context.Cause(s.ctx)
+		}
+		backoff = min(2*backoff, maxBackoff)
+	}
+}
+
+// attempt connects to one server and shakes hands, within a part of what the session has left.
+func (c *Client) attempt(ctx context.Context, s *Session, srv server) (*conn, error) {
+	limit := c.cfg.Timeout / time.Duration(min(max(len(c.cfg.servers), 2), 4))
+	ctx, cancel := context.WithTimeout(ctx, s.bound(limit, 3))
+	defer cancel()
+	nc, raw, err := c.dial(ctx, srv)
+	if err != nil {
+		return nil, err
+	}
+	n := newConn(s, srv, nc, raw)
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	err = c.handshake(s, n)
+	if !stop() && err == nil {
+		err = contextError(ctx)
+	}
+	if err != nil {
+		if ctx.Err() != nil && !errors.Is(err, ErrExpired) && !errors.Is(err, ErrAuthFailed) {
+			err = fmt.Errorf("%w: %w", contextError(ctx), err)
+		}
+		return nil, closeAfter(raw, err)
+	}
+	return n, nil
+}
+
+// bound returns d, or a part of what the session has left if that is less.
+func (s *Session) bound(d time.Duration, part int) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.id == 0 || s.cause != nil {
+		return d
+	}
+	return min(d, time.Until(s.deadline())/time.Duration(part))
+}
+
+// bury closes a session at the server that was lost here, so that its ephemeral nodes go as early as they can: on the connection
+// that it still has, or else on a new one, for as long as the server may keep the session.
+func (c *Client) bury(s *Session, n *conn) {
+	timeout := s.Timeout()
+	ctx, cancel := context.WithTimeout(c.ctx, timeout)
+	defer cancel()
+	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
+		if n != nil && n.farewell(ctx) || ctx.Err() != nil {
+			return
+		}
+		if !sleep(ctx, jitter(backoff)) {
+			return
+		}
+		srv, _ := c.nextServer()
+		var err error
+		n, err = c.attempt(ctx, s, srv)
+		if errors.Is(err, ErrExpired) || errors.Is(err, ErrAuthFailed) {
+			return
+		}
+		if err == nil {
+			n.start()
+		}
+	}
+}
+
+// farewell sends closeSession on a connection of a session that has ended here, and reports whether the server then hung up.
+func (n *conn) farewell(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, min(n.timeout/4, maxCloseWait))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { n.fail(contextError(ctx)) })
+	defer stop()
+	s := n.sess
+	s.mu.Lock()
+	frame := wire.AppendRequest(nil, s.takeXid(), wire.OpCloseSession, nil)
+	s.mu.Unlock()
+	_, err := n.nc.Write(frame)
+	if err == nil {
+		<-n.dead
+		err = ctx.Err()
+	}
+	n.fail(errors.Join(err, ErrLost))
+	n.wg.Wait()
+	return err == nil
+}
+
+// sleep waits, and reports whether ctx outlived it.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// jitter returns a random duration between half of d and d.
+func jitter(d time.Duration) time.Duration {
+	if d < 2 {
+		return 0
+	}
+	return d/2 + rand.N(d/2)
+}

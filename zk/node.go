@@ -1,0 +1,94 @@
+package zk
+
+import (
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// Stat is what a server tells about a node. Times are milliseconds since 1970 by the server's clock.
+type Stat struct {
+	Czxid          int64 // the transaction that created the node
+	Mzxid          int64 // the last one that set its data
+	Ctime          int64
+	Mtime          int64
+	Version        int32 // counts changes of the data
+	Cversion       int32 // counts creations and deletions of children
+	Aversion       int32 // counts changes of the access control list
+	EphemeralOwner int64 // the session that the node goes with, 0 if it stays
+	DataLength     int32
+	NumChildren    int32
+	Pzxid          int64 // the last transaction that created or deleted a child
+}
+
+// Mode is the kind of a node to create.
+type Mode int
+
+// The modes. The server appends a ten-digit counter to the name of sequential ones.
+const (
+	Persistent              = Mode(wire.FlagPersistent)
+	Ephemeral               = Mode(wire.FlagEphemeral) // goes with the session
+	PersistentSequential    = Mode(wire.FlagSequential)
+	EphemeralSequential     = Mode(wire.FlagEphemeralSequential)
+	Container               = Mode(wire.FlagContainer) // goes some time after its last child has gone
+	PersistentTTL           = Mode(wire.FlagTTL)       // goes when it has no child and was not set for Node.TTL
+	PersistentSequentialTTL = Mode(wire.FlagPersistentSequentialTTL)
+)
+
+func (m Mode) sequential() bool {
+	return m == PersistentSequential || m == EphemeralSequential || m == PersistentSequentialTTL
+}
+
+func (m Mode) ttl() bool { return m == PersistentTTL || m == PersistentSequentialTTL }
+
+// op returns the operation that creates nodes of this mode: containers and TTL nodes have their own.
+func (m Mode) op() wire.Op {
+	switch {
+	case m == Container:
+		return wire.OpCreateContainer
+	case m.ttl():
+		return wire.OpCreateTTL
+	default:
+		return wire.OpCreate2
+	}
+}
+
+// Node is a node to create.
+type Node struct {
+	Path string
+	Data []byte
+	Mode Mode
+	ACL  []ACL         // open to everybody if nil
+	TTL  time.Duration // for the TTL modes: at least a millisecond
+}
+
+// Created tells about a node that was created. Older servers (before 3.8.4) leave Stat out inside a Multi.
+type Created struct {
+	Path string // with the counter, if the mode is sequential
+	Stat Stat
+}
+
+// Data is a node's data with its Stat.
+type Data struct {
+	Data []byte // nil if the node has null data
+	Stat Stat
+}
+
+// Children is the list of a node's children, by name and in no order, with the node's Stat.
+type Children struct {
+	Names []string
+	Stat  Stat
+}
+
+// Existence tells whether a node exists. Stat is zero if it does not.
+type Existence struct {
+	Stat   Stat
+	Exists bool
+}
+
+// WatchedData is a node's data with a watch on it.
+type WatchedData struct {
+	Data  []byte
+	Stat  Stat
+	Watch *Watch
+}

@@ -1,0 +1,192 @@
+package zk
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// An Op is one operation of a Multi.
+type Op struct {
+	op      wire.Op
+	node    Node // path, and for creates the rest
+	version int32
+	set     bool // made by one of the functions below
+}
+
+// CreateOp makes a node that is open to everybody.
+func CreateOp(path string, data []byte, mode Mode) Op {
+	return CreateNodeOp(Node{Path: path, Data: data, Mode: mode})
+}
+
+// CreateNodeOp makes a node.
+func CreateNodeOp(n Node) Op { return Op{op: n.Mode.op(), node: n, set: true} }
+
+// DeleteOp removes a node, as Session.Delete does.
+func DeleteOp(path string, version int32) Op {
+	return Op{op: wire.OpDelete, node: Node{Path: path}, version: version, set: true}
+}
+
+// SetData replaces a node's data, as Session.Set does.
+func SetData(path string, data []byte, version int32) Op {
+	return Op{op: wire.OpSetData, node: Node{Path: path, Data: data}, version: version, set: true}
+}
+
+// Check refuses the whole Multi unless the node exists and version is that of its data, or -1.
+func Check(path string, version int32) Op {
+	return Op{op: wire.OpCheck, node: Node{Path: path}, version: version, set: true}
+}
+
+// Path returns the path that the operation is for.
+func (o Op) Path() string { return o.node.Path }
+
+func (o *Op) validate() error {
+	switch o.op {
+	case wire.OpDelete, wire.OpSetData, wire.OpCheck:
+		return ValidatePath(o.node.Path)
+	default:
+		if !o.set {
+			return fmt.Errorf("%w: an Op comes from CreateOp, DeleteOp, SetData or Check", BadArguments)
+		}
+		return o.node.validate()
+	}
+}
+
+func (o *Op) request(root chroot) wire.Record {
+	path := root.server(o.node.Path)
+	switch o.op {
+	case wire.OpDelete:
+		return &wire.DeleteRequest{Path: path, Version: o.version}
+	case wire.OpSetData:
+		return &wire.SetDataRequest{Path: path, Data: o.node.Data, Version: o.version}
+	case wire.OpCheck:
+		return &wire.CheckRequest{Path: path, Version: o.version}
+	default:
+		req := o.node.request(root)
+		return createBody(o.op, &req)
+	}
+}
+
+// Result is the outcome of one operation of a Multi.
+type Result struct {
+	Path string // of creates
+	Stat Stat   // of creates (not before 3.8.4) and SetData
+	Err  Code   // OK; after a failure the verdict on this operation, RuntimeInconsistency if it was not tried
+}
+
+// MultiError says which operation made a Multi fail. Nothing was applied.
+type MultiError struct {
+	Index   int // of the operation
+	Op      string
+	Path    string
+	Err     Code
+	Results []Result
+}
+
+// Error returns which operation failed, and why.
+func (e *MultiError) Error() string {
+	return fmt.Sprintf("operation %d, %s %s: %v", e.Index, e.Op, e.Path, e.Err)
+}
+
+// Unwrap returns the verdict on the operation, so that errors.Is(err, zk.BadVersion) works.
+func (e *MultiError) Unwrap() error { return e.Err }
+
+// Multi executes operations all or none, in one transaction. If one is refused the error wraps a *MultiError that says which.
+func (s *Session) Multi(ctx context.Context, ops ...Op) ([]Result, error) {
+	req, err := s.multiRequest(ops)
+	if err != nil {
+		return nil, refuse(wire.OpMulti, "", err)
+	}
+	c := s.newCall(wire.OpMulti, "")
+	c.ops = ops
+	if err := s.do(ctx, c, req); err != nil {
+		return nil, err
+	}
+	defer c.free()
+	return c.results(), nil
+}
+
+func (s *Session) multiRequest(ops []Op) (*wire.MultiRequest, error) {
+	req := &wire.MultiRequest{Ops: make([]wire.SubRequest, len(ops))}
+	for i := range ops {
+		o := &ops[i]
+		if err := o.validate(); err != nil {
+			return nil, fmt.Errorf("operation %d: %w", i, err)
+		}
+		req.Ops[i] = wire.SubRequest{Op: o.op, Request: o.request(s.client.cfg.root)}
+	}
+	return req, nil
+}
+
+// results converts the answer of a multi.
+func (c *call) results() []Result {
+	results := make([]Result, len(c.multi))
+	for i, r := range c.multi {
+		results[i] = Result{Stat: Stat(r.Stat), Err: Code(r.Err)}
+		if r.Path != "" {
+			results[i].Path = c.sess.client.cfg.root.local(r.Path)
+		}
+	}
+	return results
+}
+
+// multiFailure returns the error of a multi of which an operation was refused, nil if none was.
+func (c *call) multiFailure() error {
+	for i, r := range c.multi {
+		if r.Op != wire.OpError || r.Err == wire.OK {
+			continue
+		}
+		e := &MultiError{Index: i, Err: Code(r.Err), Results: c.results()}
+		if i < len(c.ops) {
+			e.Op, e.Path = opName(c.ops[i].op), c.ops[i].node.Path
+		}
+		return &Error{Op: opName(c.op), Err: e, Outcome: Refused}
+	}
+	return nil
+}
+
+// A ReadOp is one operation of a MultiRead.
+type ReadOp struct {
+	op   wire.Op
+	path string
+}
+
+// GetOp reads a node's data and Stat.
+func GetOp(path string) ReadOp { return ReadOp{op: wire.OpGetData, path: path} }
+
+// ChildrenOp lists a node's children.
+func ChildrenOp(path string) ReadOp { return ReadOp{op: wire.OpGetChildren, path: path} }
+
+// ReadResult is the outcome of one operation of a MultiRead.
+type ReadResult struct {
+	Data     []byte   // of GetOp
+	Stat     Stat     // of GetOp
+	Children []string // of ChildrenOp
+	Err      error    // nil, or the Code of this operation's failure; the others may have succeeded all the same
+}
+
+// MultiRead reads several nodes in one request. Servers before 3.6 do not know it (Unimplemented).
+func (s *Session) MultiRead(ctx context.Context, ops ...ReadOp) ([]ReadResult, error) {
+	req := &wire.MultiRequest{Read: true, Ops: make([]wire.SubRequest, len(ops))}
+	for i, o := range ops {
+		if err := ValidatePath(o.path); err != nil {
+			return nil, refuse(wire.OpMultiRead, o.path, err)
+		}
+		body := &wire.PathWatchRequest{Path: s.client.cfg.root.server(o.path)}
+		req.Ops[i] = wire.SubRequest{Op: o.op, Request: body}
+	}
+	c := s.newCall(wire.OpMultiRead, "")
+	if err := s.do(ctx, c, req); err != nil {
+		return nil, err
+	}
+	defer c.free()
+	results := make([]ReadResult, len(c.multi))
+	for i, r := range c.multi {
+		results[i] = ReadResult{Data: r.Data, Stat: Stat(r.Stat), Children: r.Children}
+		if r.Err != wire.OK {
+			results[i].Err = Code(r.Err)
+		}
+	}
+	return results, nil
+}

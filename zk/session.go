@@ -1,0 +1,265 @@
+package zk
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// A Session is one session with an ensemble. It survives reconnects and ends exactly once; see Context. All methods may be called
+// from any goroutine.
+//
+// Requests made while there is no connection wait for the next one. A request that was sent when the connection broke fails with
+// ErrConnectionLost and outcome Unknown; none is sent twice. When the session ends all its requests fail with its cause.
+type Session struct {
+	client *Client
+	ctx    context.Context //nolint:containedctx // the session's life, which callers derive theirs from
+	cancel context.CancelCauseFunc
+
+	mu       sync.Mutex // guards what follows; never held while something blocks
+	id       int64
+	password []byte
+	cause    error // why the session has ended
+	state    State
+	changed  chan struct{} // closed at the next change of state
+	conn     *conn         // nil while suspended
+	timeout  time.Duration // negotiated
+	heard    time.Time     // when the last request was sent that was answered
+	expiry   *time.Timer   // looks at the deadline
+	lastZxid int64         // the last transaction that an answer showed
+	xid      int32
+	calls    fifo   // without an answer, in the order of their numbers
+	unsent   int    // how many of them, at the end, are still in out
+	out      []byte // frames to write
+	spare    []byte // a buffer to go on with while out is written
+	watches  watchSet
+	auth     []Auth  // credentials of every connection
+	auths    []*call // AddAuth without an answer
+}
+
+func newSession(c *Client) *Session {
+	s := &Session{client: c, state: Suspended, changed: make(chan struct{}), auth: c.cfg.Auth[:len(c.cfg.Auth):len(c.cfg.Auth)]}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	return s
+}
+
+// ID returns the session's number on the ensemble: the EphemeralOwner of its ephemeral nodes.
+func (s *Session) ID() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
+}
+
+// Client returns the client that the session belongs to.
+func (s *Session) Client() *Client { return s.client }
+
+// Timeout returns the session timeout that the server granted at the last connect.
+func (s *Session) Timeout() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.timeout
+}
+
+// Context returns a context that ends with the session, exactly once. context.Cause tells why: ErrExpired, ErrLost, ErrClosed or
+// ErrAuthFailed.
+func (s *Session) Context() context.Context { return s.ctx }
+
+// Deadline returns when the session ends with ErrLost unless an answer comes before: the sending time of the last request that
+// was answered, plus the negotiated timeout, less the margin. It moves with every answer, and is exact on the monotonic clock.
+func (s *Session) Deadline() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.deadline()
+}
+
+func (s *Session) deadline() time.Time { return s.heard.Add(s.window()) }
+
+// window is how long the session lives after the last request that gets an answer. The caller holds s.mu.
+func (s *Session) window() time.Duration { return s.client.window(s.timeout) }
+
+// State returns how the session stands, and a channel that is closed at the next change.
+func (s *Session) State() (State, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state, s.changed
+}
+
+// States yields the session's state now and after every change, until it has ended or ctx ends. A slow caller misses states, never
+// the last one.
+func (s *Session) States(ctx context.Context) iter.Seq[State] {
+	return func(yield func(State) bool) {
+		for last := State(0); ; {
+			state, changed := s.State()
+			if state != last && !yield(state) || state == Ended {
+				return
+			}
+			last = state
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// setState makes state known. The caller holds s.mu.
+func (s *Session) setState(state State) {
+	if s.state == state {
+		return
+	}
+	s.state = state
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// answered books that the server has answered what was sent at the given time. An answer that comes after the deadline does not
+// revive the session. The caller holds s.mu.
+func (s *Session) answered(n *conn, sent time.Time) {
+	n.lastReply = time.Now()
+	if sent.After(s.heard) && n.lastReply.Before(s.deadline()) {
+		s.heard = sent
+	}
+}
+
+// checkDeadline ends the session if its deadline has passed, and looks again when it will have.
+func (s *Session) checkDeadline() {
+	s.mu.Lock()
+	if s.cause != nil {
+		s.mu.Unlock()
+		return
+	}
+	if left := time.Until(s.deadline()); left > 0 {
+		s.expiry.Reset(left)
+		s.mu.Unlock()
+		return
+	}
+	s.mu.Unlock()
+	s.end(ErrLost)
+}
+
+// attach makes n the session's connection, after its handshake. What waits is written after the watches are restored.
+func (s *Session) attach(n *conn) {
+	s.mu.Lock()
+	if s.cause != nil {
+		s.mu.Unlock()
+		n.fail(s.cause)
+		return
+	}
+	now := time.Now()
+	s.timeout, s.heard = n.timeout, n.started
+	n.lastSent, n.lastReply = now, now
+	n.prefix, n.setWatches = s.watches.restore(s.lastZxid)
+	n.writing = true // the writer begins with the watches
+	s.conn = n
+	done := s.resumeAuth(n)
+	if left := time.Until(s.deadline()); s.expiry == nil {
+		s.expiry = time.AfterFunc(left, s.checkDeadline)
+	} else {
+		s.expiry.Reset(left)
+	}
+	state := Connected
+	if n.readOnly {
+		state = ConnectedReadOnly
+	}
+	s.setState(state)
+	s.mu.Unlock()
+	for _, c := range done {
+		if !c.finish() {
+			c.free()
+		}
+	}
+	n.start()
+}
+
+// detach parts the session from its connection, which has failed. What was sent and not answered fails; what was not sent waits.
+func (s *Session) detach(n *conn, why error) {
+	n.fail(why)
+	n.wg.Wait() // the reader may still hand out an answer, and set a watch that the next connection must restore
+	s.mu.Lock()
+	if s.conn != n {
+		s.mu.Unlock()
+		return
+	}
+	s.conn = nil
+	sent := make([]*call, s.calls.len()-s.unsent)
+	for i := range sent {
+		sent[i] = s.calls.pop()
+		if w := sent[i].watch; w != nil {
+			s.settle(w, false, false)
+		}
+	}
+	s.watches.reset()
+	s.setState(Suspended)
+	s.mu.Unlock()
+	for _, c := range sent {
+		c.drop(c.lost(why), Unknown)
+	}
+}
+
+// drop ends a call without an answer.
+func (c *call) drop(why error, outcome Outcome) {
+	c.err, c.outcome = why, outcome
+	if c.quiet || !c.finish() {
+		c.free()
+	}
+}
+
+// end ends the session, once: everything that was sent, queued or watched under it fails with the cause.
+func (s *Session) end(cause error) {
+	s.mu.Lock()
+	if s.cause != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.cause, s.conn = cause, nil
+	sent := s.calls.len() - s.unsent
+	dropped := make([]*call, s.calls.len())
+	for i := range dropped {
+		dropped[i] = s.calls.pop()
+	}
+	s.out, s.unsent = nil, 0
+	auths := s.auths
+	s.auths = nil
+	var watches []*Watch
+	s.watches.all(func(w *Watch) { watches = append(watches, w) })
+	s.setState(Ended)
+	if s.expiry != nil {
+		s.expiry.Stop()
+	}
+	s.mu.Unlock()
+
+	s.cancel(cause)
+	for i, c := range dropped {
+		if i < sent {
+			c.drop(cause, Unknown)
+		} else {
+			c.drop(cause, NotSent)
+		}
+	}
+	for _, c := range auths {
+		c.drop(cause, Unknown)
+	}
+	for _, w := range watches {
+		w.end(cause)
+	}
+}
+
+// closeAtServer asks the server to end the session, and waits for the answer until ctx ends.
+func (s *Session) closeAtServer(ctx context.Context) error {
+	if state, _ := s.State(); state != Connected && state != ConnectedReadOnly {
+		return ErrNotConnected
+	}
+	c := s.newCall(wire.OpCloseSession, "")
+	if err := s.roundTrip(ctx, c, nil); err != nil {
+		return err
+	}
+	c.free()
+	return nil
+}
+
+func (s *Session) String() string { return fmt.Sprintf("session 0x%x", s.ID()) }

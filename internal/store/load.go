@@ -1,0 +1,68 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/seed-a3166700/turnstile/internal/tree"
+)
+
+// Load makes a tree of what the store holds, and of a store that is new the tree of a new server. What Load had to correct, ephemeral nodes
+// of sessions that are gone, is corrected in the store as well before it returns.
+func (s *Store) Load(cfg tree.Config) (*tree.Tree, error) {
+	l := tree.NewLoader(cfg)
+	err := s.scan(prefixSession, func(key, value []byte) error {
+		if len(key) != 8 || len(value) != 4 {
+			return fmt.Errorf("store: session record of %d and %d bytes, want 8 and 4", len(key), len(value))
+		}
+		l.Session(int64(binary.BigEndian.Uint64(key)), int32(binary.BigEndian.Uint32(value)))
+		return nil
+	})
+	if err == nil {
+		err = s.scan(prefixNode, func(key, value []byte) error { return l.Node(string(key), value) })
+	}
+	if err == nil {
+		err = s.scan(prefixData, func(key, value []byte) error { return l.Data(string(key), value) })
+	}
+	if err != nil {
+		return nil, fmt.Errorf("store: cannot load %s: %w", s.dir, err)
+	}
+	t, changes, err := l.Tree(s.zxid)
+	if err != nil {
+		return nil, fmt.Errorf("store: cannot load %s: %w", s.dir, err)
+	}
+	if len(changes) == 0 {
+		return t, nil
+	}
+	b := s.NewBatch()
+	b.Add(changes)
+	if err := b.Apply(s.zxid); err != nil {
+		return nil, err
+	}
+	_, err = b.Wait()
+	return t, err
+}
+
+func (s *Store) scan(prefix byte, record func(key, value []byte) error) (err error) {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{prefix}, UpperBound: []byte{prefix + 1}})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := it.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	for ok := it.First(); ok; ok = it.Next() {
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		if err := record(it.Key()[1:], value); err != nil {
+			return err
+		}
+	}
+	return it.Error()
+}

@@ -1,0 +1,67 @@
+package store
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// InUseError says that the data directory belongs to another server.
+type InUseError struct {
+	Dir string
+	PID int // of the process that has it, 0 if it did not say
+}
+
+// Error names the directory and its holder.
+func (e *InUseError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("store: data directory %s is in use by another process; stop it or choose another directory", e.Dir)
+	}
+	return fmt.Sprintf("store: data directory %s is in use by process %d; stop it or choose another directory", e.Dir, e.PID)
+}
+
+// lockDir takes the directory's lock, which the operating system releases when the process ends, and writes the process id
+// beside it. A file of its own holds the id, because taking the lock truncates the lock's file.
+func lockDir(fs vfs.FS, dir string) (io.Closer, error) {
+	unlock, err := fs.Lock(fs.PathJoin(dir, "lock"))
+	if err != nil {
+		if pid := readPID(fs, dir); pid != 0 || !os.IsPermission(err) {
+			return nil, &InUseError{Dir: dir, PID: pid}
+		}
+		return nil, fmt.Errorf("store: cannot lock %s: %w", dir, err)
+	}
+	if err := writePID(fs, dir); err != nil {
+		_ = unlock.Close()
+		return nil, fmt.Errorf("store: cannot write to %s: %w", dir, err)
+	}
+	return unlock, nil
+}
+
+func pidFile(fs vfs.FS, dir string) string { return fs.PathJoin(dir, "pid") }
+
+func writePID(fs vfs.FS, dir string) error {
+	f, err := fs.Create(pidFile(fs, dir), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	if _, err = fmt.Fprintln(f, os.Getpid()); err != nil {
+		_ = f.Close()
+		return err
+	}
+	return f.Close()
+}
+
+func readPID(fs vfs.FS, dir string) int {
+	f, err := fs.Open(pidFile(fs, dir))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	b, _ := io.ReadAll(io.LimitReader(f, 32))
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+	return pid
+}

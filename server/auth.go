@@ -1,0 +1,50 @@
+package server
+
+import (
+	"crypto/sha1"
+	"encoding/base64"
+	"slices"
+	"strings"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// auth adds an identity to a connection. There is no list of users to check it against: an identity counts by the access
+// lists that name it. A scheme that nobody can add ends the connection.
+func (o *owner) auth(it *item) {
+	req := it.req.(*wire.AuthRequest)
+	switch req.Scheme {
+	case "digest":
+		id := digestID(req.Auth)
+		it.conn.addID(wire.ID{Scheme: "digest", ID: id})
+		if o.cfg.SuperDigest != "" && id == o.cfg.SuperDigest {
+			it.conn.addSuper()
+		}
+	case "ip": // every connection has it
+	default:
+		o.stats.authFailed.Add(1)
+		o.refuse(it, wire.AuthFailed)
+		return
+	}
+	o.answer(it, wire.OK, nil, false)
+}
+
+// digestID turns "user:password" into "user:base64(sha1(user:password))".
+func digestID(auth []byte) string {
+	user, _, _ := strings.Cut(string(auth), ":")
+	sum := sha1.Sum(auth)
+	return user + ":" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// addID adds an identity, once.
+func (c *conn) addID(id wire.ID) {
+	if !slices.Contains(c.caller.IDs, id) {
+		c.caller.IDs = append(c.caller.IDs, id)
+	}
+}
+
+// addSuper makes the connection the superuser's.
+func (c *conn) addSuper() {
+	c.addID(wire.ID{Scheme: "super"})
+	c.caller.Super = true
+}

@@ -1,0 +1,62 @@
+package server
+
+import (
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/store"
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// batch is what one commit makes durable, and the frames that wait for it: the replies to its writes, the events they
+// caused, and reads that saw, or could have seen, what is not durable yet.
+type batch struct {
+	seq    uint64
+	zxid   int64        // the last one it spends
+	tx     *store.Batch // nil if there is nothing to write: then it only waits for the batches before
+	buf    []byte       // the bytes of all frames
+	frames []frame
+	dirty  []string // paths whose state it changes
+	after  []func() // to call once it is durable
+}
+
+// frame is one reply or event in a batch's buffer. An event for many connections has many frames of the same bytes.
+type frame struct {
+	conn     *conn
+	from, to int
+	request  bool // it answers a request; else it is an event
+	last     bool // the connection ends after it
+	op       wire.Op
+	size     int           // of the request
+	at       time.Duration // when the request came
+	zxid     int64
+}
+
+func (b *batch) reset() {
+	clear(b.frames)
+	clear(b.dirty)
+	clear(b.after)
+	if cap(b.buf) > 1<<20 {
+		b.buf = nil
+	}
+	*b = batch{buf: b.buf[:0], frames: b.frames[:0], dirty: b.dirty[:0], after: b.after[:0]}
+}
+
+// release hands the frames to their connections, in order, and flushes each connection once.
+func (b *batch) release(now time.Duration, loud []*conn) []*conn {
+	loud = loud[:0]
+	for i := range b.frames {
+		f := &b.frames[i]
+		f.conn.put(f, b.buf[f.from:f.to], now)
+		loud = append(loud, f.conn)
+	}
+	for i, c := range loud {
+		if i == 0 || c != loud[i-1] {
+			c.flush()
+		}
+		loud[i] = nil
+	}
+	for _, f := range b.after {
+		f()
+	}
+	return loud
+}

@@ -1,0 +1,180 @@
+package server
+
+import (
+	"bufio"
+	"encoding/binary"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/jute"
+	"github.com/seed-a3166700/turnstile/internal/tree"
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+const (
+	readBuffer  = 8 << 10 // of every connection
+	readBatch   = 64      // requests that a reader gives to the owner at once, at most
+	maxPending  = 1000    // unanswered requests of a connection, more are not read
+	maxRequests = 8 << 20 // bytes of them
+)
+
+// conn is one client's connection. A reader goroutine decodes its frames and gives them to the owner; a writer goroutine
+// writes what outbox collects. Only the owner's goroutine touches the fields in the middle.
+type conn struct {
+	srv    *Server
+	id     tree.WatcherID
+	nc     net.Conn
+	remote string // for people
+	ip     string // the identity
+	secure bool
+	since  time.Time
+
+	sess atomic.Pointer[session] // set by the owner once the handshake is done
+	done chan struct{}           // closed by kill
+	once sync.Once
+
+	state  connState
+	caller tree.Caller
+	held   uint64 // the last batch with a reply of this connection
+	parked []item // requests that wait until the client has read its replies
+	sasl   *saslServer
+	loud   bool // is in the owner's list of connections to flush
+
+	outbox
+	counters
+}
+
+// connState is where a connection stands, as the owner knows it.
+type connState uint8
+
+const (
+	connNew     connState = iota // before the handshake
+	connOpen                     // has a session
+	connClosing                  // its last reply is made; whatever it still sends is dropped
+)
+
+func newConn(s *Server, nc net.Conn, id uint64, secure bool) *conn {
+	c := &conn{
+		srv: s, nc: nc, id: tree.WatcherID(id), secure: secure, since: time.Now(),
+		remote: remoteName(nc), ip: remoteIP(nc), done: make(chan struct{}),
+	}
+	c.caller = tree.Caller{Watcher: c.id, IDs: []wire.ID{{Scheme: "ip", ID: c.ip}}}
+	c.outbox.init(c)
+	return c
+}
+
+// kill closes the connection at once. What was not written yet is lost.
+func (c *conn) kill() {
+	c.once.Do(func() {
+		close(c.done)
+		_ = c.nc.Close()
+	})
+}
+
+// read decodes frames until the connection ends. It is the only reader of the connection.
+func (c *conn) read() {
+	defer c.srv.gone(c)
+	defer c.kill()
+	_ = c.nc.SetReadDeadline(time.Now().Add(c.srv.cfg.HandshakeTimeout))
+	if !c.handshakeTLS() {
+		return
+	}
+	r := bufio.NewReaderSize(c.nc, readBuffer)
+	if word, ok := c.peekWord(r); ok {
+		c.srv.answerWord(c, word)
+		return
+	}
+	if !c.readConnect(r) {
+		return
+	}
+	_ = c.nc.SetReadDeadline(time.Time{})
+	items := make([]item, 0, readBatch)
+	for {
+		it, ok := c.readRequest(r)
+		if !ok {
+			return
+		}
+		items = append(items, it)
+		if len(items) < readBatch && nextIsBuffered(r) {
+			continue
+		}
+		if !c.admit(items) || !c.srv.queue.push(items...) {
+			return
+		}
+		clear(items)
+		items = items[:0]
+	}
+}
+
+// readConnect reads the handshake's request. A frame that is none closes the connection.
+func (c *conn) readConnect(r *bufio.Reader) bool {
+	body, err := wire.ReadFrame(r, c.srv.cfg.MaxFrame, nil)
+	if err != nil {
+		return false
+	}
+	req := new(wire.ConnectRequest)
+	d := jute.NewDecoder(body)
+	if req.Decode(d); d.Err() != nil {
+		return false
+	}
+	c.received(wire.OpCreateSession, 0)
+	it := item{kind: itemConnect, conn: c, req: connectRecord{req}, size: len(body), at: c.srv.clock.now()}
+	return c.admit([]item{it}) && c.srv.queue.push(it)
+}
+
+// connectRecord makes the handshake's request fit into an item.
+type connectRecord struct{ *wire.ConnectRequest }
+
+// readRequest reads one request and touches the session, so that a slow disk expires nobody who is alive.
+func (c *conn) readRequest(r *bufio.Reader) (item, bool) {
+	body, err := wire.ReadFrame(r, c.srv.cfg.MaxFrame, nil)
+	if err != nil {
+		return item{}, false
+	}
+	now := c.srv.clock.now()
+	if s := c.sess.Load(); s != nil {
+		s.touch(now)
+	}
+	var h wire.RequestHeader
+	var d jute.Decoder
+	d.Reset(body)
+	if h.Decode(&d); d.Err() != nil {
+		return item{}, false
+	}
+	c.received(h.Op, h.Xid)
+	it := item{kind: itemRequest, conn: c, op: h.Op, xid: h.Xid, size: len(body), at: now, req: wire.NewRequest(h.Op)}
+	if it.req != nil {
+		if it.req.Decode(&d); d.Err() != nil {
+			it.code = wire.MarshallingError
+		}
+	}
+	return it, true
+}
+
+// nextIsBuffered reports whether a whole frame can be read without waiting.
+func nextIsBuffered(r *bufio.Reader) bool {
+	if r.Buffered() < 4 {
+		return false
+	}
+	head, err := r.Peek(4)
+	return err == nil && int64(r.Buffered()-4) >= int64(binary.BigEndian.Uint32(head))
+}
+
+// remoteName returns the peer's address for people.
+func remoteName(nc net.Conn) string {
+	a := nc.RemoteAddr()
+	if a == nil || a.String() == "" || a.String() == "@" {
+		return "unix"
+	}
+	return a.String()
+}
+
+// remoteIP returns the peer's address as an identity. Whoever comes by a unix socket or from this process comes from this machine.
+func remoteIP(nc net.Conn) string {
+	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+		return a.AddrPort().Addr().Unmap().WithZone("").String()
+	}
+	return "127.0.0.1"
+}

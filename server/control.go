@@ -1,0 +1,124 @@
+package server
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// ErrClosed says that the server has stopped.
+var ErrClosed = errors.New("server: closed")
+
+// SessionInfo tells about one live session.
+type SessionInfo struct {
+	ID        int64
+	Timeout   time.Duration // as negotiated last
+	Connected bool
+	Client    string // the address of its connection, "" if there is none
+}
+
+// do runs f on the owner's goroutine and waits for it. It returns ErrClosed if the server has stopped instead.
+func (s *Server) do(f func(o *owner)) error {
+	done := make(chan struct{})
+	if !s.queue.push(item{kind: itemCall, call: func() { f(s.owner); close(done) }}) {
+		return ErrClosed
+	}
+	select {
+	case <-done:
+		return nil
+	case <-s.ownerDone:
+		select {
+		case <-done:
+			return nil
+		default:
+			return ErrClosed
+		}
+	}
+}
+
+// settle runs f on the owner's goroutine and waits until all that it changed is durable and its events are on their way.
+func (s *Server) settle(f func(o *owner)) error {
+	durable := make(chan struct{})
+	err := s.do(func(o *owner) {
+		f(o)
+		if !o.pending() {
+			close(durable)
+			return
+		}
+		b := o.current()
+		b.after = append(b.after, func() { close(durable) })
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-durable:
+		return nil
+	case <-s.done:
+		return ErrClosed
+	}
+}
+
+// ExpireSession ends a session as if it had not been heard from for its timeout, and reports whether there was one. When it
+// returns, the session's ephemeral nodes are gone, durably.
+func (s *Server) ExpireSession(id int64) bool {
+	var found bool
+	err := s.settle(func(o *owner) {
+		sess := o.sessions[id]
+		if found = sess != nil; found {
+			o.endSession(sess)
+		}
+	})
+	return found && err == nil
+}
+
+// Sessions returns all live sessions in order of their ids, nil once the server has stopped.
+func (s *Server) Sessions() []SessionInfo {
+	var infos []SessionInfo
+	_ = s.do(func(o *owner) {
+		for _, sess := range o.sessions {
+			info := SessionInfo{ID: sess.id, Timeout: time.Duration(sess.timeout.Load()), Connected: sess.conn != nil}
+			if sess.conn != nil {
+				info.Client = sess.conn.remote
+			}
+			infos = append(infos, info)
+		}
+	})
+	slices.SortFunc(infos, func(a, b SessionInfo) int { return cmp.Compare(a.ID, b.ID) })
+	return infos
+}
+
+// PresetSequence makes next the number of the next sequential child of path. It is meant for tests.
+func (s *Server) PresetSequence(path string, next int32) error {
+	var err error
+	if derr := s.settle(func(o *owner) {
+		r := o.tree.PresetSequence(path, next)
+		if r.Code != 0 {
+			err = fmt.Errorf("server: preset the sequence of %s: %v", path, r.Code)
+			return
+		}
+		o.record(&r)
+	}); derr != nil {
+		return derr
+	}
+	return err
+}
+
+// DropConnections closes the connection of the session with the given id, or all connections if id is 0. The sessions live on.
+func (s *Server) DropConnections(id int64) {
+	_ = s.do(func(o *owner) {
+		for sid, sess := range o.sessions {
+			if (id == 0 || id == sid) && sess.conn != nil {
+				o.detach(sess.conn)
+			}
+		}
+	})
+}
+
+// StopClock makes the time stand still by which sessions expire.
+func (s *Server) StopClock() { _ = s.do(func(o *owner) { o.clock.stop() }) }
+
+// StartClock lets the time go on that StopClock has stopped: sessions have as much time left as they had then.
+func (s *Server) StartClock() { _ = s.do(func(o *owner) { o.clock.start() }) }

@@ -1,0 +1,110 @@
+package server
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// counters are what the four-letter words tell about a connection. The first two belong to the reader, the rest is guarded
+// by the outbox's mutex.
+type counters struct {
+	recved atomic.Int64
+	lcxid  atomic.Int32
+
+	sentN   int64
+	lop     wire.Op
+	lzxid   int64
+	lresp   time.Time
+	llat    time.Duration
+	latency latency
+}
+
+// latency sums up how long requests took.
+type latency struct {
+	n             int64
+	sum, min, max time.Duration
+}
+
+func (l *latency) add(d time.Duration) {
+	if l.n == 0 || d < l.min {
+		l.min = d
+	}
+	l.max = max(l.max, d)
+	l.sum += d
+	l.n++
+}
+
+// avg returns the mean in milliseconds.
+func (l *latency) avg() float64 {
+	if l.n == 0 {
+		return 0
+	}
+	return float64(l.sum) / float64(l.n) / float64(time.Millisecond)
+}
+
+// received counts a packet from the client.
+func (c *conn) received(op wire.Op, xid int32) {
+	c.recved.Add(1)
+	if op != wire.OpPing && xid > 0 {
+		c.lcxid.Store(xid)
+	}
+	c.srv.stats.received.Add(1)
+}
+
+// sent counts a packet to the client. The caller holds the outbox's mutex.
+func (c *conn) sent(f *frame, n int, now time.Duration) {
+	c.sentN++
+	c.srv.stats.sent.Add(1)
+	if !f.request {
+		return
+	}
+	c.lop, c.llat = f.op, now-f.at
+	c.lresp = c.srv.clock.wall(now)
+	if f.zxid > 0 {
+		c.lzxid = f.zxid
+	}
+	c.latency.add(c.llat)
+	c.srv.stats.add(c.llat, n)
+}
+
+// resetStats is what crst does to a connection.
+func (c *conn) resetStats() {
+	c.recved.Store(0)
+	c.outbox.mu.Lock()
+	defer c.outbox.mu.Unlock()
+	c.sentN, c.lop, c.lzxid, c.latency, c.llat = 0, 0, 0, latency{}, 0
+}
+
+// stats are what the four-letter words tell about the server.
+type stats struct {
+	received   atomic.Int64
+	sent       atomic.Int64
+	authFailed atomic.Int64
+
+	mu      sync.Mutex // guards the fields below
+	latency latency
+	size    struct{ last, min, max int } // of responses in bytes
+}
+
+func (s *stats) add(d time.Duration, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.latency.add(d)
+	s.size.last = n
+	s.size.max = max(s.size.max, n)
+	if s.size.min == 0 || n < s.size.min {
+		s.size.min = n
+	}
+}
+
+// reset is what srst does.
+func (s *stats) reset() {
+	s.received.Store(0)
+	s.sent.Store(0)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.latency = latency{}
+}

@@ -1,0 +1,178 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"strings"
+	"time"
+)
+
+// listener is one place where clients come in.
+type listener struct {
+	net.Listener
+	secure bool
+}
+
+// listen opens all listeners of the configuration, or none.
+func (s *Server) listen(ctx context.Context) (err error) {
+	defer func() {
+		if err != nil {
+			s.closeListeners()
+		}
+	}()
+	for _, l := range s.cfg.Listeners {
+		s.listeners = append(s.listeners, listener{Listener: l})
+	}
+	for _, addr := range s.cfg.Listen {
+		l, err := listenOn(ctx, addr)
+		if err != nil {
+			return err
+		}
+		s.listeners = append(s.listeners, listener{Listener: l})
+	}
+	for _, addr := range s.cfg.TLSListen {
+		l, err := listenOn(ctx, addr)
+		if err != nil {
+			return err
+		}
+		s.listeners = append(s.listeners, listener{Listener: tls.NewListener(l, s.cfg.TLS), secure: true})
+	}
+	return nil
+}
+
+func listenOn(ctx context.Context, addr string) (net.Listener, error) {
+	path, unix := strings.CutPrefix(addr, "unix:")
+	if unix {
+		return listenUnix(ctx, path)
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("server: cannot listen on %s: %w", addr, err)
+	}
+	return l, nil
+}
+
+// listenUnix listens on a socket file that only the user may use. A file that a dead server has left is replaced, a live server's is not.
+func listenUnix(ctx context.Context, path string) (net.Listener, error) {
+	fail := func(err error) (net.Listener, error) {
+		return nil, fmt.Errorf("server: cannot listen on unix:%s: %w", path, err)
+	}
+	if info, err := os.Lstat(path); err == nil {
+		if info.Mode()&fs.ModeSocket == 0 {
+			return fail(errors.New("there is a file of that name that is no socket"))
+		}
+		dialer := net.Dialer{Timeout: time.Second}
+		if nc, err := dialer.DialContext(ctx, "unix", path); err == nil {
+			_ = nc.Close()
+			return fail(errors.New("another server is listening there"))
+		}
+		if err := os.Remove(path); err != nil {
+			return fail(err)
+		}
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
+	if err != nil {
+		return fail(err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return fail(errors.Join(err, l.Close()))
+	}
+	return l, nil
+}
+
+func (s *Server) closeListeners() {
+	for _, l := range s.listeners {
+		_ = l.Close()
+	}
+}
+
+// warnOpen says it aloud if anybody in the network may use the server.
+func (s *Server) warnOpen() {
+	if s.cfg.RequireSASL {
+		return
+	}
+	for _, l := range s.listeners {
+		a, ok := l.Addr().(*net.TCPAddr)
+		if !ok || a.IP.IsLoopback() || (l.secure && s.cfg.TLS.ClientAuth >= tls.RequireAnyClientCert) {
+			continue
+		}
+		if l.secure {
+			s.cfg.Logger.Warn("server: listening beyond this machine with TLS but without asking clients who they are: "+
+				"anybody who can reach the address may change everything that no access list protects", "address", a.String())
+			continue
+		}
+		s.cfg.Logger.Warn("server: listening beyond this machine without TLS and without authentication: "+
+			"anybody who can reach the address may read and change everything that no access list protects; "+
+			"listen on 127.0.0.1, use TLS with client certificates, or require SASL", "address", a.String())
+	}
+}
+
+// accept serves one listener until it is closed.
+func (s *Server) accept(l listener) {
+	for pause := time.Duration(0); ; {
+		nc, err := l.Accept()
+		if err != nil {
+			select {
+			case <-s.stopping:
+				return
+			default:
+			}
+			if errors.Is(err, net.ErrClosed) {
+				s.stop(fmt.Errorf("server: listener %s was closed: %w", l.Addr(), err))
+				return
+			}
+			// Out of files, perhaps: wait for connections to close.
+			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			s.cfg.Logger.Warn("server: cannot accept", "address", l.Addr().String(), "err", err)
+			select {
+			case <-time.After(pause):
+			case <-s.stopping:
+				return
+			}
+			continue
+		}
+		pause = 0
+		s.admitConn(nc, l.secure)
+	}
+}
+
+// admitConn starts a connection's goroutines, unless its address has too many connections already.
+func (s *Server) admitConn(nc net.Conn, secure bool) {
+	if tcp, ok := nc.(*net.TCPConn); ok {
+		_ = tcp.SetNoDelay(true)
+	}
+	s.mu.Lock()
+	s.lastConn++
+	c := newConn(s, nc, s.lastConn, secure)
+	if s.closed || (s.cfg.MaxClientConns > 0 && s.perIP[c.ip] >= s.cfg.MaxClientConns) {
+		refused := !s.closed
+		s.mu.Unlock()
+		c.kill()
+		if refused {
+			s.cfg.Logger.Warn("server: too many connections from one address, closed", "client", c.remote, "limit", s.cfg.MaxClientConns)
+		}
+		return
+	}
+	s.conns[c.id] = c
+	s.perIP[c.ip]++
+	s.wg.Add(2)
+	s.mu.Unlock()
+	go func() { defer s.wg.Done(); c.read() }()
+	go func() { defer s.wg.Done(); c.write() }()
+}
+
+// gone forgets a connection whose reader has ended.
+func (s *Server) gone(c *conn) {
+	s.mu.Lock()
+	delete(s.conns, c.id)
+	if s.perIP[c.ip]--; s.perIP[c.ip] == 0 {
+		delete(s.perIP, c.ip)
+	}
+	s.mu.Unlock()
+	s.queue.push(item{kind: itemGone, conn: c})
+}

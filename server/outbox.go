@@ -1,0 +1,229 @@
+package server
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+const (
+	softBacklog = 4 << 20  // bytes a client has not read yet: its next requests wait
+	hardBacklog = 64 << 20 // bytes of them at which it is disconnected: events are made without asking the client
+	keepBuffer  = 64 << 10 // larger buffers are not kept for reuse
+)
+
+// outbox is the writing half of a connection: frames are appended by the owner and by the committer, and leave in order,
+// as many as there are in one write. Whoever appends calls flush afterwards.
+type outbox struct {
+	c       *conn
+	wake    chan struct{} // to the writer: the turn to write is yours
+	room    chan struct{} // to the reader: look again whether there is room
+	backlog atomic.Int64  // bytes of replies and events made but not written, those that wait for the disk included
+	raw     syscall.RawConn
+	rawTry  func(fd uintptr) bool
+	rawBuf  []byte
+	rawLen  int
+	rawErr  error
+
+	mu      sync.Mutex // guards the fields below; nothing blocks under it
+	out     []byte
+	spare   []byte
+	writing bool // somebody has the turn to write
+	last    bool // close after what is in out
+	pending int  // requests read and not answered
+	bytes   int  // of those
+	full    bool // the reader waits for room
+	parked  bool // the owner waits for the backlog to shrink
+}
+
+func (o *outbox) init(c *conn) {
+	o.c = c
+	o.wake = make(chan struct{}, 1)
+	o.room = make(chan struct{}, 1)
+	o.initRaw(c.nc)
+}
+
+// admit counts requests that were read, and waits until the client has not too many of them unanswered.
+// It reports false when the connection has ended.
+func (c *conn) admit(items []item) bool {
+	o := &c.outbox
+	o.mu.Lock()
+	for i := range items {
+		o.pending++
+		o.bytes += items[i].size
+	}
+	for o.pending > maxPending || o.bytes > maxRequests {
+		o.full = true
+		o.mu.Unlock()
+		select {
+		case <-o.room:
+		case <-c.done:
+			return false
+		}
+		o.mu.Lock()
+	}
+	o.mu.Unlock()
+	return true
+}
+
+// answered counts a request of size bytes that has its reply in the outbox. The caller holds o.mu.
+func (o *outbox) answered(size int) {
+	o.pending--
+	o.bytes -= size
+	if o.full && o.pending <= maxPending/2 && o.bytes <= maxRequests/2 {
+		o.full = false
+		token(o.room)
+	}
+}
+
+// token puts a token into a channel with room for one, unless there is one.
+func token(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// flush sees to it that what was appended is written: here, if it can be done without waiting, or by the writer.
+func (o *outbox) flush() {
+	o.mu.Lock()
+	if o.writing || (len(o.out) == 0 && !o.last) {
+		o.mu.Unlock()
+		return
+	}
+	o.writing = true
+	o.mu.Unlock()
+	if o.raw != nil && o.writeNow() {
+		return
+	}
+	token(o.wake)
+}
+
+// next takes what there is to write, or gives the turn back if there is nothing.
+func (o *outbox) next(written []byte) (buf []byte, last bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if cap(written) <= keepBuffer && cap(written) > cap(o.spare) {
+		o.spare = written[:0]
+	}
+	if len(o.out) == 0 {
+		o.writing = o.last // after the last frame nobody writes again
+		return nil, o.last
+	}
+	buf, o.out, o.spare = o.out, o.spare, nil
+	return buf, false
+}
+
+// write writes what flush could not, until the connection ends.
+func (c *conn) write() {
+	defer c.kill()
+	for {
+		select {
+		case <-c.wake:
+		case <-c.done:
+			return
+		}
+		var buf []byte
+		var last bool
+		for {
+			if buf, last = c.next(buf); buf == nil {
+				break
+			}
+			if _, err := c.nc.Write(buf); err != nil {
+				return
+			}
+			c.wrote(len(buf))
+		}
+		if last {
+			c.hangUp()
+			return
+		}
+	}
+}
+
+// wrote counts bytes that have left, and tells the owner if it waits for that.
+func (o *outbox) wrote(n int) {
+	if o.backlog.Add(-int64(n)) > softBacklog/2 {
+		return
+	}
+	o.mu.Lock()
+	parked := o.parked
+	o.parked = false
+	o.mu.Unlock()
+	if parked {
+		o.c.srv.queue.push(item{kind: itemResume, conn: o.c})
+	}
+}
+
+// hangUp closes the connection so that the peer still reads the last reply: the sockets of an operating system drop what
+// they have sent when they are closed with something unread, so the peer gets a while to close first.
+func (c *conn) hangUp() {
+	half, ok := c.nc.(interface{ CloseWrite() error })
+	if _, plain := c.nc.(interface {
+		SyscallConn() (syscall.RawConn, error)
+	}); !ok || !plain {
+		return
+	}
+	if half.CloseWrite() != nil || c.nc.SetReadDeadline(time.Now().Add(time.Second)) != nil {
+		return
+	}
+	<-c.done
+}
+
+// park asks for an itemResume when the client has caught up. It reports false if it has already.
+func (o *outbox) park() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.backlog.Load() <= softBacklog/2 {
+		return false
+	}
+	o.parked = true
+	return true
+}
+
+// put appends a frame's bytes for which backlog has been counted already.
+func (o *outbox) put(f *frame, b []byte, now time.Duration) {
+	o.mu.Lock()
+	o.out = append(o.out, b...)
+	o.finish(f, len(b), now)
+	o.mu.Unlock()
+}
+
+// putReply encodes a reply right into the outbox.
+func (o *outbox) putReply(f *frame, h wire.ReplyHeader, body wire.Record, now time.Duration) {
+	o.mu.Lock()
+	before := len(o.out)
+	o.out = wire.AppendReply(o.out, h, body)
+	n := len(o.out) - before
+	o.backlog.Add(int64(n))
+	o.finish(f, n, now)
+	o.mu.Unlock()
+}
+
+// finish does the accounts of a frame that has been appended. The caller holds o.mu.
+func (o *outbox) finish(f *frame, n int, now time.Duration) {
+	if f.request {
+		o.answered(f.size)
+	}
+	if f.last {
+		o.last = true
+	}
+	o.c.sent(f, n, now)
+}
+
+// rawConn returns nc's raw form if its writes can be tried without waiting.
+func rawConn(nc net.Conn) syscall.RawConn {
+	switch nc := nc.(type) {
+	case *net.TCPConn:
+		raw, _ := nc.SyscallConn()
+		return raw
+	case *net.UnixConn:
+		raw, _ := nc.SyscallConn()
+		return raw
+	}
+	return nil
+}

@@ -1,0 +1,271 @@
+package server
+
+import (
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/store"
+	"github.com/seed-a3166700/turnstile/internal/tree"
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// owner is the state that one goroutine owns: the tree, the sessions, and the batch that is being filled. All others send it
+// items. It never waits for the disk or for a client.
+type owner struct {
+	*Server
+	tree   *tree.Tree
+	secret []byte
+	seed   int64 // the last session id given out
+	zxid   int64 // the last one spent
+
+	watchers map[tree.WatcherID]*conn // connections that have finished the handshake
+	sessions map[int64]*session
+	expiry   expiry
+	idle     idle
+	reaper   reaper
+
+	open     *batch            // being filled; nil if nothing waits for a commit of its own
+	spare    *batch            // for reuse
+	seq      uint64            // of the last batch begun
+	inFlight int               // batches that the committer has
+	dirty    map[string]uint64 // the last batch that changes a path, for paths of batches that may not be durable
+	isDirty  func(path string) bool
+	loud     []*conn // connections with direct replies to flush
+}
+
+func newOwner(s *Server, t *tree.Tree) *owner {
+	o := &owner{
+		Server: s, tree: t, zxid: t.Zxid(),
+		watchers: make(map[tree.WatcherID]*conn), sessions: make(map[int64]*session), dirty: make(map[string]uint64),
+	}
+	o.isDirty = func(path string) bool {
+		seq, ok := o.dirty[path]
+		return ok && seq > o.durable.seq.Load()
+	}
+	now := s.clock.now()
+	o.expiry.init(s.cfg.TickTime)
+	for id, ms := range t.Sessions() { // each gets a full timeout from now on
+		o.addSession(id, time.Duration(ms)*time.Millisecond, now)
+	}
+	return o
+}
+
+// run serves items until the server stops.
+func (o *owner) run() {
+	defer o.queue.close()
+	defer close(o.commits)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	var items []item
+	for {
+		timer.Reset(o.nextAlarm())
+		select {
+		case <-o.stopping:
+			o.seal()
+			return
+		case <-o.queue.wake:
+			items = o.queue.take(items)
+			o.serve(items)
+			clear(items)
+		case b := <-o.committed:
+			o.recycle(b)
+		case <-timer.C:
+			o.alarm()
+		}
+		if o.open != nil && o.inFlight < maxInFlight {
+			o.seal()
+		}
+	}
+}
+
+func (o *owner) serve(items []item) {
+	for i := range items {
+		o.serveOne(&items[i])
+	}
+	o.flush()
+}
+
+func (o *owner) serveOne(it *item) {
+	switch it.kind {
+	case itemCall:
+		it.call()
+	case itemGone:
+		o.connGone(it.conn)
+	case itemResume:
+		o.resume(it.conn)
+	case itemConnect, itemRequest:
+		if !o.mustPark(it) {
+			o.request(it)
+		}
+	}
+}
+
+// mustPark puts a request aside when the client has not read its earlier replies: otherwise one that asks and never
+// reads would fill the memory.
+func (o *owner) mustPark(it *item) bool {
+	c := it.conn
+	if len(c.parked) == 0 && (c.backlog.Load() <= softBacklog || !c.park()) {
+		return false
+	}
+	c.parked = append(c.parked, *it)
+	return true
+}
+
+// resume serves the requests that were put aside, as far as the client has made room.
+func (o *owner) resume(c *conn) {
+	for i := range c.parked {
+		if c.backlog.Load() > softBacklog && c.park() {
+			c.parked = c.parked[i:]
+			return
+		}
+		o.request(&c.parked[i])
+	}
+	c.parked = nil
+}
+
+// flush writes the direct replies of this round.
+func (o *owner) flush() {
+	for i, c := range o.loud {
+		c.loud = false
+		c.flush()
+		o.loud[i] = nil
+	}
+	o.loud = o.loud[:0]
+}
+
+// nextAlarm returns how long the owner may wait for the next item.
+func (o *owner) nextAlarm() time.Duration {
+	wait := time.Hour
+	if len(o.expiry.buckets) > 0 && o.clock.running() {
+		wait = o.expiry.wait(o.clock.now())
+	}
+	return max(0, min(wait, o.idle.wait(o), o.reaper.wait()))
+}
+
+// alarm does what has become due.
+func (o *owner) alarm() {
+	if len(o.expiry.buckets) > 0 {
+		for _, s := range o.expiry.expired(o.clock.now()) {
+			o.cfg.Logger.Info("server: session expired", "session", sessionName(s.id))
+			o.endSession(s)
+		}
+	}
+	o.reaper.run(o)
+	o.idle.run(o)
+	o.flush()
+}
+
+// current returns the batch being filled.
+func (o *owner) current() *batch {
+	if o.open == nil {
+		o.open, o.spare = o.spare, nil
+		if o.open == nil {
+			o.open = new(batch)
+		}
+		o.seq++
+		o.open.seq = o.seq
+	}
+	return o.open
+}
+
+// pending reports whether there are batches that are not durable yet.
+func (o *owner) pending() bool { return o.seq > o.durable.seq.Load() }
+
+// seal gives the batch being filled to the committer.
+func (o *owner) seal() {
+	b := o.open
+	if b == nil {
+		return
+	}
+	o.open = nil
+	b.zxid = o.zxid
+	if b.tx == nil && b.zxid > o.store.Reserved() {
+		b.tx = o.store.NewBatch()
+	}
+	if b.tx != nil {
+		if err := b.tx.Apply(b.zxid); err != nil {
+			o.stop(err)
+			return
+		}
+	}
+	o.inFlight++
+	o.commits <- b
+}
+
+// recycle takes a durable batch back.
+func (o *owner) recycle(b *batch) {
+	o.inFlight--
+	for _, path := range b.dirty {
+		if o.dirty[path] == b.seq {
+			delete(o.dirty, path)
+		}
+	}
+	b.reset()
+	o.spare = b
+}
+
+// spend returns the zxid of the next write.
+func (o *owner) spend() int64 {
+	o.zxid++
+	return o.zxid
+}
+
+// record puts what a write changed into the batch being filled, and sends its events.
+func (o *owner) record(r *tree.Result) {
+	if o.store != nil && len(r.Changes) > 0 {
+		b := o.current()
+		o.tx(b).Add(r.Changes)
+		for path := range r.Touched() {
+			if o.dirty[path] != b.seq {
+				o.dirty[path] = b.seq
+				b.dirty = append(b.dirty, path)
+			}
+		}
+	}
+	o.fire(r.Events, o.store != nil)
+}
+
+func (o *owner) tx(b *batch) *store.Batch {
+	if b.tx == nil {
+		b.tx = o.store.NewBatch()
+	}
+	return b.tx
+}
+
+// fire sends events, into the batch being filled if hold. Several connections that get the same event share its bytes.
+func (o *owner) fire(events []tree.Fired, hold bool) {
+	var from, to int
+	for i := range events {
+		e := &events[i]
+		c := o.watchers[e.Watcher]
+		if c == nil || c.state != connOpen {
+			continue
+		}
+		h := wire.ReplyHeader{Xid: wire.XidNotification, Zxid: e.Zxid}
+		if !hold {
+			c.putReply(&frame{op: wire.OpNotification}, h, &e.Event, 0)
+			o.direct(c)
+		} else {
+			b := o.current()
+			if to == 0 || events[i-1].Event != e.Event || events[i-1].Zxid != e.Zxid {
+				from = len(b.buf)
+				b.buf = wire.AppendReply(b.buf, h, &e.Event)
+				to = len(b.buf)
+			}
+			b.frames = append(b.frames, frame{conn: c, from: from, to: to, op: wire.OpNotification})
+			c.held = b.seq
+			c.backlog.Add(int64(to - from))
+		}
+		if c.backlog.Load() > hardBacklog {
+			o.cfg.Logger.Warn("server: client does not read its events, disconnected", "client", c.remote)
+			c.kill()
+		}
+	}
+}
+
+// direct remembers to flush a connection.
+func (o *owner) direct(c *conn) {
+	if !c.loud {
+		c.loud = true
+		o.loud = append(o.loud, c)
+	}
+}

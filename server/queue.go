@@ -1,0 +1,79 @@
+package server
+
+import (
+	"sync"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// itemKind says what an item asks the owner to do.
+type itemKind uint8
+
+const (
+	itemRequest itemKind = iota // a request after the handshake
+	itemConnect                 // the handshake
+	itemGone                    // the connection has ended
+	itemResume                  // the connection has room for replies again
+	itemCall                    // run a function on the owner's goroutine
+)
+
+// item is one message to the owner.
+type item struct {
+	kind itemKind
+	op   wire.Op
+	xid  int32
+	code wire.Code // not OK if the request could not be decoded
+	size int       // of the frame in bytes
+	at   time.Duration
+	conn *conn
+	req  wire.Record
+	call func()
+}
+
+// queue carries items from many goroutines to the owner, many at once. wake has a token when there is something to take.
+type queue struct {
+	wake chan struct{}
+
+	mu     sync.Mutex // guards the fields below; nothing blocks under it
+	items  []item
+	closed bool
+}
+
+func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
+
+// push appends items in order. It reports false when the owner is gone.
+func (q *queue) push(items ...item) bool {
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
+		return false
+	}
+	first := len(q.items) == 0
+	q.items = append(q.items, items...)
+	q.mu.Unlock()
+	if first {
+		select {
+		case q.wake <- struct{}{}:
+		default:
+		}
+	}
+	return true
+}
+
+// take returns all items that wait and gives the queue buf's memory to collect the next ones in.
+func (q *queue) take(buf []item) []item {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	items := q.items
+	q.items = buf[:0]
+	return items
+}
+
+// close makes push refuse. What waits is dropped, functions to call included: they are told by the owner's end.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.items = nil
+}

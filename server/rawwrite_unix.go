@@ -1,0 +1,52 @@
+//go:build unix
+
+package server
+
+import (
+	"errors"
+	"net"
+	"syscall"
+)
+
+// initRaw prepares writes that do not wait.
+func (o *outbox) initRaw(nc net.Conn) {
+	o.raw = rawConn(nc)
+	o.rawTry = func(fd uintptr) bool {
+		for {
+			o.rawLen, o.rawErr = syscall.Write(int(fd), o.rawBuf)
+			if !errors.Is(o.rawErr, syscall.EINTR) {
+				return true
+			}
+		}
+	}
+}
+
+// writeNow writes what there is as far as the socket takes it at once. It reports false if the writer has to go on. The
+// caller has the turn to write.
+func (o *outbox) writeNow() bool {
+	var buf []byte
+	var last bool
+	for {
+		if buf, last = o.next(buf); buf == nil {
+			return !last // hanging up may wait
+		}
+		o.rawBuf, o.rawLen, o.rawErr = buf, 0, nil
+		err := o.raw.Write(o.rawTry)
+		o.rawBuf = nil
+		n := max(o.rawLen, 0)
+		if err == nil && o.rawErr != nil && !errors.Is(o.rawErr, syscall.EAGAIN) {
+			err = o.rawErr
+		}
+		if err != nil {
+			o.c.kill()
+			return true
+		}
+		o.wrote(n)
+		if n < len(buf) {
+			o.mu.Lock()
+			o.out = append(buf[n:len(buf):len(buf)], o.out...)
+			o.mu.Unlock()
+			return false
+		}
+	}
+}

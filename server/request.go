@@ -1,0 +1,155 @@
+package server
+
+import (
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/tree"
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// request serves one request of a connection, the handshake included.
+func (o *owner) request(it *item) {
+	c := it.conn
+	switch {
+	case c.state == connClosing, c.state == connNew && it.kind != itemConnect:
+		c.drop(it)
+	case it.kind == itemConnect:
+		o.connect(it)
+	case o.cfg.RequireSASL && !o.exempt(it.op) && !c.saslDone():
+		o.refuse(it, wire.SessionClosedRequireAuth)
+	case fromServersOnly(it.op):
+		o.refuse(it, wire.Unimplemented)
+	case it.op == wire.OpPing:
+		it.xid = wire.XidPing
+		o.answer(it, wire.OK, nil, false)
+	case it.op == wire.OpCloseSession:
+		o.closeSession(it)
+	case tree.IsWrite(it.op):
+		o.write(it)
+	case it.code != wire.OK:
+		o.answer(it, it.code, nil, false)
+	case tree.IsRead(it.op):
+		o.read(it)
+	case it.op == wire.OpAuth:
+		o.auth(it)
+	case it.op == wire.OpSASL:
+		o.saslStep(it)
+	case it.op == wire.OpReconfig:
+		// RECONFIGDISABLED would be the true word, but kazoo does not know it and dies.
+		o.answer(it, wire.Unimplemented, nil, false)
+	default:
+		o.refuse(it, wire.Unimplemented)
+	}
+}
+
+// fromServersOnly reports whether op is one that servers make for themselves, or that only exists inside a multi.
+func fromServersOnly(op wire.Op) bool {
+	switch op {
+	case wire.OpCheck, wire.OpDeleteContainer, wire.OpCreateSession, wire.OpError, wire.OpNotification:
+		return true
+	default:
+		return false
+	}
+}
+
+// exempt reports whether op is served before a required authentication.
+func (o *owner) exempt(op wire.Op) bool {
+	return op == wire.OpSASL || op == wire.OpPing || op == wire.OpCloseSession || op == wire.OpAuth
+}
+
+// read answers a read: at once if what it says is durable, else together with the batch that makes it so.
+func (o *owner) read(it *item) {
+	c := it.conn
+	body, code, events := o.tree.Read(&c.caller, it.op, it.req)
+	hold := o.holdReply(c) || (o.pending() && tree.Sees(it.op, it.req, o.isDirty))
+	o.fire(events, hold)
+	o.reply(it, o.shown(hold), code, body, hold, false)
+}
+
+// write applies a write and answers it when it is durable. A refused one has changed nothing, but its zxid is spent: it is
+// answered at once if that is reserved already and nothing that it may have seen waits for the disk.
+func (o *owner) write(it *item) {
+	zxid := o.spend()
+	if it.code != wire.OK {
+		o.answerWrite(it, zxid, it.code, nil, false)
+		return
+	}
+	r := o.tree.Write(zxid, time.Now().UnixMilli(), &it.conn.caller, it.op, it.req)
+	o.record(&r)
+	o.answerWrite(it, zxid, r.Code, r.Body, false)
+}
+
+// closeSession ends the session of the one who asks. Its reply is the connection's last frame.
+func (o *owner) closeSession(it *item) {
+	s := it.conn.sess.Load()
+	zxid := o.spend()
+	r := o.tree.CloseSession(zxid, time.Now().UnixMilli(), s.id)
+	o.forget(s)
+	o.record(&r)
+	o.answerWrite(it, zxid, r.Code, nil, true)
+	it.conn.state = connClosing
+}
+
+func (o *owner) answerWrite(it *item, zxid int64, code wire.Code, body wire.Record, last bool) {
+	hold := o.holdReply(it.conn) || (o.store != nil && (o.pending() || zxid > o.durable.limit.Load()))
+	if !hold {
+		o.durable.raise(zxid)
+	}
+	o.reply(it, zxid, code, body, hold, last)
+}
+
+// answer answers what depends on no node.
+func (o *owner) answer(it *item, code wire.Code, body wire.Record, last bool) {
+	hold := o.holdReply(it.conn)
+	o.reply(it, o.shown(hold), code, body, hold, last)
+}
+
+// refuse answers with an error and ends the connection.
+func (o *owner) refuse(it *item, code wire.Code) {
+	o.answer(it, code, nil, true)
+	it.conn.state = connClosing
+}
+
+// holdReply reports whether c's next reply must wait because one before it does.
+func (o *owner) holdReply(c *conn) bool { return c.held > o.durable.seq.Load() }
+
+// shown returns the zxid for the reply to a read.
+func (o *owner) shown(hold bool) int64 {
+	if hold || o.store == nil {
+		return o.zxid
+	}
+	return o.durable.zxid.Load()
+}
+
+// reply makes a request's reply, into the batch being filled if hold.
+func (o *owner) reply(it *item, zxid int64, code wire.Code, body wire.Record, hold, last bool) {
+	c := it.conn
+	h := wire.ReplyHeader{Xid: it.xid, Zxid: zxid, Err: code}
+	if it.op == wire.OpAuth {
+		h.Zxid = 0
+	}
+	f := frame{conn: c, request: true, last: last, op: it.op, size: it.size, at: it.at, zxid: h.Zxid}
+	if !hold {
+		c.putReply(&f, h, body, o.clock.now())
+		o.direct(c)
+		return
+	}
+	b := o.current()
+	f.from = len(b.buf)
+	b.buf = wire.AppendReply(b.buf, h, body)
+	f.to = len(b.buf)
+	o.holdFrame(b, f)
+}
+
+func (o *owner) holdFrame(b *batch, f frame) {
+	b.frames = append(b.frames, f)
+	f.conn.held = b.seq
+	f.conn.backlog.Add(int64(f.to - f.from))
+}
+
+// drop forgets a request that gets no reply.
+func (c *conn) drop(it *item) {
+	c.outbox.mu.Lock()
+	defer c.outbox.mu.Unlock()
+	c.answered(it.size)
+}

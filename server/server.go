@@ -1,0 +1,234 @@
+// Package server is a ZooKeeper server for one machine: it speaks the client protocol of ZooKeeper 3.9 to every client, and
+// keeps its state in a directory or in memory.
+//
+//	srv, err := server.Start(ctx, server.Config{Data: "/var/lib/turnstile"})
+//	if err != nil {
+//		return err
+//	}
+//	defer srv.Close()
+//
+// What it has acknowledged survives kill -9 and power loss, and nobody ever sees a write that could still be lost: replies
+// and events wait for the commit, and so does a read that could show what is not durable yet. Many clients share a commit.
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-a3166700/turnstile/internal/store"
+	"github.com/seed-a3166700/turnstile/internal/tree"
+)
+
+// Server is a running server. Its methods may be called by any goroutine at any time.
+type Server struct {
+	cfg       Config
+	fs        vfs.FS // of the store; for tests
+	store     *store.Store
+	clock     *clock
+	queue     *queue
+	owner     *owner
+	commits   chan *batch // from the owner to the committer, closed by the owner
+	committed chan *batch // and back
+	durable   durability
+	stats     stats
+	admin     *admin
+	listeners []listener
+
+	wg        sync.WaitGroup
+	stopping  chan struct{} // closed by stop
+	ownerDone chan struct{} // closed when the owner has ended
+	done      chan struct{} // closed when everything has ended
+	stopOnce  sync.Once
+	endCtx    func() bool
+
+	mu       sync.Mutex // guards the fields below; nothing blocks under it
+	err      error      // why it stopped by itself
+	closeErr error
+	closed   bool
+	lastConn uint64
+	conns    map[tree.WatcherID]*conn
+	perIP    map[string]int
+}
+
+// Start starts a server, which listens when Start returns. It runs until Close, until ctx ends, or until it cannot go on, which
+// Done and Err tell. A data directory that another server uses is refused with the process id of that server.
+func Start(ctx context.Context, cfg Config) (*Server, error) { return start(ctx, cfg, nil) }
+
+func start(ctx context.Context, cfg Config, fs vfs.FS) (*Server, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		closeAll(cfg.Listeners)
+		return nil, err
+	}
+	s := &Server{
+		cfg: cfg, fs: fs, clock: newClock(), queue: newQueue(),
+		commits: make(chan *batch, maxInFlight), committed: make(chan *batch, maxInFlight+1),
+		stopping: make(chan struct{}), ownerDone: make(chan struct{}), done: make(chan struct{}),
+		conns: make(map[tree.WatcherID]*conn), perIP: make(map[string]int),
+	}
+	if err := s.load(); err != nil {
+		closeAll(cfg.Listeners)
+		return nil, err
+	}
+	if err := errors.Join(s.listen(ctx), s.startAdmin(ctx)); err != nil {
+		s.closeListeners()
+		return nil, errors.Join(err, s.closeStore())
+	}
+	s.warnOpen()
+	s.run(ctx)
+	return s, nil
+}
+
+func closeAll(listeners []net.Listener) {
+	for _, l := range listeners {
+		_ = l.Close()
+	}
+}
+
+// load makes the owner, of the state in the data directory or of none.
+func (s *Server) load() error {
+	cfg := tree.Config{
+		ExtendedTypes: s.cfg.ExtendedTypes, EnforceQuota: s.cfg.EnforceQuota, SkipACL: s.cfg.SkipACL,
+		Schemes: s.cfg.schemes(), NeverUsedAfter: s.cfg.ContainerUnused.Milliseconds(),
+	}
+	if s.cfg.InMemory {
+		s.owner = newOwner(s, tree.New(cfg))
+		s.owner.secret = make([]byte, 32)
+		rand.Read(s.owner.secret)
+		return nil
+	}
+	st, err := store.Open(store.Config{Dir: s.cfg.Data, FS: s.fs, Logger: s.cfg.Logger})
+	if err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	t, err := st.Load(cfg)
+	if err != nil {
+		return fmt.Errorf("server: %w", errors.Join(err, st.Close(st.Zxid())))
+	}
+	s.store = st
+	s.durable.zxid.Store(st.Zxid())
+	s.durable.limit.Store(st.Reserved())
+	s.owner = newOwner(s, t)
+	s.owner.secret, s.owner.seed = st.Secret(), st.Seed()
+	return nil
+}
+
+// run starts the goroutines.
+func (s *Server) run(ctx context.Context) {
+	s.owner.reaper.init(s.cfg.ContainerInterval)
+	var core sync.WaitGroup
+	core.Go(func() { defer close(s.ownerDone); s.owner.run() })
+	core.Go(s.commit)
+	for _, l := range s.listeners {
+		s.wg.Go(func() { s.accept(l) })
+	}
+	if s.store != nil {
+		s.wg.Go(s.watchStore)
+	}
+	s.endCtx = context.AfterFunc(ctx, func() { s.stop(nil) })
+	go s.shutdown(&core)
+}
+
+// watchStore stops the server when the disk fails in the background.
+func (s *Server) watchStore() {
+	select {
+	case <-s.store.Failed():
+		s.stop(s.store.Err())
+	case <-s.stopping:
+	}
+}
+
+// stop begins the end. err is why, nil if it was asked for.
+func (s *Server) stop(err error) {
+	s.stopOnce.Do(func() {
+		if err != nil && !errors.Is(err, ErrIdle) {
+			s.cfg.Logger.Error("server: stopped", "err", err)
+		}
+		s.mu.Lock()
+		s.err = err
+		s.closed = true
+		s.mu.Unlock()
+		close(s.stopping)
+	})
+}
+
+// failed reports whether the server stops because it could not go on.
+func (s *Server) failed() bool {
+	select {
+	case <-s.stopping:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.err != nil && !errors.Is(s.err, ErrIdle)
+	default:
+		return false
+	}
+}
+
+// shutdown ends everything in order: no new clients, the last batch made durable and answered, the connections, the store.
+func (s *Server) shutdown(core *sync.WaitGroup) {
+	<-s.stopping
+	s.endCtx()
+	s.closeListeners()
+	core.Wait()
+	s.stopAdmin()
+	s.mu.Lock()
+	for _, c := range s.conns {
+		c.kill()
+	}
+	s.mu.Unlock()
+	s.wg.Wait()
+	err := s.closeStore()
+	s.mu.Lock()
+	s.closeErr = err
+	s.mu.Unlock()
+	close(s.done)
+}
+
+func (s *Server) closeStore() error {
+	if s.store == nil {
+		return nil
+	}
+	if err := s.store.Close(s.owner.zxid); err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	return nil
+}
+
+// Addrs returns the addresses that the server listens on: first the ready-made listeners, then Listen, then TLSListen.
+func (s *Server) Addrs() []net.Addr {
+	addrs := make([]net.Addr, len(s.listeners))
+	for i, l := range s.listeners {
+		addrs[i] = l.Addr()
+	}
+	return addrs
+}
+
+// Done returns a channel that is closed when the server has stopped and let go of its directory.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// Err returns why the server has stopped by itself: ErrIdle, or what made it impossible to go on. It is nil while the server runs, and after
+// a Close that was asked for.
+func (s *Server) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// Close stops the server and waits until it has stopped. Sessions live on in the data directory. It returns what went wrong at the
+// end, or why the server had stopped before; every call returns the same.
+func (s *Server) Close() error {
+	s.stop(nil)
+	<-s.done
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil && !errors.Is(s.err, ErrIdle) {
+		return s.err
+	}
+	return s.closeErr
+}

@@ -123,3 +123,6 @@ func newCluster(t T, n int, opts Options) (*Cluster, error) {
 	}
 	return c, nil
 }
+
+// Installed reports whether ZooKeeper can be started here.
+func Installed() bool { return Missing("java", zookeeperJar) == "" }

@@ -1,0 +1,325 @@
+package conformance_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/jute"
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// sessionTimeout is what connections ask for unless a case is about timeouts: so long that nothing expires by the way.
+const sessionTimeout = 30000
+
+// A target is a server that the script runs on.
+type target struct {
+	name    string
+	apache  bool // Apache ZooKeeper 3.8.0, else ours
+	addr    string
+	restart func(t *testing.T) // nil if its data does not survive
+}
+
+// A script runs one case on one target and writes its transcript.
+type script struct {
+	testing.TB
+	target  *target
+	root    string // the case's own node
+	lines   []string
+	silent  bool
+	conns   []*conn
+	norm    *normal
+	maxZxid int64
+	events  []*message // of which the header's zxid is checked at the end
+}
+
+// newScript makes root and settles the zxid that the transcript counts from.
+func newScript(t testing.TB, tg *target, root string) *script {
+	t.Helper()
+	s := &script{TB: t, target: tg, root: root, norm: newNormal()}
+	s.quietly(func() {
+		c := s.open("setup")
+		if root != "" {
+			c.do(wire.OpCreate, &wire.CreateRequest{Path: root, ACL: open})
+		}
+		m := c.do(wire.OpCloseSession, &wire.Empty{})
+		c.next()
+		s.norm.base = m.Zxid
+		s.norm.sessions = map[int64]string{}
+		s.events = nil
+	})
+	return s
+}
+
+// finish ends all sessions of the case, whatever has become of their connections, so that none expires in a later case.
+func (s *script) finish() {
+	s.Helper()
+	s.quietly(func() {
+		ended := map[int64]bool{}
+		for _, c := range slices.Backward(slices.Clone(s.conns)) {
+			l := &link{conn: c, s: s}
+			if c.session != 0 && !ended[c.session] {
+				ended[c.session] = true
+				if c.closed || len(c.pending) > 0 {
+					c.cut()
+					l = s.dial("end of " + c.name)
+					l.hello(wire.ConnectRequest{Timeout: sessionTimeout, SessionID: c.session, Password: c.password})
+				}
+				if !l.closed && l.session != 0 {
+					l.do(wire.OpCloseSession, &wire.Empty{})
+					l.next() // the end: from here on the server does not count the connection any more
+				}
+			}
+			_ = l.net.Close()
+			_ = c.net.Close()
+		}
+	})
+	s.checkEventZxids()
+}
+
+// checkEventZxids checks what the transcript leaves out because 3.8 and 3.9 differ in every event: the zxid in its header.
+func (s *script) checkEventZxids() {
+	s.Helper()
+	for _, m := range s.events {
+		switch {
+		case s.target.apache && m.Zxid != -1:
+			s.Errorf("event %v of 3.8.0 carries zxid %d, want -1", m.event, m.Zxid)
+		case !s.target.apache && m.Zxid != -1 && (m.Zxid <= s.norm.base || m.Zxid > s.maxZxid):
+			s.Errorf("event %v carries zxid %d, want that of its transaction, between %d and %d", m.event, m.Zxid, s.norm.base, s.maxZxid)
+		}
+	}
+}
+
+func (s *script) logf(format string, args ...any) {
+	if !s.silent {
+		s.lines = append(s.lines, s.short(fmt.Sprintf(format, args...)))
+	}
+}
+
+// short writes $ for the case's own node.
+func (s *script) short(line string) string {
+	if s.root == "" {
+		return line
+	}
+	return strings.ReplaceAll(line, s.root, "$")
+}
+
+// quietly runs f without a transcript.
+func (s *script) quietly(f func()) {
+	was := s.silent
+	s.silent = true
+	f()
+	s.silent = was
+}
+
+// differs runs f, in which 3.8.0 and 3.9 are known to differ: the answers (lines with "<" and "!") must be those given for the side.
+func (s *script) differs(why string, apache, ours []string, f func()) {
+	s.Helper()
+	before := len(s.lines)
+	f()
+	var got []string
+	for _, line := range s.lines[before:] {
+		if name, _, _ := strings.Cut(line, " "); strings.HasSuffix(name, "<") || strings.HasSuffix(name, "!") {
+			got = append(got, line)
+		}
+	}
+	want := ours
+	if s.target.apache {
+		want = apache
+	}
+	if !slices.Equal(got, want) {
+		s.Errorf("declared difference %q does not hold on %s:\ngot\n\t%s\nwant\n\t%s", why, s.target.name, strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+	s.lines = append(s.lines[:before], "~ "+why)
+}
+
+// dial opens a connection and sends nothing.
+func (s *script) dial(name string) *link {
+	s.Helper()
+	c, err := dial(s.Context(), name, s.target.addr)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.conns = append(s.conns, c)
+	return &link{conn: c, s: s}
+}
+
+// open opens a connection with a new session.
+func (s *script) open(name string) *link {
+	s.Helper()
+	l := s.dial(name)
+	s.quietly(func() {
+		l.hello(wire.ConnectRequest{Timeout: sessionTimeout, Password: make([]byte, wire.PasswordLen), HasReadOnly: true})
+	})
+	if l.session == 0 {
+		s.Fatalf("%s: %s refuses a new session", name, s.target.name)
+	}
+	return l
+}
+
+// resume opens a connection with the session of old.
+func (s *script) resume(name string, old *link) *link {
+	s.Helper()
+	l := s.dial(name)
+	l.hello(wire.ConnectRequest{Timeout: sessionTimeout, SessionID: old.session, Password: old.password, HasReadOnly: true})
+	return l
+}
+
+// A link is a connection whose traffic goes into the transcript.
+type link struct {
+	*conn
+	s *script
+}
+
+// hello sends a ConnectRequest and reads the answer.
+func (l *link) hello(r wire.ConnectRequest) {
+	l.s.Helper()
+	shown := r
+	l.s.logf("%s> connect %s", l.name, l.s.norm.connect(&shown.SessionID, shown.Password, fmt.Sprintf("timeout=%d lastZxid=%s readOnly=%t,%t", r.Timeout, l.s.norm.zxid(r.LastZxidSeen), r.HasReadOnly, r.ReadOnly)))
+	l.write(wire.EndFrame(r.Append(wire.BeginFrame(nil)), 0))
+	l.welcome()
+}
+
+// welcome reads a ConnectResponse.
+func (l *link) welcome() {
+	l.s.Helper()
+	frame, err := l.readFrame()
+	if err != nil {
+		l.gone(err)
+		return
+	}
+	var r wire.ConnectResponse
+	d := jute.NewDecoder(frame)
+	r.Decode(d)
+	if d.Err() != nil {
+		l.s.Fatalf("%s: bad ConnectResponse: %v: % x", l.name, d.Err(), frame)
+	}
+	l.session, l.password = r.SessionID, slices.Clone(r.Password)
+	l.s.norm.session(r.SessionID)
+	l.s.logf("%s< connected %s", l.name, l.s.norm.connect(&r.SessionID, r.Password, fmt.Sprintf("bytes=%d version=%d timeout=%d readOnly=%t,%t", len(frame), r.ProtocolVersion, r.Timeout, r.HasReadOnly, r.ReadOnly)))
+}
+
+func (l *link) gone(err error) {
+	l.s.Helper()
+	if !errors.Is(err, errClosed) {
+		l.s.Fatalf("%v\n\t%s", err, strings.Join(l.s.lines, "\n\t"))
+	}
+	l.s.logf("%s< closed", l.name)
+}
+
+// send sends requests in one write, without waiting for the answers.
+func (l *link) send(requests ...wire.SubRequest) {
+	var b []byte
+	for _, r := range requests {
+		l.s.logf("%s> %v%s", l.name, r.Op, l.s.norm.show(r.Request))
+		b = append(b, l.request(r.Op, r.Request)...)
+	}
+	l.write(b)
+}
+
+// raw sends a request whose body is any bytes.
+func (l *link) raw(what string, op wire.Op, body []byte) *message {
+	l.s.Helper()
+	l.s.logf("%s> %s", l.name, what)
+	l.write(l.request(op, rawBody(body)))
+	return l.answer()
+}
+
+type rawBody []byte
+
+func (r rawBody) Append(b []byte) []byte { return append(b, r...) }
+func (r rawBody) Decode(*jute.Decoder)   {}
+
+// bytes sends any bytes, without a frame of their own.
+func (l *link) bytes(what string, b []byte) {
+	l.s.logf("%s> %s", l.name, what)
+	l.write(b)
+}
+
+// do sends one request and reads up to its answer. It returns an empty message if the server closes instead.
+func (l *link) do(op wire.Op, body wire.Record) *message {
+	l.s.Helper()
+	l.send(wire.SubRequest{Op: op, Request: body})
+	return l.answer()
+}
+
+// answer reads up to the next message that is not an event.
+func (l *link) answer() *message {
+	l.s.Helper()
+	for {
+		if m := l.next(); m.event == nil {
+			return m
+		}
+	}
+}
+
+// answers reads n messages that are not events.
+func (l *link) answers(n int) {
+	l.s.Helper()
+	for range n {
+		l.answer()
+	}
+}
+
+// next reads one message. It returns an empty one if the server has closed.
+func (l *link) next() *message {
+	l.s.Helper()
+	m, err := l.receive()
+	if err != nil {
+		l.gone(err)
+		return &message{}
+	}
+	l.s.record(l, m)
+	return m
+}
+
+func (s *script) record(l *link, m *message) {
+	if m.event != nil {
+		s.events = append(s.events, m)
+		s.logf("%s! %s state=%d err=%d%s", l.name, eventName(m.event), m.event.State, m.Err, m.oddities())
+		return
+	}
+	s.maxZxid = max(s.maxZxid, m.Zxid)
+	what := m.op.String()
+	if m.Xid < 0 {
+		what = fmt.Sprintf("%s xid=%d", what, m.Xid)
+	}
+	if m.Err != wire.OK {
+		s.logf("%s< %s zxid=%s ERROR %d %v%s", l.name, what, s.norm.zxid(m.Zxid), int32(m.Err), m.Err, m.oddities())
+		return
+	}
+	s.logf("%s< %s zxid=%s ok%s%s", l.name, what, s.norm.zxid(m.Zxid), s.norm.show(m.body), m.oddities())
+}
+
+// oddities tells what no answer should have.
+func (m *message) oddities() string {
+	var s string
+	if len(m.rest) > 0 {
+		s += fmt.Sprintf(" and %d more bytes % x", len(m.rest), m.rest)
+	}
+	if m.body != nil && !m.exact {
+		s += " in an unusual encoding"
+	}
+	return s
+}
+
+func eventName(e *wire.Event) string {
+	switch e.Type {
+	case wire.EventCreated:
+		return "created " + e.Path
+	case wire.EventDeleted:
+		return "deleted " + e.Path
+	case wire.EventDataChanged:
+		return "dataChanged " + e.Path
+	case wire.EventChildrenChanged:
+		return "childrenChanged " + e.Path
+	default:
+		return fmt.Sprintf("event %d %s", e.Type, e.Path)
+	}
+}
+
+// wait waits for something that no frame tells. Only cases about time may use it.
+func (s *script) wait(d time.Duration) { time.Sleep(d) }

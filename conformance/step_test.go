@@ -1,0 +1,248 @@
+package conformance_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+type stepKind int
+
+const (
+	requests stepKind = iota // of one session, in one write
+	reopen                   // close the session and open another
+	resume                   // cut the connection and take the session up again
+	remember                 // the zxid that later setWatches name
+)
+
+// A step is what one session does before all are compared. Its requests are made anew for each server.
+type step struct {
+	kind    stepKind
+	session int
+	build   func(root string, seen int64) []wire.SubRequest
+}
+
+func (st step) String() string {
+	switch st.kind {
+	case reopen:
+		return fmt.Sprintf("s%d closes and opens another session", st.session)
+	case resume:
+		return fmt.Sprintf("s%d reconnects", st.session)
+	case remember:
+		return "remember the zxid"
+	}
+	n := newNormal()
+	var parts []string
+	for _, q := range st.build("$", 0) {
+		parts = append(parts, q.Op.String()+n.show(q.Request))
+	}
+	return fmt.Sprintf("s%d: %s", st.session, strings.Join(parts, "; "))
+}
+
+// A request to be is a request but for the root and the remembered zxid.
+type requestFor func(root string, seen int64) wire.SubRequest
+
+func plain(f func(root string) wire.SubRequest) requestFor {
+	return func(root string, _ int64) wire.SubRequest { return f(root) }
+}
+
+// paths is where programs live, below their root. Few, so that operations meet.
+var paths = []string{"", "/a", "/b", "/a/x", "/a/y", "/a/x/deep", "/q", "/q/s-0000000000", "/q/s-0000000001", "/q/s-0000000002", "/q/s-0000000004", "/c"}
+
+// lists are the access lists of programs. All let everybody read: exists of an unreadable node is a declared difference.
+var lists = [][]wire.ACL{open, open, open, reading, {acl(wire.PermRead|wire.PermCreate, "world", "anyone")}, {acl(wire.PermRead, "world", "anyone"), acl(wire.PermAll, "digest", digestUP)}, {acl(wire.PermRead, "world", "anyone"), acl(wire.PermAll, "auth", "")}, nil}
+
+func pick[E any](rng *rand.Rand, from []E) E { return from[rng.IntN(len(from))] }
+
+func randomPath(rng *rand.Rand) string {
+	if rng.IntN(40) == 0 {
+		return pick(rng, []string{"/", "/a/", "//a", "/a/.", "/none/none", "/a/x/deep/er"})
+	}
+	return pick(rng, paths)
+}
+
+func version(rng *rand.Rand) int32 {
+	return pick(rng, []int32{-1, -1, -1, 0, 0, 1, 2, 3, -2})
+}
+
+// quotaStep puts a quota on the program's nodes, in some programs.
+func quotaStep(rng *rand.Rand) step {
+	on := rng.IntN(2) == 0
+	return step{build: func(root string, _ int64) []wire.SubRequest {
+		if !on {
+			return []wire.SubRequest{ping()}
+		}
+		q := "/zookeeper/quota" + root
+		return []wire.SubRequest{create(q, "", 0), create(q+"/zookeeper_limits", "count=3,bytes=10", 0), create(q+"/zookeeper_stats", "", 0)}
+	}}
+}
+
+func randomStep(rng *rand.Rand) step {
+	session := rng.IntN(sessionsOfOne)
+	switch rng.IntN(resumeAfterSteps) {
+	case 0:
+		return step{kind: reopen, session: session}
+	case 1:
+		return step{kind: resume, session: session}
+	case 2:
+		return step{kind: remember}
+	}
+	if rng.IntN(60) == 0 { // alone, because its answer may overtake others
+		credentials := pick(rng, []string{"u:p", "v:q"})
+		return step{session: session, build: func(string, int64) []wire.SubRequest { return []wire.SubRequest{auth("digest", credentials)} }}
+	}
+	var list []requestFor
+	for range 1 + rng.IntN(3)*rng.IntN(2) {
+		list = append(list, randomRequest(rng, session))
+	}
+	return step{session: session, build: func(root string, seen int64) []wire.SubRequest {
+		var out []wire.SubRequest
+		for _, f := range list {
+			out = append(out, f(root, seen))
+		}
+		return out
+	}}
+}
+
+func randomRequest(rng *rand.Rand, session int) requestFor {
+	p, v := randomPath(rng), version(rng)
+	oneShot := session < oneShotSessions
+	watch := oneShot && rng.IntN(2) == 0
+	switch n := rng.IntN(100); {
+	case n < 44:
+		return randomWrite(rng, p, v, false)
+	case n < 52:
+		return plain(func(root string) wire.SubRequest { return get(root+p, watch) })
+	case n < 58:
+		return plain(func(root string) wire.SubRequest { return exists(root+p, watch) })
+	case n < 63:
+		return plain(func(root string) wire.SubRequest { return children(root+p, watch) })
+	case n < 68:
+		return plain(func(root string) wire.SubRequest { return children2(root+p, watch) })
+	case n < 78:
+		return randomMulti(rng)
+	case n < 81:
+		return randomMultiRead(rng)
+	case n < 83:
+		list := pick(rng, lists)
+		return plain(func(root string) wire.SubRequest { return setACL(root+p, v, list...) })
+	case n < 85:
+		return plain(func(root string) wire.SubRequest { return getACL(root + p) })
+	case n < 86:
+		return plain(func(root string) wire.SubRequest { return syncPath(root + p) })
+	case n < 87:
+		return plain(func(root string) wire.SubRequest { return count(root + p) })
+	case n < 88:
+		return plain(func(root string) wire.SubRequest { return ephemerals(root + p) })
+	case n < 89:
+		return plain(func(string) wire.SubRequest { return whoAmI() })
+	case n < 92:
+		return plain(func(root string) wire.SubRequest { return get("/zookeeper/quota"+root+"/zookeeper_stats", false) })
+	default:
+		return randomWatch(rng, session, p)
+	}
+}
+
+func randomWatch(rng *rand.Rand, session int, p string) requestFor {
+	kind := pick(rng, []int32{wire.WatcherChildren, wire.WatcherData, wire.WatcherAny})
+	switch n := rng.IntN(8); {
+	case n == 0:
+		return plain(func(root string) wire.SubRequest { return checkWatches(root+p, kind) })
+	case n == 1:
+		return plain(func(root string) wire.SubRequest { return removeWatches(root+p, kind) })
+	case session == persistentSlot:
+		return plain(func(root string) wire.SubRequest { return addWatch(root+p, persistentMode) })
+	case session == recursiveSlot:
+		return plain(func(root string) wire.SubRequest { return addWatch(root+p, recursiveMode) })
+	default:
+		data, exist, child := some(rng), some(rng), some(rng)
+		return func(root string, seen int64) wire.SubRequest {
+			return setWatches(seen, below(root, data), below(root, exist), below(root, child))
+		}
+	}
+}
+
+func some(rng *rand.Rand) []string {
+	var out []string
+	for range rng.IntN(3) {
+		out = append(out, pick(rng, paths))
+	}
+	return out
+}
+
+func below(root string, list []string) []string {
+	out := make([]string, 0, len(list))
+	for _, p := range list {
+		out = append(out, root+p)
+	}
+	return out
+}
+
+// randomWrite makes a create, delete or setData. Inside a multi it keeps to what 3.8.0 answers as 3.9 does.
+func randomWrite(rng *rand.Rand, p string, v int32, inMulti bool) requestFor {
+	data := strings.Repeat("d", rng.IntN(8))
+	list := open
+	if rng.IntN(6) == 0 {
+		list = pick(rng, lists)
+	}
+	switch n := rng.IntN(20); {
+	case n < 8:
+		op, flags := wire.OpCreate, pick(rng, []int32{0, 0, 1, 2, 3, 4})
+		if !inMulti && rng.IntN(2) == 0 {
+			op = wire.OpCreate2
+		}
+		if !inMulti && rng.IntN(20) == 0 {
+			flags = pick(rng, []int32{-1, 5, 6, 7})
+		}
+		if flags == wire.FlagSequential || flags == wire.FlagEphemeralSequential {
+			p = pick(rng, []string{"/q/s-", "/q/s-", "/a/s-", "/q/", "/s-"})
+		}
+		return plain(func(root string) wire.SubRequest {
+			return wire.SubRequest{Op: op, Request: &wire.CreateRequest{Path: root + p, Data: []byte(data), ACL: list, Flags: flags}}
+		})
+	case n < 9:
+		return plain(func(root string) wire.SubRequest { return container(root+"/c", 4) })
+	case n < 10:
+		return plain(func(root string) wire.SubRequest { return ttl(root+p, 5, 3_600_000) })
+	case n < 15:
+		return plain(func(root string) wire.SubRequest { return del(root+p, v) })
+	default:
+		return plain(func(root string) wire.SubRequest { return set(root+p, data, v) })
+	}
+}
+
+func randomMulti(rng *rand.Rand) requestFor {
+	var list []requestFor
+	for range rng.IntN(5) {
+		p, v := randomPath(rng), version(rng)
+		if rng.IntN(4) == 0 {
+			list = append(list, plain(func(root string) wire.SubRequest { return check(root+p, v) }))
+		} else {
+			list = append(list, randomWrite(rng, p, v, true))
+		}
+	}
+	return func(root string, seen int64) wire.SubRequest { return multi(built(list, root, seen)...) }
+}
+
+func randomMultiRead(rng *rand.Rand) requestFor {
+	var list []requestFor
+	for range rng.IntN(4) {
+		p := randomPath(rng)
+		if rng.IntN(2) == 0 {
+			list = append(list, plain(func(root string) wire.SubRequest { return get(root+p, false) }))
+		} else {
+			list = append(list, plain(func(root string) wire.SubRequest { return children(root+p, false) }))
+		}
+	}
+	return func(root string, seen int64) wire.SubRequest { return multiRead(built(list, root, seen)...) }
+}
+
+func built(list []requestFor, root string, seen int64) []wire.SubRequest {
+	var out []wire.SubRequest
+	for _, f := range list {
+		out = append(out, f(root, seen))
+	}
+	return out
+}

@@ -2,7 +2,6 @@ package zk
 
 import (
 	"bytes"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -62,11 +61,12 @@ type answer struct {
 	multi []wire.MultiResult
 }
 
-var calls = sync.Pool{New: func() any { return &call{done: make(chan struct{}, 1)} }}
-
 // newCall returns a call for one waiting caller, who gives it back with free.
 func (s *Session) newCall(op wire.Op, path string) *call {
-	c := calls.Get().(*call)
+	c, ok := s.client.calls.Get().(*call)
+	if !ok {
+		c = &call{done: make(chan struct{}, 1)}
+	}
 	c.sess, c.op, c.path = s, op, path
 	return c
 }
@@ -81,8 +81,9 @@ func (c *call) free() {
 	if cap(c.done) == 0 {
 		return
 	}
+	pool := &c.sess.client.calls
 	*c = call{done: c.done}
-	calls.Put(c)
+	pool.Put(c)
 }
 
 // finish hands the call with its answer to the caller, or reports that the caller has left.

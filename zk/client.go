@@ -19,6 +19,7 @@ type Client struct {
 	ctx    context.Context //nolint:containedctx // the client's life: ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
+	calls  sync.Pool // of *call; the client's own, because a channel made in a synctest bubble must stay in it
 
 	mu      sync.Mutex // guards what follows
 	closed  bool

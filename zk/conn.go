@@ -68,6 +68,16 @@ func (n *conn) fail(err error) {
 	})
 }
 
+// failed reports whether the connection has failed: what is queued from then on waits for the next one.
+func (n *conn) failed() bool {
+	select {
+	case <-n.dead:
+		return true
+	default:
+		return false
+	}
+}
+
 // kick tells the writer that there is something to write. It never blocks.
 func (n *conn) kick() {
 	select {
@@ -87,7 +97,7 @@ func (n *conn) start() {
 // the caller's goroutine.
 func (s *Session) flush(inline bool) {
 	n := s.conn
-	if n == nil || n.writing || !s.hasOutput(n) {
+	if n == nil || n.writing || !s.hasOutput(n) || n.failed() {
 		s.mu.Unlock()
 		return
 	}
@@ -97,8 +107,12 @@ func (s *Session) flush(inline bool) {
 		n.kick()
 		return
 	}
-	buf := s.takeOutput(n)
+	buf, ok := s.takeOutput(n)
 	s.mu.Unlock()
+	if !ok {
+		s.end(ErrLost)
+		return
+	}
 	_, err := n.nc.Write(buf)
 	s.mu.Lock()
 	s.keep(buf)
@@ -115,9 +129,13 @@ func (s *Session) flush(inline bool) {
 
 func (s *Session) hasOutput(n *conn) bool { return len(s.out) > 0 || n.pingDue || len(n.extra) > 0 }
 
-// takeOutput takes all that waits to be written. The caller holds s.mu, and has set n.writing.
-func (s *Session) takeOutput(n *conn) []byte {
+// takeOutput takes all that waits to be written. It refuses when the session's deadline has passed: a process that was stopped for
+// a while must not go on with what it was about to do. The caller holds s.mu, and has set n.writing.
+func (s *Session) takeOutput(n *conn) ([]byte, bool) {
 	now := time.Now()
+	if !now.Before(s.deadline()) {
+		return nil, false
+	}
 	buf := s.out
 	s.out, s.spare = s.spare[:0], nil
 	for i := s.calls.len() - s.unsent; i < s.calls.len(); i++ {
@@ -132,7 +150,7 @@ func (s *Session) takeOutput(n *conn) []byte {
 		buf = wire.AppendRequest(buf, wire.XidPing, wire.OpPing, nil)
 	}
 	n.lastSent = now
-	return buf
+	return buf, true
 }
 
 func (s *Session) keep(buf []byte) {
@@ -160,13 +178,17 @@ func (n *conn) write() {
 		for {
 			runtime.Gosched() // lets those callers queue who are about to
 			s.mu.Lock()
-			if s.conn != n || !s.hasOutput(n) {
+			if s.conn != n || !s.hasOutput(n) || n.failed() {
 				n.writing = false
 				s.mu.Unlock()
 				break
 			}
-			buf := s.takeOutput(n)
+			buf, ok := s.takeOutput(n)
 			s.mu.Unlock()
+			if !ok {
+				s.end(ErrLost)
+				break
+			}
 			if _, err := n.nc.Write(buf); err != nil {
 				n.fail(err)
 				return

@@ -71,8 +71,9 @@ func (c *Client) connectSession(s *Session, n *conn) error {
 	}
 	s.mu.Lock()
 	s.id, s.password = resp.SessionID, bytes.Clone(resp.Password)
-	if s.timeout == 0 {
+	if s.expiry == nil {
 		s.timeout, s.heard = n.timeout, n.started
+		s.expiry = time.AfterFunc(time.Until(s.deadline()), s.checkDeadline)
 	}
 	s.mu.Unlock()
 	return nil

@@ -19,6 +19,7 @@ const (
 // keep opens the session and keeps it connected until it has ended. It is the only goroutine that connects.
 func (c *Client) keep(s *Session) {
 	var n *conn
+	var backoff time.Duration // grows with every connection that does not last
 	for s.ctx.Err() == nil {
 		var err error
 		if n, err = c.connect(s); err != nil {
@@ -34,7 +35,13 @@ func (c *Client) keep(s *Session) {
 		c.setLastError(err)
 		s.detach(n, err)
 		c.disconnected(s, n, err)
-		n = nil
+		if time.Since(n.started) > maxBackoff {
+			backoff = 0
+		}
+		if n = nil; backoff > 0 && !sleep(s.ctx, jitter(s.bound(backoff, 8))) {
+			break
+		}
+		backoff = min(max(2*backoff, time.Millisecond), maxBackoff)
 	}
 	c.publish(nil)
 	if hook := c.cfg.Hooks.State; hook != nil {
@@ -100,7 +107,7 @@ func (s *Session) oversee(n *conn) error {
 			s.mu.Unlock()
 			return fmt.Errorf("zk: no answer from %v for %v", n.server, quiet.Round(time.Millisecond))
 		}
-		if idle >= interval && !n.pingDue {
+		if idle >= interval {
 			n.pingDue = true
 			idle = 0
 		}

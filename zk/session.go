@@ -145,23 +145,20 @@ func (s *Session) checkDeadline() {
 // attach makes n the session's connection, after its handshake. What waits is written after the watches are restored.
 func (s *Session) attach(n *conn) {
 	s.mu.Lock()
-	if s.cause != nil {
+	now := time.Now()
+	if s.cause != nil || !now.Before(s.deadline()) {
 		s.mu.Unlock()
-		n.fail(s.cause)
+		n.start() // for the farewell
+		s.end(ErrLost)
 		return
 	}
-	now := time.Now()
 	s.timeout, s.heard = n.timeout, n.started
 	n.lastSent, n.lastReply = now, now
 	n.prefix, n.setWatches = s.watches.restore(s.lastZxid)
 	n.writing = true // the writer begins with the watches
 	s.conn = n
 	done := s.resumeAuth(n)
-	if left := time.Until(s.deadline()); s.expiry == nil {
-		s.expiry = time.AfterFunc(left, s.checkDeadline)
-	} else {
-		s.expiry.Reset(left)
-	}
+	s.expiry.Reset(time.Until(s.deadline()))
 	state := Connected
 	if n.readOnly {
 		state = ConnectedReadOnly

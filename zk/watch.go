@@ -63,6 +63,18 @@ func (w *Watch) Next(ctx context.Context) (Event, error) {
 	}
 }
 
+// Poll returns the next event if one has come that Next has not returned yet, and false at once if there is none.
+func (w *Watch) Poll() (Event, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.events) == 0 {
+		return Event{}, false
+	}
+	e := w.events[0]
+	w.events = w.events[1:]
+	return e, true
+}
+
 // Close forgets the watch: Next returns ErrWatchDone from now on. If nobody else in this session watches the same, it is removed
 // from the server, without waiting for that. Closing a watch again does nothing.
 func (w *Watch) Close() {

@@ -1,0 +1,160 @@
+package line
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// maxTries bounds how often a node is created anew after its parent vanished in between. Containers are collected when they are
+// empty, so once is ordinary and ten times in a row is somebody deleting them.
+const maxTries = 10
+
+// Enter takes a place at the end of the line: one request creates our node and the next, in the same write, lists the line.
+//
+// If it returns an error, no node is left behind, or its removal goes on in the background until it is done or the session has ended:
+// also if ctx ends or the connection breaks before the answer came, when nobody knows whether the node was made. Then it is
+// searched for by the random part of its name (CURATOR-79).
+func (l *Line) Enter(ctx context.Context, sess *zk.Session) (*Place, error) {
+	p := &Place{line: l, sess: sess, guid: NewGUID()}
+	prefix := l.Prefix(p.guid)
+	node := zk.Node{Path: join(l.Dir, prefix), Data: l.Data(), Mode: zk.EphemeralSequential, ACL: l.ACL}
+	for try := 0; ; {
+		b := sess.Batch()
+		created := b.CreateNode(node)
+		listed := b.Children(l.Dir)
+		b.Send()
+		c, err := created.Get(ctx)
+		switch {
+		case err == nil:
+			return p.take(ctx, c, listed)
+		case ctx.Err() != nil:
+			go withdraw(sess, l.Dir, prefix, created)
+			return nil, context.Cause(ctx)
+		case sess.Context().Err() != nil:
+			return nil, context.Cause(sess.Context()) // the node, if it was made, ends with the session
+		case errors.Is(err, zk.NoNode):
+			if try++; try > maxTries {
+				return nil, fmt.Errorf("line: the parents of %s vanish as often as they are made: %w", l.Dir, err)
+			}
+			if err := makeParents(ctx, sess, l.Dir, l.ACL); err != nil {
+				return nil, err
+			}
+		case zk.OutcomeOf(err) == zk.Unknown:
+			found, err := find(ctx, sess, l.Dir, prefix)
+			switch {
+			case err != nil:
+				go withdraw(sess, l.Dir, prefix, created)
+				return nil, err
+			case found != nil:
+				return p.take(ctx, *found, nil)
+			}
+		default:
+			return nil, err
+		}
+	}
+}
+
+// take makes c our node and looks at the line. Listed is the answer to come of a listing that was sent right behind the creation.
+func (p *Place) take(ctx context.Context, c zk.Created, listed *zk.Future[zk.Children]) (*Place, error) {
+	p.node = c
+	seat, ok := ParseSeat(path.Base(c.Path), p.line.Markers)
+	p.seat = seat
+	err := fmt.Errorf("line: the server named our node %q, which no contender is named like", c.Path)
+	if ok {
+		err = p.firstLook(ctx, listed)
+	}
+	if err != nil {
+		p.Leave()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Place) firstLook(ctx context.Context, listed *zk.Future[zk.Children]) error {
+	// A node that a server finds for us is ours only if it belongs to the live session. One of an older session is about to
+	// vanish, and whoever took it for theirs would hold nothing (CURATOR-498, CURATOR-604).
+	if owner := p.node.Stat.EphemeralOwner; owner != p.sess.ID() {
+		return ErrGone
+	}
+	if listed == nil {
+		return p.look(ctx)
+	}
+	children, err := listed.Get(ctx)
+	switch {
+	case err == nil:
+		return p.see(children.Names)
+	default:
+		if err := settle(ctx, p.sess, err); err != nil {
+			return err
+		}
+		return p.look(ctx)
+	}
+}
+
+// find looks for the node whose name begins with prefix: nil if there is none. It asks for a sync first, so that a server that lags
+// behind the one that broke off cannot hide a node. A creation that was on its way when the connection broke cannot be applied after
+// that: a session that has moved to a new connection is no longer served over the old one.
+func find(ctx context.Context, sess *zk.Session, dir, prefix string) (*zk.Created, error) {
+	for {
+		found, err := findOnce(ctx, sess, dir, prefix)
+		if err == nil {
+			return found, nil
+		}
+		if err := settle(ctx, sess, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func findOnce(ctx context.Context, sess *zk.Session, dir, prefix string) (*zk.Created, error) {
+	b := sess.Batch()
+	b.Sync(dir)
+	listed := b.Children(dir)
+	b.Send()
+	children, err := listed.Get(ctx)
+	if errors.Is(err, zk.NoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range children.Names {
+		if !strings.HasPrefix(name, prefix) {
+			continue
+		}
+		stat, ok, err := sess.Exists(ctx, join(dir, name))
+		if err != nil || !ok {
+			return nil, err
+		}
+		return &zk.Created{Path: join(dir, name), Stat: stat}, nil
+	}
+	return nil, nil
+}
+
+// makeParents makes dir and what is missing above it, as containers, which servers remove when they are empty again. It works from
+// the leaf upward, because the ancestors may be closed to us (CURATOR-715).
+func makeParents(ctx context.Context, sess *zk.Session, dir string, acl []zk.ACL) error {
+	mode := zk.Container
+	for {
+		_, err := sess.CreateNode(ctx, zk.Node{Path: dir, Mode: mode, ACL: acl})
+		switch {
+		case err == nil || errors.Is(err, zk.NodeExists):
+			return nil
+		case errors.Is(err, zk.NoNode) && path.Dir(dir) != dir:
+			if err := makeParents(ctx, sess, path.Dir(dir), acl); err != nil {
+				return err
+			}
+		case errors.Is(err, zk.Unimplemented) && mode == zk.Container:
+			mode = zk.Persistent // a server before 3.5.3
+		default:
+			if err := settle(ctx, sess, err); err != nil {
+				return err
+			}
+		}
+	}
+}

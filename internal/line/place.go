@@ -1,0 +1,284 @@
+package line
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// ErrGone says that somebody else deleted our node: the place in the line is lost, the session is not.
+var ErrGone = errors.New("line: our node was deleted by somebody else")
+
+// A Line is a path at which contenders stand, and the rules of who waits for whom.
+type Line struct {
+	Dir     string                   // the recipe's path
+	Prefix  func(guid string) string // a contender's name up to its sequence number
+	Markers []Marker                 // who is a contender; other children are ignored
+	Blocks  func(Seat) bool          // which of the seats ahead must leave before we are served
+	Data    func() []byte            // what a new node carries
+	ACL     []zk.ACL                 // of the nodes and of the parents that are made for them; open if nil
+}
+
+// A Place is our own node in a line, under one session. It ends with Leave, or with its session.
+//
+// A Place is used by one goroutine at a time, except that Leave may interrupt Watch.
+type Place struct {
+	line *Line
+	sess *zk.Session
+	guid string
+	node zk.Created
+	seat Seat
+
+	nearest Seat // the seat to wait for, if ahead > 0
+	ahead   int  // how many seats block us, as of the last look
+
+	mu   sync.Mutex // guards the fields below; never held while anything is waited for
+	own  *zk.Watch  // on our own node; nil while not armed
+	left bool
+}
+
+// Path returns the path of our node.
+func (p *Place) Path() string { return p.node.Path }
+
+// Stat returns what the server told about our node when it was made.
+func (p *Place) Stat() zk.Stat { return p.node.Stat }
+
+// Session returns the session that the place belongs to.
+func (p *Place) Session() *zk.Session { return p.sess }
+
+// First reports whether nobody who blocks us was ahead at the last look.
+func (p *Place) First() bool { return p.ahead == 0 }
+
+// Ahead returns how many seats blocked us at the last look.
+func (p *Place) Ahead() int { return p.ahead }
+
+// Await waits until nobody who blocks us stands ahead. It returns ErrGone if our node was deleted meanwhile, and otherwise why it
+// stopped: the context's cause or the session's. The place stays taken; the caller leaves it.
+func (p *Place) Await(ctx context.Context) error {
+	for p.ahead > 0 {
+		gone, err := p.awaitNearest(ctx)
+		switch {
+		case err != nil:
+			return err
+		case gone && p.ahead == 1:
+			// The seats ahead only ever get fewer: whoever comes later gets a larger number. The one that is gone was
+			// the last of them, and our own node was still there after it (see awaitNearest). No second look is needed.
+			p.ahead = 0
+		default:
+			if err := p.look(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// awaitNearest waits until the nearest seat ahead has changed. It reports gone only if that seat's node is deleted and ours was still
+// there at a later point of the server's history: then, if it was the only one ahead, we are served.
+//
+// Ownership is seen here, not inferred from the neighbour's leaving. Both watches are set on one connection, and a connection
+// carries events in the order of the changes: had our node been deleted first, its event would have arrived first. That order
+// holds within one connection only. After a reconnect the events are made up by the server in the order of the paths that the client
+// sent, so anything that arrives over a later connection is a reason to look again and nothing more.
+func (p *Place) awaitNearest(ctx context.Context) (gone bool, err error) {
+	_, reconnected := p.sess.State()
+	b := p.sess.Batch()
+	ahead := b.GetW(join(p.line.Dir, p.nearest.Name))
+	own := p.armOwn(b)
+	b.Send()
+
+	w, err := ahead.Get(ctx)
+	if ctx.Err() != nil {
+		ahead.Abandon()
+		if own != nil {
+			own.Abandon()
+		}
+		return false, context.Cause(ctx)
+	}
+	ownErr := p.armed(ctx, own)
+	missing := errors.Is(err, zk.NoNode)
+	switch {
+	case err == nil:
+		defer w.Watch.Close()
+	case !missing:
+		return false, settle(ctx, p.sess, err)
+	}
+	if ownErr != nil {
+		return false, settle(ctx, p.sess, ownErr)
+	}
+	if missing { // and our node was there when the next answer, its own, was made
+		return !isClosed(reconnected) && !p.ownTouched(), nil
+	}
+	ev, err := w.Watch.Next(ctx)
+	if err != nil {
+		return false, err
+	}
+	return ev.Type == zk.EventDeleted && !isClosed(reconnected) && !p.ownTouched(), nil
+}
+
+// look lists the line and works out who is ahead. It returns ErrGone if our own node is not in it.
+func (p *Place) look(ctx context.Context) error {
+	for {
+		children, _, err := p.sess.Children(ctx, p.line.Dir)
+		if err == nil {
+			return p.see(children)
+		}
+		if errors.Is(err, zk.NoNode) {
+			return ErrGone
+		}
+		if err := settle(ctx, p.sess, err); err != nil {
+			return err
+		}
+	}
+}
+
+// see works out from the line's children who is ahead of us.
+//
+// A list that has our node is good enough, even from a server that lags: whoever is ahead was created before us, so a server that
+// knows our node knows all of them, and what it misses are leavings, which only make us wait.
+func (p *Place) see(children []string) error {
+	seats := Seats(children, p.line.Markers)
+	listed := false
+	for _, s := range seats {
+		listed = listed || s.Name == p.seat.Name
+	}
+	if !listed {
+		return ErrGone
+	}
+	p.nearest, p.ahead = Ahead(seats, p.seat, p.line.Blocks)
+	return nil
+}
+
+// armOwn adds a watch on our own node to b, unless there is one.
+func (p *Place) armOwn(b *zk.Batch) *zk.Future[zk.WatchedData] {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.own != nil || p.left {
+		return nil
+	}
+	return b.GetW(p.node.Path)
+}
+
+// armed waits for the answer to armOwn and keeps its watch. It returns ErrGone if our node does not exist.
+func (p *Place) armed(ctx context.Context, f *zk.Future[zk.WatchedData]) error {
+	if f == nil {
+		return nil
+	}
+	w, err := f.Get(ctx)
+	switch {
+	case errors.Is(err, zk.NoNode):
+		return ErrGone
+	case err != nil:
+		f.Abandon()
+		return err
+	}
+	p.mu.Lock()
+	keep := !p.left
+	if keep {
+		p.own = w.Watch
+	}
+	p.mu.Unlock()
+	if !keep {
+		w.Watch.Close()
+	}
+	return nil
+}
+
+// ownTouched reports whether our own node was changed or deleted since its watch was set. The watch is spent then, and dropped.
+func (p *Place) ownTouched() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.own == nil {
+		return true
+	}
+	if _, fired := p.own.Poll(); !fired {
+		return false
+	}
+	p.own = nil
+	return true
+}
+
+// Watch blocks until our own node is deleted by somebody else and then returns ErrGone; it returns the context's cause or the
+// session's if that comes first. Each change of the node's data is given to changed, if that is not nil. It is for holders.
+func (p *Place) Watch(ctx context.Context, changed func(data []byte)) error {
+	for {
+		b := p.sess.Batch()
+		if f := p.armOwn(b); f != nil {
+			b.Send()
+			if err := p.armed(ctx, f); err != nil {
+				if err := settle(ctx, p.sess, err); err != nil {
+					return err
+				}
+				continue
+			}
+			if w, err := f.Get(ctx); err == nil && changed != nil {
+				changed(w.Data)
+			}
+		}
+		p.mu.Lock()
+		own, left := p.own, p.left
+		p.mu.Unlock()
+		if left || own == nil {
+			return context.Cause(ctx)
+		}
+		ev, err := own.Next(ctx)
+		if err != nil {
+			return err
+		}
+		if ev.Type == zk.EventDeleted {
+			return ErrGone
+		}
+		p.mu.Lock()
+		p.own = nil // spent
+		p.mu.Unlock()
+	}
+}
+
+// Leave gives the place up. The removal of our node is on the wire when it returns, ahead of whatever the session is asked next; it is
+// repeated in the background until it is done or the session has ended. Leaving twice is leaving once.
+func (p *Place) Leave() *Removal {
+	p.mu.Lock()
+	own := p.own
+	p.own, p.left = nil, true
+	p.mu.Unlock()
+	if own != nil {
+		own.Close() // before the removal, or the server would tell us what we do ourselves
+	}
+	return remove(p.sess, p.node.Path)
+}
+
+// settle returns nil for an error after which the same session may be asked again: a lost connection. The end of ctx and the end of the
+// session come back as their causes, any other error as it is.
+func settle(ctx context.Context, sess *zk.Session, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case sess.Context().Err() != nil:
+		return context.Cause(sess.Context())
+	case errors.Is(err, zk.ErrConnectionLost):
+		return nil
+	default:
+		return err
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func join(dir, name string) string {
+	if dir == "/" {
+		return "/" + name
+	}
+	return dir + "/" + name
+}
+
+func (p *Place) String() string { return fmt.Sprintf("%s (%d ahead)", p.node.Path, p.ahead) }

@@ -1,0 +1,78 @@
+package line
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// A Removal is the deletion of a node, going on in the background until it is done or the session has ended.
+type Removal struct {
+	done chan struct{}
+	err  error // set before done is closed
+}
+
+// Wait waits until the node is gone. It returns nil then, also if the session's end is what removed it; the server's refusal if it will
+// not delete the node (an ACL that forbids it); ctx's cause if that ends first, while the removal goes on.
+func (r *Removal) Wait(ctx context.Context) error {
+	select {
+	case <-r.done:
+		return r.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// remove sends the deletion of path at once and sees to it in the background.
+func remove(sess *zk.Session, path string) *Removal {
+	r := &Removal{done: make(chan struct{})}
+	b := sess.Batch()
+	sent := b.Delete(path, -1)
+	b.Send()
+	go func() {
+		defer close(r.done)
+		r.err = insist(sess, path, sent)
+	}()
+	return r
+}
+
+// insist repeats a deletion until there is nothing left to delete. That no node is there is success (CURATOR-42). While there is no
+// connection the request waits in the session's queue, so this does not spin.
+func insist(sess *zk.Session, path string, sent *zk.Future[struct{}]) error {
+	const pause = 100 * time.Millisecond // after a refusal that may pass, such as an overloaded server's
+	for {
+		_, err := sent.Get(context.Background())
+		switch {
+		case err == nil, errors.Is(err, zk.NoNode):
+			return nil
+		case sess.Context().Err() != nil:
+			return nil // an ephemeral node ends with its session
+		case errors.Is(err, zk.NoAuth), errors.Is(err, zk.BadArguments), errors.Is(err, zk.NotEmpty):
+			return err
+		case zk.OutcomeOf(err) == zk.Refused:
+			select {
+			case <-time.After(pause):
+			case <-sess.Context().Done():
+			}
+		}
+		b := sess.Batch()
+		sent = b.Delete(path, -1)
+		b.Send()
+	}
+}
+
+// withdraw removes what a creation that nobody waits for any more has made, or may have made.
+func withdraw(sess *zk.Session, dir, prefix string, created *zk.Future[zk.Created]) {
+	c, err := created.Get(context.Background())
+	switch {
+	case err == nil:
+		_ = remove(sess, c.Path).Wait(sess.Context())
+	case zk.OutcomeOf(err) == zk.Unknown:
+		// Find ends with the session, and it does not miss a node that was made.
+		if found, err := find(sess.Context(), sess, dir, prefix); err == nil && found != nil {
+			_ = remove(sess, found.Path).Wait(sess.Context())
+		}
+	}
+}

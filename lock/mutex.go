@@ -1,0 +1,175 @@
+// Package lock holds distributed locks on ZooKeeper: fair, told first when they are lost, and fenced.
+//
+//	m, err := lock.NewMutex(client, "/locks/report", lock.Config{})
+//	hold, err := m.Lock(ctx)
+//	if err != nil {
+//		return err
+//	}
+//	defer hold.Unlock(context.WithoutCancel(ctx))
+//	err = report(hold.Context(), hold.Token())
+//
+// What a lock returns is a Hold: a value with a context that ends when the lock is lost, before anybody else can have it; a token
+// that is larger for every later hold; and a guard that makes writes to ZooKeeper fail once the hold is gone.
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// Errors of this package. All are found with errors.Is.
+var (
+	// ErrHeld is TryLock's answer when somebody else has the lock or waits for it.
+	ErrHeld = errors.New("lock: held by somebody else")
+	// ErrUnlocked is the cause of a hold's context after Unlock.
+	ErrUnlocked = errors.New("lock: unlocked")
+	// ErrDeleted is the cause of a hold's context after its node was deleted by somebody else: an operator, say.
+	ErrDeleted = errors.New("lock: the hold's node was deleted by somebody else")
+)
+
+// Config says how a lock behaves. The zero Config is ready to use.
+type Config struct {
+	Label string   // what this contender is for, shown to whoever inspects the lock
+	ACL   []zk.ACL // of the nodes and of the parents that are made for them; open to everybody if nil
+	_     struct{}
+}
+
+// Mutex is a lock that one holder has at a time, among all processes that use its path, in the order in which the server saw them
+// come. It stands in one line with Curator's InterProcessMutex, go-zookeeper's Lock and, as far as those can see it, kazoo's Lock.
+//
+// A Mutex has no state of its own: what is held is the Hold. It may be used by any number of goroutines, which exclude each other
+// like any other contenders.
+type Mutex struct {
+	client *zk.Client
+	path   string
+	line   line.Line
+}
+
+// NewMutex returns the mutex at path, which is private to it: no other recipe may use it. Nothing is asked of the server yet; the path
+// and missing parents are made when they are needed and go away when they are not. It returns an error for a path that is none.
+func NewMutex(client *zk.Client, path string, cfg Config) (*Mutex, error) {
+	if client == nil {
+		return nil, errors.New("lock: no client given; open one with zk.Open")
+	}
+	if err := checkPath(path); err != nil {
+		return nil, err
+	}
+	owner := thisProcess(cfg.Label)
+	m := &Mutex{client: client, path: path}
+	m.line = line.Line{
+		Dir:     path,
+		Prefix:  func(guid string) string { return "_c_" + guid + "-" + string(line.CuratorLock) },
+		Markers: contenders,
+		Blocks:  func(line.Seat) bool { return true },
+		Data: func() []byte {
+			o := owner
+			o.Since = time.Now()
+			return o.encode()
+		},
+		ACL: cfg.ACL,
+	}
+	return m, nil
+}
+
+// contenders are the markers of all who stand in a mutex's line. Kazoo's are counted so that we respect its locks; that kazoo respects
+// ours needs its extra_lock_patterns.
+var contenders = []line.Marker{line.CuratorLock, line.KazooLock}
+
+func checkPath(path string) error {
+	if err := zk.ValidatePath(path); err != nil {
+		return fmt.Errorf("lock: %w", err)
+	}
+	if path == "/" || path == "/zookeeper" {
+		return fmt.Errorf("lock: %s belongs to the server; name a path of the lock's own, such as /locks/report", path)
+	}
+	return nil
+}
+
+// Path returns the mutex's path.
+func (m *Mutex) Path() string { return m.path }
+
+// Lock waits for the lock and returns the hold. Contenders are served in the order in which the server saw them.
+//
+// If ctx ends first, it leaves the line and returns ctx's cause. If the session ends while it waits, it joins the line again at its end
+// under the next one; a client that is closed, or whose credentials are refused, ends the wait with the client's error. Whenever it
+// returns an error, it has left no node behind, or is still removing it in the background.
+func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
+	return m.acquire(ctx, func(sess *zk.Session) (*line.Place, error) {
+		place, err := m.line.Enter(ctx, sess)
+		if err != nil {
+			return nil, err
+		}
+		if err := place.Await(ctx); err != nil {
+			place.Leave()
+			return nil, err
+		}
+		return place, nil
+	})
+}
+
+// TryLock returns the hold if the lock is free, and ErrHeld at once if anybody has it or waits for it. That somebody else left a
+// moment ago may not have reached the server that answers: then ErrHeld is late news, never the lock given twice. A try that fails
+// costs one read and no number in the line.
+func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
+	return m.acquire(ctx, func(sess *zk.Session) (*line.Place, error) {
+		children, _, err := sess.Children(ctx, m.path)
+		if err != nil && !errors.Is(err, zk.NoNode) {
+			return nil, err
+		}
+		if len(line.Seats(children, m.line.Markers)) > 0 {
+			return nil, ErrHeld
+		}
+		place, err := m.line.Enter(ctx, sess)
+		if err != nil {
+			return nil, err
+		}
+		if !place.First() {
+			place.Leave()
+			return nil, ErrHeld
+		}
+		return place, nil
+	})
+}
+
+// acquire runs attempt under the live session until it succeeds or fails for good. What ends with one session is tried again
+// under the next, and so is a place that somebody deleted.
+func (m *Mutex) acquire(ctx context.Context, attempt func(*zk.Session) (*line.Place, error)) (*Hold, error) {
+	for {
+		sess, err := m.client.Session(ctx)
+		if err != nil {
+			return nil, m.failed(err)
+		}
+		place, err := attempt(sess)
+		switch {
+		case err == nil:
+			hold, err := newHold(place)
+			if err != nil {
+				place.Leave()
+				return nil, m.failed(err)
+			}
+			return hold, nil
+		case ctx.Err() != nil:
+			return nil, m.failed(context.Cause(ctx))
+		case sess.Context().Err() != nil, errors.Is(err, line.ErrGone), errors.Is(err, zk.ErrConnectionLost):
+			// Session tells when there is no next one, so this ends.
+		default:
+			return nil, m.failed(err)
+		}
+	}
+}
+
+// failed says of which lock err is, and, when waiting was cut short without a server in sight, why there was none.
+func (m *Mutex) failed(err error) error {
+	if errors.Is(err, ErrHeld) {
+		return err
+	}
+	if last := m.client.LastError(); last != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+		return fmt.Errorf("lock: %s: %w (no server answers: %w)", m.path, err, last)
+	}
+	return fmt.Errorf("lock: %s: %w", m.path, err)
+}

@@ -1,0 +1,43 @@
+package lock
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Owner is what a contender tells about itself, as JSON in its node's data, for whoever looks at the line.
+type Owner struct {
+	Host    string    `json:"host"`
+	PID     int       `json:"pid"`
+	Program string    `json:"program"`
+	Label   string    `json:"label,omitempty"` // Config.Label
+	Since   time.Time `json:"since"`           // when it joined the line, by its own clock
+}
+
+// thisProcess returns the owner record of this process without a time.
+func thisProcess(label string) Owner {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "?" // the record is for people; a host without a name must not keep anybody from locking
+	}
+	return Owner{Host: host, PID: os.Getpid(), Program: filepath.Base(os.Args[0]), Label: label}
+}
+
+func (o Owner) encode() []byte {
+	b, err := json.Marshal(o)
+	if err != nil {
+		return []byte("{}") // cannot happen: every field marshals
+	}
+	return b
+}
+
+// parseOwner reads a contender's data. It reports false for what others put there: Curator an address, kazoo an identifier.
+func parseOwner(data []byte) (Owner, bool) {
+	var o Owner
+	if len(data) == 0 || data[0] != '{' || json.Unmarshal(data, &o) != nil {
+		return Owner{}, false
+	}
+	return o, o.Host != "" || o.PID != 0
+}

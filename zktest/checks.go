@@ -61,15 +61,19 @@ func (l *Link) eventually(t testing.TB, check func(context.Context) error) {
 	defer cancel()
 	pause := time.NewTicker(10 * time.Millisecond)
 	defer pause.Stop()
+	var last error
 	for {
 		err := check(ctx)
 		if err == nil {
 			return
 		}
+		if last == nil || ctx.Err() == nil {
+			last = err // an error because the time is over says less than the one before
+		}
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
-			t.Error(err)
+			t.Error(last)
 			return
 		}
 	}

@@ -117,7 +117,6 @@ func (l *Link) serve(f front, client net.Conn) {
 		p.close()
 		return
 	}
-	defer l.leave(p)
 	p.run()
 }
 

@@ -63,6 +63,7 @@ func (p *pair) run() {
 // close ends the pair at once, for both sides.
 func (p *pair) close() {
 	p.once.Do(func() {
+		p.link.leave(p)
 		close(p.done)
 		_ = p.client.Close() // there is nobody left to tell
 		_ = p.server.Close()
@@ -186,7 +187,12 @@ func (p *pair) pass(l *lane, x parcel) {
 }
 
 func (p *pair) addLocked(l *lane, x parcel, delay time.Duration) {
-	if d := p.link.ruleLocked(p).delay + delay; d > 0 {
+	r := p.link.ruleLocked(p)
+	if r.dark || r.mute && l == p.down {
+		p.lost = true
+		return
+	}
+	if d := r.delay + delay; d > 0 {
 		x.at = time.Now().Add(d)
 	}
 	l.add(x)
@@ -298,7 +304,11 @@ func (p *pair) reply(data []byte) {
 func (p *pair) greetLocked(body []byte) {
 	d := jute.NewDecoder(body)
 	var c wire.ConnectResponse
-	if c.Decode(d); d.Err() != nil || c.Timeout <= 0 {
+	if c.Decode(d); d.Err() != nil {
+		return
+	}
+	if c.Timeout <= 0 {
+		p.session = 0 // it has expired
 		return
 	}
 	p.session = c.SessionID

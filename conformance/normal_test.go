@@ -18,6 +18,8 @@ type normal struct {
 	sessions  map[int64]string
 	passwords map[string]string
 	times     map[int64]int64 // of a transaction, as far as stats have told
+
+	anyACLOrder bool // show access lists sorted
 }
 
 func newNormal() *normal {
@@ -178,6 +180,9 @@ func (n *normal) fields(v reflect.Value) string {
 		case []byte:
 			fmt.Fprintf(&b, " %s=%s", name, quote(x))
 		case []wire.ACL:
+			if n.anyACLOrder {
+				x = slices.SortedFunc(slices.Values(x), func(a, b wire.ACL) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+			}
 			fmt.Fprintf(&b, " %s=%s", name, acls(x))
 		case string:
 			fmt.Fprintf(&b, " %s=%s", name, shorten(x))

@@ -1,8 +1,62 @@
 package conformance_test
 
-import "testing"
+import (
+	"testing"
+	"time"
 
-func ours(t *testing.T, _ string) []*target {
+	"github.com/seed-a3166700/turnstile/server"
+)
+
+// ours starts the embedded server twice, in memory and on disk, configured as the profile's Apache ZooKeeper is.
+func ours(t *testing.T, profile string) []*target {
 	t.Helper()
-	return nil
+	cfg := server.Config{
+		Listen:            []string{"127.0.0.1:0"},
+		TickTime:          200 * time.Millisecond,
+		MaxSessionTimeout: time.Minute,
+		ContainerInterval: 10 * time.Minute,
+		ExtendedTypes:     true,
+		FourLetterWords:   []string{"*"},
+		SuperDigest:       superDigest,
+	}
+	switch profile {
+	case "strict":
+		cfg.ExtendedTypes, cfg.FourLetterWords, cfg.SuperDigest = false, nil, ""
+		cfg.MaxClientConns, cfg.EnforceQuota, cfg.MaxFrame = 5, true, 4096
+	case "reaper":
+		cfg.ContainerInterval = 50 * time.Millisecond
+	}
+	memory, disk := cfg, cfg
+	memory.InMemory = true
+	disk.Data = t.TempDir()
+	return []*target{startOurs(t, "ours in memory", memory), startOurs(t, "ours on disk", disk)}
+}
+
+func startOurs(t *testing.T, name string, cfg server.Config) *target {
+	t.Helper()
+	srv, err := server.Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tg := &target{name: name, addr: srv.Addrs()[0].String()}
+	t.Cleanup(func() {
+		if err := srv.Close(); err != nil {
+			t.Errorf("close %s: %v", name, err)
+		}
+	})
+	if cfg.InMemory {
+		return tg
+	}
+	tg.restart = func(t *testing.T) {
+		t.Helper()
+		if err := srv.Close(); err != nil {
+			t.Fatal(err)
+		}
+		again := cfg
+		again.Listen = []string{tg.addr}
+		if srv, err = server.Start(t.Context(), again); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return tg
 }

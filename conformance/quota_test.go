@@ -1,5 +1,7 @@
 package conformance_test
 
+import "github.com/seed-a3166700/turnstile/internal/wire"
+
 var quotaCases = []testCase{
 	{"quota nodes keep count", func(s *script) {
 		l := s.open("a")
@@ -79,8 +81,10 @@ var strictCases = []testCase{
 	}},
 	{"reconfig where it is on", func(s *script) {
 		l := s.open("a")
-		l.do(wire16, reconfigRequest())
-		l.each(syncPath(s.root))
+		s.differs("reconfig on a single server spends a zxid, against none", []string{"a< reconfig zxid=+2 ERROR -6 not implemented by this server"},
+			[]string{"a< reconfig zxid=+1 ERROR -6 not implemented by this server"}, func() {
+				l.do(wire.OpReconfig, &wire.ReconfigRequest{Joining: "server.5=localhost:1:2", FromConfig: -1})
+			})
 	}},
 }
 

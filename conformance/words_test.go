@@ -5,15 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/seed-a3166700/turnstile/internal/wire"
 )
-
-const wire16 = wire.OpReconfig
-
-func reconfigRequest() *wire.ReconfigRequest {
-	return &wire.ReconfigRequest{Joining: "server.5=localhost:1:2", FromConfig: -1}
-}
 
 // ask sends a four-letter word and returns the answer.
 func (s *script) ask(word string) string {

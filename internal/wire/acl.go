@@ -64,7 +64,7 @@ func (r *SetACLRequest) Append(b []byte) []byte {
 
 // Decode fills r from d.
 func (r *SetACLRequest) Decode(d *jute.Decoder) {
-	r.Path, r.ACL, r.Version = d.Required(), DecodeACLs(d), d.Int()
+	r.Path, r.ACL, r.Version = d.String(), DecodeACLs(d), d.Int()
 }
 
 // ACLResponse answers getACL.

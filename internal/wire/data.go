@@ -31,5 +31,5 @@ func (r *SetDataRequest) Append(b []byte) []byte {
 
 // Decode fills r from d.
 func (r *SetDataRequest) Decode(d *jute.Decoder) {
-	r.Path, r.Data, r.Version = d.Required(), d.Buffer(), d.Int()
+	r.Path, r.Data, r.Version = d.String(), d.Buffer(), d.Int()
 }

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+var errWaited = errors.New("waited long enough")
+
+// acquire connects and waits for the lock. The caller closes the client, which comes back with an error, too.
+func (l *locker) acquire(ctx context.Context) (*zk.Client, *lock.Hold, error) {
+	begin := time.Now()
+	if l.waits {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(l.wait), errWaited)
+		defer cancel()
+	}
+	client, sess, err := l.open(ctx, &l.connection)
+	if errors.Is(err, errWaited) {
+		return nil, nil, l.connection.noServer(nil)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	l.mentionGrace(sess.Timeout())
+	m, err := lock.NewMutex(client, l.path, lock.Config{Label: l.label})
+	if err != nil {
+		return client, nil, &exitError{code: ExitUsage, err: err}
+	}
+	hold, err := l.wantLock(ctx, m, client, sess)
+	if err != nil {
+		return client, nil, err
+	}
+	l.detail("%s: locked after %v, token %d, session %s with a timeout of %v", l.path, time.Since(begin).Round(time.Millisecond),
+		hold.Token(), sessionID(hold.Session().ID()), hold.Session().Timeout())
+	return client, hold, nil
+}
+
+// wantLock takes the lock as --no-wait and --wait say.
+func (l *locker) wantLock(ctx context.Context, m *lock.Mutex, client *zk.Client, sess *zk.Session) (*lock.Hold, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var hold *lock.Hold
+	var err error
+	if l.noWait {
+		ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(l.connection.connectTimeout), errNoAnswer)
+		defer cancel()
+		// Whoever left before we came has left, also for the server that we happen to be connected to.
+		if err = sess.Sync(ctx, l.path); err == nil {
+			hold, err = m.TryLock(ctx)
+		}
+	} else {
+		left := make(chan struct{})
+		go func() {
+			defer close(left)
+			l.mind(ctx, cancel, client, sess)
+		}()
+		hold, err = m.Lock(ctx)
+		cause := context.Cause(ctx)
+		cancel(nil)
+		<-left
+		if err != nil && cause != nil {
+			err = cause
+		}
+	}
+	switch {
+	case errors.Is(err, lock.ErrHeld), errors.Is(err, errWaited):
+		return nil, l.conflicted(ctx, client)
+	case errors.Is(err, errNoAnswer):
+		return nil, l.connection.noServer(client.LastError())
+	}
+	return hold, err
+}
+
+// mind ends the wait when the server has been away for too long. Mutex.Lock itself would wait for it for ever.
+func (l *locker) mind(ctx context.Context, cancel context.CancelCauseFunc, client *zk.Client, sess *zk.Session) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-sess.Context().Done():
+		}
+		l.detail("%s: joining the line again at its end: %v", l.path, context.Cause(sess.Context()))
+		find, stop := context.WithTimeoutCause(ctx, time.Duration(l.connection.connectTimeout), errNoAnswer)
+		next, err := client.Session(find)
+		stop()
+		if err != nil {
+			cancel(err)
+			return
+		}
+		sess = next
+	}
+}
+
+// conflicted says who has the lock.
+func (l *locker) conflicted(ctx context.Context, client *zk.Client) error {
+	if l.quiet {
+		return &exitError{code: int(l.conflict)}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	err := fmt.Errorf("%s: not acquired", l.path)
+	if line, ierr := lock.Inspect(ctx, client, l.path); ierr == nil && len(line) > 0 {
+		err = fmt.Errorf("%w: held by %s for %v", err, owner(line[0]), max(0, time.Since(line[0].Since)).Round(time.Second))
+	}
+	return &exitError{code: int(l.conflict), err: err, hint: "turnstile who shows the line"}
+}

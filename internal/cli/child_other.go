@@ -1,0 +1,8 @@
+//go:build unix && !linux
+
+package cli
+
+import "syscall"
+
+// dieWithParent does nothing: this system has no such thing.
+func dieWithParent(*syscall.SysProcAttr) {}

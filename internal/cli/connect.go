@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// connection is how a command reaches its server: the flags that all of them share.
+type connection struct {
+	servers          string
+	sessionTimeout   duration
+	connectTimeout   duration
+	security         security
+	auth             []string
+	saslUser         string
+	saslPasswordFile string
+
+	logger *slog.Logger // of the client
+}
+
+func (n *connection) flags(flags *pflag.FlagSet) {
+	n.sessionTimeout, n.connectTimeout = duration(10*time.Second), duration(10*time.Second)
+	flags.StringVar(&n.servers, "connect", "", "ZooKeeper servers, as zk1:2181,zk2:2181/chroot or unix:/path (default: this user's own server, started when needed)")
+	flags.Var(&n.sessionTimeout, "session-timeout", "how long the server waits for a client that is silent before it gives its locks away")
+	flags.Var(&n.connectTimeout, "connect-timeout", "how long to look for a server that answers")
+	n.security.clientFlags(flags)
+	flags.StringArrayVar(&n.auth, "auth", nil, "credentials as scheme:credentials, such as digest:user:password (repeatable)")
+	flags.StringVar(&n.saslUser, "sasl-user", "", "user for SASL DIGEST-MD5")
+	flags.StringVar(&n.saslPasswordFile, "sasl-password-file", "", "file with that user's password")
+}
+
+// where names the server for messages.
+func (n *connection) where() string {
+	if n.servers == "" {
+		return "this user's own server"
+	}
+	return n.servers
+}
+
+// config checks the flags.
+func (n *connection) config() (zk.Config, error) {
+	cfg := zk.Config{Servers: n.servers, Timeout: time.Duration(n.sessionTimeout), Logger: n.logger}
+	var err error
+	if cfg.TLS, err = n.security.client(); err != nil {
+		return cfg, err
+	}
+	for _, entry := range n.auth {
+		scheme, credentials, ok := strings.Cut(entry, ":")
+		if !ok || scheme == "" {
+			return cfg, errors.New("--auth must be scheme:credentials, such as digest:user:password")
+		}
+		cfg.Auth = append(cfg.Auth, zk.Auth{Scheme: scheme, Data: []byte(credentials)})
+	}
+	if (n.saslUser == "") != (n.saslPasswordFile == "") {
+		return cfg, errors.New("--sasl-user and --sasl-password-file need each other")
+	}
+	if n.saslUser != "" {
+		password, err := os.ReadFile(n.saslPasswordFile)
+		if err != nil {
+			return cfg, fmt.Errorf("--sasl-password-file: %w", err)
+		}
+		cfg.SASL = &zk.SASL{User: n.saslUser, Password: strings.TrimRight(string(password), "\r\n")}
+	}
+	return cfg, nil
+}
+
+var errNoAnswer = errors.New("no server answers")
+
+// open connects to the server, within the time that --connect-timeout gives, and returns the client and its first session. The caller
+// closes the client.
+func (c *cli) open(ctx context.Context, n *connection) (*zk.Client, *zk.Session, error) {
+	cfg, err := n.config()
+	if err != nil {
+		return nil, nil, &exitError{code: ExitUsage, err: err}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(n.connectTimeout), errNoAnswer)
+	defer cancel()
+	if n.servers == "" {
+		if err := c.useOwnServer(ctx, &cfg); err != nil {
+			return nil, nil, err
+		}
+	}
+	return n.connect(ctx, cfg)
+}
+
+func (n *connection) connect(ctx context.Context, cfg zk.Config) (*zk.Client, *zk.Session, error) {
+	client, err := zk.Open(context.WithoutCancel(ctx), cfg)
+	if err != nil {
+		return nil, nil, &exitError{code: ExitUsage, err: err, hint: "see --connect"}
+	}
+	sess, err := client.Session(ctx)
+	if err == nil {
+		return client, sess, nil
+	}
+	why := client.LastError()
+	_ = client.Close() // there is no session to end
+	switch {
+	case errors.Is(err, zk.ErrAuthFailed):
+		return nil, nil, failed(err)
+	case context.Cause(ctx) != nil && !errors.Is(context.Cause(ctx), errNoAnswer):
+		return nil, nil, context.Cause(ctx) // called off
+	}
+	return nil, nil, n.noServer(cmp.Or(why, err))
+}
+
+// noServer says that no server answers, why, and what to do.
+func (n *connection) noServer(why error) error {
+	err := fmt.Errorf("no server answers at %s", n.where())
+	if why != nil {
+		err = fmt.Errorf("%w: %w", err, why)
+	}
+	return &exitError{code: ExitNoServer, err: err, hint: "check --connect, or leave it out to use this user's own server on this machine"}
+}
+
+// useOwnServer makes cfg connect to the user's own server, which is started if it is not there.
+func (c *cli) useOwnServer(ctx context.Context, cfg *zk.Config) error {
+	own, err := findOwnServer(c.env)
+	if err == nil {
+		err = own.ensure(ctx)
+	}
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errNoAnswer) {
+			return cause
+		}
+		return &exitError{code: ExitNoServer, err: err}
+	}
+	cfg.Servers, cfg.Dial, cfg.TLS = "unix:"+own.sockets[0], own.dial, nil
+	return nil
+}

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// prefix begins every environment variable of ours.
+const prefix = "TURNSTILE_"
+
+// environ is a process's environment.
+type environ struct {
+	list   []string
+	values map[string]string // the last one of a name counts, as for every shell and exec
+}
+
+func newEnviron(list []string) environ {
+	e := environ{list: list, values: make(map[string]string, len(list))}
+	for _, entry := range list {
+		if name, value, ok := strings.Cut(entry, "="); ok {
+			e.values[name] = value
+		}
+	}
+	return e
+}
+
+// get returns the variable's value, empty if it is not there.
+func (e environ) get(name string) string { return e.values[name] }
+
+// variable is the name of a flag's environment variable.
+func variable(flag string) string {
+	return prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// bind sets the flags that are not on the command line from their environment variables. An empty variable counts as none. Flags that
+// are set so do not count as changed: what is on the command line goes before them.
+func (e environ) bind(flags *pflag.FlagSet) error {
+	var err error
+	flags.VisitAll(func(f *pflag.Flag) {
+		value := e.get(variable(f.Name))
+		if err != nil || f.Changed || value == "" || f.Name == "help" || f.Hidden {
+			return
+		}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			err = list.Replace(strings.Fields(value))
+		} else {
+			err = f.Value.Set(value)
+		}
+		if err != nil {
+			err = &exitError{
+				code: ExitUsage,
+				err:  fmt.Errorf("environment variable %s: %w", variable(f.Name), err),
+				hint: "set it to what --" + f.Name + " takes, or unset it",
+			}
+		}
+	})
+	return err
+}
+
+// with returns the environment with the given entries last, and no other entry of their names.
+func (e environ) with(entries ...string) []string {
+	own := func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.ContainsFunc(entries, func(s string) bool { return strings.HasPrefix(s, name+"=") })
+	}
+	return append(slices.DeleteFunc(slices.Clone(e.list), own), entries...)
+}
+
+// without returns the environment without our own variables.
+func (e environ) without() []string {
+	return slices.DeleteFunc(slices.Clone(e.list), func(entry string) bool { return strings.HasPrefix(entry, prefix) })
+}

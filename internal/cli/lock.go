@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// locker is "turnstile lock".
+type locker struct {
+	*cli
+	connection connection
+	noWait     bool
+	wait       duration
+	waits      bool // wait is a limit
+	conflict   exitCode
+	label      string
+	grace      duration
+	onLost     choice
+	shell      string
+	quiet      bool
+	verbose    bool
+	json       bool
+
+	path string
+	argv []string // the command; empty to hold the lock without one
+}
+
+func (c *cli) lock() *cobra.Command {
+	l := &locker{cli: c}
+	cmd := &cobra.Command{
+		Use:   "lock [flags] PATH [-- COMMAND [ARG...]]",
+		Short: "Run a command while holding a lock",
+		Long: `Waits in line for the lock at PATH, runs the command while holding it, and exits as the command did.
+Without --connect the lock is this user's, on this machine: nothing needs to be set up. With --connect it
+is shared by all who use the same ZooKeeper servers.
+
+The command runs in a process group of its own with our standard input, output and error, and gets every
+signal that we get. It finds TURNSTILE_PATH, TURNSTILE_TOKEN (larger for every later holder of the lock),
+TURNSTILE_SESSION and TURNSTILE_SESSION_TIMEOUT_MS in its environment. If the lock is lost, its group gets
+SIGTERM, and SIGKILL before anybody else can have the lock.
+
+Without a command it prints one line, path and token, when it has the lock, and holds it until standard
+input ends or a signal comes.
+
+Exit codes: the command's, or 128+N if signal N ended it or our wait; 1 (or -E) lock not acquired;
+64 usage; 69 no server; 75 lock lost; 77 access denied; 126 command cannot be executed; 127 not found.`,
+		Example: `  turnstile lock /jobs/report -- ./report.sh --all
+  turnstile lock -n /jobs/report -c 'date >> log; ./report.sh'
+  turnstile lock -w 30s -E 75 --connect zk1:2181,zk2:2181/app /deploy -- make deploy
+  exec 3< <(sleep infinity | turnstile lock /shell); read -r path token <&3`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := l.take(cmd, args); err != nil {
+				return err
+			}
+			return l.run(cmd.Context())
+		},
+	}
+	l.conflict, l.grace = ExitNotAcquired, duration(time.Second)
+	l.onLost = choice{value: onLostTerm, words: []string{onLostTerm, onLostKill, onLostIgnore}}
+	flags := cmd.Flags()
+	flags.BoolVarP(&l.noWait, "no-wait", "n", false, "fail at once if the lock is held or waited for")
+	flags.VarP(&l.wait, "wait", "w", "fail if the lock is not ours after this time; 0 is --no-wait (default: wait for ever)")
+	flags.VarP(&l.conflict, "conflict-exit-code", "E", "exit code when the lock is not acquired")
+	flags.StringVarP(&l.shell, "command", "c", "", "run a command line with the shell")
+	flags.StringVar(&l.label, "label", "", "what others see in the line (default: the command's name)")
+	flags.Var(&l.grace, "grace", "when the lock is lost, time between SIGTERM and SIGKILL; at most a quarter of the session timeout")
+	flags.Var(&l.onLost, "on-lost", "what to do with the command when the lock is lost")
+	flags.BoolVarP(&l.quiet, "quiet", "q", false, "say nothing of conflicts, losses and short graces")
+	flags.BoolVarP(&l.verbose, "verbose", "v", false, "say what happens, on standard error")
+	flags.BoolVar(&l.json, "json", false, "without a command, print one JSON object when the lock is held (docs/cli-json.md)")
+	l.connection.flags(flags)
+	cmd.MarkFlagsMutuallyExclusive("quiet", "verbose")
+	return cmd
+}
+
+// take checks the command line.
+func (l *locker) take(cmd *cobra.Command, args []string) error {
+	wrong := func(format string, a ...any) error { return usage(cmd, fmt.Errorf(format, a...)) }
+	flags := cmd.Flags()
+	before := args
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		before, l.argv = args[:dash], args[dash:]
+		if len(l.argv) == 0 {
+			return wrong("there is no command after --")
+		}
+	}
+	switch {
+	case len(before) == 0:
+		return wrong("PATH is missing: name the lock, such as /jobs/report")
+	case len(before) > 1:
+		return wrong("put -- before the command: turnstile lock %s -- %s", before[0], strings.Join(before[1:], " "))
+	}
+	l.path = before[0]
+	if err := checkPath(l.path); err != nil {
+		return wrong("%w", err)
+	}
+	if err := exclusive(flags, "no-wait", "wait"); err != nil {
+		return usage(cmd, err)
+	}
+	l.waits = given(flags, l.env, "wait") && !flags.Changed("no-wait")
+	if l.waits && l.wait == 0 {
+		l.noWait, l.waits = true, false
+	}
+	switch shell := flags.Changed("command"); {
+	case shell && l.argv != nil:
+		return wrong("-c and a command after -- contradict each other: leave one out")
+	case shell || l.argv == nil && l.shell != "":
+		l.argv = shellCommand(l.shell)
+	}
+	if l.json && l.argv != nil {
+		return wrong("--json is for holding the lock without a command, whose output is its own")
+	}
+	if l.label == "" && len(l.argv) > 0 {
+		l.label = l.name()
+	}
+	if l.verbose {
+		l.connection.logger = slog.New(slog.NewTextHandler(l.stderr, nil))
+	}
+	return nil
+}
+
+// name is what the command is called in the line: its first word, and no arguments, which may be nobody's business.
+func (l *locker) name() string {
+	if l.shell != "" {
+		if words := strings.Fields(l.shell); len(words) > 0 {
+			return filepath.Base(words[0])
+		}
+	}
+	return filepath.Base(l.argv[0])
+}
+
+func shellCommand(line string) []string {
+	if runtime.GOOS == "windows" {
+		return []string{"cmd", "/C", line}
+	}
+	return []string{"/bin/sh", "-c", line} // not $SHELL: a line must mean the same from every account
+}
+
+// checkPath refuses what cannot be the path of a lock.
+func checkPath(path string) error {
+	if !strings.HasPrefix(path, "/") {
+		return fmt.Errorf("PATH %q must begin with a slash, such as /jobs/report", path)
+	}
+	if path == "/" || path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/") {
+		return fmt.Errorf("PATH %s belongs to the server: name a path of the lock's own, such as /jobs/report", path)
+	}
+	return zk.ValidatePath(path)
+}
+
+// run waits for the lock, and holds it while the command runs.
+func (l *locker) run(ctx context.Context) error {
+	var program string
+	if len(l.argv) > 0 {
+		var err error
+		if program, err = exec.LookPath(l.argv[0]); err != nil { // a typing error need not wait in line
+			return cannotRun(err)
+		}
+	}
+	signals := catchSignals(ending()...)
+	defer signals.release()
+	calm, settle := signals.ending(ctx)
+	client, hold, err := l.acquire(calm)
+	settle()
+	if client != nil {
+		defer client.Close() //nolint:errcheck // the session ends by itself if it cannot be closed now
+	}
+	if err == nil {
+		err = context.Cause(calm) // a signal may have come with the lock
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			err = asSignal(err)
+		}
+		return failed(err)
+	}
+	if len(l.argv) == 0 {
+		return l.stand(ctx, hold, signals)
+	}
+	return l.supervise(ctx, hold, signals, program)
+}
+
+// environment is the command's environment, ours last.
+func (l *locker) environment(hold *lock.Hold) []string {
+	sess := hold.Session()
+	return l.env.with(
+		"TURNSTILE_PATH="+l.path,
+		"TURNSTILE_TOKEN="+strconv.FormatInt(int64(hold.Token()), 10),
+		"TURNSTILE_SESSION="+sessionID(sess.ID()),
+		"TURNSTILE_SESSION_TIMEOUT_MS="+strconv.FormatInt(sess.Timeout().Milliseconds(), 10),
+	)
+}
+
+// say writes a line for people, unless they want none.
+func (l *locker) say(format string, a ...any) {
+	if !l.quiet {
+		fmt.Fprintf(l.stderr, "turnstile: "+format+"\n", a...)
+	}
+}
+
+// detail writes a line for people who want to know.
+func (l *locker) detail(format string, a ...any) {
+	if l.verbose {
+		l.say(format, a...)
+	}
+}

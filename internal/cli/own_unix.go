@@ -1,0 +1,89 @@
+//go:build unix
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ours reports whether a file or directory is this user's.
+func ours(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Geteuid()
+}
+
+// executable returns a path of the program that runs here.
+func executable() (string, error) {
+	if runtime.GOOS == "linux" {
+		return "/proc/self/exe", nil // works for one that was replaced or deleted meanwhile, as "go run" deletes it
+	}
+	return os.Executable()
+}
+
+// detached makes a process that has nothing to do with our terminal, our process group and our fate.
+func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+// closeInherited closes the files, other than the standard ones, that the process was born with. A server that lives on must not keep
+// a pipe or a lock of the shell that happened to start it.
+func closeInherited() error {
+	dir, err := os.Open("/dev/fd")
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		fd, err := strconv.Atoi(name)
+		if err != nil || fd <= 2 {
+			continue
+		}
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		if err != nil || flags&unix.FD_CLOEXEC != 0 {
+			continue // Go opens its own files so that no child inherits them: what lacks the flag came from outside
+		}
+		_ = unix.Close(fd) // the worst is that it stays open
+	}
+	return nil
+}
+
+// lockFile takes the lock of a file, which lasts until unlock or the end of the process, however that comes.
+func lockFile(ctx context.Context, path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	tick := time.NewTicker(knockEvery)
+	defer tick.Stop()
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			f.Close()
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/windows"
+)
+
+// ours reports whether a file or directory is there. The directories in question are of the user's profile, which nobody else enters.
+func ours(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// executable returns a path of the program that runs here.
+func executable() (string, error) { return os.Executable() }
+
+// detached makes a process that has nothing to do with our console and our fate.
+func detached() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{CreationFlags: windows.DETACHED_PROCESS | windows.CREATE_NEW_PROCESS_GROUP}
+}
+
+// closeInherited does nothing: handles are inherited only when the parent says so.
+func closeInherited() error { return nil }
+
+// lockFile takes the lock of a file, which lasts until unlock or the end of the process, however that comes.
+func lockFile(ctx context.Context, path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	tick := time.NewTicker(knockEvery)
+	defer tick.Stop()
+	for {
+		var at windows.Overlapped
+		err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at)
+		if err == nil {
+			return func() { f.Close() }, nil
+		}
+		if !errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
+			f.Close()
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,96 @@
+// Package cli is the command line of Turnstile. Run is the whole of it; cmd/turnstile hands it the process's arguments, environment
+// and streams, and tests hand it their own.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Run runs the command that args name, without the program's name, and returns the exit code for it: see the constants. It reads the
+// environment from env alone. When ctx ends, the command ends as if it had been sent SIGTERM.
+//
+// Run catches signals while it runs, so a process should run one at a time.
+func Run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	c := &cli{env: newEnviron(env), stdin: stdin, stdout: stdout, stderr: stderr}
+	root := c.root()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	return c.exit(root.ExecuteContext(ctx))
+}
+
+// cli is what every command needs of the process.
+type cli struct {
+	env    environ
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer
+}
+
+func (c *cli) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "turnstile",
+		Short: "Run commands under a fair distributed lock",
+		Long: `Turnstile runs a command while it holds a lock: among the processes of this machine with nothing
+configured, and among machines on Apache ZooKeeper with --connect.
+
+Every flag has an environment variable of the same name: --connect is TURNSTILE_CONNECT,
+--session-timeout is TURNSTILE_SESSION_TIMEOUT. A flag on the command line goes before it.`,
+		Example: `  turnstile lock /jobs/report -- ./report.sh
+  turnstile lock --connect zk1:2181,zk2:2181,zk3:2181 /jobs/report -- ./report.sh
+  turnstile who /jobs/report`,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		Args:              cobra.NoArgs,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return c.env.bind(cmd.Flags()) },
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if cmd.Name() == "lock" {
+			return usage(cmd, fmt.Errorf("%w (flags of the command to run go after --)", err))
+		}
+		return usage(cmd, err)
+	})
+	root.AddCommand(c.lock(), c.who(), c.serve(), c.bench(), c.version(), c.man())
+	return root
+}
+
+// exit says why a command failed and returns the exit code.
+func (c *cli) exit(err error) int {
+	if err == nil {
+		return ExitOK
+	}
+	var exit *exitError
+	if !errors.As(err, &exit) { // cobra's own: no such command, wrong number of arguments
+		exit = &exitError{code: ExitUsage, err: err, hint: "turnstile --help lists the commands"}
+	}
+	if exit.err != nil {
+		fmt.Fprintln(c.stderr, "turnstile:", exit.Error())
+	}
+	return exit.code
+}
+
+// usage makes the error of a command line that is wrong.
+func usage(cmd *cobra.Command, err error) error {
+	return &exitError{code: ExitUsage, err: err, hint: cmd.CommandPath() + " --help shows how to use it"}
+}
+
+// args checks the number of a command's arguments.
+func exactArgs(n int, names string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < n:
+			return usage(cmd, fmt.Errorf("%s is missing", names))
+		case len(args) > n:
+			return usage(cmd, fmt.Errorf("unexpected argument %q", strings.Join(args[n:], " ")))
+		}
+		return nil
+	}
+}

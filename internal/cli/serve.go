@@ -1,0 +1,249 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-a3166700/turnstile/server"
+)
+
+// servingJSON is what "turnstile serve --json" prints when it serves.
+type servingJSON struct {
+	Addresses []string `json:"addresses"` // as --connect takes them
+	PID       int      `json:"pid"`
+	Data      string   `json:"data,omitempty"` // not in memory
+}
+
+// serving is "turnstile serve".
+type serving struct {
+	*cli
+	listen    []string
+	tlsListen []string
+	data      string
+	inMemory  bool
+	idleExit  duration
+	config    string
+	security  security
+	saslUsers string
+	detached  bool
+	verbose   bool
+	json      bool
+}
+
+func (c *cli) serve() *cobra.Command {
+	s := &serving{cli: c}
+	cmd := &cobra.Command{
+		Use:   "serve [flags]",
+		Short: "Run the embedded ZooKeeper server",
+		Long: `Serves ZooKeeper's client protocol on this machine, to any ZooKeeper client, until SIGTERM. What it has
+acknowledged survives kill -9 and power loss. For an ensemble of several machines use Apache ZooKeeper.
+
+When it serves it prints one line with its addresses. Warnings go to standard error.`,
+		Example: `  turnstile serve --listen 127.0.0.1:2181 --data /var/lib/turnstile
+  turnstile serve --listen unix:/run/turnstile.sock --in-memory
+  turnstile serve --config /etc/zookeeper/conf/zoo.cfg`,
+		Args: exactArgs(0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := s.settings(cmd)
+			if err != nil {
+				return err
+			}
+			return s.run(cmd.Context(), cfg)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&s.listen, "listen", nil, "address to serve, as 127.0.0.1:2181 or unix:/path (repeatable; default 127.0.0.1:2181)")
+	flags.StringArrayVar(&s.tlsListen, "tls-listen", nil, "address to serve with TLS; the addresses of --listen are then plain (repeatable)")
+	flags.StringVar(&s.data, "data", "", "directory of the data (default: serve in this user's state directory)")
+	flags.BoolVar(&s.inMemory, "in-memory", false, "keep the data in memory only")
+	flags.Var(&s.idleExit, "idle-exit", "end after this time without a session; 0 is never")
+	flags.StringVar(&s.config, "config", "", "read a ZooKeeper configuration (zoo.cfg); flags go before it")
+	s.security.serverFlags(flags)
+	flags.StringVar(&s.saslUsers, "sasl-users", "", "file of users for SASL DIGEST-MD5, a user:password on each line")
+	flags.BoolVarP(&s.verbose, "verbose", "v", false, "log what happens, on standard error")
+	flags.BoolVar(&s.json, "json", false, "print one JSON object when it serves (docs/cli-json.md)")
+	flags.BoolVar(&s.detached, "detached", false, "run as a user's own server, started by another command")
+	flags.Lookup("detached").Hidden = true
+	cmd.MarkFlagsMutuallyExclusive("data", "in-memory")
+	return cmd
+}
+
+// settings makes the server's configuration of the flags and the configuration file.
+func (s *serving) settings(cmd *cobra.Command) (server.Config, error) {
+	level := slog.LevelWarn
+	if s.verbose || s.detached {
+		level = slog.LevelInfo
+	}
+	logger := slog.New(slog.NewTextHandler(s.stderr, &slog.HandlerOptions{Level: level}))
+	var cfg server.Config
+	if s.config != "" {
+		var err error
+		if cfg, err = readConfig(s.config, logger); err != nil {
+			return cfg, &exitError{code: ExitConfig, err: err}
+		}
+	}
+	cfg.Logger = logger
+	if given(cmd.Flags(), s.env, "idle-exit") {
+		cfg.IdleExit = time.Duration(s.idleExit)
+	}
+	if err := errors.Join(s.place(&cfg, cmd), s.secure(&cfg)); err != nil {
+		return cfg, usage(cmd, err)
+	}
+	return cfg, nil
+}
+
+// readConfig reads a zoo.cfg and says what in it is not understood.
+func readConfig(path string, logger *slog.Logger) (server.Config, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return server.Config{}, err
+	}
+	defer f.Close()
+	cfg, warnings, err := server.ParseZooCfg(f)
+	if err != nil {
+		return cfg, fmt.Errorf("%s: %w", path, err)
+	}
+	for _, w := range warnings {
+		logger.Warn("configuration: "+w, "file", path) //nolint:sloglint // the warning is the message
+	}
+	return cfg, nil
+}
+
+// place says where the server keeps its data.
+func (s *serving) place(cfg *server.Config, cmd *cobra.Command) error {
+	switch flags := cmd.Flags(); {
+	case flags.Changed("in-memory") && s.inMemory, s.inMemory && !flags.Changed("data"):
+		cfg.InMemory, cfg.Data = true, ""
+	case s.data != "":
+		cfg.InMemory, cfg.Data = false, s.data
+	case cfg.Data == "" && !cfg.InMemory:
+		dir, err := stateDir(s.env)
+		if err != nil {
+			return errors.New("there is no place for the data: name one with --data, or use --in-memory")
+		}
+		cfg.Data = filepath.Join(dir, "serve")
+	}
+	return nil
+}
+
+// secure says where the server listens, and whom it trusts.
+func (s *serving) secure(cfg *server.Config) error {
+	tlsConfig, err := s.security.server()
+	if err != nil {
+		return err
+	}
+	if tlsConfig != nil {
+		cfg.TLS = tlsConfig
+	}
+	if len(s.listen)+len(s.tlsListen) > 0 {
+		cfg.Listen, cfg.TLSListen = s.listen, s.tlsListen
+	}
+	switch {
+	case len(cfg.TLSListen) > 0 && cfg.TLS == nil:
+		return errors.New("--tls-listen needs --tls-cert and --tls-key")
+	case tlsConfig != nil && len(cfg.TLSListen) == 0:
+		if len(cfg.Listen) == 0 {
+			cfg.Listen = []string{"127.0.0.1:2181"}
+		}
+		var plain []string
+		for _, addr := range cfg.Listen {
+			if strings.HasPrefix(addr, "unix:") {
+				plain = append(plain, addr)
+			} else {
+				cfg.TLSListen = append(cfg.TLSListen, addr)
+			}
+		}
+		cfg.Listen = plain
+	}
+	if s.saslUsers != "" {
+		if cfg.SASLUsers, err = readUsers(s.saslUsers); err != nil {
+			return fmt.Errorf("--sasl-users: %w", err)
+		}
+	}
+	return nil
+}
+
+// readUsers reads a file of users and passwords.
+func readUsers(path string) (map[string]string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	users := make(map[string]string)
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		line = strings.TrimRight(line, "\r\n")
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		user, password, ok := strings.Cut(line, ":")
+		if !ok || user == "" || password == "" {
+			return nil, fmt.Errorf("%s, line %d: want user:password", path, n)
+		}
+		users[user] = password
+	}
+	return users, nil
+}
+
+// run serves until a signal comes, or until the server ends by itself.
+func (s *serving) run(ctx context.Context, cfg server.Config) error {
+	if s.detached {
+		if err := closeInherited(); err != nil {
+			return failed(err)
+		}
+	}
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	if !cfg.InMemory {
+		if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
+			return &exitError{code: ExitNoServer, err: err, hint: "name a directory of yours with --data"}
+		}
+	}
+	srv, err := server.Start(context.WithoutCancel(ctx), cfg)
+	if err != nil {
+		return &exitError{code: ExitNoServer, err: err}
+	}
+	if err := s.announce(srv.Addrs(), cfg.Data); err != nil {
+		return failed(errors.Join(err, srv.Close()))
+	}
+	select {
+	case <-ctx.Done():
+		cfg.Logger.Info("ending", "why", context.Cause(ctx).Error())
+	case <-srv.Done():
+	}
+	if err := srv.Close(); err != nil {
+		return &exitError{code: ExitSoftware, err: err}
+	}
+	return nil
+}
+
+// announce prints the line that says that the server serves.
+func (s *serving) announce(addrs []net.Addr, data string) error {
+	line := servingJSON{PID: os.Getpid(), Data: data}
+	for _, addr := range addrs {
+		text := addr.String()
+		if addr.Network() == "unix" {
+			text = "unix:" + text
+		}
+		line.Addresses = append(line.Addresses, text)
+	}
+	if s.json {
+		return s.cli.json(line)
+	}
+	place := "in memory"
+	if data != "" {
+		place = "data in " + data
+	}
+	_, err := fmt.Fprintf(s.stdout, "serving %s (pid %d, %s)\n", strings.Join(line.Addresses, " "), line.PID, place)
+	return err
+}

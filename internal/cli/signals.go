@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// signals is the signals that this process gets from now on.
+type signals struct{ ch chan os.Signal }
+
+// catchSignals catches those signals.
+func catchSignals(which ...os.Signal) *signals {
+	s := &signals{ch: make(chan os.Signal, 64)}
+	signal.Notify(s.ch, which...)
+	return s
+}
+
+// untilSignal returns a context that ends when a signal says that the process should, its cause a signalled.
+func untilSignal(ctx context.Context) (calm context.Context, stop func()) {
+	s := catchSignals(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	calm, settle := s.ending(ctx)
+	return calm, func() {
+		settle()
+		s.release()
+	}
+}
+
+// catchAll catches every signal that can be passed on, once there is a command to pass it to.
+func (s *signals) catchAll() { signal.Notify(s.ch, passable()...) }
+
+func (s *signals) release() { signal.Stop(s.ch) }
+
+// ending returns a context that ends with the first signal, its cause a signalled. After settle it no longer does, and signals wait
+// for who asks next.
+func (s *signals) ending(ctx context.Context) (calm context.Context, settle func()) {
+	calm, cancel := context.WithCancelCause(ctx)
+	quit, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		select {
+		case sig := <-s.ch:
+			cancel(signalled{sig})
+		case <-quit:
+		}
+	}()
+	return calm, func() {
+		close(quit)
+		<-gone
+	}
+}
+
+// signalled is why a wait ended: a signal came.
+type signalled struct{ sig os.Signal }
+
+func (s signalled) Error() string { return fmt.Sprintf("signal: %v", s.sig) }
+
+// exitCode is what a process exits with that the signal ended.
+func (s signalled) exitCode() int {
+	if sig, ok := s.sig.(syscall.Signal); ok {
+		return ExitSignal + int(sig)
+	}
+	return ExitSignal + int(syscall.SIGINT)
+}
+
+// asSignal returns the signal that an error tells of. Another reason to end counts as SIGTERM.
+func asSignal(err error) signalled {
+	if s, ok := errors.AsType[signalled](err); ok {
+		return s
+	}
+	return signalled{syscall.SIGTERM}
+}

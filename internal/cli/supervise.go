@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/lock"
+)
+
+// What --on-lost takes.
+const (
+	onLostTerm   = "term"
+	onLostKill   = "kill"
+	onLostIgnore = "ignore"
+)
+
+// schedule is when a command is ended whose lock may be lost. All is over before the session's local deadline, at which the client lets
+// the session go: until then, whatever the connection does, nobody else can have the lock.
+type schedule struct {
+	grace time.Duration // between SIGTERM and SIGKILL
+	spare time.Duration // between SIGKILL and the deadline
+}
+
+// schedule makes the schedule for sessions of that timeout. The grace gets a quarter of it at most, so that half of the session is left
+// for riding out a server that is away.
+func (l *locker) schedule(timeout time.Duration) schedule {
+	s := schedule{spare: timeout / 40}
+	if l.onLost.value == onLostTerm {
+		s.grace = min(time.Duration(l.grace), timeout/4)
+	}
+	return s
+}
+
+func (s schedule) kill(deadline time.Time) time.Time { return deadline.Add(-s.spare) }
+func (s schedule) term(deadline time.Time) time.Time { return deadline.Add(-s.spare - s.grace) }
+
+// mentionGrace tells of a --grace that the session has no room for.
+func (l *locker) mentionGrace(timeout time.Duration) {
+	wanted := time.Duration(l.grace)
+	if granted := l.schedule(timeout).grace; len(l.argv) > 0 && l.onLost.value == onLostTerm && granted < wanted {
+		l.say("%s: a session of %v has room for a grace of %v only: for %v ask for --session-timeout %v (the server may have a limit)",
+			l.path, timeout, granted, wanted, 4*wanted)
+	}
+}
+
+// supervisor runs a command while the lock is held.
+type supervisor struct {
+	*locker
+	hold     *lock.Hold
+	signals  *signals
+	terminal *terminal // nil without one
+	child    *child
+	schedule schedule
+	lost     error     // why the lock counts as lost
+	killing  time.Time // when it was lost: by when the command's whole group must be gone
+}
+
+// supervise runs the command under the lock and returns how it ended, as an error with its exit code.
+func (l *locker) supervise(ctx context.Context, hold *lock.Hold, signals *signals, program string) error {
+	s := &supervisor{
+		locker: l, hold: hold, signals: signals, terminal: openTerminal(),
+		schedule: l.schedule(hold.Session().Timeout()),
+	}
+	defer s.terminal.close()
+	signals.catchAll()
+	var err error
+	s.child, err = startChild(&exec.Cmd{
+		Path:   program,
+		Args:   l.argv,
+		Env:    l.environment(hold),
+		Stdin:  l.stdin,
+		Stdout: l.stdout,
+		Stderr: l.stderr,
+	}, s.terminal)
+	if err != nil {
+		_ = hold.Unlock(ctx) // nothing ran under it
+		return cannotRun(err)
+	}
+	begin := time.Now()
+	s.run(ctx)
+	if !s.killing.IsZero() {
+		s.child.clear(s.killing)
+	}
+	s.terminal.restore(s.child)
+	if err := hold.Unlock(context.WithoutCancel(ctx)); s.lost == nil {
+		s.lost = err
+	}
+	l.detail("%s: unlocked after %v", l.path, time.Since(begin).Round(time.Millisecond))
+	if s.lost == nil || l.onLost.value == onLostIgnore {
+		return &exitError{code: s.child.code}
+	}
+	return l.lostError(s.lost)
+}
+
+// run returns when the command has ended.
+func (s *supervisor) run(ctx context.Context) {
+	ended := s.hold.Context().Done()
+	called := ctx.Done()
+	alarm := time.NewTimer(0) // when the server will have been silent for too long
+	defer alarm.Stop()
+	var kill <-chan time.Time
+	for {
+		select {
+		case <-s.child.ended:
+			return
+		case sig := <-s.signals.ch:
+			s.child.signal(sig)
+		case sig := <-s.child.stopped:
+			s.suspend(sig)
+		case <-called:
+			called = nil
+			s.child.signal(syscall.SIGTERM)
+		case <-alarm.C:
+			if left := s.left(); left > 0 {
+				alarm.Reset(left)
+			} else if s.lost == nil && s.onLost.value != onLostIgnore {
+				kill = s.lose(s.silence())
+			}
+		case <-ended:
+			ended = nil
+			if s.lost == nil {
+				kill = s.lose(context.Cause(s.hold.Context()))
+			}
+		case <-kill:
+			kill = nil
+			s.child.kill()
+		}
+	}
+}
+
+// left is how long it is until the command must be told to end, if the server stays silent.
+func (s *supervisor) left() time.Duration {
+	return time.Until(s.schedule.term(s.hold.Session().Deadline()))
+}
+
+func (s *supervisor) silence() error {
+	left := time.Until(s.hold.Session().Deadline()).Round(time.Millisecond)
+	return fmt.Errorf("no answer from a server, and %v until the session may end", max(0, left))
+}
+
+// lose does with the command what --on-lost says, and returns when to kill it.
+func (s *supervisor) lose(cause error) <-chan time.Time {
+	s.lost = cause
+	if s.onLost.value == onLostIgnore {
+		s.say("%s: lock lost, the command runs on: %v", s.path, cause)
+		return nil
+	}
+	now := time.Now()
+	s.killing = s.schedule.kill(s.hold.Session().Deadline())
+	if latest := now.Add(s.schedule.grace); s.killing.After(latest) {
+		s.killing = latest
+	}
+	grace := s.killing.Sub(now)
+	s.detail("%s: lock lost, the command has %v to end: %v", s.path, max(0, grace).Round(time.Millisecond), cause)
+	if grace <= 0 {
+		s.child.kill()
+		return nil
+	}
+	s.child.terminate()
+	return time.After(grace)
+}
+
+// cannotRun is the error of a command that did not start, with the shell's exit codes.
+func cannotRun(err error) error {
+	code := ExitNoExec
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		code = ExitNotFound
+	}
+	return &exitError{code: code, err: fmt.Errorf("cannot run the command: %w", err)}
+}

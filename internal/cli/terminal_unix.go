@@ -1,0 +1,128 @@
+//go:build unix
+
+package cli
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// resumeWait is how long to wait for being stopped when we asked for it. A group that no shell minds is not stopped by a terminal.
+const resumeWait = 100 * time.Millisecond
+
+// terminal is our controlling terminal. The command has a process group of its own, so it can read the terminal only while that group
+// is the terminal's foreground: what shells do for their jobs we do for the command. A nil terminal is none.
+type terminal struct {
+	file  *os.File
+	group int // ours
+}
+
+// openTerminal returns the controlling terminal, nil if there is none.
+func openTerminal() *terminal {
+	file, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return nil
+	}
+	return &terminal{file: file, group: unix.Getpgrp()}
+}
+
+func (t *terminal) close() {
+	if t != nil {
+		t.file.Close()
+	}
+}
+
+func (t *terminal) fd() int { return int(t.file.Fd()) }
+
+// interactive reports whether the command should begin in the foreground: we are there, and all its streams are the terminal. In a
+// pipeline the others need the terminal, too, and they are of our group: there the command gets it when it asks for it.
+func (t *terminal) interactive() bool {
+	if t == nil || !t.foreground(t.group) {
+		return false
+	}
+	for fd := range 3 {
+		if _, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// hold lets us speak to the terminal from the background. It comes after the command's start, so that the command does not inherit it.
+func (t *terminal) hold() {
+	if t != nil {
+		signal.Ignore(syscall.SIGTTOU)
+	}
+}
+
+// foreground reports whether the group is the terminal's foreground.
+func (t *terminal) foreground(group int) bool {
+	front, err := unix.IoctlGetInt(t.fd(), unix.TIOCGPGRP)
+	return err == nil && front == group
+}
+
+// give makes the group the terminal's foreground. If the terminal has gone there is nothing to give.
+func (t *terminal) give(group int) { _ = unix.IoctlSetPointerInt(t.fd(), unix.TIOCSPGRP, group) }
+
+// restore takes the terminal back when the command has ended.
+func (t *terminal) restore(c *child) {
+	if t == nil {
+		return
+	}
+	if t.foreground(c.pid) {
+		t.give(t.group)
+	}
+	signal.Reset(syscall.SIGTTOU)
+}
+
+// suspend answers the command's being stopped by the terminal: by giving it the terminal if it asks for it and we have it, and
+// otherwise by stopping, too, so that the shell that waits for us takes over. Nobody renews the session meanwhile: if we are continued
+// too late, the lock is lost, and the command ends without having run under a lock that is somebody else's.
+func (s *supervisor) suspend(sig syscall.Signal) {
+	t := s.terminal
+	switch {
+	case t == nil:
+		return
+	case (sig == syscall.SIGTTIN || sig == syscall.SIGTTOU) && t.foreground(t.group):
+		t.give(s.child.pid)
+		s.child.signal(syscall.SIGCONT)
+		return
+	case sig != syscall.SIGTSTP && sig != syscall.SIGTTIN && sig != syscall.SIGTTOU:
+		return
+	}
+	if t.foreground(s.child.pid) {
+		t.give(t.group)
+	}
+	s.stop()
+	if s.left() <= 0 {
+		return // the alarm is due
+	}
+	if t.foreground(t.group) {
+		t.give(s.child.pid)
+	}
+	s.child.signal(syscall.SIGCONT)
+}
+
+// stop stops our process group, and returns when it was continued.
+func (s *supervisor) stop() {
+	signal.Reset(syscall.SIGTSTP)
+	_ = syscall.Kill(0, syscall.SIGTSTP) // to ourselves and our pipeline; it cannot fail
+	timeout := time.After(resumeWait)
+	for waiting := true; waiting; {
+		select {
+		case sig := <-s.signals.ch:
+			if sig != syscall.SIGCONT {
+				s.child.signal(sig)
+				continue
+			}
+			waiting = false
+		case <-timeout:
+			waiting = false
+		}
+	}
+	signal.Notify(s.signals.ch, syscall.SIGTSTP)
+}

@@ -1,0 +1,15 @@
+package cli
+
+import "syscall"
+
+// terminal is what Windows does not have: consoles know no foreground. It is always nil.
+type terminal struct{}
+
+func openTerminal() *terminal { return nil }
+
+func (t *terminal) close() {}
+
+func (t *terminal) restore(*child) {}
+
+// suspend is never called: Windows does not stop processes.
+func (s *supervisor) suspend(syscall.Signal) {}

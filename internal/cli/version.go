@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// versionJSON is what "turnstile version --json" prints.
+type versionJSON struct {
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty"`
+	Modified bool   `json:"modified,omitempty"`
+	Go       string `json:"go"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
+}
+
+func (c *cli) version() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version",
+		Example: "  turnstile version --json",
+		Args:    exactArgs(0, ""),
+		RunE: func(*cobra.Command, []string) error {
+			v := thisVersion()
+			if asJSON {
+				return c.json(v)
+			}
+			_, err := fmt.Fprintf(c.stdout, "turnstile %s %s %s/%s\n", v.Version, v.Go, v.OS, v.Arch)
+			return failed(err)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object (docs/cli-json.md)")
+	return cmd
+}
+
+// thisVersion reads what the Go toolchain recorded in the binary.
+func thisVersion() versionJSON {
+	v := versionJSON{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if info.Main.Version != "" {
+		v.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Commit = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
+}

@@ -1,0 +1,123 @@
+package tree_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/seed-a3166700/turnstile/internal/tree"
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+func TestCloseDeletesTheSessionsNodesInOneTransaction(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, tree.Config{})
+	a, b := s.connect(1), s.connect(2)
+	a.mk("/p", 0)
+	for _, path := range []string{"/p/x", "/p/y", "/z"} {
+		a.mk(path, 1)
+	}
+	b.mk("/p/b", 1)
+	b.exists("/p/y", true)
+	b.children("/p", true)
+	b.children("/", true)
+	r := a.write(wire.OpCloseSession, &wire.Empty{})
+	s.wantOK(r, "closeSession")
+	if r.Body != nil {
+		t.Errorf("closeSession is answered with %+v", r.Body)
+	}
+	if names, _ := b.children("/p", false); !slices.Equal(names, []string{"b"}) {
+		t.Errorf("left below /p: %v", names)
+	}
+	s.want(b.exists("/z", false), wire.NoNode, "exists")
+	if st := s.stat("/p"); st.Pzxid != s.zxid || st.NumChildren != 1 {
+		t.Errorf("parent: %+v", st)
+	}
+	count := map[wire.EventType]int{}
+	for _, e := range r.Events {
+		count[e.Event.Type]++
+		if e.Zxid != s.zxid || e.Watcher != 2 {
+			t.Errorf("event: %+v", e)
+		}
+	}
+	if count[wire.EventDeleted] != 1 || count[wire.EventChildrenChanged] != 2 || len(r.Events) != 3 {
+		t.Errorf("events: %+v", r.Events)
+	}
+	if _, ok := s.tree.SessionTimeout(1); ok || s.tree.SessionCount() != 1 {
+		t.Error("the session is still there")
+	}
+	s.want(s.close(1).Code, wire.SessionExpired, "second close")
+	s.wantSound()
+}
+
+func TestRecreatedEphemeralBelongsToItsNewOwner(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, tree.Config{})
+	a, b := s.connect(1), s.connect(2)
+	a.mk("/e", 1)
+	s.wantOK(b.remove("/e", -1), "delete")
+	b.mk("/e", 1)
+	s.wantOK(s.close(1), "close of the old owner")
+	if got := s.stat("/e").EphemeralOwner; got != 2 {
+		t.Errorf("owner %d, want 2", got)
+	}
+	s.wantSound()
+	s.wantOK(s.close(2), "close of the new owner")
+	if _, ok := s.tree.Stat("/e"); ok {
+		t.Error("the node has outlived its session")
+	}
+	s.wantSound()
+}
+
+func TestClosedSessionWritesNoMore(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, tree.Config{})
+	c, other := s.connect(1), s.connect(2)
+	other.mk("/n", 0)
+	s.close(1)
+	s.want(c.create("/x", "", 1).Code, wire.SessionExpired, "create")
+	s.want(c.remove("/n", -1).Code, wire.SessionExpired, "delete")
+	s.want(c.set("/n", "", -1).Code, wire.SessionExpired, "setData")
+	s.want(c.setACL("/n", openACL, -1).Code, wire.SessionExpired, "setACL")
+	s.want(c.write(wire.OpCloseSession, &wire.Empty{}).Code, wire.SessionExpired, "closeSession")
+	got := results(t, c.multi(sub(wire.OpCheck, &wire.CheckRequest{Path: "/n", Version: -1})))
+	if !slices.Equal(codes(got), []wire.Code{wire.SessionExpired}) {
+		t.Errorf("multi: %+v", got)
+	}
+	s.wantSound()
+}
+
+func TestSessionsAreListedWithTheirTimeouts(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, tree.Config{})
+	for id, timeout := range map[int64]int32{5: 100, -3: 200, 1 << 60: 300} {
+		s.zxid++
+		s.done(s.tree.CreateSession(s.zxid, id, timeout))
+	}
+	s.zxid++
+	s.done(s.tree.CreateSession(s.zxid, 5, 400))
+	var got []int64
+	for id, timeout := range s.tree.Sessions() {
+		got = append(got, id, int64(timeout))
+	}
+	if want := []int64{-3, 200, 5, 400, 1 << 60, 300}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if timeout, ok := s.tree.SessionTimeout(5); !ok || timeout != 400 {
+		t.Errorf("timeout %d %t", timeout, ok)
+	}
+	for range s.tree.Sessions() {
+		break
+	}
+	s.wantSound()
+}
+
+func TestNewTimeoutKeepsTheNodes(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, tree.Config{})
+	c := s.connect(1)
+	c.mk("/e", 1)
+	s.connect(1)
+	s.wantSound()
+	s.close(1)
+	s.want(c.exists("/e", false), wire.NoNode, "exists")
+}

@@ -1,9 +1,174 @@
 package server
 
-import "github.com/seed-a3166700/turnstile/internal/wire"
+import (
+	"crypto/md5" //nolint:gosec // the mechanism is called DIGEST-MD5
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
-type saslServer struct{ done bool }
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+const (
+	saslRealm   = "zk-sasl-md5"
+	saslService = "zookeeper/" // begins every digest-uri
+)
+
+// saslServer is one connection's authentication by SASL DIGEST-MD5 (RFC 2831): an empty token is answered with a
+// challenge, the response to it with a proof that the server knows the password too.
+type saslServer struct {
+	nonce string // of the challenge that waits for its response, "" if none does
+	done  bool   // the client has authenticated
+}
 
 func (c *conn) saslDone() bool { return c.sasl != nil && c.sasl.done }
 
-func (o *owner) saslStep(it *item) { o.answer(it, wire.OK, &wire.SASLToken{}, false) }
+// saslStep serves one token. A server without users answers the null token, which tells clients to go on without.
+func (o *owner) saslStep(it *item) {
+	if len(o.cfg.SASLUsers) == 0 {
+		o.answer(it, wire.OK, &wire.SASLToken{}, false)
+		return
+	}
+	c := it.conn
+	if c.sasl == nil {
+		c.sasl = new(saslServer)
+	}
+	token := it.req.(*wire.SASLToken).Token
+	if len(token) == 0 {
+		o.answer(it, wire.OK, &wire.SASLToken{Token: c.sasl.challenge()}, false)
+		return
+	}
+	user, proof, err := c.sasl.respond(string(token), o.cfg.SASLUsers)
+	if err != nil {
+		o.cfg.Logger.Warn("server: SASL authentication failed", "client", c.remote, "err", err)
+		o.stats.authFailed.Add(1)
+		o.refuse(it, wire.AuthFailed)
+		return
+	}
+	c.addID(wire.ID{Scheme: "sasl", ID: user})
+	if slices.Contains(o.cfg.SASLSupers, user) {
+		c.addSuper()
+	}
+	o.answer(it, wire.OK, &wire.SASLToken{Token: proof}, false)
+}
+
+func (s *saslServer) challenge() []byte {
+	var b [24]byte
+	rand.Read(b[:])
+	s.nonce = base64.StdEncoding.EncodeToString(b[:])
+	return fmt.Appendf(nil, `realm="%s",nonce="%s",qop="auth",charset=utf-8,algorithm=md5-sess`, saslRealm, s.nonce)
+}
+
+var errSASL = errors.New("user or password is wrong")
+
+// respond checks the response to the challenge, once, and returns the user's name and the server's own proof.
+func (s *saslServer) respond(token string, users map[string]string) (user string, proof []byte, err error) {
+	nonce := s.nonce
+	s.nonce = ""
+	d, err := parseDirectives(token)
+	if err != nil {
+		return "", nil, err
+	}
+	user = d["username"]
+	switch {
+	case nonce == "" || d["nonce"] != nonce:
+		return "", nil, errors.New("response to another challenge")
+	case d["nc"] != "00000001":
+		return "", nil, errors.New("challenge used twice")
+	case d["qop"] != "" && d["qop"] != "auth":
+		return "", nil, fmt.Errorf("protection %q was not offered", d["qop"])
+	case !strings.HasPrefix(d["digest-uri"], saslService):
+		return "", nil, fmt.Errorf("response is meant for %q", d["digest-uri"])
+	case d["realm"] != "" && d["realm"] != saslRealm:
+		return "", nil, fmt.Errorf("unknown realm %q", d["realm"])
+	case d["authzid"] != "" && d["authzid"] != user:
+		return "", nil, fmt.Errorf("%q must not act for %q", user, d["authzid"])
+	}
+	password, known := users[user]
+	want := saslResponse(d, password, "AUTHENTICATE")
+	if subtle.ConstantTimeCompare([]byte(want), []byte(d["response"])) != 1 || !known {
+		return "", nil, errSASL
+	}
+	s.done = true
+	return user, []byte("rspauth=" + saslResponse(d, password, "")), nil
+}
+
+// saslResponse computes the proof that somebody knows the password: the client's with "AUTHENTICATE", the server's with "".
+func saslResponse(d map[string]string, password, verb string) string {
+	secret := md5.Sum([]byte(latin1(d["username"]) + ":" + latin1(d["realm"]) + ":" + latin1(password)))
+	a1 := string(secret[:]) + ":" + d["nonce"] + ":" + d["cnonce"]
+	if d["authzid"] != "" {
+		a1 += ":" + d["authzid"]
+	}
+	qop := d["qop"]
+	if qop == "" {
+		qop = "auth"
+	}
+	return hexMD5(strings.Join([]string{hexMD5(a1), d["nonce"], d["nc"], d["cnonce"], qop, hexMD5(verb + ":" + d["digest-uri"])}, ":"))
+}
+
+func hexMD5(s string) string {
+	sum := md5.Sum([]byte(s))
+	return hex.EncodeToString(sum[:])
+}
+
+// latin1 converts text to ISO 8859-1 if it fits in there, as the mechanism wants it.
+func latin1(s string) string {
+	b := make([]byte, 0, len(s))
+	for _, r := range s {
+		if r > 0xff {
+			return s
+		}
+		b = append(b, byte(r))
+	}
+	return string(b)
+}
+
+// parseDirectives takes a list of key=value and key="value" apart. A key that comes twice is an error.
+func parseDirectives(s string) (map[string]string, error) {
+	d := make(map[string]string)
+	for {
+		s = strings.TrimLeft(s, ", \t\r\n")
+		if s == "" {
+			return d, nil
+		}
+		key, rest, ok := strings.Cut(s, "=")
+		if !ok {
+			return nil, errors.New("malformed response")
+		}
+		var value string
+		if value, s, ok = parseValue(rest); !ok {
+			return nil, errors.New("malformed response")
+		}
+		key = strings.ToLower(strings.TrimSpace(key))
+		if _, twice := d[key]; twice {
+			return nil, fmt.Errorf("response has %q twice", key)
+		}
+		d[key] = value
+	}
+}
+
+func parseValue(s string) (value, rest string, ok bool) {
+	if !strings.HasPrefix(s, `"`) {
+		value, rest, _ = strings.Cut(s, ",")
+		return strings.TrimSpace(value), rest, true
+	}
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '"':
+			return b.String(), s[i+1:], true
+		case '\\':
+			if i++; i == len(s) {
+				return "", "", false
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return "", "", false
+}

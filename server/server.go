@@ -38,6 +38,7 @@ type Server struct {
 	durable   durability
 	stats     stats
 	admin     *admin
+	adminAddr net.Addr
 	listeners []listener
 
 	wg        sync.WaitGroup

@@ -1,3 +1,86 @@
 package server
 
-func (c *conn) handshakeTLS() bool { return true }
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// handshakeTLS ends the TLS handshake, if there is one, and makes the client's certificate, if the server has verified it,
+// an identity of the connection. It runs before the connection is known to the owner.
+func (c *conn) handshakeTLS() bool {
+	nc, ok := c.nc.(*tls.Conn)
+	if !ok {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.srv.cfg.HandshakeTimeout)
+	defer cancel()
+	if err := nc.HandshakeContext(ctx); err != nil {
+		c.srv.cfg.Logger.Info("server: TLS handshake failed", "client", c.remote, "err", err)
+		return false
+	}
+	chains := nc.ConnectionState().VerifiedChains
+	if len(chains) == 0 || len(chains[0]) == 0 {
+		return true
+	}
+	subject := subjectName(chains[0][0])
+	c.addID(wire.ID{Scheme: "x509", ID: subject})
+	if c.srv.cfg.X509SuperUser != "" && subject == c.srv.cfg.X509SuperUser {
+		c.addSuper()
+	}
+	return true
+}
+
+// subjectKeywords are the names of attributes that RFC 2253 knows; others are written as their numbers.
+var subjectKeywords = map[string]string{
+	"2.5.4.3": "CN", "2.5.4.7": "L", "2.5.4.8": "ST", "2.5.4.10": "O", "2.5.4.11": "OU", "2.5.4.6": "C", "2.5.4.9": "STREET",
+	"0.9.2342.19200300.100.1.25": "DC", "0.9.2342.19200300.100.1.1": "UID",
+}
+
+// subjectName writes a certificate's subject as RFC 2253 does, which is what ZooKeeper's access lists hold: the last part first.
+func subjectName(cert *x509.Certificate) string {
+	var seq pkix.RDNSequence
+	if rest, err := asn1.Unmarshal(cert.RawSubject, &seq); err != nil || len(rest) > 0 {
+		return cert.Subject.String()
+	}
+	parts := make([]string, 0, len(seq))
+	for i := len(seq) - 1; i >= 0; i-- {
+		var multi []string
+		for _, a := range seq[i] {
+			multi = append(multi, attribute(a))
+		}
+		parts = append(parts, strings.Join(multi, "+"))
+	}
+	return strings.Join(parts, ",")
+}
+
+func attribute(a pkix.AttributeTypeAndValue) string {
+	oid := a.Type.String()
+	if keyword, ok := subjectKeywords[oid]; ok {
+		return keyword + "=" + escapeName(fmt.Sprint(a.Value))
+	}
+	der, err := asn1.Marshal(a.Value)
+	if err != nil {
+		return oid + "=" + escapeName(fmt.Sprint(a.Value))
+	}
+	return oid + "=#" + hex.EncodeToString(der)
+}
+
+func escapeName(s string) string {
+	var b strings.Builder
+	for i, r := range s {
+		edge := (r == ' ' && (i == 0 || i == len(s)-1)) || (r == '#' && i == 0)
+		if edge || strings.ContainsRune(`,=+<>;"\`, r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}

@@ -1,0 +1,208 @@
+package server
+
+import (
+	"cmp"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/tree"
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+const (
+	// versionText is what the server says it is: the version of ZooKeeper whose behaviour it follows, in the form that
+	// monitoring systems take apart.
+	versionText = "3.9.5-turnstile, built on 2026-11-21 00:00 UTC"
+	notServing  = "This ZooKeeper instance is not currently serving requests"
+	mode        = "standalone"
+	serverID    = 0
+)
+
+// facts are what the four-letter words and the HTTP commands tell, taken at one moment.
+type facts struct {
+	zxid         int64
+	nodes        int // as ZooKeeper counts them: the root twice
+	dataSize     int64
+	sessions     int
+	ephemerals   int
+	watches      int
+	watchConns   int // of watches on data
+	watchPaths   int
+	watchTotal   int
+	latency      latency
+	size         struct{ last, min, max int }
+	received     int64
+	sent         int64
+	authFailed   int64
+	outstanding  int
+	connections  []connFacts
+	uptime       time.Duration
+	byPath       map[string][]int64        // only if asked for
+	byOwner      map[int64][]string        // only if asked for
+	deadlines    map[time.Duration][]int64 // only if asked for: sessions by the time when they expire
+	ephemeralsOf map[int64][]string        // only if asked for
+}
+
+// connFacts tell about one connection.
+type connFacts struct {
+	remote  string
+	secure  bool
+	session int64
+	timeout time.Duration
+	since   time.Time
+	queued  int
+	recved  int64
+	sent    int64
+	lop     wire.Op
+	lcxid   int32
+	lzxid   int64
+	lresp   time.Time
+	llat    time.Duration
+	latency latency
+}
+
+// detail says which of the expensive facts are asked for.
+type detail struct{ watches, dump bool }
+
+// facts collects the facts. It returns false when the server stops.
+func (s *Server) facts(d detail) (*facts, bool) {
+	f := &facts{received: s.stats.received.Load(), sent: s.stats.sent.Load(), authFailed: s.stats.authFailed.Load()}
+	f.uptime = time.Since(s.clock.base)
+	s.stats.mu.Lock()
+	f.latency, f.size = s.stats.latency, s.stats.size
+	s.stats.mu.Unlock()
+	for _, c := range s.allConns() {
+		cf := c.facts()
+		f.outstanding += cf.queued
+		f.connections = append(f.connections, cf)
+	}
+	err := s.do(func(o *owner) { f.fromOwner(o, d) })
+	return f, err == nil
+}
+
+func (f *facts) fromOwner(o *owner, d detail) {
+	f.zxid = o.shown(false)
+	f.nodes, f.dataSize = o.tree.NodeCount()+1, o.tree.DataSize()
+	f.sessions, f.ephemerals, f.watches = o.tree.SessionCount(), o.tree.EphemeralCount(), o.tree.WatchCount()
+	f.watchConns, f.watchPaths, f.watchTotal = o.tree.WatchSummary()
+	if d.watches {
+		f.byPath, f.byOwner = make(map[string][]int64), make(map[int64][]string)
+		for path, ids := range o.tree.WatchesByPath() {
+			f.byPath[path] = o.sessionsOf(ids)
+		}
+		for id, paths := range o.tree.WatchesByWatcher() {
+			if c := o.watchers[id]; c != nil {
+				f.byOwner[c.caller.Session] = paths
+			}
+		}
+	}
+	if d.dump {
+		f.deadlines = make(map[time.Duration][]int64)
+		for bucket, set := range o.expiry.buckets {
+			for sess := range set {
+				at := time.Duration(bucket) * o.expiry.tick
+				f.deadlines[at] = append(f.deadlines[at], sess.id)
+			}
+		}
+		for _, ids := range f.deadlines {
+			slices.Sort(ids)
+		}
+		f.ephemeralsOf = o.tree.Ephemerals()
+	}
+}
+
+func (o *owner) sessionsOf(ids []tree.WatcherID) []int64 {
+	var out []int64
+	for _, id := range ids {
+		if c := o.watchers[id]; c != nil {
+			out = append(out, c.caller.Session)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// allConns returns all connections, the oldest first.
+func (s *Server) allConns() []*conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Values(s.conns), func(a, b *conn) int { return cmp.Compare(a.id, b.id) })
+}
+
+func (c *conn) facts() connFacts {
+	cf := connFacts{remote: c.remote, secure: c.secure, since: c.since, recved: c.recved.Load(), lcxid: c.lcxid.Load()}
+	if sess := c.sess.Load(); sess != nil {
+		cf.session, cf.timeout = sess.id, time.Duration(sess.timeout.Load())
+	}
+	c.outbox.mu.Lock()
+	defer c.outbox.mu.Unlock()
+	cf.queued, cf.sent = max(c.outbox.pending, 0), c.sentN
+	cf.lop, cf.lzxid, cf.lresp, cf.llat, cf.latency = c.lop, c.lzxid, c.lresp, c.llat, c.latency
+	return cf
+}
+
+// clientPort returns the port of the first TCP listener, plain or with TLS, -1 if there is none.
+func (s *Server) clientPort(secure bool) int {
+	for _, l := range s.listeners {
+		if a, ok := l.Addr().(*net.TCPAddr); ok && l.secure == secure {
+			return a.Port
+		}
+	}
+	return -1
+}
+
+// setting is one line of the word conf.
+type setting struct {
+	key   string // of conf
+	json  string // of the HTTP command; "" if it is not there
+	value any
+}
+
+// settings returns the configuration as ZooKeeper shows it.
+func (s *Server) settings() []setting {
+	size := s.diskSize()
+	return []setting{
+		{"clientPort", "client_port", s.clientPort(false)},
+		{"secureClientPort", "", s.clientPort(true)},
+		{"dataDir", "data_dir", s.cfg.Data},
+		{"dataDirSize", "", size},
+		{"dataLogDir", "data_log_dir", s.cfg.Data},
+		{"dataLogSize", "", size},
+		{"tickTime", "tick_time", s.cfg.TickTime.Milliseconds()},
+		{"maxClientCnxns", "max_client_cnxns", s.cfg.MaxClientConns},
+		{"minSessionTimeout", "min_session_timeout", s.cfg.MinSessionTimeout.Milliseconds()},
+		{"maxSessionTimeout", "max_session_timeout", s.cfg.MaxSessionTimeout.Milliseconds()},
+		{"clientPortListenBacklog", "client_port_listen_backlog", -1},
+		{"serverId", "server_id", serverID},
+	}
+}
+
+// diskSize returns how many bytes the state takes on disk.
+func (s *Server) diskSize() int64 {
+	if s.store == nil {
+		return 0
+	}
+	return s.store.Size()
+}
+
+// openFiles returns how many file descriptors the process has, -1 if that cannot be told here.
+func openFiles() int {
+	names, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return -1
+	}
+	return len(names)
+}
+
+// decimal writes a mean as ZooKeeper does: at least one digit after the point, at most four.
+func decimal(v float64) string {
+	s := strconv.FormatFloat(v, 'f', 4, 64)
+	for len(s) > 1 && s[len(s)-1] == '0' && s[len(s)-2] != '.' {
+		s = s[:len(s)-1]
+	}
+	return s
+}

@@ -1,0 +1,115 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"runtime"
+	"strconv"
+)
+
+// gauge is one value of mntr and of the HTTP command monitor.
+type gauge struct {
+	key   string
+	value any
+}
+
+// gauges returns what monitoring systems ask for, in ZooKeeper's order and under its names.
+func (f *facts) gauges(s *Server) []gauge {
+	plain, tls := 0, 0
+	for _, c := range f.connections {
+		if c.secure {
+			tls++
+		} else {
+			plain++
+		}
+	}
+	return []gauge{
+		{"version", versionText},
+		{"server_state", mode},
+		{"ephemerals_count", f.ephemerals},
+		{"num_alive_connections", len(f.connections)},
+		{"avg_latency", f.latency.avg()},
+		{"outstanding_requests", f.outstanding},
+		{"znode_count", f.nodes},
+		{"global_sessions", f.sessions},
+		{"non_mtls_remote_conn_count", 0},
+		{"last_client_response_size", f.size.last},
+		{"packets_sent", f.sent},
+		{"packets_received", f.received},
+		{"max_client_response_size", f.size.max},
+		{"connection_drop_probability", 0.0},
+		{"watch_count", f.watches},
+		{"auth_failed_count", f.authFailed},
+		{"min_latency", f.latency.min.Milliseconds()},
+		{"max_file_descriptor_count", fileLimit()},
+		{"approximate_data_size", f.dataSize},
+		{"open_file_descriptor_count", openFiles()},
+		{"local_sessions", 0},
+		{"uptime", f.uptime.Milliseconds()},
+		{"max_latency", f.latency.max.Milliseconds()},
+		{"outstanding_tls_handshake", 0},
+		{"min_client_response_size", f.size.min},
+		{"non_mtls_local_conn_count", plain},
+		{"secure_connections", tls},
+		{"goroutines", runtime.NumGoroutine()},
+		{"disk_size", s.diskSize()},
+	}
+}
+
+func wordMntr(w io.Writer, s *Server) bool {
+	f, ok := s.facts(detail{})
+	if !ok {
+		return false
+	}
+	for _, g := range f.gauges(s) {
+		fmt.Fprintf(w, "zk_%s\t%s\n", g.key, g.text())
+	}
+	return true
+}
+
+func (g gauge) text() string {
+	if v, ok := g.value.(float64); ok {
+		return decimal(v)
+	}
+	return fmt.Sprint(g.value)
+}
+
+// entry is one line of the word envi.
+type entry struct{ key, value string }
+
+// environment tells about the process under the names that ZooKeeper uses for its Java machine.
+func environment() []entry {
+	host, _ := os.Hostname()
+	home, _ := os.UserHomeDir()
+	dir, _ := os.Getwd()
+	exe, _ := os.Executable()
+	name := strconv.Itoa(os.Getuid())
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	var mem runtime.MemStats
+	runtime.ReadMemStats(&mem)
+	mb := func(n uint64) string { return strconv.FormatUint(n>>20, 10) + "MB" }
+	return []entry{
+		{"zookeeper.version", versionText},
+		{"host.name", host},
+		{"java.version", "none (" + runtime.Version() + ")"},
+		{"java.vendor", "none"},
+		{"java.home", "none"},
+		{"java.class.path", exe},
+		{"java.library.path", ""},
+		{"java.io.tmpdir", os.TempDir()},
+		{"java.compiler", runtime.Compiler},
+		{"os.name", runtime.GOOS},
+		{"os.arch", runtime.GOARCH},
+		{"os.version", ""},
+		{"user.name", name},
+		{"user.home", home},
+		{"user.dir", dir},
+		{"os.memory.free", mb(mem.HeapIdle)},
+		{"os.memory.max", mb(mem.Sys)},
+		{"os.memory.total", mb(mem.HeapSys)},
+	}
+}

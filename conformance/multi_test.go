@@ -56,15 +56,16 @@ var multiCases = []testCase{
 		}{
 			{"create2", create2(r+"/two", "abc", 0), "[1 $/two]", "[15 $/two {c+2 m+2 p+2 ctime=t mtime=t v0 cv0 av0 owner=- len3 kids0}]"},
 			{"ephemeral create2", create2(r+"/eph", "", 1), "[1 $/eph]", "[15 $/eph {c+3 m+3 p+3 ctime=t mtime=t v0 cv0 av0 owner=s1 len0 kids0}]"},
+			{"create with the container's flag", create(r+"/four", "", 4), "[15 $/four {c+4 m+4 p+4 ctime=t mtime=t v0 cv0 av0 owner=- len0 kids0}]", "[1 $/four]"},
 		} {
-			zxid := map[string]string{"create2": "+2", "ephemeral create2": "+3"}[q.what]
-			s.differs(q.what+" in a multi is answered with path alone against path and stat, from 3.8.4 and 3.9.0 on",
+			zxid := map[string]string{"create2": "+2", "ephemeral create2": "+3", "create with the container's flag": "+4"}[q.what]
+			s.differs(q.what+" in a multi is answered by its flag, against by its operation from 3.8.4 and 3.9.0 on",
 				[]string{"a< multi zxid=" + zxid + " ok " + q.apache}, []string{"a< multi zxid=" + zxid + " ok " + q.ours}, func() { l.each(multi(q.sub)) })
 		}
 		l.each(multi(container(r+"/con", 4), ttl(r+"/ttl", 5, 100000), ttl(r+"/ttls-", 6, 100000)))
 		l.each(exists(r+"/con", false), exists(r+"/ttl", false), children2(r, false))
 		s.differs("createTTL with a mode without ttl is taken in a multi, against refused as outside one",
-			[]string{"a< multi zxid=+5 ok [1 $/odd]"}, []string{"a< multi zxid=+5 ok [error -8]"}, func() { l.each(multi(ttl(r+"/odd", 0, 10))) })
+			[]string{"a< multi zxid=+6 ok [1 $/odd]"}, []string{"a< multi zxid=+6 ok [error -8]"}, func() { l.each(multi(ttl(r+"/odd", 0, 10))) })
 	}},
 	{"an operation that no multi may hold spoils it", func(s *script) {
 		l := s.open("a")

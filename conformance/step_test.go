@@ -146,11 +146,12 @@ func randomRequest(rng *rand.Rand, session int) requestFor {
 }
 
 func randomWatch(rng *rand.Rand, session int, p string) requestFor {
-	kind := pick(rng, []int32{wire.WatcherChildren, wire.WatcherData, wire.WatcherAny})
+	kind := wire.WatcherAny
+	if session < oneShotSessions {
+		kind = pick(rng, []int32{wire.WatcherChildren, wire.WatcherData, wire.WatcherAny})
+	}
 	switch n := rng.IntN(8); {
-	case n == 0:
-		return plain(func(root string) wire.SubRequest { return checkWatches(root+p, kind) })
-	case n == 1:
+	case n <= 1:
 		return plain(func(root string) wire.SubRequest { return removeWatches(root+p, kind) })
 	case session == persistentSlot:
 		return plain(func(root string) wire.SubRequest { return addWatch(root+p, persistentMode) })
@@ -189,9 +190,9 @@ func randomWrite(rng *rand.Rand, p string, v int32, inMulti bool) requestFor {
 	}
 	switch n := rng.IntN(20); {
 	case n < 8:
-		op, flags := wire.OpCreate, pick(rng, []int32{0, 0, 1, 2, 3, 4})
+		op, flags := wire.OpCreate, pick(rng, []int32{0, 0, 1, 2, 3})
 		if !inMulti && rng.IntN(2) == 0 {
-			op = wire.OpCreate2
+			op, flags = wire.OpCreate2, pick(rng, []int32{0, 1, 2, 3, 4})
 		}
 		if !inMulti && rng.IntN(20) == 0 {
 			flags = pick(rng, []int32{-1, 5, 6, 7})

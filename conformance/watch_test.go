@@ -148,6 +148,13 @@ var watchCases = []testCase{
 		l.each(removeWatches(r, 3), set(r, "", -1))
 		b.each(ping())
 	}},
+	{"checkWatches and the watches of others", func(s *script) {
+		a, b := s.open("a"), s.open("b")
+		b.each(get(s.root, true))
+		s.differs("checkWatches counts the watches of all connections, against the caller's from 3.9.0 on",
+			[]string{"a< checkWatches zxid=+2 ok"}, []string{"a< checkWatches zxid=+2 ERROR -121 no such watch"}, func() { a.each(checkWatches(s.root, wire.WatcherData)) })
+		b.each(checkWatches(s.root, wire.WatcherData))
+	}},
 	{"watcher types for persistent watches", func(s *script) {
 		l := s.open("a")
 		r := s.root

@@ -64,7 +64,7 @@ func (t *Tree) PresetSequence(path string, next int32) Result {
 	if n == nil {
 		return t.finish(nil, wire.NoNode)
 	}
-	t.tx.steps = append(t.tx.steps, step{kind: sequenceSet, n: n, version: n.creates})
+	t.tx.steps = append(t.tx.steps, step{kind: sequenceSet, n: n})
 	n.creates = next
 	return t.finish(nil, wire.OK)
 }

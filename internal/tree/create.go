@@ -79,7 +79,7 @@ func (t *Tree) serveCreate(c *Caller, op wire.Op, req wire.Record) (wire.Record,
 	if !ok {
 		return nil, wire.InvalidACL
 	}
-	parent, _ := t.parentOf(r.Path)
+	parent := t.parentOf(r.Path)
 	if parent == nil {
 		return nil, wire.NoNode
 	}

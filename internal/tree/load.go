@@ -40,7 +40,7 @@ func (l *Loader) Node(path string, meta []byte) error {
 		l.expect(old, length)
 		return nil
 	}
-	parent, _ := t.parentOf(path)
+	parent := t.parentOf(path)
 	switch {
 	case parent == nil:
 		return fmt.Errorf("tree: node %s has no parent", path)

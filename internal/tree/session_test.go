@@ -121,3 +121,31 @@ func TestNewTimeoutKeepsTheNodes(t *testing.T) {
 	s.close(1)
 	s.want(c.exists("/e", false), wire.NoNode, "exists")
 }
+
+func TestFloodOfNodesComesAndGoes(t *testing.T) {
+	t.Parallel()
+	const flood = 70000
+	s := newServer(t, tree.Config{})
+	c, other := s.connect(1), s.connect(2)
+	other.mk("/q", 0)
+	empty := s.tree.DataSize()
+	for range flood {
+		c.mk("/q/n", 3)
+	}
+	other.mk("/q/last", 1)
+	if got := s.tree.EphemeralCount(); got != flood+1 {
+		t.Errorf("%d ephemeral nodes, want %d", got, flood+1)
+	}
+	r := s.close(1)
+	// Every node once, their parent once, the session.
+	if len(r.Changes) != flood+2 {
+		t.Errorf("%d changes, want %d", len(r.Changes), flood+2)
+	}
+	if names, _ := other.children("/q", false); !slices.Equal(names, []string{"last"}) {
+		t.Errorf("left: %v", names)
+	}
+	if got := s.tree.DataSize() - int64(len("/q/last")); got != empty {
+		t.Errorf("size %d, want %d", got, empty)
+	}
+	s.wantSound()
+}

@@ -29,7 +29,6 @@ type step struct {
 	kind    stepKind
 	n       *node
 	data    []byte // before
-	acl     *acl   // before
 	zxid    int64  // before: the parent's pzxid (created, deleted), mzxid (dataSet)
 	mtime   int64  // before
 	version int32  // before
@@ -99,7 +98,7 @@ func (t *Tree) setData(n *node, data []byte) {
 
 // setList replaces a node's access control list. Everything has been checked. No watch sees it.
 func (t *Tree) setList(n *node, a *acl) {
-	t.tx.steps = append(t.tx.steps, step{kind: listSet, n: n, acl: n.acl})
+	t.tx.steps = append(t.tx.steps, step{kind: listSet, n: n})
 	n.acl = a
 	n.aversion++
 }
@@ -132,13 +131,10 @@ func (t *Tree) rollback() {
 		case dataSet:
 			t.replace(n, s.data)
 			n.mzxid, n.mtime, n.version = s.zxid, s.mtime, s.version
-		case listSet:
-			n.acl = s.acl
-			n.aversion--
 		case statsSet:
 			t.replace(n, s.data)
-		case sequenceSet:
-			n.creates = s.version
+		case listSet, sequenceSet:
+			// These stand alone: nothing can fail after them.
 		}
 	}
 	clear(x.steps)

@@ -79,8 +79,7 @@ func New(cfg Config) *Tree {
 	t.root = &node{path: rootPath, data: empty, acl: t.open}
 	t.link(t.root)
 	for _, path := range []string{systemPath, quotaPath, configPath} {
-		parent, _ := t.parentOf(path)
-		t.link(&node{path: path, parent: parent, data: empty, acl: t.open})
+		t.link(&node{path: path, parent: t.parentOf(path), data: empty, acl: t.open})
 	}
 	config := t.nodes[configPath]
 	config.acl, config.aversion = readable, -1
@@ -98,14 +97,10 @@ func (t *Tree) lookup(path string) *node {
 	return t.nodes[path]
 }
 
-// parentOf finds the parent of the node that is or would be at path, by the text before the last slash. It reports false
-// if there is no slash; the node is nil if there is no such parent.
-func (t *Tree) parentOf(path string) (*node, bool) {
-	i := strings.LastIndexByte(path, '/')
-	if i < 0 {
-		return nil, false
-	}
-	return t.lookup(path[:i]), true
+// parentOf finds the parent of the node that is or would be at path, by the text before the last slash, of which there is
+// one. It returns nil if there is no such node.
+func (t *Tree) parentOf(path string) *node {
+	return t.lookup(path[:strings.LastIndexByte(path, '/')])
 }
 
 // link puts n into the tree, as the last of its parent's children.

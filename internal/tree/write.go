@@ -70,7 +70,7 @@ func (t *Tree) serveDelete(c *Caller, req wire.Record) (wire.Record, wire.Code) 
 	if !addressable(r.Path) || isSystem(r.Path) {
 		return nil, wire.BadArguments
 	}
-	parent, _ := t.parentOf(r.Path)
+	parent := t.parentOf(r.Path)
 	if parent == nil {
 		return nil, wire.NoNode
 	}

@@ -167,14 +167,15 @@ func (c *Client) attempt(ctx context.Context, s *Session, srv server) (*conn, er
 	return n, nil
 }
 
-// bound returns d, or a part of what the session has left if that is less.
+// bound returns d, or a part of what the session has left if that is less, but at least a millisecond: parts of parts never come to
+// the end of it, and whoever waits for them does not let time pass.
 func (s *Session) bound(d time.Duration, part int) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.id == 0 || s.cause != nil {
 		return d
 	}
-	return min(d, time.Until(s.deadline())/time.Duration(part))
+	return min(d, max(time.Until(s.deadline())/time.Duration(part), time.Millisecond))
 }
 
 // bury closes a session at the server that was lost here, so that its ephemeral nodes go as early as they can: on the connection

@@ -107,7 +107,7 @@ func (b *bencher) run(ctx context.Context) error {
 	if err != nil {
 		return b.connection.gaveUp(err, client.LastError())
 	}
-	b.clean(ctx, sess)
+	b.clean(ctx, mutexes, sess)
 	return b.report(waits, took, sess)
 }
 
@@ -144,15 +144,20 @@ type errOver struct{}
 func (errOver) Error() string { return "time is over" }
 
 // clean removes the locks. Whatever cannot be removed now, the server removes by itself: they are containers.
-func (b *bencher) clean(ctx context.Context, sess *zk.Session) {
+func (b *bencher) clean(ctx context.Context, mutexes []*lock.Mutex, sess *zk.Session) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	for _, m := range mutexes[:min(b.locks, b.goroutines)] { // at the end of the line, all who left it before have left
+		if hold, err := m.Lock(ctx); err == nil {
+			_ = hold.Unlock(ctx) // it may be lost, as far as cleaning goes
+		}
+	}
 	batch := sess.Batch()
 	for i := range b.locks {
 		batch.Delete(b.prefix+"/"+strconv.Itoa(i), -1)
 	}
 	last := batch.Delete(b.prefix, -1)
 	batch.Send()
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
 	_, _ = last.Get(ctx)
 }
 

@@ -1,0 +1,224 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/seed-a3166700/turnstile/internal/cli"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+// The test binary is also the turnstile that scripts run, and the puppet that it runs for them.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"turnstile": func() {
+			os.Exit(cli.Run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
+		},
+		"puppet": puppet,
+	})
+}
+
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		Setup:               setup,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":      exits,
+			"contenders": contenders,
+			"serving":    serving,
+			"create":     create,
+		},
+	})
+}
+
+// setup gives every script a home of its own, and a server at $SERVER.
+func setup(env *testscript.Env) error {
+	home := filepath.Join(env.WorkDir, "home")
+	if err := os.Mkdir(home, 0o700); err != nil {
+		return err
+	}
+	env.Setenv("HOME", home)
+	env.Setenv("STATE", filepath.Join(home, ".local/state/turnstile"))
+	env.Defer(func() { stopServers(env.WorkDir) })
+	srv, err := zktest.Start(zktest.SessionTimeouts(100*time.Millisecond, time.Minute))
+	if err != nil {
+		return err
+	}
+	env.Setenv("SERVER", srv.Addr())
+	env.Defer(func() { _ = srv.Close() })
+	return writeCertificates(filepath.Join(env.WorkDir, "tls"))
+}
+
+var servingLine = regexp.MustCompile(`(?m)^serving .*\(pid (\d+),`)
+
+// stopServers ends the servers whose logs lie under dir. Theirs are the only files that begin like that.
+func stopServers(dir string) {
+	logs, err := filepath.Glob(filepath.Join(dir, "*/.local/state/turnstile/server.log"))
+	if err != nil {
+		panic(err)
+	}
+	more, err := filepath.Glob(filepath.Join(dir, "*/turnstile/server.log"))
+	if err != nil {
+		panic(err)
+	}
+	for _, log := range append(logs, more...) {
+		text, err := os.ReadFile(log)
+		if err != nil {
+			panic(err)
+		}
+		for _, m := range servingLine.FindAllSubmatch(text, -1) {
+			if pid, err := strconv.Atoi(string(m[1])); err == nil && isServer(pid) {
+				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended meanwhile
+			}
+		}
+	}
+}
+
+// isServer reports whether the process is a server that tests started, and not another one that has got its number since.
+func isServer(pid int) bool {
+	args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return err == nil && bytes.HasPrefix(args, []byte("turnstile\x00serve\x00"))
+}
+
+// exits runs a command and checks its exit code: exits 69 turnstile who /x.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND [ARG...]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		exit, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			ts.Fatalf("%v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// contenders waits until so many stand in line: contenders /x 2. With -own it asks the user's own server.
+func contenders(ts *testscript.TestScript, neg bool, args []string) {
+	servers := ts.Getenv("SERVER")
+	if len(args) == 3 && args[0] == "-own" {
+		servers = "unix:" + filepath.Join(ts.Getenv("STATE"), "turnstile.sock")
+		args = args[1:]
+	}
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: contenders [-own] PATH NUMBER")
+	}
+	want, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	client, err := zk.Open(ctx, zk.Config{Servers: servers})
+	ts.Check(err)
+	defer client.Close()
+	sess, err := client.Session(ctx)
+	ts.Check(err)
+	ts.Check(awaitContenders(ctx, sess, args[0], want))
+}
+
+// patience is how long tests wait for what must come before they give up.
+const patience = 60 * time.Second
+
+// awaitContenders returns when so many stand in line at path.
+func awaitContenders(ctx context.Context, sess *zk.Session, path string, want int) error {
+	for {
+		children, _, watch, err := sess.ChildrenW(ctx, path)
+		switch {
+		case errors.Is(err, zk.NoNode):
+			var exists bool
+			if _, exists, watch, err = sess.ExistsW(ctx, path); err != nil {
+				return err
+			}
+			if exists {
+				watch.Close()
+				continue
+			}
+			if want == 0 {
+				return nil
+			}
+		case err != nil:
+			return err
+		case len(children) == want:
+			watch.Close()
+			return nil
+		}
+		if _, err := watch.Next(ctx); err != nil {
+			return fmt.Errorf("%s: %d contenders, want %d: %w", path, len(children), want, err)
+		}
+	}
+}
+
+// create makes a node that only the given user may use: create /path user:password.
+func create(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: create PATH USER:PASSWORD")
+	}
+	user, password, _ := strings.Cut(args[1], ":")
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	client, err := zk.Open(ctx, zk.Config{Servers: ts.Getenv("SERVER"), Auth: []zk.Auth{zk.Digest(user, password)}})
+	ts.Check(err)
+	defer client.Close()
+	sess, err := client.Session(ctx)
+	ts.Check(err)
+	_, err = sess.CreateNode(ctx, zk.Node{Path: args[0], ACL: zk.CreatorACL()})
+	ts.Check(err)
+}
+
+// serving starts "turnstile serve" with the arguments, waits for its line and sets $ADDR to its first address and $PID to its process
+// id: serving NAME ARG... It is stopped at the end of the script.
+func serving(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("usage: serving ARG...")
+	}
+	cmd := turnstile(append([]string{"serve"}, args...)...)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	ts.Defer(func() {
+		_ = cmd.Process.Kill() // it may have ended meanwhile
+		_ = cmd.Wait()
+	})
+	line, err := firstLine(out)
+	ts.Check(err)
+	m := regexp.MustCompile(`^serving (\S+).*\(pid (\d+),`).FindStringSubmatch(line)
+	if m == nil {
+		ts.Fatalf("no address in %q", line)
+	}
+	ts.Setenv("ADDR", m[1])
+	ts.Setenv("PID", m[2])
+}
+
+// turnstile is the command with these arguments, to be started by the test itself.
+func turnstile(args ...string) *exec.Cmd {
+	exe, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return &exec.Cmd{Path: exe, Args: append([]string{"turnstile"}, args...)}
+}

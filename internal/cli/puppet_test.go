@@ -1,0 +1,44 @@
+package cli_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+)
+
+// puppet is the command that tests run under a lock: "puppet" prints "ready PID", then every signal that it gets, and ends with code 3
+// at SIGTERM. "puppet stubborn" goes on after SIGTERM. "puppet parent" has a stubborn child in its group, and ends at SIGTERM itself.
+func puppet() {
+	ch := make(chan os.Signal, 64)
+	signal.Notify(ch)
+	mode := strings.Join(os.Args[1:], " ")
+	if mode == "parent" {
+		child := exec.Command("puppet", "stubborn")
+		child.Stdout, child.Stderr = os.Stdout, os.Stderr
+		if err := child.Start(); err != nil {
+			panic(err)
+		}
+	}
+	fmt.Println("ready", os.Getpid())
+	for sig := range ch {
+		switch sig {
+		case syscall.SIGURG, syscall.SIGCHLD:
+			continue
+		}
+		fmt.Println("got", int(sig.(syscall.Signal)))
+		if sig == syscall.SIGTERM && mode != "stubborn" {
+			os.Exit(3)
+		}
+	}
+}
+
+// firstLine returns the first line that r gives.
+func firstLine(r io.Reader) (string, error) {
+	line, err := bufio.NewReader(r).ReadString('\n')
+	return strings.TrimSuffix(line, "\n"), err
+}

@@ -1,7 +1,6 @@
 package zktest
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -18,9 +17,9 @@ const checkTime = 5 * time.Second
 // for those that are being removed. A foreign server must allow the four-letter words mntr and wchp.
 func (l *Link) NoWatches(t testing.TB) {
 	t.Helper()
-	l.eventually(t, func(ctx context.Context) error {
+	l.eventually(t, func() error {
 		for i := range l.fronts {
-			if err := l.noWatches(ctx, i); err != nil {
+			if err := l.noWatches(i); err != nil {
 				return err
 			}
 		}
@@ -42,7 +41,7 @@ func (l *Link) NoNodes(t testing.TB, path string) {
 			t.Error(err)
 		}
 	}()
-	l.eventually(t, func(context.Context) error {
+	l.eventually(t, func() error {
 		found, err := s.below(path)
 		if err != nil {
 			return fmt.Errorf("zktest: list %s: %w", path, err)
@@ -55,32 +54,31 @@ func (l *Link) NoNodes(t testing.TB, path string) {
 }
 
 // eventually calls check until it returns nil, and fails the test with what it returned last.
-func (l *Link) eventually(t testing.TB, check func(context.Context) error) {
+func (l *Link) eventually(t testing.TB, check func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(l.closing, checkTime)
-	defer cancel()
+	over := time.NewTimer(checkTime)
+	defer over.Stop()
 	pause := time.NewTicker(10 * time.Millisecond)
 	defer pause.Stop()
-	var last error
 	for {
-		err := check(ctx)
+		err := check()
 		if err == nil {
 			return
 		}
-		if last == nil || ctx.Err() == nil {
-			last = err // an error because the time is over says less than the one before
-		}
 		select {
 		case <-pause.C:
-		case <-ctx.Done():
-			t.Error(last)
+		case <-l.closing.Done():
+			t.Error(err)
+			return
+		case <-over.C:
+			t.Error(err)
 			return
 		}
 	}
 }
 
-func (l *Link) noWatches(ctx context.Context, front int) error {
-	stats, err := l.word(ctx, front, "mntr")
+func (l *Link) noWatches(front int) error {
+	stats, err := l.word(front, "mntr")
 	if err != nil {
 		return fmt.Errorf("zktest: ask for the watches: %w", err)
 	}
@@ -92,7 +90,7 @@ func (l *Link) noWatches(ctx context.Context, front int) error {
 		if n, err := strconv.Atoi(strings.TrimSpace(value)); err != nil || n == 0 {
 			return err
 		}
-		watches, err := l.word(ctx, front, "wchp")
+		watches, err := l.word(front, "wchp")
 		if err != nil {
 			return fmt.Errorf("zktest: ask for the watches: %w", err)
 		}

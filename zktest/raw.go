@@ -1,7 +1,6 @@
 package zktest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -93,8 +92,8 @@ func (s *rawSession) close() error {
 }
 
 // word sends a four-letter word to a server behind the link and returns the answer.
-func (l *Link) word(ctx context.Context, front int, word string) (string, error) {
-	c, err := l.fronts[front].toServer(ctx, rawAddr)
+func (l *Link) word(front int, word string) (string, error) {
+	c, err := l.fronts[front].toServer(l.closing, rawAddr)
 	if err != nil {
 		return "", err
 	}

@@ -1,0 +1,268 @@
+package zktest_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/jute"
+	"github.com/seed-a3166700/turnstile/internal/wire"
+	"github.com/seed-a3166700/turnstile/server"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+func TestSilentSessionExpiresInNoTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var n zktest.Net
+		srv := zktest.Run(t, zktest.On(&n))
+		other := newRaw(t, srv.Link)
+		r := dialRaw(t, srv.Link)
+		start := time.Now()
+		if err := r.connect(0, nil); err != nil { // asks for 30 s
+			t.Fatal(err)
+		}
+		r.wantDo(wire.OK, createNode("/mine", wire.FlagEphemeral))
+		other.wantDo(wire.OK, watch("/mine"))
+		go func() {
+			for range 10 { // other stays alive for longer than r
+				time.Sleep(10 * time.Second)
+				other.send(request{wire.OpPing, nil})
+			}
+		}()
+		for {
+			m, err := other.receive()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Xid == wire.XidNotification {
+				break
+			}
+		}
+		if got := time.Since(start); got < 30*time.Second || got > 31*time.Second {
+			t.Errorf("the session expired after %v, want 30s and a tick at most", got)
+		}
+		r.wantEnd()
+		time.Sleep(100 * time.Second) // the pinging ends
+	})
+}
+
+func TestClientLosesItsSessionOnACutLinkBeforeTheServerExpiresIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var n zktest.Net
+		srv := zktest.Run(t, zktest.On(&n))
+		s := srv.Session(t, 30*time.Second)
+		n.Cut(srv.Addr())
+		start := time.Now()
+		<-s.Context().Done()
+		if !errors.Is(context.Cause(s.Context()), zk.ErrLost) {
+			t.Errorf("the session ended with %v, want %v", context.Cause(s.Context()), zk.ErrLost)
+		}
+		if got := time.Since(start); got > 30*time.Second {
+			t.Errorf("the client noticed after %v, want less than the timeout", got)
+		}
+		if ids := srv.Sessions(); !slices.Contains(ids, s.ID()) {
+			t.Errorf("the server has expired the session first: %x", ids)
+		}
+		n.Heal()
+	})
+}
+
+func TestExpireSessionTellsTheClient(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	s := srv.Session(t, 30*time.Second)
+	if !srv.ExpireSession(s.ID()) {
+		t.Fatal("the server does not know the session")
+	}
+	<-s.Context().Done()
+	if !errors.Is(context.Cause(s.Context()), zk.ErrExpired) {
+		t.Errorf("the session ended with %v, want %v", context.Cause(s.Context()), zk.ErrExpired)
+	}
+	if srv.ExpireSession(s.ID()) {
+		t.Error("the session was expired twice")
+	}
+}
+
+func TestSequenceCanBePreset(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	r := newRaw(t, srv.Link)
+	r.wantDo(wire.OK, create("/q"))
+	srv.PresetSequence("/q", math.MaxInt32-1)
+	for _, want := range []string{"/q/n2147483646", "/q/n2147483647", "/q/n-2147483648", "/q/n-2147483647"} {
+		r.send(createNode("/q/n", wire.FlagSequential))
+		var got wire.PathResponse
+		got.Decode(jute.NewDecoder(r.want(r.xid, wire.OK).body))
+		if got.Path != want {
+			t.Errorf("got %s, want %s", got.Path, want)
+		}
+	}
+}
+
+func TestNothingExpiresWhileTheClockStandsStill(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var n zktest.Net
+		srv := zktest.Run(t, zktest.On(&n))
+		r := newRaw(t, srv.Link)
+		srv.StopClock()
+		time.Sleep(time.Hour)
+		if got := srv.Sessions(); !slices.Equal(got, []int64{r.SessionID}) {
+			t.Errorf("sessions are %x, want %x", got, r.SessionID)
+		}
+		srv.StartClock()
+		time.Sleep(29 * time.Second)
+		r.wantDo(wire.OK, exists("/"))
+		time.Sleep(time.Minute)
+		if got := srv.Sessions(); len(got) != 0 {
+			t.Errorf("sessions are %x, want none", got)
+		}
+	})
+}
+
+func TestDurableServerKeepsNodesAndSessionsOverARestart(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t, zktest.Durable())
+	address := srv.Addr()
+	r := newRaw(t, srv.Link)
+	r.wantDo(wire.OK, create("/a"))
+	r.wantDo(wire.OK, createNode("/mine", wire.FlagEphemeral))
+	srv.Restart()
+	r.wantEnd()
+	if srv.Addr() != address {
+		t.Errorf("the address is %s, was %s", srv.Addr(), address)
+	}
+	again, err := r.resume(srv.Link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.wantDo(wire.OK, exists("/a"))
+	again.wantDo(wire.OK, exists("/mine"))
+}
+
+func TestStoppedServerRefusesUntilItIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t, zktest.Durable())
+	r := newRaw(t, srv.Link)
+	srv.Stop()
+	srv.Stop()
+	r.wantEnd()
+	if _, err := r.resume(srv.Link); err == nil {
+		t.Error("a stopped server answered")
+	}
+	if srv.ExpireSession(r.SessionID) || srv.Sessions() != nil {
+		t.Error("a stopped server knows sessions")
+	}
+	srv.Start()
+	srv.Start()
+	if _, err := r.resume(srv.Link); err != nil {
+		t.Errorf("the session is gone: %v", err)
+	}
+}
+
+func TestClientSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t, zktest.Durable())
+	s := srv.Session(t, 30*time.Second)
+	if _, err := s.Create(t.Context(), "/a", nil, zk.Ephemeral); err != nil {
+		t.Fatal(err)
+	}
+	id := s.ID()
+	srv.Restart()
+	s, err := s.Client().Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.ID() != id {
+		t.Errorf("session %x after the restart, %x before", s.ID(), id)
+	}
+	for { // a request that was under way when the server went fails; then the client is back
+		_, _, err := s.Exists(t.Context(), "/a")
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, zk.ErrConnectionLost) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTLSOnSocketsAndOnANet(t *testing.T) {
+	t.Parallel()
+	t.Run("sockets", func(t *testing.T) {
+		t.Parallel()
+		srv := zktest.Run(t, zktest.TLS())
+		if _, err := srv.Session(t, 30*time.Second).Create(t.Context(), "/a", nil, zk.Persistent); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("net", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			var n zktest.Net
+			srv := zktest.Run(t, zktest.On(&n), zktest.TLS())
+			if _, err := srv.Session(t, 30*time.Second).Create(t.Context(), "/a", nil, zk.Persistent); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+func TestOptionsReachTheServer(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t, zktest.SessionTimeouts(7*time.Second, 8*time.Second), zktest.Tick(time.Second),
+		zktest.With(func(c *server.Config) { c.ExtendedTypes = false }))
+	r := newRaw(t, srv.Link)
+	if got := r.ConnectResponse.Timeout; got != 8000 {
+		t.Errorf("a timeout of %d ms was granted, want 8000", got)
+	}
+	ttl := wire.CreateTTLRequest{TTL: 1000}
+	ttl.CreateRequest = *createNode("/ttl", wire.FlagTTL).body.(*wire.CreateRequest)
+	r.wantDo(wire.Unimplemented, request{wire.OpCreateTTL, &ttl})
+}
+
+func TestServersOnOneNetHaveAddressesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var n zktest.Net
+		a, b := zktest.Run(t, zktest.On(&n)), zktest.Run(t, zktest.On(&n), zktest.At("zk.example:2181"))
+		newRaw(t, a.Link).wantDo(wire.OK, create("/a"))
+		newRaw(t, b.Link).wantDo(wire.NoNode, exists("/a"))
+		if b.Addr() != "zk.example:2181" || a.Addr() == b.Addr() {
+			t.Errorf("addresses are %s and %s", a.Addr(), b.Addr())
+		}
+	})
+}
+
+func TestMisuseIsReported(t *testing.T) {
+	t.Parallel()
+	rec := &recorder{TB: t}
+	srv := zktest.Run(rec)
+	srv.Restart()
+	srv.PresetSequence("/absent", 1)
+	if len(rec.failures) != 2 || !strings.Contains(rec.failures[0], "zktest.Durable()") || !strings.Contains(rec.failures[1], "/absent") {
+		t.Errorf("failures: %q", rec.failures)
+	}
+
+	srv, err := zktest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if got := recover(); got == nil {
+			t.Error("misuse outside of a test did not panic")
+		}
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	srv.PresetSequence("/absent", 1)
+}

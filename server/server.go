@@ -28,7 +28,7 @@ import (
 // Server is a running server. Its methods may be called by any goroutine at any time.
 type Server struct {
 	cfg       Config
-	fs        vfs.FS // of the store; for tests
+	disk      disk
 	store     *store.Store
 	clock     *clock
 	queue     *queue
@@ -59,16 +59,22 @@ type Server struct {
 
 // Start starts a server, which listens when Start returns. It runs until Close, until ctx ends, or until it cannot go on, which
 // Done and Err tell. A data directory that another server uses is refused with the process id of that server.
-func Start(ctx context.Context, cfg Config) (*Server, error) { return start(ctx, cfg, nil) }
+func Start(ctx context.Context, cfg Config) (*Server, error) { return start(ctx, cfg, disk{}) }
 
-func start(ctx context.Context, cfg Config, fs vfs.FS) (*Server, error) {
+// disk is what tests choose about the store.
+type disk struct {
+	fs     vfs.FS
+	memory int
+}
+
+func start(ctx context.Context, cfg Config, d disk) (*Server, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		closeAll(cfg.Listeners)
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, fs: fs, clock: newClock(), queue: newQueue(),
+		cfg: cfg, disk: d, clock: newClock(), queue: newQueue(),
 		commits: make(chan *batch, maxInFlight), committed: make(chan *batch, maxInFlight+1),
 		stopping: make(chan struct{}), ownerDone: make(chan struct{}), done: make(chan struct{}),
 		conns: make(map[tree.WatcherID]*conn), perIP: make(map[string]int),
@@ -104,7 +110,7 @@ func (s *Server) load() error {
 		rand.Read(s.owner.secret)
 		return nil
 	}
-	st, err := store.Open(store.Config{Dir: s.cfg.Data, FS: s.fs, Logger: s.cfg.Logger})
+	st, err := store.Open(store.Config{Dir: s.cfg.Data, FS: s.disk.fs, Memory: s.disk.memory, Logger: s.cfg.Logger})
 	if err != nil {
 		return fmt.Errorf("server: %w", err)
 	}

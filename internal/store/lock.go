@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,6 +23,30 @@ func (e *InUseError) Error() string {
 		return fmt.Sprintf("store: data directory %s is in use by another process; stop it or choose another directory", e.Dir)
 	}
 	return fmt.Sprintf("store: data directory %s is in use by process %d; stop it or choose another directory", e.Dir, e.PID)
+}
+
+// makeDir makes a directory and what is missing above it, so that all of it survives a crash.
+func makeDir(fs vfs.FS, dir string) error {
+	missing := []string{dir}
+	for parent := fs.PathDir(dir); ; parent = fs.PathDir(parent) {
+		missing = append(missing, parent)
+		if _, err := fs.Stat(parent); err == nil || parent == fs.PathDir(parent) {
+			break
+		}
+	}
+	if err := fs.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, d := range missing[1:] {
+		f, err := fs.OpenDir(d)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // lockDir takes the directory's lock, which the operating system releases when the process ends, and writes the process id

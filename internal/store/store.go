@@ -6,6 +6,7 @@
 package store
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -46,6 +47,7 @@ const secretLen = 32
 type Config struct {
 	Dir    string       // created if it is not there
 	FS     vfs.FS       // the operating system's if nil
+	Memory int          // size of a table in memory before it is written out, in bytes; 4 MiB if 0
 	Logger *slog.Logger // silent if nil
 	_      struct{}
 }
@@ -79,7 +81,7 @@ func Open(cfg Config) (*Store, error) {
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
-	if err := fs.MkdirAll(cfg.Dir, 0o700); err != nil {
+	if err := makeDir(fs, cfg.Dir); err != nil {
 		return nil, fmt.Errorf("store: cannot make the data directory: %w", err)
 	}
 	unlock, err := lockDir(fs, cfg.Dir)
@@ -87,7 +89,7 @@ func Open(cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s.unlock = unlock
-	if s.db, err = pebble.Open(fs.PathJoin(cfg.Dir, "db"), s.options(fs)); err != nil {
+	if s.db, err = pebble.Open(fs.PathJoin(cfg.Dir, "db"), s.options(fs, cfg.Memory)); err != nil {
 		return nil, errors.Join(fmt.Errorf("store: cannot open %s: %w", cfg.Dir, s.cause(err)), unlock.Close())
 	}
 	if err := s.loadMeta(); err != nil {
@@ -97,12 +99,12 @@ func Open(cfg Config) (*Store, error) {
 }
 
 // options keep Pebble small: a server's state is in memory already, so that caches would hold it twice.
-func (s *Store) options(fs vfs.FS) *pebble.Options {
+func (s *Store) options(fs vfs.FS, memory int) *pebble.Options {
 	return &pebble.Options{
 		FS:                          fs,
 		FormatMajorVersion:          pebble.FormatValueSeparation,
 		CacheSize:                   1 << 20,
-		MemTableSize:                4 << 20,
+		MemTableSize:                uint64(cmp.Or(memory, 4<<20)),
 		MemTableStopWritesThreshold: 4,
 		MaxOpenFiles:                64,
 		DisableTableStats:           true,

@@ -52,7 +52,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 func (c *Client) Session(ctx context.Context) (*Session, error) {
 	for {
 		c.mu.Lock()
-		live, final, changed, lastErr := c.live, c.final, c.changed, c.lastErr
+		live, final, changed := c.live, c.final, c.changed
 		c.mu.Unlock()
 		switch {
 		case final != nil:
@@ -63,7 +63,7 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			if lastErr != nil {
+			if lastErr := c.LastError(); lastErr != nil {
 				return nil, fmt.Errorf("zk: no session: %w (%w)", contextError(ctx), lastErr)
 			}
 			return nil, fmt.Errorf("zk: no session: %w", contextError(ctx))

@@ -43,7 +43,8 @@ type Session struct {
 
 func newSession(c *Client) *Session {
 	s := &Session{client: c, state: Suspended, changed: make(chan struct{}), auth: c.cfg.Auth[:len(c.cfg.Auth):len(c.cfg.Auth)]}
-	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancelCause(context.Background())
+	s.ctx, s.cancel = lifetime{ctx, s}, cancel
 	return s
 }
 
@@ -65,7 +66,8 @@ func (s *Session) Timeout() time.Duration {
 }
 
 // Context returns a context that ends with the session, exactly once. context.Cause tells why: ErrExpired, ErrLost, ErrClosed or
-// ErrAuthFailed.
+// ErrAuthFailed. Its Err looks at the deadline itself, so that it never tells a caller who was stopped for a while that a session
+// lives whose timer has not run yet.
 func (s *Session) Context() context.Context { return s.ctx }
 
 // Deadline returns when the session ends with ErrLost unless an answer comes before: the sending time of the last request that

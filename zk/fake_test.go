@@ -1,0 +1,270 @@
+package zk_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/jute"
+	"github.com/seed-a3166700/turnstile/internal/wire"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// fake is a server that does what a test's script says, connection by connection, over pipes: it works in a synctest bubble.
+type fake struct {
+	tb    testing.TB
+	serve func(p *peer)
+	wg    sync.WaitGroup
+
+	mu    sync.Mutex // guards what follows
+	dials int
+	down  error // what dialling returns, if set
+	ends  []net.Conn
+}
+
+// newFake returns a server that runs serve for every connection, which ends when serve returns.
+func newFake(tb testing.TB, serve func(p *peer)) *fake {
+	f := &fake{tb: tb, serve: serve}
+	tb.Cleanup(func() {
+		f.refuse(errors.New("fake: closed"))
+		f.cut()
+		f.wg.Wait()
+	})
+	return f
+}
+
+// refuse makes dialling fail with err, or work again if err is nil.
+func (f *fake) refuse(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.down = err
+}
+
+// cut closes all connections.
+func (f *fake) cut() {
+	f.mu.Lock()
+	ends := f.ends
+	f.ends = nil
+	f.mu.Unlock()
+	for _, c := range ends {
+		_ = c.Close()
+	}
+}
+
+// Dial is for Config.Dial.
+func (f *fake) Dial(context.Context, string, string) (net.Conn, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.down != nil {
+		return nil, f.down
+	}
+	client, server := net.Pipe()
+	p := &peer{nth: f.dials, conn: server, in: make(chan []byte, 1<<14)}
+	f.dials++
+	f.ends = append(f.ends, server)
+	f.wg.Go(p.pump)
+	f.wg.Go(func() {
+		defer server.Close()
+		f.serve(p)
+	})
+	return client, nil
+}
+
+func (f *fake) config() zk.Config {
+	return zk.Config{Servers: "fake", Timeout: 10 * time.Second, Dial: f.Dial}
+}
+
+// peer is the server's end of a connection.
+type peer struct {
+	nth  int // 0 for the first connection
+	conn net.Conn
+	in   chan []byte // frames; closed with the connection
+}
+
+// pump reads all the time, because a pipe has no buffer.
+func (p *peer) pump() {
+	defer close(p.in)
+	for {
+		frame, err := wire.ReadFrame(p.conn, 1<<24, nil)
+		if err != nil {
+			return
+		}
+		p.in <- frame
+	}
+}
+
+// request is what a client has sent.
+type request struct {
+	wire.RequestHeader
+	body *jute.Decoder
+}
+
+// next returns the next request, false if the connection has ended.
+func (p *peer) next() (request, bool) {
+	frame, ok := <-p.in
+	if !ok {
+		return request{}, false
+	}
+	r := request{body: jute.NewDecoder(frame)}
+	r.Decode(r.body)
+	return r, true
+}
+
+// record decodes the body of a request.
+func (r request) record() wire.Record {
+	rec := wire.NewRequest(r.Op)
+	rec.Decode(r.body)
+	return rec
+}
+
+// path returns the path that a request is for, "" if it has none.
+func (r request) path() string {
+	switch rec := r.record().(type) {
+	case *wire.CreateRequest:
+		return rec.Path
+	case *wire.CreateTTLRequest:
+		return rec.Path
+	case *wire.PathWatchRequest:
+		return rec.Path
+	case *wire.PathRequest:
+		return rec.Path
+	case *wire.DeleteRequest:
+		return rec.Path
+	case *wire.SetDataRequest:
+		return rec.Path
+	default:
+		return ""
+	}
+}
+
+// connect reads the connect request.
+func (p *peer) connect() (wire.ConnectRequest, bool) {
+	var req wire.ConnectRequest
+	frame, ok := <-p.in
+	if ok {
+		req.Decode(jute.NewDecoder(frame))
+	}
+	return req, ok
+}
+
+// grant answers the connect request: with session 7, or the one that was asked for.
+func (p *peer) grant(req wire.ConnectRequest) {
+	id := req.SessionID
+	if id == 0 {
+		id = 7
+	}
+	p.grantAs(id, req.Timeout)
+}
+
+func (p *peer) grantAs(id int64, timeout int32) {
+	resp := wire.ConnectResponse{Timeout: timeout, SessionID: id, Password: make([]byte, wire.PasswordLen), HasReadOnly: true}
+	p.raw(wire.EndFrame(resp.Append(wire.BeginFrame(nil)), 0))
+}
+
+// expire answers the connect request with what says that the session is gone.
+func (p *peer) expire() { p.grantAs(0, 0) }
+
+// open shakes hands.
+func (p *peer) open() bool {
+	req, ok := p.connect()
+	if ok {
+		p.grant(req)
+	}
+	return ok
+}
+
+func (p *peer) raw(b []byte) { _, _ = p.conn.Write(b) }
+
+// answer replies to r.
+func (p *peer) answer(r request, zxid int64, code wire.Code, body wire.Record) {
+	p.raw(wire.AppendReply(nil, wire.ReplyHeader{Xid: r.Xid, Zxid: zxid, Err: code}, body))
+}
+
+func (p *peer) notify(kind wire.EventType, path string) {
+	e := &wire.Event{Type: kind, State: wire.StateSyncConnected, Path: path}
+	p.raw(wire.AppendReply(nil, wire.ReplyHeader{Xid: wire.XidNotification, Zxid: -1}, e))
+}
+
+// loop handles all that comes until the connection ends: what each does not answer gets a plain answer.
+func (p *peer) loop(each func(r request) (answered bool)) {
+	for {
+		r, ok := p.next()
+		if !ok {
+			return
+		}
+		if each == nil || !each(r) {
+			p.plain(r)
+		}
+		if r.Op == wire.OpCloseSession {
+			return
+		}
+	}
+}
+
+// plain answers r as a server would to which all is well.
+func (p *peer) plain(r request) {
+	var body wire.Record
+	switch r.Op {
+	case wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:
+		body = &wire.Create2Response{Path: r.path()}
+	case wire.OpGetData:
+		body = &wire.DataResponse{Data: []byte("data")}
+	case wire.OpGetChildren2:
+		body = &wire.Children2Response{Children: []string{"a"}}
+	case wire.OpExists, wire.OpSetData, wire.OpSetACL:
+		body = &wire.StatResponse{}
+	case wire.OpSync:
+		body = &wire.PathResponse{Path: r.path()}
+	case wire.OpAddWatch:
+		body = &wire.ErrorResponse{}
+	}
+	p.answer(r, 1, wire.OK, body)
+}
+
+// open opens a client on the fake and waits for its session.
+func (f *fake) open(cfg zk.Config) (*zk.Client, *zk.Session) {
+	f.tb.Helper()
+	c := f.client(cfg)
+	s, err := c.Session(f.tb.Context())
+	if err != nil {
+		f.tb.Fatalf("Session: %v", err)
+	}
+	return c, s
+}
+
+func (f *fake) client(cfg zk.Config) *zk.Client {
+	f.tb.Helper()
+	c, err := zk.Open(f.tb.Context(), cfg)
+	if err != nil {
+		f.tb.Fatalf("Open: %v", err)
+	}
+	f.tb.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func wantCause(t *testing.T, s *zk.Session, want error) {
+	t.Helper()
+	<-s.Context().Done()
+	if got := context.Cause(s.Context()); !errors.Is(got, want) {
+		t.Errorf("cause of the session's end: got %v, want %v", got, want)
+	}
+}
+
+func wantFailure(t *testing.T, err, want error, outcome zk.Outcome) {
+	t.Helper()
+	if !errors.Is(err, want) || zk.OutcomeOf(err) != outcome {
+		t.Errorf("got %v (%v), want %v (%v)", err, zk.OutcomeOf(err), want, outcome)
+	}
+}
+
+// waitState waits until the session is in a state.
+func waitState(s *zk.Session, want zk.State) {
+	for state := range s.States(context.Background()) {
+		if state == want {
+			return
+		}
+	}
+}

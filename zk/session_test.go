@@ -1,0 +1,462 @@
+package zk_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+func TestSilentServerEndsTheSessionAtItsDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			if p.nth == 0 {
+				p.open()
+			}
+			for range p.in { // takes everything, says nothing
+			}
+		})
+		start := time.Now()
+		_, s := f.open(f.config())
+		if got, want := s.Deadline().Sub(start), 7500*time.Millisecond; got != want {
+			t.Errorf("deadline after %v, want %v: a quarter before the timeout", got, want)
+		}
+		_, _, err := s.Get(t.Context(), "/a")
+		wantCause(t, s, zk.ErrLost)
+		if got, want := time.Since(start), 7500*time.Millisecond; got != want {
+			t.Errorf("lost after %v, want %v", got, want)
+		}
+		if err == nil || zk.OutcomeOf(err) != zk.Unknown {
+			t.Errorf("request to a silent server: got %v, want unknown outcome", err)
+		}
+		_, _, err = s.Get(t.Context(), "/a")
+		wantFailure(t, err, zk.ErrLost, zk.NotSent)
+	})
+}
+
+func TestSessionWithoutAnyServerEndsAtItsDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(nil)
+		})
+		c, s := f.open(f.config())
+		deadline := s.Deadline()
+		f.refuse(errors.New("no route"))
+		f.cut()
+		waitState(s, zk.Suspended)
+		_, err := s.Create(t.Context(), "/a", nil, zk.Persistent)
+		wantFailure(t, err, zk.ErrLost, zk.NotSent)
+		wantCause(t, s, zk.ErrLost)
+		if late := time.Since(deadline); late != 0 {
+			t.Errorf("lost %v after the deadline", late)
+		}
+		if c.LastError() == nil {
+			t.Error("no LastError without a server")
+		}
+	})
+}
+
+func TestServersThatHangUpOnTheHandshakeEndTheSessionInLoss(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // a server that is behind what the client has seen does that
+		f := newFake(t, func(p *peer) {
+			if p.nth == 0 {
+				p.open()
+				p.next()
+			}
+		})
+		_, s := f.open(f.config())
+		_, _, _ = s.Get(t.Context(), "/a")
+		wantCause(t, s, zk.ErrLost)
+	})
+}
+
+func TestHandshakesAreBoundedByWhatTheSessionHasLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			switch {
+			case p.nth == 0:
+				p.open()
+				p.next()
+			case p.nth < 4: // accept and say nothing
+				for range p.in {
+				}
+			default:
+				p.open()
+				p.loop(nil)
+			}
+		})
+		_, s := f.open(f.config())
+		_, _, _ = s.Get(t.Context(), "/a")
+		if _, _, err := s.Get(t.Context(), "/a"); err != nil {
+			t.Errorf("after three silent servers: %v, want the session resumed in time", err)
+		}
+	})
+}
+
+func TestOneLostPingEndsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pings := 0
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op != wire.OpPing {
+					return false
+				}
+				pings++
+				return pings%4 == 1
+			})
+		})
+		_, s := f.open(f.config())
+		time.Sleep(12 * time.Second)
+		if state, _ := s.State(); state != zk.Connected || f.dials != 1 {
+			t.Errorf("state %v after %d connections, want connected on the first", state, f.dials)
+		}
+		if pings < 5 {
+			t.Errorf("%d pings in 12s of a 10s session, want at least 5", pings)
+		}
+	})
+}
+
+func TestIdleSessionLivesOnPings(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(nil)
+		})
+		_, s := f.open(f.config())
+		time.Sleep(time.Hour)
+		if state, _ := s.State(); state != zk.Connected {
+			t.Errorf("state %v after an idle hour, want connected", state)
+		}
+	})
+}
+
+func TestSilentConnectionIsLeftForAnotherServerInTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			p.open()
+			if p.nth == 0 {
+				for range p.in {
+				}
+			}
+			p.loop(nil)
+		})
+		_, s := f.open(f.config())
+		waitState(s, zk.Suspended)
+		waitState(s, zk.Connected)
+		if left := time.Until(s.Deadline()); left < 5*time.Second {
+			t.Errorf("resumed with %v left, want a new window", left)
+		}
+	})
+}
+
+func TestTimeoutIsRenegotiatedOnEveryConnect(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		timeouts := []int32{10000, 4000}
+		f := newFake(t, func(p *peer) {
+			p.connect()
+			p.grantAs(7, timeouts[min(p.nth, 1)])
+			p.loop(nil)
+		})
+		_, s := f.open(f.config())
+		changed := func() <-chan struct{} { _, ch := s.State(); return ch }()
+		f.cut()
+		<-changed
+		waitState(s, zk.Connected)
+		if got := s.Timeout(); got != 4*time.Second {
+			t.Errorf("timeout %v, want 4s", got)
+		}
+		if left := time.Until(s.Deadline()); left != 3*time.Second {
+			t.Errorf("deadline in %v, want 3s", left)
+		}
+	})
+}
+
+func TestLostSessionIsClosedAtTheServerAsSoonAsItAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		closed := make(chan int64, 1)
+		f := newFake(t, func(p *peer) {
+			req, ok := p.connect()
+			switch {
+			case !ok:
+				return
+			case req.SessionID == 0:
+				p.grantAs(int64(7+p.nth), req.Timeout)
+			default:
+				p.grant(req)
+			}
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpCloseSession && req.SessionID == 7 {
+					closed <- req.SessionID
+				}
+				return false
+			})
+		})
+		_, s := f.open(f.config())
+		f.refuse(errors.New("no route"))
+		f.cut()
+		wantCause(t, s, zk.ErrLost)
+		f.refuse(nil)
+		lost := time.Now()
+		<-closed
+		if took := time.Since(lost); took > 2500*time.Millisecond {
+			t.Errorf("closed %v after the loss, want before the server would expire it", took)
+		}
+	})
+}
+
+func TestQueuedCreateIsNeverExecutedUnderTheNextSession(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var created []string
+		f := newFake(t, func(p *peer) {
+			req, ok := p.connect()
+			if !ok {
+				return
+			}
+			if req.SessionID != 0 {
+				p.expire()
+				return
+			}
+			p.grantAs(int64(7+p.nth), req.Timeout)
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpCreate2 {
+					mu.Lock()
+					defer mu.Unlock()
+					created = append(created, r.path())
+				}
+				return false
+			})
+		})
+		c, s := f.open(f.config())
+		f.refuse(errors.New("no route"))
+		f.cut()
+		waitState(s, zk.Suspended)
+		b := s.Batch()
+		queued := b.Create("/of-the-first", nil, zk.Ephemeral)
+		b.Send()
+		f.refuse(nil)
+		_, err := queued.Get(t.Context())
+		wantFailure(t, err, zk.ErrExpired, zk.NotSent)
+		wantCause(t, s, zk.ErrExpired)
+		next, err := c.Session(t.Context())
+		if err != nil || next == s || next.ID() == s.ID() {
+			t.Fatalf("next session: %v, %v; want a new one", next, err)
+		}
+		if _, err := next.Create(t.Context(), "/of-the-second", nil, zk.Ephemeral); err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Create(t.Context(), "/too-late", nil, zk.Ephemeral)
+		wantFailure(t, err, zk.ErrExpired, zk.NotSent)
+		mu.Lock()
+		defer mu.Unlock()
+		if want := []string{"/of-the-second"}; !slices.Equal(created, want) {
+			t.Errorf("created %v, want %v", created, want)
+		}
+	})
+}
+
+func TestAnotherSessionInPlaceOfTheOldOneIsExpiry(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // what ClickHouse Keeper does
+		f := newFake(t, func(p *peer) {
+			req, ok := p.connect()
+			if ok {
+				p.grantAs(int64(7+p.nth), req.Timeout)
+				p.loop(nil)
+			}
+		})
+		_, s := f.open(f.config())
+		f.cut()
+		wantCause(t, s, zk.ErrExpired)
+	})
+}
+
+func TestRequestsWaitWhileSuspendedAndLeaveInOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpGetData {
+					got = append(got, r.path())
+				}
+				return false
+			})
+		})
+		_, s := f.open(f.config())
+		f.refuse(errors.New("no route"))
+		f.cut()
+		waitState(s, zk.Suspended)
+		b := s.Batch()
+		b.Get("/1")
+		b.Get("/2")
+		last := b.Get("/3")
+		b.Send()
+		f.refuse(nil)
+		if _, err := last.Get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"/1", "/2", "/3"}; !slices.Equal(got, want) {
+			t.Errorf("sent %v, want %v", got, want)
+		}
+	})
+}
+
+func TestSentRequestOfABrokenConnectionHasUnknownOutcomeAndIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		creates := 0
+		f := newFake(t, func(p *peer) {
+			p.open()
+			for p.nth == 0 {
+				if r, _ := p.next(); r.Op == wire.OpCreate2 {
+					creates++
+					return
+				}
+			}
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpCreate2 {
+					creates++
+				}
+				return false
+			})
+		})
+		_, s := f.open(f.config())
+		_, err := s.Create(t.Context(), "/a", nil, zk.Persistent)
+		wantFailure(t, err, zk.ErrConnectionLost, zk.Unknown)
+		if _, _, err := s.Get(t.Context(), "/a"); err != nil {
+			t.Fatal(err)
+		}
+		if creates != 1 {
+			t.Errorf("the server saw %d creates, want 1", creates)
+		}
+	})
+}
+
+func TestStatesShowTheLatestAndEndWithTheSession(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(nil)
+		})
+		c, s := f.open(f.config())
+		var got []zk.State
+		for state := range s.States(t.Context()) {
+			got = append(got, state)
+			switch len(got) {
+			case 1: // while nobody looks the connection breaks and comes back several times
+				for range 3 {
+					f.cut()
+					time.Sleep(time.Second)
+				}
+				f.refuse(errors.New("no route"))
+				f.cut()
+				synctest.Wait()
+			case 2:
+				if err := c.Close(); err == nil {
+					t.Error("Close of a suspended session returned nil, want an error: the server keeps it")
+				}
+			}
+		}
+		if want := []zk.State{zk.Connected, zk.Suspended, zk.Ended}; !slices.Equal(got, want) {
+			t.Errorf("states %v, want %v", got, want)
+		}
+		wantCause(t, s, zk.ErrClosed)
+	})
+}
+
+func TestCloseEndsTheSessionAtTheServerAfterWhatWasQueued(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var ops []wire.Op
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				ops = append(ops, r.Op)
+				return false
+			})
+		})
+		c, s := f.open(f.config())
+		b := s.Batch()
+		b.Delete("/a", -1)
+		b.Send()
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if want := []wire.Op{wire.OpDelete, wire.OpCloseSession}; !slices.Equal(ops, want) {
+			t.Errorf("the server saw %v, want %v", ops, want)
+		}
+		wantCause(t, s, zk.ErrClosed)
+		if _, err := c.Session(t.Context()); !errors.Is(err, zk.ErrClosed) {
+			t.Errorf("Session after Close: %v, want ErrClosed", err)
+		}
+		if err := c.Close(); err != nil {
+			t.Errorf("second Close: %v", err)
+		}
+	})
+}
+
+func TestCloseDoesNotWaitForASilentServer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			p.open()
+			for range p.in {
+			}
+		})
+		c, _ := f.open(f.config())
+		start := time.Now()
+		if err := c.Close(); err == nil {
+			t.Error("Close without an answer returned nil, want an error")
+		}
+		if took := time.Since(start); took > 3*time.Second {
+			t.Errorf("Close took %v, want at most 3s", took)
+		}
+	})
+}
+
+func TestSessionWaitsForAServerUntilItsContextEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(nil)
+		})
+		down := errors.New("no route")
+		f.refuse(down)
+		c := f.client(f.config())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := c.Session(ctx)
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, down) {
+			t.Errorf("Session without a server: %v, want the context's error and why", err)
+		}
+		f.refuse(nil)
+		if _, err := c.Session(t.Context()); err != nil {
+			t.Errorf("Session with a server: %v", err)
+		}
+		if err := c.LastError(); err != nil {
+			t.Errorf("LastError with a server: %v", err)
+		}
+	})
+}

@@ -17,7 +17,7 @@ const watchAfter = 100 * time.Millisecond
 // Hold is a lock that is held. It belongs to one session and never outlives it. Its methods may be called from any goroutine.
 type Hold struct {
 	place  *line.Place
-	ctx    context.Context //nolint:containedctx // a hold is a context with a lock
+	ctx    holdContext
 	cancel context.CancelCauseFunc
 	token  Token
 	timer  *time.Timer
@@ -27,13 +27,26 @@ type Hold struct {
 	lost    error // why the hold had ended before it was unlocked
 }
 
+// holdContext ends with its session, and its Err looks at the session's deadline itself: a holder that was stopped for a while must not
+// find its hold alive because it runs before the session's timer does.
+type holdContext struct {
+	context.Context //nolint:containedctx // it is one
+	sess            *zk.Session
+}
+
+func (c holdContext) Err() error {
+	_ = c.sess.Err()
+	return c.Context.Err()
+}
+
 func newHold(place *line.Place) (*Hold, error) {
 	token, err := newToken(place.Stat().Czxid, 0)
 	if err != nil {
 		return nil, err
 	}
 	h := &Hold{place: place, token: token}
-	h.ctx, h.cancel = context.WithCancelCause(place.Session().Context())
+	ctx, cancel := context.WithCancelCause(place.Session().Context())
+	h.ctx, h.cancel = holdContext{ctx, place.Session()}, cancel
 	h.timer = time.AfterFunc(watchAfter, h.watch)
 	return h, nil
 }

@@ -209,9 +209,8 @@ func (w *worker) stop() {
 	<-w.stopped
 }
 
-// end closes the worker's sessions and waits for the process.
+// end waits for the process, which closes its sessions when its input has ended.
 func (w *worker) end() {
-	_ = w.stdin.Close()
 	<-w.ended
 	_ = w.cmd.Wait()
 }

@@ -3,10 +3,13 @@
 package lincheck
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -77,14 +80,26 @@ func CheckMutex(holds []Hold, dir string) error {
 	if result == porcupine.Ok {
 		return nil
 	}
+	verdict := fmt.Errorf("lincheck: %s: the history of %d holds is not a mutex's%s", result, len(holds), offence(holds))
 	page := filepath.Join(dir, "history.html")
 	f, err := os.Create(page)
+	if err == nil {
+		err = errors.Join(porcupine.Visualize(mutexModel, info, f), f.Close())
+	}
 	if err != nil {
-		return fmt.Errorf("lincheck: %s: the history of %d holds is not a mutex's; it cannot be kept: %w", result, len(holds), err)
+		return fmt.Errorf("%w; it cannot be kept: %w", verdict, err)
 	}
-	defer f.Close()
-	if err := porcupine.Visualize(mutexModel, info, f); err != nil {
-		return fmt.Errorf("lincheck: %s: the history of %d holds is not a mutex's; it cannot be drawn: %w", result, len(holds), err)
+	return fmt.Errorf("%w; see %s", verdict, page)
+}
+
+// offence describes, for people, the first two holds that contradict each other.
+func offence(holds []Hold) string {
+	sorted := slices.SortedFunc(slices.Values(holds), func(a, b Hold) int { return cmp.Compare(a.Token, b.Token) })
+	for i := 1; i < len(sorted); i++ {
+		if a, b := sorted[i-1], sorted[i]; b.Got < a.Alive {
+			return fmt.Sprintf(": client %d was in with token %d (%s) from %d to %d, client %d with token %d (%s) from %d to %d, %v too early",
+				a.Client, a.Token, a.Node, a.Got, a.Alive, b.Client, b.Token, b.Node, b.Got, b.Alive, time.Duration(a.Alive-b.Got))
+		}
 	}
-	return fmt.Errorf("lincheck: %s: the history of %d holds is not a mutex's; see %s", result, len(holds), page)
+	return ""
 }

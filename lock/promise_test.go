@@ -1,0 +1,103 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+// Time is fake here, so that what comes first comes first by the promise and not by luck.
+func TestHolderIsToldBeforeTheServerLetsAnybodyElseIn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 20 * time.Second
+		var net zktest.Net
+		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute))
+		hold := acquire(t, mutex(t, srv.Client(t, timeout)))
+		waiting := lockInBackground(t.Context(), mutex(t, srv.Client(t, timeout)))
+		synctest.Wait()
+
+		srv.HalfOpen(hold.Session().ID())
+		dark := time.Now()
+		<-hold.Context().Done()
+		told := time.Since(dark)
+		if cause := context.Cause(hold.Context()); !errors.Is(cause, zk.ErrLost) {
+			t.Errorf("got cause %v, want zk.ErrLost", cause)
+		}
+		if told > timeout*3/4 {
+			t.Errorf("the holder was told after %v, want at most three quarters of the session's %v", told, timeout)
+		}
+		select {
+		case r := <-waiting:
+			t.Fatalf("the waiter was in before the holder was told: %+v", r)
+		default:
+		}
+		r := <-waiting
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		if in := time.Since(dark); in-told < timeout/4 {
+			t.Errorf("the holder had %v between being told and the next one's turn, want the margin of %v", in-told, timeout/4)
+		}
+	})
+}
+
+func TestHoldSurvivesADisconnectShorterThanItsDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 20 * time.Second
+		var net zktest.Net
+		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute))
+		hold := acquire(t, mutex(t, srv.Client(t, timeout)))
+		for range 5 {
+			srv.Cut()
+			time.Sleep(timeout / 2)
+			srv.Heal()
+			time.Sleep(timeout / 2)
+		}
+		if err := hold.Context().Err(); err != nil {
+			t.Fatalf("the hold ended: %v", context.Cause(hold.Context()))
+		}
+		if err := hold.UnlockWait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestOneReleaseWakesOneWaiter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const waiters, timeout = 100, 20 * time.Second
+		var net zktest.Net
+		srv := zktest.Run(t, zktest.On(&net))
+		hold := acquire(t, mutex(t, srv.Client(t, timeout)))
+		got := make(chan result, waiters)
+		for range waiters {
+			m := mutex(t, srv.Client(t, timeout))
+			go func() {
+				h, err := m.Lock(t.Context())
+				got <- result{h, err}
+			}()
+		}
+		time.Sleep(time.Minute) // all have set their watches, the holder one on its own node, which must not make a second event
+		before := srv.Traffic().Events
+		if err := hold.UnlockWait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if r := <-got; r.err != nil {
+			t.Fatal(r.err)
+		}
+		time.Sleep(time.Minute)
+		if n := srv.Traffic().Events - before; n != 1 {
+			t.Errorf("one release made %d watch events with %d waiters, want 1", n, waiters)
+		}
+		if n := len(got); n != 0 {
+			t.Errorf("%d more got the lock while it was held", n)
+		}
+	})
+}

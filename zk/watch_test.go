@@ -1,0 +1,608 @@
+package zk_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// wantEvent takes the next event of a watch.
+func wantEvent(t *testing.T, w *zk.Watch, kind zk.EventType, path string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	e, err := w.Next(ctx)
+	if err != nil || e.Type != kind || e.Path != path {
+		t.Errorf("event of %s: got %v %s, %v; want %v %s", w.Path(), e.Type, e.Path, err, kind, path)
+	}
+}
+
+func wantDone(t *testing.T, w *zk.Watch, want error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if e, err := w.Next(ctx); !errors.Is(err, want) {
+		t.Errorf("watch of %s: got %v, %v; want %v", w.Path(), e, err, want)
+	}
+}
+
+// removal is what a client has removed at the server.
+type removal struct {
+	path string
+	kind int32
+}
+
+// watchLog answers everything and notes which watches were removed.
+type watchLog struct {
+	mu       sync.Mutex // guards removals
+	removals []removal
+}
+
+func (l *watchLog) note(r request) bool {
+	if r.Op == wire.OpRemoveWatches {
+		rec := r.record().(*wire.WatcherTypeRequest)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.removals = append(l.removals, removal{rec.Path, rec.Type})
+	}
+	return false
+}
+
+func (l *watchLog) want(t *testing.T, want ...removal) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !slices.Equal(l.removals, want) {
+		t.Errorf("removed at the server: %v, want %v", l.removals, want)
+	}
+}
+
+func TestCancelledCallLeavesNoWatchBehind(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log watchLog
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpGetData || r.Op == wire.OpExists || r.Op == wire.OpGetChildren2 {
+					time.Sleep(time.Second)
+				}
+				return log.note(r)
+			})
+		})
+		_, s := f.open(f.config())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, _, w, err := s.GetW(ctx, "/a")
+			if wantFailure(t, err, context.DeadlineExceeded, zk.Unknown); w != nil {
+				t.Error("a watch came with the error")
+			}
+		})
+		wg.Go(func() {
+			_, _, _, err := s.ChildrenW(ctx, "/b")
+			wantFailure(t, err, context.DeadlineExceeded, zk.Unknown)
+		})
+		wg.Wait()
+		time.Sleep(5 * time.Second)
+		log.mu.Lock()
+		slices.SortFunc(log.removals, func(a, b removal) int { return strings.Compare(a.path, b.path) })
+		log.mu.Unlock()
+		log.want(t, removal{"/a", wire.WatcherData}, removal{"/b", wire.WatcherChildren})
+	})
+}
+
+func TestCancelledRequestKeepsItsPlaceAmongTheAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpGetData {
+					path := r.path()
+					time.Sleep(time.Second)
+					p.answer(r, 1, wire.OK, &wire.DataResponse{Data: []byte(path)})
+					return true
+				}
+				return false
+			})
+		})
+		_, s := f.open(f.config())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		_, _, err := s.Get(ctx, "/first")
+		wantFailure(t, err, context.DeadlineExceeded, zk.Unknown)
+		data, _, err := s.Get(t.Context(), "/second")
+		if err != nil || string(data) != "/second" {
+			t.Errorf("after a cancelled request: got the answer %q, %v; want /second", data, err)
+		}
+		if f.dials != 1 {
+			t.Errorf("%d connections, want 1", f.dials)
+		}
+	})
+}
+
+func TestCancelledRequestThatWaitsForAConnectionIsNeverSent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpCreate2 {
+					got = append(got, r.path())
+				}
+				return false
+			})
+		})
+		_, s := f.open(f.config())
+		f.refuse(errors.New("no route"))
+		f.cut()
+		waitState(s, zk.Suspended)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for i := range 3 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				path, ctx := fmt.Sprintf("/%d", i), ctx
+				if i != 1 {
+					ctx = t.Context()
+				}
+				_, err := s.Create(ctx, path, nil, zk.Persistent)
+				if i == 1 {
+					wantFailure(t, err, context.Canceled, zk.NotSent)
+				} else if err != nil {
+					t.Errorf("create %s: %v", path, err)
+				}
+			})
+		}
+		time.Sleep(10 * time.Millisecond)
+		cancel()
+		synctest.Wait()
+		f.refuse(nil)
+		wg.Wait()
+		if want := []string{"/0", "/2"}; !slices.Equal(got, want) {
+			t.Errorf("created %v, want %v", got, want)
+		}
+	})
+}
+
+func TestWatchesOfOnePathShareOneOnTheServer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log watchLog
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(log.note)
+		})
+		_, s := f.open(f.config())
+		ctx := t.Context()
+		_, _, a, _ := s.GetW(ctx, "/a")
+		_, _, b, _ := s.GetW(ctx, "/a")
+		_, _, c, err := s.ExistsW(ctx, "/a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Close()
+		a.Close()
+		c.Close()
+		synctest.Wait()
+		log.want(t)
+		b.Close()
+		synctest.Wait()
+		log.want(t, removal{"/a", wire.WatcherData})
+		wantDone(t, b, zk.ErrWatchDone)
+	})
+}
+
+func TestWatchIsNotRemovedWhileAnotherIsOnItsWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log watchLog
+		asked := 0
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpGetData {
+					if asked++; asked == 2 {
+						time.Sleep(time.Second)
+					}
+				}
+				return log.note(r)
+			})
+		})
+		_, s := f.open(f.config())
+		_, _, first, _ := s.GetW(t.Context(), "/a")
+		b := s.Batch()
+		second := b.GetW("/a")
+		b.Send()
+		first.Close()
+		got, err := second.Get(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.want(t)
+		got.Watch.Close()
+		synctest.Wait()
+		log.want(t, removal{"/a", wire.WatcherData})
+	})
+}
+
+func TestAbandonedFutureLeavesNoWatchBehind(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log watchLog
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(log.note)
+		})
+		_, s := f.open(f.config())
+		b := s.Batch()
+		early, late := b.GetW("/early"), b.GetW("/late")
+		early.Abandon()
+		b.Send()
+		<-late.Done()
+		late.Abandon()
+		synctest.Wait()
+		log.want(t, removal{"/early", wire.WatcherData}, removal{"/late", wire.WatcherData})
+	})
+}
+
+func TestEventsReachTheWatchesThatTheirKindConcerns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		script := make(chan wire.Event, 16)
+		f := newFake(t, func(p *peer) {
+			p.open()
+			go func() {
+				for e := range script {
+					p.notify(e.Type, e.Path)
+				}
+			}()
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpExists && r.path() == "/a/none" {
+					p.answer(r, 1, wire.NoNode, nil)
+					return true
+				}
+				return false
+			})
+		})
+		defer close(script)
+		_, s := f.open(f.config())
+		ctx := t.Context()
+		_, _, data, _ := s.GetW(ctx, "/a")
+		_, _, child, _ := s.ChildrenW(ctx, "/a")
+		_, found, exist, err := s.ExistsW(ctx, "/a/none")
+		if err != nil || found {
+			t.Fatalf("ExistsW of an absent node: %t, %v", found, err)
+		}
+		persistent, _ := s.Watch(ctx, "/a", false)
+		recursive, err := s.Watch(ctx, "/", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		script <- wire.Event{Type: wire.EventChildrenChanged, Path: "/a"}
+		wantEvent(t, child, zk.EventChildrenChanged, "/a")
+		wantDone(t, child, zk.ErrWatchDone)
+		wantEvent(t, persistent, zk.EventChildrenChanged, "/a")
+		script <- wire.Event{Type: wire.EventDataChanged, Path: "/a"}
+		wantEvent(t, data, zk.EventDataChanged, "/a")
+		wantEvent(t, persistent, zk.EventDataChanged, "/a")
+		script <- wire.Event{Type: wire.EventCreated, Path: "/a/none"}
+		wantEvent(t, exist, zk.EventCreated, "/a/none")
+		_, _, data, _ = s.GetW(ctx, "/a")
+		_, _, child, _ = s.ChildrenW(ctx, "/a")
+		script <- wire.Event{Type: wire.EventDeleted, Path: "/a"}
+		wantEvent(t, data, zk.EventDeleted, "/a")
+		wantEvent(t, child, zk.EventDeleted, "/a")
+		wantEvent(t, persistent, zk.EventDeleted, "/a")
+		wantEvent(t, recursive, zk.EventDataChanged, "/a") // no ChildrenChanged
+		wantEvent(t, recursive, zk.EventCreated, "/a/none")
+		wantEvent(t, recursive, zk.EventDeleted, "/a")
+	})
+}
+
+func TestEventThatCameBeforeAnAnswerIsThereWhenTheCallReturns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpSetData {
+					p.notify(wire.EventDataChanged, "/a")
+				}
+				return false
+			})
+		})
+		_, s := f.open(f.config())
+		_, _, w, _ := s.GetW(t.Context(), "/a")
+		if _, err := s.Set(t.Context(), "/a", nil, -1); err != nil {
+			t.Fatal(err)
+		}
+		done, cancel := context.WithCancel(t.Context())
+		cancel()
+		if e, err := w.Next(done); err != nil || e.Type != zk.EventDataChanged {
+			t.Errorf("event right after the answer: %v, %v", e, err)
+		}
+	})
+}
+
+func TestWatchEndsWithTheSessionsCause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			if req, ok := p.connect(); ok && req.SessionID == 0 {
+				p.grant(req)
+				p.loop(nil)
+			} else if ok {
+				p.expire()
+			}
+		})
+		_, s := f.open(f.config())
+		_, _, w, _ := s.GetW(t.Context(), "/a")
+		f.cut()
+		wantDone(t, w, zk.ErrExpired)
+	})
+}
+
+func TestReconnectRestoresWatchesBeforeAnythingElse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		restored := make(chan *wire.SetWatchesRequest, 1)
+		seen := make(chan int64, 1)
+		f := newFake(t, func(p *peer) {
+			req, ok := p.connect()
+			if !ok {
+				return
+			}
+			p.grant(req)
+			if p.nth == 1 {
+				seen <- req.LastZxidSeen
+				r, _ := p.next()
+				if r.Op != wire.OpSetWatches || r.Xid != wire.XidSetWatches {
+					t.Errorf("first request of the new connection: %v with xid %d, want setWatches with -8", r.Op, r.Xid)
+				}
+				restored <- r.record().(*wire.SetWatchesRequest)
+				p.notify(wire.EventDataChanged, "/data")
+				p.answer(r, 90, wire.OK, nil)
+			}
+			p.loop(func(r request) bool {
+				switch {
+				case r.Op == wire.OpExists:
+					p.answer(r, 41, wire.NoNode, nil)
+				case r.Op == wire.OpGetData:
+					p.notify(wire.EventChildrenChanged, "/not-watched")
+					p.answer(r, 42, wire.OK, &wire.DataResponse{})
+				default:
+					return false
+				}
+				return true
+			})
+		})
+		_, s := f.open(f.config())
+		ctx := t.Context()
+		_, _, child, _ := s.ChildrenW(ctx, "/child")
+		_, _, exist, _ := s.ExistsW(ctx, "/exist")
+		_, _, data, err := s.GetW(ctx, "/data")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.refuse(errors.New("no route"))
+		f.cut()
+		waitState(s, zk.Suspended)
+		b := s.Batch()
+		queued := b.Sync("/")
+		b.Send()
+		f.refuse(nil)
+		if _, err := queued.Get(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-seen; got != 42 {
+			t.Errorf("last zxid of the connect request: %d, want 42", got)
+		}
+		got := <-restored
+		if got.RelativeZxid != 42 || !slices.Equal(got.Data, []string{"/data"}) || !slices.Equal(got.Exist, []string{"/exist"}) || !slices.Equal(got.Child, []string{"/child"}) {
+			t.Errorf("restored %+v, want each watch in its list, relative to 42", got)
+		}
+		wantEvent(t, data, zk.EventDataChanged, "/data")
+		child.Close()
+		exist.Close()
+	})
+}
+
+func TestLastZxidDoesNotMoveUntilAllWatchesAreRestored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // else a change before it would be lost for the packets that were not answered
+		seen := make(chan int64, 2)
+		f := newFake(t, func(p *peer) {
+			req, ok := p.connect()
+			if !ok {
+				return
+			}
+			p.grant(req)
+			switch p.nth {
+			case 0:
+				p.loop(func(r request) bool {
+					p.answer(r, 42, wire.OK, &wire.DataResponse{})
+					return true
+				})
+			case 1:
+				r, _ := p.next()
+				p.answer(r, 90, wire.OK, nil)
+			default:
+				seen <- req.LastZxidSeen
+				p.loop(nil)
+			}
+		})
+		_, s := f.open(f.config())
+		b := s.Batch()
+		var last *zk.Future[zk.WatchedData]
+		for i := range 300 {
+			last = b.GetW(fmt.Sprintf("/%s/%d", strings.Repeat("long", 200), i))
+		}
+		b.Send()
+		if _, err := last.Get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f.cut()
+		if got := <-seen; got != 42 {
+			t.Errorf("last zxid after half of the watches were restored: %d, want 42", got)
+		}
+	})
+}
+
+func TestRestoredWatchesAreSplitIntoPackets(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const watches = 1000
+		counts := make(chan int, 100)
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpSetWatches {
+					if n := r.body.Len(); n > 140<<10 {
+						t.Errorf("packet of %d bytes, want at most about 128 KiB", n)
+					}
+					counts <- len(r.record().(*wire.SetWatchesRequest).Data)
+				}
+				return false
+			})
+		})
+		_, s := f.open(f.config())
+		b := s.Batch()
+		var last *zk.Future[zk.WatchedData]
+		for i := range watches {
+			last = b.GetW(fmt.Sprintf("/%s/%d", strings.Repeat("long", 200), i))
+		}
+		b.Send()
+		if _, err := last.Get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f.cut()
+		waitState(s, zk.Suspended)
+		if err := s.Sync(t.Context(), "/"); err != nil {
+			t.Fatal(err)
+		}
+		close(counts)
+		packets, total := 0, 0
+		for n := range counts {
+			packets++
+			total += n
+		}
+		if total != watches || packets < 6 {
+			t.Errorf("%d watches in %d packets, want %d in at least 6", total, packets, watches)
+		}
+	})
+}
+
+func TestPersistentWatchesAreToldToReadAgainAfterAReconnect(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ops := make(chan wire.Op, 10)
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpSetWatches || r.Op == wire.OpSetWatches2 {
+					ops <- r.Op
+				}
+				return false
+			})
+		})
+		_, s := f.open(f.config())
+		_, _, once, _ := s.GetW(t.Context(), "/once")
+		f.cut()
+		if op := <-ops; op != wire.OpSetWatches {
+			t.Errorf("without persistent watches: %v, want setWatches, which old servers know", op)
+		}
+		w, err := s.Watch(t.Context(), "/a", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.cut()
+		if op := <-ops; op != wire.OpSetWatches2 {
+			t.Errorf("with persistent watches: %v, want setWatches2", op)
+		}
+		wantEvent(t, w, zk.EventResynced, "/a")
+		once.Close()
+	})
+}
+
+func TestPersistentWatchIsRemovedFromOldServersToo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log watchLog
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op != wire.OpRemoveWatches {
+					return false
+				}
+				n := len(log.removals)
+				log.note(r)
+				if log.removals[n].kind < wire.WatcherPersistent {
+					return false
+				}
+				p.answer(r, 1, wire.MarshallingError, nil) // 3.8 does not know it
+				return true
+			})
+		})
+		_, s := f.open(f.config())
+		ctx := t.Context()
+		alone, _ := s.Watch(ctx, "/alone", false)
+		alone.Close()
+		synctest.Wait()
+		log.want(t, removal{"/alone", wire.WatcherAny})
+		log.removals = nil
+		shared, _ := s.Watch(ctx, "/shared", true)
+		_, _, once, err := s.GetW(ctx, "/shared")
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared.Close()
+		synctest.Wait()
+		log.want(t, removal{"/shared", wire.WatcherPersistentRecursive})
+		once.Close()
+		synctest.Wait()
+		if last := log.removals[len(log.removals)-1]; last != (removal{"/shared", wire.WatcherAny}) {
+			t.Errorf("last removal %v, want the leftover of /shared removed with all others", last)
+		}
+	})
+}
+
+func TestWatchThatNobodyReadsBlocksNobodyAndSaysWhatItDropped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const events = 1<<16 + 10
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpSync {
+					for range events {
+						p.notify(wire.EventDataChanged, "/a")
+					}
+				}
+				return false
+			})
+		})
+		_, s := f.open(f.config())
+		w, err := s.Watch(t.Context(), "/a", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Sync(t.Context(), "/"); err != nil {
+			t.Fatalf("request behind %d events that nobody took: %v", events, err)
+		}
+		wantEvent(t, w, zk.EventResynced, "/a")
+		wantEvent(t, w, zk.EventDataChanged, "/a")
+	})
+}

@@ -36,25 +36,25 @@ func (t *Tree) collectable(n *node, now int64) bool {
 }
 
 // serveDeleteContainer is the collector's operation; no client may send it.
-func (t *Tree) serveDeleteContainer(c *Caller, req wire.Record) (wire.Record, wire.Code) {
+func (t *Tree) serveDeleteContainer(c *Caller, req wire.Record) wire.Code {
 	r, ok := req.(*wire.PathRequest)
 	if c != nil {
-		return nil, wire.Unimplemented
+		return wire.Unimplemented
 	}
 	if !ok || r == nil {
-		return nil, wire.MarshallingError
+		return wire.MarshallingError
 	}
 	n := t.nodes[r.Path]
 	switch {
 	case n == nil:
-		return nil, wire.NoNode
+		return wire.NoNode
 	case len(n.children) > 0:
-		return nil, wire.NotEmpty
+		return wire.NotEmpty
 	case !t.collectable(n, t.tx.at):
-		return nil, wire.BadVersion
+		return wire.BadVersion
 	}
 	t.remove(n)
-	return nil, wire.OK
+	return wire.OK
 }
 
 // PresetSequence makes next the number of path's next sequential child. It is there for tests, spends no zxid, and answers

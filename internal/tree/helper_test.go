@@ -21,9 +21,9 @@ type server struct {
 	store store
 }
 
-func newServer(t testing.TB, cfg tree.Config) *server {
-	t.Helper()
-	return &server{t: t, tree: tree.New(cfg), cfg: cfg, now: 1000, store: newStore()}
+func newServer(tb testing.TB, cfg tree.Config) *server {
+	tb.Helper()
+	return &server{t: tb, tree: tree.New(cfg), cfg: cfg, now: 1000, store: newStore()}
 }
 
 // store is what the changes amount to.

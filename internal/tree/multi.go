@@ -21,7 +21,7 @@ func (t *Tree) multi(c *Caller, req wire.Record) (wire.Record, wire.Code) {
 		var body wire.Record
 		var code wire.Code
 		if op.Op == wire.OpCheck {
-			body, code = t.serveCheck(c, op.Request)
+			code = t.serveCheck(c, op.Request)
 		} else {
 			body, code = t.one(c, op.Op, op.Request)
 		}

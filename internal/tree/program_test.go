@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,11 +29,11 @@ func (p program) path() string {
 	case 2, 3:
 		return pick(p, "/a", "/b") + fmt.Sprintf("/s%010d", p.IntN(4))
 	}
-	path := "/" + pick(p, "a", "b", "c")
+	parts := []string{"", pick(p, "a", "b", "c")}
 	for p.IntN(3) == 0 {
-		path += "/" + pick(p, "a", "b", "s")
+		parts = append(parts, pick(p, "a", "b", "s"))
 	}
-	return path
+	return strings.Join(parts, "/")
 }
 
 func (p program) data() []byte { return pick(p, nil, []byte{}, []byte("x"), []byte("yy")) }
@@ -127,6 +128,7 @@ type twin struct {
 const sessionsOfTwin = 4
 
 func newTwin(t *testing.T, seed uint64) *twin {
+	t.Helper()
 	w := &twin{
 		server: newServer(t, tree.Config{ExtendedTypes: true}), program: program{rand.New(rand.NewPCG(seed, 1))}, m: newModel(),
 		clients: map[int64]*client{},
@@ -339,7 +341,7 @@ func TestRandomProgramsAnswerAsTheModelDoes(t *testing.T) {
 		programs = 10
 	}
 	for seed := range programs {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		t.Run(strconv.Itoa(seed), func(t *testing.T) {
 			t.Parallel()
 			w := newTwin(t, uint64(seed))
 			for i := range steps {

@@ -2,6 +2,7 @@ package tree_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/seed-a3166700/turnstile/internal/tree"
@@ -71,7 +72,7 @@ func TestSetWatchesSendsWhatWasMissed(t *testing.T) {
 		}
 		rel = s.zxid
 		s.wantOK(c.set("/changed", "", -1), "setData")
-		s.wantOK(c.create("/children/"+fmt.Sprint(two), "", 0), "create")
+		s.wantOK(c.create("/children/"+strconv.FormatBool(two), "", 0), "create")
 		s.wantOK(c.create("/less/x", "", 0), "create")
 		s.wantOK(c.remove("/less/x", -1), "delete")
 		s.wantOK(c.remove("/recreated", -1), "delete")

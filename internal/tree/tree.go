@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
@@ -167,8 +168,6 @@ func (t *Tree) shrink() {
 		return
 	}
 	nodes := make(map[string]*node, len(t.nodes))
-	for path, n := range t.nodes {
-		nodes[path] = n
-	}
+	maps.Copy(nodes, t.nodes)
 	t.nodes, t.peak = nodes, len(nodes)
 }

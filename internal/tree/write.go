@@ -26,7 +26,7 @@ func (t *Tree) Write(zxid, at int64, c *Caller, op wire.Op, req wire.Record) Res
 	case wire.OpSetACL:
 		return t.finish(t.serveSetACL(c, req))
 	case wire.OpDeleteContainer:
-		return t.finish(t.serveDeleteContainer(c, req))
+		return t.finish(nil, t.serveDeleteContainer(c, req))
 	case wire.OpCloseSession:
 		if c == nil {
 			return t.finish(nil, wire.SessionExpired)
@@ -145,25 +145,25 @@ func (t *Tree) serveSetACL(c *Caller, req wire.Record) (wire.Record, wire.Code) 
 }
 
 // serveCheck is an operation of multi alone.
-func (t *Tree) serveCheck(c *Caller, req wire.Record) (wire.Record, wire.Code) {
+func (t *Tree) serveCheck(c *Caller, req wire.Record) wire.Code {
 	r, ok := req.(*wire.CheckRequest)
 	if !ok || r == nil {
-		return nil, wire.MarshallingError
+		return wire.MarshallingError
 	}
 	if !t.alive(c) {
-		return nil, wire.SessionExpired
+		return wire.SessionExpired
 	}
 	if !validPath(r.Path) {
-		return nil, wire.BadArguments
+		return wire.BadArguments
 	}
 	n := t.nodes[r.Path]
 	switch {
 	case n == nil:
-		return nil, wire.NoNode
+		return wire.NoNode
 	case !t.allowed(c, n.acl, wire.PermRead):
-		return nil, wire.NoAuth
+		return wire.NoAuth
 	case !matches(r.Version, n.version):
-		return nil, wire.BadVersion
+		return wire.BadVersion
 	}
-	return nil, wire.OK
+	return wire.OK
 }

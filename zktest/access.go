@@ -35,26 +35,26 @@ func (l *Link) Config(timeout time.Duration) zk.Config {
 }
 
 // Client returns a new client of this link that asks for the given session timeout. It is closed when the test ends.
-func (l *Link) Client(t testing.TB, timeout time.Duration) *zk.Client {
-	t.Helper()
-	c, err := zk.Open(t.Context(), l.Config(timeout))
+func (l *Link) Client(tb testing.TB, timeout time.Duration) *zk.Client {
+	tb.Helper()
+	c, err := zk.Open(tb.Context(), l.Config(timeout))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := c.Close(); err != nil {
-			t.Logf("zktest: close the client: %v", err)
+			tb.Logf("zktest: close the client: %v", err)
 		}
 	})
 	return c
 }
 
 // Session returns a session of a new client, as Client makes it. It fails the test if there is none before the test's context ends.
-func (l *Link) Session(t testing.TB, timeout time.Duration) *zk.Session {
-	t.Helper()
-	s, err := l.Client(t, timeout).Session(t.Context())
+func (l *Link) Session(tb testing.TB, timeout time.Duration) *zk.Session {
+	tb.Helper()
+	s, err := l.Client(tb, timeout).Session(tb.Context())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return s
 }

@@ -15,9 +15,9 @@ const checkTime = 5 * time.Second
 
 // NoWatches fails the test unless the servers behind the link hold no watch any more, of whatever client. It waits a few seconds
 // for those that are being removed. A foreign server must allow the four-letter words mntr and wchp.
-func (l *Link) NoWatches(t testing.TB) {
-	t.Helper()
-	l.eventually(t, func() error {
+func (l *Link) NoWatches(tb testing.TB) {
+	tb.Helper()
+	l.eventually(tb, func() error {
 		for i := range l.fronts {
 			if err := l.noWatches(i); err != nil {
 				return err
@@ -29,19 +29,19 @@ func (l *Link) NoWatches(t testing.TB) {
 
 // NoNodes fails the test unless there is no node below path; path itself may exist. It waits a few seconds for nodes that are being
 // removed. It looks with a session of its own, past all faults, and fails the test if that session may not list a node.
-func (l *Link) NoNodes(t testing.TB, path string) {
-	t.Helper()
+func (l *Link) NoNodes(tb testing.TB, path string) {
+	tb.Helper()
 	s, err := l.open(0, nil)
 	if err != nil {
-		t.Error(err)
+		tb.Error(err)
 		return
 	}
 	defer func() {
 		if err := s.close(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	}()
-	l.eventually(t, func() error {
+	l.eventually(tb, func() error {
 		found, err := s.below(path)
 		if err != nil {
 			return fmt.Errorf("zktest: list %s: %w", path, err)
@@ -54,8 +54,8 @@ func (l *Link) NoNodes(t testing.TB, path string) {
 }
 
 // eventually calls check until it returns nil, and fails the test with what it returned last.
-func (l *Link) eventually(t testing.TB, check func() error) {
-	t.Helper()
+func (l *Link) eventually(tb testing.TB, check func() error) {
+	tb.Helper()
 	over := time.NewTimer(checkTime)
 	defer over.Stop()
 	pause := time.NewTicker(10 * time.Millisecond)
@@ -68,10 +68,10 @@ func (l *Link) eventually(t testing.TB, check func() error) {
 		select {
 		case <-pause.C:
 		case <-l.closing.Done():
-			t.Error(err)
+			tb.Error(err)
 			return
 		case <-over.C:
-			t.Error(err)
+			tb.Error(err)
 			return
 		}
 	}

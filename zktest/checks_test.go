@@ -37,20 +37,20 @@ func wantFailure(t *testing.T, r *recorder, words ...string) {
 	}
 }
 
-func testNoNodes(t *testing.T, l *zktest.Link, dir string) {
-	l.NoNodes(t, dir)
-	l.NoNodes(t, dir+"/absent")
-	r := newRaw(t, l)
-	r.wantDo(wire.OK, create(dir+"/a"))
-	r.send(remove(dir + "/a"))
-	l.NoNodes(t, dir)
+func testNoNodes(p place) {
+	p.NoNodes(p, p.dir)
+	p.NoNodes(p, p.dir+"/absent")
+	r := p.newRaw()
+	r.wantDo(wire.OK, create(p.dir+"/a"))
+	r.send(remove(p.dir + "/a"))
+	p.NoNodes(p, p.dir)
 }
 
-func testNoWatches(t *testing.T, l *zktest.Link, dir string) {
-	r := newRaw(t, l)
-	r.wantDo(wire.OK, watch(dir))
-	r.send(set(dir, "x"))
-	l.NoWatches(t)
+func testNoWatches(p place) {
+	r := p.newRaw()
+	r.wantDo(wire.OK, watch(p.dir))
+	r.send(set(p.dir, "x"))
+	p.NoWatches(p)
 }
 
 func TestChecksFindWhatIsLeft(t *testing.T) {

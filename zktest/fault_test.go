@@ -10,9 +10,32 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// faultTests show that each fault does what it says. They run on sockets, in a bubble and before an Apache ZooKeeper; dir is a
-// node of theirs.
-var faultTests = map[string]func(t *testing.T, l *zktest.Link, dir string){
+// place is where a fault is tried out: a link, and below the node dir nobody else is.
+type place struct {
+	*testing.T
+	*zktest.Link
+	dir string
+}
+
+func (p place) newRaw() *raw {
+	p.Helper()
+	return newRaw(p.T, p.Link)
+}
+
+func (p place) dialRaw() *raw {
+	p.Helper()
+	return dialRaw(p.T, p.Link)
+}
+
+// in calls test with a new node.
+func in(t *testing.T, l *zktest.Link, dir string, test func(place)) {
+	t.Helper()
+	newRaw(t, l).wantDo(wire.OK, create(dir))
+	test(place{t, l, dir})
+}
+
+// faultTests show that each fault does what it says. They run on sockets, over TLS, in a bubble and before an Apache ZooKeeper.
+var faultTests = map[string]func(place){
 	"PassLetsThrough":                            testPassLetsThrough,
 	"RequestsAreCountedAndDecoded":               testRequestsAreCountedAndDecoded,
 	"ControlNeedsNoLock":                         testControlNeedsNoLock,
@@ -51,8 +74,7 @@ func TestFaultsOnSockets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			srv := zktest.Run(t)
-			newRaw(t, srv.Link).wantDo(wire.OK, create("/t"))
-			test(t, srv.Link, "/t")
+			in(t, srv.Link, "/t", test)
 		})
 	}
 }
@@ -65,8 +87,7 @@ func TestFaultsInABubble(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var n zktest.Net
 				srv := zktest.Run(t, zktest.On(&n))
-				newRaw(t, srv.Link).wantDo(wire.OK, create("/t"))
-				test(t, srv.Link, "/t")
+				in(t, srv.Link, "/t", test)
 			})
 		})
 	}
@@ -81,20 +102,18 @@ func TestFaultsOverTLS(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			srv := zktest.Run(t, zktest.TLS())
-			newRaw(t, srv.Link).wantDo(wire.OK, create("/t"))
-			test(t, srv.Link, "/t")
+			in(t, srv.Link, "/t", test)
 		})
 	}
 }
 
-func TestFaultsBeforeApacheZooKeeper(t *testing.T) {
+func TestFaultsBeforeApacheZooKeeper(t *testing.T) { //nolint:tparallel // one after the other: some look for the watches of all
 	t.Parallel()
 	zoo := peer.ZooKeeper(t, peer.Options{})
 	for name, test := range faultTests {
-		t.Run(name, func(t *testing.T) { // one after the other: some ask the server for all its watches
+		t.Run(name, func(t *testing.T) {
 			l := zktest.Proxy(t, zoo.ConnectString())
-			newRaw(t, l).wantDo(wire.OK, create("/"+name))
-			test(t, l, "/"+name)
+			in(t, l, "/"+name, test)
 		})
 	}
 }
@@ -109,99 +128,99 @@ func once(op zktest.Op, f zktest.Fault) func(zktest.Request) zktest.Fault {
 	}
 }
 
-func testPassLetsThrough(t *testing.T, l *zktest.Link, dir string) {
-	r := newRaw(t, l)
-	r.wantDo(wire.OK, create(dir+"/a"))
-	r.wantDo(wire.NodeExists, create(dir+"/a"))
-	before := l.Traffic()
-	r.wantDo(wire.OK, exists(dir+"/a"))
-	after := l.Traffic()
+func testPassLetsThrough(p place) {
+	r := p.newRaw()
+	r.wantDo(wire.OK, create(p.dir+"/a"))
+	r.wantDo(wire.NodeExists, create(p.dir+"/a"))
+	before := p.Traffic()
+	r.wantDo(wire.OK, exists(p.dir+"/a"))
+	after := p.Traffic()
 	if got := after.Requests[zktest.OpExists] - before.Requests[zktest.OpExists]; got != 1 {
-		t.Errorf("%d exists were counted, want 1", got)
+		p.Errorf("%d exists were counted, want 1", got)
 	}
 	if got := after.Replies - before.Replies; got != 1 {
-		t.Errorf("%d replies were counted, want 1", got)
+		p.Errorf("%d replies were counted, want 1", got)
 	}
 }
 
-func testDropReply(t *testing.T, l *zktest.Link, dir string) {
-	r, other := newRaw(t, l), newRaw(t, l)
-	l.Control(once(zktest.OpCreate, zktest.DropReply))
-	r.send(exists(dir), create(dir+"/a"))
+func testDropReply(p place) {
+	r, other := p.newRaw(), p.newRaw()
+	p.Control(once(zktest.OpCreate, zktest.DropReply))
+	r.send(exists(p.dir), create(p.dir+"/a"))
 	r.want(1, wire.OK)
 	r.wantEnd()
-	other.wantDo(wire.OK, exists(dir+"/a"))
-	if _, err := r.resume(l); err != nil {
-		t.Errorf("the session cannot be resumed: %v", err)
+	other.wantDo(wire.OK, exists(p.dir+"/a"))
+	if _, err := r.resume(p.Link); err != nil {
+		p.Errorf("the session cannot be resumed: %v", err)
 	}
 }
 
-func testDropReplyOfHandshake(t *testing.T, l *zktest.Link, _ string) {
-	before := l.Traffic()
-	l.Control(once(zktest.OpConnect, zktest.DropReply))
-	if err := dialRaw(t, l).connect(0, nil); err == nil {
-		t.Error("the handshake was answered")
+func testDropReplyOfHandshake(p place) {
+	before := p.Traffic()
+	p.Control(once(zktest.OpConnect, zktest.DropReply))
+	if err := p.dialRaw().connect(0, nil); err == nil {
+		p.Error("the handshake was answered")
 	}
-	if got := l.Traffic().Replies - before.Replies; got != 1 {
-		t.Errorf("the server answered %d times, want 1", got)
+	if got := p.Traffic().Replies - before.Replies; got != 1 {
+		p.Errorf("the server answered %d times, want 1", got)
 	}
-	newRaw(t, l)
+	p.newRaw()
 }
 
-func testRefuse(t *testing.T, l *zktest.Link, dir string) {
-	r, other := newRaw(t, l), newRaw(t, l)
-	l.Control(once(zktest.OpCreate, zktest.Refuse))
-	r.send(exists(dir), create(dir+"/a"), create(dir+"/b"))
+func testRefuse(p place) {
+	r, other := p.newRaw(), p.newRaw()
+	p.Control(once(zktest.OpCreate, zktest.Refuse))
+	r.send(exists(p.dir), create(p.dir+"/a"), create(p.dir+"/b"))
 	r.want(1, wire.OK)
 	r.wantEnd()
-	other.wantDo(wire.NoNode, exists(dir+"/a"))
-	other.wantDo(wire.NoNode, exists(dir+"/b"))
+	other.wantDo(wire.NoNode, exists(p.dir+"/a"))
+	other.wantDo(wire.NoNode, exists(p.dir+"/b"))
 }
 
-func testCutBefore(t *testing.T, l *zktest.Link, dir string) {
-	r, other := newRaw(t, l), newRaw(t, l)
-	l.Control(once(zktest.OpCreate, zktest.CutBefore))
-	r.send(create(dir+"/a"), create(dir+"/b"))
+func testCutBefore(p place) {
+	r, other := p.newRaw(), p.newRaw()
+	p.Control(once(zktest.OpCreate, zktest.CutBefore))
+	r.send(create(p.dir+"/a"), create(p.dir+"/b"))
 	r.wantEnd()
-	other.wantDo(wire.NoNode, exists(dir+"/a"))
-	other.wantDo(wire.NoNode, exists(dir+"/b"))
+	other.wantDo(wire.NoNode, exists(p.dir+"/a"))
+	other.wantDo(wire.NoNode, exists(p.dir+"/b"))
 }
 
-func testCutAfter(t *testing.T, l *zktest.Link, dir string) {
-	r, other := newRaw(t, l), newRaw(t, l)
-	l.Control(once(zktest.OpCreate, zktest.CutAfter))
-	r.send(exists(dir), create(dir+"/a"))
+func testCutAfter(p place) {
+	r, other := p.newRaw(), p.newRaw()
+	p.Control(once(zktest.OpCreate, zktest.CutAfter))
+	r.send(exists(p.dir), create(p.dir+"/a"))
 	r.want(1, wire.OK)
 	r.want(2, wire.OK)
 	r.wantEnd()
-	other.wantDo(wire.OK, exists(dir+"/a"))
+	other.wantDo(wire.OK, exists(p.dir+"/a"))
 }
 
-func testNothingBehind(t *testing.T, l *zktest.Link, dir string) {
+func testNothingBehind(p place) {
 	for _, f := range []zktest.Fault{zktest.DropReply, zktest.CutAfter} {
-		r, other := newRaw(t, l), newRaw(t, l)
-		l.Control(once(zktest.OpSetData, f))
-		r.send(set(dir, "x"), create(dir+"/b"))
+		r, other := p.newRaw(), p.newRaw()
+		p.Control(once(zktest.OpSetData, f))
+		r.send(set(p.dir, "x"), create(p.dir+"/b"))
 		for {
 			if _, err := r.receive(); err != nil {
 				break
 			}
 		}
-		other.wantDo(wire.NoNode, exists(dir+"/b"))
-		l.Control(nil)
+		other.wantDo(wire.NoNode, exists(p.dir+"/b"))
+		p.Control(nil)
 	}
 }
 
-func testRepliesBeforeTheEnd(t *testing.T, l *zktest.Link, dir string) {
-	r := newRaw(t, l)
-	l.Control(once(zktest.OpDelete, zktest.Refuse))
+func testRepliesBeforeTheEnd(p place) {
+	r := p.newRaw()
+	p.Control(once(zktest.OpDelete, zktest.Refuse))
 	var many []request
 	for range 200 {
-		many = append(many, exists(dir), request{wire.OpPing, nil})
+		many = append(many, exists(p.dir), request{wire.OpPing, nil})
 	}
-	many = append(many, remove(dir))
+	many = append(many, remove(p.dir))
 	for range 200 {
-		many = append(many, exists(dir)) // unread by anybody when the connection ends
+		many = append(many, exists(p.dir)) // unread by anybody when the connection ends
 	}
 	r.send(many...)
 	for i := range int32(200) {
@@ -211,63 +230,63 @@ func testRepliesBeforeTheEnd(t *testing.T, l *zktest.Link, dir string) {
 	r.wantEnd()
 }
 
-func testMute(t *testing.T, l *zktest.Link, dir string) {
-	r, other := newRaw(t, l), newRaw(t, l)
-	l.Control(once(zktest.OpCreate, zktest.Mute))
-	other.wantDo(wire.NoNode, watchFor(dir+"/b"))
-	r.send(exists(dir), create(dir+"/a"))
+func testMute(p place) {
+	r, other := p.newRaw(), p.newRaw()
+	p.Control(once(zktest.OpCreate, zktest.Mute))
+	other.wantDo(wire.NoNode, watchFor(p.dir+"/b"))
+	r.send(exists(p.dir), create(p.dir+"/a"))
 	r.want(1, wire.OK)
-	r.send(create(dir+"/b"), exists(dir))
-	other.wantEvent(wire.EventCreated, dir+"/b")
-	other.wantDo(wire.OK, exists(dir+"/a"))
-	l.Heal()
+	r.send(create(p.dir+"/b"), exists(p.dir))
+	other.wantEvent(wire.EventCreated, p.dir+"/b")
+	other.wantDo(wire.OK, exists(p.dir+"/a"))
+	p.Heal()
 	r.wantEnd()
 }
 
-func testAnswer(t *testing.T, l *zktest.Link, dir string) {
-	r := newRaw(t, l)
-	l.Control(once(zktest.OpCreate, zktest.Answer(int32(wire.NoAuth))))
-	r.wantDo(wire.NoAuth, create(dir+"/a"))
-	r.wantDo(wire.NoNode, exists(dir+"/a"))
-	r.wantDo(wire.OK, create(dir+"/a"))
+func testAnswer(p place) {
+	r := p.newRaw()
+	p.Control(once(zktest.OpCreate, zktest.Answer(int32(wire.NoAuth))))
+	r.wantDo(wire.NoAuth, create(p.dir+"/a"))
+	r.wantDo(wire.NoNode, exists(p.dir+"/a"))
+	r.wantDo(wire.OK, create(p.dir+"/a"))
 }
 
-func testAnswerInTurn(t *testing.T, l *zktest.Link, dir string) {
-	r := newRaw(t, l)
-	l.Control(func(r zktest.Request) zktest.Fault {
+func testAnswerInTurn(p place) {
+	r := p.newRaw()
+	p.Control(func(r zktest.Request) zktest.Fault {
 		if r.Op == zktest.OpCreate {
 			return zktest.Answer(int32(wire.QuotaExceeded))
 		}
 		return zktest.Pass
 	})
-	r.send(create(dir+"/a"), exists(dir), create(dir+"/b"), create(dir+"/c"), exists(dir+"/a"), create(dir+"/d"))
+	r.send(create(p.dir+"/a"), exists(p.dir), create(p.dir+"/b"), create(p.dir+"/c"), exists(p.dir+"/a"), create(p.dir+"/d"))
 	for i, want := range []wire.Code{wire.QuotaExceeded, wire.OK, wire.QuotaExceeded, wire.QuotaExceeded, wire.NoNode, wire.QuotaExceeded} {
 		r.want(int32(i+1), want)
 	}
 }
 
-func testUntil(t *testing.T, l *zktest.Link, dir string) {
-	r, other := newRaw(t, l), newRaw(t, l)
-	ctx, proceed := context.WithCancel(t.Context())
+func testUntil(p place) {
+	r, other := p.newRaw(), p.newRaw()
+	ctx, proceed := context.WithCancel(p.Context())
 	defer proceed()
-	l.Control(once(zktest.OpCreate, zktest.Until(ctx)))
-	r.send(exists(dir), create(dir+"/a"), exists(dir+"/a"))
+	p.Control(once(zktest.OpCreate, zktest.Until(ctx)))
+	r.send(exists(p.dir), create(p.dir+"/a"), exists(p.dir+"/a"))
 	r.want(1, wire.OK)
-	other.wantDo(wire.NoNode, exists(dir+"/a"))
+	other.wantDo(wire.NoNode, exists(p.dir+"/a"))
 	proceed()
 	r.want(2, wire.OK)
 	r.want(3, wire.OK)
 }
 
-func testReplyUntil(t *testing.T, l *zktest.Link, dir string) {
-	r, other := newRaw(t, l), newRaw(t, l)
-	ctx, proceed := context.WithCancel(t.Context())
+func testReplyUntil(p place) {
+	r, other := p.newRaw(), p.newRaw()
+	ctx, proceed := context.WithCancel(p.Context())
 	defer proceed()
-	l.Control(once(zktest.OpCreate, zktest.ReplyUntil(ctx)))
-	other.wantDo(wire.NoNode, watchFor(dir+"/a"))
-	r.send(create(dir+"/a"), exists(dir+"/a"))
-	other.wantEvent(wire.EventCreated, dir+"/a")
-	other.wantDo(wire.OK, remove(dir+"/a"))
+	p.Control(once(zktest.OpCreate, zktest.ReplyUntil(ctx)))
+	other.wantDo(wire.NoNode, watchFor(p.dir+"/a"))
+	r.send(create(p.dir+"/a"), exists(p.dir+"/a"))
+	other.wantEvent(wire.EventCreated, p.dir+"/a")
+	other.wantDo(wire.OK, remove(p.dir+"/a"))
 	proceed()
 	r.want(1, wire.OK)
 	r.want(2, wire.OK)

@@ -9,67 +9,66 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-func testRequestsAreCountedAndDecoded(t *testing.T, l *zktest.Link, dir string) {
-	newRaw(t, l)
-	r := dialRaw(t, l)
+func testRequestsAreCountedAndDecoded(p place) {
+	p.newRaw()
+	r := p.dialRaw()
 	var got []zktest.Request
-	l.Control(func(q zktest.Request) zktest.Fault {
+	p.Control(func(q zktest.Request) zktest.Fault {
 		got = append(got, q)
 		return zktest.Pass
 	})
 	if err := r.connect(0, nil); err != nil {
-		t.Fatal(err)
+		p.Fatal(err)
 	}
 	r.send(request{wire.OpPing, nil})
 	r.want(wire.XidPing, wire.OK)
-	r.wantDo(wire.OK, create(dir+"/a"))
-	r.wantDo(wire.OK, request{wire.OpCreate2, create(dir + "/b").body})
+	r.wantDo(wire.OK, create(p.dir+"/a"))
+	r.wantDo(wire.OK, request{wire.OpCreate2, create(p.dir + "/b").body})
 	r.wantDo(wire.OK, request{wire.OpMulti, &wire.MultiRequest{Ops: []wire.SubRequest{
-		{Op: wire.OpSetData, Request: set(dir+"/a", "x").body}, {Op: wire.OpDelete, Request: remove(dir + "/b").body},
+		{Op: wire.OpSetData, Request: set(p.dir+"/a", "x").body}, {Op: wire.OpDelete, Request: remove(p.dir + "/b").body},
 	}}})
-	r.wantDo(wire.OK, request{wire.OpGetChildren2, &wire.PathWatchRequest{Path: dir}})
-	l.Control(nil)
-	r.wantDo(wire.OK, exists(dir))
+	r.wantDo(wire.OK, request{wire.OpGetChildren2, &wire.PathWatchRequest{Path: p.dir}})
+	p.Control(nil)
+	r.wantDo(wire.OK, exists(p.dir))
 
 	conn, id := got[0].Conn, r.SessionID
 	want := []zktest.Request{
 		{Op: zktest.OpConnect, Nth: 1},
 		{Op: zktest.OpPing, Code: 11, Nth: 1, Session: id, Xid: -2},
-		{Op: zktest.OpCreate, Code: 1, Nth: 1, Seq: 1, Path: dir + "/a", Session: id, Xid: 2},
-		{Op: zktest.OpCreate, Code: 15, Nth: 2, Seq: 2, Path: dir + "/b", Session: id, Xid: 3},
+		{Op: zktest.OpCreate, Code: 1, Nth: 1, Seq: 1, Path: p.dir + "/a", Session: id, Xid: 2},
+		{Op: zktest.OpCreate, Code: 15, Nth: 2, Seq: 2, Path: p.dir + "/b", Session: id, Xid: 3},
 		{Op: zktest.OpMulti, Code: 14, Nth: 1, Seq: 3, Session: id, Xid: 4, Parts: []zktest.Part{
-			{Op: zktest.OpSetData, Path: dir + "/a"}, {Op: zktest.OpDelete, Path: dir + "/b"},
+			{Op: zktest.OpSetData, Path: p.dir + "/a"}, {Op: zktest.OpDelete, Path: p.dir + "/b"},
 		}},
-		{Op: zktest.OpGetChildren, Code: 12, Nth: 1, Seq: 4, Path: dir, Session: id, Xid: 5},
+		{Op: zktest.OpGetChildren, Code: 12, Nth: 1, Seq: 4, Path: p.dir, Session: id, Xid: 5},
 	}
 	if len(got) != len(want) {
-		t.Fatalf("the control function saw %d requests, want %d: %+v", len(got), len(want), got)
+		p.Fatalf("the control function saw %d requests, want %d: %+v", len(got), len(want), got)
 	}
 	for i := range want {
 		want[i].Conn = conn
 		if !sameRequest(got[i], want[i]) {
-			t.Errorf("request %d: got %+v, want %+v", i, got[i], want[i])
+			p.Errorf("request %d: got %+v, want %+v", i, got[i], want[i])
 		}
 	}
 }
 
 // await waits until something has happened that nobody tells of.
-func await(t *testing.T, happened func() bool) {
-	t.Helper()
+func (p place) await(happened func() bool) {
+	p.Helper()
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
 	for !happened() {
 		select {
 		case <-look.C:
-		case <-t.Context().Done():
-			t.Fatal(context.Cause(t.Context()))
+		case <-p.Context().Done():
+			p.Fatal(context.Cause(p.Context()))
 		}
 	}
 }
@@ -81,10 +80,10 @@ func sameRequest(a, b zktest.Request) bool {
 		a.Session == b.Session && a.Conn == b.Conn && a.Xid == b.Xid
 }
 
-func testControlNeedsNoLock(t *testing.T, l *zktest.Link, dir string) {
+func testControlNeedsNoLock(p place) {
 	const clients, each = 8, 50
 	seen := 0
-	l.Control(func(q zktest.Request) zktest.Fault {
+	p.Control(func(q zktest.Request) zktest.Fault {
 		if q.Op == zktest.OpExists {
 			seen++
 		}
@@ -92,188 +91,188 @@ func testControlNeedsNoLock(t *testing.T, l *zktest.Link, dir string) {
 	})
 	var wg sync.WaitGroup
 	for range clients {
-		r := newRaw(t, l)
+		r := p.newRaw()
 		wg.Go(func() {
 			for range each {
-				r.send(exists(dir))
+				r.send(exists(p.dir))
 				if _, err := r.receive(); err != nil {
-					t.Error(err)
+					p.Error(err)
 					return
 				}
 			}
 		})
 	}
 	wg.Wait()
-	l.Control(nil)
+	p.Control(nil)
 	if seen != clients*each {
-		t.Errorf("the control function saw %d requests, want %d", seen, clients*each)
+		p.Errorf("the control function saw %d requests, want %d", seen, clients*each)
 	}
 }
 
-func testCut(t *testing.T, l *zktest.Link, dir string) {
-	r := newRaw(t, l)
-	r.wantDo(wire.OK, createNode(dir+"/mine", wire.FlagEphemeral))
-	l.Cut()
+func testCut(p place) {
+	r := p.newRaw()
+	r.wantDo(wire.OK, createNode(p.dir+"/mine", wire.FlagEphemeral))
+	p.Cut()
 	r.wantEnd()
-	if c, err := l.Dial(t.Context(), "tcp", l.Addr()); err == nil {
+	if c, err := p.Dial(p.Context(), "tcp", p.Addr()); err == nil {
 		if n, err := c.Read(make([]byte, 1)); err == nil {
-			t.Errorf("read %d bytes over a cut link", n)
+			p.Errorf("read %d bytes over a cut link", n)
 		}
 		_ = c.Close()
 	}
-	l.Heal()
-	again, err := r.resume(l)
+	p.Heal()
+	again, err := r.resume(p.Link)
 	if err != nil {
-		t.Fatalf("the session did not survive: %v", err)
+		p.Fatalf("the session did not survive: %v", err)
 	}
-	again.wantDo(wire.OK, exists(dir+"/mine"))
+	again.wantDo(wire.OK, exists(p.dir+"/mine"))
 }
 
-func testCutOfOneSession(t *testing.T, l *zktest.Link, dir string) {
-	r, other := newRaw(t, l), newRaw(t, l)
-	l.Cut(r.SessionID)
+func testCutOfOneSession(p place) {
+	r, other := p.newRaw(), p.newRaw()
+	p.Cut(r.SessionID)
 	r.wantEnd()
-	if _, err := r.resume(l); err == nil {
-		t.Error("a session that is cut off was resumed")
+	if _, err := r.resume(p.Link); err == nil {
+		p.Error("a session that is cut off was resumed")
 	}
-	other.wantDo(wire.OK, exists(dir))
-	newRaw(t, l)
-	l.Heal(r.SessionID)
-	if _, err := r.resume(l); err != nil {
-		t.Errorf("the session cannot be resumed after Heal: %v", err)
+	other.wantDo(wire.OK, exists(p.dir))
+	p.newRaw()
+	p.Heal(r.SessionID)
+	if _, err := r.resume(p.Link); err != nil {
+		p.Errorf("the session cannot be resumed after Heal: %v", err)
 	}
 }
 
-func testDrop(t *testing.T, l *zktest.Link, dir string) {
-	r, other := newRaw(t, l), newRaw(t, l)
-	l.Drop(r.SessionID)
+func testDrop(p place) {
+	r, other := p.newRaw(), p.newRaw()
+	p.Drop(r.SessionID)
 	r.wantEnd()
-	again, err := r.resume(l)
+	again, err := r.resume(p.Link)
 	if err != nil {
-		t.Fatal(err)
+		p.Fatal(err)
 	}
-	again.wantDo(wire.OK, exists(dir))
-	other.wantDo(wire.OK, exists(dir))
-	l.Drop()
+	again.wantDo(wire.OK, exists(p.dir))
+	other.wantDo(wire.OK, exists(p.dir))
+	p.Drop()
 	again.wantEnd()
 	other.wantEnd()
 }
 
-func testHalfOpen(t *testing.T, l *zktest.Link, dir string) {
-	r, idle, other := newRaw(t, l), newRaw(t, l), newRaw(t, l)
-	l.HalfOpen(r.SessionID, idle.SessionID)
-	before := l.Traffic().Requests[zktest.OpCreate]
-	r.send(create(dir + "/a"))
-	await(t, func() bool { return l.Traffic().Requests[zktest.OpCreate] > before })
-	l.Heal()
+func testHalfOpen(p place) {
+	r, idle, other := p.newRaw(), p.newRaw(), p.newRaw()
+	p.HalfOpen(r.SessionID, idle.SessionID)
+	before := p.Traffic().Requests[zktest.OpCreate]
+	r.send(create(p.dir + "/a"))
+	p.await(func() bool { return p.Traffic().Requests[zktest.OpCreate] > before })
+	p.Heal()
 	r.wantEnd()
-	other.wantDo(wire.NoNode, exists(dir+"/a"))
-	idle.wantDo(wire.OK, exists(dir))
+	other.wantDo(wire.NoNode, exists(p.dir+"/a"))
+	idle.wantDo(wire.OK, exists(p.dir))
 }
 
-func testHalfOpenHidesEnd(t *testing.T, l *zktest.Link, dir string) {
-	r, other := newRaw(t, l), newRaw(t, l)
-	r.wantDo(wire.OK, createNode(dir+"/mine", wire.FlagEphemeral))
-	other.wantDo(wire.OK, watch(dir+"/mine"))
-	l.HalfOpen(r.SessionID)
-	if !l.ExpireSession(r.SessionID) {
-		t.Fatal("the server does not know the session")
+func testHalfOpenHidesEnd(p place) {
+	r, other := p.newRaw(), p.newRaw()
+	r.wantDo(wire.OK, createNode(p.dir+"/mine", wire.FlagEphemeral))
+	other.wantDo(wire.OK, watch(p.dir+"/mine"))
+	p.HalfOpen(r.SessionID)
+	if !p.ExpireSession(r.SessionID) {
+		p.Fatal("the server does not know the session")
 	}
-	other.wantEvent(wire.EventDeleted, dir+"/mine")
-	before := l.Traffic().Requests[zktest.OpExists]
-	r.send(exists(dir)) // nobody has told r anything
-	await(t, func() bool { return l.Traffic().Requests[zktest.OpExists] > before })
-	l.Heal()
+	other.wantEvent(wire.EventDeleted, p.dir+"/mine")
+	before := p.Traffic().Requests[zktest.OpExists]
+	r.send(exists(p.dir)) // nobody has told r anything
+	p.await(func() bool { return p.Traffic().Requests[zktest.OpExists] > before })
+	p.Heal()
 	r.wantEnd()
-	if _, err := r.resume(l); !errors.Is(err, errExpired) {
-		t.Errorf("resuming an expired session: %v", err)
+	if _, err := r.resume(p.Link); !errors.Is(err, errExpired) {
+		p.Errorf("resuming an expired session: %v", err)
 	}
 }
 
-func testMutedLink(t *testing.T, l *zktest.Link, dir string) {
-	r, other := newRaw(t, l), newRaw(t, l)
-	other.wantDo(wire.NoNode, watchFor(dir+"/a"))
-	l.Mute(r.SessionID)
-	before := l.Traffic().Replies
-	r.send(create(dir + "/a"))
-	other.wantEvent(wire.EventCreated, dir+"/a")
-	await(t, func() bool { return l.Traffic().Replies > before })
-	l.Heal()
+func testMutedLink(p place) {
+	r, other := p.newRaw(), p.newRaw()
+	other.wantDo(wire.NoNode, watchFor(p.dir+"/a"))
+	p.Mute(r.SessionID)
+	before := p.Traffic().Replies
+	r.send(create(p.dir + "/a"))
+	other.wantEvent(wire.EventCreated, p.dir+"/a")
+	p.await(func() bool { return p.Traffic().Replies > before })
+	p.Heal()
 	r.wantEnd()
-	if _, err := r.resume(l); err != nil {
-		t.Errorf("the session cannot be resumed: %v", err)
+	if _, err := r.resume(p.Link); err != nil {
+		p.Errorf("the session cannot be resumed: %v", err)
 	}
 }
 
-func testExpireSession(t *testing.T, l *zktest.Link, dir string) {
-	r, other := newRaw(t, l), newRaw(t, l)
-	r.wantDo(wire.OK, createNode(dir+"/mine", wire.FlagEphemeral))
-	other.wantDo(wire.OK, watch(dir+"/mine"))
-	if !l.ExpireSession(r.SessionID) {
-		t.Fatal("the server does not know the session")
+func testExpireSession(p place) {
+	r, other := p.newRaw(), p.newRaw()
+	r.wantDo(wire.OK, createNode(p.dir+"/mine", wire.FlagEphemeral))
+	other.wantDo(wire.OK, watch(p.dir+"/mine"))
+	if !p.ExpireSession(r.SessionID) {
+		p.Fatal("the server does not know the session")
 	}
-	other.wantEvent(wire.EventDeleted, dir+"/mine")
+	other.wantEvent(wire.EventDeleted, p.dir+"/mine")
 	r.wantEnd()
-	if _, err := r.resume(l); !errors.Is(err, errExpired) {
-		t.Errorf("resuming an expired session: %v", err)
+	if _, err := r.resume(p.Link); !errors.Is(err, errExpired) {
+		p.Errorf("resuming an expired session: %v", err)
 	}
-	if l.ExpireSession(r.SessionID) {
-		t.Error("a session was expired twice")
+	if p.ExpireSession(r.SessionID) {
+		p.Error("a session was expired twice")
 	}
-	if l.ExpireSession(12345) {
-		t.Error("a session that never was has been expired")
-	}
-}
-
-func testConnected(t *testing.T, l *zktest.Link, _ string) {
-	before := l.Connected()
-	r := newRaw(t, l)
-	if got := l.Connected(); !slices.Contains(got, r.SessionID) || len(got) != len(before)+1 {
-		t.Errorf("got %x, want %x and %x", got, before, r.SessionID)
-	}
-	l.Cut()
-	if got := l.Connected(); len(got) != 0 {
-		t.Errorf("got %x, want none on a cut link", got)
+	if p.ExpireSession(12345) {
+		p.Error("a session that never was has been expired")
 	}
 }
 
-func testFourLetterWords(t *testing.T, l *zktest.Link, _ string) {
-	r := dialRaw(t, l)
+func testConnected(p place) {
+	before := p.Connected()
+	r := p.newRaw()
+	if got := p.Connected(); !slices.Contains(got, r.SessionID) || len(got) != len(before)+1 {
+		p.Errorf("got %x, want %x and %x", got, before, r.SessionID)
+	}
+	p.Cut()
+	if got := p.Connected(); len(got) != 0 {
+		p.Errorf("got %x, want none on a cut link", got)
+	}
+}
+
+func testFourLetterWords(p place) {
+	r := p.dialRaw()
 	if _, err := r.conn.Write([]byte("ruok")); err != nil {
-		t.Fatal(err)
+		p.Fatal(err)
 	}
 	if got, err := io.ReadAll(r.conn); err != nil || string(got) != "imok" {
-		t.Errorf("got %q, %v, want imok", got, err)
+		p.Errorf("got %q, %v, want imok", got, err)
 	}
-	r = dialRaw(t, l)
+	r = p.dialRaw()
 	if _, err := r.conn.Write([]byte("srvr\n")); err != nil {
-		t.Fatal(err)
+		p.Fatal(err)
 	}
 	if got, err := io.ReadAll(r.conn); err != nil || !strings.Contains(string(got), "Mode: standalone") {
-		t.Errorf("got %q, %v, want the server's state", got, err)
+		p.Errorf("got %q, %v, want the server's state", got, err)
 	}
 }
 
-func testGarbage(t *testing.T, l *zktest.Link, _ string) {
-	r := newRaw(t, l)
+func testGarbage(p place) {
+	r := p.newRaw()
 	if _, err := r.conn.Write(binary.BigEndian.AppendUint32(nil, 0xfffffff0)); err != nil {
-		t.Fatal(err)
+		p.Fatal(err)
 	}
 	r.wantEnd()
-	r = dialRaw(t, l)
+	r = p.dialRaw()
 	if _, err := r.conn.Write([]byte{0, 0, 0, 2, 1, 2}); err != nil {
-		t.Fatal(err)
+		p.Fatal(err)
 	}
 	r.wantEnd()
 }
 
-func testLargeFrames(t *testing.T, l *zktest.Link, dir string) {
-	r := newRaw(t, l)
+func testLargeFrames(p place) {
+	r := p.newRaw()
 	data := bytes.Repeat([]byte("0123456789abcdef"), 1_000_000/16)
-	r.wantDo(wire.OK, set(dir, string(data)))
-	r.send(request{wire.OpGetData, &wire.PathWatchRequest{Path: dir}})
+	r.wantDo(wire.OK, set(p.dir, string(data)))
+	r.send(request{wire.OpGetData, &wire.PathWatchRequest{Path: p.dir}})
 	m := r.want(2, wire.OK)
 	if got := m.body[4 : 4+len(data)]; !bytes.Equal(got, data) {
-		t.Error("the data came back changed")
+		p.Error("the data came back changed")
 	}
 }

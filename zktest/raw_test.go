@@ -72,7 +72,7 @@ func (r *raw) connect(id int64, password []byte) error {
 	if r.Decode(d); d.Err() != nil {
 		return d.Err()
 	}
-	if r.ConnectResponse.Timeout <= 0 {
+	if r.Timeout <= 0 {
 		return errExpired
 	}
 	return nil
@@ -205,12 +205,7 @@ func watchFor(path string) request {
 	return request{wire.OpExists, &wire.PathWatchRequest{Path: path, Watch: true}}
 }
 
-// do is call for a request.
-func (r *raw) do(q request) wire.Code {
-	r.t.Helper()
-	return r.call(q.op, q.body)
-}
-
+// wantDo sends a request and reads its reply.
 func (r *raw) wantDo(want wire.Code, q request) {
 	r.t.Helper()
 	r.wantCall(want, q.op, q.body)

@@ -26,15 +26,15 @@ type Server struct {
 
 // Run starts a server with an empty tree, in memory, on a free port of the loopback interface, and closes it when the test ends.
 // It fails the test if the server does not start.
-func Run(t testing.TB, opts ...Option) *Server {
-	t.Helper()
-	s, err := start(opts, t.TempDir, t.Errorf)
+func Run(tb testing.TB, opts ...Option) *Server {
+	tb.Helper()
+	s, err := start(opts, tb.TempDir, tb.Errorf)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {
-			t.Errorf("zktest: close the server: %v", err)
+			tb.Errorf("zktest: close the server: %v", err)
 		}
 	})
 	return s
@@ -90,7 +90,7 @@ func start(opts []Option, tempDir func() string, fail func(format string, args .
 		return nil, err
 	}
 	s.running <- srv
-	s.Link.start()
+	s.start()
 	return s, nil
 }
 
@@ -108,7 +108,7 @@ func (s *Server) launch() (*server.Server, error) {
 
 // Close ends all connections, the server and every goroutine that was started for it. Run's servers are closed when the test ends.
 func (s *Server) Close() error {
-	s.Link.stop()
+	s.stop()
 	err := s.shutdown()
 	if s.scratch != "" {
 		err = errors.Join(err, os.RemoveAll(s.scratch))

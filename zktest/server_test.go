@@ -17,6 +17,9 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
+// pass lets time pass in a bubble.
+func pass(d time.Duration) { <-time.After(d) }
+
 func TestSilentSessionExpiresInNoTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -32,7 +35,7 @@ func TestSilentSessionExpiresInNoTime(t *testing.T) {
 		other.wantDo(wire.OK, watch("/mine"))
 		go func() {
 			for range 10 { // other stays alive for longer than r
-				time.Sleep(10 * time.Second)
+				pass(10 * time.Second)
 				other.send(request{wire.OpPing, nil})
 			}
 		}()
@@ -49,7 +52,7 @@ func TestSilentSessionExpiresInNoTime(t *testing.T) {
 			t.Errorf("the session expired after %v, want 30s and a tick at most", got)
 		}
 		r.wantEnd()
-		time.Sleep(100 * time.Second) // the pinging ends
+		pass(100 * time.Second) // the pinging ends
 	})
 }
 
@@ -114,14 +117,14 @@ func TestNothingExpiresWhileTheClockStandsStill(t *testing.T) {
 		srv := zktest.Run(t, zktest.On(&n))
 		r := newRaw(t, srv.Link)
 		srv.StopClock()
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		if got := srv.Sessions(); !slices.Equal(got, []int64{r.SessionID}) {
 			t.Errorf("sessions are %x, want %x", got, r.SessionID)
 		}
 		srv.StartClock()
-		time.Sleep(29 * time.Second)
+		pass(29 * time.Second)
 		r.wantDo(wire.OK, exists("/"))
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if got := srv.Sessions(); len(got) != 0 {
 			t.Errorf("sessions are %x, want none", got)
 		}
@@ -221,7 +224,7 @@ func TestOptionsReachTheServer(t *testing.T) {
 	srv := zktest.Run(t, zktest.SessionTimeouts(7*time.Second, 8*time.Second), zktest.Tick(time.Second),
 		zktest.With(func(c *server.Config) { c.ExtendedTypes = false }))
 	r := newRaw(t, srv.Link)
-	if got := r.ConnectResponse.Timeout; got != 8000 {
+	if got := r.Timeout; got != 8000 {
 		t.Errorf("a timeout of %d ms was granted, want 8000", got)
 	}
 	ttl := wire.CreateTTLRequest{TTL: 1000}

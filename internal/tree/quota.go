@@ -72,7 +72,8 @@ func (t *Tree) recount(subject string, stats *node) {
 	t.setStats(stats, u.append(nil))
 }
 
-// overQuota reports whether a hard limit forbids that this much is added at path.
+// overQuota reports whether a hard limit forbids that this much is added at path. As in ZooKeeper, each operation of a multi
+// is judged by what was used before the multi.
 func (t *Tree) overQuota(path string, bytes, count int64) bool {
 	if !t.cfg.EnforceQuota {
 		return false
@@ -85,7 +86,11 @@ func (t *Tree) overQuota(path string, bytes, count int64) bool {
 	if limits == nil || stats == nil {
 		return false
 	}
-	used, limit := parseUsage(stats.data), parseUsage(limits.data)
+	before, ok := t.tx.used[stats]
+	if !ok {
+		before = stats.data
+	}
+	used, limit := parseUsage(before), parseUsage(limits.data)
 	return exceeds(used.bytes, bytes, limit.hard("byteHardLimit")) || exceeds(used.count, count, limit.hard("countHardLimit"))
 }
 

@@ -125,12 +125,25 @@ func TestHardLimitsRefuseOnlyWhenEnforced(t *testing.T) {
 		s.want(c.set("/q/a", "12345678901", -1).Code, over, "setData with too many bytes")
 		s.wantOK(c.set("/q/a", "1234567890", -1), "setData at the limit")
 		s.wantOK(c.set("/q/a", "1", -1), "setData with fewer bytes")
+		// What a multi frees counts after it.
 		got := results(t, c.multi(
 			sub(wire.OpDelete, &wire.DeleteRequest{Path: "/q/c", Version: -1}),
 			sub(wire.OpCreate, createRequest("/q/e", "", 0)),
 		))
-		if got[1].Err != wire.OK {
-			t.Errorf("a multi that stays within the limit: %v", codes(got))
+		if got[1].Err != over {
+			t.Errorf("a multi that frees and takes: %v", codes(got))
+		}
+		if enforce {
+			s.wantOK(c.remove("/q/c", -1), "delete")
+			c.wantStats("/q", "count=2,bytes=1")
+		}
+		// And so does what it takes.
+		got = results(t, c.multi(
+			sub(wire.OpCreate, createRequest("/q/e2", "", 0)),
+			sub(wire.OpCreate, createRequest("/q/f2", "", 0)),
+		))
+		if want := wire.OK; enforce && got[1].Err != want {
+			t.Errorf("a multi that takes more and more: %v", codes(got))
 		}
 		s.wantOK(c.set("/zookeeper/quota/q/zookeeper_limits", "count=-1,bytes=-1", -1), "setData of the limits")
 		s.wantOK(c.create("/q/g", "12345678901", 0), "create without hard limits")

@@ -11,6 +11,7 @@ type transaction struct {
 	steps    []step
 	triggers []trigger
 	sessions []Change
+	used     map[*node][]byte // what stats nodes said before, if limits are enforced
 }
 
 type stepKind uint8
@@ -61,6 +62,7 @@ func (t *Tree) reset() {
 	}
 	clear(x.steps)
 	clear(x.triggers)
+	clear(x.used)
 	x.steps, x.triggers, x.sessions = x.steps[:0], x.triggers[:0], nil
 }
 
@@ -106,6 +108,14 @@ func (t *Tree) setList(n *node, a *acl) {
 // setStats rewrites the data of a quota's stats node in place: no version moves and no watch sees it.
 func (t *Tree) setStats(n *node, data []byte) {
 	t.tx.steps = append(t.tx.steps, step{kind: statsSet, n: n, data: n.data})
+	if t.cfg.EnforceQuota {
+		if t.tx.used == nil {
+			t.tx.used = map[*node][]byte{}
+		}
+		if _, ok := t.tx.used[n]; !ok {
+			t.tx.used[n] = n.data
+		}
+	}
 	t.replace(n, data)
 }
 

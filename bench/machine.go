@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// A fact is a line of the report.
+type fact struct{ name, value string }
+
+type machine struct {
+	date  string
+	facts []fact
+}
+
+// describe tells what the figures depend on. What a system does not tell is left out.
+func describe(ctx context.Context, dir string) machine {
+	m := machine{date: time.Now().UTC().Format(time.DateOnly)}
+	add := func(name, value string) {
+		if value = strings.TrimSpace(value); value != "" {
+			m.facts = append(m.facts, fact{name, value})
+		}
+	}
+	add("processor", fmt.Sprintf("%s, %d cores", cmp.Or(procField("/proc/cpuinfo", "model name"), runtime.GOARCH), runtime.NumCPU()))
+	add("memory", procField("/proc/meminfo", "MemTotal"))
+	add("system", output(ctx, "uname", "-sr"))
+	add("file system of the servers' data", output(ctx, "df", "--output=fstype", dir))
+	if d, err := syncTime(dir); err == nil {
+		add("a 200-byte append and fsync there", fmt.Sprintf("%v (median), which limits a lone durable writer to %s/s", d.Round(time.Microsecond), number(1/d.Seconds())))
+	}
+	add("Go", runtime.Version())
+	add("Java", output(ctx, "java", "-version"))
+	return m
+}
+
+// procField returns the first value of a key in a file of "key: value" lines.
+func procField(file, key string) string {
+	f, err := os.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if k, v, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(k) == key {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
+// output returns the line of a command's output that says something: the last of a table, the first of a version.
+func output(ctx context.Context, name string, args ...string) string {
+	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if name == "df" {
+		return lines[len(lines)-1]
+	}
+	return lines[0]
+}
+
+// syncTime returns how long a small append to a file takes until it is on the disk.
+func syncTime(dir string) (time.Duration, error) {
+	f, err := os.Create(filepath.Join(dir, "sync"))
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	record := make([]byte, 200)
+	var figures []float64
+	for range 300 {
+		start := time.Now()
+		if _, err := f.Write(record); err != nil {
+			return 0, err
+		}
+		if err := f.Sync(); err != nil {
+			return 0, err
+		}
+		figures = append(figures, float64(time.Since(start)))
+	}
+	return time.Duration(median(figures)), nil
+}

@@ -1,3 +1,5 @@
+//go:build unix
+
 package cli_test
 
 import (
@@ -92,8 +94,8 @@ func stopServers(dir string) {
 
 // isServer reports whether the process is a server that tests started, and not another one that has got its number since.
 func isServer(pid int) bool {
-	args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	return err == nil && bytes.HasPrefix(args, []byte("turnstile\x00serve\x00"))
+	args, err := exec.Command("ps", "-o", "args=", "-p", strconv.Itoa(pid)).Output()
+	return err == nil && bytes.HasPrefix(args, []byte("turnstile serve --detached "))
 }
 
 // exits runs a command and checks its exit code: exits 69 turnstile who /x.

@@ -6,13 +6,9 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// resumeWait is how long to wait for being stopped when we asked for it. A group that no shell minds is not stopped by a terminal.
-const resumeWait = 100 * time.Millisecond
 
 // terminal is our controlling terminal. The command has a process group of its own, so it can read the terminal only while that group
 // is the terminal's foreground: what shells do for their jobs we do for the command. A nil terminal is none.
@@ -107,22 +103,20 @@ func (s *supervisor) suspend(sig syscall.Signal) {
 	s.child.signal(syscall.SIGCONT)
 }
 
-// stop stops our process group, and returns when it was continued.
+// stop stops our process group, and returns when it was continued. A group that no shell minds is not stopped: nobody would continue it.
 func (s *supervisor) stop() {
-	signal.Reset(syscall.SIGTSTP)
-	_ = syscall.Kill(0, syscall.SIGTSTP) // to ourselves and our pipeline; it cannot fail
-	timeout := time.After(resumeWait)
-	for waiting := true; waiting; {
-		select {
-		case sig := <-s.signals.ch:
-			if sig != syscall.SIGCONT {
-				s.child.signal(sig)
-				continue
-			}
-			waiting = false
-		case <-timeout:
-			waiting = false
+	if session, err := unix.Getsid(0); err != nil || session == s.terminal.group || unix.Getppid() == 1 {
+		return
+	}
+	// For ourselves it must be SIGSTOP: once Go has caught SIGTSTP it never gives the system's own answer back.
+	signal.Ignore(syscall.SIGTSTP)
+	_ = syscall.Kill(0, syscall.SIGTSTP) // to our pipeline
+	_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
+	for sig := range s.signals.ch {
+		if sig == syscall.SIGCONT {
+			break
 		}
+		s.child.signal(sig)
 	}
 	signal.Notify(s.signals.ch, syscall.SIGTSTP)
 }

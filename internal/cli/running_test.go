@@ -1,0 +1,204 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+// running is a turnstile that a test has started.
+type running struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	out    *os.File
+	lines  *bufio.Reader
+	stderr buffer
+	once   sync.Once
+	code   int
+}
+
+// buffer is a bytes.Buffer for two goroutines.
+type buffer struct {
+	mu sync.Mutex // guards b
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// start starts turnstile with these arguments. Its command writes to the pipe that line reads without anybody between.
+func start(t *testing.T, args ...string) *running {
+	t.Helper()
+	return startWith(t, nil, args...)
+}
+
+func startWith(t *testing.T, change func(*exec.Cmd), args ...string) *running {
+	t.Helper()
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &running{t: t, cmd: turnstile(args...), out: out, lines: bufio.NewReader(out)}
+	r.cmd.Stdout, r.cmd.Stderr = in, &r.stderr
+	r.cmd.WaitDelay = time.Second // the command may outlive it and hold its standard error
+	if change != nil {
+		change(r.cmd)
+	}
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	in.Close()
+	t.Cleanup(func() {
+		_ = r.cmd.Process.Signal(syscall.SIGTERM) // for the command; it has ended in most tests
+		r.wait()
+		out.Close()
+		if t.Failed() {
+			t.Logf("standard error of %v:\n%s", r.cmd.Args, r.stderr.String())
+		}
+	})
+	if err := out.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// wait returns the exit code.
+func (r *running) wait() int {
+	r.once.Do(func() {
+		_ = r.cmd.Wait() // the code says it all
+		r.code = r.cmd.ProcessState.ExitCode()
+	})
+	return r.code
+}
+
+func (r *running) wantCode(want int) {
+	r.t.Helper()
+	if got := r.wait(); got != want {
+		r.t.Errorf("exit code %d, want %d", got, want)
+	}
+}
+
+func (r *running) wantStderr(want string) {
+	r.t.Helper()
+	if got := r.stderr.String(); !strings.Contains(got, want) {
+		r.t.Errorf("standard error %q, want %q in it", got, want)
+	}
+}
+
+// line returns the next line of standard output.
+func (r *running) line() string {
+	r.t.Helper()
+	line, err := r.lines.ReadString('\n')
+	if err != nil {
+		r.t.Fatalf("next line: %v", err)
+	}
+	return strings.TrimSuffix(line, "\n")
+}
+
+func (r *running) wantLine(want string) {
+	r.t.Helper()
+	if got := r.line(); got != want {
+		r.t.Fatalf("got line %q, want %q", got, want)
+	}
+}
+
+// ready waits for a puppet.
+func (r *running) ready() {
+	r.t.Helper()
+	if line := r.line(); !strings.HasPrefix(line, "ready ") {
+		r.t.Fatalf("got line %q, want the puppet's", line)
+	}
+}
+
+// rest returns what else is written to standard output until nobody is left who could write.
+func (r *running) rest() string {
+	r.t.Helper()
+	rest, err := io.ReadAll(r.lines)
+	if err != nil {
+		r.t.Fatalf("the end of standard output: %v", err)
+	}
+	return string(rest)
+}
+
+func (r *running) signal(sig syscall.Signal) {
+	r.t.Helper()
+	if err := r.cmd.Process.Signal(sig); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// newServer starts a server whose timeouts a test can choose.
+func newServer(t *testing.T) *zktest.Server {
+	t.Helper()
+	return zktest.Run(t, zktest.SessionTimeouts(100*time.Millisecond, 10*time.Minute))
+}
+
+// wantContenders waits until so many stand in line.
+func wantContenders(t *testing.T, sess *zk.Session, path string, want int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := awaitContenders(ctx, sess, path, want); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// countContenders returns how many stand in line now.
+func countContenders(t *testing.T, sess *zk.Session, path string) int {
+	t.Helper()
+	children, _, err := sess.Children(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(children)
+}
+
+// sessionOf returns the session of the only contender.
+func sessionOf(t *testing.T, sess *zk.Session, path string) (id int64, node string) {
+	t.Helper()
+	children, _, err := sess.Children(t.Context(), path)
+	if err != nil || len(children) != 1 {
+		t.Fatalf("contenders %v, %v, want one", children, err)
+	}
+	node = path + "/" + children[0]
+	stat, _, err := sess.Exists(t.Context(), node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stat.EphemeralOwner, node
+}
+
+// startWithErrors starts turnstile with its standard error open for reading, too.
+func startWithErrors(t *testing.T, args ...string) (*os.File, *running) {
+	t.Helper()
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	t.Cleanup(func() { out.Close() })
+	r := startWith(t, func(cmd *exec.Cmd) { cmd.Stderr = in }, args...)
+	return out, r
+}

@@ -1,0 +1,107 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/seed-a3166700/turnstile/internal/cli"
+)
+
+// runHere runs turnstile in this process. What it runs here must end before it would touch a server.
+func runHere(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	env = append([]string{"HOME=/nonexistent"}, env...)
+	code = cli.Run(t.Context(), args, env, strings.NewReader(""), &out, &err)
+	return code, out.String(), err.String()
+}
+
+func TestWrongUseIsRefusedBeforeAnythingIsDone(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		args string // separated by blanks
+		env  string
+		want string // in the message
+	}{
+		{args: "frobnicate", want: `unknown command "frobnicate"`},
+		{args: "--frobnicate", want: "unknown flag: --frobnicate"},
+		{args: "lock", want: "PATH is missing"},
+		{args: "lock -- echo", want: "PATH is missing"},
+		{args: "lock /x --", want: "no command after --"},
+		{args: "lock /x echo hi", want: "put -- before the command: turnstile lock /x -- echo hi"},
+		{args: "lock /x ls -l", want: "flags of the command to run go after --"},
+		{args: "lock x -- echo", want: `PATH "x" must begin with a slash`},
+		{args: "lock /x/ -- echo", want: "/x/"},
+		{args: "lock /x//y -- echo", want: "/x//y"},
+		{args: "lock / -- echo", want: "belongs to the server"},
+		{args: "lock /zookeeper/x -- echo", want: "belongs to the server"},
+		{args: "lock -c true /x -- echo", want: "contradict each other"},
+		{args: "lock -n -w 1 /x -- echo", want: "--no-wait and --wait contradict each other"},
+		{args: "lock -q -v /x -- echo", want: "quiet verbose"},
+		{args: "lock -w soon /x -- echo", want: `"soon" is no duration: write 90s`},
+		{args: "lock -w -1 /x -- echo", want: "negative"},
+		{args: "lock -w NaN /x -- echo", want: "out of range"},
+		{args: "lock -w 1e300 /x -- echo", want: "out of range"},
+		{args: "lock -E 256 /x -- echo", want: "from 0 to 255"},
+		{args: "lock -E -1 /x -- echo", want: "from 0 to 255"},
+		{args: "lock --on-lost panic /x -- echo", want: `"panic" is none of term, kill, ignore`},
+		{args: "lock --grace x /x -- echo", want: "no duration"},
+		{args: "lock --json /x -- echo", want: "--json is for holding the lock without a command"},
+		{args: "lock --connect host:port /x -- true", want: "port"},
+		{args: "lock --connect a,,b /x -- true", want: "empty entry"},
+		{args: "lock --connect a:1 --session-timeout 0.0001 /x -- true", want: "session timeout"},
+		{args: "lock --connect a:1 --auth digest /x -- true", want: "--auth must be scheme:credentials"},
+		{args: "lock --connect a:1 --sasl-user ann /x -- true", want: "need each other"},
+		{args: "lock --connect a:1 --sasl-password-file f /x -- true", want: "need each other"},
+		{args: "lock --connect a:1 --sasl-user a --sasl-password-file /nonexistent /x -- true", want: "--sasl-password-file: open /nonexistent"},
+		{args: "lock --connect a:1 --tls-ca /nonexistent /x -- true", want: "--tls-ca: open /nonexistent"},
+		{args: "lock --connect a:1 --tls-ca /dev/null /x -- true", want: "holds no certificate"},
+		{args: "lock --connect a:1 --tls-cert c /x -- true", want: "--tls-cert and --tls-key need each other"},
+		{args: "lock --connect a:1 --tls-cert /nonexistent --tls-key /nonexistent /x -- true", want: "--tls-cert /nonexistent"},
+		{args: "lock /x -- true", env: "TURNSTILE_WAIT=soon", want: "environment variable TURNSTILE_WAIT"},
+		{args: "lock /x -- true", env: "TURNSTILE_NO_WAIT=maybe", want: "environment variable TURNSTILE_NO_WAIT"},
+		{args: "who", want: "PATH is missing"},
+		{args: "who /x /y", want: `unexpected argument "/y"`},
+		{args: "who x", want: "must begin with a slash"},
+		{args: "serve now", want: `unexpected argument "now"`},
+		{args: "serve --data d --in-memory", want: "data in-memory"},
+		{args: "serve --in-memory --tls-ca ca", want: "--tls-ca needs --tls-cert"},
+		{args: "serve --in-memory --tls-cert c", want: "need each other"},
+		{args: "serve --in-memory --tls-listen :1", want: "--tls-listen needs --tls-cert"},
+		{args: "serve --in-memory --sasl-users /nonexistent", want: "--sasl-users: open /nonexistent"},
+		{args: "serve --in-memory --sasl-users /etc/hostname", want: "want user:password"},
+		{args: "bench frob", want: "frob"},
+		{args: "bench lock --goroutines 0", want: "at least 1"},
+		{args: "bench lock --locks 0", want: "at least 1"},
+		{args: "bench lock --duration 0", want: "must not be 0"},
+		{args: "bench lock --prefix bench", want: "--prefix: PATH \"bench\" must begin with a slash"},
+		{args: "version now", want: "unexpected argument"},
+		{args: "man", want: "DIR is missing"},
+		{args: "man /dev/null/x", want: "/dev/null"},
+	} {
+		t.Run(test.env+" "+test.args, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := runHere(t, []string{test.env}, strings.Fields(test.args)...)
+			if code != cli.ExitUsage {
+				t.Errorf("exit code %d, want %d", code, cli.ExitUsage)
+			}
+			if stdout != "" {
+				t.Errorf("standard output %q, want none", stdout)
+			}
+			if !strings.HasPrefix(stderr, "turnstile: ") || !strings.Contains(stderr, test.want) || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("standard error %q, want one line with %q", stderr, test.want)
+			}
+		})
+	}
+}
+
+func TestMessagesSayWhatToDoNext(t *testing.T) {
+	t.Parallel()
+	_, _, stderr := runHere(t, nil, "lock")
+	if want := "turnstile lock --help shows how to use it"; !strings.Contains(stderr, want) {
+		t.Errorf("standard error %q, want %q in it", stderr, want)
+	}
+}

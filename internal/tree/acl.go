@@ -116,10 +116,11 @@ func distinct(list []wire.ACL) []wire.ACL {
 	return out
 }
 
-// authenticated reports whether identities of a scheme are what "auth" stands for. An address is not.
+// authenticated reports whether identities of a scheme are what "auth" stands for. An address is not, and the super user's
+// has no provider in ZooKeeper that could say so.
 func authenticated(scheme string) bool {
 	switch scheme {
-	case "digest", "super", "sasl", "x509":
+	case "digest", "sasl", "x509":
 		return true
 	}
 	return false

@@ -127,9 +127,10 @@ func TestListsAreNormalized(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", path, got, row.want)
 		}
 	}
-	nobody := s.connect(2)
-	r := nobody.write(wire.OpCreate, &wire.CreateRequest{Path: "/x", ACL: creatorACL})
-	s.want(r.Code, wire.InvalidACL, "auth without an identity but the address")
+	for id, nobody := range []*client{s.connect(2), s.connect(3, wire.ID{Scheme: "super"})} {
+		r := nobody.write(wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/x%d", id), ACL: creatorACL})
+		s.want(r.Code, wire.InvalidACL, "auth without an identity but the address or the super user's")
+	}
 	s.wantSound()
 }
 

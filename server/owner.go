@@ -251,8 +251,8 @@ func (o *owner) fire(events []tree.Fired, hold bool) {
 				b.buf = wire.AppendReply(b.buf, h, &e.Event)
 				to = len(b.buf)
 			}
+			// A later reply may overtake the event if it does not wait itself: then it shows nothing of the change.
 			b.frames = append(b.frames, frame{conn: c, from: from, to: to, op: wire.OpNotification})
-			c.held = b.seq
 			c.backlog.Add(int64(to - from))
 		}
 		if c.backlog.Load() > hardBacklog {

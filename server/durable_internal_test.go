@@ -1,0 +1,261 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// gate is a disk whose syncs of the log wait, or fail, when a test says so.
+type gate struct {
+	mu     sync.Mutex // guards the fields below
+	closed chan struct{}
+	fail   error
+	waits  chan struct{} // gets a token when a sync waits
+}
+
+func newGate() *gate { return &gate{waits: make(chan struct{}, 100)} }
+
+func (g *gate) String() string { return "gate" }
+
+func (g *gate) MaybeError(op errorfs.Op) error {
+	if !strings.HasSuffix(op.Path, ".log") || (op.Kind != errorfs.OpFileSync && op.Kind != errorfs.OpFileSyncData) {
+		return nil
+	}
+	g.mu.Lock()
+	closed, fail := g.closed, g.fail
+	g.mu.Unlock()
+	if closed != nil {
+		g.waits <- struct{}{}
+		<-closed
+	}
+	return fail
+}
+
+// shut makes syncs wait until the function that it returns is called, or the test ends.
+func (g *gate) shut(t *testing.T) (open func()) {
+	t.Helper()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	ch := make(chan struct{})
+	g.closed = ch
+	open = sync.OnceFunc(func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.closed = nil
+		close(ch)
+	})
+	t.Cleanup(open)
+	return open
+}
+
+func (g *gate) jam(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.fail = err
+}
+
+func TestNobodySeesAWriteThatIsNotDurable(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	s := serve(t, Config{Data: "data"}, disk{fs: errorfs.Wrap(vfs.NewMem(), g)})
+	writer, reader, watcher := mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{})
+	for _, path := range []string{"/a", "/b"} {
+		if _, err := writer.create(path, []byte("old"), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := watcher.call(wire.OpGetData, &wire.PathWatchRequest{Path: "/a", Watch: true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	open := g.shut(t)
+	before := writer.zxid
+	if err := writer.send(100, wire.OpSetData, &wire.SetDataRequest{Path: "/a", Data: []byte("new"), Version: -1}); err != nil {
+		t.Fatal(err)
+	}
+	<-g.waits // the write is applied, and on its way to the disk
+
+	// What does not depend on the write is answered while the disk is busy, and tells no zxid that could still be lost.
+	for _, c := range []*rawClient{reader, watcher} {
+		if _, _, err := c.get("/b"); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.send(-2, wire.OpPing, &wire.Empty{}); err != nil {
+			t.Fatal(err)
+		}
+		if h, err := c.reply(nil); err != nil || h.Zxid != before {
+			t.Errorf("ping: got zxid %d %v, want the durable one, %d", h.Zxid, err, before)
+		}
+		if c.zxid != before || len(c.events) > 0 {
+			t.Errorf("got zxid %d and events %v from what is not durable, want %d and none", c.zxid, c.events, before)
+		}
+	}
+
+	// What depends on it waits, and what stands behind that on the same connection waits too.
+	b := wire.AppendRequest(nil, 1, wire.OpGetData, &wire.PathWatchRequest{Path: "/a"})
+	b = wire.AppendRequest(b, 2, wire.OpGetData, &wire.PathWatchRequest{Path: "/b"})
+	b = wire.AppendRequest(b, -2, wire.OpPing, &wire.Empty{})
+	if _, err := reader.nc.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	released := make(chan struct{})
+	var early error
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		var resp wire.DataResponse
+		h, err := reader.reply(&resp)
+		select {
+		case <-released:
+		default:
+			early = fmt.Errorf("got the reply %+v %q before the write was durable", h, resp.Data)
+			return
+		}
+		if err != nil || h.Xid != 1 || string(resp.Data) != "new" || h.Zxid != before+1 {
+			early = fmt.Errorf("got %+v %q %v, want the new data at zxid %d", h, resp.Data, err, before+1)
+		}
+	})
+	// Another client's requests have passed through the owner since then, so that the read has been served by now.
+	for range 20 {
+		if _, _, err := watcher.get("/b"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(released)
+	open()
+	wg.Wait()
+	if early != nil {
+		t.Error(early)
+	}
+	for _, want := range []int32{2, -2} {
+		if h, err := reader.reply(nil); err != nil || h.Xid != want {
+			t.Errorf("got %+v %v, want the reply to %d", h, err, want)
+		}
+	}
+	if h, err := writer.reply(nil); err != nil || h.Xid != 100 || h.Zxid != before+1 {
+		t.Errorf("the write: got %+v %v", h, err)
+	}
+	if data, _, err := watcher.get("/a"); err != nil || string(data) != "new" || len(watcher.events) != 1 {
+		t.Errorf("got %q %v %v, want the new data after its event", data, err, watcher.events)
+	}
+}
+
+func TestSlowDiskExpiresNobodyWhoIsAlive(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	s := serve(t, Config{Data: "data"}, disk{fs: errorfs.Wrap(vfs.NewMem(), g)})
+	c := mustConnect(t, s, wire.ConnectRequest{})
+	g.shut(t)
+	if err := c.send(1, wire.OpCreate, &wire.CreateRequest{Path: "/a", ACL: openACL}); err != nil {
+		t.Fatal(err)
+	}
+	<-g.waits
+	sess := s.owner.sessions[c.session] // nobody changes the map now
+	before := sess.heard.Load()
+	if err := c.send(-2, wire.OpPing, &wire.Empty{}); err != nil { // its reply has to wait behind the create's
+		t.Fatal(err)
+	}
+	other := mustPing(t, s)
+	for sess.heard.Load() == before {
+		other()
+	}
+}
+
+// mustPing connects nobody: it gives a function that lets other goroutines run by a round trip to the server.
+func mustPing(t *testing.T, s *Server) func() {
+	t.Helper()
+	return func() { _ = s.do(func(*owner) {}) }
+}
+
+func TestFullDiskStopsAcknowledgingAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	noSpace := errors.New("no space left on device")
+	mem, g := vfs.NewCrashableMem(), newGate()
+	s := serve(t, Config{Data: "data"}, disk{fs: errorfs.Wrap(mem, g)})
+	c := mustConnect(t, s, wire.ConnectRequest{})
+	if _, err := c.create("/before", []byte("x"), 0); err != nil {
+		t.Fatal(err)
+	}
+	g.jam(noSpace)
+	if _, err := c.create("/lost", nil, 0); err == nil {
+		t.Error("a write that the disk refused was acknowledged")
+	} else if _, refused := errors.AsType[codeError](err); refused {
+		t.Errorf("got the code %v, want the end of the connection: whether the write is durable is not known", err)
+	}
+	<-s.Done()
+	if !errors.Is(s.Err(), noSpace) || !errors.Is(s.Close(), noSpace) {
+		t.Errorf("got %v and %v, want both to say why", s.Err(), s.Close())
+	}
+	s = serve(t, Config{Data: "data"}, disk{fs: mem.CrashClone(vfs.CrashCloneCfg{})})
+	again, err := c.resume(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.nc.Close()
+	if data, _, err := again.get("/before"); err != nil || string(data) != "x" {
+		t.Errorf("got %q %v, want what was acknowledged", data, err)
+	}
+}
+
+func TestRefusedWriteIsNotAnsweredAtAZxidThatACrashWouldGiveAgain(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewCrashableMem()
+	s := serve(t, Config{Data: "data"}, disk{fs: mem})
+	c := mustConnect(t, s, wire.ConnectRequest{})
+	for range 2000 { // beyond any reserve
+		if err := c.delete("/no"); !errors.Is(err, codeError(wire.NoNode)) {
+			t.Fatal(err)
+		}
+	}
+	s = serve(t, Config{Data: "data"}, disk{fs: mem.CrashClone(vfs.CrashCloneCfg{})})
+	if _, err := c.resume(s); err != nil {
+		t.Errorf("a client that has seen zxid %d: %v, but the server is at %d", c.zxid, err, s.owner.zxid)
+	}
+}
+
+func TestCleanRestartGoesOnAtTheNextZxid(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Data: t.TempDir()}
+	s := serve(t, cfg, disk{})
+	c := mustConnect(t, s, wire.ConnectRequest{})
+	if _, err := c.create("/e", []byte("x"), wire.FlagEphemeral); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.delete("/no"); err == nil {
+		t.Fatal("deleted what is not there")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = serve(t, cfg, disk{})
+	again, err := c.resume(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.nc.Close()
+	if _, stat, err := again.get("/e"); err != nil || stat.EphemeralOwner != c.session {
+		t.Errorf("got %+v %v, want the ephemeral node of the session", stat, err)
+	}
+	if _, err := again.create("/f", nil, 0); err != nil || again.zxid != c.zxid+1 {
+		t.Errorf("got zxid %d %v, want %d", again.zxid, err, c.zxid+1)
+	}
+}
+
+func TestDirectoryInUseIsRefused(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Data: t.TempDir()}
+	serve(t, cfg, disk{})
+	cfg.Listen = []string{"127.0.0.1:0"}
+	if s, err := start(t.Context(), cfg, disk{}); err == nil {
+		_ = s.Close()
+		t.Error("two servers share a directory")
+	} else if !strings.Contains(err.Error(), "in use by process") {
+		t.Errorf("got %v, want the holder's process id", err)
+	}
+}

@@ -322,4 +322,4 @@ func eventName(e *wire.Event) string {
 }
 
 // wait waits for something that no frame tells. Only cases about time may use it.
-func (s *script) wait(d time.Duration) { time.Sleep(d) }
+func (s *script) wait(d time.Duration) { time.Sleep(d) } // time itself is compared

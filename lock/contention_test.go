@@ -56,7 +56,7 @@ func TestOneHolderAtATimeOnAnEnsemble(t *testing.T) {
 		func(rnd *rand.Rand) { // a server that stands still for a while, maybe the leader
 			i := rnd.IntN(zoo.Len())
 			zoo.Pause(i)
-			time.Sleep(time.Duration(rnd.IntN(2000)) * time.Millisecond)
+			time.Sleep(time.Duration(rnd.IntN(2000)) * time.Millisecond) // how long it stands still
 			zoo.Resume(i)
 		},
 	}})

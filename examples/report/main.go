@@ -14,15 +14,20 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	client, err := zk.Open(ctx, zk.Config{Servers: "127.0.0.1:2181"}) // an ensemble: "zk1:2181,zk2:2181,zk3:2181"
+	err := open(ctx, "127.0.0.1:2181") // an ensemble: "zk1:2181,zk2:2181,zk3:2181"
+	stop()
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer client.Close()
-	if err := run(ctx, client); err != nil {
-		log.Print(err)
+}
+
+func open(ctx context.Context, servers string) error {
+	client, err := zk.Open(ctx, zk.Config{Servers: servers})
+	if err != nil {
+		return err
 	}
+	defer client.Close()
+	return run(ctx, client)
 }
 
 func run(ctx context.Context, client *zk.Client) error {
@@ -41,6 +46,6 @@ func run(ctx context.Context, client *zk.Client) error {
 // write does the work. Its ctx ends, with the cause, before anybody else can have the lock; token is larger than
 // that of every earlier hold, so that whatever stores the report can refuse a late writer.
 func write(ctx context.Context, token lock.Token) error {
-	_, err := fmt.Printf("my turn, with token %d\n", token)
-	return err
+	fmt.Printf("my turn, with token %d\n", token)
+	return context.Cause(ctx)
 }

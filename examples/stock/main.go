@@ -17,18 +17,25 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	client, err := zk.Open(ctx, zk.Config{Servers: "127.0.0.1:2181"})
+	err := open(ctx, "127.0.0.1:2181")
+	stop()
 	if err != nil {
 		log.Fatal(err)
+	}
+}
+
+func open(ctx context.Context, servers string) error {
+	client, err := zk.Open(ctx, zk.Config{Servers: servers})
+	if err != nil {
+		return err
 	}
 	defer client.Close()
 	left, err := take(ctx, client, "/stock")
 	if err != nil {
-		log.Print(err)
-		return
+		return err
 	}
 	fmt.Println(left, "left")
+	return nil
 }
 
 // take lowers the number at path by one, and returns what is left. A path that is not there counts as a stock of ten.

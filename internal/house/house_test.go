@@ -30,11 +30,15 @@ var floors = []floor{
 		ours:    []string{"internal/tree", "internal/wire", "internal/jute"},
 		foreign: []string{"github.com/cockroachdb/pebble/v2"},
 	},
-	{path: "server", ours: []string{"internal/store", "internal/tree", "internal/wire", "internal/jute"}},
+	{
+		path:    "server",
+		ours:    []string{"internal/store", "internal/tree", "internal/wire", "internal/jute"},
+		foreign: []string{"github.com/cockroachdb/pebble/v2"}, // the file system that the store is opened on
+	},
 	{path: "zk", ours: []string{"internal/wire", "internal/jute"}},
 	{path: "internal/line", ours: []string{"zk"}},
 	{path: "lock", ours: []string{"zk", "internal/line"}},
-	{path: "zktest", ours: []string{"server", "internal/wire", "internal/jute"}},
+	{path: "zktest", ours: []string{"server", "zk", "internal/wire", "internal/jute"}},
 	{
 		path:    "internal/cli/...",
 		ours:    []string{"internal/cli/...", "zk", "lock", "server"},
@@ -45,6 +49,7 @@ var floors = []floor{
 
 	// What only tests use.
 	{path: "internal/house"},
+	{path: "internal/lincheck", foreign: []string{"github.com/anishathalye/porcupine"}},
 	{path: "internal/peer", ours: []string{"zk", "server"}},
 	{path: "conformance", ours: []string{"zk", "server", "zktest", "internal/peer", "internal/wire", "internal/jute"}},
 	{path: "interop/...", ours: []string{"zk", "lock", "server", "zktest", "internal/peer"}, foreign: []string{"github.com/anishathalye/porcupine"}},

@@ -63,22 +63,41 @@ func TestGuaranteesNameTestsThatExist(t *testing.T) {
 	}
 }
 
+func TestSleepsOutsideBubblesSayWhy(t *testing.T) {
+	t.Parallel()
+	sleep := regexp.MustCompile(`(?m)^.*time\.Sleep\([^/\n]*$`)
+	walkTests(t, func(path, text string) {
+		if strings.Contains(text, `"testing/synctest"`) {
+			return
+		}
+		for _, line := range sleep.FindAllString(text, -1) {
+			t.Errorf("%s sleeps outside a synctest bubble and does not say on that line why it cannot wait for an event: %s", path, strings.TrimSpace(line))
+		}
+	})
+}
+
 // allTests returns the text of every test file.
 func allTests(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	walkTests(t, func(_, text string) { all.WriteString(text) })
+	return all.String()
+}
+
+// walkTests calls visit with every test file's path and text.
+func walkTests(t *testing.T, visit func(path, text string)) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		all.Write(text)
+		visit(strings.TrimPrefix(path, root), string(text))
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return all.String()
 }
 
 func read(t *testing.T, path string) string {

@@ -1,0 +1,157 @@
+package interop_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/peer"
+	"github.com/seed-a3166700/turnstile/server"
+)
+
+// superDigest is the digest of super:test, which kazoo's suite expects.
+const superDigest = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
+
+// A host is a server that foreign clients run against.
+type host struct {
+	name  string
+	addr  string
+	stop  func() error
+	start func() error
+}
+
+// onEach runs f on Apache ZooKeeper and on the embedded server, in memory and on disk.
+func onEach(t *testing.T, f func(t *testing.T, h *host)) {
+	t.Helper()
+	t.Run("Apache", func(t *testing.T) {
+		t.Parallel()
+		f(t, apache(t))
+	})
+	t.Run("ours", func(t *testing.T) {
+		t.Parallel()
+		f(t, ours(t, server.Config{Data: t.TempDir()}))
+	})
+}
+
+func apache(t *testing.T) *host {
+	t.Helper()
+	zk := peer.ZooKeeper(t, peer.Options{
+		Keys: map[string]string{"maxSessionTimeout": "40000"},
+		Properties: map[string]string{
+			"zookeeper.forceSync":                                "no",
+			"znode.container.checkIntervalMs":                    "100",
+			"zookeeper.DigestAuthenticationProvider.superDigest": superDigest,
+		},
+	})
+	return &host{
+		name:  "Apache ZooKeeper",
+		addr:  zk.Addr(0),
+		stop:  func() error { zk.Kill(0); return nil },
+		start: func() error { zk.Restart(0); return nil },
+	}
+}
+
+func ours(t *testing.T, cfg server.Config) *host {
+	t.Helper()
+	cfg.Listen = []string{"127.0.0.1:0"}
+	cfg.TickTime, cfg.MaxSessionTimeout = 200*time.Millisecond, 40*time.Second
+	cfg.ContainerInterval = 100 * time.Millisecond
+	cfg.ExtendedTypes = true
+	cfg.FourLetterWords = []string{"*"}
+	cfg.SuperDigest = superDigest
+	srv, err := server.Start(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := srv.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	h := &host{name: "the embedded server", addr: srv.Addrs()[0].String()}
+	cfg.Listen = []string{h.addr}
+	h.stop = func() error { return srv.Close() }
+	h.start = func() error {
+		again, err := server.Start(context.Background(), cfg)
+		if err == nil {
+			srv = again
+		}
+		return err
+	}
+	return h
+}
+
+// control listens for the lines "stop" and "start" and obeys them. It returns its address.
+func (h *host) control(t *testing.T) string {
+	t.Helper()
+	var lc net.ListenConfig
+	ln, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			h.obey(conn)
+		}
+	})
+	t.Cleanup(func() {
+		_ = ln.Close()
+		wg.Wait()
+	})
+	return ln.Addr().String()
+}
+
+func (h *host) obey(conn net.Conn) {
+	defer conn.Close()
+	lines := bufio.NewScanner(conn)
+	for lines.Scan() {
+		var err error
+		switch lines.Text() {
+		case "stop":
+			err = h.stop()
+		case "start":
+			err = h.start()
+		default:
+			err = fmt.Errorf("unknown order %q", lines.Text())
+		}
+		if _, err := fmt.Fprintf(conn, "%v\n", err); err != nil {
+			return
+		}
+	}
+}
+
+// run runs a foreign program, which says by its exit code whether all went well.
+func run(t *testing.T, limit time.Duration, program string, args ...string) string {
+	t.Helper()
+	return runInput(t, limit, "", program, args...)
+}
+
+// runInput is run with something to read for the program.
+func runInput(t *testing.T, limit time.Duration, input, program string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.WaitDelay = time.Second
+	cmd.Stdin = strings.NewReader(input)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, out)
+	}
+	if os.Getenv("INTEROP_VERBOSE") != "" {
+		t.Logf("%s", out)
+	}
+	return string(out)
+}

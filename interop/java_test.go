@@ -1,0 +1,133 @@
+package interop_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/peer"
+)
+
+// Jars of Debian's packages. Each names what else it needs in its manifest, which java and javac follow.
+const (
+	zookeeperJar = "/usr/share/java/zookeeper.jar"
+	curatorJar   = "/usr/share/java/curator-recipes.jar"
+	quietJar     = "/usr/share/java/slf4j-nop.jar"
+	jlineJar     = "/usr/share/java/jline2.jar"
+)
+
+// TestJavaClient runs ZooKeeper's own client.
+func TestJavaClient(t *testing.T) {
+	t.Parallel()
+	peer.Need(t, "javac", zookeeperJar)
+	onEach(t, func(t *testing.T, h *host) { runJava(t, "Client", h.addr) })
+}
+
+// TestCurator runs Curator's framework and all of its recipes.
+func TestCurator(t *testing.T) {
+	t.Parallel()
+	peer.Need(t, "javac", zookeeperJar, curatorJar)
+	onEach(t, func(t *testing.T, h *host) { runJava(t, "Recipes", h.addr) })
+}
+
+// TestCommandLineClient runs the class behind zkCli.sh, one command a run as scripts do, and several of them through its prompt.
+func TestCommandLineClient(t *testing.T) {
+	t.Parallel()
+	peer.Need(t, "java", zookeeperJar)
+	onEach(t, func(t *testing.T, h *host) {
+		commands := []struct{ line, want string }{
+			{"create /cli hello", "Created /cli"},
+			{"get -s /cli", "dataLength = 5"},
+			{"set /cli world", ""},
+			{"create -s -e /cli/s- x", "Created /cli/s-0000000000"},
+			{"create -c /cli/container", "Created /cli/container"},
+			{"create -t 100000 /cli/ttl x", "Created /cli/ttl"},
+			{"ls -R /cli", "/cli/container"},
+			{"stat /cli", "numChildren = 3"},
+			{"getAcl /cli", "'world,'anyone"},
+			{"addauth digest bob:secret", ""},
+			{"setAcl /cli auth::cdrwa", ""},
+			{"getAcl /cli", "'digest,'bob"},
+			{"whoami", "digest"},
+			{"setquota -n 10 /cli", ""},
+			{"listquota /cli", "count=10"},
+			{"delquota /cli", ""},
+			{"getAllChildrenNumber /cli", "3"},
+			{"getEphemerals /cli", "/cli/s-0000000000"},
+			{"addWatch /cli", ""},
+			{"sync /cli", "Sync is OK"},
+			{"config", ""},
+			{"version", ""},
+			{"deleteall /cli", ""},
+			{"ls /", "[zookeeper]"},
+		}
+		var script strings.Builder
+		for _, c := range commands {
+			script.WriteString(c.line + "\n")
+		}
+		script.WriteString("quit\n")
+		out := runInput(t, time.Minute, script.String(), "java", javaArgs("org.apache.zookeeper.ZooKeeperMain", "-server", h.addr)...)
+		rest := out
+		for _, c := range commands {
+			at := strings.Index(rest, c.want)
+			if at < 0 {
+				t.Fatalf("no answer %q to %q on %s in\n%s", c.want, c.line, h.name, out)
+			}
+			rest = rest[at+len(c.want):]
+		}
+	})
+}
+
+func runJava(t *testing.T, class, addr string) {
+	t.Helper()
+	args := append(javaArgs(class), addr)
+	if only := os.Getenv("JAVA_STEPS"); only != "" {
+		args = append(args, strings.Fields(only)...)
+	}
+	args[slices.Index(args, "-cp")+1] += ":" + classes(t)
+	run(t, 2*time.Minute, "java", args...)
+}
+
+func javaArgs(class string, args ...string) []string {
+	return append([]string{"-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dzookeeper.extendedTypesEnabled=true", "-cp", strings.Join([]string{zookeeperJar, curatorJar, jlineJar, quietJar}, ":"), class}, args...)
+}
+
+var compiling sync.Mutex // guards the compilation: once is enough
+
+// classes compiles testdata/java and returns the directory of the classes. It is kept from one run to the next.
+func classes(t *testing.T) string {
+	t.Helper()
+	compiling.Lock()
+	defer compiling.Unlock()
+	sources, err := filepath.Glob("testdata/java/*.java")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := sha256.New()
+	for _, name := range sources {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hash.Write(b)
+	}
+	dir := filepath.Join(os.TempDir(), "turnstile-interop-"+hex.EncodeToString(hash.Sum(nil)[:8]))
+	if _, err := os.Stat(dir); err == nil {
+		return dir
+	}
+	scratch := t.TempDir()
+	run(t, time.Minute, "javac", append([]string{"-d", filepath.Join(scratch, "classes"), "-cp", zookeeperJar + ":" + curatorJar}, sources...)...)
+	// A rename makes the directory appear whole. Another process may have been faster, with the same classes.
+	if err := os.Rename(filepath.Join(scratch, "classes"), dir); err != nil && !errors.Is(err, fs.ErrExist) {
+		t.Fatal(err)
+	}
+	return dir
+}

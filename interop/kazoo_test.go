@@ -1,0 +1,44 @@
+package interop_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/peer"
+)
+
+const (
+	python   = "/usr/bin/python3" // Debian's, which sees Debian's kazoo
+	kazooDir = "/usr/lib/python3/dist-packages/kazoo/tests"
+)
+
+// suite is kazoo's modules of tests, in groups that run beside each other, each on a server of its own. A minus leaves a test
+// out: those need an ensemble.
+var suite = map[string][]string{
+	"client": {
+		"test_client", "-test_client.TestReconfig.test_add_remove_observer", "-test_client.TestReconfig.test_bad_input", "-test_client.TestReconfig.test_no_super_auth",
+		"-test_client.TestReconfig.test_no_super_auth", "-test_client.TestClient.test_update_host_list",
+		"test_connection", "-test_connection.TestReadOnlyMode.test_read_only", "test_queue", "test_counter", "test_party", "test_barrier", "test_election", "test_lease",
+	},
+	"lock":    {"test_lock", "test_watchers"},
+	"parties": {"test_partitioner", "test_cache"},
+}
+
+// TestKazooSuite runs the tests that kazoo 2.8.0 brings along.
+func TestKazooSuite(t *testing.T) {
+	t.Parallel()
+	peer.Need(t, python, kazooDir)
+	if only := os.Getenv("KAZOO_TESTS"); only != "" {
+		suite = map[string][]string{"chosen": strings.Fields(only)}
+	}
+	for name, tests := range suite {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEach(t, func(t *testing.T, h *host) {
+				run(t, 2*time.Minute, python, append([]string{"testdata/kazoo_suite.py", h.addr, h.control(t)}, tests...)...)
+			})
+		})
+	}
+}

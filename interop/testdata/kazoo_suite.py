@@ -1,0 +1,125 @@
+"""Runs the tests that Debian's python3-kazoo installs, against a server that is there already.
+
+usage: kazoo_suite.py ADDRESS CONTROL [TEST...]
+
+CONTROL is the address of whoever can stop and start that server: it takes the lines "stop" and "start" and answers each with a
+line when it is done. TEST is a module or test name below kazoo.tests; a leading "-" leaves it out.
+"""
+import contextlib
+import gc
+import logging
+import os
+import re
+import socket
+import sys
+import types
+import unittest
+import unittest.mock
+
+
+class RaisesInfo:
+    value = None
+
+
+@contextlib.contextmanager
+def _raises(expected, match):
+    info = RaisesInfo()
+    try:
+        yield info
+    except expected as e:
+        info.value = e
+        if match is not None:
+            assert re.search(match, str(e)), str(e)
+    else:
+        raise AssertionError("%r not raised" % (expected,))
+
+
+def raises(expected, *args, match=None, **kwargs):
+    if not args:
+        return _raises(expected, match)
+    try:
+        args[0](*args[1:], **kwargs)
+    except expected:
+        return None
+    raise AssertionError("%r not raised" % (expected,))
+
+
+def skip(reason=""):
+    raise unittest.SkipTest(reason)
+
+
+# The tests use little of pytest and mock; Debian has neither among kazoo's dependencies.
+pytest = types.ModuleType("pytest")
+pytest.raises, pytest.skip = raises, skip
+sys.modules["pytest"] = pytest
+sys.modules["mock"] = unittest.mock
+objgraph = types.ModuleType("objgraph")
+objgraph.count = lambda name: sum(type(o).__name__ == name for o in gc.get_objects())
+sys.modules["objgraph"] = objgraph
+
+os.environ.setdefault("ZOOKEEPER_VERSION", "3.8.0")
+import kazoo.testing.harness as harness  # noqa: E402
+
+
+class Server:
+    running = True
+
+    def __init__(self, address, control):
+        self.address = address
+        host, _, port = control.rpartition(":")
+        self._control = socket.create_connection((host, int(port)))
+        self._lines = self._control.makefile("rw")
+
+    def _ask(self, line):
+        self._lines.write(line + "\n")
+        self._lines.flush()
+        return self._lines.readline().strip()
+
+    @property
+    def client_port(self):
+        return int(self.address.rpartition(":")[2])
+
+    def stop(self):
+        self._ask("stop")
+        self.running = False
+
+    def run(self):
+        self._ask("start")
+        self.running = True
+
+
+class Cluster(list):
+    def start(self):
+        pass
+
+    stop = terminate = reset = start
+
+
+def tests_in(suite):
+    for t in suite:
+        if isinstance(t, unittest.TestSuite):
+            yield from tests_in(t)
+        else:
+            yield t
+
+
+def main():
+    logging.disable(logging.CRITICAL)
+    address, control, names = sys.argv[1], sys.argv[2], sys.argv[3:]
+    cluster = Cluster([Server(address, control)])
+    harness.get_global_cluster = lambda: cluster
+    left_out = {n[1:] for n in names if n.startswith("-")}
+    loader = unittest.defaultTestLoader
+    wanted = unittest.TestSuite()
+    for name in names:
+        if name.startswith("-"):
+            continue
+        for t in tests_in(loader.loadTestsFromName("kazoo.tests." + name)):
+            if t.id().removeprefix("kazoo.tests.") not in left_out:
+                wanted.addTest(t)
+    result = unittest.TextTestRunner(verbosity=2, stream=sys.stdout).run(wanted)
+    sys.stdout.flush()
+    os._exit(0 if result.wasSuccessful() else 1)  # kazoo leaves threads behind
+
+
+main()

@@ -90,6 +90,9 @@ func (n *conn) kick() {
 func (n *conn) start() {
 	n.wg.Go(func() { n.fail(n.read()) })
 	n.wg.Go(n.write)
+	if n.readOnly {
+		n.wg.Go(n.seek)
+	}
 	n.kick()
 }
 

@@ -28,9 +28,9 @@ conformance: ## Compare our server with Apache ZooKeeper, answer by answer
 	@.ci/peers
 	$(GO) test -race -count=1 -v ./conformance
 
-interop: ## Run the locks under faults and beside other projects' clients
+interop: ## Run other projects' clients against our server, and our locks against Apache ZooKeeper under faults
 	@.ci/peers
-	$(GO) test -race -count=1 -v ./interop
+	$(GO) test -race -count=1 -v ./interop ./lock
 
 fuzz: ## Fuzz every decoder, FUZZTIME (10s) each
 	@grep -rlE --include='*_test.go' '^func Fuzz' . | sort | while read -r file; do \

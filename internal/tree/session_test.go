@@ -124,7 +124,7 @@ func TestNewTimeoutKeepsTheNodes(t *testing.T) {
 
 func TestFloodOfNodesComesAndGoes(t *testing.T) {
 	t.Parallel()
-	const flood = 70000
+	const flood = 10000
 	s := newServer(t, tree.Config{})
 	c, other := s.connect(1), s.connect(2)
 	other.mk("/q", 0)

@@ -163,7 +163,7 @@ func (t *Tree) owner(n *node) *session {
 
 // shrink gives memory back after a flood of nodes has gone.
 func (t *Tree) shrink() {
-	const worthIt = 1 << 16
+	const worthIt = 1 << 13
 	if t.peak < worthIt || len(t.nodes) > t.peak/8 {
 		return
 	}

@@ -101,7 +101,7 @@ func Open(cfg Config) (*Store, error) {
 // options keep Pebble small: a server's state is in memory already, so that caches would hold it twice.
 func (s *Store) options(fs vfs.FS, memory int) *pebble.Options {
 	return &pebble.Options{
-		FS:                          fs,
+		FS:                          manifestFS{fs},
 		FormatMajorVersion:          pebble.FormatValueSeparation,
 		CacheSize:                   1 << 20,
 		MemTableSize:                uint64(cmp.Or(memory, 4<<20)),

@@ -1,0 +1,129 @@
+package zktest_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/peer"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+// watchMany watches nodes while others change them and the watching client's connection is hit again and again: every node is
+// followed from one change to the next, and whoever misses one waits for ever.
+func watchMany(t *testing.T, l *zktest.Link, dir string, nodes, rounds int, hit func(session int64, round int)) {
+	t.Helper()
+	ctx := t.Context()
+	writer, watcher := l.Session(t, 30*time.Second), l.Session(t, 30*time.Second)
+	node := func(i int) string { return fmt.Sprintf("%s/%d", dir, i) }
+	create := writer.Batch()
+	made := make([]*zk.Future[zk.Created], nodes)
+	for i := range nodes {
+		made[i] = create.Create(node(i), []byte("0"), zk.Persistent)
+	}
+	create.Send()
+	for _, f := range made {
+		if _, err := f.Get(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	var wg sync.WaitGroup
+	for i := range nodes {
+		wg.Go(func() {
+			if err := follow(ctx, watcher, node(i), strconv.Itoa(rounds)); err != nil {
+				t.Errorf("%s: %v", node(i), err)
+			}
+		})
+	}
+	for round := 1; round <= rounds; round++ {
+		hit(watcher.ID(), round)
+		b := writer.Batch()
+		set := make([]*zk.Future[zk.Stat], nodes)
+		for i := range nodes {
+			set[i] = b.Set(node(i), []byte(strconv.Itoa(round)), -1)
+		}
+		b.Send()
+		for _, f := range set {
+			if _, err := f.Get(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	l.Heal()
+	wg.Wait()
+	for _, s := range []*zk.Session{writer, watcher} {
+		if err := s.Client().Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	l.NoWatches(t)
+}
+
+// follow reads a node, and again after each event of the watch that it sets with it, until it has read the last value.
+func follow(ctx context.Context, s *zk.Session, path, last string) error {
+	for {
+		data, _, w, err := s.GetW(ctx, path)
+		switch {
+		case err != nil && zk.OutcomeOf(err) == zk.Unknown && s.Context().Err() == nil && ctx.Err() == nil:
+			continue // the connection was hit under way
+		case err != nil:
+			return err
+		case string(data) == last:
+			w.Close()
+			return nil
+		}
+		if _, err := w.Next(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func TestNoWatchEventIsLostWhileTheConnectionIsCut(t *testing.T) {
+	t.Parallel()
+	const nodes, rounds = 500, 12
+	t.Run("sockets", func(t *testing.T) {
+		t.Parallel()
+		srv := zktest.Run(t)
+		newRaw(t, srv.Link).wantDo(0, create("/w"))
+		watchMany(t, srv.Link, "/w", nodes, rounds, func(session int64, _ int) { srv.Drop(session) })
+	})
+	t.Run("bubble", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			var n zktest.Net
+			srv := zktest.Run(t, zktest.On(&n))
+			newRaw(t, srv.Link).wantDo(0, create("/w"))
+			random := rand.New(rand.NewPCG(1, 2))
+			watchMany(t, srv.Link, "/w", nodes, rounds, func(session int64, _ int) {
+				srv.Heal(session)
+				srv.ReleaseWatches(session)
+				<-time.After(time.Duration(random.IntN(3000)) * time.Millisecond)
+				switch random.IntN(5) {
+				case 0:
+					srv.Drop(session)
+				case 1:
+					srv.Cut(session)
+				case 2:
+					srv.HalfOpen(session)
+				case 3:
+					srv.Mute(session)
+				case 4:
+					srv.Delay(time.Duration(random.IntN(100))*time.Millisecond, session)
+				}
+			})
+		})
+	})
+	t.Run("Apache ZooKeeper", func(t *testing.T) {
+		t.Parallel()
+		l := zktest.Proxy(t, peer.ZooKeeper(t, peer.Options{}).ConnectString())
+		newRaw(t, l).wantDo(0, create("/w"))
+		watchMany(t, l, "/w", nodes, rounds, func(session int64, _ int) { l.Drop(session) })
+	})
+}

@@ -134,11 +134,15 @@ func (b *Batch) read(op wire.Op, path string) *call {
 	return b.add(op, path, &wire.PathWatchRequest{Path: b.server(path)}, ValidatePath(path))
 }
 
-func (c *call) nothing() struct{}    { return struct{}{} }
-func (c *call) onlyStat() Stat       { return Stat(c.stat) }
-func (c *call) dataAndStat() Data    { return Data{Data: c.data, Stat: Stat(c.stat)} }
-func (c *call) children() Children   { return Children{Names: c.names, Stat: Stat(c.stat)} }
-func (c *call) existence() Existence { return Existence{Stat: Stat(c.stat), Exists: c.code == wire.OK} }
+func (c *call) nothing() struct{}  { return struct{}{} }
+func (c *call) onlyStat() Stat     { return Stat(c.stat) }
+func (c *call) dataAndStat() Data  { return Data{Data: c.data, Stat: Stat(c.stat)} }
+func (c *call) children() Children { return Children{Names: c.names, Stat: Stat(c.stat)} }
+
+func (c *call) existence() Existence {
+	return Existence{Stat: Stat(c.stat), Exists: c.code == wire.OK}
+}
+
 func (c *call) watched() WatchedData {
 	return WatchedData{Data: c.data, Stat: Stat(c.stat), Watch: c.watch}
 }

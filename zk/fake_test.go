@@ -27,6 +27,7 @@ type fake struct {
 
 // newFake returns a server that runs serve for every connection, which ends when serve returns.
 func newFake(tb testing.TB, serve func(p *peer)) *fake {
+	tb.Helper()
 	f := &fake{tb: tb, serve: serve}
 	tb.Cleanup(func() {
 		f.refuse(errors.New("fake: closed"))

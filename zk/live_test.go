@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -49,11 +50,12 @@ func sure(t *testing.T, call func() error) {
 func TestNoEventOf500WatchesIsLostWhileTheConnectionIsCut(t *testing.T) {
 	const watches, rounds = 500, 4
 	onBoth(t, func(t *testing.T, link *zktest.Link) {
+		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		writer, reader := link.Session(t, 20*time.Second), link.Session(t, 20*time.Second)
 		path := func(i int) string { return fmt.Sprintf("/n%d", i) }
-		final := fmt.Sprint(rounds)
+		final := strconv.Itoa(rounds)
 		for i := range watches {
 			sure(t, func() error { _, err := writer.Create(ctx, path(i), nil, zk.Persistent); return err })
 		}
@@ -81,7 +83,7 @@ func TestNoEventOf500WatchesIsLostWhileTheConnectionIsCut(t *testing.T) {
 			})
 		}
 		for round := range rounds {
-			value := []byte(fmt.Sprint(round + 1))
+			value := []byte(strconv.Itoa(round + 1))
 			for i := range watches {
 				switch i {
 				case 50, 200, 300:
@@ -101,6 +103,7 @@ func TestNoEventOf500WatchesIsLostWhileTheConnectionIsCut(t *testing.T) {
 
 func TestCancelledCallsLeaveNoWatchOnTheServer(t *testing.T) {
 	onBoth(t, func(t *testing.T, link *zktest.Link) {
+		t.Helper()
 		s := link.Session(t, 20*time.Second)
 		var wg sync.WaitGroup
 		for i := range 200 {
@@ -120,6 +123,7 @@ func TestCancelledCallsLeaveNoWatchOnTheServer(t *testing.T) {
 
 func TestEveryOperationWorksBelowAChroot(t *testing.T) {
 	onBoth(t, func(t *testing.T, link *zktest.Link) {
+		t.Helper()
 		ctx := t.Context()
 		outside := link.Session(t, 20*time.Second)
 		if _, err := outside.Create(ctx, "/app", nil, zk.Persistent); err != nil {
@@ -206,6 +210,7 @@ func TestEveryOperationWorksBelowAChroot(t *testing.T) {
 
 func TestConcurrentRequestsGetTheirOwnAnswers(t *testing.T) {
 	onBoth(t, func(t *testing.T, link *zktest.Link) {
+		t.Helper()
 		s := link.Session(t, 20*time.Second)
 		var wg sync.WaitGroup
 		for i := range 64 {
@@ -231,6 +236,7 @@ func TestConcurrentRequestsGetTheirOwnAnswers(t *testing.T) {
 
 func TestExpiredSessionIsFollowedByANewOne(t *testing.T) {
 	onBoth(t, func(t *testing.T, link *zktest.Link) {
+		t.Helper()
 		c := link.Client(t, 20*time.Second)
 		first, err := c.Session(t.Context())
 		if err != nil {

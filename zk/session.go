@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,7 +43,7 @@ type Session struct {
 }
 
 func newSession(c *Client) *Session {
-	s := &Session{client: c, state: Suspended, changed: make(chan struct{}), auth: c.cfg.Auth[:len(c.cfg.Auth):len(c.cfg.Auth)]}
+	s := &Session{client: c, state: Suspended, changed: make(chan struct{}), auth: slices.Clip(c.cfg.Auth)}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	s.ctx, s.cancel = lifetime{ctx, s}, cancel
 	return s

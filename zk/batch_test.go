@@ -1,0 +1,171 @@
+package zk_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+func TestMultiReadUnderstandsBothFormsOfAnError(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		long := &wire.MultiResponse{Results: []wire.MultiResult{
+			{Op: wire.OpError, Err: wire.NoNode}, {Op: wire.OpGetData, Data: []byte("x")},
+		}}
+		short := long.Append(nil)
+		short = append(short[:9:9], short[13:]...) // without the code after the header
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpMultiRead {
+					p.answer(r, 1, wire.OK, [...]wire.Record{long, rawRecord(short)}[(r.Xid-1)%2])
+				}
+				return r.Op == wire.OpMultiRead
+			})
+		})
+		_, s := f.open(f.config())
+		for _, form := range []string{"with the code twice", "with the code once"} {
+			got, err := s.MultiRead(t.Context(), zk.GetOp("/none"), zk.GetOp("/a"))
+			if err != nil || len(got) != 2 || !errors.Is(got[0].Err, zk.NoNode) || string(got[1].Data) != "x" || got[1].Err != nil {
+				t.Errorf("%s: %+v, %v", form, got, err)
+			}
+		}
+	})
+}
+
+func TestFailedMultiSaysWhichOperationAndWhy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				p.answer(r, 1, wire.OK, &wire.MultiResponse{Results: []wire.MultiResult{
+					{Op: wire.OpError, Err: wire.OK}, {Op: wire.OpError, Err: wire.BadVersion}, {Op: wire.OpError, Err: wire.RuntimeInconsistency},
+				}})
+				return true
+			})
+		})
+		_, s := f.open(f.config())
+		ops := []zk.Op{zk.CreateOp("/a", nil, zk.Persistent), zk.Check("/b", 3), zk.DeleteOp("/c", -1)}
+		_, err := s.Multi(t.Context(), ops...)
+		wantFailure(t, err, zk.BadVersion, zk.Refused)
+		var multi *zk.MultiError
+		if !errors.As(err, &multi) || multi.Index != 1 || multi.Path != "/b" || multi.Op != "check" || len(multi.Results) != 3 {
+			t.Errorf("got %+v, want operation 1, check /b", multi)
+		}
+		b := s.Batch()
+		future := b.Multi(ops...)
+		b.Send()
+		_, err = future.Get(t.Context())
+		wantFailure(t, err, zk.BadVersion, zk.Refused)
+	})
+}
+
+func TestBatchLeavesInOneWrite(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(nil)
+		})
+		var writes atomic.Int64
+		cfg := f.config()
+		cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := f.Dial(ctx, network, address)
+			return countedConn{c, &writes}, err
+		}
+		_, s := f.open(cfg)
+		before := writes.Load()
+		b := s.Batch()
+		created := b.Create("/a-", []byte("x"), zk.EphemeralSequential)
+		children := b.Children("/")
+		stat := b.Set("/a", nil, -1)
+		exists := b.Exists("/a")
+		deleted := b.Delete("/a", -1)
+		bad := b.Delete("a//b", -1)
+		if writes.Load() != before {
+			t.Error("a batch was written before Send")
+		}
+		b.Send()
+		ctx := t.Context()
+		if c, err := created.Get(ctx); err != nil || c.Path != "/a-" {
+			t.Errorf("create: %+v, %v", c, err)
+		}
+		if c, err := children.Get(ctx); err != nil || !slices.Equal(c.Names, []string{"a"}) {
+			t.Errorf("children: %+v, %v", c, err)
+		}
+		if _, err := stat.Get(ctx); err != nil {
+			t.Errorf("set: %v", err)
+		}
+		if e, err := exists.Get(ctx); err != nil || !e.Exists {
+			t.Errorf("exists: %+v, %v", e, err)
+		}
+		if _, err := deleted.Get(ctx); err != nil {
+			t.Errorf("delete: %v", err)
+		}
+		_, err := bad.Get(ctx)
+		wantFailure(t, err, zk.BadArguments, zk.NotSent)
+		if n := writes.Load() - before; n != 1 {
+			t.Errorf("a batch of five took %d writes, want 1", n)
+		}
+		b.Send() // nothing
+		again := b.Get("/a")
+		b.Send()
+		if _, err := again.Get(ctx); err != nil {
+			t.Errorf("batch used again: %v", err)
+		}
+	})
+}
+
+func TestRequestsUnderLoadShareWrites(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(nil)
+		})
+		var writes atomic.Int64
+		cfg := f.config()
+		cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := f.Dial(ctx, network, address)
+			return countedConn{c, &writes}, err
+		}
+		_, s := f.open(cfg)
+		const callers, each = 64, 20
+		var wg sync.WaitGroup
+		for i := range callers {
+			wg.Go(func() {
+				for range each {
+					path := fmt.Sprintf("/%d", i)
+					if c, err := s.Create(t.Context(), path, nil, zk.Persistent); err != nil || c.Path != path {
+						t.Errorf("create %s: %q, %v", path, c.Path, err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if n := writes.Load(); n > callers*each/2 {
+			t.Errorf("%d writes for %d requests of %d callers, want them to share", n, callers*each, callers)
+		}
+	})
+}
+
+// countedConn counts writes.
+type countedConn struct {
+	net.Conn
+	writes *atomic.Int64
+}
+
+func (c countedConn) Write(b []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(b)
+}

@@ -1,0 +1,219 @@
+package zk_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+func TestSilentServerEndsTheSessionAtItsDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			if p.nth == 0 {
+				p.open()
+			}
+			for range p.in { // takes everything, says nothing
+			}
+		})
+		start := time.Now()
+		_, s := f.open(f.config())
+		if got, want := s.Deadline().Sub(start), 7500*time.Millisecond; got != want {
+			t.Errorf("deadline after %v, want %v: a quarter before the timeout", got, want)
+		}
+		_, _, err := s.Get(t.Context(), "/a")
+		wantCause(t, s, zk.ErrLost)
+		if got, want := time.Since(start), 7500*time.Millisecond; got != want {
+			t.Errorf("lost after %v, want %v", got, want)
+		}
+		if err == nil || zk.OutcomeOf(err) != zk.Unknown {
+			t.Errorf("request to a silent server: got %v, want unknown outcome", err)
+		}
+		_, _, err = s.Get(t.Context(), "/a")
+		wantFailure(t, err, zk.ErrLost, zk.NotSent)
+	})
+}
+
+func TestSessionWithoutAnyServerEndsAtItsDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(nil)
+		})
+		c, s := f.open(f.config())
+		deadline := s.Deadline()
+		f.refuse(errors.New("no route"))
+		f.cut()
+		waitState(s, zk.Suspended)
+		_, err := s.Create(t.Context(), "/a", nil, zk.Persistent)
+		wantFailure(t, err, zk.ErrLost, zk.NotSent)
+		wantCause(t, s, zk.ErrLost)
+		if late := time.Since(deadline); late != 0 {
+			t.Errorf("lost %v after the deadline", late)
+		}
+		if c.LastError() == nil {
+			t.Error("no LastError without a server")
+		}
+	})
+}
+
+func TestServersThatHangUpOnTheHandshakeEndTheSessionInLoss(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // a server that is behind what the client has seen does that
+		f := newFake(t, func(p *peer) {
+			if p.nth == 0 {
+				p.open()
+				p.next()
+			}
+		})
+		_, s := f.open(f.config())
+		_, _, _ = s.Get(t.Context(), "/a")
+		wantCause(t, s, zk.ErrLost)
+	})
+}
+
+func TestHandshakesAreBoundedByWhatTheSessionHasLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			switch {
+			case p.nth == 0:
+				p.open()
+				p.next()
+			case p.nth < 4: // accept and say nothing
+				for range p.in {
+				}
+			default:
+				p.open()
+				p.loop(nil)
+			}
+		})
+		_, s := f.open(f.config())
+		_, _, _ = s.Get(t.Context(), "/a")
+		if _, _, err := s.Get(t.Context(), "/a"); err != nil {
+			t.Errorf("after three silent servers: %v, want the session resumed in time", err)
+		}
+	})
+}
+
+func TestOneLostPingEndsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pings := 0
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op != wire.OpPing {
+					return false
+				}
+				pings++
+				return pings%4 == 1
+			})
+		})
+		_, s := f.open(f.config())
+		time.Sleep(12 * time.Second)
+		if state, _ := s.State(); state != zk.Connected || f.dials != 1 {
+			t.Errorf("state %v after %d connections, want connected on the first", state, f.dials)
+		}
+		if pings < 5 {
+			t.Errorf("%d pings in 12s of a 10s session, want at least 5", pings)
+		}
+	})
+}
+
+func TestIdleSessionLivesOnPings(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(nil)
+		})
+		_, s := f.open(f.config())
+		time.Sleep(time.Hour)
+		if state, _ := s.State(); state != zk.Connected {
+			t.Errorf("state %v after an idle hour, want connected", state)
+		}
+	})
+}
+
+func TestSilentConnectionIsLeftForAnotherServerInTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			p.open()
+			if p.nth == 0 {
+				for range p.in {
+				}
+			}
+			p.loop(nil)
+		})
+		_, s := f.open(f.config())
+		waitState(s, zk.Suspended)
+		waitState(s, zk.Connected)
+		if left := time.Until(s.Deadline()); left < 5*time.Second {
+			t.Errorf("resumed with %v left, want a new window", left)
+		}
+	})
+}
+
+func TestTimeoutIsRenegotiatedOnEveryConnect(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		timeouts := []int32{10000, 4000}
+		f := newFake(t, func(p *peer) {
+			p.connect()
+			p.grantAs(7, timeouts[min(p.nth, 1)])
+			p.loop(nil)
+		})
+		_, s := f.open(f.config())
+		changed := func() <-chan struct{} { _, ch := s.State(); return ch }()
+		f.cut()
+		<-changed
+		waitState(s, zk.Connected)
+		if got := s.Timeout(); got != 4*time.Second {
+			t.Errorf("timeout %v, want 4s", got)
+		}
+		if left := time.Until(s.Deadline()); left != 3*time.Second {
+			t.Errorf("deadline in %v, want 3s", left)
+		}
+	})
+}
+
+func TestLostSessionIsClosedAtTheServerAsSoonAsItAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		closed := make(chan int64, 1)
+		f := newFake(t, func(p *peer) {
+			req, ok := p.connect()
+			switch {
+			case !ok:
+				return
+			case req.SessionID == 0:
+				p.grantAs(int64(7+p.nth), req.Timeout)
+			default:
+				p.grant(req)
+			}
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpCloseSession && req.SessionID == 7 {
+					closed <- req.SessionID
+				}
+				return false
+			})
+		})
+		_, s := f.open(f.config())
+		f.refuse(errors.New("no route"))
+		f.cut()
+		wantCause(t, s, zk.ErrLost)
+		f.refuse(nil)
+		lost := time.Now()
+		<-closed
+		if took := time.Since(lost); took > 2500*time.Millisecond {
+			t.Errorf("closed %v after the loss, want before the server would expire it", took)
+		}
+	})
+}

@@ -1,0 +1,265 @@
+package zk_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+func TestReconnectRestoresWatchesBeforeAnythingElse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		restored := make(chan *wire.SetWatchesRequest, 1)
+		seen := make(chan int64, 1)
+		f := newFake(t, func(p *peer) {
+			req, ok := p.connect()
+			if !ok {
+				return
+			}
+			p.grant(req)
+			if p.nth == 1 {
+				seen <- req.LastZxidSeen
+				r, _ := p.next()
+				if r.Op != wire.OpSetWatches || r.Xid != wire.XidSetWatches {
+					t.Errorf("first request of the new connection: %v with xid %d, want setWatches with -8", r.Op, r.Xid)
+				}
+				restored <- r.record().(*wire.SetWatchesRequest)
+				p.notify(wire.EventDataChanged, "/data")
+				p.answer(r, 90, wire.OK, nil)
+			}
+			p.loop(func(r request) bool {
+				switch r.Op {
+				case wire.OpExists:
+					p.answer(r, 41, wire.NoNode, nil)
+				case wire.OpGetData:
+					p.notify(wire.EventChildrenChanged, "/not-watched")
+					p.answer(r, 42, wire.OK, &wire.DataResponse{})
+				default:
+					return false
+				}
+				return true
+			})
+		})
+		_, s := f.open(f.config())
+		ctx := t.Context()
+		_, _, child, _ := s.ChildrenW(ctx, "/child")
+		_, _, exist, _ := s.ExistsW(ctx, "/exist")
+		_, _, data, err := s.GetW(ctx, "/data")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.refuse(errors.New("no route"))
+		f.cut()
+		waitState(s, zk.Suspended)
+		b := s.Batch()
+		queued := b.Sync("/")
+		b.Send()
+		f.refuse(nil)
+		if _, err := queued.Get(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-seen; got != 42 {
+			t.Errorf("last zxid of the connect request: %d, want 42", got)
+		}
+		got := <-restored
+		if got.RelativeZxid != 42 || !slices.Equal(got.Data, []string{"/data"}) || !slices.Equal(got.Exist, []string{"/exist"}) || !slices.Equal(got.Child, []string{"/child"}) {
+			t.Errorf("restored %+v, want each watch in its list, relative to 42", got)
+		}
+		wantEvent(t, data, zk.EventDataChanged, "/data")
+		child.Close()
+		exist.Close()
+	})
+}
+
+func TestLastZxidDoesNotMoveUntilAllWatchesAreRestored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // else a change before it would be lost for the packets that were not answered
+		seen := make(chan int64, 2)
+		f := newFake(t, func(p *peer) {
+			req, ok := p.connect()
+			if !ok {
+				return
+			}
+			p.grant(req)
+			switch p.nth {
+			case 0:
+				p.loop(func(r request) bool {
+					p.answer(r, 42, wire.OK, &wire.DataResponse{})
+					return true
+				})
+			case 1:
+				r, _ := p.next()
+				p.answer(r, 90, wire.OK, nil)
+			default:
+				seen <- req.LastZxidSeen
+				p.loop(nil)
+			}
+		})
+		_, s := f.open(f.config())
+		b := s.Batch()
+		var last *zk.Future[zk.WatchedData]
+		for i := range 300 {
+			last = b.GetW(fmt.Sprintf("/%s/%d", strings.Repeat("long", 200), i))
+		}
+		b.Send()
+		if _, err := last.Get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f.cut()
+		if got := <-seen; got != 42 {
+			t.Errorf("last zxid after half of the watches were restored: %d, want 42", got)
+		}
+	})
+}
+
+func TestRestoredWatchesAreSplitIntoPackets(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const watches = 1000
+		counts := make(chan int, 100)
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpSetWatches {
+					if n := r.body.Len(); n > 140<<10 {
+						t.Errorf("packet of %d bytes, want at most about 128 KiB", n)
+					}
+					counts <- len(r.record().(*wire.SetWatchesRequest).Data)
+				}
+				return false
+			})
+		})
+		_, s := f.open(f.config())
+		b := s.Batch()
+		var last *zk.Future[zk.WatchedData]
+		for i := range watches {
+			last = b.GetW(fmt.Sprintf("/%s/%d", strings.Repeat("long", 200), i))
+		}
+		b.Send()
+		if _, err := last.Get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f.cut()
+		waitState(s, zk.Suspended)
+		if err := s.Sync(t.Context(), "/"); err != nil {
+			t.Fatal(err)
+		}
+		close(counts)
+		packets, total := 0, 0
+		for n := range counts {
+			packets++
+			total += n
+		}
+		if total != watches || packets < 6 {
+			t.Errorf("%d watches in %d packets, want %d in at least 6", total, packets, watches)
+		}
+	})
+}
+
+func TestPersistentWatchesAreToldToReadAgainAfterAReconnect(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ops := make(chan wire.Op, 10)
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpSetWatches || r.Op == wire.OpSetWatches2 {
+					ops <- r.Op
+				}
+				return false
+			})
+		})
+		_, s := f.open(f.config())
+		_, _, once, _ := s.GetW(t.Context(), "/once")
+		f.cut()
+		if op := <-ops; op != wire.OpSetWatches {
+			t.Errorf("without persistent watches: %v, want setWatches, which old servers know", op)
+		}
+		w, err := s.Watch(t.Context(), "/a", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.cut()
+		if op := <-ops; op != wire.OpSetWatches2 {
+			t.Errorf("with persistent watches: %v, want setWatches2", op)
+		}
+		wantEvent(t, w, zk.EventResynced, "/a")
+		once.Close()
+	})
+}
+
+func TestPersistentWatchIsRemovedFromOldServersToo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log watchLog
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op != wire.OpRemoveWatches {
+					return false
+				}
+				n := len(log.removals)
+				log.note(r)
+				if log.removals[n].kind < wire.WatcherPersistent {
+					return false
+				}
+				p.answer(r, 1, wire.MarshallingError, nil) // 3.8 does not know it
+				return true
+			})
+		})
+		_, s := f.open(f.config())
+		ctx := t.Context()
+		alone, _ := s.Watch(ctx, "/alone", false)
+		alone.Close()
+		synctest.Wait()
+		log.want(t, removal{"/alone", wire.WatcherAny})
+		log.removals = nil
+		shared, _ := s.Watch(ctx, "/shared", true)
+		_, _, once, err := s.GetW(ctx, "/shared")
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared.Close()
+		synctest.Wait()
+		log.want(t, removal{"/shared", wire.WatcherPersistentRecursive})
+		once.Close()
+		synctest.Wait()
+		if last := log.removals[len(log.removals)-1]; last != (removal{"/shared", wire.WatcherAny}) {
+			t.Errorf("last removal %v, want the leftover of /shared removed with all others", last)
+		}
+	})
+}
+
+func TestWatchThatNobodyReadsBlocksNobodyAndSaysWhatItDropped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const events = 1<<16 + 10
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpSync {
+					for range events {
+						p.notify(wire.EventDataChanged, "/a")
+					}
+				}
+				return false
+			})
+		})
+		_, s := f.open(f.config())
+		w, err := s.Watch(t.Context(), "/a", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Sync(t.Context(), "/"); err != nil {
+			t.Fatalf("request behind %d events that nobody took: %v", events, err)
+		}
+		wantEvent(t, w, zk.EventResynced, "/a")
+		wantEvent(t, w, zk.EventDataChanged, "/a")
+	})
+}

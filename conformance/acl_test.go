@@ -2,6 +2,8 @@ package conformance_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
@@ -13,12 +15,37 @@ var aclCases = []testCase{
 	{"which access lists are taken", func(s *script) {
 		l := s.open("a")
 		r := s.root
-		for _, list := range [][]wire.ACL{
-			nil, {}, open, reading, acls1(0, "world", "anyone"), acls1(32, "world", "anyone"), acls1(-1, "world", "anyone"), acls1(31, "world", "me"), acls1(31, "world", ""), acls1(31, "auth", ""), acls1(31, "none", "x"), acls1(31, "", ""), acls1(31, "super", ""), acls1(31, "sasl", "me"), acls1(31, "x509", "CN=me"),
-			acls1(31, "digest", "u:x"), acls1(31, "digest", "u"), acls1(31, "digest", "u:"), acls1(31, "digest", ":x"), acls1(31, "digest", "a:b:c"), acls1(31, "digest", "a:b:"), acls1(31, "digest", ""), acls1(31, "digest", ":"),
-			acls1(31, "ip", "127.0.0.1"), acls1(31, "ip", "127.0.0.0/8"), acls1(31, "ip", "127.0.0.0/0"), acls1(31, "ip", "127.0.0.0/32"), acls1(31, "ip", "127.0.0.0/33"), acls1(31, "ip", "127.0.0.0/-1"), acls1(31, "ip", "127.0.0.0/"), acls1(31, "ip", "127.0.0.0/x"), acls1(31, "ip", "1.2.3"), acls1(31, "ip", "1.2.3.256"), acls1(31, "ip", "host"), acls1(31, "ip", ""), acls1(31, "ip", "1.2.3.4/8/9"),
-			{open[0], open[0], reading[0]}, {reading[0], acl(31, "none", "x")}, {acl(31, "digest", "a:b"), acl(31, "digest", "a:b"), acl(1, "digest", "a:b")},
+		lists := [][]wire.ACL{
+			nil,
+			{},
+			open,
+			reading,
+			{open[0], open[0], reading[0]},
+			{reading[0], acl(31, "none", "x")},
+			{acl(31, "digest", "a:b"), acl(31, "digest", "a:b"), acl(1, "digest", "a:b")},
+			{acl(0, "world", "anyone")},
+			{acl(32, "world", "anyone")},
+			{acl(-1, "world", "anyone")},
+		}
+		for scheme, ids := range map[string][]string{
+			"world":  {"me", ""},
+			"auth":   {""},
+			"none":   {"x"},
+			"":       {""},
+			"super":  {""},
+			"sasl":   {"me"},
+			"x509":   {"CN=me"},
+			"digest": {"u:x", "u", "u:", ":x", "a:b:c", "a:b:", "", ":"},
+			"ip":     {"127.0.0.1", "127.0.0.0/8", "127.0.0.0/0", "127.0.0.0/32", "127.0.0.0/33", "127.0.0.0/-1", "127.0.0.0/", "127.0.0.0/x", "1.2.3", "1.2.3.256", "host", "", "1.2.3.4/8/9"},
 		} {
+			for _, id := range ids {
+				lists = append(lists, []wire.ACL{acl(31, scheme, id)})
+			}
+		}
+		slices.SortFunc(lists, func(a, b []wire.ACL) int {
+			return strings.Compare(acls(a)+fmt.Sprint(len(a)), acls(b)+fmt.Sprint(len(b)))
+		})
+		for _, list := range lists {
 			s.logf("# %s", acls(list))
 			l.each(createWith(r+"/x", list...), getACL(r+"/x"), del(r+"/x", -1), setACL(r, -1, list...), getACL(r), setACL(r, -1, open...))
 			l.each(setACL(r+"/none", -1, list...))
@@ -120,5 +147,3 @@ var aclCases = []testCase{
 		b.each(whoAmI(), get(r+"/a", false), auth("digest", "u:p"), get(r+"/a", false))
 	}},
 }
-
-func acls1(perms wire.Perms, scheme, id string) []wire.ACL { return []wire.ACL{acl(perms, scheme, id)} }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/peer"
 )
@@ -24,6 +23,20 @@ type profile struct {
 type testCase struct {
 	name string
 	run  func(s *script)
+}
+
+// slug is the case's name where spaces and the like are not wanted.
+func (c testCase) slug() string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			return r
+		default:
+			return -1
+		}
+	}, strings.ToLower(c.name))
 }
 
 // superDigest is the digest of super:secret.
@@ -65,7 +78,7 @@ func TestScript(t *testing.T) {
 			t.Parallel()
 			targets := targetsOf(t, p)
 			for _, c := range p.cases {
-				t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) { c.check(t, targets) })
+				t.Run(c.slug(), func(t *testing.T) { c.check(t, targets) })
 			}
 		})
 	}
@@ -87,7 +100,7 @@ func targetsOf(t *testing.T, p profile) []*target {
 // check runs the case on all targets. The first transcript, of Apache ZooKeeper or read from its file, is what the others must give.
 func (c testCase) check(t *testing.T, targets []*target) {
 	t.Helper()
-	file := filepath.Join("testdata", strings.ReplaceAll(c.name, " ", "_")+".txt")
+	file := filepath.Join("testdata", c.slug()+".txt")
 	recorded, err := os.ReadFile(file)
 	if err != nil && !*update {
 		t.Fatal(err)
@@ -112,7 +125,7 @@ func (c testCase) check(t *testing.T, targets []*target) {
 
 func (c testCase) transcript(t *testing.T, tg *target) []string {
 	t.Helper()
-	s := newScript(t, tg, "/"+strings.ReplaceAll(c.name, " ", "-"))
+	s := newScript(t, tg, "/"+c.slug())
 	defer s.finish()
 	c.run(s)
 	return s.lines
@@ -136,5 +149,3 @@ func diff(want, got []string) string {
 	}
 	return b.String()
 }
-
-var _ = time.Second

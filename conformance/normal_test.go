@@ -27,12 +27,12 @@ func newNormal() *normal {
 }
 
 func (n *normal) zxid(z int64) string {
-	switch {
-	case z == 0:
+	switch z {
+	case 0:
 		return "0"
-	case z == -1:
+	case -1:
 		return "minus1"
-	case z == 1<<62:
+	case 1 << 62:
 		return "future"
 	default:
 		return fmt.Sprintf("%+d", z-n.base)

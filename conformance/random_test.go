@@ -22,7 +22,7 @@ var (
 // TestRandomPrograms runs random programs of several sessions on Apache ZooKeeper and on ours. After each step all answers,
 // and all events that the step has caused in any session, must be equal. A failure names the seed that brings it back, and
 // shows a program with every step left out that is not needed for it.
-func TestRandomPrograms(t *testing.T) {
+func TestRandomPrograms(t *testing.T) { //nolint:tparallel // programs share the servers, whose zxids they count
 	t.Parallel()
 	if !peer.Installed() && os.Getenv("CI") != "true" {
 		t.Skip("Apache ZooKeeper is not installed; run `make peers`")

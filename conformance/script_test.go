@@ -37,9 +37,9 @@ type script struct {
 }
 
 // newScript makes root and settles the zxid that the transcript counts from.
-func newScript(t testing.TB, tg *target, root string) *script {
-	t.Helper()
-	s := &script{TB: t, target: tg, root: root, norm: newNormal()}
+func newScript(tb testing.TB, tg *target, root string) *script {
+	tb.Helper()
+	s := &script{TB: tb, target: tg, root: root, norm: newNormal()}
 	s.quietly(func() {
 		c := s.open("setup")
 		if root != "" {

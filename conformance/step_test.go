@@ -32,6 +32,7 @@ func (st step) String() string {
 		return fmt.Sprintf("s%d reconnects", st.session)
 	case remember:
 		return "remember the zxid"
+	case requests:
 	}
 	n := newNormal()
 	var parts []string

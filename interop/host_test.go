@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -27,29 +28,54 @@ type host struct {
 	start func() error
 }
 
-// onEach runs f on Apache ZooKeeper and on the embedded server, in memory and on disk.
-func onEach(t *testing.T, f func(t *testing.T, h *host)) {
+// options of a server.
+type options struct {
+	sasl bool // with the users that kazoo's suite expects
+}
+
+// onEach runs f on Apache ZooKeeper and on the embedded server.
+func onEach(t *testing.T, opts options, f func(t *testing.T, h *host)) {
 	t.Helper()
 	t.Run("Apache", func(t *testing.T) {
 		t.Parallel()
-		f(t, apache(t))
+		f(t, apache(t, opts))
 	})
 	t.Run("ours", func(t *testing.T) {
 		t.Parallel()
-		f(t, ours(t, server.Config{Data: t.TempDir()}))
+		cfg := server.Config{Data: t.TempDir()}
+		if opts.sasl {
+			cfg.SASLUsers = map[string]string{"super": "super_secret", "jaasuser": "jaas_password"}
+		}
+		f(t, ours(t, cfg))
 	})
 }
 
-func apache(t *testing.T) *host {
+const jaas = `Server {
+    org.apache.zookeeper.server.auth.DigestLoginModule required
+    user_super="super_secret"
+    user_jaasuser="jaas_password";
+};
+`
+
+func apache(t *testing.T, opts options) *host {
 	t.Helper()
-	zk := peer.ZooKeeper(t, peer.Options{
+	p := peer.Options{
 		Keys: map[string]string{"maxSessionTimeout": "40000"},
 		Properties: map[string]string{
 			"zookeeper.forceSync":                                "no",
 			"znode.container.checkIntervalMs":                    "100",
 			"zookeeper.DigestAuthenticationProvider.superDigest": superDigest,
 		},
-	})
+	}
+	if opts.sasl {
+		login := filepath.Join(t.TempDir(), "jaas.conf")
+		if err := os.WriteFile(login, []byte(jaas), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p.Keys["authProvider.1"] = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
+		p.Properties["java.security.auth.login.config"] = login
+	}
+	zk := peer.ZooKeeper(t, p)
 	return &host{
 		name:  "Apache ZooKeeper",
 		addr:  zk.Addr(0),

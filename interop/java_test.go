@@ -16,10 +16,16 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/peer"
 )
 
+// classPath is all jars that the programs need.
+var classPath = strings.Join([]string{zookeeperJar, curatorJar, lockJar, queueJar, electionJar, jlineJar, quietJar}, ":")
+
 // Jars of Debian's packages. Each names what else it needs in its manifest, which java and javac follow.
 const (
 	zookeeperJar = "/usr/share/java/zookeeper.jar"
 	curatorJar   = "/usr/share/java/curator-recipes.jar"
+	lockJar      = "/usr/share/java/zookeeper-recipes-lock.jar"
+	queueJar     = "/usr/share/java/zookeeper-recipes-queue.jar"
+	electionJar  = "/usr/share/java/zookeeper-recipes-election.jar"
 	quietJar     = "/usr/share/java/slf4j-nop.jar"
 	jlineJar     = "/usr/share/java/jline2.jar"
 )
@@ -27,22 +33,29 @@ const (
 // TestJavaClient runs ZooKeeper's own client.
 func TestJavaClient(t *testing.T) {
 	t.Parallel()
-	peer.Need(t, "javac", zookeeperJar)
-	onEach(t, func(t *testing.T, h *host) { runJava(t, "Client", h.addr) })
+	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
+	onEach(t, options{}, func(t *testing.T, h *host) {
+		t.Helper()
+		runJava(t, "Client", h.addr)
+	})
 }
 
 // TestCurator runs Curator's framework and all of its recipes.
 func TestCurator(t *testing.T) {
 	t.Parallel()
-	peer.Need(t, "javac", zookeeperJar, curatorJar)
-	onEach(t, func(t *testing.T, h *host) { runJava(t, "Recipes", h.addr) })
+	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
+	onEach(t, options{}, func(t *testing.T, h *host) {
+		t.Helper()
+		runJava(t, "Recipes", h.addr)
+	})
 }
 
 // TestCommandLineClient runs the class behind zkCli.sh, one command a run as scripts do, and several of them through its prompt.
 func TestCommandLineClient(t *testing.T) {
 	t.Parallel()
 	peer.Need(t, "java", zookeeperJar)
-	onEach(t, func(t *testing.T, h *host) {
+	onEach(t, options{}, func(t *testing.T, h *host) {
+		t.Helper()
 		commands := []struct{ line, want string }{
 			{"create /cli hello", "Created /cli"},
 			{"get -s /cli", "dataLength = 5"},
@@ -97,7 +110,7 @@ func runJava(t *testing.T, class, addr string) {
 }
 
 func javaArgs(class string, args ...string) []string {
-	return append([]string{"-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dzookeeper.extendedTypesEnabled=true", "-cp", strings.Join([]string{zookeeperJar, curatorJar, jlineJar, quietJar}, ":"), class}, args...)
+	return append([]string{"-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dzookeeper.extendedTypesEnabled=true", "-cp", classPath, class}, args...)
 }
 
 var compiling sync.Mutex // guards the compilation: once is enough
@@ -124,10 +137,20 @@ func classes(t *testing.T) string {
 		return dir
 	}
 	scratch := t.TempDir()
-	run(t, time.Minute, "javac", append([]string{"-d", filepath.Join(scratch, "classes"), "-cp", zookeeperJar + ":" + curatorJar}, sources...)...)
+	run(t, time.Minute, "javac", append([]string{"-d", filepath.Join(scratch, "classes"), "-cp", classPath}, sources...)...)
 	// A rename makes the directory appear whole. Another process may have been faster, with the same classes.
 	if err := os.Rename(filepath.Join(scratch, "classes"), dir); err != nil && !errors.Is(err, fs.ErrExist) {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// TestRecipesOfZooKeeper runs the recipes that ZooKeeper itself brings along.
+func TestRecipesOfZooKeeper(t *testing.T) {
+	t.Parallel()
+	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
+	onEach(t, options{}, func(t *testing.T, h *host) {
+		t.Helper()
+		runJava(t, "Classics", h.addr)
+	})
 }

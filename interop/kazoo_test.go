@@ -24,6 +24,7 @@ var suite = map[string][]string{
 	},
 	"lock":    {"test_lock", "test_watchers"},
 	"parties": {"test_partitioner", "test_cache"},
+	"sasl":    {"test_sasl.TestLegacySASLDigestAuthentication", "test_sasl.TestSASLDigestAuthentication"},
 }
 
 // TestKazooSuite runs the tests that kazoo 2.8.0 brings along.
@@ -36,7 +37,8 @@ func TestKazooSuite(t *testing.T) {
 	for name, tests := range suite {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			onEach(t, func(t *testing.T, h *host) {
+			onEach(t, options{sasl: name == "sasl"}, func(t *testing.T, h *host) {
+				t.Helper()
 				run(t, 2*time.Minute, python, append([]string{"testdata/kazoo_suite.py", h.addr, h.control(t)}, tests...)...)
 			})
 		})

@@ -31,7 +31,7 @@ import org.apache.zookeeper.data.Stat;
 /** What users of ZooKeeper's own Java client do. */
 final class Client {
     private static final List<ACL> OPEN = ZooDefs.Ids.OPEN_ACL_UNSAFE;
-    private static String servers;
+    static String servers;
 
     static final class Events implements Watcher {
         final BlockingQueue<WatchedEvent> queue = new LinkedBlockingQueue<>();

@@ -10,6 +10,9 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
+// reconnectWait is how long a command that has ended waits for a server to give the lock back to.
+const reconnectWait = 3 * time.Second
+
 var errWaited = errors.New("waited long enough")
 
 // acquire connects and waits for the lock. The caller closes the client, which comes back with an error, too.
@@ -85,7 +88,7 @@ func (l *locker) mind(ctx context.Context, cancel context.CancelCauseFunc, clien
 			return
 		case <-sess.Context().Done():
 		}
-		l.detail("%s: joining the line again at its end: %v", l.path, context.Cause(sess.Context()))
+		l.detail("%s: joining the line again at its end: %v", l.path, context.Cause(sess.Context())) //nolint:contextcheck // the session's end, not ours
 		find, stop := context.WithTimeoutCause(ctx, time.Duration(l.connection.connectTimeout), errNoAnswer)
 		next, err := client.Session(find)
 		stop()
@@ -95,6 +98,18 @@ func (l *locker) mind(ctx context.Context, cancel context.CancelCauseFunc, clien
 		}
 		sess = next
 	}
+}
+
+// giveBack unlocks, and returns why the hold had ended before if it had. Closing the client sends what is on its way when there is a
+// connection; when there is none, it is worth waiting a little for the next one: the others would wait for the session's timeout.
+func giveBack(ctx context.Context, hold *lock.Hold) error {
+	err := hold.Unlock(ctx)
+	if state, _ := hold.Session().State(); state == zk.Suspended {
+		ctx, cancel := context.WithTimeout(ctx, reconnectWait)
+		defer cancel()
+		_ = hold.UnlockWait(ctx) // the session's timeout does it otherwise
+	}
+	return err
 }
 
 // conflicted says who has the lock.

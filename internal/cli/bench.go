@@ -91,7 +91,7 @@ func (b *bencher) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer client.Close() //nolint:errcheck // the session ends by itself if it cannot be closed now
+	defer client.Close() // the session ends by itself if it cannot be closed now
 	mutexes := make([]*lock.Mutex, b.locks)
 	for i := range mutexes {
 		if mutexes[i], err = lock.NewMutex(client, b.prefix+"/"+strconv.Itoa(i), lock.Config{Label: "bench"}); err != nil {
@@ -113,8 +113,7 @@ func (b *bencher) run(ctx context.Context) error {
 
 // cycle has the goroutines lock and unlock for the duration, and returns how long each acquisition took.
 func (b *bencher) cycle(ctx context.Context, mutexes []*lock.Mutex) ([]time.Duration, error) {
-	var over error = errOver{}
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(b.duration), over)
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(b.duration), errTimeOver)
 	defer cancel()
 	var wg sync.WaitGroup
 	waits := make([][]time.Duration, b.goroutines)
@@ -134,14 +133,11 @@ func (b *bencher) cycle(ctx context.Context, mutexes []*lock.Mutex) ([]time.Dura
 		})
 	}
 	wg.Wait()
-	errs = slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, over) || errors.Is(err, context.DeadlineExceeded) })
+	errs = slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, errTimeOver) || errors.Is(err, context.DeadlineExceeded) })
 	return slices.Concat(waits...), errors.Join(errs...)
 }
 
-// errOver is why a measurement ends: its time is over.
-type errOver struct{}
-
-func (errOver) Error() string { return "time is over" }
+var errTimeOver = errors.New("the time for measuring is over")
 
 // clean removes the locks. Whatever cannot be removed now, the server removes by itself: they are containers.
 func (b *bencher) clean(ctx context.Context, mutexes []*lock.Mutex, sess *zk.Session) {

@@ -87,6 +87,9 @@ func stopServers(dir string) {
 		for _, m := range servingLine.FindAllSubmatch(text, -1) {
 			if pid, err := strconv.Atoi(string(m[1])); err == nil && isServer(pid) {
 				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended meanwhile
+				for isServer(pid) {
+					continue // it is not our child, so nothing else tells when it has let go of its files
+				}
 			}
 		}
 	}

@@ -174,7 +174,7 @@ func (l *locker) run(ctx context.Context) error {
 	client, hold, err := l.acquire(calm)
 	settle()
 	if client != nil {
-		defer client.Close() //nolint:errcheck // the session ends by itself if it cannot be closed now
+		defer client.Close() // the session ends by itself if it cannot be closed now
 	}
 	if err == nil {
 		err = context.Cause(calm) // a signal may have come with the lock

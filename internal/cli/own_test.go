@@ -15,11 +15,7 @@ import (
 // ownHome returns a home with no server, and a change for commands that live in it.
 func ownHome(t *testing.T) (log string, change func(*exec.Cmd)) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "own") // t.TempDir is too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := t.TempDir()
 	t.Cleanup(func() { stopServers(dir) })
 	home := filepath.Join(dir, "home")
 	return filepath.Join(home, ".local/state/turnstile/server.log"), func(cmd *exec.Cmd) {

@@ -18,7 +18,7 @@ import (
 // Run catches signals while it runs, so a process should run one at a time.
 func Run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	c := &cli{env: newEnviron(env), stdin: stdin, stdout: stdout, stderr: stderr}
-	root := c.root()
+	root := c.root() //nolint:contextcheck // cobra hands the context to the command that runs
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)

@@ -35,10 +35,10 @@ func (l *locker) stand(ctx context.Context, hold *lock.Hold, signals *signals) e
 	case <-calm.Done():
 		err = &exitError{code: asSignal(context.Cause(calm)).exitCode()}
 	case <-hold.Context().Done():
-		err = l.lostError(context.Cause(hold.Context()))
+		err = l.lostError(context.Cause(hold.Context())) //nolint:contextcheck // the hold's end, not ours
 	}
 	settle()
-	_ = hold.Unlock(context.WithoutCancel(ctx)) // that it was lost is said above, or no longer matters
+	_ = giveBack(context.WithoutCancel(ctx), hold) // that it was lost is said above, or no longer matters
 	l.detail("%s: unlocked after %v", l.path, time.Since(begin).Round(time.Millisecond))
 	return err
 }

@@ -78,7 +78,7 @@ func (l *locker) supervise(ctx context.Context, hold *lock.Hold, signals *signal
 		Stderr: l.stderr,
 	}, s.terminal)
 	if err != nil {
-		_ = hold.Unlock(ctx) // nothing ran under it
+		_ = giveBack(context.WithoutCancel(ctx), hold) // nothing ran under it
 		return cannotRun(err)
 	}
 	begin := time.Now()
@@ -87,7 +87,7 @@ func (l *locker) supervise(ctx context.Context, hold *lock.Hold, signals *signal
 		s.child.clear(s.killing)
 	}
 	s.terminal.restore(s.child)
-	if err := hold.Unlock(context.WithoutCancel(ctx)); s.lost == nil {
+	if err := giveBack(context.WithoutCancel(ctx), hold); s.lost == nil {
 		s.lost = err
 	}
 	l.detail("%s: unlocked after %v", l.path, time.Since(begin).Round(time.Millisecond))
@@ -124,7 +124,7 @@ func (s *supervisor) run(ctx context.Context) {
 		case <-ended:
 			ended = nil
 			if s.lost == nil {
-				kill = s.lose(context.Cause(s.hold.Context()))
+				kill = s.lose(context.Cause(s.hold.Context())) //nolint:contextcheck // the hold's end, not ours
 			}
 		case <-kill:
 			kill = nil

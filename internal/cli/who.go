@@ -24,7 +24,7 @@ type whoJSON struct {
 type contenderJSON struct {
 	Node    string    `json:"node"`
 	Owner   ownerJSON `json:"owner"`
-	Since   time.Time `json:"since"`
+	Since   string    `json:"since"`
 	Session string    `json:"session"`
 	Token   int64     `json:"token,omitempty"` // of the holder only
 }
@@ -75,7 +75,7 @@ func (c *cli) look(ctx context.Context, n *connection, path string) ([]lock.Cont
 	if err != nil {
 		return nil, err
 	}
-	defer client.Close() //nolint:errcheck // nothing of ours is at the server
+	defer client.Close() // nothing of ours is at the server
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(n.connectTimeout), errNoAnswer)
 	defer cancel()
 	if err := sess.Sync(ctx, path); err != nil { // the server that we happen to be connected to may be behind
@@ -96,7 +96,7 @@ func (n *connection) gaveUp(err, why error) error {
 func whoIs(path string, line []lock.Contender) whoJSON {
 	w := whoJSON{Path: path, Waiters: []contenderJSON{}}
 	for _, c := range line {
-		entry := contenderJSON{Node: c.Path, Since: c.Since.UTC(), Session: sessionID(c.Session)}
+		entry := contenderJSON{Node: c.Path, Since: c.Since.UTC().Format("2006-01-02T15:04:05.000Z07:00"), Session: sessionID(c.Session)}
 		if c.Known {
 			entry.Owner = ownerJSON{Host: c.Owner.Host, PID: c.Owner.PID, Program: c.Owner.Program, Label: c.Owner.Label}
 		} else {

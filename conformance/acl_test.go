@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
@@ -43,7 +44,7 @@ var aclCases = []testCase{
 			}
 		}
 		slices.SortFunc(lists, func(a, b []wire.ACL) int {
-			return strings.Compare(acls(a)+fmt.Sprint(len(a)), acls(b)+fmt.Sprint(len(b)))
+			return strings.Compare(acls(a)+strconv.Itoa(len(a)), acls(b)+strconv.Itoa(len(b)))
 		})
 		for _, list := range lists {
 			s.logf("# %s", acls(list))

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// killedEnv makes the test binary a server in the directory that it holds, to be killed.
+const killedEnv = "TURNSTILE_TEST_SERVE"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(killedEnv); dir != "" {
+		s, err := Start(context.Background(), Config{Listen: []string{"unix:" + dir + "/sock"}, Data: dir + "/data"})
+		if err != nil {
+			fmt.Println("error", err)
+			os.Exit(1)
+		}
+		fmt.Println("serving")
+		<-s.Done()
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// serveToKill starts a server in a process of its own.
+func serveToKill(t *testing.T, dir string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), killedEnv+"="+dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, "serving") {
+		t.Fatalf("server says %q %v", line, err)
+	}
+	return cmd
+}
+
+func TestKilledServerComesBackWithAllThatItAcknowledged(t *testing.T) {
+	t.Parallel()
+	kills := 30
+	if testing.Short() {
+		kills = 5
+	}
+	dir, err := os.MkdirTemp("", "turnstile") // short enough for a socket's name
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	at := unixServer(dir + "/sock")
+	var owner *rawClient
+	created := 0
+	for kill := range kills {
+		cmd := serveToKill(t, dir)
+		if owner == nil {
+			if owner, err = at.connect(wire.ConnectRequest{Timeout: 40_000}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := owner.create("/e", nil, wire.FlagEphemeral); err != nil {
+				t.Fatal(err)
+			}
+		} else if owner, err = owner.resume(at); err != nil {
+			t.Fatalf("kill %d: the session that had its node: %v", kill, err)
+		}
+		if _, stat, err := owner.get("/e"); err != nil || stat.EphemeralOwner != owner.session {
+			t.Fatalf("kill %d: ephemeral node: got %+v %v", kill, stat, err)
+		}
+		for i := range created {
+			if _, _, err := owner.get(fmt.Sprintf("/n%d", i)); err != nil {
+				t.Fatalf("kill %d: node %d of %d: %v", kill, i, created, err)
+			}
+		}
+		// Writes are on their way when the server is killed: those that were answered count.
+		var b []byte
+		for i := range 200 {
+			b = wire.AppendRequest(b, int32(i), wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/n%d", created+i), ACL: openACL})
+		}
+		if _, err := owner.nc.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 200 {
+			if i == 10+kill {
+				_ = cmd.Process.Kill()
+			}
+			h, err := owner.reply(nil)
+			if err != nil {
+				break
+			}
+			if h.Err != wire.OK && h.Err != wire.NodeExists { // made before an earlier kill, without a word
+				t.Fatalf("kill %d: got %v", kill, h.Err)
+			}
+			created++
+		}
+		_ = owner.nc.Close()
+		if err := cmd.Wait(); err == nil {
+			t.Fatal("the server ended by itself")
+		} else if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.Exited() {
+			t.Fatalf("the server ended by itself: %v", err)
+		}
+	}
+	t.Logf("%d kills, %d nodes", kills, created)
+}
+
+// unixServer stands for a server in another process: clients connect to its socket.
+func unixServer(path string) *Server {
+	return &Server{listeners: []listener{{Listener: elsewhere(path)}}}
+}

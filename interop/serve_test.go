@@ -1,0 +1,80 @@
+package interop_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/peer"
+)
+
+// zooCfg is what kazoo's harness writes for the servers that it starts, with its Java property as a key.
+const zooCfg = `
+tickTime=2000
+dataDir=%s
+clientPort=%d
+clientPortAddress=127.0.0.1
+maxClientCnxns=0
+admin.serverPort=0
+authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider
+4lw.commands.whitelist=*
+reconfigEnabled=true
+DigestAuthenticationProvider.superDigest=` + superDigest + `
+`
+
+// TestServeReadsZooCfg runs "turnstile serve" on a configuration file of ZooKeeper, and kazoo's tests on that.
+// Where they stop the server it is killed.
+func TestServeReadsZooCfg(t *testing.T) {
+	t.Parallel()
+	peer.Need(t, python, kazooDir)
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "turnstile")
+	run(t, 2*time.Minute, "go", "build", "-o", binary, "../cmd/turnstile")
+	port := freePort(t)
+	config := filepath.Join(dir, "zoo.cfg")
+	if err := os.WriteFile(config, fmt.Appendf(nil, zooCfg, filepath.Join(dir, "data"), port), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := &host{name: "turnstile serve", addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
+	var cmd *exec.Cmd
+	h.start = func() error {
+		cmd = exec.CommandContext(t.Context(), binary, "serve", "--config", config)
+		cmd.Stderr = t.Output()
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			return err
+		}
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		_, err = bufio.NewReader(out).ReadString('\n') // it says when it serves
+		return err
+	}
+	h.stop = func() error {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // killed
+		return nil
+	}
+	if err := h.start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = h.stop() }()
+	run(t, 2*time.Minute, python, append([]string{"testdata/kazoo_suite.py", h.addr, h.control(t)}, suite["client"]...)...)
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	var lc net.ListenConfig
+	ln, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().(*net.TCPAddr).Port
+}

@@ -41,12 +41,18 @@ func (l *Link) Mute(sessions ...int64) {
 	l.change(sessions, func(r *rule) { r.mute = true })
 }
 
+// Freeze holds up everything, in both directions, until Heal delivers it all in order: what a network does that is away for a moment.
+// With Server.StopClock it is what a server does whose process is stopped.
+func (l *Link) Freeze(sessions ...int64) {
+	l.change(sessions, func(r *rule) { r.frozen = true })
+}
+
 // Delay makes every message arrive d later, in either direction: a round trip takes 2 × d more. A d of 0 ends it.
 func (l *Link) Delay(d time.Duration, sessions ...int64) {
 	l.change(sessions, func(r *rule) { r.delay = d })
 }
 
-// Heal undoes Cut, HalfOpen, Mute and Delay, whichever sessions they were for. A connection on which something vanished meanwhile
+// Heal undoes Cut, HalfOpen, Mute, Freeze and Delay, whichever sessions they were for. A connection on which something vanished meanwhile
 // ends; the others go on. With sessions it undoes only what was said about these sessions.
 func (l *Link) Heal(sessions ...int64) {
 	pairs := l.change(sessions, func(r *rule) { *r = rule{hold: r.hold} })
@@ -54,6 +60,11 @@ func (l *Link) Heal(sessions ...int64) {
 		if p.isBeyondRepair() {
 			p.close()
 		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range pairs {
+		p.thawLocked()
 	}
 }
 

@@ -18,6 +18,7 @@ var silences = map[string]func(ctx context.Context, srv *zktest.Server, session 
 	"Cut":      func(_ context.Context, srv *zktest.Server, session int64) { srv.Cut(session) },
 	"HalfOpen": func(_ context.Context, srv *zktest.Server, session int64) { srv.HalfOpen(session) },
 	"Mute":     func(_ context.Context, srv *zktest.Server, session int64) { srv.Mute(session) },
+	"Frozen":   func(_ context.Context, srv *zktest.Server, session int64) { srv.Freeze(session) },
 	"Slow":     func(_ context.Context, srv *zktest.Server, session int64) { srv.Delay(time.Hour, session) },
 	"Flapping": func(ctx context.Context, srv *zktest.Server, session int64) {
 		flap := time.NewTicker(100 * time.Millisecond)

@@ -131,3 +131,40 @@ func TestMutedRequestIsSilenceWhileAllIsApplied(t *testing.T) {
 		other.wantDo(wire.OK, exists("/b"))
 	})
 }
+
+func TestFrozenLinkDeliversEverythingInOrderInTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var n zktest.Net
+		srv := zktest.Run(t, zktest.On(&n))
+		srv.StopClock()
+		r, other := newRaw(t, srv.Link), newRaw(t, srv.Link)
+		r.wantDo(wire.OK, watch("/"))
+		srv.Freeze(r.SessionID)
+		r.send(create("/a"), create("/b"))
+		other.wantDo(wire.OK, set("/", "changed"))
+		wantSilence(t, r.conn)
+		other.wantDo(wire.NoNode, exists("/a"))
+		srv.Heal()
+		r.wantEvent(wire.EventDataChanged, "/")
+		r.want(2, wire.OK)
+		r.want(3, wire.OK)
+		other.wantDo(wire.OK, exists("/b"))
+	})
+}
+
+func TestRequestOfAClientThatHasLongGoneArrivesLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var n zktest.Net
+		srv := zktest.Run(t, zktest.On(&n))
+		r, other := newRaw(t, srv.Link), newRaw(t, srv.Link)
+		srv.Freeze(r.SessionID)
+		r.send(create("/late"))
+		_ = r.conn.Close()
+		pass(5 * time.Second)
+		other.wantDo(wire.NoNode, watchFor("/late"))
+		srv.Heal(r.SessionID)
+		other.wantEvent(wire.EventCreated, "/late")
+	})
+}

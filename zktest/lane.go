@@ -11,6 +11,7 @@ type parcel struct {
 	data  []byte
 	at    time.Time       // not before; zero: at once
 	until <-chan struct{} // not before it is closed; nil: at once
+	thaw  <-chan struct{} // likewise
 	end   ending
 }
 
@@ -105,21 +106,30 @@ func (w *laneWriter) flush() {
 }
 
 func (p *parcel) due() bool {
-	if p.until != nil {
-		select {
-		case <-p.until:
-		default:
-			return false
-		}
+	return isClosed(p.until) && isClosed(p.thaw) && (p.at.IsZero() || !time.Now().Before(p.at))
+}
+
+// isClosed says whether c is closed or nil.
+func isClosed(c <-chan struct{}) bool {
+	if c == nil {
+		return true
 	}
-	return p.at.IsZero() || !time.Now().Before(p.at)
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // await waits until p is due, false if stop was closed before.
 func (p *parcel) await(stop <-chan struct{}) bool {
-	if p.until != nil {
+	for _, c := range []<-chan struct{}{p.until, p.thaw} {
+		if c == nil {
+			continue
+		}
 		select {
-		case <-p.until:
+		case <-c:
 		case <-stop:
 			return false
 		}

@@ -46,17 +46,18 @@ type front struct {
 
 // rule is what is wrong with connections until further notice.
 type rule struct {
-	cut   bool
-	dark  bool // nothing arrives on either side
-	mute  bool // nothing arrives at the client
-	hold  bool // watch events are held back
-	delay time.Duration
+	cut    bool
+	dark   bool // what is on its way vanishes
+	mute   bool // what is on its way to the client vanishes
+	frozen bool // what is on its way waits
+	hold   bool // watch events are held back
+	delay  time.Duration
 }
 
 func (r rule) and(s rule) rule {
 	return rule{
-		cut: r.cut || s.cut, dark: r.dark || s.dark, mute: r.mute || s.mute, hold: r.hold || s.hold,
-		delay: max(r.delay, s.delay),
+		cut: r.cut || s.cut, dark: r.dark || s.dark, mute: r.mute || s.mute, frozen: r.frozen || s.frozen,
+		hold: r.hold || s.hold, delay: max(r.delay, s.delay),
 	}
 }
 

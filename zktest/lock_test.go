@@ -35,6 +35,16 @@ var blows = map[string]func(srv *zktest.Server, session int64) zktest.Fault{
 		time.AfterFunc(6*time.Second, func() { srv.Heal(session) })
 		return zktest.Pass
 	},
+	"FrozenForAWhile": func(srv *zktest.Server, session int64) zktest.Fault {
+		srv.Freeze(session)
+		time.AfterFunc(6*time.Second, func() { srv.Heal(session) })
+		return zktest.Pass
+	},
+	"FrozenForTooLong": func(srv *zktest.Server, session int64) zktest.Fault {
+		srv.Freeze(session)
+		time.AfterFunc(18*time.Second, func() { srv.Heal(session) }) // the client has given up and the server has not
+		return zktest.Pass
+	},
 	"MutedForGood": func(srv *zktest.Server, session int64) zktest.Fault {
 		srv.Mute(session)
 		return zktest.Pass

@@ -20,13 +20,14 @@ type pair struct {
 
 	// Guarded by link.mu.
 	session  int64
-	zxid     int64      // the last one that a reply told
-	pending  []exchange // requests whose reply has not come, in order
-	held     []parcel   // watch events held back, in order
-	greeted  bool       // the handshake's reply has come
-	draining bool       // what the client sends is thrown away
-	muted    bool       // the client hears nothing more
-	lost     bool       // something vanished
+	zxid     int64         // the last one that a reply told
+	pending  []exchange    // requests whose reply has not come, in order
+	held     []parcel      // watch events held back, in order
+	thaw     chan struct{} // closed when what is frozen may go on; nil if nothing is
+	greeted  bool          // the handshake's reply has come
+	draining bool          // what the client sends is thrown away
+	muted    bool          // the client hears nothing more
+	lost     bool          // something vanished
 }
 
 func newPair(l *Link, client, server net.Conn) *pair {
@@ -162,6 +163,14 @@ func (p *pair) reachesClient() bool {
 	return true
 }
 
+// thawLocked lets go on what is frozen, unless it is still to be.
+func (p *pair) thawLocked() {
+	if p.thaw != nil && !p.link.ruleLocked(p).frozen {
+		close(p.thaw)
+		p.thaw = nil
+	}
+}
+
 // pass puts x on a lane as it is.
 func (p *pair) pass(l *lane, x parcel) {
 	p.link.mu.Lock()
@@ -177,6 +186,12 @@ func (p *pair) addLocked(l *lane, x parcel, delay time.Duration) {
 	if r.dark || r.mute && l == p.down {
 		p.lost = true
 		return
+	}
+	if r.frozen {
+		if p.thaw == nil {
+			p.thaw = make(chan struct{})
+		}
+		x.thaw = p.thaw
 	}
 	if d := r.delay + delay; d > 0 {
 		x.at = time.Now().Add(d)

@@ -134,9 +134,12 @@ func (s *Server) Stop() {
 
 // Start starts the server again after Stop, with the data and the sessions that it had. That needs the option Durable.
 func (s *Server) Start() {
-	if !s.durable() {
-		return
+	if s.durable() {
+		s.begin()
 	}
+}
+
+func (s *Server) begin() {
 	srv := <-s.running
 	if srv == nil {
 		var err error
@@ -153,6 +156,18 @@ func (s *Server) Restart() {
 		s.Stop()
 		s.Start()
 	}
+}
+
+// Wipe stops the server and starts it empty, as after the loss of its disk: what clients know is from another life then, and their
+// sessions are refused.
+func (s *Server) Wipe() {
+	s.Stop()
+	if dir := s.config.Data; dir != "" {
+		if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
+			s.fail("zktest: wipe the server: %v", err)
+		}
+	}
+	s.begin()
 }
 
 func (s *Server) durable() bool {

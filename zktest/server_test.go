@@ -171,6 +171,32 @@ func TestStoppedServerRefusesUntilItIsStartedAgain(t *testing.T) {
 	}
 }
 
+func TestClientOfAServerThatLostItsDataBeginsAnew(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string][]zktest.Option{"in memory": nil, "durable": {zktest.Durable()}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := zktest.Run(t, opts...)
+			client := srv.Client(t, time.Second)
+			s, err := client.Session(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Create(t.Context(), "/a", nil, zk.Persistent); err != nil {
+				t.Fatal(err)
+			}
+			srv.Wipe()
+			<-s.Context().Done()
+			if s, err = client.Session(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, found, err := s.Exists(t.Context(), "/a"); found || err != nil {
+				t.Errorf("the node is there: %t, %v", found, err)
+			}
+		})
+	}
+}
+
 func TestClientSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t, zktest.Durable())

@@ -13,6 +13,9 @@ import (
 // reconnectWait is how long a command that has ended waits for a server to give the lock back to.
 const reconnectWait = 3 * time.Second
 
+// tellAfter is how long to wait before telling so.
+const tellAfter = 200 * time.Millisecond
+
 var errWaited = errors.New("waited long enough")
 
 // acquire connects and waits for the lock. The caller closes the client, which comes back with an error, too.
@@ -82,10 +85,15 @@ func (l *locker) wantLock(ctx context.Context, m *lock.Mutex, client *zk.Client,
 
 // mind ends the wait when the server has been away for too long. Mutex.Lock itself would wait for it for ever.
 func (l *locker) mind(ctx context.Context, cancel context.CancelCauseFunc, client *zk.Client, sess *zk.Session) {
+	tell := time.NewTimer(tellAfter)
+	defer tell.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-tell.C:
+			l.tell(ctx, client)
+			continue
 		case <-sess.Context().Done():
 		}
 		l.detail("%s: joining the line again at its end: %v", l.path, context.Cause(sess.Context())) //nolint:contextcheck // the session's end, not ours
@@ -97,6 +105,16 @@ func (l *locker) mind(ctx context.Context, cancel context.CancelCauseFunc, clien
 			return
 		}
 		sess = next
+	}
+}
+
+// tell tells for whom we wait.
+func (l *locker) tell(ctx context.Context, client *zk.Client) {
+	if !l.verbose {
+		return
+	}
+	if line, err := lock.Inspect(ctx, client, l.path); err == nil && len(line) > 0 {
+		l.detail("%s: waiting, held by %s, %d in line", l.path, owner(line[0]), len(line))
 	}
 }
 

@@ -26,6 +26,7 @@ type connection struct {
 	saslPasswordFile string
 
 	logger *slog.Logger // of the client
+	own    *ownServer   // the server, when none is named
 }
 
 func (n *connection) flags(flags *pflag.FlagSet) {
@@ -50,6 +51,9 @@ func (n *connection) where() string {
 // config checks the flags.
 func (n *connection) config() (zk.Config, error) {
 	cfg := zk.Config{Servers: n.servers, Timeout: time.Duration(n.sessionTimeout), Logger: n.logger}
+	if err := checkSockets(strings.Split(n.servers, ",")...); err != nil {
+		return cfg, fmt.Errorf("--connect: %w", err)
+	}
 	var err error
 	if cfg.TLS, err = n.security.client(); err != nil {
 		return cfg, err
@@ -86,7 +90,7 @@ func (c *cli) open(ctx context.Context, n *connection) (*zk.Client, *zk.Session,
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(n.connectTimeout), errNoAnswer)
 	defer cancel()
 	if n.servers == "" {
-		if err := c.useOwnServer(ctx, &cfg); err != nil {
+		if err := c.useOwnServer(ctx, n, &cfg); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -119,13 +123,18 @@ func (n *connection) noServer(why error) error {
 	if why != nil {
 		err = fmt.Errorf("%w: %w", err, why)
 	}
-	return &exitError{code: ExitNoServer, err: err, hint: "check --connect, or leave it out to use this user's own server on this machine"}
+	hint := "check --connect, or leave it out to use this user's own server on this machine"
+	if n.own != nil {
+		hint = "its log is " + n.own.log()
+	}
+	return &exitError{code: ExitNoServer, err: err, hint: hint}
 }
 
 // useOwnServer makes cfg connect to the user's own server, which is started if it is not there.
-func (c *cli) useOwnServer(ctx context.Context, cfg *zk.Config) error {
+func (c *cli) useOwnServer(ctx context.Context, n *connection, cfg *zk.Config) error {
 	own, err := findOwnServer(c.env)
 	if err == nil {
+		n.own = own
 		err = own.ensure(ctx)
 	}
 	if err != nil {

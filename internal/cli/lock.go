@@ -119,7 +119,7 @@ func (l *locker) take(cmd *cobra.Command, args []string) error {
 	case shell || l.argv == nil && l.shell != "":
 		l.argv = shellCommand(l.shell)
 	}
-	if l.json && l.argv != nil {
+	if l.argv != nil && flags.Changed("json") {
 		return wrong("--json is for holding the lock without a command, whose output is its own")
 	}
 	if l.label == "" && len(l.argv) > 0 {

@@ -29,6 +29,18 @@ const (
 	knockEvery  = 5 * time.Millisecond // how often to look whether the server that was started answers
 )
 
+// checkSockets refuses unix sockets whose path the system cannot take.
+func checkSockets(addresses ...string) error {
+	for _, address := range addresses {
+		path, ok := strings.CutPrefix(strings.TrimSpace(address), "unix:")
+		if path, _, _ = strings.Cut(path, "!"); ok && len(path) > maxSockPath {
+			return fmt.Errorf("the path of the unix socket %s has %d bytes, and this system takes %d: choose a shorter one",
+				path, len(path), maxSockPath)
+		}
+	}
+	return nil
+}
+
 type unixPath = [len(syscall.RawSockaddrUnix{}.Path)]byte
 
 // ownServer is the user's own embedded server on this machine: used when no server is named, started when it is not there. It serves

@@ -80,6 +80,23 @@ func TestHoldOutlivesItsOwnServer(t *testing.T) {
 	startWith(t, home, "lock", "-n", "/x", "--", "true").wantCode(0)
 }
 
+func TestServerThatIsJustEndingIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	log, home := ownHome(t)
+	for turn := range 5 {
+		r := startWith(t, home, "lock", "/x", "--", "echo", "in")
+		r.wantLine("in")
+		r.wantCode(0)
+		pids := ownServers(t, log)
+		if len(pids) <= turn {
+			t.Fatalf("servers %v in turn %d, want another one each time", pids, turn)
+		}
+		if err := syscall.Kill(pids[len(pids)-1], syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestOwnServerKeepsNothingOfItsStarter(t *testing.T) {
 	t.Parallel()
 	_, home := ownHome(t)

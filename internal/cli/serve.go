@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -137,6 +138,9 @@ func (s *serving) place(cfg *server.Config, cmd *cobra.Command) error {
 
 // secure says where the server listens, and whom it trusts.
 func (s *serving) secure(cfg *server.Config) error {
+	if err := checkSockets(slices.Concat(s.listen, s.tlsListen)...); err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
 	tlsConfig, err := s.security.server()
 	if err != nil {
 		return err

@@ -68,15 +68,10 @@ func (l *locker) supervise(ctx context.Context, hold *lock.Hold, signals *signal
 	}
 	defer s.terminal.close()
 	signals.catchAll()
-	var err error
-	s.child, err = startChild(&exec.Cmd{
-		Path:   program,
-		Args:   l.argv,
-		Env:    l.environment(hold),
-		Stdin:  l.stdin,
-		Stdout: l.stdout,
-		Stderr: l.stderr,
-	}, s.terminal)
+	err := s.start(program, l.argv)
+	if errors.Is(err, syscall.ENOEXEC) { // a script that does not say for whom, which shells and execvp(3) give to sh
+		err = s.start("/bin/sh", append([]string{"sh", program}, l.argv[1:]...))
+	}
 	if err != nil {
 		_ = giveBack(context.WithoutCancel(ctx), hold) // nothing ran under it
 		return cannotRun(err)
@@ -95,6 +90,18 @@ func (l *locker) supervise(ctx context.Context, hold *lock.Hold, signals *signal
 		return &exitError{code: s.child.code}
 	}
 	return l.lostError(s.lost)
+}
+
+func (s *supervisor) start(program string, argv []string) (err error) {
+	s.child, err = startChild(&exec.Cmd{
+		Path:   program,
+		Args:   argv,
+		Env:    s.environment(s.hold),
+		Stdin:  s.stdin,
+		Stdout: s.stdout,
+		Stderr: s.stderr,
+	}, s.terminal)
+	return err
 }
 
 // run returns when the command has ended.

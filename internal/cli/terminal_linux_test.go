@@ -18,6 +18,7 @@ type screen struct {
 	t    *testing.T
 	file *os.File
 	seen bytes.Buffer
+	past int // how much of it was looked for
 }
 
 // sitDown starts a command as the leader of a session with a terminal of its own.
@@ -68,12 +69,15 @@ func sitDown(t *testing.T, cmd *exec.Cmd) *screen {
 	return s
 }
 
-// see reads until the text appears after all that was seen before.
+// see reads until the text appears, after what was looked for before.
 func (s *screen) see(text string) {
 	s.t.Helper()
-	from := s.seen.Len()
 	chunk := make([]byte, 1024)
-	for !strings.Contains(string(s.seen.Bytes()[from:]), text) {
+	for {
+		if i := strings.Index(s.seen.String()[s.past:], text); i >= 0 {
+			s.past += i + len(text)
+			return
+		}
 		n, err := s.file.Read(chunk)
 		s.seen.Write(chunk[:n])
 		if err != nil {

@@ -63,6 +63,8 @@ func TestWrongUseIsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{args: "lock --connect a:1 --tls-cert /nonexistent --tls-key /nonexistent /x -- true", want: "--tls-cert /nonexistent"},
 		{args: "lock /x -- true", env: "TURNSTILE_WAIT=soon", want: "environment variable TURNSTILE_WAIT"},
 		{args: "lock /x -- true", env: "TURNSTILE_NO_WAIT=maybe", want: "environment variable TURNSTILE_NO_WAIT"},
+		{args: "lock --connect unix:/" + strings.Repeat("x", 200) + " /x -- true", want: "choose a shorter one"},
+		{args: "serve --in-memory --listen unix:/" + strings.Repeat("x", 200), want: "choose a shorter one"},
 		{args: "who", want: "PATH is missing"},
 		{args: "who /x /y", want: `unexpected argument "/y"`},
 		{args: "who x", want: "must begin with a slash"},

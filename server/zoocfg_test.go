@@ -1,0 +1,145 @@
+package server_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/seed-a3166700/turnstile/server"
+)
+
+func TestZooCfgMeansWhatItMeansToZooKeeper(t *testing.T) {
+	t.Parallel()
+	users := filepath.Join(t.TempDir(), "jaas.conf")
+	jaas := "Client { x required user_no=\"no\"; };\nServer {\n  org.apache.zookeeper.server.auth.DigestLoginModule required\n  user_super=\"adm\\\"in\"\n  user_bob=\"geheim\";\n};\n"
+	if err := os.WriteFile(users, []byte(jaas), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]struct {
+		text string
+		want server.Config
+	}{
+		"nothing": {"", server.Config{TickTime: 3 * time.Second, MaxClientConns: 60}},
+		"sample": {
+			"# The number of milliseconds of each tick\ntickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/var/lib/zookeeper\nclientPort=2181\n#maxClientCnxns=60\n",
+			server.Config{TickTime: 2 * time.Second, MaxClientConns: 60, Data: "/var/lib/zookeeper", Listen: []string{":2181"}},
+		},
+		"addresses and limits": {
+			"clientPort = 1\r\nclientPortAddress: ::1\nsecureClientPort 2\n! a comment\nminSessionTimeout=-1\nmaxSessionTimeout=7000\nmaxClientCnxns=0\njute.maxbuffer=0x200000\n" +
+				"4lw.commands.whitelist=ruok, stat,\\\n   mntr\n",
+			server.Config{
+				TickTime: 3 * time.Second, Listen: []string{"[::1]:1"}, TLSListen: []string{":2"}, MaxSessionTimeout: 7 * time.Second,
+				MaxFrame: 2 << 20, FourLetterWords: []string{"ruok", "stat", "mntr"},
+			},
+		},
+		"system properties": {
+			"zookeeper.extendedTypesEnabled=true\nenforceQuota=true\nskipACL=yes\nznode.container.checkIntervalMs=500\nzookeeper.znode.container.maxPerMinute=7\n" +
+				"znode.container.maxNeverUsedIntervalMs=9\nDigestAuthenticationProvider.superDigest=super:abc=\n",
+			server.Config{
+				TickTime: 3 * time.Second, MaxClientConns: 60, ExtendedTypes: true, EnforceQuota: true, SkipACL: true, ContainerInterval: 500 * time.Millisecond,
+				ContainerRate: 7, ContainerUnused: 9 * time.Millisecond, SuperDigest: "super:abc=",
+			},
+		},
+		"admin by its port": {"admin.serverPort=8081\n", server.Config{TickTime: 3 * time.Second, MaxClientConns: 60, AdminListen: "0.0.0.0:8081"}},
+		"admin turned off":  {"admin.serverPort=8081\nadmin.enableServer=false\n", server.Config{TickTime: 3 * time.Second, MaxClientConns: 60}},
+		"admin turned on": {
+			"admin.enableServer=true\nadmin.serverAddress=127.0.0.1\nadmin.commandURL=/c\n",
+			server.Config{TickTime: 3 * time.Second, MaxClientConns: 60, AdminListen: "127.0.0.1:8080", AdminPath: "/c"},
+		},
+		"users": {
+			"authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\njava.security.auth.login.config=" + users + "\nsuperUser=super\nsessionRequireClientSASLAuth=true\n",
+			server.Config{
+				TickTime: 3 * time.Second, MaxClientConns: 60, SASLUsers: map[string]string{"super": `adm"in`, "bob": "geheim"},
+				SASLSupers: []string{"super"}, RequireSASL: true,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, warnings, err := server.ParseZooCfg(strings.NewReader(row.text))
+			if err != nil || len(warnings) > 0 {
+				t.Errorf("got %q %v, want no warning and no error", warnings, err)
+			}
+			if diff := cmp.Diff(row.want, got, cmpopts.IgnoreUnexported(server.Config{})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestZooCfgKeyWithoutEffectIsNamed(t *testing.T) {
+	t.Parallel()
+	_, warnings, err := server.ParseZooCfg(strings.NewReader("dataDir=/d\ndataLogDir=/l\nnoSuchKey=1\nforceSync=no\nreconfigEnabled=true\nsnapCount=5\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"dataLogDir", "noSuchKey in line 3", "forceSync", "reconfigEnabled"} {
+		if !strings.Contains(strings.Join(warnings, "\n"), key) {
+			t.Errorf("no warning names %s: %q", key, warnings)
+		}
+	}
+	if len(warnings) != 4 {
+		t.Errorf("got %q, want 4 warnings", warnings)
+	}
+}
+
+func TestZooCfgOfAnEnsembleIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"server.1=a:2888:3888\nserver.2=b:2888:3888\n", "group.1=1:2\n", "dynamicConfigFile=/x\n", "peerType=observer\n"} {
+		_, _, err := server.ParseZooCfg(strings.NewReader(text))
+		if !errors.Is(err, server.ErrEnsemble) || !strings.Contains(err.Error(), "Apache ZooKeeper") {
+			t.Errorf("%q: got %v, want the way to Apache ZooKeeper", text, err)
+		}
+	}
+}
+
+func TestZooCfgWithBadValueIsRefusedByLine(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"\n\ntickTime=soon\n":                "line 3",
+		"clientPort=99999999999\n":           "clientPort",
+		"clientPortAddress=127.0.0.1\n":      "clientPort is not",
+		"bad\\u12=1\n":                       "line 1",
+		"saslUsersFile=/no/such/file\n":      "saslUsersFile",
+		"ssl.keyStore.location=/no/such.pem": "ssl.keyStore.location",
+	} {
+		if _, _, err := server.ParseZooCfg(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want an error that says %q", text, err, want)
+		}
+	}
+}
+
+func TestConfigThatCannotWorkIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]server.Config{
+		"no place for the state":    {},
+		"two places":                {InMemory: true, Data: "x"},
+		"minimum above the maximum": {InMemory: true, MinSessionTimeout: time.Minute, MaxSessionTimeout: time.Second},
+		"TLS without certificate":   {InMemory: true, TLSListen: []string{"127.0.0.1:0"}},
+		"negative limit":            {InMemory: true, MaxClientConns: -1},
+		"SASL without users":        {InMemory: true, RequireSASL: true},
+		"tiny frames":               {InMemory: true, MaxFrame: 10},
+	} {
+		if s, err := server.Start(t.Context(), cfg); err == nil {
+			_ = s.Close()
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+// FuzzZooCfg reads any text: nothing panics.
+func FuzzZooCfg(f *testing.F) {
+	f.Add("tickTime=2000\nserver.1=x\n\\")
+	f.Add("a\\u00")
+	f.Fuzz(func(_ *testing.T, text string) {
+		if !strings.Contains(text, "sers") && !strings.Contains(text, "ssl") && !strings.Contains(text, "java") { // no files
+			_, _, _ = server.ParseZooCfg(strings.NewReader(text))
+		}
+	})
+}

@@ -22,24 +22,28 @@ const superDigest = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
 
 // A host is a server that foreign clients run against.
 type host struct {
-	name  string
-	addr  string
-	stop  func() error
-	start func() error
+	name   string
+	apache bool
+	addr   string
+	stop   func() error
+	start  func() error
 }
 
 // options of a server.
 type options struct {
-	sasl bool // with the users that kazoo's suite expects
+	sasl      bool // with the users that kazoo's suite expects
+	oursAlone bool // not on Apache ZooKeeper
 }
 
 // onEach runs f on Apache ZooKeeper and on the embedded server.
 func onEach(t *testing.T, opts options, f func(t *testing.T, h *host)) {
 	t.Helper()
-	t.Run("Apache", func(t *testing.T) {
-		t.Parallel()
-		f(t, apache(t, opts))
-	})
+	if !opts.oursAlone {
+		t.Run("Apache", func(t *testing.T) {
+			t.Parallel()
+			f(t, apache(t, opts))
+		})
+	}
 	t.Run("ours", func(t *testing.T) {
 		t.Parallel()
 		cfg := server.Config{Data: t.TempDir()}
@@ -77,10 +81,11 @@ func apache(t *testing.T, opts options) *host {
 	}
 	zk := peer.ZooKeeper(t, p)
 	return &host{
-		name:  "Apache ZooKeeper",
-		addr:  zk.Addr(0),
-		stop:  func() error { zk.Kill(0); return nil },
-		start: func() error { zk.Restart(0); return nil },
+		name:   "Apache ZooKeeper",
+		apache: true,
+		addr:   zk.Addr(0),
+		stop:   func() error { zk.Kill(0); return nil },
+		start:  func() error { zk.Restart(0); return nil },
 	}
 }
 

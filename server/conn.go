@@ -148,6 +148,9 @@ func (c *conn) readRequest(r *bufio.Reader) (item, bool) {
 	if it.req != nil {
 		if it.req.Decode(&d); d.Err() != nil {
 			it.code = wire.MarshallingError
+			if h.Op == wire.OpAuth {
+				return item{}, false // ZooKeeper answers no auth packet that it cannot read
+			}
 		}
 	}
 	return it, true

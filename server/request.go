@@ -125,8 +125,11 @@ func (o *owner) shown(hold bool) int64 {
 func (o *owner) reply(it *item, zxid int64, code wire.Code, body wire.Record, hold, last bool) {
 	c := it.conn
 	h := wire.ReplyHeader{Xid: it.xid, Zxid: zxid, Err: code}
-	if it.op == wire.OpAuth {
+	switch { // as ZooKeeper, which answers these without looking at the tree
+	case it.op == wire.OpAuth, it.op == wire.OpSASL:
 		h.Zxid = 0
+	case code == wire.Unimplemented && last:
+		h.Zxid = -1
 	}
 	f := frame{conn: c, request: true, last: last, op: it.op, size: it.size, at: it.at, zxid: h.Zxid}
 	if !hold {

@@ -1,0 +1,199 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// shortDir returns a directory whose name leaves room for a socket's.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func TestUnixSocketOfADeadServerIsReplacedALiveOnesIsNot(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(shortDir(t), "sock")
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.SetUnlinkOnClose(false)
+	_ = dead.Close()
+	s := serve(t, Config{Listen: []string{"unix:" + path}}, disk{})
+	c := mustConnect(t, s, wire.ConnectRequest{})
+	if got := c.whoAmI(t); !slices.Equal(got, []string{"ip:127.0.0.1"}) {
+		t.Errorf("got %q, want the identity of this machine", got)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("got %v %v, want a socket for the user alone", info.Mode(), err)
+	}
+	if _, err := Start(t.Context(), Config{InMemory: true, Listen: []string{"unix:" + path}}); err == nil || !strings.Contains(err.Error(), "another server") {
+		t.Errorf("got %v, want the refusal to take a live server's socket", err)
+	}
+	file := filepath.Join(filepath.Dir(path), "file")
+	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(t.Context(), Config{InMemory: true, Listen: []string{"unix:" + file}}); err == nil {
+		t.Error("a file was taken for a socket")
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "mine" {
+		t.Errorf("the file: got %q %v, want it untouched", text, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("got %v after Close, want no socket", err)
+	}
+}
+
+func TestListeningToTheNetworkIsSaidAloud(t *testing.T) {
+	t.Parallel()
+	for addr, aloud := range map[string]bool{"127.0.0.1:0": false, "[::1]:0": false, "0.0.0.0:0": true, ":0": true} {
+		var log bytes.Buffer
+		s, err := Start(t.Context(), Config{InMemory: true, Listen: []string{addr}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Logf("%s: %v", addr, err) // no IPv6 here, perhaps
+			continue
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if got := strings.Contains(log.String(), "level=WARN"); got != aloud {
+			t.Errorf("%s: got a warning: %t, want %t: %s", addr, got, aloud, log.String())
+		}
+	}
+}
+
+func TestServerEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	s, err := Start(ctx, Config{InMemory: true, Listen: []string{"127.0.0.1:0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	<-s.Done()
+	if s.Err() != nil || s.Close() != nil {
+		t.Errorf("got %v and %v, want nil: the end was asked for", s.Err(), s.Close())
+	}
+	if s.ExpireSession(1) || s.Sessions() != nil || s.PresetSequence("/", 1) == nil {
+		t.Error("a stopped server must say so")
+	}
+}
+
+// authority makes certificates for a test.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &authority{key: key}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.cert, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func (a *authority) pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.cert)
+	return pool
+}
+
+func (a *authority) issue(t *testing.T, subject pkix.Name) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: subject, NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+func TestVerifiedClientCertificateIsAnIdentity(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	s := serve(t, Config{TLSListen: []string{"127.0.0.1:0"}, X509SuperUser: "CN=root", TLS: &tls.Config{
+		Certificates: []tls.Certificate{a.issue(t, pkix.Name{CommonName: "server"})}, ClientCAs: a.pool(), ClientAuth: tls.VerifyClientCertIfGiven,
+	}}, disk{})
+	connect := func(certs ...tls.Certificate) *rawClient {
+		t.Helper()
+		nc, err := (&tls.Dialer{Config: &tls.Config{RootCAs: a.pool(), Certificates: certs}}).DialContext(t.Context(), "tcp", s.Addrs()[0].String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = nc.Close() })
+		c := &rawClient{nc: nc}
+		if _, err := c.handshake(&wire.ConnectRequest{Timeout: 10_000}); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	name := pkix.Name{CommonName: "bob, the builder", Organization: []string{"Acme"}, Country: []string{"DE"}}
+	bob := connect(a.issue(t, name))
+	if got, want := bob.whoAmI(t), []string{"ip:127.0.0.1", `x509:CN=bob\, the builder,O=Acme,C=DE`}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	mine := []wire.ACL{{Perms: wire.PermAll, ID: wire.ID{Scheme: "auth"}}}
+	if err := bob.call(wire.OpCreate, &wire.CreateRequest{Path: "/bobs", ACL: mine}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := connect().whoAmI(t); !slices.Equal(got, []string{"ip:127.0.0.1"}) {
+		t.Errorf("without a certificate: got %q, want the address alone", got)
+	}
+	if _, _, err := connect().get("/bobs"); err == nil {
+		t.Error("a stranger reads what is bob's")
+	}
+	if _, _, err := connect(a.issue(t, pkix.Name{CommonName: "root"})).get("/bobs"); err != nil {
+		t.Errorf("super user: %v", err)
+	}
+	if err := bob.call(wire.OpCloseSession, &wire.Empty{}, nil); err != nil || !bob.ended() {
+		t.Errorf("closing over TLS: %v", err)
+	}
+}

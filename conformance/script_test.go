@@ -160,6 +160,25 @@ func (s *script) open(name string) *link {
 	return l
 }
 
+// admitted is open for a server that limits connections: one that has just been closed may still count for a moment.
+func (s *script) admitted(name string) *link {
+	s.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		c, err := dial(s.Context(), name, s.target.addr)
+		if err != nil {
+			continue
+		}
+		l := &link{conn: c, s: s}
+		s.quietly(func() { l.hello(wire.ConnectRequest{Timeout: sessionTimeout, HasReadOnly: true}) })
+		if l.session != 0 {
+			s.conns = append(s.conns, c)
+			return l
+		}
+	}
+	s.Fatalf("%s: %s admits no connection within %v", name, s.target.name, patience)
+	return nil
+}
+
 // resume opens a connection with the session of old.
 func (s *script) resume(name string, old *link) *link {
 	s.Helper()

@@ -85,7 +85,6 @@ var wordCases = []testCase{
 		for _, line := range slices.Compact(shapes(s.ask("stat")))[1:] {
 			s.logf("%s", line)
 		}
-		s.logf("gtmk %s", shape(s.ask("gtmk")))
 	}},
 	{"the list of connections", func(s *script) {
 		l := s.open("a")

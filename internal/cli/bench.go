@@ -79,7 +79,7 @@ how long locking took.`,
 	flags.IntVar(&b.goroutines, "goroutines", 1, "how many goroutines lock")
 	flags.IntVar(&b.locks, "locks", 1, "how many locks they share; goroutine i uses lock i modulo this")
 	flags.Var(&b.duration, "duration", "how long to measure")
-	flags.StringVar(&b.prefix, "prefix", "/turnstile-bench", "path under which the locks live")
+	flags.StringVar(&b.prefix, "prefix", "/turnstile-bench", "`path` under which the locks live")
 	flags.BoolVar(&b.json, "json", false, "print one JSON object (docs/cli-json.md)")
 	b.connection.flags(flags)
 	parent.AddCommand(cmd)

@@ -3,7 +3,6 @@
 package cli_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -67,38 +66,41 @@ func setup(env *testscript.Env) error {
 	return writeCertificates(filepath.Join(env.WorkDir, "tls"))
 }
 
-var servingLine = regexp.MustCompile(`(?m)^serving .*\(pid (\d+),`)
-
-// stopServers ends the servers whose logs lie under dir. Theirs are the only files that begin like that.
+// stopServers ends the servers that commands under dir have started for themselves, and waits until they have let go of their files.
 func stopServers(dir string) {
-	logs, err := filepath.Glob(filepath.Join(dir, "*/.local/state/turnstile/server.log"))
-	if err != nil {
-		panic(err)
-	}
-	more, err := filepath.Glob(filepath.Join(dir, "*/turnstile/server.log"))
-	if err != nil {
-		panic(err)
-	}
-	for _, log := range append(logs, more...) {
-		text, err := os.ReadFile(log)
+	for {
+		pids, err := ownServers(dir)
 		if err != nil {
 			panic(err)
 		}
-		for _, m := range servingLine.FindAllSubmatch(text, -1) {
-			if pid, err := strconv.Atoi(string(m[1])); err == nil && isServer(pid) {
-				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended meanwhile
-				for isServer(pid) {
-					continue // it is not our child, so nothing else tells when it has let go of its files
-				}
-			}
+		if len(pids) == 0 {
+			return
+		}
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended meanwhile
 		}
 	}
 }
 
-// isServer reports whether the process is a server that tests started, and not another one that has got its number since.
-func isServer(pid int) bool {
-	args, err := exec.Command("ps", "-o", "args=", "-p", strconv.Itoa(pid)).Output()
-	return err == nil && bytes.HasPrefix(args, []byte("turnstile serve --detached "))
+// ownServers returns the processes of the servers that commands under dir have started for themselves.
+func ownServers(dir string) ([]int, error) {
+	list, err := exec.Command("ps", "-A", "-o", "pid=,args=").Output()
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for line := range strings.Lines(string(list)) {
+		pid, args, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if !strings.HasPrefix(strings.TrimSpace(args), "turnstile serve --detached --data "+dir+"/") {
+			continue
+		}
+		n, err := strconv.Atoi(pid)
+		if err != nil {
+			return nil, err
+		}
+		pids = append(pids, n)
+	}
+	return pids, nil
 }
 
 // exits runs a command and checks its exit code: exits 69 turnstile who /x.

@@ -31,13 +31,13 @@ type connection struct {
 
 func (n *connection) flags(flags *pflag.FlagSet) {
 	n.sessionTimeout, n.connectTimeout = duration(10*time.Second), duration(10*time.Second)
-	flags.StringVar(&n.servers, "connect", "", "ZooKeeper servers, as zk1:2181,zk2:2181/chroot or unix:/path (default: this user's own server, started when needed)")
+	flags.StringVar(&n.servers, "connect", "", "ZooKeeper `servers`, as zk1:2181,zk2:2181/chroot or unix:/path (default: this user's own server, started when needed)")
 	flags.Var(&n.sessionTimeout, "session-timeout", "how long the server waits for a client that is silent before it gives its locks away")
 	flags.Var(&n.connectTimeout, "connect-timeout", "how long to look for a server that answers")
 	n.security.clientFlags(flags)
-	flags.StringArrayVar(&n.auth, "auth", nil, "credentials as scheme:credentials, such as digest:user:password (repeatable)")
-	flags.StringVar(&n.saslUser, "sasl-user", "", "user for SASL DIGEST-MD5")
-	flags.StringVar(&n.saslPasswordFile, "sasl-password-file", "", "file with that user's password")
+	flags.StringArrayVar(&n.auth, "auth", nil, "credentials as `scheme:credentials`, such as digest:user:password (repeatable)")
+	flags.StringVar(&n.saslUser, "sasl-user", "", "`user` for SASL DIGEST-MD5")
+	flags.StringVar(&n.saslPasswordFile, "sasl-password-file", "", "`file` with that user's password")
 }
 
 // where names the server for messages.

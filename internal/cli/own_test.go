@@ -3,47 +3,39 @@
 package cli_test
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 	"testing"
 )
 
 // ownHome returns a home with no server, and a change for commands that live in it.
-func ownHome(t *testing.T) (log string, change func(*exec.Cmd)) {
+func ownHome(t *testing.T) (dir string, change func(*exec.Cmd)) {
 	t.Helper()
-	dir := t.TempDir()
+	dir = t.TempDir()
 	t.Cleanup(func() { stopServers(dir) })
 	home := filepath.Join(dir, "home")
-	return filepath.Join(home, ".local/state/turnstile/server.log"), func(cmd *exec.Cmd) {
+	return dir, func(cmd *exec.Cmd) {
 		cmd.Env = append(os.Environ(), "HOME="+home, "XDG_RUNTIME_DIR=", "XDG_STATE_HOME=", "TURNSTILE_CONNECT=")
 	}
 }
 
-// ownServers returns the process ids of the servers that have served.
-func ownServers(t *testing.T, log string) []int {
+// ownServer returns the process of the only server.
+func ownServer(t *testing.T, dir string) int {
 	t.Helper()
-	text, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
+	pids, err := ownServers(dir)
+	if err != nil || len(pids) != 1 {
+		t.Fatalf("servers %v, %v, want one", pids, err)
 	}
-	var pids []int
-	for _, m := range servingLine.FindAllSubmatch(text, -1) {
-		pid, err := strconv.Atoi(string(m[1]))
-		if err != nil {
-			t.Fatal(err)
-		}
-		pids = append(pids, pid)
-	}
-	return pids
+	return pids[0]
 }
 
 func TestStartersThatRaceShareOneServer(t *testing.T) {
 	t.Parallel()
-	log, home := ownHome(t)
+	dir, home := ownHome(t)
 	const starters = 6
 	var wg sync.WaitGroup
 	for range starters {
@@ -56,21 +48,19 @@ func TestStartersThatRaceShareOneServer(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if pids := ownServers(t, log); len(pids) != 1 {
-		t.Errorf("servers %v have served, want one", pids)
+	ownServer(t, dir)
+	log, err := os.ReadFile(filepath.Join(dir, "home/.local/state/turnstile/server.log"))
+	if err != nil || bytes.Count(log, []byte("serving")) != 1 {
+		t.Errorf("the log is %q, %v, want that of one server", log, err)
 	}
 }
 
 func TestHoldOutlivesItsOwnServer(t *testing.T) {
 	t.Parallel()
-	log, home := ownHome(t)
+	dir, home := ownHome(t)
 	r := startWith(t, home, "lock", "/x", "--", "puppet")
 	r.ready()
-	first := ownServers(t, log)
-	if len(first) != 1 {
-		t.Fatalf("servers %v, want one", first)
-	}
-	if err := syscall.Kill(first[0], syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(ownServer(t, dir), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	startWith(t, home, "lock", "-n", "/x", "--", "true").wantCode(1)
@@ -82,17 +72,17 @@ func TestHoldOutlivesItsOwnServer(t *testing.T) {
 
 func TestServerThatIsJustEndingIsStartedAgain(t *testing.T) {
 	t.Parallel()
-	log, home := ownHome(t)
-	for turn := range 5 {
+	dir, home := ownHome(t)
+	for range 5 {
 		r := startWith(t, home, "lock", "/x", "--", "echo", "in")
 		r.wantLine("in")
 		r.wantCode(0)
-		pids := ownServers(t, log)
-		if len(pids) <= turn {
-			t.Fatalf("servers %v in turn %d, want another one each time", pids, turn)
+		pids, err := ownServers(dir)
+		if err != nil || len(pids) == 0 {
+			t.Fatalf("servers %v, %v", pids, err)
 		}
-		if err := syscall.Kill(pids[len(pids)-1], syscall.SIGTERM); err != nil {
-			t.Fatal(err)
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGTERM) // the last turn's may just have gone
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // puppet is the command that tests run under a lock: "puppet" prints "ready PID", then every signal that it gets, and ends with code 3
-// at SIGTERM. "puppet stubborn" goes on after SIGTERM. "puppet parent" has a stubborn child in its group, and ends at SIGTERM itself.
+// at SIGTERM. "puppet stubborn" goes on after SIGTERM. "puppet all" also prints SIGCONT. "puppet parent" has a stubborn child in its group, and ends at SIGTERM itself.
 func puppet() {
 	ch := make(chan os.Signal, 64)
 	signal.Notify(ch)
@@ -31,6 +31,10 @@ func puppet() {
 		switch sig {
 		case syscall.SIGURG, syscall.SIGCHLD:
 			continue
+		case syscall.SIGCONT: // goes with SIGTERM, before or after it
+			if mode != "all" {
+				continue
+			}
 		}
 		fmt.Println("got", int(sig.(syscall.Signal)))
 		if sig == syscall.SIGTERM && mode != "stubborn" {

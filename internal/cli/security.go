@@ -21,16 +21,16 @@ type security struct {
 
 func (s *security) clientFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.on, "tls", false, "connect with TLS; any other --tls flag implies it")
-	flags.StringVar(&s.ca, "tls-ca", "", "PEM file of the authorities that servers are verified with (default: the system's)")
-	flags.StringVar(&s.cert, "tls-cert", "", "PEM file of the client's certificate")
-	flags.StringVar(&s.key, "tls-key", "", "PEM file of its key")
-	flags.StringVar(&s.serverName, "tls-server-name", "", "name to verify in the servers' certificates (default: the host connected to)")
+	flags.StringVar(&s.ca, "tls-ca", "", "PEM `file` of the authorities that servers are verified with (default: the system's)")
+	flags.StringVar(&s.cert, "tls-cert", "", "PEM `file` of the client's certificate")
+	flags.StringVar(&s.key, "tls-key", "", "PEM `file` of its key")
+	flags.StringVar(&s.serverName, "tls-server-name", "", "`name` to verify in the servers' certificates (default: the host connected to)")
 }
 
 func (s *security) serverFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&s.cert, "tls-cert", "", "PEM file of the server's certificate; the TCP addresses of --listen then speak TLS")
-	flags.StringVar(&s.key, "tls-key", "", "PEM file of its key")
-	flags.StringVar(&s.ca, "tls-ca", "", "PEM file of authorities; clients must then show a certificate by one of them")
+	flags.StringVar(&s.cert, "tls-cert", "", "PEM `file` of the server's certificate; the TCP addresses of --listen then speak TLS")
+	flags.StringVar(&s.key, "tls-key", "", "PEM `file` of its key")
+	flags.StringVar(&s.ca, "tls-ca", "", "PEM `file` of authorities; clients must then show a certificate by one of them")
 }
 
 // client returns the configuration of a client, nil for plain connections.

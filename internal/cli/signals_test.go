@@ -17,7 +17,7 @@ import (
 func TestCommandGetsEverySignal(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
-	r := start(t, "lock", "--connect", srv.Addr(), "/x", "--", "puppet")
+	r := start(t, "lock", "--connect", srv.Addr(), "/x", "--", "puppet", "all")
 	r.ready()
 	for sig := syscall.Signal(1); sig < 32; sig++ {
 		switch sig {

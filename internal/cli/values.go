@@ -15,8 +15,14 @@ import (
 // duration is a flag's value: as Go writes durations, or in seconds as flock(1) takes them, with or without a fraction.
 type duration time.Duration
 
-func (d *duration) String() string { return time.Duration(*d).String() }
-func (d *duration) Type() string   { return "duration" }
+func (d *duration) Type() string { return "duration" }
+
+func (d *duration) String() string {
+	if *d == 0 {
+		return "0" // which help does not show as a default
+	}
+	return time.Duration(*d).String()
+}
 
 func (d *duration) Set(s string) error {
 	parsed, err := time.ParseDuration(s)

@@ -14,7 +14,8 @@ import (
 )
 
 // puppet is the command that tests run under a lock: "puppet" prints "ready PID", then every signal that it gets, and ends with code 3
-// at SIGTERM. "puppet stubborn" goes on after SIGTERM. "puppet all" also prints SIGCONT. "puppet parent" has a stubborn child in its group, and ends at SIGTERM itself.
+// at SIGTERM. "puppet all" also prints SIGCONT. "puppet stubborn" goes on after SIGTERM. "puppet parent" has a stubborn child in its
+// group, and ends at SIGTERM itself.
 func puppet() {
 	ch := make(chan os.Signal, 64)
 	signal.Notify(ch)

@@ -55,17 +55,13 @@ type supervisor struct {
 	signals  *signals
 	terminal *terminal // nil without one
 	child    *child
-	schedule schedule
 	lost     error     // why the lock counts as lost
 	killing  time.Time // when it was lost: by when the command's whole group must be gone
 }
 
 // supervise runs the command under the lock and returns how it ended, as an error with its exit code.
 func (l *locker) supervise(ctx context.Context, hold *lock.Hold, signals *signals, program string) error {
-	s := &supervisor{
-		locker: l, hold: hold, signals: signals, terminal: openTerminal(),
-		schedule: l.schedule(hold.Session().Timeout()),
-	}
+	s := &supervisor{locker: l, hold: hold, signals: signals, terminal: openTerminal()}
 	defer s.terminal.close()
 	signals.catchAll()
 	err := s.start(program, l.argv)
@@ -140,9 +136,12 @@ func (s *supervisor) run(ctx context.Context) {
 	}
 }
 
+// plan is the schedule for the timeout that the server granted at the last connect.
+func (s *supervisor) plan() schedule { return s.schedule(s.hold.Session().Timeout()) }
+
 // left is how long it is until the command must be told to end, if the server stays silent.
 func (s *supervisor) left() time.Duration {
-	return time.Until(s.schedule.term(s.hold.Session().Deadline()))
+	return time.Until(s.plan().term(s.hold.Session().Deadline()))
 }
 
 func (s *supervisor) silence() error {
@@ -158,8 +157,9 @@ func (s *supervisor) lose(cause error) <-chan time.Time {
 		return nil
 	}
 	now := time.Now()
-	s.killing = s.schedule.kill(s.hold.Session().Deadline())
-	if latest := now.Add(s.schedule.grace); s.killing.After(latest) {
+	plan := s.plan()
+	s.killing = plan.kill(s.hold.Session().Deadline())
+	if latest := now.Add(plan.grace); s.killing.After(latest) {
 		s.killing = latest
 	}
 	grace := s.killing.Sub(now)

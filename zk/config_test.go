@@ -102,8 +102,7 @@ func TestOneBadNameIsNotFatal(t *testing.T) {
 		}
 		_, s := f.open(cfg)
 		for range 3 { // the names are given to the dialer at every attempt, never an address from before
-			f.cut()
-			waitState(s, zk.Suspended)
+			after(s, f.cut)
 			waitState(s, zk.Connected)
 		}
 		if asked["good:2181"] != 4 {
@@ -178,8 +177,7 @@ func TestHooksTellWhatHappens(t *testing.T) {
 		for range 2 {
 			_, _ = future.Get(t.Context())
 		}
-		f.cut()
-		waitState(s, zk.Suspended)
+		after(s, f.cut)
 		waitState(s, zk.Connected)
 		synctest.Wait()
 		_ = c.Close()

@@ -153,7 +153,7 @@ func TestSilentConnectionIsLeftForAnotherServerInTime(t *testing.T) {
 			p.loop(nil)
 		})
 		_, s := f.open(f.config())
-		waitState(s, zk.Suspended)
+		after(s, func() {})
 		waitState(s, zk.Connected)
 		if left := time.Until(s.Deadline()); left < 5*time.Second {
 			t.Errorf("resumed with %v left, want a new window", left)
@@ -171,9 +171,7 @@ func TestTimeoutIsRenegotiatedOnEveryConnect(t *testing.T) {
 			p.loop(nil)
 		})
 		_, s := f.open(f.config())
-		changed := func() <-chan struct{} { _, ch := s.State(); return ch }()
-		f.cut()
-		<-changed
+		after(s, f.cut)
 		waitState(s, zk.Connected)
 		if got := s.Timeout(); got != 4*time.Second {
 			t.Errorf("timeout %v, want 4s", got)

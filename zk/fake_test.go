@@ -261,7 +261,14 @@ func wantFailure(t *testing.T, err, want error, outcome zk.Outcome) {
 	}
 }
 
-// waitState waits until the session is in a state.
+// after runs f and waits until it has changed the session's state. A session that reconnects at once may be connected again then.
+func after(s *zk.Session, f func()) {
+	_, changed := s.State()
+	f()
+	<-changed
+}
+
+// waitState waits until the session is in a state in which it then stays: it may miss others.
 func waitState(s *zk.Session, want zk.State) {
 	for state := range s.States(context.Background()) {
 		if state == want {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	zookeeper "github.com/seed-a3166700/turnstile/internal/peer"
+	"github.com/seed-a3166700/turnstile/server"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -309,5 +312,55 @@ func TestLostSessionIsClosedWhenTheWayIsBack(t *testing.T) {
 		if took := time.Since(healed); took > 2*time.Second {
 			t.Errorf("the ephemeral went %v after the way was back, want before it expires", took)
 		}
+	})
+}
+
+func TestSASLWorksWithServersAsTheyAre(t *testing.T) {
+	t.Parallel()
+	try := func(t *testing.T, cfg zk.Config) {
+		t.Helper()
+		cfg.SASL = &zk.SASL{User: "bob", Password: `se"cr\et`}
+		c, err := zk.Open(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		s, err := c.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ids, err := s.WhoAmI(t.Context()); err != nil || !slices.Contains(ids, zk.ID{Scheme: "sasl", ID: "bob"}) {
+			t.Errorf("who am I: %v, %v; want sasl bob", ids, err)
+		}
+		cfg.SASL = &zk.SASL{User: "bob", Password: "guess"}
+		guess, err := zk.Open(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer guess.Close()
+		if _, err := guess.Session(t.Context()); !errors.Is(err, zk.ErrAuthFailed) {
+			t.Errorf("with a wrong password: %v, want ErrAuthFailed", err)
+		}
+	}
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		users := map[string]string{"bob": `se"cr\et`}
+		try(t, zktest.Run(t, zktest.With(func(c *server.Config) { c.SASLUsers = users })).Config(20*time.Second))
+	})
+	t.Run("zookeeper", func(t *testing.T) {
+		t.Parallel()
+		if testing.Short() {
+			t.Skip("starts a ZooKeeper")
+		}
+		jaas := filepath.Join(t.TempDir(), "jaas.conf")
+		text := `Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_bob="se\"cr\\et"; };`
+		if err := os.WriteFile(jaas, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		real := zookeeper.ZooKeeper(t, zookeeper.Options{
+			Keys:       map[string]string{"authProvider.1": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"},
+			Properties: map[string]string{"java.security.auth.login.config": jaas},
+		})
+		try(t, zk.Config{Servers: real.ConnectString(), Timeout: 20 * time.Second})
 	})
 }

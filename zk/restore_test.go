@@ -145,8 +145,7 @@ func TestRestoredWatchesAreSplitIntoPackets(t *testing.T) {
 		if _, err := last.Get(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		f.cut()
-		waitState(s, zk.Suspended)
+		after(s, f.cut)
 		if err := s.Sync(t.Context(), "/"); err != nil {
 			t.Fatal(err)
 		}

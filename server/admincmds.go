@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"strconv"
 	"time"
 )
@@ -74,9 +75,7 @@ var adminCommands = []adminCmd{
 	}},
 	{"stats", []string{"stat"}, detail{}, func(s *Server, f *facts) map[string]any {
 		m := adminStats(s, f)
-		for key, value := range f.adminConns(true) {
-			m[key] = value
-		}
+		maps.Copy(m, f.adminConns(true))
 		return m
 	}},
 	{"system_properties", []string{"sysp"}, detail{}, func(*Server, *facts) map[string]any { return nil }},

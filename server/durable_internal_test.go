@@ -118,7 +118,7 @@ func TestNobodySeesAWriteThatIsNotDurable(t *testing.T) {
 			return
 		}
 		if err != nil || h.Xid != 1 || string(resp.Data) != "new" || h.Zxid != before+1 {
-			early = fmt.Errorf("got %+v %q %v, want the new data at zxid %d", h, resp.Data, err, before+1)
+			early = fmt.Errorf("got %+v %q, want the new data at zxid %d: %w", h, resp.Data, before+1, err)
 		}
 	})
 	// Another client's requests have passed through the owner since then, so that the read has been served by now.

@@ -55,13 +55,10 @@ func TestKilledServerComesBackWithAllThatItAcknowledged(t *testing.T) {
 	if testing.Short() {
 		kills = 5
 	}
-	dir, err := os.MkdirTemp("", "turnstile") // short enough for a socket's name
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := shortDir(t)
 	at := unixServer(dir + "/sock")
 	var owner *rawClient
+	var err error
 	created := 0
 	for kill := range kills {
 		cmd := serveToKill(t, dir)

@@ -17,6 +17,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -110,6 +112,7 @@ func (s *Server) load() error {
 		rand.Read(s.owner.secret)
 		return nil
 	}
+	s.warnForeign()
 	st, err := store.Open(store.Config{Dir: s.cfg.Data, FS: s.disk.fs, Memory: s.disk.memory, Logger: s.cfg.Logger})
 	if err != nil {
 		return fmt.Errorf("server: %w", err)
@@ -124,6 +127,14 @@ func (s *Server) load() error {
 	s.owner = newOwner(s, t)
 	s.owner.secret, s.owner.seed = st.Secret(), st.Seed()
 	return nil
+}
+
+// warnForeign says that the data of an Apache ZooKeeper in the same directory is not read, which its users could expect.
+func (s *Server) warnForeign() {
+	dir := filepath.Join(s.cfg.Data, "version-2")
+	if _, err := os.Stat(dir); err == nil {
+		s.cfg.Logger.Warn("server: the data directory holds the data of an Apache ZooKeeper, which is not read: this server has its own beside it", "dir", dir)
+	}
 }
 
 // run starts the goroutines.

@@ -86,6 +86,7 @@ func TestSilentSessionExpiresWithinOneTickAfterItsTimeout(t *testing.T) {
 	t.Parallel()
 	cfg := Config{TickTime: 2 * time.Second}
 	bubble(t, cfg, func(t *testing.T, s *Server, l *memListener) {
+		t.Helper()
 		observer, silent := l.connect(t, 40_000), l.connect(t, 10_000)
 		if _, err := silent.create("/e", nil, wire.FlagEphemeral); err != nil {
 			t.Fatal(err)
@@ -115,6 +116,7 @@ func TestSilentSessionExpiresWithinOneTickAfterItsTimeout(t *testing.T) {
 func TestAnyFrameKeepsASessionAliveAndSoDoesComingBack(t *testing.T) {
 	t.Parallel()
 	bubble(t, Config{TickTime: time.Second}, func(t *testing.T, s *Server, l *memListener) {
+		t.Helper()
 		c := l.connect(t, 4000)
 		for range 20 {
 			time.Sleep(3 * time.Second)
@@ -140,6 +142,7 @@ func TestAnyFrameKeepsASessionAliveAndSoDoesComingBack(t *testing.T) {
 func TestStoppedClockExpiresNobody(t *testing.T) {
 	t.Parallel()
 	bubble(t, Config{TickTime: time.Second}, func(t *testing.T, s *Server, l *memListener) {
+		t.Helper()
 		c := l.connect(t, 4000)
 		time.Sleep(2 * time.Second)
 		s.StopClock()
@@ -213,6 +216,7 @@ func TestExpireSessionEndsItAtOnce(t *testing.T) {
 func TestConnectionWithoutHandshakeIsClosedInTime(t *testing.T) {
 	t.Parallel()
 	bubble(t, Config{}, func(t *testing.T, s *Server, l *memListener) {
+		t.Helper()
 		c := l.dial(t)
 		start := time.Now()
 		if _, _, err := c.next(); err == nil {
@@ -248,6 +252,7 @@ func TestIdleServerStops(t *testing.T) {
 func TestCollectorTakesEmptyContainersAndOldTTLNodes(t *testing.T) {
 	t.Parallel()
 	bubble(t, Config{ExtendedTypes: true, TickTime: time.Minute}, func(t *testing.T, s *Server, l *memListener) {
+		t.Helper()
 		c := l.connect(t, 20*60_000)
 		for path, child := range map[string]string{"/used": "/used/a", "/full": "/full/a", "/fresh": ""} {
 			if err := c.call(wire.OpCreateContainer, &wire.CreateRequest{Path: path, ACL: openACL, Flags: wire.FlagContainer}, nil); err != nil {

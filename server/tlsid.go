@@ -1,13 +1,13 @@
 package server
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
@@ -20,9 +20,7 @@ func (c *conn) handshakeTLS() bool {
 	if !ok {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), c.srv.cfg.HandshakeTimeout)
-	defer cancel()
-	if err := nc.HandshakeContext(ctx); err != nil {
+	if err := nc.Handshake(); err != nil { //nolint:noctx // the connection has a deadline, and kill ends it
 		c.srv.cfg.Logger.Info("server: TLS handshake failed", "client", c.remote, "err", err)
 		return false
 	}
@@ -51,9 +49,9 @@ func subjectName(cert *x509.Certificate) string {
 		return cert.Subject.String()
 	}
 	parts := make([]string, 0, len(seq))
-	for i := len(seq) - 1; i >= 0; i-- {
+	for _, rdn := range slices.Backward(seq) {
 		var multi []string
-		for _, a := range seq[i] {
+		for _, a := range rdn {
 			multi = append(multi, attribute(a))
 		}
 		parts = append(parts, strings.Join(multi, "+"))

@@ -15,7 +15,7 @@ func (l pebbleLogger) Infof(string, ...any) {}
 
 // Errorf logs what Pebble could not do and will try again.
 func (l pebbleLogger) Errorf(format string, args ...any) {
-	l.s.logger.Warn("store: " + fmt.Sprintf(format, args...))
+	l.s.logger.Warn("store: the database will try again", "what", fmt.Sprintf(format, args...))
 }
 
 // Fatalf makes the store fail. It returns, which Pebble's callers allow for: the server stops acknowledging because of the

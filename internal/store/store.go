@@ -254,4 +254,3 @@ func (s *Store) closeDB() (err error) {
 	}
 	return err
 }
-

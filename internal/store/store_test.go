@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -123,7 +124,7 @@ func TestDirectoryInUseIsRefusedWithHoldersPID(t *testing.T) {
 	defer s.Close(0)
 	_, err := store.Open(cfg)
 	inUse, ok := errors.AsType[*store.InUseError](err)
-	if !ok || inUse.PID != os.Getpid() || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
+	if !ok || inUse.PID != os.Getpid() || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
 		t.Errorf("got %v, want the refusal to name process %d", err, os.Getpid())
 	}
 }

@@ -84,9 +84,10 @@ func lockInChaos(t *testing.T, random *rand.Rand) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		taste := rand.New(rand.NewPCG(random.Uint64(), 1))
 		wg.Go(func() {
 			for range visits {
-				visit(ctx, t, &room, m)
+				visit(ctx, t, &room, m, time.Duration(taste.IntN(int(2*timeout))))
 			}
 		})
 	}

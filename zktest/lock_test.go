@@ -101,8 +101,8 @@ func (r *room) leave(h *lock.Hold) {
 	}
 }
 
-// visit takes the lock, trying again after failures, stays for a while and leaves.
-func visit(ctx context.Context, t *testing.T, r *room, m *lock.Mutex) {
+// visit takes the lock, trying again after failures, stays for a while or until it is told to leave, and leaves.
+func visit(ctx context.Context, t *testing.T, r *room, m *lock.Mutex, stay time.Duration) {
 	t.Helper()
 	for {
 		h, err := m.Lock(ctx)
@@ -117,7 +117,7 @@ func visit(ctx context.Context, t *testing.T, r *room, m *lock.Mutex) {
 		r.enter(t, h)
 		select {
 		case <-h.Context().Done():
-		case <-time.After(time.Second):
+		case <-time.After(stay):
 		}
 		r.leave(h)
 		_ = h.Unlock(ctx) // a hold that was lost says so; that is what may happen here
@@ -158,10 +158,11 @@ func contend(t *testing.T, srv *zktest.Server, path string, step int, blow func(
 			t.Fatal(err)
 		}
 		wg.Go(func() {
-			for range 3 {
-				visit(ctx, t, &room, m)
+			for _, stay := range []time.Duration{time.Minute, time.Second, time.Minute} { // sessions end after 20 seconds
+				visit(ctx, t, &room, m, stay)
 			}
 		})
+		synctest.Wait() // the victim is in first: it is hit while it holds, and later while it waits
 	}
 	wg.Wait()
 	srv.Control(nil)

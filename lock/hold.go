@@ -4,27 +4,23 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// watchAfter is how long a hold must last before it watches its own node for deletion by somebody else. It keeps the watch off the
-// way of short holds.
-const watchAfter = 100 * time.Millisecond
-
 // Hold is a lock that is held. It belongs to one session and never outlives it. Its methods may be called from any goroutine.
 type Hold struct {
-	place  *line.Place
-	ctx    holdContext
-	cancel context.CancelCauseFunc
-	token  Token
-	timer  *time.Timer
+	tenure  *tenure
+	token   Token
+	release func(*tenure) *line.Removal
 
-	once    sync.Once
-	removal *line.Removal
+	mu      sync.Mutex  // guards the fields below; never held while anything is waited for
+	ctx     holdContext // made when it is first asked for
+	cancel  context.CancelCauseFunc
+	over    bool  // unlocked
 	lost    error // why the hold had ended before it was unlocked
+	removal *line.Removal
 }
 
 // holdContext ends with its session, and its Err looks at the session's deadline itself: a holder that was stopped for a while must not
@@ -39,64 +35,70 @@ func (c holdContext) Err() error {
 	return c.Context.Err()
 }
 
-func newHold(place *line.Place) (*Hold, error) {
-	token, err := newToken(place.Stat().Czxid, 0)
-	if err != nil {
-		return nil, err
-	}
-	h := &Hold{place: place, token: token}
-	ctx, cancel := context.WithCancelCause(place.Session().Context())
-	h.ctx, h.cancel = holdContext{ctx, place.Session()}, cancel
-	h.timer = time.AfterFunc(watchAfter, h.watch)
-	return h, nil
-}
-
-// watch ends the hold when somebody else deletes its node.
-func (h *Hold) watch() {
-	if err := h.place.Watch(h.ctx, nil); errors.Is(err, line.ErrGone) {
-		h.cancel(ErrDeleted)
-	}
-}
-
 // Context returns the hold's context. It ends when the hold does, and context.Cause says why: ErrUnlocked; zk.ErrLost when the
 // server has not been heard from until the session's local deadline, which comes before the server can give the lock to anybody else;
 // zk.ErrExpired or zk.ErrClosed when the session ended otherwise; ErrDeleted when somebody deleted its node.
 //
 // Of a deletion the holder hears only after the fact, and the next in line may be quicker: whoever deletes nodes of a lock that is
 // held takes that upon themselves. Tokens and guards hold then, too.
-func (h *Hold) Context() context.Context { return h.ctx }
+func (h *Hold) Context() context.Context {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ctx.Context == nil {
+		h.ctx.sess = h.tenure.sess
+		h.ctx.Context, h.cancel = context.WithCancelCause(h.tenure.ctx)
+		if h.over {
+			h.cancel(ErrUnlocked)
+		}
+	}
+	return h.ctx
+}
 
 // Token returns the fencing token: larger than that of every earlier hold of the lock.
 func (h *Hold) Token() Token { return h.token }
 
-// Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once the hold is gone.
+// Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once the hold's node is gone.
+// While goroutines of one process hand the lock to each other they share a node: what tells them apart is the token.
 //
 //	_, err = hold.Session().Multi(ctx, hold.Guard(), zk.SetData("/stock", stock, version))
-func (h *Hold) Guard() zk.Op { return zk.Check(h.place.Path(), -1) }
+func (h *Hold) Guard() zk.Op { return zk.Check(h.Path(), -1) }
 
-// Path returns the path of the hold's own node, which exists exactly as long as the server knows the hold.
-func (h *Hold) Path() string { return h.place.Path() }
+// Path returns the path of the hold's node in the line.
+func (h *Hold) Path() string { return h.tenure.place.Path() }
 
 // Session returns the session that the hold belongs to. Guarded writes go through it.
-func (h *Hold) Session() *zk.Session { return h.place.Session() }
+func (h *Hold) Session() *zk.Session { return h.tenure.sess }
 
-// Unlock gives the lock up. It does not wait for the server: the removal of the node is on its way when Unlock returns, and it is
-// repeated in the background until it is done or the session has ended. Whatever the same client asks for next comes after it.
+// Unlock gives the lock up. It does not wait for the server: the lock has passed to the next goroutine of this process, or is kept
+// for it (Config.Retain), or its node's removal leaves within microseconds, together with the next Lock of the same Mutex if that comes
+// right behind. A removal is repeated in the background until it is done or the session has ended. A program that ends right after
+// Unlock calls UnlockWait instead, or closes its client.
 //
 // It returns nil if the lock was held until now, and why it was not otherwise: then somebody else may have had it meanwhile. A second
 // Unlock does nothing and returns what the first did.
 func (h *Hold) Unlock(context.Context) error {
-	h.once.Do(func() {
-		h.lost = context.Cause(h.ctx)
-		h.timer.Stop()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		return h.lost
+	}
+	h.over, h.lost = true, h.tenure.err()
+	if h.cancel != nil {
 		h.cancel(ErrUnlocked)
-		h.removal = h.place.Leave()
-	})
+	}
+	h.removal = h.release(h.tenure)
 	return h.lost
 }
 
-// UnlockWait gives the lock up and waits until the server has removed the node. It returns what Unlock does; the server's refusal if
-// it will not delete the node; ctx's cause if that ends first, while the removal goes on in the background.
+// UnlockWait gives the lock up and waits until the server has removed the node, if Unlock removes it. It returns what Unlock does; the
+// server's refusal if it will not delete the node; ctx's cause if that ends first, while the removal goes on in the background.
 func (h *Hold) UnlockWait(ctx context.Context) error {
-	return errors.Join(h.Unlock(ctx), h.removal.Wait(ctx))
+	err := h.Unlock(ctx)
+	h.mu.Lock()
+	removal := h.removal
+	h.mu.Unlock()
+	if removal == nil {
+		return err
+	}
+	return errors.Join(err, removal.Wait(ctx))
 }

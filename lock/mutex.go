@@ -36,18 +36,41 @@ var (
 type Config struct {
 	Label string   // what this contender is for, shown to whoever inspects the lock
 	ACL   []zk.ACL // of the nodes and of the parents that are made for them; open to everybody if nil
-	_     struct{}
+
+	// Handoff bounds how goroutines of this process that use one Mutex pass the lock to each other without the server.
+	Handoff Handoff
+
+	// Retain keeps the lock for so long after the last Unlock, so that this process has it again without asking the server. It is
+	// given up at once when another process wants it. Zero keeps nothing.
+	Retain time.Duration
+
+	_ struct{}
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Retain < 0 {
+		return c, fmt.Errorf("lock: a lock cannot be kept for %v; leave Retain zero to keep nothing", c.Retain)
+	}
+	if c.Retain > 0 && c.Handoff == StrictFIFO {
+		return c, errors.New("lock: StrictFIFO takes a new place for every acquisition, so nothing can be retained; leave one of the two out")
+	}
+	var err error
+	c.Handoff, err = c.Handoff.withDefaults()
+	return c, err
 }
 
 // Mutex is a lock that one holder has at a time, among all processes that use its path, in the order in which the server saw them
 // come. It stands in one line with Curator's InterProcessMutex, go-zookeeper's Lock and, as far as those can see it, kazoo's Lock.
 //
-// A Mutex has no state of its own: what is held is the Hold. It may be used by any number of goroutines, which exclude each other
-// like any other contenders.
+// A Mutex may be used by any number of goroutines. They exclude each other like any other contenders, and share one node in the line:
+// a lock that many goroutines of one process want passes from one to the next in memory, within the bounds of Config.Handoff. Two
+// Mutexes are two contenders, even if they have the same path. What is held is the Hold, not the Mutex.
 type Mutex struct {
 	client *zk.Client
 	path   string
+	cfg    Config
 	line   line.Line
+	cohort cohort
 }
 
 // NewMutex returns the mutex at path, which is private to it: no other recipe may use it. Nothing is asked of the server yet; the path
@@ -59,8 +82,13 @@ func NewMutex(client *zk.Client, path string, cfg Config) (*Mutex, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
 	}
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
 	owner := thisProcess(cfg.Label)
-	m := &Mutex{client: client, path: path}
+	m := &Mutex{client: client, path: path, cfg: cfg}
+	m.cohort.mutex = m
 	m.line = line.Line{
 		Dir:     path,
 		Prefix:  func(guid string) string { return "_c_" + guid + "-" + string(line.CuratorLock) },
@@ -93,13 +121,51 @@ func checkPath(path string) error {
 // Path returns the mutex's path.
 func (m *Mutex) Path() string { return m.path }
 
-// Lock waits for the lock and returns the hold. Contenders are served in the order in which the server saw them.
+// Lock waits for the lock and returns the hold. Contenders are served in the order in which the server saw them, goroutines that share
+// this Mutex in the order of their calls.
 //
 // If ctx ends first, it leaves the line and returns ctx's cause. If the session ends while it waits, it joins the line again at its end
 // under the next one; a client that is closed, or whose credentials are refused, ends the wait with the client's error. Whenever it
 // returns an error, it has left no node behind, or is still removing it in the background.
 func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
-	return m.acquire(ctx, func(sess *zk.Session) (*line.Place, error) {
+	if ctx.Err() != nil {
+		return nil, m.failed(context.Cause(ctx))
+	}
+	if m.cfg.Handoff == StrictFIFO {
+		return m.alone(m.place(ctx))
+	}
+	return m.cohort.lock(ctx)
+}
+
+// TryLock returns the hold if the lock is free, and ErrHeld at once if anybody has it or waits for it. That somebody else left a
+// moment ago may not have reached the server that answers: then ErrHeld is late news, never the lock given twice. A try that fails
+// costs one read and no number in the line.
+func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
+	if ctx.Err() != nil {
+		return nil, m.failed(context.Cause(ctx))
+	}
+	if m.cfg.Handoff == StrictFIFO {
+		return m.alone(m.tryPlace(ctx))
+	}
+	return m.cohort.try(ctx)
+}
+
+// alone makes a hold of a place that serves nobody else.
+func (m *Mutex) alone(place *line.Place, err error) (*Hold, error) {
+	if err != nil {
+		return nil, m.failed(err)
+	}
+	t, err := newTenure(place)
+	if err != nil {
+		place.Leave()
+		return nil, m.failed(err)
+	}
+	return t.hold((*tenure).leave), nil
+}
+
+// place stands in line until it is first.
+func (m *Mutex) place(ctx context.Context) (*line.Place, error) {
+	return m.attempt(ctx, func(sess *zk.Session) (*line.Place, error) {
 		place, err := m.line.Enter(ctx, sess)
 		if err != nil {
 			return nil, err
@@ -112,11 +178,10 @@ func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
 	})
 }
 
-// TryLock returns the hold if the lock is free, and ErrHeld at once if anybody has it or waits for it. That somebody else left a
-// moment ago may not have reached the server that answers: then ErrHeld is late news, never the lock given twice. A try that fails
-// costs one read and no number in the line.
-func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
-	return m.acquire(ctx, func(sess *zk.Session) (*line.Place, error) {
+// tryPlace takes the first place in line if nobody stands in it.
+func (m *Mutex) tryPlace(ctx context.Context) (*line.Place, error) {
+	return m.attempt(ctx, func(sess *zk.Session) (*line.Place, error) {
+		m.line.Flush() // or we would find ourselves in the line
 		children, _, err := sess.Children(ctx, m.path)
 		if err != nil && !errors.Is(err, zk.NoNode) {
 			return nil, err
@@ -136,29 +201,24 @@ func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
 	})
 }
 
-// acquire runs attempt under the live session until it succeeds or fails for good. What ends with one session is tried again
-// under the next, and so is a place that somebody deleted.
-func (m *Mutex) acquire(ctx context.Context, attempt func(*zk.Session) (*line.Place, error)) (*Hold, error) {
+// attempt runs try under the live session until it succeeds or fails for good. What ends with one session is tried again under the
+// next, and so is a place that somebody deleted.
+func (m *Mutex) attempt(ctx context.Context, try func(*zk.Session) (*line.Place, error)) (*line.Place, error) {
 	for {
 		sess, err := m.client.Session(ctx)
 		if err != nil {
-			return nil, m.failed(err)
+			return nil, err
 		}
-		place, err := attempt(sess)
+		place, err := try(sess)
 		switch {
 		case err == nil:
-			hold, err := newHold(place)
-			if err != nil {
-				place.Leave()
-				return nil, m.failed(err)
-			}
-			return hold, nil
+			return place, nil
 		case ctx.Err() != nil:
-			return nil, m.failed(context.Cause(ctx))
+			return nil, context.Cause(ctx)
 		case sess.Context().Err() != nil, errors.Is(err, line.ErrGone), errors.Is(err, zk.ErrConnectionLost):
 			// Session tells when there is no next one, so this ends.
 		default:
-			return nil, m.failed(err)
+			return nil, err
 		}
 	}
 }

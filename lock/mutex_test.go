@@ -611,7 +611,7 @@ func TestLockOfAClosedClientFails(t *testing.T) {
 	client := open(t, zktest.Run(t))
 	m := mutex(t, client)
 	hold := acquire(t, m)
-	waiting := lockInBackground(t.Context(), m)
+	waiting := lockInBackground(t.Context(), mutex(t, client))
 	awaitLine(t, client, 2)
 	if err := client.Close(); err != nil {
 		t.Fatal(err)

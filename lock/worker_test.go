@@ -32,6 +32,15 @@ type orders struct {
 	Seed    uint64
 }
 
+const goroutinesPerClient = 2
+
+// behaviours are what the workers' mutexes are like.
+var behaviours = []lock.Config{
+	{Label: "hands off"},
+	{Label: "strict", Handoff: lock.StrictFIFO},
+	{Label: "keeps", Retain: 5 * time.Millisecond},
+}
+
 func TestMain(m *testing.M) {
 	if o := os.Getenv(workerEnv); o != "" {
 		if err := work(o); err != nil {
@@ -67,13 +76,14 @@ func work(encoded string) error {
 			return err
 		}
 		clients = append(clients, client)
-		m, err := lock.NewMutex(client, o.Path, lock.Config{Label: fmt.Sprint("client ", o.First+i)})
+		m, err := lock.NewMutex(client, o.Path, behaviours[(o.First+i)%len(behaviours)])
 		if err != nil {
 			return err
 		}
-		wg.Go(func() {
-			contend(ctx, m, o.First+i, rand.New(rand.NewPCG(o.Seed, uint64(o.First+i))), report)
-		})
+		for k := range goroutinesPerClient {
+			number := (o.First+i)*goroutinesPerClient + k
+			wg.Go(func() { contend(ctx, m, number, rand.New(rand.NewPCG(o.Seed, uint64(number))), report) })
+		}
 	}
 	in := bufio.NewReader(os.Stdin)
 	_, err := in.ReadString('\n')

@@ -50,6 +50,7 @@ type answer struct {
 	err     error     // why there is no answer
 	outcome Outcome   // goes with err
 	code    wire.Code // the server's refusal
+	zxid    int64     // the transaction, or the last one that the answer reflects
 
 	path2 string // of create: the path on the server
 	stat  wire.Stat

@@ -352,6 +352,7 @@ func (n *conn) reply(h wire.ReplyHeader, d *jute.Decoder) error {
 	s.mu.Unlock()
 
 	var bad error
+	c.zxid = h.Zxid
 	if c.code = h.Err; c.code == wire.OK {
 		if c.decode(d); d.Err() != nil {
 			bad = fmt.Errorf("%w: answer of %v: %w", ErrProtocol, c.op, d.Err())

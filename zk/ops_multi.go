@@ -72,6 +72,7 @@ func (o *Op) request(root chroot) wire.Record {
 type Result struct {
 	Path string // of creates
 	Stat Stat   // of creates (not before 3.8.4) and SetData
+	Zxid int64  // the transaction, the same for all operations of one Multi: the Czxid of what it created
 	Err  Code   // OK; after a failure the verdict on this operation, RuntimeInconsistency if it was not tried
 }
 
@@ -123,7 +124,7 @@ func (s *Session) multiRequest(ops []Op) (*wire.MultiRequest, error) {
 func (c *call) results() []Result {
 	results := make([]Result, len(c.multi))
 	for i, r := range c.multi {
-		results[i] = Result{Stat: Stat(r.Stat), Err: Code(r.Err)}
+		results[i] = Result{Stat: Stat(r.Stat), Zxid: c.zxid, Err: Code(r.Err)}
 		if r.Path != "" {
 			results[i].Path = c.sess.client.cfg.root.local(r.Path)
 		}

@@ -23,27 +23,21 @@ func (l *Line) Enter(ctx context.Context, sess *zk.Session) (*Place, error) {
 	p := &Place{line: l, sess: sess, guid: NewGUID()}
 	prefix := l.Prefix(p.guid)
 	node := zk.Node{Path: join(l.Dir, prefix), Data: l.Data(), Mode: zk.EphemeralSequential, ACL: l.ACL}
-	for try := 0; ; {
-		b := sess.Batch()
-		created := b.CreateNode(node)
-		listed := b.Children(l.Dir)
-		b.Send()
-		c, err := created.Get(ctx)
+	for try, leaving := 0, l.overtake(sess); ; leaving = nil {
+		create := creation(p.create)
+		if leaving != nil {
+			create = leaving.replace(p)
+		}
+		created, look := create(sess, node)
+		c, err := created(ctx)
 		switch {
 		case err == nil:
-			return p.take(ctx, c, listed)
+			return p.take(ctx, c, look)
 		case ctx.Err() != nil:
 			go withdraw(sess, l.Dir, prefix, created)
 			return nil, context.Cause(ctx)
 		case sess.Context().Err() != nil:
 			return nil, context.Cause(sess.Context()) // the node, if it was made, ends with the session
-		case errors.Is(err, zk.NoNode):
-			if try++; try > maxTries {
-				return nil, fmt.Errorf("line: the parents of %s vanish as often as they are made: %w", l.Dir, err)
-			}
-			if err := makeParents(ctx, sess, l.Dir, l.ACL); err != nil {
-				return nil, err
-			}
 		case zk.OutcomeOf(err) == zk.Unknown:
 			found, err := find(ctx, sess, l.Dir, prefix)
 			switch {
@@ -51,7 +45,16 @@ func (l *Line) Enter(ctx context.Context, sess *zk.Session) (*Place, error) {
 				go withdraw(sess, l.Dir, prefix, created)
 				return nil, err
 			case found != nil:
-				return p.take(ctx, *found, nil)
+				return p.take(ctx, *found, p.look)
+			}
+		case leaving != nil:
+			// Refused, most likely because somebody has deleted the old node. It is seen to; the new one is made the ordinary way.
+		case errors.Is(err, zk.NoNode):
+			if try++; try > maxTries {
+				return nil, fmt.Errorf("line: the parents of %s vanish as often as they are made: %w", l.Dir, err)
+			}
+			if err := makeParents(ctx, sess, l.Dir, l.ACL); err != nil {
+				return nil, err
 			}
 		default:
 			return nil, err
@@ -59,41 +62,46 @@ func (l *Line) Enter(ctx context.Context, sess *zk.Session) (*Place, error) {
 	}
 }
 
-// take makes c our node and looks at the line. Listed is the answer to come of a listing that was sent right behind the creation.
-func (p *Place) take(ctx context.Context, c zk.Created, listed *zk.Future[zk.Children]) (*Place, error) {
+// A creation has been sent. Created waits for its answer, and may be called again after its context ended; look finds out then who is ahead.
+type creation func(sess *zk.Session, node zk.Node) (created func(context.Context) (zk.Created, error), look func(context.Context) error)
+
+// create sends the creation of our node and the listing of the line, in one write.
+func (p *Place) create(sess *zk.Session, node zk.Node) (created func(context.Context) (zk.Created, error), look func(context.Context) error) {
+	b := sess.Batch()
+	made := b.CreateNode(node)
+	listed := b.Children(p.line.Dir)
+	b.Send()
+	return made.Get, func(ctx context.Context) error {
+		children, err := listed.Get(ctx)
+		if err == nil {
+			return p.see(children.Names)
+		}
+		if err := settle(ctx, sess, err); err != nil {
+			return err
+		}
+		return p.look(ctx)
+	}
+}
+
+// take makes c our node and looks at the line.
+func (p *Place) take(ctx context.Context, c zk.Created, look func(context.Context) error) (*Place, error) {
 	p.node = c
 	seat, ok := ParseSeat(path.Base(c.Path), p.line.Markers)
 	p.seat = seat
 	err := fmt.Errorf("line: the server named our node %q, which no contender is named like", c.Path)
-	if ok {
-		err = p.firstLook(ctx, listed)
+	switch {
+	case ok && c.Stat.EphemeralOwner != p.sess.ID():
+		// A node that a server finds for us is ours only if it belongs to the live session. One of an older session is about to
+		// vanish, and whoever took it for theirs would hold nothing (CURATOR-498, CURATOR-604).
+		err = ErrGone
+	case ok:
+		err = look(ctx)
 	}
 	if err != nil {
 		p.Leave()
 		return nil, err
 	}
 	return p, nil
-}
-
-func (p *Place) firstLook(ctx context.Context, listed *zk.Future[zk.Children]) error {
-	// A node that a server finds for us is ours only if it belongs to the live session. One of an older session is about to
-	// vanish, and whoever took it for theirs would hold nothing (CURATOR-498, CURATOR-604).
-	if owner := p.node.Stat.EphemeralOwner; owner != p.sess.ID() {
-		return ErrGone
-	}
-	if listed == nil {
-		return p.look(ctx)
-	}
-	children, err := listed.Get(ctx)
-	switch {
-	case err == nil:
-		return p.see(children.Names)
-	default:
-		if err := settle(ctx, p.sess, err); err != nil {
-			return err
-		}
-		return p.look(ctx)
-	}
 }
 
 // find looks for the node whose name begins with prefix: nil if there is none. It asks for a sync first, so that a server that lags

@@ -20,6 +20,9 @@ type Line struct {
 	Blocks  func(Seat) bool          // which of the seats ahead must leave before we are served
 	Data    func() []byte            // what a new node carries
 	ACL     []zk.ACL                 // of the nodes and of the parents that are made for them; open if nil
+
+	mu      sync.Mutex // guards what follows; never held while anything is waited for
+	leaving *departure // not on its way to the server yet; nil if there is none
 }
 
 // A Place is our own node in a line, under one session. It ends with Leave, or with its session.
@@ -237,8 +240,47 @@ func (p *Place) Watch(ctx context.Context, changed func(data []byte)) error {
 	}
 }
 
-// Leave gives the place up. The removal of our node is on the wire when it returns, ahead of whatever the session is asked next; it is
-// repeated in the background until it is done or the session has ended. Leaving twice is leaving once.
+// Others reports whether anybody else stands in the line, ahead or behind.
+func (p *Place) Others(ctx context.Context) (bool, error) {
+	children, _, err := p.sess.Children(ctx, p.line.Dir)
+	return p.others(children), err
+}
+
+func (p *Place) others(children []string) bool {
+	for _, s := range Seats(children, p.line.Markers) {
+		if s.Name != p.seat.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// WatchLine tells found whether anybody else stands in the line, now and whenever somebody has come or gone, until found returns
+// false: then it returns nil. Otherwise it returns why it stopped: ctx's cause, the session's, or the server's refusal. It wakes with
+// every change of the line, so only who is first may use it.
+func (p *Place) WatchLine(ctx context.Context, found func(others bool) bool) error {
+	for {
+		children, _, watch, err := p.sess.ChildrenW(ctx, p.line.Dir)
+		if err != nil {
+			if err := settle(ctx, p.sess, err); err != nil {
+				return err
+			}
+			continue
+		}
+		if !found(p.others(children)) {
+			watch.Close()
+			return nil
+		}
+		_, err = watch.Next(ctx)
+		watch.Close()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// Leave gives the place up. The removal of our node leaves at once, or together with the creation of the next one if that comes right
+// behind (see departure); it is repeated in the background until it is done or the session has ended. Leaving twice is leaving once.
 func (p *Place) Leave() *Removal {
 	p.mu.Lock()
 	own := p.own
@@ -247,7 +289,7 @@ func (p *Place) Leave() *Removal {
 	if own != nil {
 		own.Close() // before the removal, or the server would tell us what we do ourselves
 	}
-	return remove(p.sess, p.node.Path)
+	return p.line.depart(p)
 }
 
 // settle returns nil for an error after which the same session may be asked again: a lost connection. The end of ctx and the end of the

@@ -28,14 +28,21 @@ func (r *Removal) Wait(ctx context.Context) error {
 // remove sends the deletion of path at once and sees to it in the background.
 func remove(sess *zk.Session, path string) *Removal {
 	r := &Removal{done: make(chan struct{})}
+	sent := sendDelete(sess, path)
+	go r.insist(sess, path, sent)
+	return r
+}
+
+func sendDelete(sess *zk.Session, path string) *zk.Future[struct{}] {
 	b := sess.Batch()
 	sent := b.Delete(path, -1)
 	b.Send()
-	go func() {
-		defer close(r.done)
-		r.err = insist(sess, path, sent)
-	}()
-	return r
+	return sent
+}
+
+func (r *Removal) insist(sess *zk.Session, path string, sent *zk.Future[struct{}]) {
+	r.err = insist(sess, path, sent)
+	close(r.done)
 }
 
 // insist repeats a deletion until there is nothing left to delete. That no node is there is success (CURATOR-42). While there is no
@@ -57,15 +64,13 @@ func insist(sess *zk.Session, path string, sent *zk.Future[struct{}]) error {
 			case <-sess.Context().Done():
 			}
 		}
-		b := sess.Batch()
-		sent = b.Delete(path, -1)
-		b.Send()
+		sent = sendDelete(sess, path)
 	}
 }
 
 // withdraw removes what a creation that nobody waits for any more has made, or may have made.
-func withdraw(sess *zk.Session, dir, prefix string, created *zk.Future[zk.Created]) {
-	c, err := created.Get(context.Background())
+func withdraw(sess *zk.Session, dir, prefix string, created func(context.Context) (zk.Created, error)) {
+	c, err := created(context.Background())
 	switch {
 	case err == nil:
 		_ = remove(sess, c.Path).Wait(sess.Context())

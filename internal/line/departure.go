@@ -1,0 +1,133 @@
+package line
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// A departure is a place that has been given up and whose node is about to be removed. Its removal is sent by a goroutine of its own,
+// which runs within microseconds. If the same line is entered again before that, under the same session, one transaction does both: it
+// deletes the old node and creates the new one.
+//
+// That is worth a mechanism. A server makes a transaction durable before it answers, and a deletion that travels alone usually gets a
+// flush of the disk for itself: a lock that is taken again and again in a row costs two flushes a cycle without this, and one with it.
+type departure struct {
+	place   *Place
+	removal *Removal
+}
+
+// depart registers the departure of p.
+func (l *Line) depart(p *Place) *Removal {
+	d := &departure{place: p, removal: &Removal{done: make(chan struct{})}}
+	l.mu.Lock()
+	earlier := l.leaving
+	l.leaving = d
+	l.mu.Unlock()
+	if earlier != nil {
+		earlier.send()
+	}
+	go func() {
+		if l.claim(d) {
+			d.send()
+		}
+	}()
+	return d.removal
+}
+
+// claim takes d out of the line, unless somebody has.
+func (l *Line) claim(d *departure) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.leaving != d {
+		return false
+	}
+	l.leaving = nil
+	return true
+}
+
+// Flush sends what is about to leave, so that whatever sess is asked next comes after it.
+func (l *Line) Flush() {
+	l.mu.Lock()
+	d := l.leaving
+	l.leaving = nil
+	l.mu.Unlock()
+	if d != nil {
+		d.send()
+	}
+}
+
+// overtake takes a departure of sess that is not on its way yet, nil if there is none.
+func (l *Line) overtake(sess *zk.Session) *departure {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d := l.leaving
+	if d == nil || d.place.sess != sess {
+		return nil
+	}
+	l.leaving = nil
+	return d
+}
+
+// send removes the node by itself.
+func (d *departure) send() {
+	sess, path := d.place.sess, d.place.node.Path
+	go d.removal.insist(sess, path, sendDelete(sess, path))
+}
+
+// replace sends one transaction that removes the node and creates p's. If it fails, or nobody knows, the removal goes on by itself.
+func (d *departure) replace(p *Place) creation {
+	return func(sess *zk.Session, node zk.Node) (created func(context.Context) (zk.Created, error), look func(context.Context) error) {
+		b := sess.Batch()
+		both := b.Multi(zk.DeleteOp(d.place.node.Path, -1), zk.CreateNodeOp(node))
+		b.Send()
+		var settled sync.Once
+		return func(ctx context.Context) (zk.Created, error) {
+			c, err := createdBy(ctx, both, sess)
+			if isClosed(both.Done()) {
+				settled.Do(func() { d.settle(err) })
+			}
+			return c, err
+		}, p.lookAfter(d.place)
+	}
+}
+
+// settle ends the departure after the transaction of replace, or sends the removal by itself if that failed.
+func (d *departure) settle(err error) {
+	if err != nil {
+		d.send()
+		return
+	}
+	close(d.removal.done)
+}
+
+// createdBy waits for the answer of the transaction and returns the node that it made. Servers before 3.8.4 tell the node's path and
+// not its Stat; what the line needs of that is known without.
+func createdBy(ctx context.Context, both *zk.Future[[]zk.Result], sess *zk.Session) (zk.Created, error) {
+	results, err := both.Get(ctx)
+	if err != nil {
+		return zk.Created{}, err
+	}
+	if len(results) != 2 {
+		return zk.Created{}, fmt.Errorf("line: a transaction of two operations was answered with %d results", len(results))
+	}
+	c := zk.Created{Path: results[1].Path, Stat: results[1].Stat}
+	if c.Stat.Czxid == 0 {
+		c.Stat.Czxid, c.Stat.EphemeralOwner = results[1].Zxid, sess.ID()
+	}
+	return c, nil
+}
+
+// lookAfter looks at the line after p has taken the place of old in one transaction. If old was first and p has the very next number,
+// nobody has come in between, because every creation takes a number: then p is first, without a look.
+func (p *Place) lookAfter(old *Place) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if old.ahead == 0 && p.seat.Seq == old.seat.Seq+1 {
+			p.ahead = 0
+			return nil
+		}
+		return p.look(ctx)
+	}
+}

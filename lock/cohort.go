@@ -1,0 +1,284 @@
+package lock
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+)
+
+// cohort is the goroutines of this process that want one Mutex. They stand in a line of their own, first come first served, behind one
+// node in the servers' line: when that node's turn comes, they pass the lock on in memory.
+//
+// Its states: nothing (nobody wants the lock); standing (a goroutine, stand, is on its way to a tenure); a tenure that is held; a
+// tenure that is not held, because it is retained (nobody waits here) or parked (somebody waits here, and the bound of the
+// hand-off is reached while a look at the line is under way).
+type cohort struct {
+	mutex *Mutex
+
+	mu       sync.Mutex // guards the fields below; never held while anything is waited for
+	queue    []*waiter
+	standing bool
+	giveUp   context.CancelFunc // ends the attempt of stand that is under way; nil if there is none
+	tenure   *tenure
+	held     bool
+	bound    bound
+	retained retention
+}
+
+// waiter is one goroutine in the local line. It gets one answer, unless it leaves first.
+type waiter struct {
+	answer chan answer // one slot, so that answering never blocks
+}
+
+type answer struct {
+	hold *Hold
+	err  error
+}
+
+// lock waits for the cohort's turn and the caller's in it.
+func (c *cohort) lock(ctx context.Context) (*Hold, error) {
+	c.mu.Lock()
+	if h := c.fromRetained(); h != nil {
+		c.mu.Unlock()
+		return h, nil
+	}
+	w := &waiter{answer: make(chan answer, 1)}
+	c.queue = append(c.queue, w)
+	if c.tenure == nil {
+		c.standUp()
+	}
+	c.mu.Unlock()
+	select {
+	case a := <-w.answer:
+		return a.hold, a.err
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	i := slices.Index(c.queue, w)
+	if i < 0 { // the answer was quicker
+		c.mu.Unlock()
+		a := <-w.answer
+		return a.hold, a.err
+	}
+	c.queue = slices.Delete(c.queue, i, i+1)
+	if len(c.queue) == 0 {
+		c.deserted()
+	}
+	c.mu.Unlock()
+	return nil, c.mutex.failed(context.Cause(ctx))
+}
+
+// try takes the lock if nobody has it or waits for it, here or elsewhere.
+func (c *cohort) try(ctx context.Context) (*Hold, error) {
+	c.mu.Lock()
+	if h := c.fromRetained(); h != nil {
+		c.mu.Unlock()
+		return h, nil
+	}
+	if c.tenure != nil || c.standing {
+		c.mu.Unlock()
+		return nil, ErrHeld
+	}
+	c.standing = true // who comes meanwhile queues behind this try
+	c.mu.Unlock()
+	place, err := c.mutex.tryPlace(ctx)
+	var t *tenure
+	if err == nil {
+		if t, err = newTenure(place); err != nil {
+			place.Leave()
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.standing = false
+	if err != nil {
+		if len(c.queue) > 0 {
+			c.standUp()
+		}
+		return nil, c.mutex.failed(err)
+	}
+	c.begin(t)
+	c.held = true
+	return t.hold(c.unlock), nil
+}
+
+// standUp sends somebody to stand in line, unless somebody does. The caller holds c.mu.
+func (c *cohort) standUp() {
+	if !c.standing {
+		c.standing = true
+		go c.stand()
+	}
+}
+
+// stand stands in the servers' line for whoever waits here. It ends when it has a tenure to give out, when nobody waits any more, or
+// when there is nothing to wait for.
+func (c *cohort) stand() {
+	for {
+		ctx, cancel := context.WithCancel(context.Background())
+		c.mu.Lock()
+		if len(c.queue) == 0 {
+			c.standing = false
+			c.mu.Unlock()
+			cancel()
+			return
+		}
+		c.giveUp = cancel
+		c.mu.Unlock()
+		place, err := c.mutex.place(ctx)
+		var t *tenure
+		if err == nil {
+			if t, err = newTenure(place); err != nil {
+				place.Leave()
+			}
+		}
+		given := ctx.Err() != nil // nobody waited for a while; somebody may again
+		cancel()
+		c.mu.Lock()
+		c.giveUp = nil
+		if err != nil && given {
+			c.mu.Unlock()
+			continue
+		}
+		c.standing = false
+		if err != nil {
+			c.fail(c.mutex.failed(err))
+		} else {
+			c.begin(t)
+			c.next()
+		}
+		c.mu.Unlock()
+		return
+	}
+}
+
+// fail answers everybody who waits with err. The caller holds c.mu.
+func (c *cohort) fail(err error) {
+	for _, w := range c.queue {
+		w.answer <- answer{err: err}
+	}
+	c.queue = nil
+}
+
+// begin starts a tenure. The caller holds c.mu, and says what becomes of it.
+func (c *cohort) begin(t *tenure) {
+	c.tenure, c.held = t, false
+	c.bound = bound{at: time.Now()}
+	c.retained = retention{}
+	context.AfterFunc(t.ctx, func() { c.ended(t) })
+}
+
+// ended sees to those who wait when a tenure ended without our doing: its session ended or its node was deleted. They are served in
+// their order by the next tenure.
+func (c *cohort) ended(t *tenure) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tenure == t {
+		c.drop()
+		if len(c.queue) > 0 {
+			c.standUp()
+		}
+	}
+}
+
+// unlock takes the lock back from a hold.
+func (c *cohort) unlock(t *tenure) *line.Removal {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tenure != t {
+		return nil // ended before, and seen to
+	}
+	c.held = false
+	return c.next()
+}
+
+// next decides what becomes of a tenure that nobody holds: it serves the next in the local line, goes to the end of the servers'
+// line for them, is kept, or ends. The caller holds c.mu.
+func (c *cohort) next() *line.Removal {
+	t := c.tenure
+	switch {
+	case t.err() != nil:
+		removal := c.drop()
+		if len(c.queue) > 0 {
+			c.standUp()
+		}
+		return removal
+	case len(c.queue) == 0:
+		if c.retain() {
+			return nil
+		}
+		return c.drop()
+	case t.exhausted():
+		return c.again()
+	}
+	now := time.Now()
+	limits := c.mutex.cfg.Handoff
+	if c.bound.near(limits, t.turn, now) {
+		c.bound.looking = true
+		go c.look(t, t.turn, now)
+	}
+	switch {
+	case !c.bound.reached(limits, t.turn, now):
+		c.serve()
+		return nil
+	case c.bound.looking:
+		return nil // parked: look decides
+	default:
+		return c.again()
+	}
+}
+
+// serve gives the lock to the first in the local line. The caller holds c.mu.
+func (c *cohort) serve() {
+	w := c.queue[0]
+	c.queue[0] = nil
+	c.queue = c.queue[1:]
+	c.held = true
+	w.answer <- answer{hold: c.tenure.hold(c.unlock)}
+}
+
+// again leaves the servers' line and joins it at its end. The caller holds c.mu.
+func (c *cohort) again() *line.Removal {
+	removal := c.drop()
+	c.standUp()
+	return removal
+}
+
+// drop ends the tenure. The caller holds c.mu.
+func (c *cohort) drop() *line.Removal {
+	t := c.tenure
+	c.tenure, c.held = nil, false
+	c.retained.stop()
+	return t.leave()
+}
+
+// deserted is called when the last in the local line has left it. The caller holds c.mu.
+func (c *cohort) deserted() {
+	switch {
+	case c.giveUp != nil:
+		c.giveUp()
+	case c.tenure != nil && !c.held: // parked
+		c.next()
+	}
+}
+
+// look finds out whether anybody else stands in the line. What it finds is as of when it was sent.
+func (c *cohort) look(t *tenure, turn int, sent time.Time) {
+	others, err := t.place.Others(t.ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tenure != t {
+		return
+	}
+	c.bound.looking = false
+	if err != nil || others { // who cannot know lets others have their turn
+		c.bound.crowded = true
+	} else {
+		c.bound.turn, c.bound.at = turn, sent
+	}
+	if !c.held && len(c.queue) > 0 {
+		c.next()
+	}
+}

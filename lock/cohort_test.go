@@ -1,0 +1,448 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+// world is a server, and time, that belong to one test: nothing here takes real time, and what waits is known to wait.
+type world struct {
+	*zktest.Server
+	t *testing.T
+}
+
+func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var net zktest.Net
+		test(t, &world{zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute)), t})
+	})
+}
+
+func (w *world) mutex(cfg lock.Config) *lock.Mutex {
+	w.t.Helper()
+	m, err := lock.NewMutex(w.Client(w.t, 20*time.Second), path, cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return m
+}
+
+// lockers starts n goroutines that take m, one after the other, and returns where they tell of it.
+func lockers(t *testing.T, m *lock.Mutex, n int) []<-chan result {
+	t.Helper()
+	list := make([]<-chan result, n)
+	for i := range list {
+		list[i] = lockInBackground(t.Context(), m)
+		synctest.Wait()
+	}
+	return list
+}
+
+func got(t *testing.T, c <-chan result) *lock.Hold {
+	t.Helper()
+	r := <-c
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	return r.hold
+}
+
+func unlock(t *testing.T, h *lock.Hold) {
+	t.Helper()
+	if err := h.Unlock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestGoroutinesOfOneProcessShareANodeAndTakeTurns(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := w.mutex(lock.Config{})
+		first := acquire(t, m)
+		waiting := lockers(t, m, 20)
+		before := w.Traffic().Requests
+		hold := first
+		for i, c := range waiting {
+			unlock(t, hold)
+			next := got(t, c)
+			if next.Path() != first.Path() || next.Token() != hold.Token()+1 {
+				t.Fatalf("turn %d: got node %s, token %d after %s, %d", i, next.Path(), next.Token(), hold.Path(), hold.Token())
+			}
+			if hold.Context().Err() == nil || next.Context().Err() != nil {
+				t.Fatalf("turn %d: the former hold's context must be over, and the new one's not", i)
+			}
+			hold = next
+		}
+		after := w.Traffic().Requests
+		if n := after[zktest.OpCreate] + after[zktest.OpDelete] + after[zktest.OpMulti] -
+			before[zktest.OpCreate] - before[zktest.OpDelete] - before[zktest.OpMulti]; n != 0 {
+			t.Errorf("%d turns in memory sent %d writes", len(waiting), n)
+		}
+		unlock(t, hold)
+	})
+}
+
+// While a contender of another process waits, a process passes the lock on in memory only so often.
+func TestHandOffIsBoundedWhileOthersWait(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const count = 8
+		m := w.mutex(lock.Config{Handoff: lock.Handoff{Count: count, Time: time.Hour}})
+		hold := acquire(t, m)
+		waiting := lockers(t, m, 4*count)
+		other := lockInBackground(t.Context(), w.mutex(lock.Config{}))
+		synctest.Wait()
+		turns := 0
+		for _, c := range waiting {
+			unlock(t, hold)
+			synctest.Wait()
+			select {
+			case r := <-other:
+				if r.err != nil {
+					t.Fatal(r.err)
+				}
+				if turns > count {
+					t.Errorf("the other waited for %d turns, want %d at most", turns, count)
+				}
+				if r.hold.Token() <= hold.Token() {
+					t.Errorf("the other has token %d after %d", r.hold.Token(), hold.Token())
+				}
+				unlock(t, r.hold)
+				other = nil
+			default:
+			}
+			hold = got(t, c)
+			turns++
+		}
+		if other != nil {
+			t.Errorf("the other was not served within %d turns", turns)
+		}
+		unlock(t, hold)
+	})
+}
+
+func TestHandOffIsBoundedInTimeWhileOthersWait(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const limit = time.Second
+		m := w.mutex(lock.Config{Handoff: lock.Handoff{Count: 1 << 20, Time: limit}})
+		var mu sync.Mutex
+		stopped := false
+		for range 4 {
+			go func() {
+				for {
+					hold, err := m.Lock(t.Context())
+					if err != nil {
+						return
+					}
+					time.Sleep(10 * time.Millisecond)
+					_ = hold.Unlock(t.Context())
+					mu.Lock()
+					s := stopped
+					mu.Unlock()
+					if s {
+						return
+					}
+				}
+			}()
+		}
+		time.Sleep(10 * limit) // alone, nobody bounds them
+		asked := time.Now()
+		hold := acquire(t, w.mutex(lock.Config{}))
+		if waited := time.Since(asked); waited > limit+limit/2 {
+			t.Errorf("the other waited for %v, want about %v at most", waited, limit)
+		}
+		mu.Lock()
+		stopped = true
+		mu.Unlock()
+		unlock(t, hold)
+	})
+}
+
+func TestAloneAProcessHandsOffWithoutEnd(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := w.mutex(lock.Config{Handoff: lock.Handoff{Count: 4}})
+		hold := acquire(t, m)
+		node := hold.Path()
+		for range 50 {
+			next := lockInBackground(t.Context(), m)
+			synctest.Wait()
+			unlock(t, hold)
+			if hold = got(t, next); hold.Path() != node {
+				t.Fatalf("a process alone in the line gave up its place: %s, then %s", node, hold.Path())
+			}
+		}
+		unlock(t, hold)
+	})
+}
+
+func TestTokensGrowWhenTheTurnsOfANodeRunOut(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := w.mutex(lock.Config{Retain: time.Hour})
+		var last lock.Token
+		nodes := map[string]int{}
+		for range 10_000 {
+			hold := acquire(t, m)
+			if hold.Token() <= last {
+				t.Fatalf("got token %d after %d", hold.Token(), last)
+			}
+			last = hold.Token()
+			nodes[hold.Path()]++
+			unlock(t, hold)
+		}
+		if len(nodes) != 3 {
+			t.Errorf("10,000 holds used %d nodes, want 3 of 4,096 turns at most: %v", len(nodes), nodes)
+		}
+	})
+}
+
+func TestWaiterThatLeavesTheLocalLineTouchesNobodyElse(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m, why := w.mutex(lock.Config{}), errors.New("enough")
+		other := acquire(t, w.mutex(lock.Config{}))
+		ctx, cancel := context.WithCancelCause(t.Context())
+		leaving := lockInBackground(ctx, m) // it is the one that stands in the servers' line for all
+		synctest.Wait()
+		staying := lockers(t, m, 3)
+		node := w.line()[1].Path
+		cancel(why)
+		if r := <-leaving; !errors.Is(r.err, why) {
+			t.Errorf("got %v, want the context's cause", r.err)
+		}
+		synctest.Wait()
+		if line := w.line(); len(line) != 2 || line[1].Path != node {
+			t.Errorf("the place in line changed: %+v, want %s second", line, node)
+		}
+		unlock(t, other)
+		for _, c := range staying {
+			unlock(t, got(t, c))
+		}
+	})
+}
+
+func (w *world) line() []lock.Contender {
+	w.t.Helper()
+	line, err := lock.Inspect(w.t.Context(), w.Client(w.t, 20*time.Second), path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return line
+}
+
+func TestLastWaiterThatLeavesTakesTheNodeAlong(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := w.mutex(lock.Config{})
+		other := acquire(t, w.mutex(lock.Config{}))
+		for range 3 {
+			ctx, cancel := context.WithCancel(t.Context())
+			waiting := lockInBackground(ctx, m)
+			synctest.Wait()
+			cancel()
+			if r := <-waiting; !errors.Is(r.err, context.Canceled) {
+				t.Fatalf("got %v, want context.Canceled", r.err)
+			}
+			synctest.Wait()
+			if line := w.line(); len(line) != 1 {
+				t.Fatalf("got %+v, want the holder alone", line)
+			}
+		}
+		unlock(t, other)
+		unlock(t, acquire(t, m))
+	})
+}
+
+func TestLossOfTheSessionRestartsTheLocalLineInItsOrder(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := w.mutex(lock.Config{})
+		hold := acquire(t, m)
+		waiting := lockers(t, m, 5)
+		w.ExpireSession(hold.Session().ID())
+		<-hold.Context().Done() // it is never unlocked: the others must not wait for that
+		last := hold
+		for i, c := range waiting {
+			next := got(t, c)
+			if next.Session() == hold.Session() || next.Token() <= last.Token() {
+				t.Fatalf("waiter %d: session %v, token %d after %d", i, next.Session(), next.Token(), last.Token())
+			}
+			for j, later := range waiting[i+1:] {
+				if len(later) > 0 {
+					t.Fatalf("waiter %d is in before waiter %d has left", i+1+j, i)
+				}
+			}
+			unlock(t, next)
+			last = next
+		}
+		if err := hold.Unlock(t.Context()); !errors.Is(err, zk.ErrExpired) {
+			t.Errorf("Unlock of the lost hold: got %v, want zk.ErrExpired", err)
+		}
+	})
+}
+
+func TestKeptLockIsTakenAgainWithoutTheServer(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := w.mutex(lock.Config{Retain: time.Minute})
+		hold := acquire(t, m)
+		unlock(t, hold)
+		time.Sleep(time.Second)
+		before := w.Traffic()
+		for range 100 {
+			next := acquire(t, m)
+			if next.Path() != hold.Path() || next.Token() <= hold.Token() {
+				t.Fatalf("got %s, %d after %s, %d", next.Path(), next.Token(), hold.Path(), hold.Token())
+			}
+			hold = next
+			unlock(t, hold)
+		}
+		if after := w.Traffic(); after.Replies != before.Replies {
+			t.Errorf("a hundred locks of a kept lock took %d round trips", after.Replies-before.Replies)
+		}
+		time.Sleep(2 * time.Minute)
+		if line := w.line(); len(line) != 0 {
+			t.Errorf("the lock is kept for longer than was wanted: %+v", line)
+		}
+	})
+}
+
+func TestKeptLockIsGivenUpAtOnceWhenAnotherComes(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := w.mutex(lock.Config{Retain: time.Hour})
+		other := w.mutex(lock.Config{})
+		for range 3 {
+			unlock(t, acquire(t, m))
+			time.Sleep(time.Second)
+			asked := time.Now()
+			unlock(t, acquire(t, other))
+			if waited := time.Since(asked); waited > time.Second {
+				t.Errorf("the kept lock was given up after %v", waited)
+			}
+			time.Sleep(time.Second)
+		}
+		// One that is held when the other comes is given up with the unlock.
+		unlock(t, acquire(t, m))
+		time.Sleep(time.Second)
+		hold := acquire(t, m)
+		waiting := lockInBackground(t.Context(), other)
+		synctest.Wait()
+		if len(waiting) > 0 {
+			t.Fatal("two holders")
+		}
+		unlock(t, hold)
+		unlock(t, got(t, waiting))
+	})
+}
+
+func TestKeptLockEndsWithItsSession(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := w.mutex(lock.Config{Retain: time.Hour})
+		hold := acquire(t, m)
+		unlock(t, hold)
+		time.Sleep(time.Second)
+		w.HalfOpen(hold.Session().ID())
+		time.Sleep(30 * time.Second)
+		w.Heal()
+		next := acquire(t, m)
+		if next.Session() == hold.Session() || next.Path() == hold.Path() {
+			t.Errorf("the kept lock of a lost session was given out: %s", next.Path())
+		}
+		unlock(t, next)
+	})
+}
+
+func TestStrictFIFOGivesEveryAcquisitionItsNode(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := w.mutex(lock.Config{Handoff: lock.StrictFIFO})
+		hold := acquire(t, m)
+		waiting := lockers(t, m, 5)
+		if line := w.line(); len(line) != 6 {
+			t.Errorf("got %d contenders, want 6", len(line))
+		}
+		for _, c := range waiting {
+			unlock(t, hold)
+			hold = got(t, c)
+		}
+		unlock(t, hold)
+	})
+}
+
+func TestTryLockBehindAGoroutineOfTheSameProcessIsRefused(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := w.mutex(lock.Config{})
+		hold := acquire(t, m)
+		if _, err := m.TryLock(t.Context()); !errors.Is(err, lock.ErrHeld) {
+			t.Errorf("while it is held: got %v, want lock.ErrHeld", err)
+		}
+		unlock(t, hold)
+		hold, err := m.TryLock(t.Context())
+		if err != nil {
+			t.Fatalf("behind the unlock: %v", err)
+		}
+		waiting := lockInBackground(t.Context(), m)
+		synctest.Wait()
+		unlock(t, hold)
+		unlock(t, got(t, waiting))
+	})
+}
+
+func TestBoundsThatAreNoneAreRefused(t *testing.T) {
+	t.Parallel()
+	client := open(t, zktest.Run(t))
+	for _, cfg := range []lock.Config{
+		{Retain: -1}, {Handoff: lock.Handoff{Count: -2}}, {Handoff: lock.Handoff{Time: -1}}, {Handoff: lock.StrictFIFO, Retain: 1},
+	} {
+		if _, err := lock.NewMutex(client, path, cfg); err == nil {
+			t.Errorf("NewMutex(%+v): got no error", cfg)
+		}
+	}
+}
+
+// Many goroutines of several processes at once: never two inside, every token larger than the one before.
+func TestManyGoroutinesOfManyClientsExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	for _, cfg := range []lock.Config{{}, {Handoff: lock.StrictFIFO}, {Retain: 50 * time.Millisecond}, {Handoff: lock.Handoff{Count: 2}}} {
+		t.Run(fmt.Sprintf("%+v", cfg.Handoff), func(t *testing.T) {
+			t.Parallel()
+			srv := zktest.Run(t)
+			var inside sync.Mutex
+			var last lock.Token
+			var wg sync.WaitGroup
+			for range 4 {
+				m, err := lock.NewMutex(open(t, srv), path, cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 8 {
+					wg.Go(func() {
+						for range 20 {
+							hold, err := m.Lock(t.Context())
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							if !inside.TryLock() {
+								t.Error("two inside")
+								return
+							}
+							if hold.Token() <= last {
+								t.Errorf("token %d after %d", hold.Token(), last)
+							}
+							last = hold.Token()
+							inside.Unlock()
+							if err := hold.Unlock(t.Context()); err != nil {
+								t.Error(err)
+							}
+						}
+					})
+				}
+			}
+			wg.Wait()
+		})
+	}
+}

@@ -1,0 +1,55 @@
+package lock
+
+import (
+	"fmt"
+	"time"
+)
+
+// Handoff bounds how long goroutines of one process may pass a lock to each other in memory while contenders of other processes wait:
+// at most Count times, and for at most Time, whichever comes first. Then the process goes to the end of the line. It looks
+// whether anybody else waits before the bound is reached, and nobody waiting means no bound.
+type Handoff struct {
+	Count int           // 64 if zero
+	Time  time.Duration // 50ms if zero
+}
+
+// StrictFIFO is no hand-off: every acquisition has a node of its own in the line and takes its turn in the servers' order.
+var StrictFIFO = Handoff{Count: -1} //nolint:gochecknoglobals // a constant that Go cannot write as one
+
+func (h Handoff) withDefaults() (Handoff, error) {
+	if h == StrictFIFO {
+		return h, nil
+	}
+	if h.Count < 0 || h.Time < 0 {
+		return h, fmt.Errorf("lock: hand-off %d times within %v: use positive bounds, or StrictFIFO", h.Count, h.Time)
+	}
+	if h.Count == 0 {
+		h.Count = 64
+	}
+	if h.Time == 0 {
+		h.Time = 50 * time.Millisecond
+	}
+	return h, nil
+}
+
+// bound is how far a tenure has got in passing the lock on locally. It is counted from the last moment at which nobody else is known
+// to have stood in the line, because whoever came after that waits since then at the earliest.
+type bound struct {
+	turn    int       // the turn that was next then
+	at      time.Time // when that was
+	looking bool      // somebody is looking at the line
+	crowded bool      // somebody else stands in it
+	watched bool      // the line is watched: nobody comes without our being told
+}
+
+// reached reports whether the bound is reached at the given turn.
+func (b *bound) reached(h Handoff, turn int, now time.Time) bool {
+	return !b.alone() && (turn-b.turn >= h.Count || now.Sub(b.at) >= h.Time)
+}
+
+// near reports whether it is time to look at the line, so that the answer is there before the bound is.
+func (b *bound) near(h Handoff, turn int, now time.Time) bool {
+	return !b.looking && !b.crowded && !b.watched && (turn-b.turn >= h.Count/2 || now.Sub(b.at) >= h.Time/2)
+}
+
+func (b *bound) alone() bool { return b.watched && !b.crowded }

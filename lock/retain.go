@@ -1,0 +1,97 @@
+package lock
+
+import (
+	"time"
+)
+
+// retention is a tenure that is kept although nobody here wants the lock, for when somebody does again.
+type retention struct {
+	timer *time.Timer // nil until the tenure is first kept
+	since time.Time   // when it was last unlocked
+}
+
+func (r *retention) stop() {
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+}
+
+// retain keeps the tenure for a while, if that is wanted and nobody else stands in the line. The caller holds c.mu, and nobody
+// waits here.
+func (c *cohort) retain() bool {
+	keep := c.mutex.cfg.Retain
+	t := c.tenure
+	if keep == 0 || c.bound.crowded || t.turn == 0 || t.exhausted() {
+		return false
+	}
+	c.retained.since = time.Now()
+	if c.retained.timer == nil {
+		c.retained.timer = time.AfterFunc(keep, func() { c.expire(t) })
+		go c.attend(t)
+	}
+	return true
+}
+
+// fromRetained gives the lock out if it is kept, nil otherwise. The caller holds c.mu.
+func (c *cohort) fromRetained() *Hold {
+	if c.tenure == nil || c.held || len(c.queue) > 0 || c.tenure.err() != nil {
+		return nil
+	}
+	c.held = true
+	return c.tenure.hold(c.unlock)
+}
+
+// expire ends a tenure that was kept for as long as was wanted.
+func (c *cohort) expire(t *tenure) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tenure != t {
+		return
+	}
+	left := c.mutex.cfg.Retain
+	if !c.held {
+		left -= time.Since(c.retained.since)
+	}
+	if left > 0 {
+		c.retained.timer.Reset(left)
+		return
+	}
+	c.drop()
+}
+
+// attend watches the line of a tenure that is kept, and gives it up when somebody else comes: at once if nobody holds the lock, with
+// the unlock or at the hand-off's bound otherwise.
+func (c *cohort) attend(t *tenure) {
+	err := t.place.WatchLine(t.ctx, func(others bool) (goOn bool) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.tenure != t {
+			return false
+		}
+		if !others {
+			c.bound.watched = true
+			return true
+		}
+		c.crowd()
+		return false
+	})
+	if err == nil || t.err() != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tenure == t { // the line cannot be watched, so it cannot be kept
+		c.crowd()
+	}
+}
+
+// crowd notes that somebody else stands in the line. The caller holds c.mu.
+func (c *cohort) crowd() {
+	if !c.bound.crowded {
+		// Who came was not there before: the bound counts from now.
+		c.bound = bound{turn: c.tenure.turn, at: time.Now(), crowded: true}
+	}
+	if !c.held && len(c.queue) == 0 {
+		c.drop()
+	}
+}

@@ -64,7 +64,10 @@ var aclCases = []testCase{
 	}},
 	{"auth packets", func(s *script) {
 		l := s.open("a")
-		l.each(whoAmI(), auth("digest", "u:p"), whoAmI(), auth("digest", "u:p"), auth("digest", "u:other"), auth("digest", "nocolon"), auth("digest", ""), auth("digest", "a:b:c"), whoAmI(), auth("ip", "x"), auth("ip", ""), whoAmI())
+		l.each(
+			whoAmI(), auth("digest", "u:p"), whoAmI(), auth("digest", "u:p"), auth("digest", "u:other"), auth("digest", "nocolon"),
+			auth("digest", ""), auth("digest", "a:b:c"), whoAmI(), auth("ip", "x"), auth("ip", ""), whoAmI(),
+		)
 		for _, scheme := range []string{"world", "sasl", "super", "none", "", "x509", "auth"} {
 			b := s.open("b")
 			b.each(auth(scheme, "x"))
@@ -78,9 +81,16 @@ var aclCases = []testCase{
 		s.norm.anyACLOrder = true
 		l := s.open("a")
 		r := s.root
-		l.each(createWith(r+"/closed", acl(0, "world", "anyone")), get(r+"/closed", false), set(r+"/closed", "", -1), set("/zookeeper/config", "", -1))
+		l.each(
+			createWith(r+"/closed", acl(0, "world", "anyone")), get(r+"/closed", false), set(r+"/closed", "", -1),
+			set("/zookeeper/config", "", -1),
+		)
 		b := s.open("b")
-		b.each(auth("digest", "super:wrong"), get(r+"/closed", false), auth("digest", "super:secret"), whoAmI(), get(r+"/closed", false), set(r+"/closed", "", -1), create(r+"/closed/k", "", 0), del(r+"/closed/k", -1), setACL(r+"/closed", -1, reading...), createWith(r+"/auth", mine...), getACL(r+"/auth"), del("/zookeeper/quota", -1))
+		b.each(
+			auth("digest", "super:wrong"), get(r+"/closed", false), auth("digest", "super:secret"), whoAmI(), get(r+"/closed", false),
+			set(r+"/closed", "", -1), create(r+"/closed/k", "", 0), del(r+"/closed/k", -1), setACL(r+"/closed", -1, reading...),
+			createWith(r+"/auth", mine...), getACL(r+"/auth"), del("/zookeeper/quota", -1),
+		)
 	}},
 	{"each operation needs its permission", func(s *script) {
 		l := s.open("a")
@@ -92,7 +102,12 @@ var aclCases = []testCase{
 			}
 			p := r + "/p" + string(rune('0'+perms))
 			l.each(create(p, "", 0), create(p+"/kid", "", 0), setACL(p, -1, acl(bit, "world", "anyone")))
-			l.each(get(p, false), children(p, false), children2(p, false), count(p), multi(check(p, -1)), multiRead(get(p, false), children(p, false)), set(p, "", -1), set(p, "", 7), create(p+"/new", "", 0), create(p+"/kid", "", 0), create2(p+"/q-", "", 2), del(p+"/none", -1), del(p+"/kid", 9), del(p+"/kid", -1), syncPath(p), getACL(p), addWatch(p, 0), removeWatches(p, 3))
+			l.each(
+				get(p, false), children(p, false), children2(p, false), count(p), multi(check(p, -1)),
+				multiRead(get(p, false), children(p, false)), set(p, "", -1), set(p, "", 7), create(p+"/new", "", 0),
+				create(p+"/kid", "", 0), create2(p+"/q-", "", 2), del(p+"/none", -1), del(p+"/kid", 9), del(p+"/kid", -1), syncPath(p),
+				getACL(p), addWatch(p, 0), removeWatches(p, 3),
+			)
 			if bit&wire.PermRead == 0 {
 				s.differs("exists needs no permission, against READ from 3.8.4 and 3.9.2 on", nil, nil, func() {
 					s.quietly(func() {
@@ -112,7 +127,10 @@ var aclCases = []testCase{
 	{"getACL hides digests from those who may only read", func(s *script) {
 		a, b := s.open("a"), s.open("b")
 		r := s.root
-		a.each(auth("digest", "u:p"), createWith(r+"/a", acl(31, "auth", ""), reading[0], acl(1, "ip", "10.0.0.0/8"), acl(1, "digest", "w:hash")), getACL(r+"/a"))
+		a.each(
+			auth("digest", "u:p"),
+			createWith(r+"/a", acl(31, "auth", ""), reading[0], acl(1, "ip", "10.0.0.0/8"), acl(1, "digest", "w:hash")), getACL(r+"/a"),
+		)
 		b.each(getACL(r + "/a"))
 		a.each(createWith(r+"/b", acl(31, "digest", digestUP)), get(r+"/b", false), getACL(r+"/b"))
 		b.each(getACL(r+"/b"), auth("digest", "u:p"), getACL(r+"/b"))
@@ -137,7 +155,10 @@ var aclCases = []testCase{
 		l := s.open("a")
 		r := s.root
 		l.each(createWith(r+"/a", acl(31, "digest", "u:nobody")), setACL(r+"/a", -1, open...), get(r+"/a", false), del(r+"/a", -1))
-		l.each(createWith(r+"/b", acl(1, "digest", "u:nobody"), acl(2, "world", "anyone"), acl(4, "world", "anyone")), get(r+"/b", false), set(r+"/b", "", -1), create(r+"/b/k", "", 0), del(r+"/b/k", -1))
+		l.each(
+			createWith(r+"/b", acl(1, "digest", "u:nobody"), acl(2, "world", "anyone"), acl(4, "world", "anyone")), get(r+"/b", false),
+			set(r+"/b", "", -1), create(r+"/b/k", "", 0), del(r+"/b/k", -1),
+		)
 	}},
 	{"identities belong to the connection", func(s *script) {
 		a := s.open("a")

@@ -21,7 +21,10 @@ var createCases = []testCase{
 		l := s.open("a")
 		r := s.root
 		for _, flags := range []int32{4, 0, 1} {
-			l.each(container(r+"/c", flags), exists(r+"/c", false), create2(r+"/c/kid", "", 1), exists(r+"/c", false), del(r+"/c/kid", -1), del(r+"/c", -1))
+			l.each(
+				container(r+"/c", flags), exists(r+"/c", false), create2(r+"/c/kid", "", 1), exists(r+"/c", false), del(r+"/c/kid", -1),
+				del(r+"/c", -1),
+			)
 		}
 		for _, flags := range []int32{2, 3, 5, 6, 9} {
 			l.each(container(r+"/c", flags))
@@ -31,7 +34,10 @@ var createCases = []testCase{
 	{"nodes with a time to live", func(s *script) {
 		l := s.open("a")
 		r := s.root
-		l.each(ttl(r+"/t", 5, 100000), get(r+"/t", false), create2(r+"/t/kid", "", 1), exists(r+"/t", false), ttl(r+"/s-", 6, 100000), ttl(r+"/s-", 6, 1<<40-1))
+		l.each(
+			ttl(r+"/t", 5, 100000), get(r+"/t", false), create2(r+"/t/kid", "", 1), exists(r+"/t", false), ttl(r+"/s-", 6, 100000),
+			ttl(r+"/s-", 6, 1<<40-1),
+		)
 		for _, ms := range []int64{0, -1, -100, 1 << 40, 1<<63 - 1} {
 			l.each(ttl(r+"/bad", 5, ms))
 		}
@@ -103,7 +109,10 @@ var createCases = []testCase{
 		l := s.open("a")
 		r := s.root + "/q"
 		l.each(create(r, "", 0), create(r+"/s-", "", 2), create(r+"/s-", "", 3), create(r+"/plain", "", 0), create(r+"/s-", "", 2))
-		l.each(del(r+"/plain", -1), del(r+"/s-0000000000", -1), set(r, "x", -1), create(r+"/s-", "", 2), create(r+"/plain", "", 0), create(r+"/plain", "", 0), create(r+"/s-", "", 2))
+		l.each(
+			del(r+"/plain", -1), del(r+"/s-0000000000", -1), set(r, "x", -1), create(r+"/s-", "", 2), create(r+"/plain", "", 0),
+			create(r+"/plain", "", 0), create(r+"/s-", "", 2),
+		)
 		l.each(multi(create(r+"/m-", "", 2), create(r+"/m-", "", 3), create(r+"/other", "", 0), create(r+"/m-", "", 2)))
 		l.each(multi(create(r+"/m-", "", 2), check(r+"/none", -1)))
 		l.each(create(r+"/", "", 2), create(r+"/ä", "", 2), create(r+"/s-", "", 2), children2(r, false))
@@ -118,9 +127,15 @@ var createCases = []testCase{
 		null := func(path string) wire.SubRequest {
 			return wire.SubRequest{Op: wire.OpCreate2, Request: &wire.CreateRequest{Path: path, ACL: open}}
 		}
-		l.each(null(r+"/null"), get(r+"/null", false), create2(r+"/empty", "", 0), get(r+"/empty", false), set(r+"/null", "", -1), get(r+"/null", false))
+		l.each(
+			null(r+"/null"), get(r+"/null", false), create2(r+"/empty", "", 0), get(r+"/empty", false), set(r+"/null", "", -1),
+			get(r+"/null", false),
+		)
 		l.each(wire.SubRequest{Op: wire.OpSetData, Request: &wire.SetDataRequest{Path: r + "/empty", Version: -1}}, get(r+"/empty", false))
-		l.each(multi(wire.SubRequest{Op: wire.OpSetData, Request: &wire.SetDataRequest{Path: r + "/null", Version: -1}}, wire.SubRequest{Op: wire.OpCreate, Request: &wire.CreateRequest{Path: r + "/n2", ACL: open}}), get(r+"/null", false), get(r+"/n2", false))
+		l.each(
+			multi(wire.SubRequest{Op: wire.OpSetData, Request: &wire.SetDataRequest{Path: r + "/null", Version: -1}}, wire.SubRequest{Op: wire.OpCreate, Request: &wire.CreateRequest{Path: r + "/n2", ACL: open}}),
+			get(r+"/null", false), get(r+"/n2", false),
+		)
 		l.each(multiRead(get(r+"/null", false), get(r+"/empty", false)))
 	}},
 }

@@ -130,7 +130,10 @@ var multiCases = []testCase{
 		l := s.open("a")
 		r := s.root
 		l.each(create(r+"/a", "one", 0), create(r+"/a/k1", "", 0), create(r+"/a/k2", "", 0), createWith(r+"/secret", acl(31, "digest", "x:y")))
-		l.each(multiRead(), multiRead(get(r+"/a", true), children(r+"/a", true), get(r+"/none", true), get(r+"/secret", false), children(r+"/secret", false), get(r, false), children(r+"/none", false)))
+		l.each(
+			multiRead(),
+			multiRead(get(r+"/a", true), children(r+"/a", true), get(r+"/none", true), get(r+"/secret", false), children(r+"/secret", false), get(r, false), children(r+"/none", false)),
+		)
 		l.each(set(r+"/a", "two", -1), create(r+"/a/k3", "", 0), syncPath(r))
 		l.each(multiRead(get("nopath", false), get(r+"/a", false)), multiRead(get("", false)))
 	}},

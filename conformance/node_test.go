@@ -25,14 +25,23 @@ var nodeCases = []testCase{
 	{"delete checks in order", func(s *script) {
 		l := s.open("a")
 		r := s.root
-		l.each(create(r+"/p", "", 0), create(r+"/p/a", "", 0), create(r+"/closed", "", 0), create(r+"/closed/a", "", 0), setACL(r+"/closed", -1, reading...))
-		l.each(del("nopath", -1), del(r+"/none/x", -1), del(r+"/closed/none", -1), del(r+"/closed/a", 5), del(r+"/p/none", -1), del(r+"/p", 5), del(r+"/p", 0), del(r+"/p", -2), del(r+"/p/a", -2), del(r+"/p/a", 1), del(r+"/p/a", 0), del(r+"/p", -1))
+		l.each(
+			create(r+"/p", "", 0), create(r+"/p/a", "", 0), create(r+"/closed", "", 0), create(r+"/closed/a", "", 0),
+			setACL(r+"/closed", -1, reading...),
+		)
+		l.each(
+			del("nopath", -1), del(r+"/none/x", -1), del(r+"/closed/none", -1), del(r+"/closed/a", 5), del(r+"/p/none", -1), del(r+"/p", 5),
+			del(r+"/p", 0), del(r+"/p", -2), del(r+"/p/a", -2), del(r+"/p/a", 1), del(r+"/p/a", 0), del(r+"/p", -1),
+		)
 		l.each(del("/", -1), del("/zookeeper", -1), del("/zookeeper/config", -1), del("/zookeeper/quota", -1), del("/zookeeper/quota", 5))
 	}},
 	{"versions", func(s *script) {
 		l := s.open("a")
 		r := s.root
-		l.each(create(r+"/a", "", 0), set(r+"/a", "1", 0), set(r+"/a", "2", 0), set(r+"/a", "2", 1), set(r+"/a", "3", -1), set(r+"/a", "3", -2), set(r+"/a", "3", 1<<31-1), set(r+"/a", "3", -1<<31))
+		l.each(
+			create(r+"/a", "", 0), set(r+"/a", "1", 0), set(r+"/a", "2", 0), set(r+"/a", "2", 1), set(r+"/a", "3", -1),
+			set(r+"/a", "3", -2), set(r+"/a", "3", 1<<31-1), set(r+"/a", "3", -1<<31),
+		)
 		l.each(setACL(r+"/a", 0, open...), setACL(r+"/a", 0, open...), setACL(r+"/a", 1, open...), setACL(r+"/a", -2, open...), get(r+"/a", false))
 		l.each(multi(check(r+"/a", 3)), multi(check(r+"/a", -1)), multi(check(r+"/a", -2)), multi(check(r+"/a", 0)), multi(check(r+"/none", -1)))
 		l.each(del(r+"/a", 0), del(r+"/a", 3), del(r+"/a", 3))
@@ -45,10 +54,16 @@ var nodeCases = []testCase{
 	{"counts and ephemerals", func(s *script) {
 		a, b := s.open("a"), s.open("b")
 		r := s.root
-		a.each(create(r+"/a", "", 1), create(r+"/ab", "", 1), create(r+"/d", "", 0), create(r+"/d/a", "", 1), create(r+"/d/e", "", 0), create(r+"/d/e/f", "", 0))
+		a.each(
+			create(r+"/a", "", 1), create(r+"/ab", "", 1), create(r+"/d", "", 0), create(r+"/d/a", "", 1), create(r+"/d/e", "", 0),
+			create(r+"/d/e/f", "", 0),
+		)
 		b.each(create(r+"/b", "", 1))
 		a.each(count(r), count(r+"/d"), count(r+"/a"), count(r+"/none"))
-		a.each(ephemerals(""), ephemerals("/"), ephemerals(r), ephemerals(r+"/a"), ephemerals(r+"/d"), ephemerals(r+"/none"), ephemerals("  "), ephemerals("nopath"))
+		a.each(
+			ephemerals(""), ephemerals("/"), ephemerals(r), ephemerals(r+"/a"), ephemerals(r+"/d"), ephemerals(r+"/none"), ephemerals("  "),
+			ephemerals("nopath"),
+		)
 		a.raw("getEphemerals with null", wire.OpGetEphemerals, []byte{0xff, 0xff, 0xff, 0xff})
 		b.each(ephemerals(r), ephemerals(r+"/a"))
 	}},

@@ -64,8 +64,8 @@ func (n *normal) password(p []byte) string {
 	return n.passwords[string(p)]
 }
 
-func (n *normal) connect(id *int64, password []byte, rest string) string {
-	return fmt.Sprintf("session=%s password=%s %s", n.session(*id), n.password(password), rest)
+func (n *normal) identity(id int64, password []byte) string {
+	return fmt.Sprintf("session=%s password=%s", n.session(id), n.password(password))
 }
 
 // when checks the time of transaction zxid: within the case, never before an earlier transaction's, the same in every stat.

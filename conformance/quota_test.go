@@ -10,7 +10,10 @@ var quotaCases = []testCase{
 		l.each(create(r+"/a", "12345", 0))
 		l.each(create(q, "", 0), create(q+"/zookeeper_limits", "count=5,bytes=100", 0), create(q+"/zookeeper_stats", "count=0,bytes=0", 0))
 		l.each(get(q+"/zookeeper_limits", false), get(q+"/zookeeper_stats", true))
-		l.each(create(r+"/b", "123", 0), get(q+"/zookeeper_stats", false), set(r+"/b", "12345678", -1), get(q+"/zookeeper_stats", false), create(r+"/b/c", "1", 1), get(q+"/zookeeper_stats", false))
+		l.each(
+			create(r+"/b", "123", 0), get(q+"/zookeeper_stats", false), set(r+"/b", "12345678", -1), get(q+"/zookeeper_stats", false),
+			create(r+"/b/c", "1", 1), get(q+"/zookeeper_stats", false),
+		)
 		l.each(del(r+"/a", -1), get(q+"/zookeeper_stats", false), multi(create(r+"/m", "22", 0), set(r, "22", -1)), get(q+"/zookeeper_stats", false))
 		l.each(create(r+"/x1", string(make([]byte, 200)), 0), create(r+"/x2", "", 0), create(r+"/x3", "", 0), get(q+"/zookeeper_stats", false))
 		l.each(set(q+"/zookeeper_limits", "count=2,bytes=-1", -1), create(r+"/x4", "", 0), get(q+"/zookeeper_stats", false))
@@ -20,16 +23,28 @@ var quotaCases = []testCase{
 		l := s.open("a")
 		r := s.root
 		q := "/zookeeper/quota" + r
-		l.each(create(q, "", 0), multi(create(q+"/zookeeper_limits", "count=-1,bytes=10=;byteHardLimit=20;countHardLimit=3", 0), create(q+"/zookeeper_stats", "count=1,bytes=0", 0)))
-		l.each(get(q+"/zookeeper_stats", false), create(r+"/a", string(make([]byte, 30)), 0), create(r+"/b", "", 0), create(r+"/c", "", 0), create(r+"/d", "", 0), get(q+"/zookeeper_stats", false), children(r, false))
+		l.each(
+			create(q, "", 0),
+			multi(create(q+"/zookeeper_limits", "count=-1,bytes=10=;byteHardLimit=20;countHardLimit=3", 0), create(q+"/zookeeper_stats", "count=1,bytes=0", 0)),
+		)
+		l.each(
+			get(q+"/zookeeper_stats", false), create(r+"/a", string(make([]byte, 30)), 0), create(r+"/b", "", 0), create(r+"/c", "", 0),
+			create(r+"/d", "", 0), get(q+"/zookeeper_stats", false), children(r, false),
+		)
 	}},
 	{"quota on an ancestor", func(s *script) {
 		l := s.open("a")
 		r := s.root
 		q := "/zookeeper/quota" + r
 		l.each(create(r+"/in", "", 0), create(r+"/in/deep", "x", 0), create(r+"/inside", "", 0))
-		l.each(create(q, "", 0), create(q+"/in", "", 0), create(q+"/in/zookeeper_limits", "count=1,bytes=1", 0), create(q+"/in/zookeeper_stats", "", 0), get(q+"/in/zookeeper_stats", false))
-		l.each(create(r+"/in/deep/er", "yy", 0), create(r+"/inside/no", "zzz", 0), get(q+"/in/zookeeper_stats", false), del(r+"/in/deep/er", -1), get(q+"/in/zookeeper_stats", false))
+		l.each(
+			create(q, "", 0), create(q+"/in", "", 0), create(q+"/in/zookeeper_limits", "count=1,bytes=1", 0),
+			create(q+"/in/zookeeper_stats", "", 0), get(q+"/in/zookeeper_stats", false),
+		)
+		l.each(
+			create(r+"/in/deep/er", "yy", 0), create(r+"/inside/no", "zzz", 0), get(q+"/in/zookeeper_stats", false),
+			del(r+"/in/deep/er", -1), get(q+"/in/zookeeper_stats", false),
+		)
 	}},
 }
 
@@ -37,16 +52,32 @@ var strictCases = []testCase{
 	{"nodes with a time to live where they are off", func(s *script) {
 		l := s.open("a")
 		r := s.root
-		l.each(ttl(r+"/t", 5, 1000), ttl(r+"/t", 6, 1000), ttl(r+"/t", 5, 0), ttl(r+"/t", 0, 1000), ttl(r+"/t", 9, 1000), create(r+"/t", "", 5), create2(r+"/t", "", 6), ttl("nopath", 5, 1000))
-		l.each(multi(ttl(r+"/t", 5, 1000)), multi(create(r+"/x", "", 0), ttl(r+"/t", 5, 1000), create(r+"/y", "", 0)), container(r+"/c", 4), children2(r, false))
+		l.each(
+			ttl(r+"/t", 5, 1000), ttl(r+"/t", 6, 1000), ttl(r+"/t", 5, 0), ttl(r+"/t", 0, 1000), ttl(r+"/t", 9, 1000),
+			create(r+"/t", "", 5), create2(r+"/t", "", 6), ttl("nopath", 5, 1000),
+		)
+		l.each(
+			multi(ttl(r+"/t", 5, 1000)), multi(create(r+"/x", "", 0), ttl(r+"/t", 5, 1000), create(r+"/y", "", 0)), container(r+"/c", 4),
+			children2(r, false),
+		)
 	}},
 	{"hard quotas where they are enforced", func(s *script) {
 		l := s.open("a")
 		r := s.root
 		q := "/zookeeper/quota" + r
-		l.each(create(q, "", 0), create(q+"/zookeeper_limits", "count=2,bytes=5=;byteHardLimit=20;countHardLimit=4", 0), create(q+"/zookeeper_stats", "count=0,bytes=0", 0))
-		l.each(create(r+"/a", "1234567890", 0), create(r+"/b", "123456789", 0), create(r+"/c", "12", 0), create(r+"/c", "1", 0), create(r+"/d", "", 0), create(r+"/a", "", 0), set(r+"/a", "12345678901", -1), set(r+"/a", "12345678901", 9), set(r+"/a", "1", -1), set(r+"/b", "1234567890123", -1))
-		l.each(multi(set(r+"/a", "1", -1), create(r+"/e", "", 0)), multi(del(r+"/b", -1), create(r+"/e", "", 0)), get(q+"/zookeeper_stats", false), children2(r, false))
+		l.each(
+			create(q, "", 0), create(q+"/zookeeper_limits", "count=2,bytes=5=;byteHardLimit=20;countHardLimit=4", 0),
+			create(q+"/zookeeper_stats", "count=0,bytes=0", 0),
+		)
+		l.each(
+			create(r+"/a", "1234567890", 0), create(r+"/b", "123456789", 0), create(r+"/c", "12", 0), create(r+"/c", "1", 0),
+			create(r+"/d", "", 0), create(r+"/a", "", 0), set(r+"/a", "12345678901", -1), set(r+"/a", "12345678901", 9),
+			set(r+"/a", "1", -1), set(r+"/b", "1234567890123", -1),
+		)
+		l.each(
+			multi(set(r+"/a", "1", -1), create(r+"/e", "", 0)), multi(del(r+"/b", -1), create(r+"/e", "", 0)),
+			get(q+"/zookeeper_stats", false), children2(r, false),
+		)
 	}},
 	{"a smaller frame limit", func(s *script) {
 		l := s.open("a")
@@ -91,13 +122,20 @@ var strictCases = []testCase{
 var reaperCases = []testCase{
 	{"the system nodes of a fresh server", func(s *script) {
 		l := s.open("a")
-		l.each(exists("/", false), children("/", false), count("/zookeeper"), count("/"), get("/zookeeper/config", false), getACL("/zookeeper/config"), getACL("/zookeeper"), getACL("/zookeeper/quota"), getACL("/"), children("/zookeeper", false), set("/zookeeper/config", "x", -1), exists("/zookeeper/config", false))
+		l.each(
+			exists("/", false), children("/", false), count("/zookeeper"), count("/"), get("/zookeeper/config", false),
+			getACL("/zookeeper/config"), getACL("/zookeeper"), getACL("/zookeeper/quota"), getACL("/"), children("/zookeeper", false),
+			set("/zookeeper/config", "x", -1), exists("/zookeeper/config", false),
+		)
 		l.each(set("/zookeeper/quota", "x", -1), set("/zookeeper/quota", "", -1), create("/zookeeper/mine", "", 0), del("/zookeeper/mine", -1))
 	}},
 	{"containers go once they are empty again", func(s *script) {
 		l := s.open("a")
 		r := s.root
-		l.each(container(r+"/c", 4), container(r+"/unused", 4), create(r+"/c/kid", "", 0), exists(r+"/c", true), children(r, true), del(r+"/c/kid", -1))
+		l.each(
+			container(r+"/c", 4), container(r+"/unused", 4), create(r+"/c/kid", "", 0), exists(r+"/c", true), children(r, true),
+			del(r+"/c/kid", -1),
+		)
 		s.until(l, "deleted "+r+"/c")
 		l.each(ping(), children2(r, false), syncPath(r))
 	}},
@@ -113,7 +151,10 @@ var reaperCases = []testCase{
 	{"a change prolongs a node's time", func(s *script) {
 		l := s.open("a")
 		r := s.root
-		l.each(ttl(r+"/t", 5, 60000), set(r+"/t", "x", -1), get(r+"/t", true), create2(r+"/plain", "", 4), create(r+"/plain/kid", "", 0), del(r+"/plain/kid", -1))
+		l.each(
+			ttl(r+"/t", 5, 60000), set(r+"/t", "x", -1), get(r+"/t", true), create2(r+"/plain", "", 4), create(r+"/plain/kid", "", 0),
+			del(r+"/plain/kid", -1),
+		)
 		s.wait(200e6)
 		l.each(children2(r, false))
 	}},

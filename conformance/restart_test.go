@@ -18,14 +18,21 @@ func TestRestart(t *testing.T) {
 		s := newScript(t, tg, "/restart")
 		a, b := s.open("a"), s.open("b")
 		r := s.root
-		a.each(create2(r+"/p", "persistent", 0), create2(r+"/e", "ephemeral", 1), create2(r+"/q-", "", 2), set(r+"/p", "changed", 0), createWith(r+"/secret", acl(31, "digest", digestUP)), container(r+"/c", 4), ttl(r+"/t", 5, 1<<40-1), multi(create(r+"/m", "", 0), del(r+"/q-0000000002", -1)))
+		a.each(
+			create2(r+"/p", "persistent", 0), create2(r+"/e", "ephemeral", 1), create2(r+"/q-", "", 2), set(r+"/p", "changed", 0),
+			createWith(r+"/secret", acl(31, "digest", digestUP)), container(r+"/c", 4), ttl(r+"/t", 5, 1<<40-1),
+			multi(create(r+"/m", "", 0), del(r+"/q-0000000002", -1)),
+		)
 		b.each(create2(r+"/e2", "", 1), create2(r+"/null", "", 0), set(r+"/none", "", -1), del(r+"/null", -1), closeSession())
 		a.each(get(r+"/p", true), setACL(r+"/p", -1, reading...), syncPath(r))
 		tg.restart(t)
 		a.next()
 		s.logf("# restart")
 		c := s.resume("c", a)
-		c.each(syncPath(r), get(r+"/p", false), get(r+"/e", false), children2(r, false), exists(r+"/c", false), exists(r+"/t", false), getACL(r+"/p"), get(r+"/secret", false), ephemerals(""), exists(r+"/e2", false))
+		c.each(
+			syncPath(r), get(r+"/p", false), get(r+"/e", false), children2(r, false), exists(r+"/c", false), exists(r+"/t", false),
+			getACL(r+"/p"), get(r+"/secret", false), ephemerals(""), exists(r+"/e2", false),
+		)
 		c.each(create(r+"/q-", "", 2), set(r+"/e", "again", 0), setWatches(0, nil, []string{r + "/x"}, nil))
 		d := s.dial("d")
 		d.hello(wire.ConnectRequest{Timeout: sessionTimeout, SessionID: b.session, Password: b.password, HasReadOnly: true})

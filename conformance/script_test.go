@@ -196,8 +196,7 @@ type link struct {
 // hello sends a ConnectRequest and reads the answer.
 func (l *link) hello(r wire.ConnectRequest) {
 	l.s.Helper()
-	shown := r
-	l.s.logf("%s> connect %s", l.name, l.s.norm.connect(&shown.SessionID, shown.Password, fmt.Sprintf("timeout=%d lastZxid=%s readOnly=%t,%t", r.Timeout, l.s.norm.zxid(r.LastZxidSeen), r.HasReadOnly, r.ReadOnly)))
+	l.s.logf("%s> connect %s timeout=%d lastZxid=%s readOnly=%t,%t", l.name, l.s.norm.identity(r.SessionID, r.Password), r.Timeout, l.s.norm.zxid(r.LastZxidSeen), r.HasReadOnly, r.ReadOnly)
 	l.write(wire.EndFrame(r.Append(wire.BeginFrame(nil)), 0))
 	l.welcome()
 }
@@ -217,8 +216,7 @@ func (l *link) welcome() {
 		l.s.Fatalf("%s: bad ConnectResponse: %v: % x", l.name, d.Err(), frame)
 	}
 	l.session, l.password = r.SessionID, slices.Clone(r.Password)
-	l.s.norm.session(r.SessionID)
-	l.s.logf("%s< connected %s", l.name, l.s.norm.connect(&r.SessionID, r.Password, fmt.Sprintf("bytes=%d version=%d timeout=%d readOnly=%t,%t", len(frame), r.ProtocolVersion, r.Timeout, r.HasReadOnly, r.ReadOnly)))
+	l.s.logf("%s< connected %s bytes=%d version=%d timeout=%d readOnly=%t,%t", l.name, l.s.norm.identity(r.SessionID, r.Password), len(frame), r.ProtocolVersion, r.Timeout, r.HasReadOnly, r.ReadOnly)
 }
 
 func (l *link) gone(err error) {

@@ -80,7 +80,10 @@ var sessionCases = []testCase{
 			b.hello(wire.ConnectRequest{Timeout: sessionTimeout, SessionID: a.session, Password: make([]byte, 16), HasReadOnly: true})
 			b.next()
 		})
-		s.differs("a wrong password cuts the owner off, against no effect (ours: the password is checked first)", []string{"a< closed"}, []string{"a< ping xid=-2 zxid=+1 ok"}, func() { a.each(ping()) })
+		s.differs("a wrong password cuts the owner off, against no effect (ours: the password is checked first)",
+			[]string{"a< closed"},
+			[]string{"a< ping xid=-2 zxid=+1 ok"},
+			func() { a.each(ping()) })
 	}},
 	{"a silent session expires with its ephemerals", func(s *script) {
 		a := s.open("a")

@@ -53,7 +53,11 @@ func plain(f func(root string) wire.SubRequest) requestFor {
 var paths = []string{"", "/a", "/b", "/a/x", "/a/y", "/a/x/deep", "/q", "/q/s-0000000000", "/q/s-0000000001", "/q/s-0000000002", "/q/s-0000000004", "/c"}
 
 // lists are the access lists of programs. All let everybody read: exists of an unreadable node is a declared difference.
-var lists = [][]wire.ACL{open, open, open, reading, {acl(wire.PermRead|wire.PermCreate, "world", "anyone")}, {acl(wire.PermRead, "world", "anyone"), acl(wire.PermAll, "digest", digestUP)}, {acl(wire.PermRead, "world", "anyone"), acl(wire.PermAll, "auth", "")}, nil}
+var lists = [][]wire.ACL{
+	open, open, open, reading, {acl(wire.PermRead|wire.PermCreate, "world", "anyone")},
+	{acl(wire.PermRead, "world", "anyone"), acl(wire.PermAll, "digest", digestUP)},
+	{acl(wire.PermRead, "world", "anyone"), acl(wire.PermAll, "auth", "")}, nil,
+}
 
 func pick[E any](rng *rand.Rand, from []E) E { return from[rng.IntN(len(from))] }
 

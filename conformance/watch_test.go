@@ -27,7 +27,10 @@ var watchCases = []testCase{
 		a, b := s.open("a"), s.open("b")
 		r := s.root
 		a.each(createWith(r+"/secret", acl(31, "digest", "x:y")))
-		b.each(get(r+"/none", true), children(r+"/none", true), children2(r+"/none", true), get(r+"/secret", true), children(r+"/secret", true), get("nopath", true))
+		b.each(
+			get(r+"/none", true), children(r+"/none", true), children2(r+"/none", true), get(r+"/secret", true),
+			children(r+"/secret", true), get("nopath", true),
+		)
 		a.each(create(r+"/none", "", 0))
 		b.each(ping(), exists(r+"/none2", true), exists("nopath", true))
 		a.each(create(r+"/none2", "", 0))
@@ -37,7 +40,10 @@ var watchCases = []testCase{
 		l := s.open("a")
 		r := s.root
 		l.each(create(r+"/x", "", 0))
-		l.together(get(r+"/x", true), children(r, true), set(r+"/x", "1", -1), get(r+"/x", true), create(r+"/y", "", 0), del(r+"/x", -1), exists(r+"/x", true), create(r+"/x", "", 0))
+		l.together(
+			get(r+"/x", true), children(r, true), set(r+"/x", "1", -1), get(r+"/x", true), create(r+"/y", "", 0), del(r+"/x", -1),
+			exists(r+"/x", true), create(r+"/x", "", 0),
+		)
 	}},
 	{"delete tells data and child watches once, then the parent", func(s *script) {
 		a, b, c := s.open("a"), s.open("b"), s.open("c")
@@ -56,7 +62,11 @@ var watchCases = []testCase{
 		a, b := s.open("a"), s.open("b")
 		r := s.root
 		b.each(addWatch(r+"/x", 0), addWatch(r+"/x", 0))
-		a.each(create(r+"/x", "", 0), set(r+"/x", "1", -1), set(r+"/x", "2", -1), create(r+"/x/k", "", 0), set(r+"/x/k", "", -1), create(r+"/x/k/deep", "", 0), del(r+"/x/k/deep", -1), del(r+"/x/k", -1), setACL(r+"/x", -1, open...), del(r+"/x", -1), create(r+"/x", "", 0))
+		a.each(
+			create(r+"/x", "", 0), set(r+"/x", "1", -1), set(r+"/x", "2", -1), create(r+"/x/k", "", 0), set(r+"/x/k", "", -1),
+			create(r+"/x/k/deep", "", 0), del(r+"/x/k/deep", -1), del(r+"/x/k", -1), setACL(r+"/x", -1, open...), del(r+"/x", -1),
+			create(r+"/x", "", 0),
+		)
 		b.each(ping(), removeWatches(r+"/x", 3))
 		a.each(set(r+"/x", "", -1))
 		b.each(ping())
@@ -65,9 +75,15 @@ var watchCases = []testCase{
 		a, b := s.open("a"), s.open("b")
 		r := s.root
 		b.each(addWatch(r+"/x", 1))
-		a.each(create(r+"/x", "", 0), set(r+"/x", "1", -1), create(r+"/x/k", "", 0), set(r+"/x/k", "", -1), create(r+"/x/k/deep", "", 0), set(r+"/x/k/deep", "", -1), create(r+"/xy", "", 0), del(r+"/x/k/deep", -1), del(r+"/x/k", -1), del(r+"/x", -1))
+		a.each(
+			create(r+"/x", "", 0), set(r+"/x", "1", -1), create(r+"/x/k", "", 0), set(r+"/x/k", "", -1), create(r+"/x/k/deep", "", 0),
+			set(r+"/x/k/deep", "", -1), create(r+"/xy", "", 0), del(r+"/x/k/deep", -1), del(r+"/x/k", -1), del(r+"/x", -1),
+		)
 		b.each(ping(), addWatch(r, 1), addWatch(r+"/x/k", 1), children(r+"/x", true), exists(r+"/x", true))
-		a.each(create(r+"/x", "", 0), create(r+"/x/k", "", 0), del(r+"/x/k", -1), del(r+"/x", -1), multi(create(r+"/x", "", 0), create(r+"/x/k", "", 1)), closeSession())
+		a.each(
+			create(r+"/x", "", 0), create(r+"/x/k", "", 0), del(r+"/x/k", -1), del(r+"/x", -1),
+			multi(create(r+"/x", "", 0), create(r+"/x/k", "", 1)), closeSession(),
+		)
 		b.each(ping(), addWatch("/", 1), set(r+"/x", "", -1), removeWatches("/", 3))
 	}},
 	{"addWatch takes any path and two modes", func(s *script) {
@@ -94,7 +110,10 @@ var watchCases = []testCase{
 		a.each(set(r+"/x", "1", -1))
 		b.each(ping())
 		a.each(set(r+"/x", "2", -1))
-		s.differs("a get watch takes the persistent one with it, against both live, from 3.9.0 on", []string{"b< ping xid=-2 zxid=+5 ok"}, []string{"b! dataChanged $/x state=3 err=0", "b< ping xid=-2 zxid=+5 ok"}, func() { b.each(ping()) })
+		s.differs("a get watch takes the persistent one with it, against both live, from 3.9.0 on",
+			[]string{"b< ping xid=-2 zxid=+5 ok"},
+			[]string{"b! dataChanged $/x state=3 err=0", "b< ping xid=-2 zxid=+5 ok"},
+			func() { b.each(ping()) })
 		c := s.open("c")
 		c.each(get(r+"/x", true), addWatch(r+"/x", 0))
 		a.each(set(r+"/x", "3", -1), set(r+"/x", "4", -1))
@@ -113,7 +132,10 @@ var watchCases = []testCase{
 		a.each(set(r+"/x", "1", -1))
 		b.each(ping())
 		a.each(set(r+"/x", "2", -1))
-		s.differs("a get watch takes the recursive one with it, against both live, from 3.9.0 on", []string{"b< ping xid=-2 zxid=+5 ok"}, []string{"b! dataChanged $/x state=3 err=0", "b< ping xid=-2 zxid=+5 ok"}, func() { b.each(ping()) })
+		s.differs("a get watch takes the recursive one with it, against both live, from 3.9.0 on",
+			[]string{"b< ping xid=-2 zxid=+5 ok"},
+			[]string{"b! dataChanged $/x state=3 err=0", "b< ping xid=-2 zxid=+5 ok"},
+			func() { b.each(ping()) })
 	}},
 	{"the event header carries the zxid", func(s *script) {
 		a, b := s.open("a"), s.open("b")
@@ -137,8 +159,14 @@ var watchCases = []testCase{
 		for _, kind := range []int32{0, 1, 2, 3, 6, -1, 100} {
 			l.each(checkWatches(r, kind), removeWatches(r, kind))
 		}
-		l.each(get(r, true), checkWatches(r, 1), checkWatches(r, 2), checkWatches(r, 3), removeWatches(r, 1), removeWatches(r, 2), removeWatches(r, 2), set(r, "", -1))
-		l.each(children(r, true), checkWatches(r, 1), checkWatches(r, 2), checkWatches(r, 3), removeWatches(r, 2), removeWatches(r, 1), create(r+"/a", "", 0))
+		l.each(
+			get(r, true), checkWatches(r, 1), checkWatches(r, 2), checkWatches(r, 3), removeWatches(r, 1), removeWatches(r, 2),
+			removeWatches(r, 2), set(r, "", -1),
+		)
+		l.each(
+			children(r, true), checkWatches(r, 1), checkWatches(r, 2), checkWatches(r, 3), removeWatches(r, 2), removeWatches(r, 1),
+			create(r+"/a", "", 0),
+		)
 		l.each(children(r, true), get(r, true), removeWatches(r, 3), checkWatches(r, 3), set(r, "", -1), create(r+"/b", "", 0))
 		l.each(children(r, true), get(r, true), removeWatches(r, 2), set(r, "", -1), create(r+"/c", "", 0))
 		l.each(exists(r+"/none", true), removeWatches(r+"/none", 2), create(r+"/none", "", 0))
@@ -172,7 +200,10 @@ var watchCases = []testCase{
 			{removeWatches(r, 4), "removeWatches zxid=+1 ERROR -121 no such watch"},
 			{removeWatches(r+"/x", 5), "removeWatches zxid=+1 ok"},
 		} {
-			s.differs("watcher types 4 and 5 are unknown, against known from 3.9.0 on", []string{"a< " + q.sub.Op.String() + " zxid=+1 ERROR -5 malformed request"}, []string{"a< " + q.ours}, func() { l.each(q.sub) })
+			s.differs("watcher types 4 and 5 are unknown, against known from 3.9.0 on",
+				[]string{"a< " + q.sub.Op.String() + " zxid=+1 ERROR -5 malformed request"},
+				[]string{"a< " + q.ours},
+				func() { l.each(q.sub) })
 		}
 	}},
 	{"typed removal leaves persistent watches", func(s *script) {
@@ -194,7 +225,10 @@ var watchCases = []testCase{
 		for _, l := range []*link{b, c} {
 			l.each(addWatch(r, 1), exists(r+"/closed/k", true))
 		}
-		a.each(set(r+"/closed", "", -1), createWith(r+"/closed/k", mine...), set(r+"/closed/k", "", -1), create(r+"/closed/open", "", 0), set(r+"/closed/open", "", -1), set(r+"/open", "", -1))
+		a.each(
+			set(r+"/closed", "", -1), createWith(r+"/closed/k", mine...), set(r+"/closed/k", "", -1), create(r+"/closed/open", "", 0),
+			set(r+"/closed/open", "", -1), set(r+"/open", "", -1),
+		)
 		b.each(ping())
 		c.each(ping())
 		a.each(del(r+"/closed/open", -1), del(r+"/closed/k", -1), del(r+"/closed", -1), del(r+"/open", -1))
@@ -216,11 +250,20 @@ var setWatchesCases = []testCase{
 	{"setWatches tells what was missed and watches the rest", func(s *script) {
 		a, b := s.open("a"), s.open("b")
 		r := s.root
-		a.each(create(r+"/same", "", 0), create(r+"/changed", "", 0), create(r+"/gone", "", 0), create(r+"/again", "", 0), create(r+"/kids", "", 0), create(r+"/kids/a", "", 0), create(r+"/fewer", "", 0), create(r+"/fewer/a", "", 0))
+		a.each(
+			create(r+"/same", "", 0), create(r+"/changed", "", 0), create(r+"/gone", "", 0), create(r+"/again", "", 0),
+			create(r+"/kids", "", 0), create(r+"/kids/a", "", 0), create(r+"/fewer", "", 0), create(r+"/fewer/a", "", 0),
+		)
 		rel := a.each(syncPath(r)).Zxid
-		a.each(set(r+"/changed", "", -1), del(r+"/gone", -1), del(r+"/again", -1), create(r+"/again", "", 0), create(r+"/kids/b", "", 0), del(r+"/fewer/a", -1), create(r+"/new", "", 0), setACL(r+"/same", -1, open...))
+		a.each(
+			set(r+"/changed", "", -1), del(r+"/gone", -1), del(r+"/again", -1), create(r+"/again", "", 0), create(r+"/kids/b", "", 0),
+			del(r+"/fewer/a", -1), create(r+"/new", "", 0), setACL(r+"/same", -1, open...),
+		)
 		b.each(setWatches(rel, []string{r + "/same", r + "/changed", r + "/gone", r + "/again", r + "/kids"}, []string{r + "/none", r + "/new", r + "/same"}, []string{r + "/same", r + "/kids", r + "/fewer", r + "/gone", r + "/again"}))
-		a.each(set(r+"/same", "", -1), set(r+"/kids", "", -1), create(r+"/none", "", 0), create(r+"/same/k", "", 0), create(r+"/kids/c", "", 0), set(r+"/changed", "", -1))
+		a.each(
+			set(r+"/same", "", -1), set(r+"/kids", "", -1), create(r+"/none", "", 0), create(r+"/same/k", "", 0),
+			create(r+"/kids/c", "", 0), set(r+"/changed", "", -1),
+		)
 		b.each(ping())
 	}},
 	{"setWatches at the edges of its zxid", func(s *script) {
@@ -246,7 +289,10 @@ var setWatchesCases = []testCase{
 		rel := a.each(syncPath(r)).Zxid
 		a.each(set(r+"/p", "", -1), set(r+"/q", "", -1), create(r+"/q/k", "", 0))
 		b.do(wire.OpSetWatches2, &wire.SetWatchesRequest{Two: true, RelativeZxid: rel, Data: []string{r + "/p"}, Persistent: []string{r + "/p", r + "/none"}, PersistentRecur: []string{r + "/q"}})
-		a.each(set(r+"/p", "", -1), create(r+"/p/k", "", 0), set(r+"/q", "", -1), set(r+"/q/k", "", -1), create(r+"/q/l", "", 0), create(r+"/none", "", 0))
+		a.each(
+			set(r+"/p", "", -1), create(r+"/p/k", "", 0), set(r+"/q", "", -1), set(r+"/q/k", "", -1), create(r+"/q/l", "", 0),
+			create(r+"/none", "", 0),
+		)
 		b.each(ping())
 	}},
 	{"setWatches several times and with odd paths", func(s *script) {
@@ -254,7 +300,10 @@ var setWatchesCases = []testCase{
 		r := s.root
 		l.each(create(r+"/x", "", 0))
 		rel := l.each(syncPath(r)).Zxid
-		l.together(setWatches(rel, []string{r + "/x"}, nil, nil), setWatches(rel, nil, []string{r + "/none"}, nil), setWatches(rel, nil, nil, []string{r}), setWatches(rel, nil, nil, nil))
+		l.together(
+			setWatches(rel, []string{r + "/x"}, nil, nil), setWatches(rel, nil, []string{r + "/none"}, nil),
+			setWatches(rel, nil, nil, []string{r}), setWatches(rel, nil, nil, nil),
+		)
 		l.each(create(r+"/none", "", 0), set(r+"/x", "", -1))
 		l.each(setWatches(rel, []string{"", "nopath", "//", r + "/x/"}, []string{"nopath"}, []string{"nopath", ""}))
 		l.each(setWatches(rel, []string{r + "/x", r + "/x"}, nil, nil))

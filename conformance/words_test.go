@@ -64,7 +64,13 @@ func shapes(text string) []string {
 }
 
 // mntrKeys are the lines of mntr that monitoring reads and that both servers must give in the same form.
-var mntrKeys = []string{"version", "server_state", "avg_latency", "max_latency", "min_latency", "packets_received", "packets_sent", "num_alive_connections", "outstanding_requests", "uptime", "znode_count", "watch_count", "ephemerals_count", "approximate_data_size", "global_sessions", "local_sessions", "open_file_descriptor_count", "max_file_descriptor_count", "connection_drop_probability", "last_client_response_size", "max_client_response_size", "min_client_response_size", "outstanding_tls_handshake", "auth_failed_count", "non_mtls_remote_conn_count", "non_mtls_local_conn_count"}
+var mntrKeys = []string{
+	"version", "server_state", "avg_latency", "max_latency", "min_latency", "packets_received", "packets_sent", "num_alive_connections",
+	"outstanding_requests", "uptime", "znode_count", "watch_count", "ephemerals_count", "approximate_data_size", "global_sessions",
+	"local_sessions", "open_file_descriptor_count", "max_file_descriptor_count", "connection_drop_probability", "last_client_response_size",
+	"max_client_response_size", "min_client_response_size", "outstanding_tls_handshake", "auth_failed_count", "non_mtls_remote_conn_count",
+	"non_mtls_local_conn_count",
+}
 
 var wordCases = []testCase{
 	{"short four-letter words", func(s *script) {

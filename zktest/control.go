@@ -7,8 +7,11 @@ import (
 )
 
 // Control makes f decide about every request from now on, and starts the counts of Request anew; nil lets all pass.
-// Calls of f do not overlap, whatever the number of connections, so that f needs no lock for what only f uses; it must not wait
-// and must not call Control. The previous function is not running any more when Control returns.
+// Calls of f do not overlap, whatever the number of connections, so that f needs no lock for what only f uses. The previous function is
+// not running any more when Control returns.
+//
+// While f decides, everybody waits: it must not wait itself, not for the server either, and not call Control. It may call what else
+// makes faults on a Link, as in l.HalfOpen(r.Session).
 func (l *Link) Control(f func(Request) Fault) {
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()

@@ -3,6 +3,8 @@ package zktest
 import (
 	"context"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // Fault is what happens to one request. The zero Fault is Pass.
@@ -10,7 +12,7 @@ type Fault struct {
 	kind  faultKind
 	delay time.Duration
 	until <-chan struct{}
-	code  int32
+	code  zk.Code
 }
 
 type faultKind int
@@ -51,11 +53,11 @@ var (
 	Mute = Fault{kind: kindMute}
 )
 
-// Answer answers the request with an error code in the server's place, in its turn; the server does not see it.
-// The codes are ZooKeeper's, for example int32(zk.NoNode). It panics on 0, because a success has a body that only a server knows.
-func Answer(code int32) Fault {
-	if code == 0 {
-		panic("zktest: Answer(0): only the server knows what a successful request is answered with; use Pass")
+// Answer answers the request with an error in the server's place, in its turn; the server does not see it. A handshake, which cannot
+// be answered so, is refused. Answer panics on zk.OK, because a success has a body that only a server knows.
+func Answer(code zk.Code) Fault {
+	if code == zk.OK {
+		panic("zktest: Answer(zk.OK): only the server knows what a successful request is answered with; use Pass")
 	}
 	return Fault{kind: kindAnswer, code: code}
 }

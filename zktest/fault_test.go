@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-a3166700/turnstile/internal/peer"
 	"github.com/seed-a3166700/turnstile/internal/wire"
+	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
@@ -245,7 +246,7 @@ func testMute(p place) {
 
 func testAnswer(p place) {
 	r := p.newRaw()
-	p.Control(once(zktest.OpCreate, zktest.Answer(int32(wire.NoAuth))))
+	p.Control(once(zktest.OpCreate, zktest.Answer(zk.NoAuth)))
 	r.wantDo(wire.NoAuth, create(p.dir+"/a"))
 	r.wantDo(wire.NoNode, exists(p.dir+"/a"))
 	r.wantDo(wire.OK, create(p.dir+"/a"))
@@ -255,7 +256,7 @@ func testAnswerInTurn(p place) {
 	r := p.newRaw()
 	p.Control(func(r zktest.Request) zktest.Fault {
 		if r.Op == zktest.OpCreate {
-			return zktest.Answer(int32(wire.QuotaExceeded))
+			return zktest.Answer(zk.QuotaExceeded)
 		}
 		return zktest.Pass
 	})

@@ -150,7 +150,7 @@ func (s *Server) begin() {
 	s.running <- srv
 }
 
-// Restart stops the server and starts it again.
+// Restart stops the server and starts it again, as Stop and Start do.
 func (s *Server) Restart() {
 	if s.durable() {
 		s.Stop()

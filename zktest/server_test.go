@@ -151,6 +151,29 @@ func TestDurableServerKeepsNodesAndSessionsOverARestart(t *testing.T) {
 	again.wantDo(wire.OK, exists("/mine"))
 }
 
+func TestDurableServerRestartsInABubble(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var n zktest.Net
+		srv := zktest.Run(t, zktest.On(&n), zktest.Durable())
+		s := srv.Session(t, 30*time.Second)
+		if _, err := s.Create(t.Context(), "/a", nil, zk.Ephemeral); err != nil {
+			t.Fatal(err)
+		}
+		srv.Restart()
+		pass(20 * time.Second)
+		if _, found, err := s.Exists(t.Context(), "/a"); !found || err != nil {
+			t.Errorf("the node is there: %t, %v", found, err)
+		}
+		srv.Stop()
+		pass(time.Minute) // the client has given up; the server's time has stood still
+		srv.Start()
+		if got := srv.Sessions(); !slices.Contains(got, s.ID()) {
+			t.Errorf("sessions are %x, want %x among them", got, s.ID())
+		}
+	})
+}
+
 func TestStoppedServerRefusesUntilItIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t, zktest.Durable())

@@ -357,10 +357,10 @@ func TestSASLWorksWithServersAsTheyAre(t *testing.T) {
 		if err := os.WriteFile(jaas, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		real := zookeeper.ZooKeeper(t, zookeeper.Options{
+		apache := zookeeper.ZooKeeper(t, zookeeper.Options{
 			Keys:       map[string]string{"authProvider.1": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"},
 			Properties: map[string]string{"java.security.auth.login.config": jaas},
 		})
-		try(t, zk.Config{Servers: real.ConnectString(), Timeout: 20 * time.Second})
+		try(t, zk.Config{Servers: apache.ConnectString(), Timeout: 20 * time.Second})
 	})
 }

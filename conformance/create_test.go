@@ -1,6 +1,10 @@
 package conformance_test
 
-import "github.com/seed-a3166700/turnstile/internal/wire"
+import (
+	"strings"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
 
 var createCases = []testCase{
 	{"create in every mode", func(s *script) {
@@ -83,7 +87,7 @@ var createCases = []testCase{
 		} {
 			l.each(create(r+p, "", 0))
 		}
-		l.each(create("a", "", 0), create("a/b", "", 0), create(r+"/s/", "", 2), create(r+"/a/", "", 2), create(r+"/a/", "", 3), create(r+"/a/.", "", 2), create(r+"/a/..", "", 2), create(r+"/a/\x01", "", 2), create(r+"//", "", 2))
+		l.each(create(r+"/"+strings.Repeat("long", 5000), "", 0), create("a", "", 0), create("a/b", "", 0), create(r+"/s/", "", 2), create(r+"/a/", "", 2), create(r+"/a/", "", 3), create(r+"/a/.", "", 2), create(r+"/a/..", "", 2), create(r+"/a/\x01", "", 2), create(r+"//", "", 2))
 		l.each(children(r, false), children(r+"/a", false))
 	}},
 	{"path rules of the other operations", func(s *script) {

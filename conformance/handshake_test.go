@@ -1,6 +1,9 @@
 package conformance_test
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/seed-a3166700/turnstile/internal/jute"
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
@@ -110,6 +113,25 @@ var frameCases = []testCase{
 		l.each(set(path, string(make([]byte, fits+1)), -1))
 		b := s.open("b")
 		b.each(get(path, false))
+	}},
+	{"an answer may be larger than any request", func(s *script) {
+		l := s.open("a")
+		const parts, each = 6, 2000
+		name := strings.Repeat("n", 100)
+		s.quietly(func() {
+			for i := range parts {
+				var ops []wire.SubRequest
+				for j := range each {
+					ops = append(ops, create(fmt.Sprintf("%s/%s-%d-%d", s.root, name, i, j), "", 0))
+				}
+				l.each(multi(ops...))
+			}
+			m := l.each(children2(s.root, false))
+			if got := len(m.body.(*wire.Children2Response).Children); got != parts*each {
+				s.Errorf("got %d children, want %d", got, parts*each)
+			}
+		})
+		l.each(count(s.root), exists(s.root, false))
 	}},
 	{"a body that cannot be decoded is refused and the connection stays", func(s *script) {
 		l := s.open("a")

@@ -165,10 +165,11 @@ func (p program) String() string {
 }
 
 func newProgram(seed uint64, n int) program {
-	rng := rand.New(rand.NewPCG(seed, 0x7475726e))
-	p := program{quotaStep(rng)}
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x7475726e))}
+	g.private = g.IntN(3) == 0
+	p := program{quotaStep(g)}
 	for len(p) < n {
-		p = append(p, randomStep(rng))
+		p = append(p, randomStep(g))
 	}
 	return p
 }

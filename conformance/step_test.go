@@ -59,22 +59,44 @@ var lists = [][]wire.ACL{
 	{acl(wire.PermRead, "world", "anyone"), acl(wire.PermAll, "auth", "")}, nil,
 }
 
-func pick[E any](rng *rand.Rand, from []E) E { return from[rng.IntN(len(from))] }
-
-func randomPath(rng *rand.Rand) string {
-	if rng.IntN(40) == 0 {
-		return pick(rng, []string{"/", "/a/", "//a", "/a/.", "/none/none", "/a/x/deep/er"})
-	}
-	return pick(rng, paths)
+// A generator makes one program. A private program has nodes that not everybody may read, and does not ask whether nodes
+// exist: without the right to read that differs, as declared.
+type generator struct {
+	*rand.Rand
+	private bool
 }
 
-func version(rng *rand.Rand) int32 {
-	return pick(rng, []int32{-1, -1, -1, 0, 0, 1, 2, 3, -2})
+// hidden are the access lists of private programs, beside the others.
+var hidden = [][]wire.ACL{
+	{acl(wire.PermAll, "digest", digestUP)},
+	{acl(wire.PermAll, "auth", "")},
+	{acl(wire.PermAll&^wire.PermRead, "world", "anyone")},
+	{acl(wire.PermRead, "digest", digestUP), acl(wire.PermWrite|wire.PermCreate|wire.PermDelete|wire.PermAdmin, "world", "anyone")},
+}
+
+func (g *generator) list() []wire.ACL {
+	if g.private && g.IntN(2) == 0 {
+		return pick(g, hidden)
+	}
+	return pick(g, lists)
+}
+
+func pick[E any](g *generator, from []E) E { return from[g.IntN(len(from))] }
+
+func randomPath(g *generator) string {
+	if g.IntN(40) == 0 {
+		return pick(g, []string{"/", "/a/", "//a", "/a/.", "/none/none", "/a/x/deep/er"})
+	}
+	return pick(g, paths)
+}
+
+func version(g *generator) int32 {
+	return pick(g, []int32{-1, -1, -1, 0, 0, 1, 2, 3, -2})
 }
 
 // quotaStep puts a quota on the program's nodes, in some programs.
-func quotaStep(rng *rand.Rand) step {
-	on := rng.IntN(2) == 0
+func quotaStep(g *generator) step {
+	on := g.IntN(2) == 0
 	return step{build: func(root string, _ int64) []wire.SubRequest {
 		if !on {
 			return []wire.SubRequest{ping()}
@@ -84,9 +106,9 @@ func quotaStep(rng *rand.Rand) step {
 	}}
 }
 
-func randomStep(rng *rand.Rand) step {
-	session := rng.IntN(sessionsOfOne)
-	switch rng.IntN(resumeAfterSteps) {
+func randomStep(g *generator) step {
+	session := g.IntN(sessionsOfOne)
+	switch g.IntN(resumeAfterSteps) {
 	case 0:
 		return step{kind: reopen, session: session}
 	case 1:
@@ -94,17 +116,17 @@ func randomStep(rng *rand.Rand) step {
 	case 2:
 		return step{kind: remember}
 	}
-	switch rng.IntN(60) {
+	switch g.IntN(60) {
 	case 0: // auth alone, because its answer may overtake others
-		credentials := pick(rng, []string{"u:p", "v:q"})
+		credentials := pick(g, []string{"u:p", "v:q"})
 		return step{session: session, build: func(string, int64) []wire.SubRequest { return []wire.SubRequest{auth("digest", credentials)} }}
 	case 1, 2: // setACL alone, because ZooKeeper judges requests close behind it by the old list
-		p, v, list := randomPath(rng), version(rng), pick(rng, lists)
+		p, v, list := randomPath(g), version(g), g.list()
 		return step{session: session, build: func(root string, _ int64) []wire.SubRequest { return []wire.SubRequest{setACL(root+p, v, list...)} }}
 	}
 	var list []requestFor
-	for range 1 + rng.IntN(3)*rng.IntN(2) {
-		list = append(list, randomRequest(rng, session))
+	for range 1 + g.IntN(3)*g.IntN(2) {
+		list = append(list, randomRequest(g, session))
 	}
 	return step{session: session, build: func(root string, seen int64) []wire.SubRequest {
 		var out []wire.SubRequest
@@ -115,25 +137,25 @@ func randomStep(rng *rand.Rand) step {
 	}}
 }
 
-func randomRequest(rng *rand.Rand, session int) requestFor {
-	p, v := randomPath(rng), version(rng)
+func randomRequest(g *generator, session int) requestFor {
+	p, v := randomPath(g), version(g)
 	oneShot := session < oneShotSessions
-	watch := oneShot && rng.IntN(2) == 0
-	switch n := rng.IntN(100); {
+	watch := oneShot && g.IntN(2) == 0
+	switch n := g.IntN(100); {
 	case n < 44:
-		return randomWrite(rng, p, v, false)
+		return randomWrite(g, p, v, false)
 	case n < 52:
 		return plain(func(root string) wire.SubRequest { return get(root+p, watch) })
-	case n < 58:
+	case n < 58 && !g.private:
 		return plain(func(root string) wire.SubRequest { return exists(root+p, watch) })
 	case n < 63:
 		return plain(func(root string) wire.SubRequest { return children(root+p, watch) })
 	case n < 68:
 		return plain(func(root string) wire.SubRequest { return children2(root+p, watch) })
 	case n < 78:
-		return randomMulti(rng)
+		return randomMulti(g)
 	case n < 81:
-		return randomMultiRead(rng)
+		return randomMultiRead(g)
 	case n < 85:
 		return plain(func(root string) wire.SubRequest { return getACL(root + p) })
 	case n < 86:
@@ -147,16 +169,16 @@ func randomRequest(rng *rand.Rand, session int) requestFor {
 	case n < 92:
 		return plain(func(root string) wire.SubRequest { return get("/zookeeper/quota"+root+"/zookeeper_stats", false) })
 	default:
-		return randomWatch(rng, session, p)
+		return randomWatch(g, session, p)
 	}
 }
 
-func randomWatch(rng *rand.Rand, session int, p string) requestFor {
+func randomWatch(g *generator, session int, p string) requestFor {
 	kind := wire.WatcherAny
 	if session < oneShotSessions {
-		kind = pick(rng, []int32{wire.WatcherChildren, wire.WatcherData, wire.WatcherAny})
+		kind = pick(g, []int32{wire.WatcherChildren, wire.WatcherData, wire.WatcherAny})
 	}
-	switch n := rng.IntN(8); {
+	switch n := g.IntN(8); {
 	case n <= 1:
 		return plain(func(root string) wire.SubRequest { return removeWatches(root+p, kind) })
 	case session == persistentSlot:
@@ -164,17 +186,17 @@ func randomWatch(rng *rand.Rand, session int, p string) requestFor {
 	case session == recursiveSlot:
 		return plain(func(root string) wire.SubRequest { return addWatch(root+p, recursiveMode) })
 	default:
-		data, exist, child := some(rng), some(rng), some(rng)
+		data, exist, child := some(g), some(g), some(g)
 		return func(root string, seen int64) wire.SubRequest {
 			return setWatches(seen, below(root, data), below(root, exist), below(root, child))
 		}
 	}
 }
 
-func some(rng *rand.Rand) []string {
+func some(g *generator) []string {
 	var out []string
-	for range rng.IntN(3) {
-		out = append(out, pick(rng, paths))
+	for range g.IntN(3) {
+		out = append(out, pick(g, paths))
 	}
 	return out
 }
@@ -188,23 +210,23 @@ func below(root string, list []string) []string {
 }
 
 // randomWrite makes a create, delete or setData. Inside a multi it keeps to what 3.8.0 answers as 3.9 does.
-func randomWrite(rng *rand.Rand, p string, v int32, inMulti bool) requestFor {
-	data := strings.Repeat("d", rng.IntN(8))
+func randomWrite(g *generator, p string, v int32, inMulti bool) requestFor {
+	data := strings.Repeat("d", g.IntN(8))
 	list := open
-	if rng.IntN(6) == 0 {
-		list = pick(rng, lists)
+	if g.IntN(6) == 0 {
+		list = g.list()
 	}
-	switch n := rng.IntN(20); {
+	switch n := g.IntN(20); {
 	case n < 8:
-		op, flags := wire.OpCreate, pick(rng, []int32{0, 0, 1, 2, 3})
-		if !inMulti && rng.IntN(2) == 0 {
-			op, flags = wire.OpCreate2, pick(rng, []int32{0, 1, 2, 3, 4})
+		op, flags := wire.OpCreate, pick(g, []int32{0, 0, 1, 2, 3})
+		if !inMulti && g.IntN(2) == 0 {
+			op, flags = wire.OpCreate2, pick(g, []int32{0, 1, 2, 3, 4})
 		}
-		if !inMulti && rng.IntN(20) == 0 {
-			flags = pick(rng, []int32{-1, 5, 6, 7})
+		if !inMulti && g.IntN(20) == 0 {
+			flags = pick(g, []int32{-1, 5, 6, 7})
 		}
 		if flags == wire.FlagSequential || flags == wire.FlagEphemeralSequential {
-			p = pick(rng, []string{"/q/s-", "/q/s-", "/a/s-", "/q/", "/s-"})
+			p = pick(g, []string{"/q/s-", "/q/s-", "/a/s-", "/q/", "/s-"})
 		}
 		return plain(func(root string) wire.SubRequest {
 			return wire.SubRequest{Op: op, Request: &wire.CreateRequest{Path: root + p, Data: []byte(data), ACL: list, Flags: flags}}
@@ -220,24 +242,24 @@ func randomWrite(rng *rand.Rand, p string, v int32, inMulti bool) requestFor {
 	}
 }
 
-func randomMulti(rng *rand.Rand) requestFor {
+func randomMulti(g *generator) requestFor {
 	var list []requestFor
-	for range rng.IntN(5) {
-		p, v := randomPath(rng), version(rng)
-		if rng.IntN(4) == 0 {
+	for range g.IntN(5) {
+		p, v := randomPath(g), version(g)
+		if g.IntN(4) == 0 {
 			list = append(list, plain(func(root string) wire.SubRequest { return check(root+p, v) }))
 		} else {
-			list = append(list, randomWrite(rng, p, v, true))
+			list = append(list, randomWrite(g, p, v, true))
 		}
 	}
 	return func(root string, seen int64) wire.SubRequest { return multi(built(list, root, seen)...) }
 }
 
-func randomMultiRead(rng *rand.Rand) requestFor {
+func randomMultiRead(g *generator) requestFor {
 	var list []requestFor
-	for range rng.IntN(4) {
-		p := randomPath(rng)
-		if rng.IntN(2) == 0 {
+	for range g.IntN(4) {
+		p := randomPath(g)
+		if g.IntN(2) == 0 {
 			list = append(list, plain(func(root string) wire.SubRequest { return get(root+p, false) }))
 		} else {
 			list = append(list, plain(func(root string) wire.SubRequest { return children(root+p, false) }))

@@ -3,6 +3,7 @@ package zk
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -190,6 +191,8 @@ func (f *Future[T]) Get(ctx context.Context) (T, error) {
 	}
 	return f.value(c), nil
 }
+
+var errAbandoned = errors.New("the future was abandoned")
 
 // Abandon says that nobody will ask for the answer: a watch that comes with it is closed. The operation itself goes on.
 func (f *Future[T]) Abandon() {

@@ -77,9 +77,11 @@ func (s *Session) newFutureCall(op wire.Op, path string) *call {
 	return &call{sess: s, op: op, path: path, done: make(chan struct{})}
 }
 
-// free recycles the call. Only its owner may.
+// free recycles the call. Only its owner may. The call of a future comes here only if that was abandoned.
 func (c *call) free() {
 	if cap(c.done) == 0 {
+		c.err, c.outcome = errAbandoned, Unknown
+		close(c.done)
 		return
 	}
 	pool := &c.sess.client.calls

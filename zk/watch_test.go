@@ -251,6 +251,10 @@ func TestAbandonedFutureLeavesNoWatchBehind(t *testing.T) {
 		b.Send()
 		<-late.Done()
 		late.Abandon()
+		<-early.Done()
+		if _, err := early.Get(t.Context()); err == nil {
+			t.Error("an abandoned future gave an answer")
+		}
 		synctest.Wait()
 		log.want(t, removal{"/early", wire.WatcherData}, removal{"/late", wire.WatcherData})
 	})

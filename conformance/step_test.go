@@ -54,9 +54,11 @@ var paths = []string{"", "/a", "/b", "/a/x", "/a/y", "/a/x/deep", "/q", "/q/s-00
 
 // lists are the access lists of programs. All let everybody read: exists of an unreadable node is a declared difference.
 var lists = [][]wire.ACL{
-	open, open, open, reading, {acl(wire.PermRead|wire.PermCreate, "world", "anyone")},
+	open, open, open, reading,
+	{acl(wire.PermRead|wire.PermCreate, "world", "anyone")},
 	{acl(wire.PermRead, "world", "anyone"), acl(wire.PermAll, "digest", digestUP)},
-	{acl(wire.PermRead, "world", "anyone"), acl(wire.PermAll, "auth", "")}, nil,
+	{acl(wire.PermRead, "world", "anyone"), acl(wire.PermAll, "auth", "")},
+	nil,
 }
 
 // A generator makes one program. A private program has nodes that not everybody may read, and does not ask whether nodes

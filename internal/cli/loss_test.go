@@ -31,7 +31,7 @@ func TestGroupIsGoneBeforeTheSessionCanEnd(t *testing.T) {
 				t.Errorf("the session had ended at the server before the command was dead")
 			}
 			r.wantCode(75)
-			r.wantStderr("/x: lock lost: no answer from a server")
+			r.wantStderr("no answer from a server")
 			if got, want := strings.Count(rest, "got 15\n"), map[string]int{"term": 2, "kill": 0}[mode]; got != want {
 				t.Errorf("%d processes of the group got SIGTERM, want %d", got, want)
 			}
@@ -133,6 +133,25 @@ func TestBlinkOfTheConnectionIsNoLoss(t *testing.T) {
 	for srv.Traffic().Connections == before {
 		wantContenders(t, sess, "/x", 1) // lets others run
 	}
+	r.signal(syscall.SIGTERM)
+	r.wantLine("got 15")
+	r.wantCode(3)
+}
+
+func TestBrokenPipesAreNotTheCommands(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	errors, r := startWithErrors(t, "lock", "-v", "--connect", srv.Addr(), "/x", "--", "puppet")
+	r.ready()
+	errors.Close() // what -v says from now on cannot be written
+	before := srv.Traffic().Connections
+	srv.Drop()
+	for srv.Traffic().Connections == before {
+		continue // it comes back, and says so
+	}
+	r.signal(syscall.SIGPIPE)
+	r.signal(syscall.SIGHUP)
+	r.wantLine("got 1")
 	r.signal(syscall.SIGTERM)
 	r.wantLine("got 15")
 	r.wantCode(3)

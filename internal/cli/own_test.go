@@ -78,8 +78,8 @@ func TestServerThatIsJustEndingIsStartedAgain(t *testing.T) {
 		r.wantLine("in")
 		r.wantCode(0)
 		pids, err := ownServers(dir)
-		if err != nil || len(pids) == 0 {
-			t.Fatalf("servers %v, %v", pids, err)
+		if err != nil {
+			t.Fatal(err)
 		}
 		for _, pid := range pids {
 			_ = syscall.Kill(pid, syscall.SIGTERM) // the last turn's may just have gone

@@ -10,12 +10,16 @@ import (
 )
 
 // signals is the signals that this process gets from now on.
-type signals struct{ ch chan os.Signal }
+type signals struct {
+	ch      chan os.Signal
+	dropped chan os.Signal // SIGPIPE: nobody reads it, but caught it does not end us when standard error is a closed pipe
+}
 
 // catchSignals catches those signals.
 func catchSignals(which ...os.Signal) *signals {
-	s := &signals{ch: make(chan os.Signal, 64)}
+	s := &signals{ch: make(chan os.Signal, 64), dropped: make(chan os.Signal, 1)}
 	signal.Notify(s.ch, which...)
+	signal.Notify(s.dropped, syscall.SIGPIPE)
 	return s
 }
 
@@ -32,7 +36,10 @@ func untilSignal(ctx context.Context) (calm context.Context, stop func()) {
 // catchAll catches every signal that can be passed on, once there is a command to pass it to.
 func (s *signals) catchAll() { signal.Notify(s.ch, passable()...) }
 
-func (s *signals) release() { signal.Stop(s.ch) }
+func (s *signals) release() {
+	signal.Stop(s.ch)
+	signal.Stop(s.dropped)
+}
 
 // ending returns a context that ends with the first signal, its cause a signalled. After settle it no longer does, and signals wait
 // for who asks next.

@@ -12,8 +12,10 @@ import (
 const lastSignal = 64 // asking for one that the system does not have does nothing
 
 // uncaught cannot be caught, or are not from anybody: SIGCHLD tells of our own command, with SIGURG the Go runtime taps its threads on
-// the shoulder many times a second, and SIGPROF it keeps to itself.
-var uncaught = []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGCHLD, syscall.SIGURG, syscall.SIGPROF}
+// the shoulder many times a second, SIGPROF it keeps to itself, and SIGPIPE is our own connection breaking, as often as not.
+var uncaught = []syscall.Signal{
+	syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGCHLD, syscall.SIGURG, syscall.SIGPROF, syscall.SIGPIPE,
+}
 
 // harmless do not end a process that does not know them: job control, and the size of the terminal.
 var harmless = []syscall.Signal{syscall.SIGCONT, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGWINCH}

@@ -285,7 +285,7 @@ func testReplyUntil(p place) {
 	defer proceed()
 	p.Control(once(zktest.OpCreate, zktest.ReplyUntil(ctx)))
 	other.wantDo(wire.NoNode, watchFor(p.dir+"/a"))
-	r.send(create(p.dir+"/a"), exists(p.dir+"/a"))
+	r.send(create(p.dir+"/a"), exists(p.dir))
 	other.wantEvent(wire.EventCreated, p.dir+"/a")
 	other.wantDo(wire.OK, remove(p.dir+"/a"))
 	proceed()

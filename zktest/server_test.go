@@ -199,23 +199,26 @@ func TestClientOfAServerThatLostItsDataBeginsAnew(t *testing.T) {
 	for name, opts := range map[string][]zktest.Option{"in memory": nil, "durable": {zktest.Durable()}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			srv := zktest.Run(t, opts...)
-			client := srv.Client(t, time.Second)
-			s, err := client.Session(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := s.Create(t.Context(), "/a", nil, zk.Persistent); err != nil {
-				t.Fatal(err)
-			}
-			srv.Wipe()
-			<-s.Context().Done()
-			if s, err = client.Session(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if _, found, err := s.Exists(t.Context(), "/a"); found || err != nil {
-				t.Errorf("the node is there: %t, %v", found, err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				var n zktest.Net
+				srv := zktest.Run(t, append(opts, zktest.On(&n))...)
+				client := srv.Client(t, 30*time.Second)
+				s, err := client.Session(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := s.Create(t.Context(), "/a", nil, zk.Persistent); err != nil {
+					t.Fatal(err)
+				}
+				srv.Wipe()
+				<-s.Context().Done()
+				if s, err = client.Session(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if _, found, err := s.Exists(t.Context(), "/a"); found || err != nil {
+					t.Errorf("the node is there: %t, %v", found, err)
+				}
+			})
 		})
 	}
 }

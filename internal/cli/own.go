@@ -135,6 +135,10 @@ func (o *ownServer) knock(ctx context.Context) (net.Conn, error) {
 	var d net.Dialer
 	var errs []error
 	for _, socket := range o.sockets {
+		if dir := filepath.Dir(socket); !ours(dir) { // under /tmp anybody can make one that looks like ours
+			errs = append(errs, fmt.Errorf("no directory of this user: %s", dir))
+			continue
+		}
 		conn, err := d.DialContext(ctx, "unix", socket)
 		if err == nil {
 			return conn, nil

@@ -27,6 +27,7 @@ type connection struct {
 
 	logger *slog.Logger // of the client
 	own    *ownServer   // the server, when none is named
+	quiet  bool         // do not tell that it was started
 }
 
 func (n *connection) flags(flags *pflag.FlagSet) {
@@ -135,6 +136,11 @@ func (c *cli) useOwnServer(ctx context.Context, n *connection, cfg *zk.Config) e
 	own, err := findOwnServer(c.env)
 	if err == nil {
 		n.own = own
+		if !n.quiet {
+			own.started = func() {
+				fmt.Fprintln(c.stderr, "turnstile: started this user's own server; its log is", own.log())
+			}
+		}
 		err = own.ensure(ctx)
 	}
 	if err != nil {

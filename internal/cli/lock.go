@@ -77,7 +77,7 @@ Exit codes: the command's, or 128+N if signal N ended it or our wait; 1 (or -E) 
 	flags.StringVar(&l.label, "label", "", "`text` that others see in the line (default: the command's name)")
 	flags.Var(&l.grace, "grace", "when the lock is lost, time between SIGTERM and SIGKILL; at most a quarter of the session timeout")
 	flags.Var(&l.onLost, "on-lost", "what to do with the command when the lock is lost")
-	flags.BoolVarP(&l.quiet, "quiet", "q", false, "say nothing of conflicts, losses and short graces")
+	flags.BoolVarP(&l.quiet, "quiet", "q", false, "say nothing but errors of use and of servers")
 	flags.BoolVarP(&l.verbose, "verbose", "v", false, "say what happens, on standard error")
 	flags.BoolVar(&l.json, "json", false, "without a command, print one JSON object when the lock is held (docs/cli-json.md)")
 	l.connection.flags(flags)
@@ -125,6 +125,7 @@ func (l *locker) take(cmd *cobra.Command, args []string) error {
 	if l.label == "" && len(l.argv) > 0 {
 		l.label = l.name()
 	}
+	l.connection.quiet = l.quiet
 	if l.verbose {
 		l.connection.logger = slog.New(slog.NewTextHandler(l.stderr, nil))
 	}

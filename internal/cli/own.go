@@ -50,6 +50,7 @@ type ownServer struct {
 	sockets []string // where it listens, in the order in which to look
 	env     []string // of the server's process
 	idle    string
+	started func() // called when we have started it; nil if nobody wants to know
 }
 
 // findOwnServer returns where the own server is, or would be.
@@ -196,6 +197,9 @@ func (o *ownServer) spawn(ctx context.Context) error {
 			_ = cmd.Wait() // what went wrong is in its log
 		}()
 		err := o.await(ctx, ended)
+		if err == nil && o.started != nil {
+			o.started()
+		}
 		if err == nil || !errors.Is(err, errDidNotStart) || time.Now().After(hope) {
 			return o.explain(err, begin)
 		}

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -38,11 +37,7 @@ func makeDir(fs vfs.FS, dir string) error {
 		return err
 	}
 	for _, d := range missing[1:] {
-		f, err := fs.OpenDir(d)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		if err := syncDir(fs, d); err != nil {
 			return err
 		}
 	}

@@ -40,6 +40,9 @@ const format = 1
 // reserve is how many zxids a batch takes ahead of its own. A crash skips at most that many.
 const reserve = 512
 
+// tableSize is the size of a table in memory, in bytes. Small ones are written out often, which the disk hardly notices.
+const tableSize = 4 << 20
+
 // secretLen is the length of the secret that session passwords are made from, in bytes.
 const secretLen = 32
 
@@ -101,10 +104,10 @@ func Open(cfg Config) (*Store, error) {
 // options keep Pebble small: a server's state is in memory already, so that caches would hold it twice.
 func (s *Store) options(fs vfs.FS, memory int) *pebble.Options {
 	return &pebble.Options{
-		FS:                          manifestFS{fs},
+		FS:                          diskFS{fs},
 		FormatMajorVersion:          pebble.FormatValueSeparation,
 		CacheSize:                   1 << 20,
-		MemTableSize:                uint64(cmp.Or(memory, 4<<20)),
+		MemTableSize:                uint64(cmp.Or(memory, tableSize)),
 		MemTableStopWritesThreshold: 4,
 		MaxOpenFiles:                64,
 		DisableTableStats:           true,

@@ -46,25 +46,35 @@ func profiles() []profile {
 	return []profile{
 		{
 			name: "main",
-			apache: peer.Options{
-				Keys:       map[string]string{"znode.container.checkIntervalMs": "600000"},
-				Properties: map[string]string{"zookeeper.forceSync": "no", "zookeeper.DigestAuthenticationProvider.superDigest": superDigest, "znode.container.checkIntervalMs": "600000"},
-			},
-			cases: slices.Concat(handshakeCases, frameCases, createCases, nodeCases, multiCases, watchCases, setWatchesCases, aclCases, sessionCases, quotaCases, wordCases),
+			apache: peer.Options{Properties: map[string]string{
+				"zookeeper.forceSync":                                "no",
+				"znode.container.checkIntervalMs":                    "600000",
+				"zookeeper.DigestAuthenticationProvider.superDigest": superDigest,
+			}},
+			cases: slices.Concat(
+				handshakeCases, frameCases, createCases, nodeCases, multiCases, watchCases, setWatchesCases, aclCases, sessionCases, quotaCases, wordCases,
+			),
 		},
 		{
 			name: "strict",
 			apache: peer.Options{
-				Keys:       map[string]string{"extendedTypesEnabled": "false", "4lw.commands.whitelist": "", "maxClientCnxns": "5", "enforceQuota": "true", "reconfigEnabled": "true"},
-				Properties: map[string]string{"zookeeper.forceSync": "no", "jute.maxbuffer": "4096", "zookeeper.extendedTypesEnabled": "false"},
+				Keys: map[string]string{
+					"extendedTypesEnabled":   "false",
+					"4lw.commands.whitelist": "", // the default
+					"maxClientCnxns":         "5",
+					"enforceQuota":           "true",
+					"reconfigEnabled":        "true",
+				},
+				Properties: map[string]string{"zookeeper.forceSync": "no", "jute.maxbuffer": "4096"},
 			},
 			cases: strictCases,
 		},
 		{
 			name: "reaper",
-			apache: peer.Options{
-				Properties: map[string]string{"zookeeper.forceSync": "no", "znode.container.checkIntervalMs": "50"},
-			},
+			apache: peer.Options{Properties: map[string]string{
+				"zookeeper.forceSync":             "no",
+				"znode.container.checkIntervalMs": "50",
+			}},
 			cases: reaperCases,
 		},
 	}

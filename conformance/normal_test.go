@@ -20,6 +20,7 @@ type normal struct {
 	times     map[int64]int64 // of a transaction, as far as stats have told
 
 	anyACLOrder bool // show access lists sorted
+	anyZxid     bool // show no zxid: the collector may spend some on nodes that are gone already
 }
 
 func newNormal() *normal {
@@ -27,6 +28,9 @@ func newNormal() *normal {
 }
 
 func (n *normal) zxid(z int64) string {
+	if n.anyZxid {
+		return "?"
+	}
 	switch z {
 	case 0:
 		return "0"

@@ -27,6 +27,7 @@ type locker struct {
 	conflict   exitCode
 	label      string
 	grace      duration
+	graced     bool // grace was asked for
 	onLost     choice
 	shell      string
 	quiet      bool
@@ -110,6 +111,7 @@ func (l *locker) take(cmd *cobra.Command, args []string) error {
 		return usage(cmd, err)
 	}
 	l.waits = given(flags, l.env, "wait") && !flags.Changed("no-wait")
+	l.graced = given(flags, l.env, "grace")
 	if l.waits && l.wait == 0 {
 		l.noWait, l.waits = true, false
 	}

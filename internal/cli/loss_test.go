@@ -200,7 +200,7 @@ func TestWaiterGivesUpWhenTheServerHasGone(t *testing.T) {
 	holder := start(t, "lock", "--connect", srv.Addr(), "/x", "--", "puppet")
 	holder.ready()
 	first, _ := sessionOf(t, sess, "/x")
-	waiter := start(t, "lock", "--connect", srv.Addr(), "--session-timeout", "200ms", "--connect-timeout", "100ms", "/x", "--", "echo", "no")
+	waiter := start(t, "lock", "--connect", srv.Addr(), "--session-timeout", "1s", "--connect-timeout", "4s", "/x", "--", "echo", "no")
 	wantContenders(t, sess, "/x", 2)
 	for _, id := range srv.Connected() {
 		if id != first && id != sess.ID() {

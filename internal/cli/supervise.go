@@ -39,10 +39,10 @@ func (l *locker) schedule(timeout time.Duration) schedule {
 func (s schedule) kill(deadline time.Time) time.Time { return deadline.Add(-s.spare) }
 func (s schedule) term(deadline time.Time) time.Time { return deadline.Add(-s.spare - s.grace) }
 
-// mentionGrace tells of a --grace that the session has no room for.
+// mentionGrace tells of a --grace that was asked for and that the session has no room for.
 func (l *locker) mentionGrace(timeout time.Duration) {
 	wanted := time.Duration(l.grace)
-	if granted := l.schedule(timeout).grace; len(l.argv) > 0 && l.onLost.value == onLostTerm && granted < wanted {
+	if granted := l.schedule(timeout).grace; l.graced && len(l.argv) > 0 && l.onLost.value == onLostTerm && granted < wanted {
 		l.say("%s: a session of %v has room for a grace of %v only: for %v ask for --session-timeout %v (the server may have a limit)",
 			l.path, timeout, granted, wanted, 4*wanted)
 	}

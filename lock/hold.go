@@ -45,8 +45,8 @@ func (h *Hold) Context() context.Context {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ctx.Context == nil {
-		h.ctx.sess = h.tenure.sess
-		h.ctx.Context, h.cancel = context.WithCancelCause(h.tenure.ctx)
+		ctx, cancel := context.WithCancelCause(h.tenure.ctx)
+		h.ctx, h.cancel = holdContext{ctx, h.tenure.sess}, cancel
 		if h.over {
 			h.cancel(ErrUnlocked)
 		}

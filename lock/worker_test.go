@@ -175,7 +175,7 @@ func startWorker(t *testing.T, o orders) *worker {
 		t.Fatal(err)
 	}
 	w := &worker{orders: o, stopped: make(chan struct{}), ended: make(chan struct{}), holds: map[int64]lincheck.Hold{}}
-	w.cmd = exec.Command(exe) //nolint:noctx // it ends with its standard input, or by kill
+	w.cmd = exec.Command(exe)
 	w.cmd.Env = append(os.Environ(), workerEnv+"="+string(encoded))
 	w.cmd.Stderr = os.Stderr
 	if w.stdin, err = w.cmd.StdinPipe(); err != nil {

@@ -36,8 +36,8 @@ func (l *Line) Enter(ctx context.Context, sess *zk.Session) (*Place, error) {
 		case ctx.Err() != nil:
 			go withdraw(sess, l.Dir, prefix, created)
 			return nil, context.Cause(ctx)
-		case sess.Context().Err() != nil:
-			return nil, context.Cause(sess.Context()) // the node, if it was made, ends with the session
+		case sess.Err() != nil:
+			return nil, sess.Err() // the node, if it was made, ends with the session
 		case zk.OutcomeOf(err) == zk.Unknown:
 			found, err := find(ctx, sess, l.Dir, prefix)
 			switch {

@@ -298,8 +298,8 @@ func settle(ctx context.Context, sess *zk.Session, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case sess.Context().Err() != nil:
-		return context.Cause(sess.Context())
+	case sess.Err() != nil:
+		return sess.Err()
 	case errors.Is(err, zk.ErrConnectionLost):
 		return nil
 	default:

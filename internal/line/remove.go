@@ -54,8 +54,8 @@ func insist(sess *zk.Session, path string, sent *zk.Future[struct{}]) error {
 		switch {
 		case err == nil, errors.Is(err, zk.NoNode):
 			return nil
-		case sess.Context().Err() != nil:
-			return nil // an ephemeral node ends with its session
+		case sess.Err() != nil:
+			return nil //nolint:nilerr // an ephemeral node ends with its session
 		case errors.Is(err, zk.NoAuth), errors.Is(err, zk.BadArguments), errors.Is(err, zk.NotEmpty):
 			return err
 		case zk.OutcomeOf(err) == zk.Refused:

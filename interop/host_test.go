@@ -172,17 +172,26 @@ func run(t *testing.T, limit time.Duration, program string, args ...string) stri
 // runInput is run with something to read for the program.
 func runInput(t *testing.T, limit time.Duration, input, program string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	out, err := output(t.Context(), limit, input, program, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv("INTEROP_VERBOSE") != "" {
+		t.Log(out)
+	}
+	return out
+}
+
+// output returns what a program prints. If it fails, the error has that too.
+func output(ctx context.Context, limit time.Duration, input, program string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.WaitDelay = time.Second
 	cmd.Stdin = strings.NewReader(input)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, out)
+		err = fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out)
 	}
-	if os.Getenv("INTEROP_VERBOSE") != "" {
-		t.Logf("%s", out)
-	}
-	return string(out)
+	return string(out), err
 }

@@ -101,12 +101,19 @@ func TestCommandLineClient(t *testing.T) {
 
 func runJava(t *testing.T, class, addr string) {
 	t.Helper()
-	args := append(javaArgs(class), addr)
+	args := []string{addr}
 	if only := os.Getenv("JAVA_STEPS"); only != "" {
 		args = append(args, strings.Fields(only)...)
 	}
-	args[slices.Index(args, "-cp")+1] += ":" + classes(t)
-	run(t, 2*time.Minute, "java", args...)
+	run(t, 2*time.Minute, "java", ownArgs(t, class, args...)...)
+}
+
+// ownArgs is javaArgs for a program of testdata/java, which it compiles.
+func ownArgs(t *testing.T, class string, args ...string) []string {
+	t.Helper()
+	all := javaArgs(class, args...)
+	all[slices.Index(all, "-cp")+1] += ":" + classes(t)
+	return all
 }
 
 func javaArgs(class string, args ...string) []string {

@@ -56,7 +56,7 @@ import org.apache.zookeeper.ZooKeeper;
 
 /** What users of Curator do: its framework and each of its recipes, by several clients, over the loss of sessions. */
 final class Recipes {
-    private static String servers;
+    static String servers;
 
     static CuratorFramework open() throws Exception {
         CuratorFramework c = CuratorFrameworkFactory.builder().connectString(servers).sessionTimeoutMs(10000).connectionTimeoutMs(10000).retryPolicy(new RetryForever(20)).build();

@@ -41,22 +41,26 @@ func (b *batch) reset() {
 	*b = batch{buf: b.buf[:0], frames: b.frames[:0], dirty: b.dirty[:0], after: b.after[:0]}
 }
 
-// release hands the frames to their connections, in order, and flushes each connection once.
-func (b *batch) release(now time.Duration, loud []*conn) []*conn {
+// put hands the frames to their connections, in order, and returns these connections.
+func (b *batch) put(now time.Duration, loud []*conn) []*conn {
 	loud = loud[:0]
 	for i := range b.frames {
 		f := &b.frames[i]
 		f.conn.put(f, b.buf[f.from:f.to], now)
 		loud = append(loud, f.conn)
 	}
+	return loud
+}
+
+// flush flushes the connections that got frames, each once if its frames stand together.
+func (b *batch) flush(loud []*conn) {
 	for i, c := range loud {
 		if i == 0 || c != loud[i-1] {
 			c.flush()
 		}
-		loud[i] = nil
 	}
+	clear(loud)
 	for _, f := range b.after {
 		f()
 	}
-	return loud
 }

@@ -39,8 +39,11 @@ func (s *Server) commit() {
 			continue
 		}
 		s.durable.raise(b.zxid)
-		loud = b.release(s.clock.now(), loud)
+		loud = b.put(s.clock.now(), loud)
+		// Before any client can know its reply: what it asks next must not be held up by a batch that it knows to be durable.
+		// Its frames stand in the outbox already, so that nothing overtakes them.
 		s.durable.seq.Store(b.seq)
+		b.flush(loud)
 		s.committed <- b
 	}
 }

@@ -77,7 +77,7 @@ func stopServers(dir string) {
 			return
 		}
 		for _, pid := range pids {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended meanwhile
+			_ = syscall.Kill(pid, syscall.SIGTERM) // so that it takes its socket along; it may have ended meanwhile
 		}
 	}
 }

@@ -178,12 +178,20 @@ func (s *Session) bound(d time.Duration, part int) time.Duration {
 	return min(d, max(time.Until(s.deadline())/time.Duration(part), time.Millisecond))
 }
 
-// bury closes a session at the server that was lost here, so that its ephemeral nodes go as early as they can: on the connection
-// that it still has, or else on a new one, for as long as the server may keep the session.
+// bury closes a session at the server that was lost here, so that its ephemeral nodes go early: on the connection that it still has,
+// or else on a new one, for as long as the server may keep the session. Before, it waits for as long as the margin: that is the time
+// which those who hold something by the session have to stop what they do, and which nobody may take from them.
 func (c *Client) bury(s *Session, n *conn) {
 	timeout := s.Timeout()
 	ctx, cancel := context.WithTimeout(c.ctx, timeout)
 	defer cancel()
+	if !sleep(ctx, timeout-c.window(timeout)) {
+		if n != nil {
+			n.fail(ErrClosed)
+			n.wg.Wait()
+		}
+		return
+	}
 	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
 		if n != nil && n.farewell(ctx) || ctx.Err() != nil {
 			return

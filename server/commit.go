@@ -1,12 +1,56 @@
 package server
 
 import (
+	"sync"
 	"sync/atomic"
 )
 
 // maxInFlight is how many batches are given to the store before the first of them is durable. While one is being synced
 // the next one is already in the log's buffer, so that the disk never waits for the owner; more would only make smaller batches.
 const maxInFlight = 2
+
+// flight counts the batches that the store has and the owner has not got back. It wakes the owner only when that waits.
+type flight struct {
+	count atomic.Int32
+	full  atomic.Bool   // the owner waits until there are less
+	land  chan struct{} // has a token when it need not wait any more
+
+	mu   sync.Mutex // guards back; nothing blocks under it
+	back []*batch   // durable, for the owner to clean up and to use again
+}
+
+// room reports whether another batch may be given to the store. If not, land will get a token when one may.
+func (f *flight) room() bool {
+	if f.count.Load() < maxInFlight {
+		return true
+	}
+	f.full.Store(true)
+	if f.count.Load() < maxInFlight { // just landed, perhaps before it could see that somebody waits
+		f.full.Store(false)
+		return true
+	}
+	return false
+}
+
+func (f *flight) landed(b *batch) {
+	f.mu.Lock()
+	f.back = append(f.back, b)
+	f.mu.Unlock()
+	f.count.Add(-1)
+	if f.full.CompareAndSwap(true, false) {
+		token(f.land)
+	}
+}
+
+// collect returns the batches that have landed.
+func (f *flight) collect(buf []*batch) []*batch {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	buf = append(buf[:0], f.back...)
+	clear(f.back)
+	f.back = f.back[:0]
+	return buf
+}
 
 // durability is how far the disk is. The committer moves it, the owner reads it.
 type durability struct {
@@ -44,6 +88,6 @@ func (s *Server) commit() {
 		// Its frames stand in the outbox already, so that nothing overtakes them.
 		s.durable.seq.Store(b.seq)
 		b.flush(loud)
-		s.committed <- b
+		s.flight.landed(b)
 	}
 }

@@ -23,13 +23,13 @@ type owner struct {
 	idle     idle
 	reaper   reaper
 
-	open     *batch            // being filled; nil if nothing waits for a commit of its own
-	spare    *batch            // for reuse
-	seq      uint64            // of the last batch begun
-	inFlight int               // batches that the committer has
-	dirty    map[string]uint64 // the last batch that changes a path, for paths of batches that may not be durable
-	isDirty  func(path string) bool
-	loud     []*conn // connections with direct replies to flush
+	open    *batch            // being filled; nil if nothing waits for a commit of its own
+	spare   *batch            // for reuse
+	seq     uint64            // of the last batch begun
+	dirty   map[string]uint64 // the last batch that changes a path, for paths of batches that may not be durable
+	isDirty func(path string) bool
+	loud    []*conn // connections with direct replies to flush
+	landed  []*batch
 }
 
 func newOwner(s *Server, t *tree.Tree) *owner {
@@ -66,12 +66,12 @@ func (o *owner) run() {
 			items = o.queue.take(items)
 			o.serve(items)
 			clear(items)
-		case b := <-o.committed:
-			o.recycle(b)
+		case <-o.flight.land:
 		case <-timer.C:
 			o.alarm()
 		}
-		if o.open != nil && o.inFlight < maxInFlight {
+		o.recycle()
+		if o.open != nil && o.flight.room() {
 			o.seal()
 		}
 	}
@@ -187,20 +187,23 @@ func (o *owner) seal() {
 			return
 		}
 	}
-	o.inFlight++
+	o.flight.count.Add(1)
 	o.commits <- b
 }
 
-// recycle takes a durable batch back.
-func (o *owner) recycle(b *batch) {
-	o.inFlight--
-	for _, path := range b.dirty {
-		if o.dirty[path] == b.seq {
-			delete(o.dirty, path)
+// recycle takes durable batches back.
+func (o *owner) recycle() {
+	o.landed = o.flight.collect(o.landed)
+	for i, b := range o.landed {
+		for _, path := range b.dirty {
+			if o.dirty[path] == b.seq {
+				delete(o.dirty, path)
+			}
 		}
+		b.reset()
+		o.spare = b
+		o.landed[i] = nil
 	}
-	b.reset()
-	o.spare = b
 }
 
 // spend returns the zxid of the next write.

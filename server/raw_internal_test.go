@@ -21,6 +21,9 @@ func serve(t *testing.T, cfg Config, d disk) *Server {
 		cfg.Listen = []string{"127.0.0.1:0"}
 	}
 	cfg.InMemory = cfg.Data == ""
+	if cfg.TickTime == 0 && cfg.MaxSessionTimeout == 0 {
+		cfg.MaxSessionTimeout = 10 * time.Minute // nobody expires because the machine is busy
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -49,7 +52,7 @@ func (s *Server) dialRaw() (*rawClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := nc.SetDeadline(time.Now().Add(time.Minute)); err != nil { // so that a test that would hang fails
+	if err := nc.SetDeadline(time.Now().Add(5*time.Minute)); err != nil { // so that a test that would hang fails
 		return nil, err
 	}
 	return &rawClient{nc: nc}, nil
@@ -62,7 +65,7 @@ func (s *Server) connect(req wire.ConnectRequest) (*rawClient, error) {
 		return nil, err
 	}
 	if req.Timeout == 0 {
-		req.Timeout = 30_000
+		req.Timeout = 600_000
 	}
 	resp, err := c.handshake(&req)
 	if err != nil {

@@ -36,7 +36,7 @@ type Server struct {
 	queue     *queue
 	owner     *owner
 	commits   chan *batch // from the owner to the committer, closed by the owner
-	committed chan *batch // and back
+	flight    flight      // and back
 	durable   durability
 	stats     stats
 	admin     *admin
@@ -77,7 +77,7 @@ func start(ctx context.Context, cfg Config, d disk) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, disk: d, clock: newClock(), queue: newQueue(),
-		commits: make(chan *batch, maxInFlight), committed: make(chan *batch, maxInFlight+1),
+		commits: make(chan *batch, maxInFlight), flight: flight{land: make(chan struct{}, 1)},
 		stopping: make(chan struct{}), ownerDone: make(chan struct{}), done: make(chan struct{}),
 		conns: make(map[tree.WatcherID]*conn), perIP: make(map[string]int),
 	}

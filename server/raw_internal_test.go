@@ -52,7 +52,7 @@ func (s *Server) dialRaw() (*rawClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := nc.SetDeadline(time.Now().Add(5*time.Minute)); err != nil { // so that a test that would hang fails
+	if err := nc.SetDeadline(time.Now().Add(5 * time.Minute)); err != nil { // so that a test that would hang fails
 		return nil, err
 	}
 	return &rawClient{nc: nc}, nil

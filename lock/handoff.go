@@ -7,7 +7,8 @@ import (
 
 // Handoff bounds how long goroutines of one process may pass a lock to each other in memory while contenders of other processes wait:
 // at most Count times, and for at most Time, whichever comes first. Then the process goes to the end of the line. It looks
-// whether anybody else waits before the bound is reached, and nobody waiting means no bound.
+// whether anybody else waits before the bound is reached, and nobody waiting means no bound; where it cannot find out, it lets
+// others have their turn.
 type Handoff struct {
 	Count int           // 64 if zero
 	Time  time.Duration // 50ms if zero

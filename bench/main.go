@@ -32,10 +32,10 @@ type options struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
-		stop()
 		os.Exit(1)
 	}
 }
@@ -59,7 +59,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("-only: %w", err)
 	}
 	if o.duration <= 0 || o.rounds <= 0 || flags.NArg() > 0 {
-		return o, fmt.Errorf("-duration and -rounds must be above zero, and there are no arguments")
+		return o, errors.New("-duration and -rounds must be above zero, and there are no arguments")
 	}
 	return o, nil
 }

@@ -42,7 +42,7 @@ func verdict(reached bool) string {
 
 // number writes a figure with thousands apart.
 func number(v float64) string {
-	digits := fmt.Sprintf("%d", int64(math.Round(v)))
+	digits := strconv.FormatInt(int64(math.Round(v)), 10)
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]
 	}

@@ -46,7 +46,7 @@ func startServers(ctx context.Context, h *host, o options) (*servers, error) {
 		return nil, err
 	}
 	h.Cleanup(s.ours.stop)
-	s.zookeeper = peer.ZooKeeper(h, zookeeperOptions)
+	s.zookeeper = peer.ZooKeeper(h, zookeeperOptions) //nolint:contextcheck // a peer ends with its host
 	return s, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 )
 
 // writeTable prints all rows as one Markdown table.

@@ -177,9 +177,6 @@ func (c *cohort) ended(t *tenure) {
 	defer c.mu.Unlock()
 	if c.tenure == t {
 		c.drop()
-		if len(c.queue) > 0 {
-			c.standUp()
-		}
 	}
 }
 
@@ -200,18 +197,14 @@ func (c *cohort) next() *line.Removal {
 	t := c.tenure
 	switch {
 	case t.err() != nil:
-		removal := c.drop()
-		if len(c.queue) > 0 {
-			c.standUp()
-		}
-		return removal
+		return c.drop()
 	case len(c.queue) == 0:
 		if c.retain() {
 			return nil
 		}
 		return c.drop()
 	case t.exhausted():
-		return c.again()
+		return c.drop()
 	}
 	now := time.Now()
 	limits := c.mutex.cfg.Handoff
@@ -226,7 +219,7 @@ func (c *cohort) next() *line.Removal {
 	case c.bound.looking:
 		return nil // parked: look decides
 	default:
-		return c.again()
+		return c.drop()
 	}
 }
 
@@ -239,19 +232,16 @@ func (c *cohort) serve() {
 	w.answer <- answer{hold: c.tenure.hold(c.unlock)}
 }
 
-// again leaves the servers' line and joins it at its end. The caller holds c.mu.
-func (c *cohort) again() *line.Removal {
-	removal := c.drop()
-	c.standUp()
-	return removal
-}
-
-// drop ends the tenure. The caller holds c.mu.
+// drop ends the tenure, and sends somebody to the end of the servers' line if anybody waits here. The caller holds c.mu.
 func (c *cohort) drop() *line.Removal {
 	t := c.tenure
 	c.tenure, c.held = nil, false
 	c.retained.stop()
-	return t.leave()
+	removal := t.leave()
+	if len(c.queue) > 0 {
+		c.standUp()
+	}
+	return removal
 }
 
 // deserted is called when the last in the local line has left it. The caller holds c.mu.

@@ -446,3 +446,27 @@ func TestManyGoroutinesOfManyClientsExcludeEachOther(t *testing.T) {
 		})
 	}
 }
+
+// A place that nobody could look at must not count as having been first when it is left: the next one would walk past the whole line.
+func TestPlaceThatWasNeverLookedAtIsNotFirst(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 20*time.Second)
+		for _, n := range []zk.Node{
+			{Path: "/locks"},
+			{Path: path, ACL: []zk.ACL{{Perms: zk.PermAll &^ zk.PermRead, ID: zk.ID{Scheme: "world", ID: "anyone"}}}},
+			{Path: path + "/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-", Mode: zk.EphemeralSequential},
+		} {
+			if _, err := sess.CreateNode(t.Context(), n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, cfg := range []lock.Config{{}, {Handoff: lock.StrictFIFO}} {
+			m := w.mutex(cfg)
+			for range 5 {
+				if hold, err := m.Lock(t.Context()); !errors.Is(err, zk.NoAuth) {
+					t.Fatalf("a line that may not be listed: got %v, %v, want zk.NoAuth", hold, err)
+				}
+			}
+		}
+	})
+}

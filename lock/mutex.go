@@ -41,7 +41,7 @@ type Config struct {
 	Handoff Handoff
 
 	// Retain keeps the lock for so long after the last Unlock, so that this process has it again without asking the server. It is
-	// given up at once when another process wants it. Zero keeps nothing.
+	// given up at once when another process stands in line for it; a TryLock elsewhere does not stand in line. Zero keeps nothing.
 	Retain time.Duration
 
 	_ struct{}

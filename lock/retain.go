@@ -21,10 +21,11 @@ func (r *retention) stop() {
 func (c *cohort) retain() bool {
 	keep := c.mutex.cfg.Retain
 	t := c.tenure
-	if keep == 0 || c.bound.crowded || t.turn == 0 || t.exhausted() {
+	now := time.Now()
+	if keep == 0 || c.bound.crowded || t.turn == 0 || t.exhausted() || !c.bound.alone() && now.Sub(c.bound.at) >= c.mutex.cfg.Handoff.Time && c.retained.timer != nil {
 		return false
 	}
-	c.retained.since = time.Now()
+	c.retained.since = now
 	if c.retained.timer == nil {
 		c.retained.timer = time.AfterFunc(keep, func() { c.expire(t) })
 		go c.attend(t)
@@ -49,7 +50,7 @@ func (c *cohort) expire(t *tenure) {
 		return
 	}
 	left := c.mutex.cfg.Retain
-	if !c.held {
+	if !c.held && len(c.queue) == 0 {
 		left -= time.Since(c.retained.since)
 	}
 	if left > 0 {

@@ -28,6 +28,7 @@ type Client struct {
 	live    *Session      // current, once a server has granted it, until it has ended
 	changed chan struct{} // closed when live or final change
 	lastErr error         // why there is no connection
+	left    error         // that a session was not closed at the server
 	turn    int           // which server is next
 }
 
@@ -78,38 +79,30 @@ func (c *Client) LastError() error {
 	return c.lastErr
 }
 
-// Close ends the session at the server, if it can do so within a few seconds, stops everything and waits for it. The session's
-// context ends with ErrClosed. It returns an error if there was a session that the server may keep until its timeout.
-// Closing again waits as well and returns nil.
+// Close waits for the answers to what was asked before, ends the session, whose context ends with ErrClosed, closes it at the server, if
+// all that can be done within a few seconds, stops everything and waits for it. Holders are told first: once the server has been asked, it may give to others what the session held.
+// It returns an error if there was a session that the server may keep until its timeout. Closing again waits as well and returns nil.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	first, s := !c.closed, c.current
 	c.closed = true
 	c.mu.Unlock()
-	var err error
-	if first && s != nil {
-		err = c.closeSession(s)
-		s.end(ErrClosed)
-	}
 	if first {
+		if s != nil {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), min(s.Timeout()/4, maxCloseWait))
+			s.drain(ctx)
+			cancel()
+			s.end(ErrClosed)
+		}
 		c.finish(ErrClosed)
 	}
 	c.wg.Wait()
-	return err
-}
-
-func (c *Client) closeSession(s *Session) error {
-	timeout := s.Timeout()
-	if timeout == 0 { // never granted
+	if !first {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), min(timeout/2, maxCloseWait))
-	defer cancel()
-	err := s.closeAtServer(ctx)
-	if err == nil || s.ctx.Err() != nil {
-		return nil
-	}
-	return fmt.Errorf("zk: %v was not closed at the server, which keeps it up to %v: %w", s, timeout, err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.left
 }
 
 // finish says that there will be no further session.

@@ -347,6 +347,10 @@ func (n *conn) reply(h wire.ReplyHeader, d *jute.Decoder) error {
 		return fmt.Errorf("%w: answer %d is not the one that is due", ErrProtocol, h.Xid)
 	}
 	c := s.calls.pop()
+	if s.drained != nil && s.calls.len() == 0 {
+		close(s.drained)
+		s.drained = nil
+	}
 	s.lastZxid = max(s.lastZxid, h.Zxid)
 	s.answered(n, c.sent)
 	s.mu.Unlock()
@@ -359,15 +363,15 @@ func (n *conn) reply(h wire.ReplyHeader, d *jute.Decoder) error {
 			c.err, c.outcome = bad, Unknown
 		}
 	}
-	code, op := c.code, c.op
+	code := c.code
+	if code == wire.SessionExpired {
+		s.end(ErrExpired) // first, so that the caller finds the session ended
+	}
 	s.deliver(c)
 	switch {
 	case bad != nil:
 		return bad
-	case op == wire.OpCloseSession && code == wire.OK:
-		s.end(ErrClosed)
 	case code == wire.SessionExpired:
-		s.end(ErrExpired)
 		return ErrExpired
 	case code == wire.SessionMoved:
 		return errors.New("zk: the session has moved to another server")

@@ -52,6 +52,12 @@ func (c *Client) keep(s *Session) {
 	case errors.Is(cause, ErrLost) && c.ctx.Err() == nil:
 		c.setLastError(ErrNotConnected)
 		c.wg.Go(func() { c.bury(s, n) })
+	case errors.Is(cause, ErrClosed):
+		if timeout := s.Timeout(); timeout > 0 && (n == nil || !n.farewell(context.WithoutCancel(c.ctx))) {
+			c.mu.Lock()
+			c.left = fmt.Errorf("zk: %v was not closed at the server, which keeps it up to %v", s, timeout)
+			c.mu.Unlock()
+		}
 	case n != nil:
 		n.fail(cause)
 		n.wg.Wait()

@@ -30,7 +30,8 @@ func (s *Session) Err() error {
 		return cause
 	case over:
 		s.end(ErrLost)
-		return ErrLost
+		<-s.ctx.Done() // somebody else may be ending it
+		return context.Cause(s.ctx)
 	default:
 		return nil
 	}

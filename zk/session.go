@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
 // A Session is one session with an ensemble. It survives reconnects and ends exactly once; see Context. All methods may be called
@@ -33,10 +31,11 @@ type Session struct {
 	expiry   *time.Timer   // looks at the deadline
 	lastZxid int64         // the last transaction that an answer showed
 	xid      int32
-	calls    fifo   // without an answer, in the order of their numbers
-	unsent   int    // how many of them, at the end, are still in out
-	out      []byte // frames to write
-	spare    []byte // a buffer to go on with while out is written
+	calls    fifo          // without an answer, in the order of their numbers
+	unsent   int           // how many of them, at the end, are still in out
+	drained  chan struct{} // closed when there are none; nil unless somebody waits for that
+	out      []byte        // frames to write
+	spare    []byte        // a buffer to go on with while out is written
 	watches  watchSet
 	auth     []Auth  // credentials of every connection
 	auths    []*call // AddAuth without an answer
@@ -176,6 +175,23 @@ func (s *Session) attach(n *conn) {
 	n.start()
 }
 
+// drain waits until every request has its answer, for as long as there is a connection to get it over and ctx lasts.
+func (s *Session) drain(ctx context.Context) {
+	s.mu.Lock()
+	if s.conn == nil || s.calls.len() == 0 {
+		s.mu.Unlock()
+		return
+	}
+	drained, changed := make(chan struct{}), s.changed
+	s.drained = drained
+	s.mu.Unlock()
+	select {
+	case <-drained:
+	case <-changed:
+	case <-ctx.Done():
+	}
+}
+
 // detach parts the session from its connection, which has failed. What was sent and not answered fails; what was not sent waits.
 func (s *Session) detach(n *conn, why error) {
 	n.fail(why)
@@ -247,19 +263,6 @@ func (s *Session) end(cause error) {
 	for _, w := range watches {
 		w.end(cause)
 	}
-}
-
-// closeAtServer asks the server to end the session, and waits for the answer until ctx ends.
-func (s *Session) closeAtServer(ctx context.Context) error {
-	if state, _ := s.State(); state != Connected && state != ConnectedReadOnly {
-		return ErrNotConnected
-	}
-	c := s.newCall(wire.OpCloseSession, "")
-	if err := s.roundTrip(ctx, c, nil); err != nil {
-		return err
-	}
-	c.free()
-	return nil
 }
 
 func (s *Session) String() string { return fmt.Sprintf("session 0x%x", s.ID()) }

@@ -23,39 +23,33 @@ type departure struct {
 func (l *Line) depart(p *Place) *Removal {
 	d := &departure{place: p, removal: &Removal{done: make(chan struct{})}}
 	l.mu.Lock()
-	earlier := l.leaving
-	l.leaving = d
-	l.mu.Unlock()
-	if earlier != nil {
-		earlier.send()
+	defer l.mu.Unlock()
+	if l.leaving != nil {
+		l.leaving.send()
 	}
+	l.leaving = d
 	go func() {
-		if l.claim(d) {
-			d.send()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.leaving == d {
+			l.sendLeaving()
 		}
 	}()
 	return d.removal
 }
 
-// claim takes d out of the line, unless somebody has.
-func (l *Line) claim(d *departure) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.leaving != d {
-		return false
-	}
+// sendLeaving sends the departure. The caller holds l.mu until it is sent, so that nobody finds it neither here nor on its way.
+func (l *Line) sendLeaving() {
+	l.leaving.send()
 	l.leaving = nil
-	return true
 }
 
 // Flush sends what is about to leave, so that whatever sess is asked next comes after it.
 func (l *Line) Flush() {
 	l.mu.Lock()
-	d := l.leaving
-	l.leaving = nil
-	l.mu.Unlock()
-	if d != nil {
-		d.send()
+	defer l.mu.Unlock()
+	if l.leaving != nil {
+		l.sendLeaving()
 	}
 }
 

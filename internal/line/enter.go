@@ -20,7 +20,7 @@ const maxTries = 10
 // also if ctx ends or the connection breaks before the answer came, when nobody knows whether the node was made. Then it is
 // searched for by the random part of its name (CURATOR-79).
 func (l *Line) Enter(ctx context.Context, sess *zk.Session) (*Place, error) {
-	p := &Place{line: l, sess: sess, guid: NewGUID()}
+	p := &Place{line: l, sess: sess, guid: NewGUID(), ahead: unlooked}
 	prefix := l.Prefix(p.guid)
 	node := zk.Node{Path: join(l.Dir, prefix), Data: l.Data(), Mode: zk.EphemeralSequential, ACL: l.ACL}
 	for try, leaving := 0, l.overtake(sess); ; leaving = nil {
@@ -113,7 +113,16 @@ func find(ctx context.Context, sess *zk.Session, dir, prefix string) (*zk.Create
 		if err == nil {
 			return found, nil
 		}
-		if err := settle(ctx, sess, err); err != nil {
+		err = settle(ctx, sess, err)
+		switch {
+		case err == nil:
+		case ctx.Err() == nil && sess.Err() == nil && zk.OutcomeOf(err) == zk.Refused && !errors.Is(err, zk.NoAuth):
+			// A refusal that passes: a server that is overloaded, that the session has moved away from, or that may only read and
+			// so cannot know of our node.
+			if err := pause(ctx, sess); err != nil {
+				return nil, err
+			}
+		default:
 			return nil, err
 		}
 	}
@@ -121,9 +130,12 @@ func find(ctx context.Context, sess *zk.Session, dir, prefix string) (*zk.Create
 
 func findOnce(ctx context.Context, sess *zk.Session, dir, prefix string) (*zk.Created, error) {
 	b := sess.Batch()
-	b.Sync(dir)
+	synced := b.Sync(dir)
 	listed := b.Children(dir)
 	b.Send()
+	if _, err := synced.Get(ctx); err != nil {
+		return nil, err
+	}
 	children, err := listed.Get(ctx)
 	if errors.Is(err, zk.NoNode) {
 		return nil, nil

@@ -21,9 +21,13 @@ type Line struct {
 	Data    func() []byte            // what a new node carries
 	ACL     []zk.ACL                 // of the nodes and of the parents that are made for them; open if nil
 
-	mu      sync.Mutex // guards what follows; never held while anything is waited for
+	mu      sync.Mutex // guards what follows; never held while an answer is waited for
 	leaving *departure // not on its way to the server yet; nil if there is none
 }
+
+// unlooked is how many stand ahead of a place for which nobody has looked yet. It must not count as first, least of all when it is
+// left: see lookAfter.
+const unlooked = 1 << 30
 
 // A Place is our own node in a line, under one session. It ends with Leave, or with its session.
 //

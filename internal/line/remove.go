@@ -48,7 +48,6 @@ func (r *Removal) insist(sess *zk.Session, path string, sent *zk.Future[struct{}
 // insist repeats a deletion until there is nothing left to delete. That no node is there is success (CURATOR-42). While there is no
 // connection the request waits in the session's queue, so this does not spin.
 func insist(sess *zk.Session, path string, sent *zk.Future[struct{}]) error {
-	const pause = 100 * time.Millisecond // after a refusal that may pass, such as an overloaded server's
 	for {
 		_, err := sent.Get(context.Background())
 		switch {
@@ -59,12 +58,21 @@ func insist(sess *zk.Session, path string, sent *zk.Future[struct{}]) error {
 		case errors.Is(err, zk.NoAuth), errors.Is(err, zk.BadArguments), errors.Is(err, zk.NotEmpty):
 			return err
 		case zk.OutcomeOf(err) == zk.Refused:
-			select {
-			case <-time.After(pause):
-			case <-sess.Context().Done():
-			}
+			_ = pause(context.Background(), sess)
 		}
 		sent = sendDelete(sess, path)
+	}
+}
+
+// pause waits a little after a refusal that may pass, such as an overloaded server's. It returns why it was cut short, if it was.
+func pause(ctx context.Context, sess *zk.Session) error {
+	select {
+	case <-time.After(100 * time.Millisecond):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-sess.Context().Done():
+		return sess.Err()
 	}
 }
 

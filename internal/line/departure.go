@@ -113,15 +113,20 @@ func createdBy(ctx context.Context, both *zk.Future[[]zk.Result], sess *zk.Sessi
 	if len(results) != 2 {
 		return zk.Created{}, fmt.Errorf("line: a transaction of two operations was answered with %d results", len(results))
 	}
-	c := zk.Created{Path: results[1].Path, Stat: results[1].Stat}
+	return madeBy(results[1], sess), nil
+}
+
+func madeBy(r zk.Result, sess *zk.Session) zk.Created {
+	c := zk.Created{Path: r.Path, Stat: r.Stat}
 	if c.Stat.Czxid == 0 {
-		c.Stat.Czxid, c.Stat.EphemeralOwner = results[1].Zxid, sess.ID()
+		c.Stat.Czxid, c.Stat.EphemeralOwner = r.Zxid, sess.ID()
 	}
-	return c, nil
+	return c
 }
 
 // lookAfter looks at the line after p has taken the place of old in one transaction. If old was first and p has the very next number,
-// nobody has come in between, because every creation takes a number: then p is first, without a look.
+// nobody has come in between, because every creation takes a number, also that of a seat that changes its kind (Become, Beside), whose
+// name carries another's number: then p is first, without a look.
 func (p *Place) lookAfter(old *Place) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if old.ahead == 0 && p.seat.Seq == old.seat.Seq+1 {

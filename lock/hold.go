@@ -14,6 +14,8 @@ type Hold struct {
 	tenure  *tenure
 	token   Token
 	release func(*tenure) *line.Removal
+	in      inside  // what it was acquired in
+	report  *report // tells its end; nil if nobody wants to know
 
 	mu      sync.Mutex      // guards the fields below; never held while anything is waited for
 	ctx     context.Context //nolint:containedctx // made when it is first asked for
@@ -34,6 +36,7 @@ func (h *Hold) Context() context.Context {
 	defer h.mu.Unlock()
 	if h.ctx == nil {
 		h.ctx, h.cancel = h.tenure.NewContext()
+		h.ctx = holdContext{h.ctx, h}
 		if h.over {
 			h.cancel(ErrUnlocked)
 		}
@@ -63,7 +66,10 @@ func (h *Hold) Session() *zk.Session { return h.tenure.sess }
 //
 // It returns nil if the lock was held until now, and why it was not otherwise: then somebody else may have had it meanwhile. A second
 // Unlock does nothing and returns what the first did.
-func (h *Hold) Unlock(context.Context) error {
+//
+// While holds that are nested in it, or that it is nested in, are not unlocked, the lock is kept for them.
+func (h *Hold) Unlock(ctx context.Context) error {
+	defer h.report.tell(ctx) // after everything here
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over {

@@ -60,7 +60,7 @@ func TestPeersCandidatesAreRespectedAndForeignChildrenIgnored(t *testing.T) {
 					}
 					c := w.candidate("go", elect.Config{Layout: layout})
 					waiting := campaign(t.Context(), c)
-					time.Sleep(time.Minute)
+					time.Sleep(time.Minute) // in the bubble of inWorld: it takes no time
 					waits(t, waiting)
 					list, err := c.Participants(t.Context())
 					if err != nil || len(list) != 2 || list[0].ID != "java" || !list[0].Leads || list[1].ID != "go" || list[1].Leads {

@@ -89,9 +89,7 @@ func (c *Client) Close() error {
 	c.mu.Unlock()
 	if first {
 		if s != nil {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), min(s.Timeout()/4, maxCloseWait))
-			s.drain(ctx)
-			cancel()
+			s.drain(min(s.Timeout()/4, maxCloseWait))
 			s.end(ErrClosed)
 		}
 		c.finish(ErrClosed)

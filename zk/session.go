@@ -175,8 +175,8 @@ func (s *Session) attach(n *conn) {
 	n.start()
 }
 
-// drain waits until every request has its answer, for as long as there is a connection to get it over and ctx lasts.
-func (s *Session) drain(ctx context.Context) {
+// drain waits until every request has its answer, for as long as there is a connection to get it over, and limit at most.
+func (s *Session) drain(limit time.Duration) {
 	s.mu.Lock()
 	if s.conn == nil || s.calls.len() == 0 {
 		s.mu.Unlock()
@@ -185,10 +185,12 @@ func (s *Session) drain(ctx context.Context) {
 	drained, changed := make(chan struct{}), s.changed
 	s.drained = drained
 	s.mu.Unlock()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
 	select {
 	case <-drained:
 	case <-changed:
-	case <-ctx.Done():
+	case <-timer.C:
 	}
 }
 

@@ -68,6 +68,7 @@ func newConn(s *Server, nc net.Conn, id uint64, secure bool) *conn {
 // kill closes the connection at once. What was not written yet is lost.
 func (c *conn) kill() {
 	c.once.Do(func() {
+		c.srv.forget(c)
 		close(c.done)
 		_ = c.nc.Close()
 	})

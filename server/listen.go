@@ -166,13 +166,21 @@ func (s *Server) admitConn(nc net.Conn, secure bool) {
 	go func() { defer s.wg.Done(); c.write() }()
 }
 
-// gone forgets a connection whose reader has ended.
-func (s *Server) gone(c *conn) {
+// forget counts a connection out, before its client can see that it ends: who comes back at once must not be refused for a connection
+// that is over, nor find it in a list.
+func (s *Server) forget(c *conn) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, counted := s.conns[c.id]; !counted {
+		return
+	}
 	delete(s.conns, c.id)
 	if s.perIP[c.ip]--; s.perIP[c.ip] == 0 {
 		delete(s.perIP, c.ip)
 	}
-	s.mu.Unlock()
+}
+
+// gone tells the owner of a connection whose reader has ended.
+func (s *Server) gone(c *conn) {
 	s.queue.push(item{kind: itemGone, conn: c})
 }

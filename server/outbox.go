@@ -168,6 +168,7 @@ func (c *conn) hangUp() {
 	}); !ok || !plain {
 		return
 	}
+	c.srv.forget(c)
 	if half.CloseWrite() != nil || c.nc.SetReadDeadline(time.Now().Add(time.Second)) != nil {
 		return
 	}

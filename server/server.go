@@ -195,11 +195,9 @@ func (s *Server) shutdown(core *sync.WaitGroup) {
 	s.closeListeners()
 	core.Wait()
 	s.stopAdmin()
-	s.mu.Lock()
-	for _, c := range s.conns {
+	for _, c := range s.allConns() {
 		c.kill()
 	}
-	s.mu.Unlock()
 	s.wg.Wait()
 	err := s.closeStore()
 	s.mu.Lock()

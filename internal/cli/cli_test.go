@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -25,12 +26,25 @@ import (
 
 // The test binary is also the turnstile that scripts run, and the puppet that it runs for them.
 func TestMain(m *testing.M) {
+	if name := filepath.Base(os.Args[0]); name != "turnstile" && name != "puppet" {
+		heedSignals()
+	}
 	testscript.Main(m, map[string]func(){
 		"turnstile": func() {
 			os.Exit(cli.Run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 		},
 		"puppet": puppet,
 	})
+}
+
+// heedSignals undoes what nohup, or a shell that starts us in the background, has done: what starts with a signal ignored keeps
+// ignoring it, and so would every turnstile that the tests signal. What a process handles is back to its default in its children.
+func heedSignals() {
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
 }
 
 func TestScripts(t *testing.T) {

@@ -84,13 +84,7 @@ func (c *cohort) try(ctx context.Context) (*Hold, error) {
 	}
 	c.standing = true // who comes meanwhile queues behind this try
 	c.mu.Unlock()
-	place, err := c.mutex.tryPlace(ctx)
-	var t *tenure
-	if err == nil {
-		if t, err = newTenure(place); err != nil {
-			place.Leave()
-		}
-	}
+	t, err := newTenure(c.mutex.tryPlace(ctx))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.standing = false
@@ -127,13 +121,7 @@ func (c *cohort) stand() {
 		}
 		c.giveUp = cancel
 		c.mu.Unlock()
-		place, err := c.mutex.place(ctx)
-		var t *tenure
-		if err == nil {
-			if t, err = newTenure(place); err != nil {
-				place.Leave()
-			}
-		}
+		t, err := newTenure(c.mutex.place(ctx))
 		given := ctx.Err() != nil // nobody waited for a while; somebody may again
 		cancel()
 		c.mu.Lock()

@@ -152,12 +152,8 @@ func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
 
 // alone makes a hold of a place that serves nobody else.
 func (m *Mutex) alone(place *line.Place, err error) (*Hold, error) {
+	t, err := newTenure(place, err)
 	if err != nil {
-		return nil, m.failed(err)
-	}
-	t, err := newTenure(place)
-	if err != nil {
-		place.Leave()
 		return nil, m.failed(err)
 	}
 	return t.hold((*tenure).leave), nil

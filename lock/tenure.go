@@ -23,9 +23,14 @@ type tenure struct {
 	turn  int // of the next hold
 }
 
-// newTenure begins the tenure of a place that is first in line. It returns ErrEpoch if the node gives no token.
-func newTenure(place *line.Place) (*tenure, error) {
+// newTenure begins the tenure of a place that is first in line, unless standing in line has failed with err. If the node gives no token
+// it leaves the place and returns ErrEpoch.
+func newTenure(place *line.Place, err error) (*tenure, error) {
+	if err != nil {
+		return nil, err
+	}
 	if _, err := newToken(place.Stat().Czxid, 0); err != nil {
+		place.Leave()
 		return nil, err
 	}
 	t := &tenure{place: place, sess: place.Session()}

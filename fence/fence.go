@@ -32,8 +32,15 @@
 // # Tokens
 //
 // Tokens are those of lock.Hold: int64(hold.Token()). A fence must see the tokens of one lock only; those of different
-// locks say nothing about each other. Forgetting the largest token (dropping the table, deleting the node or the file) lets late
+// locks say nothing about each other. The lock must be an exclusive one: of holders that may hold at the same time, such as those of a semaphore, the
+// one with the largest token would shut out the others. Forgetting the largest token (dropping the table, deleting the node or the file) lets late
 // writers in until a newer token is shown.
+//
+// # When the answer is lost
+//
+// Showing a token again changes nothing, so a call of which only the token matters (the Raise methods) may be repeated after any error. A write whose
+// answer was lost may have been done; no checker repeats it. As long as the caller's token is admitted nobody later has written, so it
+// can look for what it wrote before it writes again.
 package fence
 
 import (

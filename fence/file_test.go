@@ -1,12 +1,9 @@
 package fence_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -15,22 +12,6 @@ import (
 
 	"github.com/seed-a3166700/turnstile/fence"
 )
-
-// writerEnv carries a path: with it set, the test binary holds that file's fence, says so, and stays.
-const writerEnv = "TURNSTILE_FENCE_WRITER"
-
-func TestMain(m *testing.M) {
-	if path := os.Getenv(writerEnv); path != "" {
-		err := fence.NewFile(path).Do(context.Background(), 5, func() error {
-			fmt.Println("inside")
-			_, err := bufio.NewReader(os.Stdin).ReadString('\n')
-			return err
-		})
-		fmt.Println(err)
-		return
-	}
-	os.Exit(m.Run())
-}
 
 func TestFileRefusesSmallerTokens(t *testing.T) {
 	t.Parallel()
@@ -168,45 +149,90 @@ func TestFileAdmitsTokensInOrderFromManyWriters(t *testing.T) {
 	}
 }
 
-func TestFileIsFreeAgainWhenAWriterOfAnotherProcessIsKilled(t *testing.T) {
+// What cannot be seen to be on the disk is written once more: the process that showed the token first may have been killed before its sync.
+func TestFileWritesAnEqualTokenOfAnotherProcessAgain(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "report")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+	first, second := fence.NewFile(path), fence.NewFile(path)
+	copies := func() int {
+		b, err := os.ReadFile(path + ".fence")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(string(b), "token 5 ")
 	}
-	writer := exec.CommandContext(t.Context(), self)
-	writer.Env = append(os.Environ(), writerEnv+"="+path)
-	if _, err := writer.StdinPipe(); err != nil {
-		t.Fatal(err)
+	for _, c := range []struct {
+		f    *fence.File
+		want int
+	}{{first, 1}, {first, 1}, {second, 2}} {
+		if err := c.f.Raise(t.Context(), 5); err != nil {
+			t.Fatal(err)
+		}
+		if got := copies(); got != c.want {
+			t.Errorf("got %d copies of the token, want %d", got, c.want)
+		}
 	}
-	out, err := writer.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := writer.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != "inside\n" {
-		t.Fatalf("the writer says %q, %v", line, err)
-	}
+}
 
+// A crash between a write's beginning and its end leaves the file beside it, which nobody reads.
+func TestFileGoesOnAfterAWriteThatACrashCutShort(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "report")
 	f := fence.NewFile(path)
-	impatient, cancel := context.WithCancelCause(t.Context())
-	stopped := errors.New("stopped waiting")
-	waiting := make(chan error, 1)
-	go func() { waiting <- f.Raise(impatient, 6) }()
-	cancel(stopped)
-	if err := <-waiting; !errors.Is(err, stopped) {
-		t.Errorf("while another process writes: got %v", err)
-	}
-
-	if err := writer.Process.Kill(); err != nil {
+	if err := f.Write(t.Context(), 1, []byte("old")); err != nil {
 		t.Fatal(err)
 	}
-	_ = writer.Wait() // killed
-	if err := f.Raise(t.Context(), 6); err != nil {
-		t.Errorf("after the other was killed: %v", err)
+	if err := os.WriteFile(path+".fence.tmp", []byte("ha"), 0o400); err != nil {
+		t.Fatal(err)
 	}
-	wantStale(t, f.Raise(t.Context(), 5), 5, 6)
+	if b, _ := os.ReadFile(path); string(b) != "old" {
+		t.Errorf("readers see %q", b)
+	}
+	if err := f.Write(t.Context(), 1, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := os.ReadFile(path); string(b) != "new" {
+		t.Errorf("got %q, want what was written last", b)
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 2 {
+		t.Errorf("got %v in the directory, want the file and its fence", entries)
+	}
+}
+
+func TestFileWithTwoNamesIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	other := filepath.Join(dir, "latest")
+	if err := os.Symlink(filepath.Join(dir, "report"), other); err != nil {
+		t.Skip("no symbolic links here:", err)
+	}
+	if err := fence.NewFile(other).Write(t.Context(), 1, nil); err == nil {
+		t.Error("a symbolic link has a fence of its own")
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
+		t.Errorf("got %v in the directory, want the link alone", entries)
+	}
+}
+
+func TestContextThatHasEndedWritesNothing(t *testing.T) {
+	t.Parallel()
+	lost := errors.New("the lock is lost")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(lost)
+	path := filepath.Join(t.TempDir(), "report")
+	for range 20 { // not now and then
+		if err := fence.NewFile(path).Write(ctx, 5, nil); !errors.Is(err, lost) {
+			t.Fatalf("got %v, want the context's cause", err)
+		}
+		if err := fence.NewGate(nil).Do(ctx, "stock", 5, func(context.Context) error {
+			t.Error("work was let in")
+			return nil
+		}); !errors.Is(err, lost) {
+			t.Fatalf("got %v, want the context's cause", err)
+		}
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is there: %v", err)
+	}
 }

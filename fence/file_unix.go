@@ -22,13 +22,32 @@ func openLocked(path string) (*os.File, error) {
 		}
 	}
 	if err == nil {
+		err = sameFile(f, path)
+	}
+	if err == nil {
 		return f, nil
 	}
 	_ = f.Close() // nothing was written
+	if errors.Is(err, errBusy) {
+		return nil, err
+	}
 	if errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) {
 		return nil, errBusy
 	}
 	return nil, &os.PathError{Op: "lock", Path: path, Err: err}
+}
+
+// sameFile returns errBusy if path no longer leads to f: somebody has deleted it between our opening and locking it, to begin anew, and who opens it
+// now locks another file.
+func sameFile(f *os.File, path string) error {
+	mine, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if there, err := os.Stat(path); err != nil || !os.SameFile(mine, there) {
+		return errBusy // try again: that opens what is there now, or says why not
+	}
+	return nil
 }
 
 // syncDir makes a rename or a new file in dir durable.

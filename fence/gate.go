@@ -53,8 +53,8 @@ func NewGate(store Store) *Gate {
 
 // Do runs work if no larger token of resource has come, and returns its error. Work's context descends from ctx, carries the token
 // (FromContext), and ends with ErrStale as its cause when a larger token has come: then work should return soon, because the new holder
-// waits for it. Do returns a *StaleError without running work if a larger token has come; the store's error; ctx's cause if that
-// ends while work of a smaller token is under way.
+// waits for it. Do returns a *StaleError without running work if a larger token has come; the store's error; ctx's cause if that has ended or
+// ends while work of a smaller token is under way. The token counts as seen in the last case, too.
 func (g *Gate) Do(ctx context.Context, resource string, token int64, work func(ctx context.Context) error) error {
 	if err := checkToken(token); err != nil {
 		return err
@@ -139,6 +139,10 @@ func (g *Gate) enter(ctx context.Context, d *door, resource string, v *visit) er
 			g.mu.Unlock()
 			return err
 		}
+		if err := context.Cause(ctx); err != nil {
+			g.mu.Unlock()
+			return fmt.Errorf("fence: %s: not let in: %w", resource, err)
+		}
 		if !d.older(v.token) {
 			d.inside[v] = struct{}{}
 			g.mu.Unlock()
@@ -151,8 +155,7 @@ func (g *Gate) enter(ctx context.Context, d *door, resource string, v *visit) er
 		g.mu.Unlock()
 		select {
 		case <-empty:
-		case <-ctx.Done():
-			return fmt.Errorf("fence: %s: work of an earlier holder is still under way: %w", resource, context.Cause(ctx))
+		case <-ctx.Done(): // said above
 		}
 	}
 }

@@ -13,8 +13,8 @@ const Header = "Turnstile-Token"
 // NewestHeader is the HTTP header with which a refusal tells the largest token that has been seen.
 const NewestHeader = "Turnstile-Newest-Token"
 
-// SetHeader puts the token into a request that is about to be sent.
-func SetHeader(r *http.Request, token int64) { r.Header.Set(Header, FormatToken(token)) }
+// grace is how long a request that is cut short may still take to send its answer.
+const grace = 5 * time.Second
 
 // HTTP returns a handler that has every request admitted by the gate before next sees it. Resource names what a request is for, one lock's
 // worth of things; if it is nil, everything behind next is one resource. It must not return what clients can make up at will, such as
@@ -30,9 +30,12 @@ func SetHeader(r *http.Request, token int64) { r.Header.Set(Header, FormatToken(
 //
 // 409 Conflict is never given: it stays next's own, for conflicts of the data.
 //
-// A request that is at work when a larger token comes is cut short: its context ends with ErrStale as the cause, and reading its body fails, so that
-// a holder that was stopped in the middle of sending cannot keep out the next. Requests that read must carry the token, too,
-// if something is written that depends on what they read (see the package's page).
+// A request that is at work when a larger token comes is cut short: its context ends with ErrStale as the cause, reading its body fails, and so do
+// writes of its answer that take longer than five seconds. So a holder that was stopped in the middle of sending or receiving cannot keep out the
+// next; what next does besides must heed the context. Requests that read must carry the token, too, if something is written that depends on
+// what they read (see the package's page).
+//
+// Clients set the header with SetHeader or a Transport, and tell a refusal from next's own answers with Refusal.
 func HTTP(g *Gate, resource func(*http.Request) string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		values := r.Header.Values(Header)
@@ -62,20 +65,30 @@ func HTTP(g *Gate, resource func(*http.Request) string, next http.Handler) http.
 	})
 }
 
-// interruptible makes reads of the request's body fail once ctx ends by ErrStale. Done ends that.
+// interruptible makes reads of the request's body fail once ctx ends by ErrStale, and soon after writes of the answer. Done ends that.
 func interruptible(ctx context.Context, w http.ResponseWriter) (done func()) {
 	ended := make(chan struct{})
+	c := http.NewResponseController(w)
 	stop := context.AfterFunc(ctx, func() {
 		defer close(ended)
 		if errors.Is(context.Cause(ctx), ErrStale) {
 			// A writer without deadlines (a recorder, another middleware's) has nothing to interrupt.
-			_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
+			_ = c.SetReadDeadline(time.Unix(1, 0))
+			_ = c.SetWriteDeadline(time.Now().Add(grace))
 		}
 	})
 	return func() {
-		if !stop() {
-			<-ended // w must not be used after the handler has returned
+		if stop() {
+			return
 		}
+		<-ended // w must not be used after the handler has returned
+		// The connection may be a proxy's, which sends the requests of others on it next: the server renews deadlines for them only if it has
+		// some of its own.
+		var usual time.Time
+		if srv, ok := ctx.Value(http.ServerContextKey).(*http.Server); ok && srv.WriteTimeout > 0 {
+			usual = time.Now().Add(srv.WriteTimeout)
+		}
+		_ = c.SetWriteDeadline(usual)
 	}
 }
 

@@ -6,8 +6,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/fence"
 )
@@ -119,4 +123,68 @@ func TestRequestThatIsStoppedInItsMiddleIsCutOffByALargerToken(t *testing.T) {
 	}
 	stopped.Close()
 	<-sent
+}
+
+// A holder that was stopped in the middle of receiving its answer does not keep the next one out either; and the connection, which may be a
+// proxy's, is good for the requests of others afterwards.
+func TestAnswerThatNobodyReadsIsCutOffByALargerToken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := fence.NewGate(nil)
+		w := &stuckWriter{header: make(http.Header), writing: make(chan struct{})}
+		w.limit = sync.NewCond(&w.mu)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, "/", nil)
+			fence.SetHeader(r, 5)
+			fence.HTTP(g, nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if _, err := w.Write([]byte("much")); !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("got %v", err)
+				}
+			})).ServeHTTP(w, r)
+		}()
+		<-w.writing
+		if err := g.Do(t.Context(), "", 6, nothing); err != nil {
+			t.Error(err)
+		}
+		<-done
+		if w.write != (time.Time{}) {
+			t.Errorf("the connection is left with a deadline, %v", w.write)
+		}
+	})
+}
+
+// stuckWriter is an answer that nobody reads: what is written waits until its deadline.
+type stuckWriter struct {
+	header  http.Header
+	writing chan struct{} // closed by the first write
+
+	mu    sync.Mutex // guards write
+	limit *sync.Cond // write has changed
+	write time.Time  // the deadline
+}
+
+func (w *stuckWriter) Header() http.Header             { return w.header }
+func (w *stuckWriter) WriteHeader(int)                 {}
+func (w *stuckWriter) SetReadDeadline(time.Time) error { return nil }
+
+func (w *stuckWriter) SetWriteDeadline(at time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.write = at
+	w.limit.Broadcast()
+	return nil
+}
+
+func (w *stuckWriter) Write([]byte) (int, error) {
+	close(w.writing)
+	w.mu.Lock()
+	for w.write.IsZero() {
+		w.limit.Wait()
+	}
+	deadline := w.write
+	w.mu.Unlock()
+	<-time.After(time.Until(deadline))
+	return 0, os.ErrDeadlineExceeded
 }

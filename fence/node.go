@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -31,7 +32,7 @@ func NewNode(path string, acl []zk.ACL) (*Node, error) {
 	if err := zk.ValidatePath(path); err != nil {
 		return nil, fmt.Errorf("fence: %w", err)
 	}
-	if path == "/" || path == "/zookeeper" {
+	if path == "/" || path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/") {
 		return nil, fmt.Errorf("fence: %s belongs to the server; name a path of the fence's own, such as /fences/stock", path)
 	}
 	return &Node{path: path, acl: slices.Clone(acl)}, nil
@@ -43,7 +44,8 @@ func (n *Node) Path() string { return n.path }
 // Write executes ops in one multi with the check of the token, and returns their results. It returns a *StaleError, and executes nothing,
 // if a larger token has been seen. If one of ops is refused, the error is the *zk.MultiError of ops alone, and the token is not raised.
 //
-// Whether a write happened whose answer was lost is unknown, as zk.OutcomeOf says of the error; it is not repeated.
+// Whether a write happened whose answer was lost is unknown, as zk.OutcomeOf says of the error; it is not repeated. If it happened its token was
+// raised, if not then not: both are in one transaction.
 func (n *Node) Write(ctx context.Context, sess *zk.Session, token int64, ops ...zk.Op) ([]zk.Result, error) {
 	if err := checkToken(token); err != nil {
 		return nil, err
@@ -67,7 +69,8 @@ func (n *Node) Write(ctx context.Context, sess *zk.Session, token int64, ops ...
 		case multi.Index > 0:
 			return nil, multiOf(ops, multi)
 		case errors.Is(err, zk.BadVersion), errors.Is(err, zk.NodeExists), exists && errors.Is(err, zk.NoNode):
-			// Somebody else has raised it, or made it, or deleted it, in between. Each round is somebody's progress.
+			// Somebody else has raised it, or made it, or deleted it, in between. Each round is somebody's progress. That is so at a follower which lags
+			// behind, too: the refusal has its place among the writes, and the server that passes it on has applied all before it.
 		case errors.Is(err, zk.NoNode) && parents < maxParents:
 			parents++
 			if err := n.makeParents(ctx, sess, path.Dir(n.path)); err != nil {

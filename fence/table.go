@@ -97,12 +97,14 @@ func (t *Table) Create(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// Admit shows the token for resource, and returns a *StaleError if a larger one has been seen. From then until tx ends no other
-// token of the resource is admitted, and if tx is committed no smaller one ever again.
+// Admit shows the token for resource in the caller's transaction, and returns a *StaleError if a larger one has been seen. From then until tx ends
+// nobody else is admitted to the resource, and once tx is committed no smaller token ever again. What tx writes and the token become visible
+// together, or neither.
 //
 // Call it first in the transaction, before anything that the resource's state is read from. After any error roll tx back. Errors of
 // the database come wrapped; one that says that the transaction met another (a serialization failure, a deadlock, a busy
-// database) is answered, as ever, by doing the whole transaction again.
+// database) is answered, as ever, by doing the whole transaction again. Who waits for another's transaction waits as long as the database lets it:
+// until ctx ends, or a limit of the database's (innodb_lock_wait_timeout, SQLite's busy_timeout, which is zero if it is not set).
 func (t *Table) Admit(ctx context.Context, tx *sql.Tx, resource string, token int64) error {
 	if err := checkToken(token); err != nil {
 		return err
@@ -124,7 +126,8 @@ func (t *Table) Admit(ctx context.Context, tx *sql.Tx, resource string, token in
 }
 
 // Do runs write in a transaction that has admitted the token, and commits it. If the token is refused, write is not run; if write
-// returns an error, the transaction is rolled back, and so is the token.
+// returns an error, the transaction is rolled back, and so is the token, and the error comes back as it is. An error of the commit itself (it
+// begins "fence: TABLE: commit") may mean that everything was committed and only the answer was lost.
 func (t *Table) Do(ctx context.Context, db *sql.DB, resource string, token int64, write func(tx *sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {

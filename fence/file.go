@@ -12,7 +12,7 @@ import (
 
 // File is a fence for a file, among the processes of one machine. Beside the file at path lies path.fence with the largest
 // token; it is locked while a write is under way, by the operating system, which gives the lock back whenever a process dies. It must
-// not be deleted: that would forget the token. On a network file system it is as good as that system's locks are.
+// not be deleted: that would forget the token. Write puts new content into path.fence.tmp before it renames it. On a network file system it is as good as that system's locks are.
 //
 // Two Files with one path are one fence. The path must be the file's own: a symbolic link is refused with an error, because a file with
 // two names would have two fences.
@@ -70,13 +70,12 @@ func (f *File) Do(ctx context.Context, token int64, write func() error) error {
 // data and forget the token. So every File writes and syncs a token once itself, and before it writes over the slot of the token
 // before the last, it sees to it that the last is on the disk.
 func (f *File) remember(record *os.File, r record, token int64) error {
-	if token == f.durable && token == r.token {
-		return nil
-	}
-	if r.token != f.durable {
-		if err := record.Sync(); err != nil {
-			return err
+	if r.token == f.durable {
+		if token == r.token {
+			return nil
 		}
+	} else if err := record.Sync(); err != nil {
+		return err
 	}
 	if err := r.write(record, token); err != nil {
 		return err

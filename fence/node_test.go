@@ -85,9 +85,13 @@ func TestNodeSeesATokenThatIsRaisedBehindItsBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		sess, other := srv.Session(t, 10*time.Second), srv.Session(t, 10*time.Second)
 		n := node(t, "/fence")
-		for _, before := range []int64{0, 3} { // the fence is not there; it is there
-			if before > 0 {
-				if err := n.Raise(t.Context(), other, before); err != nil {
+		for _, c := range []struct{ before, token int64 }{
+			{0, 1}, // makes the fence
+			{3, 4}, // raises it
+			{3, 3}, // leaves it as it is
+		} {
+			if c.before > 0 {
+				if err := n.Raise(t.Context(), other, c.before); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -99,18 +103,16 @@ func TestNodeSeesATokenThatIsRaisedBehindItsBack(t *testing.T) {
 				return zktest.Pass
 			})
 			done := make(chan error, 1)
-			go func() { done <- n.Raise(t.Context(), sess, before+1) }()
+			go func() { done <- n.Raise(t.Context(), sess, c.token) }()
 			synctest.Wait()
-			if err := n.Raise(t.Context(), other, before+2); err != nil {
+			if err := n.Raise(t.Context(), other, 5); err != nil {
 				t.Fatal(err)
 			}
 			srv.Control(nil)
 			release()
-			wantStale(t, <-done, before+1, before+2)
-			if before == 0 {
-				if err := sess.Delete(t.Context(), "/fence", -1); err != nil {
-					t.Fatal(err)
-				}
+			wantStale(t, <-done, c.token, 5)
+			if err := sess.Delete(t.Context(), "/fence", -1); err != nil {
+				t.Fatal(err)
 			}
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/seed-a3166700/turnstile/fence"
@@ -145,15 +146,17 @@ func TestFileAdmitsTokensInOrderFromManyProcesses(t *testing.T) {
 	for i := range writers {
 		writers[i] = start(t, "append", path)
 	}
-	fed := make(chan error, processes)
+	var feeders sync.WaitGroup
 	for i, w := range writers {
-		go func() {
+		feeders.Go(func() {
 			var err error
 			for token := first + i; token <= last && err == nil; token += processes {
 				_, err = fmt.Fprintln(w.in, token)
 			}
-			fed <- errors.Join(err, w.in.Close())
-		}()
+			if err := errors.Join(err, w.in.Close()); err != nil && i > 0 { // the first is killed
+				t.Error(err)
+			}
+		})
 	}
 	if got := writers[0].line(); got != "done 1000" {
 		t.Errorf("the first writer says %q", got)
@@ -168,9 +171,7 @@ func TestFileAdmitsTokensInOrderFromManyProcesses(t *testing.T) {
 			t.Errorf("writer %d: %v, said %q at last", i+1, err, said)
 		}
 	}
-	for range writers {
-		<-fed // the one to who was killed could not be fed
-	}
+	feeders.Wait()
 	wantLog(t, path)
 	f := fence.NewFile(path)
 	if got, err := f.Newest(t.Context()); got != last || err != nil {

@@ -27,10 +27,11 @@ type script struct {
 func (s *script) note(what string, args []driver.NamedValue) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	parts := []string{what}
 	for _, a := range args {
-		what += "|" + formatArg(a.Value)
+		parts = append(parts, formatArg(a.Value))
 	}
-	s.asked = append(s.asked, what)
+	s.asked = append(s.asked, strings.Join(parts, "|"))
 }
 
 func formatArg(v driver.Value) string {

@@ -6,7 +6,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -16,9 +18,9 @@ import (
 )
 
 // shop is a database with a fence and one table behind it.
-func shop(t *testing.T) (*sql.DB, *fence.Table) {
+func shop(t *testing.T, path string) (*sql.DB, *fence.Table) {
 	t.Helper()
-	db := open(t, filepath.Join(t.TempDir(), "shop.db"))
+	db := open(t, path, patient)
 	f, err := fence.NewTable(fence.SQLite, "")
 	if err != nil {
 		t.Fatal(err)
@@ -34,9 +36,18 @@ func shop(t *testing.T) (*sql.DB, *fence.Table) {
 	return db, f
 }
 
-func open(t *testing.T, path string) *sql.DB {
+// patient is a busy_timeout in milliseconds that no test outlasts.
+const patient = 60_000
+
+// dsn names the database, and how many milliseconds to wait for others who use it.
+func dsn(path string, wait int) string {
+	return fmt.Sprintf("file:%s?_pragma=busy_timeout(%d)&_pragma=synchronous(off)", path, wait)
+}
+
+// open opens the database, as a process of its own does: with connections that nobody shares.
+func open(t *testing.T, path string, wait int) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(60000)&_pragma=synchronous(off)")
+	db, err := sql.Open("sqlite", dsn(path, wait))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +87,7 @@ func written(t *testing.T, db *sql.DB) []int64 {
 
 func TestTableRefusesSmallerTokensInTheTransactionOfTheWrite(t *testing.T) {
 	t.Parallel()
-	db, f := shop(t)
+	db, f := shop(t, filepath.Join(t.TempDir(), "shop.db"))
 	if got, err := f.Newest(t.Context(), db, "stock"); got != 0 || err != nil {
 		t.Errorf("before any token: got %d, %v", got, err)
 	}
@@ -103,7 +114,7 @@ func TestTableRefusesSmallerTokensInTheTransactionOfTheWrite(t *testing.T) {
 
 func TestWriteThatFailsTakesItsTokenBack(t *testing.T) {
 	t.Parallel()
-	db, f := shop(t)
+	db, f := shop(t, filepath.Join(t.TempDir(), "shop.db"))
 	if err := write(t.Context(), db, f, 5); err != nil {
 		t.Fatal(err)
 	}
@@ -116,24 +127,80 @@ func TestWriteThatFailsTakesItsTokenBack(t *testing.T) {
 	}
 }
 
+// The fence is used within a transaction of the caller's: what that writes and the token appear together or not at all.
+func TestCheckAndWriteAreOneTransactionOfTheCallers(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "shop.db")
+	db, f := shop(t, path)
+	// enter begins a transaction, shows the token and writes.
+	enter := func(token int64) (*sql.Tx, error) {
+		tx, err := db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Admit(t.Context(), tx, "stock", token); err != nil {
+			return nil, errors.Join(err, tx.Rollback())
+		}
+		if _, err := tx.ExecContext(t.Context(), "INSERT INTO log (token) VALUES (?)", token); err != nil {
+			t.Fatal(err)
+		}
+		return tx, nil
+	}
+	want := func(when string, newest int64, log ...int64) {
+		t.Helper()
+		if got, err := f.Newest(t.Context(), db, "stock"); got != newest || err != nil {
+			t.Errorf("%s: got newest %d, %v, want %d", when, got, err, newest)
+		}
+		if got := written(t, db); !slices.Equal(got, log) {
+			t.Errorf("%s: got %d written, want %d", when, got, log)
+		}
+	}
+
+	tx, err := enter(5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want("before the commit", 0)
+	// Nobody else gets in meanwhile, whatever its token: who does not wait is told that the database is in use.
+	hasty := open(t, path, 0)
+	for _, token := range []int64{4, 5, 6} {
+		if err := f.Raise(t.Context(), hasty, "stock", token); err == nil || errors.Is(err, fence.ErrStale) {
+			t.Errorf("token %d, while a transaction is open: got %v", token, err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	want("after the commit", 5, 5)
+
+	if tx, err = enter(8); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	want("after a rollback", 5, 5)
+	if _, err := enter(4); !errors.Is(err, fence.ErrStale) {
+		t.Errorf("a smaller token: got %v", err)
+	}
+	want("after a refusal", 5, 5)
+	if tx, err = enter(6); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	want("at the end", 6, 5, 6)
+}
+
 // Many writers, each with connections of its own as a process has: the log's tokens never fall.
 func TestTableAdmitsTokensInOrderFromManyWriters(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "shop.db")
-	first := open(t, path)
-	f, err := fence.NewTable(fence.SQLite, "fences")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Create(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := first.ExecContext(t.Context(), "CREATE TABLE log (id INTEGER PRIMARY KEY, token BIGINT NOT NULL)"); err != nil {
-		t.Fatal(err)
-	}
+	first, f := shop(t, path)
 	var writers sync.WaitGroup
 	for i := range 6 {
-		db := open(t, path)
+		db := open(t, path, patient)
 		writers.Go(func() {
 			for token := int64(1 + i); token <= 60; token += 6 {
 				if err := write(t.Context(), db, f, token); err != nil && !errors.Is(err, fence.ErrStale) {
@@ -156,7 +223,7 @@ func TestTableAdmitsTokensInOrderFromManyWriters(t *testing.T) {
 
 func TestTableRemembersForAGate(t *testing.T) {
 	t.Parallel()
-	db, f := shop(t)
+	db, f := shop(t, filepath.Join(t.TempDir(), "shop.db"))
 	nothing := func(context.Context) error { return nil }
 	if err := fence.NewGate(f.Store(db)).Do(t.Context(), "stock", 8, nothing); err != nil {
 		t.Fatal(err)

@@ -19,11 +19,11 @@ build: ## Build ./bin/turnstile
 test: ## Run every test, with the race detector and in random order; names the peers that are missing
 	@.ci/peers
 	$(GO) -C bench vet ./...
-	$(GO) -C fence/sqlite test -race -shuffle=on ./...
+	$(GO) -C fence/sqlite test -race -shuffle=on -timeout 5m ./...
 	$(GO) test -race -shuffle=on -timeout 20m ./...
 
 race: ## Run the tests of the concurrent packages COUNT times (20)
-	$(GO) test -race -shuffle=on -timeout 60m -count=$(COUNT) ./zk ./internal/line ./lock ./server ./zktest
+	$(GO) test -race -shuffle=on -timeout 60m -count=$(COUNT) ./zk ./internal/line ./lock ./fence ./server ./zktest
 
 conformance: ## Compare our server with Apache ZooKeeper, answer by answer
 	@.ci/peers

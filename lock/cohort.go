@@ -28,16 +28,6 @@ type cohort struct {
 	retained retention
 }
 
-// waiter is one goroutine in the local line. It gets one answer, unless it leaves first.
-type waiter struct {
-	answer chan answer // one slot, so that answering never blocks
-}
-
-type answer struct {
-	hold *Hold
-	err  error
-}
-
 // lock waits for the cohort's turn and the caller's in it.
 func (c *cohort) lock(ctx context.Context) (*Hold, error) {
 	c.mu.Lock()
@@ -45,16 +35,17 @@ func (c *cohort) lock(ctx context.Context) (*Hold, error) {
 		c.mu.Unlock()
 		return h, nil
 	}
-	w := &waiter{answer: make(chan answer, 1)}
+	w := newWaiter(&c.mutex.cfg.Hooks)
+	if c.tenure != nil || len(c.queue) > 0 {
+		w.behind()
+	}
 	c.queue = append(c.queue, w)
 	if c.tenure == nil {
 		c.standUp()
 	}
 	c.mu.Unlock()
-	select {
-	case a := <-w.answer:
+	if a, ok := w.await(ctx, c.mutex.path); ok {
 		return a.hold, a.err
-	case <-ctx.Done():
 	}
 	c.mu.Lock()
 	i := slices.Index(c.queue, w)
@@ -69,6 +60,15 @@ func (c *cohort) lock(ctx context.Context) (*Hold, error) {
 	}
 	c.mu.Unlock()
 	return nil, c.mutex.failed(context.Cause(ctx))
+}
+
+// queuedAll tells everybody who waits here that somebody is ahead.
+func (c *cohort) queuedAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, w := range c.queue {
+		w.behind()
+	}
 }
 
 // try takes the lock if nobody has it or waits for it, here or elsewhere.
@@ -121,7 +121,7 @@ func (c *cohort) stand() {
 		}
 		c.giveUp = cancel
 		c.mu.Unlock()
-		t, err := newTenure(c.mutex.place(ctx))
+		t, err := newTenure(c.mutex.place(ctx, c.queuedAll))
 		given := ctx.Err() != nil // nobody waited for a while; somebody may again
 		cancel()
 		c.mu.Lock()

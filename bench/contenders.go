@@ -32,9 +32,9 @@ const (
 	volatile = "not durable"
 	fair     = ", fair"
 
-	ourBound  = ", fair among processes; goroutines of one pass it on ≤ 64 times or 50 ms while another waits"
-	syncPause = ", not fair: tries again after 50–250 ms"
-	lockPause = ", not fair: tries again after 100 ms"
+	ourBound  = ", fair among processes, hand-off in one bounded"
+	syncPause = ", not fair (polls every 50–250 ms)"
+	lockPause = ", not fair (polls every 100 ms)"
 )
 
 // subject is Turnstile with its default configuration.
@@ -51,7 +51,7 @@ func strictly(server string) contender {
 func retaining(server string) contender {
 	return contender{
 		name: "Turnstile, Retain", kind: kindTurnstile, server: server, role: subjectRole, retain: time.Minute, shares: true,
-		config: durable + ", fair among processes; kept while no other waits",
+		config: durable + ", fair among processes, kept while none waits",
 	}
 }
 

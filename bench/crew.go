@@ -62,10 +62,13 @@ func hire(ctx context.Context, name, program string, args ...string) (*process, 
 // ready returns when the worker is connected.
 func (p *process) ready() error {
 	defer p.killAfter(startLimit)()
-	if p.answers.Scan() && p.answers.Text() == "ready" {
-		return nil
+	switch {
+	case !p.answers.Scan():
+		return p.failed("start")
+	case p.answers.Text() != "ready":
+		return fmt.Errorf("%s: start: it says %q", p.name, p.answers.Text())
 	}
-	return p.failed("start")
+	return nil
 }
 
 // order gives an order and returns the answer.

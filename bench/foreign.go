@@ -49,6 +49,7 @@ func lacks(kind string) string {
 type toolbox struct {
 	dir     string
 	classes string // of the Java worker; empty until they are compiled
+	script  string // the Python worker; empty until it is written
 }
 
 // command returns the program and the arguments of a worker.
@@ -61,11 +62,14 @@ func (b *toolbox) command(ctx context.Context, kind string, p *plan) (program st
 		path := strings.Join([]string{zookeeperJar, curatorJar, quietJar, b.classes}, ":")
 		return "java", append([]string{"-Xmx1000m", "-Xss256k", "-XX:+UseSerialGC", "-cp", path, "CuratorWorker"}, p.foreign()...), nil
 	case kindKazoo:
-		script := filepath.Join(b.dir, "kazoo_worker.py")
-		if err := os.WriteFile(script, kazooWorker, 0o600); err != nil {
-			return "", nil, err
+		if b.script == "" { // once: a worker may be reading it
+			script := filepath.Join(b.dir, "kazoo_worker.py")
+			if err := os.WriteFile(script, kazooWorker, 0o600); err != nil {
+				return "", nil, err
+			}
+			b.script = script
 		}
-		return python, append([]string{script}, p.foreign()...), nil
+		return python, append([]string{b.script}, p.foreign()...), nil
 	default:
 		exe, err := os.Executable()
 		return exe, append([]string{"worker", kind}, p.args()...), err

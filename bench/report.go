@@ -125,6 +125,8 @@ func ratio(v float64) string {
 		return "–"
 	case v >= 100:
 		return number(v) + " ×"
+	case v < 0.1:
+		return fmt.Sprintf("%.1g ×", v)
 	default:
 		return fmt.Sprintf("%.2f ×", v)
 	}
@@ -213,7 +215,7 @@ var configurations = []fact{
 	{"the embedded server", "the same as a library, in a process that can be asked for its live memory"},
 	{"etcd", "one member, durable (its log is synchronised before an answer), default configuration"},
 	{"Redis", "one server; volatile: `--save \"\" --appendonly no`; durable: `--save \"\" --appendonly yes --appendfsync always`"},
-	{"Turnstile", "packages `zk` and `lock` of this repository, one client with one `Mutex` for each path, default configuration; an unlock does not wait for the server, the round does"},
+	{"Turnstile", "packages `zk` and `lock` of this repository, one client with one `Mutex` for each path, default configuration: goroutines of one process pass the lock on at most 64 times, or for 50 ms, while another process waits; an unlock does not wait for the server, the round does"},
 	{"Turnstile, StrictFIFO", "`Config{Handoff: lock.StrictFIFO}`: a place in the servers' line for each acquisition"},
 	{"Turnstile, Retain", "`Config{Retain: time.Minute}`"},
 	{"go-zookeeper", "one connection, a `zk.NewLock` for each goroutine"},

@@ -128,15 +128,20 @@ func (b *bench) crowd(ctx context.Context, l *load, c contender, n int) (*standi
 	}
 	s := &standing{
 		clientBytes: (after.client - before.client) / float64(n),
-		serverBytes: max(0, (after.server-before.server)/float64(n)),
+		serverBytes: -1,
 		threads:     (after.threads - before.threads) / float64(n),
 		events:      -1,
 	}
-	if t.backend.memory == nil {
-		s.serverBytes = -1
-	}
 	if err := t.stepAndDrain(ctx, s); err != nil {
 		return nil, err
+	}
+	if t.backend.memory != nil {
+		drained, err := t.memory(ctx)
+		if err != nil {
+			return nil, err
+		}
+		// Both after this crew's sessions were made and its lock was listed: the rest of the server's memory has come to rest.
+		s.serverBytes = max(0, (after.server-drained.server)/float64(n))
 	}
 	return s, nil
 }
@@ -213,13 +218,13 @@ func wait(ctx context.Context, d time.Duration) error {
 }
 
 // surplus is how many packets more than it has received the server has sent, by its own counters: requests and answers come in pairs,
-// so what is more is events. Asking is a packet, too, on some servers; the surplus does not count it.
+// so what is more is events. Asking adds to some servers' counters, which the surplus leaves out.
 func (t *team) surplus(ctx context.Context) (float64, error) {
 	const pause, tries = 50 * time.Millisecond, 200
 	if !t.backend.words {
 		return 0, nil
 	}
-	last := 0.0
+	var last, lastAsking float64
 	for i := range tries {
 		diff, err := packets(ctx, t.backend.addr)
 		if err != nil {
@@ -229,13 +234,13 @@ func (t *team) surplus(ctx context.Context) (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		asking := again - diff                       // what a question adds: 0, or -1 where it is counted as received
+		asking := again - diff                       // what a question adds
 		at := diff - asking*float64(t.backend.asked) // without the questions so far
 		t.backend.asked += 2
-		if i > 0 && at == last && (asking == 0 || asking == -1) {
+		if i > 0 && at == last && asking == lastAsking {
 			return at, nil
 		}
-		last = at
+		last, lastAsking = at, asking
 		if err := wait(ctx, pause); err != nil {
 			return 0, err
 		}

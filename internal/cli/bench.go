@@ -217,7 +217,7 @@ func (b *bencher) clean(ctx context.Context, client *zk.Client, sess *zk.Session
 	}
 	for _, m := range mutexes[:min(b.locks, b.goroutines)] { // at the end of the line, all who left it before have left
 		if hold, err := m.Lock(ctx); err == nil {
-			_ = hold.Unlock(ctx) // it may be lost, as far as cleaning goes
+			_ = hold.UnlockWait(ctx) // it may be lost, as far as cleaning goes
 		}
 	}
 	batch := sess.Batch()

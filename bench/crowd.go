@@ -40,9 +40,16 @@ func (c *crowd) stand(ctx context.Context, g *gang) error {
 	return nil
 }
 
-// wait has the lock once.
+// wait has the lock once. It keeps its own part of the stack small: what a waiter costs shall be the contender's doing.
 func (c *crowd) wait(ctx context.Context, l locker) {
 	err := l.lock(ctx)
+	c.had(ctx, l, err)
+}
+
+// had keeps the lock until it may pass.
+//
+//go:noinline
+func (c *crowd) had(ctx context.Context, l locker, err error) {
 	c.held <- struct{}{}
 	if err == nil {
 		<-c.pass

@@ -26,10 +26,12 @@ type crew []*process
 // A process is one worker.
 type process struct {
 	name    string
-	cmd     *exec.Cmd
+	pid     int
 	stdin   io.WriteCloser
 	answers *bufio.Scanner
 	stderr  bytes.Buffer // the worker's; read when it has ended
+	kill    func()
+	wait    func() error
 	ended   bool
 }
 
@@ -41,21 +43,24 @@ type answer struct {
 
 // hire starts a worker. It ends when ctx does, and when it is dismissed.
 func hire(ctx context.Context, name, program string, args ...string) (*process, error) {
-	p := &process{name: name, cmd: exec.CommandContext(ctx, program, args...)}
-	p.cmd.Stderr = &p.stderr
-	p.cmd.WaitDelay = time.Second
+	cmd := exec.CommandContext(ctx, program, args...)
+	p := &process{name: name, wait: cmd.Wait}
+	p.kill = func() { _ = cmd.Process.Kill() } // fails only if it is gone already
+	cmd.Stderr = &p.stderr
+	cmd.WaitDelay = time.Second
 	var err error
-	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+	if p.stdin, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	out, err := p.cmd.StdoutPipe()
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
 	p.answers = bufio.NewScanner(out)
-	if err := p.cmd.Start(); err != nil {
+	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
+	p.pid = cmd.Process.Pid
 	return p, nil
 }
 
@@ -104,7 +109,7 @@ func (p *process) order(order string) (answer, error) {
 }
 
 func (p *process) killAfter(limit time.Duration) (stop func()) {
-	timer := time.AfterFunc(limit, func() { _ = p.cmd.Process.Kill() }) // fails only if it is gone already
+	timer := time.AfterFunc(limit, p.kill)
 	return func() { timer.Stop() }
 }
 
@@ -124,7 +129,7 @@ func (p *process) dismiss() error {
 	p.ended = true
 	_ = p.stdin.Close() // tells it to end
 	defer p.killAfter(10 * time.Second)()
-	if err := p.cmd.Wait(); err != nil {
+	if err := p.wait(); err != nil {
 		return err
 	}
 	return errors.New("it has ended")

@@ -131,10 +131,12 @@ func (b *bench) all(ctx context.Context) ([]row, error) {
 			continue
 		}
 		fmt.Fprintf(b.log, "%s: %s\n", l.key, l.title)
+		start := time.Now()
 		measured, err := l.measure(ctx, b, &l)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", l.key, err)
 		}
+		fmt.Fprintf(b.log, "  took %v\n", time.Since(start).Round(100*time.Millisecond))
 		rows = append(rows, measured...)
 	}
 	if len(rows) == 0 {

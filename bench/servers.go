@@ -196,7 +196,7 @@ func (s *servers) hosted(ctx context.Context) (*backend, error) {
 	if err := worker.ready(); err != nil {
 		return nil, err
 	}
-	b := &backend{addr: addr, pid: worker.cmd.Process.Pid, words: true}
+	b := &backend{addr: addr, pid: worker.pid, words: true}
 	b.memory = func(context.Context) (float64, error) {
 		a, err := worker.order("memory")
 		if err != nil {

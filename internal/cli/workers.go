@@ -39,7 +39,7 @@ func (b *bencher) work(ctx context.Context) error {
 	}
 	orders := bufio.NewReader(b.stdin)
 	if _, err := orders.ReadString('\n'); err != nil {
-		return nil //nolint:nilerr // whoever has started us is gone
+		return nil // whoever has started us is gone
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

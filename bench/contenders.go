@@ -15,6 +15,7 @@ type contender struct {
 
 	processes, clients, lockers int     // if not the load's
 	shares                      bool    // all waiters of a process stand in line with one node
+	skip                        string  // why it is left out; empty if it is not
 	required                    float64 // what a subject's figure, divided by this one's, must reach; 0 if nothing is promised
 }
 

@@ -52,7 +52,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.DurationVar(&o.duration, "duration", time.Second, "length of one round")
+	flags.DurationVar(&o.duration, "duration", 600*time.Millisecond, "length of one round")
 	flags.IntVar(&o.rounds, "rounds", 5, "rounds of each contender; the figure is their median")
 	only := flags.String("only", "", "measure only the loads whose key this regular expression matches (-list shows them)")
 	who := flags.String("who", "", "measure only the contenders whose name this regular expression matches")

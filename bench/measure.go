@@ -19,6 +19,14 @@ type bench struct {
 	hired   int // crews; no two have the same root
 }
 
+// rounds is how often each contender of the load has its turn.
+func (b *bench) rounds(l *load) int {
+	if l.rounds > 0 {
+		return min(b.options.rounds, l.rounds)
+	}
+	return b.options.rounds
+}
+
 // A team is a contender that is connected and ready.
 type team struct {
 	contender contender
@@ -31,6 +39,10 @@ type team struct {
 func (b *bench) available(l *load) (there []contender, rows []row) {
 	for _, c := range l.contenders {
 		if !b.options.who.MatchString(c.title()) {
+			continue
+		}
+		if c.skip != "" {
+			rows = append(rows, row{load: l.title, contender: c, note: c.skip})
 			continue
 		}
 		if m := c.unavailable(); m != "" {
@@ -118,7 +130,7 @@ func rates(ctx context.Context, b *bench, l *load) ([]row, error) {
 		return nil, err
 	}
 	measured := make([]row, len(teams))
-	for range b.options.rounds {
+	for range b.rounds(l) {
 		for i, t := range teams {
 			rate, _, err := t.round("run", b.options.duration)
 			if err != nil {

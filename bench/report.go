@@ -184,7 +184,7 @@ func writeReport(w io.Writer, m machine, o options, command, results string) {
 	fmt.Fprintln(w, "# Benchmarks")
 	fmt.Fprintln(w)
 	fmt.Fprintf(w, "Written by `%s` on %s, in %v. All contenders of a load ran in the same run, each in processes of its own, and took turns, round by round:\n", command, m.date, m.took)
-	fmt.Fprintf(w, "%d rounds of %v each, after a warm-up (%d for crowds of waiters, which take what they take); the figure is the median of the rounds.\n", o.rounds, o.duration, min(o.rounds, crowdRounds))
+	fmt.Fprintf(w, "%d rounds of %v each, after a warm-up (%d for latencies and crowds of waiters); the figure is the median of the rounds.\n", o.rounds, o.duration, min(o.rounds, fewRounds))
 	fmt.Fprintln(w, "The clients run on the same machine as the servers. A ratio above 1 means that Turnstile is that many times as good, on the server in brackets.")
 	fmt.Fprintln(w)
 	fmt.Fprint(w, results)

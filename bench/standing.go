@@ -9,20 +9,19 @@ import (
 	"time"
 )
 
-// crowdRounds bounds how often a crowd comes together: it takes as long as it takes, whatever the length of a round.
-const crowdRounds = 3
-
-// crowdLoads are about those who stand in line.
+// crowdLoads are about those who stand in line. A round of them takes as long as it takes.
 func crowdLoads() []load {
-	return []load{
-		{
-			key: "crowd", title: "1,000 waiters of one process", contenders: waiting(onHosted),
-			measure: func(ctx context.Context, b *bench, l *load) ([]row, error) {
-				return crowds(ctx, b, l, manyWaiters, (*standing).everything)
-			},
+	crowd := load{
+		key: "crowd", title: "1,000 waiters of one process", rounds: fewRounds, contenders: waiting(onHosted),
+		measure: func(ctx context.Context, b *bench, l *load) ([]row, error) {
+			return crowds(ctx, b, l, manyWaiters, (*standing).everything)
 		},
+	}
+	crowd.without(kindRedislock, onRedisAOF)
+	return []load{
+		crowd,
 		{
-			key: "sessions", title: "watch events of one release, 1,000 sessions waiting", limit: limit{exactly, 1},
+			key: "sessions", title: "watch events of one release, 1,000 sessions waiting", rounds: fewRounds, limit: limit{exactly, 1},
 			contenders: []contender{
 				oneEach(strictly(onZooKeeper), manyWaiters+1), oneEach(strictly(onHosted), manyWaiters+1),
 			},
@@ -33,7 +32,7 @@ func crowdLoads() []load {
 			},
 		},
 		{
-			key: "goroutines", title: "client memory of each of 10,000 waiting goroutines", limit: limit{atMost, 4096},
+			key: "goroutines", title: "client memory of each of 10,000 waiting goroutines", rounds: fewRounds, limit: limit{atMost, 4096},
 			contenders: []contender{subject(onZooKeeper), subject(onHosted)},
 			measure: func(ctx context.Context, b *bench, l *load) ([]row, error) {
 				return crowds(ctx, b, l, manyGoroutines, func(s *standing) []sample {
@@ -77,7 +76,7 @@ func (s *standing) everything() []sample {
 func crowds(ctx context.Context, b *bench, l *load, n int, read func(*standing) []sample) ([]row, error) {
 	there, absent := b.available(l)
 	var tables [][]row
-	for range min(b.options.rounds, crowdRounds) {
+	for range b.rounds(l) {
 		for i, c := range there {
 			s, err := b.crowd(ctx, l, c, n)
 			if err != nil {

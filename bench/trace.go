@@ -49,7 +49,7 @@ func traces(ctx context.Context, b *bench, l *load, read func(*roundTrace) []sam
 		return nil, err
 	}
 	var tables [][]row
-	for range b.options.rounds {
+	for range b.rounds(l) {
 		for i, t := range teams {
 			rate, cycles, err := t.round("trace", b.options.duration)
 			if err != nil {

@@ -71,14 +71,14 @@ func versions(ctx context.Context) []fact {
 	return all
 }
 
-// jarVersion returns the version in the name of the file that Debian's link to a jar leads to.
-func jarVersion(link string) string {
-	file, err := filepath.EvalSymlinks(link)
-	if err != nil {
+// jarVersion returns the version in the name of a link that Debian puts beside a jar.
+func jarVersion(jar string) string {
+	stem := strings.TrimSuffix(jar, ".jar") + "-"
+	names, err := filepath.Glob(stem + "[0-9]*.jar")
+	if err != nil || len(names) == 0 {
 		return ""
 	}
-	name := strings.TrimSuffix(filepath.Base(file), ".jar")
-	return name[strings.LastIndexByte(name, '-')+1:]
+	return strings.TrimSuffix(strings.TrimPrefix(names[0], stem), ".jar")
 }
 
 // procField returns the first value of a key in a file of "key: value" lines.

@@ -147,12 +147,12 @@ func (b *bench) all(ctx context.Context) ([]row, error) {
 
 // command is what was run, as a shell takes it.
 func command(args []string) string {
-	text := "go -C bench run ."
+	words := []string{"go -C bench run ."}
 	for _, a := range args {
-		if strings.ContainsAny(a, " |*()'\"") {
+		if strings.ContainsAny(a, " |*()\"") {
 			a = "'" + a + "'"
 		}
-		text += " " + a
+		words = append(words, a)
 	}
-	return text
+	return strings.Join(words, " ")
 }

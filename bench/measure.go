@@ -144,7 +144,7 @@ func rates(ctx context.Context, b *bench, l *load) ([]row, error) {
 		measured[i].load, measured[i].contender, measured[i].unit = l.title, t.contender, "cycles/s"
 	}
 	judge(measured, l.limit)
-	return append(measured, rows...), nil
+	return slices.Concat(measured, rows), nil
 }
 
 // round has a crew cycle for d, and returns how many cycles a second that were, ends included, and the cycles if they are traced.

@@ -100,11 +100,11 @@ func writeTable(w io.Writer, rows []row) {
 
 // value is the median, with the medians of what was measured besides.
 func (r *row) value() string {
-	text := strings.TrimSpace(number(median(r.figures)) + " " + r.unit)
+	parts := []string{strings.TrimSpace(number(median(r.figures)) + " " + r.unit)}
 	for _, s := range r.also {
-		text += ", " + s.name + " " + number(median(s.figures))
+		parts = append(parts, s.name+" "+number(median(s.figures)))
 	}
-	return text
+	return strings.Join(parts, ", ")
 }
 
 // against tells how the subjects compare with the row.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // handOvers is rates with a second table: how long it takes from one's unlock until the next has the lock.
@@ -111,11 +112,11 @@ func spread(title string, figures []float64) sample {
 }
 
 func (s *sample) text() string {
-	text := number(s.figure) + " " + s.unit
+	parts := []string{number(s.figure) + " " + s.unit}
 	for _, a := range s.also {
-		text += ", " + a.name + " " + number(a.figure)
+		parts = append(parts, a.name+" "+number(a.figure))
 	}
-	return text
+	return strings.Join(parts, ", ")
 }
 
 // exclusive sorts the cycles as the lock was had, and returns an error if two had it at once: the clock is one for all processes.

@@ -232,6 +232,6 @@ var methods = []fact{
 	{"p50, p99, max", "of one round; the table has the medians of the rounds. A lock that is not fair serves few quickly and lets the others wait: see its max"},
 	{"two at once", "loads that trace every cycle check that nobody had the lock before the one before had begun to give it back, and fail otherwise"},
 	{"client memory", "Go: heap and stacks after a garbage collection; Java: heap after a garbage collection, without the threads' stacks; Python: resident memory"},
-	{"server memory", "live bytes after a garbage collection: ZooKeeper's by `jcmd GC.class_histogram`"},
+	{"server memory", "live bytes of the embedded server after a garbage collection, with the waiters there less without. ZooKeeper's heap, after a full collection, differs by more than that from one moment to the next, so it has no row"},
 	{"watch events", "by the server's own counters (`mntr`): packets sent, less packets received"},
 }

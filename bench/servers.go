@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -103,22 +102,7 @@ var zookeeperOptions = peer.Options{
 func (s *servers) zookeeper(ctx context.Context) (*backend, error) {
 	z := peer.ZooKeeper(s.host, zookeeperOptions) //nolint:contextcheck // a peer ends with its host
 	b := &backend{addr: z.Addr(0), pid: z.PID(0), words: true}
-	b.memory = func(ctx context.Context) (float64, error) { return javaLive(ctx, b.pid) }
 	return b, s.countLine(ctx, b)
-}
-
-// javaLive returns the bytes of all objects that are alive in a Java process.
-func javaLive(ctx context.Context, pid int) (float64, error) {
-	out, err := exec.CommandContext(ctx, "jcmd", strconv.Itoa(pid), "GC.class_histogram").Output()
-	if err != nil {
-		return 0, fmt.Errorf("jcmd: %w", err)
-	}
-	for line := range strings.Lines(string(out)) {
-		if f := strings.Fields(line); len(f) == 3 && f[0] == "Total" {
-			return strconv.ParseFloat(f[2], 64)
-		}
-	}
-	return 0, errors.New("jcmd: no total in the class histogram")
 }
 
 // countLine lets the backend, which speaks ZooKeeper's protocol, tell how many stand in line.

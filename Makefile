@@ -19,6 +19,7 @@ build: ## Build ./bin/turnstile
 test: ## Run every test, with the race detector and in random order; names the peers that are missing
 	@.ci/peers
 	$(GO) -C bench vet ./...
+	$(GO) -C bench test -race -timeout 5m ./...
 	$(GO) -C fence/sqlite test -race -shuffle=on -timeout 5m ./...
 	$(GO) test -race -shuffle=on -timeout 20m ./...
 
@@ -41,7 +42,7 @@ fuzz: ## Fuzz every decoder, FUZZTIME (10s) each
 		done; \
 	done
 
-bench: ## Measure against other projects side by side (BENCHFLAGS='-duration 5s -only lock'); writes docs/benchmarks.md
+bench: ## Measure against other projects side by side in under 10 minutes (BENCHFLAGS='-only hot' for a part, -list for their names); writes docs/benchmarks.md
 	@.ci/peers
 	$(GO) -C bench run . -write ../docs/benchmarks.md $(BENCHFLAGS)
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -107,8 +108,8 @@ func (l *sideLog) replay(db *pebble.DB, zxid int64) error {
 		if last = at; at <= zxid {
 			continue
 		}
-		b := db.NewBatch()
-		if err := errors.Join(b.SetRepr(repr), db.Apply(b, pebble.Sync), b.Close()); err != nil {
+		b := db.NewBatch() // which keeps what it is given, for other batches to be written over
+		if err := errors.Join(b.SetRepr(bytes.Clone(repr)), db.Apply(b, pebble.Sync), b.Close()); err != nil {
 			return fmt.Errorf("side log: zxid %#x: %w", at, err)
 		}
 	}

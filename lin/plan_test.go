@@ -1,0 +1,55 @@
+//go:build unix
+
+package lin_test
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// manner is how a lock is asked for.
+type manner int
+
+const (
+	waiting   manner = iota // as long as it takes
+	impatient               // for a while
+	trying                  // not at all
+)
+
+// plan is what a client does next. All of it is drawn before anything is done, so that a seed leads to the same plans whatever comes of them.
+type plan struct {
+	lock     int // which of the locks
+	manner   manner
+	patience time.Duration // of one who is impatient
+	hold     time.Duration
+	shared   bool  // to read, where that is possible
+	permits  int64 // of a semaphore
+	change   bool  // from a writer to a reader or back while it holds, where that is possible
+	write    bool  // a guarded write while it holds
+	waits    bool  // for the removal
+	pause    time.Duration
+}
+
+func newPlan(rnd *rand.Rand, locks int) plan {
+	p := plan{
+		lock: rnd.IntN(locks), manner: waiting, patience: rnd.N(50 * time.Millisecond),
+		shared: rnd.IntN(3) > 0, permits: 1 + rnd.Int64N(permits), change: rnd.IntN(4) == 0,
+		write: rnd.IntN(3) == 0, waits: rnd.IntN(4) == 0, pause: rnd.N(4 * time.Millisecond),
+	}
+	switch rnd.IntN(10) {
+	case 0, 1:
+		p.manner = impatient
+	case 2, 3:
+		p.manner = trying
+	}
+	// Most holds are short, so that there are many; a few are long enough for faults to hit them.
+	switch longest, how := rnd.Float64(), rnd.IntN(20); {
+	case how == 0:
+		p.hold = time.Duration(longest * float64(timeout) / 2)
+	case how < 5:
+		p.hold = time.Duration(longest * float64(20*time.Millisecond))
+	default:
+		p.hold = time.Duration(longest * float64(2*time.Millisecond))
+	}
+	return p
+}

@@ -32,9 +32,9 @@ type plan struct {
 
 func newPlan(rnd *rand.Rand, locks int) plan {
 	p := plan{
-		lock: rnd.IntN(locks), manner: waiting, patience: rnd.N(50 * time.Millisecond),
+		lock: rnd.IntN(locks), manner: waiting, patience: upTo(rnd, 50*time.Millisecond),
 		shared: rnd.IntN(3) > 0, permits: 1 + rnd.Int64N(permits), change: rnd.IntN(4) == 0,
-		write: rnd.IntN(3) == 0, waits: rnd.IntN(4) == 0, pause: rnd.N(4 * time.Millisecond),
+		write: rnd.IntN(3) == 0, waits: rnd.IntN(4) == 0, pause: upTo(rnd, 4*time.Millisecond),
 	}
 	switch rnd.IntN(10) {
 	case 0, 1:
@@ -43,13 +43,15 @@ func newPlan(rnd *rand.Rand, locks int) plan {
 		p.manner = trying
 	}
 	// Most holds are short, so that there are many; a few are long enough for faults to hit them.
-	switch longest, how := rnd.Float64(), rnd.IntN(20); {
+	switch how := rnd.IntN(20); {
 	case how == 0:
-		p.hold = time.Duration(longest * float64(timeout) / 2)
+		p.hold = upTo(rnd, timeout/2)
 	case how < 5:
-		p.hold = time.Duration(longest * float64(20*time.Millisecond))
+		p.hold = upTo(rnd, 20*time.Millisecond)
 	default:
-		p.hold = time.Duration(longest * float64(2*time.Millisecond))
+		p.hold = upTo(rnd, 2*time.Millisecond)
 	}
 	return p
 }
+
+func upTo(rnd *rand.Rand, d time.Duration) time.Duration { return time.Duration(rnd.Int64N(int64(d))) }

@@ -55,18 +55,18 @@ type schedule struct {
 }
 
 func newSchedule(rnd *rand.Rand, length time.Duration) schedule {
-	between := func(from, to time.Duration) time.Duration { return from + rnd.N(to-from) }
-	any := func(whats ...string) string { return whats[rnd.IntN(len(whats))] }
+	between := func(from, to time.Duration) time.Duration { return from + upTo(rnd, to-from) }
+	one := func(whats ...string) string { return whats[rnd.IntN(len(whats))] }
 	var s schedule
 	for at := time.Duration(0); at < length; at += between(10*time.Millisecond, 100*time.Millisecond) {
 		s.clients = append(s.clients, fault{
-			at: at, what: any(drop, dropReply, dropReply, refuse, cutBefore, cutAfter, delayReply),
+			at: at, what: one(drop, dropReply, dropReply, refuse, cutBefore, cutAfter, delayReply),
 			whom: rnd.IntN(clients), nth: 1 + rnd.IntN(10), lasts: between(0, 100*time.Millisecond),
 		})
 	}
-	for at := time.Duration(0); at < length; at += between(timeout/8, timeout/2) {
+	for at := time.Duration(0); at < length; at += between(timeout/4, timeout) {
 		f := fault{
-			at: at, what: any(dropAll, cut, halfOpen, halfOpen, mute, freeze, slow, stopProcess, stopProcess, killProcess),
+			at: at, what: one(dropAll, cut, halfOpen, halfOpen, mute, freeze, slow, stopProcess, stopProcess, killProcess),
 			whom: rnd.IntN(clients), lasts: between(0, timeout*3/2),
 		}
 		s.clients = append(s.clients, f)
@@ -77,7 +77,7 @@ func newSchedule(rnd *rand.Rand, length time.Duration) schedule {
 	slices.SortStableFunc(s.clients, func(a, b fault) int { return cmp.Compare(a.at, b.at) })
 	for at := time.Duration(0); at < length; {
 		f := fault{
-			at: between(timeout/2, 2*timeout), what: any(killServer, stopServer, killLeader, stopLeader),
+			at: between(timeout, 3*timeout), what: one(killServer, stopServer, killLeader, stopLeader),
 			whom: rnd.IntN(servers), lasts: between(0, timeout*3/2),
 		}
 		s.servers = append(s.servers, f)

@@ -1,0 +1,91 @@
+//go:build unix
+
+package lin_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/seed-a3166700/turnstile/internal/lincheck"
+)
+
+// journal is what the workers of an epoch have seen.
+type journal struct {
+	mu    sync.Mutex // guards all below
+	holds map[string]map[holdID]lincheck.Hold
+	write map[string][]lincheck.Write
+	seen  map[string][]lincheck.Sighting
+}
+
+// holdID tells a hold from others even if a lock gives one token twice.
+type holdID struct {
+	client int
+	got    int64
+}
+
+func newJournal() *journal {
+	return &journal{
+		holds: make(map[string]map[holdID]lincheck.Hold),
+		write: make(map[string][]lincheck.Write),
+		seen:  make(map[string][]lincheck.Sighting),
+	}
+}
+
+func (j *journal) note(r report) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if h := r.Hold; h != nil {
+		if j.holds[r.Place] == nil {
+			j.holds[r.Place] = make(map[holdID]lincheck.Hold)
+		}
+		j.holds[r.Place][holdID{h.Client, h.Got}] = *h
+	}
+	if r.Write != nil {
+		j.write[r.Place] = append(j.write[r.Place], *r.Write)
+	}
+	if r.Seen != nil {
+		j.seen[r.Place] = append(j.seen[r.Place], *r.Seen)
+	}
+}
+
+// count returns how many holds and writes there were.
+func (j *journal) count() (holds, writes int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for place := range j.holds {
+		holds += len(j.holds[place])
+		writes += len(j.write[place])
+	}
+	return holds, writes
+}
+
+// judge returns nil if each place was what its kind promises. Otherwise it keeps what was seen in dir.
+func (j *journal) judge(dir string) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var verdicts []error
+	for _, place := range slices.Sorted(maps.Keys(j.holds)) {
+		holds := slices.Collect(maps.Values(j.holds[place]))
+		kept := filepath.Join(dir, place)
+		err := errors.Join(
+			kindOf(place).judge(holds, kept),
+			lincheck.CheckWrites(j.write[place]),
+			lincheck.CheckSightings(j.seen[place]),
+		)
+		if err == nil {
+			continue
+		}
+		verdicts = append(verdicts, fmt.Errorf("%s: %w", place, err))
+		everything := map[string]any{"holds": holds, "writes": j.write[place], "sightings": j.seen[place]}
+		if raw, err := json.Marshal(everything); err == nil && os.MkdirAll(kept, 0o755) == nil {
+			_ = os.WriteFile(filepath.Join(kept, "history.json"), raw, 0o600) // the page is what matters
+		}
+	}
+	return errors.Join(verdicts...)
+}

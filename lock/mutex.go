@@ -76,46 +76,14 @@ type Mutex struct {
 // NewMutex returns the mutex at path, which is private to it: no other recipe may use it. Nothing is asked of the server yet; the path
 // and missing parents are made when they are needed and go away when they are not. It returns an error for a path that is none.
 func NewMutex(client *zk.Client, path string, cfg Config) (*Mutex, error) {
-	if client == nil {
-		return nil, errors.New("lock: no client given; open one with zk.Open")
-	}
-	if err := checkPath(path); err != nil {
-		return nil, err
-	}
-	cfg, err := cfg.withDefaults()
+	cfg, err := checkNew(client, path, cfg)
 	if err != nil {
 		return nil, err
 	}
-	owner := thisProcess(cfg.Label)
 	m := &Mutex{client: client, path: path, cfg: cfg}
 	m.cohort.mutex = m
-	m.line = line.Line{
-		Dir:     path,
-		Prefix:  func(guid string) string { return "_c_" + guid + "-" + string(line.CuratorLock) },
-		Markers: contenders,
-		Blocks:  func(line.Seat) bool { return true },
-		Data: func() []byte {
-			o := owner
-			o.Since = time.Now()
-			return o.encode()
-		},
-		ACL: cfg.ACL,
-	}
+	m.line = contenderLine(path, cfg, string(line.CuratorLock), contenders, anyone)
 	return m, nil
-}
-
-// contenders are the markers of all who stand in a mutex's line. Kazoo's are counted so that we respect its locks; that kazoo respects
-// ours needs its extra_lock_patterns.
-var contenders = []line.Marker{line.CuratorLock, line.KazooLock}
-
-func checkPath(path string) error {
-	if err := zk.ValidatePath(path); err != nil {
-		return fmt.Errorf("lock: %w", err)
-	}
-	if path == "/" || path == "/zookeeper" {
-		return fmt.Errorf("lock: %s belongs to the server; name a path of the lock's own, such as /locks/report", path)
-	}
-	return nil
 }
 
 // Path returns the mutex's path.
@@ -152,31 +120,15 @@ func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
 
 // alone makes a hold of a place that serves nobody else.
 func (m *Mutex) alone(place *line.Place, err error) (*Hold, error) {
-	t, err := newTenure(place, err)
-	if err != nil {
-		return nil, m.failed(err)
-	}
-	return t.hold((*tenure).leave), nil
+	return holdOn(m.client, m.path, place, err)
 }
 
 // place stands in line until it is first.
-func (m *Mutex) place(ctx context.Context) (*line.Place, error) {
-	return m.attempt(ctx, func(sess *zk.Session) (*line.Place, error) {
-		place, err := m.line.Enter(ctx, sess)
-		if err != nil {
-			return nil, err
-		}
-		if err := place.Await(ctx); err != nil {
-			place.Leave()
-			return nil, err
-		}
-		return place, nil
-	})
-}
+func (m *Mutex) place(ctx context.Context) (*line.Place, error) { return m.line.Stand(ctx, m.client) }
 
 // tryPlace takes the first place in line if nobody stands in it.
 func (m *Mutex) tryPlace(ctx context.Context) (*line.Place, error) {
-	return m.attempt(ctx, func(sess *zk.Session) (*line.Place, error) {
+	return line.Attempt(ctx, m.client, func(sess *zk.Session) (*line.Place, error) {
 		m.line.Flush() // or we would find ourselves in the line
 		children, _, err := sess.Children(ctx, m.path)
 		if err != nil && !errors.Is(err, zk.NoNode) {
@@ -197,35 +149,5 @@ func (m *Mutex) tryPlace(ctx context.Context) (*line.Place, error) {
 	})
 }
 
-// attempt runs try under the live session until it succeeds or fails for good. What ends with one session is tried again under the
-// next, and so is a place that somebody deleted.
-func (m *Mutex) attempt(ctx context.Context, try func(*zk.Session) (*line.Place, error)) (*line.Place, error) {
-	for {
-		sess, err := m.client.Session(ctx)
-		if err != nil {
-			return nil, err
-		}
-		place, err := try(sess)
-		switch {
-		case err == nil:
-			return place, nil
-		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
-		case sess.Context().Err() != nil, errors.Is(err, line.ErrGone), errors.Is(err, zk.ErrConnectionLost):
-			// Session tells when there is no next one, so this ends.
-		default:
-			return nil, err
-		}
-	}
-}
-
 // failed says of which lock err is, and, when waiting was cut short without a server in sight, why there was none.
-func (m *Mutex) failed(err error) error {
-	if errors.Is(err, ErrHeld) {
-		return err
-	}
-	if last := m.client.LastError(); last != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
-		return fmt.Errorf("lock: %s: %w (no server answers: %w)", m.path, err, last)
-	}
-	return fmt.Errorf("lock: %s: %w", m.path, err)
-}
+func (m *Mutex) failed(err error) error { return failedAt(m.client, m.path, err) }

@@ -3,12 +3,15 @@
 package lin_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,6 +29,7 @@ const (
 	clientsPerProcess   = 3
 	clients             = processes * clientsPerProcess
 	goroutinesPerClient = 2
+	numbersPerProcess   = clientsPerProcess * goroutinesPerClient
 	timeout             = 2 * time.Second  // of the sessions
 	patience            = 60 * time.Second // until everybody must have been served once the faults are over, and all nodes be gone
 )
@@ -50,6 +54,7 @@ type epoch struct {
 	links   []*zktest.Link // one for each client, so that faults hit who is meant
 	journal *journal
 	team    []*process // while the faults last, their goroutine's
+	first   []int      // the first number of each
 	started int        // processes so far
 	broken  error      // why there could not be another
 }
@@ -58,7 +63,7 @@ type epoch struct {
 func (a arena) run(t *testing.T, seed uint64, length time.Duration) error {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	s := newSchedule(rnd, length)
+	s := newSchedule(rnd, length, a.places)
 	e := &epoch{
 		arena: a, t: t, seed: seed, root: fmt.Sprintf("/lin-%d", seed), journal: newJournal(),
 		dir: filepath.Join(a.dir, fmt.Sprintf("seed-%d", seed)),
@@ -71,7 +76,7 @@ func (a arena) run(t *testing.T, seed uint64, length time.Duration) error {
 	for range clients {
 		e.links = append(e.links, zktest.Proxy(t, a.servers))
 	}
-	e.team = make([]*process, processes)
+	e.team, e.first = make([]*process, processes), make([]int, processes)
 	t.Cleanup(func() {
 		for _, p := range e.team {
 			if p != nil {
@@ -140,7 +145,7 @@ func (e *epoch) prepare() *zk.Session {
 
 // start starts a process in the place of process i, with numbers that none had before.
 func (e *epoch) start(i int) {
-	o := orders{Root: e.root, Places: e.places, First: e.started * clientsPerProcess * goroutinesPerClient, Seed: e.seed, Deaf: e.deaf}
+	o := orders{Root: e.root, Places: e.places, First: e.started * numbersPerProcess, Seed: e.seed, Deaf: e.deaf}
 	for _, l := range e.links[i*clientsPerProcess:][:clientsPerProcess] {
 		o.Servers = append(o.Servers, l.Addr())
 	}
@@ -150,18 +155,37 @@ func (e *epoch) start(i int) {
 		e.broken = fmt.Errorf("start a worker: %w", err)
 		return
 	}
-	e.team[i] = p
+	e.team[i], e.first[i] = p, o.First
 }
 
-// clientFaults lets faults come over the clients at their times.
+// clientFaults lets faults come over the clients at their times, and ends those that last at theirs.
 func (e *epoch) clientFaults(ctx context.Context, faults []fault) {
 	begin := time.Now()
+	type end struct {
+		at   time.Duration
+		heal func()
+	}
+	var ends []end
+	endUntil := func(at time.Duration) bool {
+		slices.SortStableFunc(ends, func(a, b end) int { return cmp.Compare(a.at, b.at) })
+		for len(ends) > 0 && ends[0].at <= at {
+			if !pause(ctx, time.Until(begin.Add(ends[0].at))) {
+				return false
+			}
+			ends[0].heal()
+			ends = ends[1:]
+		}
+		return pause(ctx, time.Until(begin.Add(at)))
+	}
 	for _, f := range faults {
-		if !pause(ctx, time.Until(begin.Add(f.at))) {
+		if !endUntil(f.at) {
 			return
 		}
-		e.hit(f)
+		if heal := e.hit(f); heal != nil {
+			ends = append(ends, end{f.at + f.lasts, heal})
+		}
 	}
+	endUntil(math.MaxInt64)
 }
 
 // blips are the faults that are aimed at one request.
@@ -173,15 +197,32 @@ var blips = map[string]func(f fault) zktest.Fault{
 	delayReply: func(f fault) zktest.Fault { return zktest.DelayReply(f.lasts) },
 }
 
-func (e *epoch) hit(f fault) {
-	l, p := e.links[f.whom], f.whom/clientsPerProcess
+// hit makes f happen, and returns what ends it if it lasts. If two things are wrong with a connection, the end of the first ends both.
+func (e *epoch) hit(f fault) (heal func()) {
+	whom := f.whom
+	if number, held := e.journal.holder(f.place); held {
+		if i := slices.Index(e.first, number/numbersPerProcess*numbersPerProcess); i >= 0 { // or it has been killed
+			whom = i*clientsPerProcess + number%numbersPerProcess/goroutinesPerClient
+		}
+	}
+	l, i := e.links[whom], whom/clientsPerProcess
+	p := e.team[i]
 	switch f.what {
 	case drop:
 		l.Drop()
+		return nil
 	case dropAll:
 		for _, l := range e.links {
 			l.Drop()
 		}
+		return nil
+	case killProcess:
+		p.kill()
+		e.start(i)
+		return nil
+	case stopProcess:
+		p.signal(syscall.SIGSTOP)
+		return func() { p.signal(syscall.SIGCONT) }
 	case cut:
 		l.Cut()
 	case halfOpen:
@@ -192,14 +233,6 @@ func (e *epoch) hit(f fault) {
 		l.Freeze()
 	case slow:
 		l.Delay(f.lasts / 50)
-	case over: // whatever it was, and if there were two, both
-		l.Heal()
-		e.team[p].signal(syscall.SIGCONT)
-	case stopProcess:
-		e.team[p].signal(syscall.SIGSTOP)
-	case killProcess:
-		e.team[p].kill()
-		e.start(p)
 	default:
 		l.Control(func(r zktest.Request) zktest.Fault {
 			if r.Seq == f.nth {
@@ -207,7 +240,9 @@ func (e *epoch) hit(f fault) {
 			}
 			return zktest.Pass
 		})
+		return nil
 	}
+	return func() { l.Heal() }
 }
 
 // serverFaults lets faults come over the servers, one after the other, until ctx ends. Then all servers serve.

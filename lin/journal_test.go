@@ -21,6 +21,7 @@ type journal struct {
 	holds map[string]map[holdID]lincheck.Hold
 	write map[string][]lincheck.Write
 	seen  map[string][]lincheck.Sighting
+	last  map[string]lincheck.Hold // of each place, the one that was reported last
 }
 
 // holdID tells a hold from others even if a lock gives one token twice.
@@ -34,6 +35,7 @@ func newJournal() *journal {
 		holds: make(map[string]map[holdID]lincheck.Hold),
 		write: make(map[string][]lincheck.Write),
 		seen:  make(map[string][]lincheck.Sighting),
+		last:  make(map[string]lincheck.Hold),
 	}
 }
 
@@ -45,6 +47,7 @@ func (j *journal) note(r report) {
 			j.holds[r.Place] = make(map[holdID]lincheck.Hold)
 		}
 		j.holds[r.Place][holdID{h.Client, h.Got}] = *h
+		j.last[r.Place] = *h
 	}
 	if r.Write != nil {
 		j.write[r.Place] = append(j.write[r.Place], *r.Write)
@@ -52,6 +55,14 @@ func (j *journal) note(r report) {
 	if r.Seen != nil {
 		j.seen[r.Place] = append(j.seen[r.Place], *r.Seen)
 	}
+}
+
+// holder returns the number of whoever is known to hold the lock in a place just now.
+func (j *journal) holder(place string) (number int, held bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	h, known := j.last[place]
+	return h.Client, known && h.Ended == 0
 }
 
 // count returns how many holds and writes there were.

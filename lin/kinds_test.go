@@ -41,7 +41,7 @@ var kinds = []kind{
 
 // places are the locks of an epoch: each of its kind, named after it. Two of a kind are more than twice one, because a client's
 // requests for both share its connection.
-var places = []string{"mutex-0", "mutex-1", "mutex-2"}
+var places = []string{"mutex-0", "mutex-1", "mutex-slow"}
 
 // permits is how many each semaphore has.
 const permits = 5

@@ -4,8 +4,14 @@ package lin_test
 
 import (
 	"math/rand/v2"
+	"strings"
 	"time"
 )
+
+// slowly ends the names of places that are held for long.
+const slowly = "-slow"
+
+func isSlow(place string) bool { return strings.HasSuffix(place, slowly) }
 
 // manner is how a lock is asked for.
 type manner int
@@ -18,7 +24,7 @@ const (
 
 // plan is what a client does next. All of it is drawn before anything is done, so that a seed leads to the same plans whatever comes of them.
 type plan struct {
-	lock     int // which of the locks
+	place    string
 	manner   manner
 	patience time.Duration // of one who is impatient
 	hold     time.Duration
@@ -30,23 +36,23 @@ type plan struct {
 	pause    time.Duration
 }
 
-func newPlan(rnd *rand.Rand, locks int) plan {
+func newPlan(rnd *rand.Rand, places []string) plan {
 	p := plan{
-		lock: rnd.IntN(locks), manner: waiting, patience: upTo(rnd, 50*time.Millisecond),
+		place: places[rnd.IntN(len(places))], manner: waiting, patience: upTo(rnd, 50*time.Millisecond),
 		shared: rnd.IntN(3) > 0, permits: 1 + rnd.Int64N(permits), change: rnd.IntN(4) == 0,
 		write: rnd.IntN(3) == 0, waits: rnd.IntN(4) == 0, pause: upTo(rnd, 4*time.Millisecond),
 	}
 	switch rnd.IntN(10) {
-	case 0, 1:
+	case 0, 1, 2, 3:
 		p.manner = impatient
-	case 2, 3:
+	case 4, 5:
 		p.manner = trying
 	}
-	// Most holds are short, so that there are many; a few are long enough for faults to hit them.
-	switch how := rnd.IntN(20); {
+	// Most holds are short, so that there are many. In slow places they are long, so that faults hit them.
+	switch how := rnd.IntN(5); {
+	case isSlow(p.place):
+		p.hold = upTo(rnd, 2*timeout)
 	case how == 0:
-		p.hold = upTo(rnd, timeout/2)
-	case how < 5:
 		p.hold = upTo(rnd, 20*time.Millisecond)
 	default:
 		p.hold = upTo(rnd, 2*time.Millisecond)

@@ -27,7 +27,6 @@ const (
 	slow        = "slow down"
 	stopProcess = "stop the process of"
 	killProcess = "kill the process of"
-	over        = "heal"
 
 	killServer = "kill server"
 	stopServer = "stop server"
@@ -40,12 +39,13 @@ type fault struct {
 	at    time.Duration // to a client: since the beginning of the epoch; to a server: since the end of the one before
 	what  string
 	whom  int           // the number of the client or of the server
+	place string        // if somebody holds the lock in this place at that time, it is them instead
 	nth   int           // which of the client's next requests, of a blip that is aimed at one
 	lasts time.Duration // of a stall or an outage; of a delay, how long it is
 }
 
 func (f fault) String() string {
-	return fmt.Sprintf("%v: %s %d (%d, %v)", f.at, f.what, f.whom, f.nth, f.lasts)
+	return fmt.Sprintf("%v: %s %d, or the holder of %q (%d, %v)", f.at, f.what, f.whom, f.place, f.nth, f.lasts)
 }
 
 // schedule is all that goes wrong in an epoch, drawn before it begins.
@@ -54,9 +54,10 @@ type schedule struct {
 	servers []fault // one after the other: two that are away at once are no ensemble
 }
 
-func newSchedule(rnd *rand.Rand, length time.Duration) schedule {
+func newSchedule(rnd *rand.Rand, length time.Duration, places []string) schedule {
 	between := func(from, to time.Duration) time.Duration { return from + upTo(rnd, to-from) }
 	one := func(whats ...string) string { return whats[rnd.IntN(len(whats))] }
+	slowOnes := slices.DeleteFunc(slices.Clone(places), func(place string) bool { return !isSlow(place) })
 	var s schedule
 	for at := time.Duration(0); at < length; at += between(10*time.Millisecond, 100*time.Millisecond) {
 		s.clients = append(s.clients, fault{
@@ -67,12 +68,15 @@ func newSchedule(rnd *rand.Rand, length time.Duration) schedule {
 	for at := time.Duration(0); at < length; at += between(timeout/4, timeout) {
 		f := fault{
 			at: at, what: one(dropAll, cut, halfOpen, halfOpen, mute, freeze, slow, stopProcess, stopProcess, killProcess),
-			whom: rnd.IntN(clients), lasts: between(0, timeout*3/2),
+			whom: rnd.IntN(clients), lasts: between(0, 2*timeout),
+		}
+		switch rnd.IntN(3) {
+		case 0:
+			f.place = one(places...)
+		case 1:
+			f.place = one(slowOnes...)
 		}
 		s.clients = append(s.clients, f)
-		if f.what != dropAll && f.what != killProcess {
-			s.clients = append(s.clients, fault{at: f.at + f.lasts, what: over, whom: f.whom})
-		}
 	}
 	slices.SortStableFunc(s.clients, func(a, b fault) int { return cmp.Compare(a.at, b.at) })
 	for at := time.Duration(0); at < length; {

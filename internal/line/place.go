@@ -120,7 +120,7 @@ func (p *Place) awaitNearest(ctx context.Context) (gone bool, err error) {
 	case err == nil:
 		defer w.Watch.Close()
 	case !missing:
-		return false, settle(ctx, p.sess, err)
+		return inferred, settle(ctx, p.sess, err)
 	}
 	if ownErr != nil {
 		return false, settle(ctx, p.sess, ownErr)

@@ -301,15 +301,34 @@ func (e *epoch) calmDown(sess *zk.Session) error {
 	for _, p := range e.team {
 		if err := p.awaitCalm(patience); err != nil {
 			trouble = append(trouble, err)
+			e.keepServers(sess)
+			p.dump()
 		}
 	}
 	if len(trouble) == 0 { // the sessions are still there, so what they hold is not gone with them
-		trouble = append(trouble, e.noOrphans(sess))
+		if err := e.noOrphans(sess); err != nil {
+			trouble = append(trouble, err)
+			e.keepServers(sess)
+		}
 	}
 	for _, p := range e.team {
 		p.end()
 	}
 	return errors.Join(trouble...)
+}
+
+// keepServers writes down what the servers know of those who have not come to an end.
+func (e *epoch) keepServers(sess *zk.Session) {
+	var text strings.Builder
+	left, err := ephemerals(e.t.Context(), sess, e.root)
+	fmt.Fprintf(&text, "left: %v\n%s\n", err, strings.Join(left, "\n"))
+	for i := 0; e.ensemble != nil && i < e.ensemble.Len(); i++ {
+		for _, word := range []string{"srvr", "cons", "dump", "wchp"} {
+			answer, err := e.ensemble.Word(i, word)
+			fmt.Fprintf(&text, "\n== server %d, %s (%v)\n%s", i, word, err, answer)
+		}
+	}
+	_ = os.WriteFile(filepath.Join(e.dir, "servers.txt"), []byte(text.String()), 0o600) // the failure itself is told
 }
 
 // noOrphans waits until no contender's node is left. Nodes of sessions whose processes were killed, or lost them, go when these expire; what

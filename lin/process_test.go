@@ -84,17 +84,14 @@ func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) } // fa
 // calmDown makes the worker come to an end: every goroutine takes every lock once more, and then none.
 func (p *process) calmDown() { _, _ = fmt.Fprintln(p.stdin, "calm") }
 
-// awaitCalm waits until the worker holds nothing any more. One that does not get there is made to say what it is doing.
+// awaitCalm waits until the worker holds nothing any more.
 func (p *process) awaitCalm(within time.Duration) error {
 	limit := time.NewTimer(within)
 	defer limit.Stop()
 	select {
 	case <-p.calm:
 	case <-limit.C:
-		p.signal(syscall.SIGQUIT)
-		<-p.ended
-		_ = p.cmd.Wait()
-		return fmt.Errorf("with all faults over, some were not served within %v; what they were waiting for is in %s", within, p.log)
+		return fmt.Errorf("with all faults over, some were not served within %v; what they waited for is in %s", within, p.log)
 	}
 	select {
 	case <-p.ended:
@@ -102,6 +99,13 @@ func (p *process) awaitCalm(within time.Duration) error {
 	default:
 		return nil
 	}
+}
+
+// dump ends the worker and makes it say what it was doing.
+func (p *process) dump() {
+	p.signal(syscall.SIGQUIT)
+	<-p.ended
+	_ = p.cmd.Wait()
 }
 
 // end lets the worker close its sessions, and waits for it.

@@ -100,8 +100,7 @@ func (a arena) run(t *testing.T, seed uint64, length time.Duration) error {
 		t.Fatal(e.broken)
 	}
 	trouble := e.calmDown(sess)
-	holds, writes := e.journal.count()
-	t.Logf("%d holds, %d guarded writes, %d processes", holds, writes, e.started)
+	t.Logf("seed %d, %d processes; %s", seed, e.started, e.journal.count())
 	return errors.Join(trouble, e.journal.judge(e.dir))
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
@@ -65,15 +66,16 @@ func (j *journal) holder(place string) (number int, held bool) {
 	return h.Client, known && h.Ended == 0
 }
 
-// count returns how many holds and writes there were.
-func (j *journal) count() (holds, writes int) {
+// count says how much was seen in each place.
+func (j *journal) count() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for place := range j.holds {
-		holds += len(j.holds[place])
-		writes += len(j.write[place])
+	var counts []string
+	for _, place := range slices.Sorted(maps.Keys(j.holds)) {
+		counts = append(counts, fmt.Sprintf("%s: %d holds, %d guarded writes, %d sightings",
+			place, len(j.holds[place]), len(j.write[place]), len(j.seen[place])))
 	}
-	return holds, writes
+	return strings.Join(counts, "; ")
 }
 
 // judge returns nil if each place was what its kind promises. Otherwise it keeps what was seen in dir.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/elect"
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -23,6 +24,7 @@ type grip struct {
 	shared  bool
 	permits int64
 	release func(ctx context.Context, wait bool)
+	change  func(ctx context.Context, shared bool) (token int64, err error) // an upgrade or a downgrade; nil if there is none
 }
 
 // kind is one sort of lock: how a client takes it, and who judges what its holders saw.
@@ -30,18 +32,21 @@ type kind struct {
 	name  string
 	open  func(client *zk.Client, path string, number int) (take, error)
 	judge func(holds []lincheck.Hold, dir string) error
+	// observe tells of the tokens of those who hold the lock, as seen from outside, until ctx ends; nil if nobody can see that.
+	observe func(ctx context.Context, client *zk.Client, path string, seen func(token int64)) error
 }
 
 // take asks for the lock as planned.
 type take func(ctx context.Context, p plan) (*grip, error)
 
 var kinds = []kind{
-	{"mutex", openMutex, lincheck.CheckMutex},
+	{name: "mutex", open: openMutex, judge: lincheck.CheckMutex},
+	{name: "rw", open: openRW, judge: lincheck.CheckRW},
+	{name: "election", open: openElection, judge: lincheck.CheckElection, observe: observeElection},
 }
 
-// places are the locks of an epoch: each of its kind, named after it. Two of a kind are more than twice one, because a client's
-// requests for both share its connection.
-var places = []string{"mutex-0", "mutex-1", "mutex-slow"}
+// places are the locks of an epoch, each named after its kind.
+var places = []string{"mutex-0", "mutex-1", "mutex-slow", "rw-0", "rw-slow", "election-0", "election-slow"}
 
 // permits is how many each semaphore has.
 const permits = 5
@@ -83,6 +88,82 @@ func openMutex(client *zk.Client, path string, number int) (take, error) {
 		}
 		return gripOf(m.Lock(ctx))
 	}, nil
+}
+
+func openRW(client *zk.Client, path string, number int) (take, error) {
+	m, err := lock.NewRWMutex(client, path, behaviours[number%2]) // nobody keeps a read/write lock
+	if err != nil {
+		return nil, err
+	}
+	ways := map[bool]map[bool]func(context.Context) (*lock.Hold, error){
+		false: {false: m.Lock, true: m.RLock},
+		true:  {false: m.TryLock, true: m.TryRLock},
+	}
+	return func(ctx context.Context, p plan) (*grip, error) {
+		ctx, cancel := patient(ctx, p)
+		defer cancel()
+		h, err := ways[p.manner == trying][p.shared](ctx)
+		if err != nil {
+			return nil, err
+		}
+		g, _ := gripOf(h, nil)
+		g.shared = p.shared
+		g.change = func(ctx context.Context, shared bool) (int64, error) {
+			change := h.Upgrade
+			if shared {
+				change = h.Downgrade
+			}
+			err := change(ctx)
+			return int64(h.Token()), err
+		}
+		return g, nil
+	}, nil
+}
+
+func openElection(client *zk.Client, path string, number int) (take, error) {
+	c, err := elect.NewCandidate(client, path, fmt.Sprintf("candidate %d", number), elect.Config{})
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, p plan) (*grip, error) {
+		if p.manner == trying { // of an election there is no such thing
+			p.manner = impatient
+		}
+		ctx, cancel := patient(ctx, p)
+		defer cancel()
+		l, err := c.Campaign(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &grip{
+			ctx: l.Context(), sess: l.Session(), guard: l.Guard(), node: l.Path(), token: int64(l.Token()),
+			release: func(ctx context.Context, wait bool) {
+				if wait {
+					_ = l.ResignWait(ctx)
+					return
+				}
+				_ = l.Resign(ctx)
+			},
+		}, nil
+	}, nil
+}
+
+func observeElection(ctx context.Context, client *zk.Client, path string, seen func(token int64)) error {
+	c, err := elect.NewCandidate(client, path, "", elect.Config{})
+	if err != nil {
+		return err
+	}
+	for leader, err := range c.Observe(ctx) {
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		case !leader.Nobody():
+			seen(int64(leader.Token))
+		}
+	}
+	return nil
 }
 
 func gripOf(h *lock.Hold, err error) (*grip, error) {

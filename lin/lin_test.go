@@ -28,7 +28,6 @@ func TestLocksKeepTheirPromisesUnderRandomFaults(t *testing.T) {
 	for n := 1; time.Now().Before(end) && !t.Failed(); n++ {
 		length := min(epochLength, time.Until(end))
 		t.Run(fmt.Sprintf("epoch=%d", n), func(t *testing.T) {
-			t.Logf("seed %d", seed)
 			if err := a.run(t, seed, length); err != nil {
 				t.Errorf("with seed %d: %v\neverything is kept in %s; again with: make lin SEED=%d", seed, err, a.dir, seed)
 			}

@@ -68,6 +68,16 @@ func work(encoded string) error {
 			return err
 		}
 		clients = append(clients, client)
+		for _, place := range w.Places {
+			if observe := kindOf(place).observe; observe != nil {
+				wg.Go(func() {
+					w.observed(place, observe(ctx, client, w.Root+"/"+place, func(token int64) {
+						seen := lincheck.Sighting{Observer: w.First + i, Token: token, At: clock()}
+						w.report(report{Place: place, Seen: &seen})
+					}))
+				})
+			}
+		}
 		takes := make(map[string]take)
 		for _, place := range w.Places {
 			if takes[place], err = kindOf(place).open(client, w.Root+"/"+place, w.First+i); err != nil {
@@ -107,6 +117,14 @@ func (w *worker) report(r report) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_ = w.out.Encode(r) // if nobody listens any more, the input has ended, too
+}
+
+// observed ends a worker whose observer could not go on: it should whatever happens to connections and sessions.
+func (w *worker) observed(place string, err error) {
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "worker: observe %s: %v\n", place, err)
+		os.Exit(1)
+	}
 }
 
 // contender is a goroutine that uses locks, one at a time.
@@ -157,6 +175,9 @@ func (c *contender) follow(ctx context.Context, p plan) bool {
 			c.report(report{Place: place, Write: &lincheck.Write{Client: c.number, Token: g.token, Version: version}})
 		}
 	}
+	if p.change && g.change != nil {
+		c.change(g, &h)
+	}
 	c.hold(place, g, p, &h)
 	leaving, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -164,6 +185,17 @@ func (c *contender) follow(ctx context.Context, p plan) bool {
 	h.Ended = clock()
 	c.report(report{Place: place, Hold: &h})
 	return true
+}
+
+// change makes a reader a writer or the other way round. If it fails, the hold is what it was, if it is still one.
+func (c *contender) change(g *grip, h *lincheck.Hold) {
+	asked := clock()
+	token, err := g.change(g.ctx, !h.Shared)
+	done := clock()
+	if err == nil && !c.gone(g) {
+		h.Changes = append(h.Changes, lincheck.Change{Shared: !h.Shared, Token: token, Asked: asked, Done: done})
+		h.Alive = done
+	}
 }
 
 // hold holds what c has for as long as is planned, or until it is lost.

@@ -28,17 +28,6 @@ type cohort struct {
 	retained retention
 }
 
-// waiter is one goroutine in the local line. It gets one answer, unless it leaves first.
-type waiter struct {
-	answer chan answer   // one slot, so that answering never blocks
-	queued chan struct{} // gets a value when somebody is found ahead; one slot; nil if nobody wants to know
-}
-
-type answer struct {
-	hold *Hold
-	err  error
-}
-
 // lock waits for the cohort's turn and the caller's in it.
 func (c *cohort) lock(ctx context.Context) (*Hold, error) {
 	c.mu.Lock()
@@ -46,19 +35,16 @@ func (c *cohort) lock(ctx context.Context) (*Hold, error) {
 		c.mu.Unlock()
 		return h, nil
 	}
-	w := &waiter{answer: make(chan answer, 1)}
-	if c.mutex.cfg.Hooks.Enqueued != nil {
-		w.queued = make(chan struct{}, 1)
-		if c.tenure != nil || len(c.queue) > 0 {
-			w.queued <- struct{}{}
-		}
+	w := newWaiter(&c.mutex.cfg.Hooks)
+	if c.tenure != nil || len(c.queue) > 0 {
+		w.behind()
 	}
 	c.queue = append(c.queue, w)
 	if c.tenure == nil {
 		c.standUp()
 	}
 	c.mu.Unlock()
-	if a, ok := c.await(ctx, w); ok {
+	if a, ok := w.await(ctx, c.mutex.path); ok {
 		return a.hold, a.err
 	}
 	c.mu.Lock()
@@ -76,39 +62,12 @@ func (c *cohort) lock(ctx context.Context) (*Hold, error) {
 	return nil, c.mutex.failed(context.Cause(ctx))
 }
 
-// await waits for the answer, until ctx ends.
-func (c *cohort) await(ctx context.Context, w *waiter) (a answer, ok bool) {
-	queued := w.queued
-	for {
-		select {
-		case <-queued:
-			queued = nil // once is enough
-			c.mutex.cfg.Hooks.enqueued(ctx, c.mutex.path)
-		case a := <-w.answer:
-			select {
-			case <-queued: // came first
-				c.mutex.cfg.Hooks.enqueued(ctx, c.mutex.path)
-			default:
-			}
-			return a, true
-		case <-ctx.Done():
-			return answer{}, false
-		}
-	}
-}
-
 // queuedAll tells everybody who waits here that somebody is ahead.
 func (c *cohort) queuedAll() {
-	if c.mutex.cfg.Hooks.Enqueued == nil {
-		return
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, w := range c.queue {
-		select {
-		case w.queued <- struct{}{}:
-		default: // knows
-		}
+		w.behind()
 	}
 }
 

@@ -112,13 +112,7 @@ func (m *Mutex) Lock(ctx context.Context) (*Hold, error) { return m.acquire(ctx,
 
 func (m *Mutex) lock(ctx context.Context) (*Hold, error) {
 	if m.cfg.Handoff == StrictFIFO {
-		told := false
-		return m.alone(m.place(ctx, func() {
-			if !told {
-				told = true
-				m.cfg.Hooks.enqueued(ctx, m.path)
-			}
-		}))
+		return m.alone(m.place(ctx, m.cfg.Hooks.enqueuedOnce(ctx, m.path)))
 	}
 	return m.cohort.lock(ctx)
 }

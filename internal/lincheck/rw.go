@@ -67,8 +67,7 @@ func (s rwState) exclude(token int64) (bool, rwState) {
 	return ok, s
 }
 
-// rwModel is a lock that one writer or any number of readers hold. The token of a writer is larger than all before it, that of a
-// reader larger than those of all writers before it.
+// rwModel is a lock that one writer or any number of readers hold.
 var rwModel = porcupine.Model{
 	Init: func() any { return rwState{} },
 	Step: func(state, input, _ any) (bool, any) {
@@ -113,7 +112,9 @@ var rwModel = porcupine.Model{
 	},
 }
 
-// change makes a reader of the writer, with its token, or the writer of the only reader, with a larger one.
+// change makes a reader of the writer, with its token, or the writer of the only reader, with a larger one. That is larger than those of
+// all writers before it. Of readers it says nothing: it must be smaller than that of a writer which waits, and a reader may have come
+// and gone meanwhile which stood between the two.
 func (s rwState) change(op rwOp) (bool, rwState) {
 	if op.shared {
 		ok := s.writer == op.from && op.token == op.from
@@ -121,12 +122,15 @@ func (s rwState) change(op rwOp) (bool, rwState) {
 		return ok, s.with(op.token)
 	}
 	held := s.reads(op.from)
-	ok, s := s.without(op.from).exclude(op.token)
-	return held && ok, s
+	s = s.without(op.from)
+	ok := held && len(s.readers) == 0 && op.token > op.from && op.token > s.written
+	s.writer, s.written, s.largest = op.token, op.token, max(s.largest, op.token)
+	return ok, s
 }
 
-// CheckRW judges whether holds can be those of one read/write lock: a writer alone or readers together, with tokens by which whoever is
-// late can be told from whoever came after. It reports as CheckMutex does.
+// CheckRW judges whether holds can be those of one read/write lock: a writer alone or readers together. The tokens of writers grow; that of
+// a reader is larger than those of the writers before it, and smaller than those of the writers after it, but for upgraded readers. It
+// reports as CheckMutex does.
 func CheckRW(holds []Hold, dir string) error {
 	stories := make([]story, len(holds))
 	for i, h := range holds {

@@ -39,6 +39,9 @@ func TestHistoriesThatNoReadWriteLockHasAreRefused(t *testing.T) {
 		{"an upgrade beside a reader", after(0, with(reader(1, 10, 100, 180, 190), false, 20, 110, 120), reader(2, 11, 105, 130, 140)), false},
 		{"a reader after an upgrade", after(0, with(reader(1, 10, 100, 180, 190), false, 20, 110, 120), reader(2, 21, 130, 140, 150)), false},
 		{"an upgrade that keeps its token", after(0, with(reader(1, 10, 100, 180, 190), false, 10, 110, 120)), false},
+		{"an upgrade after a later reader has left", after(0, with(reader(1, 10, 100, 180, 190), false, 11, 110, 140), reader(2, 20, 115, 120, 130), hold(3, 30, 200, 210, 220)), true},
+		{"a token that is less than an upgraded writer's", after(0, with(reader(1, 10, 100, 180, 190), false, 12, 110, 140), hold(3, 11, 200, 210, 220)), false},
+		{"a token between an upgraded writer's and a reader's before it", after(0, with(reader(1, 10, 100, 180, 190), false, 12, 110, 140), reader(2, 20, 115, 120, 130), hold(3, 15, 200, 210, 220)), false},
 		{"an upgrade, then a downgrade", after(0, with(with(reader(1, 10, 100, 180, 190), false, 20, 110, 120), true, 20, 130, 140), reader(2, 21, 150, 160, 170)), true},
 	}...))
 }

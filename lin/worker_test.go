@@ -201,9 +201,9 @@ func (c *contender) change(g *grip, h *lincheck.Hold) {
 // hold holds what c has for as long as is planned, or until it is lost.
 func (c *contender) hold(place string, g *grip, p plan, h *lincheck.Hold) {
 	told := h.Got
-	over := g.ctx.Done()
-	if c.Deaf {
-		over = nil
+	over, length := g.ctx.Done(), p.hold
+	if c.Deaf { // and so it must be found before its hold would have ended anyway
+		over, length = nil, 3*p.hold
 	}
 	for {
 		now := clock()
@@ -211,7 +211,7 @@ func (c *contender) hold(place string, g *grip, p plan, h *lincheck.Hold) {
 			return
 		}
 		h.Alive = now
-		left := p.hold - time.Duration(now-h.Got)
+		left := length - time.Duration(now-h.Got)
 		if left <= 0 {
 			return
 		}

@@ -2,6 +2,5 @@
 
 package line
 
-// inferred is what a waiter takes for granted of the seat ahead when the connection breaks before the server has answered: nothing, so
-// it looks again.
+// inferred is what a waiter concludes from the leaving of the seat ahead about those further ahead: nothing, so it looks.
 const inferred = false

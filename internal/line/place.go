@@ -76,7 +76,7 @@ func (p *Place) Await(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
-		case gone && p.ahead == 1 && !p.line.Change:
+		case gone && (inferred || p.ahead == 1 && !p.line.Change):
 			// The seats ahead only ever get fewer: whoever comes later gets a larger number. The one that is gone was
 			// the last of them, and our own node was still there after it (see awaitNearest). No second look is needed.
 			//
@@ -120,7 +120,7 @@ func (p *Place) awaitNearest(ctx context.Context) (gone bool, err error) {
 	case err == nil:
 		defer w.Watch.Close()
 	case !missing:
-		return inferred, settle(ctx, p.sess, err)
+		return false, settle(ctx, p.sess, err)
 	}
 	if ownErr != nil {
 		return false, settle(ctx, p.sess, ownErr)

@@ -42,11 +42,14 @@ type take func(ctx context.Context, p plan) (*grip, error)
 var kinds = []kind{
 	{name: "mutex", open: openMutex, judge: lincheck.CheckMutex},
 	{name: "rw", open: openRW, judge: lincheck.CheckRW},
+	{name: "semaphore", open: openSemaphore, judge: func(holds []lincheck.Hold, dir string) error {
+		return lincheck.CheckSemaphore(holds, permits, dir)
+	}},
 	{name: "election", open: openElection, judge: lincheck.CheckElection, observe: observeElection},
 }
 
 // places are the locks of an epoch, each named after its kind.
-var places = []string{"mutex-0", "mutex-1", "mutex-slow", "rw-0", "rw-slow", "election-0", "election-slow"}
+var places = []string{"mutex-0", "mutex-1", "mutex-slow", "rw-0", "rw-slow", "semaphore-0", "semaphore-slow", "election-0", "election-slow"}
 
 // permits is how many each semaphore has.
 const permits = 5
@@ -116,6 +119,31 @@ func openRW(client *zk.Client, path string, number int) (take, error) {
 			err := change(ctx)
 			return int64(h.Token()), err
 		}
+		return g, nil
+	}, nil
+}
+
+func openSemaphore(client *zk.Client, path string, _ int) (take, error) {
+	limit := lock.AgreedLimit(permits)
+	if isSlow(path) {
+		limit = lock.StoredLimit(permits)
+	}
+	m, err := lock.NewSemaphore(client, path, limit, lock.Config{})
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, p plan) (*grip, error) {
+		ctx, cancel := patient(ctx, p)
+		defer cancel()
+		acquire := m.Acquire
+		if p.manner == trying {
+			acquire = m.TryAcquire
+		}
+		g, err := gripOf(acquire(ctx, int(p.permits)))
+		if err != nil {
+			return nil, err
+		}
+		g.permits = p.permits
 		return g, nil
 	}, nil
 }

@@ -22,7 +22,7 @@ func TestLocksKeepTheirPromisesUnderRandomFaults(t *testing.T) {
 	}
 	seed, end := seedOf(t), time.Now().Add(lengthOf(t))
 	a := newArena(t, seed)
-	// Followers leave a leader that they do not hear from for longer than this, see docs/guarantees.md.
+	// A leader that stands still is left by its followers within a second: then there is a new one while the old one still believes.
 	a.ensemble = peer.Ensemble(t, servers, peer.Options{Keys: map[string]string{"syncLimit": "5"}})
 	a.servers, a.places = a.ensemble.ConnectString(), places
 	for n := 1; time.Now().Before(end) && !t.Failed(); n++ {

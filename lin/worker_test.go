@@ -94,7 +94,7 @@ func work(encoded string) error {
 	in := bufio.NewReader(os.Stdin)
 	_, err := in.ReadString('\n')
 	if err != nil {
-		return nil //nolint:nilerr // whoever started this has gone, and so does this
+		return nil // whoever started this has gone, and so does this
 	}
 	stop()
 	wg.Wait()
@@ -148,7 +148,7 @@ func (c *contender) contend(ctx context.Context) {
 	}
 	for _, place := range c.Places {
 		for done := false; !done; {
-			done = c.follow(context.Background(), plan{place: place, permits: permits, waits: true})
+			done = c.follow(context.WithoutCancel(ctx), plan{place: place, permits: permits, waits: true})
 		}
 	}
 }
@@ -179,7 +179,7 @@ func (c *contender) follow(ctx context.Context, p plan) bool {
 		c.change(g, &h)
 	}
 	c.hold(place, g, p, &h)
-	leaving, cancel := context.WithTimeout(context.Background(), timeout)
+	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	g.release(leaving, p.waits)
 	h.Ended = clock()

@@ -6,9 +6,11 @@ LINT         = $(GO) tool -modfile=tools.mod golangci-lint
 FUZZTIME    ?= 10s
 COUNT       ?= 20
 BENCHFLAGS  ?=
+MINUTES     ?= 1
+SEED        ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help lint fix test race fuzz conformance interop bench cover build peers
+.PHONY: help lint fix test race fuzz conformance interop lin bench cover build peers
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +35,10 @@ conformance: ## Compare our server with Apache ZooKeeper, answer by answer
 interop: ## Run other projects' clients against our server, and our locks against Apache ZooKeeper under faults
 	@.ci/peers
 	$(GO) test -race -count=1 -v ./interop ./lock
+
+lin: ## Use locks at random under random faults, and judge what was seen: MINUTES (1), SEED (a new one)
+	@.ci/peers
+	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v -timeout $$(( $(MINUTES) * 2 + 10 ))m ./lin
 
 fuzz: ## Fuzz every decoder, FUZZTIME (10s) each
 	@grep -rlE --include='*_test.go' '^func Fuzz' . | sort | while read -r file; do \

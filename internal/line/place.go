@@ -77,7 +77,7 @@ func (p *Place) Await(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
-		case gone && p.ahead == 1 && !p.line.Change:
+		case gone && (inferred || p.ahead == 1 && !p.line.Change):
 			// The seats ahead only ever get fewer: whoever comes later gets a larger number. The one that is gone was
 			// the last of them, and our own node was still there after it (see awaitNearest). No second look is needed.
 			//
@@ -348,6 +348,17 @@ func settle(ctx context.Context, sess *zk.Session, err error) error {
 		return nil
 	default:
 		return err
+	}
+}
+
+// disarm ends the watch on our own node, for now.
+func (p *Place) disarm() {
+	p.mu.Lock()
+	own := p.own
+	p.own = nil
+	p.mu.Unlock()
+	if own != nil {
+		own.Close()
 	}
 }
 

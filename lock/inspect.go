@@ -13,8 +13,9 @@ import (
 
 // Contender is one who holds a lock or waits for it, as seen from outside.
 type Contender struct {
-	Path    string    // of its node
-	Holder  bool      // it has the lock: first in line, or one of the readers whom no writer is ahead of
+	Path    string    // of its node; of the one in Curator's layout if it has two
+	Holder  bool      // it has the lock: nobody stands ahead whom it waits for
+	Shared  bool      // it is a reader, who has the lock together with other readers
 	Owner   Owner     // zero if the contender is not one of ours
 	Known   bool      // Owner was there
 	Data    []byte    // the node's data as it stands: an address in Curator's, an identifier in kazoo's
@@ -29,8 +30,12 @@ type Contender struct {
 // czxid is the transaction that made the contender's node.
 func (c *Contender) czxid() int64 { return int64(c.Token) / line.Turns }
 
-// Inspect returns who holds the lock at path and who waits for it, in the order in which they will be served. It knows Curator's and
-// kazoo's contenders, too. Nobody there, or no such path, is an empty list. A contender that leaves meanwhile is left out.
+// known are the markers of all whom Inspect knows.
+var known = append([]line.Marker{line.CuratorLock, line.CuratorLatch}, sharing...)
+
+// Inspect returns who holds the lock at path and who waits for it, in the order in which they will be served. It knows the contenders of
+// every Layout, of mutexes and of read/write locks, ours, Curator's and kazoo's, and those of an election. Nobody there, or no such path,
+// is an empty list. A contender that leaves meanwhile is left out.
 func Inspect(ctx context.Context, client *zk.Client, path string) ([]Contender, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
@@ -54,20 +59,29 @@ func inspect(ctx context.Context, sess *zk.Session, path string) ([]Contender, e
 	if err != nil {
 		return nil, err
 	}
-	seats := line.Seats(children, everyone)
+	seats := fold(line.Seats(children, known))
 	line.Sort(seats)
 	return describe(ctx, sess, path, seats)
 }
 
-// everyone are the markers of all who stand in a mutex's or a read/write lock's line.
-var everyone = slices.Concat([]line.Marker{line.CuratorLock}, sharing)
+// fold leaves out the second nodes of contenders that have two.
+func fold(seats []line.Seat) []line.Seat {
+	first := make(map[string]bool)
+	for _, s := range seats {
+		if !kazoos(s) {
+			first[chosen(s.Name)] = true
+		}
+	}
+	return slices.DeleteFunc(seats, func(s line.Seat) bool { return kazoos(s) && first[chosen(s.Name)] })
+}
 
-func isReader(s line.Seat) bool { return s.Marker == line.CuratorRead || s.Marker == line.KazooRead }
+func kazoos(s line.Seat) bool { return s.Marker == line.KazooLock || s.Marker == line.KazooRead }
 
-// holds reports whether the contender at s has the lock, if those ahead of it are as given: whoever is first, and who reads if all ahead
-// do, too.
-func holds(s line.Seat, ahead []line.Seat) bool {
-	return len(ahead) == 0 || isReader(s) && !slices.ContainsFunc(ahead, func(s line.Seat) bool { return !isReader(s) })
+// chosen is the part of a contender's name that it has chosen at random, in the form of Curator and ours: _c_UUID-. It is the
+// name itself in another form.
+func chosen(name string) string {
+	const length = len("_c_") + 36 + len("-")
+	return name[:min(length, len(name))]
 }
 
 // describe reads the nodes of seats, all in one go.
@@ -78,7 +92,8 @@ func describe(ctx context.Context, sess *zk.Session, path string, seats []line.S
 		reads[i] = b.Get(path + "/" + s.Name)
 	}
 	b.Send()
-	list, present := make([]Contender, 0, len(seats)), make([]line.Seat, 0, len(seats))
+	list := make([]Contender, 0, len(seats))
+	var there []line.Seat
 	for i, s := range seats {
 		node, err := reads[i].Get(ctx)
 		if errors.Is(err, zk.NoNode) {
@@ -91,9 +106,16 @@ func describe(ctx context.Context, sess *zk.Session, path string, seats []line.S
 		if err != nil {
 			return nil, err
 		}
+		there = append(there, s)
+		blocks := anyone
+		if isReader(s) {
+			blocks = isWriter
+		}
+		_, ahead := line.Ahead(there, s, blocks)
 		c := Contender{
 			Path:    path + "/" + s.Name,
-			Holder:  holds(s, present),
+			Holder:  ahead == 0,
+			Shared:  isReader(s),
 			Data:    node.Data,
 			Session: node.Stat.EphemeralOwner,
 			Since:   time.UnixMilli(node.Stat.Ctime),
@@ -103,7 +125,7 @@ func describe(ctx context.Context, sess *zk.Session, path string, seats []line.S
 		if r, ok := parseRevocation(node.Data); ok {
 			c.Revoked = &r
 		}
-		list, present = append(list, c), append(present, s)
+		list = append(list, c)
 	}
 	return list, nil
 }

@@ -249,13 +249,18 @@ func (p *Place) clearNow(ctx context.Context, names []string) error {
 	return err
 }
 
-// removeMarked deletes our node and our mark, in one transaction: it leaves at once, and is repeated in the background until it is done or
+// removeMarked deletes our nodes and our mark, in one transaction: it leaves at once, and is repeated in the background until it is done or
 // the session has ended.
 func (p *Place) removeMarked() *Removal {
+	nodes := p.paths()
+	var ops []zk.Op
+	for _, path := range append(slices.Clone(nodes), p.mark) {
+		ops = append(ops, zk.DeleteOp(path, -1))
+	}
 	send := func() *zk.Future[[]zk.Result] {
 		b := p.sess.Batch()
 		defer b.Send()
-		return b.Multi(zk.DeleteOp(p.node.Path, -1), zk.DeleteOp(p.mark, -1))
+		return b.Multi(ops...)
 	}
 	sent := send()
 	return RemoveBy(func() error {
@@ -265,27 +270,30 @@ func (p *Place) removeMarked() *Removal {
 			switch {
 			case err == nil, p.sess.Err() != nil:
 				return nil
-			case failed != nil && failed.Index == 0 && failed.Err == zk.NoNode:
-				// Either only the answer to an earlier attempt was lost, and the mark has gone with the node; or others
-				// have deleted the node, and that is what the mark is there to tell, if there was anything to lose.
-				if p.started {
-					return nil
-				}
-				return insist(p.sess, p.mark, sendDelete(p.sess, p.mark))
-			case failed != nil && failed.Index == 1:
-				// The mark was not made, and will not be: requests of one session are executed in their order, and one that was
-				// under way when the connection broke is not executed after it. Or it may not be deleted.
-				err := insist(p.sess, p.node.Path, sendDelete(p.sess, p.node.Path))
-				if failed.Err != zk.NoNode {
-					err = errors.Join(failed, err)
-				}
-				return err
 			case failed != nil:
-				return insist(p.sess, p.node.Path, sendDelete(p.sess, p.node.Path)) // whose refusal says the same
+				return p.removeApart(nodes, failed)
 			case zk.OutcomeOf(err) == zk.Refused:
 				_ = pause(context.Background(), p.sess)
 			}
 			sent = send()
 		}
 	})
+}
+
+// removeApart deletes our nodes after the transaction that was to delete them with the mark was refused.
+//
+// If it is a node that is not there, either only the answer to an earlier attempt was lost, and the mark has gone with the nodes; or others
+// have deleted the node, and that is what the mark is there to tell, if there was anything to lose. If it is the mark, that was not
+// made, and will not be: requests of one session are executed in their order, and one that was under way when the connection broke is
+// not executed after it.
+func (p *Place) removeApart(nodes []string, failed *zk.MultiError) error {
+	removal := removeAll(p.sess, nodes)
+	var err error
+	switch {
+	case failed.Err != zk.NoNode:
+		err = failed
+	case failed.Index < len(nodes) && !p.started:
+		err = insist(p.sess, p.mark, sendDelete(p.sess, p.mark))
+	}
+	return errors.Join(err, removal.Wait(context.Background()))
 }

@@ -60,6 +60,9 @@ type Place struct {
 // Path returns the path of our node.
 func (p *Place) Path() string { return p.node.Path }
 
+// paths are the paths of all nodes of ours in the line.
+func (p *Place) paths() []string { return []string{p.node.Path} }
+
 // Stat returns what the server told about our node when it was made.
 func (p *Place) Stat() zk.Stat { return p.node.Stat }
 

@@ -37,7 +37,7 @@ var known = append([]line.Marker{line.CuratorLock, line.CuratorLatch}, sharing..
 // every Layout, of mutexes and of read/write locks, ours, Curator's and kazoo's, and those of an election. Nobody there, or no such path,
 // is an empty list. A contender that leaves meanwhile is left out.
 func Inspect(ctx context.Context, client *zk.Client, path string) ([]Contender, error) {
-	if err := checkPath(path); err != nil {
+	if err := ValidatePath(path); err != nil {
 		return nil, err
 	}
 	sess, err := client.Session(ctx)

@@ -57,7 +57,13 @@ func Begin(ground Ground, err, deleted error) (*Tenure, error) {
 	t := &Tenure{sess: ground.Session(), ground: ground, czxid: czxid, deleted: deleted}
 	t.ctx, t.end = context.WithCancelCause(t.sess.Context())
 	t.use, t.stop = context.WithCancelCause(t.ctx)
-	t.timer = time.AfterFunc(watchAfter, t.watch)
+	after := watchAfter
+	if p, ok := ground.(*Place); ok && p.armedOwn() {
+		// The watch is there since we waited, and costs nothing. Without a moment's delay it tells of whoever deletes our node in one
+		// transaction with the one ahead, whose event came first.
+		after = 0
+	}
+	t.timer = time.AfterFunc(after, t.watch)
 	return t, nil
 }
 

@@ -15,7 +15,7 @@ import (
 type Contender struct {
 	Path    string    // of its node; of the one in Curator's layout if it has two
 	Holder  bool      // it has the lock: nobody stands ahead whom it waits for
-	Shared  bool      // it is a reader, who has the lock together with other readers
+	Shared  bool      // it is a reader, or has or wants a permit: it has the lock together with others
 	Owner   Owner     // zero if the contender is not one of ours
 	Known   bool      // Owner was there
 	Data    []byte    // the node's data as it stands: an address in Curator's, an identifier in kazoo's
@@ -34,8 +34,8 @@ func (c *Contender) czxid() int64 { return int64(c.Token) / line.Turns }
 var known = append([]line.Marker{line.CuratorLock, line.CuratorLatch}, sharing...)
 
 // Inspect returns who holds the lock at path and who waits for it, in the order in which they will be served. It knows the contenders of
-// every Layout, of mutexes and of read/write locks, ours, Curator's and kazoo's, and those of an election. Nobody there, or no such path,
-// is an empty list. A contender that leaves meanwhile is left out.
+// every Layout, of mutexes and of read/write locks, ours, Curator's and kazoo's, those of an election, and those of Curator's semaphore,
+// each permit by itself. A Set is seen at each of its paths. Nobody there, or no such path, is an empty list. A contender that leaves meanwhile is left out.
 func Inspect(ctx context.Context, client *zk.Client, path string) ([]Contender, error) {
 	if err := ValidatePath(path); err != nil {
 		return nil, err
@@ -59,9 +59,40 @@ func inspect(ctx context.Context, sess *zk.Session, path string) ([]Contender, e
 	if err != nil {
 		return nil, err
 	}
-	seats := fold(line.Seats(children, known))
-	line.Sort(seats)
-	return describe(ctx, sess, path, seats)
+	if slices.Contains(children, leases) {
+		return inspectPermits(ctx, sess, path)
+	}
+	return describe(ctx, sess, path, children, known)
+}
+
+// Where a semaphore keeps the permits that are taken, and the line of those who want some.
+const leases, locks = "leases", "locks"
+
+// inspectPermits returns who has permits of the semaphore at path, one for each permit, and who waits for some.
+func inspectPermits(ctx context.Context, sess *zk.Session, path string) ([]Contender, error) {
+	b := sess.Batch()
+	taken, wanted := b.Children(path+"/"+leases), b.Children(path+"/"+locks)
+	b.Send()
+	var list []Contender
+	for _, part := range []struct {
+		dir    string
+		listed *zk.Future[zk.Children]
+		marker line.Marker
+	}{{leases, taken, line.CuratorLease}, {locks, wanted, line.CuratorLock}} {
+		children, err := part.listed.Get(ctx)
+		if err != nil && !errors.Is(err, zk.NoNode) {
+			return nil, err
+		}
+		found, err := describe(ctx, sess, path+"/"+part.dir, children.Names, []line.Marker{part.marker})
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			found[i].Holder, found[i].Shared = part.dir == leases, true
+		}
+		list = append(list, found...)
+	}
+	return list, nil
 }
 
 // fold leaves out the second nodes of contenders that have two.
@@ -84,8 +115,10 @@ func chosen(name string) string {
 	return name[:min(length, len(name))]
 }
 
-// describe reads the nodes of seats, all in one go.
-func describe(ctx context.Context, sess *zk.Session, path string, seats []line.Seat) ([]Contender, error) {
+// describe reads the nodes of those children of path that stand in line, all in one go.
+func describe(ctx context.Context, sess *zk.Session, path string, children []string, markers []line.Marker) ([]Contender, error) {
+	seats := fold(line.Seats(children, markers))
+	line.Sort(seats)
 	b := sess.Batch()
 	reads := make([]*zk.Future[zk.Data], len(seats))
 	for i, s := range seats {

@@ -27,7 +27,7 @@ func (c holdContext) Value(key any) any {
 
 // inside says to which lock a hold belongs, and inside which other hold it was acquired.
 type inside struct {
-	of    any   // *Mutex, *RWMutex or *Set
+	of    any // *Mutex, *RWMutex or *Set
 	outer *Hold
 	nest  *nest // shared with the holds that are nested in it; nil if there are none
 }

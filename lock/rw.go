@@ -142,7 +142,9 @@ func (m *RWMutex) tryLock(ctx context.Context) (*Hold, error) {
 }
 
 // TryRLock returns the hold if nobody writes or waits to write, and ErrHeld at once otherwise, as TryLock does.
-func (m *RWMutex) TryRLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, false, m.tryRLock) }
+func (m *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
+	return m.acquire(ctx, false, m.tryRLock)
+}
 
 func (m *RWMutex) tryRLock(ctx context.Context) (*Hold, error) {
 	m.mu.Lock()

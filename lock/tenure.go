@@ -25,6 +25,7 @@ func newTenure(ground line.Ground, err error) (*tenure, error) {
 	}
 	t := &tenure{Tenure: lasting, sess: ground.Session(), ctx: lasting.Context()}
 	t.place, _ = ground.(*line.Place)
+	t.under(&Config{}) // whose hold it is may say more
 	return t, nil
 }
 

@@ -56,8 +56,8 @@ func contenderLine(dir string, cfg Config, name string, markers []line.Marker, b
 }
 
 // holdOn makes a hold of nodes that serve nobody else, unless getting them has failed with err.
-func holdOn(client *zk.Client, path string, ground line.Ground, err error) (*Hold, error) {
-	t, err := newTenure(ground, err)
+func (c *Config) holdOn(client *zk.Client, path string, ground line.Ground, err error) (*Hold, error) {
+	t, err := c.tenure(ground, err)
 	if err != nil {
 		return nil, failedAt(client, path, err)
 	}

@@ -81,7 +81,7 @@ func TestLockRestsAfterItsHoldersNodeWasDeletedByForce(t *testing.T) {
 		unlock(t, acquire(t, w.delayed()))
 		waited(t, lost, delay)
 
-		hold = acquire(t, w.delayed())
+		acquire(t, w.delayed())
 		if r := <-w.revoke(lock.RevokeOptions{Grace: time.Millisecond, Force: true}); r.err != nil {
 			t.Fatal(r.err)
 		}
@@ -93,6 +93,7 @@ func TestLockRestsAfterItsHoldersNodeWasDeletedByForce(t *testing.T) {
 }
 
 func TestNobodyWaitsAfterAnUnlock(t *testing.T) {
+	t.Parallel()
 	for _, cfg := range []lock.Config{{}, {Handoff: lock.StrictFIFO}, {Retain: time.Second}} {
 		cfg.Delay = delay
 		t.Run("", func(t *testing.T) {
@@ -224,6 +225,7 @@ func TestHoldersWithoutADelayNeitherCauseNorHeedOne(t *testing.T) {
 
 // Every request of a lock and its unlock is hit by every fault in turn: it stays clean, and a loss stays a loss.
 func TestDelaySurvivesLostReplies(t *testing.T) {
+	t.Parallel()
 	for _, fault := range []zktest.Fault{zktest.DropReply, zktest.Refuse, zktest.CutBefore, zktest.CutAfter} {
 		for nth := 1; nth <= 14; nth++ {
 			t.Run("", func(t *testing.T) {

@@ -153,11 +153,7 @@ func (m *Mutex) tryLock(ctx context.Context) (*Hold, error) {
 
 // alone makes a hold of a place that serves nobody else.
 func (m *Mutex) alone(place *line.Place, err error) (*Hold, error) {
-	h, err := holdOn(m.client, m.path, place, err)
-	if err == nil {
-		h.tenure.under(&m.cfg)
-	}
-	return h, err
+	return m.cfg.holdOn(m.client, m.path, place, err)
 }
 
 // place stands in line until it is first, in the place that has been asked for if that is not nil. It calls queued whenever it finds

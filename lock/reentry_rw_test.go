@@ -23,6 +23,7 @@ func lockedIn(t *testing.T, outer *lock.Hold, take func(context.Context) (*lock.
 }
 
 func TestReadersAndWritersNestInsideTheirHolds(t *testing.T) {
+	t.Parallel()
 	for name, cfg := range map[string]lock.Config{"shared nodes": {}, "strict": {Handoff: lock.StrictFIFO}, "hooks": {Hooks: new(diary).hooks()}} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

@@ -332,6 +332,7 @@ func TestRevocationsAreRecordedBesideThePath(t *testing.T) {
 
 // Every request of a forced revocation is hit by every fault in turn. The holder is revoked once, and the record has it once.
 func TestRevocationSurvivesLostReplies(t *testing.T) {
+	t.Parallel()
 	for _, fault := range []zktest.Fault{zktest.DropReply, zktest.Refuse, zktest.CutBefore, zktest.CutAfter} {
 		for nth := 1; nth <= 12; nth++ {
 			t.Run("", func(t *testing.T) {

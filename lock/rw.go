@@ -86,7 +86,7 @@ func (m *RWMutex) lock(ctx context.Context) (*Hold, error) {
 	m.group = nil // who comes to read from now on comes after us
 	t := m.tickets.draw()
 	m.mu.Unlock()
-	return m.writing(newTenure(m.place(ctx, &m.write, t, m.cfg.Hooks.enqueuedOnce(ctx, m.path))))
+	return m.writing(m.cfg.tenure(m.place(ctx, &m.write, t, m.cfg.Hooks.enqueuedOnce(ctx, m.path))))
 }
 
 // RLock waits until nobody writes who came before, and returns the hold. It behaves as Lock does.
@@ -138,7 +138,7 @@ func (m *RWMutex) rlock(ctx context.Context) (*Hold, error) {
 func (m *RWMutex) TryLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, true, m.tryLock) }
 
 func (m *RWMutex) tryLock(ctx context.Context) (*Hold, error) {
-	return m.writing(newTenure(m.try(ctx, &m.write)))
+	return m.writing(m.cfg.tenure(m.try(ctx, &m.write)))
 }
 
 // TryRLock returns the hold if nobody writes or waits to write, and ErrHeld at once otherwise, as TryLock does.
@@ -155,11 +155,10 @@ func (m *RWMutex) tryRLock(ctx context.Context) (*Hold, error) {
 	}
 	writers := m.writers
 	m.mu.Unlock()
-	t, err := newTenure(m.try(ctx, &m.read))
+	t, err := m.cfg.tenure(m.try(ctx, &m.read))
 	if err != nil {
 		return nil, m.failed(err)
 	}
-	t.under(&m.cfg)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	g := m.newGroup()
@@ -187,7 +186,6 @@ func (m *RWMutex) writing(t *tenure, err error) (*Hold, error) {
 	if err != nil {
 		return nil, m.failed(err)
 	}
-	t.under(&m.cfg)
 	h := t.hold((*tenure).leave)
 	h.kind = &kind{lock: m, place: t.place, busy: make(chan struct{}, 1)}
 	return h, nil

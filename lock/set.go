@@ -113,11 +113,7 @@ func (s *Set) lock(ctx context.Context, try func(*zk.Session) (*line.Group, erro
 	}
 	return acquireInside(ctx, outer, s, s.name(), &s.cfg.Hooks, func(ctx context.Context) (*Hold, error) {
 		g, err := attempt(ctx, s.cfg.Retry, s.client, try)
-		h, err := holdOn(s.client, s.name(), g, err)
-		if err == nil {
-			h.tenure.under(&s.cfg)
-		}
-		return h, err
+		return s.cfg.holdOn(s.client, s.name(), g, err)
 	})
 }
 

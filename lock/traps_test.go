@@ -186,6 +186,7 @@ func TestSetWaitsForAllItsPathsUnderOneDeadline(t *testing.T) {
 
 // Two neighbours are deleted in one transaction: the one behind hears of the other's end first. It must not go on as if it were in.
 func TestWaiterThatIsDeletedTogetherWithTheOneAheadDoesNotHoldTheLock(t *testing.T) {
+	t.Parallel()
 	for _, cfg := range []lock.Config{{}, {Handoff: lock.StrictFIFO}} {
 		t.Run(fmt.Sprint(cfg.Handoff), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -221,6 +222,7 @@ func TestWaiterThatIsDeletedTogetherWithTheOneAheadDoesNotHoldTheLock(t *testing
 
 // The reply of a creation is lost, and the server that is asked next does not know yet, or may not answer.
 func TestLostCreationIsFoundThoughTheServerRefusesToSyncAtFirst(t *testing.T) {
+	t.Parallel()
 	for _, refusal := range []zk.Code{zk.NotReadOnly, zk.SessionMoved, zk.ThrottledOp} {
 		t.Run(refusal.Error(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

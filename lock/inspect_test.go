@@ -1,6 +1,8 @@
 package lock_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -90,5 +92,29 @@ func TestPermitsAreInspectedAndRevokedOneByOne(t *testing.T) {
 			t.Fatalf("got %+v", r)
 		}
 		w.wantRoles("one permit and one who waits", "S-")
+	})
+}
+
+func TestHolderOfPermitsIsToldWhoRevokesThem(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		s, err := lock.NewSemaphore(w.Client(t, 20*time.Second), path, lock.AgreedLimit(3), lock.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hold, err := s.Acquire(t.Context(), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		settled()
+		w.wantRoles("two permits", "SS")
+		done := w.revoke(lock.RevokeOptions{Reason: "drain"})
+		<-hold.Context().Done()
+		if cause := context.Cause(hold.Context()); !errors.Is(cause, lock.ErrRevoked) {
+			t.Errorf("got %v, want lock.ErrRevoked", cause)
+		}
+		unlock(t, hold)
+		if r := <-done; r.err != nil || len(r.list) != 2 {
+			t.Errorf("got %+v, want two permits that were released", r)
+		}
 	})
 }

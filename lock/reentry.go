@@ -106,23 +106,24 @@ func (m *Mutex) acquire(ctx context.Context, take func(*Mutex, context.Context) 
 	if h := outer.again(m, outer); h != nil {
 		return h, nil
 	}
-	return acquireInside(ctx, outer, m, m.path, &m.cfg.Hooks, func(ctx context.Context) (*Hold, error) { return take(m, ctx) })
+	outer = outer.lasting()
+	begin := m.cfg.Hooks.begin()
+	h, err := take(m, ctx)
+	if err != nil {
+		return nil, err
+	}
+	h.in = inside{of: m, outer: outer}
+	m.cfg.Hooks.acquired(ctx, m.path, h, begin)
+	return h, nil
 }
 
-// acquireInside takes the lock called name, tells the hooks, and notes inside which hold that was.
-func acquireInside(
-	ctx context.Context, outer *Hold, of any, name string, hooks *Hooks, take func(context.Context) (*Hold, error),
-) (*Hold, error) {
-	for outer != nil && outer.done() { // or a chain of holds, each acquired inside the one before, would keep them all
-		outer = outer.in.outer
+// lasting returns h or the innermost hold outside of it that was not unlocked, nil if there is none: a chain of holds, each acquired
+// inside the one before, would keep them all.
+func (h *Hold) lasting() *Hold {
+	for h != nil && h.done() {
+		h = h.in.outer
 	}
-	return hooks.around(ctx, name, func() (*Hold, error) {
-		h, err := take(ctx)
-		if err == nil {
-			h.in = inside{of: of, outer: outer}
-		}
-		return h, err
-	})
+	return h
 }
 
 // again returns a hold nested in the innermost hold of m that lasts, of outer and those outside of it, nil if there is none. It returns

@@ -111,10 +111,16 @@ func (s *Set) lock(ctx context.Context, try func(*zk.Session) (*line.Group, erro
 	if h := outer.again(s, outer); h != nil {
 		return h, nil
 	}
-	return acquireInside(ctx, outer, s, s.name(), &s.cfg.Hooks, func(ctx context.Context) (*Hold, error) {
-		g, err := attempt(ctx, s.cfg.Retry, s.client, try)
-		return s.cfg.holdOn(s.client, s.name(), g, err)
-	})
+	outer = outer.lasting()
+	begin := s.cfg.Hooks.begin()
+	g, err := attempt(ctx, s.cfg.Retry, s.client, try)
+	h, err := s.cfg.holdOn(s.client, s.name(), g, err)
+	if err != nil {
+		return nil, err
+	}
+	h.in = inside{of: s, outer: outer}
+	s.cfg.Hooks.acquired(ctx, s.name(), h, begin)
+	return h, nil
 }
 
 // name is what errors and hooks call the set.

@@ -15,6 +15,8 @@ type tenure struct {
 	ctx   context.Context //nolint:containedctx // ends with the tenure
 	use   context.Context //nolint:containedctx // ends when the tenure is to serve no holds any more
 	turn  int             // of the next hold
+
+	attended bool // somebody watches the line
 }
 
 // tenure begins the tenure of nodes of ours that are what others wait for, unless getting there has failed with err. If the nodes give

@@ -1,0 +1,134 @@
+package interop_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// work is our worker: what a process of ours does in a contest.
+func work(args []string) error {
+	if len(args) != 8 {
+		return errors.New("want SERVERS REFEREE PARTY PATH KIND SESSION_MS CONTENDERS PERMITS")
+	}
+	session, err := strconv.Atoi(args[5])
+	if err != nil {
+		return err
+	}
+	contenders, err := strconv.Atoi(args[6])
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	servers, referee, party, path, kind := args[0], args[1], args[2], args[3], args[4]
+	// The first contender has a client of its own, as most programs have. The others share one, and so they pass the lock on in memory.
+	var clients []*zk.Client
+	for range min(contenders, 2) {
+		client, err := zk.Open(ctx, zk.Config{Servers: servers, Timeout: time.Duration(session) * time.Millisecond})
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		clients = append(clients, client)
+	}
+	var turns []turn
+	for i, client := range clients {
+		turn, err := ourTurn(client, path, kind, i)
+		if err != nil {
+			return err
+		}
+		turns = append(turns, turn)
+	}
+	ends := make(chan error, contenders)
+	for i := range contenders {
+		go func() { ends <- serve(ctx, referee, party, turns[min(i, len(turns)-1)]) }()
+	}
+	for range contenders {
+		err = errors.Join(err, <-ends)
+	}
+	return err
+}
+
+// A turn goes through the door once, under a lock. It reports whether to finish.
+type turn func(context.Context, *door) (bool, error)
+
+// ourTurn makes what the turns of one client go through.
+func ourTurn(client *zk.Client, path, kind string, i int) (turn, error) {
+	switch kind {
+	case "mutex":
+		// The lock stays here for a moment if nobody else is in sight. The first client does without, so both are tried.
+		m, err := lock.NewMutex(client, path, lock.Config{Label: "interop", Retain: time.Duration(i) * 5 * time.Millisecond})
+		return held(m.Lock), err
+	default:
+		return nil, fmt.Errorf("unknown kind %q", kind)
+	}
+}
+
+// held is a turn under a lock that one holds alone.
+func held(acquire func(context.Context) (*lock.Hold, error)) turn {
+	return func(ctx context.Context, d *door) (bool, error) {
+		hold, err := acquire(ctx)
+		if err != nil {
+			return false, err
+		}
+		end, err := d.visit(1)
+		return end, errors.Join(err, hold.Unlock(ctx))
+	}
+}
+
+// serve takes turns until the referee dismisses it.
+func serve(ctx context.Context, referee, party string, turn turn) error {
+	d, err := openDoor(ctx, referee, party)
+	if err != nil {
+		return err
+	}
+	defer d.conn.Close()
+	for {
+		if end, err := turn(ctx, d); end || err != nil {
+			return err
+		}
+	}
+}
+
+// A door is a contender's way to the referee.
+type door struct {
+	conn    net.Conn
+	answers *bufio.Reader
+}
+
+func openDoor(ctx context.Context, referee, party string) (*door, error) {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", referee)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := fmt.Fprintln(conn, "hello", party); err != nil {
+		return nil, err
+	}
+	return &door{conn, bufio.NewReader(conn)}, nil
+}
+
+// visit goes in and out, and reports whether to finish.
+func (d *door) visit(weight int) (bool, error) {
+	if _, err := d.ask("enter " + strconv.Itoa(weight)); err != nil {
+		return false, err
+	}
+	answer, err := d.ask("leave")
+	return answer == "bye", err
+}
+
+func (d *door) ask(line string) (string, error) {
+	if _, err := fmt.Fprintln(d.conn, line); err != nil {
+		return "", err
+	}
+	answer, err := d.answers.ReadString('\n')
+	return strings.TrimSpace(answer), err
+}

@@ -15,24 +15,12 @@ type Hold struct {
 	token   Token
 	release func(*tenure) *line.Removal
 
-	mu      sync.Mutex  // guards the fields below; never held while anything is waited for
-	ctx     holdContext // made when it is first asked for
+	mu      sync.Mutex      // guards the fields below; never held while anything is waited for
+	ctx     context.Context //nolint:containedctx // made when it is first asked for
 	cancel  context.CancelCauseFunc
 	over    bool  // unlocked
 	lost    error // why the hold had ended before it was unlocked
 	removal *line.Removal
-}
-
-// holdContext ends with its session, and its Err looks at the session's deadline itself: a holder that was stopped for a while must not
-// find its hold alive because it runs before the session's timer does.
-type holdContext struct {
-	context.Context //nolint:containedctx // it is one
-	sess            *zk.Session
-}
-
-func (c holdContext) Err() error {
-	_ = c.sess.Err()
-	return c.Context.Err()
 }
 
 // Context returns the hold's context. It ends when the hold does, and context.Cause says why: ErrUnlocked; zk.ErrLost when the
@@ -44,9 +32,8 @@ func (c holdContext) Err() error {
 func (h *Hold) Context() context.Context {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ctx.Context == nil {
-		ctx, cancel := context.WithCancelCause(h.tenure.ctx)
-		h.ctx, h.cancel = holdContext{ctx, h.tenure.sess}, cancel
+	if h.ctx == nil {
+		h.ctx, h.cancel = h.tenure.NewContext()
 		if h.over {
 			h.cancel(ErrUnlocked)
 		}

@@ -160,23 +160,11 @@ func (m *Mutex) alone(place *line.Place, err error) (*Hold, error) {
 }
 
 // place stands in line until it is first.
-func (m *Mutex) place(ctx context.Context) (*line.Place, error) {
-	return m.attempt(ctx, func(sess *zk.Session) (*line.Place, error) {
-		place, err := m.line.Enter(ctx, sess)
-		if err != nil {
-			return nil, err
-		}
-		if err := place.Await(ctx); err != nil {
-			place.Leave()
-			return nil, err
-		}
-		return place, nil
-	})
-}
+func (m *Mutex) place(ctx context.Context) (*line.Place, error) { return m.line.Stand(ctx, m.client) }
 
 // tryPlace takes the first place in line if nobody stands in it.
 func (m *Mutex) tryPlace(ctx context.Context) (*line.Place, error) {
-	return m.attempt(ctx, func(sess *zk.Session) (*line.Place, error) {
+	return line.Attempt(ctx, m.client, func(sess *zk.Session) (*line.Place, error) {
 		m.line.Flush() // or we would find ourselves in the line
 		children, _, err := sess.Children(ctx, m.path)
 		if err != nil && !errors.Is(err, zk.NoNode) {
@@ -197,35 +185,10 @@ func (m *Mutex) tryPlace(ctx context.Context) (*line.Place, error) {
 	})
 }
 
-// attempt runs try under the live session until it succeeds or fails for good. What ends with one session is tried again under the
-// next, and so is a place that somebody deleted.
-func (m *Mutex) attempt(ctx context.Context, try func(*zk.Session) (*line.Place, error)) (*line.Place, error) {
-	for {
-		sess, err := m.client.Session(ctx)
-		if err != nil {
-			return nil, err
-		}
-		place, err := try(sess)
-		switch {
-		case err == nil:
-			return place, nil
-		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
-		case sess.Context().Err() != nil, errors.Is(err, line.ErrGone), errors.Is(err, zk.ErrConnectionLost):
-			// Session tells when there is no next one, so this ends.
-		default:
-			return nil, err
-		}
-	}
-}
-
 // failed says of which lock err is, and, when waiting was cut short without a server in sight, why there was none.
 func (m *Mutex) failed(err error) error {
 	if errors.Is(err, ErrHeld) {
 		return err
 	}
-	if last := m.client.LastError(); last != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
-		return fmt.Errorf("lock: %s: %w (no server answers: %w)", m.path, err, last)
-	}
-	return fmt.Errorf("lock: %s: %w", m.path, err)
+	return fmt.Errorf("lock: %s: %w", m.path, line.Explain(m.client, err))
 }

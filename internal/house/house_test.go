@@ -38,10 +38,11 @@ var floors = []floor{
 	{path: "zk", ours: []string{"internal/wire", "internal/jute"}},
 	{path: "internal/line", ours: []string{"zk"}},
 	{path: "lock", ours: []string{"zk", "internal/line"}},
+	{path: "elect", ours: []string{"zk", "internal/line"}},
 	{path: "zktest", ours: []string{"server", "zk", "internal/wire", "internal/jute"}},
 	{
 		path:    "internal/cli/...",
-		ours:    []string{"internal/cli/...", "zk", "lock", "server"},
+		ours:    []string{"internal/cli/...", "zk", "lock", "elect", "server"},
 		foreign: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"},
 	},
 	{path: "cmd/turnstile", ours: []string{"internal/cli"}},
@@ -56,7 +57,7 @@ var floors = []floor{
 }
 
 // users are the packages that a user's program imports as a library: nothing but the standard library comes with them.
-var users = []string{"zk", "lock"}
+var users = []string{"zk", "lock", "elect"}
 
 type listed struct {
 	ImportPath string

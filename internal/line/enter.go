@@ -53,7 +53,7 @@ func (l *Line) Enter(ctx context.Context, sess *zk.Session) (*Place, error) {
 			if try++; try > maxTries {
 				return nil, fmt.Errorf("line: the parents of %s vanish as often as they are made: %w", l.Dir, err)
 			}
-			if err := makeParents(ctx, sess, l.Dir, l.ACL); err != nil {
+			if err := l.makeParents(ctx, sess, l.Dir); err != nil {
 				return nil, err
 			}
 		default:
@@ -156,17 +156,20 @@ func findOnce(ctx context.Context, sess *zk.Session, dir, prefix string) (*zk.Cr
 	return nil, nil
 }
 
-// makeParents makes dir and what is missing above it, as containers, which servers remove when they are empty again. It works from
-// the leaf upward, because the ancestors may be closed to us (CURATOR-715).
-func makeParents(ctx context.Context, sess *zk.Session, dir string, acl []zk.ACL) error {
+// makeParents makes dir and what is missing above it, as containers, which servers remove when they are empty again, unless they are to
+// last. It works from the leaf upward, because the ancestors may be closed to us (CURATOR-715).
+func (l *Line) makeParents(ctx context.Context, sess *zk.Session, dir string) error {
 	mode := zk.Container
+	if l.Lasting {
+		mode = zk.Persistent
+	}
 	for {
-		_, err := sess.CreateNode(ctx, zk.Node{Path: dir, Mode: mode, ACL: acl})
+		_, err := sess.CreateNode(ctx, zk.Node{Path: dir, Mode: mode, ACL: l.ACL})
 		switch {
 		case err == nil || errors.Is(err, zk.NodeExists):
 			return nil
 		case errors.Is(err, zk.NoNode) && path.Dir(dir) != dir:
-			if err := makeParents(ctx, sess, path.Dir(dir), acl); err != nil {
+			if err := l.makeParents(ctx, sess, path.Dir(dir)); err != nil {
 				return err
 			}
 		case errors.Is(err, zk.Unimplemented) && mode == zk.Container:

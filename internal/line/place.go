@@ -21,6 +21,10 @@ type Line struct {
 	Data    func() []byte            // what a new node carries
 	ACL     []zk.ACL                 // of the nodes and of the parents that are made for them; open if nil
 
+	// Lasting makes missing parents as persistent nodes. Otherwise they are containers, which servers remove when they are empty:
+	// kazoo does not find out that they have gone.
+	Lasting bool
+
 	mu      sync.Mutex // guards what follows; never held while an answer is waited for
 	leaving *departure // not on its way to the server yet; nil if there is none
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/elect"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -62,13 +63,34 @@ type turn func(context.Context, *door) (bool, error)
 
 // ourTurn makes what the turns of one client go through.
 func ourTurn(client *zk.Client, path, kind string, i int) (turn, error) {
-	switch kind {
+	recipe, layout, _ := strings.Cut(kind, "-")
+	switch recipe {
 	case "mutex":
-		// The lock stays here for a moment if nobody else is in sight. The first client does without, so both are tried.
-		m, err := lock.NewMutex(client, path, lock.Config{Label: "interop", Retain: time.Duration(i) * 5 * time.Millisecond})
+		// The lock stays here for a moment if nobody else is in sight. The first client does without, so both are tried. The hand-off
+		// is short, for the sake of more hand-overs.
+		m, err := lock.NewMutex(client, path, lock.Config{
+			Label:   "interop",
+			Retain:  time.Duration(i) * 5 * time.Millisecond,
+			Handoff: lock.Handoff{Count: 4},
+		})
 		return held(m.Lock), err
+	case "elect":
+		layouts := map[string]elect.Layout{"latch": elect.LeaderLatch, "selector": elect.LeaderSelector, "kazoo": elect.KazooElection}
+		c, err := elect.NewCandidate(client, path, "ours", elect.Config{Layout: layouts[layout]})
+		return elected(c), err
 	default:
 		return nil, fmt.Errorf("unknown kind %q", kind)
+	}
+}
+
+// elected is a turn as the leader.
+func elected(c *elect.Candidate) turn {
+	return func(ctx context.Context, d *door) (end bool, err error) {
+		err = c.Run(ctx, func(context.Context) error {
+			end, err = d.visit(1)
+			return err
+		})
+		return end, err
 	}
 }
 

@@ -13,107 +13,88 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// A pair is one of our recipes and one of a peer's on the same path, and whether they exclude each other there.
-type pair struct {
-	ours  string // "mutex"
-	peer  string // language and what of it: "java mutex"
-	limit int    // how many permits there are; 0 for locks
+// patience bounds a contest. It is for what does not come to an end at all.
+const patience = 2 * time.Minute
 
-	// Why they do not exclude each other, empty if they do; and whose fault it is: who walks in on whom.
-	why                     string
-	peerWalksIn, oursWalkIn bool
-}
-
-// pairs is the table of docs/interop.md.
-var pairs = []pair{
-	{ours: "mutex", peer: "java mutex"},
-	{ours: "mutex", peer: "java selector"},
-	{ours: "mutex", peer: "java writelock"},
-	{ours: "mutex", peer: "gozk lock"},
-	{ours: "mutex", peer: "kazoo lock"},
-	{ours: "mutex", peer: "kazoo lock+pattern"},
-	{ours: "mutex", peer: "kazoo lock-as-mutex"},
-	{ours: "mutex", peer: "kazoo election"},
-}
-
-// handovers is how often each pair that excludes each other passes the lock on, from one process to another.
-func handovers(t *testing.T) int {
-	t.Helper()
-	text := os.Getenv("INTEROP_HANDOVERS")
-	if text == "" {
-		return 2000
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("INTEROP_HANDOVERS: %v", err)
-	}
-	return n
-}
-
-// TestPairsExcludeEachOther lets each of our recipes contend with each peer's, in processes that are killed in the middle of it and
-// started again, and has a referee count who is inside.
+// TestPairsExcludeEachOther lets each of our recipes contend with each peer's, in processes that are killed while they are inside and
+// started again, and has a referee count who is inside. INTEROP_HANDOVERS is how often each pair passes the lock to the other side.
 func TestPairsExcludeEachOther(t *testing.T) {
 	t.Parallel()
-	needPeers(t)
-	if testing.Short() {
-		t.Skip("many processes for a minute: not in short mode")
+	goal := 2000
+	if text := os.Getenv("INTEROP_HANDOVERS"); text != "" {
+		var err error
+		if goal, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("INTEROP_HANDOVERS: %v", err)
+		}
 	}
-	zoo := peer.ZooKeeper(t, peer.Options{Properties: map[string]string{"zookeeper.forceSync": "no"}, Heap: "256m"})
-	goal := handovers(t)
-	eachPair(t, func(t *testing.T, p pair) {
+	eachPair(t, pair.exclusive, func(t *testing.T, p pair, servers string) {
 		t.Helper()
-		if p.why == "" {
-			p.contest(t, zoo.Addr(0), goal)
+		p.contest(t, servers, goal)
+	})
+}
+
+// TestPairsThatAreSaidNotToExcludeEachOtherDoNot has one side stay inside until the other one comes in as well. Where a later version
+// of a peer waits, this test finds it.
+func TestPairsThatAreSaidNotToExcludeEachOtherDoNot(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(p pair) bool { return !p.exclusive() }, func(t *testing.T, p pair, servers string) {
+		t.Helper()
+		for _, intruder := range p.intrude {
+			p.intrusion(t, servers, intruder)
 		}
 	})
 }
 
-// eachPair runs f for every pair, a few at a time: they wait for sessions to time out more than they compute.
-func eachPair(t *testing.T, f func(*testing.T, pair)) {
+// eachPair runs f for every pair that is wanted, on an Apache ZooKeeper, a few at a time: they wait for sessions to time out more than
+// they compute.
+func eachPair(t *testing.T, wanted func(pair) bool, f func(t *testing.T, p pair, servers string)) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("many processes for a minute: not in short mode")
+	}
+	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
+	peer.Need(t, python, kazooDir)
+	zoo := peer.ZooKeeper(t, peer.Options{Properties: map[string]string{"zookeeper.forceSync": "no"}, Heap: "256m"})
 	const together = 6
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, together)
-	for _, p := range pairs {
+	for _, p := range pairs() {
+		if !wanted(p) {
+			continue
+		}
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			t.Run(p.name(), func(t *testing.T) { f(t, p) })
+			t.Run(p.name(), func(t *testing.T) { f(t, p, zoo.Addr(0)) })
 		})
 	}
 	wg.Wait()
 }
 
-func (p pair) name() string { return strings.ReplaceAll(p.ours+"/"+p.peer, " ", "_") }
-
-// contest lets the pair contend until the lock has changed sides often enough. Meanwhile each side is killed, while it is inside.
+// contest lets the pair contend until the lock has changed sides often enough. Meanwhile each side is killed while it is inside.
 func (p pair) contest(t *testing.T, servers string, goal int) {
 	t.Helper()
-	const contenders = 3
-	c := contest{servers: servers, path: "/" + strings.ReplaceAll(p.name(), "/", "-"), referee: newReferee(t, max(1, p.limit))}
-	sess := prepare(t, c)
-	r := c.referee
-	sides := []*side{{name: "ours", kind: "ours " + p.ours}, {name: "theirs", kind: p.peer}}
+	c, sess := p.prepare(t, servers, "contest")
+	r, limit, began := c.referee, time.After(patience), time.Now()
+	sides := []*side{p.ourSide(), p.peerSide()}
 	for _, s := range sides {
-		s.start(t, c, contenders)
-		defer func() { s.kill() }()
+		s.start(t, c)
 	}
-	limit, began := time.After(2*time.Minute), time.Now()
 	reached := func(n int) {
 		t.Helper()
-		stopped := func() bool { return len(r.overlaps) > 0 || slices.ContainsFunc(sides, (*side).ended) }
-		inTime := r.await(func() bool { return r.handovers >= n || stopped() }, limit)
+		inTime := r.await(func() bool {
+			return r.seen.handovers >= n || len(r.seen.overlaps) > 0 || slices.ContainsFunc(sides, (*side).ended)
+		}, limit)
 		for _, s := range sides {
 			if s.ended() {
 				t.Fatalf("%s ended too early: %v", s.name, s.failure())
 			}
 		}
-		score := r.score()
-		switch {
-		case len(score.overlaps) > 0:
-			t.Fatalf("after %d hand-overs: %s", score.handovers, score.overlaps[0])
+		switch seen := r.score(); {
+		case len(seen.overlaps) > 0:
+			t.Fatalf("after %d hand-overs: %s", seen.handovers, seen.overlaps[0])
 		case !inTime:
-			t.Fatalf("%d of %d hand-overs in time; entries: %v", score.handovers, n, score.entries)
+			t.Fatalf("got %d of %d hand-overs in time; entries: %v", seen.handovers, n, seen.entries)
 		}
 	}
 	for i, victim := range sides {
@@ -124,7 +105,7 @@ func (p pair) contest(t *testing.T, servers string, goal int) {
 		}
 		victim.kill()
 		r.release(victim.name)
-		victim.start(t, c, contenders)
+		victim.start(t, c)
 	}
 	reached(goal)
 	r.dismiss()
@@ -133,11 +114,11 @@ func (p pair) contest(t *testing.T, servers string, goal int) {
 			t.Error(err)
 		}
 	}
-	score := r.score()
-	if len(score.overlaps) > 0 {
-		t.Errorf("at the end: %s", score.overlaps[0])
+	seen := r.score()
+	if len(seen.overlaps) > 0 {
+		t.Errorf("at the end: %s", seen.overlaps[0])
 	}
-	t.Logf("%d hand-overs in %v; entries: %v", score.handovers, time.Since(began).Round(time.Millisecond), score.entries)
+	t.Logf("%d hand-overs in %v; entries: %v", seen.handovers, time.Since(began).Round(time.Millisecond), seen.entries)
 	left, _, err := sess.Children(t.Context(), c.path)
 	if err != nil {
 		t.Fatal(err)
@@ -147,10 +128,34 @@ func (p pair) contest(t *testing.T, servers string, goal int) {
 	}
 }
 
-// prepare makes the path, because some peers do not, and returns a session to look at it with.
-func prepare(t *testing.T, c contest) *zk.Session {
+// intrusion lets one side in, keeps it there, and waits until the intruder has come in as well.
+func (p pair) intrusion(t *testing.T, servers, intruder string) {
 	t.Helper()
-	client, err := zk.Open(t.Context(), zk.Config{Servers: c.servers})
+	c, _ := p.prepare(t, servers, "intrusion-of-"+intruder)
+	r, limit := c.referee, time.After(patience)
+	first, second := p.ourSide(), p.peerSide()
+	if intruder == first.name {
+		first, second = second, first
+	}
+	r.hold(first.name)
+	for _, s := range []*side{first, second} {
+		s.start(t, c)
+		if !r.await(func() bool { return r.within(s.name) || s.ended() }, limit) {
+			t.Fatalf("%s does not come in; if it waits, say in the table that it does", s.name)
+		}
+		if s.ended() {
+			t.Fatal(s.failure())
+		}
+	}
+	if seen := r.score(); len(seen.overlaps) == 0 {
+		t.Errorf("%s came in while %s was inside, and nobody noticed", second.name, first.name)
+	}
+}
+
+// prepare makes a path of the pair's own, because some peers do not, and returns a session to look at it with.
+func (p pair) prepare(t *testing.T, servers, purpose string) (contest, *zk.Session) {
+	t.Helper()
+	client, err := zk.Open(t.Context(), zk.Config{Servers: servers})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,8 +164,12 @@ func prepare(t *testing.T, c contest) *zk.Session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sess.Create(t.Context(), c.path, nil, zk.Persistent); err != nil {
+	path := "/" + strings.ReplaceAll(p.name(), "/", "-") + "-" + purpose
+	if _, err := sess.Create(t.Context(), path, nil, zk.Persistent); err != nil {
 		t.Fatal(err)
 	}
-	return sess
+	return contest{servers: servers, path: path, referee: newReferee(t, max(1, p.limit))}, sess
 }
+
+func (p pair) ourSide() *side  { return &side{name: oursSide, kind: "ours " + p.ours, contenders: 3} }
+func (p pair) peerSide() *side { return &side{name: peerSide, kind: p.peer, contenders: 2} }

@@ -31,15 +31,20 @@ type referee struct {
 	limit    int                    // how many permits there are; 1 for locks
 	apart    func(a, b string) bool // whether these two parties must not be inside together; a party is apart from itself
 
-	mu        sync.Mutex // guards what follows
-	news      chan struct{}
-	inside    []*visit
-	latest    string // the party that entered last
-	entries   map[string]int
-	handovers int // entries by another party than the one before
-	held      map[string]bool
+	mu      sync.Mutex // guards what follows
+	news    chan struct{}
+	inside  []*visit
+	latest  string // the party that entered last
+	seen    score
+	held    map[string]bool // parties that stay inside
+	closing bool
+}
+
+// A score is what the referee has seen.
+type score struct {
+	handovers int            // entries by another party than the one before
+	entries   map[string]int // by party
 	overlaps  []string
-	closing   bool
 }
 
 // A visit is one contender between its two lines.
@@ -60,7 +65,7 @@ func newReferee(t *testing.T, limit int) *referee {
 		limit:    limit,
 		apart:    func(string, string) bool { return true },
 		news:     make(chan struct{}),
-		entries:  make(map[string]int),
+		seen:     score{entries: make(map[string]int)},
 		held:     make(map[string]bool),
 	}
 	var wg sync.WaitGroup
@@ -128,17 +133,17 @@ func (r *referee) enter(party string, weight int) *visit {
 		}
 		sum += o.weight
 		if r.limit == 1 && (o.weight > 0 || weight > 0) {
-			r.overlaps = append(r.overlaps, fmt.Sprintf("%s (%d) entered while %s (%d) was inside", party, weight, o.party, o.weight))
+			r.seen.overlaps = append(r.seen.overlaps, fmt.Sprintf("%s (%d) entered while %s (%d) was inside", party, weight, o.party, o.weight))
 		}
 	}
 	if r.limit > 1 && sum > r.limit {
-		r.overlaps = append(r.overlaps, fmt.Sprintf("%s entered with %d permits, and %d of %d are in use", party, weight, sum, r.limit))
+		r.seen.overlaps = append(r.seen.overlaps, fmt.Sprintf("%s entered with %d permits, and %d of %d are in use", party, weight, sum, r.limit))
 	}
 	if r.latest != party {
-		r.handovers++
+		r.seen.handovers++
 	}
 	r.latest = party
-	r.entries[party]++
+	r.seen.entries[party]++
 	r.inside = append(r.inside, v)
 	r.tell()
 	return v
@@ -200,17 +205,10 @@ func (r *referee) set(change func()) {
 	r.tell()
 }
 
-// A score is what the referee has seen so far.
-type score struct {
-	handovers int
-	entries   map[string]int
-	overlaps  []string
-}
-
 func (r *referee) score() score {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return score{r.handovers, maps.Clone(r.entries), slices.Clone(r.overlaps)}
+	return score{r.seen.handovers, maps.Clone(r.seen.entries), slices.Clone(r.seen.overlaps)}
 }
 
 // within reports whether one of the party is inside. The caller holds r.mu.

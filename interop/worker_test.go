@@ -12,8 +12,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/seed-a3166700/turnstile/internal/peer"
 )
 
 // workerSession is the session timeout of workers, in milliseconds. A killed one blocks the line for so long; and one that the machine
@@ -29,9 +27,10 @@ type contest struct {
 
 // A side is one process of contenders: started, killed, started again. It is used by one goroutine.
 type side struct {
-	name string // as told to the referee
-	kind string // the language, and what of it contends: "java mutex"
-	run  *running
+	name       string // as told to the referee
+	kind       string // the language, and what of it contends: "java mutex"
+	contenders int    // how many a process has
+	run        *running
 }
 
 type running struct {
@@ -45,12 +44,12 @@ type running struct {
 //
 // Every worker is told the same: the servers, the referee, its party's name, the path, what it is to be, the session timeout, how many
 // contenders it consists of, and how many permits there are. It exits with 0 when all its contenders were dismissed.
-func (s *side) start(t *testing.T, c contest, contenders int) {
+func (s *side) start(t *testing.T, c contest) {
 	t.Helper()
 	language, what, _ := strings.Cut(s.kind, " ")
 	args := []string{
 		c.servers, c.referee.listener.Addr().String(), s.name, c.path, what,
-		strconv.Itoa(workerSession), strconv.Itoa(contenders), strconv.Itoa(c.referee.limit),
+		strconv.Itoa(workerSession), strconv.Itoa(s.contenders), strconv.Itoa(c.referee.limit),
 	}
 	ctx := context.WithoutCancel(t.Context()) // cleanups end it
 	var cmd *exec.Cmd
@@ -74,6 +73,9 @@ func (s *side) start(t *testing.T, c contest, contenders int) {
 	cmd.WaitDelay = time.Second
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
+	}
+	if s.run == nil {
+		t.Cleanup(s.kill)
 	}
 	go func() {
 		r.err = cmd.Wait()
@@ -116,13 +118,6 @@ func (s *side) failure() error {
 		return nil
 	}
 	return fmt.Errorf("%s: %w; it printed\n%s", s.name, s.run.err, s.run.output.String())
-}
-
-// needPeers skips or fails the test where a peer is not installed.
-func needPeers(t *testing.T) {
-	t.Helper()
-	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
-	peer.Need(t, python, kazooDir)
 }
 
 var building sync.Mutex // guards the building of go-zookeeper's worker

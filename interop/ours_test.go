@@ -63,7 +63,7 @@ type turn func(context.Context, *door) (bool, error)
 
 // ourTurn makes what the turns of one client go through.
 func ourTurn(client *zk.Client, path, kind string, i int) (turn, error) {
-	recipe, layout, _ := strings.Cut(kind, "-")
+	recipe, layout, _ := strings.Cut(kind, "-") // "mutex-curator"
 	switch recipe {
 	case "mutex":
 		// The lock stays here for a moment if nobody else is in sight. The first client does without, so both are tried. The hand-off

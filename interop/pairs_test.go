@@ -27,27 +27,31 @@ func TestPairsExcludeEachOther(t *testing.T) {
 			t.Fatalf("INTEROP_HANDOVERS: %v", err)
 		}
 	}
-	eachPair(t, pair.exclusive, func(t *testing.T, p pair, servers string) {
+	eachPair(t, pair.exclusive, func(t *testing.T, p pair, zoo *peer.Cluster) {
 		t.Helper()
-		p.contest(t, servers, goal)
+		p.contest(t, zoo.Addr(0), goal)
 	})
 }
 
-// TestPairsThatAreSaidNotToExcludeEachOtherDoNot has one side stay inside until the other one comes in as well. Where a later version
-// of a peer waits, this test finds it.
+// TestPairsThatAreSaidNotToExcludeEachOtherDoNot keeps one side inside until the other one has come in as well, or, where that one is
+// not said to, until it waits for the first. Where a later version of a peer behaves otherwise, this test finds it.
 func TestPairsThatAreSaidNotToExcludeEachOtherDoNot(t *testing.T) {
 	t.Parallel()
-	eachPair(t, func(p pair) bool { return !p.exclusive() }, func(t *testing.T, p pair, servers string) {
+	eachPair(t, func(p pair) bool { return !p.exclusive() }, func(t *testing.T, p pair, zoo *peer.Cluster) {
 		t.Helper()
-		for _, intruder := range p.intrude {
-			p.intrusion(t, servers, intruder)
+		for _, second := range []string{oursSide, peerSide} {
+			if slices.Contains(p.intrude, second) {
+				p.intrusion(t, zoo, second)
+			} else {
+				p.queueing(t, zoo, second)
+			}
 		}
 	})
 }
 
 // eachPair runs f for every pair that is wanted, on an Apache ZooKeeper, a few at a time: they wait for sessions to time out more than
 // they compute.
-func eachPair(t *testing.T, wanted func(pair) bool, f func(t *testing.T, p pair, servers string)) {
+func eachPair(t *testing.T, wanted func(pair) bool, f func(t *testing.T, p pair, zoo *peer.Cluster)) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("many processes for a minute: not in short mode")
@@ -65,7 +69,7 @@ func eachPair(t *testing.T, wanted func(pair) bool, f func(t *testing.T, p pair,
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			t.Run(p.name(), func(t *testing.T) { f(t, p, zoo.Addr(0)) })
+			t.Run(p.name(), func(t *testing.T) { f(t, p, zoo) })
 		})
 	}
 	wg.Wait()
@@ -129,27 +133,88 @@ func (p pair) contest(t *testing.T, servers string, goal int) {
 }
 
 // intrusion lets one side in, keeps it there, and waits until the intruder has come in as well.
-func (p pair) intrusion(t *testing.T, servers, intruder string) {
+func (p pair) intrusion(t *testing.T, zoo *peer.Cluster, intruder string) {
 	t.Helper()
-	c, _ := p.prepare(t, servers, "intrusion-of-"+intruder)
-	r, limit := c.referee, time.After(patience)
-	first, second := p.ourSide(), p.peerSide()
-	if intruder == first.name {
-		first, second = second, first
+	c, _ := p.prepare(t, zoo.Addr(0), "intrusion-of-"+intruder)
+	first, second := p.couple(t, c, intruder)
+	if !c.referee.await(func() bool { return c.referee.within(second.name) || second.ended() }, time.After(patience)) {
+		t.Fatalf("%s does not come in while %s is inside; if it waits, say so in the table", second.name, first.name)
 	}
-	r.hold(first.name)
-	for _, s := range []*side{first, second} {
-		s.start(t, c)
-		if !r.await(func() bool { return r.within(s.name) || s.ended() }, limit) {
-			t.Fatalf("%s does not come in; if it waits, say in the table that it does", s.name)
-		}
-		if s.ended() {
-			t.Fatal(s.failure())
-		}
+	if second.ended() {
+		t.Fatal(second.failure())
 	}
-	if seen := r.score(); len(seen.overlaps) == 0 {
+	if seen := c.referee.score(); len(seen.overlaps) == 0 {
 		t.Errorf("%s came in while %s was inside, and nobody noticed", second.name, first.name)
 	}
+}
+
+// queueing lets one side in, keeps it there until the other one watches its node, and lets it go.
+func (p pair) queueing(t *testing.T, zoo *peer.Cluster, waiter string) {
+	t.Helper()
+	c, sess := p.prepare(t, zoo.Addr(0), "patience-of-"+waiter)
+	first, second := p.couple(t, c, waiter)
+	for end := time.Now().Add(patience); !watched(t, zoo, sess, c.path); {
+		if second.ended() {
+			t.Fatal(second.failure())
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s does not wait for %s; if it comes in, say so in the table", second.name, first.name)
+		}
+	}
+	c.referee.release(first.name)
+	first.kill()
+	c.referee.await(func() bool { return c.referee.within(second.name) }, time.After(patience))
+	if seen := c.referee.score(); len(seen.overlaps) > 0 || seen.entries[second.name] == 0 {
+		t.Errorf("%s did not come in after %s: %+v", second.name, first.name, seen)
+	}
+}
+
+// couple lets one contender in, which stays inside, and starts the named side's.
+func (p pair) couple(t *testing.T, c contest, late string) (first, second *side) {
+	t.Helper()
+	first, second = p.ourSide(), p.peerSide()
+	if late == first.name {
+		first, second = second, first
+	}
+	first.contenders, second.contenders = 1, 1
+	c.referee.hold(first.name)
+	c.referee.hold(second.name)
+	first.start(t, c)
+	if !c.referee.await(func() bool { return c.referee.within(first.name) || first.ended() }, time.After(patience)) || first.ended() {
+		t.Fatalf("%s does not come in: %v", first.name, first.failure())
+	}
+	second.start(t, c)
+	return first, second
+}
+
+// watched reports whether somebody watches a node at path that is another's.
+func watched(t *testing.T, zoo *peer.Cluster, sess *zk.Session, path string) bool {
+	t.Helper()
+	children, _, err := sess.Children(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watches, err := zoo.Word(0, "wchp") // each path on a line, and below it the sessions that watch it
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range children {
+		_, stat, err := sess.Get(t.Context(), path+"/"+name)
+		if err != nil {
+			continue // gone meanwhile
+		}
+		_, watchers, _ := strings.Cut(watches, path+"/"+name+"\n")
+		for line := range strings.Lines(watchers) {
+			id, indented := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "\t0x")
+			if !indented {
+				break
+			}
+			if id != strconv.FormatInt(stat.EphemeralOwner, 16) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // prepare makes a path of the pair's own, because some peers do not, and returns a session to look at it with.

@@ -110,16 +110,12 @@ func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
 			return nil, c.failed(context.Cause(ctx))
 		}
 		place, err := c.line.Stand(ctx, c.client)
+		tenure, err := line.Begin(place, err, ErrDeleted)
 		if err != nil {
 			return nil, c.failed(err)
 		}
-		token, err := line.Token(place.Stat().Czxid, 0)
-		if err != nil {
-			place.Leave()
-			return nil, c.failed(err)
-		}
-		l := newLeadership(c, place, Token(token))
-		if l.tenure.Err() == nil {
+		l := newLeadership(c, tenure)
+		if tenure.Err() == nil {
 			return l, nil
 		}
 		l.resign() // won, and lost before anybody could be told

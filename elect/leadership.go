@@ -18,7 +18,6 @@ type Token int64
 // Leadership is one term of office. It belongs to one session and never outlives it. Its methods may be called from any goroutine.
 type Leadership struct {
 	candidate *Candidate
-	place     *line.Place
 	tenure    *line.Tenure
 	ctx       context.Context //nolint:containedctx // the leadership's own
 	token     Token
@@ -29,9 +28,9 @@ type Leadership struct {
 	removal *line.Removal
 }
 
-func newLeadership(c *Candidate, place *line.Place, token Token) *Leadership {
-	l := &Leadership{candidate: c, place: place, tenure: line.NewTenure(place, ErrDeleted), token: token}
-	l.ctx, _ = l.tenure.NewContext() // ends with the tenure
+func newLeadership(c *Candidate, tenure *line.Tenure) *Leadership {
+	l := &Leadership{candidate: c, tenure: tenure, token: Token(tenure.Token(0))}
+	l.ctx, _ = tenure.NewContext() // ends with the tenure
 	return l
 }
 
@@ -50,10 +49,10 @@ func (l *Leadership) Token() Token { return l.token }
 func (l *Leadership) Guard() zk.Op { return zk.Check(l.Path(), -1) }
 
 // Path returns the path of the leader's node.
-func (l *Leadership) Path() string { return l.place.Path() }
+func (l *Leadership) Path() string { return l.tenure.Ground().Path() }
 
 // Session returns the session that the leadership belongs to. Guarded writes go through it.
-func (l *Leadership) Session() *zk.Session { return l.place.Session() }
+func (l *Leadership) Session() *zk.Session { return l.tenure.Ground().Session() }
 
 // Resign ends the leadership. It does not wait for the server: the removal of the node is sent at once, which is all that the next in
 // line waits for, and repeated in the background until it is done or the session has ended. A program that ends right after Resign

@@ -11,11 +11,12 @@ import (
 
 // Hold is a lock that is held. It belongs to one session and never outlives it. Its methods may be called from any goroutine.
 type Hold struct {
-	tenure  *tenure
+	tenure *tenure
+	kind   *kind // of a hold of an RWMutex; nil otherwise
+
+	mu      sync.Mutex // guards the fields below; never held while anything is waited for
 	token   Token
 	release func(*tenure) *line.Removal
-
-	mu      sync.Mutex      // guards the fields below; never held while anything is waited for
 	ctx     context.Context //nolint:containedctx // made when it is first asked for
 	cancel  context.CancelCauseFunc
 	over    bool  // unlocked
@@ -41,17 +42,41 @@ func (h *Hold) Context() context.Context {
 	return h.ctx
 }
 
-// Token returns the fencing token: larger than that of every earlier hold of the lock.
-func (h *Hold) Token() Token { return h.token }
+// Token returns the fencing token: larger than that of every earlier hold of the lock. See RWMutex and Semaphore for what that says where
+// several hold at a time.
+func (h *Hold) Token() Token {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.token
+}
 
 // Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once the hold's node is gone.
 // While goroutines of one process hand the lock to each other they share a node: what tells them apart is the token.
 //
 //	_, err = hold.Session().Multi(ctx, hold.Guard(), zk.SetData("/stock", stock, version))
+//
+// A hold of a Set, and of several permits of a Semaphore, has several nodes; Guard checks the first of them, Guards all. The server
+// removes them together, with the session as with the unlock: the difference is a node that somebody deletes by hand.
 func (h *Hold) Guard() zk.Op { return zk.Check(h.Path(), -1) }
 
-// Path returns the path of the hold's node in the line.
-func (h *Hold) Path() string { return h.tenure.place.Path() }
+// Guards returns the operations to put first in a multi so that the server refuses it unless all of the hold's nodes are there: one
+// operation for each path of a Set and for each permit of a Semaphore, one for every other lock.
+//
+//	_, err = hold.Session().Multi(ctx, append(hold.Guards(), zk.SetData("/stock", stock, version))...)
+func (h *Hold) Guards() []zk.Op {
+	nodes, ok := h.tenure.Ground().(interface{ Paths() []string })
+	if !ok {
+		return []zk.Op{h.Guard()}
+	}
+	var guards []zk.Op
+	for _, path := range nodes.Paths() {
+		guards = append(guards, zk.Check(path, -1))
+	}
+	return guards
+}
+
+// Path returns the path of the hold's node, of the first of them if it has several.
+func (h *Hold) Path() string { return h.tenure.Ground().Path() }
 
 // Session returns the session that the hold belongs to. Guarded writes go through it.
 func (h *Hold) Session() *zk.Session { return h.tenure.sess }
@@ -64,6 +89,10 @@ func (h *Hold) Session() *zk.Session { return h.tenure.sess }
 // It returns nil if the lock was held until now, and why it was not otherwise: then somebody else may have had it meanwhile. A second
 // Unlock does nothing and returns what the first did.
 func (h *Hold) Unlock(context.Context) error {
+	if h.kind != nil { // it may be changing
+		h.kind.busy <- struct{}{}
+		defer func() { <-h.kind.busy }()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over {

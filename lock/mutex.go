@@ -76,46 +76,14 @@ type Mutex struct {
 // NewMutex returns the mutex at path, which is private to it: no other recipe may use it. Nothing is asked of the server yet; the path
 // and missing parents are made when they are needed and go away when they are not. It returns an error for a path that is none.
 func NewMutex(client *zk.Client, path string, cfg Config) (*Mutex, error) {
-	if client == nil {
-		return nil, errors.New("lock: no client given; open one with zk.Open")
-	}
-	if err := checkPath(path); err != nil {
-		return nil, err
-	}
-	cfg, err := cfg.withDefaults()
+	cfg, err := checkNew(client, path, cfg)
 	if err != nil {
 		return nil, err
 	}
-	owner := thisProcess(cfg.Label)
 	m := &Mutex{client: client, path: path, cfg: cfg}
 	m.cohort.mutex = m
-	m.line = line.Line{
-		Dir:     path,
-		Prefix:  func(guid string) string { return "_c_" + guid + "-" + string(line.CuratorLock) },
-		Markers: contenders,
-		Blocks:  func(line.Seat) bool { return true },
-		Data: func() []byte {
-			o := owner
-			o.Since = time.Now()
-			return o.encode()
-		},
-		ACL: cfg.ACL,
-	}
+	m.line = contenderLine(path, cfg, string(line.CuratorLock), contenders, anyone)
 	return m, nil
-}
-
-// contenders are the markers of all who stand in a mutex's line. Kazoo's are counted so that we respect its locks; that kazoo respects
-// ours needs its extra_lock_patterns.
-var contenders = []line.Marker{line.CuratorLock, line.KazooLock}
-
-func checkPath(path string) error {
-	if err := zk.ValidatePath(path); err != nil {
-		return fmt.Errorf("lock: %w", err)
-	}
-	if path == "/" || path == "/zookeeper" {
-		return fmt.Errorf("lock: %s belongs to the server; name a path of the lock's own, such as /locks/report", path)
-	}
-	return nil
 }
 
 // Path returns the mutex's path.
@@ -152,11 +120,7 @@ func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
 
 // alone makes a hold of a place that serves nobody else.
 func (m *Mutex) alone(place *line.Place, err error) (*Hold, error) {
-	t, err := newTenure(place, err)
-	if err != nil {
-		return nil, m.failed(err)
-	}
-	return t.hold((*tenure).leave), nil
+	return holdOn(m.client, m.path, place, err)
 }
 
 // place stands in line until it is first.
@@ -186,9 +150,4 @@ func (m *Mutex) tryPlace(ctx context.Context) (*line.Place, error) {
 }
 
 // failed says of which lock err is, and, when waiting was cut short without a server in sight, why there was none.
-func (m *Mutex) failed(err error) error {
-	if errors.Is(err, ErrHeld) {
-		return err
-	}
-	return fmt.Errorf("lock: %s: %w", m.path, line.Explain(m.client, err))
-}
+func (m *Mutex) failed(err error) error { return failedAt(m.client, m.path, err) }

@@ -1,10 +1,6 @@
 package lock
 
-import (
-	"fmt"
-
-	"github.com/seed-a3166700/turnstile/internal/line"
-)
+import "github.com/seed-a3166700/turnstile/internal/line"
 
 // Token is a fencing token: a later hold of a path has a larger token than every earlier one, across crashes, restarts, changes of the
 // leader and deletion of the lock's directory. Give it to whatever the lock protects, and let that refuse a token smaller than the
@@ -16,12 +12,3 @@ type Token int64
 
 // ErrEpoch says that the ensemble has elected so many leaders that its transaction ids no longer fit into a token: more than 524,287.
 var ErrEpoch = line.ErrEpoch
-
-// newToken makes the token of a node's turn.
-func newToken(czxid int64, turn int) (Token, error) {
-	token, err := line.Token(czxid, turn)
-	if err != nil {
-		return 0, fmt.Errorf("lock: %w", err)
-	}
-	return Token(token), nil
-}

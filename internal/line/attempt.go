@@ -10,22 +10,23 @@ import (
 
 // Attempt runs try under the client's live session until it succeeds or fails for good. What ends with one session is tried again under
 // the next, and so is a place that somebody deleted.
-func Attempt(ctx context.Context, client *zk.Client, try func(*zk.Session) (*Place, error)) (*Place, error) {
+func Attempt[T any](ctx context.Context, client *zk.Client, try func(*zk.Session) (T, error)) (T, error) {
+	var none T
 	for {
 		sess, err := client.Session(ctx)
 		if err != nil {
-			return nil, err
+			return none, err
 		}
-		place, err := try(sess)
+		got, err := try(sess)
 		switch {
 		case err == nil:
-			return place, nil
+			return got, nil
 		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
+			return none, context.Cause(ctx)
 		case sess.Context().Err() != nil, errors.Is(err, ErrGone), errors.Is(err, zk.ErrConnectionLost):
 			// Session tells when there is no next one, so this ends.
 		default:
-			return nil, err
+			return none, err
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"strings"
 
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -21,8 +20,8 @@ const maxTries = 10
 // searched for by the random part of its name (CURATOR-79).
 func (l *Line) Enter(ctx context.Context, sess *zk.Session) (*Place, error) {
 	p := &Place{line: l, sess: sess, guid: NewGUID(), ahead: unlooked}
-	prefix := l.Prefix(p.guid)
-	node := zk.Node{Path: join(l.Dir, prefix), Data: l.Data(), Mode: zk.EphemeralSequential, ACL: l.ACL}
+	own := []part{{l.Dir, l.Prefix(p.guid)}}
+	node := zk.Node{Path: own[0].path(), Data: l.Data(), Mode: zk.EphemeralSequential, ACL: l.ACL}
 	for try, leaving := 0, l.overtake(sess); ; leaving = nil {
 		create := creation(p.create)
 		if leaving != nil {
@@ -34,18 +33,18 @@ func (l *Line) Enter(ctx context.Context, sess *zk.Session) (*Place, error) {
 		case err == nil:
 			return p.take(ctx, c, look)
 		case ctx.Err() != nil:
-			go withdraw(sess, l.Dir, prefix, created)
+			go withdraw(sess, own, single(created))
 			return nil, context.Cause(ctx)
 		case sess.Err() != nil:
 			return nil, sess.Err() // the node, if it was made, ends with the session
 		case zk.OutcomeOf(err) == zk.Unknown:
-			found, err := find(ctx, sess, l.Dir, prefix)
+			found, err := find(ctx, sess, own)
 			switch {
 			case err != nil:
-				go withdraw(sess, l.Dir, prefix, created)
+				go withdraw(sess, own, single(created))
 				return nil, err
-			case found != nil:
-				return p.take(ctx, *found, p.look)
+			case len(found) > 0:
+				return p.take(ctx, found[0], p.look)
 			}
 		case leaving != nil:
 			// Refused, most likely because somebody has deleted the old node. It is seen to; the new one is made the ordinary way.
@@ -102,58 +101,6 @@ func (p *Place) take(ctx context.Context, c zk.Created, look func(context.Contex
 		return nil, err
 	}
 	return p, nil
-}
-
-// find looks for the node whose name begins with prefix: nil if there is none. It asks for a sync first, so that a server that lags
-// behind the one that broke off cannot hide a node. A creation that was on its way when the connection broke cannot be applied after
-// that: a session that has moved to a new connection is no longer served over the old one.
-func find(ctx context.Context, sess *zk.Session, dir, prefix string) (*zk.Created, error) {
-	for {
-		found, err := findOnce(ctx, sess, dir, prefix)
-		if err == nil {
-			return found, nil
-		}
-		err = settle(ctx, sess, err)
-		switch {
-		case err == nil:
-		case ctx.Err() == nil && sess.Err() == nil && zk.OutcomeOf(err) == zk.Refused && !errors.Is(err, zk.NoAuth):
-			// A refusal that passes: a server that is overloaded, that the session has moved away from, or that may only read and
-			// so cannot know of our node.
-			if err := pause(ctx, sess); err != nil {
-				return nil, err
-			}
-		default:
-			return nil, err
-		}
-	}
-}
-
-func findOnce(ctx context.Context, sess *zk.Session, dir, prefix string) (*zk.Created, error) {
-	b := sess.Batch()
-	synced := b.Sync(dir)
-	listed := b.Children(dir)
-	b.Send()
-	if _, err := synced.Get(ctx); err != nil {
-		return nil, err
-	}
-	children, err := listed.Get(ctx)
-	if errors.Is(err, zk.NoNode) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range children.Names {
-		if !strings.HasPrefix(name, prefix) {
-			continue
-		}
-		stat, ok, err := sess.Exists(ctx, join(dir, name))
-		if err != nil || !ok {
-			return nil, err
-		}
-		return &zk.Created{Path: join(dir, name), Stat: stat}, nil
-	}
-	return nil, nil
 }
 
 // makeParents makes dir and what is missing above it, as containers, which servers remove when they are empty again, unless they are to

@@ -30,7 +30,8 @@ type cohort struct {
 
 // waiter is one goroutine in the local line. It gets one answer, unless it leaves first.
 type waiter struct {
-	answer chan answer // one slot, so that answering never blocks
+	answer chan answer   // one slot, so that answering never blocks
+	queued chan struct{} // gets a value when somebody is found ahead; one slot; nil if nobody wants to know
 }
 
 type answer struct {
@@ -46,15 +47,19 @@ func (c *cohort) lock(ctx context.Context) (*Hold, error) {
 		return h, nil
 	}
 	w := &waiter{answer: make(chan answer, 1)}
+	if c.mutex.cfg.Hooks.Enqueued != nil {
+		w.queued = make(chan struct{}, 1)
+		if c.tenure != nil || len(c.queue) > 0 {
+			w.queued <- struct{}{}
+		}
+	}
 	c.queue = append(c.queue, w)
 	if c.tenure == nil {
 		c.standUp()
 	}
 	c.mu.Unlock()
-	select {
-	case a := <-w.answer:
+	if a, ok := c.await(ctx, w); ok {
 		return a.hold, a.err
-	case <-ctx.Done():
 	}
 	c.mu.Lock()
 	i := slices.Index(c.queue, w)
@@ -69,6 +74,42 @@ func (c *cohort) lock(ctx context.Context) (*Hold, error) {
 	}
 	c.mu.Unlock()
 	return nil, c.mutex.failed(context.Cause(ctx))
+}
+
+// await waits for the answer, until ctx ends.
+func (c *cohort) await(ctx context.Context, w *waiter) (a answer, ok bool) {
+	queued := w.queued
+	for {
+		select {
+		case <-queued:
+			queued = nil // once is enough
+			c.mutex.cfg.Hooks.enqueued(ctx, c.mutex.path)
+		case a := <-w.answer:
+			select {
+			case <-queued: // came first
+				c.mutex.cfg.Hooks.enqueued(ctx, c.mutex.path)
+			default:
+			}
+			return a, true
+		case <-ctx.Done():
+			return answer{}, false
+		}
+	}
+}
+
+// queuedAll tells everybody who waits here that somebody is ahead.
+func (c *cohort) queuedAll() {
+	if c.mutex.cfg.Hooks.Enqueued == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, w := range c.queue {
+		select {
+		case w.queued <- struct{}{}:
+		default: // knows
+		}
+	}
 }
 
 // try takes the lock if nobody has it or waits for it, here or elsewhere.
@@ -121,7 +162,7 @@ func (c *cohort) stand() {
 		}
 		c.giveUp = cancel
 		c.mu.Unlock()
-		t, err := newTenure(c.mutex.place(ctx))
+		t, err := newTenure(c.mutex.place(ctx, c.queuedAll))
 		given := ctx.Err() != nil // nobody waited for a while; somebody may again
 		cancel()
 		c.mu.Lock()

@@ -12,7 +12,9 @@ import (
 // Hold is a lock that is held. It belongs to one session and never outlives it. Its methods may be called from any goroutine.
 type Hold struct {
 	tenure *tenure
-	kind   *kind // of a hold of an RWMutex; nil otherwise
+	kind   *kind   // of a hold of an RWMutex; nil otherwise
+	in     inside  // what it was acquired in
+	report *report // tells its end; nil if nobody wants to know
 
 	mu      sync.Mutex // guards the fields below; never held while anything is waited for
 	token   Token
@@ -35,6 +37,7 @@ func (h *Hold) Context() context.Context {
 	defer h.mu.Unlock()
 	if h.ctx == nil {
 		h.ctx, h.cancel = h.tenure.NewContext()
+		h.ctx = holdContext{h.ctx, h}
 		if h.over {
 			h.cancel(ErrUnlocked)
 		}
@@ -88,8 +91,11 @@ func (h *Hold) Session() *zk.Session { return h.tenure.sess }
 //
 // It returns nil if the lock was held until now, and why it was not otherwise: then somebody else may have had it meanwhile. A second
 // Unlock does nothing and returns what the first did.
-func (h *Hold) Unlock(context.Context) error {
-	if h.kind != nil { // it may be changing
+//
+// While holds that are nested in it, or that it is nested in, are not unlocked, the lock is kept for them.
+func (h *Hold) Unlock(ctx context.Context) error {
+	defer h.report.tell(ctx) // after everything here
+	if h.kind != nil {       // it may be changing
 		h.kind.busy <- struct{}{}
 		defer func() { <-h.kind.busy }()
 	}
@@ -104,6 +110,18 @@ func (h *Hold) Unlock(context.Context) error {
 	}
 	h.removal = h.release(h.tenure)
 	return h.lost
+}
+
+// releaseBy has the hold given up by another function, after it has become of another kind. The caller holds h.mu.
+func (h *Hold) releaseBy(release func(*tenure) *line.Removal) {
+	switch {
+	case h.report != nil:
+		h.report.release = release
+	case h.in.nest != nil:
+		h.in.nest.release = release
+	default:
+		h.release = release
+	}
 }
 
 // UnlockWait gives the lock up and waits until the server has removed the node, if Unlock removes it. It returns what Unlock does; the

@@ -44,6 +44,12 @@ type Config struct {
 	// given up at once when another process stands in line for it; a TryLock elsewhere does not stand in line. Zero keeps nothing.
 	Retain time.Duration
 
+	// Retry says how often and how soon an acquisition is tried again whose session or connection was lost while it stood in line. If it
+	// is zero that goes on for as long as the caller's context lasts. Goroutines that share one place in the line share its tries.
+	Retry Retry
+
+	Hooks Hooks // are told when the lock is waited for, acquired, released and lost
+
 	_ struct{}
 }
 
@@ -53,6 +59,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Retain > 0 && c.Handoff == StrictFIFO {
 		return c, errors.New("lock: StrictFIFO takes a new place for every acquisition, so nothing can be retained; leave one of the two out")
+	}
+	if c.Retry.err != nil {
+		return c, c.Retry.err
 	}
 	var err error
 	c.Handoff, err = c.Handoff.withDefaults()
@@ -95,23 +104,31 @@ func (m *Mutex) Path() string { return m.path }
 // If ctx ends first, it leaves the line and returns ctx's cause. If the session ends while it waits, it joins the line again at its end
 // under the next one; a client that is closed, or whose credentials are refused, ends the wait with the client's error. Whenever it
 // returns an error, it has left no node behind, or is still removing it in the background.
-func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
-	if ctx.Err() != nil {
-		return nil, m.failed(context.Cause(ctx))
-	}
+//
+// If ctx descends from the context of a hold of this Mutex that lasts, or from that of a hold of another which was acquired inside it, the
+// caller has the lock already: Lock returns a nested hold at once, with the same token. Others get the lock when the outermost hold
+// and all that are nested in it are unlocked, in whatever order. Only the context says who is inside, not the goroutine.
+func (m *Mutex) Lock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, (*Mutex).lock) }
+
+func (m *Mutex) lock(ctx context.Context) (*Hold, error) {
 	if m.cfg.Handoff == StrictFIFO {
-		return m.alone(m.place(ctx))
+		told := false
+		return m.alone(m.place(ctx, func() {
+			if !told {
+				told = true
+				m.cfg.Hooks.enqueued(ctx, m.path)
+			}
+		}))
 	}
 	return m.cohort.lock(ctx)
 }
 
 // TryLock returns the hold if the lock is free, and ErrHeld at once if anybody has it or waits for it. That somebody else left a
 // moment ago may not have reached the server that answers: then ErrHeld is late news, never the lock given twice. A try that fails
-// costs one read and no number in the line.
-func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
-	if ctx.Err() != nil {
-		return nil, m.failed(context.Cause(ctx))
-	}
+// costs one read and no number in the line. Whoever has the lock already gets a nested hold, as from Lock.
+func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, (*Mutex).tryLock) }
+
+func (m *Mutex) tryLock(ctx context.Context) (*Hold, error) {
 	if m.cfg.Handoff == StrictFIFO {
 		return m.alone(m.tryPlace(ctx))
 	}
@@ -123,12 +140,27 @@ func (m *Mutex) alone(place *line.Place, err error) (*Hold, error) {
 	return holdOn(m.client, m.path, place, err)
 }
 
-// place stands in line until it is first.
-func (m *Mutex) place(ctx context.Context) (*line.Place, error) { return m.line.Stand(ctx, m.client) }
+// place stands in line until it is first. It calls queued whenever it finds somebody ahead of a new place.
+func (m *Mutex) place(ctx context.Context, queued func()) (*line.Place, error) {
+	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Place, error) {
+		place, err := m.line.Enter(ctx, sess)
+		if err != nil {
+			return nil, err
+		}
+		if !place.First() {
+			queued()
+		}
+		if err := place.Await(ctx); err != nil {
+			place.Leave()
+			return nil, err
+		}
+		return place, nil
+	})
+}
 
 // tryPlace takes the first place in line if nobody stands in it.
 func (m *Mutex) tryPlace(ctx context.Context) (*line.Place, error) {
-	return line.Attempt(ctx, m.client, func(sess *zk.Session) (*line.Place, error) {
+	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Place, error) {
 		m.line.Flush() // or we would find ourselves in the line
 		children, _, err := sess.Children(ctx, m.path)
 		if err != nil && !errors.Is(err, zk.NoNode) {

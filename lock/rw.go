@@ -182,7 +182,7 @@ func (m *RWMutex) place(ctx context.Context, l *line.Line, t *ticket) (*line.Pla
 		t.drop()
 		m.mu.Unlock()
 	}()
-	return line.Attempt(ctx, m.client, func(sess *zk.Session) (*line.Place, error) {
+	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Place, error) {
 		if err := m.turn(ctx, t, sess); err != nil {
 			return nil, err
 		}
@@ -208,7 +208,7 @@ func (m *RWMutex) place(ctx context.Context, l *line.Line, t *ticket) (*line.Pla
 
 // try takes a place in line if nobody stands in it who blocks it, whether ahead or behind.
 func (m *RWMutex) try(ctx context.Context, l *line.Line) (*line.Place, error) {
-	return line.Attempt(ctx, m.client, func(sess *zk.Session) (*line.Place, error) {
+	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Place, error) {
 		for _, own := range m.lines() {
 			own.Flush() // or we would find ourselves in the line
 		}

@@ -86,7 +86,7 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 			g.holds = 1
 			k.place, k.group = next, g
 			h.mu.Lock()
-			h.release = g.release
+			h.releaseBy(g.release)
 			h.mu.Unlock()
 			return next, nil
 		})
@@ -145,7 +145,7 @@ func (h *Hold) Upgrade(ctx context.Context) error {
 		k.place.Leave()
 		k.place, k.group = next, nil
 		h.mu.Lock()
-		h.release = (*tenure).leave
+		h.releaseBy((*tenure).leave)
 		h.token = h.tenure.take()
 		h.mu.Unlock()
 		return next, nil

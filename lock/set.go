@@ -21,6 +21,7 @@ import (
 // Config.Handoff has no effect.
 type Set struct {
 	client *zk.Client
+	retry  Retry
 	lines  []*line.Line
 	paths  []string
 }
@@ -31,7 +32,7 @@ func NewSet(client *zk.Client, paths []string, cfg Config) (*Set, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("lock: a set needs a path")
 	}
-	s := &Set{client: client, paths: slices.Clone(paths)}
+	s := &Set{client: client, retry: cfg.Retry, paths: slices.Clone(paths)}
 	for i, path := range paths {
 		checked, err := checkNew(client, path, cfg)
 		if err != nil {
@@ -99,7 +100,7 @@ func (s *Set) lock(ctx context.Context, try func(*zk.Session) (*line.Group, erro
 	err := context.Cause(ctx)
 	if err == nil {
 		var g *line.Group
-		g, err = line.Attempt(ctx, s.client, try)
+		g, err = attempt(ctx, s.retry, s.client, try)
 		return holdOn(s.client, strings.Join(s.paths, " and "), g, err)
 	}
 	return nil, failedAt(s.client, strings.Join(s.paths, " and "), err)

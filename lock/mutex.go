@@ -34,8 +34,9 @@ var (
 
 // Config says how a lock behaves. The zero Config is ready to use.
 type Config struct {
-	Label string   // what this contender is for, shown to whoever inspects the lock
-	ACL   []zk.ACL // of the nodes and of the parents that are made for them; open to everybody if nil
+	Label  string   // what this contender is for, shown to whoever inspects the lock
+	Layout Layout   // whose contenders know ours for what they are; Curator's if zero
+	ACL    []zk.ACL // of the nodes and of the parents that are made for them; open to everybody if nil
 
 	// Handoff bounds how goroutines of this process that use one Mutex pass the lock to each other without the server.
 	Handoff Handoff
@@ -60,6 +61,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Retain > 0 && c.Handoff == StrictFIFO {
 		return c, errors.New("lock: StrictFIFO takes a new place for every acquisition, so nothing can be retained; leave one of the two out")
 	}
+	if err := c.Layout.check(); err != nil {
+		return c, err
+	}
 	if c.Retry.err != nil {
 		return c, c.Retry.err
 	}
@@ -69,7 +73,8 @@ func (c Config) withDefaults() (Config, error) {
 }
 
 // Mutex is a lock that one holder has at a time, among all processes that use its path, in the order in which the server saw them
-// come. It stands in one line with Curator's InterProcessMutex, go-zookeeper's Lock and, as far as those can see it, kazoo's Lock.
+// come. It stands in one line with Curator's InterProcessMutex, go-zookeeper's Lock and kazoo's Lock, as far as those see it: see
+// Config.Layout.
 //
 // A Mutex may be used by any number of goroutines. They exclude each other like any other contenders, and share one node in the line:
 // a lock that many goroutines of one process want passes from one to the next in memory, within the bounds of Config.Handoff. Two
@@ -91,7 +96,7 @@ func NewMutex(client *zk.Client, path string, cfg Config) (*Mutex, error) {
 	}
 	m := &Mutex{client: client, path: path, cfg: cfg}
 	m.cohort.mutex = m
-	m.line = contenderLine(path, cfg, string(line.CuratorLock), contenders, anyone)
+	contenderLine(&m.line, path, cfg, lockStem, contenders, anyone)
 	return m, nil
 }
 

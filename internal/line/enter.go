@@ -20,20 +20,20 @@ const maxTries = 10
 // searched for by the random part of its name (CURATOR-79).
 func (l *Line) Enter(ctx context.Context, sess *zk.Session) (*Place, error) {
 	p := &Place{line: l, sess: sess, guid: NewGUID(), ahead: unlooked}
-	own := []part{{l.Dir, l.Prefix(p.guid)}}
-	node := zk.Node{Path: own[0].path(), Data: l.Data(), Mode: zk.EphemeralSequential, ACL: l.ACL}
+	own := l.parts(p.guid)
+	nodes := l.nodes(own)
 	for try, leaving := 0, l.overtake(sess); ; leaving = nil {
 		create := creation(p.create)
 		if leaving != nil {
 			create = leaving.replace(p)
 		}
-		created, look := create(sess, node)
-		c, err := created(ctx)
+		created, look := create(sess, nodes)
+		made, err := created(ctx)
 		switch {
 		case err == nil:
-			return p.take(ctx, c, look)
+			return p.take(ctx, made, look)
 		case ctx.Err() != nil:
-			go withdraw(sess, own, single(created))
+			go withdraw(sess, own, created)
 			return nil, context.Cause(ctx)
 		case sess.Err() != nil:
 			return nil, sess.Err() // the node, if it was made, ends with the session
@@ -41,10 +41,13 @@ func (l *Line) Enter(ctx context.Context, sess *zk.Session) (*Place, error) {
 			found, err := find(ctx, sess, own)
 			switch {
 			case err != nil:
-				go withdraw(sess, own, single(created))
+				go withdraw(sess, own, created)
 				return nil, err
-			case len(found) > 0:
-				return p.take(ctx, found[0], p.look)
+			case len(found) == len(own):
+				return p.take(ctx, found, p.look)
+			case len(found) > 0: // they came together, so somebody has deleted the other
+				OwnBundle(sess, found...).Leave()
+				return nil, ErrGone
 			}
 		case leaving != nil:
 			// Refused, most likely because somebody has deleted the old node. It is seen to; the new one is made the ordinary way.
@@ -62,15 +65,15 @@ func (l *Line) Enter(ctx context.Context, sess *zk.Session) (*Place, error) {
 }
 
 // A creation has been sent. Created waits for its answer, and may be called again after its context ended; look finds out then who is ahead.
-type creation func(sess *zk.Session, node zk.Node) (created func(context.Context) (zk.Created, error), look func(context.Context) error)
+type creation func(sess *zk.Session, nodes []zk.Node) (created func(context.Context) ([]zk.Created, error), look func(context.Context) error)
 
-// create sends the creation of our node and the listing of the line, in one write.
-func (p *Place) create(sess *zk.Session, node zk.Node) (created func(context.Context) (zk.Created, error), look func(context.Context) error) {
+// create sends the creation of our nodes and the listing of the line, in one write.
+func (p *Place) create(sess *zk.Session, nodes []zk.Node) (created func(context.Context) ([]zk.Created, error), look func(context.Context) error) {
 	b := sess.Batch()
-	made := b.CreateNode(node)
+	created = makeNodes(b, sess, nodes)
 	listed := b.Children(p.line.Dir)
 	b.Send()
-	return made.Get, func(ctx context.Context) error {
+	return created, func(ctx context.Context) error {
 		children, err := listed.Get(ctx)
 		if err == nil {
 			return p.see(children.Names)
@@ -82,14 +85,21 @@ func (p *Place) create(sess *zk.Session, node zk.Node) (created func(context.Con
 	}
 }
 
-// take makes c our node and looks at the line.
-func (p *Place) take(ctx context.Context, c zk.Created, look func(context.Context) error) (*Place, error) {
-	p.node = c
-	seat, ok := ParseSeat(path.Base(c.Path), p.line.Markers)
-	p.seat = seat
-	err := fmt.Errorf("line: the server named our node %q, which no contender is named like", c.Path)
+// makeNodes adds the creation of nodes to a batch: all of them or none.
+func makeNodes(b *zk.Batch, sess *zk.Session, nodes []zk.Node) func(context.Context) ([]zk.Created, error) {
+	if len(nodes) == 1 {
+		return single(b.CreateNode(nodes[0]).Get)
+	}
+	all := b.Multi(creations(nodes)...)
+	return func(ctx context.Context) ([]zk.Created, error) { return createdBy(ctx, sess, all, len(nodes), 0) }
+}
+
+// take makes the nodes ours and looks at the line.
+func (p *Place) take(ctx context.Context, nodes []zk.Created, look func(context.Context) error) (*Place, error) {
+	ok := p.stand(nodes)
+	err := fmt.Errorf("line: the server named our node %q, which no contender is named like", p.node.Path)
 	switch {
-	case ok && c.Stat.EphemeralOwner != p.sess.ID():
+	case ok && p.node.Stat.EphemeralOwner != p.sess.ID():
 		// A node that a server finds for us is ours only if it belongs to the live session. One of an older session is about to
 		// vanish, and whoever took it for theirs would hold nothing (CURATOR-498, CURATOR-604).
 		err = ErrGone
@@ -101,6 +111,44 @@ func (p *Place) take(ctx context.Context, c zk.Created, look func(context.Contex
 		return nil, err
 	}
 	return p, nil
+}
+
+// stand makes the nodes ours: as many as the line has for each contender. It reports whether they are named as contenders are.
+func (p *Place) stand(nodes []zk.Created) bool {
+	var ok bool
+	p.node = nodes[0]
+	p.seat, ok = ParseSeat(path.Base(p.node.Path), p.line.Markers)
+	if len(nodes) > 1 {
+		p.twin = OwnBundle(p.sess, nodes[1:]...)
+	}
+	return ok
+}
+
+// parts are the nodes of one contender.
+func (l *Line) parts(guid string) []part {
+	parts := []part{{l.Dir, l.Prefix(guid)}}
+	if l.Twin != nil {
+		parts = append(parts, part{l.Dir, l.Twin(guid)})
+	}
+	return parts
+}
+
+// width is how many nodes a contender has.
+func (l *Line) width() int {
+	if l.Twin != nil {
+		return 2
+	}
+	return 1
+}
+
+// nodes are the nodes to create for parts.
+func (l *Line) nodes(parts []part) []zk.Node {
+	data := l.Data()
+	nodes := make([]zk.Node, len(parts))
+	for i, p := range parts {
+		nodes[i] = zk.Node{Path: p.path(), Data: data, Mode: zk.EphemeralSequential, ACL: l.ACL}
+	}
+	return nodes
 }
 
 // makeParents makes dir and what is missing above it, as containers, which servers remove when they are empty again, unless they are to

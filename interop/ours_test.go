@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
@@ -30,27 +31,19 @@ func work(args []string) error {
 	}
 	ctx := context.Background()
 	servers, referee, party, path, kind := args[0], args[1], args[2], args[3], args[4]
-	// The first contender has a client of its own, as most programs have. The others share one, and so they pass the lock on in memory.
-	var clients []*zk.Client
-	for range min(contenders, 2) {
-		client, err := zk.Open(ctx, zk.Config{Servers: servers, Timeout: time.Duration(session) * time.Millisecond})
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		clients = append(clients, client)
+	// The contenders share a client, as those of one program do, and so they pass a mutex on in memory.
+	client, err := zk.Open(ctx, zk.Config{Servers: servers, Timeout: time.Duration(session) * time.Millisecond})
+	if err != nil {
+		return err
 	}
-	var turns []turn
-	for i, client := range clients {
-		turn, err := ourTurn(client, path, kind, i)
-		if err != nil {
-			return err
-		}
-		turns = append(turns, turn)
+	defer client.Close()
+	turn, err := ourTurn(client, path, kind)
+	if err != nil {
+		return err
 	}
 	ends := make(chan error, contenders)
-	for i := range contenders {
-		go func() { ends <- serve(ctx, referee, party, turns[min(i, len(turns)-1)]) }()
+	for range contenders {
+		go func() { ends <- serve(ctx, referee, party, turn) }()
 	}
 	for range contenders {
 		err = errors.Join(err, <-ends)
@@ -62,18 +55,27 @@ func work(args []string) error {
 type turn func(context.Context, *door) (bool, error)
 
 // ourTurn makes what the turns of one client go through.
-func ourTurn(client *zk.Client, path, kind string, i int) (turn, error) {
+func ourTurn(client *zk.Client, path, kind string) (turn, error) {
+	kind, option, _ := strings.Cut(kind, ":")
 	recipe, layout, _ := strings.Cut(kind, "-") // "mutex-curator"
+	cfg := lock.Config{
+		Label:   "interop",
+		Layout:  map[string]lock.Layout{"curator": lock.Curator, "kazoo": lock.Kazoo, "both": lock.Both}[layout],
+		Handoff: lock.Handoff{Count: 2}, // few, for the sake of more hand-overs to the other side
+	}
 	switch recipe {
 	case "mutex":
-		// The lock stays here for a moment if nobody else is in sight. The first client does without, so both are tried. The hand-off
-		// is short, for the sake of more hand-overs.
-		m, err := lock.NewMutex(client, path, lock.Config{
-			Label:   "interop",
-			Retain:  time.Duration(i) * 5 * time.Millisecond,
-			Handoff: lock.Handoff{Count: 4},
-		})
-		return held(m.Lock), err
+		cfg.Retain = 5 * time.Millisecond // the lock stays here for a moment if nobody else is in sight
+		m, err := lock.NewMutex(client, path, cfg)
+		return func(ctx context.Context, d *door) (bool, error) { return held(ctx, d, m.Lock, 1) }, err
+	case "rwlock":
+		m, err := lock.NewRWMutex(client, path, cfg)
+		return func(ctx context.Context, d *door) (bool, error) {
+			if rand.IntN(10) < 7 && option != "write" {
+				return held(ctx, d, m.RLock, 0)
+			}
+			return held(ctx, d, m.Lock, 1)
+		}, err
 	case "elect":
 		layouts := map[string]elect.Layout{"latch": elect.LeaderLatch, "selector": elect.LeaderSelector, "kazoo": elect.KazooElection}
 		c, err := elect.NewCandidate(client, path, "ours", elect.Config{Layout: layouts[layout]})
@@ -94,16 +96,14 @@ func elected(c *elect.Candidate) turn {
 	}
 }
 
-// held is a turn under a lock that one holds alone.
-func held(acquire func(context.Context) (*lock.Hold, error)) turn {
-	return func(ctx context.Context, d *door) (bool, error) {
-		hold, err := acquire(ctx)
-		if err != nil {
-			return false, err
-		}
-		end, err := d.visit(1)
-		return end, errors.Join(err, hold.Unlock(ctx))
+// held goes through the door with what acquire gives.
+func held(ctx context.Context, d *door, acquire func(context.Context) (*lock.Hold, error), weight int) (bool, error) {
+	hold, err := acquire(ctx)
+	if err != nil {
+		return false, err
 	}
+	end, err := d.visit(weight)
+	return end, errors.Join(err, hold.Unlock(ctx))
 }
 
 // serve takes turns until the referee dismisses it.

@@ -59,7 +59,7 @@ func eachPair(t *testing.T, wanted func(pair) bool, f func(t *testing.T, p pair,
 	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
 	peer.Need(t, python, kazooDir)
 	zoo := peer.ZooKeeper(t, peer.Options{Properties: map[string]string{"zookeeper.forceSync": "no"}, Heap: "256m"})
-	const together = 6
+	const together = 8
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, together)
 	for _, p := range pairs() {
@@ -177,6 +177,7 @@ func (p pair) couple(t *testing.T, c contest, late string) (first, second *side)
 		first, second = second, first
 	}
 	first.contenders, second.contenders = 1, 1
+	first.write, second.write = true, true
 	c.referee.hold(first.name)
 	c.referee.hold(second.name)
 	first.start(t, c)
@@ -236,5 +237,5 @@ func (p pair) prepare(t *testing.T, servers, purpose string) (contest, *zk.Sessi
 	return contest{servers: servers, path: path, referee: newReferee(t, max(1, p.limit))}, sess
 }
 
-func (p pair) ourSide() *side  { return &side{name: oursSide, kind: "ours " + p.ours, contenders: 3} }
+func (p pair) ourSide() *side  { return &side{name: oursSide, kind: "ours " + p.ours, contenders: 2} }
 func (p pair) peerSide() *side { return &side{name: peerSide, kind: p.peer, contenders: 2} }

@@ -30,6 +30,8 @@ type reason string
 const (
 	kazoosNames  reason = "kazoo counts nodes that are named like its own and no others, so it does not wait for ours"
 	curatorNames reason = "Curator compares what follows its own marker; a name without that comes last, as if it had come later, so it does not wait for ours"
+	renamed      reason = "kazoo under Curator's names counts those alone, so it does not wait for ours"
+	noNumber     reason = "`WriteLock` reads a number after the last dash of a name, and kazoo's names have none there; nobody else takes its `x-SESSION-SEQ` for a contender's: neither waits"
 	sessionNames reason = "`WriteLock` names its nodes by session, `x-SESSION-SEQ`. It waits for ours; nobody else takes such a name for a contender's, so we do not wait for it"
 )
 
@@ -47,7 +49,11 @@ func families() []family {
 	return []family{
 		{
 			title: "Locks",
-			rows:  []named{{"mutex-curator", "`lock.Mutex`"}},
+			rows: []named{
+				{"mutex-curator", "`lock.Mutex`, `Curator`"},
+				{"mutex-kazoo", "`lock.Mutex`, `Kazoo`"},
+				{"mutex-both", "`lock.Mutex`, `Both`"},
+			},
 			cols: []named{
 				{"java mutex", "Curator `InterProcessMutex`"},
 				{"gozk lock", "go-zookeeper `Lock`"},
@@ -63,6 +69,42 @@ func families() []family {
 				{ours: "mutex-curator", peer: "kazoo lock", why: kazoosNames, intrude: []string{peerSide}},
 				{ours: "mutex-curator", peer: "kazoo lock+pattern"},
 				{ours: "mutex-curator", peer: "kazoo lock-as-mutex"},
+				{ours: "mutex-kazoo", peer: "java mutex", why: curatorNames, intrude: []string{peerSide}},
+				{ours: "mutex-kazoo", peer: "gozk lock"},
+				{ours: "mutex-kazoo", peer: "java writelock", why: noNumber, intrude: []string{oursSide, peerSide}},
+				{ours: "mutex-kazoo", peer: "kazoo lock"},
+				{ours: "mutex-kazoo", peer: "kazoo lock+pattern"},
+				{ours: "mutex-kazoo", peer: "kazoo lock-as-mutex", why: renamed, intrude: []string{peerSide}},
+				{ours: "mutex-both", peer: "java mutex"},
+				{ours: "mutex-both", peer: "gozk lock"},
+				{ours: "mutex-both", peer: "java writelock", why: sessionNames, intrude: []string{oursSide}},
+				{ours: "mutex-both", peer: "kazoo lock"},
+				{ours: "mutex-both", peer: "kazoo lock+pattern"},
+				{ours: "mutex-both", peer: "kazoo lock-as-mutex"},
+			},
+		},
+		{
+			title: "Read/write locks",
+			rows: []named{
+				{"rwlock-curator", "`lock.RWMutex`, `Curator`"},
+				{"rwlock-kazoo", "`lock.RWMutex`, `Kazoo`"},
+				{"rwlock-both", "`lock.RWMutex`, `Both`"},
+			},
+			cols: []named{
+				{"java rwlock", "Curator `InterProcessReadWriteLock`"},
+				{"kazoo rwlock", "kazoo `WriteLock`, `ReadLock`"},
+				{"kazoo rwlock-as-curator", "kazoo `WriteLock`, `ReadLock` under Curator's names"},
+			},
+			pairs: []pair{
+				{ours: "rwlock-curator", peer: "java rwlock"},
+				{ours: "rwlock-curator", peer: "kazoo rwlock", why: kazoosNames, intrude: []string{peerSide}},
+				{ours: "rwlock-curator", peer: "kazoo rwlock-as-curator"},
+				{ours: "rwlock-kazoo", peer: "java rwlock", why: curatorNames, intrude: []string{peerSide}},
+				{ours: "rwlock-kazoo", peer: "kazoo rwlock"},
+				{ours: "rwlock-kazoo", peer: "kazoo rwlock-as-curator", why: renamed, intrude: []string{peerSide}},
+				{ours: "rwlock-both", peer: "java rwlock"},
+				{ours: "rwlock-both", peer: "kazoo rwlock"},
+				{ours: "rwlock-both", peer: "kazoo rwlock-as-curator"},
 			},
 		},
 		{

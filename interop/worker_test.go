@@ -30,6 +30,7 @@ type side struct {
 	name       string // as told to the referee
 	kind       string // the language, and what of it contends: "java mutex"
 	contenders int    // how many a process has
+	write      bool   // whether those who may read or write only write
 	run        *running
 }
 
@@ -47,6 +48,9 @@ type running struct {
 func (s *side) start(t *testing.T, c contest) {
 	t.Helper()
 	language, what, _ := strings.Cut(s.kind, " ")
+	if s.write && strings.HasPrefix(what, "rwlock") {
+		what += ":write"
+	}
 	args := []string{
 		c.servers, c.referee.listener.Addr().String(), s.name, c.path, what,
 		strconv.Itoa(workerSession), strconv.Itoa(s.contenders), strconv.Itoa(c.referee.limit),

@@ -14,6 +14,20 @@ import traceback
 
 from kazoo.client import KazooClient
 from kazoo.recipe.lock import Lock, ReadLock, WriteLock
+from kazoo.retry import ForceRetryError
+
+
+class Reader(ReadLock):
+    """ReadLock without the fault that its releases before 2.9.0 have (kazoo#649): there a reader also waits for a writer that came
+    later, and that one waits for the reader. Two programs of kazoo's own stand still then, too."""
+
+    def _get_predecessor(self, node):
+        children = self.client.get_children(self.path)
+        if node not in children:
+            raise ForceRetryError()
+        writers = filter(None, map(self._contenders_re.search, children))
+        ahead = [w for w in writers if w.group(1) < node[-10:]]
+        return max(ahead, key=lambda w: w.group(1)).string if ahead else None
 
 
 # Kazoo with Curator's names: what a Python program does to share a path with programs that it cannot change.
@@ -32,7 +46,7 @@ class AsWriter(WriteLock):
     _EXCLUDE_NAMES = ["__WRIT__", "__READ__"]
 
 
-class AsReader(ReadLock):
+class AsReader(Reader):
     _NODE_NAME = "-__READ__"
     _EXCLUDE_NAMES = ["__WRIT__"]
 
@@ -67,9 +81,12 @@ def exclusive(lock):
     return turn
 
 
+writers_alone = False
+
+
 def shared(writer, reader):
     def turn(door):
-        weight = 0 if random.random() < 0.7 else 1
+        weight = 0 if random.random() < 0.7 and not writers_alone else 1
         with writer if weight else reader:
             return door.visit(weight)
     return turn
@@ -92,7 +109,7 @@ KINDS = {
     "lock": lambda zk, path: exclusive(zk.Lock(path, "kazoo")),
     "lock+pattern": lambda zk, path: exclusive(Lock(zk, path, "kazoo", extra_lock_patterns=["-lock-"])),
     "lock-as-mutex": lambda zk, path: exclusive(AsMutex(zk, path, "kazoo")),
-    "rwlock": lambda zk, path: shared(zk.WriteLock(path, "kazoo"), zk.ReadLock(path, "kazoo")),
+    "rwlock": lambda zk, path: shared(zk.WriteLock(path, "kazoo"), Reader(zk, path, "kazoo")),
     "rwlock-as-curator": lambda zk, path: shared(AsWriter(zk, path, "kazoo"), AsReader(zk, path, "kazoo")),
     "election": lambda zk, path: elected(zk.Election(path, "kazoo")),
     "election-as-selector": lambda zk, path: elected(renamed(zk.Election(path, "kazoo"), AsMutex(zk, path, "kazoo"))),
@@ -112,7 +129,10 @@ def contend(servers, referee, party, path, kind, session):
 
 def main():
     logging.disable(logging.CRITICAL)
+    global writers_alone
     servers, referee, party, path, kind, session, contenders, _ = sys.argv[1:]
+    kind, _, option = kind.partition(":")
+    writers_alone = option == "write"
     failed = threading.Event()
 
     def guarded():

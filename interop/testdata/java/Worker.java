@@ -66,16 +66,19 @@ final class Worker {
 
     private static int session;
     private static int permits;
+    private static boolean writersAlone;
 
     public static void main(String[] args) throws Exception {
         Recipes.servers = args[0];
         session = Integer.parseInt(args[5]);
         permits = Integer.parseInt(args[7]);
+        writersAlone = args[4].endsWith(":write");
+        String kind = args[4].split(":")[0];
         Thread[] all = new Thread[Integer.parseInt(args[6])];
         for (int i = 0; i < all.length; i++) {
             all[i] = new Thread(() -> {
                 try {
-                    contender(args[4], args[3]).contend(new Door(args[1], args[2]));
+                    contender(kind, args[3]).contend(new Door(args[1], args[2]));
                 } catch (Throwable t) {
                     t.printStackTrace();
                     System.exit(1);
@@ -122,7 +125,7 @@ final class Worker {
         try (CuratorFramework c = Recipes.open(session)) {
             InterProcessReadWriteLock lock = new InterProcessReadWriteLock(c, path);
             for (boolean end = false; !end;) {
-                int weight = ThreadLocalRandom.current().nextInt(10) < 7 ? 0 : 1;
+                int weight = !writersAlone && ThreadLocalRandom.current().nextInt(10) < 7 ? 0 : 1;
                 InterProcessMutex half = weight == 0 ? lock.readLock() : lock.writeLock();
                 half.acquire();
                 end = door.visit(weight);

@@ -28,7 +28,7 @@ type Hooks struct {
 
 // Event is what Hooks are told.
 type Event struct {
-	Path  string        // of the lock
+	Path  string        // of the lock; of a Set's paths, with " and " between them
 	Node  string        // the hold's node; "" for Enqueued
 	Token Token         // the hold's; 0 for Enqueued
 	Took  time.Duration // Acquired: since Lock was called; Released and Lost: since the lock was acquired
@@ -40,6 +40,27 @@ func (k *Hooks) enqueued(ctx context.Context, path string) {
 	if k.Enqueued != nil {
 		k.Enqueued(ctx, Event{Path: path})
 	}
+}
+
+// enqueuedOnce returns a function that tells it when it is first called.
+func (k *Hooks) enqueuedOnce(ctx context.Context, path string) func() {
+	told := false
+	return func() {
+		if !told {
+			told = true
+			k.enqueued(ctx, path)
+		}
+	}
+}
+
+// around tells of an acquisition of the lock at path, which take does, and of the end of its hold.
+func (k *Hooks) around(ctx context.Context, path string, take func() (*Hold, error)) (*Hold, error) {
+	begin := k.begin()
+	h, err := take()
+	if err == nil {
+		k.acquired(ctx, path, h, begin)
+	}
+	return h, err
 }
 
 // begin returns the time if anybody wants to know how long something takes.

@@ -180,6 +180,58 @@ func TestNestedHoldsAreNotTold(t *testing.T) {
 	})
 }
 
+func TestReadWriteLocksAndSetsTellTheirHooks(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		d := new(diary)
+		client := w.Client(t, 20*time.Second)
+		m := rwmutex(t, client, lock.Config{Hooks: d.hooks()})
+		for _, take := range []func(context.Context) (*lock.Hold, error){m.TryLock, m.TryRLock} {
+			unlock(t, locked(t, take))
+			d.want(t, "acquired", "released")
+		}
+		hold := locked(t, m.Lock)
+		d.want(t, "acquired")
+		first, second := waits(t.Context(), m.RLock), waits(t.Context(), m.RLock)
+		d.want(t, "enqueued", "enqueued")
+		writer := waits(t.Context(), m.Lock)
+		d.want(t, "enqueued")
+		if err := hold.Downgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		d.want(t, "acquired", "acquired")
+		unlock(t, got(t, first))
+		unlock(t, got(t, second))
+		d.want(t, "released", "released")
+		if err := hold.Upgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		d.want(t)
+		unlock(t, hold)
+		d.want(t, "released", "acquired")
+		lost := got(t, writer)
+		w.ExpireSession(lost.Session().ID())
+		d.want(t, "lost")
+		_ = lost.Unlock(t.Context()) // was lost
+		d.want(t)
+
+		s, err := lock.NewSet(client, []string{pathA, pathB}, lock.Config{Hooks: d.hooks()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlock(t, locked(t, s.TryLock))
+		d.want(t, "acquired", "released")
+		hold = locked(t, w.set(pathB).Lock)
+		all := waits(t.Context(), s.Lock)
+		d.want(t, "enqueued")
+		unlock(t, hold)
+		unlock(t, got(t, all))
+		d.want(t, "acquired", "released")
+		if e := d.events[len(d.events)-1]; e.Path != pathA+" and "+pathB {
+			t.Errorf("got path %q", e.Path)
+		}
+	})
+}
+
 // Hooks may use the lock that they are told of: nothing of ours is held while they run.
 func TestHooksMayUseTheLock(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -117,13 +117,7 @@ func (m *Mutex) Lock(ctx context.Context) (*Hold, error) { return m.acquire(ctx,
 
 func (m *Mutex) lock(ctx context.Context) (*Hold, error) {
 	if m.cfg.Handoff == StrictFIFO {
-		told := false
-		return m.alone(m.place(ctx, func() {
-			if !told {
-				told = true
-				m.cfg.Hooks.enqueued(ctx, m.path)
-			}
-		}))
+		return m.alone(m.place(ctx, nil, m.cfg.Hooks.enqueuedOnce(ctx, m.path)))
 	}
 	return m.cohort.lock(ctx)
 }
@@ -145,11 +139,22 @@ func (m *Mutex) alone(place *line.Place, err error) (*Hold, error) {
 	return holdOn(m.client, m.path, place, err)
 }
 
-// place stands in line until it is first. It calls queued whenever it finds somebody ahead of a new place.
-func (m *Mutex) place(ctx context.Context, queued func()) (*line.Place, error) {
+// place stands in line until it is first, in the place that has been asked for if that is not nil. It calls queued whenever it finds
+// somebody ahead of a new place.
+func (m *Mutex) place(ctx context.Context, asked *line.Entry, queued func()) (*line.Place, error) {
+	defer func() {
+		if asked != nil {
+			asked.Abandon()
+		}
+	}()
 	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Place, error) {
-		place, err := m.line.Enter(ctx, sess)
+		entry := asked
+		if asked = nil; entry == nil || entry.Session() != sess { // one of an earlier session has ended with it
+			entry = m.line.Ask(sess)
+		}
+		place, err := entry.Place(ctx)
 		if err != nil {
+			entry.Abandon()
 			return nil, err
 		}
 		if !place.First() {

@@ -34,7 +34,7 @@ func TestRetryPolicySaysHowOftenAnAcquisitionIsTriedAgain(t *testing.T) {
 					begin, watcher := time.Now(), w.Client(t, 20*time.Second)
 					waiting := lockInBackground(t.Context(), m)
 					sessions := 0
-					for len(waiting) == 0 {
+					for len(waiting) == 0 && time.Since(begin) < time.Hour {
 						synctest.Wait()
 						line, err := lock.Inspect(t.Context(), watcher, path)
 						if err != nil {
@@ -45,6 +45,9 @@ func TestRetryPolicySaysHowOftenAnAcquisitionIsTriedAgain(t *testing.T) {
 							w.ExpireSession(line[1].Session)
 						}
 						time.Sleep(100 * time.Millisecond)
+					}
+					if len(waiting) == 0 {
+						t.Fatal("it never gave up")
 					}
 					r := <-waiting
 					if !errors.Is(r.err, zk.ErrExpired) {
@@ -61,6 +64,26 @@ func TestRetryPolicySaysHowOftenAnAcquisitionIsTriedAgain(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The policy is about trying to get a place in line. Whoever has one waits for as long as the context lasts.
+func TestPolicyThatIsBoundedInTimeDoesNotBoundTheWaitInLine(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		other := acquire(t, w.mutex(lock.Config{}))
+		waiting := lockInBackground(t.Context(), w.mutex(lock.Config{Retry: lock.UntilElapsed(10*time.Second, time.Second)}))
+		synctest.Wait()
+		for _, id := range w.Sessions() {
+			if id != other.Session().ID() {
+				w.ExpireSession(id)
+			}
+		}
+		time.Sleep(time.Minute)
+		if len(waiting) > 0 {
+			t.Fatalf("it does not wait: %v", (<-waiting).err)
+		}
+		unlock(t, other)
+		unlock(t, got(t, waiting))
+	})
 }
 
 func TestRetryPoliciesThatMakeNoSenseAreRefused(t *testing.T) {

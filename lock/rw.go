@@ -73,23 +73,21 @@ func (m *RWMutex) lines() []*line.Line { return []*line.Line{&m.read, &m.write, 
 // If ctx ends first, it leaves the line and returns ctx's cause. If the session ends while it waits, it joins the line again under the
 // next one; a client that is closed, or whose credentials are refused, ends the wait with the client's error. Whenever it returns an
 // error, it has left no node behind, or is still removing it in the background.
-func (m *RWMutex) Lock(ctx context.Context) (*Hold, error) {
-	if ctx.Err() != nil {
-		return nil, m.failed(context.Cause(ctx))
-	}
+func (m *RWMutex) Lock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m.lock) }
+
+func (m *RWMutex) lock(ctx context.Context) (*Hold, error) {
 	m.mu.Lock()
 	m.writers++
 	m.group = nil // who comes to read from now on comes after us
 	t := m.tickets.draw()
 	m.mu.Unlock()
-	return m.writing(newTenure(m.place(ctx, &m.write, t)))
+	return m.writing(newTenure(m.place(ctx, &m.write, t, m.cfg.Hooks.enqueuedOnce(ctx, m.path))))
 }
 
 // RLock waits until nobody writes who came before, and returns the hold. It behaves as Lock does.
-func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) {
-	if ctx.Err() != nil {
-		return nil, m.failed(context.Cause(ctx))
-	}
+func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m.rlock) }
+
+func (m *RWMutex) rlock(ctx context.Context) (*Hold, error) {
 	m.mu.Lock()
 	g := m.group
 	if g == nil || !g.open(time.Now()) {
@@ -104,13 +102,14 @@ func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) {
 		m.mu.Unlock()
 		return h, nil
 	}
-	w := &waiter{answer: make(chan answer, 1)}
+	w := newWaiter(&m.cfg.Hooks)
+	if g.behind {
+		w.behind()
+	}
 	g.waiting = append(g.waiting, w)
 	m.mu.Unlock()
-	select {
-	case a := <-w.answer:
+	if a, ok := w.await(ctx, m.path); ok {
 		return a.hold, a.err
-	case <-ctx.Done():
 	}
 	m.mu.Lock()
 	g = w.group(g)
@@ -131,18 +130,16 @@ func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) {
 
 // TryLock returns the hold if nobody reads, writes or waits, and ErrHeld at once otherwise. That somebody left a moment ago may not have
 // reached the server that answers: then ErrHeld is late news, never the lock given twice. A try that fails costs one read.
-func (m *RWMutex) TryLock(ctx context.Context) (*Hold, error) {
-	if ctx.Err() != nil {
-		return nil, m.failed(context.Cause(ctx))
-	}
+func (m *RWMutex) TryLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m.tryLock) }
+
+func (m *RWMutex) tryLock(ctx context.Context) (*Hold, error) {
 	return m.writing(newTenure(m.try(ctx, &m.write)))
 }
 
 // TryRLock returns the hold if nobody writes or waits to write, and ErrHeld at once otherwise, as TryLock does.
-func (m *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
-	if ctx.Err() != nil {
-		return nil, m.failed(context.Cause(ctx))
-	}
+func (m *RWMutex) TryRLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m.tryRLock) }
+
+func (m *RWMutex) tryRLock(ctx context.Context) (*Hold, error) {
 	m.mu.Lock()
 	if g := m.group; g != nil && g.tenure != nil && g.open(time.Now()) {
 		h := g.serve()
@@ -165,6 +162,14 @@ func (m *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
 	return g.serve(), nil
 }
 
+// acquire has a hold taken, and tells the hooks.
+func (m *RWMutex) acquire(ctx context.Context, take func(context.Context) (*Hold, error)) (*Hold, error) {
+	if ctx.Err() != nil {
+		return nil, m.failed(context.Cause(ctx))
+	}
+	return m.cfg.Hooks.around(ctx, m.path, func() (*Hold, error) { return take(ctx) })
+}
+
 // writing makes a writer's hold of a tenure.
 func (m *RWMutex) writing(t *tenure, err error) (*Hold, error) {
 	if err != nil {
@@ -175,8 +180,9 @@ func (m *RWMutex) writing(t *tenure, err error) (*Hold, error) {
 	return h, nil
 }
 
-// place stands in line until it is first, entering it after those who drew a ticket before.
-func (m *RWMutex) place(ctx context.Context, l *line.Line, t *ticket) (*line.Place, error) {
+// place stands in line until it is first, entering it after those who drew a ticket before. It calls queued whenever it finds somebody
+// ahead of a new place.
+func (m *RWMutex) place(ctx context.Context, l *line.Line, t *ticket, queued func()) (*line.Place, error) {
 	defer func() {
 		m.mu.Lock()
 		t.drop()
@@ -198,6 +204,9 @@ func (m *RWMutex) place(ctx context.Context, l *line.Line, t *ticket) (*line.Pla
 		m.mu.Lock()
 		t.enter(sess)
 		m.mu.Unlock()
+		if !place.First() {
+			queued()
+		}
 		if err := place.Await(ctx); err != nil {
 			place.Leave()
 			return nil, err

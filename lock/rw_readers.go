@@ -13,6 +13,7 @@ type readers struct {
 	ctx     context.Context //nolint:containedctx // of the wait for the node's turn
 	giveUp  context.CancelFunc
 	waiting []*waiter
+	behind  bool    // somebody has been found ahead
 	tenure  *tenure // nil until the node's turn has come
 	holds   int     // that are not unlocked
 	bound   bound
@@ -74,7 +75,7 @@ func (g *readers) close() {
 // stand waits for the node's turn, for all who wait here.
 func (g *readers) stand(t *ticket) {
 	m := g.lock
-	began, err := newTenure(m.place(g.ctx, &m.read, t))
+	began, err := newTenure(m.place(g.ctx, &m.read, t, g.queued))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err != nil {
@@ -104,6 +105,16 @@ func (g *readers) stand(t *ticket) {
 			m.group = g.rest
 		}
 		go g.rest.stand(m.tickets.draw())
+	}
+}
+
+// queued tells everybody who waits here that somebody is ahead.
+func (g *readers) queued() {
+	g.lock.mu.Lock()
+	defer g.lock.mu.Unlock()
+	g.behind = true
+	for _, w := range g.waiting {
+		w.behind()
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 // Config.Handoff has no effect.
 type Set struct {
 	client *zk.Client
-	retry  Retry
+	cfg    Config
 	lines  []*line.Line
 	paths  []string
 }
@@ -32,7 +32,7 @@ func NewSet(client *zk.Client, paths []string, cfg Config) (*Set, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("lock: a set needs a path")
 	}
-	s := &Set{client: client, retry: cfg.Retry, paths: slices.Clone(paths)}
+	s := &Set{client: client, cfg: cfg, paths: slices.Clone(paths)}
 	for i, path := range paths {
 		checked, err := checkNew(client, path, cfg)
 		if err != nil {
@@ -61,10 +61,14 @@ func (s *Set) Paths() []string { return slices.Clone(s.paths) }
 // nodes, it joins all lines again at their ends. Whenever it returns an error, it has left no node behind, or is still removing them in
 // the background.
 func (s *Set) Lock(ctx context.Context) (*Hold, error) {
+	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.name())
 	return s.lock(ctx, func(sess *zk.Session) (*line.Group, error) {
 		g, err := line.EnterAll(ctx, sess, s.lines)
 		if err != nil {
 			return nil, err
+		}
+		if !g.First() {
+			queued()
 		}
 		if err := g.Await(ctx); err != nil {
 			g.Leave()
@@ -98,11 +102,14 @@ func (s *Set) TryLock(ctx context.Context) (*Hold, error) {
 }
 
 func (s *Set) lock(ctx context.Context, try func(*zk.Session) (*line.Group, error)) (*Hold, error) {
-	err := context.Cause(ctx)
-	if err == nil {
-		var g *line.Group
-		g, err = attempt(ctx, s.retry, s.client, try)
-		return holdOn(s.client, strings.Join(s.paths, " and "), g, err)
+	if ctx.Err() != nil {
+		return nil, failedAt(s.client, s.name(), context.Cause(ctx))
 	}
-	return nil, failedAt(s.client, strings.Join(s.paths, " and "), err)
+	return s.cfg.Hooks.around(ctx, s.name(), func() (*Hold, error) {
+		g, err := attempt(ctx, s.cfg.Retry, s.client, try)
+		return holdOn(s.client, s.name(), g, err)
+	})
 }
+
+// name is what errors and hooks call the set.
+func (s *Set) name() string { return strings.Join(s.paths, " and ") }

@@ -39,6 +39,7 @@ var floors = []floor{
 	{path: "internal/line", ours: []string{"zk"}},
 	{path: "lock", ours: []string{"zk", "internal/line"}},
 	{path: "elect", ours: []string{"zk", "internal/line"}},
+	{path: "fence", ours: []string{"zk"}},
 	{path: "zktest", ours: []string{"server", "zk", "internal/wire", "internal/jute"}},
 	{
 		path:    "internal/cli/...",
@@ -46,7 +47,7 @@ var floors = []floor{
 		foreign: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"},
 	},
 	{path: "cmd/turnstile", ours: []string{"internal/cli"}},
-	{path: "examples/...", ours: []string{"zk", "lock", "zktest"}},
+	{path: "examples/...", ours: []string{"zk", "lock", "fence", "zktest"}},
 
 	// What only tests use.
 	{path: "internal/house"},
@@ -57,7 +58,7 @@ var floors = []floor{
 }
 
 // users are the packages that a user's program imports as a library: nothing but the standard library comes with them.
-var users = []string{"zk", "lock", "elect"}
+var users = []string{"zk", "lock", "elect", "fence"}
 
 type listed struct {
 	ImportPath string

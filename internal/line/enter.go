@@ -19,49 +19,144 @@ const maxTries = 10
 // also if ctx ends or the connection breaks before the answer came, when nobody knows whether the node was made. Then it is
 // searched for by the random part of its name (CURATOR-79).
 func (l *Line) Enter(ctx context.Context, sess *zk.Session) (*Place, error) {
+	e := l.Ask(sess)
+	p, err := e.Place(ctx)
+	if err != nil {
+		e.Abandon()
+	}
+	return p, err
+}
+
+// An Entry is a place that has been asked for. One goroutine at a time may use it; it is to be used until Place returns a place or Abandon
+// is called, or the node stays in the line for as long as the session.
+type Entry struct {
+	place    *Place
+	own      []part
+	nodes    []zk.Node
+	leaving  bool // another node of ours is deleted by the same transaction
+	tries    int
+	created  func(context.Context) ([]zk.Created, error)
+	look     func(context.Context) error
+	standing bool  // the node is there, and place has it
+	final    error // why there is none and will be none
+}
+
+// Ask sends the request for a place, and does not wait for the answer.
+func (l *Line) Ask(sess *zk.Session) *Entry {
 	p := &Place{line: l, sess: sess, guid: NewGUID(), ahead: unlooked}
-	own := l.parts(p.guid)
-	nodes := l.nodes(own)
-	for try, leaving := 0, l.overtake(sess); ; leaving = nil {
-		create := creation(p.create)
-		if leaving != nil {
-			create = leaving.replace(p)
-		}
-		created, look := create(sess, nodes)
-		made, err := created(ctx)
-		switch {
-		case err == nil:
-			return p.take(ctx, made, look)
-		case ctx.Err() != nil:
-			go withdraw(sess, own, created)
-			return nil, context.Cause(ctx)
-		case sess.Err() != nil:
-			return nil, sess.Err() // the node, if it was made, ends with the session
-		case zk.OutcomeOf(err) == zk.Unknown:
-			found, err := find(ctx, sess, own)
-			switch {
-			case err != nil:
-				go withdraw(sess, own, created)
-				return nil, err
-			case len(found) == len(own):
-				return p.take(ctx, found, p.look)
-			case len(found) > 0: // they came together, so somebody has deleted the other
-				OwnBundle(sess, found...).Leave()
-				return nil, ErrGone
-			}
-		case leaving != nil:
-			// Refused, most likely because somebody has deleted the old node. It is seen to; the new one is made the ordinary way.
-		case errors.Is(err, zk.NoNode):
-			if try++; try > maxTries {
-				return nil, fmt.Errorf("line: the parents of %s vanish as often as they are made: %w", l.Dir, err)
-			}
-			if err := l.makeParents(ctx, sess, l.Dir); err != nil {
-				return nil, err
-			}
-		default:
-			return nil, err
+	e := &Entry{place: p, own: l.parts(p.guid)}
+	e.nodes = l.nodes(e.own)
+	create := creation(p.create)
+	if leaving := l.overtake(sess); leaving != nil {
+		e.leaving = true
+		create = leaving.replace(p)
+	}
+	e.created, e.look = create(sess, e.nodes)
+	return e
+}
+
+// Session returns the session that the place belongs to.
+func (e *Entry) Session() *zk.Session { return e.place.sess }
+
+// Place waits for the place. An error is final, and leaves nothing behind, unless ctx has ended: then it is ctx's cause, nothing is given up,
+// and another call goes on waiting where this one stopped.
+func (e *Entry) Place(ctx context.Context) (*Place, error) {
+	if e.final != nil {
+		return nil, e.final
+	}
+	err := e.await(ctx)
+	switch {
+	case err == nil:
+		return e.place, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	default:
+		e.Abandon()
+		e.final = err
+		return nil, err
+	}
+}
+
+// Abandon gives the place up, whatever has become of it.
+func (e *Entry) Abandon() {
+	switch {
+	case e.final != nil:
+		return
+	case e.standing:
+		e.place.Leave()
+	default:
+		go withdraw(e.place.sess, e.own, e.created)
+	}
+	e.final = ErrGone
+}
+
+// await waits until the node is made and the line has been looked at.
+func (e *Entry) await(ctx context.Context) error {
+	for !e.standing {
+		if err := e.make(ctx); err != nil {
+			return err
 		}
 	}
+	if e.place.ahead != unlooked {
+		return nil
+	}
+	return e.look(ctx)
+}
+
+// make waits for the answer of the creation that was sent last, and sends another if that is what it takes.
+func (e *Entry) make(ctx context.Context) error {
+	p := e.place
+	made, err := e.created(ctx)
+	switch {
+	case err == nil:
+		return e.take(made)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case p.sess.Err() != nil:
+		return p.sess.Err() // the node, if it was made, ends with the session
+	case zk.OutcomeOf(err) == zk.Unknown:
+		found, err := find(ctx, p.sess, e.own)
+		if err != nil {
+			return err
+		}
+		switch len(found) {
+		case 0:
+		case len(e.own):
+			e.look = p.look
+			return e.take(found)
+		default:
+			return ErrGone // they came together, so somebody has deleted the other
+		}
+	case e.leaving:
+		// Refused, most likely because somebody has deleted the old node. It is seen to; the new one is made the ordinary way.
+	case errors.Is(err, zk.NoNode):
+		if e.tries++; e.tries > maxTries {
+			return fmt.Errorf("line: the parents of %s vanish as often as they are made: %w", p.line.Dir, err)
+		}
+		if err := p.line.makeParents(ctx, p.sess, p.line.Dir); err != nil {
+			return err
+		}
+	default:
+		return err
+	}
+	e.leaving = false
+	e.created, e.look = p.create(p.sess, e.nodes)
+	return nil
+}
+
+// take makes the nodes ours.
+func (e *Entry) take(nodes []zk.Created) error {
+	p := e.place
+	e.standing = true
+	switch ok := p.stand(nodes); {
+	case !ok:
+		return fmt.Errorf("line: the server named our node %q, which no contender is named like", p.node.Path)
+	case p.node.Stat.EphemeralOwner != p.sess.ID():
+		// A node that a server finds for us is ours only if it belongs to the live session. One of an older session is about to
+		// vanish, and whoever took it for theirs would hold nothing (CURATOR-498, CURATOR-604).
+		return ErrGone
+	}
+	return nil
 }
 
 // A creation has been sent. Created waits for its answer, and may be called again after its context ended; look finds out then who is ahead.
@@ -92,25 +187,6 @@ func makeNodes(b *zk.Batch, sess *zk.Session, nodes []zk.Node) func(context.Cont
 	}
 	all := b.Multi(creations(nodes)...)
 	return func(ctx context.Context) ([]zk.Created, error) { return createdBy(ctx, sess, all, len(nodes), 0) }
-}
-
-// take makes the nodes ours and looks at the line.
-func (p *Place) take(ctx context.Context, nodes []zk.Created, look func(context.Context) error) (*Place, error) {
-	ok := p.stand(nodes)
-	err := fmt.Errorf("line: the server named our node %q, which no contender is named like", p.node.Path)
-	switch {
-	case ok && p.node.Stat.EphemeralOwner != p.sess.ID():
-		// A node that a server finds for us is ours only if it belongs to the live session. One of an older session is about to
-		// vanish, and whoever took it for theirs would hold nothing (CURATOR-498, CURATOR-604).
-		err = ErrGone
-	case ok:
-		err = look(ctx)
-	}
-	if err != nil {
-		p.Leave()
-		return nil, err
-	}
-	return p, nil
 }
 
 // stand makes the nodes ours: as many as the line has for each contender. It reports whether they are named as contenders are.

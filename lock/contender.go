@@ -47,6 +47,10 @@ func contenderLine(l *line.Line, dir string, cfg Config, name stem, markers []li
 			o.Since = time.Now()
 			return o.encode()
 		},
+		Ours: func(data []byte) bool {
+			_, ok := parseOwner(data)
+			return ok
+		},
 		ACL: cfg.ACL,
 	}
 	cfg.Layout.apply(l, name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
@@ -12,8 +13,9 @@ import (
 
 // Contender is one who holds a lock or waits for it, as seen from outside.
 type Contender struct {
-	Path    string    // of its node
-	Holder  bool      // first in line
+	Path    string    // of its node; of the one in Curator's layout if it has two
+	Holder  bool      // it has the lock: nobody stands ahead whom it waits for
+	Shared  bool      // it is a reader, who has the lock together with other readers
 	Owner   Owner     // zero if the contender is not one of ours
 	Known   bool      // Owner was there
 	Data    []byte    // the node's data as it stands: an address in Curator's, an identifier in kazoo's
@@ -22,8 +24,12 @@ type Contender struct {
 	Token   Token     // of its first hold
 }
 
-// Inspect returns who holds the lock at path and who waits for it, in the order in which they will be served. It knows Curator's and
-// kazoo's contenders, too. Nobody there, or no such path, is an empty list. A contender that leaves meanwhile is left out.
+// known are the markers of all whom Inspect knows.
+var known = append([]line.Marker{line.CuratorLock, line.CuratorLatch}, sharing...)
+
+// Inspect returns who holds the lock at path and who waits for it, in the order in which they will be served. It knows the contenders of
+// every Layout, of mutexes and of read/write locks, ours, Curator's and kazoo's, and those of an election. Nobody there, or no such path,
+// is an empty list. A contender that leaves meanwhile is left out.
 func Inspect(ctx context.Context, client *zk.Client, path string) ([]Contender, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
@@ -39,9 +45,29 @@ func Inspect(ctx context.Context, client *zk.Client, path string) ([]Contender, 
 	if err != nil {
 		return nil, fmt.Errorf("lock: inspect %s: %w", path, err)
 	}
-	seats := line.Seats(children, contenders)
+	seats := fold(line.Seats(children, known))
 	line.Sort(seats)
 	return describe(ctx, sess, path, seats)
+}
+
+// fold leaves out the second nodes of contenders that have two.
+func fold(seats []line.Seat) []line.Seat {
+	first := make(map[string]bool)
+	for _, s := range seats {
+		if !kazoos(s) {
+			first[chosen(s.Name)] = true
+		}
+	}
+	return slices.DeleteFunc(seats, func(s line.Seat) bool { return kazoos(s) && first[chosen(s.Name)] })
+}
+
+func kazoos(s line.Seat) bool { return s.Marker == line.KazooLock || s.Marker == line.KazooRead }
+
+// chosen is the part of a contender's name that it has chosen at random, in the form of Curator and ours: _c_UUID-. It is the
+// name itself in another form.
+func chosen(name string) string {
+	const length = len("_c_") + 36 + len("-")
+	return name[:min(length, len(name))]
 }
 
 // describe reads the nodes of seats, all in one go.
@@ -53,6 +79,7 @@ func describe(ctx context.Context, sess *zk.Session, path string, seats []line.S
 	}
 	b.Send()
 	list := make([]Contender, 0, len(seats))
+	var there []line.Seat
 	for i, s := range seats {
 		node, err := reads[i].Get(ctx)
 		if errors.Is(err, zk.NoNode) {
@@ -65,9 +92,16 @@ func describe(ctx context.Context, sess *zk.Session, path string, seats []line.S
 		if err != nil {
 			return nil, fmt.Errorf("lock: inspect %s: %w", path, err)
 		}
+		there = append(there, s)
+		blocks := anyone
+		if isReader(s) {
+			blocks = isWriter
+		}
+		_, ahead := line.Ahead(there, s, blocks)
 		c := Contender{
 			Path:    path + "/" + s.Name,
-			Holder:  len(list) == 0,
+			Holder:  ahead == 0,
+			Shared:  isReader(s),
 			Data:    node.Data,
 			Session: node.Stat.EphemeralOwner,
 			Since:   time.UnixMilli(node.Stat.Ctime),

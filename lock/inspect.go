@@ -14,6 +14,7 @@ import (
 // Contender is one who holds a lock or waits for it, as seen from outside.
 type Contender struct {
 	Path    string    // of its node; of the one in Curator's layout if it has two
+	Second  string    // of the other one, in kazoo's layout; empty if there is none
 	Holder  bool      // it has the lock: nobody stands ahead whom it waits for
 	Shared  bool      // it is a reader, who has the lock together with other readers
 	Owner   Owner     // zero if the contender is not one of ours
@@ -45,20 +46,35 @@ func Inspect(ctx context.Context, client *zk.Client, path string) ([]Contender, 
 	if err != nil {
 		return nil, fmt.Errorf("lock: inspect %s: %w", path, err)
 	}
-	seats := fold(line.Seats(children, known))
+	seats, second := fold(line.Seats(children, known))
 	line.Sort(seats)
-	return describe(ctx, sess, path, seats)
-}
-
-// fold leaves out the second nodes of contenders that have two.
-func fold(seats []line.Seat) []line.Seat {
-	first := make(map[string]bool)
-	for _, s := range seats {
-		if !kazoos(s) {
-			first[chosen(s.Name)] = true
+	list, err := describe(ctx, sess, path, seats)
+	for i, c := range list {
+		if name, ok := second[c.Path[len(path)+1:]]; ok {
+			list[i].Second = path + "/" + name
 		}
 	}
-	return slices.DeleteFunc(seats, func(s line.Seat) bool { return kazoos(s) && first[chosen(s.Name)] })
+	return list, err
+}
+
+// fold takes the second nodes of contenders that have two out of the seats, and returns their names by those of the first.
+func fold(seats []line.Seat) (left []line.Seat, second map[string]string) {
+	first := make(map[string]string)
+	for _, s := range seats {
+		if !kazoos(s) {
+			first[chosen(s.Name)] = s.Name
+		}
+	}
+	second = make(map[string]string)
+	left = slices.DeleteFunc(seats, func(s line.Seat) bool {
+		name, ok := first[chosen(s.Name)]
+		if !ok || !kazoos(s) {
+			return false
+		}
+		second[name] = s.Name
+		return true
+	})
+	return left, second
 }
 
 func kazoos(s line.Seat) bool { return s.Marker == line.KazooLock || s.Marker == line.KazooRead }

@@ -262,6 +262,9 @@ func TestInspectShowsAContenderOnceAndEveryReader(t *testing.T) {
 		if !slices.Equal(stand, want) {
 			t.Fatalf("got %+v, want %+v", stand, want)
 		}
+		if list[0].Second == "" || list[1].Second != "" || list[6].Second == "" {
+			t.Errorf("got second nodes %q, %q, %q, want one of the first and the last", list[0].Second, list[1].Second, list[6].Second)
+		}
 		if list[0].Path != first.Path() || list[1].Path != second.Path() {
 			t.Errorf("got %s and %s first, want %s and %s", list[0].Path, list[1].Path, first.Path(), second.Path())
 		}

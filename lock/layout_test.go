@@ -154,6 +154,7 @@ func unlockLost(t *testing.T, h *lock.Hold) {
 
 // Every request of what a lock with two nodes does is hit in turn, in each way: never one node without the other for long, never an orphan.
 func TestLostRepliesMakeNoOrphanOfTwoNodes(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
 		"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore, "cut after": zktest.CutAfter,
 	} {

@@ -61,6 +61,7 @@ func NewRWMutex(client *zk.Client, path string, cfg Config) (*RWMutex, error) {
 var sharing = []line.Marker{line.CuratorRead, line.CuratorWrite, line.KazooRead, line.KazooLock}
 
 func isWriter(s line.Seat) bool { return s.Marker == line.CuratorWrite || s.Marker == line.KazooLock }
+
 func isReader(s line.Seat) bool { return s.Marker == line.CuratorRead || s.Marker == line.KazooRead }
 
 // Path returns the lock's path.

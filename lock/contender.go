@@ -10,8 +10,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// contenders are the markers of all who stand in a mutex's line. Kazoo's are counted so that we respect its locks; that kazoo respects
-// ours needs its extra_lock_patterns.
+// contenders are the markers of all who stand in a mutex's line, whatever the layout.
 var contenders = []line.Marker{line.CuratorLock, line.KazooLock}
 
 func anyone(line.Seat) bool { return true }
@@ -38,12 +37,11 @@ func ValidatePath(path string) error {
 	return nil
 }
 
-// contenderLine is a line in which we stand with nodes of the given name.
-func contenderLine(dir string, cfg Config, name string, markers []line.Marker, blocks func(line.Seat) bool) line.Line {
+// contenderLine makes l a line in which we stand with nodes named after the stem.
+func contenderLine(l *line.Line, dir string, cfg Config, name stem, markers []line.Marker, blocks func(line.Seat) bool) {
 	owner := thisProcess(cfg.Label)
-	return line.Line{
+	*l = line.Line{
 		Dir:     dir,
-		Prefix:  func(guid string) string { return "_c_" + guid + "-" + name },
 		Markers: markers,
 		Blocks:  blocks,
 		Data: func() []byte {
@@ -51,8 +49,13 @@ func contenderLine(dir string, cfg Config, name string, markers []line.Marker, b
 			o.Since = time.Now()
 			return o.encode()
 		},
+		Ours: func(data []byte) bool {
+			_, ok := parseOwner(data)
+			return ok
+		},
 		ACL: cfg.ACL,
 	}
+	cfg.Layout.apply(l, name)
 }
 
 // holdOn makes a hold of nodes that serve nobody else, unless getting them has failed with err.

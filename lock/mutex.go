@@ -30,12 +30,17 @@ var (
 	ErrUnlocked = errors.New("lock: unlocked")
 	// ErrDeleted is the cause of a hold's context after its node was deleted by somebody else: an operator, say.
 	ErrDeleted = errors.New("lock: the hold's node was deleted by somebody else")
+	// ErrWrap is the answer to an attempt to stand in a line with contenders of Curator's or kazoo's after the path has had about two
+	// thousand million contenders: its numbers wrap there, and there is no order of the line any more on which all agree. Lines in which
+	// only ours stand go on.
+	ErrWrap = line.ErrWrap
 )
 
 // Config says how a lock behaves. The zero Config is ready to use.
 type Config struct {
-	Label string   // what this contender is for, shown to whoever inspects the lock
-	ACL   []zk.ACL // of the nodes and of the parents that are made for them; open to everybody if nil
+	Label  string   // what this contender is for, shown to whoever inspects the lock
+	Layout Layout   // whose contenders know ours for what they are; Curator's if zero
+	ACL    []zk.ACL // of the nodes and of the parents that are made for them; open to everybody if nil
 
 	// Handoff bounds how goroutines of this process that use one Mutex pass the lock to each other without the server.
 	Handoff Handoff
@@ -82,6 +87,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Delay > 0 && c.Retain > 0 {
 		return c, errors.New("lock: nobody could tell a retained lock that is lost from a held one, so it cannot have a Delay; leave one of the two out")
 	}
+	if err := c.Layout.check(); err != nil {
+		return c, err
+	}
 	if c.Retry.err != nil {
 		return c, c.Retry.err
 	}
@@ -94,7 +102,8 @@ func (c Config) withDefaults() (Config, error) {
 }
 
 // Mutex is a lock that one holder has at a time, among all processes that use its path, in the order in which the server saw them
-// come. It stands in one line with Curator's InterProcessMutex, go-zookeeper's Lock and, as far as those can see it, kazoo's Lock.
+// come. It stands in one line with Curator's InterProcessMutex, go-zookeeper's Lock and kazoo's Lock, as far as those see it: see
+// Config.Layout.
 //
 // A Mutex may be used by any number of goroutines. They exclude each other like any other contenders, and share one node in the line:
 // a lock that many goroutines of one process want passes from one to the next in memory, within the bounds of Config.Handoff. Two
@@ -116,7 +125,7 @@ func NewMutex(client *zk.Client, path string, cfg Config) (*Mutex, error) {
 	}
 	m := &Mutex{client: client, path: path, cfg: cfg}
 	m.cohort.mutex = m
-	m.line = contenderLine(path, cfg, string(line.CuratorLock), contenders, anyone)
+	contenderLine(&m.line, path, cfg, lockStem, contenders, anyone)
 	return m, nil
 }
 

@@ -49,9 +49,9 @@ func NewRWMutex(client *zk.Client, path string, cfg Config) (*RWMutex, error) {
 	}
 	m := &RWMutex{client: client, path: path, cfg: cfg}
 	m.tickets.init()
-	m.read = contenderLine(path, cfg, string(line.CuratorRead), sharing, isWriter)
-	m.write = contenderLine(path, cfg, string(line.CuratorWrite), sharing, anyone)
-	m.upgrade = contenderLine(path, cfg, upgraded+string(line.CuratorWrite), sharing, anyone)
+	contenderLine(&m.read, path, cfg, readStem, sharing, isWriter)
+	contenderLine(&m.write, path, cfg, writeStem, sharing, anyone)
+	contenderLine(&m.upgrade, path, cfg, upgradeStem, sharing, anyone)
 	for _, l := range m.lines() {
 		l.Change = true
 	}

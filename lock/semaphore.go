@@ -38,7 +38,8 @@ type Semaphore struct {
 
 // NewSemaphore returns the semaphore at path, which is private to it: no other recipe may use it. Nothing is asked of the server yet; the
 // path and missing parents are made when they are needed, and go away when they are not unless they have a limit to keep. It returns an
-// error for a path that is none, for a limit that is none, and for Config.Retain and Config.Delay, which a semaphore does not have.
+// error for a path that is none, for a limit that is none, for Config.Retain and Config.Delay, which a semaphore does not have, and for every
+// Config.Layout but Curator.
 func NewSemaphore(client *zk.Client, path string, limit Limit, cfg Config) (*Semaphore, error) {
 	cfg, err := checkNew(client, path, cfg)
 	if err != nil {
@@ -47,14 +48,17 @@ func NewSemaphore(client *zk.Client, path string, limit Limit, cfg Config) (*Sem
 	if cfg.Retain > 0 || cfg.Delay > 0 {
 		return nil, errors.New("lock: permits are neither retained nor delayed; leave Retain and Delay zero")
 	}
+	if cfg.Layout != Curator {
+		return nil, fmt.Errorf("lock: a semaphore has no layout %v; leave Layout zero for Curator's", cfg.Layout)
+	}
 	if err := limit.check(path); err != nil {
 		return nil, err
 	}
 	s := &Semaphore{client: client, path: path, cfg: cfg, limit: limit}
 	s.tickets.init()
 	s.dir = line.Line{Dir: path, ACL: cfg.ACL, Lasting: true}
-	s.queue = contenderLine(path+"/locks", cfg, string(line.CuratorLock), contenders, anyone)
-	s.leases = contenderLine(path+"/leases", cfg, string(line.CuratorLease), []line.Marker{line.CuratorLease}, anyone)
+	contenderLine(&s.queue, path+"/locks", cfg, lockStem, contenders, anyone)
+	contenderLine(&s.leases, path+"/leases", cfg, leaseStem, []line.Marker{line.CuratorLease}, anyone)
 	s.pool = line.Pool{Line: &s.queue, Leases: &s.leases, Limit: limit.line(path)}
 	return s, nil
 }

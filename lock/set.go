@@ -41,8 +41,9 @@ func NewSet(client *zk.Client, paths []string, cfg Config) (*Set, error) {
 		if slices.Contains(paths[:i], path) {
 			return nil, fmt.Errorf("lock: %s is given twice, and a set would wait for itself", path)
 		}
-		l := contenderLine(path, checked, string(line.CuratorLock), contenders, anyone)
-		s.lines = append(s.lines, &l)
+		l := new(line.Line)
+		contenderLine(l, path, checked, lockStem, contenders, anyone)
+		s.lines = append(s.lines, l)
 	}
 	if cfg.Retain > 0 || cfg.Delay > 0 {
 		return nil, errors.New("lock: a set is neither retained nor delayed; leave Retain and Delay zero")

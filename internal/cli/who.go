@@ -16,7 +16,8 @@ import (
 // whoJSON is what "turnstile who --json" prints.
 type whoJSON struct {
 	Path    string          `json:"path"`
-	Holder  *contenderJSON  `json:"holder"` // null when nobody holds the lock
+	Holder  *contenderJSON  `json:"holder"`            // null when nobody holds the lock
+	Readers []contenderJSON `json:"readers,omitempty"` // who hold it together with the holder
 	Waiters []contenderJSON `json:"waiters"`
 }
 
@@ -102,11 +103,15 @@ func whoIs(path string, line []lock.Contender) whoJSON {
 		} else {
 			entry.Owner.Text = string(c.Data)
 		}
-		if c.Holder {
+		switch {
+		case !c.Holder:
+			w.Waiters = append(w.Waiters, entry)
+		case w.Holder == nil:
 			entry.Token = int64(c.Token)
 			w.Holder = &entry
-		} else {
-			w.Waiters = append(w.Waiters, entry)
+		default:
+			entry.Token = int64(c.Token)
+			w.Readers = append(w.Readers, entry)
 		}
 	}
 	return w

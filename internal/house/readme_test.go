@@ -55,17 +55,18 @@ func TestPagesLinkToFilesThatExist(t *testing.T) {
 	}
 }
 
-func TestGuaranteesNameTestsThatExist(t *testing.T) {
+func TestPagesNameTestsThatExist(t *testing.T) {
 	t.Parallel()
 	all := allTests(t)
-	page := read(t, "docs/guarantees.md")
-	names := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9_]+)`").FindAllStringSubmatch(page, -1)
-	if len(names) == 0 {
-		t.Fatal("docs/guarantees.md names no test")
-	}
-	for _, name := range names {
-		if !strings.Contains(all, "func "+name[1]+"(") {
-			t.Errorf("docs/guarantees.md names %s, which is nowhere", name[1])
+	for _, page := range []string{"docs/guarantees.md", "docs/interop.md"} {
+		names := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9_]+)`").FindAllStringSubmatch(read(t, page), -1)
+		if len(names) == 0 {
+			t.Errorf("%s names no test", page)
+		}
+		for _, name := range names {
+			if !strings.Contains(all, "func "+name[1]+"(") {
+				t.Errorf("%s names %s, which is nowhere", page, name[1])
+			}
 		}
 	}
 }

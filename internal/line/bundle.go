@@ -20,17 +20,20 @@ type Bundle struct {
 	left    bool
 }
 
-// MakeBundle makes a node in each line, all of them or none, in one transaction that is refused with ErrGone unless the checks pass. A
+// MakeBundle makes a contender's nodes in each line, all of them or none, in one transaction that is refused with ErrGone unless the checks pass. A
 // line may be given more than once. What also adds to the batch, if it is not nil, is sent in the same write.
 //
 // If it returns an error, no node is left behind, or the removal goes on in the background until it is done or the session has ended,
 // as with Enter.
 func MakeBundle(ctx context.Context, sess *zk.Session, lines []*Line, checks []zk.Op, also func(*zk.Batch)) (*Bundle, error) {
-	parts := make([]part, len(lines))
+	var parts []part
+	var of []*Line // whose each part is
 	ops := slices.Clone(checks)
-	for i, l := range lines {
-		parts[i] = part{l.Dir, l.Prefix(NewGUID())}
-		ops = append(ops, zk.CreateNodeOp(zk.Node{Path: parts[i].path(), Data: l.Data(), Mode: zk.EphemeralSequential, ACL: l.ACL}))
+	for _, l := range lines {
+		own := l.parts(NewGUID())
+		parts = append(parts, own...)
+		of = append(of, slices.Repeat([]*Line{l}, len(own))...)
+		ops = append(ops, creations(l.nodes(own))...)
 	}
 	for try := 0; ; {
 		b := sess.Batch()
@@ -40,14 +43,7 @@ func MakeBundle(ctx context.Context, sess *zk.Session, lines []*Line, checks []z
 		}
 		b.Send()
 		created := func(ctx context.Context) ([]zk.Created, error) {
-			results, err := made.Get(ctx)
-			if err == nil && len(results) != len(ops) {
-				err = fmt.Errorf("line: a transaction of %d operations was answered with %d results", len(ops), len(results))
-			}
-			if err != nil {
-				return nil, err
-			}
-			return madeBy(results[len(checks):], sess), nil
+			return createdBy(ctx, sess, made, len(ops), len(checks))
 		}
 		nodes, err := created(ctx)
 		failed, _ := errors.AsType[*zk.MultiError](err)
@@ -74,7 +70,7 @@ func MakeBundle(ctx context.Context, sess *zk.Session, lines []*Line, checks []z
 		case failed != nil && failed.Index < len(checks) && (failed.Err == zk.NoNode || failed.Err == zk.BadVersion):
 			return nil, ErrGone
 		case failed != nil && failed.Index >= len(checks) && failed.Index < len(ops) && failed.Err == zk.NoNode:
-			l := lines[failed.Index-len(checks)]
+			l := of[failed.Index-len(checks)]
 			if try++; try > maxTries*len(parts) {
 				return nil, fmt.Errorf("line: the parents of %s vanish as often as they are made: %w", l.Dir, err)
 			}
@@ -166,7 +162,7 @@ func (b *Bundle) watch(ctx context.Context, n zk.Created, changed func(data []by
 				return err
 			}
 			continue
-		case stat.Czxid != n.Stat.Czxid:
+		case stat.Czxid != n.Stat.Czxid && n.Stat.Czxid != 0: // 0 where nobody was told, and the name is ours alone
 			w.Close()
 			return ErrGone
 		case !b.keep(w):

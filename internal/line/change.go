@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 
 	"github.com/seed-a3166700/turnstile/zk"
@@ -16,11 +17,30 @@ func (p *Place) beside(to *Line) *Place {
 	next.seat.Name = to.Prefix(next.guid) + fmt.Sprintf("%010d", p.seat.Seq)
 	next.node.Path = join(to.Dir, next.seat.Name)
 	next.seat, _ = ParseSeat(next.seat.Name, to.Markers)
+	if to.Twin != nil { // which stands at our twin's number
+		next.twin = OwnBundle(p.sess, zk.Created{Path: join(to.Dir, to.Twin(next.guid)+fmt.Sprintf("%010d", p.seat.Seq+1))})
+	}
 	return next
 }
 
-func (p *Place) wanted() zk.Node {
-	return zk.Node{Path: p.node.Path, Data: p.line.Data(), Mode: zk.Ephemeral, ACL: p.line.ACL}
+// wanted are the nodes of a place that has none yet.
+func (p *Place) wanted() []zk.Node {
+	data := p.line.Data()
+	paths := p.paths()
+	nodes := make([]zk.Node, len(paths))
+	for i, node := range paths {
+		nodes[i] = zk.Node{Path: node, Data: data, Mode: zk.Ephemeral, ACL: p.line.ACL}
+	}
+	return nodes
+}
+
+// named are the nodes of a place whose names are whole.
+func (p *Place) named() []part {
+	var parts []part
+	for _, node := range p.paths() {
+		parts = append(parts, part{p.line.Dir, path.Base(node)})
+	}
+	return parts
 }
 
 // Become exchanges our node for one of another kind where it stands: to is a line of the same path, and the new node has the old one's
@@ -33,7 +53,11 @@ func (p *Place) Become(to *Line) (*Place, error) {
 	next := p.beside(to)
 	for {
 		b := p.sess.Batch()
-		both := b.Multi(zk.CreateNodeOp(next.wanted()), zk.DeleteOp(p.node.Path, -1))
+		ops := creations(next.wanted())
+		for _, old := range p.paths() {
+			ops = append(ops, zk.DeleteOp(old, -1))
+		}
+		both := b.Multi(ops...)
 		b.Send()
 		_, err := both.Get(ctx)
 		switch {
@@ -57,14 +81,14 @@ func (p *Place) Beside(ctx context.Context, to *Line) (*Place, []Seat, error) {
 	next := p.beside(to)
 	for {
 		b := p.sess.Batch()
-		made := b.CreateNode(next.wanted())
+		made := makeNodes(b, p.sess, next.wanted())
 		listed := b.Children(to.Dir)
 		b.Send()
-		_, err := made.Get(ctx)
+		_, err := made(ctx)
 		switch {
 		case err == nil, errors.Is(err, zk.NodeExists): // likewise
 		case ctx.Err() != nil:
-			go withdraw(p.sess, []part{{to.Dir, next.seat.Name}}, single(made.Get))
+			go withdraw(p.sess, next.named(), made)
 			return nil, nil, context.Cause(ctx)
 		case p.sess.Err() != nil:
 			return nil, nil, p.sess.Err()
@@ -80,10 +104,7 @@ func (p *Place) Beside(ctx context.Context, to *Line) (*Place, []Seat, error) {
 		if err != nil {
 			names, err = p.list(ctx)
 		}
-		seats := Seats(names, to.Markers)
-		if err == nil && !slices.Contains(seats, p.seat) {
-			err = ErrGone
-		}
+		seats, err := p.among(names, err)
 		if err != nil {
 			next.Leave()
 			return nil, nil, err
@@ -94,12 +115,19 @@ func (p *Place) Beside(ctx context.Context, to *Line) (*Place, []Seat, error) {
 
 // Seats lists who stands in the line now. It returns ErrGone if our own node does not.
 func (p *Place) Seats(ctx context.Context) ([]Seat, error) {
-	names, err := p.list(ctx)
-	seats := Seats(names, p.line.Markers)
-	if err == nil && !slices.Contains(seats, p.seat) {
-		err = ErrGone
+	return p.among(p.list(ctx))
+}
+
+// among returns the seats that children are, without our second node. It returns ErrGone if we are not among them.
+func (p *Place) among(children []string, err error) ([]Seat, error) {
+	if err != nil {
+		return nil, err
 	}
-	return seats, err
+	seats := Seats(children, p.line.Markers)
+	if !p.whole(seats) {
+		return nil, ErrGone
+	}
+	return slices.DeleteFunc(seats, func(s Seat) bool { return p.owns(s) && s.Name != p.seat.Name }), nil
 }
 
 // list lists the line's path.

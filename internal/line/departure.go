@@ -65,31 +65,54 @@ func (l *Line) overtake(sess *zk.Session) *departure {
 	return d
 }
 
-// send removes the node by itself.
+// send removes the nodes by themselves.
 func (d *departure) send() {
-	sess, path := d.place.sess, d.place.node.Path
-	go d.removal.insist(sess, path, sendDelete(sess, path))
+	sess, paths := d.place.sess, d.place.paths()
+	if len(paths) == 1 {
+		go d.removal.insist(sess, paths[0], sendDelete(sess, paths[0]))
+		return
+	}
+	r := removeAll(sess, paths)
+	go func() {
+		d.removal.err = r.Wait(context.Background())
+		close(d.removal.done)
+	}()
 }
 
-// replace sends one transaction that removes the node and creates p's. If it fails, or nobody knows, the removal goes on by itself.
+// replace sends one transaction that removes the nodes and creates p's. If it fails, or nobody knows, the removal goes on by itself.
 func (d *departure) replace(p *Place) creation {
-	return func(sess *zk.Session, node zk.Node) (created func(context.Context) (zk.Created, error), look func(context.Context) error) {
+	return func(sess *zk.Session, nodes []zk.Node) (created func(context.Context) ([]zk.Created, error), look func(context.Context) error) {
+		old := d.place.paths()
+		ops := make([]zk.Op, 0, len(old)+len(nodes))
+		for _, path := range old {
+			ops = append(ops, zk.DeleteOp(path, -1))
+		}
+		ops = append(ops, creations(nodes)...)
 		b := sess.Batch()
-		both := b.Multi(zk.DeleteOp(d.place.node.Path, -1), zk.CreateNodeOp(node))
+		all := b.Multi(ops...)
 		var listed *zk.Future[zk.Children]
 		if d.place.waited { // somebody else wants this lock as well, so lookAfter will most likely have to look
 			listed = b.Children(p.line.Dir)
 		}
 		b.Send()
 		var settled sync.Once
-		return func(ctx context.Context) (zk.Created, error) {
-			c, err := createdBy(ctx, both, sess)
-			if isClosed(both.Done()) {
+		return func(ctx context.Context) ([]zk.Created, error) {
+			made, err := createdBy(ctx, sess, all, len(ops), len(old))
+			if isClosed(all.Done()) {
 				settled.Do(func() { d.settle(err) })
 			}
-			return c, err
+			return made, err
 		}, p.lookAfter(d.place, listed)
 	}
+}
+
+// creations are the operations that create nodes.
+func creations(nodes []zk.Node) []zk.Op {
+	ops := make([]zk.Op, len(nodes))
+	for i, n := range nodes {
+		ops[i] = zk.CreateNodeOp(n)
+	}
+	return ops
 }
 
 // settle ends the departure after the transaction of replace, or sends the removal by itself if that failed.
@@ -101,16 +124,16 @@ func (d *departure) settle(err error) {
 	close(d.removal.done)
 }
 
-// createdBy waits for the answer of the transaction and returns the node that it made.
-func createdBy(ctx context.Context, both *zk.Future[[]zk.Result], sess *zk.Session) (zk.Created, error) {
-	results, err := both.Get(ctx)
+// createdBy waits for the answer of a transaction of n operations and returns the nodes that those after the first skip made.
+func createdBy(ctx context.Context, sess *zk.Session, all *zk.Future[[]zk.Result], n, skip int) ([]zk.Created, error) {
+	results, err := all.Get(ctx)
 	if err != nil {
-		return zk.Created{}, err
+		return nil, err
 	}
-	if len(results) != 2 {
-		return zk.Created{}, fmt.Errorf("line: a transaction of two operations was answered with %d results", len(results))
+	if len(results) != n {
+		return nil, fmt.Errorf("line: a transaction of %d operations was answered with %d results", n, len(results))
 	}
-	return madeBy(results[1:], sess)[0], nil
+	return madeBy(results[skip:], sess), nil
 }
 
 // madeBy returns the nodes that results of creations tell of. Servers before 3.8.4 tell a node's path and not its Stat; what the line
@@ -126,13 +149,13 @@ func madeBy(results []zk.Result, sess *zk.Session) []zk.Created {
 	return nodes
 }
 
-// lookAfter looks at the line after p has taken the place of old in one transaction. If old was first and p has the very next number,
+// lookAfter looks at the line after p has taken the place of old in one transaction. If old was first and p has the next number after old's,
 // nobody has come in between, because every creation takes a number, also that of a seat that changes its kind (Become, Beside), whose
 // name carries another's number: then p is first, without a look. Listed has been sent with that
 // transaction, or is nil.
 func (p *Place) lookAfter(old *Place, listed *zk.Future[zk.Children]) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if old.ahead == 0 && p.seat.Seq == old.seat.Seq+1 {
+		if old.ahead == 0 && p.seat.Seq == old.seat.Seq+int32(old.line.width()) {
 			p.ahead = 0
 			return nil
 		}

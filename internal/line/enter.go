@@ -32,11 +32,11 @@ func (l *Line) Enter(ctx context.Context, sess *zk.Session) (*Place, error) {
 type Entry struct {
 	place    *Place
 	own      []part
-	node     zk.Node
+	nodes    []zk.Node
 	leaving  bool // another node of ours is deleted by the same transaction
 	tries    int
 	resent   bool // what was asked right behind the first creation has been answered before the node was made
-	created  func(context.Context) (zk.Created, error)
+	created  func(context.Context) ([]zk.Created, error)
 	look     func(context.Context) error
 	standing bool  // the node is there, and place has it
 	final    error // why there is none and will be none
@@ -45,14 +45,14 @@ type Entry struct {
 // Ask sends the request for a place, and does not wait for the answer.
 func (l *Line) Ask(sess *zk.Session) *Entry {
 	p := &Place{line: l, sess: sess, guid: NewGUID(), ahead: unlooked}
-	e := &Entry{place: p, own: []part{{l.Dir, l.Prefix(p.guid)}}}
-	e.node = zk.Node{Path: e.own[0].path(), Data: l.Data(), Mode: zk.EphemeralSequential, ACL: l.ACL}
+	e := &Entry{place: p, own: l.parts(p.guid)}
+	e.nodes = l.nodes(e.own)
 	create := creation(p.create)
 	if leaving := l.overtake(sess); leaving != nil {
 		e.leaving = true
 		create = leaving.replace(p)
 	}
-	e.created, e.look = create(sess, e.node)
+	e.created, e.look = create(sess, e.nodes)
 	return e
 }
 
@@ -86,7 +86,7 @@ func (e *Entry) Abandon() {
 	case e.standing:
 		e.place.Leave()
 	default:
-		go withdraw(e.place.sess, e.own, single(e.created))
+		go withdraw(e.place.sess, e.own, e.created)
 	}
 	e.final = ErrGone
 }
@@ -98,19 +98,21 @@ func (e *Entry) await(ctx context.Context) error {
 			return err
 		}
 	}
-	if e.place.ahead != unlooked {
-		return nil
+	if e.place.ahead == unlooked {
+		if err := e.look(ctx); err != nil {
+			return err
+		}
 	}
-	return e.look(ctx)
+	return e.place.vouch(ctx)
 }
 
 // make waits for the answer of the creation that was sent last, and sends another if that is what it takes.
 func (e *Entry) make(ctx context.Context) error {
 	p := e.place
-	c, err := e.created(ctx)
+	made, err := e.created(ctx)
 	switch {
 	case err == nil:
-		return e.take(c)
+		return e.take(made)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case p.sess.Err() != nil:
@@ -120,9 +122,13 @@ func (e *Entry) make(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if len(found) > 0 {
+		switch len(found) {
+		case 0:
+		case len(e.own):
 			e.look = p.look
-			return e.take(found[0])
+			return e.take(found)
+		default:
+			return ErrGone // they came together, so somebody has deleted the other
 		}
 	case e.leaving:
 		// Refused, most likely because somebody has deleted the old node. It is seen to; the new one is made the ordinary way.
@@ -137,21 +143,18 @@ func (e *Entry) make(ctx context.Context) error {
 		return err
 	}
 	e.leaving, e.resent = false, true
-	e.created, e.look = p.create(p.sess, e.node)
+	e.created, e.look = p.create(p.sess, e.nodes)
 	return nil
 }
 
-// take makes c our node.
-func (e *Entry) take(c zk.Created) error {
+// take makes the nodes ours.
+func (e *Entry) take(nodes []zk.Created) error {
 	p := e.place
 	e.standing = true
-	p.node = c
-	seat, ok := ParseSeat(path.Base(c.Path), p.line.Markers)
-	p.seat = seat
-	switch {
+	switch ok := p.stand(nodes); {
 	case !ok:
-		return fmt.Errorf("line: the server named our node %q, which no contender is named like", c.Path)
-	case c.Stat.EphemeralOwner != p.sess.ID():
+		return fmt.Errorf("line: the server named our node %q, which no contender is named like", p.node.Path)
+	case p.node.Stat.EphemeralOwner != p.sess.ID():
 		// A node that a server finds for us is ours only if it belongs to the live session. One of an older session is about to
 		// vanish, and whoever took it for theirs would hold nothing (CURATOR-498, CURATOR-604).
 		return ErrGone
@@ -160,20 +163,67 @@ func (e *Entry) take(c zk.Created) error {
 }
 
 // A creation has been sent. Created waits for its answer, and may be called again after its context ended; look finds out then who is ahead.
-type creation func(sess *zk.Session, node zk.Node) (created func(context.Context) (zk.Created, error), look func(context.Context) error)
+type creation func(sess *zk.Session, nodes []zk.Node) (created func(context.Context) ([]zk.Created, error), look func(context.Context) error)
 
-// create sends the creation of our node and the listing of the line, in one write.
-func (p *Place) create(sess *zk.Session, node zk.Node) (created func(context.Context) (zk.Created, error), look func(context.Context) error) {
+// create sends the creation of our nodes and the listing of the line, in one write.
+func (p *Place) create(sess *zk.Session, nodes []zk.Node) (created func(context.Context) ([]zk.Created, error), look func(context.Context) error) {
 	b := sess.Batch()
-	made := b.CreateNode(node)
+	created = makeNodes(b, sess, nodes)
 	listed := b.Children(p.line.Dir)
 	b.Send()
-	return made.Get, func(ctx context.Context) error { return p.lookAt(ctx, listed) }
+	return created, func(ctx context.Context) error { return p.lookAt(ctx, listed) }
 }
 
 // MakeDir makes the line's path, unless it is there.
 func (l *Line) MakeDir(ctx context.Context, sess *zk.Session) error {
 	return l.makeParents(ctx, sess, l.Dir)
+}
+
+// makeNodes adds the creation of nodes to a batch: all of them or none.
+func makeNodes(b *zk.Batch, sess *zk.Session, nodes []zk.Node) func(context.Context) ([]zk.Created, error) {
+	if len(nodes) == 1 {
+		return single(b.CreateNode(nodes[0]).Get)
+	}
+	all := b.Multi(creations(nodes)...)
+	return func(ctx context.Context) ([]zk.Created, error) { return createdBy(ctx, sess, all, len(nodes), 0) }
+}
+
+// stand makes the nodes ours: as many as the line has for each contender. It reports whether they are named as contenders are.
+func (p *Place) stand(nodes []zk.Created) bool {
+	var ok bool
+	p.node = nodes[0]
+	p.seat, ok = ParseSeat(path.Base(p.node.Path), p.line.Markers)
+	if len(nodes) > 1 {
+		p.twin = OwnBundle(p.sess, nodes[1:]...)
+	}
+	return ok
+}
+
+// parts are the nodes of one contender.
+func (l *Line) parts(guid string) []part {
+	parts := []part{{l.Dir, l.Prefix(guid)}}
+	if l.Twin != nil {
+		parts = append(parts, part{l.Dir, l.Twin(guid)})
+	}
+	return parts
+}
+
+// width is how many nodes a contender has.
+func (l *Line) width() int {
+	if l.Twin != nil {
+		return 2
+	}
+	return 1
+}
+
+// nodes are the nodes to create for parts.
+func (l *Line) nodes(parts []part) []zk.Node {
+	data := l.Data()
+	nodes := make([]zk.Node, len(parts))
+	for i, p := range parts {
+		nodes[i] = zk.Node{Path: p.path(), Data: data, Mode: zk.EphemeralSequential, ACL: l.ACL}
+	}
+	return nodes
 }
 
 // makeParents makes dir and what is missing above it, as containers, which servers remove when they are empty again, unless they are to

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -28,14 +27,14 @@ func EnterAll(ctx context.Context, sess *zk.Session, lines []*Line) (*Group, err
 		return nil, err
 	}
 	g := &Group{Bundle: bundle}
+	at := 0
 	for i, l := range lines {
-		p := &Place{line: l, sess: sess, node: bundle.nodes[i], ahead: unlooked}
-		seat, ok := ParseSeat(path.Base(p.node.Path), l.Markers)
-		if !ok {
+		p := &Place{line: l, sess: sess, ahead: unlooked}
+		if !p.stand(bundle.nodes[at : at+l.width()]) {
 			g.Leave()
 			return nil, fmt.Errorf("line: the server named our node %q, which no contender is named like", p.node.Path)
 		}
-		p.seat = seat
+		at += l.width()
 		g.places = append(g.places, p)
 		// The list may be of an attempt that failed; then our node is not in it.
 		children, err := listed[i].Get(ctx)
@@ -44,6 +43,9 @@ func EnterAll(ctx context.Context, sess *zk.Session, lines []*Line) (*Group, err
 		}
 		if err != nil && ctx.Err() == nil {
 			err = p.look(ctx)
+		}
+		if err == nil {
+			err = p.vouch(ctx)
 		}
 		if err != nil {
 			g.Leave()

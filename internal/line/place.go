@@ -17,9 +17,11 @@ var ErrGone = errors.New("line: our node was deleted by somebody else")
 type Line struct {
 	Dir     string                   // the recipe's path
 	Prefix  func(guid string) string // a contender's name up to its sequence number
+	Twin    func(guid string) string // likewise for a second node, for those who do not know the first; nil for none
 	Markers []Marker                 // who is a contender; other children are ignored
 	Blocks  func(Seat) bool          // which of the seats ahead must leave before we are served
 	Data    func() []byte            // what a new node carries
+	Ours    func(data []byte) bool   // whether that is what one of us has written; see ErrWrap. Nil if nobody can tell
 	ACL     []zk.ACL                 // of the nodes and of the parents that are made for them; open if nil
 	Change  bool                     // whether a seat may change its kind where it stands (Become, Beside)
 
@@ -43,6 +45,7 @@ type Place struct {
 	sess *zk.Session
 	guid string
 	node zk.Created
+	twin *Bundle // our second node; nil if the line has none
 	seat Seat
 
 	nearest Seat // the seat to wait for, if ahead > 0
@@ -60,9 +63,6 @@ type Place struct {
 
 // Path returns the path of our node.
 func (p *Place) Path() string { return p.node.Path }
-
-// paths are the paths of all nodes of ours in the line.
-func (p *Place) paths() []string { return []string{p.node.Path} }
 
 // Stat returns what the server told about our node when it was made.
 func (p *Place) Stat() zk.Stat { return p.node.Stat }
@@ -84,12 +84,13 @@ func (p *Place) Await(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
-		case gone && (inferred || p.ahead == 1 && !p.line.Change):
+		case gone && (inferred || p.ahead == 1 && !p.line.Change && p.twin == nil):
 			// The seats ahead only ever get fewer: whoever comes later gets a larger number. The one that is gone was
 			// the last of them, and our own node was still there after it (see awaitNearest). No second look is needed.
 			//
 			// That is not so where seats change their kind. A writer that becomes a reader leaves a reader with its number
 			// where we saw it go, and a reader further ahead, who never blocked us, may meanwhile be a writer that does.
+			// And it says nothing about our second node.
 			p.ahead = 0
 		default:
 			if err := p.look(ctx); err != nil {
@@ -183,16 +184,37 @@ func (p *Place) lookAt(ctx context.Context, listed *zk.Future[zk.Children]) erro
 // knows our node knows all of them, and what it misses are leavings, which only make us wait.
 func (p *Place) see(children []string) error {
 	seats := Seats(children, p.line.Markers)
-	listed := false
-	for _, s := range seats {
-		listed = listed || s.Name == p.seat.Name
-	}
-	if !listed {
+	if !p.whole(seats) {
 		return ErrGone
 	}
 	p.nearest, p.ahead = Ahead(seats, p.seat, p.line.Blocks)
 	p.waited = p.waited || p.ahead > 0
 	return nil
+}
+
+// whole reports whether our nodes are among the seats.
+func (p *Place) whole(seats []Seat) bool {
+	n := 0
+	for _, s := range seats {
+		if p.owns(s) {
+			n++
+		}
+	}
+	return n == p.line.width()
+}
+
+// owns reports whether the seat is ours.
+func (p *Place) owns(s Seat) bool {
+	return s.Name == p.seat.Name || p.twin != nil && join(p.line.Dir, s.Name) == p.twin.Path()
+}
+
+// paths returns the paths of our nodes.
+func (p *Place) paths() []string {
+	paths := []string{p.node.Path}
+	if p.twin != nil {
+		paths = append(paths, p.twin.Path())
+	}
+	return paths
 }
 
 // armOwn adds a watch on our own node to b, unless there is one.
@@ -251,10 +273,22 @@ func (p *Place) armedOwn() bool {
 	return p.own != nil && !p.left
 }
 
-// Watch blocks until our own node is deleted by somebody else and then returns ErrGone; it returns the context's cause or the
-// session's if that comes first. The node's data is given to changed, if that is not nil, at first unless it is what we wrote, and after
-// each change. It is for holders.
+// Watch blocks until a node of ours is deleted by somebody else and then returns ErrGone; it returns the context's cause or the
+// session's if that comes first. The first node's data is given to changed, if that is not nil, at
+// first unless it is what we wrote, and after each change. It is for holders.
 func (p *Place) Watch(ctx context.Context, changed func(data []byte)) error {
+	if p.twin == nil {
+		return p.watch(ctx, changed)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	first := make(chan error, 2)
+	go func() { first <- p.watch(ctx, changed) }()
+	go func() { first <- p.twin.Watch(ctx, nil) }()
+	return <-first
+}
+
+func (p *Place) watch(ctx context.Context, changed func(data []byte)) error {
 	p.mu.Lock()
 	var unread *zk.Watch
 	if p.new { // armed while we waited, which did not look at the data
@@ -310,12 +344,7 @@ func (p *Place) Any(ctx context.Context, sort func(Seat) bool) (bool, error) {
 }
 
 func (p *Place) others(children []string) bool {
-	for _, s := range Seats(children, p.line.Markers) {
-		if s.Name != p.seat.Name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(Seats(children, p.line.Markers), func(s Seat) bool { return !p.owns(s) })
 }
 
 // WatchLine tells found whether anybody else stands in the line, now and whenever somebody has come or gone, until found returns
@@ -352,8 +381,11 @@ func (p *Place) Leave() *Removal {
 	return p.line.depart(p)
 }
 
-// retire ends the watch on our own node, now and for good.
+// retire ends the watches on our own nodes, now and for good.
 func (p *Place) retire() {
+	if p.twin != nil {
+		p.twin.Retire()
+	}
 	p.mu.Lock()
 	own := p.own
 	p.own, p.left = nil, true

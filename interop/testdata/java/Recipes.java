@@ -59,7 +59,11 @@ final class Recipes {
     static String servers;
 
     static CuratorFramework open() throws Exception {
-        CuratorFramework c = CuratorFrameworkFactory.builder().connectString(servers).sessionTimeoutMs(10000).connectionTimeoutMs(10000).retryPolicy(new RetryForever(20)).build();
+        return open(10000);
+    }
+
+    static CuratorFramework open(int sessionMs) throws Exception {
+        CuratorFramework c = CuratorFrameworkFactory.builder().connectString(servers).sessionTimeoutMs(sessionMs).connectionTimeoutMs(10000).retryPolicy(new RetryForever(20)).build();
         c.start();
         Steps.yes(c.blockUntilConnected(Steps.PATIENCE_SECONDS, TimeUnit.SECONDS), "no connection");
         return c;

@@ -1,0 +1,37 @@
+package interop_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// workerEnv makes the test binary one of our workers instead.
+const workerEnv = "TURNSTILE_INTEROP_WORKER"
+
+var (
+	suiteDir   string // a directory for all tests together
+	gozkBinary string // there once it is needed
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(workerEnv) != "" {
+		if err := work(os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(withDir(m))
+}
+
+func withDir(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "turnstile-interop-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	suiteDir = dir
+	return m.Run()
+}

@@ -1,0 +1,166 @@
+package interop_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/elect"
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// work is our worker: what a process of ours does in a contest.
+func work(args []string) error {
+	if len(args) != 8 {
+		return errors.New("want SERVERS REFEREE PARTY PATH KIND SESSION_MS CONTENDERS PERMITS")
+	}
+	session, err := strconv.Atoi(args[5])
+	if err != nil {
+		return err
+	}
+	contenders, err := strconv.Atoi(args[6])
+	if err != nil {
+		return err
+	}
+	permits, err := strconv.Atoi(args[7])
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	servers, referee, party, path, kind := args[0], args[1], args[2], args[3], args[4]
+	// The contenders share a client, as those of one program do, and so they pass a mutex on in memory.
+	client, err := zk.Open(ctx, zk.Config{Servers: servers, Timeout: time.Duration(session) * time.Millisecond})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	turn, err := ourTurn(client, path, kind, permits)
+	if err != nil {
+		return err
+	}
+	ends := make(chan error, contenders)
+	for range contenders {
+		go func() { ends <- serve(ctx, referee, party, turn) }()
+	}
+	for range contenders {
+		err = errors.Join(err, <-ends)
+	}
+	return err
+}
+
+// A turn goes through the door once, under a lock. It reports whether to finish.
+type turn func(context.Context, *door) (bool, error)
+
+// ourTurn makes what the turns of one client go through.
+func ourTurn(client *zk.Client, path, kind string, permits int) (turn, error) {
+	kind, option, _ := strings.Cut(kind, ":")
+	recipe, layout, _ := strings.Cut(kind, "-") // "mutex-curator"
+	cfg := lock.Config{
+		Label:   "interop",
+		Layout:  map[string]lock.Layout{"curator": lock.Curator, "kazoo": lock.Kazoo, "both": lock.Both}[layout],
+		Handoff: lock.Handoff{Count: 2}, // few, for the sake of more hand-overs to the other side
+	}
+	switch recipe {
+	case "mutex":
+		cfg.Retain = 5 * time.Millisecond // the lock stays here for a moment if nobody else is in sight
+		m, err := lock.NewMutex(client, path, cfg)
+		return func(ctx context.Context, d *door) (bool, error) { return held(ctx, d, m.Lock, 1) }, err
+	case "rwlock":
+		m, err := lock.NewRWMutex(client, path, cfg)
+		return func(ctx context.Context, d *door) (bool, error) {
+			if rand.IntN(10) < 7 && option != "write" {
+				return held(ctx, d, m.RLock, 0)
+			}
+			return held(ctx, d, m.Lock, 1)
+		}, err
+	case "semaphore":
+		s, err := lock.NewSemaphore(client, path, lock.AgreedLimit(permits), cfg)
+		return func(ctx context.Context, d *door) (bool, error) {
+			n := 1 + rand.IntN(2)
+			return held(ctx, d, func(ctx context.Context) (*lock.Hold, error) { return s.Acquire(ctx, n) }, n)
+		}, err
+	case "elect":
+		layouts := map[string]elect.Layout{"latch": elect.LeaderLatch, "selector": elect.LeaderSelector, "kazoo": elect.KazooElection}
+		c, err := elect.NewCandidate(client, path, "ours", elect.Config{Layout: layouts[layout]})
+		return elected(c), err
+	default:
+		return nil, fmt.Errorf("unknown kind %q", kind)
+	}
+}
+
+// elected is a turn as the leader.
+func elected(c *elect.Candidate) turn {
+	return func(ctx context.Context, d *door) (end bool, err error) {
+		err = c.Run(ctx, func(context.Context) error {
+			end, err = d.visit(1)
+			return err
+		})
+		return end, err
+	}
+}
+
+// held goes through the door with what acquire gives.
+func held(ctx context.Context, d *door, acquire func(context.Context) (*lock.Hold, error), weight int) (bool, error) {
+	hold, err := acquire(ctx)
+	if err != nil {
+		return false, err
+	}
+	end, err := d.visit(weight)
+	return end, errors.Join(err, hold.Unlock(ctx))
+}
+
+// serve takes turns until the referee dismisses it.
+func serve(ctx context.Context, referee, party string, turn turn) error {
+	d, err := openDoor(ctx, referee, party)
+	if err != nil {
+		return err
+	}
+	defer d.conn.Close()
+	for {
+		if end, err := turn(ctx, d); end || err != nil {
+			return err
+		}
+	}
+}
+
+// A door is a contender's way to the referee.
+type door struct {
+	conn    net.Conn
+	answers *bufio.Reader
+}
+
+func openDoor(ctx context.Context, referee, party string) (*door, error) {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", referee)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := fmt.Fprintln(conn, "hello", party); err != nil {
+		return nil, err
+	}
+	return &door{conn, bufio.NewReader(conn)}, nil
+}
+
+// visit goes in and out, and reports whether to finish.
+func (d *door) visit(weight int) (bool, error) {
+	if _, err := d.ask("enter " + strconv.Itoa(weight)); err != nil {
+		return false, err
+	}
+	answer, err := d.ask("leave")
+	return answer == "bye", err
+}
+
+func (d *door) ask(line string) (string, error) {
+	if _, err := fmt.Fprintln(d.conn, line); err != nil {
+		return "", err
+	}
+	answer, err := d.answers.ReadString('\n')
+	return strings.TrimSpace(answer), err
+}

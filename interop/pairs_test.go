@@ -1,0 +1,256 @@
+package interop_test
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/peer"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// patience bounds a contest. It is for what does not come to an end at all.
+const patience = 2 * time.Minute
+
+// TestPairsExcludeEachOther lets each of our recipes contend with each peer's, in processes that are killed while they are inside and
+// started again, and has a referee count who is inside. INTEROP_HANDOVERS is how often each pair passes the lock to the other side.
+func TestPairsExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	goal := 2000
+	if text := os.Getenv("INTEROP_HANDOVERS"); text != "" {
+		var err error
+		if goal, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("INTEROP_HANDOVERS: %v", err)
+		}
+	}
+	eachPair(t, pair.exclusive, func(t *testing.T, p pair, zoo *peer.Cluster) {
+		t.Helper()
+		p.contest(t, zoo.Addr(0), goal)
+	})
+}
+
+// TestPairsThatAreSaidNotToExcludeEachOtherDoNot keeps one side inside until the other one has come in as well, or, where that one is
+// not said to, until it waits for the first. Where a later version of a peer behaves otherwise, this test finds it.
+func TestPairsThatAreSaidNotToExcludeEachOtherDoNot(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(p pair) bool { return !p.exclusive() }, func(t *testing.T, p pair, zoo *peer.Cluster) {
+		t.Helper()
+		for _, second := range []string{oursSide, peerSide} {
+			if slices.Contains(p.intrude, second) {
+				p.intrusion(t, zoo, second)
+			} else {
+				p.queueing(t, zoo, second)
+			}
+		}
+	})
+}
+
+// eachPair runs f for every pair that is wanted, on an Apache ZooKeeper, a few at a time: they wait for sessions to time out more than
+// they compute.
+func eachPair(t *testing.T, wanted func(pair) bool, f func(t *testing.T, p pair, zoo *peer.Cluster)) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("many processes for a minute: not in short mode")
+	}
+	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
+	peer.Need(t, python, kazooDir)
+	zoo := peer.ZooKeeper(t, peer.Options{Properties: map[string]string{"zookeeper.forceSync": "no"}, Heap: "256m"})
+	const together = 8
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, together)
+	for _, p := range pairs() {
+		if !wanted(p) {
+			continue
+		}
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			t.Run(p.name(), func(t *testing.T) { f(t, p, zoo) })
+		})
+	}
+	wg.Wait()
+}
+
+// contest lets the pair contend until the lock has changed sides often enough. Meanwhile each side is killed while it is inside.
+func (p pair) contest(t *testing.T, servers string, goal int) {
+	t.Helper()
+	c, sess := p.prepare(t, servers, "contest")
+	r, limit, began := c.referee, time.After(patience), time.Now()
+	sides := []*side{p.ourSide(), p.peerSide()}
+	for _, s := range sides {
+		s.start(t, c)
+	}
+	reached := func(n int) {
+		t.Helper()
+		inTime := r.await(func() bool {
+			return r.seen.handovers >= n || len(r.seen.overlaps) > 0 || slices.ContainsFunc(sides, (*side).ended)
+		}, limit)
+		for _, s := range sides {
+			if s.ended() {
+				t.Fatalf("%s ended too early: %v", s.name, s.failure())
+			}
+		}
+		switch seen := r.score(); {
+		case len(seen.overlaps) > 0:
+			t.Fatalf("after %d hand-overs: %s", seen.handovers, seen.overlaps[0])
+		case !inTime:
+			t.Fatalf("got %d of %d hand-overs in time; entries: %v", seen.handovers, n, seen.entries)
+		}
+	}
+	for i, victim := range sides {
+		reached((i + 1) * goal / 3)
+		r.hold(victim.name)
+		if !r.await(func() bool { return r.within(victim.name) }, limit) {
+			t.Fatalf("%s does not come in", victim.name)
+		}
+		victim.kill()
+		r.release(victim.name)
+		victim.start(t, c)
+	}
+	reached(goal)
+	r.dismiss()
+	for _, s := range sides {
+		if err := s.finish(limit); err != nil {
+			t.Error(err)
+		}
+	}
+	seen := r.score()
+	if len(seen.overlaps) > 0 {
+		t.Errorf("at the end: %s", seen.overlaps[0])
+	}
+	t.Logf("%d hand-overs in %v; entries: %v", seen.handovers, time.Since(began).Round(time.Millisecond), seen.entries)
+	if left := contendersAt(t, sess, c.path); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// contendersAt lists the nodes of contenders below a path: its children, but of a semaphore's directories theirs.
+func contendersAt(t *testing.T, sess *zk.Session, path string) []string {
+	t.Helper()
+	children, _, err := sess.Children(t.Context(), path)
+	if err != nil && !errors.Is(err, zk.NoNode) { // an empty container may be collected
+		t.Fatal(err)
+	}
+	var all []string
+	for _, name := range children {
+		if name == "locks" || name == "leases" {
+			all = append(all, contendersAt(t, sess, path+"/"+name)...)
+		} else {
+			all = append(all, path+"/"+name)
+		}
+	}
+	return all
+}
+
+// intrusion lets one side in, keeps it there, and waits until the intruder has come in as well.
+func (p pair) intrusion(t *testing.T, zoo *peer.Cluster, intruder string) {
+	t.Helper()
+	c, _ := p.prepare(t, zoo.Addr(0), "intrusion-of-"+intruder)
+	first, second := p.couple(t, c, intruder)
+	if !c.referee.await(func() bool { return c.referee.within(second.name) || second.ended() }, time.After(patience)) {
+		t.Fatalf("%s does not come in while %s is inside; if it waits, say so in the table", second.name, first.name)
+	}
+	if second.ended() {
+		t.Fatal(second.failure())
+	}
+	if seen := c.referee.score(); len(seen.overlaps) == 0 {
+		t.Errorf("%s came in while %s was inside, and nobody noticed", second.name, first.name)
+	}
+}
+
+// queueing lets one side in, keeps it there until the other one watches its node, and lets it go.
+func (p pair) queueing(t *testing.T, zoo *peer.Cluster, waiter string) {
+	t.Helper()
+	c, sess := p.prepare(t, zoo.Addr(0), "patience-of-"+waiter)
+	first, second := p.couple(t, c, waiter)
+	for end := time.Now().Add(patience); !watched(t, zoo, sess, c.path); {
+		if second.ended() {
+			t.Fatal(second.failure())
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s does not wait for %s; if it comes in, say so in the table", second.name, first.name)
+		}
+	}
+	c.referee.release(first.name)
+	first.kill()
+	c.referee.await(func() bool { return c.referee.within(second.name) }, time.After(patience))
+	if seen := c.referee.score(); len(seen.overlaps) > 0 || seen.entries[second.name] == 0 {
+		t.Errorf("%s did not come in after %s: %+v", second.name, first.name, seen)
+	}
+}
+
+// couple lets one contender in, which stays inside, and starts the named side's.
+func (p pair) couple(t *testing.T, c contest, late string) (first, second *side) {
+	t.Helper()
+	first, second = p.ourSide(), p.peerSide()
+	if late == first.name {
+		first, second = second, first
+	}
+	first.contenders, second.contenders = 1, 1
+	first.write, second.write = true, true
+	c.referee.hold(first.name)
+	c.referee.hold(second.name)
+	first.start(t, c)
+	if !c.referee.await(func() bool { return c.referee.within(first.name) || first.ended() }, time.After(patience)) || first.ended() {
+		t.Fatalf("%s does not come in: %v", first.name, first.failure())
+	}
+	second.start(t, c)
+	return first, second
+}
+
+// watched reports whether somebody watches a node at path that is another's.
+func watched(t *testing.T, zoo *peer.Cluster, sess *zk.Session, path string) bool {
+	t.Helper()
+	children, _, err := sess.Children(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watches, err := zoo.Word(0, "wchp") // each path on a line, and below it the sessions that watch it
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range children {
+		_, stat, err := sess.Get(t.Context(), path+"/"+name)
+		if err != nil {
+			continue // gone meanwhile
+		}
+		_, watchers, _ := strings.Cut(watches, path+"/"+name+"\n")
+		for line := range strings.Lines(watchers) {
+			id, indented := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "\t0x")
+			if !indented {
+				break
+			}
+			if id != strconv.FormatInt(stat.EphemeralOwner, 16) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// prepare makes a path of the pair's own, because some peers do not, and returns a session to look at it with.
+func (p pair) prepare(t *testing.T, servers, purpose string) (contest, *zk.Session) {
+	t.Helper()
+	client, err := zk.Open(t.Context(), zk.Config{Servers: servers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	sess, err := client.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "/" + strings.ReplaceAll(p.name(), "/", "-") + "-" + purpose
+	if _, err := sess.Create(t.Context(), path, nil, zk.Persistent); err != nil {
+		t.Fatal(err)
+	}
+	return contest{servers: servers, path: path, referee: newReferee(t, max(1, p.limit))}, sess
+}
+
+func (p pair) ourSide() *side  { return &side{name: oursSide, kind: "ours " + p.ours, contenders: 2} }
+func (p pair) peerSide() *side { return &side{name: peerSide, kind: p.peer, contenders: 2} }

@@ -1,0 +1,154 @@
+"""Lets kazoo's recipes contend with other projects' locks.
+
+usage: kazoo_worker.py SERVERS REFEREE PARTY PATH KIND SESSION_MS CONTENDERS PERMITS
+
+It contends until the referee dismisses its contenders; referee_test.go says how they talk.
+"""
+import logging
+import os
+import random
+import socket
+import sys
+import threading
+import traceback
+
+from kazoo.client import KazooClient
+from kazoo.recipe.lock import Lock, ReadLock, WriteLock
+from kazoo.retry import ForceRetryError
+
+
+class Reader(ReadLock):
+    """ReadLock without the fault that its releases before 2.9.0 have (kazoo#649): there a reader also waits for a writer that came
+    later, and that one waits for the reader. Two programs of kazoo's own stand still then, too."""
+
+    def _get_predecessor(self, node):
+        children = self.client.get_children(self.path)
+        if node not in children:
+            raise ForceRetryError()
+        writers = filter(None, map(self._contenders_re.search, children))
+        ahead = [w for w in writers if w.group(1) < node[-10:]]
+        return max(ahead, key=lambda w: w.group(1)).string if ahead else None
+
+
+# Kazoo with Curator's names: what a Python program does to share a path with programs that it cannot change.
+class AsMutex(Lock):
+    _NODE_NAME = "-lock-"
+    _EXCLUDE_NAMES = ["-lock-"]
+
+
+class AsLatch(Lock):
+    _NODE_NAME = "-latch-"
+    _EXCLUDE_NAMES = ["-latch-"]
+
+
+class AsWriter(WriteLock):
+    _NODE_NAME = "-__WRIT__"
+    _EXCLUDE_NAMES = ["__WRIT__", "__READ__"]
+
+
+class AsReader(Reader):
+    _NODE_NAME = "-__READ__"
+    _EXCLUDE_NAMES = ["__WRIT__"]
+
+
+class Door:
+    """The way to the referee."""
+
+    def __init__(self, address, party):
+        host, _, port = address.rpartition(":")
+        self._socket = socket.create_connection((host, int(port)))
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._lines = self._socket.makefile("r")
+        self._send("hello " + party)
+
+    def _send(self, line):
+        self._socket.sendall((line + "\n").encode())
+
+    def visit(self, weight):
+        """Goes in and out; reports whether to finish."""
+        for line in ("enter %d" % weight, "leave"):
+            self._send(line)
+            answer = self._lines.readline().strip()
+            if answer not in ("ok", "bye"):
+                raise IOError("the referee is gone")
+        return answer == "bye"
+
+
+def exclusive(lock):
+    def turn(door):
+        with lock:
+            return door.visit(1)
+    return turn
+
+
+writers_alone = False
+
+
+def shared(writer, reader):
+    def turn(door):
+        weight = 0 if random.random() < 0.7 and not writers_alone else 1
+        with writer if weight else reader:
+            return door.visit(weight)
+    return turn
+
+
+def elected(election):
+    def turn(door):
+        end = []
+        election.run(lambda: end.append(door.visit(1)))
+        return end[0]
+    return turn
+
+
+def renamed(election, lock):
+    election.lock = lock
+    return election
+
+
+KINDS = {
+    "lock": lambda zk, path: exclusive(zk.Lock(path, "kazoo")),
+    "lock+pattern": lambda zk, path: exclusive(Lock(zk, path, "kazoo", extra_lock_patterns=["-lock-"])),
+    "lock-as-mutex": lambda zk, path: exclusive(AsMutex(zk, path, "kazoo")),
+    "rwlock": lambda zk, path: shared(zk.WriteLock(path, "kazoo"), Reader(zk, path, "kazoo")),
+    "rwlock-as-curator": lambda zk, path: shared(AsWriter(zk, path, "kazoo"), AsReader(zk, path, "kazoo")),
+    "election": lambda zk, path: elected(zk.Election(path, "kazoo")),
+    "election-as-selector": lambda zk, path: elected(renamed(zk.Election(path, "kazoo"), AsMutex(zk, path, "kazoo"))),
+    "election-as-latch": lambda zk, path: elected(renamed(zk.Election(path, "kazoo"), AsLatch(zk, path, "kazoo"))),
+}
+
+
+def contend(servers, referee, party, path, kind, session):
+    zk = KazooClient(hosts=servers, timeout=session / 1000)
+    zk.start(timeout=30)
+    turn = KINDS[kind](zk, path)
+    door = Door(referee, party)
+    while not turn(door):
+        pass
+    zk.stop()
+
+
+def main():
+    logging.disable(logging.CRITICAL)
+    global writers_alone
+    servers, referee, party, path, kind, session, contenders, _ = sys.argv[1:]
+    kind, _, option = kind.partition(":")
+    writers_alone = option == "write"
+    failed = threading.Event()
+
+    def guarded():
+        try:
+            contend(servers, referee, party, path, kind, int(session))
+        except Exception:
+            traceback.print_exc()
+            failed.set()
+
+    threads = [threading.Thread(target=guarded) for _ in range(int(contenders))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sys.stderr.flush()
+    os._exit(1 if failed.is_set() else 0)
+
+
+main()

@@ -1,0 +1,140 @@
+package interop_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// workerSession is the session timeout of workers, in milliseconds. A killed one blocks the line for so long; and one that the machine
+// lets stand still for so long is taken for two inside, since most peers do not look at the clock.
+const workerSession = 5000
+
+// A contest is a path and those who contend for it.
+type contest struct {
+	servers string
+	path    string
+	referee *referee
+}
+
+// A side is one process of contenders: started, killed, started again. It is used by one goroutine.
+type side struct {
+	name       string // as told to the referee
+	kind       string // the language, and what of it contends: "java mutex"
+	contenders int    // how many a process has
+	write      bool   // whether those who may read or write only write
+	run        *running
+}
+
+type running struct {
+	cmd    *exec.Cmd
+	output bytes.Buffer
+	done   chan struct{} // closed when the process has ended
+	err    error         // why; set before done is closed
+}
+
+// start starts the side's process.
+//
+// Every worker is told the same: the servers, the referee, its party's name, the path, what it is to be, the session timeout, how many
+// contenders it consists of, and how many permits there are. It exits with 0 when all its contenders were dismissed.
+func (s *side) start(t *testing.T, c contest) {
+	t.Helper()
+	language, what, _ := strings.Cut(s.kind, " ")
+	if s.write && strings.HasPrefix(what, "rwlock") {
+		what += ":write"
+	}
+	args := []string{
+		c.servers, c.referee.listener.Addr().String(), s.name, c.path, what,
+		strconv.Itoa(workerSession), strconv.Itoa(s.contenders), strconv.Itoa(c.referee.limit),
+	}
+	ctx := context.WithoutCancel(t.Context()) // cleanups end it
+	var cmd *exec.Cmd
+	switch language {
+	case "java":
+		cmd = exec.CommandContext(ctx, "java", ownArgs(t, "Worker", args...)...)
+	case "kazoo":
+		cmd = exec.CommandContext(ctx, python, append([]string{"testdata/kazoo_worker.py"}, args...)...)
+	case "gozk":
+		cmd = exec.CommandContext(ctx, gozk(t), args...)
+	default:
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd = exec.CommandContext(ctx, self, args...)
+		cmd.Env = append(os.Environ(), workerEnv+"=1")
+	}
+	r := &running{cmd: cmd, done: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = &r.output, &r.output
+	cmd.WaitDelay = time.Second
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if s.run == nil {
+		t.Cleanup(s.kill)
+	}
+	go func() {
+		r.err = cmd.Wait()
+		close(r.done)
+		c.referee.set(func() {}) // whoever waits for a contender learns that there is none
+	}()
+	s.run = r
+}
+
+// kill ends the process as kill -9 does.
+func (s *side) kill() {
+	_ = s.run.cmd.Process.Kill() // fails only if it is gone already
+	<-s.run.done
+}
+
+// finish waits until the process has ended by itself, as it does when its contenders were dismissed.
+func (s *side) finish(limit <-chan time.Time) error {
+	select {
+	case <-s.run.done:
+		return s.failure()
+	case <-limit:
+		s.kill()
+		return fmt.Errorf("%s does not finish; it printed\n%s", s.name, s.run.output.String())
+	}
+}
+
+// ended reports whether the process has ended.
+func (s *side) ended() bool {
+	select {
+	case <-s.run.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// failure says what went wrong in a process that has ended, nil if nothing did.
+func (s *side) failure() error {
+	if s.run.err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w; it printed\n%s", s.name, s.run.err, s.run.output.String())
+}
+
+var building sync.Mutex // guards the building of go-zookeeper's worker
+
+// gozk builds the worker that uses go-zookeeper. It belongs to the benchmarks' module, so that no user of ours gets that as a dependency.
+func gozk(t *testing.T) string {
+	t.Helper()
+	building.Lock()
+	defer building.Unlock()
+	if gozkBinary == "" {
+		binary := filepath.Join(suiteDir, "gozk")
+		run(t, 3*time.Minute, "go", "-C", "../bench", "build", "-o", binary, "./gozk")
+		gozkBinary = binary
+	}
+	return gozkBinary
+}

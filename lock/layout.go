@@ -1,0 +1,78 @@
+package lock
+
+import (
+	"fmt"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+)
+
+// Layout is how a lock's nodes are named, and so who else knows that they stand in line. Whatever its own layout, a lock respects the
+// nodes of all of them.
+type Layout int
+
+// The layouts. Docs/interop.md has the table of who excludes whom.
+const (
+	// Curator is the layout of Curator's InterProcessMutex and InterProcessReadWriteLock, and of go-zookeeper's Lock: nodes
+	// _c_UUID-lock-SEQ. Kazoo's locks do not see it, unless they are given extra_lock_patterns=["-lock-"].
+	Curator Layout = iota
+	// Kazoo is the layout of kazoo's Lock, WriteLock and ReadLock: nodes _c_UUID-__lock__SEQ, below parents that stay when they are
+	// empty, because kazoo does not make them again. Curator's locks do not see it.
+	Kazoo
+	// Both is a node of each kind for every contender, made in one transaction and removed in one, so that unmodified programs in Java
+	// and in Python respect it. They see each other no better than they did. It costs the server twice the nodes.
+	Both
+)
+
+// String returns the layout's name.
+func (l Layout) String() string {
+	switch l {
+	case Curator:
+		return "Curator"
+	case Kazoo:
+		return "Kazoo"
+	case Both:
+		return "Both"
+	default:
+		return fmt.Sprintf("Layout(%d)", int(l))
+	}
+}
+
+func (l Layout) check() error {
+	if l < Curator || l > Both {
+		return fmt.Errorf("lock: there is no %v; use Curator, Kazoo or Both", l)
+	}
+	return nil
+}
+
+// A stem is what stands in a contender's name between its random part and its number: in Curator's names and in kazoo's.
+type stem struct{ curator, kazoo string }
+
+// stems of the contenders of a mutex, and of those who share a read/write lock.
+var (
+	lockStem    = stem{string(line.CuratorLock), string(line.KazooLock)}
+	readStem    = stem{string(line.CuratorRead), string(line.KazooRead)}
+	writeStem   = stem{string(line.CuratorWrite), string(line.KazooLock)}
+	leaseStem   = stem{curator: string(line.CuratorLease)} // kazoo's semaphore has another layout altogether
+	upgradeStem = stem{upgraded + string(line.CuratorWrite), upgraded + string(line.KazooLock)}
+)
+
+// apply names the contenders of a line.
+//
+// The names in kazoo's layout begin as Curator's do and not as kazoo's own, with 32 hexadecimal digits. Kazoo looks at the end of a
+// name only. Curator sorts a name without its own marker by all of its text, among the bare numbers of the others: once these have
+// grown, hexadecimal digits may come before them, and a Curator contender would wait for one that came later and waits for it. Nothing
+// that begins with an underscore comes before a number.
+func (l Layout) apply(to *line.Line, s stem) {
+	named := func(stem string) func(string) string {
+		return func(guid string) string { return "_c_" + guid + "-" + stem }
+	}
+	switch l {
+	case Kazoo:
+		to.Prefix = named(s.kazoo)
+	case Both:
+		to.Prefix, to.Twin = named(s.curator), named(s.kazoo)
+	default:
+		to.Prefix = named(s.curator)
+	}
+	to.Lasting = l != Curator
+}

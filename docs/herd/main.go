@@ -83,8 +83,8 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	return errors.Join(
-		os.WriteFile(filepath.Join(*docs, "herd.md"), page.Bytes(), 0o600),
-		os.WriteFile(filepath.Join(*docs, "herd.svg"), plot(figures), 0o600),
+		os.WriteFile(filepath.Join(*docs, "herd.md"), page.Bytes(), 0o644),
+		os.WriteFile(filepath.Join(*docs, "herd.svg"), plot(figures), 0o644),
 	)
 }
 

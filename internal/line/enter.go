@@ -168,16 +168,7 @@ func (p *Place) create(sess *zk.Session, node zk.Node) (created func(context.Con
 	made := b.CreateNode(node)
 	listed := b.Children(p.line.Dir)
 	b.Send()
-	return made.Get, func(ctx context.Context) error {
-		children, err := listed.Get(ctx)
-		if err == nil {
-			return p.see(children.Names)
-		}
-		if err := settle(ctx, sess, err); err != nil {
-			return err
-		}
-		return p.look(ctx)
-	}
+	return made.Get, func(ctx context.Context) error { return p.lookAt(ctx, listed) }
 }
 
 // MakeDir makes the line's path, unless it is there.

@@ -21,6 +21,7 @@ import (
 // Every request of taking permits and giving them back is hit in turn, in each way. Afterwards no lease is left, and there were
 // never too many (CURATOR-315, CURATOR-335).
 func TestLostRepliesLeaveNoLease(t *testing.T) {
+	t.Parallel()
 	limits := map[string]lock.Limit{
 		"agreed": lock.AgreedLimit(3), "stored": lock.StoredLimit(3), "watched": lock.WatchedLimit(limitPath),
 	}
@@ -80,6 +81,7 @@ func (w *world) hit(step int, fault zktest.Fault) (reached func() bool) {
 // The caller leaves at each step of an acquisition, before or after the server has done it, and whether or not it hears of it
 // (CURATOR-462).
 func TestCallerThatLeavesWhilePermitsAreTakenLeavesNoLease(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
 		"answered": zktest.Pass, "reply lost": zktest.DropReply, "request lost": zktest.Refuse, "late": zktest.Delay(time.Second),
 	} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 )
 
 // The plot's area, in pixels, and the colours of the locks. Both axes are logarithmic.
@@ -34,11 +35,11 @@ func plot(figures []figure) []byte {
 	text(&b, width/2, height-16, "middle", "processes that wait")
 	for n := 1; n <= widest; n *= 10 {
 		fmt.Fprintf(&b, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="#dddddd"/>`+"\n", x(n), top, x(n), height-bottom)
-		text(&b, x(n), height-bottom+20, "middle", fmt.Sprint(n))
+		text(&b, x(n), height-bottom+20, "middle", strconv.Itoa(n))
 	}
 	for n := 1; n <= highest; n *= 10 {
 		fmt.Fprintf(&b, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="#dddddd"/>`+"\n", left, y(n), width-right, y(n))
-		text(&b, left-10, y(n)+4, "end", fmt.Sprint(n))
+		text(&b, left-10, y(n)+4, "end", strconv.Itoa(n))
 	}
 	for _, l := range locks {
 		colour := colours[l.name]

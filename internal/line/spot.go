@@ -35,7 +35,7 @@ func (s *Spot) Take(ctx context.Context, sess *zk.Session, full func() error) (p
 	var made *zk.Future[zk.Created]
 	defer func() {
 		if err != nil {
-			go s.withdraw(sess, guid, made)
+			go s.withdraw(sess, guid, made) //nolint:contextcheck // it goes on until it is done
 		}
 	}()
 	for tries := 0; ; {
@@ -141,7 +141,7 @@ func (s *Spot) remove(sess *zk.Session, ours func(zk.Data) bool) error {
 		node, seenErr := seen.Get(context.Background())
 		switch {
 		case sess.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // an ephemeral node ends with its session
 		case err == nil && errors.Is(seenErr, zk.NoNode):
 			return nil
 		case err == nil && seenErr == nil:

@@ -133,7 +133,9 @@ func TestTakerThatLeavesDuringTheAnswerGetsTheItem(t *testing.T) {
 		q := w.queue(k)
 		decisive := isMulti
 		if k.locks {
-			decisive = func(r zktest.Request) bool { return r.Op == zktest.OpCreate && strings.HasPrefix(r.Path, k.lockDir()+"/") }
+			decisive = func(r zktest.Request) bool {
+				return r.Op == zktest.OpCreate && strings.HasPrefix(r.Path, k.lockDir()+"/")
+			}
 		}
 		answer, proceed := context.WithCancel(t.Context())
 		w.Control(func(r zktest.Request) zktest.Fault {

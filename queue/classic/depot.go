@@ -137,14 +137,17 @@ func (d *depot) remove(ctx context.Context, sess *zk.Session, e entry) (*Item, e
 	case open:
 		unresolved.Item = item
 		return nil, unresolved
-	case errors.Is(err, zk.NoNode), errors.Is(err, zk.BadVersion):
+	case errors.Is(err, zk.NoNode):
+		return nil, nil
+	case errors.Is(err, zk.BadVersion): // somebody has changed it meanwhile
+		d.stale.Store(true)
 		return nil, nil
 	default:
 		return nil, err
 	}
 }
 
-// list lists the queue's own nodes, in order, whether they are locked or not.
+// all lists the queue's own nodes, in order, whether they are locked or not.
 func (d *depot) all(ctx context.Context) ([]entry, error) {
 	var w window
 	err := d.attempt(ctx, func(sess *zk.Session) error {

@@ -276,3 +276,46 @@ func TestReceiptsThatOthersDeleteAreMadeAnew(t *testing.T) {
 		wantBodies(t, drain(t, q), "body 0", "body 1")
 	})
 }
+
+// A server whose limit is lower than Config.MaxPacket drops the connection at each try.
+func TestPutThatEndsTheConnectionEachTimeFails(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		q := w.queue(k)
+		fill(t, q, 1)
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if isMulti(r) {
+				return zktest.Refuse
+			}
+			return zktest.Pass
+		})
+		if err := q.put(t.Context(), "body"); err == nil || errors.Is(err, classic.ErrUnresolved) {
+			t.Errorf("got %v, want an error that leaves nothing open", err)
+		}
+		w.Control(nil)
+		wantBodies(t, drain(t, q), "body 0")
+	})
+}
+
+// Whoever looks aside must not make the others forget that an item is left in the queue.
+func TestItemThatATakerLeavesIsNotOvertakenByLaterOnes(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		q := w.queue(k)
+		want := fill(t, q, 3)
+		left := false
+		ctx, leave := context.WithCancel(t.Context())
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpGetData && !left {
+				left = true
+				leave()
+			}
+			return zktest.Pass
+		})
+		x, err := q.take(ctx, true)
+		w.Control(nil)
+		if err == nil { // it came all the same: with a lock the answer is awaited
+			must(t, x.done(t.Context()))
+			want = want[1:]
+		}
+		wantBodies(t, drain(t, q), want...)
+	})
+}

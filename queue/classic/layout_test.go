@@ -192,7 +192,7 @@ func TestForeignNodesAreLeftAloneAndNotCounted(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		q := w.queue(k)
 		must(t, makeAll(t, w, k.dir))
-		foreign := []string{"00-first", "entry-", "entry-100", "entry-100-12", "entry-100-0000000001-x", "qn-", "qn-12", "qn-abcdefghij", "zzz"}
+		foreign := []string{"00-first", "entry-", "entry-100", "entry-100-0000000001-x", "entry-100-12", "qn-", "qn-12", "qn-abcdefghij", "zzz"}
 		sess := w.Session(t, timeout)
 		for _, name := range foreign {
 			_, err := sess.Create(t.Context(), k.dir+"/"+name, []byte("foreign"), zk.Persistent)

@@ -39,7 +39,7 @@ func (r *receipts) do(ctx context.Context, sess *zk.Session, ops ...zk.Op) error
 	defer r.giveBack(sess, path)
 	stamp := []byte(line.NewGUID())
 	all := append([]zk.Op{zk.SetData(path, stamp, -1)}, ops...)
-	for {
+	for tries := 1; ; tries++ {
 		_, err := sess.Multi(ctx, all...)
 		if err == nil {
 			return nil
@@ -61,6 +61,8 @@ func (r *receipts) do(ctx context.Context, sess *zk.Session, ops ...zk.Op) error
 				return nil
 			case ctx.Err() != nil:
 				return context.Cause(ctx)
+			case tries >= maxTries: // as a server does to what is too large for it
+				return fmt.Errorf("classic: a request was not executed, because its connection was lost %d times in a row (is Config.MaxPacket right?): %v", tries, err) //nolint:errorlint // it is not to be tried again, as a lost connection is
 			}
 		}
 	}

@@ -15,6 +15,8 @@ type window struct {
 	sess  *zk.Session
 	ready []entry // what was there and not locked, the next one first
 	seen  marks
+
+	aside bool // not the one that the others look through, but one for a single item
 }
 
 type entry struct {
@@ -85,7 +87,7 @@ func (d *depot) window(ctx context.Context, sess *zk.Session, wait bool) (w *win
 		case w = <-d.desk:
 			return w, back, nil
 		default:
-			return new(window), func() {}, nil
+			return &window{aside: true}, func() {}, nil
 		}
 	}
 	select {
@@ -100,8 +102,9 @@ func (d *depot) window(ctx context.Context, sess *zk.Session, wait bool) (w *win
 
 // complete reports whether the first of the window is still the first of the queue. If it cannot tell, it is not.
 func (d *depot) complete(ctx context.Context, sess *zk.Session, w *window) bool {
+	stale := !w.aside && d.stale.Swap(false)
 	switch {
-	case w.sess != sess || len(w.ready) == 0 || d.stale.Swap(false):
+	case w.sess != sess || len(w.ready) == 0 || stale:
 		return false
 	case d.naming.fifo && d.locks == "":
 		return true // what comes later stands behind
@@ -161,8 +164,7 @@ func (d *depot) await(ctx context.Context, sess *zk.Session, w *window) error {
 
 // list fills the window: with all items that are there, not locked and not broken. If at is not nil it gets watches on what was listed.
 func (d *depot) list(ctx context.Context, sess *zk.Session, w *window, at *watches) error {
-	*w = window{sess: sess}
-	d.stale.Store(false)
+	*w = window{sess: sess, aside: w.aside}
 	items, itemStat, err := at.children(ctx, sess, d.dir)
 	if err != nil {
 		return err

@@ -137,7 +137,7 @@ func (b *bench) allTakeEachOnce() {
 					b.Error(err)
 					return
 				}
-				if err := done(b.Context()); err != nil {
+				if err := done(context.WithoutCancel(ctx)); err != nil {
 					b.Error(err)
 				}
 				got <- "we " + body

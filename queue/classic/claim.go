@@ -102,16 +102,14 @@ func (it *Item) look(ctx context.Context) (locked, there bool, err error) {
 func (it *Item) unlock(ctx context.Context) error {
 	for {
 		err := it.sess.Delete(ctx, it.lockPath(), -1)
-		switch {
-		case err == nil, errors.Is(err, zk.NoNode), it.sess.Err() != nil:
+		if err == nil || errors.Is(err, zk.NoNode) {
 			return nil
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
 		}
-		if err := pause(ctx, it.sess, err); err != nil {
-			if it.sess.Err() != nil {
-				return nil
-			}
+		err = pause(ctx, it.sess, err)
+		switch {
+		case it.sess.Err() != nil:
+			return nil //nolint:nilerr // the lock ends with its session
+		case err != nil:
 			return err
 		}
 	}

@@ -219,7 +219,7 @@ func TestManyConsumersTakeEachItemOnce(t *testing.T) {
 							}
 							return
 						}
-						must(t, x.done(t.Context()))
+						must(t, x.done(context.WithoutCancel(ctx)))
 						mu.Lock()
 						seen[x.body]++
 						if len(seen) == producers*each {

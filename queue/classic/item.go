@@ -56,7 +56,7 @@ func (it *Item) Held(ctx context.Context) (bool, error) {
 	}
 	locked, _, err := it.look(ctx)
 	if it.sess.Err() != nil {
-		return false, nil
+		return false, nil //nolint:nilerr // the lock ends with its session
 	}
 	return locked, err
 }
@@ -92,7 +92,7 @@ func (it *Item) Release(ctx context.Context) error {
 	locked, _, err := it.look(ctx)
 	switch {
 	case it.sess.Err() != nil:
-		return nil
+		return nil //nolint:nilerr // the lock ends with its session
 	case err != nil:
 		return err
 	case !locked:

@@ -19,14 +19,15 @@ import (
 )
 
 // open makes a queue of whatever kind.
-func open[Q any](t *testing.T, w *world, make func(*zk.Client, string, classic.Config) (*Q, error), cfg classic.Config) *Q {
+func open[Q any](t *testing.T, w *world, with func(*zk.Client, string, classic.Config) (*Q, error), cfg classic.Config) *Q {
 	t.Helper()
-	q, err := make(w.Client(t, timeout), path, cfg)
+	q, err := with(w.Client(t, timeout), path, cfg)
 	must(t, err)
 	return q
 }
 
 func TestItemsAreNamedAsTheOriginalsNameThem(t *testing.T) {
+	t.Parallel()
 	body := []byte("hello")
 	const framed = "00010001010000000568656c6c6f02"
 	raw := hex.EncodeToString(body)
@@ -282,8 +283,8 @@ func TestBadConfigIsRefused(t *testing.T) {
 				return open(t, w, classic.NewKazooLocking, classic.Config{}).PutAll(t.Context(), [][]byte{nil}, -1)
 			},
 		}
-		for name, make := range rows {
-			if err := make(); !errors.Is(err, zk.BadArguments) {
+		for name, f := range rows {
+			if err := f(); !errors.Is(err, zk.BadArguments) {
 				t.Errorf("%s: got %v, want zk.BadArguments", name, err)
 			}
 		}

@@ -68,7 +68,8 @@ func (t taker) handle(ctx context.Context, item *Item, f func(ctx context.Contex
 func call(ctx context.Context, item *Item, f func(ctx context.Context, body []byte) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stop := context.AfterFunc(item.Context(), func() { cancel(context.Cause(item.Context())) })
+	lost := item.Context()
+	stop := context.AfterFunc(lost, func() { cancel(context.Cause(lost)) }) //nolint:contextcheck // it is the session's context whose end is told
 	defer stop()
 	for _, body := range item.Elements {
 		if err := f(ctx, body); err != nil {

@@ -355,3 +355,20 @@ func TestPollForEndsAtItsTimeAndTellsWhenNobodyAnswered(t *testing.T) {
 		}
 	})
 }
+
+func TestLockOfAnItemThatOthersHaveDoneIsNotLeftBehind(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		q, other := w.queue(k), w.queue(k)
+		fill(t, q, 4)
+		first, err := q.take(t.Context(), true) // and knows of the rest
+		must(t, err)
+		second, err := other.take(t.Context(), true)
+		must(t, err)
+		must(t, second.done(t.Context()))
+		must(t, first.done(t.Context()))
+		wantBodies(t, []string{first.body, second.body}, "body 0", "body 1")
+		wantBodies(t, drain(t, q), "body 2", "body 3")
+		wantBodies(t, w.names(k.dir))
+		wantBodies(t, w.names(k.lockDir()))
+	})
+}

@@ -3,6 +3,7 @@ package classic
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/zk"
@@ -75,8 +76,11 @@ func (q *Simple) PollFor(ctx context.Context, timeout time.Duration) ([]byte, bo
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeUp)
 	defer cancel()
 	body, err := q.Take(ctx)
-	if errors.Is(err, errTimeUp) && q.depot.client.LastError() == nil {
+	if errors.Is(err, errTimeUp) {
 		err = ErrEmpty
+		if last := q.depot.client.LastError(); last != nil {
+			err = fmt.Errorf("%w (no server answers: %w)", errTimeUp, last)
+		}
 	}
 	return orNone(body, err)
 }

@@ -65,11 +65,14 @@ func (t taker) handle(ctx context.Context, item *Item, f func(ctx context.Contex
 	return err
 }
 
+// call calls f with each element, under a context that ends with ctx and with the item's.
+//
+//nolint:contextcheck // the item's context is not the caller's: its end is what f is told of
 func call(ctx context.Context, item *Item, f func(ctx context.Context, body []byte) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	lost := item.Context()
-	stop := context.AfterFunc(lost, func() { cancel(context.Cause(lost)) }) //nolint:contextcheck // it is the session's context whose end is told
+	stop := context.AfterFunc(lost, func() { cancel(context.Cause(lost)) })
 	defer stop()
 	for _, body := range item.Elements {
 		if err := f(ctx, body); err != nil {

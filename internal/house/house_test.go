@@ -38,6 +38,7 @@ var floors = []floor{
 	{path: "zk", ours: []string{"internal/wire", "internal/jute"}},
 	{path: "internal/line", ours: []string{"zk"}},
 	{path: "lock", ours: []string{"zk", "internal/line"}},
+	{path: "queue", ours: []string{"zk", "internal/line"}},
 	{path: "zktest", ours: []string{"server", "zk", "internal/wire", "internal/jute"}},
 	{
 		path:    "internal/cli/...",
@@ -56,7 +57,7 @@ var floors = []floor{
 }
 
 // users are the packages that a user's program imports as a library: nothing but the standard library comes with them.
-var users = []string{"zk", "lock"}
+var users = []string{"zk", "lock", "queue"}
 
 type listed struct {
 	ImportPath string

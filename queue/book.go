@@ -64,6 +64,8 @@ func (w *window) left() {
 	q := w.d.q
 	q.mu.Lock()
 	w.open--
+	w.d.open--
+	depart := w.d.leaving && w.d.open == 0
 	over := w.open == 0 && len(w.stock) == 0 && !w.giving
 	clear := over && !w.settled
 	w.settled = w.settled || over
@@ -76,5 +78,8 @@ func (w *window) left() {
 		w.clear()
 	case over:
 		w.tidy()
+	}
+	if depart {
+		go func() { _ = w.d.depart(w.d.sess.Context()) }()
 	}
 }

@@ -31,6 +31,8 @@ type desk struct {
 	windows []*window // those of which something is not handed out, in the order of their places
 	pace    int       // how many items to claim at once
 	linger  *time.Timer
+	open    int  // items that were handed out and are not finished
+	leaving bool // the queue is closed, and the desk goes when nothing is open
 	dirty   bool  // something was given back that may come before what is claimed
 	nextDue int64 // when a delayed item is due next, as far as is known; 0: none
 	alarms
@@ -75,7 +77,7 @@ func (q *Queue) openDesk(ctx context.Context) (*desk, error) {
 		return nil, ErrClosed
 	}
 	q.desk = d
-	q.wg.Go(d.guard)
+	go d.guard()
 	context.AfterFunc(d.ctx, func() { q.closeDesk(d) })
 	return d, nil
 }
@@ -123,10 +125,10 @@ func (d *desk) guard() {
 			w.Close()
 		}
 		switch {
+		case d.ctx.Err() != nil:
+			return
 		case errors.Is(err, zk.NoNode):
 			d.end(fmt.Errorf("%w: the consumer's node %s was deleted by somebody else", ErrClaimLost, d.node))
-			return
-		case d.ctx.Err() != nil:
 			return
 		}
 	}
@@ -218,6 +220,7 @@ func (d *desk) pop() *Item {
 	}
 	w.stock = w.stock[1:]
 	w.open++
+	d.open++
 	if len(w.stock) == 0 {
 		d.windows = d.windows[1:]
 		d.learnPace(w)
@@ -382,15 +385,16 @@ func (w *window) look(ctx context.Context) (span, bool, error) {
 // clear removes the node of a claim of which nothing is left, in the background. If that does not succeed before the session ends, whoever
 // takes the claim over finds nothing in it, and removes it.
 func (w *window) clear() {
-	w.d.q.background(func() {
-		for w.d.ctx.Err() == nil {
-			err := w.d.sess.Delete(w.d.ctx, w.path, -1)
+	sess := w.d.sess
+	go func() {
+		for sess.Err() == nil {
+			err := sess.Delete(sess.Context(), w.path, -1)
 			if err == nil || !errors.Is(err, zk.ErrConnectionLost) {
 				break
 			}
 		}
 		w.tidy()
-	})
+	}()
 }
 
 // tidy removes the window's segment if that is empty and will stay so, without waiting for it.
@@ -458,10 +462,30 @@ func (d *desk) add(w *window) {
 	d.rest()
 }
 
-// close gives back what was not handed out, and leaves if nothing was.
+// close gives back what was not handed out. The desk goes when everything else is finished.
 func (d *desk) close(ctx context.Context) error {
 	if d.ctx.Err() != nil {
 		return nil
 	}
-	return d.release(ctx)
+	if err := d.release(ctx); err != nil {
+		return err
+	}
+	d.q.mu.Lock()
+	d.leaving = true
+	over := d.open == 0
+	d.q.mu.Unlock()
+	if over {
+		return d.depart(ctx)
+	}
+	return nil
+}
+
+// depart removes the desk's node, when there is nothing that it stands for. If that does not succeed, the session's end does it.
+func (d *desk) depart(ctx context.Context) error {
+	d.end(ErrClosed)
+	err := d.sess.Delete(ctx, d.node, -1)
+	if errors.Is(err, zk.NoNode) || d.sess.Err() != nil {
+		return nil
+	}
+	return err
 }

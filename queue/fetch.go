@@ -328,6 +328,7 @@ func (d *desk) fill(w *window) (bool, error) {
 	}
 	q.mu.Lock()
 	w.stock, w.open = good, len(bad)
+	d.open += len(bad)
 	w.settled = len(stock) == 0
 	if len(good) > 0 {
 		d.add(w)

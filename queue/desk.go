@@ -483,9 +483,13 @@ func (d *desk) close(ctx context.Context) error {
 // depart removes the desk's node, when there is nothing that it stands for. If that does not succeed, the session's end does it.
 func (d *desk) depart(ctx context.Context) error {
 	d.end(ErrClosed)
-	err := d.sess.Delete(ctx, d.node, -1)
-	if errors.Is(err, zk.NoNode) || d.sess.Err() != nil {
-		return nil
+	for {
+		err := d.sess.Delete(ctx, d.node, -1)
+		switch {
+		case err == nil, errors.Is(err, zk.NoNode), d.sess.Err() != nil:
+			return nil
+		case ctx.Err() != nil, !errors.Is(err, zk.ErrConnectionLost):
+			return err
+		}
 	}
-	return err
 }

@@ -19,10 +19,11 @@ build: ## Build ./bin/turnstile
 test: ## Run every test, with the race detector and in random order; names the peers that are missing
 	@.ci/peers
 	$(GO) -C bench vet ./...
+	$(GO) -C fence/sqlite test -race -shuffle=on -timeout 5m ./...
 	$(GO) test -race -shuffle=on -timeout 20m ./...
 
 race: ## Run the tests of the concurrent packages COUNT times (20)
-	$(GO) test -race -shuffle=on -timeout 60m -count=$(COUNT) ./zk ./internal/line ./lock ./server ./zktest
+	$(GO) test -race -shuffle=on -timeout 60m -count=$(COUNT) ./zk ./internal/line ./lock ./fence ./server ./zktest
 
 conformance: ## Compare our server with Apache ZooKeeper, answer by answer
 	@.ci/peers
@@ -50,15 +51,17 @@ cover: ## Write cover.out and print the coverage of each package's functions
 
 lint: ## Run the linters, and check that formatting, go fix and go mod tidy leave no diff
 	$(LINT) run
-	linter=$$($(LINT:golangci-lint=-n golangci-lint)); cd bench && $$linter run --config ../.golangci.yml
+	linter=$$($(LINT:golangci-lint=-n golangci-lint)); (cd bench && $$linter run --config ../.golangci.yml); cd fence/sqlite && $$linter run --config ../../.golangci.yml
 	$(GO) mod tidy -diff
 	$(GO) -C bench mod tidy -diff
+	$(GO) -C fence/sqlite mod tidy -diff
 
 fix: ## Let the formatters, go fix and the linters mend what they can
 	$(GO) fix ./...
 	$(LINT) run --fix
 	$(GO) mod tidy
 	$(GO) -C bench mod tidy
+	$(GO) -C fence/sqlite mod tidy
 
 peers: ## Install the other projects' servers and clients that tests run against (Debian, Ubuntu)
 	@.ci/peers install

@@ -28,16 +28,6 @@ type cohort struct {
 	retained retention
 }
 
-// waiter is one goroutine in the local line. It gets one answer, unless it leaves first.
-type waiter struct {
-	answer chan answer // one slot, so that answering never blocks
-}
-
-type answer struct {
-	hold *Hold
-	err  error
-}
-
 // lock waits for the cohort's turn and the caller's in it.
 func (c *cohort) lock(ctx context.Context) (*Hold, error) {
 	c.mu.Lock()
@@ -45,16 +35,21 @@ func (c *cohort) lock(ctx context.Context) (*Hold, error) {
 		c.mu.Unlock()
 		return h, nil
 	}
-	w := &waiter{answer: make(chan answer, 1)}
+	w := newWaiter(&c.mutex.cfg.Hooks)
+	if c.tenure != nil || len(c.queue) > 0 {
+		w.behind()
+	}
 	c.queue = append(c.queue, w)
-	if c.tenure == nil {
-		c.standUp()
+	first := c.tenure == nil && !c.standing
+	if first {
+		c.standing = true
 	}
 	c.mu.Unlock()
-	select {
-	case a := <-w.answer:
+	if first {
+		c.lead(ctx)
+	}
+	if a, ok := w.await(ctx, c.mutex.path); ok {
 		return a.hold, a.err
-	case <-ctx.Done():
 	}
 	c.mu.Lock()
 	i := slices.Index(c.queue, w)
@@ -69,6 +64,15 @@ func (c *cohort) lock(ctx context.Context) (*Hold, error) {
 	}
 	c.mu.Unlock()
 	return nil, c.mutex.failed(context.Cause(ctx))
+}
+
+// queuedAll tells everybody who waits here that somebody is ahead.
+func (c *cohort) queuedAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, w := range c.queue {
+		w.behind()
+	}
 }
 
 // try takes the lock if nobody has it or waits for it, here or elsewhere.
@@ -103,13 +107,29 @@ func (c *cohort) try(ctx context.Context) (*Hold, error) {
 func (c *cohort) standUp() {
 	if !c.standing {
 		c.standing = true
-		go c.stand()
+		go c.stand(nil)
 	}
 }
 
-// stand stands in the servers' line for whoever waits here. It ends when it has a tenure to give out, when nobody waits any more, or
-// when there is nothing to wait for.
-func (c *cohort) stand() {
+// lead asks for a place on the goroutine of the first who wants the lock, and takes it if the lock is free: two switches between
+// goroutines less than if stand did it. If it is not, or ctx ends first, stand goes on from there for whoever waits here.
+func (c *cohort) lead(ctx context.Context) {
+	sess, err := c.mutex.client.Session(ctx)
+	if err != nil {
+		go c.stand(nil)
+		return
+	}
+	asked := c.mutex.line.Ask(sess)
+	if place, err := asked.Place(ctx); err == nil && place.First() {
+		c.settle(newTenure(place, nil))
+		return
+	}
+	go c.stand(asked)
+}
+
+// stand stands in the servers' line for whoever waits here, in the place that has been asked for if that is not nil. It ends when it has a
+// tenure to give out, when nobody waits any more, or when there is nothing to wait for.
+func (c *cohort) stand(asked *line.Entry) {
 	for {
 		ctx, cancel := context.WithCancel(context.Background())
 		c.mu.Lock()
@@ -117,11 +137,15 @@ func (c *cohort) stand() {
 			c.standing = false
 			c.mu.Unlock()
 			cancel()
+			if asked != nil {
+				asked.Abandon()
+			}
 			return
 		}
 		c.giveUp = cancel
 		c.mu.Unlock()
-		t, err := newTenure(c.mutex.place(ctx))
+		t, err := newTenure(c.mutex.place(ctx, asked, c.queuedAll))
+		asked = nil
 		given := ctx.Err() != nil // nobody waited for a while; somebody may again
 		cancel()
 		c.mu.Lock()
@@ -130,16 +154,23 @@ func (c *cohort) stand() {
 			c.mu.Unlock()
 			continue
 		}
-		c.standing = false
-		if err != nil {
-			c.fail(c.mutex.failed(err))
-		} else {
-			c.begin(t)
-			c.next()
-		}
 		c.mu.Unlock()
+		c.settle(t, err)
 		return
 	}
+}
+
+// settle gives whoever waits here the tenure that standing in line has led to, or the error.
+func (c *cohort) settle(t *tenure, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.standing = false
+	if err != nil {
+		c.fail(c.mutex.failed(err))
+		return
+	}
+	c.begin(t)
+	c.next()
 }
 
 // fail answers everybody who waits with err. The caller holds c.mu.

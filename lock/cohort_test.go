@@ -468,5 +468,20 @@ func TestPlaceThatWasNeverLookedAtIsNotFirst(t *testing.T) {
 				}
 			}
 		}
+		m, s := w.rw(lock.Config{}), w.set(path)
+		for _, take := range []func(context.Context) (*lock.Hold, error){m.Lock, m.RLock, s.Lock} {
+			for range 5 {
+				if hold, err := take(t.Context()); !errors.Is(err, zk.NoAuth) {
+					t.Fatalf("a line that may not be listed: got %v, %v, want zk.NoAuth", hold, err)
+				}
+			}
+		}
+		synctest.Wait()
+		if _, err := sess.SetACL(t.Context(), path, zk.OpenACL(), -1); err != nil {
+			t.Fatal(err)
+		}
+		if stat, _, err := sess.Exists(t.Context(), path); err != nil || stat.NumChildren != 1 {
+			t.Errorf("got %d nodes, %v, want the first one alone", stat.NumChildren, err)
+		}
 	})
 }

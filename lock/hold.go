@@ -11,28 +11,19 @@ import (
 
 // Hold is a lock that is held. It belongs to one session and never outlives it. Its methods may be called from any goroutine.
 type Hold struct {
-	tenure  *tenure
+	tenure *tenure
+	kind   *kind   // of a hold of an RWMutex; nil otherwise
+	in     inside  // what it was acquired in
+	report *report // tells its end; nil if nobody wants to know
+
+	mu      sync.Mutex // guards the fields below; never held while anything is waited for
 	token   Token
 	release func(*tenure) *line.Removal
-
-	mu      sync.Mutex  // guards the fields below; never held while anything is waited for
-	ctx     holdContext // made when it is first asked for
+	ctx     context.Context //nolint:containedctx // made when it is first asked for
 	cancel  context.CancelCauseFunc
 	over    bool  // unlocked
 	lost    error // why the hold had ended before it was unlocked
 	removal *line.Removal
-}
-
-// holdContext ends with its session, and its Err looks at the session's deadline itself: a holder that was stopped for a while must not
-// find its hold alive because it runs before the session's timer does.
-type holdContext struct {
-	context.Context //nolint:containedctx // it is one
-	sess            *zk.Session
-}
-
-func (c holdContext) Err() error {
-	_ = c.sess.Err()
-	return c.Context.Err()
 }
 
 // Context returns the hold's context. It ends when the hold does, and context.Cause says why: ErrUnlocked; zk.ErrLost when the
@@ -44,9 +35,9 @@ func (c holdContext) Err() error {
 func (h *Hold) Context() context.Context {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ctx.Context == nil {
-		ctx, cancel := context.WithCancelCause(h.tenure.ctx)
-		h.ctx, h.cancel = holdContext{ctx, h.tenure.sess}, cancel
+	if h.ctx == nil {
+		h.ctx, h.cancel = h.tenure.NewContext()
+		h.ctx = holdContext{h.ctx, h}
 		if h.over {
 			h.cancel(ErrUnlocked)
 		}
@@ -54,17 +45,41 @@ func (h *Hold) Context() context.Context {
 	return h.ctx
 }
 
-// Token returns the fencing token: larger than that of every earlier hold of the lock.
-func (h *Hold) Token() Token { return h.token }
+// Token returns the fencing token: larger than that of every earlier hold of the lock. See RWMutex and Semaphore for what that says where
+// several hold at a time.
+func (h *Hold) Token() Token {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.token
+}
 
 // Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once the hold's node is gone.
 // While goroutines of one process hand the lock to each other they share a node: what tells them apart is the token.
 //
 //	_, err = hold.Session().Multi(ctx, hold.Guard(), zk.SetData("/stock", stock, version))
+//
+// A hold of a Set, and of several permits of a Semaphore, has several nodes; Guard checks the first of them, Guards all. The server
+// removes them together, with the session as with the unlock: the difference is a node that somebody deletes by hand.
 func (h *Hold) Guard() zk.Op { return zk.Check(h.Path(), -1) }
 
-// Path returns the path of the hold's node in the line.
-func (h *Hold) Path() string { return h.tenure.place.Path() }
+// Guards returns the operations to put first in a multi so that the server refuses it unless all of the hold's nodes are there: one
+// operation for each path of a Set and for each permit of a Semaphore, one for every other lock.
+//
+//	_, err = hold.Session().Multi(ctx, append(hold.Guards(), zk.SetData("/stock", stock, version))...)
+func (h *Hold) Guards() []zk.Op {
+	nodes, ok := h.tenure.Ground().(interface{ Paths() []string })
+	if !ok {
+		return []zk.Op{h.Guard()}
+	}
+	var guards []zk.Op
+	for _, path := range nodes.Paths() {
+		guards = append(guards, zk.Check(path, -1))
+	}
+	return guards
+}
+
+// Path returns the path of the hold's node, of the first of them if it has several.
+func (h *Hold) Path() string { return h.tenure.Ground().Path() }
 
 // Session returns the session that the hold belongs to. Guarded writes go through it.
 func (h *Hold) Session() *zk.Session { return h.tenure.sess }
@@ -76,7 +91,14 @@ func (h *Hold) Session() *zk.Session { return h.tenure.sess }
 //
 // It returns nil if the lock was held until now, and why it was not otherwise: then somebody else may have had it meanwhile. A second
 // Unlock does nothing and returns what the first did.
-func (h *Hold) Unlock(context.Context) error {
+//
+// While holds that are nested in it, or that it is nested in, are not unlocked, the lock is kept for them.
+func (h *Hold) Unlock(ctx context.Context) error {
+	defer h.report.tell(ctx) // after everything here
+	if h.kind != nil {       // it may be changing
+		h.kind.busy <- struct{}{}
+		defer func() { <-h.kind.busy }()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over {
@@ -88,6 +110,18 @@ func (h *Hold) Unlock(context.Context) error {
 	}
 	h.removal = h.release(h.tenure)
 	return h.lost
+}
+
+// releaseBy has the hold given up by another function, after it has become of another kind. The caller holds h.mu.
+func (h *Hold) releaseBy(release func(*tenure) *line.Removal) {
+	switch {
+	case h.report != nil:
+		h.report.release = release
+	case h.in.nest != nil:
+		h.in.nest.release = release
+	default:
+		h.release = release
+	}
 }
 
 // UnlockWait gives the lock up and waits until the server has removed the node, if Unlock removes it. It returns what Unlock does; the

@@ -61,9 +61,9 @@ func describe(ctx context.Context, sess *zk.Session, path string, seats []line.S
 		if err != nil {
 			return nil, fmt.Errorf("lock: inspect %s: %w", path, err)
 		}
-		token, err := newToken(node.Stat.Czxid, 0)
+		token, err := line.Token(node.Stat.Czxid, 0)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("lock: inspect %s: %w", path, err)
 		}
 		c := Contender{
 			Path:    path + "/" + s.Name,
@@ -71,7 +71,7 @@ func describe(ctx context.Context, sess *zk.Session, path string, seats []line.S
 			Data:    node.Data,
 			Session: node.Stat.EphemeralOwner,
 			Since:   time.UnixMilli(node.Stat.Ctime),
-			Token:   token,
+			Token:   Token(token),
 		}
 		c.Owner, c.Known = parseOwner(node.Data)
 		list = append(list, c)

@@ -44,6 +44,12 @@ type Config struct {
 	// given up at once when another process stands in line for it; a TryLock elsewhere does not stand in line. Zero keeps nothing.
 	Retain time.Duration
 
+	// Retry says how often and how soon an acquisition is tried again whose session or connection was lost while it stood in line. If it
+	// is zero that goes on for as long as the caller's context lasts. Goroutines that share one place in the line share its tries.
+	Retry Retry
+
+	Hooks Hooks // are told when the lock is waited for, acquired, released and lost
+
 	_ struct{}
 }
 
@@ -53,6 +59,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Retain > 0 && c.Handoff == StrictFIFO {
 		return c, errors.New("lock: StrictFIFO takes a new place for every acquisition, so nothing can be retained; leave one of the two out")
+	}
+	if c.Retry.err != nil {
+		return c, c.Retry.err
 	}
 	var err error
 	c.Handoff, err = c.Handoff.withDefaults()
@@ -76,46 +85,14 @@ type Mutex struct {
 // NewMutex returns the mutex at path, which is private to it: no other recipe may use it. Nothing is asked of the server yet; the path
 // and missing parents are made when they are needed and go away when they are not. It returns an error for a path that is none.
 func NewMutex(client *zk.Client, path string, cfg Config) (*Mutex, error) {
-	if client == nil {
-		return nil, errors.New("lock: no client given; open one with zk.Open")
-	}
-	if err := checkPath(path); err != nil {
-		return nil, err
-	}
-	cfg, err := cfg.withDefaults()
+	cfg, err := checkNew(client, path, cfg)
 	if err != nil {
 		return nil, err
 	}
-	owner := thisProcess(cfg.Label)
 	m := &Mutex{client: client, path: path, cfg: cfg}
 	m.cohort.mutex = m
-	m.line = line.Line{
-		Dir:     path,
-		Prefix:  func(guid string) string { return "_c_" + guid + "-" + string(line.CuratorLock) },
-		Markers: contenders,
-		Blocks:  func(line.Seat) bool { return true },
-		Data: func() []byte {
-			o := owner
-			o.Since = time.Now()
-			return o.encode()
-		},
-		ACL: cfg.ACL,
-	}
+	m.line = contenderLine(path, cfg, string(line.CuratorLock), contenders, anyone)
 	return m, nil
-}
-
-// contenders are the markers of all who stand in a mutex's line. Kazoo's are counted so that we respect its locks; that kazoo respects
-// ours needs its extra_lock_patterns.
-var contenders = []line.Marker{line.CuratorLock, line.KazooLock}
-
-func checkPath(path string) error {
-	if err := zk.ValidatePath(path); err != nil {
-		return fmt.Errorf("lock: %w", err)
-	}
-	if path == "/" || path == "/zookeeper" {
-		return fmt.Errorf("lock: %s belongs to the server; name a path of the lock's own, such as /locks/report", path)
-	}
-	return nil
 }
 
 // Path returns the mutex's path.
@@ -127,23 +104,25 @@ func (m *Mutex) Path() string { return m.path }
 // If ctx ends first, it leaves the line and returns ctx's cause. If the session ends while it waits, it joins the line again at its end
 // under the next one; a client that is closed, or whose credentials are refused, ends the wait with the client's error. Whenever it
 // returns an error, it has left no node behind, or is still removing it in the background.
-func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
-	if ctx.Err() != nil {
-		return nil, m.failed(context.Cause(ctx))
-	}
+//
+// If ctx descends from the context of a hold of this Mutex that lasts, or from that of a hold of another which was acquired inside it, the
+// caller has the lock already: Lock returns a nested hold at once, with the same token. Others get the lock when the outermost hold
+// and all that are nested in it are unlocked, in whatever order. Only the context says who is inside, not the goroutine.
+func (m *Mutex) Lock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, (*Mutex).lock) }
+
+func (m *Mutex) lock(ctx context.Context) (*Hold, error) {
 	if m.cfg.Handoff == StrictFIFO {
-		return m.alone(m.place(ctx))
+		return m.alone(m.place(ctx, nil, m.cfg.Hooks.enqueuedOnce(ctx, m.path)))
 	}
 	return m.cohort.lock(ctx)
 }
 
 // TryLock returns the hold if the lock is free, and ErrHeld at once if anybody has it or waits for it. That somebody else left a
 // moment ago may not have reached the server that answers: then ErrHeld is late news, never the lock given twice. A try that fails
-// costs one read and no number in the line.
-func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
-	if ctx.Err() != nil {
-		return nil, m.failed(context.Cause(ctx))
-	}
+// costs one read and no number in the line. Whoever has the lock already gets a nested hold, as from Lock.
+func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, (*Mutex).tryLock) }
+
+func (m *Mutex) tryLock(ctx context.Context) (*Hold, error) {
 	if m.cfg.Handoff == StrictFIFO {
 		return m.alone(m.tryPlace(ctx))
 	}
@@ -152,19 +131,29 @@ func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
 
 // alone makes a hold of a place that serves nobody else.
 func (m *Mutex) alone(place *line.Place, err error) (*Hold, error) {
-	t, err := newTenure(place, err)
-	if err != nil {
-		return nil, m.failed(err)
-	}
-	return t.hold((*tenure).leave), nil
+	return holdOn(m.client, m.path, place, err)
 }
 
-// place stands in line until it is first.
-func (m *Mutex) place(ctx context.Context) (*line.Place, error) {
-	return m.attempt(ctx, func(sess *zk.Session) (*line.Place, error) {
-		place, err := m.line.Enter(ctx, sess)
+// place stands in line until it is first, in the place that has been asked for if that is not nil. It calls queued whenever it finds
+// somebody ahead of a new place.
+func (m *Mutex) place(ctx context.Context, asked *line.Entry, queued func()) (*line.Place, error) {
+	defer func() {
+		if asked != nil {
+			asked.Abandon()
+		}
+	}()
+	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Place, error) {
+		entry := asked
+		if asked = nil; entry == nil || entry.Session() != sess { // one of an earlier session has ended with it
+			entry = m.line.Ask(sess)
+		}
+		place, err := entry.Place(ctx)
 		if err != nil {
+			entry.Abandon()
 			return nil, err
+		}
+		if !place.First() {
+			queued()
 		}
 		if err := place.Await(ctx); err != nil {
 			place.Leave()
@@ -176,7 +165,7 @@ func (m *Mutex) place(ctx context.Context) (*line.Place, error) {
 
 // tryPlace takes the first place in line if nobody stands in it.
 func (m *Mutex) tryPlace(ctx context.Context) (*line.Place, error) {
-	return m.attempt(ctx, func(sess *zk.Session) (*line.Place, error) {
+	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Place, error) {
 		m.line.Flush() // or we would find ourselves in the line
 		children, _, err := sess.Children(ctx, m.path)
 		if err != nil && !errors.Is(err, zk.NoNode) {
@@ -197,35 +186,5 @@ func (m *Mutex) tryPlace(ctx context.Context) (*line.Place, error) {
 	})
 }
 
-// attempt runs try under the live session until it succeeds or fails for good. What ends with one session is tried again under the
-// next, and so is a place that somebody deleted.
-func (m *Mutex) attempt(ctx context.Context, try func(*zk.Session) (*line.Place, error)) (*line.Place, error) {
-	for {
-		sess, err := m.client.Session(ctx)
-		if err != nil {
-			return nil, err
-		}
-		place, err := try(sess)
-		switch {
-		case err == nil:
-			return place, nil
-		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
-		case sess.Context().Err() != nil, errors.Is(err, line.ErrGone), errors.Is(err, zk.ErrConnectionLost):
-			// Session tells when there is no next one, so this ends.
-		default:
-			return nil, err
-		}
-	}
-}
-
 // failed says of which lock err is, and, when waiting was cut short without a server in sight, why there was none.
-func (m *Mutex) failed(err error) error {
-	if errors.Is(err, ErrHeld) {
-		return err
-	}
-	if last := m.client.LastError(); last != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
-		return fmt.Errorf("lock: %s: %w (no server answers: %w)", m.path, err, last)
-	}
-	return fmt.Errorf("lock: %s: %w", m.path, err)
-}
+func (m *Mutex) failed(err error) error { return failedAt(m.client, m.path, err) }

@@ -2,71 +2,49 @@ package lock
 
 import (
 	"context"
-	"errors"
-	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// watchAfter is how long a tenure must last before it watches its own node for deletion by somebody else. It keeps the watch off the
-// way of short holds.
-const watchAfter = 100 * time.Millisecond
-
 // tenure is the time for which a node of ours is first in line. It serves holds, one after the other, each a turn.
 type tenure struct {
-	place *line.Place
+	*line.Tenure
+	place *line.Place // that it began with; nil if it has no place in a line
 	sess  *zk.Session
-	ctx   context.Context //nolint:containedctx // the holds' contexts come from it
-	end   context.CancelCauseFunc
-	timer *time.Timer
-	turn  int // of the next hold
+	ctx   context.Context //nolint:containedctx // ends with the tenure
+	turn  int             // of the next hold
 }
 
-// newTenure begins the tenure of a place that is first in line, unless standing in line has failed with err. If the node gives no token
-// it leaves the place and returns ErrEpoch.
-func newTenure(place *line.Place, err error) (*tenure, error) {
+// newTenure begins the tenure of nodes of ours that are what others wait for, unless getting there has failed with err. If the nodes give
+// no token it leaves them and returns ErrEpoch.
+func newTenure(ground line.Ground, err error) (*tenure, error) {
+	lasting, err := line.Begin(ground, err, ErrDeleted)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := newToken(place.Stat().Czxid, 0); err != nil {
-		place.Leave()
-		return nil, err
-	}
-	t := &tenure{place: place, sess: place.Session()}
-	t.ctx, t.end = context.WithCancelCause(t.sess.Context())
-	t.timer = time.AfterFunc(watchAfter, t.watch)
+	t := &tenure{Tenure: lasting, sess: ground.Session(), ctx: lasting.Context()}
+	t.place, _ = ground.(*line.Place)
 	return t, nil
 }
 
-// watch ends the tenure when somebody else deletes its node.
-func (t *tenure) watch() {
-	if err := t.place.Watch(t.ctx, nil); errors.Is(err, line.ErrGone) {
-		t.end(ErrDeleted)
-	}
-}
-
 // err returns nil while the tenure lasts, and why it has ended afterwards.
-func (t *tenure) err() error {
-	if err := t.sess.Err(); err != nil {
-		return err
-	}
-	return context.Cause(t.ctx)
-}
+func (t *tenure) err() error { return t.Err() }
 
 // exhausted reports whether there is no token left for another hold.
-func (t *tenure) exhausted() bool { return t.turn >= 1<<turnBits }
+func (t *tenure) exhausted() bool { return t.turn >= line.Turns }
 
 // hold gives out the next turn. Release is what the hold calls when it is unlocked, once.
 func (t *tenure) hold(release func(*tenure) *line.Removal) *Hold {
-	token, _ := newToken(t.place.Stat().Czxid, t.turn) // was checked when the tenure began
+	return &Hold{tenure: t, token: t.take(), release: release}
+}
+
+// take takes the token of the next turn.
+func (t *tenure) take() Token {
+	token := Token(t.Token(t.turn))
 	t.turn++
-	return &Hold{tenure: t, token: token, release: release}
+	return token
 }
 
 // leave ends the tenure and its holds, and removes the node.
-func (t *tenure) leave() *line.Removal {
-	t.timer.Stop()
-	t.end(ErrUnlocked)
-	return t.place.Leave()
-}
+func (t *tenure) leave() *line.Removal { return t.Leave(ErrUnlocked) }

@@ -118,14 +118,29 @@ func (l *locker) tell(ctx context.Context, client *zk.Client) {
 	}
 }
 
+// held is what a command runs under: a lock, or a leadership.
+type held interface {
+	Context() context.Context
+	Session() *zk.Session
+	number() int64 // the fencing token
+	release(ctx context.Context) error
+	releaseWait(ctx context.Context) error
+}
+
+type lockHeld struct{ *lock.Hold }
+
+func (h lockHeld) number() int64                         { return int64(h.Token()) }
+func (h lockHeld) release(ctx context.Context) error     { return h.Unlock(ctx) }
+func (h lockHeld) releaseWait(ctx context.Context) error { return h.UnlockWait(ctx) }
+
 // giveBack unlocks, and returns why the hold had ended before if it had. Closing the client sends what is on its way when there is a
 // connection; when there is none, it is worth waiting a little for the next one: the others would wait for the session's timeout.
-func giveBack(ctx context.Context, hold *lock.Hold) error {
-	err := hold.Unlock(ctx)
+func giveBack(ctx context.Context, hold held) error {
+	err := hold.release(ctx)
 	if state, _ := hold.Session().State(); state == zk.Suspended {
 		ctx, cancel := context.WithTimeout(ctx, reconnectWait)
 		defer cancel()
-		_ = hold.UnlockWait(ctx) // the session's timeout does it otherwise
+		_ = hold.releaseWait(ctx) // the session's timeout does it otherwise
 	}
 	return err
 }

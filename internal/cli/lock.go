@@ -13,13 +13,19 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
+
+// words are what messages call what a command runs under.
+type words struct {
+	noun string // what is lost
+	over string // what was done with it at the end
+}
 
 // locker is "turnstile lock".
 type locker struct {
 	*cli
+	words      words
 	connection connection
 	noWait     bool
 	wait       duration
@@ -36,10 +42,12 @@ type locker struct {
 
 	path string
 	argv []string // the command; empty to hold the lock without one
+
+	extra []string // more of the command's environment
 }
 
 func (c *cli) lock() *cobra.Command {
-	l := &locker{cli: c}
+	l := &locker{cli: c, words: words{noun: "lock", over: "unlocked"}}
 	cmd := &cobra.Command{
 		Use:   "lock [flags] PATH [-- COMMAND [ARG...]]",
 		Short: "Run a command while holding a lock",
@@ -191,18 +199,18 @@ func (l *locker) run(ctx context.Context) error {
 	if len(l.argv) == 0 {
 		return l.stand(ctx, hold, signals)
 	}
-	return l.supervise(ctx, hold, signals, program)
+	return l.supervise(ctx, lockHeld{hold}, signals, program)
 }
 
 // environment is the command's environment, ours last.
-func (l *locker) environment(hold *lock.Hold) []string {
+func (l *locker) environment(hold held) []string {
 	sess := hold.Session()
-	return l.env.with(
+	return l.env.with(append(l.extra,
 		"TURNSTILE_PATH="+l.path,
-		"TURNSTILE_TOKEN="+strconv.FormatInt(int64(hold.Token()), 10),
+		"TURNSTILE_TOKEN="+strconv.FormatInt(hold.number(), 10),
 		"TURNSTILE_SESSION="+sessionID(sess.ID()),
 		"TURNSTILE_SESSION_TIMEOUT_MS="+strconv.FormatInt(sess.Timeout().Milliseconds(), 10),
-	)
+	)...)
 }
 
 // say writes a line for people, unless they want none.

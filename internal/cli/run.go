@@ -53,12 +53,12 @@ Every flag has an environment variable of the same name: --connect is TURNSTILE_
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return c.env.bind(cmd.Flags()) },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		if cmd.Name() == "lock" {
+		if cmd.Name() == "lock" || cmd.Name() == "elect" {
 			return usage(cmd, fmt.Errorf("%w (flags of the command to run go after --)", err))
 		}
 		return usage(cmd, err)
 	})
-	root.AddCommand(c.lock(), c.who(), c.serve(), c.bench(), c.version(), c.man())
+	root.AddCommand(c.lock(), c.elect(), c.who(), c.serve(), c.bench(), c.version(), c.man())
 	return root
 }
 

@@ -36,6 +36,27 @@ func untilSignal(ctx context.Context) (calm context.Context, stop func()) {
 // catchAll catches every signal that can be passed on, once there is a command to pass it to.
 func (s *signals) catchAll() { signal.Notify(s.ch, passable()...) }
 
+// callsOff reports whether a signal asks a process to end, and not to do something that it may have its own meaning for.
+func callsOff(sig os.Signal) bool {
+	return sig == os.Interrupt || sig == syscall.SIGTERM || sig == syscall.SIGQUIT
+}
+
+// next returns to the signals that end a process, after catchAll. It returns the signal if one that asks for the end came meanwhile.
+func (s *signals) next() (*signals, os.Signal) {
+	next := catchSignals(ending()...) // first, so that no signal falls through
+	s.release()
+	for {
+		select {
+		case sig := <-s.ch:
+			if callsOff(sig) {
+				return next, sig
+			}
+		default:
+			return next, nil
+		}
+	}
+}
+
 func (s *signals) release() {
 	signal.Stop(s.ch)
 	signal.Stop(s.dropped)

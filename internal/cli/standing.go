@@ -38,7 +38,7 @@ func (l *locker) stand(ctx context.Context, hold *lock.Hold, signals *signals) e
 		err = l.lostError(context.Cause(hold.Context())) //nolint:contextcheck // the hold's end, not ours
 	}
 	settle()
-	_ = giveBack(context.WithoutCancel(ctx), hold) // that it was lost is said above, or no longer matters
+	_ = giveBack(context.WithoutCancel(ctx), lockHeld{hold}) // that it was lost is said above, or no longer matters
 	l.detail("%s: unlocked after %v", l.path, time.Since(begin).Round(time.Millisecond))
 	return err
 }
@@ -56,10 +56,10 @@ func (l *locker) announce(hold *lock.Hold) error {
 	})
 }
 
-// lostError is the error of a lock that was lost.
+// lostError is the error of a lock, or a leadership, that was lost.
 func (l *locker) lostError(cause error) error {
 	if l.quiet {
 		return &exitError{code: ExitLost}
 	}
-	return &exitError{code: ExitLost, err: fmt.Errorf("%s: lock lost: %w", l.path, cause)}
+	return &exitError{code: ExitLost, err: fmt.Errorf("%s: %s lost: %w", l.path, l.words.noun, cause)}
 }

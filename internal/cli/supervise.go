@@ -8,8 +8,6 @@ import (
 	"os/exec"
 	"syscall"
 	"time"
-
-	"github.com/seed-a3166700/turnstile/lock"
 )
 
 // What --on-lost takes.
@@ -51,16 +49,30 @@ func (l *locker) mentionGrace(timeout time.Duration) {
 // supervisor runs a command while the lock is held.
 type supervisor struct {
 	*locker
-	hold     *lock.Hold
+	hold     held
 	signals  *signals
 	terminal *terminal // nil without one
 	child    *child
+	called   bool      // a signal to end was passed on
 	lost     error     // why the lock counts as lost
 	killing  time.Time // when it was lost: by when the command's whole group must be gone
 }
 
 // supervise runs the command under the lock and returns how it ended, as an error with its exit code.
-func (l *locker) supervise(ctx context.Context, hold *lock.Hold, signals *signals, program string) error {
+func (l *locker) supervise(ctx context.Context, hold held, signals *signals, program string) error {
+	s, err := l.attend(ctx, hold, signals, program)
+	switch {
+	case err != nil:
+		return err
+	case s.lost == nil || l.onLost.value == onLostIgnore:
+		return &exitError{code: s.child.code}
+	}
+	return l.lostError(s.lost)
+}
+
+// attend runs the command under the lock, gives the lock back when the command has ended, and returns what became of both. It returns
+// an error if the command did not start.
+func (l *locker) attend(ctx context.Context, hold held, signals *signals, program string) (*supervisor, error) {
 	s := &supervisor{locker: l, hold: hold, signals: signals, terminal: openTerminal()}
 	defer s.terminal.close()
 	signals.catchAll()
@@ -70,7 +82,7 @@ func (l *locker) supervise(ctx context.Context, hold *lock.Hold, signals *signal
 	}
 	if err != nil {
 		_ = giveBack(context.WithoutCancel(ctx), hold) // nothing ran under it
-		return cannotRun(err)
+		return nil, cannotRun(err)
 	}
 	begin := time.Now()
 	s.run(ctx)
@@ -81,11 +93,8 @@ func (l *locker) supervise(ctx context.Context, hold *lock.Hold, signals *signal
 	if err := giveBack(context.WithoutCancel(ctx), hold); s.lost == nil {
 		s.lost = err
 	}
-	l.detail("%s: unlocked after %v", l.path, time.Since(begin).Round(time.Millisecond))
-	if s.lost == nil || l.onLost.value == onLostIgnore {
-		return &exitError{code: s.child.code}
-	}
-	return l.lostError(s.lost)
+	l.detail("%s: %s after %v", l.path, l.words.over, time.Since(begin).Round(time.Millisecond))
+	return s, nil
 }
 
 func (s *supervisor) start(program string, argv []string) (err error) {
@@ -112,11 +121,12 @@ func (s *supervisor) run(ctx context.Context) {
 		case <-s.child.ended:
 			return
 		case sig := <-s.signals.ch:
+			s.called = s.called || callsOff(sig)
 			s.child.signal(sig)
 		case sig := <-s.child.stopped:
 			s.suspend(sig)
 		case <-called:
-			called = nil
+			called, s.called = nil, true
 			s.child.signal(syscall.SIGTERM)
 		case <-alarm.C:
 			if left := s.left(); left > 0 {
@@ -153,7 +163,7 @@ func (s *supervisor) silence() error {
 func (s *supervisor) lose(cause error) <-chan time.Time {
 	s.lost = cause
 	if s.onLost.value == onLostIgnore {
-		s.say("%s: lock lost, the command runs on: %v", s.path, cause)
+		s.say("%s: %s lost, the command runs on: %v", s.path, s.words.noun, cause)
 		return nil
 	}
 	now := time.Now()
@@ -163,7 +173,7 @@ func (s *supervisor) lose(cause error) <-chan time.Time {
 		s.killing = latest
 	}
 	grace := s.killing.Sub(now)
-	s.detail("%s: lock lost, the command has %v to end: %v", s.path, max(0, grace).Round(time.Millisecond), cause)
+	s.detail("%s: %s lost, the command has %v to end: %v", s.path, s.words.noun, max(0, grace).Round(time.Millisecond), cause)
 	if grace <= 0 {
 		s.child.kill()
 		return nil

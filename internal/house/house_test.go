@@ -38,15 +38,17 @@ var floors = []floor{
 	{path: "zk", ours: []string{"internal/wire", "internal/jute"}},
 	{path: "internal/line", ours: []string{"zk"}},
 	{path: "lock", ours: []string{"zk", "internal/line"}},
+	{path: "elect", ours: []string{"zk", "internal/line"}},
+	{path: "fence", ours: []string{"zk"}},
 	{path: "queue", ours: []string{"zk", "internal/line"}},
 	{path: "zktest", ours: []string{"server", "zk", "internal/wire", "internal/jute"}},
 	{
 		path:    "internal/cli/...",
-		ours:    []string{"internal/cli/...", "zk", "lock", "server"},
+		ours:    []string{"internal/cli/...", "zk", "lock", "elect", "server"},
 		foreign: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"},
 	},
 	{path: "cmd/turnstile", ours: []string{"internal/cli"}},
-	{path: "examples/...", ours: []string{"zk", "lock", "zktest"}},
+	{path: "examples/...", ours: []string{"zk", "lock", "fence", "zktest"}},
 
 	// What only tests use.
 	{path: "internal/house"},
@@ -57,7 +59,7 @@ var floors = []floor{
 }
 
 // users are the packages that a user's program imports as a library: nothing but the standard library comes with them.
-var users = []string{"zk", "lock", "queue"}
+var users = []string{"zk", "lock", "elect", "fence", "queue"}
 
 type listed struct {
 	ImportPath string

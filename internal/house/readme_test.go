@@ -12,16 +12,23 @@ import (
 // root is the repository's folder, seen from a test of this package.
 const root = "../../"
 
-func TestLibraryExampleOfTheReadmeIsTheOneThatIsTested(t *testing.T) {
+func TestGoOfTheReadmeIsInAnExampleThatIsTested(t *testing.T) {
 	t.Parallel()
-	program := read(t, "examples/report/main.go")
+	paths, err := filepath.Glob(root + "examples/*/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var programs strings.Builder
+	for _, path := range paths {
+		programs.WriteString(read(t, strings.TrimPrefix(path, root)))
+	}
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, "README.md"), -1)
 	if len(blocks) == 0 {
 		t.Fatal("the README shows no Go")
 	}
 	for _, block := range blocks {
-		if !strings.Contains(program, block[1]) {
-			t.Errorf("this block of the README is not in examples/report/main.go:\n%s", block[1])
+		if !strings.Contains(programs.String(), block[1]) {
+			t.Errorf("this block of the README is in no examples/*/main.go:\n%s", block[1])
 		}
 	}
 }

@@ -97,8 +97,7 @@ func (d *departure) settle(err error) {
 	close(d.removal.done)
 }
 
-// createdBy waits for the answer of the transaction and returns the node that it made. Servers before 3.8.4 tell the node's path and
-// not its Stat; what the line needs of that is known without.
+// createdBy waits for the answer of the transaction and returns the node that it made.
 func createdBy(ctx context.Context, both *zk.Future[[]zk.Result], sess *zk.Session) (zk.Created, error) {
 	results, err := both.Get(ctx)
 	if err != nil {
@@ -107,15 +106,25 @@ func createdBy(ctx context.Context, both *zk.Future[[]zk.Result], sess *zk.Sessi
 	if len(results) != 2 {
 		return zk.Created{}, fmt.Errorf("line: a transaction of two operations was answered with %d results", len(results))
 	}
-	c := zk.Created{Path: results[1].Path, Stat: results[1].Stat}
-	if c.Stat.Czxid == 0 {
-		c.Stat.Czxid, c.Stat.EphemeralOwner = results[1].Zxid, sess.ID()
+	return madeBy(results[1:], sess)[0], nil
+}
+
+// madeBy returns the nodes that results of creations tell of. Servers before 3.8.4 tell a node's path and not its Stat; what the line
+// needs of that is known without.
+func madeBy(results []zk.Result, sess *zk.Session) []zk.Created {
+	nodes := make([]zk.Created, len(results))
+	for i, r := range results {
+		nodes[i] = zk.Created{Path: r.Path, Stat: r.Stat}
+		if r.Stat.Czxid == 0 {
+			nodes[i].Stat.Czxid, nodes[i].Stat.EphemeralOwner = r.Zxid, sess.ID()
+		}
 	}
-	return c, nil
+	return nodes
 }
 
 // lookAfter looks at the line after p has taken the place of old in one transaction. If old was first and p has the very next number,
-// nobody has come in between, because every creation takes a number: then p is first, without a look.
+// nobody has come in between, because every creation takes a number, also that of a seat that changes its kind (Become, Beside), whose
+// name carries another's number: then p is first, without a look.
 func (p *Place) lookAfter(old *Place) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if old.ahead == 0 && p.seat.Seq == old.seat.Seq+1 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/seed-a3166700/turnstile/zk"
@@ -20,6 +21,11 @@ type Line struct {
 	Blocks  func(Seat) bool          // which of the seats ahead must leave before we are served
 	Data    func() []byte            // what a new node carries
 	ACL     []zk.ACL                 // of the nodes and of the parents that are made for them; open if nil
+	Change  bool                     // whether a seat may change its kind where it stands (Become, Beside)
+
+	// Lasting makes missing parents as persistent nodes. Otherwise they are containers, which servers remove when they are empty:
+	// kazoo does not find out that they have gone.
+	Lasting bool
 
 	mu      sync.Mutex // guards what follows; never held while an answer is waited for
 	leaving *departure // not on its way to the server yet; nil if there is none
@@ -70,9 +76,12 @@ func (p *Place) Await(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
-		case gone && p.ahead == 1:
+		case gone && p.ahead == 1 && !p.line.Change:
 			// The seats ahead only ever get fewer: whoever comes later gets a larger number. The one that is gone was
 			// the last of them, and our own node was still there after it (see awaitNearest). No second look is needed.
+			//
+			// That is not so where seats change their kind. A writer that becomes a reader leaves a reader with its number
+			// where we saw it go, and a reader further ahead, who never blocked us, may meanwhile be a writer that does.
 			p.ahead = 0
 		default:
 			if err := p.look(ctx); err != nil {
@@ -250,6 +259,12 @@ func (p *Place) Others(ctx context.Context) (bool, error) {
 	return p.others(children), err
 }
 
+// Any reports whether a seat of the given sort stands in the line.
+func (p *Place) Any(ctx context.Context, sort func(Seat) bool) (bool, error) {
+	children, _, err := p.sess.Children(ctx, p.line.Dir)
+	return slices.ContainsFunc(Seats(children, p.line.Markers), sort), err
+}
+
 func (p *Place) others(children []string) bool {
 	for _, s := range Seats(children, p.line.Markers) {
 		if s.Name != p.seat.Name {
@@ -286,14 +301,19 @@ func (p *Place) WatchLine(ctx context.Context, found func(others bool) bool) err
 // Leave gives the place up. The removal of our node leaves at once, or together with the creation of the next one if that comes right
 // behind (see departure); it is repeated in the background until it is done or the session has ended. Leaving twice is leaving once.
 func (p *Place) Leave() *Removal {
+	p.retire() // before the removal, or the server would tell us what we do ourselves
+	return p.line.depart(p)
+}
+
+// retire ends the watch on our own node, now and for good.
+func (p *Place) retire() {
 	p.mu.Lock()
 	own := p.own
 	p.own, p.left = nil, true
 	p.mu.Unlock()
 	if own != nil {
-		own.Close() // before the removal, or the server would tell us what we do ourselves
+		own.Close()
 	}
-	return p.line.depart(p)
 }
 
 // settle returns nil for an error after which the same session may be asked again: a lost connection. The end of ctx and the end of the

@@ -33,6 +33,45 @@ func remove(sess *zk.Session, path string) *Removal {
 	return r
 }
 
+// RemoveBy starts a removal that f sees to, in the background.
+func RemoveBy(f func() error) *Removal {
+	r := &Removal{done: make(chan struct{})}
+	go func() {
+		r.err = f()
+		close(r.done)
+	}()
+	return r
+}
+
+// removeAll sends the deletion of all paths at once, in one transaction, and sees to it in the background.
+func removeAll(sess *zk.Session, paths []string) *Removal {
+	if len(paths) == 1 {
+		return remove(sess, paths[0])
+	}
+	ops := make([]zk.Op, len(paths))
+	for i, path := range paths {
+		ops[i] = zk.DeleteOp(path, -1)
+	}
+	b := sess.Batch()
+	sent := b.Multi(ops...)
+	b.Send()
+	return RemoveBy(func() error {
+		if _, err := sent.Get(context.Background()); err == nil || sess.Err() != nil {
+			return nil //nolint:nilerr // ephemeral nodes end with their session
+		}
+		// One of them is gone already, or nobody knows: each by itself, then.
+		left := make([]*Removal, len(paths))
+		for i, path := range paths {
+			left[i] = remove(sess, path)
+		}
+		var err error
+		for _, r := range left {
+			err = errors.Join(err, r.Wait(context.Background()))
+		}
+		return err
+	})
+}
+
 func sendDelete(sess *zk.Session, path string) *zk.Future[struct{}] {
 	b := sess.Batch()
 	sent := b.Delete(path, -1)
@@ -73,19 +112,5 @@ func pause(ctx context.Context, sess *zk.Session) error {
 		return context.Cause(ctx)
 	case <-sess.Context().Done():
 		return sess.Err()
-	}
-}
-
-// withdraw removes what a creation that nobody waits for any more has made, or may have made.
-func withdraw(sess *zk.Session, dir, prefix string, created func(context.Context) (zk.Created, error)) {
-	c, err := created(context.Background())
-	switch {
-	case err == nil:
-		_ = remove(sess, c.Path).Wait(sess.Context())
-	case zk.OutcomeOf(err) == zk.Unknown:
-		// Find ends with the session, and it does not miss a node that was made.
-		if found, err := find(sess.Context(), sess, dir, prefix); err == nil && found != nil {
-			_ = remove(sess, found.Path).Wait(sess.Context())
-		}
 	}
 }

@@ -1,0 +1,86 @@
+package elect_test
+
+import (
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/elect"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+var layouts = []elect.Layout{elect.LeaderLatch, elect.LeaderSelector, elect.KazooElection}
+
+func TestNodesAreNamedAsThePeersNameTheirs(t *testing.T) {
+	for layout, want := range map[elect.Layout]string{
+		elect.LeaderLatch:    `^/app/leader/_c_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-latch-[0-9]{10}$`,
+		elect.LeaderSelector: `^/app/leader/_c_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-lock-[0-9]{10}$`,
+		elect.KazooElection:  `^/app/leader/[0-9a-f]{32}__lock__[0-9]{10}$`,
+	} {
+		t.Run(layout.String(), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				l := win(t, w.candidate("host-1", elect.Config{Layout: layout}))
+				if !regexp.MustCompile(want).MatchString(l.Path()) {
+					t.Errorf("got %s, want %s", l.Path(), want)
+				}
+				data, stat, err := w.session().Get(t.Context(), l.Path())
+				if err != nil || string(data) != "host-1" || stat.EphemeralOwner != l.Session().ID() {
+					t.Errorf("got data %q of session %#x, %v", data, stat.EphemeralOwner, err)
+				}
+				resign(t, l)
+				time.Sleep(time.Hour) // the server collects containers
+				_, there, err := w.session().Exists(t.Context(), path)
+				if err != nil || there != (layout == elect.KazooElection) {
+					t.Errorf("the path is there: %t, %v", there, err)
+				}
+			})
+		})
+	}
+}
+
+func TestPeersCandidatesAreRespectedAndForeignChildrenIgnored(t *testing.T) {
+	const guid = "_c_0f8fad5b-d9cb-469f-a165-70867728950e-"
+	for layout, peers := range map[elect.Layout][]string{
+		elect.LeaderLatch:    {guid + "latch-"},
+		elect.LeaderSelector: {guid + "lock-", "0f8fad5bd9cb469fa16570867728950e__lock__"},
+		elect.KazooElection:  {"0f8fad5bd9cb469fa16570867728950e__lock__", guid + "lock-", guid + "__lock__"},
+	} {
+		for _, name := range peers {
+			t.Run(layout.String()+"/"+name, func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) {
+					sess := w.session()
+					for _, dir := range []string{"/app", path, path + "/00-first", path + "/zzz", path + "/x-0000000000"} {
+						if _, err := sess.Create(t.Context(), dir, nil, zk.Persistent); err != nil {
+							t.Fatal(err)
+						}
+					}
+					peer, err := sess.Create(t.Context(), path+"/"+name, []byte("java"), zk.EphemeralSequential)
+					if err != nil {
+						t.Fatal(err)
+					}
+					c := w.candidate("go", elect.Config{Layout: layout})
+					waiting := campaign(t.Context(), c)
+					time.Sleep(time.Minute) // in the bubble of inWorld: it takes no time
+					waits(t, waiting)
+					list, err := c.Participants(t.Context())
+					if err != nil || len(list) != 2 || list[0].ID != "java" || !list[0].Leads || list[1].ID != "go" || list[1].Leads {
+						t.Errorf("got participants %+v, %v", list, err)
+					}
+					if err := sess.Delete(t.Context(), peer.Path, -1); err != nil {
+						t.Fatal(err)
+					}
+					resign(t, won(t, waiting))
+				})
+			})
+		}
+	}
+}
+
+func TestNobodyStandsWhereThereIsNoPath(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		list, err := w.candidate("", elect.Config{}).Participants(t.Context())
+		if err != nil || len(list) != 0 {
+			t.Errorf("got %+v, %v, want nobody", list, err)
+		}
+	})
+}

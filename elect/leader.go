@@ -1,0 +1,108 @@
+package elect
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// What a candidate's node may carry. Servers refuse nodes of more than a mebibyte by cutting the connection.
+const (
+	maxID    = 1 << 10
+	maxValue = 1 << 19
+)
+
+// Leader is who leads, as seen from outside. The zero Leader means that nobody does.
+type Leader struct {
+	ID      string    // the candidate's; empty is an id, too
+	Value   []byte    // what it has proclaimed; nil if nothing
+	Path    string    // of its node; empty if nobody leads
+	Session int64     // whose node it is
+	Since   time.Time // when it joined the line, by the server's clock
+	Token   Token
+}
+
+// Nobody reports whether there is no leader.
+func (l Leader) Nobody() bool { return l.Path == "" }
+
+func (l Leader) same(other Leader) bool {
+	return l.Path == other.Path && l.Token == other.Token && l.ID == other.ID && bytes.Equal(l.Value, other.Value)
+}
+
+// Participant is one who leads or waits to.
+type Participant struct {
+	Leader      // its id, its node and, should it ever lead, its token
+	Leads  bool // first in line
+}
+
+// encode makes the data of a candidate's node: its id, as the peers have it, and what it proclaims on the lines below.
+func encode(id string, value []byte) []byte {
+	if value == nil {
+		return []byte(id)
+	}
+	return append(append([]byte(id), '\n'), value...)
+}
+
+// describe reads a candidate's node.
+func describe(path string, data []byte, stat zk.Stat) (Leader, error) {
+	token, err := line.Token(stat.Czxid, 0)
+	if err != nil {
+		return Leader{}, err
+	}
+	id, value, proclaimed := bytes.Cut(data, []byte{'\n'})
+	l := Leader{
+		ID:      string(id),
+		Path:    path,
+		Session: stat.EphemeralOwner,
+		Since:   time.UnixMilli(stat.Ctime),
+		Token:   Token(token),
+	}
+	if proclaimed {
+		l.Value = append([]byte{}, value...) // not nil, so that an empty value is one
+	}
+	return l, nil
+}
+
+// Participants returns who leads and who waits to, in the order in which they will lead. It knows the candidates of the layout's peers,
+// too. Nobody there, or no such path, is an empty list. Who leaves meanwhile is left out.
+func (c *Candidate) Participants(ctx context.Context) ([]Participant, error) {
+	sess, err := c.client.Session(ctx)
+	if err != nil {
+		return nil, c.failed(err)
+	}
+	children, _, err := sess.Children(ctx, c.path)
+	if errors.Is(err, zk.NoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, c.failed(err)
+	}
+	seats := line.Seats(children, c.line.Markers)
+	line.Sort(seats)
+	b := sess.Batch()
+	reads := make([]*zk.Future[zk.Data], len(seats))
+	for i, s := range seats {
+		reads[i] = b.Get(c.path + "/" + s.Name)
+	}
+	b.Send()
+	list := make([]Participant, 0, len(seats))
+	for i, s := range seats {
+		node, err := reads[i].Get(ctx)
+		if errors.Is(err, zk.NoNode) {
+			continue
+		}
+		var l Leader
+		if err == nil {
+			l, err = describe(c.path+"/"+s.Name, node.Data, node.Stat)
+		}
+		if err != nil {
+			return nil, c.failed(err)
+		}
+		list = append(list, Participant{Leader: l, Leads: len(list) == 0})
+	}
+	return list, nil
+}

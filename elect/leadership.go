@@ -1,0 +1,108 @@
+package elect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// Token is a fencing token: a later leader of a path has a larger token than every earlier one, across crashes, restarts and deletion of
+// the path. Give it to whatever only the leader may change, and let that refuse a token smaller than the largest it has seen: so a
+// leader that was paused past the end of its leadership cannot do harm. It is made as lock.Token is, so both compare.
+type Token int64
+
+// Leadership is one term of office. It belongs to one session and never outlives it. Its methods may be called from any goroutine.
+type Leadership struct {
+	candidate *Candidate
+	tenure    *line.Tenure
+	ctx       context.Context //nolint:containedctx // the leadership's own
+	token     Token
+
+	mu      sync.Mutex // guards the fields below; never held while anything is waited for
+	over    bool       // resigned
+	lost    error      // why the leadership had ended before it was resigned
+	removal *line.Removal
+}
+
+func newLeadership(c *Candidate, tenure *line.Tenure) *Leadership {
+	l := &Leadership{candidate: c, tenure: tenure, token: Token(tenure.Token(0))}
+	l.ctx, _ = tenure.NewContext() // ends with the tenure
+	return l
+}
+
+// Context returns the leadership's context. It ends when the leadership does, and context.Cause says why: ErrResigned; zk.ErrLost when
+// the server has not been heard from until the session's local deadline, which comes before the server can let anybody else lead;
+// zk.ErrExpired or zk.ErrClosed when the session ended otherwise; ErrDeleted when somebody deleted its node.
+//
+// Of a deletion the leader hears only after the fact, and the next in line may be quicker: whoever deletes nodes of an election takes
+// that upon themselves. Tokens and guards hold then, too.
+func (l *Leadership) Context() context.Context { return l.ctx }
+
+// Token returns the fencing token: larger than that of every earlier leader of the path.
+func (l *Leadership) Token() Token { return l.token }
+
+// Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once the leader's node is gone.
+func (l *Leadership) Guard() zk.Op { return zk.Check(l.Path(), -1) }
+
+// Path returns the path of the leader's node.
+func (l *Leadership) Path() string { return l.tenure.Ground().Path() }
+
+// Session returns the session that the leadership belongs to. Guarded writes go through it.
+func (l *Leadership) Session() *zk.Session { return l.tenure.Ground().Session() }
+
+// Resign ends the leadership. It does not wait for the server: the removal of the node is sent at once, which is all that the next in
+// line waits for, and repeated in the background until it is done or the session has ended. A program that ends right after Resign
+// calls ResignWait instead, or closes its client.
+//
+// It returns nil if the candidate led until now, and why it did not otherwise: then somebody else may have led meanwhile. A second Resign
+// does nothing and returns what the first did.
+func (l *Leadership) Resign(context.Context) error {
+	_, err := l.resign()
+	return err
+}
+
+// ResignWait ends the leadership and waits until the server has removed the node. It returns what Resign does; the server's refusal if
+// it will not delete the node; ctx's cause if that ends first, while the removal goes on in the background.
+func (l *Leadership) ResignWait(ctx context.Context) error {
+	removal, err := l.resign()
+	return errors.Join(err, removal.Wait(ctx))
+}
+
+func (l *Leadership) resign() (*line.Removal, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.over {
+		l.over, l.lost = true, l.tenure.Err()
+		l.removal = l.tenure.Leave(ErrResigned)
+	}
+	return l.removal, l.lost
+}
+
+// Proclaim publishes a value of the leader's, such as an address, in its node: observers see it as Leader.Value. It replaces what was
+// proclaimed before, and goes when the leadership does. It returns why the leadership has ended if it has, an error for a value of
+// more than half a mebibyte, and the server's refusal; where the outcome is unknown, proclaiming again does no harm.
+//
+// The node's data is then the id, a newline and the value; Curator's and kazoo's programs see all of it as the id.
+func (l *Leadership) Proclaim(ctx context.Context, value []byte) error {
+	if len(value) > maxValue {
+		return fmt.Errorf("elect: %s: a value of %d bytes is too large; proclaim at most %d, such as the path where the rest is", l.candidate.path, len(value), maxValue)
+	}
+	if err := l.tenure.Err(); err != nil {
+		return l.candidate.failed(err)
+	}
+	_, err := l.Session().Set(ctx, l.Path(), encode(l.candidate.id, value), -1)
+	if over := l.tenure.Err(); err != nil && over != nil {
+		err = over
+	}
+	if errors.Is(err, zk.NoNode) {
+		err = ErrDeleted // as the watch is about to tell
+	}
+	if err != nil {
+		return l.candidate.failed(err)
+	}
+	return nil
+}

@@ -1,0 +1,242 @@
+package elect_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/elect"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+// observe collects what an observer is told, until the context ends: the ids and values, and what ended it.
+func observe(ctx context.Context, c *elect.Candidate) (told <-chan string, ended <-chan error) {
+	ch, end := make(chan string, 1000), make(chan error, 1)
+	go func() {
+		for l, err := range c.Observe(ctx) {
+			switch {
+			case err != nil:
+				end <- err
+			case l.Nobody():
+				ch <- "nobody"
+			default:
+				ch <- strings.TrimSuffix(fmt.Sprintf("%s %s", l.ID, l.Value), " ")
+			}
+		}
+		close(ch)
+	}()
+	synctest.Wait()
+	return ch, end
+}
+
+// tells checks what an observer has been told by now, all of it.
+func tells(t *testing.T, told <-chan string, want ...string) {
+	t.Helper()
+	time.Sleep(time.Second)
+	var got []string
+	for len(told) > 0 {
+		got = append(got, <-told)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("the observer was told %q, want %q", got, want)
+	}
+}
+
+func TestObserverIsToldNowAndAfterEveryChange(t *testing.T) {
+	for _, layout := range layouts {
+		t.Run(layout.String(), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				cfg := elect.Config{Layout: layout}
+				ctx, cancel := context.WithCancelCause(t.Context())
+				told, ended := observe(ctx, w.candidate("", cfg))
+				tells(t, told, "nobody")
+				a := win(t, w.candidate("a", cfg))
+				tells(t, told, "a")
+				waiting := campaign(t.Context(), w.candidate("b", cfg))
+				tells(t, told)
+				for _, value := range []string{"10.0.0.1:80", "10.0.0.1:80", "10.0.0.1:81\nmore"} {
+					if err := a.Proclaim(t.Context(), []byte(value)); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(time.Second)
+				}
+				tells(t, told, "a 10.0.0.1:80", "a 10.0.0.1:81\nmore")
+				resign(t, a)
+				b := won(t, waiting)
+				tells(t, told, "b")
+				resign(t, b)
+				tells(t, told, "nobody")
+				resign(t, win(t, w.candidate("c", cfg)))
+				time.Sleep(time.Hour) // the path goes, where it is a container
+				for len(told) > 0 {
+					<-told // c may have been too quick to be seen
+				}
+				d := win(t, w.candidate("d", cfg))
+				tells(t, told, "d")
+				why := errors.New("enough")
+				cancel(why)
+				if err := <-ended; !errors.Is(err, why) {
+					t.Errorf("ended with %v, want the context's cause", err)
+				}
+				resign(t, d)
+				time.Sleep(time.Second)
+				w.NoWatches(t)
+			})
+		})
+	}
+}
+
+func TestObserverSurvivesReconnectsAndSessions(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		client := w.Client(t, timeout)
+		told, _ := observe(ctx, candidate(t, client, "", elect.Config{}))
+		tells(t, told, "nobody")
+		sess, err := client.Session(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Cut(sess.ID())
+		a := win(t, w.candidate("a", elect.Config{}))
+		tells(t, told)
+		w.Heal(sess.ID())
+		time.Sleep(5 * time.Second)
+		tells(t, told, "a")
+		w.Cut(sess.ID())
+		resign(t, a)
+		b := win(t, w.candidate("b", elect.Config{}))
+		time.Sleep(2 * timeout)
+		w.Heal()
+		time.Sleep(10 * time.Second)
+		tells(t, told, "b")
+		if sess.Err() == nil {
+			t.Error("the observer's session has not ended")
+		}
+		resign(t, b)
+		tells(t, told, "nobody")
+	})
+}
+
+func TestSlowObserverMissesChangesButNotTheLast(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var got []string
+		busy, free := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(busy)
+			for l, err := range w.candidate("", elect.Config{}).Observe(t.Context()) {
+				if err != nil {
+					t.Error(err)
+				}
+				if got = append(got, l.ID); l.ID == "last" {
+					return
+				}
+				<-free
+			}
+		}()
+		synctest.Wait()
+		for _, id := range []string{"a", "b", "c"} {
+			resign(t, win(t, w.candidate(id, elect.Config{})))
+		}
+		last := win(t, w.candidate("last", elect.Config{}))
+		close(free)
+		<-busy
+		if fmt.Sprint(got) != "[ last]" {
+			t.Errorf("got %q, want nobody and then the last", got)
+		}
+		resign(t, last)
+	})
+}
+
+func TestObserverEndsWithItsClientOrWithoutAccess(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client := w.Client(t, timeout)
+		_, ended := observe(t.Context(), candidate(t, client, "", elect.Config{}))
+		_ = client.Close()
+		if err := <-ended; !errors.Is(err, zk.ErrClosed) {
+			t.Errorf("got %v, want zk.ErrClosed", err)
+		}
+		_, err := w.session().CreateNode(t.Context(), zk.Node{Path: "/app", ACL: zk.OpenACL()})
+		if err == nil {
+			_, err = w.session().CreateNode(t.Context(), zk.Node{Path: path, ACL: []zk.ACL{{Perms: 1, ID: zk.DigestID("a", "b")}}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, ended = observe(t.Context(), w.candidate("", elect.Config{}))
+		if err := <-ended; !errors.Is(err, zk.NoAuth) {
+			t.Errorf("got %v, want zk.NoAuth", err)
+		}
+	})
+}
+
+func TestObserversAreNotWokenByCandidatesBehindTheLeader(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		leader := win(t, w.candidate("a", elect.Config{}))
+		for range 10 {
+			observe(ctx, w.candidate("", elect.Config{}))
+		}
+		time.Sleep(time.Second)
+		before := w.Traffic().Events
+		for range 10 {
+			ctx, cancel := context.WithCancel(t.Context())
+			waiting := campaign(ctx, w.candidate("b", elect.Config{}))
+			cancel()
+			<-waiting
+			time.Sleep(time.Second)
+		}
+		if n := w.Traffic().Events - before; n != 0 {
+			t.Errorf("ten candidates that came and went made %d watch events", n)
+		}
+		resign(t, leader)
+	})
+}
+
+func TestProclaimingIsForTheLeader(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		l := win(t, w.candidate("a", elect.Config{}))
+		if err := l.Proclaim(t.Context(), make([]byte, 1<<20)); err == nil || l.Context().Err() != nil {
+			t.Errorf("a mebibyte: got %v; the leadership: %v", err, context.Cause(l.Context()))
+		}
+		if err := l.Proclaim(t.Context(), make([]byte, 1<<19)); err != nil {
+			t.Errorf("half of it: %v", err)
+		}
+		resign(t, l)
+		if err := l.Proclaim(t.Context(), []byte("x")); !errors.Is(err, elect.ErrResigned) {
+			t.Errorf("after Resign: got %v, want elect.ErrResigned", err)
+		}
+		l = win(t, w.candidate("b", elect.Config{}))
+		w.ExpireSession(l.Session().ID())
+		<-l.Context().Done()
+		if err := l.Proclaim(t.Context(), []byte("x")); !errors.Is(err, zk.ErrExpired) {
+			t.Errorf("after the session's end: got %v, want zk.ErrExpired", err)
+		}
+	})
+}
+
+func TestProclaimedValueIsTold(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.candidate("a", elect.Config{})
+		l := win(t, c)
+		for _, value := range []string{"", "v", "\n\n"} {
+			if err := l.Proclaim(t.Context(), []byte(value)); err != nil {
+				t.Fatal(err)
+			}
+			list, err := c.Participants(t.Context())
+			if err != nil || len(list) != 1 || list[0].ID != "a" || string(list[0].Value) != value || list[0].Value == nil || list[0].Token != l.Token() {
+				t.Errorf("value %q: got %+v, %v", value, list, err)
+			}
+		}
+		if n := w.Traffic().Requests[zktest.OpSetData]; n != 3 {
+			t.Errorf("three values took %d writes", n)
+		}
+		resign(t, l)
+	})
+}

@@ -1,0 +1,78 @@
+package fence_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/seed-a3166700/turnstile/fence"
+)
+
+func TestClientShowsItsTokenAndKnowsARefusal(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(fence.HTTP(fence.NewGate(nil), nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("If-Match") != "" {
+			w.WriteHeader(http.StatusPreconditionFailed) // the service's own
+		}
+	})))
+	defer srv.Close()
+	send := func(token int64, etag string) (int, error) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, srv.URL+"/stock", strings.NewReader("10"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if etag != "" {
+			req.Header.Set("If-Match", etag)
+		}
+		client := &http.Client{Transport: &fence.Transport{Token: token}}
+		res, err := client.Do(req)
+		if err != nil {
+			return 0, err
+		}
+		defer res.Body.Close()
+		if req.Header.Get(fence.Header) != "" {
+			t.Error("the caller's request was changed")
+		}
+		return res.StatusCode, fence.Refusal(res)
+	}
+	if code, err := send(7, ""); code != http.StatusOK || err != nil {
+		t.Errorf("got %d, %v", code, err)
+	}
+	if code, err := send(7, "x"); code != http.StatusPreconditionFailed || err != nil {
+		t.Errorf("the service's own refusal: got %d, %v", code, err)
+	}
+	_, err := send(6, "")
+	wantStale(t, err, 6, 7)
+	if stale, ok := errors.AsType[*fence.StaleError](err); ok && stale.Resource != "/stock" {
+		t.Errorf("got resource %q", stale.Resource)
+	}
+	if _, err := send(0, ""); !errors.Is(err, fence.ErrBadToken) {
+		t.Errorf("token 0: got %v", err)
+	}
+}
+
+// A token that the request had before, such as a request's that is passed on, does not stay beside the transport's.
+func TestTransportReplacesAnotherToken(t *testing.T) {
+	t.Parallel()
+	var got []string
+	base := roundTrip(func(r *http.Request) (*http.Response, error) {
+		got = r.Header.Values(fence.Header)
+		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
+	})
+	req := httptest.NewRequest(http.MethodPut, "http://stock/", nil)
+	fence.SetHeader(req, 5)
+	res, err := (&fence.Transport{Token: 6, Base: base}).RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if len(got) != 1 || got[0] != "6" {
+		t.Errorf("sent tokens %q, want 6", got)
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

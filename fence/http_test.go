@@ -1,0 +1,190 @@
+package fence_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/fence"
+)
+
+// put sends one request with the given values of the token's header, and returns the answer's code and its newest token.
+func put(t *testing.T, url string, body io.Reader, tokens ...string) (code int, newest string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, url, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, token := range tokens {
+		req.Header.Add(fence.Header, token)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	_, _ = io.Copy(io.Discard, res.Body)
+	return res.StatusCode, res.Header.Get(fence.NewestHeader)
+}
+
+func TestRequestsAreAnsweredByTheirToken(t *testing.T) {
+	t.Parallel()
+	var seen []int64
+	srv := httptest.NewServer(fence.HTTP(fence.NewGate(nil), func(r *http.Request) string { return r.URL.Path },
+		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			token, _ := fence.FromContext(r.Context())
+			seen = append(seen, token)
+		})))
+	defer srv.Close()
+	for _, c := range []struct {
+		path   string
+		tokens []string
+		code   int
+		newest string
+	}{
+		{"/a", nil, http.StatusPreconditionRequired, ""},
+		{"/a", []string{""}, http.StatusBadRequest, ""},
+		{"/a", []string{"x"}, http.StatusBadRequest, ""},
+		{"/a", []string{"5", "6"}, http.StatusBadRequest, ""},
+		{"/a", []string{"5"}, http.StatusOK, ""},
+		{"/a", []string{"5"}, http.StatusOK, ""},
+		{"/a", []string{"9"}, http.StatusOK, ""},
+		{"/a", []string{"8"}, http.StatusPreconditionFailed, "9"},
+		{"/b", []string{"8"}, http.StatusOK, ""},
+	} {
+		if code, newest := put(t, srv.URL+c.path, nil, c.tokens...); code != c.code || newest != c.newest {
+			t.Errorf("%s with tokens %q: got %d, newest %q, want %d, %q", c.path, c.tokens, code, newest, c.code, c.newest)
+		}
+	}
+	if len(seen) != 4 {
+		t.Errorf("the handler saw tokens %d, want 4 of them", seen)
+	}
+}
+
+func TestGateThatCannotRememberAnswersServiceUnavailable(t *testing.T) {
+	t.Parallel()
+	g := fence.NewGate(func(context.Context, string, int64) error { return errors.New("disk full of secrets") })
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodPut, "/", nil)
+	fence.SetHeader(r, 5)
+	fence.HTTP(g, nil, http.NotFoundHandler()).ServeHTTP(w, r)
+	if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "secrets") {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+}
+
+// A holder that was stopped in the middle of sending its request does not keep the next one out.
+func TestRequestThatIsStoppedInItsMiddleIsCutOffByALargerToken(t *testing.T) {
+	t.Parallel()
+	reading := make(chan struct{})
+	ended := make(chan error, 1)
+	srv := httptest.NewServer(fence.HTTP(fence.NewGate(nil), nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if token, _ := fence.FromContext(r.Context()); token == 6 {
+			return
+		}
+		close(reading)
+		_, err := io.ReadAll(r.Body)
+		ended <- err
+		if !errors.Is(context.Cause(r.Context()), fence.ErrStale) {
+			t.Errorf("the context of the request that was cut off ended by %v", context.Cause(r.Context()))
+		}
+		w.WriteHeader(http.StatusInternalServerError)
+	})))
+	defer srv.Close()
+	body, stopped := io.Pipe()
+	defer stopped.Close()
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, srv.URL, body)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		fence.SetHeader(req, 5)
+		if res, err := http.DefaultClient.Do(req); err == nil { // an error is as good: the connection was cut
+			res.Body.Close()
+		}
+	}()
+	<-reading
+	if code, _ := put(t, srv.URL, nil, "6"); code != http.StatusOK {
+		t.Errorf("the next holder got %d", code)
+	}
+	if err := <-ended; err == nil {
+		t.Error("the request that was cut off was read to its end")
+	}
+	stopped.Close()
+	<-sent
+}
+
+// A holder that was stopped in the middle of receiving its answer does not keep the next one out either; and the connection, which may be a
+// proxy's, is good for the requests of others afterwards.
+func TestAnswerThatNobodyReadsIsCutOffByALargerToken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := fence.NewGate(nil)
+		w := &stuckWriter{header: make(http.Header), writing: make(chan struct{})}
+		w.limit = sync.NewCond(&w.mu)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, "/", nil)
+			fence.SetHeader(r, 5)
+			fence.HTTP(g, nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if _, err := w.Write([]byte("much")); !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("got %v", err)
+				}
+			})).ServeHTTP(w, r)
+		}()
+		<-w.writing
+		if err := g.Do(t.Context(), "", 6, nothing); err != nil {
+			t.Error(err)
+		}
+		<-done
+		if w.write != (time.Time{}) {
+			t.Errorf("the connection is left with a deadline, %v", w.write)
+		}
+	})
+}
+
+// stuckWriter is an answer that nobody reads: what is written waits until its deadline.
+type stuckWriter struct {
+	header  http.Header
+	writing chan struct{} // closed by the first write
+
+	mu    sync.Mutex // guards write
+	limit *sync.Cond // write has changed
+	write time.Time  // the deadline
+}
+
+func (w *stuckWriter) Header() http.Header             { return w.header }
+func (w *stuckWriter) WriteHeader(int)                 {}
+func (w *stuckWriter) SetReadDeadline(time.Time) error { return nil }
+
+func (w *stuckWriter) SetWriteDeadline(at time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.write = at
+	w.limit.Broadcast()
+	return nil
+}
+
+func (w *stuckWriter) Write([]byte) (int, error) {
+	close(w.writing)
+	w.mu.Lock()
+	for w.write.IsZero() {
+		w.limit.Wait()
+	}
+	deadline := w.write
+	w.mu.Unlock()
+	<-time.After(time.Until(deadline))
+	return 0, os.ErrDeadlineExceeded
+}

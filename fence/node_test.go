@@ -1,0 +1,269 @@
+package fence_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/fence"
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+// inBubble runs a test with a server and a session in a bubble of its own.
+func inBubble(t *testing.T, test func(t *testing.T, srv *zktest.Server)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var net zktest.Net
+		test(t, zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute)))
+	})
+}
+
+func node(t *testing.T, path string) *fence.Node {
+	t.Helper()
+	n, err := fence.NewNode(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestNodeRefusesSmallerTokensInTheSameTransactionAsTheWrite(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		sess := srv.Session(t, 10*time.Second)
+		n := node(t, "/fences/shop/stock")
+		if got, err := n.Newest(t.Context(), sess); got != 0 || err != nil {
+			t.Errorf("before any token: got %d, %v", got, err)
+		}
+		results, err := n.Write(t.Context(), sess, 5, zk.CreateOp("/stock", []byte("10"), zk.Persistent))
+		if err != nil || len(results) != 1 || results[0].Path != "/stock" {
+			t.Fatalf("got %v, %v for the first write", results, err)
+		}
+		for _, token := range []int64{5, 5, 8} {
+			if _, err := n.Write(t.Context(), sess, token, zk.SetData("/stock", []byte(fence.FormatToken(token)), -1)); err != nil {
+				t.Errorf("token %d: %v", token, err)
+			}
+		}
+		_, err = n.Write(t.Context(), sess, 7, zk.SetData("/stock", []byte("late"), -1))
+		wantStale(t, err, 7, 8)
+		if data, _, _ := sess.Get(t.Context(), "/stock"); string(data) != "8" {
+			t.Errorf("the late write is there: %s", data)
+		}
+		if got, err := n.Newest(t.Context(), sess); got != 8 || err != nil {
+			t.Errorf("got newest %d, %v, want 8", got, err)
+		}
+	})
+}
+
+func TestRefusedOperationRaisesNoTokenAndKeepsItsOwnNumber(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		sess := srv.Session(t, 10*time.Second)
+		n := node(t, "/fence")
+		if err := n.Raise(t.Context(), sess, 1); err != nil {
+			t.Fatal(err)
+		}
+		_, err := n.Write(t.Context(), sess, 2, zk.CreateOp("/a", nil, zk.Persistent), zk.DeleteOp("/missing", -1))
+		multi, ok := errors.AsType[*zk.MultiError](err)
+		if !ok || multi.Index != 1 || multi.Path != "/missing" || len(multi.Results) != 2 || !errors.Is(err, zk.NoNode) || zk.OutcomeOf(err) != zk.Refused {
+			t.Errorf("got %#v", err)
+		}
+		if got, _ := n.Newest(t.Context(), sess); got != 1 {
+			t.Errorf("a write that failed raised the token to %d", got)
+		}
+	})
+}
+
+// A token that is raised between the look and the write is seen by the write.
+func TestNodeSeesATokenThatIsRaisedBehindItsBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		sess, other := srv.Session(t, 10*time.Second), srv.Session(t, 10*time.Second)
+		n := node(t, "/fence")
+		for _, c := range []struct{ before, token int64 }{
+			{0, 1}, // makes the fence
+			{3, 4}, // raises it
+			{3, 3}, // leaves it as it is
+		} {
+			if c.before > 0 {
+				if err := n.Raise(t.Context(), other, c.before); err != nil {
+					t.Fatal(err)
+				}
+			}
+			held, release := context.WithCancel(t.Context())
+			srv.Control(func(r zktest.Request) zktest.Fault {
+				if r.Op == zktest.OpMulti && r.Session == sess.ID() {
+					return zktest.Until(held)
+				}
+				return zktest.Pass
+			})
+			done := make(chan error, 1)
+			go func() { done <- n.Raise(t.Context(), sess, c.token) }()
+			synctest.Wait()
+			if err := n.Raise(t.Context(), other, 5); err != nil {
+				t.Fatal(err)
+			}
+			srv.Control(nil)
+			release()
+			wantStale(t, <-done, c.token, 5)
+			if err := sess.Delete(t.Context(), "/fence", -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// Writers with random tokens, at once: what is written last has the largest token, and never was a smaller one written after a larger.
+func TestNodeAdmitsTokensInOrderFromManyWriters(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := node(t, "/fence")
+		if _, err := srv.Session(t, 10*time.Second).Create(t.Context(), "/log", nil, zk.Persistent); err != nil {
+			t.Fatal(err)
+		}
+		var writers sync.WaitGroup
+		for i := range 6 {
+			sess := srv.Session(t, 10*time.Second)
+			writers.Go(func() {
+				for token := int64(1 + i); token < 60; token += 6 {
+					_, err := n.Write(t.Context(), sess, token, zk.CreateOp("/log/"+fence.FormatToken(token)+"-", nil, zk.PersistentSequential))
+					if err != nil && !errors.Is(err, fence.ErrStale) {
+						t.Errorf("token %d: %v", token, err)
+					}
+				}
+			})
+		}
+		writers.Wait()
+		log, _, err := srv.Session(t, 10*time.Second).Children(t.Context(), "/log")
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantAscending(t, log)
+	})
+}
+
+// wantAscending checks names of the form TOKEN-SEQUENCE: in the order of the sequences, the tokens must not fall.
+func wantAscending(t *testing.T, names []string) {
+	t.Helper()
+	const digits = 10
+	slices.SortFunc(names, func(a, b string) int {
+		if a[len(a)-digits:] < b[len(b)-digits:] {
+			return -1
+		}
+		return 1
+	})
+	var last int64
+	for _, name := range names {
+		token, err := fence.ParseToken(name[:len(name)-digits-1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token < last {
+			t.Errorf("token %d was let in after %d", token, last)
+		}
+		last = token
+	}
+	if len(names) == 0 {
+		t.Error("nothing was written")
+	}
+}
+
+// What the guard cannot see, the fence does: two holds of one process that share a node.
+func TestNodeTellsApartHoldsThatShareANode(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		m, err := lock.NewMutex(srv.Client(t, 10*time.Second), "/lock", lock.Config{Retain: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := node(t, "/fence")
+		first, err := m.Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sess := first.Session()
+		first.Unlock(t.Context())
+		second, err := m.Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if second.Path() != first.Path() {
+			t.Fatalf("the holds have nodes of their own, %s and %s", first.Path(), second.Path())
+		}
+		if err := n.Raise(t.Context(), sess, int64(second.Token())); err != nil {
+			t.Fatal(err)
+		}
+		_, err = n.Write(t.Context(), sess, int64(first.Token()), first.Guard())
+		wantStale(t, err, int64(first.Token()), int64(second.Token()))
+		second.Unlock(t.Context())
+	})
+}
+
+func TestNodeThatIsSomethingElseIsLeftAlone(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		sess := srv.Session(t, 10*time.Second)
+		if _, err := sess.Create(t.Context(), "/config", []byte("colour=blue"), zk.Persistent); err != nil {
+			t.Fatal(err)
+		}
+		if err := node(t, "/config").Raise(t.Context(), sess, 1); !errors.Is(err, fence.ErrBadToken) {
+			t.Errorf("got %v", err)
+		}
+		if data, _, _ := sess.Get(t.Context(), "/config"); string(data) != "colour=blue" {
+			t.Errorf("the node now holds %s", data)
+		}
+		if _, err := fence.NewNode("/a//b", nil); err == nil {
+			t.Error("a bad path was accepted")
+		}
+		for _, path := range []string{"/", "/zookeeper", "/zookeeper/quota"} {
+			if _, err := fence.NewNode(path, nil); err == nil {
+				t.Errorf("%s was accepted", path)
+			}
+		}
+		if err := node(t, "/fence").Raise(t.Context(), sess, 0); !errors.Is(err, fence.ErrBadToken) {
+			t.Errorf("token 0: got %v", err)
+		}
+	})
+}
+
+// The answer of the write is lost: the caller is told so, and nothing is written twice.
+func TestNodeDoesNotRepeatAWriteOfUnknownOutcome(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		sess := srv.Session(t, 10*time.Second)
+		n := node(t, "/fence")
+		if err := n.Raise(t.Context(), sess, 1); err != nil {
+			t.Fatal(err)
+		}
+		srv.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpMulti {
+				return zktest.DropReply
+			}
+			return zktest.Pass
+		})
+		_, err := n.Write(t.Context(), sess, 2, zk.CreateOp("/a-", nil, zk.PersistentSequential))
+		if err == nil || zk.OutcomeOf(err) != zk.Unknown || errors.Is(err, fence.ErrStale) {
+			t.Errorf("got %v, want an unknown outcome", err)
+		}
+		srv.Control(nil)
+		children, _, err := sess.Children(t.Context(), "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := 0
+		for _, c := range children {
+			if strings.HasPrefix(c, "a-") {
+				count++
+			}
+		}
+		if count != 1 {
+			t.Errorf("the write was executed %d times: %v", count, children)
+		}
+		// It was executed, so its token counts; and whoever has that token may go on.
+		wantStale(t, n.Raise(t.Context(), sess, 1), 1, 2)
+		if err := n.Raise(t.Context(), sess, 2); err != nil {
+			t.Errorf("after the lost answer: %v", err)
+		}
+	})
+}

@@ -1,0 +1,122 @@
+package line
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// beside is a place at p's number, in the line to, that has no node yet.
+func (p *Place) beside(to *Line) *Place {
+	next := &Place{line: to, sess: p.sess, guid: NewGUID()}
+	// The name is all of ours to choose: it is not sequential. As the server prints numbers, so that others can read it.
+	next.seat.Name = to.Prefix(next.guid) + fmt.Sprintf("%010d", p.seat.Seq)
+	next.node.Path = join(to.Dir, next.seat.Name)
+	next.seat, _ = ParseSeat(next.seat.Name, to.Markers)
+	return next
+}
+
+func (p *Place) wanted() zk.Node {
+	return zk.Node{Path: p.node.Path, Data: p.line.Data(), Mode: zk.Ephemeral, ACL: p.line.ACL}
+}
+
+// Become exchanges our node for one of another kind where it stands: to is a line of the same path, and the new node has the old one's
+// number. Both happen in one transaction, so that nobody who waits for the old node finds the place empty (CURATOR-621). It returns the
+// new place and the old one is over; or it returns an error and the old one is what it was: ErrGone if its node was deleted by others.
+//
+// It ends with the session and not before, so that nobody is left in doubt what they hold.
+func (p *Place) Become(to *Line) (*Place, error) {
+	ctx := p.sess.Context()
+	next := p.beside(to)
+	for {
+		b := p.sess.Batch()
+		both := b.Multi(zk.CreateNodeOp(next.wanted()), zk.DeleteOp(p.node.Path, -1))
+		b.Send()
+		_, err := both.Get(ctx)
+		switch {
+		case err == nil, errors.Is(err, zk.NodeExists): // it exists if only the answer to an earlier attempt was lost
+			p.retire()
+			return next, nil
+		case p.sess.Err() != nil:
+			return nil, p.sess.Err()
+		case errors.Is(err, zk.NoNode):
+			return nil, ErrGone
+		case zk.OutcomeOf(err) == zk.Refused:
+			return nil, err
+		}
+	}
+}
+
+// Beside makes a second node of ours where the first stands: to is a line of the same path, and the new node has the old one's number.
+// It returns the new place, and who stood in the line when both were there. If it returns an error, there is no new node, or its removal
+// goes on in the background; the error is ErrGone if the old node was deleted by others.
+func (p *Place) Beside(ctx context.Context, to *Line) (*Place, []Seat, error) {
+	next := p.beside(to)
+	for {
+		b := p.sess.Batch()
+		made := b.CreateNode(next.wanted())
+		listed := b.Children(to.Dir)
+		b.Send()
+		_, err := made.Get(ctx)
+		switch {
+		case err == nil, errors.Is(err, zk.NodeExists): // likewise
+		case ctx.Err() != nil:
+			go withdraw(p.sess, []part{{to.Dir, next.seat.Name}}, single(made.Get))
+			return nil, nil, context.Cause(ctx)
+		case p.sess.Err() != nil:
+			return nil, nil, p.sess.Err()
+		case errors.Is(err, zk.NoNode):
+			return nil, nil, ErrGone
+		case zk.OutcomeOf(err) == zk.Refused:
+			return nil, nil, err
+		default:
+			continue
+		}
+		children, err := listed.Get(ctx)
+		names := children.Names
+		if err != nil {
+			names, err = p.list(ctx)
+		}
+		seats := Seats(names, to.Markers)
+		if err == nil && !slices.Contains(seats, p.seat) {
+			err = ErrGone
+		}
+		if err != nil {
+			next.Leave()
+			return nil, nil, err
+		}
+		return next, seats, nil
+	}
+}
+
+// Seats lists who stands in the line now. It returns ErrGone if our own node does not.
+func (p *Place) Seats(ctx context.Context) ([]Seat, error) {
+	names, err := p.list(ctx)
+	seats := Seats(names, p.line.Markers)
+	if err == nil && !slices.Contains(seats, p.seat) {
+		err = ErrGone
+	}
+	return seats, err
+}
+
+// list lists the line's path.
+func (p *Place) list(ctx context.Context) ([]string, error) {
+	for {
+		children, _, err := p.sess.Children(ctx, p.line.Dir)
+		switch {
+		case err == nil:
+			return children, nil
+		case errors.Is(err, zk.NoNode):
+			return nil, ErrGone
+		}
+		if err := settle(ctx, p.sess, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Seat returns our seat.
+func (p *Place) Seat() Seat { return p.seat }

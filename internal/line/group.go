@@ -1,0 +1,114 @@
+package line
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// A Group is one place in each of several lines, taken and left together. Its nodes are made in one transaction: of two groups that
+// share lines, one is ahead of the other in all of them, so that they never wait for each other.
+type Group struct {
+	*Bundle
+	places []*Place
+}
+
+// EnterAll takes a place at the end of each line. For errors and what they leave behind, see Enter.
+func EnterAll(ctx context.Context, sess *zk.Session, lines []*Line) (*Group, error) {
+	listed := make([]*zk.Future[zk.Children], len(lines))
+	bundle, err := MakeBundle(ctx, sess, lines, nil, func(b *zk.Batch) {
+		for i, l := range lines {
+			listed[i] = b.Children(l.Dir)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	g := &Group{Bundle: bundle}
+	for i, l := range lines {
+		p := &Place{line: l, sess: sess, node: bundle.nodes[i], ahead: unlooked}
+		seat, ok := ParseSeat(path.Base(p.node.Path), l.Markers)
+		if !ok {
+			g.Leave()
+			return nil, fmt.Errorf("line: the server named our node %q, which no contender is named like", p.node.Path)
+		}
+		p.seat = seat
+		g.places = append(g.places, p)
+		// The list may be of an attempt that failed; then our node is not in it.
+		children, err := listed[i].Get(ctx)
+		if err == nil {
+			err = p.see(children.Names)
+		}
+		if err != nil && ctx.Err() == nil {
+			err = p.look(ctx)
+		}
+		if err != nil {
+			g.Leave()
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+// First reports whether nobody was ahead in any of the lines at the last look.
+func (g *Group) First() bool {
+	for _, p := range g.places {
+		if !p.First() {
+			return false
+		}
+	}
+	return true
+}
+
+// Await waits until nobody who blocks us stands ahead in any of the lines. Its errors are those of Place.Await. The places stay taken.
+func (g *Group) Await(ctx context.Context) error {
+	if g.First() {
+		return nil
+	}
+	for _, p := range g.places {
+		if err := p.Await(ctx); err != nil {
+			return err
+		}
+	}
+	// While we waited in one line, our node in another may have been deleted, and others have come to be first there.
+	whole, err := g.Whole(ctx)
+	if err == nil && !whole {
+		err = ErrGone
+	}
+	return err
+}
+
+// Leave gives the places up, all at once.
+func (g *Group) Leave() *Removal {
+	for _, p := range g.places {
+		p.retire()
+	}
+	return g.Bundle.Leave()
+}
+
+// Empty reports whether nobody stands in any of the lines.
+func Empty(ctx context.Context, sess *zk.Session, lines []*Line) (bool, error) {
+	b := sess.Batch()
+	listed := make([]*zk.Future[zk.Children], len(lines))
+	for i, l := range lines {
+		l.Flush() // or we would find ourselves in the line
+		listed[i] = b.Children(l.Dir)
+	}
+	b.Send()
+	for i, l := range lines {
+		children, err := listed[i].Get(ctx)
+		if err != nil && !errors.Is(err, zk.NoNode) {
+			return false, err
+		}
+		if len(Seats(children.Names, l.Markers)) > 0 {
+			return false, nil
+		}
+	}
+	return true, nil
+}

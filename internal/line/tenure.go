@@ -1,0 +1,143 @@
+package line
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// watchAfter is how long a tenure must last before it watches its own node for deletion by somebody else. It keeps the watch off the
+// way of short ones.
+const watchAfter = 100 * time.Millisecond
+
+// A Tenure is the time for which a place is first in line. It ends once: with Leave, with its session, or when somebody else deletes
+// its node. Its methods may be called from any goroutine.
+type Tenure struct {
+	sess    *zk.Session
+	ctx     context.Context //nolint:containedctx // what is held for the tenure has contexts that come from it
+	end     context.CancelCauseFunc
+	deleted error
+	czxid   int64 // of the tokens
+	timer   *time.Timer
+
+	mu       sync.Mutex // guards the fields below; never held while anything is waited for
+	ground   Ground
+	changing bool // the ground is being exchanged for another
+	gone     bool // it vanished meanwhile: by that, or by somebody else
+}
+
+// Ground is what a tenure stands on: the node or nodes of ours that are first in their line. A Place is one, and so is a Bundle.
+type Ground interface {
+	Session() *zk.Session
+	Path() string  // of the first node
+	Stat() zk.Stat // of the first node
+	// Watch blocks until somebody else deletes a node, and returns ErrGone then.
+	Watch(ctx context.Context, changed func(data []byte)) error
+	Leave() *Removal
+}
+
+// Begin begins the tenure of nodes that are first, unless getting there has failed with err, which it returns then. If the nodes give no
+// token it leaves them and returns ErrEpoch. Deleted is the tenure's cause when somebody else deletes a node.
+func Begin(ground Ground, err, deleted error) (*Tenure, error) {
+	if err != nil {
+		return nil, err
+	}
+	czxid := ground.Stat().Czxid
+	if _, err := Token(czxid, 0); err != nil {
+		ground.Leave()
+		return nil, err
+	}
+	t := &Tenure{sess: ground.Session(), ground: ground, czxid: czxid, deleted: deleted}
+	t.ctx, t.end = context.WithCancelCause(t.sess.Context())
+	t.timer = time.AfterFunc(watchAfter, t.watch)
+	return t, nil
+}
+
+// Token returns the token of a turn, of which there are Turns: from zero up.
+func (t *Tenure) Token(turn int) int64 {
+	token, _ := Token(t.czxid, turn) // was checked when the tenure began
+	return token
+}
+
+func (t *Tenure) watch() {
+	ground := t.Ground()
+	if err := ground.Watch(t.ctx, nil); !errors.Is(err, ErrGone) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.ground != ground: // it was exchanged
+	case t.changing:
+		t.gone = true
+	default:
+		t.end(t.deleted)
+	}
+}
+
+// Ground returns what the tenure stands on.
+func (t *Tenure) Ground() Ground {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ground
+}
+
+// Exchange puts the tenure on what swap returns, which removes the old ground; the tenure goes on without a gap. If swap fails, the
+// tenure stands where it stood. It must not run twice at a time, nor together with Leave.
+func (t *Tenure) Exchange(swap func() (Ground, error)) error {
+	t.mu.Lock()
+	t.changing = true
+	t.mu.Unlock()
+	next, err := swap()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.changing = false
+	switch {
+	case err == nil:
+		t.ground = next
+		t.timer.Reset(watchAfter)
+	case t.gone, errors.Is(err, ErrGone):
+		t.end(t.deleted)
+	}
+	t.gone = false
+	return err
+}
+
+// Context returns a context that ends with the tenure. Contexts for users are made with NewContext.
+func (t *Tenure) Context() context.Context { return t.ctx }
+
+// NewContext returns a context that ends with the tenure, for the same cause, or when it is cancelled. Its Err looks at the session's
+// deadline itself: a holder that was stopped for a while must not find its context alive because it runs before the session's
+// timer does.
+func (t *Tenure) NewContext() (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(t.ctx)
+	return tenureContext{ctx, t.sess}, cancel
+}
+
+type tenureContext struct {
+	context.Context //nolint:containedctx // it is one
+	sess            *zk.Session
+}
+
+func (c tenureContext) Err() error {
+	_ = c.sess.Err()
+	return c.Context.Err()
+}
+
+// Err returns nil while the tenure lasts, and why it has ended afterwards.
+func (t *Tenure) Err() error {
+	if err := t.sess.Err(); err != nil && t.ctx.Err() == nil {
+		return err
+	}
+	return context.Cause(t.ctx)
+}
+
+// Leave ends the tenure, for that cause, and gives the place up.
+func (t *Tenure) Leave(cause error) *Removal {
+	t.timer.Stop()
+	t.end(cause)
+	return t.Ground().Leave()
+}

@@ -1,0 +1,163 @@
+package lock
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+)
+
+// Hooks are told what becomes of a lock's acquisitions, for logs and metrics. Nil fields cost nothing. They are called without any lock of
+// this package held, so they may use the lock, and must not block for long: whoever locks or unlocks waits for them.
+//
+// Every acquisition that succeeds is told by Acquired once, and then by either Released or Lost once. Nested holds (Mutex.Lock) are part of
+// the outermost and are not told.
+type Hooks struct {
+	// Enqueued is called once by an acquisition that has to wait, because somebody has the lock or was there first: by the goroutine that
+	// calls Lock, and before Acquired.
+	Enqueued func(ctx context.Context, e Event)
+	// Acquired is called by the goroutine that calls Lock or TryLock, before that returns the hold.
+	Acquired func(ctx context.Context, e Event)
+	// Released is called by the goroutine that calls Unlock, after the lock was given up.
+	Released func(ctx context.Context, e Event)
+	// Lost is called when a hold has ended before it was unlocked, by a goroutine of its own or by the one that calls Unlock, whoever
+	// finds out first.
+	Lost func(e Event)
+}
+
+// Event is what Hooks are told.
+type Event struct {
+	Path  string        // of the lock; of a Set's paths, with " and " between them
+	Node  string        // the hold's node; "" for Enqueued
+	Token Token         // the hold's; 0 for Enqueued
+	Took  time.Duration // Acquired: since Lock was called; Released and Lost: since the lock was acquired
+	Err   error         // Lost: why, as the cause of the hold's context says
+}
+
+// enqueued tells that an acquisition of the lock at path has to wait.
+func (k *Hooks) enqueued(ctx context.Context, path string) {
+	if k.Enqueued != nil {
+		k.Enqueued(ctx, Event{Path: path})
+	}
+}
+
+// enqueuedOnce returns a function that tells it when it is first called.
+func (k *Hooks) enqueuedOnce(ctx context.Context, path string) func() {
+	told := false
+	return func() {
+		if !told {
+			told = true
+			k.enqueued(ctx, path)
+		}
+	}
+}
+
+// around tells of an acquisition of the lock at path, which take does, and of the end of its hold.
+func (k *Hooks) around(ctx context.Context, path string, take func() (*Hold, error)) (*Hold, error) {
+	begin := k.begin()
+	h, err := take()
+	if err == nil {
+		k.acquired(ctx, path, h, begin)
+	}
+	return h, err
+}
+
+// begin returns the time if anybody wants to know how long something takes.
+func (k *Hooks) begin() time.Time {
+	if k.Acquired == nil && k.Released == nil && k.Lost == nil {
+		return time.Time{}
+	}
+	return time.Now()
+}
+
+// acquired tells that the lock at path was acquired, and sees to it that the end of the hold is told, later. Nobody else knows h yet.
+func (k *Hooks) acquired(ctx context.Context, path string, h *Hold, begin time.Time) {
+	if begin.IsZero() {
+		return
+	}
+	now := time.Now()
+	e := Event{Path: path, Node: h.Path(), Token: h.Token(), Took: now.Sub(begin)}
+	if k.Acquired != nil {
+		k.Acquired(ctx, e)
+	}
+	if k.Released != nil || k.Lost != nil {
+		k.follow(h, e, now)
+	}
+}
+
+// follow has the end of the hold told.
+func (k *Hooks) follow(h *Hold, e Event, since time.Time) {
+	r := &report{hooks: k, event: e, since: since, release: h.release}
+	h.mu.Lock()
+	h.release, h.report = r.released, r
+	h.mu.Unlock()
+	if k.Lost != nil {
+		tenure := h.tenure.ctx
+		r.stop = context.AfterFunc(tenure, func() { r.lost(context.Cause(tenure)) })
+	}
+}
+
+// report tells the end of a hold, once.
+type report struct {
+	hooks   *Hooks
+	event   Event
+	since   time.Time
+	release func(*tenure) *line.Removal // guarded by the hold's mu
+	stop    func() bool                 // ends the wait for the tenure's end; nil if nobody wants to know
+
+	mu    sync.Mutex // guards the fields below
+	over  bool       // given up or lost
+	told  bool
+	cause error // of the loss
+}
+
+// released gives the lock up. The end is told later, by tell, because the caller holds locks.
+func (r *report) released(t *tenure) *line.Removal {
+	r.mu.Lock()
+	if !r.over {
+		r.over, r.cause = true, t.err()
+		r.event.Took = time.Since(r.since)
+	}
+	r.mu.Unlock()
+	if r.stop != nil {
+		r.stop()
+	}
+	return r.release(t)
+}
+
+// lost notes that the hold has ended without an unlock, and tells it.
+func (r *report) lost(cause error) {
+	r.mu.Lock()
+	ended := r.over
+	if !ended {
+		r.over, r.cause = true, cause
+		r.event.Took = time.Since(r.since)
+	}
+	r.mu.Unlock()
+	if !ended {
+		r.tell(context.Background())
+	}
+}
+
+// tell tells the end of the hold if it has come and was not told yet. It does nothing for the holds of those who have no hooks.
+func (r *report) tell(ctx context.Context) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	if !r.over || r.told {
+		r.mu.Unlock()
+		return
+	}
+	r.told = true
+	e, cause := r.event, r.cause
+	r.mu.Unlock()
+	switch {
+	case cause == nil && r.hooks.Released != nil:
+		r.hooks.Released(ctx, e)
+	case cause != nil && r.hooks.Lost != nil:
+		e.Err = cause
+		r.hooks.Lost(e)
+	}
+}

@@ -1,0 +1,244 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// RWMutex is a lock that either one writer or any number of readers have at a time, among all processes that use its path. It is fair:
+// a reader waits for the writers that came before it, a writer for everybody who came before it. It stands in one line with Curator's
+// InterProcessReadWriteLock, and respects kazoo's WriteLock and ReadLock.
+//
+// An RWMutex may be used by any number of goroutines. Those that read share one node in the line; each that writes has its own. Who comes
+// to read while this process reads already joins in, also if another process waits to write, but only within the bounds of
+// Config.Handoff: after that, readers queue up behind the writer. With StrictFIFO every reader has a node of its own.
+//
+// Tokens of write holds grow. That of a read hold is larger than those of the write holds before it and smaller than those of the write
+// holds after it; those of readers that hold together have no order that means anything. What the lock protects should therefore remember the
+// largest token of a writer, and refuse readers and writers with a smaller one.
+type RWMutex struct {
+	client *zk.Client
+	path   string
+	cfg    Config
+
+	read, write, upgrade line.Line
+
+	mu      sync.Mutex // guards the fields below; never held while anything is waited for
+	group   *readers   // which a reader may join; nil if none
+	writers int        // how often Lock was called
+	tickets ticket     // the head of a ring of those who are on their way
+}
+
+// NewRWMutex returns the read/write lock at path, which is private to it: no other recipe may use it. Nothing is asked of the server
+// yet; the path and missing parents are made when they are needed and go away when they are not. It returns an error for a path that is
+// none, and for Config.Retain, which a read/write lock does not have.
+func NewRWMutex(client *zk.Client, path string, cfg Config) (*RWMutex, error) {
+	cfg, err := checkNew(client, path, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Retain > 0 {
+		return nil, errors.New("lock: a read/write lock cannot be retained; leave Retain zero")
+	}
+	m := &RWMutex{client: client, path: path, cfg: cfg}
+	m.tickets.init()
+	m.read = contenderLine(path, cfg, string(line.CuratorRead), sharing, isWriter)
+	m.write = contenderLine(path, cfg, string(line.CuratorWrite), sharing, anyone)
+	m.upgrade = contenderLine(path, cfg, upgraded+string(line.CuratorWrite), sharing, anyone)
+	for _, l := range m.lines() {
+		l.Change = true
+	}
+	return m, nil
+}
+
+// sharing are the markers of all who stand in a read/write lock's line.
+var sharing = []line.Marker{line.CuratorRead, line.CuratorWrite, line.KazooRead, line.KazooLock}
+
+func isWriter(s line.Seat) bool { return s.Marker == line.CuratorWrite || s.Marker == line.KazooLock }
+
+// Path returns the lock's path.
+func (m *RWMutex) Path() string { return m.path }
+
+func (m *RWMutex) lines() []*line.Line { return []*line.Line{&m.read, &m.write, &m.upgrade} }
+
+// Lock waits until nobody else reads or writes, and returns the hold. Contenders are served in the order in which the server saw them,
+// goroutines that share this RWMutex in the order of their calls.
+//
+// If ctx ends first, it leaves the line and returns ctx's cause. If the session ends while it waits, it joins the line again under the
+// next one; a client that is closed, or whose credentials are refused, ends the wait with the client's error. Whenever it returns an
+// error, it has left no node behind, or is still removing it in the background.
+func (m *RWMutex) Lock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m.lock) }
+
+func (m *RWMutex) lock(ctx context.Context) (*Hold, error) {
+	m.mu.Lock()
+	m.writers++
+	m.group = nil // who comes to read from now on comes after us
+	t := m.tickets.draw()
+	m.mu.Unlock()
+	return m.writing(newTenure(m.place(ctx, &m.write, t, m.cfg.Hooks.enqueuedOnce(ctx, m.path))))
+}
+
+// RLock waits until nobody writes who came before, and returns the hold. It behaves as Lock does.
+func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m.rlock) }
+
+func (m *RWMutex) rlock(ctx context.Context) (*Hold, error) {
+	m.mu.Lock()
+	g := m.group
+	if g == nil || !g.open(time.Now()) {
+		g = m.newGroup()
+		if m.cfg.Handoff != StrictFIFO {
+			m.group = g
+		}
+		go g.stand(m.tickets.draw())
+	}
+	if g.tenure != nil {
+		h := g.serve()
+		m.mu.Unlock()
+		return h, nil
+	}
+	w := newWaiter(&m.cfg.Hooks)
+	if g.behind {
+		w.behind()
+	}
+	g.waiting = append(g.waiting, w)
+	m.mu.Unlock()
+	if a, ok := w.await(ctx, m.path); ok {
+		return a.hold, a.err
+	}
+	m.mu.Lock()
+	g = w.group(g)
+	i := slices.Index(g.waiting, w)
+	if i < 0 { // the answer was quicker
+		m.mu.Unlock()
+		a := <-w.answer
+		return a.hold, a.err
+	}
+	g.waiting = slices.Delete(g.waiting, i, i+1)
+	if len(g.waiting) == 0 {
+		g.close()
+		g.giveUp()
+	}
+	m.mu.Unlock()
+	return nil, m.failed(context.Cause(ctx))
+}
+
+// TryLock returns the hold if nobody reads, writes or waits, and ErrHeld at once otherwise. That somebody left a moment ago may not have
+// reached the server that answers: then ErrHeld is late news, never the lock given twice. A try that fails costs one read.
+func (m *RWMutex) TryLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m.tryLock) }
+
+func (m *RWMutex) tryLock(ctx context.Context) (*Hold, error) {
+	return m.writing(newTenure(m.try(ctx, &m.write)))
+}
+
+// TryRLock returns the hold if nobody writes or waits to write, and ErrHeld at once otherwise, as TryLock does.
+func (m *RWMutex) TryRLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m.tryRLock) }
+
+func (m *RWMutex) tryRLock(ctx context.Context) (*Hold, error) {
+	m.mu.Lock()
+	if g := m.group; g != nil && g.tenure != nil && g.open(time.Now()) {
+		h := g.serve()
+		m.mu.Unlock()
+		return h, nil
+	}
+	writers := m.writers
+	m.mu.Unlock()
+	t, err := newTenure(m.try(ctx, &m.read))
+	if err != nil {
+		return nil, m.failed(err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	g := m.newGroup()
+	g.begin(t)
+	if m.group == nil && m.writers == writers && m.cfg.Handoff != StrictFIFO {
+		m.group = g
+	}
+	return g.serve(), nil
+}
+
+// acquire has a hold taken, and tells the hooks.
+func (m *RWMutex) acquire(ctx context.Context, take func(context.Context) (*Hold, error)) (*Hold, error) {
+	if ctx.Err() != nil {
+		return nil, m.failed(context.Cause(ctx))
+	}
+	return m.cfg.Hooks.around(ctx, m.path, func() (*Hold, error) { return take(ctx) })
+}
+
+// writing makes a writer's hold of a tenure.
+func (m *RWMutex) writing(t *tenure, err error) (*Hold, error) {
+	if err != nil {
+		return nil, m.failed(err)
+	}
+	h := t.hold((*tenure).leave)
+	h.kind = &kind{lock: m, place: t.place, busy: make(chan struct{}, 1)}
+	return h, nil
+}
+
+// place stands in line until it is first, entering it after those who drew a ticket before. It calls queued whenever it finds somebody
+// ahead of a new place.
+func (m *RWMutex) place(ctx context.Context, l *line.Line, t *ticket, queued func()) (*line.Place, error) {
+	defer func() {
+		m.mu.Lock()
+		t.drop()
+		m.mu.Unlock()
+	}()
+	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Place, error) {
+		if err := m.turn(ctx, t, sess); err != nil {
+			return nil, err
+		}
+		for _, other := range m.lines() {
+			if other != l {
+				other.Flush() // or we would stand behind our own node until it goes
+			}
+		}
+		place, err := l.Enter(ctx, sess)
+		if err != nil {
+			return nil, err
+		}
+		m.mu.Lock()
+		t.enter(sess)
+		m.mu.Unlock()
+		if !place.First() {
+			queued()
+		}
+		if err := place.Await(ctx); err != nil {
+			place.Leave()
+			return nil, err
+		}
+		return place, nil
+	})
+}
+
+// try takes a place in line if nobody stands in it who blocks it, whether ahead or behind.
+func (m *RWMutex) try(ctx context.Context, l *line.Line) (*line.Place, error) {
+	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Place, error) {
+		for _, own := range m.lines() {
+			own.Flush() // or we would find ourselves in the line
+		}
+		children, _, err := sess.Children(ctx, m.path)
+		if err != nil && !errors.Is(err, zk.NoNode) {
+			return nil, err
+		}
+		if slices.ContainsFunc(line.Seats(children, l.Markers), l.Blocks) {
+			return nil, ErrHeld
+		}
+		place, err := l.Enter(ctx, sess)
+		if err != nil {
+			return nil, err
+		}
+		if !place.First() {
+			place.Leave()
+			return nil, ErrHeld
+		}
+		return place, nil
+	})
+}
+
+// failed says of which lock err is.
+func (m *RWMutex) failed(err error) error { return failedAt(m.client, m.path, err) }

@@ -1,0 +1,65 @@
+package lock
+
+import (
+	"context"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// ticket is a place in the order of the calls. Goroutines of one process have nodes of their own in the servers' line, and must join it in
+// the order of their calls: also those that join it again, all at once, under the next session. So each waits until the one before it
+// has joined. The RWMutex's mu guards all of it.
+type ticket struct {
+	prev, next *ticket
+	sess       *zk.Session   // under which it has joined the line
+	moved      chan struct{} // one slot: something has changed for the one before
+}
+
+func (head *ticket) init() { head.prev, head.next = head, head }
+
+// draw returns a ticket behind all others.
+func (head *ticket) draw() *ticket {
+	t := &ticket{prev: head.prev, next: head, moved: make(chan struct{}, 1)}
+	t.prev.next, head.prev = t, t
+	return t
+}
+
+// enter says that t's owner stands in the line.
+func (t *ticket) enter(sess *zk.Session) {
+	t.sess = sess
+	t.next.wake()
+}
+
+// drop takes t out of the order: its owner waits no more.
+func (t *ticket) drop() {
+	t.prev.next, t.next.prev = t.next, t.prev
+	t.next.wake()
+}
+
+func (t *ticket) wake() {
+	select {
+	case t.moved <- struct{}{}: // never, for the head, whose channel is nil
+	default:
+	}
+}
+
+// turn waits until all who drew a ticket before t have joined the line under sess, or wait no more. It is enough to look at the one
+// before: it has looked at the one before it.
+func (m *RWMutex) turn(ctx context.Context, t *ticket, sess *zk.Session) error {
+	for {
+		m.mu.Lock()
+		t.sess = nil
+		ready := t.prev == &m.tickets || t.prev.sess == sess
+		m.mu.Unlock()
+		if ready {
+			return nil
+		}
+		select {
+		case <-t.moved:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-sess.Context().Done():
+			return sess.Err()
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// Set is several mutexes that are taken together, all or none. It stands in the lines of its paths, which are those of Mutex, Curator's
+// InterProcessMutex and the others that Mutex respects.
+//
+// Its nodes are created in one transaction, so that all lines see sets come in one order: two sets that have paths in common never wait for
+// each other, whatever the order of their paths. That is not so for whoever takes one mutex after the other.
+//
+// A Set may be used by any number of goroutines. They exclude each other like any other contenders, each with nodes of its own:
+// Config.Handoff has no effect.
+type Set struct {
+	client *zk.Client
+	cfg    Config
+	lines  []*line.Line
+	paths  []string
+}
+
+// NewSet returns the set of the mutexes at paths. Nothing is asked of the server yet. It returns an error for a path that is none or is
+// given twice, for no path at all, and for Config.Retain, which a set does not have.
+func NewSet(client *zk.Client, paths []string, cfg Config) (*Set, error) {
+	if len(paths) == 0 {
+		return nil, errors.New("lock: a set needs a path")
+	}
+	s := &Set{client: client, cfg: cfg, paths: slices.Clone(paths)}
+	for i, path := range paths {
+		checked, err := checkNew(client, path, cfg)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(paths[:i], path) {
+			return nil, fmt.Errorf("lock: %s is given twice, and a set would wait for itself", path)
+		}
+		l := contenderLine(path, checked, string(line.CuratorLock), contenders, anyone)
+		s.lines = append(s.lines, &l)
+	}
+	if cfg.Retain > 0 {
+		return nil, errors.New("lock: a set cannot be retained; leave Retain zero")
+	}
+	return s, nil
+}
+
+// Paths returns the set's paths as they were given.
+func (s *Set) Paths() []string { return slices.Clone(s.paths) }
+
+// Lock waits until it is first in all of the lines, and returns one hold of all: they end together, and Unlock gives all up. Its token
+// is larger than that of every earlier hold of any of the paths; Guards checks a node at each path.
+//
+// If ctx ends first, it leaves all lines and returns ctx's cause. If the session ends while it waits, or somebody deletes one of its
+// nodes, it joins all lines again at their ends. Whenever it returns an error, it has left no node behind, or is still removing them in
+// the background.
+func (s *Set) Lock(ctx context.Context) (*Hold, error) {
+	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.name())
+	return s.lock(ctx, func(sess *zk.Session) (*line.Group, error) {
+		g, err := line.EnterAll(ctx, sess, s.lines)
+		if err != nil {
+			return nil, err
+		}
+		if !g.First() {
+			queued()
+		}
+		if err := g.Await(ctx); err != nil {
+			g.Leave()
+			return nil, err
+		}
+		return g, nil
+	})
+}
+
+// TryLock returns the hold if all of the mutexes are free, and ErrHeld at once if anybody has one of them or waits for it. A try that
+// fails costs one round trip.
+func (s *Set) TryLock(ctx context.Context) (*Hold, error) {
+	return s.lock(ctx, func(sess *zk.Session) (*line.Group, error) {
+		free, err := line.Empty(ctx, sess, s.lines)
+		if err != nil {
+			return nil, err
+		}
+		if !free {
+			return nil, ErrHeld
+		}
+		g, err := line.EnterAll(ctx, sess, s.lines)
+		if err != nil {
+			return nil, err
+		}
+		if !g.First() {
+			g.Leave()
+			return nil, ErrHeld
+		}
+		return g, nil
+	})
+}
+
+func (s *Set) lock(ctx context.Context, try func(*zk.Session) (*line.Group, error)) (*Hold, error) {
+	if ctx.Err() != nil {
+		return nil, failedAt(s.client, s.name(), context.Cause(ctx))
+	}
+	return s.cfg.Hooks.around(ctx, s.name(), func() (*Hold, error) {
+		g, err := attempt(ctx, s.cfg.Retry, s.client, try)
+		return holdOn(s.client, s.name(), g, err)
+	})
+}
+
+// name is what errors and hooks call the set.
+func (s *Set) name() string { return strings.Join(s.paths, " and ") }

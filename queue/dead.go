@@ -118,7 +118,8 @@ func (q *Queue) readGraves(ctx context.Context, segment string, items []int) ([]
 }
 
 // Requeue puts dead letters back into the queue, behind what has arrived by now, with all their attempts before them, and returns how many.
-// It takes those with the given ids, or all if none is given. Each goes back in one transaction: whatever happens, it is in one place.
+// It takes those with the given ids, or all if none is given. Each goes back in one transaction: whatever happens, it is in one place. One that has
+// gone back while the answer was lost may not be counted.
 func (q *Queue) Requeue(ctx context.Context, ids ...string) (int, error) {
 	n := 0
 	err := q.eachDead(ctx, func(x *grave) (bool, error) {

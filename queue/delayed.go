@@ -72,9 +72,15 @@ func parseBucket(name string) (start int64, narrow, ok bool) {
 // promote moves what is due into the lines, and learns when the next item is due. Several consumers may do so at the same time: of two that
 // move the same item one is refused.
 func (d *desk) promote(ctx context.Context) error {
-	names, _, err := d.sess.Children(ctx, d.q.path(dirDelayed))
+	names, stat, err := d.sess.Children(ctx, d.q.path(dirDelayed))
 	if err != nil {
 		return err
+	}
+	d.q.mu.Lock()
+	due := d.nextDue
+	d.q.mu.Unlock()
+	if stat.Version == d.delays && (due == 0 || d.q.clock.now() < due) {
+		return nil // nothing was put since, and nothing is due
 	}
 	next := int64(0)
 	sooner := func(at int64) {
@@ -104,6 +110,7 @@ func (d *desk) promote(ctx context.Context) error {
 	d.q.mu.Lock()
 	d.nextDue = next
 	d.q.mu.Unlock()
+	d.delays = stat.Version
 	return nil
 }
 

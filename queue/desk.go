@@ -31,8 +31,9 @@ type desk struct {
 	windows []*window // those of which something is not handed out, in the order of their places
 	pace    int       // how many items to claim at once
 	linger  *time.Timer
-	open    int  // items that were handed out and are not finished
-	leaving bool // the queue is closed, and the desk goes when nothing is open
+	open    int   // items that were handed out and are not finished
+	leaving bool  // the queue is closed, and the desk goes when nothing is open
+	claims  int   // how many there were when they were listed last, and what was given back one by one since
 	dirty   bool  // something was given back that may come before what is claimed
 	nextDue int64 // when a delayed item is due next, as far as is known; 0: none
 	alarms
@@ -41,6 +42,7 @@ type desk struct {
 	waiting line.Line
 	place   *line.Place // in the line of those who wait; nil while not waiting
 	lines   []int       // the priorities that have lines
+	delays  int32       // the version of the delayed items' bell when they were looked at last; -1: never
 }
 
 // openDesk returns the desk of the live session.
@@ -56,7 +58,7 @@ func (q *Queue) openDesk(ctx context.Context) (*desk, error) {
 		return d, nil
 	}
 	id := newID()
-	d = &desk{q: q, sess: sess, id: hex.EncodeToString(id[:8]), pace: 1}
+	d = &desk{q: q, sess: sess, id: hex.EncodeToString(id[:8]), pace: 1, delays: -1}
 	d.node = q.path(dirConsumers, d.id)
 	d.bells = make(map[int]*alarm)
 	d.waiting = line.Line{

@@ -141,7 +141,7 @@ func TestCrashedConsumersItemsComeBackInTheirPlace(t *testing.T) {
 		if err := held.Done(t.Context()); !errors.Is(err, queue.ErrClaimLost) || !errors.Is(err, zk.ErrLost) {
 			t.Errorf("got %v, want ErrClaimLost", err)
 		}
-		time.Sleep(2 * session.Timeout())
+		pass(2 * session.Timeout())
 		for i := 40; i < 200; i++ {
 			item := take(t, other)
 			wantBody(t, item, fmt.Sprint(i))
@@ -173,7 +173,7 @@ func TestWaitingConsumerHearsOfACrash(t *testing.T) {
 			}
 			got <- item
 		}()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		w.ExpireSession(held.Session().ID())
 		item := <-got
 		wantBody(t, item, "a")
@@ -208,7 +208,7 @@ func TestPutIsNotRepeatedWhenItsSessionEnds(t *testing.T) {
 		item := take(t, other)
 		wantBody(t, item, "second")
 		done(t, item)
-		time.Sleep(time.Minute) // the producer's session ends
+		pass(time.Minute) // the producer's session ends
 		w.Heal()
 		if err := <-result; err != nil {
 			t.Fatal(err)

@@ -40,6 +40,9 @@ func (d *desk) fetch(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	q.mu.Lock()
+	d.claims = len(claims)
+	q.mu.Unlock()
 	for _, p := range d.lines {
 		if has && p > limit.priority {
 			break

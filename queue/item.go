@@ -120,6 +120,8 @@ func (it *Item) DoneWith(ctx context.Context, ops ...zk.Op) error {
 
 // Retry gives the item back to be delivered again: at once and in its old place, or after delay, by the servers' clock, behind what has
 // arrived by then. When Config.MaxAttempts have been made it goes to the dead letters instead. It fails as Done does.
+//
+// Places are kept for a thousand items that wait to be delivered again; what is given back beyond that arrives anew.
 func (it *Item) Retry(ctx context.Context, delay time.Duration) error {
 	return it.retry(ctx, delay, "")
 }
@@ -152,13 +154,13 @@ func (it *Item) retry(ctx context.Context, delay time.Duration, reason string) e
 		return it.Reject(ctx, text)
 	}
 	err := it.finish(ctx, func() error {
-		if delay < time.Millisecond {
+		if delay < time.Millisecond && it.d.mayPutBack() {
 			return it.putBack()
 		}
 		later := *it.rec
 		later.priority, later.attempts = it.w.priority, it.attempt
 		later.enqueued = it.EnqueuedAt().UnixMilli()
-		later.delay, later.due = delay.Milliseconds(), 0
+		later.delay, later.due = max(1, delay.Milliseconds()), 0
 		if reason != "" {
 			later.failures = slices.Clone(later.failures)
 			later.fail(it.q.clock.now(), reason)
@@ -253,15 +255,16 @@ func (it *Item) remove(ops []zk.Op, to func() *chain, data []byte) error {
 		results, err := d.sess.Multi(d.ctx, p.ops...)
 		if err == nil {
 			p.done(results)
+			it.q.clock.saw(results[1].Stat.Mtime) // 0 unless the entry has set the claim's node
 			e.close(true)
 			return nil
 		}
 		failed, refused := errors.AsType[*zk.MultiError](err)
 		switch {
-		case refused && failed.Index == 0:
+		case refused && failed.Index == 0 && errors.Is(failed, zk.NoNode):
 			e.close(true) // there is nothing left to claim
 			return fmt.Errorf("%w: somebody else has removed the item", ErrClaimLost)
-		case refused && failed.Index == 1:
+		case refused && failed.Index == 1 && errors.Is(failed, zk.NoNode):
 			e.close(false)
 			d.end(fmt.Errorf("%w: the claim's node was removed by somebody else", ErrClaimLost))
 			return d.err()
@@ -336,9 +339,12 @@ func (it *Item) putBack() error {
 		failed, refused := errors.AsType[*zk.MultiError](err)
 		switch {
 		case err == nil:
-		case refused && failed.Index <= 1:
-			it.d.end(fmt.Errorf("%w: the claim or its item was removed by somebody else", ErrClaimLost))
+		case refused && failed.Index == 0 && errors.Is(failed, zk.NoNode):
+			it.d.end(fmt.Errorf("%w: the claim's node was removed by somebody else", ErrClaimLost))
 			return it.d.err()
+		case refused && failed.Index == 1 && errors.Is(failed, zk.NoNode):
+			w.left() // there is nothing left to give back
+			return fmt.Errorf("%w: somebody else has removed the item", ErrClaimLost)
 		case zk.OutcomeOf(err) != zk.Unknown:
 			return it.orLost(err)
 		default:
@@ -359,4 +365,16 @@ func (it *Item) putBack() error {
 		w.left()
 		return nil
 	}
+}
+
+// maxPutBack is how many claims there may be for an item that is given back to have one of its own: they are listed, and a list must stay
+// far smaller than a packet.
+const maxPutBack = 1000
+
+// mayPutBack reports whether one more item may have a claim of its own, and counts it.
+func (d *desk) mayPutBack() bool {
+	d.q.mu.Lock()
+	defer d.q.mu.Unlock()
+	d.claims++
+	return d.claims <= maxPutBack
 }

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -13,11 +14,10 @@ func (q *Queue) Purge(ctx context.Context) (int, error) {
 	n := 0
 	for {
 		items, err := q.takeAll(ctx)
-		for _, it := range items {
-			if done := it.Done(ctx); done != nil {
-				return n, q.failed("purge", errors.Join(err, done))
-			}
-			n++
+		removed, failed := doneAll(ctx, items)
+		n += removed
+		if failed != nil {
+			return n, q.failed("purge", failed)
 		}
 		if errors.Is(err, ErrEmpty) {
 			break
@@ -31,6 +31,23 @@ func (q *Queue) Purge(ctx context.Context) (int, error) {
 		return n + delayed, q.failed("purge", err)
 	}
 	return n + delayed, nil
+}
+
+// doneAll finishes items, all at the same time, and returns how many.
+func doneAll(ctx context.Context, items []*Item) (int, error) {
+	errs := make([]error, len(items))
+	var wg sync.WaitGroup
+	for i, it := range items {
+		wg.Go(func() { errs[i] = it.Done(ctx) })
+	}
+	wg.Wait()
+	n := 0
+	for _, err := range errs {
+		if err == nil {
+			n++
+		}
+	}
+	return n, errors.Join(errs...)
 }
 
 // takeAll takes as many items as one claim may be for.

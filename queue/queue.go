@@ -105,32 +105,38 @@ func (q *Queue) Path() string { return q.root }
 // cannot be given back, because there is no server within reach before ctx ends, goes back when the session ends.
 func (q *Queue) Close(ctx context.Context) error {
 	q.mu.Lock()
-	first, d := !q.closed, q.desk
+	first := !q.closed
 	q.closed = true
 	q.mu.Unlock()
 	if !first {
 		return nil
 	}
 	q.stop(ErrClosed)
-	var err error
-	if d != nil {
-		err = d.close(ctx)
-	}
-	q.receipts.close(ctx)
 	done := make(chan struct{})
 	go func() {
 		q.wg.Wait()
 		close(done)
 	}()
+	var err error
 	select {
-	case <-done:
+	case <-done: // nobody claims anything any more
 	case <-ctx.Done():
-		err = errors.Join(err, context.Cause(ctx))
+		err = context.Cause(ctx)
 	}
+	if d := q.current(); d != nil {
+		err = errors.Join(err, d.close(ctx))
+	}
+	q.receipts.close(ctx)
 	if err != nil {
 		return fmt.Errorf("queue: close %s: %w", q.root, err)
 	}
 	return nil
+}
+
+func (q *Queue) current() *desk {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.desk
 }
 
 // background runs f unless the queue is closed, and Close waits for it.

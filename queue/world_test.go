@@ -45,6 +45,9 @@ func (w *world) queue(cfg queue.Config) *queue.Queue {
 	return q
 }
 
+// pass lets time pass in the bubble.
+func pass(d time.Duration) { time.Sleep(d) }
+
 func put(t *testing.T, q *queue.Queue, body string, opts queue.PutOptions) string {
 	t.Helper()
 	id, err := q.Put(t.Context(), []byte(body), opts)

@@ -212,7 +212,7 @@ func (d *desk) blind() bool {
 
 // pop hands out the next item, nil if there is none that may be. The caller holds the queue's mutex.
 func (d *desk) pop() *Item {
-	if d.ctx.Err() != nil || d.blind() {
+	if d.err() != nil || d.blind() { // err looks at the clock: who was stopped for a while has nothing to hand out
 		return nil
 	}
 	w := d.windows[0]

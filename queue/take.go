@@ -101,10 +101,15 @@ func (q *Queue) await(ctx context.Context, want int, try bool) ([]*Item, error) 
 	if len(q.takers) == 0 && q.giveUp != nil {
 		q.giveUp()
 	}
-	if len(t.got) > 0 {
+	if t.fresh(); len(t.got) > 0 {
 		return t.got, nil
 	}
 	return nil, context.Cause(ctx)
+}
+
+// fresh drops the items whose claims were lost while the taker waited for more. The caller holds the queue's mutex.
+func (t *taker) fresh() {
+	t.got = slices.DeleteFunc(t.got, func(it *Item) bool { return it.d.err() != nil })
 }
 
 // demand returns how many items are wanted. The caller holds q.mu.
@@ -172,7 +177,7 @@ func (q *Queue) fail(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, t := range q.takers {
-		if len(t.got) > 0 {
+		if t.fresh(); len(t.got) > 0 {
 			t.answer <- nil
 		} else {
 			t.answer <- err
@@ -230,6 +235,7 @@ func (d *desk) handOut() {
 			return
 		}
 		t := q.takers[0]
+		t.fresh()
 		if t.got = append(t.got, item); len(t.got) == t.want {
 			q.takers = q.takers[1:]
 			t.answer <- nil
@@ -240,6 +246,7 @@ func (d *desk) handOut() {
 // nothingThere answers those who do not want to wait. The caller holds q.mu.
 func (q *Queue) nothingThere() {
 	q.takers = slices.DeleteFunc(q.takers, func(t *taker) bool {
+		t.fresh()
 		switch {
 		case len(t.got) > 0:
 			t.answer <- nil

@@ -19,7 +19,7 @@ const (
 
 const (
 	defaultPacket   = 0xfffff // jute.maxbuffer of servers that nobody has configured
-	defaultPrefetch = 128
+	defaultPrefetch = readChunk
 	defaultAttempts = 20
 	defaultSegment  = 1000
 	defaultLinger   = time.Second
@@ -48,7 +48,7 @@ type Config struct {
 	MaxAttempts int
 	// Backoff says how long after a failed attempt an item is ready again, for Item.Fail and Consume.
 	Backoff Backoff
-	// Prefetch is how many items a Queue claims ahead of its takers, at most 1,000; 128 if zero, none if negative. How many it does claim follows
+	// Prefetch is how many items a Queue claims ahead of its takers, at most 1,000; 200 if zero, none if negative. How many it does claim follows
 	// the pace at which they are taken: no more than were taken in about a tenth of a second.
 	Prefetch int
 	// Linger is how long items that were claimed ahead wait for a taker before they are given back to all; 1s if zero.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -24,7 +25,7 @@ type DeadLetter struct {
 }
 
 // DeadLetters yields the dead letters, in the order in which they have died. It reads a part of them at a time.
-func (q *Queue) DeadLetters(ctx context.Context) func(yield func(DeadLetter, error) bool) {
+func (q *Queue) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error] {
 	return func(yield func(DeadLetter, error) bool) {
 		err := q.eachDead(ctx, func(x *grave) (bool, error) { return yield(x.letter(), nil), nil })
 		if err != nil {

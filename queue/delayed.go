@@ -174,7 +174,7 @@ type delayedItem struct {
 // moveDue moves those of a segment's items that are due into their lines, in the order of their times, and the others of a wide bucket into
 // narrower ones. It returns when the first of those that stay is due.
 func (d *desk) moveDue(segment string, items []int, narrow bool) (int64, error) {
-	stock, err := d.read(segment, items)
+	stock, err := d.read(segment, "", items)
 	if err != nil {
 		return 0, err
 	}

@@ -33,7 +33,7 @@ func TestConnectionLostAtAnyStepChangesNothing(t *testing.T) {
 						return fault
 					})
 					path := fmt.Sprintf("%s%d", root, step)
-					life(t, client, path, func() string { return fmt.Sprintf("fault at step %d, %s %s %v", step, at.Op, at.Path, at.Parts) })
+					life(t, client, path, func() string { return fmt.Sprintf("fault at step %d, %s %s %v", step, at.Op, at.Path, at.Parts) }, time.Minute)
 					w.Control(nil)
 					if !reached {
 						break
@@ -56,7 +56,7 @@ func TestConnectionLostAtAnyStepChangesNothing(t *testing.T) {
 }
 
 // life puts items in every way, and finishes them in every way.
-func life(t *testing.T, client *zk.Client, path string, where func() string) {
+func life(t *testing.T, client *zk.Client, path string, where func() string, delay time.Duration) {
 	t.Helper()
 	check := func(err error) {
 		t.Helper()
@@ -70,7 +70,7 @@ func life(t *testing.T, client *zk.Client, path string, where func() string) {
 	check(err)
 	urgent, err := q.Put(t.Context(), []byte("urgent"), queue.PutOptions{Priority: -1})
 	check(err)
-	late, err := q.Put(t.Context(), []byte("late"), queue.PutOptions{Delay: time.Minute})
+	late, err := q.Put(t.Context(), []byte("late"), queue.PutOptions{Delay: delay})
 	check(err)
 	once, added, err := q.PutOnce(t.Context(), "key", []byte("once"), queue.PutOptions{})
 	check(err)

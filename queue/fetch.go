@@ -151,7 +151,7 @@ func (d *desk) claimNext(ctx context.Context, line *chain, priority int) (bool, 
 			if at.segment > from.segment {
 				d.tidy(line, at.segment)
 			}
-			return d.fill(w)
+			return d.fill(w, string(data))
 		}
 		if seg.Version == 0 {
 			return false, nil // open: whatever comes next comes here
@@ -310,12 +310,13 @@ func (d *desk) adopt(ctx context.Context, c *claim) (bool, error) {
 	q.mu.Lock()
 	d.dirty = true // there may be more where this came from, before what else is claimed
 	q.mu.Unlock()
-	return d.fill(w)
+	return d.fill(w, "")
 }
 
-// fill reads a claim's items. It reports false if none of them is there any more; then the claim is removed.
-func (d *desk) fill(w *window) (bool, error) {
-	stock, err := d.read(w.line.segment(w.segment), w.span.items())
+// fill reads a claim's items. It reports false if none of them is there any more; then the claim is removed. Class is what the segment's data
+// says, "" if that is not known yet.
+func (d *desk) fill(w *window, class string) (bool, error) {
+	stock, err := d.read(w.line.segment(w.segment), class, w.span.items())
 	if err != nil {
 		return false, err
 	}
@@ -364,20 +365,24 @@ const corrupt = LeastUrgent + 1
 const readChunk = 200
 
 // read reads items of a segment. Those that are not there are left out: they are finished.
-func (d *desk) read(segment string, items []int) ([]stocked, error) {
+func (d *desk) read(segment, class string, items []int) ([]stocked, error) {
 	var stock []stocked
 	for len(items) > 0 {
 		n := min(readChunk, len(items))
-		class, _, err := d.sess.Get(d.ctx, segment)
-		if errors.Is(err, zk.NoNode) {
-			return stock, nil
-		}
 		var nodes []*zk.Data
+		var err error
+		if class == "" {
+			var data []byte
+			data, _, err = d.sess.Get(d.ctx, segment)
+			class = string(data)
+		}
 		if err == nil {
-			nodes, err = d.q.readNodes(d.ctx, d.sess, segment, items[:n], string(class) != largeSegment)
+			nodes, err = d.q.readNodes(d.ctx, d.sess, segment, items[:n], class != largeSegment)
 		}
 		switch {
 		case err == nil:
+		case errors.Is(err, zk.NoNode):
+			return stock, nil // the segment is gone, and with it all its items
 		case d.err() != nil:
 			return nil, d.err()
 		case errors.Is(err, zk.ErrConnectionLost):

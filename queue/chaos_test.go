@@ -86,6 +86,8 @@ func TestQueueUnderRandomFaults(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				rng := rand.New(rand.NewPCG(seed, 1))
 				l := newLedger(t)
+				var cuts sync.WaitGroup
+				defer cuts.Wait()
 				w.Control(func(r zktest.Request) zktest.Fault {
 					if r.Session == 0 {
 						return zktest.Pass
@@ -99,7 +101,7 @@ func TestQueueUnderRandomFaults(t *testing.T) {
 						return zktest.CutAfter
 					case 4:
 						if rng.IntN(10) == 0 {
-							go cutOff(w, r.Session)
+							cuts.Go(func() { cutOff(w, r.Session) })
 						}
 						return zktest.Pass
 					default:

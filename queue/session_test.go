@@ -3,6 +3,7 @@ package queue_test
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +19,8 @@ func TestSessionEndedAtAnyStepLosesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				client := w.Client(t, 20*time.Second)
+				var ending sync.WaitGroup
+				defer ending.Wait()
 				steps := 0
 				for step := 1; ; step++ {
 					reached := false
@@ -27,14 +30,14 @@ func TestSessionEndedAtAnyStepLosesNothing(t *testing.T) {
 						}
 						reached = true
 						if fault == zktest.Refuse {
-							go w.ExpireSession(r.Session)
+							ending.Go(func() { w.ExpireSession(r.Session) })
 							return fault
 						}
 						// The server answers first, and then ends the session: its client hears neither.
-						go func() {
+						ending.Go(func() {
 							pass(time.Millisecond)
 							w.ExpireSession(r.Session)
-						}()
+						})
 						return fault
 					})
 					path := fmt.Sprintf("%s%d", root, step)

@@ -2,7 +2,7 @@ package queue_test
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -47,6 +47,7 @@ func fill(b *testing.B, q *queue.Queue, n int) {
 
 // perSecond reports items a second.
 func perSecond(b *testing.B, items int) {
+	b.Helper()
 	b.ReportMetric(float64(items)/b.Elapsed().Seconds(), "items/s")
 }
 
@@ -73,7 +74,7 @@ func BenchmarkPutBatch(b *testing.B) {
 // One consumer takes an item and acknowledges it, one after the other, while the queue keeps its depth.
 func BenchmarkTakeDone(b *testing.B) {
 	for _, depth := range []int{1_000, 10_000, 100_000} {
-		b.Run(fmt.Sprint(depth), func(b *testing.B) {
+		b.Run(strconv.Itoa(depth), func(b *testing.B) {
 			q := benchQueue(b)
 			fill(b, q, depth)
 			left := depth
@@ -100,7 +101,7 @@ func BenchmarkTakeDone(b *testing.B) {
 
 func BenchmarkTakeDone16InFlight(b *testing.B) {
 	for _, depth := range []int{1_000, 10_000, 100_000} {
-		b.Run(fmt.Sprint(depth), func(b *testing.B) {
+		b.Run(strconv.Itoa(depth), func(b *testing.B) {
 			q := benchQueue(b)
 			fill(b, q, depth)
 			const items = 20_000

@@ -67,14 +67,14 @@ func (w *window) left() {
 	w.d.open--
 	depart := w.d.leaving && w.d.open == 0
 	over := w.open == 0 && len(w.stock) == 0 && !w.giving
-	clear := over && !w.settled
+	forgotten := over && !w.settled
 	w.settled = w.settled || over
 	if q.desk == w.d {
 		w.d.handOut()
 	}
 	q.mu.Unlock()
 	switch {
-	case clear:
+	case forgotten:
 		w.clear()
 	case over:
 		w.tidy()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -81,8 +82,9 @@ func (l *ledger) open() (open []string) {
 // Producers and consumers in processes of their own, whose connections break at random, with and without what was asked last being done, and
 // whose sessions end at random: nothing that was put is lost, nothing that was done is delivered again, nothing is put twice.
 func TestQueueUnderRandomFaults(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(6) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				rng := rand.New(rand.NewPCG(seed, 1))
 				l := newLedger(t)

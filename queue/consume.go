@@ -9,7 +9,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// RejectError, returned by a handler of Consume, sends the item to the dead letters at once, with the error as the reason.
+// RejectError is what a handler of Consume returns to send the item to the dead letters at once, with the error as the reason.
 type RejectError struct{ Err error }
 
 // Error returns what the error it wraps does.

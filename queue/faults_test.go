@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 // Whichever request of a whole life of a queue gets lost, or its reply, or both: nothing is lost, nothing is delivered twice, nothing is out of order
 // and nothing stays behind.
 func TestConnectionLostAtAnyStepChangesNothing(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
 		"request lost": zktest.Refuse, "cut before": zktest.CutBefore, "reply lost": zktest.DropReply, "cut after": zktest.CutAfter,
 	} {
@@ -131,7 +133,7 @@ func TestCrashedConsumersItemsComeBackInTheirPlace(t *testing.T) {
 		putAll(t, q, 0, 200)
 		for i := range 40 { // by now it holds many that nobody has had
 			item := take(t, q)
-			wantBody(t, item, fmt.Sprint(i))
+			wantBody(t, item, strconv.Itoa(i))
 			done(t, item)
 		}
 		held := take(t, q)
@@ -144,7 +146,7 @@ func TestCrashedConsumersItemsComeBackInTheirPlace(t *testing.T) {
 		pass(2 * session.Timeout())
 		for i := 40; i < 200; i++ {
 			item := take(t, other)
-			wantBody(t, item, fmt.Sprint(i))
+			wantBody(t, item, strconv.Itoa(i))
 			// Of what was not handed out one may count as tried: the next.
 			if want := 1; item.Attempt() != want && i > 41 || i == 40 && item.Attempt() != 2 {
 				t.Errorf("item %d: attempt %d", i, item.Attempt())
@@ -221,11 +223,11 @@ func TestRestartOfTheServerLosesNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
 		for i := range 30 {
-			put(t, q, fmt.Sprint(i), queue.PutOptions{})
+			put(t, q, strconv.Itoa(i), queue.PutOptions{})
 		}
 		for i := range 30 {
 			item := take(t, q)
-			wantBody(t, item, fmt.Sprint(i))
+			wantBody(t, item, strconv.Itoa(i))
 			if i%7 == 0 {
 				w.Restart()
 			}

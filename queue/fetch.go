@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/zk"
@@ -88,33 +87,31 @@ func (d *desk) listLines(ctx context.Context) error {
 // claimFrom claims the next items of a line. It reports false if there are none; then an alarm is set that was so before the last look.
 func (d *desk) claimFrom(ctx context.Context, priority int) (bool, error) {
 	line := d.q.line(priority)
-	for {
-		d.q.mu.Lock()
-		quiet := !d.bells[priority].rung()
-		d.q.mu.Unlock()
-		if quiet {
-			return false, nil
-		}
-		found, err := d.claimNext(ctx, line, priority)
-		if found || err != nil {
-			return found, err
-		}
-		_, _, w, err := d.sess.GetW(ctx, line.bell)
-		if errors.Is(err, zk.NoNode) {
-			return false, nil // somebody is removing the line; the alarm on the list of lines tells of a new one
-		}
-		if err != nil {
-			return false, err
-		}
-		if found, err := d.claimNext(ctx, line, priority); found || err != nil {
-			w.Close()
-			return found, err
-		}
-		d.q.mu.Lock()
-		d.bells[priority] = &alarm{watch: w}
-		d.q.mu.Unlock()
+	d.q.mu.Lock()
+	quiet := !d.bells[priority].rung()
+	d.q.mu.Unlock()
+	if quiet {
 		return false, nil
 	}
+	found, err := d.claimNext(ctx, line, priority)
+	if found || err != nil {
+		return found, err
+	}
+	_, _, w, err := d.sess.GetW(ctx, line.bell)
+	if errors.Is(err, zk.NoNode) {
+		return false, nil // somebody is removing the line; the alarm on the list of lines tells of a new one
+	}
+	if err != nil {
+		return false, err
+	}
+	if found, err := d.claimNext(ctx, line, priority); found || err != nil {
+		w.Close()
+		return found, err
+	}
+	d.q.mu.Lock()
+	d.bells[priority] = &alarm{watch: w}
+	d.q.mu.Unlock()
+	return false, nil
 }
 
 // claimNext claims the items behind the line's cursor: as many as are wanted, of one segment.
@@ -356,99 +353,4 @@ func (d *desk) fill(w *window, class string) (bool, error) {
 		return false, errAgain
 	}
 	return true, nil
-}
-
-// corrupt is the priority of what stands in a segment and is no item.
-const corrupt = LeastUrgent + 1
-
-// readChunk is how many small items are read in one reply: 200 × smallItem and their heads are less than a packet.
-const readChunk = 200
-
-// read reads items of a segment. Those that are not there are left out: they are finished.
-func (d *desk) read(segment, class string, items []int) ([]stocked, error) {
-	var stock []stocked
-	for len(items) > 0 {
-		n := min(readChunk, len(items))
-		var nodes []*zk.Data
-		var err error
-		if class == "" {
-			var data []byte
-			data, _, err = d.sess.Get(d.ctx, segment)
-			class = string(data)
-		}
-		if err == nil {
-			nodes, err = d.q.readNodes(d.ctx, d.sess, segment, items[:n], class != largeSegment)
-		}
-		switch {
-		case err == nil:
-		case errors.Is(err, zk.NoNode):
-			return stock, nil // the segment is gone, and with it all its items
-		case d.err() != nil:
-			return nil, d.err()
-		case errors.Is(err, zk.ErrConnectionLost):
-			continue
-		default:
-			return nil, err
-		}
-		for i, node := range nodes {
-			if node == nil {
-				continue
-			}
-			rec, err := decodeRecord(node.Data)
-			if err != nil {
-				rec = &record{id: newID(), priority: corrupt, body: node.Data}
-			}
-			stock = append(stock, stocked{items[i], rec, node.Stat.Ctime})
-		}
-		items = items[n:]
-	}
-	return stock, nil
-}
-
-// readNodes reads the nodes of items; nil stands for one that is not there. Many small ones come in one reply, which a server makes ten times
-// faster than as many replies. Large ones come one by one, so that no reply exceeds a packet.
-func (q *Queue) readNodes(ctx context.Context, sess *zk.Session, segment string, items []int, small bool) ([]*zk.Data, error) {
-	nodes := make([]*zk.Data, len(items))
-	if small && !q.single.Load() {
-		ops := make([]zk.ReadOp, len(items))
-		for i, n := range items {
-			ops[i] = zk.GetOp(segment + "/" + itemName(n))
-		}
-		results, err := sess.MultiRead(ctx, ops...)
-		if err == nil {
-			for i, r := range results {
-				if r.Err == nil {
-					nodes[i] = &zk.Data{Data: r.Data, Stat: r.Stat}
-				} else if !errors.Is(r.Err, zk.NoNode) {
-					return nil, fmt.Errorf("read %s/%s: %w", segment, itemName(items[i]), r.Err)
-				}
-			}
-			return nodes, nil
-		}
-		if !errors.Is(err, zk.Unimplemented) {
-			return nil, err
-		}
-		q.single.Store(true) // a server before 3.6
-	}
-	b := sess.Batch()
-	reads := make([]*zk.Future[zk.Data], len(items))
-	for i, n := range items {
-		reads[i] = b.Get(segment + "/" + itemName(n))
-	}
-	b.Send()
-	for i, r := range reads {
-		data, err := r.Get(ctx)
-		switch {
-		case err == nil:
-			nodes[i] = &data
-		case !errors.Is(err, zk.NoNode):
-			return nil, err
-		}
-	}
-	return nodes, nil
-}
-
-// String names the place for people.
-func (p place) String() string {
-	return lineName(p.priority) + "/" + segmentName(p.segment) + "/" + strconv.Itoa(p.item)
 }

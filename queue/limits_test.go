@@ -3,7 +3,7 @@ package queue_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -91,7 +91,7 @@ func TestFullQueueRefusesOrWaits(t *testing.T) {
 		}
 		for i := range 4 {
 			item := take(t, q)
-			wantBody(t, item, fmt.Sprint(i))
+			wantBody(t, item, strconv.Itoa(i))
 			done(t, item)
 			if i == 0 {
 				if err := <-result; err != nil {
@@ -187,7 +187,7 @@ func TestForeignChildrenAreLeftAlone(t *testing.T) {
 		wantLen(t, q, queue.Counts{Ready: 5}) // the child of the segment counts: only names tell it from an item
 		for i := range 4 {
 			item := take(t, q)
-			wantBody(t, item, fmt.Sprint(i))
+			wantBody(t, item, strconv.Itoa(i))
 			done(t, item)
 		}
 		wantEmpty(t, q)
@@ -213,7 +213,7 @@ func TestWhatIsNoItemGoesToTheDeadLetters(t *testing.T) {
 		putAll(t, q, 1, 2)
 		for i := range 2 {
 			item := take(t, q)
-			wantBody(t, item, fmt.Sprint(i))
+			wantBody(t, item, strconv.Itoa(i))
 			done(t, item)
 		}
 		for letter, err := range q.DeadLetters(t.Context()) {

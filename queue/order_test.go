@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ func TestItemsComeInTheOrderOfTheirArrival(t *testing.T) {
 		wantLen(t, q, queue.Counts{Ready: 2500})
 		for i := range 2500 {
 			item := take(t, q)
-			wantBody(t, item, fmt.Sprint(i))
+			wantBody(t, item, strconv.Itoa(i))
 			done(t, item)
 		}
 		wantEmpty(t, q)

@@ -1,7 +1,7 @@
 package queue_test
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/seed-a3166700/turnstile/queue"
@@ -22,7 +22,7 @@ func TestItemsThatAreGivenBackKeepTheirPlaces(t *testing.T) {
 		}
 		for _, i := range []int{0, 3, 7, 9, 10, 11} {
 			item := take(t, other)
-			wantBody(t, item, fmt.Sprint(i))
+			wantBody(t, item, strconv.Itoa(i))
 			if want := map[bool]int{true: 2, false: 1}[i < 10]; item.Attempt() != want {
 				t.Errorf("item %d: attempt %d, want %d", i, item.Attempt(), want)
 			}

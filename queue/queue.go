@@ -140,14 +140,12 @@ func (q *Queue) current() *desk {
 }
 
 // background runs f unless the queue is closed, and Close waits for it.
-func (q *Queue) background(f func()) bool {
+func (q *Queue) background(f func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed {
-		return false
+	if !q.closed {
+		q.wg.Go(f)
 	}
-	q.wg.Go(f)
-	return true
 }
 
 // session returns the live session of the client, with the queue's nodes there.

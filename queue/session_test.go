@@ -15,6 +15,7 @@ import (
 // Whenever the session of a producer and consumer ends, and whether or not what it asked last was done: what was put is delivered, once
 // under its id, and what was done is not delivered again.
 func TestSessionEndedAtAnyStepLosesNothing(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{"before": zktest.Refuse, "after": zktest.DropReply} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -145,7 +146,7 @@ func TestItemsThatNobodyTakesAreGivenBack(t *testing.T) {
 		wantLen(t, q, queue.Counts{Ready: 69, Claimed: 1})
 		for i := 31; i < 100; i++ {
 			item := take(t, other)
-			wantBody(t, item, fmt.Sprint(i))
+			wantBody(t, item, strconv.Itoa(i))
 			if item.Attempt() != 1 {
 				t.Errorf("item %d: attempt %d", i, item.Attempt())
 			}
@@ -254,7 +255,7 @@ func TestItemThatKillsItsConsumersDies(t *testing.T) {
 		q := w.queue(queue.Config{MaxAttempts: 3})
 		for i := 1; i < 5; i++ {
 			item := take(t, q)
-			wantBody(t, item, fmt.Sprint(i))
+			wantBody(t, item, strconv.Itoa(i))
 			done(t, item)
 		}
 		wantLen(t, q, queue.Counts{Dead: 1})
@@ -317,7 +318,7 @@ func TestTakeBatchTakesWhatIsThere(t *testing.T) {
 			all = append(all, items...)
 		}
 		for i, item := range all {
-			wantBody(t, item, fmt.Sprint(i))
+			wantBody(t, item, strconv.Itoa(i))
 		}
 		wantLen(t, q, queue.Counts{Claimed: 25})
 		for _, item := range slices.Backward(all) {
@@ -411,7 +412,7 @@ func TestSegmentsGoWhenTheyAreEmpty(t *testing.T) {
 		putAll(t, q, 200, 230)
 		for i := 200; i < 230; i++ {
 			item := take(t, other)
-			wantBody(t, item, fmt.Sprint(i))
+			wantBody(t, item, strconv.Itoa(i))
 			done(t, item)
 		}
 	})

@@ -370,6 +370,41 @@ func TestPeekAndAgeTakeNothing(t *testing.T) {
 	})
 }
 
+func TestItemsListsWhatIsReadyInItsOrder(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q, other := w.queue(queue.Config{}.WithSegment(10)), w.queue(queue.Config{})
+		putAll(t, q, 0, 45)
+		put(t, q, "urgent", queue.PutOptions{Priority: -1})
+		items, err := other.TakeBatch(t.Context(), 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := items[4].Retry(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"3"}
+		for i := 9; i < 45; i++ {
+			want = append(want, strconv.Itoa(i))
+		}
+		var got []string
+		for p, err := range q.Items(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, string(p.Body))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		for p := range q.Items(t.Context()) {
+			if string(p.Body) != "3" {
+				t.Errorf("got %q first", p.Body)
+			}
+			break
+		}
+	})
+}
+
 func TestTakeLeavesNothingBehindWhenItsCallerLeaves(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})

@@ -111,7 +111,12 @@ func TestBadArgumentsAreRefused(t *testing.T) {
 			}
 		}
 		for _, cfg := range []queue.Config{
-			{MaxItems: -1}, {WaitWhenFull: true}, {MaxPacket: 100}, {Linger: -1}, {KeepKeys: -1}, {Prefetch: 1001},
+			{MaxItems: -1},
+			{WaitWhenFull: true},
+			{MaxPacket: 100},
+			{Linger: -1},
+			{KeepKeys: -1},
+			{Prefetch: 1001},
 			{Backoff: queue.Backoff{First: time.Minute, Max: time.Second}},
 		} {
 			if _, err := queue.New(client, root, cfg); err == nil {

@@ -22,7 +22,7 @@ func (w *window) book() *entry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	last := w.last()
-	marked, more := w.marked(w.d.ahead(w.open))
+	marked, more := w.marked(w.d.ahead())
 	if !last && !more {
 		return e
 	}

@@ -86,7 +86,7 @@ func TestQueueUnderRandomFaults(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				rng := rand.New(rand.NewPCG(seed, 1))
+				rng, seeds := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2)) // the first is the control function's
 				l := newLedger(t)
 				var cuts sync.WaitGroup
 				defer cuts.Wait()
@@ -115,12 +115,12 @@ func TestQueueUnderRandomFaults(t *testing.T) {
 				var consumers, producers sync.WaitGroup
 				for range 4 {
 					q := w.queue(queue.Config{MaxAttempts: -1, Backoff: queue.Backoff{First: time.Second, Max: time.Second}}.WithSegment(7))
-					moods := rand.New(rand.NewPCG(seed, rng.Uint64()))
+					moods := rand.New(rand.NewPCG(seed, seeds.Uint64()))
 					consumers.Go(func() { consume(ctx, q, l, moods) })
 				}
 				for p := range 3 {
 					q := w.queue(queue.Config{}.WithSegment(7))
-					moods := rand.New(rand.NewPCG(seed, rng.Uint64()))
+					moods := rand.New(rand.NewPCG(seed, seeds.Uint64()))
 					producers.Go(func() { produce(ctx, q, l, p, moods) })
 				}
 				producers.Wait()

@@ -162,8 +162,9 @@ func (d *desk) err() error {
 // room returns how many items to claim at once. The caller holds the queue's mutex.
 func (d *desk) room() int { return max(1, min(maxPrefetch, max(d.pace, d.q.demand()))) }
 
-// ahead returns how many items to mark as handed out when the next is. The caller holds the queue's mutex.
-func (d *desk) ahead(open int) int { return max(1, open, d.q.demand()) }
+// ahead returns how many items to mark as handed out when the next is: as many as are in hand, because each of those that work on them will
+// want another. The caller holds the queue's mutex.
+func (d *desk) ahead() int { return max(1, d.open, d.q.demand()) }
 
 // best returns the place of the next item that can be handed out without asking a server.
 func (d *desk) best() (place, bool) {
@@ -199,7 +200,22 @@ func (d *desk) pop() *Item {
 		d.learnPace(w)
 	}
 	d.rest()
+	d.lookAhead()
 	return &Item{q: d.q, d: d, w: w, seq: s.seq, rec: s.rec, created: s.created, attempt: s.rec.attempts + w.span.Tries + 1}
+}
+
+// lookAhead lets serve claim the next items when few are left of a fast consumer's, so that nobody has to wait for them. The caller holds the
+// queue's mutex.
+func (d *desk) lookAhead() {
+	const fast = 16
+	if d.pace < fast || len(d.windows) != 1 || len(d.windows[0].stock) != d.pace/4 || d.q.closed {
+		return
+	}
+	d.q.more = true
+	if !d.q.serving {
+		d.q.serving = true
+		d.q.wg.Go(d.q.serve)
+	}
 }
 
 // How long a window is to last: one that is used up faster makes the next one larger, one that takes longer makes it smaller.
@@ -276,7 +292,7 @@ func (d *desk) mark(ctx context.Context) error {
 	}
 	defer w.written()
 	d.q.mu.Lock()
-	s, ok := w.marked(d.ahead(w.open))
+	s, ok := w.marked(d.ahead())
 	d.q.mu.Unlock()
 	if !ok {
 		return nil

@@ -11,13 +11,16 @@ import (
 
 // fetch looks for items that come before those that are claimed already, and claims the first of them. It reports whether it has.
 //
+// With more, it claims what comes behind those, too, if there is any.
+//
 // It reads with ctx, which ends when nobody wants anything any more, and writes under the desk's own life: a claim that was sent is
 // seen through.
-func (d *desk) fetch(ctx context.Context) (bool, error) {
+func (d *desk) fetch(ctx context.Context, more bool) (bool, error) {
 	q := d.q
 	q.mu.Lock()
 	limit, has := d.best()
 	d.dirty = false
+	has = has && !more
 	trying := false
 	for _, t := range q.takers {
 		trying = trying || t.try
@@ -58,7 +61,7 @@ func (d *desk) fetch(ctx context.Context) (bool, error) {
 		if has && p == limit.priority {
 			break // what its line holds comes later
 		}
-		if ok, err := d.claimFrom(ctx, p); ok || err != nil {
+		if ok, err := d.claimFrom(ctx, p, !more); ok || err != nil {
 			return ok, err
 		}
 	}
@@ -84,8 +87,8 @@ func (d *desk) listLines(ctx context.Context) error {
 	return nil
 }
 
-// claimFrom claims the next items of a line. It reports false if there are none; then an alarm is set that was so before the last look.
-func (d *desk) claimFrom(ctx context.Context, priority int) (bool, error) {
+// claimFrom claims the next items of a line. It reports false if there are none; then, if wanted, an alarm is set that was so before the last look.
+func (d *desk) claimFrom(ctx context.Context, priority int, arm bool) (bool, error) {
 	line := d.q.line(priority)
 	d.q.mu.Lock()
 	quiet := !d.bells[priority].rung()
@@ -94,7 +97,7 @@ func (d *desk) claimFrom(ctx context.Context, priority int) (bool, error) {
 		return false, nil
 	}
 	found, err := d.claimNext(ctx, line, priority)
-	if found || err != nil {
+	if found || err != nil || !arm {
 		return found, err
 	}
 	_, _, w, err := d.sess.GetW(ctx, line.bell)
@@ -191,7 +194,7 @@ func (d *desk) tidy(line *chain, n int) {
 func (d *desk) claim(line *chain, at place, end int, large bool, version int32) (*window, error) {
 	q := d.q
 	q.mu.Lock()
-	room, mark := d.room(), d.ahead(0)
+	room, mark := d.room(), d.ahead()
 	serial := d.nextSerial()
 	q.mu.Unlock()
 	if large {
@@ -284,7 +287,7 @@ func (d *desk) adopt(ctx context.Context, c *claim) (bool, error) {
 	}
 	tried, rest := old.split()
 	q.mu.Lock()
-	room, mark := d.room(), d.ahead(0)
+	room, mark := d.room(), d.ahead()
 	mine, back := d.nextSerial(), d.nextSerial()
 	q.mu.Unlock()
 	s := tried

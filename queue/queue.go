@@ -66,6 +66,7 @@ type Queue struct {
 	desk    *desk
 	takers  []*taker
 	serving bool
+	more    bool               // serve is to claim ahead
 	giveUp  context.CancelFunc // ends the step of serve that is under way
 	kick    chan struct{}      // one slot: serve is to look at its takers
 	closed  bool

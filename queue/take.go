@@ -134,7 +134,7 @@ func (q *Queue) serve() {
 	for {
 		ctx, cancel := context.WithCancel(q.ctx)
 		q.mu.Lock()
-		if len(q.takers) == 0 && q.rested() {
+		if len(q.takers) == 0 && !q.more && q.rested() {
 			q.mu.Unlock()
 			cancel()
 			return
@@ -165,7 +165,7 @@ func (q *Queue) rested() bool {
 		d.relax()
 		q.mu.Lock()
 	}
-	q.serving = len(q.takers) > 0
+	q.serving = len(q.takers) > 0 || q.more
 	return !q.serving
 }
 
@@ -193,14 +193,15 @@ func (q *Queue) step(ctx context.Context) error {
 		return err
 	}
 	q.mu.Lock()
-	blind := d.blind()
+	blind, more := d.blind(), q.more
+	q.more = false
 	for _, t := range q.takers {
 		t.looked = t.looked || blind
 	}
 	q.mu.Unlock()
 	found := false
-	if blind {
-		if found, err = d.fetch(ctx); err != nil {
+	if blind || more {
+		if found, err = d.fetch(ctx, !blind); err != nil {
 			return err
 		}
 	}

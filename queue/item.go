@@ -233,7 +233,7 @@ func (it *Item) failed(err error) error {
 // the transaction was done.
 func (it *Item) remove(ops []zk.Op, to func() *chain, data []byte) error {
 	d, path := it.d, it.Path()
-	for {
+	for try := 1; ; try++ {
 		if err := d.err(); err != nil {
 			return err
 		}
@@ -283,6 +283,9 @@ func (it *Item) remove(ops []zk.Op, to func() *chain, data []byte) error {
 		e.close(!there)
 		if !there {
 			return nil
+		}
+		if try >= maxBroken && len(ops) > 0 {
+			return fmt.Errorf("not done, and the connection broke %d times in a row; do the servers accept a request of this size? %w", try, err)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/server"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -66,6 +67,21 @@ func TestLargeItemsGoThroughEveryState(t *testing.T) {
 		}
 		wantLen(t, q, queue.Counts{})
 	}, zktest.SessionTimeouts(time.Second, time.Minute))
+}
+
+func TestServerThatTakesSmallerPacketsIsNotAskedForEver(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		if _, err := q.Put(t.Context(), make([]byte, 500_000), queue.PutOptions{}); !errors.Is(err, queue.ErrTooLarge) {
+			t.Errorf("put: got %v, want ErrTooLarge", err)
+		}
+		put(t, q, "small", queue.PutOptions{})
+		item := take(t, q)
+		if err := item.DoneWith(t.Context(), zk.CreateOp("/large", make([]byte, 500_000), zk.Persistent)); err == nil {
+			t.Error("done with more than the server takes")
+		}
+		done(t, item)
+	}, zktest.With(func(c *server.Config) { c.MaxFrame = 200_000 }))
 }
 
 func TestFullQueueRefusesOrWaits(t *testing.T) {

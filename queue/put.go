@@ -17,7 +17,7 @@ const headroom = 8 << 10
 // Put adds an item and returns its id. When it returns nil the item is on the servers' disks, and will be delivered.
 //
 // A connection that breaks, and a session that ends, do not make it fail: it finds out whether the item is in before it tries again, so that
-// nothing is put twice. If ctx ends first, the item may be in all the same: then zk.OutcomeOf(err) is zk.Unknown. It returns ErrTooLarge,
+// nothing is put twice. If ctx ends first, the item may be in all the same: then the error is ErrUnresolved, too. It returns ErrTooLarge,
 // with the limit, for what no server would take, and ErrFull when Config.MaxItems are there.
 func (q *Queue) Put(ctx context.Context, body []byte, opts PutOptions) (string, error) {
 	ids, err := q.PutBatch(ctx, []Message{{Body: body, PutOptions: opts}})
@@ -28,8 +28,8 @@ func (q *Queue) Put(ctx context.Context, body []byte, opts PutOptions) (string, 
 }
 
 // PutBatch adds items in their order, in as few transactions as packets allow, and returns their ids. Each transaction is done whole or not at
-// all. If it returns an error, the items whose ids it returns are in: the first so many; those behind them are not, unless
-// zk.OutcomeOf(err) is zk.Unknown. All messages are checked before anything is sent.
+// all. If it returns an error, the items whose ids it returns are in: the first so many; those behind them are not, unless the error is
+// ErrUnresolved. All messages are checked before anything is sent.
 func (q *Queue) PutBatch(ctx context.Context, messages []Message) ([]string, error) {
 	s := &shipment{q: q, items: make([]parcel, len(messages))}
 	ids := make([]string, len(messages))
@@ -88,6 +88,28 @@ type shipment struct {
 	in      int // how many are in, from the front
 	guards  []zk.Op
 	receipt *receipt
+	size    int  // of the largest request of the last attempt, about, in bytes
+	cut     bool // the last attempt ended with the connection
+	broken  int  // attempts in a row that ended with the connection and put nothing
+}
+
+// A connection that breaks whenever a large request is on it is taken for a server that does not accept such requests.
+const (
+	maxBroken   = 10
+	largePacket = 64 << 10
+)
+
+// stuck counts the attempts that put nothing.
+func (s *shipment) stuck(before int) error {
+	if s.in > before || s.size < largePacket {
+		s.broken = 0
+		return nil
+	}
+	if s.broken++; s.broken < maxBroken {
+		return nil
+	}
+	return fmt.Errorf("%w: the connection broke %d times in a row under a request of about %d bytes; do the servers accept Config.MaxPacket, %d bytes (their jute.maxbuffer)?",
+		ErrTooLarge, s.broken, s.size, s.q.cfg.MaxPacket)
 }
 
 // flight is one transaction of it, without an answer yet.
@@ -112,8 +134,14 @@ func (s *shipment) send(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		before := s.in
+		s.size, s.cut = 0, false
 		err = s.fly(ctx, sess)
 		switch {
+		case err == nil && s.cut:
+			if err := s.stuck(before); err != nil {
+				return err
+			}
 		case err == nil:
 		case ctx.Err() != nil, errors.Is(err, ErrFull), errors.Is(err, ErrUnresolved):
 			return err
@@ -199,6 +227,7 @@ func (s *shipment) start(ctx context.Context, sess *zk.Session, last *plan, from
 		to++
 	}
 	p.ring()
+	s.size = max(s.size, p.size)
 	b := sess.Batch()
 	f := &flight{plan: p, stamp: stamp, to: to, answer: b.Multi(p.ops...)}
 	b.Send()
@@ -247,6 +276,7 @@ func (s *shipment) land(ctx context.Context, flights []*flight, cause error) err
 			return err
 		}
 		if zk.OutcomeOf(first) == zk.Unknown {
+			s.cut = true
 			return nil
 		}
 	}
@@ -339,5 +369,5 @@ func (s *shipment) read(ctx context.Context, sess *zk.Session, flights []*flight
 // lost gives up on a put whose outcome is not known. The receipt must not be used again: what is under way would take it for its own.
 func (s *shipment) lost(err error) error {
 	s.receipt = nil
-	return &zk.Error{Op: "put", Path: s.q.root, Err: err, Outcome: zk.Unknown}
+	return fmt.Errorf("%w: %w", ErrUnresolved, err)
 }

@@ -42,9 +42,9 @@ var (
 	ErrClaimLost = errors.New("queue: the claim is lost")
 	// ErrNotQueue says that what stands at the path is not a queue of this package, or one of a layout that it does not know.
 	ErrNotQueue = errors.New("queue: not a queue")
-	// ErrUnresolved is the answer to a put of which nobody can tell any more whether it was done: it was interrupted, and its receipt
-	// has been swept since, which takes an hour.
-	ErrUnresolved = errors.New("queue: nobody can tell whether the put was done")
+	// ErrUnresolved says that a put may have been done, or may still be: its caller has left before the answer, or it was interrupted for
+	// more than an hour, after which its receipt is swept away.
+	ErrUnresolved = errors.New("queue: the put may have been done")
 )
 
 // Queue is a queue at a path, which is private to it. It may be used by any number of goroutines, as producer, as consumer or as both.

@@ -125,14 +125,14 @@ func TestQueueUnderRandomFaults(t *testing.T) {
 				}
 				producers.Wait()
 				for n := 0; len(l.open()) > 0; n++ {
-					time.Sleep(time.Second)
+					pass(time.Second)
 					if n == 600 {
 						t.Errorf("lost: %v", l.open())
 						break
 					}
 				}
 				w.Control(func(zktest.Request) zktest.Fault { return zktest.Pass })
-				time.Sleep(time.Minute)
+				pass(time.Minute)
 				stop()
 				consumers.Wait()
 				q := w.queue(queue.Config{})
@@ -148,7 +148,7 @@ func TestQueueUnderRandomFaults(t *testing.T) {
 // out what it has claimed for an instant longer; finishing that is refused.)
 func cutOff(w *world, session int64) {
 	w.Cut(session)
-	time.Sleep(40 * time.Second)
+	pass(40 * time.Second)
 	w.Heal(session)
 }
 
@@ -170,7 +170,7 @@ func produce(ctx context.Context, q *queue.Queue, l *ledger, p int, moods *rand.
 		for k, id := range ids {
 			l.acknowledged(id, string(list[k].Body))
 		}
-		time.Sleep(time.Duration(moods.IntN(200)) * time.Millisecond)
+		pass(time.Duration(moods.IntN(200)) * time.Millisecond)
 	}
 }
 
@@ -188,7 +188,7 @@ func consume(ctx context.Context, q *queue.Queue, l *ledger, moods *rand.Rand) {
 		}
 		for _, item := range items {
 			if moods.IntN(4) == 0 {
-				time.Sleep(time.Duration(moods.IntN(300)) * time.Millisecond)
+				pass(time.Duration(moods.IntN(300)) * time.Millisecond)
 			}
 			switch moods.IntN(6) {
 			case 0:

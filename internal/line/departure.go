@@ -76,6 +76,10 @@ func (d *departure) replace(p *Place) creation {
 	return func(sess *zk.Session, node zk.Node) (created func(context.Context) (zk.Created, error), look func(context.Context) error) {
 		b := sess.Batch()
 		both := b.Multi(zk.DeleteOp(d.place.node.Path, -1), zk.CreateNodeOp(node))
+		var listed *zk.Future[zk.Children]
+		if d.place.waited { // somebody else wants this lock as well, so lookAfter will most likely have to look
+			listed = b.Children(p.line.Dir)
+		}
 		b.Send()
 		var settled sync.Once
 		return func(ctx context.Context) (zk.Created, error) {
@@ -84,7 +88,7 @@ func (d *departure) replace(p *Place) creation {
 				settled.Do(func() { d.settle(err) })
 			}
 			return c, err
-		}, p.lookAfter(d.place)
+		}, p.lookAfter(d.place, listed)
 	}
 }
 
@@ -124,13 +128,14 @@ func madeBy(results []zk.Result, sess *zk.Session) []zk.Created {
 
 // lookAfter looks at the line after p has taken the place of old in one transaction. If old was first and p has the very next number,
 // nobody has come in between, because every creation takes a number, also that of a seat that changes its kind (Become, Beside), whose
-// name carries another's number: then p is first, without a look.
-func (p *Place) lookAfter(old *Place) func(context.Context) error {
+// name carries another's number: then p is first, without a look. Listed has been sent with that
+// transaction, or is nil.
+func (p *Place) lookAfter(old *Place, listed *zk.Future[zk.Children]) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if old.ahead == 0 && p.seat.Seq == old.seat.Seq+1 {
 			p.ahead = 0
 			return nil
 		}
-		return p.look(ctx)
+		return p.lookAt(ctx, listed)
 	}
 }

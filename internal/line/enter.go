@@ -35,6 +35,7 @@ type Entry struct {
 	node     zk.Node
 	leaving  bool // another node of ours is deleted by the same transaction
 	tries    int
+	resent   bool // what was asked right behind the first creation has been answered before the node was made
 	created  func(context.Context) (zk.Created, error)
 	look     func(context.Context) error
 	standing bool  // the node is there, and place has it
@@ -135,7 +136,7 @@ func (e *Entry) make(ctx context.Context) error {
 	default:
 		return err
 	}
-	e.leaving = false
+	e.leaving, e.resent = false, true
 	e.created, e.look = p.create(p.sess, e.node)
 	return nil
 }
@@ -167,16 +168,12 @@ func (p *Place) create(sess *zk.Session, node zk.Node) (created func(context.Con
 	made := b.CreateNode(node)
 	listed := b.Children(p.line.Dir)
 	b.Send()
-	return made.Get, func(ctx context.Context) error {
-		children, err := listed.Get(ctx)
-		if err == nil {
-			return p.see(children.Names)
-		}
-		if err := settle(ctx, sess, err); err != nil {
-			return err
-		}
-		return p.look(ctx)
-	}
+	return made.Get, func(ctx context.Context) error { return p.lookAt(ctx, listed) }
+}
+
+// MakeDir makes the line's path, unless it is there.
+func (l *Line) MakeDir(ctx context.Context, sess *zk.Session) error {
+	return l.makeParents(ctx, sess, l.Dir)
 }
 
 // makeParents makes dir and what is missing above it, as containers, which servers remove when they are empty again, unless they are to

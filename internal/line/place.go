@@ -47,6 +47,7 @@ type Place struct {
 
 	nearest Seat // the seat to wait for, if ahead > 0
 	ahead   int  // how many seats block us, as of the last look
+	waited  bool // somebody was ahead at some look
 
 	mu   sync.Mutex // guards the fields below; never held while anything is waited for
 	own  *zk.Watch  // on our own node; nil while not armed
@@ -76,7 +77,7 @@ func (p *Place) Await(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
-		case gone && p.ahead == 1 && !p.line.Change:
+		case gone && (inferred || p.ahead == 1 && !p.line.Change):
 			// The seats ahead only ever get fewer: whoever comes later gets a larger number. The one that is gone was
 			// the last of them, and our own node was still there after it (see awaitNearest). No second look is needed.
 			//
@@ -103,7 +104,10 @@ func (p *Place) awaitNearest(ctx context.Context) (gone bool, err error) {
 	_, reconnected := p.sess.State()
 	b := p.sess.Batch()
 	ahead := b.GetW(join(p.line.Dir, p.nearest.Name))
-	own := p.armOwn(b)
+	var own *zk.Future[zk.WatchedData]
+	if p.ahead == 1 { // else a look comes next in any case, and it finds out
+		own = p.armOwn(b)
+	}
 	b.Send()
 
 	w, err := ahead.Get(ctx)
@@ -151,6 +155,21 @@ func (p *Place) look(ctx context.Context) error {
 	}
 }
 
+// lookAt is look with a list that has been asked for already. Without one, nil, or if that has failed, another is asked for.
+func (p *Place) lookAt(ctx context.Context, listed *zk.Future[zk.Children]) error {
+	if listed == nil {
+		return p.look(ctx)
+	}
+	children, err := listed.Get(ctx)
+	if err == nil {
+		return p.see(children.Names)
+	}
+	if err := settle(ctx, p.sess, err); err != nil {
+		return err
+	}
+	return p.look(ctx)
+}
+
 // see works out from the line's children who is ahead of us.
 //
 // A list that has our node is good enough, even from a server that lags: whoever is ahead was created before us, so a server that
@@ -165,6 +184,7 @@ func (p *Place) see(children []string) error {
 		return ErrGone
 	}
 	p.nearest, p.ahead = Ahead(seats, p.seat, p.line.Blocks)
+	p.waited = p.waited || p.ahead > 0
 	return nil
 }
 
@@ -328,6 +348,17 @@ func settle(ctx context.Context, sess *zk.Session, err error) error {
 		return nil
 	default:
 		return err
+	}
+}
+
+// disarm ends the watch on our own node, for now.
+func (p *Place) disarm() {
+	p.mu.Lock()
+	own := p.own
+	p.own = nil
+	p.mu.Unlock()
+	if own != nil {
+		own.Close()
 	}
 }
 

@@ -154,10 +154,8 @@ func (d *desk) empty(ctx context.Context, name string, narrow bool) (int64, erro
 	}
 	if len(list) > 0 && !left {
 		err := bucket.drop(ctx, d.sess, list[len(list)-1])
-		if errors.Is(err, zk.NotEmpty) {
-			return 0, errAgain // somebody has put something into it just now
-		}
-		if err != nil && !errors.Is(err, zk.NoNode) {
+		// It is refused if something is in it: what is no item, which stays, or an item that was put just now, which has rung the bell.
+		if err != nil && !errors.Is(err, zk.NoNode) && !errors.Is(err, zk.NotEmpty) {
 			return 0, err
 		}
 	}

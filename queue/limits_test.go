@@ -223,6 +223,34 @@ func TestForeignChildrenAreLeftAlone(t *testing.T) {
 	})
 }
 
+func TestForeignNodesAmongDelayedItemsAreInNobodysWay(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		put(t, q, "a", queue.PutOptions{Delay: time.Second})
+		sess := w.Session(t, 10*time.Second)
+		names, _, err := sess.Children(t.Context(), root+"/delayed")
+		if err != nil || len(names) != 1 {
+			t.Fatal(names, err)
+		}
+		for _, child := range []string{"/x", "/s0000000001/x", "/s0000000001/0000000777"} {
+			if _, err := sess.Create(t.Context(), root+"/delayed/"+names[0]+child, []byte("foreign"), zk.Persistent); err != nil {
+				t.Fatal(err)
+			}
+		}
+		item := take(t, q)
+		wantBody(t, item, "a")
+		done(t, item)
+		pass(time.Minute)
+		before := w.Traffic().Replies
+		wantEmpty(t, q)
+		if n := w.Traffic().Replies - before; n > 20 {
+			t.Errorf("%d replies to find nothing", n)
+		}
+		put(t, q, "b", queue.PutOptions{Delay: 2 * time.Second})
+		wantBody(t, take(t, q), "b")
+	})
+}
+
 func TestWhatIsNoItemGoesToTheDeadLetters(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -12,41 +11,46 @@ import (
 )
 
 func Example() {
+	if err := example(context.Background()); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// mail to ada, attempt 1
+	// mail to grace, attempt 1
+}
+
+func example(ctx context.Context) error {
 	srv, err := zktest.Start() // your program names its ensemble
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	defer srv.Close()
-	ctx := context.Background()
 	client, err := zk.Open(ctx, zk.Config{Servers: srv.Addr()})
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	defer client.Close()
 
 	q, err := queue.New(client, "/queues/mail", queue.Config{})
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	for _, to := range []string{"ada", "grace"} {
 		if _, err := q.Put(ctx, []byte(to), queue.PutOptions{}); err != nil {
-			log.Fatal(err)
+			return err
 		}
 	}
 	for {
 		item, err := q.TryTake(ctx)
 		if errors.Is(err, queue.ErrEmpty) {
-			break
+			return nil
 		}
 		if err != nil {
-			log.Fatal(err)
+			return err
 		}
 		fmt.Printf("mail to %s, attempt %d\n", item.Body(), item.Attempt())
 		if err := item.Done(ctx); err != nil {
-			log.Fatal(err)
+			return err
 		}
 	}
-	// Output:
-	// mail to ada, attempt 1
-	// mail to grace, attempt 1
 }

@@ -396,9 +396,9 @@ func TestItemsListsWhatIsReadyInItsOrder(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		for p := range q.Items(t.Context()) {
-			if string(p.Body) != "3" {
-				t.Errorf("got %q first", p.Body)
+		for p, err := range q.Items(t.Context()) {
+			if err != nil || string(p.Body) != "3" {
+				t.Errorf("got %q first, %v", p.Body, err)
 			}
 			break
 		}

@@ -110,7 +110,7 @@ func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
 			return nil, c.failed(context.Cause(ctx))
 		}
 		place, err := c.line.Stand(ctx, c.client)
-		tenure, err := line.Begin(place, err, ErrDeleted)
+		tenure, err := line.Begin(place, err, ErrDeleted, nil)
 		if err != nil {
 			return nil, c.failed(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
@@ -12,40 +13,112 @@ import (
 
 // Contender is one who holds a lock or waits for it, as seen from outside.
 type Contender struct {
-	Path    string    // of its node
-	Holder  bool      // first in line
+	Path    string    // of its node; of the one in Curator's layout if it has two
+	Holder  bool      // it has the lock: nobody stands ahead whom it waits for
+	Shared  bool      // it is a reader, or has or wants a permit: it has the lock together with others
 	Owner   Owner     // zero if the contender is not one of ours
 	Known   bool      // Owner was there
 	Data    []byte    // the node's data as it stands: an address in Curator's, an identifier in kazoo's
 	Session int64     // whose node it is
 	Since   time.Time // when the node was made, by the server's clock
 	Token   Token     // of its first hold
+
+	// Revoked is the request to give the lock up that was made of this contender last, nil if there was none.
+	Revoked *Revocation
 }
 
-// Inspect returns who holds the lock at path and who waits for it, in the order in which they will be served. It knows Curator's and
-// kazoo's contenders, too. Nobody there, or no such path, is an empty list. A contender that leaves meanwhile is left out.
+// czxid is the transaction that made the contender's node.
+func (c *Contender) czxid() int64 { return int64(c.Token) / line.Turns }
+
+// known are the markers of all whom Inspect knows.
+var known = append([]line.Marker{line.CuratorLock, line.CuratorLatch}, sharing...)
+
+// Inspect returns who holds the lock at path and who waits for it, in the order in which they will be served. It knows the contenders of
+// every Layout, of mutexes and of read/write locks, ours, Curator's and kazoo's, those of an election, and those of Curator's semaphore,
+// each permit by itself. A Set is seen at each of its paths. Nobody there, or no such path, is an empty list. A contender that leaves meanwhile is left out.
 func Inspect(ctx context.Context, client *zk.Client, path string) ([]Contender, error) {
-	if err := checkPath(path); err != nil {
+	if err := ValidatePath(path); err != nil {
 		return nil, err
 	}
 	sess, err := client.Session(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("lock: inspect %s: %w", path, err)
 	}
+	list, err := inspect(ctx, sess, path)
+	if err != nil {
+		return nil, fmt.Errorf("lock: inspect %s: %w", path, err)
+	}
+	return list, nil
+}
+
+func inspect(ctx context.Context, sess *zk.Session, path string) ([]Contender, error) {
 	children, _, err := sess.Children(ctx, path)
 	if errors.Is(err, zk.NoNode) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("lock: inspect %s: %w", path, err)
+		return nil, err
 	}
-	seats := line.Seats(children, contenders)
-	line.Sort(seats)
-	return describe(ctx, sess, path, seats)
+	if slices.Contains(children, leases) {
+		return inspectPermits(ctx, sess, path)
+	}
+	return describe(ctx, sess, path, children, known)
 }
 
-// describe reads the nodes of seats, all in one go.
-func describe(ctx context.Context, sess *zk.Session, path string, seats []line.Seat) ([]Contender, error) {
+// Where a semaphore keeps the permits that are taken, and the line of those who want some.
+const leases, locks = "leases", "locks"
+
+// inspectPermits returns who has permits of the semaphore at path, one for each permit, and who waits for some.
+func inspectPermits(ctx context.Context, sess *zk.Session, path string) ([]Contender, error) {
+	b := sess.Batch()
+	taken, wanted := b.Children(path+"/"+leases), b.Children(path+"/"+locks)
+	b.Send()
+	var list []Contender
+	for _, part := range []struct {
+		dir    string
+		listed *zk.Future[zk.Children]
+		marker line.Marker
+	}{{leases, taken, line.CuratorLease}, {locks, wanted, line.CuratorLock}} {
+		children, err := part.listed.Get(ctx)
+		if err != nil && !errors.Is(err, zk.NoNode) {
+			return nil, err
+		}
+		found, err := describe(ctx, sess, path+"/"+part.dir, children.Names, []line.Marker{part.marker})
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			found[i].Holder, found[i].Shared = part.dir == leases, true
+		}
+		list = append(list, found...)
+	}
+	return list, nil
+}
+
+// fold leaves out the second nodes of contenders that have two.
+func fold(seats []line.Seat) []line.Seat {
+	first := make(map[string]bool)
+	for _, s := range seats {
+		if !kazoos(s) {
+			first[chosen(s.Name)] = true
+		}
+	}
+	return slices.DeleteFunc(seats, func(s line.Seat) bool { return kazoos(s) && first[chosen(s.Name)] })
+}
+
+func kazoos(s line.Seat) bool { return s.Marker == line.KazooLock || s.Marker == line.KazooRead }
+
+// chosen is the part of a contender's name that it has chosen at random, in the form of Curator and ours: _c_UUID-. It is the
+// name itself in another form.
+func chosen(name string) string {
+	const length = len("_c_") + 36 + len("-")
+	return name[:min(length, len(name))]
+}
+
+// describe reads the nodes of those children of path that stand in line, all in one go.
+func describe(ctx context.Context, sess *zk.Session, path string, children []string, markers []line.Marker) ([]Contender, error) {
+	seats := fold(line.Seats(children, markers))
+	line.Sort(seats)
 	b := sess.Batch()
 	reads := make([]*zk.Future[zk.Data], len(seats))
 	for i, s := range seats {
@@ -53,27 +126,38 @@ func describe(ctx context.Context, sess *zk.Session, path string, seats []line.S
 	}
 	b.Send()
 	list := make([]Contender, 0, len(seats))
+	var there []line.Seat
 	for i, s := range seats {
 		node, err := reads[i].Get(ctx)
 		if errors.Is(err, zk.NoNode) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("lock: inspect %s: %w", path, err)
+			return nil, err
 		}
 		token, err := line.Token(node.Stat.Czxid, 0)
 		if err != nil {
-			return nil, fmt.Errorf("lock: inspect %s: %w", path, err)
+			return nil, err
 		}
+		there = append(there, s)
+		blocks := anyone
+		if isReader(s) {
+			blocks = isWriter
+		}
+		_, ahead := line.Ahead(there, s, blocks)
 		c := Contender{
 			Path:    path + "/" + s.Name,
-			Holder:  len(list) == 0,
+			Holder:  ahead == 0,
+			Shared:  isReader(s),
 			Data:    node.Data,
 			Session: node.Stat.EphemeralOwner,
 			Since:   time.UnixMilli(node.Stat.Ctime),
 			Token:   Token(token),
 		}
 		c.Owner, c.Known = parseOwner(node.Data)
+		if r, ok := parseRevocation(node.Data); ok {
+			c.Revoked = &r
+		}
 		list = append(list, c)
 	}
 	return list, nil

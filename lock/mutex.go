@@ -48,6 +48,22 @@ type Config struct {
 	// is zero that goes on for as long as the caller's context lasts. Goroutines that share one place in the line share its tries.
 	Retry Retry
 
+	// Delay is how long a lock must rest after an unclean loss, for whatever the former holder has under way to arrive: after its session
+	// ended without an unlock, or its node was deleted by force. The next holder with a Delay waits for as long as the lost one's says
+	// before Lock returns, and TryLock says ErrHeld meanwhile. After an unlock nobody waits. Holders without a Delay neither cause a wait
+	// nor heed one. It costs a round trip for every place in line that comes to be first, and leaves a node beside the path, at
+	// DelayPath, while the lock is held and after a loss. Only a Mutex has it, and not together with Retain.
+	Delay time.Duration
+
+	// OnSuspend says whether a hold ends when the connection is lost, or only at the session's deadline.
+	OnSuspend OnSuspend
+
+	// OnRevoke, if it is not nil, is asked whenever somebody asks for the lock with Revoke, or with Curator's Revoker. It may first bring
+	// to an end what is under way. If it returns true the hold's context ends, with a *RevokedError; if it returns false the
+	// hold goes on, until whoever asked takes the lock by force. Its context ends with the hold. It is called by a goroutine of its own,
+	// for each request. If it is nil, the hold's context ends at once.
+	OnRevoke func(ctx context.Context, r Revocation) bool
+
 	Hooks Hooks // are told when the lock is waited for, acquired, released and lost
 
 	_ struct{}
@@ -60,10 +76,19 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Retain > 0 && c.Handoff == StrictFIFO {
 		return c, errors.New("lock: StrictFIFO takes a new place for every acquisition, so nothing can be retained; leave one of the two out")
 	}
+	if c.Delay < 0 {
+		return c, fmt.Errorf("lock: nobody can wait for %v; leave Delay zero for no delay", c.Delay)
+	}
+	if c.Delay > 0 && c.Retain > 0 {
+		return c, errors.New("lock: nobody could tell a retained lock that is lost from a held one, so it cannot have a Delay; leave one of the two out")
+	}
 	if c.Retry.err != nil {
 		return c, c.Retry.err
 	}
-	var err error
+	err := c.OnSuspend.check()
+	if err != nil {
+		return c, err
+	}
 	c.Handoff, err = c.Handoff.withDefaults()
 	return c, err
 }
@@ -108,7 +133,14 @@ func (m *Mutex) Path() string { return m.path }
 // If ctx descends from the context of a hold of this Mutex that lasts, or from that of a hold of another which was acquired inside it, the
 // caller has the lock already: Lock returns a nested hold at once, with the same token. Others get the lock when the outermost hold
 // and all that are nested in it are unlocked, in whatever order. Only the context says who is inside, not the goroutine.
-func (m *Mutex) Lock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, (*Mutex).lock) }
+func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
+	a, nested, err := m.begin(ctx)
+	if nested != nil || err != nil {
+		return nested, err
+	}
+	h, err := m.lock(ctx)
+	return m.end(ctx, a, h, err)
+}
 
 func (m *Mutex) lock(ctx context.Context) (*Hold, error) {
 	if m.cfg.Handoff == StrictFIFO {
@@ -125,7 +157,14 @@ func (m *Mutex) strict(ctx context.Context) (*Hold, error) {
 // TryLock returns the hold if the lock is free, and ErrHeld at once if anybody has it or waits for it. That somebody else left a
 // moment ago may not have reached the server that answers: then ErrHeld is late news, never the lock given twice. A try that fails
 // costs one read and no number in the line. Whoever has the lock already gets a nested hold, as from Lock.
-func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, (*Mutex).tryLock) }
+func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
+	a, nested, err := m.begin(ctx)
+	if nested != nil || err != nil {
+		return nested, err
+	}
+	h, err := m.tryLock(ctx)
+	return m.end(ctx, a, h, err)
+}
 
 func (m *Mutex) tryLock(ctx context.Context) (*Hold, error) {
 	if m.cfg.Handoff == StrictFIFO {
@@ -136,7 +175,7 @@ func (m *Mutex) tryLock(ctx context.Context) (*Hold, error) {
 
 // alone makes a hold of a place that serves nobody else.
 func (m *Mutex) alone(place *line.Place, err error) (*Hold, error) {
-	return holdOn(m.client, m.path, place, err)
+	return m.cfg.holdOn(m.client, m.path, place, err)
 }
 
 // place stands in line until it is first, in the place that has been asked for if that is not nil. It calls queued whenever it finds
@@ -164,8 +203,24 @@ func (m *Mutex) place(ctx context.Context, asked *line.Entry, queued func()) (*l
 			place.Leave()
 			return nil, err
 		}
-		return place, nil
+		return m.start(ctx, place, func(time.Duration) bool { queued(); return true })
 	})
+}
+
+// DelayPath returns the path of the directory, a sibling of the lock's, in which holders of the lock at path that have a Config.Delay leave
+// a node: while they have the lock, and after an unclean loss.
+func DelayPath(path string) string { return path + "-__delay__" }
+
+// start does what Config.Delay asks of a place that is first. If it returns an error it has left the place.
+func (m *Mutex) start(ctx context.Context, place *line.Place, rest func(time.Duration) bool) (*line.Place, error) {
+	if m.cfg.Delay == 0 {
+		return place, nil
+	}
+	if err := place.Start(ctx, DelayPath(m.path), m.cfg.Delay, rest); err != nil {
+		place.Leave()
+		return nil, err
+	}
+	return place, nil
 }
 
 // tryPlace takes the first place in line if nobody stands in it.
@@ -187,7 +242,11 @@ func (m *Mutex) tryPlace(ctx context.Context) (*line.Place, error) {
 			place.Leave()
 			return nil, ErrHeld
 		}
-		return place, nil
+		place, err = m.start(ctx, place, func(time.Duration) bool { return false })
+		if errors.Is(err, line.ErrResting) {
+			err = ErrHeld
+		}
+		return place, err
 	})
 }
 

@@ -22,11 +22,12 @@ func (c *cohort) retain() bool {
 	keep := c.mutex.cfg.Retain
 	t := c.tenure
 	now := time.Now()
-	if keep == 0 || c.bound.crowded || t.turn == 0 || t.exhausted() || !c.bound.alone() && now.Sub(c.bound.at) >= c.mutex.cfg.Handoff.Time && c.retained.timer != nil {
+	kept := c.retained.timer != nil
+	if keep == 0 || t.turn == 0 || t.exhausted() || !c.bound.keeps(c.mutex.cfg.Handoff, kept, now) {
 		return false
 	}
 	c.retained.since = now
-	if c.retained.timer == nil {
+	if !kept {
 		c.retained.timer = time.AfterFunc(keep, func() { c.expire(t) })
 		c.attendOnce(t)
 	}
@@ -35,7 +36,7 @@ func (c *cohort) retain() bool {
 
 // fromRetained gives the lock out if it is kept, nil otherwise. The caller holds c.mu.
 func (c *cohort) fromRetained() *Hold {
-	if c.tenure == nil || c.held || len(c.queue) > 0 || c.tenure.err() != nil {
+	if c.tenure == nil || c.held || len(c.queue) > 0 || c.tenure.stopped() != nil {
 		return nil
 	}
 	c.held = true

@@ -38,14 +38,14 @@ type RWMutex struct {
 
 // NewRWMutex returns the read/write lock at path, which is private to it: no other recipe may use it. Nothing is asked of the server
 // yet; the path and missing parents are made when they are needed and go away when they are not. It returns an error for a path that is
-// none, and for Config.Retain, which a read/write lock does not have.
+// none, and for Config.Retain and Config.Delay, which a read/write lock does not have.
 func NewRWMutex(client *zk.Client, path string, cfg Config) (*RWMutex, error) {
 	cfg, err := checkNew(client, path, cfg)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Retain > 0 {
-		return nil, errors.New("lock: a read/write lock cannot be retained; leave Retain zero")
+	if cfg.Retain > 0 || cfg.Delay > 0 {
+		return nil, errors.New("lock: a read/write lock is neither retained nor delayed; leave Retain and Delay zero")
 	}
 	m := &RWMutex{client: client, path: path, cfg: cfg}
 	m.tickets.init()
@@ -63,6 +63,8 @@ var sharing = []line.Marker{line.CuratorRead, line.CuratorWrite, line.KazooRead,
 
 func isWriter(s line.Seat) bool { return s.Marker == line.CuratorWrite || s.Marker == line.KazooLock }
 
+func isReader(s line.Seat) bool { return s.Marker == line.CuratorRead || s.Marker == line.KazooRead }
+
 // Path returns the lock's path.
 func (m *RWMutex) Path() string { return m.path }
 
@@ -74,7 +76,11 @@ func (m *RWMutex) lines() []*line.Line { return []*line.Line{&m.read, &m.write, 
 // If ctx ends first, it leaves the line and returns ctx's cause. If the session ends while it waits, it joins the line again under the
 // next one; a client that is closed, or whose credentials are refused, ends the wait with the client's error. Whenever it returns an
 // error, it has left no node behind, or is still removing it in the background.
-func (m *RWMutex) Lock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m.lock) }
+//
+// If ctx descends from the context of a hold of this RWMutex for writing that lasts, Lock returns a nested hold at once, as
+// Mutex.Lock does, and so does RLock, which also nests in a hold for reading. Lock inside a hold for reading, which could only wait for
+// itself, fails at once with ErrUpgradeConflict: see Hold.Upgrade. The same is true of TryLock and TryRLock.
+func (m *RWMutex) Lock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, true, m.lock) }
 
 func (m *RWMutex) lock(ctx context.Context) (*Hold, error) {
 	m.mu.Lock()
@@ -82,11 +88,11 @@ func (m *RWMutex) lock(ctx context.Context) (*Hold, error) {
 	m.group = nil // who comes to read from now on comes after us
 	t := m.tickets.draw()
 	m.mu.Unlock()
-	return m.writing(newTenure(m.place(ctx, &m.write, t, m.cfg.Hooks.enqueuedOnce(ctx, m.path))))
+	return m.writing(m.cfg.tenure(m.place(ctx, &m.write, t, m.cfg.Hooks.enqueuedOnce(ctx, m.path))))
 }
 
 // RLock waits until nobody writes who came before, and returns the hold. It behaves as Lock does.
-func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m.rlock) }
+func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, false, m.rlock) }
 
 func (m *RWMutex) rlock(ctx context.Context) (*Hold, error) {
 	m.mu.Lock()
@@ -131,14 +137,16 @@ func (m *RWMutex) rlock(ctx context.Context) (*Hold, error) {
 
 // TryLock returns the hold if nobody reads, writes or waits, and ErrHeld at once otherwise. That somebody left a moment ago may not have
 // reached the server that answers: then ErrHeld is late news, never the lock given twice. A try that fails costs one read.
-func (m *RWMutex) TryLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m.tryLock) }
+func (m *RWMutex) TryLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, true, m.tryLock) }
 
 func (m *RWMutex) tryLock(ctx context.Context) (*Hold, error) {
-	return m.writing(newTenure(m.try(ctx, &m.write)))
+	return m.writing(m.cfg.tenure(m.try(ctx, &m.write)))
 }
 
 // TryRLock returns the hold if nobody writes or waits to write, and ErrHeld at once otherwise, as TryLock does.
-func (m *RWMutex) TryRLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m.tryRLock) }
+func (m *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
+	return m.acquire(ctx, false, m.tryRLock)
+}
 
 func (m *RWMutex) tryRLock(ctx context.Context) (*Hold, error) {
 	m.mu.Lock()
@@ -149,7 +157,7 @@ func (m *RWMutex) tryRLock(ctx context.Context) (*Hold, error) {
 	}
 	writers := m.writers
 	m.mu.Unlock()
-	t, err := newTenure(m.try(ctx, &m.read))
+	t, err := m.cfg.tenure(m.try(ctx, &m.read))
 	if err != nil {
 		return nil, m.failed(err)
 	}
@@ -163,12 +171,24 @@ func (m *RWMutex) tryRLock(ctx context.Context) (*Hold, error) {
 	return g.serve(), nil
 }
 
-// acquire has a hold taken, and tells the hooks.
-func (m *RWMutex) acquire(ctx context.Context, take func(context.Context) (*Hold, error)) (*Hold, error) {
+// acquire returns a nested hold to who has the lock already, and takes it otherwise.
+func (m *RWMutex) acquire(ctx context.Context, write bool, take func(context.Context) (*Hold, error)) (*Hold, error) {
 	if ctx.Err() != nil {
 		return nil, m.failed(context.Cause(ctx))
 	}
-	return m.cfg.Hooks.around(ctx, m.path, func() (*Hold, error) { return take(ctx) })
+	outer := holdOf(ctx)
+	if h, err := m.again(ctx, outer, write); h != nil || err != nil {
+		return h, err
+	}
+	outer = outer.lasting()
+	begin := m.cfg.Hooks.begin()
+	h, err := take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h.in = inside{of: m, outer: outer}
+	m.cfg.Hooks.acquired(ctx, m.path, h, begin)
+	return h, nil
 }
 
 // writing makes a writer's hold of a tenure.

@@ -40,7 +40,7 @@ func (g *readers) open(now time.Time) bool {
 	if t == nil {
 		return g.ctx.Err() == nil
 	}
-	if t.err() != nil || t.exhausted() {
+	if t.stopped() != nil || t.exhausted() {
 		return false
 	}
 	limits := g.lock.cfg.Handoff
@@ -75,7 +75,7 @@ func (g *readers) close() {
 // stand waits for the node's turn, for all who wait here.
 func (g *readers) stand(t *ticket) {
 	m := g.lock
-	began, err := newTenure(m.place(g.ctx, &m.read, t, g.queued))
+	began, err := m.cfg.tenure(m.place(g.ctx, &m.read, t, g.queued))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err != nil {

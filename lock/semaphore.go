@@ -38,14 +38,14 @@ type Semaphore struct {
 
 // NewSemaphore returns the semaphore at path, which is private to it: no other recipe may use it. Nothing is asked of the server yet; the
 // path and missing parents are made when they are needed, and go away when they are not unless they have a limit to keep. It returns an
-// error for a path that is none, for a limit that is none, and for Config.Retain, which a semaphore does not have.
+// error for a path that is none, for a limit that is none, and for Config.Retain and Config.Delay, which a semaphore does not have.
 func NewSemaphore(client *zk.Client, path string, limit Limit, cfg Config) (*Semaphore, error) {
 	cfg, err := checkNew(client, path, cfg)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Retain > 0 {
-		return nil, errors.New("lock: permits cannot be retained; leave Retain zero")
+	if cfg.Retain > 0 || cfg.Delay > 0 {
+		return nil, errors.New("lock: permits are neither retained nor delayed; leave Retain and Delay zero")
 	}
 	if err := limit.check(path); err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (s *Semaphore) acquire(ctx context.Context, n int, take func(*zk.Session) (
 			}
 			return take(sess)
 		})
-		return holdOn(s.client, s.path, leases, err)
+		return s.cfg.holdOn(s.client, s.path, leases, err)
 	})
 }
 

@@ -17,9 +17,12 @@ const watchAfter = 100 * time.Millisecond
 // its node. Its methods may be called from any goroutine.
 type Tenure struct {
 	sess    *zk.Session
-	ctx     context.Context //nolint:containedctx // what is held for the tenure has contexts that come from it
+	ctx     context.Context //nolint:containedctx // ends with the tenure
 	end     context.CancelCauseFunc
+	use     context.Context //nolint:containedctx // what is held for the tenure has contexts that come from it
+	stop    context.CancelCauseFunc
 	deleted error
+	changed func(*Tenure, []byte)
 	czxid   int64 // of the tokens
 	timer   *time.Timer
 
@@ -34,14 +37,17 @@ type Ground interface {
 	Session() *zk.Session
 	Path() string  // of the first node
 	Stat() zk.Stat // of the first node
-	// Watch blocks until somebody else deletes a node, and returns ErrGone then.
+	// Watch blocks until somebody else deletes a node, and returns ErrGone then. Changed, if it is not nil, is called with the data of
+	// a node when the node is first looked at, and whenever it was changed.
 	Watch(ctx context.Context, changed func(data []byte)) error
 	Leave() *Removal
 }
 
 // Begin begins the tenure of nodes that are first, unless getting there has failed with err, which it returns then. If the nodes give no
-// token it leaves them and returns ErrEpoch. Deleted is the tenure's cause when somebody else deletes a node.
-func Begin(ground Ground, err, deleted error) (*Tenure, error) {
+// token it leaves them and returns ErrEpoch. Deleted is the tenure's cause when somebody else deletes a node. Changed, if it is not nil, is
+// called with the data of a node, once the tenure has lasted so long that its nodes are watched, and after every change of theirs. It
+// must not block.
+func Begin(ground Ground, err, deleted error, changed func(t *Tenure, data []byte)) (*Tenure, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -50,11 +56,33 @@ func Begin(ground Ground, err, deleted error) (*Tenure, error) {
 		ground.Leave()
 		return nil, err
 	}
-	t := &Tenure{sess: ground.Session(), ground: ground, czxid: czxid, deleted: deleted}
+	t := &Tenure{sess: ground.Session(), ground: ground, czxid: czxid, deleted: deleted, changed: changed}
 	t.ctx, t.end = context.WithCancelCause(t.sess.Context())
-	t.timer = time.AfterFunc(watchAfter, t.watch)
+	t.use, t.stop = context.WithCancelCause(t.ctx)
+	after := watchAfter
+	if p, ok := ground.(*Place); ok && p.armedOwn() {
+		// The watch is there since we waited, and costs nothing. Without a moment's delay it tells of whoever deletes our node in one
+		// transaction with the one ahead, whose event came first.
+		after = 0
+	}
+	t.timer = time.AfterFunc(after, t.watch)
 	return t, nil
 }
+
+// Stop ends what is held for the tenure, for that cause, and not the tenure: the nodes stay, and nobody else is let in, until it is left.
+func (t *Tenure) Stop(cause error) { t.stop(cause) }
+
+// StopIf stops the tenure if ask says so, which runs on a goroutine of its own, with a context that ends when the tenure is stopped.
+func (t *Tenure) StopIf(ask func(context.Context) bool, cause error) {
+	go func() {
+		if t.use.Err() == nil && ask(t.use) {
+			t.stop(cause)
+		}
+	}()
+}
+
+// Use returns a context that ends when nothing is to be held for the tenure any more: when it was stopped, or has ended.
+func (t *Tenure) Use() context.Context { return t.use }
 
 // Token returns the token of a turn, of which there are Turns: from zero up.
 func (t *Tenure) Token(turn int) int64 {
@@ -64,7 +92,11 @@ func (t *Tenure) Token(turn int) int64 {
 
 func (t *Tenure) watch() {
 	ground := t.Ground()
-	if err := ground.Watch(t.ctx, nil); !errors.Is(err, ErrGone) {
+	var tell func([]byte)
+	if t.changed != nil {
+		tell = func(data []byte) { t.changed(t, data) }
+	}
+	if err := ground.Watch(t.ctx, tell); !errors.Is(err, ErrGone) {
 		return
 	}
 	t.mu.Lock()
@@ -109,11 +141,11 @@ func (t *Tenure) Exchange(swap func() (Ground, error)) error {
 // Context returns a context that ends with the tenure. Contexts for users are made with NewContext.
 func (t *Tenure) Context() context.Context { return t.ctx }
 
-// NewContext returns a context that ends with the tenure, for the same cause, or when it is cancelled. Its Err looks at the session's
+// NewContext returns a context that ends when the tenure is stopped or ends, for the same cause, or when it is cancelled. Its Err looks at the session's
 // deadline itself: a holder that was stopped for a while must not find its context alive because it runs before the session's
 // timer does.
 func (t *Tenure) NewContext() (context.Context, context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(t.ctx)
+	ctx, cancel := context.WithCancelCause(t.use)
 	return tenureContext{ctx, t.sess}, cancel
 }
 
@@ -133,6 +165,14 @@ func (t *Tenure) Err() error {
 		return err
 	}
 	return context.Cause(t.ctx)
+}
+
+// Stopped returns nil while something may be held for the tenure, and why it may not afterwards.
+func (t *Tenure) Stopped() error {
+	if err := t.Err(); err != nil {
+		return err
+	}
+	return context.Cause(t.use)
 }
 
 // Leave ends the tenure, for that cause, and gives the place up.

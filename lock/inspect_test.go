@@ -1,0 +1,120 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// roles says of each contender in line whether it holds (H), holds with others or could (S), or neither (-).
+func (w *world) roles() string {
+	var b strings.Builder
+	for _, c := range w.line() {
+		switch {
+		case c.Holder && c.Shared:
+			b.WriteString("S")
+		case c.Holder:
+			b.WriteString("H")
+		default:
+			b.WriteString("-")
+		}
+	}
+	return b.String()
+}
+
+func (w *world) wantRoles(what, want string) {
+	w.t.Helper()
+	synctest.Wait()
+	if got := w.roles(); got != want {
+		w.t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+func TestInspectShowsAllWhoHold(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		r1, r2 := locked(t, w.rw(lock.Config{}).RLock), locked(t, w.rw(lock.Config{}).RLock)
+		writer := waits(t.Context(), w.rw(lock.Config{}).Lock)
+		synctest.Wait()
+		reader := waits(t.Context(), w.rw(lock.Config{}).RLock)
+		w.wantRoles("two readers, a writer and a reader behind", "SS--")
+		unlock(t, r1)
+		unlock(t, r2)
+		hold := got(t, writer)
+		w.wantRoles("a writer, a reader behind", "H-")
+		unlock(t, hold)
+		unlock(t, got(t, reader))
+
+		set, second := locked(t, w.set(path, pathA).Lock), lockInBackground(t.Context(), w.mutex(lock.Config{}))
+		w.wantRoles("a set and a mutex", "H-")
+		unlock(t, set)
+		unlock(t, got(t, second))
+
+		sess := w.Session(t, 20*time.Second)
+		w.foreign(sess, guid+"-__READ__", zk.EphemeralSequential)
+		w.foreign(sess, "0f8fad5bd9cb469fa16570867728950e__rlock__", zk.EphemeralSequential)
+		w.foreign(sess, "1f8fad5bd9cb469fa16570867728950e__lock__", zk.EphemeralSequential)
+		w.wantRoles("Curator's reader, kazoo's, and kazoo's writer", "SS-")
+	})
+}
+
+// The nodes are those of Curator's InterProcessSemaphoreV2.
+func TestPermitsAreInspectedAndRevokedOneByOne(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 20*time.Second)
+		var leases []string
+		for _, node := range []zk.Node{
+			{Path: "/locks"},
+			{Path: path},
+			{Path: path + "/leases"},
+			{Path: path + "/locks"},
+			{Path: path + "/leases/" + guid + "-lease-", Mode: zk.EphemeralSequential},
+			{Path: path + "/leases/" + guid + "-lease-", Mode: zk.EphemeralSequential},
+			{Path: path + "/locks/" + guid + "-lock-", Mode: zk.EphemeralSequential},
+		} {
+			c, err := sess.CreateNode(t.Context(), node)
+			if err != nil {
+				t.Fatal(err)
+			}
+			leases = append(leases, c.Path)
+		}
+		w.wantRoles("two permits and one who waits", "SS-")
+		chosen := leases[5]
+		r := <-w.revoke(lock.RevokeOptions{
+			Grace: time.Second, Force: true, Holder: func(c lock.Contender) bool { return c.Path == chosen },
+		})
+		if r.err != nil || len(r.list) != 1 || r.list[0].Ending != lock.EndingForced {
+			t.Fatalf("got %+v", r)
+		}
+		w.wantRoles("one permit and one who waits", "S-")
+	})
+}
+
+func TestHolderOfPermitsIsToldWhoRevokesThem(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		s, err := lock.NewSemaphore(w.Client(t, 20*time.Second), path, lock.AgreedLimit(3), lock.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hold, err := s.Acquire(t.Context(), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		settled()
+		w.wantRoles("two permits", "SS")
+		done := w.revoke(lock.RevokeOptions{Reason: "drain"})
+		<-hold.Context().Done()
+		if cause := context.Cause(hold.Context()); !errors.Is(cause, lock.ErrRevoked) {
+			t.Errorf("got %v, want lock.ErrRevoked", cause)
+		}
+		unlock(t, hold)
+		if r := <-done; r.err != nil || len(r.list) != 2 {
+			t.Errorf("got %+v, want two permits that were released", r)
+		}
+	})
+}

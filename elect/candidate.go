@@ -118,7 +118,7 @@ func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
 		if tenure.Err() == nil {
 			return l, nil
 		}
-		_ = l.resign() // won, and lost before anybody could be told
+		_, _ = l.resign() // won, and lost before anybody could be told
 	}
 }
 

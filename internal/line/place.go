@@ -22,7 +22,10 @@ type Line struct {
 	Blocks  func(Seat) bool          // which of the seats ahead must leave before we are served
 	Data    func() []byte            // what a new node carries
 	ACL     []zk.ACL                 // of the nodes and of the parents that are made for them; open if nil
-	Change  bool                     // whether a seat may change its kind where it stands (Become, Beside)
+
+	// Change tells of a seat ahead whether another may stand at its number, or ahead of it, when it is gone: where seats change their
+	// kind (Become, Beside). Nil says that none may.
+	Change func(Seat) bool
 
 	// Lasting makes missing parents as persistent nodes. Otherwise they are containers, which servers remove when they are empty:
 	// kazoo does not find out that they have gone.
@@ -78,7 +81,7 @@ func (p *Place) Await(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
-		case gone && p.ahead == 1 && !p.line.Change && p.twin == nil:
+		case gone && p.ahead == 1 && p.twin == nil && (p.line.Change == nil || !p.line.Change(p.nearest)):
 			// The seats ahead only ever get fewer: whoever comes later gets a larger number. The one that is gone was
 			// the last of them, and our own node was still there after it (see awaitNearest). No second look is needed.
 			//

@@ -2,7 +2,6 @@ package elect
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
@@ -17,7 +16,7 @@ const (
 	// LeaderSelector is the layout of Curator's LeaderSelector: nodes _c_UUID-lock-SEQ, the same as a mutex has. Whoever holds a lock at
 	// the path keeps the candidates waiting, and the other way round.
 	LeaderSelector
-	// KazooElection is the layout of kazoo's Election and Lock: nodes HEX__lock__SEQ, below parents that are not removed when they are
+	// KazooElection is the layout of kazoo's Election and Lock: nodes _c_UUID-__lock__SEQ, below parents that are not removed when they are
 	// empty, because kazoo does not make them again.
 	KazooElection
 )
@@ -42,7 +41,9 @@ func (l Layout) prefix(guid string) string {
 	case LeaderSelector:
 		return "_c_" + guid + "-" + string(line.CuratorLock)
 	case KazooElection:
-		return strings.ReplaceAll(guid, "-", "") + string(line.KazooLock)
+		// Kazoo looks at the end of a name only. It begins as Curator's, because a LeaderSelector sorts a name without its own marker
+		// by all of its text, among bare numbers: kazoo's hexadecimal digits may come first there, an underscore never does.
+		return "_c_" + guid + "-" + string(line.KazooLock)
 	default:
 		return "_c_" + guid + "-" + string(line.CuratorLatch)
 	}

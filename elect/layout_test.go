@@ -15,7 +15,7 @@ func TestNodesAreNamedAsThePeersNameTheirs(t *testing.T) {
 	for layout, want := range map[elect.Layout]string{
 		elect.LeaderLatch:    `^/app/leader/_c_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-latch-[0-9]{10}$`,
 		elect.LeaderSelector: `^/app/leader/_c_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-lock-[0-9]{10}$`,
-		elect.KazooElection:  `^/app/leader/[0-9a-f]{32}__lock__[0-9]{10}$`,
+		elect.KazooElection:  `^/app/leader/_c_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-__lock__[0-9]{10}$`,
 	} {
 		t.Run(layout.String(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

@@ -50,8 +50,12 @@ func contenderLine(l *line.Line, dir string, cfg Config, name stem, blocks func(
 		Markers: contenders,
 		Blocks:  blocks,
 		Data:    ownerData(cfg.Label, nil),
-		ACL:     cfg.ACL,
-		Change:  unsteady,
+		Ours: func(data []byte) bool {
+			_, ok := parseOwner(data)
+			return ok
+		},
+		ACL:    cfg.ACL,
+		Change: unsteady,
 	}
 	cfg.Layout.apply(l, name)
 }

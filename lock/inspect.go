@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
@@ -56,7 +55,7 @@ func kindOf(s line.Seat) Kind {
 
 // Contender is one who holds a lock or waits for it, as seen from outside.
 type Contender struct {
-	Path    string    // of its node; of the first, if it stands in line with two (Both)
+	Path    string    // of its node; of the one in Curator's layout if it has two
 	Kind    Kind      // what it wants
 	Holder  bool      // nobody ahead keeps it waiting; a Set has its lock when it is so at all of its paths
 	Owner   Owner     // zero if the contender is not one of ours
@@ -67,9 +66,12 @@ type Contender struct {
 	Token   Token     // of its first hold
 }
 
+// known are the markers of all whom Inspect knows.
+var known = append([]line.Marker{line.CuratorLatch}, contenders...)
+
 // Inspect returns who holds the lock at path and who waits for it, in the order in which they will be served; readers hold together. It
-// knows Curator's and kazoo's contenders, too, and the candidates of an election. Nobody there, or no such path, is an empty list. A
-// contender that leaves meanwhile is left out.
+// knows the contenders of every Layout, of mutexes and of read/write locks, ours, Curator's and kazoo's, and those of an election. Nobody
+// there, or no such path, is an empty list. A contender that leaves meanwhile is left out.
 func Inspect(ctx context.Context, client *zk.Client, path string) ([]Contender, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
@@ -85,17 +87,29 @@ func Inspect(ctx context.Context, client *zk.Client, path string) ([]Contender, 
 	if err != nil {
 		return nil, fmt.Errorf("lock: inspect %s: %w", path, err)
 	}
-	seats := line.Seats(children, append([]line.Marker{line.CuratorLatch}, contenders...))
+	seats := fold(line.Seats(children, known))
 	line.Sort(seats)
-	seats = slices.CompactFunc(seats, twins)
 	return describe(ctx, sess, path, seats)
 }
 
-// twins reports whether two seats are one contender's: the layout Both makes its nodes in one transaction, with numbers that follow each
-// other and one random part.
-func twins(a, b line.Seat) bool {
-	const random = len("_c_01234567-89ab-cdef-0123-456789abcdef-")
-	return len(a.Name) > random && strings.HasPrefix(a.Name, "_c_") && strings.HasPrefix(b.Name, a.Name[:random])
+// fold leaves out the second nodes of contenders that have two.
+func fold(seats []line.Seat) []line.Seat {
+	first := make(map[string]bool)
+	for _, s := range seats {
+		if !kazoos(s) {
+			first[chosen(s.Name)] = true
+		}
+	}
+	return slices.DeleteFunc(seats, func(s line.Seat) bool { return kazoos(s) && first[chosen(s.Name)] })
+}
+
+func kazoos(s line.Seat) bool { return s.Marker == line.KazooLock || s.Marker == line.KazooRead }
+
+// chosen is the part of a contender's name that it has chosen at random, in the form of Curator and ours: _c_UUID-. It is the
+// name itself in another form.
+func chosen(name string) string {
+	const length = len("_c_") + 36 + len("-")
+	return name[:min(length, len(name))]
 }
 
 // describe reads the nodes of seats, all in one go.
@@ -107,7 +121,7 @@ func describe(ctx context.Context, sess *zk.Session, path string, seats []line.S
 	}
 	b.Send()
 	list := make([]Contender, 0, len(seats))
-	readers := 0 // in the list
+	var there []line.Seat
 	for i, s := range seats {
 		node, err := reads[i].Get(ctx)
 		if errors.Is(err, zk.NoNode) {
@@ -120,19 +134,22 @@ func describe(ctx context.Context, sess *zk.Session, path string, seats []line.S
 		if err != nil {
 			return nil, fmt.Errorf("lock: inspect %s: %w", path, err)
 		}
+		there = append(there, s)
+		blocks := anyone
+		if isReader(s) {
+			blocks = isWriter
+		}
+		_, ahead := line.Ahead(there, s, blocks)
 		c := Contender{
 			Path:    path + "/" + s.Name,
 			Kind:    kindOf(s),
-			Holder:  len(list) == 0 || isReader(s) && readers == len(list),
+			Holder:  ahead == 0,
 			Data:    node.Data,
 			Session: node.Stat.EphemeralOwner,
 			Since:   time.UnixMilli(node.Stat.Ctime),
 			Token:   Token(token),
 		}
 		c.Owner, c.Known = parseOwner(node.Data)
-		if c.Kind == Reader {
-			readers++
-		}
 		list = append(list, c)
 	}
 	return list, nil

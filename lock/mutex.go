@@ -30,6 +30,10 @@ var (
 	ErrUnlocked = errors.New("lock: unlocked")
 	// ErrDeleted is the cause of a hold's context after its node was deleted by somebody else: an operator, say.
 	ErrDeleted = errors.New("lock: the hold's node was deleted by somebody else")
+	// ErrWrap is the answer to an attempt to stand in a line with contenders of Curator's or kazoo's after the path has had about two
+	// thousand million contenders: its numbers wrap there, and there is no order of the line any more on which all agree. Lines in which
+	// only ours stand go on.
+	ErrWrap = line.ErrWrap
 )
 
 // Config says how a lock behaves. The zero Config is ready to use.

@@ -97,10 +97,12 @@ func (e *Entry) await(ctx context.Context) error {
 			return err
 		}
 	}
-	if e.place.ahead != unlooked {
-		return nil
+	if e.place.ahead == unlooked {
+		if err := e.look(ctx); err != nil {
+			return err
+		}
 	}
-	return e.look(ctx)
+	return e.place.vouch(ctx)
 }
 
 // make waits for the answer of the creation that was sent last, and sends another if that is what it takes.

@@ -44,6 +44,9 @@ func EnterAll(ctx context.Context, sess *zk.Session, lines []*Line) (*Group, err
 		if err != nil && ctx.Err() == nil {
 			err = p.look(ctx)
 		}
+		if err == nil {
+			err = p.vouch(ctx)
+		}
 		if err != nil {
 			g.Leave()
 			if ctx.Err() != nil {

@@ -184,7 +184,7 @@ func (m *RWMutex) place(ctx context.Context, l *line.Line, t *ticket, queued fun
 		m.mu.Unlock()
 	}()
 	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Place, error) {
-		if err := m.turn(ctx, t, sess); err != nil {
+		if err := m.tickets.turn(ctx, &m.mu, t, sess); err != nil {
 			return nil, err
 		}
 		for _, other := range m.lines() {

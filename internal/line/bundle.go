@@ -67,9 +67,9 @@ func MakeBundle(ctx context.Context, sess *zk.Session, lines []*Line, checks []z
 				OwnBundle(sess, found...).Leave()
 				return nil, ErrGone
 			}
-		case failed != nil && failed.Index < len(checks):
+		case failed != nil && failed.Index < len(checks) && (failed.Err == zk.NoNode || failed.Err == zk.BadVersion):
 			return nil, ErrGone
-		case failed != nil && failed.Index < len(ops) && failed.Err == zk.NoNode:
+		case failed != nil && failed.Index >= len(checks) && failed.Index < len(ops) && failed.Err == zk.NoNode:
 			l := of[failed.Index-len(checks)]
 			if try++; try > maxTries*len(parts) {
 				return nil, fmt.Errorf("line: the parents of %s vanish as often as they are made: %w", l.Dir, err)

@@ -35,6 +35,7 @@ type Entry struct {
 	nodes    []zk.Node
 	leaving  bool // another node of ours is deleted by the same transaction
 	tries    int
+	resent   bool // what was asked right behind the first creation has been answered before the node was made
 	created  func(context.Context) ([]zk.Created, error)
 	look     func(context.Context) error
 	standing bool  // the node is there, and place has it
@@ -141,7 +142,7 @@ func (e *Entry) make(ctx context.Context) error {
 	default:
 		return err
 	}
-	e.leaving = false
+	e.leaving, e.resent = false, true
 	e.created, e.look = p.create(p.sess, e.nodes)
 	return nil
 }
@@ -227,6 +228,11 @@ func (l *Line) nodes(parts []part) []zk.Node {
 		nodes[i] = zk.Node{Path: p.path(), Data: data, Mode: zk.EphemeralSequential, ACL: l.ACL}
 	}
 	return nodes
+}
+
+// MakeDir makes the line's path, unless it is there.
+func (l *Line) MakeDir(ctx context.Context, sess *zk.Session) error {
+	return l.makeParents(ctx, sess, l.Dir)
 }
 
 // makeParents makes dir and what is missing above it, as containers, which servers remove when they are empty again, unless they are to

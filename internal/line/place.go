@@ -369,6 +369,17 @@ func settle(ctx context.Context, sess *zk.Session, err error) error {
 	}
 }
 
+// disarm ends the watch on our own node, for now.
+func (p *Place) disarm() {
+	p.mu.Lock()
+	own := p.own
+	p.own = nil
+	p.mu.Unlock()
+	if own != nil {
+		own.Close()
+	}
+}
+
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:

@@ -22,6 +22,7 @@ const (
 	CuratorWrite Marker = "__WRIT__"
 	KazooRead    Marker = "__rlock__"
 	CuratorLatch Marker = "latch-" // Curator's LeaderLatch
+	CuratorLease Marker = "lease-" // Curator's InterProcessSemaphoreV2
 )
 
 // A Seat is one contender in the line: a child of the line's path that carries a marker and a number.

@@ -2,13 +2,14 @@ package lock
 
 import (
 	"context"
+	"sync"
 
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // ticket is a place in the order of the calls. Goroutines of one process have nodes of their own in the servers' line, and must join it in
 // the order of their calls: also those that join it again, all at once, under the next session. So each waits until the one before it
-// has joined. The RWMutex's mu guards all of it.
+// has joined. A mutex of the lock's guards all of it.
 type ticket struct {
 	prev, next *ticket
 	sess       *zk.Session   // under which it has joined the line
@@ -44,13 +45,13 @@ func (t *ticket) wake() {
 }
 
 // turn waits until all who drew a ticket before t have joined the line under sess, or wait no more. It is enough to look at the one
-// before: it has looked at the one before it.
-func (m *RWMutex) turn(ctx context.Context, t *ticket, sess *zk.Session) error {
+// before: it has looked at the one before it. Mu is what guards the tickets.
+func (head *ticket) turn(ctx context.Context, mu *sync.Mutex, t *ticket, sess *zk.Session) error {
 	for {
-		m.mu.Lock()
+		mu.Lock()
 		t.sess = nil
-		ready := t.prev == &m.tickets || t.prev.sess == sess
-		m.mu.Unlock()
+		ready := t.prev == head || t.prev.sess == sess
+		mu.Unlock()
 		if ready {
 			return nil
 		}

@@ -1,0 +1,157 @@
+package lock
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// ErrLimit is the answer of a Semaphore whose stored limit is another than its own, or none.
+var ErrLimit = errors.New("lock: the semaphore's limit is another")
+
+// Limit says how many permits of a Semaphore there are, and who sees to it that all agree. The zero Limit is none.
+type Limit struct {
+	permits int
+	stored  bool
+	path    string // of the node that says it
+}
+
+// AgreedLimit is a number that all who use the semaphore pass, as with Curator's InterProcessSemaphoreV2: nothing checks that it is the
+// same. Who passes a larger one has more permits.
+func AgreedLimit(permits int) Limit { return Limit{permits: permits} }
+
+// StoredLimit is a number that the first who uses the semaphore writes, as decimal digits, to the node at its path, which is made to last.
+// Who uses it with another number gets ErrLimit. To change the number, write it to the node: whoever has permits keeps them, and
+// whoever wants some with the old number gets ErrLimit from then on.
+func StoredLimit(permits int) Limit { return Limit{permits: permits, stored: true} }
+
+// WatchedLimit is the number that the node at a path of its own says, in the form of Curator's SharedCount: four bytes, the highest first.
+// SetLimit writes it. When it is raised, those who wait come in; when it is lowered, whoever has permits keeps them, and nobody comes in
+// until there are fewer. No permit is given out after a number that was not the node's at that moment. Zero lets nobody in.
+func WatchedLimit(path string) Limit { return Limit{path: path} }
+
+// check says what is wrong with the limit of a semaphore at path.
+func (l Limit) check(path string) error {
+	if l.path == "" {
+		if l.permits < 1 {
+			return fmt.Errorf("lock: %s: a semaphore of %d permits lets nobody in; give it one at least", path, l.permits)
+		}
+		return nil
+	}
+	if err := checkPath(l.path); err != nil {
+		return err
+	}
+	if l.path == path {
+		return fmt.Errorf("lock: %s is the semaphore's own; name another node for its limit", path)
+	}
+	return nil
+}
+
+// holds reports whether n permits can ever be had. Of a number that may be raised nobody knows.
+func (l Limit) holds(n int) bool { return l.path != "" || n <= l.permits }
+
+// line returns how the limit of a semaphore at path is read.
+func (l Limit) line(path string) line.Limit {
+	switch {
+	case l.stored:
+		return line.Limit{Path: path, Read: func(data []byte, there bool) (int, error) {
+			if !there || len(data) == 0 {
+				return 0, line.ErrGone // somebody has deleted it since it was stored
+			}
+			return l.permits, l.same(data)
+		}}
+	case l.path != "":
+		return line.Limit{Path: l.path, Read: func(data []byte, there bool) (int, error) {
+			if !there {
+				return 0, fmt.Errorf("there is no node %s with the limit; lock.SetLimit makes it", l.path)
+			}
+			return readCount(l.path, data)
+		}}
+	default:
+		return line.Limit{Permits: l.permits}
+	}
+}
+
+// same returns an error unless data is the stored limit.
+func (l Limit) same(data []byte) error {
+	switch n, err := strconv.Atoi(string(data)); {
+	case err != nil:
+		return fmt.Errorf("%w: its node says %.40q, which is no number, where %d is wanted", ErrLimit, data, l.permits)
+	case n != l.permits:
+		return fmt.Errorf("%w: its node says %d, where %d is wanted", ErrLimit, n, l.permits)
+	default:
+		return nil
+	}
+}
+
+// store writes the limit of a semaphore at path if it is to be stored and is not yet, and returns ErrLimit if another one is.
+func (l Limit) store(ctx context.Context, sess *zk.Session, dir *line.Line) error {
+	if !l.stored {
+		return nil
+	}
+	for {
+		data, stat, err := sess.Get(ctx, dir.Dir)
+		switch {
+		case errors.Is(err, zk.NoNode):
+			if err := dir.MakeDir(ctx, sess); err != nil {
+				return err
+			}
+			continue
+		case err != nil:
+			return err
+		case len(data) > 0:
+			return l.same(data)
+		}
+		// Whether our answer is lost or somebody else was quicker: what counts is what is there then.
+		_, err = sess.Set(ctx, dir.Dir, strconv.AppendInt(nil, int64(l.permits), 10), stat.Version)
+		if err != nil && !errors.Is(err, zk.BadVersion) && !errors.Is(err, zk.NoNode) {
+			return err
+		}
+	}
+}
+
+// SetLimit writes the number of permits for all semaphores whose WatchedLimit names path. It makes the node, which lasts, and missing
+// parents if there are none, open to everybody; make it yourself to have it otherwise. Whether the number was written when it returns an
+// error, zk.OutcomeOf tells.
+func SetLimit(ctx context.Context, client *zk.Client, path string, permits int) error {
+	if err := checkPath(path); err != nil {
+		return err
+	}
+	if permits < 0 || permits > math.MaxInt32 {
+		return fmt.Errorf("lock: %s: a limit of %d permits is none", path, permits)
+	}
+	sess, err := client.Session(ctx)
+	if err != nil {
+		return fmt.Errorf("lock: limit at %s: %w", path, err)
+	}
+	data := binary.BigEndian.AppendUint32(nil, uint32(permits)) //nolint:gosec // it was checked
+	_, err = sess.Set(ctx, path, data, -1)
+	if errors.Is(err, zk.NoNode) {
+		node := line.Line{Dir: path, Lasting: true}
+		if err = node.MakeDir(ctx, sess); err == nil {
+			_, err = sess.Set(ctx, path, data, -1)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("lock: limit at %s: %w", path, err)
+	}
+	return nil
+}
+
+// readCount reads what SetLimit and Curator's SharedCount write.
+func readCount(path string, data []byte) (int, error) {
+	if len(data) != 4 {
+		return 0, fmt.Errorf("the limit at %s is %d bytes long, where four are wanted; lock.SetLimit writes it", path, len(data))
+	}
+	n := int32(binary.BigEndian.Uint32(data)) //nolint:gosec // a negative one comes out as such
+	if n < 0 {
+		return 0, fmt.Errorf("the limit at %s is %d; lock.SetLimit writes another", path, n)
+	}
+	return int(n), nil
+}

@@ -1,0 +1,208 @@
+package lock_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+func TestStoredLimitThatDiffersIsRefusedWithBothNumbersAndThePath(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hold := locked(t, permits{w.semaphore(lock.StoredLimit(17)), 1}.Lock)
+		data, _, err := w.Session(t, 20*time.Second).Get(t.Context(), path)
+		if err != nil || string(data) != "17" {
+			t.Errorf("got %q, %v at %s, want 17", data, err, path)
+		}
+		other := permits{w.semaphore(lock.StoredLimit(23)), 1}
+		for name, take := range map[string]func() (*lock.Hold, error){
+			"Acquire":    func() (*lock.Hold, error) { return other.Lock(t.Context()) },
+			"TryAcquire": func() (*lock.Hold, error) { return other.TryLock(t.Context()) },
+		} {
+			_, err := take()
+			if !errors.Is(err, lock.ErrLimit) {
+				t.Fatalf("%s: got %v, want lock.ErrLimit", name, err)
+			}
+			for _, part := range []string{"17", "23", path} {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%s: %q does not say %s", name, err, part)
+				}
+			}
+		}
+		w.empty(locksPath)
+		unlock(t, hold)
+	})
+}
+
+func TestNodeWithoutANumberIsNotTakenForAStoredLimit(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 20*time.Second)
+		for _, dir := range []string{"/locks", path} {
+			if _, err := sess.Create(t.Context(), dir, []byte("10.0.0.1"), zk.Persistent); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := w.semaphore(lock.StoredLimit(3)).Acquire(t.Context(), 1); !errors.Is(err, lock.ErrLimit) || !strings.Contains(err.Error(), "10.0.0.1") {
+			t.Errorf("got %v, want lock.ErrLimit and what is there", err)
+		}
+		w.empty(path)
+		unlock(t, locked(t, w.another(3, 1).Lock)) // who agrees on a limit does not look
+	})
+}
+
+// The first who stores it finds the path as a container that somebody else has made, without data; or loses it again.
+func TestLimitIsStoredWhereverItIsMissing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		agreed := locked(t, w.another(2, 1).Lock)
+		stored := permits{w.semaphore(lock.StoredLimit(2)), 1}
+		unlock(t, locked(t, stored.Lock))
+		sess := w.Session(t, 20*time.Second)
+		set := func(text string) {
+			t.Helper()
+			if _, err := sess.Set(t.Context(), path, []byte(text), -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		waiting := waits(t.Context(), permits{stored.Semaphore, 2}.Lock)
+		set("")
+		none(t, "one is taken", waiting)
+		unlock(t, agreed)
+		hold := got(t, waiting)
+		if data, _, err := sess.Get(t.Context(), path); err != nil || string(data) != "2" {
+			t.Errorf("got %q, %v at %s, want 2", data, err, path)
+		}
+		// Another number while somebody waits: who waits for the old one is told.
+		waiting = waits(t.Context(), stored.Lock)
+		set("3")
+		if r := <-waiting; !errors.Is(r.err, lock.ErrLimit) {
+			t.Errorf("got %v, want lock.ErrLimit", r.err)
+		}
+		if err := hold.Context().Err(); err != nil {
+			t.Errorf("the hold has ended: %v", err)
+		}
+		unlock(t, hold)
+		w.empty(locksPath, leasesPath)
+	})
+}
+
+func (w *world) setLimit(n int) {
+	w.t.Helper()
+	if err := lock.SetLimit(w.t.Context(), w.Client(w.t, 20*time.Second), limitPath, n); err != nil {
+		w.t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// CURATOR-75.
+func TestRaisedLimitLetsWaitersInAtOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.setLimit(0)
+		var waiting []<-chan result
+		for range 4 {
+			waiting = append(waiting, waits(t.Context(), permits{w.semaphore(lock.WatchedLimit(limitPath)), 2}.Lock))
+		}
+		none(t, "nobody is let in", waiting...)
+		w.setLimit(3)
+		first := got(t, waiting[0])
+		none(t, "one permit is left", waiting[1:]...)
+		w.setLimit(6)
+		second, third := got(t, waiting[1]), got(t, waiting[2])
+		none(t, "none is left", waiting[3])
+		for _, h := range []*lock.Hold{first, second, third} {
+			unlock(t, h)
+		}
+		unlock(t, got(t, waiting[3]))
+		w.NoWatches(t)
+	})
+}
+
+func TestLoweredLimitRevokesNothingAndLetsNobodyIn(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.setLimit(3)
+		s := w.semaphore(lock.WatchedLimit(limitPath))
+		var holds []*lock.Hold
+		for range 3 {
+			holds = append(holds, locked(t, permits{s, 1}.Lock))
+		}
+		w.setLimit(1)
+		waiting := waits(t.Context(), permits{w.semaphore(lock.WatchedLimit(limitPath)), 1}.Lock)
+		time.Sleep(time.Minute)
+		for i, h := range holds {
+			if err := h.Context().Err(); err != nil {
+				t.Errorf("hold %d has ended: %v", i, err)
+			}
+			none(t, fmt.Sprintf("%d are out of one", len(holds)-i), waiting)
+			unlock(t, h)
+		}
+		unlock(t, got(t, waiting))
+	})
+}
+
+// The limit is lowered when the transaction that takes the permit is on its way. It is refused, and the place in the line is not lost.
+func TestPermitIsNotGivenAfterALimitThatWasLowered(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.setLimit(1)
+		unlock(t, locked(t, permits{w.semaphore(lock.WatchedLimit(limitPath)), 1}.Lock))
+		synctest.Wait()
+		proceed := w.stopAtTheTaking()
+		first := waits(t.Context(), permits{w.semaphore(lock.WatchedLimit(limitPath)), 1}.Lock)
+		second := waits(t.Context(), permits{w.semaphore(lock.WatchedLimit(limitPath)), 1}.Lock)
+		places := w.nodes(locksPath)
+		w.setLimit(0)
+		proceed()
+		none(t, "nobody is let in", first, second)
+		if now := w.nodes(locksPath); fmt.Sprint(now) != fmt.Sprint(places) {
+			t.Errorf("got %v in the line, want %v as before", now, places)
+		}
+		w.empty(leasesPath)
+		w.setLimit(1)
+		hold := got(t, first)
+		none(t, "behind the first", second)
+		unlock(t, hold)
+		unlock(t, got(t, second))
+	})
+}
+
+func TestNodesThatCannotBeALimitAreRefused(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		s := permits{w.semaphore(lock.WatchedLimit(limitPath)), 1}
+		refused := func(what string) {
+			t.Helper()
+			for _, take := range []func() (*lock.Hold, error){
+				func() (*lock.Hold, error) { return s.Lock(t.Context()) }, func() (*lock.Hold, error) { return s.TryLock(t.Context()) },
+			} {
+				if _, err := take(); err == nil || errors.Is(err, lock.ErrHeld) || !strings.Contains(err.Error(), limitPath) {
+					t.Errorf("%s: got %v, want an error that names %s", what, err, limitPath)
+				}
+			}
+			w.empty(locksPath, leasesPath)
+		}
+		refused("no node")
+		w.setLimit(1)
+		sess := w.Session(t, 20*time.Second)
+		for _, data := range []string{"", "10", "\xff\xff\xff\xff", "\x00\x00\x00\x00\x01"} {
+			if _, err := sess.Set(t.Context(), limitPath, []byte(data), -1); err != nil {
+				t.Fatal(err)
+			}
+			refused(fmt.Sprintf("%q", data))
+		}
+		if _, err := sess.Set(t.Context(), limitPath, []byte("\x00\x00\x01\x02"), -1); err != nil { // as Curator's SharedCount writes 258
+			t.Fatal(err)
+		}
+		unlock(t, locked(t, permits{s.Semaphore, 258}.Lock))
+		client := w.Client(t, 20*time.Second)
+		for _, n := range []int{-1, 1 << 31} {
+			if err := lock.SetLimit(t.Context(), client, limitPath, n); err == nil {
+				t.Errorf("SetLimit %d: got no error", n)
+			}
+		}
+		if err := lock.SetLimit(t.Context(), client, "x", 1); err == nil {
+			t.Error("SetLimit of a path that is none: got no error")
+		}
+	})
+}

@@ -1,0 +1,175 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// MaxPermits is how many permits one Acquire may take: they are nodes that are made in one transaction.
+const MaxPermits = 1000
+
+// Semaphore is a number of permits that are shared by all processes that use its path. There are never more holds than permits. It is
+// fair: who wants permits stands in a line, and only the first there is given some, so that a large request waits until there are
+// enough for it and small ones that came later wait behind it. It works on the nodes of Curator's InterProcessSemaphoreV2.
+//
+// A Semaphore may be used by any number of goroutines, each with nodes of its own: Config.Handoff has no effect. Acquisitions of one
+// Semaphore join the line in the order of the calls.
+//
+// Tokens grow in the order in which permits are given out, and no two holds have the same. As several hold at a time, the larger token is
+// not the only valid one: what refuses smaller tokens lets in only the last. Guards are of more use here.
+type Semaphore struct {
+	client *zk.Client
+	path   string
+	cfg    Config
+	limit  Limit
+	dir    line.Line
+	queue  line.Line
+	leases line.Line
+	pool   line.Pool
+
+	mu      sync.Mutex // guards the tickets; never held while anything is waited for
+	tickets ticket     // the head of a ring of those who are on their way
+}
+
+// NewSemaphore returns the semaphore at path, which is private to it: no other recipe may use it. Nothing is asked of the server yet; the
+// path and missing parents are made when they are needed, and go away when they are not unless they have a limit to keep. It returns an
+// error for a path that is none, for a limit that is none, and for a Config.Retain or a Config.Layout but Curator, which a semaphore does
+// not have.
+func NewSemaphore(client *zk.Client, path string, limit Limit, cfg Config) (*Semaphore, error) {
+	cfg, err := checkNew(client, path, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Retain > 0 {
+		return nil, errors.New("lock: permits cannot be retained; leave Retain zero")
+	}
+	if cfg.Layout != Curator {
+		return nil, fmt.Errorf("lock: a semaphore has no layout %v; leave Layout zero", cfg.Layout)
+	}
+	if err := limit.check(path); err != nil {
+		return nil, err
+	}
+	s := &Semaphore{client: client, path: path, cfg: cfg, limit: limit}
+	s.tickets.init()
+	s.dir = line.Line{Dir: path, ACL: cfg.ACL, Lasting: true}
+	contenderLine(&s.queue, path+"/locks", cfg, lockStem, anyone)
+	contenderLine(&s.leases, path+"/leases", cfg, leaseStem, anyone)
+	s.leases.Markers = []line.Marker{line.CuratorLease}
+	s.pool = line.Pool{Line: &s.queue, Leases: &s.leases, Limit: limit.line(path)}
+	return s, nil
+}
+
+// Path returns the semaphore's path.
+func (s *Semaphore) Path() string { return s.path }
+
+// Acquire waits until n permits are free and everybody who came before has been served, and returns one hold of all n: they end together,
+// and Unlock gives all back. Others are served in the order in which the server saw them come.
+//
+// It returns an error at once if there can never be so many: n is less than one, larger than the limit, or larger than MaxPermits. Of a
+// watched limit nobody knows whether it will be raised, so there a request that is larger waits, and others behind it.
+//
+// If ctx ends first, it leaves the line and returns ctx's cause. If the session ends while it waits, it joins the line again at its end
+// under the next one; a client that is closed, or whose credentials are refused, ends the wait with the client's error. Whenever it
+// returns an error, it has taken no permit and left no node behind, or is still removing them in the background.
+func (s *Semaphore) Acquire(ctx context.Context, n int) (*Hold, error) {
+	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.path)
+	s.mu.Lock()
+	t := s.tickets.draw()
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		t.drop()
+		s.mu.Unlock()
+	}()
+	return s.acquire(ctx, n, func(sess *zk.Session) (*line.Bundle, error) {
+		if err := s.tickets.turn(ctx, &s.mu, t, sess); err != nil {
+			return nil, err
+		}
+		place, count, err := s.pool.Enter(ctx, sess)
+		if err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		t.enter(sess)
+		s.mu.Unlock()
+		if !place.First() {
+			queued()
+		}
+		if count, err = s.pool.Await(ctx, place, count); err != nil {
+			place.Leave()
+			return nil, err
+		}
+		return s.take(ctx, place, n, count, func() error {
+			queued()
+			return nil
+		})
+	})
+}
+
+// TryAcquire returns a hold of n permits if so many are free and nobody stands in line, and ErrHeld at once otherwise. That somebody left
+// a moment ago may not have reached the server that answers, and somebody who stands in line may be about to be served: then ErrHeld
+// is late news, never a permit given twice. A try that fails costs one round trip, or two with a stored limit.
+func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Hold, error) {
+	return s.acquire(ctx, n, func(sess *zk.Session) (*line.Bundle, error) {
+		count := s.pool.Count(sess)
+		empty, err := line.Empty(ctx, sess, []*line.Line{&s.queue})
+		if err != nil {
+			return nil, err
+		}
+		if free, err := count.Free(ctx); err != nil {
+			return nil, err
+		} else if !empty || free < n {
+			return nil, ErrHeld
+		}
+		place, count, err := s.pool.Enter(ctx, sess)
+		if err != nil {
+			return nil, err
+		}
+		if !place.First() {
+			place.Leave()
+			return nil, ErrHeld
+		}
+		return s.take(ctx, place, n, count, func() error { return ErrHeld })
+	})
+}
+
+// acquire has permits taken, and tells the hooks.
+func (s *Semaphore) acquire(ctx context.Context, n int, take func(*zk.Session) (*line.Bundle, error)) (*Hold, error) {
+	switch {
+	case n < 1 || n > MaxPermits:
+		return nil, s.failed(fmt.Errorf("%d permits are wanted; one to %d can be had at once", n, MaxPermits))
+	case !s.limit.holds(n):
+		return nil, s.failed(fmt.Errorf("%d permits are wanted, and there are %d in all", n, s.limit.permits))
+	case ctx.Err() != nil:
+		return nil, s.failed(context.Cause(ctx))
+	}
+	return s.cfg.Hooks.around(ctx, s.path, func() (*Hold, error) {
+		leases, err := attempt(ctx, s.cfg.Retry, s.client, func(sess *zk.Session) (*line.Bundle, error) {
+			if err := s.limit.store(ctx, sess, &s.dir); err != nil {
+				return nil, err
+			}
+			return take(sess)
+		})
+		return holdOn(s.client, s.path, leases, err)
+	})
+}
+
+// take exchanges a place that is first for permits.
+func (s *Semaphore) take(
+	ctx context.Context, place *line.Place, n int, count *line.Count, full func() error,
+) (*line.Bundle, error) {
+	leases, err := s.pool.Take(ctx, place, n, count, full)
+	if err != nil {
+		place.Leave()
+		return nil, err
+	}
+	return leases, nil
+}
+
+// failed says of which semaphore err is.
+func (s *Semaphore) failed(err error) error { return failedAt(s.client, s.path, err) }

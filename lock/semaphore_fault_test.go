@@ -1,0 +1,351 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+// Every request of taking permits and giving them back is hit in turn, in each way. Afterwards no lease is left, and there were
+// never too many (CURATOR-315, CURATOR-335).
+func TestLostRepliesLeaveNoLease(t *testing.T) {
+	limits := map[string]lock.Limit{
+		"agreed": lock.AgreedLimit(3), "stored": lock.StoredLimit(3), "watched": lock.WatchedLimit(limitPath),
+	}
+	for kind, limit := range limits {
+		for name, fault := range map[string]zktest.Fault{
+			"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore, "cut after": zktest.CutAfter,
+		} {
+			t.Run(kind+", "+name, func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) {
+					if err := lock.SetLimit(t.Context(), w.Client(t, 20*time.Second), limitPath, 3); err != nil {
+						t.Fatal(err)
+					}
+					for step, reached := 1, true; reached; step++ {
+						a, b := permits{w.semaphore(limit), 2}, permits{w.semaphore(limit), 2}
+						over := w.hit(step, fault)
+						for range 2 {
+							hold := locked(t, a.Lock)
+							next := waits(t.Context(), b.Lock)
+							none(t, fmt.Sprintf("step %d: one of three permits is left", step), next)
+							one, err := a.TryAcquire(t.Context(), 1) // behind b, unless b is on its way again
+							if err == nil {
+								unlock(t, one)
+							} else if !errors.Is(err, lock.ErrHeld) {
+								t.Fatalf("step %d: got %v, want lock.ErrHeld", step, err)
+							}
+							unlock(t, hold)
+							unlock(t, got(t, next))
+						}
+						reached = over()
+						time.Sleep(time.Second)
+						w.empty(locksPath, leasesPath)
+						unlock(t, locked(t, permits{w.semaphore(limit), 3}.TryLock))
+					}
+				})
+			})
+		}
+	}
+}
+
+// hit puts a fault at the request with that number from now on. The function that it returns takes it away, and reports whether it came to
+// that.
+func (w *world) hit(step int, fault zktest.Fault) (reached func() bool) {
+	var hit atomic.Bool
+	w.Control(func(r zktest.Request) zktest.Fault {
+		if r.Seq != step {
+			return zktest.Pass
+		}
+		hit.Store(true)
+		return fault
+	})
+	return func() bool {
+		w.Control(nil)
+		return hit.Load()
+	}
+}
+
+// The caller leaves at each step of an acquisition, before or after the server has done it, and whether or not it hears of it
+// (CURATOR-462).
+func TestCallerThatLeavesWhilePermitsAreTakenLeavesNoLease(t *testing.T) {
+	for name, fault := range map[string]zktest.Fault{
+		"answered": zktest.Pass, "reply lost": zktest.DropReply, "request lost": zktest.Refuse, "late": zktest.Delay(time.Second),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				for step, reached := 1, true; reached; step++ {
+					s := permits{w.semaphore(lock.StoredLimit(2)), 2}
+					ctx, leave := context.WithCancel(t.Context())
+					reached = false
+					w.Control(func(r zktest.Request) zktest.Fault {
+						if r.Seq != step {
+							return zktest.Pass
+						}
+						reached = true
+						leave()
+						return fault
+					})
+					hold, err := s.Lock(ctx)
+					switch {
+					case err == nil:
+						unlock(t, hold)
+					case !errors.Is(err, context.Canceled):
+						t.Fatalf("step %d: got %v, want context.Canceled", step, err)
+					}
+					w.Control(nil)
+					leave()
+					time.Sleep(3 * time.Second)
+					w.empty(locksPath, leasesPath)
+					unlock(t, locked(t, s.TryLock))
+				}
+			})
+		})
+	}
+}
+
+func TestWaiterForPermitsThatLeavesTouchesNobodyElse(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		s := w.semaphore(lock.AgreedLimit(2))
+		hold := locked(t, permits{s, 2}.Lock)
+		contexts := make([]context.CancelFunc, 5)
+		waiting := make([]<-chan result, len(contexts))
+		for i := range waiting {
+			ctx, leave := context.WithCancel(t.Context())
+			contexts[i] = leave
+			from := permits{s, 1} // of one process, and of others
+			if i%2 == 1 {
+				from = w.another(2, 1)
+			}
+			waiting[i] = waits(ctx, from.Lock)
+		}
+		places := w.nodes(locksPath)
+		before := w.Traffic().Events
+		for _, i := range []int{2, 0, 4} { // from the middle, the first, the last
+			contexts[i]()
+			if r := <-waiting[i]; !errors.Is(r.err, context.Canceled) {
+				t.Fatalf("waiter %d: got %v, want context.Canceled", i, r.err)
+			}
+			synctest.Wait()
+		}
+		if left := w.nodes(locksPath); len(left) != 2 || left[0] > left[1] && left[0] == places[0] {
+			t.Errorf("got %v in the line, want the second and the fourth of %v", left, places)
+		}
+		if n := w.Traffic().Events - before; n > 2 { // to whoever stood behind the one in the middle, and behind the first
+			t.Errorf("three waiters that left made %d events, want two at most", n)
+		}
+		none(t, "all are taken", waiting[1], waiting[3])
+		unlock(t, hold)
+		one, three := got(t, waiting[1]), got(t, waiting[3])
+		if one.Token() >= three.Token() {
+			t.Errorf("out of order: tokens %d, %d", one.Token(), three.Token())
+		}
+		unlock(t, one)
+		unlock(t, three)
+		for _, leave := range contexts {
+			leave()
+		}
+		w.empty(locksPath, leasesPath)
+		w.NoWatches(t)
+	})
+}
+
+// The next to come in is woken, and whoever stands behind it when it has gone in, and nobody else.
+func TestPermitsGivenBackWakeTwoOfManyWaiters(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const waiters = 100
+		hold := locked(t, w.another(3, 3).Lock)
+		for range waiters {
+			waits(t.Context(), w.another(3, 2).Lock) // of which one comes in
+		}
+		time.Sleep(time.Minute) // all have set their watches, the holder on its own nodes, which must not make more events
+		before := w.Traffic().Events
+		if err := hold.UnlockWait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if n := w.Traffic().Events - before; n != 2 {
+			t.Errorf("permits that were given back made %d watch events with %d waiters, want 2", n, waiters)
+		}
+		if n := len(w.nodes(leasesPath)); n != 2 {
+			t.Errorf("%d leases are out, want 2", n)
+		}
+	})
+}
+
+func TestFirstInLineWhoseNodeIsDeletedByOthersGetsNoPermit(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hold := locked(t, w.another(1, 1).Lock)
+		first := waits(t.Context(), w.another(1, 1).Lock)
+		place := w.nodes(locksPath)[0]
+		second := waits(t.Context(), w.another(1, 1).Lock)
+		if err := w.Session(t, 20*time.Second).Delete(t.Context(), locksPath+"/"+place, -1); err != nil {
+			t.Fatal(err)
+		}
+		none(t, "the permit is taken", first, second)
+		if names := w.nodes(locksPath); len(names) != 2 || names[1][len(names[1])-10:] <= place[len(place)-10:] {
+			t.Errorf("got %v in the line after %s was deleted, want a new one in its place", names, place)
+		}
+		unlock(t, hold)
+		next := got(t, second)
+		none(t, "behind the second", first)
+		unlock(t, next)
+		unlock(t, got(t, first))
+	})
+}
+
+// The node is deleted at the last moment, when the transaction that takes the permit is on its way.
+func TestFirstInLineWhoseNodeIsDeletedWhileItTakesGetsNoPermit(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		unlock(t, locked(t, w.another(1, 1).Lock))
+		synctest.Wait()
+		proceed := w.stopAtTheTaking()
+		first := waits(t.Context(), w.another(1, 1).Lock)
+		if err := w.Session(t, 20*time.Second).Delete(t.Context(), locksPath+"/"+w.nodes(locksPath)[0], -1); err != nil {
+			t.Fatal(err)
+		}
+		hold := locked(t, w.another(1, 1).Lock)
+		proceed()
+		none(t, "the permit is taken", first)
+		unlock(t, hold)
+		unlock(t, got(t, first))
+		w.empty(locksPath, leasesPath)
+	})
+}
+
+// A client of Curator's whose place in the line an operator has deleted goes on, and takes a permit out of turn.
+func TestPermitThatAnotherTakesOutOfTurnIsNotGivenTwice(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		unlock(t, locked(t, w.another(1, 1).Lock))
+		synctest.Wait()
+		proceed := w.stopAtTheTaking()
+		first := waits(t.Context(), w.another(1, 1).Lock)
+		curator := w.Session(t, 20*time.Second)
+		lease, err := curator.Create(t.Context(), leasesPath+"/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lease-", nil, zk.EphemeralSequential)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proceed()
+		none(t, "another has the permit", first)
+		if names := w.nodes(leasesPath); len(names) != 1 || !strings.HasPrefix(names[0], "_c_0f8fad5b") {
+			t.Errorf("got the leases %v, want the other's alone", names)
+		}
+		if err := curator.Delete(t.Context(), lease.Path, -1); err != nil {
+			t.Fatal(err)
+		}
+		unlock(t, got(t, first))
+		w.empty(locksPath, leasesPath)
+	})
+}
+
+// stopAtTheTaking stops the next transaction that takes permits on its way to the server, until the function that it returns is called.
+func (w *world) stopAtTheTaking() (proceed func()) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	w.t.Cleanup(cancel)
+	stopped := false
+	w.Control(func(r zktest.Request) zktest.Fault {
+		if r.Op != zktest.OpMulti || stopped {
+			return zktest.Pass
+		}
+		stopped = true
+		return zktest.Until(ctx)
+	})
+	return cancel
+}
+
+func TestFirstInLineSurvivesTheLossOfItsConnection(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hold := locked(t, w.another(2, 2).Lock)
+		first := waits(t.Context(), w.another(2, 2).Lock)
+		second := waits(t.Context(), w.another(2, 1).Lock)
+		places := w.nodes(locksPath)
+		for range 3 {
+			w.Drop()
+			time.Sleep(5 * time.Second)
+		}
+		if now := w.nodes(locksPath); fmt.Sprint(now) != fmt.Sprint(places) {
+			t.Errorf("got %v in the line, want %v as before", now, places)
+		}
+		none(t, "all are taken", first, second)
+		w.Drop()
+		unlock(t, hold)
+		next := got(t, first)
+		none(t, "all are taken", second)
+		unlock(t, next)
+		unlock(t, got(t, second))
+	})
+}
+
+// Many goroutines of several processes at once, wanting more and less, leaving early, with connections that break and replies that are
+// lost: never more than the limit are out, and all is free in the end.
+func TestNeverMoreThanTheLimitAreHeld(t *testing.T) {
+	t.Parallel()
+	const limit = 7
+	srv := zktest.Run(t, zktest.SessionTimeouts(time.Second, time.Minute))
+	var out, most atomic.Int64
+	var wg sync.WaitGroup
+	for c := range 5 {
+		s := semaphore(t, open(t, srv), lock.StoredLimit(limit), lock.Config{})
+		for g := range 4 {
+			rnd := rand.New(rand.NewPCG(uint64(c), uint64(g)))
+			wg.Go(func() {
+				for range 25 {
+					n := 1 + rnd.IntN(limit)
+					ctx, leave := context.WithCancel(t.Context())
+					if rnd.IntN(5) == 0 {
+						time.AfterFunc(time.Duration(rnd.IntN(int(5*time.Millisecond))), leave)
+					}
+					hold, err := s.Acquire(ctx, n)
+					leave()
+					if errors.Is(err, context.Canceled) {
+						continue
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					now := out.Add(int64(n))
+					for m := most.Load(); now > m && !most.CompareAndSwap(m, now); m = most.Load() {
+					}
+					switch rnd.IntN(20) {
+					case 0:
+						srv.Drop(hold.Session().ID())
+					case 1:
+						nth := 1 + rnd.IntN(5)
+						srv.Control(func(r zktest.Request) zktest.Fault {
+							if r.Seq == nth {
+								return zktest.DropReply
+							}
+							return zktest.Pass
+						})
+					}
+					out.Add(int64(-n))
+					if err := hold.Unlock(t.Context()); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	srv.Control(nil)
+	if m := most.Load(); m > limit {
+		t.Errorf("%d permits of %d were held at a time", m, limit)
+	}
+	all, err := semaphore(t, open(t, srv), lock.StoredLimit(limit), lock.Config{}).Acquire(t.Context(), limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock(t, all)
+}

@@ -120,7 +120,7 @@ func (c *cohort) lead(ctx context.Context) {
 		return
 	}
 	asked := c.mutex.line.Ask(sess)
-	if place, err := asked.Place(ctx); err == nil && place.First() {
+	if place, err := asked.Place(ctx); err == nil && place.First() && c.mutex.cfg.Delay == 0 {
 		c.settle(newTenure(place, nil))
 		return
 	}
@@ -186,15 +186,20 @@ func (c *cohort) begin(t *tenure) {
 	c.tenure, c.held = t, false
 	c.bound = bound{at: time.Now()}
 	c.retained = retention{}
-	context.AfterFunc(t.ctx, func() { c.ended(t) })
+	t.under(&c.mutex.cfg)
+	context.AfterFunc(t.Use(), func() { c.ended(t) })
 }
 
-// ended sees to those who wait when a tenure ended without our doing: its session ended or its node was deleted. They are served in
-// their order by the next tenure.
+// ended sees to those who wait when a tenure serves nobody any more without our doing: its session ended, its node was deleted, or it
+// was asked for. They are served in their order by the next tenure. Who holds a lock that was asked for has it until the unlock.
 func (c *cohort) ended(t *tenure) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.tenure == t {
+	switch {
+	case c.tenure != t:
+	case c.held && t.err() == nil:
+		context.AfterFunc(t.ctx, func() { c.ended(t) })
+	default:
 		c.drop()
 	}
 }
@@ -215,7 +220,7 @@ func (c *cohort) unlock(t *tenure) *line.Removal {
 func (c *cohort) next() *line.Removal {
 	t := c.tenure
 	switch {
-	case t.err() != nil:
+	case t.stopped() != nil:
 		return c.drop()
 	case len(c.queue) == 0:
 		if c.retain() {

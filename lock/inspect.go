@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ const (
 	Writer         // wants a read/write lock for writing, in Curator's names
 	Reader         // wants a read/write lock for reading
 	Candidate      // stands for election, in LeaderLatch's names
+	Permit         // has permits of a semaphore, or wants some
 )
 
 // String returns the kind's name, in lower case.
@@ -35,6 +37,8 @@ func (k Kind) String() string {
 		return "reader"
 	case Candidate:
 		return "candidate"
+	case Permit:
+		return "permit"
 	default:
 		return fmt.Sprintf("Kind(%d)", int(k))
 	}
@@ -64,14 +68,22 @@ type Contender struct {
 	Session int64     // whose node it is
 	Since   time.Time // when the node was made, by the server's clock
 	Token   Token     // of its first hold
+
+	Permits int // how many of a semaphore's it has; 0 of who waits for some, and of all others
+
+	// Revoked is the request to give the lock up that was made of this contender last, nil if there was none.
+	Revoked *Revocation
 }
+
+// czxid is the transaction that made the contender's node.
+func (c *Contender) czxid() int64 { return int64(c.Token) / line.Turns }
 
 // known are the markers of all whom Inspect knows.
 var known = append([]line.Marker{line.CuratorLatch}, contenders...)
 
 // Inspect returns who holds the lock at path and who waits for it, in the order in which they will be served; readers hold together. It
-// knows the contenders of every Layout, of mutexes and of read/write locks, ours, Curator's and kazoo's, and those of an election. Nobody
-// there, or no such path, is an empty list. A contender that leaves meanwhile is left out.
+// knows the contenders of every Layout, of mutexes and of read/write locks, ours, Curator's and kazoo's, of a semaphore, and
+// those of an election. Nobody there, or no such path, is an empty list. A contender that leaves meanwhile is left out.
 func Inspect(ctx context.Context, client *zk.Client, path string) ([]Contender, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
@@ -80,16 +92,79 @@ func Inspect(ctx context.Context, client *zk.Client, path string) ([]Contender, 
 	if err != nil {
 		return nil, fmt.Errorf("lock: inspect %s: %w", path, err)
 	}
+	list, err := inspect(ctx, sess, path)
+	if err != nil {
+		return nil, fmt.Errorf("lock: inspect %s: %w", path, err)
+	}
+	return list, nil
+}
+
+func inspect(ctx context.Context, sess *zk.Session, path string) ([]Contender, error) {
 	children, _, err := sess.Children(ctx, path)
 	if errors.Is(err, zk.NoNode) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("lock: inspect %s: %w", path, err)
+		return nil, err
+	}
+	if isSemaphore(children) {
+		return inspectPermits(ctx, sess, path)
 	}
 	seats := fold(line.Seats(children, known))
 	line.Sort(seats)
 	return describe(ctx, sess, path, seats)
+}
+
+// isSemaphore reports whether a path with these children is a semaphore's.
+func isSemaphore(children []string) bool {
+	return slices.Contains(children, leasesDir) || slices.Contains(children, queueDir)
+}
+
+// inspectPermits returns who has permits of a semaphore, and who waits for some.
+func inspectPermits(ctx context.Context, sess *zk.Session, path string) ([]Contender, error) {
+	b := sess.Batch()
+	queue, leases := b.Children(path+"/"+queueDir), b.Children(path+"/"+leasesDir) // who takes permits meanwhile is in both, or in the second
+	b.Send()
+	waiting, err := permits(ctx, sess, path+"/"+queueDir, line.CuratorLock, queue)
+	if err != nil {
+		return nil, err
+	}
+	list, err := permits(ctx, sess, path+"/"+leasesDir, line.CuratorLease, leases)
+	for i := range list {
+		list[i].Holder, list[i].Permits = true, 1
+	}
+	// Permits that were taken together have one transaction in common.
+	slices.SortStableFunc(list, func(a, b Contender) int { return cmp.Compare(a.Token, b.Token) })
+	holders := list[:0]
+	for _, c := range list {
+		if n := len(holders); n > 0 && holders[n-1].Session == c.Session && holders[n-1].Token == c.Token {
+			holders[n-1].Permits++
+		} else {
+			holders = append(holders, c)
+		}
+	}
+	for i := range waiting {
+		waiting[i].Holder = false // also the first: it waits for permits
+	}
+	return append(holders, waiting...), err
+}
+
+// permits reads the nodes of one of a semaphore's directories.
+func permits(ctx context.Context, sess *zk.Session, dir string, marker line.Marker, asked *zk.Future[zk.Children]) ([]Contender, error) {
+	children, err := asked.Get(ctx)
+	if errors.Is(err, zk.NoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	seats := line.Seats(children.Names, []line.Marker{marker})
+	line.Sort(seats)
+	list, err := describe(ctx, sess, dir, seats)
+	for i := range list {
+		list[i].Kind = Permit
+	}
+	return list, err
 }
 
 // fold leaves out the second nodes of contenders that have two.
@@ -128,11 +203,11 @@ func describe(ctx context.Context, sess *zk.Session, path string, seats []line.S
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("lock: inspect %s: %w", path, err)
+			return nil, err
 		}
 		token, err := line.Token(node.Stat.Czxid, 0)
 		if err != nil {
-			return nil, fmt.Errorf("lock: inspect %s: %w", path, err)
+			return nil, err
 		}
 		there = append(there, s)
 		blocks := anyone
@@ -150,6 +225,9 @@ func describe(ctx context.Context, sess *zk.Session, path string, seats []line.S
 			Token:   Token(token),
 		}
 		c.Owner, c.Known = parseOwner(node.Data)
+		if r, ok := parseRevocation(node.Data); ok {
+			c.Revoked = &r
+		}
 		list = append(list, c)
 	}
 	return list, nil

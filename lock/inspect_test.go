@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -76,5 +77,23 @@ func TestInspectTellsOfASetsOtherPathsAndShowsATwinOnce(t *testing.T) {
 			t.Errorf("got %+v, %v, want one holder that tells of both paths", line, err)
 		}
 		unlock(t, hold)
+	})
+}
+
+func TestInspectTellsWhoHasPermitsAndHowMany(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		s := w.semaphore(lock.AgreedLimit(3))
+		two, err := s.Acquire(t.Context(), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting := waits(t.Context(), func(ctx context.Context) (*lock.Hold, error) { return s.Acquire(ctx, 3) })
+		line, err := lock.Inspect(t.Context(), w.Client(t, 20*time.Second), s.Path())
+		if err != nil || len(line) != 2 || !line[0].Holder || line[0].Permits != 2 || line[0].Kind != lock.Permit ||
+			line[1].Holder || line[1].Permits != 0 || line[1].Kind != lock.Permit {
+			t.Errorf("got %+v, %v, want one with two permits and one who waits", line, err)
+		}
+		unlock(t, two)
+		unlock(t, got(t, waiting))
 	})
 }

@@ -53,6 +53,22 @@ type Config struct {
 	// is zero that goes on for as long as the caller's context lasts. Goroutines that share one place in the line share its tries.
 	Retry Retry
 
+	// Delay is how long a lock must rest after an unclean loss, for whatever the former holder has under way to arrive: after its session
+	// ended without an unlock, or its node was deleted by force. The next holder with a Delay waits for as long as the lost one's says
+	// before Lock returns, and TryLock says ErrHeld meanwhile. After an unlock nobody waits. Holders without a Delay neither cause a wait
+	// nor heed one. It costs a round trip for every place in line that comes to be first, and leaves a node beside the path, at
+	// DelayPath, while the lock is held and after a loss. Only a Mutex has it.
+	Delay time.Duration
+
+	// OnSuspend says whether a hold ends when the connection is lost, or only at the session's deadline.
+	OnSuspend OnSuspend
+
+	// OnRevoke, if it is not nil, is asked whenever somebody asks for the lock with Revoke, or with Curator's Revoker. It may first bring
+	// to an end what is under way. If it returns true the hold's context ends, with a *RevokedError; if it returns false the
+	// hold goes on, until whoever asked takes the lock by force. Its context ends with the hold. It is called by a goroutine of its own,
+	// for each request. If it is nil, the hold's context ends at once.
+	OnRevoke func(ctx context.Context, r Revocation) bool
+
 	Hooks Hooks // are told when the lock is waited for, acquired, released and lost
 
 	_ struct{}
@@ -68,10 +84,16 @@ func (c Config) withDefaults() (Config, error) {
 	if err := c.Layout.check(); err != nil {
 		return c, err
 	}
+	if c.Delay < 0 {
+		return c, fmt.Errorf("lock: nobody can wait for %v; leave Delay zero for no delay", c.Delay)
+	}
 	if c.Retry.err != nil {
 		return c, c.Retry.err
 	}
-	var err error
+	err := c.OnSuspend.check()
+	if err != nil {
+		return c, err
+	}
 	c.Handoff, err = c.Handoff.withDefaults()
 	return c, err
 }
@@ -143,7 +165,11 @@ func (m *Mutex) tryLock(ctx context.Context) (*Hold, error) {
 
 // alone makes a hold of a place that serves nobody else.
 func (m *Mutex) alone(place *line.Place, err error) (*Hold, error) {
-	return holdOn(m.client, m.path, place, err)
+	h, err := holdOn(m.client, m.path, place, err)
+	if err == nil {
+		h.tenure.under(&m.cfg)
+	}
+	return h, err
 }
 
 // place stands in line until it is first, in the place that has been asked for if that is not nil. It calls queued whenever it finds
@@ -171,8 +197,24 @@ func (m *Mutex) place(ctx context.Context, asked *line.Entry, queued func()) (*l
 			place.Leave()
 			return nil, err
 		}
-		return place, nil
+		return m.start(ctx, place, func(time.Duration) bool { queued(); return true })
 	})
+}
+
+// DelayPath returns the path of the directory, a sibling of the lock's, in which holders of the lock at path that have a Config.Delay leave
+// a node: while they have the lock, and after an unclean loss.
+func DelayPath(path string) string { return path + "-__delay__" }
+
+// start does what Config.Delay asks of a place that is first. If it returns an error it has left the place.
+func (m *Mutex) start(ctx context.Context, place *line.Place, rest func(time.Duration) bool) (*line.Place, error) {
+	if m.cfg.Delay == 0 {
+		return place, nil
+	}
+	if err := place.Start(ctx, DelayPath(m.path), m.cfg.Delay, rest); err != nil {
+		place.Leave()
+		return nil, err
+	}
+	return place, nil
 }
 
 // tryPlace takes the first place in line if nobody stands in it.
@@ -194,7 +236,11 @@ func (m *Mutex) tryPlace(ctx context.Context) (*line.Place, error) {
 			place.Leave()
 			return nil, ErrHeld
 		}
-		return place, nil
+		place, err = m.start(ctx, place, func(time.Duration) bool { return false })
+		if errors.Is(err, line.ErrResting) {
+			err = ErrHeld
+		}
+		return place, err
 	})
 }
 

@@ -74,7 +74,7 @@ func (h *Hold) done() bool {
 func (h *Hold) nested(outer *Hold) *Hold {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.over || h.tenure.err() != nil {
+	if h.over || h.tenure.stopped() != nil {
 		return nil
 	}
 	if h.in.nest == nil {

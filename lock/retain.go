@@ -35,7 +35,7 @@ func (c *cohort) retain() bool {
 
 // fromRetained gives the lock out if it is kept, nil otherwise. The caller holds c.mu.
 func (c *cohort) fromRetained() *Hold {
-	if c.tenure == nil || c.held || len(c.queue) > 0 || c.tenure.err() != nil {
+	if c.tenure == nil || c.held || len(c.queue) > 0 || c.tenure.stopped() != nil {
 		return nil
 	}
 	c.held = true

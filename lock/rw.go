@@ -37,14 +37,14 @@ type RWMutex struct {
 
 // NewRWMutex returns the read/write lock at path, which is private to it: no other recipe may use it. Nothing is asked of the server
 // yet; the path and missing parents are made when they are needed and go away when they are not. It returns an error for a path that is
-// none, and for Config.Retain, which a read/write lock does not have.
+// none, and for Config.Retain and Config.Delay, which a read/write lock does not have.
 func NewRWMutex(client *zk.Client, path string, cfg Config) (*RWMutex, error) {
 	cfg, err := checkNew(client, path, cfg)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Retain > 0 {
-		return nil, errors.New("lock: a read/write lock cannot be retained; leave Retain zero")
+	if cfg.Retain > 0 || cfg.Delay > 0 {
+		return nil, errors.New("lock: a read/write lock is neither retained nor delayed; leave Retain and Delay zero")
 	}
 	m := &RWMutex{client: client, path: path, cfg: cfg}
 	m.tickets.init()
@@ -147,6 +147,7 @@ func (m *RWMutex) tryRLock(ctx context.Context) (*Hold, error) {
 	if err != nil {
 		return nil, m.failed(err)
 	}
+	t.under(&m.cfg)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	g := m.newGroup()
@@ -170,6 +171,7 @@ func (m *RWMutex) writing(t *tenure, err error) (*Hold, error) {
 	if err != nil {
 		return nil, m.failed(err)
 	}
+	t.under(&m.cfg)
 	h := t.hold((*tenure).leave)
 	h.kind = &kind{lock: m, place: t.place, busy: make(chan struct{}, 1)}
 	return h, nil

@@ -42,7 +42,7 @@ func (h *Hold) change(ctx context.Context) (done func(), err error) {
 	over, lost := h.over, h.lost
 	h.mu.Unlock()
 	if !over {
-		lost = h.tenure.err()
+		lost = h.tenure.stopped()
 	}
 	switch {
 	case lost != nil:

@@ -40,7 +40,7 @@ func (g *readers) open(now time.Time) bool {
 	if t == nil {
 		return g.ctx.Err() == nil
 	}
-	if t.err() != nil || t.exhausted() {
+	if t.stopped() != nil || t.exhausted() {
 		return false
 	}
 	limits := g.lock.cfg.Handoff
@@ -88,6 +88,7 @@ func (g *readers) stand(t *ticket) {
 		g.giveUp()
 		return
 	}
+	began.under(&m.cfg)
 	g.begin(began)
 	if len(g.waiting) == 0 { // all have left meanwhile
 		g.close()

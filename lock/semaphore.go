@@ -36,17 +36,23 @@ type Semaphore struct {
 	tickets ticket     // the head of a ring of those who are on their way
 }
 
+// Where a semaphore's line is, and its permits: as Curator's InterProcessSemaphoreV2 has them.
+const (
+	queueDir  = "locks"
+	leasesDir = "leases"
+)
+
 // NewSemaphore returns the semaphore at path, which is private to it: no other recipe may use it. Nothing is asked of the server yet; the
 // path and missing parents are made when they are needed, and go away when they are not unless they have a limit to keep. It returns an
-// error for a path that is none, for a limit that is none, and for a Config.Retain or a Config.Layout but Curator, which a semaphore does
+// error for a path that is none, for a limit that is none, and for a Config.Retain, a Config.Delay or a Config.Layout but Curator, which a semaphore does
 // not have.
 func NewSemaphore(client *zk.Client, path string, limit Limit, cfg Config) (*Semaphore, error) {
 	cfg, err := checkNew(client, path, cfg)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Retain > 0 {
-		return nil, errors.New("lock: permits cannot be retained; leave Retain zero")
+	if cfg.Retain > 0 || cfg.Delay > 0 {
+		return nil, errors.New("lock: permits are neither retained nor delayed; leave Retain and Delay zero")
 	}
 	if cfg.Layout != Curator {
 		return nil, fmt.Errorf("lock: a semaphore has no layout %v; leave Layout zero", cfg.Layout)
@@ -57,8 +63,8 @@ func NewSemaphore(client *zk.Client, path string, limit Limit, cfg Config) (*Sem
 	s := &Semaphore{client: client, path: path, cfg: cfg, limit: limit}
 	s.tickets.init()
 	s.dir = line.Line{Dir: path, ACL: cfg.ACL, Lasting: true}
-	contenderLine(&s.queue, path+"/locks", cfg, lockStem, anyone)
-	contenderLine(&s.leases, path+"/leases", cfg, leaseStem, anyone)
+	contenderLine(&s.queue, path+"/"+queueDir, cfg, lockStem, anyone)
+	contenderLine(&s.leases, path+"/"+leasesDir, cfg, leaseStem, anyone)
 	s.leases.Markers = []line.Marker{line.CuratorLease}
 	s.pool = line.Pool{Line: &s.queue, Leases: &s.leases, Limit: limit.line(path)}
 	return s, nil
@@ -155,7 +161,11 @@ func (s *Semaphore) acquire(ctx context.Context, n int, take func(*zk.Session) (
 			}
 			return take(sess)
 		})
-		return holdOn(s.client, s.path, leases, err)
+		h, err := holdOn(s.client, s.path, leases, err)
+		if err == nil {
+			h.tenure.under(&s.cfg)
+		}
+		return h, err
 	})
 }
 

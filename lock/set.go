@@ -27,7 +27,7 @@ type Set struct {
 }
 
 // NewSet returns the set of the mutexes at paths. Nothing is asked of the server yet. It returns an error for a path that is none or is
-// given twice, for no path at all, and for Config.Retain, which a set does not have.
+// given twice, for no path at all, and for Config.Retain and Config.Delay, which a set does not have.
 func NewSet(client *zk.Client, paths []string, cfg Config) (*Set, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("lock: a set needs a path")
@@ -49,8 +49,8 @@ func NewSet(client *zk.Client, paths []string, cfg Config) (*Set, error) {
 		}
 		s.lines = append(s.lines, l)
 	}
-	if cfg.Retain > 0 {
-		return nil, errors.New("lock: a set cannot be retained; leave Retain zero")
+	if cfg.Retain > 0 || cfg.Delay > 0 {
+		return nil, errors.New("lock: a set is neither retained nor delayed; leave Retain and Delay zero")
 	}
 	return s, nil
 }
@@ -111,7 +111,11 @@ func (s *Set) lock(ctx context.Context, try func(*zk.Session) (*line.Group, erro
 	}
 	return s.cfg.Hooks.around(ctx, s.name(), func() (*Hold, error) {
 		g, err := attempt(ctx, s.cfg.Retry, s.client, try)
-		return holdOn(s.client, s.name(), g, err)
+		h, err := holdOn(s.client, s.name(), g, err)
+		if err == nil {
+			h.tenure.under(&s.cfg)
+		}
+		return h, err
 	})
 }
 

@@ -31,6 +31,14 @@ func newTenure(ground line.Ground, err error) (*tenure, error) {
 // err returns nil while the tenure lasts, and why it has ended afterwards.
 func (t *tenure) err() error { return t.Err() }
 
+// stopped returns nil while the tenure can serve holds, and why it cannot afterwards: it has ended, or it lasts and is to end soon.
+func (t *tenure) stopped() error {
+	if err := t.err(); err != nil {
+		return err
+	}
+	return context.Cause(t.Use())
+}
+
 // exhausted reports whether there is no token left for another hold.
 func (t *tenure) exhausted() bool { return t.turn >= line.Turns }
 

@@ -139,20 +139,21 @@ func (b *Bundle) whole(ctx context.Context) (bool, error) {
 }
 
 // Watch blocks until one of the nodes is deleted by somebody else and then returns ErrGone; it returns the context's cause or the
-// session's if that comes first.
-func (b *Bundle) Watch(ctx context.Context, _ func(data []byte)) error {
+// session's if that comes first. The data of each node is given to changed, if that is not nil, at first and after each change; calls
+// for several nodes may come at a time.
+func (b *Bundle) Watch(ctx context.Context, changed func(data []byte)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	first := make(chan error, len(b.nodes))
 	for _, n := range b.nodes {
-		go func() { first <- b.watch(ctx, n) }()
+		go func() { first <- b.watch(ctx, n, changed) }()
 	}
 	return <-first
 }
 
-func (b *Bundle) watch(ctx context.Context, n zk.Created) error {
+func (b *Bundle) watch(ctx context.Context, n zk.Created, changed func(data []byte)) error {
 	for {
-		_, stat, w, err := b.sess.GetW(ctx, n.Path)
+		data, stat, w, err := b.sess.GetW(ctx, n.Path)
 		switch {
 		case errors.Is(err, zk.NoNode):
 			return ErrGone
@@ -167,6 +168,9 @@ func (b *Bundle) watch(ctx context.Context, n zk.Created) error {
 		case !b.keep(w):
 			w.Close()
 			return context.Cause(ctx)
+		}
+		if changed != nil {
+			changed(data)
 		}
 		ev, err := w.Next(ctx)
 		w.Close()

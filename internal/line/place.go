@@ -54,8 +54,12 @@ type Place struct {
 	nearest Seat // the seat to wait for, if ahead > 0
 	ahead   int  // how many seats block us, as of the last look
 
+	mark    string // the path of our mark, which may be there; "" for places without one
+	started bool   // what the mark says is true
+
 	mu   sync.Mutex // guards the fields below; never held while anything is waited for
 	own  *zk.Watch  // on our own node; nil while not armed
+	new  bool       // what was read when own was armed may be news to a holder: our node had been changed before
 	left bool
 }
 
@@ -241,12 +245,13 @@ func (p *Place) ownTouched() bool {
 	if _, fired := p.own.Poll(); !fired {
 		return false
 	}
-	p.own = nil
+	p.own, p.new = nil, true
 	return true
 }
 
 // Watch blocks until a node of ours is deleted by somebody else and then returns ErrGone; it returns the context's cause or the
-// session's if that comes first. Each change of the first node's data is given to changed, if that is not nil. It is for holders.
+// session's if that comes first. The first node's data is given to changed, if that is not nil, at first unless it is what we wrote, and
+// after each change. It is for holders.
 func (p *Place) Watch(ctx context.Context, changed func(data []byte)) error {
 	if p.twin == nil {
 		return p.watch(ctx, changed)
@@ -260,6 +265,15 @@ func (p *Place) Watch(ctx context.Context, changed func(data []byte)) error {
 }
 
 func (p *Place) watch(ctx context.Context, changed func(data []byte)) error {
+	p.mu.Lock()
+	var unread *zk.Watch
+	if p.new { // armed while we waited, which did not look at the data
+		unread, p.own = p.own, nil
+	}
+	p.mu.Unlock()
+	if unread != nil {
+		unread.Close()
+	}
 	for {
 		b := p.sess.Batch()
 		if f := p.armOwn(b); f != nil {
@@ -337,6 +351,9 @@ func (p *Place) WatchLine(ctx context.Context, found func(others bool) bool) err
 // behind (see departure); it is repeated in the background until it is done or the session has ended. Leaving twice is leaving once.
 func (p *Place) Leave() *Removal {
 	p.retire() // before the removal, or the server would tell us what we do ourselves
+	if p.mark != "" {
+		return p.removeMarked()
+	}
 	return p.line.depart(p)
 }
 

@@ -17,8 +17,10 @@ const watchAfter = 100 * time.Millisecond
 // its node. Its methods may be called from any goroutine.
 type Tenure struct {
 	sess    *zk.Session
-	ctx     context.Context //nolint:containedctx // what is held for the tenure has contexts that come from it
+	ctx     context.Context //nolint:containedctx // ends with the tenure
 	end     context.CancelCauseFunc
+	use     context.Context //nolint:containedctx // what is held for the tenure has contexts that come from it
+	stop    context.CancelCauseFunc
 	deleted error
 	czxid   int64 // of the tokens
 	timer   *time.Timer
@@ -27,6 +29,7 @@ type Tenure struct {
 	ground   Ground
 	changing bool // the ground is being exchanged for another
 	gone     bool // it vanished meanwhile: by that, or by somebody else
+	changed  func(data []byte)
 }
 
 // Ground is what a tenure stands on: the node or nodes of ours that are first in their line. A Place is one, and so is a Bundle.
@@ -34,7 +37,8 @@ type Ground interface {
 	Session() *zk.Session
 	Path() string  // of the first node
 	Stat() zk.Stat // of the first node
-	// Watch blocks until somebody else deletes a node, and returns ErrGone then.
+	// Watch blocks until somebody else deletes a node, and returns ErrGone then. Changed, if it is not nil, is called with the data of
+	// a node when the node is first looked at, and whenever it was changed.
 	Watch(ctx context.Context, changed func(data []byte)) error
 	Leave() *Removal
 }
@@ -52,9 +56,24 @@ func Begin(ground Ground, err, deleted error) (*Tenure, error) {
 	}
 	t := &Tenure{sess: ground.Session(), ground: ground, czxid: czxid, deleted: deleted}
 	t.ctx, t.end = context.WithCancelCause(t.sess.Context())
+	t.use, t.stop = context.WithCancelCause(t.ctx)
 	t.timer = time.AfterFunc(watchAfter, t.watch)
 	return t, nil
 }
+
+// OnChange has f called with the data of a node of the tenure, once the tenure has lasted so long that its nodes are watched, and after
+// every change of theirs. It must not block. It is called right after Begin or not at all.
+func (t *Tenure) OnChange(f func(data []byte)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.changed = f
+}
+
+// Stop ends what is held for the tenure, for that cause, and not the tenure: the nodes stay, and nobody else is let in, until it is left.
+func (t *Tenure) Stop(cause error) { t.stop(cause) }
+
+// Use returns a context that ends when nothing is to be held for the tenure any more: when it was stopped, or has ended.
+func (t *Tenure) Use() context.Context { return t.use }
 
 // Token returns the token of a turn, of which there are Turns: from zero up.
 func (t *Tenure) Token(turn int) int64 {
@@ -63,8 +82,10 @@ func (t *Tenure) Token(turn int) int64 {
 }
 
 func (t *Tenure) watch() {
-	ground := t.Ground()
-	if err := ground.Watch(t.ctx, nil); !errors.Is(err, ErrGone) {
+	t.mu.Lock()
+	ground, changed := t.ground, t.changed
+	t.mu.Unlock()
+	if err := ground.Watch(t.ctx, changed); !errors.Is(err, ErrGone) {
 		return
 	}
 	t.mu.Lock()
@@ -109,11 +130,11 @@ func (t *Tenure) Exchange(swap func() (Ground, error)) error {
 // Context returns a context that ends with the tenure. Contexts for users are made with NewContext.
 func (t *Tenure) Context() context.Context { return t.ctx }
 
-// NewContext returns a context that ends with the tenure, for the same cause, or when it is cancelled. Its Err looks at the session's
+// NewContext returns a context that ends when the tenure is stopped or ends, for the same cause, or when it is cancelled. Its Err looks at the session's
 // deadline itself: a holder that was stopped for a while must not find its context alive because it runs before the session's
 // timer does.
 func (t *Tenure) NewContext() (context.Context, context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(t.ctx)
+	ctx, cancel := context.WithCancelCause(t.use)
 	return tenureContext{ctx, t.sess}, cancel
 }
 

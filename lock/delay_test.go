@@ -1,0 +1,334 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+const delay = 5 * time.Minute // longer than anything else in these tests takes
+
+func (w *world) delayed() *lock.Mutex {
+	w.t.Helper()
+	return w.mutex(lock.Config{Delay: delay})
+}
+
+// gone waits until the node is deleted, and returns when that was.
+func (w *world) gone(node string) time.Time {
+	w.t.Helper()
+	_, there, watch, err := w.Session(w.t, 20*time.Second).ExistsW(w.t.Context(), node)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer watch.Close()
+	if there {
+		if _, err := watch.Next(w.t.Context()); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return time.Now()
+}
+
+// waited checks that the lock came to the next one so long after the last one was lost, and not much later.
+func waited(t *testing.T, lost time.Time, want time.Duration) {
+	t.Helper()
+	if took := time.Since(lost); took < want || took > want+30*time.Second {
+		t.Errorf("the next one had the lock %v after the loss, want %v", took, want)
+	}
+}
+
+// lose loses the hold as a crash does: nobody hears of its session any more, and it times out.
+func (w *world) lose(hold *lock.Hold) time.Time {
+	w.t.Helper()
+	w.HalfOpen(hold.Session().ID())
+	return w.gone(hold.Path())
+}
+
+func TestLockRestsAfterItsHoldersSessionHasEnded(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hold := acquire(t, w.delayed())
+		waiting := lockInBackground(t.Context(), w.delayed())
+		synctest.Wait()
+		lost := w.lose(hold)
+		next := got(t, waiting)
+		waited(t, lost, delay)
+		unlock(t, next)
+		w.empty(path, lock.DelayPath(path))
+
+		lost = w.lose(acquire(t, w.delayed()))
+		unlock(t, acquire(t, w.delayed())) // who comes later, to a line with nobody in it
+		waited(t, lost, delay)
+		w.empty(path, lock.DelayPath(path))
+	})
+}
+
+func TestLockRestsAfterItsHoldersNodeWasDeletedByForce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hold := acquire(t, w.delayed())
+		settled()
+		lost := time.Now()
+		if err := w.Session(t, 20*time.Second).Delete(t.Context(), hold.Path(), -1); err != nil {
+			t.Fatal(err)
+		}
+		<-hold.Context().Done()
+		_ = hold.UnlockWait(t.Context()) // comes too late, and is no farewell
+		unlock(t, acquire(t, w.delayed()))
+		waited(t, lost, delay)
+
+		hold = acquire(t, w.delayed())
+		if r := <-w.revoke(lock.RevokeOptions{Grace: time.Millisecond, Force: true}); r.err != nil {
+			t.Fatal(r.err)
+		}
+		lost = time.Now()
+		unlock(t, acquire(t, w.delayed()))
+		waited(t, lost, delay)
+		w.empty(path, lock.DelayPath(path))
+	})
+}
+
+func TestNobodyWaitsAfterAnUnlock(t *testing.T) {
+	for _, cfg := range []lock.Config{{}, {Handoff: lock.StrictFIFO}, {Retain: time.Second}} {
+		cfg.Delay = delay
+		t.Run("", func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				begin := time.Now()
+				a, b := w.mutex(cfg), w.mutex(cfg)
+				for range 5 {
+					hold := acquire(t, a)
+					waiting := append(lockers(t, a, 2), lockInBackground(t.Context(), b))
+					unlock(t, hold)
+					for _, c := range waiting {
+						unlock(t, got(t, c))
+					}
+					hold, err := b.TryLock(t.Context())
+					for errors.Is(err, lock.ErrHeld) { // retained by the other, which a try does not end
+						time.Sleep(time.Second)
+						hold, err = b.TryLock(t.Context())
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					unlock(t, hold)
+				}
+				hold := acquire(t, a)
+				done := w.revoke(lock.RevokeOptions{Grace: time.Minute, Force: true}) // who gives way is not lost
+				<-hold.Context().Done()
+				unlock(t, hold)
+				<-done
+				unlock(t, acquire(t, b))
+				if took := time.Since(begin); took > time.Minute {
+					t.Errorf("clean unlocks made others wait: it took %v", took)
+				}
+				time.Sleep(2 * time.Second)
+				w.empty(path, lock.DelayPath(path))
+			})
+		})
+	}
+}
+
+// What was lost while it only waited for the lock, or for the delay, had nothing under way.
+func TestOnlyHoldersMakeOthersWait(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		begin := time.Now()
+		hold := acquire(t, w.delayed())
+		leaver := w.Client(t, 20*time.Second)
+		m, err := lock.NewMutex(leaver, path, lock.Config{Delay: delay})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lockInBackground(t.Context(), m)
+		synctest.Wait()
+		_ = leaver.Close() // a waiter goes without a word
+		unlock(t, hold)
+		hold = acquire(t, w.delayed())
+		if took := time.Since(begin); took > time.Minute {
+			t.Errorf("a waiter that was lost made others wait: it took %v", took)
+		}
+
+		lost := w.lose(hold)
+		resting := w.Client(t, 20*time.Second)
+		if m, err = lock.NewMutex(resting, path, lock.Config{Delay: delay}); err != nil {
+			t.Fatal(err)
+		}
+		lockInBackground(t.Context(), m)
+		time.Sleep(delay / 2)
+		_ = resting.Close() // one that waits for the delay does
+		unlock(t, acquire(t, w.delayed()))
+		waited(t, lost, delay)
+
+		lost = w.lose(acquire(t, w.delayed()))
+		ctx, cancel := context.WithTimeout(t.Context(), delay/4)
+		if _, err := w.delayed().Lock(ctx); !errors.Is(err, context.DeadlineExceeded) { // one gives up
+			t.Errorf("in the delay: got %v, want the context's end", err)
+		}
+		cancel()
+		waiting := lockInBackground(t.Context(), w.delayed())
+		time.Sleep(delay / 4)
+		line := w.line()
+		if err := w.Session(t, 20*time.Second).Delete(t.Context(), line[0].Path, -1); err != nil { // one is deleted
+			t.Fatal(err)
+		}
+		unlock(t, got(t, waiting))
+		waited(t, lost, delay)
+		w.empty(path, lock.DelayPath(path))
+	})
+}
+
+func TestTryLockDoesNotWaitForTheDelay(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		lost := w.lose(acquire(t, w.delayed()))
+		m := w.delayed()
+		for time.Since(lost) < delay-time.Minute {
+			if _, err := m.TryLock(t.Context()); !errors.Is(err, lock.ErrHeld) {
+				t.Fatalf("%v after the loss: got %v, want lock.ErrHeld", time.Since(lost), err)
+			}
+			time.Sleep(delay / 6)
+		}
+		time.Sleep(delay)
+		hold, err := m.TryLock(t.Context())
+		if err != nil {
+			t.Fatalf("long after the delay: %v", err)
+		}
+		unlock(t, hold)
+		w.empty(path, lock.DelayPath(path))
+	})
+}
+
+// The delay that counts is the lost holder's: it knows how long its writes linger. One without neither heeds nor causes one.
+func TestHoldersWithoutADelayNeitherCauseNorHeedOne(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		plain := w.mutex(lock.Config{})
+		w.lose(acquire(t, plain))
+		begin := time.Now()
+		w.Heal()
+		hold := acquire(t, w.delayed())
+		if took := time.Since(begin); took > time.Minute {
+			t.Errorf("one without a delay made others wait: it took %v", took)
+		}
+		lost := w.lose(hold)
+		unlock(t, acquire(t, w.mutex(lock.Config{})))
+		if took := time.Since(lost); took > time.Minute {
+			t.Errorf("one without a delay had to wait for %v", took)
+		}
+		unlock(t, acquire(t, w.mutex(lock.Config{Delay: time.Second})))
+		waited(t, lost, delay)
+		w.empty(path, lock.DelayPath(path))
+	})
+}
+
+// Every request of a lock and its unlock is hit by every fault in turn: it stays clean, and a loss stays a loss.
+func TestDelaySurvivesLostReplies(t *testing.T) {
+	for _, fault := range []zktest.Fault{zktest.DropReply, zktest.Refuse, zktest.CutBefore, zktest.CutAfter} {
+		for nth := 1; nth <= 14; nth++ {
+			t.Run("", func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) {
+					begin := time.Now()
+					m := w.delayed()
+					aim := func() {
+						w.Control(func(r zktest.Request) zktest.Fault {
+							if r.Seq == nth {
+								return fault
+							}
+							return zktest.Pass
+						})
+					}
+					aim()
+					for range 2 {
+						if err := acquire(t, m).UnlockWait(t.Context()); err != nil {
+							t.Fatal(err)
+						}
+					}
+					w.Control(nil)
+					hold := acquire(t, w.delayed())
+					if took := time.Since(begin); took > time.Minute {
+						t.Fatalf("after clean unlocks the next one waited for %v", took)
+					}
+					if marks := w.nodes(lock.DelayPath(path)); len(marks) != 1 {
+						t.Errorf("a holder leaves %v, want one node", marks)
+					}
+					lost := w.lose(hold)
+					aim()
+					hold = acquire(t, m)
+					w.Control(nil)
+					waited(t, lost, delay)
+					if err := hold.UnlockWait(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					w.empty(path, lock.DelayPath(path))
+				})
+			})
+		}
+	}
+}
+
+func TestDelayIsRefusedWhereThereIsNone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client := w.Client(t, 20*time.Second)
+		if _, err := lock.NewMutex(client, path, lock.Config{Delay: -1}); err == nil {
+			t.Error("a negative delay: got no error")
+		}
+		if _, err := lock.NewRWMutex(client, path, lock.Config{Delay: 1}); err == nil {
+			t.Error("a read/write lock: got no error")
+		}
+		if _, err := lock.NewSet(client, []string{path}, lock.Config{Delay: 1}); err == nil {
+			t.Error("a set: got no error")
+		}
+		if _, err := lock.NewMutex(client, path, lock.Config{OnSuspend: 7}); err == nil {
+			t.Error("an OnSuspend that is none: got no error")
+		}
+	})
+}
+
+func TestDisconnectEndsTheHoldOnlyIfThatIsWanted(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		keeps, ends := acquire(t, w.mutex(lock.Config{})), locked(t, w.set(pathA).Lock)
+		unlock(t, ends)
+		s, err := lock.NewSet(w.Client(t, 20*time.Second), []string{pathA}, lock.Config{OnSuspend: lock.EndHold})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rw, err := lock.NewRWMutex(w.Client(t, 20*time.Second), pathB, lock.Config{OnSuspend: lock.EndHold})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := lock.NewMutex(w.Client(t, 20*time.Second), pathC, lock.Config{OnSuspend: lock.EndHold, Retain: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		holds := []*lock.Hold{locked(t, s.Lock), locked(t, rw.RLock), acquire(t, m)}
+		time.Sleep(time.Minute)
+		here := lockInBackground(t.Context(), m)
+		synctest.Wait()
+		w.Drop() // a blip: it is connected again before anybody looks
+		for i, h := range holds {
+			<-h.Context().Done()
+			if cause := context.Cause(h.Context()); !errors.Is(cause, lock.ErrSuspended) {
+				t.Errorf("hold %d: got cause %v, want lock.ErrSuspended", i, cause)
+			}
+		}
+		synctest.Wait()
+		if len(here) > 0 {
+			t.Error("the lock passed on before it was unlocked")
+		}
+		for _, h := range holds {
+			unlock(t, h) // nobody had it meanwhile
+		}
+		unlock(t, got(t, here))
+		if err := keeps.Context().Err(); err != nil {
+			t.Errorf("a blip ended a hold that keeps: %v", context.Cause(keeps.Context()))
+		}
+		unlock(t, keeps)
+		last := acquire(t, m)
+		w.HalfOpen(last.Session().ID())
+		<-last.Context().Done()
+		if cause := context.Cause(last.Context()); !errors.Is(cause, lock.ErrSuspended) && !errors.Is(cause, zk.ErrLost) {
+			t.Errorf("got cause %v", cause)
+		}
+	})
+}

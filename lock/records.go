@@ -1,0 +1,140 @@
+package lock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// maxRecords is how many revocations are remembered of a path: the latest.
+const maxRecords = 32
+
+// What bounds a record, and all of them together, so that they fit into a node.
+const (
+	maxRecordHolders = 256
+	maxRecordBytes   = 256 << 10
+)
+
+// Record is what is kept of a revocation.
+type Record struct {
+	ID      string         `json:"id"` // random
+	Request Revocation     `json:"request"`
+	Force   bool           `json:"force"`   // whether holders that kept the lock were to be forced
+	Over    bool           `json:"over"`    // false while it is under way, and for good if its process died
+	Holders []RecordHolder `json:"holders"` // the first 256 of them
+}
+
+// RecordHolder is a holder that was asked, and what became of it.
+type RecordHolder struct {
+	Node    string    `json:"node"`
+	Session int64     `json:"session"`
+	Since   time.Time `json:"since"`
+	Token   Token     `json:"token"`
+	Owner   *Owner    `json:"owner,omitempty"` // nil if it was not one of ours
+	Ending  Ending    `json:"ending"`          // EndingKept until it is known
+}
+
+// RecordsPath returns the path of the node that keeps the revocations of the lock at path: its sibling, so that the line stays clean.
+func RecordsPath(path string) string { return path + "-__revoked__" }
+
+// Revocations returns what is recorded of the revocations of the lock at path, the latest last: of those whose RevokeOptions said so, the
+// last 32. None is an empty list.
+func Revocations(ctx context.Context, client *zk.Client, path string) ([]Record, error) {
+	if err := checkPath(path); err != nil {
+		return nil, err
+	}
+	list, err := line.Attempt(ctx, client, func(sess *zk.Session) ([]Record, error) {
+		if err := sess.Sync(ctx, RecordsPath(path)); err != nil {
+			return nil, err
+		}
+		list, _, err := readRecords(ctx, sess, path)
+		return list, err
+	})
+	if errors.Is(err, zk.NoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock: revocations of %s: %w", path, err)
+	}
+	return list, nil
+}
+
+func readRecords(ctx context.Context, sess *zk.Session, path string) ([]Record, zk.Stat, error) {
+	data, stat, err := sess.Get(ctx, RecordsPath(path))
+	if err != nil {
+		return nil, stat, err
+	}
+	var list []Record
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, stat, fmt.Errorf("%s is no record of revocations: delete it to begin another: %w", RecordsPath(path), err)
+	}
+	return list, stat, nil
+}
+
+func newRecord(request Revocation, force bool) *Record {
+	return &Record{ID: line.NewGUID(), Request: request, Force: force}
+}
+
+// keep writes the record, in place of its former state if that is there. It ends with ctx, or after a while.
+func (e *Record) keep(ctx context.Context, client *zk.Client, path string, list []Revoked) error {
+	e.Over = e.Holders != nil
+	e.Holders = nil
+	for _, r := range list[:min(len(list), maxRecordHolders)] {
+		h := RecordHolder{
+			Node: r.Holder.Path, Session: r.Holder.Session, Since: r.Holder.Since, Token: r.Holder.Token, Ending: r.Ending,
+		}
+		if r.Holder.Known {
+			h.Owner = &r.Holder.Owner
+		}
+		e.Holders = append(e.Holders, h)
+	}
+	ctx, stop := context.WithTimeout(ctx, defaultGrace)
+	defer stop()
+	_, err := line.Attempt(ctx, client, func(sess *zk.Session) (struct{}, error) {
+		for {
+			err := e.write(ctx, sess, path)
+			if !errors.Is(err, zk.BadVersion) && !errors.Is(err, zk.NodeExists) { // others write as well
+				return struct{}{}, err
+			}
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("record in %s: %w", RecordsPath(path), err)
+	}
+	return nil
+}
+
+// write writes the record once. Doing so twice does no harm: it is found by its ID.
+func (e *Record) write(ctx context.Context, sess *zk.Session, path string) error {
+	list, stat, err := readRecords(ctx, sess, path)
+	absent := errors.Is(err, zk.NoNode)
+	if err != nil && !absent {
+		return err
+	}
+	if i := slices.IndexFunc(list, func(o Record) bool { return o.ID == e.ID }); i >= 0 {
+		list[i] = *e
+	} else {
+		list = append(list, *e)
+	}
+	list = list[max(0, len(list)-maxRecords):]
+	data, err := json.Marshal(list)
+	for err == nil && len(data) > maxRecordBytes && len(list) > 1 {
+		list = list[1:]
+		data, err = json.Marshal(list)
+	}
+	if err != nil {
+		return err
+	}
+	if absent {
+		_, err = sess.Create(ctx, RecordsPath(path), data, zk.Persistent)
+	} else {
+		_, err = sess.Set(ctx, RecordsPath(path), data, stat.Version)
+	}
+	return err
+}

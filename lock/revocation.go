@@ -1,0 +1,119 @@
+package lock
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// ErrRevoked is found in the cause of a hold's context after somebody asked for the lock with Revoke. The lock is held still, until it
+// is unlocked: nobody else has it before, unless whoever asked takes it by force. A *RevokedError says who asked, and why.
+var ErrRevoked = errors.New("lock: revoked")
+
+// Revocation is a request to a holder to give its lock up. Curator's Revoker tells neither who asks nor why nor when.
+type Revocation struct {
+	By     Owner     `json:"by"`     // who asks
+	Reason string    `json:"reason"` // as it was given to Revoke
+	At     time.Time `json:"at"`     // by the clock of who asks
+}
+
+// RevokedError is the cause of a hold's context after a revocation. ErrRevoked is found in it.
+type RevokedError struct {
+	Revocation Revocation
+}
+
+// Error says who revoked the lock, and why, as far as that is known.
+func (e *RevokedError) Error() string {
+	var b strings.Builder
+	b.WriteString(ErrRevoked.Error())
+	if by := e.Revocation.By; by.Host != "" || by.PID != 0 {
+		fmt.Fprintf(&b, " by %s, pid %d on %s", by.Program, by.PID, by.Host)
+	}
+	if e.Revocation.Reason != "" {
+		b.WriteString(": " + e.Revocation.Reason)
+	}
+	return b.String()
+}
+
+// Unwrap returns ErrRevoked.
+func (e *RevokedError) Unwrap() error { return ErrRevoked }
+
+// maxReason bounds the reason of a revocation: it is kept in nodes, next to others.
+const maxReason = 1 << 10
+
+func checkReason(reason string) error {
+	if len(reason) > maxReason || !utf8.ValidString(reason) {
+		return fmt.Errorf("lock: a reason must be UTF-8 of at most %d bytes; put the rest elsewhere and say where", maxReason)
+	}
+	return nil
+}
+
+// revokeToken is what Curator's Revoker writes into the node of a holder, and what Curator's holders look for.
+const revokeToken = "__REVOKE__"
+
+// askedOwner is the data of a node of ours whose holder was asked to give the lock up: who it is must not be lost by that.
+type askedOwner struct {
+	Owner
+	Revoked *Revocation `json:"revoked,omitempty"`
+}
+
+// parseRevocation reads the request from a node's data. It reports false if there is none.
+func parseRevocation(data []byte) (Revocation, bool) {
+	if bytes.Equal(data, []byte(revokeToken)) {
+		return Revocation{}, true
+	}
+	if _, ours := parseOwner(data); !ours {
+		return Revocation{}, false
+	}
+	var asked askedOwner
+	if json.Unmarshal(data, &asked) != nil || asked.Revoked == nil {
+		return Revocation{}, false
+	}
+	return *asked.Revoked, true
+}
+
+// request returns what to write into a holder's node: data with the request, for one of ours, Curator's word for all others.
+func (r Revocation) request(data []byte) []byte {
+	owner, ours := parseOwner(data)
+	if !ours {
+		return []byte(revokeToken)
+	}
+	b, err := json.Marshal(askedOwner{owner, &r})
+	if err != nil {
+		return []byte(revokeToken) // cannot happen: every field marshals
+	}
+	return b
+}
+
+// under has the tenure end its holds when cfg says so. It is called before the tenure serves the first.
+func (t *tenure) under(cfg *Config) {
+	t.OnChange(func(data []byte) {
+		if r, ok := parseRevocation(data); ok {
+			t.revoke(cfg.OnRevoke, r)
+		}
+	})
+	if cfg.OnSuspend == EndHold {
+		go t.connected()
+	}
+}
+
+// revoke ends the tenure's holds, unless the holder is asked and will not.
+//
+// The node stays until the lock is unlocked, so that nobody comes in while the holder still finishes.
+func (t *tenure) revoke(ask func(context.Context, Revocation) bool, r Revocation) {
+	cause := &RevokedError{Revocation: r}
+	if ask == nil {
+		t.Stop(cause)
+		return
+	}
+	go func() { // which may take its time, while the node is watched on
+		if ctx := t.Use(); ctx.Err() == nil && ask(ctx, r) {
+			t.Stop(cause)
+		}
+	}()
+}

@@ -1,0 +1,367 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+const curatorsWord = "__REVOKE__"
+
+// revoking is a Revoke in the background.
+type revoking struct {
+	list []lock.Revoked
+	err  error
+}
+
+func (w *world) revoke(opts lock.RevokeOptions) <-chan revoking {
+	client := w.Client(w.t, 20*time.Second)
+	c := make(chan revoking, 1)
+	go func() {
+		list, err := lock.Revoke(w.t.Context(), client, path, opts)
+		c <- revoking{list, err}
+	}()
+	return c
+}
+
+// settled lets holds grow so old that they watch their own nodes.
+func settled() { time.Sleep(time.Second); synctest.Wait() }
+
+func TestHolderIsToldWhoRevokesAndWhyAndKeepsTheLockUntilItUnlocks(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := w.mutex(lock.Config{Label: "the nightly job"})
+		hold := acquire(t, m)
+		settled()
+		waiting := lockInBackground(t.Context(), w.mutex(lock.Config{}))
+		done := w.revoke(lock.RevokeOptions{Reason: "rack 7 moves", Label: "ops"})
+		<-hold.Context().Done()
+		revoked, ok := errors.AsType[*lock.RevokedError](context.Cause(hold.Context()))
+		if !ok || !errors.Is(revoked, lock.ErrRevoked) || revoked.Revocation.Reason != "rack 7 moves" || revoked.Revocation.By.Label != "ops" {
+			t.Fatalf("got cause %+v", context.Cause(hold.Context()))
+		}
+		if !strings.Contains(revoked.Error(), "rack 7 moves") {
+			t.Errorf("the cause says %q, not why", revoked)
+		}
+		if _, err := m.TryLock(t.Context()); !errors.Is(err, lock.ErrHeld) {
+			t.Errorf("while the revoked holder still finishes: got %v, want lock.ErrHeld", err)
+		}
+		synctest.Wait()
+		if len(waiting) > 0 || len(done) > 0 {
+			t.Fatal("the lock passed on before it was unlocked")
+		}
+		line := w.line()
+		if line[0].Owner.Label != "the nightly job" || line[0].Revoked == nil || line[1].Revoked != nil {
+			t.Errorf("got %+v, want the first, and it alone, to be known still and revoked", line)
+		}
+		unlock(t, hold) // says that nobody had it meanwhile
+		unlock(t, got(t, waiting))
+		if r := <-done; r.err != nil || len(r.list) != 1 || r.list[0].Ending != lock.EndingReleased || r.list[0].Holder.Path != line[0].Path {
+			t.Errorf("got %+v, want one holder who has released the lock", r)
+		}
+	})
+}
+
+func TestHolderThatKeepsTheLockIsForcedAfterTheGraceAndNoSooner(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const grace = 30 * time.Second
+		hold := acquire(t, w.mutex(lock.Config{}))
+		settled()
+		waiting := lockInBackground(t.Context(), w.mutex(lock.Config{}))
+		begin := time.Now()
+		if r := <-w.revoke(lock.RevokeOptions{Grace: grace}); !errors.Is(r.err, lock.ErrKept) || r.list[0].Ending != lock.EndingKept {
+			t.Fatalf("without force: got %+v, want lock.ErrKept", r)
+		}
+		done := w.revoke(lock.RevokeOptions{Grace: grace, Force: true})
+		next := got(t, waiting)
+		if took := time.Since(begin); took < 2*grace || took > 2*grace+time.Second {
+			t.Errorf("the next one had the lock after %v, want two graces of %v", took, grace)
+		}
+		if r := <-done; r.err != nil || r.list[0].Ending != lock.EndingForced {
+			t.Errorf("got %+v, want one holder who was forced", r)
+		}
+		if err := hold.Unlock(t.Context()); !errors.Is(err, lock.ErrDeleted) {
+			t.Errorf("Unlock after force: got %v, want lock.ErrDeleted", err)
+		}
+		if next.Token() <= hold.Token() {
+			t.Errorf("token %d after %d", next.Token(), hold.Token())
+		}
+		unlock(t, next)
+	})
+}
+
+// Curator's Revoker writes its word and nothing else, and Curator's holders look for that word and nothing else.
+func TestRevocationSpeaksCuratorsWord(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 20*time.Second)
+		hold := acquire(t, w.mutex(lock.Config{}))
+		settled()
+		if _, err := sess.Set(t.Context(), hold.Path(), []byte(curatorsWord), -1); err != nil {
+			t.Fatal(err)
+		}
+		<-hold.Context().Done()
+		if cause := context.Cause(hold.Context()); !errors.Is(cause, lock.ErrRevoked) {
+			t.Errorf("revoked as Curator does: got %v, want lock.ErrRevoked", cause)
+		}
+		if err := hold.UnlockWait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		theirs, err := sess.Create(t.Context(), path+"/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-", nil, zk.EphemeralSequential)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := w.revoke(lock.RevokeOptions{Reason: "Curator would not read it"})
+		synctest.Wait()
+		if data, _, err := sess.Get(t.Context(), theirs.Path); err != nil || string(data) != curatorsWord {
+			t.Errorf("got %q, %v in a revocable Curator's node, want %q", data, err, curatorsWord)
+		}
+		if err := sess.Delete(t.Context(), theirs.Path, -1); err != nil {
+			t.Fatal(err)
+		}
+		if r := <-done; r.err != nil || r.list[0].Ending != lock.EndingReleased {
+			t.Errorf("got %+v", r)
+		}
+	})
+}
+
+func TestHolderMayRefuseARevocationOrFinishFirst(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var asked atomic.Int32
+		finish := make(chan struct{})
+		hold := acquire(t, w.mutex(lock.Config{OnRevoke: func(ctx context.Context, r lock.Revocation) bool {
+			if asked.Add(1) == 1 {
+				return false
+			}
+			select {
+			case <-finish:
+			case <-ctx.Done():
+			}
+			return true
+		}}))
+		settled()
+		for i := range 2 {
+			if r := <-w.revoke(lock.RevokeOptions{Grace: time.Minute}); !errors.Is(r.err, lock.ErrKept) {
+				t.Fatalf("revocation %d: got %+v, want lock.ErrKept", i, r)
+			}
+			if err := hold.Context().Err(); err != nil {
+				t.Fatalf("revocation %d ended the hold: %v", i, context.Cause(hold.Context()))
+			}
+		}
+		if n := asked.Load(); n != 2 {
+			t.Errorf("the holder was asked %d times for two revocations", n)
+		}
+		close(finish)
+		<-hold.Context().Done()
+		unlock(t, hold)
+	})
+}
+
+func TestRevokedProcessGoesToTheEndOfTheLine(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := w.mutex(lock.Config{Retain: time.Hour})
+		hold := acquire(t, m)
+		settled()
+		here := lockers(t, m, 3)
+		there := lockInBackground(t.Context(), w.mutex(lock.Config{}))
+		synctest.Wait()
+		done := w.revoke(lock.RevokeOptions{})
+		<-hold.Context().Done()
+		unlock(t, hold)
+		other := got(t, there) // before the goroutines that share the revoked node
+		none(t, "behind another process", here...)
+		unlock(t, other)
+		for _, c := range here {
+			hold = got(t, c)
+			unlock(t, hold)
+		}
+		if r := <-done; r.err != nil {
+			t.Fatal(r.err)
+		}
+		// What nobody holds, and is only kept for the next time, goes at once.
+		time.Sleep(time.Minute)
+		if r := <-w.revoke(lock.RevokeOptions{}); r.err != nil || len(r.list) != 1 || r.list[0].Ending != lock.EndingReleased {
+			t.Errorf("a kept lock: got %+v", r)
+		}
+	})
+}
+
+func TestSessionLossAfterARevocationRestartsTheLocalLine(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := w.mutex(lock.Config{})
+		hold := acquire(t, m)
+		settled()
+		here := lockers(t, m, 2)
+		w.revoke(lock.RevokeOptions{})
+		<-hold.Context().Done()
+		w.ExpireSession(hold.Session().ID()) // it is never unlocked
+		for _, c := range here {
+			unlock(t, got(t, c))
+		}
+	})
+}
+
+func TestAllWhoHoldAreRevokedOrThoseThatWereChosen(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var readers []*lock.Hold
+		for range 3 {
+			readers = append(readers, locked(t, w.rw(lock.Config{}).RLock))
+		}
+		settled()
+		writer := waits(t.Context(), w.rw(lock.Config{}).Lock)
+		synctest.Wait()
+		chosen := readers[1]
+		done := w.revoke(lock.RevokeOptions{Holder: func(c lock.Contender) bool { return c.Session == chosen.Session().ID() }})
+		<-chosen.Context().Done()
+		unlock(t, chosen)
+		if r := <-done; r.err != nil || len(r.list) != 1 {
+			t.Fatalf("got %+v, want the chosen one", r)
+		}
+		if readers[0].Context().Err() != nil || readers[2].Context().Err() != nil {
+			t.Fatal("a reader that was not chosen was revoked")
+		}
+		done = w.revoke(lock.RevokeOptions{})
+		<-readers[0].Context().Done()
+		<-readers[2].Context().Done()
+		unlock(t, readers[0])
+		unlock(t, readers[2])
+		if r := <-done; r.err != nil || len(r.list) != 2 {
+			t.Fatalf("got %+v, want the two other readers and not the writer that waited", r)
+		}
+		hold := got(t, writer)
+		if hold.Context().Err() != nil {
+			t.Error("the writer behind was revoked")
+		}
+		settled()
+		done = w.revoke(lock.RevokeOptions{})
+		<-hold.Context().Done()
+		unlock(t, hold)
+		if r := <-done; r.err != nil {
+			t.Fatal(r.err)
+		}
+	})
+}
+
+func TestRevocationOfOnePathEndsASet(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hold := locked(t, w.set(pathA, path).Lock)
+		settled()
+		done := w.revoke(lock.RevokeOptions{Reason: "one of them"})
+		<-hold.Context().Done()
+		if cause := context.Cause(hold.Context()); !errors.Is(cause, lock.ErrRevoked) {
+			t.Errorf("got %v, want lock.ErrRevoked", cause)
+		}
+		unlock(t, hold)
+		if r := <-done; r.err != nil {
+			t.Fatal(r.err)
+		}
+		w.empty(pathA, path)
+	})
+}
+
+func TestRequestThatComesWhileOneStillWaitsIsHeardByTheHolder(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 20*time.Second)
+		first, second := acquire(t, w.mutex(lock.Config{})), lockInBackground(t.Context(), w.mutex(lock.Config{}))
+		synctest.Wait()
+		if _, err := sess.Set(t.Context(), w.line()[1].Path, []byte(curatorsWord), -1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		unlock(t, first)
+		hold := got(t, second)
+		<-hold.Context().Done()
+		unlock(t, hold)
+	})
+}
+
+func TestNobodyToRevokeIsNoError(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		if r := <-w.revoke(lock.RevokeOptions{Force: true, Record: true}); r.err != nil || r.list != nil {
+			t.Errorf("got %+v", r)
+		}
+		client := w.Client(t, 20*time.Second)
+		for _, opts := range []lock.RevokeOptions{{Grace: -1}, {Reason: strings.Repeat("x", 1025)}, {Reason: "\xff"}} {
+			if _, err := lock.Revoke(t.Context(), client, path, opts); err == nil {
+				t.Errorf("Revoke(%+v): got no error", opts)
+			}
+		}
+		if _, err := lock.Revoke(t.Context(), client, "locks", lock.RevokeOptions{}); err == nil {
+			t.Error("a path that is none: got no error")
+		}
+	})
+}
+
+func TestRevocationsAreRecordedBesideThePath(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client := w.Client(t, 20*time.Second)
+		if list, err := lock.Revocations(t.Context(), client, path); err != nil || len(list) != 0 {
+			t.Fatalf("before: got %+v, %v", list, err)
+		}
+		for i := range 40 {
+			hold := acquire(t, w.mutex(lock.Config{Label: "job"}))
+			done := w.revoke(lock.RevokeOptions{Record: true, Force: true, Grace: time.Second, Reason: "drill"})
+			if i == 0 {
+				synctest.Wait() // asked, and in its grace
+				if list, err := lock.Revocations(t.Context(), client, path); err != nil || len(list) != 1 || list[0].Over {
+					t.Errorf("in the grace: got %+v, %v", list, err)
+				}
+			}
+			if r := <-done; r.err != nil {
+				t.Fatal(r.err)
+			}
+			_ = hold.Unlock(t.Context()) // was deleted
+		}
+		list, err := lock.Revocations(t.Context(), client, path)
+		if err != nil || len(list) != 32 {
+			t.Fatalf("got %d records, %v, want the last 32", len(list), err)
+		}
+		for _, r := range list {
+			if !r.Over || !r.Force || r.Request.Reason != "drill" || len(r.Holders) != 1 || r.Holders[0].Ending != lock.EndingForced || r.Holders[0].Owner.Label != "job" {
+				t.Fatalf("got %+v", r)
+			}
+		}
+	})
+}
+
+// Every request of a forced revocation is hit by every fault in turn. The holder is revoked once, and the record has it once.
+func TestRevocationSurvivesLostReplies(t *testing.T) {
+	for _, fault := range []zktest.Fault{zktest.DropReply, zktest.Refuse, zktest.CutBefore, zktest.CutAfter} {
+		for nth := 1; nth <= 12; nth++ {
+			t.Run("", func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) {
+					hold := acquire(t, w.mutex(lock.Config{}))
+					settled()
+					client := w.Client(t, 20*time.Second)
+					_ = session(t, client)
+					w.Control(func(r zktest.Request) zktest.Fault {
+						if r.Seq == nth {
+							return fault
+						}
+						return zktest.Pass
+					})
+					list, err := lock.Revoke(t.Context(), client, path, lock.RevokeOptions{Force: true, Record: true, Grace: time.Second})
+					w.Control(nil)
+					if err != nil || len(list) != 1 {
+						t.Fatalf("got %+v, %v", list, err)
+					}
+					if line := w.line(); len(line) != 0 {
+						t.Errorf("still there: %+v", line)
+					}
+					if records, err := lock.Revocations(t.Context(), client, path); err != nil || len(records) != 1 || !records[0].Over {
+						t.Errorf("got %+v, %v", records, err)
+					}
+					if !errors.Is(context.Cause(hold.Context()), lock.ErrRevoked) {
+						t.Errorf("got cause %v", context.Cause(hold.Context()))
+					}
+				})
+			})
+		}
+	}
+}

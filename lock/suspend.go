@@ -1,0 +1,46 @@
+package lock
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// OnSuspend says what a lost connection is to a hold. The session, and with it the lock, outlives the connection.
+type OnSuspend int
+
+// What a lost connection is to a hold.
+const (
+	// KeepHold lets the hold go on until the session's local deadline, which comes before the server can give the lock to anybody else.
+	KeepHold OnSuspend = iota
+	// EndHold ends the hold's context with ErrSuspended as soon as the connection is lost, as Curator's standard error policy has it.
+	// The lock stays this holder's until Unlock, or until the session's end.
+	EndHold
+)
+
+// ErrSuspended is the cause of a hold's context after the connection was lost, with Config.OnSuspend set to EndHold.
+var ErrSuspended = errors.New("lock: the connection was lost, which this lock takes for the end of the hold")
+
+func (o OnSuspend) check() error {
+	if o != KeepHold && o != EndHold {
+		return fmt.Errorf("lock: there is no OnSuspend %d; use KeepHold or EndHold", int(o))
+	}
+	return nil
+}
+
+// connected ends the tenure's holds when the connection is lost. From Connected a session comes to no other state without having lost it,
+// so the first change counts, even if it is connected again when we look.
+func (t *tenure) connected() {
+	state, changed := t.sess.State()
+	if state == zk.Connected {
+		select {
+		case <-changed:
+		case <-t.Use().Done():
+			return
+		}
+	}
+	if t.sess.Err() == nil { // or the session's end is the better answer, and on its way
+		t.Stop(ErrSuspended)
+	}
+}

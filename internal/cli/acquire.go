@@ -38,6 +38,9 @@ func (l *locker) acquire(ctx context.Context) (*zk.Client, *lock.Hold, error) {
 	if err != nil {
 		return client, nil, &exitError{code: ExitUsage, err: err}
 	}
+	if err := l.storeLimit(ctx, sess); err != nil {
+		return client, nil, err
+	}
 	hold, err := l.wantLock(ctx, wanted, client, sess)
 	if err != nil {
 		return client, nil, err

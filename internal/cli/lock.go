@@ -40,6 +40,9 @@ type locker struct {
 	label      string
 	shared     bool
 	layout     choice
+	permits    permits
+	newLimit   bool
+	delay      duration
 	grace      duration
 	graced     bool // grace was asked for
 	onLost     choice
@@ -69,12 +72,14 @@ is shared by all who use the same ZooKeeper servers.
 
 Several PATHs are a set: all of them or none, and sets that have some in common never wait for each other.
 With --shared any number of holders have the lock together, and none while one without --shared has it.
+With --permits N/LIMIT holders take N permits each, of which there are LIMIT in all; a PATH has either
+permits or a lock.
 
 The command runs in a process group of its own with our standard input, output and error, and gets every
 signal that we get. It finds TURNSTILE_PATH, TURNSTILE_PATHS (one a line, if they are several),
 TURNSTILE_TOKEN (larger for every later holder of the lock), TURNSTILE_SESSION and
 TURNSTILE_SESSION_TIMEOUT_MS in its environment. If the lock is lost, its group gets SIGTERM, and SIGKILL
-before anybody else can have the lock. (If turnstile itself is killed with SIGKILL nobody is left to see to
+before anybody else can have the lock; if it is revoked, likewise, and the lock is given up then. (If turnstile itself is killed with SIGKILL nobody is left to see to
 that; on Linux the command, but not what it has started, gets SIGTERM then.)
 
 Without a command it prints one line, path and token, when it has the lock, and holds it until standard
@@ -90,6 +95,7 @@ Exit codes: the command's, or 128+N if signal N ended it or our wait; 1 (or -E) 
 		Example: `  turnstile lock /jobs/report -- ./report.sh --all
   turnstile lock -n /jobs/report -c 'date >> log; ./report.sh'
   turnstile lock --shared /data -- ./read.sh
+  turnstile lock --permits 1/4 /encoders -- ./encode.sh
   turnstile lock /accounts/7 /accounts/9 -- ./transfer.sh 7 9
   turnstile lock -w 30s -E 75 --connect zk1:2181,zk2:2181/app /deploy -- make deploy
   exec 3< <(sleep infinity | turnstile lock /shell); read -r path token <&3`,
@@ -108,6 +114,9 @@ Exit codes: the command's, or 128+N if signal N ended it or our wait; 1 (or -E) 
 	flags.VarP(&l.wait, "wait", "w", "fail if the lock is not ours after this time; 0 is --no-wait (default: wait for ever)")
 	flags.VarP(&l.conflict, "conflict-exit-code", "E", "exit code when the lock is not acquired")
 	flags.BoolVarP(&l.shared, "shared", "s", false, "share the lock with others that say so, too")
+	flags.Var(&l.permits, "permits", "take so many permits, of which there are so many in all, instead of a lock")
+	flags.BoolVar(&l.newLimit, "new-limit", false, "with --permits, change the limit for all who use PATH")
+	flags.Var(&l.delay, "delay", "if we are lost, the next holder with a --delay is to wait so long after that")
 	flags.Var(&l.layout, "layout", "with whose programs to stand in one line")
 	flags.StringVarP(&l.shell, "command", "c", "", "run a command `line` with the shell")
 	flags.StringVar(&l.label, "label", "", "`text` that others see in the line (default: the command's name)")

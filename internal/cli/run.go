@@ -58,7 +58,7 @@ Every flag has an environment variable of the same name: --connect is TURNSTILE_
 		}
 		return usage(cmd, err)
 	})
-	root.AddCommand(c.lock(), c.elect(), c.who(), c.serve(), c.bench(), c.version(), c.man())
+	root.AddCommand(c.lock(), c.elect(), c.who(), c.revoke(), c.serve(), c.bench(), c.version(), c.man())
 	return root
 }
 

@@ -13,9 +13,9 @@ import (
 type heldJSON struct {
 	Path             string   `json:"path"`
 	Paths            []string `json:"paths,omitempty"` // of a set
-	Token            int64  `json:"token"`
-	Session          string `json:"session"`
-	SessionTimeoutMS int64  `json:"session_timeout_ms"`
+	Token            int64    `json:"token"`
+	Session          string   `json:"session"`
+	SessionTimeoutMS int64    `json:"session_timeout_ms"`
 }
 
 // stand holds the lock without a command, until standard input ends or a signal comes.

@@ -28,16 +28,24 @@ type wanted interface {
 
 // takeKind checks the flags that say which kind of lock it is.
 func (l *locker) takeKind(cmd *cobra.Command) error {
-	if len(l.paths) == 1 {
+	var wrong string
+	switch set, some, delay := len(l.paths) > 1, l.permits.limit > 0, l.delay > 0; {
+	case set && (l.shared || some):
+		wrong = "several PATHs are locked for one holder: leave --shared and --permits out, or name one PATH"
+	case set && l.layout.value == layoutCuratorRW:
+		wrong = "several PATHs have no --layout curator-rw: choose another, or name one PATH"
+	case some && l.shared:
+		wrong = "--permits and --shared contradict each other: leave one out"
+	case some && l.layout.value != layoutCurator:
+		wrong = "--permits has no --layout but curator: leave one out"
+	case l.newLimit && !some:
+		wrong = "--new-limit is for --permits"
+	case delay && (set || some || l.shared || l.layout.value == layoutCuratorRW):
+		wrong = "--delay is for the lock of one PATH that is not shared: leave it out"
+	default:
 		return nil
 	}
-	switch {
-	case l.shared:
-		return usage(cmd, errors.New("several PATHs are locked for one holder: leave --shared out, or name one PATH"))
-	case l.layout.value == layoutCuratorRW:
-		return usage(cmd, errors.New("several PATHs have no --layout curator-rw: choose another, or name one PATH"))
-	}
-	return nil
+	return usage(cmd, errors.New(wrong))
 }
 
 // wanted returns the lock that the flags ask for.
@@ -46,7 +54,7 @@ func (l *locker) takeKind(cmd *cobra.Command) error {
 // named after. So who wants a lock alone gets a Mutex, which InterProcessMutex knows; only a path that is shared with
 // InterProcessReadWriteLock, which does not know that, takes a writer.
 func (l *locker) wanted(client *zk.Client) (wanted, error) {
-	cfg := lock.Config{Label: l.label}
+	cfg := lock.Config{Label: l.label, Delay: time.Duration(l.delay)}
 	switch l.layout.value {
 	case layoutKazoo:
 		cfg.Layout = lock.Kazoo
@@ -54,6 +62,9 @@ func (l *locker) wanted(client *zk.Client) (wanted, error) {
 		cfg.Layout = lock.Both
 	}
 	switch {
+	case l.permits.limit > 0:
+		s, err := lock.NewSemaphore(client, l.path, lock.StoredLimit(l.permits.limit), cfg)
+		return some{s, l.permits.n}, err
 	case len(l.paths) > 1:
 		return lock.NewSet(client, l.paths, cfg)
 	case l.shared:
@@ -78,6 +89,12 @@ func (l *locker) inTheWay(ctx context.Context, client *zk.Client) string {
 		line, err := lock.Inspect(ctx, client, path)
 		if err != nil {
 			return ""
+		}
+		if l.permits.limit > 0 {
+			return l.crowded(line)
+		}
+		if len(line) == 0 && l.delay > 0 {
+			return "the holder before was lost, and its --delay has not passed"
 		}
 		if why := l.blocked(path, line); why != "" {
 			return why

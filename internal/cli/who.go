@@ -26,13 +26,15 @@ type whoJSON struct {
 
 // contenderJSON is one who holds the lock or waits for it.
 type contenderJSON struct {
-	Node    string    `json:"node"`
-	Kind    string    `json:"kind"`
-	Owner   ownerJSON `json:"owner"`
-	Since   string    `json:"since"`
-	Session string    `json:"session"`
-	Token   int64     `json:"token,omitempty"` // of holders only
-	WaitsAt []string  `json:"waits_at,omitempty"`
+	Node    string          `json:"node"`
+	Kind    string          `json:"kind"`
+	Owner   ownerJSON       `json:"owner"`
+	Since   string          `json:"since"`
+	Session string          `json:"session"`
+	Token   int64           `json:"token,omitempty"` // of holders only
+	Permits int             `json:"permits,omitempty"`
+	Revoked *revocationJSON `json:"revoked,omitempty"`
+	WaitsAt []string        `json:"waits_at,omitempty"`
 }
 
 // ownerJSON is what a contender tells of itself. One of another program tells only text.
@@ -59,7 +61,7 @@ func (c *cli) who() *cobra.Command {
 		Short: "Show who holds a lock and who waits for it",
 		Long: `Shows who holds the lock at PATH and who waits for it, in the order in which they will be served, whichever
 program they use: Turnstile, Curator, kazoo or go-zookeeper. Those who share a lock hold it together. Of an
-election it shows who leads and who stands for it. Who wants several PATHs at once is shown at each of them.`,
+election it shows who leads and who stands for it, of permits who has how many. Who wants several PATHs at once is shown at each of them.`,
 		Example: `  turnstile who /jobs/report
   turnstile who --connect zk1:2181,zk2:2181/app --json /deploy`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -150,10 +152,11 @@ func whoIs(path string, line []standing) whoJSON {
 	w := whoJSON{Path: path, Holders: []contenderJSON{}, Waiters: []contenderJSON{}}
 	for _, c := range line {
 		entry := contenderJSON{
-			Node: c.Path, Kind: c.Kind.String(), Since: timestamp(c.Since), Session: sessionID(c.Session), WaitsAt: c.waitsAt,
+			Node: c.Path, Kind: c.Kind.String(), Since: timestamp(c.Since), Session: sessionID(c.Session),
+			WaitsAt: c.waitsAt, Permits: c.Permits, Revoked: revocation(c.Revoked),
 		}
 		if c.Known {
-			entry.Owner = ownerJSON{Host: c.Owner.Host, PID: c.Owner.PID, Program: c.Owner.Program, Label: c.Owner.Label, Set: c.Owner.Set}
+			entry.Owner = known(c.Owner)
 		} else {
 			entry.Owner.Text = string(c.Data)
 		}
@@ -168,6 +171,10 @@ func whoIs(path string, line []standing) whoJSON {
 		w.Holder = &w.Holders[0]
 	}
 	return w
+}
+
+func known(o lock.Owner) ownerJSON {
+	return ownerJSON{Host: o.Host, PID: o.PID, Program: o.Program, Label: o.Label, Set: o.Set}
 }
 
 // printLine prints the line for people. Titled says of which path it is.
@@ -190,6 +197,9 @@ func (c *cli) printLine(path string, line []standing, titled bool) error {
 			token = "-"
 		}
 		who := owner(contender.Contender)
+		if contender.Revoked != nil {
+			who += ", asked to give it up"
+		}
 		if len(contender.waitsAt) > 0 {
 			who += ", waits at " + strings.Join(contender.waitsAt, " ")
 		}
@@ -206,6 +216,10 @@ func role(c lock.Contender, n int) string {
 		holder, waiter = "leader", "candidate"
 	case lock.Reader, lock.Writer:
 		holder, waiter = holder+", "+c.Kind.String(), c.Kind.String()
+	case lock.Permit:
+		if c.Permits > 1 {
+			holder = fmt.Sprintf("%s of %d", holder, c.Permits)
+		}
 	case lock.Exclusive:
 	}
 	if c.Holder {
@@ -216,17 +230,22 @@ func role(c lock.Contender, n int) string {
 
 // owner says in words who a contender is.
 func owner(c lock.Contender) string {
-	text := fmt.Sprintf("%s pid %d", plain(c.Owner.Host), c.Owner.PID)
 	switch {
 	case !c.Known && len(c.Data) == 0:
 		return "?"
 	case !c.Known:
 		return plain(string(c.Data[:min(len(c.Data), 60)]))
-	case c.Owner.Label != "":
-		text += " (" + printable(c.Owner.Label) + ")"
+	}
+	var more []string
+	if c.Owner.Label != "" {
+		more = append(more, printable(c.Owner.Label))
 	}
 	if len(c.Owner.Set) > 0 {
-		text += ", set of " + printable(strings.Join(c.Owner.Set, " "))
+		more = append(more, "set of "+printable(strings.Join(c.Owner.Set, " ")))
+	}
+	text := fmt.Sprintf("%s pid %d", plain(c.Owner.Host), c.Owner.PID)
+	if len(more) > 0 {
+		text += " (" + strings.Join(more, "; ") + ")"
 	}
 	return text
 }

@@ -6,9 +6,11 @@ LINT         = $(GO) tool -modfile=tools.mod golangci-lint
 FUZZTIME    ?= 10s
 COUNT       ?= 20
 BENCHFLAGS  ?=
+MINUTES     ?= 1
+SEED        ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help lint fix test race fuzz conformance interop bench cover build peers
+.PHONY: help lint fix test race fuzz conformance interop lin bench cover build peers
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +21,7 @@ build: ## Build ./bin/turnstile
 test: ## Run every test, with the race detector and in random order; names the peers that are missing
 	@.ci/peers
 	$(GO) -C bench vet ./...
+	$(GO) -C bench test -race -timeout 5m ./...
 	$(GO) -C fence/sqlite test -race -shuffle=on -timeout 5m ./...
 	$(GO) test -race -shuffle=on -timeout 20m ./...
 
@@ -33,6 +36,10 @@ interop: ## Run other projects' clients against our server, and our locks agains
 	@.ci/peers
 	$(GO) test -race -count=1 -v ./interop ./lock
 
+lin: ## Use locks at random under random faults, and judge what was seen: MINUTES (1), SEED (a new one)
+	@.ci/peers
+	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v -timeout $$(( $(MINUTES) * 2 + 10 ))m ./lin
+
 fuzz: ## Fuzz every decoder, FUZZTIME (10s) each
 	@grep -rlE --include='*_test.go' '^func Fuzz' . | sort | while read -r file; do \
 		for name in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' $$file); do \
@@ -41,7 +48,7 @@ fuzz: ## Fuzz every decoder, FUZZTIME (10s) each
 		done; \
 	done
 
-bench: ## Measure against other projects side by side (BENCHFLAGS='-duration 5s -only lock'); writes docs/benchmarks.md
+bench: ## Measure against other projects side by side in under 10 minutes (BENCHFLAGS='-only hot' for a part, -list for their names); writes docs/benchmarks.md
 	@.ci/peers
 	$(GO) -C bench run . -write ../docs/benchmarks.md $(BENCHFLAGS)
 

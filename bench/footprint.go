@@ -12,44 +12,58 @@ import (
 
 // footprint measures how soon a server answers after its start, on an empty folder, and how much memory the servers that
 // were under load hold now.
-func footprint(ctx context.Context, h *host, s *servers, o options) ([]row, error) {
-	const start, memory = "start-up: from the process's start to its first answer", "resident memory after the loads above"
-	ours := row{load: start, name: "turnstile serve", unit: "ms", lessIsMore: true, limit: 100}
-	theirs := row{load: start, name: "ZooKeeper 3.8.0", unit: "ms", lessIsMore: true}
-	for range o.rounds {
-		one, err := startServe(ctx, s.ours.cmd.Path, h.TempDir())
+func footprint(ctx context.Context, b *bench, l *load) ([]row, error) {
+	memory := "resident memory after the loads above"
+	there, rows := b.available(l)
+	var starts, held []row
+	for _, c := range there {
+		starts = append(starts, row{load: l.title, contender: c, unit: "ms", lessIsMore: true})
+		if c.server == onServe {
+			starts[len(starts)-1].limit = limit{atMost, 100}
+		}
+	}
+	for range b.options.rounds {
+		for i := range starts {
+			took, err := b.servers.startUp(ctx, starts[i].contender.server)
+			if err != nil {
+				return nil, err
+			}
+			starts[i].figures = append(starts[i].figures, float64(took.Milliseconds()))
+		}
+	}
+	for _, c := range there {
+		backend, err := b.servers.get(ctx, c.server)
 		if err != nil {
 			return nil, err
 		}
-		one.stop()
-		ours.figures = append(ours.figures, float64(one.took.Milliseconds()))
-		theirs.figures = append(theirs.figures, float64(startZooKeeper(h).Milliseconds())) //nolint:contextcheck // a peer ends with its host
-	}
-	rows := []row{ours, theirs}
-	for _, p := range []struct {
-		name  string
-		pid   int
-		limit float64
-	}{
-		{"turnstile serve", s.ours.cmd.Process.Pid, 100},
-		{"ZooKeeper 3.8.0", s.zookeeper.PID(0), 0},
-	} {
-		held, err := resident(p.pid)
+		megabytes, err := resident(backend.pid)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, row{load: memory, name: p.name, figures: []float64{held}, unit: "MB", lessIsMore: true, limit: p.limit})
+		r := row{load: memory, contender: c, figures: []float64{megabytes}, unit: "MB", lessIsMore: true}
+		if c.server == onServe {
+			r.limit = limit{atMost, 100}
+		}
+		held = append(held, r)
 	}
-	return rows, nil
+	return append(append(starts, held...), rows...), nil
 }
 
-// startZooKeeper starts one more ZooKeeper, ends it, and returns how long it took to answer.
-func startZooKeeper(h *host) time.Duration {
-	one := &host{dir: h.dir, log: h.log}
+// startUp starts one more server, ends it, and returns how long it took to answer.
+func (s *servers) startUp(ctx context.Context, server string) (time.Duration, error) {
+	if server == onServe {
+		d, err := s.startServe(ctx)
+		if err != nil {
+			return 0, err
+		}
+		d.stop()
+		return d.took, nil
+	}
+	one := &host{dir: s.host.dir, log: s.host.log}
 	defer one.close()
 	start := time.Now()
-	peer.ZooKeeper(one, zookeeperOptions)
-	return time.Since(start)
+	peer.ZooKeeper(one, zookeeperOptions) //nolint:contextcheck // a peer ends with its host
+	return time.Since(start), nil
 }
 
 // resident returns a process's resident memory in megabytes, as Linux counts it.

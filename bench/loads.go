@@ -3,91 +3,147 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
-
-	"github.com/seed-a3166700/turnstile/zk"
+	"slices"
+	"strconv"
 )
 
-// loads lists what is measured, on the servers that run.
-func loads(s *servers) []load {
-	zookeeper, ours := s.zookeeper.Addr(0), s.ours.addr
-	var all []load
+// A load is one workload and those who are measured under it, side by side.
+type load struct {
+	key, title string
+	contenders []contender
+	processes  int // that each contender has, if it does not say otherwise; likewise the next two
+	lockers    int // of each process
+	locks      int
+	rounds     int   // at most; 0 if as many as are asked for
+	limit      limit // of the subjects' figures
+	measure    func(ctx context.Context, b *bench, l *load) ([]row, error)
+}
+
+const (
+	hotGoroutines  = 64
+	fewGoroutines  = 16 // on the hot lock, of those who get slower with more
+	manyProcesses  = 16
+	manyWaiters    = 1000
+	manyGoroutines = 10000
+	fewRounds      = 3 // of loads that take long
+)
+
+// loads lists what is measured.
+func loads() []load {
+	all := serverLoads()
+	all = append(
+		all,
+		load{
+			key: "lock-1", title: "one client, one free lock: lock + unlock", measure: rates, lockers: 1, locks: 1,
+			contenders: side(subject, 2, nil),
+		},
+		load{
+			key: "lock-16", title: "one client, 16 goroutines, 16 locks", measure: rates, lockers: 16, locks: 16,
+			contenders: side(subject, 1.8, nil),
+		},
+		load{
+			key: "hot-64", title: fmt.Sprintf("%d goroutines of one process, one hot lock", hotGoroutines), measure: rates, lockers: hotGoroutines, locks: 1,
+			contenders: side(subject, 100, func(c *contender) {
+				switch {
+				case c.kind == kindGoZooKeeper, c.kind == kindCurator, c.kind == kindKazoo:
+					c.lockers = fewGoroutines
+					c.name += fmt.Sprintf(" (%d)", fewGoroutines)
+				case c.kind == kindRedsync && c.server == onRedis:
+					c.required = 10
+				}
+			}),
+		},
+		load{
+			key: "processes-16", title: fmt.Sprintf("%d processes, one hot lock, strict FIFO", manyProcesses), measure: handOvers, processes: manyProcesses, lockers: 1, locks: 1,
+			contenders: side(strictly, 1.2, func(c *contender) {
+				if c.kind == kindCurator { // so many Java machines would measure the machine
+					c.processes, c.clients, c.lockers = 1, manyProcesses, manyProcesses
+					c.name += fmt.Sprintf(" (%d clients of one JVM)", manyProcesses)
+				}
+			}),
+		},
+		load{
+			key: "retained", title: "one client, one retained lock, locked again", measure: rates, lockers: 1, locks: 1,
+			limit: limit{atLeast, 1_000_000},
+			contenders: []contender{
+				retaining(onZooKeeper),
+				retaining(onServe),
+				{name: "redislock", kind: kindRedislock, server: onRedis, config: volatile + lockPause},
+			},
+		},
+	)
 	for _, n := range []int{1, 16, 256} {
-		all = append(all, load{
-			key:     fmt.Sprintf("server-%d", n),
-			title:   fmt.Sprintf("durable create + delete, one client (ours), %d in flight", n),
-			workers: n,
-			target:  2,
-			contenders: []contender{
-				{"turnstile serve", nodes(ours)},
-				{"ZooKeeper 3.8.0", nodes(zookeeper)},
-			},
-		})
+		l := load{
+			key: fmt.Sprintf("latency-%d", n), title: fmt.Sprintf("acquiring one lock that %d want all the time, one process: p50", n),
+			measure: latencies, lockers: n, locks: 1, rounds: fewRounds, contenders: waiting(onServe),
+		}
+		if n > hotGoroutines {
+			l.without(kindRedislock, onRedis, onRedisAOF)
+		}
+		all = append(all, l)
 	}
-	for _, l := range []struct {
-		key, title string
-		workers    int
-		target     float64
-	}{
-		{"lock-1", "one client, one free lock, lock + unlock", 1, 2},
-		{"lock-16", "one client, 16 goroutines, 16 locks", 16, 1.8},
-	} {
-		all = append(all, load{
-			key: l.key, title: l.title, workers: l.workers, target: l.target,
-			contenders: []contender{
-				{"Turnstile on ZooKeeper 3.8.0", ourLocks(zookeeper)},
-				{"go-zookeeper on ZooKeeper 3.8.0", theirLocks(zookeeper)},
-				{"Turnstile on turnstile serve", ourLocks(ours)},
-			},
-		})
+	all = append(all, crowdLoads()...)
+	return append(all, load{
+		key: "footprint", title: "start-up: from the process's start to its first answer", measure: footprint,
+		contenders: []contender{
+			{name: "the server", server: onServe, config: durable},
+			{name: "the server", server: onZooKeeper, config: durable},
+		},
+	})
+}
+
+// side is the contenders of most loads: ours and go-zookeeper on both servers, and all others.
+func side(ours func(server string) contender, required float64, adapt func(*contender)) []contender {
+	all := append([]contender{
+		ours(onZooKeeper), goZooKeeper(onZooKeeper, required),
+		ours(onServe), goZooKeeper(onServe, required),
+	}, others()...)
+	for i := range all {
+		if adapt != nil {
+			adapt(&all[i])
+		}
 	}
 	return all
 }
 
-// nodes creates and deletes a node of its own in each worker, all in one session of our client.
-func nodes(addr string) func(context.Context, int) (runner, error) {
-	return func(ctx context.Context, workers int) (runner, error) {
-		client, sess, err := connect(ctx, addr)
-		if err != nil {
-			return runner{}, err
+// waiting is the contenders of loads that look at those who wait. What is compared is one place in line for each.
+func waiting(embedded string) []contender {
+	all := append([]contender{
+		strictly(onZooKeeper), goZooKeeper(onZooKeeper, 0),
+		strictly(embedded), goZooKeeper(embedded, 0),
+		subject(onZooKeeper), subject(embedded),
+	}, others()...)
+	for i := range all {
+		if all[i].shares {
+			all[i].role = aside
 		}
-		root, err := makeRoot(ctx, sess, "nodes")
-		if err != nil {
-			return runner{}, err
+	}
+	return all
+}
+
+// without leaves out who polls so seldom that a round, which ends when everybody has had the lock, would take up to ten seconds.
+func (l *load) without(kind string, servers ...string) {
+	for i := range l.contenders {
+		c := &l.contenders[i]
+		if c.kind == kind && slices.Contains(servers, c.server) {
+			c.skip = "left out: with so many who poll, the last one waits up to ten seconds"
 		}
-		paths := make([]string, workers)
-		for i := range paths {
-			paths[i] = fmt.Sprintf("%s/%03d", root, i)
-		}
-		data := make([]byte, 100)
-		return runner{
-			cycle: func(ctx context.Context, worker int) error {
-				if _, err := sess.Create(ctx, paths[worker], data, zk.Persistent); err != nil {
-					return err
-				}
-				return sess.Delete(ctx, paths[worker], -1)
+	}
+}
+
+func serverLoads() []load {
+	var all []load
+	for _, n := range []int{1, 16, 256} {
+		all = append(all, load{
+			key:   "server-" + strconv.Itoa(n),
+			title: fmt.Sprintf("durable create + delete, one client (ours), %d in flight", n), measure: rates,
+			lockers: n,
+			locks:   n,
+			contenders: []contender{
+				{name: "Turnstile's client", kind: kindNodes, server: onServe, config: durable, role: subjectRole},
+				{name: "Turnstile's client", kind: kindNodes, server: onZooKeeper, config: durable, required: 2},
 			},
-			close: func() { _ = client.Close() },
-		}, nil
+		})
 	}
-}
-
-func connect(ctx context.Context, addr string) (*zk.Client, *zk.Session, error) {
-	client, err := zk.Open(ctx, zk.Config{Servers: addr, Timeout: 10 * time.Second})
-	if err != nil {
-		return nil, nil, err
-	}
-	wait, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	sess, err := client.Session(wait)
-	if err != nil {
-		return nil, nil, err
-	}
-	return client, sess, nil
-}
-
-// makeRoot creates a node under which one contender of one load works.
-func makeRoot(ctx context.Context, sess *zk.Session, name string) (string, error) {
-	created, err := sess.Create(ctx, "/bench-"+name+"-", nil, zk.PersistentSequential)
-	return created.Path, err
+	return all
 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"time"
 )
@@ -17,8 +18,10 @@ import (
 type fact struct{ name, value string }
 
 type machine struct {
-	date  string
-	facts []fact
+	date     string
+	took     time.Duration // the whole run
+	facts    []fact
+	versions []fact
 }
 
 // describe tells what the figures depend on. What a system does not tell is left out.
@@ -36,9 +39,46 @@ func describe(ctx context.Context, dir string) machine {
 	if d, err := syncTime(dir); err == nil {
 		add("a 200-byte append and fsync there", fmt.Sprintf("%v (median), which limits a lone durable writer to %s/s", d.Round(time.Microsecond), number(1/d.Seconds())))
 	}
-	add("Go", runtime.Version())
-	add("Java", output(ctx, "java", "-version"))
+	m.versions = versions(ctx)
 	return m
+}
+
+// versions tells of whatever takes part which version it is. What is not installed is left out.
+func versions(ctx context.Context) []fact {
+	all := []fact{{"Go", runtime.Version()}}
+	for _, v := range []struct{ name, value string }{
+		{"Java", output(ctx, "java", "-version")},
+		{"ZooKeeper", jarVersion(zookeeperJar)},
+		{"Curator", jarVersion(curatorJar)},
+		{"kazoo", output(ctx, python, "-c", "import kazoo, sys; print(kazoo.__version__, 'on Python', sys.version.split()[0])")},
+		{"etcd", output(ctx, "etcd", "--version")},
+		{"Redis", output(ctx, "redis-server", "--version")},
+	} {
+		if v.value != "" {
+			all = append(all, fact{v.name, v.value})
+		}
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return all
+	}
+	for _, m := range info.Deps {
+		switch m.Path {
+		case "github.com/go-zookeeper/zk", "go.etcd.io/etcd/client/v3", "github.com/go-redsync/redsync/v4", "github.com/bsm/redislock", "github.com/redis/go-redis/v9":
+			all = append(all, fact{m.Path, m.Version})
+		}
+	}
+	return all
+}
+
+// jarVersion returns the version in the name of a link that Debian puts beside a jar.
+func jarVersion(jar string) string {
+	stem := strings.TrimSuffix(jar, ".jar") + "-"
+	names, err := filepath.Glob(stem + "[0-9]*.jar")
+	if err != nil || len(names) == 0 {
+		return ""
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(names[0], stem), ".jar")
 }
 
 // procField returns the first value of a key in a file of "key: value" lines.

@@ -15,7 +15,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"runtime/pprof"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -25,15 +25,22 @@ type options struct {
 	duration time.Duration // of one round
 	rounds   int
 	only     *regexp.Regexp // loads whose key it matches
+	who      *regexp.Regexp // contenders whose title it matches
 	dir      string         // where servers keep their data
 	binary   string         // the turnstile binary; built if empty
 	write    string         // file for the whole report
-	profile  string         // file for a CPU profile of the clients
+	profile  string         // prefix of files for CPU profiles of our workers
+	list     bool
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	var err error
+	if len(os.Args) > 1 && os.Args[1] == "worker" {
+		err = work(ctx, os.Args[2:], os.Stdin, os.Stdout)
+	} else {
+		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -45,13 +52,15 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.DurationVar(&o.duration, "duration", 5*time.Second, "length of one round")
+	flags.DurationVar(&o.duration, "duration", 600*time.Millisecond, "length of one round")
 	flags.IntVar(&o.rounds, "rounds", 5, "rounds of each contender; the figure is their median")
-	only := flags.String("only", "", "measure only the loads whose key this regular expression matches")
+	only := flags.String("only", "", "measure only the loads whose key this regular expression matches (-list shows them)")
+	who := flags.String("who", "", "measure only the contenders whose name this regular expression matches")
 	flags.StringVar(&o.dir, "dir", "", "folder for the servers' data; must be on the disk to be measured (a temporary one if empty)")
 	flags.StringVar(&o.binary, "turnstile", "", "the turnstile binary to measure (built if empty)")
 	flags.StringVar(&o.write, "write", "", "write the report, as Markdown, to this file too")
-	flags.StringVar(&o.profile, "profile", "", "write a CPU profile of the clients to this file")
+	flags.StringVar(&o.profile, "profile", "", "write CPU profiles of our clients to files whose names begin so")
+	flags.BoolVar(&o.list, "list", false, "list the loads, and do nothing")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -59,8 +68,11 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if o.only, err = regexp.Compile(*only); err != nil {
 		return o, fmt.Errorf("-only: %w", err)
 	}
-	if o.duration <= 0 || o.rounds <= 0 || flags.NArg() > 0 {
-		return o, errors.New("-duration and -rounds must be above zero, and there are no arguments")
+	if o.who, err = regexp.Compile(*who); err != nil {
+		return o, fmt.Errorf("-who: %w", err)
+	}
+	if o.duration < time.Millisecond || o.rounds <= 0 || flags.NArg() > 0 {
+		return o, errors.New("-duration must be a millisecond or more, -rounds above zero, and there are no arguments")
 	}
 	return o, nil
 }
@@ -70,61 +82,77 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return err
 	}
+	if o.list {
+		for _, l := range loads() {
+			fmt.Fprintf(stdout, "%-14s %s\n", l.key, l.title)
+		}
+		return nil
+	}
 	if o.dir, err = os.MkdirTemp(o.dir, "turnstile-bench-"); err != nil {
 		return err
 	}
 	defer os.RemoveAll(o.dir)
-	if o.profile != "" {
-		f, err := os.Create(o.profile)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		if err := pprof.StartCPUProfile(f); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
-	}
-
 	host := &host{dir: o.dir, log: stderr}
 	defer host.close()
 	defer host.recover(&err)
+	start := time.Now()
 	machine := describe(ctx, o.dir)
-	servers, err := startServers(ctx, host, o)
+	b := &bench{
+		options: o,
+		servers: &servers{host: host, dir: o.dir, binary: o.binary, running: make(map[string]*backend)},
+		tools:   &toolbox{dir: o.dir},
+		log:     stderr,
+	}
+	rows, err := b.all(ctx)
 	if err != nil {
 		return err
 	}
-
-	var rows []row
-	for _, l := range loads(servers) {
-		if !o.only.MatchString(l.key) {
-			continue
-		}
-		fmt.Fprintf(stderr, "%s: %s\n", l.key, l.title)
-		measured, err := l.measure(ctx, o, stderr)
-		if err != nil {
-			return fmt.Errorf("%s: %w", l.key, err)
-		}
-		rows = append(rows, measured...)
-	}
-	if o.only.MatchString("footprint") {
-		fmt.Fprintln(stderr, "footprint: start-up and memory")
-		measured, err := footprint(ctx, host, servers, o)
-		if err != nil {
-			return fmt.Errorf("footprint: %w", err)
-		}
-		rows = append(rows, measured...)
-	}
-
-	var table bytes.Buffer
-	writeTable(&table, rows)
-	if _, err := stdout.Write(table.Bytes()); err != nil {
+	var results bytes.Buffer
+	writeTable(&results, rows)
+	fmt.Fprintln(&results)
+	writeVerdict(&results, rows)
+	if _, err := stdout.Write(results.Bytes()); err != nil {
 		return err
 	}
 	if o.write == "" {
 		return nil
 	}
+	machine.took = time.Since(start).Round(time.Second)
 	var report bytes.Buffer
-	writeReport(&report, machine, servers, o, table.String())
+	writeReport(&report, machine, o, command(args), results.String())
 	return os.WriteFile(filepath.Clean(o.write), report.Bytes(), 0o644)
+}
+
+// all measures the loads that are asked for.
+func (b *bench) all(ctx context.Context) ([]row, error) {
+	var rows []row
+	for _, l := range loads() {
+		if !b.options.only.MatchString(l.key) {
+			continue
+		}
+		fmt.Fprintf(b.log, "%s: %s\n", l.key, l.title)
+		start := time.Now()
+		measured, err := l.measure(ctx, b, &l)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", l.key, err)
+		}
+		fmt.Fprintf(b.log, "  took %v\n", time.Since(start).Round(100*time.Millisecond))
+		rows = append(rows, measured...)
+	}
+	if len(rows) == 0 {
+		return nil, errors.New("nothing to measure: -list shows the loads that -only chooses from")
+	}
+	return rows, nil
+}
+
+// command is what was run, as a shell takes it.
+func command(args []string) string {
+	words := []string{"go -C bench run ."}
+	for _, a := range args {
+		if strings.ContainsAny(a, " |*()\"") {
+			a = "'" + a + "'"
+		}
+		words = append(words, a)
+	}
+	return strings.Join(words, " ")
 }

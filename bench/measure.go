@@ -1,118 +1,190 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"slices"
-	"sync"
-	"sync/atomic"
+	"strings"
 	"time"
 )
 
-// A load is one workload and those who are measured under it, side by side.
-type load struct {
-	key, title string
-	workers    int
-	target     float64 // what the first contender's figure, divided by the second's, must reach; 0 if nothing is promised
-	contenders []contender
+// A bench is one run of this program.
+type bench struct {
+	options options
+	servers *servers
+	tools   *toolbox
+	log     io.Writer
+	hired   int // crews; no two have the same root
 }
 
-// A contender can do a load's cycle: a lock and an unlock, or a create and a delete.
-type contender struct {
-	name string // who, on what
-	open func(ctx context.Context, workers int) (runner, error)
+// rounds is how often each contender of the load has its turn.
+func (b *bench) rounds(l *load) int {
+	if l.rounds > 0 {
+		return min(b.options.rounds, l.rounds)
+	}
+	return b.options.rounds
 }
 
-// A runner is a contender that is connected and ready.
-type runner struct {
-	cycle func(ctx context.Context, worker int) error
-	drain func(ctx context.Context, worker int) error // waits for what the last cycle left under way; nil if nothing is
-	close func()
+// A team is a contender that is connected and ready.
+type team struct {
+	contender contender
+	crew      crew
+	backend   *backend
+	plan      plan
 }
 
-// A row is a contender's result under one load.
-type row struct {
-	load, name      string
-	figures         []float64 // one a round
-	unit            string
-	ratio, required float64 // against the peer; 0 if there is none
-	lessIsMore      bool
-	limit           float64 // what a figure that is not compared must reach; 0 if nothing is promised
+// available returns the load's contenders that can be measured here, and rows that say why the others cannot.
+func (b *bench) available(l *load) (there []contender, rows []row) {
+	for _, c := range l.contenders {
+		if !b.options.who.MatchString(c.title()) {
+			continue
+		}
+		if c.skip != "" {
+			rows = append(rows, row{load: l.title, contender: c, note: c.skip})
+			continue
+		}
+		if m := c.unavailable(); m != "" {
+			rows = append(rows, row{load: l.title, contender: c, note: "not measured: not installed: " + m + "; `make peers` installs it"})
+			continue
+		}
+		there = append(there, c)
+	}
+	return there, rows
 }
 
-// measure lets the contenders take turns for all rounds.
-func (l *load) measure(ctx context.Context, o options, log io.Writer) ([]row, error) {
-	runners := make([]runner, len(l.contenders))
-	for i, c := range l.contenders {
-		r, err := c.open(ctx, l.workers)
+// team starts a contender's workers.
+func (b *bench) team(ctx context.Context, l *load, c contender) (*team, error) {
+	backend, err := b.servers.get(ctx, c.server)
+	if err != nil {
+		return nil, err
+	}
+	b.hired++
+	t := &team{contender: c, backend: backend, plan: plan{
+		addr:    backend.addr,
+		root:    fmt.Sprintf("/bench-%s-%d", l.key, b.hired),
+		clients: max(c.clients, 1),
+		lockers: cmp.Or(c.lockers, l.lockers),
+		locks:   max(l.locks, 1),
+		strict:  c.strict,
+		retain:  c.retain,
+	}}
+	for i := range max(cmp.Or(c.processes, l.processes), 1) {
+		p := t.plan
+		if b.options.profile != "" && c.role != peerRole {
+			p.profile = fmt.Sprintf("%s.%s.%d.%d", b.options.profile, l.key, b.hired, i)
+		}
+		program, args, err := b.tools.command(ctx, c.kind, &p)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.name, err)
+			t.crew.dismiss()
+			return nil, err
 		}
-		defer r.close()
-		runners[i] = r
-	}
-	rows := make([]row, len(runners))
-	for i, c := range l.contenders {
-		rows[i] = row{load: l.title, name: c.name, unit: "cycles/s"}
-		// What compiles as it runs must have run before it is measured.
-		if _, err := runners[i].round(ctx, l.workers, max(o.duration/2, time.Second)); err != nil {
-			return nil, fmt.Errorf("%s: %w", c.name, err)
+		worker, err := hire(ctx, c.title(), program, args...)
+		if err != nil {
+			t.crew.dismiss()
+			return nil, err
 		}
+		t.crew = append(t.crew, worker)
 	}
-	for range o.rounds {
-		for i, r := range runners {
-			rate, err := r.round(ctx, l.workers, o.duration)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", l.contenders[i].name, err)
-			}
-			fmt.Fprintf(log, "  %-40s %10.0f cycles/s\n", l.contenders[i].name, rate)
-			rows[i].figures = append(rows[i].figures, rate)
+	for _, p := range t.crew {
+		if err := p.ready(); err != nil {
+			t.crew.dismiss()
+			return nil, err
 		}
 	}
-	if len(rows) > 1 {
-		rows[0].ratio, rows[0].required = median(rows[0].figures)/median(rows[1].figures), l.target
-	}
-	return rows, nil
+	return t, nil
 }
 
-// round runs the cycle in all workers until d is over, and returns how many cycles a second were done, ends included.
-func (r *runner) round(ctx context.Context, workers int, d time.Duration) (float64, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var (
-		group sync.WaitGroup
-		over  atomic.Bool
-		count atomic.Int64
-	)
-	start := time.Now()
-	timer := time.AfterFunc(d, func() { over.Store(true) })
-	defer timer.Stop()
-	for worker := range workers {
-		group.Go(func() {
-			n := int64(0)
-			for !over.Load() && ctx.Err() == nil {
-				if err := r.cycle(ctx, worker); err != nil {
-					cancel(err)
-					return
-				}
-				n++
-			}
-			if r.drain != nil {
-				if err := r.drain(ctx, worker); err != nil {
-					cancel(err)
-					return
-				}
-			}
-			count.Add(n)
-		})
+// teams starts all contenders and lets them warm up. The caller dismisses them, which come back with an error, too.
+func (b *bench) teams(ctx context.Context, l *load) (teams []*team, rows []row, err error) {
+	there, rows := b.available(l)
+	for _, c := range there {
+		t, err := b.team(ctx, l, c)
+		if err != nil {
+			return teams, nil, err
+		}
+		teams = append(teams, t)
+		if _, err := t.crew.order(milliseconds("run", c.warmup(b.options.duration))); err != nil {
+			return teams, nil, err
+		}
 	}
-	group.Wait()
-	elapsed := time.Since(start)
-	if err := context.Cause(ctx); err != nil {
-		return 0, err
+	return teams, rows, nil
+}
+
+func dismiss(teams []*team) {
+	for _, t := range teams {
+		t.crew.dismiss()
 	}
-	return float64(count.Load()) / elapsed.Seconds(), nil
+}
+
+func milliseconds(order string, d time.Duration) string {
+	return fmt.Sprintf("%s %d", order, d.Milliseconds())
+}
+
+// rates lets the contenders take turns for all rounds, and counts the cycles.
+func rates(ctx context.Context, b *bench, l *load) ([]row, error) {
+	teams, rows, err := b.teams(ctx, l)
+	defer func() { dismiss(teams) }()
+	if err != nil {
+		return nil, err
+	}
+	measured := make([]row, len(teams))
+	for range b.rounds(l) {
+		for i, t := range teams {
+			rate, _, err := t.round("run", b.options.duration)
+			if err != nil {
+				return nil, err
+			}
+			fmt.Fprintf(b.log, "  %-60s %12s cycles/s\n", t.contender.title(), number(rate))
+			measured[i].figures = append(measured[i].figures, rate)
+		}
+	}
+	for i, t := range teams {
+		measured[i].load, measured[i].contender, measured[i].unit = l.title, t.contender, "cycles/s"
+	}
+	judge(measured, l.limit)
+	return slices.Concat(measured, rows), nil
+}
+
+// round has a crew cycle for d, and returns how many cycles a second that were, ends included, and the cycles if they are traced.
+func (t *team) round(order string, d time.Duration) (float64, []cycle, error) {
+	answers, err := t.crew.order(milliseconds(order, d))
+	if err != nil {
+		return 0, nil, err
+	}
+	var n, took int64
+	var cycles []cycle
+	for _, a := range answers {
+		if len(a.figures) != 2 {
+			return 0, nil, fmt.Errorf("%s: %s: figures %v, want two", t.contender.title(), order, a.figures)
+		}
+		n += a.figures[0]
+		took = max(took, a.figures[1])
+		cycles = append(cycles, a.cycles...)
+	}
+	return float64(n) / time.Duration(took).Seconds(), cycles, nil
+}
+
+// judge compares the subjects with the peers of one load, and with the limit.
+func judge(rows []row, subjects limit) {
+	for i := range rows {
+		r := &rows[i]
+		if r.contender.role == subjectRole {
+			r.limit = subjects
+		}
+		for j := range rows {
+			s := &rows[j]
+			if !s.contender.meets(&r.contender) || len(s.figures) == 0 || len(r.figures) == 0 {
+				continue
+			}
+			ratio := median(s.figures) / median(r.figures)
+			if r.lessIsMore {
+				ratio = 1 / ratio
+			}
+			r.ratios = append(r.ratios, comparison{strings.TrimPrefix(s.contender.server, "the "), ratio})
+		}
+	}
 }
 
 func median(figures []float64) float64 {
@@ -125,4 +197,9 @@ func median(figures []float64) float64 {
 	default:
 		return (sorted[n/2-1] + sorted[n/2]) / 2
 	}
+}
+
+// percentile returns the smallest figure that so many percent do not exceed. There must be one.
+func percentile(sorted []float64, percent int) float64 {
+	return sorted[(len(sorted)*percent+99)/100-1]
 }

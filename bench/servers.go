@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -11,18 +10,86 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/peer"
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
 const parent = "github.com/seed-a3166700/turnstile"
 
-// Servers are the two that loads run against. Both write every change to the disk before they answer.
+// The servers that loads run against. Hosted is ours in a process that can be asked for its live memory and its counters.
+const (
+	onZooKeeper = "ZooKeeper 3.8.0"
+	onServe     = "turnstile serve"
+	onHosted    = "the embedded server"
+	onEtcd      = "etcd"
+	onRedis     = "Redis, volatile"
+	onRedisAOF  = "Redis, appendfsync always"
+)
+
+// A backend is a server that runs.
+type backend struct {
+	addr   string
+	pid    int
+	line   func(ctx context.Context, path string) (int, error) // how many stand in line at path; nil if the server cannot know
+	memory func(ctx context.Context) (float64, error)          // its live bytes; nil if it does not tell
+	words  bool                                                // it answers mntr
+	asked  int                                                 // how often mntr was asked
+}
+
+// servers starts what is needed, when it is needed.
 type servers struct {
-	zookeeper *peer.Cluster
-	ours      *serve
+	host    *host
+	dir     string
+	binary  string // turnstile
+	running map[string]*backend
+}
+
+// missing says what a server needs that is not installed, "" if all is there.
+func missing(server string) string {
+	switch server {
+	case onZooKeeper:
+		return peer.Missing("java", "/usr/share/java/zookeeper.jar")
+	case onEtcd:
+		return peer.Missing("etcd")
+	case onRedis, onRedisAOF:
+		return peer.Missing("redis-server")
+	default:
+		return ""
+	}
+}
+
+// get returns the server of that name, which it starts if it does not run yet.
+func (s *servers) get(ctx context.Context, name string) (*backend, error) {
+	if b := s.running[name]; b != nil {
+		return b, nil
+	}
+	var (
+		b   *backend
+		err error
+	)
+	switch name {
+	case onZooKeeper:
+		b, err = s.zookeeper(ctx)
+	case onServe:
+		b, err = s.serve(ctx)
+	case onHosted:
+		b, err = s.hosted(ctx)
+	case onEtcd:
+		b, err = s.etcd(ctx)
+	case onRedis:
+		b, err = s.redis(ctx, "--appendonly", "no")
+	case onRedisAOF:
+		b, err = s.redis(ctx, "--appendonly", "yes", "--appendfsync", "always")
+	default:
+		err = errors.New("there is no such server")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	s.running[name] = b
+	return b, nil
 }
 
 // zookeeperOptions configure ZooKeeper as its own start script and its documentation do for production.
@@ -32,32 +99,53 @@ var zookeeperOptions = peer.Options{
 	Fast: true,
 }
 
-func startServers(ctx context.Context, h *host, o options) (*servers, error) {
-	s := &servers{}
-	binary := o.binary
-	if binary == "" {
+func (s *servers) zookeeper(ctx context.Context) (*backend, error) {
+	z := peer.ZooKeeper(s.host, zookeeperOptions) //nolint:contextcheck // a peer ends with its host
+	b := &backend{addr: z.Addr(0), pid: z.PID(0), words: true}
+	return b, s.countLine(ctx, b)
+}
+
+// countLine lets the backend, which speaks ZooKeeper's protocol, tell how many stand in line.
+func (s *servers) countLine(ctx context.Context, b *backend) error {
+	client, sess, err := connect(ctx, b.addr)
+	if err != nil {
+		return err
+	}
+	s.host.Cleanup(func() { _ = client.Close() })
+	b.line = func(ctx context.Context, path string) (int, error) {
+		children, _, err := sess.Children(ctx, path)
+		if errors.Is(err, zk.NoNode) {
+			return 0, nil
+		}
+		return len(children), err
+	}
+	return nil
+}
+
+func (s *servers) serve(ctx context.Context) (*backend, error) {
+	d, err := s.startServe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.host.Cleanup(d.stop)
+	b := &backend{addr: d.addr, pid: d.pid}
+	return b, s.countLine(ctx, b)
+}
+
+// startServe starts one more `turnstile serve`.
+func (s *servers) startServe(ctx context.Context) (*daemon, error) {
+	if s.binary == "" {
 		var err error
-		if binary, err = build(ctx, o.dir); err != nil {
+		if s.binary, err = build(ctx, s.dir); err != nil {
 			return nil, err
 		}
 	}
-	var err error
-	if s.ours, err = startServe(ctx, binary, h.TempDir()); err != nil {
+	addr, err := freeAddr(ctx)
+	if err != nil {
 		return nil, err
 	}
-	h.Cleanup(s.ours.stop)
-	s.zookeeper = peer.ZooKeeper(h, zookeeperOptions) //nolint:contextcheck // a peer ends with its host
-	return s, nil
-}
-
-// facts tell how everybody was configured.
-func (s *servers) facts() []fact {
-	return []fact{
-		{"Apache ZooKeeper 3.8.0", "Debian's package, standalone, durable (forceSync, every request is on the disk before its answer), tickTime 2000, -Xmx1000m, one log device"},
-		{"turnstile serve", "the embedded server in a process of its own, durable (one synchronous commit for all requests that wait), default configuration"},
-		{"Turnstile", "packages `zk` and `lock` of this repository, one client, default configuration; a lock cycle is `Lock` and `Unlock`"},
-		{"go-zookeeper", "github.com/go-zookeeper/zk v1.0.4, one connection, `NewLock` with `Lock` and `Unlock`"},
-	}
+	dir := s.host.TempDir()
+	return startDaemon(ctx, dir, addr, asksZooKeeper, s.binary, "serve", "--listen", addr, "--data", filepath.Join(dir, "data"))
 }
 
 // build compiles the turnstile binary of this repository.
@@ -74,85 +162,115 @@ func build(ctx context.Context, dir string) (string, error) {
 	return binary, nil
 }
 
-// A serve is a running `turnstile serve`.
-type serve struct {
-	addr string
-	cmd  *exec.Cmd
-	took time.Duration // from the start of the process to its first answer
-}
-
-// startServe starts the binary as a server on a free port and returns when it answers.
-func startServe(ctx context.Context, binary, dir string) (*serve, error) {
+func (s *servers) hosted(ctx context.Context) (*backend, error) {
 	addr, err := freeAddr(ctx)
 	if err != nil {
 		return nil, err
 	}
-	log, err := os.Create(filepath.Join(dir, "log"))
+	p := plan{addr: addr, root: filepath.Join(s.host.TempDir(), "data")}
+	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()
-	s := &serve{addr: addr, cmd: exec.CommandContext(ctx, binary, "serve", "--listen", addr, "--data", filepath.Join(dir, "data"))}
-	s.cmd.Stdout, s.cmd.Stderr = log, log
-	start := time.Now()
-	if err := s.cmd.Start(); err != nil {
+	worker, err := hire(ctx, onHosted, exe, append([]string{"worker", kindServer}, p.args()...)...)
+	if err != nil {
 		return nil, err
 	}
-	if err := awaitAnswer(ctx, addr); err != nil {
-		s.stop()
-		text, _ := os.ReadFile(log.Name())
-		return nil, fmt.Errorf("turnstile serve: %w\n%s", err, text)
+	s.host.Cleanup(crew{worker}.dismiss)
+	if err := worker.ready(); err != nil {
+		return nil, err
 	}
-	s.took = time.Since(start)
-	return s, nil
+	b := &backend{addr: addr, pid: worker.pid, words: true}
+	b.memory = func(context.Context) (float64, error) {
+		a, err := worker.order("memory")
+		if err != nil {
+			return 0, err
+		}
+		return float64(a.figures[0]), nil
+	}
+	return b, s.countLine(ctx, b)
 }
 
-func (s *serve) stop() {
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	_ = s.cmd.Wait()
-}
-
-func freeAddr(ctx context.Context) (string, error) {
-	var config net.ListenConfig
-	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+func (s *servers) etcd(ctx context.Context) (*backend, error) {
+	addr, err := freeAddr(ctx)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	defer l.Close()
-	return l.Addr().String(), nil
+	among, err := freeAddr(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dir := s.host.TempDir()
+	client, member := "http://"+addr, "http://"+among
+	d, err := startDaemon(ctx, dir, addr, func(ctx context.Context, addr string) error {
+		return asks(ctx, addr, "GET /health HTTP/1.0\r\n\r\n", `"health":"true"`)
+	}, "etcd", "--name", "bench", "--data-dir", filepath.Join(dir, "data"), "--listen-client-urls", client, "--advertise-client-urls", client,
+		"--listen-peer-urls", member, "--initial-advertise-peer-urls", member, "--initial-cluster", "bench="+member)
+	if err != nil {
+		return nil, err
+	}
+	s.host.Cleanup(d.stop)
+	b := &backend{addr: addr, pid: d.pid}
+	line, end, err := etcdLine(addr)
+	if err != nil {
+		return nil, err
+	}
+	s.host.Cleanup(end)
+	b.line = line
+	return b, nil
 }
 
-// awaitAnswer returns when the server at addr says which mode it serves in.
-func awaitAnswer(ctx context.Context, addr string) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	for {
-		err := serves(ctx, addr)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), err)
-		case <-time.After(time.Millisecond):
-		}
+func (s *servers) redis(ctx context.Context, persistence ...string) (*backend, error) {
+	addr, err := freeAddr(ctx)
+	if err != nil {
+		return nil, err
 	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	args := append([]string{"--bind", "127.0.0.1", "--port", port, "--save", ""}, persistence...)
+	d, err := startDaemon(ctx, s.host.TempDir(), addr, func(ctx context.Context, addr string) error {
+		return asks(ctx, addr, "PING\r\nQUIT\r\n", "+PONG")
+	}, "redis-server", args...)
+	if err != nil {
+		return nil, err
+	}
+	s.host.Cleanup(d.stop)
+	return &backend{addr: addr, pid: d.pid}, nil
 }
 
-func serves(ctx context.Context, addr string) error {
+// asksZooKeeper returns nil when the server at addr says in which mode it serves.
+func asksZooKeeper(ctx context.Context, addr string) error {
+	return asks(ctx, addr, "srvr", "Mode: ")
+}
+
+// asks returns nil when the server at addr answers the request with a text that has want in it.
+func asks(ctx context.Context, addr, request, want string) error {
+	text, err := word(ctx, addr, request)
+	if err == nil && !strings.Contains(text, want) {
+		err = fmt.Errorf("the answer is %q", text)
+	}
+	return err
+}
+
+// word sends a request to a server that closes the connection after its answer, and returns the answer.
+func word(ctx context.Context, addr, request string) (string, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer conn.Close()
-	if _, err := io.WriteString(conn, "srvr"); err != nil {
-		return err
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		return "", err
 	}
-	for lines := bufio.NewScanner(conn); lines.Scan(); {
-		if strings.HasPrefix(lines.Text(), "Mode: ") {
-			return nil
-		}
+	if _, err := io.WriteString(conn, request); err != nil {
+		return "", err
 	}
-	return errors.New("no answer to srvr")
+	text, err := io.ReadAll(conn)
+	if len(text) > 0 {
+		err = nil // some servers reset the connection behind their answer
+	}
+	return string(text), err
 }

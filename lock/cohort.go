@@ -29,11 +29,26 @@ type cohort struct {
 }
 
 // lock waits for the cohort's turn and the caller's in it.
+//
+// Thousands of goroutines may wait here. What is not needed while they do is in functions of its own, so that their stacks stay at the
+// smallest size that there is.
 func (c *cohort) lock(ctx context.Context) (*Hold, error) {
+	w, h := c.enqueue(ctx)
+	if h != nil {
+		return h, nil
+	}
+	if a, ok := w.await(ctx, c.mutex.path); ok {
+		return a.hold, a.err
+	}
+	return c.abandon(ctx, w)
+}
+
+// enqueue puts the caller at the end of the local line, or gives it the lock if that is kept.
+func (c *cohort) enqueue(ctx context.Context) (*waiter, *Hold) {
 	c.mu.Lock()
 	if h := c.fromRetained(); h != nil {
 		c.mu.Unlock()
-		return h, nil
+		return nil, h
 	}
 	w := newWaiter(&c.mutex.cfg.Hooks)
 	if c.tenure != nil || len(c.queue) > 0 {
@@ -48,12 +63,14 @@ func (c *cohort) lock(ctx context.Context) (*Hold, error) {
 	if first {
 		c.lead(ctx)
 	}
-	if a, ok := w.await(ctx, c.mutex.path); ok {
-		return a.hold, a.err
-	}
+	return w, nil
+}
+
+// abandon takes a waiter whose context has ended out of the local line, unless its answer was quicker.
+func (c *cohort) abandon(ctx context.Context, w *waiter) (*Hold, error) {
 	c.mu.Lock()
 	i := slices.Index(c.queue, w)
-	if i < 0 { // the answer was quicker
+	if i < 0 {
 		c.mu.Unlock()
 		a := <-w.answer
 		return a.hold, a.err
@@ -291,6 +308,7 @@ func (c *cohort) look(t *tenure, turn int, sent time.Time) {
 		c.bound.crowded = true
 	} else {
 		c.bound.turn, c.bound.at = turn, sent
+		c.attendOnce(t) // who passes the lock on for long is told of others rather than asks again and again
 	}
 	if !c.held && len(c.queue) > 0 {
 		c.next()

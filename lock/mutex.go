@@ -146,9 +146,14 @@ func (m *Mutex) Lock(ctx context.Context) (*Hold, error) { return m.acquire(ctx,
 
 func (m *Mutex) lock(ctx context.Context) (*Hold, error) {
 	if m.cfg.Handoff == StrictFIFO {
-		return m.alone(m.place(ctx, nil, m.cfg.Hooks.enqueuedOnce(ctx, m.path)))
+		return m.strict(ctx)
 	}
 	return m.cohort.lock(ctx)
+}
+
+// strict is lock for StrictFIFO: a place in the servers' line for each caller.
+func (m *Mutex) strict(ctx context.Context) (*Hold, error) {
+	return m.alone(m.place(ctx, nil, m.cfg.Hooks.enqueuedOnce(ctx, m.path)))
 }
 
 // TryLock returns the hold if the lock is free, and ErrHeld at once if anybody has it or waits for it. That somebody else left a

@@ -101,11 +101,12 @@ func (m *Mutex) acquire(ctx context.Context, take func(*Mutex, context.Context) 
 	for outer != nil && outer.done() { // or a chain of holds, each acquired inside the one before, would keep them all
 		outer = outer.in.outer
 	}
-	return m.cfg.Hooks.around(ctx, m.path, func() (*Hold, error) {
-		h, err := take(m, ctx)
-		if err == nil {
-			h.in = inside{of: m, outer: outer}
-		}
-		return h, err
-	})
+	begin := m.cfg.Hooks.begin()
+	h, err := take(m, ctx)
+	if err != nil {
+		return nil, err
+	}
+	h.in = inside{of: m, outer: outer}
+	m.cfg.Hooks.acquired(ctx, m.path, h, begin)
+	return h, nil
 }

@@ -28,7 +28,7 @@ func (c *cohort) retain() bool {
 	c.retained.since = now
 	if c.retained.timer == nil {
 		c.retained.timer = time.AfterFunc(keep, func() { c.expire(t) })
-		go c.attend(t)
+		c.attendOnce(t)
 	}
 	return true
 }
@@ -60,7 +60,15 @@ func (c *cohort) expire(t *tenure) {
 	c.drop()
 }
 
-// attend watches the line of a tenure that is kept, and gives it up when somebody else comes: at once if nobody holds the lock, with
+// attendOnce starts attend, once in a tenure. The caller holds c.mu.
+func (c *cohort) attendOnce(t *tenure) {
+	if !t.attended {
+		t.attended = true
+		go c.attend(t)
+	}
+}
+
+// attend watches the line of a tenure that is kept or passed on, and gives it up when somebody else comes: at once if nobody holds the lock, with
 // the unlock or at the hand-off's bound otherwise.
 func (c *cohort) attend(t *tenure) {
 	err := t.place.WatchLine(t.ctx, func(others bool) (goOn bool) {

@@ -20,7 +20,8 @@ import (
 // Config.Handoff: after that, readers queue up behind the writer. With StrictFIFO every reader has a node of its own.
 //
 // Tokens of write holds grow. That of a read hold is larger than those of the write holds before it and smaller than those of the write
-// holds after it; those of readers that hold together have no order that means anything. What the lock protects should therefore remember the
+// holds after it, except one that a read hold was upgraded to: that keeps the number of its node. Tokens of readers that hold together have
+// no order that means anything. What the lock protects should therefore remember the
 // largest token of a writer, and refuse readers and writers with a smaller one.
 type RWMutex struct {
 	client *zk.Client

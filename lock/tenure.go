@@ -14,6 +14,8 @@ type tenure struct {
 	sess  *zk.Session
 	ctx   context.Context //nolint:containedctx // ends with the tenure
 	turn  int             // of the next hold
+
+	attended bool // somebody watches the line
 }
 
 // newTenure begins the tenure of nodes of ours that are what others wait for, unless getting there has failed with err. If the nodes give

@@ -32,6 +32,18 @@ func (w *waiter) behind() {
 
 // await waits for the answer, until ctx ends.
 func (w *waiter) await(ctx context.Context, path string) (a answer, ok bool) {
+	if w.queued != nil {
+		return w.awaitAndTell(ctx, path)
+	}
+	select {
+	case a := <-w.answer:
+		return a, true
+	case <-ctx.Done():
+		return answer{}, false
+	}
+}
+
+func (w *waiter) awaitAndTell(ctx context.Context, path string) (a answer, ok bool) {
 	queued := w.queued
 	for {
 		select {

@@ -66,28 +66,38 @@ func (d *durability) raise(z int64) {
 	}
 }
 
-// commit waits for each batch to be durable, in order, and releases its frames. It ends when the owner has closed the
-// channel; after a failure of the disk it goes on to receive, but releases nothing any more.
+// commit releases the batches that the owner has sealed, in order. It ends when the owner has closed the channel and nobody else
+// releases one.
 func (s *Server) commit() {
 	var loud []*conn
 	for b := range s.commits {
-		if b.tx != nil {
-			limit, err := b.tx.Wait()
-			if err != nil {
-				s.stop(err)
-				continue
-			}
-			s.durable.limit.Store(limit)
-		}
-		if s.failed() {
-			continue
-		}
-		s.durable.raise(b.zxid)
-		loud = b.put(s.clock.now(), loud)
-		// Before any client can know its reply: what it asks next must not be held up by a batch that it knows to be durable.
-		// Its frames stand in the outbox already, so that nothing overtakes them.
-		s.durable.seq.Store(b.seq)
-		b.flush(loud)
-		s.flight.landed(b)
+		s.releasing <- struct{}{}
+		loud = s.release(b, loud)
+		<-s.releasing
 	}
+	s.releasing <- struct{}{}
+}
+
+// release waits for a batch to be durable and hands out its frames. After a failure of the disk it hands out nothing any more. The caller has
+// the turn to release, which goes from batch to batch in their order.
+func (s *Server) release(b *batch, loud []*conn) []*conn {
+	if b.tx != nil {
+		limit, err := b.tx.Wait()
+		if err != nil {
+			s.stop(err)
+			return loud
+		}
+		s.durable.limit.Store(limit)
+	}
+	if s.failed() {
+		return loud
+	}
+	s.durable.raise(b.zxid)
+	loud = b.put(s.clock.now(), loud)
+	// Before any client can know its reply: what it asks next must not be held up by a batch that it knows to be durable.
+	// Its frames stand in the outbox already, so that nothing overtakes them.
+	s.durable.seq.Store(b.seq)
+	b.flush(loud)
+	s.flight.landed(b)
+	return loud
 }

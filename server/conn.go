@@ -101,7 +101,7 @@ func (c *conn) read() {
 		if len(items) < readBatch && nextIsBuffered(r) {
 			continue
 		}
-		if !c.admit(items) || !c.srv.queue.push(items...) {
+		if !c.admit(items) || !c.srv.owner.lone(items) && !c.srv.queue.push(items...) {
 			return
 		}
 		clear(items)

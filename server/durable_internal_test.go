@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -152,18 +153,54 @@ func TestSlowDiskExpiresNobodyWhoIsAlive(t *testing.T) {
 	s := serve(t, Config{Data: "data"}, disk{fs: errorfs.Wrap(vfs.NewMem(), g)})
 	c := mustConnect(t, s, wire.ConnectRequest{})
 	g.shut(t)
-	if err := c.send(1, wire.OpCreate, &wire.CreateRequest{Path: "/a", ACL: openACL}); err != nil {
+	create := wire.CreateRequest{Path: "/a", ACL: openACL}
+	two := wire.AppendRequest(wire.AppendRequest(nil, 1, wire.OpCreate, &create), 2, wire.OpCreate, &create)
+	if _, err := c.nc.Write(two); err != nil {
 		t.Fatal(err)
 	}
 	<-g.waits
 	sess := s.owner.sessions[c.session] // nobody changes the map now
 	before := sess.heard.Load()
-	if err := c.send(-2, wire.OpPing, &wire.Empty{}); err != nil { // its reply has to wait behind the create's
+	if err := c.send(-2, wire.OpPing, &wire.Empty{}); err != nil { // its reply has to wait behind the creates'
 		t.Fatal(err)
 	}
 	other := mustPing(t, s)
 	for sess.heard.Load() == before {
 		other()
+	}
+}
+
+func TestSessionDoesNotExpireWhileItsReaderWaitsForTheDisk(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	s := serve(t, Config{Data: "data"}, disk{fs: errorfs.Wrap(vfs.NewMem(), g)})
+	c := mustConnect(t, s, wire.ConnectRequest{})
+	open := g.shut(t)
+	if err := c.send(1, wire.OpCreate, &wire.CreateRequest{Path: "/a", ACL: openACL}); err != nil {
+		t.Fatal(err)
+	}
+	<-g.waits
+	expired := func(after time.Duration) (n int) {
+		err := s.do(func(o *owner) {
+			for tick := s.clock.now(); tick < s.clock.now()+after; tick += o.expiry.tick {
+				n += len(o.expiry.expired(tick))
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	late := 10 * time.Duration(s.owner.sessions[c.session].timeout.Load())
+	if n := expired(late); n != 0 {
+		t.Errorf("got %d sessions expired while nobody reads what they send, want none", n)
+	}
+	open()
+	if _, err := c.reply(nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := expired(10 * late); n != 1 {
+		t.Errorf("got %d sessions expired after a silence of their own, want 1", n)
 	}
 }
 

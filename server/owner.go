@@ -1,6 +1,7 @@
 package server
 
 import (
+	"sync"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/store"
@@ -8,10 +9,12 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// owner is the state that one goroutine owns: the tree, the sessions, and the batch that is being filled. All others send it
-// items. It never waits for the disk or for a client.
+// owner is the state that one goroutine at a time owns: the tree, the sessions, and the batch that is being filled. That goroutine is
+// run, to which all others send items, or for a moment a reader, see lone. Whoever has the turn never waits for the disk or for a client.
 type owner struct {
 	*Server
+	turn   sync.Mutex // guards everything below
+	ended  bool       // nobody is served any more
 	tree   *tree.Tree
 	secret []byte
 	seed   int64 // the last session id given out
@@ -51,29 +54,59 @@ func newOwner(s *Server, t *tree.Tree) *owner {
 
 // run serves items until the server stops.
 func (o *owner) run() {
-	defer o.queue.close()
-	defer close(o.commits)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	var items []item
+	o.turn.Lock()
+	defer o.turn.Unlock()
 	for {
 		timer.Reset(o.nextAlarm())
-		select {
-		case <-o.stopping:
+		o.turn.Unlock()
+		why := o.sleep(timer.C)
+		o.turn.Lock()
+		switch why {
+		case wokenToStop:
 			o.seal()
+			o.ended = true
+			close(o.commits)
+			o.queue.close()
 			return
-		case <-o.queue.wake:
+		case wokenByItems:
 			items = o.queue.take(items)
 			o.serve(items)
 			clear(items)
-		case <-o.flight.land:
-		case <-timer.C:
+		case wokenByAlarm:
 			o.alarm()
+		case wokenByRoom:
 		}
 		o.recycle()
 		if o.open != nil && o.flight.room() {
 			o.seal()
 		}
+	}
+}
+
+// wake says why the owner's goroutine runs.
+type wake uint8
+
+const (
+	wokenToStop wake = iota
+	wokenByItems
+	wokenByRoom
+	wokenByAlarm
+)
+
+// sleep waits until there is something to do.
+func (o *owner) sleep(alarm <-chan time.Time) wake {
+	select {
+	case <-o.stopping:
+		return wokenToStop
+	case <-o.queue.wake:
+		return wokenByItems
+	case <-o.flight.land:
+		return wokenByRoom
+	case <-alarm:
+		return wokenByAlarm
 	}
 }
 
@@ -172,9 +205,16 @@ func (o *owner) pending() bool { return o.seq > o.durable.seq.Load() }
 
 // seal gives the batch being filled to the committer.
 func (o *owner) seal() {
+	if b := o.apply((*store.Batch).Apply); b != nil {
+		o.commits <- b
+	}
+}
+
+// apply gives the batch being filled to the store. It returns the batch, for somebody to wait until it is durable, or nil if there is none.
+func (o *owner) apply(how func(*store.Batch, int64) error) *batch {
 	b := o.open
 	if b == nil {
-		return
+		return nil
 	}
 	o.open = nil
 	b.zxid = o.zxid
@@ -182,13 +222,13 @@ func (o *owner) seal() {
 		b.tx = o.store.NewBatch()
 	}
 	if b.tx != nil {
-		if err := b.tx.Apply(b.zxid); err != nil {
+		if err := how(b.tx, b.zxid); err != nil {
 			o.stop(err)
-			return
+			return nil
 		}
 	}
 	o.flight.count.Add(1)
-	o.commits <- b
+	return b
 }
 
 // recycle takes durable batches back.

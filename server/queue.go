@@ -61,6 +61,13 @@ func (q *queue) push(items ...item) bool {
 	return true
 }
 
+// empty reports whether nothing waits.
+func (q *queue) empty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.items) == 0
+}
+
 // take returns all items that wait and gives the queue buf's memory to collect the next ones in.
 func (q *queue) take(buf []item) []item {
 	q.mu.Lock()

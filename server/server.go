@@ -35,8 +35,9 @@ type Server struct {
 	clock     *clock
 	queue     *queue
 	owner     *owner
-	commits   chan *batch // from the owner to the committer, closed by the owner
-	flight    flight      // and back
+	commits   chan *batch   // from the owner to the committer, closed by the owner
+	flight    flight        // and back
+	releasing chan struct{} // has a token while somebody has the turn to release a batch
 	durable   durability
 	stats     stats
 	admin     *admin
@@ -78,7 +79,8 @@ func start(ctx context.Context, cfg Config, d disk) (*Server, error) {
 	s := &Server{
 		cfg: cfg, disk: d, clock: newClock(), queue: newQueue(),
 		commits: make(chan *batch, maxInFlight), flight: flight{land: make(chan struct{}, 1)},
-		stopping: make(chan struct{}), ownerDone: make(chan struct{}), done: make(chan struct{}),
+		releasing: make(chan struct{}, 1),
+		stopping:  make(chan struct{}), ownerDone: make(chan struct{}), done: make(chan struct{}),
 		conns: make(map[tree.WatcherID]*conn), perIP: make(map[string]int),
 	}
 	if err := s.load(); err != nil {

@@ -16,6 +16,7 @@ type session struct {
 	id      int64
 	timeout atomic.Int64 // nanoseconds, as negotiated last
 	heard   atomic.Int64 // on the server's clock: when a frame came last
+	unread  atomic.Bool  // its frames are not read just now, because of the disk
 	conn    *conn        // nil while the client is away
 	bucket  int64        // of the expiry queue
 }
@@ -106,9 +107,12 @@ func (e *expiry) expired(now time.Duration) []*session {
 		b := e.buckets[e.next]
 		delete(e.buckets, e.next)
 		for s := range b {
+			unread := s.unread.Load() // before due, see lone
 			switch {
 			case e.due(s) > e.next:
 				e.put(s, e.due(s))
+			case unread:
+				e.put(s, e.next+1)
 			case now < e.grace:
 				e.put(s, max(int64(e.grace/e.tick), e.next)+1)
 			default:

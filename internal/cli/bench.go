@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,9 +23,12 @@ type benchJSON struct {
 	AcquireP99      float64 `json:"acquire_p99_us"`
 	Cycles          int     `json:"cycles"`
 	Seconds         float64 `json:"seconds"`
+	Processes       int     `json:"processes"`
 	Goroutines      int     `json:"goroutines"`
 	Locks           int     `json:"locks"`
 	DurationSeconds float64 `json:"duration_s"`
+	Strict          bool    `json:"strict"`
+	RetainSeconds   float64 `json:"retain_s"`
 	Prefix          string  `json:"prefix"`
 	Connect         string  `json:"connect"`
 	SessionTimeout  int64   `json:"session_timeout_ms"`
@@ -34,11 +38,16 @@ type benchJSON struct {
 type bencher struct {
 	*cli
 	connection connection
+	processes  int
 	goroutines int
 	locks      int
 	duration   duration
+	retain     duration
+	strict     bool
 	prefix     string
 	json       bool
+	worker     bool     // this is one of the processes
+	again      []string // the arguments of the processes
 }
 
 func (c *cli) bench() *cobra.Command {
@@ -53,62 +62,121 @@ func (c *cli) bench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lock",
 		Short: "Measure cycles of locking and unlocking",
-		Long: `Lets goroutines of one client lock and unlock for a while, and prints how many cycles a second they made and
-how long locking took.`,
+		Long: `Lets goroutines of one or more processes, each with one client, lock and unlock for a while, and prints
+how many cycles a second they made and how long locking took.
+
+Goroutines of one process pass a lock on in memory, within bounds; --strict has every acquisition take its
+turn at the server. --retain keeps a lock for the process that had it last while no other wants it.`,
 		Example: `  turnstile bench lock --goroutines 16 --locks 16 --duration 10s
-  turnstile bench lock --connect 127.0.0.1:2181 --goroutines 64 --locks 1 --json`,
+  turnstile bench lock --connect 127.0.0.1:2181 --goroutines 64 --locks 1 --json
+  turnstile bench lock --connect 127.0.0.1:2181 --processes 16 --strict
+  turnstile bench lock --retain 10s`,
 		Args: exactArgs(0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case b.goroutines < 1:
-				return usage(cmd, errors.New("--goroutines must be at least 1"))
-			case b.locks < 1:
-				return usage(cmd, errors.New("--locks must be at least 1"))
-			case b.duration == 0:
-				return usage(cmd, errors.New("--duration must not be 0"))
-			}
-			if err := checkPath(b.prefix); err != nil {
-				return usage(cmd, fmt.Errorf("--prefix: %w", err))
+			if err := b.check(); err != nil {
+				return usage(cmd, err)
 			}
 			ctx, stop := untilSignal(cmd.Context())
 			defer stop()
+			if b.worker {
+				return failed(b.work(ctx))
+			}
+			b.again = commandLine(cmd.Flags())
 			return failed(b.run(ctx))
 		},
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&b.goroutines, "goroutines", 1, "how many goroutines lock")
+	flags.IntVar(&b.processes, "processes", 1, "how many processes lock")
+	flags.IntVar(&b.goroutines, "goroutines", 1, "how many goroutines of each process lock")
 	flags.IntVar(&b.locks, "locks", 1, "how many locks they share; goroutine i uses lock i modulo this")
 	flags.Var(&b.duration, "duration", "how long to measure")
+	flags.BoolVar(&b.strict, "strict", false, "let each acquisition take its turn at the server, also among goroutines")
+	flags.Var(&b.retain, "retain", "how long to keep a lock that was unlocked, while no other process wants it")
 	flags.StringVar(&b.prefix, "prefix", "/turnstile-bench", "`path` under which the locks live")
 	flags.BoolVar(&b.json, "json", false, "print one JSON object (docs/cli-json.md)")
+	flags.BoolVar(&b.worker, workerFlag, false, "")
+	_ = flags.MarkHidden(workerFlag) // it is there
 	b.connection.flags(flags)
 	parent.AddCommand(cmd)
 	return parent
 }
 
+// check looks at the flags.
+func (b *bencher) check() error {
+	switch {
+	case b.processes < 1:
+		return errors.New("--processes must be at least 1")
+	case b.goroutines < 1:
+		return errors.New("--goroutines must be at least 1")
+	case b.locks < 1:
+		return errors.New("--locks must be at least 1")
+	case b.duration == 0:
+		return errors.New("--duration must not be 0")
+	case b.strict && b.retain > 0:
+		return errors.New("--strict and --retain contradict each other")
+	}
+	if err := checkPath(b.prefix); err != nil {
+		return fmt.Errorf("--prefix: %w", err)
+	}
+	return nil
+}
+
+// run measures, cleans up and reports.
 func (b *bencher) run(ctx context.Context) error {
 	client, sess, err := b.open(ctx, &b.connection)
 	if err != nil {
 		return err
 	}
 	defer client.Close() // the session ends by itself if it cannot be closed now
-	mutexes := make([]*lock.Mutex, b.locks)
-	for i := range mutexes {
-		if mutexes[i], err = lock.NewMutex(client, b.prefix+"/"+strconv.Itoa(i), lock.Config{Label: "bench"}); err != nil {
-			return err
-		}
+	var measured measurement
+	if b.processes > 1 {
+		measured, err = b.together(ctx)
+	} else {
+		measured, err = b.measure(ctx, client)
 	}
-	begin := time.Now()
-	waits, err := b.cycle(ctx, mutexes)
-	took := time.Since(begin)
-	if err == nil && len(waits) == 0 {
+	if err == nil && len(measured.Waits) == 0 {
 		err = errors.New("no cycle was completed: give it a longer --duration")
 	}
 	if err != nil {
-		return b.connection.gaveUp(err, client.LastError())
+		return err
 	}
-	b.clean(ctx, mutexes, sess)
-	return b.report(waits, took, sess)
+	b.clean(ctx, client, sess)
+	return b.report(measured, sess)
+}
+
+// A measurement is how long each acquisition took, and all of them together.
+type measurement struct {
+	Waits []time.Duration `json:"waits_ns"`
+	Took  time.Duration   `json:"took_ns"`
+}
+
+// measure has this process's goroutines lock and unlock.
+func (b *bencher) measure(ctx context.Context, client *zk.Client) (measurement, error) {
+	cfg := lock.Config{Label: "bench", Retain: time.Duration(b.retain)}
+	if b.strict {
+		cfg.Handoff = lock.StrictFIFO
+	}
+	mutexes, err := b.mutexes(client, cfg)
+	if err != nil {
+		return measurement{}, err
+	}
+	begin := time.Now()
+	waits, err := b.cycle(ctx, mutexes)
+	if err != nil {
+		return measurement{}, b.connection.gaveUp(err, client.LastError())
+	}
+	return measurement{waits, time.Since(begin)}, nil
+}
+
+func (b *bencher) mutexes(client *zk.Client, cfg lock.Config) ([]*lock.Mutex, error) {
+	mutexes := make([]*lock.Mutex, b.locks)
+	for i := range mutexes {
+		var err error
+		if mutexes[i], err = lock.NewMutex(client, b.prefix+"/"+strconv.Itoa(i), cfg); err != nil {
+			return nil, err
+		}
+	}
+	return mutexes, nil
 }
 
 // cycle has the goroutines lock and unlock for the duration, and returns how long each acquisition took.
@@ -140,12 +208,16 @@ func (b *bencher) cycle(ctx context.Context, mutexes []*lock.Mutex) ([]time.Dura
 var errTimeOver = errors.New("the time for measuring is over")
 
 // clean removes the locks. Whatever cannot be removed now, the server removes by itself: they are containers.
-func (b *bencher) clean(ctx context.Context, mutexes []*lock.Mutex, sess *zk.Session) {
+func (b *bencher) clean(ctx context.Context, client *zk.Client, sess *zk.Session) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
+	mutexes, err := b.mutexes(client, lock.Config{Label: "bench"}) // which keep nothing, and whom those that do make way for
+	if err != nil {
+		return
+	}
 	for _, m := range mutexes[:min(b.locks, b.goroutines)] { // at the end of the line, all who left it before have left
 		if hold, err := m.Lock(ctx); err == nil {
-			_ = hold.Unlock(ctx) // it may be lost, as far as cleaning goes
+			_ = hold.UnlockWait(ctx) // it may be lost, as far as cleaning goes
 		}
 	}
 	batch := sess.Batch()
@@ -157,20 +229,23 @@ func (b *bencher) clean(ctx context.Context, mutexes []*lock.Mutex, sess *zk.Ses
 	_, _ = last.Get(ctx)
 }
 
-func (b *bencher) report(waits []time.Duration, took time.Duration, sess *zk.Session) error {
-	slices.Sort(waits)
+func (b *bencher) report(m measurement, sess *zk.Session) error {
+	slices.Sort(m.Waits)
 	at := func(percent int) float64 { // the smallest that this percentage does not exceed
-		return float64(waits[(len(waits)*percent+99)/100-1].Nanoseconds()) / 1e3
+		return float64(m.Waits[(len(m.Waits)*percent+99)/100-1].Nanoseconds()) / 1e3
 	}
 	r := benchJSON{
-		CyclesPerSecond: float64(len(waits)) / took.Seconds(),
+		CyclesPerSecond: float64(len(m.Waits)) / m.Took.Seconds(),
 		AcquireP50:      at(50),
 		AcquireP99:      at(99),
-		Cycles:          len(waits),
-		Seconds:         took.Seconds(),
+		Cycles:          len(m.Waits),
+		Seconds:         m.Took.Seconds(),
+		Processes:       b.processes,
 		Goroutines:      b.goroutines,
 		Locks:           b.locks,
 		DurationSeconds: time.Duration(b.duration).Seconds(),
+		Strict:          b.strict,
+		RetainSeconds:   time.Duration(b.retain).Seconds(),
 		Prefix:          b.prefix,
 		Connect:         b.connection.servers,
 		SessionTimeout:  sess.Timeout().Milliseconds(),
@@ -178,7 +253,31 @@ func (b *bencher) report(waits []time.Duration, took time.Duration, sess *zk.Ses
 	if b.json {
 		return b.cli.json(r)
 	}
-	_, err := fmt.Fprintf(b.stdout, "%.0f cycles/s, acquire p50 %.0f µs, p99 %.0f µs (%d goroutines, %d locks, %v, %s)\n",
-		r.CyclesPerSecond, r.AcquireP50, r.AcquireP99, r.Goroutines, r.Locks, time.Duration(b.duration), b.connection.where())
+	_, err := fmt.Fprintf(b.stdout, "%.0f cycles/s, acquire p50 %.*f µs, p99 %.*f µs (%s)\n",
+		r.CyclesPerSecond, digits(r.AcquireP50), r.AcquireP50, digits(r.AcquireP99), r.AcquireP99, b.configuration())
 	return err
+}
+
+// digits is how many belong behind the point.
+func digits(microseconds float64) int {
+	if microseconds < 10 {
+		return 1
+	}
+	return 0
+}
+
+// configuration tells what was measured.
+func (b *bencher) configuration() string {
+	var parts []string
+	if b.processes > 1 {
+		parts = append(parts, fmt.Sprintf("%d processes", b.processes))
+	}
+	parts = append(parts, fmt.Sprintf("%d goroutines", b.goroutines), fmt.Sprintf("%d locks", b.locks), time.Duration(b.duration).String())
+	if b.strict {
+		parts = append(parts, "strict FIFO")
+	}
+	if b.retain > 0 {
+		parts = append(parts, "retained for "+time.Duration(b.retain).String())
+	}
+	return strings.Join(append(parts, b.connection.where()), ", ")
 }

@@ -110,6 +110,8 @@ func TestWrongUseIsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{args: "bench frob", want: "frob"},
 		{args: "bench lock --goroutines 0", want: "at least 1"},
 		{args: "bench lock --locks 0", want: "at least 1"},
+		{args: "bench lock --processes 0", want: "at least 1"},
+		{args: "bench lock --strict --retain 1s", want: "--strict and --retain contradict each other"},
 		{args: "bench lock --duration 0", want: "must not be 0"},
 		{args: "bench lock --prefix bench", want: "--prefix: PATH \"bench\" must begin with a slash"},
 		{args: "version now", want: "unexpected argument"},

@@ -1,61 +1,46 @@
-// Package lincheck judges histories of holds: whether one lock could have behaved so. Histories are recorded by many clients, in many
-// processes on one machine, and judged by porcupine.
 package lincheck
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/anishathalye/porcupine"
 )
 
-// Hold is what one holder saw. Times are nanoseconds of a clock that all processes of the machine share.
-type Hold struct {
-	Client int    // who held; no two clients have the same number
-	Node   string // whatever tells this hold from others, for people
-	Token  int64
-	Got    int64 // when Lock had returned
-	Alive  int64 // when its context was last seen alive
-	Ended  int64 // when it was first seen ended or was given up; 0 if nobody lived to see it
-}
-
-// lockOp is one operation of the history: taking the lock with a token, or letting go of it.
-type lockOp struct {
+// mutexOp is one operation of the history: taking the lock with a token, or letting go of it.
+type mutexOp struct {
 	take  bool
 	token int64
+	node  string
 }
 
-// lockState is the state of the model: who holds the lock, by token, and the largest token seen.
-type lockState struct {
+// mutexState is the state of the model: who holds the lock, by token, and the largest token seen.
+type mutexState struct {
 	holder int64 // 0: nobody
 	last   int64
 }
 
 // mutexModel is a lock that one holds at a time and whose tokens only grow.
 var mutexModel = porcupine.Model{
-	Init: func() any { return lockState{} },
+	Init: func() any { return mutexState{} },
 	Step: func(state, input, _ any) (bool, any) {
-		s, op := state.(lockState), input.(lockOp)
+		s, op := state.(mutexState), input.(mutexOp)
 		if op.take {
-			return s.holder == 0 && op.token > s.last, lockState{holder: op.token, last: op.token}
+			return s.holder == 0 && op.token > s.last, mutexState{holder: op.token, last: op.token}
 		}
-		return s.holder == op.token, lockState{last: s.last}
+		return s.holder == op.token, mutexState{last: s.last}
 	},
 	DescribeOperation: func(input, _ any) string {
-		op := input.(lockOp)
+		op := input.(mutexOp)
 		if op.take {
-			return fmt.Sprintf("take %d", op.token)
+			return fmt.Sprintf("take %d (%s)", op.token, op.node)
 		}
 		return fmt.Sprintf("leave %d", op.token)
 	},
 	DescribeState: func(state any) string {
-		s := state.(lockState)
+		s := state.(mutexState)
 		return fmt.Sprintf("holder %d, last %d", s.holder, s.last)
 	},
 }
@@ -66,30 +51,19 @@ var mutexModel = porcupine.Model{
 // A hold begins when Lock returns; it ends at some instant between the last moment at which its context was seen alive and the first
 // at which it was seen ended. A holder that was killed may have ended at any time after it began.
 func CheckMutex(holds []Hold, dir string) error {
-	var history []porcupine.Operation
-	for _, h := range holds {
-		left := h.Ended
-		if left == 0 {
-			left = math.MaxInt64
-		}
-		history = append(history,
-			porcupine.Operation{ClientId: h.Client, Input: lockOp{take: true, token: h.Token}, Call: h.Got - 1, Return: h.Got},
-			porcupine.Operation{ClientId: h.Client, Input: lockOp{token: h.Token}, Call: max(h.Alive, h.Got+1), Return: max(left, h.Got+2)})
+	return checkExclusive(mutexModel, "a mutex", holds, dir)
+}
+
+// checkExclusive judges holds of which there is one at a time.
+func checkExclusive(model porcupine.Model, what string, holds []Hold, dir string) error {
+	stories := make([]story, len(holds))
+	for i, h := range holds {
+		stories[i] = h.story(mutexOp{take: true, token: h.Token, node: h.Node}, nil, mutexOp{token: h.Token})
 	}
-	result, info := porcupine.CheckOperationsVerbose(mutexModel, history, 2*time.Minute)
-	if result == porcupine.Ok {
-		return nil
+	if err := judge(model, what, stories, dir); err != nil {
+		return fmt.Errorf("%w%s", err, offence(holds))
 	}
-	verdict := fmt.Errorf("lincheck: %s: the history of %d holds is not a mutex's%s", result, len(holds), offence(holds))
-	page := filepath.Join(dir, "history.html")
-	f, err := os.Create(page)
-	if err == nil {
-		err = errors.Join(porcupine.Visualize(mutexModel, info, f), f.Close())
-	}
-	if err != nil {
-		return fmt.Errorf("%w; it cannot be kept: %w", verdict, err)
-	}
-	return fmt.Errorf("%w; see %s", verdict, page)
+	return nil
 }
 
 // offence describes, for people, the first two holds that contradict each other.

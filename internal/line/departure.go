@@ -90,6 +90,10 @@ func (d *departure) replace(p *Place) creation {
 		ops = append(ops, creations(nodes)...)
 		b := sess.Batch()
 		all := b.Multi(ops...)
+		var listed *zk.Future[zk.Children]
+		if d.place.waited { // somebody else wants this lock as well, so lookAfter will most likely have to look
+			listed = b.Children(p.line.Dir)
+		}
 		b.Send()
 		var settled sync.Once
 		return func(ctx context.Context) ([]zk.Created, error) {
@@ -98,7 +102,7 @@ func (d *departure) replace(p *Place) creation {
 				settled.Do(func() { d.settle(err) })
 			}
 			return made, err
-		}, p.lookAfter(d.place)
+		}, p.lookAfter(d.place, listed)
 	}
 }
 
@@ -147,13 +151,14 @@ func madeBy(results []zk.Result, sess *zk.Session) []zk.Created {
 
 // lookAfter looks at the line after p has taken the place of old in one transaction. If old was first and p has the next number after old's,
 // nobody has come in between, because every creation takes a number, also that of a seat that changes its kind (Become, Beside), whose
-// name carries another's number: then p is first, without a look.
-func (p *Place) lookAfter(old *Place) func(context.Context) error {
+// name carries another's number: then p is first, without a look. Listed has been sent with that
+// transaction, or is nil.
+func (p *Place) lookAfter(old *Place, listed *zk.Future[zk.Children]) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if old.ahead == 0 && p.seat.Seq == old.seat.Seq+int32(old.line.width()) {
 			p.ahead = 0
 			return nil
 		}
-		return p.look(ctx)
+		return p.lookAt(ctx, listed)
 	}
 }

@@ -171,16 +171,7 @@ func (p *Place) create(sess *zk.Session, nodes []zk.Node) (created func(context.
 	created = makeNodes(b, sess, nodes)
 	listed := b.Children(p.line.Dir)
 	b.Send()
-	return created, func(ctx context.Context) error {
-		children, err := listed.Get(ctx)
-		if err == nil {
-			return p.see(children.Names)
-		}
-		if err := settle(ctx, sess, err); err != nil {
-			return err
-		}
-		return p.look(ctx)
-	}
+	return created, func(ctx context.Context) error { return p.lookAt(ctx, listed) }
 }
 
 // makeNodes adds the creation of nodes to a batch: all of them or none.

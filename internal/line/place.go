@@ -53,6 +53,7 @@ type Place struct {
 
 	nearest Seat // the seat to wait for, if ahead > 0
 	ahead   int  // how many seats block us, as of the last look
+	waited  bool // somebody was ahead at some look
 
 	mark    string // the path of our mark, which may be there; "" for places without one
 	started bool   // what the mark says is true
@@ -86,7 +87,7 @@ func (p *Place) Await(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
-		case gone && p.ahead == 1 && p.twin == nil && (p.line.Change == nil || !p.line.Change(p.nearest)):
+		case gone && (inferred || p.ahead == 1 && p.twin == nil && (p.line.Change == nil || !p.line.Change(p.nearest))):
 			// The seats ahead only ever get fewer: whoever comes later gets a larger number. The one that is gone was
 			// the last of them, and our own node was still there after it (see awaitNearest). No second look is needed.
 			//
@@ -114,7 +115,10 @@ func (p *Place) awaitNearest(ctx context.Context) (gone bool, err error) {
 	_, reconnected := p.sess.State()
 	b := p.sess.Batch()
 	ahead := b.GetW(join(p.line.Dir, p.nearest.Name))
-	own := p.armOwn(b)
+	var own *zk.Future[zk.WatchedData]
+	if p.ahead == 1 { // else a look comes next in any case, and it finds out
+		own = p.armOwn(b)
+	}
 	b.Send()
 
 	w, err := ahead.Get(ctx)
@@ -162,6 +166,21 @@ func (p *Place) look(ctx context.Context) error {
 	}
 }
 
+// lookAt is look with a list that has been asked for already. Without one, nil, or if that has failed, another is asked for.
+func (p *Place) lookAt(ctx context.Context, listed *zk.Future[zk.Children]) error {
+	if listed == nil {
+		return p.look(ctx)
+	}
+	children, err := listed.Get(ctx)
+	if err == nil {
+		return p.see(children.Names)
+	}
+	if err := settle(ctx, p.sess, err); err != nil {
+		return err
+	}
+	return p.look(ctx)
+}
+
 // see works out from the line's children who is ahead of us.
 //
 // A list that has our node is good enough, even from a server that lags: whoever is ahead was created before us, so a server that
@@ -172,6 +191,7 @@ func (p *Place) see(children []string) error {
 		return ErrGone
 	}
 	p.nearest, p.ahead = Ahead(seats, p.seat, p.line.Blocks)
+	p.waited = p.waited || p.ahead > 0
 	return nil
 }
 

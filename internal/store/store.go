@@ -59,6 +59,7 @@ type Config struct {
 type Store struct {
 	dir    string
 	db     *pebble.DB
+	side   *sideLog
 	unlock io.Closer
 	logger *slog.Logger
 
@@ -95,8 +96,11 @@ func Open(cfg Config) (*Store, error) {
 	if s.db, err = pebble.Open(fs.PathJoin(cfg.Dir, "db"), s.options(fs, cfg.Memory)); err != nil {
 		return nil, errors.Join(fmt.Errorf("store: cannot open %s: %w", cfg.Dir, s.cause(err)), unlock.Close())
 	}
-	if err := s.loadMeta(); err != nil {
-		return nil, errors.Join(fmt.Errorf("store: cannot open %s: %w", cfg.Dir, s.cause(err)), s.db.Close(), unlock.Close())
+	if s.side, err = openSide(fs, cfg.Dir); err == nil {
+		err = s.loadMeta()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("store: cannot open %s: %w", cfg.Dir, s.cause(err)), s.closeDB(), unlock.Close())
 	}
 	return s, nil
 }
@@ -132,20 +136,36 @@ func (s *Store) loadMeta() error {
 	if s.seed, err = s.getInt(keySeed); err != nil {
 		return fmt.Errorf("session seed: %w", err)
 	}
+	zxid, _, err := s.getZxids()
+	if err == nil {
+		err = s.side.replay(s.db, zxid)
+	}
+	if err != nil {
+		return err
+	}
 	return s.loadZxid()
+}
+
+// getZxids returns the last zxid that is in the database, and the end of its reserve.
+func (s *Store) getZxids() (zxid, limit int64, err error) {
+	v, err := s.get(keyZxid)
+	if err != nil {
+		return 0, 0, fmt.Errorf("zxid: %w", err)
+	}
+	if len(v) != 16 {
+		return 0, 0, fmt.Errorf("zxid: record of %d bytes, want 16", len(v))
+	}
+	return int64(binary.BigEndian.Uint64(v)), int64(binary.BigEndian.Uint64(v[8:])), nil
 }
 
 // loadZxid opens at the end of the reserve: after a clean close that is the last zxid itself; after a crash, zxids up to
 // there may have been answered.
 func (s *Store) loadZxid() error {
-	v, err := s.get(keyZxid)
+	_, limit, err := s.getZxids()
 	if err != nil {
-		return fmt.Errorf("zxid: %w", err)
+		return err
 	}
-	if len(v) != 16 {
-		return fmt.Errorf("zxid: record of %d bytes, want 16", len(v))
-	}
-	s.limit = int64(binary.BigEndian.Uint64(v[8:]))
+	s.limit = limit
 	s.zxid = s.limit
 	return nil
 }
@@ -252,6 +272,9 @@ func (s *Store) closeDB() (err error) {
 		}
 	}()
 	err = s.db.Close()
+	if s.side != nil {
+		err = errors.Join(err, s.side.file.Close())
+	}
 	if s.Err() != nil {
 		return nil // a consequence of the failure that is known already
 	}

@@ -1,0 +1,147 @@
+"""Cycles through kazoo's Lock as it is told on standard input; worker.go has the orders."""
+import gc
+import queue
+import sys
+import threading
+import time
+
+from kazoo.client import KazooClient
+
+ADDRESS, ROOT = sys.argv[1:3]
+CLIENTS, LOCKERS, LOCKS = (int(a) for a in sys.argv[3:6])
+
+
+class Threads:
+    """Threads whose first exception is raised by join."""
+
+    def __init__(self):
+        self.all = []
+        self.errors = []
+
+    def start(self, f, *args):
+        def run():
+            try:
+                f(*args)
+            except Exception as e:
+                self.errors.append(e)
+
+        t = threading.Thread(target=run)
+        self.all.append(t)
+        t.start()
+
+    def join(self):
+        for t in self.all:
+            t.join()
+        if self.errors:
+            raise self.errors[0]
+
+
+def lock(locker, n):
+    return clients[locker % len(clients)].Lock("%s/%03d" % (ROOT, n), "bench-%d" % locker)
+
+
+def run(millis, trace):
+    start = time.monotonic()
+    end = start + millis / 1000
+    counts = [0] * LOCKERS
+    cycles = [[] for _ in range(LOCKERS)]
+
+    def cycle(locker):
+        m = locks[locker]
+        while time.monotonic() < end:
+            began = time.time_ns()
+            m.acquire()
+            locked = time.time_ns()
+            if trace:
+                cycles[locker].append((began, locked, time.time_ns()))
+            m.release()
+            counts[locker] += 1
+
+    threads = Threads()
+    for i in range(LOCKERS):
+        threads.start(cycle, i)
+    threads.join()
+    took = time.monotonic() - start
+    for made in cycles:
+        for c in made:
+            print("t %d %d %d" % c)
+    return "ok %d %d" % (sum(counts), took * 1e9)
+
+
+class Crowd:
+    """One holder and n waiters."""
+
+    def __init__(self, n):
+        self.size = n + 1
+        self.held = queue.Queue()
+        self.may = threading.Semaphore(0)
+        self.threads = Threads()
+        for i in range(self.size):
+            self.threads.start(self.wait, lock(i, 0))
+            if i == 0:
+                self.held.get()
+
+    def wait(self, m):
+        try:
+            m.acquire()
+        finally:
+            self.held.put(True)
+        self.may.acquire()
+        m.release()
+
+    def step(self):
+        start = time.monotonic()
+        self.may.release()
+        self.held.get()
+        return "ok %d" % ((time.monotonic() - start) * 1e9)
+
+    def drain(self):
+        start = time.monotonic()
+        for _ in range(self.size):
+            self.may.release()
+        self.threads.join()
+        return "ok %d" % ((time.monotonic() - start) * 1e9)
+
+
+def memory():
+    gc.collect()
+    with open("/proc/self/status") as status:
+        for line in status:
+            if line.startswith("VmRSS:"):
+                return "ok %d %d" % (int(line.split()[1]) * 1024, threading.active_count())
+    raise RuntimeError("no VmRSS")
+
+
+def obey(order, n):
+    global crowd
+    if order in ("run", "trace"):
+        return run(n, order == "trace")
+    if order == "stand":
+        crowd = Crowd(n)
+        return "ok"
+    if order == "step":
+        return crowd.step()
+    if order == "drain":
+        return crowd.drain()
+    if order == "memory":
+        return memory()
+    raise ValueError("unknown order " + order)
+
+
+crowd = None
+clients = []
+for _ in range(CLIENTS):
+    client = KazooClient(ADDRESS, timeout=30)
+    client.start(timeout=30)
+    clients.append(client)
+locks = [lock(i, i % LOCKS) for i in range(LOCKERS)]
+print("ready", flush=True)
+for line in sys.stdin:
+    words = line.split()
+    try:
+        answer = obey(words[0], int(words[1]) if len(words) > 1 else 0)
+    except Exception as e:
+        answer = "error %s: %s" % (type(e).__name__, " ".join(str(e).split()))
+    print(answer, flush=True)
+for client in clients:
+    client.stop()

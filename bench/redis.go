@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	kindRedsync   = "redsync"
+	kindRedislock = "redislock"
+)
+
+// redisTTL is after how long a lock on Redis is anybody's. Neither library renews it by itself, so it is longer than any load holds one.
+const redisTTL = time.Minute
+
+// redislockPause is how long redislock waits between two tries: its README's example.
+const redislockPause = 100 * time.Millisecond
+
+func dialRedis(ctx context.Context, addr string) (*redis.Client, error) {
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	return client, client.Ping(ctx).Err()
+}
+
+type redsyncClient struct {
+	client *redis.Client
+	locks  *redsync.Redsync
+}
+
+func openRedsync(ctx context.Context, p *plan) (connection, error) {
+	client, err := dialRedis(ctx, p.addr)
+	if err != nil {
+		return nil, err
+	}
+	return &redsyncClient{client, redsync.New(goredis.NewPool(client))}, nil
+}
+
+func (r *redsyncClient) locker(path string) (locker, error) {
+	return &redsyncLocker{r.locks.NewMutex(path, redsync.WithExpiry(redisTTL), redsync.WithTries(math.MaxInt))}, nil
+}
+
+func (r *redsyncClient) close() { _ = r.client.Close() }
+
+type redsyncLocker struct{ m *redsync.Mutex }
+
+func (l *redsyncLocker) lock(ctx context.Context) error { return l.m.LockContext(ctx) }
+
+func (l *redsyncLocker) unlock(ctx context.Context) error {
+	switch ok, err := l.m.UnlockContext(ctx); {
+	case err != nil:
+		return err
+	case !ok:
+		return errors.New("redsync: the lock was lost")
+	}
+	return nil
+}
+
+func (l *redsyncLocker) settle(context.Context) error { return nil }
+
+type redislockClient struct {
+	client *redis.Client
+	locks  *redislock.Client
+}
+
+func openRedislock(ctx context.Context, p *plan) (connection, error) {
+	client, err := dialRedis(ctx, p.addr)
+	if err != nil {
+		return nil, err
+	}
+	return &redislockClient{client, redislock.New(client)}, nil
+}
+
+func (r *redislockClient) locker(path string) (locker, error) {
+	return &redislockLocker{locks: r.locks, path: path, options: &redislock.Options{RetryStrategy: redislock.LinearBackoff(redislockPause)}}, nil
+}
+
+func (r *redislockClient) close() { _ = r.client.Close() }
+
+type redislockLocker struct {
+	locks   *redislock.Client
+	path    string
+	options *redislock.Options
+	held    *redislock.Lock
+}
+
+func (l *redislockLocker) lock(ctx context.Context) (err error) {
+	l.held, err = l.locks.Obtain(ctx, l.path, redisTTL, l.options)
+	return err
+}
+
+func (l *redislockLocker) unlock(ctx context.Context) error { return l.held.Release(ctx) }
+func (l *redislockLocker) settle(context.Context) error     { return nil }

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+const (
+	kindTurnstile = "turnstile"
+	kindNodes     = "nodes"
+)
+
+func connect(ctx context.Context, addr string) (*zk.Client, *zk.Session, error) {
+	client, err := zk.Open(ctx, zk.Config{Servers: addr, Timeout: 30 * time.Second})
+	if err != nil {
+		return nil, nil, err
+	}
+	wait, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	sess, err := client.Session(wait)
+	if err != nil {
+		return nil, nil, err
+	}
+	return client, sess, nil
+}
+
+// ours is our client, with one Mutex for each path, as a program has it.
+type ours struct {
+	client  *zk.Client
+	cfg     lock.Config
+	mutexes map[string]*lock.Mutex
+}
+
+func openTurnstile(ctx context.Context, p *plan) (connection, error) {
+	client, _, err := connect(ctx, p.addr)
+	if err != nil {
+		return nil, err
+	}
+	o := &ours{client: client, cfg: lock.Config{Retain: p.retain}, mutexes: make(map[string]*lock.Mutex)}
+	if p.strict {
+		o.cfg.Handoff = lock.StrictFIFO
+	}
+	return o, nil
+}
+
+func (o *ours) locker(path string) (locker, error) {
+	m := o.mutexes[path]
+	if m == nil {
+		var err error
+		if m, err = lock.NewMutex(o.client, path, o.cfg); err != nil {
+			return nil, err
+		}
+		o.mutexes[path] = m
+	}
+	return &ourLocker{mutex: m}, nil
+}
+
+func (o *ours) close() { _ = o.client.Close() } // the session ends by itself if it cannot be closed
+
+// ourLocker does what a program does: an unlock is under way when the next lock is asked for.
+type ourLocker struct {
+	mutex *lock.Mutex
+	hold  *lock.Hold
+}
+
+func (l *ourLocker) lock(ctx context.Context) (err error) {
+	l.hold, err = l.mutex.Lock(ctx)
+	return err
+}
+
+func (l *ourLocker) unlock(ctx context.Context) error { return l.hold.Unlock(ctx) }
+
+func (l *ourLocker) settle(ctx context.Context) error {
+	if l.hold == nil {
+		return nil
+	}
+	return l.hold.UnlockWait(ctx)
+}
+
+// nodes creates and deletes a node for each locker, all in one session of our client.
+type nodes struct {
+	client *zk.Client
+	sess   *zk.Session
+	made   int
+	root   string
+}
+
+func openNodes(ctx context.Context, p *plan) (connection, error) {
+	client, sess, err := connect(ctx, p.addr)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := sess.Create(ctx, p.root, nil, zk.Persistent); err != nil {
+		return nil, err
+	}
+	return &nodes{client: client, sess: sess, root: p.root}, nil
+}
+
+func (n *nodes) locker(string) (locker, error) {
+	n.made++
+	return &nodeLocker{n.sess, fmt.Sprintf("%s/%03d", n.root, n.made)}, nil
+}
+
+func (n *nodes) close() { _ = n.client.Close() }
+
+type nodeLocker struct {
+	sess *zk.Session
+	path string
+}
+
+var nodeData = make([]byte, 100)
+
+func (l *nodeLocker) lock(ctx context.Context) error {
+	_, err := l.sess.Create(ctx, l.path, nodeData, zk.Persistent)
+	return err
+}
+
+func (l *nodeLocker) unlock(ctx context.Context) error { return l.sess.Delete(ctx, l.path, -1) }
+func (l *nodeLocker) settle(context.Context) error     { return nil }

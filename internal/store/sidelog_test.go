@@ -1,0 +1,142 @@
+package store_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-a3166700/turnstile/internal/store"
+	"github.com/seed-a3166700/turnstile/internal/tree"
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// commitAlone makes the changes of a write durable by themselves.
+func commitAlone(t *testing.T, s *store.Store, tr *tree.Tree, r tree.Result) {
+	t.Helper()
+	if r.Code != wire.OK {
+		t.Fatalf("write refused: %v", r.Code)
+	}
+	b := s.NewBatch()
+	b.Add(r.Changes)
+	if err := b.ApplyAlone(tr.Zxid()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantData checks that exactly the nodes of want are there, with their data.
+func wantData(t *testing.T, tr *tree.Tree, want map[string][]byte) {
+	t.Helper()
+	for path, data := range want {
+		if got, code := get(tr, path); code != wire.OK || !bytes.Equal(got, data) {
+			t.Fatalf("%s: got %d bytes, %v; want %d bytes", path, len(got), code, len(data))
+		}
+	}
+	body, _, _ := tr.Read(&tree.Caller{}, wire.OpGetChildren, &wire.PathWatchRequest{Path: "/"})
+	if got := len(body.(*wire.ChildrenResponse).Children) - 1; got != len(want) { // but /zookeeper
+		t.Fatalf("got %d nodes, want %d", got, len(want))
+	}
+}
+
+// Transactions that travel alone and those that travel together are written to two logs. Whatever a crash leaves of what was not synced, and
+// wherever it comes, the state is that after the last one that was acknowledged.
+func TestCrashLosesNothingOfTwoLogs(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			rng := rand.New(rand.NewPCG(seed, 0))
+			mem := vfs.NewCrashableMem()
+			open := func(fs vfs.FS) (*store.Store, *tree.Tree) {
+				s := open(t, store.Config{Dir: "data", FS: fs, Memory: 256 << 10})
+				return s, load(t, s)
+			}
+			s, tr := open(mem)
+			commit(t, s, tr, tr.CreateSession(1, 7, 4000))
+			want := map[string][]byte{}
+			for n := range 200 {
+				data := bytes.Repeat([]byte{byte(n)}, rng.IntN(1<<rng.IntN(17)))
+				path := fmt.Sprintf("/n%d", rng.IntN(30))
+				r := create(tr, path, data)
+				if _, ok := want[path]; ok {
+					r = tr.Write(tr.Zxid()+1, 1, &tree.Caller{Session: 7}, wire.OpSetData, &wire.SetDataRequest{Path: path, Data: data, Version: -1})
+				}
+				if rng.IntN(4) == 0 {
+					commit(t, s, tr, r)
+				} else {
+					commitAlone(t, s, tr, r)
+				}
+				want[path] = data
+				if rng.IntN(10) > 0 {
+					continue
+				}
+				cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng}
+				after := mem.CrashClone(cfg)
+				again, tree := open(after)
+				wantData(t, tree, want)
+				if err := s.Close(tr.Zxid()); err != nil {
+					t.Fatal(err)
+				}
+				mem, s, tr = after, again, tree
+			}
+			if err := s.Close(tr.Zxid()); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func TestRecordThatIsCutOrChangedEndsTheSideLog(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewCrashableMem()
+	s := open(t, store.Config{Dir: "data", FS: mem})
+	tr := load(t, s)
+	commit(t, s, tr, tr.CreateSession(1, 7, 4000))
+	commit(t, s, tr, create(tr, "/first", nil))
+	commitAlone(t, s, tr, create(tr, "/second", []byte("x")))
+	commitAlone(t, s, tr, create(tr, "/third", []byte("y")))
+	after := mem.CrashClone(vfs.CrashCloneCfg{})
+	if err := s.Close(tr.Zxid()); err != nil {
+		t.Fatal(err)
+	}
+	all := readAll(t, after, "data/side.log")
+	third := bytes.LastIndex(all, []byte("/third"))
+	f, err := after.OpenReadWrite("data/side.log", vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt([]byte{'?'}, int64(third)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, store.Config{Dir: "data", FS: after})
+	wantData(t, load(t, again), map[string][]byte{"/first": nil, "/second": []byte("x")})
+	if err := again.Close(again.Zxid()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readAll(t *testing.T, fs vfs.FS, name string) []byte {
+	t.Helper()
+	f, err := fs.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make([]byte, info.Size())
+	if _, err := f.ReadAt(all, 0); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}

@@ -1,0 +1,105 @@
+//go:build unix
+
+package lin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// calmDown ends all faults, waits until everybody was served once more, and sees that no node is left behind.
+func (e *epoch) calmDown(sess *zk.Session) error {
+	for _, l := range e.links {
+		l.Control(nil)
+		l.Heal()
+	}
+	for _, p := range e.team {
+		p.signal(syscall.SIGCONT)
+		p.calmDown()
+	}
+	var trouble []error
+	for _, p := range e.team {
+		if err := p.awaitCalm(patience); err != nil {
+			trouble = append(trouble, err)
+			e.keepServers(sess)
+			p.dump()
+		}
+	}
+	if len(trouble) == 0 { // the sessions are still there, so what they hold is not gone with them
+		if err := e.noOrphans(sess); err != nil {
+			trouble = append(trouble, err)
+			e.keepServers(sess)
+		}
+	}
+	for _, p := range e.team {
+		p.end()
+	}
+	return errors.Join(trouble...)
+}
+
+// keepServers writes down what the servers know of those who have not come to an end.
+func (e *epoch) keepServers(sess *zk.Session) {
+	var text strings.Builder
+	left, err := ephemerals(e.t.Context(), sess, e.root)
+	fmt.Fprintf(&text, "left: %v\n%s\n", err, strings.Join(left, "\n"))
+	for i := 0; e.ensemble != nil && i < e.ensemble.Len(); i++ {
+		for _, word := range []string{"srvr", "cons", "dump", "wchp"} {
+			answer, err := e.ensemble.Word(i, word)
+			fmt.Fprintf(&text, "\n== server %d, %s (%v)\n%s", i, word, err, answer)
+		}
+	}
+	_ = os.WriteFile(filepath.Join(e.dir, "servers.txt"), []byte(text.String()), 0o600) // the failure itself is told
+}
+
+// noOrphans waits until no contender's node is left. Nodes of sessions whose processes were killed, or lost them, go when these expire; what
+// is there long after that is an orphan.
+func (e *epoch) noOrphans(sess *zk.Session) error {
+	ctx, cancel := context.WithTimeout(e.t.Context(), patience)
+	defer cancel()
+	for {
+		left, err := ephemerals(ctx, sess, e.root)
+		if err == nil && len(left) == 0 {
+			return nil
+		}
+		if !pause(ctx, 50*time.Millisecond) {
+			return fmt.Errorf("orphans: %v after everybody has left: %v (%w)", patience, left, err)
+		}
+	}
+}
+
+// ephemerals returns the ephemeral nodes below a path, with the sessions that they belong to.
+func ephemerals(ctx context.Context, sess *zk.Session, path string) ([]string, error) {
+	names, _, err := sess.Children(ctx, path)
+	if errors.Is(err, zk.NoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, name := range names {
+		node := path + "/" + name
+		stat, ok, err := sess.Exists(ctx, node)
+		if err != nil {
+			return nil, err
+		}
+		if ok && stat.EphemeralOwner != 0 {
+			found = append(found, fmt.Sprintf("%s of session %#x", node, stat.EphemeralOwner))
+			continue
+		}
+		below, err := ephemerals(ctx, sess, node)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, below...)
+	}
+	return found, nil
+}

@@ -1,0 +1,143 @@
+//go:build unix
+
+package lin_test
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+// clientFaults lets faults come over the clients at their times, and ends those that last at theirs.
+func (e *epoch) clientFaults(ctx context.Context, faults []fault) {
+	begin := time.Now()
+	type end struct {
+		at   time.Duration
+		heal func()
+	}
+	var ends []end
+	endUntil := func(at time.Duration) bool {
+		slices.SortStableFunc(ends, func(a, b end) int { return cmp.Compare(a.at, b.at) })
+		for len(ends) > 0 && ends[0].at <= at {
+			if !pause(ctx, time.Until(begin.Add(ends[0].at))) {
+				return false
+			}
+			ends[0].heal()
+			ends = ends[1:]
+		}
+		return pause(ctx, time.Until(begin.Add(at)))
+	}
+	for _, f := range faults {
+		if !endUntil(f.at) {
+			return
+		}
+		if heal := e.hit(f); heal != nil {
+			ends = append(ends, end{f.at + f.lasts, heal})
+		}
+	}
+	endUntil(math.MaxInt64)
+}
+
+// blips are the faults that are aimed at one request.
+var blips = map[string]func(f fault) zktest.Fault{
+	dropReply:  func(fault) zktest.Fault { return zktest.DropReply },
+	refuse:     func(fault) zktest.Fault { return zktest.Refuse },
+	cutBefore:  func(fault) zktest.Fault { return zktest.CutBefore },
+	cutAfter:   func(fault) zktest.Fault { return zktest.CutAfter },
+	delayReply: func(f fault) zktest.Fault { return zktest.DelayReply(f.lasts) },
+}
+
+// hit makes f happen, and returns what ends it if it lasts. If two things are wrong with a connection, the end of the first ends both.
+func (e *epoch) hit(f fault) (heal func()) {
+	whom := f.whom
+	if number, held := e.journal.holder(f.place); held {
+		if i := slices.Index(e.first, number/numbersPerProcess*numbersPerProcess); i >= 0 { // or it has been killed
+			whom = i*clientsPerProcess + number%numbersPerProcess/goroutinesPerClient
+		}
+	}
+	l, i := e.links[whom], whom/clientsPerProcess
+	p := e.team[i]
+	switch f.what {
+	case drop:
+		l.Drop()
+		return nil
+	case dropAll:
+		for _, l := range e.links {
+			l.Drop()
+		}
+		return nil
+	case killProcess:
+		p.kill()
+		e.start(i)
+		return nil
+	case stopProcess:
+		p.signal(syscall.SIGSTOP)
+		return func() { p.signal(syscall.SIGCONT) }
+	case cut:
+		l.Cut()
+	case halfOpen:
+		l.HalfOpen()
+	case mute:
+		l.Mute()
+	case freeze:
+		l.Freeze()
+	case slow:
+		l.Delay(f.lasts / 50)
+	default:
+		l.Control(func(r zktest.Request) zktest.Fault {
+			if r.Seq == f.nth {
+				return blips[f.what](f)
+			}
+			return zktest.Pass
+		})
+		return nil
+	}
+	return func() { l.Heal() }
+}
+
+// serverFaults lets faults come over the servers, one after the other, until ctx ends. Then all servers serve.
+func (e *epoch) serverFaults(ctx context.Context, faults []fault) {
+	if e.ensemble == nil {
+		<-ctx.Done()
+		return
+	}
+	for _, f := range faults {
+		if !pause(ctx, f.at) {
+			return
+		}
+		whom := f.whom
+		if f.what == killLeader || f.what == stopLeader {
+			if i := e.ensemble.Leader(); i >= 0 { //nolint:contextcheck // it asks with a limit of its own
+				whom = i
+			}
+		}
+		switch f.what {
+		case killServer, killLeader:
+			e.ensemble.Kill(whom)
+			pause(ctx, f.lasts)
+			e.ensemble.Restart(whom) //nolint:contextcheck // it serves again although the epoch is over
+		case stopServer, stopLeader:
+			e.ensemble.Pause(whom)
+			pause(ctx, f.lasts)
+			e.ensemble.Resume(whom)
+		}
+	}
+	<-ctx.Done()
+}
+
+// pause waits for d, and reports whether ctx goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,223 @@
+//go:build unix
+
+package lin_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/elect"
+	"github.com/seed-a3166700/turnstile/internal/lincheck"
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// grip is something that is held, whatever it is.
+type grip struct {
+	ctx     context.Context //nolint:containedctx // the hold's
+	sess    *zk.Session
+	guard   zk.Op
+	node    string
+	token   int64
+	shared  bool
+	permits int64
+	release func(ctx context.Context, wait bool)
+	change  func(ctx context.Context, shared bool) (token int64, err error) // an upgrade or a downgrade; nil if there is none
+}
+
+// kind is one sort of lock: how a client takes it, and who judges what its holders saw.
+type kind struct {
+	name  string
+	open  func(client *zk.Client, path string, number int) (take, error)
+	judge func(holds []lincheck.Hold, dir string) error
+	// observe tells of the tokens of those who hold the lock, as seen from outside, until ctx ends; nil if nobody can see that.
+	observe func(ctx context.Context, client *zk.Client, path string, seen func(token int64)) error
+}
+
+// take asks for the lock as planned.
+type take func(ctx context.Context, p plan) (*grip, error)
+
+var kinds = []kind{
+	{name: "mutex", open: openMutex, judge: lincheck.CheckMutex},
+	{name: "rw", open: openRW, judge: lincheck.CheckRW},
+	{name: "semaphore", open: openSemaphore, judge: func(holds []lincheck.Hold, dir string) error {
+		return lincheck.CheckSemaphore(holds, permits, dir)
+	}},
+	{name: "election", open: openElection, judge: lincheck.CheckElection, observe: observeElection},
+}
+
+// places are the locks of an epoch, each named after its kind.
+var places = []string{"mutex-0", "mutex-1", "mutex-slow", "rw-0", "rw-slow", "semaphore-0", "semaphore-slow", "election-0", "election-slow"}
+
+// permits is how many each semaphore has.
+const permits = 5
+
+func kindOf(place string) kind {
+	for _, k := range kinds {
+		if strings.HasPrefix(place, k.name+"-") {
+			return k
+		}
+	}
+	panic("no kind of lock is called " + place)
+}
+
+// patient ends ctx as p says, if the lock is to be waited for.
+func patient(ctx context.Context, p plan) (context.Context, context.CancelFunc) {
+	if p.manner == impatient {
+		return context.WithTimeout(ctx, p.patience)
+	}
+	return context.WithCancel(ctx)
+}
+
+// behaviours are what the clients' mutexes are like.
+var behaviours = []lock.Config{
+	{Label: "hands off"},
+	{Label: "strict", Handoff: lock.StrictFIFO},
+	{Label: "keeps", Retain: 5 * time.Millisecond},
+}
+
+func openMutex(client *zk.Client, path string, number int) (take, error) {
+	m, err := lock.NewMutex(client, path, behaviours[number%len(behaviours)])
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, p plan) (*grip, error) {
+		ctx, cancel := patient(ctx, p)
+		defer cancel()
+		if p.manner == trying {
+			return gripOf(m.TryLock(ctx))
+		}
+		return gripOf(m.Lock(ctx))
+	}, nil
+}
+
+func openRW(client *zk.Client, path string, number int) (take, error) {
+	m, err := lock.NewRWMutex(client, path, behaviours[number%2]) // nobody keeps a read/write lock
+	if err != nil {
+		return nil, err
+	}
+	ways := map[bool]map[bool]func(context.Context) (*lock.Hold, error){
+		false: {false: m.Lock, true: m.RLock},
+		true:  {false: m.TryLock, true: m.TryRLock},
+	}
+	return func(ctx context.Context, p plan) (*grip, error) {
+		ctx, cancel := patient(ctx, p)
+		defer cancel()
+		h, err := ways[p.manner == trying][p.shared](ctx)
+		if err != nil {
+			return nil, err
+		}
+		g, _ := gripOf(h, nil)
+		g.shared = p.shared
+		g.change = func(ctx context.Context, shared bool) (int64, error) {
+			change := h.Upgrade
+			if shared {
+				change = h.Downgrade
+			}
+			err := change(ctx)
+			return int64(h.Token()), err
+		}
+		return g, nil
+	}, nil
+}
+
+func openSemaphore(client *zk.Client, path string, _ int) (take, error) {
+	limit := lock.AgreedLimit(permits)
+	if isSlow(path) {
+		limit = lock.StoredLimit(permits)
+	}
+	m, err := lock.NewSemaphore(client, path, limit, lock.Config{})
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, p plan) (*grip, error) {
+		ctx, cancel := patient(ctx, p)
+		defer cancel()
+		acquire := m.Acquire
+		if p.manner == trying {
+			acquire = m.TryAcquire
+		}
+		g, err := gripOf(acquire(ctx, int(p.permits)))
+		if err != nil {
+			return nil, err
+		}
+		g.permits = p.permits
+		return g, nil
+	}, nil
+}
+
+func openElection(client *zk.Client, path string, number int) (take, error) {
+	c, err := elect.NewCandidate(client, path, fmt.Sprintf("candidate %d", number), elect.Config{})
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, p plan) (*grip, error) {
+		if p.manner == trying { // of an election there is no such thing
+			p.manner = impatient
+		}
+		ctx, cancel := patient(ctx, p)
+		defer cancel()
+		l, err := c.Campaign(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &grip{
+			ctx: l.Context(), sess: l.Session(), guard: l.Guard(), node: l.Path(), token: int64(l.Token()),
+			release: func(ctx context.Context, wait bool) {
+				if wait {
+					_ = l.ResignWait(ctx)
+					return
+				}
+				_ = l.Resign(ctx)
+			},
+		}, nil
+	}, nil
+}
+
+func observeElection(ctx context.Context, client *zk.Client, path string, seen func(token int64)) error {
+	c, err := elect.NewCandidate(client, path, "", elect.Config{})
+	if err != nil {
+		return err
+	}
+	for leader, err := range c.Observe(ctx) {
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		case !leader.Nobody():
+			seen(int64(leader.Token))
+		}
+	}
+	return nil
+}
+
+func gripOf(h *lock.Hold, err error) (*grip, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &grip{
+		ctx: h.Context(), sess: h.Session(), guard: h.Guard(), node: h.Path(), token: int64(h.Token()),
+		release: func(ctx context.Context, wait bool) {
+			if wait {
+				_ = h.UnlockWait(ctx) // whether it was lost before is what its context has told
+				return
+			}
+			_ = h.Unlock(ctx)
+		},
+	}, nil
+}
+
+// witness is the node to which holders of a lock write, guarded.
+func witness(path string) string { return path + "-witness" }
+
+// write makes a guarded write and returns the version that it made.
+func (g *grip) write(path string) (int32, error) {
+	results, err := g.sess.Multi(g.ctx, g.guard, zk.SetData(witness(path), fmt.Append(nil, g.token), -1))
+	if err != nil {
+		return 0, err
+	}
+	return results[1].Stat.Version, nil
+}

@@ -1,0 +1,84 @@
+//go:build unix
+
+package lin_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/peer"
+)
+
+// epochLength is short enough for every history to be judged in no time, and long enough for sessions to be lost and begun anew.
+const epochLength = 15 * time.Second
+
+func TestLocksKeepTheirPromisesUnderRandomFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many processes for a minute: not in short mode")
+	}
+	seed, end := seedOf(t), time.Now().Add(lengthOf(t))
+	a := newArena(t, seed)
+	// A leader that stands still is left by its followers within a second: then there is a new one while the old one still believes.
+	a.ensemble = peer.Ensemble(t, servers, peer.Options{Keys: map[string]string{"syncLimit": "5"}})
+	a.servers, a.places = a.ensemble.ConnectString(), places
+	for n := 1; time.Now().Before(end) && !t.Failed(); n++ {
+		length := min(epochLength, time.Until(end))
+		t.Run(fmt.Sprintf("epoch=%d", n), func(t *testing.T) {
+			if err := a.run(t, seed, length); err != nil {
+				t.Errorf("with seed %d: %v\neverything is kept in %s; again with: make lin SEED=%d", seed, err, a.dir, seed)
+			}
+		})
+		seed = rand.New(rand.NewPCG(seed, 1)).Uint64()
+	}
+}
+
+// newArena returns an arena without servers. Its folder is removed when the test has passed.
+func newArena(t *testing.T, seed uint64) arena {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", fmt.Sprintf("turnstile-lin-%d-", seed)) //nolint:usetesting // it outlives a test that has failed
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if !t.Failed() {
+			_ = os.RemoveAll(dir)
+		}
+	})
+	return arena{exe: exe, dir: dir}
+}
+
+// seedOf is the seed of the first epoch: new every time, or the one that TURNSTILE_SEED repeats.
+func seedOf(t *testing.T) uint64 {
+	t.Helper()
+	text := os.Getenv("TURNSTILE_SEED")
+	if text == "" {
+		return rand.Uint64()
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("TURNSTILE_SEED: %v", err)
+	}
+	return seed
+}
+
+// lengthOf is how long the run lasts: a minute, or what TURNSTILE_LIN says.
+func lengthOf(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv("TURNSTILE_LIN")
+	if text == "" {
+		return time.Minute
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("TURNSTILE_LIN: %v", err)
+	}
+	return d
+}

@@ -1,0 +1,123 @@
+//go:build unix
+
+package lin_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// process is a worker process, seen from the test.
+type process struct {
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	log   string        // the file with what it says in trouble
+	calm  chan struct{} // closed when it holds nothing any more, or is gone
+	ended chan struct{} // closed when its output has ended
+}
+
+// startProcess starts exe as a worker whose reports go to j.
+func startProcess(exe string, o orders, j *journal, dir string) (*process, error) {
+	encoded, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{
+		cmd: exec.Command(exe), calm: make(chan struct{}), ended: make(chan struct{}),
+		log: filepath.Join(dir, fmt.Sprintf("worker-%d.log", o.First)),
+	}
+	p.cmd.Env = append(os.Environ(), workerEnv+"="+string(encoded))
+	// A group of its own whose parent dies is orphaned, and the kernel then wakes and ends the stopped processes in it.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	log, err := os.Create(p.log)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	p.cmd.Stderr = log
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go p.read(out, j)
+	return p, nil
+}
+
+func (p *process) read(out io.Reader, j *journal) {
+	defer close(p.ended)
+	calm := false
+	defer func() {
+		if !calm {
+			close(p.calm)
+		}
+	}()
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var r report
+		switch {
+		case json.Unmarshal(lines.Bytes(), &r) != nil: // the last line of a killed worker
+		case r.Place != "":
+			j.note(r)
+		case !calm:
+			calm = true
+			close(p.calm)
+		}
+	}
+}
+
+func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) } // fails only if it is gone
+
+// calmDown makes the worker come to an end: every goroutine takes every lock once more, and then none.
+func (p *process) calmDown() { _, _ = fmt.Fprintln(p.stdin, "calm") }
+
+// awaitCalm waits until the worker holds nothing any more.
+func (p *process) awaitCalm(within time.Duration) error {
+	limit := time.NewTimer(within)
+	defer limit.Stop()
+	select {
+	case <-p.calm:
+	case <-limit.C:
+		return fmt.Errorf("with all faults over, some were not served within %v; what they waited for is in %s", within, p.log)
+	}
+	select {
+	case <-p.ended:
+		return fmt.Errorf("a worker ended by itself (%w); see %s", p.cmd.Wait(), p.log)
+	default:
+		return nil
+	}
+}
+
+// dump ends the worker and makes it say what it was doing.
+func (p *process) dump() {
+	p.signal(syscall.SIGQUIT)
+	<-p.ended
+	_ = p.cmd.Wait()
+}
+
+// end lets the worker close its sessions, and waits for it.
+func (p *process) end() {
+	_ = p.stdin.Close()
+	<-p.ended
+	_ = p.cmd.Wait()
+}
+
+// kill ends the worker as kill -9 does.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+	_ = p.cmd.Wait()
+}

@@ -145,7 +145,7 @@ func (c *Candidate) campaign(ctx context.Context, stand func() (*line.Place, err
 			return nil, c.failed(context.Cause(ctx))
 		}
 		place, err := stand()
-		tenure, err := line.Begin(place, err, ErrDeleted)
+		tenure, err := line.Begin(place, err, ErrDeleted, nil)
 		if err != nil {
 			return nil, c.failed(err)
 		}

@@ -105,7 +105,7 @@ func (c *cohort) try(ctx context.Context) (*Hold, error) {
 	}
 	c.standing = true // who comes meanwhile queues behind this try
 	c.mu.Unlock()
-	t, err := newTenure(c.mutex.tryPlace(ctx))
+	t, err := c.mutex.cfg.tenure(c.mutex.tryPlace(ctx))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.standing = false
@@ -138,7 +138,7 @@ func (c *cohort) lead(ctx context.Context) {
 	}
 	asked := c.mutex.line.Ask(sess)
 	if place, err := asked.Place(ctx); err == nil && place.First() && c.mutex.cfg.Delay == 0 {
-		c.settle(newTenure(place, nil))
+		c.settle(c.mutex.cfg.tenure(place, nil))
 		return
 	}
 	go c.stand(asked)
@@ -161,7 +161,7 @@ func (c *cohort) stand(asked *line.Entry) {
 		}
 		c.giveUp = cancel
 		c.mu.Unlock()
-		t, err := newTenure(c.mutex.place(ctx, asked, c.queuedAll))
+		t, err := c.mutex.cfg.tenure(c.mutex.place(ctx, asked, c.queuedAll))
 		asked = nil
 		given := ctx.Err() != nil // nobody waited for a while; somebody may again
 		cancel()
@@ -203,8 +203,7 @@ func (c *cohort) begin(t *tenure) {
 	c.tenure, c.held = t, false
 	c.bound = bound{at: time.Now()}
 	c.retained = retention{}
-	t.under(&c.mutex.cfg)
-	context.AfterFunc(t.Use(), func() { c.ended(t) })
+	context.AfterFunc(t.use, func() { c.ended(t) })
 }
 
 // ended sees to those who wait when a tenure serves nobody any more without our doing: its session ended, its node was deleted, or it

@@ -406,8 +406,8 @@ func TestBoundsThatAreNoneAreRefused(t *testing.T) {
 // Many goroutines of several processes at once: never two inside, every token larger than the one before.
 func TestManyGoroutinesOfManyClientsExcludeEachOther(t *testing.T) {
 	t.Parallel()
-	for _, cfg := range []lock.Config{{}, {Handoff: lock.StrictFIFO}, {Retain: 50 * time.Millisecond}, {Handoff: lock.Handoff{Count: 2}}} {
-		t.Run(fmt.Sprintf("%+v", cfg.Handoff), func(t *testing.T) {
+	for _, cfg := range []lock.Config{{}, {Handoff: lock.StrictFIFO}, {Retain: 50 * time.Millisecond}, {Handoff: lock.Handoff{Count: 2}}, {Delay: time.Second}} {
+		t.Run(fmt.Sprintf("%+v, delay %v", cfg.Handoff, cfg.Delay), func(t *testing.T) {
 			t.Parallel()
 			srv := zktest.Run(t)
 			var inside sync.Mutex

@@ -3,6 +3,7 @@ package lock
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -27,18 +28,19 @@ func checkNew(client *zk.Client, path string, cfg Config) (Config, error) {
 	if client == nil {
 		return cfg, errors.New("lock: no client given; open one with zk.Open")
 	}
-	if err := checkPath(path); err != nil {
+	if err := ValidatePath(path); err != nil {
 		return cfg, err
 	}
 	return cfg.withDefaults()
 }
 
-func checkPath(path string) error {
+// ValidatePath returns an error unless path can be that of a lock: it is a node's, and not the server's own.
+func ValidatePath(path string) error {
 	if err := zk.ValidatePath(path); err != nil {
 		return fmt.Errorf("lock: %w", err)
 	}
-	if path == "/" || path == "/zookeeper" {
-		return fmt.Errorf("lock: %s belongs to the server; name a path of the lock's own, such as /locks/report", path)
+	if path == "/" || path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/") {
+		return fmt.Errorf("lock: %s belongs to the server: name a path of the lock's own, such as /locks/report", path)
 	}
 	return nil
 }
@@ -61,8 +63,8 @@ func contenderLine(l *line.Line, dir string, cfg Config, name stem, blocks func(
 }
 
 // holdOn makes a hold of nodes that serve nobody else, unless getting them has failed with err.
-func holdOn(client *zk.Client, path string, ground line.Ground, err error) (*Hold, error) {
-	t, err := newTenure(ground, err)
+func (c *Config) holdOn(client *zk.Client, path string, ground line.Ground, err error) (*Hold, error) {
+	t, err := c.tenure(ground, err)
 	if err != nil {
 		return nil, failedAt(client, path, err)
 	}

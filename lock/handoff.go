@@ -53,4 +53,10 @@ func (b *bound) near(h Handoff, turn int, now time.Time) bool {
 	return !b.looking && !b.crowded && !b.watched && (turn-b.turn >= h.Count/2 || now.Sub(b.at) >= h.Time/2)
 }
 
+// keeps reports whether a tenure may be kept although nobody here wants the lock: nobody else is known to stand in the line. Once it has been
+// kept before, somebody watches the line; until that is so, a look that is too old is no knowledge.
+func (b *bound) keeps(h Handoff, before bool, now time.Time) bool {
+	return !b.crowded && (!before || b.watched || now.Sub(b.at) < h.Time)
+}
+
 func (b *bound) alone() bool { return b.watched && !b.crowded }

@@ -30,6 +30,9 @@ type Hold struct {
 // server has not been heard from until the session's local deadline, which comes before the server can give the lock to anybody else;
 // zk.ErrExpired or zk.ErrClosed when the session ended otherwise; ErrDeleted when somebody deleted its node.
 //
+// Two causes end the context and leave the lock to the holder until it unlocks: a *RevokedError when somebody asked for the lock (Revoke),
+// and ErrSuspended when the connection was lost, if Config.OnSuspend says so.
+//
 // Of a deletion the holder hears only after the fact, and the next in line may be quicker: whoever deletes nodes of a lock that is
 // held takes that upon themselves. Tokens and guards hold then, too.
 func (h *Hold) Context() context.Context {

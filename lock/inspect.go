@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,8 +68,6 @@ type Contender struct {
 	Since   time.Time // when the node was made, by the server's clock
 	Token   Token     // of its first hold
 
-	Permits int // how many of a semaphore's it has; 0 of who waits for some, and of all others
-
 	// Revoked is the request to give the lock up that was made of this contender last, nil if there was none.
 	Revoked *Revocation
 }
@@ -82,10 +79,11 @@ func (c *Contender) czxid() int64 { return int64(c.Token) / line.Turns }
 var known = append([]line.Marker{line.CuratorLatch}, contenders...)
 
 // Inspect returns who holds the lock at path and who waits for it, in the order in which they will be served; readers hold together. It
-// knows the contenders of every Layout, of mutexes and of read/write locks, ours, Curator's and kazoo's, of a semaphore, and
-// those of an election. Nobody there, or no such path, is an empty list. A contender that leaves meanwhile is left out.
+// knows the contenders of every Layout, of mutexes and of read/write locks, ours, Curator's and kazoo's, those of an election, and those
+// of Curator's semaphore, each permit by itself. A Set is seen at each of its paths. Nobody there, or no such path, is an empty list. A
+// contender that leaves meanwhile is left out.
 func Inspect(ctx context.Context, client *zk.Client, path string) ([]Contender, error) {
-	if err := checkPath(path); err != nil {
+	if err := ValidatePath(path); err != nil {
 		return nil, err
 	}
 	sess, err := client.Session(ctx)
@@ -107,64 +105,37 @@ func inspect(ctx context.Context, sess *zk.Session, path string) ([]Contender, e
 	if err != nil {
 		return nil, err
 	}
-	if isSemaphore(children) {
+	if slices.Contains(children, leasesDir) {
 		return inspectPermits(ctx, sess, path)
 	}
-	seats := fold(line.Seats(children, known))
-	line.Sort(seats)
-	return describe(ctx, sess, path, seats)
+	return describe(ctx, sess, path, children, known)
 }
 
-// isSemaphore reports whether a path with these children is a semaphore's.
-func isSemaphore(children []string) bool {
-	return slices.Contains(children, leasesDir) || slices.Contains(children, queueDir)
-}
-
-// inspectPermits returns who has permits of a semaphore, and who waits for some.
+// inspectPermits returns who has permits of the semaphore at path, one for each permit, and who waits for some.
 func inspectPermits(ctx context.Context, sess *zk.Session, path string) ([]Contender, error) {
 	b := sess.Batch()
-	queue, leases := b.Children(path+"/"+queueDir), b.Children(path+"/"+leasesDir) // who takes permits meanwhile is in both, or in the second
+	taken, wanted := b.Children(path+"/"+leasesDir), b.Children(path+"/"+queueDir)
 	b.Send()
-	waiting, err := permits(ctx, sess, path+"/"+queueDir, line.CuratorLock, queue)
-	if err != nil {
-		return nil, err
-	}
-	list, err := permits(ctx, sess, path+"/"+leasesDir, line.CuratorLease, leases)
-	for i := range list {
-		list[i].Holder, list[i].Permits = true, 1
-	}
-	// Permits that were taken together have one transaction in common.
-	slices.SortStableFunc(list, func(a, b Contender) int { return cmp.Compare(a.Token, b.Token) })
-	holders := list[:0]
-	for _, c := range list {
-		if n := len(holders); n > 0 && holders[n-1].Session == c.Session && holders[n-1].Token == c.Token {
-			holders[n-1].Permits++
-		} else {
-			holders = append(holders, c)
+	var list []Contender
+	for _, part := range []struct {
+		dir    string
+		listed *zk.Future[zk.Children]
+		marker line.Marker
+	}{{leasesDir, taken, line.CuratorLease}, {queueDir, wanted, line.CuratorLock}} {
+		children, err := part.listed.Get(ctx)
+		if err != nil && !errors.Is(err, zk.NoNode) {
+			return nil, err
 		}
+		found, err := describe(ctx, sess, path+"/"+part.dir, children.Names, []line.Marker{part.marker})
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			found[i].Holder, found[i].Kind = part.dir == leasesDir, Permit
+		}
+		list = append(list, found...)
 	}
-	for i := range waiting {
-		waiting[i].Holder = false // also the first: it waits for permits
-	}
-	return append(holders, waiting...), err
-}
-
-// permits reads the nodes of one of a semaphore's directories.
-func permits(ctx context.Context, sess *zk.Session, dir string, marker line.Marker, asked *zk.Future[zk.Children]) ([]Contender, error) {
-	children, err := asked.Get(ctx)
-	if errors.Is(err, zk.NoNode) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	seats := line.Seats(children.Names, []line.Marker{marker})
-	line.Sort(seats)
-	list, err := describe(ctx, sess, dir, seats)
-	for i := range list {
-		list[i].Kind = Permit
-	}
-	return list, err
+	return list, nil
 }
 
 // fold leaves out the second nodes of contenders that have two.
@@ -187,8 +158,10 @@ func chosen(name string) string {
 	return name[:min(length, len(name))]
 }
 
-// describe reads the nodes of seats, all in one go.
-func describe(ctx context.Context, sess *zk.Session, path string, seats []line.Seat) ([]Contender, error) {
+// describe reads the nodes of those children of path that stand in line, all in one go.
+func describe(ctx context.Context, sess *zk.Session, path string, children []string, markers []line.Marker) ([]Contender, error) {
+	seats := fold(line.Seats(children, markers))
+	line.Sort(seats)
 	b := sess.Batch()
 	reads := make([]*zk.Future[zk.Data], len(seats))
 	for i, s := range seats {

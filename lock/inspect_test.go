@@ -2,98 +2,119 @@ package lock_test
 
 import (
 	"context"
-	"fmt"
-	"slices"
+	"errors"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// shape is what a test wants to know of a contender.
-func shape(c lock.Contender) string {
-	role := "waits"
-	if c.Holder {
-		role = "holds"
+// roles says of each contender in line whether it holds (H), holds with others or could (S), or neither (-).
+func (w *world) roles() string {
+	var b strings.Builder
+	for _, c := range w.line() {
+		switch {
+		case c.Holder && (c.Kind == lock.Permit || c.Kind == lock.Reader):
+			b.WriteString("S")
+		case c.Holder:
+			b.WriteString("H")
+		default:
+			b.WriteString("-")
+		}
 	}
-	return fmt.Sprintf("%v %v %s", c.Kind, role, c.Data)
+	return b.String()
 }
 
-func TestInspectTellsKindsAndWhoHoldsTogether(t *testing.T) {
+func (w *world) wantRoles(what, want string) {
+	w.t.Helper()
+	synctest.Wait()
+	if got := w.roles(); got != want {
+		w.t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+func TestInspectShowsAllWhoHold(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		r1, r2 := locked(t, w.rw(lock.Config{}).RLock), locked(t, w.rw(lock.Config{}).RLock)
+		writer := waits(t.Context(), w.rw(lock.Config{}).Lock)
+		synctest.Wait()
+		reader := waits(t.Context(), w.rw(lock.Config{}).RLock)
+		w.wantRoles("two readers, a writer and a reader behind", "SS--")
+		unlock(t, r1)
+		unlock(t, r2)
+		hold := got(t, writer)
+		w.wantRoles("a writer, a reader behind", "H-")
+		unlock(t, hold)
+		unlock(t, got(t, reader))
+
+		set, second := locked(t, w.set(path, pathA).Lock), lockInBackground(t.Context(), w.mutex(lock.Config{}))
+		w.wantRoles("a set and a mutex", "H-")
+		unlock(t, set)
+		unlock(t, got(t, second))
+
+		sess := w.Session(t, 20*time.Second)
+		w.foreign(sess, guid+"-__READ__", zk.EphemeralSequential)
+		w.foreign(sess, "0f8fad5bd9cb469fa16570867728950e__rlock__", zk.EphemeralSequential)
+		w.foreign(sess, "1f8fad5bd9cb469fa16570867728950e__lock__", zk.EphemeralSequential)
+		w.wantRoles("Curator's reader, kazoo's, and kazoo's writer", "SS-")
+	})
+}
+
+// The nodes are those of Curator's InterProcessSemaphoreV2.
+func TestPermitsAreInspectedAndRevokedOneByOne(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		sess := w.Session(t, 20*time.Second)
-		if _, err := sess.CreateNode(t.Context(), zk.Node{Path: "/locks", Mode: zk.Container}); err != nil {
-			t.Fatal(err)
-		}
-		const guid = "0f8fad5b-d9cb-469f-a165-70867728950e"
-		for i, c := range []struct {
-			nodes []string
-			want  []string
-		}{
-			{[]string{"_c_" + guid + "-lock-", "x-lock-"}, []string{"exclusive holds 0", "exclusive waits 1"}},
-			{[]string{"_c_" + guid + "-__READ__", "y__rlock__", "z__READ__", "_c_" + guid + "-__WRIT__", "u__READ__"},
-				[]string{"reader holds 0", "reader holds 1", "reader holds 2", "writer waits 3", "reader waits 4"}},
-			{[]string{"a__lock__", "b__rlock__"}, []string{"exclusive holds 0", "reader waits 1"}},
-			{[]string{"_c_" + guid + "-latch-", "c-latch-"}, []string{"candidate holds 0", "candidate waits 1"}},
-			{[]string{"foreign", "lock-x", "d__READ__"}, []string{"reader holds 2"}},
-			// two nodes of one contender
-			{[]string{"_c_" + guid + "-__READ__", "_c_" + guid + "-__rlock__", "e-lock-"}, []string{"reader holds 0", "exclusive waits 2"}},
+		var leases []string
+		for _, node := range []zk.Node{
+			{Path: "/locks"},
+			{Path: path},
+			{Path: path + "/leases"},
+			{Path: path + "/locks"},
+			{Path: path + "/leases/" + guid + "-lease-", Mode: zk.EphemeralSequential},
+			{Path: path + "/leases/" + guid + "-lease-", Mode: zk.EphemeralSequential},
+			{Path: path + "/locks/" + guid + "-lock-", Mode: zk.EphemeralSequential},
 		} {
-			dir := fmt.Sprintf("/locks/%d", i)
-			if _, err := sess.Create(t.Context(), dir, nil, zk.Container); err != nil {
-				t.Fatal(err)
-			}
-			for n, name := range c.nodes {
-				if _, err := sess.Create(t.Context(), dir+"/"+name, fmt.Append(nil, n), zk.EphemeralSequential); err != nil {
-					t.Fatal(err)
-				}
-			}
-			line, err := lock.Inspect(t.Context(), w.Client(t, 20*time.Second), dir)
+			c, err := sess.CreateNode(t.Context(), node)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got []string
-			for _, c := range line {
-				got = append(got, shape(c))
-			}
-			if !slices.Equal(got, c.want) {
-				t.Errorf("%v: got %q, want %q", c.nodes, got, c.want)
-			}
+			leases = append(leases, c.Path)
 		}
+		w.wantRoles("two permits and one who waits", "SS-")
+		chosen := leases[5]
+		r := <-w.revoke(lock.RevokeOptions{
+			Grace: time.Second, Force: true, Holder: func(c lock.Contender) bool { return c.Path == chosen },
+		})
+		if r.err != nil || len(r.list) != 1 || r.list[0].Ending != lock.EndingForced {
+			t.Fatalf("got %+v", r)
+		}
+		w.wantRoles("one permit and one who waits", "S-")
 	})
 }
 
-func TestInspectTellsOfASetsOtherPathsAndShowsATwinOnce(t *testing.T) {
+func TestHolderOfPermitsIsToldWhoRevokesThem(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		client := w.Client(t, 20*time.Second)
-		s, err := lock.NewSet(client, []string{pathA, pathB}, lock.Config{Layout: lock.Both})
+		s, err := lock.NewSemaphore(w.Client(t, 20*time.Second), path, lock.AgreedLimit(3), lock.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		hold := locked(t, s.Lock)
-		line, err := lock.Inspect(t.Context(), client, pathB)
-		if err != nil || len(line) != 1 || !line[0].Holder || !slices.Equal(line[0].Owner.Set, s.Paths()) {
-			t.Errorf("got %+v, %v, want one holder that tells of both paths", line, err)
+		hold, err := s.Acquire(t.Context(), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		settled()
+		w.wantRoles("two permits", "SS")
+		done := w.revoke(lock.RevokeOptions{Reason: "drain"})
+		<-hold.Context().Done()
+		if cause := context.Cause(hold.Context()); !errors.Is(cause, lock.ErrRevoked) {
+			t.Errorf("got %v, want lock.ErrRevoked", cause)
 		}
 		unlock(t, hold)
-	})
-}
-
-func TestInspectTellsWhoHasPermitsAndHowMany(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		s := w.semaphore(lock.AgreedLimit(3))
-		two, err := s.Acquire(t.Context(), 2)
-		if err != nil {
-			t.Fatal(err)
+		if r := <-done; r.err != nil || len(r.list) != 2 {
+			t.Errorf("got %+v, want two permits that were released", r)
 		}
-		waiting := waits(t.Context(), func(ctx context.Context) (*lock.Hold, error) { return s.Acquire(ctx, 3) })
-		line, err := lock.Inspect(t.Context(), w.Client(t, 20*time.Second), s.Path())
-		if err != nil || len(line) != 2 || !line[0].Holder || line[0].Permits != 2 || line[0].Kind != lock.Permit ||
-			line[1].Holder || line[1].Permits != 0 || line[1].Kind != lock.Permit {
-			t.Errorf("got %+v, %v, want one with two permits and one who waits", line, err)
-		}
-		unlock(t, two)
-		unlock(t, got(t, waiting))
 	})
 }

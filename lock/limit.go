@@ -44,7 +44,7 @@ func (l Limit) check(path string) error {
 		}
 		return nil
 	}
-	if err := checkPath(l.path); err != nil {
+	if err := ValidatePath(l.path); err != nil {
 		return err
 	}
 	if l.path == path {
@@ -120,7 +120,7 @@ func (l Limit) store(ctx context.Context, sess *zk.Session, dir *line.Line) erro
 // parents if there are none, open to everybody; make it yourself to have it otherwise. Whether the number was written when it returns an
 // error, zk.OutcomeOf tells.
 func SetLimit(ctx context.Context, client *zk.Client, path string, permits int) error {
-	if err := checkPath(path); err != nil {
+	if err := ValidatePath(path); err != nil {
 		return err
 	}
 	if permits < 0 || permits > math.MaxInt32 {

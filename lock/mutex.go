@@ -57,7 +57,7 @@ type Config struct {
 	// ended without an unlock, or its node was deleted by force. The next holder with a Delay waits for as long as the lost one's says
 	// before Lock returns, and TryLock says ErrHeld meanwhile. After an unlock nobody waits. Holders without a Delay neither cause a wait
 	// nor heed one. It costs a round trip for every place in line that comes to be first, and leaves a node beside the path, at
-	// DelayPath, while the lock is held and after a loss. Only a Mutex has it.
+	// DelayPath, while the lock is held and after a loss. Only a Mutex has it, and not together with Retain.
 	Delay time.Duration
 
 	// OnSuspend says whether a hold ends when the connection is lost, or only at the session's deadline.
@@ -86,6 +86,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Delay < 0 {
 		return c, fmt.Errorf("lock: nobody can wait for %v; leave Delay zero for no delay", c.Delay)
+	}
+	if c.Delay > 0 && c.Retain > 0 {
+		return c, errors.New("lock: nobody could tell a retained lock that is lost from a held one, so it cannot have a Delay; leave one of the two out")
 	}
 	if c.Retry.err != nil {
 		return c, c.Retry.err
@@ -170,11 +173,7 @@ func (m *Mutex) tryLock(ctx context.Context) (*Hold, error) {
 
 // alone makes a hold of a place that serves nobody else.
 func (m *Mutex) alone(place *line.Place, err error) (*Hold, error) {
-	h, err := holdOn(m.client, m.path, place, err)
-	if err == nil {
-		h.tenure.under(&m.cfg)
-	}
-	return h, err
+	return m.cfg.holdOn(m.client, m.path, place, err)
 }
 
 // place stands in line until it is first, in the place that has been asked for if that is not nil. It calls queued whenever it finds

@@ -46,7 +46,7 @@ func RecordsPath(path string) string { return path + "-__revoked__" }
 // Revocations returns what is recorded of the revocations of the lock at path, the latest last: of those whose RevokeOptions said so, the
 // last 32. None is an empty list.
 func Revocations(ctx context.Context, client *zk.Client, path string) ([]Record, error) {
-	if err := checkPath(path); err != nil {
+	if err := ValidatePath(path); err != nil {
 		return nil, err
 	}
 	list, err := line.Attempt(ctx, client, func(sess *zk.Session) ([]Record, error) {

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
@@ -26,7 +27,7 @@ func (c holdContext) Value(key any) any {
 
 // inside says to which lock a hold belongs, and inside which other hold it was acquired.
 type inside struct {
-	of    *Mutex
+	of    any // *Mutex, *RWMutex or *Set
 	outer *Hold
 	nest  *nest // shared with the holds that are nested in it; nil if there are none
 }
@@ -51,10 +52,10 @@ func holdOf(ctx context.Context) *Hold {
 	return h
 }
 
-// again returns a hold of m nested in h or in a hold outside of h, nil if none of them is a hold of m that lasts.
-func (h *Hold) again(m *Mutex, outer *Hold) *Hold {
+// again returns a hold of the same lock nested in h or in a hold outside of h, nil if none of them is a hold of that lock that lasts.
+func (h *Hold) again(of any, outer *Hold) *Hold {
 	for ; h != nil; h = h.in.outer {
-		if h.in.of != m {
+		if h.in.of != of {
 			continue
 		}
 		if nested := h.nested(outer); nested != nil {
@@ -68,6 +69,13 @@ func (h *Hold) done() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.over
+}
+
+// shared reports whether other holds share h's lock: nested in it, or it in them.
+func (h *Hold) shared() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.in.nest != nil && h.in.nest.open.Load() > 1
 }
 
 // nested returns a hold that shares h's tenure and token, nil if h is over.
@@ -84,7 +92,7 @@ func (h *Hold) nested(outer *Hold) *Hold {
 	}
 	h.in.nest.open.Add(1) // h itself is still counted
 	return &Hold{
-		tenure: h.tenure, token: h.token, release: h.release, report: h.report,
+		tenure: h.tenure, token: h.token, release: h.release, report: h.report, kind: h.kind,
 		in: inside{of: h.in.of, outer: outer, nest: h.in.nest},
 	}
 }
@@ -98,9 +106,7 @@ func (m *Mutex) acquire(ctx context.Context, take func(*Mutex, context.Context) 
 	if h := outer.again(m, outer); h != nil {
 		return h, nil
 	}
-	for outer != nil && outer.done() { // or a chain of holds, each acquired inside the one before, would keep them all
-		outer = outer.in.outer
-	}
+	outer = outer.lasting()
 	begin := m.cfg.Hooks.begin()
 	h, err := take(m, ctx)
 	if err != nil {
@@ -109,4 +115,40 @@ func (m *Mutex) acquire(ctx context.Context, take func(*Mutex, context.Context) 
 	h.in = inside{of: m, outer: outer}
 	m.cfg.Hooks.acquired(ctx, m.path, h, begin)
 	return h, nil
+}
+
+// lasting returns h or the innermost hold outside of it that was not unlocked, nil if there is none: a chain of holds, each acquired
+// inside the one before, would keep them all.
+func (h *Hold) lasting() *Hold {
+	for h != nil && h.done() {
+		h = h.in.outer
+	}
+	return h
+}
+
+// again returns a hold nested in the innermost hold of m that lasts, of outer and those outside of it, nil if there is none. It returns
+// ErrUpgradeConflict for a writer inside a hold for reading.
+func (m *RWMutex) again(ctx context.Context, outer *Hold, write bool) (*Hold, error) {
+	for h := outer; h != nil; h = h.in.outer {
+		if h.in.of != m {
+			continue
+		}
+		select { // it may be changing its kind
+		case h.kind.busy <- struct{}{}:
+		case <-ctx.Done():
+			return nil, m.failed(context.Cause(ctx))
+		}
+		reads := h.kind.group != nil
+		nested := h.nested(outer)
+		<-h.kind.busy
+		if nested == nil {
+			continue
+		}
+		if write && reads {
+			_ = nested.Unlock(ctx) // the outer one is held still, and says what there is to say
+			return nil, m.failed(fmt.Errorf("inside a hold for reading, which would wait for itself: %w", ErrUpgradeConflict))
+		}
+		return nested, nil
+	}
+	return nil, nil
 }

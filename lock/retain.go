@@ -22,11 +22,12 @@ func (c *cohort) retain() bool {
 	keep := c.mutex.cfg.Retain
 	t := c.tenure
 	now := time.Now()
-	if keep == 0 || c.bound.crowded || t.turn == 0 || t.exhausted() || !c.bound.alone() && now.Sub(c.bound.at) >= c.mutex.cfg.Handoff.Time && c.retained.timer != nil {
+	kept := c.retained.timer != nil
+	if keep == 0 || t.turn == 0 || t.exhausted() || !c.bound.keeps(c.mutex.cfg.Handoff, kept, now) {
 		return false
 	}
 	c.retained.since = now
-	if c.retained.timer == nil {
+	if !kept {
 		c.retained.timer = time.AfterFunc(keep, func() { c.expire(t) })
 		c.attendOnce(t)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
 // ErrRevoked is found in the cause of a hold's context after somebody asked for the lock with Revoke. The lock is held still, until it
@@ -90,30 +92,18 @@ func (r Revocation) request(data []byte) []byte {
 	return b
 }
 
-// under has the tenure end its holds when cfg says so. It is called before the tenure serves the first.
-func (t *tenure) under(cfg *Config) {
-	t.OnChange(func(data []byte) {
-		if r, ok := parseRevocation(data); ok {
-			t.revoke(cfg.OnRevoke, r)
-		}
-	})
-	if cfg.OnSuspend == EndHold {
-		go t.connected()
-	}
-}
-
-// revoke ends the tenure's holds, unless the holder is asked and will not.
+// asked ends the holds of a tenure if its node asks for that, unless the holder is asked and will not.
 //
 // The node stays until the lock is unlocked, so that nobody comes in while the holder still finishes.
-func (t *tenure) revoke(ask func(context.Context, Revocation) bool, r Revocation) {
+func (c *Config) asked(t *line.Tenure, data []byte) {
+	r, ok := parseRevocation(data)
+	if !ok {
+		return
+	}
 	cause := &RevokedError{Revocation: r}
-	if ask == nil {
+	if c.OnRevoke == nil {
 		t.Stop(cause)
 		return
 	}
-	go func() { // which may take its time, while the node is watched on
-		if ctx := t.Use(); ctx.Err() == nil && ask(ctx, r) {
-			t.Stop(cause)
-		}
-	}()
+	t.StopIf(func(ctx context.Context) bool { return c.OnRevoke(ctx, r) }, cause) // may take its time, while the node is watched on
 }

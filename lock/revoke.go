@@ -63,7 +63,7 @@ type Revoked struct {
 // forced. What the server refuses comes back as it is: to ask takes the right to write a holder's node, to force that to delete
 // children of path. Lost connections and sessions are seen to.
 func Revoke(ctx context.Context, client *zk.Client, path string, opts RevokeOptions) ([]Revoked, error) {
-	err := cmp.Or(checkPath(path), checkReason(opts.Reason), checkReason(opts.Label))
+	err := cmp.Or(ValidatePath(path), checkReason(opts.Reason), checkReason(opts.Label))
 	if err == nil && opts.Grace < 0 {
 		err = fmt.Errorf("lock: a grace of %v is negative; leave it zero for %v", opts.Grace, defaultGrace)
 	}

@@ -163,6 +163,30 @@ func TestHolderMayRefuseARevocationOrFinishFirst(t *testing.T) {
 	})
 }
 
+// Whoever unlocks after a revocation has had the lock until then: nothing was lost. By force it is.
+func TestHooksTellARevokedHoldThatWasUnlockedAsReleased(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		d := new(diary)
+		m := w.mutex(lock.Config{Hooks: d.hooks()})
+		hold := acquire(t, m)
+		settled()
+		w.revoke(lock.RevokeOptions{})
+		<-hold.Context().Done()
+		d.want(t, "acquired")
+		unlock(t, hold)
+		d.want(t, "released")
+		hold = acquire(t, m)
+		if r := <-w.revoke(lock.RevokeOptions{Force: true}); r.err != nil {
+			t.Fatal(r.err)
+		}
+		d.want(t, "acquired", "lost")
+		if err := hold.Unlock(t.Context()); !errors.Is(err, lock.ErrDeleted) {
+			t.Errorf("got %v, want lock.ErrDeleted", err)
+		}
+		d.want(t)
+	})
+}
+
 func TestRevokedProcessGoesToTheEndOfTheLine(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{Retain: time.Hour})
@@ -332,6 +356,7 @@ func TestRevocationsAreRecordedBesideThePath(t *testing.T) {
 
 // Every request of a forced revocation is hit by every fault in turn. The holder is revoked once, and the record has it once.
 func TestRevocationSurvivesLostReplies(t *testing.T) {
+	t.Parallel()
 	for _, fault := range []zktest.Fault{zktest.DropReply, zktest.Refuse, zktest.CutBefore, zktest.CutAfter} {
 		for nth := 1; nth <= 12; nth++ {
 			t.Run("", func(t *testing.T) {

@@ -69,7 +69,11 @@ func (m *RWMutex) lines() []*line.Line { return []*line.Line{&m.read, &m.write, 
 // If ctx ends first, it leaves the line and returns ctx's cause. If the session ends while it waits, it joins the line again under the
 // next one; a client that is closed, or whose credentials are refused, ends the wait with the client's error. Whenever it returns an
 // error, it has left no node behind, or is still removing it in the background.
-func (m *RWMutex) Lock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m.lock) }
+//
+// If ctx descends from the context of a hold of this RWMutex for writing that lasts, Lock returns a nested hold at once, as
+// Mutex.Lock does, and so does RLock, which also nests in a hold for reading. Lock inside a hold for reading, which could only wait for
+// itself, fails at once with ErrUpgradeConflict: see Hold.Upgrade. The same is true of TryLock and TryRLock.
+func (m *RWMutex) Lock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, true, m.lock) }
 
 func (m *RWMutex) lock(ctx context.Context) (*Hold, error) {
 	m.mu.Lock()
@@ -77,11 +81,11 @@ func (m *RWMutex) lock(ctx context.Context) (*Hold, error) {
 	m.group = nil // who comes to read from now on comes after us
 	t := m.tickets.draw()
 	m.mu.Unlock()
-	return m.writing(newTenure(m.place(ctx, &m.write, t, m.cfg.Hooks.enqueuedOnce(ctx, m.path))))
+	return m.writing(m.cfg.tenure(m.place(ctx, &m.write, t, m.cfg.Hooks.enqueuedOnce(ctx, m.path))))
 }
 
 // RLock waits until nobody writes who came before, and returns the hold. It behaves as Lock does.
-func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m.rlock) }
+func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, false, m.rlock) }
 
 func (m *RWMutex) rlock(ctx context.Context) (*Hold, error) {
 	m.mu.Lock()
@@ -126,14 +130,16 @@ func (m *RWMutex) rlock(ctx context.Context) (*Hold, error) {
 
 // TryLock returns the hold if nobody reads, writes or waits, and ErrHeld at once otherwise. That somebody left a moment ago may not have
 // reached the server that answers: then ErrHeld is late news, never the lock given twice. A try that fails costs one read.
-func (m *RWMutex) TryLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m.tryLock) }
+func (m *RWMutex) TryLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, true, m.tryLock) }
 
 func (m *RWMutex) tryLock(ctx context.Context) (*Hold, error) {
-	return m.writing(newTenure(m.try(ctx, &m.write)))
+	return m.writing(m.cfg.tenure(m.try(ctx, &m.write)))
 }
 
 // TryRLock returns the hold if nobody writes or waits to write, and ErrHeld at once otherwise, as TryLock does.
-func (m *RWMutex) TryRLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m.tryRLock) }
+func (m *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
+	return m.acquire(ctx, false, m.tryRLock)
+}
 
 func (m *RWMutex) tryRLock(ctx context.Context) (*Hold, error) {
 	m.mu.Lock()
@@ -144,11 +150,10 @@ func (m *RWMutex) tryRLock(ctx context.Context) (*Hold, error) {
 	}
 	writers := m.writers
 	m.mu.Unlock()
-	t, err := newTenure(m.try(ctx, &m.read))
+	t, err := m.cfg.tenure(m.try(ctx, &m.read))
 	if err != nil {
 		return nil, m.failed(err)
 	}
-	t.under(&m.cfg)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	g := m.newGroup()
@@ -159,12 +164,24 @@ func (m *RWMutex) tryRLock(ctx context.Context) (*Hold, error) {
 	return g.serve(), nil
 }
 
-// acquire has a hold taken, and tells the hooks.
-func (m *RWMutex) acquire(ctx context.Context, take func(context.Context) (*Hold, error)) (*Hold, error) {
+// acquire returns a nested hold to who has the lock already, and takes it otherwise.
+func (m *RWMutex) acquire(ctx context.Context, write bool, take func(context.Context) (*Hold, error)) (*Hold, error) {
 	if ctx.Err() != nil {
 		return nil, m.failed(context.Cause(ctx))
 	}
-	return m.cfg.Hooks.around(ctx, m.path, func() (*Hold, error) { return take(ctx) })
+	outer := holdOf(ctx)
+	if h, err := m.again(ctx, outer, write); h != nil || err != nil {
+		return h, err
+	}
+	outer = outer.lasting()
+	begin := m.cfg.Hooks.begin()
+	h, err := take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h.in = inside{of: m, outer: outer}
+	m.cfg.Hooks.acquired(ctx, m.path, h, begin)
+	return h, nil
 }
 
 // writing makes a writer's hold of a tenure.
@@ -172,7 +189,6 @@ func (m *RWMutex) writing(t *tenure, err error) (*Hold, error) {
 	if err != nil {
 		return nil, m.failed(err)
 	}
-	t.under(&m.cfg)
 	h := t.hold((*tenure).leave)
 	h.kind = &kind{lock: m, place: t.place, busy: make(chan struct{}, 1)}
 	return h, nil

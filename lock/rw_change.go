@@ -12,6 +12,9 @@ import (
 // the same.
 var ErrUpgradeConflict = errors.New("lock: others hold the lock for reading; unlock, and lock for writing")
 
+// ErrNested is Downgrade's answer while the lock is held more than once by the same caller: the others would not know.
+var ErrNested = errors.New("lock: other holds are nested in this one, or it in them; unlock them first")
+
 // errNotShared is the answer to a change of a hold that knows only one kind.
 var errNotShared = errors.New("lock: only a hold of an RWMutex can be downgraded or upgraded")
 
@@ -61,16 +64,21 @@ func (h *Hold) change(ctx context.Context) (done func(), err error) {
 // reader's hold stays one.
 //
 // It returns why the hold has ended if it has; the server's refusal, and then the hold is a writer's still; ctx's cause if that ends
-// first, and then the downgrade goes on in the background: count on a reader's hold. Unlock waits for it.
+// first, and then the downgrade goes on in the background: count on a reader's hold. Unlock waits for it. A hold that is nested in another,
+// or that another is nested in, is not downgraded while both last: ErrNested.
 func (h *Hold) Downgrade(ctx context.Context) error {
 	done, err := h.change(ctx)
 	if err != nil {
 		return err
 	}
 	k := h.kind
-	if k.group != nil {
+	switch {
+	case k.group != nil:
 		done()
 		return nil
+	case h.shared():
+		done()
+		return k.lock.failed(ErrNested)
 	}
 	m := k.lock
 	result := make(chan error, 1)
@@ -102,6 +110,7 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 // Upgrade makes a reader's hold of an RWMutex a writer's, in its place and so before all who wait, if nobody else reads. It fails at
 // once with ErrUpgradeConflict if anybody does, in this process or another, and the hold is a reader's still. The hold goes on: its
 // context and its session are the same, its node and its guard are others, and its token is a larger one. A writer's hold stays one.
+// Holds that are nested in it, or that it is nested in, become writers' as well, and keep their tokens.
 //
 // It returns why the hold has ended if it has; the server's refusal, or ctx's cause if that ends first, and then the hold is a reader's
 // still.

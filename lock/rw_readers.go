@@ -75,7 +75,7 @@ func (g *readers) close() {
 // stand waits for the node's turn, for all who wait here.
 func (g *readers) stand(t *ticket) {
 	m := g.lock
-	began, err := newTenure(m.place(g.ctx, &m.read, t, g.queued))
+	began, err := m.cfg.tenure(m.place(g.ctx, &m.read, t, g.queued))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err != nil {
@@ -88,7 +88,6 @@ func (g *readers) stand(t *ticket) {
 		g.giveUp()
 		return
 	}
-	began.under(&m.cfg)
 	g.begin(began)
 	if len(g.waiting) == 0 { // all have left meanwhile
 		g.close()

@@ -161,11 +161,7 @@ func (s *Semaphore) acquire(ctx context.Context, n int, take func(*zk.Session) (
 			}
 			return take(sess)
 		})
-		h, err := holdOn(s.client, s.path, leases, err)
-		if err == nil {
-			h.tenure.under(&s.cfg)
-		}
-		return h, err
+		return s.cfg.holdOn(s.client, s.path, leases, err)
 	})
 }
 

@@ -64,6 +64,9 @@ func (s *Set) Paths() []string { return slices.Clone(s.paths) }
 // If ctx ends first, it leaves all lines and returns ctx's cause. If the session ends while it waits, or somebody deletes one of its
 // nodes, it joins all lines again at their ends. Whenever it returns an error, it has left no node behind, or is still removing them in
 // the background.
+//
+// If ctx descends from the context of a hold of this Set that lasts, Lock returns a nested hold at once, as Mutex.Lock does. That is this
+// Set and no other: a Mutex or another Set with one of its paths waits for it, inside a hold of it as well as outside.
 func (s *Set) Lock(ctx context.Context) (*Hold, error) {
 	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.name())
 	return s.lock(ctx, func(sess *zk.Session) (*line.Group, error) {
@@ -109,14 +112,20 @@ func (s *Set) lock(ctx context.Context, try func(*zk.Session) (*line.Group, erro
 	if ctx.Err() != nil {
 		return nil, failedAt(s.client, s.name(), context.Cause(ctx))
 	}
-	return s.cfg.Hooks.around(ctx, s.name(), func() (*Hold, error) {
-		g, err := attempt(ctx, s.cfg.Retry, s.client, try)
-		h, err := holdOn(s.client, s.name(), g, err)
-		if err == nil {
-			h.tenure.under(&s.cfg)
-		}
-		return h, err
-	})
+	outer := holdOf(ctx)
+	if h := outer.again(s, outer); h != nil {
+		return h, nil
+	}
+	outer = outer.lasting()
+	begin := s.cfg.Hooks.begin()
+	g, err := attempt(ctx, s.cfg.Retry, s.client, try)
+	h, err := s.cfg.holdOn(s.client, s.name(), g, err)
+	if err != nil {
+		return nil, err
+	}
+	h.in = inside{of: s, outer: outer}
+	s.cfg.Hooks.acquired(ctx, s.name(), h, begin)
+	return h, nil
 }
 
 // name is what errors and hooks call the set.

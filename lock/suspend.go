@@ -36,7 +36,7 @@ func (t *tenure) connected() {
 	if state == zk.Connected {
 		select {
 		case <-changed:
-		case <-t.Use().Done():
+		case <-t.use.Done():
 			return
 		}
 	}

@@ -13,20 +13,24 @@ type tenure struct {
 	place *line.Place // that it began with; nil if it has no place in a line
 	sess  *zk.Session
 	ctx   context.Context //nolint:containedctx // ends with the tenure
+	use   context.Context //nolint:containedctx // ends when the tenure is to serve no holds any more
 	turn  int             // of the next hold
 
 	attended bool // somebody watches the line
 }
 
-// newTenure begins the tenure of nodes of ours that are what others wait for, unless getting there has failed with err. If the nodes give
+// tenure begins the tenure of nodes of ours that are what others wait for, unless getting there has failed with err. If the nodes give
 // no token it leaves them and returns ErrEpoch.
-func newTenure(ground line.Ground, err error) (*tenure, error) {
-	lasting, err := line.Begin(ground, err, ErrDeleted)
+func (c *Config) tenure(ground line.Ground, err error) (*tenure, error) {
+	lasting, err := line.Begin(ground, err, ErrDeleted, c.asked)
 	if err != nil {
 		return nil, err
 	}
-	t := &tenure{Tenure: lasting, sess: ground.Session(), ctx: lasting.Context()}
+	t := &tenure{Tenure: lasting, sess: ground.Session(), ctx: lasting.Context(), use: lasting.Use()}
 	t.place, _ = ground.(*line.Place)
+	if c.OnSuspend == EndHold {
+		go t.connected()
+	}
 	return t, nil
 }
 
@@ -34,12 +38,7 @@ func newTenure(ground line.Ground, err error) (*tenure, error) {
 func (t *tenure) err() error { return t.Err() }
 
 // stopped returns nil while the tenure can serve holds, and why it cannot afterwards: it has ended, or it lasts and is to end soon.
-func (t *tenure) stopped() error {
-	if err := t.err(); err != nil {
-		return err
-	}
-	return context.Cause(t.Use())
-}
+func (t *tenure) stopped() error { return t.Stopped() }
 
 // exhausted reports whether there is no token left for another hold.
 func (t *tenure) exhausted() bool { return t.turn >= line.Turns }

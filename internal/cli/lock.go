@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/lock"
 )
 
 // words are what messages call what a command runs under.
@@ -250,10 +250,7 @@ func checkPath(path string) error {
 	if !strings.HasPrefix(path, "/") {
 		return fmt.Errorf("PATH %q must begin with a slash, such as /jobs/report", path)
 	}
-	if path == "/" || path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/") {
-		return fmt.Errorf("PATH %s belongs to the server: name a path of the lock's own, such as /jobs/report", path)
-	}
-	return zk.ValidatePath(path)
+	return lock.ValidatePath(path)
 }
 
 // run waits for the lock, and holds it while the command runs.

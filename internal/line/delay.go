@@ -269,7 +269,7 @@ func (p *Place) removeMarked() *Removal {
 			failed, _ := errors.AsType[*zk.MultiError](err)
 			switch {
 			case err == nil, p.sess.Err() != nil:
-				return nil
+				return nil //nolint:nilerr // the node ends with the session, and the mark then says what is true
 			case failed != nil:
 				return p.removeApart(nodes, failed)
 			case zk.OutcomeOf(err) == zk.Refused:

@@ -269,6 +269,13 @@ func (p *Place) ownTouched() bool {
 	return true
 }
 
+// armedOwn reports whether our own node is watched.
+func (p *Place) armedOwn() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.own != nil && !p.left
+}
+
 // Watch blocks until a node of ours is deleted by somebody else and then returns ErrGone; it returns the context's cause or the
 // session's if that comes first. The first node's data is given to changed, if that is not nil, at first unless it is what we wrote, and
 // after each change. It is for holders.

@@ -22,6 +22,7 @@ type Tenure struct {
 	use     context.Context //nolint:containedctx // what is held for the tenure has contexts that come from it
 	stop    context.CancelCauseFunc
 	deleted error
+	changed func(*Tenure, []byte)
 	czxid   int64 // of the tokens
 	timer   *time.Timer
 
@@ -29,7 +30,6 @@ type Tenure struct {
 	ground   Ground
 	changing bool // the ground is being exchanged for another
 	gone     bool // it vanished meanwhile: by that, or by somebody else
-	changed  func(data []byte)
 }
 
 // Ground is what a tenure stands on: the node or nodes of ours that are first in their line. A Place is one, and so is a Bundle.
@@ -44,8 +44,10 @@ type Ground interface {
 }
 
 // Begin begins the tenure of nodes that are first, unless getting there has failed with err, which it returns then. If the nodes give no
-// token it leaves them and returns ErrEpoch. Deleted is the tenure's cause when somebody else deletes a node.
-func Begin(ground Ground, err, deleted error) (*Tenure, error) {
+// token it leaves them and returns ErrEpoch. Deleted is the tenure's cause when somebody else deletes a node. Changed, if it is not nil, is
+// called with the data of a node, once the tenure has lasted so long that its nodes are watched, and after every change of theirs. It
+// must not block.
+func Begin(ground Ground, err, deleted error, changed func(t *Tenure, data []byte)) (*Tenure, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -54,23 +56,30 @@ func Begin(ground Ground, err, deleted error) (*Tenure, error) {
 		ground.Leave()
 		return nil, err
 	}
-	t := &Tenure{sess: ground.Session(), ground: ground, czxid: czxid, deleted: deleted}
+	t := &Tenure{sess: ground.Session(), ground: ground, czxid: czxid, deleted: deleted, changed: changed}
 	t.ctx, t.end = context.WithCancelCause(t.sess.Context())
 	t.use, t.stop = context.WithCancelCause(t.ctx)
-	t.timer = time.AfterFunc(watchAfter, t.watch)
+	after := watchAfter
+	if p, ok := ground.(*Place); ok && p.armedOwn() {
+		// The watch is there since we waited, and costs nothing. Without a moment's delay it tells of whoever deletes our node in one
+		// transaction with the one ahead, whose event came first.
+		after = 0
+	}
+	t.timer = time.AfterFunc(after, t.watch)
 	return t, nil
-}
-
-// OnChange has f called with the data of a node of the tenure, once the tenure has lasted so long that its nodes are watched, and after
-// every change of theirs. It must not block. It is called right after Begin or not at all.
-func (t *Tenure) OnChange(f func(data []byte)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.changed = f
 }
 
 // Stop ends what is held for the tenure, for that cause, and not the tenure: the nodes stay, and nobody else is let in, until it is left.
 func (t *Tenure) Stop(cause error) { t.stop(cause) }
+
+// StopIf stops the tenure if ask says so, which runs on a goroutine of its own, with a context that ends when the tenure is stopped.
+func (t *Tenure) StopIf(ask func(context.Context) bool, cause error) {
+	go func() {
+		if t.use.Err() == nil && ask(t.use) {
+			t.stop(cause)
+		}
+	}()
+}
 
 // Use returns a context that ends when nothing is to be held for the tenure any more: when it was stopped, or has ended.
 func (t *Tenure) Use() context.Context { return t.use }
@@ -82,10 +91,12 @@ func (t *Tenure) Token(turn int) int64 {
 }
 
 func (t *Tenure) watch() {
-	t.mu.Lock()
-	ground, changed := t.ground, t.changed
-	t.mu.Unlock()
-	if err := ground.Watch(t.ctx, changed); !errors.Is(err, ErrGone) {
+	ground := t.Ground()
+	var tell func([]byte)
+	if t.changed != nil {
+		tell = func(data []byte) { t.changed(t, data) }
+	}
+	if err := ground.Watch(t.ctx, tell); !errors.Is(err, ErrGone) {
 		return
 	}
 	t.mu.Lock()
@@ -154,6 +165,14 @@ func (t *Tenure) Err() error {
 		return err
 	}
 	return context.Cause(t.ctx)
+}
+
+// Stopped returns nil while something may be held for the tenure, and why it may not afterwards.
+func (t *Tenure) Stopped() error {
+	if err := t.Err(); err != nil {
+		return err
+	}
+	return context.Cause(t.use)
 }
 
 // Leave ends the tenure, for that cause, and gives the place up.

@@ -1,0 +1,337 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+// foreign makes a node of another program's contender, which sets no watch.
+func (w *world) foreign(sess *zk.Session, name string, mode zk.Mode) string {
+	w.t.Helper()
+	for {
+		c, err := sess.Create(w.t.Context(), path+"/"+name, nil, mode)
+		if err == nil {
+			return c.Path
+		}
+		if !errors.Is(err, zk.NoNode) {
+			w.t.Fatal(err)
+		}
+		for _, dir := range []string{"/locks", path} {
+			if _, err := sess.Create(w.t.Context(), dir, nil, zk.Persistent); err != nil && !errors.Is(err, zk.NodeExists) {
+				w.t.Fatal(err)
+			}
+		}
+	}
+}
+
+const guid = "_c_0f8fad5b-d9cb-469f-a165-70867728950e"
+
+// Every timed attempt behind a holder that stays sets watches. None is left, however many there were.
+func TestTimedAttemptsLeaveNoWatchBehind(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 20*time.Second)
+		w.foreign(sess, guid+"-lock-", zk.EphemeralSequential)
+		w.foreign(sess, guid+"-__WRIT__", zk.EphemeralSequential)
+		m, rw := w.mutex(lock.Config{}), w.rw(lock.Config{})
+		for _, take := range []func(context.Context) (*lock.Hold, error){m.Lock, rw.Lock, w.set(path, pathA).Lock} {
+			for range 20 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				if _, err := take(ctx); !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatalf("got %v, want the context's end", err)
+				}
+				cancel()
+			}
+		}
+		synctest.Wait()
+		w.NoWatches(t)
+	})
+}
+
+func TestNothingIsMadeBeforeALockIsTaken(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.mutex(lock.Config{Delay: delay})
+		w.rw(lock.Config{})
+		w.set(path, pathA)
+		w.line()
+		if r := <-w.revoke(lock.RevokeOptions{Record: true}); r.err != nil {
+			t.Fatal(r.err)
+		}
+		w.empty("/locks") // a container that never had a child is never collected
+	})
+}
+
+// Whoever may create below a node need not be allowed to read it.
+func TestParentsAreMadeWithoutReadingAncestors(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 20*time.Second)
+		closed := []zk.ACL{{Perms: zk.PermCreate | zk.PermDelete, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
+		if _, err := sess.CreateNode(t.Context(), zk.Node{Path: "/locks", ACL: closed}); err != nil {
+			t.Fatal(err)
+		}
+		hold := locked(t, w.set(pathC).Lock)
+		if err := hold.UnlockWait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A client's prefix counts for what is removed in the background as for everything else.
+func TestRemovalInTheBackgroundStaysBelowTheClientsPrefix(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 20*time.Second)
+		if _, err := sess.Create(t.Context(), "/app", nil, zk.Persistent); err != nil {
+			t.Fatal(err)
+		}
+		cfg := w.Config(20 * time.Second)
+		cfg.Servers += "/app"
+		client, err := zk.Open(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = client.Close() })
+		for _, c := range []lock.Config{{}, {Delay: delay}} {
+			m, err := lock.NewMutex(client, path, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for nth := 1; nth <= 5; nth++ {
+				w.Control(func(r zktest.Request) zktest.Fault {
+					if r.Seq == nth {
+						return zktest.DropReply
+					}
+					return zktest.Pass
+				})
+				unlock(t, acquire(t, m))
+				synctest.Wait()
+				w.Control(nil)
+				time.Sleep(time.Second)
+				w.empty("/app"+path, path)
+			}
+		}
+	})
+}
+
+// kazoo's reader used to wait for writers that came after it, and they for it.
+func TestReaderDoesNotWaitForAWriterThatCameLater(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 20*time.Second)
+		first := w.foreign(sess, guid+"-__WRIT__", zk.EphemeralSequential)
+		reader := waits(t.Context(), w.rw(lock.Config{}).RLock)
+		synctest.Wait()
+		w.foreign(sess, guid+"-__WRIT__", zk.EphemeralSequential)
+		w.foreign(sess, "0f8fad5bd9cb469fa16570867728950e__lock__", zk.EphemeralSequential)
+		if err := sess.Delete(t.Context(), first, -1); err != nil {
+			t.Fatal(err)
+		}
+		unlock(t, got(t, reader))
+	})
+}
+
+// Curator's reader that was a writer carries the writer's number while both its nodes are there.
+func TestChildrenOfEqualNumberAreTwoContenders(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 20*time.Second)
+		writer := w.foreign(sess, guid+"-__WRIT__", zk.EphemeralSequential)
+		reader := w.foreign(sess, "_c_1f8fad5b-d9cb-469f-a165-70867728950e-__READ__"+writer[len(writer)-10:], zk.Ephemeral)
+		ours := w.rw(lock.Config{})
+		write := waits(t.Context(), ours.Lock)
+		read := waits(t.Context(), w.rw(lock.Config{}).RLock)
+		none(t, "behind both", write, read)
+		if line := w.line(); len(line) != 4 {
+			t.Errorf("got %d contenders, want 4: %+v", len(line), line)
+		}
+		if err := sess.Delete(t.Context(), writer, -1); err != nil {
+			t.Fatal(err)
+		}
+		none(t, "behind the one that is left", write, read)
+		if err := sess.Delete(t.Context(), reader, -1); err != nil {
+			t.Fatal(err)
+		}
+		hold := got(t, write)
+		none(t, "behind the writer", read)
+		unlock(t, hold)
+		unlock(t, got(t, read))
+	})
+}
+
+func TestSetWaitsForAllItsPathsUnderOneDeadline(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var holds []*lock.Hold
+		for _, p := range []string{pathA, pathB, pathC} {
+			holds = append(holds, locked(t, w.set(p).Lock))
+		}
+		const limit = 10 * time.Second
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		waiting := waits(ctx, w.set(pathA, pathB, pathC).Lock)
+		for _, h := range holds { // each path alone would be free in time
+			time.Sleep(limit * 6 / 10)
+			unlock(t, h)
+		}
+		r := <-waiting
+		if !errors.Is(r.err, context.DeadlineExceeded) {
+			t.Fatalf("got %v, %v, want the context's end", r.hold, r.err)
+		}
+		w.empty(pathA, pathB, pathC)
+	})
+}
+
+// Two neighbours are deleted in one transaction: the one behind hears of the other's end first. It must not go on as if it were in.
+func TestWaiterThatIsDeletedTogetherWithTheOneAheadDoesNotHoldTheLock(t *testing.T) {
+	t.Parallel()
+	for _, cfg := range []lock.Config{{}, {Handoff: lock.StrictFIFO}} {
+		t.Run(fmt.Sprint(cfg.Handoff), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				sess := w.Session(t, 20*time.Second)
+				first := acquire(t, w.mutex(lock.Config{}))
+				second := lockInBackground(t.Context(), w.mutex(cfg))
+				synctest.Wait()
+				third := lockInBackground(t.Context(), w.mutex(cfg))
+				synctest.Wait()
+				line := w.line()
+				if _, err := sess.Multi(t.Context(), zk.DeleteOp(line[0].Path, -1), zk.DeleteOp(line[1].Path, -1)); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait() // no time passes
+				if len(second) > 0 {
+					if r := <-second; r.err == nil && r.hold.Path() == line[1].Path && r.hold.Context().Err() == nil {
+						t.Error("a hold goes on whose node was deleted before it began")
+					} else if r.err == nil {
+						_ = r.hold.Unlock(t.Context())
+					}
+					second = nil
+				}
+				hold := got(t, third)
+				unlock(t, hold)
+				if second != nil {
+					unlock(t, got(t, second))
+				}
+				_ = first.Unlock(t.Context()) // was deleted
+			})
+		})
+	}
+}
+
+// The reply of a creation is lost, and the server that is asked next does not know yet, or may not answer.
+func TestLostCreationIsFoundThoughTheServerRefusesToSyncAtFirst(t *testing.T) {
+	t.Parallel()
+	for _, refusal := range []zk.Code{zk.NotReadOnly, zk.SessionMoved, zk.ThrottledOp} {
+		t.Run(refusal.Error(), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				m, rw, s := w.mutex(lock.Config{}), w.rw(lock.Config{}), w.set(path, pathA)
+				for _, take := range []func(context.Context) (*lock.Hold, error){m.Lock, m.TryLock, rw.Lock, rw.RLock, s.Lock} {
+					unlock(t, locked(t, take)) // the parents are there
+					synctest.Wait()
+					refused, dropped := 0, false
+					w.Control(func(r zktest.Request) zktest.Fault {
+						switch {
+						case !dropped && (r.Op == zktest.OpCreate || r.Op == zktest.OpMulti):
+							dropped = true
+							return zktest.DropReply
+						case r.Op == zktest.OpSync && refused < 3:
+							refused++
+							return zktest.Answer(refusal)
+						}
+						return zktest.Pass
+					})
+					hold := locked(t, take)
+					w.Control(nil)
+					if refused != 3 {
+						t.Errorf("a sync was refused %d times, want 3", refused)
+					}
+					if line := w.line(); len(line) != 1 {
+						t.Errorf("got %d nodes for one hold: %+v", len(line), line)
+					}
+					unlock(t, hold)
+					w.empty(path, pathA)
+				}
+			})
+		})
+	}
+}
+
+func TestTryLockRightBehindAnUnlockGetsTheLock(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m, strict := w.mutex(lock.Config{}), w.mutex(lock.Config{Handoff: lock.StrictFIFO})
+		keeps, rests, rw, s := w.mutex(lock.Config{Retain: time.Minute}), w.delayed(), w.rw(lock.Config{}), w.set(path, pathA)
+		for _, take := range []func(context.Context) (*lock.Hold, error){
+			m.TryLock, strict.TryLock, keeps.TryLock, rests.TryLock, rw.TryLock, rw.TryRLock, s.TryLock,
+		} {
+			for range 20 {
+				unlock(t, locked(t, take))
+			}
+			time.Sleep(2 * time.Minute) // what is kept is given up
+		}
+		for range 20 {
+			unlock(t, locked(t, rw.TryLock))
+			unlock(t, locked(t, rw.TryRLock))
+		}
+	})
+}
+
+// The bound of the hand-off is reached, and the look at the line is still under way: nobody holds the lock when the session ends.
+func TestParkedTenureWhoseSessionExpiresServesNobody(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := w.mutex(lock.Config{Handoff: lock.Handoff{Count: 2, Time: time.Hour}})
+		hold := acquire(t, m)
+		waiting := lockers(t, m, 4)
+		ctx, proceed := context.WithCancel(t.Context())
+		defer proceed()
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpGetChildren && r.Session == hold.Session().ID() {
+				return zktest.ReplyUntil(ctx)
+			}
+			return zktest.Pass
+		})
+		served := 0
+		for ; served < len(waiting); served++ {
+			unlock(t, hold)
+			synctest.Wait()
+			if len(waiting[served]) == 0 {
+				break
+			}
+			hold = got(t, waiting[served])
+		}
+		if served == len(waiting) {
+			t.Fatal("nobody was parked")
+		}
+		lost := hold.Session()
+		w.ExpireSession(lost.ID())
+		w.Control(nil)
+		for _, c := range waiting[served:] {
+			next := got(t, c)
+			if next.Session() == lost || next.Token() <= hold.Token() {
+				t.Fatalf("got %v, token %d after %v, %d", next.Session(), next.Token(), lost, hold.Token())
+			}
+			hold = next
+			unlock(t, hold)
+		}
+	})
+}
+
+// Why the hold was lost, and that its node cannot be removed: neither hides the other.
+func TestUnlockWaitTellsTheLossAndTheRefusal(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := w.mutex(lock.Config{})
+		hold := acquire(t, m)
+		sess := w.Session(t, 20*time.Second)
+		closed := []zk.ACL{{Perms: zk.PermAll &^ zk.PermDelete, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
+		if _, err := sess.SetACL(t.Context(), path, closed, -1); err != nil {
+			t.Fatal(err)
+		}
+		if err := hold.UnlockWait(t.Context()); !errors.Is(err, zk.NoAuth) {
+			t.Errorf("a node that may not be removed: got %v, want zk.NoAuth", err)
+		}
+		if _, err := sess.SetACL(t.Context(), path, zk.OpenACL(), -1); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

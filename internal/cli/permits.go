@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -72,9 +73,10 @@ func (l *locker) storeLimit(ctx context.Context, sess *zk.Session) error {
 
 // crowded says who has the permits, if there are not enough left for us.
 func (l *locker) crowded(line []lock.Contender) string {
+	list := together(line)
 	taken, holders := 0, 0
-	for _, c := range line {
-		taken += c.Permits
+	for _, c := range list {
+		taken += c.permits
 		if c.Holder {
 			holders++
 		}
@@ -86,5 +88,24 @@ func (l *locker) crowded(line []lock.Contender) string {
 	if holders > 1 {
 		others = fmt.Sprintf(" and %d more", holders-1)
 	}
-	return fmt.Sprintf("%d of %d permits are taken, by %s%s, %d in line", taken, l.permits.limit, owner(line[0]), others, len(line)-holders)
+	return fmt.Sprintf("%d of %d permits are taken, by %s%s, %d in line", taken, l.permits.limit, owner(list[0].Contender), others, len(list)-holders)
+}
+
+// together has the permits that were taken at once, each of which is a node, stand in the line as one.
+func together(line []lock.Contender) []standing {
+	var list []standing
+	for _, c := range line {
+		permit := c.Kind == lock.Permit && c.Holder
+		same := func(s standing) bool { return s.permits > 0 && s.Session == c.Session && s.Token == c.Token }
+		if i := slices.IndexFunc(list, same); permit && i >= 0 {
+			list[i].permits++
+			continue
+		}
+		s := standing{Contender: c}
+		if permit {
+			s.permits = 1
+		}
+		list = append(list, s)
+	}
+	return list
 }

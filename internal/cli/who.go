@@ -47,10 +47,11 @@ type ownerJSON struct {
 	Text    string   `json:"text,omitempty"`
 }
 
-// standing is a contender, and at which paths of its set it waits although it is first here.
+// standing is a contender as it is shown.
 type standing struct {
 	lock.Contender
-	waitsAt []string
+	permits int      // how many of a semaphore's it has
+	waitsAt []string // at which paths of its set it waits although it is first here
 }
 
 func (c *cli) who() *cobra.Command {
@@ -116,15 +117,14 @@ func look(ctx context.Context, client *zk.Client, sess *zk.Session, path string)
 		return nil, err
 	}
 	line, err := lock.Inspect(ctx, client, path)
-	list := make([]standing, len(line))
-	for i, c := range line {
-		list[i].Contender = c
+	list := together(line)
+	for i, c := range list {
 		if !c.Holder || err != nil {
 			continue
 		}
 		for _, other := range c.Owner.Set {
 			var waits bool
-			if waits, err = waitsAt(ctx, client, other, c); waits {
+			if waits, err = waitsAt(ctx, client, other, c.Contender); waits {
 				list[i].waitsAt = append(list[i].waitsAt, other)
 			}
 		}
@@ -153,7 +153,7 @@ func whoIs(path string, line []standing) whoJSON {
 	for _, c := range line {
 		entry := contenderJSON{
 			Node: c.Path, Kind: c.Kind.String(), Since: timestamp(c.Since), Session: sessionID(c.Session),
-			WaitsAt: c.waitsAt, Permits: c.Permits, Revoked: revocation(c.Revoked),
+			WaitsAt: c.waitsAt, Permits: c.permits, Revoked: revocation(c.Revoked),
 		}
 		if c.Known {
 			entry.Owner = known(c.Owner)
@@ -203,13 +203,13 @@ func (c *cli) printLine(path string, line []standing, titled bool) error {
 		if len(contender.waitsAt) > 0 {
 			who += ", waits at " + strings.Join(contender.waitsAt, " ")
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", role(contender.Contender, waiting), who, since(contender.Since), sessionID(contender.Session), token)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", role(contender, waiting), who, since(contender.Since), sessionID(contender.Session), token)
 	}
 	return w.Flush()
 }
 
 // role says what a contender does in the line: the n-th that waits, if it waits.
-func role(c lock.Contender, n int) string {
+func role(c standing, n int) string {
 	holder, waiter := "holder", "waiter"
 	switch c.Kind {
 	case lock.Candidate:
@@ -217,8 +217,8 @@ func role(c lock.Contender, n int) string {
 	case lock.Reader, lock.Writer:
 		holder, waiter = holder+", "+c.Kind.String(), c.Kind.String()
 	case lock.Permit:
-		if c.Permits > 1 {
-			holder = fmt.Sprintf("%s of %d", holder, c.Permits)
+		if c.permits > 1 {
+			holder = fmt.Sprintf("%s of %d", holder, c.permits)
 		}
 	case lock.Exclusive:
 	}

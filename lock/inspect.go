@@ -59,6 +59,7 @@ func kindOf(s line.Seat) Kind {
 // Contender is one who holds a lock or waits for it, as seen from outside.
 type Contender struct {
 	Path    string    // of its node; of the one in Curator's layout if it has two
+	Second  string    // of the other one, in kazoo's layout; empty if there is none
 	Kind    Kind      // what it wants
 	Holder  bool      // nobody ahead keeps it waiting; a Set has its lock when it is so at all of its paths
 	Owner   Owner     // zero if the contender is not one of ours
@@ -138,15 +139,24 @@ func inspectPermits(ctx context.Context, sess *zk.Session, path string) ([]Conte
 	return list, nil
 }
 
-// fold leaves out the second nodes of contenders that have two.
-func fold(seats []line.Seat) []line.Seat {
-	first := make(map[string]bool)
+// fold takes the second nodes of contenders that have two out of the seats, and returns their names by those of the first.
+func fold(seats []line.Seat) (left []line.Seat, second map[string]string) {
+	first := make(map[string]string)
 	for _, s := range seats {
 		if !kazoos(s) {
-			first[chosen(s.Name)] = true
+			first[chosen(s.Name)] = s.Name
 		}
 	}
-	return slices.DeleteFunc(seats, func(s line.Seat) bool { return kazoos(s) && first[chosen(s.Name)] })
+	second = make(map[string]string)
+	left = slices.DeleteFunc(seats, func(s line.Seat) bool {
+		name, ok := first[chosen(s.Name)]
+		if !ok || !kazoos(s) {
+			return false
+		}
+		second[name] = s.Name
+		return true
+	})
+	return left, second
 }
 
 func kazoos(s line.Seat) bool { return s.Marker == line.KazooLock || s.Marker == line.KazooRead }
@@ -160,7 +170,7 @@ func chosen(name string) string {
 
 // describe reads the nodes of those children of path that stand in line, all in one go.
 func describe(ctx context.Context, sess *zk.Session, path string, children []string, markers []line.Marker) ([]Contender, error) {
-	seats := fold(line.Seats(children, markers))
+	seats, second := fold(line.Seats(children, markers))
 	line.Sort(seats)
 	b := sess.Batch()
 	reads := make([]*zk.Future[zk.Data], len(seats))
@@ -196,6 +206,9 @@ func describe(ctx context.Context, sess *zk.Session, path string, children []str
 			Session: node.Stat.EphemeralOwner,
 			Since:   time.UnixMilli(node.Stat.Ctime),
 			Token:   Token(token),
+		}
+		if name, ok := second[s.Name]; ok {
+			c.Second = path + "/" + name
 		}
 		c.Owner, c.Known = parseOwner(node.Data)
 		if r, ok := parseRevocation(node.Data); ok {

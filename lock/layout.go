@@ -66,12 +66,13 @@ func (l Layout) apply(to *line.Line, s stem) {
 	named := func(stem string) func(string) string {
 		return func(guid string) string { return "_c_" + guid + "-" + stem }
 	}
-	to.Prefix = named(s.curator)
 	switch l {
 	case Kazoo:
 		to.Prefix = named(s.kazoo)
 	case Both:
-		to.Twin = named(s.kazoo)
+		to.Prefix, to.Twin = named(s.curator), named(s.kazoo)
+	default:
+		to.Prefix = named(s.curator)
 	}
 	to.Lasting = l != Curator
 }

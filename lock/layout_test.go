@@ -154,6 +154,7 @@ func unlockLost(t *testing.T, h *lock.Hold) {
 
 // Every request of what a lock with two nodes does is hit in turn, in each way: never one node without the other for long, never an orphan.
 func TestLostRepliesMakeNoOrphanOfTwoNodes(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
 		"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore, "cut after": zktest.CutAfter,
 	} {
@@ -261,6 +262,9 @@ func TestInspectShowsAContenderOnceAndEveryReader(t *testing.T) {
 		}
 		if !slices.Equal(stand, want) {
 			t.Fatalf("got %+v, want %+v", stand, want)
+		}
+		if list[0].Second == "" || list[1].Second != "" || list[6].Second == "" {
+			t.Errorf("got second nodes %q, %q, %q, want one of the first and the last", list[0].Second, list[1].Second, list[6].Second)
 		}
 		if list[0].Path != first.Path() || list[1].Path != second.Path() {
 			t.Errorf("got %s and %s first, want %s and %s", list[0].Path, list[1].Path, first.Path(), second.Path())

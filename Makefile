@@ -10,7 +10,7 @@ MINUTES     ?= 1
 SEED        ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help lint fix test race fuzz conformance interop lin bench cover build peers
+.PHONY: help lint fix test race fuzz conformance interop lin bench herd cover build peers
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,10 @@ fuzz: ## Fuzz every decoder, FUZZTIME (10s) each
 bench: ## Measure against other projects side by side in under 10 minutes (BENCHFLAGS='-only hot' for a part, -list for their names); writes docs/benchmarks.md
 	@.ci/peers
 	$(GO) -C bench run . -write ../docs/benchmarks.md $(BENCHFLAGS)
+
+herd: ## Count the watch events of a release, simple lock beside line, on both servers; writes docs/herd.md and docs/herd.svg
+	@.ci/peers
+	$(GO) run ./docs/herd -docs docs
 
 cover: ## Write cover.out and print the coverage of each package's functions
 	$(GO) test -coverprofile=cover.out -coverpkg=./... ./...

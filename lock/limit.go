@@ -130,7 +130,7 @@ func SetLimit(ctx context.Context, client *zk.Client, path string, permits int) 
 	if err != nil {
 		return fmt.Errorf("lock: limit at %s: %w", path, err)
 	}
-	data := binary.BigEndian.AppendUint32(nil, uint32(permits)) //nolint:gosec // it was checked
+	data := binary.BigEndian.AppendUint32(nil, uint32(permits))
 	_, err = sess.Set(ctx, path, data, -1)
 	if errors.Is(err, zk.NoNode) {
 		node := line.Line{Dir: path, Lasting: true}
@@ -149,7 +149,7 @@ func readCount(path string, data []byte) (int, error) {
 	if len(data) != 4 {
 		return 0, fmt.Errorf("the limit at %s is %d bytes long, where four are wanted; lock.SetLimit writes it", path, len(data))
 	}
-	n := int32(binary.BigEndian.Uint32(data)) //nolint:gosec // a negative one comes out as such
+	n := int32(binary.BigEndian.Uint32(data))
 	if n < 0 {
 		return 0, fmt.Errorf("the limit at %s is %d; lock.SetLimit writes another", path, n)
 	}

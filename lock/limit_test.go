@@ -168,6 +168,26 @@ func TestPermitIsNotGivenAfterALimitThatWasLowered(t *testing.T) {
 	})
 }
 
+// The limit's node is deleted when the transaction that takes the permit is on its way: whoever wants it is told.
+func TestLimitThatIsDeletedWhileAPermitIsTakenIsAnError(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.setLimit(1)
+		s := permits{w.semaphore(lock.WatchedLimit(limitPath)), 1}
+		unlock(t, locked(t, s.Lock))
+		synctest.Wait()
+		proceed := w.stopAtTheTaking()
+		waiting := waits(t.Context(), s.Lock)
+		if err := w.Session(t, 20*time.Second).Delete(t.Context(), limitPath, -1); err != nil {
+			t.Fatal(err)
+		}
+		proceed()
+		if r := <-waiting; r.err == nil || !strings.Contains(r.err.Error(), limitPath) {
+			t.Errorf("got %v, want an error that names %s", r.err, limitPath)
+		}
+		w.empty(locksPath, leasesPath)
+	})
+}
+
 func TestNodesThatCannotBeALimitAreRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		s := permits{w.semaphore(lock.WatchedLimit(limitPath)), 1}

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/peer"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -20,6 +21,7 @@ import (
 // Every request of taking permits and giving them back is hit in turn, in each way. Afterwards no lease is left, and there were
 // never too many (CURATOR-315, CURATOR-335).
 func TestLostRepliesLeaveNoLease(t *testing.T) {
+	t.Parallel()
 	limits := map[string]lock.Limit{
 		"agreed": lock.AgreedLimit(3), "stored": lock.StoredLimit(3), "watched": lock.WatchedLimit(limitPath),
 	}
@@ -79,6 +81,7 @@ func (w *world) hit(step int, fault zktest.Fault) (reached func() bool) {
 // The caller leaves at each step of an acquisition, before or after the server has done it, and whether or not it hears of it
 // (CURATOR-462).
 func TestCallerThatLeavesWhilePermitsAreTakenLeavesNoLease(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
 		"answered": zktest.Pass, "reply lost": zktest.DropReply, "request lost": zktest.Refuse, "late": zktest.Delay(time.Second),
 	} {
@@ -286,16 +289,42 @@ func TestFirstInLineSurvivesTheLossOfItsConnection(t *testing.T) {
 	})
 }
 
-// Many goroutines of several processes at once, wanting more and less, leaving early, with connections that break and replies that are
-// lost: never more than the limit are out, and all is free in the end.
 func TestNeverMoreThanTheLimitAreHeld(t *testing.T) {
 	t.Parallel()
-	const limit = 7
 	srv := zktest.Run(t, zktest.SessionTimeouts(time.Second, time.Minute))
+	neverMore(t, srv.Link)
+}
+
+func TestNeverMoreThanTheLimitAreHeldOnZooKeeper(t *testing.T) {
+	t.Parallel()
+	link := zktest.Proxy(t, peer.ZooKeeper(t, peer.Options{}).ConnectString())
+	neverMore(t, link)
+	// As many at once as there can be: one transaction.
+	s := semaphore(t, link.Client(t, 20*time.Second), lock.AgreedLimit(lock.MaxPermits), lock.Config{})
+	hold, err := s.Acquire(t.Context(), lock.MaxPermits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hold.Session().Multi(t.Context(), hold.Guards()...); err != nil {
+		t.Errorf("the guards: %v", err)
+	}
+	if _, err := s.TryAcquire(t.Context(), 1); !errors.Is(err, lock.ErrHeld) {
+		t.Errorf("got %v, want lock.ErrHeld", err)
+	}
+	if err := hold.UnlockWait(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// neverMore has many goroutines of several processes want permits at once, more and less, and leave early, while connections break and
+// replies are lost: never more than the limit are out, and all are free in the end.
+func neverMore(t *testing.T, link *zktest.Link) {
+	t.Helper()
+	const limit = 7
 	var out, most atomic.Int64
 	var wg sync.WaitGroup
 	for c := range 5 {
-		s := semaphore(t, open(t, srv), lock.StoredLimit(limit), lock.Config{})
+		s := semaphore(t, link.Client(t, 20*time.Second), lock.StoredLimit(limit), lock.Config{})
 		for g := range 4 {
 			rnd := rand.New(rand.NewPCG(uint64(c), uint64(g)))
 			wg.Go(func() {
@@ -317,18 +346,7 @@ func TestNeverMoreThanTheLimitAreHeld(t *testing.T) {
 					now := out.Add(int64(n))
 					for m := most.Load(); now > m && !most.CompareAndSwap(m, now); m = most.Load() {
 					}
-					switch rnd.IntN(20) {
-					case 0:
-						srv.Drop(hold.Session().ID())
-					case 1:
-						nth := 1 + rnd.IntN(5)
-						srv.Control(func(r zktest.Request) zktest.Fault {
-							if r.Seq == nth {
-								return zktest.DropReply
-							}
-							return zktest.Pass
-						})
-					}
+					disturb(link, rnd, hold)
 					out.Add(int64(-n))
 					if err := hold.Unlock(t.Context()); err != nil {
 						t.Error(err)
@@ -339,13 +357,29 @@ func TestNeverMoreThanTheLimitAreHeld(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	srv.Control(nil)
+	link.Control(nil)
 	if m := most.Load(); m > limit {
 		t.Errorf("%d permits of %d were held at a time", m, limit)
 	}
-	all, err := semaphore(t, open(t, srv), lock.StoredLimit(limit), lock.Config{}).Acquire(t.Context(), limit)
+	all, err := semaphore(t, link.Client(t, 20*time.Second), lock.StoredLimit(limit), lock.Config{}).Acquire(t.Context(), limit)
 	if err != nil {
 		t.Fatal(err)
 	}
 	unlock(t, all)
+}
+
+// disturb breaks the holder's connection, or has one of the next replies lost; mostly neither.
+func disturb(link *zktest.Link, rnd *rand.Rand, hold *lock.Hold) {
+	switch rnd.IntN(20) {
+	case 0:
+		link.Drop(hold.Session().ID())
+	case 1:
+		nth := 1 + rnd.IntN(5)
+		link.Control(func(r zktest.Request) zktest.Fault {
+			if r.Seq == nth {
+				return zktest.DropReply
+			}
+			return zktest.Pass
+		})
+	}
 }

@@ -16,13 +16,13 @@ type ticket struct {
 	moved      chan struct{} // one slot: something has changed for the one before
 }
 
-func (head *ticket) init() { head.prev, head.next = head, head }
+func (t *ticket) init() { t.prev, t.next = t, t }
 
-// draw returns a ticket behind all others.
-func (head *ticket) draw() *ticket {
-	t := &ticket{prev: head.prev, next: head, moved: make(chan struct{}, 1)}
-	t.prev.next, head.prev = t, t
-	return t
+// draw returns a ticket behind all others; t is the head.
+func (t *ticket) draw() *ticket {
+	last := &ticket{prev: t.prev, next: t, moved: make(chan struct{}, 1)}
+	last.prev.next, t.prev = last, last
+	return last
 }
 
 // enter says that t's owner stands in the line.
@@ -44,19 +44,19 @@ func (t *ticket) wake() {
 	}
 }
 
-// turn waits until all who drew a ticket before t have joined the line under sess, or wait no more. It is enough to look at the one
-// before: it has looked at the one before it. Mu is what guards the tickets.
-func (head *ticket) turn(ctx context.Context, mu *sync.Mutex, t *ticket, sess *zk.Session) error {
+// turn waits until all who drew a ticket before mine have joined the line under sess, or wait no more. It is enough to look at the one
+// before: it has looked at the one before it. T is the head, and mu what guards the tickets.
+func (t *ticket) turn(ctx context.Context, mu *sync.Mutex, mine *ticket, sess *zk.Session) error {
 	for {
 		mu.Lock()
-		t.sess = nil
-		ready := t.prev == head || t.prev.sess == sess
+		mine.sess = nil
+		ready := mine.prev == t || mine.prev.sess == sess
 		mu.Unlock()
 		if ready {
 			return nil
 		}
 		select {
-		case <-t.moved:
+		case <-mine.moved:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-sess.Context().Done():

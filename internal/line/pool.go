@@ -141,19 +141,19 @@ func (p *Pool) Take(ctx context.Context, place *Place, n int, asked *Count, full
 			return nil, err
 		}
 		if t.taken+n > t.limit {
-			if err := full(); err != nil {
+			if err = full(); err != nil {
 				return nil, err
 			}
 			if t, err = p.awaitRoom(ctx, place, n); err != nil {
 				return nil, err
 			}
 		}
-		leases, err := p.take(ctx, place, n, t)
-		if !errors.Is(err, ErrGone) {
+		var leases *Bundle
+		if leases, err = p.take(ctx, place, n, t); !errors.Is(err, ErrGone) {
 			return leases, err
 		}
 		// Either our place is gone, or the limit has changed: then nothing has happened, and we are still first.
-		if _, err := place.Seats(ctx); err != nil {
+		if _, err = place.Seats(ctx); err != nil {
 			return nil, err
 		}
 		t, err = p.Count(place.sess).await(ctx)
@@ -171,8 +171,8 @@ func (p *Pool) take(ctx context.Context, place *Place, n int, t tally) (*Bundle,
 	if err != nil {
 		return nil, err
 	}
-	// All of this is safe among those who keep the rules. Whoever's place in the line was deleted by others while Curator's client
-	// stood there may take a lease out of turn; it counts after that, and so do we: of two that took the last lease, at least one sees both.
+	// That would do if everybody kept the rules. A client of Curator's whose place in the line was deleted by others goes on, and takes a
+	// lease out of turn. It counts after that, and so do we: of two that took the last lease, at least one sees both, and gives its own back.
 	names, err := listed.Get(ctx)
 	for err != nil {
 		if err = settle(ctx, place.sess, err); err != nil {
@@ -250,7 +250,7 @@ func (p *Place) awaitAny(ctx context.Context, watches []*zk.Watch) error {
 	err := <-woken
 	stop()
 	for range watches { // the place is one goroutine's at a time
-		<-woken
+		_ = <-woken
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -1,0 +1,102 @@
+// Command herd counts how many watch events a server sends when a lock is given up for which many processes wait: a simple lock, which all
+// of them watch, beside a line, in which each watches the one ahead. It writes docs/herd.md and the plot in it.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// A target is a server to measure on.
+type target struct {
+	name string
+	addr string
+}
+
+// A figure is what one lock costs on one server with so many waiters, for one hand-over.
+type figure struct {
+	server, lock string
+	waiters      int
+	events       int
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "herd:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) (err error) {
+	flags := flag.NewFlagSet("herd", flag.ContinueOnError)
+	docs := flags.String("docs", "", "folder to write herd.md and herd.svg to; only print the table if empty")
+	list := flags.String("waiters", "10,100,1000", "how many wait, one measurement each")
+	handovers := flags.Int("handovers", 5, "hand-overs of each measurement; the figure is their median")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	waiters, err := numbers(*list)
+	if err != nil || *handovers < 1 || flags.NArg() > 0 {
+		return errors.New("-waiters is numbers with commas between them, -handovers is above zero, and there are no arguments")
+	}
+	h, err := newHost()
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	defer h.recover(&err)
+	targets, err := h.servers(ctx)
+	if err != nil {
+		return err
+	}
+	var figures []figure
+	for _, t := range targets {
+		for _, l := range locks {
+			for _, n := range waiters {
+				events, err := measure(ctx, t.addr, l, n, *handovers)
+				if err != nil {
+					return fmt.Errorf("%s, %s, %d waiters: %w", t.name, l.name, n, err)
+				}
+				fmt.Fprintf(os.Stderr, "%s, %s, %d waiters: %v events\n", t.name, l.name, n, events)
+				figures = append(figures, figure{t.name, l.name, n, median(events)})
+			}
+		}
+	}
+	var page bytes.Buffer
+	if err := writePage(&page, figures, waiters, *handovers); err != nil {
+		return err
+	}
+	if *docs == "" {
+		_, err = os.Stdout.Write(page.Bytes())
+		return err
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(*docs, "herd.md"), page.Bytes(), 0o644),
+		os.WriteFile(filepath.Join(*docs, "herd.svg"), plot(figures), 0o644),
+	)
+}
+
+// numbers reads numbers with commas between them, each above zero.
+func numbers(text string) ([]int, error) {
+	var list []int
+	for part := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(part)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%q is no number above zero", part)
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}

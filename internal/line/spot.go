@@ -1,0 +1,165 @@
+package line
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// A Spot is one node that all who want it try to make, and all watch: there is no line, and whoever is quickest has it.
+//
+// All its nodes have one name, so that neither a name nor a number tells whose the node is. What tells it is the random identifier in its
+// data together with the session that it belongs to, and after that the transaction that has made it.
+type Spot struct {
+	Line *Line                               // the parent's; for its parents and ACL
+	Path string                              // of the node
+	Data func(guid string) []byte            // what a new node carries
+	Ours func(data []byte, guid string) bool // whether it carries that identifier
+}
+
+// A Post is our node at a Spot. It is what a Bundle of one node is, but for its removal.
+type Post struct {
+	*Bundle
+	spot *Spot
+}
+
+// Take makes the node, and waits until it can. Full is called whenever somebody else has it, and ends the attempt with its error if it
+// returns one.
+//
+// If Take returns an error, no node of ours is left behind, or its removal goes on in the background until it is done or the session has
+// ended: also if ctx ends or the connection breaks before the answer came, when nobody knows whether the node was made.
+func (s *Spot) Take(ctx context.Context, sess *zk.Session, full func() error) (post *Post, err error) {
+	guid := NewGUID()
+	var made *zk.Future[zk.Created]
+	defer func() {
+		if err != nil {
+			go s.withdraw(sess, guid, made) //nolint:contextcheck // it goes on until it is done
+		}
+	}()
+	for tries := 0; ; {
+		b := sess.Batch()
+		made = b.CreateNode(zk.Node{Path: s.Path, Data: s.Data(guid), Mode: zk.Ephemeral, ACL: s.Line.ACL})
+		b.Send()
+		node, err := made.Get(ctx)
+		switch {
+		case err == nil:
+			return s.post(sess, node)
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case sess.Err() != nil:
+			return nil, sess.Err()
+		case errors.Is(err, zk.NoNode):
+			if tries++; tries > maxTries {
+				return nil, fmt.Errorf("line: the parents of %s vanish as often as they are made: %w", s.Path, err)
+			}
+			if err := s.Line.MakeDir(ctx, sess); err != nil {
+				return nil, err
+			}
+			continue
+		case zk.OutcomeOf(err) != zk.Unknown && !errors.Is(err, zk.NodeExists):
+			return nil, err
+		}
+		// Somebody has it: it may be us, if an answer was lost.
+		node, found, err := s.await(ctx, sess, guid, full)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			return s.post(sess, node)
+		}
+	}
+}
+
+// post makes node ours. One that a server gives us is ours only if it belongs to the live session (CURATOR-498, CURATOR-604).
+func (s *Spot) post(sess *zk.Session, node zk.Created) (*Post, error) {
+	if node.Stat.EphemeralOwner != sess.ID() {
+		return nil, ErrGone
+	}
+	return &Post{OwnBundle(sess, node), s}, nil
+}
+
+// await waits until nobody has the node, or finds that we have it.
+func (s *Spot) await(ctx context.Context, sess *zk.Session, guid string, full func() error) (node zk.Created, found bool, err error) {
+	for {
+		// With getData, which leaves no watch where there is no node (CURATOR-217).
+		data, stat, watch, err := sess.GetW(ctx, s.Path)
+		switch {
+		case errors.Is(err, zk.NoNode):
+			return node, false, nil
+		case err != nil:
+			if err := settle(ctx, sess, err); err != nil {
+				return node, false, err
+			}
+			continue
+		case stat.EphemeralOwner == sess.ID() && s.Ours(data, guid):
+			watch.Close()
+			return zk.Created{Path: s.Path, Stat: stat}, true, nil
+		}
+		if err := full(); err != nil {
+			watch.Close()
+			return node, false, err
+		}
+		_, err = watch.Next(ctx)
+		watch.Close()
+		if err != nil {
+			return node, false, err
+		}
+	}
+}
+
+// withdraw removes what a creation that nobody waits for any more has made, or may have made; nil if none was sent.
+func (s *Spot) withdraw(sess *zk.Session, guid string, made *zk.Future[zk.Created]) {
+	if made == nil {
+		return
+	}
+	// Also a creation before the last one may have made it. Who asks after a sync sees it, whichever it was.
+	_, _ = made.Get(context.Background())
+	_ = s.remove(sess, func(d zk.Data) bool { return s.Ours(d.Data, guid) })
+}
+
+// Leave removes our node, in the background, until it is done or the session has ended.
+func (p *Post) Leave() *Removal {
+	p.Retire()
+	czxid := p.Stat().Czxid
+	return RemoveBy(func() error {
+		return p.spot.remove(p.Session(), func(d zk.Data) bool { return d.Stat.Czxid == czxid })
+	})
+}
+
+// remove removes the node if it is ours. It looks before each attempt, because the answer to a removal may be lost, and the node may be
+// the next one's by then. A removal that was on its way when the connection broke cannot be applied after the look: a session that
+// has moved to a new connection is no longer served over the old one. What it cannot see is a node that others delete by hand, and
+// others make again, in the moment between the look and the removal.
+func (s *Spot) remove(sess *zk.Session, ours func(zk.Data) bool) error {
+	for {
+		b := sess.Batch()
+		synced, seen := b.Sync(s.Path), b.Get(s.Path)
+		b.Send()
+		_, err := synced.Get(context.Background())
+		node, seenErr := seen.Get(context.Background())
+		switch {
+		case sess.Err() != nil:
+			return nil //nolint:nilerr // an ephemeral node ends with its session
+		case err == nil && errors.Is(seenErr, zk.NoNode):
+			return nil
+		case err == nil && seenErr == nil:
+			if node.Stat.EphemeralOwner != sess.ID() || !ours(node) {
+				return nil
+			}
+			err = sess.Delete(context.Background(), s.Path, node.Stat.Version)
+			if err == nil || errors.Is(err, zk.NoNode) {
+				return nil
+			}
+		case err == nil:
+			err = seenErr
+		}
+		switch {
+		case errors.Is(err, zk.NoAuth), errors.Is(err, zk.BadArguments):
+			return err
+		case zk.OutcomeOf(err) == zk.Refused && !errors.Is(err, zk.BadVersion):
+			_ = pause(context.Background(), sess)
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+func (w *world) simple() *lock.Simple {
+	w.t.Helper()
+	s, err := lock.NewSimple(w.Client(w.t, 20*time.Second), path, lock.Config{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// free fails the test unless there is no node at the lock's path.
+func (w *world) free() {
+	w.t.Helper()
+	synctest.Wait()
+	if _, exists, err := w.Session(w.t, 20*time.Second).Exists(w.t.Context(), path); err != nil || exists {
+		w.t.Fatalf("a node is left behind at %s, or nobody knows: %v", path, err)
+	}
+}
+
+func TestSimpleLockIsItsOneNode(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		s := w.simple()
+		first := locked(t, s.Lock)
+		if first.Path() != path || s.Path() != path || len(first.Guards()) != 1 {
+			t.Errorf("got the node %s, %d guards, want %s and one", first.Path(), len(first.Guards()), path)
+		}
+		if _, err := first.Session().Multi(t.Context(), first.Guard()); err != nil {
+			t.Errorf("the guard: %v", err)
+		}
+		for _, other := range []*lock.Simple{s, w.simple()} {
+			if _, err := other.TryLock(t.Context()); !errors.Is(err, lock.ErrHeld) {
+				t.Errorf("got %v, want lock.ErrHeld", err)
+			}
+		}
+		waiting := []<-chan result{waits(t.Context(), s.Lock), waits(t.Context(), w.simple().Lock)}
+		none(t, "behind the first", waiting...)
+		unlock(t, first)
+		var second *lock.Hold
+		for second == nil { // either of them
+			select {
+			case r := <-waiting[0]:
+				second, waiting = r.hold, waiting[1:]
+			case r := <-waiting[1]:
+				second, waiting = r.hold, waiting[:1]
+			}
+		}
+		none(t, "behind the second", waiting...)
+		unlock(t, second)
+		third := got(t, waiting[0])
+		if second.Token() <= first.Token() || third.Token() <= second.Token() {
+			t.Errorf("tokens do not grow: %d, %d, %d", first.Token(), second.Token(), third.Token())
+		}
+		if err := third.UnlockWait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.free()
+		unlock(t, locked(t, s.TryLock))
+		w.free()
+		w.NoWatches(t)
+	})
+}
+
+// Clients that have the form alone put whatever they like into the node.
+func TestSimpleLockOfOtherClientsIsRespected(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		unlock(t, locked(t, w.simple().Lock))
+		synctest.Wait()
+		other := w.Session(t, 20*time.Second)
+		if _, err := other.Create(t.Context(), path, []byte("mine"), zk.Ephemeral); err != nil {
+			t.Fatal(err)
+		}
+		waiting := waits(t.Context(), w.simple().Lock)
+		if _, err := other.Set(t.Context(), path, []byte("still mine"), -1); err != nil {
+			t.Fatal(err)
+		}
+		none(t, "behind another client", waiting)
+		if err := other.Delete(t.Context(), path, -1); err != nil {
+			t.Fatal(err)
+		}
+		unlock(t, got(t, waiting))
+	})
+}
+
+// The herd: every waiter is woken.
+func TestUnlockOfASimpleLockWakesEverybody(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const waiters = 50
+		hold := locked(t, w.simple().Lock)
+		for range waiters {
+			waits(t.Context(), w.simple().Lock) // of which one comes in
+		}
+		time.Sleep(time.Minute)
+		before := w.Traffic().Events
+		if err := hold.UnlockWait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if n := w.Traffic().Events - before; n != waiters {
+			t.Errorf("got %d watch events with %d waiters, want one for each", n, waiters)
+		}
+	})
+}
+
+func TestLostRepliesLeaveNoSimpleLock(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]zktest.Fault{
+		"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore, "cut after": zktest.CutAfter,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				for step, reached := 1, true; reached; step++ {
+					a, b := w.simple(), w.simple()
+					over := w.hit(step, fault)
+					for range 2 {
+						hold := locked(t, a.Lock)
+						next := waits(t.Context(), b.Lock)
+						none(t, fmt.Sprintf("step %d", step), next)
+						unlock(t, hold)
+						unlock(t, got(t, next))
+					}
+					reached = over()
+					time.Sleep(time.Second)
+					w.free()
+				}
+			})
+		})
+	}
+}
+
+// The answer to the removal is lost, and the next one has the lock when it is tried again: that must not remove the next one's node.
+func TestUnlockWhoseReplyIsLostDoesNotUnlockTheNext(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hold := locked(t, w.simple().Lock)
+		next := waits(t.Context(), w.simple().Lock)
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpDelete && r.Nth == 1 {
+				return zktest.DropReply
+			}
+			return zktest.Pass
+		})
+		if err := hold.UnlockWait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		second := got(t, next)
+		time.Sleep(time.Minute)
+		if err := second.Context().Err(); err != nil {
+			t.Errorf("the next hold has ended: %v", context.Cause(second.Context()))
+		}
+		if _, err := w.simple().TryLock(t.Context()); !errors.Is(err, lock.ErrHeld) {
+			t.Errorf("behind the second: got %v, want lock.ErrHeld", err)
+		}
+		unlock(t, second)
+	})
+}
+
+func TestCallerThatLeavesWhileItTakesASimpleLockLeavesNoNode(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]zktest.Fault{
+		"answered": zktest.Pass, "reply lost": zktest.DropReply, "request lost": zktest.Refuse, "late": zktest.Delay(time.Second),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				for step, reached := 1, true; reached; step++ {
+					s := w.simple()
+					ctx, leave := context.WithCancel(t.Context())
+					reached = false
+					w.Control(func(r zktest.Request) zktest.Fault {
+						if r.Seq != step {
+							return zktest.Pass
+						}
+						reached = true
+						leave()
+						return fault
+					})
+					hold, err := s.Lock(ctx)
+					switch {
+					case err == nil:
+						unlock(t, hold)
+					case !errors.Is(err, context.Canceled):
+						t.Fatalf("step %d: got %v, want context.Canceled", step, err)
+					}
+					w.Control(nil)
+					leave()
+					time.Sleep(3 * time.Second)
+					w.free()
+				}
+			})
+		})
+	}
+}
+
+func TestWaiterForASimpleLockThatLeavesTouchesNobodyElse(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hold := locked(t, w.simple().Lock)
+		stays := waits(t.Context(), w.simple().Lock)
+		ctx, leave := context.WithCancel(t.Context())
+		leaves := waits(ctx, w.simple().Lock)
+		before := w.Traffic().Events
+		leave()
+		if r := <-leaves; !errors.Is(r.err, context.Canceled) {
+			t.Errorf("got %v, want context.Canceled", r.err)
+		}
+		synctest.Wait()
+		if n := w.Traffic().Events - before; n != 0 {
+			t.Errorf("a waiter that left made %d events", n)
+		}
+		none(t, "behind the holder", stays)
+		unlock(t, hold)
+		unlock(t, got(t, stays))
+		w.NoWatches(t)
+	})
+}
+
+func TestLossOfTheSessionEndsASimpleHoldAndRestartsItsWaiters(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		s := w.simple()
+		hold := locked(t, s.Lock)
+		waiting := waits(t.Context(), s.Lock)
+		w.ExpireSession(hold.Session().ID())
+		<-hold.Context().Done()
+		if cause := context.Cause(hold.Context()); !errors.Is(cause, zk.ErrExpired) {
+			t.Errorf("got %v, want zk.ErrExpired", cause)
+		}
+		if _, err := hold.Session().Multi(t.Context(), hold.Guard()); !errors.Is(err, zk.ErrExpired) {
+			t.Errorf("the guard: got %v, want zk.ErrExpired", err)
+		}
+		next := got(t, waiting)
+		if next.Token() <= hold.Token() {
+			t.Errorf("got token %d after %d", next.Token(), hold.Token())
+		}
+		if err := hold.Unlock(t.Context()); !errors.Is(err, zk.ErrExpired) {
+			t.Errorf("Unlock: got %v, want zk.ErrExpired", err)
+		}
+		synctest.Wait()
+		if err := next.Context().Err(); err != nil {
+			t.Errorf("the next hold has ended with the one before: %v", err)
+		}
+		unlock(t, next)
+		w.free()
+	})
+}
+
+// An operator deletes the node, and another has the lock when the first is unlocked: that must not unlock the other.
+func TestSimpleHoldWhoseNodeOthersDeleteIsToldAndUnlocksNobodyElse(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hold := locked(t, w.simple().Lock)
+		time.Sleep(time.Second)
+		waiting := waits(t.Context(), w.simple().Lock)
+		if err := w.Session(t, 20*time.Second).Delete(t.Context(), path, -1); err != nil {
+			t.Fatal(err)
+		}
+		<-hold.Context().Done()
+		if cause := context.Cause(hold.Context()); !errors.Is(cause, lock.ErrDeleted) {
+			t.Errorf("got %v, want lock.ErrDeleted", cause)
+		}
+		next := got(t, waiting)
+		if err := hold.UnlockWait(t.Context()); !errors.Is(err, lock.ErrDeleted) {
+			t.Errorf("Unlock: got %v, want lock.ErrDeleted", err)
+		}
+		time.Sleep(time.Second)
+		if err := next.Context().Err(); err != nil {
+			t.Errorf("the next hold has ended: %v", context.Cause(next.Context()))
+		}
+		unlock(t, next)
+		w.free()
+	})
+}
+
+func TestPathsThatCannotBeASimpleLockAreRefused(t *testing.T) {
+	t.Parallel()
+	client := open(t, zktest.Run(t))
+	for _, p := range []string{"", "x", "/", "/zookeeper", "/a/"} {
+		if _, err := lock.NewSimple(client, p, lock.Config{}); err == nil {
+			t.Errorf("NewSimple at %q: got no error", p)
+		}
+	}
+	if _, err := lock.NewSimple(client, path, lock.Config{Retain: 1}); err == nil {
+		t.Error("Retain: got no error")
+	}
+}

@@ -32,7 +32,7 @@ type Simple struct {
 
 // NewSimple returns the simple lock at path, which is the path of its node: nothing may be below it. Nothing is asked of the server yet;
 // missing parents are made when they are needed and go away when they are not. It returns an error for a path that is none, and for
-// Config.Retain, which a simple lock does not have, because nobody could tell that others wait.
+// Config.Retain, which a simple lock does not have, because nobody could tell that others wait, and for Config.Delay and Config.Layout.
 func NewSimple(client *zk.Client, path string, cfg Config) (*Simple, error) {
 	cfg, err := checkNew(client, path, cfg)
 	if err != nil {
@@ -40,6 +40,9 @@ func NewSimple(client *zk.Client, path string, cfg Config) (*Simple, error) {
 	}
 	if cfg.Retain > 0 {
 		return nil, errors.New("lock: a simple lock cannot be retained, because it does not show who waits; leave Retain zero")
+	}
+	if cfg.Delay > 0 || cfg.Layout != Curator {
+		return nil, errors.New("lock: a simple lock has neither a delay nor a layout; leave Delay and Layout zero")
 	}
 	owner := thisProcess(cfg.Label)
 	return &Simple{client: client, path: path, cfg: cfg, spot: line.Spot{
@@ -102,6 +105,6 @@ func (s *Simple) acquire(ctx context.Context, take func(*zk.Session) (*line.Post
 	}
 	return s.cfg.Hooks.around(ctx, s.path, func() (*Hold, error) {
 		post, err := attempt(ctx, s.cfg.Retry, s.client, take)
-		return holdOn(s.client, s.path, post, err)
+		return s.cfg.holdOn(s.client, s.path, post, err)
 	})
 }

@@ -30,17 +30,35 @@ type cohort struct {
 
 // lock waits for the cohort's turn and the caller's in it.
 //
-// Thousands of goroutines may wait here. What is not needed while they do is in functions of its own, so that their stacks stay at the
-// smallest size that there is.
+// Thousands of goroutines may wait here, and a stack that is deeper than the smallest one doubles what each of them costs. So a caller
+// waits for one channel, which takes less of the stack than two do, and the end of its context is another goroutine's to see.
 func (c *cohort) lock(ctx context.Context) (*Hold, error) {
 	w, h := c.enqueue(ctx)
 	if h != nil {
 		return h, nil
 	}
-	if a, ok := w.await(ctx, c.mutex.path); ok {
-		return a.hold, a.err
+	if w.queued != nil {
+		return c.told(ctx, w)
 	}
-	return c.abandon(ctx, w)
+	var stop func() bool
+	if ctx.Done() != nil && len(w.answer) == 0 {
+		stop = context.AfterFunc(ctx, func() { c.abandon(ctx, w) })
+	}
+	a := <-w.answer
+	if stop != nil {
+		stop()
+	}
+	return a.hold, a.err
+}
+
+// told is the rest of lock for a waiter with a hook that wants to know whether it has to wait.
+func (c *cohort) told(ctx context.Context, w *waiter) (*Hold, error) {
+	a, ok := w.await(ctx, c.mutex.path)
+	if !ok {
+		c.abandon(ctx, w)
+		a = <-w.answer
+	}
+	return a.hold, a.err
 }
 
 // enqueue puts the caller at the end of the local line, or gives it the lock if that is kept.
@@ -66,21 +84,19 @@ func (c *cohort) enqueue(ctx context.Context) (*waiter, *Hold) {
 	return w, nil
 }
 
-// abandon takes a waiter whose context has ended out of the local line, unless its answer was quicker.
-func (c *cohort) abandon(ctx context.Context, w *waiter) (*Hold, error) {
+// abandon takes a waiter whose context has ended out of the local line, and answers it, unless it has its answer already.
+func (c *cohort) abandon(ctx context.Context, w *waiter) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	i := slices.Index(c.queue, w)
 	if i < 0 {
-		c.mu.Unlock()
-		a := <-w.answer
-		return a.hold, a.err
+		return
 	}
 	c.queue = slices.Delete(c.queue, i, i+1)
+	w.answer <- answer{err: c.mutex.failed(context.Cause(ctx))}
 	if len(c.queue) == 0 {
 		c.deserted()
 	}
-	c.mu.Unlock()
-	return nil, c.mutex.failed(context.Cause(ctx))
 }
 
 // queuedAll tells everybody who waits here that somebody is ahead.

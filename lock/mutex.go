@@ -145,7 +145,14 @@ func (m *Mutex) Path() string { return m.path }
 // If ctx descends from the context of a hold of this Mutex that lasts, or from that of a hold of another which was acquired inside it, the
 // caller has the lock already: Lock returns a nested hold at once, with the same token. Others get the lock when the outermost hold
 // and all that are nested in it are unlocked, in whatever order. Only the context says who is inside, not the goroutine.
-func (m *Mutex) Lock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, (*Mutex).lock) }
+func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
+	a, nested, err := m.begin(ctx)
+	if nested != nil || err != nil {
+		return nested, err
+	}
+	h, err := m.lock(ctx)
+	return m.end(ctx, a, h, err)
+}
 
 func (m *Mutex) lock(ctx context.Context) (*Hold, error) {
 	if m.cfg.Handoff == StrictFIFO {
@@ -162,7 +169,14 @@ func (m *Mutex) strict(ctx context.Context) (*Hold, error) {
 // TryLock returns the hold if the lock is free, and ErrHeld at once if anybody has it or waits for it. That somebody else left a
 // moment ago may not have reached the server that answers: then ErrHeld is late news, never the lock given twice. A try that fails
 // costs one read and no number in the line. Whoever has the lock already gets a nested hold, as from Lock.
-func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, (*Mutex).tryLock) }
+func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
+	a, nested, err := m.begin(ctx)
+	if nested != nil || err != nil {
+		return nested, err
+	}
+	h, err := m.tryLock(ctx)
+	return m.end(ctx, a, h, err)
+}
 
 func (m *Mutex) tryLock(ctx context.Context) (*Hold, error) {
 	if m.cfg.Handoff == StrictFIFO {

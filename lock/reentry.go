@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
@@ -97,23 +98,31 @@ func (h *Hold) nested(outer *Hold) *Hold {
 	}
 }
 
-// acquire returns a nested hold to who has the lock already, and takes it otherwise.
-func (m *Mutex) acquire(ctx context.Context, take func(*Mutex, context.Context) (*Hold, error)) (*Hold, error) {
+// An acquisition is a call of Lock or TryLock that has not got a nested hold.
+type acquisition struct {
+	outer *Hold     // that it goes on inside of
+	begin time.Time // zero if nobody wants to know
+}
+
+// begin returns a nested hold to who has the lock already, and otherwise an acquisition, for the caller to take the lock and end it.
+func (m *Mutex) begin(ctx context.Context) (acquisition, *Hold, error) {
 	if ctx.Err() != nil {
-		return nil, m.failed(context.Cause(ctx))
+		return acquisition{}, nil, m.failed(context.Cause(ctx))
 	}
 	outer := holdOf(ctx)
 	if h := outer.again(m, outer); h != nil {
-		return h, nil
+		return acquisition{}, h, nil
 	}
-	outer = outer.lasting()
-	begin := m.cfg.Hooks.begin()
-	h, err := take(m, ctx)
+	return acquisition{outer.lasting(), m.cfg.Hooks.begin()}, nil, nil
+}
+
+// end makes h the hold that was acquired, unless err says why there is none.
+func (m *Mutex) end(ctx context.Context, a acquisition, h *Hold, err error) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.in = inside{of: m, outer: outer}
-	m.cfg.Hooks.acquired(ctx, m.path, h, begin)
+	h.in = inside{of: m, outer: a.outer}
+	m.cfg.Hooks.acquired(ctx, m.path, h, a.begin)
 	return h, nil
 }
 

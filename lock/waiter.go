@@ -30,20 +30,8 @@ func (w *waiter) behind() {
 	}
 }
 
-// await waits for the answer, until ctx ends.
+// await waits for the answer, until ctx ends, and tells the hook when somebody is found ahead.
 func (w *waiter) await(ctx context.Context, path string) (a answer, ok bool) {
-	if w.queued != nil {
-		return w.awaitAndTell(ctx, path)
-	}
-	select {
-	case a := <-w.answer:
-		return a, true
-	case <-ctx.Done():
-		return answer{}, false
-	}
-}
-
-func (w *waiter) awaitAndTell(ctx context.Context, path string) (a answer, ok bool) {
 	queued := w.queued
 	for {
 		select {

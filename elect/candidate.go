@@ -153,7 +153,7 @@ func (c *Candidate) campaign(ctx context.Context, stand func() (*line.Place, err
 		if tenure.Err() == nil {
 			return l, nil
 		}
-		l.resign() // won, and lost before anybody could be told
+		_, _ = l.resign() // won, and lost before anybody could be told
 	}
 }
 

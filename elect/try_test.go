@@ -11,6 +11,7 @@ import (
 )
 
 func TestTryCampaignWinsWhereNobodyStandsAndIsRefusedAtOnceElsewhere(t *testing.T) {
+	t.Parallel()
 	for _, layout := range []elect.Layout{elect.LeaderLatch, elect.LeaderSelector, elect.KazooElection} {
 		t.Run(layout.String(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

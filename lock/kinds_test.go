@@ -31,8 +31,10 @@ func TestInspectTellsKindsAndWhoHoldsTogether(t *testing.T) {
 			want  []string
 		}{
 			{[]string{"_c_" + guid + "-lock-", "x-lock-"}, []string{"exclusive holds 0", "exclusive waits 1"}},
-			{[]string{"_c_" + guid + "-__READ__", "y__rlock__", "z__READ__", "_c_" + guid + "-__WRIT__", "u__READ__"},
-				[]string{"reader holds 0", "reader holds 1", "reader holds 2", "writer waits 3", "reader waits 4"}},
+			{
+				[]string{"_c_" + guid + "-__READ__", "y__rlock__", "z__READ__", "_c_" + guid + "-__WRIT__", "u__READ__"},
+				[]string{"reader holds 0", "reader holds 1", "reader holds 2", "writer waits 3", "reader waits 4"},
+			},
 			{[]string{"a__lock__", "b__rlock__"}, []string{"exclusive holds 0", "reader waits 1"}},
 			{[]string{"_c_" + guid + "-latch-", "c-latch-"}, []string{"candidate holds 0", "candidate waits 1"}},
 			{[]string{"foreign", "lock-x", "d__READ__"}, []string{"reader holds 2"}},

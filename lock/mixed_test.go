@@ -35,6 +35,7 @@ func (w *world) accesses(layout lock.Layout) []access {
 }
 
 func TestMutexesSetsAndReadWriteLocksOfOnePathExcludeEachOther(t *testing.T) {
+	t.Parallel()
 	for _, layouts := range [][2]lock.Layout{{lock.Curator, lock.Curator}, {lock.Kazoo, lock.Curator}, {lock.Both, lock.Both}} {
 		t.Run(layouts[0].String()+" and "+layouts[1].String(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -71,6 +72,7 @@ func TestMutexesSetsAndReadWriteLocksOfOnePathExcludeEachOther(t *testing.T) {
 
 // The writer's node goes, and a reader's stands at its number: a mutex that waits for nobody else must look.
 func TestDowngradeDoesNotLetAMutexIn(t *testing.T) {
+	t.Parallel()
 	for _, layout := range []lock.Layout{lock.Curator, lock.Kazoo} {
 		t.Run(layout.String(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

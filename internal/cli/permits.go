@@ -47,6 +47,7 @@ type some struct {
 }
 
 func (p some) Lock(ctx context.Context) (*lock.Hold, error) { return limited(p.s.Acquire(ctx, p.n)) }
+
 func (p some) TryLock(ctx context.Context) (*lock.Hold, error) {
 	return limited(p.s.TryAcquire(ctx, p.n))
 }

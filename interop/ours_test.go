@@ -29,6 +29,10 @@ func work(args []string) error {
 	if err != nil {
 		return err
 	}
+	permits, err := strconv.Atoi(args[7])
+	if err != nil {
+		return err
+	}
 	ctx := context.Background()
 	servers, referee, party, path, kind := args[0], args[1], args[2], args[3], args[4]
 	// The contenders share a client, as those of one program do, and so they pass a mutex on in memory.
@@ -37,7 +41,7 @@ func work(args []string) error {
 		return err
 	}
 	defer client.Close()
-	turn, err := ourTurn(client, path, kind)
+	turn, err := ourTurn(client, path, kind, permits)
 	if err != nil {
 		return err
 	}
@@ -55,7 +59,7 @@ func work(args []string) error {
 type turn func(context.Context, *door) (bool, error)
 
 // ourTurn makes what the turns of one client go through.
-func ourTurn(client *zk.Client, path, kind string) (turn, error) {
+func ourTurn(client *zk.Client, path, kind string, permits int) (turn, error) {
 	kind, option, _ := strings.Cut(kind, ":")
 	recipe, layout, _ := strings.Cut(kind, "-") // "mutex-curator"
 	cfg := lock.Config{
@@ -75,6 +79,12 @@ func ourTurn(client *zk.Client, path, kind string) (turn, error) {
 				return held(ctx, d, m.RLock, 0)
 			}
 			return held(ctx, d, m.Lock, 1)
+		}, err
+	case "semaphore":
+		s, err := lock.NewSemaphore(client, path, lock.AgreedLimit(permits), cfg)
+		return func(ctx context.Context, d *door) (bool, error) {
+			n := 1 + rand.IntN(2)
+			return held(ctx, d, func(ctx context.Context) (*lock.Hold, error) { return s.Acquire(ctx, n) }, n)
 		}, err
 	case "elect":
 		layouts := map[string]elect.Layout{"latch": elect.LeaderLatch, "selector": elect.LeaderSelector, "kazoo": elect.KazooElection}

@@ -52,7 +52,7 @@ var (
 	lockStem    = stem{string(line.CuratorLock), string(line.KazooLock)}
 	readStem    = stem{string(line.CuratorRead), string(line.KazooRead)}
 	writeStem   = stem{string(line.CuratorWrite), string(line.KazooLock)}
-	leaseStem   = stem{curator: string(line.CuratorLease)}
+	leaseStem   = stem{curator: string(line.CuratorLease)} // kazoo's semaphore has another layout altogether
 	upgradeStem = stem{upgraded + string(line.CuratorWrite), upgraded + string(line.KazooLock)}
 )
 

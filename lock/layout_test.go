@@ -79,6 +79,11 @@ func TestLayoutThatIsNoneIsRefused(t *testing.T) {
 				t.Errorf("%v: no error", layout)
 			}
 		}
+		for _, layout := range []lock.Layout{lock.Kazoo, lock.Both} { // a semaphore has Curator's alone
+			if _, err := lock.NewSemaphore(w.Client(t, 20*time.Second), path, lock.AgreedLimit(3), lock.Config{Layout: layout}); err == nil {
+				t.Errorf("semaphore, %v: no error", layout)
+			}
+		}
 	})
 }
 

@@ -214,7 +214,11 @@ func (r *revoker) force(ctx context.Context, who *Revoked) error {
 				return err == nil, err
 			}
 			who.Ending = EndingForced // also if the answer is lost
-			if err = sess.Delete(ctx, who.Holder.Path, stat.Version); errors.Is(err, zk.BadVersion) {
+			nodes := []zk.Op{zk.DeleteOp(who.Holder.Path, stat.Version)}
+			if who.Holder.Second != "" {
+				nodes = append(nodes, zk.DeleteOp(who.Holder.Second, -1))
+			}
+			if _, err = sess.Multi(ctx, nodes...); errors.Is(err, zk.BadVersion) {
 				continue
 			}
 			if zk.OutcomeOf(err) == zk.Refused && !errors.Is(err, zk.NoNode) && err != nil {

@@ -44,8 +44,8 @@ const (
 
 // NewSemaphore returns the semaphore at path, which is private to it: no other recipe may use it. Nothing is asked of the server yet; the
 // path and missing parents are made when they are needed, and go away when they are not unless they have a limit to keep. It returns an
-// error for a path that is none, for a limit that is none, and for a Config.Retain, a Config.Delay or a Config.Layout but Curator, which a semaphore does
-// not have.
+// error for a path that is none, for a limit that is none, for Config.Retain and Config.Delay, which a semaphore does not have, and for every
+// Config.Layout but Curator.
 func NewSemaphore(client *zk.Client, path string, limit Limit, cfg Config) (*Semaphore, error) {
 	cfg, err := checkNew(client, path, cfg)
 	if err != nil {
@@ -55,7 +55,7 @@ func NewSemaphore(client *zk.Client, path string, limit Limit, cfg Config) (*Sem
 		return nil, errors.New("lock: permits are neither retained nor delayed; leave Retain and Delay zero")
 	}
 	if cfg.Layout != Curator {
-		return nil, fmt.Errorf("lock: a semaphore has no layout %v; leave Layout zero", cfg.Layout)
+		return nil, fmt.Errorf("lock: a semaphore has no layout %v; leave Layout zero for Curator's", cfg.Layout)
 	}
 	if err := limit.check(path); err != nil {
 		return nil, err

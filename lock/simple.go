@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	stdpath "path"
 	"time"
 
@@ -32,17 +33,19 @@ type Simple struct {
 
 // NewSimple returns the simple lock at path, which is the path of its node: nothing may be below it. Nothing is asked of the server yet;
 // missing parents are made when they are needed and go away when they are not. It returns an error for a path that is none, and for
-// Config.Retain, which a simple lock does not have, because nobody could tell that others wait, and for Config.Delay and Config.Layout.
+// Config.Retain, Config.Delay and Config.Layout, which a simple lock does not have.
 func NewSimple(client *zk.Client, path string, cfg Config) (*Simple, error) {
 	cfg, err := checkNew(client, path, cfg)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Retain > 0 {
+	switch {
+	case cfg.Retain > 0:
 		return nil, errors.New("lock: a simple lock cannot be retained, because it does not show who waits; leave Retain zero")
-	}
-	if cfg.Delay > 0 || cfg.Layout != Curator {
-		return nil, errors.New("lock: a simple lock has neither a delay nor a layout; leave Delay and Layout zero")
+	case cfg.Delay > 0:
+		return nil, errors.New("lock: a simple lock has nowhere to leave a mark for those who come after it; leave Delay zero")
+	case cfg.Layout != Curator:
+		return nil, fmt.Errorf("lock: a simple lock is a node at the path itself, so it has no layout %v; leave Layout zero", cfg.Layout)
 	}
 	owner := thisProcess(cfg.Label)
 	return &Simple{client: client, path: path, cfg: cfg, spot: line.Spot{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -240,18 +241,17 @@ func (p *Pool) awaitChange(ctx context.Context, place *Place, n int) (tally, err
 func (p *Place) awaitAny(ctx context.Context, watches []*zk.Watch) error {
 	within, stop := context.WithCancel(ctx)
 	woken := make(chan error, len(watches)+1)
+	var waits sync.WaitGroup
 	for _, w := range watches {
-		go func() {
+		waits.Go(func() {
 			_, err := w.Next(within)
 			woken <- err
-		}()
+		})
 	}
-	go func() { woken <- p.Watch(within, nil) }()
+	waits.Go(func() { woken <- p.Watch(within, nil) })
 	err := <-woken
 	stop()
-	for range watches { // the place is one goroutine's at a time
-		_ = <-woken
-	}
+	waits.Wait() // the place is one goroutine's at a time
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

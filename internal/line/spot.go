@@ -33,9 +33,9 @@ type Post struct {
 func (s *Spot) Take(ctx context.Context, sess *zk.Session, full func() error) (post *Post, err error) {
 	guid := NewGUID()
 	var made *zk.Future[zk.Created]
-	defer func() {
+	defer func() { //nolint:contextcheck // a withdrawal goes on until it is done
 		if err != nil {
-			go s.withdraw(sess, guid, made) //nolint:contextcheck // it goes on until it is done
+			go s.withdraw(sess, guid, made)
 		}
 	}()
 	for tries := 0; ; {

@@ -1,0 +1,269 @@
+package interop_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/peer"
+	"github.com/seed-a3166700/turnstile/queue/classic"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// bench is where a kind is tested.
+type bench struct {
+	*testing.T
+	kind   classicKind
+	client *zk.Client
+	peer   *queuePeer
+}
+
+func (b *bench) ours(test string) classicQueue {
+	b.Helper()
+	q, err := b.kind.open(b.client, b.kind.path(test), b.kind.locks(test))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return q
+}
+
+// TestClassicQueuesBesideTheirOriginals puts and takes the items of one queue with ours and with the original.
+func TestClassicQueuesBesideTheirOriginals(t *testing.T) {
+	t.Parallel()
+	peer.Need(t, "javac", python, kazooDir, zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
+	onEach(t, options{}, func(t *testing.T, h *host) {
+		t.Helper()
+		client := classicClient(t, h)
+		java, kazoo := javaQueues(t, h), kazooQueues(t, h)
+		for _, k := range classicKinds() {
+			t.Run(k.String(), func(t *testing.T) {
+				b := &bench{T: t, kind: k, client: client, peer: java}
+				if !k.java {
+					b.peer = kazoo
+				}
+				b.theyPutAndWeTake()
+				b.wePutAndTheyTake()
+				b.allTakeEachOnce()
+			})
+		}
+	})
+}
+
+func classicClient(t *testing.T, h *host) *zk.Client {
+	t.Helper()
+	client, err := zk.Open(t.Context(), zk.Config{Servers: h.addr, Timeout: queueSession})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() }) // its server may be gone
+	return client
+}
+
+func (b *bench) theyPutAndWeTake() {
+	b.Helper()
+	const n = 20
+	name, ours := b.kind.tell(b.peer, "theirs", ""), b.ours("theirs")
+	for i := range n {
+		b.peer.order("put %s %s item%d", name, b.kind.arg(i), i)
+	}
+	var got []string
+	for range n {
+		body, done, err := ours.take(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := done(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		got = append(got, body)
+	}
+	if want := b.kind.ordered(n); !slices.Equal(got, want) {
+		b.Errorf("we took %q, want %q", got, want)
+	}
+	if b.kind.asks {
+		if answer := b.peer.order("take %s", name); answer != "none" {
+			b.Errorf("the peer finds %q, want nothing left", answer)
+		}
+	}
+}
+
+func (b *bench) wePutAndTheyTake() {
+	b.Helper()
+	const n = 20
+	ours := b.ours("ours")
+	for i := range n {
+		if err := ours.put(b.Context(), b.kind.arg(i), fmt.Sprintf("item%d", i)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	name := b.kind.tell(b.peer, "ours", "")
+	b.peer.order("consume %s", name)
+	var got []string
+	for range n {
+		got = append(got, b.peer.next(b.T, name))
+	}
+	b.peer.order("stop %s", name)
+	if want := b.kind.ordered(n); !slices.Equal(got, want) {
+		b.Errorf("they took %q, want %q", got, want)
+	}
+}
+
+// allTakeEachOnce has two consumers and a producer of either side on one queue.
+func (b *bench) allTakeEachOnce() {
+	b.Helper()
+	const each = 60
+	ours := b.ours("both")
+	if err := ours.put(b.Context(), b.kind.arg(0), "first"); err != nil { // ZooKeeper's own queues race for the directory and fail
+		b.Fatal(err)
+	}
+	names := []string{b.kind.tell(b.peer, "both", "-1"), b.kind.tell(b.peer, "both", "-2")}
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	got := make(chan string, 4*each)
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for {
+				body, done, err := ours.take(ctx)
+				if errors.Is(err, context.Canceled) {
+					return
+				}
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				if err := done(context.WithoutCancel(ctx)); err != nil {
+					b.Error(err)
+				}
+				got <- "we " + body
+			}
+		})
+	}
+	for _, name := range names {
+		b.peer.order("consume %s", name)
+		wg.Go(func() {
+			for {
+				select {
+				case body := <-b.peer.items(name):
+					got <- "they " + body
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for i := range each {
+			if err := ours.put(b.Context(), b.kind.arg(i), fmt.Sprintf("ours%d", i)); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+	for i := range each {
+		b.peer.order("put %s %s theirs%d", names[0], b.kind.arg(i), i)
+	}
+	seen, by := map[string]int{}, map[string]int{}
+	for range 2*each + 1 {
+		select {
+		case line := <-got:
+			who, body, _ := strings.Cut(line, " ")
+			seen[body]++
+			by[who]++
+		case <-time.After(queuePatience):
+			b.Fatalf("only %d of %d items were taken", len(seen), 2*each+1)
+		}
+	}
+	for _, name := range names {
+		b.peer.order("stop %s", name)
+	}
+	cancel()
+	wg.Wait()
+	for _, name := range names {
+		for len(b.peer.items(name)) > 0 {
+			got <- "they " + <-b.peer.items(name)
+		}
+	}
+	close(got)
+	for line := range got {
+		_, body, _ := strings.Cut(line, " ")
+		seen[body]++
+	}
+	for body, times := range seen {
+		if times != 1 {
+			b.Errorf("%s was taken %d times", body, times)
+		}
+	}
+	b.Logf("taken by %v", by)
+}
+
+// TestElementsOfOneNodeAreReadByCuratorAndUs puts several bodies in one node.
+func TestElementsOfOneNodeAreReadByCuratorAndUs(t *testing.T) {
+	t.Parallel()
+	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
+	onEach(t, options{}, func(t *testing.T, h *host) {
+		t.Helper()
+		q, err := classic.NewCurator(classicClient(t, h), "/multi", classic.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		java := javaQueues(t, h)
+		java.order("open multi plain /multi -")
+		java.order("put multi - one two three")
+		item, err := q.Take(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("%s", item.Elements); got != "[one two three]" {
+			t.Errorf("we got %s", got)
+		}
+		if err := q.PutMulti(t.Context(), []byte("four"), []byte("five")); err != nil {
+			t.Fatal(err)
+		}
+		java.order("consume multi")
+		for _, want := range []string{"four", "five"} {
+			if got := java.next(t, "multi"); got != want {
+				t.Errorf("they got %q, want %q", got, want)
+			}
+		}
+	})
+}
+
+// TestRemovalByIDCountsTheSameHereAndThere removes items of the other side by their id.
+func TestRemovalByIDCountsTheSameHereAndThere(t *testing.T) {
+	t.Parallel()
+	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
+	onEach(t, options{}, func(t *testing.T, h *host) {
+		t.Helper()
+		q, err := classic.NewCuratorID(classicClient(t, h), "/ids", classic.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		java := javaQueues(t, h)
+		java.order("open ids id /ids -")
+		for i := range 6 {
+			java.order("put ids a/%d body%d", i%2, i)
+			if err := q.Put(t.Context(), fmt.Sprintf("b|%d", i%2), fmt.Appendf(nil, "body%d", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n, err := q.Remove(t.Context(), "a/1"); n != 3 || err != nil {
+			t.Errorf("we removed %d, %v, want 3", n, err)
+		}
+		t.Logf("Curator, asked for b|0, which it stores as b_0: %s", java.order("remove ids b|0"))
+		if answer := java.order("remove ids b_1"); answer != "removed 3" {
+			t.Errorf("they say %q, want 3 removed", answer)
+		}
+		left, err := q.Remove(t.Context(), "b|0")
+		if err != nil || left != 3 {
+			t.Errorf("we removed %d, %v of the others, want 3", left, err)
+		}
+		if n, err := q.Len(t.Context()); n != 3 || err != nil {
+			t.Errorf("got %d, %v left, want 3", n, err)
+		}
+	})
+}

@@ -1,0 +1,152 @@
+package interop_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/peer"
+)
+
+// holderEnv makes TestHolderOfClassicItems a process that holds items: the server's address.
+const holderEnv = "TURNSTILE_CLASSIC_HOLDER"
+
+// TestHolderOfClassicItems is the process that TestItemsOfAKilledConsumerAreDeliveredAgain kills.
+func TestHolderOfClassicItems(t *testing.T) {
+	t.Parallel()
+	addr := os.Getenv(holderEnv)
+	if addr == "" {
+		t.Skip("it is a process of TestItemsOfAKilledConsumerAreDeliveredAgain")
+	}
+	client := classicClient(t, &host{addr: addr})
+	for _, k := range classicKinds() {
+		if !k.lock {
+			continue
+		}
+		q, err := k.open(client, k.path("we-die"), k.locks("we-die"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _, err := q.take(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println("holding", body)
+	}
+	fmt.Println("holding all")
+	<-t.Context().Done()
+}
+
+func startHolder(t *testing.T, h *host) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, "-test.run=^TestHolderOfClassicItems$")
+	cmd.Env = append(os.Environ(), holderEnv+"="+h.addr)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // fails only if it is gone
+		_ = cmd.Wait()
+	})
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if lines.Text() == "holding all" {
+			return cmd
+		}
+	}
+	t.Fatal("our own process does not get its items")
+	return nil
+}
+
+// TestItemsOfAKilledConsumerAreDeliveredAgain kills consumers of either side that hold an item of a queue with locks.
+func TestItemsOfAKilledConsumerAreDeliveredAgain(t *testing.T) {
+	t.Parallel()
+	peer.Need(t, "javac", python, kazooDir, zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
+	onEach(t, options{}, func(t *testing.T, h *host) {
+		t.Helper()
+		client := classicClient(t, h)
+		java, kazoo := javaQueues(t, h), kazooQueues(t, h)
+		var kinds []classicKind
+		queues := map[string]classicQueue{}
+		for _, k := range classicKinds() {
+			if !k.lock {
+				continue
+			}
+			kinds = append(kinds, k)
+			for _, test := range []string{"they-die", "we-die"} {
+				q, err := k.open(client, k.path(test), k.locks(test))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := q.put(t.Context(), k.arg(0), "precious"); err != nil {
+					t.Fatal(err)
+				}
+				queues[k.label(test)] = q
+			}
+		}
+		victims := map[bool]*queuePeer{true: javaQueues(t, h), false: kazooQueues(t, h)}
+		for _, k := range kinds {
+			name := k.tell(victims[k.java], "they-die", "")
+			victims[k.java].order("hold %s", name)
+			if got := victims[k.java].next(t, name); got != "precious" {
+				t.Fatalf("%s: the peer got %q", k, got)
+			}
+		}
+		holder := startHolder(t, h)
+		for _, v := range victims {
+			v.kill()
+		}
+		_ = holder.Process.Kill() // fails only if it is gone
+		for _, k := range kinds {
+			body, done, err := queues[k.label("they-die")].take(t.Context())
+			if err != nil || body != "precious" {
+				t.Fatalf("%s: we got %q, %v", k, body, err)
+			}
+			if err := done(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, k := range kinds {
+			survivor := kazoo
+			if k.java {
+				survivor = java
+			}
+			name := k.tell(survivor, "we-die", "")
+			survivor.order("consume %s", name)
+			if got := nextAgain(t, survivor, name, queues[name], k); got != "precious" {
+				t.Errorf("%s: the peer got %q", k, got)
+			}
+		}
+	})
+}
+
+// nextAgain puts another item now and then: Curator's consumers look for locks that are gone only when an item comes.
+func nextAgain(t *testing.T, p *queuePeer, name string, q classicQueue, k classicKind) string {
+	t.Helper()
+	limit := time.After(queuePatience)
+	for {
+		select {
+		case body := <-p.items(name):
+			if body != "nudge" {
+				return body
+			}
+		case <-time.After(time.Second):
+			if err := q.put(t.Context(), k.arg(4), "nudge"); err != nil {
+				t.Fatal(err)
+			}
+		case <-limit:
+			t.Fatalf("%s: the item is not delivered again", k)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package interop_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/queue/classic"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// A classicQueue is one of ours.
+type classicQueue struct {
+	put  func(ctx context.Context, arg, body string) error
+	take func(ctx context.Context) (body string, done func(context.Context) error, err error)
+}
+
+// A classicKind is a kind of queue of another project, and ours for the same nodes.
+type classicKind struct {
+	name string // as peers are told
+	java bool   // or kazoo
+	lock bool
+	asks bool               // the peer can take one item and say that there is none
+	arg  func(i int) string // the argument of item i
+	open func(client *zk.Client, path, locks string) (classicQueue, error)
+}
+
+func (k classicKind) String() string {
+	if k.lock && k.java {
+		return k.name + " with locks"
+	}
+	return k.name
+}
+
+// path returns where the queue of a test lies. Peers call it by its last part.
+func (k classicKind) path(test string) string { return "/" + k.label(test) }
+
+func (k classicKind) label(test string) string {
+	return strings.ReplaceAll(k.String(), " ", "-") + "-" + test
+}
+
+func (k classicKind) locks(test string) string {
+	if k.java && k.lock {
+		return k.path(test) + "-locks"
+	}
+	return ""
+}
+
+func (k classicKind) tell(p *queuePeer, test, suffix string) string {
+	p.t.Helper()
+	name, locks := k.label(test)+suffix, k.locks(test)
+	if locks == "" {
+		locks = "-"
+	}
+	p.order("open %s %s %s %s", name, k.name, k.path(test), locks)
+	return name
+}
+
+func none(int) string { return "-" }
+
+// spread is an argument by which the order of the items is not that of putting them.
+func spread(i int) int { return i * 7 % 5 }
+
+func takeItems(take func(context.Context) (*classic.Item, error)) func(context.Context) (string, func(context.Context) error, error) {
+	return func(ctx context.Context) (string, func(context.Context) error, error) {
+		item, err := take(ctx)
+		if err != nil {
+			return "", nil, err
+		}
+		return string(item.Body()), item.Done, nil
+	}
+}
+
+func openSimple(client *zk.Client, path, _ string) (classicQueue, error) {
+	q, err := classic.NewSimple(client, path, classic.Config{})
+	return classicQueue{
+		put: func(ctx context.Context, _, body string) error { return q.Offer(ctx, []byte(body)) },
+		take: func(ctx context.Context) (string, func(context.Context) error, error) {
+			body, err := q.Take(ctx)
+			return string(body), func(context.Context) error { return nil }, err
+		},
+	}, err
+}
+
+func openCurator(client *zk.Client, path, locks string) (classicQueue, error) {
+	q, err := classic.NewCurator(client, path, classic.Config{LockPath: locks})
+	return classicQueue{
+		put:  func(ctx context.Context, _, body string) error { return q.Put(ctx, []byte(body)) },
+		take: takeItems(q.Take),
+	}, err
+}
+
+func openPriority(client *zk.Client, path, locks string) (classicQueue, error) {
+	q, err := classic.NewCuratorPriority(client, path, classic.Config{LockPath: locks})
+	return classicQueue{
+		put: func(ctx context.Context, arg, body string) error {
+			priority, err := strconv.ParseInt(arg, 10, 32)
+			if err != nil {
+				return err
+			}
+			return q.Put(ctx, int32(priority), []byte(body))
+		},
+		take: takeItems(q.Take),
+	}, err
+}
+
+func openDelay(client *zk.Client, path, locks string) (classicQueue, error) {
+	q, err := classic.NewCuratorDelay(client, path, classic.Config{LockPath: locks})
+	return classicQueue{
+		put: func(ctx context.Context, arg, body string) error {
+			due, err := strconv.ParseInt(arg, 10, 64)
+			if err != nil {
+				return err
+			}
+			return q.Put(ctx, time.UnixMilli(due), []byte(body))
+		},
+		take: takeItems(q.Take),
+	}, err
+}
+
+func openID(client *zk.Client, path, locks string) (classicQueue, error) {
+	q, err := classic.NewCuratorID(client, path, classic.Config{LockPath: locks})
+	return classicQueue{
+		put:  func(ctx context.Context, arg, body string) error { return q.Put(ctx, arg, []byte(body)) },
+		take: takeItems(q.Take),
+	}, err
+}
+
+func openKazoo(client *zk.Client, path, _ string) (classicQueue, error) {
+	q, err := classic.NewKazoo(client, path, classic.Config{})
+	return kazooQueue(q.Put, q.Take), err
+}
+
+func openKazooLocking(client *zk.Client, path, _ string) (classicQueue, error) {
+	q, err := classic.NewKazooLocking(client, path, classic.Config{})
+	return kazooQueue(q.Put, q.Take), err
+}
+
+func kazooQueue(put func(context.Context, []byte, int) error, take func(context.Context) (*classic.Item, error)) classicQueue {
+	return classicQueue{
+		put: func(ctx context.Context, arg, body string) error {
+			priority, err := strconv.Atoi(arg)
+			if err != nil {
+				return err
+			}
+			return put(ctx, []byte(body), priority)
+		},
+		take: takeItems(take),
+	}
+}
+
+func classicKinds() []classicKind {
+	began := time.Now()
+	priority := func(i int) string { return strconv.Itoa(spread(i) - 2) }
+	due := func(i int) string { // no two the same: Curator gives those in any order
+		return strconv.FormatInt(began.Add(-time.Minute).UnixMilli()+int64(1000*spread(i)+i), 10)
+	}
+	id := func(i int) string { return "id" + strconv.Itoa(i%3) }
+	kinds := []classicKind{
+		{name: "simple", java: true, asks: true, arg: none, open: openSimple},
+		{name: "zookeeper", java: true, asks: true, arg: none, open: openSimple},
+		{name: "queue", asks: true, arg: func(i int) string { return strconv.Itoa(100 + spread(i)) }, open: openKazoo},
+		{name: "locking", lock: true, asks: true, arg: func(i int) string { return strconv.Itoa(100 + spread(i)) }, open: openKazooLocking},
+	}
+	for _, lock := range []bool{false, true} {
+		kinds = append(
+			kinds,
+			classicKind{name: "plain", java: true, lock: lock, arg: none, open: openCurator},
+			classicKind{name: "priority", java: true, lock: lock, arg: priority, open: openPriority},
+			classicKind{name: "delay", java: true, lock: lock, arg: due, open: openDelay},
+			classicKind{name: "id", java: true, lock: lock, arg: id, open: openID},
+		)
+	}
+	return kinds
+}
+
+// ordered returns n bodies in the order in which the queue must give them.
+func (k classicKind) ordered(n int) []string {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	if k.arg(0) != "-" && k.name != "id" {
+		slices.SortStableFunc(order, func(a, b int) int { return spread(a) - spread(b) })
+	}
+	bodies := make([]string, n)
+	for i, number := range order {
+		bodies[i] = fmt.Sprintf("item%d", number)
+	}
+	return bodies
+}

@@ -1,0 +1,138 @@
+package interop_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// queueSession is the session timeout of peers that use queues: a killed one keeps its items locked for so long.
+const queueSession = 4 * time.Second
+
+const queuePatience = 40 * time.Second
+
+// A queuePeer is a process of another project's queues. It takes orders, one a line, and answers each with one line:
+//
+//	open NAME KIND PATH LOCKS    a queue, to be called NAME; LOCKS is - if it has no lock path
+//	put NAME ARG BODY…           ARG is the priority, the time in milliseconds or the id; - if there is none
+//	take NAME                    "item BODY", or "none"
+//	consume NAME                 from now on "got NAME BODY" for each item, between the answers
+//	hold NAME                    the same, but the first item is never finished
+//	remove NAME ID               "removed COUNT"
+//	stop NAME                    no more items
+type queuePeer struct {
+	t       *testing.T
+	cmd     *exec.Cmd
+	orders  io.WriteCloser
+	answers chan string
+
+	mu  sync.Mutex // guards got
+	got map[string]chan string
+}
+
+func javaQueues(t *testing.T, h *host) *queuePeer {
+	t.Helper()
+	return startQueuePeer(t, "java", ownArgs(t, "QueuePeer", h.addr, millis(queueSession))...)
+}
+
+func kazooQueues(t *testing.T, h *host) *queuePeer {
+	t.Helper()
+	return startQueuePeer(t, python, "testdata/queue_peer.py", h.addr, millis(queueSession))
+}
+
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+func startQueuePeer(t *testing.T, program string, args ...string) *queuePeer {
+	t.Helper()
+	p := &queuePeer{t: t, answers: make(chan string), got: map[string]chan string{}}
+	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), program, args...)
+	p.cmd.WaitDelay = time.Second
+	p.cmd.Stderr = t.Output()
+	var err error
+	if p.orders, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		defer close(p.answers)
+		p.read(out)
+	}()
+	t.Cleanup(func() {
+		p.kill()
+		for range p.answers { // so that the reader ends
+		}
+		<-read
+		_ = p.cmd.Wait() // it was killed
+	})
+	return p
+}
+
+func (p *queuePeer) read(out io.Reader) {
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		rest, item := strings.CutPrefix(lines.Text(), "got ")
+		if !item {
+			p.answers <- lines.Text()
+			continue
+		}
+		name, body, _ := strings.Cut(rest, " ")
+		p.items(name) <- body
+	}
+}
+
+// items returns where the items of a queue come that is consumed.
+func (p *queuePeer) items(name string) chan string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.got[name] == nil {
+		p.got[name] = make(chan string, 1<<16)
+	}
+	return p.got[name]
+}
+
+// kill ends the process as kill -9 does.
+func (p *queuePeer) kill() { _ = p.cmd.Process.Kill() } // fails only if it is gone
+
+func (p *queuePeer) order(format string, args ...any) string {
+	p.t.Helper()
+	line := fmt.Sprintf(format, args...)
+	if _, err := fmt.Fprintln(p.orders, line); err != nil {
+		p.t.Fatal(err)
+	}
+	select {
+	case answer, ok := <-p.answers:
+		if !ok || strings.HasPrefix(answer, "failed") {
+			p.t.Fatalf("%s: %s", line, answer)
+		}
+		return answer
+	case <-time.After(queuePatience):
+		p.t.Fatalf("%s: no answer", line)
+		return ""
+	}
+}
+
+// next returns the next item that the peer has consumed from a queue.
+func (p *queuePeer) next(t *testing.T, name string) string {
+	t.Helper()
+	select {
+	case body := <-p.items(name):
+		return body
+	case <-time.After(queuePatience):
+		t.Fatalf("%s: the peer consumes nothing", name)
+		return ""
+	}
+}

@@ -1,0 +1,116 @@
+package classic
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// claim takes an item by making its lock, a node that goes with the session.
+//
+// The lock is requested and the item read in one write, in that order, so that an item that is there then is ours: whoever has taken it
+// before has removed it before the lock, or with it. The lock has a random text of its own, by which it is known again if the reply is
+// lost; kazoo keeps such a text there, too.
+//
+// The caller may leave: the answers are awaited all the same, at most until the session ends, so that no lock stays behind of which
+// nobody knows.
+func (d *depot) claim(ctx context.Context, sess *zk.Session, e entry) (*Item, error) {
+	item := &Item{depot: d, sess: sess, entry: e, id: []byte(strings.ReplaceAll(line.NewGUID(), "-", ""))}
+	after := context.WithoutCancel(ctx)
+	read, err := item.lock(after)
+	if errors.Is(err, zk.NoNode) {
+		if err := d.makeDir(ctx, sess, d.locks); err != nil {
+			return nil, err
+		}
+		read, err = item.lock(after)
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, zk.NodeExists):
+		return nil, nil
+	case zk.OutcomeOf(err) != zk.Unknown || sess.Err() != nil:
+		return nil, err
+	default:
+		mine, _, lookErr := item.look(after)
+		if lookErr != nil {
+			return nil, lookErr
+		}
+		if !mine {
+			return nil, err
+		}
+	}
+	data, err := read(after)
+	switch {
+	case errors.Is(err, zk.NoNode): // it was done before we had the lock
+		return nil, item.unlock(after)
+	case err != nil:
+		return nil, err
+	}
+	if err := item.read(data.Data); err != nil {
+		return nil, errors.Join(err, item.unlock(after))
+	}
+	return item, nil
+}
+
+// lock makes the item's lock. Read returns the item's content as it is since then.
+func (it *Item) lock(ctx context.Context) (read func(context.Context) (zk.Data, error), err error) {
+	b := it.sess.Batch()
+	locked := b.CreateNode(zk.Node{Path: it.lockPath(), Data: it.id, Mode: zk.Ephemeral, ACL: it.depot.cfg.ACL})
+	got := b.Get(it.path())
+	b.Send()
+	_, err = locked.Get(ctx)
+	return func(ctx context.Context) (zk.Data, error) {
+		data, err := got.Get(ctx)
+		for err != nil && !errors.Is(err, zk.NoNode) {
+			if err := pause(ctx, it.sess, err); err != nil {
+				return zk.Data{}, err
+			}
+			data.Data, data.Stat, err = it.sess.Get(ctx, it.path())
+		}
+		return data, err
+	}, err
+}
+
+// look finds out whether the lock is ours and whether the item is there, as of now, whatever the server knew before. A request of ours that
+// was on its way when a connection broke cannot be executed after this (see stamped).
+func (it *Item) look(ctx context.Context) (locked, there bool, err error) {
+	for {
+		b := it.sess.Batch()
+		synced, lock, item := b.Sync(it.lockPath()), b.Get(it.lockPath()), b.Exists(it.path())
+		b.Send()
+		_, err := synced.Get(ctx)
+		held, lockErr := lock.Get(ctx)
+		seen, itemErr := item.Get(ctx)
+		if errors.Is(lockErr, zk.NoNode) {
+			lockErr = nil
+		}
+		if err = errors.Join(err, lockErr, itemErr); err == nil {
+			return bytes.Equal(held.Data, it.id) && held.Stat.EphemeralOwner == it.sess.ID(), seen.Exists, nil
+		}
+		if err := pause(ctx, it.sess, err); err != nil {
+			return false, false, err
+		}
+	}
+}
+
+// unlock removes the lock. It repeats that until it is done or the session has ended, which removes it as well; that it is gone is
+// success. It fails if the server refuses or ctx ends first.
+func (it *Item) unlock(ctx context.Context) error {
+	for {
+		err := it.sess.Delete(ctx, it.lockPath(), -1)
+		if err == nil || errors.Is(err, zk.NoNode) {
+			return nil
+		}
+		err = pause(ctx, it.sess, err)
+		switch {
+		case it.sess.Err() != nil:
+			return nil //nolint:nilerr // the lock ends with its session
+		case err != nil:
+			return err
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package classic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// A depot is what all queues here are made of: a directory of items and perhaps one of locks.
+type depot struct {
+	kind
+
+	client   *zk.Client
+	dir      string // of the items
+	locks    string // of their locks; "" if items are removed when they are taken
+	cfg      Config
+	receipts receipts
+
+	desk  chan *window // whoever has the window looks for items; it lies here meanwhile
+	stale atomic.Bool  // an item that was taken out of the window is still in the queue
+
+	mu     sync.Mutex      // guards broken
+	broken map[string]bool // items that cannot be read, of which somebody has been told
+}
+
+// attempt runs try under the live session until it succeeds or fails for good. What ends with one session is tried again under the next,
+// except a write of which nobody knows whether it was done.
+func (d *depot) attempt(ctx context.Context, try func(*zk.Session) error) error {
+	for {
+		sess, err := d.client.Session(ctx)
+		if err != nil {
+			return fmt.Errorf("classic: %w", err)
+		}
+		err = try(sess)
+		switch {
+		case err == nil, errors.Is(err, ErrUnresolved):
+			return err
+		case ctx.Err() != nil:
+			return line.Explain(d.client, context.Cause(ctx))
+		case sess.Context().Err() != nil, errors.Is(err, zk.ErrConnectionLost):
+			// Session tells when there is no next one, so this ends.
+		default:
+			return err
+		}
+	}
+}
+
+// put makes nodes, all or none, each with a name that begins with prefix.
+func (d *depot) put(ctx context.Context, prefix string, nodes ...[]byte) error {
+	size := overhead + len(nodes)*(len(d.dir)+len(prefix)+100)
+	ops := make([]zk.Op, len(nodes))
+	for i, data := range nodes {
+		size += len(data)
+		ops[i] = zk.CreateNodeOp(zk.Node{Path: d.dir + "/" + prefix, Data: data, Mode: zk.PersistentSequential, ACL: d.cfg.ACL})
+	}
+	if size > d.cfg.MaxPacket {
+		return fmt.Errorf("%w: the request would be of %d bytes, the limit is %d (Config.MaxPacket)", ErrTooLarge, size, d.cfg.MaxPacket)
+	}
+	return d.attempt(ctx, func(sess *zk.Session) error {
+		for tries := 0; ; tries++ {
+			err := d.receipts.do(ctx, sess, ops...)
+			if !errors.Is(err, zk.NoNode) || tries == maxTries {
+				return err
+			}
+			// The directory was never made, or it is a container that was collected (CURATOR-308).
+			if err := d.makeDir(ctx, sess, d.dir); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// makeDir makes the directory of the items or of the locks as the original does: as a node that stays, because kazoo does not find out
+// that it has gone, except where Curator has a container.
+func (d *depot) makeDir(ctx context.Context, sess *zk.Session, dir string) error {
+	mode := zk.Persistent
+	if d.container {
+		mode = zk.Container
+	}
+	return makeDir(ctx, sess, zk.Node{Path: dir, Mode: mode, ACL: d.cfg.ACL}, mode)
+}
+
+// take takes the first item. If there is none it waits, or returns ErrEmpty at once.
+func (d *depot) take(ctx context.Context, wait bool) (*Item, error) {
+	var item *Item
+	err := d.attempt(ctx, func(sess *zk.Session) error {
+		for item == nil {
+			e, err := d.next(ctx, sess, wait)
+			if err != nil {
+				return err
+			}
+			if item, err = d.grab(ctx, sess, e); err != nil {
+				d.stale.Store(true) // the item may still be there, and nobody else here would look at it soon
+				return err
+			}
+		}
+		return nil
+	})
+	return item, err
+}
+
+// grab takes an item. It returns nil if the item is somebody else's by now.
+func (d *depot) grab(ctx context.Context, sess *zk.Session, e entry) (*Item, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if d.locks == "" {
+		return d.remove(ctx, sess, e)
+	}
+	return d.claim(ctx, sess, e)
+}
+
+// remove takes an item by removing it, in the version that was read. Who removes a node has it alone: a server executes one of
+// the deletions, and our receipt says whether it was ours if the reply is lost.
+func (d *depot) remove(ctx context.Context, sess *zk.Session, e entry) (*Item, error) {
+	item := &Item{depot: d, sess: sess, entry: e}
+	data, stat, err := sess.Get(ctx, item.path())
+	if errors.Is(err, zk.NoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := item.read(data); err != nil {
+		return nil, err
+	}
+	err = d.receipts.do(ctx, sess, zk.DeleteOp(item.path(), stat.Version))
+	unresolved, open := errors.AsType[*UnresolvedError](err)
+	switch {
+	case err == nil:
+		return item, nil
+	case open:
+		unresolved.Item = item
+		return nil, unresolved
+	case errors.Is(err, zk.NoNode):
+		return nil, nil
+	case errors.Is(err, zk.BadVersion): // somebody has changed it meanwhile
+		d.stale.Store(true)
+		return nil, nil
+	default:
+		return nil, err
+	}
+}
+
+// all lists the queue's own nodes, in order, whether they are locked or not.
+func (d *depot) all(ctx context.Context) ([]entry, error) {
+	var w window
+	err := d.attempt(ctx, func(sess *zk.Session) error {
+		open := &depot{kind: d.kind, dir: d.dir} // no locks, nothing broken
+		return open.list(ctx, sess, &w, nil)
+	})
+	return w.ready, err
+}
+
+// passedOver returns which of names are broken, and forgets those that are gone.
+func (d *depot) passedOver(names []string) map[string]bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.broken) == 0 {
+		return nil
+	}
+	still := map[string]bool{}
+	for _, name := range names {
+		if d.broken[name] {
+			still[name] = true
+		}
+	}
+	d.broken = still
+	return still
+}
+
+func (d *depot) passOver(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	still := map[string]bool{name: true}
+	for n := range d.broken {
+		still[n] = true
+	}
+	d.broken = still // a new one: lists that are being made have the old one
+}

@@ -1,0 +1,57 @@
+package classic
+
+import (
+	"context"
+	"errors"
+	"path"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// maxTries bounds how often what vanished in between is made anew.
+const maxTries = 10
+
+// makeDir makes a directory, and what is missing above it in the mode above. It works from the leaf upward, because the ancestors may
+// be closed to us. Having been there already is success, so that it may be repeated.
+func makeDir(ctx context.Context, sess *zk.Session, dir zk.Node, above zk.Mode) error {
+	for range maxTries {
+		_, err := sess.CreateNode(ctx, dir)
+		switch {
+		case err == nil || errors.Is(err, zk.NodeExists):
+			return nil
+		case errors.Is(err, zk.NoNode) && path.Dir(dir.Path) != dir.Path:
+			if err := makeDir(ctx, sess, zk.Node{Path: path.Dir(dir.Path), Mode: above, ACL: dir.ACL}, above); err != nil {
+				return err
+			}
+		case errors.Is(err, zk.Unimplemented) && dir.Mode == zk.Container:
+			dir.Mode = zk.Persistent // a server before 3.5.3
+		default:
+			return err
+		}
+	}
+	return &zk.Error{Op: "create", Path: dir.Path, Err: zk.NoNode, Outcome: zk.Refused}
+}
+
+// pause waits a little after err if it may pass: a lost connection not at all, since requests wait for the next one by themselves. It
+// returns why there is no sense in asking again.
+func pause(ctx context.Context, sess *zk.Session, err error) error {
+	switch {
+	case sess.Err() != nil:
+		return sess.Err()
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, zk.ErrConnectionLost):
+		return nil
+	case errors.Is(err, zk.NoAuth):
+		return err
+	}
+	select {
+	case <-time.After(100 * time.Millisecond):
+		return nil
+	case <-sess.Context().Done():
+		return sess.Err()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

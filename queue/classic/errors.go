@@ -1,0 +1,55 @@
+package classic
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What can go wrong besides what the client and the servers say.
+var (
+	// ErrEmpty: there is no item, or none that is due and not locked by others.
+	ErrEmpty = errors.New("classic: no item is ready")
+	// ErrLost: the lock on the item is gone, or the item itself is. Others may have it, now or later.
+	ErrLost = errors.New("classic: the item is not ours any more")
+	// ErrTooLarge: the items do not fit into a request that the servers accept (Config.MaxPacket).
+	ErrTooLarge = errors.New("classic: too large for one request")
+	// ErrRemoved: the item was removed when it was taken, because the queue has no locks; it can only be put again.
+	ErrRemoved = errors.New("classic: the item was removed when it was taken")
+	// ErrCorrupt: a node of the queue is not what its layout says.
+	ErrCorrupt = errors.New("classic: corrupt item")
+	// ErrUnresolved: nobody can tell whether a write was done, because the session ended before its answer came.
+	ErrUnresolved = errors.New("classic: nobody can tell whether the write was done: the session ended before its answer came")
+)
+
+// UnresolvedError tells of a write that may have been done or not. It is an ErrUnresolved.
+// If Item is not nil it was to be taken: it is gone from the queue, and then this is the only copy of it, or it is still there, or
+// somebody else has it.
+type UnresolvedError struct {
+	Item *Item // nil for a put
+	Err  error // why the session ended
+}
+
+// Error says what is open, and why.
+func (e *UnresolvedError) Error() string {
+	if e.Item != nil {
+		return fmt.Sprintf("%v (taking %s): %v", ErrUnresolved, e.Item.Name(), e.Err)
+	}
+	return fmt.Sprintf("%v: %v", ErrUnresolved, e.Err)
+}
+
+// Unwrap returns ErrUnresolved and why the session ended.
+func (e *UnresolvedError) Unwrap() []error { return []error{ErrUnresolved, e.Err} }
+
+// CorruptError tells of a node that stays where it is, because its content cannot be read. A queue tells of each such node once, and
+// passes it over from then on. It is an ErrCorrupt.
+type CorruptError struct {
+	Path string // of the node
+	Data []byte // its content
+	Err  error  // what is wrong with it
+}
+
+// Error returns the node's path and what is wrong with it.
+func (e *CorruptError) Error() string { return fmt.Sprintf("%v %s: %v", ErrCorrupt, e.Path, e.Err) }
+
+// Unwrap returns ErrCorrupt and what is wrong.
+func (e *CorruptError) Unwrap() []error { return []error{ErrCorrupt, e.Err} }

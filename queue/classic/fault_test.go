@@ -1,0 +1,321 @@
+package classic_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/queue/classic"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+var faults = map[string]zktest.Fault{
+	"the request is lost":           zktest.Refuse,
+	"the connection is cut":         zktest.CutBefore,
+	"the reply is lost":             zktest.DropReply,
+	"the connection ends behind it": zktest.CutAfter,
+}
+
+// atEveryStep prepares and runs do with a fault at its first request, again with one at its second, and so on until it has no further one.
+func (w *world) atEveryStep(prepare func(), do func(fault string, step int)) {
+	for name, fault := range faults {
+		for step := 1; ; step++ {
+			prepare()
+			reached := false
+			w.Control(func(r zktest.Request) zktest.Fault {
+				if r.Seq != step {
+					return zktest.Pass
+				}
+				reached = true
+				return fault
+			})
+			do(name, step)
+			w.Control(nil)
+			if !reached {
+				break
+			}
+		}
+	}
+}
+
+// The layouts have no room for a mark in an item: without the receipts a put whose reply is lost would be made twice or not at all.
+func TestPutMakesOneItemWhateverHitsItAtWhicheverStep(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		reader := w.queue(k)
+		w.atEveryStep(func() {}, func(fault string, step int) {
+			client := w.Client(t, timeout)
+			must(t, w.queueOf(k, client).put(t.Context(), "body"))
+			w.Control(nil)
+			_ = client.Close() // a connection that was just cut need not tell the server
+			if got := drain(t, reader); len(got) != 1 || got[0] != "body" {
+				t.Errorf("%s at step %d: got %q, want one item", fault, step, got)
+			}
+		})
+	})
+}
+
+// Removing and locking, reading, ending: an item whose deletion's reply is lost is neither handed to nobody nor to two.
+func TestTakeHandsOutEachItemOnceWhateverHitsItAtWhicheverStep(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		writer := w.queue(k)
+		var want []string
+		w.atEveryStep(func() { want = fill(t, writer, 3) }, func(fault string, step int) {
+			client := w.Client(t, timeout)
+			got := drain(t, w.queueOf(k, client))
+			w.Control(nil)
+			_ = client.Close() // a connection that was just cut need not tell the server
+			if !slices.Equal(got, want) {
+				t.Fatalf("%s at step %d: got %q, want %q", fault, step, got, want)
+			}
+			if left := append(w.names(k.dir), w.names(k.lockDir())...); len(left) != 0 {
+				t.Fatalf("%s at step %d: %q are left", fault, step, left)
+			}
+		})
+	})
+}
+
+// mute lets the servers execute the first request that is decisive and says nothing from then on, to that session.
+func (w *world) mute(decisive func(zktest.Request) bool) {
+	done := false
+	w.Control(func(r zktest.Request) zktest.Fault {
+		if done || !decisive(r) {
+			return zktest.Pass
+		}
+		done = true
+		w.Mute(r.Session)
+		return zktest.Mute
+	})
+}
+
+func isMulti(r zktest.Request) bool { return r.Op == zktest.OpMulti }
+
+func TestPutWhoseSessionEndsBeforeTheAnswerIsNotRepeated(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		q := w.queue(k)
+		fill(t, q, 1) // so that the directory is there
+		wantBodies(t, drain(t, q), "body 0")
+		w.mute(isMulti)
+		err := q.put(t.Context(), "body")
+		if !errors.Is(err, classic.ErrUnresolved) || !errors.Is(err, zk.ErrLost) {
+			t.Errorf("got %v, want ErrUnresolved because of zk.ErrLost", err)
+		}
+		w.Control(nil)
+		wantBodies(t, drain(t, w.queue(k)), "body")
+	})
+}
+
+func TestItemWhoseRemovalNobodyCanTellComesWithTheError(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		if k.locks {
+			t.Skip("nothing is removed when it is taken")
+		}
+		fill(t, w.queue(k), 1)
+		q := w.queue(k)
+		w.mute(isMulti)
+		_, err := q.take(t.Context(), true)
+		unresolved, ok := errors.AsType[*classic.UnresolvedError](err)
+		if !ok || unresolved.Item == nil || string(unresolved.Item.Body()) != "body 0" {
+			t.Fatalf("got %v, want an UnresolvedError with the item", err)
+		}
+		w.Control(nil)
+		wantBodies(t, drain(t, w.queue(k))) // the error has the only copy
+	})
+}
+
+func TestTakerThatLeavesDuringTheAnswerGetsTheItem(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		fill(t, w.queue(k), 1)
+		q := w.queue(k)
+		decisive := isMulti
+		if k.locks {
+			decisive = func(r zktest.Request) bool {
+				return r.Op == zktest.OpCreate && strings.HasPrefix(r.Path, k.lockDir()+"/")
+			}
+		}
+		answer, proceed := context.WithCancel(t.Context())
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if decisive(r) {
+				return zktest.ReplyUntil(answer)
+			}
+			return zktest.Pass
+		})
+		if k.locks { // the directory is there already, as when the queue is in use
+			must(t, makeAll(t, w, k.lockDir()))
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		type result struct {
+			x   *taken
+			err error
+		}
+		got := make(chan result, 1)
+		go func() {
+			x, err := q.take(ctx, true)
+			got <- result{x, err}
+		}()
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		proceed()
+		r := <-got
+		if r.err != nil || r.x.body != "body 0" {
+			t.Fatalf("got %v, %v, want the item that was taken", r.x, r.err)
+		}
+		must(t, r.x.done(t.Context()))
+		w.Control(nil)
+		wantBodies(t, drain(t, w.queue(k)))
+	})
+}
+
+func makeAll(t *testing.T, w *world, dir string) error {
+	t.Helper()
+	sess := w.Session(t, timeout)
+	for i, c := range dir + "/" {
+		if c == '/' && i > 0 {
+			if _, err := sess.Create(t.Context(), dir[:i], nil, zk.Persistent); err != nil && !errors.Is(err, zk.NodeExists) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func TestTakerThatLeavesWhileNothingIsThereGoesAtOnce(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		q := w.queue(k)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		if _, err := q.take(ctx, true); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the context's error", err)
+		}
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("it took %v", took)
+		}
+		w.NoWatches(t)
+	})
+}
+
+// CURATOR-623: a consumer whose watch is lost waits for ever; here also if the session goes with it.
+func TestWaitingTakeGoesOnAfterAnOutageAndUnderTheNextSession(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		for _, outage := range []time.Duration{timeout / 2, 3 * timeout} {
+			client := w.Client(t, timeout)
+			q := w.queueOf(k, client)
+			got := make(chan *taken, 1)
+			go func() {
+				if x, err := q.take(t.Context(), true); err != nil {
+					t.Error(err)
+				} else {
+					got <- x
+				}
+			}()
+			synctest.Wait()
+			w.Cut()
+			time.Sleep(outage)
+			w.Heal()
+			fill(t, w.queue(k), 1)
+			x := <-got
+			if x.body != "body 0" {
+				t.Errorf("after %v: got %q", outage, x.body)
+			}
+			must(t, x.done(t.Context()))
+			must(t, client.Close())
+		}
+	})
+}
+
+// CURATOR-308: the directory goes with its last item, or by somebody's hand, while a consumer waits.
+func TestWaitingTakeSurvivesTheDirectorysEnd(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		q, writer := w.queue(k), w.queue(k)
+		fill(t, writer, 1)
+		wantBodies(t, drain(t, q), "body 0")
+		got := make(chan *taken, 1)
+		go func() {
+			if x, err := q.take(t.Context(), true); err != nil {
+				t.Error(err)
+			} else {
+				got <- x
+			}
+		}()
+		synctest.Wait()
+		if err := w.Session(t, timeout).Delete(t.Context(), k.dir, -1); err != nil && !errors.Is(err, zk.NoNode) {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		fill(t, writer, 1)
+		x := <-got
+		must(t, x.done(t.Context()))
+		if x.body != "body 0" {
+			t.Errorf("got %q", x.body)
+		}
+	})
+}
+
+func TestReceiptsThatOthersDeleteAreMadeAnew(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		q := w.queue(k)
+		fill(t, q, 1)
+		dir := path + "-receipts"
+		if k.dir != path {
+			dir = path + "/receipts"
+		}
+		receipts := w.names(dir)
+		if len(receipts) != 1 {
+			t.Fatalf("got receipts %q, want one: no two writes were under way", receipts)
+		}
+		sess := w.Session(t, timeout)
+		must(t, sess.Delete(t.Context(), dir+"/"+receipts[0], -1))
+		must(t, sess.Delete(t.Context(), dir, -1))
+		must(t, q.put(t.Context(), "body 1"))
+		wantBodies(t, drain(t, q), "body 0", "body 1")
+	})
+}
+
+// A server whose limit is lower than Config.MaxPacket drops the connection at each try.
+func TestPutThatEndsTheConnectionEachTimeFails(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		q := w.queue(k)
+		fill(t, q, 1)
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if isMulti(r) {
+				return zktest.Refuse
+			}
+			return zktest.Pass
+		})
+		if err := q.put(t.Context(), "body"); err == nil || errors.Is(err, classic.ErrUnresolved) {
+			t.Errorf("got %v, want an error that leaves nothing open", err)
+		}
+		w.Control(nil)
+		wantBodies(t, drain(t, q), "body 0")
+	})
+}
+
+// Whoever looks aside must not make the others forget that an item is left in the queue.
+func TestItemThatATakerLeavesIsNotOvertakenByLaterOnes(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		q := w.queue(k)
+		want := fill(t, q, 3)
+		left := false
+		ctx, leave := context.WithCancel(t.Context())
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpGetData && !left {
+				left = true
+				leave()
+			}
+			return zktest.Pass
+		})
+		x, err := q.take(ctx, true)
+		w.Control(nil)
+		if err == nil { // it came all the same: with a lock the answer is awaited
+			must(t, x.done(t.Context()))
+			want = want[1:]
+		}
+		wantBodies(t, drain(t, q), want...)
+	})
+}

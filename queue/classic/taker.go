@@ -1,0 +1,83 @@
+package classic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// taker is the consumer's side of Curator's queues and of kazoo's.
+type taker struct{ depot *depot }
+
+// Take takes the first item, and waits until there is one. If ctx ends first it returns ctx's cause. If ctx ends while an item is being
+// taken, Take waits for the servers' answer, at most until the session ends, and returns the item if it got it.
+// A node that cannot be read is told of by a CorruptError, once, and stays.
+func (t taker) Take(ctx context.Context) (*Item, error) { return t.depot.take(ctx, true) }
+
+// TryTake is Take, but returns ErrEmpty if there is no item, or none that is due and not locked by others.
+func (t taker) TryTake(ctx context.Context) (*Item, error) { return t.depot.take(ctx, false) }
+
+// Len returns how many items there are: also those that are locked or not yet due, but no foreign nodes.
+func (t taker) Len(ctx context.Context) (int, error) {
+	items, err := t.depot.all(ctx)
+	return len(items), err
+}
+
+// Consume takes items until ctx ends, and calls f with each element of each. It returns ctx's cause, or what Take fails with for good.
+//
+// Where the queue has locks, an item is done when f has returned nil for all its elements. If f fails, Config.OnError says what becomes of
+// the whole item, and Consume goes on; but if ctx has ended by then the item is left in its old place. Consume also goes on if the lock was
+// lost meanwhile, since the item is delivered again. The context that f gets ends with ctx and with the session. Where the queue has no locks Consume returns f's error: the item is gone.
+//
+// It may be called by several goroutines at once.
+func (t taker) Consume(ctx context.Context, f func(ctx context.Context, body []byte) error) error {
+	for {
+		item, err := t.Take(ctx)
+		if err != nil {
+			return err
+		}
+		if err := t.handle(ctx, item, f); err != nil {
+			return err
+		}
+	}
+}
+
+func (t taker) handle(ctx context.Context, item *Item, f func(ctx context.Context, body []byte) error) error {
+	err := call(ctx, item, f)
+	if item.id == nil {
+		if err != nil {
+			return fmt.Errorf("classic: item %s is removed and failed: %w", item.Name(), err)
+		}
+		return nil
+	}
+	after := context.WithoutCancel(ctx)
+	switch {
+	case err != nil && (ctx.Err() != nil || t.depot.cfg.OnError == Release):
+		err = item.Release(after)
+	case err == nil || t.depot.cfg.OnError == Drop:
+		err = item.Done(after)
+	default:
+		err = item.Requeue(after)
+	}
+	if errors.Is(err, ErrLost) {
+		return nil
+	}
+	return err
+}
+
+// call calls f with each element, under a context that ends with ctx and with the item's.
+//
+//nolint:contextcheck // the item's context is not the caller's: its end is what f is told of
+func call(ctx context.Context, item *Item, f func(ctx context.Context, body []byte) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	lost := item.Context()
+	stop := context.AfterFunc(lost, func() { cancel(context.Cause(lost)) })
+	defer stop()
+	for _, body := range item.Elements {
+		if err := f(ctx, body); err != nil {
+			return err
+		}
+	}
+	return nil
+}

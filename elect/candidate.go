@@ -23,6 +23,8 @@ var (
 	ErrResigned = errors.New("elect: resigned")
 	// ErrDeleted is the cause of a leadership's context after its node was deleted by somebody else: an operator, say.
 	ErrDeleted = errors.New("elect: the leader's node was deleted by somebody else")
+	// ErrLed is TryCampaign's answer when somebody else leads or waits to.
+	ErrLed = errors.New("elect: somebody else leads")
 	// ErrEpoch says that the ensemble has elected so many leaders of its own that its transaction ids no longer fit into a token: more
 	// than 524,287.
 	ErrEpoch = line.ErrEpoch
@@ -105,11 +107,44 @@ func (c *Candidate) ID() string { return c.id }
 // under the next one; a client that is closed, or whose credentials are refused, ends the wait with the client's error. Whenever it
 // returns an error, it has left no node behind, or is still removing it in the background.
 func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
+	return c.campaign(ctx, func() (*line.Place, error) { return c.line.Stand(ctx, c.client) })
+}
+
+// TryCampaign returns the leadership if nobody stands for election, and ErrLed at once if anybody leads or waits to. That somebody else
+// resigned a moment ago may not have reached the server that answers: then ErrLed is late news, never two leaders. Otherwise it behaves
+// as Campaign does.
+func (c *Candidate) TryCampaign(ctx context.Context) (*Leadership, error) {
+	return c.campaign(ctx, func() (*line.Place, error) { return line.Attempt(ctx, c.client, c.try(ctx)) })
+}
+
+// try takes the first place in line if nobody stands in it.
+func (c *Candidate) try(ctx context.Context) func(*zk.Session) (*line.Place, error) {
+	return func(sess *zk.Session) (*line.Place, error) {
+		free, err := line.Empty(ctx, sess, []*line.Line{&c.line})
+		if err == nil && !free {
+			err = ErrLed
+		}
+		if err != nil {
+			return nil, err
+		}
+		place, err := c.line.Enter(ctx, sess)
+		if err == nil && !place.First() {
+			place.Leave()
+			err = ErrLed
+		}
+		if err != nil {
+			return nil, err
+		}
+		return place, nil
+	}
+}
+
+func (c *Candidate) campaign(ctx context.Context, stand func() (*line.Place, error)) (*Leadership, error) {
 	for {
 		if ctx.Err() != nil {
 			return nil, c.failed(context.Cause(ctx))
 		}
-		place, err := c.line.Stand(ctx, c.client)
+		place, err := stand()
 		tenure, err := line.Begin(place, err, ErrDeleted, nil)
 		if err != nil {
 			return nil, c.failed(err)
@@ -124,5 +159,8 @@ func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
 
 // failed says of which election err is, and, when waiting was cut short without a server in sight, why there was none.
 func (c *Candidate) failed(err error) error {
+	if errors.Is(err, ErrLed) {
+		return err
+	}
 	return fmt.Errorf("elect: %s: %w", c.path, line.Explain(c.client, err))
 }

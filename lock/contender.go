@@ -4,16 +4,24 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// contenders are the markers of all who stand in a mutex's line, whatever the layout.
-var contenders = []line.Marker{line.CuratorLock, line.KazooLock}
+// contenders are the markers of all who stand in a lock's line, whatever its kind and its layout: a Mutex or a Set and an RWMutex of one
+// path exclude each other.
+var contenders = []line.Marker{line.CuratorLock, line.KazooLock, line.CuratorRead, line.CuratorWrite, line.KazooRead}
 
 func anyone(line.Seat) bool { return true }
+
+func isReader(s line.Seat) bool { return s.Marker == line.CuratorRead || s.Marker == line.KazooRead }
+
+func isWriter(s line.Seat) bool { return !isReader(s) }
+
+// unsteady reports whether a seat may become another where it stands. A writer of a read/write lock may, and a reader; in kazoo's layout
+// its name is that of a mutex's contender.
+func unsteady(s line.Seat) bool { return s.Marker != line.CuratorLock }
 
 // checkNew checks what every lock is made of.
 func checkNew(client *zk.Client, path string, cfg Config) (Config, error) {
@@ -38,22 +46,18 @@ func ValidatePath(path string) error {
 }
 
 // contenderLine makes l a line in which we stand with nodes named after the stem.
-func contenderLine(l *line.Line, dir string, cfg Config, name stem, markers []line.Marker, blocks func(line.Seat) bool) {
-	owner := thisProcess(cfg.Label)
+func contenderLine(l *line.Line, dir string, cfg Config, name stem, blocks func(line.Seat) bool) {
 	*l = line.Line{
 		Dir:     dir,
-		Markers: markers,
+		Markers: contenders,
 		Blocks:  blocks,
-		Data: func() []byte {
-			o := owner
-			o.Since = time.Now()
-			return o.encode()
-		},
+		Data:    ownerData(cfg.Label, nil),
 		Ours: func(data []byte) bool {
 			_, ok := parseOwner(data)
 			return ok
 		},
-		ACL: cfg.ACL,
+		ACL:    cfg.ACL,
+		Change: unsteady,
 	}
 	cfg.Layout.apply(l, name)
 }

@@ -11,15 +11,60 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
+// Kind is what a contender wants of a lock.
+type Kind int
+
+// The kinds.
+const (
+	// Exclusive wants the lock for itself alone: a contender of a Mutex, of a Set, of Curator's InterProcessMutex, of kazoo's Lock and
+	// WriteLock. LeaderSelector's candidates, and those of kazoo's Election, have the same names.
+	Exclusive Kind = iota
+	Writer         // wants a read/write lock for writing, in Curator's names
+	Reader         // wants a read/write lock for reading
+	Candidate      // stands for election, in LeaderLatch's names
+	Permit         // has permits of a semaphore, or wants some
+)
+
+// String returns the kind's name, in lower case.
+func (k Kind) String() string {
+	switch k {
+	case Exclusive:
+		return "exclusive"
+	case Writer:
+		return "writer"
+	case Reader:
+		return "reader"
+	case Candidate:
+		return "candidate"
+	case Permit:
+		return "permit"
+	default:
+		return fmt.Sprintf("Kind(%d)", int(k))
+	}
+}
+
+func kindOf(s line.Seat) Kind {
+	switch {
+	case isReader(s):
+		return Reader
+	case s.Marker == line.CuratorWrite:
+		return Writer
+	case s.Marker == line.CuratorLatch:
+		return Candidate
+	default:
+		return Exclusive
+	}
+}
+
 // Contender is one who holds a lock or waits for it, as seen from outside.
 type Contender struct {
 	Path    string    // of its node; of the one in Curator's layout if it has two
 	Second  string    // of the other one, in kazoo's layout; empty if there is none
-	Holder  bool      // it has the lock: nobody stands ahead whom it waits for
-	Shared  bool      // it is a reader, or has or wants a permit: it has the lock together with others
+	Kind    Kind      // what it wants
+	Holder  bool      // nobody ahead keeps it waiting; a Set has its lock when it is so at all of its paths
 	Owner   Owner     // zero if the contender is not one of ours
 	Known   bool      // Owner was there
-	Data    []byte    // the node's data as it stands: an address in Curator's, an identifier in kazoo's
+	Data    []byte    // the node's data as it stands: an address in Curator's, an identifier in kazoo's, a candidate's id
 	Session int64     // whose node it is
 	Since   time.Time // when the node was made, by the server's clock
 	Token   Token     // of its first hold
@@ -32,11 +77,12 @@ type Contender struct {
 func (c *Contender) czxid() int64 { return int64(c.Token) / line.Turns }
 
 // known are the markers of all whom Inspect knows.
-var known = append([]line.Marker{line.CuratorLock, line.CuratorLatch}, sharing...)
+var known = append([]line.Marker{line.CuratorLatch}, contenders...)
 
-// Inspect returns who holds the lock at path and who waits for it, in the order in which they will be served. It knows the contenders of
-// every Layout, of mutexes and of read/write locks, ours, Curator's and kazoo's, those of an election, and those of Curator's semaphore,
-// each permit by itself. A Set is seen at each of its paths. Nobody there, or no such path, is an empty list. A contender that leaves meanwhile is left out.
+// Inspect returns who holds the lock at path and who waits for it, in the order in which they will be served; readers hold together. It
+// knows the contenders of every Layout, of mutexes and of read/write locks, ours, Curator's and kazoo's, those of an election, and those
+// of Curator's semaphore, each permit by itself. A Set is seen at each of its paths. Nobody there, or no such path, is an empty list. A
+// contender that leaves meanwhile is left out.
 func Inspect(ctx context.Context, client *zk.Client, path string) ([]Contender, error) {
 	if err := ValidatePath(path); err != nil {
 		return nil, err
@@ -60,26 +106,23 @@ func inspect(ctx context.Context, sess *zk.Session, path string) ([]Contender, e
 	if err != nil {
 		return nil, err
 	}
-	if slices.Contains(children, leases) {
+	if slices.Contains(children, leasesDir) {
 		return inspectPermits(ctx, sess, path)
 	}
 	return describe(ctx, sess, path, children, known)
 }
 
-// Where a semaphore keeps the permits that are taken, and the line of those who want some.
-const leases, locks = "leases", "locks"
-
 // inspectPermits returns who has permits of the semaphore at path, one for each permit, and who waits for some.
 func inspectPermits(ctx context.Context, sess *zk.Session, path string) ([]Contender, error) {
 	b := sess.Batch()
-	taken, wanted := b.Children(path+"/"+leases), b.Children(path+"/"+locks)
+	taken, wanted := b.Children(path+"/"+leasesDir), b.Children(path+"/"+queueDir)
 	b.Send()
 	var list []Contender
 	for _, part := range []struct {
 		dir    string
 		listed *zk.Future[zk.Children]
 		marker line.Marker
-	}{{leases, taken, line.CuratorLease}, {locks, wanted, line.CuratorLock}} {
+	}{{leasesDir, taken, line.CuratorLease}, {queueDir, wanted, line.CuratorLock}} {
 		children, err := part.listed.Get(ctx)
 		if err != nil && !errors.Is(err, zk.NoNode) {
 			return nil, err
@@ -89,7 +132,7 @@ func inspectPermits(ctx context.Context, sess *zk.Session, path string) ([]Conte
 			return nil, err
 		}
 		for i := range found {
-			found[i].Holder, found[i].Shared = part.dir == leases, true
+			found[i].Holder, found[i].Kind = part.dir == leasesDir, Permit
 		}
 		list = append(list, found...)
 	}
@@ -157,8 +200,8 @@ func describe(ctx context.Context, sess *zk.Session, path string, children []str
 		_, ahead := line.Ahead(there, s, blocks)
 		c := Contender{
 			Path:    path + "/" + s.Name,
+			Kind:    kindOf(s),
 			Holder:  ahead == 0,
-			Shared:  isReader(s),
 			Data:    node.Data,
 			Session: node.Stat.EphemeralOwner,
 			Since:   time.UnixMilli(node.Stat.Ctime),

@@ -17,7 +17,7 @@ func (w *world) roles() string {
 	var b strings.Builder
 	for _, c := range w.line() {
 		switch {
-		case c.Holder && c.Shared:
+		case c.Holder && (c.Kind == lock.Permit || c.Kind == lock.Reader):
 			b.WriteString("S")
 		case c.Holder:
 			b.WriteString("H")

@@ -47,7 +47,7 @@ func (l Layout) check() error {
 // A stem is what stands in a contender's name between its random part and its number: in Curator's names and in kazoo's.
 type stem struct{ curator, kazoo string }
 
-// stems of the contenders of a mutex, and of those who share a read/write lock.
+// stems of the contenders of a mutex, of those who share a read/write lock, and of a semaphore's permits.
 var (
 	lockStem    = stem{string(line.CuratorLock), string(line.KazooLock)}
 	readStem    = stem{string(line.CuratorRead), string(line.KazooRead)}

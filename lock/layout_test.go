@@ -263,7 +263,7 @@ func TestInspectShowsAContenderOnceAndEveryReader(t *testing.T) {
 		list := w.line()
 		var stand []seen
 		for _, c := range list {
-			stand = append(stand, seen{c.Holder, c.Shared, c.Known})
+			stand = append(stand, seen{c.Holder, c.Kind == lock.Reader, c.Known})
 		}
 		if !slices.Equal(stand, want) {
 			t.Fatalf("got %+v, want %+v", stand, want)

@@ -81,14 +81,14 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Retain > 0 && c.Handoff == StrictFIFO {
 		return c, errors.New("lock: StrictFIFO takes a new place for every acquisition, so nothing can be retained; leave one of the two out")
 	}
+	if err := c.Layout.check(); err != nil {
+		return c, err
+	}
 	if c.Delay < 0 {
 		return c, fmt.Errorf("lock: nobody can wait for %v; leave Delay zero for no delay", c.Delay)
 	}
 	if c.Delay > 0 && c.Retain > 0 {
 		return c, errors.New("lock: nobody could tell a retained lock that is lost from a held one, so it cannot have a Delay; leave one of the two out")
-	}
-	if err := c.Layout.check(); err != nil {
-		return c, err
 	}
 	if c.Retry.err != nil {
 		return c, c.Retry.err
@@ -108,6 +108,9 @@ func (c Config) withDefaults() (Config, error) {
 // A Mutex may be used by any number of goroutines. They exclude each other like any other contenders, and share one node in the line:
 // a lock that many goroutines of one process want passes from one to the next in memory, within the bounds of Config.Handoff. Two
 // Mutexes are two contenders, even if they have the same path. What is held is the Hold, not the Mutex.
+//
+// A Mutex and an RWMutex of one path exclude each other: what holds the one waits for readers and writers of the other, and is waited for
+// like a writer. Curator's InterProcessMutex and InterProcessReadWriteLock, which do not see each other, are not helped by that.
 type Mutex struct {
 	client *zk.Client
 	path   string
@@ -125,7 +128,7 @@ func NewMutex(client *zk.Client, path string, cfg Config) (*Mutex, error) {
 	}
 	m := &Mutex{client: client, path: path, cfg: cfg}
 	m.cohort.mutex = m
-	contenderLine(&m.line, path, cfg, lockStem, contenders, anyone)
+	contenderLine(&m.line, path, cfg, lockStem, anyone)
 	return m, nil
 }
 

@@ -13,6 +13,7 @@ type Owner struct {
 	PID     int       `json:"pid"`
 	Program string    `json:"program"`
 	Label   string    `json:"label,omitempty"` // Config.Label
+	Set     []string  `json:"set,omitempty"`   // of a Set's contender: all of its paths
 	Since   time.Time `json:"since"`           // when it joined the line, by its own clock
 }
 
@@ -23,6 +24,17 @@ func thisProcess(label string) Owner {
 		host = "?" // the record is for people; a host without a name must not keep anybody from locking
 	}
 	return Owner{Host: host, PID: os.Getpid(), Program: filepath.Base(os.Args[0]), Label: label}
+}
+
+// ownerData returns what makes the data of this process's nodes. The set is nil for whoever wants one path.
+func ownerData(label string, set []string) func() []byte {
+	owner := thisProcess(label)
+	owner.Set = set
+	return func() []byte {
+		o := owner
+		o.Since = time.Now()
+		return o.encode()
+	}
 }
 
 func (o Owner) encode() []byte {

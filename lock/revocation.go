@@ -33,7 +33,7 @@ type RevokedError struct {
 func (e *RevokedError) Error() string {
 	var b strings.Builder
 	b.WriteString(ErrRevoked.Error())
-	if by := e.Revocation.By; by != (Owner{}) {
+	if by := e.Revocation.By; by.Host != "" || by.PID != 0 {
 		fmt.Fprintf(&b, " by %s, pid %d on %s", by.Program, by.PID, by.Host)
 	}
 	if e.Revocation.Reason != "" {

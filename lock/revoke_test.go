@@ -87,6 +87,7 @@ func TestHolderThatKeepsTheLockIsForcedAfterTheGraceAndNoSooner(t *testing.T) {
 		if r := <-done; r.err != nil || r.list[0].Ending != lock.EndingForced {
 			t.Errorf("got %+v, want one holder who was forced", r)
 		}
+		synctest.Wait() // until the holder has heard of it, which is no sooner than the next one
 		if err := hold.Unlock(t.Context()); !errors.Is(err, lock.ErrDeleted) {
 			t.Errorf("Unlock after force: got %v, want lock.ErrDeleted", err)
 		}

@@ -49,21 +49,14 @@ func NewRWMutex(client *zk.Client, path string, cfg Config) (*RWMutex, error) {
 	}
 	m := &RWMutex{client: client, path: path, cfg: cfg}
 	m.tickets.init()
-	contenderLine(&m.read, path, cfg, readStem, sharing, isWriter)
-	contenderLine(&m.write, path, cfg, writeStem, sharing, anyone)
-	contenderLine(&m.upgrade, path, cfg, upgradeStem, sharing, anyone)
+	contenderLine(&m.read, path, cfg, readStem, isWriter)
+	contenderLine(&m.write, path, cfg, writeStem, anyone)
+	contenderLine(&m.upgrade, path, cfg, upgradeStem, anyone)
 	for _, l := range m.lines() {
-		l.Change = true
+		l.Change = anyone // a reader ahead, who does not block readers, may be a writer by the time that the one who does is gone
 	}
 	return m, nil
 }
-
-// sharing are the markers of all who stand in a read/write lock's line.
-var sharing = []line.Marker{line.CuratorRead, line.CuratorWrite, line.KazooRead, line.KazooLock}
-
-func isWriter(s line.Seat) bool { return s.Marker == line.CuratorWrite || s.Marker == line.KazooLock }
-
-func isReader(s line.Seat) bool { return s.Marker == line.CuratorRead || s.Marker == line.KazooRead }
 
 // Path returns the lock's path.
 func (m *RWMutex) Path() string { return m.path }

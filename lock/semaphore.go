@@ -36,6 +36,12 @@ type Semaphore struct {
 	tickets ticket     // the head of a ring of those who are on their way
 }
 
+// Where a semaphore's line is, and its permits: as Curator's InterProcessSemaphoreV2 has them.
+const (
+	queueDir  = "locks"
+	leasesDir = "leases"
+)
+
 // NewSemaphore returns the semaphore at path, which is private to it: no other recipe may use it. Nothing is asked of the server yet; the
 // path and missing parents are made when they are needed, and go away when they are not unless they have a limit to keep. It returns an
 // error for a path that is none, for a limit that is none, for Config.Retain and Config.Delay, which a semaphore does not have, and for every
@@ -57,8 +63,9 @@ func NewSemaphore(client *zk.Client, path string, limit Limit, cfg Config) (*Sem
 	s := &Semaphore{client: client, path: path, cfg: cfg, limit: limit}
 	s.tickets.init()
 	s.dir = line.Line{Dir: path, ACL: cfg.ACL, Lasting: true}
-	contenderLine(&s.queue, path+"/locks", cfg, lockStem, contenders, anyone)
-	contenderLine(&s.leases, path+"/leases", cfg, leaseStem, []line.Marker{line.CuratorLease}, anyone)
+	contenderLine(&s.queue, path+"/"+queueDir, cfg, lockStem, anyone)
+	contenderLine(&s.leases, path+"/"+leasesDir, cfg, leaseStem, anyone)
+	s.leases.Markers = []line.Marker{line.CuratorLease}
 	s.pool = line.Pool{Line: &s.queue, Leases: &s.leases, Limit: limit.line(path)}
 	return s, nil
 }

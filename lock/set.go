@@ -33,6 +33,7 @@ func NewSet(client *zk.Client, paths []string, cfg Config) (*Set, error) {
 		return nil, errors.New("lock: a set needs a path")
 	}
 	s := &Set{client: client, cfg: cfg, paths: slices.Clone(paths)}
+	paths = s.paths
 	for i, path := range paths {
 		checked, err := checkNew(client, path, cfg)
 		if err != nil {
@@ -42,7 +43,10 @@ func NewSet(client *zk.Client, paths []string, cfg Config) (*Set, error) {
 			return nil, fmt.Errorf("lock: %s is given twice, and a set would wait for itself", path)
 		}
 		l := new(line.Line)
-		contenderLine(l, path, checked, lockStem, contenders, anyone)
+		contenderLine(l, path, checked, lockStem, anyone)
+		if len(paths) > 1 {
+			l.Data = ownerData(cfg.Label, paths)
+		}
 		s.lines = append(s.lines, l)
 	}
 	if cfg.Retain > 0 || cfg.Delay > 0 {

@@ -34,11 +34,14 @@ func (l *locker) acquire(ctx context.Context) (*zk.Client, *lock.Hold, error) {
 		return nil, nil, err
 	}
 	l.mentionGrace(sess.Timeout())
-	m, err := lock.NewMutex(client, l.path, lock.Config{Label: l.label})
+	wanted, err := l.wanted(client)
 	if err != nil {
 		return client, nil, &exitError{code: ExitUsage, err: err}
 	}
-	hold, err := l.wantLock(ctx, m, client, sess)
+	if err := l.storeLimit(ctx, sess); err != nil {
+		return client, nil, err
+	}
+	hold, err := l.wantLock(ctx, wanted, client, sess)
 	if err != nil {
 		return client, nil, err
 	}
@@ -48,7 +51,7 @@ func (l *locker) acquire(ctx context.Context) (*zk.Client, *lock.Hold, error) {
 }
 
 // wantLock takes the lock as --no-wait and --wait say.
-func (l *locker) wantLock(ctx context.Context, m *lock.Mutex, client *zk.Client, sess *zk.Session) (*lock.Hold, error) {
+func (l *locker) wantLock(ctx context.Context, m wanted, client *zk.Client, sess *zk.Session) (*lock.Hold, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var hold *lock.Hold
@@ -57,7 +60,7 @@ func (l *locker) wantLock(ctx context.Context, m *lock.Mutex, client *zk.Client,
 		ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(l.connection.connectTimeout), errNoAnswer)
 		defer cancel()
 		// Whoever left before we came has left, also for the server that we happen to be connected to.
-		if err = sess.Sync(ctx, l.path); err == nil {
+		if err = l.sync(ctx, sess); err == nil {
 			hold, err = m.TryLock(ctx)
 		}
 	} else {
@@ -76,7 +79,7 @@ func (l *locker) wantLock(ctx context.Context, m *lock.Mutex, client *zk.Client,
 	}
 	switch {
 	case errors.Is(err, lock.ErrHeld), errors.Is(err, errWaited):
-		return nil, l.conflicted(ctx, client)
+		return nil, l.conflicted(ctx, client, l.inTheWay)
 	case errors.Is(err, errNoAnswer):
 		return nil, l.connection.noServer(client.LastError())
 	}
@@ -108,13 +111,25 @@ func (l *locker) mind(ctx context.Context, cancel context.CancelCauseFunc, clien
 	}
 }
 
+// sync has the server that we happen to be connected to hear of all that has happened at our paths.
+func (l *locker) sync(ctx context.Context, sess *zk.Session) error {
+	b := sess.Batch()
+	var last *zk.Future[struct{}]
+	for _, path := range l.paths {
+		last = b.Sync(path)
+	}
+	b.Send()
+	_, err := last.Get(ctx) // answers come in the order of the requests
+	return err
+}
+
 // tell tells for whom we wait.
 func (l *locker) tell(ctx context.Context, client *zk.Client) {
 	if !l.verbose {
 		return
 	}
-	if line, err := lock.Inspect(ctx, client, l.path); err == nil && len(line) > 0 {
-		l.detail("%s: waiting, held by %s, %d in line", l.path, owner(line[0]), len(line))
+	if why := l.inTheWay(ctx, client); why != "" {
+		l.detail("%s: waiting, %s", l.path, why)
 	}
 }
 
@@ -145,16 +160,16 @@ func giveBack(ctx context.Context, hold held) error {
 	return err
 }
 
-// conflicted says who has the lock.
-func (l *locker) conflicted(ctx context.Context, client *zk.Client) error {
+// conflicted is the error of who did not get it, and says why not.
+func (l *locker) conflicted(ctx context.Context, client *zk.Client, why func(context.Context, *zk.Client) string) error {
 	if l.quiet {
 		return &exitError{code: int(l.conflict)}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	err := fmt.Errorf("%s: not acquired", l.path)
-	if line, ierr := lock.Inspect(ctx, client, l.path); ierr == nil && len(line) > 0 {
-		err = fmt.Errorf("%w: held by %s for %v", err, owner(line[0]), max(0, time.Since(line[0].Since)).Round(time.Second))
+	err := fmt.Errorf("%s: not %s", l.path, l.words.won)
+	if why := why(ctx, client); why != "" {
+		err = fmt.Errorf("%w: %s", err, why)
 	}
 	return &exitError{code: int(l.conflict), err: err, hint: "turnstile who shows the line"}
 }

@@ -2,11 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,24 +29,28 @@ var layouts = map[string]elect.Layout{ //nolint:gochecknoglobals // a table
 }
 
 func (c *cli) elect() *cobra.Command {
-	e := &elector{locker: locker{cli: c, words: words{noun: "leadership", over: "resigned"}}}
+	e := &elector{locker: locker{cli: c, words: words{path: "election", noun: "leadership", won: "elected", over: "resigned"}}}
 	cmd := &cobra.Command{
 		Use:   "elect [flags] PATH [-- COMMAND [ARG...]]",
 		Short: "Run a command while elected leader, or observe who leads",
 		Long: `Stands for election at PATH and runs the command while elected. When the command ends, we resign and exit as
 it did. When the leadership is lost, the command's group gets SIGTERM, and SIGKILL before anybody else can
-lead; then we stand for election again. On SIGTERM the command gets it, and we resign after it has ended.
+lead; then we stand for election again. The command gets every signal that we get: on SIGTERM it can end in
+peace, and the next candidate leads as soon as it has ended.
 
 The command finds TURNSTILE_PATH, TURNSTILE_ID, TURNSTILE_TOKEN (larger for every later leader),
 TURNSTILE_SESSION and TURNSTILE_SESSION_TIMEOUT_MS in its environment.
 
-With --observe nothing is run: a line is printed for who leads now, and after every change.
+With --observe nothing is run: a line is printed for who leads now, and after every change, until a signal
+comes. A change back within a moment may be left out, the last one never is.
 
 A server that is away at the start is waited for as --connect-timeout says; later, until it is back.
 
-Exit codes: the command's, or 128+N if signal N ended it or our wait; 64 usage; 69 no server; 75 leadership
-lost (with --once, or after a signal to end); 77 access denied; 126 command cannot be executed; 127 not found.`,
+Exit codes: the command's, or 128+N if signal N ended it or our wait; 1 (or -E) not elected; 64 usage;
+69 no server; 75 leadership lost (with --once, or after a signal to end); 77 access denied; 126 command
+cannot be executed; 127 not found.`,
 		Example: `  turnstile elect --connect zk1:2181,zk2:2181 /app/leader --id "$(hostname)" -- ./scheduler
+  turnstile elect -n -E 75 /app/leader -- ./only-if-nobody-leads
   turnstile elect --observe /app/leader
   turnstile elect --observe --json /app/leader | jq -r .leader.id`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -60,7 +63,7 @@ lost (with --once, or after a signal to end); 77 access denied; 126 command cann
 			return e.run(cmd.Context())
 		},
 	}
-	e.grace = duration(time.Second)
+	e.conflict, e.grace = ExitNotAcquired, duration(time.Second)
 	e.onLost = choice{value: onLostTerm, words: []string{onLostTerm, onLostKill}}
 	e.layout = choice{value: "latch", words: []string{"latch", "selector", "kazoo"}}
 	flags := cmd.Flags()
@@ -68,6 +71,9 @@ lost (with --once, or after a signal to end); 77 access denied; 126 command cann
 	flags.Var(&e.layout, "layout", "with whose candidates to stand: Curator's LeaderLatch, its LeaderSelector, or kazoo's Election")
 	flags.BoolVar(&e.observe, "observe", false, "print who leads, now and after every change")
 	flags.BoolVar(&e.once, "once", false, "exit with 75 when the leadership is lost, do not stand again")
+	flags.BoolVarP(&e.noWait, "no-wait", "n", false, "fail at once if somebody leads or waits to")
+	flags.VarP(&e.wait, "wait", "w", "fail if not elected after this time, at first or after a loss; 0 is --no-wait (default: wait for ever)")
+	flags.VarP(&e.conflict, "conflict-exit-code", "E", "exit code when not elected")
 	flags.StringVarP(&e.shell, "command", "c", "", "run a command `line` with the shell")
 	flags.Var(&e.grace, "grace", "when the leadership is lost, time between SIGTERM and SIGKILL; at most a quarter of the session timeout")
 	flags.Var(&e.onLost, "on-lost", "how to end the command when the leadership is lost")
@@ -81,44 +87,45 @@ lost (with --once, or after a signal to end); 77 access denied; 126 command cann
 
 // take checks the command line.
 func (e *elector) take(cmd *cobra.Command, args []string) error {
-	wrong := func(format string, a ...any) error { return usage(cmd, fmt.Errorf(format, a...)) }
-	flags, before := cmd.Flags(), args
-	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-		before, e.argv = args[:dash], args[dash:]
-		if len(e.argv) == 0 {
-			return wrong("there is no command after --")
-		}
+	before, err := e.divide(cmd, args)
+	if err == nil {
+		err = e.takePaths(cmd, before)
 	}
-	switch {
-	case len(before) == 0:
-		return wrong("PATH is missing: name the election, such as /app/leader")
-	case len(before) > 1:
-		return wrong("put -- before the command: turnstile elect %s -- %s", before[0], strings.Join(before[1:], " "))
+	if err == nil {
+		err = e.takeMode(cmd)
 	}
-	e.path = before[0]
-	if err := checkPath(e.path); err != nil {
-		return wrong("%w", err)
+	if err == nil {
+		err = e.takeWait(cmd)
 	}
-	switch shell := flags.Changed("command"); {
-	case shell && e.argv != nil:
-		return wrong("-c and a command after -- contradict each other: leave one out")
-	case shell || e.argv == nil && e.shell != "" && !e.observe:
-		e.argv = shellCommand(e.shell)
-	}
-	switch {
-	case e.observe && e.argv != nil:
-		return wrong("--observe runs no command: leave one of the two out")
-	case !e.observe && e.argv == nil:
-		return wrong("the command to run while elected is missing (or --observe)")
-	case !e.observe && flags.Changed("json"):
-		return wrong("--json is for --observe: a command's output is its own")
+	if err != nil {
+		return err
 	}
 	if e.id == "" {
 		e.id, _ = os.Hostname() // without a name it stands without an id
 	}
-	e.extra, e.graced = []string{"TURNSTILE_ID=" + e.id}, given(flags, e.env, "grace")
-	if e.verbose {
-		e.connection.logger = slog.New(slog.NewTextHandler(e.stderr, nil))
+	e.extra = []string{"TURNSTILE_ID=" + e.id}
+	e.ready(cmd.Flags())
+	return nil
+}
+
+// takeMode checks whether there is something to run, or to observe.
+func (e *elector) takeMode(cmd *cobra.Command) error {
+	flags := cmd.Flags()
+	wrong := func(text string) error { return usage(cmd, errors.New(text)) }
+	if e.observe && cmd.ArgsLenAtDash() < 0 && !flags.Changed("command") {
+		e.argv = nil // TURNSTILE_COMMAND is for those who run something
+	}
+	switch {
+	case len(e.paths) > 1:
+		return wrong("an election has one PATH")
+	case e.observe && e.argv != nil:
+		return wrong("--observe runs no command: leave one of the two out")
+	case e.observe && (flags.Changed("no-wait") || flags.Changed("wait") || flags.Changed("once")):
+		return wrong("--observe goes on until a signal comes: leave --no-wait, --wait and --once out")
+	case !e.observe && e.argv == nil:
+		return wrong("the command to run while elected is missing (or --observe)")
+	case !e.observe && flags.Changed("json"):
+		return wrong("--json is for --observe: a command's output is its own")
 	}
 	return nil
 }
@@ -151,17 +158,16 @@ func (e *elector) run(ctx context.Context) error {
 	if client != nil {
 		defer client.Close() // the session ends by itself if it cannot be closed now
 	}
-	for err == nil && context.Cause(calm) == nil {
-		calm, settle = signals.ending(ctx)
-		var l *elect.Leadership
-		l, err = candidate.Campaign(calm)
-		settle()
-		if err != nil || context.Cause(calm) != nil { // a signal may have come with the election
-			break
+	if err = calledOff(ctx, calm, err); err != nil {
+		return failed(err)
+	}
+	for {
+		l, err := e.campaign(ctx, client, candidate, signals)
+		if err != nil {
+			return failed(err)
 		}
 		e.detail("%s: elected, token %d, session %s with a timeout of %v", e.path, l.Token(), sessionID(l.Session().ID()), l.Session().Timeout())
-		var s *supervisor
-		s, err = e.attend(ctx, leaderHeld{l}, signals, program)
+		s, err := e.attend(ctx, leaderHeld{l}, signals, program)
 		switch {
 		case err != nil:
 			return err
@@ -173,16 +179,77 @@ func (e *elector) run(ctx context.Context) error {
 		e.say("%s: leadership lost, standing for election again: %v", e.path, s.lost)
 		next, sig := signals.next()
 		if signals = next; sig != nil {
-			err = signalled{sig}
+			return failed(signalled{sig})
 		}
 	}
-	if cause := context.Cause(calm); cause != nil {
+}
+
+// calledOff returns why what was done under calm has ended: a signal, ctx, or err.
+func calledOff(ctx, calm context.Context, err error) error {
+	if cause := context.Cause(calm); cause != nil { // a signal may have come with what was waited for
 		err = cause
 	}
 	if ctx.Err() != nil {
 		err = asSignal(err)
 	}
-	return failed(err)
+	return err
+}
+
+// campaign stands for election as --no-wait and --wait say, until a signal comes. The caller closes the client, which takes along what a
+// signal has left behind.
+func (e *elector) campaign(ctx context.Context, client *zk.Client, candidate *elect.Candidate, signals *signals) (*elect.Leadership, error) {
+	calm, settle := signals.ending(ctx)
+	l, err := e.stand(calm, client, candidate)
+	settle()
+	if err := calledOff(ctx, calm, nil); err != nil {
+		return nil, err
+	}
+	switch {
+	case errors.Is(err, elect.ErrLed), errors.Is(err, errWaited):
+		return nil, e.conflicted(ctx, client, func(ctx context.Context, _ *zk.Client) string { return leads(ctx, candidate) })
+	case errors.Is(err, errNoAnswer):
+		return nil, e.connection.noServer(client.LastError())
+	}
+	return l, err
+}
+
+func (e *elector) stand(ctx context.Context, client *zk.Client, candidate *elect.Candidate) (*elect.Leadership, error) {
+	if e.noWait {
+		ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(e.connection.connectTimeout), errNoAnswer)
+		defer cancel()
+		sess, err := client.Session(ctx)
+		if err == nil {
+			err = e.sync(ctx, sess) // who resigned before we came has resigned, also for the server that we are connected to
+		}
+		if err != nil {
+			return nil, err
+		}
+		return candidate.TryCampaign(ctx)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if e.waits {
+		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(e.wait), errWaited)
+		defer cancel()
+	}
+	if e.verbose {
+		tell := time.AfterFunc(tellAfter, func() {
+			if why := leads(ctx, candidate); why != "" {
+				e.detail("%s: waiting, %s", e.path, why)
+			}
+		})
+		defer tell.Stop()
+	}
+	return candidate.Campaign(ctx)
+}
+
+// leads says who leads. It is empty if nobody does, or nobody knows.
+func leads(ctx context.Context, candidate *elect.Candidate) string {
+	list, err := candidate.Participants(ctx)
+	if err != nil || len(list) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s leads, %d in line", plain(list[0].ID), len(list))
 }
 
 // leaderHeld is a leadership that a command runs under.

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"syscall"
 
 	"github.com/seed-a3166700/turnstile/elect"
 )
@@ -35,14 +37,22 @@ func (e *elector) watch(ctx context.Context) error {
 		return failed(err)
 	}
 	for leader, err := range candidate.Observe(ctx) {
-		if err == nil {
-			err = e.print(leader)
-		}
 		if err != nil {
 			return failed(err)
 		}
+		if err := e.print(leader); err != nil {
+			return unheard(err)
+		}
 	}
 	return nil
+}
+
+// unheard is the error of output that cannot be written. When nobody reads it any more, as after "| head -1", there is nothing to say.
+func unheard(err error) error {
+	if errors.Is(err, syscall.EPIPE) {
+		return &exitError{code: ExitSignal + int(syscall.SIGPIPE)}
+	}
+	return failed(err)
 }
 
 func (e *elector) print(l elect.Leader) error {
@@ -69,6 +79,12 @@ func plain(s string) string {
 	return s
 }
 
+// printable is plain without the quotes: control characters, with which others could write over a terminal, come out as escapes.
+func printable(s string) string {
+	quoted := strconv.QuoteToGraphic(s)
+	return quoted[1 : len(quoted)-1]
+}
+
 func election(path string, l elect.Leader) electionJSON {
 	if l.Nobody() {
 		return electionJSON{Path: path}
@@ -76,7 +92,7 @@ func election(path string, l elect.Leader) electionJSON {
 	leader := &leaderJSON{
 		ID:      l.ID,
 		Node:    l.Path,
-		Since:   l.Since.UTC().Format("2006-01-02T15:04:05.000Z07:00"),
+		Since:   timestamp(l.Since),
 		Session: sessionID(l.Session),
 		Token:   int64(l.Token),
 	}

@@ -2,23 +2,29 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/seed-a3166700/turnstile/lock"
 )
 
 // words are what messages call what a command runs under.
 type words struct {
+	path string // what PATH names
 	noun string // what is lost
+	won  string // what is done to have it
 	over string // what was done with it at the end
 }
 
@@ -32,6 +38,11 @@ type locker struct {
 	waits      bool // wait is a limit
 	conflict   exitCode
 	label      string
+	shared     bool
+	layout     choice
+	permits    permits
+	newLimit   bool
+	delay      duration
 	grace      duration
 	graced     bool // grace was asked for
 	onLost     choice
@@ -40,33 +51,52 @@ type locker struct {
 	verbose    bool
 	json       bool
 
-	path string
-	argv []string // the command; empty to hold the lock without one
+	paths []string // what is locked; several are a set
+	path  string   // all of them, for messages
+	argv  []string // the command; empty to hold the lock without one
+
+	host string // who we are, in a line
+	pid  int
 
 	extra []string // more of the command's environment
 }
 
 func (c *cli) lock() *cobra.Command {
-	l := &locker{cli: c, words: words{noun: "lock", over: "unlocked"}}
+	l := &locker{cli: c, words: words{path: "lock", noun: "lock", won: "acquired", over: "unlocked"}}
 	cmd := &cobra.Command{
-		Use:   "lock [flags] PATH [-- COMMAND [ARG...]]",
+		Use:   "lock [flags] PATH... [-- COMMAND [ARG...]]",
 		Short: "Run a command while holding a lock",
 		Long: `Waits in line for the lock at PATH, runs the command while holding it, and exits as the command did.
 Without --connect the lock is this user's, on this machine: nothing needs to be set up. With --connect it
 is shared by all who use the same ZooKeeper servers.
 
+Several PATHs are a set: all of them or none, and sets that have some in common never wait for each other.
+With --shared any number of holders have the lock together, and none while one without --shared has it.
+With --permits N/LIMIT holders take N permits each, of which there are LIMIT in all; a PATH has either
+permits or a lock.
+
 The command runs in a process group of its own with our standard input, output and error, and gets every
-signal that we get. It finds TURNSTILE_PATH, TURNSTILE_TOKEN (larger for every later holder of the lock),
-TURNSTILE_SESSION and TURNSTILE_SESSION_TIMEOUT_MS in its environment. If the lock is lost, its group gets
-SIGTERM, and SIGKILL before anybody else can have the lock.
+signal that we get. It finds TURNSTILE_PATH, TURNSTILE_PATHS (one a line, if they are several),
+TURNSTILE_TOKEN (larger for every later holder of the lock), TURNSTILE_SESSION and
+TURNSTILE_SESSION_TIMEOUT_MS in its environment. If the lock is lost, its group gets SIGTERM, and SIGKILL
+before anybody else can have the lock; if it is revoked, likewise, and the lock is given up then. (If turnstile itself is killed with SIGKILL nobody is left to see to
+that; on Linux the command, but not what it has started, gets SIGTERM then.)
 
 Without a command it prints one line, path and token, when it has the lock, and holds it until standard
 input ends or a signal comes.
+
+Programs that use Curator, kazoo or go-zookeeper stand in the same line if --layout says with whom: curator
+is InterProcessMutex (and, with --shared, the readers of InterProcessReadWriteLock); curator-rw is
+InterProcessReadWriteLock, of which we are a writer without --shared; kazoo is Lock, WriteLock and ReadLock;
+both is curator and kazoo. Among ourselves all layouts exclude each other.
 
 Exit codes: the command's, or 128+N if signal N ended it or our wait; 1 (or -E) lock not acquired;
 64 usage; 69 no server; 75 lock lost; 77 access denied; 126 command cannot be executed; 127 not found.`,
 		Example: `  turnstile lock /jobs/report -- ./report.sh --all
   turnstile lock -n /jobs/report -c 'date >> log; ./report.sh'
+  turnstile lock --shared /data -- ./read.sh
+  turnstile lock --permits 1/4 /encoders -- ./encode.sh
+  turnstile lock /accounts/7 /accounts/9 -- ./transfer.sh 7 9
   turnstile lock -w 30s -E 75 --connect zk1:2181,zk2:2181/app /deploy -- make deploy
   exec 3< <(sleep infinity | turnstile lock /shell); read -r path token <&3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -78,10 +108,16 @@ Exit codes: the command's, or 128+N if signal N ended it or our wait; 1 (or -E) 
 	}
 	l.conflict, l.grace = ExitNotAcquired, duration(time.Second)
 	l.onLost = choice{value: onLostTerm, words: []string{onLostTerm, onLostKill, onLostIgnore}}
+	l.layout = choice{value: layoutCurator, words: []string{layoutCurator, layoutCuratorRW, layoutKazoo, layoutBoth}}
 	flags := cmd.Flags()
 	flags.BoolVarP(&l.noWait, "no-wait", "n", false, "fail at once if the lock is held or waited for")
 	flags.VarP(&l.wait, "wait", "w", "fail if the lock is not ours after this time; 0 is --no-wait (default: wait for ever)")
 	flags.VarP(&l.conflict, "conflict-exit-code", "E", "exit code when the lock is not acquired")
+	flags.BoolVarP(&l.shared, "shared", "s", false, "share the lock with others that say so, too")
+	flags.Var(&l.permits, "permits", "take so many permits, of which there are so many in all, instead of a lock")
+	flags.BoolVar(&l.newLimit, "new-limit", false, "with --permits, change the limit for all who use PATH")
+	flags.Var(&l.delay, "delay", "if we are lost, the next holder with a --delay is to wait so long after that")
+	flags.Var(&l.layout, "layout", "with whose programs to stand in one line")
 	flags.StringVarP(&l.shell, "command", "c", "", "run a command `line` with the shell")
 	flags.StringVar(&l.label, "label", "", "`text` that others see in the line (default: the command's name)")
 	flags.Var(&l.grace, "grace", "when the lock is lost, time between SIGTERM and SIGKILL; at most a quarter of the session timeout")
@@ -96,50 +132,100 @@ Exit codes: the command's, or 128+N if signal N ended it or our wait; 1 (or -E) 
 
 // take checks the command line.
 func (l *locker) take(cmd *cobra.Command, args []string) error {
-	wrong := func(format string, a ...any) error { return usage(cmd, fmt.Errorf(format, a...)) }
 	flags := cmd.Flags()
-	before := args
-	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-		before, l.argv = args[:dash], args[dash:]
-		if len(l.argv) == 0 {
-			return wrong("there is no command after --")
-		}
+	before, err := l.divide(cmd, args)
+	if err == nil {
+		err = l.takePaths(cmd, before)
 	}
-	switch {
-	case len(before) == 0:
-		return wrong("PATH is missing: name the lock, such as /jobs/report")
-	case len(before) > 1:
-		return wrong("put -- before the command: turnstile lock %s -- %s", before[0], strings.Join(before[1:], " "))
+	if err == nil {
+		err = l.takeKind(cmd)
 	}
-	l.path = before[0]
-	if err := checkPath(l.path); err != nil {
-		return wrong("%w", err)
+	if err == nil {
+		err = l.takeWait(cmd)
 	}
-	if err := exclusive(flags, "no-wait", "wait"); err != nil {
-		return usage(cmd, err)
-	}
-	l.waits = given(flags, l.env, "wait") && !flags.Changed("no-wait")
-	l.graced = given(flags, l.env, "grace")
-	if l.waits && l.wait == 0 {
-		l.noWait, l.waits = true, false
-	}
-	switch shell := flags.Changed("command"); {
-	case shell && l.argv != nil:
-		return wrong("-c and a command after -- contradict each other: leave one out")
-	case shell || l.argv == nil && l.shell != "":
-		l.argv = shellCommand(l.shell)
+	if err != nil {
+		return err
 	}
 	if l.argv != nil && flags.Changed("json") {
-		return wrong("--json is for holding the lock without a command, whose output is its own")
+		return usage(cmd, errors.New("--json is for holding the lock without a command, whose output is its own"))
 	}
 	if l.label == "" && len(l.argv) > 0 {
 		l.label = l.name()
 	}
+	l.ready(flags)
+	return nil
+}
+
+// divide takes the command from the arguments, and returns those before it.
+func (l *locker) divide(cmd *cobra.Command, args []string) (before []string, err error) {
+	before = args
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		before, l.argv = args[:dash], args[dash:]
+		if len(l.argv) == 0 {
+			return nil, usage(cmd, errors.New("there is no command after --"))
+		}
+	}
+	switch shell := cmd.Flags().Changed("command"); {
+	case shell && l.argv != nil:
+		return nil, usage(cmd, errors.New("-c and a command after -- contradict each other: leave one out"))
+	case shell || l.argv == nil && l.shell != "":
+		l.argv = shellCommand(l.shell)
+	}
+	return before, nil
+}
+
+// takePaths checks the arguments before the command.
+func (l *locker) takePaths(cmd *cobra.Command, list []string) error {
+	switch {
+	case len(list) == 0:
+		return usage(cmd, fmt.Errorf("PATH is missing: name the %s, such as /jobs/report", l.words.path))
+	case len(list) > 1 && l.argv == nil && isCommand(list[1]):
+		return usage(cmd, fmt.Errorf("put -- before the command: %s %s -- %s", cmd.CommandPath(), list[0], strings.Join(list[1:], " ")))
+	}
+	for i, path := range list {
+		if err := checkPath(path); err != nil {
+			return usage(cmd, err)
+		}
+		if slices.Contains(list[:i], path) {
+			return usage(cmd, fmt.Errorf("%s is named twice", path))
+		}
+	}
+	l.paths, l.path = list, strings.Join(list, " ")
+	return nil
+}
+
+// isCommand reports whether a word after PATH is a command whose -- was forgotten, as far as one can tell. /bin/true is a path of a
+// lock, too: to hold that for a command that does not run would be worse than to refuse it.
+func isCommand(word string) bool {
+	if !strings.HasPrefix(word, "/") {
+		return true
+	}
+	_, err := exec.LookPath(word)
+	return err == nil
+}
+
+// takeWait checks the flags that say for how long to wait.
+func (l *locker) takeWait(cmd *cobra.Command) error {
+	flags := cmd.Flags()
+	if err := exclusive(flags, "no-wait", "wait"); err != nil {
+		return usage(cmd, err)
+	}
+	l.waits = given(flags, l.env, "wait") && !flags.Changed("no-wait")
+	if l.waits && l.wait == 0 {
+		l.noWait, l.waits = true, false
+	}
+	return nil
+}
+
+// ready takes what flags come to.
+func (l *locker) ready(flags *pflag.FlagSet) {
+	l.graced = given(flags, l.env, "grace")
+	l.pid = os.Getpid()
+	l.host, _ = os.Hostname() // as the lock says it of us; who has none is told of itself at worst
 	l.connection.quiet = l.quiet
 	if l.verbose {
 		l.connection.logger = slog.New(slog.NewTextHandler(l.stderr, nil))
 	}
-	return nil
 }
 
 // name is what the command is called in the line: its first word, and no arguments, which may be nobody's business.
@@ -203,7 +289,8 @@ func (l *locker) run(ctx context.Context) error {
 func (l *locker) environment(hold held) []string {
 	sess := hold.Session()
 	return l.env.with(append(l.extra,
-		"TURNSTILE_PATH="+l.path,
+		"TURNSTILE_PATH="+l.paths[0],
+		"TURNSTILE_PATHS="+strings.Join(l.paths, "\n"),
 		"TURNSTILE_TOKEN="+strconv.FormatInt(hold.number(), 10),
 		"TURNSTILE_SESSION="+sessionID(sess.ID()),
 		"TURNSTILE_SESSION_TIMEOUT_MS="+strconv.FormatInt(sess.Timeout().Milliseconds(), 10),

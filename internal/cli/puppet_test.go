@@ -11,11 +11,13 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // puppet is the command that tests run under a lock: "puppet" prints "ready PID", then every signal that it gets, and ends with code 3
 // at SIGTERM. "puppet all" also prints SIGCONT. "puppet stubborn" goes on after SIGTERM. "puppet parent" has a stubborn child in its
-// group, and ends at SIGTERM itself.
+// group, and ends at SIGTERM itself. All of them end when nobody can read their standard output any more: with the test that reads it.
 func puppet() {
 	ch := make(chan os.Signal, 64)
 	signal.Notify(ch)
@@ -27,6 +29,7 @@ func puppet() {
 			panic(err)
 		}
 	}
+	go endWithReader()
 	fmt.Println("ready", os.Getpid())
 	for sig := range ch {
 		switch sig {
@@ -40,6 +43,17 @@ func puppet() {
 		fmt.Println("got", int(sig.(syscall.Signal)))
 		if sig == syscall.SIGTERM && mode != "stubborn" {
 			os.Exit(3)
+		}
+	}
+}
+
+// endWithReader ends the process when the pipe that is its standard output has no reader. No test leaves a process behind so, however it
+// ends.
+func endWithReader() {
+	fds := []unix.PollFd{{Fd: 1}} // asks for nothing, and hears of errors
+	for {
+		if n, err := unix.Poll(fds, -1); n > 0 && err == nil {
+			os.Exit(9)
 		}
 	}
 }

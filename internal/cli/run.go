@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Run runs the command that args name, without the program's name, and returns the exit code for it: see the constants. It reads the
@@ -58,8 +59,20 @@ Every flag has an environment variable of the same name: --connect is TURNSTILE_
 		}
 		return usage(cmd, err)
 	})
-	root.AddCommand(c.lock(), c.elect(), c.who(), c.serve(), c.bench(), c.version(), c.man())
+	root.AddCommand(c.lock(), c.elect(), c.who(), c.revoke(), c.serve(), c.bench(), c.version(), c.man())
+	for _, cmd := range root.Commands() {
+		completeChoices(cmd)
+	}
 	return root
+}
+
+// completeChoices has shells complete the words of flags that have some.
+func completeChoices(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if c, ok := f.Value.(*choice); ok {
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(c.words, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+		}
+	})
 }
 
 // exit says why a command failed and returns the exit code.

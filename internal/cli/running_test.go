@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -124,12 +125,15 @@ func (r *running) wantLine(want string) {
 	}
 }
 
-// ready waits for a puppet.
-func (r *running) ready() {
+// ready waits for a puppet, and returns its process id.
+func (r *running) ready() int {
 	r.t.Helper()
-	if line := r.line(); !strings.HasPrefix(line, "ready ") {
+	line := r.line()
+	pid, err := strconv.Atoi(strings.TrimPrefix(line, "ready "))
+	if err != nil {
 		r.t.Fatalf("got line %q, want the puppet's", line)
 	}
+	return pid
 }
 
 // rest returns what else is written to standard output until nobody is left who could write.

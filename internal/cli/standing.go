@@ -11,10 +11,11 @@ import (
 
 // heldJSON is what "turnstile lock --json" prints without a command.
 type heldJSON struct {
-	Path             string `json:"path"`
-	Token            int64  `json:"token"`
-	Session          string `json:"session"`
-	SessionTimeoutMS int64  `json:"session_timeout_ms"`
+	Path             string   `json:"path"`
+	Paths            []string `json:"paths,omitempty"` // of a set
+	Token            int64    `json:"token"`
+	Session          string   `json:"session"`
+	SessionTimeoutMS int64    `json:"session_timeout_ms"`
 }
 
 // stand holds the lock without a command, until standard input ends or a signal comes.
@@ -48,8 +49,13 @@ func (l *locker) announce(hold *lock.Hold) error {
 		_, err := fmt.Fprintf(l.stdout, "%s %d\n", l.path, hold.Token())
 		return err
 	}
+	var set []string
+	if len(l.paths) > 1 {
+		set = l.paths
+	}
 	return l.cli.json(heldJSON{
-		Path:             l.path,
+		Path:             l.paths[0],
+		Paths:            set,
 		Token:            int64(hold.Token()),
 		Session:          sessionID(hold.Session().ID()),
 		SessionTimeoutMS: hold.Session().Timeout().Milliseconds(),

@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,6 +28,51 @@ func TestHoldOutlivesTheEnsemblesLeader(t *testing.T) {
 		ensemble.Kill(leader)
 		ensemble.AwaitLeader(leader)
 	})
+}
+
+func TestEveryKindOfLockOnApacheZooKeeper(t *testing.T) {
+	t.Parallel()
+	connect := peer.ZooKeeper(t, longSessions).ConnectString()
+	flags := []string{"--connect", connect, "--connect-timeout", "1m", "--session-timeout", "40s"}
+	run := func(code int, command string, args ...string) string {
+		t.Helper()
+		r := start(t, append(append([]string{command}, flags...), args...)...)
+		r.wantCode(code)
+		return r.rest()
+	}
+	for _, c := range []struct {
+		holder  []string
+		comer   []string
+		code    int
+		ofComer string
+	}{
+		{[]string{"lock", "--shared", "/rw"}, []string{"lock", "--shared", "-n", "/rw", "--", "echo", "in"}, 0, "in\n"},
+		{[]string{"lock", "--shared", "--layout", "both", "/rw"}, []string{"lock", "-n", "/rw", "--", "echo", "in"}, 1, ""},
+		{[]string{"lock", "/rw"}, []string{"lock", "--shared", "-n", "/rw", "--", "echo", "in"}, 1, ""},
+		{[]string{"lock", "/a", "/b"}, []string{"lock", "-n", "/b", "/c", "--", "echo", "in"}, 1, ""},
+		{[]string{"lock", "--permits", "2/3", "/p"}, []string{"lock", "-n", "--permits", "1/3", "/p", "--", "echo", "in"}, 0, "in\n"},
+		{[]string{"lock", "--permits", "2/3", "/p"}, []string{"lock", "-n", "--permits", "2/3", "/p", "--", "echo", "in"}, 1, ""},
+		{[]string{"lock", "--delay", "1h", "/d"}, []string{"lock", "-n", "/d", "--", "echo", "in"}, 1, ""},
+		{[]string{"elect", "/e", "--id", "one"}, []string{"elect", "-n", "/e", "--", "echo", "in"}, 1, ""},
+	} {
+		holder := start(t, append(slices.Concat(c.holder[:1], flags, c.holder[1:]), "--", "puppet")...)
+		holder.ready()
+		if got := run(c.code, c.comer[0], c.comer[1:]...); got != c.ofComer {
+			t.Errorf("%v beside %v: output %q, want %q", c.comer, c.holder, got, c.ofComer)
+		}
+		holder.signal(syscall.SIGTERM)
+		holder.wantCode(3)
+	}
+	holder := start(t, append(append([]string{"lock"}, flags...), "/r", "--", "puppet")...)
+	holder.ready()
+	if got := run(0, "revoke", "--reason", "maintenance", "/r"); !strings.Contains(got, "has given it up") {
+		t.Errorf("revoke prints %q", got)
+	}
+	holder.wantLine("got 15")
+	holder.wantCode(75)
+	if got := run(0, "revoke", "--records", "/r"); !strings.Contains(got, "maintenance") {
+		t.Errorf("the record is %q", got)
+	}
 }
 
 // lockInTurn has two commands hold a lock one after the other, with an event while the first holds it and the second waits.

@@ -174,11 +174,6 @@ func (p *Place) create(sess *zk.Session, nodes []zk.Node) (created func(context.
 	return created, func(ctx context.Context) error { return p.lookAt(ctx, listed) }
 }
 
-// MakeDir makes the line's path, unless it is there.
-func (l *Line) MakeDir(ctx context.Context, sess *zk.Session) error {
-	return l.makeParents(ctx, sess, l.Dir)
-}
-
 // makeNodes adds the creation of nodes to a batch: all of them or none.
 func makeNodes(b *zk.Batch, sess *zk.Session, nodes []zk.Node) func(context.Context) ([]zk.Created, error) {
 	if len(nodes) == 1 {
@@ -224,6 +219,11 @@ func (l *Line) nodes(parts []part) []zk.Node {
 		nodes[i] = zk.Node{Path: p.path(), Data: data, Mode: zk.EphemeralSequential, ACL: l.ACL}
 	}
 	return nodes
+}
+
+// MakeDir makes the line's path, unless it is there.
+func (l *Line) MakeDir(ctx context.Context, sess *zk.Session) error {
+	return l.makeParents(ctx, sess, l.Dir)
 }
 
 // makeParents makes dir and what is missing above it, as containers, which servers remove when they are empty again, unless they are to

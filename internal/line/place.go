@@ -23,7 +23,10 @@ type Line struct {
 	Data    func() []byte            // what a new node carries
 	Ours    func(data []byte) bool   // whether that is what one of us has written; see ErrWrap. Nil if nobody can tell
 	ACL     []zk.ACL                 // of the nodes and of the parents that are made for them; open if nil
-	Change  bool                     // whether a seat may change its kind where it stands (Become, Beside)
+
+	// Change tells of a seat ahead whether another may stand at its number, or ahead of it, when it is gone: where seats change their
+	// kind (Become, Beside). Nil says that none may.
+	Change func(Seat) bool
 
 	// Lasting makes missing parents as persistent nodes. Otherwise they are containers, which servers remove when they are empty:
 	// kazoo does not find out that they have gone.
@@ -84,7 +87,7 @@ func (p *Place) Await(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
-		case gone && (inferred || p.ahead == 1 && !p.line.Change && p.twin == nil):
+		case gone && (inferred || p.ahead == 1 && p.twin == nil && (p.line.Change == nil || !p.line.Change(p.nearest))):
 			// The seats ahead only ever get fewer: whoever comes later gets a larger number. The one that is gone was
 			// the last of them, and our own node was still there after it (see awaitNearest). No second look is needed.
 			//
@@ -274,8 +277,8 @@ func (p *Place) armedOwn() bool {
 }
 
 // Watch blocks until a node of ours is deleted by somebody else and then returns ErrGone; it returns the context's cause or the
-// session's if that comes first. The first node's data is given to changed, if that is not nil, at
-// first unless it is what we wrote, and after each change. It is for holders.
+// session's if that comes first. The first node's data is given to changed, if that is not nil, at first unless it is what we wrote, and
+// after each change. It is for holders.
 func (p *Place) Watch(ctx context.Context, changed func(data []byte)) error {
 	if p.twin == nil {
 		return p.watch(ctx, changed)

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// permits is a flag's value: how many of how many.
+type permits struct{ n, limit int }
+
+func (p *permits) Type() string { return "N/LIMIT" }
+
+func (p *permits) String() string {
+	if p.limit == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", p.n, p.limit)
+}
+
+func (p *permits) Set(s string) error {
+	n, limit, ok := strings.Cut(s, "/")
+	var err, lerr error
+	p.n, err = strconv.Atoi(n)
+	p.limit, lerr = strconv.Atoi(limit)
+	switch {
+	case !ok || err != nil || lerr != nil:
+		return fmt.Errorf("%q is not of the form N/LIMIT, such as 1/4", s)
+	case p.n < 1 || p.limit < 1:
+		return fmt.Errorf("%q: both must be at least 1", s)
+	case p.n > p.limit:
+		return fmt.Errorf("%q is more than there are", s)
+	}
+	return nil
+}
+
+// some is permits of a semaphore, to be taken as a lock is.
+type some struct {
+	s *lock.Semaphore
+	n int
+}
+
+func (p some) Lock(ctx context.Context) (*lock.Hold, error) { return limited(p.s.Acquire(ctx, p.n)) }
+
+func (p some) TryLock(ctx context.Context) (*lock.Hold, error) {
+	return limited(p.s.TryAcquire(ctx, p.n))
+}
+
+// limited says what to do where others use another limit.
+func limited(h *lock.Hold, err error) (*lock.Hold, error) {
+	if errors.Is(err, lock.ErrLimit) {
+		err = &exitError{code: ExitUsage, err: err, hint: "all must name the same LIMIT in --permits; --new-limit changes it for all"}
+	}
+	return h, err
+}
+
+// storeLimit writes the limit of --new-limit where a semaphore has it. Where there is none yet, the first who takes permits does.
+func (l *locker) storeLimit(ctx context.Context, sess *zk.Session) error {
+	if !l.newLimit {
+		return nil
+	}
+	_, err := sess.Set(ctx, l.path, strconv.AppendInt(nil, int64(l.permits.limit), 10), -1)
+	if errors.Is(err, zk.NoNode) {
+		return nil
+	}
+	return err
+}
+
+// crowded says who has the permits, if there are not enough left for us.
+func (l *locker) crowded(line []lock.Contender) string {
+	list := together(line)
+	taken, holders := 0, 0
+	for _, c := range list {
+		taken += c.permits
+		if c.Holder {
+			holders++
+		}
+	}
+	if holders == 0 {
+		return ""
+	}
+	others := ""
+	if holders > 1 {
+		others = fmt.Sprintf(" and %d more", holders-1)
+	}
+	return fmt.Sprintf("%d of %d permits are taken, by %s%s, %d in line", taken, l.permits.limit, owner(list[0].Contender), others, len(list)-holders)
+}
+
+// together has the permits that were taken at once, each of which is a node, stand in the line as one.
+func together(line []lock.Contender) []standing {
+	var list []standing
+	for _, c := range line {
+		permit := c.Kind == lock.Permit && c.Holder
+		same := func(s standing) bool { return s.permits > 0 && s.Session == c.Session && s.Token == c.Token }
+		if i := slices.IndexFunc(list, same); permit && i >= 0 {
+			list[i].permits++
+			continue
+		}
+		s := standing{Contender: c}
+		if permit {
+			s.permits = 1
+		}
+		list = append(list, s)
+	}
+	return list
+}

@@ -1,0 +1,262 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-a3166700/turnstile/lock"
+)
+
+// revoker is "turnstile revoke".
+type revoker struct {
+	*cli
+	connection connection
+	reason     string
+	within     duration
+	force      bool
+	records    bool
+	json       bool
+	path       string
+}
+
+// revokeJSON is what "turnstile revoke --json" prints.
+type revokeJSON struct {
+	Path    string        `json:"path"`
+	Revoked []revokedJSON `json:"revoked"`
+}
+
+// revokedJSON is a holder that was asked to give the lock up.
+type revokedJSON struct {
+	Node    string    `json:"node"`
+	Owner   ownerJSON `json:"owner"`
+	Since   string    `json:"since"`
+	Session string    `json:"session"`
+	Token   int64     `json:"token"`
+	Ending  string    `json:"ending"`
+}
+
+// revocationJSON is who asked, and why.
+type revocationJSON struct {
+	By     ownerJSON `json:"by"`
+	Reason string    `json:"reason,omitempty"`
+	At     string    `json:"at,omitempty"`
+}
+
+// recordJSON is what "turnstile revoke --records --json" prints of each.
+type recordJSON struct {
+	Path    string        `json:"path"`
+	ID      string        `json:"id"`
+	Force   bool          `json:"force"`
+	Over    bool          `json:"over"`
+	Revoked []revokedJSON `json:"revoked"`
+	revocationJSON
+}
+
+func (c *cli) revoke() *cobra.Command {
+	r := &revoker{cli: c}
+	cmd := &cobra.Command{
+		Use:   "revoke [flags] PATH",
+		Short: "Have a lock given up by who holds it",
+		Long: `Asks who holds the lock at PATH to give it up, and waits until they have. "turnstile lock" ends its command
+then, as if the lock were lost, and exits with 75; programs in Go are told by their hold; of Curator's, those
+that are revocable. All others, and who does not want to, are asked in vain: with --force their nodes are
+deleted after --within. Then somebody else has the lock, although they may still be at work.
+
+Who asked whom, why, and what became of it is kept beside PATH: --records shows it, the last 32.
+
+Exit codes: 0 nobody holds it any more, or nobody did; 1 somebody does; 64 usage; 69 no server;
+77 access denied.`,
+		Example: `  turnstile revoke --reason 'stuck since noon, ticket 4711' /jobs/report
+  turnstile revoke --force --within 30s --reason 'node is gone' /deploy
+  turnstile revoke --records /jobs/report`,
+		Args: exactArgs(1, "PATH"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := r.take(cmd, args[0]); err != nil {
+				return err
+			}
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			return failed(r.run(ctx))
+		},
+	}
+	r.within = duration(10 * time.Second)
+	flags := cmd.Flags()
+	flags.StringVar(&r.reason, "reason", "", "`text` that tells why, for the holder and the record")
+	flags.Var(&r.within, "within", "how long holders have to give the lock up")
+	flags.BoolVar(&r.force, "force", false, "then delete the nodes of those that have not")
+	flags.BoolVar(&r.records, "records", false, "show the revocations of the past, and revoke nothing")
+	flags.BoolVar(&r.json, "json", false, "print one JSON object, with --records one for each (docs/cli-json.md)")
+	r.connection.flags(flags)
+	return cmd
+}
+
+// take checks the command line.
+func (r *revoker) take(cmd *cobra.Command, path string) error {
+	r.path = path
+	if err := checkPath(path); err != nil {
+		return usage(cmd, err)
+	}
+	switch {
+	case !r.records && strings.TrimSpace(r.reason) == "":
+		return usage(cmd, errors.New("--reason is missing: say why, for the holder and for whoever asks later"))
+	case r.records && (cmd.Flags().Changed("force") || cmd.Flags().Changed("within") || cmd.Flags().Changed("reason")):
+		return usage(cmd, errors.New("--records revokes nothing: leave --force, --within and --reason out"))
+	case r.within == 0:
+		return usage(cmd, errors.New("--within must not be 0: holders need a moment to end"))
+	}
+	return nil
+}
+
+func (r *revoker) run(ctx context.Context) error {
+	client, _, err := r.open(ctx, &r.connection)
+	if err != nil {
+		return err
+	}
+	defer client.Close() // nothing of ours is at the server that ends with the session
+	find, stop := context.WithTimeoutCause(ctx, time.Duration(r.connection.connectTimeout), errNoAnswer)
+	defer stop()
+	if r.records {
+		list, err := lock.Revocations(find, client, r.path)
+		if err != nil {
+			return r.connection.gaveUp(err, client.LastError())
+		}
+		return r.printRecords(list)
+	}
+	line, err := lock.Inspect(find, client, r.path)
+	if err != nil {
+		return r.connection.gaveUp(err, client.LastError())
+	}
+	if slices.ContainsFunc(line, func(c lock.Contender) bool { return c.Kind == lock.Candidate }) {
+		err := fmt.Errorf("%s is an election, whose leader cannot be asked", r.path)
+		return &exitError{code: ExitUsage, err: err, hint: "end the leader's process, which turnstile who shows"}
+	}
+	list, err := lock.Revoke(ctx, client, r.path, lock.RevokeOptions{
+		Reason: r.reason, Grace: time.Duration(r.within), Force: r.force, Record: true,
+	})
+	if err != nil && !errors.Is(err, lock.ErrKept) {
+		return err
+	}
+	if perr := r.print(list); perr != nil {
+		return perr
+	}
+	if err != nil {
+		return &exitError{
+			code: ExitNotAcquired,
+			err:  fmt.Errorf("%s: somebody has not given it up within %v", r.path, time.Duration(r.within)),
+			hint: "--force deletes the nodes of those",
+		}
+	}
+	return nil
+}
+
+func (r *revoker) print(list []lock.Revoked) error {
+	if r.json {
+		return r.cli.json(revokeJSON{Path: r.path, Revoked: revokedHolders(list)})
+	}
+	if len(list) == 0 {
+		_, err := fmt.Fprintf(r.stdout, "nobody holds %s\n", r.path)
+		return err
+	}
+	for _, who := range list {
+		if _, err := fmt.Fprintf(r.stdout, "%s: %s: %s\n", r.path, owner(who.Holder), became(who.Ending)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// became says what became of a holder.
+func became(e lock.Ending) string {
+	switch e {
+	case lock.EndingReleased:
+		return "has given it up"
+	case lock.EndingForced:
+		return "has lost it by force"
+	case lock.EndingKept:
+		return "has it still"
+	}
+	return string(e)
+}
+
+func revokedHolders(list []lock.Revoked) []revokedJSON {
+	holders := []revokedJSON{}
+	for _, who := range list {
+		h := revokedJSON{
+			Node: who.Holder.Path, Since: timestamp(who.Holder.Since), Session: sessionID(who.Holder.Session),
+			Token: int64(who.Holder.Token), Ending: string(who.Ending),
+		}
+		if h.Owner.Text = string(who.Holder.Data); who.Holder.Known {
+			h.Owner = known(who.Holder.Owner)
+		}
+		holders = append(holders, h)
+	}
+	return holders
+}
+
+func revocation(r *lock.Revocation) *revocationJSON {
+	if r == nil {
+		return nil
+	}
+	j := &revocationJSON{By: known(r.By), Reason: r.Reason}
+	if !r.At.IsZero() { // Curator's tells nothing
+		j.At = timestamp(r.At)
+	}
+	return j
+}
+
+func (r *revoker) printRecords(list []lock.Record) error {
+	if len(list) == 0 && !r.json {
+		_, err := fmt.Fprintf(r.stdout, "nothing is recorded for %s\n", r.path)
+		return err
+	}
+	for _, record := range list {
+		var err error
+		if r.json {
+			err = r.cli.json(r.record(record))
+		} else {
+			err = r.printRecord(record)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *revoker) record(record lock.Record) recordJSON {
+	j := recordJSON{Path: r.path, ID: record.ID, Force: record.Force, Over: record.Over, Revoked: []revokedJSON{}}
+	j.revocationJSON = *revocation(&record.Request)
+	for _, h := range record.Holders {
+		holder := revokedJSON{Node: h.Node, Since: timestamp(h.Since), Session: sessionID(h.Session), Token: int64(h.Token), Ending: string(h.Ending)}
+		if h.Owner != nil {
+			holder.Owner = known(*h.Owner)
+		}
+		j.Revoked = append(j.Revoked, holder)
+	}
+	return j
+}
+
+func (r *revoker) printRecord(record lock.Record) error {
+	_, err := fmt.Fprintf(r.stdout, "%s  by %s: %s\n", record.Request.At.Local().Format(time.DateTime),
+		owner(lock.Contender{Known: true, Owner: record.Request.By}), printable(record.Request.Reason))
+	for _, h := range record.Holders {
+		c := lock.Contender{Path: h.Node, Data: []byte(h.Node)} // of whom no more is known
+		if h.Owner != nil {
+			c.Known, c.Owner = true, *h.Owner
+		}
+		what := became(h.Ending)
+		if !record.Over && h.Ending == lock.EndingKept {
+			what = "was asked; what became of it is not recorded yet"
+		}
+		if err == nil {
+			_, err = fmt.Fprintf(r.stdout, "    %s: %s\n", owner(c), what)
+		}
+	}
+	return err
+}

@@ -197,6 +197,7 @@ func TestCampaignCalledOffWhileItsCreationIsOnItsWayLeavesNoNode(t *testing.T) {
 }
 
 func TestReplyLostAfterCreateMakesOneNode(t *testing.T) {
+	t.Parallel()
 	for _, layout := range layouts {
 		t.Run(layout.String(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -490,6 +491,7 @@ func TestBadInputIsRefused(t *testing.T) {
 }
 
 func TestOrderSurvivesTheWrapOfTheNumbers(t *testing.T) {
+	t.Parallel()
 	for _, layout := range layouts {
 		t.Run(layout.String(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

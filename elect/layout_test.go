@@ -12,6 +12,7 @@ import (
 var layouts = []elect.Layout{elect.LeaderLatch, elect.LeaderSelector, elect.KazooElection}
 
 func TestNodesAreNamedAsThePeersNameTheirs(t *testing.T) {
+	t.Parallel()
 	for layout, want := range map[elect.Layout]string{
 		elect.LeaderLatch:    `^/app/leader/_c_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-latch-[0-9]{10}$`,
 		elect.LeaderSelector: `^/app/leader/_c_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-lock-[0-9]{10}$`,
@@ -39,6 +40,7 @@ func TestNodesAreNamedAsThePeersNameTheirs(t *testing.T) {
 }
 
 func TestPeersCandidatesAreRespectedAndForeignChildrenIgnored(t *testing.T) {
+	t.Parallel()
 	const guid = "_c_0f8fad5b-d9cb-469f-a165-70867728950e-"
 	for layout, peers := range map[elect.Layout][]string{
 		elect.LeaderLatch:    {guid + "latch-"},

@@ -48,6 +48,7 @@ func tells(t *testing.T, told <-chan string, want ...string) {
 }
 
 func TestObserverIsToldNowAndAfterEveryChange(t *testing.T) {
+	t.Parallel()
 	for _, layout := range layouts {
 		t.Run(layout.String(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

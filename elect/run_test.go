@@ -3,8 +3,8 @@ package elect_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -180,7 +180,7 @@ func TestLeadershipRotates(t *testing.T) {
 		var order []int
 		var wg sync.WaitGroup
 		for i := range candidates {
-			c := w.candidate(fmt.Sprint(i), elect.Config{})
+			c := w.candidate(strconv.Itoa(i), elect.Config{})
 			wg.Go(func() {
 				for range rounds {
 					err := c.Run(t.Context(), func(context.Context) error {
@@ -209,8 +209,9 @@ func TestLeadershipRotates(t *testing.T) {
 // The seeds are fixed so that a failure can be had again. A leader stops the moment that its context ends, and not before. Sessions that
 // somebody expires by hand are not among the faults: there the server lets the next one in without waiting for anybody to be told.
 func TestNoTwoLeadersWhateverBecomesOfTheConnections(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(12) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) { turmoil(t, w, rand.New(rand.NewPCG(seed, 1))) })
 		})
 	}
@@ -225,7 +226,7 @@ func turmoil(t *testing.T, w *world, random *rand.Rand) {
 	terms := 0
 	var wg sync.WaitGroup
 	for i := range 6 {
-		id := fmt.Sprint(i)
+		id := strconv.Itoa(i)
 		var led *elect.Leadership
 		c := w.candidate(id, elect.Config{Hooks: elect.Hooks{Elected: func(l *elect.Leadership) { led = l }}})
 		pause := time.Duration(random.IntN(60)) * time.Second

@@ -171,6 +171,7 @@ func TestMoreReadersThanANodeHasTurnsGetAnotherNode(t *testing.T) {
 
 // The bound of the hand-off is what a remote writer may be kept waiting by readers that come later.
 func TestLateLocalReadersDoNotKeepAWriterWaitingBeyondTheBound(t *testing.T) {
+	t.Parallel()
 	for name, h := range map[string]lock.Handoff{"count": {Count: 8, Time: time.Hour}, "time": {Count: 1 << 11, Time: time.Second}} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -700,6 +701,7 @@ func TestBoundsThatAReadWriteLockDoesNotHaveAreRefused(t *testing.T) {
 
 // Every request of what a read/write lock does is hit in turn, in each way. Afterwards nothing is left, and nobody was in who must not.
 func TestLostRepliesMakeNoOrphanOfAReadWriteLock(t *testing.T) {
+	t.Parallel()
 	faults := map[string]zktest.Fault{
 		"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore, "cut after": zktest.CutAfter,
 	}

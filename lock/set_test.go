@@ -165,6 +165,7 @@ func TestSetThatLostAPlaceWhileItWaitedForAnotherIsNotLetIn(t *testing.T) {
 }
 
 func TestLostRepliesMakeNoOrphanOfASet(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
 		"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore, "cut after": zktest.CutAfter,
 	} {
@@ -195,6 +196,7 @@ func TestLostRepliesMakeNoOrphanOfASet(t *testing.T) {
 }
 
 func TestCallerThatLeavesDuringTheCreationOfASetLeavesNoNode(t *testing.T) {
+	t.Parallel()
 	for _, lost := range []bool{false, true} {
 		t.Run(fmt.Sprintf("reply lost %t", lost), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

@@ -40,6 +40,7 @@ var floors = []floor{
 	{path: "lock", ours: []string{"zk", "internal/line"}},
 	{path: "elect", ours: []string{"zk", "internal/line"}},
 	{path: "fence", ours: []string{"zk"}},
+	{path: "queue", ours: []string{"zk", "internal/line"}},
 	{path: "queue/classic", ours: []string{"zk", "internal/line"}},
 	{path: "zktest", ours: []string{"server", "zk", "internal/wire", "internal/jute"}},
 	{
@@ -61,7 +62,7 @@ var floors = []floor{
 }
 
 // users are the packages that a user's program imports as a library: nothing but the standard library comes with them.
-var users = []string{"zk", "lock", "elect", "fence", "queue/classic"}
+var users = []string{"zk", "lock", "elect", "fence", "queue", "queue/classic"}
 
 type listed struct {
 	ImportPath string

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -48,7 +49,7 @@ func wantData(t *testing.T, tr *tree.Tree, want map[string][]byte) {
 func TestCrashLosesNothingOfTwoLogs(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewPCG(seed, 0))
 			mem := vfs.NewCrashableMem()

@@ -66,8 +66,6 @@ func (t taker) handle(ctx context.Context, item *Item, f func(ctx context.Contex
 }
 
 // call calls f with each element, under a context that ends with ctx and with the item's.
-//
-//nolint:contextcheck // the item's context is not the caller's: its end is what f is told of
 func call(ctx context.Context, item *Item, f func(ctx context.Context, body []byte) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

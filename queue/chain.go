@@ -1,0 +1,309 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// smallItem is the size of item, in bytes of a node's data, up to which many are read in one reply. Larger ones live in segments that say so.
+const smallItem = 4000
+
+// A segment's data says how large its items may be.
+const (
+	smallSegment = "small"
+	largeSegment = "large"
+)
+
+// chain is a list of segments, each a node whose children are items: a line of the ready items of one priority, a bucket of delayed
+// ones, or the dead letters. Items are only ever appended to the last segment, which is open: its version is 0. Who finds it full seals it,
+// by setting its data, and makes the next, in one transaction. Every append checks in its own transaction that the version is 0, so
+// that nothing is ever added to a sealed segment, nor to one that was removed.
+type chain struct {
+	q    *Queue
+	dir  string
+	bell string // the node that an append rings
+
+	mu   sync.Mutex // guards what follows
+	tail tail
+}
+
+// tail is what is known of a chain's end. It may be out of date: then an append is refused, and looks again.
+type tail struct {
+	segment int // its number, from 1; 0 if nothing is known
+	count   int // items that were ever added to it
+	large   bool
+}
+
+func (q *Queue) chain(dir, bell string) *chain {
+	c, ok := q.chains.Load(dir)
+	if !ok {
+		c, _ = q.chains.LoadOrStore(dir, &chain{q: q, dir: dir, bell: bell})
+	}
+	return c.(*chain)
+}
+
+// line returns the chain of the ready items of a priority.
+func (q *Queue) line(priority int) *chain {
+	dir := q.path(dirReady, lineName(priority))
+	return q.chain(dir, dir+"/"+bellName)
+}
+
+// graveyard returns the chain of the dead letters.
+func (q *Queue) graveyard() *chain { return q.chain(q.path(dirDead), "") }
+
+func (c *chain) segment(n int) string { return c.dir + "/" + segmentName(n) }
+
+func (c *chain) known() tail {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tail
+}
+
+// learn books what an answer has shown of the chain's end.
+func (c *chain) learn(t tail) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t.segment > c.tail.segment || t.segment == c.tail.segment && t.count > c.tail.count {
+		c.tail = t
+	}
+}
+
+// forget drops what is known, because the server says otherwise.
+func (c *chain) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tail = tail{}
+}
+
+// segments lists the numbers of a chain's segments in order, nil if there is no such chain.
+func (c *chain) segments(ctx context.Context, sess *zk.Session) ([]int, error) {
+	names, _, err := sess.Children(ctx, c.dir)
+	if errors.Is(err, zk.NoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return numbers(names, parseSegment), nil
+}
+
+// find looks for the chain's end, and makes the chain if it is not there.
+func (c *chain) find(ctx context.Context, sess *zk.Session) (tail, error) {
+	if t := c.known(); t.segment > 0 {
+		return t, nil
+	}
+	for {
+		// A server that lags behind would show an end that has moved, again and again.
+		if err := sess.Sync(ctx, c.dir); err != nil {
+			return tail{}, err
+		}
+		list, err := c.segments(ctx, sess)
+		if err != nil {
+			return tail{}, err
+		}
+		if len(list) == 0 {
+			if err := c.make(ctx, sess); err != nil {
+				return tail{}, err
+			}
+			continue
+		}
+		n := list[len(list)-1]
+		data, stat, err := sess.Get(ctx, c.segment(n))
+		switch {
+		case errors.Is(err, zk.NoNode):
+			continue // removed since we have listed
+		case err != nil:
+			return tail{}, err
+		case stat.Version > 0:
+			// Sealed since we have listed, and the next was made with it; or sealed by hand, and it was not.
+			_, err := sess.CreateNode(ctx, c.q.node(c.segment(n+1), []byte(smallSegment), zk.Persistent))
+			if err != nil && !errors.Is(err, zk.NodeExists) && !errors.Is(err, zk.NoNode) {
+				return tail{}, err
+			}
+			continue
+		}
+		c.learn(tail{segment: n, count: creations(stat), large: string(data) == largeSegment})
+		return c.known(), nil
+	}
+}
+
+// make makes the chain with its first segment. That somebody else is quicker is fine.
+func (c *chain) make(ctx context.Context, sess *zk.Session) error {
+	ops := []zk.Op{}
+	if c.dir != c.q.path(dirDead) {
+		ops = append(ops, c.q.create(c.dir, cursor{segment: 1}.encode(), zk.Persistent))
+	}
+	if path.Dir(c.bell) == c.dir {
+		ops = append(ops, c.q.create(c.bell, nil, zk.Persistent))
+	}
+	ops = append(ops, c.q.create(c.segment(1), []byte(smallSegment), zk.Persistent))
+	_, err := sess.Multi(ctx, ops...)
+	switch {
+	case errors.Is(err, zk.NodeExists):
+		return nil
+	case errors.Is(err, zk.NoNode):
+		c.q.forget()
+	}
+	return err
+}
+
+// drop removes a chain that is empty: its last segment, and the chain. It is refused if somebody has put something meanwhile.
+func (c *chain) drop(ctx context.Context, sess *zk.Session, segment int) error {
+	_, err := sess.Multi(ctx, zk.DeleteOp(c.segment(segment), -1), zk.DeleteOp(c.dir, -1))
+	c.forget()
+	return err
+}
+
+// plan collects appends to chains, as operations of one transaction. Zero or more operations of the caller stand before them.
+type plan struct {
+	q      *Queue
+	ops    []zk.Op
+	size   int // of the request, in bytes, at most
+	tails  map[*chain]tail
+	first  map[*chain]bool // its end was checked
+	guards int             // operations of the caller
+	items  int
+}
+
+// opSize is what an operation takes at most beside its path and its data: head, lengths, flags, an open ACL, and some room for a prefix of
+// the client's paths.
+const opSize = 128
+
+func (q *Queue) newPlan(guards ...zk.Op) *plan {
+	p := &plan{q: q, tails: make(map[*chain]tail), first: make(map[*chain]bool), guards: len(guards), size: 1024}
+	for _, op := range guards {
+		p.add(op, len(op.Path()))
+	}
+	return p
+}
+
+// aclSize is what the queue's access list takes in each creation.
+func (q *Queue) aclSize() int {
+	n := 0
+	for _, a := range q.cfg.ACL {
+		n += 12 + len(a.ID.Scheme) + len(a.ID.ID)
+	}
+	return n
+}
+
+func (p *plan) add(op zk.Op, size int) {
+	p.ops = append(p.ops, op)
+	p.size += opSize + size
+}
+
+// fits reports whether one more item of the given size fits into the packet: with the seal of a segment, the next, and the bell.
+func (p *plan) fits(c *chain, size int) bool {
+	const more = 4
+	return p.size+size+more*(opSize+len(c.dir)+p.q.aclSize()+32) <= p.q.cfg.MaxPacket
+}
+
+// append adds an item to the end of a chain. It needs p.at(c) before.
+func (p *plan) append(c *chain, data []byte) {
+	t := p.tails[c]
+	large := len(data) > smallItem
+	if !p.first[c] {
+		p.first[c] = true
+		p.size += opSize + len(c.bell)                        // for the bell
+		if t.count < p.q.cfg.segment && (t.large || !large) { // else the seal checks the same
+			p.add(zk.Check(c.segment(t.segment), 0), len(c.dir)+12)
+		}
+	}
+	if t.count >= p.q.cfg.segment || large && !t.large {
+		p.add(zk.SetData(c.segment(t.segment), t.data(), 0), len(c.dir)+24)
+		t = tail{segment: t.segment + 1, large: large}
+		p.add(p.q.create(c.segment(t.segment), t.data(), zk.Persistent), len(c.dir)+24+p.q.aclSize())
+	}
+	t.count++
+	p.items++
+	p.tails[c] = t
+	p.add(p.q.create(c.segment(t.segment)+"/", data, zk.PersistentSequential), len(c.dir)+12+len(data)+p.q.aclSize())
+}
+
+func (t tail) data() []byte {
+	if t.large {
+		return []byte(largeSegment)
+	}
+	return []byte(smallSegment)
+}
+
+// at makes the end of a chain known to the plan.
+func (p *plan) at(ctx context.Context, sess *zk.Session, c *chain) error {
+	if _, ok := p.tails[c]; ok {
+		return nil
+	}
+	t, err := c.find(ctx, sess)
+	if err == nil {
+		p.tails[c] = t
+	}
+	return err
+}
+
+// ring makes the transaction ring the bells of the chains that it has appended to.
+func (p *plan) ring() {
+	for c := range p.first {
+		if c.bell != "" {
+			p.ops = append(p.ops, zk.SetData(c.bell, nil, -1))
+		}
+	}
+}
+
+// done learns from the transaction's success where the chains end now.
+func (p *plan) done(results []zk.Result) {
+	for i, r := range results {
+		dir, name := path.Split(r.Path)
+		seq, ok := parseItem(name)
+		if i < p.guards || !ok {
+			continue
+		}
+		dir = strings.TrimSuffix(dir, "/")
+		n, ok := parseSegment(path.Base(dir))
+		for c, t := range p.tails {
+			if ok && path.Dir(dir) == c.dir && n == t.segment {
+				c.learn(tail{segment: n, count: seq + 1, large: t.large})
+			}
+		}
+	}
+}
+
+// stale reports whether the transaction was refused because the chains do not end any more where the plan thought; then they are looked for
+// again, and the caller makes a new plan.
+func (p *plan) stale(err error) bool {
+	failed, ok := errors.AsType[*zk.MultiError](err)
+	if !ok || failed.Index < p.guards {
+		return false
+	}
+	switch failed.Err {
+	case zk.BadVersion, zk.NodeExists:
+	case zk.NoNode:
+		p.q.forget()
+	default:
+		return false
+	}
+	for c := range p.tails {
+		c.forget()
+	}
+	return true
+}
+
+// cursor is the data of a line: everything before it was claimed.
+type cursor struct {
+	segment int
+	item    int // its number in the segment
+}
+
+func (c cursor) encode() []byte {
+	return []byte(strconv.Itoa(c.segment) + " " + strconv.Itoa(c.item))
+}
+
+func parseCursor(data []byte) (cursor, bool) {
+	a, b, _ := strings.Cut(string(data), " ")
+	segment, err1 := strconv.Atoi(a)
+	item, err2 := strconv.Atoi(b)
+	return cursor{segment, item}, err1 == nil && err2 == nil && segment > 0 && item >= 0
+}

@@ -1,0 +1,125 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// nobody owns what was given back.
+const nobody = "free"
+
+// place is where an item stands in the order: smaller ones are served first.
+type place struct{ priority, segment, item int }
+
+func (p place) compare(o place) int {
+	return cmp.Or(cmp.Compare(p.priority, o.priority), cmp.Compare(p.segment, o.segment), cmp.Compare(p.item, o.item))
+}
+
+// claim is a claim's node: whose it is, and for what, is in its name, so that a list of names tells who may be helped to what.
+type claim struct {
+	name string
+	place
+	owner string
+	free  bool // given back, or its owner is gone
+}
+
+// claimName returns the name of a claim's node. Serial makes it one of its kind.
+func claimName(p place, owner, serial string) string {
+	return fmt.Sprintf("%s.%s.%s.%s.%s", lineName(p.priority), segmentName(p.segment), itemName(p.item), owner, serial)
+}
+
+func parseClaim(name string) (claim, bool) {
+	parts := strings.Split(name, ".")
+	if len(parts) != 5 {
+		return claim{}, false
+	}
+	c := claim{name: name, owner: parts[3]}
+	var ok [3]bool
+	c.priority, ok[0] = parseLine(parts[0])
+	c.segment, ok[1] = parseSegment(parts[1])
+	c.item, ok[2] = parseItem(parts[2])
+	return c, ok[0] && ok[1] && ok[2]
+}
+
+// span is the data of a claim: which items of the segment it is for. Those that are not there any more are finished.
+type span struct {
+	First  int   `json:"first"`
+	Last   int   `json:"last"`
+	Handed int   `json:"handed"`           // the last one that was handed out, or may have been: these count as tried when the owner is gone
+	Tries  int   `json:"tries,omitempty"`  // how often these items were handed out by earlier owners
+	Except []int `json:"except,omitempty"` // those that were given back one by one
+}
+
+func (s span) encode() []byte {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return nil // cannot happen: every field marshals
+	}
+	return b
+}
+
+func parseSpan(data []byte) (span, bool) {
+	var s span
+	if json.Unmarshal(data, &s) != nil || s.First < 0 || s.Last < s.First || s.Last-s.First > 1<<20 || s.Tries < 0 {
+		return span{}, false
+	}
+	return s, true
+}
+
+// split returns what of an orphaned claim was handed out and what was not.
+func (s span) split() (tried, rest span) {
+	tried = span{First: s.First, Last: min(s.Handed, s.Last), Tries: s.Tries + 1, Except: s.Except}
+	rest = span{First: max(s.First, s.Handed+1), Last: s.Last, Tries: s.Tries, Except: s.Except}
+	return tried, rest
+}
+
+func (s span) empty() bool { return s.Last < s.First }
+
+// items returns the numbers that the span is for.
+func (s span) items() []int {
+	var list []int
+	for n := s.First; n <= s.Last; n++ {
+		if !slices.Contains(s.Except, n) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// listClaims lists all claims in the order of their places.
+//
+// Claims are listed before consumers, so that an owner who is missing is gone: nobody claims before being a consumer, and a
+// consumer's node, once gone, does not come back under its name.
+func (q *Queue) listClaims(ctx context.Context, sess *zk.Session) ([]claim, error) {
+	b := sess.Batch()
+	claims := b.Children(q.path(dirClaims))
+	consumers := b.Children(q.path(dirConsumers))
+	b.Send()
+	names, err := claims.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	alive, err := consumers.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	live := make(map[string]bool, len(alive.Names))
+	for _, name := range alive.Names {
+		live[name] = true
+	}
+	var list []claim
+	for _, name := range names.Names {
+		if c, ok := parseClaim(name); ok {
+			c.free = !live[c.owner]
+			list = append(list, c)
+		}
+	}
+	slices.SortFunc(list, func(a, b claim) int { return a.compare(b.place) })
+	return list, nil
+}

@@ -1,0 +1,151 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// The bounds of PutOptions.Priority.
+const (
+	MostUrgent  = -100
+	LeastUrgent = 100
+)
+
+const (
+	defaultPacket   = 0xfffff // jute.maxbuffer of servers that nobody has configured
+	defaultPrefetch = readChunk
+	defaultAttempts = 20
+	defaultSegment  = 1000
+	defaultLinger   = time.Second
+	defaultKeys     = 24 * time.Hour
+	maxPrefetch     = 1000
+	maxDelay        = 10 * 365 * 24 * time.Hour
+)
+
+// Config says how a queue behaves. The zero Config is ready to use. Producers and consumers of one path may differ in it.
+type Config struct {
+	// ACL is that of the nodes and of the parents that are made for them; open to everybody if nil.
+	ACL []zk.ACL
+
+	// MaxItems bounds how many items there are: ready, delayed and claimed ones, not dead letters. A put that would exceed it returns
+	// ErrFull, or waits if WaitWhenFull is set. Puts that are under way at the same time are not counted against each other, so
+	// that the queue may exceed the bound by as many items as they put. Zero is no bound.
+	MaxItems int
+	// WaitWhenFull makes puts wait for room instead of returning ErrFull.
+	WaitWhenFull bool
+	// MaxPacket is the largest request that the servers accept, in bytes: their jute.maxbuffer; 1,048,575 if zero.
+	MaxPacket int
+	// KeepKeys is how long PutOnce remembers a key after the put, by the servers' clock; a day if zero.
+	KeepKeys time.Duration
+
+	// MaxAttempts is how often an item is delivered before it goes to the dead letters; 20 if zero, without end if negative.
+	MaxAttempts int
+	// Backoff says how long after a failed attempt an item is ready again, for Item.Fail and Consume.
+	Backoff Backoff
+	// Prefetch is how many items a Queue claims at once, ahead of its takers, at most 1,000; 200 if zero, none if negative. How many it does claim
+	// follows the pace at which they are taken: no more than are taken in about a tenth of a second. The next are claimed when a quarter is left.
+	Prefetch int
+	// Linger is how long items that were claimed ahead wait for a taker before they are given back to all; 1s if zero.
+	Linger time.Duration
+
+	// Hooks tell of what happens.
+	Hooks Hooks
+
+	segment int // items after which a segment is sealed; tests set it
+
+	_ struct{}
+}
+
+// Backoff says how long after its n-th failed attempt an item is ready again: First × 2^(n−1), at most Max, and a tenth more or less, so that
+// what failed together does not come back together.
+type Backoff struct {
+	First time.Duration // 1s if zero
+	Max   time.Duration // 10 minutes if zero
+}
+
+// Delay returns the time after failed attempt n, counted from 1.
+func (b Backoff) Delay(n int) time.Duration {
+	d := b.First
+	for range n - 1 {
+		if d *= 2; d >= b.Max || d <= 0 {
+			d = b.Max
+			break
+		}
+	}
+	d = min(d, b.Max)
+	spread := int64(d / 5)
+	if spread <= 0 {
+		return d
+	}
+	return d - d/10 + time.Duration(rand.Int64N(spread))
+}
+
+func (c Config) withDefaults() (Config, error) {
+	c.MaxPacket = cmp.Or(c.MaxPacket, defaultPacket)
+	c.KeepKeys = cmp.Or(c.KeepKeys, defaultKeys)
+	c.MaxAttempts = cmp.Or(c.MaxAttempts, defaultAttempts)
+	c.Backoff.First = cmp.Or(c.Backoff.First, time.Second)
+	c.Backoff.Max = cmp.Or(c.Backoff.Max, max(c.Backoff.First, 10*time.Minute))
+	c.Prefetch = cmp.Or(c.Prefetch, defaultPrefetch)
+	c.Linger = cmp.Or(c.Linger, defaultLinger)
+	c.segment = cmp.Or(c.segment, defaultSegment)
+	switch {
+	case c.MaxItems < 0:
+		return c, fmt.Errorf("queue: MaxItems is %d; leave it zero for no bound", c.MaxItems)
+	case c.WaitWhenFull && c.MaxItems == 0:
+		return c, errors.New("queue: WaitWhenFull needs MaxItems")
+	case c.MaxPacket < 16<<10:
+		return c, fmt.Errorf("queue: MaxPacket is %d bytes, want %d at least", c.MaxPacket, 16<<10)
+	case c.KeepKeys < 0, c.Linger < 0, c.Backoff.First < 0, c.Backoff.Max < c.Backoff.First:
+		return c, errors.New("queue: KeepKeys, Linger and Backoff must not be negative, and Backoff.Max not less than Backoff.First")
+	case c.Prefetch > maxPrefetch:
+		return c, fmt.Errorf("queue: Prefetch is %d, want %d at most", c.Prefetch, maxPrefetch)
+	}
+	return c, nil
+}
+
+// Hooks are called on the goroutine that did the work. Nil fields cost nothing. They must not block.
+type Hooks struct {
+	// Put is called when items were put: how many, in one transaction.
+	Put func(ctx context.Context, items int)
+	// Claimed is called when an item is handed out.
+	Claimed func(ctx context.Context, item *Item)
+	// Done is called when an item was acknowledged.
+	Done func(ctx context.Context, item *Item)
+	// Retried is called when an item goes back to be delivered again after delay.
+	Retried func(ctx context.Context, item *Item, delay time.Duration)
+	// Dead is called when an item has gone to the dead letters.
+	Dead func(ctx context.Context, id, reason string)
+}
+
+// PutOptions say how an item is put. The zero value is an ordinary one.
+type PutOptions struct {
+	// Priority orders items before their arrival does: smaller is more urgent, as with Curator and kazoo. From MostUrgent to LeastUrgent.
+	Priority int
+	// Delay is how long the item is not ready yet, by the servers' clock. When it is over, the item arrives. At most ten years.
+	Delay time.Duration
+	// Headers go with the item.
+	Headers map[string]string
+}
+
+func (o PutOptions) check() error {
+	switch {
+	case o.Priority < MostUrgent || o.Priority > LeastUrgent:
+		return fmt.Errorf("queue: priority %d is not between %d and %d", o.Priority, MostUrgent, LeastUrgent)
+	case o.Delay < 0 || o.Delay > maxDelay:
+		return fmt.Errorf("queue: delay %v is not between 0 and ten years", o.Delay)
+	}
+	return nil
+}
+
+// Message is an item to put with others.
+type Message struct {
+	Body []byte
+	PutOptions
+}

@@ -1,0 +1,219 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// DeadLetter is an item that is not delivered any more.
+type DeadLetter struct {
+	ID         string
+	Body       []byte
+	Headers    map[string]string
+	Priority   int
+	Attempts   int
+	EnqueuedAt time.Time // when it was put first
+	DiedAt     time.Time
+	Reason     string
+	Failures   []Failure // the last failed attempts of which a reason is known
+}
+
+// DeadLetters yields the dead letters, in the order in which they have died. It reads a part of them at a time.
+func (q *Queue) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error] {
+	return func(yield func(DeadLetter, error) bool) {
+		err := q.eachDead(ctx, func(x *grave) (bool, error) { return yield(x.letter(), nil), nil })
+		if err != nil {
+			yield(DeadLetter{}, q.failed("list dead letters", err))
+		}
+	}
+}
+
+// grave is a dead letter and where it lies.
+type grave struct {
+	path    string
+	version int32
+	died    int64
+	rec     *record
+}
+
+func (x *grave) letter() DeadLetter {
+	return DeadLetter{
+		ID: x.rec.name(), Body: x.rec.body, Headers: x.rec.headers, Priority: x.rec.priority, Attempts: x.rec.attempts,
+		EnqueuedAt: time.UnixMilli(x.rec.enqueued), DiedAt: time.UnixMilli(x.died), Reason: x.rec.reason, Failures: x.rec.failures,
+	}
+}
+
+// eachDead calls f with the dead letters, in their order, until f returns false or an error.
+func (q *Queue) eachDead(ctx context.Context, f func(*grave) (bool, error)) error {
+	yard := q.graveyard()
+	var list []int
+	err := q.look(ctx, func(sess *zk.Session) (err error) {
+		list, err = yard.segments(ctx, sess)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, n := range list {
+		var items []int
+		err := q.look(ctx, func(sess *zk.Session) error {
+			names, _, err := sess.Children(ctx, yard.segment(n))
+			if errors.Is(err, zk.NoNode) {
+				return nil
+			}
+			items = numbers(names, parseItem)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for chunk := range slices.Chunk(items, readChunk) {
+			graves, err := q.readGraves(ctx, yard.segment(n), chunk)
+			if err != nil {
+				return err
+			}
+			for _, x := range graves {
+				if more, err := f(x); err != nil || !more {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (q *Queue) readGraves(ctx context.Context, segment string, items []int) ([]*grave, error) {
+	var graves []*grave
+	err := q.look(ctx, func(sess *zk.Session) error {
+		graves = nil
+		class, _, err := sess.Get(ctx, segment)
+		if errors.Is(err, zk.NoNode) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		nodes, err := q.readNodes(ctx, sess, segment, items, string(class) != largeSegment)
+		if err != nil {
+			return err
+		}
+		for i, node := range nodes {
+			if node == nil {
+				continue
+			}
+			rec, err := decodeRecord(node.Data)
+			if err != nil {
+				rec = &record{body: node.Data, enqueued: node.Stat.Ctime, reason: errRecord.Error()}
+			}
+			graves = append(graves, &grave{segment + "/" + itemName(items[i]), node.Stat.Version, node.Stat.Ctime, rec})
+		}
+		return nil
+	})
+	return graves, err
+}
+
+// Requeue puts dead letters back into the queue, behind what has arrived by now, with all their attempts before them, and returns how many.
+// It takes those with the given ids, or all if none is given. Each goes back in one transaction: whatever happens, it is in one place. One that has
+// gone back while the answer was lost may not be counted.
+func (q *Queue) Requeue(ctx context.Context, ids ...string) (int, error) {
+	n := 0
+	err := q.eachDead(ctx, func(x *grave) (bool, error) {
+		if len(ids) > 0 && !slices.Contains(ids, x.rec.name()) {
+			return true, nil
+		}
+		again := *x.rec
+		again.attempts, again.reason, again.delay, again.due = 0, "", 0, 0
+		moved, err := q.exhume(ctx, x, &again)
+		if moved {
+			n++
+		}
+		return len(ids) == 0 || n < len(ids), err
+	})
+	if err != nil {
+		return n, q.failed("requeue", err)
+	}
+	q.tidyDead()
+	return n, nil
+}
+
+// PurgeDead removes dead letters for good, and returns how many. It takes those with the given ids, or all if none is given.
+func (q *Queue) PurgeDead(ctx context.Context, ids ...string) (int, error) {
+	n := 0
+	err := q.eachDead(ctx, func(x *grave) (bool, error) {
+		if len(ids) > 0 && !slices.Contains(ids, x.rec.name()) {
+			return true, nil
+		}
+		removed, err := q.exhume(ctx, x, nil)
+		if removed {
+			n++
+		}
+		return len(ids) == 0 || n < len(ids), err
+	})
+	if err != nil {
+		return n, q.failed("purge dead letters of", err)
+	}
+	q.tidyDead()
+	return n, nil
+}
+
+// exhume removes a dead letter, and puts it into its line in the same transaction if there is something to put. It reports whether the letter
+// is where it is meant to be by our doing.
+func (q *Queue) exhume(ctx context.Context, x *grave, to *record) (bool, error) {
+	moved := false
+	err := q.look(ctx, func(sess *zk.Session) error {
+		for {
+			p := q.newPlan(zk.DeleteOp(x.path, x.version))
+			if to != nil {
+				c := q.line(to.priority)
+				if err := p.at(ctx, sess, c); err != nil {
+					return err
+				}
+				p.append(c, to.encode())
+				p.ring()
+			}
+			results, err := sess.Multi(ctx, p.ops...)
+			failed, refused := errors.AsType[*zk.MultiError](err)
+			switch {
+			case err == nil:
+				p.done(results)
+				moved = true
+				return nil
+			case refused && failed.Index == 0:
+				// Somebody else was quicker; or we were, and have not had the answer.
+				return nil
+			case p.stale(err):
+			case zk.OutcomeOf(err) == zk.Unknown && ctx.Err() == nil:
+				return fmt.Errorf("%w: %w", zk.ErrConnectionLost, err) // look asks again: the letter's node tells
+			default:
+				return err
+			}
+		}
+	})
+	return moved, err
+}
+
+// tidyDead removes segments of dead letters that are sealed and empty, in the background.
+func (q *Queue) tidyDead() {
+	q.background(func() {
+		sess, err := q.session(q.ctx)
+		if err != nil {
+			return
+		}
+		yard := q.graveyard()
+		list, err := yard.segments(q.ctx, sess)
+		if err != nil {
+			return // the next one does it
+		}
+		b := sess.Batch()
+		for _, n := range list {
+			b.Delete(yard.segment(n), 1)
+		}
+		b.Send()
+	})
+}

@@ -1,0 +1,358 @@
+package queue
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// desk is a Queue as a consumer, under one session: an ephemeral node that says that it lives, the claims that refer to it, and the items
+// that were claimed and not handed out yet. When the session ends, so does the desk, and its claims are there for the others.
+//
+// Its fields are guarded by the queue's mutex, but for those that only the goroutine of serve uses.
+type desk struct {
+	q    *Queue
+	sess *zk.Session
+	id   string
+	node string
+	ctx  context.Context //nolint:containedctx // the items' contexts come from it
+	end  context.CancelCauseFunc
+
+	serial  int
+	windows []*window // those of which something is not handed out, in the order of their places
+	pace    int       // how many items to claim at once
+	linger  *time.Timer
+	open    int   // items that were handed out and are not finished
+	leaving bool  // the queue is closed, and the desk goes when nothing is open
+	claims  int   // how many there were when they were listed last, and what was given back one by one since
+	dirty   bool  // something was given back that may come before what is claimed
+	nextDue int64 // when a delayed item is due next, as far as is known; 0: none
+	alarms
+
+	// Used by serve alone.
+	waiting line.Line
+	place   *line.Place // in the line of those who wait; nil while not waiting
+	lines   []int       // the priorities that have lines
+	delays  int32       // the version of the delayed items' bell when they were looked at last; -1: never
+}
+
+// openDesk returns the desk of the live session.
+func (q *Queue) openDesk(ctx context.Context) (*desk, error) {
+	sess, err := q.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	q.mu.Lock()
+	d := q.desk
+	q.mu.Unlock()
+	if d != nil && d.sess == sess && d.ctx.Err() == nil {
+		return d, nil
+	}
+	id := newID()
+	d = &desk{q: q, sess: sess, id: hex.EncodeToString(id[:8]), pace: 1, delays: -1}
+	d.node = q.path(dirConsumers, d.id)
+	d.bells = make(map[int]*alarm)
+	d.waiting = line.Line{
+		Dir:     q.path(dirWaiters),
+		Prefix:  func(guid string) string { return guid + "-wait-" },
+		Markers: []line.Marker{"wait-"},
+		Blocks:  func(line.Seat) bool { return true },
+		Data:    func() []byte { return []byte(d.id) },
+		ACL:     q.cfg.ACL,
+	}
+	if err := d.enter(ctx); err != nil {
+		return nil, err
+	}
+	d.ctx, d.end = context.WithCancelCause(sess.Context())
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		d.end(ErrClosed) // the node goes with the session, or with the client
+		return nil, ErrClosed
+	}
+	q.desk = d
+	go d.guard()
+	context.AfterFunc(d.ctx, func() { q.closeDesk(d) })
+	return d, nil
+}
+
+// consumer is what a desk's node tells about its process, for whoever looks.
+type consumer struct {
+	Host    string `json:"host"`
+	PID     int    `json:"pid"`
+	Program string `json:"program"`
+}
+
+// enter makes the desk's node. Nobody else chooses its name, so that a repeated creation that finds it there was done before.
+func (d *desk) enter(ctx context.Context) error {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "?" // the record is for people
+	}
+	data, err := json.Marshal(consumer{Host: host, PID: os.Getpid(), Program: filepath.Base(os.Args[0])})
+	if err != nil {
+		return err
+	}
+	for {
+		c, err := d.sess.CreateNode(ctx, d.q.node(d.node, data, zk.Ephemeral))
+		switch {
+		case err == nil:
+			d.q.clock.saw(c.Stat.Ctime)
+		case errors.Is(err, zk.NodeExists):
+		case ctx.Err() == nil && d.sess.Err() == nil && errors.Is(err, zk.ErrConnectionLost):
+			continue
+		default:
+			d.q.missing(err)
+			return err // a node that was made all the same means no harm: it refers to nothing, and ends with the session
+		}
+		return nil
+	}
+}
+
+// guard ends the desk when somebody deletes its node: then its claims are free for all.
+func (d *desk) guard() {
+	for {
+		_, _, w, err := d.sess.GetW(d.ctx, d.node)
+		if err == nil {
+			_, err = w.Next(d.ctx)
+			w.Close()
+		}
+		switch {
+		case d.ctx.Err() != nil:
+			return
+		case errors.Is(err, zk.NoNode):
+			d.end(fmt.Errorf("%w: the consumer's node %s was deleted by somebody else", ErrClaimLost, d.node))
+			return
+		}
+	}
+}
+
+// closeDesk forgets a desk that has ended.
+func (q *Queue) closeDesk(d *desk) {
+	q.mu.Lock()
+	if q.desk == d {
+		q.desk = nil
+	}
+	d.windows = nil
+	if d.linger != nil {
+		d.linger.Stop()
+	}
+	watches := d.silence()
+	q.mu.Unlock()
+	closeAll(watches)
+}
+
+// err returns nil while the desk's claims hold, and why they do not otherwise.
+func (d *desk) err() error {
+	if err := d.sess.Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrClaimLost, err)
+	}
+	return context.Cause(d.ctx)
+}
+
+// room returns how many items to claim at once. The caller holds the queue's mutex.
+func (d *desk) room() int { return max(1, min(maxPrefetch, max(d.pace, d.q.demand()))) }
+
+// ahead returns how many items to mark as handed out when the next is: as many as are in hand, because each of those that work on them will
+// want another. The caller holds the queue's mutex.
+func (d *desk) ahead() int { return max(1, d.open, d.q.demand()) }
+
+// best returns the place of the next item that can be handed out without asking a server.
+func (d *desk) best() (place, bool) {
+	if len(d.windows) == 0 {
+		return place{}, false
+	}
+	w := d.windows[0]
+	return place{w.priority, w.segment, w.stock[0].seq}, true
+}
+
+// blind reports that a server must be asked before the next item is handed out: nothing is claimed, or something that comes first may have
+// arrived. The caller holds the queue's mutex.
+func (d *desk) blind() bool {
+	best, ok := d.best()
+	return !ok || d.dirty || d.urgent(best.priority) || d.nextDue > 0 && d.q.clock.now() >= d.nextDue
+}
+
+// pop hands out the next item, nil if there is none that may be. The caller holds the queue's mutex.
+func (d *desk) pop() *Item {
+	if d.err() != nil || d.blind() { // err looks at the clock: who was stopped for a while has nothing to hand out
+		return nil
+	}
+	w := d.windows[0]
+	s := w.stock[0]
+	if s.seq > w.span.Handed {
+		return nil
+	}
+	w.stock = w.stock[1:]
+	w.open++
+	d.open++
+	if len(w.stock) == 0 {
+		d.windows = d.windows[1:]
+		d.learnPace(w)
+	}
+	d.rest()
+	d.lookAhead()
+	return &Item{q: d.q, d: d, w: w, seq: s.seq, rec: s.rec, created: s.created, attempt: s.rec.attempts + w.span.Tries + 1}
+}
+
+// lookAhead lets serve claim the next items when few are left of a fast consumer's, so that nobody has to wait for them. The caller holds the
+// queue's mutex.
+func (d *desk) lookAhead() {
+	const fast = 16
+	if d.pace < fast || len(d.windows) != 1 || len(d.windows[0].stock) != d.pace/4 || d.q.closed {
+		return
+	}
+	d.q.more = true
+	if !d.q.serving {
+		d.q.serving = true
+		d.q.wg.Go(d.q.serve)
+	}
+}
+
+// How long a window is to last: one that is used up faster makes the next one larger, one that takes longer makes it smaller.
+const (
+	windowShort = 100 * time.Millisecond
+	windowLong  = 400 * time.Millisecond
+)
+
+func (d *desk) learnPace(w *window) {
+	switch took := time.Since(w.claimed); {
+	case took < windowShort && w.size >= d.pace:
+		d.pace = max(1, min(2*d.pace, d.q.cfg.Prefetch))
+	case took > windowLong:
+		d.pace = max(1, d.pace/2)
+	}
+}
+
+// rest starts the time after which what nobody takes is given back. The caller holds the queue's mutex.
+func (d *desk) rest() {
+	if len(d.windows) == 0 {
+		return
+	}
+	if d.linger == nil {
+		d.linger = time.AfterFunc(d.q.cfg.Linger, d.idle)
+		return
+	}
+	d.linger.Reset(d.q.cfg.Linger)
+}
+
+func (d *desk) idle() {
+	d.q.background(func() {
+		d.q.mu.Lock()
+		busy := len(d.q.takers) > 0
+		d.q.mu.Unlock()
+		if !busy {
+			_ = d.release(d.ctx) // what fails goes back when the session ends
+		}
+	})
+}
+
+// release gives back what is not handed out.
+func (d *desk) release(ctx context.Context) error {
+	for {
+		d.q.mu.Lock()
+		if len(d.windows) == 0 {
+			d.pace = 1
+			watches := d.silence()
+			d.q.mu.Unlock()
+			closeAll(watches)
+			return nil
+		}
+		w := d.windows[0]
+		d.windows = d.windows[1:]
+		rest := w.stock
+		w.stock, w.giving = nil, true
+		d.q.mu.Unlock()
+		if err := w.giveBack(ctx, rest[0].seq); err != nil {
+			return err
+		}
+	}
+}
+
+// mark makes known that more items are about to be handed out.
+func (d *desk) mark(ctx context.Context) error {
+	d.q.mu.Lock()
+	if len(d.windows) == 0 {
+		d.q.mu.Unlock()
+		return nil
+	}
+	w := d.windows[0]
+	d.q.mu.Unlock()
+	if err := w.write(ctx); err != nil {
+		return err
+	}
+	defer w.written()
+	d.q.mu.Lock()
+	s, ok := w.marked(d.ahead())
+	d.q.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	// If the answer is lost the next try writes at least the same.
+	_, err := d.sess.Set(d.ctx, w.path, s.encode(), -1)
+	if errors.Is(err, zk.NoNode) {
+		d.end(fmt.Errorf("%w: the claim's node was removed by somebody else", ErrClaimLost))
+	}
+	if err != nil {
+		return err
+	}
+	d.q.mu.Lock()
+	w.span = s
+	d.q.mu.Unlock()
+	return nil
+}
+
+func (d *desk) nextSerial() string {
+	d.serial++
+	return fmt.Sprintf("%s%x", d.id, d.serial)
+}
+
+// add puts a window among those to hand out from. The caller holds the queue's mutex.
+func (d *desk) add(w *window) {
+	at, _ := slices.BinarySearchFunc(d.windows, w, func(a, b *window) int {
+		return place{a.priority, a.segment, a.stock[0].seq}.compare(place{b.priority, b.segment, b.stock[0].seq})
+	})
+	d.windows = slices.Insert(d.windows, at, w)
+	d.rest()
+}
+
+// close gives back what was not handed out. The desk goes when everything else is finished.
+func (d *desk) close(ctx context.Context) error {
+	if d.ctx.Err() != nil {
+		return nil //nolint:nilerr // nothing is claimed any more
+	}
+	if err := d.release(ctx); err != nil {
+		return err
+	}
+	d.q.mu.Lock()
+	d.leaving = true
+	over := d.open == 0
+	d.q.mu.Unlock()
+	if over {
+		return d.depart(ctx)
+	}
+	return nil
+}
+
+// depart removes the desk's node, when there is nothing that it stands for. If that does not succeed, the session's end does it.
+func (d *desk) depart(ctx context.Context) error {
+	d.end(ErrClosed)
+	for {
+		err := d.sess.Delete(ctx, d.node, -1)
+		switch {
+		case err == nil, errors.Is(err, zk.NoNode), d.sess.Err() != nil:
+			return nil //nolint:nilerr // an ephemeral node ends with its session
+		case ctx.Err() != nil, !errors.Is(err, zk.ErrConnectionLost):
+			return err
+		}
+	}
+}

@@ -1,0 +1,268 @@
+package queue_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+// Whichever request of a whole life of a queue gets lost, or its reply, or both: nothing is lost, nothing is delivered twice, nothing is out of order
+// and nothing stays behind.
+func TestConnectionLostAtAnyStepChangesNothing(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]zktest.Fault{
+		"request lost": zktest.Refuse, "cut before": zktest.CutBefore, "reply lost": zktest.DropReply, "cut after": zktest.CutAfter,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				client := w.Client(t, 20*time.Second)
+				steps := 0
+				for step := 1; ; step++ {
+					reached := false
+					var at zktest.Request
+					w.Control(func(r zktest.Request) zktest.Fault {
+						if r.Seq != step {
+							return zktest.Pass
+						}
+						reached, at = true, r
+						return fault
+					})
+					path := fmt.Sprintf("%s%d", root, step)
+					life(t, client, path, func() string { return fmt.Sprintf("fault at step %d, %s %s %v", step, at.Op, at.Path, at.Parts) }, time.Minute)
+					w.Control(nil)
+					if !reached {
+						break
+					}
+					for _, dir := range []string{"claims", "consumers", "waiters", "delayed"} {
+						w.NoNodes(t, path+"/"+dir)
+					}
+					if t.Failed() {
+						t.Fatalf("fault at step %d, %s %s %v", step, at.Op, at.Path, at.Parts)
+					}
+					steps++
+				}
+				w.NoWatches(t)
+				if steps < 60 {
+					t.Errorf("only %d steps had a fault", steps)
+				}
+			})
+		})
+	}
+}
+
+// life puts items in every way, and finishes them in every way.
+func life(t *testing.T, client *zk.Client, path string, where func() string, delay time.Duration) {
+	t.Helper()
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%s: %v", where(), err)
+		}
+	}
+	q, err := queue.New(client, path, queue.Config{Linger: time.Hour}.WithSegment(2))
+	check(err)
+	ids, err := q.PutBatch(t.Context(), messages("a", "b", "c", "d", "e"))
+	check(err)
+	urgent, err := q.Put(t.Context(), []byte("urgent"), queue.PutOptions{Priority: -1})
+	check(err)
+	late, err := q.Put(t.Context(), []byte("late"), queue.PutOptions{Delay: delay})
+	check(err)
+	once, added, err := q.PutOnce(t.Context(), "key", []byte("once"), queue.PutOptions{})
+	check(err)
+	again, addedAgain, err := q.PutOnce(t.Context(), "key", []byte("once more"), queue.PutOptions{})
+	check(err)
+	if !added || addedAgain || again != once {
+		t.Fatalf("%s: put once: %q %v, then %q %v", where(), once, added, again, addedAgain)
+	}
+	next := func(id string, attempt int) *queue.Item {
+		t.Helper()
+		item, err := q.Take(t.Context())
+		check(err)
+		if item.ID() != id || item.Attempt() != attempt {
+			t.Fatalf("%s: got %q (%s), attempt %d, want %s, attempt %d", where(), item.Body(), item.ID(), item.Attempt(), id, attempt)
+		}
+		return item
+	}
+	check(next(urgent, 1).Done(t.Context()))
+	check(next(ids[0], 1).Done(t.Context()))
+	b := next(ids[1], 1)
+	check(b.Retry(t.Context(), 0))
+	check(next(ids[1], 2).DoneWith(t.Context(), zk.CreateOp(path+"/dead/mark", nil, zk.Persistent)))
+	c, d := next(ids[2], 1), next(ids[3], 1)
+	check(d.Done(t.Context()))
+	check(c.Retry(t.Context(), time.Second))
+	check(next(ids[4], 1).Reject(t.Context(), "bad"))
+	check(next(once, 1).Done(t.Context()))
+	check(next(ids[2], 2).Done(t.Context()))
+	n, err := q.Requeue(t.Context())
+	check(err)
+	if n > 1 { // no letter may be counted if the answer was lost
+		t.Fatalf("%s: requeued %d", where(), n)
+	}
+	check(next(ids[4], 1).Done(t.Context()))
+	check(next(late, 1).Done(t.Context()))
+	if item, err := q.TryTake(t.Context()); !errors.Is(err, queue.ErrEmpty) {
+		t.Fatalf("%s: got %v, %v, want ErrEmpty", where(), item, err)
+	}
+	counts, err := q.Len(t.Context())
+	check(err)
+	if counts != (queue.Counts{}) {
+		t.Fatalf("%s: left: %+v", where(), counts)
+	}
+	check(q.Close(t.Context()))
+}
+
+func messages(bodies ...string) []queue.Message {
+	var list []queue.Message
+	for _, b := range bodies {
+		list = append(list, queue.Message{Body: []byte(b)})
+	}
+	return list
+}
+
+func TestCrashedConsumersItemsComeBackInTheirPlace(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q, other := w.queue(queue.Config{Linger: time.Hour}), w.queue(queue.Config{})
+		putAll(t, q, 0, 200)
+		for i := range 40 { // by now it holds many that nobody has had
+			item := take(t, q)
+			wantBody(t, item, strconv.Itoa(i))
+			done(t, item)
+		}
+		held := take(t, q)
+		session := held.Session()
+		w.Cut(session.ID())
+		<-held.Context().Done()
+		if err := held.Done(t.Context()); !errors.Is(err, queue.ErrClaimLost) || !errors.Is(err, zk.ErrLost) {
+			t.Errorf("got %v, want ErrClaimLost", err)
+		}
+		pass(2 * session.Timeout())
+		for i := 40; i < 200; i++ {
+			item := take(t, other)
+			wantBody(t, item, strconv.Itoa(i))
+			// Of what was not handed out one may count as tried: the next.
+			if want := 1; item.Attempt() != want && i > 41 || i == 40 && item.Attempt() != 2 {
+				t.Errorf("item %d: attempt %d", i, item.Attempt())
+			}
+			if item.Token() <= held.Token() {
+				t.Errorf("item %d: token %d after %d", i, item.Token(), held.Token())
+			}
+			done(t, item)
+		}
+		wantEmpty(t, other)
+		w.Heal()
+		wantEmpty(t, q)
+	})
+}
+
+func TestWaitingConsumerHearsOfACrash(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
+		put(t, q, "a", queue.PutOptions{})
+		held := take(t, q)
+		got := make(chan *queue.Item)
+		go func() {
+			item, err := other.Take(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- item
+		}()
+		pass(time.Minute)
+		w.ExpireSession(held.Session().ID())
+		item := <-got
+		wantBody(t, item, "a")
+		if item.Attempt() != 2 {
+			t.Errorf("got attempt %d, want 2", item.Attempt())
+		}
+		done(t, item)
+		<-held.Context().Done()
+		if err := held.Done(t.Context()); !errors.Is(err, queue.ErrClaimLost) {
+			t.Errorf("got %v, want ErrClaimLost", err)
+		}
+	})
+}
+
+// A put whose reply is lost together with its session is found by its receipt, also when the item was consumed meanwhile.
+func TestPutIsNotRepeatedWhenItsSessionEnds(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
+		put(t, q, "first", queue.PutOptions{})
+		done(t, take(t, other))
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpMulti && slices.ContainsFunc(r.Parts, func(p zktest.Part) bool { return p.Op == zktest.OpCreate }) && r.Nth == 1 {
+				w.Mute(r.Session)
+			}
+			return zktest.Pass
+		})
+		result := make(chan error)
+		go func() {
+			_, err := q.Put(t.Context(), []byte("second"), queue.PutOptions{})
+			result <- err
+		}()
+		item := take(t, other)
+		wantBody(t, item, "second")
+		done(t, item)
+		pass(time.Minute) // the producer's session ends
+		w.Heal()
+		if err := <-result; err != nil {
+			t.Fatal(err)
+		}
+		wantEmpty(t, other)
+	})
+}
+
+func TestRestartOfTheServerLosesNothing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		for i := range 30 {
+			put(t, q, strconv.Itoa(i), queue.PutOptions{})
+		}
+		for i := range 30 {
+			item := take(t, q)
+			wantBody(t, item, strconv.Itoa(i))
+			if i%7 == 0 {
+				w.Restart()
+			}
+			done(t, item)
+		}
+		wantEmpty(t, q)
+	}, zktest.Durable())
+}
+
+func TestFormerOwnerCannotFinishAnItem(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
+		put(t, q, "a", queue.PutOptions{})
+		held := take(t, q)
+		sess := w.Session(t, time.Minute)
+		names, _, err := sess.Children(t.Context(), root+"/consumers")
+		if err != nil || len(names) != 1 {
+			t.Fatal(names, err)
+		}
+		if err := sess.Delete(t.Context(), root+"/consumers/"+names[0], -1); err != nil {
+			t.Fatal(err)
+		}
+		item := take(t, other)
+		if item.Attempt() != 2 || item.Token() <= held.Token() {
+			t.Errorf("got attempt %d, token %d after %d", item.Attempt(), item.Token(), held.Token())
+		}
+		if err := held.Done(t.Context()); !errors.Is(err, queue.ErrClaimLost) {
+			t.Errorf("got %v, want ErrClaimLost", err)
+		}
+		if _, err := held.Session().Multi(t.Context(), held.Guard()); !errors.Is(err, zk.NoNode) {
+			t.Errorf("the former owner's guard: got %v, want NoNode", err)
+		}
+		<-held.Context().Done()
+		done(t, item)
+		put(t, q, "b", queue.PutOptions{})
+		done(t, take(t, q))
+	})
+}

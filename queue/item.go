@@ -1,0 +1,383 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// Token orders the deliveries of one item: a later one has a larger token than every earlier one. It is the id of the transaction that has
+// claimed the item.
+type Token int64
+
+// Item is an item that was taken: this consumer works on it, and nobody else is given it while the claim holds. It is finished by one of
+// Done, DoneWith, Retry, Fail and Reject. Its methods may be called from any goroutine.
+type Item struct {
+	q       *Queue
+	d       *desk
+	w       *window
+	seq     int
+	rec     *record
+	created int64
+	attempt int
+
+	mu       sync.Mutex // guards the fields below; never held while anything is waited for
+	ctx      itemContext
+	cancel   context.CancelCauseFunc
+	busy     bool // it is being finished
+	finished bool
+}
+
+// itemContext ends with its session, and its Err looks at the session's deadline itself: a consumer that was stopped for a while must not
+// believe in its claim because it runs before the session's timer does.
+type itemContext struct {
+	context.Context //nolint:containedctx // it is one
+	sess            *zk.Session
+}
+
+func (c itemContext) Err() error {
+	_ = c.sess.Err()
+	return c.Context.Err()
+}
+
+// Body returns what was put. The caller may change it.
+func (it *Item) Body() []byte { return it.rec.body }
+
+// ID returns the id that Put has returned.
+func (it *Item) ID() string { return it.rec.name() }
+
+// Headers returns the headers that were put with the item, nil if there were none.
+func (it *Item) Headers() map[string]string { return it.rec.headers }
+
+// Priority returns the item's priority.
+func (it *Item) Priority() int { return it.w.priority }
+
+// Attempt returns which delivery of the item this is, counted from 1. When a consumer crashes, an item that was about to be handed out
+// there may count one that never was.
+func (it *Item) Attempt() int { return it.attempt }
+
+// EnqueuedAt returns when the item was put, by the server's clock.
+func (it *Item) EnqueuedAt() time.Time {
+	if it.rec.enqueued > 0 {
+		return time.UnixMilli(it.rec.enqueued)
+	}
+	return time.UnixMilli(it.created)
+}
+
+// Failures returns the last failed attempts of which a reason is known: those that Fail and Consume have put off.
+func (it *Item) Failures() []Failure { return slices.Clone(it.rec.failures) }
+
+// Token returns the delivery's token.
+func (it *Item) Token() Token { return Token(it.w.token) }
+
+// Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once the item is finished or the
+// claim was taken over. Items that were claimed together share it; DoneWith is for writes that belong to one.
+func (it *Item) Guard() zk.Op { return zk.Check(it.w.path, -1) }
+
+// Session returns the session that the claim belongs to. Guarded writes go through it.
+func (it *Item) Session() *zk.Session { return it.d.sess }
+
+// Path returns the path of the item's node.
+func (it *Item) Path() string { return it.w.line.segment(it.w.segment) + "/" + itemName(it.seq) }
+
+// Context returns the item's context. It ends when the item is finished (ErrFinished) or when the claim is lost: with zk.ErrLost before the
+// servers can give the item to anybody else, with zk.ErrExpired or zk.ErrClosed when the session ended otherwise, and with ErrClaimLost when
+// somebody deleted the consumer's node.
+func (it *Item) Context() context.Context {
+	it.mu.Lock()
+	defer it.mu.Unlock()
+	if it.ctx.Context == nil {
+		ctx, cancel := context.WithCancelCause(it.d.ctx)
+		it.ctx, it.cancel = itemContext{ctx, it.d.sess}, cancel
+		if it.finished {
+			cancel(ErrFinished)
+		}
+	}
+	return it.ctx
+}
+
+// Done acknowledges the item. After it has returned nil the item is never delivered again.
+//
+// A connection that breaks does not make it fail: it finds out whether the item is gone before it tries again. It fails with ErrClaimLost
+// when the claim was lost before: then the item is, or will be, delivered to somebody else, unless the acknowledgement had reached the
+// servers in the session's last moments. If ctx ends first, it returns ctx's cause and goes on in the background.
+func (it *Item) Done(ctx context.Context) error { return it.DoneWith(ctx) }
+
+// DoneWith acknowledges the item and does other writes, all in one transaction: either all is done, or nothing. If one of ops is refused, it
+// returns that refusal, and the item is still the caller's. Otherwise it is like Done.
+func (it *Item) DoneWith(ctx context.Context, ops ...zk.Op) error {
+	err := it.finish(ctx, func() error { return it.remove(ops, nil, nil) })
+	if hook := it.q.cfg.Hooks.Done; hook != nil && err == nil {
+		hook(ctx, it)
+	}
+	return err
+}
+
+// Retry gives the item back to be delivered again: at once and in its old place, or after delay, by the servers' clock, behind what has
+// arrived by then. When Config.MaxAttempts have been made it goes to the dead letters instead. It fails as Done does.
+//
+// Places are kept for a thousand items that wait to be delivered again; what is given back beyond that arrives anew.
+func (it *Item) Retry(ctx context.Context, delay time.Duration) error {
+	return it.retry(ctx, delay, "")
+}
+
+// Fail gives the item back to be delivered again after the time that Config.Backoff says for this attempt, and remembers why. When
+// Config.MaxAttempts have been made it goes to the dead letters instead. It fails as Done does.
+func (it *Item) Fail(ctx context.Context, reason error) error {
+	text := "failed"
+	if reason != nil {
+		text = reason.Error()
+	}
+	return it.retry(ctx, max(time.Millisecond, it.q.cfg.Backoff.Delay(it.attempt)), text)
+}
+
+// Reject moves the item to the dead letters, with the reason. It fails as Done does.
+func (it *Item) Reject(ctx context.Context, reason string) error {
+	return it.finish(ctx, func() error { return it.bury(reason) })
+}
+
+func (it *Item) retry(ctx context.Context, delay time.Duration, reason string) error {
+	if delay < 0 || delay > maxDelay {
+		return it.q.failed("retry", fmt.Errorf("delay %v is not between 0 and ten years", delay))
+	}
+	limit := it.q.cfg.MaxAttempts
+	if limit > 0 && it.attempt >= limit {
+		text := fmt.Sprintf("%d attempts failed", it.attempt)
+		if reason != "" {
+			text += ", the last one: " + reason
+		}
+		return it.Reject(ctx, text)
+	}
+	err := it.finish(ctx, func() error {
+		if delay < time.Millisecond && it.d.mayPutBack() {
+			return it.putBack()
+		}
+		later := *it.rec
+		later.priority, later.attempts = it.w.priority, it.attempt
+		later.enqueued = it.EnqueuedAt().UnixMilli()
+		later.delay, later.due = max(1, delay.Milliseconds()), 0
+		if reason != "" {
+			later.failures = slices.Clone(later.failures)
+			later.fail(it.q.clock.now(), reason)
+		}
+		return it.remove(nil, func() *chain { return it.q.target(&later) }, later.encode())
+	})
+	if hook := it.q.cfg.Hooks.Retried; hook != nil && err == nil {
+		hook(ctx, it, delay)
+	}
+	return err
+}
+
+// finish lets f finish the item, once. f goes on if ctx ends first: it ends with the session at the latest.
+func (it *Item) finish(ctx context.Context, f func() error) error {
+	if ctx.Err() != nil {
+		return it.failed(context.Cause(ctx))
+	}
+	it.mu.Lock()
+	if it.finished || it.busy {
+		it.mu.Unlock()
+		return it.failed(ErrFinished)
+	}
+	it.busy = true
+	it.mu.Unlock()
+	if ctx.Done() == nil {
+		return it.failed(it.finishWith(f))
+	}
+	done := make(chan error, 1)
+	go func() { done <- it.finishWith(f) }()
+	select {
+	case err := <-done:
+		return it.failed(err)
+	case <-ctx.Done():
+		return it.failed(&zk.Error{Op: "finish", Path: it.Path(), Err: context.Cause(ctx), Outcome: zk.Unknown})
+	}
+}
+
+func (it *Item) finishWith(f func() error) error {
+	err := f()
+	it.mu.Lock()
+	defer it.mu.Unlock()
+	it.busy = false
+	if err == nil || errors.Is(err, ErrClaimLost) {
+		it.finished = true
+		if it.cancel != nil {
+			it.cancel(cmpErr(err, ErrFinished))
+		}
+	}
+	return err
+}
+
+func cmpErr(err, other error) error {
+	if err != nil {
+		return err
+	}
+	return other
+}
+
+func (it *Item) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("queue: item %s of %s: %w", it.ID(), it.q.root, err)
+}
+
+// remove removes the item in one transaction with other operations, and puts what became of it into another chain, if there is one.
+//
+// The transaction checks that the claim's node is there. Whoever takes a claim over removes that node, so that nothing is finished by one
+// who has lost it. Of the item's node nobody but the claim's owner decides: if it is not there any more after an unknown outcome, then
+// the transaction was done.
+func (it *Item) remove(ops []zk.Op, to func() *chain, data []byte) error {
+	d, path := it.d, it.Path()
+	for try := 1; ; try++ {
+		if err := d.err(); err != nil {
+			return err
+		}
+		e := it.w.book()
+		guards := append([]zk.Op{zk.DeleteOp(path, -1), e.op}, ops...)
+		p := it.q.newPlan(guards...)
+		if to != nil {
+			c := to()
+			if err := p.at(d.ctx, d.sess, c); err != nil {
+				e.close(false)
+				if it.q.missing(err) || errors.Is(err, zk.ErrConnectionLost) {
+					continue
+				}
+				return it.orLost(err)
+			}
+			p.append(c, data)
+			p.ring()
+		}
+		results, err := d.sess.Multi(d.ctx, p.ops...)
+		if err == nil {
+			p.done(results)
+			it.q.clock.saw(results[1].Stat.Mtime) // 0 unless the entry has set the claim's node
+			e.close(true)
+			return nil
+		}
+		failed, refused := errors.AsType[*zk.MultiError](err)
+		switch {
+		case refused && failed.Index == 0 && errors.Is(failed, zk.NoNode):
+			e.close(true) // there is nothing left to claim
+			return fmt.Errorf("%w: somebody else has removed the item", ErrClaimLost)
+		case refused && failed.Index == 1 && errors.Is(failed, zk.NoNode):
+			e.close(false)
+			d.end(fmt.Errorf("%w: the claim's node was removed by somebody else", ErrClaimLost))
+			return d.err()
+		case p.stale(err):
+			e.close(false)
+			continue
+		case zk.OutcomeOf(err) != zk.Unknown:
+			e.close(false)
+			return it.orLost(err)
+		}
+		_, there, lookErr := d.exists(path)
+		if lookErr != nil {
+			e.close(false)
+			return it.orLost(errors.Join(err, lookErr))
+		}
+		e.close(!there)
+		if !there {
+			return nil
+		}
+		if try >= maxBroken && len(ops) > 0 {
+			return fmt.Errorf("not done, and the connection broke %d times in a row; do the servers accept a request of this size? %w", try, err)
+		}
+	}
+}
+
+// orLost returns err, or that the claim is lost if it is.
+func (it *Item) orLost(err error) error {
+	if lost := it.d.err(); lost != nil {
+		return fmt.Errorf("%w (%w)", lost, err)
+	}
+	return err
+}
+
+// bury moves the item to the dead letters.
+func (it *Item) bury(reason string) error {
+	dead := *it.rec
+	dead.priority, dead.attempts = it.w.priority, it.attempt
+	dead.enqueued = it.EnqueuedAt().UnixMilli()
+	dead.delay, dead.due = 0, 0
+	dead.reason = cut(reason, maxReason)
+	err := it.remove(nil, it.q.graveyard, dead.encode())
+	if hook := it.q.cfg.Hooks.Dead; hook != nil && err == nil {
+		hook(it.d.ctx, it.ID(), reason)
+	}
+	return err
+}
+
+// putBack makes the item free for all, in its old place: the claim does not count it any more, and a claim that nobody owns does.
+func (it *Item) putBack() error {
+	w, q := it.w, it.q
+	if err := w.write(it.d.ctx); err != nil {
+		return it.orLost(err)
+	}
+	defer w.written()
+	for {
+		if err := it.d.err(); err != nil {
+			return err
+		}
+		q.mu.Lock()
+		kept := w.span
+		kept.Except = append(slices.Clone(kept.Except), it.seq)
+		last := w.last()
+		serial := it.d.nextSerial()
+		q.mu.Unlock()
+		at := place{w.priority, w.segment, it.seq}
+		back := span{First: it.seq, Last: it.seq, Handed: it.seq - 1, Tries: w.span.Tries + 1}
+		own := zk.SetData(w.path, kept.encode(), -1)
+		if last {
+			own = zk.DeleteOp(w.path, -1)
+		}
+		_, err := it.d.sess.Multi(it.d.ctx, own,
+			zk.Check(it.Path(), -1),
+			q.create(q.path(dirClaims, claimName(at, nobody, serial)), back.encode(), zk.Persistent),
+			zk.SetData(w.line.bell, nil, -1))
+		failed, refused := errors.AsType[*zk.MultiError](err)
+		switch {
+		case err == nil:
+		case refused && failed.Index == 0 && errors.Is(failed, zk.NoNode):
+			it.d.end(fmt.Errorf("%w: the claim's node was removed by somebody else", ErrClaimLost))
+			return it.d.err()
+		case refused && failed.Index == 1 && errors.Is(failed, zk.NoNode):
+			w.left() // there is nothing left to give back
+			return fmt.Errorf("%w: somebody else has removed the item", ErrClaimLost)
+		case zk.OutcomeOf(err) != zk.Unknown:
+			return it.orLost(err)
+		default:
+			// Only we write the claim's node, so it tells whether we have.
+			s, there, lookErr := w.look(it.d.ctx)
+			if lookErr != nil {
+				return it.orLost(errors.Join(err, lookErr))
+			}
+			if there && !slices.Contains(s.Except, it.seq) {
+				continue
+			}
+		}
+		q.mu.Lock()
+		w.span = kept
+		w.settled = w.settled || last
+		it.d.dirty = true
+		q.mu.Unlock()
+		w.left()
+		return nil
+	}
+}
+
+// maxPutBack is how many claims there may be for an item that is given back to have one of its own: they are listed, and a list must stay
+// far smaller than a packet.
+const maxPutBack = 1000
+
+// mayPutBack reports whether one more item may have a claim of its own, and counts it.
+func (d *desk) mayPutBack() bool {
+	d.q.mu.Lock()
+	defer d.q.mu.Unlock()
+	d.claims++
+	return d.claims <= maxPutBack
+}

@@ -1,0 +1,275 @@
+package queue_test
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/server"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+func TestItemThatIsTooLargeIsRefusedWithTheLimit(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		before := w.Traffic().Requests[zktest.OpMulti]
+		_, err := q.Put(t.Context(), make([]byte, 1<<20), queue.PutOptions{})
+		if !errors.Is(err, queue.ErrTooLarge) || !strings.Contains(err.Error(), "limit is 10") {
+			t.Errorf("got %v, want ErrTooLarge with the limit", err)
+		}
+		if _, err := q.PutBatch(t.Context(), []queue.Message{{Body: []byte("a")}, {Body: make([]byte, 1<<20)}}); !errors.Is(err, queue.ErrTooLarge) {
+			t.Errorf("got %v, want ErrTooLarge", err)
+		}
+		if n := w.Traffic().Requests[zktest.OpMulti] - before; n != 0 {
+			t.Errorf("%d transactions were sent", n)
+		}
+	})
+}
+
+// No request and no reply of a queue with small and large items, in every state, exceeds a packet.
+func TestLargeItemsGoThroughEveryState(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{MaxAttempts: 2, Backoff: queue.Backoff{First: time.Second, Max: time.Second}})
+		large := bytes.Repeat([]byte{'x'}, 1_030_000)
+		var list []queue.Message
+		for i := range 12 {
+			list = append(list, queue.Message{Body: large})
+			if i%3 == 0 {
+				list = append(list, queue.Message{Body: []byte("small")})
+				list = append(list, queue.Message{Body: large, PutOptions: queue.PutOptions{Delay: 2 * time.Minute}})
+			}
+		}
+		ids, err := q.PutBatch(t.Context(), list)
+		if err != nil || len(ids) != len(list) {
+			t.Fatal(len(ids), err)
+		}
+		for range 2 * len(list) {
+			item := take(t, q)
+			if n := len(item.Body()); n != len(large) && n != len("small") {
+				t.Fatalf("got a body of %d bytes", n)
+			}
+			if err := item.Fail(t.Context(), errors.New(strings.Repeat("no", 10_000))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantEmpty(t, q)
+		wantLen(t, q, queue.Counts{Dead: len(list)})
+		if n, err := q.Requeue(t.Context()); n != len(list) || err != nil {
+			t.Fatal(n, err)
+		}
+		for range list {
+			done(t, take(t, q))
+		}
+		wantLen(t, q, queue.Counts{})
+	}, zktest.SessionTimeouts(time.Second, time.Minute))
+}
+
+func TestServerThatTakesSmallerPacketsIsNotAskedForEver(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		if _, err := q.Put(t.Context(), make([]byte, 500_000), queue.PutOptions{}); !errors.Is(err, queue.ErrTooLarge) {
+			t.Errorf("put: got %v, want ErrTooLarge", err)
+		}
+		put(t, q, "small", queue.PutOptions{})
+		item := take(t, q)
+		if err := item.DoneWith(t.Context(), zk.CreateOp("/large", make([]byte, 500_000), zk.Persistent)); err == nil {
+			t.Error("done with more than the server takes")
+		}
+		done(t, item)
+	}, zktest.With(func(c *server.Config) { c.MaxFrame = 200_000 }))
+}
+
+func TestFullQueueRefusesOrWaits(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{MaxItems: 3})
+		putAll(t, q, 0, 3)
+		_, err := q.Put(t.Context(), []byte("3"), queue.PutOptions{})
+		full, ok := errors.AsType[*queue.FullError](err)
+		if !errors.Is(err, queue.ErrFull) || !ok || full.Items != 3 || full.MaxItems != 3 {
+			t.Fatalf("got %v, want ErrFull", err)
+		}
+		patient := w.queue(queue.Config{MaxItems: 3, WaitWhenFull: true})
+		result := make(chan error)
+		go func() {
+			_, err := patient.Put(t.Context(), []byte("3"), queue.PutOptions{})
+			result <- err
+		}()
+		pass(time.Minute)
+		select {
+		case err := <-result:
+			t.Fatalf("put into a full queue: %v", err)
+		default:
+		}
+		for i := range 4 {
+			item := take(t, q)
+			wantBody(t, item, strconv.Itoa(i))
+			done(t, item)
+			if i == 0 {
+				if err := <-result; err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+func TestBadArgumentsAreRefused(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client := w.Client(t, 10*time.Second)
+		for _, path := range []string{"", "/", "/zookeeper", "mail", "/mail/"} {
+			if _, err := queue.New(client, path, queue.Config{}); err == nil {
+				t.Errorf("a queue at %q", path)
+			}
+		}
+		for _, cfg := range []queue.Config{
+			{MaxItems: -1},
+			{WaitWhenFull: true},
+			{MaxPacket: 100},
+			{Linger: -1},
+			{KeepKeys: -1},
+			{Prefetch: 1001},
+			{Backoff: queue.Backoff{First: time.Minute, Max: time.Second}},
+		} {
+			if _, err := queue.New(client, root, cfg); err == nil {
+				t.Errorf("a queue with %+v", cfg)
+			}
+		}
+		if _, err := queue.New(nil, root, queue.Config{}); err == nil {
+			t.Error("a queue without a client")
+		}
+		q := w.queue(queue.Config{})
+		for _, o := range []queue.PutOptions{{Priority: 101}, {Priority: -101}, {Delay: -1}, {Delay: 100 * 365 * 24 * time.Hour}} {
+			if _, err := q.Put(t.Context(), nil, o); err == nil {
+				t.Errorf("put with %+v", o)
+			}
+		}
+		if err := q.Consume(t.Context(), 0, nil); err == nil {
+			t.Error("consumed with no worker")
+		}
+		if _, err := q.TakeBatch(t.Context(), 0); err == nil {
+			t.Error("took a batch of none")
+		}
+	})
+}
+
+func TestForeignNodeIsNotAQueue(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 10*time.Second)
+		for _, n := range []struct{ path, data string }{{"/queues", ""}, {root, "10.0.0.1"}} {
+			if _, err := sess.Create(t.Context(), n.path, []byte(n.data), zk.Persistent); err != nil {
+				t.Fatal(err)
+			}
+		}
+		q := w.queue(queue.Config{})
+		if _, err := q.Put(t.Context(), nil, queue.PutOptions{}); !errors.Is(err, queue.ErrNotQueue) {
+			t.Errorf("put: got %v, want ErrNotQueue", err)
+		}
+		if _, err := q.TryTake(t.Context()); !errors.Is(err, queue.ErrNotQueue) {
+			t.Errorf("take: got %v, want ErrNotQueue", err)
+		}
+		w.NoNodes(t, root)
+	})
+}
+
+func TestEmptyNodeBecomesAQueue(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 10*time.Second)
+		for _, p := range []string{"/queues", root} {
+			if _, err := sess.Create(t.Context(), p, nil, zk.Persistent); err != nil {
+				t.Fatal(err)
+			}
+		}
+		q := w.queue(queue.Config{})
+		put(t, q, "a", queue.PutOptions{})
+		wantBody(t, take(t, q), "a")
+	})
+}
+
+func TestForeignChildrenAreLeftAlone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		putAll(t, q, 0, 2)
+		sess := w.Session(t, 10*time.Second)
+		foreign := []string{
+			"/ready/x", "/ready/p1000/x", "/ready/p1000/s0000000001/x", "/claims/x", "/claims/p1000.s0000000001.0000000000.free.1",
+			"/consumers/x", "/delayed/x", "/dead/x", "/waiters/x", "/keys/x", "/receipts/x",
+		}
+		for _, p := range foreign {
+			if _, err := sess.Create(t.Context(), root+p, []byte("foreign"), zk.Persistent); err != nil {
+				t.Fatal(p, err)
+			}
+		}
+		putAll(t, q, 2, 4)
+		wantLen(t, q, queue.Counts{Ready: 5}) // the child of the segment counts: only names tell it from an item
+		for i := range 4 {
+			item := take(t, q)
+			wantBody(t, item, strconv.Itoa(i))
+			done(t, item)
+		}
+		wantEmpty(t, q)
+		if _, err := q.Peek(t.Context()); !errors.Is(err, queue.ErrEmpty) {
+			t.Errorf("got %v, want ErrEmpty", err)
+		}
+		for _, p := range foreign {
+			if _, ok, err := sess.Exists(t.Context(), root+p); !ok || err != nil {
+				t.Errorf("%s: %v, %v", p, ok, err)
+			}
+		}
+	})
+}
+
+func TestForeignNodesAmongDelayedItemsAreInNobodysWay(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		put(t, q, "a", queue.PutOptions{Delay: time.Second})
+		sess := w.Session(t, 10*time.Second)
+		names, _, err := sess.Children(t.Context(), root+"/delayed")
+		if err != nil || len(names) != 1 {
+			t.Fatal(names, err)
+		}
+		for _, child := range []string{"/x", "/s0000000001/x", "/s0000000001/0000000777"} {
+			if _, err := sess.Create(t.Context(), root+"/delayed/"+names[0]+child, []byte("foreign"), zk.Persistent); err != nil {
+				t.Fatal(err)
+			}
+		}
+		item := take(t, q)
+		wantBody(t, item, "a")
+		done(t, item)
+		pass(time.Minute)
+		before := w.Traffic().Replies
+		wantEmpty(t, q)
+		if n := w.Traffic().Replies - before; n > 20 {
+			t.Errorf("%d replies to find nothing", n)
+		}
+		put(t, q, "b", queue.PutOptions{Delay: 2 * time.Second})
+		wantBody(t, take(t, q), "b")
+	})
+}
+
+func TestWhatIsNoItemGoesToTheDeadLetters(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		putAll(t, q, 0, 1)
+		sess := w.Session(t, 10*time.Second)
+		if _, err := sess.Create(t.Context(), root+"/ready/p1000/s0000000001/", []byte("junk"), zk.PersistentSequential); err != nil {
+			t.Fatal(err)
+		}
+		putAll(t, q, 1, 2)
+		for i := range 2 {
+			item := take(t, q)
+			wantBody(t, item, strconv.Itoa(i))
+			done(t, item)
+		}
+		for letter, err := range q.DeadLetters(t.Context()) {
+			if err != nil || string(letter.Body) != "junk" || letter.Reason == "" {
+				t.Errorf("got %+v, %v", letter, err)
+			}
+		}
+		wantLen(t, q, queue.Counts{Dead: 1})
+	})
+}

@@ -1,0 +1,90 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// Peeked is an item that somebody has looked at and not taken.
+type Peeked struct {
+	ID         string
+	Body       []byte
+	Headers    map[string]string
+	Priority   int
+	EnqueuedAt time.Time
+}
+
+// Peek returns the item that the next consumer without a claim of its own would be given, and leaves it there; ErrEmpty if none is ready.
+// Delayed items that are due count once a consumer has looked for items.
+func (q *Queue) Peek(ctx context.Context) (Peeked, error) {
+	p, _, err := q.head(ctx)
+	if err != nil {
+		return Peeked{}, q.failed("peek", err)
+	}
+	return p, nil
+}
+
+// Age returns for how long the item that is ready and was put first among the next of each priority has been in the queue, by the servers'
+// clock: the latency of the queue. It returns ErrEmpty if none is ready.
+func (q *Queue) Age(ctx context.Context) (time.Duration, error) {
+	_, oldest, err := q.head(ctx)
+	if err != nil {
+		return 0, q.failed("age", err)
+	}
+	if q.clock.now() == 0 {
+		// Only what we write tells the servers' time.
+		sess, err := q.session(ctx)
+		if err != nil {
+			return 0, q.failed("age", err)
+		}
+		r, err := q.receipts.get(ctx, sess)
+		if err != nil {
+			return 0, q.failed("age", err)
+		}
+		q.receipts.put(r)
+	}
+	return max(0, time.UnixMilli(q.clock.now()).Sub(oldest)), nil
+}
+
+// head returns the next item, and the earliest time at which the next of any priority was put.
+func (q *Queue) head(ctx context.Context) (first Peeked, oldest time.Time, err error) {
+	found := false
+	err = q.eachHead(ctx, func(p Peeked) {
+		if !found {
+			first, found = p, true
+		}
+		if oldest.IsZero() || p.EnqueuedAt.Before(oldest) {
+			oldest = p.EnqueuedAt
+		}
+	})
+	if err == nil && !found {
+		err = ErrEmpty
+	}
+	return first, oldest, err
+}
+
+// eachHead calls f with the first ready item of each priority.
+func (q *Queue) eachHead(ctx context.Context, f func(Peeked)) error {
+	var lines []int
+	err := q.look(ctx, func(sess *zk.Session) error {
+		names, _, err := sess.Children(ctx, q.path(dirReady))
+		lines = numbers(names, parseLine)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range lines {
+		err := q.eachReadyOf(ctx, p, func(p Peeked) bool {
+			f(p)
+			return false
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			return err
+		}
+	}
+	return nil
+}

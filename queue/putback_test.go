@@ -1,0 +1,72 @@
+package queue_test
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/seed-a3166700/turnstile/queue"
+)
+
+func TestItemsThatAreGivenBackKeepTheirPlaces(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
+		putAll(t, q, 0, 20)
+		items, err := q.TakeBatch(t.Context(), 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range []int{7, 3, 0, 9} {
+			if err := items[i].Retry(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, i := range []int{0, 3, 7, 9, 10, 11} {
+			item := take(t, other)
+			wantBody(t, item, strconv.Itoa(i))
+			if want := map[bool]int{true: 2, false: 1}[i < 10]; item.Attempt() != want {
+				t.Errorf("item %d: attempt %d, want %d", i, item.Attempt(), want)
+			}
+			done(t, item)
+		}
+		for _, i := range []int{1, 2, 4, 5, 6, 8} {
+			done(t, items[i])
+		}
+		wantLen(t, q, queue.Counts{Ready: 8})
+	})
+}
+
+// However many items are given back one by one, the list of claims stays small; none is lost.
+func TestListOfClaimsStaysSmall(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		const n = 2000
+		putAll(t, q, 0, n)
+		var items []*queue.Item
+		for len(items) < n {
+			more, err := q.TakeBatch(t.Context(), 1000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			items = append(items, more...)
+		}
+		for _, item := range items {
+			if err := item.Retry(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		names, _, err := items[0].Session().Children(t.Context(), root+"/claims")
+		if err != nil || len(names) > 1100 {
+			t.Fatalf("%d claims, %v", len(names), err)
+		}
+		seen := make(map[string]bool)
+		for range n {
+			item := take(t, q)
+			if seen[item.ID()] {
+				t.Fatalf("item %q twice", item.Body())
+			}
+			seen[item.ID()] = true
+			done(t, item)
+		}
+		wantEmpty(t, q)
+	})
+}

@@ -1,0 +1,164 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// window is a claim of ours: a span of a segment's items, of which some are handed out and some not yet.
+type window struct {
+	d       *desk
+	path    string
+	line    *chain
+	place   // of its first item
+	token   int64
+	claimed time.Time
+	size    int
+	pen     chan struct{} // one slot: whoever fills it may write the claim's node
+
+	// Guarded by the queue's mutex.
+	span    span // as it stands in the node
+	stock   []stocked
+	open    int  // handed out and not finished
+	settled bool // its node is deleted, or about to be
+	giving  bool // what was in stock is about to be given back: until then the claim's node must stay
+}
+
+// stocked is an item that is not handed out yet.
+type stocked struct {
+	seq     int
+	rec     *record
+	created int64
+}
+
+// maxLarge is how many items of a segment of large ones are claimed at once.
+const maxLarge = 4
+
+// giveBack makes what is claimed from the given item on free for all, in its place.
+func (w *window) giveBack(ctx context.Context, from int) error {
+	q, sess := w.d.q, w.d.sess
+	if err := w.write(ctx); err != nil {
+		return err
+	}
+	defer w.written()
+	for {
+		q.mu.Lock()
+		rest, kept := w.span, w.span
+		last := w.open == 0
+		serial := w.d.nextSerial()
+		q.mu.Unlock()
+		rest.First, rest.Handed = from, from-1
+		kept.Last = from - 1
+		kept.Handed = min(kept.Handed, kept.Last)
+		back := place{w.priority, w.segment, from}
+		ops := []zk.Op{
+			zk.DeleteOp(w.path, -1),
+			q.create(q.path(dirClaims, claimName(back, nobody, serial)), rest.encode(), zk.Persistent),
+			zk.SetData(w.line.bell, nil, -1),
+		}
+		if !last {
+			ops[0] = zk.SetData(w.path, kept.encode(), -1)
+		}
+		_, err := sess.Multi(ctx, ops...)
+		if zk.OutcomeOf(err) == zk.Unknown && err != nil && w.d.err() == nil && ctx.Err() == nil {
+			// Only we write the node, so it tells whether we have.
+			s, there, lookErr := w.look(ctx)
+			if lookErr != nil {
+				return lookErr
+			}
+			if there && s.Last != kept.Last {
+				continue
+			}
+			err = nil
+		}
+		if err != nil {
+			return err
+		}
+		q.mu.Lock()
+		w.span, w.settled, w.giving = kept, w.settled || last, false
+		settle := !w.settled && w.open == 0
+		w.settled = w.settled || settle
+		q.mu.Unlock()
+		if settle {
+			w.clear()
+		}
+		return nil
+	}
+}
+
+// write waits until nobody else writes the claim's node.
+func (w *window) write(ctx context.Context) error {
+	select {
+	case w.pen <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-w.d.ctx.Done():
+		return context.Cause(w.d.ctx)
+	}
+}
+
+func (w *window) written() { <-w.pen }
+
+// last reports whether the claim is over when one more item is finished. The caller holds the queue's mutex.
+func (w *window) last() bool { return w.open == 1 && len(w.stock) == 0 && !w.giving }
+
+// look reads the claim's node, as it stands after everything that was sent before.
+func (w *window) look(ctx context.Context) (span, bool, error) {
+	for {
+		b := w.d.sess.Batch()
+		b.Sync(w.path)
+		get := b.Get(w.path)
+		b.Send()
+		data, err := get.Get(ctx)
+		switch {
+		case err == nil:
+			s, ok := parseSpan(data.Data)
+			return s, ok, nil
+		case errors.Is(err, zk.NoNode):
+			return span{}, false, nil
+		case ctx.Err() != nil:
+			return span{}, false, context.Cause(ctx)
+		case w.d.err() != nil:
+			return span{}, false, w.d.err()
+		case !errors.Is(err, zk.ErrConnectionLost):
+			return span{}, false, err
+		}
+	}
+}
+
+// clear removes the node of a claim of which nothing is left, in the background. If that does not succeed before the session ends, whoever
+// takes the claim over finds nothing in it, and removes it.
+func (w *window) clear() {
+	sess := w.d.sess
+	go func() {
+		for sess.Err() == nil {
+			err := sess.Delete(sess.Context(), w.path, -1)
+			if err == nil || !errors.Is(err, zk.ErrConnectionLost) {
+				break
+			}
+		}
+		w.tidy()
+	}()
+}
+
+// tidy removes the window's segment if that is empty and will stay so, without waiting for it.
+func (w *window) tidy() {
+	b := w.d.sess.Batch()
+	b.Delete(w.line.segment(w.segment), 1) // refused unless it is sealed, which is version 1, and empty
+	b.Send()
+}
+
+// marked returns the span with the next n items marked as handed out, and false if the next one is already. The caller holds the queue's
+// mutex.
+func (w *window) marked(n int) (span, bool) {
+	s := w.span
+	if len(w.stock) == 0 || w.stock[0].seq <= s.Handed {
+		return s, false
+	}
+	s.Handed = w.stock[min(n, len(w.stock))-1].seq
+	return s, true
+}

@@ -1,0 +1,112 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+const root = "/queues/mail"
+
+// world is a server, and time, that belong to one test: nothing here takes real time, and what waits is known to wait.
+type world struct {
+	*zktest.Server
+	t *testing.T
+}
+
+func inWorld(t *testing.T, test func(t *testing.T, w *world), opts ...zktest.Option) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var net zktest.Net
+		opts := append([]zktest.Option{zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute)}, opts...)
+		test(t, &world{zktest.Run(t, opts...), t})
+	})
+}
+
+// queue returns a queue of its own client, which is another process as far as the server knows.
+func (w *world) queue(cfg queue.Config) *queue.Queue {
+	w.t.Helper()
+	q, err := queue.New(w.Client(w.t, 20*time.Second), root, cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		_ = q.Close(ctx) // a test may have closed the client
+	})
+	return q
+}
+
+// pass lets time pass in the bubble.
+func pass(d time.Duration) { time.Sleep(d) }
+
+func put(t *testing.T, q *queue.Queue, body string, opts queue.PutOptions) string {
+	t.Helper()
+	id, err := q.Put(t.Context(), []byte(body), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func putAll(t *testing.T, q *queue.Queue, from, to int) {
+	t.Helper()
+	var messages []queue.Message
+	for i := from; i < to; i++ {
+		messages = append(messages, queue.Message{Body: fmt.Appendf(nil, "%d", i)})
+	}
+	ids, err := q.PutBatch(t.Context(), messages)
+	if err != nil || len(ids) != to-from {
+		t.Fatalf("got %d ids, %v", len(ids), err)
+	}
+}
+
+func take(t *testing.T, q *queue.Queue) *queue.Item {
+	t.Helper()
+	item, err := q.Take(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return item
+}
+
+func wantBody(t *testing.T, item *queue.Item, want string) {
+	t.Helper()
+	if got := string(item.Body()); got != want {
+		t.Fatalf("got item %q, want %q", got, want)
+	}
+}
+
+func done(t *testing.T, item *queue.Item) {
+	t.Helper()
+	if err := item.Done(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantEmpty(t *testing.T, q *queue.Queue) {
+	t.Helper()
+	item, err := q.TryTake(t.Context())
+	if !errors.Is(err, queue.ErrEmpty) {
+		t.Fatalf("got %v, %v, want ErrEmpty", item, err)
+	}
+}
+
+func wantLen(t *testing.T, q *queue.Queue, want queue.Counts) {
+	t.Helper()
+	got, err := q.Len(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != want {
+		t.Fatalf("got %+v, want %+v", got, want)
+	}
+}

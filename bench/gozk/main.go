@@ -5,8 +5,8 @@
 package main
 
 import (
-	"context"
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"net"

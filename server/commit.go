@@ -92,10 +92,11 @@ func (s *Server) release(b *batch, loud []*conn) []*conn {
 	if s.failed() {
 		return loud
 	}
-	s.durable.raise(b.zxid)
 	loud = b.put(s.clock.now(), loud)
+	// After its frames stand in the outboxes: a reply that shows this zxid must not overtake an event of it, or a client that
+	// loses its connection between the two would say that it has seen the event.
+	s.durable.raise(b.zxid)
 	// Before any client can know its reply: what it asks next must not be held up by a batch that it knows to be durable.
-	// Its frames stand in the outbox already, so that nothing overtakes them.
 	s.durable.seq.Store(b.seq)
 	b.flush(loud)
 	s.flight.landed(b)

@@ -25,12 +25,15 @@ func (o *owner) lone(items []item) bool {
 	o.turn.Unlock()
 	if b != nil {
 		// Nobody reads what the client sends while its reader waits for the disk, so it is not to expire for its silence.
-		sess := items[0].conn.sess.Load()
-		sess.unread.Store(true)
+		if sess := items[0].conn.sess.Load(); sess != nil {
+			sess.unread.Add(1)
+			defer func() {
+				sess.touch(o.clock.now())
+				sess.unread.Add(-1)
+			}()
+		}
 		o.release(b, nil)
 		<-o.releasing
-		sess.touch(o.clock.now())
-		sess.unread.Store(false)
 	}
 	return served
 }

@@ -16,7 +16,7 @@ type session struct {
 	id      int64
 	timeout atomic.Int64 // nanoseconds, as negotiated last
 	heard   atomic.Int64 // on the server's clock: when a frame came last
-	unread  atomic.Bool  // its frames are not read just now, because of the disk
+	unread  atomic.Int32 // connections of it that are not read just now, because of the disk
 	conn    *conn        // nil while the client is away
 	bucket  int64        // of the expiry queue
 }
@@ -107,7 +107,7 @@ func (e *expiry) expired(now time.Duration) []*session {
 		b := e.buckets[e.next]
 		delete(e.buckets, e.next)
 		for s := range b {
-			unread := s.unread.Load() // before due, see lone
+			unread := s.unread.Load() > 0 // before due, see lone
 			switch {
 			case e.due(s) > e.next:
 				e.put(s, e.due(s))

@@ -39,6 +39,7 @@ type Entry struct {
 	created  func(context.Context) ([]zk.Created, error)
 	look     func(context.Context) error
 	standing bool  // the node is there, and place has it
+	refused  error // why the node that is there is not to be used
 	final    error // why there is none and will be none
 }
 
@@ -69,7 +70,7 @@ func (e *Entry) Place(ctx context.Context) (*Place, error) {
 	switch {
 	case err == nil:
 		return e.place, nil
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && e.refused == nil:
 		return nil, context.Cause(ctx)
 	default:
 		e.Abandon()
@@ -153,13 +154,13 @@ func (e *Entry) take(nodes []zk.Created) error {
 	e.standing = true
 	switch ok := p.stand(nodes); {
 	case !ok:
-		return fmt.Errorf("line: the server named our node %q, which no contender is named like", p.node.Path)
+		e.refused = fmt.Errorf("line: the server named our node %q, which no contender is named like", p.node.Path)
 	case p.node.Stat.EphemeralOwner != p.sess.ID():
 		// A node that a server finds for us is ours only if it belongs to the live session. One of an older session is about to
 		// vanish, and whoever took it for theirs would hold nothing (CURATOR-498, CURATOR-604).
-		return ErrGone
+		e.refused = ErrGone
 	}
-	return nil
+	return e.refused
 }
 
 // A creation has been sent. Created waits for its answer, and may be called again after its context ended; look finds out then who is ahead.

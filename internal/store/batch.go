@@ -125,6 +125,7 @@ func (b *Batch) apply(zxid int64, commit func() error) (err error) {
 	if err := commit(); err != nil {
 		s.fail(err)
 	}
+	s.side.applied(zxid)
 	s.limit = b.limit
 	return s.Err()
 }

@@ -2,10 +2,12 @@ package store
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -13,12 +15,11 @@ import (
 )
 
 const (
-	sideSize   = 1 << 20 // of the side log; it never grows, so that a sync has no size to write
-	sideHeader = 16      // length, checksum, zxid
-	sideLimit  = 64 << 10
+	sideSize   = 1 << 20  // of the side log; it never grows, so that a sync has no size to write
+	sideLimit  = 64 << 10 // of a transaction in it
+	sideMAC    = 16
+	sideHeader = sideMAC + 4 + 8 + 8 // authenticator, length, zxid of the transaction before, zxid
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli) //nolint:gochecknoglobals // a constant table
 
 // sideLog makes a transaction that travels alone durable on the goroutine that wants it so. Pebble's log is written and synced by a
 // goroutine of its own, which many transactions share well; one alone pays for waking it and for being woken, about as much as half a
@@ -31,11 +32,20 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli) //nolint:gochecknoglobals // 
 // Records are written one after the other from the start of the file. After each sync of Pebble's log all of them are obsolete, and the
 // next one is written at the start again: what it destroys is never needed. The zxids of records grow along the file, so that a
 // record that is left from before ends it.
+//
+// What follows the last record is whatever was there before, pieces of clients' data among it. So each record carries an authenticator, under
+// a key that Pebble keeps and that changes with each opening: nobody else can make one, and a log that belongs to another state of the
+// database, from another backup say, has none that counts.
 type sideLog struct {
 	file vfs.File
+	key  []byte
 	next int64  // where the next record goes
+	last int64  // the zxid of the transaction that was applied last
 	buf  []byte // the record that is about to be written
 }
+
+// keySide is where Pebble keeps the key.
+var keySide = []byte("mside")
 
 // openSide opens the side log of a directory, and makes it if it is not there.
 func openSide(fs vfs.FS, dir string) (*sideLog, error) {
@@ -54,12 +64,15 @@ func openSide(fs vfs.FS, dir string) (*sideLog, error) {
 // extend gives the file its size.
 func (l *sideLog) extend(fs vfs.FS, dir string) error {
 	info, err := l.file.Stat()
-	if err != nil || info.Size() >= sideSize {
+	if err != nil {
 		return err
 	}
-	if _, err := l.file.WriteAt(make([]byte, sideSize-info.Size()), info.Size()); err != nil {
-		return err
+	if size := info.Size(); size < sideSize {
+		if _, err := l.file.WriteAt(make([]byte, sideSize-size), size); err != nil {
+			return err
+		}
 	}
+	// Also of a file that was there already: who made it may have been killed before this.
 	return errors.Join(l.file.Sync(), syncDir(fs, dir))
 }
 
@@ -68,18 +81,21 @@ func (l *sideLog) prepare(zxid int64, repr []byte) bool {
 	if len(repr) > sideLimit || l.next+sideHeader+int64(len(repr)) > sideSize {
 		return false
 	}
-	b := binary.BigEndian.AppendUint32(l.buf[:0], uint32(len(repr)))
-	b = append(b, 0, 0, 0, 0)
+	b := append(l.buf[:0], make([]byte, sideMAC)...)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(repr)))
+	b = binary.BigEndian.AppendUint64(b, uint64(l.last))
 	b = binary.BigEndian.AppendUint64(b, uint64(zxid))
 	b = append(b, repr...)
-	binary.BigEndian.PutUint32(b[4:], checksum(b))
+	copy(b, l.authenticator(b))
 	l.buf = b
 	return true
 }
 
-// checksum covers all of a record but itself.
-func checksum(record []byte) uint32 {
-	return crc32.Update(crc32.Checksum(record[:4], castagnoli), castagnoli, record[8:])
+// authenticator covers all of a record but itself.
+func (l *sideLog) authenticator(record []byte) []byte {
+	mac := hmac.New(sha256.New, l.key)
+	mac.Write(record[sideMAC:])
+	return mac.Sum(nil)[:sideMAC]
 }
 
 // write makes the transaction durable that was prepared last.
@@ -91,44 +107,77 @@ func (l *sideLog) write() error {
 	return l.file.SyncData()
 }
 
+// applied says that the transaction of a zxid was given to Pebble, after all before it.
+func (l *sideLog) applied(zxid int64) { l.last = zxid }
+
 // reset says that Pebble has synced everything that is written here.
 func (l *sideLog) reset() { l.next = 0 }
 
-// replay applies to db what it has lost since the given zxid, and makes that durable.
+// recover applies to db what it has lost since the given zxid, makes that durable, and then makes a new key, under which nothing that stands
+// here counts any more.
+func (l *sideLog) recover(db *pebble.DB, zxid int64) error {
+	key, closer, err := db.Get(keySide)
+	if err == nil {
+		l.key = bytes.Clone(key)
+		err = errors.Join(closer.Close(), l.replay(db, zxid))
+	}
+	if err != nil && !errors.Is(err, pebble.ErrNotFound) { // a database from before there was a side log has no key
+		return fmt.Errorf("side log: %w", err)
+	}
+	l.last = zxid
+	l.key = make([]byte, sha256.Size)
+	rand.Read(l.key)
+	return db.Set(keySide, l.key, pebble.Sync)
+}
+
 func (l *sideLog) replay(db *pebble.DB, zxid int64) error {
 	all := make([]byte, sideSize)
 	if _, err := l.file.ReadAt(all, 0); err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("side log: %w", err)
+		return err
 	}
 	for last := int64(0); ; {
-		at, repr, ok := nextRecord(&all)
-		if !ok || at <= last {
+		r, ok := l.cut(&all)
+		if !ok || r.zxid < last {
 			return nil
 		}
-		if last = at; at <= zxid {
+		last = r.zxid
+		if r.zxid <= zxid {
 			continue
 		}
-		b := db.NewBatch() // which keeps what it is given, for other batches to be written over
-		if err := errors.Join(b.SetRepr(bytes.Clone(repr)), db.Apply(b, pebble.Sync), b.Close()); err != nil {
-			return fmt.Errorf("side log: zxid %#x: %w", at, err)
+		if r.before > zxid {
+			return fmt.Errorf("it goes on from zxid %#x, and the database ends at %#x: restore both from one backup, or remove side.log and lose what only it has", r.before, zxid)
 		}
+		b := db.NewBatch() // which keeps what it is given, for other batches to be written over
+		if err := errors.Join(b.SetRepr(bytes.Clone(r.repr)), db.Apply(b, pebble.Sync), b.Close()); err != nil {
+			return fmt.Errorf("zxid %#x: %w", r.zxid, err)
+		}
+		zxid = r.zxid
 	}
 }
 
-// nextRecord cuts the first record off. It reports false if there is none, or only a part of one.
-func nextRecord(rest *[]byte) (zxid int64, repr []byte, ok bool) {
+type sideRecord struct {
+	before, zxid int64
+	repr         []byte
+}
+
+// cut cuts the first record off. It reports false if there is none, or only a part of one.
+func (l *sideLog) cut(rest *[]byte) (sideRecord, bool) {
 	b := *rest
 	if len(b) < sideHeader {
-		return 0, nil, false
+		return sideRecord{}, false
 	}
-	n := int64(binary.BigEndian.Uint32(b))
-	if n == 0 || n > int64(len(b)-sideHeader) {
-		return 0, nil, false
+	n := int64(binary.BigEndian.Uint32(b[sideMAC:]))
+	if n > int64(len(b)-sideHeader) {
+		return sideRecord{}, false
 	}
 	record := b[:sideHeader+n]
-	if checksum(record) != binary.BigEndian.Uint32(record[4:]) {
-		return 0, nil, false
+	if !hmac.Equal(l.authenticator(record), record[:sideMAC]) {
+		return sideRecord{}, false
 	}
 	*rest = b[len(record):]
-	return int64(binary.BigEndian.Uint64(record[8:])), record[sideHeader:], true
+	return sideRecord{
+		before: int64(binary.BigEndian.Uint64(record[sideMAC+4:])),
+		zxid:   int64(binary.BigEndian.Uint64(record[sideMAC+12:])),
+		repr:   record[sideHeader:],
+	}, true
 }

@@ -2,9 +2,11 @@ package store_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -140,4 +142,66 @@ func readAll(t *testing.T, fs vfs.FS, name string) []byte {
 		t.Fatal(err)
 	}
 	return all
+}
+
+func TestRecordInTheDataOfAClientIsNotReplayed(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewCrashableMem()
+	s := open(t, store.Config{Dir: "data", FS: mem})
+	tr := load(t, s)
+	commit(t, s, tr, tr.CreateSession(1, 7, 4000))
+	commitAlone(t, s, tr, create(tr, "/first", []byte("x")))
+	log := readAll(t, mem, "data/side.log")
+	end := bytes.LastIndexFunc(log, func(r rune) bool { return r != 0 }) + 1
+	forged := bytes.Replace(log[:end], []byte("/first"), []byte("/forge"), 1) // a whole record, but for who made it
+	// It comes to stand exactly behind the record of the transaction that is written over its beginning.
+	filler := bytes.Repeat([]byte{1}, 300)
+	commitAlone(t, s, tr, create(tr, "/second", append(filler, forged...)))
+	log = readAll(t, mem, "data/side.log")
+	at := bytes.Index(log, forged[len(forged)-80:]) + 80 - len(forged)
+	clone := mem.CrashClone(vfs.CrashCloneCfg{})
+	f, err := clone.OpenReadWrite("data/side.log", vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteAt(log[at:at+len(forged)], int64(end)) // as if it stood there
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, store.Config{Dir: "data", FS: clone})
+	if _, code := get(load(t, again), "/forge"); code != wire.NoNode {
+		t.Fatalf("/forge: got %v, want that nobody has made it", code)
+	}
+	if err := again.Close(again.Zxid()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(tr.Zxid()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSideLogOfAnotherStateOfTheDatabaseIsRefused(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewCrashableMem()
+	s := open(t, store.Config{Dir: "data", FS: mem})
+	tr := load(t, s)
+	commit(t, s, tr, tr.CreateSession(1, 7, 4000))
+	backup := mem.CrashClone(vfs.CrashCloneCfg{})
+	commit(t, s, tr, create(tr, "/first", nil))
+	commitAlone(t, s, tr, create(tr, "/second", nil))
+	log := readAll(t, mem, "data/side.log")
+	if err := s.Close(tr.Zxid()); err != nil {
+		t.Fatal(err)
+	}
+	f, err := backup.OpenReadWrite("data/side.log", vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteAt(log, 0)
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Open(store.Config{Dir: "data", FS: backup}); err == nil || !strings.Contains(err.Error(), "one backup") {
+		t.Errorf("got %v, want an error that says what to do", err)
+	}
 }

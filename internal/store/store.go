@@ -124,7 +124,10 @@ func (s *Store) loadMeta() error {
 	version, err := s.getInt(keyFormat)
 	switch {
 	case errors.Is(err, pebble.ErrNotFound):
-		return s.create()
+		if err := s.create(); err != nil {
+			return err
+		}
+		return s.side.recover(s.db, 0)
 	case err != nil:
 		return err
 	case version != format:
@@ -138,7 +141,7 @@ func (s *Store) loadMeta() error {
 	}
 	zxid, _, err := s.getZxids()
 	if err == nil {
-		err = s.side.replay(s.db, zxid)
+		err = s.side.recover(s.db, zxid)
 	}
 	if err != nil {
 		return err

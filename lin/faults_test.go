@@ -112,7 +112,7 @@ func (e *epoch) serverFaults(ctx context.Context, faults []fault) {
 		}
 		whom := f.whom
 		if f.what == killLeader || f.what == stopLeader {
-			if i := e.ensemble.Leader(); i >= 0 { //nolint:contextcheck // it asks with a limit of its own
+			if i := e.ensemble.Leader(); i >= 0 {
 				whom = i
 			}
 		}
@@ -120,7 +120,7 @@ func (e *epoch) serverFaults(ctx context.Context, faults []fault) {
 		case killServer, killLeader:
 			e.ensemble.Kill(whom)
 			pause(ctx, f.lasts)
-			e.ensemble.Restart(whom) //nolint:contextcheck // it serves again although the epoch is over
+			e.ensemble.Restart(whom)
 		case stopServer, stopLeader:
 			e.ensemble.Pause(whom)
 			pause(ctx, f.lasts)

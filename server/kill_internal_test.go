@@ -80,15 +80,27 @@ func TestKilledServerComesBackWithAllThatItAcknowledged(t *testing.T) {
 				t.Fatalf("kill %d: node %d of %d: %v", kill, i, created, err)
 			}
 		}
-		// Writes are on their way when the server is killed: those that were answered count.
-		var b []byte
-		for i := range 200 {
-			b = wire.AppendRequest(b, int32(i), wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/n%d", created+i), ACL: openACL})
+		// Writes are on their way when the server is killed, many together or each after the answer to the one before: those that were
+		// answered count.
+		create := func(b []byte, i, node int) []byte {
+			return wire.AppendRequest(b, int32(i), wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/n%d", node), ACL: openACL})
 		}
-		if _, err := owner.nc.Write(b); err != nil {
-			t.Fatal(err)
+		alone := kill%2 == 1
+		if !alone {
+			var b []byte
+			for i := range 200 {
+				b = create(b, i, created+i)
+			}
+			if _, err := owner.nc.Write(b); err != nil {
+				t.Fatal(err)
+			}
 		}
 		for i := range 200 {
+			if alone {
+				if _, err := owner.nc.Write(create(nil, i, created)); err != nil {
+					break
+				}
+			}
 			if i == 10+kill {
 				_ = cmd.Process.Kill()
 			}

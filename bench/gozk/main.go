@@ -6,6 +6,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -61,7 +62,7 @@ func contend(servers, referee, party, path string, timeout time.Duration) error 
 		return err
 	}
 	defer conn.Close()
-	door, err := net.Dial("tcp", referee)
+	door, err := new(net.Dialer).DialContext(context.Background(), "tcp", referee)
 	if err != nil {
 		return err
 	}

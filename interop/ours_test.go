@@ -2,6 +2,7 @@ package interop_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,8 +83,14 @@ func ourTurn(client *zk.Client, path, kind string, permits int) (turn, error) {
 		}, err
 	case "semaphore":
 		s, err := lock.NewSemaphore(client, path, lock.AgreedLimit(permits), cfg)
+		fixed := 0
+		if option != "" {
+			if fixed, err = strconv.Atoi(option); err != nil {
+				return nil, err
+			}
+		}
 		return func(ctx context.Context, d *door) (bool, error) {
-			n := 1 + rand.IntN(2)
+			n := cmp.Or(fixed, 1+rand.IntN(2))
 			return held(ctx, d, func(ctx context.Context) (*lock.Hold, error) { return s.Acquire(ctx, n) }, n)
 		}, err
 	case "elect":

@@ -108,6 +108,14 @@ func families() []family {
 			},
 		},
 		{
+			title: "Semaphores",
+			rows:  []named{{"semaphore-curator", "`lock.Semaphore`, `AgreedLimit`"}},
+			cols:  []named{{"java semaphore", "Curator `InterProcessSemaphoreV2`"}},
+			// Both want one permit or two. Two of Curator's contenders that have one of two, and ours that waits for two, are stuck with
+			// three permits: TestThirdWhoWantsTwoOfThreePermitsStandsBehindTwoHalfServed.
+			pairs: []pair{{ours: "semaphore-curator", peer: "java semaphore", limit: 4}},
+		},
+		{
 			title: "Elections",
 			rows: []named{
 				{"elect-latch", "`elect.Candidate`, `LeaderLatch`"},

@@ -17,6 +17,9 @@ const MaxPermits = 1000
 // fair: who wants permits stands in a line, and only the first there is given some, so that a large request waits until there are
 // enough for it and small ones that came later wait behind it. It works on the nodes of Curator's InterProcessSemaphoreV2.
 //
+// Curator's acquire of several leases takes them one by one, and keeps what it has while it waits for more. If there are fewer permits than
+// docs/interop.md asks for, such clients can wait for each other without end, and an Acquire in front of them with them: end it by its context.
+//
 // A Semaphore may be used by any number of goroutines, each with nodes of its own: Config.Handoff has no effect. Acquisitions of one
 // Semaphore join the line in the order of the calls.
 //

@@ -67,13 +67,17 @@ final class Worker {
     private static int session;
     private static int permits;
     private static boolean writersAlone;
+    private static int fixedWeight;
 
     public static void main(String[] args) throws Exception {
         Recipes.servers = args[0];
         session = Integer.parseInt(args[5]);
         permits = Integer.parseInt(args[7]);
-        writersAlone = args[4].endsWith(":write");
-        String kind = args[4].split(":")[0];
+        String[] what = args[4].split(":");
+        String kind = what[0];
+        String option = what.length > 1 ? what[1] : "";
+        writersAlone = option.equals("write");
+        fixedWeight = kind.equals("semaphore") && !option.isEmpty() ? Integer.parseInt(option) : 0;
         Thread[] all = new Thread[Integer.parseInt(args[6])];
         for (int i = 0; i < all.length; i++) {
             all[i] = new Thread(() -> {
@@ -138,7 +142,7 @@ final class Worker {
         try (CuratorFramework c = Recipes.open(session)) {
             InterProcessSemaphoreV2 semaphore = new InterProcessSemaphoreV2(c, path, permits);
             for (boolean end = false; !end;) {
-                int weight = ThreadLocalRandom.current().nextInt(4) == 0 ? 2 : 1;
+                int weight = fixedWeight > 0 ? fixedWeight : ThreadLocalRandom.current().nextInt(4) == 0 ? 2 : 1;
                 Collection<Lease> leases = semaphore.acquire(weight);
                 end = door.visit(weight);
                 semaphore.returnAll(leases);

@@ -81,8 +81,8 @@ func (l *sideLog) prepare(zxid int64, repr []byte) bool {
 	if len(repr) > sideLimit || l.next+sideHeader+int64(len(repr)) > sideSize {
 		return false
 	}
-	b := append(l.buf[:0], make([]byte, sideMAC)...)
-	b = binary.BigEndian.AppendUint32(b, uint32(len(repr)))
+	l.buf = append(l.buf[:0], make([]byte, sideMAC)...)
+	b := binary.BigEndian.AppendUint32(l.buf, uint32(len(repr)))
 	b = binary.BigEndian.AppendUint64(b, uint64(l.last))
 	b = binary.BigEndian.AppendUint64(b, uint64(zxid))
 	b = append(b, repr...)

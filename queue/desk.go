@@ -166,6 +166,15 @@ func (d *desk) room() int { return max(1, min(maxPrefetch, max(d.pace, d.q.deman
 // want another. The caller holds the queue's mutex.
 func (d *desk) ahead() int { return max(1, d.open, d.q.demand()) }
 
+// markAt returns how many items of a claim that begins at a place to mark with it: none if others are handed out before. The caller holds the
+// queue's mutex.
+func (d *desk) markAt(at place) int {
+	if best, ok := d.best(); ok && best.compare(at) < 0 {
+		return 0
+	}
+	return d.ahead()
+}
+
 // best returns the place of the next item that can be handed out without asking a server.
 func (d *desk) best() (place, bool) {
 	if len(d.windows) == 0 {

@@ -194,7 +194,7 @@ func (d *desk) tidy(line *chain, n int) {
 func (d *desk) claim(line *chain, at place, end int, large bool, version int32) (*window, error) {
 	q := d.q
 	q.mu.Lock()
-	room, mark := d.room(), d.ahead()
+	room, mark := d.room(), d.markAt(at)
 	serial := d.nextSerial()
 	q.mu.Unlock()
 	if large {
@@ -287,16 +287,16 @@ func (d *desk) adopt(ctx context.Context, c *claim) (bool, error) {
 	}
 	tried, rest := old.split()
 	q.mu.Lock()
-	room, mark := d.room(), d.ahead()
-	mine, back := d.nextSerial(), d.nextSerial()
-	q.mu.Unlock()
+	room := d.room()
 	s := tried
 	if tried.empty() {
 		s, rest.First = rest, min(rest.Last, rest.First+room-1)+1
 		s.Last, rest.Handed = rest.First-1, rest.First-1
 	}
-	s.Handed = s.First + min(mark, s.Last-s.First+1) - 1
 	at := place{c.priority, c.segment, s.First}
+	s.Handed = s.First + min(d.markAt(at), s.Last-s.First+1) - 1
+	mine, back := d.nextSerial(), d.nextSerial()
+	q.mu.Unlock()
 	ops := []zk.Op{zk.DeleteOp(path, stat.Version)}
 	if !rest.empty() {
 		rest.Handed = rest.First - 1

@@ -239,33 +239,42 @@ func (d *desk) make(w *window, ops ...zk.Op) error {
 			return err
 		}
 		// Nobody else makes a node of this name: it tells whether we have.
-		stat, there, err := d.exists(w.path)
+		there, err := d.look(w.path)
 		if err != nil {
 			return err
 		}
-		if there {
-			w.token = stat.Czxid
+		if there[0].Exists {
+			w.token = there[0].Stat.Czxid
 			return nil
 		}
 	}
 }
 
-// exists tells whether a node is there, after everything that this session has sent before.
-func (d *desk) exists(path string) (zk.Stat, bool, error) {
+// look tells whether nodes are there, after everything that this session has sent before.
+func (d *desk) look(paths ...string) ([]zk.Existence, error) {
 	for {
 		b := d.sess.Batch()
-		b.Sync(path)
-		look := b.Exists(path)
+		b.Sync(paths[0])
+		looks := make([]*zk.Future[zk.Existence], len(paths))
+		for i, path := range paths {
+			looks[i] = b.Exists(path)
+		}
 		b.Send()
-		e, err := look.Get(d.ctx)
+		there := make([]zk.Existence, len(paths))
+		var err error
+		for i, l := range looks {
+			if there[i], err = l.Get(d.ctx); err != nil {
+				break
+			}
+		}
 		if err == nil {
-			return e.Stat, e.Exists, nil
+			return there, nil
 		}
 		if err := d.err(); err != nil {
-			return zk.Stat{}, false, err
+			return nil, err
 		}
 		if !errors.Is(err, zk.ErrConnectionLost) {
-			return zk.Stat{}, false, err
+			return nil, err
 		}
 	}
 }

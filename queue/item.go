@@ -106,12 +106,16 @@ func (it *Item) Context() context.Context {
 // A connection that breaks does not make it fail: it finds out whether the item is gone before it tries again. It fails with ErrClaimLost
 // when the claim was lost before: then the item is, or will be, delivered to somebody else, unless the acknowledgement had reached the
 // servers in the session's last moments. If ctx ends first, it returns ctx's cause and goes on in the background.
-func (it *Item) Done(ctx context.Context) error { return it.DoneWith(ctx) }
+func (it *Item) Done(ctx context.Context) error { return it.done(ctx, it.acknowledge) }
 
 // DoneWith acknowledges the item and does other writes, all in one transaction: either all is done, or nothing. If one of ops is refused, it
 // returns that refusal, and the item is still the caller's. Otherwise it is like Done.
 func (it *Item) DoneWith(ctx context.Context, ops ...zk.Op) error {
-	err := it.finish(ctx, func() error { return it.remove(ops, nil, nil) })
+	return it.done(ctx, func() error { return it.remove(ops, nil, nil) })
+}
+
+func (it *Item) done(ctx context.Context, f func() error) error {
+	err := it.finish(ctx, f)
 	if hook := it.q.cfg.Hooks.Done; hook != nil && err == nil {
 		hook(ctx, it)
 	}
@@ -237,65 +241,69 @@ func (it *Item) remove(ops []zk.Op, to func() *chain, data []byte) error {
 		if err := d.err(); err != nil {
 			return err
 		}
-		e := it.w.book()
-		guards := append([]zk.Op{zk.DeleteOp(path, -1), e.op}, ops...)
-		p := it.q.newPlan(guards...)
+		var c *chain
+		var end tail
 		if to != nil {
-			c := to()
-			if err := p.at(d.ctx, d.sess, c); err != nil {
-				e.close(false)
-				if it.q.missing(err) || errors.Is(err, zk.ErrConnectionLost) {
-					continue
-				}
-				return it.orLost(err)
+			c = to()
+			var err error
+			end, err = c.find(d.ctx, d.sess)
+			switch {
+			case err == nil:
+			case it.q.missing(err), errors.Is(err, zk.ErrConnectionLost):
+				continue
+			default:
+				return d.orLost(err)
 			}
+		}
+		d.order.Lock()
+		e := d.book(c == nil, it)
+		own := e.ops()
+		guards := slices.Concat([]zk.Op{zk.DeleteOp(path, -1), own[0]}, ops, own[1:])
+		p := it.q.newPlan(guards...)
+		if c != nil {
+			p.tails[c] = end
 			p.append(c, data)
 			p.ring()
 		}
-		results, err := d.sess.Multi(d.ctx, p.ops...)
+		sent := d.send(p.ops)
+		d.order.Unlock()
+		results, err := sent.Get(d.ctx)
 		if err == nil {
 			p.done(results)
-			it.q.clock.saw(results[1].Stat.Mtime) // 0 unless the entry has set the claim's node
+			it.q.clock.saw(results[len(guards)-1].Stat.Mtime) // 0 unless the last guard has set something
 			e.close(true)
 			return nil
 		}
 		failed, refused := errors.AsType[*zk.MultiError](err)
 		switch {
 		case refused && failed.Index == 0 && errors.Is(failed, zk.NoNode):
-			e.close(true) // there is nothing left to claim
-			return fmt.Errorf("%w: somebody else has removed the item", ErrClaimLost)
-		case refused && failed.Index == 1 && errors.Is(failed, zk.NoNode):
 			e.close(false)
-			d.end(fmt.Errorf("%w: the claim's node was removed by somebody else", ErrClaimLost))
+			it.w.left(1) // there is nothing left to claim
+			return errItemRemoved
+		case refused && errors.Is(failed, zk.NoNode) && (failed.Index == 1 || failed.Index >= 2+len(ops) && failed.Index < len(guards)):
+			e.close(false)
+			d.end(errClaimRemoved)
 			return d.err()
 		case p.stale(err):
 			e.close(false)
 			continue
 		case zk.OutcomeOf(err) != zk.Unknown:
 			e.close(false)
-			return it.orLost(err)
+			return d.orLost(err)
 		}
-		_, there, lookErr := d.exists(path)
+		there, lookErr := d.look(path)
 		if lookErr != nil {
 			e.close(false)
-			return it.orLost(errors.Join(err, lookErr))
+			return d.orLost(errors.Join(err, lookErr))
 		}
-		e.close(!there)
-		if !there {
+		e.close(!there[0].Exists)
+		if !there[0].Exists {
 			return nil
 		}
 		if try >= maxBroken && len(ops) > 0 {
 			return fmt.Errorf("not done, and the connection broke %d times in a row; do the servers accept a request of this size? %w", try, err)
 		}
 	}
-}
-
-// orLost returns err, or that the claim is lost if it is.
-func (it *Item) orLost(err error) error {
-	if lost := it.d.err(); lost != nil {
-		return fmt.Errorf("%w (%w)", lost, err)
-	}
-	return err
 }
 
 // bury moves the item to the dead letters.
@@ -314,20 +322,20 @@ func (it *Item) bury(reason string) error {
 
 // putBack makes the item free for all, in its old place: the claim does not count it any more, and a claim that nobody owns does.
 func (it *Item) putBack() error {
-	w, q := it.w, it.q
-	if err := w.write(it.d.ctx); err != nil {
-		return it.orLost(err)
+	w, d, q := it.w, it.d, it.q
+	if err := w.write(d.ctx); err != nil {
+		return d.orLost(err)
 	}
 	defer w.written()
 	for {
-		if err := it.d.err(); err != nil {
+		if err := d.err(); err != nil {
 			return err
 		}
 		q.mu.Lock()
 		kept := w.span
 		kept.Except = append(slices.Clone(kept.Except), it.seq)
-		last := w.last()
-		serial := it.d.nextSerial()
+		last := w.ends(1)
+		serial := d.nextSerial()
 		q.mu.Unlock()
 		at := place{w.priority, w.segment, it.seq}
 		back := span{First: it.seq, Last: it.seq, Handed: it.seq - 1, Tries: w.span.Tries + 1}
@@ -335,7 +343,7 @@ func (it *Item) putBack() error {
 		if last {
 			own = zk.DeleteOp(w.path, -1)
 		}
-		_, err := it.d.sess.Multi(it.d.ctx, own,
+		_, err := d.sess.Multi(d.ctx, own,
 			zk.Check(it.Path(), -1),
 			q.create(q.path(dirClaims, claimName(at, nobody, serial)), back.encode(), zk.Persistent),
 			zk.SetData(w.line.bell, nil, -1))
@@ -343,18 +351,18 @@ func (it *Item) putBack() error {
 		switch {
 		case err == nil:
 		case refused && failed.Index == 0 && errors.Is(failed, zk.NoNode):
-			it.d.end(fmt.Errorf("%w: the claim's node was removed by somebody else", ErrClaimLost))
-			return it.d.err()
+			d.end(errClaimRemoved)
+			return d.err()
 		case refused && failed.Index == 1 && errors.Is(failed, zk.NoNode):
-			w.left() // there is nothing left to give back
-			return fmt.Errorf("%w: somebody else has removed the item", ErrClaimLost)
+			w.left(1) // there is nothing left to give back
+			return errItemRemoved
 		case zk.OutcomeOf(err) != zk.Unknown:
-			return it.orLost(err)
+			return d.orLost(err)
 		default:
 			// Only we write the claim's node, so it tells whether we have.
-			s, there, lookErr := w.look(it.d.ctx)
+			s, there, lookErr := w.look(d.ctx)
 			if lookErr != nil {
-				return it.orLost(errors.Join(err, lookErr))
+				return d.orLost(errors.Join(err, lookErr))
 			}
 			if there && !slices.Contains(s.Except, it.seq) {
 				continue
@@ -363,9 +371,9 @@ func (it *Item) putBack() error {
 		q.mu.Lock()
 		w.span = kept
 		w.settled = w.settled || last
-		it.d.dirty = true
+		d.dirty = true
 		q.mu.Unlock()
-		w.left()
+		w.left(1)
 		return nil
 	}
 }

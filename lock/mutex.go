@@ -200,7 +200,10 @@ func (m *Mutex) place(ctx context.Context, asked *line.Entry, queued func()) (*l
 	}()
 	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Place, error) {
 		entry := asked
-		if asked = nil; entry == nil || entry.Session() != sess { // one of an earlier session has ended with it
+		if asked = nil; entry == nil || entry.Session() != sess {
+			if entry != nil { // its node has ended with its session, but whoever leaves by the same transaction waits for its answer
+				entry.Abandon()
+			}
 			entry = m.line.Ask(sess)
 		}
 		place, err := entry.Place(ctx)

@@ -18,7 +18,7 @@ type entry struct {
 type part struct {
 	w    *window
 	op   zk.Op
-	n    int // items that are finished
+	n    int  // items that are finished
 	last bool // of its items; the part has the pen
 }
 

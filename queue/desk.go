@@ -32,9 +32,9 @@ type desk struct {
 	windows []*window // those of which something is not handed out, in the order of their places
 	pace    int       // how many items to claim at once
 	linger  *time.Timer
-	open    int   // items that were handed out and are not finished
-	leaving bool  // the queue is closed, and the desk goes when nothing is open
-	claims  int   // how many there were when they were listed last, and what was given back one by one since
+	open    int  // items that were handed out and are not finished
+	leaving bool // the queue is closed, and the desk goes when nothing is open
+	claims  int  // how many there were when they were listed last, and what was given back one by one since
 	acks    acks
 	dirty   bool  // something was given back that may come before what is claimed
 	nextDue int64 // when a delayed item is due next, as far as is known; 0: none

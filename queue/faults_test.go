@@ -266,3 +266,57 @@ func TestFormerOwnerCannotFinishAnItem(t *testing.T) {
 		done(t, take(t, q))
 	})
 }
+
+// A leader shows those who are connected to it a tree without what is still on its way through the quorum, also after a sync. So after a
+// transaction without an answer all reads are behind, until a write of the same session has been answered.
+func (w *world) readsBehind(fault zktest.Fault, hit func(zktest.Request) bool) {
+	behind, done := false, false
+	w.Control(func(r zktest.Request) zktest.Fault {
+		switch {
+		case !done && hit(r):
+			behind, done = true, true
+			return fault
+		case r.Op == zktest.OpCreate || r.Op == zktest.OpMulti || r.Op == zktest.OpDelete || r.Op == zktest.OpSetData:
+			behind = false
+		case behind && (r.Op == zktest.OpGetChildren || r.Op == zktest.OpGetData || r.Op == zktest.OpExists):
+			return zktest.Answer(zk.NoNode)
+		}
+		return zktest.Pass
+	})
+}
+
+func TestOutcomeIsFoundThoughReadsAreBehind(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]zktest.Fault{"request lost": zktest.Refuse, "reply lost": zktest.DropReply} {
+		for op, first := range map[string]zktest.Op{"claim": zktest.OpCheck, "done": zktest.OpDelete, "given back": zktest.OpSetData} {
+			t.Run(op+" "+name, func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) {
+					q := w.queue(queue.Config{})
+					putAll(t, q, 0, 5)
+					if op != "claim" {
+						items := takeBatch(t, q, 3)
+						w.readsBehind(fault, func(r zktest.Request) bool { return r.Op == zktest.OpMulti && r.Parts[0].Op == first })
+						if op == "done" {
+							done(t, items[0])
+						} else if err := items[0].Retry(t.Context(), 0); err != nil {
+							t.Fatal(err)
+						}
+						done(t, items[1])
+						done(t, items[2])
+					} else {
+						w.readsBehind(fault, func(r zktest.Request) bool { return r.Op == zktest.OpMulti && r.Parts[0].Op == first })
+					}
+					for _, want := range map[string][]string{"claim": {"0", "1", "2", "3", "4"}, "done": {"3", "4"}, "given back": {"0", "3", "4"}}[op] {
+						item := take(t, q)
+						wantBody(t, item, want)
+						done(t, item)
+					}
+					w.Control(nil)
+					wantEmpty(t, q)
+					wantLen(t, q, queue.Counts{})
+					w.NoNodes(t, root+"/claims")
+				})
+			})
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -250,22 +251,20 @@ func (d *desk) make(w *window, ops ...zk.Op) error {
 	}
 }
 
-// look tells whether nodes are there, after everything that this session has sent before.
+// look tells whether nodes are there, after everything that this session has sent before was done or never will be.
 func (d *desk) look(paths ...string) ([]zk.Existence, error) {
 	for {
 		b := d.sess.Batch()
-		b.Sync(paths[0])
+		passed := line.Barrier(b, d.node)
 		looks := make([]*zk.Future[zk.Existence], len(paths))
 		for i, path := range paths {
 			looks[i] = b.Exists(path)
 		}
 		b.Send()
 		there := make([]zk.Existence, len(paths))
-		var err error
-		for i, l := range looks {
-			if there[i], err = l.Get(d.ctx); err != nil {
-				break
-			}
+		err := passed(d.ctx)
+		for i := 0; i < len(looks) && err == nil; i++ {
+			there[i], err = looks[i].Get(d.ctx)
 		}
 		if err == nil {
 			return there, nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -161,14 +162,18 @@ func (w *window) marked() int {
 // ends reports whether nothing is left of the claim when n more items are finished. The caller holds the queue's mutex.
 func (w *window) ends(n int) bool { return w.open == n && len(w.stock) == 0 && !w.giving }
 
-// look reads the claim's node, as it stands after everything that was sent before.
+// look reads the claim's node, as it stands when everything that was sent before was done or never will be.
 func (w *window) look(ctx context.Context) (span, bool, error) {
 	for {
 		b := w.d.sess.Batch()
-		b.Sync(w.path)
+		passed := line.Barrier(b, w.path)
 		get := b.Get(w.path)
 		b.Send()
-		data, err := get.Get(ctx)
+		err := passed(ctx)
+		var data zk.Data
+		if err == nil {
+			data, err = get.Get(ctx)
+		}
 		switch {
 		case err == nil:
 			s, ok := parseSpan(data.Data)

@@ -41,7 +41,7 @@ var floors = []floor{
 	{path: "elect", ours: []string{"zk", "internal/line"}},
 	{path: "fence", ours: []string{"zk"}},
 	{path: "queue", ours: []string{"zk", "internal/line"}},
-	{path: "queue/classic", ours: []string{"zk", "internal/line"}},
+	{path: "queue/classic", ours: []string{"zk", "internal/line", "queue"}}, // for its errors
 	{path: "zktest", ours: []string{"server", "zk", "internal/wire", "internal/jute"}},
 	{
 		path:    "internal/cli/...",

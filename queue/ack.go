@@ -1,6 +1,8 @@
 package queue
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -72,6 +74,46 @@ func (it *Item) acknowledge() error {
 	d.q.mu.Unlock()
 	<-a.turn
 	return a.err
+}
+
+// DoneAll acknowledges items that were taken from this Queue, as Done does each, in as few transactions as packets allow. It returns nil if all
+// were acknowledged, and otherwise what Done would have returned for each of the others, joined: each tells its item's id, and none stands in
+// the way of the rest. If ctx ends first, it returns ctx's cause and goes on in the background.
+func (q *Queue) DoneAll(ctx context.Context, items []*Item) error {
+	if ctx.Err() != nil {
+		return q.failed("acknowledge", context.Cause(ctx))
+	}
+	var errs []error
+	var mine []*ack
+	for _, it := range items {
+		if it.begin() {
+			mine = append(mine, &ack{item: it, turn: make(chan bool, 1)})
+		} else {
+			errs = append(errs, it.failed(ErrFinished))
+		}
+	}
+	if !through(ctx, func() {
+		for rest := mine; len(rest) > 0; {
+			d := rest[0].item.d
+			n := slices.IndexFunc(rest, func(a *ack) bool { return a.item.d != d }) // taken under another session
+			n = min(cmp.Or(max(n, 0), len(rest)), d.maxJoined(rest[0].item))
+			d.acknowledge(rest[:n])
+			rest = rest[n:]
+		}
+		for _, a := range mine {
+			a.item.end(a.err)
+		}
+	}) {
+		return q.failed("acknowledge", &zk.Error{Op: "finish", Path: q.root, Err: context.Cause(ctx), Outcome: zk.Unknown})
+	}
+	for _, a := range mine {
+		if a.err != nil {
+			errs = append(errs, a.item.failed(a.err))
+		} else if hook := q.cfg.Hooks.Done; hook != nil {
+			hook(ctx, a.item)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // pass bids the next one send what waits. The caller holds the queue's mutex.

@@ -1,8 +1,10 @@
 package queue_test
 
 import (
+	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -62,6 +64,50 @@ func TestItemsThatAreAcknowledgedAtTheSameTimeTravelTogether(t *testing.T) {
 		w.Control(nil)
 		wantEmpty(t, q)
 		wantLen(t, q, queue.Counts{})
+	})
+}
+
+func TestBatchIsAcknowledgedInFewTransactions(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hooked := 0
+		q := w.queue(queue.Config{Hooks: queue.Hooks{Done: func(context.Context, *queue.Item) { hooked++ }}}.WithSegment(70))
+		const n = 250
+		putAll(t, q, 0, n)
+		items := takeBatch(t, q, n)
+		done(t, items[3])
+		sess := w.Session(t, time.Minute)
+		if err := sess.Delete(t.Context(), items[120].Path(), -1); err != nil {
+			t.Fatal(err)
+		}
+		removals := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if isRemoval(r) {
+				removals++
+			}
+			return zktest.Pass
+		})
+		err := q.DoneAll(t.Context(), items)
+		w.Control(nil)
+		for _, want := range []error{queue.ErrFinished, queue.ErrClaimLost} {
+			if !errors.Is(err, want) {
+				t.Errorf("got %v, want %v", err, want)
+			}
+		}
+		if got := strings.Count(err.Error(), "queue: item "); got != 2 {
+			t.Errorf("the error tells of %d items, want 2: %v", got, err)
+		}
+		if removals > 6 {
+			t.Errorf("%d items needed %d transactions", n, removals)
+		}
+		if hooked != n-1 {
+			t.Errorf("the hook was called %d times, want %d", hooked, n-1)
+		}
+		if err := q.DoneAll(t.Context(), nil); err != nil {
+			t.Errorf("nothing to acknowledge: %v", err)
+		}
+		wantEmpty(t, q)
+		wantLen(t, q, queue.Counts{})
+		w.NoNodes(t, root+"/claims")
 	})
 }
 

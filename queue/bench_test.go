@@ -119,6 +119,28 @@ func BenchmarkTakeDone16InFlight(b *testing.B) {
 	}
 }
 
+// One consumer takes a hundred items at once and acknowledges them at once.
+func BenchmarkTakeBatchDoneAll(b *testing.B) {
+	q := benchQueue(b)
+	const items, batch = 20_000, 100
+	for b.Loop() {
+		b.StopTimer()
+		fill(b, q, items)
+		b.StartTimer()
+		for left := items; left > 0; {
+			list, err := q.TakeBatch(b.Context(), batch)
+			if err == nil {
+				err = q.DoneAll(b.Context(), list)
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+			left -= len(list)
+		}
+	}
+	perSecond(b, items*b.N)
+}
+
 // work lets 16 workers finish n items of a queue that is refilled from below half of its depth.
 func work(b *testing.B, q *queue.Queue, n, depth int) {
 	b.Helper()

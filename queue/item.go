@@ -182,28 +182,50 @@ func (it *Item) finish(ctx context.Context, f func() error) error {
 	if ctx.Err() != nil {
 		return it.failed(context.Cause(ctx))
 	}
-	it.mu.Lock()
-	if it.finished || it.busy {
-		it.mu.Unlock()
+	if !it.begin() {
 		return it.failed(ErrFinished)
 	}
-	it.busy = true
-	it.mu.Unlock()
-	if ctx.Done() == nil {
-		return it.failed(it.finishWith(f))
-	}
-	done := make(chan error, 1)
-	go func() { done <- it.finishWith(f) }()
-	select {
-	case err := <-done:
-		return it.failed(err)
-	case <-ctx.Done():
+	var err error
+	if !through(ctx, func() {
+		err = f()
+		it.end(err)
+	}) {
 		return it.failed(&zk.Error{Op: "finish", Path: it.Path(), Err: context.Cause(ctx), Outcome: zk.Unknown})
+	}
+	return it.failed(err)
+}
+
+// through runs f, and reports whether it has returned before ctx ended. It goes on if it has not.
+func through(ctx context.Context, f func()) bool {
+	if ctx.Done() == nil {
+		f()
+		return true
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
-func (it *Item) finishWith(f func() error) error {
-	err := f()
+// begin reports whether the caller is the one to finish the item. Then he calls end.
+func (it *Item) begin() bool {
+	it.mu.Lock()
+	defer it.mu.Unlock()
+	if it.finished || it.busy {
+		return false
+	}
+	it.busy = true
+	return true
+}
+
+func (it *Item) end(err error) {
 	it.mu.Lock()
 	defer it.mu.Unlock()
 	it.busy = false
@@ -213,7 +235,6 @@ func (it *Item) finishWith(f func() error) error {
 			it.cancel(cmpErr(err, ErrFinished))
 		}
 	}
-	return err
 }
 
 func cmpErr(err, other error) error {

@@ -101,7 +101,7 @@ func (m *mortal) kill() {
 func TestDeepQueueSurvivesKills(t *testing.T) {
 	t.Parallel()
 	const batch = 5000
-	n := 60_000
+	n := 100_000
 	if text := os.Getenv(itemsEnv); text != "" {
 		var err error
 		if n, err = strconv.Atoi(text); err != nil || n < batch {

@@ -249,14 +249,16 @@ func (w *world) readsBehind(lost func()) {
 func TestLostCreationIsFoundThoughReadsAreBehind(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]func(w *world) func(context.Context) (*lock.Hold, error){
-		"mutex":     func(w *world) func(context.Context) (*lock.Hold, error) { return w.mutex(lock.Config{}).Lock },
-		"try":       func(w *world) func(context.Context) (*lock.Hold, error) { return w.mutex(lock.Config{}).TryLock },
-		"two nodes": func(w *world) func(context.Context) (*lock.Hold, error) { return w.mutex(lock.Config{Layout: lock.Both}).Lock },
-		"writer":    func(w *world) func(context.Context) (*lock.Hold, error) { return w.rw(lock.Config{}).Lock },
-		"reader":    func(w *world) func(context.Context) (*lock.Hold, error) { return w.rw(lock.Config{}).RLock },
-		"set":       func(w *world) func(context.Context) (*lock.Hold, error) { return w.set(path, pathA).Lock },
-		"permits":   func(w *world) func(context.Context) (*lock.Hold, error) { return w.another(3, 2).Lock },
-		"simple":    func(w *world) func(context.Context) (*lock.Hold, error) { return w.simple().Lock },
+		"mutex": func(w *world) func(context.Context) (*lock.Hold, error) { return w.mutex(lock.Config{}).Lock },
+		"try":   func(w *world) func(context.Context) (*lock.Hold, error) { return w.mutex(lock.Config{}).TryLock },
+		"two nodes": func(w *world) func(context.Context) (*lock.Hold, error) {
+			return w.mutex(lock.Config{Layout: lock.Both}).Lock
+		},
+		"writer":  func(w *world) func(context.Context) (*lock.Hold, error) { return w.rw(lock.Config{}).Lock },
+		"reader":  func(w *world) func(context.Context) (*lock.Hold, error) { return w.rw(lock.Config{}).RLock },
+		"set":     func(w *world) func(context.Context) (*lock.Hold, error) { return w.set(path, pathA).Lock },
+		"permits": func(w *world) func(context.Context) (*lock.Hold, error) { return w.another(3, 2).Lock },
+		"simple":  func(w *world) func(context.Context) (*lock.Hold, error) { return w.simple().Lock },
 	}
 	for name, kind := range kinds {
 		for _, leaves := range []bool{false, true} {

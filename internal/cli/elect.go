@@ -29,7 +29,7 @@ var layouts = map[string]elect.Layout{ //nolint:gochecknoglobals // a table
 }
 
 func (c *cli) elect() *cobra.Command {
-	e := &elector{runner: runner{cli: c, words: words{
+	e := &elector{runner: runner{cli: c, valid: checkPath, words: words{
 		path: "election", noun: "leadership", won: "elected", over: "resigned",
 		busy: "somebody leads or waits to", late: "not elected after this time, at first or after a loss", next: "turnstile who shows the line",
 	}}}

@@ -24,7 +24,7 @@ type locker struct {
 }
 
 func (c *cli) lock() *cobra.Command {
-	l := &locker{runner: runner{cli: c, words: words{
+	l := &locker{runner: runner{cli: c, valid: checkPath, words: words{
 		path: "lock", noun: "lock", won: "acquired", over: "unlocked",
 		busy: "the lock is held or waited for", late: "the lock is not ours after this time", next: "turnstile who shows the line",
 	}}}

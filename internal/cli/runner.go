@@ -36,6 +36,7 @@ type words struct {
 type runner struct {
 	*cli
 	words      words
+	valid      func(path string) error // checks a PATH
 	connection connection
 	noWait     bool
 	wait       duration
@@ -125,7 +126,7 @@ func (r *runner) takePaths(cmd *cobra.Command, list []string) error {
 		return usage(cmd, fmt.Errorf("put -- before the command: %s %s -- %s", cmd.CommandPath(), list[0], strings.Join(list[1:], " ")))
 	}
 	for i, path := range list {
-		if err := checkPath(path); err != nil {
+		if err := r.valid(path); err != nil {
 			return usage(cmd, err)
 		}
 		if slices.Contains(list[:i], path) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"os/exec"
 	"syscall"
 	"time"
@@ -52,10 +53,11 @@ type supervisor struct {
 	*runner
 	hold     held
 	signals  *signals
-	terminal *terminal // nil without one
-	input    io.Reader // the command's standard input
-	apart    bool      // the command has a session of its own, and no terminal
-	more     []string  // of its environment
+	terminal *terminal         // nil without one
+	input    io.Reader         // the command's standard input
+	apart    bool              // the command has a session of its own, and no terminal
+	more     []string          // of its environment
+	began    func(*supervisor) // called when it runs; nil if nobody wants to know
 	child    *child
 	called   bool      // a signal to end was passed on
 	lost     error     // why the lock counts as lost
@@ -102,6 +104,9 @@ func (s *supervisor) command(ctx context.Context, program string) error {
 	if err != nil {
 		return cannotRun(err)
 	}
+	if s.began != nil {
+		s.began(s)
+	}
 	s.run(ctx)
 	if !s.killing.IsZero() {
 		s.child.clear(s.killing)
@@ -139,7 +144,11 @@ func (s *supervisor) run(ctx context.Context) {
 			return
 		case sig := <-s.signals.ch:
 			s.called = s.called || callsOff(sig)
-			s.child.signal(sig)
+			if sig == os.Kill { // from us: it cannot be caught
+				s.child.kill()
+			} else {
+				s.child.signal(sig)
+			}
 		case sig := <-s.child.stopped:
 			s.suspend(sig)
 		case <-called:

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -48,7 +49,8 @@ func readLines(r io.Reader, end byte, to chan<- chunk) {
 			next.lines = append(next.lines, line)
 			next.bytes += len(line) + lineBytes
 		}
-		if next.bytes >= chunkBytes || in.Buffered() == 0 || next.err != nil {
+		ahead, _ := in.Peek(in.Buffered()) // what is there can be looked at
+		if next.bytes >= chunkBytes || bytes.IndexByte(ahead, end) < 0 || next.err != nil {
 			to <- next
 			next = chunk{err: next.err}
 		}
@@ -146,7 +148,7 @@ func (s *shipping) ship(ctx context.Context, q *queue.Queue) error {
 
 // gather returns the lines that have been read, at least one unless there are no more, and why there are no more.
 func gather(ctx context.Context, chunks <-chan chunk) (batch []queue.Message, end error) {
-	for bytes := 0; bytes < batchBytes; {
+	for size := 0; size < batchBytes; {
 		var next chunk
 		if len(batch) == 0 {
 			select {
@@ -164,7 +166,7 @@ func gather(ctx context.Context, chunks <-chan chunk) (batch []queue.Message, en
 		for _, line := range next.lines {
 			batch = append(batch, queue.Message{Body: line})
 		}
-		if bytes += next.bytes; next.err != nil {
+		if size += next.bytes; next.err != nil {
 			return batch, next.err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -53,50 +54,19 @@ and those that a program has rejected.`,
 
 func (c *cli) deadList() *cobra.Command {
 	u := &queuer{cli: c}
-	var most int
-	cmd := &cobra.Command{
+	return listing(u, &cobra.Command{
 		Use:   "ls PATH",
 		Short: "Show dead letters, in the order in which they have died",
 		Example: `  turnstile queue dead ls /mail
   turnstile queue dead ls -n 0 --json /mail | jq -r .reason`,
-		Args: exactArgs(1, "PATH"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := u.takePath(cmd, args); err != nil {
-				return err
-			}
-			if most < 0 {
-				return usage(cmd, errors.New("-n must not be negative; 0 is all"))
-			}
-			return u.listDead(cmd.Context(), most)
-		},
-	}
-	cmd.Flags().IntVarP(&most, "count", "n", 20, "how many; 0 is all")
-	u.flags(cmd, "one JSON object a dead letter")
-	return cmd
-}
-
-func (u *queuer) listDead(ctx context.Context, most int) error {
-	return u.inspect(ctx, nothing, func(ctx context.Context, q *queue.Queue) error {
-		t := u.table("ID\tDIED\tATTEMPTS\tREASON\tBODY")
-		n := 0
-		for letter, err := range q.DeadLetters(ctx) {
-			if err != nil {
-				return err
-			}
-			if n++; most > 0 && n > most {
-				break
-			}
-			if u.asJSON {
-				err = u.json(deadLetter(letter))
-			} else {
-				err = t.row("%s\t%s\t%d\t%s\t%s%s", letter.ID, letter.DiedAt.Local().Format(time.DateTime), letter.Attempts,
-					printable(letter.Reason), excerpt(letter.Body), headers(letter.Headers))
-			}
-			if err != nil {
-				return heard(err)
-			}
+	}, "a dead letter", "ID\tDIED\tATTEMPTS\tREASON\tBODY", func(ctx context.Context, q *queue.Queue) iter.Seq2[queue.DeadLetter, error] {
+		return q.DeadLetters(ctx)
+	}, func(t *table, letter queue.DeadLetter) error {
+		if u.asJSON {
+			return u.json(deadLetter(letter))
 		}
-		return heard(t.end())
+		return t.row("%s\t%s\t%d\t%s\t%s%s", letter.ID, letter.DiedAt.Local().Format(time.DateTime), letter.Attempts,
+			printable(letter.Reason), excerpt(letter.Body), headers(letter.Headers))
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -41,52 +42,56 @@ type purgedJSON struct {
 
 func (c *cli) queueList() *cobra.Command {
 	u := &queuer{cli: c}
-	var most int
-	cmd := &cobra.Command{
+	return listing(u, &cobra.Command{
 		Use:   "ls PATH",
 		Short: "Show the next items, and take none",
 		Long: `Shows the items that are ready, in the order in which they will be served. Those that somebody works on and
 those that are delayed are left out; turnstile queue len counts them.`,
 		Example: `  turnstile queue ls /mail
   turnstile queue ls /mail -n 0 --json | jq -r .body`,
-		Args: exactArgs(1, "PATH"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := u.takePath(cmd, args); err != nil {
-				return err
-			}
-			if most < 0 {
-				return usage(cmd, errors.New("-n must not be negative; 0 is all"))
-			}
-			return u.list(cmd.Context(), most)
-		},
-	}
-	cmd.Flags().IntVarP(&most, "count", "n", 20, "how many; 0 is all")
-	u.flags(cmd, "one JSON object an item")
-	return cmd
+	}, "an item", "ID\tPRIORITY\tPUT\tBYTES\tBODY", func(ctx context.Context, q *queue.Queue) iter.Seq2[queue.Peeked, error] {
+		return q.Items(ctx)
+	}, func(t *table, item queue.Peeked) error {
+		if u.asJSON {
+			return u.json(readyJSON{item.ID, item.Priority, timestamp(item.EnqueuedAt), item.Headers, inJSON(item.Body)})
+		}
+		return t.row("%s\t%d\t%s\t%d\t%s%s", item.ID, item.Priority, since(item.EnqueuedAt), len(item.Body), excerpt(item.Body), headers(item.Headers))
+	})
 }
 
-func (u *queuer) list(ctx context.Context, most int) error {
-	return u.inspect(ctx, nothing, func(ctx context.Context, q *queue.Queue) error {
-		t := u.table("ID\tPRIORITY\tPUT\tBYTES\tBODY")
-		n := 0
-		for item, err := range q.Items(ctx) {
-			if err != nil {
-				return err
-			}
-			if n++; most > 0 && n > most {
-				break
-			}
-			if u.asJSON {
-				err = u.json(readyJSON{item.ID, item.Priority, timestamp(item.EnqueuedAt), item.Headers, inJSON(item.Body)})
-			} else {
-				err = t.row("%s\t%d\t%s\t%d\t%s%s", item.ID, item.Priority, since(item.EnqueuedAt), len(item.Body), excerpt(item.Body), headers(item.Headers))
-			}
-			if err != nil {
-				return heard(err)
-			}
+// listing makes a command that shows the first few of what a queue has.
+func listing[T any](u *queuer, cmd *cobra.Command, each, title string,
+	all func(context.Context, *queue.Queue) iter.Seq2[T, error], show func(*table, T) error,
+) *cobra.Command {
+	var most int
+	cmd.Args = exactArgs(1, "PATH")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := u.takePath(cmd, args); err != nil {
+			return err
 		}
-		return heard(t.end())
-	})
+		if most < 0 {
+			return usage(cmd, errors.New("-n must not be negative; 0 is all"))
+		}
+		return u.inspect(cmd.Context(), nothing, func(ctx context.Context, q *queue.Queue) error {
+			t := &table{Writer: tabwriter.NewWriter(u.stdout, 0, 0, 2, ' ', 0), title: title}
+			n := 0
+			for x, err := range all(ctx, q) {
+				if err != nil {
+					return err
+				}
+				if n++; most > 0 && n > most {
+					break
+				}
+				if err := show(t, x); err != nil {
+					return heard(err)
+				}
+			}
+			return heard(t.Flush())
+		})
+	}
+	cmd.Flags().IntVarP(&most, "count", "n", 20, "how many; 0 is all")
+	u.flags(cmd, "one JSON object "+each)
+	return cmd
 }
 
 func nothing() error { return nil }
@@ -111,10 +116,6 @@ type table struct {
 	rows  int
 }
 
-func (u *queuer) table(title string) *table {
-	return &table{Writer: tabwriter.NewWriter(u.stdout, 0, 0, 2, ' ', 0), title: title}
-}
-
 func (t *table) row(format string, a ...any) error {
 	if t.rows++; t.rows == 1 {
 		fmt.Fprintln(t, t.title)
@@ -125,8 +126,6 @@ func (t *table) row(format string, a ...any) error {
 	}
 	return nil
 }
-
-func (t *table) end() error { return t.Flush() }
 
 func (c *cli) queueLen() *cobra.Command {
 	u := &queuer{cli: c}

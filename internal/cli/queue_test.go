@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/peer"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -216,17 +215,8 @@ func TestGroupIsGoneBeforeAnybodyElseIsGivenTheItem(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
 	putNumbers(t, srv.Addr(), 1)
-	sess := srv.Session(t, time.Minute)
 	r := start(t, "queue", "take", "--connect", srv.Addr(), "--session-timeout", sessionTimeout, "--grace", "300ms", "/q", "--", "puppet", "parent")
-	r.ready()
-	r.ready()
-	id, _ := sessionOf(t, sess, "/q/consumers")
-	srv.HalfOpen(id)
-	rest := r.rest() // the group holds standard output: it is gone
-	if got := countContenders(t, sess, "/q/consumers"); got != 1 {
-		t.Error("the session had ended at the server before the command was dead")
-	}
-	r.wantCode(75)
+	rest := wantGroupGoneInTime(t, srv, "/q/consumers", r)
 	if got := strings.Count(rest, "got 15\n"); got != 2 {
 		t.Errorf("%d processes of the group got SIGTERM, want 2", got)
 	}

@@ -106,8 +106,8 @@ func (c *cli) queueTake() *cobra.Command {
 it, N at most.
 
 With --ack it prints the items, with a newline behind those that do not end with one, and acknowledges them
-when they are written: an item of which that was not said is delivered again. Without --ack it prints them and gives them back, in their
-places and as if nobody had taken them.
+when they are written: an item of which that was not said is delivered again. Without --ack it prints them and
+gives them back, in their places and as if nobody had taken them.
 
 With a command it runs the command for one item after the other, and exits as the first did that did not exit
 with 0.
@@ -120,7 +120,7 @@ be executed; 127 not found.`,
 		Example: `  turnstile queue take /mail --ack
   turnstile queue take /mail -n 100 --no-wait --ack >batch.txt
   turnstile queue take /mail --wait 30s --ack --json | jq -r .body
-  turnstile queue take /thumbnails -- sh -c 'cat >"$TURNSTILE_ITEM_HEADER_NAME"'`,
+  turnstile queue take /thumbnails -c 'convert - "$TURNSTILE_ITEM_ID.png"'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := w.parse(cmd, args, w.checkTake); err != nil {
 				return err

@@ -76,13 +76,15 @@ func (c *crew) run(ctx context.Context) error {
 	})
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var sig signalled
+	_, signal := errors.AsType[signalled](err)
 	switch {
+	case err != nil && !signal:
+		return err
 	case c.count > 0 && c.code != 0: // take exits as its command did
 		return &exitError{code: c.code}
 	case c.killed:
 		return signalled{c.asked}
-	case errors.As(err, &sig) && c.count == 0 && c.until.value == untilSignalled:
+	case signal && c.count == 0 && c.until.value == untilSignalled:
 		return nil // what work waits for
 	}
 	return err

@@ -38,9 +38,9 @@ type crew struct {
 	slots    chan struct{}
 	gone     chan struct{} // closed when nothing is to be passed on any more
 
-	mu      sync.Mutex // guards what follows
-	running map[*supervisor]struct{}
-	idle    context.CancelFunc // called when no command runs any more; nil if nobody waits for that
+	mu      sync.Mutex           // guards what follows
+	running map[*supervisor]bool // whether the command has been started
+	idle    context.CancelFunc   // called when no command runs any more; nil if nobody waits for that
 	stop    context.CancelCauseFunc
 	asked   os.Signal // the first signal that asked us to end
 	killed  bool      // the second came
@@ -50,7 +50,7 @@ type crew struct {
 func newCrew(w *consumer, program string) *crew {
 	c := &crew{
 		consumer: w, program: program, terminal: openTerminal(), slots: make(chan struct{}, w.workers),
-		gone: make(chan struct{}), running: make(map[*supervisor]struct{}),
+		gone: make(chan struct{}), running: make(map[*supervisor]bool),
 	}
 	c.signals = catchSignals(ending()...)
 	c.terminal.catch(c.signals)
@@ -251,7 +251,7 @@ func (c *crew) work(ctx context.Context, item *queue.Item) {
 		signals: &signals{ch: make(chan os.Signal, 64)}, began: c.begin,
 	}
 	begin := time.Now()
-	if c.stopping() {
+	if !c.enter(s) {
 		_ = item.Return(values, 0) // goes back when the session ends otherwise
 		return
 	}
@@ -320,10 +320,15 @@ func (c *crew) exits(code int) {
 	}
 }
 
-func (c *crew) stopping() bool {
+// enter has a command get the signals that come from now on, which wait until it was started. It returns false if we are to end.
+func (c *crew) enter(s *supervisor) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.asked != nil
+	if c.asked != nil {
+		return false
+	}
+	c.running[s] = false
+	return true
 }
 
 // interrupting reports whether signals have been passed on that end commands.
@@ -333,17 +338,11 @@ func (c *crew) interrupting() bool {
 	return c.asked != nil && c.onStop.value == onStopSignal || c.killed
 }
 
-// begin has a command that was started get signals, also those that have come meanwhile.
+// begin says that a command was started.
 func (c *crew) begin(s *supervisor) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.running[s] = struct{}{}
-	if c.asked != nil && c.onStop.value == onStopSignal {
-		s.signals.ch <- c.asked
-	}
-	if c.killed {
-		s.signals.ch <- os.Kill
-	}
+	c.running[s] = true
 }
 
 func (c *crew) end(s *supervisor) {
@@ -372,6 +371,9 @@ func (c *crew) heed(sig os.Signal) {
 	case stops && c.asked == nil:
 		c.asked = sig
 		c.stop(signalled{sig})
+		if n := len(c.running); n > 0 {
+			c.say("%s: %v: no more items, %s at work; the next signal kills", c.path, sig, plural(n, "command"))
+		}
 		if c.onStop.value == onStopFinish {
 			return
 		}

@@ -101,10 +101,13 @@ func TestSecondSignalKillsTheCommands(t *testing.T) {
 			t.Parallel()
 			srv := newServer(t)
 			putNumbers(t, srv.Addr(), 3)
-			r := start(t, "queue", "work", "--workers", "2", "--on-stop", mode, "-v", "--connect", srv.Addr(), "/q", "--", "puppet", "stubborn")
+			errors, r := startWithErrors(t, "queue", "work", "--workers", "2", "--on-stop", mode, "--connect", srv.Addr(), "/q", "--", "puppet", "stubborn")
 			r.ready()
 			r.ready()
 			r.signal(syscall.SIGTERM)
+			if line, err := firstLine(errors); line != "turnstile: /q: terminated: no more items, 2 commands at work; the next signal kills" {
+				t.Errorf("standard error: %q, %v", line, err)
+			}
 			if mode == "signal" {
 				r.wantLine("got 15")
 				r.wantLine("got 15")

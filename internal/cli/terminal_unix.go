@@ -133,14 +133,16 @@ func (t *terminal) catch(s *signals) {
 func (t *terminal) suspends(sig os.Signal) bool { return t != nil && sig == syscall.SIGTSTP }
 
 // suspendAll stops commands that have no terminal, and us, and lets those go on afterwards whose claims still hold.
-func (t *terminal) suspendAll(signals *signals, running map[*supervisor]struct{}) {
-	for s := range running {
-		s.child.signal(syscall.SIGSTOP)
+func (t *terminal) suspendAll(signals *signals, running map[*supervisor]bool) {
+	for s, started := range running {
+		if started {
+			s.child.signal(syscall.SIGSTOP)
+		}
 	}
 	var later []os.Signal
 	t.stop(signals, func(sig os.Signal) { later = append(later, sig) })
-	for s := range running {
-		if s.left() > 0 { // otherwise the alarm is due
+	for s, started := range running {
+		if started && s.left() > 0 { // otherwise the alarm is due
 			s.child.signal(syscall.SIGCONT)
 		}
 	}

@@ -21,4 +21,4 @@ func (t *terminal) catch(*signals) {}
 
 func (t *terminal) suspends(os.Signal) bool { return false }
 
-func (t *terminal) suspendAll(*signals, map[*supervisor]struct{}) {}
+func (t *terminal) suspendAll(*signals, map[*supervisor]bool) {}

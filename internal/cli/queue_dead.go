@@ -112,7 +112,7 @@ func (c *cli) deadPurge() *cobra.Command {
 
 // someDead makes a command that does something to the dead letters that are named, and prints to how many.
 func (u *queuer) someDead(cmd *cobra.Command, done string,
-	do func(ctx context.Context, q *queue.Queue, ids []string) (int, error), print func(n int) error,
+	do func(ctx context.Context, q *queue.Queue, ids []string) (int, error), tell func(n int) error,
 ) *cobra.Command {
 	var all bool
 	cmd.Long = cmd.Short + `. Name them by the ids that turnstile queue dead ls shows,
@@ -130,13 +130,13 @@ or say --all. Exit code 1 says that some of the ids are no dead letters, or not 
 		case slices.Contains(ids, ""):
 			return usage(cmd, errors.New("an id is empty"))
 		}
-		none := func() error { return found(len(ids), 0, u.path, print) }
+		none := func() error { return found(len(ids), 0, u.path, tell) }
 		return u.inspect(cmd.Context(), none, func(ctx context.Context, q *queue.Queue) error {
 			n, err := do(ctx, q, ids)
 			if err != nil {
 				return u.partly(n, done, err)
 			}
-			return found(len(ids), n, u.path, print)
+			return found(len(ids), n, u.path, tell)
 		})
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "all of them")
@@ -145,8 +145,8 @@ or say --all. Exit code 1 says that some of the ids are no dead letters, or not 
 }
 
 // found prints how many of those that were asked for were there, and is an error if some were not.
-func found(asked, n int, path string, print func(int) error) error {
-	if err := print(n); err != nil || n >= asked {
+func found(asked, n int, path string, tell func(int) error) error {
+	if err := tell(n); err != nil || n >= asked {
 		return err
 	}
 	return &exitError{

@@ -16,7 +16,7 @@ import (
 type Token int64
 
 // Item is an item that was taken: this consumer works on it, and nobody else is given it while the claim holds. It is finished by one of
-// Done, DoneWith, Retry, Fail and Reject. Its methods may be called from any goroutine.
+// Done, DoneWith, Retry, Return, Fail and Reject. Its methods may be called from any goroutine.
 type Item struct {
 	q       *Queue
 	d       *desk
@@ -130,6 +130,13 @@ func (it *Item) Retry(ctx context.Context, delay time.Duration) error {
 	return it.retry(ctx, delay, "")
 }
 
+// Return gives the item back as if it had not been delivered: at once and in its old place, or after delay, as Retry does; but the attempt does
+// not count, and the item does not go to the dead letters. It is for a consumer that finds that it cannot work now, for reasons that are not
+// the item's. It fails as Done does.
+func (it *Item) Return(ctx context.Context, delay time.Duration) error {
+	return it.again(ctx, delay, it.attempt-1, "")
+}
+
 // Fail gives the item back to be delivered again after the time that Config.Backoff says for this attempt, and remembers why. When
 // Config.MaxAttempts have been made it goes to the dead letters instead. It fails as Done does.
 func (it *Item) Fail(ctx context.Context, reason error) error {
@@ -146,9 +153,6 @@ func (it *Item) Reject(ctx context.Context, reason string) error {
 }
 
 func (it *Item) retry(ctx context.Context, delay time.Duration, reason string) error {
-	if delay < 0 || delay > maxDelay {
-		return it.q.failed("retry", fmt.Errorf("delay %v is not between 0 and ten years", delay))
-	}
 	limit := it.q.cfg.MaxAttempts
 	if limit > 0 && it.attempt >= limit {
 		text := fmt.Sprintf("%d attempts failed", it.attempt)
@@ -157,12 +161,20 @@ func (it *Item) retry(ctx context.Context, delay time.Duration, reason string) e
 		}
 		return it.Reject(ctx, text)
 	}
+	return it.again(ctx, delay, it.attempt, reason)
+}
+
+// again has the item delivered again, with so many attempts made.
+func (it *Item) again(ctx context.Context, delay time.Duration, attempts int, reason string) error {
+	if delay < 0 || delay > maxDelay {
+		return it.q.failed("retry", fmt.Errorf("delay %v is not between 0 and ten years", delay))
+	}
 	err := it.finish(ctx, func() error {
 		if delay < time.Millisecond && it.d.mayPutBack() {
-			return it.putBack()
+			return it.putBack(attempts - it.rec.attempts)
 		}
 		later := *it.rec
-		later.priority, later.attempts = it.w.priority, it.attempt
+		later.priority, later.attempts = it.w.priority, attempts
 		later.enqueued = it.EnqueuedAt().UnixMilli()
 		later.delay, later.due = max(1, delay.Milliseconds()), 0
 		if reason != "" {
@@ -341,8 +353,9 @@ func (it *Item) bury(reason string) error {
 	return err
 }
 
-// putBack makes the item free for all, in its old place: the claim does not count it any more, and a claim that nobody owns does.
-func (it *Item) putBack() error {
+// putBack makes the item free for all, in its old place: the claim does not count it any more, and a claim that nobody owns does. That
+// claim counts so many tries beside the attempts that the item's data counts.
+func (it *Item) putBack(tries int) error {
 	w, d, q := it.w, it.d, it.q
 	if err := w.write(d.ctx); err != nil {
 		return d.orLost(err)
@@ -359,7 +372,7 @@ func (it *Item) putBack() error {
 		serial := d.nextSerial()
 		q.mu.Unlock()
 		at := place{w.priority, w.segment, it.seq}
-		back := span{First: it.seq, Last: it.seq, Handed: it.seq - 1, Tries: w.span.Tries + 1}
+		back := span{First: it.seq, Last: it.seq, Handed: it.seq - 1, Tries: tries}
 		own := zk.SetData(w.path, kept.encode(), -1)
 		if last {
 			own = zk.DeleteOp(w.path, -1)

@@ -45,7 +45,7 @@ var floors = []floor{
 	{path: "zktest", ours: []string{"server", "zk", "internal/wire", "internal/jute"}},
 	{
 		path:    "internal/cli/...",
-		ours:    []string{"internal/cli/...", "zk", "lock", "elect", "server"},
+		ours:    []string{"internal/cli/...", "zk", "lock", "elect", "queue", "server"},
 		foreign: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"},
 	},
 	{path: "cmd/turnstile", ours: []string{"internal/cli"}},

@@ -297,7 +297,7 @@ func (d *desk) adopt(ctx context.Context, c *claim) (bool, error) {
 	}
 	s.Handed = s.First + min(mark, s.Last-s.First+1) - 1
 	at := place{c.priority, c.segment, s.First}
-	ops := []zk.Op{zk.DeleteOp(path, stat.Version)}
+	ops := []zk.Op{takeOver(path, stat.Version)}
 	if !rest.empty() {
 		rest.Handed = rest.First - 1
 		behind := place{c.priority, c.segment, rest.First}

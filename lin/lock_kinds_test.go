@@ -221,3 +221,25 @@ func (g *grip) write(path string) (int32, error) {
 	}
 	return results[1].Stat.Version, nil
 }
+
+// lockTrial tries locks of all kinds.
+type lockTrial struct {
+	names []string // of locks
+	deaf  bool     // see orders
+}
+
+func (l lockTrial) places() []string { return l.names }
+
+func (l lockTrial) nodes(root string) []string {
+	var nodes []string
+	for _, place := range l.names {
+		nodes = append(nodes, witness(root+"/"+place))
+	}
+	return nodes
+}
+
+func (l lockTrial) instruct(o *orders) { o.Job, o.Places, o.Deaf = lockJob, l.names, l.deaf }
+
+func (l lockTrial) newJournal() journal { return newLockJournal() }
+
+func (l lockTrial) settle(e *epoch, sess *zk.Session) error { return e.noOrphans(sess, e.root) }

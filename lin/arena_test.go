@@ -36,6 +36,7 @@ type arena struct {
 	exe      string        // the workers' program
 	dir      string        // what is kept of a failure
 	trial    trial
+	length   time.Duration // of an epoch
 	patience time.Duration // until everybody must have been served once the faults are over, and all nodes be gone
 }
 

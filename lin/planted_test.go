@@ -14,7 +14,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// A run that cannot fail proves nothing. These are locks that are broken, and the run must find two holders.
+// A run that cannot fail proves nothing. These are locks and queues that are broken, and the run must find it.
 
 func TestBugIsFoundThatInfersOwnershipInsteadOfCheckingIt(t *testing.T) {
 	if testing.Short() {
@@ -47,6 +47,18 @@ func TestHolderIsFoundThatDoesNotHeedTheEndOfItsHold(t *testing.T) {
 	found(t, lockTrial{names: broken, deaf: true}, "is not a mutex's", func(*arena) {})
 }
 
+// Whoever takes a claim over leaves its node there. Items are given back all the time, and each that is makes a claim to be taken over, so that the first
+// moments show it.
+func TestBugIsFoundThatLeavesAClaimToItsFormerOwner(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a program and runs it for a while: not in short mode")
+	}
+	found(t, queueTrial{}, "is not a queue's", func(a *arena) {
+		a.exe, a.length = plantedProgram(t), 3*time.Second
+		a.patience = 5 * time.Second // such a queue is never empty
+	})
+}
+
 // found runs what is broken until that is found. It runs on a server whose faults are those of the connections alone.
 func found(t *testing.T, what trial, want string, plant func(*arena)) {
 	t.Helper()
@@ -54,10 +66,10 @@ func found(t *testing.T, what trial, want string, plant func(*arena)) {
 	seed := seedOf(t)
 	a := newArena(t, seed)
 	srv := zktest.Run(t, zktest.SessionTimeouts(time.Second, time.Minute), zktest.Tick(200*time.Millisecond))
-	a.servers, a.trial = srv.Addr(), what
+	a.servers, a.trial, a.length = srv.Addr(), what, 10*time.Second
 	plant(&a)
 	for range tries {
-		err := a.run(t, seed, 10*time.Second)
+		err := a.run(t, seed, a.length)
 		if err != nil && strings.Contains(err.Error(), want) {
 			t.Logf("found: %v", err)
 			return

@@ -31,7 +31,7 @@ func (e *epoch) drain(place string, sess *zk.Session) error {
 	d.Root = e.root
 	d.q = d.open(place)
 	asked := clock()
-	if err := sess.Sync(ctx, path); err != nil {
+	if err := passBarrier(ctx, sess, path); err != nil {
 		return err
 	}
 	d.learn(asked)

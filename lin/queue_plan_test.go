@@ -30,7 +30,7 @@ type goods struct {
 }
 
 func newShipment(rnd *rand.Rand) shipment {
-	s := shipment{place: slowQueue, pause: upTo(rnd, 100*time.Millisecond)}
+	s := shipment{place: slowQueue, pause: upTo(rnd, 200*time.Millisecond)}
 	switch n := rnd.IntN(20); {
 	case n < 7:
 		s.place = loneQueue
@@ -42,14 +42,14 @@ func newShipment(rnd *rand.Rand) shipment {
 	case s.place == slowQueue:
 	case how < 20:
 		s.key = fmt.Sprintf("key %d", rnd.IntN(keys))
-	case how < 50:
-		n = 1 + rnd.IntN(20)
-	case how < 52:
-		n = 1 + rnd.IntN(300)
+	case how < 40:
+		n = 1 + rnd.IntN(10)
+	case how == 40:
+		n = 1 + rnd.IntN(200) // more than there is in a window
 	}
 	for range n {
 		g := goods{priority: rnd.IntN(3) - 1, size: rnd.IntN(100)}
-		if rnd.IntN(8) == 0 {
+		if n == 1 && rnd.IntN(8) == 0 {
 			g.delay = time.Millisecond + upTo(rnd, 1500*time.Millisecond)
 		}
 		if rnd.IntN(40) == 0 {
@@ -91,12 +91,15 @@ type fate struct {
 }
 
 func newTaking(rnd *rand.Rand, place string) taking {
-	t := taking{manner: taker(rnd.IntN(4)), n: 1 + rnd.IntN(batchSize), patience: upTo(rnd, 300*time.Millisecond), pause: upTo(rnd, 4*time.Millisecond)}
+	t := taking{manner: taker(rnd.IntN(4)), n: 1 + rnd.IntN(batchSize), patience: upTo(rnd, 2*timeout), pause: upTo(rnd, 4*time.Millisecond)}
 	if place == slowQueue || place == loneQueue && t.manner == consumes {
 		t.manner, t.n = takes, 1
 	}
 	if rnd.IntN(50) == 0 {
 		t.pause = upTo(rnd, 400*time.Millisecond) // what was claimed ahead is given back
+	}
+	if rnd.IntN(10) == 0 {
+		t.patience = upTo(rnd, 50*time.Millisecond)
 	}
 	for range t.n {
 		t.fates = append(t.fates, newFate(rnd, place))
@@ -109,7 +112,7 @@ func newFate(rnd *rand.Rand, place string) fate {
 	switch how := rnd.IntN(100); {
 	case place == slowQueue:
 		f.hold = upTo(rnd, 2*timeout)
-	case how == 0:
+	case how == 0 && rnd.IntN(4) == 0:
 		f.hold = upTo(rnd, timeout)
 	case how < 10:
 		f.hold = upTo(rnd, 20*time.Millisecond)

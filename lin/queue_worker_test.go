@@ -391,6 +391,15 @@ func (h *hand) consumeAlone(ctx context.Context, rnd *rand.Rand) {
 	}
 }
 
+// passBarrier makes sure that what the session reads from now on shows whatever was acknowledged before, to anybody. That takes a write, if only one
+// of nothing: the leader answers a sync by itself.
+func passBarrier(ctx context.Context, sess *zk.Session, path string) error {
+	if err := sess.Delete(ctx, path+"/none", -1); !errors.Is(err, zk.NoNode) {
+		return err
+	}
+	return nil
+}
+
 // awaitAlone waits until the queue has no consumer, and reports whether that was before ctx ended. Whoever has claimed something is a consumer
 // until that is free.
 func (c *consumer) awaitAlone(ctx context.Context) bool {
@@ -401,7 +410,7 @@ func (c *consumer) awaitAlone(ctx context.Context) bool {
 			return false
 		}
 		asked := clock()
-		if err := sess.Sync(ctx, c.Root); err != nil {
+		if passBarrier(ctx, sess, c.Root) != nil {
 			continue
 		}
 		names, _, err := sess.Children(ctx, path+"/consumers")

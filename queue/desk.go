@@ -69,14 +69,15 @@ func (q *Queue) openDesk(ctx context.Context) (*desk, error) {
 		Data:    func() []byte { return []byte(d.id) },
 		ACL:     q.cfg.ACL,
 	}
+	d.ctx, d.end = context.WithCancelCause(sess.Context())
 	if err := d.enter(ctx); err != nil {
+		d.abandon()
 		return nil, err
 	}
-	d.ctx, d.end = context.WithCancelCause(sess.Context())
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
-		d.end(ErrClosed) // the node goes with the session, or with the client
+		d.abandon()
 		return nil, ErrClosed
 	}
 	q.desk = d
@@ -112,7 +113,7 @@ func (d *desk) enter(ctx context.Context) error {
 			continue
 		default:
 			d.q.missing(err)
-			return err // a node that was made all the same means no harm: it refers to nothing, and ends with the session
+			return err
 		}
 		return nil
 	}
@@ -341,6 +342,12 @@ func (d *desk) close(ctx context.Context) error {
 		return d.depart(ctx)
 	}
 	return nil
+}
+
+// abandon removes, in the background, the node of a desk that nobody came to sit at. It may have been made or not: of what a session sends, the
+// removal comes last.
+func (d *desk) abandon() {
+	go func() { _ = d.depart(d.sess.Context()) }()
 }
 
 // depart removes the desk's node, when there is nothing that it stands for. If that does not succeed, the session's end does it.

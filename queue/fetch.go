@@ -15,8 +15,15 @@ import (
 //
 // It reads with ctx, which ends when nobody wants anything any more, and writes under the desk's own life: a claim that was sent is
 // seen through.
-func (d *desk) fetch(ctx context.Context, more bool) (bool, error) {
+func (d *desk) fetch(ctx context.Context, more bool) (found bool, err error) {
 	q := d.q
+	defer func() {
+		if err != nil {
+			q.mu.Lock()
+			d.dirty = true // what was to be looked at still is
+			q.mu.Unlock()
+		}
+	}()
 	q.mu.Lock()
 	limit, has := d.best()
 	d.dirty = false
@@ -97,6 +104,11 @@ func (d *desk) claimFrom(ctx context.Context, priority int, arm bool) (bool, err
 		return false, nil
 	}
 	found, err := d.claimNext(ctx, line, priority)
+	if found {
+		d.q.mu.Lock()
+		d.more(priority)
+		d.q.mu.Unlock()
+	}
 	if found || err != nil || !arm {
 		return found, err
 	}
@@ -109,6 +121,9 @@ func (d *desk) claimFrom(ctx context.Context, priority int, arm bool) (bool, err
 	}
 	if found, err := d.claimNext(ctx, line, priority); found || err != nil {
 		w.Close()
+		d.q.mu.Lock()
+		d.more(priority)
+		d.q.mu.Unlock()
 		return found, err
 	}
 	d.q.mu.Lock()

@@ -35,6 +35,7 @@ type desk struct {
 	leaving bool  // the queue is closed, and the desk goes when nothing is open
 	claims  int   // how many there were when they were listed last, and what was given back one by one since
 	dirty   bool  // something was given back that may come before what is claimed
+	looking bool  // serve looks whether something comes before what is claimed
 	nextDue int64 // when a delayed item is due next, as far as is known; 0: none
 	alarms
 
@@ -180,7 +181,7 @@ func (d *desk) best() (place, bool) {
 // arrived. The caller holds the queue's mutex.
 func (d *desk) blind() bool {
 	best, ok := d.best()
-	return !ok || d.dirty || d.urgent(best.priority) || d.nextDue > 0 && d.q.clock.now() >= d.nextDue
+	return !ok || d.looking || d.dirty || d.urgent(best.priority) || d.nextDue > 0 && d.q.clock.now() >= d.nextDue
 }
 
 // pop hands out the next item, nil if there is none that may be. The caller holds the queue's mutex.

@@ -18,15 +18,16 @@ import (
 func (d *desk) fetch(ctx context.Context, more bool) (found bool, err error) {
 	q := d.q
 	defer func() {
-		if err != nil {
-			q.mu.Lock()
-			d.dirty = true // what was to be looked at still is
-			q.mu.Unlock()
-		}
+		q.mu.Lock()
+		d.looking = false
+		d.dirty = d.dirty || err != nil // what was to be looked at still is
+		q.mu.Unlock()
 	}()
 	q.mu.Lock()
 	limit, has := d.best()
-	d.dirty = false
+	if !more {
+		d.looking, d.dirty = true, false
+	}
 	has = has && !more
 	trying := false
 	for _, t := range q.takers {

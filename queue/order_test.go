@@ -3,6 +3,7 @@ package queue_test
 import (
 	"fmt"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -68,6 +69,7 @@ func TestAllOfANewMoreUrgentLineComesFirst(t *testing.T) {
 		if _, err := other.PutBatch(t.Context(), urgent); err != nil {
 			t.Fatal(err)
 		}
+		pass(time.Millisecond) // the consumer is told
 		for i := range 40 {
 			item := take(t, q)
 			wantBody(t, item, fmt.Sprint("urgent ", i))
@@ -111,6 +113,7 @@ func TestLostRequestDoesNotMakeAConsumerForgetWhatComesFirst(t *testing.T) {
 					q, other := w.queue(queue.Config{Linger: time.Hour}), w.queue(queue.Config{})
 					hold(t, q, 20)
 					want := first(t, q, other)
+					pass(time.Millisecond) // the consumer is told
 					w.Control(func(r zktest.Request) zktest.Fault {
 						if r.Seq == step+1 {
 							return zktest.CutBefore
@@ -124,6 +127,25 @@ func TestLostRequestDoesNotMakeAConsumerForgetWhatComesFirst(t *testing.T) {
 			})
 		}
 	}
+}
+
+// While a consumer looks for what comes before the items that it holds, none of these is handed out.
+func TestNothingIsHandedOutWhileAConsumerLooksForWhatComesFirst(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{Linger: time.Hour})
+		hold(t, q, 20)
+		first, second := take(t, q), take(t, q)
+		if err := first.Retry(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		w.Delay(10 * time.Millisecond) // looking takes several requests, Done takes one
+		var finishing sync.WaitGroup
+		finishing.Go(func() { done(t, second) })
+		item := take(t, q)
+		wantBody(t, item, string(first.Body()))
+		done(t, item)
+		finishing.Wait()
+	})
 }
 
 func TestDelayedItemsComeWhenTheyAreDue(t *testing.T) {

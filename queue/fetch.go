@@ -25,6 +25,11 @@ func (d *desk) fetch(ctx context.Context, more bool) (found bool, err error) {
 	}()
 	q.mu.Lock()
 	limit, has := d.best()
+	last := limit // what was given back goes before all that is claimed and stands behind it
+	if has {
+		w := d.windows[len(d.windows)-1]
+		last = place{w.priority, w.segment, w.stock[0].seq}
+	}
 	if !more {
 		d.looking, d.dirty = true, false
 	}
@@ -54,20 +59,20 @@ func (d *desk) fetch(ctx context.Context, more bool) (found bool, err error) {
 	d.claims = len(claims)
 	q.mu.Unlock()
 	for _, p := range d.lines {
-		if has && p > limit.priority {
+		if has && p > last.priority {
 			break
 		}
 		for i := range claims {
 			c := &claims[i]
-			if c.priority != p || !c.free || has && c.place.compare(limit) >= 0 {
+			if c.priority != p || !c.free || has && c.place.compare(last) >= 0 {
 				continue
 			}
 			if ok, err := d.adopt(ctx, c); ok || err != nil {
 				return ok, err
 			}
 		}
-		if has && p == limit.priority {
-			break // what its line holds comes later
+		if has && p >= limit.priority {
+			continue // what its line holds comes later
 		}
 		if ok, err := d.claimFrom(ctx, p, !more); ok || err != nil {
 			return ok, err

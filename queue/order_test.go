@@ -129,6 +129,29 @@ func TestLostRequestDoesNotMakeAConsumerForgetWhatComesFirst(t *testing.T) {
 	}
 }
 
+// Of several items that are given back each comes before what is claimed and stands behind it.
+func TestSeveralItemsThatAreGivenBackKeepTheirPlaces(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{Linger: time.Hour})
+		hold(t, q, 20)
+		var back []*queue.Item
+		for range 3 {
+			back = append(back, take(t, q))
+			done(t, take(t, q))
+		}
+		for _, item := range back {
+			if err := item.Retry(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, want := range []string{"20", "22", "24", "26", "27"} {
+			item := take(t, q)
+			wantBody(t, item, want)
+			done(t, item)
+		}
+	})
+}
+
 // While a consumer looks for what comes before the items that it holds, none of these is handed out.
 func TestNothingIsHandedOutWhileAConsumerLooksForWhatComesFirst(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -25,7 +25,7 @@ func (d *desk) fetch(ctx context.Context, more bool) (found bool, err error) {
 	}()
 	q.mu.Lock()
 	limit, has := d.best()
-	last := limit // what was given back goes before all that is claimed and stands behind it
+	last := limit // up to the last of our parts there may be something that was given back, and comes first
 	if has {
 		w := d.windows[len(d.windows)-1]
 		last = place{w.priority, w.segment, w.stock[0].seq}

@@ -57,6 +57,7 @@ type Delivery struct {
 	Serial   int // tells the deliveries of a client apart
 	Session  int64
 	Item     string // its id
+	Place    string `json:",omitempty"` // in the line of its priority: smaller ones have arrived earlier
 	Body     string
 	Priority int
 	Attempt  int
@@ -127,8 +128,8 @@ type breach struct {
 //     token and counts as a later attempt;
 //   - no more attempts count that nobody has had than rules allow; none is past the last that rules allow; dead letters have a reason that
 //     fits what was done to them;
-//   - a consumer that is alone gets the most urgent first and, of one priority, what has arrived first; several reach no further than
-//     rules allow past what others have claimed.
+//   - items of a priority get their places in the order in which they were put; a consumer that is alone gets the most urgent first and, of
+//     one priority, what has the first place; several reach no further than rules allow past what others have claimed.
 //
 // If it is not, what concerns the items of the first offences is written as a page into dir, and the error names it.
 func CheckQueue(h QueueHistory, dir string) error {
@@ -138,6 +139,7 @@ func CheckQueue(h QueueHistory, dir string) error {
 		j.judgeItem(it)
 	}
 	j.judgeSpare()
+	j.judgePlaces()
 	j.judgeOrder()
 	j.judgeReach()
 	if len(j.breaches) == 0 {

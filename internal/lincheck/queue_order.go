@@ -12,7 +12,8 @@ import (
 type arrival struct {
 	*item
 	from, to int64
-	left     int // deliveries that are still to come
+	place    string // of the first delivery
+	left     int    // deliveries that are still to come
 	ready    bool
 	moved    bool // out of place
 }
@@ -30,29 +31,33 @@ func (j *queueJudge) arrivals() map[string]*arrival {
 		for _, d := range it.deliveries {
 			a.to = min(a.to, d.Got)
 		}
+		a.place = a.first().Place
 		all[it.id] = a
 	}
 	return all
 }
 
-// line is the items of a priority that are ready, the one that has surely arrived first on top. It may hold what is not ready any more.
-type line []*arrival
+// line is the items of a priority that are ready, in an order in which it gives the first. It may hold what is not ready any more.
+type line struct {
+	list []*arrival
+	less func(a, b *arrival) bool
+}
 
-func (l line) Len() int           { return len(l) }
-func (l line) Less(a, b int) bool { return l[a].to < l[b].to }
-func (l line) Swap(a, b int)      { l[a], l[b] = l[b], l[a] }
-func (l *line) Push(x any)        { *l = append(*l, x.(*arrival)) }
+func (l *line) Len() int           { return len(l.list) }
+func (l *line) Less(a, b int) bool { return l.less(l.list[a], l.list[b]) }
+func (l *line) Swap(a, b int)      { l.list[a], l.list[b] = l.list[b], l.list[a] }
+func (l *line) Push(x any)         { l.list = append(l.list, x.(*arrival)) }
 func (l *line) Pop() any {
-	n := len(*l) - 1
-	x := (*l)[n]
-	*l = (*l)[:n]
+	n := len(l.list) - 1
+	x := l.list[n]
+	l.list = l.list[:n]
 	return x
 }
 
 // first returns the first one that is ready, nil if there is none.
 func (l *line) first() *arrival {
 	for l.Len() > 0 {
-		if x := (*l)[0]; x.ready && !x.moved {
+		if x := l.list[0]; x.ready && !x.moved {
 			return x
 		}
 		heap.Pop(l)
@@ -60,12 +65,15 @@ func (l *line) first() *arrival {
 	return nil
 }
 
+// lines are the items of a priority that are ready: by the time at which they had surely arrived, and by their places.
+type lines struct{ byTime, byPlace line }
+
 // sweep goes through the deliveries in the order of time, and knows at each what is ready beside it, for certain: it was put and not delivered
 // yet, or was given back to its place, or was left behind by a consumer that is no more; and it is delivered later.
 type sweep struct {
 	*queueJudge
 	all    map[string]*arrival
-	lines  map[int]*line
+	lines  map[int]*lines
 	back   map[string]*Delivery // deliveries whose item goes back to its place when they are over
 	parent map[*Put][]*arrival  // what a call has put, in its order
 }
@@ -73,7 +81,7 @@ type sweep struct {
 // judgeOrder judges the order in which consumers that were alone got their items.
 func (j *queueJudge) judgeOrder() {
 	s := &sweep{
-		queueJudge: j, all: j.arrivals(), lines: make(map[int]*line), back: make(map[string]*Delivery), parent: make(map[*Put][]*arrival),
+		queueJudge: j, all: j.arrivals(), lines: make(map[int]*lines), back: make(map[string]*Delivery), parent: make(map[*Put][]*arrival),
 	}
 	for _, it := range j.order {
 		if a := s.all[it.id]; a != nil {
@@ -94,6 +102,33 @@ func (j *queueJudge) judgeOrder() {
 	}
 }
 
+// judgePlaces judges whether items that were put one after the other stand so.
+func (j *queueJudge) judgePlaces() {
+	byPriority := make(map[int][]*arrival)
+	for _, a := range j.arrivals() {
+		if !a.moved && a.place != "" {
+			byPriority[a.item.from.Priority] = append(byPriority[a.item.from.Priority], a)
+		}
+	}
+	for _, list := range byPriority {
+		byStart := slices.SortedFunc(slices.Values(list), func(a, b *arrival) int { return cmp.Compare(a.from, b.from) })
+		byEnd := slices.SortedFunc(slices.Values(list), func(a, b *arrival) int { return cmp.Compare(a.to, b.to) })
+		var last *arrival // the last place among those that had arrived before
+		for _, a := range byStart {
+			for len(byEnd) > 0 && byEnd[0].to < a.from {
+				if last == nil || byEnd[0].place > last.place {
+					last = byEnd[0]
+				}
+				byEnd = byEnd[1:]
+			}
+			if last != nil && last.place > a.place {
+				j.offend([]string{a.id, last.id}, "item %s stands in place %s, before item %s in place %s, which had arrived before it",
+					a.id, a.place, last.id, last.place)
+			}
+		}
+	}
+}
+
 // byTime returns the deliveries in the order in which their consumers had them.
 func (j *queueJudge) byTime() []*Delivery {
 	var list []*Delivery
@@ -105,10 +140,15 @@ func (j *queueJudge) byTime() []*Delivery {
 }
 
 func (s *sweep) push(a *arrival) {
-	if s.lines[a.item.from.Priority] == nil {
-		s.lines[a.item.from.Priority] = &line{}
+	l := s.lines[a.item.from.Priority]
+	if l == nil {
+		l = &lines{}
+		l.byTime.less = func(a, b *arrival) bool { return a.to < b.to }
+		l.byPlace.less = func(a, b *arrival) bool { return a.place < b.place }
+		s.lines[a.item.from.Priority] = l
 	}
-	heap.Push(s.lines[a.item.from.Priority], a)
+	heap.Push(&l.byTime, a)
+	heap.Push(&l.byPlace, a)
 }
 
 // goBack makes ready what has gone back to its place before d was asked for.
@@ -127,7 +167,7 @@ func (s *sweep) goBack(d *Delivery) {
 func (s *sweep) judge(a *arrival, d *Delivery) {
 	a.ready = false
 	for priority, l := range s.lines {
-		x := l.first()
+		x := l.byTime.first()
 		switch {
 		case x == nil:
 		case priority < d.Priority && x.to < d.Known:
@@ -136,6 +176,12 @@ func (s *sweep) judge(a *arrival, d *Delivery) {
 		case priority == d.Priority && !a.moved && x.to < a.from:
 			s.offend([]string{d.Item, x.id}, "client %d, alone, got item %s before item %s, which had arrived before it and was ready",
 				d.Client, d.Item, x.id)
+		}
+	}
+	if l := s.lines[d.Priority]; l != nil {
+		if x := l.byPlace.first(); x != nil && x.place < d.Place {
+			s.offend([]string{d.Item, x.id}, "client %d, alone, got item %s in place %s before item %s in place %s, which was ready",
+				d.Client, d.Item, d.Place, x.id, x.place)
 		}
 	}
 	if a.moved {

@@ -309,6 +309,34 @@ func TestHistoriesThatNoQueueHasAreRefused(t *testing.T) {
 			s.alone("b", 20)
 			s.alone("a", 30).Attempt = 2
 		}},
+		{"in order of their places, put at the same time", "", func(s *story) {
+			s.put("a", 1, 3)
+			s.put("b", 2, 4)
+			s.alone("b", 10).Place = "/1"
+			s.alone("a", 20).Place = "/2"
+		}},
+		{"out of order of their places, put at the same time", "before item #a in place /1", func(s *story) {
+			s.put("a", 1, 3)
+			s.put("b", 2, 4)
+			s.alone("b", 10).Place = "/2"
+			s.alone("a", 20).Place = "/1"
+		}},
+		{"places that are not in the order of the puts", "which had arrived before it", func(s *story) {
+			s.put("a", 1, 2)
+			s.put("b", 3, 4)
+			s.done(1, "b", 5, 1, 10).Place = "/1"
+			s.done(2, "a", 6, 1, 20).Place = "/2"
+		}},
+		{"a later place after it was put off", "", func(s *story) {
+			s.put("a", 1, 2)
+			s.put("b", 3, 4)
+			first := s.alone("a", 10)
+			first.Place = "/1"
+			finish(first, lincheck.PutOff, 13, 14)
+			s.alone("b", 20).Place = "/2"
+			next := s.alone("a", 30)
+			next.Attempt, next.Place = 2, "/3"
+		}},
 		{"in the same consumer's hands", "", func(s *story) {
 			s.put("a", 1, 2)
 			s.put("b", 3, 4)

@@ -37,6 +37,7 @@ type desk struct {
 	claims  int  // how many there were when they were listed last, and what was given back one by one since
 	acks    acks
 	dirty   bool  // something was given back that may come before what is claimed
+	looking bool  // serve looks whether something comes before what is claimed
 	nextDue int64 // when a delayed item is due next, as far as is known; 0: none
 	alarms
 
@@ -74,14 +75,15 @@ func (q *Queue) openDesk(ctx context.Context) (*desk, error) {
 		Data:    func() []byte { return []byte(d.id) },
 		ACL:     q.cfg.ACL,
 	}
+	d.ctx, d.end = context.WithCancelCause(sess.Context())
 	if err := d.enter(ctx); err != nil {
+		d.abandon()
 		return nil, err
 	}
-	d.ctx, d.end = context.WithCancelCause(sess.Context())
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
-		d.end(ErrClosed) // the node goes with the session, or with the client
+		d.abandon()
 		return nil, ErrClosed
 	}
 	q.desk = d
@@ -117,7 +119,7 @@ func (d *desk) enter(ctx context.Context) error {
 			continue
 		default:
 			d.q.missing(err)
-			return err // a node that was made all the same means no harm: it refers to nothing, and ends with the session
+			return err
 		}
 		return nil
 	}
@@ -201,7 +203,7 @@ func (d *desk) best() (place, bool) {
 // arrived. The caller holds the queue's mutex.
 func (d *desk) blind() bool {
 	best, ok := d.best()
-	return !ok || d.dirty || d.urgent(best.priority) || d.nextDue > 0 && d.q.clock.now() >= d.nextDue
+	return !ok || d.looking || d.dirty || d.urgent(best.priority) || d.nextDue > 0 && d.q.clock.now() >= d.nextDue
 }
 
 // pop hands out the next item, nil if there is none that may be. The caller holds the queue's mutex.
@@ -386,6 +388,12 @@ func (d *desk) close(ctx context.Context) error {
 		return d.depart(ctx)
 	}
 	return nil
+}
+
+// abandon removes, in the background, the node of a desk that nobody came to sit at. It may have been made or not: of what a session sends, the
+// removal comes last.
+func (d *desk) abandon() {
+	go func() { _ = d.depart(d.sess.Context()) }()
 }
 
 // depart removes the desk's node, when there is nothing that it stands for. If that does not succeed, the session's end does it.

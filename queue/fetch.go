@@ -16,11 +16,24 @@ import (
 //
 // It reads with ctx, which ends when nobody wants anything any more, and writes under the desk's own life: a claim that was sent is
 // seen through.
-func (d *desk) fetch(ctx context.Context, more bool) (bool, error) {
+func (d *desk) fetch(ctx context.Context, more bool) (found bool, err error) {
 	q := d.q
+	defer func() {
+		q.mu.Lock()
+		d.looking = false
+		d.dirty = d.dirty || err != nil // what was to be looked at still is
+		q.mu.Unlock()
+	}()
 	q.mu.Lock()
 	limit, has := d.best()
-	d.dirty = false
+	last := limit // up to the last of our parts there may be something that was given back, and comes first
+	if has {
+		w := d.windows[len(d.windows)-1]
+		last = place{w.priority, w.segment, w.stock[0].seq}
+	}
+	if !more {
+		d.looking, d.dirty = true, false
+	}
 	has = has && !more
 	trying := false
 	for _, t := range q.takers {
@@ -47,20 +60,20 @@ func (d *desk) fetch(ctx context.Context, more bool) (bool, error) {
 	d.claims = len(claims)
 	q.mu.Unlock()
 	for _, p := range d.lines {
-		if has && p > limit.priority {
+		if has && p > last.priority {
 			break
 		}
 		for i := range claims {
 			c := &claims[i]
-			if c.priority != p || !c.free || has && c.place.compare(limit) >= 0 {
+			if c.priority != p || !c.free || has && c.place.compare(last) >= 0 {
 				continue
 			}
 			if ok, err := d.adopt(ctx, c); ok || err != nil {
 				return ok, err
 			}
 		}
-		if has && p == limit.priority {
-			break // what its line holds comes later
+		if has && p >= limit.priority {
+			continue // what its line holds comes later
 		}
 		if ok, err := d.claimFrom(ctx, p, !more); ok || err != nil {
 			return ok, err
@@ -98,6 +111,11 @@ func (d *desk) claimFrom(ctx context.Context, priority int, arm bool) (bool, err
 		return false, nil
 	}
 	found, err := d.claimNext(ctx, line, priority)
+	if found {
+		d.q.mu.Lock()
+		d.more(priority)
+		d.q.mu.Unlock()
+	}
 	if found || err != nil || !arm {
 		return found, err
 	}
@@ -110,6 +128,9 @@ func (d *desk) claimFrom(ctx context.Context, priority int, arm bool) (bool, err
 	}
 	if found, err := d.claimNext(ctx, line, priority); found || err != nil {
 		w.Close()
+		d.q.mu.Lock()
+		d.more(priority)
+		d.q.mu.Unlock()
 		return found, err
 	}
 	d.q.mu.Lock()
@@ -305,7 +326,7 @@ func (d *desk) adopt(ctx context.Context, c *claim) (bool, error) {
 	s.Handed = s.First + min(d.markAt(at), s.Last-s.First+1) - 1
 	mine, back := d.nextSerial(), d.nextSerial()
 	q.mu.Unlock()
-	ops := []zk.Op{zk.DeleteOp(path, stat.Version)}
+	ops := []zk.Op{takeOver(path, stat.Version)}
 	if !rest.empty() {
 		rest.Handed = rest.First - 1
 		behind := place{c.priority, c.segment, rest.First}

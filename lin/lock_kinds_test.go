@@ -322,3 +322,32 @@ func (g *grip) write(path string) (int32, error) {
 	}
 	return results[1].Stat.Version, nil
 }
+
+// lockTrial tries locks of all kinds.
+type lockTrial struct {
+	names []string // of locks
+	deaf  bool     // see orders
+}
+
+func (l lockTrial) places() []string { return l.names }
+
+func (l lockTrial) prepare(e *epoch, sess *zk.Session) error {
+	for _, place := range l.names {
+		path := e.root + "/" + place
+		if _, err := sess.Create(e.t.Context(), witness(path), nil, zk.Persistent); err != nil {
+			return err
+		}
+		if kindOf(place).name == "watched" {
+			if err := lock.SetLimit(e.t.Context(), e.client, limitOf(path), permits); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l lockTrial) instruct(o *orders) { o.Job, o.Places, o.Deaf = lockJob, l.names, l.deaf }
+
+func (l lockTrial) newJournal() journal { return newLockJournal() }
+
+func (l lockTrial) settle(e *epoch, sess *zk.Session) error { return e.noOrphans(sess, e.root) }

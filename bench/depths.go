@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -129,26 +130,28 @@ type stand struct {
 
 // phase lets the teams of all depots take turns. Who cannot take from a queue so deep, as it turns out, is told of in a row.
 func (b *bench) phase(ctx context.Context, l *load, p *phase, depots []*depot) ([]row, error) {
-	var stands []*stand
+	var stands []*stand // some of them with another team than they began with
 	var rows []row
 	defer func() {
 		for _, s := range stands {
 			s.crew.dismiss()
 		}
 	}()
-	for _, d := range depots {
-		if d.gone {
-			continue
-		}
-		s, failed, err := b.settle(ctx, l, p, d)
+	there := slices.DeleteFunc(slices.Clone(depots), func(d *depot) bool { return d.gone })
+	teams, err := b.teamsAt(ctx, l, p, there)
+	defer func() { dismiss(teams) }()
+	if err != nil {
+		return nil, err
+	}
+	for i, d := range there {
+		s, failed, err := b.settle(ctx, l, p, d, teams[i])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", d.contender.title(), err)
 		}
 		rows = append(rows, failed...)
-		if d.gone {
-			continue
+		if s != nil {
+			stands = append(stands, s)
 		}
-		stands = append(stands, s)
 	}
 	for range b.rounds(l) {
 		for _, s := range stands {
@@ -171,24 +174,48 @@ func (b *bench) phase(ctx context.Context, l *load, p *phase, depots []*depot) (
 	return slices.Concat(measured, rows), nil
 }
 
-// settle starts a depot's team and lets it warm up. A Java client that does not is given larger packets; a peer that cannot is left out. The rows say why.
-func (b *bench) settle(ctx context.Context, l *load, p *phase, d *depot) (*stand, []row, error) {
+// teamsAt starts a team for each depot, all at the same time: none is measured yet.
+func (b *bench) teamsAt(ctx context.Context, l *load, p *phase, depots []*depot) ([]*team, error) {
+	teams := make([]*team, len(depots))
+	errs := make([]error, len(depots))
+	var group sync.WaitGroup
+	for i, d := range depots {
+		group.Go(func() { teams[i], errs[i] = b.hand(ctx, l, p, d) })
+	}
+	group.Wait()
+	return slices.DeleteFunc(teams, func(t *team) bool { return t == nil }), errors.Join(errs...)
+}
+
+// hand starts a team for a depot.
+func (b *bench) hand(ctx context.Context, l *load, p *phase, d *depot) (*team, error) {
+	c := d.contender
+	c.lockers = p.workers
+	c.required = p.required(l, &c)
+	t, err := b.teamAt(ctx, l, c, d.root)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.title(), err)
+	}
+	t.crew[0].limit = taskLimit
+	return t, nil
+}
+
+// settle lets a depot's team warm up. A Java client that cannot is given larger packets; a peer that cannot then is left out. The rows say why.
+func (b *bench) settle(ctx context.Context, l *load, p *phase, d *depot, t *team) (*stand, []row, error) {
 	var rows []row
 	for {
-		s, err := b.stand(ctx, l, p, d)
+		s := &stand{team: t, depot: d, row: row{load: p.title, contender: t.contender, unit: l.rateUnit()}}
+		err := s.warmUp(ctx, b, p)
 		if err == nil {
 			return s, rows, nil
 		}
+		t.crew.dismiss()
 		var why refusal
 		if !errors.As(err, &why) || d.contender.role == subjectRole || l.depth < deep {
 			return nil, nil, err
 		}
 		note := "cannot: " + string(why)
-		nodes, listing := d.stock.(*nodeStock)
-		if listing {
-			if long := nodes.tooLong(d.depth, d.contender.packet); isCurator(d.contender.kind) && long != "" {
-				note += "; " + long
-			}
+		if nodes, ok := d.stock.(*nodeStock); ok && isCurator(d.contender.kind) {
+			note += nodes.tooLong(d.depth, d.contender.packet)
 		}
 		fmt.Fprintf(b.log, "  %-60s %s\n", d.contender.title(), note)
 		rows = append(rows, row{load: p.title, contender: d.contender, note: note})
@@ -198,27 +225,23 @@ func (b *bench) settle(ctx context.Context, l *load, p *phase, d *depot) (*stand
 		}
 		d.contender.packet = widePacket
 		d.contender.name += fmt.Sprintf(", -Djute.maxbuffer=%d", widePacket)
+		if t, err = b.hand(ctx, l, p, d); err != nil {
+			return nil, nil, err
+		}
 	}
 }
 
-func (b *bench) stand(ctx context.Context, l *load, p *phase, d *depot) (*stand, error) {
-	c := d.contender
-	c.lockers = p.workers
-	c.required = p.required(l, &c)
-	t, err := b.teamAt(ctx, l, c, d.root)
-	if err != nil {
-		return nil, err
+// warmUp lets the team serve for a while. What compiles as it runs must have run: filling has warmed the server.
+func (s *stand) warmUp(ctx context.Context, b *bench, p *phase) (err error) {
+	if s.before, err = s.memory(ctx); err != nil {
+		return err
 	}
-	t.crew[0].limit = taskLimit
-	s := &stand{team: t, depot: d, row: row{load: p.title, contender: c, unit: l.rateUnit()}}
-	if s.before, err = s.memory(ctx); err == nil {
-		_, err = s.serve(ctx, p, c.warmup(b.options.duration))
+	d := b.options.duration / 2
+	if isCurator(s.contender.kind) {
+		d = max(d, time.Second)
 	}
-	if err != nil {
-		t.crew.dismiss()
-		return nil, err
-	}
-	return s, nil
+	_, err = s.serve(ctx, p, d)
+	return err
 }
 
 // serve has the team take items for d, and refills the queue when it is half empty and in the end, which is not counted. It returns how many items

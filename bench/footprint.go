@@ -80,13 +80,16 @@ func resident(pid int) (float64, error) {
 	return kilobytes * 1024 / 1e6, nil
 }
 
-// liveHeap returns the bytes of what a Java process needs, after a full collection.
+// liveHeap returns the bytes of what a Java process needs, after two full collections: one leaves what is still to be finalized.
 func liveHeap(ctx context.Context, pid int) (float64, error) {
-	out, err := exec.CommandContext(ctx, "jcmd", strconv.Itoa(pid), "GC.class_histogram").Output()
-	if err != nil {
-		return 0, fmt.Errorf("jcmd: %w", err)
+	var text []byte
+	for range 2 {
+		var err error
+		if text, err = exec.CommandContext(ctx, "jcmd", strconv.Itoa(pid), "GC.class_histogram").Output(); err != nil {
+			return 0, fmt.Errorf("jcmd: %w", err)
+		}
 	}
-	return histogramTotal(string(out))
+	return histogramTotal(string(text))
 }
 
 // histogramTotal reads the last line of a class histogram: Total, instances, bytes.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/seed-a3166700/turnstile/internal/peer"
 )
@@ -57,13 +58,17 @@ func lacks(kind string) string {
 
 // toolbox is what worker processes are started with: their programs, made ready once.
 type toolbox struct {
-	dir     string
-	sources string // of the foreign workers; empty until they are there
-	classes string // of the Java worker; empty until they are compiled
+	dir string
+
+	mu      sync.Mutex // guards what follows
+	sources string     // of the foreign workers; empty until they are there
+	classes string     // of the Java worker; empty until they are compiled
 }
 
 // command returns the program and the arguments of a worker.
 func (b *toolbox) command(ctx context.Context, kind string, p *plan) (program string, args []string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if isCurator(kind) || isKazoo(kind) {
 		if err := b.unpack(); err != nil {
 			return "", nil, err

@@ -171,5 +171,5 @@ func (s *nodeStock) tooLong(depth, packet int) string {
 	if s.listed(depth) <= packet {
 		return ""
 	}
-	return fmt.Sprintf("the list of its items has %s bytes, and its client takes %s (jute.maxbuffer)", number(float64(s.listed(depth))), number(float64(packet)))
+	return fmt.Sprintf("; the list of its items has %s bytes, and its client takes %s (jute.maxbuffer)", number(float64(s.listed(depth))), number(float64(packet)))
 }

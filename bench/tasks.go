@@ -149,11 +149,12 @@ func (s *shift) relay(ctx context.Context, d time.Duration, out io.Writer) ([]in
 	)
 	go func() { // ends with the item that is put when the time is over
 		defer close(taken)
-		for err == nil && !over.Load() {
+		for {
 			var at int64
-			if at, err = s.receive(ctx); err == nil && !over.Load() {
-				taken <- at
+			if at, err = s.receive(ctx); err != nil || over.Load() {
+				return
 			}
+			taken <- at
 		}
 	}()
 	start := time.Now()

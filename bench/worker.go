@@ -57,7 +57,7 @@ func (p *plan) path(i int) string { return fmt.Sprintf("%s/%03d", p.root, i%p.lo
 
 // work is the life of a worker process: it connects, says "ready", and obeys the orders on its standard input until that ends.
 //
-// Those that use queues obey these instead, and memory; tasks.go has the Go ones:
+// Those that use queues obey these, of which tasks.go has the Go side, and memory:
 //
 //	put MILLISECONDS    one producer puts items one by one for so long: ok ITEMS NANOSECONDS
 //	batch MILLISECONDS  likewise, a thousand at a time
@@ -65,7 +65,7 @@ func (p *plan) path(i int) string { return fmt.Sprintf("%s/%03d", p.root, i%p.lo
 //	relay MILLISECONDS  one puts an item and, when another has taken and acknowledged it, the next one, for so long: after a line
 //	                    "t BEGAN TAKEN TAKEN" for each: ok ITEMS NANOSECONDS
 //
-// Those that use locks:
+// All others obey these, of which gang.go has the Go side:
 //
 //	run MILLISECONDS    all lockers lock and unlock for so long: ok CYCLES NANOSECONDS
 //	trace MILLISECONDS  the same, after a line "t BEGAN LOCKED UNLOCKED" for each cycle, in nanoseconds of the system's clock

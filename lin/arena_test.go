@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/peer"
+	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -133,6 +134,13 @@ func (e *epoch) prepare() *zk.Session {
 	for _, node := range nodes {
 		if _, err := sess.Create(e.t.Context(), node, nil, zk.Persistent); err != nil {
 			e.t.Fatal(err)
+		}
+	}
+	for _, place := range e.places {
+		if kindOf(place).name == "watched" {
+			if err := lock.SetLimit(e.t.Context(), client, limitOf(e.root+"/"+place), permits); err != nil {
+				e.t.Fatal(err)
+			}
 		}
 	}
 	return sess

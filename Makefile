@@ -56,7 +56,7 @@ fuzz: ## Fuzz every decoder, FUZZTIME (10s) each
 		done; \
 	done
 
-bench: ## Measure against other projects side by side in under 10 minutes (BENCHFLAGS='-only hot' for a part, -list for their names); writes docs/benchmarks.md
+bench: ## Measure against other projects side by side in about 15 minutes (BENCHFLAGS='-part queues' for a half, '-only hot' for some loads, -list for their names); writes docs/benchmarks.md
 	@.ci/peers
 	$(GO) -C bench run . -write ../docs/benchmarks.md $(BENCHFLAGS)
 

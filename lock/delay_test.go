@@ -346,6 +346,12 @@ func TestReadersRestAfterWritersAndWritersAfterAnybody(t *testing.T) {
 			}
 		}
 		writer, reader := func(m *lock.RWMutex) *lock.Hold { return locked(t, m.Lock) }, func(m *lock.RWMutex) *lock.Hold { return locked(t, m.RLock) }
+		leave := func(h *lock.Hold) { // an upgrade finds readers that are about to leave
+			t.Helper()
+			if err := h.UnlockWait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
 		changed := func(h *lock.Hold, change func(context.Context) error) *lock.Hold {
 			t.Helper()
 			if err := change(t.Context()); err != nil {
@@ -361,7 +367,7 @@ func TestReadersRestAfterWritersAndWritersAfterAnybody(t *testing.T) {
 			if _, err := rw().TryRLock(t.Context()); !errors.Is(err, lock.ErrHeld) {
 				t.Errorf("a reader after a writer: got %v, want lock.ErrHeld", err)
 			}
-			unlock(t, reader(rw()))
+			leave(reader(rw()))
 			waited(t, lost, delay)
 		}
 		for _, lose := range []func() *lock.Hold{
@@ -371,18 +377,16 @@ func TestReadersRestAfterWritersAndWritersAfterAnybody(t *testing.T) {
 			lost := w.lose(lose())
 			hold := reader(rw())
 			atOnce(lost)
-			unlock(t, hold)
-			unlock(t, writer(rw()))
+			leave(hold)
+			leave(writer(rw()))
 			waited(t, lost, delay)
 		}
 		begin := time.Now() // what changed and was unlocked makes nobody wait
 		h := writer(rw())
-		if err := changed(h, h.Downgrade).UnlockWait(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		leave(changed(h, h.Downgrade))
 		h = reader(rw())
-		unlock(t, changed(h, h.Upgrade))
-		unlock(t, writer(rw()))
+		leave(changed(h, h.Upgrade))
+		leave(writer(rw()))
 		atOnce(begin)
 		settled()
 		w.empty(path, lock.DelayPath(path))

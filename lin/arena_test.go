@@ -26,18 +26,18 @@ const (
 	clients             = processes * clientsPerProcess
 	goroutinesPerClient = 2
 	numbersPerProcess   = clientsPerProcess * goroutinesPerClient
-	timeout             = 2 * time.Second  // of the sessions
-	patience            = 60 * time.Second // until everybody must have been served once the faults are over, and all nodes be gone
+	timeout             = 2 * time.Second // of the sessions
 )
 
-// arena is where workers contend: servers, their way to these, and what goes wrong there.
+// arena is where workers are at work: servers, their way to these, and what goes wrong there.
 type arena struct {
 	ensemble *peer.Cluster // nil if the servers stay as they are
 	servers  string        // a connect string
 	exe      string        // the workers' program
 	dir      string        // what is kept of a failure
-	deaf     bool          // see orders
-	places   []string
+	trial    trial
+	length   time.Duration // of an epoch
+	patience time.Duration // until everybody must have been served once the faults are over, and all nodes be gone
 }
 
 // epoch is some seconds of an arena: a seed, new paths, new processes.
@@ -48,7 +48,8 @@ type epoch struct {
 	root    string
 	dir     string
 	links   []*zktest.Link // one for each client, so that faults hit who is meant
-	journal *journal
+	client  *zk.Client     // the test's own
+	journal journal
 	team    []*process // while the faults last, their goroutine's
 	first   []int      // the first number of each
 	started int        // processes so far
@@ -59,9 +60,9 @@ type epoch struct {
 func (a arena) run(t *testing.T, seed uint64, length time.Duration) error {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	s := newSchedule(rnd, epochLength, a.places) // whatever is cut off, so that a seed has one schedule
+	s := newSchedule(rnd, epochLength, a.trial.places()) // whatever is cut off, so that a seed has one schedule
 	e := &epoch{
-		arena: a, t: t, seed: seed, root: fmt.Sprintf("/lin-%d", seed), journal: newJournal(),
+		arena: a, t: t, seed: seed, root: fmt.Sprintf("/lin-%d", seed), journal: a.trial.newJournal(),
 		dir: filepath.Join(a.dir, fmt.Sprintf("seed-%d", seed)),
 	}
 	if err := os.MkdirAll(e.dir, 0o755); err != nil {
@@ -114,7 +115,7 @@ func (e *epoch) keep(s schedule) {
 	}
 }
 
-// prepare makes the nodes that holders write to, under a session that no fault hits on its way.
+// prepare makes what must be there, under a session that no fault hits on its way.
 func (e *epoch) prepare() *zk.Session {
 	e.t.Helper()
 	client, err := zk.Open(e.t.Context(), zk.Config{Servers: e.arena.servers, Timeout: 30 * time.Second})
@@ -122,25 +123,24 @@ func (e *epoch) prepare() *zk.Session {
 		e.t.Fatal(err)
 	}
 	e.t.Cleanup(func() { _ = client.Close() })
+	e.client = client
 	sess, err := client.Session(e.t.Context())
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	nodes := []string{e.root}
-	for _, place := range e.places {
-		nodes = append(nodes, witness(e.root+"/"+place))
+	if _, err := sess.Create(e.t.Context(), e.root, nil, zk.Persistent); err != nil {
+		e.t.Fatal(err)
 	}
-	for _, node := range nodes {
-		if _, err := sess.Create(e.t.Context(), node, nil, zk.Persistent); err != nil {
-			e.t.Fatal(err)
-		}
+	if err := e.trial.prepare(e, sess); err != nil {
+		e.t.Fatal(err)
 	}
 	return sess
 }
 
 // start starts a process in the place of process i, with numbers that none had before.
 func (e *epoch) start(i int) {
-	o := orders{Root: e.root, Places: e.places, First: e.started * numbersPerProcess, Seed: e.seed, Deaf: e.deaf}
+	o := orders{Root: e.root, Index: i, First: e.started * numbersPerProcess, Seed: e.seed}
+	e.trial.instruct(&o)
 	for _, l := range e.links[i*clientsPerProcess:][:clientsPerProcess] {
 		o.Servers = append(o.Servers, l.Addr())
 	}

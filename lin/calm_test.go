@@ -15,7 +15,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// calmDown ends all faults, waits until everybody was served once more, and sees that no node is left behind.
+// calmDown ends all faults, waits until everybody has come to rest, and sees that everything is as it should be then.
 func (e *epoch) calmDown(sess *zk.Session) error {
 	for _, l := range e.links {
 		l.Control(nil)
@@ -27,14 +27,14 @@ func (e *epoch) calmDown(sess *zk.Session) error {
 	}
 	var trouble []error
 	for _, p := range e.team {
-		if err := p.awaitCalm(patience); err != nil {
+		if err := p.awaitCalm(e.patience); err != nil {
 			trouble = append(trouble, err)
 			e.keepServers(sess)
 			p.dump()
 		}
 	}
 	if len(trouble) == 0 { // the sessions are still there, so what they hold is not gone with them
-		if err := e.noOrphans(sess); err != nil {
+		if err := e.trial.settle(e, sess); err != nil {
 			trouble = append(trouble, err)
 			e.keepServers(sess)
 		}
@@ -59,18 +59,18 @@ func (e *epoch) keepServers(sess *zk.Session) {
 	_ = os.WriteFile(filepath.Join(e.dir, "servers.txt"), []byte(text.String()), 0o600) // the failure itself is told
 }
 
-// noOrphans waits until no contender's node is left. Nodes of sessions whose processes were killed, or lost them, go when these expire; what
-// is there long after that is an orphan.
-func (e *epoch) noOrphans(sess *zk.Session) error {
-	ctx, cancel := context.WithTimeout(e.t.Context(), patience)
+// noOrphans waits until no ephemeral node is left below a path. Nodes of sessions whose processes were killed, or lost them, go when these
+// expire; what is there long after that is an orphan.
+func (e *epoch) noOrphans(sess *zk.Session, path string) error {
+	ctx, cancel := context.WithTimeout(e.t.Context(), e.patience)
 	defer cancel()
 	for {
-		left, err := ephemerals(ctx, sess, e.root)
+		left, err := ephemerals(ctx, sess, path)
 		if err == nil && len(left) == 0 {
 			return nil
 		}
 		if !pause(ctx, 50*time.Millisecond) {
-			return fmt.Errorf("orphans: %v after everybody has left: %v (%w)", patience, left, err)
+			return errors.Join(fmt.Errorf("orphans: %v after everybody has left: %v", e.patience, left), err)
 		}
 	}
 }

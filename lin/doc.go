@@ -1,15 +1,20 @@
-// Package lin holds no code of its own. Its test lets many clients in several processes use locks at random, for as long as it is told,
-// while random faults come over their connections, their processes and the servers of an ensemble; then it judges whether what they saw is
-// what such locks do, whether everybody was served once the faults were over, and whether nothing was left behind.
+// Package lin holds no code of its own. Its tests let many clients in several processes use locks, and others queues, at random, for as long as
+// they are told, while random faults come over their connections, their processes and the servers of an ensemble; then they judge whether what
+// was seen is what such locks and queues do, whether everybody was served once the faults were over, and whether nothing was left behind.
 //
-//	make lin                          one minute, a new seed
+//	make lin                          locks, one minute, a new seed
 //	make lin MINUTES=30 SEED=1234     thirty minutes, from that seed on
+//	make lin-queue MINUTES=30         queues, as long
 //
 // A run is a row of epochs of some seconds, each with new paths, new processes and a seed of its own, the first with the one that was
 // given. A failure names the seed of its epoch, which is then enough to do it again, and the folder with the histories, as pages and
 // as data, the faults and what the processes said.
 //
-// From the seed comes what is tried: which faults, when, how long and on whom; which lock every client takes next, how and for how long.
-// What comes of it does not repeat exactly: which request is on its way when a connection is cut, who of two gets a lock first, which server
-// leads and how long it takes to start one are up to the machine. A bug that a seed has shown once shows again within a few tries, as a rule.
+// From the seed comes what is tried: which faults, when, how long and on whom; which lock every client takes next, how and for how long; what every
+// producer puts, and what becomes of it. What comes of it does not repeat exactly: which request is on its way when a connection is cut, who of two
+// gets a lock first, which server leads and how long it takes to start one are up to the machine. A bug that a seed has shown once shows again within a
+// few tries, as a rule.
+//
+// Workers tell what they are about to do before they do it, and what came of it right after, each in a line to a pipe: a line that was written is there
+// whatever happens to its writer.
 package lin

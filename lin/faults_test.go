@@ -55,7 +55,7 @@ var blips = map[string]func(f fault) zktest.Fault{
 // hit makes f happen, and returns what ends it if it lasts. If two things are wrong with a connection, the end of the first ends both.
 func (e *epoch) hit(f fault) (heal func()) {
 	whom := f.whom
-	if number, held := e.journal.holder(f.place); held {
+	if number, held := e.journal.busy(f.place); held {
 		if i := slices.Index(e.first, number/numbersPerProcess*numbersPerProcess); i >= 0 { // or it has been killed
 			whom = i*clientsPerProcess + number%numbersPerProcess/goroutinesPerClient
 		}

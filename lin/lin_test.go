@@ -17,6 +17,16 @@ import (
 const epochLength = 15 * time.Second
 
 func TestLocksKeepTheirPromisesUnderRandomFaults(t *testing.T) {
+	tryFor(t, lockTrial{names: places}, "lin")
+}
+
+func TestQueuesKeepTheirPromisesUnderRandomFaults(t *testing.T) {
+	tryFor(t, queueTrial{}, "lin-queue")
+}
+
+// tryFor runs epochs on an ensemble for as long as is wanted. The target of make runs them again.
+func tryFor(t *testing.T, what trial, target string) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("many processes for a minute: not in short mode")
 	}
@@ -24,12 +34,12 @@ func TestLocksKeepTheirPromisesUnderRandomFaults(t *testing.T) {
 	a := newArena(t, seed)
 	// A leader that stands still is left by its followers within a second: then there is a new one while the old one still believes.
 	a.ensemble = peer.Ensemble(t, servers, peer.Options{Keys: map[string]string{"syncLimit": "5"}})
-	a.servers, a.places = a.ensemble.ConnectString(), places
+	a.servers, a.trial = a.ensemble.ConnectString(), what
 	for n := 1; time.Now().Before(end) && !t.Failed(); n++ {
 		length := min(epochLength, time.Until(end))
 		t.Run(fmt.Sprintf("epoch=%d", n), func(t *testing.T) {
 			if err := a.run(t, seed, length); err != nil {
-				t.Errorf("with seed %d: %v\neverything is kept in %s; again with: make lin SEED=%d", seed, err, a.dir, seed)
+				t.Errorf("with seed %d: %v\neverything is kept in %s; again with: make %s SEED=%d", seed, err, a.dir, target, seed)
 			}
 		})
 		seed = rand.New(rand.NewPCG(seed, 1)).Uint64()
@@ -52,7 +62,7 @@ func newArena(t *testing.T, seed uint64) arena {
 			_ = os.RemoveAll(dir)
 		}
 	})
-	return arena{exe: exe, dir: dir}
+	return arena{exe: exe, dir: dir, patience: time.Minute}
 }
 
 // seedOf is the seed of the first epoch: new every time, or the one that TURNSTILE_SEED repeats.

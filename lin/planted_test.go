@@ -14,12 +14,21 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// A run that cannot fail proves nothing. These are locks that are broken, and the run must find two holders.
+// A run that cannot fail proves nothing. These are locks and queues that are broken, and the run must find it.
 
 func TestBugIsFoundThatInfersOwnershipInsteadOfCheckingIt(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a program and runs it for a while: not in short mode")
 	}
+	found(t, lockTrial{names: broken}, "is not a mutex's", func(a *arena) { a.exe = plantedProgram(t) })
+}
+
+// broken are the locks that show a bug.
+var broken = []string{"mutex-0", "mutex-slow"}
+
+// plantedProgram builds the workers' program with the bugs that are planted for it.
+func plantedProgram(t *testing.T) string {
+	t.Helper()
 	exe := filepath.Join(t.TempDir(), "lin.test")
 	args := []string{"test", "-c", "-tags", "plantedbug", "-o", exe}
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
@@ -28,28 +37,40 @@ func TestBugIsFoundThatInfersOwnershipInsteadOfCheckingIt(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "go", append(args, ".")...).CombinedOutput(); err != nil {
 		t.Fatalf("go %v: %v\n%s", args, err, out)
 	}
-	found(t, func(a *arena) { a.exe = exe })
+	return exe
 }
 
 func TestHolderIsFoundThatDoesNotHeedTheEndOfItsHold(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many processes for a while: not in short mode")
 	}
-	found(t, func(a *arena) { a.deaf = true })
+	found(t, lockTrial{names: broken, deaf: true}, "is not a mutex's", func(*arena) {})
 }
 
-// found lets broken mutexes run until two holders are found. They run on a server whose faults are those of the connections alone.
-func found(t *testing.T, plant func(*arena)) {
+// Whoever takes a claim over leaves its node there. Items are given back all the time, and each that is makes a claim to be taken over, so that the first
+// moments show it.
+func TestBugIsFoundThatLeavesAClaimToItsFormerOwner(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a program and runs it for a while: not in short mode")
+	}
+	found(t, queueTrial{}, "is not a queue's", func(a *arena) {
+		a.exe, a.length = plantedProgram(t), 3*time.Second
+		a.patience = 5 * time.Second // such a queue is never empty
+	})
+}
+
+// found runs what is broken until that is found. It runs on a server whose faults are those of the connections alone.
+func found(t *testing.T, what trial, want string, plant func(*arena)) {
 	t.Helper()
 	const tries = 10
 	seed := seedOf(t)
 	a := newArena(t, seed)
 	srv := zktest.Run(t, zktest.SessionTimeouts(time.Second, time.Minute), zktest.Tick(200*time.Millisecond))
-	a.servers, a.places = srv.Addr(), []string{"mutex-0", "mutex-slow"}
+	a.servers, a.trial, a.length = srv.Addr(), what, 10*time.Second
 	plant(&a)
 	for range tries {
-		err := a.run(t, seed, 10*time.Second)
-		if err != nil && strings.Contains(err.Error(), "is not a mutex's") {
+		err := a.run(t, seed, a.length)
+		if err != nil && strings.Contains(err.Error(), want) {
 			t.Logf("found: %v", err)
 			return
 		}

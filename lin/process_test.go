@@ -24,7 +24,7 @@ type process struct {
 }
 
 // startProcess starts exe as a worker whose reports go to j.
-func startProcess(exe string, o orders, j *journal, dir string) (*process, error) {
+func startProcess(exe string, o orders, j journal, dir string) (*process, error) {
 	encoded, err := json.Marshal(o)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func startProcess(exe string, o orders, j *journal, dir string) (*process, error
 	return p, nil
 }
 
-func (p *process) read(out io.Reader, j *journal) {
+func (p *process) read(out io.Reader, j journal) {
 	defer close(p.ended)
 	calm := false
 	defer func() {

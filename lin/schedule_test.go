@@ -39,13 +39,13 @@ type fault struct {
 	at    time.Duration // to a client: since the beginning of the epoch; to a server: since the end of the one before
 	what  string
 	whom  int           // the number of the client or of the server
-	place string        // if somebody holds the lock in this place at that time, it is them instead
+	place string        // if somebody is busy in this place at that time, it is them instead
 	nth   int           // which of the client's next requests, of a blip that is aimed at one
 	lasts time.Duration // of a stall or an outage; of a delay, how long it is
 }
 
 func (f fault) String() string {
-	return fmt.Sprintf("%v: %s %d, or the holder of %q (%d, %v)", f.at, f.what, f.whom, f.place, f.nth, f.lasts)
+	return fmt.Sprintf("%v: %s %d, or whoever is busy in %q (%d, %v)", f.at, f.what, f.whom, f.place, f.nth, f.lasts)
 }
 
 // schedule is all that goes wrong in an epoch, drawn before it begins.

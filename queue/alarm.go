@@ -8,7 +8,7 @@ import (
 
 // alarm is a one-shot watch, and whether it has fired. Guarded by the queue's mutex.
 type alarm struct {
-	watch *zk.Watch
+	watch *zk.Watch // nil: it stands for what is known to be there
 	rang  bool
 }
 
@@ -35,7 +35,9 @@ type alarms struct {
 func (a *alarms) silence() []*zk.Watch {
 	var watches []*zk.Watch
 	for _, x := range a.all() {
-		watches = append(watches, x.watch)
+		if x.watch != nil {
+			watches = append(watches, x.watch)
+		}
 	}
 	clear(a.bells)
 	a.newLine, a.delayed, a.gone = nil, nil, nil
@@ -72,6 +74,14 @@ func (a *alarms) urgent(priority int) bool {
 		}
 	}
 	return false
+}
+
+// more books that a line has had items, and may have more: nothing less urgent is handed out before it was looked at again. The caller holds the
+// queue's mutex.
+func (a *alarms) more(priority int) {
+	if a.bells[priority] == nil {
+		a.bells[priority] = &alarm{rang: true}
+	}
 }
 
 // complete reports whether every alarm is set that somebody who waits needs, and none has fired.

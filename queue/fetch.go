@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -15,11 +16,24 @@ import (
 //
 // It reads with ctx, which ends when nobody wants anything any more, and writes under the desk's own life: a claim that was sent is
 // seen through.
-func (d *desk) fetch(ctx context.Context, more bool) (bool, error) {
+func (d *desk) fetch(ctx context.Context, more bool) (found bool, err error) {
 	q := d.q
+	defer func() {
+		q.mu.Lock()
+		d.looking = false
+		d.dirty = d.dirty || err != nil // what was to be looked at still is
+		q.mu.Unlock()
+	}()
 	q.mu.Lock()
 	limit, has := d.best()
-	d.dirty = false
+	last := limit // up to the last of our parts there may be something that was given back, and comes first
+	if has {
+		w := d.windows[len(d.windows)-1]
+		last = place{w.priority, w.segment, w.stock[0].seq}
+	}
+	if !more {
+		d.looking, d.dirty = true, false
+	}
 	has = has && !more
 	trying := false
 	for _, t := range q.takers {
@@ -46,20 +60,20 @@ func (d *desk) fetch(ctx context.Context, more bool) (bool, error) {
 	d.claims = len(claims)
 	q.mu.Unlock()
 	for _, p := range d.lines {
-		if has && p > limit.priority {
+		if has && p > last.priority {
 			break
 		}
 		for i := range claims {
 			c := &claims[i]
-			if c.priority != p || !c.free || has && c.place.compare(limit) >= 0 {
+			if c.priority != p || !c.free || has && c.place.compare(last) >= 0 {
 				continue
 			}
 			if ok, err := d.adopt(ctx, c); ok || err != nil {
 				return ok, err
 			}
 		}
-		if has && p == limit.priority {
-			break // what its line holds comes later
+		if has && p >= limit.priority {
+			continue // what its line holds comes later
 		}
 		if ok, err := d.claimFrom(ctx, p, !more); ok || err != nil {
 			return ok, err
@@ -97,6 +111,11 @@ func (d *desk) claimFrom(ctx context.Context, priority int, arm bool) (bool, err
 		return false, nil
 	}
 	found, err := d.claimNext(ctx, line, priority)
+	if found {
+		d.q.mu.Lock()
+		d.more(priority)
+		d.q.mu.Unlock()
+	}
 	if found || err != nil || !arm {
 		return found, err
 	}
@@ -109,6 +128,9 @@ func (d *desk) claimFrom(ctx context.Context, priority int, arm bool) (bool, err
 	}
 	if found, err := d.claimNext(ctx, line, priority); found || err != nil {
 		w.Close()
+		d.q.mu.Lock()
+		d.more(priority)
+		d.q.mu.Unlock()
 		return found, err
 	}
 	d.q.mu.Lock()
@@ -194,7 +216,7 @@ func (d *desk) tidy(line *chain, n int) {
 func (d *desk) claim(line *chain, at place, end int, large bool, version int32) (*window, error) {
 	q := d.q
 	q.mu.Lock()
-	room, mark := d.room(), d.ahead()
+	room, mark := d.room(), d.markAt(at)
 	serial := d.nextSerial()
 	q.mu.Unlock()
 	if large {
@@ -239,33 +261,40 @@ func (d *desk) make(w *window, ops ...zk.Op) error {
 			return err
 		}
 		// Nobody else makes a node of this name: it tells whether we have.
-		stat, there, err := d.exists(w.path)
+		there, err := d.look(w.path)
 		if err != nil {
 			return err
 		}
-		if there {
-			w.token = stat.Czxid
+		if there[0].Exists {
+			w.token = there[0].Stat.Czxid
 			return nil
 		}
 	}
 }
 
-// exists tells whether a node is there, after everything that this session has sent before.
-func (d *desk) exists(path string) (zk.Stat, bool, error) {
+// look tells whether nodes are there, after everything that this session has sent before was done or never will be.
+func (d *desk) look(paths ...string) ([]zk.Existence, error) {
 	for {
 		b := d.sess.Batch()
-		b.Sync(path)
-		look := b.Exists(path)
+		passed := line.Barrier(b, d.node)
+		looks := make([]*zk.Future[zk.Existence], len(paths))
+		for i, path := range paths {
+			looks[i] = b.Exists(path)
+		}
 		b.Send()
-		e, err := look.Get(d.ctx)
+		there := make([]zk.Existence, len(paths))
+		err := passed(d.ctx)
+		for i := 0; i < len(looks) && err == nil; i++ {
+			there[i], err = looks[i].Get(d.ctx)
+		}
 		if err == nil {
-			return e.Stat, e.Exists, nil
+			return there, nil
 		}
 		if err := d.err(); err != nil {
-			return zk.Stat{}, false, err
+			return nil, err
 		}
 		if !errors.Is(err, zk.ErrConnectionLost) {
-			return zk.Stat{}, false, err
+			return nil, err
 		}
 	}
 }
@@ -287,17 +316,17 @@ func (d *desk) adopt(ctx context.Context, c *claim) (bool, error) {
 	}
 	tried, rest := old.split()
 	q.mu.Lock()
-	room, mark := d.room(), d.ahead()
-	mine, back := d.nextSerial(), d.nextSerial()
-	q.mu.Unlock()
+	room := d.room()
 	s := tried
 	if tried.empty() {
 		s, rest.First = rest, min(rest.Last, rest.First+room-1)+1
 		s.Last, rest.Handed = rest.First-1, rest.First-1
 	}
-	s.Handed = s.First + min(mark, s.Last-s.First+1) - 1
 	at := place{c.priority, c.segment, s.First}
-	ops := []zk.Op{zk.DeleteOp(path, stat.Version)}
+	s.Handed = s.First + min(d.markAt(at), s.Last-s.First+1) - 1
+	mine, back := d.nextSerial(), d.nextSerial()
+	q.mu.Unlock()
+	ops := []zk.Op{takeOver(path, stat.Version)}
 	if !rest.empty() {
 		rest.Handed = rest.First - 1
 		behind := place{c.priority, c.segment, rest.First}

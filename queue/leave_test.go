@@ -3,6 +3,8 @@ package queue_test
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -65,4 +67,50 @@ func TestDoneGoesOnWhenItsCallerLeaves(t *testing.T) {
 		wantBody(t, take(t, q), "1")
 		wantLen(t, q, queue.Counts{Claimed: 1})
 	})
+}
+
+// A consumer that leaves, or whose queue is closed, while its node is on its way to the server leaves none there.
+func TestConsumerThatLeavesAtOnceLeavesNoNode(t *testing.T) {
+	for name, leave := range map[string]func(t *testing.T, q *queue.Queue, cancel func()){
+		"cancelled": func(_ *testing.T, _ *queue.Queue, cancel func()) { cancel() },
+		"closed": func(t *testing.T, q *queue.Queue, _ func()) {
+			if err := q.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		for what, fault := range map[string]zktest.Fault{"late": zktest.DelayReply(5 * time.Second), "request late": zktest.Delay(5 * time.Second), "cut": zktest.CutAfter} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) {
+					q := w.queue(queue.Config{})
+					put(t, q, "a", queue.PutOptions{})
+					asked := make(chan struct{}, 100)
+					w.Control(func(r zktest.Request) zktest.Fault {
+						if r.Op != zktest.OpCreate || !strings.HasPrefix(r.Path, root+"/consumers/") {
+							return zktest.Pass
+						}
+						asked <- struct{}{}
+						return fault
+					})
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					var taking sync.WaitGroup
+					taking.Go(func() {
+						if item, err := q.Take(ctx); err == nil {
+							t.Errorf("got %q, want an error", item.Body())
+						}
+					})
+					<-asked
+					leave(t, q, cancel)
+					taking.Wait()
+					w.Control(nil)
+					pass(15 * time.Second) // the session lives on
+					if err := q.Close(t.Context()); err != nil {
+						t.Error(err)
+					}
+					w.NoNodes(t, root+"/consumers")
+				})
+			})
+		}
+	}
 }

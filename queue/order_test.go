@@ -3,10 +3,12 @@ package queue_test
 import (
 	"fmt"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zktest"
 )
 
 func TestItemsComeInTheOrderOfTheirArrival(t *testing.T) {
@@ -52,6 +54,120 @@ func TestUrgentItemsComeFirst(t *testing.T) {
 				done(t, item)
 			}
 		}
+	})
+}
+
+// A line that is new, and has more than is claimed at once, is finished before what was claimed of less urgent ones.
+func TestAllOfANewMoreUrgentLineComesFirst(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q, other := w.queue(queue.Config{Prefetch: 8}), w.queue(queue.Config{})
+		hold(t, q, 20)
+		var urgent []queue.Message
+		for i := range 40 {
+			urgent = append(urgent, queue.Message{Body: fmt.Appendf(nil, "urgent %d", i), PutOptions: queue.PutOptions{Priority: -1}})
+		}
+		if _, err := other.PutBatch(t.Context(), urgent); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Millisecond) // the consumer is told
+		for i := range 40 {
+			item := take(t, q)
+			wantBody(t, item, fmt.Sprint("urgent ", i))
+			done(t, item)
+		}
+		item := take(t, q)
+		wantBody(t, item, "20")
+		done(t, item)
+	})
+}
+
+// hold makes q finish the first n of a hundred items, so that it holds some that come next.
+func hold(t *testing.T, q *queue.Queue, n int) {
+	t.Helper()
+	putAll(t, q, 0, 100)
+	for i := range n {
+		item := take(t, q)
+		wantBody(t, item, strconv.Itoa(i))
+		done(t, item)
+	}
+}
+
+// Whichever of the requests is lost with which a consumer looks for what comes before the items that it holds: it looks again.
+func TestLostRequestDoesNotMakeAConsumerForgetWhatComesFirst(t *testing.T) {
+	for name, first := range map[string]func(t *testing.T, q, other *queue.Queue) string{
+		"given back": func(t *testing.T, q, _ *queue.Queue) string {
+			item := take(t, q)
+			if err := item.Retry(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+			return string(item.Body())
+		},
+		"a new line": func(t *testing.T, _, other *queue.Queue) string {
+			put(t, other, "urgent", queue.PutOptions{Priority: -1})
+			return "urgent"
+		},
+	} {
+		for step := range 12 {
+			t.Run(fmt.Sprint(name, ", request ", step+1), func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) {
+					q, other := w.queue(queue.Config{Linger: time.Hour}), w.queue(queue.Config{})
+					hold(t, q, 20)
+					want := first(t, q, other)
+					pass(time.Millisecond) // the consumer is told
+					w.Control(func(r zktest.Request) zktest.Fault {
+						if r.Seq == step+1 {
+							return zktest.CutBefore
+						}
+						return zktest.Pass
+					})
+					item := take(t, q)
+					wantBody(t, item, want)
+					done(t, item)
+				})
+			})
+		}
+	}
+}
+
+// Of several items that are given back each comes before what is claimed and stands behind it.
+func TestSeveralItemsThatAreGivenBackKeepTheirPlaces(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{Linger: time.Hour})
+		hold(t, q, 20)
+		var back []*queue.Item
+		for range 3 {
+			back = append(back, take(t, q))
+			done(t, take(t, q))
+		}
+		for _, item := range back {
+			if err := item.Retry(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, want := range []string{"20", "22", "24", "26", "27"} {
+			item := take(t, q)
+			wantBody(t, item, want)
+			done(t, item)
+		}
+	})
+}
+
+// While a consumer looks for what comes before the items that it holds, none of these is handed out.
+func TestNothingIsHandedOutWhileAConsumerLooksForWhatComesFirst(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{Linger: time.Hour})
+		hold(t, q, 20)
+		first, second := take(t, q), take(t, q)
+		if err := first.Retry(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		w.Delay(10 * time.Millisecond) // looking takes several requests, Done takes one
+		var finishing sync.WaitGroup
+		finishing.Go(func() { done(t, second) })
+		item := take(t, q)
+		wantBody(t, item, string(first.Body()))
+		done(t, item)
+		finishing.Wait()
 	})
 }
 

@@ -71,7 +71,7 @@ func (l *Line) overtake(sess *zk.Session) *departure {
 
 // send removes the nodes by themselves.
 func (d *departure) send() {
-	sess, paths, b := d.place.sess, d.place.paths(), d.batch()
+	sess, paths, b := d.place.sess, d.place.Paths(), d.batch()
 	if len(paths) == 1 {
 		sent := b.Delete(paths[0], -1)
 		b.Send()
@@ -98,7 +98,7 @@ func (d *departure) batch() *zk.Batch {
 // replace sends one transaction that removes the nodes and creates p's. If it fails, or nobody knows, the removal goes on by itself.
 func (d *departure) replace(p *Place) creation {
 	return func(sess *zk.Session, nodes []zk.Node) (created func(context.Context) ([]zk.Created, error), look func(context.Context) error) {
-		old := d.place.paths()
+		old := d.place.Paths()
 		ops := make([]zk.Op, 0, len(old)+len(nodes))
 		for _, path := range old {
 			ops = append(ops, zk.DeleteOp(path, -1))

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
 )
 
-// journal is what the workers of an epoch have seen.
-type journal struct {
+// lockJournal is what the workers of an epoch have seen of its locks.
+type lockJournal struct {
 	mu    sync.Mutex // guards all below
 	holds map[string]map[holdID]lincheck.Hold
 	write map[string][]lincheck.Write
@@ -31,8 +31,8 @@ type holdID struct {
 	got    int64
 }
 
-func newJournal() *journal {
-	return &journal{
+func newLockJournal() *lockJournal {
+	return &lockJournal{
 		holds: make(map[string]map[holdID]lincheck.Hold),
 		write: make(map[string][]lincheck.Write),
 		seen:  make(map[string][]lincheck.Sighting),
@@ -40,7 +40,7 @@ func newJournal() *journal {
 	}
 }
 
-func (j *journal) note(r report) {
+func (j *lockJournal) note(r report) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if h := r.Hold; h != nil {
@@ -58,8 +58,8 @@ func (j *journal) note(r report) {
 	}
 }
 
-// holder returns the number of whoever is known to hold the lock in a place just now.
-func (j *journal) holder(place string) (number int, held bool) {
+// busy returns the number of whoever is known to hold the lock in a place just now.
+func (j *lockJournal) busy(place string) (number int, held bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	h, known := j.last[place]
@@ -67,7 +67,7 @@ func (j *journal) holder(place string) (number int, held bool) {
 }
 
 // count says how much was seen in each place.
-func (j *journal) count() string {
+func (j *lockJournal) count() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var counts []string
@@ -79,7 +79,7 @@ func (j *journal) count() string {
 }
 
 // judge returns nil if each place was what its kind promises. Otherwise it keeps what was seen in dir.
-func (j *journal) judge(dir string) error {
+func (j *lockJournal) judge(dir string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var verdicts []error

@@ -1,0 +1,156 @@
+//go:build unix
+
+package lin_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/lincheck"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+const lockJob = "locks"
+
+// useLocks lets a client's goroutines use locks, one at a time. At the end every one of them takes every lock once more and then none again.
+func useLocks(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Client, i int) error {
+	for _, place := range w.Places {
+		if observe := kindOf(place).observe; observe != nil {
+			wg.Go(func() {
+				w.observed(place, observe(ctx, client, w.Root+"/"+place, func(token int64) {
+					seen := lincheck.Sighting{Observer: w.First + i, Token: token, At: clock()}
+					w.report(report{Place: place, Seen: &seen})
+				}))
+			})
+		}
+	}
+	takes := make(map[string]take)
+	for _, place := range w.Places {
+		var err error
+		if takes[place], err = kindOf(place).open(client, w.Root+"/"+place, w.First+i); err != nil {
+			return err
+		}
+	}
+	for k := range goroutinesPerClient {
+		c := contender{worker: w, number: w.First + i*goroutinesPerClient + k, takes: takes}
+		// One of all these sees to the slow places, and does not keep the others waiting.
+		c.mine = slices.DeleteFunc(slices.Clone(w.Places), func(place string) bool { return isSlow(place) != (i+k == 0) })
+		wg.Go(func() { c.contend(ctx) })
+	}
+	return nil
+}
+
+// observed ends a worker whose observer could not go on: it should whatever happens to connections and sessions.
+func (w *worker) observed(place string, err error) {
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "worker: observe %s: %v\n", place, err)
+		os.Exit(1)
+	}
+}
+
+// contender is a goroutine that uses locks, one at a time.
+type contender struct {
+	*worker
+	number int
+	takes  map[string]take // how, by the name of the place
+	mine   []string        // the places that it uses
+}
+
+// contend follows plans until ctx ends. Then the faults are over, and everybody must be served.
+func (c *contender) contend(ctx context.Context) {
+	rnd := rand.New(rand.NewPCG(c.Seed, uint64(c.number)))
+	for ctx.Err() == nil {
+		p := newPlan(rnd, c.mine)
+		c.follow(ctx, p)
+		select {
+		case <-ctx.Done():
+		case <-time.After(p.pause):
+		}
+	}
+	for _, place := range c.Places {
+		for done := false; !done; {
+			done = c.follow(context.WithoutCancel(ctx), plan{place: place, permits: permits, waits: true})
+		}
+	}
+}
+
+// follow follows one plan, and reports whether it came to a hold.
+func (c *contender) follow(ctx context.Context, p plan) bool {
+	place := p.place
+	asked := clock()
+	g, err := c.takes[place](ctx, p)
+	if err != nil {
+		return false
+	}
+	// A moment counts as held if the context is still alive after the clock was read.
+	got := clock()
+	if c.gone(g) { // over before it was seen
+		g.release(ctx, false)
+		return false
+	}
+	h := lincheck.Hold{
+		Client: c.number, Node: g.node, Token: g.token, Shared: g.shared, Permits: g.permits, Asked: asked, Got: got, Alive: got,
+	}
+	c.report(report{Place: place, Hold: &h})
+	if p.write && !g.shared && g.permits == 0 {
+		if version, err := g.write(c.Root + "/" + place); err == nil {
+			c.report(report{Place: place, Write: &lincheck.Write{Client: c.number, Token: g.token, Version: version}})
+		}
+	}
+	if p.change && g.change != nil {
+		c.change(g, &h)
+	}
+	c.hold(place, g, p, &h)
+	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	g.release(leaving, p.waits)
+	h.Ended = clock()
+	c.report(report{Place: place, Hold: &h})
+	return true
+}
+
+// change makes a reader a writer or the other way round. If it fails, the hold is what it was, if it is still one.
+func (c *contender) change(g *grip, h *lincheck.Hold) {
+	asked := clock()
+	token, err := g.change(g.ctx, !h.Shared)
+	done := clock()
+	if err == nil && !c.gone(g) {
+		h.Changes = append(h.Changes, lincheck.Change{Shared: !h.Shared, Token: token, Asked: asked, Done: done})
+		h.Alive = done
+	}
+}
+
+// hold holds what c has for as long as is planned, or until it is lost.
+func (c *contender) hold(place string, g *grip, p plan, h *lincheck.Hold) {
+	told := h.Got
+	over, length := g.ctx.Done(), p.hold
+	if c.Deaf { // and so it must be found before its hold would have ended anyway
+		over, length = nil, 3*p.hold
+	}
+	for {
+		now := clock()
+		if c.gone(g) {
+			return
+		}
+		h.Alive = now
+		left := length - time.Duration(now-h.Got)
+		if left <= 0 {
+			return
+		}
+		if now-told > int64(20*time.Millisecond) { // so that it is known if this is killed
+			told = now
+			c.report(report{Place: place, Hold: h})
+		}
+		select {
+		case <-over:
+		case <-time.After(min(left, time.Millisecond)):
+		}
+	}
+}
+
+func (c *contender) gone(g *grip) bool { return !c.Deaf && g.ctx.Err() != nil }

@@ -1,0 +1,120 @@
+//go:build unix
+
+package lin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/lincheck"
+	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// drain takes out of a queue what is in it, as a consumer that is alone, and looks what else there is. Then nothing may be left.
+func (e *epoch) drain(place string, sess *zk.Session) error {
+	path := e.root + "/" + place
+	for _, dir := range []string{"/consumers", "/waiters"} {
+		if err := e.noOrphans(sess, path+dir); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(e.t.Context(), e.patience)
+	defer cancel()
+	d := &drainer{consumer: consumer{place: place, alone: sess}, journal: e.journal}
+	d.hand = &hand{worker: &worker{out: d}, client: e.client, number: -1, fail: func(what string, err error) {
+		e.t.Errorf("drain %s: %s: %v", place, what, err)
+	}}
+	d.Root = e.root
+	d.q = d.open(place)
+	asked := clock()
+	if err := passBarrier(ctx, sess, path); err != nil {
+		return err
+	}
+	d.learn(asked)
+	err := d.drain(ctx)
+	dead, deadErr := d.dead(ctx)
+	left, _, listErr := sess.Children(ctx, marks(path))
+	e.journal.(*queueJournal).found(place, dead, left)
+	err = errors.Join(err, deadErr, listErr, d.q.Close(ctx))
+	for _, dir := range []string{"/claims", "/consumers", "/waiters"} {
+		err = errors.Join(err, awaitNone(ctx, sess, path+dir))
+	}
+	return err
+}
+
+// drainer is a consumer in the test's own process.
+type drainer struct {
+	consumer
+	journal journal
+}
+
+// Encode makes the journal the drainer's output.
+func (d *drainer) Encode(what any) error {
+	r := what.(report)
+	delivery := *r.Delivery
+	d.journal.note(report{Place: r.Place, Delivery: &delivery})
+	return nil
+}
+
+// drain acknowledges items until none is left. It takes one after the other, and so in order.
+func (d *drainer) drain(ctx context.Context) error {
+	const flights = 16
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	slots := make(chan struct{}, flights)
+	for {
+		known, asked := d.known.Load(), clock()
+		item, err := d.q.TryTake(ctx)
+		if err == nil {
+			seen := d.receive(item, asked, known)
+			slots <- struct{}{}
+			wg.Go(func() {
+				d.finish(item, seen, fate{Finish: lincheck.Finish{Fate: lincheck.Acknowledged}})
+				<-slots
+			})
+			continue
+		}
+		if !errors.Is(err, queue.ErrEmpty) {
+			return err
+		}
+		wg.Wait()
+		n, err := d.q.Len(ctx)
+		if err != nil {
+			return err
+		}
+		if n.Ready+n.Delayed+n.Claimed == 0 {
+			return nil
+		}
+		if !pause(ctx, 10*time.Millisecond) {
+			return fmt.Errorf("%s is not empty: %+v", d.place, n)
+		}
+	}
+}
+
+func (d *drainer) dead(ctx context.Context) ([]lincheck.Dead, error) {
+	var list []lincheck.Dead
+	for x, err := range d.q.DeadLetters(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, lincheck.Dead{Item: x.ID, Body: tagOf(x.Body), Attempts: x.Attempts, Reason: x.Reason})
+	}
+	return list, nil
+}
+
+// awaitNone waits until a node has no children.
+func awaitNone(ctx context.Context, sess *zk.Session, path string) error {
+	for {
+		names, _, err := sess.Children(ctx, path)
+		if err == nil && len(names) == 0 {
+			return nil
+		}
+		if !pause(ctx, 10*time.Millisecond) {
+			return errors.Join(fmt.Errorf("left behind in %s: %v", path, names), err)
+		}
+	}
+}

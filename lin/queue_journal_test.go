@@ -1,0 +1,138 @@
+//go:build unix
+
+package lin_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/seed-a3166700/turnstile/internal/lincheck"
+)
+
+// queueJournal is what the workers of an epoch have seen of its queues, and what was found in these in the end.
+type queueJournal struct {
+	mu     sync.Mutex // guards all below
+	queues map[string]*queuePages
+}
+
+// queuePages are what concerns one queue.
+type queuePages struct {
+	seen       lincheck.QueueHistory
+	puts       map[callID]int // where they are in seen
+	deliveries map[callID]int
+	last       int // the delivery that was reported last
+	lives      int // sessions of consumers
+}
+
+// callID tells calls of all workers apart.
+type callID struct{ client, serial int }
+
+func newQueueJournal() *queueJournal { return &queueJournal{queues: make(map[string]*queuePages)} }
+
+// pages returns those of a queue. The caller holds the mutex.
+func (j *queueJournal) pages(place string) *queuePages {
+	if j.queues[place] == nil {
+		j.queues[place] = &queuePages{puts: make(map[callID]int), deliveries: make(map[callID]int)}
+	}
+	return j.queues[place]
+}
+
+func (j *queueJournal) note(r report) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	q := j.pages(r.Place)
+	if r.Life {
+		q.lives++
+	}
+	if p := r.Put; p != nil {
+		q.seen.Puts, _ = noted(q.seen.Puts, q.puts, callID{p.Client, p.Serial}, *p)
+	}
+	if d := r.Delivery; d != nil {
+		q.seen.Deliveries, q.last = noted(q.seen.Deliveries, q.deliveries, callID{d.Client, d.Serial}, *d)
+	}
+}
+
+// noted adds what is new to a list, and replaces what is told in more words than before. It returns the place in the list, too.
+func noted[T any](list []T, known map[callID]int, id callID, what T) ([]T, int) {
+	if i, ok := known[id]; ok {
+		list[i] = what
+		return list, i
+	}
+	known[id] = len(list)
+	return append(list, what), len(list)
+}
+
+// found books what was in a queue in the end.
+func (j *queueJournal) found(place string, dead []lincheck.Dead, marks []string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	q := j.pages(place)
+	q.seen.Dead, q.seen.Marks = dead, marks
+}
+
+// busy returns the number of a consumer that has an item of the queue in hand.
+func (j *queueJournal) busy(place string) (number int, known bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	q := j.queues[place]
+	if q == nil || len(q.seen.Deliveries) == 0 {
+		return 0, false
+	}
+	d := q.seen.Deliveries[q.last]
+	return d.Client, d.Finish.Asked == 0
+}
+
+func (j *queueJournal) count() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var counts []string
+	for _, place := range slices.Sorted(maps.Keys(j.queues)) {
+		q := j.queues[place]
+		items, alone, again, unclear := 0, 0, 0, 0
+		for i := range q.seen.Puts {
+			items += len(q.seen.Puts[i].IDs)
+		}
+		for i := range q.seen.Deliveries {
+			d := &q.seen.Deliveries[i]
+			if d.Alone {
+				alone++
+			}
+			if d.Attempt > 1 {
+				again++
+			}
+			if d.Finish.Done == 0 {
+				unclear++
+			}
+		}
+		counts = append(counts, fmt.Sprintf("%s: %d items put, %d deliveries to %d sessions, %d of them in strict order, %d again, %d without an end, %d dead",
+			place, items, len(q.seen.Deliveries), q.lives, alone, again, unclear, len(q.seen.Dead)))
+	}
+	return strings.Join(counts, "; ")
+}
+
+func (j *queueJournal) judge(dir string) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var verdicts []error
+	for _, place := range slices.Sorted(maps.Keys(j.queues)) {
+		q := j.queues[place]
+		kept := filepath.Join(dir, place)
+		q.seen.Rules = queueKinds[place].rules(q.lives)
+		err := lincheck.CheckQueue(q.seen, kept)
+		if err == nil {
+			continue
+		}
+		verdicts = append(verdicts, fmt.Errorf("%s: %w", place, err))
+		if raw, err := json.Marshal(q.seen); err == nil && os.MkdirAll(kept, 0o755) == nil {
+			_ = os.WriteFile(filepath.Join(kept, "history.json"), raw, 0o600) // the page is what matters
+		}
+	}
+	return errors.Join(verdicts...)
+}

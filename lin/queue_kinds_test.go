@@ -1,0 +1,82 @@
+//go:build unix
+
+package lin_test
+
+import (
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/lincheck"
+	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// The queues of an epoch.
+const (
+	loneQueue = "queue-lone" // one consumer at a time has it to itself, and so its order is strict
+	manyQueue = "queue-many" // all clients consume, in every manner, and items die
+	slowQueue = "queue-slow" // all clients consume, and keep their items for long
+)
+
+// queueKind is what the clients of a queue are like.
+type queueKind struct {
+	cfg    queue.Config
+	takers int // goroutines of a client that take from one Queue
+	hands  int // how many items a client has in hand at most, in all its goroutines
+}
+
+// batchSize is how many items are taken at once, at most.
+const batchSize = 5
+
+var queueKinds = map[string]queueKind{
+	loneQueue: {takers: 1, hands: batchSize, cfg: queue.Config{
+		MaxAttempts: -1, Prefetch: 50, Linger: 200 * time.Millisecond, Backoff: backoff,
+	}},
+	manyQueue: {takers: 2, hands: 2 * batchSize, cfg: queue.Config{
+		MaxAttempts: 6, Prefetch: 30, Linger: 100 * time.Millisecond, Backoff: backoff,
+	}},
+	slowQueue: {takers: 1, hands: 1, cfg: queue.Config{
+		MaxAttempts: -1, Prefetch: 4, Linger: 100 * time.Millisecond, Backoff: backoff,
+	}},
+}
+
+var backoff = queue.Backoff{First: 50 * time.Millisecond, Max: 500 * time.Millisecond}
+
+// rules are what a queue's promises come to when its consumers have had so many sessions. How many of these were lost is not asked: a session that
+// was closed in good order is a slack.
+func (k queueKind) rules(lives int) lincheck.QueueRules {
+	claimed := k.cfg.Prefetch*5/4 + k.hands // by one consumer, and not handed out
+	// A consumer marks as many as it has in hand before it hands them out. As many may have been handed out by then to one that was killed, or has
+	// lost its session, before it could say so.
+	return lincheck.QueueRules{MaxAttempts: max(0, k.cfg.MaxAttempts), Reach: lives * claimed, Spare: lives * 2 * k.hands}
+}
+
+// queueTrial tries queues.
+type queueTrial struct{}
+
+func (queueTrial) places() []string { return []string{loneQueue, manyQueue, slowQueue} }
+
+// marks is the node below which acknowledgements leave their marks.
+func marks(path string) string { return path + "-marks" }
+
+func (t queueTrial) prepare(e *epoch, sess *zk.Session) error {
+	for _, place := range t.places() {
+		if _, err := sess.Create(e.t.Context(), marks(e.root+"/"+place), nil, zk.Persistent); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t queueTrial) instruct(o *orders) { o.Job, o.Places = queueJob, t.places() }
+
+func (queueTrial) newJournal() journal { return newQueueJournal() }
+
+// settle empties the queues, so that it is known what was in them.
+func (t queueTrial) settle(e *epoch, sess *zk.Session) error {
+	for _, place := range t.places() {
+		if err := e.drain(place, sess); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,427 @@
+//go:build unix
+
+package lin_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/lincheck"
+	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+const queueJob = "queues"
+
+// hand is a client that puts and takes.
+type hand struct {
+	*worker
+
+	client *zk.Client
+	number int
+	serial atomic.Int64
+	acked  sync.Map // item to delivery, of those that Consume is to acknowledge
+	fail   func(what string, err error)
+}
+
+// useQueues lets a client's goroutines put items into queues and take them out again. At the end all that were taken are finished, and no more
+// are taken. The first client of the first process, and whoever takes its place, has a queue to itself.
+func useQueues(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Client, i int) error {
+	h := &hand{worker: w, client: client, number: w.First + i*goroutinesPerClient}
+	h.fail = func(what string, err error) {
+		fmt.Fprintf(os.Stderr, "worker: client %d: %s, and no fault explains it: %v\n", h.number, what, err)
+		os.Exit(1)
+	}
+	mine := []string{manyQueue, slowQueue}
+	if w.Index == 0 && i == 0 {
+		mine = append(mine, loneQueue)
+	}
+	wg.Go(func() {
+		// Nothing is claimed under a session before it is known to the journal, but perhaps under a later one that ends at once.
+		sess, err := client.Session(ctx)
+		if err != nil {
+			return
+		}
+		h.lives(mine)
+		wg.Go(func() { h.live(ctx, sess, mine) })
+		wg.Go(func() { h.produce(ctx, h.random(0)) })
+		for k, place := range mine {
+			if place == loneQueue {
+				wg.Go(func() { h.consumeAlone(ctx, h.random(1)) })
+				continue
+			}
+			q := h.open(place)
+			var takers sync.WaitGroup
+			for n := range queueKinds[place].takers {
+				takers.Go(func() {
+					c := &consumer{hand: h, place: place, q: q}
+					c.consume(ctx, h.random(2+2*k+n))
+				})
+			}
+			wg.Go(func() {
+				takers.Wait()
+				h.close(ctx, q)
+			})
+		}
+	})
+	return nil
+}
+
+// random returns the dice of one goroutine.
+func (h *hand) random(role int) *rand.Rand {
+	return rand.New(rand.NewPCG(h.Seed, uint64(h.number)<<8|uint64(role)))
+}
+
+func (h *hand) open(place string) *queue.Queue {
+	cfg := queueKinds[place].cfg
+	cfg.Hooks.Done = func(_ context.Context, item *queue.Item) {
+		if d, ok := h.acked.LoadAndDelete(item); ok {
+			d := d.(*lincheck.Delivery)
+			d.Finish.Done = clock()
+			h.report(report{Place: place, Delivery: d})
+		}
+	}
+	q, err := queue.New(h.client, h.Root+"/"+place, cfg)
+	if err != nil {
+		h.fail("open", err)
+	}
+	return q
+}
+
+func (h *hand) close(ctx context.Context, q *queue.Queue) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	if err := q.Close(ctx); err != nil { // then the session has ended, or what was claimed is found later
+		fmt.Fprintf(os.Stderr, "worker: client %d: %v\n", h.number, err)
+	}
+}
+
+// lives tells that consumers have begun a session.
+func (h *hand) lives(places []string) {
+	for _, place := range places {
+		h.report(report{Place: place, Life: true})
+	}
+}
+
+// live tells of every session after the first.
+func (h *hand) live(ctx context.Context, sess *zk.Session, places []string) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-sess.Context().Done():
+		}
+		next, err := h.client.Session(ctx)
+		if err != nil {
+			return
+		}
+		if next != sess {
+			h.lives(places)
+		}
+		sess = next
+	}
+}
+
+// tagged makes an item's body, which says whose it is and is padded in a way that shows damage.
+func tagged(client, serial, i, size int) (tag string, body []byte) {
+	tag = fmt.Sprintf("%d.%d.%d.%d", client, serial, i, size)
+	return tag, append([]byte(tag+"|"), bytes.Repeat([]byte{'x'}, size)...)
+}
+
+// tagOf reads a body.
+func tagOf(body []byte) string {
+	tag, padding, _ := strings.Cut(string(body), "|")
+	var client, serial, i, size int
+	if _, err := fmt.Sscanf(tag, "%d.%d.%d.%d", &client, &serial, &i, &size); err != nil || padding != strings.Repeat("x", size) {
+		return fmt.Sprintf("damaged: %.100q", body)
+	}
+	return tag
+}
+
+// produce puts items until ctx ends.
+func (h *hand) produce(ctx context.Context, rnd *rand.Rand) {
+	queues := make(map[string]*queue.Queue)
+	for ctx.Err() == nil {
+		s := newShipment(rnd)
+		if queues[s.place] == nil {
+			queues[s.place] = h.open(s.place)
+		}
+		h.ship(context.WithoutCancel(ctx), queues[s.place], s)
+		pause(ctx, s.pause)
+	}
+	for _, q := range queues {
+		h.close(ctx, q)
+	}
+}
+
+// ship puts items, and tells before what it is about to put and then what it was told.
+func (h *hand) ship(ctx context.Context, q *queue.Queue, s shipment) {
+	p := lincheck.Put{Client: h.number, Serial: int(h.serial.Add(1)), Key: s.key}
+	var messages []queue.Message
+	for i, g := range s.items {
+		tag, body := tagged(h.number, p.Serial, i, g.size)
+		p.Parcels = append(p.Parcels, lincheck.Parcel{Body: tag, Priority: g.priority, Delayed: g.delay > 0})
+		messages = append(messages, queue.Message{Body: body, PutOptions: queue.PutOptions{Priority: g.priority, Delay: g.delay}})
+	}
+	if s.patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.patience)
+		defer cancel()
+	}
+	p.Asked = clock()
+	h.report(report{Place: s.place, Put: &p})
+	var err error
+	switch first := messages[0]; {
+	case s.key != "":
+		var id string
+		var added bool
+		id, added, err = q.PutOnce(ctx, s.key, first.Body, first.PutOptions)
+		switch {
+		case err != nil:
+		case added:
+			p.IDs = []string{id}
+		default:
+			p.Instead = id
+		}
+	case len(messages) == 1:
+		var id string
+		if id, err = q.Put(ctx, first.Body, first.PutOptions); err == nil {
+			p.IDs = []string{id}
+		}
+	default:
+		p.IDs, err = q.PutBatch(ctx, messages)
+	}
+	p.Done, p.Certain = clock(), !errors.Is(err, queue.ErrUnresolved)
+	if err != nil && p.Certain && ctx.Err() == nil {
+		h.fail("put", err)
+	}
+	h.report(report{Place: s.place, Put: &p})
+}
+
+// consumer takes items of one queue.
+type consumer struct {
+	*hand
+
+	place string
+	q     *queue.Queue
+
+	alone *zk.Session  // it is alone as long as it has this session
+	known atomic.Int64 // before when it has been told of everything
+}
+
+// consume takes items, in every manner, until ctx ends.
+func (c *consumer) consume(ctx context.Context, rnd *rand.Rand) {
+	for ctx.Err() == nil {
+		c.turn(ctx, newTaking(rnd, c.place))
+	}
+}
+
+// turn follows one plan.
+func (c *consumer) turn(ctx context.Context, t taking) {
+	known, asked := c.known.Load(), clock()
+	waiting, cancel := context.WithTimeout(ctx, t.patience)
+	defer cancel()
+	var items []*queue.Item
+	var item *queue.Item
+	var err error
+	switch t.manner {
+	case consumes:
+		if err := c.q.Consume(waiting, min(t.n, 2), c.handler(t.fates, asked)); err != nil {
+			c.fail("consume", err)
+		}
+	case triesToTake:
+		item, err = c.q.TryTake(ctx)
+	case takesMany:
+		items, err = c.q.TakeBatch(waiting, t.n)
+	default:
+		item, err = c.q.Take(waiting)
+	}
+	if err != nil && waiting.Err() == nil && !errors.Is(err, queue.ErrEmpty) {
+		c.fail("take", err)
+	}
+	if item != nil {
+		items = append(items, item)
+	}
+	var seen []*lincheck.Delivery
+	for _, item := range items {
+		seen = append(seen, c.receive(item, asked, known))
+	}
+	for i := range items {
+		i = len(items) - 1 - i // so that the places of several are kept by themselves, and not by the order in which they are finished
+		c.hold(items[i], seen[i], t.fates[i].hold)
+		c.finish(items[i], seen[i], t.fates[i])
+	}
+	pause(ctx, t.pause)
+}
+
+// receive tells of an item as soon as it is there.
+func (c *consumer) receive(item *queue.Item, asked, known int64) *lincheck.Delivery {
+	d := &lincheck.Delivery{
+		Client: c.number, Serial: int(c.serial.Add(1)), Session: item.Session().ID(), Item: item.ID(), Place: item.Path(), Body: tagOf(item.Body()),
+		Priority: item.Priority(), Attempt: item.Attempt(), Token: int64(item.Token()), Asked: asked,
+	}
+	if c.alone != nil && c.alone == item.Session() {
+		d.Alone, d.Known = true, known
+	}
+	// A moment counts as held if the context is still alive after the clock was read.
+	if d.Got = clock(); item.Context().Err() == nil {
+		d.Alive = d.Got
+	}
+	c.report(report{Place: c.place, Delivery: d})
+	return d
+}
+
+// hold works on an item for so long, or until its claim is lost.
+func (c *consumer) hold(item *queue.Item, d *lincheck.Delivery, length time.Duration) {
+	told := d.Got
+	for {
+		now := clock()
+		if item.Context().Err() != nil {
+			return
+		}
+		d.Alive = now
+		left := length - time.Duration(now-d.Got)
+		if left <= 0 {
+			return
+		}
+		if now-told > int64(20*time.Millisecond) { // so that it is known if this is killed
+			told = now
+			c.report(report{Place: c.place, Delivery: d})
+		}
+		select {
+		case <-item.Context().Done():
+		case <-time.After(min(left, time.Millisecond)):
+		}
+	}
+}
+
+// finish does with an item what is planned, and tells of it before and after.
+func (c *consumer) finish(item *queue.Item, d *lincheck.Delivery, f fate) {
+	ctx := context.Background()
+	d.Finish = f.Finish
+	d.Finish.Asked = clock()
+	c.report(report{Place: c.place, Delivery: d})
+	var err error
+	switch {
+	case f.Marked:
+		err = item.DoneWith(ctx, zk.CreateOp(marks(c.Root+"/"+c.place)+"/"+item.ID(), nil, zk.Persistent))
+	case f.Fate == lincheck.Acknowledged:
+		err = item.Done(ctx)
+	case f.Fate == lincheck.GivenBack:
+		err = item.Retry(ctx, 0)
+	case f.Fate == lincheck.Rejected:
+		err = item.Reject(ctx, f.Reason)
+	case f.delay > 0:
+		err = item.Retry(ctx, f.delay)
+	default:
+		err = item.Fail(ctx, errMood)
+	}
+	switch {
+	case err == nil:
+		d.Finish.Done = clock()
+		if item.Session() == c.alone {
+			c.learn(d.Finish.Asked)
+		}
+	case !errors.Is(err, queue.ErrClaimLost):
+		c.fail(string(f.Fate), err)
+	}
+	c.report(report{Place: c.place, Delivery: d})
+}
+
+var errMood = errors.New("a mood")
+
+// learn books that the consumer's session has had an answer to a write that was asked for at that time: it shows whatever was acknowledged before.
+func (c *consumer) learn(at int64) {
+	for {
+		known := c.known.Load()
+		if known >= at || c.known.CompareAndSwap(known, at) {
+			return
+		}
+	}
+}
+
+// handler returns what Consume calls. Of what becomes of an item afterwards the handler sees nothing: a hook tells if it was acknowledged, otherwise the
+// outcome stays open.
+func (c *consumer) handler(fates []fate, asked int64) func(context.Context, *queue.Item) error {
+	var next atomic.Int64
+	return func(_ context.Context, item *queue.Item) error {
+		f := fates[int(next.Add(1)-1)%len(fates)]
+		d := c.receive(item, asked, 0)
+		c.hold(item, d, f.hold)
+		switch {
+		case f.Marked, f.Fate == lincheck.GivenBack, f.delay > 0: // which a handler does itself
+			c.finish(item, d, f)
+			return nil
+		}
+		d.Finish = f.Finish
+		d.Finish.Asked = clock()
+		c.report(report{Place: c.place, Delivery: d})
+		switch f.Fate {
+		case lincheck.Acknowledged:
+			c.acked.Store(item, d)
+			return nil
+		case lincheck.Rejected:
+			return &queue.RejectError{Err: errors.New(f.Reason)}
+		default:
+			return errMood
+		}
+	}
+}
+
+// consumeAlone takes items of a queue that nobody else takes from, until ctx ends. Whenever its session has ended it closes its Queue, waits until
+// nobody has claimed anything, and opens another.
+func (h *hand) consumeAlone(ctx context.Context, rnd *rand.Rand) {
+	for {
+		c := &consumer{hand: h, place: loneQueue, q: h.open(loneQueue)}
+		if !c.awaitAlone(ctx) {
+			return
+		}
+		for ctx.Err() == nil && c.alone.Err() == nil {
+			c.turn(ctx, newTaking(rnd, c.place))
+		}
+		h.close(ctx, c.q)
+	}
+}
+
+// passBarrier makes sure that what the session reads from now on shows whatever was acknowledged before, to anybody. That takes a write, if only one
+// of nothing: the leader answers a sync by itself.
+func passBarrier(ctx context.Context, sess *zk.Session, path string) error {
+	if err := sess.Delete(ctx, path+"/none", -1); !errors.Is(err, zk.NoNode) {
+		return err
+	}
+	return nil
+}
+
+// awaitAlone waits until the queue has no consumer, and reports whether that was before ctx ended. Whoever has claimed something is a consumer
+// until that is free.
+func (c *consumer) awaitAlone(ctx context.Context) bool {
+	path := c.Root + "/" + c.place
+	for ; ctx.Err() == nil; pause(ctx, 10*time.Millisecond) {
+		sess, err := c.client.Session(ctx)
+		if err != nil {
+			return false
+		}
+		asked := clock()
+		if passBarrier(ctx, sess, c.Root) != nil {
+			continue
+		}
+		names, _, err := sess.Children(ctx, path+"/consumers")
+		if errors.Is(err, zk.NoNode) {
+			names, err = nil, nil // there is no queue yet
+		}
+		if err == nil && len(names) == 0 {
+			c.alone = sess
+			c.known.Store(asked)
+			return true
+		}
+	}
+	return false
+}

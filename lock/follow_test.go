@@ -49,6 +49,7 @@ func TestPlacesOfOneProcessTellEachOtherWhoIsNext(t *testing.T) {
 
 // The place ahead is of the same process. It is first, and says so; but the node of the one that it tells is gone.
 func TestPlaceWhoseNodeIsDeletedIsNotLetInByTheOneAhead(t *testing.T) {
+	t.Parallel()
 	for name, first := range map[string]bool{"before the one ahead is first": false, "while the one ahead is first": true} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -124,6 +125,7 @@ func TestPlaceThatIsNextGoesOnAfterAReconnect(t *testing.T) {
 
 // Whoever gives a lock up and asks for it again behind others goes by what it saw of them when it was first: here it is wrong, too.
 func TestWhoComesBackBehindOthersWaitsForAllOfThem(t *testing.T) {
+	t.Parallel()
 	type line = []<-chan result
 	for name, meanwhile := range map[string]func(w *world, waiting line, leave func()) line{
 		"nothing happens meanwhile":     func(_ *world, waiting line, _ func()) line { return waiting },

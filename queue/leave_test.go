@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -112,5 +113,23 @@ func TestConsumerThatLeavesAtOnceLeavesNoNode(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A queue that is closed just when its consumer is about to claim ahead does not go on trying.
+func TestCloseEndsAConsumerThatIsAboutToClaimAhead(t *testing.T) {
+	for n := range 40 {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				q := w.queue(queue.Config{})
+				hold(t, q, n+20)
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				take(t, q)
+				if err := q.Close(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+		})
 	}
 }

@@ -8,9 +8,10 @@ COUNT       ?= 20
 BENCHFLAGS  ?=
 MINUTES     ?= 1
 SEED        ?=
+ITEMS       ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help lint fix test race fuzz conformance interop lin lin-queue bench herd cover build peers
+.PHONY: help lint fix test race fuzz conformance interop lin lin-queue deep bench herd cover build peers
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +45,9 @@ lin-queue: ## The same with queues
 	@.ci/peers
 	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v -timeout $$(( $(MINUTES) * 2 + 10 ))m -run 'Queues|Leaves' ./lin
 
+deep: ## Put and drain a queue of ITEMS (1000000) on the embedded server, which is killed in the middle of both; prints the speed at each depth
+	TURNSTILE_ITEMS=$(ITEMS) $(GO) test -count=1 -v -timeout 60m -run '^TestDeepQueueSurvivesKills$$' ./queue
+
 fuzz: ## Fuzz every decoder, FUZZTIME (10s) each
 	@grep -rlE --include='*_test.go' '^func Fuzz' . | sort | while read -r file; do \
 		for name in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' $$file); do \
@@ -52,7 +56,7 @@ fuzz: ## Fuzz every decoder, FUZZTIME (10s) each
 		done; \
 	done
 
-bench: ## Measure against other projects side by side in under 10 minutes (BENCHFLAGS='-only hot' for a part, -list for their names); writes docs/benchmarks.md
+bench: ## Measure against other projects side by side in about 15 minutes (BENCHFLAGS='-part queues' for a half, '-only hot' for some loads, -list for their names); writes docs/benchmarks.md
 	@.ci/peers
 	$(GO) -C bench run . -write ../docs/benchmarks.md $(BENCHFLAGS)
 

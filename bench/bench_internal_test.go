@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -118,15 +119,7 @@ func TestWorkerObeys(t *testing.T) {
 	for _, kind := range []string{kindTurnstile, kindGoZooKeeper} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			p := plan{addr: srv.Addr(), root: "/" + kind, clients: 1, lockers: 2, locks: 1}
-			orders, told := io.Pipe()
-			answers, out := io.Pipe()
-			ended := make(chan error, 1)
-			go func() { ended <- work(context.Background(), append([]string{kind}, p.args()...), orders, out) }()
-			w := &process{name: kind, stdin: told, answers: bufio.NewScanner(answers), kill: func() { _ = told.Close() }, wait: func() error { return <-ended }}
-			if err := w.ready(); err != nil {
-				t.Fatal(err)
-			}
+			w := employ(t, kind, plan{addr: srv.Addr(), root: "/" + kind, clients: 1, lockers: 2, locks: 1})
 			a := order(t, w, milliseconds("trace", 20*time.Millisecond))
 			if len(a.figures) != 2 || a.figures[0] == 0 || int(a.figures[0]) != len(a.cycles) {
 				t.Errorf("trace: got %v and %d cycles, want as many", a.figures, len(a.cycles))
@@ -147,14 +140,31 @@ func TestWorkerObeys(t *testing.T) {
 			if _, err := w.order("dance"); err == nil || !strings.Contains(err.Error(), `unknown order "dance"`) {
 				t.Errorf("got %v for an order that there is not", err)
 			}
-			if err := told.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if err := <-ended; err != nil {
-				t.Errorf("it ended with %v", err)
-			}
 		})
 	}
+}
+
+// employ starts a worker in this process, which ends with the test.
+func employ(t *testing.T, kind string, p plan) *process {
+	t.Helper()
+	orders, told := io.Pipe()
+	answers, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- work(context.Background(), append([]string{kind}, p.args()...), orders, out) }()
+	w := &process{name: kind, stdin: told, answers: bufio.NewScanner(answers), kill: func() { _ = told.Close() }}
+	w.wait = sync.OnceValue(func() error { return <-ended })
+	if err := w.ready(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := told.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := w.wait(); err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+	return w
 }
 
 func order(t *testing.T, w *process, order string) answer {

@@ -14,6 +14,8 @@ type contender struct {
 	retain time.Duration
 
 	processes, clients, lockers int     // if not the load's
+	depth                       int     // likewise, of a queue
+	packet                      int     // the largest packet that a Java client accepts; 0 for its default
 	shares                      bool    // all waiters of a process stand in line with one node
 	skip                        string  // why it is left out; empty if it is not
 	required                    float64 // what a subject's figure, divided by this one's, must reach; 0 if nothing is promised
@@ -87,7 +89,7 @@ func (c *contender) unavailable() string {
 
 // warmup is for how long the contender runs before it is measured: what compiles as it runs must have run.
 func (c *contender) warmup(d time.Duration) time.Duration {
-	if c.kind == kindCurator || c.server == onZooKeeper {
+	if isCurator(c.kind) || c.server == onZooKeeper {
 		return max(d/2, time.Second)
 	}
 	return d / 2

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ type crew []*process
 type process struct {
 	name    string
 	pid     int
+	limit   time.Duration // that one order may take; orderLimit if zero
 	stdin   io.WriteCloser
 	answers *bufio.Scanner
 	stderr  bytes.Buffer // the worker's; read when it has ended
@@ -40,6 +42,11 @@ type answer struct {
 	figures []int64
 	cycles  []cycle
 }
+
+// A refusal is what a worker says when it cannot do what it was ordered to.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
 
 // hire starts a worker. It ends when ctx does, and when it is dismissed.
 func hire(ctx context.Context, name, program string, args ...string) (*process, error) {
@@ -78,7 +85,7 @@ func (p *process) ready() error {
 
 // order gives an order and returns the answer.
 func (p *process) order(order string) (answer, error) {
-	defer p.killAfter(orderLimit)()
+	defer p.killAfter(cmp.Or(p.limit, orderLimit))()
 	if _, err := io.WriteString(p.stdin, order+"\n"); err != nil {
 		return answer{}, errors.Join(err, p.failed(order))
 	}
@@ -102,7 +109,7 @@ func (p *process) order(order string) (answer, error) {
 			}
 			return a, nil
 		default:
-			return a, fmt.Errorf("%s: %s: %s", p.name, order, p.answers.Text())
+			return a, fmt.Errorf("%s: %s: %w", p.name, order, refusal(strings.TrimPrefix(p.answers.Text(), "error ")))
 		}
 	}
 	return a, p.failed(order)

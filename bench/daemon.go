@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/peer"
 )
 
 // A daemon is a server that runs as a process of its own.
@@ -22,8 +24,8 @@ type daemon struct {
 	done chan struct{} // closed by the goroutine that waits for the process
 }
 
-// startDaemon starts a server and returns when ask, repeated, gets an answer from it.
-func startDaemon(ctx context.Context, dir, addr string, ask func(ctx context.Context, addr string) error, program string, args ...string) (*daemon, error) {
+// startDaemon starts a server, which ends with its host, and returns when ask, repeated, gets an answer from it.
+func startDaemon(ctx context.Context, host *peer.Host, dir, addr string, ask func(ctx context.Context, addr string) error, program string, args ...string) (*daemon, error) {
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		return nil, err
@@ -53,6 +55,7 @@ func startDaemon(ctx context.Context, dir, addr string, ask func(ctx context.Con
 		text, _ := os.ReadFile(log.Name())
 		return nil, fmt.Errorf("%s: %w\n%s", program, err, text)
 	}
+	host.Cleanup(d.stop)
 	d.took, d.pid = time.Since(start), d.cmd.Process.Pid
 	return d, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os/exec"
 	"strconv"
 	"strings"
 	"time"
@@ -50,19 +51,22 @@ func footprint(ctx context.Context, b *bench, l *load) ([]row, error) {
 }
 
 // startUp starts one more server, ends it, and returns how long it took to answer.
-func (s *servers) startUp(ctx context.Context, server string) (time.Duration, error) {
+func (s *servers) startUp(ctx context.Context, server string) (took time.Duration, err error) {
+	host, err := peer.NewHost(s.dir, s.log)
+	if err != nil {
+		return 0, err
+	}
+	defer host.Close()
+	defer host.Recover(&err)
 	if server == onServe {
-		d, err := s.startServe(ctx)
+		d, err := s.startServe(ctx, host)
 		if err != nil {
 			return 0, err
 		}
-		d.stop()
 		return d.took, nil
 	}
-	one := &host{dir: s.host.dir, log: s.host.log}
-	defer one.close()
 	start := time.Now()
-	peer.ZooKeeper(one, zookeeperOptions) //nolint:contextcheck // a peer ends with its host
+	peer.ZooKeeper(host, zookeeperOptions) //nolint:contextcheck // a peer ends with its host
 	return time.Since(start), nil
 }
 
@@ -74,4 +78,27 @@ func resident(pid int) (float64, error) {
 		return 0, fmt.Errorf("resident memory of process %d: %w", pid, err)
 	}
 	return kilobytes * 1024 / 1e6, nil
+}
+
+// liveHeap returns the bytes of what a Java process needs, after two full collections: one leaves what is still to be finalized.
+func liveHeap(ctx context.Context, pid int) (float64, error) {
+	var text []byte
+	for range 2 {
+		var err error
+		if text, err = exec.CommandContext(ctx, "jcmd", strconv.Itoa(pid), "GC.class_histogram").Output(); err != nil {
+			return 0, fmt.Errorf("jcmd: %w", err)
+		}
+	}
+	return histogramTotal(string(text))
+}
+
+// histogramTotal reads the last line of a class histogram: Total, instances, bytes.
+func histogramTotal(text string) (float64, error) {
+	text = strings.TrimSpace(text)
+	last := text[strings.LastIndexByte(text, '\n')+1:]
+	fields := strings.Fields(last)
+	if len(fields) != 3 || fields[0] != "Total" {
+		return 0, fmt.Errorf("a class histogram ends with %q, want its total", last)
+	}
+	return strconv.ParseFloat(fields[2], 64)
 }

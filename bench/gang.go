@@ -73,12 +73,12 @@ func (g *gang) close() {
 	}
 }
 
-func (g *gang) obey(ctx context.Context, order string, n int, out io.Writer) ([]int64, error) {
+func (g *gang) obey(ctx context.Context, order string, n numbers, out io.Writer) ([]int64, error) {
 	switch order {
 	case "run", "trace":
-		return g.run(ctx, time.Duration(n)*time.Millisecond, order == "trace", out)
+		return g.run(ctx, n.millis(0), order == "trace", out)
 	case "stand":
-		g.crowd = newCrowd(n)
+		g.crowd = newCrowd(n[0])
 		return nil, g.crowd.stand(ctx, g)
 	case "step":
 		took, err := g.crowd.step()

@@ -19,7 +19,7 @@ func hostServer(ctx context.Context, p plan, stdin io.Reader, stdout io.Writer) 
 		return err
 	}
 	defer srv.Close()
-	return obey(stdin, stdout, func(order string, _ int, _ io.Writer) ([]int64, error) {
+	return obey(stdin, stdout, func(order string, _ numbers, _ io.Writer) ([]int64, error) {
 		if !strings.HasPrefix(order, "memory") {
 			return nil, fmt.Errorf("unknown order %q", order)
 		}

@@ -11,12 +11,23 @@ import (
 type load struct {
 	key, title string
 	contenders []contender
-	processes  int // that each contender has, if it does not say otherwise; likewise the next two
-	lockers    int // of each process
+	processes  int // that each contender has, if it does not say otherwise; likewise the next four
+	clients    int // of each process; likewise the next
+	lockers    int
 	locks      int
-	rounds     int   // at most; 0 if as many as are asked for
-	limit      limit // of the subjects' figures
+	depth      int    // of a queue
+	order      string // that workers get for a round; theirs for a lock if empty
+	rounds     int    // at most; 0 if as many as are asked for
+	limit      limit  // of the subjects' figures
 	measure    func(ctx context.Context, b *bench, l *load) ([]row, error)
+}
+
+// rateUnit is what a rate counts.
+func (l *load) rateUnit() string {
+	if l.order == "" {
+		return "cycles/s"
+	}
+	return "items/s"
 }
 
 const (
@@ -28,8 +39,8 @@ const (
 	fewRounds      = 3 // of loads that take long
 )
 
-// loads lists what is measured.
-func loads() []load {
+// lockLoads lists what is measured of locks, and of servers.
+func lockLoads() []load {
 	all := serverLoads()
 	all = append(
 		all,

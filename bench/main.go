@@ -11,10 +11,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -24,6 +26,7 @@ import (
 type options struct {
 	duration time.Duration // of one round
 	rounds   int
+	part     string         // of the loads: one of parts by its name, all if empty
 	only     *regexp.Regexp // loads whose key it matches
 	who      *regexp.Regexp // contenders whose title it matches
 	dir      string         // where servers keep their data
@@ -54,11 +57,12 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	flags.DurationVar(&o.duration, "duration", 600*time.Millisecond, "length of one round")
 	flags.IntVar(&o.rounds, "rounds", 5, "rounds of each contender; the figure is their median")
+	flags.StringVar(&o.part, "part", "", "measure only the locks, or only the queues")
 	only := flags.String("only", "", "measure only the loads whose key this regular expression matches (-list shows them)")
 	who := flags.String("who", "", "measure only the contenders whose name this regular expression matches")
 	flags.StringVar(&o.dir, "dir", "", "folder for the servers' data; must be on the disk to be measured (a temporary one if empty)")
 	flags.StringVar(&o.binary, "turnstile", "", "the turnstile binary to measure (built if empty)")
-	flags.StringVar(&o.write, "write", "", "write the report, as Markdown, to this file too")
+	flags.StringVar(&o.write, "write", "", "write the report, as Markdown, to this file too: each part that was measured whole, beside the other part that stands there")
 	flags.StringVar(&o.profile, "profile", "", "write CPU profiles of our clients to files whose names begin so")
 	flags.BoolVar(&o.list, "list", false, "list the loads, and do nothing")
 	if err := flags.Parse(args); err != nil {
@@ -70,6 +74,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	}
 	if o.who, err = regexp.Compile(*who); err != nil {
 		return o, fmt.Errorf("-who: %w", err)
+	}
+	if o.part != "" && !slices.ContainsFunc(parts, func(p part) bool { return p.name == o.part }) {
+		return o, fmt.Errorf("-part: there is no %q: locks or queues", o.part)
 	}
 	if o.duration < time.Millisecond || o.rounds <= 0 || flags.NArg() > 0 {
 		return o, errors.New("-duration must be a millisecond or more, -rounds above zero, and there are no arguments")
@@ -83,8 +90,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	if o.list {
-		for _, l := range loads() {
-			fmt.Fprintf(stdout, "%-14s %s\n", l.key, l.title)
+		for _, p := range parts {
+			for _, l := range p.loads() {
+				fmt.Fprintf(stdout, "%-7s %-14s %s\n", p.name, l.key, l.title)
+			}
 		}
 		return nil
 	}
@@ -92,57 +101,84 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	defer os.RemoveAll(o.dir)
-	host := &host{dir: o.dir, log: stderr}
-	defer host.close()
-	defer host.recover(&err)
-	start := time.Now()
-	machine := describe(ctx, o.dir)
+	m := describe(ctx, o.dir)
 	b := &bench{
 		options: o,
-		servers: &servers{host: host, dir: o.dir, binary: o.binary, running: make(map[string]*backend)},
+		servers: &servers{dir: o.dir, log: stderr, binary: o.binary, running: make(map[string]*backend)},
 		tools:   &toolbox{dir: o.dir},
 		log:     stderr,
 	}
-	rows, err := b.all(ctx)
-	if err != nil {
+	defer b.servers.end()
+	sections, err := b.all(ctx, &m, command(args), stdout)
+	if err != nil || o.write == "" {
 		return err
 	}
-	var results bytes.Buffer
-	writeTable(&results, rows)
-	fmt.Fprintln(&results)
-	writeVerdict(&results, rows)
-	if _, err := stdout.Write(results.Bytes()); err != nil {
-		return err
-	}
-	if o.write == "" {
+	if len(sections) == 0 {
+		fmt.Fprintf(stderr, "%s is left as it was: no part was measured whole.\n", o.write)
 		return nil
 	}
-	machine.took = time.Since(start).Round(time.Second)
-	var report bytes.Buffer
-	writeReport(&report, machine, o, command(args), results.String())
-	return os.WriteFile(filepath.Clean(o.write), report.Bytes(), 0o644)
+	old, err := os.ReadFile(o.write)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.WriteFile(filepath.Clean(o.write), page(string(old), sections), 0o644)
 }
 
-// all measures the loads that are asked for.
-func (b *bench) all(ctx context.Context) ([]row, error) {
-	var rows []row
-	for _, l := range loads() {
+// all measures the loads that are asked for, prints the results, and returns the sections of the report about parts that were measured whole.
+func (b *bench) all(ctx context.Context, m *machine, command string, stdout io.Writer) ([]section, error) {
+	var sections []section
+	measured := 0
+	for i := range parts {
+		p := &parts[i]
+		if b.options.part != "" && b.options.part != p.name {
+			continue
+		}
+		start := time.Now()
+		rows, whole, err := b.part(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) == 0 {
+			continue
+		}
+		measured++
+		var results bytes.Buffer
+		writeTable(&results, rows)
+		fmt.Fprintln(&results)
+		writeVerdict(&results, rows)
+		if _, err := stdout.Write(results.Bytes()); err != nil {
+			return nil, err
+		}
+		if whole {
+			m.took = time.Since(start).Round(time.Second)
+			sections = append(sections, section{p.title, report(p, m, b.options, command, results.String())})
+		}
+	}
+	if measured == 0 {
+		return nil, errors.New("nothing to measure: -list shows the loads that -only chooses from")
+	}
+	return sections, nil
+}
+
+// part measures the loads of a part that are asked for, and reports whether those were all, with all contenders.
+func (b *bench) part(ctx context.Context, p *part) (rows []row, whole bool, err error) {
+	defer b.servers.end() // what one part has left there is no other's
+	whole = b.options.who.String() == ""
+	for _, l := range p.loads() {
 		if !b.options.only.MatchString(l.key) {
+			whole = false
 			continue
 		}
 		fmt.Fprintf(b.log, "%s: %s\n", l.key, l.title)
 		start := time.Now()
 		measured, err := l.measure(ctx, b, &l)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", l.key, err)
+			return nil, false, fmt.Errorf("%s: %w", l.key, err)
 		}
 		fmt.Fprintf(b.log, "  took %v\n", time.Since(start).Round(100*time.Millisecond))
 		rows = append(rows, measured...)
 	}
-	if len(rows) == 0 {
-		return nil, errors.New("nothing to measure: -list shows the loads that -only chooses from")
-	}
-	return rows, nil
+	return rows, whole, nil
 }
 
 // command is what was run, as a shell takes it.

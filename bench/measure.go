@@ -54,26 +54,36 @@ func (b *bench) available(l *load) (there []contender, rows []row) {
 	return there, rows
 }
 
-// team starts a contender's workers.
+// root returns a path that nobody has used.
+func (b *bench) root(l *load) string {
+	b.hired++
+	return fmt.Sprintf("/bench-%s-%d", l.key, b.hired)
+}
+
+// team starts a contender's workers, at a path of their own.
 func (b *bench) team(ctx context.Context, l *load, c contender) (*team, error) {
+	return b.teamAt(ctx, l, c, b.root(l))
+}
+
+func (b *bench) teamAt(ctx context.Context, l *load, c contender, root string) (*team, error) {
 	backend, err := b.servers.get(ctx, c.server)
 	if err != nil {
 		return nil, err
 	}
-	b.hired++
 	t := &team{contender: c, backend: backend, plan: plan{
 		addr:    backend.addr,
-		root:    fmt.Sprintf("/bench-%s-%d", l.key, b.hired),
-		clients: max(c.clients, 1),
+		root:    root,
+		clients: max(cmp.Or(c.clients, l.clients), 1),
 		lockers: cmp.Or(c.lockers, l.lockers),
 		locks:   max(l.locks, 1),
 		strict:  c.strict,
 		retain:  c.retain,
+		packet:  c.packet,
 	}}
 	for i := range max(cmp.Or(c.processes, l.processes), 1) {
 		p := t.plan
 		if b.options.profile != "" && c.role != peerRole {
-			p.profile = fmt.Sprintf("%s.%s.%d.%d", b.options.profile, l.key, b.hired, i)
+			p.profile = fmt.Sprintf("%s.%s.%d", b.options.profile, strings.TrimPrefix(root, "/bench-"), i)
 		}
 		program, args, err := b.tools.command(ctx, c.kind, &p)
 		if err != nil {
@@ -105,7 +115,7 @@ func (b *bench) teams(ctx context.Context, l *load) (teams []*team, rows []row, 
 			return teams, nil, err
 		}
 		teams = append(teams, t)
-		if _, err := t.crew.order(milliseconds("run", c.warmup(b.options.duration))); err != nil {
+		if _, err := t.crew.order(milliseconds(cmp.Or(l.order, "run"), c.warmup(b.options.duration))); err != nil {
 			return teams, nil, err
 		}
 	}
@@ -122,7 +132,7 @@ func milliseconds(order string, d time.Duration) string {
 	return fmt.Sprintf("%s %d", order, d.Milliseconds())
 }
 
-// rates lets the contenders take turns for all rounds, and counts the cycles.
+// rates lets the contenders take turns for all rounds, and counts the cycles, or the items.
 func rates(ctx context.Context, b *bench, l *load) ([]row, error) {
 	teams, rows, err := b.teams(ctx, l)
 	defer func() { dismiss(teams) }()
@@ -132,16 +142,16 @@ func rates(ctx context.Context, b *bench, l *load) ([]row, error) {
 	measured := make([]row, len(teams))
 	for range b.rounds(l) {
 		for i, t := range teams {
-			rate, _, err := t.round("run", b.options.duration)
+			rate, _, err := t.round(cmp.Or(l.order, "run"), b.options.duration)
 			if err != nil {
 				return nil, err
 			}
-			fmt.Fprintf(b.log, "  %-60s %12s cycles/s\n", t.contender.title(), number(rate))
+			fmt.Fprintf(b.log, "  %-60s %12s %s\n", t.contender.title(), number(rate), l.rateUnit())
 			measured[i].figures = append(measured[i].figures, rate)
 		}
 	}
 	for i, t := range teams {
-		measured[i].load, measured[i].contender, measured[i].unit = l.title, t.contender, "cycles/s"
+		measured[i].load, measured[i].contender, measured[i].unit = l.title, t.contender, l.rateUnit()
 	}
 	judge(measured, l.limit)
 	return slices.Concat(measured, rows), nil

@@ -30,18 +30,20 @@ const (
 
 // A backend is a server that runs.
 type backend struct {
+	host   *peer.Host // that it ends with
 	addr   string
 	pid    int
 	line   func(ctx context.Context, path string) (int, error) // how many stand in line at path; nil if the server cannot know
 	memory func(ctx context.Context) (float64, error)          // its live bytes; nil if it does not tell
+	weight func(ctx context.Context) (float64, error)          // the same, good enough to weigh a hundred thousand items
 	words  bool                                                // it answers mntr
 	asked  int                                                 // how often mntr was asked
 }
 
 // servers starts what is needed, when it is needed.
 type servers struct {
-	host    *host
-	dir     string
+	dir     string // of everything
+	log     io.Writer
 	binary  string // turnstile
 	running map[string]*backend
 }
@@ -60,36 +62,55 @@ func missing(server string) string {
 	}
 }
 
-// get returns the server of that name, which it starts if it does not run yet.
+// get returns the server of that name, which it starts if it does not run.
 func (s *servers) get(ctx context.Context, name string) (*backend, error) {
 	if b := s.running[name]; b != nil {
 		return b, nil
 	}
-	var (
-		b   *backend
-		err error
-	)
-	switch name {
-	case onZooKeeper:
-		b, err = s.zookeeper(ctx)
-	case onServe:
-		b, err = s.serve(ctx)
-	case onHosted:
-		b, err = s.hosted(ctx)
-	case onEtcd:
-		b, err = s.etcd(ctx)
-	case onRedis:
-		b, err = s.redis(ctx, "--appendonly", "no")
-	case onRedisAOF:
-		b, err = s.redis(ctx, "--appendonly", "yes", "--appendfsync", "always")
-	default:
-		err = errors.New("there is no such server")
-	}
+	b, err := s.start(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	s.running[name] = b
 	return b, nil
+}
+
+func (s *servers) start(ctx context.Context, name string) (b *backend, err error) {
+	host, err := peer.NewHost(s.dir, s.log)
+	if err != nil {
+		return nil, err
+	}
+	b = &backend{host: host}
+	defer func() {
+		if err != nil {
+			host.Close()
+		}
+	}()
+	defer host.Recover(&err)
+	switch name {
+	case onZooKeeper:
+		return b, s.zookeeper(ctx, b)
+	case onServe:
+		return b, s.serve(ctx, b)
+	case onHosted:
+		return b, s.hosted(ctx, b)
+	case onEtcd:
+		return b, s.etcd(ctx, b)
+	case onRedis:
+		return b, s.redis(ctx, b, "--appendonly", "no")
+	case onRedisAOF:
+		return b, s.redis(ctx, b, "--appendonly", "yes", "--appendfsync", "always")
+	default:
+		return nil, errors.New("there is no such server")
+	}
+}
+
+// end ends all servers that run. Who needs one again gets a new one, with nothing on it.
+func (s *servers) end() {
+	for name, b := range s.running {
+		b.host.Close()
+		delete(s.running, name)
+	}
 }
 
 // zookeeperOptions configure ZooKeeper as its own start script and its documentation do for production.
@@ -99,19 +120,49 @@ var zookeeperOptions = peer.Options{
 	Fast: true,
 }
 
-func (s *servers) zookeeper(ctx context.Context) (*backend, error) {
-	z := peer.ZooKeeper(s.host, zookeeperOptions) //nolint:contextcheck // a peer ends with its host
-	b := &backend{addr: z.Addr(0), pid: z.PID(0), words: true}
-	return b, s.countLine(ctx, b)
-}
-
-// countLine lets the backend, which speaks ZooKeeper's protocol, tell how many stand in line.
-func (s *servers) countLine(ctx context.Context, b *backend) error {
+func (s *servers) zookeeper(ctx context.Context, b *backend) error {
+	z := peer.ZooKeeper(b.host, zookeeperOptions) //nolint:contextcheck // a peer ends with its host
+	b.addr, b.pid, b.words = z.Addr(0), z.PID(0), true
+	if err := b.countLine(ctx); err != nil || peer.Missing("jcmd") != "" {
+		return err
+	}
 	client, sess, err := connect(ctx, b.addr)
 	if err != nil {
 		return err
 	}
-	s.host.Cleanup(func() { _ = client.Close() })
+	b.host.Cleanup(func() { _ = client.Close() })
+	b.weight = func(ctx context.Context) (float64, error) {
+		if err := wash(ctx, sess); err != nil {
+			return 0, err
+		}
+		return liveHeap(ctx, b.pid)
+	}
+	return nil
+}
+
+// wash replaces what ZooKeeper keeps of its last 500 transactions, in case a follower asks for them, by small ones.
+func wash(ctx context.Context, sess *zk.Session) error {
+	const path, transactions = "/bench-wash", 600
+	if _, err := sess.Create(ctx, path, nil, zk.Persistent); err != nil && !errors.Is(err, zk.NodeExists) {
+		return err
+	}
+	b := sess.Batch()
+	var last *zk.Future[zk.Stat]
+	for range transactions {
+		last = b.Set(path, nil, -1)
+	}
+	b.Send()
+	_, err := last.Get(ctx)
+	return err
+}
+
+// countLine lets the backend, which speaks ZooKeeper's protocol, tell how many stand in line.
+func (b *backend) countLine(ctx context.Context) error {
+	client, sess, err := connect(ctx, b.addr)
+	if err != nil {
+		return err
+	}
+	b.host.Cleanup(func() { _ = client.Close() })
 	b.line = func(ctx context.Context, path string) (int, error) {
 		children, _, err := sess.Children(ctx, path)
 		if errors.Is(err, zk.NoNode) {
@@ -122,18 +173,17 @@ func (s *servers) countLine(ctx context.Context, b *backend) error {
 	return nil
 }
 
-func (s *servers) serve(ctx context.Context) (*backend, error) {
-	d, err := s.startServe(ctx)
+func (s *servers) serve(ctx context.Context, b *backend) error {
+	d, err := s.startServe(ctx, b.host)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s.host.Cleanup(d.stop)
-	b := &backend{addr: d.addr, pid: d.pid}
-	return b, s.countLine(ctx, b)
+	b.addr, b.pid = d.addr, d.pid
+	return b.countLine(ctx)
 }
 
-// startServe starts one more `turnstile serve`.
-func (s *servers) startServe(ctx context.Context) (*daemon, error) {
+// startServe starts a `turnstile serve`.
+func (s *servers) startServe(ctx context.Context, host *peer.Host) (*daemon, error) {
 	if s.binary == "" {
 		var err error
 		if s.binary, err = build(ctx, s.dir); err != nil {
@@ -144,8 +194,8 @@ func (s *servers) startServe(ctx context.Context) (*daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir := s.host.TempDir()
-	return startDaemon(ctx, dir, addr, asksZooKeeper, s.binary, "serve", "--listen", addr, "--data", filepath.Join(dir, "data"))
+	dir := host.TempDir()
+	return startDaemon(ctx, host, dir, addr, asksZooKeeper, s.binary, "serve", "--listen", addr, "--data", filepath.Join(dir, "data"))
 }
 
 // build compiles the turnstile binary of this repository.
@@ -162,25 +212,25 @@ func build(ctx context.Context, dir string) (string, error) {
 	return binary, nil
 }
 
-func (s *servers) hosted(ctx context.Context) (*backend, error) {
+func (s *servers) hosted(ctx context.Context, b *backend) error {
 	addr, err := freeAddr(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p := plan{addr: addr, root: filepath.Join(s.host.TempDir(), "data")}
+	p := plan{addr: addr, root: filepath.Join(b.host.TempDir(), "data")}
 	exe, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	worker, err := hire(ctx, onHosted, exe, append([]string{"worker", kindServer}, p.args()...)...)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s.host.Cleanup(crew{worker}.dismiss)
+	b.host.Cleanup(crew{worker}.dismiss)
 	if err := worker.ready(); err != nil {
-		return nil, err
+		return err
 	}
-	b := &backend{addr: addr, pid: worker.pid, words: true}
+	b.addr, b.pid, b.words = addr, worker.pid, true
 	b.memory = func(context.Context) (float64, error) {
 		a, err := worker.order("memory")
 		if err != nil {
@@ -188,56 +238,57 @@ func (s *servers) hosted(ctx context.Context) (*backend, error) {
 		}
 		return float64(a.figures[0]), nil
 	}
-	return b, s.countLine(ctx, b)
+	b.weight = b.memory
+	return b.countLine(ctx)
 }
 
-func (s *servers) etcd(ctx context.Context) (*backend, error) {
+func (s *servers) etcd(ctx context.Context, b *backend) error {
 	addr, err := freeAddr(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	among, err := freeAddr(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	dir := s.host.TempDir()
+	dir := b.host.TempDir()
 	client, member := "http://"+addr, "http://"+among
-	d, err := startDaemon(ctx, dir, addr, func(ctx context.Context, addr string) error {
+	d, err := startDaemon(ctx, b.host, dir, addr, func(ctx context.Context, addr string) error {
 		return asks(ctx, addr, "GET /health HTTP/1.0\r\n\r\n", `"health":"true"`)
 	}, "etcd", "--name", "bench", "--data-dir", filepath.Join(dir, "data"), "--listen-client-urls", client, "--advertise-client-urls", client,
 		"--listen-peer-urls", member, "--initial-advertise-peer-urls", member, "--initial-cluster", "bench="+member)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s.host.Cleanup(d.stop)
-	b := &backend{addr: addr, pid: d.pid}
+	b.addr, b.pid = addr, d.pid
 	line, end, err := etcdLine(addr)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s.host.Cleanup(end)
+	b.host.Cleanup(end)
 	b.line = line
-	return b, nil
+	return nil
 }
 
-func (s *servers) redis(ctx context.Context, persistence ...string) (*backend, error) {
+func (s *servers) redis(ctx context.Context, b *backend, persistence ...string) error {
 	addr, err := freeAddr(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	args := append([]string{"--bind", "127.0.0.1", "--port", port, "--save", ""}, persistence...)
-	d, err := startDaemon(ctx, s.host.TempDir(), addr, func(ctx context.Context, addr string) error {
+	d, err := startDaemon(ctx, b.host, b.host.TempDir(), addr, func(ctx context.Context, addr string) error {
 		return asks(ctx, addr, "PING\r\nQUIT\r\n", "+PONG")
 	}, "redis-server", args...)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s.host.Cleanup(d.stop)
-	return &backend{addr: addr, pid: d.pid}, nil
+	b.addr, b.pid = addr, d.pid
+	b.weight = func(ctx context.Context) (float64, error) { return redisMemory(ctx, addr) }
+	return nil
 }
 
 // asksZooKeeper returns nil when the server at addr says in which mode it serves.

@@ -52,7 +52,7 @@ func traces(ctx context.Context, b *bench, l *load, read func(*roundTrace) []sam
 	var tables [][]row
 	for range b.rounds(l) {
 		for i, t := range teams {
-			rate, cycles, err := t.round("trace", b.options.duration)
+			rate, cycles, err := t.round(cmp.Or(l.order, "trace"), b.options.duration)
 			if err != nil {
 				return nil, err
 			}
@@ -61,7 +61,7 @@ func traces(ctx context.Context, b *bench, l *load, read func(*roundTrace) []sam
 			}
 			samples := read(&roundTrace{rate, cycles})
 			tables = collect(tables, samples, len(teams), i, t.contender)
-			fmt.Fprintf(b.log, "  %-60s %12s cycles/s, %s\n", t.contender.title(), number(rate), samples[len(samples)-1].text())
+			fmt.Fprintf(b.log, "  %-60s %12s %s, %s\n", t.contender.title(), number(rate), l.rateUnit(), samples[len(samples)-1].text())
 		}
 	}
 	var rows []row

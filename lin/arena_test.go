@@ -115,7 +115,7 @@ func (e *epoch) keep(s schedule) {
 	}
 }
 
-// prepare makes the nodes that must be there, under a session that no fault hits on its way.
+// prepare makes what must be there, under a session that no fault hits on its way.
 func (e *epoch) prepare() *zk.Session {
 	e.t.Helper()
 	client, err := zk.Open(e.t.Context(), zk.Config{Servers: e.arena.servers, Timeout: 30 * time.Second})
@@ -128,10 +128,11 @@ func (e *epoch) prepare() *zk.Session {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	for _, node := range append([]string{e.root}, e.trial.nodes(e.root)...) {
-		if _, err := sess.Create(e.t.Context(), node, nil, zk.Persistent); err != nil {
-			e.t.Fatal(err)
-		}
+	if _, err := sess.Create(e.t.Context(), e.root, nil, zk.Persistent); err != nil {
+		e.t.Fatal(err)
+	}
+	if err := e.trial.prepare(e, sess); err != nil {
+		e.t.Fatal(err)
 	}
 	return sess
 }

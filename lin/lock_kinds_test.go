@@ -4,6 +4,7 @@ package lin_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -41,18 +42,28 @@ type take func(ctx context.Context, p plan) (*grip, error)
 
 var kinds = []kind{
 	{name: "mutex", open: openMutex, judge: lincheck.CheckMutex},
+	{name: "layouts", open: openLayouts, judge: lincheck.CheckMutex},
+	{name: "set", open: openSet, judge: lincheck.CheckMutex},
+	{name: "simple", open: openSimple, judge: lincheck.CheckMutex},
 	{name: "rw", open: openRW, judge: lincheck.CheckRW},
-	{name: "semaphore", open: openSemaphore, judge: func(holds []lincheck.Hold, dir string) error {
-		return lincheck.CheckSemaphore(holds, permits, dir)
-	}},
+	{name: "semaphore", open: openSemaphore, judge: judgePermits},
+	{name: "watched", open: openWatched, judge: judgePermits},
 	{name: "election", open: openElection, judge: lincheck.CheckElection, observe: observeElection},
+	{name: "run", open: openRun, judge: lincheck.CheckElection, observe: observeElection},
 }
 
 // places are the locks of an epoch, each named after its kind.
-var places = []string{"mutex-0", "mutex-1", "mutex-slow", "rw-0", "rw-slow", "semaphore-0", "semaphore-slow", "election-0", "election-slow"}
+var places = []string{
+	"mutex-0", "mutex-1", "mutex-slow", "rw-0", "rw-slow", "semaphore-0", "semaphore-slow", "election-0", "election-slow",
+	"layouts-0", "set-0", "simple-0", "watched-0", "run-0",
+}
 
 // permits is how many each semaphore has.
 const permits = 5
+
+func judgePermits(holds []lincheck.Hold, dir string) error {
+	return errors.Join(lincheck.CheckSemaphore(holds, permits, dir), lincheck.CheckTokens(holds))
+}
 
 func kindOf(place string) kind {
 	for _, k := range kinds {
@@ -79,7 +90,38 @@ var behaviours = []lock.Config{
 }
 
 func openMutex(client *zk.Client, path string, number int) (take, error) {
-	m, err := lock.NewMutex(client, path, behaviours[number%len(behaviours)])
+	return plain(lock.NewMutex(client, path, behaviours[number%len(behaviours)]))
+}
+
+// openLayouts opens mutexes that differ in their nodes as well.
+func openLayouts(client *zk.Client, path string, number int) (take, error) {
+	cfg := behaviours[number%len(behaviours)]
+	cfg.Layout = lock.Layout(number / 2 % 3)
+	return plain(lock.NewMutex(client, path, cfg))
+}
+
+// openSet opens sets of the same two paths, in one order and in the other, and mutexes of one of these.
+func openSet(client *zk.Client, path string, number int) (take, error) {
+	paths := []string{path, path + "-too"}
+	switch number % 3 {
+	case 0:
+		return plain(lock.NewSet(client, paths, lock.Config{}))
+	case 1:
+		return plain(lock.NewSet(client, []string{paths[1], paths[0]}, lock.Config{Layout: lock.Both}))
+	default:
+		return plain(lock.NewMutex(client, path, lock.Config{}))
+	}
+}
+
+func openSimple(client *zk.Client, path string, _ int) (take, error) {
+	return plain(lock.NewSimple(client, path, lock.Config{}))
+}
+
+// plain takes a lock that has one holder.
+func plain[T interface {
+	Lock(ctx context.Context) (*lock.Hold, error)
+	TryLock(ctx context.Context) (*lock.Hold, error)
+}](m T, err error) (take, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +170,18 @@ func openSemaphore(client *zk.Client, path string, _ int) (take, error) {
 	if isSlow(path) {
 		limit = lock.StoredLimit(permits)
 	}
-	m, err := lock.NewSemaphore(client, path, limit, lock.Config{})
+	return permitted(lock.NewSemaphore(client, path, limit, lock.Config{}))
+}
+
+// limitOf is the node that says how many permits there are in a place of the kind "watched".
+func limitOf(path string) string { return path + "-limit" }
+
+func openWatched(client *zk.Client, path string, _ int) (take, error) {
+	return permitted(lock.NewSemaphore(client, path, lock.WatchedLimit(limitOf(path)), lock.Config{}))
+}
+
+// permitted takes permits.
+func permitted(m *lock.Semaphore, err error) (take, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -173,6 +226,56 @@ func openElection(client *zk.Client, path string, number int) (take, error) {
 				_ = l.Resign(ctx)
 			},
 		}, nil
+	}, nil
+}
+
+// openRun opens candidates that lead within Run.
+func openRun(client *zk.Client, path string, number int) (take, error) {
+	return func(ctx context.Context, p plan) (*grip, error) {
+		waiting, cancel := patient(ctx, p)
+		defer cancel()
+		running, stop := context.WithCancel(context.WithoutCancel(ctx))
+		won, over, ended := make(chan *grip, 1), make(chan struct{}), make(chan struct{})
+		g := &grip{release: func(ctx context.Context, wait bool) {
+			close(over)
+			select {
+			case <-ended:
+			case <-ctx.Done():
+			}
+		}}
+		cfg := elect.Config{Hooks: elect.Hooks{Elected: func(l *elect.Leadership) {
+			g.sess, g.guard, g.node, g.token = l.Session(), l.Guard(), l.Path(), int64(l.Token())
+		}}}
+		c, err := elect.NewCandidate(client, path, fmt.Sprintf("candidate %d", number), cfg)
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		go func() {
+			defer close(ended)
+			err = c.Run(running, func(term context.Context) error {
+				g.ctx = term
+				won <- g
+				<-over
+				stop() // once is enough, also for one who has lost it
+				return nil
+			})
+			stop()
+		}()
+		select {
+		case g := <-won:
+			return g, nil
+		case <-ended:
+			return nil, err
+		case <-waiting.Done():
+			stop()
+		}
+		select {
+		case g := <-won: // in the same moment
+			return g, nil
+		case <-ended:
+			return nil, errors.Join(err, context.Cause(waiting))
+		}
 	}, nil
 }
 
@@ -230,12 +333,19 @@ type lockTrial struct {
 
 func (l lockTrial) places() []string { return l.names }
 
-func (l lockTrial) nodes(root string) []string {
-	var nodes []string
+func (l lockTrial) prepare(e *epoch, sess *zk.Session) error {
 	for _, place := range l.names {
-		nodes = append(nodes, witness(root+"/"+place))
+		path := e.root + "/" + place
+		if _, err := sess.Create(e.t.Context(), witness(path), nil, zk.Persistent); err != nil {
+			return err
+		}
+		if kindOf(place).name == "watched" {
+			if err := lock.SetLimit(e.t.Context(), e.client, limitOf(path), permits); err != nil {
+				return err
+			}
+		}
 	}
-	return nodes
+	return nil
 }
 
 func (l lockTrial) instruct(o *orders) { o.Job, o.Places, o.Deaf = lockJob, l.names, l.deaf }

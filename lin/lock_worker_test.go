@@ -82,6 +82,7 @@ func (c *contender) contend(ctx context.Context) {
 // follow follows one plan, and reports whether it came to a hold.
 func (c *contender) follow(ctx context.Context, p plan) bool {
 	place := p.place
+	asked := clock()
 	g, err := c.takes[place](ctx, p)
 	if err != nil {
 		return false
@@ -93,7 +94,7 @@ func (c *contender) follow(ctx context.Context, p plan) bool {
 		return false
 	}
 	h := lincheck.Hold{
-		Client: c.number, Node: g.node, Token: g.token, Shared: g.shared, Permits: g.permits, Got: got, Alive: got,
+		Client: c.number, Node: g.node, Token: g.token, Shared: g.shared, Permits: g.permits, Asked: asked, Got: got, Alive: got,
 	}
 	c.report(report{Place: place, Hold: &h})
 	if p.write && !g.shared && g.permits == 0 {

@@ -58,12 +58,13 @@ func (queueTrial) places() []string { return []string{loneQueue, manyQueue, slow
 // marks is the node below which acknowledgements leave their marks.
 func marks(path string) string { return path + "-marks" }
 
-func (t queueTrial) nodes(root string) []string {
-	var nodes []string
+func (t queueTrial) prepare(e *epoch, sess *zk.Session) error {
 	for _, place := range t.places() {
-		nodes = append(nodes, marks(root+"/"+place))
+		if _, err := sess.Create(e.t.Context(), marks(e.root+"/"+place), nil, zk.Persistent); err != nil {
+			return err
+		}
 	}
-	return nodes
+	return nil
 }
 
 func (t queueTrial) instruct(o *orders) { o.Job, o.Places = queueJob, t.places() }

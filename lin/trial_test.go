@@ -3,9 +3,8 @@
 package lin_test
 
 import (
-	"sync"
-
 	"context"
+	"sync"
 
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -14,8 +13,8 @@ import (
 type trial interface {
 	// places are the names of what is tried. Faults are aimed at whoever is busy there.
 	places() []string
-	// nodes are to be made below root before anybody starts.
-	nodes(root string) []string
+	// prepare makes below the epoch's root what must be there before anybody starts.
+	prepare(e *epoch, sess *zk.Session) error
 	// instruct completes the orders of a worker.
 	instruct(o *orders)
 	// newJournal returns an empty journal.

@@ -220,50 +220,177 @@ func TestHoldersWithoutADelayNeitherCauseNorHeedOne(t *testing.T) {
 	})
 }
 
+// delayedKinds are locks with a delay for a client each time that they are asked for, and where they leave their marks.
+func (w *world) delayedKinds() map[string]func() func(context.Context) (*lock.Hold, error) {
+	cfg := lock.Config{Delay: delay}
+	set := func(cfg lock.Config) func(context.Context) (*lock.Hold, error) {
+		w.t.Helper()
+		s, err := lock.NewSet(w.Client(w.t, 20*time.Second), []string{path, pathA}, cfg)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return s.Lock
+	}
+	both := lock.Config{Delay: delay, Layout: lock.Both}
+	return map[string]func() func(context.Context) (*lock.Hold, error){
+		"mutex":     func() func(context.Context) (*lock.Hold, error) { return w.mutex(cfg).Lock },
+		"two nodes": func() func(context.Context) (*lock.Hold, error) { return w.mutex(both).Lock },
+		"set":       func() func(context.Context) (*lock.Hold, error) { return set(cfg) },
+		"large set": func() func(context.Context) (*lock.Hold, error) { return set(both) },
+		"writer":    func() func(context.Context) (*lock.Hold, error) { return w.rw(cfg).Lock },
+		"reader": func() func(context.Context) (*lock.Hold, error) { // the next of whom is a writer
+			m := w.rw(cfg)
+			first := true
+			return func(ctx context.Context) (*lock.Hold, error) {
+				take := m.Lock
+				if first {
+					take = m.RLock
+				}
+				first = false
+				return take(ctx)
+			}
+		},
+	}
+}
+
 // Every request of a lock and its unlock is hit by every fault in turn: it stays clean, and a loss stays a loss.
 func TestDelaySurvivesLostReplies(t *testing.T) {
 	t.Parallel()
-	for _, fault := range []zktest.Fault{zktest.DropReply, zktest.Refuse, zktest.CutBefore, zktest.CutAfter} {
-		for nth := 1; nth <= 14; nth++ {
-			t.Run("", func(t *testing.T) {
-				inWorld(t, func(t *testing.T, w *world) {
-					begin := time.Now()
-					m := w.delayed()
-					aim := func() {
-						w.Control(func(r zktest.Request) zktest.Fault {
-							if r.Seq == nth {
-								return fault
-							}
-							return zktest.Pass
-						})
-					}
-					aim()
-					for range 2 {
-						if err := acquire(t, m).UnlockWait(t.Context()); err != nil {
-							t.Fatal(err)
-						}
-					}
-					w.Control(nil)
-					hold := acquire(t, w.delayed())
-					if took := time.Since(begin); took > time.Minute {
-						t.Fatalf("after clean unlocks the next one waited for %v", took)
-					}
-					if marks := w.nodes(lock.DelayPath(path)); len(marks) != 1 {
-						t.Errorf("a holder leaves %v, want one node", marks)
-					}
-					lost := w.lose(hold)
-					aim()
-					hold = acquire(t, m)
-					w.Control(nil)
-					waited(t, lost, delay)
-					if err := hold.UnlockWait(t.Context()); err != nil {
-						t.Fatal(err)
-					}
-					w.empty(path, lock.DelayPath(path))
-				})
+	for kind := range new(world).delayedKinds() {
+		for name, fault := range map[string]zktest.Fault{
+			"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore, "cut after": zktest.CutAfter,
+		} {
+			t.Run(kind+", "+name, func(t *testing.T) {
+				t.Parallel()
+				for nth := 1; nth <= 16; nth++ {
+					synctest.Test(t, func(t *testing.T) {
+						var net zktest.Net
+						delaySurvives(t, &world{zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute)), t}, kind, nth, fault)
+					})
+				}
 			})
 		}
 	}
+}
+
+func delaySurvives(t *testing.T, w *world, kind string, nth int, fault zktest.Fault) {
+	t.Helper()
+	begin := time.Now()
+	another := w.delayedKinds()[kind]
+	take := another()
+	aim := func() {
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Seq == nth {
+				return fault
+			}
+			return zktest.Pass
+		})
+	}
+	aim()
+	for range 2 {
+		if err := locked(t, take).UnlockWait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Control(nil)
+	hold := locked(t, another())
+	if took := time.Since(begin); took > time.Minute {
+		t.Fatalf("after clean unlocks the next one waited for %v", took)
+	}
+	if marks := w.nodes(lock.DelayPath(path)); len(marks) != 1 {
+		t.Errorf("a holder leaves %v, want one node", marks)
+	}
+	lost := w.lose(hold)
+	aim()
+	hold = locked(t, take)
+	w.Control(nil)
+	waited(t, lost, delay)
+	if err := hold.UnlockWait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.empty(path, lock.DelayPath(path), pathA, lock.DelayPath(pathA))
+}
+
+// What a set has lost rests at each of its paths, for a mutex as well, and the delays of several paths pass at once.
+func TestPathsOfALostSetRest(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		whole := func() *lock.Set {
+			s, err := lock.NewSet(w.Client(t, 20*time.Second), []string{path, pathA}, lock.Config{Delay: delay})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		lost := w.lose(locked(t, whole().Lock))
+		if _, err := whole().TryLock(t.Context()); !errors.Is(err, lock.ErrHeld) {
+			t.Errorf("in the delay: got %v, want lock.ErrHeld", err)
+		}
+		mutex := waits(t.Context(), w.delayed().Lock)
+		unlock(t, got(t, mutex))
+		waited(t, lost, delay)
+		lost = w.lose(locked(t, whole().Lock))
+		unlock(t, locked(t, whole().Lock))
+		waited(t, lost, delay)
+		w.empty(path, lock.DelayPath(path), pathA, lock.DelayPath(pathA))
+	})
+}
+
+// Readers have nothing under way that other readers must not meet.
+func TestReadersRestAfterWritersAndWritersAfterAnybody(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		rw := func() *lock.RWMutex { return w.rw(lock.Config{Delay: delay}) }
+		atOnce := func(lost time.Time) {
+			t.Helper()
+			if took := time.Since(lost); took > time.Minute {
+				t.Errorf("it took %v", took)
+			}
+		}
+		writer, reader := func(m *lock.RWMutex) *lock.Hold { return locked(t, m.Lock) }, func(m *lock.RWMutex) *lock.Hold { return locked(t, m.RLock) }
+		leave := func(h *lock.Hold) { // an upgrade finds readers that are about to leave
+			t.Helper()
+			if err := h.UnlockWait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		changed := func(h *lock.Hold, change func(context.Context) error) *lock.Hold {
+			t.Helper()
+			if err := change(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return h
+		}
+		for _, lose := range []func() *lock.Hold{
+			func() *lock.Hold { return writer(rw()) },
+			func() *lock.Hold { h := reader(rw()); return changed(h, h.Upgrade) },
+		} {
+			lost := w.lose(lose())
+			if _, err := rw().TryRLock(t.Context()); !errors.Is(err, lock.ErrHeld) {
+				t.Errorf("a reader after a writer: got %v, want lock.ErrHeld", err)
+			}
+			leave(reader(rw()))
+			waited(t, lost, delay)
+		}
+		for _, lose := range []func() *lock.Hold{
+			func() *lock.Hold { return reader(rw()) },
+			func() *lock.Hold { h := writer(rw()); return changed(h, h.Downgrade) },
+		} {
+			lost := w.lose(lose())
+			hold := reader(rw())
+			atOnce(lost)
+			leave(hold)
+			leave(writer(rw()))
+			waited(t, lost, delay)
+		}
+		begin := time.Now() // what changed and was unlocked makes nobody wait
+		h := writer(rw())
+		leave(changed(h, h.Downgrade))
+		h = reader(rw())
+		leave(changed(h, h.Upgrade))
+		leave(writer(rw()))
+		atOnce(begin)
+		settled()
+		w.empty(path, lock.DelayPath(path))
+	})
 }
 
 func TestDelayIsRefusedWhereThereIsNone(t *testing.T) {
@@ -275,11 +402,11 @@ func TestDelayIsRefusedWhereThereIsNone(t *testing.T) {
 		if _, err := lock.NewMutex(client, path, lock.Config{Delay: 1, Retain: 1}); err == nil {
 			t.Error("a retained lock: got no error")
 		}
-		if _, err := lock.NewRWMutex(client, path, lock.Config{Delay: 1}); err == nil {
-			t.Error("a read/write lock: got no error")
+		if _, err := lock.NewSemaphore(client, path, lock.AgreedLimit(1), lock.Config{Delay: 1}); err == nil {
+			t.Error("a semaphore: got no error")
 		}
-		if _, err := lock.NewSet(client, []string{path}, lock.Config{Delay: 1}); err == nil {
-			t.Error("a set: got no error")
+		if _, err := lock.NewSimple(client, path, lock.Config{Delay: 1}); err == nil {
+			t.Error("a simple lock: got no error")
 		}
 		if _, err := lock.NewMutex(client, path, lock.Config{OnSuspend: 7}); err == nil {
 			t.Error("an OnSuspend that is none: got no error")

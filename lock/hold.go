@@ -61,12 +61,12 @@ func (h *Hold) Token() Token {
 //
 //	_, err = hold.Session().Multi(ctx, hold.Guard(), zk.SetData("/stock", stock, version))
 //
-// A hold of a Set, and of several permits of a Semaphore, has several nodes; Guard checks the first of them, Guards all. The server
-// removes them together, with the session as with the unlock: the difference is a node that somebody deletes by hand.
+// A hold of a Set, of several permits of a Semaphore, and with the Layout Both has several nodes; Guard checks the first of them, Guards
+// all. The server removes them together, with the session as with the unlock: the difference is a node that somebody deletes by hand.
 func (h *Hold) Guard() zk.Op { return zk.Check(h.Path(), -1) }
 
 // Guards returns the operations to put first in a multi so that the server refuses it unless all of the hold's nodes are there: one
-// operation for each path of a Set and for each permit of a Semaphore, one for every other lock.
+// operation for each path of a Set and for each permit of a Semaphore, two for a lock with the Layout Both, one for every other lock.
 //
 //	_, err = hold.Session().Multi(ctx, append(hold.Guards(), zk.SetData("/stock", stock, version))...)
 func (h *Hold) Guards() []zk.Op {

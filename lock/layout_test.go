@@ -124,6 +124,37 @@ func TestHoldEndsWhenItsSecondNodeIsDeletedByOthers(t *testing.T) {
 	})
 }
 
+// Who knows only the second node comes in when that is gone: a write that checks both nodes is refused then.
+func TestGuardsCheckBothNodesOfAContender(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		rw, err := lock.NewRWMutex(w.Client(t, 20*time.Second), path, lock.Config{Layout: lock.Both})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, take := range []func(context.Context) (*lock.Hold, error){w.mutex(lock.Config{Layout: lock.Both}).Lock, rw.Lock, rw.RLock} {
+			hold := locked(t, take)
+			if len(hold.Guards()) != 2 {
+				t.Fatalf("got %d guards, want 2", len(hold.Guards()))
+			}
+			if _, err := hold.Session().Multi(t.Context(), hold.Guards()...); err != nil {
+				t.Errorf("while both are there: %v", err)
+			}
+			names := w.nodes(path)
+			for _, name := range names {
+				if path+"/"+name != hold.Path() {
+					if err := session(t, w.Client(t, 20*time.Second)).Delete(t.Context(), path+"/"+name, -1); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if _, err := hold.Session().Multi(t.Context(), hold.Guards()...); !errors.Is(err, zk.NoNode) {
+				t.Errorf("without the second node: got %v, want zk.NoNode", err)
+			}
+			_ = hold.UnlockWait(t.Context())
+		}
+	})
+}
+
 func TestWaiterWhoseSecondNodeIsDeletedByOthersIsNotLetIn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := acquire(t, w.mutex(lock.Config{}))

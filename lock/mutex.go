@@ -57,7 +57,10 @@ type Config struct {
 	// ended without an unlock, or its node was deleted by force. The next holder with a Delay waits for as long as the lost one's says
 	// before Lock returns, and TryLock says ErrHeld meanwhile. After an unlock nobody waits. Holders without a Delay neither cause a wait
 	// nor heed one. It costs a round trip for every place in line that comes to be first, and leaves a node beside the path, at
-	// DelayPath, while the lock is held and after a loss. Only a Mutex has it, and not together with Retain.
+	// DelayPath, while the lock is held and after a loss.
+	//
+	// A Mutex, an RWMutex and a Set have it, not together with Retain. Readers wait after a writer that was lost, and writers after anybody.
+	// A Semaphore has none, whose holders are at work at the same time in any case, and a Simple has nowhere to leave the node.
 	Delay time.Duration
 
 	// OnSuspend says whether a hold ends when the connection is lost, or only at the session's deadline.
@@ -200,7 +203,10 @@ func (m *Mutex) place(ctx context.Context, asked *line.Entry, queued func()) (*l
 	}()
 	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Place, error) {
 		entry := asked
-		if asked = nil; entry == nil || entry.Session() != sess { // one of an earlier session has ended with it
+		if asked = nil; entry == nil || entry.Session() != sess {
+			if entry != nil { // its node has ended with its session, but whoever leaves by the same transaction waits for its answer
+				entry.Abandon()
+			}
 			entry = m.line.Ask(sess)
 		}
 		place, err := entry.Place(ctx)
@@ -215,24 +221,8 @@ func (m *Mutex) place(ctx context.Context, asked *line.Entry, queued func()) (*l
 			place.Leave()
 			return nil, err
 		}
-		return m.start(ctx, place, func(time.Duration) bool { queued(); return true })
+		return m.cfg.start(ctx, m.path, place, waitsOut(queued))
 	})
-}
-
-// DelayPath returns the path of the directory, a sibling of the lock's, in which holders of the lock at path that have a Config.Delay leave
-// a node: while they have the lock, and after an unclean loss.
-func DelayPath(path string) string { return path + "-__delay__" }
-
-// start does what Config.Delay asks of a place that is first. If it returns an error it has left the place.
-func (m *Mutex) start(ctx context.Context, place *line.Place, rest func(time.Duration) bool) (*line.Place, error) {
-	if m.cfg.Delay == 0 {
-		return place, nil
-	}
-	if err := place.Start(ctx, DelayPath(m.path), m.cfg.Delay, rest); err != nil {
-		place.Leave()
-		return nil, err
-	}
-	return place, nil
 }
 
 // tryPlace takes the first place in line if nobody stands in it.
@@ -254,11 +244,7 @@ func (m *Mutex) tryPlace(ctx context.Context) (*line.Place, error) {
 			place.Leave()
 			return nil, ErrHeld
 		}
-		place, err = m.start(ctx, place, func(time.Duration) bool { return false })
-		if errors.Is(err, line.ErrResting) {
-			err = ErrHeld
-		}
-		return place, err
+		return m.cfg.start(ctx, m.path, place, waitsNot)
 	})
 }
 

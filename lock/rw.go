@@ -38,14 +38,14 @@ type RWMutex struct {
 
 // NewRWMutex returns the read/write lock at path, which is private to it: no other recipe may use it. Nothing is asked of the server
 // yet; the path and missing parents are made when they are needed and go away when they are not. It returns an error for a path that is
-// none, and for Config.Retain and Config.Delay, which a read/write lock does not have.
+// none, and for Config.Retain, which a read/write lock does not have.
 func NewRWMutex(client *zk.Client, path string, cfg Config) (*RWMutex, error) {
 	cfg, err := checkNew(client, path, cfg)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Retain > 0 || cfg.Delay > 0 {
-		return nil, errors.New("lock: a read/write lock is neither retained nor delayed; leave Retain and Delay zero")
+	if cfg.Retain > 0 {
+		return nil, errors.New("lock: a read/write lock is not retained; leave Retain zero")
 	}
 	m := &RWMutex{client: client, path: path, cfg: cfg}
 	m.tickets.init()
@@ -225,7 +225,7 @@ func (m *RWMutex) place(ctx context.Context, l *line.Line, t *ticket, queued fun
 			place.Leave()
 			return nil, err
 		}
-		return place, nil
+		return m.cfg.start(ctx, m.path, place, waitsOut(queued))
 	})
 }
 
@@ -250,7 +250,7 @@ func (m *RWMutex) try(ctx context.Context, l *line.Line) (*line.Place, error) {
 			place.Leave()
 			return nil, ErrHeld
 		}
-		return place, nil
+		return m.cfg.start(ctx, m.path, place, waitsNot)
 	})
 }
 

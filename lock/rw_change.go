@@ -151,7 +151,10 @@ func (h *Hold) Upgrade(ctx context.Context) error {
 			next.Leave()
 			return nil, ErrUpgradeConflict
 		}
-		k.place.Leave()
+		if err := next.Succeed(ctx, k.place); err != nil {
+			next.Leave()
+			return nil, err
+		}
 		k.place, k.group = next, nil
 		h.mu.Lock()
 		h.releaseBy((*tenure).leave)

@@ -551,6 +551,39 @@ func TestCallerThatLeavesDuringAnUpgradeKeepsTheReadersHold(t *testing.T) {
 	})
 }
 
+// The writer's node is made, its reply lost, and the caller leaves while it is asked for again, which finds it there already.
+func TestCallerThatLeavesAnUpgradeWhoseReplyWasLostLeavesNoWriter(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := w.rw(lock.Config{})
+		hold := locked(t, m.RLock)
+		ctx, leave := context.WithCancel(t.Context())
+		answer, proceed := context.WithCancel(t.Context())
+		defer proceed()
+		asked := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op != zktest.OpCreate {
+				return zktest.Pass
+			}
+			if asked++; asked == 1 {
+				return zktest.DropReply
+			}
+			leave()
+			return zktest.ReplyUntil(answer)
+		})
+		if err := hold.Upgrade(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want the context's end", err)
+		}
+		proceed()
+		w.Control(nil)
+		settled()
+		if line := w.line(); len(line) != 1 {
+			t.Errorf("beside the reader there is a writer that nobody is: %+v", line)
+		}
+		unlock(t, hold)
+		unlock(t, locked(t, w.rw(lock.Config{}).Lock))
+	})
+}
+
 func TestUnlockWaitsForADowngrade(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := locked(t, w.rw(lock.Config{}).Lock)

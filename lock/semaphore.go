@@ -54,8 +54,11 @@ func NewSemaphore(client *zk.Client, path string, limit Limit, cfg Config) (*Sem
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Retain > 0 || cfg.Delay > 0 {
-		return nil, errors.New("lock: permits are neither retained nor delayed; leave Retain and Delay zero")
+	if cfg.Retain > 0 {
+		return nil, errors.New("lock: permits are not retained; leave Retain zero")
+	}
+	if cfg.Delay > 0 {
+		return nil, errors.New("lock: holders of permits are at work at the same time in any case, so that a delay keeps nothing apart; leave Delay zero")
 	}
 	if cfg.Layout != Curator {
 		return nil, fmt.Errorf("lock: a semaphore has no layout %v; leave Layout zero for Curator's", cfg.Layout)

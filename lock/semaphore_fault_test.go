@@ -78,17 +78,27 @@ func (w *world) hit(step int, fault zktest.Fault) (reached func() bool) {
 	}
 }
 
-// The caller leaves at each step of an acquisition, before or after the server has done it, and whether or not it hears of it
-// (CURATOR-462).
+// CURATOR-462.
 func TestCallerThatLeavesWhilePermitsAreTakenLeavesNoLease(t *testing.T) {
 	t.Parallel()
+	leaveAtEachStep(t, func(w *world) locker { return permits{w.semaphore(lock.StoredLimit(2)), 2} }, func(t *testing.T, w *world, s locker) {
+		t.Helper()
+		w.empty(locksPath, leasesPath)
+		unlock(t, locked(t, s.TryLock))
+	})
+}
+
+// leaveAtEachStep has the caller leave at each step of an acquisition, before or after the server has done it, and whether or not it hears
+// of it. Then it checks what is left.
+func leaveAtEachStep(t *testing.T, lockOf func(w *world) locker, check func(t *testing.T, w *world, s locker)) {
+	t.Helper()
 	for name, fault := range map[string]zktest.Fault{
 		"answered": zktest.Pass, "reply lost": zktest.DropReply, "request lost": zktest.Refuse, "late": zktest.Delay(time.Second),
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				for step, reached := 1, true; reached; step++ {
-					s := permits{w.semaphore(lock.StoredLimit(2)), 2}
+					s := lockOf(w)
 					ctx, leave := context.WithCancel(t.Context())
 					reached = false
 					w.Control(func(r zktest.Request) zktest.Fault {
@@ -109,8 +119,7 @@ func TestCallerThatLeavesWhilePermitsAreTakenLeavesNoLease(t *testing.T) {
 					w.Control(nil)
 					leave()
 					time.Sleep(3 * time.Second)
-					w.empty(locksPath, leasesPath)
-					unlock(t, locked(t, s.TryLock))
+					check(t, w, s)
 				}
 			})
 		})

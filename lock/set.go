@@ -27,7 +27,7 @@ type Set struct {
 }
 
 // NewSet returns the set of the mutexes at paths. Nothing is asked of the server yet. It returns an error for a path that is none or is
-// given twice, for no path at all, and for Config.Retain and Config.Delay, which a set does not have.
+// given twice, for no path at all, and for Config.Retain, which a set does not have.
 func NewSet(client *zk.Client, paths []string, cfg Config) (*Set, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("lock: a set needs a path")
@@ -49,8 +49,8 @@ func NewSet(client *zk.Client, paths []string, cfg Config) (*Set, error) {
 		}
 		s.lines = append(s.lines, l)
 	}
-	if cfg.Retain > 0 || cfg.Delay > 0 {
-		return nil, errors.New("lock: a set is neither retained nor delayed; leave Retain and Delay zero")
+	if cfg.Retain > 0 {
+		return nil, errors.New("lock: a set is not retained; leave Retain zero")
 	}
 	return s, nil
 }
@@ -81,7 +81,7 @@ func (s *Set) Lock(ctx context.Context) (*Hold, error) {
 			g.Leave()
 			return nil, err
 		}
-		return g, nil
+		return s.cfg.startAll(ctx, g, waitsOut(queued))
 	})
 }
 
@@ -104,7 +104,7 @@ func (s *Set) TryLock(ctx context.Context) (*Hold, error) {
 			g.Leave()
 			return nil, ErrHeld
 		}
-		return g, nil
+		return s.cfg.startAll(ctx, g, waitsNot)
 	})
 }
 

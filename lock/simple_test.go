@@ -169,38 +169,10 @@ func TestUnlockWhoseReplyIsLostDoesNotUnlockTheNext(t *testing.T) {
 
 func TestCallerThatLeavesWhileItTakesASimpleLockLeavesNoNode(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]zktest.Fault{
-		"answered": zktest.Pass, "reply lost": zktest.DropReply, "request lost": zktest.Refuse, "late": zktest.Delay(time.Second),
-	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				for step, reached := 1, true; reached; step++ {
-					s := w.simple()
-					ctx, leave := context.WithCancel(t.Context())
-					reached = false
-					w.Control(func(r zktest.Request) zktest.Fault {
-						if r.Seq != step {
-							return zktest.Pass
-						}
-						reached = true
-						leave()
-						return fault
-					})
-					hold, err := s.Lock(ctx)
-					switch {
-					case err == nil:
-						unlock(t, hold)
-					case !errors.Is(err, context.Canceled):
-						t.Fatalf("step %d: got %v, want context.Canceled", step, err)
-					}
-					w.Control(nil)
-					leave()
-					time.Sleep(3 * time.Second)
-					w.free()
-				}
-			})
-		})
-	}
+	leaveAtEachStep(t, func(w *world) locker { return w.simple() }, func(t *testing.T, w *world, _ locker) {
+		t.Helper()
+		w.free()
+	})
 }
 
 func TestWaiterForASimpleLockThatLeavesTouchesNobodyElse(t *testing.T) {

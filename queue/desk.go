@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
@@ -31,13 +32,17 @@ type desk struct {
 	windows []*window // those of which something is not handed out, in the order of their places
 	pace    int       // how many items to claim at once
 	linger  *time.Timer
-	open    int   // items that were handed out and are not finished
-	leaving bool  // the queue is closed, and the desk goes when nothing is open
-	claims  int   // how many there were when they were listed last, and what was given back one by one since
+	open    int  // items that were handed out and are not finished
+	leaving bool // the queue is closed, and the desk goes when nothing is open
+	claims  int  // how many there were when they were listed last, and what was given back one by one since
+	acks    acks
 	dirty   bool  // something was given back that may come before what is claimed
 	looking bool  // serve looks whether something comes before what is claimed
 	nextDue int64 // when a delayed item is due next, as far as is known; 0: none
 	alarms
+
+	told  chan struct{} // one slot: a claim's node was written, or nobody wants to any more
+	order sync.Mutex    // held from when marks are chosen until they are sent, so that a later one marks more; taken before the queue's mutex
 
 	// Used by serve alone.
 	waiting line.Line
@@ -59,7 +64,7 @@ func (q *Queue) openDesk(ctx context.Context) (*desk, error) {
 		return d, nil
 	}
 	id := newID()
-	d = &desk{q: q, sess: sess, id: hex.EncodeToString(id[:8]), pace: 1, delays: -1}
+	d = &desk{q: q, sess: sess, id: hex.EncodeToString(id[:8]), pace: 1, delays: -1, told: make(chan struct{}, 1)}
 	d.node = q.path(dirConsumers, d.id)
 	d.bells = make(map[int]*alarm)
 	d.waiting = line.Line{
@@ -161,12 +166,29 @@ func (d *desk) err() error {
 	return context.Cause(d.ctx)
 }
 
+// orLost returns err, or that the claims are lost if it is.
+func (d *desk) orLost(err error) error {
+	if lost := d.err(); lost != nil {
+		return fmt.Errorf("%w (%w)", lost, err)
+	}
+	return err
+}
+
 // room returns how many items to claim at once. The caller holds the queue's mutex.
 func (d *desk) room() int { return max(1, min(maxPrefetch, max(d.pace, d.q.demand()))) }
 
 // ahead returns how many items to mark as handed out when the next is: as many as are in hand, because each of those that work on them will
 // want another. The caller holds the queue's mutex.
 func (d *desk) ahead() int { return max(1, d.open, d.q.demand()) }
+
+// markAt returns how many items of a claim that begins at a place to mark with it: none if others are handed out before. The caller holds the
+// queue's mutex.
+func (d *desk) markAt(at place) int {
+	if best, ok := d.best(); ok && best.compare(at) < 0 {
+		return 0
+	}
+	return d.ahead()
+}
 
 // best returns the place of the next item that can be handed out without asking a server.
 func (d *desk) best() (place, bool) {
@@ -280,37 +302,60 @@ func (d *desk) release(ctx context.Context) error {
 	}
 }
 
-// mark makes known that more items are about to be handed out.
+// unmarked returns the window whose node is to be written next, and up to where, so that as many items are marked as are in hand; nil if so
+// many are. The caller holds the queue's mutex.
+func (d *desk) unmarked() (*window, int) {
+	want, have := d.ahead(), 0
+	for _, w := range d.windows {
+		n := w.ahead()
+		if have+n >= want {
+			break
+		}
+		if n < len(w.stock) {
+			return w, w.stock[min(want-have, len(w.stock))-1].seq
+		}
+		have += n
+	}
+	return nil, 0
+}
+
+// mark makes known that more items are about to be handed out. If somebody else is at it, it waits until he may have.
 func (d *desk) mark(ctx context.Context) error {
-	d.q.mu.Lock()
-	if len(d.windows) == 0 {
-		d.q.mu.Unlock()
+	d.order.Lock()
+	e := d.book(true)
+	if e.marked == nil {
+		d.order.Unlock()
+		select {
+		case <-d.told:
+		case <-ctx.Done():
+		case <-d.ctx.Done():
+		}
 		return nil
 	}
-	w := d.windows[0]
-	d.q.mu.Unlock()
-	if err := w.write(ctx); err != nil {
-		return err
-	}
-	defer w.written()
-	d.q.mu.Lock()
-	s, ok := w.marked(d.ahead())
-	d.q.mu.Unlock()
-	if !ok {
-		return nil
-	}
-	// If the answer is lost the next try writes at least the same.
-	_, err := d.sess.Set(d.ctx, w.path, s.encode(), -1)
+	answer := d.send(e.ops())
+	d.order.Unlock()
+	_, err := answer.Get(d.ctx)
+	e.close(err == nil) // if the answer is lost the next try marks at least the same
 	if errors.Is(err, zk.NoNode) {
-		d.end(fmt.Errorf("%w: the claim's node was removed by somebody else", ErrClaimLost))
+		d.end(errClaimRemoved)
 	}
-	if err != nil {
-		return err
+	return err
+}
+
+// tell tells whoever waits to mark that something has changed.
+func (d *desk) tell() {
+	select {
+	case d.told <- struct{}{}:
+	default:
 	}
-	d.q.mu.Lock()
-	w.span = s
-	d.q.mu.Unlock()
-	return nil
+}
+
+// send sends a transaction.
+func (d *desk) send(ops []zk.Op) *zk.Future[[]zk.Result] {
+	b := d.sess.Batch()
+	answer := b.Multi(ops...)
+	b.Send()
+	return answer
 }
 
 func (d *desk) nextSerial() string {

@@ -12,3 +12,19 @@ func (e *FullError) Error() string {
 
 // Unwrap returns ErrFull.
 func (e *FullError) Unwrap() error { return ErrFull }
+
+// TooLargeError tells which item no server would accept. It is an ErrTooLarge.
+type TooLargeError struct {
+	Message int // the first such of a PutBatch, counted from 0
+	Size    int // in bytes, with its headers
+	Limit   int
+	packet  int
+}
+
+// Error returns how large the item is, and how large it may be.
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("%v: %d bytes with its headers, and the limit is %d (Config.MaxPacket is %d)", ErrTooLarge, e.Size, e.Limit, e.packet)
+}
+
+// Unwrap returns ErrTooLarge.
+func (e *TooLargeError) Unwrap() error { return ErrTooLarge }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -215,7 +216,7 @@ func (d *desk) tidy(line *chain, n int) {
 func (d *desk) claim(line *chain, at place, end int, large bool, version int32) (*window, error) {
 	q := d.q
 	q.mu.Lock()
-	room, mark := d.room(), d.ahead()
+	room, mark := d.room(), d.markAt(at)
 	serial := d.nextSerial()
 	q.mu.Unlock()
 	if large {
@@ -260,33 +261,40 @@ func (d *desk) make(w *window, ops ...zk.Op) error {
 			return err
 		}
 		// Nobody else makes a node of this name: it tells whether we have.
-		stat, there, err := d.exists(w.path)
+		there, err := d.look(w.path)
 		if err != nil {
 			return err
 		}
-		if there {
-			w.token = stat.Czxid
+		if there[0].Exists {
+			w.token = there[0].Stat.Czxid
 			return nil
 		}
 	}
 }
 
-// exists tells whether a node is there, after everything that this session has sent before.
-func (d *desk) exists(path string) (zk.Stat, bool, error) {
+// look tells whether nodes are there, after everything that this session has sent before was done or never will be.
+func (d *desk) look(paths ...string) ([]zk.Existence, error) {
 	for {
 		b := d.sess.Batch()
-		b.Sync(path)
-		look := b.Exists(path)
+		passed := line.Barrier(b, d.node)
+		looks := make([]*zk.Future[zk.Existence], len(paths))
+		for i, path := range paths {
+			looks[i] = b.Exists(path)
+		}
 		b.Send()
-		e, err := look.Get(d.ctx)
+		there := make([]zk.Existence, len(paths))
+		err := passed(d.ctx)
+		for i := 0; i < len(looks) && err == nil; i++ {
+			there[i], err = looks[i].Get(d.ctx)
+		}
 		if err == nil {
-			return e.Stat, e.Exists, nil
+			return there, nil
 		}
 		if err := d.err(); err != nil {
-			return zk.Stat{}, false, err
+			return nil, err
 		}
 		if !errors.Is(err, zk.ErrConnectionLost) {
-			return zk.Stat{}, false, err
+			return nil, err
 		}
 	}
 }
@@ -308,16 +316,16 @@ func (d *desk) adopt(ctx context.Context, c *claim) (bool, error) {
 	}
 	tried, rest := old.split()
 	q.mu.Lock()
-	room, mark := d.room(), d.ahead()
-	mine, back := d.nextSerial(), d.nextSerial()
-	q.mu.Unlock()
+	room := d.room()
 	s := tried
 	if tried.empty() {
 		s, rest.First = rest, min(rest.Last, rest.First+room-1)+1
 		s.Last, rest.Handed = rest.First-1, rest.First-1
 	}
-	s.Handed = s.First + min(mark, s.Last-s.First+1) - 1
 	at := place{c.priority, c.segment, s.First}
+	s.Handed = s.First + min(d.markAt(at), s.Last-s.First+1) - 1
+	mine, back := d.nextSerial(), d.nextSerial()
+	q.mu.Unlock()
 	ops := []zk.Op{takeOver(path, stat.Version)}
 	if !rest.empty() {
 		rest.Handed = rest.First - 1

@@ -16,7 +16,7 @@ import (
 type Token int64
 
 // Item is an item that was taken: this consumer works on it, and nobody else is given it while the claim holds. It is finished by one of
-// Done, DoneWith, Retry, Fail and Reject. Its methods may be called from any goroutine.
+// Done, DoneWith, Retry, Return, Fail and Reject. Its methods may be called from any goroutine.
 type Item struct {
 	q       *Queue
 	d       *desk
@@ -106,12 +106,16 @@ func (it *Item) Context() context.Context {
 // A connection that breaks does not make it fail: it finds out whether the item is gone before it tries again. It fails with ErrClaimLost
 // when the claim was lost before: then the item is, or will be, delivered to somebody else, unless the acknowledgement had reached the
 // servers in the session's last moments. If ctx ends first, it returns ctx's cause and goes on in the background.
-func (it *Item) Done(ctx context.Context) error { return it.DoneWith(ctx) }
+func (it *Item) Done(ctx context.Context) error { return it.done(ctx, it.acknowledge) }
 
 // DoneWith acknowledges the item and does other writes, all in one transaction: either all is done, or nothing. If one of ops is refused, it
 // returns that refusal, and the item is still the caller's. Otherwise it is like Done.
 func (it *Item) DoneWith(ctx context.Context, ops ...zk.Op) error {
-	err := it.finish(ctx, func() error { return it.remove(ops, nil, nil) })
+	return it.done(ctx, func() error { return it.remove(ops, nil, nil) })
+}
+
+func (it *Item) done(ctx context.Context, f func() error) error {
+	err := it.finish(ctx, f)
 	if hook := it.q.cfg.Hooks.Done; hook != nil && err == nil {
 		hook(ctx, it)
 	}
@@ -124,6 +128,13 @@ func (it *Item) DoneWith(ctx context.Context, ops ...zk.Op) error {
 // Places are kept for a thousand items that wait to be delivered again; what is given back beyond that arrives anew.
 func (it *Item) Retry(ctx context.Context, delay time.Duration) error {
 	return it.retry(ctx, delay, "")
+}
+
+// Return gives the item back as if it had not been delivered: at once and in its old place, or after delay, as Retry does; but the attempt does
+// not count, and the item does not go to the dead letters. It is for a consumer that finds that it cannot work now, for reasons that are not
+// the item's. It fails as Done does.
+func (it *Item) Return(ctx context.Context, delay time.Duration) error {
+	return it.again(ctx, delay, it.attempt-1, "")
 }
 
 // Fail gives the item back to be delivered again after the time that Config.Backoff says for this attempt, and remembers why. When
@@ -142,9 +153,6 @@ func (it *Item) Reject(ctx context.Context, reason string) error {
 }
 
 func (it *Item) retry(ctx context.Context, delay time.Duration, reason string) error {
-	if delay < 0 || delay > maxDelay {
-		return it.q.failed("retry", fmt.Errorf("delay %v is not between 0 and ten years", delay))
-	}
 	limit := it.q.cfg.MaxAttempts
 	if limit > 0 && it.attempt >= limit {
 		text := fmt.Sprintf("%d attempts failed", it.attempt)
@@ -153,12 +161,20 @@ func (it *Item) retry(ctx context.Context, delay time.Duration, reason string) e
 		}
 		return it.Reject(ctx, text)
 	}
+	return it.again(ctx, delay, it.attempt, reason)
+}
+
+// again has the item delivered again, with so many attempts made.
+func (it *Item) again(ctx context.Context, delay time.Duration, attempts int, reason string) error {
+	if delay < 0 || delay > maxDelay {
+		return it.q.failed("retry", fmt.Errorf("delay %v is not between 0 and ten years", delay))
+	}
 	err := it.finish(ctx, func() error {
 		if delay < time.Millisecond && it.d.mayPutBack() {
-			return it.putBack()
+			return it.putBack(attempts - it.rec.attempts)
 		}
 		later := *it.rec
-		later.priority, later.attempts = it.w.priority, it.attempt
+		later.priority, later.attempts = it.w.priority, attempts
 		later.enqueued = it.EnqueuedAt().UnixMilli()
 		later.delay, later.due = max(1, delay.Milliseconds()), 0
 		if reason != "" {
@@ -178,28 +194,50 @@ func (it *Item) finish(ctx context.Context, f func() error) error {
 	if ctx.Err() != nil {
 		return it.failed(context.Cause(ctx))
 	}
-	it.mu.Lock()
-	if it.finished || it.busy {
-		it.mu.Unlock()
+	if !it.begin() {
 		return it.failed(ErrFinished)
 	}
-	it.busy = true
-	it.mu.Unlock()
-	if ctx.Done() == nil {
-		return it.failed(it.finishWith(f))
-	}
-	done := make(chan error, 1)
-	go func() { done <- it.finishWith(f) }()
-	select {
-	case err := <-done:
-		return it.failed(err)
-	case <-ctx.Done():
+	var err error
+	if !through(ctx, func() {
+		err = f()
+		it.end(err)
+	}) {
 		return it.failed(&zk.Error{Op: "finish", Path: it.Path(), Err: context.Cause(ctx), Outcome: zk.Unknown})
+	}
+	return it.failed(err)
+}
+
+// through runs f, and reports whether it has returned before ctx ended. It goes on if it has not.
+func through(ctx context.Context, f func()) bool {
+	if ctx.Done() == nil {
+		f()
+		return true
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
-func (it *Item) finishWith(f func() error) error {
-	err := f()
+// begin reports whether the caller is the one to finish the item. Then he calls end.
+func (it *Item) begin() bool {
+	it.mu.Lock()
+	defer it.mu.Unlock()
+	if it.finished || it.busy {
+		return false
+	}
+	it.busy = true
+	return true
+}
+
+func (it *Item) end(err error) {
 	it.mu.Lock()
 	defer it.mu.Unlock()
 	it.busy = false
@@ -209,7 +247,6 @@ func (it *Item) finishWith(f func() error) error {
 			it.cancel(cmpErr(err, ErrFinished))
 		}
 	}
-	return err
 }
 
 func cmpErr(err, other error) error {
@@ -237,65 +274,69 @@ func (it *Item) remove(ops []zk.Op, to func() *chain, data []byte) error {
 		if err := d.err(); err != nil {
 			return err
 		}
-		e := it.w.book()
-		guards := append([]zk.Op{zk.DeleteOp(path, -1), e.op}, ops...)
-		p := it.q.newPlan(guards...)
+		var c *chain
+		var end tail
 		if to != nil {
-			c := to()
-			if err := p.at(d.ctx, d.sess, c); err != nil {
-				e.close(false)
-				if it.q.missing(err) || errors.Is(err, zk.ErrConnectionLost) {
-					continue
-				}
-				return it.orLost(err)
+			c = to()
+			var err error
+			end, err = c.find(d.ctx, d.sess)
+			switch {
+			case err == nil:
+			case it.q.missing(err), errors.Is(err, zk.ErrConnectionLost):
+				continue
+			default:
+				return d.orLost(err)
 			}
+		}
+		d.order.Lock()
+		e := d.book(c == nil, it)
+		own := e.ops()
+		guards := slices.Concat([]zk.Op{zk.DeleteOp(path, -1), own[0]}, ops, own[1:])
+		p := it.q.newPlan(guards...)
+		if c != nil {
+			p.tails[c] = end
 			p.append(c, data)
 			p.ring()
 		}
-		results, err := d.sess.Multi(d.ctx, p.ops...)
+		sent := d.send(p.ops)
+		d.order.Unlock()
+		results, err := sent.Get(d.ctx)
 		if err == nil {
 			p.done(results)
-			it.q.clock.saw(results[1].Stat.Mtime) // 0 unless the entry has set the claim's node
+			it.q.clock.saw(results[len(guards)-1].Stat.Mtime) // 0 unless the last guard has set something
 			e.close(true)
 			return nil
 		}
 		failed, refused := errors.AsType[*zk.MultiError](err)
 		switch {
 		case refused && failed.Index == 0 && errors.Is(failed, zk.NoNode):
-			e.close(true) // there is nothing left to claim
-			return fmt.Errorf("%w: somebody else has removed the item", ErrClaimLost)
-		case refused && failed.Index == 1 && errors.Is(failed, zk.NoNode):
 			e.close(false)
-			d.end(fmt.Errorf("%w: the claim's node was removed by somebody else", ErrClaimLost))
+			it.w.left(1) // there is nothing left to claim
+			return errItemRemoved
+		case refused && errors.Is(failed, zk.NoNode) && (failed.Index == 1 || failed.Index >= 2+len(ops) && failed.Index < len(guards)):
+			e.close(false)
+			d.end(errClaimRemoved)
 			return d.err()
 		case p.stale(err):
 			e.close(false)
 			continue
 		case zk.OutcomeOf(err) != zk.Unknown:
 			e.close(false)
-			return it.orLost(err)
+			return d.orLost(err)
 		}
-		_, there, lookErr := d.exists(path)
+		there, lookErr := d.look(path)
 		if lookErr != nil {
 			e.close(false)
-			return it.orLost(errors.Join(err, lookErr))
+			return d.orLost(errors.Join(err, lookErr))
 		}
-		e.close(!there)
-		if !there {
+		e.close(!there[0].Exists)
+		if !there[0].Exists {
 			return nil
 		}
 		if try >= maxBroken && len(ops) > 0 {
 			return fmt.Errorf("not done, and the connection broke %d times in a row; do the servers accept a request of this size? %w", try, err)
 		}
 	}
-}
-
-// orLost returns err, or that the claim is lost if it is.
-func (it *Item) orLost(err error) error {
-	if lost := it.d.err(); lost != nil {
-		return fmt.Errorf("%w (%w)", lost, err)
-	}
-	return err
 }
 
 // bury moves the item to the dead letters.
@@ -312,30 +353,31 @@ func (it *Item) bury(reason string) error {
 	return err
 }
 
-// putBack makes the item free for all, in its old place: the claim does not count it any more, and a claim that nobody owns does.
-func (it *Item) putBack() error {
-	w, q := it.w, it.q
-	if err := w.write(it.d.ctx); err != nil {
-		return it.orLost(err)
+// putBack makes the item free for all, in its old place: the claim does not count it any more, and a claim that nobody owns does. That
+// claim counts so many tries beside the attempts that the item's data counts.
+func (it *Item) putBack(tries int) error {
+	w, d, q := it.w, it.d, it.q
+	if err := w.write(d.ctx); err != nil {
+		return d.orLost(err)
 	}
 	defer w.written()
 	for {
-		if err := it.d.err(); err != nil {
+		if err := d.err(); err != nil {
 			return err
 		}
 		q.mu.Lock()
 		kept := w.span
 		kept.Except = append(slices.Clone(kept.Except), it.seq)
-		last := w.last()
-		serial := it.d.nextSerial()
+		last := w.ends(1)
+		serial := d.nextSerial()
 		q.mu.Unlock()
 		at := place{w.priority, w.segment, it.seq}
-		back := span{First: it.seq, Last: it.seq, Handed: it.seq - 1, Tries: w.span.Tries + 1}
+		back := span{First: it.seq, Last: it.seq, Handed: it.seq - 1, Tries: tries}
 		own := zk.SetData(w.path, kept.encode(), -1)
 		if last {
 			own = zk.DeleteOp(w.path, -1)
 		}
-		_, err := it.d.sess.Multi(it.d.ctx, own,
+		_, err := d.sess.Multi(d.ctx, own,
 			zk.Check(it.Path(), -1),
 			q.create(q.path(dirClaims, claimName(at, nobody, serial)), back.encode(), zk.Persistent),
 			zk.SetData(w.line.bell, nil, -1))
@@ -343,18 +385,18 @@ func (it *Item) putBack() error {
 		switch {
 		case err == nil:
 		case refused && failed.Index == 0 && errors.Is(failed, zk.NoNode):
-			it.d.end(fmt.Errorf("%w: the claim's node was removed by somebody else", ErrClaimLost))
-			return it.d.err()
+			d.end(errClaimRemoved)
+			return d.err()
 		case refused && failed.Index == 1 && errors.Is(failed, zk.NoNode):
-			w.left() // there is nothing left to give back
-			return fmt.Errorf("%w: somebody else has removed the item", ErrClaimLost)
+			w.left(1) // there is nothing left to give back
+			return errItemRemoved
 		case zk.OutcomeOf(err) != zk.Unknown:
-			return it.orLost(err)
+			return d.orLost(err)
 		default:
 			// Only we write the claim's node, so it tells whether we have.
-			s, there, lookErr := w.look(it.d.ctx)
+			s, there, lookErr := w.look(d.ctx)
 			if lookErr != nil {
-				return it.orLost(errors.Join(err, lookErr))
+				return d.orLost(errors.Join(err, lookErr))
 			}
 			if there && !slices.Contains(s.Except, it.seq) {
 				continue
@@ -363,9 +405,9 @@ func (it *Item) putBack() error {
 		q.mu.Lock()
 		w.span = kept
 		w.settled = w.settled || last
-		it.d.dirty = true
+		d.dirty = true
 		q.mu.Unlock()
-		w.left()
+		w.left(1)
 		return nil
 	}
 }

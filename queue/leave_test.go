@@ -72,6 +72,7 @@ func TestDoneGoesOnWhenItsCallerLeaves(t *testing.T) {
 
 // A consumer that leaves, or whose queue is closed, while its node is on its way to the server leaves none there.
 func TestConsumerThatLeavesAtOnceLeavesNoNode(t *testing.T) {
+	t.Parallel()
 	for name, leave := range map[string]func(t *testing.T, q *queue.Queue, cancel func()){
 		"cancelled": func(_ *testing.T, _ *queue.Queue, cancel func()) { cancel() },
 		"closed": func(t *testing.T, q *queue.Queue, _ func()) {

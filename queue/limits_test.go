@@ -22,8 +22,10 @@ func TestItemThatIsTooLargeIsRefusedWithTheLimit(t *testing.T) {
 		if !errors.Is(err, queue.ErrTooLarge) || !strings.Contains(err.Error(), "limit is 10") {
 			t.Errorf("got %v, want ErrTooLarge with the limit", err)
 		}
-		if _, err := q.PutBatch(t.Context(), []queue.Message{{Body: []byte("a")}, {Body: make([]byte, 1<<20)}}); !errors.Is(err, queue.ErrTooLarge) {
-			t.Errorf("got %v, want ErrTooLarge", err)
+		_, err = q.PutBatch(t.Context(), []queue.Message{{Body: []byte("a")}, {Body: make([]byte, 1<<20)}})
+		large, ok := errors.AsType[*queue.TooLargeError](err)
+		if !errors.Is(err, queue.ErrTooLarge) || !ok || large.Message != 1 || large.Size <= large.Limit {
+			t.Errorf("got %v, want ErrTooLarge for the second message", err)
 		}
 		if n := w.Traffic().Requests[zktest.OpMulti] - before; n != 0 {
 			t.Errorf("%d transactions were sent", n)

@@ -29,7 +29,7 @@ func (q *Queue) Put(ctx context.Context, body []byte, opts PutOptions) (string, 
 
 // PutBatch adds items in their order, in as few transactions as packets allow, and returns their ids. Each transaction is done whole or not at
 // all. If it returns an error, the items whose ids it returns are in: the first so many; those behind them are not, unless the error is
-// ErrUnresolved. All messages are checked before anything is sent.
+// ErrUnresolved. All messages are checked before anything is sent: a *TooLargeError says which one no server would take.
 func (q *Queue) PutBatch(ctx context.Context, messages []Message) ([]string, error) {
 	s := &shipment{q: q, items: make([]parcel, len(messages))}
 	ids := make([]string, len(messages))
@@ -38,6 +38,9 @@ func (q *Queue) PutBatch(ctx context.Context, messages []Message) ([]string, err
 		if err != nil {
 			if len(messages) > 1 {
 				err = fmt.Errorf("message %d: %w", i, err)
+			}
+			if large, ok := errors.AsType[*TooLargeError](err); ok {
+				large.Message = i
 			}
 			return nil, q.failed("put", err)
 		}
@@ -63,8 +66,7 @@ func (q *Queue) wrap(m *Message, id [16]byte) (parcel, error) {
 	p := parcel{rec: record{id: id, priority: m.Priority, delay: m.Delay.Milliseconds(), headers: m.Headers, body: m.Body}}
 	p.data = p.rec.encode()
 	if limit := q.cfg.MaxPacket - headroom - len(q.root) - 8*q.aclSize(); len(p.data) > limit {
-		return parcel{}, fmt.Errorf("%w: %d bytes with its headers, and the limit is %d (Config.MaxPacket is %d)",
-			ErrTooLarge, len(p.data), limit, q.cfg.MaxPacket)
+		return parcel{}, &TooLargeError{Size: len(p.data), Limit: limit, packet: q.cfg.MaxPacket}
 	}
 	return p, nil
 }

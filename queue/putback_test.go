@@ -1,8 +1,10 @@
 package queue_test
 
 import (
+	"errors"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/queue"
 )
@@ -68,5 +70,49 @@ func TestListOfClaimsStaysSmall(t *testing.T) {
 			done(t, item)
 		}
 		wantEmpty(t, q)
+	})
+}
+
+func TestReturnedItemHasNotBeenTried(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{MaxAttempts: 2})
+		putAll(t, q, 0, 3)
+		again := func(attempt int) *queue.Item {
+			t.Helper()
+			item := take(t, q)
+			wantBody(t, item, "0")
+			if item.Attempt() != attempt {
+				t.Errorf("attempt %d, want %d", item.Attempt(), attempt)
+			}
+			return item
+		}
+		back := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 5 {
+			back(again(1).Return(t.Context(), 0))
+		}
+		back(again(1).Retry(t.Context(), 0))
+		for range 5 {
+			back(again(2).Return(t.Context(), 0))
+		}
+		back(again(2).Return(t.Context(), time.Minute))
+		for i := 1; i < 3; i++ {
+			item := take(t, q)
+			wantBody(t, item, strconv.Itoa(i))
+			done(t, item)
+		}
+		wantEmpty(t, q)
+		pass(2 * time.Minute)
+		item := again(2)
+		back(item.Return(t.Context(), 0))
+		if err := item.Return(t.Context(), 0); !errors.Is(err, queue.ErrFinished) {
+			t.Errorf("returned twice: %v, want ErrFinished", err)
+		}
+		back(again(2).Retry(t.Context(), 0))
+		wantLen(t, q, queue.Counts{Dead: 1})
 	})
 }

@@ -3,8 +3,10 @@ package queue
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -17,10 +19,13 @@ type window struct {
 	token   int64
 	claimed time.Time
 	size    int
-	pen     chan struct{} // one slot: whoever fills it may write the claim's node
+	pen     chan struct{} // one slot: whoever fills it may write the claim's node; marks under way share it
 
 	// Guarded by the queue's mutex.
 	span    span // as it stands in the node
+	marks   int  // under way
+	sent    int  // while there are: up to where the last one marks
+	writers int  // who wait for the pen
 	stock   []stocked
 	open    int  // handed out and not finished
 	settled bool // its node is deleted, or about to be
@@ -89,8 +94,18 @@ func (w *window) giveBack(ctx context.Context, from int) error {
 	}
 }
 
-// write waits until nobody else writes the claim's node.
+// write waits until nobody else writes the claim's node, and takes the pen.
 func (w *window) write(ctx context.Context) error {
+	q := w.d.q
+	q.mu.Lock()
+	w.writers++
+	q.mu.Unlock()
+	defer func() {
+		q.mu.Lock()
+		w.writers--
+		q.mu.Unlock()
+		w.d.tell()
+	}()
 	select {
 	case w.pen <- struct{}{}:
 		return nil
@@ -101,19 +116,64 @@ func (w *window) write(ctx context.Context) error {
 	}
 }
 
-func (w *window) written() { <-w.pen }
+// tryWrite is write if nobody else writes just now.
+func (w *window) tryWrite() bool {
+	select {
+	case w.pen <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
 
-// last reports whether the claim is over when one more item is finished. The caller holds the queue's mutex.
-func (w *window) last() bool { return w.open == 1 && len(w.stock) == 0 && !w.giving }
+func (w *window) written() {
+	<-w.pen
+	w.d.tell()
+}
 
-// look reads the claim's node, as it stands after everything that was sent before.
+// tryMark begins a mark, unless somebody writes the node otherwise or waits to. The caller holds the queue's mutex, and the desk's order until the
+// mark is sent.
+func (w *window) tryMark() bool {
+	if w.writers > 0 || w.marks == 0 && !w.tryWrite() {
+		return false
+	}
+	w.marks++
+	return true
+}
+
+// markEnds ends a mark. The caller holds the queue's mutex.
+func (w *window) markEnds(handed int, done bool) {
+	if done {
+		w.span.Handed = max(w.span.Handed, handed)
+	}
+	if w.marks--; w.marks == 0 {
+		w.written()
+	}
+}
+
+// marked returns up to where the window's items are marked, or will be when all is done that was sent. The caller holds the queue's mutex.
+func (w *window) marked() int {
+	if w.marks > 0 {
+		return w.sent
+	}
+	return w.span.Handed
+}
+
+// ends reports whether nothing is left of the claim when n more items are finished. The caller holds the queue's mutex.
+func (w *window) ends(n int) bool { return w.open == n && len(w.stock) == 0 && !w.giving }
+
+// look reads the claim's node, as it stands when everything that was sent before was done or never will be.
 func (w *window) look(ctx context.Context) (span, bool, error) {
 	for {
 		b := w.d.sess.Batch()
-		b.Sync(w.path)
+		passed := line.Barrier(b, w.path)
 		get := b.Get(w.path)
 		b.Send()
-		data, err := get.Get(ctx)
+		err := passed(ctx)
+		var data zk.Data
+		if err == nil {
+			data, err = get.Get(ctx)
+		}
 		switch {
 		case err == nil:
 			s, ok := parseSpan(data.Data)
@@ -152,13 +212,8 @@ func (w *window) tidy() {
 	b.Send()
 }
 
-// marked returns the span with the next n items marked as handed out, and false if the next one is already. The caller holds the queue's
-// mutex.
-func (w *window) marked(n int) (span, bool) {
-	s := w.span
-	if len(w.stock) == 0 || w.stock[0].seq <= s.Handed {
-		return s, false
-	}
-	s.Handed = w.stock[min(n, len(w.stock))-1].seq
-	return s, true
+// ahead returns how many of the items that are not handed out are marked, or will be. The caller holds the queue's mutex.
+func (w *window) ahead() int {
+	n, _ := slices.BinarySearchFunc(w.stock, w.marked()+1, func(s stocked, seq int) int { return s.seq - seq })
+	return n
 }

@@ -17,9 +17,9 @@ import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
-/** Cycles through Curator's InterProcessMutex as it is told on standard input; worker.go has the orders. */
+/** Uses Curator as it is told on standard input; worker.go has the orders. What it says here is for InterProcessMutex, CuratorQueues for the queues. */
 final class CuratorWorker {
-    private static final ExecutorService POOL = Executors.newCachedThreadPool();
+    static final ExecutorService POOL = Executors.newCachedThreadPool();
     private static final List<CuratorFramework> CLIENTS = new ArrayList<>();
     private static String root;
     private static int lockers;
@@ -69,7 +69,8 @@ final class CuratorWorker {
         return "ok " + sum + " " + took;
     }
 
-    private static long now() {
+    /** The system's clock, in nanoseconds. */
+    static long now() {
         Instant t = Instant.now();
         return t.getEpochSecond() * 1_000_000_000L + t.getNano();
     }
@@ -116,19 +117,24 @@ final class CuratorWorker {
         }
     }
 
-    private static String memory() {
+    static String memory() {
         System.gc();
         System.gc();
         return "ok " + ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed() + " " + ManagementFactory.getThreadMXBean().getThreadCount();
     }
 
-    private static String obey(String order, int n, PrintStream out) throws Exception {
+    /** What obeys orders that have up to two numbers behind them. */
+    interface Worker {
+        String obey(String order, int[] n, PrintStream out) throws Exception;
+    }
+
+    private static String lock(String order, int[] n, PrintStream out) throws Exception {
         switch (order) {
             case "run":
             case "trace":
-                return run(n, order.equals("trace"), out);
+                return run(n[0], order.equals("trace"), out);
             case "stand":
-                crowd = new Crowd(n);
+                crowd = new Crowd(n[0]);
                 return "ok";
             case "step":
                 return crowd.step();
@@ -153,15 +159,20 @@ final class CuratorWorker {
             }
             CLIENTS.add(c);
         }
+        Worker worker = args[5].equals("Curator") ? CuratorWorker::lock : new CuratorQueues(args[5], CLIENTS, root, lockers);
         PrintStream out = new PrintStream(System.out, false, "UTF-8");
         out.println("ready");
         out.flush();
         BufferedReader orders = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
         for (String line = orders.readLine(); line != null; line = orders.readLine()) {
             String[] words = line.split(" ");
+            int[] numbers = new int[2];
             String answer;
             try {
-                answer = obey(words[0], words.length > 1 ? Integer.parseInt(words[1]) : 0, out);
+                for (int i = 1; i < words.length; i++) {
+                    numbers[i - 1] = Integer.parseInt(words[i]);
+                }
+                answer = worker.obey(words[0], numbers, out);
             } catch (Exception e) {
                 answer = "error " + e;
             }

@@ -1,4 +1,4 @@
-"""Cycles through kazoo's Lock as it is told on standard input; worker.go has the orders."""
+"""Uses kazoo as it is told on standard input; worker.go has the orders. What it says here is for Lock, kazoo_queues.py for the queues."""
 import gc
 import queue
 import sys
@@ -7,33 +7,12 @@ import time
 
 from kazoo.client import KazooClient
 
+from kazoo_queues import Queues
+from kazoo_threads import Threads
+
 ADDRESS, ROOT = sys.argv[1:3]
 CLIENTS, LOCKERS, LOCKS = (int(a) for a in sys.argv[3:6])
-
-
-class Threads:
-    """Threads whose first exception is raised by join."""
-
-    def __init__(self):
-        self.all = []
-        self.errors = []
-
-    def start(self, f, *args):
-        def run():
-            try:
-                f(*args)
-            except Exception as e:
-                self.errors.append(e)
-
-        t = threading.Thread(target=run)
-        self.all.append(t)
-        t.start()
-
-    def join(self):
-        for t in self.all:
-            t.join()
-        if self.errors:
-            raise self.errors[0]
+KIND = sys.argv[6]
 
 
 def lock(locker, n):
@@ -112,12 +91,14 @@ def memory():
     raise RuntimeError("no VmRSS")
 
 
-def obey(order, n):
+def obey(order, numbers):
     global crowd
+    if order in ("put", "batch", "take", "relay"):
+        return queues.obey(order, numbers)
     if order in ("run", "trace"):
-        return run(n, order == "trace")
+        return run(numbers[0], order == "trace")
     if order == "stand":
-        crowd = Crowd(n)
+        crowd = Crowd(numbers[0])
         return "ok"
     if order == "step":
         return crowd.step()
@@ -134,12 +115,16 @@ for _ in range(CLIENTS):
     client = KazooClient(ADDRESS, timeout=30)
     client.start(timeout=30)
     clients.append(client)
-locks = [lock(i, i % LOCKS) for i in range(LOCKERS)]
+locks, queues = [], None
+if KIND == "kazoo":
+    locks = [lock(i, i % LOCKS) for i in range(LOCKERS)]
+else:
+    queues = Queues(KIND, clients, ROOT, LOCKERS)
 print("ready", flush=True)
 for line in sys.stdin:
     words = line.split()
     try:
-        answer = obey(words[0], int(words[1]) if len(words) > 1 else 0)
+        answer = obey(words[0], [int(w) for w in words[1:]])
     except Exception as e:
         answer = "error %s: %s" % (type(e).__name__, " ".join(str(e).split()))
     print(answer, flush=True)

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/seed-a3166700/turnstile/internal/peer"
 )
 
 // A target is a server to measure on.
@@ -51,13 +53,13 @@ func run(ctx context.Context, args []string) (err error) {
 	if err != nil || *handovers < 1 || flags.NArg() > 0 {
 		return errors.New("-waiters is numbers with commas between them, -handovers is above zero, and there are no arguments")
 	}
-	h, err := newHost()
+	host, err := peer.NewHost("", os.Stderr)
 	if err != nil {
 		return err
 	}
-	defer h.close()
-	defer h.recover(&err)
-	targets, err := h.servers(ctx)
+	defer host.Close()
+	defer host.Recover(&err)
+	targets, err := servers(ctx, host)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,9 @@ const clearEvery = 5 * time.Millisecond
 type process struct{ pid int }
 
 func (p *process) start(cmd *exec.Cmd, t *terminal) error {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	}
 	dieWithParent(cmd.SysProcAttr)
 	if t.interactive() {
 		cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, t.fd()

@@ -118,6 +118,36 @@ func (n *connection) connect(ctx context.Context, cfg zk.Config) (*zk.Client, *z
 	return nil, nil, n.noServer(cmp.Or(why, err))
 }
 
+// minded returns a context that also ends when a session has ended and no server answers for as long as --connect-timeout says. What waits
+// under it would wait for ever by itself. ended is told why a session has ended. The caller calls stop.
+func (n *connection) minded(ctx context.Context, client *zk.Client, sess *zk.Session, ended func(cause error)) (calm context.Context, stop func()) {
+	calm, cancel := context.WithCancelCause(ctx)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		for {
+			select {
+			case <-calm.Done():
+				return
+			case <-sess.Context().Done():
+			}
+			ended(context.Cause(sess.Context())) //nolint:contextcheck // the session's end, not ours
+			find, stop := context.WithTimeoutCause(calm, time.Duration(n.connectTimeout), errNoAnswer)
+			next, err := client.Session(find)
+			stop()
+			if err != nil {
+				cancel(err)
+				return
+			}
+			sess = next
+		}
+	}()
+	return calm, func() {
+		cancel(nil)
+		<-gone
+	}
+}
+
 // noServer says that no server answers, why, and what to do.
 func (n *connection) noServer(why error) error {
 	err := fmt.Errorf("no server answers at %s", n.where())

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,10 +13,11 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// elector is "turnstile elect": a locker of a leadership, again and again.
+// elector is "turnstile elect": a runner under a leadership, again and again.
 type elector struct {
-	locker
+	runner
 	id      string
+	json    bool
 	layout  choice
 	observe bool
 	once    bool
@@ -29,7 +29,10 @@ var layouts = map[string]elect.Layout{ //nolint:gochecknoglobals // a table
 }
 
 func (c *cli) elect() *cobra.Command {
-	e := &elector{locker: locker{cli: c, words: words{path: "election", noun: "leadership", won: "elected", over: "resigned"}}}
+	e := &elector{runner: runner{cli: c, valid: checkPath, words: words{
+		path: "election", noun: "leadership", won: "elected", over: "resigned",
+		busy: "somebody leads or waits to", late: "not elected after this time, at first or after a loss", next: "turnstile who shows the line",
+	}}}
 	cmd := &cobra.Command{
 		Use:   "elect [flags] PATH [-- COMMAND [ARG...]]",
 		Short: "Run a command while elected leader, or observe who leads",
@@ -63,48 +66,27 @@ cannot be executed; 127 not found.`,
 			return e.run(cmd.Context())
 		},
 	}
-	e.conflict, e.grace = ExitNotAcquired, duration(time.Second)
-	e.onLost = choice{value: onLostTerm, words: []string{onLostTerm, onLostKill}}
 	e.layout = choice{value: "latch", words: []string{"latch", "selector", "kazoo"}}
 	flags := cmd.Flags()
+	e.waitFlags(flags, "n")
 	flags.StringVar(&e.id, "id", "", "`name` by which others know this candidate (default: the host's name)")
 	flags.Var(&e.layout, "layout", "with whose candidates to stand: Curator's LeaderLatch, its LeaderSelector, or kazoo's Election")
 	flags.BoolVar(&e.observe, "observe", false, "print who leads, now and after every change")
 	flags.BoolVar(&e.once, "once", false, "exit with 75 when the leadership is lost, do not stand again")
-	flags.BoolVarP(&e.noWait, "no-wait", "n", false, "fail at once if somebody leads or waits to")
-	flags.VarP(&e.wait, "wait", "w", "fail if not elected after this time, at first or after a loss; 0 is --no-wait (default: wait for ever)")
-	flags.VarP(&e.conflict, "conflict-exit-code", "E", "exit code when not elected")
-	flags.StringVarP(&e.shell, "command", "c", "", "run a command `line` with the shell")
-	flags.Var(&e.grace, "grace", "when the leadership is lost, time between SIGTERM and SIGKILL; at most a quarter of the session timeout")
-	flags.Var(&e.onLost, "on-lost", "how to end the command when the leadership is lost")
-	flags.BoolVarP(&e.quiet, "quiet", "q", false, "say nothing of losses and short graces")
-	flags.BoolVarP(&e.verbose, "verbose", "v", false, "say what happens, on standard error")
 	flags.BoolVar(&e.json, "json", false, "with --observe, print one JSON object per change (docs/cli-json.md)")
-	e.connection.flags(flags)
-	cmd.MarkFlagsMutuallyExclusive("quiet", "verbose")
+	e.runner.flags(cmd, onLostTerm, onLostKill)
 	return cmd
 }
 
 // take checks the command line.
 func (e *elector) take(cmd *cobra.Command, args []string) error {
-	before, err := e.divide(cmd, args)
-	if err == nil {
-		err = e.takePaths(cmd, before)
-	}
-	if err == nil {
-		err = e.takeMode(cmd)
-	}
-	if err == nil {
-		err = e.takeWait(cmd)
-	}
-	if err != nil {
+	if err := e.parse(cmd, args, e.takeMode); err != nil {
 		return err
 	}
 	if e.id == "" {
 		e.id, _ = os.Hostname() // without a name it stands without an id
 	}
 	e.extra = []string{"TURNSTILE_ID=" + e.id}
-	e.ready(cmd.Flags())
 	return nil
 }
 
@@ -146,9 +128,9 @@ func (e *elector) candidate(ctx context.Context) (*zk.Client, *elect.Candidate, 
 
 // run campaigns and runs the command while elected, until it has ended by itself or a signal has come.
 func (e *elector) run(ctx context.Context) error {
-	program, err := exec.LookPath(e.argv[0])
-	if err != nil { // a typing error need not wait in line
-		return cannotRun(err)
+	program, err := e.program()
+	if err != nil {
+		return err
 	}
 	signals := catchSignals(ending()...)
 	defer func() { signals.release() }()
@@ -232,14 +214,7 @@ func (e *elector) stand(ctx context.Context, client *zk.Client, candidate *elect
 		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(e.wait), errWaited)
 		defer cancel()
 	}
-	if e.verbose {
-		tell := time.AfterFunc(tellAfter, func() {
-			if why := leads(ctx, candidate); why != "" {
-				e.detail("%s: waiting, %s", e.path, why)
-			}
-		})
-		defer tell.Stop()
-	}
+	defer e.tellLater(func() string { return leads(ctx, candidate) })()
 	return candidate.Campaign(ctx)
 }
 

@@ -41,10 +41,7 @@ func TestCommandRunsAgainAfterALossAndIsAloneEachTime(t *testing.T) {
 			r := start(t, "elect", "--connect", srv.Addr(), "--on-lost", mode, "/e", "--", "puppet")
 			for range 3 {
 				r.ready()
-				id, _ := sessionOf(t, sess, "/e")
-				if !srv.ExpireSession(id) {
-					t.Fatal("the session is not there")
-				}
+				expire(t, srv, sess, "/e")
 				if mode == "term" {
 					r.wantLine("got 15")
 				}
@@ -66,10 +63,7 @@ func TestLossEndsAnElectionThatIsForOnce(t *testing.T) {
 	sess := srv.Session(t, time.Minute)
 	r := start(t, "elect", "--once", "--connect", srv.Addr(), "/e", "--", "puppet")
 	r.ready()
-	id, _ := sessionOf(t, sess, "/e")
-	if !srv.ExpireSession(id) {
-		t.Fatal("the session is not there")
-	}
+	expire(t, srv, sess, "/e")
 	r.wantLine("got 15")
 	r.wantCode(75)
 	r.wantStderr("/e: leadership lost: zk: session expired")
@@ -78,17 +72,8 @@ func TestLossEndsAnElectionThatIsForOnce(t *testing.T) {
 func TestGroupIsGoneBeforeAnybodyElseCanLead(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
-	sess := srv.Session(t, time.Minute)
 	r := start(t, "elect", "--once", "--connect", srv.Addr(), "--session-timeout", sessionTimeout, "--grace", "300ms", "/e", "--", "puppet", "parent")
-	r.ready()
-	r.ready()
-	id, _ := sessionOf(t, sess, "/e")
-	srv.HalfOpen(id)
-	rest := r.rest() // the group holds standard output: it is gone
-	if got := countContenders(t, sess, "/e"); got != 1 {
-		t.Errorf("the session had ended at the server before the command was dead")
-	}
-	r.wantCode(75)
+	rest := wantGroupGoneInTime(t, srv, "/e", r)
 	if got := strings.Count(rest, "got 15\n"); got != 2 {
 		t.Errorf("%d processes of the group got SIGTERM, want 2", got)
 	}

@@ -10,11 +10,12 @@ import (
 // They follow sysexits(3) where no custom is older.
 const (
 	ExitOK          = 0
-	ExitNotAcquired = 1   // the lock is held by somebody else, and --no-wait or --wait said not to wait longer; -E chooses another
+	ExitNotAcquired = 1   // the lock is held by somebody else, or no item is ready, and --no-wait or --wait said not to wait longer; -E chooses another
 	ExitUsage       = 64  // the command line or an environment variable is wrong; nothing was done
+	ExitData        = 65  // what was to be put is too large
 	ExitNoServer    = 69  // no server answers, or the server to be started cannot run
 	ExitSoftware    = 70  // the server refused what should have worked
-	ExitLost        = 75  // the lock was lost while the command ran
+	ExitLost        = 75  // the lock, or the claim of an item, was lost while the command ran
 	ExitNoAccess    = 77  // the server refuses these credentials, or these credentials that path
 	ExitConfig      = 78  // a configuration file is wrong
 	ExitNoExec      = 126 // the command is there and cannot be executed

@@ -19,18 +19,9 @@ func TestGroupIsGoneBeforeTheSessionCanEnd(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			srv := newServer(t)
-			sess := srv.Session(t, time.Minute)
 			r := start(t, "lock", "--connect", srv.Addr(), "--session-timeout", sessionTimeout, "--on-lost", mode, "--grace", "300ms",
 				"/x", "--", "puppet", "parent")
-			r.ready()
-			r.ready()
-			id, _ := sessionOf(t, sess, "/x")
-			srv.HalfOpen(id)
-			rest := r.rest() // the group holds standard output: it is gone
-			if got := countContenders(t, sess, "/x"); got != 1 {
-				t.Errorf("the session had ended at the server before the command was dead")
-			}
-			r.wantCode(75)
+			rest := wantGroupGoneInTime(t, srv, "/x", r)
 			r.wantStderr("no answer from a server")
 			if got, want := strings.Count(rest, "got 15\n"), map[string]int{"term": 2, "kill": 0}[mode]; got != want {
 				t.Errorf("%d processes of the group got SIGTERM, want %d", got, want)
@@ -61,10 +52,7 @@ func TestStandingHoldEndsWhenItIsLost(t *testing.T) {
 		}
 	}, "lock", "--connect", srv.Addr(), "/x")
 	r.line()
-	id, _ := sessionOf(t, sess, "/x")
-	if !srv.ExpireSession(id) {
-		t.Fatal("the session is not there")
-	}
+	expire(t, srv, sess, "/x")
 	r.wantCode(75)
 	r.wantStderr("/x: lock lost: zk: session expired")
 }
@@ -75,10 +63,7 @@ func TestCommandEndsWhenTheSessionHasExpired(t *testing.T) {
 	sess := srv.Session(t, time.Minute)
 	r := start(t, "lock", "--connect", srv.Addr(), "/x", "--", "puppet")
 	r.ready()
-	id, _ := sessionOf(t, sess, "/x")
-	if !srv.ExpireSession(id) {
-		t.Fatal("the session is not there")
-	}
+	expire(t, srv, sess, "/x")
 	r.wantLine("got 15")
 	r.wantCode(75)
 	r.wantStderr("/x: lock lost: zk: session expired")
@@ -107,10 +92,7 @@ func TestIgnoredLossLeavesTheCommandAlone(t *testing.T) {
 	sess := srv.Session(t, time.Minute)
 	errors, r := startWithErrors(t, "lock", "--connect", srv.Addr(), "--on-lost", "ignore", "/x", "--", "puppet")
 	r.ready()
-	id, _ := sessionOf(t, sess, "/x")
-	if !srv.ExpireSession(id) {
-		t.Fatal("the session is not there")
-	}
+	expire(t, srv, sess, "/x")
 	if line, err := firstLine(errors); err != nil || !strings.Contains(line, "lock lost, the command runs on") {
 		t.Fatalf("standard error: %q, %v", line, err)
 	}

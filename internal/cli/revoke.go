@@ -68,6 +68,9 @@ then, as if the lock were lost, and exits with 75; programs in Go are told by th
 that are revocable. All others, and who does not want to, are asked in vain: with --force their nodes are
 deleted after --within. Then somebody else has the lock, although they may still be at work.
 
+An election is refused: its leader cannot be asked. In the layouts of LeaderSelector and of kazoo its
+candidates cannot be told from the contenders of a lock: they are asked in vain, and give way to --force.
+
 Who asked whom, why, and what became of it is kept beside PATH: --records shows it, the last 32.
 
 Exit codes: 0 nobody holds it any more, or nobody did; 1 somebody does; 64 usage; 69 no server;

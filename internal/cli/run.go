@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -38,15 +39,16 @@ type cli struct {
 func (c *cli) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "turnstile",
-		Short: "Run commands under a fair distributed lock",
-		Long: `Turnstile runs a command while it holds a lock: among the processes of this machine with nothing
-configured, and among machines on Apache ZooKeeper with --connect.
+		Short: "Run commands under a fair distributed lock, or for the items of a queue",
+		Long: `Turnstile runs a command while it holds a lock, or for every item of a queue: among the processes of this
+machine with nothing configured, and among machines on Apache ZooKeeper with --connect.
 
 Every flag has an environment variable of the same name: --connect is TURNSTILE_CONNECT,
 --session-timeout is TURNSTILE_SESSION_TIMEOUT. A flag on the command line goes before it.`,
 		Example: `  turnstile lock /jobs/report -- ./report.sh
   turnstile lock --connect zk1:2181,zk2:2181,zk3:2181 /jobs/report -- ./report.sh
-  turnstile who /jobs/report`,
+  turnstile who /jobs/report
+  turnstile queue work /mail --workers 4 -- ./send-mail`,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		Args:              cobra.NoArgs,
@@ -54,20 +56,21 @@ Every flag has an environment variable of the same name: --connect is TURNSTILE_
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return c.env.bind(cmd.Flags()) },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		if cmd.Name() == "lock" || cmd.Name() == "elect" {
+		if slices.Contains([]string{"lock", "elect", "take", "work"}, cmd.Name()) {
 			return usage(cmd, fmt.Errorf("%w (flags of the command to run go after --)", err))
 		}
 		return usage(cmd, err)
 	})
-	root.AddCommand(c.lock(), c.elect(), c.who(), c.revoke(), c.serve(), c.bench(), c.version(), c.man())
-	for _, cmd := range root.Commands() {
-		completeChoices(cmd)
-	}
+	root.AddCommand(c.lock(), c.elect(), c.who(), c.revoke(), c.queue(), c.serve(), c.bench(), c.version(), c.man())
+	completeChoices(root)
 	return root
 }
 
 // completeChoices has shells complete the words of flags that have some.
 func completeChoices(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		completeChoices(sub)
+	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if c, ok := f.Value.(*choice); ok {
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(c.words, cobra.ShellCompDirectiveNoFileComp)) // the flag is there

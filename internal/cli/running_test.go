@@ -194,6 +194,31 @@ func sessionOf(t *testing.T, sess *zk.Session, path string) (id int64, node stri
 	return stat.EphemeralOwner, node
 }
 
+// expire ends the session of the only contender.
+func expire(t *testing.T, srv *zktest.Server, sess *zk.Session, path string) {
+	t.Helper()
+	if id, _ := sessionOf(t, sess, path); !srv.ExpireSession(id) {
+		t.Fatal("the session is not there")
+	}
+}
+
+// wantGroupGoneInTime lets the link of the only contender fall silent, and checks that its command and that one's child are dead before its session
+// can have ended. It returns what they have written, once they are both ready.
+func wantGroupGoneInTime(t *testing.T, srv *zktest.Server, path string, r *running) string {
+	t.Helper()
+	sess := srv.Session(t, time.Minute)
+	r.ready()
+	r.ready()
+	id, _ := sessionOf(t, sess, path)
+	srv.HalfOpen(id)
+	rest := r.rest() // the group holds standard output: it is gone
+	if got := countContenders(t, sess, path); got != 1 {
+		t.Errorf("the session had ended at the server before the command was dead")
+	}
+	r.wantCode(75)
+	return rest
+}
+
 // startWithErrors starts turnstile with its standard error open for reading, too.
 func startWithErrors(t *testing.T, args ...string) (*os.File, *running) {
 	t.Helper()

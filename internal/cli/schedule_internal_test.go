@@ -18,7 +18,7 @@ func TestCommandIsKilledBeforeTheDeadline(t *testing.T) {
 		{10 * time.Second, time.Second, onLostKill, 250 * time.Millisecond, 250 * time.Millisecond},
 		{4 * time.Second, 2 * time.Second, onLostTerm, 1100 * time.Millisecond, 100 * time.Millisecond},
 	} {
-		l := &locker{grace: duration(test.grace), onLost: choice{value: test.mode}}
+		l := &runner{grace: duration(test.grace), onLost: choice{value: test.mode}}
 		s, deadline := l.schedule(test.timeout), time.Now()
 		if got := deadline.Sub(s.term(deadline)); got != test.term {
 			t.Errorf("%+v: SIGTERM %v before the deadline", test, got)

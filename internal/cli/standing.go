@@ -61,11 +61,3 @@ func (l *locker) announce(hold *lock.Hold) error {
 		SessionTimeoutMS: hold.Session().Timeout().Milliseconds(),
 	})
 }
-
-// lostError is the error of a lock, or a leadership, that was lost.
-func (l *locker) lostError(cause error) error {
-	if l.quiet {
-		return &exitError{code: ExitLost}
-	}
-	return &exitError{code: ExitLost, err: fmt.Errorf("%s: %s lost: %w", l.path, l.words.noun, cause)}
-}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"os/exec"
 	"syscall"
 	"time"
@@ -26,10 +28,10 @@ type schedule struct {
 
 // schedule makes the schedule for sessions of that timeout. The grace gets a quarter of it at most, so that half of the session is left
 // for riding out a server that is away.
-func (l *locker) schedule(timeout time.Duration) schedule {
+func (r *runner) schedule(timeout time.Duration) schedule {
 	s := schedule{spare: timeout / 40}
-	if l.onLost.value == onLostTerm {
-		s.grace = min(time.Duration(l.grace), timeout/4)
+	if r.onLost.value == onLostTerm {
+		s.grace = min(time.Duration(r.grace), timeout/4)
 	}
 	return s
 }
@@ -38,20 +40,24 @@ func (s schedule) kill(deadline time.Time) time.Time { return deadline.Add(-s.sp
 func (s schedule) term(deadline time.Time) time.Time { return deadline.Add(-s.spare - s.grace) }
 
 // mentionGrace tells of a --grace that was asked for and that the session has no room for.
-func (l *locker) mentionGrace(timeout time.Duration) {
-	wanted := time.Duration(l.grace)
-	if granted := l.schedule(timeout).grace; l.graced && len(l.argv) > 0 && l.onLost.value == onLostTerm && granted < wanted {
-		l.say("%s: a session of %v has room for a grace of %v only: for %v ask for --session-timeout %v (the server may have a limit)",
-			l.path, timeout, granted, wanted, 4*wanted)
+func (r *runner) mentionGrace(timeout time.Duration) {
+	wanted := time.Duration(r.grace)
+	if granted := r.schedule(timeout).grace; r.graced && len(r.argv) > 0 && r.onLost.value == onLostTerm && granted < wanted {
+		r.say("%s: a session of %v has room for a grace of %v only: for %v ask for --session-timeout %v (the server may have a limit)",
+			r.path, timeout, granted, wanted, 4*wanted)
 	}
 }
 
-// supervisor runs a command while the lock is held.
+// supervisor runs a command while what it runs under is held.
 type supervisor struct {
-	*locker
+	*runner
 	hold     held
 	signals  *signals
-	terminal *terminal // nil without one
+	terminal *terminal         // nil without one
+	input    io.Reader         // the command's standard input
+	apart    bool              // the command has a session of its own, and no terminal
+	more     []string          // of its environment
+	began    func(*supervisor) // called when it runs; nil if nobody wants to know
 	child    *child
 	called   bool      // a signal to end was passed on
 	lost     error     // why the lock counts as lost
@@ -59,53 +65,69 @@ type supervisor struct {
 }
 
 // supervise runs the command under the lock and returns how it ended, as an error with its exit code.
-func (l *locker) supervise(ctx context.Context, hold held, signals *signals, program string) error {
-	s, err := l.attend(ctx, hold, signals, program)
+func (r *runner) supervise(ctx context.Context, hold owned, signals *signals, program string) error {
+	s, err := r.attend(ctx, hold, signals, program)
 	switch {
 	case err != nil:
 		return err
-	case s.lost == nil || l.onLost.value == onLostIgnore:
+	case s.lost == nil || r.onLost.value == onLostIgnore:
 		return &exitError{code: s.child.code}
 	}
-	return l.lostError(s.lost)
+	return r.lostError(s.lost)
 }
 
 // attend runs the command under the lock, gives the lock back when the command has ended, and returns what became of both. It returns
 // an error if the command did not start.
-func (l *locker) attend(ctx context.Context, hold held, signals *signals, program string) (*supervisor, error) {
-	s := &supervisor{locker: l, hold: hold, signals: signals, terminal: openTerminal()}
+func (r *runner) attend(ctx context.Context, hold owned, signals *signals, program string) (*supervisor, error) {
+	s := &supervisor{runner: r, hold: hold, signals: signals, terminal: openTerminal(), input: r.stdin}
 	defer s.terminal.close()
 	signals.catchAll()
-	err := s.start(program, l.argv)
+	begin := time.Now()
+	if err := s.command(ctx, program); err != nil {
+		_ = giveBack(context.WithoutCancel(ctx), hold) // nothing ran under it
+		return nil, err
+	}
+	if err := giveBack(context.WithoutCancel(ctx), hold); s.lost == nil {
+		s.lost = err
+	}
+	r.detail("%s: %s after %v", r.path, r.words.over, time.Since(begin).Round(time.Millisecond))
+	return s, nil
+}
+
+// command runs the command, and returns when it has ended; if what it ran under was lost, also all of its group. It returns an error if
+// the command did not start.
+func (s *supervisor) command(ctx context.Context, program string) error {
+	err := s.start(program, s.argv)
 	if errors.Is(err, syscall.ENOEXEC) { // a script that does not say for whom, which shells and execvp(3) give to sh
-		err = s.start("/bin/sh", append([]string{"sh", program}, l.argv[1:]...))
+		err = s.start("/bin/sh", append([]string{"sh", program}, s.argv[1:]...))
 	}
 	if err != nil {
-		_ = giveBack(context.WithoutCancel(ctx), hold) // nothing ran under it
-		return nil, cannotRun(err)
+		return cannotRun(err)
 	}
-	begin := time.Now()
+	if s.began != nil {
+		s.began(s)
+	}
 	s.run(ctx)
 	if !s.killing.IsZero() {
 		s.child.clear(s.killing)
 	}
 	s.terminal.restore(s.child)
-	if err := giveBack(context.WithoutCancel(ctx), hold); s.lost == nil {
-		s.lost = err
-	}
-	l.detail("%s: %s after %v", l.path, l.words.over, time.Since(begin).Round(time.Millisecond))
-	return s, nil
+	return nil
 }
 
 func (s *supervisor) start(program string, argv []string) (err error) {
-	s.child, err = startChild(&exec.Cmd{
+	cmd := &exec.Cmd{
 		Path:   program,
 		Args:   argv,
-		Env:    s.environment(s.hold),
-		Stdin:  s.stdin,
+		Env:    s.environment(s.hold, s.more...),
+		Stdin:  s.input,
 		Stdout: s.stdout,
 		Stderr: s.stderr,
-	}, s.terminal)
+	}
+	if s.apart {
+		cmd.SysProcAttr = detached()
+	}
+	s.child, err = startChild(cmd, s.terminal)
 	return err
 }
 
@@ -122,7 +144,11 @@ func (s *supervisor) run(ctx context.Context) {
 			return
 		case sig := <-s.signals.ch:
 			s.called = s.called || callsOff(sig)
-			s.child.signal(sig)
+			if sig == os.Kill { // from us: it cannot be caught
+				s.child.kill()
+			} else {
+				s.child.signal(sig)
+			}
 		case sig := <-s.child.stopped:
 			s.suspend(sig)
 		case <-called:

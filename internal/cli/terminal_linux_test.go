@@ -150,3 +150,34 @@ func TestCtrlZStopsTheCommandAndTheShellContinuesIt(t *testing.T) {
 	s.see("> ")
 	s.enter("exit\n")
 }
+
+func TestCtrlZStopsTheCommandsOfAQueueToo(t *testing.T) {
+	t.Parallel()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash here")
+	}
+	srv := newServer(t)
+	putNumbers(t, srv.Addr(), 2)
+	cmd := exec.Command(bash, "--norc", "--noprofile", "-i")
+	cmd.Env = append(os.Environ(), "PS1=> ", "HISTFILE=", "TERM=dumb", "SERVER="+srv.Addr())
+	s := sitDown(t, cmd)
+	s.see("> ")
+	s.enter("turnstile queue work --workers 2 --session-timeout 60s --connect $SERVER /q -- puppet all\n")
+	s.see("ready")
+	s.see("ready")
+	s.enter("\x1a")
+	s.see("Stopped")
+	s.see("> ")
+	s.enter("fg\n")
+	s.see("got 18\r\n")
+	s.see("got 18\r\n")
+	s.enter("\x03")
+	s.see("got 2\r\n")
+	s.see("got 2\r\n")
+	s.enter("\x03")
+	s.see("> ")
+	s.enter("exit\n")
+	s.see("exit")
+	wantDepth(t, srv.Addr(), depth{Ready: 2})
+}

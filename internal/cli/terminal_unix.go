@@ -93,7 +93,7 @@ func (s *supervisor) suspend(sig syscall.Signal) {
 	if t.foreground(s.child.pid) {
 		t.give(t.group)
 	}
-	s.stop()
+	t.stop(s.signals, s.child.signal)
 	if s.left() <= 0 {
 		return // the alarm is due
 	}
@@ -103,20 +103,50 @@ func (s *supervisor) suspend(sig syscall.Signal) {
 	s.child.signal(syscall.SIGCONT)
 }
 
-// stop stops our process group, and returns when it was continued. A group that no shell minds is not stopped: nobody would continue it.
-func (s *supervisor) stop() {
-	if session, err := unix.Getsid(0); err != nil || session == s.terminal.group || unix.Getppid() == 1 {
+// stop stops our process group, and returns when it was continued. What else comes meanwhile is for pass.
+func (t *terminal) stop(signals *signals, pass func(os.Signal)) {
+	// A group that no shell minds is not stopped: nobody would continue it.
+	if session, err := unix.Getsid(0); err != nil || session == t.group || unix.Getppid() == 1 {
 		return
 	}
 	// For ourselves it must be SIGSTOP: once Go has caught SIGTSTP it never gives the system's own answer back.
 	signal.Ignore(syscall.SIGTSTP)
 	_ = syscall.Kill(0, syscall.SIGTSTP) // to our pipeline
 	_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
-	for sig := range s.signals.ch {
+	for sig := range signals.ch {
 		if sig == syscall.SIGCONT {
 			break
 		}
-		s.child.signal(sig)
+		pass(sig)
 	}
-	signal.Notify(s.signals.ch, syscall.SIGTSTP)
+	signal.Notify(signals.ch, syscall.SIGTSTP)
+}
+
+// catch has signals that stop us at a terminal come to who answers them with suspendAll.
+func (t *terminal) catch(s *signals) {
+	if t != nil {
+		signal.Notify(s.ch, syscall.SIGTSTP, syscall.SIGCONT)
+	}
+}
+
+// suspends reports whether a signal stops us.
+func (t *terminal) suspends(sig os.Signal) bool { return t != nil && sig == syscall.SIGTSTP }
+
+// suspendAll stops commands that have no terminal, and us, and lets those go on afterwards whose claims still hold.
+func (t *terminal) suspendAll(signals *signals, running map[*supervisor]bool) {
+	for s, started := range running {
+		if started {
+			s.child.signal(syscall.SIGSTOP)
+		}
+	}
+	var later []os.Signal
+	t.stop(signals, func(sig os.Signal) { later = append(later, sig) })
+	for s, started := range running {
+		if started && s.left() > 0 { // otherwise the alarm is due
+			s.child.signal(syscall.SIGCONT)
+		}
+	}
+	for _, sig := range later {
+		signals.ch <- sig // there is room: they have come from there
+	}
 }

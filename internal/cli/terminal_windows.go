@@ -1,6 +1,9 @@
 package cli
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 // terminal is what Windows does not have: consoles know no foreground. It is always nil.
 type terminal struct{}
@@ -13,3 +16,9 @@ func (t *terminal) restore(*child) {}
 
 // suspend is never called: Windows does not stop processes.
 func (s *supervisor) suspend(syscall.Signal) {}
+
+func (t *terminal) catch(*signals) {}
+
+func (t *terminal) suspends(os.Signal) bool { return false }
+
+func (t *terminal) suspendAll(*signals, map[*supervisor]bool) {}

@@ -40,8 +40,8 @@ func (l *locker) takeKind(cmd *cobra.Command) error {
 		wrong = "--permits has no --layout but curator: leave one out"
 	case l.newLimit && !some:
 		wrong = "--new-limit is for --permits"
-	case delay && (set || some || l.shared || l.layout.value == layoutCuratorRW):
-		wrong = "--delay is for the lock of one PATH that is not shared: leave it out"
+	case delay && some:
+		wrong = "--delay is for locks: holders of --permits are at work at the same time in any case"
 	default:
 		return nil
 	}
@@ -93,12 +93,12 @@ func (l *locker) inTheWay(ctx context.Context, client *zk.Client) string {
 		if l.permits.limit > 0 {
 			return l.crowded(line)
 		}
-		if len(line) == 0 && l.delay > 0 {
-			return "the holder before was lost, and its --delay has not passed"
-		}
 		if why := l.blocked(path, line); why != "" {
 			return why
 		}
+	}
+	if l.delay > 0 {
+		return "the holder before was lost, and its --delay has not passed"
 	}
 	return ""
 }

@@ -41,11 +41,11 @@ var floors = []floor{
 	{path: "elect", ours: []string{"zk", "internal/line"}},
 	{path: "fence", ours: []string{"zk"}},
 	{path: "queue", ours: []string{"zk", "internal/line"}},
-	{path: "queue/classic", ours: []string{"zk", "internal/line"}},
+	{path: "queue/classic", ours: []string{"zk", "internal/line", "queue"}}, // for its errors
 	{path: "zktest", ours: []string{"server", "zk", "internal/wire", "internal/jute"}},
 	{
 		path:    "internal/cli/...",
-		ours:    []string{"internal/cli/...", "zk", "lock", "elect", "server"},
+		ours:    []string{"internal/cli/...", "zk", "lock", "elect", "queue", "server"},
 		foreign: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"},
 	},
 	{path: "cmd/turnstile", ours: []string{"internal/cli"}},

@@ -13,6 +13,7 @@ type Hold struct {
 	Client int    // who held; no two clients have the same number
 	Node   string // whatever tells this hold from others, for people
 	Token  int64
+	Asked  int64 // before it was asked for
 	Got    int64 // when it had been given
 	Alive  int64 // when its context was last seen alive
 	Ended  int64 // when it was first seen ended or was given up; 0 if nobody lived to see it

@@ -62,3 +62,25 @@ func TestHistoriesThatNoSemaphoreHasAreRefused(t *testing.T) {
 		{"more than there are", after(5, weighing(4, hold(1, 10, 100, 110, 120))), false},
 	})
 }
+
+func TestTokensOfPermitsThatFallAreRefused(t *testing.T) {
+	t.Parallel()
+	hold := func(token, asked, got int64) lincheck.Hold {
+		return lincheck.Hold{Token: token, Asked: asked, Got: got, Permits: 1}
+	}
+	for _, c := range []struct {
+		what  string
+		holds []lincheck.Hold
+		ok    bool
+	}{
+		{"one after the other", []lincheck.Hold{hold(10, 1, 5), hold(11, 6, 9)}, true},
+		{"the first was told later", []lincheck.Hold{hold(10, 1, 9), hold(11, 2, 5)}, true},
+		{"a smaller one for who asked later", []lincheck.Hold{hold(11, 1, 5), hold(10, 6, 9)}, false},
+		{"a smaller one long after", []lincheck.Hold{hold(12, 1, 5), hold(13, 6, 9), hold(11, 20, 22)}, false},
+		{"one twice", []lincheck.Hold{hold(10, 1, 5), hold(10, 2, 5)}, false},
+	} {
+		if err := lincheck.CheckTokens(c.holds); err == nil != c.ok {
+			t.Errorf("%s: got %v", c.what, err)
+		}
+	}
+}

@@ -1,7 +1,9 @@
 package lincheck
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/anishathalye/porcupine"
 )
@@ -39,4 +41,29 @@ func CheckSemaphore(holds []Hold, limit int64, dir string) error {
 		stories[i] = h.story(permitsOp{permits: h.Permits, token: h.Token, node: h.Node}, nil, permitsOp{permits: -h.Permits, token: h.Token})
 	}
 	return judge(semaphoreModel(limit), fmt.Sprintf("a semaphore of %d", limit), stories, dir)
+}
+
+// CheckTokens judges the tokens of holds that may last at the same time, as those of a semaphore do: no two are equal, and one that was asked
+// for when another had been given has the larger token. Of two that were under way at once nobody knows which was first.
+func CheckTokens(holds []Hold) error {
+	got := slices.SortedFunc(slices.Values(holds), func(a, b Hold) int { return cmp.Compare(a.Got, b.Got) })
+	asked := slices.SortedFunc(slices.Values(holds), func(a, b Hold) int { return cmp.Compare(a.Asked, b.Asked) })
+	seen := make(map[int64]Hold, len(holds))
+	var largest Hold // of those that had been given by then
+	for _, h := range asked {
+		for ; len(got) > 0 && got[0].Got < h.Asked; got = got[1:] {
+			if got[0].Token > largest.Token {
+				largest = got[0]
+			}
+		}
+		if h.Token <= largest.Token {
+			return fmt.Errorf("lincheck: client %d asked at %d and got token %d (%s), after client %d had got token %d (%s) at %d",
+				h.Client, h.Asked, h.Token, h.Node, largest.Client, largest.Token, largest.Node, largest.Got)
+		}
+		if other, twice := seen[h.Token]; twice {
+			return fmt.Errorf("lincheck: clients %d and %d both got token %d", other.Client, h.Client, h.Token)
+		}
+		seen[h.Token] = h
+	}
+	return nil
 }

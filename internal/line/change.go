@@ -26,7 +26,7 @@ func (p *Place) beside(to *Line) *Place {
 // wanted are the nodes of a place that has none yet.
 func (p *Place) wanted() []zk.Node {
 	data := p.line.Data()
-	paths := p.paths()
+	paths := p.Paths()
 	nodes := make([]zk.Node, len(paths))
 	for i, node := range paths {
 		nodes[i] = zk.Node{Path: node, Data: data, Mode: zk.Ephemeral, ACL: p.line.ACL}
@@ -37,7 +37,7 @@ func (p *Place) wanted() []zk.Node {
 // named are the nodes of a place whose names are whole.
 func (p *Place) named() []part {
 	var parts []part
-	for _, node := range p.paths() {
+	for _, node := range p.Paths() {
 		parts = append(parts, part{p.line.Dir, path.Base(node)})
 	}
 	return parts
@@ -54,8 +54,12 @@ func (p *Place) Become(to *Line) (*Place, error) {
 	for {
 		b := p.sess.Batch()
 		ops := creations(next.wanted())
-		for _, old := range p.paths() {
+		for _, old := range p.Paths() {
 			ops = append(ops, zk.DeleteOp(old, -1))
+		}
+		if p.mark != "" { // the new node has a mark of its own
+			next.mark, next.delay, next.started = join(path.Dir(p.mark), next.seat.Name), p.delay, true
+			ops = append(ops, zk.CreateNodeOp(next.marked()), zk.DeleteOp(p.mark, -1))
 		}
 		both := b.Multi(ops...)
 		b.Send()
@@ -128,6 +132,16 @@ func (p *Place) among(children []string, err error) ([]Seat, error) {
 		return nil, ErrGone
 	}
 	return slices.DeleteFunc(seats, func(s Seat) bool { return p.owns(s) && s.Name != p.seat.Name }), nil
+}
+
+// Succeed gives up old, beside which p was made: p is what others wait for from now on. If it returns an error, old is what it was, and p
+// is to be left.
+func (p *Place) Succeed(ctx context.Context, old *Place) error {
+	if err := p.startLike(ctx, old); err != nil {
+		return err
+	}
+	old.Leave()
+	return nil
 }
 
 // list lists the line's path.

@@ -34,13 +34,14 @@ func (m mark) encode() []byte {
 }
 
 // Start marks in dir that our place, which is first, is what others wait for, after it has let the delays of those pass that were lost.
-// Rest is asked whether to wait when there is such a delay; if not, Start returns ErrResting. Other errors are those of Await.
+// Of those whom the line does not let block us, a reader's other readers, none counts. Rest is asked whether to wait when there is such a
+// delay; if not, Start returns ErrResting. Other errors are those of Await.
 // Whatever it returns, the place stays taken, and Leave takes the mark along.
 func (p *Place) Start(ctx context.Context, dir string, delay time.Duration, rest func(time.Duration) bool) error {
-	p.mark = join(dir, p.seat.Name)
+	p.mark, p.delay = join(dir, p.seat.Name), delay
 	var passed []string
 	for {
-		others, err := p.leaveMark(ctx, dir, mark{Delay: delay})
+		others, err := p.leaveMark(ctx, dir)
 		if err != nil {
 			return err
 		}
@@ -72,9 +73,32 @@ func (p *Place) Start(ctx context.Context, dir string, delay time.Duration, rest
 // ErrResting says that a delay has not passed.
 var ErrResting = errors.New("line: the one before was lost, and its delay has not passed")
 
-// leaveMark makes our mark, if our node is still there, and returns the names of the other marks: in one round trip, as a rule.
-func (p *Place) leaveMark(ctx context.Context, dir string, m mark) ([]string, error) {
-	node := zk.Node{Path: p.mark, Data: m.encode(), Mode: zk.Persistent, ACL: p.line.ACL}
+// startLike leaves a mark like other's, if that has one: for a place of the same holder that is to take its place.
+func (p *Place) startLike(ctx context.Context, other *Place) error {
+	if other.mark == "" {
+		return nil
+	}
+	dir := path.Dir(other.mark)
+	p.mark, p.delay = join(dir, p.seat.Name), other.delay
+	_, err := p.leaveMark(ctx, dir)
+	p.started = err == nil
+	return err
+}
+
+// marked is our mark.
+func (p *Place) marked() zk.Node {
+	return zk.Node{Path: p.mark, Data: mark{Delay: p.delay}.encode(), Mode: zk.Persistent, ACL: p.line.ACL}
+}
+
+// heeds reports whether the mark of that name is of somebody who blocked us. Whose name says nothing did.
+func (p *Place) heeds(name string) bool {
+	s, ok := ParseSeat(name, p.line.Markers)
+	return name != p.seat.Name && (!ok || p.line.Blocks(s))
+}
+
+// leaveMark makes our mark, if our node is still there, and returns the names of the marks that count: in one round trip, as a rule.
+func (p *Place) leaveMark(ctx context.Context, dir string) ([]string, error) {
+	node := p.marked()
 	for tries := 0; ; {
 		b := p.sess.Batch()
 		made := b.Multi(zk.Check(p.node.Path, -1), zk.CreateNodeOp(node))
@@ -107,7 +131,7 @@ func (p *Place) leaveMark(ctx context.Context, dir string, m mark) ([]string, er
 		if err == nil {
 			var others []string
 			for _, name := range children.Names {
-				if name != p.seat.Name {
+				if p.heeds(name) {
 					others = append(others, name)
 				}
 			}
@@ -252,7 +276,7 @@ func (p *Place) clearNow(ctx context.Context, names []string) error {
 // removeMarked deletes our nodes and our mark, in one transaction: it leaves at once, and is repeated in the background until it is done or
 // the session has ended.
 func (p *Place) removeMarked() *Removal {
-	nodes := p.paths()
+	nodes := p.Paths()
 	var ops []zk.Op
 	for _, path := range append(slices.Clone(nodes), p.mark) {
 		ops = append(ops, zk.DeleteOp(path, -1))

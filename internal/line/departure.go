@@ -67,7 +67,7 @@ func (l *Line) overtake(sess *zk.Session) *departure {
 
 // send removes the nodes by themselves.
 func (d *departure) send() {
-	sess, paths := d.place.sess, d.place.paths()
+	sess, paths := d.place.sess, d.place.Paths()
 	if len(paths) == 1 {
 		go d.removal.insist(sess, paths[0], sendDelete(sess, paths[0]))
 		return
@@ -82,7 +82,7 @@ func (d *departure) send() {
 // replace sends one transaction that removes the nodes and creates p's. If it fails, or nobody knows, the removal goes on by itself.
 func (d *departure) replace(p *Place) creation {
 	return func(sess *zk.Session, nodes []zk.Node) (created func(context.Context) ([]zk.Created, error), look func(context.Context) error) {
-		old := d.place.paths()
+		old := d.place.Paths()
 		ops := make([]zk.Op, 0, len(old)+len(nodes))
 		for _, path := range old {
 			ops = append(ops, zk.DeleteOp(path, -1))

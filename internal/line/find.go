@@ -16,9 +16,8 @@ type part struct {
 
 func (p part) path() string { return join(p.dir, p.prefix) }
 
-// find looks for the nodes that the session has made of parts: none if there are none. It asks for a sync first, so that a server that lags
-// behind the one that broke off cannot hide a node. A creation that was on its way when the connection broke cannot be applied after
-// that: a session that has moved to a new connection is no longer served over the old one.
+// find looks for the nodes that the session has made of parts: none if there are none. It looks behind a barrier: what was on its way when
+// the connection broke has been applied by then, or never will be.
 func find(ctx context.Context, sess *zk.Session, parts []part) ([]zk.Created, error) {
 	for {
 		found, err := findOnce(ctx, sess, parts)
@@ -28,9 +27,9 @@ func find(ctx context.Context, sess *zk.Session, parts []part) ([]zk.Created, er
 		err = settle(ctx, sess, err)
 		switch {
 		case err == nil:
-		case ctx.Err() == nil && sess.Err() == nil && zk.OutcomeOf(err) == zk.Refused && !errors.Is(err, zk.NoAuth):
-			// A refusal that passes: a server that is overloaded, that the session has moved away from, or that may only read and
-			// so cannot know of our node.
+		case ctx.Err() == nil && sess.Err() == nil && zk.OutcomeOf(err) != zk.NotSent && !errors.Is(err, zk.NoAuth):
+			// What passes: a server that is overloaded, that the session has moved away from, or that may only read and so cannot know
+			// of our node; or an answer that makes no sense, which has cost its server the connection.
 			if err := pause(ctx, sess); err != nil {
 				return nil, err
 			}
@@ -75,18 +74,18 @@ func findOnce(ctx context.Context, sess *zk.Session, parts []part) ([]zk.Created
 // list lists the directories of parts as they are now, whatever the server knew before.
 func list(ctx context.Context, sess *zk.Session, parts []part) (map[string][]string, error) {
 	b := sess.Batch()
-	synced, listed := map[string]*zk.Future[struct{}]{}, map[string]*zk.Future[zk.Children]{}
+	passed, listed := Barrier(b, parts[0].path()), map[string]*zk.Future[zk.Children]{}
 	for _, p := range parts {
-		if synced[p.dir] == nil {
-			synced[p.dir], listed[p.dir] = b.Sync(p.dir), b.Children(p.dir)
+		if listed[p.dir] == nil {
+			listed[p.dir] = b.Children(p.dir)
 		}
 	}
 	b.Send()
+	if err := passed(ctx); err != nil {
+		return nil, err
+	}
 	names := map[string][]string{}
-	for dir := range synced {
-		if _, err := synced[dir].Get(ctx); err != nil {
-			return nil, err
-		}
+	for dir := range listed {
 		children, err := listed[dir].Get(ctx)
 		if err != nil && !errors.Is(err, zk.NoNode) {
 			return nil, err
@@ -96,10 +95,29 @@ func list(ctx context.Context, sess *zk.Session, parts []part) (map[string][]str
 	return names, nil
 }
 
+// Barrier adds to b a request that is answered when everything that its session has asked for before was done or never will be, over
+// whichever connection and by whichever server; passed waits for that. What b asks for behind it sees all of it. Path is any name of the
+// caller's own.
+//
+// It is a write, of nothing: the deletion of a node that nobody makes. A session that has moved to a new connection is no longer served
+// over the old one, so that nothing of its old requests comes to the leader any more, and writes are done in the order in which they come
+// there. A sync would not do. The leader answers one at once to those who are connected to it, as a read, although a write that came by
+// way of another server is still on its way through the quorum (ZOOKEEPER-1675).
+func Barrier(b *zk.Batch, path string) (passed func(context.Context) error) {
+	done := b.Delete(path+"-none", -1)
+	return func(ctx context.Context) error {
+		_, err := done.Get(ctx)
+		if errors.Is(err, zk.NoNode) || errors.Is(err, zk.NoAuth) { // which of the two is for the looks behind it to find out
+			return nil
+		}
+		return err
+	}
+}
+
 // withdraw removes what a creation that nobody waits for any more has made, or may have made.
 func withdraw(sess *zk.Session, parts []part, created func(context.Context) ([]zk.Created, error)) {
 	nodes, err := created(context.Background())
-	if err != nil && zk.OutcomeOf(err) == zk.Unknown {
+	if err != nil && (zk.OutcomeOf(err) == zk.Unknown || errors.Is(err, zk.NodeExists)) { // by an attempt before that
 		// Find ends with the session, and it does not miss a node that was made.
 		nodes, err = find(sess.Context(), sess, parts)
 	}

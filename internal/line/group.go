@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -86,12 +88,67 @@ func (g *Group) Await(ctx context.Context) error {
 	return err
 }
 
-// Leave gives the places up, all at once.
+// Start does for each of the places what Place.Start does, with the directory that dir returns for the path of its line. What is
+// left of several delays passes at once.
+func (g *Group) Start(ctx context.Context, dir func(path string) string, delay time.Duration, rest func(time.Duration) bool) error {
+	starting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var mu sync.Mutex // one call of rest at a time, and rested
+	rested := false
+	ask := func(left time.Duration) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		rested = true
+		return rest(left)
+	}
+	ended := make(chan error, len(g.places))
+	for _, p := range g.places {
+		go func() { ended <- p.Start(starting, dir(p.line.Dir), delay, ask) }()
+	}
+	var err error
+	for range g.places {
+		if e := <-ended; e != nil && err == nil {
+			err = e
+			cancel()
+		}
+	}
+	if err == nil && rested {
+		// While a delay passed at one path, our node at another may have been deleted.
+		var whole bool
+		if whole, err = g.Whole(ctx); err == nil && !whole {
+			err = ErrGone
+		}
+	}
+	return err
+}
+
+// Leave gives the places up, all at once, with their marks.
 func (g *Group) Leave() *Removal {
+	var ops []zk.Op
 	for _, p := range g.places {
 		p.retire()
+		if p.mark == "" { // none of them has one
+			return g.Bundle.Leave()
+		}
+		for _, path := range append(p.Paths(), p.mark) {
+			ops = append(ops, zk.DeleteOp(path, -1))
+		}
 	}
-	return g.Bundle.Leave()
+	g.Retire()
+	b := g.sess.Batch()
+	sent := b.Multi(ops...)
+	b.Send()
+	return RemoveBy(func() error {
+		if _, err := sent.Get(context.Background()); err == nil || g.sess.Err() != nil {
+			return nil //nolint:nilerr // the nodes end with the session, and the marks then say what is true
+		}
+		// Something is gone already, or nobody knows: each place by itself, then.
+		left := make([]*Removal, len(g.places))
+		for i, p := range g.places {
+			left[i] = p.removeMarked()
+		}
+		return waitAll(left)
+	})
 }
 
 // Empty reports whether nobody stands in any of the lines.

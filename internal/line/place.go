@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -55,8 +56,9 @@ type Place struct {
 	ahead   int  // how many seats block us, as of the last look
 	waited  bool // somebody was ahead at some look
 
-	mark    string // the path of our mark, which may be there; "" for places without one
-	started bool   // what the mark says is true
+	mark    string        // the path of our mark, which may be there; "" for places without one
+	delay   time.Duration // what it tells
+	started bool          // what the mark says is true
 
 	mu   sync.Mutex // guards the fields below; never held while anything is waited for
 	own  *zk.Watch  // on our own node; nil while not armed
@@ -211,8 +213,8 @@ func (p *Place) owns(s Seat) bool {
 	return s.Name == p.seat.Name || p.twin != nil && join(p.line.Dir, s.Name) == p.twin.Path()
 }
 
-// paths returns the paths of our nodes.
-func (p *Place) paths() []string {
+// Paths returns the paths of our nodes: one, or two where the line has a Twin.
+func (p *Place) Paths() []string {
 	paths := []string{p.node.Path}
 	if p.twin != nil {
 		paths = append(paths, p.twin.Path())

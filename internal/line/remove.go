@@ -64,12 +64,17 @@ func removeAll(sess *zk.Session, paths []string) *Removal {
 		for i, path := range paths {
 			left[i] = remove(sess, path)
 		}
-		var err error
-		for _, r := range left {
-			err = errors.Join(err, r.Wait(context.Background()))
-		}
-		return err
+		return waitAll(left)
 	})
+}
+
+// waitAll waits for removals that go on together.
+func waitAll(removals []*Removal) error {
+	var err error
+	for _, r := range removals {
+		err = errors.Join(err, r.Wait(context.Background()))
+	}
+	return err
 }
 
 func sendDelete(sess *zk.Session, path string) *zk.Future[struct{}] {

@@ -114,9 +114,9 @@ func (s *Spot) withdraw(sess *zk.Session, guid string, made *zk.Future[zk.Create
 	if made == nil {
 		return
 	}
-	// Also a creation before the last one may have made it. Who asks after a sync sees it, whichever it was.
+	// Also a creation before the last one may have made it. Who looks behind a barrier sees it, whichever it was.
 	_, _ = made.Get(context.Background())
-	_ = s.remove(sess, func(d zk.Data) bool { return s.Ours(d.Data, guid) })
+	_ = s.remove(sess, true, func(d zk.Data) bool { return s.Ours(d.Data, guid) })
 }
 
 // Leave removes our node, in the background, until it is done or the session has ended.
@@ -124,20 +124,24 @@ func (p *Post) Leave() *Removal {
 	p.Retire()
 	czxid := p.Stat().Czxid
 	return RemoveBy(func() error {
-		return p.spot.remove(p.Session(), func(d zk.Data) bool { return d.Stat.Czxid == czxid })
+		return p.spot.remove(p.Session(), false, func(d zk.Data) bool { return d.Stat.Czxid == czxid })
 	})
 }
 
 // remove removes the node if it is ours. It looks before each attempt, because the answer to a removal may be lost, and the node may be
-// the next one's by then. A removal that was on its way when the connection broke cannot be applied after the look: a session that
-// has moved to a new connection is no longer served over the old one. What it cannot see is a node that others delete by hand, and
+// the next one's by then. If there is doubt what has become of an earlier request of ours, it looks behind a barrier: a removal that
+// was on its way when the connection broke cannot be applied after that. What it cannot see is a node that others delete by hand, and
 // others make again, in the moment between the look and the removal.
-func (s *Spot) remove(sess *zk.Session, ours func(zk.Data) bool) error {
+func (s *Spot) remove(sess *zk.Session, doubt bool, ours func(zk.Data) bool) error {
 	for {
 		b := sess.Batch()
-		synced, seen := b.Sync(s.Path), b.Get(s.Path)
+		passed := func(context.Context) error { return nil }
+		if doubt {
+			passed = Barrier(b, s.Path)
+		}
+		seen := b.Get(s.Path)
 		b.Send()
-		_, err := synced.Get(context.Background())
+		err := passed(context.Background())
 		node, seenErr := seen.Get(context.Background())
 		switch {
 		case sess.Err() != nil:
@@ -161,5 +165,6 @@ func (s *Spot) remove(sess *zk.Session, ours func(zk.Data) bool) error {
 		case zk.OutcomeOf(err) == zk.Refused && !errors.Is(err, zk.BadVersion):
 			_ = pause(context.Background(), sess)
 		}
+		doubt = true
 	}
 }

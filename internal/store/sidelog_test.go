@@ -16,22 +16,6 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// commitAlone makes the changes of a write durable by themselves.
-func commitAlone(t *testing.T, s *store.Store, tr *tree.Tree, r tree.Result) {
-	t.Helper()
-	if r.Code != wire.OK {
-		t.Fatalf("write refused: %v", r.Code)
-	}
-	b := s.NewBatch()
-	b.Add(r.Changes)
-	if err := b.ApplyAlone(tr.Zxid()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.Wait(); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // wantData checks that exactly the nodes of want are there, with their data.
 func wantData(t *testing.T, tr *tree.Tree, want map[string][]byte) {
 	t.Helper()
@@ -109,16 +93,7 @@ func TestRecordThatIsCutOrChangedEndsTheSideLog(t *testing.T) {
 	}
 	all := readAll(t, after, "data/side.log")
 	third := bytes.LastIndex(all, []byte("/third"))
-	f, err := after.OpenReadWrite("data/side.log", vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.WriteAt([]byte{'?'}, int64(third)); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	overwrite(t, after, []byte{'?'}, third)
 	again := open(t, store.Config{Dir: "data", FS: after})
 	wantData(t, load(t, again), map[string][]byte{"/first": nil, "/second": []byte("x")})
 	if err := again.Close(again.Zxid()); err != nil {
@@ -144,6 +119,19 @@ func readAll(t *testing.T, fs vfs.FS, name string) []byte {
 	return all
 }
 
+// overwrite writes data over the side log, from a position on.
+func overwrite(t *testing.T, fs vfs.FS, data []byte, at int) {
+	t.Helper()
+	f, err := fs.OpenReadWrite("data/side.log", vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteAt(data, int64(at))
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestRecordInTheDataOfAClientIsNotReplayed(t *testing.T) {
 	t.Parallel()
 	mem := vfs.NewCrashableMem()
@@ -160,14 +148,7 @@ func TestRecordInTheDataOfAClientIsNotReplayed(t *testing.T) {
 	log = readAll(t, mem, "data/side.log")
 	at := bytes.Index(log, forged[len(forged)-80:]) + 80 - len(forged)
 	clone := mem.CrashClone(vfs.CrashCloneCfg{})
-	f, err := clone.OpenReadWrite("data/side.log", vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = f.WriteAt(log[at:at+len(forged)], int64(end)) // as if it stood there
-	if err := errors.Join(err, f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	overwrite(t, clone, log[at:at+len(forged)], end) // as if it stood there
 	again := open(t, store.Config{Dir: "data", FS: clone})
 	if _, code := get(load(t, again), "/forge"); code != wire.NoNode {
 		t.Fatalf("/forge: got %v, want that nobody has made it", code)
@@ -193,14 +174,7 @@ func TestSideLogOfAnotherStateOfTheDatabaseIsRefused(t *testing.T) {
 	if err := s.Close(tr.Zxid()); err != nil {
 		t.Fatal(err)
 	}
-	f, err := backup.OpenReadWrite("data/side.log", vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = f.WriteAt(log, 0)
-	if err := errors.Join(err, f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	overwrite(t, backup, log, 0)
 	if _, err := store.Open(store.Config{Dir: "data", FS: backup}); err == nil || !strings.Contains(err.Error(), "one backup") {
 		t.Errorf("got %v, want an error that says what to do", err)
 	}

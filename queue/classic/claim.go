@@ -80,9 +80,9 @@ func (it *Item) lock(ctx context.Context) (read func(context.Context) (zk.Data, 
 func (it *Item) look(ctx context.Context) (locked, there bool, err error) {
 	for {
 		b := it.sess.Batch()
-		synced, lock, item := b.Sync(it.lockPath()), b.Get(it.lockPath()), b.Exists(it.path())
+		passed, lock, item := line.Barrier(b, it.lockPath()), b.Get(it.lockPath()), b.Exists(it.path())
 		b.Send()
-		_, err := synced.Get(ctx)
+		err := passed(ctx)
 		held, lockErr := lock.Get(ctx)
 		seen, itemErr := item.Get(ctx)
 		if errors.Is(lockErr, zk.NoNode) {

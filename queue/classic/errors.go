@@ -3,23 +3,35 @@ package classic
 import (
 	"errors"
 	"fmt"
+
+	"github.com/seed-a3166700/turnstile/queue"
 )
 
-// What can go wrong besides what the client and the servers say.
+// What can go wrong besides what the client and the servers say. Those that package queue knows, too, are also its errors: code that asks
+// errors.Is(err, queue.ErrEmpty) serves both.
 var (
-	// ErrEmpty: there is no item, or none that is due and not locked by others.
-	ErrEmpty = errors.New("classic: no item is ready")
-	// ErrLost: the lock on the item is gone, or the item itself is. Others may have it, now or later.
-	ErrLost = errors.New("classic: the item is not ours any more")
-	// ErrTooLarge: the items do not fit into a request that the servers accept (Config.MaxPacket).
-	ErrTooLarge = errors.New("classic: too large for one request")
+	// ErrEmpty: there is no item, or none that is due and not locked by others. It is a queue.ErrEmpty.
+	ErrEmpty error = &kindError{"classic: no item is ready", queue.ErrEmpty}
+	// ErrLost: the lock on the item is gone, or the item itself is. Others may have it, now or later. It is a queue.ErrClaimLost.
+	ErrLost error = &kindError{"classic: the item is not ours any more", queue.ErrClaimLost}
+	// ErrTooLarge: the items do not fit into a request that the servers accept (Config.MaxPacket). It is a queue.ErrTooLarge.
+	ErrTooLarge error = &kindError{"classic: too large for one request", queue.ErrTooLarge}
 	// ErrRemoved: the item was removed when it was taken, because the queue has no locks; it can only be put again.
 	ErrRemoved = errors.New("classic: the item was removed when it was taken")
 	// ErrCorrupt: a node of the queue is not what its layout says.
 	ErrCorrupt = errors.New("classic: corrupt item")
-	// ErrUnresolved: nobody can tell whether a write was done, because the session ended before its answer came.
-	ErrUnresolved = errors.New("classic: nobody can tell whether the write was done: the session ended before its answer came")
+	// ErrUnresolved: nobody can tell whether a write was done, because the session ended before its answer came. It is a queue.ErrUnresolved.
+	ErrUnresolved error = &kindError{"classic: nobody can tell whether the write was done: the session ended before its answer came", queue.ErrUnresolved}
 )
+
+// kindError is an error of this package that is also one of package queue.
+type kindError struct {
+	text string
+	kind error
+}
+
+func (e *kindError) Error() string { return e.text }
+func (e *kindError) Unwrap() error { return e.kind }
 
 // UnresolvedError tells of a write that may have been done or not. It is an ErrUnresolved.
 // If Item is not nil it was to be taken: it is gone from the queue, and then this is the only copy of it, or it is still there, or

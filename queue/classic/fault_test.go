@@ -319,3 +319,42 @@ func TestItemThatATakerLeavesIsNotOvertakenByLaterOnes(t *testing.T) {
 		wantBodies(t, drain(t, q), want...)
 	})
 }
+
+// A leader shows those who are connected to it a tree without what is still on its way through the quorum, also after a sync. So after a write
+// whose reply was lost all reads are behind, until a write of the same session has been answered.
+func (w *world) readsBehind() {
+	behind, done := false, false
+	w.Control(func(r zktest.Request) zktest.Fault {
+		switch r.Op {
+		case zktest.OpCreate, zktest.OpMulti, zktest.OpDelete:
+			if !done && (r.Op == zktest.OpMulti || strings.HasPrefix(r.Path, path)) {
+				behind, done = true, true
+				return zktest.DropReply
+			}
+			behind = false
+		case zktest.OpGetChildren, zktest.OpGetData, zktest.OpExists:
+			if behind {
+				return zktest.Answer(zk.NoNode)
+			}
+		default:
+		}
+		return zktest.Pass
+	})
+}
+
+func TestOutcomeIsFoundThoughReadsAreBehind(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		q := w.queue(k)
+		fill(t, q, 1) // so that the directory is there
+		wantBodies(t, drain(t, q), "body 0")
+		w.readsBehind()
+		must(t, q.put(t.Context(), "body"))
+		w.Control(nil)
+		wantBodies(t, drain(t, q), "body")
+		want := fill(t, q, 3)
+		w.readsBehind()
+		got := drain(t, q)
+		w.Control(nil)
+		wantBodies(t, got, want...)
+	})
+}

@@ -70,15 +70,14 @@ func (r *receipts) do(ctx context.Context, sess *zk.Session, ops ...zk.Op) error
 
 // stamped reports whether the receipt at path has the stamp. It fails only if the session has ended.
 //
-// The request that is in question cannot be executed after this answer. If the connection is still the same, the server answers in order.
-// If it is another, the session has moved to it, and is no longer served over the old one; the sync makes a server that lags behind
-// the old one catch up. A receipt that somebody has deleted counts as one without the stamp, which is a guess: nobody has a reason to.
+// The request that is in question cannot be executed after this answer (see line.Barrier). A receipt that somebody has deleted counts as one
+// without the stamp, which is a guess: nobody has a reason to.
 func stamped(ctx context.Context, sess *zk.Session, path string, stamp []byte) (bool, error) {
 	for {
 		b := sess.Batch()
-		synced, got := b.Sync(path), b.Get(path)
+		passed, got := line.Barrier(b, path), b.Get(path)
 		b.Send()
-		_, err := synced.Get(ctx)
+		err := passed(ctx)
 		data, getErr := got.Get(ctx)
 		switch {
 		case sess.Err() != nil:

@@ -156,12 +156,32 @@ final class QueuePeer {
         byte[] take() throws Exception;
     }
 
-    /** Queues whose items are asked for. */
-    abstract static class Asked implements Peer {
-        private final String name;
+    interface Put {
+        boolean put(byte[] body) throws Exception;
+    }
 
-        Asked(String name) {
+    /** Queues whose items are asked for. */
+    static final class Asked implements Peer {
+        private final String name;
+        private final Put offer;
+        private final Take poll;
+        private final Take wait;
+
+        Asked(String name, Put offer, Take poll, Take wait) {
             this.name = name;
+            this.offer = offer;
+            this.poll = poll;
+            this.wait = wait;
+        }
+
+        @Override
+        public void put(String arg, String... bodies) throws Exception {
+            Steps.yes(offer.put(bytes(bodies[0])), "no offer");
+        }
+
+        @Override
+        public String take() throws Exception {
+            return text(poll.take());
         }
 
         @Override
@@ -169,7 +189,7 @@ final class QueuePeer {
             Thread t = new Thread(() -> {
                 try {
                     for (;;) {
-                        say("got " + name + " " + waitFor());
+                        say("got " + name + " " + text(wait.take()));
                     }
                 } catch (InterruptedException e) {
                     return;
@@ -192,48 +212,16 @@ final class QueuePeer {
                 consuming.join();
             }
         }
-
-        abstract String waitFor() throws Exception;
     }
 
     static Peer open(String name, String kind, String path, String lockPath) throws Exception {
         switch (kind) {
             case "simple":
                 SimpleDistributedQueue simple = new SimpleDistributedQueue(client, path);
-                return new Asked(name) {
-                    @Override
-                    public void put(String arg, String... bodies) throws Exception {
-                        Steps.yes(simple.offer(bytes(bodies[0])), "no offer");
-                    }
-
-                    @Override
-                    public String take() throws Exception {
-                        return text(simple.poll());
-                    }
-
-                    @Override
-                    String waitFor() throws Exception {
-                        return text(simple.take());
-                    }
-                };
+                return new Asked(name, simple::offer, simple::poll, simple::take);
             case "zookeeper":
                 DistributedQueue queue = new DistributedQueue(zk, path, null);
-                return new Asked(name) {
-                    @Override
-                    public void put(String arg, String... bodies) throws Exception {
-                        Steps.yes(queue.offer(bytes(bodies[0])), "no offer");
-                    }
-
-                    @Override
-                    public String take() throws Exception {
-                        return text(queue.poll());
-                    }
-
-                    @Override
-                    String waitFor() throws Exception {
-                        return text(queue.take());
-                    }
-                };
+                return new Asked(name, queue::offer, queue::poll, queue::take);
             default:
                 return new Distributed(name, kind, path, lockPath);
         }

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+const (
+	inFlight  = 16
+	deep      = 100_000 // from here on memory is weighed, and a contender may find that it cannot
+	deepest   = 1_000_000
+	shallow   = 1_000 // what the deepest is compared with
+	batchRate = 20_000
+	takeRate  = 5_000
+)
+
+// queueLoads lists what is measured of queues.
+func queueLoads() []load {
+	all := []load{
+		{
+			key: "queue-put", title: "put, one by one: one producer", measure: rates, order: "put", lockers: 1,
+			contenders: queues(onServe),
+		},
+	}
+	for _, depth := range []int{100, shallow, 10_000} {
+		contenders := queues(onServe)
+		if depth == shallow { // for a promise about those that promise the same
+			contenders = slices.DeleteFunc(contenders, func(c contender) bool {
+				return c.kind == kindCuratorSimple || c.kind == kindKazooQueue || c.kind == kindRedisList
+			})
+		}
+		all = append(all, depthLoad(depth, contenders))
+	}
+	latency := load{
+		key: "queue-latency", title: "from the beginning of a put until a consumer that waits has the item: p50", measure: latencies, order: "relay",
+		rounds: fewRounds, clients: 2, lockers: 1, contenders: queues(onServe),
+	}
+	batch := load{
+		key: "queue-batch", title: fmt.Sprintf("put, %s at a time: one producer", number(batchItems)), measure: batches, order: "batch", lockers: 1,
+		limit: limit{atLeast, batchRate}, contenders: queues(onServe),
+	}
+	for i := range batch.contenders {
+		switch c := &batch.contenders[i]; c.kind {
+		case kindCuratorSimple, kindKazooQueue:
+			c.skip = "left out: it puts items one by one only"
+		case kindCuratorQueue:
+			c.config += ", a batch is one node, taken whole"
+		}
+	}
+	return append(all, latency, batch, depthLoad(deep, queues(onHosted)), depthLoad(deepest, deepestQueues()))
+}
+
+// depthLoad is taking items from queues of a depth, and at the greatest one putting, too.
+func depthLoad(depth int, contenders []contender) load {
+	text := number(float64(depth)) + " items deep"
+	phases := []phase{
+		{order: "take", workers: 1, title: "take + done, one consumer, " + text},
+		{order: "take", workers: inFlight, title: fmt.Sprintf("take + done, %d in flight, %s", inFlight, text), limit: limit{atLeast, takeRate}},
+	}
+	if depth == deepest {
+		phases = append(phases, phase{order: "put", workers: 1, title: "put, one by one, " + text})
+	}
+	return load{
+		key: "queue-" + strconv.Itoa(depth), title: "a queue " + text, order: "take", rounds: fewRounds, depth: depth, contenders: contenders,
+		measure: func(ctx context.Context, b *bench, l *load) ([]row, error) { return atDepth(ctx, b, l, phases) },
+	}
+}
+
+// required is what the subject's figure, divided by the contender's, must reach in a phase of a load.
+func (p *phase) required(l *load, c *contender) float64 {
+	switch {
+	case l.depth == deepest && c.kind == kindTurnstileQueue:
+		return 0.8
+	case c.kind == kindKazooLocking && p.workers == 1 && l.depth == shallow:
+		return 3
+	case c.kind == kindKazooLocking && p.workers == 1 && l.depth == 10*shallow:
+		return 10
+	default:
+		return 0
+	}
+}
+
+// batches is rates, on servers that are ended afterwards: there is much on them.
+func batches(ctx context.Context, b *bench, l *load) ([]row, error) {
+	defer b.servers.end()
+	return rates(ctx, b, l)
+}
+
+const (
+	atLeastOnce = ", at least once"
+	atMostOnce  = ", at most once"
+	inOrder     = ", in order"
+	byPriority  = ", by priority, then in order"
+	redisOnce   = ", at least once if somebody moves back what the dead have taken"
+)
+
+// ourTasks is Turnstile's queue with its default configuration.
+func ourTasks(server string) contender {
+	return contender{
+		name: "Turnstile", kind: kindTurnstileQueue, server: server, config: durable + atLeastOnce + byPriority, role: subjectRole,
+	}
+}
+
+// queues is the contenders of most loads: ours on both servers, and all others.
+func queues(embedded string) []contender {
+	return append([]contender{ourTasks(onZooKeeper), ourTasks(embedded),
+		{name: "Curator SimpleDistributedQueue", kind: kindCuratorSimple, server: onZooKeeper, config: durable + atMostOnce + inOrder},
+		{name: "Curator DistributedQueue", kind: kindCuratorQueue, server: onZooKeeper, config: durable + atLeastOnce + inOrder},
+		{name: "kazoo Queue", kind: kindKazooQueue, server: onZooKeeper, config: durable + atMostOnce + byPriority},
+		{name: "kazoo LockingQueue", kind: kindKazooLocking, server: onZooKeeper, config: durable + atLeastOnce + byPriority},
+	}, redisLists()...)
+}
+
+func redisLists() []contender {
+	return []contender{
+		{name: "BLMOVE", kind: kindRedisList, server: onRedis, config: volatile + redisOnce + inOrder},
+		{name: "BLMOVE", kind: kindRedisList, server: onRedisAOF, config: durable + redisOnce + inOrder},
+	}
+}
+
+// deepestQueues is those who can have a million items: ours, beside itself with few.
+func deepestQueues() []contender {
+	few := ourTasks(onHosted)
+	few.depth, few.role = shallow, peerRole
+	few.name += fmt.Sprintf(", %s items", number(shallow))
+	return append([]contender{ourTasks(onHosted), few}, redisLists()...)
+}

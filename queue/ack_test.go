@@ -1,0 +1,243 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+// finishAll acknowledges items at the same time and returns what came of each.
+func finishAll(t *testing.T, items []*queue.Item) []error {
+	t.Helper()
+	errs := make([]error, len(items))
+	var wg sync.WaitGroup
+	for i, item := range items {
+		wg.Go(func() { errs[i] = item.Done(t.Context()) })
+	}
+	wg.Wait()
+	return errs
+}
+
+func takeBatch(t *testing.T, q *queue.Queue, n int) []*queue.Item {
+	t.Helper()
+	items, err := q.TakeBatch(t.Context(), n)
+	if err != nil || len(items) != n {
+		t.Fatalf("got %d items, %v, want %d", len(items), err, n)
+	}
+	return items
+}
+
+func isRemoval(r zktest.Request) bool {
+	return r.Op == zktest.OpMulti && len(r.Parts) > 0 && r.Parts[0].Op == zktest.OpDelete
+}
+
+func TestItemsThatAreAcknowledgedAtTheSameTimeTravelTogether(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		const n = 200
+		putAll(t, q, 0, n)
+		items := takeBatch(t, q, n)
+		removals := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if !isRemoval(r) {
+				return zktest.Pass
+			}
+			removals++
+			return zktest.DelayReply(time.Second)
+		})
+		for i, err := range finishAll(t, items) {
+			if err != nil {
+				t.Errorf("item %d: %v", i, err)
+			}
+		}
+		if removals > 12 {
+			t.Errorf("%d items needed %d transactions", n, removals)
+		}
+		w.Control(nil)
+		wantEmpty(t, q)
+		wantLen(t, q, queue.Counts{})
+	})
+}
+
+func TestBatchIsAcknowledgedInFewTransactions(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hooked := 0
+		q := w.queue(queue.Config{Hooks: queue.Hooks{Done: func(context.Context, *queue.Item) { hooked++ }}}.WithSegment(70))
+		const n = 250
+		putAll(t, q, 0, n)
+		items := takeBatch(t, q, n)
+		done(t, items[3])
+		sess := w.Session(t, time.Minute)
+		if err := sess.Delete(t.Context(), items[120].Path(), -1); err != nil {
+			t.Fatal(err)
+		}
+		removals := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if isRemoval(r) {
+				removals++
+			}
+			return zktest.Pass
+		})
+		err := q.DoneAll(t.Context(), items)
+		w.Control(nil)
+		for _, want := range []error{queue.ErrFinished, queue.ErrClaimLost} {
+			if !errors.Is(err, want) {
+				t.Errorf("got %v, want %v", err, want)
+			}
+		}
+		if got := strings.Count(err.Error(), "queue: item "); got != 2 {
+			t.Errorf("the error tells of %d items, want 2: %v", got, err)
+		}
+		if removals > 6 {
+			t.Errorf("%d items needed %d transactions", n, removals)
+		}
+		if hooked != n-1 {
+			t.Errorf("the hook was called %d times, want %d", hooked, n-1)
+		}
+		if err := q.DoneAll(t.Context(), nil); err != nil {
+			t.Errorf("nothing to acknowledge: %v", err)
+		}
+		wantEmpty(t, q)
+		wantLen(t, q, queue.Counts{})
+		w.NoNodes(t, root+"/claims")
+	})
+}
+
+// Whatever happens to a transaction that acknowledges many items, each of them is finished once.
+func TestFaultsOfItemsThatTravelTogetherChangeNothing(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]zktest.Fault{
+		"request lost": zktest.Refuse, "cut before": zktest.CutBefore, "reply lost": zktest.DropReply, "cut after": zktest.CutAfter,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				for nth := 1; nth < 12; nth++ {
+					q := w.queue(queue.Config{}.WithSegment(7))
+					putAll(t, q, 0, 40)
+					items := takeBatch(t, q, 40)
+					seen := 0
+					w.Control(func(r zktest.Request) zktest.Fault {
+						if !isRemoval(r) {
+							return zktest.Pass
+						}
+						if seen++; seen == nth {
+							return fault
+						}
+						return zktest.DelayReply(time.Millisecond)
+					})
+					for i, err := range finishAll(t, items) {
+						if err != nil {
+							t.Errorf("fault at %d, item %d: %v", nth, i, err)
+						}
+					}
+					w.Control(nil)
+					wantEmpty(t, q)
+					wantLen(t, q, queue.Counts{})
+					w.NoNodes(t, root+"/claims")
+				}
+			})
+		})
+	}
+}
+
+func TestItemThatSomebodyRemovesDoesNotHarmThoseThatTravelWithIt(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		const n = 20
+		putAll(t, q, 0, n+10)
+		items := takeBatch(t, q, n)
+		sess := w.Session(t, time.Minute)
+		removed := map[int]bool{0: true, 7: true, 19: true}
+		for i := range removed {
+			if err := sess.Delete(t.Context(), items[i].Path(), -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if isRemoval(r) {
+				return zktest.DelayReply(time.Second)
+			}
+			return zktest.Pass
+		})
+		for i, err := range finishAll(t, items) {
+			if removed[i] != errors.Is(err, queue.ErrClaimLost) || !removed[i] && err != nil {
+				t.Errorf("item %d: got %v", i, err)
+			}
+		}
+		w.Control(nil)
+		for i := n; i < n+10; i++ {
+			item := take(t, q)
+			wantBody(t, item, strconv.Itoa(i))
+			done(t, item)
+		}
+		wantLen(t, q, queue.Counts{})
+		w.NoNodes(t, root+"/claims")
+	})
+}
+
+// A claim that is gone takes all its items with it, also those whose acknowledgements wait for others'.
+func TestAllWhoWaitAreToldWhenTheClaimIsLost(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
+		const n = 20
+		putAll(t, q, 0, n)
+		items := takeBatch(t, q, n)
+		sess := w.Session(t, time.Minute)
+		names, _, err := sess.Children(t.Context(), root+"/claims")
+		if err != nil || len(names) != 1 {
+			t.Fatal(names, err)
+		}
+		if err := sess.Delete(t.Context(), root+"/claims/"+names[0], -1); err != nil {
+			t.Fatal(err)
+		}
+		for i, err := range finishAll(t, items) {
+			if !errors.Is(err, queue.ErrClaimLost) {
+				t.Errorf("item %d: got %v, want ErrClaimLost", i, err)
+			}
+		}
+		put(t, other, "next", queue.PutOptions{})
+		item := take(t, q)
+		wantBody(t, item, "next")
+		if _, err := item.Session().Multi(t.Context(), item.Guard(), zk.Check(item.Path(), -1)); err != nil {
+			t.Error(err)
+		}
+		done(t, item)
+	})
+}
+
+func TestMarksGoOnIntoTheNextClaim(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{Prefetch: 50, Linger: time.Hour})
+		const n = 2000
+		putAll(t, q, 0, n)
+		for i := range 200 { // as many as it takes to claim 50 at once
+			item := take(t, q)
+			wantBody(t, item, strconv.Itoa(i))
+			done(t, item)
+		}
+		marks := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpMulti && len(r.Parts) == 1 {
+				marks++
+			}
+			return zktest.Pass
+		})
+		for i := 200; i < n; i++ {
+			item := take(t, q)
+			wantBody(t, item, strconv.Itoa(i))
+			done(t, item)
+		}
+		w.Control(nil)
+		if marks > 4 { // a claim that comes late has its first item marked with it
+			t.Errorf("%d writes did nothing but mark items, want next to none", marks)
+		}
+	})
+}

@@ -119,8 +119,9 @@ func TestConsumerThatLeavesAtOnceLeavesNoNode(t *testing.T) {
 
 // A queue that is closed just when its consumer is about to claim ahead does not go on trying.
 func TestCloseEndsAConsumerThatIsAboutToClaimAhead(t *testing.T) {
+	t.Parallel()
 	for n := range 40 {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				q := w.queue(queue.Config{})
 				hold(t, q, n+20)

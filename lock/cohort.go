@@ -23,6 +23,7 @@ type cohort struct {
 	standing bool
 	giveUp   context.CancelFunc // ends the attempt of stand that is under way; nil if there is none
 	tenure   *tenure
+	heed     func() bool // ends the wait for the tenure's end; nil if there is no tenure
 	held     bool
 	bound    bound
 	retained retention
@@ -219,7 +220,7 @@ func (c *cohort) begin(t *tenure) {
 	c.tenure, c.held = t, false
 	c.bound = bound{at: time.Now()}
 	c.retained = retention{}
-	context.AfterFunc(t.use, func() { c.ended(t) })
+	c.heed = context.AfterFunc(t.use, func() { c.ended(t) })
 }
 
 // ended sees to those who wait when a tenure serves nobody any more without our doing: its session ended, its node was deleted, or it
@@ -230,7 +231,7 @@ func (c *cohort) ended(t *tenure) {
 	switch {
 	case c.tenure != t:
 	case c.held && t.err() == nil:
-		context.AfterFunc(t.ctx, func() { c.ended(t) })
+		c.heed = context.AfterFunc(t.ctx, func() { c.ended(t) })
 	default:
 		c.drop()
 	}
@@ -293,6 +294,7 @@ func (c *cohort) drop() *line.Removal {
 	t := c.tenure
 	c.tenure, c.held = nil, false
 	c.retained.stop()
+	c.heed() // or it would start a goroutine, to no purpose
 	removal := t.leave()
 	if len(c.queue) > 0 {
 		c.standUp()

@@ -2,10 +2,30 @@ package server
 
 import (
 	"github.com/seed-a3166700/turnstile/internal/store"
+	"github.com/seed-a3166700/turnstile/internal/tree"
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// lone serves a single request on its reader's goroutine if nothing else is going on, and reports whether it did. The reader also waits for
+// maxLone is how many requests come at most in one write of a client that waits for the answer: what a lock sends that is given back and
+// asked for again.
+const maxLone = 4
+
+// few reports whether requests are so few that their reader may serve them. Several writes are not: a client that sends many without
+// waiting has more to come, which its reader had better collect meanwhile.
+func few(items []item) bool {
+	writes := 0
+	for i := range items {
+		switch op := items[i].op; {
+		case op == wire.OpCloseSession: // the end of a session sets alarms, which only run looks at
+			return false
+		case tree.IsWrite(op):
+			writes++
+		}
+	}
+	return len(items) <= maxLone && writes <= 1
+}
+
+// lone serves a single request, or a few, on its reader's goroutine if nothing else is going on, and reports whether it did. The reader also waits for
 // the disk then, and answers.
 //
 // A client that waits for each answer before it asks again pays for every switch between goroutines on the way, because each of them wakes
@@ -15,10 +35,7 @@ import (
 // Order: the queue is empty and the turn to serve is ours, so everything that came earlier has been served. All earlier batches have been
 // released, and the turn to release is taken before anybody else can seal a batch.
 func (o *owner) lone(items []item) bool {
-	if len(items) != 1 || items[0].op == wire.OpCloseSession { // the end of a session sets alarms, which only run looks at
-		return false
-	}
-	if !o.turn.TryLock() {
+	if !few(items) || !o.turn.TryLock() {
 		return false
 	}
 	b, served := o.serveLone(items)
@@ -38,7 +55,7 @@ func (o *owner) lone(items []item) bool {
 	return served
 }
 
-// serveLone serves a single request and returns the batch that it must wait for, nil if it waits for none. The caller has the turn to serve,
+// serveLone serves requests and returns the batch that it must wait for, nil if it waits for none. The caller has the turn to serve,
 // and gets the turn to release together with a batch.
 func (o *owner) serveLone(items []item) (b *batch, served bool) {
 	if o.ended || o.open != nil || o.flight.count.Load() > 0 || !o.queue.empty() {

@@ -16,6 +16,7 @@ type Batch struct {
 	sess   *Session
 	frames []byte
 	calls  []*call
+	closed []*Watch
 }
 
 // Batch returns an empty batch. It belongs to the session and fails with it.
@@ -25,7 +26,13 @@ func (s *Session) Batch() *Batch { return &Batch{sess: s} }
 // then empty and can be used again.
 func (b *Batch) Send() {
 	s := b.sess
+	for _, w := range b.closed {
+		w.forget()
+	}
 	s.mu.Lock()
+	for _, w := range b.closed {
+		w.unset()
+	}
 	if cause := s.cause; cause != nil {
 		s.mu.Unlock()
 		for _, c := range b.calls {
@@ -48,7 +55,8 @@ func (b *Batch) Send() {
 
 func (b *Batch) reset() {
 	clear(b.calls)
-	b.calls = b.calls[:0]
+	clear(b.closed)
+	b.calls, b.closed = b.calls[:0], b.closed[:0]
 	if b.frames = b.frames[:0]; cap(b.frames) > keepBuffer {
 		b.frames = nil
 	}
@@ -107,6 +115,9 @@ func (b *Batch) GetW(path string) *Future[WatchedData] {
 	}
 	return newFuture(c, (*call).watched)
 }
+
+// Unwatch adds Watch.Close. The watch is removed at the server before any operation of the batch is executed.
+func (b *Batch) Unwatch(w *Watch) { b.closed = append(b.closed, w) }
 
 // Children adds Session.Children.
 func (b *Batch) Children(path string) *Future[Children] {

@@ -126,6 +126,56 @@ func TestBatchLeavesInOneWrite(t *testing.T) {
 	})
 }
 
+func TestBatchRemovesWatchesBeforeItsOperationsInTheSameWrite(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // guards ops
+		var ops []wire.Op
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				mu.Lock()
+				defer mu.Unlock()
+				ops = append(ops, r.Op)
+				return false
+			})
+		})
+		var writes atomic.Int64
+		cfg := f.config()
+		cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := f.Dial(ctx, network, address)
+			return countedConn{c, &writes}, err
+		}
+		_, s := f.open(cfg)
+		ctx := t.Context()
+		_, _, w, err := s.GetW(ctx, "/a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := writes.Load()
+		b := s.Batch()
+		b.Unwatch(w)
+		deleted := b.Delete("/a", -1)
+		b.Send()
+		if _, err := deleted.Get(ctx); err != nil {
+			t.Fatal(err)
+		}
+		wantDone(t, w, zk.ErrWatchDone)
+		w.Close() // does nothing
+		b.Unwatch(w)
+		b.Send() // likewise
+		synctest.Wait()
+		if n := writes.Load() - before; n != 1 {
+			t.Errorf("the removal of a watch and an operation took %d writes, want 1", n)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if want := []wire.Op{wire.OpGetData, wire.OpRemoveWatches, wire.OpDelete}; !slices.Equal(ops, want) {
+			t.Errorf("requests %v, want %v", ops, want)
+		}
+	})
+}
+
 func TestRequestsUnderLoadShareWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

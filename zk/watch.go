@@ -29,6 +29,7 @@ type Watch struct {
 	events  []Event
 	over    error         // what comes after the events
 	changed chan struct{} // closed at the next change; nil if nobody waits
+	after   func()        // to be called at the next change; nil if nothing is
 }
 
 // Path returns the path that is watched, as it was given.
@@ -75,20 +76,40 @@ func (w *Watch) Poll() (Event, bool) {
 	return e, true
 }
 
+// AfterFunc calls f once, on a goroutine of its own, as soon as Next does not have to wait: when there is an event, or none to come any more.
+// Until then it costs no goroutine. A later AfterFunc takes the place of one whose f was not called yet. After Close no f is called.
+func (w *Watch) AfterFunc(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.after = f
+	if len(w.events) > 0 || w.over != nil {
+		w.wake()
+	}
+}
+
 // Close forgets the watch: Next returns ErrWatchDone from now on. If nobody else in this session watches the same, it is removed
 // from the server, without waiting for that. Closing a watch again does nothing.
 func (w *Watch) Close() {
+	w.forget()
+	w.sess.mu.Lock()
+	w.unset()
+	w.sess.flush(true)
+}
+
+// forget drops what has come, and lets nothing follow.
+func (w *Watch) forget() {
 	w.mu.Lock()
-	w.events = nil
+	w.events, w.after = nil, nil
 	w.mu.Unlock()
 	w.end(ErrWatchDone)
-	s := w.sess
-	s.mu.Lock()
+}
+
+// unset takes the watch out of the session's, if it stands there. The caller holds the session's mu, and flushes.
+func (w *Watch) unset() {
 	if w.set {
-		s.watches.remove(w)
-		s.tidy(w.key)
+		w.sess.watches.remove(w)
+		w.sess.tidy(w.key)
 	}
-	s.flush(true)
 }
 
 // push gives the watch an event. It never blocks.
@@ -124,6 +145,10 @@ func (w *Watch) wake() {
 	if w.changed != nil {
 		close(w.changed)
 		w.changed = nil
+	}
+	if w.after != nil {
+		go w.after()
+		w.after = nil
 	}
 }
 

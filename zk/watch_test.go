@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,6 +65,59 @@ func (l *watchLog) want(t *testing.T, want ...removal) {
 	if !slices.Equal(l.removals, want) {
 		t.Errorf("removed at the server: %v, want %v", l.removals, want)
 	}
+}
+
+func TestAfterFuncRunsOnceWhenNextNeedsNotWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		events := make(chan wire.EventType)
+		f := newFake(t, func(p *peer) {
+			p.open()
+			go func() {
+				for kind := range events {
+					p.notify(kind, "/a")
+				}
+			}()
+			p.loop(nil)
+		})
+		client, s := f.open(f.config())
+		defer close(events)
+		watch := func() *zk.Watch {
+			_, _, w, err := s.GetW(t.Context(), "/a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return w
+		}
+		var calls atomic.Int64
+		call := func() { calls.Add(1) }
+		want := func(what string, n int64) {
+			t.Helper()
+			synctest.Wait()
+			if got := calls.Swap(0); got != n {
+				t.Errorf("%s: %d calls, want %d", what, got, n)
+			}
+		}
+		w := watch()
+		w.AfterFunc(func() { t.Error("called after another had taken its place") })
+		w.AfterFunc(call)
+		want("nothing has come", 0)
+		events <- wire.EventType(zk.EventDeleted)
+		want("an event, and the watch is done", 1)
+		w.AfterFunc(call)
+		want("the event is still there", 1)
+		wantEvent(t, w, zk.EventDeleted, "/a")
+		w.AfterFunc(call)
+		want("the watch is done", 1)
+		w = watch()
+		w.AfterFunc(call)
+		w.Close()
+		want("closed", 0)
+		w = watch()
+		w.AfterFunc(call)
+		_ = client.Close()
+		want("the session has ended", 1)
+	})
 }
 
 func TestCancelledCallLeavesNoWatchBehind(t *testing.T) {

@@ -103,12 +103,7 @@ func (p *Place) Beside(ctx context.Context, to *Line) (*Place, []Seat, error) {
 		default:
 			continue
 		}
-		children, err := listed.Get(ctx)
-		names := children.Names
-		if err != nil {
-			names, err = p.list(ctx)
-		}
-		seats, err := p.among(names, err)
+		seats, err := p.among(p.list(ctx, listed))
 		if err != nil {
 			next.Leave()
 			return nil, nil, err
@@ -119,7 +114,7 @@ func (p *Place) Beside(ctx context.Context, to *Line) (*Place, []Seat, error) {
 
 // Seats lists who stands in the line now. It returns ErrGone if our own node does not.
 func (p *Place) Seats(ctx context.Context) ([]Seat, error) {
-	return p.among(p.list(ctx))
+	return p.among(p.list(ctx, nil))
 }
 
 // among returns the seats that children are, without our second node. It returns ErrGone if we are not among them.
@@ -142,22 +137,6 @@ func (p *Place) Succeed(ctx context.Context, old *Place) error {
 	}
 	old.Leave()
 	return nil
-}
-
-// list lists the line's path.
-func (p *Place) list(ctx context.Context) ([]string, error) {
-	for {
-		children, _, err := p.sess.Children(ctx, p.line.Dir)
-		switch {
-		case err == nil:
-			return children, nil
-		case errors.Is(err, zk.NoNode):
-			return nil, ErrGone
-		}
-		if err := settle(ctx, p.sess, err); err != nil {
-			return nil, err
-		}
-	}
 }
 
 // Seat returns our seat.

@@ -16,14 +16,18 @@ import (
 // flush of the disk for itself: a lock that is taken again and again in a row costs two flushes a cycle without this, and one with it.
 type departure struct {
 	place   *Place
+	own     *zk.Watch // on its node, to be closed in the same write, ahead of the removal; nil if there is none
 	removal *Removal
 }
 
-// depart registers the departure of p.
-func (l *Line) depart(p *Place) *Removal {
-	d := &departure{place: p, removal: &Removal{done: make(chan struct{})}}
+// depart registers the departure of p, whose node is watched by own unless that is nil.
+func (l *Line) depart(p *Place, own *zk.Watch) *Removal {
+	d := &departure{place: p, own: own, removal: &Removal{done: make(chan struct{})}}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.head == p {
+		l.head = nil
+	}
 	if l.leaving != nil {
 		l.leaving.send()
 	}
@@ -67,16 +71,28 @@ func (l *Line) overtake(sess *zk.Session) *departure {
 
 // send removes the nodes by themselves.
 func (d *departure) send() {
-	sess, paths := d.place.sess, d.place.Paths()
+	sess, paths, b := d.place.sess, d.place.Paths(), d.batch()
 	if len(paths) == 1 {
-		go d.removal.insist(sess, paths[0], sendDelete(sess, paths[0]))
+		sent := b.Delete(paths[0], -1)
+		b.Send()
+		go d.removal.insist(sess, paths[0], sent)
 		return
 	}
+	b.Send()
 	r := removeAll(sess, paths)
 	go func() {
 		d.removal.err = r.Wait(context.Background())
 		close(d.removal.done)
 	}()
+}
+
+// batch returns a batch that first closes the watch on the node that is to be removed.
+func (d *departure) batch() *zk.Batch {
+	b := d.place.sess.Batch()
+	if d.own != nil {
+		b.Unwatch(d.own)
+	}
+	return b
 }
 
 // replace sends one transaction that removes the nodes and creates p's. If it fails, or nobody knows, the removal goes on by itself.
@@ -88,10 +104,13 @@ func (d *departure) replace(p *Place) creation {
 			ops = append(ops, zk.DeleteOp(path, -1))
 		}
 		ops = append(ops, creations(nodes)...)
-		b := sess.Batch()
+		b := d.batch()
 		all := b.Multi(ops...)
 		var listed *zk.Future[zk.Children]
-		if d.place.waited { // somebody else wants this lock as well, so lookAfter will most likely have to look
+		switch last, ok := d.place.last(); {
+		case ok:
+			p.watchEarly(b, last)
+		case d.place.waited: // somebody else wants this lock as well, so lookAfter will most likely have to look
 			listed = b.Children(p.line.Dir)
 		}
 		b.Send()
@@ -149,16 +168,25 @@ func madeBy(results []zk.Result, sess *zk.Session) []zk.Created {
 	return nodes
 }
 
-// lookAfter looks at the line after p has taken the place of old in one transaction. If old was first and p has the next number after old's,
-// nobody has come in between, because every creation takes a number, also that of a seat that changes its kind (Become, Beside), whose
-// name carries another's number: then p is first, without a look. Listed has been sent with that
-// transaction, or is nil.
+// lookAfter looks at the line after p has taken the place of old in one transaction. Listed has been sent with that transaction, or is nil.
+//
+// If nobody has come in between, the line is known without a look. Every creation takes a number, also that of a seat that changes its
+// kind (Become, Beside), whose name carries another's number. So if p has the next number after old's, and old was first, p is first. And if
+// p has the next number after the last one that stood behind old at old's last look, only those are ahead who stood there; some may
+// have left, which only makes p wait for a number that is too large.
 func (p *Place) lookAfter(old *Place, listed *zk.Future[zk.Children]) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if old.ahead == 0 && p.seat.Seq == old.seat.Seq+int32(old.line.width()) {
 			p.ahead = 0
+			p.abandonEarly()
 			return nil
 		}
-		return p.lookAt(ctx, listed)
+		if last, ok := old.last(); ok && p.seat.Seq == last.Seq+1 {
+			p.nearest, p.ahead = Ahead(old.crowd, p.seat, func(s Seat) bool { return !old.owns(s) })
+			p.waited = true
+			return nil
+		}
+		p.abandonEarly()
+		return p.look(ctx, listed)
 	}
 }

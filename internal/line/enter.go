@@ -69,6 +69,9 @@ func (e *Entry) Place(ctx context.Context) (*Place, error) {
 	err := e.await(ctx)
 	switch {
 	case err == nil:
+		if e.place.First() {
+			e.place.line.lead(e.place)
+		}
 		return e.place, nil
 	case ctx.Err() != nil && e.refused == nil:
 		return nil, context.Cause(ctx)
@@ -87,6 +90,7 @@ func (e *Entry) Abandon() {
 	case e.standing:
 		e.place.Leave()
 	default:
+		e.place.abandonEarly()
 		go withdraw(e.place.sess, e.own, e.created)
 	}
 	e.final = ErrGone
@@ -126,7 +130,7 @@ func (e *Entry) make(ctx context.Context) error {
 		switch len(found) {
 		case 0:
 		case len(e.own):
-			e.look = p.look
+			e.look = func(ctx context.Context) error { return p.look(ctx, nil) }
 			return e.take(found)
 		default:
 			return ErrGone // they came together, so somebody has deleted the other
@@ -144,6 +148,7 @@ func (e *Entry) make(ctx context.Context) error {
 		return err
 	}
 	e.leaving, e.resent = false, true
+	p.abandonEarly()
 	e.created, e.look = p.create(p.sess, e.nodes)
 	return nil
 }
@@ -172,7 +177,7 @@ func (p *Place) create(sess *zk.Session, nodes []zk.Node) (created func(context.
 	created = makeNodes(b, sess, nodes)
 	listed := b.Children(p.line.Dir)
 	b.Send()
-	return created, func(ctx context.Context) error { return p.lookAt(ctx, listed) }
+	return created, func(ctx context.Context) error { return p.look(ctx, listed) }
 }
 
 // makeNodes adds the creation of nodes to a batch: all of them or none.

@@ -44,7 +44,7 @@ func EnterAll(ctx context.Context, sess *zk.Session, lines []*Line) (*Group, err
 			err = p.see(children.Names)
 		}
 		if err != nil && ctx.Err() == nil {
-			err = p.look(ctx)
+			err = p.look(ctx, nil)
 		}
 		if err == nil {
 			err = p.vouch(ctx)

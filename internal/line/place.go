@@ -35,6 +35,10 @@ type Line struct {
 
 	mu      sync.Mutex // guards what follows; never held while an answer is waited for
 	leaving *departure // not on its way to the server yet; nil if there is none
+	head    *Place     // of ours, which was first when it was last heard of; nil if there is none
+	behind  map[string]*follower
+
+	vigil vigil // of the places that are first
 }
 
 // unlooked is how many stand ahead of a place for which nobody has looked yet. It must not count as first, least of all when it is
@@ -52,9 +56,11 @@ type Place struct {
 	twin *Bundle // our second node; nil if the line has none
 	seat Seat
 
-	nearest Seat // the seat to wait for, if ahead > 0
-	ahead   int  // how many seats block us, as of the last look
-	waited  bool // somebody was ahead at some look
+	nearest Seat   // the seat to wait for, if ahead > 0
+	ahead   int    // how many seats block us, as of the last look
+	waited  bool   // somebody was ahead at some look
+	crowd   []Seat // who stood in the line at the last look, if they were few and we were first
+	early   *early // the watch on the nearest seat, if that was asked for together with our node
 
 	mark    string        // the path of our mark, which may be there; "" for places without one
 	delay   time.Duration // what it tells
@@ -81,106 +87,34 @@ func (p *Place) First() bool { return p.ahead == 0 }
 // Ahead returns how many seats blocked us at the last look.
 func (p *Place) Ahead() int { return p.ahead }
 
-// Await waits until nobody who blocks us stands ahead. It returns ErrGone if our node was deleted meanwhile, and otherwise why it
-// stopped: the context's cause or the session's. The place stays taken; the caller leaves it.
-func (p *Place) Await(ctx context.Context) error {
-	for p.ahead > 0 {
-		gone, err := p.awaitNearest(ctx)
-		switch {
-		case err != nil:
-			return err
-		case inferred || gone && p.ahead == 1 && p.twin == nil && (p.line.Change == nil || !p.line.Change(p.nearest)):
-			// The seats ahead only ever get fewer: whoever comes later gets a larger number. The one that is gone was
-			// the last of them, and our own node was still there after it (see awaitNearest). No second look is needed.
-			//
-			// That is not so where seats change their kind. A writer that becomes a reader leaves a reader with its number
-			// where we saw it go, and a reader further ahead, who never blocked us, may meanwhile be a writer that does.
-			// And it says nothing about our second node.
-			p.ahead = 0
-		default:
-			if err := p.look(ctx); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// awaitNearest waits until the nearest seat ahead has changed. It reports gone only if that seat's node is deleted and ours was still
-// there at a later point of the server's history: then, if it was the only one ahead, we are served.
-//
-// Ownership is seen here, not inferred from the neighbour's leaving. Both watches are set on one connection, and a connection
-// carries events in the order of the changes: had our node been deleted first, its event would have arrived first. That order
-// holds within one connection only. After a reconnect the events are made up by the server in the order of the paths that the client
-// sent, so anything that arrives over a later connection is a reason to look again and nothing more.
-func (p *Place) awaitNearest(ctx context.Context) (gone bool, err error) {
-	_, reconnected := p.sess.State()
-	b := p.sess.Batch()
-	ahead := b.GetW(join(p.line.Dir, p.nearest.Name))
-	var own *zk.Future[zk.WatchedData]
-	if p.ahead == 1 { // else a look comes next in any case, and it finds out
-		own = p.armOwn(b)
-	}
-	b.Send()
-
-	w, err := ahead.Get(ctx)
-	if ctx.Err() != nil {
-		ahead.Abandon()
-		if own != nil {
-			own.Abandon()
-		}
-		return false, context.Cause(ctx)
-	}
-	ownErr := p.armed(ctx, own)
-	missing := errors.Is(err, zk.NoNode)
-	switch {
-	case err == nil:
-		defer w.Watch.Close()
-	case !missing:
-		return false, settle(ctx, p.sess, err)
-	}
-	if ownErr != nil {
-		return false, settle(ctx, p.sess, ownErr)
-	}
-	if missing { // and our node was there when the next answer, its own, was made
-		return !isClosed(reconnected) && !p.ownTouched(), nil
-	}
-	ev, err := w.Watch.Next(ctx)
+// look lists the line and works out who is ahead; listed is as for list. It returns ErrGone if our own node is not in it.
+func (p *Place) look(ctx context.Context, listed *zk.Future[zk.Children]) error {
+	children, err := p.list(ctx, listed)
 	if err != nil {
-		return false, err
-	}
-	return ev.Type == zk.EventDeleted && !isClosed(reconnected) && !p.ownTouched(), nil
-}
-
-// look lists the line and works out who is ahead. It returns ErrGone if our own node is not in it.
-func (p *Place) look(ctx context.Context) error {
-	for {
-		children, _, err := p.sess.Children(ctx, p.line.Dir)
-		if err == nil {
-			return p.see(children)
-		}
-		if errors.Is(err, zk.NoNode) {
-			return ErrGone
-		}
-		if err := settle(ctx, p.sess, err); err != nil {
-			return err
-		}
-	}
-}
-
-// lookAt is look with a list that has been asked for already. Without one, nil, or if that has failed, another is asked for.
-func (p *Place) lookAt(ctx context.Context, listed *zk.Future[zk.Children]) error {
-	if listed == nil {
-		return p.look(ctx)
-	}
-	children, err := listed.Get(ctx)
-	if err == nil {
-		return p.see(children.Names)
-	}
-	if err := settle(ctx, p.sess, err); err != nil {
 		return err
 	}
-	return p.look(ctx)
+	return p.see(children)
+}
+
+// list lists the line's path. Listed has been asked for already; without it, nil, or if it has failed, another is asked for.
+func (p *Place) list(ctx context.Context, listed *zk.Future[zk.Children]) ([]string, error) {
+	if listed != nil {
+		if children, err := listed.Get(ctx); err == nil {
+			return children.Names, nil
+		}
+	}
+	for {
+		children, _, err := p.sess.Children(ctx, p.line.Dir)
+		switch {
+		case err == nil:
+			return children, nil
+		case errors.Is(err, zk.NoNode):
+			return nil, ErrGone
+		}
+		if err := settle(ctx, p.sess, err); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // see works out from the line's children who is ahead of us.
@@ -194,6 +128,10 @@ func (p *Place) see(children []string) error {
 	}
 	p.nearest, p.ahead = Ahead(seats, p.seat, p.line.Blocks)
 	p.waited = p.waited || p.ahead > 0
+	p.crowd = nil
+	if p.ahead == 0 && len(seats) <= maxCrowd {
+		p.crowd = seats
+	}
 	return nil
 }
 
@@ -271,11 +209,21 @@ func (p *Place) ownTouched() bool {
 	return true
 }
 
-// armedOwn reports whether our own node is watched.
-func (p *Place) armedOwn() bool {
+// heed has f called, on a goroutine of its own, when there is news of our own node, or reports false if that is not watched. A watch that is
+// there since we waited costs nothing, and tells without a moment's delay of whoever deletes our node in one transaction with the one
+// ahead, whose event came first.
+func (p *Place) heed(f func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.own != nil && !p.left
+	switch {
+	case p.own == nil || p.left:
+		return false
+	case p.new || p.twin != nil: // there is something to read, or another node to watch
+		go f()
+	default:
+		p.own.AfterFunc(f)
+	}
+	return true
 }
 
 // Watch blocks until a node of ours is deleted by somebody else and then returns ErrGone; it returns the context's cause or the
@@ -379,25 +327,31 @@ func (p *Place) WatchLine(ctx context.Context, found func(others bool) bool) err
 // Leave gives the place up. The removal of our node leaves at once, or together with the creation of the next one if that comes right
 // behind (see departure); it is repeated in the background until it is done or the session has ended. Leaving twice is leaving once.
 func (p *Place) Leave() *Removal {
-	p.retire() // before the removal, or the server would tell us what we do ourselves
+	p.abandonEarly()
 	if p.mark != "" {
+		p.retire() // before the removal, or the server would tell us what we do ourselves
 		return p.removeMarked()
 	}
-	return p.line.depart(p)
+	return p.line.depart(p, p.unwatch())
 }
 
 // retire ends the watches on our own nodes, now and for good.
 func (p *Place) retire() {
+	if own := p.unwatch(); own != nil {
+		own.Close()
+	}
+}
+
+// unwatch is retire, but for the watch on our first node, which it returns for the caller to close, or nil if there is none.
+func (p *Place) unwatch() *zk.Watch {
 	if p.twin != nil {
 		p.twin.Retire()
 	}
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	own := p.own
 	p.own, p.left = nil, true
-	p.mu.Unlock()
-	if own != nil {
-		own.Close()
-	}
+	return own
 }
 
 // settle returns nil for an error after which the same session may be asked again: a lost connection. The end of ctx and the end of the

@@ -4,14 +4,9 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/seed-a3166700/turnstile/zk"
 )
-
-// watchAfter is how long a tenure must last before it watches its own node for deletion by somebody else. It keeps the watch off the
-// way of short ones.
-const watchAfter = 100 * time.Millisecond
 
 // A Tenure is the time for which a place is first in line. It ends once: with Leave, with its session, or when somebody else deletes
 // its node. Its methods may be called from any goroutine.
@@ -24,7 +19,8 @@ type Tenure struct {
 	deleted error
 	changed func(*Tenure, []byte)
 	czxid   int64 // of the tokens
-	timer   *time.Timer
+	vigil   *vigil
+	young   young // the vigil's
 
 	mu       sync.Mutex // guards the fields below; never held while anything is waited for
 	ground   Ground
@@ -59,13 +55,10 @@ func Begin(ground Ground, err, deleted error, changed func(t *Tenure, data []byt
 	t := &Tenure{sess: ground.Session(), ground: ground, czxid: czxid, deleted: deleted, changed: changed}
 	t.ctx, t.end = context.WithCancelCause(t.sess.Context())
 	t.use, t.stop = context.WithCancelCause(t.ctx)
-	after := watchAfter
-	if p, ok := ground.(*Place); ok && p.armedOwn() {
-		// The watch is there since we waited, and costs nothing. Without a moment's delay it tells of whoever deletes our node in one
-		// transaction with the one ahead, whose event came first.
-		after = 0
+	t.vigil = vigilOf(ground)
+	if p, ok := ground.(*Place); !ok || !p.heed(t.watch) {
+		t.vigil.keep(t)
 	}
-	t.timer = time.AfterFunc(after, t.watch)
 	return t, nil
 }
 
@@ -130,7 +123,8 @@ func (t *Tenure) Exchange(swap func() (Ground, error)) error {
 	switch {
 	case err == nil:
 		t.ground = next
-		t.timer.Reset(watchAfter)
+		t.vigil.dismiss(t)
+		t.vigil.keep(t)
 	case t.gone, errors.Is(err, ErrGone):
 		t.end(t.deleted)
 	}
@@ -177,7 +171,7 @@ func (t *Tenure) Stopped() error {
 
 // Leave ends the tenure, for that cause, and gives the place up.
 func (t *Tenure) Leave(cause error) *Removal {
-	t.timer.Stop()
+	t.vigil.dismiss(t)
 	t.end(cause)
 	return t.Ground().Leave()
 }

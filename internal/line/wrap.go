@@ -25,7 +25,7 @@ func (p *Place) vouch(ctx context.Context) error {
 	if p.line.Ours == nil || p.seat.Seq >= 0 && p.seat.Seq < math.MaxInt32-nearWrap {
 		return nil
 	}
-	names, err := p.list(ctx)
+	names, err := p.list(ctx, nil)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,7 @@ package queue_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"

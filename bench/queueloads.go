@@ -105,7 +105,8 @@ func ourTasks(server string) contender {
 
 // queues is the contenders of most loads: ours on both servers, and all others.
 func queues(embedded string) []contender {
-	return append([]contender{ourTasks(onZooKeeper), ourTasks(embedded),
+	return append([]contender{
+		ourTasks(onZooKeeper), ourTasks(embedded),
 		{name: "Curator SimpleDistributedQueue", kind: kindCuratorSimple, server: onZooKeeper, config: durable + atMostOnce + inOrder},
 		{name: "Curator DistributedQueue", kind: kindCuratorQueue, server: onZooKeeper, config: durable + atLeastOnce + inOrder},
 		{name: "kazoo Queue", kind: kindKazooQueue, server: onZooKeeper, config: durable + atMostOnce + byPriority},

@@ -53,8 +53,10 @@ var kinds = []kind{
 }
 
 // places are the locks of an epoch, each named after its kind.
-var places = []string{"mutex-0", "mutex-1", "mutex-slow", "rw-0", "rw-slow", "semaphore-0", "semaphore-slow", "election-0", "election-slow",
-	"layouts-0", "set-0", "simple-0", "watched-0", "run-0"}
+var places = []string{
+	"mutex-0", "mutex-1", "mutex-slow", "rw-0", "rw-slow", "semaphore-0", "semaphore-slow", "election-0", "election-slow",
+	"layouts-0", "set-0", "simple-0", "watched-0", "run-0",
+}
 
 // permits is how many each semaphore has.
 const permits = 5

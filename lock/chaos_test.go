@@ -2,10 +2,10 @@ package lock_test
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	stdpath "path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -59,7 +59,7 @@ func (s *spot) enter(t *testing.T, h *held) {
 			continue
 		}
 		out += other.permits
-		if s.limit == 0 && !(h.shared && other.shared) {
+		if s.limit == 0 && (!h.shared || !other.shared) {
 			t.Errorf("%v: %s and %s are in at once", s.paths, other.name, h.name)
 		}
 	}
@@ -160,7 +160,7 @@ const kindsOfGuests = 13
 
 // club is all the spots and how one client goes to them.
 type club struct {
-	line, layouts, rest, both, rw, kazooRW, agreed, stored, watched, simple, latch, selector *spot
+	line, layouts, rest, rw, kazooRW, agreed, stored, watched, simple, latch, selector *spot
 }
 
 func newClub() *club {
@@ -211,9 +211,9 @@ func (c *club) guests(t *testing.T, client *zk.Client, n int) []guest {
 	must(err)
 	simple, err := lock.NewSimple(client, c.simple.paths[0], lock.Config{})
 	must(err)
-	latch, err := elect.NewCandidate(client, c.latch.paths[0], fmt.Sprint(n), elect.Config{})
+	latch, err := elect.NewCandidate(client, c.latch.paths[0], strconv.Itoa(n), elect.Config{})
 	must(err)
-	selector, err := elect.NewCandidate(client, c.selector.paths[0], fmt.Sprint(n), elect.Config{Layout: elect.Layout(1 + n%2)})
+	selector, err := elect.NewCandidate(client, c.selector.paths[0], strconv.Itoa(n), elect.Config{Layout: elect.Layout(1 + n%2)})
 	must(err)
 	return []guest{
 		plain("mutex", m, c.line), plain("layouts", l, c.layouts), plain("delay", r, c.rest),

@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -71,6 +72,7 @@ func TestDoneGoesOnWhenItsCallerLeaves(t *testing.T) {
 
 // A consumer that leaves, or whose queue is closed, while its node is on its way to the server leaves none there.
 func TestConsumerThatLeavesAtOnceLeavesNoNode(t *testing.T) {
+	t.Parallel()
 	for name, leave := range map[string]func(t *testing.T, q *queue.Queue, cancel func()){
 		"cancelled": func(_ *testing.T, _ *queue.Queue, cancel func()) { cancel() },
 		"closed": func(t *testing.T, q *queue.Queue, _ func()) {
@@ -112,5 +114,24 @@ func TestConsumerThatLeavesAtOnceLeavesNoNode(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A queue that is closed just when its consumer is about to claim ahead does not go on trying.
+func TestCloseEndsAConsumerThatIsAboutToClaimAhead(t *testing.T) {
+	t.Parallel()
+	for n := range 40 {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				q := w.queue(queue.Config{})
+				hold(t, q, n+20)
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				take(t, q)
+				if err := q.Close(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+		})
 	}
 }

@@ -94,6 +94,7 @@ func hold(t *testing.T, q *queue.Queue, n int) {
 
 // Whichever of the requests is lost with which a consumer looks for what comes before the items that it holds: it looks again.
 func TestLostRequestDoesNotMakeAConsumerForgetWhatComesFirst(t *testing.T) {
+	t.Parallel()
 	for name, first := range map[string]func(t *testing.T, q, other *queue.Queue) string{
 		"given back": func(t *testing.T, q, _ *queue.Queue) string {
 			item := take(t, q)

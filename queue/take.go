@@ -134,6 +134,7 @@ func (q *Queue) serve() {
 	for {
 		ctx, cancel := context.WithCancel(q.ctx)
 		q.mu.Lock()
+		q.more = q.more && !q.closed // who closes the queue wants no more
 		if len(q.takers) == 0 && !q.more && q.rested() {
 			q.mu.Unlock()
 			cancel()

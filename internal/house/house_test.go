@@ -49,7 +49,7 @@ var floors = []floor{
 		foreign: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"},
 	},
 	{path: "cmd/turnstile", ours: []string{"internal/cli"}},
-	{path: "examples/...", ours: []string{"zk", "lock", "fence", "zktest"}},
+	{path: "examples/...", ours: []string{"zk", "lock", "fence", "queue", "zktest"}},
 
 	// What only tests use.
 	{path: "internal/house"},

@@ -129,7 +129,8 @@ type breach struct {
 //   - no more attempts count that nobody has had than rules allow; none is past the last that rules allow; dead letters have a reason that
 //     fits what was done to them;
 //   - items of a priority get their places in the order in which they were put; a consumer that is alone gets the most urgent first and, of
-//     one priority, what has the first place; several reach no further than rules allow past what others have claimed.
+//     one priority, what has the first place; several get each what it has claimed in the order of its places, and reach no further than rules
+//     allow past what others have claimed.
 //
 // If it is not, what concerns the items of the first offences is written as a page into dir, and the error names it.
 func CheckQueue(h QueueHistory, dir string) error {
@@ -140,6 +141,7 @@ func CheckQueue(h QueueHistory, dir string) error {
 	}
 	j.judgeSpare()
 	j.judgePlaces()
+	j.judgeParts()
 	j.judgeOrder()
 	j.judgeReach()
 	if len(j.breaches) == 0 {

@@ -208,6 +208,34 @@ func (s *sweep) deliver(a *arrival, d *Delivery) {
 	}
 }
 
+// judgeParts judges whether consumers got the items of each of their claims in the order of their places.
+func (j *queueJudge) judgeParts() {
+	type part struct{ session, token int64 }
+	parts := make(map[part][]*Delivery)
+	for i := range j.Deliveries {
+		d := &j.Deliveries[i]
+		parts[part{d.Session, d.Token}] = append(parts[part{d.Session, d.Token}], d)
+	}
+	for _, byAsked := range parts {
+		byGot := slices.Clone(byAsked)
+		slices.SortStableFunc(byAsked, func(a, b *Delivery) int { return cmp.Compare(a.Asked, b.Asked) })
+		slices.SortStableFunc(byGot, func(a, b *Delivery) int { return cmp.Compare(a.Got, b.Got) })
+		var last *Delivery // the last place among those that were there before
+		for _, d := range byAsked {
+			for len(byGot) > 0 && byGot[0].Got < d.Asked {
+				if last == nil || byGot[0].Place > last.Place {
+					last = byGot[0]
+				}
+				byGot = byGot[1:]
+			}
+			if last != nil && last.Place > d.Place {
+				j.offend([]string{last.Item, d.Item}, "client %d got item %s in place %s of what it had claimed before item %s in place %s",
+					d.Client, last.Item, last.Place, d.Item, d.Place)
+			}
+		}
+	}
+}
+
 // judgeReach judges how many items several consumers pass over that others have claimed.
 func (j *queueJudge) judgeReach() {
 	if j.Rules.Reach == 0 {

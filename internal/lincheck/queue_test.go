@@ -348,6 +348,22 @@ func TestHistoriesThatNoQueueHasAreRefused(t *testing.T) {
 		}},
 
 		// Order, for several.
+		{"a part out of its order", "before item #a in place /1", func(s *story) {
+			s.batch(1, 2, "a", "b")
+			s.done(1, "b", 5, 1, 10).Place = "/2"
+			s.done(1, "a", 5, 1, 20).Place = "/1"
+		}},
+		{"a part that is given to two at the same time", "", func(s *story) {
+			s.batch(1, 2, "a", "b")
+			s.done(1, "b", 5, 1, 10).Place = "/2"
+			s.take(1, "a", 5, 1, 5, 25, 26).Place = "/1"
+			finish(&s.Deliveries[1], lincheck.Acknowledged, 27, 28)
+		}},
+		{"two parts", "", func(s *story) {
+			s.batch(1, 2, "a", "b")
+			s.done(1, "b", 6, 1, 10).Place = "/2"
+			s.done(1, "a", 5, 1, 20).Place = "/1"
+		}},
 		{"within reach", "", func(s *story) { s.passOver(3) }},
 		{"out of reach", "want 3 at most", func(s *story) { s.passOver(4) }},
 	} {

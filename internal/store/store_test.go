@@ -39,16 +39,16 @@ func load(t *testing.T, s *store.Store) *tree.Tree {
 // commit makes the changes of a write durable, as of the tree's zxid.
 func commit(t *testing.T, s *store.Store, tr *tree.Tree, r tree.Result) {
 	t.Helper()
-	commitBy((*store.Batch).Apply, t, s, tr, r)
+	commitBy(t, (*store.Batch).Apply, s, tr, r)
 }
 
 // commitAlone makes the changes of a write durable by themselves.
 func commitAlone(t *testing.T, s *store.Store, tr *tree.Tree, r tree.Result) {
 	t.Helper()
-	commitBy((*store.Batch).ApplyAlone, t, s, tr, r)
+	commitBy(t, (*store.Batch).ApplyAlone, s, tr, r)
 }
 
-func commitBy(apply func(*store.Batch, int64) error, t *testing.T, s *store.Store, tr *tree.Tree, r tree.Result) {
+func commitBy(t *testing.T, apply func(*store.Batch, int64) error, s *store.Store, tr *tree.Tree, r tree.Result) {
 	t.Helper()
 	if r.Code != wire.OK {
 		t.Fatalf("write refused: %v", r.Code)

@@ -1,0 +1,56 @@
+// Command mail sends the mails that wait in a queue, and puts one there with "mail ADDRESS".
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+
+	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := open(ctx, "127.0.0.1:2181", os.Args[1:], send) // an ensemble: "zk1:2181,zk2:2181,zk3:2181"
+	stop()
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+func open(ctx context.Context, servers string, addresses []string, send func(context.Context, string) error) error {
+	client, err := zk.Open(ctx, zk.Config{Servers: servers})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	q, err := queue.New(client, "/queues/mail", queue.Config{})
+	if err != nil {
+		return err
+	}
+	defer q.Close(context.WithoutCancel(ctx))
+	for _, to := range addresses {
+		if _, err := q.Put(ctx, []byte(to), queue.PutOptions{}); err != nil {
+			return err
+		}
+	}
+	if len(addresses) > 0 {
+		return nil
+	}
+	return work(ctx, q, send)
+}
+
+// work sends four mails at a time until ctx ends. A mail that fails comes again, later and later, and in the end goes to the dead letters.
+func work(ctx context.Context, q *queue.Queue, send func(context.Context, string) error) error {
+	return q.Consume(ctx, 4, func(ctx context.Context, item *queue.Item) error {
+		return send(ctx, string(item.Body())) // ctx ends if the mail has become somebody else's; nil: done, never again
+	})
+}
+
+func send(_ context.Context, to string) error {
+	_, err := fmt.Println("mail to", to)
+	return err
+}

@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,4 +101,27 @@ func TestOneReleaseWakesOneWaiter(t *testing.T) {
 			t.Errorf("%d more got the lock while it was held", n)
 		}
 	})
+}
+
+// The end of a session comes to the contexts that come from it one after the other. Whoever asks meanwhile is not told that a hold lives whose
+// session does not: its process may have been stopped for so long that others are in.
+func TestHoldIsOverForWhoeverAsksAsSoonAsItsSessionIs(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	for range 20 {
+		client := srv.Client(t, 10*time.Second)
+		hold := acquire(t, mutex(t, client))
+		sess, ctx := hold.Session(), hold.Context()
+		for range 50_000 { // some of which the end comes to before it comes to the hold
+			_, cancel := context.WithCancel(sess.Context())
+			t.Cleanup(cancel)
+		}
+		go client.Close()
+		for sess.Err() == nil {
+			runtime.Gosched()
+		}
+		if ctx.Err() == nil {
+			t.Fatal("the session is over, and the hold's context is not")
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -26,23 +27,11 @@ type Item struct {
 	created int64
 	attempt int
 
-	mu       sync.Mutex // guards the fields below; never held while anything is waited for
-	ctx      itemContext
+	mu       sync.Mutex      // guards the fields below; never held while anything is waited for
+	ctx      context.Context //nolint:containedctx // nil until somebody asks for it
 	cancel   context.CancelCauseFunc
 	busy     bool // it is being finished
 	finished bool
-}
-
-// itemContext ends with its session, and its Err looks at the session's deadline itself: a consumer that was stopped for a while must not
-// believe in its claim because it runs before the session's timer does.
-type itemContext struct {
-	context.Context //nolint:containedctx // it is one
-	sess            *zk.Session
-}
-
-func (c itemContext) Err() error {
-	_ = c.sess.Err()
-	return c.Context.Err()
 }
 
 // Body returns what was put. The caller may change it.
@@ -91,9 +80,9 @@ func (it *Item) Path() string { return it.w.line.segment(it.w.segment) + "/" + i
 func (it *Item) Context() context.Context {
 	it.mu.Lock()
 	defer it.mu.Unlock()
-	if it.ctx.Context == nil {
+	if it.ctx == nil {
 		ctx, cancel := context.WithCancelCause(it.d.ctx)
-		it.ctx, it.cancel = itemContext{ctx, it.d.sess}, cancel
+		it.ctx, it.cancel = line.Bound(ctx, it.d.sess), cancel
 		if it.finished {
 			cancel(ErrFinished)
 		}

@@ -135,22 +135,11 @@ func (t *Tenure) Exchange(swap func() (Ground, error)) error {
 // Context returns a context that ends with the tenure. Contexts for users are made with NewContext.
 func (t *Tenure) Context() context.Context { return t.ctx }
 
-// NewContext returns a context that ends when the tenure is stopped or ends, for the same cause, or when it is cancelled. Its Err looks at the session's
-// deadline itself: a holder that was stopped for a while must not find its context alive because it runs before the session's
-// timer does.
+// NewContext returns a context that ends when the tenure is stopped or ends, for the same cause, or when it is cancelled. It is
+// bound to the session.
 func (t *Tenure) NewContext() (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(t.use)
-	return tenureContext{ctx, t.sess}, cancel
-}
-
-type tenureContext struct {
-	context.Context //nolint:containedctx // it is one
-	sess            *zk.Session
-}
-
-func (c tenureContext) Err() error {
-	_ = c.sess.Err()
-	return c.Context.Err()
+	return Bound(ctx, t.sess), cancel
 }
 
 // Err returns nil while the tenure lasts, and why it has ended afterwards.

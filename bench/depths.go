@@ -154,10 +154,17 @@ func (b *bench) phase(ctx context.Context, l *load, p *phase, depots []*depot) (
 		}
 	}
 	for range b.rounds(l) {
-		for _, s := range stands {
+		for _, s := range slices.Clone(stands) {
 			rate, err := s.serve(ctx, p, b.options.duration)
+			if why, ok := errors.AsType[refusal](err); ok && s.contender.role != subjectRole {
+				s.crew.dismiss()
+				s.depot.gone = true
+				stands = slices.DeleteFunc(stands, func(other *stand) bool { return other == s })
+				rows = append(rows, b.cannot(p, s.contender, string(why)))
+				continue
+			}
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("%s: %w", s.contender.title(), err)
 			}
 			fmt.Fprintf(b.log, "  %-60s %12s %s, %d at a time\n", s.contender.title(), number(rate), l.rateUnit(), p.workers)
 			s.row.figures = append(s.row.figures, rate)
@@ -199,7 +206,8 @@ func (b *bench) hand(ctx context.Context, l *load, p *phase, d *depot) (*team, e
 	return t, nil
 }
 
-// settle lets a depot's team warm up. A Java client that cannot is given larger packets; a peer that cannot then is left out. The rows say why.
+// settle lets a depot's team warm up. A Java client that cannot, where the queue is deep, is given larger packets; a peer that cannot then is left out. The
+// rows say why.
 func (b *bench) settle(ctx context.Context, l *load, p *phase, d *depot, t *team) (*stand, []row, error) {
 	var rows []row
 	for {
@@ -209,17 +217,16 @@ func (b *bench) settle(ctx context.Context, l *load, p *phase, d *depot, t *team
 			return s, rows, nil
 		}
 		t.crew.dismiss()
-		var why refusal
-		if !errors.As(err, &why) || d.contender.role == subjectRole || l.depth < deep {
+		why, ok := errors.AsType[refusal](err)
+		if !ok || d.contender.role == subjectRole {
 			return nil, nil, err
 		}
-		note := "cannot: " + string(why)
+		note := string(why)
 		if nodes, ok := d.stock.(*nodeStock); ok && isCurator(d.contender.kind) {
 			note += nodes.tooLong(d.depth, d.contender.packet)
 		}
-		fmt.Fprintf(b.log, "  %-60s %s\n", d.contender.title(), note)
-		rows = append(rows, row{load: p.title, contender: d.contender, note: note})
-		if !isCurator(d.contender.kind) || d.contender.packet > 0 {
+		rows = append(rows, b.cannot(p, d.contender, note))
+		if l.depth < deep || !isCurator(d.contender.kind) || d.contender.packet > 0 {
 			d.gone = true
 			return nil, rows, nil
 		}
@@ -229,6 +236,13 @@ func (b *bench) settle(ctx context.Context, l *load, p *phase, d *depot, t *team
 			return nil, nil, err
 		}
 	}
+}
+
+// cannot returns the row of a peer that cannot go on.
+func (b *bench) cannot(p *phase, c contender, why string) row {
+	r := row{load: p.title, contender: c, note: "cannot: " + why}
+	fmt.Fprintf(b.log, "  %-60s %s\n", c.title(), r.note)
+	return r
 }
 
 // warmUp lets the team serve for a while. What compiles as it runs must have run: filling has warmed the server.

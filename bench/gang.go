@@ -43,15 +43,11 @@ type gang struct {
 }
 
 func newGang(ctx context.Context, p *plan, open func(context.Context, *plan) (connection, error)) (*gang, error) {
-	g := &gang{plan: p}
-	for range p.clients {
-		c, err := open(ctx, p)
-		if err != nil {
-			g.close()
-			return nil, err
-		}
-		g.connections = append(g.connections, c)
+	connections, err := connectAll(ctx, p, open)
+	if err != nil {
+		return nil, err
 	}
+	g := &gang{plan: p, connections: connections}
 	for i := range p.lockers {
 		l, err := g.locker(i, p.path(i))
 		if err != nil {
@@ -67,8 +63,24 @@ func (g *gang) locker(i int, path string) (locker, error) {
 	return g.connections[i%len(g.connections)].locker(path)
 }
 
-func (g *gang) close() {
-	for _, c := range g.connections {
+func (g *gang) close() { disconnect(g.connections) }
+
+// connectAll opens the plan's connections, all of them or none.
+func connectAll[T interface{ close() }](ctx context.Context, p *plan, open func(context.Context, *plan) (T, error)) ([]T, error) {
+	var connections []T
+	for range p.clients {
+		c, err := open(ctx, p)
+		if err != nil {
+			disconnect(connections)
+			return nil, err
+		}
+		connections = append(connections, c)
+	}
+	return connections, nil
+}
+
+func disconnect[T interface{ close() }](connections []T) {
+	for _, c := range connections {
 		c.close()
 	}
 }

@@ -49,23 +49,14 @@ type shift struct {
 }
 
 func newShift(ctx context.Context, p *plan, open func(context.Context, *plan) (tasks, error)) (*shift, error) {
-	s := &shift{plan: p}
-	for range p.clients {
-		c, err := open(ctx, p)
-		if err != nil {
-			s.close()
-			return nil, err
-		}
-		s.connections = append(s.connections, c)
+	connections, err := connectAll(ctx, p, open)
+	if err != nil {
+		return nil, err
 	}
-	return s, nil
+	return &shift{plan: p, connections: connections}, nil
 }
 
-func (s *shift) close() {
-	for _, c := range s.connections {
-		c.close()
-	}
-}
+func (s *shift) close() { disconnect(s.connections) }
 
 func (s *shift) producer() tasks { return s.connections[0] }
 func (s *shift) consumer() tasks { return s.connections[len(s.connections)-1] }

@@ -3,11 +3,9 @@
 package lin_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -96,9 +94,7 @@ func (j *lockJournal) judge(dir string) error {
 		}
 		verdicts = append(verdicts, fmt.Errorf("%s: %w", place, err))
 		everything := map[string]any{"holds": holds, "writes": j.write[place], "sightings": j.seen[place]}
-		if raw, err := json.Marshal(everything); err == nil && os.MkdirAll(kept, 0o755) == nil {
-			_ = os.WriteFile(filepath.Join(kept, "history.json"), raw, 0o600) // the page is what matters
-		}
+		keepHistory(kept, everything)
 	}
 	return errors.Join(verdicts...)
 }

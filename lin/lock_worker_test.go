@@ -127,30 +127,11 @@ func (c *contender) change(g *grip, h *lincheck.Hold) {
 
 // hold holds what c has for as long as is planned, or until it is lost.
 func (c *contender) hold(place string, g *grip, p plan, h *lincheck.Hold) {
-	told := h.Got
-	over, length := g.ctx.Done(), p.hold
+	ctx, length := g.ctx, p.hold
 	if c.Deaf { // and so it must be found before its hold would have ended anyway
-		over, length = nil, 3*p.hold
+		ctx, length = context.WithoutCancel(g.ctx), 3*p.hold
 	}
-	for {
-		now := clock()
-		if c.gone(g) {
-			return
-		}
-		h.Alive = now
-		left := length - time.Duration(now-h.Got)
-		if left <= 0 {
-			return
-		}
-		if now-told > int64(20*time.Millisecond) { // so that it is known if this is killed
-			told = now
-			c.report(report{Place: place, Hold: h})
-		}
-		select {
-		case <-over:
-		case <-time.After(min(left, time.Millisecond)):
-		}
-	}
+	stay(ctx, h.Got, length, &h.Alive, func() { c.report(report{Place: place, Hold: h}) })
 }
 
 func (c *contender) gone(g *grip) bool { return !c.Deaf && g.ctx.Err() != nil }

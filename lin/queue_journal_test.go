@@ -3,11 +3,9 @@
 package lin_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -130,9 +128,7 @@ func (j *queueJournal) judge(dir string) error {
 			continue
 		}
 		verdicts = append(verdicts, fmt.Errorf("%s: %w", place, err))
-		if raw, err := json.Marshal(q.seen); err == nil && os.MkdirAll(kept, 0o755) == nil {
-			_ = os.WriteFile(filepath.Join(kept, "history.json"), raw, 0o600) // the page is what matters
-		}
+		keepHistory(kept, q.seen)
 	}
 	return errors.Join(verdicts...)
 }

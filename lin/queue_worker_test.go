@@ -281,26 +281,7 @@ func (c *consumer) receive(item *queue.Item, asked, known int64) *lincheck.Deliv
 
 // hold works on an item for so long, or until its claim is lost.
 func (c *consumer) hold(item *queue.Item, d *lincheck.Delivery, length time.Duration) {
-	told := d.Got
-	for {
-		now := clock()
-		if item.Context().Err() != nil {
-			return
-		}
-		d.Alive = now
-		left := length - time.Duration(now-d.Got)
-		if left <= 0 {
-			return
-		}
-		if now-told > int64(20*time.Millisecond) { // so that it is known if this is killed
-			told = now
-			c.report(report{Place: c.place, Delivery: d})
-		}
-		select {
-		case <-item.Context().Done():
-		case <-time.After(min(left, time.Millisecond)):
-		}
-	}
+	stay(item.Context(), d.Got, length, &d.Alive, func() { c.report(report{Place: c.place, Delivery: d}) })
 }
 
 // finish does with an item what is planned, and tells of it before and after.

@@ -4,6 +4,9 @@ package lin_test
 
 import (
 	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/seed-a3166700/turnstile/zk"
@@ -33,6 +36,13 @@ type journal interface {
 	count() string
 	// judge returns nil if what was seen is what is promised. Otherwise it keeps it in dir.
 	judge(dir string) error
+}
+
+// keepHistory writes all that was seen in a place into dir, for programs; the page is what matters.
+func keepHistory(dir string, history any) {
+	if raw, err := json.Marshal(history); err == nil && os.MkdirAll(dir, 0o755) == nil {
+		_ = os.WriteFile(filepath.Join(dir, "history.json"), raw, 0o600)
+	}
 }
 
 // jobs are what workers can be told to do, by orders.Job: a client starts its goroutines, which come to an end some time after ctx does.

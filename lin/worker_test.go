@@ -11,6 +11,7 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -104,4 +105,29 @@ func (w *worker) report(r report) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_ = w.out.Encode(r) // if nobody listens any more, the input has ended, too
+}
+
+// stay returns when something that was got at a time has been held for so long, or when ctx has ended. Until then it books at which time ctx was
+// alive last, and tells of it now and then, so that it is known if this process is killed.
+func stay(ctx context.Context, got int64, length time.Duration, alive *int64, tell func()) {
+	told := got
+	for {
+		now := clock()
+		if ctx.Err() != nil {
+			return
+		}
+		*alive = now
+		left := length - time.Duration(now-got)
+		if left <= 0 {
+			return
+		}
+		if now-told > int64(20*time.Millisecond) {
+			told = now
+			tell()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(min(left, time.Millisecond)):
+		}
+	}
 }

@@ -19,7 +19,7 @@ type Hooks struct {
 	Enqueued func(ctx context.Context, e Event)
 	// Acquired is called by the goroutine that calls Lock or TryLock, before that returns the hold.
 	Acquired func(ctx context.Context, e Event)
-	// Released is called by the goroutine that calls Unlock, after the lock was given up.
+	// Released is called by the goroutine that calls Unlock, after the lock was given up: the next holder's Acquired may come first.
 	Released func(ctx context.Context, e Event)
 	// Lost is called when a hold has ended before it was unlocked, by a goroutine of its own or by the one that calls Unlock, whoever
 	// finds out first.

@@ -1,19 +1,18 @@
 package queue_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/peer"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/server"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -34,11 +33,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(serveEnv); dir != "" {
 		cfg := server.Config{Listen: []string{"unix:" + dir + "/sock"}, Data: dir + "/data", MaxFrame: smallPacket}
 		s, err := server.Start(context.Background(), cfg)
-		if err != nil {
-			fmt.Println("error", err)
-			os.Exit(1)
-		}
-		fmt.Println("serving")
+		peer.Serving(err)
 		<-s.Done()
 		os.Exit(1)
 	}
@@ -69,19 +64,7 @@ func newMortal(t *testing.T) *mortal {
 
 func (m *mortal) start() {
 	m.t.Helper()
-	m.cmd = exec.CommandContext(context.Background(), os.Args[0])
-	m.cmd.Env = append(os.Environ(), serveEnv+"="+m.dir)
-	out, err := m.cmd.StdoutPipe()
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	if err := m.cmd.Start(); err != nil {
-		m.t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil || !strings.HasPrefix(line, "serving") {
-		m.t.Fatalf("the server says %q %v", line, err)
-	}
+	m.cmd = peer.Rerun(m.t, serveEnv+"="+m.dir)
 }
 
 // kill ends the server as kill -9 does.

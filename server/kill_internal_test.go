@@ -1,15 +1,14 @@
 package server
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 
+	"github.com/seed-a3166700/turnstile/internal/peer"
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
@@ -19,34 +18,11 @@ const killedEnv = "TURNSTILE_TEST_SERVE"
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(killedEnv); dir != "" {
 		s, err := Start(context.Background(), Config{Listen: []string{"unix:" + dir + "/sock"}, Data: dir + "/data"})
-		if err != nil {
-			fmt.Println("error", err)
-			os.Exit(1)
-		}
-		fmt.Println("serving")
+		peer.Serving(err)
 		<-s.Done()
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
-}
-
-// serveToKill starts a server in a process of its own.
-func serveToKill(t *testing.T, dir string) *exec.Cmd {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), killedEnv+"="+dir)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil || !strings.HasPrefix(line, "serving") {
-		t.Fatalf("server says %q %v", line, err)
-	}
-	return cmd
 }
 
 func TestKilledServerComesBackWithAllThatItAcknowledged(t *testing.T) {
@@ -61,7 +37,7 @@ func TestKilledServerComesBackWithAllThatItAcknowledged(t *testing.T) {
 	var err error
 	created := 0
 	for kill := range kills {
-		cmd := serveToKill(t, dir)
+		cmd := peer.Rerun(t, killedEnv+"="+dir)
 		if owner == nil {
 			if owner, err = at.connect(wire.ConnectRequest{Timeout: 40_000}); err != nil {
 				t.Fatal(err)

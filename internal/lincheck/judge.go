@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,11 +37,23 @@ func judge(model porcupine.Model, what string, stories []story, dir string) erro
 		part = shrink(model, stories)
 	}
 	verdict := fmt.Errorf("lincheck: %s: the history of %d holds is not %s's", result, len(stories), what)
-	page, err := show(model, part, dir)
+	return keep(verdict, dir, func(page io.Writer) error { return show(model, part, page) })
+}
+
+// keep writes a page that shows why a history was refused into dir, which it makes, and returns the verdict with the page's name.
+func keep(verdict error, dir string, show func(page io.Writer) error) error {
+	name := filepath.Join(dir, "history.html")
+	err := os.MkdirAll(dir, 0o755)
+	if err == nil {
+		var page *os.File
+		if page, err = os.Create(name); err == nil {
+			err = errors.Join(show(page), page.Close())
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("%w; it cannot be kept: %w", verdict, err)
 	}
-	return fmt.Errorf("%w; see %s", verdict, page)
+	return fmt.Errorf("%w; see %s", verdict, name)
 }
 
 // shrink returns a part of a history that is refused, as short as can be found quickly: it ends with the first story that contradicts
@@ -58,16 +71,8 @@ func shrink(model porcupine.Model, stories []story) []story {
 	return part[max(0, first-contextSize):]
 }
 
-// show writes a page that shows the stories, and returns its name.
-func show(model porcupine.Model, stories []story, dir string) (string, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	page := filepath.Join(dir, "history.html")
-	f, err := os.Create(page)
-	if err != nil {
-		return "", err
-	}
+// show writes a page that shows the stories.
+func show(model porcupine.Model, stories []story, page io.Writer) error {
 	history := slices.Concat(stories...)
 	rows := make(map[int]int) // the page has a row for every number up to the largest
 	for i, op := range history {
@@ -79,5 +84,5 @@ func show(model porcupine.Model, stories []story, dir string) (string, error) {
 		history[i].ClientId = row
 	}
 	_, info := porcupine.CheckOperationsVerbose(model, history, shrinkLimit)
-	return page, errors.Join(porcupine.Visualize(model, info, f), f.Close())
+	return porcupine.Visualize(model, info, page)
 }

@@ -2,10 +2,8 @@ package lincheck
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io"
 	"slices"
 	"strings"
 )
@@ -149,11 +147,7 @@ func CheckQueue(h QueueHistory, dir string) error {
 	}
 	verdict := fmt.Errorf("lincheck: the history of %d puts and %d deliveries is not a queue's, %d offences: %s",
 		len(h.Puts), len(h.Deliveries), len(j.breaches), j.breaches[0].text)
-	page, err := j.show(dir)
-	if err != nil {
-		return fmt.Errorf("%w; it cannot be kept: %w", verdict, err)
-	}
-	return fmt.Errorf("%w; see %s", verdict, page)
+	return keep(verdict, dir, func(page io.Writer) error { return queuePage.Execute(page, j.page()) })
 }
 
 // queueJudge looks at a history item by item, and then at all of them in the order of time.
@@ -277,19 +271,6 @@ func (j *queueJudge) judgePuts() {
 			stands(p.Key, p.Instead)
 		}
 	}
-}
-
-// show writes a page about the first offences, and all of them as text into the error that it returns with it.
-func (j *queueJudge) show(dir string) (string, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	name := filepath.Join(dir, "history.html")
-	f, err := os.Create(name)
-	if err != nil {
-		return "", err
-	}
-	return name, errors.Join(queuePage.Execute(f, j.page()), f.Close())
 }
 
 // describe says in a line what became of a delivery.

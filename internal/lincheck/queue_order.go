@@ -111,20 +111,43 @@ func (j *queueJudge) judgePlaces() {
 		}
 	}
 	for _, list := range byPriority {
-		byStart := slices.SortedFunc(slices.Values(list), func(a, b *arrival) int { return cmp.Compare(a.from, b.from) })
-		byEnd := slices.SortedFunc(slices.Values(list), func(a, b *arrival) int { return cmp.Compare(a.to, b.to) })
-		var last *arrival // the last place among those that had arrived before
-		for _, a := range byStart {
-			for len(byEnd) > 0 && byEnd[0].to < a.from {
-				if last == nil || byEnd[0].place > last.place {
-					last = byEnd[0]
-				}
-				byEnd = byEnd[1:]
+		overtaken(list, func(a *arrival) (int64, int64, string) { return a.from, a.to, a.place }, func(a, last *arrival) {
+			j.offend([]string{a.id, last.id}, "item %s stands in place %s, before item %s in place %s, which had arrived before it",
+				a.id, a.place, last.id, last.place)
+		})
+	}
+}
+
+// overtaken tells of everything in a list whose place is before that of something that had ended when it began. It tells of the last such place.
+func overtaken[T any](list []*T, look func(*T) (began, ended int64, place string), tell func(late, last *T)) {
+	byBegin := slices.Clone(list)
+	slices.SortStableFunc(byBegin, func(a, b *T) int {
+		x, _, _ := look(a)
+		y, _, _ := look(b)
+		return cmp.Compare(x, y)
+	})
+	byEnd := slices.Clone(list)
+	slices.SortStableFunc(byEnd, func(a, b *T) int {
+		_, x, _ := look(a)
+		_, y, _ := look(b)
+		return cmp.Compare(x, y)
+	})
+	var last *T // of those that had ended
+	var lastPlace string
+	for _, late := range byBegin {
+		began, _, place := look(late)
+		for len(byEnd) > 0 {
+			_, ended, before := look(byEnd[0])
+			if ended >= began {
+				break
 			}
-			if last != nil && last.place > a.place {
-				j.offend([]string{a.id, last.id}, "item %s stands in place %s, before item %s in place %s, which had arrived before it",
-					a.id, a.place, last.id, last.place)
+			if last == nil || before > lastPlace {
+				last, lastPlace = byEnd[0], before
 			}
+			byEnd = byEnd[1:]
+		}
+		if last != nil && lastPlace > place {
+			tell(late, last)
 		}
 	}
 }
@@ -216,23 +239,11 @@ func (j *queueJudge) judgeParts() {
 		d := &j.Deliveries[i]
 		parts[part{d.Session, d.Token}] = append(parts[part{d.Session, d.Token}], d)
 	}
-	for _, byAsked := range parts {
-		byGot := slices.Clone(byAsked)
-		slices.SortStableFunc(byAsked, func(a, b *Delivery) int { return cmp.Compare(a.Asked, b.Asked) })
-		slices.SortStableFunc(byGot, func(a, b *Delivery) int { return cmp.Compare(a.Got, b.Got) })
-		var last *Delivery // the last place among those that were there before
-		for _, d := range byAsked {
-			for len(byGot) > 0 && byGot[0].Got < d.Asked {
-				if last == nil || byGot[0].Place > last.Place {
-					last = byGot[0]
-				}
-				byGot = byGot[1:]
-			}
-			if last != nil && last.Place > d.Place {
-				j.offend([]string{last.Item, d.Item}, "client %d got item %s in place %s of what it had claimed before item %s in place %s",
-					d.Client, last.Item, last.Place, d.Item, d.Place)
-			}
-		}
+	for _, list := range parts {
+		overtaken(list, func(d *Delivery) (int64, int64, string) { return d.Asked, d.Got, d.Place }, func(d, last *Delivery) {
+			j.offend([]string{last.Item, d.Item}, "client %d got item %s in place %s of what it had claimed before item %s in place %s",
+				d.Client, last.Item, last.Place, d.Item, d.Place)
+		})
 	}
 }
 

@@ -272,7 +272,7 @@ func (s *stand) serve(ctx context.Context, p *phase, d time.Duration) (float64, 
 		if err != nil {
 			return 0, err
 		}
-		if len(a.figures) != 2 || a.figures[0] == 0 || a.figures[1] <= 0 {
+		if len(a.figures) != 2 || a.figures[1] <= 0 { // no item at all is a figure, too: the rest of d may be short
 			return 0, fmt.Errorf("%s: %s: figures %v, want items and a time", s.contender.title(), order, a.figures)
 		}
 		items += a.figures[0]
@@ -284,6 +284,9 @@ func (s *stand) serve(ctx context.Context, p *phase, d time.Duration) (float64, 
 		if err := s.depot.stock.fill(ctx, int(a.figures[0])); err != nil {
 			return 0, err
 		}
+	}
+	if items == 0 {
+		return 0, refusal(fmt.Sprintf("not one item in %v", took.Round(time.Millisecond)))
 	}
 	return float64(items) / took.Seconds(), nil
 }

@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.SynchronousQueue;
+import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -173,7 +174,8 @@ final class CuratorQueues implements CuratorWorker.Worker {
 
     /**
      * DistributedQueue with a lock path. It hands items to a consumer, which lets them wait until there is an order to take some. An item that
-     * waits is locked and read already, so an order is done when as many wait as when it began: they were all passed and followed by others.
+     * waits is locked and read already; so an order is done when what it passed is deleted and others wait. They may be fewer than when it
+     * began, which is to this queue's advantage: it lists again only when it has handed over the whole of the last list.
      */
     private static final class Distributed implements Tasks, QueueConsumer<byte[]> {
         private static final long PATIENCE_MILLIS = 10_000;
@@ -183,6 +185,7 @@ final class CuratorQueues implements CuratorWorker.Worker {
         private final String root;
         private final int workers;
         private DistributedQueue<byte[]> consumer;
+        private ThreadPoolExecutor threads; // null if the queue's own thread is the only one
         private int allowed; // guarded by this, as the next three
         private int waiting;
         private int passed;
@@ -218,7 +221,8 @@ final class CuratorQueues implements CuratorWorker.Worker {
             }
             QueueBuilder<byte[]> b = builder(client, this);
             if (workers > 1) {
-                b = b.executor(Executors.newFixedThreadPool(workers));
+                threads = (ThreadPoolExecutor) Executors.newFixedThreadPool(workers);
+                b = b.executor(threads);
             }
             consumer = b.buildQueue();
             consumer.start();
@@ -256,14 +260,18 @@ final class CuratorQueues implements CuratorWorker.Worker {
             boolean holds();
         }
 
+        /** Reports whether items wait, and nothing else is being done. */
+        private boolean ready() {
+            return waiting > 0 && (threads == null || threads.getActiveCount() == waiting);
+        }
+
         /** Waits until it holds, at most until the time, and reports whether it does. */
         private boolean await(Condition c, long until) throws InterruptedException {
             while (!c.holds()) {
-                long left = TimeUnit.NANOSECONDS.toMillis(until - System.nanoTime());
-                if (left <= 0) {
+                if (System.nanoTime() >= until) {
                     return false;
                 }
-                wait(left);
+                wait(1); // nobody tells of a thread that has nothing to do any more
             }
             return true;
         }
@@ -278,14 +286,14 @@ final class CuratorQueues implements CuratorWorker.Worker {
         public long[] take(int n, long millis) throws Exception {
             consume();
             synchronized (this) {
-                insist(() -> waiting == workers, "the consumer gets no item");
+                insist(this::ready, "the consumer gets no item");
                 int before = passed;
                 long start = System.nanoTime();
                 allowed = n;
                 notifyAll();
                 await(() -> passed == before + n, start + TimeUnit.MILLISECONDS.toNanos(millis));
                 allowed = 0;
-                insist(() -> waiting == workers, "the consumer gets no more items");
+                insist(this::ready, "the consumer gets no more items");
                 return new long[] {passed - before, System.nanoTime() - start};
             }
         }

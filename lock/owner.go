@@ -1,9 +1,11 @@
 package lock
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -30,19 +32,17 @@ func thisProcess(label string) Owner {
 func ownerData(label string, set []string) func() []byte {
 	owner := thisProcess(label)
 	owner.Set = set
-	return func() []byte {
-		o := owner
-		o.Since = time.Now()
-		return o.encode()
-	}
-}
-
-func (o Owner) encode() []byte {
-	b, err := json.Marshal(o)
+	record, err := json.Marshal(owner)
 	if err != nil {
-		return []byte("{}") // cannot happen: every field marshals
+		return func() []byte { return []byte("{}") } // cannot happen: every field marshals
 	}
-	return b
+	// Only the time is new in each record, and it stands last. It is on the way of every acquisition.
+	head := bytes.TrimSuffix(record, []byte(`"`+time.Time{}.Format(time.RFC3339Nano)+`"}`))
+	return func() []byte {
+		data := append(slices.Grow([]byte(nil), len(head)+len(time.RFC3339Nano)+len(`""}`)), head...)
+		data = time.Now().AppendFormat(append(data, '"'), time.RFC3339Nano)
+		return append(data, `"}`...)
+	}
 }
 
 // parseOwner reads a contender's data. It reports false for what others put there: Curator an address, kazoo an identifier.

@@ -35,13 +35,53 @@ func (b *Batch) Send() {
 	}
 	if cause := s.cause; cause != nil {
 		s.mu.Unlock()
-		for _, c := range b.calls {
-			c.drop(cause, NotSent)
-		}
+		b.drop(cause)
 		b.reset()
 		return
 	}
-	at := 0
+	b.queue()
+	s.flush(true)
+	b.reset()
+}
+
+// SendOn has the operations sent with the next event of w, without a goroutine in between: whoever waits for their answers and not for the
+// event is woken once and not twice. If w has fired or was closed before, they are sent at once; if it is closed or the session ends before
+// there is an event, they fail with outcome NotSent. A later SendOn for the same watch takes the place of an earlier one, which fails like
+// that, too. SendOn does not wait; the batch is then empty and can be used again.
+//
+// Stop withdraws what was not sent yet, which fails with outcome NotSent then. It may be called at any time.
+func (b *Batch) SendOn(w *Watch) (stop func()) {
+	s := b.sess
+	s.mu.Lock()
+	if !w.set || s.cause != nil {
+		s.mu.Unlock()
+		b.Send()
+		return func() {}
+	}
+	held := &Batch{sess: s, frames: b.frames, calls: b.calls}
+	*b = Batch{sess: s, closed: b.closed}
+	before := w.then
+	w.then = held
+	s.mu.Unlock()
+	before.drop(errWithdrawn)
+	return func() {
+		s.mu.Lock()
+		ours := w.then == held
+		if ours {
+			w.then = nil
+		}
+		s.mu.Unlock()
+		if ours {
+			held.drop(errWithdrawn)
+		}
+	}
+}
+
+var errWithdrawn = errors.New("the operation was withdrawn before it was sent")
+
+// queue appends the operations to what is to be written. The caller holds the session's mu, and flushes.
+func (b *Batch) queue() {
+	s, at := b.sess, 0
 	for _, c := range b.calls {
 		c.xid = s.takeXid()
 		binary.BigEndian.PutUint32(b.frames[at+4:], uint32(c.xid))
@@ -49,8 +89,16 @@ func (b *Batch) Send() {
 		at += c.size
 	}
 	s.out = append(s.out, b.frames...)
-	s.flush(true)
-	b.reset()
+}
+
+// drop fails operations that are not sent. There may be no batch.
+func (b *Batch) drop(cause error) {
+	if b == nil {
+		return
+	}
+	for _, c := range b.calls {
+		c.drop(cause, NotSent)
+	}
 }
 
 func (b *Batch) reset() {

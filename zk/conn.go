@@ -277,7 +277,7 @@ func (n *conn) notification(h wire.ReplyHeader, d *jute.Decoder) error {
 	s.mu.Lock()
 	s.watches.fire(e, h.Zxid)
 	s.tidy(e.Path)
-	s.flush(false)
+	s.flush(true) // cannot block (loneCalls), and what waits for this event (SendOn) need not wait for the writer
 	return nil
 }
 
@@ -318,20 +318,22 @@ func (n *conn) authReply(h wire.ReplyHeader) error {
 func (n *conn) watchesRestored(h wire.ReplyHeader) error {
 	s := n.sess
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	var err error
 	switch {
 	case n.setWatches == 0:
-		return fmt.Errorf("%w: the answer of watches that were not set", ErrProtocol)
+		err = fmt.Errorf("%w: the answer of watches that were not set", ErrProtocol)
 	case h.Err != wire.OK:
-		return fmt.Errorf("zk: the server does not restore watches: %v", h.Err)
+		err = fmt.Errorf("zk: the server does not restore watches: %v", h.Err)
+	default:
+		s.answered(n, n.started)
+		// The answer's zxid does not count as seen before all packets are answered: after another reconnect it would hide changes
+		// from the watches in the packets that were not.
+		if n.setWatches--; n.setWatches == 0 {
+			s.watches.resynced()
+		}
 	}
-	s.answered(n, n.started)
-	// The answer's zxid does not count as seen before all packets are answered: after another reconnect it would hide changes
-	// from the watches in the packets that were not.
-	if n.setWatches--; n.setWatches == 0 {
-		s.watches.resynced()
-	}
-	return nil
+	s.flush(false)
+	return err
 }
 
 // reply gives the oldest unanswered call its answer.

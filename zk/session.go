@@ -244,7 +244,11 @@ func (s *Session) end(cause error) {
 	auths := s.auths
 	s.auths = nil
 	var watches []*Watch
-	s.watches.all(func(w *Watch) { watches = append(watches, w) })
+	var held []*Batch
+	s.watches.all(func(w *Watch) {
+		watches, held = append(watches, w), append(held, w.then)
+		w.then = nil
+	})
 	s.setState(Ended)
 	if s.expiry != nil {
 		s.expiry.Stop()
@@ -262,8 +266,9 @@ func (s *Session) end(cause error) {
 	for _, c := range auths {
 		c.drop(cause, Unknown)
 	}
-	for _, w := range watches {
+	for i, w := range watches {
 		w.end(cause)
+		held[i].drop(cause)
 	}
 }
 

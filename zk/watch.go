@@ -23,7 +23,8 @@ type Watch struct {
 
 	// Guarded by sess.mu.
 	kind watchKind
-	set  bool // in the session's watchSet
+	set  bool   // in the session's watchSet
+	then *Batch // to be sent at the next event; nil if nothing is, and if the watch is not set
 
 	mu      sync.Mutex // guards what follows
 	events  []Event
@@ -106,9 +107,21 @@ func (w *Watch) forget() {
 
 // unset takes the watch out of the session's, if it stands there. The caller holds the session's mu, and flushes.
 func (w *Watch) unset() {
-	if w.set {
-		w.sess.watches.remove(w)
-		w.sess.tidy(w.key)
+	if !w.set {
+		return
+	}
+	w.sess.watches.remove(w)
+	w.sess.tidy(w.key)
+	w.then.drop(ErrWatchDone)
+	w.then = nil
+}
+
+// fire gives the watch an event, and queues what is to be sent then. The caller holds the session's mu, and flushes.
+func (w *Watch) fire(e Event) {
+	w.push(e)
+	if w.then != nil {
+		w.then.queue()
+		w.then = nil
 	}
 }
 

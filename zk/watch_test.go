@@ -120,6 +120,123 @@ func TestAfterFuncRunsOnceWhenNextNeedsNotWait(t *testing.T) {
 	})
 }
 
+func TestSendOnSendsWithTheNextEventAndNeverLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		events := make(chan wire.EventType)
+		var lists atomic.Int64
+		f := newFake(t, func(p *peer) {
+			p.open()
+			go func() {
+				for kind := range events {
+					p.notify(kind, "/a")
+				}
+			}()
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpGetChildren2 {
+					lists.Add(1)
+				}
+				return false
+			})
+		})
+		client, s := f.open(f.config())
+		defer close(events)
+		watch := func() *zk.Watch {
+			_, _, w, err := s.GetW(t.Context(), "/a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return w
+		}
+		hold := func(w *zk.Watch) (*zk.Future[zk.Children], func()) {
+			b := s.Batch()
+			list := b.Children("/a")
+			return list, b.SendOn(w)
+		}
+		want := func(what string, n int64) {
+			t.Helper()
+			synctest.Wait()
+			if got := lists.Swap(0); got != n {
+				t.Errorf("%s: %d lists were sent, want %d", what, got, n)
+			}
+		}
+		fails := func(what string, list *zk.Future[zk.Children], cause error) {
+			t.Helper()
+			want(what, 0)
+			_, err := list.Get(t.Context())
+			if zk.OutcomeOf(err) != zk.NotSent || cause != nil && !errors.Is(err, cause) {
+				t.Errorf("%s: got %v (%v), want %v (%v)", what, err, zk.OutcomeOf(err), cause, zk.NotSent)
+			}
+		}
+		w := watch()
+		first, stopFirst := hold(w)
+		second, stop := hold(w)
+		fails("another has taken its place", first, nil)
+		stopFirst()
+		want("nothing has come", 0)
+		events <- wire.EventType(zk.EventDeleted)
+		want("an event", 1)
+		stop() // too late
+		if c, err := second.Get(t.Context()); err != nil || len(c.Names) != 1 {
+			t.Errorf("got %v, %v", c, err)
+		}
+		wantEvent(t, w, zk.EventDeleted, "/a")
+		hold(w)
+		want("the watch is done", 1)
+
+		w = watch()
+		list, stop := hold(w)
+		stop()
+		fails("withdrawn", list, nil)
+		events <- wire.EventType(zk.EventDeleted)
+		want("an event after it was withdrawn", 0)
+		w = watch()
+		list, _ = hold(w)
+		w.Close()
+		fails("closed", list, zk.ErrWatchDone)
+		w = watch()
+		list, stop = hold(w)
+		_ = client.Close()
+		fails("the session has ended", list, zk.ErrClosed)
+		stop()
+		list, _ = hold(w)
+		fails("the session had ended", list, zk.ErrClosed)
+	})
+}
+
+// What is to be sent with an event is sent also if the connection was lost meanwhile and the event comes over the next.
+func TestSendOnOutlivesAConnection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var connections atomic.Int64
+		f := newFake(t, func(p *peer) {
+			p.open()
+			second := connections.Add(1) == 2
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpSetWatches && second {
+					p.notify(wire.EventType(zk.EventDeleted), "/a")
+					p.raw(wire.AppendReply(nil, wire.ReplyHeader{Xid: wire.XidSetWatches, Zxid: 1}, nil))
+					return true
+				}
+				return false
+			})
+		})
+		_, s := f.open(f.config())
+		_, _, w, err := s.GetW(t.Context(), "/a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := s.Batch()
+		list := b.Children("/a")
+		b.SendOn(w)
+		f.cut()
+		if c, err := list.Get(t.Context()); err != nil || len(c.Names) != 1 {
+			t.Errorf("got %v, %v", c, err)
+		}
+		wantEvent(t, w, zk.EventDeleted, "/a")
+	})
+}
+
 func TestCancelledCallLeavesNoWatchBehind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -79,7 +79,7 @@ func (ws *watchSet) fire(e wire.Event, zxid int64) {
 		}
 		for _, w := range p.sets[watchPersistent] {
 			event.Path = w.path
-			w.push(event)
+			w.fire(event)
 		}
 	}
 	if ws.recursive == 0 || event.Type == EventChildrenChanged {
@@ -89,7 +89,7 @@ func (ws *watchSet) fire(e wire.Event, zxid int64) {
 		if p := ws.paths[at]; p != nil {
 			for _, w := range p.sets[watchRecursive] {
 				event.Path = w.sess.client.cfg.root.local(e.Path)
-				w.push(event)
+				w.fire(event)
 			}
 		}
 	}
@@ -112,7 +112,7 @@ func (p *watched) fireOnce(e Event, kinds ...watchKind) {
 	for _, k := range kinds {
 		for i, w := range p.sets[k] {
 			e.Path = w.path
-			w.push(e)
+			w.fire(e)
 			w.end(ErrWatchDone)
 			w.set = false
 			p.sets[k][i] = nil
@@ -137,7 +137,7 @@ func (ws *watchSet) all(yield func(*Watch)) {
 func (ws *watchSet) resynced() {
 	ws.all(func(w *Watch) {
 		if w.kind == watchPersistent || w.kind == watchRecursive {
-			w.push(Event{Type: EventResynced, Path: w.path, Zxid: -1})
+			w.fire(Event{Type: EventResynced, Path: w.path, Zxid: -1})
 		}
 	})
 }

@@ -115,7 +115,14 @@ func (d *departure) replace(p *Place) creation {
 		}
 		b.Send()
 		var settled sync.Once
+		early := p.early
 		return func(ctx context.Context) ([]zk.Created, error) {
+			if early != nil { // its answer is right behind, and who waits for the last one is woken once
+				select {
+				case <-early.watch.Done():
+				case <-ctx.Done():
+				}
+			}
 			made, err := createdBy(ctx, sess, all, len(ops), len(old))
 			if isClosed(all.Done()) {
 				settled.Do(func() { d.settle(err) })

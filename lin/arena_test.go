@@ -54,6 +54,7 @@ type epoch struct {
 	first   []int      // the first number of each
 	started int        // processes so far
 	broken  error      // why there could not be another
+	faults  sync.Mutex // held while what happens is written down
 }
 
 // run runs an epoch and judges it. It fails t if something is broken that the epoch is not about.

@@ -5,7 +5,11 @@ package lin_test
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -62,6 +66,8 @@ func (e *epoch) hit(f fault) (heal func()) {
 	}
 	l, i := e.links[whom], whom/clientsPerProcess
 	p := e.team[i]
+	name := fmt.Sprintf("%s %d", f.what, whom)
+	e.happens(name)
 	switch f.what {
 	case drop:
 		l.Drop()
@@ -77,7 +83,10 @@ func (e *epoch) hit(f fault) (heal func()) {
 		return nil
 	case stopProcess:
 		p.signal(syscall.SIGSTOP)
-		return func() { p.signal(syscall.SIGCONT) }
+		return func() {
+			e.happens("end: " + name)
+			p.signal(syscall.SIGCONT)
+		}
 	case cut:
 		l.Cut()
 	case halfOpen:
@@ -97,7 +106,24 @@ func (e *epoch) hit(f fault) (heal func()) {
 		})
 		return nil
 	}
-	return func() { l.Heal() }
+	return func() {
+		e.happens("end: " + name)
+		l.Heal()
+	}
+}
+
+// happens writes down what goes wrong, or is over, just now, by the clock of what the workers tell.
+func (e *epoch) happens(what string) {
+	e.faults.Lock()
+	defer e.faults.Unlock()
+	f, err := os.OpenFile(filepath.Join(e.dir, "happened.txt"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = fmt.Fprintln(f, clock(), what)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		e.t.Error(err)
+	}
 }
 
 // serverFaults lets faults come over the servers, one after the other, until ctx ends. Then all servers serve.
@@ -116,6 +142,8 @@ func (e *epoch) serverFaults(ctx context.Context, faults []fault) {
 				whom = i
 			}
 		}
+		name := fmt.Sprintf("%s %d", f.what, whom)
+		e.happens(name)
 		switch f.what {
 		case killServer, killLeader:
 			e.ensemble.Kill(whom)
@@ -126,6 +154,7 @@ func (e *epoch) serverFaults(ctx context.Context, faults []fault) {
 			pause(ctx, f.lasts)
 			e.ensemble.Resume(whom)
 		}
+		e.happens("end: " + name)
 	}
 	<-ctx.Done()
 }

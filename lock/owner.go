@@ -16,7 +16,7 @@ type Owner struct {
 	Program string    `json:"program"`
 	Label   string    `json:"label,omitempty"` // Config.Label
 	Set     []string  `json:"set,omitempty"`   // of a Set's contender: all of its paths
-	Since   time.Time `json:"since"`           // when it joined the line, by its own clock
+	Since   time.Time `json:"since"`           // when it joined the line, by its own clock; the last field (ownerData)
 }
 
 // thisProcess returns the owner record of this process without a time.

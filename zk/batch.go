@@ -47,19 +47,24 @@ func (b *Batch) Send() {
 // SendOn has the operations sent with the next event of w, without a goroutine in between: whoever waits for their answers and not for the
 // event is woken once and not twice. If w has fired or was closed before, they are sent at once; if it is closed or the session ends before
 // there is an event, they fail with outcome NotSent. A later SendOn for the same watch takes the place of an earlier one, which fails like
-// that, too. SendOn does not wait; the batch is then empty and can be used again.
+// that, too. SendOn does not wait; the batch is then empty and can be used again. The watch must be of the batch's session; the next event of
+// a persistent one is the next that comes, not one that waits to be read. What Unwatch has added to the batch is closed at once.
 //
 // Stop withdraws what was not sent yet, which fails with outcome NotSent then. It may be called at any time.
 func (b *Batch) SendOn(w *Watch) (stop func()) {
+	for _, other := range b.closed {
+		other.Close()
+	}
 	s := b.sess
 	s.mu.Lock()
 	if !w.set || s.cause != nil {
 		s.mu.Unlock()
+		b.closed = nil
 		b.Send()
 		return func() {}
 	}
 	held := &Batch{sess: s, frames: b.frames, calls: b.calls}
-	*b = Batch{sess: s, closed: b.closed}
+	*b = Batch{sess: s}
 	before := w.then
 	w.then = held
 	s.mu.Unlock()
@@ -83,6 +88,7 @@ var errWithdrawn = errors.New("the operation was withdrawn before it was sent")
 func (b *Batch) queue() {
 	s, at := b.sess, 0
 	for _, c := range b.calls {
+		c.begin()
 		c.xid = s.takeXid()
 		binary.BigEndian.PutUint32(b.frames[at+4:], uint32(c.xid))
 		s.queued(c, c.size)
@@ -212,16 +218,19 @@ func (c *call) watched() WatchedData {
 type Future[T any] struct {
 	call   *call
 	value  func(*call) T
-	made   time.Time // zero unless a hook wants to know
 	hooked atomic.Bool
 }
 
 func newFuture[T any](c *call, value func(*call) T) *Future[T] {
-	f := &Future[T]{call: c, value: value}
+	c.begin()
+	return &Future[T]{call: c, value: value}
+}
+
+// begin has the call's time count from now, if a hook wants to know.
+func (c *call) begin() {
 	if c.sess.client.cfg.Hooks.Request != nil {
-		f.made = time.Now()
+		c.made = time.Now()
 	}
-	return f
 }
 
 // Done returns a channel that is closed when there is an answer, or none to come any more.
@@ -243,7 +252,7 @@ func (f *Future[T]) Get(ctx context.Context) (T, error) {
 	}
 	err := c.failure()
 	if hook := c.sess.client.cfg.Hooks.Request; hook != nil && f.hooked.CompareAndSwap(false, true) {
-		hook(ctx, RequestDone{Op: opName(c.op), Path: c.path, Took: time.Since(f.made), Err: err})
+		hook(ctx, RequestDone{Op: opName(c.op), Path: c.path, Took: time.Since(c.made), Err: err})
 	}
 	if err != nil {
 		return zero, err

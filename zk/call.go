@@ -26,6 +26,7 @@ type call struct {
 	xid   int32
 	size  int       // of its frame, in bytes
 	sent  time.Time // when its frame was handed to the connection
+	made  time.Time // of a future, when it was asked for; zero unless a hook wants to know
 	path  string    // as the caller gave it
 	watch *Watch    // to register when the answer allows it
 	ops   []Op      // of a multi

@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// A write of at most loneBytes with fewer than loneCalls unanswered before it is done by the caller itself: it fits into the
-	// kernel's buffer and cannot block. Everything else goes through the writer, which collects what comes together.
+	// A write of at most loneBytes with fewer than loneCalls unanswered before it is done by the caller itself, or by the reader if it was to
+	// go with an event: it fits into the kernel's buffer and does not block, unless what is unanswered is large and still fills it.
+	// Everything else goes through the writer, which collects what comes together.
 	loneCalls = 3
 	loneBytes = 8 << 10
 
@@ -277,7 +278,7 @@ func (n *conn) notification(h wire.ReplyHeader, d *jute.Decoder) error {
 	s.mu.Lock()
 	s.watches.fire(e, h.Zxid)
 	s.tidy(e.Path)
-	s.flush(true) // cannot block (loneCalls), and what waits for this event (SendOn) need not wait for the writer
+	s.flush(true) // what waits for this event (SendOn) need not wait for the writer
 	return nil
 }
 

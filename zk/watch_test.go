@@ -204,6 +204,36 @@ func TestSendOnSendsWithTheNextEventAndNeverLater(t *testing.T) {
 	})
 }
 
+// The time of a request that goes with an event begins with the event.
+func TestHookIsNotToldOfTheWaitForAnEvent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			p.open()
+			time.AfterFunc(time.Second, func() { p.notify(wire.EventType(zk.EventDeleted), "/a") })
+			p.loop(nil)
+		})
+		var took []time.Duration
+		cfg := f.config()
+		cfg.Hooks.Request = func(_ context.Context, r zk.RequestDone) {
+			if r.Op == "getChildren" {
+				took = append(took, r.Took)
+			}
+		}
+		_, s := f.open(cfg)
+		_, _, w, err := s.GetW(t.Context(), "/a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := s.Batch()
+		list := b.Children("/a")
+		b.SendOn(w)
+		if _, err := list.Get(t.Context()); err != nil || !slices.Equal(took, []time.Duration{0}) {
+			t.Errorf("the hook was told of %v, %v; want one list in no time", took, err)
+		}
+	})
+}
+
 // What is to be sent with an event is sent also if the connection was lost meanwhile and the event comes over the next.
 func TestSendOnOutlivesAConnection(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,7 @@ func (p *Place) steady() bool {
 
 // awaitNearest waits until the nearest seat ahead has changed. It reports gone only if that seat's node is deleted and ours was still
 // there at a later point of the server's history: then, if it was the only one ahead, we are served. Listed is a list of the line that
-// was asked for after the change, nil if there is none.
+// was asked for after the change, whatever has become of it; nil if there is none.
 //
 // Ownership is seen here, not inferred from the neighbour's leaving. Both watches are set on one connection, and a connection
 // carries events in the order of the changes: had our node been deleted first, its event would have arrived first. That order
@@ -114,12 +114,11 @@ func (p *Place) next(ctx context.Context, w *zk.Watch) (zk.Event, *zk.Future[zk.
 	}
 	wait, tell := context.WithCancelCause(ctx)
 	defer tell(nil)
-	f := p.line.follow(p, tell)
+	f := p.line.follow(p, tell, stop)
 	ev, err := nextListed(wait, w, listed)
 	if !p.line.unfollow(p, f) {
 		return ev, listed, err
 	}
-	stop()
 	if err := p.armed(ctx, f.own); err != nil {
 		return zk.Event{}, nil, err
 	}

@@ -19,6 +19,7 @@ import (
 type follower struct {
 	place *Place
 	tell  context.CancelCauseFunc
+	stop  func() // withdraws the list that was to be sent when the place ahead goes
 	told  bool
 	own   *zk.Future[zk.WatchedData] // of the watch on its node; nil if there is one already
 }
@@ -27,8 +28,8 @@ type follower struct {
 var errNext = errors.New("line: the place ahead is first")
 
 // follow has p told when the place of ours for whose seat it waits is first, if there is one of the same session.
-func (l *Line) follow(p *Place, tell context.CancelCauseFunc) *follower {
-	f := &follower{place: p, tell: tell}
+func (l *Line) follow(p *Place, tell context.CancelCauseFunc, stop func()) *follower {
+	f := &follower{place: p, tell: tell, stop: stop}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.behind == nil {
@@ -67,6 +68,7 @@ func (l *Line) tellNext() {
 		return
 	}
 	delete(l.behind, name)
+	f.stop()
 	b := f.place.sess.Batch()
 	f.own, f.told = f.place.armOwn(b), true
 	b.Send()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/queue"
@@ -234,10 +235,11 @@ func TestMarksGoOnIntoTheNextClaim(t *testing.T) {
 			item := take(t, q)
 			wantBody(t, item, strconv.Itoa(i))
 			done(t, item)
+			synctest.Wait() // a claim that comes later than its first item is wanted has that marked by a write of its own
 		}
 		w.Control(nil)
-		if marks > 4 { // a claim that comes late has its first item marked with it
-			t.Errorf("%d writes did nothing but mark items, want next to none", marks)
+		if marks > 0 {
+			t.Errorf("%d writes did nothing but mark items", marks)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,7 @@ type benchJSON struct {
 	DurationSeconds float64 `json:"duration_s"`
 	Strict          bool    `json:"strict"`
 	RetainSeconds   float64 `json:"retain_s"`
+	Layout          string  `json:"layout"`
 	Prefix          string  `json:"prefix"`
 	Connect         string  `json:"connect"`
 	SessionTimeout  int64   `json:"session_timeout_ms"`
@@ -44,6 +46,7 @@ type bencher struct {
 	duration   duration
 	retain     duration
 	strict     bool
+	layout     choice
 	prefix     string
 	json       bool
 	worker     bool     // this is one of the processes
@@ -66,11 +69,13 @@ func (c *cli) bench() *cobra.Command {
 how many cycles a second they made and how long locking took.
 
 Goroutines of one process pass a lock on in memory, within bounds; --strict has every acquisition take its
-turn at the server. --retain keeps a lock for the process that had it last while no other wants it.`,
+turn at the server. --retain keeps a lock for the process that had it last while no other wants it.
+--layout measures the names of "turnstile lock --layout": with both, a contender has two nodes.`,
 		Example: `  turnstile bench lock --goroutines 16 --locks 16 --duration 10s
   turnstile bench lock --connect 127.0.0.1:2181 --goroutines 64 --locks 1 --json
   turnstile bench lock --connect 127.0.0.1:2181 --processes 16 --strict
-  turnstile bench lock --retain 10s`,
+  turnstile bench lock --retain 10s
+  turnstile bench lock --layout both --strict`,
 		Args: exactArgs(0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := b.check(); err != nil {
@@ -85,6 +90,7 @@ turn at the server. --retain keeps a lock for the process that had it last while
 			return failed(b.run(ctx))
 		},
 	}
+	b.layout = choice{value: layoutCurator, words: []string{layoutCurator, layoutKazoo, layoutBoth}}
 	flags := cmd.Flags()
 	flags.IntVar(&b.processes, "processes", 1, "how many processes lock")
 	flags.IntVar(&b.goroutines, "goroutines", 1, "how many goroutines of each process lock")
@@ -92,6 +98,7 @@ turn at the server. --retain keeps a lock for the process that had it last while
 	flags.Var(&b.duration, "duration", "how long to measure")
 	flags.BoolVar(&b.strict, "strict", false, "let each acquisition take its turn at the server, also among goroutines")
 	flags.Var(&b.retain, "retain", "how long to keep a lock that was unlocked, while no other process wants it")
+	flags.Var(&b.layout, "layout", "with whose programs the locks stand in one line")
 	flags.StringVar(&b.prefix, "prefix", "/turnstile-bench", "`path` under which the locks live")
 	flags.BoolVar(&b.json, "json", false, "print one JSON object (docs/cli-json.md)")
 	flags.BoolVar(&b.worker, workerFlag, false, "")
@@ -128,19 +135,20 @@ func (b *bencher) run(ctx context.Context) error {
 		return err
 	}
 	defer client.Close() // the session ends by itself if it cannot be closed now
+	parents := b.missing(ctx, sess)
 	var measured measurement
 	if b.processes > 1 {
 		measured, err = b.together(ctx)
 	} else {
 		measured, err = b.measure(ctx, client)
 	}
+	b.clean(context.WithoutCancel(ctx), client, sess, parents)
 	if err == nil && len(measured.Waits) == 0 {
 		err = errors.New("no cycle was completed: give it a longer --duration")
 	}
 	if err != nil {
 		return err
 	}
-	b.clean(ctx, client, sess)
 	return b.report(measured, sess)
 }
 
@@ -152,7 +160,7 @@ type measurement struct {
 
 // measure has this process's goroutines lock and unlock.
 func (b *bencher) measure(ctx context.Context, client *zk.Client) (measurement, error) {
-	cfg := lock.Config{Label: "bench", Retain: time.Duration(b.retain)}
+	cfg := lock.Config{Label: "bench", Retain: time.Duration(b.retain), Layout: lockLayouts[b.layout.value]}
 	if b.strict {
 		cfg.Handoff = lock.StrictFIFO
 	}
@@ -207,8 +215,21 @@ func (b *bencher) cycle(ctx context.Context, mutexes []*lock.Mutex) ([]time.Dura
 
 var errTimeOver = errors.New("the time for measuring is over")
 
-// clean removes the locks. Whatever cannot be removed now, the server removes by itself: they are containers.
-func (b *bencher) clean(ctx context.Context, client *zk.Client, sess *zk.Session) {
+// missing lists the parents of the prefix that are not there yet, the deepest first.
+func (b *bencher) missing(ctx context.Context, sess *zk.Session) []string {
+	var list []string
+	for parent := path.Dir(b.prefix); parent != "/"; parent = path.Dir(parent) {
+		if _, there, err := sess.Exists(ctx, parent); there || err != nil { // whose it is nobody knows then, and it stays
+			break
+		}
+		list = append(list, parent)
+	}
+	return list
+}
+
+// clean removes the locks and the parents that were made for them, also after a measurement that has failed: in the layouts that kazoo
+// knows they are no containers, and stay until somebody deletes them. Whatever others have put there stays, and what is below it.
+func (b *bencher) clean(ctx context.Context, client *zk.Client, sess *zk.Session, parents []string) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	mutexes, err := b.mutexes(client, lock.Config{Label: "bench"}) // which keep nothing, and whom those that do make way for
@@ -225,6 +246,9 @@ func (b *bencher) clean(ctx context.Context, client *zk.Client, sess *zk.Session
 		batch.Delete(b.prefix+"/"+strconv.Itoa(i), -1)
 	}
 	last := batch.Delete(b.prefix, -1)
+	for _, parent := range parents {
+		last = batch.Delete(parent, -1)
+	}
 	batch.Send()
 	_, _ = last.Get(ctx)
 }
@@ -246,6 +270,7 @@ func (b *bencher) report(m measurement, sess *zk.Session) error {
 		DurationSeconds: time.Duration(b.duration).Seconds(),
 		Strict:          b.strict,
 		RetainSeconds:   time.Duration(b.retain).Seconds(),
+		Layout:          b.layout.value,
 		Prefix:          b.prefix,
 		Connect:         b.connection.servers,
 		SessionTimeout:  sess.Timeout().Milliseconds(),
@@ -278,6 +303,9 @@ func (b *bencher) configuration() string {
 	}
 	if b.retain > 0 {
 		parts = append(parts, "retained for "+time.Duration(b.retain).String())
+	}
+	if b.layout.value != layoutCurator {
+		parts = append(parts, "layout "+b.layout.value)
 	}
 	return strings.Join(append(parts, b.connection.where()), ", ")
 }

@@ -172,11 +172,17 @@ func wantContenders(t *testing.T, sess *zk.Session, path string, want int) {
 // countContenders returns how many stand in line now.
 func countContenders(t *testing.T, sess *zk.Session, path string) int {
 	t.Helper()
-	children, _, err := sess.Children(t.Context(), path)
+	return len(contendersAt(t, sess, path))
+}
+
+// contendersAt returns the nodes of those who stand in line now.
+func contendersAt(t *testing.T, sess *zk.Session, path string) []string {
+	t.Helper()
+	names, _, err := sess.Children(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(children)
+	return names
 }
 
 // sessionOf returns the session of the only contender.

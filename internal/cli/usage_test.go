@@ -150,6 +150,7 @@ func TestWrongUseIsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{args: "bench lock --processes 0", want: "at least 1"},
 		{args: "bench lock --strict --retain 1s", want: "--strict and --retain contradict each other"},
 		{args: "bench lock --duration 0", want: "must not be 0"},
+		{args: "bench lock --layout curator-rw", want: `"curator-rw" is none of curator, kazoo, both`},
 		{args: "bench lock --prefix bench", want: "--prefix: PATH \"bench\" must begin with a slash"},
 		{args: "version now", want: "unexpected argument"},
 		{args: "man", want: "DIR is missing"},

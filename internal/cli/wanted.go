@@ -20,6 +20,11 @@ const (
 	layoutBoth      = "both"
 )
 
+// lockLayouts are how the nodes are named of whoever takes one of these words.
+var lockLayouts = map[string]lock.Layout{ //nolint:gochecknoglobals // a table
+	layoutCurator: lock.Curator, layoutCuratorRW: lock.Curator, layoutKazoo: lock.Kazoo, layoutBoth: lock.Both,
+}
+
 // wanted is a lock of some kind.
 type wanted interface {
 	Lock(ctx context.Context) (*lock.Hold, error)
@@ -54,13 +59,7 @@ func (l *locker) takeKind(cmd *cobra.Command) error {
 // named after. So who wants a lock alone gets a Mutex, which InterProcessMutex knows; only a path that is shared with
 // InterProcessReadWriteLock, which does not know that, takes a writer.
 func (l *locker) wanted(client *zk.Client) (wanted, error) {
-	cfg := lock.Config{Label: l.label, Delay: time.Duration(l.delay)}
-	switch l.layout.value {
-	case layoutKazoo:
-		cfg.Layout = lock.Kazoo
-	case layoutBoth:
-		cfg.Layout = lock.Both
-	}
+	cfg := lock.Config{Label: l.label, Delay: time.Duration(l.delay), Layout: lockLayouts[l.layout.value]}
 	switch {
 	case l.permits.limit > 0:
 		s, err := lock.NewSemaphore(client, l.path, lock.StoredLimit(l.permits.limit), cfg)

@@ -82,7 +82,11 @@ func ourTurn(client *zk.Client, path, kind string, permits int) (turn, error) {
 			return held(ctx, d, m.Lock, 1)
 		}, err
 	case "semaphore":
-		s, err := lock.NewSemaphore(client, path, lock.AgreedLimit(permits), cfg)
+		limit := lock.AgreedLimit(permits)
+		if layout == "stored" {
+			limit = lock.StoredLimit(permits)
+		}
+		s, err := lock.NewSemaphore(client, path, limit, cfg)
 		fixed := 0
 		if option != "" {
 			if fixed, err = strconv.Atoi(option); err != nil {

@@ -38,7 +38,8 @@ is shared by all who use the same ZooKeeper servers.
 Several PATHs are a set: all of them or none, and sets that have some in common never wait for each other.
 With --shared any number of holders have the lock together, and none while one without --shared has it.
 With --permits N/LIMIT holders take N permits each, of which there are LIMIT in all; a PATH has either
-permits or a lock.
+permits or a lock. The first holder's LIMIT is kept at PATH, and who names another is refused: --new-limit
+changes it for all.
 
 The command runs in a process group of its own with our standard input, output and error, and gets every
 signal that we get. It finds TURNSTILE_PATH, TURNSTILE_PATHS (one a line, if they are several),

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 
+	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -55,6 +56,8 @@ func failed(err error) error {
 		return &exitError{code: ExitNoAccess, err: err, hint: "check --auth, --sasl-user and --sasl-password-file"}
 	case errors.Is(err, zk.NoAuth):
 		return &exitError{code: ExitNoAccess, err: err, hint: "the path's ACL asks for other credentials: see --auth"}
+	case errors.Is(err, lock.ErrWrap): // which says that all must leave, and the path be deleted
+		return &exitError{code: ExitSoftware, err: err, hint: "turnstile who shows them, zkCli.sh deleteall deletes the path; or have all use another PATH"}
 	case errors.Is(err, zk.ErrLost), errors.Is(err, zk.ErrExpired), errors.Is(err, zk.ErrConnectionLost):
 		return &exitError{code: ExitNoServer, err: err, hint: "see whether the server runs, and try again"}
 	}

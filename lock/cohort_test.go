@@ -260,30 +260,36 @@ func TestLastWaiterThatLeavesTakesTheNodeAlong(t *testing.T) {
 }
 
 func TestLossOfTheSessionRestartsTheLocalLineInItsOrder(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		m := w.mutex(lock.Config{})
-		hold := acquire(t, m)
-		waiting := lockers(t, m, 5)
-		w.ExpireSession(hold.Session().ID())
-		<-hold.Context().Done() // it is never unlocked: the others must not wait for that
-		last := hold
-		for i, c := range waiting {
-			next := got(t, c)
-			if next.Session() == hold.Session() || next.Token() <= last.Token() {
-				t.Fatalf("waiter %d: session %v, token %d after %d", i, next.Session(), next.Token(), last.Token())
-			}
-			for j, later := range waiting[i+1:] {
-				if len(later) > 0 {
-					t.Fatalf("waiter %d is in before waiter %d has left", i+1+j, i)
+	t.Parallel()
+	for name, cfg := range map[string]lock.Config{"hand-off": {}, "strict": {Handoff: lock.StrictFIFO}} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				m := w.mutex(cfg)
+				hold := acquire(t, m)
+				waiting := lockers(t, m, 20)
+				w.ExpireSession(hold.Session().ID())
+				<-hold.Context().Done() // it is never unlocked: the others must not wait for that
+				last := hold
+				for i, c := range waiting {
+					time.Sleep(time.Minute) // by then somebody is in
+					for j, later := range waiting[i+1:] {
+						if len(later) > 0 {
+							t.Fatalf("waiter %d is in before waiter %d has left", i+1+j, i)
+						}
+					}
+					next := got(t, c)
+					if next.Session() == hold.Session() || next.Token() <= last.Token() {
+						t.Fatalf("waiter %d: session %v, token %d after %d", i, next.Session(), next.Token(), last.Token())
+					}
+					unlock(t, next)
+					last = next
 				}
-			}
-			unlock(t, next)
-			last = next
-		}
-		if err := hold.Unlock(t.Context()); !errors.Is(err, zk.ErrExpired) {
-			t.Errorf("Unlock of the lost hold: got %v, want zk.ErrExpired", err)
-		}
-	})
+				if err := hold.Unlock(t.Context()); !errors.Is(err, zk.ErrExpired) {
+					t.Errorf("Unlock of the lost hold: got %v, want zk.ErrExpired", err)
+				}
+			})
+		})
+	}
 }
 
 func TestKeptLockIsTakenAgainWithoutTheServer(t *testing.T) {

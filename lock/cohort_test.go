@@ -345,6 +345,30 @@ func TestKeptLockIsGivenUpAtOnceWhenAnotherComes(t *testing.T) {
 	})
 }
 
+// Those who have nodes of other clients' names are others, too.
+func TestKeptLockIsGivenUpAtOnceWhenAnotherClientsContenderComes(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const kazoos = "0f8fad5bd9cb469fa16570867728950e"
+		m := w.mutex(lock.Config{Retain: time.Hour})
+		sess := w.Session(t, 20*time.Second)
+		for _, name := range []string{guid + "-lock-", kazoos + "__lock__", guid + "-__READ__", guid + "-__WRIT__", kazoos + "__rlock__"} {
+			unlock(t, acquire(t, m))
+			time.Sleep(time.Second)
+			if line := w.line(); len(line) != 1 || !line[0].Known {
+				t.Fatalf("before %s: got %+v, want the lock kept", name, line)
+			}
+			node := w.foreign(sess, name, zk.EphemeralSequential)
+			synctest.Wait() // no time passes
+			if line := w.line(); len(line) != 1 || line[0].Path != node {
+				t.Errorf("%s has come: got %+v, want it alone", name, line)
+			}
+			if err := sess.Delete(t.Context(), node, -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 func TestKeptLockEndsWithItsSession(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{Retain: time.Hour})

@@ -33,6 +33,10 @@ type RevokeOptions struct {
 	// Record keeps a record of the revocation beside the path, for Revocations: before anybody is asked, and again when it is over.
 	Record bool
 
+	// ACL is that of the record's node, if this is the first revocation at the path that leaves one; open to everybody if it is nil.
+	// It must let whoever revokes read and write: the record is written again when the revocation is over.
+	ACL []zk.ACL
+
 	_ struct{}
 }
 
@@ -110,7 +114,7 @@ func (r *revoker) revoke(ctx context.Context) (list []Revoked, err error) {
 		return nil, nil
 	}
 	if r.opts.Record {
-		entry := newRecord(r.request, r.opts.Force)
+		entry := newRecord(r.request, r.opts)
 		if err := entry.keep(ctx, r.client, r.path, list); err != nil {
 			return nil, err
 		}

@@ -104,8 +104,8 @@ func (c *Candidate) ID() string { return c.id }
 // them.
 //
 // If ctx ends first, it leaves the line and returns ctx's cause. If the session ends while it waits, it joins the line again at its end
-// under the next one; a client that is closed, or whose credentials are refused, ends the wait with the client's error. Whenever it
-// returns an error, it has left no node behind, or is still removing it in the background.
+// under the next one, for as long as ctx lasts: there is no limit of tries; a client that is closed, or whose credentials are refused, ends
+// the wait with the client's error. Whenever it returns an error, it has left no node behind, or is still removing it in the background.
 func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
 	return c.campaign(ctx, func() (*line.Place, error) { return c.line.Stand(ctx, c.client) })
 }

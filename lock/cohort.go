@@ -178,7 +178,7 @@ func (c *cohort) stand(asked *line.Entry) {
 		}
 		c.giveUp = cancel
 		c.mu.Unlock()
-		t, err := c.mutex.cfg.tenure(c.mutex.place(ctx, asked, c.queuedAll))
+		t, err := c.mutex.cfg.tenure(c.mutex.place(ctx, asked, nil, c.queuedAll))
 		asked = nil
 		given := ctx.Err() != nil // nobody waited for a while; somebody may again
 		cancel()

@@ -260,30 +260,36 @@ func TestLastWaiterThatLeavesTakesTheNodeAlong(t *testing.T) {
 }
 
 func TestLossOfTheSessionRestartsTheLocalLineInItsOrder(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		m := w.mutex(lock.Config{})
-		hold := acquire(t, m)
-		waiting := lockers(t, m, 5)
-		w.ExpireSession(hold.Session().ID())
-		<-hold.Context().Done() // it is never unlocked: the others must not wait for that
-		last := hold
-		for i, c := range waiting {
-			next := got(t, c)
-			if next.Session() == hold.Session() || next.Token() <= last.Token() {
-				t.Fatalf("waiter %d: session %v, token %d after %d", i, next.Session(), next.Token(), last.Token())
-			}
-			for j, later := range waiting[i+1:] {
-				if len(later) > 0 {
-					t.Fatalf("waiter %d is in before waiter %d has left", i+1+j, i)
+	t.Parallel()
+	for name, cfg := range map[string]lock.Config{"hand-off": {}, "strict": {Handoff: lock.StrictFIFO}} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				m := w.mutex(cfg)
+				hold := acquire(t, m)
+				waiting := lockers(t, m, 20)
+				w.ExpireSession(hold.Session().ID())
+				<-hold.Context().Done() // it is never unlocked: the others must not wait for that
+				last := hold
+				for i, c := range waiting {
+					time.Sleep(time.Minute) // by then somebody is in
+					for j, later := range waiting[i+1:] {
+						if len(later) > 0 {
+							t.Fatalf("waiter %d is in before waiter %d has left", i+1+j, i)
+						}
+					}
+					next := got(t, c)
+					if next.Session() == hold.Session() || next.Token() <= last.Token() {
+						t.Fatalf("waiter %d: session %v, token %d after %d", i, next.Session(), next.Token(), last.Token())
+					}
+					unlock(t, next)
+					last = next
 				}
-			}
-			unlock(t, next)
-			last = next
-		}
-		if err := hold.Unlock(t.Context()); !errors.Is(err, zk.ErrExpired) {
-			t.Errorf("Unlock of the lost hold: got %v, want zk.ErrExpired", err)
-		}
-	})
+				if err := hold.Unlock(t.Context()); !errors.Is(err, zk.ErrExpired) {
+					t.Errorf("Unlock of the lost hold: got %v, want zk.ErrExpired", err)
+				}
+			})
+		})
+	}
 }
 
 func TestKeptLockIsTakenAgainWithoutTheServer(t *testing.T) {
@@ -336,6 +342,30 @@ func TestKeptLockIsGivenUpAtOnceWhenAnotherComes(t *testing.T) {
 		}
 		unlock(t, hold)
 		unlock(t, got(t, waiting))
+	})
+}
+
+// Those who have nodes of other clients' names are others, too.
+func TestKeptLockIsGivenUpAtOnceWhenAnotherClientsContenderComes(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const kazoos = "0f8fad5bd9cb469fa16570867728950e"
+		m := w.mutex(lock.Config{Retain: time.Hour})
+		sess := w.Session(t, 20*time.Second)
+		for _, name := range []string{guid + "-lock-", kazoos + "__lock__", guid + "-__READ__", guid + "-__WRIT__", kazoos + "__rlock__"} {
+			unlock(t, acquire(t, m))
+			time.Sleep(time.Second)
+			if line := w.line(); len(line) != 1 || !line[0].Known {
+				t.Fatalf("before %s: got %+v, want the lock kept", name, line)
+			}
+			node := w.foreign(sess, name, zk.EphemeralSequential)
+			synctest.Wait() // no time passes
+			if line := w.line(); len(line) != 1 || line[0].Path != node {
+				t.Errorf("%s has come: got %+v, want it alone", name, line)
+			}
+			if err := sess.Delete(t.Context(), node, -1); err != nil {
+				t.Fatal(err)
+			}
+		}
 	})
 }
 

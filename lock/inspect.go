@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -71,6 +72,8 @@ type Contender struct {
 
 	// Revoked is the request to give the lock up that was made of this contender last, nil if there was none.
 	Revoked *Revocation
+
+	spot bool // it is the node of a simple lock: the next holder's has the same name
 }
 
 // czxid is the transaction that made the contender's node.
@@ -81,7 +84,7 @@ var known = append([]line.Marker{line.CuratorLatch}, contenders...)
 
 // Inspect returns who holds the lock at path and who waits for it, in the order in which they will be served; readers hold together. It
 // knows the contenders of every Layout, of mutexes and of read/write locks, ours, Curator's and kazoo's, those of an election, and those
-// of Curator's semaphore, each permit by itself. A Set is seen at each of its paths. Nobody there, or no such path, is an empty list. A
+// of Curator's semaphore, each permit by itself. Of a simple lock, an ephemeral node at path itself, there is the holder alone. A Set is seen at each of its paths. Nobody there, or no such path, is an empty list. A
 // contender that leaves meanwhile is left out.
 func Inspect(ctx context.Context, client *zk.Client, path string) ([]Contender, error) {
 	if err := ValidatePath(path); err != nil {
@@ -99,17 +102,63 @@ func Inspect(ctx context.Context, client *zk.Client, path string) ([]Contender, 
 }
 
 func inspect(ctx context.Context, sess *zk.Session, path string) ([]Contender, error) {
-	children, _, err := sess.Children(ctx, path)
+	children, stat, err := sess.Children(ctx, path)
 	if errors.Is(err, zk.NoNode) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
+	if ephemeral(stat) {
+		return inspectSimple(ctx, sess, path)
+	}
 	if slices.Contains(children, leasesDir) {
 		return inspectPermits(ctx, sess, path)
 	}
 	return describe(ctx, sess, path, children, known)
+}
+
+// ephemeral reports whether a node belongs to a session. Containers and nodes that expire have marks in the same place.
+func ephemeral(s zk.Stat) bool {
+	const container, expires = math.MinInt64, 0xff
+	return s.EphemeralOwner != 0 && s.EphemeralOwner != container && uint64(s.EphemeralOwner)>>56 != expires
+}
+
+// inspectSimple returns who has the simple lock at path. Who waits for it is nowhere to be seen.
+func inspectSimple(ctx context.Context, sess *zk.Session, path string) ([]Contender, error) {
+	data, stat, err := sess.Get(ctx, path)
+	if errors.Is(err, zk.NoNode) || err == nil && !ephemeral(stat) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, err := contender(path, zk.Data{Data: data, Stat: stat})
+	if err != nil {
+		return nil, err
+	}
+	c.Holder, c.spot = true, true
+	return []Contender{c}, nil
+}
+
+// contender returns what a node tells of its contender.
+func contender(path string, node zk.Data) (Contender, error) {
+	token, err := line.Token(node.Stat.Czxid, 0)
+	if err != nil {
+		return Contender{}, err
+	}
+	c := Contender{
+		Path:    path,
+		Data:    node.Data,
+		Session: node.Stat.EphemeralOwner,
+		Since:   time.UnixMilli(node.Stat.Ctime),
+		Token:   Token(token),
+	}
+	c.Owner, c.Known = parseOwner(node.Data)
+	if r, ok := parseRevocation(node.Data, c.Token); ok {
+		c.Revoked = &r
+	}
+	return c, nil
 }
 
 // inspectPermits returns who has permits of the semaphore at path, one for each permit, and who waits for some.
@@ -188,7 +237,7 @@ func describe(ctx context.Context, sess *zk.Session, path string, children []str
 		if err != nil {
 			return nil, err
 		}
-		token, err := line.Token(node.Stat.Czxid, 0)
+		c, err := contender(path+"/"+s.Name, node)
 		if err != nil {
 			return nil, err
 		}
@@ -198,21 +247,9 @@ func describe(ctx context.Context, sess *zk.Session, path string, children []str
 			blocks = isWriter
 		}
 		_, ahead := line.Ahead(there, s, blocks)
-		c := Contender{
-			Path:    path + "/" + s.Name,
-			Kind:    kindOf(s),
-			Holder:  ahead == 0,
-			Data:    node.Data,
-			Session: node.Stat.EphemeralOwner,
-			Since:   time.UnixMilli(node.Stat.Ctime),
-			Token:   Token(token),
-		}
+		c.Kind, c.Holder = kindOf(s), ahead == 0
 		if name, ok := second[s.Name]; ok {
 			c.Second = path + "/" + name
-		}
-		c.Owner, c.Known = parseOwner(node.Data)
-		if r, ok := parseRevocation(node.Data); ok {
-			c.Revoked = &r
 		}
 		list = append(list, c)
 	}

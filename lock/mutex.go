@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
@@ -120,6 +121,9 @@ type Mutex struct {
 	cfg    Config
 	line   line.Line
 	cohort cohort
+
+	mu      sync.Mutex // guards the tickets; never held while anything is waited for
+	tickets ticket     // with StrictFIFO, the head of a ring of those who are on their way
 }
 
 // NewMutex returns the mutex at path, which is private to it: no other recipe may use it. Nothing is asked of the server yet; the path
@@ -131,6 +135,7 @@ func NewMutex(client *zk.Client, path string, cfg Config) (*Mutex, error) {
 	}
 	m := &Mutex{client: client, path: path, cfg: cfg}
 	m.cohort.mutex = m
+	m.tickets.init()
 	contenderLine(&m.line, path, cfg, lockStem, anyone)
 	return m, nil
 }
@@ -149,12 +154,15 @@ func (m *Mutex) Path() string { return m.path }
 // caller has the lock already: Lock returns a nested hold at once, with the same token. Others get the lock when the outermost hold
 // and all that are nested in it are unlocked, in whatever order. Only the context says who is inside, not the goroutine.
 func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
-	a, nested, err := m.begin(ctx)
-	if nested != nil || err != nil {
-		return nested, err
+	if ctx.Err() != nil {
+		return nil, m.failed(context.Cause(ctx))
+	}
+	a, nested := m.cfg.begin(ctx, m)
+	if nested != nil {
+		return nested, nil
 	}
 	h, err := m.lock(ctx)
-	return m.end(ctx, a, h, err)
+	return m.cfg.end(ctx, m.path, a, h, err)
 }
 
 func (m *Mutex) lock(ctx context.Context) (*Hold, error) {
@@ -164,21 +172,51 @@ func (m *Mutex) lock(ctx context.Context) (*Hold, error) {
 	return m.cohort.lock(ctx)
 }
 
-// strict is lock for StrictFIFO: a place in the servers' line for each caller.
+// strict is lock for StrictFIFO: a place in the servers' line for each caller, in the order of the calls.
 func (m *Mutex) strict(ctx context.Context) (*Hold, error) {
-	return m.alone(m.place(ctx, nil, m.cfg.Hooks.enqueuedOnce(ctx, m.path)))
+	m.mu.Lock()
+	t := m.tickets.draw()
+	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		t.drop()
+		m.mu.Unlock()
+	}()
+	return m.alone(m.place(ctx, nil, t, m.cfg.Hooks.enqueuedOnce(ctx, m.path)))
+}
+
+// ask asks for a place, after those who drew a ticket before; t is nil for who has nobody of ours beside them.
+//
+// Who has sent the request counts as having joined. Nobody waits for an answer before the next one asks, because the servers execute
+// the requests of a session in the order in which they were sent. A request that has to be sent again (its connection broke, or the
+// path was not there yet) has lost its turn to those that were sent meanwhile.
+func (m *Mutex) ask(ctx context.Context, sess *zk.Session, t *ticket) (*line.Entry, error) {
+	if t == nil {
+		return m.line.Ask(sess), nil
+	}
+	if err := m.tickets.turn(ctx, &m.mu, t, sess); err != nil {
+		return nil, err
+	}
+	asked := m.line.Ask(sess)
+	m.mu.Lock()
+	t.enter(sess)
+	m.mu.Unlock()
+	return asked, nil
 }
 
 // TryLock returns the hold if the lock is free, and ErrHeld at once if anybody has it or waits for it. That somebody else left a
 // moment ago may not have reached the server that answers: then ErrHeld is late news, never the lock given twice. A try that fails
 // costs one read and no number in the line. Whoever has the lock already gets a nested hold, as from Lock.
 func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
-	a, nested, err := m.begin(ctx)
-	if nested != nil || err != nil {
-		return nested, err
+	if ctx.Err() != nil {
+		return nil, m.failed(context.Cause(ctx))
+	}
+	a, nested := m.cfg.begin(ctx, m)
+	if nested != nil {
+		return nested, nil
 	}
 	h, err := m.tryLock(ctx)
-	return m.end(ctx, a, h, err)
+	return m.cfg.end(ctx, m.path, a, h, err)
 }
 
 func (m *Mutex) tryLock(ctx context.Context) (*Hold, error) {
@@ -193,9 +231,9 @@ func (m *Mutex) alone(place *line.Place, err error) (*Hold, error) {
 	return m.cfg.holdOn(m.client, m.path, place, err)
 }
 
-// place stands in line until it is first, in the place that has been asked for if that is not nil. It calls queued whenever it finds
-// somebody ahead of a new place.
-func (m *Mutex) place(ctx context.Context, asked *line.Entry, queued func()) (*line.Place, error) {
+// place stands in line until it is first, in the place that has been asked for if that is not nil. T is as for ask. It calls queued
+// whenever it finds somebody ahead of a new place.
+func (m *Mutex) place(ctx context.Context, asked *line.Entry, t *ticket, queued func()) (*line.Place, error) {
 	defer func() {
 		if asked != nil {
 			asked.Abandon()
@@ -207,7 +245,10 @@ func (m *Mutex) place(ctx context.Context, asked *line.Entry, queued func()) (*l
 			if entry != nil { // its node has ended with its session, but whoever leaves by the same transaction waits for its answer
 				entry.Abandon()
 			}
-			entry = m.line.Ask(sess)
+			var err error
+			if entry, err = m.ask(ctx, sess, t); err != nil {
+				return nil, err
+			}
 		}
 		place, err := entry.Place(ctx)
 		if err != nil {

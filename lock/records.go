@@ -28,6 +28,8 @@ type Record struct {
 	Force   bool           `json:"force"`   // whether holders that kept the lock were to be forced
 	Over    bool           `json:"over"`    // false while it is under way, and for good if its process died
 	Holders []RecordHolder `json:"holders"` // the first 256 of them
+
+	acl []zk.ACL // of the node, if this record is its first
 }
 
 // RecordHolder is a holder that was asked, and what became of it.
@@ -77,8 +79,8 @@ func readRecords(ctx context.Context, sess *zk.Session, path string) ([]Record, 
 	return list, stat, nil
 }
 
-func newRecord(request Revocation, force bool) *Record {
-	return &Record{ID: line.NewGUID(), Request: request, Force: force}
+func newRecord(request Revocation, opts RevokeOptions) *Record {
+	return &Record{ID: line.NewGUID(), Request: request, Force: opts.Force, acl: opts.ACL}
 }
 
 // keep writes the record, in place of its former state if that is there. It ends with ctx, or after a while.
@@ -132,7 +134,7 @@ func (e *Record) write(ctx context.Context, sess *zk.Session, path string) error
 		return err
 	}
 	if absent {
-		_, err = sess.Create(ctx, RecordsPath(path), data, zk.Persistent)
+		_, err = sess.CreateNode(ctx, zk.Node{Path: RecordsPath(path), Data: data, ACL: e.acl})
 	} else {
 		_, err = sess.Set(ctx, RecordsPath(path), data, stat.Version)
 	}

@@ -28,7 +28,7 @@ func (c holdContext) Value(key any) any {
 
 // inside says to which lock a hold belongs, and inside which other hold it was acquired.
 type inside struct {
-	of    any // *Mutex, *RWMutex or *Set
+	of    any // *Mutex, *RWMutex, *Set or *Simple
 	outer *Hold
 	nest  *nest // shared with the holds that are nested in it; nil if there are none
 }
@@ -100,29 +100,28 @@ func (h *Hold) nested(outer *Hold) *Hold {
 
 // An acquisition is a call of Lock or TryLock that has not got a nested hold.
 type acquisition struct {
+	of    any       // as in inside
 	outer *Hold     // that it goes on inside of
 	begin time.Time // zero if nobody wants to know
 }
 
-// begin returns a nested hold to who has the lock already, and otherwise an acquisition, for the caller to take the lock and end it.
-func (m *Mutex) begin(ctx context.Context) (acquisition, *Hold, error) {
-	if ctx.Err() != nil {
-		return acquisition{}, nil, m.failed(context.Cause(ctx))
-	}
+// begin returns a nested hold to who has the lock already, and otherwise an acquisition, for the caller to take the lock and end it. The
+// lock is said as in inside.
+func (c *Config) begin(ctx context.Context, of any) (acquisition, *Hold) {
 	outer := holdOf(ctx)
-	if h := outer.again(m, outer); h != nil {
-		return acquisition{}, h, nil
+	if h := outer.again(of, outer); h != nil {
+		return acquisition{}, h
 	}
-	return acquisition{outer.lasting(), m.cfg.Hooks.begin()}, nil, nil
+	return acquisition{of, outer.lasting(), c.Hooks.begin()}, nil
 }
 
-// end makes h the hold that was acquired, unless err says why there is none.
-func (m *Mutex) end(ctx context.Context, a acquisition, h *Hold, err error) (*Hold, error) {
+// end makes h the hold that was acquired of the lock at path, unless err says why there is none.
+func (c *Config) end(ctx context.Context, path string, a acquisition, h *Hold, err error) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.in = inside{of: m, outer: a.outer}
-	m.cfg.Hooks.acquired(ctx, m.path, h, a.begin)
+	h.in = inside{of: a.of, outer: a.outer}
+	c.Hooks.acquired(ctx, path, h, a.begin)
 	return h, nil
 }
 

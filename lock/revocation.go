@@ -60,12 +60,14 @@ const revokeToken = "__REVOKE__"
 
 // askedOwner is the data of a node of ours whose holder was asked to give the lock up: who it is must not be lost by that.
 type askedOwner struct {
-	Owner
+	signed
 	Revoked *Revocation `json:"revoked,omitempty"`
+	Asked   Token       `json:"asked,omitempty"` // of the node's first hold, where the node's name does not say who is asked
 }
 
-// parseRevocation reads the request from a node's data. It reports false if there is none.
-func parseRevocation(data []byte) (Revocation, bool) {
+// parseRevocation reads the request from a node's data. It reports false if there is none, or one of somebody else: the node that was meant
+// has gone, and this one, whose first hold's token that is, has the same name.
+func parseRevocation(data []byte, token Token) (Revocation, bool) {
 	if bytes.Equal(data, []byte(revokeToken)) {
 		return Revocation{}, true
 	}
@@ -73,19 +75,22 @@ func parseRevocation(data []byte) (Revocation, bool) {
 		return Revocation{}, false
 	}
 	var asked askedOwner
-	if json.Unmarshal(data, &asked) != nil || asked.Revoked == nil {
+	if json.Unmarshal(data, &asked) != nil || asked.Revoked == nil || asked.Asked != 0 && asked.Asked != token {
 		return Revocation{}, false
 	}
 	return *asked.Revoked, true
 }
 
 // request returns what to write into a holder's node: data with the request, for one of ours, Curator's word for all others.
-func (r Revocation) request(data []byte) []byte {
-	owner, ours := parseOwner(data)
-	if !ours {
+func (r Revocation) request(data []byte, of *Contender) []byte {
+	asked := askedOwner{Revoked: &r}
+	if _, ours := parseOwner(data); !ours || json.Unmarshal(data, &asked.signed) != nil {
 		return []byte(revokeToken)
 	}
-	b, err := json.Marshal(askedOwner{owner, &r})
+	if of.spot {
+		asked.Asked = of.Token
+	}
+	b, err := json.Marshal(asked)
 	if err != nil {
 		return []byte(revokeToken) // cannot happen: every field marshals
 	}
@@ -96,7 +101,7 @@ func (r Revocation) request(data []byte) []byte {
 //
 // The node stays until the lock is unlocked, so that nobody comes in while the holder still finishes.
 func (c *Config) asked(t *line.Tenure, data []byte) {
-	r, ok := parseRevocation(data)
+	r, ok := parseRevocation(data, Token(t.Token(0)))
 	if !ok {
 		return
 	}

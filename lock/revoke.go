@@ -33,6 +33,10 @@ type RevokeOptions struct {
 	// Record keeps a record of the revocation beside the path, for Revocations: before anybody is asked, and again when it is over.
 	Record bool
 
+	// ACL is that of the record's node, if this is the first revocation at the path that leaves one; open to everybody if it is nil.
+	// It must let whoever revokes read and write: the record is written again when the revocation is over.
+	ACL []zk.ACL
+
 	_ struct{}
 }
 
@@ -56,7 +60,8 @@ type Revoked struct {
 // if it is to use force. It returns the holders that it asked, and what became of each; none if nobody holds the lock.
 //
 // A holder of this package is told by its hold's context, with a *RevokedError that carries the reason, or by Config.OnRevoke; of
-// Curator's, those that are revocable hear of it. All others, kazoo's and go-zookeeper's among them, give way to force alone. What holds several
+// Curator's, those that are revocable hear of it. All others, kazoo's and go-zookeeper's among them, give way to force alone, and so does who has
+// a simple lock by another client: its node is left as it is. What holds several
 // nodes, a Set say, ends with any of them. A holder that leaves is never mistaken for the one that comes after it.
 //
 // It returns ErrKept if a holder has the lock still. If ctx ends first it returns ctx's cause: who was asked stays asked, and nobody is
@@ -109,7 +114,7 @@ func (r *revoker) revoke(ctx context.Context) (list []Revoked, err error) {
 		return nil, nil
 	}
 	if r.opts.Record {
-		entry := newRecord(r.request, r.opts.Force)
+		entry := newRecord(r.request, r.opts)
 		if err := entry.keep(ctx, r.client, r.path, list); err != nil {
 			return nil, err
 		}
@@ -165,15 +170,19 @@ func (r *revoker) each(ctx context.Context, who *Revoked, try func(*zk.Session) 
 // directory begin anew.
 func (who *Revoked) another(s zk.Stat) bool { return s.Czxid != who.Holder.czxid() }
 
-// ask writes the request into the holder's node.
+// ask writes the request into the holder's node. Who has a simple lock by another client would not understand it, and may know its
+// node by the data.
 func (r *revoker) ask(ctx context.Context, who *Revoked) error {
+	if who.Holder.spot && !who.Holder.Known {
+		return nil
+	}
 	return r.each(ctx, who, func(sess *zk.Session) (bool, error) {
 		for {
 			data, stat, err := sess.Get(ctx, who.Holder.Path)
 			if err != nil || who.another(stat) {
 				return err == nil, err
 			}
-			_, err = sess.Set(ctx, who.Holder.Path, r.request.request(data), stat.Version)
+			_, err = sess.Set(ctx, who.Holder.Path, r.request.request(data, &who.Holder), stat.Version)
 			if !errors.Is(err, zk.BadVersion) { // by others, who ask as well, or by us, if only the answer was lost
 				return false, err
 			}

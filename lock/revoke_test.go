@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -350,6 +351,30 @@ func TestRevocationsAreRecordedBesideThePath(t *testing.T) {
 		for _, r := range list {
 			if !r.Over || !r.Force || r.Request.Reason != "drill" || len(r.Holders) != 1 || r.Holders[0].Ending != lock.EndingForced || r.Holders[0].Owner.Label != "job" {
 				t.Fatalf("got %+v", r)
+			}
+		}
+	})
+}
+
+func TestRecordOfARevocationHasTheACLThatIsWanted(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 20*time.Second)
+		wanted := []zk.ACL{{Perms: zk.PermRead | zk.PermWrite, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
+		for _, acl := range [][]zk.ACL{wanted, nil} {
+			hold := acquire(t, w.mutex(lock.Config{}))
+			if r := <-w.revoke(lock.RevokeOptions{Record: true, ACL: acl, Force: true, Grace: time.Second}); r.err != nil {
+				t.Fatal(r.err)
+			}
+			_ = hold.Unlock(t.Context()) // was deleted
+			if acl == nil {
+				acl = zk.OpenACL()
+			}
+			got, _, err := sess.GetACL(t.Context(), lock.RecordsPath(path))
+			if err != nil || !slices.Equal(got, acl) {
+				t.Errorf("got %+v, %v, want %+v", got, err, acl)
+			}
+			if err := sess.Delete(t.Context(), lock.RecordsPath(path), -1); err != nil {
+				t.Fatal(err)
 			}
 		}
 	})

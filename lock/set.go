@@ -112,20 +112,13 @@ func (s *Set) lock(ctx context.Context, try func(*zk.Session) (*line.Group, erro
 	if ctx.Err() != nil {
 		return nil, failedAt(s.client, s.name(), context.Cause(ctx))
 	}
-	outer := holdOf(ctx)
-	if h := outer.again(s, outer); h != nil {
-		return h, nil
+	a, nested := s.cfg.begin(ctx, s)
+	if nested != nil {
+		return nested, nil
 	}
-	outer = outer.lasting()
-	begin := s.cfg.Hooks.begin()
 	g, err := attempt(ctx, s.cfg.Retry, s.client, try)
 	h, err := s.cfg.holdOn(s.client, s.name(), g, err)
-	if err != nil {
-		return nil, err
-	}
-	h.in = inside{of: s, outer: outer}
-	s.cfg.Hooks.acquired(ctx, s.name(), h, begin)
-	return h, nil
+	return s.cfg.end(ctx, s.name(), a, h, err)
 }
 
 // name is what errors and hooks call the set.

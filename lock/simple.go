@@ -21,9 +21,10 @@ import (
 // effect: each goroutine tries for itself, though those that share a session share its one watch at the server.
 //
 // For the rest it keeps what a Mutex promises: its holds end with their sessions, before the server lets anybody else in; their tokens
-// grow; lost replies and callers that leave leave no node. Two things this form cannot give, because all its nodes have the
-// same name: a guard is refused when the hold's session is gone, and when there is no node, but it cannot tell the hold's node from
-// another's that was made after somebody deleted the first by hand; and neither can an Unlock, in the moment in which it deletes. Tokens can.
+// grow; lost replies and callers that leave leave no node. Inspect shows the holder, not who waits; Revoke asks it and may take the lock by
+// force. Two things this form cannot give, because all its nodes have the same name: a guard is refused when the hold's session is gone,
+// and when there is no node, but it cannot tell the hold's node from another's that was made after somebody deleted the first by hand;
+// and neither can an Unlock, or a Revoke with Force, in the moment in which it deletes. Tokens can.
 type Simple struct {
 	client *zk.Client
 	path   string
@@ -67,7 +68,7 @@ func NewSimple(client *zk.Client, path string, cfg Config) (*Simple, error) {
 // signed is an owner record that tells attempts of one session apart.
 type signed struct {
 	Owner
-	ID string `json:"id"`
+	ID string `json:"id,omitempty"`
 }
 
 // Path returns the lock's path, which is that of its node.
@@ -78,6 +79,8 @@ func (s *Simple) Path() string { return s.path }
 // If ctx ends first, it returns ctx's cause. If the session ends while it waits, it goes on under the next one; a client that is closed, or
 // whose credentials are refused, ends the wait with the client's error. Whenever it returns an error, it has left no node behind, or is
 // still removing it in the background.
+//
+// If ctx descends from the context of a hold of this Simple that lasts, Lock and TryLock return a nested hold at once, as Mutex.Lock does.
 func (s *Simple) Lock(ctx context.Context) (*Hold, error) {
 	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.path)
 	return s.acquire(ctx, func(sess *zk.Session) (*line.Post, error) {
@@ -106,8 +109,11 @@ func (s *Simple) acquire(ctx context.Context, take func(*zk.Session) (*line.Post
 	if ctx.Err() != nil {
 		return nil, failedAt(s.client, s.path, context.Cause(ctx))
 	}
-	return s.cfg.Hooks.around(ctx, s.path, func() (*Hold, error) {
-		post, err := attempt(ctx, s.cfg.Retry, s.client, take)
-		return s.cfg.holdOn(s.client, s.path, post, err)
-	})
+	a, nested := s.cfg.begin(ctx, s)
+	if nested != nil {
+		return nested, nil
+	}
+	post, err := attempt(ctx, s.cfg.Retry, s.client, take)
+	h, err := s.cfg.holdOn(s.client, s.path, post, err)
+	return s.cfg.end(ctx, s.path, a, h, err)
 }

@@ -13,9 +13,11 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-func (w *world) simple() *lock.Simple {
+func (w *world) simple() *lock.Simple { return w.simpleWith(lock.Config{}) }
+
+func (w *world) simpleWith(cfg lock.Config) *lock.Simple {
 	w.t.Helper()
-	s, err := lock.NewSimple(w.Client(w.t, 20*time.Second), path, lock.Config{})
+	s, err := lock.NewSimple(w.Client(w.t, 20*time.Second), path, cfg)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -248,6 +250,158 @@ func TestSimpleHoldWhoseNodeOthersDeleteIsToldAndUnlocksNobodyElse(t *testing.T)
 			t.Errorf("the next hold has ended: %v", context.Cause(next.Context()))
 		}
 		unlock(t, next)
+		w.free()
+	})
+}
+
+func TestLockInsideASimpleHoldIsNestedInIt(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var d diary
+		s, other := w.simpleWith(lock.Config{Hooks: d.hooks()}), w.simple()
+		outer := locked(t, s.Lock)
+		inner := lockedIn(t, outer, s.Lock)
+		third := lockedIn(t, inner, s.TryLock)
+		if inner.Token() != outer.Token() || third.Token() != outer.Token() {
+			t.Errorf("nested holds have the tokens %d and %d, want %d", inner.Token(), third.Token(), outer.Token())
+		}
+		if _, err := other.TryLock(outer.Context()); !errors.Is(err, lock.ErrHeld) {
+			t.Errorf("another simple lock inside: got %v, want lock.ErrHeld", err)
+		}
+		for _, h := range []*lock.Hold{outer, third, inner} {
+			if _, err := other.TryLock(t.Context()); !errors.Is(err, lock.ErrHeld) {
+				t.Errorf("before all are unlocked: got %v, want lock.ErrHeld", err)
+			}
+			unlock(t, h)
+		}
+		w.free()
+		again := locked(t, func(context.Context) (*lock.Hold, error) { return s.Lock(context.WithoutCancel(outer.Context())) })
+		if again.Token() <= outer.Token() {
+			t.Errorf("inside a hold that is over: got token %d after %d", again.Token(), outer.Token())
+		}
+		unlock(t, again)
+		w.free()
+		if n := len(d.read()); n != 4 {
+			t.Errorf("the hooks were told %q, want two acquisitions and two releases", d.read())
+		}
+	})
+}
+
+func TestInspectShowsWhoHasASimpleLock(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hold := locked(t, w.simpleWith(lock.Config{Label: "nightly"}).Lock)
+		waiting := waits(t.Context(), w.simple().Lock)
+		w.wantRoles("a simple lock", "H")
+		c := w.line()[0]
+		if !c.Known || c.Owner.Label != "nightly" || c.Path != path || c.Session != hold.Session().ID() || c.Token != hold.Token() ||
+			c.Kind != lock.Exclusive || c.Revoked != nil {
+			t.Errorf("got %+v", c)
+		}
+		unlock(t, hold)
+		unlock(t, got(t, waiting))
+		w.wantRoles("a simple lock that is free", "")
+		other := w.Session(t, 20*time.Second)
+		if _, err := other.Create(t.Context(), path, []byte("mine"), zk.Ephemeral); err != nil {
+			t.Fatal(err)
+		}
+		if line := w.line(); len(line) != 1 || !line[0].Holder || line[0].Known || string(line[0].Data) != "mine" || line[0].Session != other.ID() {
+			t.Errorf("another client's: got %+v", line)
+		}
+		if err := other.Delete(t.Context(), path, -1); err != nil {
+			t.Fatal(err)
+		}
+		for _, mode := range []zk.Mode{zk.Persistent, zk.Container} { // of which neither is a lock
+			if _, err := other.Create(t.Context(), path, nil, mode); err != nil {
+				t.Fatal(err)
+			}
+			w.wantRoles("a node that belongs to nobody", "")
+			if err := other.Delete(t.Context(), path, -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestHolderOfASimpleLockIsToldWhoRevokesIt(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hold := locked(t, w.simple().Lock)
+		settled()
+		waiting := waits(t.Context(), w.simple().Lock)
+		done := w.revoke(lock.RevokeOptions{Reason: "drain"})
+		<-hold.Context().Done()
+		revoked, ok := errors.AsType[*lock.RevokedError](context.Cause(hold.Context()))
+		if !ok || revoked.Revocation.Reason != "drain" {
+			t.Errorf("got cause %v", context.Cause(hold.Context()))
+		}
+		none(t, "behind one who was asked", waiting)
+		if c := w.line()[0]; !c.Known || c.Revoked == nil {
+			t.Errorf("got %+v, want the holder known still, and asked", c)
+		}
+		asked, _, err := hold.Session().Get(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlock(t, hold)
+		next := got(t, waiting)
+		if r := <-done; r.err != nil || len(r.list) != 1 || r.list[0].Ending != lock.EndingReleased {
+			t.Errorf("got %+v, want one holder who has released it", r)
+		}
+
+		// The request was on its way when the lock passed on: it reaches the next one's node, which has the same name.
+		settled()
+		if _, err := next.Session().Set(t.Context(), path, asked, -1); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if err := next.Context().Err(); err != nil {
+			t.Errorf("one who was not asked: %v", context.Cause(next.Context()))
+		}
+		if c := w.line()[0]; c.Revoked != nil {
+			t.Errorf("got %+v, want nobody asked", c)
+		}
+		unlock(t, next)
+		w.free()
+	})
+}
+
+func TestHolderOfASimpleLockMayRefuseARevocation(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hold := locked(t, w.simpleWith(lock.Config{OnRevoke: func(context.Context, lock.Revocation) bool { return false }}).Lock)
+		settled()
+		if r := <-w.revoke(lock.RevokeOptions{Grace: time.Second}); !errors.Is(r.err, lock.ErrKept) || hold.Context().Err() != nil {
+			t.Errorf("got %+v, the hold ended by %v, want lock.ErrKept", r, context.Cause(hold.Context()))
+		}
+		waiting := waits(t.Context(), w.simple().Lock)
+		if r := <-w.revoke(lock.RevokeOptions{Grace: time.Second, Force: true}); r.err != nil || r.list[0].Ending != lock.EndingForced {
+			t.Errorf("got %+v, want one holder who was forced", r)
+		}
+		next := got(t, waiting)
+		synctest.Wait()
+		if cause := context.Cause(hold.Context()); !errors.Is(cause, lock.ErrDeleted) {
+			t.Errorf("got cause %v, want lock.ErrDeleted", cause)
+		}
+		unlock(t, next)
+		w.free()
+	})
+}
+
+// Another client may know its node by what it has written into it.
+func TestRevokeLeavesTheNodeOfAnotherClientsSimpleLockAsItIs(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		unlock(t, locked(t, w.simple().Lock))
+		other := w.Session(t, 20*time.Second)
+		synctest.Wait()
+		if _, err := other.Create(t.Context(), path, []byte("mine"), zk.Ephemeral); err != nil {
+			t.Fatal(err)
+		}
+		if r := <-w.revoke(lock.RevokeOptions{Grace: time.Second}); !errors.Is(r.err, lock.ErrKept) {
+			t.Errorf("got %+v, want lock.ErrKept", r)
+		}
+		if data, _, err := other.Get(t.Context(), path); err != nil || string(data) != "mine" {
+			t.Errorf("got %q, %v in the node", data, err)
+		}
+		if r := <-w.revoke(lock.RevokeOptions{Grace: time.Second, Force: true}); r.err != nil || r.list[0].Ending != lock.EndingForced {
+			t.Errorf("got %+v, want one holder who was forced", r)
+		}
 		w.free()
 	})
 }

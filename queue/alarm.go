@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"slices"
 
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -29,6 +30,21 @@ type alarms struct {
 	newLine *alarm         // on the list of lines
 	delayed *alarm         // on the bell of delayed items; set while first among those who wait
 	gone    *alarm         // on the list of consumers; likewise
+}
+
+// retain forgets the bells of all other lines, which somebody has removed, and returns their watches: one that has rung would wake whoever
+// waits again and again. The caller holds the queue's mutex, and closes the watches without it.
+func (a *alarms) retain(lines []int) []*zk.Watch {
+	var watches []*zk.Watch
+	for p, bell := range a.bells {
+		if slices.Contains(lines, p) {
+			continue
+		}
+		if delete(a.bells, p); bell.watch != nil {
+			watches = append(watches, bell.watch)
+		}
+	}
+	return watches
 }
 
 // silence forgets all alarms and returns their watches. The caller holds the queue's mutex, and closes the watches without it.

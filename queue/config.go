@@ -36,6 +36,9 @@ type Config struct {
 	// MaxItems bounds how many items there are: ready, delayed and claimed ones, not dead letters. A put that would exceed it returns
 	// ErrFull, or waits if WaitWhenFull is set. Puts that are under way at the same time are not counted against each other, so
 	// that the queue may exceed the bound by as many items as they put. Zero is no bound.
+	//
+	// A bound costs each Put or PutBatch reads before it writes: of the lists of lines and of delayed items, and of the
+	// Stat of each segment, one for about a thousand items. They are as of the server that this client is connected to, which may lag.
 	MaxItems int
 	// WaitWhenFull makes puts wait for room instead of returning ErrFull.
 	WaitWhenFull bool

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/queue"
@@ -318,5 +319,77 @@ func TestOutcomeIsFoundThoughReadsAreBehind(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// below returns the paths of all nodes of a tree, the deepest first.
+func below(t *testing.T, sess *zk.Session, top string) []string {
+	t.Helper()
+	names, _, err := sess.Children(t.Context(), top)
+	if err != nil && !errors.Is(err, zk.NoNode) {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, name := range names {
+		paths = append(paths, below(t, sess, top+"/"+name)...)
+	}
+	return append(paths, top)
+}
+
+// What was in the queue is lost with its nodes; the queue is not (CURATOR-308).
+func TestProducersAndConsumersGoOnWhenSomebodyRemovesTheQueue(t *testing.T) {
+	t.Parallel()
+	removals := map[string]func(t *testing.T, sess *zk.Session){
+		"at once": func(t *testing.T, sess *zk.Session) {
+			t.Helper()
+			var ops []zk.Op
+			for _, path := range below(t, sess, root) {
+				ops = append(ops, zk.DeleteOp(path, -1))
+			}
+			if _, err := sess.Multi(t.Context(), ops...); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"one by one": func(t *testing.T, sess *zk.Session) { // others make some again meanwhile, which keeps those above them
+			t.Helper()
+			for _, path := range below(t, sess, root) {
+				if err := sess.Delete(t.Context(), path, -1); err != nil && !errors.Is(err, zk.NoNode) && !errors.Is(err, zk.NotEmpty) {
+					t.Fatal(err)
+				}
+			}
+		},
+	}
+	for name, remove := range removals {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{})
+				sess := w.Session(t, time.Minute)
+				put(t, producer, "before", queue.PutOptions{})
+				done(t, take(t, consumer))
+				for i := range 3 {
+					got := make(chan *queue.Item)
+					go func() {
+						item, err := consumer.Take(t.Context())
+						if err != nil {
+							t.Error(err)
+						}
+						got <- item
+					}()
+					synctest.Wait() // it waits
+					remove(t, sess)
+					synctest.Wait()
+					want := strconv.Itoa(i)
+					put(t, producer, want, queue.PutOptions{})
+					item := <-got
+					if item == nil {
+						return
+					}
+					wantBody(t, item, want)
+					done(t, item)
+				}
+				wantEmpty(t, consumer)
+				wantLen(t, producer, queue.Counts{})
+			})
+		})
 	}
 }

@@ -97,7 +97,9 @@ func (d *desk) listLines(ctx context.Context) error {
 	d.lines = numbers(names, parseLine)
 	d.q.mu.Lock()
 	d.newLine = &alarm{watch: w}
+	stale := d.retain(d.lines)
 	d.q.mu.Unlock()
+	closeAll(stale)
 	return nil
 }
 

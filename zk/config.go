@@ -38,7 +38,8 @@ type Config struct {
 	SASL *SASL
 	// ReadOnly accepts servers that have lost their ensemble and serve reads only.
 	ReadOnly bool
-	// MaxFrame limits what a server may send at once, in bytes; 4 MiB if zero.
+	// MaxFrame limits what a server may send at once, in bytes; 4 MiB if zero. A request whose answer is larger fails with
+	// ErrAnswerTooLarge: the list of a node with some 100,000 children, say.
 	MaxFrame int
 	// Logger gets connects, disconnects and session changes; silent if nil.
 	Logger *slog.Logger

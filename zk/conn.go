@@ -225,7 +225,11 @@ func (n *conn) frame() ([]byte, error) {
 	}
 	size, limit := int(int32(binary.BigEndian.Uint32(head))), n.sess.client.cfg.MaxFrame
 	if size < 0 || size > limit {
-		return nil, fmt.Errorf("%w: a frame of %d bytes, the limit is %d (Config.MaxFrame)", ErrProtocol, size, limit)
+		err := fmt.Errorf("%w: a frame of %d bytes, the limit is %d (Config.MaxFrame)", ErrProtocol, size, limit)
+		if size > limit {
+			n.tooLarge(size, err)
+		}
+		return nil, err
 	}
 	if _, err := n.br.Discard(4); err != nil {
 		return nil, err
@@ -243,6 +247,24 @@ func (n *conn) frame() ([]byte, error) {
 		n.buf = buf
 	}
 	return buf, err
+}
+
+// tooLarge tells the call that the next frame answers how large that is, and ends the connection with err. Who repeats the call would get
+// the same answer again, so it must not look like one whose connection was lost.
+func (n *conn) tooLarge(size int, err error) {
+	const header = 4 + 16 // the frame's length, and the reply's header
+	head, short := n.br.Peek(header)
+	if short != nil {
+		return
+	}
+	n.dec.Reset(head[4:])
+	var h wire.ReplyHeader
+	h.Decode(&n.dec)
+	if c, _ := n.due(h); c != nil {
+		n.fail(err) // first, so that what the caller sends next waits for another connection
+		c.err, c.outcome = fmt.Errorf("%w: %d bytes, the limit is %d", ErrAnswerTooLarge, size, n.sess.client.cfg.MaxFrame), Unknown
+		n.sess.deliver(c)
+	}
 }
 
 // handle deals with one frame. An error ends the connection.
@@ -339,31 +361,18 @@ func (n *conn) watchesRestored(h wire.ReplyHeader) error {
 
 // reply gives the oldest unanswered call its answer.
 func (n *conn) reply(h wire.ReplyHeader, d *jute.Decoder) error {
+	c, err := n.due(h)
+	if c == nil {
+		return err
+	}
 	s := n.sess
-	s.mu.Lock()
-	if s.conn != n { // the session has ended: all calls have failed, and the server is to hang up
-		s.mu.Unlock()
-		return nil
-	}
-	if s.calls.len() == s.unsent || n.setWatches > 0 || s.calls.at(0).xid != h.Xid {
-		s.mu.Unlock()
-		return fmt.Errorf("%w: answer %d is not the one that is due", ErrProtocol, h.Xid)
-	}
-	c := s.calls.pop()
-	if s.drained != nil && s.calls.len() == 0 {
-		close(s.drained)
-		s.drained = nil
-	}
-	s.lastZxid = max(s.lastZxid, h.Zxid)
-	s.answered(n, c.sent)
-	s.mu.Unlock()
-
 	var bad error
 	c.zxid = h.Zxid
 	if c.code = h.Err; c.code == wire.OK {
 		if c.decode(d); d.Err() != nil {
 			bad = fmt.Errorf("%w: answer of %v: %w", ErrProtocol, c.op, d.Err())
 			c.err, c.outcome = bad, Unknown
+			n.fail(bad) // first, so that what the caller sends next waits for another connection
 		}
 	}
 	code := c.code
@@ -380,6 +389,27 @@ func (n *conn) reply(h wire.ReplyHeader, d *jute.Decoder) error {
 		return errors.New("zk: the session has moved to another server")
 	}
 	return nil
+}
+
+// due takes the oldest unanswered call, the one that a frame with header h answers. There is none if the session has ended.
+func (n *conn) due(h wire.ReplyHeader) (*call, error) {
+	s := n.sess
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != n { // all calls have failed, and the server is to hang up
+		return nil, nil
+	}
+	if s.calls.len() == s.unsent || n.setWatches > 0 || s.calls.at(0).xid != h.Xid {
+		return nil, fmt.Errorf("%w: answer %d is not the one that is due", ErrProtocol, h.Xid)
+	}
+	c := s.calls.pop()
+	if s.drained != nil && s.calls.len() == 0 {
+		close(s.drained)
+		s.drained = nil
+	}
+	s.lastZxid = max(s.lastZxid, h.Zxid)
+	s.answered(n, c.sent)
+	return c, nil
 }
 
 // deliver hands an answered call to its caller. What nobody waits for any more leaves no watch behind.

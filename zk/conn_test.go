@@ -2,7 +2,9 @@ package zk_test
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,15 +40,16 @@ func TestAnswerOutOfTurnDropsTheConnection(t *testing.T) {
 func TestMalformedFrameEndsTheConnectionNotTheProcess(t *testing.T) {
 	t.Parallel()
 	frames := map[string][]byte{
-		"negative length":       {0xff, 0xff, 0xff, 0xff},
-		"oversized":             {0x7f, 0xff, 0xff, 0xff},
-		"empty":                 {0, 0, 0, 0},
-		"short header":          {0, 0, 0, 3, 1, 2, 3},
-		"cut off":               {0, 0, 0, 100, 1, 2, 3},
-		"short event":           {0, 0, 0, 17, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
-		"ping that nobody sent": wire.AppendReply(nil, wire.ReplyHeader{Xid: wire.XidPing}, nil),
-		"watches nobody set":    wire.AppendReply(nil, wire.ReplyHeader{Xid: wire.XidSetWatches}, nil),
-		"answer nobody wants":   wire.AppendReply(nil, wire.ReplyHeader{Xid: 99}, nil),
+		"negative length":               {0xff, 0xff, 0xff, 0xff},
+		"oversized":                     {0x7f, 0xff, 0xff, 0xff},
+		"empty":                         {0, 0, 0, 0},
+		"short header":                  {0, 0, 0, 3, 1, 2, 3},
+		"cut off":                       {0, 0, 0, 100, 1, 2, 3},
+		"short event":                   {0, 0, 0, 17, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
+		"ping that nobody sent":         wire.AppendReply(nil, wire.ReplyHeader{Xid: wire.XidPing}, nil),
+		"watches nobody set":            wire.AppendReply(nil, wire.ReplyHeader{Xid: wire.XidSetWatches}, nil),
+		"answer nobody wants":           wire.AppendReply(nil, wire.ReplyHeader{Xid: 99}, nil),
+		"oversized answer nobody wants": {0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 99, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
 		"data longer than the frame": wire.AppendReply(nil, wire.ReplyHeader{Xid: 1},
 			&wire.SASLToken{Token: []byte{0x7f, 0xff, 0xff, 0xff}})[:24],
 	}
@@ -67,6 +70,66 @@ func TestMalformedFrameEndsTheConnectionNotTheProcess(t *testing.T) {
 				_, _, err := s.Get(t.Context(), "/a")
 				wantFailure(t, err, zk.ErrConnectionLost, zk.Unknown)
 				if _, _, err := s.Get(t.Context(), "/a"); err != nil {
+					t.Errorf("on the next connection: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// Whoever repeats such a request gets the same answer for ever; who was behind it on the connection does not.
+func TestAnswerThatIsTooLargeIsTheErrorOfItsRequestAlone(t *testing.T) {
+	t.Parallel()
+	lists := map[string]func(ctx context.Context, s *zk.Session) error{
+		"list": func(ctx context.Context, s *zk.Session) error {
+			_, _, err := s.Children(ctx, "/big")
+			return err
+		},
+		"list with a watch": func(ctx context.Context, s *zk.Session) error {
+			_, _, _, err := s.ChildrenW(ctx, "/big")
+			return err
+		},
+	}
+	for name, list := range lists {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				large := &wire.Children2Response{Children: slices.Repeat([]string{"0123456789abcdef"}, 1000)}
+				f := newFake(t, func(p *peer) {
+					p.open()
+					p.loop(func(r request) bool {
+						if r.Op != wire.OpGetChildren2 {
+							return false
+						}
+						p.next() // what comes behind it has been sent, too
+						p.answer(r, 1, wire.OK, large)
+						return true
+					})
+				})
+				cfg := f.config()
+				cfg.MaxFrame = 16 << 10
+				_, s := f.open(cfg)
+				behind := make(chan error)
+				go func() {
+					synctest.Wait()
+					_, _, err := s.Get(t.Context(), "/small")
+					behind <- err
+				}()
+				err := list(t.Context(), s)
+				wantFailure(t, err, zk.ErrAnswerTooLarge, zk.Unknown)
+				wantFailure(t, err, zk.ErrProtocol, zk.Unknown)
+				if errors.Is(err, zk.ErrConnectionLost) {
+					t.Errorf("%v is a lost connection, which callers ask again after", err)
+				}
+				if text := err.Error(); !strings.Contains(text, "20088 bytes, the limit is 16384") || !strings.Contains(text, "Config.MaxFrame") {
+					t.Errorf("%q does not say how large the answer is, how large it may be, and who says so", text)
+				}
+				err = <-behind
+				wantFailure(t, err, zk.ErrConnectionLost, zk.Unknown)
+				if errors.Is(err, zk.ErrAnswerTooLarge) {
+					t.Errorf("%v, of a request that had no answer", err)
+				}
+				if _, _, err := s.Get(t.Context(), "/small"); err != nil {
 					t.Errorf("on the next connection: %v", err)
 				}
 			})

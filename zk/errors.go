@@ -30,13 +30,16 @@ var (
 	ErrWatchDone = errors.New("zk: watch is done")
 	// ErrProtocol: a server sent what the protocol does not allow. The connection was dropped.
 	ErrProtocol = errors.New("zk: protocol violation by the server")
+	// ErrAnswerTooLarge: the answer was larger than Config.MaxFrame, and its connection was dropped. It is an ErrProtocol, but no
+	// ErrConnectionLost: whoever asks again gets the same answer.
+	ErrAnswerTooLarge = fmt.Errorf("%w: the answer is larger than Config.MaxFrame", ErrProtocol)
 )
 
 // Error is what every request returns on failure.
 type Error struct {
 	Op   string // the operation, as ZooKeeper's documentation names it
 	Path string // as the caller gave it; "" if the operation has none
-	Err  error  // a Code, the session's cause, ErrConnectionLost, or the context's error
+	Err  error  // a Code, the session's cause, ErrConnectionLost, ErrAnswerTooLarge, or the context's error
 
 	Outcome Outcome
 }

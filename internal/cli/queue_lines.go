@@ -118,7 +118,7 @@ func (s *shipping) show(_ context.Context, items int) {
 	s.shown += items
 	if now := time.Now(); now.Sub(s.last) >= showEvery {
 		s.last = now
-		fmt.Fprintf(s.stderr, "\r%d items put", s.shown)
+		fmt.Fprintf(s.stderr, "\r%s put", plural(s.shown, "item"))
 	}
 }
 

@@ -181,3 +181,23 @@ func TestCtrlZStopsTheCommandsOfAQueueToo(t *testing.T) {
 	s.see("exit")
 	wantDepth(t, srv.Addr(), depth{Ready: 2})
 }
+
+func TestPutOfLinesTellsATerminalOfItsProgress(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	s := sitDown(t, turnstile("queue", "put", "--lines", "--connect", srv.Addr(), "/q"))
+	s.see("reading lines from the terminal")
+	s.enter("one\n")
+	s.see("\r1 item put") // before there is an end of the lines
+	s.enter("two\n\x04")
+	s.see("\r\x1b[K") // makes room for the result
+	s.see("2 items put\r\n")
+	wantDepth(t, srv.Addr(), depth{Ready: 2})
+
+	quiet := sitDown(t, turnstile("queue", "put", "--lines", "--quiet", "--connect", srv.Addr(), "/q"))
+	quiet.enter("three\n\x04")
+	quiet.see("1 item put\r\n")
+	if text := quiet.seen.String(); strings.Contains(text, "reading lines") || strings.Contains(text, "\x1b") {
+		t.Errorf("told although it was to be quiet: %q", text)
+	}
+}

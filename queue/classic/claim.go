@@ -48,7 +48,7 @@ func (d *depot) claim(ctx context.Context, sess *zk.Session, e entry) (*Item, er
 	case errors.Is(err, zk.NoNode): // it was done before we had the lock
 		return nil, item.unlock(after)
 	case err != nil:
-		return nil, err
+		return nil, errors.Join(err, item.unlock(after))
 	}
 	if err := item.read(data.Data); err != nil {
 		return nil, errors.Join(err, item.unlock(after))

@@ -358,3 +358,44 @@ func TestOutcomeIsFoundThoughReadsAreBehind(t *testing.T) {
 		wantBodies(t, got, want...)
 	})
 }
+
+// A list that is too large is the same whenever it is asked for: who takes is told, and who puts goes on.
+func TestListThatIsTooLargeIsAnErrorAndNotAskedForAgain(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		fill(t, w.queue(k), 100)
+		cfg := w.Config(timeout)
+		cfg.MaxFrame = 1 << 10
+		q := w.queueOf(k, w.clientOf(cfg))
+		lists := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpGetChildren {
+				lists++
+			}
+			return zktest.Pass
+		})
+		for i, wait := range []bool{false, true} {
+			if _, err := q.take(t.Context(), wait); !errors.Is(err, zk.ErrAnswerTooLarge) {
+				t.Errorf("got %v, want that the list is too large", err)
+			}
+			if lists != i+1 {
+				t.Errorf("the queue was listed %d times by %d calls", lists, i+1)
+			}
+		}
+		must(t, q.put(t.Context(), "one more"))
+	})
+}
+
+// The same goes for an item. It stays, and nobody's lock stays on it.
+func TestItemThatIsTooLargeIsAnErrorAndIsLeftAlone(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		writer := w.queue(k)
+		body := strings.Repeat("x", 2<<10)
+		must(t, writer.put(t.Context(), body))
+		cfg := w.Config(timeout)
+		cfg.MaxFrame = 1 << 10
+		if _, err := w.queueOf(k, w.clientOf(cfg)).take(t.Context(), true); !errors.Is(err, zk.ErrAnswerTooLarge) {
+			t.Errorf("got %v, want that the item is too large", err)
+		}
+		wantBodies(t, drain(t, writer), body)
+	})
+}

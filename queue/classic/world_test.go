@@ -165,6 +165,15 @@ func (w *world) queueOf(k kind, client *zk.Client) queue {
 	return q
 }
 
+// clientOf returns a client with a configuration of its own. It is closed when the test ends.
+func (w *world) clientOf(cfg zk.Config) *zk.Client {
+	w.t.Helper()
+	client, err := zk.Open(w.t.Context(), cfg)
+	must(w.t, err)
+	w.t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

@@ -14,7 +14,7 @@ const sweepEvery = 64
 
 // PutOnce adds an item unless one was added under the same key before, and returns the id of the one that is in, or was, and whether this
 // call has added it. The key is remembered for Config.KeepKeys after the put, also after the item was consumed, and across restarts of the
-// producer. Everything else is as with Put.
+// producer. A full queue neither refuses nor delays a call whose item is in, or was. Everything else is as with Put.
 //
 // The key stands in a node of its own, made in the transaction that adds the item: there is no moment at which only one of the two is there.
 func (q *Queue) PutOnce(ctx context.Context, key string, body []byte, opts PutOptions) (id string, added bool, err error) {
@@ -43,13 +43,16 @@ func (o *once) put(ctx context.Context) (id string, added bool, err error) {
 	ours := o.parcel.rec.name()
 	guards := []zk.Op{o.q.create(o.path, []byte(ours), zk.Persistent)}
 	for {
-		s := &shipment{q: o.q, items: []parcel{o.parcel}, guards: guards}
+		s := &shipment{q: o.q, items: []parcel{o.parcel}, guards: guards, full: o.remembered}
 		err := s.send(ctx)
 		failed, refused := errors.AsType[guardError](err)
+		known, remembered := errors.AsType[rememberedError](err)
 		switch {
 		case err == nil:
 			o.sweep()
 			return ours, true, nil
+		case remembered:
+			return known.id, known.id == ours, nil
 		case !refused:
 			return "", false, err
 		case errors.Is(failed, zk.NoNode):
@@ -68,13 +71,37 @@ func (o *once) put(ctx context.Context) (id string, added bool, err error) {
 			guards = guards[len(guards)-1:]
 		case err != nil:
 			return "", false, err
-		case theirs == ours || stat.Mtime+o.q.cfg.KeepKeys.Milliseconds() > o.q.clock.now():
+		case theirs == ours || o.counts(stat):
 			return theirs, theirs == ours, nil
 		default:
 			// Old: it goes in the transaction that makes the new one, unless somebody else is quicker.
 			guards = []zk.Op{zk.DeleteOp(o.path, stat.Version), guards[len(guards)-1]}
 		}
 	}
+}
+
+// rememberedError says that an item was put under the key before.
+type rememberedError struct{ id string }
+
+func (e rememberedError) Error() string { return "queue: there was a put of this key: " + e.id }
+
+// remembered returns a rememberedError if the key counts. It is asked where a put would wait for room, which this one does not need then.
+func (o *once) remembered(ctx context.Context) error {
+	id, stat, err := o.read(ctx)
+	switch {
+	case errors.Is(err, zk.NoNode):
+		return nil
+	case err != nil:
+		return err
+	case o.counts(stat):
+		return rememberedError{id}
+	}
+	return nil
+}
+
+// counts reports whether a key with this Stat is remembered still.
+func (o *once) counts(stat zk.Stat) bool {
+	return stat.Mtime+o.q.cfg.KeepKeys.Milliseconds() > o.q.clock.now()
 }
 
 // read returns the id that the key stands for.

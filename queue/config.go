@@ -41,7 +41,8 @@ type Config struct {
 	WaitWhenFull bool
 	// MaxPacket is the largest request that the servers accept, in bytes: their jute.maxbuffer; 1,048,575 if zero.
 	MaxPacket int
-	// KeepKeys is how long PutOnce remembers a key after the put, by the servers' clock; a day if zero.
+	// KeepKeys is how long a key of PutOnce counts after the put, by the servers' clock; a day if zero. It is stored with the key: all producers
+	// go by that of the one that has put it.
 	KeepKeys time.Duration
 
 	// MaxAttempts is how often an item is delivered before it goes to the dead letters; 20 if zero, without end if negative.

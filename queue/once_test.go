@@ -1,11 +1,18 @@
 package queue_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zktest"
 )
 
 func putOnce(t *testing.T, q *queue.Queue, key string) (id string, added bool) {
@@ -68,4 +75,97 @@ func TestKeyThatIsForgottenNeedsRoom(t *testing.T) {
 			t.Errorf("got %v, want ErrFull", err)
 		}
 	})
+}
+
+// partOf returns so many keys that lie in the same node as key.
+func partOf(key string, n int) []string {
+	part := func(key string) byte { return sha256.Sum256([]byte(key))[0] }
+	var keys []string
+	for i := 0; len(keys) < n; i++ {
+		if k := fmt.Sprintf("%s-%d", key, i); part(k) == part(key) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+func TestKeyCountsForAsLongAsItsProducerSays(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		long, short := queue.Config{KeepKeys: 24 * time.Hour}, queue.Config{KeepKeys: time.Hour}
+		id, _ := putOnce(t, w.queue(long), "k")
+		brief, _ := putOnce(t, w.queue(short), "brief")
+		pass(2 * time.Hour)
+		keys := partOf("k", 3)
+		for _, key := range keys {
+			putOnce(t, w.queue(short), key) // the first of a Queue sweeps
+		}
+		synctest.Wait()
+		for _, cfg := range []queue.Config{short, long} {
+			if got, added := putOnce(t, w.queue(cfg), "k"); added || got != id {
+				t.Errorf("with KeepKeys %v: got %s, %v, want %s", cfg.KeepKeys, got, added, id)
+			}
+		}
+		if got, added := putOnce(t, w.queue(long), "brief"); !added || got == brief {
+			t.Errorf("got %s, %v: a key of an hour counts after two", got, added)
+		}
+	})
+}
+
+// A key that says nothing of how long it counts is from before keys did.
+func TestKeyWithoutATimeCountsForAsLongAsTheAskersOwn(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		id, _ := putOnce(t, w.queue(queue.Config{}), "k")
+		sum := sha256.Sum256([]byte("k"))
+		path := root + "/keys/" + hex.EncodeToString(sum[:1]) + "/" + hex.EncodeToString(sum[1:17])
+		if _, err := w.Session(t, time.Minute).Set(t.Context(), path, []byte(id), -1); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Hour)
+		if got, added := putOnce(t, w.queue(queue.Config{KeepKeys: 2 * time.Hour}), "k"); added || got != id {
+			t.Errorf("got %s, %v, want %s", got, added, id)
+		}
+		if got, added := putOnce(t, w.queue(queue.Config{KeepKeys: time.Minute}), "k"); !added || got == id {
+			t.Errorf("got %s, %v, want a new one", got, added)
+		}
+	})
+}
+
+// A sweeper that is slow does not remove a key that was put anew since it has looked, whether another has swept the old one or not.
+func TestSlowSweepLeavesAKeyThatWasPutAnew(t *testing.T) {
+	t.Parallel()
+	for name, swept := range map[string]bool{"in place": false, "swept before": true} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				cfg := queue.Config{KeepKeys: time.Hour}
+				putOnce(t, w.queue(cfg), "k")
+				pass(2 * time.Hour)
+				keys := partOf("k", 2)
+				slow := true
+				w.Control(func(r zktest.Request) zktest.Fault {
+					sweeps := r.Op == zktest.OpDelete || r.Op == zktest.OpMulti && slices.ContainsFunc(r.Parts, func(p zktest.Part) bool {
+						return p.Op == zktest.OpDelete && strings.HasPrefix(p.Path, root+"/keys/")
+					})
+					if slow && sweeps {
+						slow = false
+						return zktest.Delay(5 * time.Second)
+					}
+					return zktest.Pass
+				})
+				putOnce(t, w.queue(cfg), keys[0])
+				synctest.Wait()
+				if slow {
+					t.Fatal("nothing is swept")
+				}
+				if swept {
+					putOnce(t, w.queue(cfg), keys[1])
+					synctest.Wait()
+				}
+				id, added := putOnce(t, w.queue(cfg), "k")
+				pass(10 * time.Second)
+				if got, again := putOnce(t, w.queue(cfg), "k"); !added || again || got != id {
+					t.Errorf("got %s, %v, want %s", got, again, id)
+				}
+			})
+		})
+	}
 }

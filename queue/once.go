@@ -174,9 +174,7 @@ func (o *once) sweep() {
 	if o.q.puts.Add(1)%sweepEvery != 1 {
 		return
 	}
-	o.q.background(func() {
-		if sess, err := o.q.session(o.q.ctx); err == nil {
-			o.q.sweep(o.q.ctx, sess, o.dir, func(d *zk.Data) bool { return !o.q.counts(o.q.parseKey(d)) })
-		}
+	o.q.sweepAway(func(ctx context.Context, sess *zk.Session) {
+		o.q.sweep(ctx, sess, o.dir, func(d *zk.Data) bool { return !o.q.counts(o.q.parseKey(d)) })
 	})
 }

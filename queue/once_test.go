@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -168,4 +169,74 @@ func TestSlowSweepLeavesAKeyThatWasPutAnew(t *testing.T) {
 			})
 		})
 	}
+}
+
+func (w *world) children(path string) []string {
+	w.t.Helper()
+	names, _, err := w.Session(w.t, time.Minute).Children(w.t.Context(), path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return names
+}
+
+// A program that closes its queue right after its only call sweeps all the same.
+func TestCloseWaitsForSweepsUnderWay(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const n = 20
+		cfg := queue.Config{KeepKeys: time.Hour}.WithSegment(5)
+		keys := partOf("k", n)
+		q := w.queue(cfg)
+		for _, key := range keys[1:] {
+			putOnce(t, q, key)
+			if err := take(t, q).Reject(t.Context(), "no"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass(2 * time.Hour)
+		brief := w.queue(cfg)
+		putOnce(t, brief, keys[0])
+		if err := brief.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		sum := sha256.Sum256([]byte(keys[0]))
+		if names := w.children(root + "/keys/" + hex.EncodeToString(sum[:1])); len(names) != 1 {
+			t.Errorf("%d keys are left, want 1", len(names))
+		}
+		brief = w.queue(cfg)
+		if got, err := brief.PurgeDead(t.Context()); got != n-1 || err != nil {
+			t.Fatal(got, err)
+		}
+		if err := brief.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if names := w.children(root + "/dead"); len(names) != 1 {
+			t.Errorf("segments are left: %v", names)
+		}
+	})
+}
+
+// A sweep that gets no answer does not keep Close for longer than it says, and is no error.
+func TestCloseDoesNotWaitLongForASweep(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpGetChildren && strings.HasPrefix(r.Path, root+"/keys/") {
+				return zktest.DelayReply(5 * time.Second)
+			}
+			return zktest.Pass
+		})
+		putOnce(t, q, "k")
+		synctest.Wait()
+		w.Control(nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		if err := q.Close(ctx); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
 }

@@ -104,11 +104,14 @@ func (it *Item) DoneWith(ctx context.Context, ops ...zk.Op) error {
 }
 
 func (it *Item) done(ctx context.Context, f func() error) error {
-	err := it.finish(ctx, f)
-	if hook := it.q.cfg.Hooks.Done; hook != nil && err == nil {
-		hook(ctx, it)
+	return it.finish(ctx, f, it.tellDone)
+}
+
+// tellDone calls the hook. Ctx is that of the caller, who may have left.
+func (it *Item) tellDone(ctx context.Context) {
+	if hook := it.q.cfg.Hooks.Done; hook != nil {
+		hook(context.WithoutCancel(ctx), it)
 	}
-	return err
 }
 
 // Retry gives the item back to be delivered again: at once and in its old place, or after delay, by the servers' clock, behind what has
@@ -138,7 +141,7 @@ func (it *Item) Fail(ctx context.Context, reason error) error {
 
 // Reject moves the item to the dead letters, with the reason. It fails as Done does.
 func (it *Item) Reject(ctx context.Context, reason string) error {
-	return it.finish(ctx, func() error { return it.bury(reason) })
+	return it.finish(ctx, func() error { return it.bury(reason) }, nil)
 }
 
 func (it *Item) retry(ctx context.Context, delay time.Duration, reason string) error {
@@ -158,7 +161,7 @@ func (it *Item) again(ctx context.Context, delay time.Duration, attempts int, re
 	if delay < 0 || delay > maxDelay {
 		return it.q.failed("retry", fmt.Errorf("delay %v is not between 0 and ten years", delay))
 	}
-	err := it.finish(ctx, func() error {
+	return it.finish(ctx, func() error {
 		if delay < time.Millisecond && it.d.mayPutBack() {
 			return it.putBack(attempts - it.rec.attempts)
 		}
@@ -171,15 +174,15 @@ func (it *Item) again(ctx context.Context, delay time.Duration, attempts int, re
 			later.fail(it.q.clock.now(), reason)
 		}
 		return it.remove(nil, func() *chain { return it.q.target(&later) }, later.encode())
+	}, func(ctx context.Context) {
+		if hook := it.q.cfg.Hooks.Retried; hook != nil {
+			hook(context.WithoutCancel(ctx), it, delay)
+		}
 	})
-	if hook := it.q.cfg.Hooks.Retried; hook != nil && err == nil {
-		hook(ctx, it, delay)
-	}
-	return err
 }
 
-// finish lets f finish the item, once. f goes on if ctx ends first: it ends with the session at the latest.
-func (it *Item) finish(ctx context.Context, f func() error) error {
+// finish lets f finish the item, once, and calls told, unless nil, if it has. f goes on if ctx ends first: it ends with the session at the latest.
+func (it *Item) finish(ctx context.Context, f func() error, told func(context.Context)) error {
 	if ctx.Err() != nil {
 		return it.failed(context.Cause(ctx))
 	}
@@ -190,6 +193,9 @@ func (it *Item) finish(ctx context.Context, f func() error) error {
 	if !through(ctx, func() {
 		err = f()
 		it.end(err)
+		if err == nil && told != nil {
+			told(ctx)
+		}
 	}) {
 		return it.failed(&zk.Error{Op: "finish", Path: it.Path(), Err: context.Cause(ctx), Outcome: zk.Unknown})
 	}

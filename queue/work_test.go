@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -342,6 +343,24 @@ func TestPurgeLeavesWhatIsClaimed(t *testing.T) {
 		done(t, held)
 		wantLen(t, q, queue.Counts{})
 		wantEmpty(t, q)
+	})
+}
+
+// Nobody has worked on what is purged.
+func TestPurgeTellsNoHook(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var told atomic.Int32
+		q := w.queue(queue.Config{Hooks: queue.Hooks{
+			Claimed: func(context.Context, *queue.Item) { told.Add(1) },
+			Done:    func(context.Context, *queue.Item) { told.Add(1) },
+		}})
+		putAll(t, q, 0, 50)
+		if n, err := q.Purge(t.Context()); n != 50 || err != nil {
+			t.Fatalf("purged %d, %v", n, err)
+		}
+		if n := told.Load(); n != 0 {
+			t.Errorf("hooks were told %d times", n)
+		}
 	})
 }
 

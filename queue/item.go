@@ -64,9 +64,16 @@ func (it *Item) Failures() []Failure { return slices.Clone(it.rec.failures) }
 // Token returns the delivery's token.
 func (it *Item) Token() Token { return Token(it.w.token) }
 
-// Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once the item is finished or the
-// claim was taken over. Items that were claimed together share it; DoneWith is for writes that belong to one.
+// Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once the claim was taken over. Items
+// that were claimed together share the claim, and it stays until all of them are finished; see Guards. DoneWith is for writes that belong
+// to one item.
 func (it *Item) Guard() zk.Op { return zk.Check(it.w.path, -1) }
+
+// Guards returns the operations to put first in a multi that also ends with the item: the server refuses the whole multi with zk.NoNode
+// once the claim was taken over, and once Done, DoneWith, Fail, Reject, or Retry or Return with a delay has finished the item. What Retry or
+// Return gives back at once is not told: such an item keeps its node and its place, and while other items of the claim are not finished the
+// multi is refused only when the next consumer has finished it.
+func (it *Item) Guards() []zk.Op { return []zk.Op{it.Guard(), zk.Check(it.Path(), -1)} }
 
 // Session returns the session that the claim belongs to. Guarded writes go through it.
 func (it *Item) Session() *zk.Session { return it.d.sess }

@@ -364,6 +364,30 @@ func TestPurgeTellsNoHook(t *testing.T) {
 	})
 }
 
+func TestAgeDoesNotCountWhatCameBeforeAnItemWasReady(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		put(t, q, "first", queue.PutOptions{})
+		put(t, q, "a", queue.PutOptions{Delay: time.Hour, Priority: 5})
+		pass(time.Hour + time.Second)
+		done(t, take(t, q)) // a consumer that looks makes ready what is due
+		wantAge := func(when string, want time.Duration) {
+			t.Helper()
+			age, err := q.Age(t.Context())
+			if err != nil || age < want || age > want+10*time.Second {
+				t.Errorf("%s: got %v, %v, want %v", when, age, err, want)
+			}
+		}
+		wantAge("just ready", 0)
+		pass(time.Minute)
+		wantAge("a minute later", time.Minute)
+		if err := take(t, q).Return(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		wantAge("given back", time.Minute)
+	})
+}
+
 func TestPeekAndAgeTakeNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})

@@ -15,6 +15,9 @@
 // gets a lock first, which server leads and how long it takes to start one are up to the machine. A bug that a seed has shown once shows again within a
 // few tries, as a rule.
 //
+// Sessions expire here as they do in life: because nobody has heard of their client for too long. One that is closed behind its owner's back
+// takes a lock from a holder who cannot know, which no lock can do anything about.
+//
 // Workers tell what they are about to do before they do it, and what came of it right after, each in a line to a pipe: a line that was written is there
 // whatever happens to its writer.
 package lin

@@ -86,6 +86,8 @@ func patient(ctx context.Context, p plan) (context.Context, context.CancelFunc) 
 var behaviours = []lock.Config{
 	{Label: "hands off"},
 	{Label: "strict", Handoff: lock.StrictFIFO},
+	{Label: "rests", Delay: 30 * time.Millisecond},
+	{Label: "ends with its connection", OnSuspend: lock.EndHold},
 	{Label: "keeps", Retain: 5 * time.Millisecond},
 }
 
@@ -136,7 +138,7 @@ func plain[T interface {
 }
 
 func openRW(client *zk.Client, path string, number int) (take, error) {
-	m, err := lock.NewRWMutex(client, path, behaviours[number%2]) // nobody keeps a read/write lock
+	m, err := lock.NewRWMutex(client, path, behaviours[number%4]) // nobody keeps a read/write lock
 	if err != nil {
 		return nil, err
 	}
@@ -202,17 +204,18 @@ func permitted(m *lock.Semaphore, err error) (take, error) {
 }
 
 func openElection(client *zk.Client, path string, number int) (take, error) {
-	c, err := elect.NewCandidate(client, path, fmt.Sprintf("candidate %d", number), elect.Config{})
+	c, err := elect.NewCandidate(client, path, fmt.Sprintf("candidate %d", number), elect.Config{Layout: electionLayout(path)})
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context, p plan) (*grip, error) {
-		if p.manner == trying { // of an election there is no such thing
-			p.manner = impatient
-		}
 		ctx, cancel := patient(ctx, p)
 		defer cancel()
-		l, err := c.Campaign(ctx)
+		campaign := c.Campaign
+		if p.manner == trying {
+			campaign = c.TryCampaign
+		}
+		l, err := campaign(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -229,6 +232,18 @@ func openElection(client *zk.Client, path string, number int) (take, error) {
 	}, nil
 }
 
+// electionLayout is the layout of all candidates of a path: each is used somewhere.
+func electionLayout(path string) elect.Layout {
+	switch {
+	case isSlow(path):
+		return elect.LeaderSelector
+	case strings.Contains(path, "/run-"):
+		return elect.KazooElection
+	default:
+		return elect.LeaderLatch
+	}
+}
+
 // openRun opens candidates that lead within Run.
 func openRun(client *zk.Client, path string, number int) (take, error) {
 	return func(ctx context.Context, p plan) (*grip, error) {
@@ -243,7 +258,7 @@ func openRun(client *zk.Client, path string, number int) (take, error) {
 			case <-ctx.Done():
 			}
 		}}
-		cfg := elect.Config{Hooks: elect.Hooks{Elected: func(l *elect.Leadership) {
+		cfg := elect.Config{Layout: electionLayout(path), Hooks: elect.Hooks{Elected: func(l *elect.Leadership) {
 			g.sess, g.guard, g.node, g.token = l.Session(), l.Guard(), l.Path(), int64(l.Token())
 		}}}
 		c, err := elect.NewCandidate(client, path, fmt.Sprintf("candidate %d", number), cfg)
@@ -280,7 +295,7 @@ func openRun(client *zk.Client, path string, number int) (take, error) {
 }
 
 func observeElection(ctx context.Context, client *zk.Client, path string, seen func(token int64)) error {
-	c, err := elect.NewCandidate(client, path, "", elect.Config{})
+	c, err := elect.NewCandidate(client, path, "", elect.Config{Layout: electionLayout(path)})
 	if err != nil {
 		return err
 	}

@@ -102,6 +102,9 @@ func (q *Queue) DoneAll(ctx context.Context, items []*Item) error {
 		}
 		for _, a := range mine {
 			a.item.end(a.err)
+			if a.err == nil {
+				a.item.tellDone(ctx)
+			}
 		}
 	}) {
 		return q.failed("acknowledge", &zk.Error{Op: "finish", Path: q.root, Err: context.Cause(ctx), Outcome: zk.Unknown})
@@ -109,8 +112,6 @@ func (q *Queue) DoneAll(ctx context.Context, items []*Item) error {
 	for _, a := range mine {
 		if a.err != nil {
 			errs = append(errs, a.item.failed(a.err))
-		} else if hook := q.cfg.Hooks.Done; hook != nil {
-			hook(ctx, a.item)
 		}
 	}
 	return errors.Join(errs...)

@@ -207,7 +207,7 @@ func TestAllWhoWaitAreToldWhenTheClaimIsLost(t *testing.T) {
 		put(t, other, "next", queue.PutOptions{})
 		item := take(t, q)
 		wantBody(t, item, "next")
-		if _, err := item.Session().Multi(t.Context(), item.Guard(), zk.Check(item.Path(), -1)); err != nil {
+		if _, err := item.Session().Multi(t.Context(), item.Guards()...); err != nil {
 			t.Error(err)
 		}
 		done(t, item)
@@ -240,6 +240,63 @@ func TestMarksGoOnIntoTheNextClaim(t *testing.T) {
 		w.Control(nil)
 		if marks > 0 {
 			t.Errorf("%d writes did nothing but mark items", marks)
+		}
+	})
+}
+
+// The claim's node stays while other items of it are open; the item's own tells that it is finished.
+func TestGuardsRefuseOnceTheItemIsFinished(t *testing.T) {
+	finishes := map[string]func(ctx context.Context, item *queue.Item) error{
+		"done":      func(ctx context.Context, item *queue.Item) error { return item.Done(ctx) },
+		"done with": func(ctx context.Context, item *queue.Item) error { return item.DoneWith(ctx) },
+		"failed":    func(ctx context.Context, item *queue.Item) error { return item.Fail(ctx, errors.New("no")) },
+		"rejected":  func(ctx context.Context, item *queue.Item) error { return item.Reject(ctx, "no") },
+		"put off":   func(ctx context.Context, item *queue.Item) error { return item.Retry(ctx, time.Second) },
+		"returned":  func(ctx context.Context, item *queue.Item) error { return item.Return(ctx, time.Second) },
+	}
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		putAll(t, q, 0, len(finishes)+1)
+		items := takeBatch(t, q, len(finishes)+1)
+		write := func(ops ...zk.Op) error {
+			_, err := items[0].Session().Multi(t.Context(), append(ops, zk.SetData("/queues", nil, -1))...)
+			return err
+		}
+		i := 0
+		for name, finish := range finishes {
+			i++
+			if err := write(items[i].Guards()...); err != nil {
+				t.Errorf("before it is %s: %v", name, err)
+			}
+			if err := finish(t.Context(), items[i]); err != nil {
+				t.Fatal(name, err)
+			}
+			if err := write(items[i].Guards()...); !errors.Is(err, zk.NoNode) {
+				t.Errorf("%s: got %v, want NoNode", name, err)
+			}
+			if err := write(items[i].Guard()); err != nil {
+				t.Errorf("%s, the claim of others: %v", name, err)
+			}
+		}
+	})
+}
+
+// What is given back at once keeps its node: that only its next consumer's Done tells is what Guards says.
+func TestGuardsOfAnItemThatIsGivenBackAtOnceHoldUntilTheNextConsumerHasFinishedIt(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
+		putAll(t, q, 0, 2)
+		item := takeBatch(t, q, 2)[0]
+		if err := item.Return(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		next := take(t, other)
+		if _, err := item.Session().Multi(t.Context(), item.Guards()...); err != nil || next.ID() != item.ID() {
+			t.Error(next.ID(), err)
+		}
+		done(t, next)
+		if _, err := item.Session().Multi(t.Context(), item.Guards()...); !errors.Is(err, zk.NoNode) {
+			t.Errorf("got %v, want NoNode", err)
 		}
 	})
 }

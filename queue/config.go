@@ -44,7 +44,8 @@ type Config struct {
 	WaitWhenFull bool
 	// MaxPacket is the largest request that the servers accept, in bytes: their jute.maxbuffer; 1,048,575 if zero.
 	MaxPacket int
-	// KeepKeys is how long PutOnce remembers a key after the put, by the servers' clock; a day if zero.
+	// KeepKeys is how long a key of PutOnce counts after the put, by the servers' clock; a day if zero. It is stored with the key: all producers
+	// go by that of the one that has put it.
 	KeepKeys time.Duration
 
 	// MaxAttempts is how often an item is delivered before it goes to the dead letters; 20 if zero, without end if negative.
@@ -113,13 +114,14 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// Hooks are called on the goroutine that did the work. Nil fields cost nothing. They must not block.
+// Hooks are called on the goroutine that did the work, also when the caller's context has ended before it was done: then Done and Retried have the
+// values of that context, and not its end. Nil fields cost nothing. They must not block.
 type Hooks struct {
 	// Put is called when items were put: how many, in one transaction.
 	Put func(ctx context.Context, items int)
 	// Claimed is called when an item is handed out.
 	Claimed func(ctx context.Context, item *Item)
-	// Done is called when an item was acknowledged.
+	// Done is called when an item was acknowledged. What Purge removes was not.
 	Done func(ctx context.Context, item *Item)
 	// Retried is called when an item goes back to be delivered again after delay.
 	Retried func(ctx context.Context, item *Item, delay time.Duration)

@@ -148,10 +148,11 @@ const (
 	roomMax   = time.Second
 )
 
-// room waits until n more items may be put, or says that they may not.
+// room waits until n more items may be put, or says that they may not. Full, unless nil, is asked whenever there is no room; an error of its
+// ends the wait.
 //
 // What it counts may have changed when the put is done: puts that are under way at the same time do not see each other.
-func (q *Queue) room(ctx context.Context, sess *zk.Session, n int) error {
+func (q *Queue) room(ctx context.Context, sess *zk.Session, n int, full func(context.Context) error) error {
 	if q.cfg.MaxItems == 0 {
 		return nil
 	}
@@ -166,6 +167,11 @@ func (q *Queue) room(ctx context.Context, sess *zk.Session, n int) error {
 		}
 		if ready+delayed+n <= q.cfg.MaxItems {
 			return nil
+		}
+		if full != nil {
+			if err := full(ctx); err != nil {
+				return err
+			}
 		}
 		if !q.cfg.WaitWhenFull || n > q.cfg.MaxItems {
 			return &FullError{Items: ready + delayed, MaxItems: q.cfg.MaxItems}

@@ -200,20 +200,20 @@ func (q *Queue) exhume(ctx context.Context, x *grave, to *record) (bool, error) 
 
 // tidyDead removes segments of dead letters that are sealed and empty, in the background.
 func (q *Queue) tidyDead() {
-	q.background(func() {
-		sess, err := q.session(q.ctx)
-		if err != nil {
-			return
-		}
+	q.sweepAway(func(ctx context.Context, sess *zk.Session) {
 		yard := q.graveyard()
-		list, err := yard.segments(q.ctx, sess)
+		list, err := yard.segments(ctx, sess)
 		if err != nil {
 			return // the next one does it
 		}
 		b := sess.Batch()
-		for _, n := range list {
-			b.Delete(yard.segment(n), 1)
+		gone := make([]*zk.Future[struct{}], len(list))
+		for i, n := range list {
+			gone[i] = b.Delete(yard.segment(n), 1)
 		}
 		b.Send()
+		for _, g := range gone {
+			_, _ = g.Get(ctx) // refused if it is open or something is in it
+		}
 	})
 }

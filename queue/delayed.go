@@ -167,10 +167,11 @@ type delayedItem struct {
 	path string
 	due  int64
 	rec  *record
+	dead bool // it goes to the dead letters
 }
 
 // moveDue moves those of a segment's items that are due into their lines, in the order of their times, and the others of a wide bucket into
-// narrower ones. It returns when the first of those that stay is due.
+// narrower ones. What is no item goes to the dead letters. It returns when the first of those that stay is due.
 func (d *desk) moveDue(segment string, items []int, narrow bool) (int64, error) {
 	stock, err := d.read(segment, "", items)
 	if err != nil {
@@ -181,7 +182,9 @@ func (d *desk) moveDue(segment string, items []int, narrow bool) (int64, error) 
 	var moving []delayedItem
 	for _, s := range stock {
 		if s.rec.priority == corrupt {
-			continue // it harms nobody here, and it is not ours to judge
+			dead := &record{id: s.rec.id, enqueued: s.created, reason: errRecord.Error(), body: s.rec.body}
+			moving = append(moving, delayedItem{segment + "/" + itemName(s.seq), s.created, dead, true})
+			continue
 		}
 		due := s.rec.dueAt(s.created)
 		if narrow && due > now {
@@ -198,7 +201,7 @@ func (d *desk) moveDue(segment string, items []int, narrow bool) (int64, error) 
 		if moved.enqueued == 0 {
 			moved.enqueued = s.created
 		}
-		moving = append(moving, delayedItem{segment + "/" + itemName(s.seq), due, &moved})
+		moving = append(moving, delayedItem{segment + "/" + itemName(s.seq), due, &moved, false})
 	}
 	slices.SortStableFunc(moving, func(a, b delayedItem) int { return int(a.due - b.due) })
 	for len(moving) > 0 {
@@ -228,7 +231,10 @@ func (d *desk) move(items []delayedItem) (int, error) {
 	n := 0
 	for i := range guards {
 		data := items[i].rec.encode()
-		c := q.target(items[i].rec)
+		c := q.graveyard()
+		if !items[i].dead {
+			c = q.target(items[i].rec)
+		}
 		// One chain a transaction: bells and ends of more would not fit into a packet that one large item fills.
 		if len(p.tails) > 0 && !p.has(c) {
 			break
@@ -247,6 +253,11 @@ func (d *desk) move(items []delayedItem) (int, error) {
 	switch {
 	case err == nil:
 		p.done(results)
+		for i := range items[:n] {
+			if hook := q.cfg.Hooks.Dead; hook != nil && items[i].dead {
+				hook(d.ctx, items[i].rec.name(), items[i].rec.reason)
+			}
+		}
 		return n, nil
 	case p.stale(err), refused && failed.Index < n, errors.Is(err, zk.ErrConnectionLost):
 		return 0, errAgain

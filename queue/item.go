@@ -64,9 +64,16 @@ func (it *Item) Failures() []Failure { return slices.Clone(it.rec.failures) }
 // Token returns the delivery's token.
 func (it *Item) Token() Token { return Token(it.w.token) }
 
-// Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once the item is finished or the
-// claim was taken over. Items that were claimed together share it; DoneWith is for writes that belong to one.
+// Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once the claim was taken over. Items
+// that were claimed together share the claim, and it stays until all of them are finished; see Guards. DoneWith is for writes that belong
+// to one item.
 func (it *Item) Guard() zk.Op { return zk.Check(it.w.path, -1) }
+
+// Guards returns the operations to put first in a multi that also ends with the item: the server refuses the whole multi with zk.NoNode
+// once the claim was taken over, and once Done, DoneWith, Fail, Reject, or Retry or Return with a delay has finished the item. What Retry or
+// Return gives back at once is not told: such an item keeps its node and its place, and while other items of the claim are not finished the
+// multi is refused only when the next consumer has finished it.
+func (it *Item) Guards() []zk.Op { return []zk.Op{it.Guard(), zk.Check(it.Path(), -1)} }
 
 // Session returns the session that the claim belongs to. Guarded writes go through it.
 func (it *Item) Session() *zk.Session { return it.d.sess }
@@ -104,11 +111,14 @@ func (it *Item) DoneWith(ctx context.Context, ops ...zk.Op) error {
 }
 
 func (it *Item) done(ctx context.Context, f func() error) error {
-	err := it.finish(ctx, f)
-	if hook := it.q.cfg.Hooks.Done; hook != nil && err == nil {
-		hook(ctx, it)
+	return it.finish(ctx, f, it.tellDone)
+}
+
+// tellDone calls the hook. Ctx is that of the caller, who may have left.
+func (it *Item) tellDone(ctx context.Context) {
+	if hook := it.q.cfg.Hooks.Done; hook != nil {
+		hook(context.WithoutCancel(ctx), it)
 	}
-	return err
 }
 
 // Retry gives the item back to be delivered again: at once and in its old place, or after delay, by the servers' clock, behind what has
@@ -138,7 +148,7 @@ func (it *Item) Fail(ctx context.Context, reason error) error {
 
 // Reject moves the item to the dead letters, with the reason. It fails as Done does.
 func (it *Item) Reject(ctx context.Context, reason string) error {
-	return it.finish(ctx, func() error { return it.bury(reason) })
+	return it.finish(ctx, func() error { return it.bury(reason) }, nil)
 }
 
 func (it *Item) retry(ctx context.Context, delay time.Duration, reason string) error {
@@ -158,7 +168,7 @@ func (it *Item) again(ctx context.Context, delay time.Duration, attempts int, re
 	if delay < 0 || delay > maxDelay {
 		return it.q.failed("retry", fmt.Errorf("delay %v is not between 0 and ten years", delay))
 	}
-	err := it.finish(ctx, func() error {
+	return it.finish(ctx, func() error {
 		if delay < time.Millisecond && it.d.mayPutBack() {
 			return it.putBack(attempts - it.rec.attempts)
 		}
@@ -171,15 +181,15 @@ func (it *Item) again(ctx context.Context, delay time.Duration, attempts int, re
 			later.fail(it.q.clock.now(), reason)
 		}
 		return it.remove(nil, func() *chain { return it.q.target(&later) }, later.encode())
+	}, func(ctx context.Context) {
+		if hook := it.q.cfg.Hooks.Retried; hook != nil {
+			hook(context.WithoutCancel(ctx), it, delay)
+		}
 	})
-	if hook := it.q.cfg.Hooks.Retried; hook != nil && err == nil {
-		hook(ctx, it, delay)
-	}
-	return err
 }
 
-// finish lets f finish the item, once. f goes on if ctx ends first: it ends with the session at the latest.
-func (it *Item) finish(ctx context.Context, f func() error) error {
+// finish lets f finish the item, once, and calls told, unless nil, if it has. f goes on if ctx ends first: it ends with the session at the latest.
+func (it *Item) finish(ctx context.Context, f func() error, told func(context.Context)) error {
 	if ctx.Err() != nil {
 		return it.failed(context.Cause(ctx))
 	}
@@ -190,6 +200,9 @@ func (it *Item) finish(ctx context.Context, f func() error) error {
 	if !through(ctx, func() {
 		err = f()
 		it.end(err)
+		if err == nil && told != nil {
+			told(ctx)
+		}
 	}) {
 		return it.failed(&zk.Error{Op: "finish", Path: it.Path(), Err: context.Cause(ctx), Outcome: zk.Unknown})
 	}

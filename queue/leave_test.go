@@ -70,6 +70,48 @@ func TestDoneGoesOnWhenItsCallerLeaves(t *testing.T) {
 	})
 }
 
+// Hooks are told what was done, also if the caller has left before.
+func TestHooksAreToldWhatIsDoneAfterItsCallerHasLeft(t *testing.T) {
+	t.Parallel()
+	for name, finish := range map[string]func(ctx context.Context, q *queue.Queue, item *queue.Item) error{
+		"done": func(ctx context.Context, _ *queue.Queue, item *queue.Item) error { return item.Done(ctx) },
+		"all": func(ctx context.Context, q *queue.Queue, item *queue.Item) error {
+			return q.DoneAll(ctx, []*queue.Item{item})
+		},
+		"retry": func(ctx context.Context, _ *queue.Queue, item *queue.Item) error { return item.Retry(ctx, time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				told := make(chan error, 2)
+				q := w.queue(queue.Config{Hooks: queue.Hooks{
+					Done:    func(ctx context.Context, _ *queue.Item) { told <- ctx.Err() },
+					Retried: func(ctx context.Context, _ *queue.Item, _ time.Duration) { told <- ctx.Err() },
+				}})
+				putAll(t, q, 0, 1)
+				item := take(t, q)
+				w.Control(func(r zktest.Request) zktest.Fault {
+					if isRemoval(r) {
+						return zktest.DelayReply(10 * time.Second)
+					}
+					return zktest.Pass
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if err := finish(ctx, q, item); !errors.Is(err, context.DeadlineExceeded) || len(told) > 0 {
+					t.Errorf("got %v, want DeadlineExceeded; told %d times", err, len(told))
+				}
+				pass(time.Minute)
+				if len(told) != 1 {
+					t.Fatalf("told %d times, want once", len(told))
+				}
+				if err := <-told; err != nil {
+					t.Errorf("the hook's context: %v", err)
+				}
+			})
+		})
+	}
+}
+
 // A consumer that leaves, or whose queue is closed, while its node is on its way to the server leaves none there.
 func TestConsumerThatLeavesAtOnceLeavesNoNode(t *testing.T) {
 	t.Parallel()

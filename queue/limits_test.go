@@ -2,7 +2,9 @@ package queue_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -273,5 +275,34 @@ func TestWhatIsNoItemGoesToTheDeadLetters(t *testing.T) {
 			}
 		}
 		wantLen(t, q, queue.Counts{Dead: 1})
+	})
+}
+
+func TestWhatIsNoItemAmongDelayedOnesGoesToTheDeadLetters(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var died []string
+		q := w.queue(queue.Config{Hooks: queue.Hooks{Dead: func(_ context.Context, id, _ string) { died = append(died, id) }}})
+		put(t, q, "a", queue.PutOptions{Delay: time.Second})
+		put(t, q, "b", queue.PutOptions{Delay: 30 * time.Minute}) // a bucket that is emptied into others
+		for _, name := range w.children(root + "/delayed") {
+			segment := root + "/delayed/" + name + "/s0000000001/"
+			if _, err := w.Session(t, time.Minute).Create(t.Context(), segment, []byte("junk"), zk.PersistentSequential); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantLen(t, q, queue.Counts{Delayed: 4})
+		for _, body := range []string{"a", "b"} {
+			item := take(t, q)
+			wantBody(t, item, body)
+			done(t, item)
+		}
+		wantEmpty(t, q)
+		wantLen(t, q, queue.Counts{Dead: 2})
+		w.NoNodes(t, root+"/delayed")
+		for letter, err := range q.DeadLetters(t.Context()) {
+			if err != nil || string(letter.Body) != "junk" || letter.Reason == "" || !slices.Contains(died, letter.ID) {
+				t.Errorf("got %+v, %v, after %v", letter, err, died)
+			}
+		}
 	})
 }

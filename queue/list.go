@@ -144,7 +144,10 @@ func (q *Queue) eachOf(ctx context.Context, priority, segment int, items []int, 
 			if x.rec.enqueued > 0 {
 				put = x.rec.enqueued
 			}
-			p := Peeked{ID: x.rec.name(), Body: x.rec.body, Headers: x.rec.headers, Priority: priority, EnqueuedAt: time.UnixMilli(put)}
+			p := Peeked{
+				ID: x.rec.name(), Body: x.rec.body, Headers: x.rec.headers, Priority: priority,
+				EnqueuedAt: time.UnixMilli(put), ready: time.UnixMilli(x.died),
+			}
 			if x.rec.reason == "" && !f(p) {
 				return errEnough
 			}

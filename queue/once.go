@@ -5,6 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -14,7 +18,7 @@ const sweepEvery = 64
 
 // PutOnce adds an item unless one was added under the same key before, and returns the id of the one that is in, or was, and whether this
 // call has added it. The key is remembered for Config.KeepKeys after the put, also after the item was consumed, and across restarts of the
-// producer. Everything else is as with Put.
+// producer. A full queue neither refuses nor delays a call whose item is in, or was. Everything else is as with Put.
 //
 // The key stands in a node of its own, made in the transaction that adds the item: there is no moment at which only one of the two is there.
 func (q *Queue) PutOnce(ctx context.Context, key string, body []byte, opts PutOptions) (id string, added bool, err error) {
@@ -41,20 +45,24 @@ type once struct {
 
 func (o *once) put(ctx context.Context) (id string, added bool, err error) {
 	ours := o.parcel.rec.name()
-	guards := []zk.Op{o.q.create(o.path, []byte(ours), zk.Persistent)}
+	data := keyData(ours, o.q.cfg.KeepKeys)
+	guards := []zk.Op{o.q.create(o.path, data, zk.Persistent)}
 	for {
-		s := &shipment{q: o.q, items: []parcel{o.parcel}, guards: guards}
+		s := &shipment{q: o.q, items: []parcel{o.parcel}, guards: guards, full: o.remembered}
 		err := s.send(ctx)
 		failed, refused := errors.AsType[guardError](err)
+		known, remembered := errors.AsType[rememberedError](err)
 		switch {
 		case err == nil:
 			o.sweep()
 			return ours, true, nil
+		case remembered:
+			return known.id, known.id == ours, nil
 		case !refused:
 			return "", false, err
 		case errors.Is(failed, zk.NoNode):
 			// There is no place for keys like this one yet; or the old key that we wanted to replace was swept.
-			guards = guards[len(guards)-1:]
+			guards[0] = o.q.create(o.path, data, zk.Persistent)
 			if err := o.makeDir(ctx); err != nil {
 				return "", false, err
 			}
@@ -62,27 +70,72 @@ func (o *once) put(ctx context.Context) (id string, added bool, err error) {
 		case !errors.Is(failed, zk.NodeExists) && !errors.Is(failed, zk.BadVersion):
 			return "", false, failed.failed
 		}
-		theirs, stat, err := o.read(ctx)
+		theirs, err := o.read(ctx)
 		switch {
 		case errors.Is(err, zk.NoNode):
-			guards = guards[len(guards)-1:]
+			guards[0] = o.q.create(o.path, data, zk.Persistent)
 		case err != nil:
 			return "", false, err
-		case theirs == ours || stat.Mtime+o.q.cfg.KeepKeys.Milliseconds() > o.q.clock.now():
-			return theirs, theirs == ours, nil
+		case theirs.id == ours || o.q.counts(theirs):
+			return theirs.id, theirs.id == ours, nil
 		default:
-			// Old: it goes in the transaction that makes the new one, unless somebody else is quicker.
-			guards = []zk.Op{zk.DeleteOp(o.path, stat.Version), guards[len(guards)-1]}
+			// Old: it is written anew, unless somebody else is quicker. A node made anew would have the old one's version, which a sweeper
+			// that has seen the old one goes by.
+			guards[0] = zk.SetData(o.path, data, theirs.version)
 		}
 	}
 }
 
-// read returns the id that the key stands for.
-func (o *once) read(ctx context.Context) (string, zk.Stat, error) {
+// rememberedError says that an item was put under the key before.
+type rememberedError struct{ id string }
+
+func (e rememberedError) Error() string { return "queue: there was a put of this key: " + e.id }
+
+// remembered returns a rememberedError if the key counts. It is asked where a put would wait for room, which this one does not need then.
+func (o *once) remembered(ctx context.Context) error {
+	k, err := o.read(ctx)
+	switch {
+	case errors.Is(err, zk.NoNode):
+		return nil
+	case err != nil:
+		return err
+	case o.q.counts(k):
+		return rememberedError{k.id}
+	}
+	return nil
+}
+
+// key is what a key's node says: which item was put under it, and until when that counts, by the servers' clock.
+type key struct {
+	id      string
+	until   int64
+	version int32
+}
+
+// keyData is a key's data: the item's id, and for how many milliseconds the key counts. Each producer says so for its own.
+func keyData(id string, keep time.Duration) []byte {
+	return []byte(id + " " + strconv.FormatInt(keep.Milliseconds(), 10))
+}
+
+// parseKey reads a key's node. One that does not say for how long it counts does so for as long as ours.
+func (q *Queue) parseKey(d *zk.Data) key {
+	id, text, _ := strings.Cut(string(d.Data), " ")
+	keep, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || keep < 0 || keep > math.MaxInt64-d.Stat.Mtime {
+		keep = q.cfg.KeepKeys.Milliseconds()
+	}
+	return key{id: id, until: d.Stat.Mtime + keep, version: d.Stat.Version}
+}
+
+// counts reports whether a key is remembered still.
+func (q *Queue) counts(k key) bool { return k.until > q.clock.now() }
+
+// read returns what the key's node says.
+func (o *once) read(ctx context.Context) (key, error) {
 	for {
 		sess, err := o.q.session(ctx)
 		if err != nil {
-			return "", zk.Stat{}, err
+			return key{}, err
 		}
 		b := sess.Batch()
 		b.Sync(o.path)
@@ -90,7 +143,7 @@ func (o *once) read(ctx context.Context) (string, zk.Stat, error) {
 		b.Send()
 		d, err := get.Get(ctx)
 		if err == nil || !o.q.again(ctx, sess, err) {
-			return string(d.Data), d.Stat, err
+			return o.q.parseKey(&d), err
 		}
 	}
 }
@@ -121,9 +174,7 @@ func (o *once) sweep() {
 	if o.q.puts.Add(1)%sweepEvery != 1 {
 		return
 	}
-	o.q.background(func() {
-		if sess, err := o.q.session(o.q.ctx); err == nil {
-			o.q.sweep(o.q.ctx, sess, o.dir, o.q.cfg.KeepKeys)
-		}
+	o.q.sweepAway(func(ctx context.Context, sess *zk.Session) {
+		o.q.sweep(ctx, sess, o.dir, func(d *zk.Data) bool { return !o.q.counts(o.q.parseKey(d)) })
 	})
 }

@@ -15,6 +15,8 @@ type Peeked struct {
 	Headers    map[string]string
 	Priority   int
 	EnqueuedAt time.Time
+
+	ready time.Time // since when it is
 }
 
 // Peek returns the item that the next consumer without a claim of its own would be given, and leaves it there; ErrEmpty if none is ready.
@@ -27,8 +29,9 @@ func (q *Queue) Peek(ctx context.Context) (Peeked, error) {
 	return p, nil
 }
 
-// Age returns for how long the item that is ready and was put first among the next of each priority has been in the queue, by the servers'
-// clock: the latency of the queue. It returns ErrEmpty if none is ready.
+// Age returns for how long the next item of some priority has been ready, whichever has been so longest, by the servers' clock: the latency of the
+// queue. A delay does not count, nor what came before an attempt that was put off, or before a requeue. One that was given back at once, or left
+// behind by a consumer that is gone, keeps its place and its age. It returns ErrEmpty if none is ready.
 func (q *Queue) Age(ctx context.Context) (time.Duration, error) {
 	_, oldest, err := q.head(ctx)
 	if err != nil {
@@ -49,15 +52,15 @@ func (q *Queue) Age(ctx context.Context) (time.Duration, error) {
 	return max(0, time.UnixMilli(q.clock.now()).Sub(oldest)), nil
 }
 
-// head returns the next item, and the earliest time at which the next of any priority was put.
+// head returns the next item, and the earliest time since which the next of any priority is ready.
 func (q *Queue) head(ctx context.Context) (first Peeked, oldest time.Time, err error) {
 	found := false
 	err = q.eachHead(ctx, func(p Peeked) {
 		if !found {
 			first, found = p, true
 		}
-		if oldest.IsZero() || p.EnqueuedAt.Before(oldest) {
-			oldest = p.EnqueuedAt
+		if oldest.IsZero() || p.ready.Before(oldest) {
+			oldest = p.ready
 		}
 	})
 	if err == nil && !found {

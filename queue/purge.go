@@ -14,7 +14,7 @@ func (q *Queue) Purge(ctx context.Context) (int, error) {
 	n := 0
 	for {
 		items, err := q.takeAll(ctx)
-		removed, failed := doneAll(ctx, items)
+		removed, failed := removeAll(ctx, items)
 		n += removed
 		if failed != nil {
 			return n, q.failed("purge", failed)
@@ -33,12 +33,12 @@ func (q *Queue) Purge(ctx context.Context) (int, error) {
 	return n + delayed, nil
 }
 
-// doneAll finishes items, all at the same time, and returns how many.
-func doneAll(ctx context.Context, items []*Item) (int, error) {
+// removeAll finishes items that were not handed out, all at the same time, and returns how many. Hooks are not told: nobody has worked on them.
+func removeAll(ctx context.Context, items []*Item) (int, error) {
 	errs := make([]error, len(items))
 	var wg sync.WaitGroup
 	for i, it := range items {
-		wg.Go(func() { errs[i] = it.Done(ctx) })
+		wg.Go(func() { errs[i] = it.finish(ctx, it.acknowledge, nil) })
 	}
 	wg.Wait()
 	n := 0

@@ -89,6 +89,7 @@ type shipment struct {
 	items   []parcel
 	in      int // how many are in, from the front
 	guards  []zk.Op
+	full    func(context.Context) error // unless nil, asked when there is no room: an error of its ends the put
 	receipt *receipt
 	size    int  // of the largest request of the last attempt, about, in bytes
 	cut     bool // the last attempt ended with the connection
@@ -172,15 +173,15 @@ func (q *Queue) missing(err error) bool {
 // fly sends transactions one behind the other, until all items are in or something goes wrong. Whatever that is, it knows what is in when it
 // returns, unless ctx has ended.
 func (s *shipment) fly(ctx context.Context, sess *zk.Session) error {
-	if err := s.q.room(ctx, sess, len(s.items)-s.in); err != nil {
-		return err
-	}
 	if s.receipt == nil {
 		r, err := s.q.receipts.get(ctx, sess)
 		if err != nil {
 			return err
 		}
 		s.receipt = r
+	}
+	if err := s.q.room(ctx, sess, len(s.items)-s.in, s.full); err != nil {
+		return err
 	}
 	var flights []*flight
 	var last *plan

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -70,9 +71,13 @@ type Queue struct {
 	giveUp  context.CancelFunc // ends the step of serve that is under way
 	kick    chan struct{}      // one slot: serve is to look at its takers
 	closed  bool
-	wg      sync.WaitGroup  // what goes on in the background
+	sweeps  sync.WaitGroup  // sweeps under way
+	wg      sync.WaitGroup  // what else goes on in the background
 	ctx     context.Context //nolint:containedctx // the queue's life: ends with Close
 	stop    context.CancelCauseFunc
+
+	sweeping     context.Context //nolint:containedctx // the sweeps' life: ends when Close does not wait for them any more
+	stopSweeping context.CancelCauseFunc
 }
 
 // New returns the queue at path. Nothing is asked of the server yet: the path and missing parents are made when they are needed. It
@@ -95,6 +100,7 @@ func New(client *zk.Client, path string, cfg Config) (*Queue, error) {
 	q.receipts.q = q
 	q.kick = make(chan struct{}, 1)
 	q.ctx, q.stop = context.WithCancelCause(context.Background())
+	q.sweeping, q.stopSweeping = context.WithCancelCause(context.Background())
 	return q, nil
 }
 
@@ -103,7 +109,8 @@ func (q *Queue) Path() string { return q.root }
 
 // Close gives back what was claimed and not handed out, and stops what goes on in the background. Items that were handed out stay
 // claimed until they are finished or the session ends; they can be finished after Close. Calls that wait return ErrClosed. What
-// cannot be given back, because there is no server within reach before ctx ends, goes back when the session ends.
+// cannot be given back, because there is no server within reach before ctx ends, goes back when the session ends. Sweeps of old keys and of
+// emptied segments that are under way have two seconds, at most, to end.
 func (q *Queue) Close(ctx context.Context) error {
 	q.mu.Lock()
 	first := !q.closed
@@ -113,20 +120,14 @@ func (q *Queue) Close(ctx context.Context) error {
 		return nil
 	}
 	q.stop(ErrClosed)
-	done := make(chan struct{})
-	go func() {
-		q.wg.Wait()
-		close(done)
-	}()
 	var err error
-	select {
-	case <-done: // nobody claims anything any more
-	case <-ctx.Done():
+	if !through(ctx, q.wg.Wait) { // then nobody claims anything any more
 		err = context.Cause(ctx)
 	}
 	if d := q.current(); d != nil {
 		err = errors.Join(err, d.close(ctx))
 	}
+	q.awaitSweeps(ctx)
 	q.receipts.close(ctx)
 	if err != nil {
 		return fmt.Errorf("queue: close %s: %w", q.root, err)
@@ -138,6 +139,34 @@ func (q *Queue) current() *desk {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.desk
+}
+
+// sweepWait is for how long Close waits for sweeps: nothing depends on them but space.
+const sweepWait = 2 * time.Second
+
+// awaitSweeps waits until the sweeps that are under way have ended, and ends those that take too long.
+func (q *Queue) awaitSweeps(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, sweepWait)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { q.stopSweeping(ErrClosed) })
+	q.sweeps.Wait()
+	stop()
+	q.stopSweeping(ErrClosed)
+}
+
+// sweepAway runs f in the background unless the queue is closed, and Close waits for it a while. That f fails is the next sweeper's business.
+func (q *Queue) sweepAway(f func(ctx context.Context, sess *zk.Session)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	q.sweeps.Go(func() {
+		// The queue's nodes are there, or there is nothing to sweep. Queue.session would refuse once the queue is closed.
+		if sess, err := q.client.Session(q.sweeping); err == nil {
+			f(q.sweeping, sess)
+		}
+	})
 }
 
 // background runs f unless the queue is closed, and Close waits for it.

@@ -91,33 +91,46 @@ func (r *receipts) get(ctx context.Context, sess *zk.Session) (*receipt, error) 
 
 // sweep removes the receipts of producers that are no more. That it fails is the next sweeper's business.
 func (r *receipts) sweep(ctx context.Context, sess *zk.Session, dir string) {
-	r.q.sweep(ctx, sess, dir, keepReceipts)
+	r.q.sweep(ctx, sess, dir, func(d *zk.Data) bool { return d.Stat.Mtime+keepReceipts.Milliseconds() < r.q.clock.now() })
 }
 
-// sweep removes the children of dir that were not written for as long as keep, by the servers' clock.
-func (q *Queue) sweep(ctx context.Context, sess *zk.Session, dir string, keep time.Duration) {
-	const chunk = 500
+// sweep removes the children of dir that are old.
+//
+// A child is removed on condition of the version with which it was seen. That would not tell a child that was removed and made anew; so whoever
+// removes some sets dir's data in the same transaction, on condition that nobody has since dir was looked at. What is refused for either is the
+// next sweeper's business.
+func (q *Queue) sweep(ctx context.Context, sess *zk.Session, dir string, old func(*zk.Data) bool) {
+	const most, name = 500, 40
+	chunk := max(1, min(most, (q.cfg.MaxPacket-headroom)/(opSize+len(dir)+name)))
+	_, at, err := sess.Get(ctx, dir)
+	if err != nil {
+		return
+	}
 	names, _, err := sess.Children(ctx, dir)
 	for err == nil && len(names) > 0 {
 		n := min(chunk, len(names))
 		b := sess.Batch()
-		looks := make([]*zk.Future[zk.Existence], n)
+		looks := make([]*zk.Future[zk.Data], n)
 		for i, name := range names[:n] {
-			looks[i] = b.Exists(dir + "/" + name)
+			looks[i] = b.Get(dir + "/" + name)
 		}
 		b.Send()
-		old := sess.Batch()
+		gone := []zk.Op{zk.SetData(dir, nil, at.Version)}
 		for i, look := range looks {
-			e, lookErr := look.Get(ctx)
-			if lookErr != nil {
+			d, lookErr := look.Get(ctx)
+			switch {
+			case lookErr == nil && d.Stat.NumChildren == 0 && old(&d):
+				gone = append(gone, zk.DeleteOp(dir+"/"+names[i], d.Stat.Version))
+			case lookErr != nil && !errors.Is(lookErr, zk.NoNode):
 				err = lookErr
-				break
-			}
-			if e.Exists && e.Stat.Mtime+keep.Milliseconds() < q.clock.now() {
-				old.Delete(dir+"/"+names[i], e.Stat.Version) // on condition that nobody has used it since
 			}
 		}
-		old.Send()
+		if err == nil && len(gone) > 1 {
+			var results []zk.Result
+			if results, err = sess.Multi(ctx, gone...); err == nil {
+				at = results[0].Stat
+			}
+		}
 		names = names[n:]
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -342,6 +343,48 @@ func TestPurgeLeavesWhatIsClaimed(t *testing.T) {
 		done(t, held)
 		wantLen(t, q, queue.Counts{})
 		wantEmpty(t, q)
+	})
+}
+
+// Nobody has worked on what is purged.
+func TestPurgeTellsNoHook(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var told atomic.Int32
+		q := w.queue(queue.Config{Hooks: queue.Hooks{
+			Claimed: func(context.Context, *queue.Item) { told.Add(1) },
+			Done:    func(context.Context, *queue.Item) { told.Add(1) },
+		}})
+		putAll(t, q, 0, 50)
+		if n, err := q.Purge(t.Context()); n != 50 || err != nil {
+			t.Fatalf("purged %d, %v", n, err)
+		}
+		if n := told.Load(); n != 0 {
+			t.Errorf("hooks were told %d times", n)
+		}
+	})
+}
+
+func TestAgeDoesNotCountWhatCameBeforeAnItemWasReady(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		put(t, q, "first", queue.PutOptions{})
+		put(t, q, "a", queue.PutOptions{Delay: time.Hour, Priority: 5})
+		pass(time.Hour + time.Second)
+		done(t, take(t, q)) // a consumer that looks makes ready what is due
+		wantAge := func(when string, want time.Duration) {
+			t.Helper()
+			age, err := q.Age(t.Context())
+			if err != nil || age < want || age > want+10*time.Second {
+				t.Errorf("%s: got %v, %v, want %v", when, age, err, want)
+			}
+		}
+		wantAge("just ready", 0)
+		pass(time.Minute)
+		wantAge("a minute later", time.Minute)
+		if err := take(t, q).Return(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		wantAge("given back", time.Minute)
 	})
 }
 

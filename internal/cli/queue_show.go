@@ -133,7 +133,8 @@ func (c *cli) queueLen() *cobra.Command {
 		Use:   "len PATH",
 		Short: "Count the items by state",
 		Long: `Counts the items: ready ones, delayed ones, claimed ones, which somebody works on or is about to, and dead
-letters. If some are ready it tells for how long the oldest of those that are next has waited.`,
+letters. If some are ready it tells for how long the oldest of those that are next has been ready; a delay before
+does not count.`,
 		Example: `  turnstile queue len /mail
   turnstile queue len --json /mail | jq .ready`,
 		Args: exactArgs(1, "PATH"),

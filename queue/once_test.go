@@ -1,0 +1,242 @@
+package queue_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+func putOnce(t *testing.T, q *queue.Queue, key string) (id string, added bool) {
+	t.Helper()
+	id, added, err := q.PutOnce(t.Context(), key, []byte(key), queue.PutOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id, added
+}
+
+// A put that has nothing to put needs no room.
+func TestKeyThatIsInIsFoundInAFullQueue(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		id, _ := putOnce(t, w.queue(queue.Config{}), "k")
+		for _, cfg := range []queue.Config{{MaxItems: 1}, {MaxItems: 1, WaitWhenFull: true}} {
+			q := w.queue(cfg)
+			if got, added := putOnce(t, q, "k"); added || got != id {
+				t.Errorf("with %+v: got %s, %v, want %s, false", cfg, got, added, id)
+			}
+			wantLen(t, q, queue.Counts{Ready: 1})
+		}
+		if _, _, err := w.queue(queue.Config{MaxItems: 1}).PutOnce(t.Context(), "other", nil, queue.PutOptions{}); !errors.Is(err, queue.ErrFull) {
+			t.Errorf("another key: got %v, want ErrFull", err)
+		}
+	})
+}
+
+// Who waits for room with a key is told when somebody else has put it meanwhile.
+func TestKeyThatComesInWhileItsPutWaitsForRoomEndsTheWait(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		put(t, q, "a", queue.PutOptions{})
+		type answer struct {
+			id    string
+			added bool
+			err   error
+		}
+		answers := make(chan answer)
+		patient := w.queue(queue.Config{MaxItems: 1, WaitWhenFull: true})
+		go func() {
+			id, added, err := patient.PutOnce(t.Context(), "k", nil, queue.PutOptions{})
+			answers <- answer{id, added, err}
+		}()
+		pass(time.Minute)
+		id, _ := putOnce(t, q, "k")
+		if got := <-answers; got.err != nil || got.added || got.id != id {
+			t.Errorf("got %+v, want %s", got, id)
+		}
+	})
+}
+
+// A key that has had its time does not keep a full queue from saying so.
+func TestKeyThatIsForgottenNeedsRoom(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		putOnce(t, w.queue(queue.Config{KeepKeys: time.Minute}), "k")
+		pass(time.Hour)
+		q := w.queue(queue.Config{MaxItems: 1, KeepKeys: time.Minute})
+		if _, _, err := q.PutOnce(t.Context(), "k", nil, queue.PutOptions{}); !errors.Is(err, queue.ErrFull) {
+			t.Errorf("got %v, want ErrFull", err)
+		}
+	})
+}
+
+// partOf returns so many keys that lie in the same node as key.
+func partOf(key string, n int) []string {
+	part := func(key string) byte { return sha256.Sum256([]byte(key))[0] }
+	var keys []string
+	for i := 0; len(keys) < n; i++ {
+		if k := fmt.Sprintf("%s-%d", key, i); part(k) == part(key) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+func TestKeyCountsForAsLongAsItsProducerSays(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		long, short := queue.Config{KeepKeys: 24 * time.Hour}, queue.Config{KeepKeys: time.Hour}
+		id, _ := putOnce(t, w.queue(long), "k")
+		brief, _ := putOnce(t, w.queue(short), "brief")
+		pass(2 * time.Hour)
+		keys := partOf("k", 3)
+		for _, key := range keys {
+			putOnce(t, w.queue(short), key) // the first of a Queue sweeps
+		}
+		synctest.Wait()
+		for _, cfg := range []queue.Config{short, long} {
+			if got, added := putOnce(t, w.queue(cfg), "k"); added || got != id {
+				t.Errorf("with KeepKeys %v: got %s, %v, want %s", cfg.KeepKeys, got, added, id)
+			}
+		}
+		if got, added := putOnce(t, w.queue(long), "brief"); !added || got == brief {
+			t.Errorf("got %s, %v: a key of an hour counts after two", got, added)
+		}
+	})
+}
+
+// A key that says nothing of how long it counts is from before keys did.
+func TestKeyWithoutATimeCountsForAsLongAsTheAskersOwn(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		id, _ := putOnce(t, w.queue(queue.Config{}), "k")
+		sum := sha256.Sum256([]byte("k"))
+		path := root + "/keys/" + hex.EncodeToString(sum[:1]) + "/" + hex.EncodeToString(sum[1:17])
+		if _, err := w.Session(t, time.Minute).Set(t.Context(), path, []byte(id), -1); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Hour)
+		if got, added := putOnce(t, w.queue(queue.Config{KeepKeys: 2 * time.Hour}), "k"); added || got != id {
+			t.Errorf("got %s, %v, want %s", got, added, id)
+		}
+		if got, added := putOnce(t, w.queue(queue.Config{KeepKeys: time.Minute}), "k"); !added || got == id {
+			t.Errorf("got %s, %v, want a new one", got, added)
+		}
+	})
+}
+
+// A sweeper that is slow does not remove a key that was put anew since it has looked, whether another has swept the old one or not.
+func TestSlowSweepLeavesAKeyThatWasPutAnew(t *testing.T) {
+	t.Parallel()
+	for name, swept := range map[string]bool{"in place": false, "swept before": true} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				cfg := queue.Config{KeepKeys: time.Hour}
+				putOnce(t, w.queue(cfg), "k")
+				pass(2 * time.Hour)
+				keys := partOf("k", 2)
+				slow := true
+				w.Control(func(r zktest.Request) zktest.Fault {
+					sweeps := r.Op == zktest.OpDelete || r.Op == zktest.OpMulti && slices.ContainsFunc(r.Parts, func(p zktest.Part) bool {
+						return p.Op == zktest.OpDelete && strings.HasPrefix(p.Path, root+"/keys/")
+					})
+					if slow && sweeps {
+						slow = false
+						return zktest.Delay(5 * time.Second)
+					}
+					return zktest.Pass
+				})
+				putOnce(t, w.queue(cfg), keys[0])
+				synctest.Wait()
+				if slow {
+					t.Fatal("nothing is swept")
+				}
+				if swept {
+					putOnce(t, w.queue(cfg), keys[1])
+					synctest.Wait()
+				}
+				id, added := putOnce(t, w.queue(cfg), "k")
+				pass(10 * time.Second)
+				if got, again := putOnce(t, w.queue(cfg), "k"); !added || again || got != id {
+					t.Errorf("got %s, %v, want %s", got, again, id)
+				}
+			})
+		})
+	}
+}
+
+func (w *world) children(path string) []string {
+	w.t.Helper()
+	names, _, err := w.Session(w.t, time.Minute).Children(w.t.Context(), path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return names
+}
+
+// A program that closes its queue right after its only call sweeps all the same.
+func TestCloseWaitsForSweepsUnderWay(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const n = 20
+		cfg := queue.Config{KeepKeys: time.Hour}.WithSegment(5)
+		keys := partOf("k", n)
+		q := w.queue(cfg)
+		for _, key := range keys[1:] {
+			putOnce(t, q, key)
+			if err := take(t, q).Reject(t.Context(), "no"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass(2 * time.Hour)
+		brief := w.queue(cfg)
+		putOnce(t, brief, keys[0])
+		if err := brief.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		sum := sha256.Sum256([]byte(keys[0]))
+		if names := w.children(root + "/keys/" + hex.EncodeToString(sum[:1])); len(names) != 1 {
+			t.Errorf("%d keys are left, want 1", len(names))
+		}
+		brief = w.queue(cfg)
+		if got, err := brief.PurgeDead(t.Context()); got != n-1 || err != nil {
+			t.Fatal(got, err)
+		}
+		if err := brief.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if names := w.children(root + "/dead"); len(names) != 1 {
+			t.Errorf("segments are left: %v", names)
+		}
+	})
+}
+
+// A sweep that gets no answer does not keep Close for longer than it says, and is no error.
+func TestCloseDoesNotWaitLongForASweep(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpGetChildren && strings.HasPrefix(r.Path, root+"/keys/") {
+				return zktest.DelayReply(5 * time.Second)
+			}
+			return zktest.Pass
+		})
+		putOnce(t, q, "k")
+		synctest.Wait()
+		w.Control(nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		if err := q.Close(ctx); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}

@@ -67,28 +67,39 @@ func (l *watchLog) want(t *testing.T, want ...removal) {
 	}
 }
 
+// withEvents returns a session of a fake server that tells of events at /a, as they come through the channel. Each is as for loop.
+func withEvents(t *testing.T, each func(r request) bool) (*zk.Client, *zk.Session, chan<- wire.EventType) {
+	t.Helper()
+	events := make(chan wire.EventType)
+	f := newFake(t, func(p *peer) {
+		p.open()
+		go func() {
+			for kind := range events {
+				p.notify(kind, "/a")
+			}
+		}()
+		p.loop(each)
+	})
+	client, s := f.open(f.config())
+	return client, s, events
+}
+
+// watchOf returns a new watch of /a.
+func watchOf(t *testing.T, s *zk.Session) *zk.Watch {
+	t.Helper()
+	_, _, w, err := s.GetW(t.Context(), "/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
 func TestAfterFuncRunsOnceWhenNextNeedsNotWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		events := make(chan wire.EventType)
-		f := newFake(t, func(p *peer) {
-			p.open()
-			go func() {
-				for kind := range events {
-					p.notify(kind, "/a")
-				}
-			}()
-			p.loop(nil)
-		})
-		client, s := f.open(f.config())
+		client, s, events := withEvents(t, nil)
 		defer close(events)
-		watch := func() *zk.Watch {
-			_, _, w, err := s.GetW(t.Context(), "/a")
-			if err != nil {
-				t.Fatal(err)
-			}
-			return w
-		}
+		watch := func() *zk.Watch { return watchOf(t, s) }
 		var calls atomic.Int64
 		call := func() { calls.Add(1) }
 		want := func(what string, n int64) {
@@ -123,31 +134,15 @@ func TestAfterFuncRunsOnceWhenNextNeedsNotWait(t *testing.T) {
 func TestSendOnSendsWithTheNextEventAndNeverLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		events := make(chan wire.EventType)
 		var lists atomic.Int64
-		f := newFake(t, func(p *peer) {
-			p.open()
-			go func() {
-				for kind := range events {
-					p.notify(kind, "/a")
-				}
-			}()
-			p.loop(func(r request) bool {
-				if r.Op == wire.OpGetChildren2 {
-					lists.Add(1)
-				}
-				return false
-			})
-		})
-		client, s := f.open(f.config())
-		defer close(events)
-		watch := func() *zk.Watch {
-			_, _, w, err := s.GetW(t.Context(), "/a")
-			if err != nil {
-				t.Fatal(err)
+		client, s, events := withEvents(t, func(r request) bool {
+			if r.Op == wire.OpGetChildren2 {
+				lists.Add(1)
 			}
-			return w
-		}
+			return false
+		})
+		defer close(events)
+		watch := func() *zk.Watch { return watchOf(t, s) }
 		hold := func(w *zk.Watch) (*zk.Future[zk.Children], func()) {
 			b := s.Batch()
 			list := b.Children("/a")
@@ -221,10 +216,7 @@ func TestHookIsNotToldOfTheWaitForAnEvent(t *testing.T) {
 			}
 		}
 		_, s := f.open(cfg)
-		_, _, w, err := s.GetW(t.Context(), "/a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := watchOf(t, s)
 		b := s.Batch()
 		list := b.Children("/a")
 		b.SendOn(w)
@@ -252,10 +244,7 @@ func TestSendOnOutlivesAConnection(t *testing.T) {
 			})
 		})
 		_, s := f.open(f.config())
-		_, _, w, err := s.GetW(t.Context(), "/a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := watchOf(t, s)
 		b := s.Batch()
 		list := b.Children("/a")
 		b.SendOn(w)

@@ -15,7 +15,7 @@ import (
 )
 
 // patience bounds a contest. It is for what does not come to an end at all.
-const patience = 2 * time.Minute
+const patience = 6 * time.Minute
 
 // TestPairsExcludeEachOther lets each of our recipes contend with each peer's, in processes that are killed while they are inside and
 // started again, and has a referee count who is inside. INTEROP_HANDOVERS is how often each pair passes the lock to the other side.

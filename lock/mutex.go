@@ -154,15 +154,12 @@ func (m *Mutex) Path() string { return m.path }
 // caller has the lock already: Lock returns a nested hold at once, with the same token. Others get the lock when the outermost hold
 // and all that are nested in it are unlocked, in whatever order. Only the context says who is inside, not the goroutine.
 func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
-	if ctx.Err() != nil {
-		return nil, m.failed(context.Cause(ctx))
-	}
-	a, nested := m.cfg.begin(ctx, m)
-	if nested != nil {
-		return nested, nil
+	a, nested, err := m.begin(ctx)
+	if nested != nil || err != nil {
+		return nested, err
 	}
 	h, err := m.lock(ctx)
-	return m.cfg.end(ctx, m.path, a, h, err)
+	return m.end(ctx, a, h, err)
 }
 
 func (m *Mutex) lock(ctx context.Context) (*Hold, error) {
@@ -208,15 +205,12 @@ func (m *Mutex) ask(ctx context.Context, sess *zk.Session, t *ticket) (*line.Ent
 // moment ago may not have reached the server that answers: then ErrHeld is late news, never the lock given twice. A try that fails
 // costs one read and no number in the line. Whoever has the lock already gets a nested hold, as from Lock.
 func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
-	if ctx.Err() != nil {
-		return nil, m.failed(context.Cause(ctx))
-	}
-	a, nested := m.cfg.begin(ctx, m)
-	if nested != nil {
-		return nested, nil
+	a, nested, err := m.begin(ctx)
+	if nested != nil || err != nil {
+		return nested, err
 	}
 	h, err := m.tryLock(ctx)
-	return m.cfg.end(ctx, m.path, a, h, err)
+	return m.end(ctx, a, h, err)
 }
 
 func (m *Mutex) tryLock(ctx context.Context) (*Hold, error) {

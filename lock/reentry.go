@@ -100,7 +100,6 @@ func (h *Hold) nested(outer *Hold) *Hold {
 
 // An acquisition is a call of Lock or TryLock that has not got a nested hold.
 type acquisition struct {
-	of    any       // as in inside
 	outer *Hold     // that it goes on inside of
 	begin time.Time // zero if nobody wants to know
 }
@@ -112,17 +111,34 @@ func (c *Config) begin(ctx context.Context, of any) (acquisition, *Hold) {
 	if h := outer.again(of, outer); h != nil {
 		return acquisition{}, h
 	}
-	return acquisition{of, outer.lasting(), c.Hooks.begin()}, nil
+	return acquisition{outer.lasting(), c.Hooks.begin()}, nil
 }
 
-// end makes h the hold that was acquired of the lock at path, unless err says why there is none.
-func (c *Config) end(ctx context.Context, path string, a acquisition, h *Hold, err error) (*Hold, error) {
+// end makes h the hold that was acquired of the lock, which is at path, unless err says why there is none.
+func (c *Config) end(ctx context.Context, of any, path string, a acquisition, h *Hold, err error) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.in = inside{of: a.of, outer: a.outer}
+	h.in = inside{of: of, outer: a.outer}
 	c.Hooks.acquired(ctx, path, h, a.begin)
 	return h, nil
+}
+
+// begin and end of a Mutex stand by themselves because the frame of Lock is on the stack of everybody who waits (see cohort.lock): inlined
+// they would double it.
+//
+//go:noinline
+func (m *Mutex) begin(ctx context.Context) (acquisition, *Hold, error) {
+	if ctx.Err() != nil {
+		return acquisition{}, nil, m.failed(context.Cause(ctx))
+	}
+	a, nested := m.cfg.begin(ctx, m)
+	return a, nested, nil
+}
+
+//go:noinline
+func (m *Mutex) end(ctx context.Context, a acquisition, h *Hold, err error) (*Hold, error) {
+	return m.cfg.end(ctx, m, m.path, a, h, err)
 }
 
 // lasting returns h or the innermost hold outside of it that was not unlocked, nil if there is none: a chain of holds, each acquired

@@ -118,7 +118,7 @@ func (s *Set) lock(ctx context.Context, try func(*zk.Session) (*line.Group, erro
 	}
 	g, err := attempt(ctx, s.cfg.Retry, s.client, try)
 	h, err := s.cfg.holdOn(s.client, s.name(), g, err)
-	return s.cfg.end(ctx, s.name(), a, h, err)
+	return s.cfg.end(ctx, s, s.name(), a, h, err)
 }
 
 // name is what errors and hooks call the set.

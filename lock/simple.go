@@ -115,5 +115,5 @@ func (s *Simple) acquire(ctx context.Context, take func(*zk.Session) (*line.Post
 	}
 	post, err := attempt(ctx, s.cfg.Retry, s.client, take)
 	h, err := s.cfg.holdOn(s.client, s.path, post, err)
-	return s.cfg.end(ctx, s.path, a, h, err)
+	return s.cfg.end(ctx, s, s.path, a, h, err)
 }

@@ -84,8 +84,8 @@ var known = append([]line.Marker{line.CuratorLatch}, contenders...)
 
 // Inspect returns who holds the lock at path and who waits for it, in the order in which they will be served; readers hold together. It
 // knows the contenders of every Layout, of mutexes and of read/write locks, ours, Curator's and kazoo's, those of an election, and those
-// of Curator's semaphore, each permit by itself. Of a simple lock, an ephemeral node at path itself, there is the holder alone. A Set is seen at each of its paths. Nobody there, or no such path, is an empty list. A
-// contender that leaves meanwhile is left out.
+// of Curator's semaphore, each permit by itself. Of a simple lock, an ephemeral node at path itself, there is the holder alone. A Set is
+// seen at each of its paths. Nobody there, or no such path, is an empty list. A contender that leaves meanwhile is left out.
 func Inspect(ctx context.Context, client *zk.Client, path string) ([]Contender, error) {
 	if err := ValidatePath(path); err != nil {
 		return nil, err

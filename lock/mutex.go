@@ -174,11 +174,7 @@ func (m *Mutex) strict(ctx context.Context) (*Hold, error) {
 	m.mu.Lock()
 	t := m.tickets.draw()
 	m.mu.Unlock()
-	defer func() {
-		m.mu.Lock()
-		t.drop()
-		m.mu.Unlock()
-	}()
+	defer t.drop(&m.mu)
 	return m.alone(m.place(ctx, nil, t, m.cfg.Hooks.enqueuedOnce(ctx, m.path)))
 }
 
@@ -195,9 +191,7 @@ func (m *Mutex) ask(ctx context.Context, sess *zk.Session, t *ticket) (*line.Ent
 		return nil, err
 	}
 	asked := m.line.Ask(sess)
-	m.mu.Lock()
-	t.enter(sess)
-	m.mu.Unlock()
+	t.enter(&m.mu, sess)
 	return asked, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // holdContext carries its hold, so that who locks with it, or with a context that descends from it, is known to be inside.
@@ -122,6 +123,23 @@ func (c *Config) end(ctx context.Context, of any, path string, a acquisition, h 
 	h.in = inside{of: of, outer: a.outer}
 	c.Hooks.acquired(ctx, path, h, a.begin)
 	return h, nil
+}
+
+// takeAlone takes a lock that has one holder, as try does it, or nests in a hold of it that the caller has already. The lock is said as in
+// inside, and name is what errors and hooks call it.
+func takeAlone[G line.Ground](
+	ctx context.Context, c *Config, client *zk.Client, of any, name string, try func(*zk.Session) (G, error),
+) (*Hold, error) {
+	if ctx.Err() != nil {
+		return nil, failedAt(client, name, context.Cause(ctx))
+	}
+	a, nested := c.begin(ctx, of)
+	if nested != nil {
+		return nested, nil
+	}
+	ground, err := attempt(ctx, c.Retry, client, try)
+	h, err := c.holdOn(client, name, ground, err)
+	return c.end(ctx, of, name, a, h, err)
 }
 
 // begin and end of a Mutex stand by themselves because the frame of Lock is on the stack of everybody who waits (see cohort.lock): inlined

@@ -60,9 +60,9 @@ type Revoked struct {
 // if it is to use force. It returns the holders that it asked, and what became of each; none if nobody holds the lock.
 //
 // A holder of this package is told by its hold's context, with a *RevokedError that carries the reason, or by Config.OnRevoke; of
-// Curator's, those that are revocable hear of it. All others, kazoo's and go-zookeeper's among them, give way to force alone, and so does who has
-// a simple lock by another client: its node is left as it is. What holds several
-// nodes, a Set say, ends with any of them. A holder that leaves is never mistaken for the one that comes after it.
+// Curator's, those that are revocable hear of it. All others, kazoo's and go-zookeeper's among them, give way to force alone, and so does
+// who has a simple lock by another client: its node is left as it is. What holds several nodes, a Set say, ends with any of them. A holder
+// that leaves is never mistaken for the one that comes after it.
 //
 // It returns ErrKept if a holder has the lock still. If ctx ends first it returns ctx's cause: who was asked stays asked, and nobody is
 // forced. What the server refuses comes back as it is: to ask takes the right to write a holder's node, to force that to delete

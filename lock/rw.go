@@ -197,11 +197,7 @@ func (m *RWMutex) writing(t *tenure, err error) (*Hold, error) {
 // place stands in line until it is first, entering it after those who drew a ticket before. It calls queued whenever it finds somebody
 // ahead of a new place.
 func (m *RWMutex) place(ctx context.Context, l *line.Line, t *ticket, queued func()) (*line.Place, error) {
-	defer func() {
-		m.mu.Lock()
-		t.drop()
-		m.mu.Unlock()
-	}()
+	defer t.drop(&m.mu)
 	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Place, error) {
 		if err := m.tickets.turn(ctx, &m.mu, t, sess); err != nil {
 			return nil, err
@@ -215,9 +211,7 @@ func (m *RWMutex) place(ctx context.Context, l *line.Line, t *ticket, queued fun
 		if err != nil {
 			return nil, err
 		}
-		m.mu.Lock()
-		t.enter(sess)
-		m.mu.Unlock()
+		t.enter(&m.mu, sess)
 		if !place.First() {
 			queued()
 		}

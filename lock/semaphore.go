@@ -93,11 +93,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*Hold, error) {
 	s.mu.Lock()
 	t := s.tickets.draw()
 	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		t.drop()
-		s.mu.Unlock()
-	}()
+	defer t.drop(&s.mu)
 	return s.acquire(ctx, n, func(sess *zk.Session) (*line.Bundle, error) {
 		if err := s.tickets.turn(ctx, &s.mu, t, sess); err != nil {
 			return nil, err
@@ -106,9 +102,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*Hold, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.mu.Lock()
-		t.enter(sess)
-		s.mu.Unlock()
+		t.enter(&s.mu, sess)
 		if !place.First() {
 			queued()
 		}

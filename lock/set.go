@@ -109,16 +109,7 @@ func (s *Set) TryLock(ctx context.Context) (*Hold, error) {
 }
 
 func (s *Set) lock(ctx context.Context, try func(*zk.Session) (*line.Group, error)) (*Hold, error) {
-	if ctx.Err() != nil {
-		return nil, failedAt(s.client, s.name(), context.Cause(ctx))
-	}
-	a, nested := s.cfg.begin(ctx, s)
-	if nested != nil {
-		return nested, nil
-	}
-	g, err := attempt(ctx, s.cfg.Retry, s.client, try)
-	h, err := s.cfg.holdOn(s.client, s.name(), g, err)
-	return s.cfg.end(ctx, s, s.name(), a, h, err)
+	return takeAlone(ctx, &s.cfg, s.client, s, s.name(), try)
 }
 
 // name is what errors and hooks call the set.

@@ -106,14 +106,5 @@ func (s *Simple) TryLock(ctx context.Context) (*Hold, error) {
 }
 
 func (s *Simple) acquire(ctx context.Context, take func(*zk.Session) (*line.Post, error)) (*Hold, error) {
-	if ctx.Err() != nil {
-		return nil, failedAt(s.client, s.path, context.Cause(ctx))
-	}
-	a, nested := s.cfg.begin(ctx, s)
-	if nested != nil {
-		return nested, nil
-	}
-	post, err := attempt(ctx, s.cfg.Retry, s.client, take)
-	h, err := s.cfg.holdOn(s.client, s.path, post, err)
-	return s.cfg.end(ctx, s, s.path, a, h, err)
+	return takeAlone(ctx, &s.cfg, s.client, s, s.path, take)
 }

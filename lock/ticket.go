@@ -18,21 +18,25 @@ type ticket struct {
 
 func (t *ticket) init() { t.prev, t.next = t, t }
 
-// draw returns a ticket behind all others; t is the head.
+// draw returns a ticket behind all others; t is the head. The caller holds the mutex.
 func (t *ticket) draw() *ticket {
 	last := &ticket{prev: t.prev, next: t, moved: make(chan struct{}, 1)}
 	last.prev.next, t.prev = last, last
 	return last
 }
 
-// enter says that t's owner stands in the line.
-func (t *ticket) enter(sess *zk.Session) {
+// enter says that t's owner stands in the line. Mu is what guards the tickets.
+func (t *ticket) enter(mu *sync.Mutex, sess *zk.Session) {
+	mu.Lock()
+	defer mu.Unlock()
 	t.sess = sess
 	t.next.wake()
 }
 
-// drop takes t out of the order: its owner waits no more.
-func (t *ticket) drop() {
+// drop takes t out of the order: its owner waits no more. Mu is what guards the tickets.
+func (t *ticket) drop(mu *sync.Mutex) {
+	mu.Lock()
+	defer mu.Unlock()
 	t.prev.next, t.next.prev = t.next, t.prev
 	t.next.wake()
 }

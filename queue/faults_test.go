@@ -169,13 +169,7 @@ func TestWaitingConsumerHearsOfACrash(t *testing.T) {
 		put(t, q, "a", queue.PutOptions{})
 		held := take(t, q)
 		got := make(chan *queue.Item)
-		go func() {
-			item, err := other.Take(t.Context())
-			if err != nil {
-				t.Error(err)
-			}
-			got <- item
-		}()
+		go takeInto(t, other, got)
 		pass(time.Minute)
 		w.ExpireSession(held.Session().ID())
 		item := <-got
@@ -368,13 +362,7 @@ func TestProducersAndConsumersGoOnWhenSomebodyRemovesTheQueue(t *testing.T) {
 				done(t, take(t, consumer))
 				for i := range 3 {
 					got := make(chan *queue.Item)
-					go func() {
-						item, err := consumer.Take(t.Context())
-						if err != nil {
-							t.Error(err)
-						}
-						got <- item
-					}()
+					go takeInto(t, consumer, got)
 					synctest.Wait() // it waits
 					remove(t, sess)
 					synctest.Wait()

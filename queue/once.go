@@ -46,9 +46,9 @@ type once struct {
 func (o *once) put(ctx context.Context) (id string, added bool, err error) {
 	ours := o.parcel.rec.name()
 	data := keyData(ours, o.q.cfg.KeepKeys)
-	guards := []zk.Op{o.q.create(o.path, data, zk.Persistent)}
-	for {
-		s := &shipment{q: o.q, items: []parcel{o.parcel}, guards: guards, full: o.remembered}
+	fresh := o.q.create(o.path, data, zk.Persistent)
+	for mark := fresh; ; {
+		s := &shipment{q: o.q, items: []parcel{o.parcel}, guards: []zk.Op{mark}, full: o.remembered}
 		err := s.send(ctx)
 		failed, refused := errors.AsType[guardError](err)
 		known, remembered := errors.AsType[rememberedError](err)
@@ -62,7 +62,7 @@ func (o *once) put(ctx context.Context) (id string, added bool, err error) {
 			return "", false, err
 		case errors.Is(failed, zk.NoNode):
 			// There is no place for keys like this one yet; or the old key that we wanted to replace was swept.
-			guards[0] = o.q.create(o.path, data, zk.Persistent)
+			mark = fresh
 			if err := o.makeDir(ctx); err != nil {
 				return "", false, err
 			}
@@ -73,7 +73,7 @@ func (o *once) put(ctx context.Context) (id string, added bool, err error) {
 		theirs, err := o.read(ctx)
 		switch {
 		case errors.Is(err, zk.NoNode):
-			guards[0] = o.q.create(o.path, data, zk.Persistent)
+			mark = fresh
 		case err != nil:
 			return "", false, err
 		case theirs.id == ours || o.q.counts(theirs):
@@ -81,7 +81,7 @@ func (o *once) put(ctx context.Context) (id string, added bool, err error) {
 		default:
 			// Old: it is written anew, unless somebody else is quicker. A node made anew would have the old one's version, which a sweeper
 			// that has seen the old one goes by.
-			guards[0] = zk.SetData(o.path, data, theirs.version)
+			mark = zk.SetData(o.path, data, theirs.version)
 		}
 	}
 }

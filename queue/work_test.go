@@ -59,13 +59,7 @@ func TestPutWakesFewOfThoseWhoWait(t *testing.T) {
 		got := make(chan *queue.Item)
 		for range n {
 			q := w.queue(queue.Config{})
-			go func() {
-				item, err := q.Take(t.Context())
-				if err != nil {
-					t.Error(err)
-				}
-				got <- item
-			}()
+			go takeInto(t, q, got)
 			time.Sleep(time.Second)
 		}
 		for i := range n {

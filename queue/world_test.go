@@ -78,6 +78,15 @@ func take(t *testing.T, q *queue.Queue) *queue.Item {
 	return item
 }
 
+// takeInto is take for a goroutine of its own.
+func takeInto(t *testing.T, q *queue.Queue, got chan<- *queue.Item) {
+	item, err := q.Take(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	got <- item
+}
+
 func wantBody(t *testing.T, item *queue.Item, want string) {
 	t.Helper()
 	if got := string(item.Body()); got != want {

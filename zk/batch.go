@@ -55,11 +55,11 @@ func (b *Batch) SendOn(w *Watch) (stop func()) {
 	for _, other := range b.closed {
 		other.Close()
 	}
+	b.closed = nil
 	s := b.sess
 	s.mu.Lock()
 	if !w.set || s.cause != nil {
 		s.mu.Unlock()
-		b.closed = nil
 		b.Send()
 		return func() {}
 	}

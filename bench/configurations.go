@@ -45,7 +45,7 @@ var queueConfigurations = []fact{
 
 // queueMethods tell what figures mean that do not explain themselves.
 var queueMethods = []fact{
-	{"put", "items/s of one producer that waits for each answer. With Redis volatile, and only there, an answer does not mean that the item is on the disk"},
+	{"put", "items/s of one producer that waits for each answer, into a queue that has the given depth at first and grows meanwhile; Curator's DistributedQueue makes one node of a batch, which is taken whole. With Redis volatile, and only there, an answer does not mean that the item is on the disk"},
 	{"take + done", "items/s from a queue that has the given depth at first, and is filled up again whenever it is half empty, and after each round; filling is not measured. After all rounds the number of items on the server must be what it was, or the run fails"},
 	{"16 in flight", "16 goroutines or threads of one process that take from one queue"},
 	{"from a put until the item is there", "of one item after the other, in an empty queue, one process with a client for each side. The next item is put when this one is acknowledged, except with Curator's DistributedQueue, whose acknowledgement nobody can wait for"},

@@ -36,7 +36,7 @@ type depot struct {
 	growth    *float64 // of one consumer's memory, from before its first item, in bytes; nil as long as it is not known
 }
 
-// atDepth fills a queue for every contender and lets them take turns, phase by phase. Then it ends the servers, if there is much on them.
+// atDepth fills a queue for every contender and lets them take turns, phase by phase. Then it ends the servers.
 func atDepth(ctx context.Context, b *bench, l *load, phases []phase) ([]row, error) {
 	there, absent := b.available(l)
 	var depots []*depot
@@ -44,9 +44,7 @@ func atDepth(ctx context.Context, b *bench, l *load, phases []phase) ([]row, err
 		for _, d := range depots {
 			d.stock.close()
 		}
-		if l.depth >= deep {
-			b.servers.end()
-		}
+		b.servers.end() // there is much on them
 	}()
 	for _, c := range there {
 		d, err := b.depot(ctx, l, c)
@@ -137,7 +135,14 @@ func (b *bench) phase(ctx context.Context, l *load, p *phase, depots []*depot) (
 			s.crew.dismiss()
 		}
 	}()
-	there := slices.DeleteFunc(slices.Clone(depots), func(d *depot) bool { return d.gone })
+	var there []*depot
+	for _, d := range depots {
+		if why := p.skip(&d.contender); why != "" {
+			rows = append(rows, row{load: p.title, contender: d.contender, note: why})
+		} else if !d.gone {
+			there = append(there, d)
+		}
+	}
 	teams, err := b.teamsAt(ctx, l, p, there)
 	defer func() { dismiss(teams) }()
 	if err != nil {
@@ -277,8 +282,8 @@ func (s *stand) serve(ctx context.Context, p *phase, d time.Duration) (float64, 
 		}
 		items += a.figures[0]
 		took += time.Duration(a.figures[1])
-		if p.order == "put" {
-			s.depot.items += int(a.figures[0])
+		if p.order != "take" {
+			s.depot.items += p.nodes(&s.contender, a.figures[0])
 			continue
 		}
 		if err := s.depot.stock.fill(ctx, int(a.figures[0])); err != nil {

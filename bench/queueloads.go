@@ -18,12 +18,7 @@ const (
 
 // queueLoads lists what is measured of queues.
 func queueLoads() []load {
-	all := []load{
-		{
-			key: "queue-put", title: "put, one by one: one producer", measure: rates, order: "put", lockers: 1,
-			contenders: queues(onServe),
-		},
-	}
+	var all []load
 	for _, depth := range []int{100, shallow, 10_000} {
 		contenders := queues(onServe)
 		if depth == shallow { // for a promise about those that promise the same
@@ -37,30 +32,22 @@ func queueLoads() []load {
 		key: "queue-latency", title: "from the beginning of a put until a consumer that waits has the item: p50", measure: latencies, order: "relay",
 		rounds: fewRounds, clients: 2, lockers: 1, contenders: queues(onServe),
 	}
-	batch := load{
-		key: "queue-batch", title: fmt.Sprintf("put, %s at a time: one producer", number(batchItems)), measure: batches, order: "batch", lockers: 1,
-		limit: limit{atLeast, batchRate}, contenders: queues(onServe),
-	}
-	for i := range batch.contenders {
-		switch c := &batch.contenders[i]; c.kind {
-		case kindCuratorSimple, kindKazooQueue:
-			c.skip = "left out: it puts items one by one only"
-		case kindCuratorQueue:
-			c.config += ", a batch is one node, taken whole"
-		}
-	}
-	return append(all, latency, batch, depthLoad(deep, queues(onHosted)), depthLoad(deepest, deepestQueues()))
+	return append(all, latency, depthLoad(deep, queues(onHosted)), depthLoad(deepest, deepestQueues()))
 }
 
-// depthLoad is taking items from queues of a depth, and at the greatest one putting, too.
+// depthLoad is taking items from queues of a depth and putting some. The one beside which only the promises alike stand has no puts.
 func depthLoad(depth int, contenders []contender) load {
 	text := number(float64(depth)) + " items deep"
 	phases := []phase{
 		{order: "take", workers: 1, title: "take + done, one consumer, " + text},
 		{order: "take", workers: inFlight, title: fmt.Sprintf("take + done, %d in flight, %s", inFlight, text), limit: limit{atLeast, takeRate}},
 	}
-	if depth == deepest {
-		phases = append(phases, phase{order: "put", workers: 1, title: "put, one by one, " + text})
+	if depth != shallow {
+		phases = append(
+			phases,
+			phase{order: "put", workers: 1, title: "put, one by one, " + text},
+			phase{order: "batch", workers: 1, title: fmt.Sprintf("put, %s at a time, %s", number(batchItems), text), limit: limit{atLeast, batchRate}},
+		)
 	}
 	return load{
 		key: "queue-" + strconv.Itoa(depth), title: "a queue " + text, order: "take", rounds: fewRounds, depth: depth, contenders: contenders,
@@ -73,19 +60,29 @@ func (p *phase) required(l *load, c *contender) float64 {
 	switch {
 	case l.depth == deepest && c.kind == kindTurnstileQueue:
 		return 0.8
-	case c.kind == kindKazooLocking && p.workers == 1 && l.depth == shallow:
+	case c.kind == kindKazooLocking && p.order == "take" && p.workers == 1 && l.depth == shallow:
 		return 3
-	case c.kind == kindKazooLocking && p.workers == 1 && l.depth == 10*shallow:
+	case c.kind == kindKazooLocking && p.order == "take" && p.workers == 1 && l.depth == 10*shallow:
 		return 10
 	default:
 		return 0
 	}
 }
 
-// batches is rates, on servers that are ended afterwards: there is much on them.
-func batches(ctx context.Context, b *bench, l *load) ([]row, error) {
-	defer b.servers.end()
-	return rates(ctx, b, l)
+// skip says why a contender has no place in a phase, and "" if it has.
+func (p *phase) skip(c *contender) string {
+	if p.order == "batch" && (c.kind == kindCuratorSimple || c.kind == kindKazooQueue) {
+		return "left out: it puts items one by one only"
+	}
+	return ""
+}
+
+// nodes is how many things a contender's queue counts for that many items.
+func (p *phase) nodes(c *contender, items int64) int {
+	if p.order == "batch" && c.kind == kindCuratorQueue { // a batch is one node
+		items /= batchItems
+	}
+	return int(items)
 }
 
 const (

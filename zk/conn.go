@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"runtime"
 	"sync"
@@ -30,7 +31,8 @@ type conn struct {
 	sess   *Session
 	server server
 	nc     net.Conn
-	raw    net.Conn // beneath TLS
+	prompt io.ReadWriter // nc, for the reader and for small writes
+	raw    net.Conn      // beneath TLS
 	br     *bufio.Reader
 	direct bool // callers may write themselves
 
@@ -117,7 +119,7 @@ func (s *Session) flush(inline bool) {
 		s.end(ErrLost)
 		return
 	}
-	_, err := n.nc.Write(buf)
+	_, err := n.prompt.Write(buf)
 	s.mu.Lock()
 	s.keep(buf)
 	more := s.conn == n && s.hasOutput(n)

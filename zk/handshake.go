@@ -14,8 +14,9 @@ import (
 )
 
 func newConn(s *Session, srv server, nc, raw net.Conn) *conn {
+	prompt := promptly(nc)
 	return &conn{
-		sess: s, server: srv, nc: nc, raw: raw, br: bufio.NewReaderSize(nc, readBuffer), direct: buffered(raw),
+		sess: s, server: srv, nc: nc, prompt: prompt, raw: raw, br: bufio.NewReaderSize(prompt, readBuffer), direct: buffered(raw),
 		kicked: make(chan struct{}, 1), dead: make(chan struct{}),
 	}
 }

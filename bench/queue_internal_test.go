@@ -142,7 +142,7 @@ func TestItemsAreCountedAfterwards(t *testing.T) {
 
 func TestPromisesOfQueues(t *testing.T) {
 	t.Parallel()
-	one, many := &phase{workers: 1}, &phase{workers: inFlight}
+	one, many, put := &phase{order: "take", workers: 1}, &phase{order: "take", workers: inFlight}, &phase{order: "put", workers: 1}
 	locking := contender{kind: kindKazooLocking}
 	few := contender{kind: kindTurnstileQueue, role: peerRole}
 	for _, test := range []struct {
@@ -155,12 +155,14 @@ func TestPromisesOfQueues(t *testing.T) {
 		{one, 1000, locking, 3},
 		{one, 10_000, locking, 10},
 		{many, 10_000, locking, 0},
+		{put, 10_000, locking, 0},
 		{one, deepest, few, 0.8},
 		{many, deepest, few, 0.8},
+		{put, deepest, few, 0.8},
 		{one, 10_000, contender{kind: kindCuratorQueue}, 0},
 	} {
 		if got := test.phase.required(&load{depth: test.depth}, &test.contender); got != test.want {
-			t.Errorf("%s at %d with %d: got %v, want %v", test.contender.kind, test.depth, test.phase.workers, got, test.want)
+			t.Errorf("%s at %d, %d to %s: got %v, want %v", test.contender.kind, test.depth, test.phase.workers, test.phase.order, got, test.want)
 		}
 	}
 }

@@ -10,13 +10,17 @@ import (
 
 // A Removal is the deletion of a node, going on in the background until it is done or the session has ended.
 type Removal struct {
-	done chan struct{}
-	err  error // set before done is closed
+	done  chan struct{}
+	err   error  // set before done is closed
+	hurry func() // sends it, if it is not sent yet; nil if it is
 }
 
 // Wait waits until the node is gone. It returns nil then, also if the session's end is what removed it; the server's refusal if it will
 // not delete the node (an ACL that forbids it); ctx's cause if that ends first, while the removal goes on.
 func (r *Removal) Wait(ctx context.Context) error {
+	if r.hurry != nil {
+		r.hurry()
+	}
 	select {
 	case <-r.done:
 		return r.err

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/queue/classic"
@@ -49,13 +50,13 @@ func (k classicKind) locks(test string) string {
 	return ""
 }
 
-func (k classicKind) tell(p *queuePeer, test, suffix string) string {
-	p.t.Helper()
+func (k classicKind) tell(t *testing.T, p *queuePeer, test, suffix string) string {
+	t.Helper()
 	name, locks := k.label(test)+suffix, k.locks(test)
 	if locks == "" {
 		locks = "-"
 	}
-	p.order("open %s %s %s %s", name, k.name, k.path(test), locks)
+	p.order(t, "open %s %s %s %s", name, k.name, k.path(test), locks)
 	return name
 }
 

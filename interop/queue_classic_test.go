@@ -34,6 +34,16 @@ func (b *bench) ours(test string) classicQueue {
 // TestClassicQueuesBesideTheirOriginals puts and takes the items of one queue with ours and with the original.
 func TestClassicQueuesBesideTheirOriginals(t *testing.T) {
 	t.Parallel()
+	onEachKind(t, func(b *bench) {
+		b.theyPutAndWeTake()
+		b.wePutAndTheyTake()
+		b.allTakeEachOnce()
+	})
+}
+
+// onEachKind runs f for each kind of queue on each host.
+func onEachKind(t *testing.T, f func(b *bench)) {
+	t.Helper()
 	peer.Need(t, "javac", python, kazooDir, zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
 	onEach(t, options{}, func(t *testing.T, h *host) {
 		t.Helper()
@@ -45,9 +55,7 @@ func TestClassicQueuesBesideTheirOriginals(t *testing.T) {
 				if !k.java {
 					b.peer = kazoo
 				}
-				b.theyPutAndWeTake()
-				b.wePutAndTheyTake()
-				b.allTakeEachOnce()
+				f(b)
 			})
 		}
 	})
@@ -84,8 +92,8 @@ func (b *bench) theyPutAndWeTake() {
 	if want := b.kind.ordered(n); !slices.Equal(got, want) {
 		b.Errorf("we took %q, want %q", got, want)
 	}
-	if b.kind.asks {
-		if answer := b.peer.order(b.T, "take %s", name); answer != "none" {
+	if b.kind.poll {
+		if answer := b.peer.order(b.T, "poll %s", name); answer != "none" {
 			b.Errorf("the peer finds %q, want nothing left", answer)
 		}
 	}
@@ -212,30 +220,29 @@ func (b *bench) unlessOver(ctx context.Context, err error) {
 // TestElementsOfOneNodeAreReadByCuratorAndUs puts several bodies in one node.
 func TestElementsOfOneNodeAreReadByCuratorAndUs(t *testing.T) {
 	t.Parallel()
-	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
-	onEach(t, options{}, func(t *testing.T, h *host) {
-		t.Helper()
-		q, err := classic.NewCurator(classicClient(t, h, queueSession), "/multi", classic.Config{})
+	onEachKind(t, func(b *bench) {
+		if !b.kind.java || slices.Contains([]string{"simple", "zookeeper", "id"}, b.kind.name) {
+			return // one body a node
+		}
+		ours, name := b.ours("multi"), b.kind.tell(b.T, b.peer, "multi", "")
+		b.peer.order(b.T, "put %s %s one two three", name, b.kind.arg(0))
+		body, done, err := ours.take(b.Context())
 		if err != nil {
-			t.Fatal(err)
+			b.Fatal(err)
 		}
-		java := javaQueues(t, h, queueSession)
-		java.order(t, "open multi plain /multi -")
-		java.order(t, "put multi - one two three")
-		item, err := q.Take(t.Context())
-		if err != nil {
-			t.Fatal(err)
+		if body != "one two three" {
+			b.Errorf("we got %q", body)
 		}
-		if got := fmt.Sprintf("%s", item.Elements); got != "[one two three]" {
-			t.Errorf("we got %s", got)
+		if err := done(b.Context()); err != nil {
+			b.Fatal(err)
 		}
-		if err := q.PutMulti(t.Context(), []byte("four"), []byte("five")); err != nil {
-			t.Fatal(err)
+		if err := ours.put(b.Context(), b.kind.arg(0), "four", "five"); err != nil {
+			b.Fatal(err)
 		}
-		java.order(t, "consume multi")
+		b.peer.order(b.T, "consume %s", name)
 		for _, want := range []string{"four", "five"} {
-			if got := java.next(t, "multi"); got != want {
-				t.Errorf("they got %q, want %q", got, want)
+			if got := b.peer.next(b.T, name); got != want {
+				b.Errorf("they got %q, want %q", got, want)
 			}
 		}
 	})

@@ -100,8 +100,7 @@ func TestItemsOfAKilledConsumerAreDeliveredAgain(t *testing.T) {
 		victims := map[bool]*queuePeer{true: javaQueues(t, h, victimSession), false: kazooQueues(t, h, victimSession)}
 		for _, k := range kinds {
 			name := k.tell(t, victims[k.java], "they-die", "")
-			victims[k.java].order(t, "hold %s", name)
-			if got := victims[k.java].next(t, name); got != "precious" {
+			if got := victims[k.java].order(t, "get %s", name); got != "item precious" {
 				t.Fatalf("%s: the peer got %q", k, got)
 			}
 		}

@@ -25,11 +25,24 @@ const queuePatience = 40 * time.Second
 //
 //	open NAME KIND PATH LOCKS    a queue, to be called NAME; LOCKS is - if it has no lock path
 //	put NAME ARG BODY…           ARG is the priority, the time in milliseconds or the id; - if there is none
-//	take NAME                    "item BODY", or "none"
 //	consume NAME                 from now on "got NAME BODY" for each item, between the answers
-//	hold NAME                    the same, but the first item is never finished
-//	remove NAME ID               "removed COUNT"
 //	stop NAME                    no more items
+//
+// and these, as far as the queue has them, which are answered by "ok" or by what stands there:
+//
+//	peek NAME, poll NAME         "item BODY", or "none"
+//	element NAME, remove NAME    "item BODY", or "empty"
+//	take NAME                    "item BODY", once there is one
+//	pollfor NAME                 the same
+//	pollbriefly NAME             the same, but "none" after a moment
+//	len NAME                     how many items there are
+//	remove NAME ID               "removed COUNT"
+//	get NAME                     "item BODY", once there is one; from now on it is in work
+//	holds NAME                   whether the item that is in work is still ours: "yes", or "no"
+//	done NAME                    it is finished
+//	release NAME                 it is given back, to its old place
+//	requeue NAME                 it has failed, and is put again: Curator's ErrorMode.REQUEUE
+//	drop NAME                    it has failed, and is dropped: Curator's ErrorMode.DELETE
 type queuePeer struct {
 	cmd     *exec.Cmd
 	orders  io.WriteCloser

@@ -243,6 +243,7 @@ func (b *bench) play(s script, a string) {
 			want = "ok"
 		}
 		words := strings.Fields(said)
+		said = strings.Join(words, " ")
 		who, order, args := roles[words[0]], words[1], words[2:]
 		if len(args) > 0 {
 			var at time.Time

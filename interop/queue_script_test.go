@@ -244,17 +244,22 @@ func (b *bench) play(s script, a string) {
 		}
 		words := strings.Fields(said)
 		said = strings.Join(words, " ")
-		who, order, args := roles[words[0]], words[1], words[2:]
-		if len(args) > 0 {
+		who, order := roles[words[0]], words[1]
+		var arg string
+		var bodies []string
+		if len(words) > 2 {
 			var at time.Time
-			args[0], at = b.arg(args[0])
-			due[args[len(args)-1]] = at
+			arg, at = b.arg(words[2])
+			bodies = words[3:]
+			for _, body := range bodies {
+				due[body] = at
+			}
 		}
 		var answer string
 		if who == "we" {
-			answer = b.weDo(ours, order, args)
+			answer = b.weDo(ours, order, arg, bodies)
 		} else {
-			answer = b.peer.order(b.T, "%s", strings.Join(append([]string{order, theirs}, args...), " "))
+			answer = b.peer.order(b.T, "%s %s %s %s", order, theirs, arg, strings.Join(bodies, " "))
 		}
 		if answer != want {
 			b.Fatalf("%q, and %s are A: got %q, want %q", said, a, answer, want)
@@ -285,16 +290,15 @@ func (b *bench) arg(word string) (string, time.Time) {
 	return b.kind.arg(n), time.Time{}
 }
 
-func (b *bench) weDo(q classicQueue, order string, args []string) string {
+func (b *bench) weDo(q classicQueue, order, arg string, bodies []string) string {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), queuePatience)
 	defer cancel()
-	answer, err := "ok", error(nil)
+	do := q.asks[order]
 	if order == "put" {
-		err = q.put(ctx, args[0], args[1:]...)
-	} else {
-		answer, err = q.asks[order](ctx, strings.Join(args, " "))
+		do = func(ctx context.Context, arg string) (string, error) { return "ok", q.put(ctx, arg, bodies...) }
 	}
+	answer, err := do(ctx, arg)
 	if err != nil {
 		b.Fatalf("we %s: %v", order, err)
 	}

@@ -2,7 +2,6 @@ package interop_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,28 +34,36 @@ func (b *bench) ours(test string) classicQueue {
 // TestClassicQueuesBesideTheirOriginals puts and takes the items of one queue with ours and with the original.
 func TestClassicQueuesBesideTheirOriginals(t *testing.T) {
 	t.Parallel()
+	onEachKind(t, func(b *bench) {
+		b.theyPutAndWeTake()
+		b.wePutAndTheyTake()
+		b.allTakeEachOnce()
+	})
+}
+
+// onEachKind runs f for each kind of queue on each host.
+func onEachKind(t *testing.T, f func(b *bench)) {
+	t.Helper()
 	peer.Need(t, "javac", python, kazooDir, zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
 	onEach(t, options{}, func(t *testing.T, h *host) {
 		t.Helper()
-		client := classicClient(t, h)
-		java, kazoo := javaQueues(t, h), kazooQueues(t, h)
+		client := classicClient(t, h, queueSession)
+		java, kazoo := javaQueues(t, h, queueSession), kazooQueues(t, h, queueSession)
 		for _, k := range classicKinds() {
 			t.Run(k.String(), func(t *testing.T) {
 				b := &bench{T: t, kind: k, client: client, peer: java}
 				if !k.java {
 					b.peer = kazoo
 				}
-				b.theyPutAndWeTake()
-				b.wePutAndTheyTake()
-				b.allTakeEachOnce()
+				f(b)
 			})
 		}
 	})
 }
 
-func classicClient(t *testing.T, h *host) *zk.Client {
+func classicClient(t *testing.T, h *host, session time.Duration) *zk.Client {
 	t.Helper()
-	client, err := zk.Open(t.Context(), zk.Config{Servers: h.addr, Timeout: queueSession})
+	client, err := zk.Open(t.Context(), zk.Config{Servers: h.addr, Timeout: session})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,9 +74,9 @@ func classicClient(t *testing.T, h *host) *zk.Client {
 func (b *bench) theyPutAndWeTake() {
 	b.Helper()
 	const n = 20
-	name, ours := b.kind.tell(b.peer, "theirs", ""), b.ours("theirs")
+	name, ours := b.kind.tell(b.T, b.peer, "theirs", ""), b.ours("theirs")
 	for i := range n {
-		b.peer.order("put %s %s item%d", name, b.kind.arg(i), i)
+		b.peer.order(b.T, "put %s %s item%d", name, b.kind.arg(i), i)
 	}
 	var got []string
 	for range n {
@@ -85,8 +92,8 @@ func (b *bench) theyPutAndWeTake() {
 	if want := b.kind.ordered(n); !slices.Equal(got, want) {
 		b.Errorf("we took %q, want %q", got, want)
 	}
-	if b.kind.asks {
-		if answer := b.peer.order("take %s", name); answer != "none" {
+	if b.kind.poll {
+		if answer := b.peer.order(b.T, "poll %s", name); answer != "none" {
 			b.Errorf("the peer finds %q, want nothing left", answer)
 		}
 	}
@@ -101,13 +108,13 @@ func (b *bench) wePutAndTheyTake() {
 			b.Fatal(err)
 		}
 	}
-	name := b.kind.tell(b.peer, "ours", "")
-	b.peer.order("consume %s", name)
+	name := b.kind.tell(b.T, b.peer, "ours", "")
+	b.peer.order(b.T, "consume %s", name)
 	var got []string
 	for range n {
 		got = append(got, b.peer.next(b.T, name))
 	}
-	b.peer.order("stop %s", name)
+	b.peer.order(b.T, "stop %s", name)
 	if want := b.kind.ordered(n); !slices.Equal(got, want) {
 		b.Errorf("they took %q, want %q", got, want)
 	}
@@ -121,20 +128,18 @@ func (b *bench) allTakeEachOnce() {
 	if err := ours.put(b.Context(), b.kind.arg(0), "first"); err != nil { // ZooKeeper's own queues race for the directory and fail
 		b.Fatal(err)
 	}
-	names := []string{b.kind.tell(b.peer, "both", "-1"), b.kind.tell(b.peer, "both", "-2")}
-	ctx, cancel := context.WithCancel(b.Context())
-	defer cancel()
+	names := []string{b.kind.tell(b.T, b.peer, "both", "-1"), b.kind.tell(b.T, b.peer, "both", "-2")}
 	got := make(chan string, 4*each)
+	ctx, cancel := context.WithCancel(b.Context())
 	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
 	for range 2 {
 		wg.Go(func() {
 			for {
 				body, done, err := ours.take(ctx)
-				if errors.Is(err, context.Canceled) {
-					return
-				}
 				if err != nil {
-					b.Error(err)
+					b.unlessOver(ctx, err)
 					return
 				}
 				if err := done(context.WithoutCancel(ctx)); err != nil {
@@ -145,7 +150,7 @@ func (b *bench) allTakeEachOnce() {
 		})
 	}
 	for _, name := range names {
-		b.peer.order("consume %s", name)
+		b.peer.order(b.T, "consume %s", name)
 		wg.Go(func() {
 			for {
 				select {
@@ -159,13 +164,14 @@ func (b *bench) allTakeEachOnce() {
 	}
 	wg.Go(func() {
 		for i := range each {
-			if err := ours.put(b.Context(), b.kind.arg(i), fmt.Sprintf("ours%d", i)); err != nil {
-				b.Error(err)
+			if err := ours.put(ctx, b.kind.arg(i), fmt.Sprintf("ours%d", i)); err != nil {
+				b.unlessOver(ctx, err)
+				return
 			}
 		}
 	})
 	for i := range each {
-		b.peer.order("put %s %s theirs%d", names[0], b.kind.arg(i), i)
+		b.peer.order(b.T, "put %s %s theirs%d", names[0], b.kind.arg(i), i)
 	}
 	seen, by := map[string]int{}, map[string]int{}
 	for range 2*each + 1 {
@@ -174,12 +180,14 @@ func (b *bench) allTakeEachOnce() {
 			who, body, _ := strings.Cut(line, " ")
 			seen[body]++
 			by[who]++
+		case <-b.peer.ended:
+			b.Fatalf("the peer's process has ended; %d of %d items were taken", len(seen), 2*each+1)
 		case <-time.After(queuePatience):
 			b.Fatalf("only %d of %d items were taken", len(seen), 2*each+1)
 		}
 	}
 	for _, name := range names {
-		b.peer.order("stop %s", name)
+		b.peer.order(b.T, "stop %s", name)
 	}
 	cancel()
 	wg.Wait()
@@ -201,33 +209,40 @@ func (b *bench) allTakeEachOnce() {
 	b.Logf("taken by %v", by)
 }
 
+// unlessOver reports what a goroutine of the test has met with, unless that is the test's own end.
+func (b *bench) unlessOver(ctx context.Context, err error) {
+	b.Helper()
+	if ctx.Err() == nil {
+		b.Error(err)
+	}
+}
+
 // TestElementsOfOneNodeAreReadByCuratorAndUs puts several bodies in one node.
 func TestElementsOfOneNodeAreReadByCuratorAndUs(t *testing.T) {
 	t.Parallel()
-	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
-	onEach(t, options{}, func(t *testing.T, h *host) {
-		t.Helper()
-		q, err := classic.NewCurator(classicClient(t, h), "/multi", classic.Config{})
+	onEachKind(t, func(b *bench) {
+		if !b.kind.java || slices.Contains([]string{"simple", "zookeeper", "id"}, b.kind.name) {
+			return // one body a node
+		}
+		ours, name := b.ours("multi"), b.kind.tell(b.T, b.peer, "multi", "")
+		b.peer.order(b.T, "put %s %s one two three", name, b.kind.arg(0))
+		body, done, err := ours.take(b.Context())
 		if err != nil {
-			t.Fatal(err)
+			b.Fatal(err)
 		}
-		java := javaQueues(t, h)
-		java.order("open multi plain /multi -")
-		java.order("put multi - one two three")
-		item, err := q.Take(t.Context())
-		if err != nil {
-			t.Fatal(err)
+		if body != "one two three" {
+			b.Errorf("we got %q", body)
 		}
-		if got := fmt.Sprintf("%s", item.Elements); got != "[one two three]" {
-			t.Errorf("we got %s", got)
+		if err := done(b.Context()); err != nil {
+			b.Fatal(err)
 		}
-		if err := q.PutMulti(t.Context(), []byte("four"), []byte("five")); err != nil {
-			t.Fatal(err)
+		if err := ours.put(b.Context(), b.kind.arg(0), "four", "five"); err != nil {
+			b.Fatal(err)
 		}
-		java.order("consume multi")
+		b.peer.order(b.T, "consume %s", name)
 		for _, want := range []string{"four", "five"} {
-			if got := java.next(t, "multi"); got != want {
-				t.Errorf("they got %q, want %q", got, want)
+			if got := b.peer.next(b.T, name); got != want {
+				b.Errorf("they got %q, want %q", got, want)
 			}
 		}
 	})
@@ -239,14 +254,14 @@ func TestRemovalByIDCountsTheSameHereAndThere(t *testing.T) {
 	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
 	onEach(t, options{}, func(t *testing.T, h *host) {
 		t.Helper()
-		q, err := classic.NewCuratorID(classicClient(t, h), "/ids", classic.Config{})
+		q, err := classic.NewCuratorID(classicClient(t, h, queueSession), "/ids", classic.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		java := javaQueues(t, h)
-		java.order("open ids id /ids -")
+		java := javaQueues(t, h, queueSession)
+		java.order(t, "open ids id /ids -")
 		for i := range 6 {
-			java.order("put ids a/%d body%d", i%2, i)
+			java.order(t, "put ids a/%d body%d", i%2, i)
 			if err := q.Put(t.Context(), fmt.Sprintf("b|%d", i%2), fmt.Appendf(nil, "body%d", i)); err != nil {
 				t.Fatal(err)
 			}
@@ -254,8 +269,8 @@ func TestRemovalByIDCountsTheSameHereAndThere(t *testing.T) {
 		if n, err := q.Remove(t.Context(), "a/1"); n != 3 || err != nil {
 			t.Errorf("we removed %d, %v, want 3", n, err)
 		}
-		t.Logf("Curator, asked for b|0, which it stores as b_0: %s", java.order("remove ids b|0"))
-		if answer := java.order("remove ids b_1"); answer != "removed 3" {
+		t.Logf("Curator, asked for b|0, which it stores as b_0: %s", java.order(t, "remove ids b|0"))
+		if answer := java.order(t, "remove ids b_1"); answer != "removed 3" {
 			t.Errorf("they say %q, want 3 removed", answer)
 		}
 		left, err := q.Remove(t.Context(), "b|0")

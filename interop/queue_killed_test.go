@@ -22,7 +22,7 @@ func TestHolderOfClassicItems(t *testing.T) {
 	if addr == "" {
 		t.Skip("it is a process of TestItemsOfAKilledConsumerAreDeliveredAgain")
 	}
-	client := classicClient(t, &host{addr: addr})
+	client := classicClient(t, &host{addr: addr}, victimSession)
 	for _, k := range classicKinds() {
 		if !k.lock {
 			continue
@@ -49,6 +49,8 @@ func startHolder(t *testing.T, h *host) *exec.Cmd {
 	}
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, "-test.run=^TestHolderOfClassicItems$")
 	cmd.Env = append(os.Environ(), holderEnv+"="+h.addr)
+	cmd.WaitDelay = time.Second
+	cmd.Stderr = t.Output()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -75,8 +77,8 @@ func TestItemsOfAKilledConsumerAreDeliveredAgain(t *testing.T) {
 	peer.Need(t, "javac", python, kazooDir, zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
 	onEach(t, options{}, func(t *testing.T, h *host) {
 		t.Helper()
-		client := classicClient(t, h)
-		java, kazoo := javaQueues(t, h), kazooQueues(t, h)
+		client := classicClient(t, h, queueSession)
+		java, kazoo := javaQueues(t, h, queueSession), kazooQueues(t, h, queueSession)
 		var kinds []classicKind
 		queues := map[string]classicQueue{}
 		for _, k := range classicKinds() {
@@ -95,11 +97,10 @@ func TestItemsOfAKilledConsumerAreDeliveredAgain(t *testing.T) {
 				queues[k.label(test)] = q
 			}
 		}
-		victims := map[bool]*queuePeer{true: javaQueues(t, h), false: kazooQueues(t, h)}
+		victims := map[bool]*queuePeer{true: javaQueues(t, h, victimSession), false: kazooQueues(t, h, victimSession)}
 		for _, k := range kinds {
-			name := k.tell(victims[k.java], "they-die", "")
-			victims[k.java].order("hold %s", name)
-			if got := victims[k.java].next(t, name); got != "precious" {
+			name := k.tell(t, victims[k.java], "they-die", "")
+			if got := victims[k.java].order(t, "get %s", name); got != "item precious" {
 				t.Fatalf("%s: the peer got %q", k, got)
 			}
 		}
@@ -122,8 +123,8 @@ func TestItemsOfAKilledConsumerAreDeliveredAgain(t *testing.T) {
 			if k.java {
 				survivor = java
 			}
-			name := k.tell(survivor, "we-die", "")
-			survivor.order("consume %s", name)
+			name := k.tell(t, survivor, "we-die", "")
+			survivor.order(t, "consume %s", name)
 			if got := nextAgain(t, survivor, name, queues[name], k); got != "precious" {
 				t.Errorf("%s: the peer got %q", k, got)
 			}
@@ -141,6 +142,8 @@ func nextAgain(t *testing.T, p *queuePeer, name string, q classicQueue, k classi
 			if body != "nudge" {
 				return body
 			}
+		case <-p.ended:
+			t.Fatalf("%s: the peer's process has ended", k)
 		case <-time.After(time.Second):
 			if err := q.put(t.Context(), k.arg(4), "nudge"); err != nil {
 				t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/queue/classic"
@@ -14,8 +15,9 @@ import (
 
 // A classicQueue is one of ours.
 type classicQueue struct {
-	put  func(ctx context.Context, arg, body string) error
+	put  func(ctx context.Context, arg string, bodies ...string) error
 	take func(ctx context.Context) (body string, done func(context.Context) error, err error)
+	asks map[string]ask // by the names that peers know them by
 }
 
 // A classicKind is a kind of queue of another project, and ours for the same nodes.
@@ -23,7 +25,7 @@ type classicKind struct {
 	name string // as peers are told
 	java bool   // or kazoo
 	lock bool
-	asks bool               // the peer can take one item and say that there is none
+	poll bool               // the peer can take one item and say that there is none
 	arg  func(i int) string // the argument of item i
 	open func(client *zk.Client, path, locks string) (classicQueue, error)
 }
@@ -49,13 +51,13 @@ func (k classicKind) locks(test string) string {
 	return ""
 }
 
-func (k classicKind) tell(p *queuePeer, test, suffix string) string {
-	p.t.Helper()
+func (k classicKind) tell(t *testing.T, p *queuePeer, test, suffix string) string {
+	t.Helper()
 	name, locks := k.label(test)+suffix, k.locks(test)
 	if locks == "" {
 		locks = "-"
 	}
-	p.order("open %s %s %s %s", name, k.name, k.path(test), locks)
+	p.order(t, "open %s %s %s %s", name, k.name, k.path(test), locks)
 	return name
 }
 
@@ -64,92 +66,102 @@ func none(int) string { return "-" }
 // spread is an argument by which the order of the items is not that of putting them.
 func spread(i int) int { return i * 7 % 5 }
 
-func takeItems(take func(context.Context) (*classic.Item, error)) func(context.Context) (string, func(context.Context) error, error) {
-	return func(ctx context.Context) (string, func(context.Context) error, error) {
-		item, err := take(ctx)
-		if err != nil {
-			return "", nil, err
-		}
-		return string(item.Body()), item.Done, nil
+func raw(bodies []string) [][]byte {
+	var all [][]byte
+	for _, body := range bodies {
+		all = append(all, []byte(body))
 	}
+	return all
 }
 
 func openSimple(client *zk.Client, path, _ string) (classicQueue, error) {
 	q, err := classic.NewSimple(client, path, classic.Config{})
 	return classicQueue{
-		put: func(ctx context.Context, _, body string) error { return q.Offer(ctx, []byte(body)) },
+		put: func(ctx context.Context, _ string, bodies ...string) error { return q.Offer(ctx, []byte(bodies[0])) },
 		take: func(ctx context.Context) (string, func(context.Context) error, error) {
 			body, err := q.Take(ctx)
 			return string(body), func(context.Context) error { return nil }, err
 		},
+		asks: simpleAsks(q),
 	}, err
+}
+
+// itemsOf is a queue whose items are taken and then finished.
+func itemsOf(q items, put func(ctx context.Context, arg string, bodies ...string) error) classicQueue {
+	return classicQueue{
+		put: put,
+		take: func(ctx context.Context) (string, func(context.Context) error, error) {
+			item, err := q.Take(ctx)
+			if err != nil {
+				return "", nil, err
+			}
+			return textOf(item), item.Done, nil
+		},
+		asks: itemAsks(q),
+	}
 }
 
 func openCurator(client *zk.Client, path, locks string) (classicQueue, error) {
 	q, err := classic.NewCurator(client, path, classic.Config{LockPath: locks})
-	return classicQueue{
-		put:  func(ctx context.Context, _, body string) error { return q.Put(ctx, []byte(body)) },
-		take: takeItems(q.Take),
-	}, err
+	return itemsOf(q, func(ctx context.Context, _ string, bodies ...string) error { return q.PutMulti(ctx, raw(bodies)...) }), err
 }
 
 func openPriority(client *zk.Client, path, locks string) (classicQueue, error) {
 	q, err := classic.NewCuratorPriority(client, path, classic.Config{LockPath: locks})
-	return classicQueue{
-		put: func(ctx context.Context, arg, body string) error {
-			priority, err := strconv.ParseInt(arg, 10, 32)
-			if err != nil {
-				return err
-			}
-			return q.Put(ctx, int32(priority), []byte(body))
-		},
-		take: takeItems(q.Take),
-	}, err
+	return itemsOf(q, func(ctx context.Context, arg string, bodies ...string) error {
+		priority, err := strconv.ParseInt(arg, 10, 32)
+		if err != nil {
+			return err
+		}
+		return q.PutMulti(ctx, int32(priority), raw(bodies)...)
+	}), err
 }
 
 func openDelay(client *zk.Client, path, locks string) (classicQueue, error) {
 	q, err := classic.NewCuratorDelay(client, path, classic.Config{LockPath: locks})
-	return classicQueue{
-		put: func(ctx context.Context, arg, body string) error {
-			due, err := strconv.ParseInt(arg, 10, 64)
-			if err != nil {
-				return err
-			}
-			return q.Put(ctx, time.UnixMilli(due), []byte(body))
-		},
-		take: takeItems(q.Take),
-	}, err
+	return itemsOf(q, func(ctx context.Context, arg string, bodies ...string) error {
+		due, err := strconv.ParseInt(arg, 10, 64)
+		if err != nil {
+			return err
+		}
+		return q.PutMulti(ctx, time.UnixMilli(due), raw(bodies)...)
+	}), err
 }
 
 func openID(client *zk.Client, path, locks string) (classicQueue, error) {
 	q, err := classic.NewCuratorID(client, path, classic.Config{LockPath: locks})
-	return classicQueue{
-		put:  func(ctx context.Context, arg, body string) error { return q.Put(ctx, arg, []byte(body)) },
-		take: takeItems(q.Take),
-	}, err
+	all := itemsOf(q, func(ctx context.Context, arg string, bodies ...string) error {
+		return q.Put(ctx, arg, []byte(bodies[0]))
+	})
+	all.asks["remove"] = func(ctx context.Context, id string) (string, error) {
+		n, err := q.Remove(ctx, id)
+		return fmt.Sprintf("removed %d", n), err
+	}
+	return all, err
 }
 
 func openKazoo(client *zk.Client, path, _ string) (classicQueue, error) {
 	q, err := classic.NewKazoo(client, path, classic.Config{})
-	return kazooQueue(q.Put, q.Take), err
+	all := itemsOf(q, func(ctx context.Context, arg string, bodies ...string) error {
+		priority, err := strconv.Atoi(arg)
+		if err != nil {
+			return err
+		}
+		return q.Put(ctx, []byte(bodies[0]), priority)
+	})
+	all.asks["poll"] = orNone(q.Get)
+	return all, err
 }
 
 func openKazooLocking(client *zk.Client, path, _ string) (classicQueue, error) {
 	q, err := classic.NewKazooLocking(client, path, classic.Config{})
-	return kazooQueue(q.Put, q.Take), err
-}
-
-func kazooQueue(put func(context.Context, []byte, int) error, take func(context.Context) (*classic.Item, error)) classicQueue {
-	return classicQueue{
-		put: func(ctx context.Context, arg, body string) error {
-			priority, err := strconv.Atoi(arg)
-			if err != nil {
-				return err
-			}
-			return put(ctx, []byte(body), priority)
-		},
-		take: takeItems(take),
-	}
+	return itemsOf(q, func(ctx context.Context, arg string, bodies ...string) error {
+		priority, err := strconv.Atoi(arg)
+		if err != nil {
+			return err
+		}
+		return q.PutAll(ctx, raw(bodies), priority)
+	}), err
 }
 
 func classicKinds() []classicKind {
@@ -160,10 +172,10 @@ func classicKinds() []classicKind {
 	}
 	id := func(i int) string { return "id" + strconv.Itoa(i%3) }
 	kinds := []classicKind{
-		{name: "simple", java: true, asks: true, arg: none, open: openSimple},
-		{name: "zookeeper", java: true, asks: true, arg: none, open: openSimple},
-		{name: "queue", asks: true, arg: func(i int) string { return strconv.Itoa(100 + spread(i)) }, open: openKazoo},
-		{name: "locking", lock: true, asks: true, arg: func(i int) string { return strconv.Itoa(100 + spread(i)) }, open: openKazooLocking},
+		{name: "simple", java: true, poll: true, arg: none, open: openSimple},
+		{name: "zookeeper", java: true, poll: true, arg: none, open: openSimple},
+		{name: "queue", poll: true, arg: func(i int) string { return strconv.Itoa(100 + spread(i)) }, open: openKazoo},
+		{name: "locking", lock: true, poll: true, arg: func(i int) string { return strconv.Itoa(100 + spread(i)) }, open: openKazooLocking},
 	}
 	for _, lock := range []bool{false, true} {
 		kinds = append(

@@ -13,8 +13,11 @@ import (
 	"time"
 )
 
-// queueSession is the session timeout of peers that use queues: a killed one keeps its items locked for so long.
-const queueSession = 4 * time.Second
+// The session timeouts of those who use queues. ZooKeeper's own queue fails when its connection does, so nobody who is to live has a short one.
+const (
+	queueSession  = 30 * time.Second
+	victimSession = 4 * time.Second // a killed one keeps its items locked for so long
+)
 
 const queuePatience = 40 * time.Second
 
@@ -22,36 +25,49 @@ const queuePatience = 40 * time.Second
 //
 //	open NAME KIND PATH LOCKS    a queue, to be called NAME; LOCKS is - if it has no lock path
 //	put NAME ARG BODY…           ARG is the priority, the time in milliseconds or the id; - if there is none
-//	take NAME                    "item BODY", or "none"
 //	consume NAME                 from now on "got NAME BODY" for each item, between the answers
-//	hold NAME                    the same, but the first item is never finished
-//	remove NAME ID               "removed COUNT"
 //	stop NAME                    no more items
+//
+// and these, as far as the queue has them, which are answered by "ok" or by what stands there:
+//
+//	peek NAME, poll NAME         "item BODY", or "none"
+//	element NAME, remove NAME    "item BODY", or "empty"
+//	take NAME                    "item BODY", once there is one
+//	pollfor NAME                 the same
+//	pollbriefly NAME             the same, but "none" after a moment
+//	len NAME                     how many items there are
+//	remove NAME ID               "removed COUNT"
+//	get NAME                     "item BODY", once there is one; from now on it is in work
+//	holds NAME                   whether the item that is in work is still ours: "yes", or "no"
+//	done NAME                    it is finished
+//	release NAME                 it is given back, to its old place
+//	requeue NAME                 it has failed, and is put again: Curator's ErrorMode.REQUEUE
+//	drop NAME                    it has failed, and is dropped: Curator's ErrorMode.DELETE
 type queuePeer struct {
-	t       *testing.T
 	cmd     *exec.Cmd
 	orders  io.WriteCloser
 	answers chan string
+	ended   chan struct{} // closed when the process has said its last
 
 	mu  sync.Mutex // guards got
 	got map[string]chan string
 }
 
-func javaQueues(t *testing.T, h *host) *queuePeer {
+func javaQueues(t *testing.T, h *host, session time.Duration) *queuePeer {
 	t.Helper()
-	return startQueuePeer(t, "java", ownArgs(t, "QueuePeer", h.addr, millis(queueSession))...)
+	return startQueuePeer(t, "java", ownArgs(t, "QueuePeer", h.addr, millis(session))...)
 }
 
-func kazooQueues(t *testing.T, h *host) *queuePeer {
+func kazooQueues(t *testing.T, h *host, session time.Duration) *queuePeer {
 	t.Helper()
-	return startQueuePeer(t, python, "testdata/queue_peer.py", h.addr, millis(queueSession))
+	return startQueuePeer(t, python, "testdata/queue_peer.py", h.addr, millis(session))
 }
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 func startQueuePeer(t *testing.T, program string, args ...string) *queuePeer {
 	t.Helper()
-	p := &queuePeer{t: t, answers: make(chan string), got: map[string]chan string{}}
+	p := &queuePeer{answers: make(chan string), ended: make(chan struct{}), got: map[string]chan string{}}
 	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), program, args...)
 	p.cmd.WaitDelay = time.Second
 	p.cmd.Stderr = t.Output()
@@ -66,17 +82,15 @@ func startQueuePeer(t *testing.T, program string, args ...string) *queuePeer {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	read := make(chan struct{})
 	go func() {
-		defer close(read)
 		defer close(p.answers)
+		defer close(p.ended)
 		p.read(out)
 	}()
 	t.Cleanup(func() {
 		p.kill()
 		for range p.answers { // so that the reader ends
 		}
-		<-read
 		_ = p.cmd.Wait() // it was killed
 	})
 	return p
@@ -107,20 +121,24 @@ func (p *queuePeer) items(name string) chan string {
 // kill ends the process as kill -9 does.
 func (p *queuePeer) kill() { _ = p.cmd.Process.Kill() } // fails only if it is gone
 
-func (p *queuePeer) order(format string, args ...any) string {
-	p.t.Helper()
+// order gives an order on behalf of t and returns the answer.
+func (p *queuePeer) order(t *testing.T, format string, args ...any) string {
+	t.Helper()
 	line := fmt.Sprintf(format, args...)
 	if _, err := fmt.Fprintln(p.orders, line); err != nil {
-		p.t.Fatal(err)
+		t.Fatalf("%s: %v", line, err)
 	}
 	select {
 	case answer, ok := <-p.answers:
-		if !ok || strings.HasPrefix(answer, "failed") {
-			p.t.Fatalf("%s: %s", line, answer)
+		if !ok {
+			t.Fatalf("%s: the peer's process has ended", line)
+		}
+		if strings.HasPrefix(answer, "failed") {
+			t.Fatalf("%s: %s", line, answer)
 		}
 		return answer
 	case <-time.After(queuePatience):
-		p.t.Fatalf("%s: no answer", line)
+		t.Fatalf("%s: no answer", line)
 		return ""
 	}
 }
@@ -131,8 +149,10 @@ func (p *queuePeer) next(t *testing.T, name string) string {
 	select {
 	case body := <-p.items(name):
 		return body
+	case <-p.ended:
+		t.Fatalf("%s: the peer's process has ended", name)
 	case <-time.After(queuePatience):
 		t.Fatalf("%s: the peer consumes nothing", name)
-		return ""
 	}
+	return ""
 }

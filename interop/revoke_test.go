@@ -3,6 +3,7 @@ package interop_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,13 +20,15 @@ func TestRevocationIsHeardByCuratorAndByUs(t *testing.T) {
 		t.Helper()
 		const path, theirs, ours = "/revocable", "/theirs", "/ours"
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
 		done := make(chan error, 1)
 		args := ownArgs(t, "Revocation", h.addr, path, theirs, ours)
-		go func() {
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer cancel()
+		wg.Go(func() {
 			_, err := output(ctx, patience, "", "java", args...)
 			done <- err
-		}()
+		})
 		client, err := zk.Open(ctx, zk.Config{Servers: h.addr, Timeout: 20 * time.Second})
 		if err != nil {
 			t.Fatal(err)

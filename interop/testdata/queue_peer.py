@@ -10,6 +10,7 @@ import time
 
 from kazoo.client import KazooClient
 
+PATIENCE = 20
 printing = threading.Lock()
 
 
@@ -26,37 +27,45 @@ class Peer:
         self.thread = None
 
     def put(self, arg, bodies):
-        priority = int(arg) if arg != "-" else 100
         if len(bodies) > 1:
-            self.queue.put_all([b.encode() for b in bodies], priority)
+            self.queue.put_all([b.encode() for b in bodies], int(arg))
         else:
-            self.queue.put(bodies[0].encode(), priority)
+            self.queue.put(bodies[0].encode(), int(arg))
 
-    def take(self, hold=False, timeout=0.2):
+    def poll(self):
         if not self.locking:
             return self.queue.get()
-        body = self.queue.get(timeout)
-        if body is not None and not hold and not self.queue.consume():
+        body = self.queue.get(0.2)
+        if body is not None and not self.queue.consume():
             raise RuntimeError("the item was lost")
         return body
 
-    def consume(self, hold):
+    def consume(self):
         def loop():
             while not self.stopping.is_set():
-                body = self.take(hold)
+                body = self.poll()
                 if body is None:
                     time.sleep(0.005)
                     continue
                 say("got %s %s" % (self.name, body.decode()))
-                if hold:
-                    threading.Event().wait()
         self.thread = threading.Thread(target=loop, daemon=True)
         self.thread.start()
 
     def stop(self):
         self.stopping.set()
-        if self.thread:
-            self.thread.join()
+        self.thread.join()
+
+
+def item(body):
+    return "none" if body is None else "item " + body.decode()
+
+
+def truth(ok):
+    return "yes" if ok else "no"
+
+
+def done(ok):
+    return "ok" if ok else "failed: the item is not ours"
 
 
 def obey(zk, peers, words):
@@ -68,15 +77,24 @@ def obey(zk, peers, words):
     peer = peers[name]
     if order == "put":
         peer.put(words[2], words[3:])
-    elif order == "take":
-        body = peer.take()
-        return "none" if body is None else "item " + body.decode()
-    elif order in ("consume", "hold"):
-        peer.consume(order == "hold")
+    elif order == "consume":
+        peer.consume()
     elif order == "stop":
         peer.stop()
+    elif order == "poll":
+        return item(peer.poll())
+    elif order == "get":
+        return item(peer.queue.get(PATIENCE))
+    elif order == "len":
+        return str(len(peer.queue))
+    elif order == "holds":
+        return truth(peer.queue.holds_lock())
+    elif order == "done":
+        return done(peer.queue.consume())
+    elif order == "release":
+        return done(peer.queue.release())
     else:
-        return "failed: unknown order " + order
+        raise ValueError("no order " + order)
     return "ok"
 
 

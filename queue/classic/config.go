@@ -71,10 +71,9 @@ const (
 
 // kind is what one of the originals does.
 type kind struct {
-	naming    naming
-	format    format
-	lockable  bool // whether Config.LockPath makes sense
-	container bool // whether the original makes the queue's directory as a container
+	naming   naming
+	format   format
+	lockable bool // whether Config.LockPath makes sense
 }
 
 func newDepot(client *zk.Client, path string, cfg Config, k kind) (*depot, error) {

@@ -67,7 +67,7 @@ func (d *depot) put(ctx context.Context, prefix string, nodes ...[]byte) error {
 			if !errors.Is(err, zk.NoNode) || tries == maxTries {
 				return err
 			}
-			// The directory was never made, or it is a container that was collected (CURATOR-308).
+			// The directory was never made, or it is a container of Curator's that was collected (CURATOR-308).
 			if err := d.makeDir(ctx, sess, d.dir); err != nil {
 				return err
 			}
@@ -75,14 +75,10 @@ func (d *depot) put(ctx context.Context, prefix string, nodes ...[]byte) error {
 	})
 }
 
-// makeDir makes the directory of the items or of the locks as the original does: as a node that stays, because kazoo does not find out
-// that it has gone, except where Curator has a container.
+// makeDir makes the directory of the items or of the locks, as a node that stays: kazoo does not find out that it has gone, and of two
+// consumers or producers of ZooKeeper's own queue that do find out one fails, because both make it.
 func (d *depot) makeDir(ctx context.Context, sess *zk.Session, dir string) error {
-	mode := zk.Persistent
-	if d.container {
-		mode = zk.Container
-	}
-	return makeDir(ctx, sess, zk.Node{Path: dir, Mode: mode, ACL: d.cfg.ACL}, mode)
+	return makeDir(ctx, sess, zk.Node{Path: dir, ACL: d.cfg.ACL}, zk.Persistent)
 }
 
 // take takes the first item. If there is none it waits, or returns ErrEmpty at once.

@@ -89,6 +89,19 @@ func TestItemsAreNamedAsTheOriginalsNameThem(t *testing.T) {
 	}
 }
 
+// An empty container is collected. kazoo does not find that out, and ZooKeeper's own queue fails where two of its users do.
+func TestDirectoryOfAnEmptyQueueStays(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		q := w.queue(k)
+		fill(t, q, 1)
+		wantBodies(t, drain(t, q), "body 0")
+		time.Sleep(5 * time.Minute) // the server collects each minute
+		if _, exists, err := w.Session(t, timeout).Exists(t.Context(), k.dir); err != nil || !exists {
+			t.Errorf("got %t, %v, want it there", exists, err)
+		}
+	})
+}
+
 func TestItemsComeInTheOrderOfTheirKind(t *testing.T) {
 	t.Parallel()
 	collect := func(t *testing.T, take func(context.Context) (*classic.Item, error)) []string {

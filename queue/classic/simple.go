@@ -15,7 +15,7 @@ type Simple struct{ depot *depot }
 
 // NewSimple returns the queue at path. It asks no server.
 func NewSimple(client *zk.Client, path string, cfg Config) (*Simple, error) {
-	d, err := newDepot(client, path, cfg, kind{naming: simpleNames, format: plain, container: true})
+	d, err := newDepot(client, path, cfg, kind{naming: simpleNames, format: plain})
 	if err != nil {
 		return nil, err
 	}

@@ -6,12 +6,19 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
+import java.util.NoSuchElementException;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.Executor;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.queue.DistributedDelayQueue;
 import org.apache.curator.framework.recipes.queue.DistributedIdQueue;
 import org.apache.curator.framework.recipes.queue.DistributedPriorityQueue;
+import org.apache.curator.framework.recipes.queue.DistributedQueue;
+import org.apache.curator.framework.recipes.queue.ErrorMode;
 import org.apache.curator.framework.recipes.queue.MultiItem;
 import org.apache.curator.framework.recipes.queue.QueueBase;
 import org.apache.curator.framework.recipes.queue.QueueBuilder;
@@ -20,7 +27,6 @@ import org.apache.curator.framework.recipes.queue.SimpleDistributedQueue;
 import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.retry.RetryForever;
 import org.apache.zookeeper.ZooKeeper;
-import org.apache.zookeeper.recipes.queue.DistributedQueue;
 
 /**
  * Uses the queues of Curator and of ZooKeeper itself as it is told on its input; queue_peer_test.go says how.
@@ -30,16 +36,12 @@ final class QueuePeer {
     interface Peer {
         void put(String arg, String... bodies) throws Exception;
 
-        String take() throws Exception;
+        void consume() throws Exception;
 
-        void consume(boolean hold) throws Exception;
+        void stop() throws Exception;
 
-        default int remove(String id) throws Exception {
-            throw new UnsupportedOperationException();
-        }
-
-        default void stop() throws Exception {
-        }
+        /** Any other order that the queue has, and its answer. */
+        String ask(String order, String arg) throws Exception;
     }
 
     private static final PrintStream out = System.out;
@@ -56,7 +58,11 @@ final class QueuePeer {
     }
 
     static String text(byte[] b) {
-        return b == null ? null : new String(b, StandardCharsets.UTF_8);
+        return new String(b, StandardCharsets.UTF_8);
+    }
+
+    static UnsupportedOperationException unknown(String order) {
+        return new UnsupportedOperationException("no order " + order);
     }
 
     /** Curator's queues that give their items to a consumer. */
@@ -65,20 +71,21 @@ final class QueuePeer {
         private final String kind;
         private final String path;
         private final String lockPath;
-        private QueueBase<String> producer;
+        private final QueueBase<String> producer;
         private QueueBase<String> consumer;
+        private Turnstile turnstile;
 
         Distributed(String name, String kind, String path, String lockPath) throws Exception {
             this.name = name;
             this.kind = kind;
             this.path = path;
             this.lockPath = lockPath;
-            producer = build(null);
+            producer = build(null, Runnable::run);
             producer.start();
         }
 
-        private QueueBase<String> build(QueueConsumer<String> into) {
-            QueueBuilder<String> b = QueueBuilder.builder(client, into, Recipes.TEXT, path);
+        private QueueBase<String> build(QueueConsumer<String> into, Executor executor) {
+            QueueBuilder<String> b = QueueBuilder.builder(client, into, Recipes.TEXT, path).executor(executor);
             if (!lockPath.equals("-")) {
                 b = b.lockPath(lockPath);
             }
@@ -97,58 +104,115 @@ final class QueuePeer {
         @Override
         @SuppressWarnings("unchecked")
         public void put(String arg, String... bodies) throws Exception {
+            Iterator<String> all = Arrays.asList(bodies).iterator();
+            MultiItem<String> items = () -> all.hasNext() ? all.next() : null;
             switch (kind) {
                 case "priority":
-                    ((DistributedPriorityQueue<String>) producer).put(bodies[0], Integer.parseInt(arg));
+                    ((DistributedPriorityQueue<String>) producer).putMulti(items, Integer.parseInt(arg));
                     break;
                 case "delay":
-                    ((DistributedDelayQueue<String>) producer).put(bodies[0], Long.parseLong(arg));
+                    ((DistributedDelayQueue<String>) producer).putMulti(items, Long.parseLong(arg));
                     break;
                 case "id":
                     ((DistributedIdQueue<String>) producer).put(bodies[0], arg);
                     break;
                 default:
-                    Iterator<String> all = Arrays.asList(bodies).iterator();
-                    MultiItem<String> items = () -> all.hasNext() ? all.next() : null;
-                    ((org.apache.curator.framework.recipes.queue.DistributedQueue<String>) producer).putMulti(items);
+                    ((DistributedQueue<String>) producer).putMulti(items);
             }
             Steps.yes(producer.flushPuts(Steps.PATIENCE_SECONDS, TimeUnit.SECONDS), "not put");
         }
 
         @Override
-        public String take() {
-            throw new UnsupportedOperationException();
+        public void consume() throws Exception {
+            start(body -> say("got " + name + " " + body), Runnable::run);
         }
 
-        @Override
-        public void consume(boolean hold) throws Exception {
+        private void start(Consume each, Executor executor) throws Exception {
             consumer = build(new QueueConsumer<String>() {
                 @Override
                 public void consumeMessage(String body) throws Exception {
-                    say("got " + name + " " + body);
-                    if (hold) {
-                        Thread.sleep(Long.MAX_VALUE);
-                    }
+                    each.consume(body);
                 }
 
                 @Override
                 public void stateChanged(CuratorFramework c, ConnectionState state) {
                 }
-            });
+            }, executor);
             consumer.start();
         }
 
         @Override
         @SuppressWarnings("unchecked")
-        public int remove(String id) throws Exception {
-            return ((DistributedIdQueue<String>) producer).remove(id);
+        public String ask(String order, String arg) throws Exception {
+            switch (order) {
+                case "remove":
+                    return "removed " + ((DistributedIdQueue<String>) producer).remove(arg);
+                case "get":
+                    if (turnstile == null) {
+                        turnstile = new Turnstile();
+                        start(turnstile, turnstile);
+                    }
+                    return "item " + turnstile.next();
+                case "done":
+                    return turnstile.end(true);
+                case "requeue":
+                    consumer.setErrorMode(ErrorMode.REQUEUE);
+                    return turnstile.end(false);
+                case "drop":
+                    consumer.setErrorMode(ErrorMode.DELETE);
+                    return turnstile.end(false);
+                default:
+                    throw unknown(order);
+            }
         }
 
         @Override
         public void stop() throws Exception {
-            if (consumer != null) {
-                consumer.close();
+            consumer.close();
+        }
+    }
+
+    interface Consume {
+        void consume(String body) throws Exception;
+    }
+
+    /** Lets a consumer in for one item at a time, and keeps it there until it is told how that ends. */
+    static final class Turnstile implements Executor, Consume {
+        private final Semaphore open = new Semaphore(0);
+        private final BlockingQueue<String> in = new LinkedBlockingQueue<>();
+        private final BlockingQueue<Boolean> ends = new LinkedBlockingQueue<>();
+        private final Semaphore out = new Semaphore(0);
+        private boolean through;
+
+        /** Handles an item, which somebody else may have by then. */
+        @Override
+        public void execute(Runnable item) {
+            open.acquireUninterruptibly();
+            through = false;
+            item.run();
+            (through ? out : open).release();
+        }
+
+        @Override
+        public void consume(String body) throws Exception {
+            through = true;
+            in.put(body);
+            if (!ends.take()) {
+                throw new Exception("told to fail");
             }
+        }
+
+        String next() throws Exception {
+            open.release();
+            String body = in.poll(Steps.PATIENCE_SECONDS, TimeUnit.SECONDS);
+            Steps.yes(body != null, "no item");
+            return body;
+        }
+
+        String end(boolean well) throws Exception {
+            ends.put(well);
+            Steps.yes(out.tryAcquire(Steps.PATIENCE_SECONDS, TimeUnit.SECONDS), "the item is not finished");
+            return "ok";
         }
     }
 
@@ -164,14 +228,13 @@ final class QueuePeer {
     static final class Asked implements Peer {
         private final String name;
         private final Put offer;
-        private final Take poll;
-        private final Take wait;
+        private final Map<String, Take> takes;
+        private Thread consuming;
 
-        Asked(String name, Put offer, Take poll, Take wait) {
+        Asked(String name, Put offer, Map<String, Take> takes) {
             this.name = name;
             this.offer = offer;
-            this.poll = poll;
-            this.wait = wait;
+            this.takes = takes;
         }
 
         @Override
@@ -180,16 +243,24 @@ final class QueuePeer {
         }
 
         @Override
-        public String take() throws Exception {
-            return text(poll.take());
+        public String ask(String order, String arg) throws Exception {
+            if (!takes.containsKey(order)) {
+                throw unknown(order);
+            }
+            try {
+                byte[] body = takes.get(order).take();
+                return body == null ? "none" : "item " + text(body);
+            } catch (NoSuchElementException e) {
+                return "empty";
+            }
         }
 
         @Override
-        public void consume(boolean hold) {
-            Thread t = new Thread(() -> {
+        public void consume() {
+            consuming = new Thread(() -> {
                 try {
                     for (;;) {
-                        say("got " + name + " " + text(wait.take()));
+                        say("got " + name + " " + text(takes.get("take").take()));
                     }
                 } catch (InterruptedException e) {
                     return;
@@ -198,30 +269,26 @@ final class QueuePeer {
                     System.exit(1);
                 }
             });
-            t.setDaemon(true);
-            t.start();
-            consuming = t;
+            consuming.setDaemon(true);
+            consuming.start();
         }
-
-        private Thread consuming;
 
         @Override
         public void stop() throws Exception {
-            if (consuming != null) {
-                consuming.interrupt();
-                consuming.join();
-            }
+            consuming.interrupt();
+            consuming.join();
         }
     }
 
     static Peer open(String name, String kind, String path, String lockPath) throws Exception {
         switch (kind) {
             case "simple":
-                SimpleDistributedQueue simple = new SimpleDistributedQueue(client, path);
-                return new Asked(name, simple::offer, simple::poll, simple::take);
+                SimpleDistributedQueue s = new SimpleDistributedQueue(client, path);
+                return new Asked(name, s::offer, Map.of("peek", s::peek, "element", s::element, "poll", s::poll, "remove", s::remove, "take", s::take,
+                    "pollfor", () -> s.poll(Steps.PATIENCE_SECONDS, TimeUnit.SECONDS), "pollbriefly", () -> s.poll(50, TimeUnit.MILLISECONDS)));
             case "zookeeper":
-                DistributedQueue queue = new DistributedQueue(zk, path, null);
-                return new Asked(name, queue::offer, queue::poll, queue::take);
+                org.apache.zookeeper.recipes.queue.DistributedQueue z = new org.apache.zookeeper.recipes.queue.DistributedQueue(zk, path, null);
+                return new Asked(name, z::offer, Map.of("peek", z::peek, "element", z::element, "poll", z::poll, "remove", z::remove, "take", z::take));
             default:
                 return new Distributed(name, kind, path, lockPath);
         }
@@ -239,7 +306,7 @@ final class QueuePeer {
             String[] words = line.split(" ");
             try {
                 say(obey(peers, words));
-            } catch (Exception e) {
+            } catch (Exception | AssertionError e) {
                 say("failed " + line + ": " + e);
             }
         }
@@ -255,22 +322,14 @@ final class QueuePeer {
             case "put":
                 peer.put(words[2], Arrays.copyOfRange(words, 3, words.length));
                 return "ok";
-            case "take":
-                String body = peer.take();
-                return body == null ? "none" : "item " + body;
             case "consume":
-                peer.consume(false);
+                peer.consume();
                 return "ok";
-            case "hold":
-                peer.consume(true);
-                return "ok";
-            case "remove":
-                return "removed " + peer.remove(words[2]);
             case "stop":
                 peer.stop();
                 return "ok";
             default:
-                return "failed: unknown order " + words[0];
+                return peer.ask(words[0], words.length > 2 ? words[2] : null);
         }
     }
 }

@@ -1,8 +1,13 @@
 package elect_test
 
 import (
+	"context"
+	"errors"
+	"math"
 	"regexp"
+	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/elect"
@@ -14,9 +19,9 @@ var layouts = []elect.Layout{elect.LeaderLatch, elect.LeaderSelector, elect.Kazo
 func TestNodesAreNamedAsThePeersNameTheirs(t *testing.T) {
 	t.Parallel()
 	for layout, want := range map[elect.Layout]string{
-		elect.LeaderLatch:    `^/app/leader/_c_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-latch-[0-9]{10}$`,
-		elect.LeaderSelector: `^/app/leader/_c_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-lock-[0-9]{10}$`,
-		elect.KazooElection:  `^/app/leader/_c_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-__lock__[0-9]{10}$`,
+		elect.LeaderLatch:    `^/app/leader/_c_[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-latch-[0-9]{10}$`,
+		elect.LeaderSelector: `^/app/leader/_c_[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-lock-[0-9]{10}$`,
+		elect.KazooElection:  `^/app/leader/_c_[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-__lock__[0-9]{10}$`,
 	} {
 		t.Run(layout.String(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -85,4 +90,73 @@ func TestNobodyStandsWhereThereIsNoPath(t *testing.T) {
 			t.Errorf("got %+v, %v, want nobody", list, err)
 		}
 	})
+}
+
+// Where all are ours the election goes on across the wrap.
+func TestElectionGoesOnAcrossTheWrapOfTheSequence(t *testing.T) {
+	t.Parallel()
+	for _, layout := range layouts {
+		t.Run(layout.String(), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				cfg := elect.Config{Layout: layout}
+				resign(t, win(t, w.candidate("first", cfg)))
+				w.PresetSequence(path, math.MaxInt32-2)
+				l := win(t, w.candidate("leader", cfg))
+				var waiting []<-chan result
+				for i := range 6 { // the third of them is the first negative one
+					waiting = append(waiting, campaign(t.Context(), w.candidate(strconv.Itoa(i), cfg)))
+				}
+				for i, c := range waiting {
+					for _, other := range waiting[i:] {
+						waits(t, other)
+					}
+					resign(t, l)
+					l = won(t, c)
+				}
+				resign(t, l)
+			})
+		})
+	}
+}
+
+// Curator and kazoo compare the text of numbers, we compare numbers: near the wrap there is no order that all see.
+func TestElectionWithOthersNearTheWrapIsRefused(t *testing.T) {
+	t.Parallel()
+	errWaits := errors.New("it waits")
+	const guid = "_c_0f8fad5b-d9cb-469f-a165-70867728950e-"
+	for layout, peer := range map[elect.Layout]string{
+		elect.LeaderLatch: guid + "latch-", elect.LeaderSelector: guid + "lock-", elect.KazooElection: "0f8fad5bd9cb869fa16570867728950e__lock__",
+	} {
+		t.Run(layout.String(), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				sess := w.session()
+				for _, c := range []struct {
+					next int32
+					want error
+				}{
+					{1 << 30, errWaits}, {math.MaxInt32 - 1<<21, errWaits}, {math.MaxInt32 - 100, elect.ErrWrap}, {math.MaxInt32, elect.ErrWrap}, {math.MinInt32, elect.ErrWrap}, {-100, elect.ErrWrap},
+				} {
+					resign(t, win(t, w.candidate("ours", elect.Config{Layout: layout})))
+					w.PresetSequence(path, c.next)
+					theirs, err := sess.Create(t.Context(), path+"/"+peer, []byte("ours"), zk.EphemeralSequential)
+					if err != nil {
+						t.Fatal(err)
+					}
+					ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errWaits)
+					_, err = w.candidate("ours", elect.Config{Layout: layout}).Campaign(ctx)
+					cancel()
+					if !errors.Is(err, c.want) {
+						t.Errorf("%d: got %v, want %v", c.next, err, c.want)
+					}
+					synctest.Wait()
+					if names, _, err := sess.Children(t.Context(), path); err != nil || len(names) != 1 {
+						t.Errorf("%d: left behind beside %s: %v, %v", c.next, theirs.Path, names, err)
+					}
+					if err := sess.Delete(t.Context(), theirs.Path, -1); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+		})
+	}
 }

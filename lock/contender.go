@@ -52,12 +52,8 @@ func contenderLine(l *line.Line, dir string, cfg Config, name stem, blocks func(
 		Markers: contenders,
 		Blocks:  blocks,
 		Data:    ownerData(cfg.Label, nil),
-		Ours: func(data []byte) bool {
-			_, ok := parseOwner(data)
-			return ok
-		},
-		ACL:    cfg.ACL,
-		Change: unsteady,
+		ACL:     cfg.ACL,
+		Change:  unsteady,
 	}
 	cfg.Layout.apply(l, name)
 }

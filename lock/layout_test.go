@@ -19,7 +19,7 @@ import (
 
 var layouts = []lock.Layout{lock.Curator, lock.Kazoo, lock.Both}
 
-const uuid = `_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-`
+const uuid = `_c_[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-`
 
 func TestNodesAreNamedAsTheLayoutSays(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -14,25 +14,37 @@ func TestLineOfOthersNearTheWrapIsRefusedWithWhatToDo(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
 	sess := srv.Session(t, time.Minute)
-	if _, err := sess.Create(t.Context(), "/x", nil, zk.Persistent); err != nil {
-		t.Fatal(err)
+	others := map[string]string{"/x": "lock", "/y": "latch"}
+	for path, kind := range others {
+		if _, err := sess.Create(t.Context(), path, nil, zk.Persistent); err != nil {
+			t.Fatal(err)
+		}
+		srv.PresetSequence(path, math.MaxInt32-100)
+		node, err := sess.Create(t.Context(), path+"/_c_0f8fad5b-d9cb-469f-a165-70867728950e-"+kind+"-", []byte("10.0.0.1"), zk.EphemeralSequential)
+		if err != nil {
+			t.Fatal(err)
+		}
+		others[path] = node.Path
 	}
-	srv.PresetSequence("/x", math.MaxInt32-100)
-	theirs, err := sess.Create(t.Context(), "/x/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-", []byte("10.0.0.1"), zk.EphemeralSequential)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range [][]string{
-		{"/x", "--", "true"}, {"--shared", "/x", "--", "true"}, {"--layout", "both", "/x", "--", "true"}, {"/free", "/x", "--", "true"},
+	for _, c := range []struct {
+		command, path string
+		more          []string
+	}{
+		{"lock", "/x", nil},
+		{"lock", "/x", []string{"--shared"}},
+		{"lock", "/x", []string{"--layout", "both"}},
+		{"lock", "/x", []string{"/free"}},
+		{"elect", "/y", nil},
 	} {
-		r := start(t, append([]string{"lock", "--connect", srv.Addr()}, args...)...)
+		args := append([]string{c.command, "--connect", srv.Addr()}, c.more...)
+		r := start(t, append(args, c.path, "--", "true")...)
 		r.wantCode(70)
-		for _, want := range []string{"/x", "delete the path", "turnstile who shows them", "zkCli.sh deleteall", "another PATH"} {
+		for _, want := range []string{c.path, "delete the path", "turnstile who shows them", "zkCli.sh deleteall", "another PATH"} {
 			r.wantStderr(want)
 		}
 	}
 	// As it says.
-	if err := sess.Delete(t.Context(), theirs.Path, -1); err != nil {
+	if err := sess.Delete(t.Context(), others["/x"], -1); err != nil {
 		t.Fatal(err)
 	}
 	wantContenders(t, sess, "/x", 0)

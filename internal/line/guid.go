@@ -3,14 +3,19 @@ package line
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"strings"
 )
 
+// version is that of our UUIDs.
+const version = 8
+
 // NewGUID returns a random UUID in the lower-case form with dashes, as Java prints it: names that carry it are recognised by Curator
-// as protected.
+// as protected. It is of version 8, which is free for everybody's own use, where Curator's are of version 4: so a name tells whether one of
+// us has chosen it, where the data is not ours to mark, as that of an election's candidates is not.
 func NewGUID() string {
 	var u [16]byte
 	rand.Read(u[:]) // never fails (crypto/rand, since Go 1.24)
-	u[6] = u[6]&0x0f | 0x40
+	u[6] = u[6]&0x0f | version<<4
 	u[8] = u[8]&0x3f | 0x80
 	var s [36]byte
 	hex.Encode(s[0:8], u[0:4])
@@ -20,4 +25,10 @@ func NewGUID() string {
 	hex.Encode(s[24:36], u[10:16])
 	s[8], s[13], s[18], s[23] = '-', '-', '-', '-'
 	return string(s[:])
+}
+
+// ours reports whether a contender's name is one of those that we choose: NewGUID's and a dash, with Curator's prefix or without.
+func ours(name string) bool {
+	guid := strings.TrimPrefix(name, "_c_")
+	return len(guid) > 36 && guid[8] == '-' && guid[13] == '-' && guid[14] == '0'+version && guid[18] == '-' && guid[23] == '-' && guid[36] == '-'
 }

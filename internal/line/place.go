@@ -22,7 +22,6 @@ type Line struct {
 	Markers []Marker                 // who is a contender; other children are ignored
 	Blocks  func(Seat) bool          // which of the seats ahead must leave before we are served
 	Data    func() []byte            // what a new node carries
-	Ours    func(data []byte) bool   // whether that is what one of us has written; see ErrWrap. Nil if nobody can tell
 	ACL     []zk.ACL                 // of the nodes and of the parents that are made for them; open if nil
 
 	// Change tells of a seat ahead whether another may stand at its number, or ahead of it, when it is gone: where seats change their

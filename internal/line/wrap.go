@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
-
-	"github.com/seed-a3166700/turnstile/zk"
+	"slices"
 )
 
 // ErrWrap says that the numbers of the line are near their wrap from 2147483647 to -2147483648, or past it, and that contenders of
@@ -22,46 +21,15 @@ const nearWrap = 1 << 20
 //
 // It is for the moment at which we join the line. Who joins it later sees us, and it is for them to refuse.
 func (p *Place) vouch(ctx context.Context) error {
-	if p.line.Ours == nil || p.seat.Seq >= 0 && p.seat.Seq < math.MaxInt32-nearWrap {
+	if p.seat.Seq >= 0 && p.seat.Seq < math.MaxInt32-nearWrap {
 		return nil
 	}
 	names, err := p.list(ctx, nil)
 	if err != nil {
 		return err
 	}
-	for {
-		strangers, err := p.strangers(ctx, names)
-		switch {
-		case err == nil && strangers:
-			return ErrWrap
-		case err == nil:
-			return nil
-		}
-		if err := settle(ctx, p.sess, err); err != nil {
-			return err
-		}
+	if slices.ContainsFunc(Seats(names, p.line.Markers), func(s Seat) bool { return !ours(s.Name) }) {
+		return ErrWrap
 	}
-}
-
-// strangers reports whether any of the contenders among names is not ours.
-func (p *Place) strangers(ctx context.Context, names []string) (bool, error) {
-	b := p.sess.Batch()
-	var read []*zk.Future[zk.Data]
-	for _, s := range Seats(names, p.line.Markers) {
-		if !p.owns(s) {
-			read = append(read, b.Get(join(p.line.Dir, s.Name)))
-		}
-	}
-	b.Send()
-	for _, f := range read {
-		node, err := f.Get(ctx)
-		switch {
-		case errors.Is(err, zk.NoNode): // gone meanwhile
-		case err != nil:
-			return false, err
-		case !p.line.Ours(node.Data):
-			return true, nil
-		}
-	}
-	return false, nil
+	return nil
 }

@@ -22,6 +22,9 @@ type Hold struct {
 	Permits int64 `json:",omitempty"` // of a semaphore
 
 	Changes []Change `json:",omitempty"` // upgrades and downgrades, in their order
+	Nested  []Nested `json:",omitempty"` // after the changes
+
+	Lost string `json:",omitempty"` // why it ended by itself although its session lived: see LostRevoked
 }
 
 // Change is an upgrade or a downgrade that a hold lived through.
@@ -43,7 +46,7 @@ func (h Hold) end() (call, ret int64) {
 	if ret == 0 {
 		ret = math.MaxInt64
 	}
-	alive := max(h.Alive, h.Got+1)
+	alive := max(h.alive(), h.Got+1)
 	return alive, max(ret, alive+1)
 }
 

@@ -70,9 +70,9 @@ func checkExclusive(model porcupine.Model, what string, holds []Hold, dir string
 func offence(holds []Hold) string {
 	sorted := slices.SortedFunc(slices.Values(holds), func(a, b Hold) int { return cmp.Compare(a.Token, b.Token) })
 	for i := 1; i < len(sorted); i++ {
-		if a, b := sorted[i-1], sorted[i]; b.Got < a.Alive {
+		if a, b := sorted[i-1], sorted[i]; b.Got < a.alive() {
 			return fmt.Sprintf(": client %d was in with token %d (%s) from %d to %d, client %d with token %d (%s) from %d to %d, %v too early",
-				a.Client, a.Token, a.Node, a.Got, a.Alive, b.Client, b.Token, b.Node, b.Got, b.Alive, time.Duration(a.Alive-b.Got))
+				a.Client, a.Token, a.Node, a.Got, a.alive(), b.Client, b.Token, b.Node, b.Got, b.alive(), time.Duration(a.alive()-b.Got))
 		}
 	}
 	return ""

@@ -15,6 +15,10 @@
 // gets a lock first, which server leads and how long it takes to start one are up to the machine. A bug that a seed has shown once shows again within a
 // few tries, as a rule.
 //
+// Clients do not only take locks. They change the limit of a semaphore, revoke locks that others hold, with and without force, take locks again inside
+// their holds, and half of them give up once they have lost their connection or their session. How one hold is held, and what it may be disturbed
+// by, package internal/lincheck says with each rule.
+//
 // Sessions expire here as they do in life: because nobody has heard of their client for too long. One that is closed behind its owner's back
 // takes a lock from a holder who cannot know, which no lock can do anything about.
 //

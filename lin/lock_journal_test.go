@@ -16,43 +16,58 @@ import (
 
 // lockJournal is what the workers of an epoch have seen of its locks.
 type lockJournal struct {
-	mu    sync.Mutex // guards all below
-	holds map[string]map[holdID]lincheck.Hold
-	write map[string][]lincheck.Write
-	seen  map[string][]lincheck.Sighting
-	last  map[string]lincheck.Hold // of each place, the one that was reported last
+	mu     sync.Mutex // guards all below
+	places map[string]*lockPage
 }
 
-// holdID tells a hold from others even if a lock gives one token twice.
-type holdID struct {
+// lockPage is what was seen in one place.
+type lockPage struct {
+	holds       map[noteID]lincheck.Hold
+	writes      []lincheck.Write
+	seen        []lincheck.Sighting
+	limits      map[noteID]lincheck.Limit
+	revocations map[noteID]lincheck.Revocation
+	last        lincheck.Hold // the one that was reported last
+	failures    int           // of acquisitions that gave up by themselves
+}
+
+// noteID tells what is reported several times from everything else: a hold from others even if a lock gives one token twice.
+type noteID struct {
 	client int
-	got    int64
+	at     int64
+	node   string // of those who are asked at one time
 }
 
-func newLockJournal() *lockJournal {
-	return &lockJournal{
-		holds: make(map[string]map[holdID]lincheck.Hold),
-		write: make(map[string][]lincheck.Write),
-		seen:  make(map[string][]lincheck.Sighting),
-		last:  make(map[string]lincheck.Hold),
-	}
-}
+func newLockJournal() *lockJournal { return &lockJournal{places: make(map[string]*lockPage)} }
 
 func (j *lockJournal) note(r report) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if h := r.Hold; h != nil {
-		if j.holds[r.Place] == nil {
-			j.holds[r.Place] = make(map[holdID]lincheck.Hold)
+	page := j.places[r.Place]
+	if page == nil {
+		page = &lockPage{
+			holds: make(map[noteID]lincheck.Hold), limits: make(map[noteID]lincheck.Limit), revocations: make(map[noteID]lincheck.Revocation),
 		}
-		j.holds[r.Place][holdID{h.Client, h.Got}] = *h
-		j.last[r.Place] = *h
+		j.places[r.Place] = page
+	}
+	if h := r.Hold; h != nil {
+		page.holds[noteID{h.Client, h.Got, ""}] = *h
+		page.last = *h
+	}
+	if r.Failed {
+		page.failures++
 	}
 	if r.Write != nil {
-		j.write[r.Place] = append(j.write[r.Place], *r.Write)
+		page.writes = append(page.writes, *r.Write)
 	}
 	if r.Seen != nil {
-		j.seen[r.Place] = append(j.seen[r.Place], *r.Seen)
+		page.seen = append(page.seen, *r.Seen)
+	}
+	if l := r.Limit; l != nil {
+		page.limits[noteID{l.Client, l.Asked, ""}] = *l
+	}
+	if v := r.Revocation; v != nil {
+		page.revocations[noteID{v.Client, v.Asked, v.Node}] = *v
 	}
 }
 
@@ -60,8 +75,11 @@ func (j *lockJournal) note(r report) {
 func (j *lockJournal) busy(place string) (number int, held bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	h, known := j.last[place]
-	return h.Client, known && h.Ended == 0
+	page := j.places[place]
+	if page == nil {
+		return 0, false
+	}
+	return page.last.Client, len(page.holds) > 0 && page.last.Ended == 0
 }
 
 // count says how much was seen in each place.
@@ -69,11 +87,39 @@ func (j *lockJournal) count() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var counts []string
-	for _, place := range slices.Sorted(maps.Keys(j.holds)) {
-		counts = append(counts, fmt.Sprintf("%s: %d holds, %d guarded writes, %d sightings",
-			place, len(j.holds[place]), len(j.write[place]), len(j.seen[place])))
+	for _, place := range slices.Sorted(maps.Keys(j.places)) {
+		counts = append(counts, fmt.Sprintf("%s: %s", place, j.places[place].count()))
 	}
 	return strings.Join(counts, "; ")
+}
+
+func (p *lockPage) count() string {
+	nested, lost := 0, 0
+	for _, h := range p.holds {
+		nested += len(h.Nested)
+		if h.Lost != "" {
+			lost++
+		}
+	}
+	var counts []string
+	for _, c := range []struct {
+		n    int
+		what string
+	}{
+		{len(p.holds), "holds"},
+		{nested, "nested"},
+		{len(p.writes), "guarded writes"},
+		{len(p.seen), "sightings"},
+		{len(p.limits), "limits"},
+		{len(p.revocations), "asked for"},
+		{lost, "lost to that"},
+		{p.failures, "failed for good"},
+	} {
+		if c.n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	return strings.Join(counts, ", ")
 }
 
 // judge returns nil if each place was what its kind promises. Otherwise it keeps what was seen in dir.
@@ -81,19 +127,25 @@ func (j *lockJournal) judge(dir string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var verdicts []error
-	for _, place := range slices.Sorted(maps.Keys(j.holds)) {
-		holds := slices.Collect(maps.Values(j.holds[place]))
+	for _, place := range slices.Sorted(maps.Keys(j.places)) {
+		page := j.places[place]
+		holds := slices.Collect(maps.Values(page.holds))
+		limits := slices.Collect(maps.Values(page.limits))
+		revocations := slices.Collect(maps.Values(page.revocations))
 		kept := filepath.Join(dir, place)
 		err := errors.Join(
-			kindOf(place).judge(holds, kept),
-			lincheck.CheckWrites(j.write[place]),
-			lincheck.CheckSightings(j.seen[place]),
+			kindOf(place).judge(lincheck.Undisputed(holds, revocations), kept),
+			lincheck.CheckWrites(page.writes),
+			lincheck.CheckSightings(page.seen),
+			lincheck.CheckNested(holds),
+			lincheck.CheckLimits(holds, limits),
+			lincheck.CheckRevocations(holds, revocations),
 		)
 		if err == nil {
 			continue
 		}
 		verdicts = append(verdicts, fmt.Errorf("%s: %w", place, err))
-		everything := map[string]any{"holds": holds, "writes": j.write[place], "sightings": j.seen[place]}
+		everything := map[string]any{"holds": holds, "writes": page.writes, "sightings": page.seen, "limits": limits, "revocations": revocations}
 		keepHistory(kept, everything)
 	}
 	return errors.Join(verdicts...)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/elect"
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -26,6 +25,9 @@ type grip struct {
 	permits int64
 	release func(ctx context.Context, wait bool)
 	change  func(ctx context.Context, shared bool) (token int64, err error) // an upgrade or a downgrade; nil if there is none
+	again   func(ctx context.Context, shared bool) (*grip, error)           // a hold nested in it, by its context; nil if there is none
+	lost    func() string                                                   // why it has ended by itself, as lincheck.Hold.Lost has it; nil if nobody asks
+	alive   *int64                                                          // where its holder books when it was last seen alive
 }
 
 // kind is one sort of lock: how a client takes it, and who judges what its holders saw.
@@ -33,6 +35,11 @@ type kind struct {
 	name  string
 	open  func(client *zk.Client, path string, number int) (take, error)
 	judge func(holds []lincheck.Hold, dir string) error
+	// meddle does something else with the lock than to take it, in one of so many plans as often says; nil if there is nothing. Restore makes up
+	// for it in the end, so that everybody can be served, and reports whether it has.
+	meddle  func(ctx context.Context, c *contender, p plan)
+	often   int
+	restore func(ctx context.Context, c *contender, place string) bool
 	// observe tells of the tokens of those who hold the lock, as seen from outside, until ctx ends; nil if nobody can see that.
 	observe func(ctx context.Context, client *zk.Client, path string, seen func(token int64)) error
 }
@@ -47,7 +54,9 @@ var kinds = []kind{
 	{name: "simple", open: openSimple, judge: lincheck.CheckMutex},
 	{name: "rw", open: openRW, judge: lincheck.CheckRW},
 	{name: "semaphore", open: openSemaphore, judge: judgePermits},
-	{name: "watched", open: openWatched, judge: judgePermits},
+	{name: "watched", open: openWatched, judge: judgePermits, meddle: changeLimit, often: 12, restore: restoreLimit},
+	{name: "revoked", open: openRevoked, judge: lincheck.CheckMutex, meddle: revoke, often: 3},
+	{name: "revokedrw", open: openRevokedRW, judge: lincheck.CheckRW, meddle: revoke, often: 3},
 	{name: "election", open: openElection, judge: lincheck.CheckElection, observe: observeElection},
 	{name: "run", open: openRun, judge: lincheck.CheckElection, observe: observeElection},
 }
@@ -55,7 +64,7 @@ var kinds = []kind{
 // places are the locks of an epoch, each named after its kind.
 var places = []string{
 	"mutex-0", "mutex-1", "mutex-slow", "rw-0", "rw-slow", "semaphore-0", "semaphore-slow", "election-0", "election-slow",
-	"layouts-0", "set-0", "simple-0", "watched-0", "run-0",
+	"layouts-0", "set-0", "simple-0", "watched-0", "run-0", "revoked-0", "revoked-slow", "revokedrw-0",
 }
 
 // permits is how many each semaphore has.
@@ -91,13 +100,23 @@ var behaviours = []lock.Config{
 	{Label: "keeps", Retain: 5 * time.Millisecond},
 }
 
+// retries are the clients' policies. Half of the clients give up when they have lost their session or their connection, and leave what they have made
+// to be removed in the background.
+var retries = []lock.Retry{{}, lock.NTimes(0, 0), {}, lock.Exponential(time.Millisecond, 50*time.Millisecond).Times(1)}
+
+// tryingAgain is cfg with the policy of a client.
+func tryingAgain(cfg lock.Config, number int) lock.Config {
+	cfg.Retry = retries[number%len(retries)]
+	return cfg
+}
+
 func openMutex(client *zk.Client, path string, number int) (take, error) {
-	return plain(lock.NewMutex(client, path, behaviours[number%len(behaviours)]))
+	return plain(lock.NewMutex(client, path, tryingAgain(behaviours[number%len(behaviours)], number)))
 }
 
 // openLayouts opens mutexes that differ in their nodes as well.
 func openLayouts(client *zk.Client, path string, number int) (take, error) {
-	cfg := behaviours[number%len(behaviours)]
+	cfg := tryingAgain(behaviours[number%len(behaviours)], number)
 	cfg.Layout = lock.Layout(number / 2 % 3)
 	return plain(lock.NewMutex(client, path, cfg))
 }
@@ -107,16 +126,16 @@ func openSet(client *zk.Client, path string, number int) (take, error) {
 	paths := []string{path, path + "-too"}
 	switch number % 3 {
 	case 0:
-		return plain(lock.NewSet(client, paths, lock.Config{}))
+		return plain(lock.NewSet(client, paths, tryingAgain(lock.Config{}, number)))
 	case 1:
-		return plain(lock.NewSet(client, []string{paths[1], paths[0]}, lock.Config{Layout: lock.Both}))
+		return plain(lock.NewSet(client, []string{paths[1], paths[0]}, tryingAgain(lock.Config{Layout: lock.Both}, number)))
 	default:
 		return plain(lock.NewMutex(client, path, lock.Config{}))
 	}
 }
 
-func openSimple(client *zk.Client, path string, _ int) (take, error) {
-	return plain(lock.NewSimple(client, path, lock.Config{}))
+func openSimple(client *zk.Client, path string, number int) (take, error) {
+	return plain(lock.NewSimple(client, path, tryingAgain(lock.Config{}, number)))
 }
 
 // plain takes a lock that has one holder.
@@ -127,18 +146,24 @@ func plain[T interface {
 	if err != nil {
 		return nil, err
 	}
+	again := func(ctx context.Context, _ bool) (*grip, error) { return gripOf(m.Lock(ctx)) }
 	return func(ctx context.Context, p plan) (*grip, error) {
 		ctx, cancel := patient(ctx, p)
 		defer cancel()
+		way := m.Lock
 		if p.manner == trying {
-			return gripOf(m.TryLock(ctx))
+			way = m.TryLock
 		}
-		return gripOf(m.Lock(ctx))
+		g, err := gripOf(way(ctx))
+		if err == nil {
+			g.again = again
+		}
+		return g, err
 	}, nil
 }
 
 func openRW(client *zk.Client, path string, number int) (take, error) {
-	m, err := lock.NewRWMutex(client, path, behaviours[number%4]) // nobody keeps a read/write lock
+	m, err := lock.NewRWMutex(client, path, tryingAgain(behaviours[number/2%4], number)) // nobody keeps a read/write lock
 	if err != nil {
 		return nil, err
 	}
@@ -155,6 +180,7 @@ func openRW(client *zk.Client, path string, number int) (take, error) {
 		}
 		g, _ := gripOf(h, nil)
 		g.shared = p.shared
+		g.again = func(ctx context.Context, shared bool) (*grip, error) { return gripOf(ways[false][shared](ctx)) }
 		g.change = func(ctx context.Context, shared bool) (int64, error) {
 			change := h.Upgrade
 			if shared {
@@ -167,19 +193,12 @@ func openRW(client *zk.Client, path string, number int) (take, error) {
 	}, nil
 }
 
-func openSemaphore(client *zk.Client, path string, _ int) (take, error) {
+func openSemaphore(client *zk.Client, path string, number int) (take, error) {
 	limit := lock.AgreedLimit(permits)
 	if isSlow(path) {
 		limit = lock.StoredLimit(permits)
 	}
-	return permitted(lock.NewSemaphore(client, path, limit, lock.Config{}))
-}
-
-// limitOf is the node that says how many permits there are in a place of the kind "watched".
-func limitOf(path string) string { return path + "-limit" }
-
-func openWatched(client *zk.Client, path string, _ int) (take, error) {
-	return permitted(lock.NewSemaphore(client, path, lock.WatchedLimit(limitOf(path)), lock.Config{}))
+	return permitted(lock.NewSemaphore(client, path, limit, tryingAgain(lock.Config{}, number)))
 }
 
 // permitted takes permits.
@@ -203,121 +222,13 @@ func permitted(m *lock.Semaphore, err error) (take, error) {
 	}, nil
 }
 
-func openElection(client *zk.Client, path string, number int) (take, error) {
-	c, err := elect.NewCandidate(client, path, fmt.Sprintf("candidate %d", number), elect.Config{Layout: electionLayout(path)})
-	if err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context, p plan) (*grip, error) {
-		ctx, cancel := patient(ctx, p)
-		defer cancel()
-		campaign := c.Campaign
-		if p.manner == trying {
-			campaign = c.TryCampaign
-		}
-		l, err := campaign(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return &grip{
-			ctx: l.Context(), sess: l.Session(), guard: l.Guard(), node: l.Path(), token: int64(l.Token()),
-			release: func(ctx context.Context, wait bool) {
-				if wait {
-					_ = l.ResignWait(ctx)
-					return
-				}
-				_ = l.Resign(ctx)
-			},
-		}, nil
-	}, nil
-}
-
-// electionLayout is the layout of all candidates of a path: each is used somewhere.
-func electionLayout(path string) elect.Layout {
-	switch {
-	case isSlow(path):
-		return elect.LeaderSelector
-	case strings.Contains(path, "/run-"):
-		return elect.KazooElection
-	default:
-		return elect.LeaderLatch
-	}
-}
-
-// openRun opens candidates that lead within Run.
-func openRun(client *zk.Client, path string, number int) (take, error) {
-	return func(ctx context.Context, p plan) (*grip, error) {
-		waiting, cancel := patient(ctx, p)
-		defer cancel()
-		running, stop := context.WithCancel(context.WithoutCancel(ctx))
-		won, over, ended := make(chan *grip, 1), make(chan struct{}), make(chan struct{})
-		g := &grip{release: func(ctx context.Context, wait bool) {
-			close(over)
-			select {
-			case <-ended:
-			case <-ctx.Done():
-			}
-		}}
-		cfg := elect.Config{Layout: electionLayout(path), Hooks: elect.Hooks{Elected: func(l *elect.Leadership) {
-			g.sess, g.guard, g.node, g.token = l.Session(), l.Guard(), l.Path(), int64(l.Token())
-		}}}
-		c, err := elect.NewCandidate(client, path, fmt.Sprintf("candidate %d", number), cfg)
-		if err != nil {
-			stop()
-			return nil, err
-		}
-		go func() {
-			defer close(ended)
-			err = c.Run(running, func(term context.Context) error {
-				g.ctx = term
-				won <- g
-				<-over
-				stop() // once is enough, also for one who has lost it
-				return nil
-			})
-			stop()
-		}()
-		select {
-		case g := <-won:
-			return g, nil
-		case <-ended:
-			return nil, err
-		case <-waiting.Done():
-			stop()
-		}
-		select {
-		case g := <-won: // in the same moment
-			return g, nil
-		case <-ended:
-			return nil, errors.Join(err, context.Cause(waiting))
-		}
-	}, nil
-}
-
-func observeElection(ctx context.Context, client *zk.Client, path string, seen func(token int64)) error {
-	c, err := elect.NewCandidate(client, path, "", elect.Config{Layout: electionLayout(path)})
-	if err != nil {
-		return err
-	}
-	for leader, err := range c.Observe(ctx) {
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
-			return err
-		case !leader.Nobody():
-			seen(int64(leader.Token))
-		}
-	}
-	return nil
-}
-
 func gripOf(h *lock.Hold, err error) (*grip, error) {
 	if err != nil {
 		return nil, err
 	}
 	return &grip{
 		ctx: h.Context(), sess: h.Session(), guard: h.Guard(), node: h.Path(), token: int64(h.Token()),
+		lost: func() string { return lost(h) },
 		release: func(ctx context.Context, wait bool) {
 			if wait {
 				_ = h.UnlockWait(ctx) // whether it was lost before is what its context has told
@@ -326,6 +237,20 @@ func gripOf(h *lock.Hold, err error) (*grip, error) {
 			_ = h.Unlock(ctx)
 		},
 	}, nil
+}
+
+// lost says why a hold has ended that was not given up, if neither its session nor its Config is the reason.
+func lost(h *lock.Hold) string {
+	switch cause := context.Cause(h.Context()); {
+	case cause == nil || h.Session().Err() != nil || errors.Is(cause, lock.ErrSuspended):
+		return ""
+	case errors.Is(cause, lock.ErrRevoked):
+		return lincheck.LostRevoked
+	case errors.Is(cause, lock.ErrDeleted):
+		return lincheck.LostDeleted
+	default:
+		return cause.Error()
+	}
 }
 
 // witness is the node to which holders of a lock write, guarded.
@@ -355,9 +280,12 @@ func (l lockTrial) prepare(e *epoch, sess *zk.Session) error {
 			return err
 		}
 		if kindOf(place).name == "watched" {
+			first := lincheck.Limit{Permits: permits, Asked: clock()}
 			if err := lock.SetLimit(e.t.Context(), e.client, limitOf(path), permits); err != nil {
 				return err
 			}
+			first.Done = clock()
+			e.journal.note(report{Place: place, Limit: &first})
 		}
 	}
 	return nil

@@ -34,6 +34,16 @@ type plan struct {
 	write    bool  // a guarded write while it holds
 	waits    bool  // for the removal
 	pause    time.Duration
+
+	nested int   // how many holds are nested in it, where that is possible
+	order  []int // in which they and the outer one are given up
+
+	meddle int // if it can be divided by the kind's often, something else is done with the lock instead
+	limit  int64
+	lowers time.Duration // for how long
+	force  bool
+	grace  time.Duration
+	reason string
 }
 
 func newPlan(rnd *rand.Rand, places []string) plan {
@@ -48,10 +58,23 @@ func newPlan(rnd *rand.Rand, places []string) plan {
 	case 4, 5:
 		p.manner = trying
 	}
-	// Most holds are short, so that there are many. In slow places they are long, so that faults hit them.
+	p.nested = max(0, rnd.IntN(6)-3)
+	p.order = rnd.Perm(p.nested + 1)
+	p.meddle = rnd.IntN(24)
+	p.limit, p.lowers = rnd.Int64N(permits), upTo(rnd, time.Second)
+	p.force, p.grace = rnd.IntN(2) == 0, 1+upTo(rnd, 200*time.Millisecond)
+	if rnd.IntN(2) == 0 {
+		p.reason = "somebody wants it"
+	}
+	// Most holds are short, so that there are many. In slow places they are long, so that faults hit them. Where locks are revoked there must be
+	// somebody to ask, who has held for so long that he hears of it; where the limit changes there must be permits that are out.
 	switch how := rnd.IntN(5); {
 	case isSlow(p.place):
 		p.hold = upTo(rnd, 2*timeout)
+	case strings.HasPrefix(p.place, "revoked"):
+		p.hold = upTo(rnd, 400*time.Millisecond)
+	case strings.HasPrefix(p.place, "watched"):
+		p.hold = upTo(rnd, 50*time.Millisecond)
 	case how == 0:
 		p.hold = upTo(rnd, 20*time.Millisecond)
 	default:

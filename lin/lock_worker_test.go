@@ -4,6 +4,7 @@ package lin_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -11,7 +12,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/elect"
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
+	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -19,6 +22,7 @@ const lockJob = "locks"
 
 // useLocks lets a client's goroutines use locks, one at a time. At the end every one of them takes every lock once more and then none again.
 func useLocks(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Client, i int) error {
+	number := w.First/goroutinesPerClient + i // of the client
 	for _, place := range w.Places {
 		if observe := kindOf(place).observe; observe != nil {
 			wg.Go(func() {
@@ -32,12 +36,12 @@ func useLocks(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Cli
 	takes := make(map[string]take)
 	for _, place := range w.Places {
 		var err error
-		if takes[place], err = kindOf(place).open(client, w.Root+"/"+place, w.First+i); err != nil {
+		if takes[place], err = kindOf(place).open(client, w.Root+"/"+place, number); err != nil {
 			return err
 		}
 	}
 	for k := range goroutinesPerClient {
-		c := contender{worker: w, number: w.First + i*goroutinesPerClient + k, takes: takes}
+		c := contender{worker: w, client: client, number: w.First + i*goroutinesPerClient + k, takes: takes}
 		// One of all these sees to the slow places, and does not keep the others waiting.
 		c.mine = slices.DeleteFunc(slices.Clone(w.Places), func(place string) bool { return isSlow(place) != (i+k == 0) })
 		wg.Go(func() { c.contend(ctx) })
@@ -56,6 +60,7 @@ func (w *worker) observed(place string, err error) {
 // contender is a goroutine that uses locks, one at a time.
 type contender struct {
 	*worker
+	client *zk.Client
 	number int
 	takes  map[string]take // how, by the name of the place
 	mine   []string        // the places that it uses
@@ -66,15 +71,25 @@ func (c *contender) contend(ctx context.Context) {
 	rnd := rand.New(rand.NewPCG(c.Seed, uint64(c.number)))
 	for ctx.Err() == nil {
 		p := newPlan(rnd, c.mine)
-		c.follow(ctx, p)
+		if k := kindOf(p.place); k.meddle != nil && p.meddle%k.often == 0 {
+			k.meddle(ctx, c, p)
+		} else {
+			c.follow(ctx, p)
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(p.pause):
 		}
 	}
+	ctx = context.WithoutCancel(ctx)
 	for _, place := range c.Places {
-		for done := false; !done; {
-			done = c.follow(context.WithoutCancel(ctx), plan{place: place, permits: permits, waits: true})
+		if restore := kindOf(place).restore; restore != nil {
+			for !restore(ctx, c, place) {
+			}
+		}
+	}
+	for _, place := range c.Places {
+		for !c.follow(ctx, plan{place: place, permits: permits, order: []int{0}, waits: true}) {
 		}
 	}
 }
@@ -85,6 +100,9 @@ func (c *contender) follow(ctx context.Context, p plan) bool {
 	asked := clock()
 	g, err := c.takes[place](ctx, p)
 	if err != nil {
+		if gaveUp(err) {
+			c.report(report{Place: place, Failed: true})
+		}
 		return false
 	}
 	// A moment counts as held if the context is still alive after the clock was read.
@@ -105,13 +123,32 @@ func (c *contender) follow(ctx context.Context, p plan) bool {
 	if p.change && g.change != nil {
 		c.change(g, &h)
 	}
-	c.hold(place, g, p, &h)
-	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
-	defer cancel()
-	g.release(leaving, p.waits)
+	all := c.nest(g, p, &h)
+	for n, i := range p.order {
+		if i >= len(all) { // it has not come to that
+			continue
+		}
+		c.hold(place, all[i], p.hold/time.Duration(len(all)), &h)
+		if h.Lost == "" && all[i].lost != nil {
+			h.Lost = all[i].lost()
+		}
+		leave(ctx, all[i], p.waits && n == len(p.order)-1)
+	}
 	h.Ended = clock()
 	c.report(report{Place: place, Hold: &h})
 	return true
+}
+
+// gaveUp reports whether an acquisition has failed by itself, and not because it was not to wait.
+func gaveUp(err error) bool {
+	return !errors.Is(err, lock.ErrHeld) && !errors.Is(err, elect.ErrLed) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
+}
+
+// leave gives g up.
+func leave(ctx context.Context, g *grip, wait bool) {
+	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	g.release(leaving, wait)
 }
 
 // change makes a reader a writer or the other way round. If it fails, the hold is what it was, if it is still one.
@@ -125,13 +162,42 @@ func (c *contender) change(g *grip, h *lincheck.Hold) {
 	}
 }
 
-// hold holds what c has for as long as is planned, or until it is lost.
-func (c *contender) hold(place string, g *grip, p plan, h *lincheck.Hold) {
-	ctx, length := g.ctx, p.hold
-	if c.Deaf { // and so it must be found before its hold would have ended anyway
-		ctx, length = context.WithoutCancel(g.ctx), 3*p.hold
+// nest acquires the holds that are to be nested in g, and returns g and them. It ends when g does.
+func (c *contender) nest(g *grip, p plan, h *lincheck.Hold) []*grip {
+	g.alive = &h.Alive
+	all := []*grip{g}
+	if g.again == nil {
+		return all
 	}
-	stay(ctx, h.Got, length, &h.Alive, func() { c.report(report{Place: place, Hold: h}) })
+	shared := h.Shared
+	for _, change := range h.Changes {
+		shared = change.Shared
+	}
+	h.Nested = make([]lincheck.Nested, 0, p.nested) // which is not to move
+	for range p.nested {
+		inner, err := g.again(all[len(all)-1].ctx, shared)
+		got := clock()
+		if err != nil {
+			break
+		}
+		if c.gone(g) { // there was nothing to nest in, and this may be a hold of its own
+			inner.release(g.ctx, false)
+			break
+		}
+		h.Nested = append(h.Nested, lincheck.Nested{Token: inner.token, Alive: got})
+		inner.alive = &h.Nested[len(h.Nested)-1].Alive
+		all = append(all, inner)
+	}
+	return all
+}
+
+// hold holds g for so long, or until it is lost.
+func (c *contender) hold(place string, g *grip, length time.Duration, h *lincheck.Hold) {
+	ctx := g.ctx
+	if c.Deaf { // and so it must be found before its hold would have ended anyway
+		ctx, length = context.WithoutCancel(ctx), 3*length
+	}
+	stay(ctx, clock(), length, g.alive, func() { c.report(report{Place: place, Hold: h}) })
 }
 
 func (c *contender) gone(g *grip) bool { return !c.Deaf && g.ctx.Err() != nil }

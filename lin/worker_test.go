@@ -40,6 +40,10 @@ type report struct {
 	Write *lincheck.Write    `json:",omitempty"`
 	Seen  *lincheck.Sighting `json:",omitempty"`
 
+	Failed     bool                 `json:",omitempty"` // an acquisition gave up by itself, for good
+	Limit      *lincheck.Limit      `json:",omitempty"` // before it is written, and when that is answered
+	Revocation *lincheck.Revocation `json:",omitempty"` // before the holder is asked, and when it has given the lock up
+
 	Put      *lincheck.Put      `json:",omitempty"` // before it is asked, and when it is answered
 	Delivery *lincheck.Delivery `json:",omitempty"` // when it begins, while it lasts, before it is finished, and when that is answered
 	Life     bool               `json:",omitempty"` // a consumer has begun a session

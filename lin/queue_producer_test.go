@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
 	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // tagged makes an item's body, which says whose it is and is padded in a way that shows damage.
@@ -32,13 +33,18 @@ func tagOf(body []byte) string {
 
 // produce puts items until ctx ends.
 func (h *hand) produce(ctx context.Context, rnd *rand.Rand) {
-	queues := make(map[string]*queue.Queue)
+	type door struct {
+		place string
+		waits bool
+	}
+	queues := make(map[door]*queue.Queue)
 	for ctx.Err() == nil {
 		s := newShipment(rnd)
-		if queues[s.place] == nil {
-			queues[s.place] = h.open(s.place)
+		at := door{s.place, s.waits}
+		if queues[at] == nil {
+			queues[at] = h.open(s.place, s.waits)
 		}
-		h.ship(context.WithoutCancel(ctx), queues[s.place], s)
+		h.ship(context.WithoutCancel(ctx), queues[at], s)
 		pause(ctx, s.pause)
 	}
 	for _, q := range queues {
@@ -48,12 +54,17 @@ func (h *hand) produce(ctx context.Context, rnd *rand.Rand) {
 
 // ship puts items, and tells before what it is about to put and then what it was told.
 func (h *hand) ship(ctx context.Context, q *queue.Queue, s shipment) {
-	p := lincheck.Put{Client: h.number, Serial: int(h.serial.Add(1)), Key: s.key}
+	p := lincheck.Put{Client: h.number, Serial: int(h.serial.Add(1)), Key: s.key, Waits: s.waits}
 	var messages []queue.Message
 	for i, g := range s.items {
 		tag, body := tagged(h.number, p.Serial, i, g.size)
 		p.Parcels = append(p.Parcels, lincheck.Parcel{Body: tag, Priority: g.priority, Delayed: g.delay > 0})
 		messages = append(messages, queue.Message{Body: body, PutOptions: queue.PutOptions{Priority: g.priority, Delay: g.delay}})
+	}
+	var sess *zk.Session
+	var known int64
+	if s.place == boundQueue {
+		sess, known = h.ask(ctx, s.place)
 	}
 	if s.patience > 0 {
 		var cancel context.CancelFunc
@@ -83,10 +94,26 @@ func (h *hand) ship(ctx context.Context, q *queue.Queue, s shipment) {
 	default:
 		p.IDs, err = q.PutBatch(ctx, messages)
 	}
-	p.Done, p.Certain = clock(), !errors.Is(err, queue.ErrUnresolved)
-	if err != nil && p.Certain && ctx.Err() == nil {
+	p.Done, p.Certain, p.Full = clock(), !errors.Is(err, queue.ErrUnresolved), errors.Is(err, queue.ErrFull)
+	if sess != nil && sess.Err() == nil { // and so it was all done under this session
+		p.Known = known
+	}
+	if err != nil && p.Certain && ctx.Err() == nil && (!p.Full || queueKinds[s.place].cfg.MaxItems == 0) {
 		h.fail("put", err)
 	}
 	h.report(report{Place: s.place, Put: &p})
 }
 
+// ask makes sure that the client's session has been told of whatever was acknowledged before a time, and returns both. It returns nil if there is no
+// answer now.
+func (h *hand) ask(ctx context.Context, place string) (*zk.Session, int64) {
+	sess, err := h.client.Session(ctx)
+	if err != nil {
+		return nil, 0
+	}
+	asked := clock()
+	if passBarrier(ctx, sess, h.Root+"/"+place) != nil {
+		return nil, 0
+	}
+	return sess, asked
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,16 +32,18 @@ type hand struct {
 }
 
 // useQueues lets a client's goroutines put items into queues and take them out again. At the end all that were taken are finished, and no more
-// are taken. The first client of the first process, and whoever takes its place, has a queue to itself.
+// are taken. The first client of the first process, and whoever takes its place, has a queue to itself; so has that of the second.
 func useQueues(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Client, i int) error {
 	h := &hand{worker: w, client: client, number: w.First + i*goroutinesPerClient}
 	h.fail = func(what string, err error) {
 		fmt.Fprintf(os.Stderr, "worker: client %d: %s, and no fault explains it: %v\n", h.number, what, err)
 		os.Exit(1)
 	}
-	mine := []string{manyQueue, slowQueue}
-	if w.Index == 0 && i == 0 {
-		mine = append(mine, loneQueue)
+	var mine []string
+	for _, place := range w.Places {
+		if kind := queueKinds[place]; !kind.lone || kind.home == w.Index && i == 0 {
+			mine = append(mine, place)
+		}
 	}
 	wg.Go(func() {
 		// Nothing is claimed under a session before it is known to the journal, but perhaps under a later one that ends at once.
@@ -52,11 +55,11 @@ func useQueues(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Cl
 		wg.Go(func() { h.live(ctx, sess, mine) })
 		wg.Go(func() { h.produce(ctx, h.random(0)) })
 		for k, place := range mine {
-			if place == loneQueue {
-				wg.Go(func() { h.consumeAlone(ctx, h.random(1)) })
+			if queueKinds[place].lone {
+				wg.Go(func() { h.consumeAlone(ctx, place, h.random(2+2*k)) })
 				continue
 			}
-			q := h.open(place)
+			q := h.open(place, false)
 			var takers sync.WaitGroup
 			for n := range queueKinds[place].takers {
 				takers.Go(func() {
@@ -78,7 +81,8 @@ func (h *hand) random(role int) *rand.Rand {
 	return rand.New(rand.NewPCG(h.Seed, uint64(h.number)<<8|uint64(role)))
 }
 
-func (h *hand) open(place string) *queue.Queue {
+// open returns a queue, as one who waits for room in it or not.
+func (h *hand) open(place string, waits bool) *queue.Queue {
 	cfg := queueKinds[place].cfg
 	cfg.Hooks.Done = func(_ context.Context, item *queue.Item) {
 		if d, ok := h.acked.LoadAndDelete(item); ok {
@@ -87,6 +91,10 @@ func (h *hand) open(place string) *queue.Queue {
 			h.report(report{Place: place, Delivery: d})
 		}
 	}
+	if h.Deaf {
+		cfg.MaxItems = 0
+	}
+	cfg.WaitWhenFull = waits && cfg.MaxItems > 0
 	q, err := queue.New(h.client, h.Root+"/"+place, cfg)
 	if err != nil {
 		h.fail("open", err)
@@ -137,6 +145,8 @@ type consumer struct {
 
 	alone *zk.Session  // it is alone as long as it has this session
 	known atomic.Int64 // before when it has been told of everything
+
+	basket []held
 }
 
 // consume takes items, in every manner, until ctx ends.
@@ -144,10 +154,19 @@ func (c *consumer) consume(ctx context.Context, rnd *rand.Rand) {
 	for ctx.Err() == nil {
 		c.turn(ctx, newTaking(rnd, c.place))
 	}
+	c.empty()
 }
 
 // turn follows one plan.
 func (c *consumer) turn(ctx context.Context, t taking) {
+	switch t.errand {
+	case purges:
+		c.purge(ctx, t)
+		return
+	case requeue:
+		c.requeue(ctx, t)
+		return
+	}
 	known, asked := c.known.Load(), clock()
 	waiting, cancel := context.WithTimeout(ctx, t.patience)
 	defer cancel()
@@ -179,7 +198,14 @@ func (c *consumer) turn(ctx context.Context, t taking) {
 	for i := range items {
 		i = len(items) - 1 - i // so that the places of several are kept by themselves, and not by the order in which they are finished
 		c.hold(items[i], seen[i], t.fates[i].hold)
-		c.finish(items[i], seen[i], t.fates[i])
+		if f := t.fates[i]; t.together && f.Fate == lincheck.Acknowledged && !f.Marked {
+			c.basket = append(c.basket, held{items[i], seen[i]})
+		} else {
+			c.finish(items[i], seen[i], f)
+		}
+	}
+	if len(c.basket) >= batchSize || len(items) == 0 {
+		c.empty()
 	}
 	pause(ctx, t.pause)
 }
@@ -233,10 +259,18 @@ func (c *consumer) finish(item *queue.Item, d *lincheck.Delivery, f fate) {
 		if item.Session() == c.alone {
 			c.learn(d.Finish.Asked)
 		}
-	case !errors.Is(err, queue.ErrClaimLost):
-		c.fail(string(f.Fate), err)
+	default:
+		c.lost(d, err)
 	}
 	c.report(report{Place: c.place, Delivery: d})
+}
+
+// lost books that an item could not be finished, which is only so if its claim is lost.
+func (c *consumer) lost(d *lincheck.Delivery, err error) {
+	if !errors.Is(err, queue.ErrClaimLost) {
+		c.fail(string(d.Finish.Fate), err)
+	}
+	d.Finish.Robbed = strings.Contains(err.Error(), "somebody else has removed the item")
 }
 
 var errMood = errors.New("a mood")
@@ -281,15 +315,16 @@ func (c *consumer) handler(fates []fate, asked int64) func(context.Context, *que
 
 // consumeAlone takes items of a queue that nobody else takes from, until ctx ends. Whenever its session has ended it closes its Queue, waits until
 // nobody has claimed anything, and opens another.
-func (h *hand) consumeAlone(ctx context.Context, rnd *rand.Rand) {
+func (h *hand) consumeAlone(ctx context.Context, place string, rnd *rand.Rand) {
 	for {
-		c := &consumer{hand: h, place: loneQueue, q: h.open(loneQueue)}
+		c := &consumer{hand: h, place: place, q: h.open(place, false)}
 		if !c.awaitAlone(ctx) {
 			return
 		}
 		for ctx.Err() == nil && c.alone.Err() == nil {
 			c.turn(ctx, newTaking(rnd, c.place))
 		}
+		c.empty()
 		h.close(ctx, c.q)
 	}
 }

@@ -52,7 +52,7 @@ func TestQueueIsFoundThatKeepsNoBound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many processes for a while: not in short mode")
 	}
-	found(t, queueTrial{deaf: true}, "more than the bound", func(*arena) {})
+	found(t, queueTrial{deaf: true}, "more than the bound", func(a *arena) { a.length = 4 * time.Second })
 }
 
 // Whoever takes a claim over leaves its node there. Items are given back all the time, and each that is makes a claim to be taken over, so that the first

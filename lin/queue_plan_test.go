@@ -5,6 +5,7 @@ package lin_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
@@ -30,22 +31,14 @@ type goods struct {
 	size     int
 }
 
-func newShipment(rnd *rand.Rand) shipment {
-	s := shipment{place: slowQueue, pause: upTo(rnd, 170*time.Millisecond)}
-	switch n := rnd.IntN(20); {
-	case n < 6:
-		s.place = loneQueue
-	case n < 12:
-		s.place = manyQueue
-	case n < 14:
-		s.place = boundQueue
-	case n < 16:
-		s.place = deadQueue
-	case n < 18:
-		s.place = purgedQueue
-	case n < 19:
-		s.place = sweptQueue
-	}
+// A client has two producers, each of which chooses among some queues, some of these more often than others.
+var (
+	firstQueues = slices.Concat(slices.Repeat([]string{loneQueue}, 7), slices.Repeat([]string{manyQueue}, 12), []string{slowQueue})
+	otherQueues = []string{boundQueue, boundQueue, deadQueue, purgedQueue, purgedQueue, sweptQueue}
+)
+
+func newShipment(rnd *rand.Rand, places []string) shipment {
+	s := shipment{place: places[rnd.IntN(len(places))], pause: upTo(rnd, 200*time.Millisecond)}
 	n := 1
 	switch how := rnd.IntN(100); {
 	case s.place == slowQueue:

@@ -31,15 +31,15 @@ func tagOf(body []byte) string {
 	return tag
 }
 
-// produce puts items until ctx ends.
-func (h *hand) produce(ctx context.Context, rnd *rand.Rand) {
+// produce puts items into some of the queues until ctx ends.
+func (h *hand) produce(ctx context.Context, rnd *rand.Rand, places []string) {
 	type door struct {
 		place string
 		waits bool
 	}
 	queues := make(map[door]*queue.Queue)
 	for ctx.Err() == nil {
-		s := newShipment(rnd)
+		s := newShipment(rnd, places)
 		at := door{s.place, s.waits}
 		if queues[at] == nil {
 			queues[at] = h.open(s.place, s.waits)

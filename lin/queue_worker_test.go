@@ -53,7 +53,8 @@ func useQueues(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Cl
 		}
 		h.lives(mine)
 		wg.Go(func() { h.live(ctx, sess, mine) })
-		wg.Go(func() { h.produce(ctx, h.random(0)) })
+		wg.Go(func() { h.produce(ctx, h.random(0), firstQueues) })
+		wg.Go(func() { h.produce(ctx, h.random(1), otherQueues) })
 		for k, place := range mine {
 			if queueKinds[place].lone {
 				wg.Go(func() { h.consumeAlone(ctx, place, h.random(2+2*k)) })
@@ -160,6 +161,7 @@ func (c *consumer) consume(ctx context.Context, rnd *rand.Rand) {
 // turn follows one plan.
 func (c *consumer) turn(ctx context.Context, t taking) {
 	switch t.errand {
+	case none:
 	case purges:
 		c.purge(ctx, t)
 		return
@@ -253,14 +255,13 @@ func (c *consumer) finish(item *queue.Item, d *lincheck.Delivery, f fate) {
 	default:
 		err = item.Fail(ctx, errMood)
 	}
-	switch {
-	case err == nil:
+	if err != nil {
+		c.lost(d, err)
+	} else {
 		d.Finish.Done = clock()
 		if item.Session() == c.alone {
 			c.learn(d.Finish.Asked)
 		}
-	default:
-		c.lost(d, err)
 	}
 	c.report(report{Place: c.place, Delivery: d})
 }

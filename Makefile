@@ -43,7 +43,7 @@ lin: ## Use locks at random under random faults, and judge what was seen: MINUTE
 
 lin-queue: ## The same with queues
 	@.ci/peers
-	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v -timeout $$(( $(MINUTES) * 2 + 10 ))m -run 'Queues|Leaves' ./lin
+	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v -timeout $$(( $(MINUTES) * 2 + 10 ))m -run 'Queue|Leaves' ./lin
 
 deep: ## Put and drain a queue of ITEMS (1000000) on the embedded server, which is killed in the middle of both; prints the speed at each depth
 	TURNSTILE_ITEMS=$(ITEMS) $(GO) test -count=1 -v -timeout 60m -run '^TestDeepQueueSurvivesKills$$' ./queue

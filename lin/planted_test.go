@@ -47,6 +47,14 @@ func TestHolderIsFoundThatDoesNotHeedTheEndOfItsHold(t *testing.T) {
 	found(t, lockTrial{names: broken, deaf: true}, "is not a mutex's", func(*arena) {})
 }
 
+// Producers that know of no bound put what is too much, as those would that count wrongly.
+func TestQueueIsFoundThatKeepsNoBound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many processes for a while: not in short mode")
+	}
+	found(t, queueTrial{deaf: true}, "more than the bound", func(a *arena) { a.length = 4 * time.Second })
+}
+
 // Whoever takes a claim over leaves its node there. Items are given back all the time, and each that is makes a claim to be taken over, so that the first
 // moments show it.
 func TestBugIsFoundThatLeavesAClaimToItsFormerOwner(t *testing.T) {

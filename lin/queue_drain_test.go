@@ -29,13 +29,16 @@ func (e *epoch) drain(place string, sess *zk.Session) error {
 		e.t.Errorf("drain %s: %s: %v", place, what, err)
 	}}
 	d.Root = e.root
-	d.q = d.open(place)
+	d.q = d.open(place, false)
 	asked := clock()
 	if err := passBarrier(ctx, sess, path); err != nil {
 		return err
 	}
 	d.learn(asked)
 	err := d.drain(ctx)
+	if err == nil && queueKinds[place].requeues {
+		err = d.raise(ctx)
+	}
 	dead, deadErr := d.dead(ctx)
 	left, _, listErr := sess.Children(ctx, marks(path))
 	e.journal.(*queueJournal).found(place, dead, left)
@@ -95,9 +98,27 @@ func (d *drainer) drain(ctx context.Context) error {
 	}
 }
 
-func (d *drainer) dead(ctx context.Context) ([]lincheck.Dead, error) {
+// raise puts all dead letters back, and drains the queue again.
+func (d *drainer) raise(ctx context.Context) error {
+	dead, err := d.dead(ctx)
+	if err != nil {
+		return err
+	}
+	r := lincheck.Requeue{Client: d.number, Serial: int(d.serial.Add(1)), Seen: dead, Asked: clock(), Session: d.alone.ID()}
+	for _, x := range dead {
+		r.Items = append(r.Items, x.Item)
+	}
+	if r.N, err = d.q.Requeue(ctx, r.Items...); err != nil || r.N != len(dead) {
+		return fmt.Errorf("of %d dead letters %d were put back: %w", len(dead), r.N, err)
+	}
+	r.Done = clock()
+	d.journal.note(report{Place: d.place, Requeue: &r})
+	return d.drain(ctx)
+}
+
+func (c *consumer) dead(ctx context.Context) ([]lincheck.Dead, error) {
 	var list []lincheck.Dead
-	for x, err := range d.q.DeadLetters(ctx) {
+	for x, err := range c.q.DeadLetters(ctx) {
 		if err != nil {
 			return nil, err
 		}

@@ -25,6 +25,8 @@ type queuePages struct {
 	seen       lincheck.QueueHistory
 	puts       map[callID]int // where they are in seen
 	deliveries map[callID]int
+	purges     map[callID]int
+	requeues   map[callID]int
 	last       int // the delivery that was reported last
 	lives      int // sessions of consumers
 }
@@ -37,7 +39,9 @@ func newQueueJournal() *queueJournal { return &queueJournal{queues: make(map[str
 // pages returns those of a queue. The caller holds the mutex.
 func (j *queueJournal) pages(place string) *queuePages {
 	if j.queues[place] == nil {
-		j.queues[place] = &queuePages{puts: make(map[callID]int), deliveries: make(map[callID]int)}
+		j.queues[place] = &queuePages{
+			puts: make(map[callID]int), deliveries: make(map[callID]int), purges: make(map[callID]int), requeues: make(map[callID]int),
+		}
 	}
 	return j.queues[place]
 }
@@ -54,6 +58,12 @@ func (j *queueJournal) note(r report) {
 	}
 	if d := r.Delivery; d != nil {
 		q.seen.Deliveries, q.last = noted(q.seen.Deliveries, q.deliveries, callID{d.Client, d.Serial}, *d)
+	}
+	if p := r.Purge; p != nil {
+		q.seen.Purges, _ = noted(q.seen.Purges, q.purges, callID{p.Client, p.Serial}, *p)
+	}
+	if p := r.Requeue; p != nil {
+		q.seen.Requeues, _ = noted(q.seen.Requeues, q.requeues, callID{p.Client, p.Serial}, *p)
 	}
 }
 
@@ -93,9 +103,12 @@ func (j *queueJournal) count() string {
 	var counts []string
 	for _, place := range slices.Sorted(maps.Keys(j.queues)) {
 		q := j.queues[place]
-		items, alone, again, unclear := 0, 0, 0, 0
+		items, full, alone, again, unclear, together := 0, 0, 0, 0, 0, 0
 		for i := range q.seen.Puts {
 			items += len(q.seen.Puts[i].IDs)
+			if q.seen.Puts[i].Full {
+				full++
+			}
 		}
 		for i := range q.seen.Deliveries {
 			d := &q.seen.Deliveries[i]
@@ -108,11 +121,45 @@ func (j *queueJournal) count() string {
 			if d.Finish.Done == 0 {
 				unclear++
 			}
+			if d.Finish.Others > 0 && d.Finish.Done > 0 {
+				together++
+			}
 		}
-		counts = append(counts, fmt.Sprintf("%s: %d items put, %d deliveries to %d sessions, %d of them in strict order, %d again, %d without an end, %d dead",
-			place, items, len(q.seen.Deliveries), q.lives, alone, again, unclear, len(q.seen.Dead)))
+		counts = append(counts, fmt.Sprintf("%s: %d items put, %d deliveries to %d sessions, %d of them in strict order, %d again, %d without an end, "+
+			"%d done together, %d dead", place, items, len(q.seen.Deliveries), q.lives, alone, again, unclear, together, len(q.seen.Dead)))
+		if full > 0 {
+			counts[len(counts)-1] += fmt.Sprintf(", %d times full", full)
+		}
+		if n := len(q.seen.Purges); n > 0 {
+			gone, alone := 0, 0
+			for i := range q.seen.Purges {
+				gone += q.seen.Purges[i].N
+				if p := &q.seen.Purges[i]; p.Session != 0 && !p.Failed {
+					alone++
+				}
+			}
+			counts[len(counts)-1] += fmt.Sprintf(", %d gone in %d purges, %d of them cut short, %d alone", gone, n, q.cut(), alone)
+		}
+		if n := len(q.seen.Requeues); n > 0 {
+			back := 0
+			for i := range q.seen.Requeues {
+				back += q.seen.Requeues[i].N
+			}
+			counts[len(counts)-1] += fmt.Sprintf(", %d put back in %d calls", back, n)
+		}
 	}
 	return strings.Join(counts, "; ")
+}
+
+// cut is how many purges have returned an error, or nothing.
+func (q *queuePages) cut() int {
+	n := 0
+	for i := range q.seen.Purges {
+		if p := &q.seen.Purges[i]; p.Failed || p.Done == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 func (j *queueJournal) judge(dir string) error {
@@ -122,7 +169,7 @@ func (j *queueJournal) judge(dir string) error {
 	for _, place := range slices.Sorted(maps.Keys(j.queues)) {
 		q := j.queues[place]
 		kept := filepath.Join(dir, place)
-		q.seen.Rules = queueKinds[place].rules(q.lives)
+		q.seen.Rules = queueKinds[place].rules(q.lives, q.cut())
 		err := lincheck.CheckQueue(q.seen, kept)
 		if err == nil {
 			continue

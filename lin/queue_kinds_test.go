@@ -12,9 +12,13 @@ import (
 
 // The queues of an epoch.
 const (
-	loneQueue = "queue-lone" // one consumer at a time has it to itself, and so its order is strict
-	manyQueue = "queue-many" // all clients consume, in every manner, and items die
-	slowQueue = "queue-slow" // all clients consume, and keep their items for long
+	loneQueue   = "queue-lone"   // one consumer at a time has it to itself, and so its order is strict
+	manyQueue   = "queue-many"   // all clients consume, in every manner, and items die
+	slowQueue   = "queue-slow"   // all clients consume, and keep their items for long
+	boundQueue  = "queue-bound"  // it is full most of the time; some puts are refused, others wait
+	deadQueue   = "queue-dead"   // items die soon, and are put back
+	purgedQueue = "queue-purged" // all clients consume, and now and then somebody removes what is left
+	sweptQueue  = "queue-swept"  // one consumer at a time has it to itself, and so a purge of its leaves nothing
 )
 
 // queueKind is what the clients of a queue are like.
@@ -22,38 +26,71 @@ type queueKind struct {
 	cfg    queue.Config
 	takers int // goroutines of a client that take from one Queue
 	hands  int // how many items a client has in hand at most, in all its goroutines
+
+	lone     bool // only the first client of a process takes from it
+	home     int  // the process
+	requeues bool // consumers put dead letters back
+	purges   bool // consumers purge it
 }
 
-// batchSize is how many items are taken at once, at most.
-const batchSize = 5
+// batchSize is how many items are taken at once, at most. One goroutine has that many in hand, and as many again and once more in its basket.
+const (
+	batchSize = 5
+	handful   = 3 * batchSize
+)
 
 var queueKinds = map[string]queueKind{
-	loneQueue: {takers: 1, hands: batchSize, cfg: queue.Config{
+	loneQueue: {takers: 1, hands: handful, lone: true, home: 0, cfg: queue.Config{
 		MaxAttempts: -1, Prefetch: 50, Linger: 200 * time.Millisecond, Backoff: backoff,
 	}},
-	manyQueue: {takers: 2, hands: 2 * batchSize, cfg: queue.Config{
+	manyQueue: {takers: 2, hands: 2 * handful, cfg: queue.Config{
 		MaxAttempts: 6, Prefetch: 30, Linger: 100 * time.Millisecond, Backoff: backoff,
 	}},
 	slowQueue: {takers: 1, hands: 1, cfg: queue.Config{
 		MaxAttempts: -1, Prefetch: 4, Linger: 100 * time.Millisecond, Backoff: backoff,
 	}},
+	boundQueue: {takers: 1, hands: handful, cfg: queue.Config{
+		MaxAttempts: -1, Prefetch: 10, Linger: 100 * time.Millisecond, Backoff: backoff, MaxItems: 8,
+	}},
+	deadQueue: {takers: 1, hands: handful, requeues: true, cfg: queue.Config{
+		MaxAttempts: 3, Prefetch: 10, Linger: 100 * time.Millisecond, Backoff: backoff,
+	}},
+	purgedQueue: {takers: 2, hands: 2 * handful, purges: true, cfg: queue.Config{
+		MaxAttempts: -1, Prefetch: 10, Linger: 100 * time.Millisecond, Backoff: backoff,
+	}},
+	sweptQueue: {takers: 1, hands: handful, lone: true, home: 1, purges: true, cfg: queue.Config{
+		MaxAttempts: -1, Prefetch: 20, Linger: 200 * time.Millisecond, Backoff: backoff,
+	}},
 }
 
 var backoff = queue.Backoff{First: 50 * time.Millisecond, Max: 500 * time.Millisecond}
 
-// rules are what a queue's promises come to when its consumers have had so many sessions. How many of these were lost is not asked: a session that
-// was closed in good order is a slack.
-func (k queueKind) rules(lives int) lincheck.QueueRules {
+// purgeSize is how many items a purge takes at once, at most.
+const purgeSize = 1000
+
+// rules are what a queue's promises come to when its consumers have had so many sessions, and so many purges had no good end. How many of the
+// sessions were lost is not asked: one that was closed in good order is a slack.
+func (k queueKind) rules(lives, cut int) lincheck.QueueRules {
 	claimed := k.cfg.Prefetch*5/4 + k.hands // by one consumer, and not handed out
 	// A consumer marks as many as it has in hand before it hands them out. As many may have been handed out by then to one that was killed, or has
 	// lost its session, before it could say so.
-	return lincheck.QueueRules{MaxAttempts: max(0, k.cfg.MaxAttempts), Reach: lives * claimed, Spare: lives * 2 * k.hands}
+	rules := lincheck.QueueRules{
+		MaxAttempts: max(0, k.cfg.MaxAttempts), Reach: lives * claimed, Spare: lives*2*k.hands + cut*purgeSize, MaxItems: k.cfg.MaxItems,
+	}
+	if k.purges {
+		rules.Reach = 0 // a purge passes over nothing, but what it had claimed when it ended comes again later
+	}
+	return rules
 }
 
 // queueTrial tries queues.
-type queueTrial struct{}
+type queueTrial struct {
+	deaf bool // producers know of no bound
+}
 
-func (queueTrial) places() []string { return []string{loneQueue, manyQueue, slowQueue} }
+func (queueTrial) places() []string {
+	return []string{loneQueue, manyQueue, slowQueue, boundQueue, deadQueue, purgedQueue, sweptQueue}
+}
 
 // marks is the node below which acknowledgements leave their marks.
 func marks(path string) string { return path + "-marks" }
@@ -67,7 +104,7 @@ func (t queueTrial) prepare(e *epoch, sess *zk.Session) error {
 	return nil
 }
 
-func (t queueTrial) instruct(o *orders) { o.Job, o.Places = queueJob, t.places() }
+func (t queueTrial) instruct(o *orders) { o.Job, o.Places, o.Deaf = queueJob, t.places(), t.deaf }
 
 func (queueTrial) newJournal() journal { return newQueueJournal() }
 

@@ -5,6 +5,7 @@ package lin_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
@@ -16,6 +17,7 @@ const keys = 400
 // shipment is what a producer does next: items for one queue, at once.
 type shipment struct {
 	place    string
+	waits    bool   // for room, if it has a bound
 	key      string // if it is to be put once
 	items    []goods
 	patience time.Duration // 0: as long as it takes
@@ -29,14 +31,14 @@ type goods struct {
 	size     int
 }
 
-func newShipment(rnd *rand.Rand) shipment {
-	s := shipment{place: slowQueue, pause: upTo(rnd, 200*time.Millisecond)}
-	switch n := rnd.IntN(20); {
-	case n < 7:
-		s.place = loneQueue
-	case n < 19:
-		s.place = manyQueue
-	}
+// A client has two producers, each of which chooses among some queues, some of these more often than others.
+var (
+	firstQueues = slices.Concat(slices.Repeat([]string{loneQueue}, 7), slices.Repeat([]string{manyQueue}, 12), []string{slowQueue})
+	otherQueues = []string{boundQueue, boundQueue, deadQueue, purgedQueue, purgedQueue, sweptQueue}
+)
+
+func newShipment(rnd *rand.Rand, places []string) shipment {
+	s := shipment{place: places[rnd.IntN(len(places))], pause: upTo(rnd, 200*time.Millisecond)}
 	n := 1
 	switch how := rnd.IntN(100); {
 	case s.place == slowQueue:
@@ -44,7 +46,7 @@ func newShipment(rnd *rand.Rand) shipment {
 		s.key = fmt.Sprintf("key %d", rnd.IntN(keys))
 	case how < 40:
 		n = 1 + rnd.IntN(10)
-	case how == 40:
+	case how == 40 && s.place != boundQueue:
 		n = 1 + rnd.IntN(200) // more than there is in a window
 	}
 	for range n {
@@ -60,7 +62,26 @@ func newShipment(rnd *rand.Rand) shipment {
 	if rnd.IntN(10) == 0 {
 		s.patience = time.Millisecond + upTo(rnd, 100*time.Millisecond)
 	}
+	if s.place == boundQueue {
+		s.aimAtBound(rnd)
+	}
 	return s
+}
+
+// aimAtBound makes a shipment one for a queue that is full most of the time. What moves may be missed by those who count, or seen twice, and so there is
+// little of it.
+func (s *shipment) aimAtBound(rnd *rand.Rand) {
+	if s.key != "" {
+		s.key = fmt.Sprintf("key %d", rnd.IntN(keys/10))
+	}
+	for i := range s.items {
+		if rnd.IntN(4) > 0 {
+			s.items[i].delay = 0
+		}
+	}
+	if s.waits = rnd.IntN(2) == 0; s.waits && s.patience == 0 {
+		s.patience = upTo(rnd, 500*time.Millisecond) // who waits for room in the end, when nobody takes any more, waits in vain
+	}
 }
 
 // taking is what a consumer does next.
@@ -69,8 +90,20 @@ type taking struct {
 	n        int // items at once
 	patience time.Duration
 	fates    []fate // one for each item
+	together bool   // those that are acknowledged are gathered in a basket, until that is full
 	pause    time.Duration
+	errand   errand // unless none, it is done instead
+	all      bool   // of an errand: it is about all items
 }
+
+// errand is what a consumer does beside taking.
+type errand int
+
+const (
+	none    errand = iota
+	purges         // whatever is not claimed
+	requeue        // dead letters
+)
 
 // taker is how items are asked for.
 type taker int
@@ -92,8 +125,22 @@ type fate struct {
 
 func newTaking(rnd *rand.Rand, place string) taking {
 	t := taking{manner: taker(rnd.IntN(4)), n: 1 + rnd.IntN(batchSize), patience: upTo(rnd, 2*timeout), pause: upTo(rnd, 4*time.Millisecond)}
-	if place == slowQueue || place == loneQueue && t.manner == consumes {
+	kind := queueKinds[place]
+	if place == slowQueue || kind.lone && t.manner == consumes {
 		t.manner, t.n = takes, 1
+	}
+	switch place { // what is put is to stay a while
+	case boundQueue, purgedQueue:
+		t.pause, t.patience = upTo(rnd, 3*timeout/2), upTo(rnd, 50*time.Millisecond)
+	case sweptQueue:
+		t.pause, t.patience = upTo(rnd, 500*time.Millisecond), upTo(rnd, 50*time.Millisecond)
+	}
+	t.together, t.all = place != slowQueue && rnd.IntN(3) == 0, rnd.IntN(2) == 0
+	switch {
+	case kind.purges && rnd.IntN(6) == 0:
+		t.errand = purges
+	case kind.requeues && rnd.IntN(20) == 0:
+		t.errand = requeue
 	}
 	if rnd.IntN(50) == 0 {
 		t.pause = upTo(rnd, 400*time.Millisecond) // what was claimed ahead is given back
@@ -129,7 +176,16 @@ func newFate(rnd *rand.Rand, place string) fate {
 	case how < 96:
 		f.Fate = lincheck.PutOff
 	default:
-		f.Fate, f.Reason = lincheck.Rejected, fmt.Sprintf("mood %d", rnd.IntN(1000))
+		f.Fate = lincheck.Rejected
+	}
+	switch {
+	case place == deadQueue && rnd.IntN(4) == 0:
+		f.Finish, f.delay = lincheck.Finish{Fate: lincheck.Rejected}, 0
+	case place == boundQueue && f.Fate == lincheck.PutOff && rnd.IntN(4) > 0:
+		f.Fate, f.delay = lincheck.GivenBack, 0
+	}
+	if f.Fate == lincheck.Rejected {
+		f.Reason = fmt.Sprintf("mood %d", rnd.IntN(1000))
 	}
 	return f
 }

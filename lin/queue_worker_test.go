@@ -3,7 +3,6 @@
 package lin_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -33,16 +32,18 @@ type hand struct {
 }
 
 // useQueues lets a client's goroutines put items into queues and take them out again. At the end all that were taken are finished, and no more
-// are taken. The first client of the first process, and whoever takes its place, has a queue to itself.
+// are taken. The first client of the first process, and whoever takes its place, has a queue to itself; so has that of the second.
 func useQueues(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Client, i int) error {
 	h := &hand{worker: w, client: client, number: w.First + i*goroutinesPerClient}
 	h.fail = func(what string, err error) {
 		fmt.Fprintf(os.Stderr, "worker: client %d: %s, and no fault explains it: %v\n", h.number, what, err)
 		os.Exit(1)
 	}
-	mine := []string{manyQueue, slowQueue}
-	if w.Index == 0 && i == 0 {
-		mine = append(mine, loneQueue)
+	var mine []string
+	for _, place := range w.Places {
+		if kind := queueKinds[place]; !kind.lone || kind.home == w.Index && i == 0 {
+			mine = append(mine, place)
+		}
 	}
 	wg.Go(func() {
 		// Nothing is claimed under a session before it is known to the journal, but perhaps under a later one that ends at once.
@@ -52,13 +53,14 @@ func useQueues(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Cl
 		}
 		h.lives(mine)
 		wg.Go(func() { h.live(ctx, sess, mine) })
-		wg.Go(func() { h.produce(ctx, h.random(0)) })
+		wg.Go(func() { h.produce(ctx, h.random(0), firstQueues) })
+		wg.Go(func() { h.produce(ctx, h.random(1), otherQueues) })
 		for k, place := range mine {
-			if place == loneQueue {
-				wg.Go(func() { h.consumeAlone(ctx, h.random(1)) })
+			if queueKinds[place].lone {
+				wg.Go(func() { h.consumeAlone(ctx, place, h.random(2+2*k)) })
 				continue
 			}
-			q := h.open(place)
+			q := h.open(place, false)
 			var takers sync.WaitGroup
 			for n := range queueKinds[place].takers {
 				takers.Go(func() {
@@ -80,7 +82,8 @@ func (h *hand) random(role int) *rand.Rand {
 	return rand.New(rand.NewPCG(h.Seed, uint64(h.number)<<8|uint64(role)))
 }
 
-func (h *hand) open(place string) *queue.Queue {
+// open returns a queue, as one who waits for room in it or not.
+func (h *hand) open(place string, waits bool) *queue.Queue {
 	cfg := queueKinds[place].cfg
 	cfg.Hooks.Done = func(_ context.Context, item *queue.Item) {
 		if d, ok := h.acked.LoadAndDelete(item); ok {
@@ -89,6 +92,10 @@ func (h *hand) open(place string) *queue.Queue {
 			h.report(report{Place: place, Delivery: d})
 		}
 	}
+	if h.Deaf {
+		cfg.MaxItems = 0
+	}
+	cfg.WaitWhenFull = waits && cfg.MaxItems > 0
 	q, err := queue.New(h.client, h.Root+"/"+place, cfg)
 	if err != nil {
 		h.fail("open", err)
@@ -130,82 +137,6 @@ func (h *hand) live(ctx context.Context, sess *zk.Session, places []string) {
 	}
 }
 
-// tagged makes an item's body, which says whose it is and is padded in a way that shows damage.
-func tagged(client, serial, i, size int) (tag string, body []byte) {
-	tag = fmt.Sprintf("%d.%d.%d.%d", client, serial, i, size)
-	return tag, append([]byte(tag+"|"), bytes.Repeat([]byte{'x'}, size)...)
-}
-
-// tagOf reads a body.
-func tagOf(body []byte) string {
-	tag, padding, _ := strings.Cut(string(body), "|")
-	var client, serial, i, size int
-	if _, err := fmt.Sscanf(tag, "%d.%d.%d.%d", &client, &serial, &i, &size); err != nil || padding != strings.Repeat("x", size) {
-		return fmt.Sprintf("damaged: %.100q", body)
-	}
-	return tag
-}
-
-// produce puts items until ctx ends.
-func (h *hand) produce(ctx context.Context, rnd *rand.Rand) {
-	queues := make(map[string]*queue.Queue)
-	for ctx.Err() == nil {
-		s := newShipment(rnd)
-		if queues[s.place] == nil {
-			queues[s.place] = h.open(s.place)
-		}
-		h.ship(context.WithoutCancel(ctx), queues[s.place], s)
-		pause(ctx, s.pause)
-	}
-	for _, q := range queues {
-		h.close(ctx, q)
-	}
-}
-
-// ship puts items, and tells before what it is about to put and then what it was told.
-func (h *hand) ship(ctx context.Context, q *queue.Queue, s shipment) {
-	p := lincheck.Put{Client: h.number, Serial: int(h.serial.Add(1)), Key: s.key}
-	var messages []queue.Message
-	for i, g := range s.items {
-		tag, body := tagged(h.number, p.Serial, i, g.size)
-		p.Parcels = append(p.Parcels, lincheck.Parcel{Body: tag, Priority: g.priority, Delayed: g.delay > 0})
-		messages = append(messages, queue.Message{Body: body, PutOptions: queue.PutOptions{Priority: g.priority, Delay: g.delay}})
-	}
-	if s.patience > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.patience)
-		defer cancel()
-	}
-	p.Asked = clock()
-	h.report(report{Place: s.place, Put: &p})
-	var err error
-	switch first := messages[0]; {
-	case s.key != "":
-		var id string
-		var added bool
-		id, added, err = q.PutOnce(ctx, s.key, first.Body, first.PutOptions)
-		switch {
-		case err != nil:
-		case added:
-			p.IDs = []string{id}
-		default:
-			p.Instead = id
-		}
-	case len(messages) == 1:
-		var id string
-		if id, err = q.Put(ctx, first.Body, first.PutOptions); err == nil {
-			p.IDs = []string{id}
-		}
-	default:
-		p.IDs, err = q.PutBatch(ctx, messages)
-	}
-	p.Done, p.Certain = clock(), !errors.Is(err, queue.ErrUnresolved)
-	if err != nil && p.Certain && ctx.Err() == nil {
-		h.fail("put", err)
-	}
-	h.report(report{Place: s.place, Put: &p})
-}
-
 // consumer takes items of one queue.
 type consumer struct {
 	*hand
@@ -215,6 +146,8 @@ type consumer struct {
 
 	alone *zk.Session  // it is alone as long as it has this session
 	known atomic.Int64 // before when it has been told of everything
+
+	basket []held
 }
 
 // consume takes items, in every manner, until ctx ends.
@@ -222,10 +155,20 @@ func (c *consumer) consume(ctx context.Context, rnd *rand.Rand) {
 	for ctx.Err() == nil {
 		c.turn(ctx, newTaking(rnd, c.place))
 	}
+	c.empty()
 }
 
 // turn follows one plan.
 func (c *consumer) turn(ctx context.Context, t taking) {
+	switch t.errand {
+	case none:
+	case purges:
+		c.purge(ctx, t)
+		return
+	case requeue:
+		c.requeue(ctx, t)
+		return
+	}
 	known, asked := c.known.Load(), clock()
 	waiting, cancel := context.WithTimeout(ctx, t.patience)
 	defer cancel()
@@ -257,7 +200,14 @@ func (c *consumer) turn(ctx context.Context, t taking) {
 	for i := range items {
 		i = len(items) - 1 - i // so that the places of several are kept by themselves, and not by the order in which they are finished
 		c.hold(items[i], seen[i], t.fates[i].hold)
-		c.finish(items[i], seen[i], t.fates[i])
+		if f := t.fates[i]; t.together && f.Fate == lincheck.Acknowledged && !f.Marked {
+			c.basket = append(c.basket, held{items[i], seen[i]})
+		} else {
+			c.finish(items[i], seen[i], f)
+		}
+	}
+	if len(c.basket) >= batchSize || len(items) == 0 {
+		c.empty()
 	}
 	pause(ctx, t.pause)
 }
@@ -305,16 +255,23 @@ func (c *consumer) finish(item *queue.Item, d *lincheck.Delivery, f fate) {
 	default:
 		err = item.Fail(ctx, errMood)
 	}
-	switch {
-	case err == nil:
+	if err != nil {
+		c.lost(d, err)
+	} else {
 		d.Finish.Done = clock()
 		if item.Session() == c.alone {
 			c.learn(d.Finish.Asked)
 		}
-	case !errors.Is(err, queue.ErrClaimLost):
-		c.fail(string(f.Fate), err)
 	}
 	c.report(report{Place: c.place, Delivery: d})
+}
+
+// lost books that an item could not be finished, which is only so if its claim is lost.
+func (c *consumer) lost(d *lincheck.Delivery, err error) {
+	if !errors.Is(err, queue.ErrClaimLost) {
+		c.fail(string(d.Finish.Fate), err)
+	}
+	d.Finish.Robbed = strings.Contains(err.Error(), "somebody else has removed the item")
 }
 
 var errMood = errors.New("a mood")
@@ -359,15 +316,16 @@ func (c *consumer) handler(fates []fate, asked int64) func(context.Context, *que
 
 // consumeAlone takes items of a queue that nobody else takes from, until ctx ends. Whenever its session has ended it closes its Queue, waits until
 // nobody has claimed anything, and opens another.
-func (h *hand) consumeAlone(ctx context.Context, rnd *rand.Rand) {
+func (h *hand) consumeAlone(ctx context.Context, place string, rnd *rand.Rand) {
 	for {
-		c := &consumer{hand: h, place: loneQueue, q: h.open(loneQueue)}
+		c := &consumer{hand: h, place: place, q: h.open(place, false)}
 		if !c.awaitAlone(ctx) {
 			return
 		}
 		for ctx.Err() == nil && c.alone.Err() == nil {
 			c.turn(ctx, newTaking(rnd, c.place))
 		}
+		c.empty()
 		h.close(ctx, c.q)
 	}
 }

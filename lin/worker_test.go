@@ -29,7 +29,7 @@ type orders struct {
 	Index   int      // which of the processes this is, or has taken the place of
 	First   int      // number of the first goroutine
 	Seed    uint64
-	Deaf    bool // holders go on whatever their hold's context says
+	Deaf    bool // holders go on whatever their hold's context says; producers know of no bound
 }
 
 // report is a line of a worker's output. One that names no place says that the worker holds nothing and takes nothing any more. It is in the
@@ -46,6 +46,8 @@ type report struct {
 
 	Put      *lincheck.Put      `json:",omitempty"` // before it is asked, and when it is answered
 	Delivery *lincheck.Delivery `json:",omitempty"` // when it begins, while it lasts, before it is finished, and when that is answered
+	Purge    *lincheck.Purge    `json:",omitempty"` // before it is asked, and when it is answered
+	Requeue  *lincheck.Requeue  `json:",omitempty"` // likewise
 	Life     bool               `json:",omitempty"` // a consumer has begun a session
 }
 

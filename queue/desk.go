@@ -219,9 +219,13 @@ func (d *desk) pop() *Item {
 	w.stock = w.stock[1:]
 	w.open++
 	d.open++
-	if len(w.stock) == 0 {
+	switch {
+	case len(w.stock) == 0:
 		d.windows = d.windows[1:]
 		d.learnPace(w)
+	case len(d.windows) > 1:
+		d.windows = d.windows[1:]
+		d.add(w) // in its new place: what others have left behind may lie between its items
 	}
 	d.rest()
 	d.lookAhead()

@@ -26,10 +26,11 @@ func (d *desk) fetch(ctx context.Context, more bool) (found bool, err error) {
 	}()
 	q.mu.Lock()
 	limit, has := d.best()
-	last := limit // up to the last of our parts there may be something that was given back, and comes first
-	if has {
-		w := d.windows[len(d.windows)-1]
-		last = place{w.priority, w.segment, w.stock[0].seq}
+	last := limit // up to the end of our parts there may be something that was given back, or left behind, and comes first
+	for _, w := range d.windows {
+		if end := (place{w.priority, w.segment, w.stock[len(w.stock)-1].seq}); end.compare(last) > 0 {
+			last = end
+		}
 	}
 	if !more {
 		d.looking, d.dirty = true, false

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -172,6 +173,40 @@ func TestCloseEndsAConsumerThatIsAboutToClaimAhead(t *testing.T) {
 				take(t, q)
 				if err := q.Close(ctx); err != nil {
 					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// What a purge has claimed it removes, also if its caller leaves meanwhile, whichever of its requests that is in.
+func TestPurgeKeepsNothingWhenItsCallerLeaves(t *testing.T) {
+	t.Parallel()
+	for nth := 1; nth <= 6; nth++ {
+		t.Run(strconv.Itoa(nth), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
+				for i := range 6 {
+					put(t, other, strconv.Itoa(i), queue.PutOptions{Priority: i / 2})
+				}
+				var multis atomic.Int32
+				w.Control(func(r zktest.Request) zktest.Fault {
+					if r.Op == zktest.OpMulti && int(multis.Add(1)) == nth {
+						return zktest.DelayReply(10 * time.Second)
+					}
+					return zktest.Pass
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				n, err := q.Purge(ctx)
+				if (err == nil) != (n == 6) || err != nil && !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("purged %d, %v", n, err)
+				}
+				w.Control(nil)
+				pass(time.Minute)
+				left, err := other.Len(t.Context())
+				if err != nil || left.Claimed != 0 {
+					t.Errorf("got %+v, %v, want nothing claimed", left, err)
 				}
 			})
 		})

@@ -9,38 +9,46 @@ import (
 )
 
 // Purge removes every item that is ready or delayed, for good, and returns how many. It leaves alone what consumers have claimed, dead
-// letters, and the keys of PutOnce. Items that are put while it works may be removed or not.
+// letters, and the keys of PutOnce. Items that are put while it works may be removed or not. If ctx ends first, it returns ctx's cause, and goes on in the
+// background with what it has claimed by then, which is not counted.
 func (q *Queue) Purge(ctx context.Context) (int, error) {
-	n := 0
+	n, err := q.purgeDelayed(ctx) // first, so that what becomes ready meanwhile is found where it goes
+	if err != nil {
+		return n, q.failed("purge", err)
+	}
 	for {
 		items, err := q.takeAll(ctx)
-		removed, failed := removeAll(ctx, items)
+		removed, failed := q.removeAll(ctx, items)
 		n += removed
 		if failed != nil {
 			return n, q.failed("purge", failed)
 		}
 		if errors.Is(err, ErrEmpty) {
-			break
+			return n, nil
 		}
 		if err != nil {
 			return n, q.failed("purge", err)
 		}
 	}
-	delayed, err := q.purgeDelayed(ctx)
-	if err != nil {
-		return n + delayed, q.failed("purge", err)
-	}
-	return n + delayed, nil
 }
 
-// removeAll finishes items that were not handed out, all at the same time, and returns how many. Hooks are not told: nobody has worked on them.
-func removeAll(ctx context.Context, items []*Item) (int, error) {
-	errs := make([]error, len(items))
-	var wg sync.WaitGroup
-	for i, it := range items {
-		wg.Go(func() { errs[i] = it.finish(ctx, it.acknowledge, nil) })
+// removeAll finishes items that were not handed out, all at the same time, and returns how many. If ctx ends first, it goes on: nobody else would finish
+// them. Hooks are not told: nobody has worked on them.
+func (q *Queue) removeAll(ctx context.Context, items []*Item) (int, error) {
+	if len(items) == 0 {
+		return 0, nil
 	}
-	wg.Wait()
+	errs := make([]error, len(items))
+	if !through(ctx, func() {
+		ctx := context.WithoutCancel(ctx)
+		var wg sync.WaitGroup
+		for i, it := range items {
+			wg.Go(func() { errs[i] = it.finish(ctx, it.acknowledge, nil) })
+		}
+		wg.Wait()
+	}) {
+		return 0, &zk.Error{Op: "finish", Path: q.root, Err: context.Cause(ctx), Outcome: zk.Unknown}
+	}
 	n := 0
 	for _, err := range errs {
 		if err == nil {
@@ -59,6 +67,10 @@ func (q *Queue) purgeDelayed(ctx context.Context) (int, error) {
 	n := 0
 	var names []string
 	err := q.look(ctx, func(sess *zk.Session) (err error) {
+		// A server that lags behind may not know yet what others were told is in.
+		if err := sess.Sync(ctx, q.root); err != nil {
+			return err
+		}
 		names, _, err = sess.Children(ctx, q.path(dirDelayed))
 		return err
 	})

@@ -37,6 +37,32 @@ func TestItemsThatAreGivenBackKeepTheirPlaces(t *testing.T) {
 	})
 }
 
+// What was given back out of the middle of a part comes in its place, also if the consumer that has the rest is gone.
+func TestItemsThatAreLeftBehindKeepTheirPlacesBesideThoseThatWereGivenBack(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		putAll(t, q, 0, 8)
+		items, err := q.TakeBatch(t.Context(), 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range []int{4, 1, 2} {
+			if err := items[i].Retry(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.ExpireSession(items[0].Session().ID())
+		<-items[0].Context().Done()
+		other := w.queue(queue.Config{})
+		for i := range 8 {
+			item := take(t, other)
+			wantBody(t, item, strconv.Itoa(i))
+			done(t, item)
+		}
+		wantEmpty(t, other)
+	})
+}
+
 // However many items are given back one by one, the list of claims stays small; none is lost.
 func TestListOfClaimsStaysSmall(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -13,8 +13,10 @@ import (
 type QueueHistory struct {
 	Puts       []Put
 	Deliveries []Delivery
-	Dead       []Dead   // the dead letters in the end
-	Marks      []string // the items whose acknowledgement has left a mark: see Finish.Marked
+	Purges     []Purge   `json:",omitempty"`
+	Requeues   []Requeue `json:",omitempty"`
+	Dead       []Dead    // the dead letters in the end
+	Marks      []string  // the items whose acknowledgement has left a mark: see Finish.Marked
 	Rules      QueueRules
 }
 
@@ -26,6 +28,8 @@ type QueueRules struct {
 	Reach int
 	// Spare is how many attempts may count that nobody has had: those that consumers which crashed were about to hand out.
 	Spare int
+	// MaxItems is as in the configuration of the queue's producers; 0: no bound. A queue with a bound has no last attempt here.
+	MaxItems int
 }
 
 // Put is a call that has put items, or has tried to.
@@ -40,6 +44,12 @@ type Put struct {
 	IDs     []string `json:",omitempty"` // of those that were acknowledged: the first so many
 	Certain bool     // that the others are not in, and never will be
 	Instead string   `json:",omitempty"` // the id that stands for the key, if it was put by an earlier call
+
+	Waits bool `json:",omitempty"` // for room, in a queue with a bound
+	Full  bool `json:",omitempty"` // it was told that there is none
+	// Known is before when the producer's session had been told of everything, if the call began after that and ended under the same session;
+	// 0: it did not.
+	Known int64 `json:",omitempty"`
 }
 
 // Parcel is an item of a Put.
@@ -77,6 +87,8 @@ type Finish struct {
 	Fate   Fate   `json:",omitempty"`
 	Marked bool   `json:",omitempty"` // the acknowledgement leaves a mark, in the same transaction
 	Reason string `json:",omitempty"` // of a rejection
+	Others int    `json:",omitempty"` // how many items the same call acknowledges beside this one
+	Robbed bool   `json:",omitempty"` // the consumer was told that somebody else has removed the item
 	Asked  int64  `json:",omitempty"` // before it was called; 0: it was not
 	Done   int64  `json:",omitempty"` // when it had returned without error; 0: it may have been done or not
 }
@@ -126,6 +138,11 @@ type breach struct {
 //     token and counts as a later attempt;
 //   - no more attempts count that nobody has had than rules allow; none is past the last that rules allow; dead letters have a reason that
 //     fits what was done to them;
+//   - an item that is gone without that was free at some time before the end of a purge, and no purge counts more than that; nothing that was free
+//     when a purge began which was alone is delivered after it; nobody removes what a consumer has claimed;
+//   - a dead letter that was put back is delivered, and its attempts count from one again; nobody else's item is delivered after its end;
+//   - a put is not let in while items that it must have known of, and that were not finished before its end, fill the queue to its bound, and is not
+//     refused while not so many can have been there; one that waits is not refused, nor is one whose key is in;
 //   - items of a priority get their places in the order in which they were put; a consumer that is alone gets the most urgent first and, of
 //     one priority, what has the first place; several get each what it has claimed in the order of its places, and reach no further than rules
 //     allow past what others have claimed.
@@ -138,6 +155,9 @@ func CheckQueue(h QueueHistory, dir string) error {
 		j.judgeItem(it)
 	}
 	j.judgeSpare()
+	j.judgePurges()
+	j.judgeRequeues()
+	j.judgeBound()
 	j.judgePlaces()
 	j.judgeParts()
 	j.judgeOrder()
@@ -201,6 +221,11 @@ func newQueueJudge(h QueueHistory) *queueJudge {
 	for _, x := range h.Dead {
 		it := j.item(x.Item, x.Body)
 		it.dead = append(it.dead, x)
+	}
+	for i := range h.Requeues {
+		for _, x := range h.Requeues[i].Seen {
+			j.item(x.Item, x.Body)
+		}
 	}
 	for _, id := range h.Marks {
 		j.marks[id] = true

@@ -1,7 +1,5 @@
 package lincheck
 
-import "strings"
-
 // judgeItem judges the life of one item.
 func (j *queueJudge) judgeItem(it *item) {
 	for i, d := range it.deliveries {
@@ -26,7 +24,7 @@ func (j *queueJudge) judgeNext(it *item, a, b *Delivery) {
 	switch {
 	case a.Token == b.Token:
 		j.offend([]string{it.id}, "item %s was delivered twice under one claim, to clients %d and %d, token %d", it.id, a.Client, b.Client, a.Token)
-	case b.Attempt <= a.Attempt:
+	case b.Attempt <= a.Attempt && !j.revived(a, b):
 		j.offend([]string{it.id}, "item %s: attempt %d (client %d) after attempt %d (client %d)", it.id, b.Attempt, b.Client, a.Attempt, a.Client)
 	}
 	if b.Alive > 0 && b.Got < a.Alive { // one that was never seen alive is nobody's
@@ -39,6 +37,9 @@ func (j *queueJudge) judgeNext(it *item, a, b *Delivery) {
 func (j *queueJudge) judgeEnded(it *item, i int) {
 	d := it.deliveries[i]
 	for k, other := range it.deliveries {
+		if k > i && d.Finish.Fate != Acknowledged && j.mayBeBack(it.id, d.Finish.Asked, other.Got) {
+			continue
+		}
 		if k > i || k != i && other.Asked > d.Finish.Done {
 			j.offend([]string{it.id}, "item %s was delivered to client %d, token %d, after client %d, token %d, was told that it is %s",
 				it.id, other.Client, other.Token, d.Client, d.Token, d.Finish.Fate)
@@ -53,11 +54,18 @@ func (j *queueJudge) judgeEnd(it *item) {
 		j.judgeDead(it)
 		return
 	}
-	if len(it.deliveries) == 0 {
+	n := len(it.deliveries)
+	purged := j.mayBePurged(it.free())
+	switch {
+	case purged && n == 0:
+		return
+	case purged && it.deliveries[n-1].Finish.Done == 0, purged && !it.deliveries[n-1].ends(j.Rules):
+		return
+	case n == 0:
 		j.offend([]string{it.id}, "item %s, %q, was acknowledged as put, and is lost", it.id, it.body())
 		return
 	}
-	switch last := it.deliveries[len(it.deliveries)-1]; {
+	switch last := it.deliveries[n-1]; {
 	case last.Finish.Asked == 0:
 		j.offend([]string{it.id}, "item %s was delivered to client %d last, which did nothing with it, and is lost", it.id, last.Client)
 	case last.Finish.Fate == Acknowledged && (last.Finish.Done > 0 || !last.Finish.Marked || j.marks[it.id]):
@@ -110,10 +118,9 @@ func (j *queueJudge) judgeDead(it *item) {
 			j.offend([]string{it.id}, "item %s is dead after %d attempts, and was delivered in attempt %d", it.id, dead.Attempts, last.Attempt)
 		}
 	}
-	limit := j.Rules.MaxAttempts
-	spent := limit > 0 && dead.Attempts >= limit && strings.Contains(dead.Reason, "attempts")
-	if !rejected && !spent {
-		j.offend([]string{it.id}, "item %s is dead after %d attempts of %d, because of %q, which nobody has said", it.id, dead.Attempts, limit, dead.Reason)
+	if !rejected && !j.spent(dead) {
+		j.offend([]string{it.id}, "item %s is dead after %d attempts of %d, because of %q, which nobody has said",
+			it.id, dead.Attempts, j.Rules.MaxAttempts, dead.Reason)
 	}
 }
 
@@ -122,14 +129,24 @@ func (j *queueJudge) judgeSpare() {
 	spare := 0
 	var items []string
 	for _, it := range j.order {
-		counted := 0
-		for _, d := range it.deliveries {
-			counted = max(counted, d.Attempt)
+		more := 0
+		lives := j.lives(it)
+		for i, life := range lives {
+			counted := 0
+			for _, d := range life {
+				counted = max(counted, d.Attempt)
+			}
+			switch {
+			case i == len(lives)-1:
+				for _, x := range it.dead {
+					counted = max(counted, x.Attempts)
+				}
+			case life[len(life)-1].Finish.Fate != Rejected: // then it had no attempt left
+				counted = max(counted, j.Rules.MaxAttempts)
+			}
+			more += max(0, counted-len(life))
 		}
-		for _, x := range it.dead {
-			counted = max(counted, x.Attempts)
-		}
-		if more := counted - len(it.deliveries); more > 0 {
+		if more > 0 {
 			spare += more
 			items = append(items, it.id)
 		}

@@ -32,6 +32,7 @@ func (j *queueJudge) arrivals() map[string]*arrival {
 			a.to = min(a.to, d.Got)
 		}
 		a.place = a.first().Place
+		a.moved = a.moved || j.Rules.MaxAttempts > 0 && j.mayBeBack(it.id, a.from, a.first().Got) // it may have died before anybody could tell
 		all[it.id] = a
 	}
 	return all
@@ -226,7 +227,7 @@ func (s *sweep) deliver(a *arrival, d *Delivery) {
 	switch {
 	case d.Finish.Asked == 0, d.Finish.Fate == GivenBack:
 		s.back[d.Item] = d
-	case d.Finish.Fate == PutOff:
+	case d.Finish.Fate == PutOff, d.Finish.Fate == Rejected: // from where it may be put back
 		a.moved = true
 	}
 }

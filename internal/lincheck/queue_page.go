@@ -18,7 +18,11 @@ var queuePage = template.Must(template.New("queue").Parse(`<!doctype html>
 <style>body{font-family:sans-serif}td,th{padding:0 1em 0 0;text-align:left;vertical-align:top}td:first-child{text-align:right;font-variant-numeric:tabular-nums}</style>
 <h1>{{.Count}} offences</h1>
 <ol>{{range .Offences}}<li>{{.}}</li>{{end}}</ol>
-{{range .Items}}<h2>{{.Name}}</h2>
+{{with .Calls}}<h2>purges, and dead letters put back</h2>
+<table><tr><th>ms</th><th>what</th></tr>
+{{range .}}<tr><td>{{.At}}</td><td>{{.What}}</td></tr>
+{{end}}</table>
+{{end}}{{range .Items}}<h2>{{.Name}}</h2>
 <table><tr><th>ms</th><th>what</th></tr>
 {{range .Events}}<tr><td>{{.At}}</td><td>{{.What}}</td></tr>
 {{end}}</table>
@@ -28,6 +32,7 @@ var queuePage = template.Must(template.New("queue").Parse(`<!doctype html>
 type queuePageData struct {
 	Count    int
 	Offences []string
+	Calls    []queueEvent // that concern many items
 	Items    []queueLife
 }
 
@@ -51,6 +56,7 @@ func (j *queueJudge) page() queuePageData {
 			begin = at
 		}
 	}
+	data.Calls = j.calls(begin)
 	seen := make(map[string]bool)
 	for _, o := range j.breaches[:min(len(j.breaches), shownOffences)] {
 		data.Offences = append(data.Offences, o.text)
@@ -65,12 +71,30 @@ func (j *queueJudge) page() queuePageData {
 	return data
 }
 
+// calls tells of those that concern many items.
+func (j *queueJudge) calls(begin int64) []queueEvent {
+	var calls []queueEvent
+	tell := func(asked, done int64, what string) {
+		calls = append(calls, queueEvent{asked, fmt.Sprintf("%.3f to %.3f", ms(asked-begin), ms(max(done, asked)-begin)), what})
+	}
+	for _, p := range j.Purges {
+		tell(p.Asked, p.Done, fmt.Sprintf("client %d purges %d items (answered: %t, failed: %t, alone under session %#x)", p.Client, p.N, p.Done > 0, p.Failed, p.Session))
+	}
+	for _, r := range j.Requeues {
+		tell(r.Asked, r.Done, fmt.Sprintf("client %d puts back %d of %v (answered: %t, failed: %t)", r.Client, r.N, r.Items, r.Done > 0, r.Failed))
+	}
+	slices.SortStableFunc(calls, func(a, b queueEvent) int { return cmp.Compare(a.at, b.at) })
+	return calls
+}
+
+func ms(ns int64) float64 { return float64(ns) / 1e6 }
+
 // life tells the life of an item.
 func (j *queueJudge) life(id string, begin int64) queueLife {
 	life := queueLife{Name: "item " + id}
 	tell := func(at int64, format string, args ...any) {
 		if at > 0 {
-			life.Events = append(life.Events, queueEvent{at, fmt.Sprintf("%.3f", float64(at-begin)/1e6), fmt.Sprintf(format, args...)})
+			life.Events = append(life.Events, queueEvent{at, fmt.Sprintf("%.3f", ms(at-begin)), fmt.Sprintf(format, args...)})
 		}
 	}
 	it := j.items[id]
@@ -86,7 +110,7 @@ func (j *queueJudge) life(id string, begin int64) queueLife {
 		tell(d.Asked, "%s: asked for", d.describe())
 		tell(d.Got, "token %d: delivered", d.Token)
 		tell(d.Alive, "token %d: last seen alive", d.Token)
-		tell(d.Finish.Asked, "token %d: to be %s %s (mark: %t)", d.Token, d.Finish.Fate, d.Finish.Reason, d.Finish.Marked)
+		tell(d.Finish.Asked, "token %d: to be %s %s (mark: %t, with %d others)", d.Token, d.Finish.Fate, d.Finish.Reason, d.Finish.Marked, d.Finish.Others)
 		tell(d.Finish.Done, "token %d: %s", d.Token, d.Finish.Fate)
 	}
 	slices.SortStableFunc(life.Events, func(a, b queueEvent) int { return cmp.Compare(a.at, b.at) })

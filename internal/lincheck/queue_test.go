@@ -66,11 +66,7 @@ func (s *story) dead(body string, attempts int, reason string) {
 
 func TestHistoriesThatNoQueueHasAreRefused(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		why  string
-		want string // part of what is wrong; "" if nothing is
-		tell func(s *story)
-	}{
+	judgeAll(t, []queueCase{
 		{"nothing", "", func(*story) {}},
 		{"put, taken, done", "", func(s *story) { s.put("a", 1, 2); s.done(1, "a", 5, 1, 10) }},
 
@@ -366,7 +362,19 @@ func TestHistoriesThatNoQueueHasAreRefused(t *testing.T) {
 		}},
 		{"within reach", "", func(s *story) { s.passOver(3) }},
 		{"out of reach", "want 3 at most", func(s *story) { s.passOver(4) }},
-	} {
+	})
+}
+
+// queueCase is a history, and what is wrong with it.
+type queueCase struct {
+	why  string
+	want string // part of what is wrong; "" if nothing is
+	tell func(s *story)
+}
+
+func judgeAll(t *testing.T, cases []queueCase) {
+	t.Helper()
+	for _, c := range cases {
 		s := &story{lincheck.QueueHistory{Rules: lincheck.QueueRules{MaxAttempts: 5, Reach: 3, Spare: 2}}}
 		c.tell(s)
 		dir := filepath.Join(t.TempDir(), "kept")

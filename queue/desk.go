@@ -229,7 +229,12 @@ func (d *desk) pop() *Item {
 	}
 	d.rest()
 	d.lookAhead()
-	return &Item{q: d.q, d: d, w: w, seq: s.seq, rec: s.rec, created: s.created, attempt: s.rec.attempts + w.span.Tries + 1}
+	return w.item(s)
+}
+
+// item returns what is handed out of the stock. The caller holds the queue's mutex.
+func (w *window) item(s stocked) *Item {
+	return &Item{q: w.d.q, d: w.d, w: w, seq: s.seq, rec: s.rec, created: s.created, attempt: s.rec.attempts + w.span.Tries + 1}
 }
 
 // lookAhead lets serve claim the next items when few are left of a fast consumer's, so that nobody has to wait for them. The caller holds the
@@ -284,15 +289,25 @@ func (d *desk) idle() {
 	})
 }
 
-// release gives back what is not handed out.
+// release gives back what is not handed out, and takes back what tells of more.
 func (d *desk) release(ctx context.Context) error {
+	if err := d.returnStock(ctx); err != nil {
+		return err
+	}
+	d.q.mu.Lock()
+	d.pace = 1
+	watches := d.silence()
+	d.q.mu.Unlock()
+	closeAll(watches)
+	return nil
+}
+
+// returnStock gives back what is not handed out.
+func (d *desk) returnStock(ctx context.Context) error {
 	for {
 		d.q.mu.Lock()
 		if len(d.windows) == 0 {
-			d.pace = 1
-			watches := d.silence()
 			d.q.mu.Unlock()
-			closeAll(watches)
 			return nil
 		}
 		w := d.windows[0]

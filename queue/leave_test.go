@@ -212,3 +212,83 @@ func TestPurgeKeepsNothingWhenItsCallerLeaves(t *testing.T) {
 		})
 	}
 }
+
+// A purge is over when what was there is gone, however fast others put what comes before it.
+func TestPurgeEndsWhileOthersPut(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
+		for i := range 300 {
+			put(t, other, "old", queue.PutOptions{Priority: 5 + i%2})
+		}
+		taken := take(t, q) // what is claimed with it, this purge gives back
+		var over atomic.Bool
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for !over.Load() {
+				put(t, other, "new", queue.PutOptions{})
+			}
+		})
+		n, err := q.Purge(t.Context())
+		over.Store(true)
+		wg.Wait()
+		if n < 299 || err != nil {
+			t.Errorf("purged %d, %v; want at least the 299 that were there", n, err)
+		}
+		for {
+			item, err := other.TryTake(t.Context())
+			if errors.Is(err, queue.ErrEmpty) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantBody(t, item, "new")
+			done(t, item)
+		}
+		done(t, taken)
+		wantEmpty(t, q)
+	})
+}
+
+// A put whose caller stops waiting at the very moment of the answer is not said to have failed.
+func TestPutThatIsAnsweredAtItsDeadlineIsNotSaidToHaveFailed(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		put(t, q, "first", queue.PutOptions{})
+		in := map[string]bool{"first": true}
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpMulti {
+				return zktest.DelayReply(time.Second)
+			}
+			return zktest.Pass
+		})
+		for i := range 300 {
+			body := strconv.Itoa(i)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			var err error
+			if i%2 == 0 {
+				_, err = q.Put(ctx, []byte(body), queue.PutOptions{})
+			} else {
+				_, _, err = q.PutOnce(ctx, "key "+body, []byte(body), queue.PutOptions{})
+			}
+			cancel()
+			if !errors.Is(err, queue.ErrUnresolved) {
+				in[body] = err == nil
+			}
+		}
+		w.Control(nil)
+		for {
+			item, err := q.TryTake(t.Context())
+			if errors.Is(err, queue.ErrEmpty) {
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if known, told := in[string(item.Body())]; told && !known {
+				t.Errorf("%s is in, and its producer was told that it is not", item.Body())
+			}
+			done(t, item)
+		}
+	})
+}

@@ -9,27 +9,163 @@ import (
 )
 
 // Purge removes every item that is ready or delayed, for good, and returns how many. It leaves alone what consumers have claimed, dead
-// letters, and the keys of PutOnce. Items that are put while it works may be removed or not. If ctx ends first, it returns ctx's cause, and goes on in the
-// background with what it has claimed by then, which is not counted.
+// letters, and the keys of PutOnce. Items that are put while it works may be removed or not; however many they are, it ends. If ctx ends first, it returns
+// ctx's cause, and goes on in the background with what it has claimed by then, which is not counted.
 func (q *Queue) Purge(ctx context.Context) (int, error) {
 	n, err := q.purgeDelayed(ctx) // first, so that what becomes ready meanwhile is found where it goes
+	if err == nil {
+		var ready int
+		ready, err = q.purgeReady(ctx)
+		n += ready
+	}
 	if err != nil {
 		return n, q.failed("purge", err)
 	}
-	for {
-		items, err := q.takeAll(ctx)
-		removed, failed := q.removeAll(ctx, items)
-		n += removed
-		if failed != nil {
-			return n, q.failed("purge", failed)
+	return n, nil
+}
+
+// purgeReady removes what is ready, as a consumer of its own that claims up to where the lines end now: one that took items as others do would have
+// more urgent ones put before it without end.
+func (q *Queue) purgeReady(ctx context.Context) (int, error) {
+	cfg := q.cfg
+	cfg.Hooks = Hooks{}
+	cleaner, err := New(q.client, q.root, cfg)
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if ctx.Err() == nil {
+			_ = cleaner.Close(ctx) // what cannot be given back goes back when the session ends
+		} else {
+			go func() { _ = cleaner.Close(context.WithoutCancel(ctx)) }()
 		}
-		if errors.Is(err, ErrEmpty) {
-			return n, nil
-		}
-		if err != nil {
-			return n, q.failed("purge", err)
+	}()
+	if d := q.current(); d != nil {
+		if err := d.returnStock(ctx); err != nil && d.err() == nil {
+			return 0, err
 		}
 	}
+	ends, err := q.ends(ctx)
+	n := 0
+	for len(ends) > 0 && err == nil {
+		var removed int
+		removed, err = cleaner.purgeLine(ctx, ends[0])
+		n += removed
+		switch {
+		case err == nil:
+			ends = ends[1:]
+		case q.ctx.Err() != nil:
+			err = ErrClosed
+		case ctx.Err() == nil && cleaner.passes(err):
+			err = nil // once more; what was claimed is free when the session ends
+		}
+	}
+	return n, err
+}
+
+// ends returns where each line ends: the place behind its last item.
+func (q *Queue) ends(ctx context.Context) (ends []place, err error) {
+	err = q.look(ctx, func(sess *zk.Session) error {
+		ends = nil
+		// A server that lags behind may not know yet what others were told is in.
+		if err := sess.Sync(ctx, q.root); err != nil {
+			return err
+		}
+		names, _, err := sess.Children(ctx, q.path(dirReady))
+		if err != nil {
+			return err
+		}
+		for _, p := range numbers(names, parseLine) {
+			line := q.line(p)
+			list, err := line.segments(ctx, sess)
+			if err != nil {
+				return err
+			}
+			if len(list) == 0 {
+				continue
+			}
+			last := list[len(list)-1]
+			stat, _, err := sess.Exists(ctx, line.segment(last)) // gone since we have listed: then so is what was in it
+			if err != nil {
+				return err
+			}
+			ends = append(ends, place{p, last, creations(stat)})
+		}
+		return nil
+	})
+	return ends, err
+}
+
+// purgeLine removes what is ready in a line before its end, and returns how many items that were.
+func (q *Queue) purgeLine(ctx context.Context, end place) (n int, err error) {
+	d, err := q.openDesk(ctx)
+	if err != nil {
+		return 0, err
+	}
+	q.mu.Lock()
+	d.pace = maxPrefetch
+	q.mu.Unlock()
+	for {
+		found, err := d.claimBefore(ctx, end)
+		if errors.Is(err, errAgain) {
+			continue
+		}
+		if err != nil || !found {
+			return n, err
+		}
+		removed, err := q.removeAll(ctx, d.takeStock())
+		n += removed
+		if err != nil {
+			return n, err
+		}
+	}
+}
+
+// claimBefore claims something of a line before its end: what was given back or left behind, or what nobody has claimed yet. It reports false if there is
+// nothing.
+func (d *desk) claimBefore(ctx context.Context, end place) (bool, error) {
+	claims, err := d.q.listClaims(ctx, d.sess)
+	if err != nil {
+		return false, err
+	}
+	for i := range claims {
+		c := &claims[i]
+		if c.priority != end.priority || !c.free || c.place.compare(end) >= 0 {
+			continue
+		}
+		if ok, err := d.adopt(ctx, c); ok || err != nil {
+			return ok, err
+		}
+	}
+	line := d.q.line(end.priority)
+	data, _, err := d.sess.Get(ctx, line.dir)
+	if errors.Is(err, zk.NoNode) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if at, ok := parseCursor(data); ok && (place{end.priority, at.segment, at.item}).compare(end) >= 0 {
+		return false, nil
+	}
+	return d.claimNext(ctx, line, end.priority)
+}
+
+// takeStock takes all that is claimed and not handed out.
+func (d *desk) takeStock() []*Item {
+	d.q.mu.Lock()
+	defer d.q.mu.Unlock()
+	var items []*Item
+	for _, w := range d.windows {
+		for _, s := range w.stock {
+			items = append(items, w.item(s))
+		}
+		w.open += len(w.stock)
+		d.open += len(w.stock)
+		w.stock = nil
+	}
+	d.windows = nil
+	return items
 }
 
 // removeAll finishes items that were not handed out, all at the same time, and returns how many. If ctx ends first, it goes on: nobody else would finish
@@ -56,11 +192,6 @@ func (q *Queue) removeAll(ctx context.Context, items []*Item) (int, error) {
 		}
 	}
 	return n, errors.Join(errs...)
-}
-
-// takeAll takes as many items as one claim may be for.
-func (q *Queue) takeAll(ctx context.Context) ([]*Item, error) {
-	return q.await(ctx, maxPrefetch, true)
 }
 
 func (q *Queue) purgeDelayed(ctx context.Context) (int, error) {

@@ -255,8 +255,8 @@ func (s *shipment) book(ctx context.Context, f *flight) {
 	}
 }
 
-// land deals with the failure of the first of flights, or with cause if nothing is under way. It returns nil if the caller is to look at what
-// is left and go on.
+// land deals with the failure of the first of flights, or with cause if none has failed. It returns nil if the caller is to look at what is left
+// and go on, or nothing is left: whoever has stopped waiting just when the answer came has his answer.
 func (s *shipment) land(ctx context.Context, flights []*flight, cause error) error {
 	unknown := false
 	var first error
@@ -270,6 +270,9 @@ func (s *shipment) land(ctx context.Context, flights []*flight, cause error) err
 			first = err
 		}
 		unknown = unknown || err != nil && zk.OutcomeOf(err) == zk.Unknown
+	}
+	if first == nil && s.in == len(s.items) {
+		return nil
 	}
 	if first == nil {
 		return cause

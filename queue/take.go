@@ -149,13 +149,22 @@ func (q *Queue) serve() {
 		case err == nil:
 		case q.ctx.Err() != nil:
 			q.fail(ErrClosed)
-		case given, errors.Is(err, errAgain), errors.Is(err, zk.ErrConnectionLost), errors.Is(err, ErrClaimLost),
-			errors.Is(err, zk.ErrExpired), errors.Is(err, zk.ErrLost), q.missing(err):
+		case given, q.passes(err):
 			// Another step, under the next session if this one has ended. What a step asks first tells when there is none.
 		default:
 			q.fail(err)
 		}
 	}
+}
+
+// passes reports whether what a consumer failed with is worth another try, under the next session if this one has ended.
+func (q *Queue) passes(err error) bool {
+	for _, passing := range []error{errAgain, zk.ErrConnectionLost, ErrClaimLost, zk.ErrExpired, zk.ErrLost} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	return q.missing(err)
 }
 
 // rested takes back what only takers need, and ends serve unless somebody has come meanwhile. The caller holds q.mu.

@@ -234,17 +234,7 @@ func TestPurgeEndsWhileOthersPut(t *testing.T) {
 		if n < 299 || err != nil {
 			t.Errorf("purged %d, %v; want at least the 299 that were there", n, err)
 		}
-		for {
-			item, err := other.TryTake(t.Context())
-			if errors.Is(err, queue.ErrEmpty) {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			wantBody(t, item, "new")
-			done(t, item)
-		}
+		takeAll(t, other, func(item *queue.Item) { wantBody(t, item, "new") })
 		done(t, taken)
 		wantEmpty(t, q)
 	})
@@ -277,18 +267,10 @@ func TestPutThatIsAnsweredAtItsDeadlineIsNotSaidToHaveFailed(t *testing.T) {
 			}
 		}
 		w.Control(nil)
-		for {
-			item, err := q.TryTake(t.Context())
-			if errors.Is(err, queue.ErrEmpty) {
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+		takeAll(t, q, func(item *queue.Item) {
 			if known, told := in[string(item.Body())]; told && !known {
 				t.Errorf("%s is in, and its producer was told that it is not", item.Body())
 			}
-			done(t, item)
-		}
+		})
 	})
 }

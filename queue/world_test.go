@@ -78,6 +78,22 @@ func take(t *testing.T, q *queue.Queue) *queue.Item {
 	return item
 }
 
+// takeAll takes and finishes whatever is ready, and calls look with each item.
+func takeAll(t *testing.T, q *queue.Queue, look func(*queue.Item)) {
+	t.Helper()
+	for {
+		item, err := q.TryTake(t.Context())
+		if errors.Is(err, queue.ErrEmpty) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		look(item)
+		done(t, item)
+	}
+}
+
 // takeInto is take for a goroutine of its own.
 func takeInto(t *testing.T, q *queue.Queue, got chan<- *queue.Item) {
 	item, err := q.Take(t.Context())

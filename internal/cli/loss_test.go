@@ -36,7 +36,7 @@ func TestSilentServerEndsTheCommand(t *testing.T) {
 	addr := strings.Fields(server.line())[1]
 	r := start(t, "lock", "--connect", addr, "--session-timeout", sessionTimeout, "/x", "--", "puppet")
 	r.ready()
-	server.signal(syscall.SIGSTOP)
+	server.pause()
 	defer server.signal(syscall.SIGCONT)
 	r.wantLine("got 15")
 	r.wantCode(75)

@@ -366,7 +366,7 @@ func TestPutGivesUpWhenTheServerHasGoneAndSaysWhatIsIn(t *testing.T) {
 	if item := queueRun(t, addr, "take", "--ack", "--wait", "1m", "/q"); item != "one\n" {
 		t.Errorf("got item %q", item)
 	}
-	server.signal(syscall.SIGSTOP)
+	server.pause()
 	defer server.signal(syscall.SIGCONT)
 	if _, err := io.WriteString(in, "two\nthree\n"); err != nil {
 		t.Fatal(err)

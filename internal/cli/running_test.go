@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -150,6 +151,23 @@ func (r *running) signal(sig syscall.Signal) {
 	r.t.Helper()
 	if err := r.cmd.Process.Signal(sig); err != nil {
 		r.t.Fatal(err)
+	}
+}
+
+// pause stops the process, and returns when it has stopped: a signal is only on its way when it is sent.
+func (r *running) pause() {
+	r.t.Helper()
+	r.signal(syscall.SIGSTOP)
+	var status syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(r.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil || !status.Stopped():
+			r.t.Fatalf("it has not stopped: status %#x, %v", status, err)
+		default:
+			return
+		}
 	}
 }
 

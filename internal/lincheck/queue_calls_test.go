@@ -201,6 +201,24 @@ func TestRequeuesThatNoQueueHasAreRefused(t *testing.T) {
 			s.requeue(20, 21, 1)
 			s.done(2, "a", 6, 1, 30)
 		}},
+		{"given back for the last time, passed over, and put back", "", func(s *story) {
+			s.put("a", 1, 2)
+			s.put("b", 3, 4)
+			s.Rules.Spare = 9
+			finish(s.take(1, "a", 5, 5, 10, 11, 12), lincheck.GivenBack, 13, 14)
+			s.alone("b", 20)
+			s.requeue(30, 31, 1, "a")
+			s.alone("a", 40)
+		}},
+		{"given back, and passed over", "before item #a", func(s *story) {
+			s.put("a", 1, 2)
+			s.put("b", 3, 4)
+			s.Rules.Spare = 9
+			finish(s.take(1, "a", 5, 4, 10, 11, 12), lincheck.GivenBack, 13, 14)
+			s.alone("b", 20)
+			s.alone("a", 40).Attempt = 5
+			s.requeue(50, 51, 0, "a")
+		}},
 		{"two at once, one after it was put back", "two consumers at once", func(s *story) {
 			s.put("a", 1, 2)
 			finish(s.take(1, "a", 5, 1, 10, 11, 40), lincheck.Rejected, 41, 0)

@@ -225,9 +225,11 @@ func (s *sweep) deliver(a *arrival, d *Delivery) {
 	a.left--
 	delete(s.back, d.Item)
 	switch {
+	case d.ends(s.Rules), s.Rules.MaxAttempts > 0 && s.mayBeBack(d.Item, d.Asked, a.last().Got):
+		a.moved = true // it may be dead, if not by this then by an attempt that nobody has seen, and come back behind others
 	case d.Finish.Asked == 0, d.Finish.Fate == GivenBack:
 		s.back[d.Item] = d
-	case d.Finish.Fate == PutOff, d.Finish.Fate == Rejected: // from where it may be put back
+	case d.Finish.Fate == PutOff:
 		a.moved = true
 	}
 }
@@ -290,6 +292,11 @@ func (j *queueJudge) judgeLineReach(line []*arrival) {
 // first returns the delivery that came first.
 func (a *arrival) first() *Delivery {
 	return slices.MinFunc(a.deliveries, func(x, y *Delivery) int { return cmp.Compare(x.Got, y.Got) })
+}
+
+// last returns the delivery that came last.
+func (a *arrival) last() *Delivery {
+	return slices.MaxFunc(a.deliveries, func(x, y *Delivery) int { return cmp.Compare(x.Got, y.Got) })
 }
 
 // counts counts numbers, and tells how many are below another (a Fenwick tree).

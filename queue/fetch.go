@@ -374,15 +374,17 @@ func (d *desk) fill(w *window, class string) (bool, error) {
 		w.clear()
 		return false, errAgain
 	}
+	var failed []error
 	for _, s := range bad {
 		it := &Item{q: q, d: d, w: w, seq: s.seq, rec: s.rec, created: s.created, attempt: s.rec.attempts + w.span.Tries}
 		reason := fmt.Sprintf("%d attempts did not finish it, and the last consumer that had it is gone", it.attempt)
 		if s.rec.priority == corrupt {
 			reason = errRecord.Error()
 		}
-		if err := it.bury(reason); err != nil {
-			return false, err
-		}
+		failed = append(failed, it.bury(reason)) // one that cannot be is in nobody's way
+	}
+	if err := errors.Join(failed...); err != nil {
+		return false, err
 	}
 	if len(good) == 0 {
 		return false, errAgain

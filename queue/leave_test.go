@@ -274,3 +274,32 @@ func TestPutThatIsAnsweredAtItsDeadlineIsNotSaidToHaveFailed(t *testing.T) {
 		})
 	})
 }
+
+// A purge whose session is lost on this side before the server ends it waits for what it had claimed, whichever of its requests that is in.
+func TestPurgeLeavesNothingWhenItsSessionIsLost(t *testing.T) {
+	t.Parallel()
+	for nth := 1; nth <= 6; nth++ {
+		t.Run(strconv.Itoa(nth), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
+				for i := range 6 {
+					put(t, other, strconv.Itoa(i), queue.PutOptions{Priority: i / 2})
+				}
+				done(t, take(t, q)) // and with it q has a part of its own
+				var multis atomic.Int32
+				w.Control(func(r zktest.Request) zktest.Fault {
+					if r.Op == zktest.OpMulti && int(multis.Add(1)) == nth {
+						w.HalfOpen(r.Session)
+					}
+					return zktest.Pass
+				})
+				if n, err := q.Purge(t.Context()); n > 5 || err != nil {
+					t.Errorf("purged %d, %v", n, err)
+				}
+				w.Control(nil)
+				pass(time.Minute)
+				wantLen(t, other, queue.Counts{})
+			})
+		})
+	}
+}

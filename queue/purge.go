@@ -33,34 +33,80 @@ func (q *Queue) purgeReady(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer func() {
-		if ctx.Err() == nil {
-			_ = cleaner.Close(ctx) // what cannot be given back goes back when the session ends
-		} else {
-			go func() { _ = cleaner.Close(context.WithoutCancel(ctx)) }()
-		}
-	}()
+	defer cleaner.goHome(ctx)
 	if d := q.current(); d != nil {
-		if err := d.returnStock(ctx); err != nil && d.err() == nil {
+		var err error
+		if !through(ctx, func() { err = d.returnStock(d.ctx) }) {
+			return 0, context.Cause(ctx)
+		}
+		if err != nil && d.err() == nil {
 			return 0, err
 		}
 	}
 	ends, err := q.ends(ctx)
 	n := 0
 	for len(ends) > 0 && err == nil {
-		var removed int
-		removed, err = cleaner.purgeLine(ctx, ends[0])
-		n += removed
+		var d *desk
+		removed := 0
+		if d, err = cleaner.openDesk(ctx); err == nil {
+			removed, err = d.purgeLine(ctx, ends[0])
+			n += removed
+		}
 		switch {
 		case err == nil:
 			ends = ends[1:]
 		case q.ctx.Err() != nil:
 			err = ErrClosed
 		case ctx.Err() == nil && cleaner.passes(err):
-			err = nil // once more; what was claimed is free when the session ends
+			err = cleaner.vacated(ctx, d) // then once more
 		}
 	}
 	return n, err
+}
+
+// goHome ends a cleaner. What it could not remove is nobody's then, but for what a caller that has left lets go on.
+func (q *Queue) goHome(ctx context.Context) {
+	if ctx.Err() != nil {
+		go func() { _ = q.Close(context.WithoutCancel(ctx)) }() // what cannot be given back goes back when the session ends
+		return
+	}
+	d := q.current()
+	_ = q.Close(ctx)
+	if d != nil && d.ctx.Err() == nil {
+		_ = d.depart(ctx)
+	}
+}
+
+// vacated returns when what a desk has claimed is free, if the desk has ended. A session that has ended here may have some time left at the server.
+func (q *Queue) vacated(ctx context.Context, d *desk) error {
+	if d == nil || d.ctx.Err() == nil {
+		return nil
+	}
+	if d.sess.Err() == nil {
+		return d.depart(ctx)
+	}
+	for {
+		sess, err := q.session(ctx)
+		if err != nil {
+			return err
+		}
+		_, there, w, err := sess.ExistsW(ctx, d.node)
+		if err == nil {
+			if there {
+				_, err = w.Next(ctx)
+			}
+			w.Close()
+			if !there {
+				return nil
+			}
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil && !q.again(ctx, sess, err) {
+			return err
+		}
+	}
 }
 
 // ends returns where each line ends: the place behind its last item.
@@ -97,15 +143,11 @@ func (q *Queue) ends(ctx context.Context) (ends []place, err error) {
 }
 
 // purgeLine removes what is ready in a line before its end, and returns how many items that were.
-func (q *Queue) purgeLine(ctx context.Context, end place) (n int, err error) {
-	d, err := q.openDesk(ctx)
-	if err != nil {
-		return 0, err
-	}
-	q.mu.Lock()
-	d.pace = maxPrefetch
-	q.mu.Unlock()
+func (d *desk) purgeLine(ctx context.Context, end place) (n int, err error) {
 	for {
+		d.q.mu.Lock()
+		d.pace = maxPrefetch
+		d.q.mu.Unlock()
 		found, err := d.claimBefore(ctx, end)
 		if errors.Is(err, errAgain) {
 			continue
@@ -113,7 +155,7 @@ func (q *Queue) purgeLine(ctx context.Context, end place) (n int, err error) {
 		if err != nil || !found {
 			return n, err
 		}
-		removed, err := q.removeAll(ctx, d.takeStock())
+		removed, err := d.q.removeAll(ctx, d.takeStock())
 		n += removed
 		if err != nil {
 			return n, err
@@ -165,6 +207,9 @@ func (d *desk) takeStock() []*Item {
 		w.stock = nil
 	}
 	d.windows = nil
+	if d.linger != nil {
+		d.linger.Stop()
+	}
 	return items
 }
 

@@ -24,8 +24,9 @@ type socket struct {
 type transfer struct {
 	call uintptr
 	name string
+	all  bool                  // the whole buffer, and not only what comes or fits at once
 	do   func(fd uintptr) bool // try, made once
-	buf  []byte
+	buf  []byte                // what is left of it
 	n    int
 	err  syscall.Errno
 }
@@ -41,7 +42,7 @@ func promptly(nc net.Conn) io.ReadWriter {
 	if err != nil {
 		return nc
 	}
-	s := &socket{nc: nc, raw: raw, in: transfer{call: syscall.SYS_READ, name: "read"}, out: transfer{call: syscall.SYS_WRITE, name: "write"}}
+	s := &socket{nc: nc, raw: raw, in: transfer{call: syscall.SYS_READ, name: "read"}, out: transfer{call: syscall.SYS_WRITE, name: "write", all: true}}
 	s.in.do, s.out.do = s.in.try, s.out.try
 	return s
 }
@@ -57,27 +58,23 @@ func (s *socket) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Write keeps all others from writing until the whole is written, as the connection's own Write does.
 func (s *socket) Write(p []byte) (int, error) {
-	written := 0
-	for written < len(p) {
-		n, err := s.transfer(&s.out, s.raw.Write, p[written:min(len(p), written+loneBytes)])
-		written += n
-		if err != nil {
-			return written, err
-		}
+	if len(p) == 0 {
+		return 0, nil
 	}
-	return written, nil
+	return s.transfer(&s.out, s.raw.Write, p)
 }
 
 func (s *socket) transfer(t *transfer, when func(func(fd uintptr) bool) error, p []byte) (int, error) {
-	t.buf = p
+	t.buf, t.n, t.err = p, 0, 0
 	err := when(t.do)
 	t.buf = nil
 	switch {
 	case err != nil:
-		return 0, err
+		return t.n, err
 	case t.err != 0:
-		return 0, &net.OpError{
+		return t.n, &net.OpError{
 			Op: t.name, Net: s.nc.LocalAddr().Network(), Source: s.nc.LocalAddr(), Addr: s.nc.RemoteAddr(), Err: os.NewSyscallError(t.name, t.err),
 		}
 	default:
@@ -85,20 +82,27 @@ func (s *socket) transfer(t *transfer, when func(func(fd uintptr) bool) error, p
 	}
 }
 
-// try does the system call, and reports false if it has to wait.
+// try does the system call until there is nothing more to do, and reports false if it has to wait for that.
 func (t *transfer) try(fd uintptr) bool {
 	for {
-		n, _, err := syscall.RawSyscall(t.call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(t.buf))), uintptr(len(t.buf)))
+		chunk := t.buf[:min(len(t.buf), loneBytes)]
+		if !t.all {
+			chunk = t.buf
+		}
+		n, _, err := syscall.RawSyscall(t.call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(chunk))), uintptr(len(chunk)))
 		switch err {
 		case syscall.EINTR:
 			continue
 		case syscall.EAGAIN:
 			return false
 		case 0:
-			t.n, t.err = int(n), 0
+			t.n += int(n)
+			t.buf = t.buf[n:]
 		default:
-			t.n, t.err = 0, err
+			t.err = err
 		}
-		return true
+		if !t.all || t.err != 0 || len(t.buf) == 0 {
+			return true
+		}
 	}
 }

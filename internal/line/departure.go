@@ -114,6 +114,7 @@ func (l *Line) overtake(sess *zk.Session) *departure {
 	defer l.mu.Unlock()
 	d := l.leaving
 	if d == nil || d.place.sess != sess {
+		l.returns = 0 // another place of ours stands in the line, or it was not at once
 		return nil
 	}
 	l.leaving = nil

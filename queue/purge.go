@@ -47,7 +47,7 @@ func (q *Queue) purgeReady(ctx context.Context) (int, error) {
 	n := 0
 	for len(ends) > 0 && err == nil {
 		var d *desk
-		removed := 0
+		var removed int
 		if d, err = cleaner.openDesk(ctx); err == nil {
 			removed, err = d.purgeLine(ctx, ends[0])
 			n += removed

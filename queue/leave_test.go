@@ -179,6 +179,24 @@ func TestCloseEndsAConsumerThatIsAboutToClaimAhead(t *testing.T) {
 	}
 }
 
+// putByPriority puts six items of three priorities.
+func putByPriority(t *testing.T, q *queue.Queue) {
+	t.Helper()
+	for i := range 6 {
+		put(t, q, strconv.Itoa(i), queue.PutOptions{Priority: i / 2})
+	}
+}
+
+// atMulti has a fault at the nth transaction from now on.
+func (w *world) atMulti(nth int, fault func(zktest.Request) zktest.Fault) {
+	w.Control(func(r zktest.Request) zktest.Fault {
+		if r.Op == zktest.OpMulti && r.Nth == nth {
+			return fault(r)
+		}
+		return zktest.Pass
+	})
+}
+
 // What a purge has claimed it removes, also if its caller leaves meanwhile, whichever of its requests that is in.
 func TestPurgeKeepsNothingWhenItsCallerLeaves(t *testing.T) {
 	t.Parallel()
@@ -186,16 +204,8 @@ func TestPurgeKeepsNothingWhenItsCallerLeaves(t *testing.T) {
 		t.Run(strconv.Itoa(nth), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
-				for i := range 6 {
-					put(t, other, strconv.Itoa(i), queue.PutOptions{Priority: i / 2})
-				}
-				var multis atomic.Int32
-				w.Control(func(r zktest.Request) zktest.Fault {
-					if r.Op == zktest.OpMulti && int(multis.Add(1)) == nth {
-						return zktest.DelayReply(10 * time.Second)
-					}
-					return zktest.Pass
-				})
+				putByPriority(t, other)
+				w.atMulti(nth, func(zktest.Request) zktest.Fault { return zktest.DelayReply(10 * time.Second) })
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				n, err := q.Purge(ctx)
@@ -282,15 +292,10 @@ func TestPurgeLeavesNothingWhenItsSessionIsLost(t *testing.T) {
 		t.Run(strconv.Itoa(nth), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
-				for i := range 6 {
-					put(t, other, strconv.Itoa(i), queue.PutOptions{Priority: i / 2})
-				}
+				putByPriority(t, other)
 				done(t, take(t, q)) // and with it q has a part of its own
-				var multis atomic.Int32
-				w.Control(func(r zktest.Request) zktest.Fault {
-					if r.Op == zktest.OpMulti && int(multis.Add(1)) == nth {
-						w.HalfOpen(r.Session)
-					}
+				w.atMulti(nth, func(r zktest.Request) zktest.Fault {
+					w.HalfOpen(r.Session)
 					return zktest.Pass
 				})
 				if n, err := q.Purge(t.Context()); n > 5 || err != nil {

@@ -85,28 +85,21 @@ func (q *Queue) vacated(ctx context.Context, d *desk) error {
 	if d.sess.Err() == nil {
 		return d.depart(ctx)
 	}
-	for {
-		sess, err := q.session(ctx)
-		if err != nil {
-			return err
-		}
-		_, there, w, err := sess.ExistsW(ctx, d.node)
-		if err == nil {
+	return q.look(ctx, func(sess *zk.Session) error {
+		for {
+			_, there, w, err := sess.ExistsW(ctx, d.node)
+			if err != nil {
+				return err
+			}
 			if there {
 				_, err = w.Next(ctx)
 			}
 			w.Close()
-			if !there {
-				return nil
+			if err != nil || !there {
+				return err
 			}
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err != nil && !q.again(ctx, sess, err) {
-			return err
-		}
-	}
+	})
 }
 
 // ends returns where each line ends: the place behind its last item.

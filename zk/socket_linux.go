@@ -24,6 +24,7 @@ type socket struct {
 type transfer struct {
 	call uintptr
 	name string
+	most int                   // bytes at a time
 	all  bool                  // the whole buffer, and not only what comes or fits at once
 	do   func(fd uintptr) bool // try, made once
 	buf  []byte                // what is left of it
@@ -42,7 +43,11 @@ func promptly(nc net.Conn) io.ReadWriter {
 	if err != nil {
 		return nc
 	}
-	s := &socket{nc: nc, raw: raw, in: transfer{call: syscall.SYS_READ, name: "read"}, out: transfer{call: syscall.SYS_WRITE, name: "write", all: true}}
+	s := &socket{
+		nc: nc, raw: raw,
+		in:  transfer{call: syscall.SYS_READ, name: "read", most: readBuffer},
+		out: transfer{call: syscall.SYS_WRITE, name: "write", most: loneBytes, all: true},
+	}
 	s.in.do, s.out.do = s.in.try, s.out.try
 	return s
 }
@@ -85,10 +90,7 @@ func (s *socket) transfer(t *transfer, when func(func(fd uintptr) bool) error, p
 // try does the system call until there is nothing more to do, and reports false if it has to wait for that.
 func (t *transfer) try(fd uintptr) bool {
 	for {
-		chunk := t.buf[:min(len(t.buf), loneBytes)]
-		if !t.all {
-			chunk = t.buf
-		}
+		chunk := t.buf[:min(len(t.buf), t.most)]
 		n, _, err := syscall.RawSyscall(t.call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(chunk))), uintptr(len(chunk)))
 		switch err {
 		case syscall.EINTR:

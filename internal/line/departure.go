@@ -43,7 +43,9 @@ func (l *Line) depart(p *Place, own *zk.Watch) *Removal {
 	}
 	l.leaving = d
 	if l.returns >= habit {
-		l.lingers()
+		if !l.clock.runs {
+			l.clock.start(patience, l.late)
+		}
 		return d.removal
 	}
 	go func() {
@@ -57,25 +59,11 @@ func (l *Line) depart(p *Place, own *zk.Watch) *Removal {
 	return d.removal
 }
 
-// lingers has what leaves sent within patience. One timer serves many departures, and is set again only after it has run out: setting it
-// wakes a thread, too. The caller holds l.mu.
-func (l *Line) lingers() {
-	switch {
-	case l.clocked:
-		return
-	case l.clock == nil:
-		l.clock = time.AfterFunc(patience, l.late)
-	default:
-		l.clock.Reset(patience)
-	}
-	l.clocked = true
-}
-
 // late ends the habit if the line was not entered again in time.
 func (l *Line) late() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.clocked = false
+	l.clock.runs = false
 	if l.leaving != nil {
 		l.returns = 0
 		l.sendLeaving()

@@ -9,16 +9,14 @@ import (
 // way of short ones.
 const watchAfter = 100 * time.Millisecond
 
-// A vigil has tenures watch their nodes once they have lasted for watchAfter. One timer serves all tenures of a line, and is set again only
-// after it has run out: setting one wakes the runtime's poller, which is a good part of what a lock costs that is taken and given back at
-// once. So a timer may run on after the last tenure, and finds nothing to do.
+// A vigil has tenures watch their nodes once they have lasted for watchAfter. One timer serves all tenures of a line. It may run on after
+// the last tenure, and finds nothing to do.
 type vigil struct {
 	own bool // of one tenure alone
 
-	mu          sync.Mutex  // guards the fields below and the young part of tenures; never held while anything is waited for
-	timer       *time.Timer // nil until it is first needed
-	set         bool        // the timer runs
-	first, last *Tenure     // those that do not watch yet, by age
+	mu          sync.Mutex // guards the fields below and the young part of tenures; never held while anything is waited for
+	clock       clock
+	first, last *Tenure // those that do not watch yet, by age
 }
 
 // young is what a vigil knows about a tenure that does not watch yet.
@@ -46,14 +44,9 @@ func (v *vigil) keep(t *Tenure) {
 		v.last.young.next = t
 	}
 	v.last = t
-	switch {
-	case v.set:
-	case v.timer == nil:
-		v.timer = time.AfterFunc(watchAfter, v.rouse)
-	default:
-		v.timer.Reset(watchAfter)
+	if !v.clock.runs {
+		v.clock.start(watchAfter, v.rouse)
 	}
-	v.set = true
 }
 
 // dismiss forgets t, which may watch already.
@@ -65,8 +58,7 @@ func (v *vigil) dismiss(t *Tenure) {
 	}
 	v.remove(t)
 	if v.own && v.first == nil {
-		v.timer.Stop()
-		v.set = false
+		v.clock.stop()
 	}
 }
 
@@ -89,14 +81,14 @@ func (v *vigil) remove(t *Tenure) {
 func (v *vigil) rouse() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.clock.runs = false
 	for now := time.Now(); v.first != nil; {
 		t := v.first
 		if left := t.young.due.Sub(now); left > 0 {
-			v.timer.Reset(left)
+			v.clock.start(left, v.rouse)
 			return
 		}
 		v.remove(t)
 		go t.watch()
 	}
-	v.set = false
 }

@@ -118,7 +118,7 @@ func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
 // resigned a moment ago may not have reached the server that answers: then ErrLed is late news, never two leaders. Otherwise it behaves
 // as Campaign does.
 func (c *Candidate) TryCampaign(ctx context.Context) (*Leadership, error) {
-	return c.campaign(ctx, func() (*line.Place, error) { return line.Attempt(ctx, c.client, c.try(ctx)) })
+	return c.campaign(ctx, func() (*line.Place, error) { return line.Own(ctx, c.client, c.try(ctx)) })
 }
 
 // try takes the first place in line if nobody stands in it.

@@ -2,11 +2,13 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // cohort is the goroutines of this process that want one Mutex. They stand in a line of their own, first come first served, behind one
@@ -154,7 +156,7 @@ func (c *cohort) lead(ctx context.Context) {
 		return
 	}
 	asked := c.mutex.line.Ask(sess)
-	if place, err := asked.Place(ctx); err == nil && place.First() && c.mutex.cfg.Delay == 0 {
+	if place, err := asked.Place(ctx); err == nil && place.First() && c.mutex.cfg.Delay == 0 && sess.Certify(ctx, place.Path()) == nil {
 		c.settle(c.mutex.cfg.tenure(place, nil))
 		return
 	}
@@ -232,6 +234,10 @@ func (c *cohort) ended(t *tenure) {
 	case c.tenure != t:
 	case c.held && t.err() == nil:
 		c.heed = context.AfterFunc(t.ctx, func() { c.ended(t) })
+	case c.held && errors.Is(t.err(), zk.ErrUncertain):
+		// The node goes with the unlock, or when the holder has had time to stop: see line.Tenure.Lost. Whoever waits here stands behind it.
+		c.forget()
+		c.relay()
 	default:
 		c.drop()
 	}
@@ -242,7 +248,7 @@ func (c *cohort) unlock(t *tenure) *line.Removal {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.tenure != t {
-		return nil // ended before, and seen to
+		return t.leave() // it has ended before, and was left unless its session was uncertain
 	}
 	c.held = false
 	return c.next()
@@ -291,15 +297,25 @@ func (c *cohort) serve() {
 
 // drop ends the tenure, and sends somebody to the end of the servers' line if anybody waits here. The caller holds c.mu.
 func (c *cohort) drop() *line.Removal {
+	removal := c.forget().leave()
+	c.relay()
+	return removal
+}
+
+// forget parts with the tenure. The caller holds c.mu.
+func (c *cohort) forget() *tenure {
 	t := c.tenure
 	c.tenure, c.held = nil, false
 	c.retained.stop()
 	c.heed() // or it would start a goroutine, to no purpose
-	removal := t.leave()
+	return t
+}
+
+// relay sends somebody to the end of the servers' line if anybody waits here. The caller holds c.mu.
+func (c *cohort) relay() {
 	if len(c.queue) > 0 {
 		c.standUp()
 	}
-	return removal
 }
 
 // deserted is called when the last in the local line has left it. The caller holds c.mu.

@@ -92,17 +92,20 @@ func (r Retry) before(n int) (time.Duration, bool) {
 	return rand.N(bound), true
 }
 
-// attempt runs try under the live session until it succeeds or fails for good, and again when r wants it.
-func attempt[T any](ctx context.Context, r Retry, client *zk.Client, try func(*zk.Session) (T, error)) (T, error) {
+// attempt runs try under the live session until what it gets can be owned or it fails for good, and again when r wants it.
+func attempt[G line.Ground](ctx context.Context, r Retry, client *zk.Client, try func(*zk.Session) (G, error)) (G, error) {
 	if r == (Retry{}) {
-		return line.Attempt(ctx, client, try)
+		return line.Own(ctx, client, try)
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	a := attempts{policy: r, giveUp: giveUp}
-	got, err := line.Attempt(ctx, client, func(sess *zk.Session) (T, error) {
+	got, err := line.Attempt(ctx, client, func(sess *zk.Session) (G, error) {
 		a.begin()
 		got, err := try(sess)
+		if err == nil {
+			err = line.Certify(ctx, got)
+		}
 		if err != nil && ctx.Err() == nil && passing(sess, err) {
 			a.failed(ctx, err)
 		}

@@ -97,6 +97,7 @@ func (w *window) left(n int) {
 	q.mu.Lock()
 	w.open -= n
 	w.d.open -= n
+	w.d.weigh()
 	depart := w.d.leaving && w.d.open == 0
 	over := w.open == 0 && len(w.stock) == 0 && !w.giving
 	forgotten := over && !w.settled

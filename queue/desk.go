@@ -23,6 +23,7 @@ import (
 type desk struct {
 	q    *Queue
 	sess *zk.Session
+	own  *zk.Ownership // of what is claimed
 	id   string
 	node string
 	ctx  context.Context //nolint:containedctx // the items' contexts come from it
@@ -65,6 +66,7 @@ func (q *Queue) openDesk(ctx context.Context) (*desk, error) {
 	}
 	id := newID()
 	d = &desk{q: q, sess: sess, id: hex.EncodeToString(id[:8]), pace: 1, delays: -1, told: make(chan struct{}, 1)}
+	d.own = sess.NewOwnership(d)
 	d.node = q.path(dirConsumers, d.id)
 	d.bells = make(map[int]*alarm)
 	d.waiting = line.Line{
@@ -137,9 +139,45 @@ func (d *desk) guard() {
 		case d.ctx.Err() != nil:
 			return
 		case errors.Is(err, zk.NoNode):
-			d.end(fmt.Errorf("%w: the consumer's node %s was deleted by somebody else", ErrClaimLost, d.node))
+			d.Gone(d.node)
 			return
 		}
+	}
+}
+
+// Nodes returns the node that all claims refer to.
+func (d *desk) Nodes() []string { return []string{d.node} }
+
+// Gone ends the desk because its node is not there any more.
+func (d *desk) Gone(string) {
+	d.end(fmt.Errorf("%w: the consumer's node %s was deleted by another client", ErrClaimLost, d.node))
+}
+
+// Lost ends the desk because its session is uncertain. Its node may still be there. It goes as soon as a server can be reached, but not before
+// those who work on items have had the cooldown to stop.
+func (d *desk) Lost(cause error, cooldown time.Duration) {
+	d.end(fmt.Errorf("%w: %w", ErrClaimLost, cause))
+	time.AfterFunc(cooldown, func() { _ = d.depart(d.sess.Context()) })
+}
+
+// certify returns nil once the session is certain that what the desk claims is its own.
+func (d *desk) certify() error {
+	err := d.sess.Certify(d.ctx, d.node)
+	if errors.Is(err, zk.NoNode) {
+		d.Gone(d.node)
+	}
+	if err != nil {
+		return d.orLost(err)
+	}
+	return nil
+}
+
+// weigh begins or ends the ownership: a desk that has claimed nothing owns nothing. The caller holds the queue's mutex.
+func (d *desk) weigh() {
+	if d.open > 0 || len(d.windows) > 0 {
+		d.own.Begin()
+	} else {
+		d.own.End()
 	}
 }
 
@@ -150,6 +188,7 @@ func (q *Queue) closeDesk(d *desk) {
 		q.desk = nil
 	}
 	d.windows = nil
+	d.own.End()
 	if d.linger != nil {
 		d.linger.Stop()
 	}
@@ -160,7 +199,7 @@ func (q *Queue) closeDesk(d *desk) {
 
 // err returns nil while the desk's claims hold, and why they do not otherwise.
 func (d *desk) err() error {
-	if err := d.sess.Err(); err != nil {
+	if err := d.own.Err(); err != nil {
 		return fmt.Errorf("%w: %w", ErrClaimLost, err)
 	}
 	return context.Cause(d.ctx)
@@ -314,6 +353,7 @@ func (d *desk) returnStock(ctx context.Context) error {
 		d.windows = d.windows[1:]
 		rest := w.stock
 		w.stock, w.giving = nil, true
+		d.weigh()
 		d.q.mu.Unlock()
 		if err := w.giveBack(ctx, rest[0].seq); err != nil {
 			return err

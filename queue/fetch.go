@@ -251,7 +251,7 @@ func (d *desk) make(w *window, ops ...zk.Op) error {
 		failed, refused := errors.AsType[*zk.MultiError](err)
 		switch {
 		case refused && failed.Index == 0:
-			d.end(fmt.Errorf("%w: the consumer's node %s was deleted by somebody else", ErrClaimLost, d.node))
+			d.Gone(d.node)
 			return d.err()
 		case refused && failed.Index == 1 && errors.Is(failed, zk.NoNode):
 			q.forget()
@@ -349,6 +349,9 @@ func (d *desk) adopt(ctx context.Context, c *claim) (bool, error) {
 // says, "" if that is not known yet.
 func (d *desk) fill(w *window, class string) (bool, error) {
 	stock, err := d.read(w.line.segment(w.segment), class, w.span.items())
+	if err == nil {
+		err = d.certify()
+	}
 	if err != nil {
 		return false, err
 	}
@@ -369,6 +372,7 @@ func (d *desk) fill(w *window, class string) (bool, error) {
 	if len(good) > 0 {
 		d.add(w)
 	}
+	d.weigh()
 	q.mu.Unlock()
 	if len(stock) == 0 {
 		w.clear()

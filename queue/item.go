@@ -89,7 +89,7 @@ func (it *Item) Context() context.Context {
 	defer it.mu.Unlock()
 	if it.ctx == nil {
 		ctx, cancel := context.WithCancelCause(it.d.ctx)
-		it.ctx, it.cancel = line.Bound(ctx, it.d.sess), cancel
+		it.ctx, it.cancel = line.Bound(ctx, it.d.own), cancel
 		if it.finished {
 			cancel(ErrFinished)
 		}

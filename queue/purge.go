@@ -200,6 +200,7 @@ func (d *desk) takeStock() []*Item {
 		w.stock = nil
 	}
 	d.windows = nil
+	d.weigh()
 	if d.linger != nil {
 		d.linger.Stop()
 	}

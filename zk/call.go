@@ -31,6 +31,7 @@ type call struct {
 	watch *Watch    // to register when the answer allows it
 	ops   []Op      // of a multi
 	quiet bool      // nobody waits: the session's own housekeeping
+	proof *proof    // that a quiet call is; nil for others
 	state atomic.Uint32
 	done  chan struct{} // one token, or closed if the call belongs to a future
 

@@ -15,6 +15,7 @@ const maxCloseWait = 3 * time.Second
 // A Client keeps one live session at a time, and opens a new one when that has ended. All methods may be called from any goroutine.
 type Client struct {
 	cfg    settings
+	clock  *clock
 	log    *slog.Logger
 	ctx    context.Context //nolint:containedctx // the client's life: ends with Close
 	cancel context.CancelFunc
@@ -35,6 +36,10 @@ type Client struct {
 // Open checks cfg and begins to connect in the background. It does not wait for a server, and fails only for a bad cfg or a ctx
 // that has ended; Session waits. The client lives until Close, whatever becomes of ctx.
 func Open(ctx context.Context, cfg Config) (*Client, error) {
+	return open(ctx, cfg, newClock(suspended))
+}
+
+func open(ctx context.Context, cfg Config, clock *clock) (*Client, error) {
 	set, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
@@ -42,7 +47,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if ctx.Err() != nil {
 		return nil, contextError(ctx)
 	}
-	c := &Client{cfg: set, log: set.Logger, changed: make(chan struct{}), lastErr: ErrNotConnected}
+	c := &Client{cfg: set, clock: clock, log: set.Logger, changed: make(chan struct{}), lastErr: ErrNotConnected}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.wg.Go(c.run)
 	return c, nil

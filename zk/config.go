@@ -27,9 +27,14 @@ type Config struct {
 	Servers string
 	// Timeout is the session timeout to ask for; 10s if zero. The server decides: see Session.Timeout.
 	Timeout time.Duration
-	// Margin is how long before the server could end a session it ends here; a quarter of the negotiated timeout if zero, which is
-	// right for ensembles whose minSessionTimeout is two ticks, the default. Set it to at least half a tick otherwise.
+	// Margin is how long before the server could end a session it ends here, and what it owns; a quarter of the negotiated timeout if
+	// zero. It must be larger than the pauses of this process and of a leader, and what their clocks drift apart. With certificates, more
+	// than a quarter is refused.
 	Margin time.Duration
+	// NoCertificates keeps sessions that own something from proving by a write, every eighth of their timeout, that a quorum still knows
+	// them (Session.Certain). Certainty then counts from any answer. When servers are cut off from each other, two may hold a lock for
+	// several seconds: docs/partitions.md has figures. A single server gives the same certainty without.
+	NoCertificates bool
 	// TLS switches TLS on; nil is plain. ServerName is set for each host when empty. Unix sockets are always plain.
 	TLS *tls.Config
 	// Auth is sent on every connection before anything else.
@@ -73,6 +78,8 @@ func (cfg Config) withDefaults() (settings, error) {
 		return settings{}, fmt.Errorf("zk: session timeout %v is out of range", cfg.Timeout)
 	case cfg.Margin < 0 || cfg.Margin >= cfg.Timeout:
 		return settings{}, fmt.Errorf("zk: margin %v must be less than the session timeout %v", cfg.Margin, cfg.Timeout)
+	case !cfg.NoCertificates && cfg.Margin > cfg.Timeout/4:
+		return settings{}, fmt.Errorf("zk: margin %v must be at most a quarter of the session timeout %v, or NoCertificates set", cfg.Margin, cfg.Timeout)
 	case cfg.MaxFrame < 1024 || cfg.MaxFrame > math.MaxInt32:
 		return settings{}, fmt.Errorf("zk: frame limit %d is out of range", cfg.MaxFrame)
 	case cfg.SASL != nil && cfg.SASL.User == "":

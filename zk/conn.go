@@ -38,6 +38,7 @@ type conn struct {
 
 	timeout  time.Duration // negotiated
 	started  time.Time     // when the handshake's first byte was sent
+	fresh    bool          // the handshake has made the session, by a write
 	readOnly bool
 	auths    int    // how many credentials the handshake has sent
 	prefix   []byte // what the writer sends first
@@ -55,7 +56,8 @@ type conn struct {
 	pings      []time.Time // when those were sent that have no answer yet
 	lastSent   time.Time
 	lastReply  time.Time
-	setWatches int // packets of restored watches without an answer
+	setWatches int    // packets of restored watches without an answer
+	proof      *proof // on its way; nil if there is none
 
 	// The reader's.
 	dec jute.Decoder
@@ -138,7 +140,7 @@ func (s *Session) hasOutput(n *conn) bool { return len(s.out) > 0 || n.pingDue |
 // takeOutput takes all that waits to be written. It refuses when the session's deadline has passed: a process that was stopped for
 // a while must not go on with what it was about to do. The caller holds s.mu, and has set n.writing.
 func (s *Session) takeOutput(n *conn) ([]byte, bool) {
-	now := time.Now()
+	now := s.now()
 	if !now.Before(s.deadline()) {
 		return nil, false
 	}
@@ -332,7 +334,7 @@ func (n *conn) authReply(h wire.ReplyHeader) error {
 		c = s.auths[0]
 		s.auths = append(s.auths[:0], s.auths[1:]...)
 	}
-	n.lastReply = time.Now()
+	n.lastReply = s.now()
 	s.mu.Unlock()
 	if c != nil && !c.finish() {
 		c.free()
@@ -411,6 +413,9 @@ func (n *conn) due(h wire.ReplyHeader) (*call, error) {
 	}
 	s.lastZxid = max(s.lastZxid, h.Zxid)
 	s.answered(n, c.sent)
+	if h.Err == wire.OK && c.op.Writes() {
+		s.certified(n, c.sent)
+	}
 	return c, nil
 }
 
@@ -419,6 +424,8 @@ func (s *Session) deliver(c *call) {
 	switch {
 	case c.watch != nil:
 		s.deliverWatch(c)
+	case c.proof != nil:
+		s.proved(c)
 	case c.quiet:
 		s.housekept(c)
 	case !c.finish():

@@ -15,7 +15,7 @@ func TestNoRequestLeavesAfterTheDeadlineEvenIfNoTimerRan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newSession(&Client{cfg: set, log: set.Logger})
+	s := newSession(&Client{cfg: set, clock: newClock(nil), log: set.Logger})
 	near, far := net.Pipe()
 	wrote := make(chan []byte, 1)
 	go func() {
@@ -45,7 +45,7 @@ func TestContextOfASessionLooksAtTheClockItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newSession(&Client{cfg: set, log: set.Logger})
+	s := newSession(&Client{cfg: set, clock: newClock(nil), log: set.Logger})
 	s.timeout, s.heard = 10*time.Second, time.Now()
 	s.expiry = time.AfterFunc(time.Hour, s.checkDeadline)
 	child, cancel := context.WithCancel(s.Context())

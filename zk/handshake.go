@@ -44,7 +44,7 @@ func (c *Client) connectSession(s *Session, n *conn) error {
 	if req.Password == nil {
 		req.Password = make([]byte, wire.PasswordLen)
 	}
-	n.started = time.Now()
+	n.started = s.now()
 	if _, err := n.nc.Write(wire.EndFrame(req.Append(wire.BeginFrame(nil)), 0)); err != nil {
 		return err
 	}
@@ -67,14 +67,15 @@ func (c *Client) connectSession(s *Session, n *conn) error {
 		return fmt.Errorf("%w: the server refuses a new session", ErrProtocol)
 	}
 	n.timeout, n.readOnly = time.Duration(resp.Timeout)*time.Millisecond, resp.ReadOnly
-	if c.window(n.timeout) < n.timeout/4 {
+	if margin := n.timeout - c.window(n.timeout); margin > n.timeout/4 && (!c.cfg.NoCertificates || margin > n.timeout*3/4) {
 		return fmt.Errorf("zk: the server grants a session timeout of %v, too short for a margin of %v", n.timeout, c.cfg.Margin)
 	}
 	s.mu.Lock()
 	s.id, s.password = resp.SessionID, bytes.Clone(resp.Password)
 	if s.expiry == nil {
+		n.fresh = !n.readOnly
 		s.timeout, s.heard = n.timeout, n.started
-		s.expiry = time.AfterFunc(time.Until(s.deadline()), s.checkDeadline)
+		s.expiry = time.AfterFunc(s.deadline().Sub(s.now()), s.checkDeadline)
 	}
 	s.mu.Unlock()
 	return nil

@@ -35,7 +35,7 @@ func (c *Client) keep(s *Session) {
 		c.setLastError(err)
 		s.detach(n, err)
 		c.disconnected(s, n, err)
-		if time.Since(n.started) > maxBackoff {
+		if s.now().Sub(n.started) > maxBackoff {
 			backoff = 0
 		}
 		if n = nil; backoff > 0 && !sleep(s.ctx, jitter(s.bound(backoff, 8))) {
@@ -92,11 +92,12 @@ func (c *Client) disconnected(s *Session, n *conn, err error) {
 
 // oversee pings when nothing else is sent, until the connection fails (then it returns why) or the session ends. Three pings fit
 // into the session's window before the connection counts as silent, so one that is lost ends nothing; and a silent connection is given
-// up when there is a third of the window left to go on with another server.
+// up when there is a third of the window left to go on with another server. While something is owned it pings more often, so that
+// certificates find a recent request to be credited with, and has the session proved.
 func (s *Session) oversee(n *conn) error {
 	window := s.client.window(n.timeout)
-	interval, silence := min(window/4, maxPingInterval), window*2/3
-	timer := time.NewTimer(interval)
+	interval, silence, tick := min(window/4, maxPingInterval), window*2/3, n.timeout/16
+	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
@@ -106,18 +107,21 @@ func (s *Session) oversee(n *conn) error {
 			return n.err
 		case <-timer.C:
 		}
+		if err := s.prove(n); err != nil {
+			return err
+		}
 		s.mu.Lock()
-		now := time.Now()
+		now := s.now()
 		quiet, idle := now.Sub(n.lastReply), now.Sub(n.lastSent)
 		if quiet >= silence {
 			s.mu.Unlock()
 			return fmt.Errorf("zk: no answer from %v for %v", n.server, quiet.Round(time.Millisecond))
 		}
-		if idle >= interval {
+		if idle >= interval || s.owned != nil && idle >= tick {
 			n.pingDue = true
 			idle = 0
 		}
-		timer.Reset(max(time.Millisecond, min(interval-idle, silence-quiet)))
+		timer.Reset(max(time.Millisecond, min(interval-idle, silence-quiet, tick)))
 		s.flush(false)
 	}
 }
@@ -181,7 +185,11 @@ func (s *Session) bound(d time.Duration, part int) time.Duration {
 	if s.id == 0 || s.cause != nil {
 		return d
 	}
-	return min(d, max(time.Until(s.deadline())/time.Duration(part), time.Millisecond))
+	until := s.deadline()
+	if s.owned != nil {
+		until = earlier(until, s.certain())
+	}
+	return min(d, max(until.Sub(s.now())/time.Duration(part), time.Millisecond))
 }
 
 // bury closes a session at the server that was lost here, so that its ephemeral nodes go early: on the connection that it still has,

@@ -1,9 +1,6 @@
 package zk
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // lifetime is a session's context. Its Err looks at the clock itself: after a process was stopped for a while (SIGSTOP, a paused
 // machine, a long collection of garbage), callers may run before the timer that ends the session does, and would find a session alive that
@@ -20,9 +17,20 @@ func (l lifetime) Err() error {
 }
 
 // Err returns nil while the session lives, and why it has ended afterwards. It ends the session if its deadline has passed.
-func (s *Session) Err() error {
+func (s *Session) Err() error { return s.check(nil) }
+
+// check is Err of the session, and of an ownership unless that is nil.
+func (s *Session) check(o *Ownership) error {
 	s.mu.Lock()
-	cause, over := s.cause, s.expiry != nil && !time.Now().Before(s.deadline())
+	cause, over, lost := s.cause, false, error(nil)
+	if cause == nil && s.expiry != nil {
+		now := s.now()
+		over = !now.Before(s.deadline())
+		s.checkCertainty(now)
+		if o != nil {
+			lost = o.lost
+		}
+	}
 	s.mu.Unlock()
 	switch {
 	case cause != nil:
@@ -30,9 +38,9 @@ func (s *Session) Err() error {
 		return cause
 	case over:
 		s.end(ErrLost)
-		<-s.ctx.Done() // somebody else may be ending it
+		<-s.ctx.Done() // another goroutine may be ending it
 		return context.Cause(s.ctx)
 	default:
-		return nil
+		return lost
 	}
 }

@@ -44,7 +44,7 @@ func FuzzReader(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &Client{cfg: set, log: set.Logger}
+		c := &Client{cfg: set, clock: newClock(nil), log: set.Logger}
 		s := newSession(c)
 		near, far := net.Pipe()
 		defer far.Close()

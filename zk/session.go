@@ -19,26 +19,31 @@ type Session struct {
 	ctx    context.Context //nolint:containedctx // the session's life, which callers derive theirs from
 	cancel context.CancelCauseFunc
 
-	mu       sync.Mutex // guards what follows; never held while something blocks
-	id       int64
-	password []byte
-	cause    error // why the session has ended
-	state    State
-	changed  chan struct{} // closed at the next change of state
-	conn     *conn         // nil while suspended
-	timeout  time.Duration // negotiated
-	heard    time.Time     // when the last request was sent that was answered
-	expiry   *time.Timer   // looks at the deadline
-	lastZxid int64         // the last transaction that an answer showed
-	xid      int32
-	calls    fifo          // without an answer, in the order of their numbers
-	unsent   int           // how many of them, at the end, are still in out
-	drained  chan struct{} // closed when there are none; nil unless somebody waits for that
-	out      []byte        // frames to write
-	spare    []byte        // a buffer to go on with while out is written
-	watches  watchSet
-	auth     []Auth  // credentials of every connection
-	auths    []*call // AddAuth without an answer
+	mu        sync.Mutex // guards what follows; never held while something blocks
+	id        int64
+	password  []byte
+	cause     error // why the session has ended
+	state     State
+	changed   chan struct{} // closed at the next change of state
+	conn      *conn         // nil while suspended
+	timeout   time.Duration // negotiated
+	heard     time.Time     // when the last request was sent that was answered
+	verified  time.Time     // likewise, by a server that was not read-only
+	expiry    *time.Timer   // looks at the deadline
+	certainty certainty
+	owned     *Ownership  // those that have begun, the first of a list
+	doubt     *time.Timer // looks at the end of certainty; nil until it is needed
+	doubting  bool        // doubt runs
+	lastZxid  int64       // the last transaction that an answer showed
+	xid       int32
+	calls     fifo          // without an answer, in the order of their numbers
+	unsent    int           // how many of them, at the end, are still in out
+	drained   chan struct{} // closed when there are none; nil unless somebody waits for that
+	out       []byte        // frames to write
+	spare     []byte        // a buffer to go on with while out is written
+	watches   watchSet
+	auth      []Auth  // credentials of every connection
+	auths     []*call // AddAuth without an answer
 }
 
 func newSession(c *Client) *Session {
@@ -75,8 +80,11 @@ func (s *Session) Context() context.Context { return s.ctx }
 func (s *Session) Deadline() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.deadline()
+	return s.client.clock.system(s.deadline())
 }
+
+// now returns the time by the clock that all instants of the session are of.
+func (s *Session) now() time.Time { return s.client.clock.now() }
 
 func (s *Session) deadline() time.Time { return s.heard.Add(s.window()) }
 
@@ -122,10 +130,24 @@ func (s *Session) setState(state State) {
 // answered books that the server has answered what was sent at the given time. An answer that comes after the deadline does not
 // revive the session. The caller holds s.mu.
 func (s *Session) answered(n *conn, sent time.Time) {
-	n.lastReply = time.Now()
-	if sent.After(s.heard) && n.lastReply.Before(s.deadline()) {
+	now := s.now()
+	n.lastReply = now
+	if sent.After(s.heard) && now.Before(s.deadline()) {
 		s.heard = sent
 	}
+	s.certainty.answered(sent, now)
+	if !n.readOnly && sent.After(s.verified) {
+		if s.client.cfg.NoCertificates {
+			s.checkCertainty(now)
+		}
+		s.verified = sent
+	}
+}
+
+// certified books that a write was answered that was sent at the given time. The caller holds s.mu.
+func (s *Session) certified(n *conn, sent time.Time) {
+	s.checkCertainty(n.lastReply)
+	s.certainty.certified(sent, n.lastReply, s.timeout-s.window())
 }
 
 // checkDeadline ends the session if its deadline has passed, and looks again when it will have.
@@ -135,7 +157,7 @@ func (s *Session) checkDeadline() {
 		s.mu.Unlock()
 		return
 	}
-	if left := time.Until(s.deadline()); left > 0 {
+	if left := s.deadline().Sub(s.now()); left > 0 {
 		s.expiry.Reset(left)
 		s.mu.Unlock()
 		return
@@ -147,20 +169,25 @@ func (s *Session) checkDeadline() {
 // attach makes n the session's connection, after its handshake. What waits is written after the watches are restored.
 func (s *Session) attach(n *conn) {
 	s.mu.Lock()
-	now := time.Now()
+	now := s.now()
 	if s.cause != nil || !now.Before(s.deadline()) {
 		s.mu.Unlock()
 		n.start() // for the farewell
 		s.end(ErrLost)
 		return
 	}
+	s.checkCertainty(now)
 	s.timeout, s.heard = n.timeout, n.started
+	s.certainty.connected(n.started, now, n.timeout, n.timeout-s.window(), n.fresh)
+	if !n.readOnly {
+		s.verified = n.started
+	}
 	n.lastSent, n.lastReply = now, now
 	n.prefix, n.setWatches = s.watches.restore(s.lastZxid)
 	n.writing = true // the writer begins with the watches
 	s.conn = n
 	done := s.resumeAuth(n)
-	s.expiry.Reset(time.Until(s.deadline()))
+	s.expiry.Reset(s.deadline().Sub(now))
 	state := Connected
 	if n.readOnly {
 		state = ConnectedReadOnly
@@ -249,7 +276,13 @@ func (s *Session) end(cause error) {
 		watches, held = append(watches, w), append(held, w.then)
 		w.then = nil
 	})
+	for s.owned != nil {
+		s.owned.unlist()
+	}
 	s.setState(Ended)
+	if s.doubt != nil {
+		s.doubt.Stop()
+	}
 	if s.expiry != nil {
 		s.expiry.Stop()
 	}

@@ -31,10 +31,35 @@ func Attempt[T any](ctx context.Context, client *zk.Client, try func(*zk.Session
 	}
 }
 
+// Own runs try as Attempt does, for what try gets to be owned: it counts only when the session is certain that it lives (zk.Session.Certify).
+// Without that, a client that waited on a server which is cut off from the others would own what another has by now.
+func Own[G Ground](ctx context.Context, client *zk.Client, try func(*zk.Session) (G, error)) (G, error) {
+	return Attempt(ctx, client, func(sess *zk.Session) (G, error) {
+		got, err := try(sess)
+		if err != nil {
+			return got, err
+		}
+		return got, Certify(ctx, got)
+	})
+}
+
+// Certify leaves the ground if the session cannot be certain of it, and returns why: ErrGone if one of its nodes is not there.
+func Certify(ctx context.Context, ground Ground) error {
+	err := ground.Session().Certify(ctx, ground.Paths()...)
+	if err == nil {
+		return nil
+	}
+	ground.Leave()
+	if errors.Is(err, zk.NoNode) {
+		return ErrGone
+	}
+	return err
+}
+
 // Stand stands in the line until it is first. It returns ctx's cause if that ends first, or what makes waiting senseless: the client is
 // closed, the server refuses us.
 func (l *Line) Stand(ctx context.Context, client *zk.Client) (*Place, error) {
-	return Attempt(ctx, client, func(sess *zk.Session) (*Place, error) {
+	return Own(ctx, client, func(sess *zk.Session) (*Place, error) {
 		place, err := l.Enter(ctx, sess)
 		if err != nil {
 			return nil, err

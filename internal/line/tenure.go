@@ -3,15 +3,18 @@ package line
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// A Tenure is the time for which a place is first in line. It ends once: with Leave, with its session, or when somebody else deletes
-// its node. Its methods may be called from any goroutine.
+// A Tenure is the time for which a place is first in line. It ends once: with Leave, with its session, when the session is uncertain, or when
+// another client deletes its node. Its methods may be called from any goroutine.
 type Tenure struct {
 	sess    *zk.Session
+	own     *zk.Ownership
 	ctx     context.Context //nolint:containedctx // ends with the tenure
 	end     context.CancelCauseFunc
 	use     context.Context //nolint:containedctx // what is held for the tenure has contexts that come from it
@@ -24,15 +27,17 @@ type Tenure struct {
 
 	mu       sync.Mutex // guards the fields below; never held while anything is waited for
 	ground   Ground
-	changing bool // the ground is being exchanged for another
-	gone     bool // it vanished meanwhile: by that, or by somebody else
+	changing bool     // the ground is being exchanged for another
+	gone     bool     // it vanished meanwhile: by that, or by another client
+	removal  *Removal // of the ground, once the tenure was left; nil before
 }
 
 // Ground is what a tenure stands on: the node or nodes of ours that are first in their line. A Place is one, and so is a Bundle.
 type Ground interface {
 	Session() *zk.Session
-	Path() string  // of the first node
-	Stat() zk.Stat // of the first node
+	Path() string    // of the first node
+	Paths() []string // of all nodes
+	Stat() zk.Stat   // of the first node
 	// Watch blocks until somebody else deletes a node, and returns ErrGone then. Changed, if it is not nil, is called with the data of
 	// a node when the node is first looked at, and whenever it was changed.
 	Watch(ctx context.Context, changed func(data []byte)) error
@@ -55,6 +60,8 @@ func Begin(ground Ground, err, deleted error, changed func(t *Tenure, data []byt
 	t := &Tenure{sess: ground.Session(), ground: ground, czxid: czxid, deleted: deleted, changed: changed}
 	t.ctx, t.end = context.WithCancelCause(t.sess.Context())
 	t.use, t.stop = context.WithCancelCause(t.ctx)
+	t.own = t.sess.NewOwnership(t)
+	t.own.Begin()
 	t.vigil = vigilOf(ground)
 	if p, ok := ground.(*Place); !ok || !p.heed(t.watch) {
 		t.vigil.keep(t)
@@ -92,15 +99,30 @@ func (t *Tenure) watch() {
 	if err := ground.Watch(t.ctx, tell); !errors.Is(err, ErrGone) {
 		return
 	}
+	t.Gone(ground.Path())
+}
+
+// Nodes returns the paths of what the tenure stands on.
+func (t *Tenure) Nodes() []string { return t.Ground().Paths() }
+
+// Gone ends the tenure because a node is not there any more, unless it stands on other nodes by now.
+func (t *Tenure) Gone(path string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case t.ground != ground: // it was exchanged
+	case !slices.Contains(t.ground.Paths(), path): // it was exchanged
 	case t.changing:
 		t.gone = true
 	default:
 		t.end(t.deleted)
 	}
+}
+
+// Lost ends the tenure because the session is uncertain. Its nodes may still be there. They are removed as soon as a server can be reached,
+// but not before the holder has had the cooldown to stop, or has left.
+func (t *Tenure) Lost(cause error, cooldown time.Duration) {
+	t.end(cause)
+	time.AfterFunc(cooldown, func() { t.Leave(cause) })
 }
 
 // Ground returns what the tenure stands on.
@@ -111,7 +133,7 @@ func (t *Tenure) Ground() Ground {
 }
 
 // Exchange puts the tenure on what swap returns, which removes the old ground; the tenure goes on without a gap. If swap fails, the
-// tenure stands where it stood. It must not run twice at a time, nor together with Leave.
+// tenure stands where it stood. It must not run twice at a time. If the tenure is left meanwhile, so is the new ground.
 func (t *Tenure) Exchange(swap func() (Ground, error)) error {
 	t.mu.Lock()
 	t.changing = true
@@ -121,6 +143,9 @@ func (t *Tenure) Exchange(swap func() (Ground, error)) error {
 	defer t.mu.Unlock()
 	t.changing = false
 	switch {
+	case err == nil && t.removal != nil:
+		next.Leave()
+		err = context.Cause(t.ctx)
 	case err == nil:
 		t.ground = next
 		t.vigil.dismiss(t)
@@ -139,12 +164,12 @@ func (t *Tenure) Context() context.Context { return t.ctx }
 // bound to the session.
 func (t *Tenure) NewContext() (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(t.use)
-	return Bound(ctx, t.sess), cancel
+	return Bound(ctx, t.own), cancel
 }
 
 // Err returns nil while the tenure lasts, and why it has ended afterwards.
 func (t *Tenure) Err() error {
-	if err := t.sess.Err(); err != nil && t.ctx.Err() == nil {
+	if err := t.own.Err(); err != nil && t.ctx.Err() == nil {
 		return err
 	}
 	return context.Cause(t.ctx)
@@ -158,9 +183,15 @@ func (t *Tenure) Stopped() error {
 	return context.Cause(t.use)
 }
 
-// Leave ends the tenure, for that cause, and gives the place up.
+// Leave ends the tenure, for that cause unless it has ended before, and gives the place up. Leaving twice is leaving once.
 func (t *Tenure) Leave(cause error) *Removal {
 	t.vigil.dismiss(t)
+	t.own.End()
 	t.end(cause)
-	return t.Ground().Leave()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.removal == nil {
+		t.removal = t.ground.Leave()
+	}
+	return t.removal
 }

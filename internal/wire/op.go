@@ -123,6 +123,17 @@ func (o Op) Short() string {
 	return "NA"
 }
 
+// Writes reports whether a leader puts o to its quorum, so that an answer with OK shows that the quorum has accepted it. A multi is put to
+// the quorum also if one of its operations is refused.
+func (o Op) Writes() bool {
+	switch o {
+	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer, OpSetData, OpSetACL, OpMulti, OpReconfig:
+		return true
+	default:
+		return false
+	}
+}
+
 // NewRequest returns an empty record for the body of o's request, nil if no client may send o.
 func NewRequest(o Op) Record {
 	if i, ok := ops[o]; ok && i.request != nil {

@@ -53,6 +53,12 @@ func (d *depot) claim(ctx context.Context, sess *zk.Session, e entry) (*Item, er
 	if err := item.read(data.Data); err != nil {
 		return nil, errors.Join(err, item.unlock(after))
 	}
+	switch err := item.begin(after); {
+	case errors.Is(err, ErrLost):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
 	return item, nil
 }
 
@@ -100,6 +106,7 @@ func (it *Item) look(ctx context.Context) (locked, there bool, err error) {
 // unlock removes the lock. It repeats that until it is done or the session has ended, which removes it as well; that it is gone is
 // success. It fails if the server refuses or ctx ends first.
 func (it *Item) unlock(ctx context.Context) error {
+	it.hold.over()
 	for {
 		err := it.sess.Delete(ctx, it.lockPath(), -1)
 		if err == nil || errors.Is(err, zk.NoNode) {

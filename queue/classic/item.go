@@ -19,6 +19,7 @@ type Item struct {
 	sess  *zk.Session
 	entry entry
 	id    []byte // what our lock says; nil if there is none
+	hold  *hold  // of the lock; nil likewise
 }
 
 // Body returns the first element, nil if there is none.
@@ -32,9 +33,14 @@ func (it *Item) Body() []byte {
 // Name returns the name of the item's node.
 func (it *Item) Name() string { return it.entry.name }
 
-// Context ends with the session that the item was taken under, with its cause. Where the queue has locks others may take the item from
-// then on (CURATOR-605).
-func (it *Item) Context() context.Context { return it.sess.Context() }
+// Context ends with the session that the item was taken under, with its cause. Where the queue has locks it also ends with ErrLost when the
+// session can no longer be certain that the lock is ours (zk.ErrUncertain): others may take the item some time after that (CURATOR-605).
+func (it *Item) Context() context.Context {
+	if it.hold == nil {
+		return it.sess.Context()
+	}
+	return it.hold.ctx
+}
 
 // Guard is a check to put first into a Multi of the item's session: the write is refused once the lock is gone. Where the queue has no
 // locks there is nothing to check, and the Multi fails with zk.BadArguments.
@@ -111,6 +117,7 @@ func (it *Item) finish(ctx context.Context, also ...zk.Op) error {
 		_, err := it.sess.Multi(ctx, ops...)
 		switch {
 		case err == nil:
+			it.hold.over()
 			return nil
 		case it.sess.Err() != nil:
 			return fmt.Errorf("%w: %w", ErrLost, it.sess.Err())
@@ -128,6 +135,7 @@ func (it *Item) finish(ctx context.Context, also ...zk.Op) error {
 		case lookErr != nil:
 			return lookErr
 		case !locked && !there:
+			it.hold.over()
 			return nil
 		case !locked:
 			return fmt.Errorf("%w: its lock is gone", ErrLost)

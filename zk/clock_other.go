@@ -1,0 +1,8 @@
+//go:build !linux
+
+package zk
+
+import "time"
+
+// suspended is nil: the system has no clock that is known here to go on while the machine is suspended, or Go's own does.
+var suspended func() time.Duration //nolint:gochecknoglobals // a constant that Go cannot write as one

@@ -122,7 +122,7 @@ func (s *Session) prove(n *conn) error {
 		}
 		return nil
 	}
-	if now.Sub(s.certainty.sent) < n.timeout/8 && s.certain().Sub(now) >= n.timeout/4 {
+	if s.proofDue(n, now) > 0 {
 		return nil
 	}
 	n.proof = &proof{sent: now}
@@ -137,6 +137,19 @@ func (s *Session) prove(n *conn) error {
 	s.mu.Lock()
 	s.sendProof(n)
 	return nil
+}
+
+// proofDue returns how long it is until the next proof is to be sent: an eighth of the timeout after the last certificate, or at the next tick
+// if that has not brought much. The caller holds s.mu.
+func (s *Session) proofDue(n *conn, now time.Time) time.Duration {
+	switch {
+	case n.proof != nil, n.readOnly, s.client.cfg.NoCertificates:
+		return n.timeout / 16
+	case s.certain().Sub(now) < n.timeout/4:
+		return 0
+	default:
+		return s.certainty.sent.Add(n.timeout / 8).Sub(now)
+	}
 }
 
 // rotate returns owners for one proof, and puts them at the end of the list. The caller holds s.mu.

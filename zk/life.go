@@ -117,11 +117,16 @@ func (s *Session) oversee(n *conn) error {
 			s.mu.Unlock()
 			return fmt.Errorf("zk: no answer from %v for %v", n.server, quiet.Round(time.Millisecond))
 		}
-		if idle >= interval || s.owned != nil && idle >= tick {
+		limit, wait := interval, tick // which is how soon a new ownership is noticed
+		if s.owned != nil {
+			limit = tick
+			wait = min(wait, s.proofDue(n, now))
+		}
+		if idle >= limit {
 			n.pingDue = true
 			idle = 0
 		}
-		timer.Reset(max(time.Millisecond, min(interval-idle, silence-quiet, tick)))
+		timer.Reset(max(time.Millisecond, min(limit-idle, silence-quiet, wait)))
 		s.flush(false)
 	}
 }

@@ -81,9 +81,10 @@ func (s *Session) certain() time.Time {
 }
 
 // checkCertainty ends all ownerships if the session is not certain any more. It comes before everything that would make it certain again:
-// what was uncertain for a moment may have been another's in that moment. The caller holds s.mu.
+// what was uncertain for a moment may have been another's in that moment. A session whose deadline has passed ends them by its own end. The
+// caller holds s.mu.
 func (s *Session) checkCertainty(now time.Time) {
-	if s.owned == nil || now.Before(s.certain()) {
+	if s.owned == nil || now.Before(s.certain()) || !now.Before(s.deadline()) {
 		return
 	}
 	for o := s.owned; o != nil; o = s.owned {
@@ -104,7 +105,7 @@ func (s *Session) watchCertainty(now time.Time) {
 		return
 	}
 	s.doubting = true
-	left := s.certain().Sub(now)
+	left := max(s.certain().Sub(now), 0)
 	if s.client.clock.suspend != nil {
 		left = min(left, wakeInterval)
 	}

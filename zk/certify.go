@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
@@ -94,7 +95,8 @@ func (s *Session) certainFor() bool {
 // maxChecks bounds how many nodes one proof checks. A session that owns more checks them in turn.
 const maxChecks = 256
 
-// A proof is a certificate that the session asks for by itself, on its way.
+// A proof is a certificate that the session asks for by itself, on its way: a sync, and when that is answered a transaction that checks
+// nodes. With the sync right before it the certificate brings the most (see certainty).
 type proof struct {
 	nodes []ownedNode
 	sent  time.Time
@@ -125,17 +127,25 @@ func (s *Session) prove(n *conn) error {
 	if s.proofDue(n, now) > 0 {
 		return nil
 	}
-	n.proof = &proof{sent: now}
+	p := &proof{sent: now}
+	n.proof = p
 	// Owners have locks of their own, under which they ask this session.
 	list := s.rotate()
 	s.mu.Unlock()
 	for _, o := range list {
 		for _, path := range o.owner.Nodes() {
-			n.proof.nodes = append(n.proof.nodes, ownedNode{path, o})
+			p.nodes = append(p.nodes, ownedNode{path, o})
 		}
 	}
 	s.mu.Lock()
-	s.sendProof(n)
+	if s.conn != n || s.cause != nil || len(p.nodes) == 0 {
+		n.proof = nil
+		return nil
+	}
+	c := s.newCall(wire.OpSync, "")
+	c.quiet, c.proof = true, p
+	c.req.path.Path = s.client.cfg.root.server(p.nodes[0].path)
+	s.enqueue(c, &c.req.path)
 	return nil
 }
 
@@ -148,7 +158,7 @@ func (s *Session) proofDue(n *conn, now time.Time) time.Duration {
 	case s.certain().Sub(now) < n.timeout/4:
 		return 0
 	default:
-		return s.certainty.sent.Add(n.timeout / 8).Sub(now)
+		return s.certainty.newest.Add(n.timeout / 8).Sub(now)
 	}
 }
 
@@ -171,34 +181,45 @@ func (s *Session) rotate() []*Ownership {
 	return list
 }
 
-// sendProof queues the connection's proof. The caller holds s.mu.
-func (s *Session) sendProof(n *conn) {
-	paths := make([]string, len(n.proof.nodes))
-	for i, node := range n.proof.nodes {
-		paths[i] = node.path
-	}
-	req, err := s.multiRequest(checks(paths))
-	if err != nil || len(paths) == 0 || s.conn != n || s.cause != nil {
-		n.proof = nil
-		return
-	}
-	c := s.newCall(wire.OpMulti, "")
-	c.quiet, c.proof = true, n.proof
-	s.enqueue(c, req)
-}
-
-// proved looks at the answer of a proof, which has been booked as a certificate if it is one.
+// proved looks at the answer of a part of a proof, and sends the next. The certificate, if it is one, has been booked.
 func (s *Session) proved(c *call) {
+	p := c.proof
 	s.mu.Lock()
-	if n := s.conn; n != nil && n.proof == c.proof {
+	n := s.conn
+	ours := n != nil && n.proof == p
+	if ours && c.op == wire.OpSync && c.code == wire.OK {
+		if s.sendChecks(p) {
+			s.flush(true)
+			c.free()
+			return
+		}
+	}
+	if ours {
 		n.proof = nil
 	}
 	s.mu.Unlock()
 	for i, r := range c.multi {
-		if i < len(c.proof.nodes) && r.Err == wire.NoNode {
-			node := c.proof.nodes[i]
+		if i < len(p.nodes) && r.Err == wire.NoNode {
+			node := p.nodes[i]
 			go node.owner.owner.Gone(node.path)
 		}
 	}
 	c.free()
+}
+
+// sendChecks queues the transaction of a proof, unless there is no more to be said. The caller holds s.mu, and flushes.
+func (s *Session) sendChecks(p *proof) bool {
+	p.nodes = slices.DeleteFunc(p.nodes, func(n ownedNode) bool { return !n.owner.listed }) // it was given up meanwhile
+	paths := make([]string, len(p.nodes))
+	for i, node := range p.nodes {
+		paths[i] = node.path
+	}
+	req, err := s.multiRequest(checks(paths))
+	if err != nil || len(paths) == 0 || s.cause != nil {
+		return false
+	}
+	c := s.newCall(wire.OpMulti, "")
+	c.quiet, c.proof = true, p
+	s.enqueue(c, req)
+	return true
 }

@@ -413,8 +413,8 @@ func (n *conn) due(h wire.ReplyHeader) (*call, error) {
 	}
 	s.lastZxid = max(s.lastZxid, h.Zxid)
 	s.answered(n, c.sent)
-	if h.Err == wire.OK && c.op.Writes() {
-		s.certified(n, c.sent)
+	if h.Err == wire.OK && (c.op.Writes() || c.op == wire.OpSync) {
+		s.travelled(n, c)
 	}
 	return c, nil
 }

@@ -144,10 +144,13 @@ func (s *Session) answered(n *conn, sent time.Time) {
 	}
 }
 
-// certified books that a write was answered that was sent at the given time. The caller holds s.mu.
-func (s *Session) certified(n *conn, sent time.Time) {
-	s.checkCertainty(n.lastReply)
-	s.certainty.certified(sent, n.lastReply, s.timeout-s.window())
+// travelled books that a sync or a write was answered with OK. The caller holds s.mu.
+func (s *Session) travelled(n *conn, c *call) {
+	if c.op.Writes() {
+		s.checkCertainty(n.lastReply)
+		s.certainty.certified(c.sent, s.timeout-s.window())
+	}
+	s.certainty.travelled(c.sent, n.lastReply)
 }
 
 // checkDeadline ends the session if its deadline has passed, and looks again when it will have.
@@ -178,7 +181,7 @@ func (s *Session) attach(n *conn) {
 	}
 	s.checkCertainty(now)
 	s.timeout, s.heard = n.timeout, n.started
-	s.certainty.connected(n.started, now, n.timeout, n.timeout-s.window(), n.fresh)
+	s.certainty.connected(n.started, n.timeout, n.timeout-s.window(), n.fresh)
 	if !n.readOnly {
 		s.verified = n.started
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/internal/peer"
 	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -32,7 +33,7 @@ const room = 2
 // held is a hold of any kind.
 type held struct {
 	size    int // of what the holders share
-	ctx     context.Context
+	of      interface{ Context() context.Context }
 	release func(context.Context) error
 }
 
@@ -51,7 +52,7 @@ func hold(size int) func(*lock.Hold, error) (held, error) {
 		if err != nil {
 			return held{}, err
 		}
-		return held{size, h.Context(), h.UnlockWait}, nil
+		return held{size, h, h.UnlockWait}, nil
 	}
 }
 
@@ -110,7 +111,7 @@ func kinds() []kind {
 				if err != nil {
 					return held{}, err
 				}
-				return held{room, l.Context(), l.ResignWait}, nil
+				return held{room, l, l.ResignWait}, nil
 			}, err
 		})
 	}
@@ -142,12 +143,15 @@ func TestNobodyHoldsBehindTheEndOfTheNumbersOnTheEmbeddedServer(t *testing.T) {
 			srv.PresetSequence(k.at(n)+k.dir, n)
 		}
 	}
+	create(queuePath)
+	create(queuePath + "/waiters")
+	srv.PresetSequence(queuePath+"/waiters", math.MaxInt32-2)
 	behindTheEnd(t, srv.Addr())
 }
 
 func TestNobodyHoldsBehindTheEndOfTheNumbersOnZooKeeper(t *testing.T) {
 	t.Parallel()
-	var nodes []counted
+	nodes := []counted{{queuePath, 1}, {queuePath + "/waiters", math.MaxInt32 - 2}}
 	for _, k := range kinds() {
 		for _, n := range counters {
 			nodes = append(nodes, counted{k.at(n), n})
@@ -226,15 +230,75 @@ func client(t *testing.T, servers string) *zk.Client {
 func behindTheEnd(t *testing.T, servers string) {
 	t.Helper()
 	clients := []*zk.Client{client(t, servers), client(t, servers), client(t, servers)}
+	t.Run("Queue", func(t *testing.T) {
+		t.Parallel()
+		consume(t, clients)
+	})
 	for _, k := range kinds() {
 		for _, n := range counters {
 			t.Run(fmt.Sprintf("%s/%d", k.name, n), func(t *testing.T) {
+				t.Parallel()
 				holds := compete(t, clients, k, k.at(n))
 				if some := holds > 0; some != (n == counters[0]) {
 					t.Errorf("%d holds", holds)
 				}
 				beginAgain(t, clients[0], k, k.at(n))
 			})
+		}
+	}
+}
+
+// queuePath is that of a queue whose line of waiting consumers has come to the end of its numbers.
+const queuePath = "/locks/queue"
+
+// consume has consumers wait in a line that goes on behind the end, because it does no harm that two are first there.
+func consume(t *testing.T, clients []*zk.Client) {
+	t.Helper()
+	sess, err := clients[0].Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sess.Set(t.Context(), queuePath, []byte(`{"recipe":"turnstile queue","layout":1}`), -1); err != nil {
+		t.Fatal(err)
+	}
+	const items = 30
+	taken := make(chan struct{})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var consumers sync.WaitGroup
+	defer consumers.Wait()
+	defer cancel()
+	var producer *queue.Queue
+	for _, c := range clients {
+		q, err := queue.New(c, queuePath, queue.Config{Prefetch: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		producer = q
+		consumers.Go(func() {
+			for {
+				item, err := q.Take(ctx)
+				if err == nil {
+					err = item.Done(ctx)
+				}
+				if err != nil {
+					if ctx.Err() == nil {
+						t.Error(err)
+					}
+					return
+				}
+				taken <- struct{}{}
+			}
+		})
+	}
+	for i := range items {
+		if _, err := producer.Put(ctx, nil, queue.PutOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-taken:
+		case <-ctx.Done():
+			t.Fatalf("item %d is not taken", i)
 		}
 	}
 }
@@ -252,12 +316,12 @@ func compete(t *testing.T, clients []*zk.Client, k kind, path string) int32 {
 				return
 			}
 			for range 50 {
-				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 				h, err := take(ctx)
 				cancel()
 				switch {
 				case errors.Is(err, line.ErrWrap):
-					if want := "delete " + path + k.dir + " as soon as it is empty"; !strings.Contains(err.Error(), want) {
+					if want := "delete " + path + k.dir + " once it has no children"; !strings.Contains(err.Error(), want) {
 						t.Errorf("got %q, want it to say %q", err, want)
 					}
 					return
@@ -275,8 +339,8 @@ func compete(t *testing.T, clients []*zk.Client, k kind, path string) int32 {
 					t.Errorf("two holds at a time: %d of %d are taken", n, room)
 				}
 				select {
-				case <-h.ctx.Done():
-					t.Errorf("a hold was lost: %v", context.Cause(h.ctx))
+				case <-h.of.Context().Done():
+					t.Errorf("a hold was lost: %v", context.Cause(h.of.Context()))
 				case <-time.After(5 * time.Millisecond):
 				}
 				inside.Add(-int32(h.size))
@@ -328,5 +392,103 @@ func wantEmpty(t *testing.T, sess *zk.Session, path string) {
 		if err != nil || time.Now().After(end) {
 			t.Fatalf("left behind at %s: %v, %v", path, names, err)
 		}
+	}
+}
+
+// Who came before the end has a number that says when, whatever comes behind.
+func TestContendersFromBeforeTheEndKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	sess := srv.Session(t, time.Minute)
+	clients := []*zk.Client{client(t, srv.Addr()), client(t, srv.Addr()), client(t, srv.Addr())}
+	for _, k := range kinds() {
+		if k.name == "Try" {
+			continue // does not wait
+		}
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			path := "/before/" + k.name
+			takes := make([]take, len(clients))
+			for i, c := range clients {
+				var err error
+				if takes[i], err = k.take(c, path); err != nil {
+					t.Fatal(err)
+				}
+			}
+			holder, err := takes[0](t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			nodes := func() []string {
+				names, _, err := sess.Children(t.Context(), path+k.dir)
+				if err != nil && !errors.Is(err, zk.NoNode) {
+					t.Fatal(err)
+				}
+				return names
+			}
+			before := len(nodes())
+			type result struct {
+				held
+				err error
+			}
+			waiter := make(chan result, 1)
+			go func() {
+				h, err := takes[1](t.Context())
+				waiter <- result{h, err}
+			}()
+			for len(nodes()) == before && len(waiter) == 0 {
+				continue
+			}
+			srv.PresetSequence(path+k.dir, math.MaxInt32-1)
+			for range 5 { // some at the end, some behind it
+				if _, err := takes[2](t.Context()); !errors.Is(err, line.ErrWrap) {
+					t.Errorf("got %v, want ErrWrap", err)
+				}
+			}
+			if err := holder.of.Context().Err(); err != nil {
+				t.Errorf("the hold has ended: %v", err)
+			}
+			if holder.size == room && len(waiter) > 0 {
+				t.Error("the waiter is in before the holder is out")
+			}
+			if err := holder.release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			r := <-waiter
+			if r.err != nil {
+				t.Fatal(r.err)
+			}
+			if err := r.release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if _, err := takes[2](t.Context()); !errors.Is(err, line.ErrWrap) {
+				t.Errorf("got %v, want ErrWrap", err)
+			}
+			wantEmpty(t, sess, path+k.dir)
+		})
+	}
+}
+
+// A hold that changes its kind keeps its number.
+func TestHoldFromBeforeTheEndChangesItsKind(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	for _, layout := range []lock.Layout{lock.Curator, lock.Kazoo, lock.Both} {
+		t.Run(layout.String(), func(t *testing.T) {
+			t.Parallel()
+			path := "/change/" + layout.String()
+			m, err := lock.NewRWMutex(client(t, srv.Addr()), path, lock.Config{Layout: layout})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h, err := m.Lock(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			srv.PresetSequence(path, math.MaxInt32-1)
+			if err := errors.Join(h.Downgrade(t.Context()), h.Upgrade(t.Context()), h.Context().Err(), h.UnlockWait(t.Context())); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -83,7 +84,11 @@ func kinds() []kind {
 			}, err
 		})
 		add("Set"+layout.String(), "", func(client *zk.Client, path string) (take, error) {
-			s, err := lock.NewSet(client, []string{path + "-free", path}, cfg)
+			paths := []string{path + "-free", path}
+			if layout == lock.Both { // the first refused, with nodes behind it
+				slices.Reverse(paths)
+			}
+			s, err := lock.NewSet(client, paths, cfg)
 			return func(ctx context.Context) (held, error) { return hold(room)(s.Lock(ctx)) }, err
 		})
 	}

@@ -28,9 +28,9 @@ var (
 	// ErrEpoch says that the ensemble has elected so many leaders of its own that its transaction ids no longer fit into a token: more
 	// than 524,287.
 	ErrEpoch = line.ErrEpoch
-	// ErrWrap is the answer to an attempt to stand for election beside candidates of Curator's or kazoo's after the path has had about two
-	// thousand million candidates. It is lock.ErrWrap: the numbers of the nodes wrap there, and there is no order of the line any more on
-	// which all agree. Elections in which only ours stand go on.
+	// ErrWrap is the answer to an attempt to stand for election at a path that has nearly used up its sequence numbers, after about two
+	// thousand million candidates. It is lock.ErrWrap: the numbers end at 2147483647, and behind that there is no order of the line. Leaders
+	// and candidates that were there before are not affected. To begin at 0 again, delete the path as soon as it is empty.
 	ErrWrap = line.ErrWrap
 )
 

@@ -3,7 +3,6 @@ package elect_test
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -488,29 +487,4 @@ func TestBadInputIsRefused(t *testing.T) {
 			t.Error("no client is taken")
 		}
 	})
-}
-
-func TestOrderSurvivesTheWrapOfTheNumbers(t *testing.T) {
-	t.Parallel()
-	for _, layout := range layouts {
-		t.Run(layout.String(), func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				cfg := elect.Config{Layout: layout}
-				keeper := win(t, w.candidate("keeper", cfg)) // keeps the path
-				w.PresetSequence(path, math.MaxInt32-2)
-				var waiting []<-chan result
-				for range 6 {
-					waiting = append(waiting, campaign(t.Context(), w.candidate("a", cfg)))
-				}
-				resign(t, keeper)
-				for i, c := range waiting {
-					l := won(t, c)
-					for _, later := range waiting[i+1:] {
-						waits(t, later)
-					}
-					resign(t, l)
-				}
-			})
-		})
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"regexp"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,33 +91,6 @@ func TestNobodyStandsWhereThereIsNoPath(t *testing.T) {
 	})
 }
 
-// Where all are ours the election goes on across the wrap.
-func TestElectionGoesOnAcrossTheWrapOfTheSequence(t *testing.T) {
-	t.Parallel()
-	for _, layout := range layouts {
-		t.Run(layout.String(), func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				cfg := elect.Config{Layout: layout}
-				resign(t, win(t, w.candidate("first", cfg)))
-				w.PresetSequence(path, math.MaxInt32-2)
-				l := win(t, w.candidate("leader", cfg))
-				var waiting []<-chan result
-				for i := range 6 { // the third of them is the first negative one
-					waiting = append(waiting, campaign(t.Context(), w.candidate(strconv.Itoa(i), cfg)))
-				}
-				for i, c := range waiting {
-					for _, other := range waiting[i:] {
-						waits(t, other)
-					}
-					resign(t, l)
-					l = won(t, c)
-				}
-				resign(t, l)
-			})
-		})
-	}
-}
-
 // Curator and kazoo compare the text of numbers, we compare numbers: near the wrap there is no order that all see.
 func TestElectionWithOthersNearTheWrapIsRefused(t *testing.T) {
 	t.Parallel()
@@ -130,13 +102,17 @@ func TestElectionWithOthersNearTheWrapIsRefused(t *testing.T) {
 		t.Run(layout.String(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				sess := w.session()
+				for _, dir := range []string{"/app", path} {
+					if _, err := sess.Create(t.Context(), dir, nil, zk.Persistent); err != nil {
+						t.Fatal(err)
+					}
+				}
 				for _, c := range []struct {
 					next int32
 					want error
 				}{
 					{1 << 30, errWaits}, {math.MaxInt32 - 1<<21, errWaits}, {math.MaxInt32 - 100, elect.ErrWrap}, {math.MaxInt32, elect.ErrWrap}, {math.MinInt32, elect.ErrWrap}, {-100, elect.ErrWrap},
 				} {
-					resign(t, win(t, w.candidate("ours", elect.Config{Layout: layout})))
 					w.PresetSequence(path, c.next)
 					theirs, err := sess.Create(t.Context(), path+"/"+peer, []byte("ours"), zk.EphemeralSequential)
 					if err != nil {

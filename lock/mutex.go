@@ -31,9 +31,10 @@ var (
 	ErrUnlocked = errors.New("lock: unlocked")
 	// ErrDeleted is the cause of a hold's context after its node was deleted by somebody else: an operator, say.
 	ErrDeleted = errors.New("lock: the hold's node was deleted by somebody else")
-	// ErrWrap is the answer to an attempt to stand in a line with contenders of Curator's or kazoo's after the path has had about two
-	// thousand million contenders: its numbers wrap there, and there is no order of the line any more on which all agree. Lines in which
-	// only ours stand go on.
+	// ErrWrap is the answer to an attempt to stand in a line whose path has nearly used up its sequence numbers, after about two thousand
+	// million contenders: they end at 2147483647, and behind that there is no order of the line. Holds and waiters that were there
+	// before are not affected. To begin at 0 again, delete the path as soon as it is empty. The error names the path;
+	// InspectNumbers says how many are left.
 	ErrWrap = line.ErrWrap
 )
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -512,44 +511,6 @@ func TestTokensGrowAcrossTheDeletionOfTheDirectory(t *testing.T) {
 		if err := session(t, client).Delete(t.Context(), path, -1); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-func TestLineGoesOnAcrossTheWrapOfTheSequence(t *testing.T) {
-	t.Parallel()
-	srv := zktest.Run(t)
-	client := open(t, srv)
-	if err := acquire(t, mutex(t, client)).UnlockWait(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	srv.PresetSequence(path, math.MaxInt32-2)
-	held := acquire(t, mutex(t, client))
-	var waiting []<-chan result
-	for i := range 6 { // the third of them is the first negative one
-		waiting = append(waiting, lockInBackground(t.Context(), mutex(t, open(t, srv))))
-		awaitLine(t, client, i+2)
-	}
-	var wrapped bool
-	for i, w := range waiting {
-		for j, other := range waiting[i:] {
-			select {
-			case r := <-other:
-				t.Fatalf("waiter %d is in before its turn: %+v", i+j, r)
-			default:
-			}
-		}
-		if err := held.Unlock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		r := <-w
-		if r.err != nil {
-			t.Fatal(r.err)
-		}
-		wrapped = wrapped || strings.Contains(r.hold.Path(), "lock--")
-		held = r.hold
-	}
-	if !wrapped {
-		t.Errorf("the sequence has not wrapped: the last node is %s", held.Path())
 	}
 }
 

@@ -76,6 +76,8 @@ func (q *Queue) openDesk(ctx context.Context) (*desk, error) {
 		Blocks:  func(line.Seat) bool { return true },
 		Data:    func() []byte { return []byte(d.id) },
 		ACL:     q.cfg.ACL,
+
+		Unordered: true, // of two that are first both have alarms, and are woken where one would do
 	}
 	d.ctx, d.end = context.WithCancelCause(sess.Context())
 	if err := d.enter(ctx); err != nil {

@@ -22,6 +22,14 @@ type whoJSON struct {
 	Holder  *contenderJSON  `json:"holder"` // the first of the holders; null when nobody holds the lock
 	Holders []contenderJSON `json:"holders"`
 	Waiters []contenderJSON `json:"waiters"`
+	Numbers numbersJSON     `json:"numbers"`
+}
+
+// numbersJSON is how far the sequence numbers of a lock's nodes are used up.
+type numbersJSON struct {
+	Path string `json:"path"`
+	Left int    `json:"left"`
+	Low  bool   `json:"low"`
 }
 
 // contenderJSON is one who holds the lock or waits for it.
@@ -92,16 +100,20 @@ func (c *cli) showWho(ctx context.Context, n *connection, paths []string, asJSON
 	defer client.Close() // nothing of ours is at the server
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(n.connectTimeout), errNoAnswer)
 	defer cancel()
-	lines := make([][]standing, len(paths))
+	lines, numbers := make([][]standing, len(paths)), make([]lock.Numbers, len(paths))
 	for i, path := range paths {
-		if lines[i], err = look(ctx, client, sess, path); err != nil {
+		if lines[i], err = look(ctx, client, sess, path); err == nil {
+			numbers[i], err = lock.InspectNumbers(ctx, client, path)
+		}
+		if err != nil {
 			return n.gaveUp(err, client.LastError())
 		}
 	}
 	for i, path := range paths {
 		if asJSON {
-			err = c.json(whoIs(path, lines[i]))
+			err = c.json(whoIs(path, lines[i], numbers[i]))
 		} else {
+			c.warnOf(numbers[i])
 			err = c.printLine(path, lines[i], len(paths) > 1)
 		}
 		if err != nil {
@@ -109,6 +121,14 @@ func (c *cli) showWho(ctx context.Context, n *connection, paths []string, asJSON
 		}
 	}
 	return nil
+}
+
+// warnOf says what to do before the sequence numbers are used up, from the middle on.
+func (c *cli) warnOf(n lock.Numbers) {
+	if n.Low {
+		fmt.Fprintf(c.stderr, "turnstile: warning: %d sequence numbers are left at %s, and then new contenders are refused; "+
+			"delete %s at a time when it is empty (zkCli.sh delete), so that its numbers begin at 0 again\n", n.Left, n.Path, n.Path)
+	}
 }
 
 // look returns who stands in line at path.
@@ -148,8 +168,8 @@ func (n *connection) gaveUp(err, why error) error {
 	return err
 }
 
-func whoIs(path string, line []standing) whoJSON {
-	w := whoJSON{Path: path, Holders: []contenderJSON{}, Waiters: []contenderJSON{}}
+func whoIs(path string, line []standing, numbers lock.Numbers) whoJSON {
+	w := whoJSON{Path: path, Holders: []contenderJSON{}, Waiters: []contenderJSON{}, Numbers: numbersJSON(numbers)}
 	for _, c := range line {
 		entry := contenderJSON{
 			Node: c.Path, Kind: c.Kind.String(), Since: timestamp(c.Since), Session: sessionID(c.Session),

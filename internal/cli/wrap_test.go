@@ -3,14 +3,16 @@
 package cli_test
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-func TestLineOfOthersNearTheWrapIsRefusedWithWhatToDo(t *testing.T) {
+func TestEndOfTheNumbersIsRefusedWithWhatToDo(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
 	sess := srv.Session(t, time.Minute)
@@ -39,7 +41,7 @@ func TestLineOfOthersNearTheWrapIsRefusedWithWhatToDo(t *testing.T) {
 		args := append([]string{c.command, "--connect", srv.Addr()}, c.more...)
 		r := start(t, append(args, c.path, "--", "true")...)
 		r.wantCode(70)
-		for _, want := range []string{c.path, "delete the path", "turnstile who shows them", "zkCli.sh deleteall", "another PATH"} {
+		for _, want := range []string{"delete " + c.path + " once it has no children", "turnstile who shows", "zkCli.sh delete", "another path"} {
 			r.wantStderr(want)
 		}
 	}
@@ -52,4 +54,51 @@ func TestLineOfOthersNearTheWrapIsRefusedWithWhatToDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	start(t, "lock", "--connect", srv.Addr(), "/x", "--", "true").wantCode(0)
+}
+
+func TestWhoWarnsFromTheMiddleOfTheNumbersOn(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	sess := srv.Session(t, time.Minute)
+	for _, path := range []string{"/lock", "/election", "/permits", "/permits/locks", "/permits/leases"} {
+		if _, err := sess.Create(t.Context(), path, nil, zk.Persistent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := sess.Create(t.Context(), "/election/latch-", nil, zk.EphemeralSequential); err != nil {
+		t.Fatal(err)
+	}
+	const end = math.MaxInt32 - 1<<20
+	paths := []string{"/lock", "/election", "/permits"}
+	counted := []string{"/lock", "/election", "/permits/locks"}
+	for _, c := range []struct {
+		next int32
+		low  bool
+	}{{1<<30 - 1, false}, {1 << 30, true}, {math.MaxInt32, true}} {
+		left := max(0, end-int(c.next))
+		var warnings, fields []string
+		for _, path := range counted {
+			srv.PresetSequence(path, c.next)
+			fields = append(fields, fmt.Sprintf(`"numbers":{"path":"%s","left":%d,"low":%t}}`, path, left, c.low))
+			if c.low {
+				warnings = append(warnings, fmt.Sprintf("turnstile: warning: %d sequence numbers are left at %s, and then new contenders are refused; "+
+					"delete %s at a time when it is empty (zkCli.sh delete), so that its numbers begin at 0 again\n", left, path, path))
+			}
+		}
+		r := start(t, append([]string{"who", "--connect", srv.Addr()}, paths...)...)
+		r.wantCode(0)
+		if got, want := r.stderr.String(), strings.Join(warnings, ""); got != want {
+			t.Errorf("at %d: got %q, want %q", c.next, got, want)
+		}
+		r = start(t, append([]string{"who", "--connect", srv.Addr(), "--json"}, paths...)...)
+		r.wantCode(0)
+		for i, line := range strings.Split(strings.TrimSpace(r.rest()), "\n") {
+			if !strings.HasSuffix(line, fields[i]) {
+				t.Errorf("at %d: got %s, want it to end with %s", c.next, line, fields[i])
+			}
+		}
+		if got := r.stderr.String(); got != "" {
+			t.Errorf("at %d, with --json: it says %q", c.next, got)
+		}
+	}
 }

@@ -103,12 +103,10 @@ func (e *Entry) await(ctx context.Context) error {
 			return err
 		}
 	}
-	if e.place.ahead == unlooked {
-		if err := e.look(ctx); err != nil {
-			return err
-		}
+	if e.place.ahead != unlooked {
+		return nil
 	}
-	return e.place.vouch(ctx)
+	return e.look(ctx)
 }
 
 // make waits for the answer of the creation that was sent last, and sends another if that is what it takes.
@@ -157,10 +155,8 @@ func (e *Entry) make(ctx context.Context) error {
 func (e *Entry) take(nodes []zk.Created) error {
 	p := e.place
 	e.standing = true
-	switch ok := p.stand(nodes); {
-	case !ok:
-		e.refused = fmt.Errorf("line: the server named our node %q, which no contender is named like", p.node.Path)
-	case p.node.Stat.EphemeralOwner != p.sess.ID():
+	e.refused = p.stand(nodes)
+	if p.node.Stat.EphemeralOwner != p.sess.ID() {
 		// A node that a server finds for us is ours only if it belongs to the live session. One of an older session is about to
 		// vanish, and whoever took it for theirs would hold nothing (CURATOR-498, CURATOR-604).
 		e.refused = ErrGone
@@ -189,15 +185,19 @@ func makeNodes(b *zk.Batch, sess *zk.Session, nodes []zk.Node) func(context.Cont
 	return func(ctx context.Context) ([]zk.Created, error) { return createdBy(ctx, sess, all, len(nodes), 0) }
 }
 
-// stand makes the nodes ours: as many as the line has for each contender. It reports whether they are named as contenders are.
-func (p *Place) stand(nodes []zk.Created) bool {
+// stand makes the nodes ours: as many as the line has for each contender. If it returns an error, they are not named as contenders are, or
+// their numbers are used up, and the place is to be left.
+func (p *Place) stand(nodes []zk.Created) error {
 	var ok bool
 	p.node = nodes[0]
 	p.seat, ok = ParseSeat(path.Base(p.node.Path), p.line.Markers)
 	if len(nodes) > 1 {
 		p.twin = OwnBundle(p.sess, nodes[1:]...)
 	}
-	return ok
+	if !ok {
+		return fmt.Errorf("line: the server named our node %q, which no contender is named like", p.node.Path)
+	}
+	return p.line.checkNumber(p.seat.Seq)
 }
 
 // parts are the nodes of one contender.

@@ -3,7 +3,6 @@ package line
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -32,12 +31,12 @@ func EnterAll(ctx context.Context, sess *zk.Session, lines []*Line) (*Group, err
 	at := 0
 	for i, l := range lines {
 		p := &Place{line: l, sess: sess, ahead: unlooked}
-		if !p.stand(bundle.nodes[at : at+l.width()]) {
+		g.places = append(g.places, p) // before anything fails: what has no place is not left
+		if err := p.stand(bundle.nodes[at : at+l.width()]); err != nil {
 			g.Leave()
-			return nil, fmt.Errorf("line: the server named our node %q, which no contender is named like", p.node.Path)
+			return nil, err
 		}
 		at += l.width()
-		g.places = append(g.places, p)
 		// The list may be of an attempt that failed; then our node is not in it.
 		children, err := listed[i].Get(ctx)
 		if err == nil {
@@ -45,9 +44,6 @@ func EnterAll(ctx context.Context, sess *zk.Session, lines []*Line) (*Group, err
 		}
 		if err != nil && ctx.Err() == nil {
 			err = p.look(ctx, nil)
-		}
-		if err == nil {
-			err = p.vouch(ctx)
 		}
 		if err != nil {
 			g.Leave()

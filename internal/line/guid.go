@@ -3,15 +3,14 @@ package line
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"strings"
 )
 
 // version is that of our UUIDs.
 const version = 8
 
 // NewGUID returns a random UUID in the lower-case form with dashes, as Java prints it: names that carry it are recognised by Curator
-// as protected. It is of version 8, which is free for everybody's own use, where Curator's are of version 4: so a name tells whether one of
-// us has chosen it, where the data is not ours to mark, as that of an election's candidates is not.
+// as protected. It is of version 8, which is free for everybody's own use, where Curator's are of version 4: so a name tells people whether one
+// of us has chosen it.
 func NewGUID() string {
 	var u [16]byte
 	rand.Read(u[:]) // never fails (crypto/rand, since Go 1.24)
@@ -25,10 +24,4 @@ func NewGUID() string {
 	hex.Encode(s[24:36], u[10:16])
 	s[8], s[13], s[18], s[23] = '-', '-', '-', '-'
 	return string(s[:])
-}
-
-// ours reports whether a contender's name is one of those that we choose: NewGUID's and a dash, with Curator's prefix or without.
-func ours(name string) bool {
-	guid := strings.TrimPrefix(name, "_c_")
-	return len(guid) > 36 && guid[8] == '-' && guid[13] == '-' && guid[14] == '0'+version && guid[18] == '-' && guid[23] == '-' && guid[36] == '-'
 }

@@ -28,6 +28,9 @@ type Line struct {
 	// kind (Become, Beside). Nil says that none may.
 	Change func(Seat) bool
 
+	// Unordered is a line in which it does no harm that two are first: it goes on where numbers are no order any more. See ErrWrap.
+	Unordered bool
+
 	// Lasting makes missing parents as persistent nodes. Otherwise they are containers, which servers remove when they are empty:
 	// kazoo does not find out that they have gone.
 	Lasting bool

@@ -73,11 +73,14 @@ func Seats(children []string, markers []Marker) []Seat {
 	return seats
 }
 
-// Before reports whether a stands ahead of b. Numbers are compared as serial numbers, so that the order survives the counter's wrap
-// from 2147483647 to -2147483648 as long as nobody waits while two thousand million others pass.
+// Before reports whether a stands ahead of b.
 //
-// Of two different seats exactly one is before the other, whatever their numbers. That alone is the argument for mutual exclusion: of
-// any two contenders that see the same line, at most one can find nobody ahead.
+// Of two different seats exactly one is before the other, whatever their numbers. That is one half of the argument for mutual exclusion: of
+// any two contenders that see the same line, at most one can find nobody ahead. The other half is that a contender which comes later is not
+// before one that found nobody ahead. See ordered: contenders of ours whose number does not say when they came leave.
+//
+// Numbers are compared as serial numbers, in which -2147483648 follows 2147483647. Ours that stay need no more than plain numbers. But where
+// a server counts on like that, it puts others, and those of ours that are about to leave, behind those that were there before.
 func Before(a, b Seat) bool { return compare(a, b) < 0 }
 
 func compare(a, b Seat) int {

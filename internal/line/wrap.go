@@ -1,35 +1,59 @@
 package line
 
 import (
-	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
+
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// ErrWrap says that the numbers of the line are near their wrap from 2147483647 to -2147483648, or past it, and that contenders of
-// others stand in it. We compare numbers, across the wrap; Curator and kazoo compare the text, in which a negative number comes before
-// every other and the later of two negative ones before the earlier. There is no order that all of us see.
-var ErrWrap = errors.New("line: the numbers of the nodes are near 2147483647 or past it, where Curator's and kazoo's contenders see another order than we do; " +
-	"let all contenders leave and delete the path, so that it begins at 0 again")
+// ErrWrap says that a line's path has nearly used up its sequence numbers, which end at 2147483647. Errors that wrap it name the path
+// and say what to do.
+var ErrWrap = errors.New("line: sequence numbers used up")
 
-// nearWrap is how far before the wrap a line is said to be near it: more than ever stand in a line at once.
+// nearWrap is how many numbers before 2147483647 we stop.
 const nearWrap = 1 << 20
 
-// vouch returns ErrWrap if the order of the line is not the same for all who stand in it. It asks the server for nothing as long as
-// the numbers are far from the wrap.
+// firstRefused is the smallest number that no contender of ours keeps; it keeps no larger one and no negative one either.
+const firstRefused = math.MaxInt32 - nearWrap
+
+// HalfLeft is how many numbers are left when 2^30 are used.
+const HalfLeft = firstRefused - 1<<30
+
+// ordered reports whether the number says when its contender came.
 //
-// It is for the moment at which we join the line. Who joins it later sees us, and it is for them to refuse.
-func (p *Place) vouch(ctx context.Context) error {
-	if p.seat.Seq >= 0 && p.seat.Seq < math.MaxInt32-nearWrap {
+// Behind 2147483647 it does not, and servers differ there. ZooKeeper (3.8.0 was tried) stores a counter only if it is larger than the
+// one before. So it stays at 2147483647, and all nodes that follow have that number, or a small negative one where several are created at
+// once; the random part of a name would decide who is first, and a contender that has just come could be ahead of the holder. Our own
+// server goes on from -2147483648, where Curator and kazoo, which compare the text of numbers, see another order than we do.
+//
+// So a contender of ours with such a number leaves at once, and never holds anything. Those that stay have numbers from 0 to
+// firstRefused-1. Every server gives each of these once, in the order of creation, until its counter has gone through all negative
+// numbers. Hence of two that stay, the one that came first has the smaller number, and those that were there before the end keep their
+// order, whatever comes behind them.
+//
+// That would be true with any margin that leaves room for the second node of a contender, which has the next number. The rest of nearWrap
+// is for contenders of Curator's and kazoo's, which do not stop. A contender of ours meets one of theirs from behind the end only if it
+// stays in the line while a million others come.
+func ordered(number int32) bool { return number >= 0 && number < firstRefused }
+
+// checkNumber returns an error that wraps ErrWrap if our contender must not keep its number.
+func (l *Line) checkNumber(number int32) error {
+	if l.Unordered || ordered(number) {
 		return nil
 	}
-	names, err := p.list(ctx, nil)
-	if err != nil {
-		return err
+	return fmt.Errorf("%w at %s (%d of %d): delete %s once it has no children, so that they begin at 0 again; if it cannot be emptied, "+
+		"move all contenders to another path at the same time", ErrWrap, l.Dir, number, math.MaxInt32, l.Dir)
+}
+
+// NumbersLeft returns how many more nodes contenders can make at a path before they get ErrWrap, going by its children and its Stat.
+func NumbersLeft(seats []Seat, stat zk.Stat) int {
+	if slices.ContainsFunc(seats, func(s Seat) bool { return !ordered(s.Seq) }) {
+		return 0
 	}
-	if slices.ContainsFunc(Seats(names, p.line.Markers), func(s Seat) bool { return !ours(s.Name) }) {
-		return ErrWrap
-	}
-	return nil
+	// The Stat has twice the counter, less the number of children, in 32 bits: that is all of a counter that is not negative.
+	next := int(uint32(stat.Cversion+stat.NumChildren) >> 1)
+	return max(0, firstRefused-next)
 }

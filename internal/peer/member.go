@@ -36,6 +36,11 @@ func newMember(dir string, i, n int, ports []int, opts Options) (*member, error)
 	if err := os.MkdirAll(data, 0o755); err != nil {
 		return nil, err
 	}
+	if opts.Data != "" {
+		if err := os.CopyFS(data, os.DirFS(opts.Data)); err != nil {
+			return nil, err
+		}
+	}
 	keys := map[string]string{
 		"tickTime":                strconv.FormatInt(cmp.Or(opts.Tick, 200*time.Millisecond).Milliseconds(), 10),
 		"dataDir":                 data,

@@ -28,6 +28,7 @@ type Options struct {
 	Tick       time.Duration     // tickTime; 200ms if zero
 	Heap       string            // the JVM's -Xmx; 192m if empty
 	Fast       bool              // let the JVM compile as in production; else it starts sooner and stays slower
+	Data       string            // a folder to copy each server's data from, with version-2 in it; servers begin empty if it is empty
 	_          struct{}
 }
 

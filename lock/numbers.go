@@ -1,0 +1,47 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// Numbers says how many more contenders a lock can have before its sequence numbers are used up; see ErrWrap.
+type Numbers struct {
+	Path string // of the node that counts, whose deletion makes numbers begin at 0: the lock's, or the child of a semaphore's where its line is
+	Left int    // how many more nodes its contenders can make: one each, or two with Layout Both
+	Low  bool   // 2^30 are used, about half
+}
+
+// InspectNumbers returns how many numbers are left at the path of a lock, an election or a semaphore. A server that counts on behind 2147483647,
+// as package server does, does not show that it has while no contender stands there: then Left is too large.
+func InspectNumbers(ctx context.Context, client *zk.Client, path string) (Numbers, error) {
+	if err := ValidatePath(path); err != nil {
+		return Numbers{}, err
+	}
+	sess, err := client.Session(ctx)
+	if err == nil {
+		var n Numbers
+		if n, err = inspectNumbers(ctx, sess, path); err == nil {
+			return n, nil
+		}
+	}
+	return Numbers{}, fmt.Errorf("lock: inspect numbers of %s: %w", path, err)
+}
+
+func inspectNumbers(ctx context.Context, sess *zk.Session, path string) (Numbers, error) {
+	children, stat, err := sess.Children(ctx, path)
+	if err == nil && slices.Contains(children, leasesDir) {
+		path += "/" + queueDir
+		children, stat, err = sess.Children(ctx, path)
+	}
+	if err != nil && !errors.Is(err, zk.NoNode) {
+		return Numbers{}, err
+	}
+	left := line.NumbersLeft(line.Seats(children, known), stat)
+	return Numbers{Path: path, Left: left, Low: left <= line.HalfLeft}, nil
+}

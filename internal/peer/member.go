@@ -30,8 +30,8 @@ type process struct {
 	done chan struct{} // closed by the goroutine that waits for the process
 }
 
-func newMember(dir string, i, n int, ports []int, opts Options) (*member, error) {
-	m := &member{dir: dir, addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[3*i]))}
+func newMember(dir string, i, n int, ports []int, links *Links, opts Options) (*member, error) {
+	m := &member{dir: dir, addr: local(ports[3*i])}
 	data := filepath.Join(dir, "data")
 	if err := os.MkdirAll(data, 0o755); err != nil {
 		return nil, err
@@ -54,7 +54,18 @@ func newMember(dir string, i, n int, ports []int, opts Options) (*member, error)
 	}
 	if n > 1 {
 		for j := range n {
-			keys[fmt.Sprintf("server.%d", j+1)] = fmt.Sprintf("127.0.0.1:%d:%d", ports[3*j+1], ports[3*j+2])
+			quorum, election := local(ports[3*j+1]), local(ports[3*j+2])
+			if links != nil && i != j {
+				var err error
+				if quorum, err = links.between(i, j, quorum, false); err != nil {
+					return nil, err
+				}
+				if election, err = links.between(i, j, election, true); err != nil {
+					return nil, err
+				}
+			}
+			_, port, _ := net.SplitHostPort(election)
+			keys[fmt.Sprintf("server.%d", j+1)] = quorum + ":" + port
 		}
 		if err := os.WriteFile(filepath.Join(data, "myid"), []byte(strconv.Itoa(i+1)), 0o644); err != nil {
 			return nil, err
@@ -171,10 +182,15 @@ func (m *member) logTail() string {
 	return strings.TrimSpace(string(b[max(0, len(b)-limit):]))
 }
 
+// The ports that servers and links get.
+const lowestPort, highestPort = 10000, 32000
+
+// local returns the address of a port on loopback.
+func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
 // freePorts returns n ports that nobody listens on now. They lie below the range from which Linux takes the ports of
 // outgoing connections, so that a server that is down for a while finds its own ports free when it comes back.
 func freePorts(n int) ([]int, error) {
-	const low, high = 10000, 32000
 	var ports []int
 	var open []net.Listener
 	var listen net.ListenConfig
@@ -187,12 +203,12 @@ func freePorts(n int) ([]int, error) {
 		if len(ports) == n {
 			return ports, nil
 		}
-		port := low + rand.IntN(high-low)
-		ln, err := listen.Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		port := lowestPort + rand.IntN(highestPort-lowestPort)
+		ln, err := listen.Listen(context.Background(), "tcp", local(port))
 		if err != nil {
 			continue
 		}
 		open, ports = append(open, ln), append(ports, port)
 	}
-	return nil, fmt.Errorf("peer: no %d free ports between %d and %d", n, low, high)
+	return nil, fmt.Errorf("peer: no %d free ports between %d and %d", n, lowestPort, highestPort)
 }

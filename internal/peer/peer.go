@@ -27,6 +27,7 @@ type Options struct {
 	Properties map[string]string // Java system properties, beside the package's own
 	Tick       time.Duration     // tickTime; 200ms if zero
 	Heap       string            // the JVM's -Xmx; 192m if empty
+	Links      bool              // let servers reach each other through proxies: see Cluster.Links
 	Fast       bool              // let the JVM compile as in production; else it starts sooner and stays slower
 	_          struct{}
 }
@@ -102,14 +103,21 @@ func newCluster(t T, n int, opts Options) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{t: t}
+	if opts.Links {
+		c.links = newLinks(t, n)
+	}
 	for i := range n {
-		m, err := newMember(t.TempDir(), i, n, ports, opts)
+		m, err := newMember(t.TempDir(), i, n, ports, c.links, opts)
 		if err != nil {
+			c.stop()
 			return nil, err
 		}
 		c.members = append(c.members, m)
 	}
-	for _, m := range c.members {
+	for i, m := range c.members {
+		if c.links != nil {
+			c.links.targets[i] = m.addr
+		}
 		if err := m.start(); err != nil {
 			c.stop()
 			return nil, err

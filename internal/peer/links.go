@@ -20,7 +20,7 @@ import (
 // be called from any goroutine.
 type Links struct {
 	t    T
-	n    int // servers
+	n    int             // servers
 	ctx  context.Context //nolint:containedctx // ends when the links are closed
 	stop context.CancelFunc
 	wg   sync.WaitGroup

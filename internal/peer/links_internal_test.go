@@ -105,7 +105,7 @@ func TestFrozenDirectionPushesBackAndLosesNothing(t *testing.T) {
 	d := dialLinks(t)
 	d.links.Freeze(0, 1)
 	var all bytes.Buffer
-	for i := range 1 << 20 {
+	for i := range 4 << 20 {
 		all.Write(binary.BigEndian.AppendUint64(nil, uint64(i)))
 	}
 	sent := make(chan error, 1)
@@ -115,7 +115,7 @@ func TestFrozenDirectionPushesBackAndLosesNothing(t *testing.T) {
 	}()
 	select {
 	case err := <-sent:
-		t.Fatalf("8 MiB were taken in by a frozen direction (%v)", err)
+		t.Fatalf("32 MiB were taken in by a frozen direction (%v)", err)
 	case <-time.After(quiet):
 	}
 	d.links.Thaw(0, 1)

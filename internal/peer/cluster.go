@@ -22,7 +22,8 @@ const (
 type Cluster struct {
 	t       T
 	members []*member
-	links   *Links // nil unless Options.Links
+	links   *Links                 // nil unless Options.Links
+	modeOf  func(m *member) string // what the server is, in ZooKeeper's words; empty if it does not serve
 }
 
 // Len returns the number of servers.
@@ -127,8 +128,10 @@ func (c *Cluster) AwaitAll() {
 	c.t.Fatalf("peer: not every server serves within %v", startLimit)
 }
 
-func (c *Cluster) mode(i int) string {
-	text, err := c.Word(i, "srvr")
+func (c *Cluster) mode(i int) string { return c.modeOf(c.members[i]) }
+
+func zooKeeperMode(m *member) string {
+	text, err := word4(m.addr, "srvr")
 	if err != nil {
 		return ""
 	}

@@ -39,3 +39,19 @@ func TestEnsembleGoesOnWithoutTheServerThatIsCutOff(t *testing.T) {
 		t.Errorf("got %s and %s for the client's way to server 1 at %s", links.Addr(client, 1), links.ConnectString(client, 1), zk.Addr(1))
 	}
 }
+
+func TestEtcdGoesOnWithoutTheServerThatIsCutOff(t *testing.T) {
+	t.Parallel()
+	etcd := peer.Etcd(t, 3)
+	links := etcd.Links()
+	first := etcd.AwaitLeader(-1)
+	links.CutOff(first)
+	etcd.AwaitLeader(first)
+	links.Heal()
+	etcd.AwaitAll()
+	first = etcd.AwaitLeader(-1)
+	links.Zombie(first)
+	etcd.AwaitLeader(first)
+	links.Heal()
+	etcd.AwaitAll()
+}

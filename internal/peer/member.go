@@ -14,15 +14,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
 // A member is one server: a directory, its ports, and a process while it runs.
 type member struct {
-	dir  string
-	addr string
-	args []string
-	proc *process // nil before the first start
+	dir     string
+	addr    string
+	program string
+	args    []string
+	proc    atomic.Pointer[process] // nil before the first start
 }
 
 type process struct {
@@ -31,7 +33,7 @@ type process struct {
 }
 
 func newMember(dir string, i, n int, ports []int, links *Links, opts Options) (*member, error) {
-	m := &member{dir: dir, addr: local(ports[3*i])}
+	m := &member{dir: dir, addr: local(ports[3*i]), program: "java"}
 	data := filepath.Join(dir, "data")
 	if err := os.MkdirAll(data, 0o755); err != nil {
 		return nil, err
@@ -111,7 +113,7 @@ func (m *member) start() error {
 		return err
 	}
 	defer log.Close()
-	p := &process{cmd: exec.CommandContext(context.Background(), "java", m.args...), done: make(chan struct{})}
+	p := &process{cmd: exec.CommandContext(context.Background(), m.program, m.args...), done: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = m.dir, log, log
 	p.cmd.SysProcAttr = dieWithParent()
 	started := make(chan error)
@@ -129,7 +131,7 @@ func (m *member) start() error {
 	if err := <-started; err != nil {
 		return err
 	}
-	m.proc = p
+	m.proc.Store(p)
 	return nil
 }
 
@@ -152,25 +154,27 @@ func (m *member) dropTornLogs() error {
 }
 
 func (m *member) pid() int {
-	if m.proc == nil {
+	p := m.proc.Load()
+	if p == nil {
 		return 0
 	}
 	select {
-	case <-m.proc.done:
+	case <-p.done:
 		return 0
 	default:
-		return m.proc.cmd.Process.Pid
+		return p.cmd.Process.Pid
 	}
 }
 
-func (m *member) exited() <-chan struct{} { return m.proc.done }
+func (m *member) exited() <-chan struct{} { return m.proc.Load().done }
 
 func (m *member) kill() {
-	if m.proc == nil {
+	p := m.proc.Load()
+	if p == nil {
 		return
 	}
-	_ = m.proc.cmd.Process.Kill() // fails only if it is gone already
-	<-m.proc.done
+	_ = p.cmd.Process.Kill() // fails only if it is gone already
+	<-p.done
 }
 
 func (m *member) logTail() string {

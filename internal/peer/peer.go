@@ -84,16 +84,21 @@ func Ensemble(t T, n int, opts Options) *Cluster {
 func start(t T, n int, opts Options) *Cluster {
 	t.Helper()
 	Need(t, "java", zookeeperJar)
+	return startCluster(t, func() (*Cluster, error) { return newCluster(t, n, opts) })
+}
+
+func startCluster(t T, try func() (*Cluster, error)) *Cluster {
+	t.Helper()
 	var err error
 	// Ports are picked before the servers bind them, so somebody else may be faster: then everything is tried again.
 	for range 3 {
 		var c *Cluster
-		if c, err = newCluster(t, n, opts); err == nil {
+		if c, err = try(); err == nil {
 			t.Cleanup(c.stop)
 			return c
 		}
 	}
-	t.Fatalf("peer: ZooKeeper does not start: %v", err)
+	t.Fatalf("peer: servers do not start: %v", err)
 	return nil
 }
 
@@ -102,7 +107,7 @@ func newCluster(t T, n int, opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{t: t}
+	c := &Cluster{t: t, modeOf: zooKeeperMode}
 	if opts.Links {
 		c.links = newLinks(t, n)
 	}
@@ -114,22 +119,27 @@ func newCluster(t T, n int, opts Options) (*Cluster, error) {
 		}
 		c.members = append(c.members, m)
 	}
+	return c, c.start()
+}
+
+// start runs the members and returns when all serve. If they do not it stops them.
+func (c *Cluster) start() error {
 	for i, m := range c.members {
 		if c.links != nil {
 			c.links.targets[i] = m.addr
 		}
 		if err := m.start(); err != nil {
 			c.stop()
-			return nil, err
+			return err
 		}
 	}
 	for i := range c.members {
 		if err := c.await(i); err != nil {
 			c.stop()
-			return nil, fmt.Errorf("server %d: %w", i, err)
+			return fmt.Errorf("server %d: %w", i, err)
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // Installed reports whether ZooKeeper can be started here.

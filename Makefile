@@ -7,11 +7,13 @@ FUZZTIME    ?= 10s
 COUNT       ?= 20
 BENCHFLAGS  ?=
 MINUTES     ?= 1
+PHASES      ?= 3
+TICK        ?= 1s
 SEED        ?=
 ITEMS       ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help lint fix test race fuzz conformance interop lin lin-queue deep bench herd cover build peers
+.PHONY: help lint fix test race fuzz conformance interop lin lin-queue partitions deep bench herd cover build peers
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +46,11 @@ lin: ## Use locks at random under random faults, and judge what was seen: MINUTE
 lin-queue: ## The same with queues
 	@.ci/peers
 	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v -timeout $$(( $(MINUTES) * 2 + 10 ))m -run 'Queue|Leaves' ./lin
+
+partitions: ## Partition ensembles under holders, ours and other projects': PHASES (3) of each shape, TICK (1s), SEED (a new one); writes docs/partitions.md
+	@.ci/peers
+	TURNSTILE_PARTITIONS_PHASES=$(PHASES) TURNSTILE_PARTITIONS_TICK=$(TICK) TURNSTILE_SEED=$(SEED) TURNSTILE_PARTITIONS_WRITE=$(CURDIR)/docs \
+		$(GO) test -race -count=1 -v -timeout $$(( $(PHASES) * 30 + 10 ))m ./partitions
 
 deep: ## Put and drain a queue of ITEMS (1000000) on the embedded server, which is killed in the middle of both; prints the speed at each depth
 	TURNSTILE_ITEMS=$(ITEMS) $(GO) test -count=1 -v -timeout 60m -run '^TestDeepQueueSurvivesKills$$' ./queue

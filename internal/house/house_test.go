@@ -58,6 +58,7 @@ var floors = []floor{
 	{path: "docs/herd", ours: []string{"zk", "lock", "server", "internal/peer"}},
 	{path: "conformance", ours: []string{"zk", "server", "zktest", "internal/peer", "internal/wire", "internal/jute"}},
 	{path: "lin", ours: []string{"zk", "lock", "elect", "queue", "zktest", "internal/peer", "internal/lincheck"}, foreign: []string{"golang.org/x/sys"}},
+	{path: "partitions", ours: []string{"zk", "lock", "elect", "queue", "internal/peer"}, foreign: []string{"golang.org/x/sys"}},
 	{path: "interop/...", ours: []string{"zk", "lock", "server", "zktest", "internal/peer"}, foreign: []string{"github.com/anishathalye/porcupine"}},
 }
 

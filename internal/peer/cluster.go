@@ -22,6 +22,8 @@ const (
 type Cluster struct {
 	t       T
 	members []*member
+	links   *Links                 // nil unless Options.Links
+	modeOf  func(m *member) string // what the server is, in ZooKeeper's words; empty if it does not serve
 }
 
 // Len returns the number of servers.
@@ -38,6 +40,9 @@ func (c *Cluster) ConnectString() string {
 	}
 	return strings.Join(addrs, ",")
 }
+
+// Links returns the proxied connections among the servers, and lets clients have some. It is nil unless Options.Links was set.
+func (c *Cluster) Links() *Links { return c.links }
 
 // Dir returns the directory of server i: its zoo.cfg, its data and its log.
 func (c *Cluster) Dir(i int) string { return c.members[i].dir }
@@ -103,8 +108,30 @@ func (c *Cluster) AwaitLeader(not int) int {
 	return -1
 }
 
-func (c *Cluster) mode(i int) string {
-	text, err := c.Word(i, "srvr")
+// AwaitAll waits until every server serves as one leader or its follower.
+func (c *Cluster) AwaitAll() {
+	c.t.Helper()
+	for end := time.Now().Add(startLimit); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		leaders, followers := 0, 0
+		for i := range c.members {
+			switch c.mode(i) {
+			case "leader", "standalone":
+				leaders++
+			case "follower":
+				followers++
+			}
+		}
+		if leaders == 1 && leaders+followers == len(c.members) {
+			return
+		}
+	}
+	c.t.Fatalf("peer: not every server serves within %v", startLimit)
+}
+
+func (c *Cluster) mode(i int) string { return c.modeOf(c.members[i]) }
+
+func zooKeeperMode(m *member) string {
+	text, err := word4(m.addr, "srvr")
 	if err != nil {
 		return ""
 	}
@@ -135,6 +162,9 @@ func (c *Cluster) await(i int) error {
 func (c *Cluster) stop() {
 	for _, m := range c.members {
 		m.kill()
+	}
+	if c.links != nil {
+		c.links.close()
 	}
 }
 

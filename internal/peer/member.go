@@ -14,15 +14,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
 // A member is one server: a directory, its ports, and a process while it runs.
 type member struct {
-	dir  string
-	addr string
-	args []string
-	proc *process // nil before the first start
+	dir     string
+	addr    string
+	program string
+	args    []string
+	proc    atomic.Pointer[process] // nil before the first start
 }
 
 type process struct {
@@ -30,8 +32,8 @@ type process struct {
 	done chan struct{} // closed by the goroutine that waits for the process
 }
 
-func newMember(dir string, i, n int, ports []int, opts Options) (*member, error) {
-	m := &member{dir: dir, addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[3*i]))}
+func newMember(dir string, i, n int, ports []int, links *Links, opts Options) (*member, error) {
+	m := &member{dir: dir, addr: local(ports[3*i]), program: "java"}
 	data := filepath.Join(dir, "data")
 	if err := os.MkdirAll(data, 0o755); err != nil {
 		return nil, err
@@ -59,7 +61,18 @@ func newMember(dir string, i, n int, ports []int, opts Options) (*member, error)
 	}
 	if n > 1 {
 		for j := range n {
-			keys[fmt.Sprintf("server.%d", j+1)] = fmt.Sprintf("127.0.0.1:%d:%d", ports[3*j+1], ports[3*j+2])
+			quorum, election := local(ports[3*j+1]), local(ports[3*j+2])
+			if links != nil && i != j {
+				var err error
+				if quorum, err = links.between(i, j, quorum, false); err != nil {
+					return nil, err
+				}
+				if election, err = links.between(i, j, election, true); err != nil {
+					return nil, err
+				}
+			}
+			_, port, _ := net.SplitHostPort(election)
+			keys[fmt.Sprintf("server.%d", j+1)] = quorum + ":" + port
 		}
 		if err := os.WriteFile(filepath.Join(data, "myid"), []byte(strconv.Itoa(i+1)), 0o644); err != nil {
 			return nil, err
@@ -105,7 +118,7 @@ func (m *member) start() error {
 		return err
 	}
 	defer log.Close()
-	p := &process{cmd: exec.CommandContext(context.Background(), "java", m.args...), done: make(chan struct{})}
+	p := &process{cmd: exec.CommandContext(context.Background(), m.program, m.args...), done: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = m.dir, log, log
 	p.cmd.SysProcAttr = dieWithParent()
 	started := make(chan error)
@@ -123,7 +136,7 @@ func (m *member) start() error {
 	if err := <-started; err != nil {
 		return err
 	}
-	m.proc = p
+	m.proc.Store(p)
 	return nil
 }
 
@@ -146,25 +159,27 @@ func (m *member) dropTornLogs() error {
 }
 
 func (m *member) pid() int {
-	if m.proc == nil {
+	p := m.proc.Load()
+	if p == nil {
 		return 0
 	}
 	select {
-	case <-m.proc.done:
+	case <-p.done:
 		return 0
 	default:
-		return m.proc.cmd.Process.Pid
+		return p.cmd.Process.Pid
 	}
 }
 
-func (m *member) exited() <-chan struct{} { return m.proc.done }
+func (m *member) exited() <-chan struct{} { return m.proc.Load().done }
 
 func (m *member) kill() {
-	if m.proc == nil {
+	p := m.proc.Load()
+	if p == nil {
 		return
 	}
-	_ = m.proc.cmd.Process.Kill() // fails only if it is gone already
-	<-m.proc.done
+	_ = p.cmd.Process.Kill() // fails only if it is gone already
+	<-p.done
 }
 
 func (m *member) logTail() string {
@@ -176,10 +191,15 @@ func (m *member) logTail() string {
 	return strings.TrimSpace(string(b[max(0, len(b)-limit):]))
 }
 
+// The ports that servers and links get.
+const lowestPort, highestPort = 10000, 32000
+
+// local returns the address of a port on loopback.
+func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
 // freePorts returns n ports that nobody listens on now. They lie below the range from which Linux takes the ports of
 // outgoing connections, so that a server that is down for a while finds its own ports free when it comes back.
 func freePorts(n int) ([]int, error) {
-	const low, high = 10000, 32000
 	var ports []int
 	var open []net.Listener
 	var listen net.ListenConfig
@@ -192,12 +212,12 @@ func freePorts(n int) ([]int, error) {
 		if len(ports) == n {
 			return ports, nil
 		}
-		port := low + rand.IntN(high-low)
-		ln, err := listen.Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		port := lowestPort + rand.IntN(highestPort-lowestPort)
+		ln, err := listen.Listen(context.Background(), "tcp", local(port))
 		if err != nil {
 			continue
 		}
 		open, ports = append(open, ln), append(ports, port)
 	}
-	return nil, fmt.Errorf("peer: no %d free ports between %d and %d", n, low, high)
+	return nil, fmt.Errorf("peer: no %d free ports between %d and %d", n, lowestPort, highestPort)
 }

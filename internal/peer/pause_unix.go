@@ -14,5 +14,5 @@ func (m *member) signal(sig syscall.Signal) error {
 	if m.pid() == 0 {
 		return errors.New("it is not running")
 	}
-	return m.proc.cmd.Process.Signal(sig)
+	return m.proc.Load().cmd.Process.Signal(sig)
 }

@@ -27,6 +27,7 @@ type Options struct {
 	Properties map[string]string // Java system properties, beside the package's own
 	Tick       time.Duration     // tickTime; 200ms if zero
 	Heap       string            // the JVM's -Xmx; 192m if empty
+	Links      bool              // let servers reach each other through proxies: see Cluster.Links
 	Fast       bool              // let the JVM compile as in production; else it starts sooner and stays slower
 	Data       string            // a folder to copy each server's data from, with version-2 in it; servers begin empty if it is empty
 	_          struct{}
@@ -84,16 +85,21 @@ func Ensemble(t T, n int, opts Options) *Cluster {
 func start(t T, n int, opts Options) *Cluster {
 	t.Helper()
 	Need(t, "java", zookeeperJar)
+	return startCluster(t, func() (*Cluster, error) { return newCluster(t, n, opts) })
+}
+
+func startCluster(t T, try func() (*Cluster, error)) *Cluster {
+	t.Helper()
 	var err error
 	// Ports are picked before the servers bind them, so somebody else may be faster: then everything is tried again.
 	for range 3 {
 		var c *Cluster
-		if c, err = newCluster(t, n, opts); err == nil {
+		if c, err = try(); err == nil {
 			t.Cleanup(c.stop)
 			return c
 		}
 	}
-	t.Fatalf("peer: ZooKeeper does not start: %v", err)
+	t.Fatalf("peer: servers do not start: %v", err)
 	return nil
 }
 
@@ -102,27 +108,39 @@ func newCluster(t T, n int, opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{t: t}
+	c := &Cluster{t: t, modeOf: zooKeeperMode}
+	if opts.Links {
+		c.links = newLinks(t, n)
+	}
 	for i := range n {
-		m, err := newMember(t.TempDir(), i, n, ports, opts)
+		m, err := newMember(t.TempDir(), i, n, ports, c.links, opts)
 		if err != nil {
+			c.stop()
 			return nil, err
 		}
 		c.members = append(c.members, m)
 	}
-	for _, m := range c.members {
+	return c, c.start()
+}
+
+// start runs the members and returns when all serve. If they do not it stops them.
+func (c *Cluster) start() error {
+	for i, m := range c.members {
+		if c.links != nil {
+			c.links.targets[i] = m.addr
+		}
 		if err := m.start(); err != nil {
 			c.stop()
-			return nil, err
+			return err
 		}
 	}
 	for i := range c.members {
 		if err := c.await(i); err != nil {
 			c.stop()
-			return nil, fmt.Errorf("server %d: %w", i, err)
+			return fmt.Errorf("server %d: %w", i, err)
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // Installed reports whether ZooKeeper can be started here.

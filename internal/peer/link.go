@@ -1,0 +1,195 @@
+package peer
+
+import (
+	"context"
+	"math/rand/v2"
+	"net"
+	"time"
+)
+
+// redial is the pause between two attempts to reach a server that is not listening yet.
+const redial = 10 * time.Millisecond
+
+// A link is an address at which one end reaches a port of a server.
+type link struct {
+	way      direction
+	addr     string // empty until it was opened for the first time
+	target   string // the port behind it
+	election bool   // connections begin with the election address of the server that dials
+	client   bool   // a server that does not listen refuses, as it does without a link; servers wait for each other
+	dialler  func(net.Conn) (int, bool)
+
+	// Links.mu guards these.
+	listener net.Listener // nil while from's dials are refused
+	conns    map[*connection]bool
+}
+
+// open listens, at the same address as before. The caller holds l.mu.
+func (k *link) open(l *Links) error {
+	if k.listener != nil {
+		return nil
+	}
+	var err error
+	if k.addr == "" {
+		k.listener, err = listenLow()
+	} else {
+		k.listener, err = new(net.ListenConfig).Listen(l.ctx, "tcp", k.addr)
+	}
+	if err != nil {
+		return err
+	}
+	k.addr = k.listener.Addr().String()
+	listener := k.listener
+	l.wg.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return // closed
+			}
+			l.wg.Go(func() { l.serve(k, conn) })
+		}
+	})
+	return nil
+}
+
+// close refuses new connections. The caller holds Links.mu.
+func (k *link) close() {
+	if k.listener != nil {
+		_ = k.listener.Close()
+		k.listener = nil
+	}
+}
+
+// serve forwards one connection until both sides have ended.
+func (l *Links) serve(k *link, near net.Conn) {
+	c := &connection{links: l, way: k.way, near: near}
+	if k.dialler != nil {
+		from, known := k.dialler(near)
+		if !known {
+			reset(near)
+			return
+		}
+		c.way.from = from
+	}
+	if !l.register(k, c) {
+		reset(near)
+		return
+	}
+	defer l.unregister(k, c)
+	out := newPump(l, c.way, near)
+	if k.election {
+		out.first = l.rewriteElection
+	}
+	l.wg.Go(out.read)
+	far := l.dial(k, c, out.ended)
+	if far == nil {
+		reset(near)
+		out.stop()
+		return
+	}
+	back := newPump(l, c.way.reverse(), far)
+	done := make(chan struct{})
+	l.wg.Go(back.read)
+	l.wg.Go(func() {
+		defer close(done)
+		back.write(near)
+	})
+	out.write(far)
+	<-done
+	_, _ = near.Close(), far.Close()
+}
+
+// register makes the connection known to those who hang up; it returns false if its dial is refused, or nothing is forwarded any more.
+func (l *Links) register(k *link, c *connection) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.refused[c.way] || l.ctx.Err() != nil {
+		return false
+	}
+	c.release = context.AfterFunc(l.ctx, c.closeBoth)
+	k.conns[c] = true
+	return true
+}
+
+func (l *Links) unregister(k *link, c *connection) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.release()
+	delete(k.conns, c)
+}
+
+// dial connects to the link's target once both directions are open. It waits until the target listens: to servers a connection that is closed at
+// once stalls an election. It returns nil if the near end has closed before.
+func (l *Links) dial(k *link, c *connection, ended <-chan struct{}) net.Conn {
+	for l.await(ended, c.way, c.way.reverse()) {
+		far, err := new(net.Dialer).DialContext(l.ctx, "tcp", k.target)
+		switch {
+		case err == nil && l.connected(c, far):
+			return far
+		case err == nil: // frozen meanwhile: as if it had never been dialled
+			reset(far)
+		case k.client:
+			return nil
+		}
+		select {
+		case <-time.After(redial):
+		case <-ended:
+			return nil
+		case <-l.ctx.Done():
+			return nil
+		}
+	}
+	return nil
+}
+
+func (l *Links) connected(c *connection, far net.Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.frozenLocked(c.way, c.way.reverse()) || l.ctx.Err() != nil {
+		return false
+	}
+	c.far = far
+	return true
+}
+
+// A connection is one that is forwarded.
+type connection struct {
+	links   *Links
+	way     direction // from the near end, which dialled, to the far end
+	near    net.Conn
+	release func() bool
+
+	far net.Conn // nil until the target was reached; Links.mu guards it
+}
+
+// hangup ends the connection on the side of at, if it is one between the two ends. The caller holds Links.mu.
+func (c *connection) hangup(at, other int) {
+	switch {
+	case c.way == direction{at, other}:
+		reset(c.near)
+	case c.way == direction{other, at} && c.far != nil:
+		reset(c.far)
+	}
+}
+
+func (c *connection) closeBoth() {
+	c.links.mu.Lock()
+	defer c.links.mu.Unlock()
+	reset(c.near)
+	if c.far != nil {
+		reset(c.far)
+	}
+}
+
+// listenLow listens on loopback, on a port below the range from which Linux takes the ports of outgoing connections.
+func listenLow() (net.Listener, error) {
+	const tries = 100
+	var listen net.ListenConfig
+	for i := 1; ; i++ {
+		port := lowestPort + rand.IntN(highestPort-lowestPort)
+		ln, err := listen.Listen(context.Background(), "tcp", local(port))
+		if err == nil || i == tries {
+			return ln, err
+		}
+	}
+}

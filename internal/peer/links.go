@@ -1,0 +1,261 @@
+package peer
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Links are proxied connections: those between the servers of a cluster, and those of clients that dial a server through an address of
+// their own. The ends are numbered: servers from 0 as in Cluster, clients behind them as Client returns them.
+//
+// Every direction between two ends is open, or delayed, or frozen. A frozen direction forwards nothing and closes nothing; what was sent is
+// held, and its sender sees back-pressure. Once the direction is open again it is delivered in order, unless the receiver has closed its side.
+// A new connection needs both directions: its dial hangs until both are open. Other changes apply to all connections of the two ends.
+//
+// A change has taken effect when the method returns, except that bytes which are being written at that moment may still arrive. The methods may
+// be called from any goroutine.
+type Links struct {
+	t    T
+	n    int             // servers
+	ctx  context.Context //nolint:containedctx // ends when the links are closed
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows
+	changed chan struct{}
+	frozen  map[direction]bool
+	delays  map[direction]time.Duration
+	refused map[direction]bool // from dials to in vain
+	links   []*link
+	targets []string // what clients dial: the servers' own addresses
+	clients int
+}
+
+// A direction is one way between two ends.
+type direction struct{ from, to int }
+
+func (d direction) reverse() direction { return direction{d.to, d.from} }
+
+func newLinks(t T, n int) *Links {
+	l := &Links{
+		t: t, n: n,
+		changed: make(chan struct{}),
+		frozen:  make(map[direction]bool),
+		delays:  make(map[direction]time.Duration),
+		refused: make(map[direction]bool),
+		targets: make([]string, n),
+	}
+	l.ctx, l.stop = context.WithCancel(context.Background())
+	return l
+}
+
+// Client returns the number of a new client. It reaches server i at Addr(client, i). Several connections may share one number, and so what
+// happens to it.
+func (l *Links) Client() int {
+	l.t.Helper()
+	l.mu.Lock()
+	client := l.n + l.clients
+	l.clients++
+	l.mu.Unlock()
+	for i := range l.n {
+		if _, err := l.add(&link{way: direction{client, i}, target: l.targets[i], client: true}); err != nil {
+			l.t.Fatalf("peer: listen for client %d: %v", client, err)
+		}
+	}
+	return client
+}
+
+// Addr returns the address, host and port, at which a client reaches server i.
+func (l *Links) Addr(client, i int) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, k := range l.links {
+		if k.client && k.way == (direction{client, i}) {
+			return k.addr
+		}
+	}
+	l.t.Fatalf("peer: no client %d, or no server %d", client, i)
+	return ""
+}
+
+// ConnectString returns the addresses at which a client reaches these servers, with commas between; of all servers if none is given.
+func (l *Links) ConnectString(client int, servers ...int) string {
+	if len(servers) == 0 {
+		for i := range l.n {
+			servers = append(servers, i)
+		}
+	}
+	var addrs []string
+	for _, i := range servers {
+		addrs = append(addrs, l.Addr(client, i))
+	}
+	return strings.Join(addrs, ",")
+}
+
+// Freeze forwards nothing from one end to another until Thaw or Heal.
+func (l *Links) Freeze(from, to int) {
+	l.change(func() { l.frozen[direction{from, to}] = true })
+}
+
+// Thaw opens one direction, and delivers what it has held. A delay stays.
+func (l *Links) Thaw(from, to int) {
+	l.change(func() { delete(l.frozen, direction{from, to}) })
+}
+
+// Delay forwards what from sends so much later to the other end. Zero is no delay.
+func (l *Links) Delay(from, to int, d time.Duration) {
+	l.change(func() { l.delays[direction{from, to}] = d })
+}
+
+// CutOff freezes both directions between server i and every other server. Clients still reach all of them.
+func (l *Links) CutOff(i int) {
+	l.change(func() {
+		for j := range l.n {
+			if j != i {
+				l.frozen[direction{i, j}], l.frozen[direction{j, i}] = true, true
+			}
+		}
+	})
+}
+
+// Hangup ends the connections between two ends on one side alone: that of end at. It sees a reset at once, and its new dials of the other end are
+// refused. For the other end they are open and silent, and its new dials hang.
+func (l *Links) Hangup(at, other int) {
+	l.change(func() { l.hangupLocked(at, other) })
+}
+
+// Zombie leaves server i alone with its clients: every other server's connections with it end as by Hangup, and server i does not notice.
+func (l *Links) Zombie(i int) {
+	l.change(func() {
+		for j := range l.n {
+			if j != i {
+				l.hangupLocked(j, i)
+			}
+		}
+	})
+}
+
+func (l *Links) hangupLocked(at, other int) {
+	l.frozen[direction{at, other}], l.frozen[direction{other, at}] = true, true
+	l.refused[direction{at, other}] = true
+	for _, k := range l.links {
+		if k.way == (direction{at, other}) {
+			k.close()
+		}
+		for c := range k.conns {
+			c.hangup(at, other)
+		}
+	}
+}
+
+// Heal opens all directions without delay, delivers what they have held, and lets everyone dial again.
+func (l *Links) Heal() {
+	l.t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.frozen)
+	clear(l.delays)
+	clear(l.refused)
+	for _, k := range l.links {
+		if err := k.open(l); err != nil {
+			l.t.Fatalf("peer: listen again for %d: %v", k.way.from, err)
+		}
+	}
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// change makes a change and wakes those who wait for one.
+func (l *Links) change(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f()
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// await returns when every one of the directions is open. It returns false if end is closed first, or the links are.
+func (l *Links) await(end <-chan struct{}, all ...direction) bool {
+	for {
+		l.mu.Lock()
+		frozen, changed := l.frozenLocked(all...), l.changed
+		l.mu.Unlock()
+		if !frozen {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-end:
+			return false
+		case <-l.ctx.Done():
+			return false
+		}
+	}
+}
+
+func (l *Links) frozenLocked(all ...direction) bool {
+	for _, d := range all {
+		if l.frozen[d] {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *Links) delay(d direction) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.delays[d]
+}
+
+// add opens a link and returns its address.
+func (l *Links) add(k *link) (string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k.conns = make(map[*connection]bool)
+	if err := k.open(l); err != nil {
+		return "", err
+	}
+	l.links = append(l.links, k)
+	return k.addr, nil
+}
+
+// between returns the address of the link from one server to a port of another: where from is told to find to.
+func (l *Links) between(from, to int, target string, election bool) (string, error) {
+	return l.add(&link{way: direction{from, to}, target: target, election: election})
+}
+
+// electionAddr returns where server from is to dial the election port of server to.
+func (l *Links) electionAddr(from, to int) (string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, k := range l.links {
+		if k.election && k.way == (direction{from, to}) {
+			return k.addr, nil
+		}
+	}
+	return "", fmt.Errorf("no election link from %d to %d", from, to)
+}
+
+// close ends all connections and returns when nothing runs any more.
+func (l *Links) close() {
+	l.stop()
+	l.mu.Lock()
+	for _, k := range l.links {
+		k.close()
+	}
+	l.mu.Unlock()
+	l.wg.Wait()
+}
+
+// reset closes a connection so that its other end sees an error and not an orderly end.
+func reset(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // fails only if it is closed already
+	}
+	_ = c.Close()
+}

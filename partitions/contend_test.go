@@ -1,0 +1,189 @@
+//go:build unix
+
+package partitions_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// pollEvery is how often a party asks every hold's context whether it has ended, beside waiting for that.
+const pollEvery = 2 * time.Millisecond
+
+// A contest is what a party of ours does, from within.
+type contest struct {
+	ctx context.Context //nolint:containedctx // of the process
+	wg  sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows
+	out     io.Writer
+	clients map[string]*gate
+	holding map[string]*contender
+}
+
+// A gate is a client that keeps to some servers until it has acquired something.
+type gate struct {
+	*zk.Client
+	first []string
+	free  atomic.Bool
+}
+
+type contender struct {
+	held
+	name  string
+	told  sync.Once
+	leave sync.Once
+}
+
+// contend obeys the commands of in until that ends. See the package comment.
+func contend(in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	c := &contest{ctx: ctx, out: out, clients: make(map[string]*gate), holding: make(map[string]*contender)}
+	c.wg.Go(c.poll)
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		words := strings.Fields(lines.Text())
+		switch {
+		case len(words) == 8 && words[0] == "join":
+			client, err := c.client(words[2], words[4], words[5], words[7])
+			if err != nil {
+				return err
+			}
+			c.wg.Go(func() { c.join(words[1], client, acquires[words[3]], words[6]) })
+		case len(words) == 2 && words[0] == "leave":
+			c.wg.Go(func() { c.leave(words[1]) })
+		default:
+			return fmt.Errorf("no such command: %q", lines.Text())
+		}
+	}
+	cancel()
+	c.mu.Lock()
+	clients := c.clients
+	c.mu.Unlock()
+	for _, client := range clients {
+		_ = client.Close() // whatever it holds goes with its session
+	}
+	c.wg.Wait()
+	return lines.Err()
+}
+
+func (c *contest) report(name, event string, at int64, why string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fmt.Fprintln(c.out, name, event, at, strings.ReplaceAll(why, "\n", "; "))
+}
+
+func (c *contest) client(name, first, then, ms string) (*gate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if g := c.clients[name]; g != nil {
+		return g, nil
+	}
+	timeout, err := strconv.Atoi(ms)
+	if err != nil {
+		return nil, err
+	}
+	g := &gate{first: strings.Split(first, ",")}
+	g.Client, err = zk.Open(c.ctx, zk.Config{Servers: then, Timeout: time.Duration(timeout) * time.Millisecond, Dial: g.dial})
+	c.clients[name] = g
+	return g, err
+}
+
+var errNotYet = errors.New("not to be used yet")
+
+func (g *gate) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if !g.free.Load() && !slices.Contains(g.first, address) {
+		return nil, errNotYet
+	}
+	return new(net.Dialer).DialContext(ctx, network, address)
+}
+
+func (c *contest) join(name string, client *gate, acquire acquire, path string) {
+	h, err := acquire(c.ctx, client.Client, path)
+	at := clock()
+	if err != nil {
+		c.report(name, "failed", at, err.Error())
+		return
+	}
+	c.report(name, "acquired", at, "")
+	client.free.Store(true)
+	k := &contender{name: name, held: h}
+	c.mu.Lock()
+	c.holding[name] = k
+	c.mu.Unlock()
+	<-h.ctx.Done()
+	c.told(k, clock())
+	c.left(k)
+}
+
+// poll finds the end of contexts as a program does that does not wait for it.
+func (c *contest) poll() {
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		c.mu.Lock()
+		var over []*contender
+		for _, k := range c.holding {
+			if k.ctx.Err() != nil {
+				over = append(over, k)
+			}
+		}
+		c.mu.Unlock()
+		now := clock()
+		for _, k := range over {
+			c.told(k, now)
+		}
+	}
+}
+
+// told reports when the context was seen to have ended: who saw it first says when.
+func (c *contest) told(k *contender, at int64) {
+	k.told.Do(func() {
+		c.mu.Lock()
+		delete(c.holding, k.name)
+		c.mu.Unlock()
+		c.report(k.name, "told", at, context.Cause(k.ctx).Error())
+	})
+}
+
+func (c *contest) leave(name string) {
+	c.mu.Lock()
+	k := c.holding[name]
+	c.mu.Unlock()
+	if k != nil { // else it has been told, and leaves by itself
+		c.left(k)
+	}
+}
+
+// left releases, once: when asked to, or when the hold is over.
+func (c *contest) left(k *contender) {
+	k.leave.Do(func() {
+		leave := k.held.leave
+		if k.ctx.Err() != nil && k.late != nil {
+			leave = k.late
+		}
+		result := "ok"
+		if err := leave(context.WithoutCancel(c.ctx)); err != nil {
+			result = err.Error()
+		}
+		c.report(k.name, "left", clock(), result)
+	})
+}

@@ -1,0 +1,41 @@
+//go:build unix
+
+package partitions_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// partyEnv makes the test binary a party and no test.
+const partyEnv = "TURNSTILE_PARTITIONS_PARTY"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(partyEnv) != "" {
+		if err := contend(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "party:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	code := m.Run()
+	if dir := os.Getenv("TURNSTILE_PARTITIONS_WRITE"); dir != "" && code == 0 {
+		if err := results.write(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// clock returns the time in nanoseconds of the clock that all processes of the machine share and nobody sets.
+func clock() int64 {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		panic(err) // every Unix has it
+	}
+	return now.Nano()
+}

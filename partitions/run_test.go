@@ -1,0 +1,276 @@
+//go:build unix
+
+package partitions_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+const (
+	beginLimit = 30 * time.Second // for all to acquire, or to release, while nothing is wrong
+	slack      = 20 * time.Second // for others to acquire, beyond the longest session timeout
+)
+
+// A run is one partition of a shape, with holders of one project.
+type run struct {
+	scene
+	project project
+	shape   shape
+	root    string
+	journal *journal
+	healthy *party
+	pairs   []*pair
+}
+
+// A pair is a holder and the other one, who wants the same.
+type pair struct {
+	sample
+	kind          kind
+	path          string
+	holder, other string // their names
+}
+
+// newRun starts the parties. Holders go to the leader or to one of its followers, others to the rest.
+func newRun(t *testing.T, p project, sh shape, servers cluster, tick time.Duration, seed uint64) *run {
+	t.Helper()
+	r := &run{project: p, shape: sh, root: fmt.Sprintf("/partitions-%d", clock()), journal: newJournal()}
+	r.scene = scene{
+		t: t, cluster: servers, links: servers.Links(), tick: tick, rnd: rand.New(rand.NewPCG(seed, 0)), holders: make(map[int]*party),
+	}
+	servers.AwaitAll()
+	r.leader = servers.AwaitLeader(-1)
+	r.at = r.leader
+	if !sh.leader {
+		r.at = (r.leader + 1 + r.rnd.IntN(servers.Len()-1)) % servers.Len()
+	}
+	r.client = r.links.Client()
+	r.healthy = p.start(t, r.journal)
+	for _, timeout := range timeouts {
+		r.holders[timeout] = r.healthy
+		if p.processes {
+			r.holders[timeout] = p.start(t, r.journal)
+		}
+		for _, k := range p.kinds {
+			for _, free := range []bool{false, true}[:p.variants] {
+				what := fmt.Sprintf("%s/%d/%t", k.name, timeout, free)
+				r.pairs = append(r.pairs, &pair{
+					sample: sample{project: p.name, shape: sh.name, kind: k.name, timeout: timeout, tick: tick, free: free},
+					kind:   k, path: fmt.Sprintf("%s/%s-%d-%t", r.root, k.name, timeout, free), holder: "holder/" + what, other: "other/" + what,
+				})
+			}
+		}
+	}
+	return r
+}
+
+// play acquires, partitions, and waits for the consequences.
+func (r *run) play() {
+	r.t.Helper()
+	if !r.begin() {
+		return
+	}
+	r.wait(r.ticks(2, 4)) // nothing tells that the others stand in line; and the servers' ticks are met at any phase
+	defer r.links.Heal()
+	r.act()
+	pinned := r.names(func(p *pair) bool { return !p.free }, otherName)
+	limit := time.Duration(slices.Max(timeouts)+10)*r.tick + slack
+	if r.shape.heals {
+		r.wait(time.Duration(float64(slices.Max(timeouts))*1.25+1) * r.tick) // whoever has kept a hold by then keeps it
+	} else if _, err := r.journal.await(pinned, "acquired", limit); err != nil {
+		r.t.Error(err)
+	}
+	r.links.Heal()
+	r.cluster.AwaitAll()
+	taken := r.takeOver(limit)
+	r.judge()
+	if r.project.clean != nil && taken {
+		r.again()
+	}
+}
+
+func (r *run) act() { r.shape.act(&r.scene) }
+
+// begin has everything held and wanted.
+func (r *run) begin() bool {
+	r.t.Helper()
+	all := r.links.ConnectString(r.client)
+	at := r.links.Addr(r.client, r.at)
+	for _, p := range r.pairs {
+		then := at
+		if p.free {
+			then = all
+		}
+		r.holders[p.timeout].say(r.t, "join", p.holder, p.holder, p.kind.holder, at, then, p.path, r.ms(p.timeout))
+	}
+	if missing, err := r.journal.await(r.names(nil, holderName), "acquired", beginLimit); err != nil || len(missing) > 0 {
+		r.t.Errorf("not acquired: %v %v", missing, err)
+		return false
+	}
+	var healthy []int
+	r.others(func(j int) { healthy = append(healthy, j) })
+	servers := r.links.ConnectString(r.links.Client(), healthy...)
+	for _, p := range r.pairs {
+		client := "others/" + strconv.Itoa(p.timeout)
+		r.healthy.say(r.t, "join", p.other, client, p.kind.other, servers, servers, p.path, r.ms(slices.Max(timeouts)))
+	}
+	return true
+}
+
+// takeOver lets the holders release that have kept what they hold, and waits until all others have acquired. It returns whether they have.
+func (r *run) takeOver(limit time.Duration) bool {
+	r.t.Helper()
+	for _, p := range r.pairs {
+		_, told := r.journal.get(p.holder, "told")
+		if _, acquired := r.journal.get(p.other, "acquired"); !told && !acquired {
+			p.kept = true
+			r.holders[p.timeout].say(r.t, "leave", p.holder)
+		}
+	}
+	missing, err := r.journal.await(r.names(nil, otherName), "acquired", limit)
+	if err != nil {
+		r.t.Error(err)
+		return false
+	}
+	untold, err := r.journal.await(r.names(nil, holderName), "told", beginLimit)
+	if err != nil {
+		r.t.Error(err)
+	}
+	return len(missing)+len(untold) == 0
+}
+
+// judge completes the samples and fails the test for each that breaks the promise.
+func (r *run) judge() {
+	r.t.Helper()
+	for _, p := range r.pairs {
+		told, _ := r.journal.get(p.holder, "told")
+		lost, _ := r.journal.get(p.holder, "lost")
+		acquired, _ := r.journal.get(p.other, "acquired")
+		p.cut, p.told, p.lost, p.acquired, p.why = r.cutAt, told.at, lost.at, acquired.at, told.why
+		results.add(p.sample)
+		wrong := p.wrong()
+		switch {
+		case wrong != "" && r.project.clean != nil:
+			r.t.Errorf("%v: %s", &p.sample, wrong)
+		case wrong != "":
+			r.t.Logf("%v: %s", &p.sample, wrong)
+		case p.kept:
+			r.t.Logf("%v: kept", &p.sample)
+		default:
+			r.t.Logf("%v: told %v after the cut, %v before the other one acquired (%s)",
+				&p.sample, p.since(p.told), p.distance().Round(time.Millisecond), p.why)
+		}
+	}
+}
+
+// again checks that nothing is left behind: others release, holders acquire and release again, and then no node of theirs is there.
+func (r *run) again() {
+	r.t.Helper()
+	for _, p := range r.pairs {
+		r.healthy.say(r.t, "leave", p.other)
+	}
+	r.left(otherName, "ok")
+	all := r.links.ConnectString(r.client)
+	again := func(p *pair) string { return p.holder + "/again" }
+	for _, p := range r.pairs {
+		r.holders[p.timeout].say(r.t, "join", again(p), p.holder, p.kind.again, all, all, p.path, r.ms(p.timeout))
+	}
+	if missing, err := r.journal.await(r.names(nil, again), "acquired", beginLimit); err != nil || len(missing) > 0 {
+		r.t.Errorf("with the partition over, not acquired again: %v %v", missing, err)
+		return
+	}
+	for _, p := range r.pairs {
+		r.holders[p.timeout].say(r.t, "leave", again(p))
+	}
+	r.left(again, "ok")
+	r.left(holderName, "")
+	r.project.clean(r.t, r.root)
+}
+
+// left waits until all have left, and checks the result unless want is empty.
+func (r *run) left(who func(*pair) string, want string) {
+	r.t.Helper()
+	names := r.names(nil, who)
+	if missing, err := r.journal.await(names, "left", beginLimit); err != nil || len(missing) > 0 {
+		r.t.Errorf("not released: %v %v", missing, err)
+	}
+	for _, name := range names {
+		if e, ok := r.journal.get(name, "left"); ok && want != "" && e.why != want {
+			told, _ := r.journal.get(name, "told")
+			r.t.Errorf("%s: the release returned %q, %v after the cut (told %q)", name, e.why, time.Duration(e.at-r.cutAt), told.why)
+		}
+	}
+}
+
+func holderName(p *pair) string { return p.holder }
+func otherName(p *pair) string  { return p.other }
+
+// names returns the names of those that choose picks; nil picks all.
+func (r *run) names(choose func(*pair) bool, name func(*pair) string) []string {
+	var list []string
+	for _, p := range r.pairs {
+		if choose == nil || choose(p) {
+			list = append(list, name(p))
+		}
+	}
+	return list
+}
+
+func (r *run) ms(ticks int) string {
+	return strconv.FormatInt((time.Duration(ticks) * r.tick).Milliseconds(), 10)
+}
+
+// noEphemerals waits until no session owns a node below root.
+func noEphemerals(t *testing.T, client *zk.Client, root string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), beginLimit)
+	defer cancel()
+	session, err := client.Session(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		owned, err := ephemerals(ctx, session, root)
+		if err == nil && len(owned) == 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Errorf("left behind: %v %v", owned, err)
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// ephemerals returns the nodes at and below a path that belong to a session.
+func ephemerals(ctx context.Context, session *zk.Session, path string) ([]string, error) {
+	_, stat, err := session.Get(ctx, path)
+	if errors.Is(err, zk.NoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if stat.EphemeralOwner != 0 {
+		return []string{path}, nil
+	}
+	children, _, err := session.Children(ctx, path)
+	if errors.Is(err, zk.NoNode) {
+		return nil, nil
+	}
+	var all []string
+	for _, child := range children {
+		below, childErr := ephemerals(ctx, session, path+"/"+child)
+		all, err = append(all, below...), errors.Join(err, childErr)
+	}
+	return all, err
+}

@@ -1,0 +1,150 @@
+//go:build unix
+
+package partitions_test
+
+import (
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/peer"
+)
+
+// timeouts are the holders' session timeouts, in ticks, the shortest first. Two ticks are the least that servers grant.
+var timeouts = []int{2, 5, 10}
+
+// A shape is a way to partition an ensemble.
+type shape struct {
+	name   string
+	leader bool // the holders' server is the leader, not a follower
+	act    func(s *scene)
+	heals  bool // act heals at its end: holders may keep what they hold
+	peers  bool // other projects' locks are measured with it, too
+}
+
+var shapes = []shape{
+	{name: "follower cut off", peers: true, act: func(s *scene) {
+		s.cut()
+		s.links.CutOff(s.at)
+	}},
+	{name: "zombie leader", leader: true, peers: true, act: func(s *scene) {
+		s.cut()
+		s.links.Zombie(s.at)
+	}},
+	// The leader still reaches the follower, which goes on serving: what the leader does not hear is which sessions are alive.
+	{name: "follower unheard", peers: true, act: func(s *scene) {
+		s.cut()
+		s.others(func(j int) { s.links.Freeze(s.at, j) })
+		s.wait(s.ticks(0.1, 1.5))
+		s.others(func(j int) { s.links.Freeze(j, s.at) })
+	}},
+	// What the leader had said meanwhile arrives when nothing can be said to it any more.
+	{name: "follower deaf, then unheard", peers: true, act: func(s *scene) {
+		s.cut()
+		s.others(func(j int) { s.links.Freeze(j, s.at) })
+		s.wait(s.ticks(0.3, 2.5))
+		s.cut()
+		s.others(func(j int) { s.links.Freeze(s.at, j) })
+		s.others(func(j int) { s.links.Thaw(j, s.at) })
+	}},
+	{name: "healed just before the deadline", heals: true, act: func(s *scene) {
+		timeout := timeouts[s.rnd.IntN(2)] // beyond five ticks servers hang up by themselves
+		s.cut()
+		s.links.CutOff(s.at)
+		s.wait(s.ticks(0.85*float64(timeout), 0.97*float64(timeout)))
+		s.links.Heal()
+	}},
+	{name: "two cuts", peers: true, act: func(s *scene) {
+		s.links.CutOff(s.at)
+		s.wait(s.ticks(1, 1.9))
+		s.links.Heal()
+		s.wait(s.ticks(0.05, 0.6))
+		s.cut()
+		s.links.CutOff(s.at)
+	}},
+	{name: "client stopped", act: func(s *scene) {
+		part := 0.5 + 0.2*s.rnd.Float64()
+		for i := len(timeouts) - 1; i >= 0; i-- {
+			s.holders[timeouts[i]].signal(s.t, syscall.SIGSTOP)
+			next := 0
+			if i > 0 {
+				next = timeouts[i-1]
+			}
+			s.wait(time.Duration(part * float64(timeouts[i]-next) * float64(s.tick)))
+		}
+		for _, timeout := range timeouts {
+			s.holders[timeout].signal(s.t, syscall.SIGCONT)
+		}
+		s.wait(s.ticks(0.02, 0.25))
+		s.cut()
+		s.links.CutOff(s.at)
+	}},
+	{name: "leader stopped", act: func(s *scene) {
+		s.cluster.Pause(s.leader)
+		s.wait(s.ticks(0.05, 0.2))
+		s.cut()
+		s.others(func(j int) { s.links.Freeze(s.at, j) })
+		s.wait(s.ticks(0.05, 0.15))
+		s.cluster.Resume(s.leader)
+		s.wait(s.ticks(0.05, 0.5))
+		s.others(func(j int) { s.links.Freeze(j, s.at) })
+	}},
+	{name: "client unheard, then follower cut off", act: func(s *scene) {
+		s.links.Freeze(s.client, s.at)
+		s.links.Freeze(s.at, s.client)
+		s.wait(s.ticks(0.8, 1.4))
+		s.links.Heal()
+		s.wait(s.ticks(0.02, 0.3))
+		s.cut()
+		s.links.CutOff(s.at)
+	}},
+}
+
+// cluster is what both ZooKeeper's servers and etcd's can do.
+type cluster interface {
+	Len() int
+	Links() *peer.Links
+	AwaitLeader(not int) int
+	AwaitAll()
+	Pause(i int)
+	Resume(i int)
+}
+
+// A scene is where a shape acts.
+type scene struct {
+	t       *testing.T
+	cluster cluster
+	links   *peer.Links
+	rnd     *rand.Rand
+	tick    time.Duration
+	at      int            // the server that holders are connected to
+	leader  int            // the one that leads
+	client  int            // the number of the holders in links
+	holders map[int]*party // by session timeout, in ticks
+	cutAt   int64
+}
+
+// cut notes that the partition begins that is not healed before others may acquire.
+func (s *scene) cut() { s.cutAt = clock() }
+
+// others calls f for every other server, the leader first.
+func (s *scene) others(f func(j int)) {
+	if s.leader != s.at {
+		f(s.leader)
+	}
+	for j := range s.cluster.Len() {
+		if j != s.at && j != s.leader {
+			f(j)
+		}
+	}
+}
+
+// ticks draws a duration.
+func (s *scene) ticks(from, to float64) time.Duration {
+	return time.Duration((from + (to-from)*s.rnd.Float64()) * float64(s.tick))
+}
+
+func (s *scene) wait(d time.Duration) {
+	time.Sleep(d) // faults come at times that were drawn: there is no event to wait for
+}

@@ -15,9 +15,28 @@ func (m model) with(r rule) model {
 	return m
 }
 
+// clientRule is the client's rule with a gap.
+func (m model) clientRule(gap int8) rule { return ours(gap, m.timeout-m.margin-m.timeout/4) }
+
 func TestRuleHoldsInEveryInterleaving(t *testing.T) {
 	t.Parallel()
-	wantHolds(t, base.with(answeredBeforeRelay(base.interval)))
+	wantHolds(t, base.with(base.clientRule(base.interval)))
+}
+
+// A client that has held nothing for a while is certain again with one write, if PINGs are not held up for longer than
+// the gap allows.
+func TestRuleHoldsForAClientThatWasIdle(t *testing.T) {
+	t.Parallel()
+	idle := base
+	idle.idle, idle.stuck, idle.inFlight = true, 1, 1
+	t.Run("PINGs within the gap", func(t *testing.T) {
+		t.Parallel()
+		wantHolds(t, idle.with(idle.clientRule(idle.interval+idle.stuck+1)))
+	})
+	t.Run("PINGs beyond the gap", func(t *testing.T) {
+		t.Parallel()
+		wantFails(t, idle.with(idle.clientRule(idle.interval)))
+	})
 }
 
 func TestWeakerRulesFail(t *testing.T) {
@@ -49,11 +68,11 @@ func TestLatePingNeedsLongerGap(t *testing.T) {
 	late.late, late.inFlight = 1, 1
 	t.Run("gap of one interval", func(t *testing.T) {
 		t.Parallel()
-		wantFails(t, late.with(answeredBeforeRelay(late.interval)))
+		wantFails(t, late.with(late.clientRule(late.interval)))
 	})
 	t.Run("gap of one interval and the delay", func(t *testing.T) {
 		t.Parallel()
-		wantHolds(t, late.with(answeredBeforeRelay(late.interval+late.late)))
+		wantHolds(t, late.with(late.clientRule(late.interval+late.late)))
 	})
 }
 
@@ -69,21 +88,29 @@ func TestRuleHoldsInLargerModels(t *testing.T) {
 		{"slow answers", func(m *model) { m.slow = true }},
 		{"late PINGs", func(m *model) { m.late = 1 }},
 		{"three in flight", func(m *model) { m.inFlight = 3 }},
-		{"no margin", func(m *model) { m.margin = 0 }},
 		{"finer time, one in flight", func(m *model) { m.timeout, m.interval, m.margin, m.inFlight = 12, 3, 3, 1 }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m := base
 			test.change(&m)
-			wantHolds(t, m.with(answeredBeforeRelay(m.interval+m.late)))
+			wantHolds(t, m.with(m.clientRule(m.interval+m.late)))
 		})
 	}
+}
+
+// What is known from a relay needs no margin. The margin is for clocks that drift and clients that act late, and for
+// what a write alone says.
+func TestRelayNeedsNoMargin(t *testing.T) {
+	t.Parallel()
+	m := base
+	m.margin, m.inFlight = 0, 1
+	wantHolds(t, m.with(answeredBeforeRelay(m.interval)))
 }
 
 // A rule that never credits anything would hold, too.
 func TestRuleRenewsCertainty(t *testing.T) {
 	t.Parallel()
-	m := base.with(answeredBeforeRelay(base.interval))
+	m := base.with(base.clientRule(base.interval))
 	for _, test := range []struct {
 		name  string
 		found func(from, to *state) bool

@@ -137,6 +137,7 @@ type link struct {
 	touched  bool // the follower's touch table has the session
 	upLost   bool // nothing more reaches the leader from the follower
 	downLost bool // nothing more reaches the follower from the leader
+	stuck    int8 // how long ago the first message in down was sent, at least; 0 unless the client may be idle
 	nextPing int8 // units until the leader's next PING is due
 	out, in  clientQueue
 	up, down serverQueue
@@ -173,6 +174,7 @@ func (l *link) trim(proves func(kind) bool) {
 	keep(l.up[:], answered)
 	keep(l.down[:], kind.fromClient)
 	if l.downLost {
+		l.stuck = 0
 		clear(l.down[:])
 	}
 	for k := handshake; k <= write; k++ {

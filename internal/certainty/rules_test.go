@@ -67,7 +67,7 @@ func relayed(k kind) bool { return k == sync || k == write }
 func isWrite(k kind) bool { return k == write }
 func anyKind(kind) bool   { return true }
 
-// answeredBeforeRelay is the rule that holds. Let w be a write that was answered OK. It proves that the clock of the
+// answeredBeforeRelay is the rule that holds by itself. Let w be a write that was answered OK. It proves that the clock of the
 // leader of the quorum was started no earlier than
 //
 //   - the handshake of the connection was sent, and
@@ -99,6 +99,29 @@ func answeredBeforeRelay(gap int8) rule {
 			c.answerRelay(m)
 		},
 	}
+}
+
+// ours is the rule that the client of package zk follows: answeredBeforeRelay, and beside it a shorter certainty from a
+// write w alone. The newest request that was answered a gap before w was sent counts, but no further than the age short
+// of a credit says, which is that of one that ends a quarter of the timeout after w was sent. It lets a client begin to
+// hold a lock with the write that takes it, without a y before.
+//
+// While the client is certain, this adds no risk: it was certain when it sent w, so the leader's clock has the margin
+// left at least, and the margin is a quarter of the timeout. It needs the relay before it can go on from there.
+//
+// A client that was not certain when it sent w, because it held nothing and wrote nothing, needs one more assumption:
+// that a PING reaches the follower within a gap of the one before, or not at all. Then the follower has reported r
+// before it forwards w. See model.idle.
+func ours(gap, short int8) rule {
+	r := answeredBeforeRelay(gap)
+	send := r.send
+	r.send = func(c *client, m *message) {
+		send(c, m)
+		if m.kind == write {
+			m.proof = min(m.proof, max(c.recent[gap], short))
+		}
+	}
+	return r
 }
 
 // answerRelay concludes from an answer what was attached to it when the request was sent.

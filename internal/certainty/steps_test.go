@@ -9,6 +9,8 @@ type model struct {
 	late     int8 // how late a PING may be
 	margin   int8 // how much sooner than the timeout the client's certainty ends
 	inFlight int  // limit of unanswered requests
+	idle     bool // a client that is not certain goes on, and may be certain later; if not, it gives up
+	stuck    int8 // of an idle client: how long what the leader sends may be on its way before the link dies
 	slow     bool // answers may take time to reach the client; if not, they may only on the way between servers
 }
 
@@ -51,14 +53,14 @@ func (m *model) begin(yield func(event, state)) {
 	}
 }
 
-// certain reports whether the client is certain of its session. Once it is not, it gives the session up.
+// certain reports whether the client is certain of its session.
 func (m *model) certain(s *state) bool { return s.client.credit < m.timeout-m.margin }
 
 func (m *model) unsafe(s *state) bool { return s.clock <= 0 && m.certain(s) }
 
 // steps yields everything that can happen next.
 func (m *model) steps(s state, yield func(event, state)) {
-	if !m.certain(&s) || s.clock <= 0 {
+	if !m.certain(&s) && !m.idle || s.clock <= 0 {
 		return
 	}
 	credit := s.client.credit
@@ -102,7 +104,14 @@ func (s *state) forget() {
 func (m *model) pass(s state, emit func(event, state)) {
 	s.clock--
 	s.client.pass()
+	s.client.credit = min(s.client.credit, m.timeout)
 	l := &s.link
+	if m.idle && l.down[0].kind != none {
+		if l.stuck++; l.stuck > m.stuck {
+			l.downLost, l.stuck = true, 0
+			clear(l.down[:])
+		}
+	}
 	for _, q := range l.queues() {
 		for i := range q[:length(q)] {
 			if m := &q[i]; m.kind.fromClient() {
@@ -226,6 +235,7 @@ func (m *model) fromFollower(s *state, r message) {
 // fromLeader is what a follower does with what its leader sends it.
 func (m *model) fromLeader(s *state, r message) {
 	l := &s.link
+	l.stuck = 0
 	switch {
 	case r.kind != leaderPing:
 		m.answerTo(s, r)

@@ -52,6 +52,7 @@ var floors = []floor{
 	{path: "examples/...", ours: []string{"zk", "lock", "fence", "queue", "zktest"}},
 
 	// What only tests use.
+	{path: "internal/certainty"},
 	{path: "internal/house"},
 	{path: "internal/lincheck", foreign: []string{"github.com/anishathalye/porcupine"}},
 	{path: "internal/peer", ours: []string{"zk", "server"}},

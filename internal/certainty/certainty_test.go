@@ -1,0 +1,149 @@
+package certainty_test
+
+import (
+	"os"
+	"testing"
+)
+
+// base is a timeout of 8 units in an ensemble whose ticks are as long as they may be: the leader's PINGs are a quarter
+// of the timeout apart. The margin is a quarter, too.
+var base = model{timeout: 8, interval: 2, margin: 2, inFlight: 2}
+
+// with returns m with another rule.
+func (m model) with(r rule) model {
+	m.rule = r
+	return m
+}
+
+// clientRule is the client's rule with a gap.
+func (m model) clientRule(gap int8) rule { return ours(gap, m.timeout-m.margin-m.timeout/4) }
+
+func TestRuleHoldsInEveryInterleaving(t *testing.T) {
+	t.Parallel()
+	wantHolds(t, base.with(base.clientRule(base.interval)))
+}
+
+// A client that has held nothing for a while is certain again with one write, if PINGs are not held up for longer than
+// the gap allows.
+func TestRuleHoldsForAClientThatWasIdle(t *testing.T) {
+	t.Parallel()
+	idle := base
+	idle.idle, idle.stuck, idle.inFlight = true, 1, 1
+	t.Run("PINGs within the gap", func(t *testing.T) {
+		t.Parallel()
+		wantHolds(t, idle.with(idle.clientRule(idle.interval+idle.stuck+1)))
+	})
+	t.Run("PINGs beyond the gap", func(t *testing.T) {
+		t.Parallel()
+		wantFails(t, idle.with(idle.clientRule(idle.interval)))
+	})
+}
+
+func TestWeakerRulesFail(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		rule rule
+	}{
+		{"newest answer of any kind", newestAnswered(anyKind)},
+		{"newest answered handshake", newestAnswered(func(k kind) bool { return k == handshake })},
+		{"newest answered sync", newestAnswered(func(k kind) bool { return k == sync })},
+		{"newest answered write", newestAnswered(isWrite)},
+		{"sent a gap before an answered write", sentBeforeWrite(base.interval)},
+		{"sent a gap before an answered relay", sentBeforeRelay(base.interval)},
+		{"answered a gap before an answered write", answeredBeforeWrite(base.interval)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			wantFails(t, base.with(test.rule))
+		})
+	}
+}
+
+// The margin does not make up for a late PING: a client that was silent for a while loses more than that. A longer gap
+// does.
+func TestLatePingNeedsLongerGap(t *testing.T) {
+	t.Parallel()
+	late := base
+	late.late, late.inFlight = 1, 1
+	t.Run("gap of one interval", func(t *testing.T) {
+		t.Parallel()
+		wantFails(t, late.with(late.clientRule(late.interval)))
+	})
+	t.Run("gap of one interval and the delay", func(t *testing.T) {
+		t.Parallel()
+		wantHolds(t, late.with(late.clientRule(late.interval+late.late)))
+	})
+}
+
+// Larger models take minutes and ten gigabytes. They run one at a time, and only if TURNSTILE_CERTAINTY is set.
+func TestRuleHoldsInLargerModels(t *testing.T) {
+	if os.Getenv("TURNSTILE_CERTAINTY") == "" {
+		t.Skip("TURNSTILE_CERTAINTY is not set")
+	}
+	for _, test := range []struct {
+		name   string
+		change func(*model)
+	}{
+		{"slow answers", func(m *model) { m.slow = true }},
+		{"late PINGs", func(m *model) { m.late = 1 }},
+		{"three in flight", func(m *model) { m.inFlight = 3 }},
+		{"finer time, one in flight", func(m *model) { m.timeout, m.interval, m.margin, m.inFlight = 12, 3, 3, 1 }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m := base
+			test.change(&m)
+			wantHolds(t, m.with(m.clientRule(m.interval+m.late)))
+		})
+	}
+}
+
+// What is known from a relay needs no margin. The margin is for clocks that drift and clients that act late, and for
+// what a write alone says.
+func TestRelayNeedsNoMargin(t *testing.T) {
+	t.Parallel()
+	m := base
+	m.margin, m.inFlight = 0, 1
+	wantHolds(t, m.with(answeredBeforeRelay(m.interval)))
+}
+
+// A rule that never credits anything would hold, too.
+func TestRuleRenewsCertainty(t *testing.T) {
+	t.Parallel()
+	m := base.with(base.clientRule(base.interval))
+	for _, test := range []struct {
+		name  string
+		found func(from, to *state) bool
+	}{
+		{"by a handshake", func(from, to *state) bool {
+			return to.client.credit < from.client.credit && to.client.credit == from.client.base
+		}},
+		{"by an older answer", func(from, to *state) bool {
+			return to.client.credit < min(from.client.credit, from.client.base)
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if r := explore(m, test.found); r.trace == nil {
+				t.Errorf("no history of %d states renews the client's certainty", r.states)
+			}
+		})
+	}
+}
+
+func wantHolds(t *testing.T, m model) {
+	t.Helper()
+	if r := refute(t, m); r.trace != nil {
+		t.Errorf("the rule fails:\n%s", m.format(r))
+	}
+}
+
+func wantFails(t *testing.T, m model) {
+	t.Helper()
+	r := refute(t, m)
+	if r.trace == nil {
+		t.Errorf("no history refutes the rule, want one")
+		return
+	}
+	t.Logf("a shortest history that refutes the rule:\n%s", m.format(r))
+}

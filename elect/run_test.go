@@ -87,7 +87,7 @@ func TestRunCampaignsAgainAfterALoss(t *testing.T) {
 		if !errors.Is(err, want) {
 			t.Errorf("got %v, want %v", err, want)
 		}
-		if len(tokens) != 4 || len(lost) != 3 || !errors.Is(lost[0], zk.ErrExpired) || !errors.Is(lost[1], elect.ErrDeleted) || !errors.Is(lost[2], zk.ErrLost) {
+		if len(tokens) != 4 || len(lost) != 3 || !errors.Is(lost[0], zk.ErrExpired) || !errors.Is(lost[1], elect.ErrDeleted) || !errors.Is(lost[2], zk.ErrUncertain) {
 			t.Errorf("led with tokens %v, lost for %v", tokens, lost)
 		}
 		for i := range len(tokens) - 1 {

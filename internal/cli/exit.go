@@ -58,7 +58,7 @@ func failed(err error) error {
 		return &exitError{code: ExitNoAccess, err: err, hint: "the path's ACL asks for other credentials: see --auth"}
 	case errors.Is(err, lock.ErrWrap): // which says what to delete, and when
 		return &exitError{code: ExitSoftware, err: err, hint: "turnstile who shows who is there, zkCli.sh delete deletes it once it is empty"}
-	case errors.Is(err, zk.ErrLost), errors.Is(err, zk.ErrExpired), errors.Is(err, zk.ErrConnectionLost):
+	case errors.Is(err, zk.ErrLost), errors.Is(err, zk.ErrUncertain), errors.Is(err, zk.ErrExpired), errors.Is(err, zk.ErrConnectionLost):
 		return &exitError{code: ExitNoServer, err: err, hint: "see whether the server runs, and try again"}
 	}
 	return &exitError{code: ExitSoftware, err: err}

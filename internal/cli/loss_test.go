@@ -22,7 +22,7 @@ func TestGroupIsGoneBeforeTheSessionCanEnd(t *testing.T) {
 			r := start(t, "lock", "--connect", srv.Addr(), "--session-timeout", sessionTimeout, "--on-lost", mode, "--grace", "300ms",
 				"/x", "--", "puppet", "parent")
 			rest := wantGroupGoneInTime(t, srv, "/x", r)
-			r.wantStderr("no answer from a server")
+			r.wantStderr("no answer from a quorum")
 			if got, want := strings.Count(rest, "got 15\n"), map[string]int{"term": 2, "kill": 0}[mode]; got != want {
 				t.Errorf("%d processes of the group got SIGTERM, want %d", got, want)
 			}

@@ -60,7 +60,7 @@ func (r *runner) flags(cmd *cobra.Command, onLost ...string) {
 	r.grace, r.onLost = duration(time.Second), choice{value: onLost[0], words: onLost}
 	flags := cmd.Flags()
 	flags.StringVarP(&r.shell, "command", "c", "", "run a command `line` with the shell")
-	flags.Var(&r.grace, "grace", "when the "+r.words.noun+" is lost, time between SIGTERM and SIGKILL; at most a quarter of the session timeout")
+	flags.Var(&r.grace, "grace", "when the "+r.words.noun+" is lost, time between SIGTERM and SIGKILL; at most an eighth of the session timeout")
 	flags.Var(&r.onLost, "on-lost", "what to do with the command when the "+r.words.noun+" is lost")
 	flags.BoolVarP(&r.quiet, "quiet", "q", false, "say nothing but errors of use and of servers")
 	flags.BoolVarP(&r.verbose, "verbose", "v", false, "say what happens, on standard error")

@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-func TestCommandIsKilledBeforeTheDeadline(t *testing.T) {
+func TestCommandIsKilledWithinTheMargin(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		timeout, grace time.Duration
 		mode           string
-		term, kill     time.Duration // before the deadline
+		term, kill     time.Duration // after the session's certainty ends
 	}{
-		{10 * time.Second, time.Second, onLostTerm, 1250 * time.Millisecond, 250 * time.Millisecond},
-		{10 * time.Second, time.Hour, onLostTerm, 2750 * time.Millisecond, 250 * time.Millisecond},
-		{10 * time.Second, 0, onLostTerm, 250 * time.Millisecond, 250 * time.Millisecond},
-		{10 * time.Second, time.Second, onLostKill, 250 * time.Millisecond, 250 * time.Millisecond},
-		{4 * time.Second, 2 * time.Second, onLostTerm, 1100 * time.Millisecond, 100 * time.Millisecond},
+		{10 * time.Second, time.Second, onLostTerm, -750 * time.Millisecond, 250 * time.Millisecond},
+		{10 * time.Second, time.Hour, onLostTerm, -875 * time.Millisecond, 375 * time.Millisecond},
+		{10 * time.Second, 0, onLostTerm, -250 * time.Millisecond, -250 * time.Millisecond},
+		{10 * time.Second, time.Second, onLostKill, -250 * time.Millisecond, -250 * time.Millisecond},
+		{4 * time.Second, 2 * time.Second, onLostTerm, -350 * time.Millisecond, 150 * time.Millisecond},
 	} {
 		l := &runner{grace: duration(test.grace), onLost: choice{value: test.mode}}
-		s, deadline := l.schedule(test.timeout), time.Now()
-		if got := deadline.Sub(s.term(deadline)); got != test.term {
-			t.Errorf("%+v: SIGTERM %v before the deadline", test, got)
+		s, certain := l.schedule(test.timeout), time.Now()
+		if got := s.term(certain).Sub(certain); got != test.term {
+			t.Errorf("%+v: SIGTERM after %v", test, got)
 		}
-		if got := deadline.Sub(s.kill(deadline)); got != test.kill {
-			t.Errorf("%+v: SIGKILL %v before the deadline", test, got)
+		if got := s.kill(certain).Sub(certain); got != test.kill {
+			t.Errorf("%+v: SIGKILL after %v", test, got)
 		}
 	}
 }

@@ -19,32 +19,32 @@ const (
 	onLostIgnore = "ignore"
 )
 
-// schedule is when a command is ended whose lock may be lost. All is over before the session's local deadline, at which the client lets
-// the session go: until then, whatever the connection does, nobody else can have the lock.
+// schedule is when a command is ended whose lock may be lost. Half of its grace is over when the session stops being certain that it lives. The
+// other half is the first part of the margin, a quarter of the session timeout, after which other clients may have the lock.
 type schedule struct {
 	grace time.Duration // between SIGTERM and SIGKILL
-	spare time.Duration // between SIGKILL and the deadline
+	spare time.Duration // for what the signals take
 }
 
-// schedule makes the schedule for sessions of that timeout. The grace gets a quarter of it at most, so that half of the session is left
-// for riding out a server that is away.
+// schedule makes the schedule for sessions of that timeout. The grace gets an eighth of it at most: a session may have no more than a quarter
+// left when a server goes away, and some of that is for riding it out.
 func (r *runner) schedule(timeout time.Duration) schedule {
 	s := schedule{spare: timeout / 40}
 	if r.onLost.value == onLostTerm {
-		s.grace = min(time.Duration(r.grace), timeout/4)
+		s.grace = min(time.Duration(r.grace), timeout/8)
 	}
 	return s
 }
 
-func (s schedule) kill(deadline time.Time) time.Time { return deadline.Add(-s.spare) }
-func (s schedule) term(deadline time.Time) time.Time { return deadline.Add(-s.spare - s.grace) }
+func (s schedule) kill(certain time.Time) time.Time { return certain.Add(s.grace/2 - s.spare) }
+func (s schedule) term(certain time.Time) time.Time { return certain.Add(-s.grace/2 - s.spare) }
 
 // mentionGrace tells of a --grace that was asked for and that the session has no room for.
 func (r *runner) mentionGrace(timeout time.Duration) {
 	wanted := time.Duration(r.grace)
 	if granted := r.schedule(timeout).grace; r.graced && len(r.argv) > 0 && r.onLost.value == onLostTerm && granted < wanted {
 		r.say("%s: a session of %v has room for a grace of %v only: for %v ask for --session-timeout %v (the server may have a limit)",
-			r.path, timeout, granted, wanted, 4*wanted)
+			r.path, timeout, granted, wanted, 8*wanted)
 	}
 }
 
@@ -177,12 +177,12 @@ func (s *supervisor) plan() schedule { return s.schedule(s.hold.Session().Timeou
 
 // left is how long it is until the command must be told to end, if the server stays silent.
 func (s *supervisor) left() time.Duration {
-	return time.Until(s.plan().term(s.hold.Session().Deadline()))
+	return time.Until(s.plan().term(s.hold.Session().Certain()))
 }
 
 func (s *supervisor) silence() error {
-	left := time.Until(s.hold.Session().Deadline()).Round(time.Millisecond)
-	return fmt.Errorf("no answer from a server, and %v until the session may end", max(0, left))
+	left := time.Until(s.hold.Session().Certain()).Round(time.Millisecond)
+	return fmt.Errorf("no answer from a quorum of the servers, and %v until the session is uncertain", max(0, left))
 }
 
 // lose does with the command what --on-lost says, and returns when to kill it.
@@ -194,7 +194,7 @@ func (s *supervisor) lose(cause error) <-chan time.Time {
 	}
 	now := time.Now()
 	plan := s.plan()
-	s.killing = plan.kill(s.hold.Session().Deadline())
+	s.killing = plan.kill(s.hold.Session().Certain())
 	if latest := now.Add(plan.grace); s.killing.After(latest) {
 		s.killing = latest
 	}

@@ -1,0 +1,84 @@
+package zk
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// asleep is a suspend clock that the test sets.
+type asleep struct{ atomic.Int64 }
+
+func (a *asleep) read() time.Duration { return time.Duration(a.Load()) }
+
+func TestClockGoesOnWhileTheMachineIsSuspended(t *testing.T) {
+	t.Parallel()
+	var slept asleep
+	slept.Store(int64(time.Hour)) // before the client was opened
+	c := newClock(slept.read)
+	before := c.now()
+	slept.Add(int64(time.Minute))
+	c.drift.Add(int64(time.Minute)) // which the wall clock would have moved
+	if got := c.now().Sub(before); got < time.Minute || got > time.Minute+time.Second {
+		t.Errorf("%v have passed, want the minute for which the machine was suspended", got)
+	}
+	at := c.now()
+	if got := time.Until(c.system(at)); got > 0 || got < -time.Second {
+		t.Errorf("now is in %v by the system's clock", got)
+	}
+}
+
+// Setting the wall clock is no suspend.
+func TestClockIgnoresWallClockThatIsSet(t *testing.T) {
+	t.Parallel()
+	var slept asleep
+	c := newClock(slept.read)
+	before := c.now()
+	c.drift.Add(int64(time.Hour))
+	if got := c.now().Sub(before); got < 0 || got > time.Second {
+		t.Errorf("%v have passed", got)
+	}
+}
+
+func TestSuspendClockCanBeRead(t *testing.T) {
+	t.Parallel()
+	read := newClock(suspended).suspend
+	if read == nil {
+		return // the system has no such clock, and sessions go by Go's
+	}
+	if a, b := read(), read(); a < -time.Second || b-a > time.Second {
+		t.Errorf("suspended for %v, then %v", a, b)
+	}
+}
+
+// A laptop that was closed finds what it held lost when it wakes, also if nothing asks.
+func TestSuspendOfTheMachineEndsOwnership(t *testing.T) {
+	t.Parallel()
+	set, err := Config{Servers: "a"}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var slept asleep
+	s := newSession(&Client{cfg: set, clock: newClock(slept.read), log: set.Logger})
+	now := s.now()
+	s.timeout, s.heard, s.expiry = time.Hour, now.Add(time.Hour), time.AfterFunc(time.Hour, s.checkDeadline)
+	s.certainty.until = now.Add(time.Minute)
+	told := make(lossTold, 1)
+	own := s.NewOwnership(told)
+	own.Begin()
+	if err := own.Err(); err != nil {
+		t.Fatal(err)
+	}
+	slept.Add(int64(2 * time.Minute))
+	s.client.clock.drift.Add(int64(2 * time.Minute))
+	if cause := <-told; cause != ErrUncertain { //nolint:errorlint // as it is
+		t.Errorf("told %v", cause)
+	}
+	s.end(ErrClosed)
+}
+
+type lossTold chan error
+
+func (lossTold) Nodes() []string                     { return nil }
+func (lossTold) Gone(string)                         {}
+func (l lossTold) Lost(cause error, _ time.Duration) { l <- cause }

@@ -1,0 +1,293 @@
+package zk_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+const ownTimeout = 16 * time.Second
+
+// An owner remembers what it is told.
+type owner struct {
+	nodes []string
+
+	mu   sync.Mutex
+	gone []string
+	lost error
+	at   time.Time
+}
+
+func (o *owner) Nodes() []string { return o.nodes }
+
+func (o *owner) Gone(path string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.gone = append(o.gone, path)
+}
+
+func (o *owner) Lost(cause error, _ time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lost, o.at = cause, time.Now()
+}
+
+func (o *owner) told() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.lost
+}
+
+// A counter counts requests but pings, and refuses what a server without a quorum would.
+type counter struct {
+	seen     map[zktest.Op]int
+	isolated bool // the server answers pings and reads alone
+}
+
+func (c *counter) decide(r zktest.Request) zktest.Fault {
+	if r.Op != zktest.OpPing {
+		c.seen[r.Op]++
+	}
+	if c.isolated && (r.Op == zktest.OpMulti || r.Op == zktest.OpCreate || r.Op == zktest.OpSync) {
+		return zktest.Answer(zk.NotReadOnly)
+	}
+	return zktest.Pass
+}
+
+// owning runs f in a bubble with a session that has made a node, and with what counts its requests from then on.
+func owning(t *testing.T, f func(t *testing.T, srv *zktest.Server, sess *zk.Session, c *counter)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var net zktest.Net
+		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute))
+		sess := srv.Session(t, ownTimeout)
+		if _, err := sess.Create(t.Context(), "/own", nil, zk.Ephemeral); err != nil {
+			t.Fatal(err)
+		}
+		c := &counter{seen: map[zktest.Op]int{}}
+		srv.Control(c.decide)
+		f(t, srv, sess, c)
+		srv.Control(nil)
+	})
+}
+
+func begin(t *testing.T, sess *zk.Session, o *owner) *zk.Ownership {
+	t.Helper()
+	if err := sess.Certify(t.Context(), o.nodes...); err != nil {
+		t.Fatal(err)
+	}
+	own := sess.NewOwnership(o)
+	own.Begin()
+	return own
+}
+
+func TestSessionThatOwnsNothingProvesNothing(t *testing.T) {
+	t.Parallel()
+	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, c *counter) {
+		time.Sleep(100 * ownTimeout)
+		own := begin(t, sess, &owner{nodes: []string{"/own"}})
+		own.End()
+		time.Sleep(100 * ownTimeout)
+		srv.Control(nil)
+		if len(c.seen) != 1 || c.seen[zktest.OpMulti] != 1 {
+			t.Errorf("requests %v, want one multi, which certifies", c.seen)
+		}
+		if err := sess.Err(); err != nil {
+			t.Errorf("the session has ended: %v", err)
+		}
+	})
+}
+
+func TestOneProofServesAllOwnershipsOfASession(t *testing.T) {
+	t.Parallel()
+	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, c *counter) {
+		o := &owner{nodes: []string{"/own"}}
+		for range 50 {
+			defer begin(t, sess, o).End()
+		}
+		const rounds = 100
+		time.Sleep(rounds * ownTimeout)
+		srv.Control(nil)
+		if n := c.seen[zktest.OpMulti]; n < 8*rounds*9/10 || n > 8*rounds+1 {
+			t.Errorf("%d proofs in %d session timeouts, want about 8 in each", n, rounds)
+		}
+		if err := o.told(); err != nil {
+			t.Errorf("an ownership was lost: %v", err)
+		}
+		if left := time.Until(sess.Certain()); left < ownTimeout/4 || left > ownTimeout*3/4 {
+			t.Errorf("certain for another %v", left)
+		}
+	})
+}
+
+func TestSessionThatWritesNeedsNoProof(t *testing.T) {
+	t.Parallel()
+	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, c *counter) {
+		o := &owner{nodes: []string{"/own"}}
+		defer begin(t, sess, o).End()
+		for range 1000 {
+			if _, err := sess.Set(t.Context(), "/own", nil, -1); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(ownTimeout / 10)
+		}
+		srv.Control(nil)
+		if c.seen[zktest.OpMulti] > 0 || c.seen[zktest.OpSync] > 0 || o.told() != nil {
+			t.Errorf("requests %v, lost %v; want nothing but setData", c.seen, o.told())
+		}
+	})
+}
+
+// Whenever a server loses its quorum, ownership ends while nothing has been given to others, and the session goes on.
+func TestServerThatOnlyAnswersPingsDoesNotProlongOwnership(t *testing.T) {
+	t.Parallel()
+	for phase := range time.Duration(16) {
+		owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, c *counter) {
+			o := &owner{nodes: []string{"/own"}}
+			own := begin(t, sess, o)
+			time.Sleep(2*ownTimeout + phase*ownTimeout/64)
+			srv.Control(func(r zktest.Request) zktest.Fault {
+				c.isolated = true
+				return c.decide(r)
+			})
+			isolated := time.Now()
+			time.Sleep(ownTimeout)
+			if err := own.Err(); !errors.Is(err, zk.ErrUncertain) || !errors.Is(o.told(), zk.ErrUncertain) {
+				t.Fatalf("the ownership has ended with %v, the owner was told %v; want ErrUncertain", err, o.told())
+			}
+			if after := o.at.Sub(isolated); after < ownTimeout/4 || after > ownTimeout/2 {
+				t.Errorf("told after %v, want between a quarter and half of %v", after, ownTimeout)
+			}
+			if err := sess.Err(); err != nil {
+				t.Errorf("the session has ended: %v", err)
+			}
+			srv.Control(nil)
+			time.Sleep(ownTimeout)
+			if err := own.Err(); !errors.Is(err, zk.ErrUncertain) {
+				t.Errorf("the ownership came back: %v", err)
+			}
+			if err := sess.Certify(t.Context(), "/own"); err != nil {
+				t.Errorf("the session is not certain again: %v", err)
+			}
+		})
+	}
+}
+
+// A server that has the connection and no quorum is left for another while there is time.
+func TestSessionThatIsNotConfirmedTriesAnotherServer(t *testing.T) {
+	t.Parallel()
+	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
+		o := &owner{nodes: []string{"/own"}}
+		own := begin(t, sess, o)
+		defer own.End()
+		bad := 0
+		srv.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpMulti && bad == 0 {
+				bad = r.Conn
+			}
+			if r.Conn == bad && r.Op == zktest.OpMulti {
+				return zktest.ReplyUntil(context.WithoutCancel(t.Context()))
+			}
+			return zktest.Pass
+		})
+		time.Sleep(10 * ownTimeout)
+		if err := own.Err(); err != nil {
+			t.Errorf("the ownership was lost: %v", err)
+		}
+		srv.Control(nil)
+		if bad == 0 {
+			t.Error("no proof was held up")
+		}
+	})
+}
+
+func TestProofTellsOfANodeThatIsGone(t *testing.T) {
+	t.Parallel()
+	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
+		lasting, gone := &owner{nodes: []string{"/own"}}, &owner{nodes: []string{"/other"}}
+		if _, err := sess.Create(t.Context(), "/other", nil, zk.Ephemeral); err != nil {
+			t.Fatal(err)
+		}
+		defer begin(t, sess, lasting).End()
+		own := begin(t, sess, gone)
+		if err := srv.Session(t, time.Minute).Delete(t.Context(), "/other", -1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(ownTimeout / 4)
+		gone.mu.Lock()
+		n := len(gone.gone)
+		gone.mu.Unlock()
+		if n == 0 {
+			t.Error("the owner was not told that its node is gone")
+		}
+		own.End()
+		time.Sleep(10 * ownTimeout)
+		if err := lasting.told(); err != nil || len(lasting.gone) > 0 {
+			t.Errorf("the other owner was told %v and of %v", err, lasting.gone)
+		}
+		if err := sess.Certify(t.Context(), "/own"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestCertifyTellsThatANodeIsGone(t *testing.T) {
+	t.Parallel()
+	owning(t, func(t *testing.T, _ *zktest.Server, sess *zk.Session, _ *counter) {
+		time.Sleep(10 * ownTimeout)
+		if err := sess.Certify(t.Context(), "/none"); !errors.Is(err, zk.NoNode) {
+			t.Errorf("got %v, want NoNode", err)
+		}
+	})
+}
+
+func TestNoCertificatesWritesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var net zktest.Net
+		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute))
+		cfg := srv.Config(ownTimeout)
+		cfg.NoCertificates, cfg.Margin = true, ownTimeout/2
+		client, err := zk.Open(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		sess, err := client.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sess.Create(t.Context(), "/own", nil, zk.Ephemeral); err != nil {
+			t.Fatal(err)
+		}
+		c := &counter{seen: map[zktest.Op]int{}, isolated: true}
+		srv.Control(c.decide)
+		own := begin(t, sess, &owner{nodes: []string{"/own"}})
+		time.Sleep(10 * ownTimeout)
+		srv.Control(nil)
+		if len(c.seen) > 0 || own.Err() != nil {
+			t.Errorf("requests %v, lost %v; want pings alone to do", c.seen, own.Err())
+		}
+		own.End()
+	})
+}
+
+func TestMarginBeyondAQuarterNeedsNoCertificates(t *testing.T) {
+	t.Parallel()
+	cfg := zk.Config{Servers: "a", Timeout: 10 * time.Second, Margin: 3 * time.Second}
+	if _, err := zk.Open(t.Context(), cfg); err == nil {
+		t.Error("a margin of three tenths was accepted")
+	}
+	cfg.NoCertificates = true
+	client, err := zk.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = client.Close()
+}

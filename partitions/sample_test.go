@@ -10,6 +10,7 @@ import (
 // A sample is what became of one hold in one partition. Times are those of clock; zero is not known.
 type sample struct {
 	project, shape string
+	phase          int
 	kind           string
 	timeout        int           // of the session, in ticks
 	tick           time.Duration // of the servers

@@ -136,6 +136,15 @@ func (r *run) takeOver(limit time.Duration) bool {
 			p.holderParty.say(r.t, "leave", p.holder)
 		}
 	}
+	kept := func(p *pair) bool { return p.kept }
+	if _, err := r.journal.await(r.names(kept, holderName), "left", beginLimit); err != nil {
+		r.t.Error(err)
+	}
+	for _, p := range r.pairs {
+		if left, _ := r.journal.get(p.holder, "left"); left.why != "ok" {
+			p.kept = false // it was told just then
+		}
+	}
 	missing, err := r.journal.await(r.names(nil, otherName), "acquired", limit)
 	if err != nil {
 		r.t.Error(err)
@@ -158,6 +167,9 @@ func (r *run) judge() {
 		p.cut, p.told, p.lost, p.acquired, p.why = r.cutAt, told.at, lost.at, acquired.at, told.why
 		results.add(p.sample)
 		wrong := p.wrong()
+		if r.healedAt > 0 && !p.kept && wrong == "" && time.Duration(r.healedAt-r.cutAt) < r.tick*time.Duration(p.timeout)/4 {
+			wrong = fmt.Sprintf("the hold ended (%s) although the partition lasted less than a quarter of the session timeout", p.why)
+		}
 		switch {
 		case wrong != "" && p.clean != nil:
 			r.t.Errorf("%v: %s", &p.sample, wrong)

@@ -4,6 +4,7 @@ package partitions_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -54,6 +55,7 @@ var shapes = []shape{
 		s.links.CutOff(s.at)
 		s.wait(s.ticks(0.85*float64(timeout), 0.97*float64(timeout)))
 		s.links.Heal()
+		s.healedAt = clock()
 	}},
 	{name: "two cuts", peers: true, act: func(s *scene) {
 		s.links.CutOff(s.at)
@@ -65,13 +67,13 @@ var shapes = []shape{
 	}},
 	{name: "client stopped", act: func(s *scene) {
 		part := 0.5 + 0.2*s.rnd.Float64()
-		for i := len(timeouts) - 1; i >= 0; i-- {
-			s.holders[timeouts[i]].signal(s.t, syscall.SIGSTOP)
+		for i, timeout := range slices.Backward(timeouts) {
+			s.holders[timeout].signal(s.t, syscall.SIGSTOP)
 			next := 0
 			if i > 0 {
 				next = timeouts[i-1]
 			}
-			s.wait(time.Duration(part * float64(timeouts[i]-next) * float64(s.tick)))
+			s.wait(time.Duration(part * float64(timeout-next) * float64(s.tick)))
 		}
 		for _, timeout := range timeouts {
 			s.holders[timeout].signal(s.t, syscall.SIGCONT)
@@ -123,6 +125,8 @@ type scene struct {
 	client  int            // the number of the holders in links
 	holders map[int]*party // by session timeout, in ticks
 	cutAt   int64
+	// healedAt is when the partition was over; only shapes that heal by themselves say so.
+	healedAt int64
 }
 
 // cut notes that the partition begins that is not healed before others may acquire.

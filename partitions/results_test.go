@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -69,7 +70,8 @@ type facts struct {
 	Kept     int // of ours, in which the holder kept what it held
 	Projects []string
 	Rows     []row
-	Lost     []row
+	Lost     string // how much later Curator says LOST than SUSPENDED
+	Versions string
 }
 
 type row struct {
@@ -100,13 +102,11 @@ func (c *collection) facts() facts {
 			}
 		}
 	}
+	var curators []sample
 	for _, timeout := range timeouts {
-		r := row{Timeout: fmt.Sprintf("%d ticks", timeout)}
-		for _, p := range projects[1:4] {
-			r.Cells = append(r.Cells, later(c.of(p, "", timeout)))
-		}
-		f.Lost = append(f.Lost, r)
+		curators = append(curators, c.of(curatorName, "", timeout)...)
 	}
+	f.Lost, f.Versions = later(curators), versions()
 	return f
 }
 
@@ -153,8 +153,28 @@ func later(samples []sample) string {
 	return fmt.Sprintf("%.1f to %.1f s", least, most)
 }
 
+// versions names the versions of what was measured, as far as they are known.
+func versions() string {
+	var list []string
+	for _, p := range []struct{ name, debian string }{
+		{"ZooKeeper", "zookeeper"}, {curatorName, "libcurator-recipes-java"}, {kazooName, "python3-kazoo"}, {etcdName, "etcd-server"},
+	} {
+		if out, err := exec.Command("dpkg-query", "-W", "-f", "${Version}", p.debian).Output(); err == nil {
+			list = append(list, p.name+" "+string(out))
+		}
+	}
+	for _, p := range []struct{ name, module string }{
+		{goZooKeeperName, "github.com/go-zookeeper/zk"}, {"etcd's client", "go.etcd.io/etcd/client/v3"},
+	} {
+		if out, err := exec.Command("go", "-C", "../bench", "list", "-m", "-f", "{{.Version}}", p.module).Output(); err == nil {
+			list = append(list, p.name+" "+strings.TrimSpace(string(out)))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
 var page = template.Must(template.New("partitions.md").Parse(`
-Written by ` + "`make partitions`" + ` on {{.Date}}: three servers, tickTime {{.Tick}}, {{.Phases}} partitions of each shape. Session timeouts are in
+Written by ` + "`make partitions`" + ` on {{.Date}}: three servers, tickTime {{.Tick}}, partitions of each shape: {{.Phases}}. Session timeouts are in
 ticks. A cell is the worst sample: how long before another contender acquired the holder had its first notice of any kind, or for how long
 both held without one. For Turnstile that is the worst over all kinds, {{.Samples}} samples; in {{.Kept}} more the holder kept what it held.
 
@@ -164,11 +184,10 @@ both held without one. For Turnstile that is the worst over all kinds, {{.Sample
 {{end}}
 The holder's first notice is, for Turnstile, the end of the hold's context; for Curator and kazoo SUSPENDED or LOST; for go-zookeeper the event
 StateDisconnected or StateExpired; for etcd the end of the session. A program that goes on after SUSPENDED and stops at LOST learns later still:
+Curator's LOST came {{.Lost}} after it. kazoo's LOST and go-zookeeper's StateExpired come when the client reaches a server again.
 
-| from the first notice to LOST or StateExpired | Curator | kazoo | go-zookeeper |
-| --- | --- | --- | --- |
-{{range .Lost}}| timeout of {{.Timeout}} |{{range .Cells}} {{.}} |{{end}}
-{{end}}
+Versions: {{.Versions}}.
+
 ![What holders believe during a partition, by project](partitions.svg)
 
 `))

@@ -18,7 +18,7 @@ const (
 	rowHeight  = 30
 	barHeight  = 16
 	panelTop   = 70 // above the rows of a panel
-	panelFoot  = 48 // below them
+	panelFoot  = 36 // below them
 	pageTop    = 40
 	pageBottom = 44
 
@@ -61,7 +61,7 @@ func timeline(samples []sample) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="13">`+"\n", pageWidth, height)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", pageWidth, height)
-	write(&b, pageWidth/2, 28, "middle", inkColour, "Who believes to hold the lock when the servers are partitioned")
+	write(&b, pageWidth/2, 28, "middle", inkColour, "Who holds the lock when the servers are partitioned")
 	b.Write(body.Bytes())
 	b.WriteString("</svg>\n")
 	return b.Bytes()
@@ -117,14 +117,14 @@ func panel(b *bytes.Buffer, y int, title string, rows []sample) int {
 func legend(b *bytes.Buffer, y int) {
 	at := float64(leftEdge)
 	for _, item := range []struct{ colour, text string }{
-		{holdsColour, "the holder believes it holds"}, {overlapColour, "and another one holds, too"}, {noticeColour, "the holder knows"},
+		{holdsColour, "the holder believes it holds"}, {overlapColour, "and so does another"}, {noticeColour, "the holder was told"},
 	} {
 		bar(b, at, at+22, float64(y), item.colour)
 		write(b, at+28, float64(y+13), "start", inkColour, item.text)
-		at += 28 + 7*float64(len(item.text)) + 8
+		at += 28 + 6.4*float64(len(item.text)) + 16
 	}
 	fmt.Fprintf(b, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="%s" stroke-width="3"/>`+"\n", at+2, y-3, at+2, y+barHeight+3, inkColour)
-	write(b, at+10, float64(y+13), "start", inkColour, "another one acquires")
+	write(b, at+10, float64(y+13), "start", inkColour, "another acquires")
 }
 
 func bar(b *bytes.Buffer, from, to, top float64, colour string) {

@@ -41,19 +41,23 @@ func TestOthersAreMeasured(t *testing.T) {
 	zk := zookeeper(t, tick)
 	us := cleaned(t, ours, zk)
 	us.kinds, us.variants = kinds[:1], 1
-	etcd := peer.Etcd(t, 3)
-	on := map[cluster][]project{
-		zk:   {us, other(curatorName, curator(t)), other(kazooName, kazoo), other(goZooKeeperName, golang(t, "go-zookeeper"))},
-		etcd: {other(etcdName, golang(t, "etcd"))},
+	on := []struct {
+		venue
+		projects []project
+	}{
+		{newVenue(zk, tick), []project{
+			us, other(curatorName, curator(t)), other(kazooName, kazoo), other(goZooKeeperName, golang(t, "go-zookeeper")),
+		}},
+		{newVenue(peer.Etcd(t, 3), tick), []project{other(etcdName, golang(t, "etcd"))}},
 	}
 	for phase := range phases {
 		for _, sh := range shapes {
 			if !sh.peers {
 				continue
 			}
-			for _, servers := range []cluster{zk, etcd} {
-				t.Run(fmt.Sprintf("%s/%s/%d", sh.name, on[servers][0].name, phase), func(t *testing.T) {
-					newRun(t, on[servers], sh, servers, tick, phase, seed).play()
+			for _, o := range on {
+				t.Run(fmt.Sprintf("%s/%s/%d", sh.name, o.projects[0].name, phase), func(t *testing.T) {
+					newRun(t, o.projects, sh, o.venue, phase, seed).play()
 				})
 			}
 		}

@@ -21,11 +21,11 @@ func TestHoldersAreToldBeforeOthersAcquire(t *testing.T) {
 	}
 	phases, tick, seed := settings(t)
 	servers := zookeeper(t, tick)
-	us := cleaned(t, ours, servers)
+	us, v := cleaned(t, ours, servers), newVenue(servers, tick)
 	for phase := range phases {
 		for _, sh := range shapes {
 			t.Run(fmt.Sprintf("%s/%d", sh.name, phase), func(t *testing.T) {
-				newRun(t, []project{us}, sh, servers, tick, phase, seed).play()
+				newRun(t, []project{us}, sh, v, phase, seed).play()
 			})
 		}
 	}

@@ -36,20 +36,19 @@ type pair struct {
 }
 
 // newRun starts the parties. Holders go to the leader or to one of its followers, others to the rest.
-func newRun(t *testing.T, projects []project, sh shape, servers cluster, tick time.Duration, phase int, seed uint64) *run {
+func newRun(t *testing.T, projects []project, sh shape, v venue, phase int, seed uint64) *run {
 	t.Helper()
 	r := &run{shape: sh, root: fmt.Sprintf("/partitions-%d", clock()), journal: newJournal()}
 	r.scene = scene{
-		t: t, cluster: servers, links: servers.Links(), tick: tick, rnd: rand.New(rand.NewPCG(seed, uint64(phase))), //nolint:gosec // not negative
+		venue: v, t: t, links: v.cluster.Links(), rnd: rand.New(rand.NewPCG(seed, uint64(phase))), //nolint:gosec // not negative
 		holders: make(map[int]*party),
 	}
-	servers.AwaitAll()
-	r.leader = servers.AwaitLeader(-1)
+	r.cluster.AwaitAll()
+	r.leader = r.cluster.AwaitLeader(-1)
 	r.at = r.leader
 	if !sh.leader {
-		r.at = (r.leader + 1 + r.rnd.IntN(servers.Len()-1)) % servers.Len()
+		r.at = (r.leader + 1 + r.rnd.IntN(r.cluster.Len()-1)) % r.cluster.Len()
 	}
-	r.client = r.links.Client()
 	for _, p := range projects {
 		healthier := p.start(t, r.journal)
 		for _, timeout := range timeouts {
@@ -62,7 +61,7 @@ func newRun(t *testing.T, projects []project, sh shape, servers cluster, tick ti
 				for _, free := range []bool{false, true}[:p.variants] {
 					what := fmt.Sprintf("%s/%s/%d/%t", p.name, k.name, timeout, free)
 					r.pairs = append(r.pairs, &pair{
-						sample: sample{project: p.name, shape: sh.name, phase: phase, kind: k.name, timeout: timeout, tick: tick, free: free},
+						sample: sample{project: p.name, shape: sh.name, phase: phase, kind: k.name, timeout: timeout, tick: v.tick, free: free},
 						kind:   k, clean: p.clean, path: fmt.Sprintf("%s/%s-%s-%d-%t", r.root, p.name, k.name, timeout, free),
 						holder: "holder/" + what, other: "other/" + what, holderParty: holders, healthier: healthier,
 					})
@@ -118,7 +117,7 @@ func (r *run) begin() bool {
 	}
 	var healthy []int
 	r.others(func(j int) { healthy = append(healthy, j) })
-	servers := r.links.ConnectString(r.links.Client(), healthy...)
+	servers := r.links.ConnectString(r.healthier, healthy...)
 	for _, p := range r.pairs {
 		client := fmt.Sprintf("others/%s/%d", p.project, p.timeout)
 		p.healthier.say(r.t, "join", p.other, client, p.kind.other, servers, servers, p.path, r.ms(slices.Max(timeouts)))
@@ -160,6 +159,7 @@ func (r *run) takeOver(limit time.Duration) bool {
 // judge completes the samples and fails the test for each that breaks the promise.
 func (r *run) judge() {
 	r.t.Helper()
+	var smallest *sample
 	for _, p := range r.pairs {
 		told, _ := r.journal.get(p.holder, "told")
 		lost, _ := r.journal.get(p.holder, "lost")
@@ -178,6 +178,9 @@ func (r *run) judge() {
 		case p.kept:
 			r.t.Logf("%v: kept", &p.sample)
 		default:
+			if smallest == nil || p.distance() < smallest.distance() {
+				smallest = &p.sample
+			}
 			r.t.Logf("%v: told %v after the cut, %v before the other one acquired (%s)",
 				&p.sample, p.since(p.told), p.distance().Round(time.Millisecond), p.why)
 		}

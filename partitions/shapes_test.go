@@ -113,20 +113,29 @@ type cluster interface {
 	Resume(i int)
 }
 
-// A scene is where a shape acts.
+// A venue is servers to partition, with the ways of clients to them.
+type venue struct {
+	cluster   cluster
+	tick      time.Duration
+	client    int // the number of the holders in the cluster's links
+	healthier int // that of the others
+}
+
+func newVenue(c cluster, tick time.Duration) venue {
+	return venue{cluster: c, tick: tick, client: c.Links().Client(), healthier: c.Links().Client()}
+}
+
+// A scene is what a shape acts on.
 type scene struct {
-	t       *testing.T
-	cluster cluster
-	links   *peer.Links
-	rnd     *rand.Rand
-	tick    time.Duration
-	at      int            // the server that holders are connected to
-	leader  int            // the one that leads
-	client  int            // the number of the holders in links
-	holders map[int]*party // by session timeout, in ticks
-	cutAt   int64
-	// healedAt is when the partition was over; only shapes that heal by themselves say so.
-	healedAt int64
+	venue
+	t        *testing.T
+	links    *peer.Links
+	rnd      *rand.Rand
+	at       int            // the server that holders are connected to
+	leader   int            // the one that leads
+	holders  map[int]*party // of ours, by session timeout in ticks
+	cutAt    int64
+	healedAt int64 // when the partition was over; only shapes that heal by themselves say so
 }
 
 // cut notes that the partition begins that is not healed before others may acquire.

@@ -68,6 +68,7 @@ type facts struct {
 	Phases   int
 	Samples  int // of ours, in which another one acquired although the holder had not released
 	Kept     int // of ours, in which the holder kept what it held
+	Released int // of ours, in which the holder was told and released before its session ended
 	Projects []string
 	Rows     []row
 	Lost     string // how much later Curator says LOST than SUSPENDED
@@ -87,6 +88,8 @@ func (c *collection) facts() facts {
 		case s.project != ours.name:
 		case s.kept:
 			f.Kept++
+		case s.released:
+			f.Released++
 		default:
 			f.Samples++
 		}
@@ -110,10 +113,10 @@ func (c *collection) facts() facts {
 	return f
 }
 
-// of returns the samples of a project in a shape, or in all if it is empty, in which the holder did not release by itself.
+// of returns the samples of a project in a shape, or in all if it is empty, in which the holder did not let the other one in by releasing.
 func (c *collection) of(project, shape string, timeout int) []sample {
 	return slices.DeleteFunc(slices.Clone(c.samples), func(s sample) bool {
-		return s.project != project || shape != "" && s.shape != shape || s.timeout != timeout || s.kept || s.acquired == 0
+		return s.project != project || shape != "" && s.shape != shape || s.timeout != timeout || s.kept || s.released || s.acquired == 0
 	})
 }
 
@@ -176,7 +179,8 @@ func versions() string {
 var page = template.Must(template.New("partitions.md").Parse(`
 Written by ` + "`make partitions`" + ` on {{.Date}}: three servers, tickTime {{.Tick}}, partitions of each shape: {{.Phases}}. Session timeouts are in
 ticks. A cell is the worst sample: how long before another contender acquired the holder had its first notice of any kind, or for how long
-both held without one. For Turnstile that is the worst over all kinds, {{.Samples}} samples; in {{.Kept}} more the holder kept what it held.
+both held without one. For Turnstile that is the worst over all kinds, {{.Samples}} samples; in {{.Kept}} more the holder
+kept what it held, and in {{.Released}} it was told and released in time, while its session went on.
 
 | shape | timeout |{{range .Projects}} {{.}} |{{end}}
 | --- | --- |{{range .Projects}} --- |{{end}}

@@ -165,6 +165,7 @@ func (r *run) judge() {
 		lost, _ := r.journal.get(p.holder, "lost")
 		acquired, _ := r.journal.get(p.other, "acquired")
 		p.cut, p.told, p.lost, p.acquired, p.why = r.cutAt, told.at, lost.at, acquired.at, told.why
+		_, p.released = r.journal.get(p.holder, "released")
 		results.add(p.sample)
 		wrong := p.wrong()
 		if r.healedAt > 0 && !p.kept && wrong == "" && time.Duration(r.healedAt-r.cutAt) < r.tick*time.Duration(p.timeout)/4 {
@@ -178,12 +179,19 @@ func (r *run) judge() {
 		case p.kept:
 			r.t.Logf("%v: kept", &p.sample)
 		default:
+			if p.released {
+				r.t.Logf("%v: told %v after the cut, and released", &p.sample, p.since(p.told))
+				continue
+			}
 			if smallest == nil || p.distance() < smallest.distance() {
 				smallest = &p.sample
 			}
 			r.t.Logf("%v: told %v after the cut, %v before the other one acquired (%s)",
 				&p.sample, p.since(p.told), p.distance().Round(time.Millisecond), p.why)
 		}
+	}
+	if smallest != nil {
+		r.t.Logf("%s: the closest call was %v, with %v", r.shape.name, smallest.distance().Round(time.Millisecond), smallest)
 	}
 }
 

@@ -21,6 +21,7 @@ type sample struct {
 	acquired       int64         // when the other one acquired
 	why            string        // what the holder was told
 	kept           bool          // the hold outlasted the partition, and was released
+	released       bool          // the holder was told, and released while its session lasted: that let the other one in
 }
 
 // distance is how long the holder had known when the other one acquired. If it is negative both held.

@@ -184,6 +184,9 @@ func (c *contest) left(k *contender) {
 		if err := leave(context.WithoutCancel(c.ctx)); err != nil {
 			result = err.Error()
 		}
+		if k.session.Err() == nil { // then it is not the session's end that let another one in
+			c.report(k.name, "released", clock(), "")
+		}
 		c.report(k.name, "left", clock(), result)
 	})
 }

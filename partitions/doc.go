@@ -20,6 +20,7 @@
 //	NAME told NANOSECONDS WHY                   the first notice that the hold may be over
 //	NAME lost NANOSECONDS WHY                   of others: a later notice that it is over
 //	NAME left NANOSECONDS RESULT                the release has returned; ok, or why the hold was over
+//	NAME released NANOSECONDS                   the session lasts on
 //	NAME failed NANOSECONDS WHY
 //
 // CLIENT names the connection, which contenders of one party may share. It uses the addresses of FIRST until something is acquired, and those of

@@ -29,9 +29,10 @@ var kinds = []kind{
 
 // A held is what was acquired.
 type held struct {
-	ctx   context.Context //nolint:containedctx // that of the hold
-	leave func(ctx context.Context) error
-	late  func(ctx context.Context) error // leaves after ctx has ended; leave if nil
+	ctx     context.Context //nolint:containedctx // that of the hold
+	session *zk.Session
+	leave   func(ctx context.Context) error // returns when the server knows
+	late    func(ctx context.Context) error // leaves after ctx has ended; leave if nil
 }
 
 // An acquire waits until it has acquired what is at the path.
@@ -74,7 +75,7 @@ var acquires = map[string]acquire{
 		if err != nil {
 			return held{}, err
 		}
-		return held{ctx: l.Context(), leave: l.Resign}, nil
+		return held{ctx: l.Context(), session: l.Session(), leave: l.ResignWait}, nil
 	},
 	"put+take+return": func(ctx context.Context, client *zk.Client, path string) (held, error) {
 		return taken(ctx, client, path, true, returned)
@@ -102,7 +103,7 @@ func holding(h *lock.Hold, err error) (held, error) {
 	if err != nil {
 		return held{}, err
 	}
-	return held{ctx: h.Context(), leave: h.Unlock}, nil
+	return held{ctx: h.Context(), session: h.Session(), leave: h.UnlockWait}, nil
 }
 
 func returned(item *queue.Item, ctx context.Context) error { //nolint:revive // as the method expression
@@ -125,7 +126,7 @@ func taken(ctx context.Context, client *zk.Client, path string, put bool, leave 
 		return held{}, err
 	}
 	return held{
-		ctx: item.Context(),
+		ctx: item.Context(), session: item.Session(),
 		leave: func(ctx context.Context) error {
 			if err := leave(item, ctx); err != nil {
 				return fmt.Errorf("%w (%w)", err, errors.Join(context.Cause(item.Context())))

@@ -21,23 +21,29 @@ func TestHoldersAreToldBeforeOthersAcquire(t *testing.T) {
 	}
 	phases, tick, seed := settings(t)
 	servers := zookeeper(t, tick)
+	us, v := cleaned(t, ours, servers), newVenue(servers, tick)
+	for phase := range phases {
+		for _, sh := range shapes {
+			t.Run(fmt.Sprintf("%s/%d", sh.name, phase), func(t *testing.T) {
+				newRun(t, []project{us}, sh, v, phase, seed).play()
+			})
+		}
+	}
+}
+
+// cleaned returns the project with a check that it leaves nothing behind on the servers.
+func cleaned(t *testing.T, p project, servers *peer.Cluster) project {
+	t.Helper()
 	client, err := zk.Open(t.Context(), zk.Config{Servers: servers.ConnectString()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	us := ours
-	us.clean = func(t *testing.T, root string) {
+	p.clean = func(t *testing.T, root string) {
 		t.Helper()
 		noEphemerals(t, client, root)
 	}
-	for phase := range phases {
-		for _, sh := range shapes {
-			t.Run(fmt.Sprintf("%s/%d", sh.name, phase), func(t *testing.T) {
-				newRun(t, us, sh, servers, tick, seed+uint64(phase)).play() //nolint:gosec // a small number
-			})
-		}
-	}
+	return p
 }
 
 // zookeeper starts three servers with links. They hang up on each other after five ticks of silence.

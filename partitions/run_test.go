@@ -3,16 +3,12 @@
 package partitions_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
-
-	"github.com/seed-a3166700/turnstile/zk"
 )
 
 const (
@@ -20,52 +16,56 @@ const (
 	slack      = 20 * time.Second // for others to acquire, beyond the longest session timeout
 )
 
-// A run is one partition of a shape, with holders of one project.
+// A run is one partition of a shape, with holders of one project or of several.
 type run struct {
 	scene
-	project project
 	shape   shape
 	root    string
 	journal *journal
-	healthy *party
 	pairs   []*pair
 }
 
 // A pair is a holder and the other one, who wants the same.
 type pair struct {
 	sample
-	kind          kind
-	path          string
-	holder, other string // their names
+	kind                   kind
+	clean                  func(t *testing.T, root string) // of the project
+	path                   string
+	holder, other          string // their names
+	holderParty, healthier *party // where they are
 }
 
 // newRun starts the parties. Holders go to the leader or to one of its followers, others to the rest.
-func newRun(t *testing.T, p project, sh shape, servers cluster, tick time.Duration, seed uint64) *run {
+func newRun(t *testing.T, projects []project, sh shape, v venue, phase int, seed uint64) *run {
 	t.Helper()
-	r := &run{project: p, shape: sh, root: fmt.Sprintf("/partitions-%d", clock()), journal: newJournal()}
+	r := &run{shape: sh, root: fmt.Sprintf("/partitions-%d", clock()), journal: newJournal()}
 	r.scene = scene{
-		t: t, cluster: servers, links: servers.Links(), tick: tick, rnd: rand.New(rand.NewPCG(seed, 0)), holders: make(map[int]*party),
+		venue: v, t: t, links: v.cluster.Links(), rnd: rand.New(rand.NewPCG(seed, uint64(phase))), //nolint:gosec // not negative
+		holders: make(map[int]*party),
 	}
-	servers.AwaitAll()
-	r.leader = servers.AwaitLeader(-1)
+	r.cluster.AwaitAll()
+	r.leader = r.cluster.AwaitLeader(-1)
 	r.at = r.leader
 	if !sh.leader {
-		r.at = (r.leader + 1 + r.rnd.IntN(servers.Len()-1)) % servers.Len()
+		r.at = (r.leader + 1 + r.rnd.IntN(r.cluster.Len()-1)) % r.cluster.Len()
 	}
-	r.client = r.links.Client()
-	r.healthy = p.start(t, r.journal)
-	for _, timeout := range timeouts {
-		r.holders[timeout] = r.healthy
-		if p.processes {
-			r.holders[timeout] = p.start(t, r.journal)
-		}
-		for _, k := range p.kinds {
-			for _, free := range []bool{false, true}[:p.variants] {
-				what := fmt.Sprintf("%s/%d/%t", k.name, timeout, free)
-				r.pairs = append(r.pairs, &pair{
-					sample: sample{project: p.name, shape: sh.name, kind: k.name, timeout: timeout, tick: tick, free: free},
-					kind:   k, path: fmt.Sprintf("%s/%s-%d-%t", r.root, k.name, timeout, free), holder: "holder/" + what, other: "other/" + what,
-				})
+	for _, p := range projects {
+		healthier := p.start(t, r.journal)
+		for _, timeout := range timeouts {
+			holders := healthier
+			if p.processes {
+				holders = p.start(t, r.journal)
+				r.holders[timeout] = holders
+			}
+			for _, k := range p.kinds {
+				for _, free := range []bool{false, true}[:p.variants] {
+					what := fmt.Sprintf("%s/%s/%d/%t", p.name, k.name, timeout, free)
+					r.pairs = append(r.pairs, &pair{
+						sample: sample{project: p.name, shape: sh.name, phase: phase, kind: k.name, timeout: timeout, tick: v.tick, free: free},
+						kind:   k, clean: p.clean, path: fmt.Sprintf("%s/%s-%s-%d-%t", r.root, p.name, k.name, timeout, free),
+						holder: "holder/" + what, other: "other/" + what, holderParty: holders, healthier: healthier,
+					})
+				}
 			}
 		}
 	}
@@ -92,7 +92,7 @@ func (r *run) play() {
 	r.cluster.AwaitAll()
 	taken := r.takeOver(limit)
 	r.judge()
-	if r.project.clean != nil && taken {
+	if taken {
 		r.again()
 	}
 }
@@ -109,7 +109,7 @@ func (r *run) begin() bool {
 		if p.free {
 			then = all
 		}
-		r.holders[p.timeout].say(r.t, "join", p.holder, p.holder, p.kind.holder, at, then, p.path, r.ms(p.timeout))
+		p.holderParty.say(r.t, "join", p.holder, p.holder, p.kind.holder, at, then, p.path, r.ms(p.timeout))
 	}
 	if missing, err := r.journal.await(r.names(nil, holderName), "acquired", beginLimit); err != nil || len(missing) > 0 {
 		r.t.Errorf("not acquired: %v %v", missing, err)
@@ -117,10 +117,10 @@ func (r *run) begin() bool {
 	}
 	var healthy []int
 	r.others(func(j int) { healthy = append(healthy, j) })
-	servers := r.links.ConnectString(r.links.Client(), healthy...)
+	servers := r.links.ConnectString(r.healthier, healthy...)
 	for _, p := range r.pairs {
-		client := "others/" + strconv.Itoa(p.timeout)
-		r.healthy.say(r.t, "join", p.other, client, p.kind.other, servers, servers, p.path, r.ms(slices.Max(timeouts)))
+		client := fmt.Sprintf("others/%s/%d", p.project, p.timeout)
+		p.healthier.say(r.t, "join", p.other, client, p.kind.other, servers, servers, p.path, r.ms(slices.Max(timeouts)))
 	}
 	return true
 }
@@ -132,7 +132,16 @@ func (r *run) takeOver(limit time.Duration) bool {
 		_, told := r.journal.get(p.holder, "told")
 		if _, acquired := r.journal.get(p.other, "acquired"); !told && !acquired {
 			p.kept = true
-			r.holders[p.timeout].say(r.t, "leave", p.holder)
+			p.holderParty.say(r.t, "leave", p.holder)
+		}
+	}
+	kept := func(p *pair) bool { return p.kept }
+	if _, err := r.journal.await(r.names(kept, holderName), "left", beginLimit); err != nil {
+		r.t.Error(err)
+	}
+	for _, p := range r.pairs {
+		if left, _ := r.journal.get(p.holder, "left"); left.why != "ok" {
+			p.kept = false // it was told just then
 		}
 	}
 	missing, err := r.journal.await(r.names(nil, otherName), "acquired", limit)
@@ -150,63 +159,78 @@ func (r *run) takeOver(limit time.Duration) bool {
 // judge completes the samples and fails the test for each that breaks the promise.
 func (r *run) judge() {
 	r.t.Helper()
+	var smallest *sample
 	for _, p := range r.pairs {
 		told, _ := r.journal.get(p.holder, "told")
 		lost, _ := r.journal.get(p.holder, "lost")
 		acquired, _ := r.journal.get(p.other, "acquired")
 		p.cut, p.told, p.lost, p.acquired, p.why = r.cutAt, told.at, lost.at, acquired.at, told.why
+		_, p.released = r.journal.get(p.holder, "released")
 		results.add(p.sample)
 		wrong := p.wrong()
+		if r.healedAt > 0 && !p.kept && wrong == "" && time.Duration(r.healedAt-r.cutAt) < r.tick*time.Duration(p.timeout)/4 {
+			wrong = fmt.Sprintf("the hold ended (%s) although the partition lasted less than a quarter of the session timeout", p.why)
+		}
 		switch {
-		case wrong != "" && r.project.clean != nil:
+		case wrong != "" && p.clean != nil:
 			r.t.Errorf("%v: %s", &p.sample, wrong)
 		case wrong != "":
 			r.t.Logf("%v: %s", &p.sample, wrong)
 		case p.kept:
 			r.t.Logf("%v: kept", &p.sample)
 		default:
+			if p.released {
+				r.t.Logf("%v: told %v after the cut, and released", &p.sample, p.since(p.told))
+				continue
+			}
+			if smallest == nil || p.distance() < smallest.distance() {
+				smallest = &p.sample
+			}
 			r.t.Logf("%v: told %v after the cut, %v before the other one acquired (%s)",
 				&p.sample, p.since(p.told), p.distance().Round(time.Millisecond), p.why)
 		}
 	}
+	if smallest != nil {
+		r.t.Logf("%s: the closest call was %v, with %v", r.shape.name, smallest.distance().Round(time.Millisecond), smallest)
+	}
 }
 
-// again checks that nothing is left behind: others release, holders acquire and release again, and then no node of theirs is there.
+// again checks that nothing of ours is left behind: others release, holders acquire and release again, and then no node of theirs is there.
 func (r *run) again() {
 	r.t.Helper()
-	for _, p := range r.pairs {
-		r.healthy.say(r.t, "leave", p.other)
+	r.pairs = slices.DeleteFunc(r.pairs, func(p *pair) bool { return p.clean == nil })
+	if len(r.pairs) == 0 {
+		return
 	}
-	r.left(otherName, "ok")
+	for _, p := range r.pairs {
+		p.healthier.say(r.t, "leave", p.other)
+	}
+	r.left(otherName)
 	all := r.links.ConnectString(r.client)
 	again := func(p *pair) string { return p.holder + "/again" }
 	for _, p := range r.pairs {
-		r.holders[p.timeout].say(r.t, "join", again(p), p.holder, p.kind.again, all, all, p.path, r.ms(p.timeout))
+		p.holderParty.say(r.t, "join", again(p), p.holder, p.kind.again, all, all, p.path, r.ms(p.timeout))
 	}
 	if missing, err := r.journal.await(r.names(nil, again), "acquired", beginLimit); err != nil || len(missing) > 0 {
 		r.t.Errorf("with the partition over, not acquired again: %v %v", missing, err)
 		return
 	}
 	for _, p := range r.pairs {
-		r.holders[p.timeout].say(r.t, "leave", again(p))
+		p.holderParty.say(r.t, "leave", again(p))
 	}
-	r.left(again, "ok")
-	r.left(holderName, "")
-	r.project.clean(r.t, r.root)
+	r.left(again)
+	r.left(holderName)
+	for _, p := range r.pairs {
+		p.clean(r.t, p.path)
+	}
 }
 
-// left waits until all have left, and checks the result unless want is empty.
-func (r *run) left(who func(*pair) string, want string) {
+// left waits until all have left. A hold that has ended meanwhile breaks no promise: short timeouts do not outlast every stall of a busy machine.
+func (r *run) left(who func(*pair) string) {
 	r.t.Helper()
 	names := r.names(nil, who)
 	if missing, err := r.journal.await(names, "left", beginLimit); err != nil || len(missing) > 0 {
 		r.t.Errorf("not released: %v %v", missing, err)
-	}
-	for _, name := range names {
-		if e, ok := r.journal.get(name, "left"); ok && want != "" && e.why != want {
-			told, _ := r.journal.get(name, "told")
-			r.t.Errorf("%s: the release returned %q, %v after the cut (told %q)", name, e.why, time.Duration(e.at-r.cutAt), told.why)
-		}
 	}
 }
 
@@ -226,51 +250,4 @@ func (r *run) names(choose func(*pair) bool, name func(*pair) string) []string {
 
 func (r *run) ms(ticks int) string {
 	return strconv.FormatInt((time.Duration(ticks) * r.tick).Milliseconds(), 10)
-}
-
-// noEphemerals waits until no session owns a node below root.
-func noEphemerals(t *testing.T, client *zk.Client, root string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), beginLimit)
-	defer cancel()
-	session, err := client.Session(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		owned, err := ephemerals(ctx, session, root)
-		if err == nil && len(owned) == 0 {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Errorf("left behind: %v %v", owned, err)
-			return
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
-// ephemerals returns the nodes at and below a path that belong to a session.
-func ephemerals(ctx context.Context, session *zk.Session, path string) ([]string, error) {
-	_, stat, err := session.Get(ctx, path)
-	if errors.Is(err, zk.NoNode) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if stat.EphemeralOwner != 0 {
-		return []string{path}, nil
-	}
-	children, _, err := session.Children(ctx, path)
-	if errors.Is(err, zk.NoNode) {
-		return nil, nil
-	}
-	var all []string
-	for _, child := range children {
-		below, childErr := ephemerals(ctx, session, path+"/"+child)
-		all, err = append(all, below...), errors.Join(err, childErr)
-	}
-	return all, err
 }

@@ -10,6 +10,7 @@ import (
 // A sample is what became of one hold in one partition. Times are those of clock; zero is not known.
 type sample struct {
 	project, shape string
+	phase          int
 	kind           string
 	timeout        int           // of the session, in ticks
 	tick           time.Duration // of the servers
@@ -20,6 +21,7 @@ type sample struct {
 	acquired       int64         // when the other one acquired
 	why            string        // what the holder was told
 	kept           bool          // the hold outlasted the partition, and was released
+	released       bool          // the holder was told, and released while its session lasted: that let the other one in
 }
 
 // distance is how long the holder had known when the other one acquired. If it is negative both held.

@@ -4,6 +4,7 @@ package partitions_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -54,6 +55,7 @@ var shapes = []shape{
 		s.links.CutOff(s.at)
 		s.wait(s.ticks(0.85*float64(timeout), 0.97*float64(timeout)))
 		s.links.Heal()
+		s.healedAt = clock()
 	}},
 	{name: "two cuts", peers: true, act: func(s *scene) {
 		s.links.CutOff(s.at)
@@ -65,13 +67,13 @@ var shapes = []shape{
 	}},
 	{name: "client stopped", act: func(s *scene) {
 		part := 0.5 + 0.2*s.rnd.Float64()
-		for i := len(timeouts) - 1; i >= 0; i-- {
-			s.holders[timeouts[i]].signal(s.t, syscall.SIGSTOP)
+		for i, timeout := range slices.Backward(timeouts) {
+			s.holders[timeout].signal(s.t, syscall.SIGSTOP)
 			next := 0
 			if i > 0 {
 				next = timeouts[i-1]
 			}
-			s.wait(time.Duration(part * float64(timeouts[i]-next) * float64(s.tick)))
+			s.wait(time.Duration(part * float64(timeout-next) * float64(s.tick)))
 		}
 		for _, timeout := range timeouts {
 			s.holders[timeout].signal(s.t, syscall.SIGCONT)
@@ -111,18 +113,29 @@ type cluster interface {
 	Resume(i int)
 }
 
-// A scene is where a shape acts.
+// A venue is servers to partition, with the ways of clients to them.
+type venue struct {
+	cluster   cluster
+	tick      time.Duration
+	client    int // the number of the holders in the cluster's links
+	healthier int // that of the others
+}
+
+func newVenue(c cluster, tick time.Duration) venue {
+	return venue{cluster: c, tick: tick, client: c.Links().Client(), healthier: c.Links().Client()}
+}
+
+// A scene is what a shape acts on.
 type scene struct {
-	t       *testing.T
-	cluster cluster
-	links   *peer.Links
-	rnd     *rand.Rand
-	tick    time.Duration
-	at      int            // the server that holders are connected to
-	leader  int            // the one that leads
-	client  int            // the number of the holders in links
-	holders map[int]*party // by session timeout, in ticks
-	cutAt   int64
+	venue
+	t        *testing.T
+	links    *peer.Links
+	rnd      *rand.Rand
+	at       int            // the server that holders are connected to
+	leader   int            // the one that leads
+	holders  map[int]*party // of ours, by session timeout in ticks
+	cutAt    int64
+	healedAt int64 // when the partition was over; only shapes that heal by themselves say so
 }
 
 // cut notes that the partition begins that is not healed before others may acquire.

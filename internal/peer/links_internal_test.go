@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
@@ -104,13 +105,11 @@ func TestFrozenDirectionPushesBackAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	d := dialLinks(t)
 	d.links.Freeze(0, 1)
-	var all bytes.Buffer
-	for i := range 4 << 20 {
-		all.Write(binary.BigEndian.AppendUint64(nil, uint64(i)))
-	}
+	all := make([]byte, 32<<20)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(all) // it has no errors
 	sent := make(chan error, 1)
 	go func() {
-		_, err := d.near.Write(all.Bytes())
+		_, err := d.near.Write(all)
 		sent <- errors.Join(err, d.near.Close())
 	}()
 	select {
@@ -120,8 +119,8 @@ func TestFrozenDirectionPushesBackAndLosesNothing(t *testing.T) {
 	}
 	d.links.Thaw(0, 1)
 	got, err := io.ReadAll(d.far)
-	if err != nil || !bytes.Equal(got, all.Bytes()) {
-		t.Fatalf("got %d bytes (%v), want the %d that were sent", len(got), err, all.Len())
+	if err != nil || !bytes.Equal(got, all) {
+		t.Fatalf("got %d bytes (%v), want the %d that were sent", len(got), err, len(all))
 	}
 	if err := <-sent; err != nil {
 		t.Fatal(err)

@@ -34,9 +34,9 @@ func newLeadership(c *Candidate, tenure *line.Tenure) *Leadership {
 	return l
 }
 
-// Context returns the leadership's context. It ends when the leadership does, and context.Cause says why: ErrResigned; zk.ErrLost when
-// the server has not been heard from until the session's local deadline, which comes before the server can let anybody else lead;
-// zk.ErrExpired or zk.ErrClosed when the session ended otherwise; ErrDeleted when somebody deleted its node.
+// Context returns the leadership's context. It ends when the leadership does, and context.Cause says why: ErrResigned; zk.ErrUncertain when no
+// quorum of the servers has confirmed the session lately, which is before any of them can let another candidate lead; zk.ErrLost,
+// zk.ErrExpired or zk.ErrClosed when the session ended; ErrDeleted when another client deleted its node.
 //
 // Of a deletion the leader hears only after the fact, and the next in line may be quicker: whoever deletes nodes of an election takes
 // that upon themselves. Tokens and guards hold then, too.

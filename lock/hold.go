@@ -26,9 +26,9 @@ type Hold struct {
 	removal *line.Removal
 }
 
-// Context returns the hold's context. It ends when the hold does, and context.Cause says why: ErrUnlocked; zk.ErrLost when the
-// server has not been heard from until the session's local deadline, which comes before the server can give the lock to anybody else;
-// zk.ErrExpired or zk.ErrClosed when the session ended otherwise; ErrDeleted when somebody deleted its node.
+// Context returns the hold's context. It ends when the hold does, and context.Cause says why: ErrUnlocked; zk.ErrUncertain when no quorum of the
+// servers has confirmed the session lately, which is before any of them can give the lock to another client; zk.ErrLost, zk.ErrExpired or
+// zk.ErrClosed when the session ended; ErrDeleted when another client deleted its node.
 //
 // Two causes end the context and leave the lock to the holder until it unlocks: a *RevokedError when somebody asked for the lock (Revoke),
 // and ErrSuspended when the connection was lost, if Config.OnSuspend says so.

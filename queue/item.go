@@ -81,9 +81,10 @@ func (it *Item) Session() *zk.Session { return it.d.sess }
 // Path returns the path of the item's node.
 func (it *Item) Path() string { return it.w.line.segment(it.w.segment) + "/" + itemName(it.seq) }
 
-// Context returns the item's context. It ends when the item is finished (ErrFinished) or when the claim is lost: with zk.ErrLost before the
-// servers can give the item to anybody else, with zk.ErrExpired or zk.ErrClosed when the session ended otherwise, and with ErrClaimLost when
-// somebody deleted the consumer's node.
+// Context returns the item's context. It ends when the item is finished (ErrFinished) or when the claim is lost: with ErrClaimLost and
+// zk.ErrUncertain when no quorum of the servers has confirmed the session lately, which is before any of them can give the item to another
+// consumer; with zk.ErrLost, zk.ErrExpired or zk.ErrClosed when the session ended; with ErrClaimLost when another client deleted the
+// consumer's node.
 func (it *Item) Context() context.Context {
 	it.mu.Lock()
 	defer it.mu.Unlock()

@@ -8,8 +8,10 @@
 //	sess, err := client.Session(ctx)
 //	<-sess.Context().Done() // context.Cause: zk.ErrExpired, zk.ErrLost, zk.ErrClosed, zk.ErrAuthFailed
 //
-// A session also ends by the client's own clock, with ErrLost, before the server can have ended it: when the last request
-// that was answered is older than the negotiated timeout less a margin (Session.Deadline).
+// A session also ends by the client's own clock, with ErrLost, when the last request that was answered is older than the
+// negotiated timeout less a margin (Session.Deadline). That is not soon enough for what a session owns by its nodes, such as
+// a lock: a server that is cut off from the others goes on answering. Session.Certain tells how long no other session
+// can have been given it, and an Ownership ends then.
 //
 // Every request takes a context. Cancelling it detaches the caller, not the request: OutcomeOf tells whether the request never
 // left this process (NotSent), may have been executed (Unknown) or was refused by the server (Refused). Nothing is sent twice.

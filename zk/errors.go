@@ -12,7 +12,8 @@ import (
 var (
 	// ErrExpired: the server says that the session is gone.
 	ErrExpired = errors.New("zk: session expired at the server")
-	// ErrLost: the local deadline has passed without an answer. The server may keep the session a little longer.
+	// ErrLost: the local deadline has passed without an answer. The server may keep the session a little longer. What the session owned may
+	// have ended before, with ErrUncertain.
 	ErrLost = errors.New("zk: session lost: no answer from a server within the session's deadline")
 	// ErrClosed: the client was closed.
 	ErrClosed = errors.New("zk: client closed")

@@ -76,7 +76,8 @@ func (s *Session) Timeout() time.Duration {
 func (s *Session) Context() context.Context { return s.ctx }
 
 // Deadline returns when the session ends with ErrLost unless an answer comes before: the sending time of the last request that
-// was answered, plus the negotiated timeout, less the margin. It moves with every answer, and is exact on the monotonic clock.
+// was answered, plus the negotiated timeout, less the margin. It moves with every answer, and is exact on the monotonic clock. It tells that
+// some server answers, and not that the ensemble knows the session still: see Certain.
 func (s *Session) Deadline() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,6 +183,8 @@ func (s *Session) attach(n *conn) {
 	s.checkCertainty(now)
 	s.timeout, s.heard = n.timeout, n.started
 	s.certainty.connected(n.started, n.timeout, n.timeout-s.window(), n.fresh)
+	s.doubting = false // it may end sooner than the timer thinks
+	s.watchCertainty(now)
 	if !n.readOnly {
 		s.verified = n.started
 	}

@@ -56,8 +56,8 @@ func TestHoldSurvivesADisconnectShorterThanItsCertainty(t *testing.T) {
 		var net zktest.Net
 		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute))
 		hold := acquire(t, mutex(t, srv.Client(t, timeout)))
-		for i := range time.Duration(8) {
-			time.Sleep(timeout/2 + i*timeout/64)
+		for phase := time.Duration(0); phase < timeout/8; phase += timeout / 64 {
+			time.Sleep(timeout/2 + phase)
 			srv.Cut()
 			time.Sleep(timeout / 5)
 			srv.Heal()

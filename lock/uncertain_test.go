@@ -81,19 +81,6 @@ func lockMutex(ctx context.Context, client *zk.Client, cfg lock.Config) (*lock.H
 	return m.Lock(ctx)
 }
 
-// isolate makes the server one without a quorum for a session: it answers pings and reads, and no write.
-func isolate(srv *zktest.Server, session int64) {
-	srv.Control(func(r zktest.Request) zktest.Fault {
-		switch r.Op {
-		case zktest.OpCreate, zktest.OpDelete, zktest.OpSetData, zktest.OpMulti, zktest.OpSync:
-			if r.Session == session {
-				return zktest.Answer(zk.NotReadOnly)
-			}
-		}
-		return zktest.Pass
-	})
-}
-
 // Every kind of hold ends when the session is not certain any more, and its lock is free as soon as the server can be written to, but not before
 // the holder has had the margin to stop.
 func TestUncertainHoldIsToldAndFreesTheLock(t *testing.T) {
@@ -128,7 +115,7 @@ func freeUncertain(t *testing.T, take func(context.Context, *zk.Client) (*lock.H
 		done <- time.Now()
 	}()
 	time.Sleep(3 * certainTimeout)
-	isolate(srv, hold.Session().ID())
+	srv.Control(zktest.WithoutQuorum(hold.Session().ID()))
 	isolated := time.Now()
 	<-hold.Context().Done()
 	told := time.Now()
@@ -175,7 +162,7 @@ func TestUncertainHoldIsFollowedByOneOfTheSameMutex(t *testing.T) {
 		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute))
 		m := mutex(t, srv.Client(t, certainTimeout))
 		hold := acquire(t, m)
-		isolate(srv, hold.Session().ID())
+		srv.Control(zktest.WithoutQuorum(hold.Session().ID()))
 		<-hold.Context().Done()
 		told := time.Now()
 		srv.Control(nil)
@@ -247,7 +234,7 @@ func TestWaiterIsCertainBeforeItHolds(t *testing.T) {
 					got <- result{h, err}
 				}()
 				time.Sleep(3 * certainTimeout)
-				isolate(srv, session(t, client).ID())
+				srv.Control(zktest.WithoutQuorum(session(t, client).ID()))
 				if err := first.UnlockWait(t.Context()); err != nil {
 					t.Fatal(err)
 				}

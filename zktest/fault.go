@@ -2,6 +2,7 @@ package zktest
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/zk"
@@ -75,3 +76,15 @@ func Until(ctx context.Context) Fault { return Fault{kind: kindHoldRequest, unti
 // ReplyUntil delivers the request at once and its reply when ctx ends, and behind it all that the server sends later on the same
 // connection.
 func ReplyUntil(ctx context.Context) Fault { return Fault{kind: kindHoldReply, until: ctx.Done()} }
+
+// WithoutQuorum returns a function for Link.Control that makes the server one that has lost its quorum, as far as a session can see: pings and
+// reads are answered, writes and syncs refused with zk.NotReadOnly.
+func WithoutQuorum(session int64) func(Request) Fault {
+	needed := []Op{OpCreate, OpDelete, OpSetData, OpSetACL, OpMulti, OpReconfig, OpSync}
+	return func(r Request) Fault {
+		if r.Session == session && slices.Contains(needed, r.Op) {
+			return Answer(zk.NotReadOnly)
+		}
+		return Pass
+	}
+}

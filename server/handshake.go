@@ -119,10 +119,8 @@ func (o *owner) detach(c *conn) {
 		s.conn = nil
 	}
 	if c.state == connOpen {
-		c.state = connClosing
+		o.end(c)
 	}
-	o.tree.RemoveWatcher(c.id)
-	delete(o.watchers, c.id)
 	c.kill()
 }
 
@@ -153,10 +151,10 @@ func (o *owner) forget(s *session) {
 // endSession closes a session from this side, as expiry does: its connection ends without a word, and who comes back
 // is told that the session is gone.
 func (o *owner) endSession(s *session) {
-	r := o.tree.CloseSession(o.spend(), time.Now().UnixMilli(), s.id)
 	if s.conn != nil {
 		o.detach(s.conn)
 	}
+	r := o.tree.CloseSession(o.spend(), time.Now().UnixMilli(), s.id)
 	o.forget(s)
 	o.record(&r)
 }

@@ -277,6 +277,7 @@ func (o *owner) tx(b *batch) *store.Batch {
 // fire sends events, into the batch being filled if hold. Several connections that get the same event share its bytes.
 func (o *owner) fire(events []tree.Fired, hold bool) {
 	var from, to int
+	var shared *tree.Fired // the event whose bytes stand there; those before it may have had no connection
 	for i := range events {
 		e := &events[i]
 		c := o.watchers[e.Watcher]
@@ -289,10 +290,10 @@ func (o *owner) fire(events []tree.Fired, hold bool) {
 			o.direct(c)
 		} else {
 			b := o.current()
-			if to == 0 || events[i-1].Event != e.Event || events[i-1].Zxid != e.Zxid {
+			if shared == nil || shared.Event != e.Event || shared.Zxid != e.Zxid {
 				from = len(b.buf)
 				b.buf = wire.AppendReply(b.buf, h, &e.Event)
-				to = len(b.buf)
+				to, shared = len(b.buf), e
 			}
 			// A later reply may overtake the event if it does not wait itself: then it shows nothing of the change.
 			b.frames = append(b.frames, frame{conn: c, from: from, to: to, op: wire.OpNotification})

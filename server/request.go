@@ -87,7 +87,14 @@ func (o *owner) closeSession(it *item) {
 	o.forget(s)
 	o.record(&r)
 	o.answerWrite(it, zxid, r.Code, nil, true)
-	it.conn.state = connClosing
+	o.end(it.conn)
+}
+
+// end drops whatever c still sends, and all that it watches: its last reply is made.
+func (o *owner) end(c *conn) {
+	c.state = connClosing
+	o.tree.RemoveWatcher(c.id)
+	delete(o.watchers, c.id)
 }
 
 func (o *owner) answerWrite(it *item, zxid int64, code wire.Code, body wire.Record, last bool) {
@@ -107,7 +114,7 @@ func (o *owner) answer(it *item, code wire.Code, body wire.Record, last bool) {
 // refuse answers with an error and ends the connection.
 func (o *owner) refuse(it *item, code wire.Code) {
 	o.answer(it, code, nil, true)
-	it.conn.state = connClosing
+	o.end(it.conn)
 }
 
 // holdReply reports whether c's next reply must wait because one before it does.

@@ -27,8 +27,9 @@ type Config struct {
 	MinSessionTimeout time.Duration // 2 ticks
 	MaxSessionTimeout time.Duration // 20 ticks
 	HandshakeTimeout  time.Duration // how long a connection may take to ask for its session, 10s
-	MaxClientConns    int           // connections per client address, unlimited
+	MaxClientConns    int           // connections per client address, half of Limits.Conns
 	MaxFrame          int           // limit of a request's frame in bytes, 1048575; jute.maxbuffer
+	Limits            Limits
 
 	SuperDigest   string            // "super:base64(sha1(super:password))": whoever adds that identity may do everything
 	X509SuperUser string            // subject of a client certificate that may do everything
@@ -67,6 +68,10 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.MaxFrame == 0 {
 		c.MaxFrame = wire.DefaultMaxFrame
+	}
+	c.Limits = c.Limits.withDefaults(c.MaxFrame)
+	if c.MaxClientConns == 0 {
+		c.MaxClientConns = half(c.Limits.Conns)
 	}
 	if c.FourLetterWords == nil {
 		c.FourLetterWords = []string{"srvr"}
@@ -108,9 +113,10 @@ func (c *Config) check() error {
 	if c.MaxFrame < 1024 || c.MaxFrame > 1<<30 {
 		errs = append(errs, fmt.Errorf("server: MaxFrame is %d, want 1024 to %d", c.MaxFrame, 1<<30))
 	}
-	if c.MaxClientConns < 0 || c.ContainerRate < 0 || c.IdleExit < 0 || c.ContainerUnused < 0 {
-		errs = append(errs, errors.New("server: MaxClientConns, ContainerRate, ContainerUnused and IdleExit must not be negative"))
+	if c.MaxClientConns < Unlimited || c.ContainerRate < 0 || c.IdleExit < 0 || c.ContainerUnused < 0 {
+		errs = append(errs, errors.New("server: ContainerRate, ContainerUnused and IdleExit must not be negative, MaxClientConns no less than Unlimited"))
 	}
+	errs = append(errs, c.Limits.check(c.MaxFrame))
 	if len(c.TLSListen) > 0 && c.TLS == nil {
 		errs = append(errs, errors.New("server: TLSListen needs TLS, with a certificate"))
 	}

@@ -38,6 +38,17 @@ func (o *owner) connect(it *item) {
 }
 
 func (o *owner) newSession(it *item, req *wire.ConnectRequest, timeout time.Duration) {
+	c := it.conn
+	tooMany, met := full(len(o.sessions), o.cfg.Limits.Sessions), limitSessions
+	if !tooMany {
+		tooMany, met = full(o.openedBy[c.ip], half(o.cfg.Limits.Sessions)), limitSessionsPerAddress
+	}
+	if tooMany { // a handshake has no way to say so: as ZooKeeper, which closes when there are too many connections
+		o.hit(met, c.remote)
+		c.drop(it)
+		c.kill()
+		return
+	}
 	id := o.nextSession()
 	r := o.tree.CreateSession(o.spend(), id, int32(timeout.Milliseconds()))
 	o.record(&r)
@@ -45,7 +56,9 @@ func (o *owner) newSession(it *item, req *wire.ConnectRequest, timeout time.Dura
 		o.tx(o.current()).SetSeed(o.seed)
 	}
 	s := o.addSession(id, timeout, o.clock.now())
-	o.attach(it.conn, s)
+	s.opener = c.ip
+	o.openedBy[c.ip]++
+	o.attach(c, s)
 	o.welcome(it, o.welcomeTo(s, req), o.store != nil, false)
 }
 
@@ -146,6 +159,12 @@ func (o *owner) addSession(id int64, timeout, now time.Duration) *session {
 func (o *owner) forget(s *session) {
 	o.expiry.remove(s)
 	delete(o.sessions, s.id)
+	if s.opener == "" {
+		return
+	}
+	if o.openedBy[s.opener]--; o.openedBy[s.opener] == 0 {
+		delete(o.openedBy, s.opener)
+	}
 }
 
 // endSession closes a session from this side, as expiry does: its connection ends without a word, and who comes back

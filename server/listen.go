@@ -141,7 +141,7 @@ func (s *Server) accept(l listener) {
 	}
 }
 
-// admitConn starts a connection's goroutines, unless its address has too many connections already.
+// admitConn starts a connection's goroutines, unless there are too many connections already.
 func (s *Server) admitConn(nc net.Conn, secure bool) {
 	if tcp, ok := nc.(*net.TCPConn); ok {
 		_ = tcp.SetNoDelay(true)
@@ -149,16 +149,22 @@ func (s *Server) admitConn(nc net.Conn, secure bool) {
 	s.mu.Lock()
 	s.lastConn++
 	c := newConn(s, nc, s.lastConn, secure)
-	if s.closed || (s.cfg.MaxClientConns > 0 && s.perIP[c.ip] >= s.cfg.MaxClientConns) {
-		refused := !s.closed
+	tooMany, met := full(s.counted, s.cfg.Limits.Conns), limitConns
+	if !tooMany {
+		tooMany, met = full(s.perIP[c.ip], s.cfg.MaxClientConns), limitConnsPerAddress
+	}
+	if s.closed || tooMany {
+		closed := s.closed
 		s.mu.Unlock()
 		c.kill()
-		if refused {
-			s.cfg.Logger.Warn("server: too many connections from one address, closed", "client", c.remote, "limit", s.cfg.MaxClientConns)
+		if !closed {
+			s.hit(met, c.remote)
 		}
 		return
 	}
 	s.conns[c.id] = c
+	c.counted = true
+	s.counted++
 	s.perIP[c.ip]++
 	s.wg.Add(2)
 	s.mu.Unlock()
@@ -166,18 +172,27 @@ func (s *Server) admitConn(nc net.Conn, secure bool) {
 	go func() { defer s.wg.Done(); c.write() }()
 }
 
-// forget counts a connection out, before its client can see that it ends: who comes back at once must not be refused for a connection
+// discount counts a connection out, before its client can see that it ends: who comes back at once must not be refused for a connection
 // that is over, nor find it in a list.
-func (s *Server) forget(c *conn) {
+func (s *Server) discount(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, counted := s.conns[c.id]; !counted {
+	if !c.counted {
 		return
 	}
-	delete(s.conns, c.id)
+	c.counted = false
+	s.counted--
 	if s.perIP[c.ip]--; s.perIP[c.ip] == 0 {
 		delete(s.perIP, c.ip)
 	}
+}
+
+// remove forgets a connection that is closed.
+func (s *Server) remove(c *conn) {
+	s.discount(c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c.id)
 }
 
 // gone tells the owner of a connection whose reader has ended.

@@ -38,6 +38,7 @@ type Server struct {
 	commits   chan *batch   // from the owner to the committer, closed by the owner
 	flight    flight        // and back
 	releasing chan struct{} // has a token while somebody has the turn to release a batch
+	lost      bool          // a batch was not released, and none after it may be; of whoever has that turn
 	durable   durability
 	stats     stats
 	admin     *admin
@@ -56,8 +57,9 @@ type Server struct {
 	closeErr error
 	closed   bool
 	lastConn uint64
-	conns    map[tree.WatcherID]*conn
-	perIP    map[string]int
+	conns    map[tree.WatcherID]*conn // all whose goroutines run
+	counted  int                      // of them
+	perIP    map[string]int           // counted
 }
 
 // Start starts a server, which listens when Start returns. It runs until Close, until ctx ends, or until it cannot go on, which
@@ -107,6 +109,7 @@ func (s *Server) load() error {
 	cfg := tree.Config{
 		ExtendedTypes: s.cfg.ExtendedTypes, EnforceQuota: s.cfg.EnforceQuota, SkipACL: s.cfg.SkipACL,
 		Schemes: s.cfg.schemes(), NeverUsedAfter: s.cfg.ContainerUnused.Milliseconds(),
+		MaxWatches: s.cfg.Limits.Watches, WatchPath: watchPath, MaxReply: s.cfg.Limits.Reply - replyHeader - frameHeader,
 	}
 	if s.cfg.InMemory {
 		s.owner = newOwner(s, tree.New(cfg))
@@ -197,9 +200,7 @@ func (s *Server) shutdown(core *sync.WaitGroup) {
 	s.closeListeners()
 	core.Wait()
 	s.stopAdmin()
-	for _, c := range s.allConns() {
-		c.kill()
-	}
+	s.killAll()
 	s.wg.Wait()
 	err := s.closeStore()
 	s.mu.Lock()

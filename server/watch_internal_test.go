@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
@@ -100,4 +101,52 @@ func TestEachWatcherGetsItsOwnEventWhileAnotherOneLeaves(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestWatchThatAnUndurableWriteHasSpentIsThereUntilTheWriteIsDurable(t *testing.T) {
+	t.Parallel()
+	for _, op := range []wire.Op{wire.OpCheckWatches, wire.OpRemoveWatches} {
+		t.Run(op.String(), func(t *testing.T) {
+			t.Parallel()
+			g := newGate()
+			s := serve(t, Config{Data: "data"}, disk{fs: errorfs.Wrap(vfs.NewMem(), g)})
+			writer, c := mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{})
+			for _, path := range []string{"/a", "/b"} {
+				if _, err := writer.create(path, nil, 0); err != nil {
+					t.Fatal(err)
+				}
+				c.mustCall(t, wire.OpGetData, &wire.PathWatchRequest{Path: path, Watch: true})
+			}
+			open := g.shut(t)
+			if err := writer.send(100, wire.OpSetData, &wire.SetDataRequest{Path: "/a", Data: []byte("new"), Version: -1}); err != nil {
+				t.Fatal(err)
+			}
+			<-g.waits
+			c.mustCall(t, op, &wire.WatcherTypeRequest{Path: "/b", Type: wire.WatcherData})
+			if err := c.send(100, op, &wire.WatcherTypeRequest{Path: "/a", Type: wire.WatcherData}); err != nil {
+				t.Fatal(err)
+			}
+			for s.held(c.session) == 0 {
+				if n := s.answeredTo(c.session); n > 4 { // handshake, two reads and what asks for /b
+					t.Fatal("the answer tells of a write that could still be lost")
+				}
+			}
+			open()
+			if h, err := c.reply(nil); err != nil || h.Err != wire.NoWatcher || len(c.events) != 1 {
+				t.Errorf("got %+v %v, events %v, want the event and then that the watch is spent", h, err, c.events)
+			}
+		})
+	}
+}
+
+// answeredTo returns how many requests of a session have been answered.
+func (s *Server) answeredTo(session int64) (n int64) {
+	for _, c := range s.allConns() {
+		if sess := c.sess.Load(); sess != nil && sess.id == session {
+			c.outbox.mu.Lock()
+			n = c.sentN
+			c.outbox.mu.Unlock()
+		}
+	}
+	return n
 }

@@ -122,7 +122,7 @@ func TestConfigThatCannotWorkIsRefused(t *testing.T) {
 		"two places":                {InMemory: true, Data: "x"},
 		"minimum above the maximum": {InMemory: true, MinSessionTimeout: time.Minute, MaxSessionTimeout: time.Second},
 		"TLS without certificate":   {InMemory: true, TLSListen: []string{"127.0.0.1:0"}},
-		"negative limit":            {InMemory: true, MaxClientConns: -1},
+		"negative limit":            {InMemory: true, MaxClientConns: -2},
 		"SASL without users":        {InMemory: true, RequireSASL: true},
 		"tiny frames":               {InMemory: true, MaxFrame: 10},
 	} {

@@ -30,6 +30,9 @@ type Config struct {
 	Schemes       []string // schemes that ACLs may name beside world, auth, digest and ip: "sasl", "x509"
 	// NeverUsedAfter is the age in milliseconds after which a container that never had a child may be collected; never if 0.
 	NeverUsedAfter int64
+	MaxWatches     int // of one connection, with WatchPath bytes for the path of each; no limit if not above 0
+	WatchPath      int
+	MaxReply       int // bytes of the body of a reply, no limit if not above 0
 	_              struct{}
 }
 
@@ -57,6 +60,7 @@ type Tree struct {
 	open     *acl            // of nodes that everybody may do everything with
 	tables   [2]table
 	watchers map[WatcherID]*watcher
+	met      Limit  // by a read
 	stamp    uint64 // of the current trigger: a connection gets one copy of an event
 	tx       transaction
 }

@@ -94,7 +94,8 @@ func (t *Tree) overQuota(path string, bytes, count int64) bool {
 	return exceeds(used.bytes, bytes, limit.hard("byteHardLimit")) || exceeds(used.count, count, limit.hard("countHardLimit"))
 }
 
-func exceeds(used, more, limit int64) bool { return more > 0 && limit >= 0 && used+more > limit }
+// exceeds reports whether a limit forbids a change. As in ZooKeeper, it forbids every change that leaves more than it, smaller data, too.
+func exceeds(used, more, limit int64) bool { return more != 0 && limit >= 0 && used+more > limit }
 
 // usage is the text in both nodes of a quota: "count=1,bytes=0", or with more keys "count=1,bytes=0=;byteHardLimit=5".
 // A number of -1 is no limit.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -67,15 +68,19 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 			return fail(errors.New("there is a file of that name that is no socket"))
 		}
 		dialer := net.Dialer{Timeout: time.Second}
-		if nc, err := dialer.DialContext(ctx, "unix", path); err == nil {
+		nc, err := dialer.DialContext(ctx, "unix", path)
+		switch {
+		case err == nil:
 			_ = nc.Close()
 			return fail(errors.New("another server is listening there"))
+		case !errors.Is(err, syscall.ECONNREFUSED): // only that says that nobody listens: another server may just be busy
+			return fail(fmt.Errorf("whether another server is listening there is not known: %w", err))
 		}
 		if err := os.Remove(path); err != nil {
 			return fail(err)
 		}
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
+	l, err := (&net.ListenConfig{Control: makeSocketPrivate}).Listen(ctx, "unix", path)
 	if err != nil {
 		return fail(err)
 	}
@@ -98,11 +103,11 @@ func (s *Server) warnOpen() {
 	}
 	for _, l := range s.listeners {
 		a, ok := l.Addr().(*net.TCPAddr)
-		if !ok || a.IP.IsLoopback() || (l.secure && s.cfg.TLS.ClientAuth >= tls.RequireAnyClientCert) {
+		if !ok || a.IP.IsLoopback() || (l.secure && s.knowsClients()) {
 			continue
 		}
 		if l.secure {
-			s.cfg.Logger.Warn("server: listening beyond this machine with TLS but without asking clients who they are: "+
+			s.cfg.Logger.Warn("server: listening beyond this machine with TLS but without a certificate of every client that an authority of yours has signed: "+
 				"anybody who can reach the address may change everything that no access list protects", "address", a.String())
 			continue
 		}
@@ -110,6 +115,12 @@ func (s *Server) warnOpen() {
 			"anybody who can reach the address may read and change everything that no access list protects; "+
 			"listen on 127.0.0.1, use TLS with client certificates, or require SASL", "address", a.String())
 	}
+}
+
+// knowsClients reports whether a client over TLS needs a certificate that an authority of the configuration has signed. Without one the
+// authorities are those that everybody trusts, and anybody can have a certificate of theirs.
+func (s *Server) knowsClients() bool {
+	return s.cfg.TLS.ClientAuth == tls.RequireAndVerifyClientCert && s.cfg.TLS.ClientCAs != nil
 }
 
 // accept serves one listener until it is closed.

@@ -16,7 +16,7 @@ import (
 func TestOtherUsersCannotReadWhatIsStored(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(dir string) error{
-		"new directory": func(dir string) error { return os.Remove(dir) },
+		"new directory": os.Remove,
 		"directory that others may enter": func(dir string) error {
 			return os.Chmod(dir, 0o755) //nolint:gosec // that is the point
 		},

@@ -26,12 +26,25 @@ func (o *owner) auth(it *item) {
 			it.conn.addSuper()
 		}
 	case "ip": // every connection has it
+	case "ensemble":
+		if !o.cfg.EnsembleAuth {
+			o.failAuth(it)
+			return
+		}
+		if names := o.cfg.EnsembleNames; len(req.Auth) > 0 && len(names) > 0 && !slices.Contains(names, string(req.Auth)) {
+			o.failAuth(it)
+			return
+		}
 	default:
-		o.stats.authFailed.Add(1)
-		o.refuse(it, wire.AuthFailed)
+		o.failAuth(it)
 		return
 	}
 	o.answer(it, wire.OK, nil, false)
+}
+
+func (o *owner) failAuth(it *item) {
+	o.stats.authFailed.Add(1)
+	o.refuse(it, wire.AuthFailed)
 }
 
 // digestID turns "user:password" into "user:base64(sha1(user:password))".

@@ -35,7 +35,12 @@ type Config struct {
 	X509SuperUser string            // subject of a client certificate that may do everything
 	SASLUsers     map[string]string // user to password, for DIGEST-MD5; SASL is off if empty
 	SASLSupers    []string          // users who may do everything
-	RequireSASL   bool              // refuse everything to connections that have not authenticated by SASL
+	RequireSASL   bool              // refuse everything to connections that have not authenticated by SASL; without SASLUsers, to all
+
+	AllowFailedSASL bool     // a connection whose authentication by SASL fails goes on without, unless RequireSASL
+	EnsembleAuth    bool     // clients may say, with the scheme ensemble, whom they mean; the wrong name ends the connection
+	EnsembleNames   []string // the right names; any name is right if there are none
+
 	SkipACL       bool              // everybody may do everything
 	EnforceQuota  bool              // hard quotas refuse writes
 
@@ -110,8 +115,8 @@ func (c *Config) check() error {
 	if c.MaxSessionTimeout.Milliseconds() > 1<<31-1 {
 		errs = append(errs, fmt.Errorf("server: MaxSessionTimeout %v does not fit into the protocol, want at most %v", c.MaxSessionTimeout, (1<<31-1)*time.Millisecond))
 	}
-	if c.MaxFrame < 1024 || c.MaxFrame > 1<<30 {
-		errs = append(errs, fmt.Errorf("server: MaxFrame is %d, want 1024 to %d", c.MaxFrame, 1<<30))
+	if c.MaxFrame < minFrame || c.MaxFrame > 1<<30 {
+		errs = append(errs, fmt.Errorf("server: MaxFrame is %d, want %d to %d", c.MaxFrame, minFrame, 1<<30))
 	}
 	if c.MaxClientConns < Unlimited || c.ContainerRate < 0 || c.IdleExit < 0 || c.ContainerUnused < 0 {
 		errs = append(errs, errors.New("server: ContainerRate, ContainerUnused and IdleExit must not be negative, MaxClientConns no less than Unlimited"))
@@ -120,11 +125,11 @@ func (c *Config) check() error {
 	if len(c.TLSListen) > 0 && c.TLS == nil {
 		errs = append(errs, errors.New("server: TLSListen needs TLS, with a certificate"))
 	}
-	if c.RequireSASL && len(c.SASLUsers) == 0 {
-		errs = append(errs, errors.New("server: RequireSASL needs SASLUsers"))
-	}
 	return errors.Join(errs...)
 }
+
+// minFrame is the size of a handshake's frame: with less nobody could connect.
+const minFrame = 45
 
 func orDuration(d, def time.Duration) time.Duration {
 	if d == 0 {

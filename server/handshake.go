@@ -89,15 +89,20 @@ func (o *owner) welcomeTo(s *session, req *wire.ConnectRequest) *wire.ConnectRes
 
 // welcome answers a handshake. The answer has no header, and the byte for read-only exactly if the request had it.
 func (o *owner) welcome(it *item, resp *wire.ConnectResponse, hold, last bool) {
-	f := frame{conn: it.conn, request: true, last: last, op: wire.OpCreateSession, size: it.size, at: it.at}
+	o.replyBare(it, wire.OpCreateSession, resp, hold, last)
+}
+
+// replyBare sends a frame with no header but what body begins with.
+func (o *owner) replyBare(it *item, op wire.Op, body wire.Record, hold, last bool) {
+	f := frame{conn: it.conn, request: true, last: last, op: op, size: it.size, at: it.at}
 	if !hold {
-		it.conn.putFrame(&f, resp, o.clock.now())
+		it.conn.putFrame(&f, body, o.clock.now())
 		o.direct(it.conn)
 		return
 	}
 	b := o.current()
 	f.from = len(b.buf)
-	b.buf = appendFrame(b.buf, resp)
+	b.buf = appendFrame(b.buf, body)
 	f.to = len(b.buf)
 	o.holdFrame(b, f)
 }

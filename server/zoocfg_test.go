@@ -123,7 +123,6 @@ func TestConfigThatCannotWorkIsRefused(t *testing.T) {
 		"minimum above the maximum": {InMemory: true, MinSessionTimeout: time.Minute, MaxSessionTimeout: time.Second},
 		"TLS without certificate":   {InMemory: true, TLSListen: []string{"127.0.0.1:0"}},
 		"negative limit":            {InMemory: true, MaxClientConns: -2},
-		"SASL without users":        {InMemory: true, RequireSASL: true},
 		"tiny frames":               {InMemory: true, MaxFrame: 10},
 	} {
 		if s, err := server.Start(t.Context(), cfg); err == nil {

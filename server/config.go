@@ -41,8 +41,8 @@ type Config struct {
 	EnsembleAuth    bool     // clients may say, with the scheme ensemble, whom they mean; the wrong name ends the connection
 	EnsembleNames   []string // the right names; any name is right if there are none
 
-	SkipACL       bool              // everybody may do everything
-	EnforceQuota  bool              // hard quotas refuse writes
+	SkipACL      bool // everybody may do everything
+	EnforceQuota bool // hard quotas refuse writes
 
 	ExtendedTypes     bool          // allow TTL nodes
 	ContainerInterval time.Duration // how often empty containers and expired TTL nodes are collected, 60s

@@ -34,7 +34,7 @@ func TestZooCfgMeansWhatItMeansToZooKeeper(t *testing.T) {
 			"clientPort = 1\r\nclientPortAddress: ::1\nsecureClientPort 2\n! a comment\nminSessionTimeout=-1\nmaxSessionTimeout=7000\nmaxClientCnxns=0\njute.maxbuffer=0x200000\n" +
 				"4lw.commands.whitelist=ruok, stat,\\\n   mntr\n",
 			server.Config{
-				TickTime: 3 * time.Second, Listen: []string{"[::1]:1"}, TLSListen: []string{":2"}, MaxSessionTimeout: 7 * time.Second,
+				TickTime: 3 * time.Second, MaxClientConns: server.Unlimited, Listen: []string{"[::1]:1"}, TLSListen: []string{":2"}, MaxSessionTimeout: 7 * time.Second,
 				MaxFrame: 2 << 20, FourLetterWords: []string{"ruok", "stat", "mntr"},
 			},
 		},

@@ -93,7 +93,7 @@ func (c *conn) read() {
 	}
 	r := bufio.NewReaderSize(c.nc, readBuffer)
 	if word, ok := c.peekWord(r); ok {
-		c.srv.answerWord(c, word)
+		c.srv.answerWord(c, r, word)
 		return
 	}
 	if !c.readConnect(r) {

@@ -20,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -41,6 +42,7 @@ type Server struct {
 	lost      bool          // a batch was not released, and none after it may be; of whoever has that turn
 	durable   durability
 	stats     stats
+	traceMask atomic.Int64
 	admin     *admin
 	adminAddr net.Addr
 	listeners []listener
@@ -85,6 +87,7 @@ func start(ctx context.Context, cfg Config, d disk) (*Server, error) {
 		stopping:  make(chan struct{}), ownerDone: make(chan struct{}), done: make(chan struct{}),
 		conns: make(map[tree.WatcherID]*conn), perIP: make(map[string]int),
 	}
+	s.traceMask.Store(defaultTraceMask)
 	if err := s.load(); err != nil {
 		closeAll(cfg.Listeners)
 		return nil, err

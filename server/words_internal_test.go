@@ -48,6 +48,8 @@ func TestWordsAnswerInZooKeepersForm(t *testing.T) {
 		"wchp":   `/e\n\t` + id + `\n\n`,
 		"dump":   `SessionTracker dump:\nSession Sets \(1\)/\(1\):\n1 expire at .*:\n\t` + id + `\nephemeral nodes dump:\nSessions with Ephemerals \(1\):\n` + id + `:\n\t/e\nConnections dump:\nConnections Sets \(1\)/\(1\):\n1 expire at .*:\n\tip: /127\.0\.0\.1:\d+ sessionId: ` + id + `\n`,
 		"conf":   `clientPort=\d+\nsecureClientPort=-1\ndataDir=.+\ndataDirSize=\d+\ndataLogDir=.+\ndataLogSize=\d+\ntickTime=2000\nmaxClientCnxns=\d+\nminSessionTimeout=4000\nmaxSessionTimeout=600000\nclientPortListenBacklog=-1\nserverId=0\n`,
+		"gtmk":   `306`,
+		"hash":   ``,
 		"dirs":   `datadir_size: [1-9]\d*\nlogdir_size: [1-9]\d*\n`,
 		"envi":   `Environment:\nzookeeper\.version=(?s:.*)os\.memory\.total=\d+MB\n`,
 		"mntr":   `zk_version\t(?s:.*)zk_server_state\tstandalone\n(?s:.*)zk_znode_count\t6\n(?s:.*)`,

@@ -74,11 +74,11 @@ func TestReplyAboveTheLimitIsRefusedBeforeItIsMade(t *testing.T) {
 
 func TestRequestAsLargeAsAFrameMayBeIsServed(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, Config{MaxFrame: 32 << 20}, func(t *testing.T, s *Server) {
+	onEachStore(t, Config{MaxFrame: 16 << 20}, func(t *testing.T, s *Server) {
 		t.Helper()
 		c := mustConnect(t, s, wire.ConnectRequest{})
 		var b []byte
-		sizes := []int{100, maxRequests - 500, 100, maxRequests + 1, 2 * maxRequests, 100}
+		sizes := []int{100, maxRequests - 500, 100, maxRequests + 1, 100}
 		for i, n := range sizes {
 			b = wire.AppendRequest(b, int32(i), wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), Data: make([]byte, n), ACL: openACL})
 		}
@@ -121,7 +121,9 @@ func TestClientThatReadsNothingIsDisconnectedInTime(t *testing.T) {
 			for s.openConns() > 1 {
 				other.ping(t)
 			}
-			wantHit(t, s, limitSendTime, 1)
+			if !closes { // else the system may have taken all, and it is the end of the connection that did not come in time
+				wantHit(t, s, limitSendTime, 1)
+			}
 			if data, _, err := other.get("/b"); err != nil || len(data) != 1<<20-200 {
 				t.Errorf("who reads: got %d bytes, %v", len(data), err)
 			}

@@ -56,6 +56,7 @@ type Tree struct {
 	mortal   map[*node]struct{} // containers and TTL nodes
 	quotas   map[string]struct{}
 	lists    map[string]*acl // access control lists by their encoding, so that equal ones share memory
+	listed   int             // bytes of these
 	key      []byte          // scratch, to look up lists
 	open     *acl            // of nodes that everybody may do everything with
 	tables   [2]table

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -86,7 +87,11 @@ func (s *serving) settings(cmd *cobra.Command) (server.Config, error) {
 	if s.verbose || s.detached {
 		level = slog.LevelInfo
 	}
-	logger := slog.New(slog.NewTextHandler(s.stderr, &slog.HandlerOptions{Level: level}))
+	var log io.Writer = s.stderr
+	if s.detached {
+		log = newOwnLog(log, s.data)
+	}
+	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level}))
 	var cfg server.Config
 	if s.config != "" {
 		var err error

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -87,7 +86,7 @@ func (s *serving) settings(cmd *cobra.Command) (server.Config, error) {
 	if s.verbose || s.detached {
 		level = slog.LevelInfo
 	}
-	var log io.Writer = s.stderr
+	log := s.stderr
 	if s.detached {
 		log = newOwnLog(log, s.data)
 	}

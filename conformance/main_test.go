@@ -117,6 +117,9 @@ func (c testCase) check(t *testing.T, targets []*target) {
 	}
 	want := strings.Split(strings.TrimSuffix(string(recorded), "\n"), "\n")
 	for _, tg := range targets {
+		if tg.company > 0 && slices.ContainsFunc(wordCases, func(w testCase) bool { return w.name == c.name }) {
+			continue // which count what is sent
+		}
 		got := c.transcript(t, tg)
 		if tg.apache && *update {
 			want = got

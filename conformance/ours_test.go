@@ -7,7 +7,8 @@ import (
 	"github.com/seed-a3166700/turnstile/server"
 )
 
-// ours starts the embedded server twice, in memory and on disk, configured as the profile's Apache ZooKeeper is.
+// ours starts the embedded server in memory and on disk, configured as the profile's Apache ZooKeeper is. A request that travels alone is
+// served and committed in another way than many, so the server on disk runs twice if company makes sense for the profile's cases.
 func ours(t *testing.T, profile string) []*target {
 	t.Helper()
 	cfg := server.Config{
@@ -26,10 +27,16 @@ func ours(t *testing.T, profile string) []*target {
 	case "reaper":
 		cfg.ContainerInterval = 50 * time.Millisecond
 	}
-	memory, disk := cfg, cfg
+	memory, disk, grouped := cfg, cfg, cfg
 	memory.InMemory = true
-	disk.Data = t.TempDir()
-	return []*target{startOurs(t, "ours in memory", memory), startOurs(t, "ours on disk", disk)}
+	disk.Data, grouped.Data = t.TempDir(), t.TempDir()
+	targets := []*target{startOurs(t, "ours in memory", memory), startOurs(t, "ours on disk", disk)}
+	if profile == "main" {
+		g := startOurs(t, "ours on disk in groups", grouped)
+		g.company = 5
+		targets = append(targets, g)
+	}
+	return targets
 }
 
 func startOurs(t *testing.T, name string, cfg server.Config) *target {

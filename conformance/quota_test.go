@@ -79,6 +79,20 @@ var strictCases = []testCase{
 			get(q+"/zookeeper_stats", false), children2(r, false),
 		)
 	}},
+	{"smaller data above a hard quota", func(s *script) {
+		l := s.open("a")
+		r := s.root
+		q := "/zookeeper/quota" + r
+		l.each(
+			create(r+"/a", "123456789012345", 0), create(r+"/b", "12345", 0),
+			create(q, "", 0), create(q+"/zookeeper_limits", "count=-1,bytes=-1=;byteHardLimit=10;countHardLimit=2", 0), create(q+"/zookeeper_stats", "count=0,bytes=0", 0),
+			get(q+"/zookeeper_stats", false),
+		)
+		l.each(
+			set(r+"/a", "12345678901234", -1), set(r+"/a", "x23456789012345", -1), set(r+"/b", "", -1), multi(set(r+"/b", "1", -1)),
+			set(r+"/a", "12345", -1), set(r+"/b", "1234", -1), del(r+"/b", -1), create(r+"/c", "", 0), get(q+"/zookeeper_stats", false),
+		)
+	}},
 	{"a smaller frame limit", func(s *script) {
 		l := s.open("a")
 		path := s.root + "/big"
@@ -105,7 +119,7 @@ var strictCases = []testCase{
 		g.each(ping())
 	}},
 	{"four-letter words that are not allowed", func(s *script) {
-		for _, word := range []string{"ruok", "stat", "mntr", "cons", "dump", "wchc", "conf", "isro", "srst"} {
+		for _, word := range []string{"ruok", "gtmk", "stmk", "hash", "stat", "mntr", "cons", "dump", "wchc", "conf", "isro", "srst"} {
 			s.word(word)
 		}
 		s.logf("srvr %t", len(s.ask("srvr")) > 100)

@@ -21,6 +21,7 @@ type target struct {
 	apache  bool // Apache ZooKeeper 3.8.0, else ours
 	addr    string
 	restart func(t *testing.T) // nil if its data does not survive
+	company int                // pings that go before the requests of each write: our server serves and commits many in another way than one
 }
 
 // A script runs one case on one target and writes its transcript.
@@ -143,6 +144,7 @@ func (s *script) dial(name string) *link {
 	if err != nil {
 		s.Fatal(err)
 	}
+	c.company = s.target.company
 	s.conns = append(s.conns, c)
 	return &link{conn: c, s: s}
 }
@@ -229,7 +231,7 @@ func (l *link) gone(err error) {
 
 // send sends requests in one write, without waiting for the answers.
 func (l *link) send(requests ...wire.SubRequest) {
-	var b []byte
+	b := l.accompany()
 	for _, r := range requests {
 		l.s.logf("%s> %v%s", l.name, r.Op, l.s.norm.show(r.Request))
 		b = append(b, l.request(r.Op, r.Request)...)
@@ -241,7 +243,7 @@ func (l *link) send(requests ...wire.SubRequest) {
 func (l *link) raw(what string, op wire.Op, body []byte) *message {
 	l.s.Helper()
 	l.s.logf("%s> %s", l.name, what)
-	l.write(l.request(op, rawBody(body)))
+	l.write(append(l.accompany(), l.request(op, rawBody(body))...))
 	return l.answer()
 }
 

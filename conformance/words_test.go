@@ -81,6 +81,11 @@ var wordCases = []testCase{
 			s.logf("%q: %q", word, s.ask(word))
 		}
 	}},
+	{"the trace mask", func(s *script) {
+		for _, word := range []string{"gtmk", "stmk\x00\x00\x00\x00\x00\x00\x01\x02", "gtmk", "stmk\x00\x00\x00\x00\x00\x00\x01\x32", "gtmk"} {
+			s.word(word)
+		}
+	}},
 	{"the server's description", func(s *script) {
 		s.open("a").each(ping())
 		for _, line := range shapes(s.ask("srvr")) {

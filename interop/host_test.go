@@ -33,6 +33,8 @@ type host struct {
 type options struct {
 	sasl      bool // with the users that kazoo's suite expects
 	oursAlone bool // not on Apache ZooKeeper
+
+	requireSASL bool
 }
 
 // onEach runs f on Apache ZooKeeper and on the embedded server.
@@ -50,6 +52,7 @@ func onEach(t *testing.T, opts options, f func(t *testing.T, h *host)) {
 		if opts.sasl {
 			cfg.SASLUsers = map[string]string{"super": "super_secret", "jaasuser": "jaas_password"}
 		}
+		cfg.RequireSASL = opts.requireSASL
 		f(t, ours(t, cfg))
 	})
 }
@@ -78,6 +81,9 @@ func apache(t *testing.T, opts options) *host {
 		}
 		p.Keys["authProvider.1"] = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
 		p.Properties["java.security.auth.login.config"] = login
+		if opts.requireSASL {
+			p.Properties["zookeeper.sessionRequireClientSASLAuth"] = "true"
+		}
 	}
 	zk := peer.ZooKeeper(t, p)
 	return &host{

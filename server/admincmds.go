@@ -40,7 +40,7 @@ var adminCommands = []adminCmd{
 		}
 		return m
 	}},
-	{"get_trace_mask", []string{"gtmk"}, detail{}, func(*Server, *facts) map[string]any { return map[string]any{"tracemask": 0} }},
+	{"get_trace_mask", []string{"gtmk"}, detail{}, func(s *Server, _ *facts) map[string]any { return map[string]any{"tracemask": s.traceMask.Load()} }},
 	{"hash", nil, detail{}, func(*Server, *facts) map[string]any { return map[string]any{"digests": []any{}} }},
 	{"initial_configuration", []string{"icfg"}, detail{}, func(s *Server, _ *facts) map[string]any {
 		return map[string]any{"initial_configuration": ""}

@@ -16,17 +16,35 @@ func (o *owner) auth(it *item) {
 	switch req.Scheme {
 	case "digest":
 		id := digestID(req.Auth)
+		if !o.mayAddID(it.conn, len(id)) {
+			o.hit(limitIdentities, it.conn.remote)
+			o.refuse(it, wire.AuthFailed)
+			return
+		}
 		it.conn.addID(wire.ID{Scheme: "digest", ID: id})
 		if o.cfg.SuperDigest != "" && id == o.cfg.SuperDigest {
 			it.conn.addSuper()
 		}
 	case "ip": // every connection has it
+	case "ensemble":
+		if !o.cfg.EnsembleAuth {
+			o.failAuth(it)
+			return
+		}
+		if names := o.cfg.EnsembleNames; len(req.Auth) > 0 && len(names) > 0 && !slices.Contains(names, string(req.Auth)) {
+			o.failAuth(it)
+			return
+		}
 	default:
-		o.stats.authFailed.Add(1)
-		o.refuse(it, wire.AuthFailed)
+		o.failAuth(it)
 		return
 	}
 	o.answer(it, wire.OK, nil, false)
+}
+
+func (o *owner) failAuth(it *item) {
+	o.stats.authFailed.Add(1)
+	o.refuse(it, wire.AuthFailed)
 }
 
 // digestID turns "user:password" into "user:base64(sha1(user:password))".
@@ -34,6 +52,15 @@ func digestID(auth []byte) string {
 	user, _, _ := strings.Cut(string(auth), ":")
 	sum := sha1.Sum(auth)
 	return user + ":" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// mayAddID reports whether a connection may have another identity of that many bytes.
+func (o *owner) mayAddID(c *conn, size int) bool {
+	limit := o.cfg.Limits.Identities
+	for _, id := range c.caller.IDs {
+		size += len(id.ID)
+	}
+	return limit < 0 || len(c.caller.IDs) <= limit && size <= limit*identitySize
 }
 
 // addID adds an identity, once.

@@ -84,12 +84,13 @@ func (s *Server) release(b *batch, loud []*conn) []*conn {
 	if b.tx != nil {
 		limit, err := b.tx.Wait()
 		if err != nil {
+			s.lost = true
 			s.stop(err)
 			return loud
 		}
 		s.durable.limit.Store(limit)
 	}
-	if s.failed() {
+	if s.lost || s.failed() {
 		return loud
 	}
 	loud = b.put(s.clock.now(), loud)

@@ -27,16 +27,22 @@ type Config struct {
 	MinSessionTimeout time.Duration // 2 ticks
 	MaxSessionTimeout time.Duration // 20 ticks
 	HandshakeTimeout  time.Duration // how long a connection may take to ask for its session, 10s
-	MaxClientConns    int           // connections per client address, unlimited
+	MaxClientConns    int           // connections per client address, half of Limits.Conns
 	MaxFrame          int           // limit of a request's frame in bytes, 1048575; jute.maxbuffer
+	Limits            Limits
 
 	SuperDigest   string            // "super:base64(sha1(super:password))": whoever adds that identity may do everything
 	X509SuperUser string            // subject of a client certificate that may do everything
 	SASLUsers     map[string]string // user to password, for DIGEST-MD5; SASL is off if empty
 	SASLSupers    []string          // users who may do everything
-	RequireSASL   bool              // refuse everything to connections that have not authenticated by SASL
-	SkipACL       bool              // everybody may do everything
-	EnforceQuota  bool              // hard quotas refuse writes
+	RequireSASL   bool              // refuse everything to connections that have not authenticated by SASL; without SASLUsers, to all
+
+	AllowFailedSASL bool     // a connection whose authentication by SASL fails goes on without, unless RequireSASL
+	EnsembleAuth    bool     // clients may say, with the scheme ensemble, whom they mean; the wrong name ends the connection
+	EnsembleNames   []string // the right names; any name is right if there are none
+
+	SkipACL      bool // everybody may do everything
+	EnforceQuota bool // hard quotas refuse writes
 
 	ExtendedTypes     bool          // allow TTL nodes
 	ContainerInterval time.Duration // how often empty containers and expired TTL nodes are collected, 60s
@@ -67,6 +73,10 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.MaxFrame == 0 {
 		c.MaxFrame = wire.DefaultMaxFrame
+	}
+	c.Limits = c.Limits.withDefaults(c.MaxFrame)
+	if c.MaxClientConns == 0 {
+		c.MaxClientConns = half(c.Limits.Conns)
 	}
 	if c.FourLetterWords == nil {
 		c.FourLetterWords = []string{"srvr"}
@@ -105,20 +115,21 @@ func (c *Config) check() error {
 	if c.MaxSessionTimeout.Milliseconds() > 1<<31-1 {
 		errs = append(errs, fmt.Errorf("server: MaxSessionTimeout %v does not fit into the protocol, want at most %v", c.MaxSessionTimeout, (1<<31-1)*time.Millisecond))
 	}
-	if c.MaxFrame < 1024 || c.MaxFrame > 1<<30 {
-		errs = append(errs, fmt.Errorf("server: MaxFrame is %d, want 1024 to %d", c.MaxFrame, 1<<30))
+	if c.MaxFrame < minFrame || c.MaxFrame > 1<<30 {
+		errs = append(errs, fmt.Errorf("server: MaxFrame is %d, want %d to %d", c.MaxFrame, minFrame, 1<<30))
 	}
-	if c.MaxClientConns < 0 || c.ContainerRate < 0 || c.IdleExit < 0 || c.ContainerUnused < 0 {
-		errs = append(errs, errors.New("server: MaxClientConns, ContainerRate, ContainerUnused and IdleExit must not be negative"))
+	if c.MaxClientConns < Unlimited || c.ContainerRate < 0 || c.IdleExit < 0 || c.ContainerUnused < 0 {
+		errs = append(errs, errors.New("server: ContainerRate, ContainerUnused and IdleExit must not be negative, MaxClientConns no less than Unlimited"))
 	}
+	errs = append(errs, c.Limits.check(c.MaxFrame))
 	if len(c.TLSListen) > 0 && c.TLS == nil {
 		errs = append(errs, errors.New("server: TLSListen needs TLS, with a certificate"))
 	}
-	if c.RequireSASL && len(c.SASLUsers) == 0 {
-		errs = append(errs, errors.New("server: RequireSASL needs SASLUsers"))
-	}
 	return errors.Join(errs...)
 }
+
+// minFrame is the size of a handshake's frame: with less nobody could connect.
+const minFrame = 45
 
 func orDuration(d, def time.Duration) time.Duration {
 	if d == 0 {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"crypto/tls"
 	"encoding/binary"
 	"net"
 	"sync"
@@ -14,10 +15,8 @@ import (
 )
 
 const (
-	readBuffer  = 8 << 10 // of every connection
-	readBatch   = 64      // requests that a reader gives to the owner at once, at most
-	maxPending  = 1000    // unanswered requests of a connection, more are not read
-	maxRequests = 8 << 20 // bytes of them
+	readBuffer = 8 << 10 // of every connection
+	readBatch  = 64      // requests that a reader gives to the owner at once, at most
 )
 
 // conn is one client's connection. A reader goroutine decodes its frames and gives them to the owner; a writer goroutine
@@ -30,6 +29,8 @@ type conn struct {
 	ip     string // the identity
 	secure bool
 	since  time.Time
+
+	counted bool // against the limits, and told of; guarded by the server's mutex
 
 	sess atomic.Pointer[session] // set by the owner once the handshake is done
 	done chan struct{}           // closed by kill
@@ -68,10 +69,18 @@ func newConn(s *Server, nc net.Conn, id uint64, secure bool) *conn {
 // kill closes the connection at once. What was not written yet is lost.
 func (c *conn) kill() {
 	c.once.Do(func() {
-		c.srv.forget(c)
+		c.srv.remove(c)
 		close(c.done)
-		_ = c.nc.Close()
+		closeNow(c.nc)
 	})
+}
+
+// closeNow closes a connection without waiting for its client. The end of TLS would be announced first, for seconds if the client does not read.
+func closeNow(nc net.Conn) {
+	if secure, ok := nc.(*tls.Conn); ok {
+		nc = secure.NetConn()
+	}
+	_ = nc.Close()
 }
 
 // read decodes frames until the connection ends. It is the only reader of the connection.
@@ -84,7 +93,7 @@ func (c *conn) read() {
 	}
 	r := bufio.NewReaderSize(c.nc, readBuffer)
 	if word, ok := c.peekWord(r); ok {
-		c.srv.answerWord(c, word)
+		c.srv.answerWord(c, r, word)
 		return
 	}
 	if !c.readConnect(r) {

@@ -36,6 +36,9 @@ func (g *gate) MaybeError(op errorfs.Op) error {
 	if closed != nil {
 		g.waits <- struct{}{}
 		<-closed
+		g.mu.Lock()
+		fail = g.fail // what the test has said meanwhile
+		g.mu.Unlock()
 	}
 	return fail
 }

@@ -126,11 +126,22 @@ func (o *owner) sessionsOf(ids []tree.WatcherID) []int64 {
 	return out
 }
 
-// allConns returns all connections, the oldest first.
+// allConns returns the connections that are told of, the oldest first: all but those that are about to close.
 func (s *Server) allConns() []*conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.SortedFunc(maps.Values(s.conns), func(a, b *conn) int { return cmp.Compare(a.id, b.id) })
+	conns := slices.SortedFunc(maps.Values(s.conns), func(a, b *conn) int { return cmp.Compare(a.id, b.id) })
+	return slices.DeleteFunc(conns, func(c *conn) bool { return !c.counted })
+}
+
+// killAll closes all connections.
+func (s *Server) killAll() {
+	s.mu.Lock()
+	conns := slices.Collect(maps.Values(s.conns))
+	s.mu.Unlock()
+	for _, c := range conns {
+		c.kill()
+	}
 }
 
 func (c *conn) facts() connFacts {
@@ -173,7 +184,7 @@ func (s *Server) settings() []setting {
 		{"dataLogDir", "data_log_dir", s.cfg.Data},
 		{"dataLogSize", "", size},
 		{"tickTime", "tick_time", s.cfg.TickTime.Milliseconds()},
-		{"maxClientCnxns", "max_client_cnxns", s.cfg.MaxClientConns},
+		{"maxClientCnxns", "max_client_cnxns", max(s.cfg.MaxClientConns, 0)},
 		{"minSessionTimeout", "min_session_timeout", s.cfg.MinSessionTimeout.Milliseconds()},
 		{"maxSessionTimeout", "max_session_timeout", s.cfg.MaxSessionTimeout.Milliseconds()},
 		{"clientPortListenBacklog", "client_port_listen_backlog", -1},

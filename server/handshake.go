@@ -38,6 +38,17 @@ func (o *owner) connect(it *item) {
 }
 
 func (o *owner) newSession(it *item, req *wire.ConnectRequest, timeout time.Duration) {
+	c := it.conn
+	tooMany, met := full(len(o.sessions), o.cfg.Limits.Sessions), limitSessions
+	if !tooMany {
+		tooMany, met = full(o.openedBy[c.ip], half(o.cfg.Limits.Sessions)), limitSessionsPerAddress
+	}
+	if tooMany { // a handshake has no way to say so: as ZooKeeper, which closes when there are too many connections
+		o.hit(met, c.remote)
+		c.drop(it)
+		c.kill()
+		return
+	}
 	id := o.nextSession()
 	r := o.tree.CreateSession(o.spend(), id, int32(timeout.Milliseconds()))
 	o.record(&r)
@@ -45,7 +56,9 @@ func (o *owner) newSession(it *item, req *wire.ConnectRequest, timeout time.Dura
 		o.tx(o.current()).SetSeed(o.seed)
 	}
 	s := o.addSession(id, timeout, o.clock.now())
-	o.attach(it.conn, s)
+	s.opener = c.ip
+	o.openedBy[c.ip]++
+	o.attach(c, s)
 	o.welcome(it, o.welcomeTo(s, req), o.store != nil, false)
 }
 
@@ -76,15 +89,20 @@ func (o *owner) welcomeTo(s *session, req *wire.ConnectRequest) *wire.ConnectRes
 
 // welcome answers a handshake. The answer has no header, and the byte for read-only exactly if the request had it.
 func (o *owner) welcome(it *item, resp *wire.ConnectResponse, hold, last bool) {
-	f := frame{conn: it.conn, request: true, last: last, op: wire.OpCreateSession, size: it.size, at: it.at}
+	o.replyBare(it, wire.OpCreateSession, resp, hold, last)
+}
+
+// replyBare sends a frame with no header but what body begins with.
+func (o *owner) replyBare(it *item, op wire.Op, body wire.Record, hold, last bool) {
+	f := frame{conn: it.conn, request: true, last: last, op: op, size: it.size, at: it.at}
 	if !hold {
-		it.conn.putFrame(&f, resp, o.clock.now())
+		it.conn.putFrame(&f, body, o.clock.now())
 		o.direct(it.conn)
 		return
 	}
 	b := o.current()
 	f.from = len(b.buf)
-	b.buf = appendFrame(b.buf, resp)
+	b.buf = appendFrame(b.buf, body)
 	f.to = len(b.buf)
 	o.holdFrame(b, f)
 }
@@ -119,10 +137,8 @@ func (o *owner) detach(c *conn) {
 		s.conn = nil
 	}
 	if c.state == connOpen {
-		c.state = connClosing
+		o.end(c)
 	}
-	o.tree.RemoveWatcher(c.id)
-	delete(o.watchers, c.id)
 	c.kill()
 }
 
@@ -148,15 +164,21 @@ func (o *owner) addSession(id int64, timeout, now time.Duration) *session {
 func (o *owner) forget(s *session) {
 	o.expiry.remove(s)
 	delete(o.sessions, s.id)
+	if s.opener == "" {
+		return
+	}
+	if o.openedBy[s.opener]--; o.openedBy[s.opener] == 0 {
+		delete(o.openedBy, s.opener)
+	}
 }
 
 // endSession closes a session from this side, as expiry does: its connection ends without a word, and who comes back
 // is told that the session is gone.
 func (o *owner) endSession(s *session) {
-	r := o.tree.CloseSession(o.spend(), time.Now().UnixMilli(), s.id)
 	if s.conn != nil {
 		o.detach(s.conn)
 	}
+	r := o.tree.CloseSession(o.spend(), time.Now().UnixMilli(), s.id)
 	o.forget(s)
 	o.record(&r)
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -67,15 +68,19 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 			return fail(errors.New("there is a file of that name that is no socket"))
 		}
 		dialer := net.Dialer{Timeout: time.Second}
-		if nc, err := dialer.DialContext(ctx, "unix", path); err == nil {
+		nc, err := dialer.DialContext(ctx, "unix", path)
+		switch {
+		case err == nil:
 			_ = nc.Close()
 			return fail(errors.New("another server is listening there"))
+		case !errors.Is(err, syscall.ECONNREFUSED): // only that says that nobody listens: another server may just be busy
+			return fail(fmt.Errorf("whether another server is listening there is not known: %w", err))
 		}
 		if err := os.Remove(path); err != nil {
 			return fail(err)
 		}
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
+	l, err := (&net.ListenConfig{Control: makeSocketPrivate}).Listen(ctx, "unix", path)
 	if err != nil {
 		return fail(err)
 	}
@@ -98,11 +103,11 @@ func (s *Server) warnOpen() {
 	}
 	for _, l := range s.listeners {
 		a, ok := l.Addr().(*net.TCPAddr)
-		if !ok || a.IP.IsLoopback() || (l.secure && s.cfg.TLS.ClientAuth >= tls.RequireAnyClientCert) {
+		if !ok || a.IP.IsLoopback() || (l.secure && s.knowsClients()) {
 			continue
 		}
 		if l.secure {
-			s.cfg.Logger.Warn("server: listening beyond this machine with TLS but without asking clients who they are: "+
+			s.cfg.Logger.Warn("server: listening beyond this machine with TLS but without a certificate of every client that an authority of yours has signed: "+
 				"anybody who can reach the address may change everything that no access list protects", "address", a.String())
 			continue
 		}
@@ -110,6 +115,12 @@ func (s *Server) warnOpen() {
 			"anybody who can reach the address may read and change everything that no access list protects; "+
 			"listen on 127.0.0.1, use TLS with client certificates, or require SASL", "address", a.String())
 	}
+}
+
+// knowsClients reports whether a client over TLS needs a certificate that an authority of the configuration has signed. Without one the
+// authorities are those that everybody trusts, and anybody can have a certificate of theirs.
+func (s *Server) knowsClients() bool {
+	return s.cfg.TLS.ClientAuth == tls.RequireAndVerifyClientCert && s.cfg.TLS.ClientCAs != nil
 }
 
 // accept serves one listener until it is closed.
@@ -141,7 +152,7 @@ func (s *Server) accept(l listener) {
 	}
 }
 
-// admitConn starts a connection's goroutines, unless its address has too many connections already.
+// admitConn starts a connection's goroutines, unless there are too many connections already.
 func (s *Server) admitConn(nc net.Conn, secure bool) {
 	if tcp, ok := nc.(*net.TCPConn); ok {
 		_ = tcp.SetNoDelay(true)
@@ -149,16 +160,22 @@ func (s *Server) admitConn(nc net.Conn, secure bool) {
 	s.mu.Lock()
 	s.lastConn++
 	c := newConn(s, nc, s.lastConn, secure)
-	if s.closed || (s.cfg.MaxClientConns > 0 && s.perIP[c.ip] >= s.cfg.MaxClientConns) {
-		refused := !s.closed
+	tooMany, met := full(s.counted, s.cfg.Limits.Conns), limitConns
+	if !tooMany {
+		tooMany, met = full(s.perIP[c.ip], s.cfg.MaxClientConns), limitConnsPerAddress
+	}
+	if s.closed || tooMany {
+		closed := s.closed
 		s.mu.Unlock()
 		c.kill()
-		if refused {
-			s.cfg.Logger.Warn("server: too many connections from one address, closed", "client", c.remote, "limit", s.cfg.MaxClientConns)
+		if !closed {
+			s.hit(met, c.remote)
 		}
 		return
 	}
 	s.conns[c.id] = c
+	c.counted = true
+	s.counted++
 	s.perIP[c.ip]++
 	s.wg.Add(2)
 	s.mu.Unlock()
@@ -166,18 +183,27 @@ func (s *Server) admitConn(nc net.Conn, secure bool) {
 	go func() { defer s.wg.Done(); c.write() }()
 }
 
-// forget counts a connection out, before its client can see that it ends: who comes back at once must not be refused for a connection
+// discount counts a connection out, before its client can see that it ends: who comes back at once must not be refused for a connection
 // that is over, nor find it in a list.
-func (s *Server) forget(c *conn) {
+func (s *Server) discount(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, counted := s.conns[c.id]; !counted {
+	if !c.counted {
 		return
 	}
-	delete(s.conns, c.id)
+	c.counted = false
+	s.counted--
 	if s.perIP[c.ip]--; s.perIP[c.ip] == 0 {
 		delete(s.perIP, c.ip)
 	}
+}
+
+// remove forgets a connection that is closed.
+func (s *Server) remove(c *conn) {
+	s.discount(c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c.id)
 }
 
 // gone tells the owner of a connection whose reader has ended.

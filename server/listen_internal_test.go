@@ -89,6 +89,39 @@ func TestListeningToTheNetworkIsSaidAloud(t *testing.T) {
 	}
 }
 
+func TestTLSThatLetsStrangersInIsSaidAloud(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	certs := []tls.Certificate{a.issue(t, pkix.Name{CommonName: "server"})}
+	for name, row := range map[string]struct {
+		auth  tls.ClientAuthType
+		pool  *x509.CertPool
+		aloud bool
+	}{
+		"nobody needs a certificate":      {tls.NoClientCert, a.pool(), true},
+		"who has none gets in":            {tls.VerifyClientCertIfGiven, a.pool(), true},
+		"any certificate gets in":         {tls.RequireAnyClientCert, a.pool(), true},
+		"any public authority's gets in":  {tls.RequireAndVerifyClientCert, nil, true},
+		"who has one of ours alone is in": {tls.RequireAndVerifyClientCert, a.pool(), false},
+	} {
+		var log bytes.Buffer
+		cfg := Config{
+			InMemory: true, TLSListen: []string{"0.0.0.0:0"}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			TLS: &tls.Config{Certificates: certs, ClientAuth: row.auth, ClientCAs: row.pool},
+		}
+		s, err := Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if got := strings.Contains(log.String(), "level=WARN"); got != row.aloud {
+			t.Errorf("%s: got a warning: %t, want %t: %s", name, got, row.aloud, log.String())
+		}
+	}
+}
+
 func TestServerEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -25,7 +25,7 @@ func (f *facts) gauges(s *Server) []gauge {
 			plain++
 		}
 	}
-	return []gauge{
+	out := []gauge{
 		{"version", versionText},
 		{"server_state", mode},
 		{"ephemerals_count", f.ephemerals},
@@ -56,6 +56,10 @@ func (f *facts) gauges(s *Server) []gauge {
 		{"goroutines", runtime.NumGoroutine()},
 		{"disk_size", s.diskSize()},
 	}
+	for l := range limitCount {
+		out = append(out, gauge{"limit_" + limitNames[l], s.cfg.limit(l)}, gauge{"limit_" + limitNames[l] + "_hits", s.stats.hits[l].Load()})
+	}
+	return out
 }
 
 func wordMntr(w io.Writer, s *Server) bool {

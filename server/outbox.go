@@ -1,7 +1,10 @@
 package server
 
 import (
+	"crypto/tls"
+	"errors"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -10,11 +13,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-const (
-	softBacklog = 4 << 20  // bytes a client has not read yet: its next requests wait
-	hardBacklog = 64 << 20 // bytes of them at which it is disconnected: events are made without asking the client
-	keepBuffer  = 64 << 10 // larger buffers are not kept for reuse
-)
+const keepBuffer = 64 << 10 // larger buffers are not kept for reuse
 
 // outbox is the writing half of a connection: frames are appended by the owner and by the committer, and leave in order,
 // as many as there are in one write. Whoever appends calls flush afterwards.
@@ -47,16 +46,16 @@ func (o *outbox) init(c *conn) {
 	o.initRaw(c.nc)
 }
 
-// admit counts requests that were read, and waits until the client has not too many of them unanswered.
-// It reports false when the connection has ended.
+// admit waits until the client has not too many requests unanswered, and counts those that were read. One that is larger than all may be
+// together waits until there is none beside it. It reports false when the connection has ended.
 func (c *conn) admit(items []item) bool {
 	o := &c.outbox
-	o.mu.Lock()
+	size := 0
 	for i := range items {
-		o.pending++
-		o.bytes += items[i].size
+		size += items[i].size
 	}
-	for o.pending > maxPending || o.bytes > maxRequests {
+	o.mu.Lock()
+	for o.pending > 0 && (o.pending+len(items) > maxPending || o.bytes+size > maxRequests) {
 		o.full = true
 		o.mu.Unlock()
 		select {
@@ -66,6 +65,8 @@ func (c *conn) admit(items []item) bool {
 		}
 		o.mu.Lock()
 	}
+	o.pending += len(items)
+	o.bytes += size
 	o.mu.Unlock()
 	return true
 }
@@ -74,7 +75,7 @@ func (c *conn) admit(items []item) bool {
 func (o *outbox) answered(size int) {
 	o.pending--
 	o.bytes -= size
-	if o.full && o.pending <= maxPending/2 && o.bytes <= maxRequests/2 {
+	if o.full && (o.pending == 0 || o.pending <= maxPending/2 && o.bytes <= maxRequests/2) {
 		o.full = false
 		token(o.room)
 	}
@@ -133,16 +134,34 @@ func (c *conn) write() {
 			if buf, last = c.next(buf); buf == nil {
 				break
 			}
-			if _, err := c.nc.Write(buf); err != nil {
+			if c.writeAll(buf) != nil {
 				return
 			}
-			c.wrote(len(buf))
 		}
 		if last {
 			c.hangUp()
 			return
 		}
 	}
+}
+
+// writeAll writes in pieces, each of which the client has to take in time.
+func (c *conn) writeAll(buf []byte) error {
+	for len(buf) > 0 {
+		n := min(len(buf), sendChunk)
+		if err := c.nc.SetWriteDeadline(time.Now().Add(c.srv.cfg.Limits.SendTime)); err != nil {
+			return err
+		}
+		if _, err := c.nc.Write(buf[:n]); err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				c.srv.hit(limitSendTime, c.remote)
+			}
+			return err
+		}
+		c.wrote(n)
+		buf = buf[n:]
+	}
+	return c.nc.SetWriteDeadline(time.Time{}) // flush is next, and waits for nobody
 }
 
 // wrote counts bytes that have left, and tells the owner if it waits for that.
@@ -163,16 +182,20 @@ func (o *outbox) wrote(n int) {
 // they have sent when they are closed with something unread, so the peer gets a while to close first.
 func (c *conn) hangUp() {
 	half, ok := c.nc.(interface{ CloseWrite() error })
-	if _, plain := c.nc.(interface {
-		SyscallConn() (syscall.RawConn, error)
-	}); !ok || !plain {
+	_, secure := c.nc.(*tls.Conn)
+	if _, plain := c.nc.(syscall.Conn); !ok || !plain && !secure {
 		return
 	}
-	c.srv.forget(c)
-	if half.CloseWrite() != nil || c.nc.SetReadDeadline(time.Now().Add(time.Second)) != nil {
+	c.srv.discount(c)
+	if half.CloseWrite() != nil || c.nc.SetReadDeadline(time.Now().Add(maxLinger)) != nil {
 		return
 	}
-	<-c.done
+	late := time.NewTimer(maxLinger) // the reader may wait for something else than the client
+	defer late.Stop()
+	select {
+	case <-c.done:
+	case <-late.C:
+	}
 }
 
 // park asks for an itemResume when the client has caught up. It reports false if it has already.
@@ -194,8 +217,8 @@ func (o *outbox) put(f *frame, b []byte, now time.Duration) {
 	o.mu.Unlock()
 }
 
-// putReply encodes a reply right into the outbox.
-func (o *outbox) putReply(f *frame, h wire.ReplyHeader, body wire.Record, now time.Duration) {
+// putReply encodes a reply right into the outbox, and returns its size.
+func (o *outbox) putReply(f *frame, h wire.ReplyHeader, body wire.Record, now time.Duration) int {
 	o.mu.Lock()
 	before := len(o.out)
 	o.out = wire.AppendReply(o.out, h, body)
@@ -203,6 +226,7 @@ func (o *outbox) putReply(f *frame, h wire.ReplyHeader, body wire.Record, now ti
 	o.backlog.Add(int64(n))
 	o.finish(f, n, now)
 	o.mu.Unlock()
+	return n
 }
 
 // finish does the accounts of a frame that has been appended. The caller holds o.mu.

@@ -22,6 +22,7 @@ type owner struct {
 
 	watchers map[tree.WatcherID]*conn // connections that have finished the handshake
 	sessions map[int64]*session
+	openedBy map[string]int // of them by address
 	expiry   expiry
 	idle     idle
 	reaper   reaper
@@ -33,12 +34,13 @@ type owner struct {
 	isDirty func(path string) bool
 	loud    []*conn // connections with direct replies to flush
 	landed  []*batch
+	made    int // bytes of requests and replies since the last weigh
 }
 
 func newOwner(s *Server, t *tree.Tree) *owner {
 	o := &owner{
 		Server: s, tree: t, zxid: t.Zxid(),
-		watchers: make(map[tree.WatcherID]*conn), sessions: make(map[int64]*session), dirty: make(map[string]uint64),
+		watchers: make(map[tree.WatcherID]*conn), sessions: make(map[int64]*session), openedBy: make(map[string]int), dirty: make(map[string]uint64),
 	}
 	o.isDirty = func(path string) bool {
 		seq, ok := o.dirty[path]
@@ -277,6 +279,7 @@ func (o *owner) tx(b *batch) *store.Batch {
 // fire sends events, into the batch being filled if hold. Several connections that get the same event share its bytes.
 func (o *owner) fire(events []tree.Fired, hold bool) {
 	var from, to int
+	var shared *tree.Fired // the event whose bytes stand there; those before it may have had no connection
 	for i := range events {
 		e := &events[i]
 		c := o.watchers[e.Watcher]
@@ -285,21 +288,22 @@ func (o *owner) fire(events []tree.Fired, hold bool) {
 		}
 		h := wire.ReplyHeader{Xid: wire.XidNotification, Zxid: e.Zxid}
 		if !hold {
-			c.putReply(&frame{op: wire.OpNotification}, h, &e.Event, 0)
+			o.made += c.putReply(&frame{op: wire.OpNotification}, h, &e.Event, 0)
 			o.direct(c)
 		} else {
 			b := o.current()
-			if to == 0 || events[i-1].Event != e.Event || events[i-1].Zxid != e.Zxid {
+			if shared == nil || shared.Event != e.Event || shared.Zxid != e.Zxid {
 				from = len(b.buf)
 				b.buf = wire.AppendReply(b.buf, h, &e.Event)
-				to = len(b.buf)
+				to, shared = len(b.buf), e
 			}
 			// A later reply may overtake the event if it does not wait itself: then it shows nothing of the change.
 			b.frames = append(b.frames, frame{conn: c, from: from, to: to, op: wire.OpNotification})
 			c.backlog.Add(int64(to - from))
+			o.made += to - from
 		}
-		if c.backlog.Load() > hardBacklog {
-			o.cfg.Logger.Warn("server: client does not read its events, disconnected", "client", c.remote)
+		if full(int(c.backlog.Load()), o.cfg.Limits.Unsent) { // events are made without asking the client
+			o.hit(limitUnsent, c.remote)
 			c.kill()
 		}
 	}

@@ -40,6 +40,9 @@ func (o *owner) request(it *item) {
 	default:
 		o.refuse(it, wire.Unimplemented)
 	}
+	if o.made += it.size; o.made > weighAfter {
+		o.weigh()
+	}
 }
 
 // fromServersOnly reports whether op is one that servers make for themselves, or that only exists inside a multi.
@@ -61,9 +64,29 @@ func (o *owner) exempt(op wire.Op) bool {
 func (o *owner) read(it *item) {
 	c := it.conn
 	body, code, events := o.tree.Read(&c.caller, it.op, it.req)
+	if code != wire.OK && o.atLimit(it, code) {
+		return
+	}
 	hold := o.holdReply(c) || (o.pending() && tree.Sees(it.op, it.req, o.isDirty))
 	o.fire(events, hold)
 	o.reply(it, o.shown(hold), code, body, hold, false)
+}
+
+// atLimit counts a read that a limit has refused. Watches that a client wants to have back are not asked for again when they are
+// refused, and their events would be missed: this ends the connection.
+func (o *owner) atLimit(it *item, code wire.Code) (ended bool) {
+	switch o.tree.Met() {
+	case tree.WatchLimit:
+		o.hit(limitWatches, it.conn.remote)
+		if it.op == wire.OpSetWatches || it.op == wire.OpSetWatches2 {
+			o.refuse(it, code)
+			return true
+		}
+	case tree.ReplyLimit:
+		o.hit(limitReply, it.conn.remote)
+	case tree.NoLimit:
+	}
+	return false
 }
 
 // write applies a write and answers it when it is durable. A refused one has changed nothing, but its zxid is spent: it is
@@ -87,7 +110,14 @@ func (o *owner) closeSession(it *item) {
 	o.forget(s)
 	o.record(&r)
 	o.answerWrite(it, zxid, r.Code, nil, true)
-	it.conn.state = connClosing
+	o.end(it.conn)
+}
+
+// end drops whatever c still sends, and all that it watches: its last reply is made.
+func (o *owner) end(c *conn) {
+	c.state = connClosing
+	o.tree.RemoveWatcher(c.id)
+	delete(o.watchers, c.id)
 }
 
 func (o *owner) answerWrite(it *item, zxid int64, code wire.Code, body wire.Record, last bool) {
@@ -107,7 +137,7 @@ func (o *owner) answer(it *item, code wire.Code, body wire.Record, last bool) {
 // refuse answers with an error and ends the connection.
 func (o *owner) refuse(it *item, code wire.Code) {
 	o.answer(it, code, nil, true)
-	it.conn.state = connClosing
+	o.end(it.conn)
 }
 
 // holdReply reports whether c's next reply must wait because one before it does.
@@ -133,7 +163,7 @@ func (o *owner) reply(it *item, zxid int64, code wire.Code, body wire.Record, ho
 	}
 	f := frame{conn: c, request: true, last: last, op: it.op, size: it.size, at: it.at, zxid: h.Zxid}
 	if !hold {
-		c.putReply(&f, h, body, o.clock.now())
+		o.made += c.putReply(&f, h, body, o.clock.now())
 		o.direct(c)
 		return
 	}
@@ -147,6 +177,7 @@ func (o *owner) reply(it *item, zxid int64, code wire.Code, body wire.Record, ho
 func (o *owner) holdFrame(b *batch, f frame) {
 	b.frames = append(b.frames, f)
 	f.conn.held = b.seq
+	o.made += f.to - f.from
 	f.conn.backlog.Add(int64(f.to - f.from))
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-a3166700/turnstile/internal/jute"
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
@@ -47,7 +48,11 @@ func (o *owner) saslStep(it *item) {
 	if err != nil {
 		o.cfg.Logger.Warn("server: SASL authentication failed", "client", c.remote, "err", err)
 		o.stats.authFailed.Add(1)
-		o.refuse(it, wire.AuthFailed)
+		if o.cfg.AllowFailedSASL && !o.cfg.RequireSASL {
+			o.answer(it, wire.OK, &wire.SASLToken{}, false)
+			return
+		}
+		o.refuseSASL(it)
 		return
 	}
 	c.addID(wire.ID{Scheme: "sasl", ID: user})
@@ -56,6 +61,28 @@ func (o *owner) saslStep(it *item) {
 	}
 	o.answer(it, wire.OK, &wire.SASLToken{Token: proof}, false)
 }
+
+// refuseSASL ends the connection of a client whose authentication has failed. Beside the error there is a null token: without it Java's clients
+// cannot read the answer, and come back for ever.
+func (o *owner) refuseSASL(it *item) {
+	h := wire.ReplyHeader{Xid: it.xid, Err: wire.AuthFailed}
+	if o.cfg.RequireSASL {
+		h.Err = wire.SessionClosedRequireAuth
+	}
+	o.replyBare(it, it.op, &saslRefusal{h}, o.holdReply(it.conn), true)
+	o.end(it.conn)
+}
+
+// saslRefusal is an error that has a body, as no other has.
+type saslRefusal struct{ wire.ReplyHeader }
+
+// Append appends the header and a null token.
+func (r *saslRefusal) Append(b []byte) []byte {
+	return (&wire.SASLToken{}).Append(r.ReplyHeader.Append(b))
+}
+
+// Decode is there because records have it: nobody reads one here.
+func (r *saslRefusal) Decode(d *jute.Decoder) { r.ReplyHeader.Decode(d) }
 
 func (s *saslServer) challenge() []byte {
 	var b [24]byte

@@ -9,11 +9,8 @@ import (
 	"strings"
 )
 
-// jaasServer finds the section of a JAAS file that is the server's, jaasUser the users in it.
-var (
-	jaasServer = regexp.MustCompile(`(?s)\bServer\s*\{(.*?)\}\s*;`)
-	jaasUser   = regexp.MustCompile(`\buser_([^\s=]+)\s*=\s*"((?:[^"\\]|\\.)*)"`)
-)
+// jaasFile tells a JAAS file from one with users alone: a section begins before any colon.
+var jaasFile = regexp.MustCompile(`(?m)^[^:#\n]*\{`)
 
 // readSASLUsers reads users and passwords: from a JAAS file, where ZooKeeper keeps them, or from a file with user:password
 // in each line.
@@ -23,12 +20,9 @@ func readSASLUsers(path string) (map[string]string, error) {
 		return nil, err
 	}
 	users := make(map[string]string)
-	if section := jaasServer.FindSubmatch(text); section != nil {
-		for _, m := range jaasUser.FindAllStringSubmatch(string(section[1]), -1) {
-			users[m[1]] = strings.NewReplacer(`\\`, `\`, `\"`, `"`).Replace(m[2])
-		}
-		if len(users) == 0 {
-			return nil, fmt.Errorf(`%s: section Server names no user: want lines as user_bob="password"`, path)
+	if jaasFile.Match(text) {
+		if users, err = jaasUsers(string(text)); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		return users, nil
 	}

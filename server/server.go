@@ -20,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -38,8 +39,10 @@ type Server struct {
 	commits   chan *batch   // from the owner to the committer, closed by the owner
 	flight    flight        // and back
 	releasing chan struct{} // has a token while somebody has the turn to release a batch
+	lost      bool          // a batch was not released, and none after it may be; of whoever has that turn
 	durable   durability
 	stats     stats
+	traceMask atomic.Int64
 	admin     *admin
 	adminAddr net.Addr
 	listeners []listener
@@ -56,8 +59,9 @@ type Server struct {
 	closeErr error
 	closed   bool
 	lastConn uint64
-	conns    map[tree.WatcherID]*conn
-	perIP    map[string]int
+	conns    map[tree.WatcherID]*conn // all whose goroutines run
+	counted  int                      // of them
+	perIP    map[string]int           // counted
 }
 
 // Start starts a server, which listens when Start returns. It runs until Close, until ctx ends, or until it cannot go on, which
@@ -83,6 +87,7 @@ func start(ctx context.Context, cfg Config, d disk) (*Server, error) {
 		stopping:  make(chan struct{}), ownerDone: make(chan struct{}), done: make(chan struct{}),
 		conns: make(map[tree.WatcherID]*conn), perIP: make(map[string]int),
 	}
+	s.traceMask.Store(defaultTraceMask)
 	if err := s.load(); err != nil {
 		closeAll(cfg.Listeners)
 		return nil, err
@@ -107,6 +112,7 @@ func (s *Server) load() error {
 	cfg := tree.Config{
 		ExtendedTypes: s.cfg.ExtendedTypes, EnforceQuota: s.cfg.EnforceQuota, SkipACL: s.cfg.SkipACL,
 		Schemes: s.cfg.schemes(), NeverUsedAfter: s.cfg.ContainerUnused.Milliseconds(),
+		MaxWatches: s.cfg.Limits.Watches, WatchPath: watchPath, MaxReply: s.cfg.Limits.Reply - replyHeader - frameHeader,
 	}
 	if s.cfg.InMemory {
 		s.owner = newOwner(s, tree.New(cfg))
@@ -197,9 +203,7 @@ func (s *Server) shutdown(core *sync.WaitGroup) {
 	s.closeListeners()
 	core.Wait()
 	s.stopAdmin()
-	for _, c := range s.allConns() {
-		c.kill()
-	}
+	s.killAll()
 	s.wg.Wait()
 	err := s.closeStore()
 	s.mu.Lock()

@@ -17,6 +17,7 @@ type session struct {
 	timeout atomic.Int64 // nanoseconds, as negotiated last
 	heard   atomic.Int64 // on the server's clock: when a frame came last
 	unread  atomic.Int32 // connections of it that are not read just now, because of the disk
+	opener  string       // the address of its first connection, "" if that was before a restart
 	conn    *conn        // nil while the client is away
 	bucket  int64        // of the expiry queue
 }

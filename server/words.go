@@ -2,10 +2,12 @@ package server
 
 import (
 	"bufio"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -25,6 +27,9 @@ var words = map[string]func(w io.Writer, s *Server) bool{
 	"wchc": wordWchc,
 	"wchp": wordWchp,
 	"dirs": wordDirs,
+	"gtmk": wordTraceMask,
+	"stmk": wordTraceMask,
+	"hash": func(io.Writer, *Server) bool { return true }, // there are no digests
 	"srst": func(w io.Writer, s *Server) bool {
 		s.stats.reset()
 		return emit(w, "Server stats reset.\n")
@@ -35,6 +40,23 @@ var words = map[string]func(w io.Writer, s *Server) bool{
 		}
 		return emit(w, "Connection stats reset.\n")
 	},
+}
+
+// defaultTraceMask says what ZooKeeper logs in detail. It is only told here, and set.
+const defaultTraceMask = 306
+
+func wordTraceMask(w io.Writer, s *Server) bool {
+	return emit(w, strconv.FormatInt(s.traceMask.Load(), 10))
+}
+
+// readTraceMask reads what follows the word stmk.
+func (s *Server) readTraceMask(r io.Reader) bool {
+	var b [12]byte // with the word
+	if _, err := io.ReadFull(r, b[:]); err != nil {
+		return false
+	}
+	s.traceMask.Store(int64(binary.BigEndian.Uint64(b[4:])))
+	return true
 }
 
 func emit(w io.Writer, text string) bool {
@@ -54,13 +76,15 @@ func (c *conn) peekWord(r *bufio.Reader) (string, bool) {
 }
 
 // answerWord writes the text of a word and ends the connection. A word that is not allowed says so.
-func (s *Server) answerWord(c *conn, word string) {
+func (s *Server) answerWord(c *conn, r io.Reader, word string) {
 	_ = c.nc.SetDeadline(time.Now().Add(s.cfg.HandshakeTimeout))
 	c.recved.Add(1)
 	var text strings.Builder
 	switch {
 	case !s.allowsWord(word):
 		text.WriteString(word + " is not executed because it is not in the whitelist.\n")
+	case word == "stmk" && !s.readTraceMask(r):
+		return
 	case !words[word](&text, s):
 		text.Reset()
 		text.WriteString(notServing + "\n")

@@ -1,13 +1,11 @@
 package server
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,8 +15,8 @@ import (
 // ErrEnsemble says that a configuration describes a member of an ensemble, which this server cannot be.
 var ErrEnsemble = errors.New("server: this configuration is for an ensemble, and this server stands alone: use Apache ZooKeeper for an ensemble, and point clients at it")
 
-// ParseZooCfg reads a ZooKeeper configuration file. The warnings name what in it has no effect: keys that this server does not know,
-// and a few that it knows but does not follow. A key that ZooKeeper reads from a system property may have the property's
+// ParseZooCfg reads a ZooKeeper configuration file. docs/zoo-cfg.md has all its keys: those that it obeys, and those that have no effect here, of some
+// of which the warnings tell. What protects something and cannot be followed is an error. A key that ZooKeeper reads from a system property may have the property's
 // prefix "zookeeper." or not. Users for SASL come from the file that saslUsersFile (user:password in each line) or
 // java.security.auth.login.config (a JAAS file) names; certificates from PEM files. The configuration may lack
 // what the command line gives, and is checked by Start.
@@ -43,16 +41,6 @@ type zooCfg struct {
 	errs     []error
 }
 
-// irrelevant are keys that tune or describe what this server does not have; to follow them means to do nothing.
-var irrelevant = []string{
-	"autopurge.purgeInterval", "autopurge.snapRetainCount", "clientPortListenBacklog", "cnxTimeout", "commitProcessor.numWorkerThreads",
-	"electionAlg", "fsync.warningthresholdms", "globalOutstandingLimit", "initLimit", "localSessionsEnabled", "localSessionsUpgradingEnabled",
-	"maxCnxns", "nio.numSelectorThreads", "nio.numWorkerThreads", "nio.sessionlessCnxnTimeout", "observer.syncEnabled", "preAllocSize",
-	"serverCnxnFactory", "snapCount", "snapshot.trust.empty", "snapSizeLimitInKb", "standaloneEnabled", "syncEnabled", "syncLimit", "admin.idleTimeout",
-	"leaderServes", "quorumListenOnAllIPs", "digest.enabled", "snapshot.compression.method", "metricsProvider.className", "audit.enable",
-	"maxResponseCacheSize", "maxGetChildrenResponseCacheSize", "watchManagerName", "throttledOpWaitTime", "fastleader.minNotificationInterval",
-}
-
 func (z *zooCfg) config() Config {
 	var c Config
 	z.refuseEnsemble()
@@ -69,15 +57,18 @@ func (z *zooCfg) config() Config {
 	c.MaxClientConns = 60
 	if n, ok := z.number("maxClientCnxns"); ok {
 		c.MaxClientConns = n
+		if n <= 0 {
+			c.MaxClientConns = Unlimited
+		}
 	}
+	if n, _ := z.number("maxCnxns"); n > 0 {
+		c.Limits.Conns = n
+	}
+	c.HandshakeTimeout = z.millis("nio.sessionlessCnxnTimeout")
 	if n, ok := z.number("jute.maxbuffer"); ok {
 		c.MaxFrame = n
 	}
-	if words := z.text("4lw.commands.whitelist"); words != "" {
-		for word := range strings.SplitSeq(words, ",") {
-			c.FourLetterWords = append(c.FourLetterWords, strings.TrimSpace(word))
-		}
-	}
+	c.FourLetterWords = z.list("4lw.commands.whitelist")
 	c.ExtendedTypes = z.boolean("extendedTypesEnabled")
 	c.EnforceQuota = z.boolean("enforceQuota")
 	c.SkipACL = z.boolean("skipACL")
@@ -152,94 +143,6 @@ func (z *zooCfg) admin(c *Config) {
 	c.AdminListen = net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// trust reads who may do what: users, super users, certificates.
-func (z *zooCfg) trust(c *Config) {
-	c.SuperDigest = z.text("DigestAuthenticationProvider.superDigest")
-	c.X509SuperUser = z.text("X509AuthenticationProvider.superUser")
-	c.RequireSASL = z.boolean("sessionRequireClientSASLAuth")
-	for _, key := range []string{"saslUsersFile", "java.security.auth.login.config"} {
-		if path := z.text(key); path != "" {
-			users, err := readSASLUsers(path)
-			if err != nil {
-				z.errs = append(z.errs, fmt.Errorf("server: %s: %w", key, err))
-			}
-			c.SASLUsers = users
-		}
-	}
-	if password := z.text("SASLAuthenticationProvider.superPassword"); password != "" {
-		if c.SASLUsers == nil {
-			c.SASLUsers = make(map[string]string)
-		}
-		c.SASLUsers["super"] = password
-	}
-	for _, key := range slices.Sorted(maps.Keys(z.values)) {
-		switch {
-		case key == "superUser", strings.HasPrefix(key, "superUser."):
-			c.SASLSupers = append(c.SASLSupers, z.text(key))
-		case key == "authProvider", strings.HasPrefix(key, "authProvider."):
-			delete(z.values, key) // every provider that there is, is always there
-		}
-	}
-	z.tls(c)
-}
-
-func (z *zooCfg) tls(c *Config) {
-	keys, trusted := z.text("ssl.keyStore.location"), z.text("ssl.trustStore.location")
-	client := z.text("ssl.clientAuth")
-	for _, key := range []string{"ssl.keyStore.type", "ssl.trustStore.type", "ssl.keyStore.password", "ssl.trustStore.password"} {
-		v := z.text(key)
-		if v != "" && (strings.HasSuffix(key, ".password") || !strings.EqualFold(v, "PEM")) {
-			z.warn(key + " has no effect: this server reads certificates from PEM files without a password")
-		}
-	}
-	if keys == "" {
-		return
-	}
-	cfg, err := serverTLS(keys, trusted, client)
-	if err != nil {
-		z.errs = append(z.errs, err)
-		return
-	}
-	c.TLS = cfg
-}
-
-// serverTLS makes the TLS configuration of a PEM file with key and certificates, and one with the authorities of clients.
-func serverTLS(keys, trusted, client string) (*tls.Config, error) {
-	cert, err := tls.LoadX509KeyPair(keys, keys)
-	if err != nil {
-		return nil, fmt.Errorf("server: ssl.keyStore.location: %w (want a PEM file with the key and its certificates)", err)
-	}
-	cfg := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
-	switch strings.ToLower(client) {
-	case "none":
-		return cfg, nil
-	case "want":
-		cfg.ClientAuth = tls.VerifyClientCertIfGiven
-	default: // "need", as in ZooKeeper
-		cfg.ClientAuth = tls.RequireAndVerifyClientCert
-	}
-	if trusted == "" {
-		return cfg, nil
-	}
-	pem, err := os.ReadFile(trusted)
-	if err != nil {
-		return nil, fmt.Errorf("server: ssl.trustStore.location: %w", err)
-	}
-	if cfg.ClientCAs, err = certPool(pem); err != nil {
-		return nil, fmt.Errorf("server: ssl.trustStore.location: %s: %w", trusted, err)
-	}
-	return cfg, nil
-}
-
-// leftovers warns of every key that nobody has taken.
-func (z *zooCfg) leftovers() {
-	for _, key := range slices.Sorted(maps.Keys(z.values)) {
-		if !slices.Contains(irrelevant, key) {
-			z.warn(fmt.Sprintf("unknown key %s in line %d has no effect", key, z.values[key].line))
-		}
-	}
-}
-
 func (z *zooCfg) warn(text string) { z.warnings = append(z.warnings, text) }
 
 // text takes a value out.
@@ -247,6 +150,17 @@ func (z *zooCfg) text(key string) string {
 	v := z.values[key].value
 	delete(z.values, key)
 	return v
+}
+
+// list takes out what commas separate.
+func (z *zooCfg) list(key string) []string {
+	var items []string
+	if v := z.text(key); v != "" {
+		for item := range strings.SplitSeq(v, ",") {
+			items = append(items, strings.TrimSpace(item))
+		}
+	}
+	return items
 }
 
 // number takes a whole number out, decimal or with 0x.

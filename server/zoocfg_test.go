@@ -34,7 +34,7 @@ func TestZooCfgMeansWhatItMeansToZooKeeper(t *testing.T) {
 			"clientPort = 1\r\nclientPortAddress: ::1\nsecureClientPort 2\n! a comment\nminSessionTimeout=-1\nmaxSessionTimeout=7000\nmaxClientCnxns=0\njute.maxbuffer=0x200000\n" +
 				"4lw.commands.whitelist=ruok, stat,\\\n   mntr\n",
 			server.Config{
-				TickTime: 3 * time.Second, Listen: []string{"[::1]:1"}, TLSListen: []string{":2"}, MaxSessionTimeout: 7 * time.Second,
+				TickTime: 3 * time.Second, MaxClientConns: server.Unlimited, Listen: []string{"[::1]:1"}, TLSListen: []string{":2"}, MaxSessionTimeout: 7 * time.Second,
 				MaxFrame: 2 << 20, FourLetterWords: []string{"ruok", "stat", "mntr"},
 			},
 		},
@@ -122,8 +122,7 @@ func TestConfigThatCannotWorkIsRefused(t *testing.T) {
 		"two places":                {InMemory: true, Data: "x"},
 		"minimum above the maximum": {InMemory: true, MinSessionTimeout: time.Minute, MaxSessionTimeout: time.Second},
 		"TLS without certificate":   {InMemory: true, TLSListen: []string{"127.0.0.1:0"}},
-		"negative limit":            {InMemory: true, MaxClientConns: -1},
-		"SASL without users":        {InMemory: true, RequireSASL: true},
+		"negative limit":            {InMemory: true, MaxClientConns: -2},
 		"tiny frames":               {InMemory: true, MaxFrame: 10},
 	} {
 		if s, err := server.Start(t.Context(), cfg); err == nil {

@@ -80,6 +80,17 @@ func TestFaultsOnSockets(t *testing.T) {
 	}
 }
 
+func TestFaultsOnDisk(t *testing.T) {
+	t.Parallel()
+	for name, test := range faultTests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := zktest.Run(t, zktest.Durable())
+			in(t, srv.Link, "/t", test)
+		})
+	}
+}
+
 func TestFaultsInABubble(t *testing.T) {
 	t.Parallel()
 	for name, test := range faultTests {

@@ -94,6 +94,12 @@ func TestNoWatchEventIsLostWhileTheConnectionIsCut(t *testing.T) {
 		newRaw(t, srv.Link).wantDo(0, create("/w"))
 		watchMany(t, srv.Link, "/w", nodes, rounds, func(session int64, _ int) { srv.Drop(session) })
 	})
+	t.Run("on disk", func(t *testing.T) {
+		t.Parallel()
+		srv := zktest.Run(t, zktest.Durable())
+		newRaw(t, srv.Link).wantDo(0, create("/w"))
+		watchMany(t, srv.Link, "/w", nodes, rounds, func(session int64, _ int) { srv.Drop(session) })
+	})
 	t.Run("bubble", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {

@@ -108,7 +108,9 @@ func shortSocket(dir string) string {
 	return filepath.Join(tmp, fmt.Sprintf("turnstile-%d", os.Getuid()), hex.EncodeToString(sum[:8])+".sock")
 }
 
-func (o *ownServer) log() string { return filepath.Join(o.dir, "server.log") }
+func (o *ownServer) log() string { return filepath.Join(o.dir, ownLogName) }
+
+const ownLogName = "server.log"
 
 // dial connects to the server, and starts it first if it is not there: also one that went away while we were connected, whose sessions
 // are in its data. It fits zk.Config.Dial.

@@ -35,6 +35,7 @@ type serving struct {
 	config    string
 	security  security
 	saslUsers string
+	allow     allowances
 	detached  bool
 	verbose   bool
 	json      bool
@@ -70,6 +71,7 @@ When it serves it prints one line with its addresses. Warnings go to standard er
 	flags.StringVar(&s.config, "config", "", "read a ZooKeeper configuration `file`, zoo.cfg; flags go before it")
 	s.security.serverFlags(flags)
 	flags.StringVar(&s.saslUsers, "sasl-users", "", "`file` of users for SASL DIGEST-MD5, a user:password on each line")
+	s.allow.flags(flags)
 	flags.BoolVarP(&s.verbose, "verbose", "v", false, "log what happens, on standard error")
 	flags.BoolVar(&s.json, "json", false, "print one JSON object when it serves (docs/cli-json.md)")
 	flags.BoolVar(&s.detached, "detached", false, "run as a user's own server, started by another command")
@@ -84,7 +86,11 @@ func (s *serving) settings(cmd *cobra.Command) (server.Config, error) {
 	if s.verbose || s.detached {
 		level = slog.LevelInfo
 	}
-	logger := slog.New(slog.NewTextHandler(s.stderr, &slog.HandlerOptions{Level: level}))
+	log := s.stderr
+	if s.detached {
+		log = newOwnLog(log, s.data)
+	}
+	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level}))
 	var cfg server.Config
 	if s.config != "" {
 		var err error
@@ -96,7 +102,11 @@ func (s *serving) settings(cmd *cobra.Command) (server.Config, error) {
 	if given(cmd.Flags(), s.env, "idle-exit") {
 		cfg.IdleExit = time.Duration(s.idleExit)
 	}
-	if err := errors.Join(s.place(&cfg, cmd), s.secure(&cfg)); err != nil {
+	err := errors.Join(s.place(&cfg, cmd), s.secure(&cfg))
+	if err == nil {
+		err = s.allow.apply(&cfg, func(flag string) bool { return given(cmd.Flags(), s.env, flag) })
+	}
+	if err != nil {
 		return cfg, usage(cmd, err)
 	}
 	return cfg, nil

@@ -7,9 +7,11 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/seed-a3166700/turnstile/internal/store"
 	"github.com/seed-a3166700/turnstile/internal/tree"
@@ -177,5 +179,45 @@ func TestSideLogOfAnotherStateOfTheDatabaseIsRefused(t *testing.T) {
 	overwrite(t, backup, log, 0)
 	if _, err := store.Open(store.Config{Dir: "data", FS: backup}); err == nil || !strings.Contains(err.Error(), "one backup") {
 		t.Errorf("got %v, want an error that says what to do", err)
+	}
+}
+
+func TestReplayOfTheSideLogDoesNotSyncEachRecord(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewCrashableMem()
+	s := open(t, store.Config{Dir: "data", FS: mem})
+	tr := load(t, s)
+	commit(t, s, tr, tr.CreateSession(1, 7, 4000))
+	want := map[string][]byte{}
+	const records = 300
+	for i := range records {
+		path := fmt.Sprintf("/n%d", i)
+		commitAlone(t, s, tr, create(tr, path, []byte("x")))
+		want[path] = []byte("x")
+	}
+	after := mem.CrashClone(vfs.CrashCloneCfg{})
+	if err := s.Close(tr.Zxid()); err != nil {
+		t.Fatal(err)
+	}
+	var syncs atomic.Int64
+	count := errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData {
+			syncs.Add(1)
+		}
+		return nil
+	})
+	again := open(t, store.Config{Dir: "data", FS: errorfs.Wrap(after, count)})
+	if n := syncs.Load(); n > records/10 {
+		t.Errorf("got %d syncs for %d records, want a few for all", n, records)
+	}
+	crashed := after.CrashClone(vfs.CrashCloneCfg{}) // what was replayed is durable
+	wantData(t, load(t, again), want)
+	if err := again.Close(again.Zxid()); err != nil {
+		t.Fatal(err)
+	}
+	last := open(t, store.Config{Dir: "data", FS: crashed})
+	wantData(t, load(t, last), want)
+	if err := last.Close(last.Zxid()); err != nil {
+		t.Fatal(err)
 	}
 }

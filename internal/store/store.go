@@ -48,7 +48,7 @@ const secretLen = 32
 
 // Config says where a store lives.
 type Config struct {
-	Dir    string       // created if it is not there
+	Dir    string       // created if it is not there. Other users cannot read what the store keeps in it, whatever its own mode is
 	FS     vfs.FS       // the operating system's if nil
 	Memory int          // size of a table in memory before it is written out, in bytes; 4 MiB if 0
 	Logger *slog.Logger // silent if nil
@@ -93,7 +93,10 @@ func Open(cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s.unlock = unlock
-	if s.db, err = pebble.Open(fs.PathJoin(cfg.Dir, "db"), s.options(fs, cfg.Memory)); err != nil {
+	if err := makePrivate(cfg.FS, cfg.Dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("store: cannot keep others out of %s: %w", cfg.Dir, err), unlock.Close())
+	}
+	if s.db, err = pebble.Open(fs.PathJoin(cfg.Dir, dbName), s.options(fs, cfg.Memory)); err != nil {
 		return nil, errors.Join(fmt.Errorf("store: cannot open %s: %w", cfg.Dir, s.cause(err)), unlock.Close())
 	}
 	if s.side, err = openSide(fs, cfg.Dir); err == nil {
@@ -259,13 +262,27 @@ func (s *Store) Close(zxid int64) error {
 		// goroutines may still touch it.
 		return s.Err()
 	}
-	err := s.Err()
-	if err == nil {
-		v := binary.BigEndian.AppendUint64(nil, uint64(zxid))
-		err = s.db.Set(keyZxid, binary.BigEndian.AppendUint64(v, uint64(zxid)), pebble.Sync)
+	if s.Err() == nil {
+		s.giveBack(zxid)
 	}
-	err = errors.Join(err, s.closeDB())
-	return errors.Join(err, s.unlock.Close())
+	err := s.closeDB()
+	if s.Err() != nil {
+		err = nil // it follows from the failure
+	}
+	return errors.Join(s.Err(), err, s.unlock.Close())
+}
+
+// giveBack ends the reserve at zxid. It makes the store fail if that does not get to the disk.
+func (s *Store) giveBack(zxid int64) {
+	defer func() {
+		if r := recover(); r != nil { // as in apply
+			s.fail(fmt.Errorf("%v", r))
+		}
+	}()
+	v := binary.BigEndian.AppendUint64(nil, uint64(zxid))
+	if err := s.db.Set(keyZxid, binary.BigEndian.AppendUint64(v, uint64(zxid)), pebble.Sync); err != nil {
+		s.fail(err)
+	}
 }
 
 func (s *Store) closeDB() (err error) {
@@ -277,9 +294,6 @@ func (s *Store) closeDB() (err error) {
 	err = s.db.Close()
 	if s.side != nil {
 		err = errors.Join(err, s.side.file.Close())
-	}
-	if s.Err() != nil {
-		return nil // a consequence of the failure that is known already
 	}
 	return err
 }

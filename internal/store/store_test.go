@@ -210,3 +210,24 @@ func TestNewerFormatIsRefused(t *testing.T) {
 		t.Errorf("got %v, want the same refusal again", err)
 	}
 }
+
+func TestCloseTellsWhenItsOwnSyncFails(t *testing.T) {
+	t.Parallel()
+	noSpace := errors.New("no space left on device")
+	for _, kind := range []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileSyncData} {
+		var full errorfs.Toggle
+		full.Injector = errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind == kind && strings.HasSuffix(op.Path, ".log") {
+				return noSpace
+			}
+			return nil
+		})
+		s := open(t, store.Config{Dir: "data", FS: errorfs.Wrap(vfs.NewCrashableMem(), &full)})
+		tr := load(t, s)
+		commit(t, s, tr, tr.CreateSession(1, 7, 4000))
+		full.On()
+		if err := s.Close(tr.Zxid()); !errors.Is(err, noSpace) {
+			t.Errorf("%v: got %v, want why the end is not on disk", kind, err)
+		}
+	}
+}

@@ -32,10 +32,10 @@ func newACL(list []wire.ACL) *acl {
 	return a
 }
 
-// intern returns the shared value of a list. The table is bounded: when it is full it starts again, and lists that are in
-// use just are not shared with later ones.
+// intern returns the shared value of a list. The table is bounded, in lists and in their bytes: when it is full it starts again, and lists that
+// are in use just are not shared with later ones.
 func (t *Tree) intern(list []wire.ACL) *acl {
-	const limit = 4096
+	const limit, room = 4096, 16 << 20
 	if slices.Equal(list, openList) {
 		return t.open
 	}
@@ -43,9 +43,11 @@ func (t *Tree) intern(list []wire.ACL) *acl {
 	if a, ok := t.lists[string(t.key)]; ok {
 		return a
 	}
-	if len(t.lists) >= limit {
+	if len(t.lists) >= limit || t.listed+len(t.key) > room {
 		clear(t.lists)
+		t.listed = 0
 	}
+	t.listed += len(t.key)
 	a := newACL(list)
 	t.lists[string(t.key)] = a
 	return a
@@ -60,6 +62,9 @@ func decodeList(b []byte) ([]wire.ACL, error) {
 	return list, nil
 }
 
+// maxExpanded is how many bytes "auth" may stand for in one list. Each entry stands for all identities of the caller, and a frame has many.
+const maxExpanded = 1 << 20
+
 // normalize makes the list that is stored out of the list that was asked for: without duplicates, and with the caller's
 // identities in place of "auth". It reports false if the list is invalid.
 func (t *Tree) normalize(c *Caller, list []wire.ACL) (*acl, bool) {
@@ -68,6 +73,7 @@ func (t *Tree) normalize(c *Caller, list []wire.ACL) (*acl, bool) {
 	}
 	list = distinct(list)
 	var out []wire.ACL
+	expanded := 0
 	for _, e := range list {
 		if e.ID.Scheme != "auth" {
 			if !t.validID(e.ID) {
@@ -80,6 +86,9 @@ func (t *Tree) normalize(c *Caller, list []wire.ACL) (*acl, bool) {
 		if c != nil {
 			for _, id := range c.IDs {
 				if authenticated(id.Scheme) {
+					if expanded += lengthSize + len(id.Scheme) + len(id.ID); expanded > maxExpanded {
+						return nil, false
+					}
 					out = append(out, wire.ACL{Perms: e.Perms, ID: id})
 				}
 			}

@@ -3,6 +3,7 @@ package tree_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/seed-a3166700/turnstile/internal/tree"
@@ -298,4 +299,29 @@ func TestManyDifferentListsAreFine(t *testing.T) {
 		s.wantOK(c.setACL("/n", list, -1), "setACL")
 	}
 	s.wantSound()
+}
+
+func TestListThatStandsForFarMoreThanItSaysIsInvalid(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, tree.Config{})
+	c := s.connect(1)
+	for i := range 50 {
+		c.IDs = append(c.IDs, wire.ID{Scheme: "digest", ID: fmt.Sprintf("%d%s:hash", i, strings.Repeat("u", 1000))})
+	}
+	list := func(n int) []wire.ACL {
+		var list []wire.ACL
+		for i := range n {
+			list = append(list, wire.ACL{Perms: wire.Perms(32 + i), ID: wire.ID{Scheme: "auth"}})
+		}
+		return list
+	}
+	create := func(path string, n int) wire.Code {
+		return c.write(wire.OpCreate, &wire.CreateRequest{Path: path, ACL: list(n)}).Code
+	}
+	if code := create("/few", 20); code != wire.OK {
+		t.Errorf("20 entries: got %v", code)
+	}
+	if code := create("/many", 20_000); code != wire.InvalidACL {
+		t.Errorf("20,000 entries for 50 identities of 1 KB: got %v, want %v", code, wire.InvalidACL)
+	}
 }

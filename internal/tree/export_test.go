@@ -24,7 +24,7 @@ func (t *Tree) DumpNodes() string {
 	var b strings.Builder
 	for _, path := range slices.Sorted(maps.Keys(t.nodes)) {
 		n := t.nodes[path]
-		names := n.names()
+		names, _ := t.names(n, t.space())
 		slices.Sort(names)
 		fmt.Fprintf(&b, "%q null %t data %q acl %v stat %+v kind %d owner %d creates %d children %q\n",
 			path, n.data == nil, n.data, n.acl.list, n.stat(), n.kind, n.owner, n.creates, names)
@@ -55,7 +55,8 @@ func (t *Tree) DumpWatches() string {
 func (t *Tree) DumpOrder() string {
 	var b strings.Builder
 	for _, path := range slices.Sorted(maps.Keys(t.nodes)) {
-		fmt.Fprintf(&b, "%q %q\n", path, t.nodes[path].names())
+		names, _ := t.names(t.nodes[path], t.space())
+		fmt.Fprintf(&b, "%q %q\n", path, names)
 	}
 	for _, id := range slices.Sorted(maps.Keys(t.sessions)) {
 		fmt.Fprintf(&b, "%d:", id)

@@ -80,13 +80,15 @@ func outcome(op wire.Op, body wire.Record) wire.MultiResult {
 	return wire.MultiResult{Op: op}
 }
 
-// multiRead answers each read for itself. It sets no watches, whatever the reads ask for.
+// multiRead answers each read for itself. It sets no watches, whatever the reads ask for. MarshallingError says that the answers together
+// are more than a reply may have.
 func (t *Tree) multiRead(c *Caller, req wire.Record) (wire.Record, wire.Code) {
 	r, ok := req.(*wire.MultiRequest)
 	if !ok || r == nil || !r.Read {
 		return nil, wire.MarshallingError
 	}
 	results := make([]wire.MultiResult, len(r.Ops))
+	space := t.space()
 	for i := range r.Ops {
 		q, ok := r.Ops[i].Request.(*wire.PathWatchRequest)
 		if !ok || q == nil {
@@ -103,7 +105,14 @@ func (t *Tree) multiRead(c *Caller, req wire.Record) (wire.Record, wire.Code) {
 		case op == wire.OpGetData:
 			results[i] = wire.MultiResult{Op: op, Data: n.data, Stat: n.stat()}
 		default:
-			results[i] = wire.MultiResult{Op: op, Children: n.names()}
+			names, code := t.names(n, space)
+			if code != wire.OK {
+				return nil, code
+			}
+			results[i] = wire.MultiResult{Op: op, Children: names}
+		}
+		if !t.fits(&space, sizeOf(&results[i])) {
+			return nil, wire.MarshallingError
 		}
 	}
 	return &wire.MultiResponse{Results: results}, wire.OK

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,7 +95,12 @@ func (t *Tree) overQuota(path string, bytes, count int64) bool {
 	return exceeds(used.bytes, bytes, limit.hard("byteHardLimit")) || exceeds(used.count, count, limit.hard("countHardLimit"))
 }
 
-func exceeds(used, more, limit int64) bool { return more > 0 && limit >= 0 && used+more > limit }
+// exceeds reports whether a limit forbids a change. As in ZooKeeper, it forbids every change that leaves more than it, smaller data, too.
+func exceeds(used, more, limit int64) bool { return more != 0 && limit >= 0 && used+more > limit }
+
+// maxUsage is the most that a quota's nodes need. A client may write more into them: that is not read, or else each write below would read and
+// write it again.
+const maxUsage = 1 << 10
 
 // usage is the text in both nodes of a quota: "count=1,bytes=0", or with more keys "count=1,bytes=0=;byteHardLimit=5".
 // A number of -1 is no limit.
@@ -105,6 +111,9 @@ type usage struct {
 
 func parseUsage(data []byte) usage {
 	u := usage{count: -1, bytes: -1}
+	if len(data) > maxUsage {
+		data = data[:bytes.LastIndexAny(data[:maxUsage], ",;")+1]
+	}
 	for field := range strings.FieldsFuncSeq(string(data), func(r rune) bool { return r == ',' || r == ';' }) {
 		field = strings.TrimRight(field, "=")
 		switch key, value, _ := strings.Cut(field, "="); key {

@@ -1,6 +1,7 @@
 package tree_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/seed-a3166700/turnstile/internal/tree"
@@ -193,6 +194,27 @@ func TestRootAndLookalikesHaveNoQuota(t *testing.T) {
 	r, _ := c.get("/zookeeper/quota/zookeeper_stats", false)
 	if string(r.Data) != "x" {
 		t.Errorf("stats of the root: %s", r.Data)
+	}
+	s.wantSound()
+}
+
+func TestStatsOfAClientThatAreHugeCostOneWriteAlone(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, tree.Config{EnforceQuota: true})
+	c := s.connect(1)
+	c.mk("/q", 0)
+	c.setQuota("/q", "count=-1,bytes=-1=;countHardLimit=3")
+	const stats = "/zookeeper/quota/q/zookeeper_stats"
+	junk := strings.Repeat(";x=1", 1<<18)
+	s.wantOK(c.set(stats, "count=1,bytes=0"+junk, -1), "set")
+	s.wantOK(c.create("/q/a", "12345", 0), "create")
+	r, code := c.get(stats, false)
+	if code != wire.OK || !strings.HasPrefix(string(r.Data), "count=2,bytes=5") || len(r.Data) > 2048 {
+		t.Errorf("got %d bytes, %.40s %v, want a count that is short again", len(r.Data), r.Data, code)
+	}
+	s.wantOK(c.create("/q/b", "", 0), "create")
+	if r := c.create("/q/c", "", 0); r.Code != wire.QuotaExceeded {
+		t.Errorf("got %v above the limit, want %v", r.Code, wire.QuotaExceeded)
 	}
 	s.wantSound()
 }

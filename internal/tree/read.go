@@ -72,36 +72,55 @@ func (t *Tree) readNode(c *Caller, op wire.Op, req wire.Record) (wire.Record, wi
 		return nil, wire.BadArguments
 	}
 	n, code := t.readable(c, r.Path)
+	var body wire.Record
+	if code == wire.OK {
+		body, code = t.describe(op, n)
+	}
 	if r.Watch && (code == wire.OK || code == wire.NoNode && op == wire.OpExists) {
 		// Only exists watches what is not there.
 		which := onData
 		if op == wire.OpGetChildren || op == wire.OpGetChildren2 {
 			which = onChildren
 		}
+		if !t.mayWatch(c, 1, len(r.Path)) {
+			return nil, wire.BadArguments
+		}
 		t.watch(c, which, r.Path, standard)
 	}
-	if code != wire.OK {
-		return nil, code
-	}
+	return body, code
+}
+
+// describe answers a read of n.
+func (t *Tree) describe(op wire.Op, n *node) (wire.Record, wire.Code) {
 	switch op {
 	case wire.OpExists:
 		return &wire.StatResponse{Stat: n.stat()}, wire.OK
 	case wire.OpGetData:
 		return &wire.DataResponse{Data: n.data, Stat: n.stat()}, wire.OK
-	case wire.OpGetChildren:
-		return &wire.ChildrenResponse{Children: n.names()}, wire.OK
-	default:
-		return &wire.Children2Response{Children: n.names(), Stat: n.stat()}, wire.OK
 	}
+	names, code := t.names(n, t.space())
+	if code != wire.OK {
+		return nil, code
+	}
+	if op == wire.OpGetChildren {
+		return &wire.ChildrenResponse{Children: names}, wire.OK
+	}
+	return &wire.Children2Response{Children: names, Stat: n.stat()}, wire.OK
 }
 
-// names returns the names of n's children, in no particular order.
-func (n *node) names() []string {
+// names returns the names of n's children, in no particular order. MarshallingError says that they take more than space bytes.
+func (t *Tree) names(n *node, space int) ([]string, wire.Code) {
+	if least := len(n.children) * lengthSize; !t.fits(&space, least) {
+		return nil, wire.MarshallingError
+	}
 	names := make([]string, len(n.children))
 	for i, child := range n.children {
 		names[i] = child.name()
+		if !t.fits(&space, len(names[i])) {
+			return nil, wire.MarshallingError
+		}
 	}
-	return names
+	return names, wire.OK
 }
 
 func (t *Tree) getACL(c *Caller, req wire.Record) (wire.Record, wire.Code) {
@@ -142,10 +161,14 @@ func (t *Tree) getEphemerals(c *Caller, req wire.Record) (wire.Record, wire.Code
 		prefix = rootPath
 	}
 	paths := []string{}
+	space := t.space()
 	if c != nil && t.sessions[c.Session] != nil {
 		for _, n := range t.sessions[c.Session].nodes {
 			if strings.HasPrefix(n.path, prefix) {
 				paths = append(paths, n.path)
+				if !t.fits(&space, lengthSize+len(n.path)) {
+					return nil, wire.MarshallingError
+				}
 			}
 		}
 	}

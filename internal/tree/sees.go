@@ -16,7 +16,7 @@ func Sees(op wire.Op, req wire.Record, dirty func(path string) bool) bool {
 		return dirty(path)
 	}
 	switch op {
-	case wire.OpWhoAmI, wire.OpAddWatch, wire.OpCheckWatches, wire.OpRemoveWatches:
+	case wire.OpWhoAmI, wire.OpAddWatch:
 		return false
 	case wire.OpSync, wire.OpGetEphemerals, wire.OpGetAllChildren:
 		return true
@@ -24,6 +24,8 @@ func Sees(op wire.Op, req wire.Record, dirty func(path string) bool) bool {
 	switch r := req.(type) {
 	case *wire.PathWatchRequest:
 		return r != nil && at(r.Path)
+	case *wire.WatcherTypeRequest:
+		return r != nil && at(r.Path) // whether the watch is there tells whether it has fired
 	case *wire.PathRequest:
 		return r != nil && at(r.Path)
 	case *wire.SetWatchesRequest:

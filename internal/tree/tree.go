@@ -30,6 +30,9 @@ type Config struct {
 	Schemes       []string // schemes that ACLs may name beside world, auth, digest and ip: "sasl", "x509"
 	// NeverUsedAfter is the age in milliseconds after which a container that never had a child may be collected; never if 0.
 	NeverUsedAfter int64
+	MaxWatches     int // of one connection, with WatchPath bytes for the path of each; no limit if not above 0
+	WatchPath      int
+	MaxReply       int // bytes of the body of a reply, no limit if not above 0
 	_              struct{}
 }
 
@@ -53,10 +56,12 @@ type Tree struct {
 	mortal   map[*node]struct{} // containers and TTL nodes
 	quotas   map[string]struct{}
 	lists    map[string]*acl // access control lists by their encoding, so that equal ones share memory
+	listed   int             // bytes of these
 	key      []byte          // scratch, to look up lists
 	open     *acl            // of nodes that everybody may do everything with
 	tables   [2]table
 	watchers map[WatcherID]*watcher
+	met      Limit  // by a read
 	stamp    uint64 // of the current trigger: a connection gets one copy of an event
 	tx       transaction
 }

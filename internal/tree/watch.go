@@ -42,10 +42,12 @@ type watcher struct {
 	id      WatcherID
 	caller  *Caller
 	watches [2]map[string]*watch // by path, one map a table
+	count   int                  // of them
+	bytes   int                  // in their paths
 	stamp   uint64
 }
 
-// watch registers what c watches. The nil Caller has no connection to tell.
+// watch registers what c watches, which it may. The nil Caller has no connection to tell.
 func (t *Tree) watch(c *Caller, which int, path string, m mode) {
 	if c == nil {
 		return
@@ -67,6 +69,8 @@ func (t *Tree) watch(c *Caller, which int, path string, m mode) {
 		}
 		w = &watch{path: path, by: by}
 		by.watches[which][path] = w
+		by.count++
+		by.bytes += len(path)
 		tb.add(w)
 	}
 	if m == recursive && w.modes&recursive == 0 {
@@ -107,6 +111,8 @@ func (t *Tree) unwatch(which int, w *watch, m mode) {
 	w.prev.next, w.next.prev = w.next, w.prev
 	w.prev, w.next = nil, nil
 	delete(w.by.watches[which], w.path)
+	w.by.count--
+	w.by.bytes -= len(w.path)
 	if len(w.by.watches[which]) == 0 {
 		tb.watchers--
 	}
@@ -133,9 +139,15 @@ func (t *Tree) addWatch(c *Caller, req wire.Record) (wire.Record, wire.Code) {
 	}
 	switch r.Mode {
 	case wire.WatchPersistent:
+		if !t.mayWatch(c, 2, 2*len(r.Path)) {
+			return nil, wire.BadArguments
+		}
 		t.watch(c, onData, r.Path, staying)
 		t.watch(c, onChildren, r.Path, staying)
 	case wire.WatchPersistentRecursive:
+		if !t.mayWatch(c, 1, len(r.Path)) {
+			return nil, wire.BadArguments
+		}
 		t.watch(c, onData, r.Path, recursive)
 	default:
 		return nil, wire.MarshallingError
@@ -182,7 +194,8 @@ func (t *Tree) findWatches(c *Caller, req wire.Record, remove bool) wire.Code {
 }
 
 // setWatches puts back what a client watched before it lost its connection, and makes up for the events that it missed:
-// where something has changed since the zxid it saw last, the event comes instead of the watch.
+// where something has changed since the zxid it saw last, the event comes instead of the watch. BadArguments says that these are more
+// watches than c may have, and then it has got none of them.
 func (t *Tree) setWatches(c *Caller, req wire.Record) (wire.Code, []Fired) {
 	r, ok := req.(*wire.SetWatchesRequest)
 	if !ok || r == nil {
@@ -190,6 +203,9 @@ func (t *Tree) setWatches(c *Caller, req wire.Record) (wire.Code, []Fired) {
 	}
 	if c == nil {
 		return wire.OK, nil
+	}
+	if more, bytes := demand(r); !t.mayWatch(c, more, bytes) {
+		return wire.BadArguments, nil
 	}
 	var events []Fired
 	missed := func(typ wire.EventType, path string) {
@@ -234,4 +250,15 @@ func (t *Tree) setWatches(c *Caller, req wire.Record) (wire.Code, []Fired) {
 		t.watch(c, onData, path, recursive)
 	}
 	return wire.OK, events
+}
+
+// demand returns how many watches setWatches asks for at most, and how many bytes are in their paths.
+func demand(r *wire.SetWatchesRequest) (n, bytes int) {
+	for _, list := range [][]string{r.Data, r.Exist, r.Child, r.Persistent, r.Persistent, r.PersistentRecur} {
+		n += len(list)
+		for _, path := range list {
+			bytes += len(path)
+		}
+	}
+	return n, bytes
 }

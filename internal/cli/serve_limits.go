@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/seed-a3166700/turnstile/server"
+)
+
+// allowances are what "turnstile serve" grants its clients and whoever watches over it. Each flag goes before the configuration file.
+type allowances struct {
+	requireSASL                             bool
+	words, admin                            string
+	sessions, conns, perAddress, maxWatches int
+	maxFrame, maxReply, memory              int
+	sendTime                                duration
+}
+
+func (a *allowances) flags(flags *pflag.FlagSet) {
+	flags.BoolVar(&a.requireSASL, "require-sasl", false, "serve nobody who has not logged in as one of --sasl-users")
+	flags.StringVar(&a.words, "words", "", "four-letter `words` to answer, with commas between, or * for all (default: srvr)")
+	flags.StringVar(&a.admin, "admin", "", "`address` of ZooKeeper's HTTP commands, as 127.0.0.1:8080 (default: off)")
+	flags.IntVar(&a.conns, "max-connections", 0, "`number` of connections at most, -1 for no limit; default: docs/limits.md has this and the others")
+	flags.IntVar(&a.perAddress, "max-connections-per-address", 0, "`number` of them from one address")
+	flags.IntVar(&a.sessions, "max-sessions", 0, "`number` of sessions")
+	flags.IntVar(&a.maxWatches, "max-watches", 0, "`number` of watches of one connection")
+	flags.IntVar(&a.maxFrame, "max-frame", 0, "`bytes` of a request, ZooKeeper's jute.maxbuffer")
+	flags.IntVar(&a.maxReply, "max-reply", 0, "`bytes` of a reply")
+	flags.IntVar(&a.memory, "max-memory", 0, "`bytes` of requests and replies that wait for all clients together")
+	flags.Var(&a.sendTime, "send-time", "how long a client may take to read what is sent to it")
+}
+
+// apply changes the configuration by the flags that are given.
+func (a *allowances) apply(cfg *server.Config, given func(flag string) bool) error {
+	var errs []error
+	set := func(flag string, to *int, value int) {
+		if !given(flag) {
+			return
+		}
+		if value == 0 || value < server.Unlimited {
+			errs = append(errs, fmt.Errorf("--%s: want a number above 0, or -1 for no limit, not %d", flag, value))
+		}
+		*to = value
+	}
+	set("max-connections", &cfg.Limits.Conns, a.conns)
+	set("max-connections-per-address", &cfg.MaxClientConns, a.perAddress)
+	set("max-sessions", &cfg.Limits.Sessions, a.sessions)
+	set("max-watches", &cfg.Limits.Watches, a.maxWatches)
+	set("max-frame", &cfg.MaxFrame, a.maxFrame)
+	set("max-reply", &cfg.Limits.Reply, a.maxReply)
+	set("max-memory", &cfg.Limits.Memory, a.memory)
+	if given("send-time") {
+		cfg.Limits.SendTime = time.Duration(a.sendTime)
+	}
+	if given("admin") {
+		cfg.AdminListen = a.admin
+	}
+	if given("words") {
+		cfg.FourLetterWords = []string{} // none
+		for word := range strings.SplitSeq(a.words, ",") {
+			if word = strings.TrimSpace(word); word != "" && word != "*" && len(word) != 4 {
+				errs = append(errs, fmt.Errorf("--words: %q has not four letters", word))
+			}
+			cfg.FourLetterWords = append(cfg.FourLetterWords, word)
+		}
+	}
+	if given("require-sasl") {
+		cfg.RequireSASL = a.requireSASL
+	}
+	if cfg.RequireSASL && a.requireSASL && len(cfg.SASLUsers) == 0 {
+		errs = append(errs, errors.New("--require-sasl needs --sasl-users: nobody could log in"))
+	}
+	return errors.Join(errs...)
+}

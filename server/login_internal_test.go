@@ -1,0 +1,94 @@
+package server
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/seed-a3166700/turnstile/internal/jute"
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// failLogin sends a response that is none, and returns the answer with what follows its header.
+func (c *rawClient) failLogin(t *testing.T) (wire.ReplyHeader, []byte) {
+	t.Helper()
+	c.mustCall(t, wire.OpSASL, &wire.SASLToken{Token: []byte{}})
+	if err := c.send(7, wire.OpSASL, &wire.SASLToken{Token: []byte("x")}); err != nil {
+		t.Fatal(err)
+	}
+	h, d, err := c.next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, d.Rest()
+}
+
+func TestRefusedLoginIsAnsweredInAWayThatEveryClientCanRead(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		cfg  Config
+		code wire.Code
+		goes bool // on
+	}{
+		"optional":           {Config{}, wire.AuthFailed, false},
+		"required":           {Config{RequireSASL: true}, wire.SessionClosedRequireAuth, false},
+		"allowed":            {Config{AllowFailedSASL: true}, wire.OK, true},
+		"allowed by mistake": {Config{AllowFailedSASL: true, RequireSASL: true}, wire.SessionClosedRequireAuth, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			row.cfg.SASLUsers = map[string]string{"bob": "geheim"}
+			c := mustConnect(t, serve(t, row.cfg, disk{}), wire.ConnectRequest{})
+			h, body := c.failLogin(t)
+			if null := jute.AppendInt(nil, -1); h.Xid != 7 || h.Err != row.code || !slices.Equal(body, null) {
+				t.Errorf("got %+v and % x, want %v and a null token", h, body, row.code)
+			}
+			if row.goes {
+				if got := c.whoAmI(t); !slices.Equal(got, []string{"ip:127.0.0.1"}) {
+					t.Errorf("got the identities %q, want the address alone", got)
+				}
+			} else if !c.ended() {
+				t.Error("the connection goes on")
+			}
+		})
+	}
+}
+
+func TestServerThatRequiresSASLAndHasNoUsersServesNobody(t *testing.T) {
+	t.Parallel()
+	c := mustConnect(t, serve(t, Config{RequireSASL: true}, disk{}), wire.ConnectRequest{})
+	c.mustCall(t, wire.OpSASL, &wire.SASLToken{Token: []byte{}}) // ZooKeeper says null, too
+	if _, err := c.create("/a", nil, 0); !errors.Is(err, codeError(wire.SessionClosedRequireAuth)) || !c.ended() {
+		t.Errorf("got %v, want %v and the end", err, wire.SessionClosedRequireAuth)
+	}
+}
+
+func TestClientOfAnotherEnsembleIsSentAway(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		cfg  Config
+		auth string
+		code wire.Code
+	}{
+		"right name":         {Config{EnsembleAuth: true, EnsembleNames: []string{"a", "b"}}, "b", wire.OK},
+		"no name":            {Config{EnsembleAuth: true, EnsembleNames: []string{"a", "b"}}, "", wire.OK},
+		"wrong name":         {Config{EnsembleAuth: true, EnsembleNames: []string{"a", "b"}}, "c", wire.AuthFailed},
+		"any name will do":   {Config{EnsembleAuth: true}, "c", wire.OK},
+		"nobody is asked it": {Config{}, "a", wire.AuthFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := mustConnect(t, serve(t, row.cfg, disk{}), wire.ConnectRequest{})
+			err := c.addAuth("ensemble", row.auth)
+			if row.code != wire.OK {
+				if !errors.Is(err, codeError(row.code)) || !c.ended() {
+					t.Errorf("got %v, want %v and the end", err, row.code)
+				}
+				return
+			}
+			if got := c.whoAmI(t); err != nil || !slices.Equal(got, []string{"ip:127.0.0.1"}) {
+				t.Errorf("got %v and %q, want no identity of it", err, got)
+			}
+		})
+	}
+}

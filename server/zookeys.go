@@ -1,0 +1,243 @@
+package server
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// effect is what a key of a zoo.cfg does here.
+type effect string
+
+const (
+	obeyed   effect = "obeyed"
+	noEffect effect = "no effect"
+	warned   effect = "no effect, with a warning"
+	refused  effect = "refused"
+)
+
+// zooKey is one key, or all that begin as name does up to its star.
+type zooKey struct {
+	name     string
+	effect   effect
+	harmless string // a value with which a refused key asks for what is the case anyway
+	why      string
+}
+
+// zooKeys are the keys of ZooKeeper 3.9.5, of which docs/zoo-cfg.md has the same table. Keys that protect something and that this server
+// cannot follow are refused. A longer name goes before a shorter one.
+var zooKeys = []zooKey{
+	{"dataDir", obeyed, "", "the directory of the state"},
+	{"dataLogDir", warned, "", "everything is in dataDir"},
+	{"clientPort", obeyed, "", ""},
+	{"clientPortAddress", obeyed, "", "every address if it is not there, as in ZooKeeper"},
+	{"secureClientPort", obeyed, "", ""},
+	{"secureClientPortAddress", obeyed, "", "every address if it is not there"},
+	{"tickTime", obeyed, "", "3000 if it is not there"},
+	{"minSessionTimeout", obeyed, "", ""},
+	{"maxSessionTimeout", obeyed, "", ""},
+	{"maxClientCnxns", obeyed, "", "60 if it is not there; 0 is no limit"},
+	{"maxCnxns", obeyed, "", "of all ports together; 0 is the default of limits.md"},
+	{"nio.sessionlessCnxnTimeout", obeyed, "", ""},
+	{"jute.maxbuffer", obeyed, "", "of requests"},
+	{"4lw.commands.whitelist", obeyed, "", ""},
+	{"extendedTypesEnabled", obeyed, "", ""},
+	{"enforceQuota", obeyed, "", ""},
+	{"skipACL", obeyed, "", ""},
+	{"znode.container.checkIntervalMs", obeyed, "", ""},
+	{"znode.container.maxPerMinute", obeyed, "", ""},
+	{"znode.container.maxNeverUsedIntervalMs", obeyed, "", ""},
+	{"admin.enableServer", obeyed, "", "off unless it or admin.serverPort is there"},
+	{"admin.serverPort", obeyed, "", ""},
+	{"admin.serverAddress", obeyed, "", ""},
+	{"admin.commandURL", obeyed, "", ""},
+	{"DigestAuthenticationProvider.superDigest", obeyed, "", ""},
+	{"X509AuthenticationProvider.superUser", obeyed, "", ""},
+	{"superUser", obeyed, "", "also superUser.1 and so on"},
+	{"superUser.*", obeyed, "", ""},
+	{"SASLAuthenticationProvider.superPassword", obeyed, "", "the password of the user super"},
+	{"sessionRequireClientSASLAuth", obeyed, "", ""},
+	{"allowSaslFailedClients", obeyed, "", ""},
+	{"enforce.auth.enabled", obeyed, "", "with the scheme sasl; another one is refused"},
+	{"enforce.auth.schemes", obeyed, "", "see enforce.auth.enabled"},
+	{"java.security.auth.login.config", obeyed, "", "the users of its section Server, for DIGEST-MD5"},
+	{"saslUsersFile", obeyed, "", "this server's own: a file with user:password in each line"},
+	{"authProvider", obeyed, "", "ZooKeeper's own providers; another class is refused"},
+	{"authProvider.*", obeyed, "", "ZooKeeper's own providers; another class is refused"},
+	{"ensembleAuthName", obeyed, "", "with the provider of the scheme ensemble"},
+	{"ssl.keyStore.location", obeyed, "", "a PEM file with the key and its certificates"},
+	{"ssl.trustStore.location", obeyed, "", "a PEM file"},
+	{"ssl.clientAuth", obeyed, "", ""},
+	{"ssl.keyStore.type", obeyed, "", "PEM; another one is warned of"},
+	{"ssl.trustStore.type", obeyed, "", "PEM; another one is warned of"},
+	{"ssl.keyStore.password", obeyed, "", "has no effect, with a warning: PEM files are read without one"},
+	{"ssl.trustStore.password", obeyed, "", "has no effect, with a warning: PEM files are read without one"},
+	{"ssl.keyStore.passwordPath", warned, "", "PEM files are read without a password"},
+	{"ssl.trustStore.passwordPath", warned, "", "PEM files are read without a password"},
+	{"ssl.protocol", obeyed, "", "TLSv1.2, TLSv1.3 or TLS; another one is refused"},
+	{"ssl.enabledProtocols", obeyed, "", "TLSv1.2 and TLSv1.3; another one is refused"},
+	{"ssl.ciphersuites", refused, "", "this server chooses among those that are safe"},
+	{"ssl.crl", refused, "false", "certificates that were revoked are not looked for"},
+	{"ssl.ocsp", refused, "false", "certificates that were revoked are not looked for"},
+	{"ssl.clientHostnameVerification", refused, "false", "the names of clients are not verified"},
+	{"ssl.hostnameVerification", noEffect, "", "it is about the names of servers"},
+	{"ssl.context.supplier.class", refused, "", "there is no Java"},
+	{"ssl.authProvider", refused, "x509", "there is no Java"},
+	{"X509AuthenticationProvider.*", refused, "", "the identity of a certificate is its subject"},
+	{"ssl.handshakeDetectionTimeoutMillis", noEffect, "", "a handshake has the time of nio.sessionlessCnxnTimeout"},
+	{"ssl.sslProvider", noEffect, "", "there is one"},
+	{"ssl.tcnative.*", noEffect, "", "there is no Java"},
+	{"fips-mode", noEffect, "", "Go has its own, GODEBUG=fips140"},
+	{"client.certReload", warned, "", "certificates are read at the start"},
+	{"client.portUnification", warned, "", "clientPort is plain and secureClientPort has TLS"},
+	{"ssl.quorum.*", noEffect, "", "only members of an ensemble use it"},
+	{"sslQuorum", noEffect, "", "only members of an ensemble use it"},
+	{"sslQuorumReloadCertFiles", noEffect, "", "only members of an ensemble use it"},
+	{"portUnification", noEffect, "", "only members of an ensemble use it"},
+	{"DigestAuthenticationProvider.enabled", refused, "true", "the scheme digest is always there"},
+	{"DigestAuthenticationProvider.digestAlg", refused, "SHA1", "identities would be others"},
+	{"kerberos.*", refused, "false", "there is no Kerberos"},
+	{"sasl.serverconfig", refused, "Server", "users are read from the section Server"},
+	{"audit.enable", refused, "false", "there is no audit log"},
+	{"audit.impl.class", noEffect, "", "there is no audit log, and audit.enable is refused"},
+	{"admin.forceHttps", refused, "false", "the HTTP commands have no TLS"},
+	{"admin.portUnification", warned, "", "the HTTP commands have no TLS"},
+	{"admin.needClientAuth", noEffect, "", "only with TLS, which admin.forceHttps asks for and is refused"},
+	{"admin.idleTimeout", noEffect, "", "30 s"},
+	{"admin.rateLimiterIntervalInMS", noEffect, "", "it is about snapshot and restore, which are not served"},
+	{"admin.snapshot.*", noEffect, "", "snapshot is not served"},
+	{"admin.restore.*", noEffect, "", "restore is not served"},
+	{"datadir.autocreate", refused, "true", "a missing data directory is made"},
+	{"db.autocreate", refused, "true", "an empty data directory is filled"},
+	{"connectionMaxTokens", refused, "0", "the rate of new connections has no limit"},
+	{"connection_throttle_tokens", refused, "0", "the rate of new connections has no limit"},
+	{"connectionTokenFillTime", noEffect, "", "only with connectionMaxTokens"},
+	{"connectionTokenFillCount", noEffect, "", "only with connectionMaxTokens"},
+	{"connectionFreezeTime", noEffect, "", "only with connectionMaxTokens"},
+	{"connectionDropIncrease", noEffect, "", "only with connectionMaxTokens"},
+	{"connectionDropDecrease", noEffect, "", "only with connectionMaxTokens"},
+	{"connectionDecreaseRatio", noEffect, "", "only with connectionMaxTokens"},
+	{"connection_throttle_*", noEffect, "", "only with connectionMaxTokens"},
+	{"globalOutstandingLimit", noEffect, "", "this server has limits of its own: limits.md"},
+	{"requestThrottleLimit", noEffect, "", "this server has limits of its own: limits.md"},
+	{"requestThrottleStallTime", noEffect, "", "this server has limits of its own: limits.md"},
+	{"requestThrottleDropStale", noEffect, "", "this server has limits of its own: limits.md"},
+	{"requestStaleLatencyCheck", noEffect, "", "this server has limits of its own: limits.md"},
+	{"requestStaleConnectionCheck", noEffect, "", "this server has limits of its own: limits.md"},
+	{"request_throttle_*", noEffect, "", "this server has limits of its own: limits.md"},
+	{"request_throttler.*", noEffect, "", "this server has limits of its own: limits.md"},
+	{"request_stale_*", noEffect, "", "this server has limits of its own: limits.md"},
+	{"largeRequestMaxBytes", noEffect, "", "this server has limits of its own: limits.md"},
+	{"largeRequestThreshold", noEffect, "", "this server has limits of its own: limits.md"},
+	{"throttledOpWaitTime", noEffect, "", "this server has limits of its own: limits.md"},
+	{"throttled_op_wait_time", noEffect, "", "this server has limits of its own: limits.md"},
+	{"outstandingHandshake.limit", noEffect, "", "this server has limits of its own: limits.md"},
+	{"netty.*", noEffect, "", "this server has limits of its own: limits.md"},
+	{"advancedFlowControlEnabled", noEffect, "", "this server has limits of its own: limits.md"},
+	{"maxInProcessingDeadWatchers", noEffect, "", "this server has limits of its own: limits.md"},
+	{"forceSync", obeyed, "", "no has no effect, with a warning: nothing is acknowledged that is not on disk"},
+	{"reconfigEnabled", obeyed, "", "true has no effect, with a warning: there are no members to change"},
+	{"metricsProvider.className", warned, "", "mntr and the HTTP commands have the numbers"},
+	{"metricsProvider.*", noEffect, "", "only with metricsProvider.className"},
+	{"autopurge.*", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
+	{"preAllocSize", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
+	{"snapCount", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
+	{"snapSizeLimitInKb", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
+	{"txnLogSizeLimitInKb", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
+	{"commitLogCount", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
+	{"fsync.warningthresholdms", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
+	{"flushDelay", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
+	{"maxWriteQueuePollTime", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
+	{"maxBatchSize", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
+	{"snapshot.*", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
+	{"digest.enabled", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
+	{"serializeLastProcessedZxid.enabled", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
+	{"closeSessionTxn.enabled", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
+	{"emulate353TTLNodes", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
+	{"jute.maxbuffer.extrasize", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
+	{"maxResponseCacheSize", noEffect, "", "threads and buffers of ZooKeeper"},
+	{"maxGetChildrenResponseCacheSize", noEffect, "", "threads and buffers of ZooKeeper"},
+	{"watchManagerName", noEffect, "", "threads and buffers of ZooKeeper"},
+	{"watcherCleanThreadsNum", noEffect, "", "threads and buffers of ZooKeeper"},
+	{"watcherCleanThreshold", noEffect, "", "threads and buffers of ZooKeeper"},
+	{"watcherCleanIntervalInSeconds", noEffect, "", "threads and buffers of ZooKeeper"},
+	{"bitHashCacheSize", noEffect, "", "threads and buffers of ZooKeeper"},
+	{"nio.*", noEffect, "", "threads and buffers of ZooKeeper"},
+	{"commitProcessor.*", noEffect, "", "threads and buffers of ZooKeeper"},
+	{"serverCnxnFactory", noEffect, "", "there is one, and it knows TLS"},
+	{"clientPortListenBacklog", noEffect, "", "the system's"},
+	{"clientTcpKeepAlive", noEffect, "", "always"},
+	{"enableEagerACLCheck", noEffect, "", "always"},
+	{"jvm.pause.*", noEffect, "", "there is no Java"},
+	{"jmx.*", noEffect, "", "there is no Java"},
+	{"messageTracker.*", noEffect, "", "only members of an ensemble use it"},
+	{"server.*", refused, "", "only members of an ensemble use it: ErrEnsemble"},
+	{"group.*", refused, "", "only members of an ensemble use it: ErrEnsemble"},
+	{"weight.*", refused, "", "only members of an ensemble use it: ErrEnsemble"},
+	{"dynamicConfigFile", refused, "", "only members of an ensemble use it: ErrEnsemble"},
+	{"peerType", refused, "", "only members of an ensemble use it: ErrEnsemble"},
+	{"initLimit", noEffect, "", "only members of an ensemble use it"},
+	{"syncLimit", noEffect, "", "only members of an ensemble use it"},
+	{"connectToLearnerMasterLimit", noEffect, "", "only members of an ensemble use it"},
+	{"electionAlg", noEffect, "", "only members of an ensemble use it"},
+	{"cnxTimeout", noEffect, "", "only members of an ensemble use it"},
+	{"quorumCnxnTimeoutMs", noEffect, "", "only members of an ensemble use it"},
+	{"electionPortBindRetry", noEffect, "", "only members of an ensemble use it"},
+	{"tcpKeepAlive", noEffect, "", "only members of an ensemble use it"},
+	{"fastleader.*", noEffect, "", "only members of an ensemble use it"},
+	{"maxTimeToWaitForEpoch", noEffect, "", "only members of an ensemble use it"},
+	{"leaderServes", noEffect, "", "only members of an ensemble use it"},
+	{"maxConcurrentSnapSyncs", noEffect, "", "only members of an ensemble use it"},
+	{"maxConcurrentDiffSyncs", noEffect, "", "only members of an ensemble use it"},
+	{"leader.*", noEffect, "", "only members of an ensemble use it"},
+	{"learner.*", noEffect, "", "only members of an ensemble use it"},
+	{"observer.*", noEffect, "", "only members of an ensemble use it"},
+	{"observerMasterPort", noEffect, "", "only members of an ensemble use it"},
+	{"syncEnabled", noEffect, "", "only members of an ensemble use it"},
+	{"standaloneEnabled", noEffect, "", "only members of an ensemble use it"},
+	{"localSessionsEnabled", noEffect, "", "only members of an ensemble use it"},
+	{"localSessionsUpgradingEnabled", noEffect, "", "only members of an ensemble use it"},
+	{"quorumListenOnAllIPs", noEffect, "", "only members of an ensemble use it"},
+	{"quorum.*", noEffect, "", "only members of an ensemble use it"},
+	{"multiAddress.*", noEffect, "", "only members of an ensemble use it"},
+	{"oraclePath", noEffect, "", "only members of an ensemble use it"},
+	{"readonlymode.enabled", noEffect, "", "a server that stands alone is never cut off from others"},
+	{"skipReconfig*", noEffect, "", "only members of an ensemble use it"},
+}
+
+// keyOf finds what is known of a key.
+func keyOf(name string) (zooKey, bool) {
+	best, found := zooKey{}, false
+	for _, k := range zooKeys {
+		prefix, many := strings.CutSuffix(k.name, "*")
+		if k.name == name {
+			return k, true
+		}
+		if many && strings.HasPrefix(name, prefix) && len(k.name) > len(best.name) {
+			best, found = k, true
+		}
+	}
+	return best, found
+}
+
+// leftovers judges every key that nobody has taken.
+func (z *zooCfg) leftovers() {
+	for _, name := range slices.Sorted(maps.Keys(z.values)) {
+		p := z.values[name]
+		k, known := keyOf(name)
+		switch {
+		case !known:
+			z.warn(fmt.Sprintf("unknown key %s in line %d has no effect", name, p.line))
+		case k.effect == warned:
+			z.warn(fmt.Sprintf("%s in line %d has no effect: %s", name, p.line, k.why))
+		case k.effect == refused && !strings.EqualFold(p.value, k.harmless):
+			z.refuse(name, p, k.why)
+		}
+	}
+}
+
+// refuse makes a key an error whose effect somebody relies on.
+func (z *zooCfg) refuse(name string, p property, why string) {
+	z.errs = append(z.errs, fmt.Errorf("server: line %d: %s=%s cannot be followed: %s; see docs/zoo-cfg.md", p.line, name, p.value, why))
+}

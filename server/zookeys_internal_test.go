@@ -1,0 +1,118 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTableOfZooCfgKeysIsTheCodes(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/zoo-cfg.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want []string
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "| `") {
+			got = append(got, strings.TrimSpace(line))
+		}
+	}
+	seen := make(map[string]bool)
+	for _, k := range zooKeys {
+		here := string(k.effect)
+		if k.harmless != "" {
+			here += " (`" + k.harmless + "`)"
+		}
+		want = append(want, fmt.Sprintf("| `%s` | %s | %s |", k.name, here, k.why))
+		if seen[k.name] {
+			t.Errorf("%s stands there twice", k.name)
+		}
+		seen[k.name] = true
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("docs/zoo-cfg.md and zooKeys differ:\n%s", diff)
+	}
+}
+
+func TestZooCfgKeyDoesWhatTheTableSays(t *testing.T) {
+	t.Parallel()
+	for _, k := range zooKeys {
+		key := strings.Replace(k.name, "*", "1", 1)
+		if k.effect == obeyed {
+			z := zooCfg{values: map[string]property{key: {line: 1, key: key}}}
+			z.config()
+			if len(z.values) > 0 || len(z.warnings) > 0 {
+				t.Errorf("%s is not read: %q", key, z.warnings)
+			}
+			continue
+		}
+		_, warnings, err := ParseZooCfg(strings.NewReader(key + "=something"))
+		switch k.effect {
+		case noEffect:
+			if len(warnings) > 0 || err != nil {
+				t.Errorf("%s: got %q %v, want neither warning nor error", key, warnings, err)
+			}
+		case warned:
+			if len(warnings) != 1 || !strings.Contains(warnings[0], key) || err != nil {
+				t.Errorf("%s: got %q %v, want a warning", key, warnings, err)
+			}
+		case refused:
+			if err == nil || !strings.Contains(err.Error(), key) {
+				t.Errorf("%s: got %v, want an error that names it", key, err)
+			}
+			if k.harmless == "" {
+				continue
+			}
+			if _, warnings, err := ParseZooCfg(strings.NewReader("zookeeper." + key + " = " + strings.ToUpper(k.harmless))); len(warnings) > 0 || err != nil {
+				t.Errorf("%s=%s: got %q %v, want neither warning nor error", key, k.harmless, warnings, err)
+			}
+		case obeyed:
+		}
+	}
+}
+
+func TestZooCfgKeyThatProtectsIsFollowedOrRefused(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"enforce.auth.enabled=true", "enforce.auth.enabled=true\nenforce.auth.schemes=x509", "enforce.auth.enabled=true\nenforce.auth.schemes=sasl,x509",
+		"ssl.crl=true", "zookeeper.ssl.ocsp=true", "ssl.ciphersuites=TLS_X", "admin.forceHttps=true", "audit.enable=true",
+		"authProvider.1=com.corp.Gate", "authProvider.x=org.apache.zookeeper.server.auth.NoSuchProvider", "DigestAuthenticationProvider.enabled=false",
+		"datadir.autocreate=false", "connectionMaxTokens=5",
+	} {
+		if _, _, err := ParseZooCfg(strings.NewReader(text)); err == nil || errors.Is(err, ErrEnsemble) {
+			t.Errorf("%q: got %v, want a refusal", text, err)
+		}
+	}
+	const scheme = "authProvider.1=org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider\nensembleAuthName=a, b\nallowSaslFailedClients=true\n"
+	cfg, _, err := ParseZooCfg(strings.NewReader("enforce.auth.enabled=true\nenforce.auth.schemes=sasl\nmaxCnxns=10\nnio.sessionlessCnxnTimeout=700\n" + scheme))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprint(cfg.RequireSASL, cfg.Limits.Conns, cfg.HandshakeTimeout, cfg.EnsembleAuth, cfg.EnsembleNames, cfg.AllowFailedSASL)
+	if want := "true 10 700ms true [a b] true"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestVersionsOfTLSAreThoseOfTheZooCfg(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ protocol, enabled, want string }{
+		{"", "", "303 0 true"},
+		{"TLSv1.2", "", "303 0 true"},
+		{"TLSv1.3", "", "304 304 true"},
+		{"TLSv1.3", "TLSv1.2", "303 303 true"},
+		{"", "tlsv1.3, TLSv1.2", "303 304 true"},
+		{"SSLv3", "", "0 0 false"},
+		{"", "TLSv1.3,TLSv1.1", "0 0 false"},
+	} {
+		lowest, highest, err := tlsVersions(row.protocol, row.enabled)
+		if got := fmt.Sprintf("%x %x %t", lowest, highest, err == nil); got != row.want {
+			t.Errorf("%q %q: got %s, want %s", row.protocol, row.enabled, got, row.want)
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package server
+
+import (
+	"crypto/tls"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+)
+
+// trust reads who may do what: users, super users, certificates.
+func (z *zooCfg) trust(c *Config) {
+	c.SuperDigest = z.text("DigestAuthenticationProvider.superDigest")
+	c.X509SuperUser = z.text("X509AuthenticationProvider.superUser")
+	c.RequireSASL = z.boolean("sessionRequireClientSASLAuth")
+	c.AllowFailedSASL = z.boolean("allowSaslFailedClients")
+	c.EnsembleNames = z.list("ensembleAuthName")
+	z.enforce(c)
+	for _, key := range []string{"saslUsersFile", "java.security.auth.login.config"} {
+		if path := z.text(key); path != "" {
+			users, err := readSASLUsers(path)
+			if err != nil {
+				z.errs = append(z.errs, fmt.Errorf("server: %s: %w", key, err))
+			}
+			c.SASLUsers = users
+		}
+	}
+	if password := z.text("SASLAuthenticationProvider.superPassword"); password != "" {
+		if c.SASLUsers == nil {
+			c.SASLUsers = make(map[string]string)
+		}
+		c.SASLUsers["super"] = password
+	}
+	for _, key := range slices.Sorted(maps.Keys(z.values)) {
+		switch {
+		case key == "superUser", strings.HasPrefix(key, "superUser."):
+			c.SASLSupers = append(c.SASLSupers, z.text(key))
+		case key == "authProvider", strings.HasPrefix(key, "authProvider."):
+			z.provider(c, key)
+		}
+	}
+	z.tls(c)
+}
+
+// enforce reads which authentication everybody needs. SASL is the one that can be required here.
+func (z *zooCfg) enforce(c *Config) {
+	p := z.values["enforce.auth.enabled"]
+	schemes := z.values["enforce.auth.schemes"]
+	delete(z.values, "enforce.auth.enabled")
+	delete(z.values, "enforce.auth.schemes")
+	switch {
+	case !truth(p.value):
+	case strings.EqualFold(schemes.value, "sasl"):
+		c.RequireSASL = true
+	default:
+		z.refuse("enforce.auth.enabled", p, fmt.Sprintf("enforce.auth.schemes is %q, and sasl alone can be required", schemes.value))
+	}
+}
+
+// providers are the classes of ZooKeeper's own authentication, which are always there but for the last one.
+var providers = []string{"DigestAuthenticationProvider", "IPAuthenticationProvider", "SASLAuthenticationProvider", "X509AuthenticationProvider", ensembleProvider}
+
+const ensembleProvider = "EnsembleAuthenticationProvider"
+
+func (z *zooCfg) provider(c *Config, key string) {
+	p := z.values[key]
+	delete(z.values, key)
+	name, ok := strings.CutPrefix(p.value, "org.apache.zookeeper.server.auth.")
+	if !ok && p.value != "" || ok && !slices.Contains(providers, name) {
+		z.refuse(key, p, "there is no Java")
+	}
+	if name == ensembleProvider {
+		c.EnsembleAuth = true
+	}
+}
+
+func (z *zooCfg) tls(c *Config) {
+	keys, trusted := z.text("ssl.keyStore.location"), z.text("ssl.trustStore.location")
+	client := z.text("ssl.clientAuth")
+	for _, key := range []string{"ssl.keyStore.type", "ssl.trustStore.type", "ssl.keyStore.password", "ssl.trustStore.password"} {
+		v := z.text(key)
+		if v != "" && (strings.HasSuffix(key, ".password") || !strings.EqualFold(v, "PEM")) {
+			z.warn(key + " has no effect: this server reads certificates from PEM files without a password")
+		}
+	}
+	protocol, enabled := z.values["ssl.protocol"], z.values["ssl.enabledProtocols"]
+	delete(z.values, "ssl.protocol")
+	delete(z.values, "ssl.enabledProtocols")
+	if keys == "" {
+		return
+	}
+	cfg, err := serverTLS(keys, trusted, client)
+	if err != nil {
+		z.errs = append(z.errs, err)
+		return
+	}
+	c.TLS = cfg
+	if cfg.MinVersion, cfg.MaxVersion, err = tlsVersions(protocol.value, enabled.value); err != nil {
+		z.errs = append(z.errs, err)
+	}
+}
+
+// tlsVersions returns the versions of TLS that a server may speak. As in Java, a list goes before the one protocol. Without either newer ones
+// than ZooKeeper's are welcome.
+func tlsVersions(protocol, enabled string) (lowest, highest uint16, err error) {
+	names := enabled
+	switch {
+	case enabled != "":
+	case strings.EqualFold(protocol, "TLSv1.3"):
+		names = protocol
+	case protocol == "", strings.EqualFold(protocol, "TLS"), strings.EqualFold(protocol, "TLSv1.2"):
+		return tls.VersionTLS12, 0, nil
+	default:
+		return 0, 0, fmt.Errorf("server: ssl.protocol=%s cannot be followed: want TLSv1.2 or TLSv1.3", protocol)
+	}
+	for name := range strings.SplitSeq(names, ",") {
+		var v uint16
+		switch name = strings.TrimSpace(name); {
+		case strings.EqualFold(name, "TLSv1.2"):
+			v = tls.VersionTLS12
+		case strings.EqualFold(name, "TLSv1.3"):
+			v = tls.VersionTLS13
+		default:
+			return 0, 0, fmt.Errorf("server: ssl.enabledProtocols=%s cannot be followed: want TLSv1.2, TLSv1.3 or both", enabled)
+		}
+		if lowest == 0 || v < lowest {
+			lowest = v
+		}
+		highest = max(highest, v)
+	}
+	return lowest, highest, nil
+}
+
+// serverTLS makes the TLS configuration of a PEM file with key and certificates, and one with the authorities of clients.
+func serverTLS(keys, trusted, client string) (*tls.Config, error) {
+	cert, err := tls.LoadX509KeyPair(keys, keys)
+	if err != nil {
+		return nil, fmt.Errorf("server: ssl.keyStore.location: %w (want a PEM file with the key and its certificates)", err)
+	}
+	cfg := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+	switch strings.ToLower(client) {
+	case "none":
+		return cfg, nil
+	case "want":
+		cfg.ClientAuth = tls.VerifyClientCertIfGiven
+	default: // "need", as in ZooKeeper
+		cfg.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	if trusted == "" {
+		return cfg, nil
+	}
+	pem, err := os.ReadFile(trusted)
+	if err != nil {
+		return nil, fmt.Errorf("server: ssl.trustStore.location: %w", err)
+	}
+	if cfg.ClientCAs, err = certPool(pem); err != nil {
+		return nil, fmt.Errorf("server: ssl.trustStore.location: %s: %w", trusted, err)
+	}
+	return cfg, nil
+}

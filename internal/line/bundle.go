@@ -26,15 +26,7 @@ type Bundle struct {
 // If it returns an error, no node is left behind, or the removal goes on in the background until it is done or the session has ended,
 // as with Enter.
 func MakeBundle(ctx context.Context, sess *zk.Session, lines []*Line, checks []zk.Op, also func(*zk.Batch)) (*Bundle, error) {
-	var parts []part
-	var of []*Line // whose each part is
-	ops := slices.Clone(checks)
-	for _, l := range lines {
-		own := l.parts(NewGUID())
-		parts = append(parts, own...)
-		of = append(of, slices.Repeat([]*Line{l}, len(own))...)
-		ops = append(ops, creations(l.nodes(own))...)
-	}
+	parts, of, ops := attempt(lines, checks)
 	for try := 0; ; {
 		b := sess.Batch()
 		made := b.Multi(ops...)
@@ -61,6 +53,9 @@ func MakeBundle(ctx context.Context, sess *zk.Session, lines []*Line, checks []z
 			case err != nil:
 				go withdraw(sess, parts, created)
 				return nil, err
+			case len(found) == 0:
+				go sweep(sess, parts)
+				parts, of, ops = attempt(lines, checks)
 			case len(found) == len(parts):
 				return OwnBundle(sess, found...), nil
 			case len(found) > 0: // they came together, so somebody has deleted the others
@@ -81,6 +76,18 @@ func MakeBundle(ctx context.Context, sess *zk.Session, lines []*Line, checks []z
 			return nil, err
 		}
 	}
+}
+
+// attempt returns what to create for one attempt to make a bundle: its nodes, the line of each, and the operations behind the checks.
+func attempt(lines []*Line, checks []zk.Op) (parts []part, of []*Line, ops []zk.Op) {
+	ops = slices.Clone(checks)
+	for _, l := range lines {
+		own := l.parts(NewGUID())
+		parts = append(parts, own...)
+		of = append(of, slices.Repeat([]*Line{l}, len(own))...)
+		ops = append(ops, creations(l.nodes(own))...)
+	}
+	return parts, of, ops
 }
 
 // OwnBundle is the bundle of nodes that the session has made otherwise.

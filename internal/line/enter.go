@@ -127,6 +127,10 @@ func (e *Entry) make(ctx context.Context) error {
 		}
 		switch len(found) {
 		case 0:
+			go sweep(p.sess, e.own)
+			p.guid = NewGUID()
+			e.own = p.line.parts(p.guid)
+			e.nodes = p.line.nodes(e.own)
 		case len(e.own):
 			e.look = func(ctx context.Context) error { return p.look(ctx, nil) }
 			return e.take(found)

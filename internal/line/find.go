@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -17,7 +18,7 @@ type part struct {
 func (p part) path() string { return join(p.dir, p.prefix) }
 
 // find looks for the nodes that the session has made of parts: none if there are none. It looks behind a barrier: what was on its way when
-// the connection broke has been applied by then, or never will be.
+// the connection broke has been applied by then, or will not be, but for what sweep is for.
 func find(ctx context.Context, sess *zk.Session, parts []part) ([]zk.Created, error) {
 	for {
 		found, err := findOnce(ctx, sess, parts)
@@ -121,8 +122,39 @@ func withdraw(sess *zk.Session, parts []part, created func(context.Context) ([]z
 		// Find ends with the session, and it does not miss a node that was made.
 		nodes, err = find(sess.Context(), sess, parts)
 	}
-	if err == nil && len(nodes) > 0 {
+	switch {
+	case err != nil:
+	case len(nodes) > 0:
 		OwnBundle(sess, nodes...).Leave()
+	default:
+		sweep(sess, parts)
+	}
+}
+
+// sweep removes nodes that come into being after find has found none, which takes a partition. The creation is held up between a follower
+// and its leader; the client tries in vain to come back to that follower, and goes on with another server. When the link heals, the
+// creation and the attempt arrive together, and the leader may take the attempt for a return before it looks whether the creation still
+// counts (see TestCreationMayBeDoneAfterALaterWriteOfItsSession). The names must not be used for another attempt.
+//
+// A link that stays silent for longer than a server bears (syncLimit) is closed, and what it held is lost; the last look is after fifteen
+// session timeouts. Sweep returns then, or when the session ends, which takes the nodes along.
+func sweep(sess *zk.Session, parts []part) {
+	for wait := sess.Timeout(); wait <= 8*sess.Timeout(); wait *= 2 {
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-sess.Context().Done():
+			timer.Stop()
+			return
+		}
+		nodes, err := find(sess.Context(), sess, parts)
+		if err != nil {
+			return
+		}
+		if len(nodes) > 0 {
+			OwnBundle(sess, nodes...).Leave()
+			return
+		}
 	}
 }
 

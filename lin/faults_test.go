@@ -58,8 +58,11 @@ var blips = map[string]func(f fault) zktest.Fault{
 
 // hit makes f happen, and returns what ends it if it lasts. If two things are wrong with a connection, the end of the first ends both.
 func (e *epoch) hit(f fault) (heal func()) {
+	if e.quiet.Load() {
+		return nil
+	}
 	whom := f.whom
-	if number, held := e.journal.busy(f.place); held {
+	if number, _, held := e.journal.busy(f.place); held {
 		if i := slices.Index(e.first, number/numbersPerProcess*numbersPerProcess); i >= 0 { // or it has been killed
 			whom = i*clientsPerProcess + number%numbersPerProcess/goroutinesPerClient
 		}
@@ -143,6 +146,16 @@ func (e *epoch) serverFaults(ctx context.Context, faults []fault) {
 			}
 		}
 		name := fmt.Sprintf("%s %d", f.what, whom)
+		if slices.Contains(partitions, f.what) {
+			e.quiet.Store(f.quiet)
+			name, heal := e.partition(f)
+			e.happens(name)
+			pause(ctx, f.lasts)
+			heal()
+			e.quiet.Store(false)
+			e.happens("end: " + name)
+			continue
+		}
 		e.happens(name)
 		switch f.what {
 		case killServer, killLeader:
@@ -151,8 +164,13 @@ func (e *epoch) serverFaults(ctx context.Context, faults []fault) {
 			e.ensemble.Restart(whom)
 		case stopServer, stopLeader:
 			e.ensemble.Pause(whom)
-			pause(ctx, f.lasts)
+			pause(ctx, min(f.lasts, patience))
+			if f.lasts > patience {
+				e.ensemble.Links().Zombie(whom)
+				pause(ctx, f.lasts-patience)
+			}
 			e.ensemble.Resume(whom)
+			e.ensemble.Links().Heal()
 		}
 		e.happens("end: " + name)
 	}

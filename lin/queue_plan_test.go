@@ -33,7 +33,7 @@ type goods struct {
 
 // A client has two producers, each of which chooses among some queues, some of these more often than others.
 var (
-	firstQueues = slices.Concat(slices.Repeat([]string{loneQueue}, 7), slices.Repeat([]string{manyQueue}, 12), []string{slowQueue})
+	firstQueues = slices.Concat(slices.Repeat([]string{loneQueue}, 7), slices.Repeat([]string{manyQueue}, 11), []string{slowQueue, slowQueue})
 	otherQueues = []string{boundQueue, boundQueue, deadQueue, purgedQueue, purgedQueue, sweptQueue}
 )
 

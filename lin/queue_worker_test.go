@@ -32,7 +32,7 @@ type hand struct {
 }
 
 // useQueues lets a client's goroutines put items into queues and take them out again. At the end all that were taken are finished, and no more
-// are taken. The first client of the first process, and whoever takes its place, has a queue to itself; so has that of the second.
+// are taken. A client of the first process, and whoever takes its place, has a queue to itself; so has one of the second.
 func useQueues(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Client, i int) error {
 	h := &hand{worker: w, client: client, number: w.First + i*goroutinesPerClient}
 	h.fail = func(what string, err error) {
@@ -41,7 +41,7 @@ func useQueues(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Cl
 	}
 	var mine []string
 	for _, place := range w.Places {
-		if kind := queueKinds[place]; !kind.lone || kind.home == w.Index && i == 0 {
+		if kind := queueKinds[place]; isSlow(place) == quiet(i) && (!kind.lone || kind.home == w.Index && i == loneClient) {
 			mine = append(mine, place)
 		}
 	}
@@ -53,8 +53,10 @@ func useQueues(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Cl
 		}
 		h.lives(mine)
 		wg.Go(func() { h.live(ctx, sess, mine) })
-		wg.Go(func() { h.produce(ctx, h.random(0), firstQueues) })
-		wg.Go(func() { h.produce(ctx, h.random(1), otherQueues) })
+		if !quiet(i) {
+			wg.Go(func() { h.produce(ctx, h.random(0), firstQueues) })
+			wg.Go(func() { h.produce(ctx, h.random(1), otherQueues) })
+		}
 		for k, place := range mine {
 			if queueKinds[place].lone {
 				wg.Go(func() { h.consumeAlone(ctx, place, h.random(2+2*k)) })

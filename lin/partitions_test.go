@@ -4,18 +4,20 @@ package lin_test
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/seed-a3166700/turnstile/internal/peer"
 )
 
-// Servers hang up on each other after so many ticks of silence: twice a session timeout. A server that is cut off serves its clients until then,
-// long after their sessions may have expired elsewhere.
+// Servers hang up on each other after so many ticks of silence: twice a session timeout. A server that is cut off
+// serves its clients until then, long after their sessions may have expired elsewhere.
 const (
 	tick      = timeout / 10
 	syncLimit = 20
-	patience  = timeout / 2 // of servers with a leader that was stopped
+	leaves    = timeout / 2 // how long the others bear with a server that was stopped
 )
 
 // newEnsemble starts servers that can be cut off from each other. Clients stay connected to those that are.
@@ -24,7 +26,7 @@ func newEnsemble(t *testing.T) *peer.Cluster {
 	return peer.Ensemble(t, servers, peer.Options{
 		Links: true,
 		Tick:  tick,
-		Keys:  map[string]string{"syncLimit": fmt.Sprint(syncLimit)},
+		Keys:  map[string]string{"syncLimit": strconv.Itoa(syncLimit)},
 		Properties: map[string]string{
 			"zookeeper.cnxTimeout":                         "500",  // else an election waits for a silent server for five seconds
 			"zookeeper.fastleader.maxNotificationInterval": "1000", // else a server that was alone for long comes back late
@@ -32,40 +34,40 @@ func newEnsemble(t *testing.T) *peer.Cluster {
 	})
 }
 
-// partition cuts links between servers. It returns what it is called and what ends it.
-func (e *epoch) partition(f fault) (name string, heal func()) {
-	whom, leader := f.whom, e.ensemble.Leader()
-	if f.what == zombie && leader >= 0 {
+// aim returns the server that f is meant for, and the leader, -1 if there is none.
+func (e *epoch) aim(f fault) (whom, leader int) {
+	whom, leader = f.whom, e.ensemble.Leader()
+	if leader >= 0 && slices.Contains([]string{killLeader, stopLeader, zombieLeader}, f.what) {
 		whom = leader
 	}
-	if _, session, held := e.journal.busy(f.place); held {
+	if _, session, held := e.journal.busy(f.place); held && slices.Contains(partitions, f.what) {
 		if i := e.serverOf(session); i >= 0 {
 			whom = i
 		}
 	}
+	return whom, leader
+}
+
+// partition changes the links of a server until Heal.
+func (e *epoch) partition(f fault, whom, leader int) {
+	links := e.ensemble.Links()
 	other := (whom + f.other) % servers
-	if leader >= 0 && leader != whom { // what two followers have to say to each other matters to elections alone
+	if leader >= 0 && leader != whom { // what followers say to each other matters to elections alone
 		other = leader
 	}
-	links := e.ensemble.Links()
-	name = fmt.Sprintf("%s %d, %v", f.what, whom, f.lasts)
 	switch f.what {
 	case cutServer:
 		links.CutOff(whom)
-	case zombie:
+	case zombieLeader:
 		links.Zombie(whom)
-	case deafen:
-		name += fmt.Sprintf(", from %d", other)
+	case deafServer:
 		links.Freeze(other, whom)
-	case silence:
-		name += fmt.Sprintf(", to %d", other)
+	case unheardServer:
 		links.Freeze(whom, other)
 	case slowServer:
-		name += fmt.Sprintf(", to and from %d, by %v", other, f.late)
 		links.Delay(whom, other, f.late)
 		links.Delay(other, whom, f.late)
 	}
-	return name, links.Heal
 }
 
 // serverOf returns the server that a session is connected to, -1 if none says that.

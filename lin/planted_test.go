@@ -91,8 +91,8 @@ func partitioned(t *testing.T) func(*arena) {
 	}
 }
 
-// found runs what is broken until that is found. Unless plant says otherwise, it runs on a server whose faults are those of the
-// connections alone.
+// found runs what is broken until that is found. Unless plant says otherwise, it runs on a server whose faults are
+// those of the connections alone.
 func found(t *testing.T, what trial, want string, plant func(*arena)) {
 	t.Helper()
 	const tries = 10

@@ -31,8 +31,9 @@ type hand struct {
 	fail   func(what string, err error)
 }
 
-// useQueues lets a client's goroutines put items into queues and take them out again. At the end all that were taken are finished, and no more
-// are taken. A client of the first process, and whoever takes its place, has a queue to itself; so has one of the second.
+// useQueues lets a client's goroutines put items into queues and take them out again. At the end all that were taken
+// are finished, and no more are taken. A client of the first process, and whoever takes its place, has a queue to
+// itself; so has one of the second.
 func useQueues(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Client, i int) error {
 	h := &hand{worker: w, client: client, number: w.First + i*goroutinesPerClient}
 	h.fail = func(what string, err error) {

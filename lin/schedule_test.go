@@ -33,18 +33,18 @@ const (
 	killLeader = "kill the leader, or if there is none server"
 	stopLeader = "stop the leader, or if there is none server"
 
-	cutServer  = "cut off server"
-	zombie     = "let the others hang up, unnoticed, on the leader, or a holder's server, or server"
-	deafen     = "let nothing through to server"
-	silence    = "let nothing through from server"
-	slowServer = "slow down server"
+	cutServer     = "cut off from the others server"
+	zombieLeader  = "hang up on the leader, which does not notice, or if there is none server"
+	deafServer    = "let the leader, or another, say nothing to server"
+	unheardServer = "let the leader, or another, hear nothing from server"
+	slowServer    = "delay what the leader, or another, says to and hears from server"
 )
 
 // What is drawn from.
 var (
 	blipNames  = []string{drop, dropReply, dropReply, refuse, cutBefore, cutAfter, delayReply}
 	stalls     = []string{dropAll, cut, halfOpen, halfOpen, mute, freeze, slow, stopProcess, stopProcess, killProcess}
-	partitions = []string{cutServer, zombie, deafen, silence, slowServer}
+	partitions = []string{cutServer, zombieLeader, deafServer, unheardServer, slowServer}
 	outages    = slices.Concat([]string{killServer, stopServer, killLeader, stopLeader}, partitions)
 )
 
@@ -122,8 +122,8 @@ func newSchedule(rnd *rand.Rand, length time.Duration, places []string) schedule
 	return s
 }
 
-// partition completes a partition. Half of them last until sessions have expired that were not heard, most of these with no other fault beside
-// them: connections that end for other reasons would let clients find a better server.
+// partition completes a partition. Half of them last until sessions have expired that were not heard, most of these
+// with no other fault beside them: connections that end for other reasons would let clients find a better server.
 func (d dice) partition(f *fault, places []string) {
 	f.other, f.late = 1+d.IntN(servers-1), d.between(0, timeout/2)
 	if d.IntN(2) == 0 {
@@ -142,7 +142,7 @@ func partitionsAlone(rnd *rand.Rand, length time.Duration, places []string) sche
 	var s schedule
 	for at := time.Duration(0); at < length; {
 		f := fault{
-			at: d.between(timeout/2, timeout), what: d.one([]string{cutServer, zombie}), whom: rnd.IntN(servers),
+			at: d.between(timeout/2, timeout), what: d.one([]string{cutServer, zombieLeader}), whom: rnd.IntN(servers),
 			place: d.one(slowOnes), lasts: d.between(timeout*3/2, timeout*2), quiet: true,
 		}
 		s.servers = append(s.servers, f)

@@ -34,8 +34,9 @@ type orders struct {
 	Unproved bool // sessions count their certainty from any answer: see zk.Config.NoCertificates
 }
 
-// quiet reports whether the client of a process sees to the slow places, and to nothing else. It keeps none of the others waiting; and it writes so
-// seldom that it does not notice when its server is cut off from the others: a write that waits for them would tell it.
+// quiet reports whether the client of a process sees to the slow places, and to nothing else. It keeps none of the
+// others waiting; and it writes so seldom that it does not notice when its server is cut off from the others: a write
+// that waits for them would tell it.
 func quiet(i int) bool { return i == 0 }
 
 // report is a line of a worker's output. One that names no place says that the worker holds nothing and takes nothing any more. It is in the

@@ -13,11 +13,11 @@ import (
 // The queues of an epoch.
 const (
 	loneQueue   = "queue-lone"   // one consumer at a time has it to itself, and so its order is strict
-	manyQueue   = "queue-many"   // all clients consume but those of the slow one, in every manner, and items die
-	slowQueue   = "queue-slow"   // its consumers keep their items for long, and do nothing else
+	manyQueue   = "queue-many"   // all but the quiet clients consume, in every manner, and items die
+	slowQueue   = "queue-slow"   // all clients consume, and those that do nothing else keep their items for long
 	boundQueue  = "queue-bound"  // it is full most of the time; some puts are refused, others wait
 	deadQueue   = "queue-dead"   // items die soon, and are put back
-	purgedQueue = "queue-purged" // all clients consume, and now and then somebody removes what is left
+	purgedQueue = "queue-purged" // all but the quiet clients consume, and now and then somebody removes what is left
 	sweptQueue  = "queue-swept"  // one consumer at a time has it to itself, and so a purge of its leaves nothing
 )
 

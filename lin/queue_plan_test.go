@@ -158,7 +158,7 @@ func newFate(rnd *rand.Rand, place string) fate {
 	f := fate{hold: upTo(rnd, 2*time.Millisecond)}
 	switch how := rnd.IntN(100); {
 	case place == slowQueue:
-		f.hold = upTo(rnd, 2*timeout)
+		f.hold = upTo(rnd, 3*timeout)
 	case how == 0 && rnd.IntN(4) == 0:
 		f.hold = upTo(rnd, timeout)
 	case how < 10:

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,6 +38,7 @@ type arena struct {
 	dir      string        // what is kept of a failure
 	trial    trial
 	length   time.Duration // of an epoch
+	plan     func(rnd *rand.Rand, length time.Duration, places []string) schedule
 	patience time.Duration // until everybody must have been served once the faults are over, and all nodes be gone
 }
 
@@ -50,18 +52,19 @@ type epoch struct {
 	links   []*zktest.Link // one for each client, so that faults hit who is meant
 	client  *zk.Client     // the test's own
 	journal journal
-	team    []*process // while the faults last, their goroutine's
-	first   []int      // the first number of each
-	started int        // processes so far
-	broken  error      // why there could not be another
-	faults  sync.Mutex // held while what happens is written down
+	team    []*process  // while the faults last, their goroutine's
+	first   []int       // the first number of each
+	started int         // processes so far
+	broken  error       // why there could not be another
+	faults  sync.Mutex  // held while what happens is written down
+	quiet   atomic.Bool // nothing happens to clients
 }
 
 // run runs an epoch and judges it. It fails t if something is broken that the epoch is not about.
 func (a arena) run(t *testing.T, seed uint64, length time.Duration) error {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	s := newSchedule(rnd, epochLength, a.trial.places()) // whatever is cut off, so that a seed has one schedule
+	s := a.plan(rnd, epochLength, a.trial.places()) // whatever is cut off, so that a seed has one schedule
 	e := &epoch{
 		arena: a, t: t, seed: seed, root: fmt.Sprintf("/lin-%d", seed), journal: a.trial.newJournal(),
 		dir: filepath.Join(a.dir, fmt.Sprintf("seed-%d", seed)),

@@ -1,6 +1,7 @@
-// Package lin holds no code of its own. Its tests let many clients in several processes use locks, and others queues, at random, for as long as
-// they are told, while random faults come over their connections, their processes and the servers of an ensemble; then they judge whether what
-// was seen is what such locks and queues do, whether everybody was served once the faults were over, and whether nothing was left behind.
+// Package lin holds no code of its own. Its tests let many clients in several processes use locks, and others queues,
+// at random, for as long as they are told, while random faults come over their connections, their processes, the
+// servers of an ensemble and the links between these; then they judge whether what was seen is what such locks and
+// queues do, whether everybody was served once the faults were over, and whether nothing was left behind.
 //
 //	make lin                          locks, one minute, a new seed
 //	make lin MINUTES=30 SEED=1234     thirty minutes, from that seed on
@@ -21,6 +22,12 @@
 //
 // Sessions expire here as they do in life: because nobody has heard of their client for too long. One that is closed behind its owner's back
 // takes a lock from a holder who cannot know, which no lock can do anything about.
+//
+// Servers are cut off from each other, wholly or in one direction, and reached late, while clients stay connected to
+// them. A client whose requests are all answered by the server that is cut off does not notice, so one client of each
+// process does little: it holds locks, or items, for long. Half of these partitions outlast a session that is not heard
+// of, and during most of those nothing else goes wrong. A hold may then end as uncertain (zk.ErrUncertain). Clients
+// that count their certainty from any answer (zk.Config.NoCertificates) are found.
 //
 // Workers tell what they are about to do before they do it, and what came of it right after, each in a line to a pipe: a line that was written is there
 // whatever happens to its writer.

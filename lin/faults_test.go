@@ -58,8 +58,11 @@ var blips = map[string]func(f fault) zktest.Fault{
 
 // hit makes f happen, and returns what ends it if it lasts. If two things are wrong with a connection, the end of the first ends both.
 func (e *epoch) hit(f fault) (heal func()) {
+	if e.quiet.Load() {
+		return nil
+	}
 	whom := f.whom
-	if number, held := e.journal.busy(f.place); held {
+	if number, _, held := e.journal.busy(f.place); held {
 		if i := slices.Index(e.first, number/numbersPerProcess*numbersPerProcess); i >= 0 { // or it has been killed
 			whom = i*clientsPerProcess + number%numbersPerProcess/goroutinesPerClient
 		}
@@ -136,27 +139,37 @@ func (e *epoch) serverFaults(ctx context.Context, faults []fault) {
 		if !pause(ctx, f.at) {
 			return
 		}
-		whom := f.whom
-		if f.what == killLeader || f.what == stopLeader {
-			if i := e.ensemble.Leader(); i >= 0 {
-				whom = i
-			}
-		}
-		name := fmt.Sprintf("%s %d", f.what, whom)
-		e.happens(name)
-		switch f.what {
-		case killServer, killLeader:
-			e.ensemble.Kill(whom)
-			pause(ctx, f.lasts)
-			e.ensemble.Restart(whom)
-		case stopServer, stopLeader:
-			e.ensemble.Pause(whom)
-			pause(ctx, f.lasts)
-			e.ensemble.Resume(whom)
-		}
-		e.happens("end: " + name)
+		e.serverFault(ctx, f)
 	}
 	<-ctx.Done()
+}
+
+// serverFault makes f happen, and returns when it is over.
+func (e *epoch) serverFault(ctx context.Context, f fault) {
+	whom, leader := e.aim(f)
+	links := e.ensemble.Links()
+	name := fmt.Sprintf("%s %d (leader %d)", f.what, whom, leader)
+	e.happens(name)
+	switch f.what {
+	case killServer, killLeader:
+		e.ensemble.Kill(whom)
+		pause(ctx, f.lasts)
+		e.ensemble.Restart(whom)
+	case stopServer, stopLeader:
+		e.ensemble.Pause(whom)
+		if pause(ctx, min(f.lasts, leaves)) && f.lasts > leaves {
+			links.Zombie(whom) // when it wakes up it may believe for a while that it leads
+			pause(ctx, f.lasts-leaves)
+		}
+		e.ensemble.Resume(whom)
+	default:
+		e.quiet.Store(f.quiet)
+		e.partition(f, whom, leader)
+		pause(ctx, f.lasts)
+		e.quiet.Store(false)
+	}
+	links.Heal()
+	e.happens("end: " + name)
 }
 
 // pause waits for d, and reports whether ctx goes on.

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"testing"
 	"time"
-
-	"github.com/seed-a3166700/turnstile/internal/peer"
 )
 
 // epochLength is short enough for every history to be judged in no time, and long enough for sessions to be lost and begun anew.
@@ -32,8 +30,7 @@ func tryFor(t *testing.T, what trial, target string) {
 	}
 	seed := seedOf(t)
 	a := newArena(t, seed)
-	// A leader that stands still is left by its followers within a second: then there is a new one while the old one still believes.
-	a.ensemble = peer.Ensemble(t, servers, peer.Options{Keys: map[string]string{"syncLimit": "5"}})
+	a.ensemble = newEnsemble(t)
 	a.servers, a.trial = a.ensemble.ConnectString(), what
 	end := time.Now().Add(lengthOf(t)) // servers of a machine with much to do take their time to start
 	for n := 1; time.Now().Before(end) && !t.Failed(); n++ {
@@ -63,7 +60,7 @@ func newArena(t *testing.T, seed uint64) arena {
 			_ = os.RemoveAll(dir)
 		}
 	})
-	return arena{exe: exe, dir: dir, patience: time.Minute}
+	return arena{exe: exe, dir: dir, patience: time.Minute, plan: newSchedule}
 }
 
 // seedOf is the seed of the first epoch: new every time, or the one that TURNSTILE_SEED repeats.

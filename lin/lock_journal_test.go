@@ -71,15 +71,15 @@ func (j *lockJournal) note(r report) {
 	}
 }
 
-// busy returns the number of whoever is known to hold the lock in a place just now.
-func (j *lockJournal) busy(place string) (number int, held bool) {
+// busy returns the number and the session of whoever is known to hold the lock in a place just now.
+func (j *lockJournal) busy(place string) (number int, session int64, held bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	page := j.places[place]
 	if page == nil {
-		return 0, false
+		return 0, 0, false
 	}
-	return page.last.Client, len(page.holds) > 0 && page.last.Ended == 0
+	return page.last.Client, page.last.Session, len(page.holds) > 0 && page.last.Ended == 0
 }
 
 // count says how much was seen in each place.
@@ -94,10 +94,14 @@ func (j *lockJournal) count() string {
 }
 
 func (p *lockPage) count() string {
-	nested, lost := 0, 0
+	nested, lost, uncertain := 0, 0, 0
 	for _, h := range p.holds {
 		nested += len(h.Nested)
-		if h.Lost != "" {
+		switch h.Lost {
+		case "":
+		case lincheck.LostUncertain:
+			uncertain++
+		default:
 			lost++
 		}
 	}
@@ -113,6 +117,7 @@ func (p *lockPage) count() string {
 		{len(p.limits), "limits"},
 		{len(p.revocations), "asked for"},
 		{lost, "lost to that"},
+		{uncertain, "lost as uncertain"},
 		{p.failures, "failed for good"},
 	} {
 		if c.n > 0 {

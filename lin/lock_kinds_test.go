@@ -248,6 +248,8 @@ func lost(h *lock.Hold) string {
 		return lincheck.LostRevoked
 	case errors.Is(cause, lock.ErrDeleted):
 		return lincheck.LostDeleted
+	case errors.Is(cause, zk.ErrUncertain):
+		return lincheck.LostUncertain
 	default:
 		return cause.Error()
 	}
@@ -267,8 +269,9 @@ func (g *grip) write(path string) (int32, error) {
 
 // lockTrial tries locks of all kinds.
 type lockTrial struct {
-	names []string // of locks
-	deaf  bool     // see orders
+	names    []string // of locks
+	deaf     bool     // see orders
+	unproved bool     // likewise
 }
 
 func (l lockTrial) places() []string { return l.names }
@@ -291,7 +294,9 @@ func (l lockTrial) prepare(e *epoch, sess *zk.Session) error {
 	return nil
 }
 
-func (l lockTrial) instruct(o *orders) { o.Job, o.Places, o.Deaf = lockJob, l.names, l.deaf }
+func (l lockTrial) instruct(o *orders) {
+	o.Job, o.Places, o.Deaf, o.Unproved = lockJob, l.names, l.deaf, l.unproved
+}
 
 func (l lockTrial) newJournal() journal { return newLockJournal() }
 

@@ -70,7 +70,7 @@ func newPlan(rnd *rand.Rand, places []string) plan {
 	// somebody to ask, who has held for so long that he hears of it; where the limit changes there must be permits that are out.
 	switch how := rnd.IntN(5); {
 	case isSlow(p.place):
-		p.hold = upTo(rnd, 2*timeout)
+		p.hold = upTo(rnd, 3*timeout)
 	case strings.HasPrefix(p.place, "revoked"):
 		p.hold = upTo(rnd, 400*time.Millisecond)
 	case strings.HasPrefix(p.place, "watched"):

@@ -42,8 +42,7 @@ func useLocks(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Cli
 	}
 	for k := range goroutinesPerClient {
 		c := contender{worker: w, client: client, number: w.First + i*goroutinesPerClient + k, takes: takes}
-		// One of all these sees to the slow places, and does not keep the others waiting.
-		c.mine = slices.DeleteFunc(slices.Clone(w.Places), func(place string) bool { return isSlow(place) != (i+k == 0) })
+		c.mine = slices.DeleteFunc(slices.Clone(w.Places), func(place string) bool { return isSlow(place) != quiet(i) })
 		wg.Go(func() { c.contend(ctx) })
 	}
 	return nil
@@ -112,7 +111,7 @@ func (c *contender) follow(ctx context.Context, p plan) bool {
 		return false
 	}
 	h := lincheck.Hold{
-		Client: c.number, Node: g.node, Token: g.token, Shared: g.shared, Permits: g.permits, Asked: asked, Got: got, Alive: got,
+		Client: c.number, Node: g.node, Session: g.sess.ID(), Token: g.token, Shared: g.shared, Permits: g.permits, Asked: asked, Got: got, Alive: got,
 	}
 	c.report(report{Place: place, Hold: &h})
 	if p.write && !g.shared && g.permits == 0 {

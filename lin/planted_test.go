@@ -67,7 +67,32 @@ func TestBugIsFoundThatLeavesAClaimToItsFormerOwner(t *testing.T) {
 	})
 }
 
-// found runs what is broken until that is found. It runs on a server whose faults are those of the connections alone.
+// Whoever counts its certainty from any answer takes a server at its word that is cut off from the others.
+func TestHoldersAreFoundThatCountFromPings(t *testing.T) {
+	if testing.Short() {
+		t.Skip("partitions last: not in short mode")
+	}
+	found(t, lockTrial{names: broken, unproved: true}, "is not a mutex's", partitioned(t))
+}
+
+func TestQueueIsFoundWhoseConsumersCountFromPings(t *testing.T) {
+	if testing.Short() {
+		t.Skip("partitions last: not in short mode")
+	}
+	found(t, queueTrial{unproved: true}, "two consumers at once", partitioned(t))
+}
+
+// partitioned plants an ensemble whose links are cut.
+func partitioned(t *testing.T) func(*arena) {
+	t.Helper()
+	return func(a *arena) {
+		a.ensemble, a.plan, a.length = newEnsemble(t), partitionsAlone, epochLength
+		a.servers = a.ensemble.ConnectString()
+	}
+}
+
+// found runs what is broken until that is found. Unless plant says otherwise, it runs on a server whose faults are
+// those of the connections alone.
 func found(t *testing.T, what trial, want string, plant func(*arena)) {
 	t.Helper()
 	const tries = 10

@@ -85,16 +85,16 @@ func (j *queueJournal) found(place string, dead []lincheck.Dead, marks []string)
 	q.seen.Dead, q.seen.Marks = dead, marks
 }
 
-// busy returns the number of a consumer that has an item of the queue in hand.
-func (j *queueJournal) busy(place string) (number int, known bool) {
+// busy returns the number and the session of a consumer that has an item of the queue in hand.
+func (j *queueJournal) busy(place string) (number int, session int64, known bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	q := j.queues[place]
 	if q == nil || len(q.seen.Deliveries) == 0 {
-		return 0, false
+		return 0, 0, false
 	}
 	d := q.seen.Deliveries[q.last]
-	return d.Client, d.Finish.Asked == 0
+	return d.Client, d.Session, d.Finish.Asked == 0
 }
 
 func (j *queueJournal) count() string {

@@ -13,11 +13,11 @@ import (
 // The queues of an epoch.
 const (
 	loneQueue   = "queue-lone"   // one consumer at a time has it to itself, and so its order is strict
-	manyQueue   = "queue-many"   // all clients consume, in every manner, and items die
-	slowQueue   = "queue-slow"   // all clients consume, and keep their items for long
+	manyQueue   = "queue-many"   // all but the quiet clients consume, in every manner, and items die
+	slowQueue   = "queue-slow"   // all clients consume, and those that do nothing else keep their items for long
 	boundQueue  = "queue-bound"  // it is full most of the time; some puts are refused, others wait
 	deadQueue   = "queue-dead"   // items die soon, and are put back
-	purgedQueue = "queue-purged" // all clients consume, and now and then somebody removes what is left
+	purgedQueue = "queue-purged" // all but the quiet clients consume, and now and then somebody removes what is left
 	sweptQueue  = "queue-swept"  // one consumer at a time has it to itself, and so a purge of its leaves nothing
 )
 
@@ -27,11 +27,14 @@ type queueKind struct {
 	takers int // goroutines of a client that take from one Queue
 	hands  int // how many items a client has in hand at most, in all its goroutines
 
-	lone     bool // only the first client of a process takes from it
+	lone     bool // only one client of a process takes from it
 	home     int  // the process
 	requeues bool // consumers put dead letters back
 	purges   bool // consumers purge it
 }
+
+// loneClient is the number in its process of the client that has a queue to itself.
+const loneClient = 1
 
 // batchSize is how many items are taken at once, at most. One goroutine has that many in hand, and as many again and once more in its basket.
 const (
@@ -85,7 +88,8 @@ func (k queueKind) rules(lives, cut int) lincheck.QueueRules {
 
 // queueTrial tries queues.
 type queueTrial struct {
-	deaf bool // producers know of no bound
+	deaf     bool // producers know of no bound
+	unproved bool // see orders
 }
 
 func (queueTrial) places() []string {
@@ -104,7 +108,9 @@ func (t queueTrial) prepare(e *epoch, sess *zk.Session) error {
 	return nil
 }
 
-func (t queueTrial) instruct(o *orders) { o.Job, o.Places, o.Deaf = queueJob, t.places(), t.deaf }
+func (t queueTrial) instruct(o *orders) {
+	o.Job, o.Places, o.Deaf, o.Unproved = queueJob, t.places(), t.deaf, t.unproved
+}
 
 func (queueTrial) newJournal() journal { return newQueueJournal() }
 

@@ -33,7 +33,7 @@ type goods struct {
 
 // A client has two producers, each of which chooses among some queues, some of these more often than others.
 var (
-	firstQueues = slices.Concat(slices.Repeat([]string{loneQueue}, 7), slices.Repeat([]string{manyQueue}, 12), []string{slowQueue})
+	firstQueues = slices.Concat(slices.Repeat([]string{loneQueue}, 7), slices.Repeat([]string{manyQueue}, 11), []string{slowQueue, slowQueue})
 	otherQueues = []string{boundQueue, boundQueue, deadQueue, purgedQueue, purgedQueue, sweptQueue}
 )
 
@@ -158,7 +158,7 @@ func newFate(rnd *rand.Rand, place string) fate {
 	f := fate{hold: upTo(rnd, 2*time.Millisecond)}
 	switch how := rnd.IntN(100); {
 	case place == slowQueue:
-		f.hold = upTo(rnd, 2*timeout)
+		f.hold = upTo(rnd, 3*timeout)
 	case how == 0 && rnd.IntN(4) == 0:
 		f.hold = upTo(rnd, timeout)
 	case how < 10:

@@ -26,22 +26,24 @@ type hand struct {
 
 	client *zk.Client
 	number int
+	quiet  bool
 	serial atomic.Int64
 	acked  sync.Map // item to delivery, of those that Consume is to acknowledge
 	fail   func(what string, err error)
 }
 
-// useQueues lets a client's goroutines put items into queues and take them out again. At the end all that were taken are finished, and no more
-// are taken. The first client of the first process, and whoever takes its place, has a queue to itself; so has that of the second.
+// useQueues lets a client's goroutines put items into queues and take them out again. At the end all that were taken
+// are finished, and no more are taken. A client of the first process, and whoever takes its place, has a queue to
+// itself; so has one of the second.
 func useQueues(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Client, i int) error {
-	h := &hand{worker: w, client: client, number: w.First + i*goroutinesPerClient}
+	h := &hand{worker: w, client: client, number: w.First + i*goroutinesPerClient, quiet: quiet(i)}
 	h.fail = func(what string, err error) {
 		fmt.Fprintf(os.Stderr, "worker: client %d: %s, and no fault explains it: %v\n", h.number, what, err)
 		os.Exit(1)
 	}
 	var mine []string
 	for _, place := range w.Places {
-		if kind := queueKinds[place]; !kind.lone || kind.home == w.Index && i == 0 {
+		if kind := queueKinds[place]; (isSlow(place) || !quiet(i)) && (!kind.lone || kind.home == w.Index && i == loneClient) {
 			mine = append(mine, place)
 		}
 	}
@@ -53,8 +55,10 @@ func useQueues(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Cl
 		}
 		h.lives(mine)
 		wg.Go(func() { h.live(ctx, sess, mine) })
-		wg.Go(func() { h.produce(ctx, h.random(0), firstQueues) })
-		wg.Go(func() { h.produce(ctx, h.random(1), otherQueues) })
+		if !quiet(i) {
+			wg.Go(func() { h.produce(ctx, h.random(0), firstQueues) })
+			wg.Go(func() { h.produce(ctx, h.random(1), otherQueues) })
+		}
 		for k, place := range mine {
 			if queueKinds[place].lone {
 				wg.Go(func() { h.consumeAlone(ctx, place, h.random(2+2*k)) })
@@ -229,8 +233,12 @@ func (c *consumer) receive(item *queue.Item, asked, known int64) *lincheck.Deliv
 	return d
 }
 
-// hold works on an item for so long, or until its claim is lost.
+// hold works on an item for so long, or until its claim is lost. Clients that are not quiet are quick, also where others
+// are slow: then there is one to take an item over at once.
 func (c *consumer) hold(item *queue.Item, d *lincheck.Delivery, length time.Duration) {
+	if isSlow(c.place) && !c.quiet {
+		length /= 100
+	}
 	stay(item.Context(), d.Got, length, &d.Alive, func() { c.report(report{Place: c.place, Delivery: d}) })
 }
 

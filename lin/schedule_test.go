@@ -32,6 +32,20 @@ const (
 	stopServer = "stop server"
 	killLeader = "kill the leader, or if there is none server"
 	stopLeader = "stop the leader, or if there is none server"
+
+	cutServer     = "cut off from the others server"
+	zombieLeader  = "hang up on the leader, which does not notice, or if there is none server"
+	deafServer    = "let the leader, or another, say nothing to server"
+	unheardServer = "let the leader, or another, hear nothing from server"
+	slowServer    = "delay what the leader, or another, says to and hears from server"
+)
+
+// What is drawn from.
+var (
+	blipNames  = []string{drop, dropReply, dropReply, refuse, cutBefore, cutAfter, delayReply}
+	stalls     = []string{dropAll, cut, halfOpen, halfOpen, mute, freeze, slow, stopProcess, stopProcess, killProcess}
+	partitions = []string{cutServer, zombieLeader, deafServer, unheardServer, slowServer}
+	outages    = slices.Concat([]string{killServer, stopServer, killLeader, stopLeader}, partitions)
 )
 
 // fault is something that happens to a client or to a server.
@@ -42,10 +56,19 @@ type fault struct {
 	place string        // if somebody is busy in this place at that time, it is them instead
 	nth   int           // which of the client's next requests, of a blip that is aimed at one
 	lasts time.Duration // of a stall or an outage; of a delay, how long it is
+
+	// Of a partition. The place is one whose holder's server it is to be.
+	other int           // how many servers further the other end of a link is, if no end is the leader
+	late  time.Duration // what a link delays
+	quiet bool          // nothing happens to clients while it lasts
 }
 
 func (f fault) String() string {
-	return fmt.Sprintf("%v: %s %d, or whoever is busy in %q (%d, %v)", f.at, f.what, f.whom, f.place, f.nth, f.lasts)
+	text := fmt.Sprintf("%v: %s %d, or whoever is busy in %q (%d, %v)", f.at, f.what, f.whom, f.place, f.nth, f.lasts)
+	if f.quiet {
+		text += ", and nothing else"
+	}
+	return text
 }
 
 // schedule is all that goes wrong in an epoch, drawn before it begins.
@@ -54,38 +77,80 @@ type schedule struct {
 	servers []fault // one after the other: two that are away at once are no ensemble
 }
 
+// dice draw schedules.
+type dice struct{ *rand.Rand }
+
+func (d dice) between(from, to time.Duration) time.Duration { return from + upTo(d.Rand, to-from) }
+
+func (d dice) one(of []string) string { return of[d.IntN(len(of))] }
+
 func newSchedule(rnd *rand.Rand, length time.Duration, places []string) schedule {
-	between := func(from, to time.Duration) time.Duration { return from + upTo(rnd, to-from) }
-	one := func(whats ...string) string { return whats[rnd.IntN(len(whats))] }
-	slowOnes := slices.DeleteFunc(slices.Clone(places), func(place string) bool { return !isSlow(place) })
+	d := dice{rnd}
+	slowOnes := slowOf(places)
 	var s schedule
-	for at := time.Duration(0); at < length; at += between(10*time.Millisecond, 100*time.Millisecond) {
+	for at := time.Duration(0); at < length; at += d.between(10*time.Millisecond, 100*time.Millisecond) {
 		s.clients = append(s.clients, fault{
-			at: at, what: one(drop, dropReply, dropReply, refuse, cutBefore, cutAfter, delayReply),
-			whom: rnd.IntN(clients), nth: 1 + rnd.IntN(10), lasts: between(0, 100*time.Millisecond),
+			at: at, what: d.one(blipNames),
+			whom: rnd.IntN(clients), nth: 1 + rnd.IntN(10), lasts: d.between(0, 100*time.Millisecond),
 		})
 	}
-	for at := time.Duration(0); at < length; at += between(timeout/4, timeout) {
+	for at := time.Duration(0); at < length; at += d.between(timeout/4, timeout) {
 		f := fault{
-			at: at, what: one(dropAll, cut, halfOpen, halfOpen, mute, freeze, slow, stopProcess, stopProcess, killProcess),
-			whom: rnd.IntN(clients), lasts: between(0, 2*timeout),
+			at: at, what: d.one(stalls),
+			whom: rnd.IntN(clients), lasts: d.between(0, 2*timeout),
 		}
 		switch rnd.IntN(3) {
 		case 0:
-			f.place = one(places...)
+			f.place = d.one(places)
 		case 1:
-			f.place = one(slowOnes...)
+			f.place = d.one(slowOnes)
 		}
 		s.clients = append(s.clients, f)
 	}
 	slices.SortStableFunc(s.clients, func(a, b fault) int { return cmp.Compare(a.at, b.at) })
 	for at := time.Duration(0); at < length; {
 		f := fault{
-			at: between(timeout, 3*timeout), what: one(killServer, stopServer, killLeader, stopLeader),
-			whom: rnd.IntN(servers), lasts: between(0, timeout*3/2),
+			at: d.between(timeout, 3*timeout), what: d.one(outages),
+			whom: rnd.IntN(servers), lasts: d.between(0, timeout*3/2),
+		}
+		if slices.Contains(partitions, f.what) {
+			d.partition(&f, slowOnes)
 		}
 		s.servers = append(s.servers, f)
 		at += f.at + f.lasts
 	}
 	return s
+}
+
+// partition completes a partition. Half of them last until sessions have expired that were not heard, most of these
+// with no other fault beside them: connections that end for other reasons would let clients find a better server.
+func (d dice) partition(f *fault, places []string) {
+	f.other, f.late = 1+d.IntN(servers-1), d.between(0, timeout/2)
+	if d.IntN(2) == 0 {
+		f.lasts = d.between(timeout*3/2, timeout*5/2)
+		f.quiet = d.IntN(3) > 0
+	}
+	if d.IntN(4) > 0 {
+		f.place = d.one(places)
+	}
+}
+
+// partitionsAlone is a schedule of long partitions of holders' servers, and nothing else.
+func partitionsAlone(rnd *rand.Rand, length time.Duration, places []string) schedule {
+	d := dice{rnd}
+	slowOnes := slowOf(places)
+	var s schedule
+	for at := time.Duration(0); at < length; {
+		f := fault{
+			at: d.between(timeout/2, timeout), what: d.one([]string{cutServer, zombieLeader}), whom: rnd.IntN(servers),
+			place: d.one(slowOnes), lasts: d.between(timeout*3/2, timeout*2), quiet: true,
+		}
+		s.servers = append(s.servers, f)
+		at += f.at + f.lasts
+	}
+	return s
+}
+
+func slowOf(places []string) []string {
+	return slices.DeleteFunc(slices.Clone(places), func(place string) bool { return !isSlow(place) })
 }

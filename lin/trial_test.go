@@ -30,8 +30,8 @@ type trial interface {
 // journal is what the workers of an epoch have seen.
 type journal interface {
 	note(r report)
-	// busy returns the number of whoever is known to have something in a place just now.
-	busy(place string) (number int, known bool)
+	// busy returns the number and the session of whoever is known to have something in a place just now.
+	busy(place string) (number int, session int64, known bool)
 	// count says how much was seen.
 	count() string
 	// judge returns nil if what was seen is what is promised. Otherwise it keeps it in dir.

@@ -30,7 +30,14 @@ type orders struct {
 	First   int      // number of the first goroutine
 	Seed    uint64
 	Deaf    bool // holders go on whatever their hold's context says; producers know of no bound
+
+	Unproved bool // sessions count their certainty from any answer: see zk.Config.NoCertificates
 }
+
+// quiet reports whether the client of a process sees to the slow places, and to nothing else. It keeps none of the
+// others waiting; and it writes so seldom that it does not notice when its server is cut off from the others: a write
+// that waits for them would tell it.
+func quiet(i int) bool { return i == 0 }
 
 // report is a line of a worker's output. One that names no place says that the worker holds nothing and takes nothing any more. It is in the
 // pipe when report returns, and so survives the worker.
@@ -73,7 +80,7 @@ func work(encoded string) error {
 	var clients []*zk.Client
 	var wg sync.WaitGroup
 	for i, servers := range w.Servers {
-		client, err := zk.Open(ctx, zk.Config{Servers: servers, Timeout: timeout})
+		client, err := zk.Open(ctx, zk.Config{Servers: servers, Timeout: timeout, NoCertificates: w.Unproved})
 		if err != nil {
 			return err
 		}

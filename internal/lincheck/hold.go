@@ -10,13 +10,14 @@ import (
 
 // Hold is what one holder saw. Times are nanoseconds of a clock that all processes of the machine share.
 type Hold struct {
-	Client int    // who held; no two clients have the same number
-	Node   string // whatever tells this hold from others, for people
-	Token  int64
-	Asked  int64 // before it was asked for
-	Got    int64 // when it had been given
-	Alive  int64 // when its context was last seen alive
-	Ended  int64 // when it was first seen ended or was given up; 0 if nobody lived to see it
+	Client  int    // who held; no two clients have the same number
+	Node    string // whatever tells this hold from others, for people
+	Session int64  `json:",omitempty"` // the holder's
+	Token   int64
+	Asked   int64 // before it was asked for
+	Got     int64 // when it had been given
+	Alive   int64 // when its context was last seen alive
+	Ended   int64 // when it was first seen ended or was given up; 0 if nobody lived to see it
 
 	Shared  bool  `json:",omitempty"` // a reader's, when it began
 	Permits int64 `json:",omitempty"` // of a semaphore

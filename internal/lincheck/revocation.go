@@ -46,18 +46,22 @@ func Undisputed(holds []Hold, revocations []Revocation) []Hold {
 const (
 	LostRevoked = "revoked" // somebody asked
 	LostDeleted = "deleted" // somebody deleted its node
+	// LostUncertain: no quorum had confirmed the session in time. What the ensemble went through is not in the history,
+	// so it is not judged.
+	LostUncertain = "uncertain"
 )
 
-// CheckRevocations judges whether holds and the revocations of their lock fit: no hold ends while its session lives unless somebody asked for
-// that, least of all because a limit was lowered; nor because its node was deleted unless somebody did so by force. And who is said to
-// have given the lock up of its own accord does not hold it afterwards.
+// CheckRevocations judges whether holds and the revocations of their lock fit: no hold ends while its session lives and
+// is certain unless somebody asked for that, least of all because a limit was lowered; nor because its node was deleted
+// unless somebody did so by force. And who is said to have given the lock up of its own accord does not hold it
+// afterwards.
 func CheckRevocations(holds []Hold, revocations []Revocation) error {
 	for _, h := range holds {
 		named := func(r Revocation) bool { return r.Node == h.Node && r.Asked < h.Ended }
 		struck := func(r Revocation) bool { return r.strikes(h.Node, max(h.Ended, h.alive())) }
 		forced := slices.ContainsFunc(revocations, struck)
 		switch {
-		case h.Lost == "":
+		case h.Lost == "", h.Lost == LostUncertain:
 		case h.Lost == LostRevoked && slices.ContainsFunc(revocations, named):
 		case h.Lost == LostDeleted && forced:
 		default:

@@ -1,0 +1,141 @@
+package peer_test
+
+import (
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/jute"
+	"github.com/seed-a3166700/turnstile/internal/peer"
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// A session moves away from a follower whose link to the leader has frozen with a creation in it. After that the leader
+// refuses the creation, so a write of the session tells that it will never be done. It does not if the client has also
+// tried to come back, even in vain: the request to revalidate the session is behind the creation in the link, and the
+// leader makes the follower the session's owner again before it looks whose the creation is. A client must not take
+// what it does not find after its write for what will never be there.
+func TestCreationMayBeDoneAfterALaterWriteOfItsSession(t *testing.T) {
+	t.Parallel()
+	zk := peer.Ensemble(t, 3, peer.Options{Links: true, Keys: map[string]string{"syncLimit": "100"}})
+	leader := zk.AwaitLeader(-1)
+	follower := (leader + 1) % zk.Len()
+	const tries = 10
+	for _, returns := range []bool{false, true} {
+		late := 0
+		for i := range tries {
+			first := dialSession(t, zk.Addr(follower))
+			first.hello(0, make([]byte, wire.PasswordLen))
+			id, password := first.helloAnswer()
+
+			zk.Links().Freeze(follower, leader)
+			path := fmt.Sprintf("/late-%t-%d", returns, i)
+			acl := []wire.ACL{{Perms: wire.PermAll, ID: wire.ID{Scheme: "world", ID: "anyone"}}}
+			first.send(wire.OpCreate, &wire.CreateRequest{Path: path, ACL: acl, Flags: wire.FlagEphemeral})
+			forwarded()
+			first.close()
+			if returns {
+				second := dialSession(t, zk.Addr(follower))
+				second.hello(id, password)
+				forwarded()
+				second.close()
+			}
+
+			third := dialSession(t, zk.Addr(leader))
+			third.hello(id, password)
+			third.helloAnswer()
+			third.want(wire.OpDelete, &wire.DeleteRequest{Path: path + "-none", Version: -1}, wire.NoNode)
+			third.want(wire.OpExists, &wire.PathWatchRequest{Path: path}, wire.NoNode)
+			zk.Links().Heal()
+			forwarded()
+			other := dialSession(t, zk.Addr(leader))
+			other.hello(0, make([]byte, wire.PasswordLen))
+			other.helloAnswer()
+			other.send(wire.OpSync, &wire.PathRequest{Path: path})
+			other.code()
+			other.send(wire.OpExists, &wire.PathWatchRequest{Path: path})
+			if other.code() == wire.OK {
+				late++
+			}
+			other.close()
+			third.close()
+		}
+		t.Logf("returns %t: %d of %d creations were done after a later write of their session", returns, late, tries)
+		if late > 0 != returns {
+			t.Errorf("returns %t: %d of %d creations were done after a later write of their session", returns, late, tries)
+		}
+	}
+}
+
+// forwarded waits until what was sent is in the link, or has come out of it: nothing tells that.
+func forwarded() { <-time.After(100 * time.Millisecond) }
+
+// A session speaks the protocol over one connection.
+type session struct {
+	t    *testing.T
+	conn net.Conn
+	xid  int32
+}
+
+func dialSession(t *testing.T, addr string) *session {
+	t.Helper()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	return &session{t: t, conn: conn}
+}
+
+func (s *session) hello(id int64, password []byte) {
+	s.t.Helper()
+	hello := wire.ConnectRequest{Timeout: 20_000, SessionID: id, Password: password, HasReadOnly: true}
+	s.write(wire.EndFrame(hello.Append(wire.BeginFrame(nil)), 0))
+}
+
+func (s *session) helloAnswer() (id int64, password []byte) {
+	s.t.Helper()
+	var answer wire.ConnectResponse
+	answer.Decode(s.read())
+	return answer.SessionID, answer.Password
+}
+
+func (s *session) send(op wire.Op, r wire.Record) {
+	s.t.Helper()
+	s.xid++
+	s.write(wire.AppendRequest(nil, s.xid, op, r))
+}
+
+func (s *session) code() wire.Code {
+	s.t.Helper()
+	var h wire.ReplyHeader
+	h.Decode(s.read())
+	return h.Err
+}
+
+func (s *session) want(op wire.Op, r wire.Record, want wire.Code) {
+	s.t.Helper()
+	s.send(op, r)
+	if got := s.code(); got != want {
+		s.t.Fatalf("%v: got %v, want %v", op, got, want)
+	}
+}
+
+func (s *session) write(b []byte) {
+	s.t.Helper()
+	if _, err := s.conn.Write(b); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *session) read() *jute.Decoder {
+	s.t.Helper()
+	body, err := wire.ReadFrame(s.conn, 1<<20, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return jute.NewDecoder(body)
+}
+
+func (s *session) close() { _ = s.conn.Close() }

@@ -1,0 +1,82 @@
+//go:build unix
+
+package lin_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/seed-a3166700/turnstile/internal/peer"
+)
+
+// Servers hang up on each other after so many ticks of silence: twice a session timeout. A server that is cut off
+// serves its clients until then, long after their sessions may have expired elsewhere.
+const (
+	tick      = timeout / 10
+	syncLimit = 20
+	leaves    = timeout / 2 // how long the others bear with a server that was stopped
+)
+
+// newEnsemble starts servers that can be cut off from each other. Clients stay connected to those that are.
+func newEnsemble(t *testing.T) *peer.Cluster {
+	t.Helper()
+	return peer.Ensemble(t, servers, peer.Options{
+		Links: true,
+		Tick:  tick,
+		Keys:  map[string]string{"syncLimit": strconv.Itoa(syncLimit)},
+		Properties: map[string]string{
+			"zookeeper.cnxTimeout":                         "500",  // else an election waits for a silent server for five seconds
+			"zookeeper.fastleader.maxNotificationInterval": "1000", // else a server that was alone for long comes back late
+		},
+	})
+}
+
+// aim returns the server that f is meant for, and the leader, -1 if there is none.
+func (e *epoch) aim(f fault) (whom, leader int) {
+	whom, leader = f.whom, e.ensemble.Leader()
+	if leader >= 0 && slices.Contains([]string{killLeader, stopLeader, zombieLeader}, f.what) {
+		whom = leader
+	}
+	if _, session, held := e.journal.busy(f.place); held && slices.Contains(partitions, f.what) {
+		if i := e.serverOf(session); i >= 0 {
+			whom = i
+		}
+	}
+	return whom, leader
+}
+
+// partition changes the links of a server until Heal.
+func (e *epoch) partition(f fault, whom, leader int) {
+	links := e.ensemble.Links()
+	other := (whom + f.other) % servers
+	if leader >= 0 && leader != whom { // what followers say to each other matters to elections alone
+		other = leader
+	}
+	switch f.what {
+	case cutServer:
+		links.CutOff(whom)
+	case zombieLeader:
+		links.Zombie(whom)
+	case deafServer:
+		links.Freeze(other, whom)
+	case unheardServer:
+		links.Freeze(whom, other)
+	case slowServer:
+		links.Delay(whom, other, f.late)
+		links.Delay(other, whom, f.late)
+	}
+}
+
+// serverOf returns the server that a session is connected to, -1 if none says that.
+func (e *epoch) serverOf(session int64) int {
+	id := fmt.Sprintf("sid=%#x,", uint64(session)) //nolint:gosec // as servers print it
+	for i := range e.ensemble.Len() {
+		if text, err := e.ensemble.Word(i, "cons"); err == nil && strings.Contains(text, id) {
+			return i
+		}
+	}
+	return -1
+}

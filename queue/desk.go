@@ -59,8 +59,15 @@ func (q *Queue) openDesk(ctx context.Context) (*desk, error) {
 		return nil, err
 	}
 	q.mu.Lock()
-	d := q.desk
+	d, leaving := q.desk, q.leaving
 	q.mu.Unlock()
+	if leaving != nil {
+		select {
+		case <-leaving:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 	if d != nil && d.sess == sess && d.ctx.Err() == nil {
 		return d, nil
 	}
@@ -156,10 +163,19 @@ func (d *desk) Gone(string) {
 }
 
 // Lost ends the desk because its session is uncertain. Its node may still be there. It goes as soon as a server can be reached, but not before
-// those who work on items have had the cooldown to stop.
+// those who work on items have had the cooldown to stop. Until then its claims stand, and the queue opens no other desk, which would take
+// what comes behind them first.
 func (d *desk) Lost(cause error, cooldown time.Duration) {
+	gone := make(chan struct{})
+	d.q.mu.Lock()
+	d.q.leaving = gone
+	d.q.mu.Unlock()
 	d.end(fmt.Errorf("%w: %w", ErrClaimLost, cause))
-	time.AfterFunc(cooldown, func() { _ = d.depart(d.sess.Context()) })
+	time.AfterFunc(cooldown, func() {
+		defer close(gone)
+		removal := line.OwnBundle(d.sess, zk.Created{Path: d.node}).Leave()
+		_ = removal.Wait(context.Background()) // it ends with the session at the latest
+	})
 }
 
 // certify returns nil once the session is certain that what the desk claims is its own.

@@ -65,6 +65,7 @@ type Queue struct {
 	mu      sync.Mutex // guards what follows; never held while anything is waited for
 	known   *zk.Session
 	desk    *desk
+	leaving <-chan struct{} // closed when the claims of a desk whose session was uncertain are free; nil if there was none
 	takers  []*taker
 	serving bool
 	more    bool               // serve is to claim ahead

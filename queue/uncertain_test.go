@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -49,6 +50,32 @@ func TestUncertainConsumerIsToldAndItsItemsAreDelivered(t *testing.T) {
 			t.Error("the consumer has another session")
 		}
 		done(t, item)
+	})
+}
+
+// A consumer that is alone gets its items in strict order, also those that it had claimed when its session was uncertain.
+func TestUncertainConsumerKeepsItsOrder(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{Linger: time.Hour})
+		putAll(t, q, 0, 40)
+		for i := range 10 {
+			item := take(t, q)
+			wantBody(t, item, strconv.Itoa(i))
+			done(t, item)
+		}
+		held := take(t, q)
+		sess := held.Session()
+		w.Control(zktest.WithoutQuorum(sess.ID()))
+		<-held.Context().Done()
+		w.Control(nil)
+		for i := 10; i < 40; i++ {
+			item := take(t, q)
+			wantBody(t, item, strconv.Itoa(i))
+			if item.Session() != sess {
+				t.Fatal("the consumer has another session")
+			}
+			done(t, item)
+		}
 	})
 }
 

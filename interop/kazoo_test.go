@@ -25,7 +25,12 @@ var suite = map[string][]string{
 	},
 	"lock":    {"test_lock", "test_watchers"},
 	"parties": {"test_partitioner", "test_cache"},
-	"sasl":    {"test_sasl.TestLegacySASLDigestAuthentication", "test_sasl.TestSASLDigestAuthentication"},
+	// Without test_invalid_sasl_auth: kazoo says that it is connected before it logs in, and its start succeeds, raises a time-out or the
+	// error that the test expects, whichever of its threads is faster. TestJavaClientLearnsHowItsLoginEnds tries a wrong password.
+	"sasl": {
+		"test_sasl.TestLegacySASLDigestAuthentication", "-test_sasl.TestLegacySASLDigestAuthentication.test_invalid_sasl_auth",
+		"test_sasl.TestSASLDigestAuthentication", "-test_sasl.TestSASLDigestAuthentication.test_invalid_sasl_auth",
+	},
 }
 
 // slow are the groups that mostly wait, by the clock. They pass on Apache ZooKeeper too; INTEROP_ALL=1 runs them there as well.

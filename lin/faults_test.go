@@ -146,7 +146,7 @@ func (e *epoch) serverFaults(ctx context.Context, faults []fault) {
 
 // serverFault makes f happen, and returns when it is over.
 func (e *epoch) serverFault(ctx context.Context, f fault) {
-	whom, leader := e.aim(f)
+	whom, leader := e.aim(ctx, f)
 	links := e.ensemble.Links()
 	name := fmt.Sprintf("%s %d (leader %d)", f.what, whom, leader)
 	e.happens(name)

@@ -3,11 +3,13 @@
 package lin_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/peer"
 )
@@ -34,8 +36,12 @@ func newEnsemble(t *testing.T) *peer.Cluster {
 	})
 }
 
-// aim returns the server that f is meant for, and the leader, -1 if there is none.
-func (e *epoch) aim(f fault) (whom, leader int) {
+// aim returns the server that f is meant for, and the leader, -1 if there is none. A quiet partition waits for a new
+// holder, who will hold for long.
+func (e *epoch) aim(ctx context.Context, f fault) (whom, leader int) {
+	if f.quiet && f.place != "" {
+		e.awaitHolder(ctx, f.place)
+	}
 	whom, leader = f.whom, e.ensemble.Leader()
 	if leader >= 0 && slices.Contains([]string{killLeader, stopLeader, zombieLeader}, f.what) {
 		whom = leader
@@ -46,6 +52,18 @@ func (e *epoch) aim(f fault) (whom, leader int) {
 		}
 	}
 	return whom, leader
+}
+
+// awaitHolder waits until a place has a new holder, for some time.
+func (e *epoch) awaitHolder(ctx context.Context, place string) {
+	ctx, cancel := context.WithTimeout(ctx, 2*timeout)
+	defer cancel()
+	_, before, _ := e.journal.busy(place)
+	for pause(ctx, 10*time.Millisecond) {
+		if _, session, held := e.journal.busy(place); held && session != before {
+			return
+		}
+	}
 }
 
 // partition changes the links of a server until Heal.

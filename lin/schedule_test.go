@@ -135,11 +135,15 @@ func (d dice) partition(f *fault, places []string) {
 	}
 }
 
-// partitionsAlone is a schedule of long partitions of holders' servers, and nothing else.
+// partitionsAlone is a schedule of long partitions of holders' servers. Between them connections are dropped, and
+// nothing else happens: clients that have fled from a server would all be at the same one.
 func partitionsAlone(rnd *rand.Rand, length time.Duration, places []string) schedule {
 	d := dice{rnd}
 	slowOnes := slowOf(places)
 	var s schedule
+	for at := timeout / 2; at < length; at += timeout / 2 {
+		s.clients = append(s.clients, fault{at: at, what: dropAll})
+	}
 	for at := time.Duration(0); at < length; {
 		f := fault{
 			at: d.between(timeout/2, timeout), what: d.one([]string{cutServer, zombieLeader}), whom: rnd.IntN(servers),

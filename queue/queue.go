@@ -77,6 +77,8 @@ type Queue struct {
 	ctx     context.Context //nolint:containedctx // the queue's life: ends with Close
 	stop    context.CancelCauseFunc
 
+	served *desk // for which serve did its last step; serve's alone
+
 	sweeping     context.Context //nolint:containedctx // the sweeps' life: ends when Close does not wait for them any more
 	stopSweeping context.CancelCauseFunc
 }

@@ -167,14 +167,24 @@ func (q *Queue) passes(err error) bool {
 	return q.missing(err)
 }
 
+// leaveLost gives up the place in the line of those who wait of a desk that has ended: its session may live on.
+func (q *Queue) leaveLost() {
+	if d := q.served; d != nil && d.ctx.Err() != nil {
+		d.leave()
+		q.served = nil
+	}
+}
+
 // rested takes back what only takers need, and ends serve unless somebody has come meanwhile. The caller holds q.mu.
 func (q *Queue) rested() bool {
 	q.giveUp = nil
-	if d := q.desk; d != nil {
-		q.mu.Unlock()
+	d := q.desk
+	q.mu.Unlock()
+	q.leaveLost()
+	if d != nil {
 		d.relax()
-		q.mu.Lock()
 	}
+	q.mu.Lock()
 	q.serving = len(q.takers) > 0 || q.more
 	return !q.serving
 }
@@ -198,10 +208,12 @@ func (q *Queue) fail(err error) {
 
 // step does the next thing for those who wait: it looks for items, hands them out, or waits for some.
 func (q *Queue) step(ctx context.Context) error {
+	q.leaveLost()
 	d, err := q.openDesk(ctx)
 	if err != nil {
 		return err
 	}
+	q.served = d
 	q.mu.Lock()
 	blind, more := d.blind(), q.more
 	q.more = false

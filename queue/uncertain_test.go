@@ -79,6 +79,36 @@ func TestUncertainConsumerKeepsItsOrder(t *testing.T) {
 	})
 }
 
+// A consumer that is lost while another of its goroutines waits for an item leaves the line of those who wait.
+func TestUncertainConsumerLeavesTheLine(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		putAll(t, q, 0, 1)
+		held := take(t, q)
+		sess := held.Session()
+		next := make(chan *queue.Item, 1)
+		go func() {
+			item, err := q.Take(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			next <- item
+		}()
+		pass(2 * sess.Timeout())
+		w.Control(zktest.WithoutQuorum(sess.ID()))
+		<-held.Context().Done()
+		w.Control(nil)
+		if item := <-next; item != nil {
+			done(t, item)
+		}
+		pass(time.Minute)
+		children, _, err := sess.Children(t.Context(), root+"/waiters")
+		if err != nil || len(children) > 0 {
+			t.Errorf("in line: %q, %v", children, err)
+		}
+	})
+}
+
 // A consumer that waits owns nothing, and writes nothing.
 func TestWaitingConsumerProvesNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

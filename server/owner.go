@@ -167,13 +167,13 @@ func (o *owner) flush() {
 	o.loud = o.loud[:0]
 }
 
-// nextAlarm returns how long the owner may wait for the next item.
+// nextAlarm returns how long the owner may wait for the next item. It is never zero: see golang/go#78156 in docs/bugs.md.
 func (o *owner) nextAlarm() time.Duration {
 	wait := time.Hour
 	if len(o.expiry.buckets) > 0 && o.clock.running() {
 		wait = o.expiry.wait(o.clock.now())
 	}
-	return max(0, min(wait, o.idle.wait(o), o.reaper.wait()))
+	return max(time.Nanosecond, min(wait, o.idle.wait(o), o.reaper.wait()))
 }
 
 // alarm does what has become due.

@@ -73,7 +73,7 @@ func passing(err error) bool {
 
 // sleepIn waits until d has passed or one of the contexts has ended.
 func sleepIn(a, b context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
+	timer := time.NewTimer(max(d, time.Nanosecond)) // never zero: see golang/go#78156 in docs/bugs.md
 	defer timer.Stop()
 	select {
 	case <-timer.C:

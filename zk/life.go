@@ -97,7 +97,7 @@ func (c *Client) disconnected(s *Session, n *conn, err error) {
 func (s *Session) oversee(n *conn) error {
 	window := s.client.window(n.timeout)
 	interval, silence, tick := min(window/4, maxPingInterval), window*2/3, n.timeout/16
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(time.Nanosecond) // never zero: see golang/go#78156 in docs/bugs.md
 	defer timer.Stop()
 	for {
 		select {
@@ -252,7 +252,7 @@ func (n *conn) farewell(ctx context.Context) bool {
 
 // sleep waits, and reports whether ctx outlived it.
 func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
+	timer := time.NewTimer(max(d, time.Nanosecond))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

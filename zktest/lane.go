@@ -137,7 +137,11 @@ func (p *parcel) await(stop <-chan struct{}) bool {
 	if p.at.IsZero() {
 		return true
 	}
-	timer := time.NewTimer(time.Until(p.at))
+	left := time.Until(p.at)
+	if left <= 0 { // a timer of no time at all is not waited for: see golang/go#78156 in docs/bugs.md
+		return true
+	}
+	timer := time.NewTimer(left)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

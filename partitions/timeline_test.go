@@ -37,7 +37,7 @@ var drawn = []struct {
 	{"zombie leader", "The holder's server is the leader, and the others elect a new one", 2},
 }
 
-// timeline draws the first sample of each project in the drawn shapes as an SVG.
+// timeline draws the first sample of each project in the drawn shapes as an SVG: of those whose hold had not ended before the cut already.
 func timeline(samples []sample) []byte {
 	var body bytes.Buffer
 	y := pageTop
@@ -46,7 +46,7 @@ func timeline(samples []sample) []byte {
 		for _, p := range projects {
 			at := slices.IndexFunc(samples, func(s sample) bool {
 				return s.project == p && s.shape == d.shape && s.timeout == d.timeout && s.kind == "mutex" && !s.free && !s.kept &&
-					s.told != 0 && s.acquired != 0
+					s.told > s.cut && s.acquired != 0
 			})
 			if at >= 0 {
 				rows = append(rows, samples[at])

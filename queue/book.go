@@ -110,6 +110,6 @@ func (w *window) left(n int) {
 		w.tidy()
 	}
 	if depart {
-		go func() { _ = w.d.depart(w.d.sess.Context()) }()
+		w.d.depart()
 	}
 }

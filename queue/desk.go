@@ -71,10 +71,8 @@ func (q *Queue) openDesk(ctx context.Context) (*desk, error) {
 	if d != nil && d.sess == sess && d.ctx.Err() == nil {
 		return d, nil
 	}
-	id := newID()
-	d = &desk{q: q, sess: sess, id: hex.EncodeToString(id[:8]), pace: 1, delays: -1, told: make(chan struct{}, 1)}
+	d = &desk{q: q, sess: sess, pace: 1, delays: -1, told: make(chan struct{}, 1)}
 	d.own = sess.NewOwnership(d)
-	d.node = q.path(dirConsumers, d.id)
 	d.bells = make(map[int]*alarm)
 	d.waiting = line.Line{
 		Dir:     q.path(dirWaiters),
@@ -88,13 +86,13 @@ func (q *Queue) openDesk(ctx context.Context) (*desk, error) {
 	}
 	d.ctx, d.end = context.WithCancelCause(sess.Context())
 	if err := d.enter(ctx); err != nil {
-		d.abandon()
+		d.end(err)
 		return nil, err
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
-		d.abandon()
+		d.depart()
 		return nil, ErrClosed
 	}
 	q.desk = d
@@ -110,7 +108,8 @@ type consumer struct {
 	Program string `json:"program"`
 }
 
-// enter makes the desk's node. Nobody else chooses its name, so that a repeated creation that finds it there was done before.
+// enter makes the desk's node. A creation that nobody knows the outcome of may still be done later, so the next one is of another name, and what
+// it has made goes in the background.
 func (d *desk) enter(ctx context.Context) error {
 	host, err := os.Hostname()
 	if err != nil {
@@ -121,18 +120,21 @@ func (d *desk) enter(ctx context.Context) error {
 		return err
 	}
 	for {
+		id := newID()
+		d.id = hex.EncodeToString(id[:8])
+		d.node = d.q.path(dirConsumers, d.id)
 		c, err := d.sess.CreateNode(ctx, d.q.node(d.node, data, zk.Ephemeral))
-		switch {
-		case err == nil:
+		if err == nil {
 			d.q.clock.saw(c.Stat.Ctime)
-		case errors.Is(err, zk.NodeExists):
-		case ctx.Err() == nil && d.sess.Err() == nil && errors.Is(err, zk.ErrConnectionLost):
-			continue
-		default:
+			return nil
+		}
+		if zk.OutcomeOf(err) == zk.Unknown {
+			line.Withdraw(d.sess, d.q.path(dirConsumers), d.id)
+		}
+		if ctx.Err() != nil || d.sess.Err() != nil || !errors.Is(err, zk.ErrConnectionLost) {
 			d.q.missing(err)
 			return err
 		}
-		return nil
 	}
 }
 
@@ -173,8 +175,7 @@ func (d *desk) Lost(cause error, cooldown time.Duration) {
 	d.end(fmt.Errorf("%w: %w", ErrClaimLost, cause))
 	time.AfterFunc(cooldown, func() {
 		defer close(gone)
-		removal := line.OwnBundle(d.sess, zk.Created{Path: d.node}).Leave()
-		_ = removal.Wait(context.Background()) // it ends with the session at the latest
+		_ = d.depart().Wait(context.Background()) // it ends with the session at the latest
 	})
 }
 
@@ -449,40 +450,24 @@ func (d *desk) add(w *window) {
 	d.rest()
 }
 
-// close gives back what was not handed out. The desk goes when everything else is finished.
+// close gives back what was not handed out. The desk goes when everything else is finished; what could not be given back is free then.
 func (d *desk) close(ctx context.Context) error {
 	if d.ctx.Err() != nil {
 		return nil //nolint:nilerr // nothing is claimed any more
 	}
-	if err := d.release(ctx); err != nil {
-		return err
-	}
+	err := d.release(ctx)
 	d.q.mu.Lock()
 	d.leaving = true
 	over := d.open == 0
 	d.q.mu.Unlock()
 	if over {
-		return d.depart(ctx)
+		err = errors.Join(err, d.depart().Wait(ctx))
 	}
-	return nil
+	return err
 }
 
-// abandon removes, in the background, the node of a desk that nobody came to sit at. It may have been made or not: of what a session sends, the
-// removal comes last.
-func (d *desk) abandon() {
-	go func() { _ = d.depart(d.sess.Context()) }()
-}
-
-// depart removes the desk's node, when there is nothing that it stands for. If that does not succeed, the session's end does it.
-func (d *desk) depart(ctx context.Context) error {
+// depart ends the desk and removes its node, when there is nothing that it stands for.
+func (d *desk) depart() *line.Removal {
 	d.end(ErrClosed)
-	for {
-		err := d.sess.Delete(ctx, d.node, -1)
-		switch {
-		case err == nil, errors.Is(err, zk.NoNode), d.sess.Err() != nil:
-			return nil //nolint:nilerr // an ephemeral node ends with its session
-		case ctx.Err() != nil, !errors.Is(err, zk.ErrConnectionLost):
-			return err
-		}
-	}
+	return line.OwnBundle(d.sess, zk.Created{Path: d.node}).Leave()
 }

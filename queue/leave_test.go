@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
@@ -158,6 +159,91 @@ func TestConsumerThatLeavesAtOnceLeavesNoNode(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A consumer's node goes although its session lives on, whatever becomes of the deletion, and whether or not the caller waits for it.
+func TestNodeOfAConsumerThatLeavesIsRemovedInTheEnd(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(ctx context.Context, q *queue.Queue) error{
+		"close": func(ctx context.Context, q *queue.Queue) error { return q.Close(ctx) },
+		"purge": func(ctx context.Context, q *queue.Queue) error {
+			_, err := q.Purge(ctx)
+			return err
+		},
+	} {
+		for what, faults := range map[string][]zktest.Fault{
+			"moved":        {zktest.Answer(zk.SessionMoved), zktest.Answer(zk.SessionMoved)},
+			"overloaded":   {zktest.Answer(zk.ThrottledOp)},
+			"caller gone":  {zktest.Delay(5 * time.Second)},
+			"gone and cut": {zktest.Mute, zktest.CutBefore, zktest.CutBefore},
+		} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) {
+					q := w.queue(queue.Config{})
+					putAll(t, q, 0, 3)
+					var item *queue.Item
+					if name == "close" {
+						item = take(t, q)
+						done(t, item)
+					}
+					var met int
+					w.Control(func(r zktest.Request) zktest.Fault {
+						if r.Op != zktest.OpDelete || !strings.HasPrefix(r.Path, root+"/consumers/") || met == len(faults) {
+							return zktest.Pass
+						}
+						met++
+						return faults[met-1]
+					})
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					_ = leave(ctx, q) // fails if the caller has left first
+					pass(time.Minute)
+					w.Control(nil)
+					if met != len(faults) {
+						t.Errorf("%d deletions met a fault, want %d", met, len(faults))
+					}
+					if item != nil && item.Session().Err() != nil {
+						t.Error("the session has ended, and so has shown nothing")
+					}
+					w.NoNodes(t, root+"/consumers")
+				})
+			})
+		}
+	}
+}
+
+// A consumer's node that is made when its creation was given up long ago, which takes a partition, goes again.
+func TestNodeOfAConsumerThatIsMadeTooLateIsRemoved(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		putAll(t, q, 0, 1)
+		var lost []string
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op != zktest.OpCreate || !strings.HasPrefix(r.Path, root+"/consumers/") || len(lost) == 2 {
+				return zktest.Pass
+			}
+			lost = append(lost, r.Path)
+			return zktest.Refuse
+		})
+		item := take(t, q)
+		w.Control(nil)
+		sess := item.Session()
+		done(t, item)
+		pass(sess.Timeout() / 2)
+		for _, path := range lost { // as the server may yet do what it was asked for then
+			if _, err := sess.Create(t.Context(), path, nil, zk.Ephemeral); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := q.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		pass(2 * sess.Timeout())
+		if len(lost) != 2 || sess.Err() != nil {
+			t.Errorf("%d creations were lost, want 2; session: %v", len(lost), sess.Err())
+		}
+		w.NoNodes(t, root+"/consumers")
+	})
 }
 
 // A queue that is closed just when its consumer is about to claim ahead does not go on trying.

@@ -73,7 +73,7 @@ func (q *Queue) goHome(ctx context.Context) {
 	d := q.current()
 	_ = q.Close(ctx)
 	if d != nil && d.ctx.Err() == nil {
-		_ = d.depart(ctx)
+		_ = d.depart().Wait(ctx)
 	}
 }
 
@@ -83,7 +83,7 @@ func (q *Queue) vacated(ctx context.Context, d *desk) error {
 		return nil
 	}
 	if d.sess.Err() == nil {
-		return d.depart(ctx)
+		return d.depart().Wait(ctx)
 	}
 	return q.look(ctx, func(sess *zk.Session) error {
 		for {

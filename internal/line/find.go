@@ -131,6 +131,15 @@ func withdraw(sess *zk.Session, parts []part, created func(context.Context) ([]z
 	}
 }
 
+// Withdraw removes, in the background, the node that a creation has made whose outcome nobody knows, or that it makes
+// later. Nobody else can have chosen its name, and it is not used again.
+func Withdraw(sess *zk.Session, dir, name string) {
+	parts := []part{{dir, name}}
+	go withdraw(sess, parts, func(context.Context) ([]zk.Created, error) {
+		return find(sess.Context(), sess, parts)
+	})
+}
+
 // sweep removes nodes that come into being after find has found none, which takes a partition. The creation is held up between a follower
 // and its leader; the client tries in vain to come back to that follower, and goes on with another server. When the link heals, the
 // creation and the attempt arrive together, and the leader may take the attempt for a return before it looks whether the creation still

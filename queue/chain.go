@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"path"
 	"strconv"
 	"strings"
@@ -142,7 +143,7 @@ func (c *chain) make(ctx context.Context, sess *zk.Session) error {
 	if path.Dir(c.bell) == c.dir {
 		ops = append(ops, c.q.create(c.bell, nil, zk.Persistent))
 	}
-	ops = append(ops, c.q.create(c.segment(1), []byte(smallSegment), zk.Persistent))
+	ops = append(ops, c.q.create(c.segment(c.first()), []byte(smallSegment), zk.Persistent))
 	_, err := sess.Multi(ctx, ops...)
 	switch {
 	case errors.Is(err, zk.NodeExists):
@@ -151,6 +152,15 @@ func (c *chain) make(ctx context.Context, sess *zk.Session) error {
 		c.q.forget()
 	}
 	return err
+}
+
+// first returns the number of a new chain's first segment. A bucket that was dropped may be made again, and a consumer
+// that has read items of the former one may still be about to move them, by their paths. So no two share a path.
+func (c *chain) first() int {
+	if c.bell == c.q.path(dirDelayed) {
+		return 1 + rand.N(1<<60)
+	}
+	return 1
 }
 
 // drop removes a chain that is empty: its last segment, and the chain. It is refused if somebody has put something meanwhile.

@@ -285,7 +285,8 @@ func TestWhatIsNoItemAmongDelayedOnesGoesToTheDeadLetters(t *testing.T) {
 		put(t, q, "a", queue.PutOptions{Delay: time.Second})
 		put(t, q, "b", queue.PutOptions{Delay: 30 * time.Minute}) // a bucket that is emptied into others
 		for _, name := range w.children(root + "/delayed") {
-			segment := root + "/delayed/" + name + "/s0000000001/"
+			bucket := root + "/delayed/" + name
+			segment := bucket + "/" + w.children(bucket)[0] + "/"
 			if _, err := w.Session(t, time.Minute).Create(t.Context(), segment, []byte("junk"), zk.PersistentSequential); err != nil {
 				t.Fatal(err)
 			}

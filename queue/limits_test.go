@@ -232,12 +232,14 @@ func TestForeignNodesAmongDelayedItemsAreInNobodysWay(t *testing.T) {
 		q := w.queue(queue.Config{})
 		put(t, q, "a", queue.PutOptions{Delay: time.Second})
 		sess := w.Session(t, 10*time.Second)
-		names, _, err := sess.Children(t.Context(), root+"/delayed")
-		if err != nil || len(names) != 1 {
-			t.Fatal(names, err)
+		names := w.children(root + "/delayed")
+		if len(names) != 1 {
+			t.Fatal(names)
 		}
-		for _, child := range []string{"/x", "/s0000000001/x", "/s0000000001/0000000777"} {
-			if _, err := sess.Create(t.Context(), root+"/delayed/"+names[0]+child, []byte("foreign"), zk.Persistent); err != nil {
+		bucket := root + "/delayed/" + names[0]
+		segment := bucket + "/" + w.children(bucket)[0]
+		for _, path := range []string{bucket + "/x", segment + "/x", segment + "/0000000777"} {
+			if _, err := sess.Create(t.Context(), path, []byte("foreign"), zk.Persistent); err != nil {
 				t.Fatal(err)
 			}
 		}

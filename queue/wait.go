@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -57,9 +58,15 @@ func (d *desk) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) err
 	}
 	d.q.mu.Lock()
 	ready := d.complete(d.lines)
+	deaf := slices.DeleteFunc(slices.Clone(d.lines), func(p int) bool { return !d.bells[p].rung() })
 	due := d.nextDue
 	all := d.all()
 	d.q.mu.Unlock()
+	for _, p := range deaf { // it has rung just now; or it is not there: somebody has removed it, or is removing the line
+		if err := d.q.line(p).mend(ctx, d.sess); err != nil {
+			return err
+		}
+	}
 	if !ready {
 		return nil
 	}

@@ -227,6 +227,7 @@ type plan struct {
 	q      *Queue
 	ops    []zk.Op
 	size   int // of the request, in bytes, at most
+	packet int // how large it may be
 	tails  map[*chain]tail
 	first  map[*chain]bool // its end was checked
 	guards int             // operations of the caller
@@ -238,7 +239,7 @@ type plan struct {
 const opSize = 128
 
 func (q *Queue) newPlan(guards ...zk.Op) *plan {
-	p := &plan{q: q, tails: make(map[*chain]tail), first: make(map[*chain]bool), guards: len(guards), size: 1024}
+	p := &plan{q: q, tails: make(map[*chain]tail), first: make(map[*chain]bool), guards: len(guards), size: 1024, packet: q.cfg.MaxPacket}
 	for _, op := range guards {
 		p.add(op, len(op.Path()))
 	}
@@ -262,7 +263,17 @@ func (p *plan) add(op zk.Op, size int) {
 // fits reports whether one more item of the given size fits into the packet: with the seal of a segment, the next, and the bell.
 func (p *plan) fits(c *chain, size int) bool {
 	const more = 4
-	return p.size+size+more*(opSize+len(c.dir)+p.q.aclSize()+32) <= p.q.cfg.MaxPacket
+	return p.size+size+more*(opSize+len(c.dir)+p.q.aclSize()+32) <= p.packet
+}
+
+// same returns the chain of the plan that stands for the same nodes as c, c if there is none.
+func (p *plan) same(c *chain) *chain {
+	for x := range p.tails {
+		if x.dir == c.dir {
+			return x
+		}
+	}
+	return c
 }
 
 // append adds an item to the end of a chain. It needs p.at(c) before.

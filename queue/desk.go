@@ -21,13 +21,14 @@ import (
 //
 // Its fields are guarded by the queue's mutex, but for those that only the goroutine of serve uses.
 type desk struct {
-	q    *Queue
-	sess *zk.Session
-	own  *zk.Ownership // of what is claimed
-	id   string
-	node string
-	ctx  context.Context //nolint:containedctx // the items' contexts come from it
-	end  context.CancelCauseFunc
+	q     *Queue
+	sess  *zk.Session
+	own   *zk.Ownership // of what is claimed
+	id    string
+	node  string
+	about []byte          // its data
+	ctx   context.Context //nolint:containedctx // the items' contexts come from it
+	end   context.CancelCauseFunc
 
 	serial  int
 	windows []*window // those of which something is not handed out, in the order of their places
@@ -42,6 +43,7 @@ type desk struct {
 	nextDue int64 // when a delayed item is due next, as far as is known; 0: none
 	alarms
 
+	stock chan struct{} // one slot: held while items are claimed, and while they are given back
 	told  chan struct{} // one slot: a claim's node was written, or nobody wants to any more
 	order sync.Mutex    // held from when marks are chosen until they are sent, so that a later one marks more; taken before the queue's mutex
 
@@ -50,6 +52,11 @@ type desk struct {
 	place   *line.Place // in the line of those who wait; nil while not waiting
 	lines   []int       // the priorities that have lines
 	delays  int32       // the version of the delayed items' bell when they were looked at last; -1: never
+
+	// Of the transactions that move delayed items; used by serve alone.
+	packet    int   // how large they may be, in bytes; 0: Config.MaxPacket
+	breaks    int   // how often in a row the connection broke under one
+	moveAfter int64 // when to try again
 }
 
 // openDesk returns the desk of the live session.
@@ -72,7 +79,7 @@ func (q *Queue) openDesk(ctx context.Context) (*desk, error) {
 		return d, nil
 	}
 	id := newID()
-	d = &desk{q: q, sess: sess, id: hex.EncodeToString(id[:8]), pace: 1, delays: -1, told: make(chan struct{}, 1)}
+	d = &desk{q: q, sess: sess, id: hex.EncodeToString(id[:8]), pace: 1, delays: -1, told: make(chan struct{}, 1), stock: make(chan struct{}, 1)}
 	d.own = sess.NewOwnership(d)
 	d.node = q.path(dirConsumers, d.id)
 	d.bells = make(map[int]*alarm)
@@ -116,16 +123,19 @@ func (d *desk) enter(ctx context.Context) error {
 	if err != nil {
 		host = "?" // the record is for people
 	}
-	data, err := json.Marshal(consumer{Host: host, PID: os.Getpid(), Program: filepath.Base(os.Args[0])})
+	d.about, err = json.Marshal(consumer{Host: host, PID: os.Getpid(), Program: filepath.Base(os.Args[0])})
 	if err != nil {
 		return err
 	}
 	for {
-		c, err := d.sess.CreateNode(ctx, d.q.node(d.node, data, zk.Ephemeral))
+		c, err := d.sess.CreateNode(ctx, d.q.node(d.node, d.about, zk.Ephemeral))
+		if errors.Is(err, zk.NodeExists) {
+			err = d.askTime(ctx)
+		} else if err == nil {
+			d.q.clock.saw(c.Stat.Ctime)
+		}
 		switch {
 		case err == nil:
-			d.q.clock.saw(c.Stat.Ctime)
-		case errors.Is(err, zk.NodeExists):
 		case ctx.Err() == nil && d.sess.Err() == nil && errors.Is(err, zk.ErrConnectionLost):
 			continue
 		default:
@@ -135,6 +145,9 @@ func (d *desk) enter(ctx context.Context) error {
 		return nil
 	}
 }
+
+// guardPause is after what time a consumer tries again to watch its own node, if the server refuses that.
+const guardPause = time.Second
 
 // guard ends the desk when somebody deletes its node: then its claims are free for all.
 func (d *desk) guard() {
@@ -150,6 +163,12 @@ func (d *desk) guard() {
 		case errors.Is(err, zk.NoNode):
 			d.Gone(d.node)
 			return
+		case err != nil && !errors.Is(err, zk.ErrConnectionLost):
+			select {
+			case <-time.After(guardPause):
+			case <-d.ctx.Done():
+				return
+			}
 		}
 	}
 }
@@ -359,25 +378,60 @@ func (d *desk) release(ctx context.Context) error {
 	return nil
 }
 
-// returnStock gives back what is not handed out.
+// returnStock gives back what is not handed out: from one moment on nothing of it is, and nothing is claimed until all is given back. So a Take that
+// comes meanwhile is given what comes first, although that is on its way.
 func (d *desk) returnStock(ctx context.Context) error {
-	for {
-		d.q.mu.Lock()
-		if len(d.windows) == 0 {
-			d.q.mu.Unlock()
-			return nil
-		}
-		w := d.windows[0]
-		d.windows = d.windows[1:]
-		rest := w.stock
-		w.stock, w.giving = nil, true
-		d.weigh()
-		d.q.mu.Unlock()
-		if err := w.giveBack(ctx, rest[0].seq); err != nil {
+	if err := d.holdStock(ctx); err != nil {
+		return err
+	}
+	defer d.freeStock()
+	d.q.mu.Lock()
+	windows := d.windows
+	d.windows = nil
+	stocks := make([][]stocked, len(windows))
+	for i, w := range windows {
+		stocks[i], w.stock, w.giving = w.stock, nil, true
+	}
+	d.weigh()
+	d.q.mu.Unlock()
+	for i, w := range windows {
+		if err := w.giveBack(ctx, stocks[i][0].seq); err != nil {
+			if d.err() == nil && zk.OutcomeOf(err) == zk.Refused {
+				d.restock(windows[i:], stocks[i:])
+			}
 			return err
 		}
 	}
+	return nil
 }
+
+// restock puts back what could not be given back: the servers have refused it, so that it is ours for certain. It is tried again.
+func (d *desk) restock(windows []*window, stocks [][]stocked) {
+	if d.certify() != nil {
+		return // it is free when the session ends
+	}
+	d.q.mu.Lock()
+	defer d.q.mu.Unlock()
+	for i, w := range windows {
+		w.stock, w.giving = stocks[i], false
+		d.add(w)
+	}
+	d.weigh()
+}
+
+// holdStock waits until nobody else claims items or gives some back.
+func (d *desk) holdStock(ctx context.Context) error {
+	select {
+	case d.stock <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-d.ctx.Done():
+		return context.Cause(d.ctx)
+	}
+}
+
+func (d *desk) freeStock() { <-d.stock }
 
 // unmarked returns the window whose node is to be written next, and up to where, so that as many items are marked as are in hand; nil if so
 // many are. The caller holds the queue's mutex.

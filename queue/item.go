@@ -350,7 +350,14 @@ func (it *Item) bury(reason string) error {
 	dead.enqueued = it.EnqueuedAt().UnixMilli()
 	dead.delay, dead.due = 0, 0
 	dead.reason = cut(reason, maxReason)
-	err := it.remove(nil, it.q.graveyard, dead.encode())
+	data := dead.encode()
+	if it.rec.priority == corrupt && len(data) > it.q.largest() {
+		// What is no item may be as large as a packet, and no transaction could hold it. It stays where it is, and nobody is given it: the line's
+		// cursor is behind it.
+		it.w.left(1)
+		return nil
+	}
+	err := it.remove(nil, it.q.graveyard, data)
 	if hook := it.q.cfg.Hooks.Dead; hook != nil && err == nil {
 		hook(it.d.ctx, it.ID(), reason)
 	}

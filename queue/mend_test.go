@@ -67,14 +67,21 @@ func TestSegmentThatIsMadeLateIsNeverMadeUnderTheCursor(t *testing.T) {
 				for range 4 {
 					done(t, take(t, consumer))
 				}
+				bounded(t, w, 10000)
 				synctest.Wait() // the second segment is removed
 				makeIt()
 				if err := <-stored; err != nil {
 					t.Fatal(err)
 				}
 				w.Control(nil)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
 				for range 2 {
-					done(t, take(t, consumer))
+					item, err := consumer.Take(ctx)
+					if err != nil {
+						t.Fatal(err)
+					}
+					done(t, item)
 				}
 				wantEmpty(t, consumer)
 			})
@@ -172,4 +179,3 @@ func bounded(t *testing.T, w *world, most int) {
 		return zktest.Pass
 	})
 }
-

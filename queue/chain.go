@@ -168,14 +168,15 @@ func (c *chain) made(err error) error {
 	return err
 }
 
-// mend makes what somebody has removed by hand of a chain that is there: its bell, or the open segment behind all others. The dead letters, whose
-// chain the queue makes with its other nodes, get their first segment so.
+// mend makes what somebody has removed by hand of a chain that is there: its bell, or the open segment behind all
+// others. The dead letters, whose chain the queue makes with its other nodes, get their first segment so.
 //
-// An open segment must be the last one, and must not stand where the line's cursor has been: those who claim wait at an open one, and puts
-// would go to another, or into places that count as claimed. So the new one stands behind all segments and behind the cursor, and nobody
-// else may have moved either since we have looked. A cursor tells of every move: what stood behind the last segment that we see, and is gone
-// again, was claimed before. Two who mend at the same time exclude each other, because each sets the node that has the cursor; so does one
-// whose request arrives late, when the cursor has moved on.
+// An open segment must be the last one, and must not stand where the line's cursor has been: those who claim wait at
+// an open one, and puts would go to another, or into places that count as claimed. So the new one stands behind all
+// segments and behind the cursor, and nobody else may have moved either since we have looked. A cursor tells of every
+// move: what stood behind the last segment that we see, and is gone again, was claimed before. Two who mend at the
+// same time exclude each other, because each sets the node that has the cursor; so does one whose request arrives
+// late, when the cursor has moved on.
 func (c *chain) mend(ctx context.Context, sess *zk.Session) error {
 	data, stat, err := sess.Get(ctx, c.dir)
 	if err != nil {
@@ -239,7 +240,10 @@ type plan struct {
 const opSize = 128
 
 func (q *Queue) newPlan(guards ...zk.Op) *plan {
-	p := &plan{q: q, tails: make(map[*chain]tail), first: make(map[*chain]bool), guards: len(guards), size: 1024, packet: q.cfg.MaxPacket}
+	p := &plan{
+		q: q, tails: make(map[*chain]tail), first: make(map[*chain]bool),
+		guards: len(guards), size: 1024, packet: q.cfg.MaxPacket,
+	}
 	for _, op := range guards {
 		p.add(op, len(op.Path()))
 	}

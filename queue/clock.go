@@ -23,7 +23,8 @@ func (c *clock) saw(ms int64) {
 	c.base, c.at = ms, time.Now()
 }
 
-// clockLasts is for how long a time that was learned is trusted. The servers' may be another by then: their clock was set, or another server leads.
+// clockLasts is for how long a time that was learned is trusted. The servers' may be another by then: their clock was
+// set, or another server leads.
 const clockLasts = time.Minute
 
 // fresh reports whether the servers' time is known, and was learned lately.

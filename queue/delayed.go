@@ -11,14 +11,16 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// Delayed items lie in buckets: chains named for the span of time in which their items are due. A bucket far ahead is wide, so that there are
-// never many; when its time begins, its items move to narrower ones, and from the narrowest into their lines. See promote.go.
+// Delayed items lie in buckets: chains named for the span of time in which their items are due. A bucket far ahead is
+// wide, so that there are never many; when its time begins, its items move to narrower ones, and from the narrowest
+// into their lines. See promote.go.
 //
 // In which bucket an item is put follows from what its producer believes about the servers' time. When it is due does not: that is
 // the time that the server has put into its node, plus its delay. A producer never believes in a time that is ahead of the servers'
 // (see clock), so no bucket begins after an item of its is due.
 
-// A width is a kind of buckets. Each is a multiple of the one before, so that a narrower bucket lies within one wider one.
+// A width is a kind of buckets. Each is a multiple of the one before, so that a narrower bucket lies within one wider
+// one.
 type width struct {
 	code  string
 	ms    int64
@@ -54,7 +56,8 @@ func (b bucket) end() int64 { return b.start + widths[b.kind].ms }
 
 func (b bucket) name() string { return fmt.Sprintf("b%s%014d", widths[b.kind].code, b.start) }
 
-// compare orders buckets by their beginning. Of those that begin together the widest is first: it may have items for the others.
+// compare orders buckets by their beginning. Of those that begin together the widest is first: it may have items for
+// the others.
 func (b bucket) compare(o bucket) int {
 	return cmp.Or(cmp.Compare(b.start, o.start), cmp.Compare(o.kind, b.kind))
 }
@@ -84,8 +87,8 @@ func (q *Queue) bucket(b bucket) *chain {
 	return q.chain(q.path(dirDelayed, b.name()), q.path(dirDelayed))
 }
 
-// askTime learns the servers' time anew if it is not known, or was learned so long ago that it may be another: by a write to the consumer's own
-// node, since only what was written tells.
+// askTime learns the servers' time anew if it is not known, or was learned so long ago that it may be another: by a
+// write to the consumer's own node, since only what was written tells.
 func (d *desk) askTime(ctx context.Context) error {
 	if d.q.clock.fresh() {
 		return nil

@@ -79,7 +79,10 @@ func (q *Queue) openDesk(ctx context.Context) (*desk, error) {
 		return d, nil
 	}
 	id := newID()
-	d = &desk{q: q, sess: sess, id: hex.EncodeToString(id[:8]), pace: 1, delays: -1, told: make(chan struct{}, 1), stock: make(chan struct{}, 1)}
+	d = &desk{
+		q: q, sess: sess, id: hex.EncodeToString(id[:8]), pace: 1, delays: -1,
+		told: make(chan struct{}, 1), stock: make(chan struct{}, 1),
+	}
 	d.own = sess.NewOwnership(d)
 	d.node = q.path(dirConsumers, d.id)
 	d.bells = make(map[int]*alarm)
@@ -378,8 +381,8 @@ func (d *desk) release(ctx context.Context) error {
 	return nil
 }
 
-// returnStock gives back what is not handed out: from one moment on nothing of it is, and nothing is claimed until all is given back. So a Take that
-// comes meanwhile is given what comes first, although that is on its way.
+// returnStock gives back what is not handed out: from one moment on nothing of it is, and nothing is claimed until all
+// is given back. So a Take that comes meanwhile is given what comes first, although that is on its way.
 func (d *desk) returnStock(ctx context.Context) error {
 	if err := d.holdStock(ctx); err != nil {
 		return err
@@ -405,7 +408,8 @@ func (d *desk) returnStock(ctx context.Context) error {
 	return nil
 }
 
-// restock puts back what could not be given back: the servers have refused it, so that it is ours for certain. It is tried again.
+// restock puts back what could not be given back: the servers have refused it, so that it is ours for certain. It is
+// tried again.
 func (d *desk) restock(windows []*window, stocks [][]stocked) {
 	if d.certify() != nil {
 		return // it is free when the session ends

@@ -384,7 +384,8 @@ func TestProducersAndConsumersGoOnWhenSomebodyRemovesTheQueue(t *testing.T) {
 	}
 }
 
-// The server to which the connection is made anew may lag behind: it does not know the receipt yet that tells what became of the put.
+// The server to which the connection is made anew may lag behind: it does not know the receipt yet that tells what
+// became of the put.
 func TestPutAsksAServerThatLagsOnlyAfterASync(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})

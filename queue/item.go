@@ -35,7 +35,8 @@ type Item struct {
 	finished bool
 }
 
-// Body returns a copy of what was put, a new one each time: what the caller does to it changes nothing of what Fail, Retry and Reject store.
+// Body returns a copy of what was put, a new one each time: what the caller does to it changes nothing of what Fail,
+// Retry and Reject store.
 func (it *Item) Body() []byte { return slices.Clone(it.rec.body) }
 
 // ID returns the id that Put has returned.
@@ -352,8 +353,8 @@ func (it *Item) bury(reason string) error {
 	dead.reason = cut(reason, maxReason)
 	data := dead.encode()
 	if it.rec.priority == corrupt && len(data) > it.q.largest() {
-		// What is no item may be as large as a packet, and no transaction could hold it. It stays where it is, and nobody is given it: the line's
-		// cursor is behind it.
+		// What is no item may be as large as a packet, and no transaction could hold it. It stays where it is, and
+		// nobody is given it: the line's cursor is behind it.
 		it.w.left(1)
 		return nil
 	}
@@ -402,7 +403,8 @@ func (it *Item) putBack(tries int) error {
 			w.left(1) // there is nothing left to give back
 			return errItemRemoved
 		case refused && failed.Index == 3 && errors.Is(failed, zk.NoNode):
-			if err := w.line.mend(d.ctx, d.sess); err != nil && !q.missing(err) && !errors.Is(err, zk.ErrConnectionLost) {
+			err := w.line.mend(d.ctx, d.sess) // somebody has removed the bell
+			if err != nil && !q.missing(err) && !errors.Is(err, zk.ErrConnectionLost) {
 				return d.orLost(err)
 			}
 			continue

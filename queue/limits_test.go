@@ -313,8 +313,8 @@ func TestForeignNodeThatIsTooLargeToBeMovedIsInNobodysWay(t *testing.T) {
 		producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{})
 		sess := w.Session(t, time.Minute)
 		put(t, producer, "a", queue.PutOptions{})
-		large := zk.Node{Path: root + "/ready/p1000/s0000000001/", Data: bytes.Repeat([]byte("z"), 1048480), Mode: zk.PersistentSequential}
-		if _, err := sess.CreateNode(t.Context(), large); err != nil {
+		segment, large := root+"/ready/p1000/s0000000001/", bytes.Repeat([]byte("z"), 1048480)
+		if _, err := sess.Create(t.Context(), segment, large, zk.PersistentSequential); err != nil {
 			t.Fatal(err)
 		}
 		put(t, producer, "b", queue.PutOptions{})

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -13,25 +12,23 @@ import (
 const (
 	// maxSorted is how many delayed items are looked at together, and moved in the order of their times.
 	maxSorted = 2000
-	// fewDelayed is up to how many are moved without a word: of several consumers that do so at the same time the servers refuse all but one.
+	// fewDelayed is up to how many are moved without a word: of several consumers that do so at the same time the
+	// servers refuse all but one.
 	fewDelayed = 20
-	// moverWait is for how long consumers leave a bucket to one that has said that it empties it, and has not moved anything since.
-	moverWait = 2 * time.Second
 	// lookAgain is when what could not be read is looked at again.
 	lookAgain = time.Minute
-	// minPacket is to what the size of a transaction falls that moves items, on connections that break.
-	minPacket = 16 << 10
 )
 
 // promote moves what is due into the lines, and learns when the next item is due.
 //
-// Buckets are emptied in the order of their times, the widest of those that begin together first, together with those that lie within its time: so
-// all that is due is known before any of it arrives. If that is too much at once, the wide bucket's items go to narrower ones, and what is due in
-// the narrowest arrives in parts.
+// Buckets are emptied in the order of their times, the widest of those that begin together first, together with those
+// that lie within its time: so all that is due is known before any of it arrives. If that is too much at once, the
+// wide bucket's items go to narrower ones, and what is due in the narrowest arrives in parts.
 //
-// One consumer does it at a time, so that many do not all read the same. It writes its name into the first bucket, and again with every
-// transaction; the others look again when it has not done so for a while, and go on. That is for speed only: an item's node is
-// deleted in the transaction that makes the new one, so that of two that move an item one is refused.
+// One consumer does it at a time, so that many do not all read the same. It writes its name into the first bucket, and
+// again with every transaction; the others look again when it has not done so for a while, and go on. That is for
+// speed only: an item's node is deleted in the transaction that makes the new one, so that of two that move an item
+// one is refused.
 func (d *desk) promote(ctx context.Context) error {
 	q := d.q
 	m := &mover{d: d, passed: make(map[bucket]bool)}
@@ -93,7 +90,8 @@ func (m *mover) sooner(at int64) {
 	}
 }
 
-// emptyAll empties the buckets, which are in order, as far as their time has begun. It ends early, with again set, when they are to be listed anew.
+// emptyAll empties the buckets, which are in order, as far as their time has begun. It ends early, with again set,
+// when they are to be listed anew.
 func (m *mover) emptyAll(ctx context.Context, buckets []bucket) error {
 	m.again = false
 	for len(buckets) > 0 && !m.again {
@@ -134,13 +132,13 @@ type delayedItem struct {
 	dead bool    // it goes to the dead letters
 }
 
-// emptyGroup moves what it can out of the first bucket and those within its time, and removes those in which nothing is left. It reports false
-// if another consumer is at it.
+// emptyGroup moves what it can out of the first bucket and those within its time, and removes those in which nothing
+// is left. It reports false if another consumer is at it.
 func (m *mover) emptyGroup(ctx context.Context, group []bucket) (bool, error) {
 	first := m.d.q.bucket(group[0])
-	sign, version, err := m.busy(ctx, first)
-	if err != nil || sign {
-		return !sign, err
+	taken, version, err := m.taken(ctx, first)
+	if err != nil || taken {
+		return false, err
 	}
 	shelves, whole, err := m.list(ctx, group)
 	if err != nil {
@@ -217,8 +215,9 @@ func (m *mover) list(ctx context.Context, group []bucket) (shelves []*shelf, who
 	return shelves, true, nil
 }
 
-// look reads a segment's items, and returns those that are to be moved: into their lines what is due, unless it is to be split among narrower
-// buckets, to the dead letters what is no item, and where it belongs what lies in a bucket that is too wide for it.
+// look reads a segment's items, and returns those that are to be moved: into their lines what is due, unless it is to
+// be split among narrower buckets, to the dead letters what is no item, and where it belongs what lies in a bucket
+// that is too wide for it.
 func (m *mover) look(ctx context.Context, s *shelf, split bool) ([]*delayedItem, error) {
 	q := m.d.q
 	size := readChunk
@@ -290,8 +289,8 @@ func (x *delayedItem) become(node *zk.Data, now int64) *record {
 // isBucket reports whether a chain is of delayed items.
 func (q *Queue) isBucket(c *chain) bool { return c.bell == q.path(dirDelayed) }
 
-// read reads items. What is not there any more is nil, and so is what cannot be read, because of its permissions or its size: that stays, and
-// the others go on without it.
+// read reads items. What is not there any more is nil, and so is what cannot be read, because of its permissions or
+// its size: that stays, and the others go on without it.
 func (m *mover) read(ctx context.Context, s *shelf, items []int) ([]*zk.Data, error) {
 	d := m.d
 	nodes, err := d.q.readNodes(ctx, d.sess, s.c.segment(s.segment), items, s.small)
@@ -314,183 +313,4 @@ func (m *mover) read(ctx context.Context, s *shelf, items []int) ([]*zk.Data, er
 	}
 	others, err := m.read(ctx, s, items[half:])
 	return slices.Concat(some, others), err
-}
-
-// moveAll moves items: those of each chain in the order of their times.
-func (m *mover) moveAll(ctx context.Context, items []*delayedItem) error {
-	slices.SortStableFunc(items, func(a, b *delayedItem) int {
-		return cmp.Or(cmp.Compare(a.to.dir, b.to.dir), cmp.Compare(a.due, b.due))
-	})
-	for len(items) > 0 {
-		// One chain a transaction: bells and ends of more would not fit into a packet that one large item fills.
-		n := slices.IndexFunc(items, func(x *delayedItem) bool { return x.to.dir != items[0].to.dir })
-		if n < 0 {
-			n = len(items)
-		}
-		moved, err := m.move(ctx, items[:n])
-		if err != nil {
-			return err
-		}
-		items = items[moved:]
-	}
-	return nil
-}
-
-// move moves as many items as fit into one transaction to their chain, and returns how many. It returns errAgain if it is not known to have: then
-// the items' nodes tell, when they are read again.
-func (m *mover) move(ctx context.Context, items []*delayedItem) (int, error) {
-	d, q := m.d, m.d.q
-	to := items[0].to
-	p := q.newPlan()
-	p.packet = cmp.Or(d.packet, p.packet)
-	if err := p.at(d.ctx, d.sess, to); err != nil {
-		return 0, err
-	}
-	var guards []zk.Op
-	if m.sign != "" {
-		guards = append(guards, zk.SetData(m.sign, d.moverSign(), -1))
-		p.size += opSize + len(m.sign)
-	}
-	signs := len(guards)
-	for i, x := range items {
-		if x.rec == nil {
-			data, stat, err := d.sess.Get(ctx, x.path)
-			if errors.Is(err, zk.NoNode) {
-				return 0, errAgain
-			}
-			if err != nil {
-				return 0, err
-			}
-			x.rec = x.become(&zk.Data{Data: data, Stat: stat}, q.clock.now())
-		}
-		data := x.rec.encode()
-		if i > 0 && (i == readChunk || !p.fits(to, len(data)+opSize+len(x.path))) {
-			break
-		}
-		guards = append(guards, zk.DeleteOp(x.path, -1))
-		p.size += opSize + len(x.path)
-		p.append(to, data)
-	}
-	p.guards = len(guards)
-	p.ops = slices.Concat(guards, p.ops)
-	p.ring()
-	results, err := d.sess.Multi(d.ctx, p.ops...)
-	d.moveBroke(err)
-	failed, refused := errors.AsType[*zk.MultiError](err)
-	switch {
-	case err == nil:
-		p.done(results)
-		if signs > 0 {
-			q.clock.saw(results[0].Stat.Mtime)
-		}
-		n := len(guards) - signs
-		for _, x := range items[:n] {
-			if hook := q.cfg.Hooks.Dead; hook != nil && x.dead {
-				hook(d.ctx, x.rec.name(), x.rec.reason)
-			}
-		}
-		return n, nil
-	case p.stale(err), refused && failed.Index < p.guards && errors.Is(failed, zk.NoNode), errors.Is(err, zk.ErrConnectionLost):
-		return 0, errAgain
-	case d.err() != nil:
-		return 0, d.err()
-	default:
-		return 0, err
-	}
-}
-
-// moveBroke books whether the connection broke under a transaction that moves items. If it does so repeatedly, the servers may not accept requests of this size:
-// the next are smaller, and what is ready does not wait for them.
-func (d *desk) moveBroke(err error) {
-	if err == nil || zk.OutcomeOf(err) != zk.Unknown {
-		d.breaks, d.moveAfter = 0, 0
-		return
-	}
-	const some = 3
-	if d.breaks++; d.breaks < some {
-		return
-	}
-	d.packet = max(min(minPacket, d.q.cfg.MaxPacket), cmp.Or(d.packet, d.q.cfg.MaxPacket)/2)
-	pause := min(10*time.Second, 100*time.Millisecond<<min(d.breaks-some, 10))
-	d.moveAfter = d.q.clock.now() + pause.Milliseconds()
-}
-
-// moverSign is what a bucket's node says while a consumer empties it.
-func (d *desk) moverSign() []byte { return []byte("mover " + d.id) }
-
-// busy reports whether another consumer is emptying a bucket. Otherwise it returns the version of the bucket's node.
-func (m *mover) busy(ctx context.Context, c *chain) (bool, int32, error) {
-	data, stat, err := m.d.sess.Get(ctx, c.dir)
-	if errors.Is(err, zk.NoNode) {
-		return false, 0, errAgain // it was emptied just now
-	}
-	if err != nil {
-		return false, 0, err
-	}
-	age := m.d.q.clock.now() - stat.Mtime
-	wait := moverWait.Milliseconds()
-	// A time that lies far ahead is that of a server whose clock was ahead: it says nothing.
-	if _, cursor := parseCursor(data); cursor || string(data) == string(m.d.moverSign()) || age >= wait || age <= -wait {
-		return false, stat.Version, nil
-	}
-	m.sooner(stat.Mtime + wait)
-	return true, 0, nil
-}
-
-// announce tells the others that we empty a bucket, unless another consumer has done so just now.
-func (m *mover) announce(ctx context.Context, c *chain, version int32) (bool, error) {
-	stat, err := m.d.sess.Set(ctx, c.dir, m.d.moverSign(), version)
-	switch {
-	case errors.Is(err, zk.BadVersion):
-		m.sooner(m.d.q.clock.now() + moverWait.Milliseconds())
-		return false, nil
-	case errors.Is(err, zk.NoNode):
-		return false, errAgain
-	case err != nil:
-		return false, err
-	}
-	m.d.q.clock.saw(stat.Mtime)
-	m.sign = c.dir
-	return true, nil
-}
-
-// clear removes the buckets in which nothing is left, and what is empty of the others. The first bucket goes last, because it says that we are at it.
-func (m *mover) clear(ctx context.Context, group []bucket, shelves []*shelf) error {
-	d := m.d
-	for _, b := range slices.Backward(group) {
-		kept, empty, last := false, true, 0
-		for _, s := range shelves {
-			if s.b != b {
-				continue
-			}
-			empty = false
-			switch {
-			case s.left:
-				kept = true
-			case s.last:
-				last = s.segment
-			default:
-				// Refused if something is in it that is no item: then so is the removal of the bucket.
-				_ = d.sess.Delete(ctx, s.c.segment(s.segment), -1)
-			}
-		}
-		if kept {
-			m.passed[b] = true
-		}
-		if empty { // somebody has removed its segments
-			_ = d.sess.Delete(ctx, d.q.bucket(b).dir, -1)
-		}
-		if kept || last == 0 {
-			continue
-		}
-		err := d.q.bucket(b).drop(ctx, d.sess, last)
-		switch {
-		case err == nil, errors.Is(err, zk.NoNode):
-		case errors.Is(err, zk.NotEmpty):
-			m.passed[b] = true // something is in it: no item, which stays, or one that was put just now, which has rung the bell
-		default:
-			return err
-		}
-	}
-	return nil
 }

@@ -19,10 +19,12 @@ import (
 
 // isMove reports whether a transaction moves delayed items into a line.
 func isMove(r zktest.Request) bool {
-	return slices.ContainsFunc(r.Parts, func(p zktest.Part) bool {
-		return p.Op == zktest.OpDelete && strings.HasPrefix(p.Path, root+"/delayed/")
-	}) &&
-		slices.ContainsFunc(r.Parts, func(p zktest.Part) bool { return p.Op == zktest.OpCreate && strings.HasPrefix(p.Path, root+"/ready/") })
+	has := func(op zktest.Op, below string) bool {
+		return slices.ContainsFunc(r.Parts, func(p zktest.Part) bool {
+			return p.Op == op && strings.HasPrefix(p.Path, root+below)
+		})
+	}
+	return has(zktest.OpDelete, "/delayed/") && has(zktest.OpCreate, "/ready/")
 }
 
 // Headers count for the size of the transactions that move items as bodies do.
@@ -52,7 +54,8 @@ func TestDelayedItemsWithLargeHeadersArrive(t *testing.T) {
 	})
 }
 
-// Servers may accept less than Config.MaxPacket. What is ready does not wait for what cannot be moved, and the rest goes in smaller transactions.
+// Servers may accept less than Config.MaxPacket. What is ready does not wait for what cannot be moved, and the rest
+// goes in smaller transactions.
 func TestMovesThatBreakTheConnectionHoldNothingUp(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -82,7 +85,8 @@ func TestMovesThatBreakTheConnectionHoldNothingUp(t *testing.T) {
 	})
 }
 
-// Nobody was there for hours: items come in the order of their times, whichever buckets they lie in, and however many they are.
+// Nobody was there for hours: items come in the order of their times, whichever buckets they lie in, and however many
+// they are.
 func TestDelayedItemsArriveInTheOrderOfTheirTimes(t *testing.T) {
 	for name, n := range map[string]int{"few": 300, "many": 5000} {
 		t.Run(name, func(t *testing.T) {
@@ -90,12 +94,14 @@ func TestDelayedItemsArriveInTheOrderOfTheirTimes(t *testing.T) {
 				producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{})
 				hour := time.Hour.Milliseconds()
 				pass(time.Duration(hour-time.Now().UnixMilli()%hour) * time.Millisecond)
-				// For the hour after the next, from its end to its beginning; then, when that has come near, for between those.
+				// For the hour after the next, from its end to its beginning; then, when that has come near, for
+				// between those.
 				const near = 90 * time.Minute
 				step := 50 * time.Minute / time.Duration(n)
 				var first, then []queue.Message
 				for i := n; i > 0; i-- {
-					m := queue.Message{Body: fmt.Append(nil, i), PutOptions: queue.PutOptions{Delay: 2*time.Hour + time.Duration(i)*step}}
+					m := queue.Message{Body: fmt.Append(nil, i)}
+					m.Delay = 2*time.Hour + time.Duration(i)*step
 					if i%3 > 0 {
 						first = append(first, m)
 					} else {
@@ -194,7 +200,9 @@ func TestOthersGoOnWhenTheConsumerThatMovesItemsIsLost(t *testing.T) {
 		const n = 500
 		var messages []queue.Message
 		for i := range n {
-			messages = append(messages, queue.Message{Body: fmt.Append(nil, i), PutOptions: queue.PutOptions{Delay: 5 * time.Second}})
+			m := queue.Message{Body: fmt.Append(nil, i)}
+			m.Delay = 5 * time.Second
+			messages = append(messages, m)
 		}
 		if _, err := producer.PutBatch(t.Context(), messages); err != nil {
 			t.Fatal(err)

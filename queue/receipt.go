@@ -99,14 +99,16 @@ func (r *receipts) get(ctx context.Context, sess *zk.Session) (*receipt, error) 
 	}
 }
 
-// sweep removes the receipts of producers that are no more, in the background and now and then: many puts at the same time make as many receipts, and each
-// sweep reads all in its part. That it fails is the next sweeper's business.
+// sweep removes the receipts of producers that are no more, in the background and now and then: many puts at the same
+// time make as many receipts, and each sweep reads all in its part. That it fails is the next sweeper's business.
 func (r *receipts) sweep(dir string) {
 	if r.made.Add(1)%sweepEvery != 1 {
 		return
 	}
 	r.q.sweepAway(func(ctx context.Context, sess *zk.Session) {
-		r.q.sweep(ctx, sess, dir, func(d *zk.Data) bool { return d.Stat.Mtime+keepReceipts.Milliseconds() < r.q.clock.now() })
+		r.q.sweep(ctx, sess, dir, func(d *zk.Data) bool {
+			return d.Stat.Mtime+keepReceipts.Milliseconds() < r.q.clock.now()
+		})
 	})
 }
 

@@ -69,7 +69,7 @@ func (d *desk) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) err
 	due := d.nextDue
 	all := d.all()
 	d.q.mu.Unlock()
-	for _, p := range deaf { // it has rung just now; or it is not there: somebody has removed it, or is removing the line
+	for _, p := range deaf { // it has rung just now, or somebody has removed it
 		if err := d.q.line(p).mend(ctx, d.sess); err != nil {
 			return err
 		}

@@ -141,8 +141,8 @@ func TestItemsThatAreRefusedToBeGivenBackAreGivenBackLater(t *testing.T) {
 	})
 }
 
-// Time may have passed without this process: what it has claimed and not handed out yet is not its own any more at the moment at which its session
-// is not certain, whichever timer runs first.
+// Time may have passed without this process: what it has claimed and not handed out yet is not its own any more at the
+// moment at which its session is not certain, whichever timer runs first.
 func TestNothingIsHandedOutWhenTheSessionIsNotCertain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		for range 10 {

@@ -405,3 +405,34 @@ func TestPrintedItemIsNotAcknowledgedWhenNobodyReadsIt(t *testing.T) {
 		t.Errorf("attempt %d, want the first", got)
 	}
 }
+
+// Under nohup(1) a hangup is ignored, here as everywhere.
+func TestLinesArePutAlsoWhenTheTerminalOfOneThatIgnoresItHangsUp(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	var in io.WriteCloser
+	r := startWith(t, func(cmd *exec.Cmd) {
+		deaf := []string{"sh", "-c", `trap "" HUP; exec "$0" "$@"`, cmd.Path}
+		cmd.Args = append(deaf, cmd.Args[1:]...)
+		cmd.Path = "/bin/sh"
+		var err error
+		if in, err = cmd.StdinPipe(); err != nil {
+			t.Fatal(err)
+		}
+	}, "queue", "put", "--lines", "--connect", srv.Addr(), "/q")
+	if _, err := io.WriteString(in, "one\n"); err != nil {
+		t.Fatal(err)
+	}
+	if item := queueRun(t, srv.Addr(), "take", "--ack", "--wait", "1m", "/q"); item != "one\n" {
+		t.Errorf("got item %q", item)
+	}
+	r.signal(syscall.SIGHUP)
+	if _, err := io.WriteString(in, "two\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.wantCode(0)
+	wantDepth(t, srv.Addr(), depth{Ready: 1})
+}

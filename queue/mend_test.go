@@ -17,6 +17,7 @@ const line0 = root + "/ready/p1000"
 // An empty open segment where the cursor stands, with others behind it, would keep all consumers waiting: puts go to
 // the last one.
 func TestSegmentThatIsMadeLateIsNeverMadeUnderTheCursor(t *testing.T) {
+	t.Parallel()
 	for _, byHand := range []bool{false, true} {
 		name := "sealed while a producer looks"
 		if byHand {
@@ -89,6 +90,7 @@ func TestSegmentThatIsMadeLateIsNeverMadeUnderTheCursor(t *testing.T) {
 }
 
 func TestPutMendsALineOfWhichSomebodyHasRemovedANode(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"bell", "s0000000001"} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

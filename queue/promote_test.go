@@ -88,6 +88,7 @@ func TestMovesThatBreakTheConnectionHoldNothingUp(t *testing.T) {
 // Nobody was there for hours: items come in the order of their times, whichever buckets they lie in, and however many
 // they are.
 func TestDelayedItemsArriveInTheOrderOfTheirTimes(t *testing.T) {
+	t.Parallel()
 	for name, n := range map[string]int{"few": 300, "many": 5000} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

@@ -35,21 +35,28 @@ type desk struct {
 	linger  *time.Timer
 	open    int  // items that were handed out and are not finished
 	leaving bool // the queue is closed, and the desk goes when nothing is open
-	claims  int  // how many there were when they were listed last, and what was given back one by one since
+	vacated bool // its claims were lost, and its node goes
+	claims  int  // how many of nobody there were when they were listed last, and what was given back one by one since
 	acks    acks
 	dirty   bool  // something was given back that may come before what is claimed
 	looking bool  // serve looks whether something comes before what is claimed
 	nextDue int64 // when a delayed item is due next, as far as is known; 0: none
 	alarms
 
+	seen map[*chain]int // the last segment of each line that we know of
+
 	told  chan struct{} // one slot: a claim's node was written, or nobody wants to any more
 	order sync.Mutex    // held from when marks are chosen until they are sent, so that a later one marks more; taken before the queue's mutex
+	claim chan struct{} // one slot: whoever fills it may claim items, or give them back that are not handed out
 
 	// Used by serve alone.
 	waiting line.Line
 	place   *line.Place // in the line of those who wait; nil while not waiting
 	lines   []int       // the priorities that have lines
 	delays  int32       // the version of the delayed items' bell when they were looked at last; -1: never
+	orphans []claim     // what consumers that are gone have left behind, when the list of consumers had changed last
+	crowd   int         // how many consumers there were then
+	spread  int         // how many try to claim at the same time, as far as can be told: see apart
 }
 
 // openDesk returns the desk of the live session.
@@ -72,10 +79,11 @@ func (q *Queue) openDesk(ctx context.Context) (*desk, error) {
 		return d, nil
 	}
 	id := newID()
-	d = &desk{q: q, sess: sess, id: hex.EncodeToString(id[:8]), pace: 1, delays: -1, told: make(chan struct{}, 1)}
+	d = &desk{q: q, sess: sess, id: hex.EncodeToString(id[:8]), pace: 1, delays: -1, crowd: 1}
+	d.told, d.claim = make(chan struct{}, 1), make(chan struct{}, 1)
 	d.own = sess.NewOwnership(d)
 	d.node = q.path(dirConsumers, d.id)
-	d.bells = make(map[int]*alarm)
+	d.bells, d.seen = make(map[int]*alarm), make(map[*chain]int)
 	d.waiting = line.Line{
 		Dir:     q.path(dirWaiters),
 		Prefix:  func(guid string) string { return guid + "-wait-" },
@@ -162,15 +170,30 @@ func (d *desk) Gone(string) {
 	d.end(fmt.Errorf("%w: the consumer's node %s was deleted by another client", ErrClaimLost, d.node))
 }
 
-// Lost ends the desk because its session is uncertain. Its node may still be there. It goes as soon as a server can be reached, but not before
-// those who work on items have had the cooldown to stop. Until then its claims stand, and the queue opens no other desk, which would take
-// what comes behind them first.
+// Lost ends the desk because its session is uncertain.
 func (d *desk) Lost(cause error, cooldown time.Duration) {
+	d.vacate(fmt.Errorf("%w: %w", ErrClaimLost, cause), cooldown)
+}
+
+// claimRemoved ends the desk because somebody else has removed the node of one of its claims. The others would be nobody's as long as the
+// desk's node stayed: so that goes, too. Whoever works on one of their items is told, and has as long to stop as the owner of a session
+// that is lost.
+func (d *desk) claimRemoved() { d.vacate(errClaimRemoved, d.sess.Timeout()/4) }
+
+// vacate ends the desk, whose node may still be there. The node goes as soon as a server can be reached, but not before those who work on items
+// have had the cooldown to stop. Until then its claims stand, and the queue opens no other desk, which would take what comes behind them
+// first. If the session ends before, it takes the node along.
+func (d *desk) vacate(cause error, cooldown time.Duration) {
 	gone := make(chan struct{})
 	d.q.mu.Lock()
+	if d.vacated {
+		d.q.mu.Unlock()
+		return
+	}
+	d.vacated = true
 	d.q.leaving = gone
 	d.q.mu.Unlock()
-	d.end(fmt.Errorf("%w: %w", ErrClaimLost, cause))
+	d.end(cause)
 	time.AfterFunc(cooldown, func() {
 		defer close(gone)
 		removal := line.OwnBundle(d.sess, zk.Created{Path: d.node}).Leave()
@@ -336,19 +359,12 @@ func (d *desk) rest() {
 }
 
 func (d *desk) idle() {
-	d.q.background(func() {
-		d.q.mu.Lock()
-		busy := len(d.q.takers) > 0
-		d.q.mu.Unlock()
-		if !busy {
-			_ = d.release(d.ctx) // what fails goes back when the session ends
-		}
-	})
+	d.q.background(func() { _ = d.release(d.ctx, true) }) // what is refused is tried again after the next linger
 }
 
-// release gives back what is not handed out, and takes back what tells of more.
-func (d *desk) release(ctx context.Context) error {
-	if err := d.returnStock(ctx); err != nil {
+// release gives back what is not handed out, and takes back what tells of more. If asked to be idle, it does nothing if somebody wants items.
+func (d *desk) release(ctx context.Context, idle bool) error {
+	if given, err := d.returnStock(ctx, idle); err != nil || !given {
 		return err
 	}
 	d.q.mu.Lock()
@@ -359,25 +375,62 @@ func (d *desk) release(ctx context.Context) error {
 	return nil
 }
 
-// returnStock gives back what is not handed out.
-func (d *desk) returnStock(ctx context.Context) error {
-	for {
-		d.q.mu.Lock()
-		if len(d.windows) == 0 {
-			d.q.mu.Unlock()
-			return nil
+// returnStock gives back what is not handed out. If asked to be idle, it does nothing if somebody wants items, and reports false.
+//
+// All of it is taken from the desk at once, and nothing is claimed until it is back. Otherwise whoever comes meanwhile would be handed what stands
+// behind it: a later claim of ours, or the next one. What the server refuses to take back is handed out again, or given back later; of what
+// has no answer, because ctx or the desk has ended, nobody knows whose it is, and it goes back when the desk's node does.
+func (d *desk) returnStock(ctx context.Context, idle bool) (bool, error) {
+	if err := d.mayClaim(ctx); err != nil {
+		return false, err
+	}
+	defer d.claimed()
+	q := d.q
+	q.mu.Lock()
+	if idle && len(q.takers) > 0 {
+		q.mu.Unlock()
+		return false, nil
+	}
+	windows := d.windows
+	d.windows = nil
+	stocks := make([][]stocked, len(windows))
+	for i, w := range windows {
+		stocks[i], w.stock, w.giving = w.stock, nil, true
+	}
+	d.weigh()
+	q.mu.Unlock()
+	var errs []error
+	for i, w := range windows {
+		err := w.giveBack(ctx, stocks[i][0].seq)
+		if err == nil {
+			continue
 		}
-		w := d.windows[0]
-		d.windows = d.windows[1:]
-		rest := w.stock
-		w.stock, w.giving = nil, true
-		d.weigh()
-		d.q.mu.Unlock()
-		if err := w.giveBack(ctx, rest[0].seq); err != nil {
-			return err
+		errs = append(errs, err)
+		q.mu.Lock()
+		if zk.OutcomeOf(err) != zk.Unknown && d.ctx.Err() == nil {
+			w.stock, w.giving = stocks[i], false
+			d.add(w)
+			d.weigh()
+			d.dirty = true // what was given back may come before it
 		}
+		q.mu.Unlock()
+	}
+	return true, errors.Join(errs...)
+}
+
+// mayClaim waits until nobody else claims items for the desk, or gives some back. Then the caller calls claimed.
+func (d *desk) mayClaim(ctx context.Context) error {
+	select {
+	case d.claim <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-d.ctx.Done():
+		return context.Cause(d.ctx)
 	}
 }
+
+func (d *desk) claimed() { <-d.claim }
 
 // unmarked returns the window whose node is to be written next, and up to where, so that as many items are marked as are in hand; nil if so
 // many are. The caller holds the queue's mutex.
@@ -414,7 +467,7 @@ func (d *desk) mark(ctx context.Context) error {
 	_, err := answer.Get(d.ctx)
 	e.close(err == nil) // if the answer is lost the next try marks at least the same
 	if errors.Is(err, zk.NoNode) {
-		d.end(errClaimRemoved)
+		d.claimRemoved()
 	}
 	return err
 }
@@ -454,7 +507,7 @@ func (d *desk) close(ctx context.Context) error {
 	if d.ctx.Err() != nil {
 		return nil //nolint:nilerr // nothing is claimed any more
 	}
-	if err := d.release(ctx); err != nil {
+	if err := d.release(ctx, false); err != nil {
 		return err
 	}
 	d.q.mu.Lock()

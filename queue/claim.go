@@ -21,9 +21,9 @@ func (p place) compare(o place) int {
 	return cmp.Or(cmp.Compare(p.priority, o.priority), cmp.Compare(p.segment, o.segment), cmp.Compare(p.item, o.item))
 }
 
-// claim is a claim's node: whose it is, and for what, is in its name, so that a list of names tells who may be helped to what. Those of
-// nobody have a directory of their own: a consumer that looks for items lists them each time, and those of the others only when one of
-// the others has gone.
+// claim is a claim's node: whose it is, and for what, is in its name, so that a list of names tells who may be helped
+// to what. Those of nobody have a directory of their own: a consumer that looks for items lists them each time, and
+// those of the others only when one of the others has gone.
 type claim struct {
 	path string
 	place
@@ -102,7 +102,8 @@ func (s span) upTo(n int) span {
 	return s
 }
 
-// cut cuts a span into so many parts at most, each of the given size but for the last. Parts that are for no item are left out.
+// cut cuts a span into so many parts at most, each of the given size but for the last. Parts that are for no item are
+// left out.
 func (s span) cut(size, parts int) []span {
 	var list []span
 	for parts > 0 && !s.empty() {

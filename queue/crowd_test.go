@@ -50,8 +50,8 @@ func (c *crowd) away() {
 	c.wg.Wait()
 }
 
-// However many consumers there are, each gets its items as quickly, and for as few requests, as if it were alone, on a network that takes a
-// millisecond each way.
+// However many consumers there are, each gets its items as quickly, and for as few requests, as if it were alone, on
+// a network that takes a millisecond each way.
 func TestManyConsumersDoNotStandInEachOthersWay(t *testing.T) {
 	for _, consumers := range []int{1, 32, 64, 128, 256} {
 		t.Run(fmt.Sprint(consumers), func(t *testing.T) {
@@ -109,7 +109,8 @@ func TestItemsOfALostConsumerAreDividedAmongTheOthers(t *testing.T) {
 		took := time.Since(began) // by the bubble's clock
 		w.Delay(0)
 		c.away()
-		t.Logf("took %v; each of the %d consumers works for %v, if all have as many", took, consumers, items/consumers*20*time.Millisecond)
+		t.Logf("took %v; each of the %d consumers works for %v, if all have as many",
+			took, consumers, items/consumers*20*time.Millisecond)
 		if took > 2*time.Second {
 			t.Errorf("took %v, want 2 s at most", took)
 		}
@@ -133,8 +134,8 @@ func (w *world) waiter(t *testing.T, got chan<- *queue.Item) int64 {
 	return sess.ID()
 }
 
-// An item that is given back after a consumer that is about to wait has looked for such items, and before it has asked to be told of more, is not
-// left there.
+// An item that is given back after a consumer that is about to wait has looked for such items, and before it has
+// asked to be told of more, is not left there.
 func TestItemThatIsGivenBackWhileAnotherGoesToWaitIsTaken(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, holder := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -181,7 +182,8 @@ func TestItemThatIsGivenBackWhileAnotherGoesToWaitIsTaken(t *testing.T) {
 	})
 }
 
-// A consumer that somebody takes for dead cannot claim any more: the claim would be free for all while the items are handed out.
+// A consumer that somebody takes for dead cannot claim any more: the claim would be free for all while the items are
+// handed out.
 func TestClaimOfAConsumerWhoseNodeIsGoneIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, q := w.queue(queue.Config{}), w.queue(queue.Config{})

@@ -175,14 +175,14 @@ func (d *desk) Lost(cause error, cooldown time.Duration) {
 	d.vacate(fmt.Errorf("%w: %w", ErrClaimLost, cause), cooldown)
 }
 
-// claimRemoved ends the desk because somebody else has removed the node of one of its claims. The others would be nobody's as long as the
-// desk's node stayed: so that goes, too. Whoever works on one of their items is told, and has as long to stop as the owner of a session
-// that is lost.
+// claimRemoved ends the desk because somebody else has removed the node of one of its claims. The others would be
+// nobody's as long as the desk's node stayed: so that goes, too. Whoever works on one of their items is told, and has
+// as long to stop as the owner of a session that is lost.
 func (d *desk) claimRemoved() { d.vacate(errClaimRemoved, d.sess.Timeout()/4) }
 
-// vacate ends the desk, whose node may still be there. The node goes as soon as a server can be reached, but not before those who work on items
-// have had the cooldown to stop. Until then its claims stand, and the queue opens no other desk, which would take what comes behind them
-// first. If the session ends before, it takes the node along.
+// vacate ends the desk, whose node may still be there. The node goes as soon as a server can be reached, but not
+// before those who work on items have had the cooldown to stop. Until then its claims stand, and the queue opens no
+// other desk, which would take what comes behind them first. If the session ends before, it takes the node along.
 func (d *desk) vacate(cause error, cooldown time.Duration) {
 	gone := make(chan struct{})
 	d.q.mu.Lock()
@@ -362,7 +362,8 @@ func (d *desk) idle() {
 	d.q.background(func() { _ = d.release(d.ctx, true) }) // what is refused is tried again after the next linger
 }
 
-// release gives back what is not handed out, and takes back what tells of more. If asked to be idle, it does nothing if somebody wants items.
+// release gives back what is not handed out, and takes back what tells of more. If asked to be idle, it does nothing
+// if somebody wants items.
 func (d *desk) release(ctx context.Context, idle bool) error {
 	if given, err := d.returnStock(ctx, idle); err != nil || !given {
 		return err
@@ -375,11 +376,13 @@ func (d *desk) release(ctx context.Context, idle bool) error {
 	return nil
 }
 
-// returnStock gives back what is not handed out. If asked to be idle, it does nothing if somebody wants items, and reports false.
+// returnStock gives back what is not handed out. If asked to be idle, it does nothing if somebody wants items, and
+// reports false.
 //
-// All of it is taken from the desk at once, and nothing is claimed until it is back. Otherwise whoever comes meanwhile would be handed what stands
-// behind it: a later claim of ours, or the next one. What the server refuses to take back is handed out again, or given back later; of what
-// has no answer, because ctx or the desk has ended, nobody knows whose it is, and it goes back when the desk's node does.
+// All of it is taken from the desk at once, and nothing is claimed until it is back. Otherwise whoever comes
+// meanwhile would be handed what stands behind it: a later claim of ours, or the next one. What the server refuses to
+// take back is handed out again, or given back later; of what has no answer, because ctx or the desk has ended,
+// nobody knows whose it is, and it goes back when the desk's node does.
 func (d *desk) returnStock(ctx context.Context, idle bool) (bool, error) {
 	if err := d.mayClaim(ctx); err != nil {
 		return false, err

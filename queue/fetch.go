@@ -91,18 +91,20 @@ func (d *desk) fetch(ctx context.Context, more bool) (found bool, err error) {
 		switch {
 		case errors.Is(err, errTaken) && tries < maxTries: // by somebody who may have made claims of nobody
 		case err == nil && !found && armed:
-			// Between our look at what was left behind and the alarm something may have been given back, and nothing would tell us.
+			// Between our look at what was left behind and the alarm something may have been given back, and nothing would
+			// tell us.
 		default:
 			return found, err
 		}
 	}
 }
 
-// leftBehind returns the claims that may be taken over, in the order of their places: those of nobody, and those whose owner has gone.
+// leftBehind returns the claims that may be taken over, in the order of their places: those of nobody, and those
+// whose owner has gone.
 //
-// Who has gone is only asked when the list of consumers has changed since it was asked last. The alarm on it is set before the claims are
-// listed, so that whoever goes later sets it off, and the claims of whoever went before are seen. Consumers are listed once more after the
-// claims: see listClaims.
+// Who has gone is only asked when the list of consumers has changed since it was asked last. The alarm on it is set
+// before the claims are listed, so that whoever goes later sets it off, and the claims of whoever went before are
+// seen. Consumers are listed once more after the claims: see listClaims.
 func (d *desk) leftBehind(ctx context.Context) ([]claim, error) {
 	q := d.q
 	q.mu.Lock()
@@ -159,8 +161,8 @@ func (d *desk) listLines(ctx context.Context) error {
 	return nil
 }
 
-// claimFrom claims the next items of a line. It reports false if there are none; then, if wanted, it sets an alarm, and says so: who waits for
-// that looks once more.
+// claimFrom claims the next items of a line. It reports false if there are none; then, if wanted, it sets an alarm,
+// and says so: who waits for that looks once more.
 func (d *desk) claimFrom(ctx context.Context, priority int, arm bool) (found, set bool, err error) {
 	line := d.q.line(priority)
 	d.q.mu.Lock()
@@ -270,11 +272,13 @@ func (d *desk) tidy(line *chain, n int) {
 	})
 }
 
-// claimBehind claims the items of a segment from a place up to end, or as many as there is room for: it moves the line's cursor behind them, on
-// condition that nobody else has moved it, and makes a claim's node, in one transaction.
+// claimBehind claims the items of a segment from a place up to end, or as many as there is room for: it moves the
+// line's cursor behind them, on condition that nobody else has moved it, and makes a claim's node, in one
+// transaction.
 //
-// The cursor is one for all, and a consumer that finds it moved has asked in vain. So one that has met others here moves it further, and makes
-// claims of nobody of what it does not need: these are as many as consumers need at the same time, and each is taken by itself.
+// The cursor is one for all, and a consumer that finds it moved has asked in vain. So one that has met others here
+// moves it further, and makes claims of nobody of what it does not need: these are as many as consumers need at the
+// same time, and each is taken by itself.
 func (d *desk) claimBehind(line *chain, at place, end int, class string, version int32) (*window, error) {
 	q := d.q
 	q.mu.Lock()
@@ -298,8 +302,8 @@ func (d *desk) claimBehind(line *chain, at place, end int, class string, version
 	return w, d.make(w, ops...)
 }
 
-// makeFree returns the operations that make claims of nobody, and ring the line's bell: who waits may have looked for such claims before, and at
-// the cursor afterwards. The caller holds the queue's mutex.
+// makeFree returns the operations that make claims of nobody, and ring the line's bell: who waits may have looked for
+// such claims before, and at the cursor afterwards. The caller holds the queue's mutex.
 func (d *desk) makeFree(line *chain, at place, free []span) []zk.Op {
 	var ops []zk.Op
 	for _, s := range free {
@@ -312,15 +316,15 @@ func (d *desk) makeFree(line *chain, at place, free []span) []zk.Op {
 	return ops
 }
 
-// maxParts is how many claims of nobody one transaction may make: those that fit into a packet, and no more than are taken while they are
-// fresh.
+// maxParts is how many claims of nobody one transaction may make: those that fit into a packet, and no more than are
+// taken while they are fresh.
 func (d *desk) maxParts() int {
 	each := 3*opSize + len(d.q.root) + d.q.aclSize()
 	return max(1, min(64, (d.q.cfg.MaxPacket-headroom)/each))
 }
 
-// window returns what is to be a claim of a span that begins at a place. Those of its items that are about to be handed out are marked.
-// The caller holds the queue's mutex.
+// window returns what is to be a claim of a span that begins at a place. Those of its items that are about to be
+// handed out are marked. The caller holds the queue's mutex.
 func (d *desk) window(line *chain, at place, s span) *window {
 	s.Handed = s.First + min(d.markAt(at), s.size()) - 1
 	d.seen[line] = max(d.seen[line], at.segment)
@@ -333,8 +337,8 @@ func (d *desk) window(line *chain, at place, s span) *window {
 // errTaken says that somebody else was quicker to claim the same.
 var errTaken = fmt.Errorf("%w, and has claimed the same", errAgain)
 
-// make makes a claim's node in one transaction with other operations, the first of which is refused if somebody else was quicker: then it
-// returns errTaken.
+// make makes a claim's node in one transaction with other operations, the first of which is refused if somebody else
+// was quicker: then it returns errTaken.
 func (d *desk) make(w *window, ops ...zk.Op) error {
 	q := d.q
 	ops = append([]zk.Op{zk.Check(d.node, -1), q.create(w.path, w.span.encode(), zk.Persistent)}, ops...)
@@ -406,8 +410,8 @@ func (d *desk) look(paths ...string) ([]zk.Existence, error) {
 // maxTries is how many claims a consumer tries to take over before it lists them anew: the list grows old.
 const maxTries = 3
 
-// adoptAny takes over one of the claims, which are in the order of their places: the first that is there; or, if others take some at the same time,
-// one of the first few.
+// adoptAny takes over one of the claims, which are in the order of their places: the first that is there; or, if
+// others take some at the same time, one of the first few.
 func (d *desk) adoptAny(ctx context.Context, claims []claim) (bool, error) {
 	for tries := 0; len(claims) > 0; {
 		i := rand.IntN(min(d.spread, len(claims)))
@@ -428,14 +432,14 @@ func (d *desk) adoptAny(ctx context.Context, claims []claim) (bool, error) {
 	return false, nil
 }
 
-// crowded books that somebody else was quicker, and calm that nobody was. Consumers that meet others choose among so many claims as will keep them
-// apart. One that is alone is always the first to take the first.
+// crowded books that somebody else was quicker, and calm that nobody was. Consumers that meet others choose among so
+// many claims as will keep them apart. One that is alone is always the first to take the first.
 func (d *desk) crowded() { d.spread = min(2*d.spread, d.crowd) }
 
 func (d *desk) calm() { d.spread = max(1, d.spread-(d.spread+7)/8) }
 
-// adopt takes over what was given back, or left behind by a consumer that is gone. What was handed out there counts as tried. What there is no room
-// for goes back, in as many parts as there are consumers.
+// adopt takes over what was given back, or left behind by a consumer that is gone. What was handed out there counts
+// as tried. What there is no room for goes back, in as many parts as there are consumers.
 func (d *desk) adopt(ctx context.Context, c *claim) (bool, error) {
 	q := d.q
 	data, stat, err := d.sess.Get(ctx, c.path)
@@ -483,14 +487,16 @@ func (d *desk) adopt(ctx context.Context, c *claim) (bool, error) {
 		return false, err
 	}
 	q.mu.Lock()
-	// There may be more where this came from, before what else is claimed. A consumer that keeps apart from others leaves that to them.
+	// There may be more where this came from, before what else is claimed. A consumer that keeps apart from others
+	// leaves that to them.
 	d.dirty = d.dirty || d.spread == 1 && len(d.windows) > 0
 	q.mu.Unlock()
 	return d.fill(w)
 }
 
-// unfinished makes what a consumer has left behind begin with the first item that it has not finished, if there is one, and returns a function
-// that tells whether something is left of a part of it. Nobody else finishes what it had claimed, so what is not there now never will be.
+// unfinished makes what a consumer has left behind begin with the first item that it has not finished, if there is
+// one, and returns a function that tells whether something is left of a part of it. Nobody else finishes what it had
+// claimed, so what is not there now never will be.
 func (d *desk) unfinished(ctx context.Context, c *claim, s *span) (func(span) bool, error) {
 	names, _, err := d.sess.Children(ctx, d.q.line(c.priority).segment(c.segment))
 	if err != nil && !errors.Is(err, zk.NoNode) {
@@ -511,8 +517,8 @@ func (d *desk) adopted(c *claim) {
 	d.orphans = slices.DeleteFunc(d.orphans, func(o claim) bool { return o.path == c.path })
 }
 
-// fill reads a claim's items. It reports false if none of them is there any more; then the claim is removed. What cannot be read is given back,
-// with what stands behind it.
+// fill reads a claim's items. It reports false if none of them is there any more; then the claim is removed. What
+// cannot be read is given back, with what stands behind it.
 func (d *desk) fill(w *window) (bool, error) {
 	stock, err := d.read(w.line.segment(w.segment), w.span.Class, w.span.items())
 	if unread, ok := errors.AsType[*unreadError](err); ok {

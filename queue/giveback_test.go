@@ -15,8 +15,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// An item that this consumer may not read stops it there, with an error that names the item. Those before it come, and those behind it are for
-// whoever may read it.
+// An item that this consumer may not read stops it there, with an error that names the item. Those before it come,
+// and those behind it are for whoever may read it.
 func TestItemThatMayNotBeReadIsLeftToOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		private := w.Client(t, 20*time.Second)
@@ -91,7 +91,8 @@ func TestConsumerWithSmallFramesReadsFewItemsAtOnce(t *testing.T) {
 	})
 }
 
-// A consumer that finds one of its claims removed by hand gives up the others, too: what it has not finished goes to somebody else.
+// A consumer that finds one of its claims removed by hand gives up the others, too: what it has not finished goes to
+// somebody else.
 func TestConsumerWhoseClaimIsRemovedGivesUpTheOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, q, other := w.queue(queue.Config{}), w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -129,7 +130,8 @@ func TestConsumerWhoseClaimIsRemovedGivesUpTheOthers(t *testing.T) {
 	})
 }
 
-// A consumer that comes back at the very moment when what it has not taken is given back gets its items in order all the same.
+// A consumer that comes back at the very moment when what it has not taken is given back gets its items in order all
+// the same.
 func TestConsumerThatReturnsAsItsItemsAreGivenBackKeepsItsOrder(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, q := w.queue(queue.Config{}), w.queue(queue.Config{Linger: time.Second})

@@ -23,8 +23,8 @@ type unreadError struct {
 func (e *unreadError) Error() string { return e.err.Error() }
 func (e *unreadError) Unwrap() error { return e.err }
 
-// read reads items of a segment. Those that are not there are left out: they are finished. If the server refuses one, or its answer is refused here,
-// it returns those before it with an *unreadError.
+// read reads items of a segment. Those that are not there are left out: they are finished. If the server refuses one,
+// or its answer is refused here, it returns those before it with an *unreadError.
 func (d *desk) read(segment, class string, items []int) ([]stocked, error) {
 	var stock []stocked
 	chunk := readChunk

@@ -95,8 +95,8 @@ func (d *desk) relax() {
 	closeAll(watches)
 }
 
-// arm sets the alarm that only the first of those who wait has, for what is put with a delay. It reports whether it had to, or whether the one
-// for consumers that leave claims behind has fired: who looks sets that.
+// arm sets the alarm that only the first of those who wait has, for what is put with a delay. It reports whether it
+// had to, or whether the one for consumers that leave claims behind has fired: who looks sets that.
 func (d *desk) arm(ctx context.Context) (bool, error) {
 	q := d.q
 	q.mu.Lock()

@@ -207,8 +207,8 @@ func (w *window) clear() {
 	}()
 }
 
-// tidy removes the window's segment if that is empty and will stay so, without waiting for it. One that the line may go on in stays so far: whoever
-// moves the cursor into the next one removes those before it.
+// tidy removes the window's segment if that is empty and will stay so, without waiting for it. One that the line may
+// go on in stays so far: whoever moves the cursor into the next one removes those before it.
 func (w *window) tidy() {
 	w.d.q.mu.Lock()
 	last := w.segment >= w.d.seen[w.line]

@@ -479,13 +479,10 @@ func (d *desk) adopt(ctx context.Context, c *claim) (bool, error) {
 	w := d.window(line, place{c.priority, c.segment, s.First}, s)
 	ops := append([]zk.Op{takeOver(c.path, stat.Version)}, d.makeFree(line, w.place, free)...)
 	q.mu.Unlock()
-	err = d.make(w, ops...)
-	if err == nil || errors.Is(err, errTaken) {
-		d.adopted(c)
+	if err := d.make(w, ops...); err != nil {
+		return false, err // it may be there still: its owner has written it meanwhile
 	}
-	if err != nil {
-		return false, err
-	}
+	d.adopted(c)
 	q.mu.Lock()
 	// There may be more where this came from, before what else is claimed. A consumer that keeps apart from others
 	// leaves that to them.

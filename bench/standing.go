@@ -249,11 +249,16 @@ func (t *team) surplus(ctx context.Context) (float64, error) {
 
 // packets returns how many packets the server has sent, less those that it has received.
 func packets(ctx context.Context, addr string) (float64, error) {
+	sent, received, err := packetCounts(ctx, addr)
+	return sent - received, err
+}
+
+// packetCounts returns how many packets the server has sent, and how many it has received.
+func packetCounts(ctx context.Context, addr string) (sent, received float64, err error) {
 	text, err := word(ctx, addr, "mntr")
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	var sent, received float64
 	found := 0
 	for line := range strings.Lines(text) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "\t")
@@ -267,12 +272,12 @@ func packets(ctx context.Context, addr string) (float64, error) {
 			continue
 		}
 		if *to, err = strconv.ParseFloat(value, 64); err != nil {
-			return 0, fmt.Errorf("mntr: %s: %w", key, err)
+			return 0, 0, fmt.Errorf("mntr: %s: %w", key, err)
 		}
 		found++
 	}
 	if found != 2 {
-		return 0, fmt.Errorf("mntr: no packet counters in %q", text)
+		return 0, 0, fmt.Errorf("mntr: no packet counters in %q", text)
 	}
-	return sent - received, nil
+	return sent, received, nil
 }

@@ -69,6 +69,8 @@ func (s *shift) obey(ctx context.Context, order string, n numbers, out io.Writer
 		return s.put(ctx, n.millis(0), batchItems)
 	case "take":
 		return s.take(ctx, n[0], n.millis(1))
+	case "consume":
+		return s.consume(ctx, n.millis(0))
 	case "relay":
 		return s.relay(ctx, n.millis(0), out)
 	case "memory":

@@ -75,10 +75,12 @@ const purgeSize = 1000
 // sessions were lost is not asked: one that was closed in good order is a slack.
 func (k queueKind) rules(lives, cut int) lincheck.QueueRules {
 	claimed := k.cfg.Prefetch*5/4 + k.hands // by one consumer, and not handed out
-	// A consumer marks as many as it has in hand before it hands them out. As many may have been handed out by then to one that was killed, or has
-	// lost its session, before it could say so.
+	// A consumer marks as many as it has in hand before it hands them out. As many may have been handed out by then to
+	// one that was killed, or has lost its session, before it could say so. Beside what the others have claimed, one
+	// that meets others may pass over as many claims of nobody as there are consumers.
 	rules := lincheck.QueueRules{
-		MaxAttempts: max(0, k.cfg.MaxAttempts), Reach: lives * claimed, Spare: lives*2*k.hands + cut*purgeSize, MaxItems: k.cfg.MaxItems,
+		MaxAttempts: max(0, k.cfg.MaxAttempts), Reach: 2 * lives * claimed,
+		Spare: lives*2*k.hands + cut*purgeSize, MaxItems: k.cfg.MaxItems,
 	}
 	if k.purges {
 		rules.Reach = 0 // a purge passes over nothing, but what it had claimed when it ended comes again later

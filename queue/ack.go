@@ -161,7 +161,7 @@ func (d *desk) acknowledge(list []*ack) {
 			list = d.without(list, failed)
 		case refused && errors.Is(failed, zk.NoNode):
 			e.close(false)
-			d.end(errClaimRemoved)
+			d.claimRemoved()
 		case zk.OutcomeOf(err) != zk.Unknown:
 			e.close(false)
 			answer(list, d.orLost(err))

@@ -29,7 +29,7 @@ type alarms struct {
 	bells   map[int]*alarm // of lines that were empty afterwards
 	newLine *alarm         // on the list of lines
 	delayed *alarm         // on the bell of delayed items; set while first among those who wait
-	gone    *alarm         // on the list of consumers; likewise
+	gone    *alarm         // on the list of consumers; set before what they have left behind is listed
 }
 
 // retain forgets the bells of all other lines, which somebody has removed, and returns their watches: one that has rung would wake whoever

@@ -110,7 +110,7 @@ func (q *Queue) countClaimed(ctx context.Context, sess *zk.Session) (int, error)
 		if c.free {
 			continue
 		}
-		data, _, err := sess.Get(ctx, q.path(dirClaims, c.name))
+		data, _, err := sess.Get(ctx, c.path)
 		if errors.Is(err, zk.NoNode) {
 			continue
 		}

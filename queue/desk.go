@@ -36,12 +36,15 @@ type desk struct {
 	linger  *time.Timer
 	open    int  // items that were handed out and are not finished
 	leaving bool // the queue is closed, and the desk goes when nothing is open
-	claims  int  // how many there were when they were listed last, and what was given back one by one since
+	vacated bool // its claims were lost, and its node goes
+	claims  int  // how many of nobody there were when they were listed last, and what was given back one by one since
 	acks    acks
 	dirty   bool  // something was given back that may come before what is claimed
 	looking bool  // serve looks whether something comes before what is claimed
 	nextDue int64 // when a delayed item is due next, as far as is known; 0: none
 	alarms
+
+	seen map[*chain]int // the last segment of each line that we know of
 
 	stock chan struct{} // one slot: held while items are claimed, and while they are given back
 	told  chan struct{} // one slot: a claim's node was written, or nobody wants to any more
@@ -52,6 +55,9 @@ type desk struct {
 	place   *line.Place // in the line of those who wait; nil while not waiting
 	lines   []int       // the priorities that have lines
 	delays  int32       // the version of the delayed items' bell when they were looked at last; -1: never
+	orphans []claim     // what consumers that are gone have left behind, when the list of consumers had changed last
+	crowd   int         // how many consumers there were then
+	spread  int         // how many try to claim at the same time, as far as can be told: see apart
 
 	// Of the transactions that move delayed items; used by serve alone.
 	packet    int   // how large they may be, in bytes; 0: Config.MaxPacket
@@ -79,11 +85,11 @@ func (q *Queue) openDesk(ctx context.Context) (*desk, error) {
 		return d, nil
 	}
 	d = &desk{
-		q: q, sess: sess, pace: 1, delays: -1,
+		q: q, sess: sess, pace: 1, delays: -1, crowd: 1,
 		told: make(chan struct{}, 1), stock: make(chan struct{}, 1),
 	}
 	d.own = sess.NewOwnership(d)
-	d.bells = make(map[int]*alarm)
+	d.bells, d.seen = make(map[int]*alarm), make(map[*chain]int)
 	d.waiting = line.Line{
 		Dir:     q.path(dirWaiters),
 		Prefix:  func(guid string) string { return guid + "-wait-" },
@@ -183,15 +189,30 @@ func (d *desk) Gone(string) {
 	d.end(fmt.Errorf("%w: the consumer's node %s was deleted by another client", ErrClaimLost, d.node))
 }
 
-// Lost ends the desk because its session is uncertain. Its node may still be there. It goes as soon as a server can be reached, but not before
-// those who work on items have had the cooldown to stop. Until then its claims stand, and the queue opens no other
-// desk, which would take what comes behind them first.
+// Lost ends the desk because its session is uncertain.
 func (d *desk) Lost(cause error, cooldown time.Duration) {
+	d.vacate(fmt.Errorf("%w: %w", ErrClaimLost, cause), cooldown)
+}
+
+// claimRemoved ends the desk because somebody else has removed the node of one of its claims. The others would be
+// nobody's as long as the desk's node stayed: so that goes, too. Whoever works on one of their items is told, and has
+// as long to stop as the owner of a session that is lost.
+func (d *desk) claimRemoved() { d.vacate(errClaimRemoved, d.sess.Timeout()/4) }
+
+// vacate ends the desk, whose node may still be there. The node goes as soon as a server can be reached, but not
+// before those who work on items have had the cooldown to stop. Until then its claims stand, and the queue opens no
+// other desk, which would take what comes behind them first. If the session ends before, it takes the node along.
+func (d *desk) vacate(cause error, cooldown time.Duration) {
 	gone := make(chan struct{})
 	d.q.mu.Lock()
+	if d.vacated {
+		d.q.mu.Unlock()
+		return
+	}
+	d.vacated = true
 	d.q.leaving = gone
 	d.q.mu.Unlock()
-	d.end(fmt.Errorf("%w: %w", ErrClaimLost, cause))
+	d.end(cause)
 	time.AfterFunc(cooldown, func() {
 		defer close(gone)
 		_ = d.depart().Wait(context.Background()) // it ends with the session at the latest
@@ -356,19 +377,13 @@ func (d *desk) rest() {
 }
 
 func (d *desk) idle() {
-	d.q.background(func() {
-		d.q.mu.Lock()
-		busy := len(d.q.takers) > 0
-		d.q.mu.Unlock()
-		if !busy {
-			_ = d.release(d.ctx) // what fails goes back when the session ends
-		}
-	})
+	d.q.background(func() { _ = d.release(d.ctx, true) }) // what is refused is tried again after the next linger
 }
 
-// release gives back what is not handed out, and takes back what tells of more.
-func (d *desk) release(ctx context.Context) error {
-	if err := d.returnStock(ctx); err != nil {
+// release gives back what is not handed out, and takes back what tells of more. If asked to be idle, it does nothing
+// if somebody wants items.
+func (d *desk) release(ctx context.Context, idle bool) error {
+	if given, err := d.returnStock(ctx, idle); err != nil || !given {
 		return err
 	}
 	d.q.mu.Lock()
@@ -379,14 +394,24 @@ func (d *desk) release(ctx context.Context) error {
 	return nil
 }
 
-// returnStock gives back what is not handed out: from one moment on nothing of it is, and nothing is claimed until all
-// is given back. So a Take that comes meanwhile is given what comes first, although that is on its way.
-func (d *desk) returnStock(ctx context.Context) error {
+// returnStock gives back what is not handed out. If asked to be idle, it does nothing if somebody wants items, and
+// reports false.
+//
+// All of it is taken from the desk at once, and nothing is claimed until it is back. Otherwise whoever comes
+// meanwhile would be handed what stands behind it: a later claim of ours, or the next one. What the server refuses to
+// take back is handed out again, or given back later; of what has no answer, because ctx or the desk has ended,
+// nobody knows whose it is, and it goes back when the desk's node does.
+func (d *desk) returnStock(ctx context.Context, idle bool) (bool, error) {
 	if err := d.holdStock(ctx); err != nil {
-		return err
+		return false, err
 	}
 	defer d.freeStock()
-	d.q.mu.Lock()
+	q := d.q
+	q.mu.Lock()
+	if idle && len(q.takers) > 0 {
+		q.mu.Unlock()
+		return false, nil
+	}
 	windows := d.windows
 	d.windows = nil
 	stocks := make([][]stocked, len(windows))
@@ -394,35 +419,35 @@ func (d *desk) returnStock(ctx context.Context) error {
 		stocks[i], w.stock, w.giving = w.stock, nil, true
 	}
 	d.weigh()
-	d.q.mu.Unlock()
+	q.mu.Unlock()
+	var errs []error
 	for i, w := range windows {
-		if err := w.giveBack(ctx, stocks[i][0].seq); err != nil {
-			if d.err() == nil && zk.OutcomeOf(err) == zk.Refused {
-				d.restock(windows[i:], stocks[i:])
-			}
-			return err
+		err := w.giveBack(ctx, stocks[i][0].seq)
+		if err == nil {
+			continue
+		}
+		errs = append(errs, err)
+		if zk.OutcomeOf(err) != zk.Unknown && d.certify() == nil {
+			d.restock(w, stocks[i])
 		}
 	}
-	return nil
+	return true, errors.Join(errs...)
 }
 
-// restock puts back what could not be given back: the servers have refused it, so that it is ours for certain. It is
-// tried again.
-func (d *desk) restock(windows []*window, stocks [][]stocked) {
-	if d.certify() != nil {
-		return // it is free when the session ends
-	}
+// restock puts back what could not be given back, and is ours for certain.
+func (d *desk) restock(w *window, stock []stocked) {
 	d.q.mu.Lock()
 	defer d.q.mu.Unlock()
-	for i, w := range windows {
-		w.stock, w.giving = stocks[i], false
-		d.add(w)
+	if d.ctx.Err() != nil {
+		return // it is free when the desk's node goes
 	}
+	w.stock, w.giving = stock, false
+	d.add(w)
 	d.dirty = true // others of our claims were given back, which come first
 	d.weigh()
 }
 
-// holdStock waits until nobody else claims items or gives some back.
+// holdStock waits until nobody else claims items for the desk, or gives some back.
 func (d *desk) holdStock(ctx context.Context) error {
 	select {
 	case d.stock <- struct{}{}:
@@ -471,7 +496,7 @@ func (d *desk) mark(ctx context.Context) error {
 	_, err := answer.Get(d.ctx)
 	e.close(err == nil) // if the answer is lost the next try marks at least the same
 	if errors.Is(err, zk.NoNode) {
-		d.end(errClaimRemoved)
+		d.claimRemoved()
 	}
 	return err
 }
@@ -512,7 +537,7 @@ func (d *desk) close(ctx context.Context) error {
 	if d.ctx.Err() != nil {
 		return nil //nolint:nilerr // nothing is claimed any more
 	}
-	err := d.release(ctx)
+	err := d.release(ctx, false)
 	d.q.mu.Lock()
 	d.leaving = true
 	over := d.open == 0

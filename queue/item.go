@@ -320,7 +320,7 @@ func (it *Item) remove(ops []zk.Op, to func() *chain, data []byte) error {
 			return errItemRemoved
 		case refused && errors.Is(failed, zk.NoNode) && (failed.Index == 1 || failed.Index >= 2+len(ops) && failed.Index < len(guards)):
 			e.close(false)
-			d.end(errClaimRemoved)
+			d.claimRemoved()
 			return d.err()
 		case p.stale(err):
 			e.close(false)
@@ -381,9 +381,8 @@ func (it *Item) putBack(tries int) error {
 		kept := w.span
 		kept.Except = append(slices.Clone(kept.Except), it.seq)
 		last := w.ends(1)
-		serial := d.nextSerial()
+		free := d.freePath(place{w.priority, w.segment, it.seq})
 		q.mu.Unlock()
-		at := place{w.priority, w.segment, it.seq}
 		back := span{First: it.seq, Last: it.seq, Handed: it.seq - 1, Tries: tries}
 		own := zk.SetData(w.path, kept.encode(), -1)
 		if last {
@@ -391,13 +390,13 @@ func (it *Item) putBack(tries int) error {
 		}
 		_, err := d.sess.Multi(d.ctx, own,
 			zk.Check(it.Path(), -1),
-			q.create(q.path(dirClaims, claimName(at, nobody, serial)), back.encode(), zk.Persistent),
+			q.create(free, back.encode(), zk.Persistent),
 			zk.SetData(w.line.bell, nil, -1))
 		failed, refused := errors.AsType[*zk.MultiError](err)
 		switch {
 		case err == nil:
 		case refused && failed.Index == 0 && errors.Is(failed, zk.NoNode):
-			d.end(errClaimRemoved)
+			d.claimRemoved()
 			return d.err()
 		case refused && failed.Index == 1 && errors.Is(failed, zk.NoNode):
 			w.left(1) // there is nothing left to give back

@@ -19,6 +19,7 @@ const mark = `{"recipe":"turnstile queue","layout":1}`
 const (
 	dirReady     = "ready"
 	dirClaims    = "claims"
+	dirFree      = "free"
 	dirConsumers = "consumers"
 	dirDelayed   = "delayed"
 	dirDead      = "dead"
@@ -27,7 +28,7 @@ const (
 	dirWaiters   = "waiters"
 )
 
-var dirs = []string{dirReady, dirClaims, dirConsumers, dirDelayed, dirDead, dirKeys, dirReceipts, dirWaiters}
+var dirs = []string{dirReady, dirClaims, dirFree, dirConsumers, dirDelayed, dirDead, dirKeys, dirReceipts, dirWaiters}
 
 // bellName is the child of a chain that puts ring.
 const bellName = "bell"

@@ -69,7 +69,7 @@ func (q *Queue) eachReadyOf(ctx context.Context, priority int, f func(Peeked) bo
 func (q *Queue) readSpan(ctx context.Context, c *claim) (span, error) {
 	s := span{Last: -1}
 	err := q.look(ctx, func(sess *zk.Session) error {
-		data, _, err := sess.Get(ctx, q.path(dirClaims, c.name))
+		data, _, err := sess.Get(ctx, c.path)
 		if errors.Is(err, zk.NoNode) {
 			return nil
 		}

@@ -36,7 +36,7 @@ func (q *Queue) purgeReady(ctx context.Context) (int, error) {
 	defer cleaner.goHome(ctx)
 	if d := q.current(); d != nil {
 		var err error
-		if !through(ctx, func() { err = d.returnStock(d.ctx) }) {
+		if !through(ctx, func() { _, err = d.returnStock(d.ctx, false) }) {
 			return 0, context.Cause(ctx)
 		}
 		if err != nil && d.err() == nil {

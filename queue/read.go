@@ -14,11 +14,22 @@ const corrupt = LeastUrgent + 1
 // readChunk is how many small items are read in one reply: 200 × smallItem and their heads are less than a packet.
 const readChunk = 200
 
-// read reads items of a segment. Those that are not there are left out: they are finished.
+// unreadError says which item could not be read, and why. Those before it could.
+type unreadError struct {
+	seq int
+	err error
+}
+
+func (e *unreadError) Error() string { return e.err.Error() }
+func (e *unreadError) Unwrap() error { return e.err }
+
+// read reads items of a segment. Those that are not there are left out: they are finished. If the server refuses one,
+// or its answer is refused here, it returns those before it with an *unreadError.
 func (d *desk) read(segment, class string, items []int) ([]stocked, error) {
 	var stock []stocked
+	chunk := readChunk
 	for len(items) > 0 {
-		n := min(readChunk, len(items))
+		n := min(chunk, len(items))
 		var nodes []*zk.Data
 		var err error
 		if class == "" {
@@ -37,8 +48,11 @@ func (d *desk) read(segment, class string, items []int) ([]stocked, error) {
 			return nil, d.err()
 		case errors.Is(err, zk.ErrConnectionLost):
 			continue
+		case n > 1:
+			chunk = n / 2 // without the one that cannot be read, or in answers that are small enough
+			continue
 		default:
-			return nil, err
+			return stock, &unreadError{items[0], err}
 		}
 		for i, node := range nodes {
 			if node == nil {

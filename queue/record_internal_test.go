@@ -3,6 +3,7 @@ package queue
 import (
 	"bytes"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 )
@@ -28,7 +29,7 @@ func FuzzRecord(f *testing.F) {
 func FuzzClaim(f *testing.F) {
 	f.Add(claimName(place{-5, 7, 100}, "0123456789abcdef", "1"), span{First: 1, Last: 5, Handed: 2, Tries: 1, Except: []int{3}}.encode())
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
-		if c, ok := parseClaim(name); ok && c.owner == "" && c.name != name {
+		if c, ok := parseClaim("/dir", name); ok && c.path != "/dir/"+name {
 			t.Fatal(c)
 		}
 		if s, ok := parseSpan(data); ok {
@@ -37,6 +38,16 @@ func FuzzClaim(f *testing.F) {
 				if n < s.First || n > s.Last {
 					t.Fatalf("%+v was split into %+v and %+v", s, tried, rest)
 				}
+			}
+			var cut []int
+			for _, part := range s.cut(3, 5) {
+				if len(part.items()) == 0 || part.Handed >= part.First {
+					t.Fatalf("%+v has the part %+v", s, part)
+				}
+				cut = append(cut, part.items()...)
+			}
+			if want := s.items(); !slices.Equal(cut, want) {
+				t.Fatalf("the parts of %+v hold %v, want %v", s, cut, want)
 			}
 		}
 	})

@@ -109,8 +109,8 @@ func (d *desk) relax() {
 	closeAll(watches)
 }
 
-// arm sets the alarms that only the first of those who wait has: for what is put with a delay, and for consumers that leave claims behind. It
-// reports whether it had to.
+// arm sets the alarm that only the first of those who wait has, for what is put with a delay. It reports whether it
+// had to, or whether the one for consumers that leave claims behind has fired: who looks sets that.
 func (d *desk) arm(ctx context.Context) (bool, error) {
 	q := d.q
 	q.mu.Lock()
@@ -123,15 +123,6 @@ func (d *desk) arm(ctx context.Context) (bool, error) {
 		}
 		q.mu.Lock()
 		d.delayed = &alarm{watch: w}
-		q.mu.Unlock()
-	}
-	if gone {
-		_, _, w, err := d.sess.ChildrenW(ctx, q.path(dirConsumers))
-		if err != nil {
-			return false, err
-		}
-		q.mu.Lock()
-		d.gone = &alarm{watch: w}
 		q.mu.Unlock()
 	}
 	return delayed || gone, nil

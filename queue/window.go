@@ -51,17 +51,15 @@ func (w *window) giveBack(ctx context.Context, from int) error {
 	defer w.written()
 	for {
 		q.mu.Lock()
-		rest, kept := w.span, w.span
-		last := w.open == 0
-		serial := w.d.nextSerial()
+		rest, kept := w.span.from(from), w.span
+		last := w.open == 0 && len(w.stock) == 0
+		free := w.d.freePath(place{w.priority, w.segment, from})
 		q.mu.Unlock()
-		rest.First, rest.Handed = from, from-1
 		kept.Last = from - 1
 		kept.Handed = min(kept.Handed, kept.Last)
-		back := place{w.priority, w.segment, from}
 		ops := []zk.Op{
 			zk.DeleteOp(w.path, -1),
-			q.create(q.path(dirClaims, claimName(back, nobody, serial)), rest.encode(), zk.Persistent),
+			q.create(free, rest.encode(), zk.Persistent),
 			zk.SetData(w.line.bell, nil, -1),
 		}
 		if !last {
@@ -72,19 +70,26 @@ func (w *window) giveBack(ctx context.Context, from int) error {
 			// Only we write the node, so it tells whether we have.
 			s, there, lookErr := w.look(ctx)
 			if lookErr != nil {
-				return lookErr
+				return errors.Join(err, lookErr) // whether it was given back nobody knows
 			}
 			if there && s.Last != kept.Last {
 				continue
 			}
 			err = nil
 		}
+		if zk.OutcomeOf(err) == zk.NotSent && errors.Is(err, zk.ErrConnectionLost) && w.d.err() == nil {
+			continue // it has never left, and waits for the next connection
+		}
+		if failed, ok := errors.AsType[*zk.MultiError](err); ok && failed.Index == 0 && errors.Is(err, zk.NoNode) {
+			w.d.claimRemoved()
+			return w.d.err()
+		}
 		if err != nil {
 			return err
 		}
 		q.mu.Lock()
 		w.span, w.settled, w.giving = kept, w.settled || last, false
-		settle := !w.settled && w.open == 0
+		settle := !w.settled && w.open == 0 && len(w.stock) == 0
 		w.settled = w.settled || settle
 		q.mu.Unlock()
 		if settle {
@@ -205,8 +210,15 @@ func (w *window) clear() {
 	}()
 }
 
-// tidy removes the window's segment if that is empty and will stay so, without waiting for it.
+// tidy removes the window's segment if that is empty and will stay so, without waiting for it. One that the line may
+// go on in stays so far: whoever moves the cursor into the next one removes those before it.
 func (w *window) tidy() {
+	w.d.q.mu.Lock()
+	last := w.segment >= w.d.seen[w.line]
+	w.d.q.mu.Unlock()
+	if last {
+		return
+	}
 	b := w.d.sess.Batch()
 	b.Delete(w.line.segment(w.segment), 1) // refused unless it is sealed, which is version 1, and empty
 	b.Send()

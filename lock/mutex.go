@@ -40,7 +40,7 @@ var (
 
 // Config says how a lock behaves. The zero Config is ready to use.
 type Config struct {
-	Label  string   // what this contender is for, shown to whoever inspects the lock
+	Label  string   // what this contender is for, shown to whoever inspects the lock; UTF-8 of at most 1,024 bytes
 	Layout Layout   // whose contenders know ours for what they are; Curator's if zero
 	ACL    []zk.ACL // of the nodes and of the parents that are made for them; open to everybody if nil
 
@@ -85,6 +85,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Retain > 0 && c.Handoff == StrictFIFO {
 		return c, errors.New("lock: StrictFIFO takes a new place for every acquisition, so nothing can be retained; leave one of the two out")
+	}
+	if err := checkLabel(c.Label); err != nil {
+		return c, err
 	}
 	if err := c.Layout.check(); err != nil {
 		return c, err
@@ -138,6 +141,9 @@ func NewMutex(client *zk.Client, path string, cfg Config) (*Mutex, error) {
 	m.cohort.mutex = m
 	m.tickets.init()
 	contenderLine(&m.line, path, cfg, lockStem, anyone)
+	if err := checkSize(&m.line); err != nil {
+		return nil, err
+	}
 	return m, nil
 }
 

@@ -190,50 +190,81 @@ func (r *revoker) ask(ctx context.Context, who *Revoked) error {
 	})
 }
 
-// await waits until the holder's node has gone.
+// nodes are the paths of the holder's nodes. Those of one that has two were made by one transaction.
+func (who *Revoked) nodes() []string {
+	if who.Holder.Second == "" {
+		return []string{who.Holder.Path}
+	}
+	return []string{who.Holder.Path, who.Holder.Second}
+}
+
+// await waits until the holder's nodes have gone.
 func (r *revoker) await(ctx context.Context, who *Revoked) error {
 	if who.Ending != EndingKept || ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return r.each(ctx, who, func(sess *zk.Session) (bool, error) {
-		for {
-			_, stat, watch, err := sess.GetW(ctx, who.Holder.Path)
-			if err != nil {
+		for _, node := range who.nodes() {
+			if err := who.awaitNode(ctx, sess, node); err != nil && !errors.Is(err, zk.NoNode) {
 				return false, err
 			}
-			if who.another(stat) {
-				watch.Close()
-				return true, nil
-			}
-			_, err = watch.Next(ctx)
+		}
+		return true, nil
+	})
+}
+
+// awaitNode waits until a node of the holder's has gone. It may return zk.NoNode then.
+func (who *Revoked) awaitNode(ctx context.Context, sess *zk.Session, node string) error {
+	for {
+		_, stat, watch, err := sess.GetW(ctx, node)
+		if err != nil {
+			return err
+		}
+		if who.another(stat) {
 			watch.Close()
-			if err != nil {
+			return nil
+		}
+		_, err = watch.Next(ctx)
+		watch.Close()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// force deletes the holder's nodes that are there, in one transaction.
+func (r *revoker) force(ctx context.Context, who *Revoked) error {
+	return r.each(ctx, who, func(sess *zk.Session) (bool, error) {
+		for {
+			ops, err := who.deletions(ctx, sess)
+			if err != nil || len(ops) == 0 {
+				return err == nil, err
+			}
+			who.Ending = EndingForced // also if the answer is lost
+			_, err = sess.Multi(ctx, ops...)
+			if err == nil || zk.OutcomeOf(err) != zk.Refused {
+				return err == nil, err
+			}
+			who.Ending = EndingKept // nothing was deleted
+			if !errors.Is(err, zk.NoNode) && !errors.Is(err, zk.BadVersion) {
 				return false, err
 			}
+			// Somebody has deleted or written a node since we looked.
 		}
 	})
 }
 
-// force deletes the holder's node.
-func (r *revoker) force(ctx context.Context, who *Revoked) error {
-	return r.each(ctx, who, func(sess *zk.Session) (bool, error) {
-		for {
-			_, stat, err := sess.Get(ctx, who.Holder.Path)
-			if err != nil || who.another(stat) {
-				return err == nil, err
-			}
-			who.Ending = EndingForced // also if the answer is lost
-			nodes := []zk.Op{zk.DeleteOp(who.Holder.Path, stat.Version)}
-			if who.Holder.Second != "" {
-				nodes = append(nodes, zk.DeleteOp(who.Holder.Second, -1))
-			}
-			if _, err = sess.Multi(ctx, nodes...); errors.Is(err, zk.BadVersion) {
-				continue
-			}
-			if zk.OutcomeOf(err) == zk.Refused && !errors.Is(err, zk.NoNode) && err != nil {
-				who.Ending = EndingKept
-			}
-			return err == nil, err
+// deletions returns the operations that delete the holder's nodes, as they are now.
+func (who *Revoked) deletions(ctx context.Context, sess *zk.Session) ([]zk.Op, error) {
+	var ops []zk.Op
+	for _, node := range who.nodes() {
+		stat, exists, err := sess.Exists(ctx, node)
+		if err != nil {
+			return nil, err
 		}
-	})
+		if exists && !who.another(stat) {
+			ops = append(ops, zk.DeleteOp(node, stat.Version))
+		}
+	}
+	return ops, nil
 }

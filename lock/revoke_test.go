@@ -416,3 +416,86 @@ func TestRevocationSurvivesLostReplies(t *testing.T) {
 		}
 	}
 }
+
+// A holder with two nodes loses both to force, also if somebody has deleted one of them before.
+func TestForceTakesBothNodesOfAContenderOrTheOneThatIsLeft(t *testing.T) {
+	t.Parallel()
+	for _, missing := range []string{"none", "-lock-", "__lock__"} {
+		t.Run(missing, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				hold := acquire(t, w.mutex(lock.Config{Layout: lock.Both}))
+				settled()
+				w.HalfOpen(hold.Session().ID())
+				done := w.revoke(lock.RevokeOptions{Force: true, Grace: 3 * time.Second})
+				time.Sleep(time.Second)
+				if missing != "none" {
+					w.deleteOne(t, missing, 0)
+				}
+				if r := <-done; r.err != nil || len(r.list) != 1 || r.list[0].Ending != lock.EndingForced {
+					t.Errorf("got %+v, want one holder who was forced", r)
+				}
+				w.empty(path)
+			})
+		})
+	}
+}
+
+// A node goes between force's look and its deletion.
+func TestForceGoesOnWhenANodeGoesMeanwhile(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hold := acquire(t, w.mutex(lock.Config{Layout: lock.Both}))
+		settled()
+		w.HalfOpen(hold.Session().ID())
+		done := w.revoke(lock.RevokeOptions{Force: true, Grace: 3 * time.Second})
+		time.Sleep(time.Second)
+		stopped, proceed := context.WithCancel(t.Context())
+		defer proceed()
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpMulti && len(r.Parts) == 2 {
+				return zktest.Until(stopped)
+			}
+			return zktest.Pass
+		})
+		time.Sleep(3 * time.Second)
+		w.deleteOne(t, "__lock__", 0)
+		proceed()
+		if r := <-done; r.err != nil || r.list[0].Ending != lock.EndingForced {
+			t.Errorf("got %+v, want one holder who was forced", r)
+		}
+		w.empty(path)
+	})
+}
+
+// All nodes of a simple lock have one name: who comes next must not be taken for the one who was asked.
+func TestForceLeavesTheNextHolderOfASimpleLockAlone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hold := locked(t, w.simple().Lock)
+		client := w.Client(t, 20*time.Second)
+		next, err := lock.NewSimple(client, path, lock.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting := waits(t.Context(), next.Lock)
+		settled()
+		done := w.revoke(lock.RevokeOptions{Force: true, Grace: 5 * time.Second})
+		<-hold.Context().Done()
+		own, theirs := hold.Session().ID(), session(t, client).ID()
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpGetData && r.Session != own && r.Session != theirs {
+				return zktest.Delay(time.Second) // whoever revokes looks when the next one is in
+			}
+			return zktest.Pass
+		})
+		synctest.Wait()
+		unlock(t, hold)
+		second := got(t, waiting)
+		time.Sleep(time.Minute)
+		if r := <-done; r.err != nil || len(r.list) != 1 || r.list[0].Ending != lock.EndingReleased {
+			t.Errorf("got %+v, want one holder who has released the lock", r)
+		}
+		if err := second.Context().Err(); err != nil {
+			t.Errorf("the next one has lost its lock: %v", context.Cause(second.Context()))
+		}
+		unlock(t, second)
+	})
+}

@@ -23,8 +23,10 @@ func Attempt[T any](ctx context.Context, client *zk.Client, try func(*zk.Session
 			return got, nil
 		case ctx.Err() != nil:
 			return none, context.Cause(ctx)
-		case sess.Context().Err() != nil, errors.Is(err, ErrGone), errors.Is(err, zk.ErrConnectionLost):
+		case sess.Context().Err() != nil, errors.Is(err, ErrGone):
 			// Session tells when there is no next one, so this ends.
+		case Passing(err):
+			_ = Settle(ctx, sess, err) // if ctx or the session ends meanwhile, that is seen above
 		default:
 			return none, err
 		}

@@ -59,7 +59,10 @@ func (s *Spot) Take(ctx context.Context, sess *zk.Session, full func() error) (p
 			}
 			continue
 		case zk.OutcomeOf(err) != zk.Unknown && !errors.Is(err, zk.NodeExists):
-			return nil, err
+			if err := Settle(ctx, sess, err); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		// Somebody has it: it may be us, if an answer was lost.
 		node, found, err := s.await(ctx, sess, guid, full)
@@ -89,7 +92,7 @@ func (s *Spot) await(ctx context.Context, sess *zk.Session, guid string, full fu
 		case errors.Is(err, zk.NoNode):
 			return node, false, nil
 		case err != nil:
-			if err := settle(ctx, sess, err); err != nil {
+			if err := Settle(ctx, sess, err); err != nil {
 				return node, false, err
 			}
 			continue

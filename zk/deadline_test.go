@@ -38,6 +38,60 @@ func TestSilentServerEndsTheSessionAtItsDeadline(t *testing.T) {
 	})
 }
 
+// What a server has heard of a session is as old as the request, and not as the answer.
+func TestDeadlineAndCertaintyCountFromTheSendingOfWhatWasAnsweredLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const late = time.Second
+		connects := make(chan time.Time, 3)
+		f := newFake(t, func(p *peer) {
+			req, ok := p.connect()
+			if !ok {
+				return
+			}
+			connects <- time.Now()
+			time.Sleep(late)
+			p.grant(req)
+			p.loop(func(request) bool { time.Sleep(late); return false })
+		})
+		_, s := f.open(f.config())
+		check := func(what string, got, since time.Time, want time.Duration) {
+			t.Helper()
+			if after := got.Sub(since); after != want {
+				t.Errorf("%s: %v after it was sent, want %v", what, after, want)
+			}
+		}
+		const window = 7500 * time.Millisecond
+		first := <-connects
+		check("deadline of the connect request", s.Deadline(), first, window)
+		check("certainty of the connect request", s.Certain(), first, window)
+		time.Sleep(300 * time.Millisecond)
+		sent := time.Now()
+		if _, _, err := s.Get(t.Context(), "/a"); err != nil {
+			t.Fatal(err)
+		}
+		check("deadline of a read", s.Deadline(), sent, window)
+		check("certainty, to which a read adds nothing", s.Certain(), first, window)
+		time.Sleep(3500 * time.Millisecond)
+		sent = time.Now()
+		if _, err := s.Set(t.Context(), "/a", nil, -1); err != nil {
+			t.Fatal(err)
+		}
+		check("deadline of a write", s.Deadline(), sent, window)
+		certain := s.Certain()
+		check("certainty of a write alone", certain, sent, 2500*time.Millisecond)
+		after(s, f.cut)
+		again := <-connects
+		waitState(s, zk.Connected)
+		check("deadline of the next connect request", s.Deadline(), again, window)
+		check("certainty, to which a connect request adds nothing", s.Certain(), certain, 0)
+		if _, err := s.Set(t.Context(), "/a", nil, -1); err != nil {
+			t.Fatal(err)
+		}
+		check("certainty of the next connect request, which a write proves", s.Certain(), again, window)
+	})
+}
+
 func TestSessionWithoutAnyServerEndsAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

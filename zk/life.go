@@ -240,7 +240,7 @@ func (c *Client) bury(s *Session, n *conn) {
 var errGone = errors.New("zk: the session is closed at the server")
 
 // farewell sends closeSession on a connection of a session that has ended here, and reports whether the server has answered that it is
-// closed. A server that hangs up without an answer may never have seen the request. A read-only one says yes, but no quorum has heard of it.
+// closed. A server that hangs up without an answer may never have seen the request, and no quorum hears of what a read-only one closes.
 func (n *conn) farewell(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, min(n.timeout/4, maxCloseWait))
 	defer cancel()

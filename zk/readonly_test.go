@@ -189,7 +189,7 @@ func TestApacheZooKeeperConfirmsTheEndOfASessionAndRefusesANewOneWithoutQuorum(t
 
 func TestReadOnlyServerCannotConfirmTheEndOfASession(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // ZooKeeper 3.8's says that it has closed it
+	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, func(p *peer) {
 			req, _ := p.connect()
 			resp := wire.ConnectResponse{Timeout: req.Timeout, SessionID: 7, Password: make([]byte, 16), HasReadOnly: true, ReadOnly: true}

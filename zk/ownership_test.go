@@ -238,6 +238,70 @@ func TestCertifyTellsThatANodeIsGone(t *testing.T) {
 	})
 }
 
+func TestCertifyProvesASessionOfWhichLittleCertaintyIsLeft(t *testing.T) {
+	t.Parallel()
+	owning(t, func(t *testing.T, _ *zktest.Server, sess *zk.Session, c *counter) {
+		for left, want := range map[time.Duration]int{ownTimeout * 3 / 16: 0, ownTimeout*3/16 - time.Millisecond: 1} {
+			if _, err := sess.Set(t.Context(), "/own", nil, -1); err != nil { // certain for a while
+				t.Fatal(err)
+			}
+			time.Sleep(time.Until(sess.Certain()) - left)
+			before := c.seen[zktest.OpMulti]
+			if err := sess.Certify(t.Context(), "/own"); err != nil {
+				t.Fatal(err)
+			}
+			if got := c.seen[zktest.OpMulti] - before; got != want {
+				t.Errorf("%d proofs with %v of certainty left, want %d", got, left, want)
+			}
+		}
+	})
+}
+
+func TestCertifyGoesOnAfterWhatPasses(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]zktest.Fault{
+		"a lost answer":               zktest.DropReply,
+		"a lost request":              zktest.CutBefore,
+		"a session that has moved":    zktest.Answer(zk.SessionMoved),
+		"a server without quorum":     zktest.Answer(zk.NotReadOnly),
+		"a write that took too long":  zktest.Answer(zk.OperationTimeout),
+		"a server that is overloaded": zktest.Answer(zk.ThrottledOp),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
+				time.Sleep(10 * ownTimeout)
+				srv.Control(func(r zktest.Request) zktest.Fault {
+					if r.Op == zktest.OpMulti && r.Nth == 1 {
+						return fault
+					}
+					return zktest.Pass
+				})
+				if err := sess.Certify(t.Context(), "/own"); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestCertifyEndsWithItsContextAndWithTheSession(t *testing.T) {
+	t.Parallel()
+	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
+		time.Sleep(10 * ownTimeout)
+		srv.Control(zktest.WithoutQuorum(sess.ID()))
+		ctx, cancel := context.WithTimeout(t.Context(), ownTimeout/4)
+		defer cancel()
+		if err := sess.Certify(ctx, "/own"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the context's error", err)
+		}
+		time.AfterFunc(ownTimeout/4, func() { srv.ExpireSession(sess.ID()) })
+		if err := sess.Certify(t.Context(), "/own"); !errors.Is(err, zk.ErrExpired) {
+			t.Errorf("got %v, want the session's end", err)
+		}
+	})
+}
+
 func TestNoCertificatesWritesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

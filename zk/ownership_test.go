@@ -3,11 +3,14 @@ package zk_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/wire"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -36,6 +39,12 @@ func (o *owner) Lost(cause error, _ time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.lost, o.at = cause, time.Now()
+}
+
+func (o *owner) missed() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.gone)
 }
 
 func (o *owner) told() error {
@@ -194,6 +203,187 @@ func TestSessionThatIsNotConfirmedTriesAnotherServer(t *testing.T) {
 		srv.Control(nil)
 		if bad == 0 {
 			t.Error("no proof was held up")
+		}
+	})
+}
+
+// As a server does that answers pings by itself, and whose leader has gone.
+func TestServerThatAnswersAllButProofsIsLeftForAnother(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpMulti && p.nth > 0 {
+					p.answer(r, 1, wire.OK, &wire.MultiResponse{Results: []wire.MultiResult{{Op: wire.OpCheck}}})
+				}
+				return r.Op == wire.OpMulti
+			})
+		})
+		cfg := f.config()
+		cfg.Timeout = ownTimeout
+		_, sess := f.open(cfg)
+		own := begin(t, sess, &owner{nodes: []string{"/own"}})
+		defer own.End()
+		time.Sleep(10 * ownTimeout)
+		if err := own.Err(); err != nil || f.dials != 2 {
+			t.Errorf("%d connections, lost: %v; want the second to do", f.dials, err)
+		}
+	})
+}
+
+// There is time until what is known already runs out.
+func TestServerThatIsSlowForOnceIsNotLeft(t *testing.T) {
+	t.Parallel()
+	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
+		own := begin(t, sess, &owner{nodes: []string{"/own"}})
+		defer own.End()
+		srv.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpMulti && r.Nth == 20 {
+				return zktest.DelayReply(ownTimeout * 5 / 32)
+			}
+			return zktest.Pass
+		})
+		before := srv.Traffic().Connections
+		time.Sleep(10 * ownTimeout)
+		if n := srv.Traffic().Connections; n != before || own.Err() != nil {
+			t.Errorf("%d connections more, lost: %v; want the first to do", n-before, own.Err())
+		}
+	})
+}
+
+func TestReadOnlyServerIsNotAskedForProofs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		f := newFake(t, func(p *peer) {
+			req, ok := p.connect()
+			if !ok {
+				return
+			}
+			resp := wire.ConnectResponse{Timeout: req.Timeout, SessionID: 7, Password: make([]byte, 16), HasReadOnly: true, ReadOnly: p.nth > 0}
+			p.raw(wire.EndFrame(resp.Append(wire.BeginFrame(nil)), 0))
+			p.loop(func(r request) bool {
+				if p.nth > 0 && (r.Op == wire.OpSync || r.Op == wire.OpMulti) {
+					asked++
+				}
+				return false
+			})
+		})
+		cfg := f.config()
+		cfg.Timeout, cfg.ReadOnly = ownTimeout, true
+		_, sess := f.open(cfg)
+		own := begin(t, sess, &owner{nodes: []string{"/own"}})
+		after(sess, f.cut)
+		time.Sleep(ownTimeout)
+		if err := own.Err(); !errors.Is(err, zk.ErrUncertain) || asked > 0 {
+			t.Errorf("lost: %v, %d requests; want ErrUncertain, and none", err, asked)
+		}
+	})
+}
+
+func TestProofWhoseSyncIsRefusedEndsThere(t *testing.T) {
+	t.Parallel()
+	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, c *counter) {
+		defer begin(t, sess, &owner{nodes: []string{"/own"}}).End()
+		srv.Control(func(r zktest.Request) zktest.Fault {
+			if c.decide(r); r.Op == zktest.OpSync {
+				return zktest.Answer(zk.NotReadOnly)
+			}
+			return zktest.Pass
+		})
+		time.Sleep(ownTimeout)
+		srv.Control(nil)
+		if c.seen[zktest.OpSync] == 0 || c.seen[zktest.OpMulti] > 0 {
+			t.Errorf("requests %v, want syncs alone", c.seen)
+		}
+	})
+}
+
+// A write after a long silence makes the session certain for a quarter of its timeout alone.
+func TestProofFollowsSoonOnACertificateThatBroughtLittle(t *testing.T) {
+	t.Parallel()
+	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
+		time.Sleep(10 * ownTimeout)
+		defer begin(t, sess, &owner{nodes: []string{"/own"}}).End()
+		began := time.Now()
+		var proved time.Duration
+		srv.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpSync && proved == 0 {
+				proved = time.Since(began)
+			}
+			return zktest.Pass
+		})
+		time.Sleep(ownTimeout)
+		srv.Control(nil)
+		if proved == 0 || proved > ownTimeout/16 {
+			t.Errorf("the first proof came after %v, want it within %v", proved, ownTimeout/16)
+		}
+	})
+}
+
+func TestProofsCheckTheNodesOfManyOwnersInTurn(t *testing.T) {
+	t.Parallel()
+	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, c *counter) {
+		const owners = 600 // more than two proofs check
+		first, rest := &owner{nodes: []string{"/first"}}, &owner{nodes: []string{"/own"}}
+		if _, err := sess.Create(t.Context(), "/first", nil, zk.Ephemeral); err != nil {
+			t.Fatal(err)
+		}
+		owns := []*zk.Ownership{begin(t, sess, first)}
+		for range owners - 1 {
+			owns = append(owns, begin(t, sess, rest))
+		}
+		time.Sleep(ownTimeout)
+		if err := srv.Session(t, time.Minute).Delete(t.Context(), "/first", -1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(ownTimeout)
+		if len(first.missed()) == 0 || len(rest.missed()) > 0 || first.told() != nil {
+			t.Errorf("told of %v and %v, lost: %v; want the first one's node alone to be gone", first.missed(), rest.missed(), first.told())
+		}
+		for _, i := range rand.Perm(owners) {
+			owns[i].End()
+		}
+		time.Sleep(ownTimeout)
+		srv.Control(nil)
+		clear(c.seen)
+		srv.Control(c.decide)
+		time.Sleep(ownTimeout)
+		srv.Control(nil)
+		if len(c.seen) > 0 {
+			t.Errorf("requests %v after the last ownership has ended", c.seen)
+		}
+	})
+}
+
+func TestProofDoesNotCheckWhatWasGivenUpMeanwhile(t *testing.T) {
+	t.Parallel()
+	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
+		defer begin(t, sess, &owner{nodes: []string{"/own"}}).End()
+		o := &owner{nodes: []string{"/other"}}
+		if _, err := sess.Create(t.Context(), "/other", nil, zk.Ephemeral); err != nil {
+			t.Fatal(err)
+		}
+		own := begin(t, sess, o)
+		ctx, proceed := context.WithCancel(t.Context())
+		var checked []zktest.Part
+		srv.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpMulti && checked == nil {
+				checked = r.Parts
+			}
+			if r.Op == zktest.OpSync && r.Nth == 1 {
+				return zktest.ReplyUntil(ctx)
+			}
+			return zktest.Pass
+		})
+		time.Sleep(ownTimeout / 7) // the sync of a proof is on its way
+		own.End()
+		proceed()
+		time.Sleep(ownTimeout / 7)
+		srv.Control(nil)
+		if len(checked) != 1 || checked[0].Path != "/own" || len(o.missed()) > 0 {
+			t.Errorf("checked %v, told of %v; want /own alone", checked, o.missed())
 		}
 	})
 }

@@ -2,6 +2,7 @@ package zk_test
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -232,6 +233,85 @@ func TestTimeoutIsRenegotiatedOnEveryConnect(t *testing.T) {
 		}
 		if left := time.Until(s.Deadline()); left != 3*time.Second {
 			t.Errorf("deadline in %v, want 3s", left)
+		}
+	})
+}
+
+func TestSessionThatIsGrantedLessEndsSooner(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			p.connect()
+			p.grantAs(7, []int32{10000, 2000}[min(p.nth, 1)])
+			if p.nth == 0 {
+				p.loop(nil)
+			}
+			for range p.in {
+			}
+		})
+		_, s := f.open(f.config())
+		after(s, f.cut)
+		waitState(s, zk.Connected)
+		f.refuse(errors.New("no route"))
+		deadline := s.Deadline()
+		wantCause(t, s, zk.ErrLost)
+		if late := time.Since(deadline); late != 0 {
+			t.Errorf("lost %v after the deadline", late)
+		}
+	})
+}
+
+func TestConnectionsThatDoNotLastDoNotEndTheSession(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const short = 30
+		f := newFake(t, func(p *peer) {
+			p.open()
+			if p.nth == 0 || p.nth > short {
+				p.loop(nil)
+			}
+		})
+		cfg := f.config()
+		cfg.Timeout = time.Second
+		_, s := f.open(cfg)
+		after(s, f.cut)
+		time.Sleep(time.Minute)
+		if state, _ := s.State(); state != zk.Connected || f.dials != short+2 {
+			t.Errorf("state %v after %d connections, want connected by the last of %d", state, f.dials, short+2)
+		}
+		f.cut() // and one that lasted is followed at once
+		time.Sleep(time.Second / 32)
+		synctest.Wait()
+		if state, _ := s.State(); state != zk.Connected {
+			t.Errorf("state %v after the end of a connection that had lasted, want connected", state)
+		}
+	})
+}
+
+func TestLostSessionThatIsGoneAtTheServerIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		f := newFake(t, func(p *peer) {
+			req, ok := p.connect()
+			switch {
+			case !ok:
+			case req.SessionID == 7:
+				asked.Add(1)
+				p.expire()
+			default:
+				p.grantAs(int64(7+p.nth), req.Timeout)
+				p.loop(nil)
+			}
+		})
+		_, s := f.open(f.config())
+		f.refuse(errors.New("no route"))
+		f.cut()
+		wantCause(t, s, zk.ErrLost)
+		f.refuse(nil)
+		time.Sleep(time.Minute)
+		if n := asked.Load(); n != 1 {
+			t.Errorf("asked %d times for the session, want once", n)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,6 +26,7 @@ type owner struct {
 	gone []string
 	lost error
 	at   time.Time
+	cool time.Duration
 }
 
 func (o *owner) Nodes() []string { return o.nodes }
@@ -35,10 +37,10 @@ func (o *owner) Gone(path string) {
 	o.gone = append(o.gone, path)
 }
 
-func (o *owner) Lost(cause error, _ time.Duration) {
+func (o *owner) Lost(cause error, cooldown time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.lost, o.at = cause, time.Now()
+	o.lost, o.at, o.cool = cause, time.Now(), cooldown
 }
 
 func (o *owner) missed() []string {
@@ -151,7 +153,7 @@ func TestSessionThatWritesNeedsNoProof(t *testing.T) {
 func TestServerThatOnlyAnswersPingsDoesNotProlongOwnership(t *testing.T) {
 	t.Parallel()
 	for phase := time.Duration(0); phase < ownTimeout/4; phase += ownTimeout / 64 {
-		owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
+		owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, c *counter) {
 			o := &owner{nodes: []string{"/own"}}
 			own := begin(t, sess, o)
 			time.Sleep(2*ownTimeout + phase)
@@ -164,13 +166,19 @@ func TestServerThatOnlyAnswersPingsDoesNotProlongOwnership(t *testing.T) {
 			if after := o.at.Sub(isolated); after < ownTimeout/4 || after > ownTimeout/2 {
 				t.Errorf("told after %v, want between a quarter and half of %v", after, ownTimeout)
 			}
+			if certain := sess.Certain(); !o.at.Equal(certain) || o.cool != ownTimeout/4 {
+				t.Errorf("told at %v, with %v to stop; want the end of certainty, %v, and the margin", o.at, o.cool, certain)
+			}
 			if err := sess.Err(); err != nil {
 				t.Errorf("the session has ended: %v", err)
 			}
-			srv.Control(nil)
+			c.seen = map[zktest.Op]int{}
+			srv.Control(c.decide)
+			own.Begin()
 			time.Sleep(ownTimeout)
-			if err := own.Err(); !errors.Is(err, zk.ErrUncertain) {
-				t.Errorf("the ownership came back: %v", err)
+			srv.Control(nil)
+			if err := own.Err(); !errors.Is(err, zk.ErrUncertain) || len(c.seen) > 0 {
+				t.Errorf("the ownership came back: %v, requests %v", err, c.seen)
 			}
 			if err := sess.Certify(t.Context(), "/own"); err != nil {
 				t.Errorf("the session is not certain again: %v", err)
@@ -255,7 +263,7 @@ func TestServerThatIsSlowForOnceIsNotLeft(t *testing.T) {
 func TestReadOnlyServerIsNotAskedForProofs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		asked := 0
+		var asked atomic.Int32
 		f := newFake(t, func(p *peer) {
 			req, ok := p.connect()
 			if !ok {
@@ -265,7 +273,7 @@ func TestReadOnlyServerIsNotAskedForProofs(t *testing.T) {
 			p.raw(wire.EndFrame(resp.Append(wire.BeginFrame(nil)), 0))
 			p.loop(func(r request) bool {
 				if p.nth > 0 && (r.Op == wire.OpSync || r.Op == wire.OpMulti) {
-					asked++
+					asked.Add(1)
 				}
 				return false
 			})
@@ -276,8 +284,8 @@ func TestReadOnlyServerIsNotAskedForProofs(t *testing.T) {
 		own := begin(t, sess, &owner{nodes: []string{"/own"}})
 		after(sess, f.cut)
 		time.Sleep(ownTimeout)
-		if err := own.Err(); !errors.Is(err, zk.ErrUncertain) || asked > 0 {
-			t.Errorf("lost: %v, %d requests; want ErrUncertain, and none", err, asked)
+		if err := own.Err(); !errors.Is(err, zk.ErrUncertain) || asked.Load() > 0 {
+			t.Errorf("lost: %v, %d requests; want ErrUncertain, and none", err, asked.Load())
 		}
 	})
 }
@@ -520,6 +528,77 @@ func TestNoCertificatesWritesNothing(t *testing.T) {
 			t.Errorf("requests %v, lost %v; want pings alone to do", c.seen, own.Err())
 		}
 		own.End()
+	})
+}
+
+func TestOwnershipThatBeginsAfterTheSessionsEndIsNeverToldOfAnother(t *testing.T) {
+	t.Parallel()
+	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
+		srv.ExpireSession(sess.ID())
+		<-sess.Context().Done()
+		o := &owner{nodes: []string{"/own"}}
+		own := sess.NewOwnership(o)
+		own.Begin()
+		time.Sleep(10 * ownTimeout)
+		if err := own.Err(); !errors.Is(err, zk.ErrExpired) || o.told() != nil {
+			t.Errorf("ended with %v, the owner was told %v; want the session's end alone", err, o.told())
+		}
+	})
+}
+
+func TestOwnershipEndsInTimeAtAServerThatGrantsLess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			p.connect()
+			p.grantAs(7, int32(ownTimeout.Milliseconds())/int32(1+7*min(p.nth, 1)))
+			p.loop(func(r request) bool { return p.nth > 0 && (r.Op == wire.OpSync || r.Op == wire.OpMulti) })
+		})
+		cfg := f.config()
+		cfg.Timeout = ownTimeout
+		_, sess := f.open(cfg)
+		o := &owner{nodes: []string{"/own"}}
+		begin(t, sess, o)
+		after(sess, f.cut)
+		waitState(sess, zk.Connected)
+		certain := sess.Certain()
+		f.refuse(errors.New("no route")) // so that certainty counts from this connection
+		time.Sleep(ownTimeout / 2)
+		if !errors.Is(o.told(), zk.ErrUncertain) || !o.at.Equal(certain) {
+			t.Errorf("told %v at %v, want ErrUncertain at %v", o.told(), o.at, certain)
+		}
+	})
+}
+
+// Each attempt may take a part of the certainty that is left, so that a server that answers is reached while there is some.
+func TestSilentServersDoNotEndAnOwnershipWhileAnotherAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			if p.nth > 0 && p.nth < 4 {
+				for range p.in {
+				}
+				return
+			}
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpMulti {
+					p.answer(r, 1, wire.OK, &wire.MultiResponse{Results: []wire.MultiResult{{Op: wire.OpCheck}}})
+				}
+				return r.Op == wire.OpMulti
+			})
+		})
+		cfg := f.config()
+		cfg.Timeout = ownTimeout
+		_, sess := f.open(cfg)
+		own := begin(t, sess, &owner{nodes: []string{"/own"}})
+		defer own.End()
+		time.Sleep(2 * ownTimeout)
+		f.cut()
+		time.Sleep(2 * ownTimeout)
+		if err := own.Err(); err != nil || f.dials != 5 {
+			t.Errorf("lost after %d connections: %v", f.dials, err)
+		}
 	})
 }
 

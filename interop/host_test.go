@@ -57,9 +57,12 @@ func onEach(t *testing.T, opts options, f func(t *testing.T, h *host)) {
 	})
 }
 
-// saslUsers are the users of servers with SASL. The first two are those of kazoo's suite; the others' names and passwords are in ISO 8859-1,
-// which DIGEST-MD5 hashes differently from all else, and beyond it.
-var saslUsers = map[string]string{"super": "super_secret", "jaasuser": "jaas_password", "jürgen": "schlüssel", "yang": "密码", "ö": "ж"}
+// saslUsers are the users of servers with SASL. The first two are those of kazoo's suite; the others' names and
+// passwords are in ISO 8859-1, which DIGEST-MD5 hashes differently from all else, and beyond it.
+var saslUsers = map[string]string{
+	"super": "super_secret", "jaasuser": "jaas_password",
+	"jürgen": "schlüssel", "yang": "密码", "ö": "ж",
+}
 
 // jaas returns a server's JAAS file.
 func jaas() string {

@@ -52,7 +52,8 @@ func TestJavaClientLearnsHowItsLoginEnds(t *testing.T) {
 	}
 }
 
-// TestOurClientLogsInByDigestMD5 runs our client's DIGEST-MD5 against Java's, which Apache ZooKeeper uses, and against our server's.
+// TestOurClientLogsInByDigestMD5 runs our client's DIGEST-MD5 against Java's, which Apache ZooKeeper uses, and against
+// our server's.
 func TestOurClientLogsInByDigestMD5(t *testing.T) {
 	t.Parallel()
 	for _, required := range []bool{false, true} {
@@ -60,7 +61,8 @@ func TestOurClientLogsInByDigestMD5(t *testing.T) {
 			t.Helper()
 			open := func(user, password string) *zk.Client {
 				t.Helper()
-				client, err := zk.Open(t.Context(), zk.Config{Servers: h.addr, Timeout: 20 * time.Second, SASL: &zk.SASL{User: user, Password: password}})
+				sasl := &zk.SASL{User: user, Password: password}
+				client, err := zk.Open(t.Context(), zk.Config{Servers: h.addr, Timeout: 20 * time.Second, SASL: sasl})
 				if err != nil {
 					t.Fatal(err)
 				}

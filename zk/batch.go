@@ -262,8 +262,8 @@ func (f *Future[T]) Get(ctx context.Context) (T, error) {
 
 var errAbandoned = errors.New("the future was abandoned")
 
-// Abandon says that nobody will ask for the answer: a watch that comes with it is closed. The operation itself goes on. Abandoning a
-// future again does nothing.
+// Abandon says that nobody will ask for the answer: a watch that comes with it is closed. The operation itself goes
+// on. Abandoning a future again does nothing.
 func (f *Future[T]) Abandon() {
 	c := f.call
 	if c.watch == nil || c.state.CompareAndSwap(callOpen, callLeft) || c.state.Load() == callLeft {

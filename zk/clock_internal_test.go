@@ -90,7 +90,8 @@ func (lossTold) Nodes() []string                     { return nil }
 func (lossTold) Gone(string)                         {}
 func (l lossTold) Lost(cause error, _ time.Duration) { l <- cause }
 
-// A machine is suspended while a server is about to resume the session: the answer comes too late, and nobody is told of a connection.
+// A machine is suspended while a server is about to resume the session: the answer comes too late, and nobody is told
+// of a connection.
 func TestHooksAreNotToldOfAConnectionForASessionThatIsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -133,7 +134,8 @@ func TestHooksAreNotToldOfAConnectionForASessionThatIsOver(t *testing.T) {
 		<-s.Context().Done()
 		_ = c.Close()
 		_ = (<-conns).Close()
-		if got, want := strings.Join(told[:min(5, len(told))], " "), "to connected from suspended ended"; got != want || dials < 2 {
+		const want = "to connected from suspended ended"
+		if !strings.HasPrefix(strings.Join(told, " "), want) || dials < 2 {
 			t.Errorf("hooks were told %v, want %s", told, want)
 		}
 	})

@@ -173,7 +173,8 @@ func TestClientsOfAServerThatFailsComeBackOneAfterTheOther(t *testing.T) {
 			}
 		}
 		if len(times) != clients || early < clients/5 || early > clients*4/5 {
-			t.Errorf("%d of %d clients came back, %d of them in the first half of %v; want all, and about half", len(times), clients, early, spread)
+			t.Errorf("%d of %d clients came back, %d of them in the first half of %v; want all, and about half",
+				len(times), clients, early, spread)
 		}
 	})
 }
@@ -221,7 +222,8 @@ func TestHooksTellWhatHappens(t *testing.T) {
 		waitState(s, zk.Connected)
 		synctest.Wait()
 		_ = c.Close()
-		want := "to fake:2181|connected|delete /a|getData /b|from fake:2181|suspended|to fake:2181|connected|from fake:2181|ended"
+		want := "to fake:2181|connected|delete /a|getData /b|from fake:2181|suspended|" +
+			"to fake:2181|connected|from fake:2181|ended"
 		if all := strings.Join(got, "|"); all != want {
 			t.Errorf("hooks told %s, want %s", all, want)
 		}

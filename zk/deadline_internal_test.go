@@ -63,7 +63,8 @@ func TestContextOfASessionLooksAtTheClockItself(t *testing.T) {
 	}
 }
 
-// After a process was stopped, answers may be handled before any timer runs. What was uncertain for a moment may have been another's.
+// After a process was stopped, answers may be handled before any timer runs. What was uncertain for a moment may have
+// been another's.
 func TestCertaintyThatRanOutIsNoticedBeforeItIsRenewed(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -79,6 +79,7 @@ func TestQueueIsTidiedFewTimesWhenAllItsCallersLeave(t *testing.T) {
 		}
 	}
 	if most := bits.Len(callers); tidied > most || size > 0 || s.calls.len() > 0 {
-		t.Errorf("%d passes left %d calls and %d bytes; want at most %d passes, and nothing left", tidied, s.calls.len(), size, most)
+		t.Errorf("%d passes left %d calls and %d bytes; want at most %d passes, and nothing left",
+			tidied, s.calls.len(), size, most)
 	}
 }

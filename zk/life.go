@@ -239,8 +239,9 @@ func (c *Client) bury(s *Session, n *conn) {
 // errGone is why a connection has ended whose server has answered that the session is closed.
 var errGone = errors.New("zk: the session is closed at the server")
 
-// farewell sends closeSession on a connection of a session that has ended here, and reports whether the server has answered that it is
-// closed. A server that hangs up without an answer may never have seen the request, and no quorum hears of what a read-only one closes.
+// farewell sends closeSession on a connection of a session that has ended here, and reports whether the server has
+// answered that it is closed. A server that hangs up without an answer may never have seen the request, and no quorum
+// hears of what a read-only one closes.
 func (n *conn) farewell(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, min(n.timeout/4, maxCloseWait))
 	defer cancel()

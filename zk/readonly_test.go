@@ -25,8 +25,7 @@ func TestReadOnlyServerIsTakenOnlyIfAskedFor(t *testing.T) {
 				return
 			}
 			asked <- req.ReadOnly
-			resp := wire.ConnectResponse{Timeout: req.Timeout, SessionID: 7, Password: make([]byte, 16), HasReadOnly: true, ReadOnly: req.ReadOnly}
-			p.raw(wire.EndFrame(resp.Append(wire.BeginFrame(nil)), 0))
+			p.grantReadOnly(req, req.ReadOnly)
 			p.loop(nil)
 		})
 		cfg := f.config()
@@ -50,8 +49,7 @@ func TestReadOnlyServerIsLeftForOneThatWrites(t *testing.T) {
 			if !ok {
 				return
 			}
-			resp := wire.ConnectResponse{Timeout: req.Timeout, SessionID: 7, Password: make([]byte, 16), HasReadOnly: true, ReadOnly: p.nth == 0}
-			p.raw(wire.EndFrame(resp.Append(wire.BeginFrame(nil)), 0))
+			p.grantReadOnly(req, p.nth == 0)
 			p.loop(nil)
 		})
 		var probed sync.Once
@@ -97,8 +95,7 @@ func TestReadOnlyServerIsLeftForAnotherAddressOfItsName(t *testing.T) {
 			if !ok {
 				return
 			}
-			resp := wire.ConnectResponse{Timeout: req.Timeout, SessionID: 7, Password: make([]byte, 16), HasReadOnly: true, ReadOnly: p.nth == 0}
-			p.raw(wire.EndFrame(resp.Append(wire.BeginFrame(nil)), 0))
+			p.grantReadOnly(req, p.nth == 0)
 			p.loop(nil)
 		})
 		dials := 0
@@ -154,9 +151,11 @@ func TestApacheZooKeeperConfirmsTheEndOfASessionAndRefusesANewOneWithoutQuorum(t
 	if testing.Short() {
 		t.Skip("starts three ZooKeepers")
 	}
-	ensemble := zookeeper.Ensemble(t, 3, zookeeper.Options{Properties: map[string]string{"readonlymode.enabled": "true"}})
+	readOnly := map[string]string{"readonlymode.enabled": "true"}
+	ensemble := zookeeper.Ensemble(t, 3, zookeeper.Options{Properties: readOnly})
 	open := func(server int) *zk.Client {
-		client, err := zk.Open(t.Context(), zk.Config{Servers: ensemble.Addr(server), Timeout: 20 * time.Second, ReadOnly: true})
+		cfg := zk.Config{Servers: ensemble.Addr(server), Timeout: 20 * time.Second, ReadOnly: true}
+		client, err := zk.Open(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,8 +191,7 @@ func TestReadOnlyServerCannotConfirmTheEndOfASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, func(p *peer) {
 			req, _ := p.connect()
-			resp := wire.ConnectResponse{Timeout: req.Timeout, SessionID: 7, Password: make([]byte, 16), HasReadOnly: true, ReadOnly: true}
-			p.raw(wire.EndFrame(resp.Append(wire.BeginFrame(nil)), 0))
+			p.grantReadOnly(req, true)
 			p.loop(nil)
 		})
 		cfg := f.config()

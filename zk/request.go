@@ -103,9 +103,9 @@ func (s *Session) takeXid() int32 {
 	return s.xid
 }
 
-// leave is called by the caller of c who goes away. NotSent says that c was withdrawn from the queue before it was sent; it is the
-// session's then. The frame stays where it is until half of what is queued was withdrawn: so the callers that leave together after a long
-// outage cost one pass, and not one each.
+// leave is called by the caller of c who goes away. NotSent says that c was withdrawn from the queue before it was
+// sent; it is the session's then. The frame stays where it is until half of what is queued was withdrawn: so the
+// callers that leave together after a long outage cost one pass, and not one each.
 func (s *Session) leave(c *call) Outcome {
 	s.mu.Lock()
 	if !c.waits || !c.state.CompareAndSwap(callOpen, callLeft) {

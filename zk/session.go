@@ -171,8 +171,8 @@ func (s *Session) checkDeadline() {
 	s.end(ErrLost)
 }
 
-// attach makes n the session's connection, after its handshake, unless the session has ended. What waits is written after the watches are
-// restored.
+// attach makes n the session's connection, after its handshake, unless the session has ended. What waits is written
+// after the watches are restored.
 func (s *Session) attach(n *conn) bool {
 	s.mu.Lock()
 	now := s.now()

@@ -147,11 +147,12 @@ func TestRequestsThatAreCancelledWhileSuspendedAreNotSentAndTheOthersAreInOrder(
 			}
 			wg.Go(func() {
 				_, _, w, err := s.GetW(ctx, path)
-				if i%5 > 0 {
+				switch {
+				case i%5 > 0:
 					wantFailure(t, err, context.Canceled, zk.NotSent)
-				} else if err != nil {
+				case err != nil:
 					t.Errorf("%s: %v", path, err)
-				} else {
+				default:
 					w.Close()
 				}
 			})

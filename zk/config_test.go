@@ -24,6 +24,7 @@ func TestBadConfigIsRefusedWithAReason(t *testing.T) {
 		"port 0":           {Servers: "a:0"},
 		"IPv6 as it is":    {Servers: "::1"},
 		"bad chroot":       {Servers: "a/b//c"},
+		"chroot too soon":  {Servers: "zk1:2181/app,zk2:2181"},
 		"chroot with dots": {Servers: "a/../b"},
 		"unix nowhere":     {Servers: "unix:"},
 		"space in a host":  {Servers: "a b"},
@@ -138,6 +139,46 @@ func TestFailedAttemptsBackOffWithJitter(t *testing.T) {
 	})
 }
 
+func TestClientsOfAServerThatFailsComeBackOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const clients, spread = 50, 250 * time.Millisecond
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(nil)
+		})
+		var mu sync.Mutex
+		var times []time.Time
+		cfg := f.config()
+		cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			times = append(times, time.Now())
+			return f.Dial(ctx, network, address)
+		}
+		for range clients {
+			f.open(cfg)
+		}
+		times = nil
+		start := time.Now()
+		f.cut()
+		time.Sleep(spread)
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		early := 0
+		for _, at := range times {
+			if at.Sub(start) < spread/2 {
+				early++
+			}
+		}
+		if len(times) != clients || early < clients/5 || early > clients*4/5 {
+			t.Errorf("%d of %d clients came back, %d of them in the first half of %v; want all, and about half",
+				len(times), clients, early, spread)
+		}
+	})
+}
+
 func TestHooksTellWhatHappens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -181,7 +222,8 @@ func TestHooksTellWhatHappens(t *testing.T) {
 		waitState(s, zk.Connected)
 		synctest.Wait()
 		_ = c.Close()
-		want := "to fake:2181|connected|delete /a|getData /b|from fake:2181|suspended|to fake:2181|connected|ended"
+		want := "to fake:2181|connected|delete /a|getData /b|from fake:2181|suspended|" +
+			"to fake:2181|connected|from fake:2181|ended"
 		if all := strings.Join(got, "|"); all != want {
 			t.Errorf("hooks told %s, want %s", all, want)
 		}

@@ -57,6 +57,7 @@ type conn struct {
 	lastSent   time.Time
 	lastReply  time.Time
 	setWatches int    // packets of restored watches without an answer
+	goodbye    int32  // the number of the request that closes the session; 0 before it is sent
 	proof      *proof // on its way; nil if there is none
 
 	// The reader's.
@@ -144,10 +145,12 @@ func (s *Session) takeOutput(n *conn) ([]byte, bool) {
 	if !now.Before(s.deadline()) {
 		return nil, false
 	}
+	s.sweep()
 	buf := s.out
 	s.out, s.spare = s.spare[:0], nil
 	for i := s.calls.len() - s.unsent; i < s.calls.len(); i++ {
-		s.calls.at(i).sent = now
+		c := s.calls.at(i)
+		c.sent, c.waits = now, false
 	}
 	s.unsent = 0
 	buf = append(buf, n.extra...)
@@ -256,7 +259,7 @@ func (n *conn) frame() ([]byte, error) {
 // tooLarge tells the call that the next frame answers how large that is, and ends the connection with err. Who repeats the call would get
 // the same answer again, so it must not look like one whose connection was lost.
 func (n *conn) tooLarge(size int, err error) {
-	const header = 4 + 16 // the frame's length, and the reply's header
+	const header = 4 + bareReply // the frame's length, and the reply's header
 	head, short := n.br.Peek(header)
 	if short != nil {
 		return
@@ -400,17 +403,20 @@ func (n *conn) due(h wire.ReplyHeader) (*call, error) {
 	s := n.sess
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.conn != n { // all calls have failed, and the server is to hang up
-		return nil, nil
+	if s.conn != n { // all calls have failed, and nothing but the end of the session is to be answered
+		if n.goodbye == 0 || h.Xid != n.goodbye {
+			return nil, nil
+		}
+		if h.Err == wire.OK || h.Err == wire.SessionExpired {
+			return nil, errGone
+		}
+		return nil, fmt.Errorf("zk: the server does not close the session: %w", Code(h.Err))
 	}
 	if s.calls.len() == s.unsent || n.setWatches > 0 || s.calls.at(0).xid != h.Xid {
 		return nil, fmt.Errorf("%w: answer %d is not the one that is due", ErrProtocol, h.Xid)
 	}
 	c := s.calls.pop()
-	if s.drained != nil && s.calls.len() == 0 {
-		close(s.drained)
-		s.drained = nil
-	}
+	s.noteDrained()
 	s.lastZxid = max(s.lastZxid, h.Zxid)
 	s.answered(n, c.sent)
 	if h.Err == wire.OK && (c.op.Writes() || c.op == wire.OpSync) {

@@ -30,10 +30,8 @@ func TestMain(m *testing.M) {
 		heedSignals()
 	}
 	testscript.Main(m, map[string]func(){
-		"turnstile": func() {
-			os.Exit(cli.Run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
-		},
-		"puppet": puppet,
+		"turnstile": cli.Main,
+		"puppet":    puppet,
 	})
 }
 
@@ -130,7 +128,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 		if !ok {
 			ts.Fatalf("%v", err)
 		}
-		got = exit.ExitCode()
+		got = shellCode(exit.ProcessState)
 	}
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)

@@ -154,7 +154,7 @@ func (e *elector) run(ctx context.Context) error {
 		case err != nil:
 			return err
 		case s.lost == nil:
-			return &exitError{code: s.child.code}
+			return s.ended()
 		case e.once || s.called:
 			return e.lostError(s.lost)
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -19,6 +20,20 @@ import (
 //
 // Run catches signals while it runs, so a process should run one at a time.
 func Run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return run(ctx, args, env, stdin, stdout, stderr).code
+}
+
+// Main is Run for this process, and ends the process: with the exit code, or by SIGINT if that ended the command or the wait.
+//
+// A shell stops its script at Ctrl-C if it got SIGINT itself and the program that it waits for died of it. (A program that exits has made
+// its own use of the key, says bash, and the script goes on.) What the terminal has sent to the command's process group alone, our own,
+// which is the script's, gets from us.
+func Main() {
+	run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr).end()
+}
+
+// run is Run, with all that there is to know of the end.
+func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) *exitError {
 	c := &cli{env: newEnviron(env), stdin: stdin, stdout: stdout, stderr: stderr}
 	root := c.root() //nolint:contextcheck // cobra hands the context to the command that runs
 	root.SetArgs(args)
@@ -78,10 +93,10 @@ func completeChoices(cmd *cobra.Command) {
 	})
 }
 
-// exit says why a command failed and returns the exit code.
-func (c *cli) exit(err error) int {
+// exit says why a command failed and returns how to end.
+func (c *cli) exit(err error) *exitError {
 	if err == nil {
-		return ExitOK
+		return &exitError{code: ExitOK}
 	}
 	var exit *exitError
 	if !errors.As(err, &exit) { // cobra's own: no such command, wrong number of arguments
@@ -90,7 +105,7 @@ func (c *cli) exit(err error) int {
 	if exit.err != nil {
 		fmt.Fprintln(c.stderr, "turnstile:", exit.Error())
 	}
-	return exit.code
+	return exit
 }
 
 // usage makes the error of a command line that is wrong.

@@ -81,7 +81,7 @@ func (p *process) clear(deadline time.Time) {
 func (p *process) gone(deadline time.Time) bool {
 	tick := time.NewTicker(clearEvery)
 	defer tick.Stop()
-	for syscall.Kill(-p.pid, 0) == nil {
+	for syscall.Kill(-p.pid, 0) == nil && groupLives(p.pid) {
 		if now := <-tick.C; !now.Before(deadline) {
 			return false
 		}

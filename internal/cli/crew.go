@@ -104,7 +104,9 @@ func (c *crew) withItems(ctx context.Context, f func(context.Context, *zk.Client
 		return err
 	}
 	defer client.Close() // the session ends by itself if it cannot be closed now
-	q, err := queue.New(client, c.path, c.config())
+	cfg := c.config()
+	cfg.ACL = c.connection.acl.list
+	q, err := queue.New(client, c.path, cfg)
 	if err != nil {
 		return &exitError{code: ExitUsage, err: err}
 	}

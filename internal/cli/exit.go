@@ -57,6 +57,10 @@ func failed(err error) error {
 		return &exitError{code: sig.exitCode(), signal: sig.number()}
 	case errors.Is(err, zk.ErrAuthFailed):
 		return &exitError{code: ExitNoAccess, err: err, hint: "check --auth, --sasl-user and --sasl-password-file"}
+	case errors.Is(err, zk.SessionClosedRequireAuth), errors.Is(err, zk.AuthFailed):
+		return &exitError{code: ExitNoAccess, err: err, hint: "the server wants a login: see --sasl-user, --auth and --tls-cert"}
+	case errors.Is(err, zk.InvalidACL):
+		return &exitError{code: ExitNoAccess, err: err, hint: "the server does not take this --acl: has it the scheme, and creator the credentials?"}
 	case errors.Is(err, zk.NoAuth):
 		return &exitError{code: ExitNoAccess, err: err, hint: "the path's ACL asks for other credentials: see --auth"}
 	case errors.Is(err, lock.ErrWrap): // which says what to delete, and when

@@ -64,19 +64,21 @@ Every flag has an environment variable of the same name: --connect is TURNSTILE_
   turnstile lock --connect zk1:2181,zk2:2181,zk3:2181 /jobs/report -- ./report.sh
   turnstile who /jobs/report
   turnstile queue work /mail --workers 4 -- ./send-mail`,
+		Version:           thisVersion().text(),
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		Args:              cobra.NoArgs,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return c.env.bind(cmd.Flags()) },
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if slices.Contains([]string{"lock", "elect", "take", "work"}, cmd.Name()) {
 			return usage(cmd, fmt.Errorf("%w (flags of the command to run go after --)", err))
 		}
 		return usage(cmd, err)
 	})
-	root.AddCommand(c.lock(), c.elect(), c.who(), c.revoke(), c.queue(), c.serve(), c.bench(), c.version(), c.man())
+	root.AddCommand(c.lock(), c.elect(), c.who(), c.revoke(), c.queue(), c.serve(), c.ownServer(), c.bench(), c.version(), c.man())
 	completeChoices(root)
 	return root
 }
@@ -103,9 +105,17 @@ func (c *cli) exit(err error) *exitError {
 		exit = &exitError{code: ExitUsage, err: err, hint: "turnstile --help lists the commands"}
 	}
 	if exit.err != nil {
-		fmt.Fprintln(c.stderr, "turnstile:", exit.Error())
+		fmt.Fprintln(c.stderr, "turnstile:", undoubled(exit.Error()))
 	}
 	return exit
+}
+
+// undoubled says only once where an error comes from when two layers have said so one after the other.
+func undoubled(text string) string {
+	for _, name := range []string{"lock", "elect", "queue", "zk", "tls", "server"} {
+		text = strings.ReplaceAll(text, name+": "+name+": ", name+": ")
+	}
+	return text
 }
 
 // usage makes the error of a command line that is wrong.

@@ -143,8 +143,8 @@ func TestCtrlCStopsTheScript(t *testing.T) {
 		{"hold without a command", `turnstile lock --connect $SERVER /x`},
 		{"election", `turnstile elect --connect $SERVER /x -- puppet mortal`},
 		{"item", `turnstile queue take --connect $SERVER /q -- puppet mortal`},
-		{"wait", `turnstile lock -v --connect $SERVER /held -- true`},
-		{"wait for a leadership", `turnstile elect -v --connect $SERVER /held -- true`},
+		{"wait", `turnstile lock -v --connect $SERVER /lock -- true`},
+		{"wait for a leadership", `turnstile elect -v --connect $SERVER /latch -- true`},
 	} {
 		for _, shell := range []string{"bash", "dash"} {
 			t.Run(test.name+" in "+shell, func(t *testing.T) {
@@ -156,11 +156,11 @@ func TestCtrlCStopsTheScript(t *testing.T) {
 				srv := newServer(t)
 				putNumbers(t, srv.Addr(), 1)
 				sess := srv.Session(t, time.Minute)
-				if _, err := sess.CreateNode(t.Context(), zk.Node{Path: "/held"}); err != nil {
-					t.Fatal(err)
-				}
-				// it waits for this lock and this leadership: nodes of Curator's
-				for _, name := range []string{"/held/_c_2f6d45b1-2b81-4c65-ab65-05c04284d74d-lock-", "/held/_c_3f6d45b1-2b81-4c65-ab65-05c04284d74d-latch-"} {
+				for _, held := range []string{"lock", "latch"} { // by others
+					if _, err := sess.CreateNode(t.Context(), zk.Node{Path: "/" + held}); err != nil {
+						t.Fatal(err)
+					}
+					name := "/" + held + "/_c_2f6d45b1-2b81-4c65-ab65-05c04284d74d-" + held + "-"
 					if _, err := sess.CreateNode(t.Context(), zk.Node{Path: name, Mode: zk.EphemeralSequential}); err != nil {
 						t.Fatal(err)
 					}

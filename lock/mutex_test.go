@@ -573,3 +573,25 @@ func TestLockWithoutAServerSaysSo(t *testing.T) {
 		t.Errorf("got %v, want the deadline and the reason", err)
 	}
 }
+
+func TestLockThatTimesOutTellsAHeldLockFromAServerThatIsAway(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := w.mutex(lock.Config{})
+		hold := acquire(t, w.mutex(lock.Config{}))
+		try := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := m.Lock(ctx)
+			return err
+		}
+		if err := try(); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, zk.ErrNotConnected) {
+			t.Errorf("held: got %v, want context.DeadlineExceeded alone", err)
+		}
+		unlock(t, hold)
+		w.Cut()
+		if err := try(); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, zk.ErrNotConnected) {
+			t.Errorf("no server: got %v, want context.DeadlineExceeded and zk.ErrNotConnected", err)
+		}
+		w.Heal()
+	})
+}

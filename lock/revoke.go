@@ -27,7 +27,8 @@ type RevokeOptions struct {
 	// still be at work: tokens and guards tell them apart, and Config.Delay gives them time.
 	Force bool
 
-	// Holder says which of the holders to ask, where several hold the lock at a time: readers, permits. All of them if it is nil.
+	// Holder says which of the holders to ask, where several hold the lock at a time: readers, permits. It is asked about those that may
+	// hold the lock, too (Contender.MayHold). If it is nil, all are asked that do hold it.
 	Holder func(Contender) bool
 
 	// Record keeps a record of the revocation beside the path, for Revocations: before anybody is asked, and again when it is over.
@@ -60,9 +61,10 @@ type Revoked struct {
 // if it is to use force. It returns the holders that it asked, and what became of each; none if nobody holds the lock.
 //
 // A holder of this package is told by its hold's context, with a *RevokedError that carries the reason, or by Config.OnRevoke; of
-// Curator's, those that are revocable hear of it. All others, kazoo's and go-zookeeper's among them, give way to force alone, and so does
-// who has a simple lock by another client: its node is left as it is. What holds several nodes, a Set say, ends with any of them. A holder
-// that leaves is never mistaken for the one that comes after it.
+// Curator's, those that are revocable hear of it: their nodes, and go-zookeeper's, which have the same names, are overwritten with
+// Curator's word for it. All others give way to force alone, and their nodes are left as they are: kazoo's, readers and permits of others,
+// simple locks by other clients. What holds several nodes, a Set say, ends with any of them. A holder that leaves is never mistaken for the
+// one that comes after it.
 //
 // It returns ErrKept if a holder has the lock still. If ctx ends first it returns ctx's cause: who was asked stays asked, and nobody is
 // forced. What the server refuses comes back as it is: to ask takes the right to write a holder's node, to force that to delete
@@ -106,7 +108,7 @@ func (r *revoker) revoke(ctx context.Context) (list []Revoked, err error) {
 		return nil, err
 	}
 	for _, c := range contenders {
-		if c.Holder && (r.opts.Holder == nil || r.opts.Holder(c)) {
+		if r.opts.Holder == nil && c.Holder || r.opts.Holder != nil && (c.Holder || c.MayHold) && r.opts.Holder(c) {
 			list = append(list, Revoked{c, EndingKept})
 		}
 	}
@@ -170,10 +172,9 @@ func (r *revoker) each(ctx context.Context, who *Revoked, try func(*zk.Session) 
 // directory begin anew.
 func (who *Revoked) another(s zk.Stat) bool { return s.Czxid != who.Holder.czxid() }
 
-// ask writes the request into the holder's node. Who has a simple lock by another client would not understand it, and may know its
-// node by the data.
+// ask writes the request into the node of a holder that may look for it.
 func (r *revoker) ask(ctx context.Context, who *Revoked) error {
-	if who.Holder.spot && !who.Holder.Known {
+	if !who.Holder.hears() {
 		return nil
 	}
 	return r.each(ctx, who, func(sess *zk.Session) (bool, error) {

@@ -499,3 +499,43 @@ func TestForceLeavesTheNextHolderOfASimpleLockAlone(t *testing.T) {
 		unlock(t, second)
 	})
 }
+
+// What others have put into their nodes says whose they are. It is not written over where nobody would read the request, and what was there is
+// recorded where it is.
+func TestRevocationLosesNobodysName(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 20*time.Second)
+		for _, c := range []struct{ name, after string }{
+			{"0f8fad5bd9cb469fa16570867728950e__lock__", "who I am"},
+			{"1f8fad5bd9cb469fa16570867728950e__rlock__", "who I am"},
+			{guid + "-__READ__", "who I am"},
+			{guid + "-__WRIT__", "who I am"},
+			{guid + "-latch-", "who I am"},
+			{guid + "-lock-", curatorsWord}, // may be that of an InterProcessMutex that is revocable
+		} {
+			node := w.foreign(sess, c.name, zk.EphemeralSequential)
+			if _, err := sess.Set(t.Context(), node, []byte("who I am"), -1); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []string{"who I am", c.after} { // the second time it may have been written over
+				r := <-w.revoke(lock.RevokeOptions{Grace: time.Second, Record: true})
+				if !errors.Is(r.err, lock.ErrKept) || len(r.list) != 1 || string(r.list[0].Holder.Data) != want {
+					t.Fatalf("%s: got %+v, want ErrKept of %q", c.name, r, want)
+				}
+			}
+			if data, _, err := sess.Get(t.Context(), node); err != nil || string(data) != c.after {
+				t.Errorf("%s: got %q, %v, want %q", c.name, data, err, c.after)
+			}
+			records, err := lock.Revocations(t.Context(), w.Client(t, 20*time.Second), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := records[len(records)-1].Holders[0].Data; got != "who I am" {
+				t.Errorf("%s: it is recorded as %q", c.name, got)
+			}
+			if err := sess.Delete(t.Context(), node, -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -75,6 +75,7 @@ cannot be executed; 127 not found.`,
 	flags.BoolVar(&e.once, "once", false, "exit with 75 when the leadership is lost, do not stand again")
 	flags.BoolVar(&e.json, "json", false, "with --observe, print one JSON object per change (docs/cli-json.md)")
 	e.runner.flags(cmd, onLostTerm, onLostKill)
+	e.connection.aclFlag(flags)
 	return cmd
 }
 
@@ -119,7 +120,14 @@ func (e *elector) candidate(ctx context.Context) (*zk.Client, *elect.Candidate, 
 		return nil, nil, err
 	}
 	e.mentionGrace(sess.Timeout())
-	candidate, err := elect.NewCandidate(client, e.path, e.id, elect.Config{Layout: layouts[e.layout.value]})
+	fits := placeLock // whose names a LeaderSelector has, and kazoo's Election
+	if layouts[e.layout.value] == elect.LeaderLatch {
+		fits = placeElection
+	}
+	if err := refuseOthers(ctx, client, sess, e.paths, fits); err != nil {
+		return client, nil, err
+	}
+	candidate, err := elect.NewCandidate(client, e.path, e.id, elect.Config{Layout: layouts[e.layout.value], ACL: e.connection.acl.list})
 	if err != nil {
 		return client, nil, &exitError{code: ExitUsage, err: err, hint: "see --id"}
 	}
@@ -154,7 +162,7 @@ func (e *elector) run(ctx context.Context) error {
 		case err != nil:
 			return err
 		case s.lost == nil:
-			return &exitError{code: s.child.code}
+			return s.ended()
 		case e.once || s.called:
 			return e.lostError(s.lost)
 		}

@@ -83,6 +83,7 @@ Exit codes: the command's, or 128+N if signal N ended it or our wait; 1 (or -E) 
 	flags.StringVar(&l.label, "label", "", "`text` that others see in the line (default: the command's name)")
 	flags.BoolVar(&l.json, "json", false, "without a command, print one JSON object when the lock is held (docs/cli-json.md)")
 	l.runner.flags(cmd, onLostTerm, onLostKill, onLostIgnore)
+	l.connection.aclFlag(flags)
 	return cmd
 }
 

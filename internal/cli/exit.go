@@ -55,10 +55,10 @@ func failed(err error) error {
 		return err
 	case errors.As(err, &sig):
 		return &exitError{code: sig.exitCode(), signal: sig.number()}
-	case errors.Is(err, zk.ErrAuthFailed):
-		return &exitError{code: ExitNoAccess, err: err, hint: "check --auth, --sasl-user and --sasl-password-file"}
-	case errors.Is(err, zk.SessionClosedRequireAuth), errors.Is(err, zk.AuthFailed):
+	case errors.Is(err, zk.SessionClosedRequireAuth):
 		return &exitError{code: ExitNoAccess, err: err, hint: "the server wants a login: see --sasl-user, --auth and --tls-cert"}
+	case errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.AuthFailed):
+		return &exitError{code: ExitNoAccess, err: err, hint: "check --auth, --sasl-user and --sasl-password-file"}
 	case errors.Is(err, zk.InvalidACL):
 		return &exitError{code: ExitNoAccess, err: err, hint: "the server does not take this --acl: has it the scheme, and creator the credentials?"}
 	case errors.Is(err, zk.NoAuth):

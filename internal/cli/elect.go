@@ -128,7 +128,8 @@ func (e *elector) candidate(ctx context.Context) (*zk.Client, *elect.Candidate, 
 	if err := refuseOthers(ctx, client, sess, e.paths, fits); err != nil {
 		return client, nil, err
 	}
-	candidate, err := elect.NewCandidate(client, e.path, e.id, elect.Config{Layout: layouts[e.layout.value], ACL: e.connection.acl.list})
+	cfg := elect.Config{Layout: layouts[e.layout.value], ACL: e.connection.acl.list}
+	candidate, err := elect.NewCandidate(client, e.path, e.id, cfg)
 	if err != nil {
 		return client, nil, &exitError{code: ExitUsage, err: err, hint: "see --id"}
 	}

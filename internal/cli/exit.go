@@ -56,11 +56,13 @@ func failed(err error) error {
 	case errors.As(err, &sig):
 		return &exitError{code: sig.exitCode(), signal: sig.number()}
 	case errors.Is(err, zk.SessionClosedRequireAuth):
-		return &exitError{code: ExitNoAccess, err: err, hint: "the server wants a login: see --sasl-user, --auth and --tls-cert"}
+		hint := "the server wants a login: see --sasl-user, --auth and --tls-cert"
+		return &exitError{code: ExitNoAccess, err: err, hint: hint}
 	case errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.AuthFailed):
 		return &exitError{code: ExitNoAccess, err: err, hint: "check --auth, --sasl-user and --sasl-password-file"}
 	case errors.Is(err, zk.InvalidACL):
-		return &exitError{code: ExitNoAccess, err: err, hint: "the server does not take this --acl: has it the scheme, and creator the credentials?"}
+		hint := "the server does not take this --acl: has it the scheme, and creator the credentials?"
+		return &exitError{code: ExitNoAccess, err: err, hint: hint}
 	case errors.Is(err, zk.NoAuth):
 		return &exitError{code: ExitNoAccess, err: err, hint: "the path's ACL asks for other credentials: see --auth"}
 	case errors.Is(err, lock.ErrWrap): // which says what to delete, and when

@@ -33,8 +33,9 @@ type Hold struct {
 // Two causes end the context and leave the lock to the holder until it unlocks: a *RevokedError when somebody asked for the lock (Revoke),
 // and ErrSuspended when the connection was lost, if Config.OnSuspend says so.
 //
-// It is a context of its own: it does not end with the context that Lock was called with, and has none of its values. A hold outlives the
-// call, and what runs under it is usually told to stop before it is unlocked. Who wants both says so:
+// It is a context of its own: it does not end with the context that Lock was called with, and has none of its values.
+// A hold outlives the call, and what runs under it is usually told to stop before it is unlocked. Who wants both says
+// so:
 //
 //	work, cancel := context.WithCancelCause(ctx)
 //	defer cancel(nil)

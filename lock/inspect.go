@@ -63,8 +63,8 @@ type Contender struct {
 	Second  string    // of the other one, in kazoo's layout; empty if there is none
 	Kind    Kind      // what it wants
 	Holder  bool      // nobody ahead keeps it waiting; a Set has its lock when it is so at all of its paths
-	MayHold bool      // it is another program's, and waits for those ahead only if that looks for their names; Holder is false
-	Group   int       // contenders of one group wait for each other; those of different groups may hold at the same time
+	MayHold bool      // another program's, which holds unless it looks for the names of those ahead; Holder is false
+	Group   int       // contenders of one group wait for each other; those of different ones may hold together
 	Owner   Owner     // zero if the contender is not one of ours
 	Known   bool      // Owner was there
 	Data    []byte    // the node's data as it stands: an address in Curator's, an identifier in kazoo's, a candidate's id
@@ -85,11 +85,12 @@ func (c *Contender) czxid() int64 { return int64(c.Token) / line.Turns }
 // known are the markers of all whom Inspect knows.
 var known = append([]line.Marker{line.CuratorLatch}, contenders...)
 
-// Inspect returns who holds the lock at path and who waits for it, in the order in which they will be served; readers hold together. Where
-// contenders do not all exclude each other, because their programs look for different names, they are of several groups. It
-// knows the contenders of every Layout, of mutexes and of read/write locks, ours, Curator's and kazoo's, those of an election, and those
-// of Curator's semaphore, each permit by itself. Of a simple lock, an ephemeral node at path itself, there is the holder alone. A Set is
-// seen at each of its paths. Nobody there, or no such path, is an empty list. A contender that leaves meanwhile is left out.
+// Inspect returns who holds the lock at path and who waits for it, in the order in which they will be served; readers
+// hold together. Where contenders do not all exclude each other, because their programs look for different names,
+// they are of several groups. It knows the contenders of every Layout, of mutexes and of read/write locks, ours,
+// Curator's and kazoo's, those of an election, and those of Curator's semaphore, each permit by itself. Of a simple
+// lock, an ephemeral node at path itself, there is the holder alone. A Set is seen at each of its paths. Nobody
+// there, or no such path, is an empty list. A contender that leaves meanwhile is left out.
 func Inspect(ctx context.Context, client *zk.Client, path string) ([]Contender, error) {
 	if err := ValidatePath(path); err != nil {
 		return nil, err

@@ -12,7 +12,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// roles says of each contender in line whether it holds (H), holds with others or could (S), may hold (?), or none of these (-).
+// roles says of each contender in line whether it holds (H), holds with others or could (S), may hold (?), or none of
+// these (-).
 func (w *world) roles() string {
 	var b strings.Builder
 	for _, c := range w.line() {
@@ -65,7 +66,8 @@ func TestInspectShowsAllWhoHold(t *testing.T) {
 	})
 }
 
-// Who excludes whom is in docs/interop.md. Two that do not exclude each other are never shown as a holder and one that waits.
+// Who excludes whom is in docs/interop.md. Two that do not exclude each other are never shown as a holder and one
+// that waits.
 func TestInspectTellsThoseApartWhoDoNotExcludeEachOther(t *testing.T) {
 	const curators, kazoos, latch = guid + "-lock-", "0f8fad5bd9cb469fa16570867728950e__lock__", guid + "-latch-"
 	for _, test := range []struct {

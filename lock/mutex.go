@@ -153,10 +153,11 @@ func (m *Mutex) Path() string { return m.path }
 // Lock waits for the lock and returns the hold. Contenders are served in the order in which the server saw them, goroutines that share
 // this Mutex in the order of their calls.
 //
-// If ctx ends first, it leaves the line and returns ctx's cause; zk.ErrNotConnected is in the error, too, if there was no server to ask then,
-// and is not if the lock was held. If the session ends while it waits, it joins the line again at its end
-// under the next one; a client that is closed, or whose credentials are refused, ends the wait with the client's error. Whenever it
-// returns an error, it has left no node behind, or is still removing it in the background.
+// If ctx ends first, it leaves the line and returns ctx's cause; zk.ErrNotConnected is in the error, too, if there
+// was no server to ask then, and is not if the lock was held. If the session ends while it waits, it joins the line
+// again at its end under the next one; a client that is closed, or whose credentials are refused, ends the wait with
+// the client's error. Whenever it returns an error, it has left no node behind, or is still removing it in the
+// background.
 //
 // If ctx descends from the context of a hold of this Mutex that lasts, or from that of a hold of another which was acquired inside it, the
 // caller has the lock already: Lock returns a nested hold at once, with the same token. Others get the lock when the outermost hold

@@ -40,7 +40,7 @@ type RecordHolder struct {
 	Since   time.Time `json:"since"`
 	Token   Token     `json:"token"`
 	Owner   *Owner    `json:"owner,omitempty"` // nil if it was not one of ours
-	Data    string    `json:"data,omitempty"`  // of another's node, before Curator's word for a revocation was written over it; its beginning
+	Data    string    `json:"data,omitempty"`  // of another's node, before it was asked; the beginning
 	Ending  Ending    `json:"ending"`          // EndingKept until it is known
 }
 

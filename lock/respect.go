@@ -6,10 +6,11 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
-// Who excludes whom depends on the names that each program looks for: docs/interop.md has the table. What a program looks for can be told
-// from its own node only in part. A contender of ours looks for every name of a lock's. Another program looks for the names of its own
-// recipe, and for more only if it is told to (kazoo, with extra_lock_patterns) or has another reading of names (go-zookeeper, whose nodes
-// are named as Curator's). So who stands behind a foreign name may wait for it, or may hold the lock as well.
+// Who excludes whom depends on the names that each program looks for: docs/interop.md has the table. What a program
+// looks for can be told from its own node only in part. A contender of ours looks for every name of a lock's. Another
+// program looks for the names of its own recipe, and for more only if it is told to (kazoo, with extra_lock_patterns)
+// or has another reading of names (go-zookeeper, whose nodes are named as Curator's). So who stands behind a foreign
+// name may wait for it, or may hold the lock as well.
 
 // families are the names that a recipe of others looks for, by the name of its own node.
 var families = map[line.Marker][]line.Marker{
@@ -125,8 +126,9 @@ func number(list []Contender) {
 	}
 }
 
-// hears reports whether a contender that is not one of ours may look for a request to give its lock up. Only Curator's InterProcessMutex
-// does. Whatever else is written into a node destroys what its owner has put there, and nobody reads it.
+// hears reports whether a contender that is not one of ours may look for a request to give its lock up. Only
+// Curator's InterProcessMutex does. Whatever else is written into a node destroys what its owner has put there, and
+// nobody reads it.
 func (c *Contender) hears() bool {
 	return c.Known || c.Kind == Exclusive && c.marker == line.CuratorLock
 }

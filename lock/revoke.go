@@ -27,8 +27,8 @@ type RevokeOptions struct {
 	// still be at work: tokens and guards tell them apart, and Config.Delay gives them time.
 	Force bool
 
-	// Holder says which of the holders to ask, where several hold the lock at a time: readers, permits. It is asked about those that may
-	// hold the lock, too (Contender.MayHold). If it is nil, all are asked that do hold it.
+	// Holder says which of the holders to ask, where several hold the lock at a time: readers, permits. It is asked
+	// about those that may hold the lock, too (Contender.MayHold). If it is nil, all are asked that do hold it.
 	Holder func(Contender) bool
 
 	// Record keeps a record of the revocation beside the path, for Revocations: before anybody is asked, and again when it is over.
@@ -60,11 +60,11 @@ type Revoked struct {
 // Revoke asks who holds the lock at path to give it up, waits until they have, for as long as the grace lasts, and then deletes their nodes
 // if it is to use force. It returns the holders that it asked, and what became of each; none if nobody holds the lock.
 //
-// A holder of this package is told by its hold's context, with a *RevokedError that carries the reason, or by Config.OnRevoke; of
-// Curator's, those that are revocable hear of it: their nodes, and go-zookeeper's, which have the same names, are overwritten with
-// Curator's word for it. All others give way to force alone, and their nodes are left as they are: kazoo's, readers and permits of others,
-// simple locks by other clients. What holds several nodes, a Set say, ends with any of them. A holder that leaves is never mistaken for the
-// one that comes after it.
+// A holder of this package is told by its hold's context, with a *RevokedError that carries the reason, or by
+// Config.OnRevoke; of Curator's, those that are revocable hear of it: their nodes, and go-zookeeper's, which have the
+// same names, are overwritten with Curator's word for it. All others give way to force alone, and their nodes are
+// left as they are: kazoo's, readers and permits of others, simple locks by other clients. What holds several nodes,
+// a Set say, ends with any of them. A holder that leaves is never mistaken for the one that comes after it.
 //
 // It returns ErrKept if a holder has the lock still. If ctx ends first it returns ctx's cause: who was asked stays asked, and nobody is
 // forced. What the server refuses comes back as it is: to ask takes the right to write a holder's node, to force that to delete

@@ -500,8 +500,8 @@ func TestForceLeavesTheNextHolderOfASimpleLockAlone(t *testing.T) {
 	})
 }
 
-// What others have put into their nodes says whose they are. It is not written over where nobody would read the request, and what was there is
-// recorded where it is.
+// What others have put into their nodes says whose they are. It is not written over where nobody would read the
+// request, and what was there is recorded where it is.
 func TestRevocationLosesNobodysName(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		sess := w.Session(t, 20*time.Second)

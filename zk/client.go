@@ -53,8 +53,9 @@ func open(ctx context.Context, cfg Config, clock *clock) (*Client, error) {
 	return c, nil
 }
 
-// Session returns the live session. While there is none it waits, until ctx ends (then the error wraps ctx's cause, and ErrNotConnected with
-// the reason if there is no connection) or the client is done for: ErrClosed or ErrAuthFailed.
+// Session returns the live session. While there is none it waits, until ctx ends (then the error wraps ctx's cause,
+// and ErrNotConnected with the reason if there is no connection) or the client is done for: ErrClosed or
+// ErrAuthFailed.
 func (c *Client) Session(ctx context.Context) (*Session, error) {
 	for {
 		c.mu.Lock()

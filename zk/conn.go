@@ -283,6 +283,9 @@ func (n *conn) handle(frame []byte) error {
 	if d.Err() != nil {
 		return fmt.Errorf("%w: reply header: %w", ErrProtocol, d.Err())
 	}
+	if h.Err == wire.SessionClosedRequireAuth { // whatever was asked: it hangs up now, and would again
+		return n.authReply(h)
+	}
 	switch h.Xid {
 	case wire.XidNotification:
 		return n.notification(h, d)
@@ -327,7 +330,7 @@ func (n *conn) pong() error {
 func (n *conn) authReply(h wire.ReplyHeader) error {
 	s := n.sess
 	if h.Err != wire.OK {
-		err := fmt.Errorf("%w: %v", ErrAuthFailed, h.Err)
+		err := fmt.Errorf("%w: %w", ErrAuthFailed, Code(h.Err))
 		s.end(err)
 		return err
 	}

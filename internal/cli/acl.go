@@ -44,8 +44,8 @@ func parseACL(s string) ([]zk.ACL, error) {
 		scheme, rest, _ := strings.Cut(entry, ":")
 		i := strings.LastIndexByte(rest, ':')
 		if scheme == "" || i < 0 {
-			return nil, fmt.Errorf("%q is neither %s nor %s nor of the form scheme:id:rights, such as sasl:ann:cdrwa (several with commas between)",
-				entry, aclOpen, aclCreator)
+			return nil, fmt.Errorf("%q is neither %s nor %s nor of the form scheme:id:rights, such as sasl:ann:cdrwa "+
+				"(several with commas between)", entry, aclOpen, aclCreator)
 		}
 		perms, err := parsePerms(rest[i+1:])
 		if err != nil {
@@ -58,12 +58,14 @@ func parseACL(s string) ([]zk.ACL, error) {
 
 // parsePerms reads rights as ZooKeeper's own command line writes them.
 func parsePerms(s string) (zk.Perms, error) {
-	letters := map[rune]zk.Perms{'c': zk.PermCreate, 'd': zk.PermDelete, 'r': zk.PermRead, 'w': zk.PermWrite, 'a': zk.PermAdmin}
+	letters := map[rune]zk.Perms{
+		'c': zk.PermCreate, 'd': zk.PermDelete, 'r': zk.PermRead, 'w': zk.PermWrite, 'a': zk.PermAdmin,
+	}
 	var perms zk.Perms
 	for _, letter := range s {
 		perm, ok := letters[letter]
 		if !ok {
-			return 0, fmt.Errorf("%q is no right: they are c, d, r, w and a, for create, delete, read, write and admin", letter)
+			return 0, fmt.Errorf("%q is no right: c, d, r, w and a are, for create, delete, read, write and admin", letter)
 		}
 		perms |= perm
 	}

@@ -53,8 +53,9 @@ func (l *locker) acquire(ctx context.Context) (*zk.Client, *lock.Hold, error) {
 	if err != nil {
 		return client, nil, err
 	}
-	l.detail("%s: locked after %v, token %d, session %s with a timeout of %v, at %s", l.path, time.Since(begin).Round(time.Millisecond),
-		hold.Token(), sessionID(hold.Session().ID()), hold.Session().Timeout(), l.connection.where())
+	l.detail("%s: locked after %v, token %d, session %s with a timeout of %v, at %s",
+		l.path, time.Since(begin).Round(time.Millisecond), hold.Token(),
+		sessionID(hold.Session().ID()), hold.Session().Timeout(), l.connection.where())
 	return client, hold, nil
 }
 
@@ -91,8 +92,8 @@ func (l *locker) wantLock(ctx context.Context, m wanted, client *zk.Client, sess
 	return hold, err
 }
 
-// warnOfNesting says that we wait for the turnstile that our command line is run by, which waits for us to end. It may be meant so: it
-// does not if we are in its background.
+// warnOfNesting says that we wait for the turnstile that our command line is run by, which waits for us to end. It
+// may be meant so: it does not if we are in its background.
 func (l *locker) warnOfNesting(ctx context.Context, client *zk.Client) {
 	ours := strings.Split(l.env.get("TURNSTILE_PATHS"), "\n")
 	for _, path := range l.paths {
@@ -100,12 +101,14 @@ func (l *locker) warnOfNesting(ctx context.Context, client *zk.Client) {
 			continue
 		}
 		line, err := lock.Inspect(ctx, client, path)
-		i := slices.IndexFunc(line, func(c lock.Contender) bool { return c.Holder && sessionID(c.Session) == l.env.get("TURNSTILE_SESSION") })
+		i := slices.IndexFunc(line, func(c lock.Contender) bool {
+			return c.Holder && sessionID(c.Session) == l.env.get("TURNSTILE_SESSION")
+		})
 		if err != nil || i < 0 || l.shared && line[i].Kind == lock.Reader || line[i].Kind == lock.Permit {
 			continue
 		}
-		l.say("%s: warning: it is held by pid %d, under which this command runs: if that waits for this command, neither goes on",
-			path, line[i].Owner.PID)
+		l.say("%s: warning: it is held by pid %d, under which this command runs: "+
+			"if that waits for this command, neither goes on", path, line[i].Owner.PID)
 	}
 }
 

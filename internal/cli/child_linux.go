@@ -10,8 +10,8 @@ import (
 // dieWithParent has the process get SIGTERM when the thread that starts it dies.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGTERM }
 
-// groupLives reports whether a process of the group has not ended. To the kernel a group also has those that have ended and that nobody has
-// waited for; an init that is in no hurry, as containers have it, leaves them for long.
+// groupLives reports whether a process of the group has not ended. To the kernel a group also has those that have
+// ended and that nobody has waited for; an init that is in no hurry, as containers have it, leaves them for long.
 func groupLives(group int) bool {
 	dir, err := os.Open("/proc")
 	if err != nil {

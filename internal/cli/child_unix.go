@@ -33,7 +33,8 @@ func (p *process) start(cmd *exec.Cmd, t *terminal) error {
 	return nil
 }
 
-// wait returns the exit code when the process has ended, with the signal if one ended it, and reports the times that it is stopped.
+// wait returns the exit code when the process has ended, with the signal if one ended it, and reports the times that
+// it is stopped.
 func (p *process) wait(cmd *exec.Cmd, stopped chan<- syscall.Signal) (code int, sig syscall.Signal) {
 	var status syscall.WaitStatus
 	for {

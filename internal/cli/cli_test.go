@@ -207,8 +207,8 @@ func create(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// foreign makes a contender of another program, which stays until the end of the script, and its parents: foreign /x/_c_1-lock- DATA. A
-// number is put behind names that end in a dash or an underscore.
+// foreign makes a contender of another program, which stays until the end of the script, and its parents: foreign
+// /x/_c_1-lock- DATA. A number is put behind names that end in a dash or an underscore.
 func foreign(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: foreign PATH DATA")

@@ -51,7 +51,8 @@ func (n *connection) flags(flags *pflag.FlagSet) {
 // aclFlag is for commands that make nodes.
 func (n *connection) aclFlag(flags *pflag.FlagSet) {
 	n.acl.text = aclOpen
-	flags.Var(&n.acl, "acl", "who may use the nodes that are made: open, creator (whoever has our credentials), or a list such as sasl:ann:cdrwa,world:anyone:r")
+	flags.Var(&n.acl, "acl", "who may use the nodes that are made: open, creator (whoever has our credentials), "+
+		"or a list such as sasl:ann:cdrwa,world:anyone:r")
 }
 
 // where names the server for messages.
@@ -182,7 +183,8 @@ func (n *connection) noServer(why error) error {
 	return &exitError{code: ExitNoServer, err: err, hint: hint}
 }
 
-// refused says what to do about a server that is there and does not want us, or that we do not want. It reports false if none is there.
+// refused says what to do about a server that is there and does not want us, or that we do not want. It reports false
+// if none is there.
 func (n *connection) refused(why error) (hint string, ok bool) {
 	network, _ := errors.AsType[*net.OpError](why)
 	var name x509.HostnameError
@@ -191,7 +193,7 @@ func (n *connection) refused(why error) (hint string, ok bool) {
 	_, plain := errors.AsType[tls.RecordHeaderError](why)
 	switch {
 	case errors.As(why, &name):
-		return "its certificate is for another name: check --connect, or name what it is for with --tls-server-name", true
+		return "its certificate is for another name: check --connect, or say for which with --tls-server-name", true
 	case errors.As(why, &authority):
 		return "its certificate is by an authority that is not trusted: name that with --tls-ca", true
 	case errors.As(why, &invalid):
@@ -207,7 +209,8 @@ func (n *connection) refused(why error) (hint string, ok bool) {
 	case n.security.used():
 		return "it has hung up on us: does it speak TLS at that address, and does it want a client's certificate?", true
 	}
-	return "it has hung up on us: is it a ZooKeeper server, does it want TLS at that address (--tls), and has it room for one more client?", true
+	return "it has hung up on us: is it a ZooKeeper server, does it want TLS at that address (--tls), " +
+		"and has it room for one more client?", true
 }
 
 // useOwnServer makes cfg connect to the user's own server, which is started if it is not there.

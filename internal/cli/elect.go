@@ -42,7 +42,8 @@ lead; then we stand for election again. The command gets every signal that we ge
 peace, and the next candidate leads as soon as it has ended.
 
 The command finds TURNSTILE_PATH, TURNSTILE_ID, TURNSTILE_TOKEN (larger for every later leader),
-TURNSTILE_SESSION and TURNSTILE_SESSION_TIMEOUT_MS in its environment.
+TURNSTILE_SESSION and TURNSTILE_SESSION_TIMEOUT_MS in its environment. (A candidate that runs under another
+turnstile command does not take its --id from TURNSTILE_ID, which is that one's.)
 
 With --observe nothing is run: a line is printed for who leads now, and after every change, until a signal
 comes. A change back within a moment may be left out, the last one never is.
@@ -127,7 +128,8 @@ func (e *elector) candidate(ctx context.Context) (*zk.Client, *elect.Candidate, 
 	if err := refuseOthers(ctx, client, sess, e.paths, fits); err != nil {
 		return client, nil, err
 	}
-	candidate, err := elect.NewCandidate(client, e.path, e.id, elect.Config{Layout: layouts[e.layout.value], ACL: e.connection.acl.list})
+	cfg := elect.Config{Layout: layouts[e.layout.value], ACL: e.connection.acl.list}
+	candidate, err := elect.NewCandidate(client, e.path, e.id, cfg)
 	if err != nil {
 		return client, nil, &exitError{code: ExitUsage, err: err, hint: "see --id"}
 	}

@@ -41,7 +41,8 @@ func (e environ) bind(flags *pflag.FlagSet) error {
 	var err error
 	flags.VisitAll(func(f *pflag.Flag) {
 		value := e.get(variable(f.Name))
-		if err != nil || f.Changed || value == "" || f.Name == "help" || f.Name == "version" || f.Hidden || e.handed(f.Name) {
+		ours := f.Name == "help" || f.Name == "version" || f.Hidden || e.handed(f.Name)
+		if err != nil || f.Changed || value == "" || ours {
 			return
 		}
 		if list, ok := f.Value.(pflag.SliceValue); ok {
@@ -77,8 +78,8 @@ func (e environ) only(names ...string) []string {
 	})
 }
 
-// handed reports whether the variable of a flag is one that turnstile hands to commands that it runs, and so says nothing about what the
-// flag is to be.
+// handed reports whether the variable of a flag is one that turnstile hands to commands that it runs, and so says
+// nothing about what the flag is to be.
 func (e environ) handed(flag string) bool {
 	switch flag {
 	case "session": // of the lock that we run under

@@ -55,12 +55,14 @@ func failed(err error) error {
 		return err
 	case errors.As(err, &sig):
 		return &exitError{code: sig.exitCode(), signal: sig.number()}
-	case errors.Is(err, zk.ErrAuthFailed):
+	case errors.Is(err, zk.SessionClosedRequireAuth):
+		hint := "the server wants a login: see --sasl-user, --auth and --tls-cert"
+		return &exitError{code: ExitNoAccess, err: err, hint: hint}
+	case errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.AuthFailed):
 		return &exitError{code: ExitNoAccess, err: err, hint: "check --auth, --sasl-user and --sasl-password-file"}
-	case errors.Is(err, zk.SessionClosedRequireAuth), errors.Is(err, zk.AuthFailed):
-		return &exitError{code: ExitNoAccess, err: err, hint: "the server wants a login: see --sasl-user, --auth and --tls-cert"}
 	case errors.Is(err, zk.InvalidACL):
-		return &exitError{code: ExitNoAccess, err: err, hint: "the server does not take this --acl: has it the scheme, and creator the credentials?"}
+		hint := "the server does not take this --acl: has it the scheme, and creator the credentials?"
+		return &exitError{code: ExitNoAccess, err: err, hint: hint}
 	case errors.Is(err, zk.NoAuth):
 		return &exitError{code: ExitNoAccess, err: err, hint: "the path's ACL asks for other credentials: see --auth"}
 	case errors.Is(err, lock.ErrWrap): // which says what to delete, and when

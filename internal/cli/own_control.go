@@ -29,9 +29,10 @@ func (c *cli) ownServer() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "own-server",
 		Short: "Show or stop this user's own server",
-		Long: `The commands that name no server with --connect use this user's own. The first one starts it, in the background;
-it ends after ten minutes without a client (TURNSTILE_IDLE_EXIT, when it is started), and the next command starts it again. Its data,
-its log and its socket are in $XDG_STATE_HOME/turnstile, or ~/.local/state/turnstile. It is another server than that of "turnstile serve".`,
+		Long: `The commands that name no server with --connect use this user's own. The first one starts it, in the
+background; it ends after ten minutes without a client (TURNSTILE_IDLE_EXIT, when it is started), and the next
+command starts it again. Its data, its log and its socket are in $XDG_STATE_HOME/turnstile, or
+~/.local/state/turnstile. It is another server than that of "turnstile serve".`,
 		Example: "  turnstile own-server status\n  turnstile own-server stop",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -81,7 +82,8 @@ func (c *cli) showOwn(ctx context.Context, own *ownServer, asJSON bool) error {
 	if asJSON {
 		err = c.json(s)
 	} else {
-		_, err = fmt.Fprintf(c.stdout, "%s\nconnect  %s\ndata     %s\nlog      %s\n", state, strings.Join(s.Connect, " "), s.Data, s.Log)
+		_, err = fmt.Fprintf(c.stdout, "%s\nconnect  %s\ndata     %s\nlog      %s\n",
+			state, strings.Join(s.Connect, " "), s.Data, s.Log)
 	}
 	if err == nil && !s.Running {
 		return errNotRunning
@@ -93,8 +95,8 @@ func (c *cli) ownStop() *cobra.Command {
 	return &cobra.Command{
 		Use:   "stop",
 		Short: "Stop this user's own server",
-		Long: `Stops this user's own server, and returns when it has ended. Nothing is lost by it: holders and waiters start it again when they
-notice, with the program that they are. So it is also how to upgrade.
+		Long: `Stops this user's own server, and returns when it has ended. Nothing is lost by it: holders and waiters
+start it again when they notice, with the program that they are. So it is also how to upgrade.
 
 Exit codes: 0 it has ended, or did not run; 64 usage; 69 it cannot be stopped.`,
 		Example: "  turnstile own-server stop",
@@ -127,7 +129,8 @@ func (o *ownServer) pid() int {
 	return pid
 }
 
-// stop ends the server that answers now, and returns when that process has ended. Another one may have been started meanwhile.
+// stop ends the server that answers now, and returns when that process has ended. Another one may have been started
+// meanwhile.
 func (o *ownServer) stop(ctx context.Context) error {
 	conn, err := o.knock(ctx)
 	if err != nil {

@@ -55,7 +55,8 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	}
 }
 
-// terminateSignal ends a process: Windows has no gentler way to end one without a console. The server's data survive that.
+// terminateSignal ends a process: Windows has no gentler way to end one without a console. The server's data survive
+// that.
 var terminateSignal = os.Kill
 
 // alive reports whether a process has not ended.

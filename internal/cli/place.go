@@ -61,7 +61,8 @@ type pathState struct {
 	children []string // of those that are nobody's contenders
 }
 
-// lookAt returns what is at a path where these contenders are. What cannot be read, or is gone, is nothing: this is to find mistakes.
+// lookAt returns what is at a path where these contenders are. What cannot be read, or is gone, is nothing: this is
+// to find mistakes.
 func lookAt(ctx context.Context, sess *zk.Session, path string, line []lock.Contender) (pathState, error) {
 	b := sess.Batch()
 	read, listed := b.Get(path), b.Children(path)
@@ -120,7 +121,8 @@ func (f pathState) instead(path string) string {
 	case placeOther:
 		var below []string
 		for _, name := range f.children {
-			if !strings.HasSuffix(name, "__revoked__") && !strings.HasSuffix(name, "__delay__") { // beside a lock's path
+			beside := strings.HasSuffix(name, "__revoked__") || strings.HasSuffix(name, "__delay__") // a lock's path
+			if !beside {
 				below = append(below, path+"/"+printable(name))
 			}
 		}
@@ -131,13 +133,15 @@ func (f pathState) instead(path string) string {
 			more = fmt.Sprintf(" and %d more", len(below)-most)
 			below = below[:most]
 		}
-		return fmt.Sprintf("%s has no contenders of a lock but other nodes; did you mean one of these? %s%s", path, strings.Join(below, " "), more)
+		return fmt.Sprintf("%s has no contenders of a lock but other nodes; did you mean one of these? %s%s",
+			path, strings.Join(below, " "), more)
 	case placeAbsent, placeFree, placeLock, placeElection, placePermits:
 	}
 	return ""
 }
 
-// refuseOthers refuses paths that are used for something else, where nobody would keep anybody out. It is not for safety: it finds mistakes.
+// refuseOthers refuses paths that are used for something else, where nobody would keep anybody out. It is not for
+// safety: it finds mistakes.
 func refuseOthers(ctx context.Context, client *zk.Client, sess *zk.Session, paths []string, fits ...place) error {
 	for _, path := range paths {
 		line, err := lock.Inspect(ctx, client, path)

@@ -72,8 +72,8 @@ then, as if the lock were lost, and exits with 75; programs in Go are told by th
 that are revocable. All others, and who does not want to, are asked in vain: with --force their nodes are
 deleted after --within. Then somebody else has the lock, although they may still be at work.
 
-Of several holders, --node and --session choose: "turnstile who" shows sessions, and nodes with --json. They also choose who may hold
-the lock ("may hold"), who is not asked otherwise.
+Of several holders, --node and --session choose: "turnstile who" shows sessions, and nodes with --json. They
+also choose who may hold the lock ("may hold"), who is not asked otherwise.
 
 An election is refused: its leader cannot be asked. In the layouts of LeaderSelector and of kazoo its
 candidates cannot be told from the contenders of a lock: they are asked in vain, and give way to --force.
@@ -152,7 +152,9 @@ func (r *revoker) run(ctx context.Context) error {
 		err := fmt.Errorf("%s is an election, whose leader cannot be asked", r.path)
 		return &exitError{code: ExitUsage, err: err, hint: "end the leader's process, which turnstile who shows"}
 	}
-	opts := lock.RevokeOptions{Reason: r.reason, Grace: time.Duration(r.within), Force: r.force, Record: true, ACL: r.connection.acl.list}
+	opts := lock.RevokeOptions{
+		Reason: r.reason, Grace: time.Duration(r.within), Force: r.force, Record: true, ACL: r.connection.acl.list,
+	}
 	if r.node != "" || r.session != "" {
 		opts.Holder = r.chosen
 		if !slices.ContainsFunc(line, r.chosen) {
@@ -176,7 +178,8 @@ func (r *revoker) run(ctx context.Context) error {
 	others := slices.ContainsFunc(line, func(c lock.Contender) bool { return c.MayHold })
 	if err == nil && others && opts.Holder == nil {
 		return &exitError{
-			code: ExitNotAcquired, err: fmt.Errorf("%s: somebody may hold it as well, whose program looks for other names", r.path),
+			code: ExitNotAcquired,
+			err:  fmt.Errorf("%s: somebody may hold it as well, whose program looks for other names", r.path),
 			hint: "turnstile who shows them, and --node or --session asks them",
 		}
 	}

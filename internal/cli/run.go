@@ -23,11 +23,12 @@ func Run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 	return run(ctx, args, env, stdin, stdout, stderr).code
 }
 
-// Main is Run for this process, and ends the process: with the exit code, or by SIGINT if that ended the command or the wait.
+// Main is Run for this process, and ends the process: with the exit code, or by SIGINT if that ended the command or
+// the wait.
 //
-// A shell stops its script at Ctrl-C if it got SIGINT itself and the program that it waits for died of it. (A program that exits has made
-// its own use of the key, says bash, and the script goes on.) What the terminal has sent to the command's process group alone, our own,
-// which is the script's, gets from us.
+// A shell stops its script at Ctrl-C if it got SIGINT itself and the program that it waits for died of it. (A program
+// that exits has made its own use of the key, says bash, and the script goes on.) What the terminal has sent to the
+// command's process group alone, our own, which is the script's, gets from us.
 func Main() {
 	run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr).end()
 }
@@ -78,7 +79,8 @@ Every flag has an environment variable of the same name: --connect is TURNSTILE_
 		}
 		return usage(cmd, err)
 	})
-	root.AddCommand(c.lock(), c.elect(), c.who(), c.revoke(), c.queue(), c.serve(), c.ownServer(), c.bench(), c.version(), c.man())
+	root.AddCommand(c.lock(), c.elect(), c.who(), c.revoke(), c.queue())
+	root.AddCommand(c.serve(), c.ownServer(), c.bench(), c.version(), c.man())
 	completeChoices(root)
 	return root
 }

@@ -235,7 +235,8 @@ func (r *runner) conflicted(ctx context.Context, client *zk.Client, why func(con
 	return &exitError{code: int(r.conflict), err: err, hint: r.words.next}
 }
 
-// tellLater tells, to those who want to know and to who sits at a terminal, why we wait, if we still do in a moment. The caller calls stop.
+// tellLater tells, to those who want to know and to who sits at a terminal, why we wait, if we still do in a moment.
+// The caller calls stop.
 func (r *runner) tellLater(why func() string) (stop func() bool) {
 	if r.quiet || !r.verbose && !atTerminal(r.stderr) {
 		return func() bool { return false }

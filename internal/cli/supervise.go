@@ -19,8 +19,8 @@ const (
 	onLostIgnore = "ignore"
 )
 
-// leftoverWait is how long processes that a command leaves behind may take to end before that is worth a warning: a tee(1) whose input has
-// just ended is none.
+// leftoverWait is how long processes that a command leaves behind may take to end before that is worth a warning: a
+// tee(1) whose input has just ended is none.
 const leftoverWait = 100 * time.Millisecond
 
 // schedule is when a command is ended whose lock may be lost. Half of its grace is over when the session stops being certain that it lives. The
@@ -98,8 +98,8 @@ func (r *runner) attend(ctx context.Context, hold owned, signals *signals, progr
 	}
 	r.detail("%s: %s after %v", r.path, r.words.over, time.Since(begin).Round(time.Millisecond))
 	if s.lost == nil && !s.child.gone(time.Now().Add(leftoverWait)) {
-		r.say("%s: warning: the command has ended, and what it has started in the background runs on without the %s; end it with wait",
-			r.path, r.words.noun)
+		r.say("%s: warning: the command has ended, and what it has started in the background runs on without the %s; "+
+			"end it with wait", r.path, r.words.noun)
 	}
 	return s, nil
 }

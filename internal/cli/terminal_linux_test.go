@@ -132,7 +132,8 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	s.see("got 3\r\n") // and no second 2
 }
 
-// A script stops at Ctrl-C as it does with flock(1), whichever shell runs it, and whoever has the terminal at that time. The lock is free then.
+// A script stops at Ctrl-C as it does with flock(1), whichever shell runs it, and whoever has the terminal at that
+// time. The lock is free then.
 func TestCtrlCStopsTheScript(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, script string }{
@@ -197,7 +198,9 @@ func TestScriptGoesOnAfterACommandThatHandlesCtrlC(t *testing.T) {
 		t.Skip("no bash here")
 	}
 	srv := newServer(t)
-	cmd := exec.Command(bash, "-c", `turnstile lock --connect $SERVER /x -- sh -c 'trap "exit 7" INT; echo rea""dy; while :; do sleep 0.01; done'; echo went on with $?`)
+	cmd := exec.Command(bash, "-c", `turnstile lock --connect $SERVER /x -- \
+		sh -c 'trap "exit 7" INT; echo rea""dy; while :; do sleep 0.01; done'
+		echo went on with $?`)
 	cmd.Env = append(os.Environ(), "SERVER="+srv.Addr())
 	s := sitDown(t, cmd)
 	s.see("ready")

@@ -65,8 +65,9 @@ func (t *terminal) foreground(group int) bool {
 // give makes the group the terminal's foreground. If the terminal has gone there is nothing to give.
 func (t *terminal) give(group int) { _ = unix.IoctlSetPointerInt(t.fd(), unix.TIOCSPGRP, group) }
 
-// restore takes the terminal back when the command has ended, and reports whether it died of a key at the terminal. Who has the
-// terminal gets Ctrl-C and Ctrl-\, and nobody else does: that the signal came from there is a guess, as job control shells make it.
+// restore takes the terminal back when the command has ended, and reports whether it died of a key at the terminal.
+// Who has the terminal gets Ctrl-C and Ctrl-\, and nobody else does: that the signal came from there is a guess, as
+// job control shells make it.
 func (t *terminal) restore(c *child) (typed bool) {
 	if t == nil {
 		return false
@@ -115,12 +116,13 @@ func (s *supervisor) suspend(sig syscall.Signal) {
 // mentionStop says what being stopped leads to: nobody renews the session, and that is unlike flock(1).
 func (s *supervisor) mentionStop() {
 	if left := s.left(); left > 0 && s.onLost.value != onLostIgnore {
-		s.say("%s: stopped: if it does not go on within %v, the %s is lost and the command ended; --session-timeout gives it longer",
-			s.path, left.Round(100*time.Millisecond), s.words.noun)
+		s.say("%s: stopped: if it does not go on within %v, the %s is lost and the command ended; "+
+			"--session-timeout gives it longer", s.path, left.Round(100*time.Millisecond), s.words.noun)
 	}
 }
 
-// minded reports whether a shell would continue us. A group that no shell minds is not stopped: nobody would continue it.
+// minded reports whether a shell would continue us. A group that no shell minds is not stopped: nobody would continue
+// it.
 func (t *terminal) minded() bool {
 	session, err := unix.Getsid(0)
 	return err == nil && session != t.group && unix.Getppid() != 1

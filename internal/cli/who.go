@@ -74,10 +74,11 @@ func (c *cli) who() *cobra.Command {
 		Short: "Show who holds a lock and who waits for it",
 		Long: `Shows who holds the lock at PATH and who waits for it, in the order in which they will be served, whichever
 program they use: Turnstile, Curator, kazoo or go-zookeeper. Those who share a lock hold it together. Of an
-election it shows who leads and who stands for it, of permits who has how many. Who wants several PATHs at once is shown at each of them.
+election it shows who leads and who stands for it, of permits who has how many. Who wants several PATHs at
+once is shown at each of them.
 
-Programs that look for different names do not exclude each other (docs/interop.md). They are shown in groups, and "may hold" is said of
-those that wait for who is ahead only if their program was told to.
+Programs that look for different names do not exclude each other (docs/interop.md). They are shown in groups,
+and "may hold" is said of those that wait for who is ahead only if their program was told to.
 
 Without --connect it asks this user's own server, as "turnstile lock" does.
 
@@ -162,11 +163,12 @@ func mayHold(list []standing) bool {
 	return slices.ContainsFunc(list, func(s standing) bool { return s.MayHold })
 }
 
-// warnOf says that a line is not what it seems to be, and what to do before the sequence numbers are used up, from the middle on.
+// warnOf says that a line is not what it seems to be, and what to do before the sequence numbers are used up, from
+// the middle on.
 func (c *cli) warnOf(l lineAt) {
 	if l.groups() > 1 || mayHold(l.list) {
-		fmt.Fprintf(c.stderr, "turnstile: warning: not all at %s exclude each other: their programs look for different names, and several groups "+
-			"may hold at the same time (docs/interop.md)\n", l.path)
+		fmt.Fprintf(c.stderr, "turnstile: warning: not all at %s exclude each other: their programs look for different "+
+			"names, and several groups may hold at the same time (docs/interop.md)\n", l.path)
 	}
 	if n := l.numbers; n.Low {
 		fmt.Fprintf(c.stderr, "turnstile: warning: %d sequence numbers are left at %s, and then new contenders are refused; "+
@@ -206,7 +208,8 @@ func look(ctx context.Context, client *zk.Client, sess *zk.Session, path string)
 	return l, err
 }
 
-// recall says of the nodes over which Curator's word for a revocation was written what was there before, if that is recorded.
+// recall says of the nodes over which Curator's word for a revocation was written what was there before, if that is
+// recorded.
 func recall(ctx context.Context, client *zk.Client, path string, line []lock.Contender) error {
 	overwritten := func(c lock.Contender) bool { return c.Revoked != nil && !c.Known }
 	if !slices.ContainsFunc(line, overwritten) {
@@ -246,7 +249,8 @@ func (n *connection) gaveUp(err, why error) error {
 
 func whoIs(l lineAt) whoJSON {
 	w := whoJSON{
-		Path: l.path, Holders: []contenderJSON{}, Waiters: []contenderJSON{}, Place: l.found.place, Numbers: numbersJSON(l.numbers),
+		Path: l.path, Holders: []contenderJSON{}, Waiters: []contenderJSON{},
+		Place: l.found.place, Numbers: numbersJSON(l.numbers),
 	}
 	for _, c := range l.list {
 		entry := contenderJSON{

@@ -74,7 +74,8 @@ func (l *Line) Stand(ctx context.Context, client *zk.Client) (*Place, error) {
 	})
 }
 
-// Explain adds to an error of waiting that was cut short why there is no connection, if there is none. It is zk.ErrNotConnected then.
+// Explain adds to an error of waiting that was cut short why there is no connection, if there is none. It is
+// zk.ErrNotConnected then.
 func Explain(client *zk.Client, err error) error {
 	if last := client.LastError(); last != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
 		if !errors.Is(last, zk.ErrNotConnected) {

@@ -42,6 +42,7 @@ type desk struct {
 	nextDue int64 // when a delayed item is due next, as far as is known; 0: none
 	alarms
 
+	gives chan struct{} // one slot: whoever fills it gives back what is not handed out
 	told  chan struct{} // one slot: a claim's node was written, or nobody wants to any more
 	order sync.Mutex    // held from when marks are chosen until they are sent, so that a later one marks more; taken before the queue's mutex
 
@@ -71,7 +72,7 @@ func (q *Queue) openDesk(ctx context.Context) (*desk, error) {
 	if d != nil && d.sess == sess && d.ctx.Err() == nil {
 		return d, nil
 	}
-	d = &desk{q: q, sess: sess, pace: 1, delays: -1, told: make(chan struct{}, 1)}
+	d = &desk{q: q, sess: sess, pace: 1, delays: -1, gives: make(chan struct{}, 1), told: make(chan struct{}, 1)}
 	d.own = sess.NewOwnership(d)
 	d.bells = make(map[int]*alarm)
 	d.waiting = line.Line{
@@ -360,8 +361,13 @@ func (d *desk) release(ctx context.Context) error {
 	return nil
 }
 
-// returnStock gives back what is not handed out.
+// returnStock gives back what is not handed out. Until that is done it is neither in hand nor free, so what else is
+// claimed may come behind it: nothing is handed out before somebody has looked again, who waits until it is done.
 func (d *desk) returnStock(ctx context.Context) error {
+	if err := d.giving(ctx); err != nil {
+		return err
+	}
+	defer d.given()
 	for {
 		d.q.mu.Lock()
 		if len(d.windows) == 0 {
@@ -372,6 +378,7 @@ func (d *desk) returnStock(ctx context.Context) error {
 		d.windows = d.windows[1:]
 		rest := w.stock
 		w.stock, w.giving = nil, true
+		d.dirty = true
 		d.weigh()
 		d.q.mu.Unlock()
 		if err := w.giveBack(ctx, rest[0].seq); err != nil {
@@ -379,6 +386,20 @@ func (d *desk) returnStock(ctx context.Context) error {
 		}
 	}
 }
+
+// giving waits until nobody else gives back what is not handed out, and keeps others from it until given.
+func (d *desk) giving(ctx context.Context) error {
+	select {
+	case d.gives <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-d.ctx.Done():
+		return context.Cause(d.ctx)
+	}
+}
+
+func (d *desk) given() { <-d.gives }
 
 // unmarked returns the window whose node is to be written next, and up to where, so that as many items are marked as are in hand; nil if so
 // many are. The caller holds the queue's mutex.

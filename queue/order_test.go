@@ -192,3 +192,37 @@ func TestDelayedItemsComeWhenTheyAreDue(t *testing.T) {
 		wantEmpty(t, q)
 	})
 }
+
+// A consumer that is alone gets its items in order also while it gives back, part by part, what it has not handed out.
+func TestOrderHoldsWhileItemsAreGivenBack(t *testing.T) {
+	t.Parallel()
+	for after := 180 * time.Millisecond; after < 600*time.Millisecond; after += 10 * time.Millisecond {
+		t.Run(after.String(), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				q := w.queue(queue.Config{Linger: 200 * time.Millisecond})
+				putAll(t, q, 0, 40)
+				for i := range 8 { // so that several are claimed at once
+					item := take(t, q)
+					wantBody(t, item, strconv.Itoa(i))
+					done(t, item)
+				}
+				first, second := take(t, q), take(t, q)
+				for _, item := range []*queue.Item{first, second} { // each is a part of its own then
+					if err := item.Return(t.Context(), 0); err != nil {
+						t.Fatal(err)
+					}
+				}
+				item := take(t, q)
+				wantBody(t, item, "8")
+				w.Delay(20 * time.Millisecond)
+				done(t, item)
+				pass(after)
+				for i := 9; i < 40; i++ {
+					item := take(t, q)
+					wantBody(t, item, strconv.Itoa(i))
+					done(t, item)
+				}
+			})
+		})
+	}
+}

@@ -193,36 +193,36 @@ func TestDelayedItemsComeWhenTheyAreDue(t *testing.T) {
 	})
 }
 
-// A consumer that is alone gets its items in order also while it gives back, part by part, what it has not handed out.
-func TestOrderHoldsWhileItemsAreGivenBack(t *testing.T) {
-	t.Parallel()
-	for after := 180 * time.Millisecond; after < 600*time.Millisecond; after += 10 * time.Millisecond {
-		t.Run(after.String(), func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				q := w.queue(queue.Config{Linger: 200 * time.Millisecond})
-				putAll(t, q, 0, 40)
-				for i := range 8 { // so that several are claimed at once
-					item := take(t, q)
-					wantBody(t, item, strconv.Itoa(i))
-					done(t, item)
-				}
-				first, second := take(t, q), take(t, q)
-				for _, item := range []*queue.Item{first, second} { // each is a part of its own then
-					if err := item.Return(t.Context(), 0); err != nil {
-						t.Fatal(err)
-					}
-				}
-				item := take(t, q)
-				wantBody(t, item, "8")
-				w.Delay(20 * time.Millisecond)
+// What lingers is given back just as its consumer comes again: it still gets all in order.
+func TestOneConsumerIsServedInOrderWhileItGivesBack(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{Linger: time.Second})
+		for range 40 {
+			putAll(t, producer, 0, 60)
+			next := 0
+			check := func(item *queue.Item) {
+				wantBody(t, item, strconv.Itoa(next))
+				next++
+			}
+			for range 30 {
+				item := take(t, consumer)
+				check(item)
 				done(t, item)
-				pass(after)
-				for i := 9; i < 40; i++ {
-					item := take(t, q)
-					wantBody(t, item, strconv.Itoa(i))
-					done(t, item)
-				}
-			})
-		})
-	}
+			}
+			held := take(t, consumer)
+			check(held)
+			pass(time.Second)
+			finished := make(chan error)
+			go func() { finished <- held.Done(t.Context()) }()
+			for range 29 {
+				item := take(t, consumer)
+				check(item)
+				done(t, item)
+			}
+			if err := <-finished; err != nil {
+				t.Fatal(err)
+			}
+			wantEmpty(t, consumer)
+		}
+	})
 }

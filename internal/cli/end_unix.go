@@ -20,7 +20,7 @@ func (e *exitError) end() {
 	if e.signal == syscall.SIGINT && !signal.Ignored(syscall.SIGINT) {
 		signal.Reset(syscall.SIGINT)
 		if syscall.Kill(syscall.Getpid(), syscall.SIGINT) == nil {
-			time.Sleep(time.Second) // until it comes: the system may give it to any thread, and need not hurry
+			<-time.After(time.Second) // until it comes: the system may give it to any thread, and need not hurry
 		}
 	}
 	os.Exit(e.code)

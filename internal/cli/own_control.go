@@ -134,7 +134,7 @@ func (o *ownServer) pid() int {
 func (o *ownServer) stop(ctx context.Context) error {
 	conn, err := o.knock(ctx)
 	if err != nil {
-		return nil //nolint:nilerr // nobody answers: there is nothing to stop
+		return nil // nobody answers: there is nothing to stop
 	}
 	defer conn.Close()
 	pid := o.pid()

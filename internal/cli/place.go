@@ -146,7 +146,7 @@ func refuseOthers(ctx context.Context, client *zk.Client, sess *zk.Session, path
 	for _, path := range paths {
 		line, err := lock.Inspect(ctx, client, path)
 		if err != nil {
-			return nil // what keeps us from looking may not keep us from standing in line; if it does, that says so
+			return nil //nolint:nilerr // what keeps us from looking may let us stand in line; if not, that says so
 		}
 		f, err := lookAt(ctx, sess, path, line)
 		if err != nil || slices.Contains(append(fits, placeAbsent, placeFree, placeOther), f.place) {

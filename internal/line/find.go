@@ -136,7 +136,7 @@ func withdraw(sess *zk.Session, parts []part, created func(context.Context) ([]z
 func Withdraw(sess *zk.Session, dir, name string) {
 	parts := []part{{dir, name}}
 	go withdraw(sess, parts, func(context.Context) ([]zk.Created, error) {
-		return find(sess.Context(), sess, parts)
+		return nil, &zk.Error{Err: zk.ErrConnectionLost, Outcome: zk.Unknown} // so it is looked for
 	})
 }
 

@@ -48,7 +48,7 @@ func (c *Client) keep(s *Session) {
 			backoff = 0
 		}
 		wait := jitter(backoff)
-		if backoff == 0 {
+		if backoff == 0 && !s.owns() { // an owner must hear soon what has become of its session
 			wait = rand.N(min(n.timeout/32, maxSpread))
 		}
 		if n = nil; !sleep(s.ctx, s.bound(wait, 8)) {

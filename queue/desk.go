@@ -109,8 +109,8 @@ type consumer struct {
 	Program string `json:"program"`
 }
 
-// enter makes the desk's node. A creation that nobody knows the outcome of may still be done later, so the next one is of another name, and what
-// it has made goes in the background.
+// enter makes the desk's node. A creation that nobody knows the outcome of may still be done later, so the next one is
+// of another name, and what it has made goes in the background.
 func (d *desk) enter(ctx context.Context) error {
 	host, err := os.Hostname()
 	if err != nil {
@@ -166,8 +166,8 @@ func (d *desk) Gone(string) {
 }
 
 // Lost ends the desk because its session is uncertain. Its node may still be there. It goes as soon as a server can be reached, but not before
-// those who work on items have had the cooldown to stop. Until then its claims stand, and the queue opens no other desk, which would take
-// what comes behind them first.
+// those who work on items have had the cooldown to stop. Until then its claims stand, and the queue opens no other
+// desk, which would take what comes behind them first.
 func (d *desk) Lost(cause error, cooldown time.Duration) {
 	gone := make(chan struct{})
 	d.q.mu.Lock()
@@ -471,7 +471,8 @@ func (d *desk) add(w *window) {
 	d.rest()
 }
 
-// close gives back what was not handed out. The desk goes when everything else is finished; what could not be given back is free then.
+// close gives back what was not handed out. The desk goes when everything else is finished; what could not be given
+// back is free then.
 func (d *desk) close(ctx context.Context) error {
 	if d.ctx.Err() != nil {
 		return nil //nolint:nilerr // nothing is claimed any more

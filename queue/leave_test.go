@@ -161,7 +161,8 @@ func TestConsumerThatLeavesAtOnceLeavesNoNode(t *testing.T) {
 	}
 }
 
-// A consumer's node goes although its session lives on, whatever becomes of the deletion, and whether or not the caller waits for it.
+// A consumer's node goes although its session lives on, whatever becomes of the deletion, and whether or not the caller
+// waits for it.
 func TestNodeOfAConsumerThatLeavesIsRemovedInTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(ctx context.Context, q *queue.Queue) error{

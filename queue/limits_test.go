@@ -210,11 +210,7 @@ func TestForeignChildrenAreLeftAlone(t *testing.T) {
 		}
 		putAll(t, q, 2, 4)
 		wantLen(t, q, queue.Counts{Ready: 5}) // the child of the segment counts: only names tell it from an item
-		for i := range 4 {
-			item := take(t, q)
-			wantBody(t, item, strconv.Itoa(i))
-			done(t, item)
-		}
+		doneInOrder(t, q, 0, 4)
 		wantEmpty(t, q)
 		if _, err := q.Peek(t.Context()); !errors.Is(err, queue.ErrEmpty) {
 			t.Errorf("got %v, want ErrEmpty", err)
@@ -266,11 +262,7 @@ func TestWhatIsNoItemGoesToTheDeadLetters(t *testing.T) {
 			t.Fatal(err)
 		}
 		putAll(t, q, 1, 2)
-		for i := range 2 {
-			item := take(t, q)
-			wantBody(t, item, strconv.Itoa(i))
-			done(t, item)
-		}
+		doneInOrder(t, q, 0, 2)
 		for letter, err := range q.DeadLetters(t.Context()) {
 			if err != nil || string(letter.Body) != "junk" || letter.Reason == "" {
 				t.Errorf("got %+v, %v", letter, err)

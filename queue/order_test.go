@@ -24,11 +24,7 @@ func TestItemsComeInTheOrderOfTheirArrival(t *testing.T) {
 		wantEmpty(t, q)
 		putAll(t, q, 0, 2500)
 		wantLen(t, q, queue.Counts{Ready: 2500})
-		for i := range 2500 {
-			item := take(t, q)
-			wantBody(t, item, strconv.Itoa(i))
-			done(t, item)
-		}
+		doneInOrder(t, q, 0, 2500)
 		wantEmpty(t, q)
 		wantLen(t, q, queue.Counts{})
 	})
@@ -85,11 +81,7 @@ func TestAllOfANewMoreUrgentLineComesFirst(t *testing.T) {
 func hold(t *testing.T, q *queue.Queue, n int) {
 	t.Helper()
 	putAll(t, q, 0, 100)
-	for i := range n {
-		item := take(t, q)
-		wantBody(t, item, strconv.Itoa(i))
-		done(t, item)
-	}
+	doneInOrder(t, q, 0, n)
 }
 
 // Whichever of the requests is lost with which a consumer looks for what comes before the items that it holds: it looks again.

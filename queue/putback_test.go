@@ -54,11 +54,7 @@ func TestItemsThatAreLeftBehindKeepTheirPlacesBesideThoseThatWereGivenBack(t *te
 		w.ExpireSession(items[0].Session().ID())
 		<-items[0].Context().Done()
 		other := w.queue(queue.Config{})
-		for i := range 8 {
-			item := take(t, other)
-			wantBody(t, item, strconv.Itoa(i))
-			done(t, item)
-		}
+		doneInOrder(t, other, 0, 8)
 		wantEmpty(t, other)
 	})
 }
@@ -126,11 +122,7 @@ func TestReturnedItemHasNotBeenTried(t *testing.T) {
 			back(again(2).Return(t.Context(), 0))
 		}
 		back(again(2).Return(t.Context(), time.Minute))
-		for i := 1; i < 3; i++ {
-			item := take(t, q)
-			wantBody(t, item, strconv.Itoa(i))
-			done(t, item)
-		}
+		doneInOrder(t, q, 1, 3)
 		wantEmpty(t, q)
 		pass(2 * time.Minute)
 		item := again(2)

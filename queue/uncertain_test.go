@@ -53,16 +53,13 @@ func TestUncertainConsumerIsToldAndItsItemsAreDelivered(t *testing.T) {
 	})
 }
 
-// A consumer that is alone gets its items in strict order, also those that it had claimed when its session was uncertain.
+// A consumer that is alone gets its items in strict order, also those that it had claimed when its session was
+// uncertain.
 func TestUncertainConsumerKeepsItsOrder(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{Linger: time.Hour})
 		putAll(t, q, 0, 40)
-		for i := range 10 {
-			item := take(t, q)
-			wantBody(t, item, strconv.Itoa(i))
-			done(t, item)
-		}
+		doneInOrder(t, q, 0, 10)
 		held := take(t, q)
 		sess := held.Session()
 		w.Control(zktest.WithoutQuorum(sess.ID()))

@@ -248,11 +248,7 @@ func TestItemThatKillsItsConsumersDies(t *testing.T) {
 			<-item.Context().Done()
 		}
 		q := w.queue(queue.Config{MaxAttempts: 3})
-		for i := 1; i < 5; i++ {
-			item := take(t, q)
-			wantBody(t, item, strconv.Itoa(i))
-			done(t, item)
-		}
+		doneInOrder(t, q, 1, 5)
 		wantLen(t, q, queue.Counts{Dead: 1})
 	})
 }
@@ -482,11 +478,7 @@ func TestSegmentsGoWhenTheyAreEmpty(t *testing.T) {
 			t.Errorf("left: %v, %v", names, err)
 		}
 		putAll(t, q, 200, 230)
-		for i := 200; i < 230; i++ {
-			item := take(t, other)
-			wantBody(t, item, strconv.Itoa(i))
-			done(t, item)
-		}
+		doneInOrder(t, other, 200, 230)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,6 +91,16 @@ func takeAll(t *testing.T, q *queue.Queue, look func(*queue.Item)) {
 			t.Fatal(err)
 		}
 		look(item)
+		done(t, item)
+	}
+}
+
+// doneInOrder takes and finishes the items of putAll from one number up to another, and wants them in this order.
+func doneInOrder(t *testing.T, q *queue.Queue, from, to int) {
+	t.Helper()
+	for i := from; i < to; i++ {
+		item := take(t, q)
+		wantBody(t, item, strconv.Itoa(i))
 		done(t, item)
 	}
 }

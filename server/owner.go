@@ -167,7 +167,8 @@ func (o *owner) flush() {
 	o.loud = o.loud[:0]
 }
 
-// nextAlarm returns how long the owner may wait for the next item. It is never zero: see golang/go#78156 in docs/bugs.md.
+// nextAlarm returns how long the owner may wait for the next item. It is never zero: see golang/go#78156 in
+// docs/bugs.md.
 func (o *owner) nextAlarm() time.Duration {
 	wait := time.Hour
 	if len(o.expiry.buckets) > 0 && o.clock.running() {

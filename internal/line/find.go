@@ -118,10 +118,19 @@ func Barrier(b *zk.Batch, path string) (passed func(context.Context) error) {
 // withdraw removes what a creation that nobody waits for any more has made, or may have made.
 func withdraw(sess *zk.Session, parts []part, created func(context.Context) ([]zk.Created, error)) {
 	nodes, err := created(context.Background())
-	if err != nil && (zk.OutcomeOf(err) == zk.Unknown || errors.Is(err, zk.NodeExists)) { // by an attempt before that
-		// Find ends with the session, and it does not miss a node that was made.
-		nodes, err = find(sess.Context(), sess, parts)
+	switch {
+	case err == nil && len(nodes) > 0:
+		OwnBundle(sess, nodes...).Leave()
+	case err == nil:
+		sweep(sess, parts)
+	case zk.OutcomeOf(err) == zk.Unknown, errors.Is(err, zk.NodeExists): // by an attempt before that
+		retract(sess, parts)
 	}
+}
+
+// retract removes what a creation of unknown outcome has made, or makes later. It ends with the session.
+func retract(sess *zk.Session, parts []part) {
+	nodes, err := find(sess.Context(), sess, parts) // it does not miss a node that was made
 	switch {
 	case err != nil:
 	case len(nodes) > 0:
@@ -133,12 +142,7 @@ func withdraw(sess *zk.Session, parts []part, created func(context.Context) ([]z
 
 // Withdraw removes, in the background, the node that a creation has made whose outcome nobody knows, or that it makes
 // later. Nobody else can have chosen its name, and it is not used again.
-func Withdraw(sess *zk.Session, dir, name string) {
-	parts := []part{{dir, name}}
-	go withdraw(sess, parts, func(context.Context) ([]zk.Created, error) {
-		return nil, &zk.Error{Err: zk.ErrConnectionLost, Outcome: zk.Unknown} // so it is looked for
-	})
-}
+func Withdraw(sess *zk.Session, dir, name string) { go retract(sess, []part{{dir, name}}) }
 
 // sweep removes nodes that come into being after find has found none, which takes a partition. The creation is held up between a follower
 // and its leader; the client tries in vain to come back to that follower, and goes on with another server. When the link heals, the

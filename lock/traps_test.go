@@ -486,6 +486,7 @@ func TestNodeOfAnotherSessionIsNotTakenForOursByItsName(t *testing.T) {
 			return zktest.Pass
 		})
 		waiting := waits(t.Context(), m.Lock)
+		time.Sleep(time.Second) // its session has to come back
 		none(t, "the search is on its way", waiting)
 		w.Control(nil)
 		foreign, err := other.Create(t.Context(), wanted+"0000000001", nil, zk.Ephemeral)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -175,6 +176,34 @@ func TestClientsOfAServerThatFailsComeBackOneAfterTheOther(t *testing.T) {
 		if len(times) != clients || early < clients/5 || early > clients*4/5 {
 			t.Errorf("%d of %d clients came back, %d of them in the first half of %v; want all, and about half",
 				len(times), clients, early, spread)
+		}
+	})
+}
+
+// Who owns something must hear soon what has become of its session. That is no matter of nanoseconds, but tests that
+// wait until everything has come to rest would not wait for a timer, either.
+func TestClientsThatOwnSomethingComeBackAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const clients = 20
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(nil)
+		})
+		var dialled atomic.Int32
+		cfg := f.config()
+		cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			dialled.Add(1)
+			return f.Dial(ctx, network, address)
+		}
+		for range clients {
+			_, s := f.open(cfg)
+			s.NewOwnership(new(owner)).Begin()
+		}
+		f.cut()
+		synctest.Wait()
+		if n := dialled.Load(); n != 2*clients {
+			t.Errorf("%d of %d came back without any time passing", n-clients, clients)
 		}
 	})
 }

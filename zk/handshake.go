@@ -53,7 +53,11 @@ func (c *Client) connectSession(s *Session, n *conn) error {
 	}
 	frame, err := n.frame()
 	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("the server hung up on the connect request (is it running, and has it seen transaction 0x%x?): %w", req.LastZxidSeen, err)
+		seen := ""
+		if req.LastZxidSeen != 0 {
+			seen = fmt.Sprintf(", and has it seen transaction 0x%x", req.LastZxidSeen)
+		}
+		return fmt.Errorf("the server hung up on the connect request (is it running%s?): %w", seen, err)
 	}
 	if err != nil {
 		return err

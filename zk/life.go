@@ -51,7 +51,7 @@ func (c *Client) keep(s *Session) {
 		if backoff == 0 && !s.owns() { // an owner must hear soon what has become of its session
 			wait = rand.N(min(n.timeout/32, maxSpread))
 		}
-		if n = nil; !sleep(s.ctx, s.bound(wait, 8)) {
+		if n = nil; wait > 0 && !sleep(s.ctx, s.bound(wait, 8)) {
 			break
 		}
 		backoff = min(max(2*backoff, time.Millisecond), maxBackoff)

@@ -283,7 +283,7 @@ func (n *conn) handle(frame []byte) error {
 	if d.Err() != nil {
 		return fmt.Errorf("%w: reply header: %w", ErrProtocol, d.Err())
 	}
-	if h.Err == wire.SessionClosedRequireAuth { // whatever was asked: it hangs up now, and would again
+	if h.Xid < 0 && h.Err == wire.SessionClosedRequireAuth { // whatever that answers: it hangs up now, and would again
 		return n.authReply(h)
 	}
 	switch h.Xid {
@@ -385,20 +385,18 @@ func (n *conn) reply(h wire.ReplyHeader, d *jute.Decoder) error {
 			n.fail(bad) // first, so that what the caller sends next waits for another connection
 		}
 	}
-	code := c.code
-	if code == wire.SessionExpired {
-		s.end(ErrExpired) // first, so that the caller finds the session ended
+	switch c.code {
+	case wire.SessionExpired:
+		bad = ErrExpired
+		s.end(bad) // first, so that the caller finds the session ended
+	case wire.SessionClosedRequireAuth:
+		bad = n.authReply(h) // which ends it, too
+		c.err, c.outcome = bad, Refused
+	case wire.SessionMoved:
+		bad = errors.New("zk: the session has moved to another server")
 	}
 	s.deliver(c)
-	switch {
-	case bad != nil:
-		return bad
-	case code == wire.SessionExpired:
-		return ErrExpired
-	case code == wire.SessionMoved:
-		return errors.New("zk: the session has moved to another server")
-	}
-	return nil
+	return bad
 }
 
 // due takes the oldest unanswered call, the one that a frame with header h answers. There is none if the session has ended.

@@ -50,7 +50,7 @@ func NewSimple(client *zk.Client, path string, cfg Config) (*Simple, error) {
 		return nil, fmt.Errorf("lock: a simple lock is a node at the path itself, so it has no layout %v; leave Layout zero", cfg.Layout)
 	}
 	owner := thisProcess(cfg.Label)
-	return &Simple{client: client, path: path, cfg: cfg, spot: line.Spot{
+	s := &Simple{client: client, path: path, cfg: cfg, spot: line.Spot{
 		Line: &line.Line{Dir: stdpath.Dir(path), ACL: cfg.ACL},
 		Path: path,
 		Data: func(guid string) []byte {
@@ -63,7 +63,11 @@ func NewSimple(client *zk.Client, path string, cfg Config) (*Simple, error) {
 			var o signed
 			return json.Unmarshal(data, &o) == nil && o.ID == guid
 		},
-	}}, nil
+	}}
+	if err := s.spot.CheckSize(); err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	return s, nil
 }
 
 // signed is an owner record that tells attempts of one session apart.

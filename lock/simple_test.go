@@ -488,3 +488,31 @@ func TestPathsThatCannotBeASimpleLockAreRefused(t *testing.T) {
 		t.Error("Retain: got no error")
 	}
 }
+
+// The reply to an unlock is held back, the same client locks again, and then the connection breaks: the unlock that is
+// repeated must not hit the next node, which has the same name and the same session.
+func TestUnlockThatIsRepeatedDoesNotUnlockTheNextOfTheSameSession(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		s := w.simple()
+		hold := locked(t, s.Lock)
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpDelete && r.Nth == 1 {
+				return zktest.DelayReply(time.Second)
+			}
+			return zktest.Pass
+		})
+		unlock(t, hold)
+		synctest.Wait()
+		waiting := waits(t.Context(), s.Lock)
+		w.Drop()
+		next := got(t, waiting)
+		time.Sleep(time.Minute)
+		if err := next.Context().Err(); err != nil {
+			t.Errorf("the next hold has ended: %v", context.Cause(next.Context()))
+		}
+		if _, err := w.simple().TryLock(t.Context()); !errors.Is(err, lock.ErrHeld) {
+			t.Errorf("beside the next: got %v, want lock.ErrHeld", err)
+		}
+		unlock(t, next)
+	})
+}

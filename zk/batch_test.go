@@ -70,6 +70,38 @@ func TestFailedMultiSaysWhichOperationAndWhy(t *testing.T) {
 	})
 }
 
+func TestMultiThatIsAnsweredInPartIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, results := range []int{0, 1, 3} {
+			f := newFake(t, func(p *peer) {
+				p.open()
+				p.loop(func(r request) bool {
+					if r.Op != wire.OpMulti && r.Op != wire.OpMultiRead {
+						return false
+					}
+					body := &wire.MultiResponse{Results: make([]wire.MultiResult, results)}
+					for i := range body.Results {
+						body.Results[i].Op = wire.OpCheck
+					}
+					p.answer(r, 1, wire.OK, body)
+					return true
+				})
+			})
+			_, s := f.open(f.config())
+			_, err := s.Multi(t.Context(), zk.Check("/a", -1), zk.Check("/b", -1))
+			wantFailure(t, err, zk.ErrProtocol, zk.Unknown)
+			_, err = s.MultiRead(t.Context(), zk.GetOp("/a"), zk.GetOp("/b"))
+			wantFailure(t, err, zk.ErrProtocol, zk.Unknown)
+			b := s.Batch()
+			future := b.Multi(zk.Check("/a", -1), zk.Check("/b", -1))
+			b.Send()
+			_, err = future.Get(t.Context())
+			wantFailure(t, err, zk.ErrProtocol, zk.Unknown)
+		}
+	})
+}
+
 func TestBatchLeavesInOneWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -25,7 +25,7 @@ func find(ctx context.Context, sess *zk.Session, parts []part) ([]zk.Created, er
 		if err == nil {
 			return found, nil
 		}
-		err = settle(ctx, sess, err)
+		err = Settle(ctx, sess, err)
 		switch {
 		case err == nil:
 		case ctx.Err() == nil && sess.Err() == nil && zk.OutcomeOf(err) != zk.NotSent && !errors.Is(err, zk.NoAuth):

@@ -70,7 +70,10 @@ func (s *Spot) Take(ctx context.Context, sess *zk.Session, full func() error) (p
 		case zk.OutcomeOf(err) == zk.Unknown:
 			a.doubt = true
 		case !errors.Is(err, zk.NodeExists):
-			return nil, err
+			if err := Settle(ctx, a.sess, err); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		// Somebody has it: it may be us, if an answer was lost.
 		node, found, err := a.await(ctx, full)
@@ -100,7 +103,7 @@ func (a *trial) await(ctx context.Context, full func() error) (node zk.Created, 
 		case errors.Is(err, zk.NoNode):
 			return node, false, nil
 		case err != nil:
-			if err := settle(ctx, a.sess, err); err != nil {
+			if err := Settle(ctx, a.sess, err); err != nil {
 				return node, false, err
 			}
 			continue

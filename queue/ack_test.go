@@ -162,12 +162,19 @@ func TestItemThatSomebodyRemovesDoesNotHarmThoseThatTravelWithIt(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		together := 0
 		w.Control(func(r zktest.Request) zktest.Fault {
 			if isRemoval(r) {
+				together = max(together, len(r.Parts))
 				return zktest.DelayReply(time.Second)
 			}
 			return zktest.Pass
 		})
+		defer func() {
+			if together < n/2 {
+				t.Errorf("at most %d operations were in one transaction: the items did not travel together", together)
+			}
+		}()
 		for i, err := range finishAll(t, items) {
 			if removed[i] != errors.Is(err, queue.ErrClaimLost) || !removed[i] && err != nil {
 				t.Errorf("item %d: got %v", i, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -84,69 +85,83 @@ func (c *chain) forget() {
 
 // segments lists the numbers of a chain's segments in order, nil if there is no such chain.
 func (c *chain) segments(ctx context.Context, sess *zk.Session) ([]int, error) {
-	names, _, err := sess.Children(ctx, c.dir)
-	if errors.Is(err, zk.NoNode) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return numbers(names, parseSegment), nil
+	names, _, err := c.children(ctx, sess)
+	return numbers(names, parseSegment), err
 }
 
-// find looks for the chain's end, and makes the chain if it is not there.
+// children lists the names of a chain's nodes, and reports whether there is such a chain.
+func (c *chain) children(ctx context.Context, sess *zk.Session) ([]string, bool, error) {
+	names, _, err := sess.Children(ctx, c.dir)
+	if errors.Is(err, zk.NoNode) {
+		return nil, false, nil
+	}
+	return names, err == nil, err
+}
+
+// find looks for the chain's end. It makes the chain if it is not there, and what somebody has removed of it.
 func (c *chain) find(ctx context.Context, sess *zk.Session) (tail, error) {
 	if t := c.known(); t.segment > 0 {
 		return t, nil
 	}
-	for {
+	for sealed := -1; ; {
 		// A server that lags behind would show an end that has moved, again and again.
 		if err := sess.Sync(ctx, c.dir); err != nil {
 			return tail{}, err
 		}
-		list, err := c.segments(ctx, sess)
+		names, there, err := c.children(ctx, sess)
 		if err != nil {
 			return tail{}, err
 		}
-		if len(list) == 0 {
-			if err := c.make(ctx, sess); err != nil {
-				return tail{}, err
-			}
-			continue
+		list := numbers(names, parseSegment)
+		n := 0
+		if len(list) > 0 {
+			n = list[len(list)-1]
 		}
-		n := list[len(list)-1]
-		data, stat, err := sess.Get(ctx, c.segment(n))
 		switch {
-		case errors.Is(err, zk.NoNode):
-			continue // removed since we have listed
-		case err != nil:
-			return tail{}, err
-		case stat.Version > 0:
-			// Sealed since we have listed, and the next was made with it; or sealed by hand, and it was not.
-			_, err := sess.CreateNode(ctx, c.q.node(c.segment(n+1), []byte(smallSegment), zk.Persistent))
-			if err != nil && !errors.Is(err, zk.NodeExists) && !errors.Is(err, zk.NoNode) {
-				return tail{}, err
+		case !there:
+			err = c.make(ctx, sess)
+		case n == 0, n == sealed, !c.hasBell(names):
+			err = c.mend(ctx, sess)
+		default:
+			var data []byte
+			var stat zk.Stat
+			data, stat, err = sess.Get(ctx, c.segment(n))
+			switch {
+			case errors.Is(err, zk.NoNode): // removed since we have listed
+				err = nil
+			case err == nil && stat.Version == 0:
+				c.learn(tail{segment: n, count: creations(stat), large: string(data) == largeSegment})
+				return c.known(), nil
+			case err == nil:
+				sealed = n // since we have listed, and the next was made with it: unless the next list shows none
 			}
-			continue
 		}
-		c.learn(tail{segment: n, count: creations(stat), large: string(data) == largeSegment})
-		return c.known(), nil
+		if err != nil {
+			return tail{}, err
+		}
 	}
+}
+
+// hasBell reports whether the chain's bell is among its children, or is no child of it.
+func (c *chain) hasBell(names []string) bool {
+	return path.Dir(c.bell) != c.dir || slices.Contains(names, bellName)
 }
 
 // make makes the chain with its first segment. That somebody else is quicker is fine.
 func (c *chain) make(ctx context.Context, sess *zk.Session) error {
-	ops := []zk.Op{}
-	if c.dir != c.q.path(dirDead) {
-		ops = append(ops, c.q.create(c.dir, cursor{segment: 1}.encode(), zk.Persistent))
-	}
-	if path.Dir(c.bell) == c.dir {
+	ops := []zk.Op{c.q.create(c.dir, cursor{segment: 1}.encode(), zk.Persistent)}
+	if !c.hasBell(nil) {
 		ops = append(ops, c.q.create(c.bell, nil, zk.Persistent))
 	}
 	ops = append(ops, c.q.create(c.segment(c.first()), []byte(smallSegment), zk.Persistent))
 	_, err := sess.Multi(ctx, ops...)
+	return c.made(err)
+}
+
+// made returns the error of a transaction that makes nodes of the chain, nil if somebody else was quicker.
+func (c *chain) made(err error) error {
 	switch {
-	case errors.Is(err, zk.NodeExists):
+	case errors.Is(err, zk.NodeExists), errors.Is(err, zk.BadVersion):
 		return nil
 	case errors.Is(err, zk.NoNode):
 		c.q.forget()
@@ -157,10 +172,59 @@ func (c *chain) make(ctx context.Context, sess *zk.Session) error {
 // first returns the number of a new chain's first segment. A bucket that was dropped may be made again, and a consumer
 // that has read items of the former one may still be about to move them, by their paths. So no two share a path.
 func (c *chain) first() int {
-	if c.bell == c.q.path(dirDelayed) {
+	if c.q.isBucket(c) {
 		return 1 + rand.N(1<<60)
 	}
 	return 1
+}
+
+// mend makes what somebody has removed by hand of a chain that is there: its bell, or the open segment behind all
+// others. The dead letters, whose chain the queue makes with its other nodes, get their first segment so.
+//
+// An open segment must be the last one, and must not stand where the line's cursor has been: those who claim wait at
+// an open one, and puts would go to another, or into places that count as claimed. So the new one stands behind all
+// segments and behind the cursor, and nobody else may have moved either since we have looked. A cursor tells of every
+// move: what stood behind the last segment that we see, and is gone again, was claimed before. Two who mend at the
+// same time exclude each other, because each sets the node that has the cursor; so does one whose request arrives
+// late, when the cursor has moved on.
+func (c *chain) mend(ctx context.Context, sess *zk.Session) error {
+	data, stat, err := sess.Get(ctx, c.dir)
+	if err != nil {
+		return c.made(err)
+	}
+	names, there, err := c.children(ctx, sess)
+	if err != nil || !there {
+		return err
+	}
+	ops := []zk.Op{zk.SetData(c.dir, data, stat.Version)}
+	if !c.hasBell(names) {
+		ops = append(ops, c.q.create(c.bell, nil, zk.Persistent))
+	}
+	n := 0
+	if list := numbers(names, parseSegment); len(list) > 0 {
+		n = list[len(list)-1]
+	}
+	open := false
+	if n > 0 {
+		_, last, err := sess.Get(ctx, c.segment(n))
+		switch {
+		case err == nil:
+			open = last.Version == 0
+		case errors.Is(err, zk.NoNode):
+			return nil // it was sealed, and emptied: there is another by now
+		default:
+			return err
+		}
+	}
+	if !open {
+		at, _ := parseCursor(data) // the dead letters have none, nor has a bucket that is emptied
+		next := max(n+1, at.segment+1, c.first())
+		ops = append(ops, c.q.create(c.segment(next), []byte(smallSegment), zk.Persistent))
+	}
+	if len(ops) > 1 {
+		_, err = sess.Multi(ctx, ops...)
+	}
+	return c.made(err)
 }
 
 // drop removes a chain that is empty: its last segment, and the chain. It is refused if somebody has put something meanwhile.
@@ -175,6 +239,7 @@ type plan struct {
 	q      *Queue
 	ops    []zk.Op
 	size   int // of the request, in bytes, at most
+	packet int // how large it may be
 	tails  map[*chain]tail
 	first  map[*chain]bool // its end was checked
 	guards int             // operations of the caller
@@ -186,7 +251,10 @@ type plan struct {
 const opSize = 128
 
 func (q *Queue) newPlan(guards ...zk.Op) *plan {
-	p := &plan{q: q, tails: make(map[*chain]tail), first: make(map[*chain]bool), guards: len(guards), size: 1024}
+	p := &plan{
+		q: q, tails: make(map[*chain]tail), first: make(map[*chain]bool),
+		guards: len(guards), size: 1024, packet: q.cfg.MaxPacket,
+	}
 	for _, op := range guards {
 		p.add(op, len(op.Path()))
 	}
@@ -210,7 +278,17 @@ func (p *plan) add(op zk.Op, size int) {
 // fits reports whether one more item of the given size fits into the packet: with the seal of a segment, the next, and the bell.
 func (p *plan) fits(c *chain, size int) bool {
 	const more = 4
-	return p.size+size+more*(opSize+len(c.dir)+p.q.aclSize()+32) <= p.q.cfg.MaxPacket
+	return p.size+size+more*(opSize+len(c.dir)+p.q.aclSize()+32) <= p.packet
+}
+
+// same returns the chain of the plan that stands for the same nodes as c, c if there is none.
+func (p *plan) same(c *chain) *chain {
+	for x := range p.tails {
+		if x.dir == c.dir {
+			return x
+		}
+	}
+	return c
 }
 
 // append adds an item to the end of a chain. It needs p.at(c) before.

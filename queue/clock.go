@@ -23,6 +23,17 @@ func (c *clock) saw(ms int64) {
 	c.base, c.at = ms, time.Now()
 }
 
+// clockLasts is for how long a time that was learned is trusted. The servers' may be another by then: their clock was
+// set, or another server leads.
+const clockLasts = time.Minute
+
+// fresh reports whether the servers' time is known, and was learned lately.
+func (c *clock) fresh() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.base != 0 && time.Since(c.at) < clockLasts
+}
+
 // now returns the servers' time in ms since 1970, 0 if it is not known.
 func (c *clock) now() int64 {
 	c.mu.Lock()

@@ -21,13 +21,14 @@ import (
 //
 // Its fields are guarded by the queue's mutex, but for those that only the goroutine of serve uses.
 type desk struct {
-	q    *Queue
-	sess *zk.Session
-	own  *zk.Ownership // of what is claimed
-	id   string
-	node string
-	ctx  context.Context //nolint:containedctx // the items' contexts come from it
-	end  context.CancelCauseFunc
+	q     *Queue
+	sess  *zk.Session
+	own   *zk.Ownership // of what is claimed
+	id    string
+	node  string
+	about []byte          // its data
+	ctx   context.Context //nolint:containedctx // the items' contexts come from it
+	end   context.CancelCauseFunc
 
 	serial  int
 	windows []*window // those of which something is not handed out, in the order of their places
@@ -42,7 +43,7 @@ type desk struct {
 	nextDue int64 // when a delayed item is due next, as far as is known; 0: none
 	alarms
 
-	gives chan struct{} // one slot: whoever fills it gives back what is not handed out
+	stock chan struct{} // one slot: held while items are claimed, and while they are given back
 	told  chan struct{} // one slot: a claim's node was written, or nobody wants to any more
 	order sync.Mutex    // held from when marks are chosen until they are sent, so that a later one marks more; taken before the queue's mutex
 
@@ -51,6 +52,11 @@ type desk struct {
 	place   *line.Place // in the line of those who wait; nil while not waiting
 	lines   []int       // the priorities that have lines
 	delays  int32       // the version of the delayed items' bell when they were looked at last; -1: never
+
+	// Of the transactions that move delayed items; used by serve alone.
+	packet    int   // how large they may be, in bytes; 0: Config.MaxPacket
+	breaks    int   // how often in a row the connection broke under one
+	moveAfter int64 // when to try again
 }
 
 // openDesk returns the desk of the live session.
@@ -72,7 +78,10 @@ func (q *Queue) openDesk(ctx context.Context) (*desk, error) {
 	if d != nil && d.sess == sess && d.ctx.Err() == nil {
 		return d, nil
 	}
-	d = &desk{q: q, sess: sess, pace: 1, delays: -1, gives: make(chan struct{}, 1), told: make(chan struct{}, 1)}
+	d = &desk{
+		q: q, sess: sess, pace: 1, delays: -1,
+		told: make(chan struct{}, 1), stock: make(chan struct{}, 1),
+	}
 	d.own = sess.NewOwnership(d)
 	d.bells = make(map[int]*alarm)
 	d.waiting = line.Line{
@@ -116,7 +125,7 @@ func (d *desk) enter(ctx context.Context) error {
 	if err != nil {
 		host = "?" // the record is for people
 	}
-	data, err := json.Marshal(consumer{Host: host, PID: os.Getpid(), Program: filepath.Base(os.Args[0])})
+	d.about, err = json.Marshal(consumer{Host: host, PID: os.Getpid(), Program: filepath.Base(os.Args[0])})
 	if err != nil {
 		return err
 	}
@@ -124,7 +133,7 @@ func (d *desk) enter(ctx context.Context) error {
 		id := newID()
 		d.id = hex.EncodeToString(id[:8])
 		d.node = d.q.path(dirConsumers, d.id)
-		c, err := d.sess.CreateNode(ctx, d.q.node(d.node, data, zk.Ephemeral))
+		c, err := d.sess.CreateNode(ctx, d.q.node(d.node, d.about, zk.Ephemeral))
 		if err == nil {
 			d.q.clock.saw(c.Stat.Ctime)
 			return nil
@@ -138,6 +147,9 @@ func (d *desk) enter(ctx context.Context) error {
 		}
 	}
 }
+
+// guardPause is after what time a consumer tries again to watch its own node, if the server refuses that.
+const guardPause = time.Second
 
 // guard ends the desk when somebody deletes its node: then its claims are free for all.
 func (d *desk) guard() {
@@ -153,6 +165,12 @@ func (d *desk) guard() {
 		case errors.Is(err, zk.NoNode):
 			d.Gone(d.node)
 			return
+		case err != nil && !errors.Is(err, zk.ErrConnectionLost):
+			select {
+			case <-time.After(guardPause):
+			case <-d.ctx.Done():
+				return
+			}
 		}
 	}
 }
@@ -361,36 +379,53 @@ func (d *desk) release(ctx context.Context) error {
 	return nil
 }
 
-// returnStock gives back what is not handed out. Until that is done it is neither in hand nor free, so what else is
-// claimed may come behind it: nothing is handed out before somebody has looked again, who waits until it is done.
+// returnStock gives back what is not handed out: from one moment on nothing of it is, and nothing is claimed until all
+// is given back. So a Take that comes meanwhile is given what comes first, although that is on its way.
 func (d *desk) returnStock(ctx context.Context) error {
-	if err := d.giving(ctx); err != nil {
+	if err := d.holdStock(ctx); err != nil {
 		return err
 	}
-	defer d.given()
-	for {
-		d.q.mu.Lock()
-		if len(d.windows) == 0 {
-			d.q.mu.Unlock()
-			return nil
-		}
-		w := d.windows[0]
-		d.windows = d.windows[1:]
-		rest := w.stock
-		w.stock, w.giving = nil, true
-		d.dirty = true
-		d.weigh()
-		d.q.mu.Unlock()
-		if err := w.giveBack(ctx, rest[0].seq); err != nil {
+	defer d.freeStock()
+	d.q.mu.Lock()
+	windows := d.windows
+	d.windows = nil
+	stocks := make([][]stocked, len(windows))
+	for i, w := range windows {
+		stocks[i], w.stock, w.giving = w.stock, nil, true
+	}
+	d.weigh()
+	d.q.mu.Unlock()
+	for i, w := range windows {
+		if err := w.giveBack(ctx, stocks[i][0].seq); err != nil {
+			if d.err() == nil && zk.OutcomeOf(err) == zk.Refused {
+				d.restock(windows[i:], stocks[i:])
+			}
 			return err
 		}
 	}
+	return nil
 }
 
-// giving waits until nobody else gives back what is not handed out, and keeps others from it until given.
-func (d *desk) giving(ctx context.Context) error {
+// restock puts back what could not be given back: the servers have refused it, so that it is ours for certain. It is
+// tried again.
+func (d *desk) restock(windows []*window, stocks [][]stocked) {
+	if d.certify() != nil {
+		return // it is free when the session ends
+	}
+	d.q.mu.Lock()
+	defer d.q.mu.Unlock()
+	for i, w := range windows {
+		w.stock, w.giving = stocks[i], false
+		d.add(w)
+	}
+	d.dirty = true // others of our claims were given back, which come first
+	d.weigh()
+}
+
+// holdStock waits until nobody else claims items or gives some back.
+func (d *desk) holdStock(ctx context.Context) error {
 	select {
-	case d.gives <- struct{}{}:
+	case d.stock <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -399,7 +434,7 @@ func (d *desk) giving(ctx context.Context) error {
 	}
 }
 
-func (d *desk) given() { <-d.gives }
+func (d *desk) freeStock() { <-d.stock }
 
 // unmarked returns the window whose node is to be written next, and up to where, so that as many items are marked as are in hand; nil if so
 // many are. The caller holds the queue's mutex.

@@ -383,3 +383,33 @@ func TestProducersAndConsumersGoOnWhenSomebodyRemovesTheQueue(t *testing.T) {
 		})
 	}
 }
+
+// The server to which the connection is made anew may lag behind: it does not know the receipt yet that tells what
+// became of the put.
+func TestPutAsksAServerThatLagsOnlyAfterASync(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		lost, synced, asked := false, false, false
+		w.Control(func(r zktest.Request) zktest.Fault {
+			switch {
+			case !lost && len(r.Parts) > 0 && strings.HasPrefix(r.Parts[0].Path, root+"/receipts/"):
+				lost, synced = true, false
+				return zktest.DropReply
+			case r.Op == zktest.OpSync:
+				synced = true
+			case r.Op == zktest.OpGetData && lost && strings.HasPrefix(r.Path, root+"/receipts/"):
+				asked = true
+				if !synced {
+					return zktest.Answer(zk.NoNode)
+				}
+			}
+			return zktest.Pass
+		})
+		put(t, q, "a", queue.PutOptions{})
+		w.Control(nil)
+		if !asked {
+			t.Error("the receipt was not read")
+		}
+		wantLen(t, q, queue.Counts{Ready: 1})
+	})
+}

@@ -24,11 +24,6 @@ func (d *desk) fetch(ctx context.Context, more bool) (found bool, err error) {
 		d.dirty = d.dirty || err != nil // what was to be looked at still is
 		q.mu.Unlock()
 	}()
-	// What is being given back comes first, and shows when that is done.
-	if err := d.giving(ctx); err != nil {
-		return false, err
-	}
-	d.given()
 	q.mu.Lock()
 	limit, has := d.best()
 	last := limit // up to the end of our parts there may be something that was given back, or left behind, and comes first

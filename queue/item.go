@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -34,14 +35,15 @@ type Item struct {
 	finished bool
 }
 
-// Body returns what was put. The caller may change it.
-func (it *Item) Body() []byte { return it.rec.body }
+// Body returns a copy of what was put, a new one each time: what the caller does to it changes nothing of what Fail,
+// Retry and Reject store.
+func (it *Item) Body() []byte { return slices.Clone(it.rec.body) }
 
 // ID returns the id that Put has returned.
 func (it *Item) ID() string { return it.rec.name() }
 
-// Headers returns the headers that were put with the item, nil if there were none.
-func (it *Item) Headers() map[string]string { return it.rec.headers }
+// Headers returns a copy of the headers that were put with the item, nil if there were none.
+func (it *Item) Headers() map[string]string { return maps.Clone(it.rec.headers) }
 
 // Priority returns the item's priority.
 func (it *Item) Priority() int { return it.w.priority }
@@ -349,7 +351,14 @@ func (it *Item) bury(reason string) error {
 	dead.enqueued = it.EnqueuedAt().UnixMilli()
 	dead.delay, dead.due = 0, 0
 	dead.reason = cut(reason, maxReason)
-	err := it.remove(nil, it.q.graveyard, dead.encode())
+	data := dead.encode()
+	if it.rec.priority == corrupt && len(data) > it.q.largest() {
+		// What is no item may be as large as a packet, and no transaction could hold it. It stays where it is, and
+		// nobody is given it: the line's cursor is behind it.
+		it.w.left(1)
+		return nil
+	}
+	err := it.remove(nil, it.q.graveyard, data)
 	if hook := it.q.cfg.Hooks.Dead; hook != nil && err == nil {
 		hook(it.d.ctx, it.ID(), reason)
 	}
@@ -393,6 +402,12 @@ func (it *Item) putBack(tries int) error {
 		case refused && failed.Index == 1 && errors.Is(failed, zk.NoNode):
 			w.left(1) // there is nothing left to give back
 			return errItemRemoved
+		case refused && failed.Index == 3 && errors.Is(failed, zk.NoNode):
+			err := w.line.mend(d.ctx, d.sess) // somebody has removed the bell
+			if err != nil && !q.missing(err) && !errors.Is(err, zk.ErrConnectionLost) {
+				return d.orLost(err)
+			}
+			continue
 		case zk.OutcomeOf(err) != zk.Unknown:
 			return d.orLost(err)
 		default:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -54,10 +55,17 @@ func (q *Queue) build(ctx context.Context, sess *zk.Session) error {
 	default:
 		return fmt.Errorf("%w: the node at %s belongs to something else", ErrNotQueue, q.root)
 	}
+	// Only what is missing is made: whoever may only read can look at a queue that is there.
+	there, _, err := sess.Children(ctx, q.root)
+	if err != nil {
+		return err
+	}
 	b := sess.Batch()
-	made := make([]*zk.Future[zk.Created], len(dirs))
-	for i, dir := range dirs {
-		made[i] = b.CreateNode(q.node(q.path(dir), nil, zk.Persistent))
+	var made []*zk.Future[zk.Created]
+	for _, dir := range dirs {
+		if !slices.Contains(there, dir) {
+			made = append(made, b.CreateNode(q.node(q.path(dir), nil, zk.Persistent)))
+		}
 	}
 	b.Send()
 	for _, m := range made {

@@ -301,3 +301,153 @@ func TestWhatIsNoItemAmongDelayedOnesGoesToTheDeadLetters(t *testing.T) {
 		}
 	})
 }
+
+// A node that is no item, and so large that no transaction could hold it beside anything else, stays where it is.
+func TestForeignNodeThatIsTooLargeToBeMovedIsInNobodysWay(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{})
+		sess := w.Session(t, time.Minute)
+		put(t, producer, "a", queue.PutOptions{})
+		segment, large := root+"/ready/p1000/s0000000001/", bytes.Repeat([]byte("z"), 1048480)
+		if _, err := sess.Create(t.Context(), segment, large, zk.PersistentSequential); err != nil {
+			t.Fatal(err)
+		}
+		put(t, producer, "b", queue.PutOptions{})
+		bounded(t, w, 1000)
+		for _, want := range []string{"a", "b"} {
+			item := take(t, consumer)
+			wantBody(t, item, want)
+			done(t, item)
+		}
+		wantEmpty(t, consumer)
+		wantLen(t, producer, queue.Counts{Ready: 1}) // counted, as what is foreign inside a segment is
+		w.NoNodes(t, root+"/claims")
+	})
+}
+
+func TestWhoMayOnlyReadCanLookAtAQueue(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client := w.Client(t, 20*time.Second)
+		sess, err := client.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := sess.AddAuth(t.Context(), zk.Digest("u", "p")); err != nil {
+			t.Fatal(err)
+		}
+		acl := append(zk.CreatorACL(), zk.ACL{Perms: zk.PermRead, ID: zk.ID{Scheme: "world", ID: "anyone"}})
+		q, err := queue.New(client, root, queue.Config{ACL: acl})
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, q, "a", queue.PutOptions{})
+		if err := take(t, q).Reject(t.Context(), "bad"); err != nil {
+			t.Fatal(err)
+		}
+		put(t, q, "b", queue.PutOptions{})
+		put(t, q, "c", queue.PutOptions{Delay: time.Hour})
+		reader := w.queue(queue.Config{})
+		wantLen(t, reader, queue.Counts{Ready: 1, Delayed: 1, Dead: 1})
+		if p, err := reader.Peek(t.Context()); err != nil || string(p.Body) != "b" {
+			t.Errorf("peek: %q, %v", p.Body, err)
+		}
+		for x, err := range reader.DeadLetters(t.Context()) {
+			if err != nil || string(x.Body) != "a" {
+				t.Errorf("dead letters: %q, %v", x.Body, err)
+			}
+		}
+		if _, err := reader.Put(t.Context(), nil, queue.PutOptions{}); !errors.Is(err, zk.NoAuth) {
+			t.Errorf("put: got %v, want NoAuth", err)
+		}
+	})
+}
+
+// Each of many puts at the same time makes a receipt. They do not each read those of all others.
+func TestManyPutsAtTheSameTimeReadFewReceipts(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		put(t, q, "first", queue.PutOptions{})
+		const n = 600
+		read := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpGetData && strings.HasPrefix(r.Path, root+"/receipts/") {
+				read++
+			}
+			return zktest.Pass
+		})
+		w.Delay(time.Millisecond)
+		errs := make(chan error)
+		for range n {
+			go func() {
+				_, err := q.Put(t.Context(), nil, queue.PutOptions{})
+				errs <- err
+			}()
+		}
+		for range n {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+		w.Control(nil)
+		w.Delay(0)
+		if read > n/2 {
+			t.Errorf("%d puts have read %d receipts", n, read)
+		}
+	})
+}
+
+// A consumer that may not read its own node goes on, and does not ask for it without end.
+func TestConsumerThatMayNotReadItsNodeAsksNowAndThen(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		asked := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpGetData && strings.HasPrefix(r.Path, root+"/consumers/") {
+				if asked++; asked > 1000 {
+					panic("requests are sent without end")
+				}
+				return zktest.Answer(zk.NoAuth)
+			}
+			return zktest.Pass
+		})
+		put(t, q, "a", queue.PutOptions{})
+		item := take(t, q)
+		pass(time.Minute)
+		done(t, item)
+		if asked < 10 || asked > 100 {
+			t.Errorf("it has asked %d times in a minute", asked)
+		}
+	})
+}
+
+// What a handler does to a body in place changes nothing of what is stored.
+func TestBodyAndHeadersAreTheCallersOwn(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		put(t, q, "body", queue.PutOptions{Headers: map[string]string{"k": "v"}})
+		check := func(attempt int) *queue.Item {
+			item := take(t, q)
+			wantBody(t, item, "body")
+			if item.Headers()["k"] != "v" || len(item.Headers()) != 1 || item.Attempt() != attempt {
+				t.Errorf("got %v, attempt %d, want %d", item.Headers(), item.Attempt(), attempt)
+			}
+			copy(item.Body(), "XXXX")
+			item.Headers()["k2"] = "x"
+			return item
+		}
+		if err := check(1).Fail(t.Context(), errors.New("no")); err != nil {
+			t.Fatal(err)
+		}
+		if err := check(2).Retry(t.Context(), time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if err := check(3).Reject(t.Context(), "bad"); err != nil {
+			t.Fatal(err)
+		}
+		for x, err := range q.DeadLetters(t.Context()) {
+			if err != nil || string(x.Body) != "body" || len(x.Headers) != 1 {
+				t.Errorf("dead letter: %q %v, %v", x.Body, x.Headers, err)
+			}
+		}
+	})
+}

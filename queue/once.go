@@ -16,9 +16,10 @@ import (
 // sweepEvery is after how many puts a Queue sweeps old keys away, in that part of them which the put has used.
 const sweepEvery = 64
 
-// PutOnce adds an item unless one was added under the same key before, and returns the id of the one that is in, or was, and whether this
-// call has added it. The key is remembered for Config.KeepKeys after the put, also after the item was consumed, and across restarts of the
-// producer. A full queue neither refuses nor delays a call whose item is in, or was. Everything else is as with Put.
+// PutOnce adds an item unless one was added under the same key before, and returns the id of the one that is in, or
+// was, and whether this call has added it. The key is remembered for Config.KeepKeys after the put, also after the
+// item was consumed, and across restarts of the producer. Keys that have had their time are removed by later puts of
+// new ones. A full queue neither refuses nor delays a call whose item is in, or was. Everything else is as with Put.
 //
 // The key stands in a node of its own, made in the transaction that adds the item: there is no moment at which only one of the two is there.
 func (q *Queue) PutOnce(ctx context.Context, key string, body []byte, opts PutOptions) (id string, added bool, err error) {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/queue"
@@ -216,5 +217,26 @@ func TestOneConsumerIsServedInOrderWhileItGivesBack(t *testing.T) {
 			}
 			wantEmpty(t, consumer)
 		}
+	})
+}
+
+// The same, when the claims' nodes are being written, so that nothing can be given back yet.
+func TestConsumerThatReturnsAsItsItemsAreGivenBackKeepsItsOrder(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		producer, q := w.queue(queue.Config{}), w.queue(queue.Config{Linger: time.Second})
+		const items = 300 // some of which are not claimed yet when others are given back
+		putAll(t, producer, 0, items)
+		doneInOrder(t, q, 0, 30)
+		release := q.HoldPens()
+		pass(time.Second)
+		got := make(chan *queue.Item, 1)
+		go takeInto(t, q, got)
+		synctest.Wait()
+		release()
+		item := <-got
+		wantBody(t, item, "30")
+		done(t, item)
+		doneInOrder(t, q, 31, items)
+		wantEmpty(t, q)
 	})
 }

@@ -29,9 +29,11 @@ func (q *Queue) Peek(ctx context.Context) (Peeked, error) {
 	return p, nil
 }
 
-// Age returns for how long the next item of some priority has been ready, whichever has been so longest, by the servers' clock: the latency of the
-// queue. A delay does not count, nor what came before an attempt that was put off, or before a requeue. One that was given back at once, or left
-// behind by a consumer that is gone, keeps its place and its age. It returns ErrEmpty if none is ready.
+// Age returns for how long the next item of some priority has been ready, whichever has been so longest, by the
+// servers' clock: the latency of the queue. A delay does not count, nor what came before an attempt that was put off,
+// or before a requeue. One that was given back at once, or left behind by a consumer that is gone, keeps its place and
+// its age. It returns ErrEmpty if none is ready. It needs the right to write, because only a write tells the servers'
+// time.
 func (q *Queue) Age(ctx context.Context) (time.Duration, error) {
 	_, oldest, err := q.head(ctx)
 	if err != nil {

@@ -248,11 +248,11 @@ func (q *Queue) purgeDelayed(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	for _, name := range names {
-		if _, _, ok := parseBucket(name); !ok {
+		b, ok := parseBucket(name)
+		if !ok {
 			continue
 		}
-		bucket := q.bucketAt(name)
-		removed, err := q.purgeChain(ctx, bucket)
+		removed, err := q.purgeChain(ctx, q.bucket(b))
 		n += removed
 		if err != nil {
 			return n, err

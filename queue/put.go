@@ -65,11 +65,14 @@ func (q *Queue) wrap(m *Message, id [16]byte) (parcel, error) {
 	}
 	p := parcel{rec: record{id: id, priority: m.Priority, delay: m.Delay.Milliseconds(), headers: m.Headers, body: m.Body}}
 	p.data = p.rec.encode()
-	if limit := q.cfg.MaxPacket - headroom - len(q.root) - 8*q.aclSize(); len(p.data) > limit {
+	if limit := q.largest(); len(p.data) > limit {
 		return parcel{}, &TooLargeError{Size: len(p.data), Limit: limit, packet: q.cfg.MaxPacket}
 	}
 	return p, nil
 }
+
+// largest returns how large an item's data may be, in bytes.
+func (q *Queue) largest() int { return q.cfg.MaxPacket - headroom - 8*(len(q.root)+q.aclSize()) }
 
 // target returns the chain that an item goes to.
 func (q *Queue) target(r *record) *chain {
@@ -80,7 +83,7 @@ func (q *Queue) target(r *record) *chain {
 	if due == 0 {
 		due = q.clock.now() + r.delay
 	}
-	return q.bucket(due, r.delay)
+	return q.bucket(bucketFor(due, r.delay))
 }
 
 // shipment is a put under way.
@@ -333,6 +336,7 @@ func (s *shipment) resolve(ctx context.Context, flights []*flight) error {
 		switch {
 		case err == nil:
 			s.receipt.version = stat.Version
+			s.q.clock.saw(stat.Mtime)
 			return nil
 		case errors.Is(err, errFenced):
 			return nil

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/zk"
@@ -28,7 +29,8 @@ type receipt struct {
 
 // receipts are those of a Queue that are not in use.
 type receipts struct {
-	q *Queue
+	q    *Queue
+	made atomic.Int64
 
 	mu   sync.Mutex // guards what follows
 	idle []*receipt
@@ -71,10 +73,18 @@ func (r *receipts) get(ctx context.Context, sess *zk.Session) (*receipt, error) 
 		switch {
 		case err == nil:
 			q.clock.saw(c.Stat.Ctime)
-			r.sweep(ctx, sess, dir)
+			r.sweep(dir)
 			return &receipt{path: path}, nil
-		case errors.Is(err, zk.NodeExists):
-			return &receipt{path: path}, nil // ours: the answer was lost, and nobody else has this name
+		case errors.Is(err, zk.NodeExists): // ours: the answer was lost, and nobody else has this name
+			stat, err := sess.Set(ctx, path, nil, -1) // tells the servers' time, which the answer would have
+			if errors.Is(err, zk.NoNode) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			q.clock.saw(stat.Mtime)
+			return &receipt{path: path, version: stat.Version}, nil
 		case errors.Is(err, zk.NoNode):
 			_, err := sess.CreateNode(ctx, q.node(dir, nil, zk.Persistent))
 			if errors.Is(err, zk.NoNode) {
@@ -89,9 +99,17 @@ func (r *receipts) get(ctx context.Context, sess *zk.Session) (*receipt, error) 
 	}
 }
 
-// sweep removes the receipts of producers that are no more. That it fails is the next sweeper's business.
-func (r *receipts) sweep(ctx context.Context, sess *zk.Session, dir string) {
-	r.q.sweep(ctx, sess, dir, func(d *zk.Data) bool { return d.Stat.Mtime+keepReceipts.Milliseconds() < r.q.clock.now() })
+// sweep removes the receipts of producers that are no more, in the background and now and then: many puts at the same
+// time make as many receipts, and each sweep reads all in its part. That it fails is the next sweeper's business.
+func (r *receipts) sweep(dir string) {
+	if r.made.Add(1)%sweepEvery != 1 {
+		return
+	}
+	r.q.sweepAway(func(ctx context.Context, sess *zk.Session) {
+		r.q.sweep(ctx, sess, dir, func(d *zk.Data) bool {
+			return d.Stat.Mtime+keepReceipts.Milliseconds() < r.q.clock.now()
+		})
+	})
 }
 
 // sweep removes the children of dir that are old.

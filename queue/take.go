@@ -223,7 +223,12 @@ func (q *Queue) step(ctx context.Context) error {
 	q.mu.Unlock()
 	found := false
 	if blind || more {
-		if found, err = d.fetch(ctx, !blind); err != nil {
+		if err := d.holdStock(ctx); err != nil {
+			return err
+		}
+		found, err = d.fetch(ctx, !blind)
+		d.freeStock()
+		if err != nil {
 			return err
 		}
 	}

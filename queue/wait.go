@@ -2,8 +2,12 @@ package queue
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
 // wait waits until there may be something to take. Those who wait stand in line, and only the first of them has set alarms: a put wakes
@@ -46,8 +50,12 @@ func (d *desk) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) err
 		d.q.mu.Unlock()
 		closeAll(watches)
 		if err := d.place.Await(ctx); err != nil {
-			if ctx.Err() == nil {
-				d.leave() // our node was deleted; the next step stands in line anew
+			if ctx.Err() != nil {
+				return err
+			}
+			d.leave()
+			if errors.Is(err, line.ErrGone) {
+				return errAgain // somebody has deleted our node; the next step stands in line anew
 			}
 			return err
 		}
@@ -57,9 +65,15 @@ func (d *desk) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) err
 	}
 	d.q.mu.Lock()
 	ready := d.complete(d.lines)
+	deaf := slices.DeleteFunc(slices.Clone(d.lines), func(p int) bool { return !d.bells[p].rung() })
 	due := d.nextDue
 	all := d.all()
 	d.q.mu.Unlock()
+	for _, p := range deaf { // it has rung just now, or somebody has removed it
+		if err := d.q.line(p).mend(ctx, d.sess); err != nil {
+			return err
+		}
+	}
 	if !ready {
 		return nil
 	}

@@ -405,3 +405,37 @@ func TestPrintedItemIsNotAcknowledgedWhenNobodyReadsIt(t *testing.T) {
 		t.Errorf("attempt %d, want the first", got)
 	}
 }
+
+// Under nohup(1) a hangup is ignored, here as everywhere.
+func TestLinesArePutAlsoWhenTheTerminalOfOneThatIgnoresItHangsUp(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	var in io.WriteCloser
+	r := startWith(t, func(cmd *exec.Cmd) {
+		named := filepath.Join(t.TempDir(), "turnstile") // a shell's exec gives no other name
+		if err := os.Symlink(cmd.Path, named); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Args = append([]string{"sh", "-c", `trap "" HUP; exec "$0" "$@"`, named}, cmd.Args[1:]...)
+		cmd.Path = "/bin/sh"
+		var err error
+		if in, err = cmd.StdinPipe(); err != nil {
+			t.Fatal(err)
+		}
+	}, "queue", "put", "--lines", "--connect", srv.Addr(), "/q")
+	if _, err := io.WriteString(in, "one\n"); err != nil {
+		t.Fatal(err)
+	}
+	if item := queueRun(t, srv.Addr(), "take", "--ack", "--wait", "1m", "/q"); item != "one\n" {
+		t.Errorf("got item %q", item)
+	}
+	r.signal(syscall.SIGHUP)
+	if _, err := io.WriteString(in, "two\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.wantCode(0)
+	wantDepth(t, srv.Addr(), depth{Ready: 1})
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 )
 
@@ -15,10 +16,12 @@ type signals struct {
 	dropped chan os.Signal // SIGPIPE: nobody reads it, but caught it does not end us when standard error is a closed pipe
 }
 
-// catchSignals catches those signals.
+// catchSignals catches those signals, but for those that we were born ignoring: under nohup(1) SIGHUP stays ignored.
 func catchSignals(which ...os.Signal) *signals {
 	s := &signals{ch: make(chan os.Signal, 64), dropped: make(chan os.Signal, 1)}
-	signal.Notify(s.ch, which...)
+	if which = slices.DeleteFunc(which, signal.Ignored); len(which) > 0 { // Notify takes none for all
+		signal.Notify(s.ch, which...)
+	}
 	signal.Notify(s.dropped, syscall.SIGPIPE)
 	return s
 }

@@ -1,0 +1,183 @@
+package queue_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+const line0 = root + "/ready/p1000"
+
+// An empty open segment where the cursor stands, with others behind it, would keep all consumers waiting: puts go to
+// the last one.
+func TestSegmentThatIsMadeLateIsNeverMadeUnderTheCursor(t *testing.T) {
+	t.Parallel()
+	for _, byHand := range []bool{false, true} {
+		name := "sealed while a producer looks"
+		if byHand {
+			name = "sealed by hand"
+		}
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				cfg := queue.Config{Prefetch: -1}.WithSegment(2)
+				producer, late, consumer := w.queue(cfg), w.queue(cfg), w.queue(cfg)
+				sess := w.Session(t, time.Minute)
+				putAll(t, producer, 0, 2)
+				s1, s2 := line0+"/s0000000001", line0+"/s0000000002"
+				if byHand {
+					if _, err := sess.Set(t.Context(), s1, []byte("small"), 0); err != nil {
+						t.Fatal(err)
+					}
+				}
+				holdLook, look := context.WithCancel(t.Context())
+				holdMake, makeIt := context.WithCancel(t.Context())
+				var session int64
+				looked := false
+				w.Control(func(r zktest.Request) zktest.Fault {
+					if session == 0 && strings.HasPrefix(r.Path, root+"/receipts/") {
+						session = r.Session
+					}
+					makes := func(p zktest.Part) bool { return p.Op == zktest.OpCreate && p.Path == s2 }
+					switch {
+					case r.Session != session || session == 0:
+					case r.Path == s1 && !looked && !byHand:
+						looked = true
+						return zktest.Until(holdLook)
+					case makes(zktest.Part{Op: r.Op, Path: r.Path}), slices.ContainsFunc(r.Parts, makes):
+						return zktest.Until(holdMake)
+					}
+					return zktest.Pass
+				})
+				stored := make(chan error, 1)
+				go func() {
+					_, err := late.Put(t.Context(), []byte("late"), queue.PutOptions{})
+					stored <- err
+				}()
+				synctest.Wait()
+				putAll(t, producer, 2, 3)
+				look() // it sees that the first one is sealed, but had seen no second one
+				synctest.Wait()
+				putAll(t, producer, 3, 5)
+				for range 4 {
+					done(t, take(t, consumer))
+				}
+				bounded(t, w, 10000)
+				synctest.Wait() // the second segment is removed
+				makeIt()
+				if err := <-stored; err != nil {
+					t.Fatal(err)
+				}
+				w.Control(nil)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				for range 2 {
+					item, err := consumer.Take(ctx)
+					if err != nil {
+						t.Fatal(err)
+					}
+					done(t, item)
+				}
+				wantEmpty(t, consumer)
+			})
+		})
+	}
+}
+
+func TestPutMendsALineOfWhichSomebodyHasRemovedANode(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"bell", "s0000000001"} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				producer, other, consumer := w.queue(queue.Config{}), w.queue(queue.Config{}), w.queue(queue.Config{})
+				sess := w.Session(t, time.Minute)
+				put(t, producer, "before", queue.PutOptions{})
+				done(t, take(t, consumer))
+				for _, q := range []*queue.Queue{producer, other} { // one that has put before, and one that has not
+					got := make(chan *queue.Item)
+					go takeInto(t, consumer, got)
+					synctest.Wait()
+					if err := sess.Delete(t.Context(), line0+"/"+name, -1); err != nil && q == producer {
+						t.Fatal(err)
+					}
+					bounded(t, w, 1000)
+					synctest.Wait()
+					put(t, q, "after", queue.PutOptions{})
+					wantBody(t, <-got, "after")
+				}
+			})
+		})
+	}
+}
+
+// The first puts after a removal come at the same time, and each tries to mend.
+func TestPutsThatMendALineAtTheSameTimeMakeOneSegment(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, time.Minute)
+		consumer := w.queue(queue.Config{})
+		put(t, consumer, "before", queue.PutOptions{})
+		done(t, take(t, consumer))
+		if err := sess.Delete(t.Context(), line0+"/s0000000001", -1); err != nil {
+			t.Fatal(err)
+		}
+		bounded(t, w, 10000)
+		errs := make(chan error)
+		const n = 20
+		for range n {
+			q := w.queue(queue.Config{})
+			go func() {
+				_, err := q.Put(t.Context(), nil, queue.PutOptions{})
+				errs <- err
+			}()
+		}
+		for range n {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+		names, _, err := sess.Children(t.Context(), line0)
+		slices.Sort(names)
+		if want := []string{"bell", "s0000000002"}; err != nil || !slices.Equal(names, want) {
+			t.Errorf("got %v, %v, want %v", names, err, want)
+		}
+		got := 0
+		takeAll(t, consumer, func(*queue.Item) { got++ })
+		if got != n {
+			t.Errorf("got %d items, want %d", got, n)
+		}
+	})
+}
+
+func TestItemIsGivenBackAlsoIfSomebodyHasRemovedTheBell(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{})
+		sess := w.Session(t, time.Minute)
+		put(t, producer, "a", queue.PutOptions{})
+		item := take(t, consumer)
+		if err := sess.Delete(t.Context(), line0+"/bell", -1); err != nil {
+			t.Fatal(err)
+		}
+		bounded(t, w, 1000)
+		if err := item.Retry(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		wantBody(t, take(t, consumer), "a")
+	})
+}
+
+// bounded panics at the given number of requests: in a bubble nothing else would end a loop that asks without end.
+func bounded(t *testing.T, w *world, most int) {
+	t.Helper()
+	n := 0
+	w.Control(func(zktest.Request) zktest.Fault {
+		if n++; n > most {
+			panic("requests are sent without end")
+		}
+		return zktest.Pass
+	})
+}

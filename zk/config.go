@@ -47,7 +47,8 @@ type Config struct {
 	// MaxFrame limits what a server may send at once, in bytes; 4 MiB if zero. A request whose answer is larger fails with
 	// ErrAnswerTooLarge: the list of a node with some 100,000 children, say.
 	MaxFrame int
-	// Logger gets connects, disconnects and session changes; silent if nil.
+	// Logger gets connects, disconnects and session changes, and a warning when no server can be reached, for which
+	// all calls wait until their contexts end; silent if nil.
 	Logger *slog.Logger
 	Hooks  Hooks
 	// Dial opens connections; nil is a net.Dialer. The address is host:port, not looked up yet, or the path of a unix socket.

@@ -3,6 +3,7 @@ package zk_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -204,6 +205,25 @@ func TestClientsThatOwnSomethingComeBackAtOnce(t *testing.T) {
 		synctest.Wait()
 		if n := dialled.Load(); n != 2*clients {
 			t.Errorf("%d of %d came back without any time passing", n-clients, clients)
+		}
+	})
+}
+
+func TestLoggerIsWarnedOnceThatNoServerCanBeReached(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		c, err := zk.Open(t.Context(), zk.Config{
+			Servers: "a:1,b:1", Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no route") },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		_ = c.Close()
+		if n := strings.Count(log.String(), "no route"); n != 1 || !strings.Contains(log.String(), "level=WARN") {
+			t.Errorf("%d lines, want one warning:\n%s", n, log.String())
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -153,7 +154,11 @@ func (c *Client) connect(s *Session) (*conn, error) {
 		}
 		err = fmt.Errorf("zk: %v: %w", srv, err)
 		c.setLastError(err)
-		c.log.Debug("cannot connect", "server", srv.String(), "session", s.ID(), "err", err)
+		level := slog.LevelDebug
+		if last && backoff == firstBackoff { // no server has answered: said once, and then it is what it is
+			level = slog.LevelWarn
+		}
+		c.log.Log(s.ctx, level, "cannot connect", "server", srv.String(), "session", s.ID(), "err", err)
 		if !last {
 			continue
 		}

@@ -1,12 +1,16 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -21,7 +25,7 @@ func (c *conn) handshakeTLS() bool {
 		return true
 	}
 	if err := nc.Handshake(); err != nil { //nolint:noctx // the connection has a deadline, and kill ends it
-		c.srv.cfg.Logger.Info("server: TLS handshake failed", "client", c.remote, "err", err)
+		c.srv.handshakeFailed(c.remote, err)
 		return false
 	}
 	chains := nc.ConnectionState().VerifiedChains
@@ -34,6 +38,19 @@ func (c *conn) handshakeTLS() bool {
 		c.addSuper()
 	}
 	return true
+}
+
+// handshakeFailed says so the first time, the second, the fourth and so on, as hit does: a client that is not let in
+// comes again and again. Who only looks whether the port is open has not failed.
+func (s *Server) handshakeFailed(client string, err error) {
+	level := slog.LevelInfo
+	var n int64
+	if !errors.Is(err, io.EOF) {
+		if n = s.stats.tlsFailed.Add(1); n&(n-1) == 0 {
+			level = slog.LevelWarn
+		}
+	}
+	s.cfg.Logger.Log(context.Background(), level, "server: TLS handshake failed", "client", client, "err", err, "times", n)
 }
 
 // subjectKeywords are the names of attributes that RFC 2253 knows; others are written as their numbers.

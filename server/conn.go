@@ -34,7 +34,10 @@ type conn struct {
 
 	sess atomic.Pointer[session] // set by the owner once the handshake is done
 	done chan struct{}           // closed by kill
-	once sync.Once
+
+	coming atomic.Int64  // bytes of large requests that are being read, or have no room yet
+	taken  chan struct{} // has a token when the owner has come to the last request that the reader has given
+	once   sync.Once
 
 	state  connState
 	caller tree.Caller
@@ -60,7 +63,9 @@ func newConn(s *Server, nc net.Conn, id uint64, secure bool) *conn {
 	c := &conn{
 		srv: s, nc: nc, id: tree.WatcherID(id), secure: secure, since: time.Now(),
 		remote: remoteName(nc), ip: remoteIP(nc), done: make(chan struct{}),
+		taken: make(chan struct{}, 1),
 	}
+	token(c.taken)
 	c.caller = tree.Caller{Watcher: c.id, IDs: []wire.ID{{Scheme: "ip", ID: c.ip}}}
 	c.outbox.init(c)
 	return c
@@ -72,6 +77,7 @@ func (c *conn) kill() {
 		c.srv.remove(c)
 		close(c.done)
 		closeNow(c.nc)
+		c.discard()
 	})
 }
 
@@ -110,7 +116,7 @@ func (c *conn) read() {
 		if len(items) < readBatch && nextIsBuffered(r) {
 			continue
 		}
-		if !c.admit(items) || !c.srv.owner.lone(items) && !c.srv.queue.push(items...) {
+		if !c.give(items) {
 			return
 		}
 		clear(items)
@@ -118,9 +124,39 @@ func (c *conn) read() {
 	}
 }
 
+// give has requests served, now or when it is their turn. It reports false when the connection or the server has ended.
+func (c *conn) give(items []item) bool {
+	if !c.admit(items) {
+		return false
+	}
+	c.coming.Store(0)
+	select {
+	case <-c.taken:
+	case <-c.done:
+		return false
+	}
+	if c.srv.owner.lone(items) {
+		token(c.taken)
+		return true
+	}
+	items[len(items)-1].tail = true
+	return c.srv.queue.push(items...)
+}
+
+// readFrame reads a frame. A large one counts from its beginning: nobody fills the memory with frames that never end.
+func (c *conn) readFrame(r *bufio.Reader) ([]byte, error) {
+	if head, err := r.Peek(4); err == nil {
+		if n := int64(binary.BigEndian.Uint32(head)); n > readBuffer && n <= int64(c.srv.cfg.MaxFrame) {
+			c.coming.Add(n)
+			c.srv.took(int(n))
+		}
+	}
+	return wire.ReadFrame(r, c.srv.cfg.MaxFrame, nil)
+}
+
 // readConnect reads the handshake's request. A frame that is none closes the connection.
 func (c *conn) readConnect(r *bufio.Reader) bool {
-	body, err := wire.ReadFrame(r, c.srv.cfg.MaxFrame, nil)
+	body, err := c.readFrame(r)
 	if err != nil {
 		return false
 	}
@@ -131,7 +167,11 @@ func (c *conn) readConnect(r *bufio.Reader) bool {
 	}
 	c.received(wire.OpCreateSession, 0)
 	it := item{kind: itemConnect, conn: c, req: connectRecord{req}, size: len(body), at: c.srv.clock.now()}
-	return c.admit([]item{it}) && c.srv.queue.push(it)
+	if !c.admit([]item{it}) {
+		return false
+	}
+	c.coming.Store(0)
+	return c.srv.queue.push(it)
 }
 
 // connectRecord makes the handshake's request fit into an item.
@@ -139,7 +179,7 @@ type connectRecord struct{ *wire.ConnectRequest }
 
 // readRequest reads one request and touches the session, so that a slow disk expires nobody who is alive.
 func (c *conn) readRequest(r *bufio.Reader) (item, bool) {
-	body, err := wire.ReadFrame(r, c.srv.cfg.MaxFrame, nil)
+	body, err := c.readFrame(r)
 	if err != nil {
 		return item{}, false
 	}

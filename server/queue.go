@@ -25,6 +25,7 @@ type item struct {
 	xid  int32
 	code wire.Code // not OK if the request could not be decoded
 	size int       // of the frame in bytes
+	tail bool      // the last that its reader has given; the next ones come when the owner has come to it
 	at   time.Duration
 	conn *conn
 	req  wire.Record

@@ -44,6 +44,8 @@ const (
 	lengthSize = 4 // before a text, data or a list
 	statSize   = 68
 	resultSize = 9 // before each result of a multi
+
+	entrySize = 4 + 2*lengthSize // of an access list, beside its texts
 )
 
 // space returns how many bytes of lists or data a reply has room for beside one Stat.
@@ -81,7 +83,11 @@ func (t *Tree) Exceeds(c *Caller, op wire.Op, req wire.Record, size int) bool {
 		s := t.sessions[c.Session]
 		return s != nil && len(s.nodes)*nameSize > size
 	case *wire.PathRequest:
-		return op == wire.OpGetAllChildren && len(r.Path) > 1 // everything below a node is walked, the root's is known
+		if op == wire.OpGetAllChildren {
+			return len(r.Path) > 1 // everything below a node is walked, the root's is known
+		}
+		n := t.lookup(r.Path)
+		return op == wire.OpGetACL && n != nil && n.acl.size > size
 	}
 	return false
 }

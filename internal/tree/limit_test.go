@@ -20,6 +20,12 @@ func TestAnswerIsKnownToBeLargeBeforeItIsMade(t *testing.T) {
 	for i := range 2 * size / 60 {
 		s.wantOK(c.create(fmt.Sprintf("/large/%s%d", strings.Repeat("n", 60), i), "", wire.FlagEphemeral), "create")
 	}
+	var long []wire.ACL
+	for i := range 2 * size / 20 {
+		long = append(long, entry(wire.PermRead, wire.ID{Scheme: "ip", ID: fmt.Sprintf("10.0.%d.%d", i/250, i%250)}))
+	}
+	c.mk("/guarded", 0)
+	s.wantOK(c.setACL("/guarded", append(long, entry(wire.PermAll, world)), -1), "setACL")
 	several := func(op wire.Op, path string, n int) *wire.MultiRequest {
 		r := &wire.MultiRequest{Read: true}
 		for range n {
@@ -45,6 +51,8 @@ func TestAnswerIsKnownToBeLargeBeforeItIsMade(t *testing.T) {
 		"many reads of nothing":   {wire.OpMultiRead, several(wire.OpGetData, "/none", size)},
 		"ephemeral nodes":         {wire.OpGetEphemerals, &wire.EphemeralsRequest{}},
 		"access list":             {wire.OpGetACL, &wire.PathRequest{Path: "/large"}},
+		"long access list":        {wire.OpGetACL, &wire.PathRequest{Path: "/guarded"}},
+		"access list of no node":  {wire.OpGetACL, &wire.PathRequest{Path: "/none"}},
 		"watches that are wanted": {wire.OpSetWatches, &wire.SetWatchesRequest{Exist: []string{"/none"}}},
 	} {
 		large := false

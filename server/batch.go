@@ -16,7 +16,7 @@ type batch struct {
 	buf    []byte       // the bytes of all frames
 	frames []frame
 	dirty  []string // paths whose state it changes
-	cost   int      // bytes of requests and replies that were served since it was begun
+	large  int      // bytes of large requests and their replies that were served since it was begun
 	after  []func() // to call once it is durable
 }
 

@@ -35,8 +35,8 @@ type conn struct {
 	sess atomic.Pointer[session] // set by the owner once the handshake is done
 	done chan struct{}           // closed by kill
 
-	coming atomic.Int64  // bytes of large requests that are being read, or have no room yet
-	taken  chan struct{} // has a token when the owner has come to the last request that the reader has given
+	coming atomic.Int64  // bytes of large requests that are being read, or that wait for room
+	taken  chan struct{} // has a token for each batch that the reader may give, as the owner has taken one before
 	once   sync.Once
 
 	state  connState
@@ -63,9 +63,11 @@ func newConn(s *Server, nc net.Conn, id uint64, secure bool) *conn {
 	c := &conn{
 		srv: s, nc: nc, id: tree.WatcherID(id), secure: secure, since: time.Now(),
 		remote: remoteName(nc), ip: remoteIP(nc), done: make(chan struct{}),
-		taken: make(chan struct{}, 1),
+		taken: make(chan struct{}, maxGiven),
 	}
-	token(c.taken)
+	for range maxGiven {
+		token(c.taken)
+	}
 	c.caller = tree.Caller{Watcher: c.id, IDs: []wire.ID{{Scheme: "ip", ID: c.ip}}}
 	c.outbox.init(c)
 	return c
@@ -143,15 +145,32 @@ func (c *conn) give(items []item) bool {
 	return c.srv.queue.push(items...)
 }
 
-// readFrame reads a frame. A large one counts from its beginning: nobody fills the memory with frames that never end.
+// readFrame reads a frame. A large one counts while it comes: nobody fills the memory with frames that never end.
 func (c *conn) readFrame(r *bufio.Reader) ([]byte, error) {
-	if head, err := r.Peek(4); err == nil {
-		if n := int64(binary.BigEndian.Uint32(head)); n > readBuffer && n <= int64(c.srv.cfg.MaxFrame) {
-			c.coming.Add(n)
-			c.srv.took(int(n))
-		}
+	head, err := r.Peek(4)
+	if err == nil && binary.BigEndian.Uint32(head) > readBuffer {
+		return wire.ReadFrame(&arrival{c: c, r: r}, c.srv.cfg.MaxFrame, nil)
 	}
 	return wire.ReadFrame(r, c.srv.cfg.MaxFrame, nil)
+}
+
+// arrival counts a frame as it comes, each part from when there is memory for it. Its length alone counts nothing: it
+// costs a client four bytes, and others would be disconnected for it.
+type arrival struct {
+	c            *conn
+	r            *bufio.Reader
+	got, counted int
+}
+
+func (a *arrival) Read(p []byte) (int, error) {
+	if more := a.got + len(p) - a.counted; more > 0 {
+		a.counted += more
+		a.c.coming.Add(int64(more))
+		a.c.srv.took(more)
+	}
+	n, err := a.r.Read(p)
+	a.got += n
+	return n, err
 }
 
 // readConnect reads the handshake's request. A frame that is none closes the connection.

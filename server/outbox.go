@@ -82,7 +82,7 @@ func (o *outbox) answered(size int) {
 	}
 }
 
-// token puts a token into a channel with room for one, unless there is one.
+// token puts a token into a channel, unless that is full.
 func token(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:

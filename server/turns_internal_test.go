@@ -142,8 +142,8 @@ func TestConnectionThatSendsWithoutAPauseHasItsShareOfARound(t *testing.T) {
 				first = h.Zxid
 			}
 		}
-		if got.Stat.Czxid > first+readBatch {
-			t.Errorf("the other one's request came %d after the flood's first, want at most %d", got.Stat.Czxid-first, readBatch)
+		if share := int64(maxGiven * readBatch); got.Stat.Czxid > first+share {
+			t.Errorf("the other one's request came %d after the flood's first, want at most %d", got.Stat.Czxid-first, share)
 		}
 	})
 }
@@ -201,4 +201,299 @@ func TestFramesThatDoNotEndCountAsMemory(t *testing.T) {
 	if _, _, err := c.get("/nothing"); !errors.Is(err, codeError(wire.NoNode)) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// setOf is a write of n bytes.
+func setOf(path string, n int) *wire.SetDataRequest {
+	return &wire.SetDataRequest{Path: path, Data: make([]byte, n), Version: -1}
+}
+
+func TestLargeRequestIsServedThoughSmallOnesFillEveryRound(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
+		t.Helper()
+		const size = largeSize - 1000
+		var sets [2][]*rawClient // which take turns: each sends again when the other's round is over
+		for i := range sets {
+			for range largeShare/size + 2 { // together more than one commit has of large ones
+				sets[i] = append(sets[i], mustConnect(t, s, wire.ConnectRequest{}))
+			}
+		}
+		large := mustConnect(t, s, wire.ConnectRequest{})
+		if _, err := large.create("/a", nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		release := occupied(t, s)
+		if err := large.send(1, wire.OpSetData, setOf("/a", 2*largeSize)); err != nil {
+			t.Fatal(err)
+		}
+		awaitQueue(s, 1)
+		waiting := 1 // in the queue, those that have no connection together
+		var last wire.ReplyHeader
+		replies := func(set []*rawClient) {
+			for _, c := range set {
+				var err error
+				if last, err = c.reply(nil); err != nil || last.Err != wire.OK {
+					t.Fatalf("got %+v %v", last, err)
+				}
+			}
+		}
+		const rounds = 5
+		for k := range rounds {
+			next := make(chan func(), 1)
+			go func() { next <- occupied(t, s) }()
+			awaitQueue(s, waiting+1)
+			for _, c := range sets[k%2] {
+				if err := c.send(1, wire.OpSetData, setOf("/a", size)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			awaitQueue(s, waiting+1+len(sets[k%2]))
+			release()
+			release, waiting = <-next, 0
+			if k > 0 {
+				replies(sets[(k-1)%2])
+			}
+		}
+		release()
+		replies(sets[(rounds-1)%2])
+		if h, err := large.reply(nil); err != nil || h.Err != wire.OK || h.Zxid > last.Zxid {
+			t.Errorf("large request: got %+v %v, want it served before the small ones of the last round, %d", h, err, last.Zxid)
+		}
+	})
+}
+
+func TestTurnEndsThoughMuchWaitsBehindALargeRequest(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
+		t.Helper()
+		const size, many = largeSize - 1000, 40
+		c := mustConnect(t, s, wire.ConnectRequest{})
+		if _, err := c.create("/a", nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.do(func(o *owner) {
+			sc := o.sessions[c.session].conn
+			for i := range int32(many) {
+				n := size
+				if i == 0 {
+					n = 2 * largeSize
+				}
+				it := item{kind: itemRequest, conn: sc, op: wire.OpSetData, xid: i, size: n, req: setOf("/a", n)}
+				sc.admit([]item{it})
+				sc.parked = append(sc.parked, it)
+			}
+			start := o.cost
+			o.resume(sc, true)
+			if got := o.cost - start; got < largeShare || got > largeShare+2*largeSize {
+				t.Errorf("one turn took %d bytes, want about %d", got, largeShare)
+			}
+			if len(o.large) != 1 || o.large[0] != sc {
+				t.Errorf("%d connections wait for a turn, want the one whose turn has ended", len(o.large))
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range int32(many) {
+			if h, err := c.reply(nil); err != nil || h.Err != wire.OK || h.Xid != i {
+				t.Fatalf("got %+v %v, want the reply to %d", h, err, i)
+			}
+		}
+	})
+}
+
+func TestClientThatLeavesBeforeItsTurnLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
+		t.Helper()
+		const many = 5
+		stays := mustConnect(t, s, wire.ConnectRequest{})
+		if _, err := stays.create("/a", nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		var leave []*rawClient
+		for range many {
+			leave = append(leave, mustConnect(t, s, wire.ConnectRequest{}))
+		}
+		release := occupied(t, s)
+		for i, c := range leave {
+			b := wire.AppendRequest(nil, 1, wire.OpSetData, setOf("/a", 2*largeSize))
+			b = wire.AppendRequest(b, 2, wire.OpSetData, setOf("/a", 1))
+			if _, err := c.nc.Write(b); err != nil {
+				t.Fatal(err)
+			}
+			awaitQueue(s, i+1)
+			_ = c.nc.Close()
+		}
+		for gone := 0; gone < many; runtime.Gosched() {
+			gone = 0
+			s.queue.mu.Lock()
+			for i := range s.queue.items {
+				if s.queue.items[i].kind == itemGone {
+					gone++
+				}
+			}
+			s.queue.mu.Unlock()
+		}
+		release()
+		if err := stays.set("/a", make([]byte, 3*largeSize)); err != nil { // waits for the turns of all
+			t.Fatal(err)
+		}
+		if _, stat, err := stays.get("/a"); err != nil || stat.Version != 1 {
+			t.Errorf("got version %d %v, want 1: who had left before its turn has written", stat.Version, err)
+		}
+		if err := s.do(func(o *owner) {
+			if n := len(o.large); n > 0 {
+				t.Errorf("%d connections wait for a turn still", n)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		resumed, err := leave[0].resume(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resumed.nc.Close()
+	})
+}
+
+func TestCloseEndsWhileLargeRequestsWaitForTheDisk(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	s := startWith(t, g)
+	c := mustConnect(t, s, wire.ConnectRequest{})
+	if _, err := c.create("/a", nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	const many, size = 20, 8 * largeSize
+	var others []*rawClient
+	for range many {
+		others = append(others, mustConnect(t, s, wire.ConnectRequest{}))
+	}
+	open := g.shut(t)
+	for i, other := range others {
+		n := size
+		if i < maxInFlight { // the log has no room for large ones while its sync waits
+			n = 1
+		}
+		if err := other.send(1, wire.OpSetData, setOf("/a", n)); err != nil {
+			t.Fatal(err)
+		}
+		for i < maxInFlight && s.flight.count.Load() <= int32(i) {
+			runtime.Gosched()
+		}
+	}
+	for waiting := 0; waiting == 0; runtime.Gosched() {
+		if err := s.do(func(o *owner) {
+			if o.open != nil && o.open.large >= largeShare {
+				waiting = len(o.large)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	<-s.stopping
+	open()
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
+// A request counts until it is answered, and its answer until it is sent, however they end.
+func TestRequestsThatAreAnsweredCountNoMore(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Limits: Limits{Reply: 2 << 20, Watches: 10, Identities: 1}}
+	onEachStore(t, cfg, func(t *testing.T, s *Server) {
+		t.Helper()
+		long := strings.Repeat("w", 2*largeSize)
+		var reads, sets wire.MultiRequest
+		reads.Read = true
+		for range 3 * 1024 {
+			read := &wire.PathWatchRequest{Path: "/b"}
+			reads.Ops = append(reads.Ops, wire.SubRequest{Op: wire.OpGetData, Request: read})
+		}
+		for range 3 {
+			sets.Ops = append(sets.Ops, wire.SubRequest{Op: wire.OpSetData, Request: setOf("/none", largeSize)})
+		}
+		steps := []struct {
+			op   wire.Op
+			req  wire.Record
+			want wire.Code
+			ends bool
+		}{
+			{wire.OpCreate, &wire.CreateRequest{Path: "/b", Data: make([]byte, 2*largeSize), ACL: openACL}, wire.OK, false},
+			{wire.OpGetData, &wire.PathWatchRequest{Path: "/b"}, wire.OK, false},
+			{wire.OpSetData, setOf("/none", 2*largeSize), wire.NoNode, false},
+			{wire.OpSetData, setOf("/none", 2), wire.NoNode, false},
+			{wire.OpMulti, &sets, wire.OK, false},
+			{wire.OpMultiRead, &reads, wire.MarshallingError, false},
+			{wire.OpGetData, &wire.SASLToken{Token: []byte(long)}, wire.MarshallingError, false}, // ends too early
+			{wire.OpGetData, &wire.PathWatchRequest{Path: "/" + long, Watch: true}, wire.NoNode, false},
+			{wire.OpExists, &wire.PathWatchRequest{Path: "/" + long, Watch: true}, wire.BadArguments, false},
+			{wire.OpSetWatches, &wire.SetWatchesRequest{Exist: []string{"/" + long}}, wire.BadArguments, true},
+			{wire.OpAuth, &wire.AuthRequest{Scheme: "digest", Auth: []byte(long)}, wire.AuthFailed, true},
+			{wire.OpAuth, &wire.AuthRequest{Scheme: long}, wire.AuthFailed, true},
+			{wire.OpSASL, &wire.SASLToken{Token: []byte(long)}, wire.OK, false},
+			{wire.OpCheck, &wire.CheckRequest{Path: "/" + long}, wire.Unimplemented, true},
+			{wire.OpCloseSession, &wire.Empty{}, wire.OK, true},
+		}
+		c := mustConnect(t, s, wire.ConnectRequest{})
+		for _, step := range steps {
+			if err := c.send(1, step.op, step.req); err != nil {
+				t.Fatal(err)
+			}
+			if h, err := c.reply(nil); err != nil || h.Err != step.want {
+				t.Fatalf("%v: got %+v %v, want %v", step.op, h, err, step.want)
+			}
+			if step.ends {
+				_ = c.nc.Close()
+				c = mustConnect(t, s, wire.ConnectRequest{})
+			}
+			for total := -1; total != 0; runtime.Gosched() { // what is sent counts no more just after it was
+				if total, _ = s.weights(); total < 0 {
+					t.Fatalf("%v: %d bytes are kept", step.op, total)
+				}
+			}
+			for _, sc := range s.allConns() {
+				sc.outbox.mu.Lock()
+				if sc.pending != 0 || sc.bytes != 0 {
+					t.Errorf("%v: %d requests and %d bytes of them count still", step.op, sc.pending, sc.bytes)
+				}
+				sc.outbox.mu.Unlock()
+			}
+		}
+	})
+}
+
+func TestLengthOfAFrameThatDoesNotComeCountsLittle(t *testing.T) {
+	t.Parallel()
+	const limit, many = 24 << 20, 200
+	s := serve(t, Config{Limits: Limits{Memory: limit}}, disk{})
+	behaves := mustConnect(t, s, wire.ConnectRequest{})
+	req := &wire.SetWatchesRequest{RelativeZxid: 1 << 40}
+	for i := range 10_000 { // some 2 MB
+		req.Exist = append(req.Exist, fmt.Sprintf("/w%d", i))
+	}
+	behaves.mustCall(t, wire.OpSetWatches, req)
+	for range many {
+		c := mustConnect(t, s, wire.ConnectRequest{})
+		if _, err := c.nc.Write([]byte{0, 0x0f, 0xff, 0xff, 0}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for coming := 0; coming < many && s.stats.hits[limitMemory].Load() == 0; runtime.Gosched() {
+		coming = 0
+		for _, sc := range s.allConns() {
+			if sc.coming.Load() > 0 {
+				coming++
+			}
+		}
+	}
+	s.weigh()
+	if n := s.stats.hits[limitMemory].Load(); n > 0 {
+		t.Errorf("%d clients were disconnected because others said that they would send much", n)
+	}
+	behaves.ping(t)
 }

@@ -23,6 +23,8 @@ type gang struct {
 	started     uint64
 	connections atomic.Int64 // that the server has accepted
 	bytes       atomic.Int64 // sent
+	begin       sync.Once
+	begun       chan struct{} // closed when the server has accepted one
 }
 
 // start starts the attackers of one kind: each goes from visit to visit.
@@ -90,6 +92,7 @@ func (v *visitor) dial() *conn {
 		return nil
 	}
 	v.gang.connections.Add(1)
+	v.gang.begin.Do(func() { close(v.gang.begun) })
 	c := &conn{TCPConn: nc.(*net.TCPConn), gang: v.gang}
 	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
 	return c

@@ -40,12 +40,14 @@ func attackAs(what string) error {
 	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, 19); err != nil {
 		return err
 	}
-	g := &gang{addr: parts[0], seed: seed}
+	g := &gang{addr: parts[0], seed: seed, begun: make(chan struct{})}
 	for _, a := range attacks {
 		if a.name == parts[2] || parts[2] == everything {
 			g.start(a)
 		}
 	}
+	<-g.begun // with the lowest priority that takes its time on a busy machine
+	fmt.Println("begun")
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 		return err
 	}

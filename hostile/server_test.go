@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -158,11 +159,14 @@ func (p *process) attackers(name string, seed uint64) (stop func() (connections,
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	var out bytes.Buffer
 	cmd := exec.CommandContext(p.t.Context(), self)
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %s", attackEnv, p.addr, seed, name))
 	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
-	cmd.Stdout, cmd.Stderr = &out, &p.log
+	cmd.Stderr = &p.log
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		p.t.Fatal(err)
@@ -170,15 +174,17 @@ func (p *process) attackers(name string, seed uint64) (stop func() (connections,
 	if err := cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
+	said := bufio.NewReader(out)
+	if _, err := said.ReadString('\n'); err != nil { // an attack lasts from its first connection on
+		p.t.Fatalf("%s: nobody attacks: %v", name, err)
+	}
 	return func() (connections, megabytes int) {
 		p.t.Helper()
 		_ = in.Close()
-		if err := cmd.Wait(); err != nil {
-			p.t.Fatalf("%s: %v", name, err)
-		}
 		var bytes int64
-		if _, err := fmt.Sscan(out.String(), &connections, &bytes); err != nil {
-			p.t.Fatalf("%s: %q %v", name, out.String(), err)
+		_, err := fmt.Fscan(said, &connections, &bytes)
+		if err := errors.Join(err, cmd.Wait()); err != nil {
+			p.t.Fatalf("%s: %v", name, err)
 		}
 		return connections, int(bytes >> 20)
 	}

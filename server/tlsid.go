@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -10,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -43,14 +41,13 @@ func (c *conn) handshakeTLS() bool {
 // handshakeFailed says so the first time, the second, the fourth and so on, as hit does: a client that is not let in
 // comes again and again. Who only looks whether the port is open has not failed.
 func (s *Server) handshakeFailed(client string, err error) {
-	level := slog.LevelInfo
-	var n int64
+	tell, n := s.cfg.Logger.Info, int64(0)
 	if !errors.Is(err, io.EOF) {
 		if n = s.stats.tlsFailed.Add(1); n&(n-1) == 0 {
-			level = slog.LevelWarn
+			tell = s.cfg.Logger.Warn
 		}
 	}
-	s.cfg.Logger.Log(context.Background(), level, "server: TLS handshake failed", "client", client, "err", err, "times", n)
+	tell("server: TLS handshake failed", "client", client, "err", err, "times", n)
 }
 
 // subjectKeywords are the names of attributes that RFC 2253 knows; others are written as their numbers.

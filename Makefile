@@ -4,16 +4,18 @@ SHELL       := bash
 GO          ?= go
 LINT         = $(GO) tool -modfile=tools.mod golangci-lint
 FUZZTIME    ?= 10s
+FUZZDIR     ?= .
 COUNT       ?= 20
 BENCHFLAGS  ?=
 MINUTES     ?= 1
 PHASES      ?= 3
 TICK        ?= 1s
 SEED        ?=
+ATTACK      ?=
 ITEMS       ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help lint fix test race fuzz conformance interop lin lin-queue partitions deep bench herd cover build peers
+.PHONY: help lint fix test race fuzz conformance interop lin lin-queue partitions hostile deep bench herd cover build peers
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,14 +54,22 @@ partitions: ## Partition ensembles under holders, ours and other projects': PHAS
 	TURNSTILE_PARTITIONS_PHASES=$(PHASES) TURNSTILE_PARTITIONS_TICK=$(TICK) TURNSTILE_SEED=$(SEED) TURNSTILE_PARTITIONS_WRITE=$(CURDIR)/docs \
 		$(GO) test -race -count=1 -v -timeout $$(( $(PHASES) * 30 + 10 ))m ./partitions
 
+hostile: ## Attack the embedded server: MINUTES (1; from 10 on times are judged and written to docs/limits.md), SEED, ATTACK
+	TURNSTILE_HOSTILE=$(MINUTES)m TURNSTILE_SEED=$(SEED) TURNSTILE_HOSTILE_ONLY='$(ATTACK)' TURNSTILE_HOSTILE_WRITE=$(CURDIR)/docs \
+		$(GO) test -count=1 -v -timeout $$(( $(MINUTES) * 2 + 10 ))m ./hostile
+
 deep: ## Put and drain a queue of ITEMS (1000000) on the embedded server, which is killed in the middle of both; prints the speed at each depth
 	TURNSTILE_ITEMS=$(ITEMS) $(GO) test -count=1 -v -timeout 60m -run '^TestDeepQueueSurvivesKills$$' ./queue
 
-fuzz: ## Fuzz every decoder, FUZZTIME (10s) each
-	@grep -rlE --include='*_test.go' '^func Fuzz' . | sort | while read -r file; do \
-		for name in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' $$file); do \
-			echo "$$(dirname $$file) $$name"; \
-			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $$(dirname $$file); \
+fuzz: ## Fuzz every decoder, FUZZTIME (10s) each, those below FUZZDIR (.)
+	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
+	grep -rlE --include='*_test.go' '^func Fuzz' $(FUZZDIR) | xargs -n 1 dirname | sort -u | while read -r dir; do \
+		$(GO) test -c -fuzz . -o $$tmp/fuzz.test ./$$dir </dev/null; \
+		cache=$$($(GO) env GOCACHE)/fuzz/$$($(GO) list ./$$dir); \
+		for name in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' $$dir/*_test.go); do \
+			echo "$$dir $$name"; \
+			(cd $$dir; $$tmp/fuzz.test -test.run '^$$' -test.fuzz "^$$name\$$" -test.fuzztime $(FUZZTIME) \
+				-test.fuzzcachedir $$cache </dev/null); \
 		done; \
 	done
 

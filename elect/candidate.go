@@ -85,6 +85,9 @@ func NewCandidate(client *zk.Client, path, id string, cfg Config) (*Candidate, e
 		ACL:     cfg.ACL,
 		Lasting: cfg.Layout == KazooElection,
 	}
+	if err := line.CheckSize(&c.line); err != nil {
+		return nil, fmt.Errorf("elect: %w", err)
+	}
 	return c, nil
 }
 
@@ -92,7 +95,7 @@ func checkPath(path string) error {
 	if err := zk.ValidatePath(path); err != nil {
 		return fmt.Errorf("elect: %w", err)
 	}
-	if path == "/" || path == "/zookeeper" {
+	if line.Reserved(path) {
 		return fmt.Errorf("elect: %s belongs to the server; name a path of the election's own, such as /app/leader", path)
 	}
 	return nil

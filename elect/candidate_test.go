@@ -468,9 +468,11 @@ func TestTwoCampaignsOfOneCandidateExcludeEachOther(t *testing.T) {
 func TestBadInputIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, timeout)
-		for _, path := range []string{"", "app", "/", "/zookeeper", "/a//b", "/a/", "/a/./b", "/a\x00"} {
+		for _, path := range []string{
+			"", "app", "/", "/zookeeper", "/zookeeper/quota", "/a//b", "/a/", "/a/./b", "/a\x00", "/" + strings.Repeat("x", 1<<20),
+		} {
 			if _, err := elect.NewCandidate(client, path, "a", elect.Config{}); err == nil {
-				t.Errorf("path %q is taken", path)
+				t.Errorf("path %.20q is taken", path)
 			}
 		}
 		for _, id := range []string{"a\nb", "\xff", strings.Repeat("x", 2000)} {
@@ -487,4 +489,37 @@ func TestBadInputIsRefused(t *testing.T) {
 			t.Error("no client is taken")
 		}
 	})
+}
+
+// Each request of a campaign, a wait and a resignation is refused in turn, for a reason that passes.
+func TestRefusalThatPassesEndsNoCampaign(t *testing.T) {
+	t.Parallel()
+	for _, code := range []zk.Code{zk.SessionMoved, zk.ThrottledOp} {
+		t.Run(code.Error(), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				for step, reached := 1, true; reached; step++ {
+					first, second := w.candidate("a", elect.Config{}), w.candidate("b", elect.Config{})
+					reached = false
+					w.Control(func(r zktest.Request) zktest.Fault {
+						if r.Seq != step {
+							return zktest.Pass
+						}
+						reached = true
+						return zktest.Answer(code)
+					})
+					leader := win(t, first)
+					waiting := campaign(t.Context(), second)
+					time.Sleep(5 * time.Second)
+					waits(t, waiting)
+					resign(t, leader)
+					resign(t, won(t, waiting))
+					time.Sleep(5 * time.Second)
+					w.Control(nil)
+					if ids := w.ids(); len(ids) != 0 {
+						t.Fatalf("step %d: left behind: %v", step, ids)
+					}
+				}
+			})
+		})
+	}
 }

@@ -30,7 +30,8 @@ func (c *Candidate) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 				err = context.Cause(ctx)
 			case sess != nil && sess.Context().Err() != nil:
 				continue // Session tells when there is no next one
-			case errors.Is(err, zk.ErrConnectionLost):
+			case sess != nil && line.Passing(err):
+				_ = line.Settle(ctx, sess, err) // if ctx ends meanwhile, the next session's error says so
 				continue
 			}
 			yield(Leader{}, c.failed(err))

@@ -241,3 +241,59 @@ func TestProclaimedValueIsTold(t *testing.T) {
 		resign(t, l)
 	})
 }
+
+// The server of a new connection may be behind the one that was asked before, so an observer asks each of them to
+// catch up first.
+func TestObserverAsksEachServerToCatchUpFirst(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		resign(t, win(t, w.candidate("a", elect.Config{})))
+		c := w.candidate("", elect.Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		var asked []zktest.Op
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Seq > 0 {
+				asked = append(asked, r.Op)
+			}
+			return zktest.Pass
+		})
+		told, ended := observe(ctx, c)
+		tells(t, told, "nobody")
+		if len(asked) < 2 || asked[0] != zktest.OpSync || asked[1] != zktest.OpGetChildren {
+			t.Errorf("asked for %v, want a sync before everything else", asked)
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want context.Canceled", err)
+		}
+	})
+}
+
+// A server that is overloaded for a while does not end the observation.
+func TestRefusalThatPassesEndsNoObservation(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		resign(t, win(t, w.candidate("a", elect.Config{})))
+		for step, reached := 1, true; reached; step++ {
+			c := w.candidate("", elect.Config{})
+			reached = false
+			w.Control(func(r zktest.Request) zktest.Fault {
+				if r.Seq != step {
+					return zktest.Pass
+				}
+				reached = true
+				return zktest.Answer(zk.ThrottledOp)
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			told, ended := observe(ctx, c)
+			tells(t, told, "nobody")
+			w.Control(nil)
+			leader := win(t, w.candidate("a", elect.Config{}))
+			tells(t, told, "a")
+			resign(t, leader)
+			tells(t, told, "nobody")
+			cancel()
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Errorf("step %d: got %v, want context.Canceled", step, err)
+			}
+		}
+	})
+}

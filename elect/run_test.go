@@ -301,3 +301,34 @@ func turmoil(t *testing.T, w *world, random *rand.Rand) {
 	time.Sleep(2 * time.Minute)
 	w.NoNodes(t, path)
 }
+
+// Whoever asks the function's context right behind the end of the caller's is told, and so is whoever waits for it.
+func TestFunctionsContextEndsWithTheCallers(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		enough := errors.New("enough")
+		err := w.candidate("a", elect.Config{}).Run(ctx, func(got context.Context) error {
+			cancel(enough)
+			if got.Err() == nil || !errors.Is(context.Cause(got), enough) {
+				t.Errorf("got %v, %v, want the caller's end", got.Err(), context.Cause(got))
+			}
+			return context.Cause(got)
+		})
+		if !errors.Is(err, enough) {
+			t.Errorf("got %v, want the cause of the caller's context", err)
+		}
+		ctx, cancel = context.WithCancelCause(t.Context())
+		err = w.candidate("a", elect.Config{}).Run(ctx, func(got context.Context) error {
+			time.AfterFunc(time.Second, func() { cancel(enough) })
+			select {
+			case <-got.Done():
+			case <-time.After(time.Minute):
+				t.Error("the function was not told")
+			}
+			return context.Cause(got)
+		})
+		if !errors.Is(err, enough) {
+			t.Errorf("got %v, want the cause of the caller's context", err)
+		}
+	})
+}

@@ -50,19 +50,30 @@ func onEach(t *testing.T, opts options, f func(t *testing.T, h *host)) {
 		t.Parallel()
 		cfg := server.Config{Data: t.TempDir()}
 		if opts.sasl {
-			cfg.SASLUsers = map[string]string{"super": "super_secret", "jaasuser": "jaas_password"}
+			cfg.SASLUsers = saslUsers
 		}
 		cfg.RequireSASL = opts.requireSASL
 		f(t, ours(t, cfg))
 	})
 }
 
-const jaas = `Server {
-    org.apache.zookeeper.server.auth.DigestLoginModule required
-    user_super="super_secret"
-    user_jaasuser="jaas_password";
-};
-`
+// saslUsers are the users of servers with SASL. The first two are those of kazoo's suite; the others' names and
+// passwords are in ISO 8859-1, which DIGEST-MD5 hashes differently from all else, and beyond it.
+var saslUsers = map[string]string{
+	"super": "super_secret", "jaasuser": "jaas_password",
+	"jürgen": "schlüssel", "yang": "密码", "ö": "ж",
+}
+
+// jaas returns a server's JAAS file.
+func jaas() string {
+	var b strings.Builder
+	b.WriteString("Server {\n    org.apache.zookeeper.server.auth.DigestLoginModule required")
+	for user, password := range saslUsers {
+		fmt.Fprintf(&b, "\n    user_%s=%q", user, password)
+	}
+	b.WriteString(";\n};\n")
+	return b.String()
+}
 
 func apache(t *testing.T, opts options) *host {
 	t.Helper()
@@ -76,7 +87,7 @@ func apache(t *testing.T, opts options) *host {
 	}
 	if opts.sasl {
 		login := filepath.Join(t.TempDir(), "jaas.conf")
-		if err := os.WriteFile(login, []byte(jaas), 0o600); err != nil {
+		if err := os.WriteFile(login, []byte(jaas()), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		p.Keys["authProvider.1"] = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"

@@ -1,6 +1,7 @@
 package interop_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/peer"
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // clientLogin is the client's half of a JAAS file.
@@ -46,6 +48,75 @@ func TestJavaClientLearnsHowItsLoginEnds(t *testing.T) {
 					t.Errorf("%s: got %q, want %q", h.name, out, row.want)
 				}
 			})
+		})
+	}
+}
+
+// TestOurClientLogsInByDigestMD5 runs our client's DIGEST-MD5 against Java's, which Apache ZooKeeper uses, and against
+// our server's.
+func TestOurClientLogsInByDigestMD5(t *testing.T) {
+	t.Parallel()
+	for _, required := range []bool{false, true} {
+		onEach(t, options{sasl: true, requireSASL: required}, func(t *testing.T, h *host) {
+			t.Helper()
+			open := func(user, password string) *zk.Client {
+				t.Helper()
+				sasl := &zk.SASL{User: user, Password: password}
+				client, err := zk.Open(t.Context(), zk.Config{Servers: h.addr, Timeout: 20 * time.Second, SASL: sasl})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = client.Close() })
+				return client
+			}
+			var first *zk.Session
+			for user, password := range saslUsers {
+				if user == "super" { // who may do all
+					continue
+				}
+				sess, err := open(user, password).Session(t.Context())
+				if err != nil {
+					t.Errorf("%s: %s with its password: %v", h.name, user, err)
+					continue
+				}
+				path := "/of-" + user
+				own := []zk.ACL{{Perms: zk.PermAll, ID: zk.ID{Scheme: "sasl", ID: user}}}
+				if _, err := sess.CreateNode(t.Context(), zk.Node{Path: path, ACL: own}); err != nil {
+					t.Errorf("%s: %s makes a node of its own: %v", h.name, user, err)
+				}
+				if _, _, err := sess.Get(t.Context(), path); err != nil {
+					t.Errorf("%s: %s reads its own node: %v", h.name, user, err)
+				}
+				if first == nil {
+					first = sess
+				} else if _, _, err := first.Get(t.Context(), path); !errors.Is(err, zk.NoAuth) {
+					t.Errorf("%s: another reads the node of %s: %v, want NoAuth", h.name, user, err)
+				}
+			}
+			for _, wrong := range [][2]string{{"jaasuser", "no"}, {"nobody", "no"}} {
+				if _, err := open(wrong[0], wrong[1]).Session(t.Context()); !errors.Is(err, zk.ErrAuthFailed) {
+					t.Errorf("%s: %s with the password %s: %v, want ErrAuthFailed", h.name, wrong[0], wrong[1], err)
+				}
+			}
+			if err := h.stop(); err != nil { // each connection of a session logs in again
+				t.Fatal(err)
+			}
+			if err := h.start(); err != nil {
+				t.Fatal(err)
+			}
+			if first == nil {
+				return
+			}
+			for {
+				_, _, err := first.Get(t.Context(), "/of-none")
+				if errors.Is(err, zk.NoNode) {
+					return
+				}
+				if !errors.Is(err, zk.ErrConnectionLost) {
+					t.Errorf("%s: after a restart: %v", h.name, err)
+					return
+				}
+			}
 		})
 	}
 }

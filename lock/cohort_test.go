@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,25 +135,20 @@ func TestHandOffIsBoundedInTimeWhileOthersWait(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const limit = time.Second
 		m := w.mutex(lock.Config{Handoff: lock.Handoff{Count: 1 << 20, Time: limit}})
-		var mu sync.Mutex
-		stopped := false
+		var stopped atomic.Bool
+		var hot sync.WaitGroup
 		for range 4 {
-			go func() {
-				for {
+			hot.Go(func() {
+				for !stopped.Load() {
 					hold, err := m.Lock(t.Context())
 					if err != nil {
+						t.Error(err)
 						return
 					}
 					time.Sleep(10 * time.Millisecond)
 					_ = hold.Unlock(t.Context())
-					mu.Lock()
-					s := stopped
-					mu.Unlock()
-					if s {
-						return
-					}
 				}
-			}()
+			})
 		}
 		time.Sleep(10 * limit) // alone, nobody bounds them
 		asked := time.Now()
@@ -160,10 +156,9 @@ func TestHandOffIsBoundedInTimeWhileOthersWait(t *testing.T) {
 		if waited := time.Since(asked); waited > limit+limit/2 {
 			t.Errorf("the other waited for %v, want about %v at most", waited, limit)
 		}
-		mu.Lock()
-		stopped = true
-		mu.Unlock()
+		stopped.Store(true)
 		unlock(t, hold)
+		hot.Wait()
 	})
 }
 

@@ -3,7 +3,6 @@ package lock
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -39,7 +38,7 @@ func ValidatePath(path string) error {
 	if err := zk.ValidatePath(path); err != nil {
 		return fmt.Errorf("lock: %w", err)
 	}
-	if path == "/" || path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/") {
+	if line.Reserved(path) {
 		return fmt.Errorf("lock: %s belongs to the server: name a path of the lock's own, such as /locks/report", path)
 	}
 	return nil
@@ -56,6 +55,14 @@ func contenderLine(l *line.Line, dir string, cfg Config, name stem, blocks func(
 		Change:  unsteady,
 	}
 	cfg.Layout.apply(l, name)
+}
+
+// checkSize returns an error if one request cannot take a contender's nodes in the lines.
+func checkSize(lines ...*line.Line) error {
+	if err := line.CheckSize(lines...); err != nil {
+		return fmt.Errorf("lock: %w", err)
+	}
+	return nil
 }
 
 // holdOn makes a hold of nodes that serve nobody else, unless getting them has failed with err.

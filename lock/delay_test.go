@@ -461,3 +461,49 @@ func TestDisconnectEndsTheHoldOnlyIfThatIsWanted(t *testing.T) {
 		}
 	})
 }
+
+func TestLockRestsAfterADowngradedHoldWasDeletedByForce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hold := locked(t, w.rw(lock.Config{Delay: delay}).Lock)
+		if err := hold.Downgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		settled()
+		lost := time.Now()
+		w.removeNode(0)
+		<-hold.Context().Done()
+		if err := hold.UnlockWait(t.Context()); !errors.Is(err, lock.ErrDeleted) {
+			t.Errorf("got %v, want lock.ErrDeleted", err)
+		}
+		next := locked(t, w.rw(lock.Config{Delay: delay}).Lock)
+		waited(t, lost, delay)
+		unlock(t, next)
+	})
+}
+
+// The node is deleted before its mark is on its way: the mark must not be made, or it would make others wait for
+// somebody who never held.
+func TestContenderWhoseNodeIsGoneLeavesNoMark(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		stopped, proceed := context.WithCancel(t.Context())
+		defer proceed()
+		first := true
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpMulti && first {
+				first = false
+				return zktest.Until(stopped)
+			}
+			return zktest.Pass
+		})
+		waiting := waits(t.Context(), w.delayed().Lock)
+		none(t, "its mark is on its way", waiting)
+		w.removeNode(0)
+		other := acquire(t, w.mutex(lock.Config{}))
+		proceed()
+		time.Sleep(time.Second)
+		none(t, "behind whoever came instead", waiting)
+		w.empty(lock.DelayPath(path))
+		unlock(t, other)
+		unlock(t, got(t, waiting))
+	})
+}

@@ -33,6 +33,15 @@ type Hold struct {
 // Two causes end the context and leave the lock to the holder until it unlocks: a *RevokedError when somebody asked for the lock (Revoke),
 // and ErrSuspended when the connection was lost, if Config.OnSuspend says so.
 //
+// It is a context of its own: it does not end with the context that Lock was called with, and has none of its values.
+// A hold outlives the call, and what runs under it is usually told to stop before it is unlocked. Who wants both says
+// so:
+//
+//	work, cancel := context.WithCancelCause(ctx)
+//	defer cancel(nil)
+//	stop := context.AfterFunc(hold.Context(), func() { cancel(context.Cause(hold.Context())) })
+//	defer stop()
+//
 // Of a deletion the holder hears only after the fact, and the next in line may be quicker: whoever deletes nodes of a lock that is
 // held takes that upon themselves. Tokens and guards hold then, too.
 func (h *Hold) Context() context.Context {

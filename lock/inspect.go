@@ -63,6 +63,8 @@ type Contender struct {
 	Second  string    // of the other one, in kazoo's layout; empty if there is none
 	Kind    Kind      // what it wants
 	Holder  bool      // nobody ahead keeps it waiting; a Set has its lock when it is so at all of its paths
+	MayHold bool      // another program's, which holds unless it looks for the names of those ahead; Holder is false
+	Group   int       // contenders of one group wait for each other; those of different ones may hold together
 	Owner   Owner     // zero if the contender is not one of ours
 	Known   bool      // Owner was there
 	Data    []byte    // the node's data as it stands: an address in Curator's, an identifier in kazoo's, a candidate's id
@@ -73,7 +75,8 @@ type Contender struct {
 	// Revoked is the request to give the lock up that was made of this contender last, nil if there was none.
 	Revoked *Revocation
 
-	spot bool // it is the node of a simple lock: the next holder's has the same name
+	spot   bool        // it is the node of a simple lock: the next holder's has the same name
+	marker line.Marker // of its name
 }
 
 // czxid is the transaction that made the contender's node.
@@ -82,10 +85,12 @@ func (c *Contender) czxid() int64 { return int64(c.Token) / line.Turns }
 // known are the markers of all whom Inspect knows.
 var known = append([]line.Marker{line.CuratorLatch}, contenders...)
 
-// Inspect returns who holds the lock at path and who waits for it, in the order in which they will be served; readers hold together. It
-// knows the contenders of every Layout, of mutexes and of read/write locks, ours, Curator's and kazoo's, those of an election, and those
-// of Curator's semaphore, each permit by itself. Of a simple lock, an ephemeral node at path itself, there is the holder alone. A Set is
-// seen at each of its paths. Nobody there, or no such path, is an empty list. A contender that leaves meanwhile is left out.
+// Inspect returns who holds the lock at path and who waits for it, in the order in which they will be served; readers
+// hold together. Where contenders do not all exclude each other, because their programs look for different names,
+// they are of several groups. It knows the contenders of every Layout, of mutexes and of read/write locks, ours,
+// Curator's and kazoo's, those of an election, and those of Curator's semaphore, each permit by itself. Of a simple
+// lock, an ephemeral node at path itself, there is the holder alone. A Set is seen at each of its paths. Nobody
+// there, or no such path, is an empty list. A contender that leaves meanwhile is left out.
 func Inspect(ctx context.Context, client *zk.Client, path string) ([]Contender, error) {
 	if err := ValidatePath(path); err != nil {
 		return nil, err
@@ -112,10 +117,15 @@ func inspect(ctx context.Context, sess *zk.Session, path string) ([]Contender, e
 	if ephemeral(stat) {
 		return inspectSimple(ctx, sess, path)
 	}
-	if slices.Contains(children, leasesDir) {
-		return inspectPermits(ctx, sess, path)
+	list, err := describe(ctx, sess, path, children, known)
+	if err != nil || !slices.Contains(children, leasesDir) {
+		return list, err
 	}
-	return describe(ctx, sess, path, children, known)
+	permits, err := inspectPermits(ctx, sess, path)
+	for i := range list { // they have nothing to do with the permits
+		list[i].Group++
+	}
+	return append(permits, list...), err
 }
 
 // ephemeral reports whether a node belongs to a session. Containers and nodes that expire have marks in the same place.
@@ -181,7 +191,8 @@ func inspectPermits(ctx context.Context, sess *zk.Session, path string) ([]Conte
 			return nil, err
 		}
 		for i := range found {
-			found[i].Holder, found[i].Kind = part.dir == leasesDir, Permit
+			found[i].Kind, found[i].Holder = Permit, part.dir == leasesDir
+			found[i].MayHold, found[i].Group = false, 0
 		}
 		list = append(list, found...)
 	}
@@ -242,16 +253,12 @@ func describe(ctx context.Context, sess *zk.Session, path string, children []str
 			return nil, err
 		}
 		there = append(there, s)
-		blocks := anyone
-		if isReader(s) {
-			blocks = isWriter
-		}
-		_, ahead := line.Ahead(there, s, blocks)
-		c.Kind, c.Holder = kindOf(s), ahead == 0
+		c.Kind, c.marker = kindOf(s), s.Marker
 		if name, ok := second[s.Name]; ok {
 			c.Second = path + "/" + name
 		}
 		list = append(list, c)
 	}
+	relate(list, there)
 	return list, nil
 }

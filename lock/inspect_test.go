@@ -12,7 +12,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// roles says of each contender in line whether it holds (H), holds with others or could (S), or neither (-).
+// roles says of each contender in line whether it holds (H), holds with others or could (S), may hold (?), or none of
+// these (-).
 func (w *world) roles() string {
 	var b strings.Builder
 	for _, c := range w.line() {
@@ -21,6 +22,8 @@ func (w *world) roles() string {
 			b.WriteString("S")
 		case c.Holder:
 			b.WriteString("H")
+		case c.MayHold:
+			b.WriteString("?")
 		default:
 			b.WriteString("-")
 		}
@@ -59,8 +62,67 @@ func TestInspectShowsAllWhoHold(t *testing.T) {
 		w.foreign(sess, guid+"-__READ__", zk.EphemeralSequential)
 		w.foreign(sess, "0f8fad5bd9cb469fa16570867728950e__rlock__", zk.EphemeralSequential)
 		w.foreign(sess, "1f8fad5bd9cb469fa16570867728950e__lock__", zk.EphemeralSequential)
-		w.wantRoles("Curator's reader, kazoo's, and kazoo's writer", "SS-")
+		w.wantRoles("Curator's reader, kazoo's, and kazoo's Lock or WriteLock", "SS?")
 	})
+}
+
+// Who excludes whom is in docs/interop.md. Two that do not exclude each other are never shown as a holder and one
+// that waits.
+func TestInspectTellsThoseApartWhoDoNotExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	const curators, kazoos, latch = guid + "-lock-", "0f8fad5bd9cb469fa16570867728950e__lock__", guid + "-latch-"
+	for _, test := range []struct {
+		name   string
+		nodes  []string // one after the other; "" is one of ours, in the layout
+		layout lock.Layout
+		roles  string
+		groups string
+	}{
+		{"Curator and kazoo", []string{curators, kazoos}, 0, "H?", "01"},
+		{"kazoo and Curator", []string{kazoos, curators}, 0, "H?", "01"},
+		{"kazoo, Curator, kazoo", []string{kazoos, curators, kazoos}, 0, "H?-", "010"},
+		{"Curator and Curator", []string{curators, curators}, 0, "H-", "00"},
+		{"kazoo and kazoo", []string{kazoos, kazoos}, 0, "H-", "00"},
+		{"ours and kazoo", []string{"", kazoos}, lock.Curator, "H?", "01"},
+		{"kazoo and ours", []string{kazoos, ""}, lock.Curator, "H-", "01"},
+		{"ours for kazoo, and kazoo", []string{"", kazoos}, lock.Kazoo, "H-", "00"},
+		{"ours for kazoo, and Curator", []string{"", curators}, lock.Kazoo, "H?", "01"},
+		{"ours for both, and both", []string{"", curators, kazoos}, lock.Both, "H--", "000"},
+		{"Curator's readers and writer", []string{guid + "-__READ__", guid + "-__READ__", guid + "-__WRIT__"}, 0, "SS-", "000"},
+		{"ours and Curator's writer", []string{"", guid + "-__WRIT__"}, lock.Curator, "H?", "01"},
+		{"kazoo's Lock, and its readers", []string{kazoos, "1f8fad5bd9cb469fa16570867728950e__rlock__"}, 0, "H-", "00"},
+		{"an election and a lock", []string{latch, "", latch}, lock.Curator, "HH-", "010"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				sess := w.Session(t, 20*time.Second)
+				ctx, leave := context.WithCancel(t.Context())
+				var ours <-chan result
+				for _, name := range test.nodes {
+					if name == "" {
+						ours = waits(ctx, w.mutex(lock.Config{Layout: test.layout}).Lock)
+					} else {
+						w.foreign(sess, name, zk.EphemeralSequential)
+					}
+				}
+				w.wantRoles(test.name, test.roles)
+				var groups strings.Builder
+				for _, c := range w.line() {
+					groups.WriteByte('0' + byte(c.Group))
+				}
+				if got := groups.String(); got != test.groups {
+					t.Errorf("got groups %s, want %s", got, test.groups)
+				}
+				leave()
+				if ours == nil {
+					return
+				}
+				if r := <-ours; r.hold != nil {
+					unlock(t, r.hold)
+				}
+			})
+		})
+	}
 }
 
 // The nodes are those of Curator's InterProcessSemaphoreV2.

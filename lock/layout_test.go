@@ -218,7 +218,7 @@ func TestLostRepliesMakeNoOrphanOfTwoNodes(t *testing.T) {
 						t.Fatalf("step %d: %v", step, err)
 					}
 					unlock(t, locked(t, w.rw(lock.Config{Layout: lock.Kazoo}).RLock))
-					synctest.Wait()
+					time.Sleep(time.Second) // its session may have to come back to give it back
 					if err := hold.Upgrade(t.Context()); err != nil {
 						t.Fatalf("step %d: %v", step, err)
 					}
@@ -350,5 +350,48 @@ func TestLineOfOthersNearTheWrapIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	})
+}
+
+// Whoever waited behind a contender of one node is told when its own second node is deleted, as whoever did not wait
+// is.
+func TestHoldThatHasWaitedEndsWhenItsSecondNodeIsDeleted(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		first := acquire(t, w.mutex(lock.Config{}))
+		waiting := lockInBackground(t.Context(), w.mutex(lock.Config{Layout: lock.Both}))
+		synctest.Wait()
+		unlock(t, first)
+		hold := got(t, waiting)
+		time.Sleep(time.Second)
+		w.deleteOne(t, "__lock__", 0)
+		time.Sleep(time.Second)
+		if cause := context.Cause(hold.Context()); !errors.Is(cause, lock.ErrDeleted) {
+			t.Errorf("got %v, want lock.ErrDeleted", cause)
+		}
+		unlockLost(t, hold)
+	})
+}
+
+// What is made for a lock is as closed as the lock.
+func TestNodesParentsAndMarksHaveTheLocksACL(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		acl := zk.ACL{Perms: zk.PermAll &^ zk.PermAdmin, ID: zk.ID{Scheme: "world", ID: "anyone"}}
+		hold := acquire(t, w.mutex(lock.Config{ACL: []zk.ACL{acl}, Delay: delay, Layout: lock.Both}))
+		closed := []string{path, lock.DelayPath(path)}
+		for _, dir := range []string{path, lock.DelayPath(path)} {
+			for _, name := range w.nodes(dir) {
+				closed = append(closed, dir+"/"+name)
+			}
+		}
+		if len(closed) != 5 {
+			t.Fatalf("got %v, want two directories, two nodes and a mark", closed)
+		}
+		for _, node := range closed {
+			got, _, err := w.Session(t, 20*time.Second).GetACL(t.Context(), node)
+			if err != nil || len(got) != 1 || got[0] != acl {
+				t.Errorf("%s: got %v, %v, want %v", node, got, err, acl)
+			}
+		}
+		unlock(t, hold)
 	})
 }

@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
 )
 
 func TestStoredLimitThatDiffersIsRefusedWithBothNumbersAndThePath(t *testing.T) {
@@ -224,5 +226,40 @@ func TestNodesThatCannotBeALimitAreRefused(t *testing.T) {
 		if err := lock.SetLimit(t.Context(), client, "x", 1); err == nil {
 			t.Error("SetLimit of a path that is none: got no error")
 		}
+	})
+}
+
+// The first takes the last permit. Before it has counted, the limit is raised, and the next takes one: both may have
+// theirs.
+func TestPermitIsKeptWhenTheLimitIsRaisedBeforeItsTakerHasCounted(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.setLimit(1)
+		first := permits{w.semaphore(lock.WatchedLimit(limitPath)), 1}
+		unlock(t, locked(t, first.Lock))
+		synctest.Wait()
+		stopped, proceed := context.WithCancel(t.Context())
+		defer proceed()
+		var taker int64
+		w.Control(func(r zktest.Request) zktest.Fault {
+			switch {
+			case taker == 0 && r.Op == zktest.OpMulti:
+				taker = r.Session
+			case r.Session == taker && r.Op == zktest.OpGetChildren && r.Path == leasesPath:
+				return zktest.Until(stopped)
+			}
+			return zktest.Pass
+		})
+		waiting := waits(t.Context(), first.Lock)
+		none(t, "its list is on its way", waiting)
+		w.setLimit(2)
+		second := locked(t, permits{w.semaphore(lock.WatchedLimit(limitPath)), 1}.Lock)
+		proceed()
+		hold := got(t, waiting)
+		if hold.Token() >= second.Token() {
+			t.Errorf("the first has token %d behind %d: it gave its permit back, and took another", hold.Token(), second.Token())
+		}
+		unlock(t, hold)
+		unlock(t, second)
+		w.empty(locksPath, leasesPath)
 	})
 }

@@ -73,7 +73,7 @@ func TestMutexesSetsAndReadWriteLocksOfOnePathExcludeEachOther(t *testing.T) {
 // The writer's node goes, and a reader's stands at its number: a mutex that waits for nobody else must look.
 func TestDowngradeDoesNotLetAMutexIn(t *testing.T) {
 	t.Parallel()
-	for _, layout := range []lock.Layout{lock.Curator, lock.Kazoo} {
+	for _, layout := range []lock.Layout{lock.Curator, lock.Kazoo, lock.Both} {
 		t.Run(layout.String(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				hold := locked(t, w.rw(lock.Config{Layout: layout}).Lock)

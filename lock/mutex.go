@@ -40,7 +40,7 @@ var (
 
 // Config says how a lock behaves. The zero Config is ready to use.
 type Config struct {
-	Label  string   // what this contender is for, shown to whoever inspects the lock
+	Label  string   // what this contender is for, shown to whoever inspects the lock; UTF-8 of at most 1,024 bytes
 	Layout Layout   // whose contenders know ours for what they are; Curator's if zero
 	ACL    []zk.ACL // of the nodes and of the parents that are made for them; open to everybody if nil
 
@@ -85,6 +85,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Retain > 0 && c.Handoff == StrictFIFO {
 		return c, errors.New("lock: StrictFIFO takes a new place for every acquisition, so nothing can be retained; leave one of the two out")
+	}
+	if err := checkLabel(c.Label); err != nil {
+		return c, err
 	}
 	if err := c.Layout.check(); err != nil {
 		return c, err
@@ -138,6 +141,9 @@ func NewMutex(client *zk.Client, path string, cfg Config) (*Mutex, error) {
 	m.cohort.mutex = m
 	m.tickets.init()
 	contenderLine(&m.line, path, cfg, lockStem, anyone)
+	if err := checkSize(&m.line); err != nil {
+		return nil, err
+	}
 	return m, nil
 }
 
@@ -147,9 +153,11 @@ func (m *Mutex) Path() string { return m.path }
 // Lock waits for the lock and returns the hold. Contenders are served in the order in which the server saw them, goroutines that share
 // this Mutex in the order of their calls.
 //
-// If ctx ends first, it leaves the line and returns ctx's cause. If the session ends while it waits, it joins the line again at its end
-// under the next one; a client that is closed, or whose credentials are refused, ends the wait with the client's error. Whenever it
-// returns an error, it has left no node behind, or is still removing it in the background.
+// If ctx ends first, it leaves the line and returns ctx's cause; zk.ErrNotConnected is in the error, too, if there
+// was no server to ask then, and is not if the lock was held. If the session ends while it waits, it joins the line
+// again at its end under the next one; a client that is closed, or whose credentials are refused, ends the wait with
+// the client's error. Whenever it returns an error, it has left no node behind, or is still removing it in the
+// background.
 //
 // If ctx descends from the context of a hold of this Mutex that lasts, or from that of a hold of another which was acquired inside it, the
 // caller has the lock already: Lock returns a nested hold at once, with the same token. Others get the lock when the outermost hold

@@ -3,20 +3,57 @@ package lock
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
+	"unicode/utf8"
 )
 
 // Owner is what a contender tells about itself, as JSON in its node's data, for whoever looks at the line.
 type Owner struct {
-	Host    string    `json:"host"`
-	PID     int       `json:"pid"`
-	Program string    `json:"program"`
-	Label   string    `json:"label,omitempty"` // Config.Label
-	Set     []string  `json:"set,omitempty"`   // of a Set's contender: all of its paths
-	Since   time.Time `json:"since"`           // when it joined the line, by its own clock; the last field (ownerData)
+	Host    string `json:"host"`
+	PID     int    `json:"pid"`
+	Program string `json:"program"`
+	Label   string `json:"label,omitempty"` // Config.Label
+
+	// Set has all paths of a Set's contender. Where they are longer than 1,024 bytes together, only the node at the
+	// first path has all of them, and the others have the first.
+	Set []string `json:"set,omitempty"`
+
+	Since time.Time `json:"since"` // when it joined the line, by its own clock; the last field (ownerData)
+}
+
+// What bounds a record: a set has as many as it has paths, in one request.
+const (
+	maxLabel = 1 << 10 // bytes
+	maxSet   = 1 << 10 // bytes of the paths of a set that each of its nodes names
+)
+
+func checkLabel(label string) error {
+	if len(label) > maxLabel || !utf8.ValidString(label) {
+		return fmt.Errorf("lock: a label must be UTF-8 of at most %d bytes; put the rest elsewhere and say where", maxLabel)
+	}
+	return nil
+}
+
+// setRecords returns, for each of a set's paths, the paths that its node names.
+func setRecords(paths []string) [][]string {
+	size := 0
+	for _, path := range paths {
+		size += len(path)
+	}
+	named := slices.Repeat([][]string{paths}, len(paths))
+	switch {
+	case len(paths) == 1:
+		return [][]string{nil}
+	case size > maxSet: // all at each would be as much as the square
+		for i := range named[1:] {
+			named[1+i] = paths[:1]
+		}
+	}
+	return named
 }
 
 // thisProcess returns the owner record of this process without a time.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
@@ -39,6 +40,7 @@ type RecordHolder struct {
 	Since   time.Time `json:"since"`
 	Token   Token     `json:"token"`
 	Owner   *Owner    `json:"owner,omitempty"` // nil if it was not one of ours
+	Data    string    `json:"data,omitempty"`  // of another's node, before it was asked; the beginning
 	Ending  Ending    `json:"ending"`          // EndingKept until it is known
 }
 
@@ -93,6 +95,8 @@ func (e *Record) keep(ctx context.Context, client *zk.Client, path string, list 
 		}
 		if r.Holder.Known {
 			h.Owner = &r.Holder.Owner
+		} else {
+			h.Data = text(r.Holder.Data)
 		}
 		e.Holders = append(e.Holders, h)
 	}
@@ -112,12 +116,35 @@ func (e *Record) keep(ctx context.Context, client *zk.Client, path string, list 
 	return nil
 }
 
+// text is the beginning of data that others have written, as text.
+func text(data []byte) string {
+	const most = 256
+	return strings.ToValidUTF8(string(data[:min(len(data), most)]), "\uFFFD")
+}
+
+// remember says whose node it was before an earlier revocation wrote over it.
+func (h *RecordHolder) remember(earlier []Record) {
+	if h.Data != revokeToken {
+		return
+	}
+	for _, record := range earlier {
+		for _, other := range record.Holders {
+			if other.Node == h.Node && other.Token == h.Token && other.Data != "" && other.Data != revokeToken {
+				h.Data = other.Data
+			}
+		}
+	}
+}
+
 // write writes the record once. Doing so twice does no harm: it is found by its ID.
 func (e *Record) write(ctx context.Context, sess *zk.Session, path string) error {
 	list, stat, err := readRecords(ctx, sess, path)
 	absent := errors.Is(err, zk.NoNode)
 	if err != nil && !absent {
 		return err
+	}
+	for i := range e.Holders {
+		e.Holders[i].remember(list)
 	}
 	if i := slices.IndexFunc(list, func(o Record) bool { return o.ID == e.ID }); i >= 0 {
 		list[i] = *e

@@ -15,8 +15,10 @@ import (
 // Retry says how often and how soon an acquisition is tried again after its session or its connection was lost, or its node deleted by
 // somebody else, while it stood in line. The zero Retry is Forever(0): at once, for as long as the caller's context lasts.
 //
-// Waiting in line is no failure, and neither is waiting for a server before the first try: those are bounded by the context alone. What a
-// server refuses (rights that are missing, say) is never tried again, and neither is anything after the client was closed.
+// Waiting in line is no failure, and neither is waiting for a server before the first try: those are bounded by the
+// context alone. What a server refuses (rights that are missing, say) is never tried again, and neither is anything
+// after the client was closed. A refusal that passes, of a server that is overloaded or that the session has moved
+// away from, is no refusal here: the same is asked again.
 type Retry struct {
 	times  int           // no bound if zero
 	within time.Duration // no bound if zero
@@ -184,5 +186,5 @@ var (
 
 // passing reports whether err, of a try under sess, is what line.Attempt tries again.
 func passing(sess *zk.Session, err error) bool {
-	return sess.Context().Err() != nil || errors.Is(err, line.ErrGone) || errors.Is(err, zk.ErrConnectionLost)
+	return sess.Context().Err() != nil || errors.Is(err, line.ErrGone) || line.Passing(err)
 }

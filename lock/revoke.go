@@ -27,7 +27,8 @@ type RevokeOptions struct {
 	// still be at work: tokens and guards tell them apart, and Config.Delay gives them time.
 	Force bool
 
-	// Holder says which of the holders to ask, where several hold the lock at a time: readers, permits. All of them if it is nil.
+	// Holder says which of the holders to ask, where several hold the lock at a time: readers, permits. It is asked
+	// about those that may hold the lock, too (Contender.MayHold). If it is nil, all are asked that do hold it.
 	Holder func(Contender) bool
 
 	// Record keeps a record of the revocation beside the path, for Revocations: before anybody is asked, and again when it is over.
@@ -59,10 +60,11 @@ type Revoked struct {
 // Revoke asks who holds the lock at path to give it up, waits until they have, for as long as the grace lasts, and then deletes their nodes
 // if it is to use force. It returns the holders that it asked, and what became of each; none if nobody holds the lock.
 //
-// A holder of this package is told by its hold's context, with a *RevokedError that carries the reason, or by Config.OnRevoke; of
-// Curator's, those that are revocable hear of it. All others, kazoo's and go-zookeeper's among them, give way to force alone, and so does
-// who has a simple lock by another client: its node is left as it is. What holds several nodes, a Set say, ends with any of them. A holder
-// that leaves is never mistaken for the one that comes after it.
+// A holder of this package is told by its hold's context, with a *RevokedError that carries the reason, or by
+// Config.OnRevoke; of Curator's, those that are revocable hear of it: their nodes, and go-zookeeper's, which have the
+// same names, are overwritten with Curator's word for it. All others give way to force alone, and their nodes are
+// left as they are: kazoo's, readers and permits of others, simple locks by other clients. What holds several nodes,
+// a Set say, ends with any of them. A holder that leaves is never mistaken for the one that comes after it.
 //
 // It returns ErrKept if a holder has the lock still. If ctx ends first it returns ctx's cause: who was asked stays asked, and nobody is
 // forced. What the server refuses comes back as it is: to ask takes the right to write a holder's node, to force that to delete
@@ -106,7 +108,7 @@ func (r *revoker) revoke(ctx context.Context) (list []Revoked, err error) {
 		return nil, err
 	}
 	for _, c := range contenders {
-		if c.Holder && (r.opts.Holder == nil || r.opts.Holder(c)) {
+		if r.opts.Holder == nil && c.Holder || r.opts.Holder != nil && (c.Holder || c.MayHold) && r.opts.Holder(c) {
 			list = append(list, Revoked{c, EndingKept})
 		}
 	}
@@ -170,10 +172,9 @@ func (r *revoker) each(ctx context.Context, who *Revoked, try func(*zk.Session) 
 // directory begin anew.
 func (who *Revoked) another(s zk.Stat) bool { return s.Czxid != who.Holder.czxid() }
 
-// ask writes the request into the holder's node. Who has a simple lock by another client would not understand it, and may know its
-// node by the data.
+// ask writes the request into the node of a holder that may look for it.
 func (r *revoker) ask(ctx context.Context, who *Revoked) error {
-	if who.Holder.spot && !who.Holder.Known {
+	if !who.Holder.hears() {
 		return nil
 	}
 	return r.each(ctx, who, func(sess *zk.Session) (bool, error) {
@@ -190,50 +191,81 @@ func (r *revoker) ask(ctx context.Context, who *Revoked) error {
 	})
 }
 
-// await waits until the holder's node has gone.
+// nodes are the paths of the holder's nodes. Those of one that has two were made by one transaction.
+func (who *Revoked) nodes() []string {
+	if who.Holder.Second == "" {
+		return []string{who.Holder.Path}
+	}
+	return []string{who.Holder.Path, who.Holder.Second}
+}
+
+// await waits until the holder's nodes have gone.
 func (r *revoker) await(ctx context.Context, who *Revoked) error {
 	if who.Ending != EndingKept || ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return r.each(ctx, who, func(sess *zk.Session) (bool, error) {
-		for {
-			_, stat, watch, err := sess.GetW(ctx, who.Holder.Path)
-			if err != nil {
+		for _, node := range who.nodes() {
+			if err := who.awaitNode(ctx, sess, node); err != nil && !errors.Is(err, zk.NoNode) {
 				return false, err
 			}
-			if who.another(stat) {
-				watch.Close()
-				return true, nil
-			}
-			_, err = watch.Next(ctx)
+		}
+		return true, nil
+	})
+}
+
+// awaitNode waits until a node of the holder's has gone. It may return zk.NoNode then.
+func (who *Revoked) awaitNode(ctx context.Context, sess *zk.Session, node string) error {
+	for {
+		_, stat, watch, err := sess.GetW(ctx, node)
+		if err != nil {
+			return err
+		}
+		if who.another(stat) {
 			watch.Close()
-			if err != nil {
+			return nil
+		}
+		_, err = watch.Next(ctx)
+		watch.Close()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// force deletes the holder's nodes that are there, in one transaction.
+func (r *revoker) force(ctx context.Context, who *Revoked) error {
+	return r.each(ctx, who, func(sess *zk.Session) (bool, error) {
+		for {
+			ops, err := who.deletions(ctx, sess)
+			if err != nil || len(ops) == 0 {
+				return err == nil, err
+			}
+			who.Ending = EndingForced // also if the answer is lost
+			_, err = sess.Multi(ctx, ops...)
+			if err == nil || zk.OutcomeOf(err) != zk.Refused {
+				return err == nil, err
+			}
+			who.Ending = EndingKept // nothing was deleted
+			if !errors.Is(err, zk.NoNode) && !errors.Is(err, zk.BadVersion) {
 				return false, err
 			}
+			// Somebody has deleted or written a node since we looked.
 		}
 	})
 }
 
-// force deletes the holder's node.
-func (r *revoker) force(ctx context.Context, who *Revoked) error {
-	return r.each(ctx, who, func(sess *zk.Session) (bool, error) {
-		for {
-			_, stat, err := sess.Get(ctx, who.Holder.Path)
-			if err != nil || who.another(stat) {
-				return err == nil, err
-			}
-			who.Ending = EndingForced // also if the answer is lost
-			nodes := []zk.Op{zk.DeleteOp(who.Holder.Path, stat.Version)}
-			if who.Holder.Second != "" {
-				nodes = append(nodes, zk.DeleteOp(who.Holder.Second, -1))
-			}
-			if _, err = sess.Multi(ctx, nodes...); errors.Is(err, zk.BadVersion) {
-				continue
-			}
-			if zk.OutcomeOf(err) == zk.Refused && !errors.Is(err, zk.NoNode) && err != nil {
-				who.Ending = EndingKept
-			}
-			return err == nil, err
+// deletions returns the operations that delete the holder's nodes, as they are now.
+func (who *Revoked) deletions(ctx context.Context, sess *zk.Session) ([]zk.Op, error) {
+	var ops []zk.Op
+	for _, node := range who.nodes() {
+		stat, exists, err := sess.Exists(ctx, node)
+		if err != nil {
+			return nil, err
 		}
-	})
+		if exists && !who.another(stat) {
+			ops = append(ops, zk.DeleteOp(node, stat.Version))
+		}
+	}
+	return ops, nil
 }

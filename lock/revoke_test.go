@@ -416,3 +416,126 @@ func TestRevocationSurvivesLostReplies(t *testing.T) {
 		}
 	}
 }
+
+// A holder with two nodes loses both to force, also if somebody has deleted one of them before.
+func TestForceTakesBothNodesOfAContenderOrTheOneThatIsLeft(t *testing.T) {
+	t.Parallel()
+	for _, missing := range []string{"none", "-lock-", "__lock__"} {
+		t.Run(missing, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				hold := acquire(t, w.mutex(lock.Config{Layout: lock.Both}))
+				settled()
+				w.HalfOpen(hold.Session().ID())
+				done := w.revoke(lock.RevokeOptions{Force: true, Grace: 3 * time.Second})
+				time.Sleep(time.Second)
+				if missing != "none" {
+					w.deleteOne(t, missing, 0)
+				}
+				if r := <-done; r.err != nil || len(r.list) != 1 || r.list[0].Ending != lock.EndingForced {
+					t.Errorf("got %+v, want one holder who was forced", r)
+				}
+				w.empty(path)
+			})
+		})
+	}
+}
+
+// A node goes between force's look and its deletion.
+func TestForceGoesOnWhenANodeGoesMeanwhile(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hold := acquire(t, w.mutex(lock.Config{Layout: lock.Both}))
+		settled()
+		w.HalfOpen(hold.Session().ID())
+		done := w.revoke(lock.RevokeOptions{Force: true, Grace: 3 * time.Second})
+		time.Sleep(time.Second)
+		stopped, proceed := context.WithCancel(t.Context())
+		defer proceed()
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpMulti && len(r.Parts) == 2 {
+				return zktest.Until(stopped)
+			}
+			return zktest.Pass
+		})
+		time.Sleep(3 * time.Second)
+		w.deleteOne(t, "__lock__", 0)
+		proceed()
+		if r := <-done; r.err != nil || r.list[0].Ending != lock.EndingForced {
+			t.Errorf("got %+v, want one holder who was forced", r)
+		}
+		w.empty(path)
+	})
+}
+
+// All nodes of a simple lock have one name: who comes next must not be taken for the one who was asked.
+func TestForceLeavesTheNextHolderOfASimpleLockAlone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hold := locked(t, w.simple().Lock)
+		client := w.Client(t, 20*time.Second)
+		next, err := lock.NewSimple(client, path, lock.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting := waits(t.Context(), next.Lock)
+		settled()
+		done := w.revoke(lock.RevokeOptions{Force: true, Grace: 5 * time.Second})
+		<-hold.Context().Done()
+		own, theirs := hold.Session().ID(), session(t, client).ID()
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpGetData && r.Session != own && r.Session != theirs {
+				return zktest.Delay(time.Second) // whoever revokes looks when the next one is in
+			}
+			return zktest.Pass
+		})
+		synctest.Wait()
+		unlock(t, hold)
+		second := got(t, waiting)
+		time.Sleep(time.Minute)
+		if r := <-done; r.err != nil || len(r.list) != 1 || r.list[0].Ending != lock.EndingReleased {
+			t.Errorf("got %+v, want one holder who has released the lock", r)
+		}
+		if err := second.Context().Err(); err != nil {
+			t.Errorf("the next one has lost its lock: %v", context.Cause(second.Context()))
+		}
+		unlock(t, second)
+	})
+}
+
+// What others have put into their nodes says whose they are. It is not written over where nobody would read the
+// request, and what was there is recorded where it is.
+func TestRevocationLosesNobodysName(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 20*time.Second)
+		for _, c := range []struct{ name, after string }{
+			{"0f8fad5bd9cb469fa16570867728950e__lock__", "who I am"},
+			{"1f8fad5bd9cb469fa16570867728950e__rlock__", "who I am"},
+			{guid + "-__READ__", "who I am"},
+			{guid + "-__WRIT__", "who I am"},
+			{guid + "-latch-", "who I am"},
+			{guid + "-lock-", curatorsWord}, // may be that of an InterProcessMutex that is revocable
+		} {
+			node := w.foreign(sess, c.name, zk.EphemeralSequential)
+			if _, err := sess.Set(t.Context(), node, []byte("who I am"), -1); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []string{"who I am", c.after} { // the second time it may have been written over
+				r := <-w.revoke(lock.RevokeOptions{Grace: time.Second, Record: true})
+				if !errors.Is(r.err, lock.ErrKept) || len(r.list) != 1 || string(r.list[0].Holder.Data) != want {
+					t.Fatalf("%s: got %+v, want ErrKept of %q", c.name, r, want)
+				}
+			}
+			if data, _, err := sess.Get(t.Context(), node); err != nil || string(data) != c.after {
+				t.Errorf("%s: got %q, %v, want %q", c.name, data, err, c.after)
+			}
+			records, err := lock.Revocations(t.Context(), w.Client(t, 20*time.Second), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := records[len(records)-1].Holders[0].Data; got != "who I am" {
+				t.Errorf("%s: it is recorded as %q", c.name, got)
+			}
+			if err := sess.Delete(t.Context(), node, -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -54,6 +54,9 @@ func NewRWMutex(client *zk.Client, path string, cfg Config) (*RWMutex, error) {
 	contenderLine(&m.upgrade, path, cfg, upgradeStem, anyone)
 	for _, l := range m.lines() {
 		l.Change = anyone // a reader ahead, who does not block readers, may be a writer by the time that the one who does is gone
+		if err := checkSize(l); err != nil {
+			return nil, err
+		}
 	}
 	return m, nil
 }

@@ -758,7 +758,7 @@ func TestLostRepliesMakeNoOrphanOfAReadWriteLock(t *testing.T) {
 					}
 					beside := locked(t, w.rw(lock.Config{}).RLock)
 					unlock(t, beside)
-					synctest.Wait()
+					time.Sleep(time.Second) // its session may have to come back for that
 					if err := hold.Upgrade(t.Context()); err != nil {
 						t.Fatalf("step %d: %v", step, err)
 					}
@@ -861,4 +861,53 @@ func TestReadersAndWritersOfManyClientsExcludeEachOther(t *testing.T) {
 			t.Logf("%d upgrades", upgrades.Load())
 		})
 	}
+}
+
+// A node is good for so many tokens. The last of them is the reader's own, so there is none for a writer, which needs
+// a larger one.
+func TestUpgradeIsRefusedWhenTheTokensOfItsNodeHaveRunOut(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := w.rw(lock.Config{Handoff: lock.Handoff{Count: 1 << 30, Time: time.Hour}})
+		hold := locked(t, m.RLock)
+		for range 1<<12 - 1 {
+			next := locked(t, m.RLock)
+			unlock(t, hold)
+			hold = next
+		}
+		before := hold.Token()
+		if err := hold.Upgrade(t.Context()); !errors.Is(err, lock.ErrUpgradeConflict) {
+			t.Errorf("got %v and token %d after %d, want lock.ErrUpgradeConflict", err, hold.Token(), before)
+		}
+		unlock(t, hold)
+	})
+}
+
+// A Lock of the same RWMutex is on its way while a TryRLock succeeds. Who comes to read then must queue up behind the
+// writer, and not join the reader who tried.
+func TestReaderBehindAWriterDoesNotJoinWhoTried(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := w.rw(lock.Config{})
+		unlock(t, locked(t, m.Lock))
+		time.Sleep(time.Second)
+		stopped, proceed := context.WithCancel(t.Context())
+		defer proceed()
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpCreate && r.Nth == 1 {
+				return zktest.ReplyUntil(stopped)
+			}
+			return zktest.Pass
+		})
+		trying := waits(t.Context(), m.TryRLock)
+		writer := waits(t.Context(), m.Lock)
+		proceed()
+		tried := got(t, trying)
+		none(t, "behind a reader", writer)
+		reader := waits(t.Context(), m.RLock)
+		none(t, "behind a writer", reader)
+		unlock(t, tried)
+		hold := got(t, writer)
+		none(t, "beside a writer", reader)
+		unlock(t, hold)
+		unlock(t, got(t, reader))
+	})
 }

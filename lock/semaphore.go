@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
@@ -73,6 +74,9 @@ func NewSemaphore(client *zk.Client, path string, limit Limit, cfg Config) (*Sem
 	contenderLine(&s.leases, path+"/"+leasesDir, cfg, leaseStem, anyone)
 	s.leases.Markers = []line.Marker{line.CuratorLease}
 	s.pool = line.Pool{Line: &s.queue, Leases: &s.leases, Limit: limit.line(path)}
+	if err := checkSize(&s.queue, &s.leases); err != nil {
+		return nil, err
+	}
 	return s, nil
 }
 
@@ -82,8 +86,10 @@ func (s *Semaphore) Path() string { return s.path }
 // Acquire waits until n permits are free and everybody who came before has been served, and returns one hold of all n: they end together,
 // and Unlock gives all back. Others are served in the order in which the server saw them come.
 //
-// It returns an error at once if there can never be so many: n is less than one, larger than the limit, or larger than MaxPermits. Of a
-// watched limit nobody knows whether it will be raised, so there a request that is larger waits, and others behind it.
+// It returns an error at once if there can never be so many: n is less than one, larger than the limit, or larger than
+// MaxPermits; or with a path or label so long that the nodes of n permits do not fit into one request, half a
+// mebibyte. Of a watched limit nobody knows whether it will be raised, so there a request that is larger waits, and
+// others behind it.
 //
 // If ctx ends first, it leaves the line and returns ctx's cause. If the session ends while it waits, it joins the line again at its end
 // under the next one; a client that is closed, or whose credentials are refused, ends the wait with the client's error. Whenever it
@@ -153,6 +159,9 @@ func (s *Semaphore) acquire(ctx context.Context, n int, take func(*zk.Session) (
 		return nil, s.failed(fmt.Errorf("%d permits are wanted, and there are %d in all", n, s.limit.permits))
 	case ctx.Err() != nil:
 		return nil, s.failed(context.Cause(ctx))
+	}
+	if err := line.CheckSize(slices.Repeat([]*line.Line{&s.leases}, n)...); err != nil {
+		return nil, s.failed(err)
 	}
 	return s.cfg.Hooks.around(ctx, s.path, func() (*Hold, error) {
 		leases, err := attempt(ctx, s.cfg.Retry, s.client, func(sess *zk.Session) (*line.Bundle, error) {

@@ -26,14 +26,17 @@ type Set struct {
 	paths  []string
 }
 
-// NewSet returns the set of the mutexes at paths. Nothing is asked of the server yet. It returns an error for a path that is none or is
-// given twice, for no path at all, and for Config.Retain, which a set does not have.
+// NewSet returns the set of the mutexes at paths. Nothing is asked of the server yet. It returns an error for a path
+// that is none or is given twice, for no path at all, for so many or so long ones that their nodes do not fit into one
+// request, half a mebibyte (about a thousand paths of ordinary length), and for Config.Retain, which a set does not
+// have.
 func NewSet(client *zk.Client, paths []string, cfg Config) (*Set, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("lock: a set needs a path")
 	}
 	s := &Set{client: client, cfg: cfg, paths: slices.Clone(paths)}
 	paths = s.paths
+	named := setRecords(paths)
 	for i, path := range paths {
 		checked, err := checkNew(client, path, cfg)
 		if err != nil {
@@ -44,13 +47,14 @@ func NewSet(client *zk.Client, paths []string, cfg Config) (*Set, error) {
 		}
 		l := new(line.Line)
 		contenderLine(l, path, checked, lockStem, anyone)
-		if len(paths) > 1 {
-			l.Data = ownerData(cfg.Label, paths)
-		}
+		l.Data = ownerData(cfg.Label, named[i])
 		s.lines = append(s.lines, l)
 	}
 	if cfg.Retain > 0 {
 		return nil, errors.New("lock: a set is not retained; leave Retain zero")
+	}
+	if err := checkSize(s.lines...); err != nil {
+		return nil, err
 	}
 	return s, nil
 }

@@ -264,3 +264,46 @@ func TestSetsInAnyOrderNeitherMeetNorDeadlock(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// A set that has waited watches its nodes, in several lines. Who leaves does not want to be told of what it does
+// itself.
+func TestSetThatLeavesClosesAllItsWatchesFirst(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		b := locked(t, w.set(pathA, pathB).Lock)
+		waiting := waits(t.Context(), w.set(pathA, pathB).Lock)
+		unlock(t, b)
+		hold := got(t, waiting)
+		synctest.Wait()
+		before := w.Traffic().Events
+		if err := hold.UnlockWait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := w.Traffic().Events - before; n != 0 {
+			t.Errorf("%d events told of an unlock's own doing", n)
+		}
+		w.NoWatches(t)
+	})
+}
+
+// A delay passes at one path. Meanwhile the node at the other is deleted, and somebody else takes that place.
+func TestSetThatLostAPlaceWhileItRestedIsNotLetIn(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		resting := func(paths ...string) *lock.Set {
+			s, err := lock.NewSet(w.Client(t, 20*time.Second), paths, lock.Config{Delay: delay})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		w.lose(locked(t, resting(pathA).Lock))
+		waiting := waits(t.Context(), resting(path, pathA).Lock)
+		time.Sleep(time.Second)
+		w.removeNode(0)
+		other := locked(t, w.set(path).Lock)
+		time.Sleep(2 * delay)
+		none(t, "behind whoever took the place", waiting)
+		unlock(t, other)
+		unlock(t, got(t, waiting))
+	})
+}

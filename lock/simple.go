@@ -24,7 +24,8 @@ import (
 // grow; lost replies and callers that leave leave no node. Inspect shows the holder, not who waits; Revoke asks it and may take the lock by
 // force. Two things this form cannot give, because all its nodes have the same name: a guard is refused when the hold's session is gone,
 // and when there is no node, but it cannot tell the hold's node from another's that was made after somebody deleted the first by hand;
-// and neither can an Unlock, or a Revoke with Force, in the moment in which it deletes. Tokens can.
+// and neither can an Unlock, or a Revoke with Force, in the moment in which it deletes, or when a partition between servers holds its
+// request up and delivers it after a retry. Tokens can.
 type Simple struct {
 	client *zk.Client
 	path   string
@@ -49,7 +50,7 @@ func NewSimple(client *zk.Client, path string, cfg Config) (*Simple, error) {
 		return nil, fmt.Errorf("lock: a simple lock is a node at the path itself, so it has no layout %v; leave Layout zero", cfg.Layout)
 	}
 	owner := thisProcess(cfg.Label)
-	return &Simple{client: client, path: path, cfg: cfg, spot: line.Spot{
+	s := &Simple{client: client, path: path, cfg: cfg, spot: line.Spot{
 		Line: &line.Line{Dir: stdpath.Dir(path), ACL: cfg.ACL},
 		Path: path,
 		Data: func(guid string) []byte {
@@ -62,7 +63,11 @@ func NewSimple(client *zk.Client, path string, cfg Config) (*Simple, error) {
 			var o signed
 			return json.Unmarshal(data, &o) == nil && o.ID == guid
 		},
-	}}, nil
+	}}
+	if err := s.spot.CheckSize(); err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	return s, nil
 }
 
 // signed is an owner record that tells attempts of one session apart.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	stdpath "path"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -175,6 +176,75 @@ func TestCallerThatLeavesWhileItTakesASimpleLockLeavesNoNode(t *testing.T) {
 		t.Helper()
 		w.free()
 	})
+}
+
+// A partition may hold a creation up until after the hold that a later attempt has made, or after its caller has left.
+func TestSimpleLockThatIsMadeTooLateIsRemoved(t *testing.T) {
+	t.Parallel()
+	for _, leaves := range []bool{false, true} {
+		t.Run(fmt.Sprintf("caller leaves: %v", leaves), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				const timeout = 20 * time.Second
+				client := w.Client(t, timeout)
+				sess, err := client.Session(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				s, err := lock.NewSimple(client, path, lock.Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := sess.Create(t.Context(), stdpath.Dir(path), nil, zk.Persistent); err != nil {
+					t.Fatal(err)
+				}
+				answer, proceed := context.WithCancel(t.Context())
+				attempts := 0
+				w.Control(func(r zktest.Request) zktest.Fault {
+					if r.Op != zktest.OpCreate || r.Path != path {
+						return zktest.Pass
+					}
+					if attempts++; attempts == 1 {
+						return zktest.Refuse
+					}
+					return zktest.ReplyUntil(answer)
+				})
+				ctx, leave := context.WithCancel(t.Context())
+				first := waits(ctx, s.Lock)
+				time.Sleep(2 * time.Second)
+				data, _, err := w.Session(t, timeout).Get(t.Context(), path)
+				if err != nil || attempts != 2 {
+					t.Fatalf("after %d attempts, want 2: %v", attempts, err)
+				}
+				if leaves {
+					leave()
+				}
+				synctest.Wait()
+				proceed()
+				w.Control(nil)
+				if r := <-first; leaves != (r.err != nil) {
+					t.Fatal(r.err)
+				} else if !leaves {
+					unlock(t, r.hold)
+				}
+				time.Sleep(timeout / 2)
+				if _, err := sess.Create(t.Context(), path, data, zk.Ephemeral); err != nil { // the first attempt
+					t.Fatal(err)
+				}
+				patient, cancel := context.WithTimeout(t.Context(), 20*timeout)
+				defer cancel()
+				next := waits(patient, w.simple().Lock)
+				none(t, "behind the late node", next)
+				hold := got(t, next)
+				time.Sleep(20 * timeout)
+				if sess.Err() != nil || hold.Context().Err() != nil {
+					t.Errorf("the session ended: %v; the next hold: %v", sess.Err(), context.Cause(hold.Context()))
+				}
+				unlock(t, hold)
+				w.free()
+				leave()
+			})
+		})
+	}
 }
 
 func TestWaiterForASimpleLockThatLeavesTouchesNobodyElse(t *testing.T) {
@@ -417,4 +487,32 @@ func TestPathsThatCannotBeASimpleLockAreRefused(t *testing.T) {
 	if _, err := lock.NewSimple(client, path, lock.Config{Retain: 1}); err == nil {
 		t.Error("Retain: got no error")
 	}
+}
+
+// The reply to an unlock is held back, the same client locks again, and then the connection breaks: the unlock that is
+// repeated must not hit the next node, which has the same name and the same session.
+func TestUnlockThatIsRepeatedDoesNotUnlockTheNextOfTheSameSession(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		s := w.simple()
+		hold := locked(t, s.Lock)
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpDelete && r.Nth == 1 {
+				return zktest.DelayReply(time.Second)
+			}
+			return zktest.Pass
+		})
+		unlock(t, hold)
+		synctest.Wait()
+		waiting := waits(t.Context(), s.Lock)
+		w.Drop()
+		next := got(t, waiting)
+		time.Sleep(time.Minute)
+		if err := next.Context().Err(); err != nil {
+			t.Errorf("the next hold has ended: %v", context.Cause(next.Context()))
+		}
+		if _, err := w.simple().TryLock(t.Context()); !errors.Is(err, lock.ErrHeld) {
+			t.Errorf("beside the next: got %v, want lock.ErrHeld", err)
+		}
+		unlock(t, next)
+	})
 }

@@ -29,10 +29,15 @@ func (o OnSuspend) check() error {
 	return nil
 }
 
-// connected ends the tenure's holds when the connection is lost. From Connected a session comes to no other state without having lost it,
-// so the first change counts, even if it is connected again when we look.
-func (t *tenure) connected() {
+// endSuspended ends the tenure's holds when the connection is lost. From Connected a session comes to no other state
+// without having lost it, so the first change counts, even if it is connected again when we look: that it is connected
+// now is seen before the tenure serves anybody.
+func (t *tenure) endSuspended() {
 	state, changed := t.sess.State()
+	go t.suspended(state, changed)
+}
+
+func (t *tenure) suspended(state zk.State, changed <-chan struct{}) {
 	if state == zk.Connected {
 		select {
 		case <-changed:

@@ -29,7 +29,7 @@ func (c *Config) tenure(ground line.Ground, err error) (*tenure, error) {
 	t := &tenure{Tenure: lasting, sess: ground.Session(), ctx: lasting.Context(), use: lasting.Use()}
 	t.place, _ = ground.(*line.Place)
 	if c.OnSuspend == EndHold {
-		go t.connected()
+		t.endSuspended()
 	}
 	return t, nil
 }

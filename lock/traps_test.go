@@ -2,8 +2,10 @@ package lock_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -410,5 +412,249 @@ func TestUnlockWaitTellsTheLossAndTheRefusal(t *testing.T) {
 		if _, err := sess.SetACL(t.Context(), path, zk.OpenACL(), -1); err != nil {
 			t.Fatal(err)
 		}
+	})
+}
+
+// Every request of three locks and unlocks is hit in turn, in each way. Afterwards the lock is held by one node, or
+// not held at all.
+func TestLostRepliesMakeNoOrphan(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]zktest.Fault{
+		"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore, "cut after": zktest.CutAfter,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				step := 1
+				for reached := true; reached; step++ {
+					m := w.mutex(lock.Config{})
+					client := w.Client(t, 20*time.Second) // looks on, undisturbed
+					watcher := session(t, client).ID()
+					reached = false
+					asked := 0
+					w.Control(func(r zktest.Request) zktest.Fault {
+						if r.Seq == 0 || r.Session == watcher {
+							return zktest.Pass
+						}
+						if asked++; asked != step {
+							return zktest.Pass
+						}
+						reached = true
+						return fault
+					})
+					for range 3 {
+						hold := acquire(t, m)
+						line, err := lock.Inspect(t.Context(), client, path)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if len(line) == 0 || line[0].Path != hold.Path() || line[0].Session != hold.Session().ID() {
+							t.Fatalf("step %d: the holder %s is not first in %+v", step, hold.Path(), line)
+						}
+						unlock(t, hold)
+					}
+					time.Sleep(time.Second)
+					w.Control(nil)
+					w.empty(path)
+				}
+				if step < 6 {
+					t.Errorf("three locks and unlocks took %d requests", step)
+				}
+			})
+		})
+	}
+}
+
+// The creation was lost, and somebody else's node has the name that it was to have, up to the number: by an error of a
+// server, or by somebody who plays us. It is not ours, because it is not our session's (CURATOR-498, CURATOR-604).
+func TestNodeOfAnotherSessionIsNotTakenForOursByItsName(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		other := w.Session(t, 20*time.Second)
+		m := w.mutex(lock.Config{})
+		unlock(t, acquire(t, m))
+		synctest.Wait()
+		stopped, proceed := context.WithCancel(t.Context())
+		defer proceed()
+		var wanted string
+		w.Control(func(r zktest.Request) zktest.Fault {
+			switch {
+			case r.Op == zktest.OpCreate && wanted == "":
+				wanted = r.Path
+				return zktest.Refuse
+			case isBarrier(r):
+				return zktest.Until(stopped)
+			}
+			return zktest.Pass
+		})
+		waiting := waits(t.Context(), m.Lock)
+		time.Sleep(time.Second) // its session has to come back
+		none(t, "the search is on its way", waiting)
+		w.Control(nil)
+		foreign, err := other.Create(t.Context(), wanted+"0000000001", nil, zk.Ephemeral)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proceed()
+		none(t, "behind the other", waiting)
+		if line := w.line(); len(line) != 2 || line[0].Session != other.ID() {
+			t.Errorf("got %+v, want the other's node and ours behind it", line)
+		}
+		if err := other.Delete(t.Context(), foreign.Path, -1); err != nil {
+			t.Fatal(err)
+		}
+		unlock(t, got(t, waiting))
+		w.empty(path)
+	})
+}
+
+// The same of a simple lock, whose node is known by its data: somebody has made it anew, with the data that was there.
+func TestNodeOfAnotherSessionIsNotTakenForOursByItsData(t *testing.T) {
+	t.Parallel()
+	for _, leaves := range []bool{false, true} {
+		t.Run(fmt.Sprintf("caller leaves %t", leaves), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				other := w.Session(t, 20*time.Second)
+				s := w.simple()
+				unlock(t, locked(t, s.Lock))
+				synctest.Wait()
+				stopped, proceed := context.WithCancel(t.Context())
+				defer proceed()
+				var ours int64
+				w.Control(func(r zktest.Request) zktest.Fault {
+					if r.Op == zktest.OpCreate && ours == 0 {
+						ours = r.Session
+						return zktest.ReplyUntil(stopped)
+					}
+					return zktest.Pass
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				waiting := waits(ctx, s.Lock)
+				data, _, err := other.Get(t.Context(), path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := other.Delete(t.Context(), path, -1); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := other.Create(t.Context(), path, data, zk.Ephemeral); err != nil {
+					t.Fatal(err)
+				}
+				if leaves {
+					cancel()
+				} else {
+					w.Drop(ours)
+				}
+				proceed()
+				time.Sleep(5 * time.Second)
+				if _, exists, err := other.Exists(t.Context(), path); err != nil || !exists {
+					t.Errorf("the other's node was removed, %v", err)
+				}
+				if leaves {
+					if r := <-waiting; !errors.Is(r.err, context.Canceled) {
+						t.Errorf("got %+v, want context.Canceled", r)
+					}
+					return
+				}
+				none(t, "beside the other", waiting)
+				if err := other.Delete(t.Context(), path, -1); err != nil {
+					t.Fatal(err)
+				}
+				unlock(t, got(t, waiting))
+			})
+		})
+	}
+}
+
+// framewise is a connection on which each frame comes by itself, a while after the one before.
+type framewise struct {
+	net.Conn
+	read []byte // and not given out yet
+	left int    // of the frame that is given out
+}
+
+func (c *framewise) Read(p []byte) (int, error) {
+	if c.left == 0 {
+		time.Sleep(10 * time.Millisecond) // in a bubble
+		for len(c.read) < 4 {
+			if err := c.more(); err != nil {
+				return 0, err
+			}
+		}
+		c.left = 4 + int(binary.BigEndian.Uint32(c.read))
+	}
+	if len(c.read) == 0 {
+		if err := c.more(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, c.read[:min(len(c.read), c.left)])
+	c.read, c.left = c.read[n:], c.left-n
+	return n, nil
+}
+
+func (c *framewise) more() error {
+	b := make([]byte, 1<<16)
+	n, err := c.Conn.Read(b)
+	c.read = append(c.read, b[:n]...)
+	return err
+}
+
+// While a waiter has no connection, its node and the one ahead of it are deleted. Which of the two events comes first
+// when it is back says nothing: the server makes them up in the order of the paths. Here they do not come at one
+// moment.
+func TestEventsOfALaterConnectionLetNobodyIn(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		for range 10 { // names are random, and with them the order
+			cfg := w.Config(20 * time.Second)
+			dial := cfg.Dial
+			cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+				conn, err := dial(ctx, network, address)
+				return &framewise{Conn: conn}, err
+			}
+			client, err := zk.Open(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			hold := acquire(t, w.mutex(lock.Config{}))
+			waiting := lockInBackground(t.Context(), mutex(t, client))
+			time.Sleep(time.Second)
+			third := lockInBackground(t.Context(), w.mutex(lock.Config{}))
+			time.Sleep(time.Second)
+			cut := session(t, client).ID()
+			w.Cut(cut)
+			w.removeNode(1)
+			unlock(t, hold)
+			next := got(t, third)
+			w.Heal(cut)
+			time.Sleep(2 * time.Second)
+			none(t, "behind whoever came before its second node", waiting)
+			unlock(t, next)
+			unlock(t, got(t, waiting))
+			if err := client.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// A lock is kept for as long as nobody else wants it. Where that cannot be found out, it is not kept.
+func TestLockWhoseLineCannotBeWatchedIsNotRetained(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hold := acquire(t, w.mutex(lock.Config{Retain: time.Hour}))
+		own := hold.Session().ID()
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Session == own && r.Op == zktest.OpGetChildren {
+				return zktest.Answer(zk.NoAuth)
+			}
+			return zktest.Pass
+		})
+		unlock(t, hold)
+		waiting := waits(t.Context(), w.mutex(lock.Config{}).Lock)
+		time.Sleep(5 * time.Second)
+		w.Control(nil)
+		if len(waiting) == 0 {
+			t.Fatal("the lock is kept, although nobody watches who else wants it")
+		}
+		unlock(t, got(t, waiting))
 	})
 }

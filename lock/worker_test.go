@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -49,7 +51,33 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if left := leftRunning(); code == 0 && left != "" {
+		fmt.Fprintln(os.Stderr, "goroutines of ours have outlived the tests:\n\n"+left)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// leftRunning returns the stacks of goroutines of ours that are left when all tests are over. In a bubble a test fails
+// for them; what runs in real time is seen here.
+func leftRunning() string {
+	var left string
+	for range 100 {
+		stacks := make([]byte, 1<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		var ours []string
+		for _, stack := range strings.Split(string(stacks), "\n\n")[1:] { // the first is this one's
+			if strings.Contains(stack, "/turnstile/") {
+				ours = append(ours, stack)
+			}
+		}
+		if left = strings.Join(ours, "\n\n"); left == "" {
+			break
+		}
+		time.Sleep(100 * time.Millisecond) // those that end with a client or a session may be about to
+	}
+	return left
 }
 
 // work runs a worker. It prints one line of JSON for every hold when it begins and again when it ends. When its standard input

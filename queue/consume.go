@@ -9,7 +9,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// RejectError is what a handler of Consume returns to send the item to the dead letters at once, with the error as the reason.
+// RejectError is what a handler of Consume returns to send the item to the dead letters at once, with the error as
+// the reason. It is a pointer that is an error: return &queue.RejectError{Err: err}.
 type RejectError struct{ Err error }
 
 // Error returns what the error it wraps does.

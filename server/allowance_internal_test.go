@@ -158,7 +158,7 @@ func TestClientsWithTheMostUnreadAreDisconnectedWhenAllTakeTooMuch(t *testing.T)
 			if _, _, err := reader.get("/b"); err != nil {
 				t.Fatalf("who reads: %v", err)
 			}
-			if total, _ := s.heaviest(); total > 24<<20+weighAfter+8<<20 {
+			if total, _ := s.weights(); total > 24<<20+weighAfter+8<<20 {
 				t.Fatalf("%d bytes wait, want 24 MiB and what one look lets pass", total)
 			}
 		}

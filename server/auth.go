@@ -67,6 +67,7 @@ func (o *owner) mayAddID(c *conn, size int) bool {
 func (c *conn) addID(id wire.ID) {
 	if !slices.Contains(c.caller.IDs, id) {
 		c.caller.IDs = append(c.caller.IDs, id)
+		c.caller.Kept.Add(int64(len(id.ID)) + identityCost)
 	}
 }
 

@@ -16,6 +16,7 @@ type batch struct {
 	buf    []byte       // the bytes of all frames
 	frames []frame
 	dirty  []string // paths whose state it changes
+	large  int      // bytes of large requests and their replies that were served since it was begun
 	after  []func() // to call once it is durable
 }
 

@@ -100,10 +100,8 @@ func TestCloseEndsWithAClientThatSendsOnAfterItsLastReply(t *testing.T) {
 					}
 				}
 			}()
-			for full := false; !full; runtime.Gosched() {
-				sc.outbox.mu.Lock()
-				full = sc.full
-				sc.outbox.mu.Unlock()
+			for len(sc.taken) > 0 || s.queue.empty() { // until the reader waits for the owner
+				runtime.Gosched()
 			}
 			open()
 			if h, err := c.reply(nil); err != nil || h.Xid != 1 {

@@ -34,7 +34,10 @@ type conn struct {
 
 	sess atomic.Pointer[session] // set by the owner once the handshake is done
 	done chan struct{}           // closed by kill
-	once sync.Once
+
+	coming atomic.Int64  // bytes of large requests that are being read, or that wait for room
+	taken  chan struct{} // has a token for each batch that the reader may give, as the owner has taken one before
+	once   sync.Once
 
 	state  connState
 	caller tree.Caller
@@ -60,6 +63,10 @@ func newConn(s *Server, nc net.Conn, id uint64, secure bool) *conn {
 	c := &conn{
 		srv: s, nc: nc, id: tree.WatcherID(id), secure: secure, since: time.Now(),
 		remote: remoteName(nc), ip: remoteIP(nc), done: make(chan struct{}),
+		taken: make(chan struct{}, maxGiven),
+	}
+	for range maxGiven {
+		token(c.taken)
 	}
 	c.caller = tree.Caller{Watcher: c.id, IDs: []wire.ID{{Scheme: "ip", ID: c.ip}}}
 	c.outbox.init(c)
@@ -72,6 +79,7 @@ func (c *conn) kill() {
 		c.srv.remove(c)
 		close(c.done)
 		closeNow(c.nc)
+		c.discard()
 	})
 }
 
@@ -110,7 +118,7 @@ func (c *conn) read() {
 		if len(items) < readBatch && nextIsBuffered(r) {
 			continue
 		}
-		if !c.admit(items) || !c.srv.owner.lone(items) && !c.srv.queue.push(items...) {
+		if !c.give(items) {
 			return
 		}
 		clear(items)
@@ -118,9 +126,56 @@ func (c *conn) read() {
 	}
 }
 
+// give has requests served, now or when it is their turn. It reports false when the connection or the server has ended.
+func (c *conn) give(items []item) bool {
+	if !c.admit(items) {
+		return false
+	}
+	c.coming.Store(0)
+	select {
+	case <-c.taken:
+	case <-c.done:
+		return false
+	}
+	if c.srv.owner.lone(items) {
+		token(c.taken)
+		return true
+	}
+	items[len(items)-1].tail = true
+	return c.srv.queue.push(items...)
+}
+
+// readFrame reads a frame. A large one counts while it comes: nobody fills the memory with frames that never end.
+func (c *conn) readFrame(r *bufio.Reader) ([]byte, error) {
+	head, err := r.Peek(4)
+	if err == nil && binary.BigEndian.Uint32(head) > readBuffer {
+		return wire.ReadFrame(&arrival{c: c, r: r}, c.srv.cfg.MaxFrame, nil)
+	}
+	return wire.ReadFrame(r, c.srv.cfg.MaxFrame, nil)
+}
+
+// arrival counts a frame as it comes, each part from when there is memory for it. Its length alone counts nothing: it
+// costs a client four bytes, and others would be disconnected for it.
+type arrival struct {
+	c            *conn
+	r            *bufio.Reader
+	got, counted int
+}
+
+func (a *arrival) Read(p []byte) (int, error) {
+	if more := a.got + len(p) - a.counted; more > 0 {
+		a.counted += more
+		a.c.coming.Add(int64(more))
+		a.c.srv.took(more)
+	}
+	n, err := a.r.Read(p)
+	a.got += n
+	return n, err
+}
+
 // readConnect reads the handshake's request. A frame that is none closes the connection.
 func (c *conn) readConnect(r *bufio.Reader) bool {
-	body, err := wire.ReadFrame(r, c.srv.cfg.MaxFrame, nil)
+	body, err := c.readFrame(r)
 	if err != nil {
 		return false
 	}
@@ -131,7 +186,11 @@ func (c *conn) readConnect(r *bufio.Reader) bool {
 	}
 	c.received(wire.OpCreateSession, 0)
 	it := item{kind: itemConnect, conn: c, req: connectRecord{req}, size: len(body), at: c.srv.clock.now()}
-	return c.admit([]item{it}) && c.srv.queue.push(it)
+	if !c.admit([]item{it}) {
+		return false
+	}
+	c.coming.Store(0)
+	return c.srv.queue.push(it)
 }
 
 // connectRecord makes the handshake's request fit into an item.
@@ -139,7 +198,7 @@ type connectRecord struct{ *wire.ConnectRequest }
 
 // readRequest reads one request and touches the session, so that a slow disk expires nobody who is alive.
 func (c *conn) readRequest(r *bufio.Reader) (item, bool) {
-	body, err := wire.ReadFrame(r, c.srv.cfg.MaxFrame, nil)
+	body, err := c.readFrame(r)
 	if err != nil {
 		return item{}, false
 	}

@@ -83,6 +83,7 @@ type stats struct {
 	received   atomic.Int64
 	sent       atomic.Int64
 	authFailed atomic.Int64
+	tlsFailed  atomic.Int64
 	hits       [limitCount]atomic.Int64 // by clients, of limits
 
 	mu      sync.Mutex // guards the fields below

@@ -27,7 +27,8 @@ type Limits struct {
 	// Unsent is how many bytes may wait to be sent to one client, 128 MiB or Reply and a half more. It stops being served earlier, so these are events.
 	// A client that lets more wait is disconnected.
 	Unsent int
-	// Memory is how many bytes requests, replies and events of all clients may take, 1 GiB. Beyond it the client with the most is disconnected.
+	// Memory is how many bytes requests, replies, events, watches and identities of all clients may take, 1 GiB. Beyond it
+	// the client with the most is disconnected.
 	Memory int
 	// SendTime is how long a client may take to read what was sent to it, 64 KiB at a time, 30s. Then it is disconnected.
 	SendTime time.Duration
@@ -47,7 +48,9 @@ const (
 	softBacklog = 4 << 20 // bytes that the client has not read yet: its next requests wait
 	sendChunk   = 64 << 10
 	maxLinger   = time.Second // for the client to close a connection whose last reply it has
-	weighAfter  = 16 << 20    // bytes of requests and replies from one look at the memory that clients take to the next
+	weighAfter  = 16 << 20    // bytes that are taken from one look at the memory that clients take to the next
+
+	identityCost = 64 // bytes of an identity beside its text
 )
 
 // limit names one of the limits.

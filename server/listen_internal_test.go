@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"io"
 	"log/slog"
 	"math/big"
 	"net"
@@ -228,5 +229,36 @@ func TestVerifiedClientCertificateIsAnIdentity(t *testing.T) {
 	}
 	if err := bob.call(wire.OpCloseSession, &wire.Empty{}, nil); err != nil || !bob.ended() {
 		t.Errorf("closing over TLS: %v", err)
+	}
+}
+
+func TestClientThatFailsTheTLSHandshakeIsToldAloudNowAndThen(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	var log bytes.Buffer
+	s, err := Start(t.Context(), Config{
+		InMemory: true, TLSListen: []string{"127.0.0.1:0"}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		TLS: &tls.Config{Certificates: []tls.Certificate{a.issue(t, pkix.Name{CommonName: "server"})}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 { // and the first only looks whether the port is open
+		nc, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.Addrs()[0].String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 {
+			_, _ = nc.Write([]byte("no TLS at all"))
+			_, _ = io.Copy(io.Discard, nc)
+		}
+		_ = nc.Close()
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	warned := strings.Count(log.String(), "level=WARN msg=\"server: TLS handshake failed\"")
+	if all := strings.Count(log.String(), "TLS handshake failed"); warned != 3 || all < 4 {
+		t.Errorf("%d warnings in %d lines, want 3: the first, the second and the fourth:\n%s", warned, all, log.String())
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-const keepBuffer = 64 << 10 // larger buffers are not kept for reuse
+const keepBuffer = 16 << 10 // larger buffers are not kept for reuse: a connection may have two
 
 // outbox is the writing half of a connection: frames are appended by the owner and by the committer, and leave in order,
 // as many as there are in one write. Whoever appends calls flush afterwards.
@@ -33,6 +33,7 @@ type outbox struct {
 	spare   []byte
 	writing bool // somebody has the turn to write
 	last    bool // close after what is in out
+	dead    bool // the connection is closed: nothing is kept for it any more
 	pending int  // requests read and not answered
 	bytes   int  // of those
 	full    bool // the reader waits for room
@@ -81,7 +82,7 @@ func (o *outbox) answered(size int) {
 	}
 }
 
-// token puts a token into a channel with room for one, unless there is one.
+// token puts a token into a channel, unless that is full.
 func token(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
@@ -212,7 +213,9 @@ func (o *outbox) park() bool {
 // put appends a frame's bytes for which backlog has been counted already.
 func (o *outbox) put(f *frame, b []byte, now time.Duration) {
 	o.mu.Lock()
-	o.out = append(o.out, b...)
+	if !o.dead {
+		o.out = append(o.out, b...)
+	}
 	o.finish(f, len(b), now)
 	o.mu.Unlock()
 }
@@ -220,13 +223,23 @@ func (o *outbox) put(f *frame, b []byte, now time.Duration) {
 // putReply encodes a reply right into the outbox, and returns its size.
 func (o *outbox) putReply(f *frame, h wire.ReplyHeader, body wire.Record, now time.Duration) int {
 	o.mu.Lock()
-	before := len(o.out)
-	o.out = wire.AppendReply(o.out, h, body)
-	n := len(o.out) - before
+	n := 0
+	if !o.dead {
+		before := len(o.out)
+		o.out = wire.AppendReply(o.out, h, body)
+		n = len(o.out) - before
+	}
 	o.backlog.Add(int64(n))
 	o.finish(f, n, now)
 	o.mu.Unlock()
 	return n
+}
+
+// discard drops what is not written, for good.
+func (o *outbox) discard() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.dead, o.out, o.spare = true, nil, nil
 }
 
 // finish does the accounts of a frame that has been appended. The caller holds o.mu.

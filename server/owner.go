@@ -34,7 +34,8 @@ type owner struct {
 	isDirty func(path string) bool
 	loud    []*conn // connections with direct replies to flush
 	landed  []*batch
-	made    int // bytes of requests and replies since the last weigh
+	large   []*conn // connections whose next request is large and waits for its turn
+	cost    int     // bytes of requests and replies so far
 }
 
 func newOwner(s *Server, t *tree.Tree) *owner {
@@ -81,9 +82,13 @@ func (o *owner) run() {
 			o.alarm()
 		case wokenByRoom:
 		}
+		o.serveLarge()
 		o.recycle()
 		if o.open != nil && o.flight.room() {
 			o.seal()
+		}
+		if o.mayServeLarge() {
+			token(o.queue.wake) // what is small comes first, if there is any by now
 		}
 	}
 }
@@ -126,35 +131,15 @@ func (o *owner) serveOne(it *item) {
 	case itemGone:
 		o.connGone(it.conn)
 	case itemResume:
-		o.resume(it.conn)
+		o.resume(it.conn, false)
 	case itemConnect, itemRequest:
 		if !o.mustPark(it) {
 			o.request(it)
 		}
 	}
-}
-
-// mustPark puts a request aside when the client has not read its earlier replies: otherwise one that asks and never
-// reads would fill the memory.
-func (o *owner) mustPark(it *item) bool {
-	c := it.conn
-	if len(c.parked) == 0 && (c.backlog.Load() <= softBacklog || !c.park()) {
-		return false
+	if it.tail {
+		token(it.conn.taken)
 	}
-	c.parked = append(c.parked, *it)
-	return true
-}
-
-// resume serves the requests that were put aside, as far as the client has made room.
-func (o *owner) resume(c *conn) {
-	for i := range c.parked {
-		if c.backlog.Load() > softBacklog && c.park() {
-			c.parked = c.parked[i:]
-			return
-		}
-		o.request(&c.parked[i])
-	}
-	c.parked = nil
 }
 
 // flush writes the direct replies of this round.
@@ -289,7 +274,7 @@ func (o *owner) fire(events []tree.Fired, hold bool) {
 		}
 		h := wire.ReplyHeader{Xid: wire.XidNotification, Zxid: e.Zxid}
 		if !hold {
-			o.made += c.putReply(&frame{op: wire.OpNotification}, h, &e.Event, 0)
+			o.spent(c.putReply(&frame{op: wire.OpNotification}, h, &e.Event, 0))
 			o.direct(c)
 		} else {
 			b := o.current()
@@ -301,7 +286,7 @@ func (o *owner) fire(events []tree.Fired, hold bool) {
 			// A later reply may overtake the event if it does not wait itself: then it shows nothing of the change.
 			b.frames = append(b.frames, frame{conn: c, from: from, to: to, op: wire.OpNotification})
 			c.backlog.Add(int64(to - from))
-			o.made += to - from
+			o.spent(to - from)
 		}
 		if full(int(c.backlog.Load()), o.cfg.Limits.Unsent) { // events are made without asking the client
 			o.hit(limitUnsent, c.remote)

@@ -44,7 +44,9 @@ func (o *outbox) writeNow() bool {
 		o.wrote(n)
 		if n < len(buf) {
 			o.mu.Lock()
-			o.out = append(buf[n:len(buf):len(buf)], o.out...)
+			if !o.dead {
+				o.out = append(buf[n:len(buf):len(buf)], o.out...)
+			}
 			o.mu.Unlock()
 			return false
 		}

@@ -10,6 +10,7 @@ import (
 // request serves one request of a connection, the handshake included.
 func (o *owner) request(it *item) {
 	c := it.conn
+	kept := c.caller.Kept.Load()
 	switch {
 	case c.state == connClosing, c.state == connNew && it.kind != itemConnect:
 		c.drop(it)
@@ -40,9 +41,7 @@ func (o *owner) request(it *item) {
 	default:
 		o.refuse(it, wire.Unimplemented)
 	}
-	if o.made += it.size; o.made > weighAfter {
-		o.weigh()
-	}
+	o.spent(it.size + max(0, int(c.caller.Kept.Load()-kept)))
 }
 
 // fromServersOnly reports whether op is one that servers make for themselves, or that only exists inside a multi.
@@ -163,7 +162,7 @@ func (o *owner) reply(it *item, zxid int64, code wire.Code, body wire.Record, ho
 	}
 	f := frame{conn: c, request: true, last: last, op: it.op, size: it.size, at: it.at, zxid: h.Zxid}
 	if !hold {
-		o.made += c.putReply(&f, h, body, o.clock.now())
+		o.spent(c.putReply(&f, h, body, o.clock.now()))
 		o.direct(c)
 		return
 	}
@@ -177,8 +176,8 @@ func (o *owner) reply(it *item, zxid int64, code wire.Code, body wire.Record, ho
 func (o *owner) holdFrame(b *batch, f frame) {
 	b.frames = append(b.frames, f)
 	f.conn.held = b.seq
-	o.made += f.to - f.from
 	f.conn.backlog.Add(int64(f.to - f.from))
+	o.spent(f.to - f.from)
 }
 
 // drop forgets a request that gets no reply.

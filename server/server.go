@@ -43,6 +43,8 @@ type Server struct {
 	durable   durability
 	stats     stats
 	traceMask atomic.Int64
+	taken     atomic.Int64 // bytes of memory for clients since the last weigh
+	weighing  sync.Mutex   // held by whoever weighs; nobody waits for it
 	admin     *admin
 	adminAddr net.Addr
 	listeners []listener

@@ -6,7 +6,9 @@ import (
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -21,7 +23,7 @@ func (c *conn) handshakeTLS() bool {
 		return true
 	}
 	if err := nc.Handshake(); err != nil { //nolint:noctx // the connection has a deadline, and kill ends it
-		c.srv.cfg.Logger.Info("server: TLS handshake failed", "client", c.remote, "err", err)
+		c.srv.handshakeFailed(c.remote, err)
 		return false
 	}
 	chains := nc.ConnectionState().VerifiedChains
@@ -34,6 +36,18 @@ func (c *conn) handshakeTLS() bool {
 		c.addSuper()
 	}
 	return true
+}
+
+// handshakeFailed says so the first time, the second, the fourth and so on, as hit does: a client that is not let in
+// comes again and again. Who only looks whether the port is open has not failed.
+func (s *Server) handshakeFailed(client string, err error) {
+	tell, n := s.cfg.Logger.Info, int64(0)
+	if !errors.Is(err, io.EOF) {
+		if n = s.stats.tlsFailed.Add(1); n&(n-1) == 0 {
+			tell = s.cfg.Logger.Warn
+		}
+	}
+	tell("server: TLS handshake failed", "client", client, "err", err, "times", n)
 }
 
 // subjectKeywords are the names of attributes that RFC 2253 knows; others are written as their numbers.

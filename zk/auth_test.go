@@ -150,3 +150,38 @@ func TestRefusedAddAuthEndsTheSession(t *testing.T) {
 		wantCause(t, s, zk.ErrAuthFailed)
 	})
 }
+
+// A server that wants a login says so to the first request of a connection, whichever that is, and hangs up. To try
+// again is senseless.
+func TestServerThatWantsALoginEndsTheClientForGood(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		connections := 0
+		f := newFake(t, func(p *peer) {
+			if !p.open() {
+				return
+			}
+			connections++
+			if r, ok := p.next(); ok {
+				p.answer(r, 0, wire.SessionClosedRequireAuth, nil)
+			}
+			_ = p.conn.Close()
+		})
+		client, s := f.open(f.config())
+		b := s.Batch()
+		first, second := b.Sync("/"), b.Sync("/")
+		b.Send()
+		for i, asked := range []*zk.Future[struct{}]{first, second} {
+			_, err := asked.Get(t.Context())
+			wantFailure(t, err, zk.ErrAuthFailed, []zk.Outcome{zk.Refused, zk.Unknown}[i])
+			wantFailure(t, err, zk.SessionClosedRequireAuth, []zk.Outcome{zk.Refused, zk.Unknown}[i])
+		}
+		if _, err := client.Session(t.Context()); !errors.Is(err, zk.ErrAuthFailed) {
+			t.Errorf("client: got %v, want zk.ErrAuthFailed", err)
+		}
+		synctest.Wait()
+		if connections != 1 {
+			t.Errorf("got %d connections, want 1", connections)
+		}
+	})
+}

@@ -192,7 +192,7 @@ func (b *Batch) Sync(path string) *Future[struct{}] {
 func (b *Batch) Multi(ops ...Op) *Future[[]Result] {
 	req, err := b.sess.multiRequest(ops)
 	c := b.add(wire.OpMulti, "", req, err)
-	c.ops = ops
+	c.ops, c.parts = ops, len(ops)
 	return newFuture(c, (*call).results)
 }
 
@@ -262,12 +262,15 @@ func (f *Future[T]) Get(ctx context.Context) (T, error) {
 
 var errAbandoned = errors.New("the future was abandoned")
 
-// Abandon says that nobody will ask for the answer: a watch that comes with it is closed. The operation itself goes on.
+// Abandon says that nobody will ask for the answer: a watch that comes with it is closed. The operation itself goes
+// on. Abandoning a future again does nothing.
 func (f *Future[T]) Abandon() {
-	if c := f.call; c.watch != nil && !c.state.CompareAndSwap(callOpen, callLeft) {
-		<-c.done
-		if c.failure() == nil {
-			c.watch.Close()
-		}
+	c := f.call
+	if c.watch == nil || c.state.CompareAndSwap(callOpen, callLeft) || c.state.Load() == callLeft {
+		return // or the session will see that nobody wants the watch
+	}
+	<-c.done
+	if c.failure() == nil {
+		c.watch.Close()
 	}
 }

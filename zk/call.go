@@ -2,6 +2,7 @@ package zk
 
 import (
 	"bytes"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -30,7 +31,9 @@ type call struct {
 	path  string    // as the caller gave it
 	watch *Watch    // to register when the answer allows it
 	ops   []Op      // of a multi
+	parts int       // how many operations a multi or multiRead has
 	quiet bool      // nobody waits: the session's own housekeeping
+	waits bool      // to be sent, and was not withdrawn; guarded by the session's mu
 	proof *proof    // that a quiet call is; nil for others
 	state atomic.Uint32
 	done  chan struct{} // one token, or closed if the call belongs to a future
@@ -165,6 +168,9 @@ func (c *call) decodeMulti(d *jute.Decoder) {
 	var r wire.MultiResponse
 	r.Decode(d)
 	c.multi = r.Results
+	if d.Err() == nil && len(c.multi) != c.parts { // callers rely on a result for each operation
+		d.Fail(fmt.Errorf("%d results of %d operations", len(c.multi), c.parts))
+	}
 	for i := range c.multi {
 		c.multi[i].Data = bytes.Clone(c.multi[i].Data)
 	}

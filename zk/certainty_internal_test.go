@@ -37,6 +37,12 @@ func (s *script) pings(from, to int) {
 
 func (s *script) until() float64 { return float64(s.c.until.Sub(s.start)) / float64(sixteenth) }
 
+func slowSync(s *script) {
+	s.pings(1, 44)
+	s.sync(40.2, 45)
+	s.write(45.2, 45.3)
+}
+
 func TestCertaintyCountsFromWhatTheLeaderKnows(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -52,6 +58,7 @@ func TestCertaintyCountsFromWhatTheLeaderKnows(t *testing.T) {
 		"a write does as well":                                {func(s *script) { s.pings(1, 40); s.write(40.2, 40.3); s.write(42, 42.1) }, 35 + 12},
 		"not one that is answered after it was sent":          {func(s *script) { s.pings(1, 40); s.sync(40.2, 41); s.write(40.4, 41.1) }, 44.4},
 		"an answer that came late counts from when it came":   {func(s *script) { s.pings(1, 30); s.ping(31, 39); s.sync(40, 40.1); s.write(40.2, 40.3) }, 30 + 12},
+		"a sync that took long counts from its sending":       {slowSync, 49.2},
 		"a client that was silent has little to count":        {func(s *script) { s.pings(1, 20); s.sync(32, 32.1); s.write(32.2, 32.3) }, 20 + 12},
 		"and more when the leader can have heard of it again": {func(s *script) { s.pings(1, 20); s.write(32, 32.1); s.sync(38, 38.1); s.write(38.2, 38.3) }, 32 + 12},
 	} {
@@ -76,7 +83,7 @@ func TestCertaintyOfANewConnectionCountsFromItsHandshake(t *testing.T) {
 	if got := s.until(); got != 12 {
 		t.Errorf("certain until %v after a handshake, which any server may answer; want 12", got)
 	}
-	s.write(10.5, 10.6)
+	s.write(10.1, 10.2) // at once, as a rule
 	if got := s.until(); got != 22 {
 		t.Errorf("certain until %v after a write, want 22", got)
 	}

@@ -199,7 +199,7 @@ func (s *Session) proved(c *call) {
 	}
 	s.mu.Unlock()
 	for i, r := range c.multi {
-		if i < len(p.nodes) && r.Err == wire.NoNode {
+		if r.Err == wire.NoNode {
 			node := p.nodes[i]
 			go node.owner.owner.Gone(node.path)
 		}
@@ -219,7 +219,7 @@ func (s *Session) sendChecks(p *proof) bool {
 		return false
 	}
 	c := s.newCall(wire.OpMulti, "")
-	c.quiet, c.proof = true, p
+	c.quiet, c.proof, c.parts = true, p, len(paths)
 	s.enqueue(c, req)
 	return true
 }

@@ -53,8 +53,9 @@ func open(ctx context.Context, cfg Config, clock *clock) (*Client, error) {
 	return c, nil
 }
 
-// Session returns the live session. While there is none it waits, until ctx ends (then the error wraps ctx's cause and says why
-// there is no connection) or the client is done for: ErrClosed or ErrAuthFailed.
+// Session returns the live session. While there is none it waits, until ctx ends (then the error wraps ctx's cause,
+// and ErrNotConnected with the reason if there is no connection) or the client is done for: ErrClosed or
+// ErrAuthFailed.
 func (c *Client) Session(ctx context.Context) (*Session, error) {
 	for {
 		c.mu.Lock()
@@ -70,6 +71,9 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 		case <-changed:
 		case <-ctx.Done():
 			if lastErr := c.LastError(); lastErr != nil {
+				if !errors.Is(lastErr, ErrNotConnected) {
+					lastErr = fmt.Errorf("%w: %w", ErrNotConnected, lastErr)
+				}
 				return nil, fmt.Errorf("zk: no session: %w (%w)", contextError(ctx), lastErr)
 			}
 			return nil, fmt.Errorf("zk: no session: %w", contextError(ctx))

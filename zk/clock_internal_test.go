@@ -1,9 +1,16 @@
 package zk
 
 import (
+	"context"
+	"errors"
+	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
 // asleep is a suspend clock that the test sets.
@@ -82,3 +89,54 @@ type lossTold chan error
 func (lossTold) Nodes() []string                     { return nil }
 func (lossTold) Gone(string)                         {}
 func (l lossTold) Lost(cause error, _ time.Duration) { l <- cause }
+
+// A machine is suspended while a server is about to resume the session: the answer comes too late, and nobody is told
+// of a connection.
+func TestHooksAreNotToldOfAConnectionForASessionThatIsOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var slept asleep
+		var clock *clock
+		var told []string
+		conns := make(chan net.Conn, 1)
+		dials := 0
+		cfg := Config{Servers: "a", Hooks: Hooks{
+			State:        func(s State) { told = append(told, s.String()) },
+			Connected:    func(string) { told = append(told, "to") },
+			Disconnected: func(string, error) { told = append(told, "from") },
+		}, Dial: func(context.Context, string, string) (net.Conn, error) {
+			if dials++; dials > 2 {
+				return nil, errors.New("no route")
+			}
+			near, far := net.Pipe()
+			go func() {
+				_, _ = wire.ReadFrame(far, 1<<20, nil)
+				if dials == 2 {
+					slept.Add(int64(time.Minute))
+					clock.drift.Add(int64(time.Minute))
+				}
+				resp := wire.ConnectResponse{Timeout: 10_000, SessionID: 7, Password: make([]byte, wire.PasswordLen)}
+				_, _ = far.Write(wire.EndFrame(resp.Append(wire.BeginFrame(nil)), 0))
+				conns <- far
+			}()
+			return near, nil
+		}}
+		clock = newClock(slept.read)
+		c, err := open(t.Context(), cfg, clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := c.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = (<-conns).Close()
+		<-s.Context().Done()
+		_ = c.Close()
+		_ = (<-conns).Close()
+		const want = "to connected from suspended ended"
+		if !strings.HasPrefix(strings.Join(told, " "), want) || dials < 2 {
+			t.Errorf("hooks were told %v, want %s", told, want)
+		}
+	})
+}

@@ -21,9 +21,10 @@ const (
 
 // Config says how to reach an ensemble, and as whom. The zero value of every field but Servers is a good default.
 type Config struct {
-	// Servers is a comma-separated list with an optional chroot: "zk1:2181,zk2:2181/app", "[::1]:2181", "unix:/run/zk.sock".
-	// The default port is 2181. The chroot of a list that ends with a unix socket stands after an exclamation mark:
-	// "unix:/run/zk.sock!/app". Names are looked up at every attempt; a name that does not resolve is a server that is down.
+	// Servers is a comma-separated list with an optional chroot: "zk1:2181,zk2:2181/app", "[::1]:2181",
+	// "unix:/run/zk.sock". The default port is 2181. The chroot of a list that ends with a unix socket, and one that
+	// has a comma, stands after an exclamation mark: "unix:/run/zk.sock!/app". Names are looked up at every attempt; a
+	// name that does not resolve is a server that is down.
 	Servers string
 	// Timeout is the session timeout to ask for; 10s if zero. The server decides: see Session.Timeout.
 	Timeout time.Duration
@@ -46,7 +47,8 @@ type Config struct {
 	// MaxFrame limits what a server may send at once, in bytes; 4 MiB if zero. A request whose answer is larger fails with
 	// ErrAnswerTooLarge: the list of a node with some 100,000 children, say.
 	MaxFrame int
-	// Logger gets connects, disconnects and session changes; silent if nil.
+	// Logger gets connects, disconnects and session changes, and a warning when no server can be reached, for which
+	// all calls wait until their contexts end; silent if nil.
 	Logger *slog.Logger
 	Hooks  Hooks
 	// Dial opens connections; nil is a net.Dialer. The address is host:port, not looked up yet, or the path of a unix socket.

@@ -3,9 +3,11 @@ package zk_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +26,7 @@ func TestBadConfigIsRefusedWithAReason(t *testing.T) {
 		"port 0":           {Servers: "a:0"},
 		"IPv6 as it is":    {Servers: "::1"},
 		"bad chroot":       {Servers: "a/b//c"},
+		"chroot too soon":  {Servers: "zk1:2181/app,zk2:2181"},
 		"chroot with dots": {Servers: "a/../b"},
 		"unix nowhere":     {Servers: "unix:"},
 		"space in a host":  {Servers: "a b"},
@@ -138,6 +141,93 @@ func TestFailedAttemptsBackOffWithJitter(t *testing.T) {
 	})
 }
 
+func TestClientsOfAServerThatFailsComeBackOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const clients, spread = 50, 250 * time.Millisecond
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(nil)
+		})
+		var mu sync.Mutex
+		var times []time.Time
+		cfg := f.config()
+		cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			times = append(times, time.Now())
+			return f.Dial(ctx, network, address)
+		}
+		for range clients {
+			f.open(cfg)
+		}
+		times = nil
+		start := time.Now()
+		f.cut()
+		time.Sleep(spread)
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		early := 0
+		for _, at := range times {
+			if at.Sub(start) < spread/2 {
+				early++
+			}
+		}
+		if len(times) != clients || early < clients/5 || early > clients*4/5 {
+			t.Errorf("%d of %d clients came back, %d of them in the first half of %v; want all, and about half",
+				len(times), clients, early, spread)
+		}
+	})
+}
+
+// Who owns something must hear soon what has become of its session. That is no matter of nanoseconds, but tests that
+// wait until everything has come to rest would not wait for a timer, either.
+func TestClientsThatOwnSomethingComeBackAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const clients = 20
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(nil)
+		})
+		var dialled atomic.Int32
+		cfg := f.config()
+		cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			dialled.Add(1)
+			return f.Dial(ctx, network, address)
+		}
+		for range clients {
+			_, s := f.open(cfg)
+			s.NewOwnership(new(owner)).Begin()
+		}
+		f.cut()
+		synctest.Wait()
+		if n := dialled.Load(); n != 2*clients {
+			t.Errorf("%d of %d came back without any time passing", n-clients, clients)
+		}
+	})
+}
+
+func TestLoggerIsWarnedOnceThatNoServerCanBeReached(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		c, err := zk.Open(t.Context(), zk.Config{
+			Servers: "a:1,b:1", Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no route") },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		_ = c.Close()
+		if n := strings.Count(log.String(), "no route"); n != 1 || !strings.Contains(log.String(), "level=WARN") {
+			t.Errorf("%d lines, want one warning:\n%s", n, log.String())
+		}
+	})
+}
+
 func TestHooksTellWhatHappens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -181,7 +271,8 @@ func TestHooksTellWhatHappens(t *testing.T) {
 		waitState(s, zk.Connected)
 		synctest.Wait()
 		_ = c.Close()
-		want := "to fake:2181|connected|delete /a|getData /b|from fake:2181|suspended|to fake:2181|connected|ended"
+		want := "to fake:2181|connected|delete /a|getData /b|from fake:2181|suspended|" +
+			"to fake:2181|connected|from fake:2181|ended"
 		if all := strings.Join(got, "|"); all != want {
 			t.Errorf("hooks told %s, want %s", all, want)
 		}

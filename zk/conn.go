@@ -57,6 +57,7 @@ type conn struct {
 	lastSent   time.Time
 	lastReply  time.Time
 	setWatches int    // packets of restored watches without an answer
+	goodbye    int32  // the number of the request that closes the session; 0 before it is sent
 	proof      *proof // on its way; nil if there is none
 
 	// The reader's.
@@ -144,10 +145,12 @@ func (s *Session) takeOutput(n *conn) ([]byte, bool) {
 	if !now.Before(s.deadline()) {
 		return nil, false
 	}
+	s.sweep()
 	buf := s.out
 	s.out, s.spare = s.spare[:0], nil
 	for i := s.calls.len() - s.unsent; i < s.calls.len(); i++ {
-		s.calls.at(i).sent = now
+		c := s.calls.at(i)
+		c.sent, c.waits = now, false
 	}
 	s.unsent = 0
 	buf = append(buf, n.extra...)
@@ -256,7 +259,7 @@ func (n *conn) frame() ([]byte, error) {
 // tooLarge tells the call that the next frame answers how large that is, and ends the connection with err. Who repeats the call would get
 // the same answer again, so it must not look like one whose connection was lost.
 func (n *conn) tooLarge(size int, err error) {
-	const header = 4 + 16 // the frame's length, and the reply's header
+	const header = 4 + bareReply // the frame's length, and the reply's header
 	head, short := n.br.Peek(header)
 	if short != nil {
 		return
@@ -279,6 +282,9 @@ func (n *conn) handle(frame []byte) error {
 	h.Decode(d)
 	if d.Err() != nil {
 		return fmt.Errorf("%w: reply header: %w", ErrProtocol, d.Err())
+	}
+	if h.Xid < 0 && h.Err == wire.SessionClosedRequireAuth { // whatever that answers: it hangs up now, and would again
+		return n.authReply(h)
 	}
 	switch h.Xid {
 	case wire.XidNotification:
@@ -324,7 +330,7 @@ func (n *conn) pong() error {
 func (n *conn) authReply(h wire.ReplyHeader) error {
 	s := n.sess
 	if h.Err != wire.OK {
-		err := fmt.Errorf("%w: %v", ErrAuthFailed, h.Err)
+		err := fmt.Errorf("%w: %w", ErrAuthFailed, Code(h.Err))
 		s.end(err)
 		return err
 	}
@@ -379,20 +385,18 @@ func (n *conn) reply(h wire.ReplyHeader, d *jute.Decoder) error {
 			n.fail(bad) // first, so that what the caller sends next waits for another connection
 		}
 	}
-	code := c.code
-	if code == wire.SessionExpired {
-		s.end(ErrExpired) // first, so that the caller finds the session ended
+	switch c.code {
+	case wire.SessionExpired:
+		bad = ErrExpired
+		s.end(bad) // first, so that the caller finds the session ended
+	case wire.SessionClosedRequireAuth:
+		bad = n.authReply(h) // which ends it, too
+		c.err, c.outcome = bad, Refused
+	case wire.SessionMoved:
+		bad = errors.New("zk: the session has moved to another server")
 	}
 	s.deliver(c)
-	switch {
-	case bad != nil:
-		return bad
-	case code == wire.SessionExpired:
-		return ErrExpired
-	case code == wire.SessionMoved:
-		return errors.New("zk: the session has moved to another server")
-	}
-	return nil
+	return bad
 }
 
 // due takes the oldest unanswered call, the one that a frame with header h answers. There is none if the session has ended.
@@ -400,17 +404,20 @@ func (n *conn) due(h wire.ReplyHeader) (*call, error) {
 	s := n.sess
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.conn != n { // all calls have failed, and the server is to hang up
-		return nil, nil
+	if s.conn != n { // all calls have failed, and nothing but the end of the session is to be answered
+		if n.goodbye == 0 || h.Xid != n.goodbye {
+			return nil, nil
+		}
+		if h.Err == wire.OK || h.Err == wire.SessionExpired {
+			return nil, errGone
+		}
+		return nil, fmt.Errorf("zk: the server does not close the session: %w", Code(h.Err))
 	}
 	if s.calls.len() == s.unsent || n.setWatches > 0 || s.calls.at(0).xid != h.Xid {
 		return nil, fmt.Errorf("%w: answer %d is not the one that is due", ErrProtocol, h.Xid)
 	}
 	c := s.calls.pop()
-	if s.drained != nil && s.calls.len() == 0 {
-		close(s.drained)
-		s.drained = nil
-	}
+	s.noteDrained()
 	s.lastZxid = max(s.lastZxid, h.Zxid)
 	s.answered(n, c.sent)
 	if h.Err == wire.OK && (c.op.Writes() || c.op == wire.OpSync) {

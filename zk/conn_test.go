@@ -165,7 +165,7 @@ func TestEveryCodeIsComparable(t *testing.T) {
 			zk.SystemError, zk.RuntimeInconsistency, zk.DataInconsistency, zk.MarshallingError, zk.OperationTimeout,
 			zk.BadArguments, zk.UnknownSession, zk.NewConfigNoQuorum, zk.ReconfigInProgress, zk.NoNode, zk.NoAuth, zk.BadVersion,
 			zk.NoChildrenForEphemerals, zk.NodeExists, zk.NotEmpty, zk.InvalidACL, zk.AuthFailed, zk.NotReadOnly,
-			zk.EphemeralOnLocalSession, zk.NoWatcher, zk.RequestTimeout, zk.ReconfigDisabled, zk.SessionClosedRequireAuth,
+			zk.EphemeralOnLocalSession, zk.NoWatcher, zk.RequestTimeout, zk.ReconfigDisabled,
 			zk.QuotaExceeded, zk.ThrottledOp, zk.Unimplemented, zk.Code(-9999),
 		}
 		n := 0

@@ -2,6 +2,7 @@ package zk_test
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,6 +36,60 @@ func TestSilentServerEndsTheSessionAtItsDeadline(t *testing.T) {
 		}
 		_, _, err = s.Get(t.Context(), "/a")
 		wantFailure(t, err, zk.ErrLost, zk.NotSent)
+	})
+}
+
+// What a server has heard of a session is as old as the request, and not as the answer.
+func TestDeadlineAndCertaintyCountFromTheSendingOfWhatWasAnsweredLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const late = time.Second
+		connects := make(chan time.Time, 3)
+		f := newFake(t, func(p *peer) {
+			req, ok := p.connect()
+			if !ok {
+				return
+			}
+			connects <- time.Now()
+			time.Sleep(late)
+			p.grant(req)
+			p.loop(func(request) bool { time.Sleep(late); return false })
+		})
+		_, s := f.open(f.config())
+		check := func(what string, got, since time.Time, want time.Duration) {
+			t.Helper()
+			if after := got.Sub(since); after != want {
+				t.Errorf("%s: %v after it was sent, want %v", what, after, want)
+			}
+		}
+		const window = 7500 * time.Millisecond
+		first := <-connects
+		check("deadline of the connect request", s.Deadline(), first, window)
+		check("certainty of the connect request", s.Certain(), first, window)
+		time.Sleep(300 * time.Millisecond)
+		sent := time.Now()
+		if _, _, err := s.Get(t.Context(), "/a"); err != nil {
+			t.Fatal(err)
+		}
+		check("deadline of a read", s.Deadline(), sent, window)
+		check("certainty, to which a read adds nothing", s.Certain(), first, window)
+		time.Sleep(3500 * time.Millisecond)
+		sent = time.Now()
+		if _, err := s.Set(t.Context(), "/a", nil, -1); err != nil {
+			t.Fatal(err)
+		}
+		check("deadline of a write", s.Deadline(), sent, window)
+		certain := s.Certain()
+		check("certainty of a write alone", certain, sent, 2500*time.Millisecond)
+		after(s, f.cut)
+		again := <-connects
+		waitState(s, zk.Connected)
+		check("deadline of the next connect request", s.Deadline(), again, window)
+		check("certainty, to which a connect request adds nothing", s.Certain(), certain, 0)
+		if _, err := s.Set(t.Context(), "/a", nil, -1); err != nil {
+			t.Fatal(err)
+		}
+		check("certainty of the next connect request, which a write proves", s.Certain(), again, window)
 	})
 }
 
@@ -178,6 +233,85 @@ func TestTimeoutIsRenegotiatedOnEveryConnect(t *testing.T) {
 		}
 		if left := time.Until(s.Deadline()); left != 3*time.Second {
 			t.Errorf("deadline in %v, want 3s", left)
+		}
+	})
+}
+
+func TestSessionThatIsGrantedLessEndsSooner(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			p.connect()
+			p.grantAs(7, []int32{10000, 2000}[min(p.nth, 1)])
+			if p.nth == 0 {
+				p.loop(nil)
+			}
+			for range p.in {
+			}
+		})
+		_, s := f.open(f.config())
+		after(s, f.cut)
+		waitState(s, zk.Connected)
+		f.refuse(errors.New("no route"))
+		deadline := s.Deadline()
+		wantCause(t, s, zk.ErrLost)
+		if late := time.Since(deadline); late != 0 {
+			t.Errorf("lost %v after the deadline", late)
+		}
+	})
+}
+
+func TestConnectionsThatDoNotLastDoNotEndTheSession(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const short = 30
+		f := newFake(t, func(p *peer) {
+			p.open()
+			if p.nth == 0 || p.nth > short {
+				p.loop(nil)
+			}
+		})
+		cfg := f.config()
+		cfg.Timeout = time.Second
+		_, s := f.open(cfg)
+		after(s, f.cut)
+		time.Sleep(time.Minute)
+		if state, _ := s.State(); state != zk.Connected || f.dials != short+2 {
+			t.Errorf("state %v after %d connections, want connected by the last of %d", state, f.dials, short+2)
+		}
+		f.cut() // and one that lasted is followed at once
+		time.Sleep(time.Second / 32)
+		synctest.Wait()
+		if state, _ := s.State(); state != zk.Connected {
+			t.Errorf("state %v after the end of a connection that had lasted, want connected", state)
+		}
+	})
+}
+
+func TestLostSessionThatIsGoneAtTheServerIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		f := newFake(t, func(p *peer) {
+			req, ok := p.connect()
+			switch {
+			case !ok:
+			case req.SessionID == 7:
+				asked.Add(1)
+				p.expire()
+			default:
+				p.grantAs(int64(7+p.nth), req.Timeout)
+				p.loop(nil)
+			}
+		})
+		_, s := f.open(f.config())
+		f.refuse(errors.New("no route"))
+		f.cut()
+		wantCause(t, s, zk.ErrLost)
+		f.refuse(nil)
+		time.Sleep(time.Minute)
+		if n := asked.Load(); n != 1 {
+			t.Errorf("asked %d times for the session, want once", n)
 		}
 	})
 }

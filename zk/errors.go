@@ -17,7 +17,8 @@ var (
 	ErrLost = errors.New("zk: session lost: no answer from a server within the session's deadline")
 	// ErrClosed: the client was closed.
 	ErrClosed = errors.New("zk: client closed")
-	// ErrAuthFailed: a server refused the client's credentials. The client does not try again.
+	// ErrAuthFailed: a server refused the client's credentials, or wants some (then SessionClosedRequireAuth is in
+	// it, too). The client does not try again.
 	ErrAuthFailed = errors.New("zk: authentication failed")
 )
 

@@ -165,6 +165,15 @@ func (p *peer) grantAs(id int64, timeout int32) {
 	p.raw(wire.EndFrame(resp.Append(wire.BeginFrame(nil)), 0))
 }
 
+// grantReadOnly answers the connect request as a server does that may be read-only.
+func (p *peer) grantReadOnly(req wire.ConnectRequest, readOnly bool) {
+	resp := wire.ConnectResponse{
+		Timeout: req.Timeout, SessionID: 7, Password: make([]byte, wire.PasswordLen),
+		HasReadOnly: true, ReadOnly: readOnly,
+	}
+	p.raw(wire.EndFrame(resp.Append(wire.BeginFrame(nil)), 0))
+}
+
 // expire answers the connect request with what says that the session is gone.
 func (p *peer) expire() { p.grantAs(0, 0) }
 

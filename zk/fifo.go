@@ -32,12 +32,17 @@ func (q *fifo) pop() *call {
 	return c
 }
 
-// remove takes the i-th call from the front out.
-func (q *fifo) remove(i int) {
-	mask := len(q.ring) - 1
-	for ; i < q.n-1; i++ {
-		q.ring[(q.head+i)&mask] = q.ring[(q.head+i+1)&mask]
+// filter keeps, of the calls from the i-th on, those for which keep returns true.
+func (q *fifo) filter(i int, keep func(*call) bool) {
+	mask, kept := len(q.ring)-1, i
+	for ; i < q.n; i++ {
+		if c := q.at(i); keep(c) {
+			q.ring[(q.head+kept)&mask] = c
+			kept++
+		}
 	}
-	q.ring[(q.head+q.n-1)&mask] = nil
-	q.n--
+	for i = kept; i < q.n; i++ {
+		q.ring[(q.head+i)&mask] = nil
+	}
+	q.n = kept
 }

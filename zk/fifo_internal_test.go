@@ -2,7 +2,11 @@ package zk
 
 import (
 	"math"
+	"math/bits"
+	"slices"
 	"testing"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
 func TestQueueKeepsItsOrderThroughGrowthAndRemoval(t *testing.T) {
@@ -18,8 +22,9 @@ func TestQueueKeepsItsOrderThroughGrowthAndRemoval(t *testing.T) {
 		}
 		if round%3 == 0 {
 			i := round % len(want)
-			q.remove(i)
-			want = append(want[:i:i], want[i+1:]...)
+			odd := func(xid int32) bool { return xid%2 == 1 }
+			q.filter(i, func(c *call) bool { return !odd(c.xid) })
+			want = append(want[:i:i], slices.DeleteFunc(want[i:], odd)...)
 		}
 		for range min(round%4, len(want)) {
 			if c := q.pop(); c.xid != want[0] {
@@ -46,5 +51,35 @@ func TestRequestNumbersStartAgainAtOne(t *testing.T) {
 	}
 	if got := s.takeXid(); got != 1 {
 		t.Errorf("after the largest: got %d, want 1", got)
+	}
+}
+
+func TestQueueIsTidiedFewTimesWhenAllItsCallersLeave(t *testing.T) {
+	t.Parallel()
+	const callers = 1 << 12
+	set, err := Config{Servers: "a"}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSession(&Client{cfg: set, clock: newClock(nil), log: set.Logger})
+	calls := make([]*call, callers)
+	for i := range calls {
+		calls[i] = s.newCall(wire.OpSync, "/a")
+		s.mu.Lock()
+		s.enqueue(calls[i], &wire.PathRequest{Path: "/a"})
+		s.mu.Unlock()
+	}
+	tidied, size := 0, len(s.out)
+	for i, c := range calls {
+		if got := s.leave(c); got != NotSent {
+			t.Fatalf("caller %d: %v, want not sent", i, got)
+		}
+		if len(s.out) != size {
+			tidied, size = tidied+1, len(s.out)
+		}
+	}
+	if most := bits.Len(callers); tidied > most || size > 0 || s.calls.len() > 0 {
+		t.Errorf("%d passes left %d calls and %d bytes; want at most %d passes, and nothing left",
+			tidied, s.calls.len(), size, most)
 	}
 }

@@ -13,6 +13,9 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
+// bareReply is the size of a reply without a body, which is less than that of any connect response.
+const bareReply = 16
+
 func newConn(s *Session, srv server, nc, raw net.Conn) *conn {
 	prompt := promptly(nc)
 	return &conn{
@@ -50,10 +53,22 @@ func (c *Client) connectSession(s *Session, n *conn) error {
 	}
 	frame, err := n.frame()
 	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("the server hung up on the connect request (is it running, and has it seen transaction 0x%x?): %w", req.LastZxidSeen, err)
+		seen := ""
+		if req.LastZxidSeen != 0 {
+			seen = fmt.Sprintf(", and has it seen transaction 0x%x", req.LastZxidSeen)
+		}
+		return fmt.Errorf("the server hung up on the connect request (is it running%s?): %w", seen, err)
 	}
 	if err != nil {
 		return err
+	}
+	n.dec.Reset(frame)
+	if len(frame) == bareReply {
+		// So does the read-only server of ZooKeeper 3.8 refuse a new session, which takes a quorum.
+		var h wire.ReplyHeader
+		if h.Decode(&n.dec); h.Err != wire.OK {
+			return fmt.Errorf("the server refuses the connect request: %w", Code(h.Err))
+		}
 	}
 	var resp wire.ConnectResponse
 	n.dec.Reset(frame)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -14,6 +15,7 @@ const (
 	maxPingInterval = 10 * time.Second
 	firstBackoff    = 20 * time.Millisecond
 	maxBackoff      = 2 * time.Second
+	maxSpread       = 250 * time.Millisecond // over which the clients of a server that fails come to the others
 )
 
 // keep opens the session and keeps it connected until it has ended. It is the only goroutine that connects.
@@ -26,27 +28,37 @@ func (c *Client) keep(s *Session) {
 			s.end(err)
 			break
 		}
-		s.attach(n)
+		if !s.attach(n) {
+			break
+		}
 		c.connected(s, n)
 		err = s.oversee(n)
+		if s.ctx.Err() == nil {
+			c.setLastError(err)
+			s.detach(n, err)
+			c.log.Warn("disconnected", "server", n.server.String(), "session", s.ID(), "err", err)
+		}
+		if hook := c.cfg.Hooks.Disconnected; hook != nil {
+			hook(n.server.String(), err)
+		}
 		if s.ctx.Err() != nil {
 			break
 		}
-		c.setLastError(err)
-		s.detach(n, err)
-		c.disconnected(s, n, err)
+		c.tell(Suspended)
 		if s.now().Sub(n.started) > maxBackoff {
 			backoff = 0
 		}
-		if n = nil; backoff > 0 && !sleep(s.ctx, jitter(s.bound(backoff, 8))) {
+		wait := jitter(backoff)
+		if backoff == 0 && !s.owns() { // an owner must hear soon what has become of its session
+			wait = rand.N(min(n.timeout/32, maxSpread))
+		}
+		if n = nil; wait > 0 && !sleep(s.ctx, s.bound(wait, 8)) {
 			break
 		}
 		backoff = min(max(2*backoff, time.Millisecond), maxBackoff)
 	}
 	c.publish(nil)
-	if hook := c.cfg.Hooks.State; hook != nil {
-		hook(Ended)
-	}
+	c.tell(Ended)
 	cause := context.Cause(s.ctx)
 	switch {
 	case errors.Is(cause, ErrLost) && c.ctx.Err() == nil:
@@ -55,7 +67,7 @@ func (c *Client) keep(s *Session) {
 	case errors.Is(cause, ErrClosed):
 		if timeout := s.Timeout(); timeout > 0 && (n == nil || !n.farewell(context.WithoutCancel(c.ctx))) {
 			c.mu.Lock()
-			c.left = fmt.Errorf("zk: %v was not closed at the server, which keeps it up to %v", s, timeout)
+			c.left = fmt.Errorf("zk: no server has confirmed that %v is closed: it may go on for up to %v", s, timeout)
 			c.mu.Unlock()
 		}
 	case n != nil:
@@ -74,19 +86,14 @@ func (c *Client) connected(s *Session, n *conn) {
 	if hook := c.cfg.Hooks.Connected; hook != nil {
 		hook(n.server.String())
 	}
-	if hook := c.cfg.Hooks.State; hook != nil {
-		hook(state)
-	}
+	c.tell(state)
 	c.publish(s)
 }
 
-func (c *Client) disconnected(s *Session, n *conn, err error) {
-	c.log.Warn("disconnected", "server", n.server.String(), "session", s.ID(), "err", err)
-	if hook := c.cfg.Hooks.Disconnected; hook != nil {
-		hook(n.server.String(), err)
-	}
+// tell calls the hook for states.
+func (c *Client) tell(state State) {
 	if hook := c.cfg.Hooks.State; hook != nil {
-		hook(Suspended)
+		hook(state)
 	}
 }
 
@@ -147,7 +154,11 @@ func (c *Client) connect(s *Session) (*conn, error) {
 		}
 		err = fmt.Errorf("zk: %v: %w", srv, err)
 		c.setLastError(err)
-		c.log.Debug("cannot connect", "server", srv.String(), "session", s.ID(), "err", err)
+		level := slog.LevelDebug
+		if last && backoff == firstBackoff { // no server has answered: said once, and then it is what it is
+			level = slog.LevelWarn
+		}
+		c.log.Log(s.ctx, level, "cannot connect", "server", srv.String(), "session", s.ID(), "err", err)
 		if !last {
 			continue
 		}
@@ -230,7 +241,12 @@ func (c *Client) bury(s *Session, n *conn) {
 	}
 }
 
-// farewell sends closeSession on a connection of a session that has ended here, and reports whether the server then hung up.
+// errGone is why a connection has ended whose server has answered that the session is closed.
+var errGone = errors.New("zk: the session is closed at the server")
+
+// farewell sends closeSession on a connection of a session that has ended here, and reports whether the server has
+// answered that it is closed. A server that hangs up without an answer may never have seen the request, and no quorum
+// hears of what a read-only one closes.
 func (n *conn) farewell(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, min(n.timeout/4, maxCloseWait))
 	defer cancel()
@@ -238,16 +254,15 @@ func (n *conn) farewell(ctx context.Context) bool {
 	defer stop()
 	s := n.sess
 	s.mu.Lock()
-	frame := wire.AppendRequest(nil, s.takeXid(), wire.OpCloseSession, nil)
+	n.goodbye = s.takeXid()
+	frame := wire.AppendRequest(nil, n.goodbye, wire.OpCloseSession, nil)
 	s.mu.Unlock()
-	_, err := n.nc.Write(frame)
-	if err == nil {
-		<-n.dead
-		err = ctx.Err()
+	if _, err := n.nc.Write(frame); err != nil {
+		n.fail(err)
 	}
-	n.fail(errors.Join(err, ErrLost))
+	<-n.dead
 	n.wg.Wait()
-	return err == nil
+	return errors.Is(n.err, errGone) && !n.readOnly
 }
 
 // sleep waits, and reports whether ctx outlived it.

@@ -364,3 +364,47 @@ func TestSASLWorksWithServersAsTheyAre(t *testing.T) {
 		try(t, zk.Config{Servers: apache.ConnectString(), Timeout: 20 * time.Second})
 	})
 }
+
+func TestCloseReturnsNilOnlyIfTheServerHasSaidThatTheSessionIsClosed(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		fault zktest.Fault
+		sure  bool // that the session is closed, and that Close says so
+		kept  bool // by the server
+	}{
+		"nothing happens":           {zktest.Pass, true, false},
+		"the request is lost":       {zktest.Refuse, false, true},
+		"the answer is lost":        {zktest.DropReply, false, false},
+		"the server has no quorum":  {zktest.Answer(zk.NotReadOnly), false, true},
+		"the session is gone":       {zktest.Answer(zk.SessionExpired), true, true}, // as far as it can be told
+		"the answer comes late":     {zktest.DelayReply(time.Second), true, false},
+		"the answer comes too late": {zktest.DelayReply(time.Minute), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var net zktest.Net
+				srv := zktest.Run(t, zktest.On(&net))
+				client, err := zk.Open(t.Context(), srv.Config(10*time.Second))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := client.Session(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				srv.Control(func(r zktest.Request) zktest.Fault {
+					if r.Op == zktest.OpCloseSession {
+						return row.fault
+					}
+					return zktest.Pass
+				})
+				if err := client.Close(); (err == nil) != row.sure {
+					t.Errorf("Close: %v; want nil: %v", err, row.sure)
+				}
+				if kept := len(srv.Sessions()) > 0; kept != row.kept {
+					t.Errorf("the server has the session still: %v, want %v", kept, row.kept)
+				}
+			})
+		})
+	}
+}

@@ -100,7 +100,7 @@ func (s *Session) Multi(ctx context.Context, ops ...Op) ([]Result, error) {
 		return nil, refuse(wire.OpMulti, "", err)
 	}
 	c := s.newCall(wire.OpMulti, "")
-	c.ops = ops
+	c.ops, c.parts = ops, len(ops)
 	if err := s.do(ctx, c, req); err != nil {
 		return nil, err
 	}
@@ -178,6 +178,7 @@ func (s *Session) MultiRead(ctx context.Context, ops ...ReadOp) ([]ReadResult, e
 		req.Ops[i] = wire.SubRequest{Op: o.op, Request: body}
 	}
 	c := s.newCall(wire.OpMultiRead, "")
+	c.parts = len(ops)
 	if err := s.do(ctx, c, req); err != nil {
 		return nil, err
 	}

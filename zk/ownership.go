@@ -26,6 +26,13 @@ type Ownership struct {
 	previous, next *Ownership
 }
 
+// owns reports whether something is owned under the session.
+func (s *Session) owns() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.owned != nil
+}
+
 // NewOwnership returns an ownership that has not begun.
 func (s *Session) NewOwnership(owner Owner) *Ownership { return &Ownership{sess: s, owner: owner} }
 

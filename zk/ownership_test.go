@@ -3,11 +3,15 @@ package zk_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/wire"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -22,6 +26,7 @@ type owner struct {
 	gone []string
 	lost error
 	at   time.Time
+	cool time.Duration
 }
 
 func (o *owner) Nodes() []string { return o.nodes }
@@ -32,10 +37,16 @@ func (o *owner) Gone(path string) {
 	o.gone = append(o.gone, path)
 }
 
-func (o *owner) Lost(cause error, _ time.Duration) {
+func (o *owner) Lost(cause error, cooldown time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.lost, o.at = cause, time.Now()
+	o.lost, o.at, o.cool = cause, time.Now(), cooldown
+}
+
+func (o *owner) missed() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.gone)
 }
 
 func (o *owner) told() error {
@@ -142,7 +153,7 @@ func TestSessionThatWritesNeedsNoProof(t *testing.T) {
 func TestServerThatOnlyAnswersPingsDoesNotProlongOwnership(t *testing.T) {
 	t.Parallel()
 	for phase := time.Duration(0); phase < ownTimeout/4; phase += ownTimeout / 64 {
-		owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
+		owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, c *counter) {
 			o := &owner{nodes: []string{"/own"}}
 			own := begin(t, sess, o)
 			time.Sleep(2*ownTimeout + phase)
@@ -155,16 +166,23 @@ func TestServerThatOnlyAnswersPingsDoesNotProlongOwnership(t *testing.T) {
 			if after := o.at.Sub(isolated); after < ownTimeout/4 || after > ownTimeout/2 {
 				t.Errorf("told after %v, want between a quarter and half of %v", after, ownTimeout)
 			}
+			if certain := sess.Certain(); !o.at.Equal(certain) || o.cool != ownTimeout/4 {
+				t.Errorf("told at %v, with %v to stop; want it at %v, with the margin", o.at, o.cool, certain)
+			}
 			if err := sess.Err(); err != nil {
 				t.Errorf("the session has ended: %v", err)
 			}
 			srv.Control(nil)
-			time.Sleep(ownTimeout)
-			if err := own.Err(); !errors.Is(err, zk.ErrUncertain) {
-				t.Errorf("the ownership came back: %v", err)
-			}
 			if err := sess.Certify(t.Context(), "/own"); err != nil {
 				t.Errorf("the session is not certain again: %v", err)
+			}
+			clear(c.seen)
+			srv.Control(c.decide)
+			own.Begin()
+			time.Sleep(ownTimeout)
+			srv.Control(nil)
+			if err := own.Err(); !errors.Is(err, zk.ErrUncertain) || len(c.seen) > 0 {
+				t.Errorf("the ownership came back: %v, requests %v", err, c.seen)
 			}
 		})
 	}
@@ -194,6 +212,187 @@ func TestSessionThatIsNotConfirmedTriesAnotherServer(t *testing.T) {
 		srv.Control(nil)
 		if bad == 0 {
 			t.Error("no proof was held up")
+		}
+	})
+}
+
+// As a server does that answers pings by itself, and whose leader has gone.
+func TestServerThatAnswersAllButProofsIsLeftForAnother(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpMulti && p.nth > 0 {
+					p.answer(r, 1, wire.OK, &wire.MultiResponse{Results: []wire.MultiResult{{Op: wire.OpCheck}}})
+				}
+				return r.Op == wire.OpMulti
+			})
+		})
+		cfg := f.config()
+		cfg.Timeout = ownTimeout
+		_, sess := f.open(cfg)
+		own := begin(t, sess, &owner{nodes: []string{"/own"}})
+		defer own.End()
+		time.Sleep(10 * ownTimeout)
+		if err := own.Err(); err != nil || f.dials != 2 {
+			t.Errorf("%d connections, lost: %v; want the second to do", f.dials, err)
+		}
+	})
+}
+
+// There is time until what is known already runs out.
+func TestServerThatIsSlowForOnceIsNotLeft(t *testing.T) {
+	t.Parallel()
+	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
+		own := begin(t, sess, &owner{nodes: []string{"/own"}})
+		defer own.End()
+		srv.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpMulti && r.Nth == 20 {
+				return zktest.DelayReply(ownTimeout * 5 / 32)
+			}
+			return zktest.Pass
+		})
+		before := srv.Traffic().Connections
+		time.Sleep(10 * ownTimeout)
+		if n := srv.Traffic().Connections; n != before || own.Err() != nil {
+			t.Errorf("%d connections more, lost: %v; want the first to do", n-before, own.Err())
+		}
+	})
+}
+
+func TestReadOnlyServerIsNotAskedForProofs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		f := newFake(t, func(p *peer) {
+			req, ok := p.connect()
+			if !ok {
+				return
+			}
+			p.grantReadOnly(req, p.nth > 0)
+			p.loop(func(r request) bool {
+				if p.nth > 0 && (r.Op == wire.OpSync || r.Op == wire.OpMulti) {
+					asked.Add(1)
+				}
+				return false
+			})
+		})
+		cfg := f.config()
+		cfg.Timeout, cfg.ReadOnly = ownTimeout, true
+		_, sess := f.open(cfg)
+		own := begin(t, sess, &owner{nodes: []string{"/own"}})
+		after(sess, f.cut)
+		time.Sleep(ownTimeout)
+		if err := own.Err(); !errors.Is(err, zk.ErrUncertain) || asked.Load() > 0 {
+			t.Errorf("lost: %v, %d requests; want ErrUncertain, and none", err, asked.Load())
+		}
+	})
+}
+
+func TestProofWhoseSyncIsRefusedEndsThere(t *testing.T) {
+	t.Parallel()
+	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, c *counter) {
+		defer begin(t, sess, &owner{nodes: []string{"/own"}}).End()
+		srv.Control(func(r zktest.Request) zktest.Fault {
+			if c.decide(r); r.Op == zktest.OpSync {
+				return zktest.Answer(zk.NotReadOnly)
+			}
+			return zktest.Pass
+		})
+		time.Sleep(ownTimeout)
+		srv.Control(nil)
+		if c.seen[zktest.OpSync] == 0 || c.seen[zktest.OpMulti] > 0 {
+			t.Errorf("requests %v, want syncs alone", c.seen)
+		}
+	})
+}
+
+// A write after a long silence makes the session certain for a quarter of its timeout alone.
+func TestProofFollowsSoonOnACertificateThatBroughtLittle(t *testing.T) {
+	t.Parallel()
+	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
+		time.Sleep(10 * ownTimeout)
+		defer begin(t, sess, &owner{nodes: []string{"/own"}}).End()
+		began := time.Now()
+		var proved time.Duration
+		srv.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpSync && proved == 0 {
+				proved = time.Since(began)
+			}
+			return zktest.Pass
+		})
+		time.Sleep(ownTimeout)
+		srv.Control(nil)
+		if proved == 0 || proved > ownTimeout/16 {
+			t.Errorf("the first proof came after %v, want it within %v", proved, ownTimeout/16)
+		}
+	})
+}
+
+func TestProofsCheckTheNodesOfManyOwnersInTurn(t *testing.T) {
+	t.Parallel()
+	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, c *counter) {
+		const owners = 600 // more than two proofs check
+		first, rest := &owner{nodes: []string{"/first"}}, &owner{nodes: []string{"/own"}}
+		if _, err := sess.Create(t.Context(), "/first", nil, zk.Ephemeral); err != nil {
+			t.Fatal(err)
+		}
+		owns := []*zk.Ownership{begin(t, sess, first)}
+		for range owners - 1 {
+			owns = append(owns, begin(t, sess, rest))
+		}
+		time.Sleep(ownTimeout)
+		if err := srv.Session(t, time.Minute).Delete(t.Context(), "/first", -1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(ownTimeout)
+		if len(first.missed()) == 0 || len(rest.missed()) > 0 || first.told() != nil {
+			t.Errorf("told of %v and %v, lost: %v; want the first one's node alone to be gone",
+				first.missed(), rest.missed(), first.told())
+		}
+		for _, i := range rand.Perm(owners) {
+			owns[i].End()
+		}
+		time.Sleep(ownTimeout)
+		srv.Control(nil)
+		clear(c.seen)
+		srv.Control(c.decide)
+		time.Sleep(ownTimeout)
+		srv.Control(nil)
+		if len(c.seen) > 0 {
+			t.Errorf("requests %v after the last ownership has ended", c.seen)
+		}
+	})
+}
+
+func TestProofDoesNotCheckWhatWasGivenUpMeanwhile(t *testing.T) {
+	t.Parallel()
+	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
+		defer begin(t, sess, &owner{nodes: []string{"/own"}}).End()
+		o := &owner{nodes: []string{"/other"}}
+		if _, err := sess.Create(t.Context(), "/other", nil, zk.Ephemeral); err != nil {
+			t.Fatal(err)
+		}
+		own := begin(t, sess, o)
+		ctx, proceed := context.WithCancel(t.Context())
+		var checked []zktest.Part
+		srv.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpMulti && checked == nil {
+				checked = r.Parts
+			}
+			if r.Op == zktest.OpSync && r.Nth == 1 {
+				return zktest.ReplyUntil(ctx)
+			}
+			return zktest.Pass
+		})
+		time.Sleep(ownTimeout / 7) // the sync of a proof is on its way
+		own.End()
+		proceed()
+		time.Sleep(ownTimeout / 7)
+		srv.Control(nil)
+		if len(checked) != 1 || checked[0].Path != "/own" || len(o.missed()) > 0 {
+			t.Errorf("checked %v, told of %v; want /own alone", checked, o.missed())
 		}
 	})
 }
@@ -238,6 +437,70 @@ func TestCertifyTellsThatANodeIsGone(t *testing.T) {
 	})
 }
 
+func TestCertifyProvesASessionOfWhichLittleCertaintyIsLeft(t *testing.T) {
+	t.Parallel()
+	owning(t, func(t *testing.T, _ *zktest.Server, sess *zk.Session, c *counter) {
+		for left, want := range map[time.Duration]int{ownTimeout * 3 / 16: 0, ownTimeout*3/16 - time.Millisecond: 1} {
+			if _, err := sess.Set(t.Context(), "/own", nil, -1); err != nil { // certain for a while
+				t.Fatal(err)
+			}
+			time.Sleep(time.Until(sess.Certain()) - left)
+			before := c.seen[zktest.OpMulti]
+			if err := sess.Certify(t.Context(), "/own"); err != nil {
+				t.Fatal(err)
+			}
+			if got := c.seen[zktest.OpMulti] - before; got != want {
+				t.Errorf("%d proofs with %v of certainty left, want %d", got, left, want)
+			}
+		}
+	})
+}
+
+func TestCertifyGoesOnAfterWhatPasses(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]zktest.Fault{
+		"a lost answer":               zktest.DropReply,
+		"a lost request":              zktest.CutBefore,
+		"a session that has moved":    zktest.Answer(zk.SessionMoved),
+		"a server without quorum":     zktest.Answer(zk.NotReadOnly),
+		"a write that took too long":  zktest.Answer(zk.OperationTimeout),
+		"a server that is overloaded": zktest.Answer(zk.ThrottledOp),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
+				time.Sleep(10 * ownTimeout)
+				srv.Control(func(r zktest.Request) zktest.Fault {
+					if r.Op == zktest.OpMulti && r.Nth == 1 {
+						return fault
+					}
+					return zktest.Pass
+				})
+				if err := sess.Certify(t.Context(), "/own"); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestCertifyEndsWithItsContextAndWithTheSession(t *testing.T) {
+	t.Parallel()
+	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
+		time.Sleep(10 * ownTimeout)
+		srv.Control(zktest.WithoutQuorum(sess.ID()))
+		ctx, cancel := context.WithTimeout(t.Context(), ownTimeout/4)
+		defer cancel()
+		if err := sess.Certify(ctx, "/own"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the context's error", err)
+		}
+		time.AfterFunc(ownTimeout/4, func() { srv.ExpireSession(sess.ID()) })
+		if err := sess.Certify(t.Context(), "/own"); !errors.Is(err, zk.ErrExpired) {
+			t.Errorf("got %v, want the session's end", err)
+		}
+	})
+}
+
 func TestNoCertificatesWritesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -266,6 +529,78 @@ func TestNoCertificatesWritesNothing(t *testing.T) {
 			t.Errorf("requests %v, lost %v; want pings alone to do", c.seen, own.Err())
 		}
 		own.End()
+	})
+}
+
+func TestOwnershipThatBeginsAfterTheSessionsEndIsNeverToldOfAnother(t *testing.T) {
+	t.Parallel()
+	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
+		srv.ExpireSession(sess.ID())
+		<-sess.Context().Done()
+		o := &owner{nodes: []string{"/own"}}
+		own := sess.NewOwnership(o)
+		own.Begin()
+		time.Sleep(10 * ownTimeout)
+		if err := own.Err(); !errors.Is(err, zk.ErrExpired) || o.told() != nil {
+			t.Errorf("ended with %v, the owner was told %v; want the session's end alone", err, o.told())
+		}
+	})
+}
+
+func TestOwnershipEndsInTimeAtAServerThatGrantsLess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			p.connect()
+			p.grantAs(7, int32(ownTimeout.Milliseconds())/int32(1+7*min(p.nth, 1)))
+			p.loop(func(r request) bool { return p.nth > 0 && (r.Op == wire.OpSync || r.Op == wire.OpMulti) })
+		})
+		cfg := f.config()
+		cfg.Timeout = ownTimeout
+		_, sess := f.open(cfg)
+		o := &owner{nodes: []string{"/own"}}
+		begin(t, sess, o)
+		after(sess, f.cut)
+		waitState(sess, zk.Connected)
+		certain := sess.Certain()
+		f.refuse(errors.New("no route")) // so that certainty counts from this connection
+		time.Sleep(ownTimeout / 2)
+		if !errors.Is(o.told(), zk.ErrUncertain) || !o.at.Equal(certain) {
+			t.Errorf("told %v at %v, want ErrUncertain at %v", o.told(), o.at, certain)
+		}
+	})
+}
+
+// Each attempt may take a part of the certainty that is left, so that a server that answers is reached while there is
+// some.
+func TestSilentServersDoNotEndAnOwnershipWhileAnotherAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			if p.nth > 0 && p.nth < 4 {
+				for range p.in {
+				}
+				return
+			}
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpMulti {
+					p.answer(r, 1, wire.OK, &wire.MultiResponse{Results: []wire.MultiResult{{Op: wire.OpCheck}}})
+				}
+				return r.Op == wire.OpMulti
+			})
+		})
+		cfg := f.config()
+		cfg.Timeout = ownTimeout
+		_, sess := f.open(cfg)
+		own := begin(t, sess, &owner{nodes: []string{"/own"}})
+		defer own.End()
+		time.Sleep(2 * ownTimeout)
+		f.cut()
+		time.Sleep(2 * ownTimeout)
+		if err := own.Err(); err != nil || f.dials != 5 {
+			t.Errorf("lost after %d connections: %v", f.dials, err)
+		}
 	})
 }
 

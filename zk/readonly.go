@@ -29,8 +29,8 @@ func (n *conn) seek() {
 		}
 	})
 	for wait := firstSeek; sleep(ctx, jitter(wait)); wait = min(2*wait, maxSeek) {
-		for i, srv := range c.cfg.servers {
-			if srv != n.server && c.writable(ctx, srv) {
+		for i, srv := range c.cfg.servers { // the one in use as well: its name may have other addresses
+			if c.writable(ctx, srv) {
 				c.prefer(i)
 				n.fail(errWritable)
 				return

@@ -36,13 +36,8 @@ func (s *Session) roundTrip(ctx context.Context, c *call, body wire.Record) erro
 		return c.discardFailed()
 	case <-ctx.Done():
 	}
-	err := contextError(ctx)
-	if s.withdraw(c) {
-		c.err, c.outcome = err, NotSent
-		return c.discard()
-	}
-	left := &Error{Op: opName(c.op), Path: c.path, Err: err, Outcome: Unknown}
-	if c.state.CompareAndSwap(callOpen, callLeft) {
+	left := &Error{Op: opName(c.op), Path: c.path, Err: contextError(ctx)}
+	if left.Outcome = s.leave(c); left.Outcome == NotSent || c.state.CompareAndSwap(callOpen, callLeft) {
 		return left
 	}
 	<-c.done // the answer was faster
@@ -91,7 +86,7 @@ func (s *Session) enqueue(c *call, body wire.Record) {
 
 // queued books a call whose frame of the given size was appended to s.out.
 func (s *Session) queued(c *call, size int) {
-	c.size = size
+	c.size, c.waits = size, true
 	s.calls.push(c)
 	s.unsent++
 	if c.watch != nil {
@@ -108,28 +103,53 @@ func (s *Session) takeXid() int32 {
 	return s.xid
 }
 
-// withdraw takes a call out of the queue if it was not sent yet. The call is then the caller's.
-func (s *Session) withdraw(c *call) bool {
+// leave is called by the caller of c who goes away. NotSent says that c was withdrawn from the queue before it was
+// sent; it is the session's then. The frame stays where it is until half of what is queued was withdrawn: so the
+// callers that leave together after a long outage cost one pass, and not one each.
+func (s *Session) leave(c *call) Outcome {
 	s.mu.Lock()
-	end := len(s.out)
-	for i := s.calls.len() - 1; i >= s.calls.len()-s.unsent; i-- {
-		other := s.calls.at(i)
-		start := end - other.size
-		if other != c {
-			end = start
-			continue
-		}
-		s.out = append(s.out[:start], s.out[end:]...)
-		s.calls.remove(i)
-		s.unsent--
-		if c.watch != nil {
-			s.settle(c.watch, false, false)
-		}
-		s.flush(false)
-		return true
+	if !c.waits || !c.state.CompareAndSwap(callOpen, callLeft) {
+		s.mu.Unlock()
+		return Unknown
 	}
-	s.mu.Unlock()
-	return false
+	c.waits = false
+	s.withdrawn++
+	if c.watch != nil {
+		s.settle(c.watch, false, false)
+	}
+	if 2*s.withdrawn >= s.unsent {
+		s.sweep()
+	}
+	s.flush(false)
+	return NotSent
+}
+
+// sweep takes the calls that were withdrawn, and their frames, out of the queue. The caller holds s.mu.
+func (s *Session) sweep() {
+	if s.withdrawn == 0 {
+		return
+	}
+	sent, frames, out := s.calls.len()-s.unsent, s.out, s.out[:0]
+	s.calls.filter(sent, func(c *call) bool {
+		frame := frames[:c.size]
+		frames = frames[c.size:]
+		if c.waits {
+			out = append(out, frame...) // to the left of where it was, in the same buffer
+			return true
+		}
+		c.free()
+		return false
+	})
+	s.out, s.unsent, s.withdrawn = out, s.calls.len()-sent, 0
+	s.noteDrained()
+}
+
+// noteDrained tells who waits for it that no call is left. The caller holds s.mu.
+func (s *Session) noteDrained() {
+	if s.drained != nil && s.calls.len() == 0 {
+		close(s.drained)
+		s.drained = nil
+	}
 }
 
 // lost returns the error of a call whose connection went before the answer came.

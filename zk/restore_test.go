@@ -180,15 +180,18 @@ func TestPersistentWatchesAreToldToReadAgainAfterAReconnect(t *testing.T) {
 		if op := <-ops; op != wire.OpSetWatches {
 			t.Errorf("without persistent watches: %v, want setWatches, which old servers know", op)
 		}
-		w, err := s.Watch(t.Context(), "/a", true)
-		if err != nil {
-			t.Fatal(err)
+		for path, recursive := range map[string]bool{"/a": true, "/b": false} {
+			w, err := s.Watch(t.Context(), path, recursive)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.cut()
+			if op := <-ops; op != wire.OpSetWatches2 {
+				t.Errorf("with a persistent watch (recursive: %v): %v, want setWatches2", recursive, op)
+			}
+			wantEvent(t, w, zk.EventResynced, path)
+			w.Close()
 		}
-		f.cut()
-		if op := <-ops; op != wire.OpSetWatches2 {
-			t.Errorf("with persistent watches: %v, want setWatches2", op)
-		}
-		wantEvent(t, w, zk.EventResynced, "/a")
 		once.Close()
 	})
 }

@@ -26,8 +26,10 @@ func (s server) String() string {
 //
 //	host, host:port, 10.0.0.1:2181, [::1]:2181, unix:/path/to.sock
 //
-// The chroot begins with the first slash after a host. After a unix socket, whose path has slashes of its own, it begins after
-// an exclamation mark: "unix:/run/zk.sock!/app"; hosts may use that form as well.
+// The chroot begins with the first slash after a host. After a unix socket, whose path has slashes of its own, it
+// begins after an exclamation mark: "unix:/run/zk.sock!/app"; hosts may use that form as well, and must if the chroot
+// has a comma. Without the mark it would most likely be a chroot in the middle of the list, and all servers behind it
+// would be lost.
 func parseServers(list string) ([]server, chroot, error) {
 	var servers []server
 	rest := strings.TrimSpace(list)
@@ -56,6 +58,10 @@ func parseServers(list string) ([]server, chroot, error) {
 			rest = strings.TrimLeft(rest[1:], " ")
 		default:
 			root, err := parseChroot(strings.TrimPrefix(rest, "!"))
+			if err == nil && stop == '/' && strings.Contains(string(root), ",") {
+				const hint = "it stands behind the last server (or after an exclamation mark: host!/a,b)"
+				err = fmt.Errorf("the chroot %s has a comma: %s", root, hint)
+			}
 			if err != nil {
 				return nil, "", fmt.Errorf("zk: servers %q: %w", list, err)
 			}

@@ -14,7 +14,7 @@ func TestConnectStringsAreReadAsPeopleWriteThem(t *testing.T) {
 		{"zk1, zk2:2181 ,zk3", "[zk1:2181 zk2:2181 zk3:2181] "},
 		{"zk1,zk2/app/one", "[zk1:2181 zk2:2181] /app/one"},
 		{"zk1/", "[zk1:2181] "},
-		{"zk1/app,with,commas", "[zk1:2181] /app,with,commas"},
+		{"zk1!/app,with,commas", "[zk1:2181] /app,with,commas"},
 		{"zk1!/app", "[zk1:2181] /app"},
 		{"10.0.0.1:2181", "[10.0.0.1:2181] "},
 		{"[::1]:2182/app", "[[::1]:2182] /app"},

@@ -38,6 +38,7 @@ type Session struct {
 	xid       int32
 	calls     fifo          // without an answer, in the order of their numbers
 	unsent    int           // how many of them, at the end, are still in out
+	withdrawn int           // how many of these nobody wants any more; less than half
 	drained   chan struct{} // closed when there are none; nil unless somebody waits for that
 	out       []byte        // frames to write
 	spare     []byte        // a buffer to go on with while out is written
@@ -170,15 +171,16 @@ func (s *Session) checkDeadline() {
 	s.end(ErrLost)
 }
 
-// attach makes n the session's connection, after its handshake. What waits is written after the watches are restored.
-func (s *Session) attach(n *conn) {
+// attach makes n the session's connection, after its handshake, unless the session has ended. What waits is written
+// after the watches are restored.
+func (s *Session) attach(n *conn) bool {
 	s.mu.Lock()
 	now := s.now()
 	if s.cause != nil || !now.Before(s.deadline()) {
 		s.mu.Unlock()
 		n.start() // for the farewell
 		s.end(ErrLost)
-		return
+		return false
 	}
 	s.checkCertainty(now)
 	s.timeout, s.heard = n.timeout, n.started
@@ -206,6 +208,7 @@ func (s *Session) attach(n *conn) {
 		}
 	}
 	n.start()
+	return true
 }
 
 // drain waits until every request has its answer, for as long as there is a connection to get it over, and limit at most.
@@ -272,8 +275,9 @@ func (s *Session) end(cause error) {
 	dropped := make([]*call, s.calls.len())
 	for i := range dropped {
 		dropped[i] = s.calls.pop()
+		dropped[i].waits = false
 	}
-	s.out, s.unsent = nil, 0
+	s.out, s.unsent, s.withdrawn = nil, 0, 0
 	auths := s.auths
 	s.auths = nil
 	var watches []*Watch

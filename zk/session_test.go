@@ -3,7 +3,10 @@ package zk_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -108,6 +111,62 @@ func TestRequestsWaitWhileSuspendedAndLeaveInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := []string{"/1", "/2", "/3"}; !slices.Equal(got, want) {
+			t.Errorf("sent %v, want %v", got, want)
+		}
+	})
+}
+
+func TestRequestsThatAreCancelledWhileSuspendedAreNotSentAndTheOthersAreInOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const requests = 200
+		var got []string
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpGetData {
+					got = append(got, r.path())
+				}
+				return false
+			})
+		})
+		_, s := f.open(f.config())
+		f.refuse(errors.New("no route"))
+		f.cut()
+		waitState(s, zk.Suspended)
+		var wg sync.WaitGroup
+		var want []string
+		cancels := make([]context.CancelFunc, requests)
+		for i := range requests {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			cancels[i] = cancel
+			path := fmt.Sprintf("/%s%d", strings.Repeat("x", i%7), i) // frames of different sizes
+			if i%5 == 0 {
+				want = append(want, path)
+			}
+			wg.Go(func() {
+				_, _, w, err := s.GetW(ctx, path)
+				switch {
+				case i%5 > 0:
+					wantFailure(t, err, context.Canceled, zk.NotSent)
+				case err != nil:
+					t.Errorf("%s: %v", path, err)
+				default:
+					w.Close()
+				}
+			})
+			synctest.Wait() // so that they queue in this order
+		}
+		for _, i := range rand.Perm(requests) {
+			if i%5 > 0 {
+				cancels[i]()
+			}
+		}
+		synctest.Wait()
+		f.refuse(nil)
+		wg.Wait()
+		if !slices.Equal(got, want) {
 			t.Errorf("sent %v, want %v", got, want)
 		}
 	})

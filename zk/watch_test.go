@@ -438,8 +438,10 @@ func TestAbandonedFutureLeavesNoWatchBehind(t *testing.T) {
 		b := s.Batch()
 		early, late := b.GetW("/early"), b.GetW("/late")
 		early.Abandon()
+		early.Abandon() // nothing was sent yet, and may never be
 		b.Send()
 		<-late.Done()
+		late.Abandon()
 		late.Abandon()
 		<-early.Done()
 		if _, err := early.Get(t.Context()); err == nil {

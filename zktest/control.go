@@ -95,6 +95,18 @@ func (l *Link) ReleaseWatches(sessions ...int64) {
 	}
 }
 
+// Overtake has the next watch event of the node at path wait until the connection's next event has gone by. Each
+// connection of the sessions does so once. ZooKeeper promises no order among the events of one transaction: the nodes
+// of a session that ends, or those that a multi changes. The event that waits still comes before any reply that the
+// server sends after it, and ends with its connection.
+func (l *Link) Overtake(path string, sessions ...int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.matchingLocked(sessions) {
+		p.waits = path
+	}
+}
+
 // Traffic counts what has come to a Link.
 type Traffic struct {
 	Connections int        // of clients

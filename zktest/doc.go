@@ -26,7 +26,7 @@
 // Between clients and servers stands a Link, which knows the protocol. A fault at one request is a Fault that the function given to
 // Link.Control returns: lose the request, lose its reply, cut before or after, answer with an error, hold either until the test
 // goes on. A fault of the whole way, or of the connections of one session, is a method: Cut, Drop, HalfOpen,
-// Mute, Freeze, Delay, HoldWatches.
+// Mute, Freeze, Delay, HoldWatches, Overtake.
 // What happens in the server itself is a method of Server: ExpireSession, StopClock, PresetSequence, Stop, Start, Restart, Wipe.
 //
 // A control function sees requests in the order in which they come, with counts, so that a test can put a fault at every step

@@ -107,11 +107,32 @@ func (p *pair) reply(data []byte) {
 	}
 	if h.Xid == wire.XidNotification {
 		p.link.traffic.Events++
+		if p.waits != "" && eventPath(d) == p.waits {
+			p.waits, p.waiting = "", data
+			return
+		}
 		p.eventLocked(parcel{data: data})
+		p.overtakenLocked()
 		return
 	}
+	p.overtakenLocked() // what the reply shows was told before
 	p.zxid = max(p.zxid, h.Zxid)
 	p.answerLocked(data, h.Xid)
+}
+
+// eventPath returns the node that a notification is about.
+func eventPath(d *jute.Decoder) string {
+	var e wire.Event
+	e.Decode(d)
+	return e.Path
+}
+
+// overtakenLocked sends the event that has waited for another.
+func (p *pair) overtakenLocked() {
+	if p.waiting != nil {
+		p.eventLocked(parcel{data: p.waiting})
+		p.waiting = nil
+	}
 }
 
 // greetLocked learns from the handshake's reply whose connection this is.

@@ -52,6 +52,8 @@ var faultTests = map[string]func(place){
 	"ReplyUntilHoldsTheReply":                    testReplyUntil,
 	"HeldWatchesComeInOrderAfterReplies":         testHoldWatches,
 	"HeldWatchesOfOneSession":                    testHoldWatchesOfOneSession,
+	"EventIsOvertakenByTheNext":                  testOvertake,
+	"EventIsNotOvertakenByAReply":                testOvertakeByReply,
 	"CutRefusesUntilHealed":                      testCut,
 	"CutOfOneSessionSparesTheOthers":             testCutOfOneSession,
 	"DropLetsTheClientComeBack":                  testDrop,

@@ -44,7 +44,7 @@ func testRequestsAreCountedAndDecoded(p place) {
 		{Op: zktest.OpCreate, Code: 1, Nth: 1, Seq: 1, Path: p.dir + "/a", Session: id, Xid: 2},
 		{Op: zktest.OpCreate, Code: 15, Nth: 2, Seq: 2, Path: p.dir + "/b", Session: id, Xid: 3},
 		{Op: zktest.OpMulti, Code: 14, Nth: 1, Seq: 3, Session: id, Xid: 4, Parts: []zktest.Part{
-			{Op: zktest.OpSetData, Path: p.dir + "/a"}, {Op: zktest.OpDelete, Path: p.dir + "/b"},
+			{Op: zktest.OpSetData, Path: p.dir + "/a", Version: -1}, {Op: zktest.OpDelete, Path: p.dir + "/b", Version: -1},
 		}},
 		{Op: zktest.OpGetChildren, Code: 12, Nth: 1, Seq: 4, Path: p.dir, Session: id, Xid: 5},
 	}

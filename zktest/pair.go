@@ -23,6 +23,8 @@ type pair struct {
 	zxid     int64         // the last one that a reply told
 	pending  []exchange    // requests whose reply has not come, in order
 	held     []parcel      // watch events held back, in order
+	waits    string        // the node whose next event waits for another; empty if none does
+	waiting  []byte        // that event; nil if none waits
 	thaw     chan struct{} // closed when what is frozen may go on; nil if nothing is
 	greeted  bool          // the handshake's reply has come
 	draining bool          // what the client sends is thrown away

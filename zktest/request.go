@@ -26,8 +26,9 @@ type Request struct {
 
 // Part is one operation of a multi.
 type Part struct {
-	Op   Op
-	Path string
+	Op      Op
+	Path    string
+	Version int32 // that the node must have; -1 for any, and where there is none to tell
 }
 
 // decodeRequest reads the header of a request, and of the body what a Request tells. False if there is no header.
@@ -50,7 +51,7 @@ func decodeRequest(body []byte) (Request, bool) {
 	r.Path = pathOf(record)
 	if m, ok := record.(*wire.MultiRequest); ok {
 		for _, s := range m.Ops {
-			r.Parts = append(r.Parts, Part{Op: opOf(s.Op), Path: pathOf(s.Request)})
+			r.Parts = append(r.Parts, Part{Op: opOf(s.Op), Path: pathOf(s.Request), Version: versionOf(s.Request)})
 		}
 	}
 	return r, true
@@ -82,5 +83,18 @@ func pathOf(record wire.Record) string {
 		return r.Prefix
 	default:
 		return ""
+	}
+}
+
+func versionOf(record wire.Record) int32 {
+	switch r := record.(type) {
+	case *wire.DeleteRequest:
+		return r.Version
+	case *wire.CheckRequest:
+		return r.Version
+	case *wire.SetDataRequest:
+		return r.Version
+	default:
+		return -1
 	}
 }

@@ -13,7 +13,9 @@ import (
 	"github.com/seed-a3166700/turnstile/server"
 )
 
-// Server is a ZooKeeper server of Turnstile's own in this process, behind a Link whose faults it has.
+// Server is a ZooKeeper server of Turnstile's own in this process, behind a Link whose faults it has. Most methods
+// are the Link's, which "go doc zktest.Link" lists: Client, Session and Addr to use it, Control, Cut, HalfOpen, Delay
+// and ExpireSession to have it fail.
 type Server struct {
 	*Link
 

@@ -40,3 +40,35 @@ func testHoldWatchesOfOneSession(p place) {
 	p.ReleaseWatches(r.SessionID)
 	r.wantEvent(wire.EventDataChanged, p.dir)
 }
+
+func testOvertake(p place) {
+	r, other := p.newRaw(), p.newRaw()
+	nodes := []string{p.dir + "/0", p.dir + "/1", p.dir + "/2"}
+	for _, node := range nodes {
+		other.wantDo(wire.OK, create(node))
+		r.wantDo(wire.OK, watch(node))
+	}
+	p.Overtake(nodes[0], r.SessionID)
+	for _, node := range nodes {
+		other.wantDo(wire.OK, set(node, "changed"))
+	}
+	for _, node := range []string{nodes[1], nodes[0], nodes[2]} {
+		r.wantEvent(wire.EventDataChanged, node)
+	}
+	r.wantDo(wire.OK, watch(nodes[0]))
+	r.wantDo(wire.OK, watch(nodes[1]))
+	other.wantDo(wire.OK, set(nodes[0], "again"))
+	other.wantDo(wire.OK, set(nodes[1], "again"))
+	r.wantEvent(wire.EventDataChanged, nodes[0]) // it was for one event
+	r.wantEvent(wire.EventDataChanged, nodes[1])
+}
+
+func testOvertakeByReply(p place) {
+	r, other := p.newRaw(), p.newRaw()
+	r.wantDo(wire.OK, watch(p.dir))
+	p.Overtake(p.dir)
+	other.wantDo(wire.OK, set(p.dir, "changed"))
+	r.send(exists(p.dir))
+	r.wantEvent(wire.EventDataChanged, p.dir)
+	r.want(2, wire.OK)
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"log/slog"
 	"os"
 	"os/signal"
 
@@ -22,7 +23,7 @@ func main() {
 }
 
 func open(ctx context.Context, servers string) error {
-	client, err := zk.Open(ctx, zk.Config{Servers: servers})
+	client, err := zk.Open(ctx, zk.Config{Servers: servers, Logger: slog.Default()})
 	if err != nil {
 		return err
 	}

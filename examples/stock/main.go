@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strconv"
@@ -25,7 +26,7 @@ func main() {
 }
 
 func open(ctx context.Context, servers string) error {
-	client, err := zk.Open(ctx, zk.Config{Servers: servers})
+	client, err := zk.Open(ctx, zk.Config{Servers: servers, Logger: slog.Default()})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/lock"
@@ -33,6 +35,13 @@ func (l *locker) acquire(ctx context.Context) (*zk.Client, *lock.Hold, error) {
 		return nil, nil, err
 	}
 	l.mentionGrace(sess.Timeout())
+	fits := placeLock
+	if l.permits.limit > 0 {
+		fits = placePermits
+	}
+	if err := refuseOthers(ctx, client, sess, l.paths, fits); err != nil {
+		return client, nil, err
+	}
 	wanted, err := l.wanted(client)
 	if err != nil {
 		return client, nil, &exitError{code: ExitUsage, err: err}
@@ -44,8 +53,9 @@ func (l *locker) acquire(ctx context.Context) (*zk.Client, *lock.Hold, error) {
 	if err != nil {
 		return client, nil, err
 	}
-	l.detail("%s: locked after %v, token %d, session %s with a timeout of %v", l.path, time.Since(begin).Round(time.Millisecond),
-		hold.Token(), sessionID(hold.Session().ID()), hold.Session().Timeout())
+	l.detail("%s: locked after %v, token %d, session %s with a timeout of %v, at %s",
+		l.path, time.Since(begin).Round(time.Millisecond), hold.Token(),
+		sessionID(hold.Session().ID()), hold.Session().Timeout(), l.connection.where())
 	return client, hold, nil
 }
 
@@ -64,6 +74,7 @@ func (l *locker) wantLock(ctx context.Context, m wanted, client *zk.Client, sess
 		ctx, stop := l.connection.minded(ctx, client, sess, func(cause error) {
 			l.detail("%s: joining the line again at its end: %v", l.path, cause)
 		})
+		l.warnOfNesting(ctx, client)
 		tell := l.tellLater(func() string { return l.inTheWay(ctx, client) })
 		hold, err = m.Lock(ctx)
 		tell()
@@ -79,6 +90,26 @@ func (l *locker) wantLock(ctx context.Context, m wanted, client *zk.Client, sess
 		return nil, l.connection.noServer(client.LastError())
 	}
 	return hold, err
+}
+
+// warnOfNesting says that we wait for the turnstile that our command line is run by, which waits for us to end. It
+// may be meant so: it does not if we are in its background.
+func (l *locker) warnOfNesting(ctx context.Context, client *zk.Client) {
+	ours := strings.Split(l.env.get("TURNSTILE_PATHS"), "\n")
+	for _, path := range l.paths {
+		if !slices.Contains(ours, path) {
+			continue
+		}
+		line, err := lock.Inspect(ctx, client, path)
+		i := slices.IndexFunc(line, func(c lock.Contender) bool {
+			return c.Holder && sessionID(c.Session) == l.env.get("TURNSTILE_SESSION")
+		})
+		if err != nil || i < 0 || l.shared && line[i].Kind == lock.Reader || line[i].Kind == lock.Permit {
+			continue
+		}
+		l.say("%s: warning: it is held by pid %d, under which this command runs: "+
+			"if that waits for this command, neither goes on", path, line[i].Owner.PID)
+	}
 }
 
 // held is what a command runs under: a lock, a leadership, the claim of an item.

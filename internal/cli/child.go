@@ -12,6 +12,8 @@ type child struct {
 	stopped chan syscall.Signal // sent when the process was stopped, until ended
 	ended   chan struct{}       // closed when the process has ended
 	code    int                 // exit code in the shell's sense, once ended
+
+	signalled syscall.Signal // what ended the process, once ended; 0 if it ended by itself
 }
 
 // startChild starts the command in a group of its own, in the foreground of the terminal if there is one and everything points to it.
@@ -26,7 +28,7 @@ func startChild(cmd *exec.Cmd, t *terminal) (*child, error) {
 		err := c.start(cmd, t)
 		started <- err
 		if err == nil {
-			c.code = c.wait(cmd, c.stopped)
+			c.code, c.signalled = c.wait(cmd, c.stopped)
 			close(c.ended)
 		}
 	}()

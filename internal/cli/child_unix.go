@@ -33,8 +33,9 @@ func (p *process) start(cmd *exec.Cmd, t *terminal) error {
 	return nil
 }
 
-// wait returns the exit code when the process has ended, and reports the times that it is stopped.
-func (p *process) wait(cmd *exec.Cmd, stopped chan<- syscall.Signal) int {
+// wait returns the exit code when the process has ended, with the signal if one ended it, and reports the times that
+// it is stopped.
+func (p *process) wait(cmd *exec.Cmd, stopped chan<- syscall.Signal) (code int, sig syscall.Signal) {
 	var status syscall.WaitStatus
 	for {
 		_, err := syscall.Wait4(p.pid, &status, syscall.WUNTRACED, nil)
@@ -42,16 +43,16 @@ func (p *process) wait(cmd *exec.Cmd, stopped chan<- syscall.Signal) int {
 		case errors.Is(err, syscall.EINTR):
 			continue
 		case err != nil:
-			return ExitSoftware // cannot happen: it is our child, and nobody else waits for it
+			return ExitSoftware, 0 // cannot happen: it is our child, and nobody else waits for it
 		case status.Stopped():
 			stopped <- status.StopSignal()
 			continue
 		}
 		_ = cmd.Wait() // the process is gone, as it will say; this waits for the streams
 		if status.Signaled() {
-			return ExitSignal + int(status.Signal())
+			return ExitSignal + int(status.Signal()), status.Signal()
 		}
-		return status.ExitStatus()
+		return status.ExitStatus(), 0
 	}
 }
 
@@ -72,12 +73,19 @@ func (p *process) kill() { p.signal(syscall.SIGKILL) }
 
 // clear waits until the group of a process that has ended is gone, and kills what is left of it at the deadline.
 func (p *process) clear(deadline time.Time) {
+	if !p.gone(deadline) {
+		p.kill()
+	}
+}
+
+// gone waits until the group of a process that has ended is gone, and reports whether it is before the deadline.
+func (p *process) gone(deadline time.Time) bool {
 	tick := time.NewTicker(clearEvery)
 	defer tick.Stop()
-	for syscall.Kill(-p.pid, 0) == nil {
+	for syscall.Kill(-p.pid, 0) == nil && groupLives(p.pid) {
 		if now := <-tick.C; !now.Before(deadline) {
-			p.kill()
-			return
+			return false
 		}
 	}
+	return true
 }

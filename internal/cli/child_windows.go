@@ -54,12 +54,12 @@ func newJob(pid int) windows.Handle {
 }
 
 // wait returns the exit code when the process has ended.
-func (p *process) wait(cmd *exec.Cmd, _ chan<- syscall.Signal) int {
+func (p *process) wait(cmd *exec.Cmd, _ chan<- syscall.Signal) (code int, sig syscall.Signal) {
 	_ = cmd.Wait() // an exit code is no error here
 	if cmd.ProcessState == nil {
-		return ExitSoftware
+		return ExitSoftware, 0
 	}
-	return cmd.ProcessState.ExitCode()
+	return cmd.ProcessState.ExitCode(), 0
 }
 
 // signal asks the group to end: Windows knows no other message to a process.
@@ -79,6 +79,9 @@ func (p *process) kill() {
 		_ = proc.Kill() // it may be gone
 	}
 }
+
+// gone reports true: what is left of the job ends with us.
+func (p *process) gone(time.Time) bool { return true }
 
 // clear kills what is left of the job of a process that has ended.
 func (p *process) clear(time.Time) { p.kill() }

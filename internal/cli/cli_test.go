@@ -30,10 +30,8 @@ func TestMain(m *testing.M) {
 		heedSignals()
 	}
 	testscript.Main(m, map[string]func(){
-		"turnstile": func() {
-			os.Exit(cli.Run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
-		},
-		"puppet": puppet,
+		"turnstile": cli.Main,
+		"puppet":    puppet,
 	})
 }
 
@@ -58,6 +56,7 @@ func TestScripts(t *testing.T) {
 			"contenders": contenders,
 			"serving":    serving,
 			"create":     create,
+			"foreign":    foreign,
 		},
 	})
 }
@@ -130,7 +129,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 		if !ok {
 			ts.Fatalf("%v", err)
 		}
-		got = exit.ExitCode()
+		got = shellCode(exit.ProcessState)
 	}
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
@@ -205,6 +204,34 @@ func create(ts *testscript.TestScript, neg bool, args []string) {
 	sess, err := client.Session(ctx)
 	ts.Check(err)
 	_, err = sess.CreateNode(ctx, zk.Node{Path: args[0], ACL: zk.CreatorACL()})
+	ts.Check(err)
+}
+
+// foreign makes a contender of another program, which stays until the end of the script, and its parents: foreign
+// /x/_c_1-lock- DATA. A number is put behind names that end in a dash or an underscore.
+func foreign(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: foreign PATH DATA")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	client, err := zk.Open(ctx, zk.Config{Servers: ts.Getenv("SERVER")})
+	ts.Check(err)
+	ts.Defer(func() { _ = client.Close() })
+	sess, err := client.Session(ctx)
+	ts.Check(err)
+	for i := range args[0] {
+		if i > 0 && args[0][i] == '/' {
+			if _, err := sess.CreateNode(ctx, zk.Node{Path: args[0][:i]}); !errors.Is(err, zk.NodeExists) {
+				ts.Check(err)
+			}
+		}
+	}
+	mode := zk.Ephemeral
+	if strings.HasSuffix(args[0], "-") || strings.HasSuffix(args[0], "_") {
+		mode = zk.EphemeralSequential
+	}
+	_, err = sess.CreateNode(ctx, zk.Node{Path: args[0], Data: []byte(args[1]), Mode: mode})
 	ts.Check(err)
 }
 

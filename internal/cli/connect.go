@@ -3,11 +3,16 @@ package cli
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -24,10 +29,12 @@ type connection struct {
 	auth             []string
 	saslUser         string
 	saslPasswordFile string
+	acl              acl // of what is made; for commands that make something
 
-	logger *slog.Logger // of the client
-	own    *ownServer   // the server, when none is named
-	quiet  bool         // do not tell that it was started
+	logger  *slog.Logger // of the client
+	own     *ownServer   // the server, when none is named
+	quiet   bool         // do not tell that it was started
+	verbose bool         // do, whoever reads it
 }
 
 func (n *connection) flags(flags *pflag.FlagSet) {
@@ -39,6 +46,13 @@ func (n *connection) flags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&n.auth, "auth", nil, "credentials as `scheme:credentials`, such as digest:user:password (repeatable)")
 	flags.StringVar(&n.saslUser, "sasl-user", "", "`user` for SASL DIGEST-MD5")
 	flags.StringVar(&n.saslPasswordFile, "sasl-password-file", "", "`file` with that user's password")
+}
+
+// aclFlag is for commands that make nodes.
+func (n *connection) aclFlag(flags *pflag.FlagSet) {
+	n.acl.text = aclOpen
+	flags.Var(&n.acl, "acl", "who may use the nodes that are made: open, creator (whoever has our credentials), "+
+		"or a list such as sasl:ann:cdrwa,world:anyone:r")
 }
 
 // where names the server for messages.
@@ -64,6 +78,9 @@ func (n *connection) config() (zk.Config, error) {
 		if !ok || scheme == "" {
 			return cfg, errors.New("--auth must be scheme:credentials, such as digest:user:password")
 		}
+		if user, password, _ := strings.Cut(credentials, ":"); scheme == "digest" && (user == "" || password == "") {
+			return cfg, errors.New("--auth digest:user:password has no user or no password")
+		}
 		cfg.Auth = append(cfg.Auth, zk.Auth{Scheme: scheme, Data: []byte(credentials)})
 	}
 	if (n.saslUser == "") != (n.saslPasswordFile == "") {
@@ -75,6 +92,9 @@ func (n *connection) config() (zk.Config, error) {
 			return cfg, fmt.Errorf("--sasl-password-file: %w", err)
 		}
 		cfg.SASL = &zk.SASL{User: n.saslUser, Password: strings.TrimRight(string(password), "\r\n")}
+	}
+	if n.acl.text == aclCreator && len(cfg.Auth) == 0 && cfg.SASL == nil && n.security.cert == "" {
+		return cfg, errors.New("--acl creator needs credentials: --auth, --sasl-user or --tls-cert")
 	}
 	return cfg, nil
 }
@@ -148,17 +168,49 @@ func (n *connection) minded(ctx context.Context, client *zk.Client, sess *zk.Ses
 	}
 }
 
-// noServer says that no server answers, why, and what to do.
+// noServer says that no server answers, or none as it should, why, and what to do.
 func (n *connection) noServer(why error) error {
-	err := fmt.Errorf("no server answers at %s", n.where())
+	what, hint := "no server answers at", "see whether it runs, and check --connect"
+	if n.own != nil {
+		hint = "its log is " + n.own.log()
+	} else if told, ok := n.refused(why); ok {
+		what, hint = "there is no agreement with the server at", told
+	}
+	err := fmt.Errorf("%s %s", what, n.where())
 	if why != nil {
 		err = fmt.Errorf("%w: %w", err, why)
 	}
-	hint := "check --connect, or leave it out to use this user's own server on this machine"
-	if n.own != nil {
-		hint = "its log is " + n.own.log()
-	}
 	return &exitError{code: ExitNoServer, err: err, hint: hint}
+}
+
+// refused says what to do about a server that is there and does not want us, or that we do not want. It reports false
+// if none is there.
+func (n *connection) refused(why error) (hint string, ok bool) {
+	network, _ := errors.AsType[*net.OpError](why)
+	var name x509.HostnameError
+	var authority x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	_, plain := errors.AsType[tls.RecordHeaderError](why)
+	switch {
+	case errors.As(why, &name):
+		return "its certificate is for another name: check --connect, or say for which with --tls-server-name", true
+	case errors.As(why, &authority):
+		return "its certificate is by an authority that is not trusted: name that with --tls-ca", true
+	case errors.As(why, &invalid):
+		return "its certificate is not valid", true
+	case plain:
+		return "it does not speak TLS at that address: check the port, or leave the --tls flags out", true
+	case network != nil && network.Op == "remote error" && n.security.cert == "":
+		return "it wants a client's certificate: name one with --tls-cert and --tls-key", true
+	case network != nil && network.Op == "remote error":
+		return "it does not take the certificate of --tls-cert", true
+	case !errors.Is(why, io.EOF) && !errors.Is(why, syscall.ECONNRESET) && !errors.Is(why, io.ErrUnexpectedEOF):
+		return "", false
+	case n.security.used():
+		return "it has hung up on us: does it speak TLS at that address, and does it want a client's certificate?", true
+	}
+	return "it has hung up on us: is it a ZooKeeper server, does it want TLS at that address (--tls), " +
+		"and has it room for one more client?", true
 }
 
 // useOwnServer makes cfg connect to the user's own server, which is started if it is not there.
@@ -166,7 +218,7 @@ func (c *cli) useOwnServer(ctx context.Context, n *connection, cfg *zk.Config) e
 	own, err := findOwnServer(c.env)
 	if err == nil {
 		n.own = own
-		if !n.quiet {
+		if n.verbose || !n.quiet && atTerminal(c.stderr) { // cron would send it by mail, every night
 			own.started = func() {
 				fmt.Fprintln(c.stderr, "turnstile: started this user's own server; its log is", own.log())
 			}

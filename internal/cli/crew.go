@@ -81,7 +81,11 @@ func (c *crew) run(ctx context.Context) error {
 	case err != nil && !signal:
 		return err
 	case c.count > 0 && c.code != 0: // take exits as its command did
-		return &exitError{code: c.code}
+		exit := &exitError{code: c.code}
+		if c.asked == os.Interrupt && c.code == ExitSignal+int(syscall.SIGINT) {
+			exit.signal = syscall.SIGINT
+		}
+		return exit
 	case c.killed:
 		return signalled{c.asked}
 	case signal && c.count == 0 && c.until.value == untilSignalled:
@@ -100,7 +104,9 @@ func (c *crew) withItems(ctx context.Context, f func(context.Context, *zk.Client
 		return err
 	}
 	defer client.Close() // the session ends by itself if it cannot be closed now
-	q, err := queue.New(client, c.path, c.config())
+	cfg := c.config()
+	cfg.ACL = c.connection.acl.list
+	q, err := queue.New(client, c.path, cfg)
 	if err != nil {
 		return &exitError{code: ExitUsage, err: err}
 	}

@@ -42,7 +42,8 @@ lead; then we stand for election again. The command gets every signal that we ge
 peace, and the next candidate leads as soon as it has ended.
 
 The command finds TURNSTILE_PATH, TURNSTILE_ID, TURNSTILE_TOKEN (larger for every later leader),
-TURNSTILE_SESSION and TURNSTILE_SESSION_TIMEOUT_MS in its environment.
+TURNSTILE_SESSION and TURNSTILE_SESSION_TIMEOUT_MS in its environment. (A candidate that runs under another
+turnstile command does not take its --id from TURNSTILE_ID, which is that one's.)
 
 With --observe nothing is run: a line is printed for who leads now, and after every change, until a signal
 comes. A change back within a moment may be left out, the last one never is.
@@ -75,6 +76,7 @@ cannot be executed; 127 not found.`,
 	flags.BoolVar(&e.once, "once", false, "exit with 75 when the leadership is lost, do not stand again")
 	flags.BoolVar(&e.json, "json", false, "with --observe, print one JSON object per change (docs/cli-json.md)")
 	e.runner.flags(cmd, onLostTerm, onLostKill)
+	e.connection.aclFlag(flags)
 	return cmd
 }
 
@@ -119,7 +121,15 @@ func (e *elector) candidate(ctx context.Context) (*zk.Client, *elect.Candidate, 
 		return nil, nil, err
 	}
 	e.mentionGrace(sess.Timeout())
-	candidate, err := elect.NewCandidate(client, e.path, e.id, elect.Config{Layout: layouts[e.layout.value]})
+	fits := placeLock // whose names a LeaderSelector has, and kazoo's Election
+	if layouts[e.layout.value] == elect.LeaderLatch {
+		fits = placeElection
+	}
+	if err := refuseOthers(ctx, client, sess, e.paths, fits); err != nil {
+		return client, nil, err
+	}
+	cfg := elect.Config{Layout: layouts[e.layout.value], ACL: e.connection.acl.list}
+	candidate, err := elect.NewCandidate(client, e.path, e.id, cfg)
 	if err != nil {
 		return client, nil, &exitError{code: ExitUsage, err: err, hint: "see --id"}
 	}
@@ -154,7 +164,7 @@ func (e *elector) run(ctx context.Context) error {
 		case err != nil:
 			return err
 		case s.lost == nil:
-			return &exitError{code: s.child.code}
+			return s.ended()
 		case e.once || s.called:
 			return e.lostError(s.lost)
 		}

@@ -41,7 +41,8 @@ func (e environ) bind(flags *pflag.FlagSet) error {
 	var err error
 	flags.VisitAll(func(f *pflag.Flag) {
 		value := e.get(variable(f.Name))
-		if err != nil || f.Changed || value == "" || f.Name == "help" || f.Hidden {
+		ours := f.Name == "help" || f.Name == "version" || f.Hidden || e.handed(f.Name)
+		if err != nil || f.Changed || value == "" || ours {
 			return
 		}
 		if list, ok := f.Value.(pflag.SliceValue); ok {
@@ -69,7 +70,22 @@ func (e environ) with(entries ...string) []string {
 	return append(slices.DeleteFunc(slices.Clone(e.list), own), entries...)
 }
 
-// without returns the environment without our own variables.
-func (e environ) without() []string {
-	return slices.DeleteFunc(slices.Clone(e.list), func(entry string) bool { return strings.HasPrefix(entry, prefix) })
+// only returns those variables of the environment.
+func (e environ) only(names ...string) []string {
+	return slices.DeleteFunc(slices.Clone(e.list), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return !slices.Contains(names, name)
+	})
+}
+
+// handed reports whether the variable of a flag is one that turnstile hands to commands that it runs, and so says
+// nothing about what the flag is to be.
+func (e environ) handed(flag string) bool {
+	switch flag {
+	case "session": // of the lock that we run under
+		return true
+	case "id": // of the candidate that we run under, or one that somebody has set for us
+		return e.get("TURNSTILE_SESSION") != ""
+	}
+	return false
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"syscall"
 
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -26,9 +27,11 @@ const (
 
 // exitError ends a command with an exit code. Without err nothing is said.
 type exitError struct {
-	code int
-	err  error
-	hint string // what to do next
+	code   int
+	err    error
+	hint   string         // what to do next
+	signal syscall.Signal // what ended the command, or the wait for the lock; 0 if no signal did
+	typed  bool           // signal came from the terminal, to the command's process group and not to ours
 }
 
 func (e *exitError) Error() string {
@@ -51,9 +54,15 @@ func failed(err error) error {
 	case err == nil, errors.As(err, &exit):
 		return err
 	case errors.As(err, &sig):
-		return &exitError{code: sig.exitCode()}
-	case errors.Is(err, zk.ErrAuthFailed):
+		return &exitError{code: sig.exitCode(), signal: sig.number()}
+	case errors.Is(err, zk.SessionClosedRequireAuth):
+		hint := "the server wants a login: see --sasl-user, --auth and --tls-cert"
+		return &exitError{code: ExitNoAccess, err: err, hint: hint}
+	case errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.AuthFailed):
 		return &exitError{code: ExitNoAccess, err: err, hint: "check --auth, --sasl-user and --sasl-password-file"}
+	case errors.Is(err, zk.InvalidACL):
+		hint := "the server does not take this --acl: has it the scheme, and creator the credentials?"
+		return &exitError{code: ExitNoAccess, err: err, hint: hint}
 	case errors.Is(err, zk.NoAuth):
 		return &exitError{code: ExitNoAccess, err: err, hint: "the path's ACL asks for other credentials: see --auth"}
 	case errors.Is(err, lock.ErrWrap): // which says what to delete, and when

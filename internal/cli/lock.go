@@ -41,6 +41,11 @@ With --permits N/LIMIT holders take N permits each, of which there are LIMIT in 
 permits or a lock. The first holder's LIMIT is kept at PATH, and who names another is refused: --new-limit
 changes it for all.
 
+In a script it behaves as flock(1): Ctrl-C stops the script, and nothing is said unless there is something to
+say. It differs in two things. Stopped with Ctrl-Z for longer than the session lasts (--session-timeout), it
+loses the lock. And it gives the lock up when the command itself has ended, whatever that has left in the
+background: end it with wait.
+
 The command runs in a process group of its own with our standard input, output and error, and gets every
 signal that we get. It finds TURNSTILE_PATH, TURNSTILE_PATHS (one a line, if they are several),
 TURNSTILE_TOKEN (larger for every later holder of the lock), TURNSTILE_SESSION and
@@ -83,6 +88,7 @@ Exit codes: the command's, or 128+N if signal N ended it or our wait; 1 (or -E) 
 	flags.StringVar(&l.label, "label", "", "`text` that others see in the line (default: the command's name)")
 	flags.BoolVar(&l.json, "json", false, "without a command, print one JSON object when the lock is held (docs/cli-json.md)")
 	l.runner.flags(cmd, onLostTerm, onLostKill, onLostIgnore)
+	l.connection.aclFlag(flags)
 	return cmd
 }
 

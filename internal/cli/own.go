@@ -29,6 +29,13 @@ const (
 	knockEvery  = 5 * time.Millisecond // how often to look whether the server that was started answers
 )
 
+// ownEnvironment is what the own server keeps of the environment of who starts it: what it needs, and nobody's secrets.
+var ownEnvironment = []string{
+	"HOME", "USER", "LOGNAME", "PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "XDG_STATE_HOME", "XDG_RUNTIME_DIR",
+	"GODEBUG", "GOGC", "GOMAXPROCS", "GOMEMLIMIT", "GOTRACEBACK", "GOCOVERDIR",
+	"SYSTEMROOT", "LOCALAPPDATA", "USERPROFILE", "TEMP", "TMP",
+}
+
 // checkSockets refuses unix sockets whose path the system cannot take.
 func checkSockets(addresses ...string) error {
 	for _, address := range addresses {
@@ -59,7 +66,7 @@ func findOwnServer(env environ) (*ownServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &ownServer{dir: dir, env: env.without(), idle: env.get(variable("idle-exit"))}
+	o := &ownServer{dir: dir, env: env.only(ownEnvironment...), idle: env.get(variable("idle-exit"))}
 	if o.idle == "" {
 		o.idle = idleExit
 	}
@@ -172,7 +179,7 @@ func (o *ownServer) start(ctx context.Context) error {
 
 // spawn runs "turnstile serve" in a session of its own and waits until it answers.
 func (o *ownServer) spawn(ctx context.Context) error {
-	args := []string{"turnstile", "serve", "--detached", "--data", filepath.Join(o.dir, "data"), "--idle-exit", o.idle}
+	args := []string{"turnstile", "serve", "--detached", "--data", o.data(), "--idle-exit", o.idle}
 	for _, socket := range o.sockets {
 		if err := privateDir(filepath.Dir(socket)); err != nil {
 			return fmt.Errorf("cannot keep the socket of this user's own server: %w", err)

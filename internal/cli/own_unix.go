@@ -25,6 +25,12 @@ func ours(path string) bool {
 	return ok && int(stat.Uid) == os.Geteuid()
 }
 
+// terminateSignal asks a process to end.
+const terminateSignal = syscall.SIGTERM
+
+// alive reports whether a process has not ended.
+func alive(p *os.Process) bool { return p.Signal(syscall.Signal(0)) == nil }
+
 // executable returns a path of the program that runs here.
 func executable() (string, error) {
 	if runtime.GOOS == "linux" {

@@ -54,3 +54,18 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 		}
 	}
 }
+
+// terminateSignal ends a process: Windows has no gentler way to end one without a console. The server's data survive
+// that.
+var terminateSignal = os.Kill
+
+// alive reports whether a process has not ended.
+func alive(p *os.Process) bool {
+	handle, err := windows.OpenProcess(windows.SYNCHRONIZE, false, uint32(p.Pid))
+	if err != nil {
+		return false
+	}
+	defer func() { _ = windows.CloseHandle(handle) }()
+	event, err := windows.WaitForSingleObject(handle, 0)
+	return err == nil && event == uint32(windows.WAIT_TIMEOUT)
+}

@@ -48,6 +48,7 @@ func (u *queuer) flags(cmd *cobra.Command, object string) {
 	flags.BoolVarP(&u.quiet, "quiet", "q", false, "say nothing but what was asked for, and errors")
 	flags.BoolVar(&u.asJSON, "json", false, "print "+object+" (docs/cli-json.md)")
 	u.connection.flags(flags)
+	u.connection.aclFlag(flags)
 }
 
 // takePath checks the PATH.
@@ -121,6 +122,7 @@ func (c *cli) withQueue(ctx context.Context, n *connection, path string, cfg que
 		return err
 	}
 	defer client.Close() // the session ends by itself if it cannot be closed now
+	cfg.ACL = n.acl.list
 	q, err := queue.New(client, path, cfg)
 	if err != nil {
 		return &exitError{code: ExitUsage, err: err}

@@ -95,6 +95,7 @@ func (w *consumer) commandFlags(cmd *cobra.Command) {
 	flags.Var(&w.retryDelay, "retry-delay", "when an item comes again whose command has exited with 75")
 	flags.Var(&w.onStop, "on-stop", "what a signal that asks us to end does to the commands that run")
 	w.runner.flags(cmd, onLostTerm, onLostKill)
+	w.connection.aclFlag(cmd.Flags())
 }
 
 func (c *cli) queueTake() *cobra.Command {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // revoker is "turnstile revoke".
@@ -21,6 +23,8 @@ type revoker struct {
 	within     duration
 	force      bool
 	records    bool
+	node       string
+	session    string
 	json       bool
 	path       string
 }
@@ -68,15 +72,19 @@ then, as if the lock were lost, and exits with 75; programs in Go are told by th
 that are revocable. All others, and who does not want to, are asked in vain: with --force their nodes are
 deleted after --within. Then somebody else has the lock, although they may still be at work.
 
+Of several holders, --node and --session choose: "turnstile who" shows sessions, and nodes with --json. They
+also choose who may hold the lock ("may hold"), who is not asked otherwise.
+
 An election is refused: its leader cannot be asked. In the layouts of LeaderSelector and of kazoo its
 candidates cannot be told from the contenders of a lock: they are asked in vain, and give way to --force.
 
 Who asked whom, why, and what became of it is kept beside PATH: --records shows it, the last 32.
 
-Exit codes: 0 nobody holds it any more, or nobody did; 1 somebody does; 64 usage; 69 no server;
-77 access denied.`,
+Exit codes: 0 those who were asked do not hold it any more, or nobody did; 1 somebody does or may hold it, or
+something else than a lock is at PATH; 64 usage; 69 no server; 77 access denied.`,
 		Example: `  turnstile revoke --reason 'stuck since noon, ticket 4711' /jobs/report
   turnstile revoke --force --within 30s --reason 'node is gone' /deploy
+  turnstile revoke --session 0x1a1fc98997c0000 --reason 'this reader alone' /data
   turnstile revoke --records /jobs/report`,
 		Args: exactArgs(1, "PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -93,9 +101,12 @@ Exit codes: 0 nobody holds it any more, or nobody did; 1 somebody does; 64 usage
 	flags.StringVar(&r.reason, "reason", "", "`text` that tells why, for the holder and the record")
 	flags.Var(&r.within, "within", "how long holders have to give the lock up")
 	flags.BoolVar(&r.force, "force", false, "then delete the nodes of those that have not")
+	flags.StringVar(&r.node, "node", "", "ask only the holder with this `node`")
+	flags.StringVar(&r.session, "session", "", "ask only holders with this `session`, such as 0x1a1fc98997c0000")
 	flags.BoolVar(&r.records, "records", false, "show the revocations of the past, and revoke nothing")
 	flags.BoolVar(&r.json, "json", false, "print one JSON object, with --records one for each (docs/cli-json.md)")
 	r.connection.flags(flags)
+	r.connection.aclFlag(flags)
 	return cmd
 }
 
@@ -110,6 +121,8 @@ func (r *revoker) take(cmd *cobra.Command, path string) error {
 		return usage(cmd, errors.New("--reason is missing: say why, for the holder and for whoever asks later"))
 	case r.records && (cmd.Flags().Changed("force") || cmd.Flags().Changed("within") || cmd.Flags().Changed("reason")):
 		return usage(cmd, errors.New("--records revokes nothing: leave --force, --within and --reason out"))
+	case r.records && (r.node != "" || r.session != ""):
+		return usage(cmd, errors.New("--records shows those of all holders: leave --node and --session out"))
 	case r.within == 0:
 		return usage(cmd, errors.New("--within must not be 0: holders need a moment to end"))
 	}
@@ -117,7 +130,7 @@ func (r *revoker) take(cmd *cobra.Command, path string) error {
 }
 
 func (r *revoker) run(ctx context.Context) error {
-	client, _, err := r.open(ctx, &r.connection)
+	client, sess, err := r.open(ctx, &r.connection)
 	if err != nil {
 		return err
 	}
@@ -139,14 +152,36 @@ func (r *revoker) run(ctx context.Context) error {
 		err := fmt.Errorf("%s is an election, whose leader cannot be asked", r.path)
 		return &exitError{code: ExitUsage, err: err, hint: "end the leader's process, which turnstile who shows"}
 	}
-	list, err := lock.Revoke(ctx, client, r.path, lock.RevokeOptions{
-		Reason: r.reason, Grace: time.Duration(r.within), Force: r.force, Record: true,
-	})
+	opts := lock.RevokeOptions{
+		Reason: r.reason, Grace: time.Duration(r.within), Force: r.force, Record: true, ACL: r.connection.acl.list,
+	}
+	if r.node != "" || r.session != "" {
+		opts.Holder = r.chosen
+		if !slices.ContainsFunc(line, r.chosen) {
+			return r.noneChosen()
+		}
+	} else if len(line) == 0 {
+		if err := r.nothingThere(find, client, sess); err != nil {
+			return err
+		}
+	}
+	list, err := lock.Revoke(ctx, client, r.path, opts)
 	if err != nil && !errors.Is(err, lock.ErrKept) {
 		return err
 	}
+	if rerr := r.recall(ctx, client, list); rerr != nil {
+		return rerr
+	}
 	if perr := r.print(list); perr != nil {
 		return perr
+	}
+	others := slices.ContainsFunc(line, func(c lock.Contender) bool { return c.MayHold })
+	if err == nil && others && opts.Holder == nil {
+		return &exitError{
+			code: ExitNotAcquired,
+			err:  fmt.Errorf("%s: somebody may hold it as well, whose program looks for other names", r.path),
+			hint: "turnstile who shows them, and --node or --session asks them",
+		}
 	}
 	if err != nil {
 		return &exitError{
@@ -158,12 +193,49 @@ func (r *revoker) run(ctx context.Context) error {
 	return nil
 }
 
+// recall says of holders over whose data an earlier revocation has written what was there.
+func (r *revoker) recall(ctx context.Context, client *zk.Client, list []lock.Revoked) error {
+	line := make([]lock.Contender, len(list))
+	for i := range list {
+		line[i] = list[i].Holder
+	}
+	err := recall(ctx, client, r.path, line)
+	for i := range list {
+		list[i].Holder = line[i]
+	}
+	return err
+}
+
+// chosen reports whether --node and --session mean a contender.
+func (r *revoker) chosen(c lock.Contender) bool {
+	node := r.node == "" || c.Path == r.node || c.Second == r.node || path.Base(c.Path) == r.node
+	session := r.session == "" || strings.EqualFold(sessionID(c.Session), r.session)
+	return node && session && (c.Holder || c.MayHold)
+}
+
+func (r *revoker) noneChosen() error {
+	err := fmt.Errorf("%s: no holder has that node and that session", r.path)
+	return &exitError{code: ExitNotAcquired, err: err, hint: "turnstile who shows the holders"}
+}
+
+// nothingThere refuses a path at which there is something else than a lock.
+func (r *revoker) nothingThere(ctx context.Context, client *zk.Client, sess *zk.Session) error {
+	state, err := lookAt(ctx, sess, r.path, nil)
+	if err != nil {
+		return r.connection.gaveUp(err, client.LastError())
+	}
+	if other := state.instead(r.path); other != "" {
+		return &exitError{code: ExitNotAcquired, err: errors.New(other)}
+	}
+	return nil
+}
+
 func (r *revoker) print(list []lock.Revoked) error {
 	if r.json {
 		return r.cli.json(revokeJSON{Path: r.path, Revoked: revokedHolders(list)})
 	}
 	if len(list) == 0 {
-		_, err := fmt.Fprintf(r.stdout, "nobody holds %s\n", r.path)
+		_, err := fmt.Fprintf(r.stdout, "nobody holds %s (asked %s)\n", r.path, r.connection.where())
 		return err
 	}
 	for _, who := range list {
@@ -237,6 +309,7 @@ func (r *revoker) record(record lock.Record) recordJSON {
 	j.revocationJSON = *revocation(&record.Request)
 	for _, h := range record.Holders {
 		holder := revokedJSON{Node: h.Node, Since: timestamp(h.Since), Session: sessionID(h.Session), Token: int64(h.Token), Ending: string(h.Ending)}
+		holder.Owner.Text = h.Data
 		if h.Owner != nil {
 			holder.Owner = known(*h.Owner)
 		}
@@ -249,16 +322,19 @@ func (r *revoker) printRecord(record lock.Record) error {
 	_, err := fmt.Fprintf(r.stdout, "%s  by %s: %s\n", record.Request.At.Local().Format(time.DateTime),
 		owner(lock.Contender{Known: true, Owner: record.Request.By}), printable(record.Request.Reason))
 	for _, h := range record.Holders {
-		c := lock.Contender{Path: h.Node, Data: []byte(h.Node)} // of whom no more is known
-		if h.Owner != nil {
-			c.Known, c.Owner = true, *h.Owner
+		who := plain(h.Node) // of whom no more is known
+		switch {
+		case h.Owner != nil:
+			who = owner(lock.Contender{Known: true, Owner: *h.Owner})
+		case h.Data != "":
+			who = owner(lock.Contender{Data: []byte(h.Data)})
 		}
 		what := became(h.Ending)
 		if !record.Over && h.Ending == lock.EndingKept {
 			what = "was asked; what became of it is not recorded yet"
 		}
 		if err == nil {
-			_, err = fmt.Fprintf(r.stdout, "    %s: %s\n", owner(c), what)
+			_, err = fmt.Fprintf(r.stdout, "    %s: %s\n", who, what)
 		}
 	}
 	return err

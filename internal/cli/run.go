@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -19,6 +20,21 @@ import (
 //
 // Run catches signals while it runs, so a process should run one at a time.
 func Run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return run(ctx, args, env, stdin, stdout, stderr).code
+}
+
+// Main is Run for this process, and ends the process: with the exit code, or by SIGINT if that ended the command or
+// the wait.
+//
+// A shell stops its script at Ctrl-C if it got SIGINT itself and the program that it waits for died of it. (A program
+// that exits has made its own use of the key, says bash, and the script goes on.) What the terminal has sent to the
+// command's process group alone, our own, which is the script's, gets from us.
+func Main() {
+	run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr).end()
+}
+
+// run is Run, with all that there is to know of the end.
+func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) *exitError {
 	c := &cli{env: newEnviron(env), stdin: stdin, stdout: stdout, stderr: stderr}
 	root := c.root() //nolint:contextcheck // cobra hands the context to the command that runs
 	root.SetArgs(args)
@@ -49,19 +65,22 @@ Every flag has an environment variable of the same name: --connect is TURNSTILE_
   turnstile lock --connect zk1:2181,zk2:2181,zk3:2181 /jobs/report -- ./report.sh
   turnstile who /jobs/report
   turnstile queue work /mail --workers 4 -- ./send-mail`,
+		Version:           thisVersion().text(),
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		Args:              cobra.NoArgs,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return c.env.bind(cmd.Flags()) },
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if slices.Contains([]string{"lock", "elect", "take", "work"}, cmd.Name()) {
 			return usage(cmd, fmt.Errorf("%w (flags of the command to run go after --)", err))
 		}
 		return usage(cmd, err)
 	})
-	root.AddCommand(c.lock(), c.elect(), c.who(), c.revoke(), c.queue(), c.serve(), c.bench(), c.version(), c.man())
+	root.AddCommand(c.lock(), c.elect(), c.who(), c.revoke(), c.queue())
+	root.AddCommand(c.serve(), c.ownServer(), c.bench(), c.version(), c.man())
 	completeChoices(root)
 	return root
 }
@@ -78,19 +97,27 @@ func completeChoices(cmd *cobra.Command) {
 	})
 }
 
-// exit says why a command failed and returns the exit code.
-func (c *cli) exit(err error) int {
+// exit says why a command failed and returns how to end.
+func (c *cli) exit(err error) *exitError {
 	if err == nil {
-		return ExitOK
+		return &exitError{code: ExitOK}
 	}
 	var exit *exitError
 	if !errors.As(err, &exit) { // cobra's own: no such command, wrong number of arguments
 		exit = &exitError{code: ExitUsage, err: err, hint: "turnstile --help lists the commands"}
 	}
 	if exit.err != nil {
-		fmt.Fprintln(c.stderr, "turnstile:", exit.Error())
+		fmt.Fprintln(c.stderr, "turnstile:", undoubled(exit.Error()))
 	}
-	return exit.code
+	return exit
+}
+
+// undoubled says only once where an error comes from when two layers have said so one after the other.
+func undoubled(text string) string {
+	for _, name := range []string{"lock", "elect", "queue", "zk", "tls", "server"} {
+		text = strings.ReplaceAll(text, name+": "+name+": ", name+": ")
+	}
+	return text
 }
 
 // usage makes the error of a command line that is wrong.

@@ -92,9 +92,9 @@ func (r *runner) parse(cmd *cobra.Command, args []string, own func(*cobra.Comman
 		return err
 	}
 	r.graced = given(cmd.Flags(), r.env, "grace")
-	r.connection.quiet = r.quiet
+	r.connection.quiet, r.connection.verbose = r.quiet, r.verbose
 	if r.verbose {
-		r.connection.logger = slog.New(slog.NewTextHandler(r.stderr, nil))
+		r.connection.logger = newLogger(r.stderr, slog.LevelInfo)
 	}
 	return nil
 }
@@ -235,14 +235,15 @@ func (r *runner) conflicted(ctx context.Context, client *zk.Client, why func(con
 	return &exitError{code: int(r.conflict), err: err, hint: r.words.next}
 }
 
-// tellLater tells, to those who want to know, why we wait, if we still do in a moment. The caller calls stop.
+// tellLater tells, to those who want to know and to who sits at a terminal, why we wait, if we still do in a moment.
+// The caller calls stop.
 func (r *runner) tellLater(why func() string) (stop func() bool) {
-	if !r.verbose {
+	if r.quiet || !r.verbose && !atTerminal(r.stderr) {
 		return func() bool { return false }
 	}
 	return time.AfterFunc(tellAfter, func() {
 		if why := why(); why != "" {
-			r.detail("%s: waiting, %s", r.path, why)
+			r.say("%s: waiting, %s", r.path, why)
 		}
 	}).Stop
 }

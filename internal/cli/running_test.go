@@ -90,9 +90,17 @@ func startWith(t *testing.T, change func(*exec.Cmd), args ...string) *running {
 func (r *running) wait() int {
 	r.once.Do(func() {
 		_ = r.cmd.Wait() // the code says it all
-		r.code = r.cmd.ProcessState.ExitCode()
+		r.code = shellCode(r.cmd.ProcessState)
 	})
 	return r.code
+}
+
+// shellCode returns what a shell calls the exit code: of a process that a signal ended, 128 and its number.
+func shellCode(s *os.ProcessState) int {
+	if status, ok := s.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return s.ExitCode()
 }
 
 func (r *running) wantCode(want int) {

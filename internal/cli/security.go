@@ -33,9 +33,14 @@ func (s *security) serverFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.ca, "tls-ca", "", "PEM `file` of authorities; clients must then show a certificate by one of them")
 }
 
+// used reports whether a client is to use TLS.
+func (s *security) used() bool {
+	return s.on || s.ca != "" || s.cert != "" || s.key != "" || s.serverName != ""
+}
+
 // client returns the configuration of a client, nil for plain connections.
 func (s *security) client() (*tls.Config, error) {
-	if !s.on && s.ca == "" && s.cert == "" && s.key == "" && s.serverName == "" {
+	if !s.used() {
 		return nil, nil
 	}
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.serverName}

@@ -49,6 +49,10 @@ func (c *cli) serve() *cobra.Command {
 		Long: `Serves ZooKeeper's client protocol on this machine, to any ZooKeeper client, until SIGTERM. What it has
 acknowledged survives kill -9 and power loss. For an ensemble of several machines use Apache ZooKeeper.
 
+Commands use it if they name it with --connect. Those that name no server use this user's own, which is another
+(turnstile own-server). Certificates and users are read at the start: restart it to have it read new ones. Its
+clients keep their sessions and locks if it is back within their session timeout.
+
 When it serves it prints one line with its addresses. Warnings go to standard error.`,
 		Example: `  turnstile serve --listen 127.0.0.1:2181 --data /var/lib/turnstile
   turnstile serve --listen unix:/run/turnstile.sock --in-memory
@@ -90,7 +94,7 @@ func (s *serving) settings(cmd *cobra.Command) (server.Config, error) {
 	if s.detached {
 		log = newOwnLog(log, s.data)
 	}
-	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level}))
+	logger := newLogger(log, level)
 	var cfg server.Config
 	if s.config != "" {
 		var err error
@@ -234,6 +238,9 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 	case <-ctx.Done():
 		cfg.Logger.Info("ending", "why", context.Cause(ctx).Error())
 	case <-srv.Done():
+		if why := srv.Err(); why != nil {
+			cfg.Logger.Info("ending", "why", why.Error())
+		}
 	}
 	if err := srv.Close(); err != nil {
 		return &exitError{code: ExitSoftware, err: err}

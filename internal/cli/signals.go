@@ -90,11 +90,14 @@ type signalled struct{ sig os.Signal }
 func (s signalled) Error() string { return fmt.Sprintf("signal: %v", s.sig) }
 
 // exitCode is what a process exits with that the signal ended.
-func (s signalled) exitCode() int {
+func (s signalled) exitCode() int { return ExitSignal + int(s.number()) }
+
+// number is the signal's own type.
+func (s signalled) number() syscall.Signal {
 	if sig, ok := s.sig.(syscall.Signal); ok {
-		return ExitSignal + int(sig)
+		return sig
 	}
-	return ExitSignal + int(syscall.SIGINT)
+	return syscall.SIGINT
 }
 
 // asSignal returns the signal that an error tells of. Another reason to end counts as SIGTERM.

@@ -34,7 +34,7 @@ func (l *locker) stand(ctx context.Context, hold *lock.Hold, signals *signals) e
 	select {
 	case <-ended:
 	case <-calm.Done():
-		err = &exitError{code: asSignal(context.Cause(calm)).exitCode()}
+		err = failed(asSignal(context.Cause(calm)))
 	case <-hold.Context().Done():
 		err = l.lostError(context.Cause(hold.Context())) //nolint:contextcheck // the hold's end, not ours
 	}

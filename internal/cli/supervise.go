@@ -19,6 +19,10 @@ const (
 	onLostIgnore = "ignore"
 )
 
+// leftoverWait is how long processes that a command leaves behind may take to end before that is worth a warning: a
+// tee(1) whose input has just ended is none.
+const leftoverWait = 100 * time.Millisecond
+
 // schedule is when a command is ended whose lock may be lost. Half of its grace is over when the session stops being certain that it lives. The
 // other half is the first part of the margin, a quarter of the session timeout, after which other clients may have the lock.
 type schedule struct {
@@ -59,9 +63,11 @@ type supervisor struct {
 	more     []string          // of its environment
 	began    func(*supervisor) // called when it runs; nil if nobody wants to know
 	child    *child
-	called   bool      // a signal to end was passed on
-	lost     error     // why the lock counts as lost
-	killing  time.Time // when it was lost: by when the command's whole group must be gone
+	called   bool          // a signal to end was passed on
+	typed    bool          // what ended the command came from the terminal, to its process group alone
+	lost     error         // why the lock counts as lost
+	away     time.Duration // for how long we were stopped last
+	killing  time.Time     // when it was lost: by when the command's whole group must be gone
 }
 
 // supervise runs the command under the lock and returns how it ended, as an error with its exit code.
@@ -71,7 +77,7 @@ func (r *runner) supervise(ctx context.Context, hold owned, signals *signals, pr
 	case err != nil:
 		return err
 	case s.lost == nil || r.onLost.value == onLostIgnore:
-		return &exitError{code: s.child.code}
+		return s.ended()
 	}
 	return r.lostError(s.lost)
 }
@@ -91,6 +97,10 @@ func (r *runner) attend(ctx context.Context, hold owned, signals *signals, progr
 		s.lost = err
 	}
 	r.detail("%s: %s after %v", r.path, r.words.over, time.Since(begin).Round(time.Millisecond))
+	if s.lost == nil && !s.child.gone(time.Now().Add(leftoverWait)) {
+		r.say("%s: warning: the command has ended, and what it has started in the background runs on without the %s; "+
+			"end it with wait", r.path, r.words.noun)
+	}
 	return s, nil
 }
 
@@ -111,8 +121,13 @@ func (s *supervisor) command(ctx context.Context, program string) error {
 	if !s.killing.IsZero() {
 		s.child.clear(s.killing)
 	}
-	s.terminal.restore(s.child)
+	s.typed = s.terminal.restore(s.child)
 	return nil
+}
+
+// ended is the error that ends us as the command has ended.
+func (s *supervisor) ended() error {
+	return &exitError{code: s.child.code, signal: s.child.signalled, typed: s.typed}
 }
 
 func (s *supervisor) start(program string, argv []string) (err error) {
@@ -181,6 +196,10 @@ func (s *supervisor) left() time.Duration {
 }
 
 func (s *supervisor) silence() error {
+	if s.away > 0 {
+		return fmt.Errorf("stopped for %v, and sessions of %v do not last for so long",
+			s.away.Round(time.Millisecond), s.hold.Session().Timeout())
+	}
 	left := time.Until(s.hold.Session().Certain()).Round(time.Millisecond)
 	return fmt.Errorf("no answer from a quorum of the servers, and %v until the session is uncertain", max(0, left))
 }

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // screen is the other end of a terminal, at which a user sits.
@@ -86,6 +89,22 @@ func (s *screen) see(text string) {
 	}
 }
 
+// end reads until nobody has the terminal any more, and returns what came since what was looked for last.
+func (s *screen) end() string {
+	s.t.Helper()
+	chunk := make([]byte, 1024)
+	for {
+		n, err := s.file.Read(chunk)
+		s.seen.Write(chunk[:n])
+		if errors.Is(err, syscall.EIO) {
+			return s.seen.String()[s.past:]
+		}
+		if err != nil {
+			s.t.Fatalf("waiting for the end: %v", err)
+		}
+	}
+}
+
 func (s *screen) enter(text string) {
 	s.t.Helper()
 	if _, err := s.file.WriteString(text); err != nil {
@@ -113,6 +132,82 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	s.see("got 3\r\n") // and no second 2
 }
 
+// A script stops at Ctrl-C as it does with flock(1), whichever shell runs it, and whoever has the terminal at that
+// time. The lock is free then.
+func TestCtrlCStopsTheScript(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, script string }{
+		{"command", `turnstile lock --connect $SERVER /x -- puppet mortal`},
+		{"script", `turnstile lock --connect $SERVER /x -- $SHELL -c 'puppet mortal; echo WENT ON'`},
+		{"nested", `turnstile lock --connect $SERVER /y -- turnstile lock --connect $SERVER /x -- puppet mortal`},
+		{"command that does not have the terminal", `turnstile lock --connect $SERVER /x -- puppet mortal </dev/null`},
+		{"hold without a command", `turnstile lock --connect $SERVER /x`},
+		{"election", `turnstile elect --connect $SERVER /x -- puppet mortal`},
+		{"item", `turnstile queue take --connect $SERVER /q -- puppet mortal`},
+		{"wait", `turnstile lock -v --connect $SERVER /lock -- true`},
+		{"wait for a leadership", `turnstile elect -v --connect $SERVER /latch -- true`},
+	} {
+		for _, shell := range []string{"bash", "dash"} {
+			t.Run(test.name+" in "+shell, func(t *testing.T) {
+				t.Parallel()
+				path, err := exec.LookPath(shell)
+				if err != nil {
+					t.Skip(err)
+				}
+				srv := newServer(t)
+				putNumbers(t, srv.Addr(), 1)
+				sess := srv.Session(t, time.Minute)
+				for _, held := range []string{"lock", "latch"} { // by others
+					if _, err := sess.CreateNode(t.Context(), zk.Node{Path: "/" + held}); err != nil {
+						t.Fatal(err)
+					}
+					name := "/" + held + "/_c_2f6d45b1-2b81-4c65-ab65-05c04284d74d-" + held + "-"
+					if _, err := sess.CreateNode(t.Context(), zk.Node{Path: name, Mode: zk.EphemeralSequential}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				cmd := exec.Command(path, "-c", "trap 'echo GO''ES' EXIT; "+test.script+"; echo WENT ON")
+				cmd.Env = append(os.Environ(), "SERVER="+srv.Addr(), "SHELL="+path)
+				s := sitDown(t, cmd)
+				switch {
+				case strings.HasPrefix(test.name, "wait"):
+					s.see("waiting")
+				case strings.HasPrefix(test.name, "hold"):
+					s.see("/x ")
+				default:
+					s.see("ready")
+				}
+				s.enter("\x03")
+				if got := s.end(); strings.Contains(got, "WENT ON") {
+					t.Errorf("the script went on after Ctrl-C: %q", got)
+				}
+				_ = cmd.Wait() // it says how it has ended
+				if got := shellCode(cmd.ProcessState); got != 130 {
+					t.Errorf("the shell ended with %d, want 130", got)
+				}
+			})
+		}
+	}
+}
+
+// What handles Ctrl-C itself has its own way with it, and the script goes on, as it does without turnstile.
+func TestScriptGoesOnAfterACommandThatHandlesCtrlC(t *testing.T) {
+	t.Parallel()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash here")
+	}
+	srv := newServer(t)
+	cmd := exec.Command(bash, "-c", `turnstile lock --connect $SERVER /x -- \
+		sh -c 'trap "exit 7" INT; echo rea""dy; while :; do sleep 0.01; done'
+		echo went on with $?`)
+	cmd.Env = append(os.Environ(), "SERVER="+srv.Addr())
+	s := sitDown(t, cmd)
+	s.see("ready")
+	s.enter("\x03")
+	s.see("went on with 7")
+}
+
 func TestCtrlZStopsTheCommandAndTheShellContinuesIt(t *testing.T) {
 	t.Parallel()
 	bash, err := exec.LookPath("bash")
@@ -127,6 +222,7 @@ func TestCtrlZStopsTheCommandAndTheShellContinuesIt(t *testing.T) {
 	s.enter(`turnstile lock --session-timeout 60s --connect $SERVER /x -- sh -c 'echo rea""dy; read l; echo got":"$l'` + "\n")
 	s.see("ready")
 	s.enter("\x1a")
+	s.see("/x: stopped: if it does not go on within") // unlike flock(1), so it is said
 	s.see("Stopped")
 	s.see("> ")
 	s.enter("fg\n")

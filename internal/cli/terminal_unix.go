@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -64,15 +65,19 @@ func (t *terminal) foreground(group int) bool {
 // give makes the group the terminal's foreground. If the terminal has gone there is nothing to give.
 func (t *terminal) give(group int) { _ = unix.IoctlSetPointerInt(t.fd(), unix.TIOCSPGRP, group) }
 
-// restore takes the terminal back when the command has ended.
-func (t *terminal) restore(c *child) {
+// restore takes the terminal back when the command has ended, and reports whether it died of a key at the terminal.
+// Who has the terminal gets Ctrl-C and Ctrl-\, and nobody else does: that the signal came from there is a guess, as
+// job control shells make it.
+func (t *terminal) restore(c *child) (typed bool) {
 	if t == nil {
-		return
+		return false
 	}
 	if t.foreground(c.pid) {
 		t.give(t.group)
+		typed = c.signalled == syscall.SIGINT || c.signalled == syscall.SIGQUIT
 	}
 	signal.Reset(syscall.SIGTTOU)
+	return typed
 }
 
 // suspend answers the command's being stopped by the terminal: by giving it the terminal if it asks for it and we have it, and
@@ -93,8 +98,13 @@ func (s *supervisor) suspend(sig syscall.Signal) {
 	if t.foreground(s.child.pid) {
 		t.give(t.group)
 	}
+	if s.lost == nil && t.minded() {
+		s.mentionStop()
+	}
+	begin := time.Now()
 	t.stop(s.signals, s.child.signal)
 	if s.left() <= 0 {
+		s.away = time.Since(begin)
 		return // the alarm is due
 	}
 	if t.foreground(t.group) {
@@ -103,10 +113,24 @@ func (s *supervisor) suspend(sig syscall.Signal) {
 	s.child.signal(syscall.SIGCONT)
 }
 
+// mentionStop says what being stopped leads to: nobody renews the session, and that is unlike flock(1).
+func (s *supervisor) mentionStop() {
+	if left := s.left(); left > 0 && s.onLost.value != onLostIgnore {
+		s.say("%s: stopped: if it does not go on within %v, the %s is lost and the command ended; "+
+			"--session-timeout gives it longer", s.path, left.Round(100*time.Millisecond), s.words.noun)
+	}
+}
+
+// minded reports whether a shell would continue us. A group that no shell minds is not stopped: nobody would continue
+// it.
+func (t *terminal) minded() bool {
+	session, err := unix.Getsid(0)
+	return err == nil && session != t.group && unix.Getppid() != 1
+}
+
 // stop stops our process group, and returns when it was continued. What else comes meanwhile is for pass.
 func (t *terminal) stop(signals *signals, pass func(os.Signal)) {
-	// A group that no shell minds is not stopped: nobody would continue it.
-	if session, err := unix.Getsid(0); err != nil || session == t.group || unix.Getppid() == 1 {
+	if !t.minded() {
 		return
 	}
 	// For ourselves it must be SIGSTOP: once Go has caught SIGTSTP it never gives the system's own answer back.
@@ -134,9 +158,14 @@ func (t *terminal) suspends(sig os.Signal) bool { return t != nil && sig == sysc
 
 // suspendAll stops commands that have no terminal, and us, and lets those go on afterwards whose claims still hold.
 func (t *terminal) suspendAll(signals *signals, running map[*supervisor]bool) {
+	told := !t.minded()
 	for s, started := range running {
 		if started {
 			s.child.signal(syscall.SIGSTOP)
+		}
+		if !told {
+			s.mentionStop()
+			told = true
 		}
 	}
 	var later []os.Signal

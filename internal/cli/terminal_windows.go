@@ -12,7 +12,7 @@ func openTerminal() *terminal { return nil }
 
 func (t *terminal) close() {}
 
-func (t *terminal) restore(*child) {}
+func (t *terminal) restore(*child) (typed bool) { return false }
 
 // suspend is never called: Windows does not stop processes.
 func (s *supervisor) suspend(syscall.Signal) {}

@@ -76,7 +76,7 @@ func (c *choice) Set(s string) error {
 
 // given reports whether a flag has a value, on the command line or from its variable.
 func given(flags *pflag.FlagSet, e environ, name string) bool {
-	return flags.Changed(name) || e.get(variable(name)) != ""
+	return flags.Changed(name) || e.get(variable(name)) != "" && !e.handed(name)
 }
 
 // exclusive reports two flags that contradict each other on the command line, and drops a flag that the environment sets when the

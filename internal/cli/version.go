@@ -30,12 +30,16 @@ func (c *cli) version() *cobra.Command {
 			if asJSON {
 				return c.json(v)
 			}
-			_, err := fmt.Fprintf(c.stdout, "turnstile %s %s %s/%s\n", v.Version, v.Go, v.OS, v.Arch)
+			_, err := fmt.Fprintln(c.stdout, v.text())
 			return failed(err)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object (docs/cli-json.md)")
 	return cmd
+}
+
+func (v versionJSON) text() string {
+	return fmt.Sprintf("turnstile %s %s %s/%s", v.Version, v.Go, v.OS, v.Arch)
 }
 
 // thisVersion reads what the Go toolchain recorded in the binary.

@@ -59,7 +59,9 @@ func (l *locker) takeKind(cmd *cobra.Command) error {
 // named after. So who wants a lock alone gets a Mutex, which InterProcessMutex knows; only a path that is shared with
 // InterProcessReadWriteLock, which does not know that, takes a writer.
 func (l *locker) wanted(client *zk.Client) (wanted, error) {
-	cfg := lock.Config{Label: l.label, Delay: time.Duration(l.delay), Layout: lockLayouts[l.layout.value]}
+	cfg := lock.Config{
+		Label: l.label, Delay: time.Duration(l.delay), Layout: lockLayouts[l.layout.value], ACL: l.connection.acl.list,
+	}
 	switch {
 	case l.permits.limit > 0:
 		s, err := lock.NewSemaphore(client, l.path, lock.StoredLimit(l.permits.limit), cfg)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,7 @@ type whoJSON struct {
 	Holder  *contenderJSON  `json:"holder"` // the first of the holders; null when nobody holds the lock
 	Holders []contenderJSON `json:"holders"`
 	Waiters []contenderJSON `json:"waiters"`
+	Place   place           `json:"place"`
 	Numbers numbersJSON     `json:"numbers"`
 }
 
@@ -43,6 +45,8 @@ type contenderJSON struct {
 	Permits int             `json:"permits,omitempty"`
 	Revoked *revocationJSON `json:"revoked,omitempty"`
 	WaitsAt []string        `json:"waits_at,omitempty"`
+	MayHold bool            `json:"may_hold,omitempty"`
+	Group   int             `json:"group,omitempty"` // from 1, if there are several
 }
 
 // ownerJSON is what a contender tells of itself. One of another program tells only text.
@@ -70,7 +74,15 @@ func (c *cli) who() *cobra.Command {
 		Short: "Show who holds a lock and who waits for it",
 		Long: `Shows who holds the lock at PATH and who waits for it, in the order in which they will be served, whichever
 program they use: Turnstile, Curator, kazoo or go-zookeeper. Those who share a lock hold it together. Of an
-election it shows who leads and who stands for it, of permits who has how many. Who wants several PATHs at once is shown at each of them.`,
+election it shows who leads and who stands for it, of permits who has how many. Who wants several PATHs at
+once is shown at each of them.
+
+Programs that look for different names do not exclude each other (docs/interop.md). They are shown in groups,
+and "may hold" is said of those that wait for who is ahead only if their program was told to.
+
+Without --connect it asks this user's own server, as "turnstile lock" does.
+
+Exit codes: 0; 1 something else than a lock is at PATH; 64 usage; 69 no server; 77 access denied.`,
 		Example: `  turnstile who /jobs/report
   turnstile who --connect zk1:2181,zk2:2181/app --json /deploy`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -100,43 +112,86 @@ func (c *cli) showWho(ctx context.Context, n *connection, paths []string, asJSON
 	defer client.Close() // nothing of ours is at the server
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(n.connectTimeout), errNoAnswer)
 	defer cancel()
-	lines, numbers := make([][]standing, len(paths)), make([]lock.Numbers, len(paths))
+	lines := make([]lineAt, len(paths))
 	for i, path := range paths {
-		if lines[i], err = look(ctx, client, sess, path); err == nil {
-			numbers[i], err = lock.InspectNumbers(ctx, client, path)
-		}
-		if err != nil {
+		if lines[i], err = look(ctx, client, sess, path); err != nil {
 			return n.gaveUp(err, client.LastError())
 		}
 	}
-	for i, path := range paths {
-		if asJSON {
-			err = c.json(whoIs(path, lines[i], numbers[i]))
-		} else {
-			c.warnOf(numbers[i])
-			err = c.printLine(path, lines[i], len(paths) > 1)
+	var wrong error
+	for _, l := range lines {
+		other := ""
+		if len(l.list) == 0 {
+			other = l.found.instead(l.path)
+		}
+		switch {
+		case asJSON:
+			err = c.json(whoIs(l))
+		case other == "":
+			c.warnOf(l)
+			err = c.printLine(l, len(paths) > 1, n.where())
+		}
+		if other != "" {
+			wrong = &exitError{code: ExitNotAcquired}
+			fmt.Fprintln(c.stderr, "turnstile:", other)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return nil
+	return wrong
 }
 
-// warnOf says what to do before the sequence numbers are used up, from the middle on.
-func (c *cli) warnOf(n lock.Numbers) {
-	if n.Low {
+// lineAt is who is at a path, and what else.
+type lineAt struct {
+	path    string
+	list    []standing
+	numbers lock.Numbers
+	found   pathState
+}
+
+// groups returns how many groups there are that do not exclude each other.
+func (l lineAt) groups() int {
+	n := 0
+	for _, c := range l.list {
+		n = max(n, c.Group+1)
+	}
+	return n
+}
+
+func mayHold(list []standing) bool {
+	return slices.ContainsFunc(list, func(s standing) bool { return s.MayHold })
+}
+
+// warnOf says that a line is not what it seems to be, and what to do before the sequence numbers are used up, from
+// the middle on.
+func (c *cli) warnOf(l lineAt) {
+	if l.groups() > 1 || mayHold(l.list) {
+		fmt.Fprintf(c.stderr, "turnstile: warning: not all at %s exclude each other: their programs look for different "+
+			"names, and several groups may hold at the same time (docs/interop.md)\n", l.path)
+	}
+	if n := l.numbers; n.Low {
 		fmt.Fprintf(c.stderr, "turnstile: warning: %d sequence numbers are left at %s, and then new contenders are refused; "+
 			"delete %s at a time when it is empty (zkCli.sh delete), so that its numbers begin at 0 again\n", n.Left, n.Path, n.Path)
 	}
 }
 
 // look returns who stands in line at path.
-func look(ctx context.Context, client *zk.Client, sess *zk.Session, path string) ([]standing, error) {
+func look(ctx context.Context, client *zk.Client, sess *zk.Session, path string) (lineAt, error) {
+	l := lineAt{path: path}
 	if err := sess.Sync(ctx, path); err != nil { // the server that we happen to be connected to may be behind
-		return nil, err
+		return l, err
 	}
 	line, err := lock.Inspect(ctx, client, path)
+	if err == nil {
+		l.numbers, err = lock.InspectNumbers(ctx, client, path)
+	}
+	if err == nil {
+		l.found, err = lookAt(ctx, sess, path, line)
+	}
+	if err == nil {
+		err = recall(ctx, client, path, line)
+	}
 	list := together(line)
 	for i, c := range list {
 		if !c.Holder || err != nil {
@@ -149,7 +204,31 @@ func look(ctx context.Context, client *zk.Client, sess *zk.Session, path string)
 			}
 		}
 	}
-	return list, err
+	l.list = list
+	return l, err
+}
+
+// recall says of the nodes over which Curator's word for a revocation was written what was there before, if that is
+// recorded.
+func recall(ctx context.Context, client *zk.Client, path string, line []lock.Contender) error {
+	overwritten := func(c lock.Contender) bool { return c.Revoked != nil && !c.Known }
+	if !slices.ContainsFunc(line, overwritten) {
+		return nil
+	}
+	records, err := lock.Revocations(ctx, client, path)
+	if err != nil {
+		return err
+	}
+	for i := range line {
+		for _, record := range records {
+			for _, h := range record.Holders {
+				if c := &line[i]; overwritten(*c) && h.Node == c.Path && h.Token == c.Token && h.Data != "" {
+					c.Data = []byte(h.Data)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // waitsAt reports whether a set's contender waits at another of its paths. Its nodes have a session and a transaction in common.
@@ -168,12 +247,18 @@ func (n *connection) gaveUp(err, why error) error {
 	return err
 }
 
-func whoIs(path string, line []standing, numbers lock.Numbers) whoJSON {
-	w := whoJSON{Path: path, Holders: []contenderJSON{}, Waiters: []contenderJSON{}, Numbers: numbersJSON(numbers)}
-	for _, c := range line {
+func whoIs(l lineAt) whoJSON {
+	w := whoJSON{
+		Path: l.path, Holders: []contenderJSON{}, Waiters: []contenderJSON{},
+		Place: l.found.place, Numbers: numbersJSON(l.numbers),
+	}
+	for _, c := range l.list {
 		entry := contenderJSON{
 			Node: c.Path, Kind: c.Kind.String(), Since: timestamp(c.Since), Session: sessionID(c.Session),
-			WaitsAt: c.waitsAt, Permits: c.permits, Revoked: revocation(c.Revoked),
+			WaitsAt: c.waitsAt, Permits: c.permits, Revoked: revocation(c.Revoked), MayHold: c.MayHold,
+		}
+		if l.groups() > 1 {
+			entry.Group = c.Group + 1
 		}
 		if c.Known {
 			entry.Owner = known(c.Owner)
@@ -197,24 +282,42 @@ func known(o lock.Owner) ownerJSON {
 	return ownerJSON{Host: o.Host, PID: o.PID, Program: o.Program, Label: o.Label, Set: o.Set}
 }
 
-// printLine prints the line for people. Titled says of which path it is.
-func (c *cli) printLine(path string, line []standing, titled bool) error {
-	if len(line) == 0 {
-		_, err := fmt.Fprintf(c.stdout, "nobody holds %s or waits for it\n", path)
+// printLine prints the line for people, each group by itself. Titled says of which path it is.
+func (c *cli) printLine(l lineAt, titled bool, server string) error {
+	if len(l.list) == 0 {
+		absent := ""
+		if l.found.place == placeAbsent {
+			absent = "; there is no such path now"
+		}
+		_, err := fmt.Fprintf(c.stdout, "nobody holds %s or waits for it (asked %s%s)\n", l.path, server, absent)
 		return err
 	}
 	w := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
-	title := ""
-	if titled {
-		title = path
+	for group := range l.groups() {
+		title := ""
+		if titled {
+			title = l.path
+		}
+		if group > 0 {
+			title = "and besides"
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "%s\tOWNER\tSINCE\tSESSION\tTOKEN\n", title)
+		printGroup(w, slices.DeleteFunc(slices.Clone(l.list), func(s standing) bool { return s.Group != group }))
 	}
-	fmt.Fprintf(w, "%s\tOWNER\tSINCE\tSESSION\tTOKEN\n", title)
+	return w.Flush()
+}
+
+// printGroup prints those of a group.
+func printGroup(w io.Writer, line []standing) {
 	waiting := 0
 	for _, contender := range line {
 		token := strconv.FormatInt(int64(contender.Token), 10)
 		if !contender.Holder {
-			waiting++
 			token = "-"
+		}
+		if !contender.Holder && !contender.MayHold {
+			waiting++
 		}
 		who := owner(contender.Contender)
 		if contender.Revoked != nil {
@@ -225,7 +328,6 @@ func (c *cli) printLine(path string, line []standing, titled bool) error {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", role(contender, waiting), who, since(contender.Since), sessionID(contender.Session), token)
 	}
-	return w.Flush()
 }
 
 // role says what a contender does in the line: the n-th that waits, if it waits.
@@ -242,8 +344,13 @@ func role(c standing, n int) string {
 		}
 	case lock.Exclusive:
 	}
-	if c.Holder {
+	switch {
+	case c.Holder:
 		return holder
+	case c.MayHold && c.Kind == lock.Exclusive:
+		return "may hold"
+	case c.MayHold:
+		return "may hold, " + c.Kind.String()
 	}
 	return waiter + " " + strconv.Itoa(n)
 }

@@ -54,6 +54,7 @@ var floors = []floor{
 	// What only tests use.
 	{path: "internal/certainty"},
 	{path: "internal/house"},
+	{path: "hostile", ours: []string{"zk", "lock", "internal/wire", "internal/jute"}, foreign: []string{"golang.org/x/sys"}},
 	{path: "internal/lincheck", foreign: []string{"github.com/anishathalye/porcupine"}},
 	{path: "internal/peer", ours: []string{"zk", "server"}},
 	{path: "docs/herd", ours: []string{"zk", "lock", "server", "internal/peer"}},

@@ -23,8 +23,10 @@ func Attempt[T any](ctx context.Context, client *zk.Client, try func(*zk.Session
 			return got, nil
 		case ctx.Err() != nil:
 			return none, context.Cause(ctx)
-		case sess.Context().Err() != nil, errors.Is(err, ErrGone), errors.Is(err, zk.ErrConnectionLost):
+		case sess.Context().Err() != nil, errors.Is(err, ErrGone):
 			// Session tells when there is no next one, so this ends.
+		case Passing(err):
+			_ = Settle(ctx, sess, err) // if ctx or the session ends meanwhile, that is seen above
 		default:
 			return none, err
 		}
@@ -72,9 +74,13 @@ func (l *Line) Stand(ctx context.Context, client *zk.Client) (*Place, error) {
 	})
 }
 
-// Explain adds to an error of waiting that was cut short why there is no connection, if there is none.
+// Explain adds to an error of waiting that was cut short why there is no connection, if there is none. It is
+// zk.ErrNotConnected then.
 func Explain(client *zk.Client, err error) error {
 	if last := client.LastError(); last != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+		if !errors.Is(last, zk.ErrNotConnected) {
+			last = fmt.Errorf("%w: %w", zk.ErrNotConnected, last)
+		}
 		return fmt.Errorf("%w (no server answers: %w)", err, last)
 	}
 	return err

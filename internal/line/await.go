@@ -68,17 +68,17 @@ func (p *Place) awaitNearest(ctx context.Context) (gone bool, listed *zk.Future[
 	case err == nil:
 		defer w.Watch.Close()
 	case !missing:
-		return false, nil, settle(ctx, p.sess, err)
+		return false, nil, Settle(ctx, p.sess, err)
 	}
 	if ownErr != nil {
-		return false, nil, settle(ctx, p.sess, ownErr)
+		return false, nil, Settle(ctx, p.sess, ownErr)
 	}
 	if missing { // and our node was there when the next answer, its own, was made
 		return !isClosed(reconnected) && !p.ownTouched(), nil, nil
 	}
 	ev, listed, err := p.next(ctx, w.Watch)
 	if err != nil {
-		return false, nil, settle(ctx, p.sess, err)
+		return false, nil, Settle(ctx, p.sess, err)
 	}
 	return ev.Type == zk.EventDeleted && !isClosed(reconnected) && !p.ownTouched(), listed, nil
 }

@@ -24,7 +24,7 @@ type Bundle struct {
 // line may be given more than once. What also adds to the batch, if it is not nil, is sent in the same write.
 //
 // If it returns an error, no node is left behind, or the removal goes on in the background until it is done or the session has ended,
-// as with Enter.
+// as with Enter. Whether the transaction fits into a request is for the caller to find out before, with CheckSize.
 func MakeBundle(ctx context.Context, sess *zk.Session, lines []*Line, checks []zk.Op, also func(*zk.Batch)) (*Bundle, error) {
 	parts, of, ops := attempt(lines, checks)
 	for try := 0; ; {
@@ -69,11 +69,13 @@ func MakeBundle(ctx context.Context, sess *zk.Session, lines []*Line, checks []z
 			if try++; try > maxTries*len(parts) {
 				return nil, fmt.Errorf("line: the parents of %s vanish as often as they are made: %w", l.Dir, err)
 			}
-			if err := l.makeParents(ctx, sess, l.Dir); err != nil {
+			if err := l.makeParents(ctx, sess, dirs(lines)...); err != nil {
 				return nil, err
 			}
 		default:
-			return nil, err
+			if err := Settle(ctx, sess, err); err != nil {
+				return nil, err
+			}
 		}
 	}
 }
@@ -88,6 +90,16 @@ func attempt(lines []*Line, checks []zk.Op) (parts []part, of []*Line, ops []zk.
 		ops = append(ops, creations(l.nodes(own))...)
 	}
 	return parts, of, ops
+}
+
+// dirs are the paths of lines, each once. The lines of a bundle make their parents alike.
+func dirs(lines []*Line) []string {
+	list := make([]string, len(lines))
+	for i, l := range lines {
+		list[i] = l.Dir
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // OwnBundle is the bundle of nodes that the session has made otherwise.
@@ -120,7 +132,7 @@ func (b *Bundle) Whole(ctx context.Context) (bool, error) {
 		if err == nil {
 			return whole, nil
 		}
-		if err := settle(ctx, b.sess, err); err != nil {
+		if err := Settle(ctx, b.sess, err); err != nil {
 			return false, err
 		}
 	}
@@ -165,7 +177,7 @@ func (b *Bundle) watch(ctx context.Context, n zk.Created, changed func(data []by
 		case errors.Is(err, zk.NoNode):
 			return ErrGone
 		case err != nil:
-			if err := settle(ctx, b.sess, err); err != nil {
+			if err := Settle(ctx, b.sess, err); err != nil {
 				return err
 			}
 			continue

@@ -72,8 +72,10 @@ func (p *Place) Become(to *Line) (*Place, error) {
 			return nil, p.sess.Err()
 		case errors.Is(err, zk.NoNode):
 			return nil, ErrGone
-		case zk.OutcomeOf(err) == zk.Refused:
-			return nil, err
+		default: // if nobody knows, the next attempt finds out
+			if err := Settle(ctx, p.sess, err); err != nil && zk.OutcomeOf(err) == zk.Refused {
+				return nil, err
+			}
 		}
 	}
 }
@@ -98,9 +100,10 @@ func (p *Place) Beside(ctx context.Context, to *Line) (*Place, []Seat, error) {
 			return nil, nil, p.sess.Err()
 		case errors.Is(err, zk.NoNode):
 			return nil, nil, ErrGone
-		case zk.OutcomeOf(err) == zk.Refused:
+		case zk.OutcomeOf(err) == zk.Refused && !Passing(err):
 			return nil, nil, err
 		default:
+			_ = Settle(ctx, p.sess, err) // if ctx ends meanwhile, the next attempt is withdrawn
 			continue
 		}
 		seats, err := p.among(p.list(ctx, listed))

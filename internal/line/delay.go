@@ -109,7 +109,7 @@ func (p *Place) leaveMark(ctx context.Context, dir string) ([]string, error) {
 		switch {
 		case err == nil:
 		case failed == nil:
-			if err := settle(ctx, p.sess, err); err != nil {
+			if err := Settle(ctx, p.sess, err); err != nil {
 				return nil, err
 			}
 			continue
@@ -137,7 +137,7 @@ func (p *Place) leaveMark(ctx context.Context, dir string) ([]string, error) {
 			}
 			return others, nil
 		}
-		if err := settle(ctx, p.sess, err); err != nil {
+		if err := Settle(ctx, p.sess, err); err != nil {
 			return nil, err
 		}
 	}
@@ -152,7 +152,7 @@ func (p *Place) outwait(ctx context.Context, left time.Duration) error {
 		if err == nil || errors.Is(err, zk.NoNode) {
 			break
 		}
-		if err := settle(ctx, p.sess, err); err != nil {
+		if err := Settle(ctx, p.sess, err); err != nil {
 			return err
 		}
 	}
@@ -174,7 +174,7 @@ func (p *Place) lost(ctx context.Context, dir string, names, passed []string, ow
 		if err == nil {
 			return left, lost, nil
 		}
-		if err := settle(ctx, p.sess, err); err != nil {
+		if err := Settle(ctx, p.sess, err); err != nil {
 			return 0, nil, err
 		}
 	}
@@ -246,7 +246,7 @@ func (p *Place) clear(ctx context.Context, names []string) error {
 		if err == nil {
 			return nil
 		}
-		if err := settle(ctx, p.sess, err); err != nil {
+		if err := Settle(ctx, p.sess, err); err != nil {
 			return err
 		}
 	}

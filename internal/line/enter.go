@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -146,8 +147,10 @@ func (e *Entry) make(ctx context.Context) error {
 		if err := p.line.makeParents(ctx, p.sess, p.line.Dir); err != nil {
 			return err
 		}
-	default:
-		return err
+	default: // nothing was made
+		if err := Settle(ctx, p.sess, err); err != nil {
+			return err
+		}
 	}
 	e.leaving, e.resent = false, true
 	p.abandonEarly()
@@ -236,28 +239,48 @@ func (l *Line) MakeDir(ctx context.Context, sess *zk.Session) error {
 	return l.makeParents(ctx, sess, l.Dir)
 }
 
-// makeParents makes dir and what is missing above it, as containers, which servers remove when they are empty again, unless they are to
-// last. It works from the leaf upward, because the ancestors may be closed to us (CURATOR-715).
-func (l *Line) makeParents(ctx context.Context, sess *zk.Session, dir string) error {
+// makeParents makes dirs and what is missing above them, as containers, which servers remove when they are empty
+// again, unless they are to last. It works from the leaves upward, because the ancestors may be closed to us
+// (CURATOR-715): all that are wanted at a time leave in one write, so that many cost as many round trips as one.
+func (l *Line) makeParents(ctx context.Context, sess *zk.Session, dirs ...string) error {
 	mode := zk.Container
 	if l.Lasting {
 		mode = zk.Persistent
 	}
-	for {
-		_, err := sess.CreateNode(ctx, zk.Node{Path: dir, Mode: mode, ACL: l.ACL})
-		switch {
-		case err == nil || errors.Is(err, zk.NodeExists):
-			return nil
-		case errors.Is(err, zk.NoNode) && path.Dir(dir) != dir:
-			if err := l.makeParents(ctx, sess, path.Dir(dir)); err != nil {
-				return err
+	for len(dirs) > 0 {
+		b := sess.Batch()
+		made := make([]*zk.Future[zk.Created], len(dirs))
+		for i, dir := range dirs {
+			made[i] = b.CreateNode(zk.Node{Path: dir, Mode: mode, ACL: l.ACL})
+		}
+		b.Send()
+		var missing, above []string
+		var refused error
+		next := mode
+		for i, dir := range dirs {
+			_, err := made[i].Get(ctx)
+			switch {
+			case err == nil || errors.Is(err, zk.NodeExists):
+				continue
+			case errors.Is(err, zk.NoNode) && path.Dir(dir) != dir:
+				above = append(above, path.Dir(dir))
+			case errors.Is(err, zk.Unimplemented) && mode == zk.Container:
+				next = zk.Persistent // a server before 3.5.3
+			case refused == nil || Passing(refused):
+				refused = err // of several, one that does not pass
 			}
-		case errors.Is(err, zk.Unimplemented) && mode == zk.Container:
-			mode = zk.Persistent // a server before 3.5.3
-		default:
-			if err := settle(ctx, sess, err); err != nil {
+			missing = append(missing, dir)
+		}
+		if refused != nil {
+			if err := Settle(ctx, sess, refused); err != nil {
 				return err
 			}
 		}
+		slices.Sort(above)
+		if err := l.makeParents(ctx, sess, slices.Compact(above)...); err != nil {
+			return err
+		}
+		dirs, mode = missing, next
 	}
+	return nil
 }

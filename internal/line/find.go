@@ -25,7 +25,7 @@ func find(ctx context.Context, sess *zk.Session, parts []part) ([]zk.Created, er
 		if err == nil {
 			return found, nil
 		}
-		err = settle(ctx, sess, err)
+		err = Settle(ctx, sess, err)
 		switch {
 		case err == nil:
 		case ctx.Err() == nil && sess.Err() == nil && zk.OutcomeOf(err) != zk.NotSent && !errors.Is(err, zk.NoAuth):
@@ -144,14 +144,25 @@ func retract(sess *zk.Session, parts []part) {
 // later. Nobody else can have chosen its name, and it is not used again.
 func Withdraw(sess *zk.Session, dir, name string) { go retract(sess, []part{{dir, name}}) }
 
-// sweep removes nodes that come into being after find has found none, which takes a partition. The creation is held up between a follower
-// and its leader; the client tries in vain to come back to that follower, and goes on with another server. When the link heals, the
-// creation and the attempt arrive together, and the leader may take the attempt for a return before it looks whether the creation still
-// counts (see TestCreationMayBeDoneAfterALaterWriteOfItsSession). The names must not be used for another attempt.
+// sweep removes nodes that come into being after find has found none (see lookLater). Their names must not be used for another attempt.
+func sweep(sess *zk.Session, parts []part) {
+	lookLater(sess, func() bool {
+		nodes, err := find(sess.Context(), sess, parts)
+		if len(nodes) > 0 {
+			OwnBundle(sess, nodes...).Leave()
+		}
+		return err != nil || len(nodes) > 0
+	})
+}
+
+// lookLater looks now and then for what a creation of unknown outcome may make after the search for it has found nothing, which takes a
+// partition. The creation is held up between a follower and its leader; the client tries in vain to come back to that follower, and goes on
+// with another server. When the link heals, the creation and the attempt arrive together, and the leader may take the attempt for a return
+// before it looks whether the creation still counts (see TestCreationMayBeDoneAfterALaterWriteOfItsSession).
 //
 // A link that stays silent for longer than a server bears (syncLimit) is closed, and what it held is lost; the last look is after fifteen
-// session timeouts. Sweep returns then, or when the session ends, which takes the nodes along.
-func sweep(sess *zk.Session, parts []part) {
+// session timeouts. LookLater returns then, or when look says that it is done, or when the session ends, which takes the nodes along.
+func lookLater(sess *zk.Session, look func() (done bool)) {
 	for wait := sess.Timeout(); wait <= 8*sess.Timeout(); wait *= 2 {
 		timer := time.NewTimer(wait)
 		select {
@@ -160,12 +171,7 @@ func sweep(sess *zk.Session, parts []part) {
 			timer.Stop()
 			return
 		}
-		nodes, err := find(sess.Context(), sess, parts)
-		if err != nil {
-			return
-		}
-		if len(nodes) > 0 {
-			OwnBundle(sess, nodes...).Leave()
+		if look() {
 			return
 		}
 	}

@@ -120,12 +120,16 @@ func (g *Group) Start(ctx context.Context, dir func(path string) string, delay t
 
 // Leave gives the places up, all at once, with their marks.
 func (g *Group) Leave() *Removal {
-	var ops []zk.Op
+	marked := false // either all are, or none
 	for _, p := range g.places {
 		p.retire()
-		if p.mark == "" { // none of them has one
-			return g.Bundle.Leave()
-		}
+		marked = p.mark != ""
+	}
+	if !marked {
+		return g.Bundle.Leave()
+	}
+	var ops []zk.Op
+	for _, p := range g.places {
 		for _, path := range append(p.Paths(), p.mark) {
 			ops = append(ops, zk.DeleteOp(path, -1))
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -115,7 +116,7 @@ func (p *Place) list(ctx context.Context, listed *zk.Future[zk.Children]) ([]str
 		case errors.Is(err, zk.NoNode):
 			return nil, ErrGone
 		}
-		if err := settle(ctx, p.sess, err); err != nil {
+		if err := Settle(ctx, p.sess, err); err != nil {
 			return nil, err
 		}
 	}
@@ -260,7 +261,7 @@ func (p *Place) watch(ctx context.Context, changed func(data []byte)) error {
 		if f := p.armOwn(b); f != nil {
 			b.Send()
 			if err := p.armed(ctx, f); err != nil {
-				if err := settle(ctx, p.sess, err); err != nil {
+				if err := Settle(ctx, p.sess, err); err != nil {
 					return err
 				}
 				continue
@@ -311,7 +312,7 @@ func (p *Place) WatchLine(ctx context.Context, found func(others bool) bool) err
 	for {
 		children, _, watch, err := p.sess.ChildrenW(ctx, p.line.Dir)
 		if err != nil {
-			if err := settle(ctx, p.sess, err); err != nil {
+			if err := Settle(ctx, p.sess, err); err != nil {
 				return err
 			}
 			continue
@@ -358,9 +359,10 @@ func (p *Place) unwatch() *zk.Watch {
 	return own
 }
 
-// settle returns nil for an error after which the same session may be asked again: a lost connection. The end of ctx and the end of the
-// session come back as their causes, any other error as it is.
-func settle(ctx context.Context, sess *zk.Session, err error) error {
+// Settle returns nil for an error after which the same session may be asked again: at once after a lost connection, in
+// a while after a refusal that passes, for which it waits. The end of ctx and the end of the session come back as
+// their causes, any other error as it is.
+func Settle(ctx context.Context, sess *zk.Session, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -368,9 +370,23 @@ func settle(ctx context.Context, sess *zk.Session, err error) error {
 		return sess.Err()
 	case errors.Is(err, zk.ErrConnectionLost):
 		return nil
+	case Passing(err):
+		return pause(ctx, sess)
 	default:
 		return err
 	}
+}
+
+// Passing reports whether err tells nothing about what was asked, so that asking again makes sense: a lost connection;
+// or the refusal of a server that the session has moved away from (by a connection that was given up, and arrived
+// late), that is overloaded, or that was cut off from the others and may only read by now.
+func Passing(err error) bool {
+	for _, code := range []zk.Code{zk.SessionMoved, zk.ThrottledOp, zk.OperationTimeout, zk.NotReadOnly} {
+		if errors.Is(err, code) {
+			return true
+		}
+	}
+	return errors.Is(err, zk.ErrConnectionLost)
 }
 
 // disarm ends the watch on our own node, for now.
@@ -382,6 +398,11 @@ func (p *Place) disarm() {
 	if own != nil {
 		own.Close()
 	}
+}
+
+// Reserved reports whether a path is the server's own, or that of a node of its own.
+func Reserved(path string) bool {
+	return path == "/" || path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/")
 }
 
 func isClosed(c <-chan struct{}) bool {

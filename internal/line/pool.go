@@ -3,6 +3,7 @@ package line
 import (
 	"context"
 	"errors"
+	"path"
 	"slices"
 	"sync"
 
@@ -68,7 +69,7 @@ func (c *Count) await(ctx context.Context) (tally, error) {
 		if err == nil {
 			return t, nil
 		}
-		if err := settle(ctx, c.sess, err); err != nil {
+		if err := Settle(ctx, c.sess, err); err != nil {
 			return t, err
 		}
 		*c = *c.pool.Count(c.sess)
@@ -172,21 +173,38 @@ func (p *Pool) take(ctx context.Context, place *Place, n int, t tally) (*Bundle,
 	if err != nil {
 		return nil, err
 	}
-	// That would do if everybody kept the rules. A client of Curator's whose place in the line was deleted by others goes on, and takes a
-	// lease out of turn. It counts after that, and so do we: of two that took the last lease, at least one sees both, and gives its own back.
+	// That would do if everybody kept the rules. A client of Curator's whose place in the line was deleted by others
+	// goes on, and takes a lease out of turn. It counts after that, and so do we: of two that took the last lease, the
+	// later one sees both, and gives its own back. Leases that came after ours do not count. They are the others' to
+	// give back, and may be right: the limit may have been raised since, and the next in line may have been quicker
+	// than our list.
 	names, err := listed.Get(ctx)
 	for err != nil {
-		if err = settle(ctx, place.sess, err); err != nil {
+		if err = Settle(ctx, place.sess, err); err != nil {
 			leases.Leave()
 			return nil, err
 		}
 		names.Names, _, err = place.sess.Children(ctx, p.Leases.Dir)
 	}
-	if len(Seats(names.Names, p.Leases.Markers)) > t.limit {
+	if p.upTo(leases, names.Names) > t.limit {
 		leases.Leave()
 		return nil, ErrGone
 	}
 	return leases, nil
+}
+
+// upTo returns how many leases there are that came before ours or with them. Where numbers tell no order, behind their
+// end on Apache's ZooKeeper, all have one number and count.
+func (p *Pool) upTo(ours *Bundle, names []string) int {
+	paths := ours.Paths()
+	last, ok := ParseSeat(path.Base(paths[len(paths)-1]), p.Leases.Markers)
+	n := 0
+	for _, s := range Seats(names, p.Leases.Markers) {
+		if !ok || s.Seq == last.Seq || Before(s, last) {
+			n++
+		}
+	}
+	return n
 }
 
 // awaitRoom waits until n leases may be taken. Only who is first in the line waits so: a lease that is given back wakes nobody else.
@@ -194,7 +212,7 @@ func (p *Pool) awaitRoom(ctx context.Context, place *Place, n int) (tally, error
 	for {
 		t, err := p.awaitChange(ctx, place, n)
 		if err != nil {
-			if err = settle(ctx, place.sess, err); err != nil {
+			if err = Settle(ctx, place.sess, err); err != nil {
 				return t, err
 			}
 			continue

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -96,6 +98,84 @@ func (c *Cluster) Leader() int {
 // Word sends a four-letter word to server i and returns the answer.
 func (c *Cluster) Word(i int, word string) (string, error) { return word4(c.members[i].addr, word) }
 
+// Odd returns the number of the server whose tree has another number of nodes than those of the others after the same transaction, and what
+// each of them says; -1 if there is none, or if they do not come to rest. No client can bring that about: ZooKeeper 3.8.0 does when a
+// server is killed at the wrong moment (compare ZOOKEEPER-4541, ZOOKEEPER-4712), and its clients are served wrongly then.
+func (c *Cluster) Odd() (i int, said string) {
+	before := ""
+	for range 100 {
+		states := make([]string, len(c.members))
+		for i, m := range c.members {
+			states[i], _ = word4(m.addr, "srvr")
+		}
+		now := fmt.Sprint(each(states, zxidField), each(states, nodesField))
+		if now == before && same(each(states, zxidField)) {
+			return odd(each(states, nodesField)), strings.Join(states, "\n")
+		}
+		before = now // they are at it, or may be
+		time.Sleep(50 * time.Millisecond)
+	}
+	return -1, ""
+}
+
+// What a server says of itself in its answer to srvr.
+const (
+	modeField  = "Mode: "
+	zxidField  = "Zxid: "
+	nodesField = "Node count: "
+)
+
+func each(answers []string, name string) []string {
+	values := make([]string, len(answers))
+	for i, a := range answers {
+		values[i] = field(a, name)
+	}
+	return values
+}
+
+func same(values []string) bool {
+	for _, v := range values {
+		if v == "" || v != values[0] {
+			return false
+		}
+	}
+	return true
+}
+
+// odd returns the first of values that less than half of all agree with, -1 if there is none.
+func odd(values []string) int {
+	of := map[string]int{}
+	for _, v := range values {
+		of[v]++
+	}
+	for i, v := range values {
+		if 2*of[v] < len(values) {
+			return i
+		}
+	}
+	return -1
+}
+
+// field returns what follows name in the lines of an answer; "" if nothing does.
+func field(answer, name string) string {
+	for line := range strings.Lines(answer) {
+		if value, ok := strings.CutPrefix(line, name); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// Renew takes all its data from server i, which gets the others' when it is back; it returns when the server serves.
+func (c *Cluster) Renew(i int) {
+	c.t.Helper()
+	c.members[i].kill()
+	if err := os.RemoveAll(filepath.Join(c.members[i].dir, "data", "version-2")); err != nil {
+		c.t.Fatalf("peer: empty server %d: %v", i, err)
+	}
+	c.Restart(i)
+}
+
 // AwaitLeader waits until some server leads, other than the one numbered not, and returns its number. Pass -1 for any.
 func (c *Cluster) AwaitLeader(not int) int {
 	c.t.Helper()
@@ -135,12 +215,7 @@ func zooKeeperMode(m *member) string {
 	if err != nil {
 		return ""
 	}
-	for line := range strings.Lines(text) {
-		if mode, ok := strings.CutPrefix(line, "Mode: "); ok {
-			return strings.TrimSpace(mode)
-		}
-	}
-	return ""
+	return field(text, modeField)
 }
 
 // await waits until server i answers as a member that serves, or is dead.

@@ -15,6 +15,7 @@ type acl struct {
 	list  []wire.ACL
 	world wire.Perms // what everybody may do
 	open  bool       // the list is exactly openList
+	size  int        // bytes of the list in an answer
 }
 
 var (
@@ -28,6 +29,7 @@ func newACL(list []wire.ACL) *acl {
 		if e.ID == anyone {
 			a.world |= e.Perms
 		}
+		a.size += entrySize + len(e.ID.Scheme) + len(e.ID.ID)
 	}
 	return a
 }

@@ -44,6 +44,8 @@ const (
 	lengthSize = 4 // before a text, data or a list
 	statSize   = 68
 	resultSize = 9 // before each result of a multi
+
+	entrySize = 4 + 2*lengthSize // of an access list, beside its texts
 )
 
 // space returns how many bytes of lists or data a reply has room for beside one Stat.
@@ -63,18 +65,47 @@ func (t *Tree) fits(space *int, size int) bool {
 	return false
 }
 
-// sizeOf returns how many bytes a result of multiRead takes.
-func sizeOf(r *wire.MultiResult) int {
-	switch r.Op {
-	case wire.OpGetData:
-		return resultSize + lengthSize + len(r.Data) + statSize
-	case wire.OpGetChildren:
-		size := resultSize + lengthSize
-		for _, name := range r.Children {
-			size += lengthSize + len(name)
+// Exceeds reports whether the answer to a read takes more than about size bytes, or as much work, without making it.
+func (t *Tree) Exceeds(c *Caller, op wire.Op, req wire.Record, size int) bool {
+	switch r := req.(type) {
+	case *wire.PathWatchRequest:
+		return t.answerSize(op, r) > size
+	case *wire.MultiRequest:
+		for i := range r.Ops {
+			if q, ok := r.Ops[i].Request.(*wire.PathWatchRequest); ok && q != nil {
+				size -= t.answerSize(r.Ops[i].Op, q)
+			}
+			if size -= resultSize; size < 0 {
+				return true
+			}
 		}
-		return size
+	case *wire.EphemeralsRequest:
+		s := t.sessions[c.Session]
+		return s != nil && len(s.nodes)*nameSize > size
+	case *wire.PathRequest:
+		if op == wire.OpGetAllChildren {
+			return len(r.Path) > 1 // everything below a node is walked, the root's is known
+		}
+		n := t.lookup(r.Path)
+		return op == wire.OpGetACL && n != nil && n.acl.size > size
+	}
+	return false
+}
+
+// nameSize is how many bytes a name has, about.
+const nameSize = 64
+
+func (t *Tree) answerSize(op wire.Op, r *wire.PathWatchRequest) int {
+	if r == nil || op == wire.OpExists {
+		return 0
+	}
+	n := t.lookup(r.Path)
+	switch {
+	case n == nil:
+		return 0
+	case op == wire.OpGetData:
+		return len(n.data)
 	default:
-		return resultSize + lengthSize // a code
+		return len(n.children) * nameSize
 	}
 }

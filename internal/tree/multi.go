@@ -111,7 +111,7 @@ func (t *Tree) multiRead(c *Caller, req wire.Record) (wire.Record, wire.Code) {
 			}
 			results[i] = wire.MultiResult{Op: op, Children: names}
 		}
-		if !t.fits(&space, sizeOf(&results[i])) {
+		if !t.fits(&space, results[i].Size()) {
 			return nil, wire.MarshallingError
 		}
 	}

@@ -3,6 +3,7 @@ package tree
 import (
 	"maps"
 	"strings"
+	"sync/atomic"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
@@ -18,6 +19,8 @@ type Caller struct {
 	Watcher WatcherID
 	// IDs are the identities of the connection: {"ip", address}, {"digest", "user:hash"}, {"sasl", user}, {"x509", subject}.
 	IDs []wire.ID
+	// Kept is how many bytes its watches take, and whatever the server adds. Any goroutine may read it.
+	Kept atomic.Int64
 	// Super lets everything pass. An identity of the scheme "super" does the same.
 	Super bool
 }

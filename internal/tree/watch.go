@@ -37,6 +37,9 @@ type table struct {
 	watchers  int               // connections that have a watch here
 }
 
+// watchCost is about how many bytes a watch takes beside its path: itself, and its part of two maps.
+const watchCost = 200
+
 // watcher is a connection that has watched something.
 type watcher struct {
 	id      WatcherID
@@ -71,6 +74,7 @@ func (t *Tree) watch(c *Caller, which int, path string, m mode) {
 		by.watches[which][path] = w
 		by.count++
 		by.bytes += len(path)
+		c.Kept.Add(int64(len(path)) + watchCost)
 		tb.add(w)
 	}
 	if m == recursive && w.modes&recursive == 0 {
@@ -113,6 +117,7 @@ func (t *Tree) unwatch(which int, w *watch, m mode) {
 	delete(w.by.watches[which], w.path)
 	w.by.count--
 	w.by.bytes -= len(w.path)
+	w.by.caller.Kept.Add(-int64(len(w.path)) - watchCost)
 	if len(w.by.watches[which]) == 0 {
 		tb.watchers--
 	}

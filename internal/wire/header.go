@@ -1,6 +1,10 @@
 package wire
 
-import "github.com/seed-a3166700/turnstile/internal/jute"
+import (
+	"slices"
+
+	"github.com/seed-a3166700/turnstile/internal/jute"
+)
 
 // RequestHeader stands before the body of every request but the first, ConnectRequest.
 type RequestHeader struct {
@@ -47,6 +51,9 @@ func AppendRequest(b []byte, xid int32, op Op, body Record) []byte {
 // AppendReply appends a whole reply frame to b. The body is left out if h.Err is not OK.
 func AppendReply(b []byte, h ReplyHeader, body Record) []byte {
 	start := len(b)
+	if n := sizeOf(body); n > 0 {
+		b = slices.Grow(b, n+20)
+	}
 	b = h.Append(BeginFrame(b))
 	if body != nil && h.Err == OK {
 		b = body.Append(b)

@@ -13,35 +13,29 @@ import (
 // claim takes an item by making its lock, a node that goes with the session.
 //
 // The lock is requested and the item read in one write, in that order, so that an item that is there then is ours: whoever has taken it
-// before has removed it before the lock, or with it. The lock has a random text of its own, by which it is known again if the reply is
-// lost; kazoo keeps such a text there, too.
+// before has removed it before the lock, or with it. The lock has a random text of its own, by which it is known again later; kazoo keeps
+// such a text there, too.
 //
 // The caller may leave: the answers are awaited all the same, at most until the session ends, so that no lock stays behind of which
 // nobody knows.
 func (d *depot) claim(ctx context.Context, sess *zk.Session, e entry) (*Item, error) {
 	item := &Item{depot: d, sess: sess, entry: e, id: []byte(strings.ReplaceAll(line.NewGUID(), "-", ""))}
 	after := context.WithoutCancel(ctx)
-	read, err := item.lock(after)
+	read, err := item.lock(ctx)
 	if errors.Is(err, zk.NoNode) {
-		if err := d.makeDir(ctx, sess, d.locks); err != nil {
+		if err := d.makeDir(after, sess, d.locks); err != nil {
 			return nil, err
 		}
-		read, err = item.lock(after)
+		read, err = item.lock(ctx)
 	}
 	switch {
 	case err == nil:
 	case errors.Is(err, zk.NodeExists):
 		return nil, nil
-	case zk.OutcomeOf(err) != zk.Unknown || sess.Err() != nil:
-		return nil, err
+	case sess.Err() != nil: // what became of the lock does not matter, then
+		return nil, sess.Err()
 	default:
-		mine, _, lookErr := item.look(after)
-		if lookErr != nil {
-			return nil, lookErr
-		}
-		if !mine {
-			return nil, err
-		}
+		return nil, err
 	}
 	data, err := read(after)
 	switch {
@@ -64,11 +58,16 @@ func (d *depot) claim(ctx context.Context, sess *zk.Session, e entry) (*Item, er
 
 // lock makes the item's lock. Read returns the item's content as it is since then.
 func (it *Item) lock(ctx context.Context) (read func(context.Context) (zk.Data, error), err error) {
-	b := it.sess.Batch()
-	locked := b.CreateNode(zk.Node{Path: it.lockPath(), Data: it.id, Mode: zk.Ephemeral, ACL: it.depot.cfg.ACL})
-	got := b.Get(it.path())
-	b.Send()
-	_, err = locked.Get(ctx)
+	var got *zk.Future[zk.Data]
+	lock := zk.CreateNodeOp(zk.Node{Path: it.lockPath(), Data: it.id, Mode: zk.Ephemeral, ACL: it.depot.cfg.ACL})
+	err = it.depot.receipts.do(ctx, it.sess, func(stamp zk.Op) error {
+		b := it.sess.Batch()
+		locked := b.Multi(stamp, lock)
+		got = b.Get(it.path())
+		b.Send()
+		_, err := locked.Get(context.WithoutCancel(ctx))
+		return err
+	})
 	return func(ctx context.Context) (zk.Data, error) {
 		data, err := got.Get(ctx)
 		for err != nil && !errors.Is(err, zk.NoNode) {
@@ -81,8 +80,7 @@ func (it *Item) lock(ctx context.Context) (read func(context.Context) (zk.Data, 
 	}, err
 }
 
-// look finds out whether the lock is ours and whether the item is there, as of now, whatever the server knew before. A request of ours that
-// was on its way when a connection broke cannot be executed after this (see stamped).
+// look finds out whether the lock is ours and whether the item is there, as of now, whatever the server knew before.
 func (it *Item) look(ctx context.Context) (locked, there bool, err error) {
 	for {
 		b := it.sess.Batch()
@@ -103,21 +101,24 @@ func (it *Item) look(ctx context.Context) (locked, there bool, err error) {
 	}
 }
 
-// unlock removes the lock. It repeats that until it is done or the session has ended, which removes it as well; that it is gone is
-// success. It fails if the server refuses or ctx ends first.
+// unlock removes the lock, and waits until that is done or the session has ended, which removes it as well; that it is gone is success. It
+// fails if the server refuses, or if ctx ends first, while the removal goes on.
 func (it *Item) unlock(ctx context.Context) error {
 	it.hold.over()
-	for {
-		err := it.sess.Delete(ctx, it.lockPath(), -1)
-		if err == nil || errors.Is(err, zk.NoNode) {
-			return nil
+	return line.RemoveBy(func() error {
+		ctx := context.Background()
+		for {
+			err := it.depot.receipts.multi(ctx, it.sess, zk.DeleteOp(it.lockPath(), -1))
+			if err == nil || errors.Is(err, zk.NoNode) {
+				return nil
+			}
+			err = pause(ctx, it.sess, err)
+			switch {
+			case it.sess.Err() != nil:
+				return nil //nolint:nilerr // the lock ends with its session
+			case err != nil:
+				return err
+			}
 		}
-		err = pause(ctx, it.sess, err)
-		switch {
-		case it.sess.Err() != nil:
-			return nil //nolint:nilerr // the lock ends with its session
-		case err != nil:
-			return err
-		}
-	}
+	}).Wait(ctx)
 }

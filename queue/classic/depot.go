@@ -63,7 +63,7 @@ func (d *depot) put(ctx context.Context, prefix string, nodes ...[]byte) error {
 	}
 	return d.attempt(ctx, func(sess *zk.Session) error {
 		for tries := 0; ; tries++ {
-			err := d.receipts.do(ctx, sess, ops...)
+			err := d.receipts.multi(ctx, sess, ops...)
 			if !errors.Is(err, zk.NoNode) || tries == maxTries {
 				return err
 			}
@@ -125,7 +125,7 @@ func (d *depot) remove(ctx context.Context, sess *zk.Session, e entry) (*Item, e
 	if err := item.read(data); err != nil {
 		return nil, err
 	}
-	err = d.receipts.do(ctx, sess, zk.DeleteOp(item.path(), stat.Version))
+	err = d.receipts.multi(ctx, sess, zk.DeleteOp(item.path(), stat.Version))
 	unresolved, open := errors.AsType[*UnresolvedError](err)
 	switch {
 	case err == nil:

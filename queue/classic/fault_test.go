@@ -131,15 +131,9 @@ func TestTakerThatLeavesDuringTheAnswerGetsTheItem(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		fill(t, w.queue(k), 1)
 		q := w.queue(k)
-		decisive := isMulti
-		if k.locks {
-			decisive = func(r zktest.Request) bool {
-				return r.Op == zktest.OpCreate && strings.HasPrefix(r.Path, k.lockDir()+"/")
-			}
-		}
 		answer, proceed := context.WithCancel(t.Context())
 		w.Control(func(r zktest.Request) zktest.Fault {
-			if decisive(r) {
+			if isMulti(r) {
 				return zktest.ReplyUntil(answer)
 			}
 			return zktest.Pass
@@ -326,7 +320,7 @@ func (w *world) readsBehind() {
 	behind, done := false, false
 	w.Control(func(r zktest.Request) zktest.Fault {
 		switch r.Op {
-		case zktest.OpCreate, zktest.OpMulti, zktest.OpDelete:
+		case zktest.OpCreate, zktest.OpMulti, zktest.OpDelete, zktest.OpSetData:
 			if !done && (r.Op == zktest.OpMulti || strings.HasPrefix(r.Path, path)) {
 				behind, done = true, true
 				return zktest.DropReply
@@ -356,6 +350,100 @@ func TestOutcomeIsFoundThoughReadsAreBehind(t *testing.T) {
 		got := drain(t, q)
 		w.Control(nil)
 		wantBodies(t, got, want...)
+	})
+}
+
+// loseOne loses the next transaction on its way to the server. Late does what it asked for, which must be refused by then: a partition may
+// hold a request up until the link heals.
+func (w *world) loseOne() (late func(sess *zk.Session)) {
+	w.t.Helper()
+	var lost []zktest.Part
+	w.Control(func(r zktest.Request) zktest.Fault {
+		if lost != nil || !isMulti(r) {
+			return zktest.Pass
+		}
+		lost = r.Parts
+		return zktest.Refuse
+	})
+	return func(sess *zk.Session) {
+		w.t.Helper()
+		w.Control(nil)
+		if len(lost) != 2 {
+			w.t.Fatalf("the transaction that was lost has %d operations, want 2", len(lost))
+		}
+		ops := []zk.Op{zk.SetData(lost[0].Path, nil, lost[0].Version)}
+		if node := lost[1]; node.Op == zktest.OpDelete {
+			ops = append(ops, zk.DeleteOp(node.Path, node.Version))
+		} else {
+			ops = append(ops, zk.CreateOp(node.Path, nil, zk.PersistentSequential))
+		}
+		if _, err := sess.Multi(w.t.Context(), ops...); !errors.Is(err, zk.BadVersion) {
+			w.t.Errorf("the late transaction: got %v, want that it is refused because of its receipt's version", err)
+		}
+	}
+}
+
+func TestTransactionThatComesTooLateIsRefused(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		client := w.Client(t, timeout)
+		sess, err := client.Session(t.Context())
+		must(t, err)
+		q := w.queueOf(k, client)
+		fill(t, q, 1) // so that the directories are there
+		wantBodies(t, drain(t, q), "body 0")
+
+		late := w.loseOne()
+		must(t, q.put(t.Context(), "body"))
+		late(sess)
+
+		late = w.loseOne()
+		x, err := q.take(t.Context(), true)
+		must(t, err)
+		late(sess)
+		if !k.locks {
+			wantBodies(t, drain(t, q))
+			return
+		}
+
+		late = w.loseOne()
+		must(t, x.item.Release(t.Context()))
+		other, err := w.queue(k).take(t.Context(), true)
+		must(t, err)
+		late(sess)
+		if held, err := other.item.Held(t.Context()); err != nil || !held {
+			t.Errorf("the next one's lock: %v, %v", held, err)
+		}
+		must(t, other.done(t.Context()))
+		if left := append(w.names(k.dir), w.names(k.lockDir())...); len(left) != 0 {
+			t.Errorf("%q are left", left)
+		}
+	})
+}
+
+// A consumer that leaves while the lock of its item is removed leaves no lock behind.
+func TestReleaseGoesOnWhenItsCallerHasLeft(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		if !k.locks {
+			t.Skip("there are no locks")
+		}
+		q := w.queue(k)
+		fill(t, q, 1)
+		x, err := q.take(t.Context(), true)
+		must(t, err)
+		ctx, leave := context.WithCancel(t.Context())
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if isMulti(r) && ctx.Err() == nil {
+				leave()
+				return zktest.Refuse
+			}
+			return zktest.Pass
+		})
+		if err := x.item.Release(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want the context's error", err)
+		}
+		other, err := w.queue(k).take(t.Context(), true)
+		must(t, err)
+		must(t, other.done(t.Context()))
 	})
 }
 

@@ -12,8 +12,9 @@ import (
 )
 
 // receipts makes writes whose outcome can be found out, whatever the nodes look like that they are about. Each write goes into one
-// transaction with a new stamp on an ephemeral node of ours. If the reply is lost, the node tells: it has the stamp if and only if the
-// transaction was executed.
+// transaction with a new stamp on an ephemeral node of ours, and only if that node is in the version that it was in. If the reply is lost
+// we write to the node on the same condition: one of the two writes is executed, and the stamp tells which. So the first is never executed
+// after we have looked, also if a partition has held it up meanwhile (see TestCreationMayBeDoneAfterALaterWriteOfItsSession).
 //
 // Nobody else is disturbed by it: a change of a node's data wakes nobody who watches a list, and the node is not in the queue's directory. A
 // node serves one write at a time, so there are as many as there were writes under way at once.
@@ -23,37 +24,53 @@ type receipts struct {
 
 	mu   sync.Mutex  // guards what follows; never held while an answer is waited for
 	sess *zk.Session // that the free nodes belong to
-	free []string
+	free []receipt
 }
 
-// do executes ops all or none. It returns nil if they were executed, also if the reply was lost; an error that is ErrUnresolved
-// if the session ended before anybody could look; and otherwise an error that says why they were not executed.
+// A receipt is one of these nodes, with the version that it has unless somebody else writes to it.
+type receipt struct {
+	path    string
+	version int32
+}
+
+// multi is do for a transaction that nothing is to travel with.
+func (r *receipts) multi(ctx context.Context, sess *zk.Session, ops ...zk.Op) error {
+	return r.do(ctx, sess, func(stamp zk.Op) error {
+		_, err := sess.Multi(ctx, append([]zk.Op{stamp}, ops...)...)
+		return err
+	})
+}
+
+// do executes a transaction, which send sends: stamp is to be its first operation. Do returns nil if it was executed, also if the reply was
+// lost; an error that is ErrUnresolved if the session ended before anybody could look; and otherwise an error that says why it was not
+// executed, and will not be.
 //
 // If ctx ends while the request has left and the answer has not come, do still waits for it, at most until the session ends: what was
 // taken must not vanish with its caller, and what was put not be put again by one who does not know.
-func (r *receipts) do(ctx context.Context, sess *zk.Session, ops ...zk.Op) error {
-	path, err := r.borrow(ctx, sess)
+func (r *receipts) do(ctx context.Context, sess *zk.Session, send func(stamp zk.Op) error) error {
+	rec, err := r.borrow(ctx, sess)
 	if err != nil {
 		return err
 	}
-	defer r.giveBack(sess, path)
+	defer func() { r.giveBack(sess, rec) }()
 	stamp := []byte(line.NewGUID())
-	all := append([]zk.Op{zk.SetData(path, stamp, -1)}, ops...)
 	for tries := 1; ; tries++ {
-		_, err := sess.Multi(ctx, all...)
+		err := send(zk.SetData(rec.path, stamp, rec.version))
 		if err == nil {
+			rec.version++
 			return nil
 		}
 		refusal, refused := errors.AsType[*zk.MultiError](err)
 		switch {
-		case refused && refusal.Index == 0 && refusal.Err == zk.NoNode: // somebody has deleted the receipt
-			if err := r.make(ctx, sess, path); err != nil {
+		case refused && refusal.Index == 0 && (refusal.Err == zk.NoNode || refusal.Err == zk.BadVersion) && tries < maxTries:
+			// Somebody has deleted the receipt or written to it.
+			if rec, err = r.make(ctx, sess); err != nil {
 				return err
 			}
 		case zk.OutcomeOf(err) != zk.Unknown:
 			return err
 		default:
-			done, lookErr := stamped(context.WithoutCancel(ctx), sess, path, stamp)
+			done, lookErr := rec.resolve(context.WithoutCancel(ctx), sess, stamp)
 			switch {
 			case lookErr != nil:
 				return &UnresolvedError{Err: lookErr}
@@ -68,23 +85,22 @@ func (r *receipts) do(ctx context.Context, sess *zk.Session, ops ...zk.Op) error
 	}
 }
 
-// stamped reports whether the receipt at path has the stamp. It fails only if the session has ended.
-//
-// The request that is in question cannot be executed after this answer (see line.Barrier). A receipt that somebody has deleted counts as one
-// without the stamp, which is a guess: nobody has a reason to.
-func stamped(ctx context.Context, sess *zk.Session, path string, stamp []byte) (bool, error) {
+// resolve reports whether the write with the stamp was executed. If not it never will be. It fails only if the session has ended.
+// A receipt that somebody has deleted counts as one without the stamp, which is a guess: nobody has a reason to.
+func (rec *receipt) resolve(ctx context.Context, sess *zk.Session, stamp []byte) (bool, error) {
 	for {
 		b := sess.Batch()
-		passed, got := line.Barrier(b, path), b.Get(path)
+		blanked, got := b.Set(rec.path, nil, rec.version), b.Get(rec.path)
 		b.Send()
-		err := passed(ctx)
+		_, err := blanked.Get(ctx)
 		data, getErr := got.Get(ctx)
 		switch {
 		case sess.Err() != nil:
 			return false, sess.Err()
-		case err == nil && getErr == nil:
+		case getErr == nil && (err == nil || errors.Is(err, zk.BadVersion)): // BadVersion also if the reply to the blanking was lost
+			rec.version = data.Stat.Version
 			return bytes.Equal(data.Data, stamp), nil
-		case err == nil && errors.Is(getErr, zk.NoNode):
+		case errors.Is(err, zk.NoNode):
 			return false, nil
 		}
 		if err := pause(ctx, sess, errors.Join(err, getErr)); err != nil {
@@ -93,49 +109,48 @@ func stamped(ctx context.Context, sess *zk.Session, path string, stamp []byte) (
 	}
 }
 
-func (r *receipts) borrow(ctx context.Context, sess *zk.Session) (string, error) {
+func (r *receipts) borrow(ctx context.Context, sess *zk.Session) (receipt, error) {
 	r.mu.Lock()
 	if r.sess != sess {
 		r.sess, r.free = sess, nil
 	}
 	if n := len(r.free); n > 0 {
-		path := r.free[n-1]
+		rec := r.free[n-1]
 		r.free = r.free[:n-1]
 		r.mu.Unlock()
-		return path, nil
+		return rec, nil
 	}
 	r.mu.Unlock()
-	path := r.dir + "/" + line.NewGUID()
-	return path, r.make(ctx, sess, path)
+	return r.make(ctx, sess)
 }
 
-// giveBack keeps a node for the next write. It may still be written to by a request that was given up; that one comes before any that
-// is sent later.
-func (r *receipts) giveBack(sess *zk.Session, path string) {
+// giveBack keeps a node for the next write.
+func (r *receipts) giveBack(sess *zk.Session, rec receipt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sess == sess {
-		r.free = append(r.free, path)
+		r.free = append(r.free, rec)
 	}
 }
 
 // make makes a receipt. Its name is a GUID: if it is there, it is ours.
-func (r *receipts) make(ctx context.Context, sess *zk.Session, path string) error {
+func (r *receipts) make(ctx context.Context, sess *zk.Session) (receipt, error) {
+	rec := receipt{path: r.dir + "/" + line.NewGUID()}
 	for tries := 0; ; {
-		_, err := sess.CreateNode(ctx, zk.Node{Path: path, Mode: zk.Ephemeral, ACL: r.acl})
+		_, err := sess.CreateNode(ctx, zk.Node{Path: rec.path, Mode: zk.Ephemeral, ACL: r.acl})
 		switch {
 		case err == nil, errors.Is(err, zk.NodeExists):
-			return nil
+			return rec, nil
 		case errors.Is(err, zk.NoNode):
 			if tries++; tries > maxTries {
-				return fmt.Errorf("classic: the directory of receipts vanishes as often as it is made: %w", err)
+				return rec, fmt.Errorf("classic: the directory of receipts vanishes as often as it is made: %v", err) //nolint:errorlint // no node of the queue's is missing
 			}
 			if err := makeDir(ctx, sess, zk.Node{Path: r.dir, Mode: zk.Container, ACL: r.acl}, zk.Container); err != nil {
-				return err
+				return rec, err
 			}
 		case errors.Is(err, zk.ErrConnectionLost) && sess.Err() == nil && ctx.Err() == nil:
 		default:
-			return err
+			return rec, err
 		}
 	}
 }

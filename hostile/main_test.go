@@ -1,0 +1,56 @@
+//go:build linux
+
+package hostile_test
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// attackEnv makes the test binary the attackers and no test: "ADDRESS SEED NAME".
+const attackEnv = "TURNSTILE_HOSTILE_ATTACK"
+
+func TestMain(m *testing.M) {
+	if what := os.Getenv(attackEnv); what != "" {
+		if err := attackAs(what); err != nil {
+			fmt.Fprintln(os.Stderr, "attackers:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// attackAs attacks until standard input ends, as it does when the test dies. It prints what it has done.
+func attackAs(what string) error {
+	parts := strings.SplitN(what, " ", 3)
+	if len(parts) != 3 {
+		return fmt.Errorf("want ADDRESS SEED NAME, not %q", what)
+	}
+	seed, err := strconv.ParseUint(parts[1], 10, 64)
+	if err != nil {
+		return err
+	}
+	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, 19); err != nil {
+		return err
+	}
+	g := &gang{addr: parts[0], seed: seed, begun: make(chan struct{})}
+	for _, a := range attacks {
+		if a.name == parts[2] || parts[2] == everything {
+			g.start(a)
+		}
+	}
+	<-g.begun // with the lowest priority that takes its time on a busy machine
+	fmt.Println("begun")
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		return err
+	}
+	fmt.Printf("%d %d\n", g.connections.Load(), g.bytes.Load())
+	return nil
+}

@@ -1,0 +1,100 @@
+package tree_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/seed-a3166700/turnstile/internal/tree"
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// Whether an answer is large is told in advance as the answer itself tells it, if it is not just about that size.
+func TestAnswerIsKnownToBeLargeBeforeItIsMade(t *testing.T) {
+	t.Parallel()
+	const size = 10_000
+	s := newServer(t, tree.Config{})
+	c := s.connect(1)
+	c.mk("/small", 0)
+	s.wantOK(c.create("/large", strings.Repeat("x", 2*size), 0), "create")
+	for i := range 2 * size / 60 {
+		s.wantOK(c.create(fmt.Sprintf("/large/%s%d", strings.Repeat("n", 60), i), "", wire.FlagEphemeral), "create")
+	}
+	var long []wire.ACL
+	for i := range 2 * size / 20 {
+		long = append(long, entry(wire.PermRead, wire.ID{Scheme: "ip", ID: fmt.Sprintf("10.0.%d.%d", i/250, i%250)}))
+	}
+	c.mk("/guarded", 0)
+	s.wantOK(c.setACL("/guarded", append(long, entry(wire.PermAll, world)), -1), "setACL")
+	several := func(op wire.Op, path string, n int) *wire.MultiRequest {
+		r := &wire.MultiRequest{Read: true}
+		for range n {
+			r.Ops = append(r.Ops, wire.SubRequest{Op: op, Request: &wire.PathWatchRequest{Path: path}})
+		}
+		return r
+	}
+	for name, row := range map[string]struct {
+		op  wire.Op
+		req wire.Record
+	}{
+		"exists":                  {wire.OpExists, &wire.PathWatchRequest{Path: "/large"}},
+		"small data":              {wire.OpGetData, &wire.PathWatchRequest{Path: "/small"}},
+		"large data":              {wire.OpGetData, &wire.PathWatchRequest{Path: "/large"}},
+		"no node":                 {wire.OpGetData, &wire.PathWatchRequest{Path: "/none"}},
+		"short list":              {wire.OpGetChildren, &wire.PathWatchRequest{Path: "/small"}},
+		"long list":               {wire.OpGetChildren, &wire.PathWatchRequest{Path: "/large"}},
+		"long list with a stat":   {wire.OpGetChildren2, &wire.PathWatchRequest{Path: "/large"}},
+		"few reads":               {wire.OpMultiRead, several(wire.OpGetData, "/small", 2)},
+		"many reads":              {wire.OpMultiRead, several(wire.OpGetData, "/small", size)},
+		"a read of much":          {wire.OpMultiRead, several(wire.OpGetData, "/large", 1)},
+		"a list of much":          {wire.OpMultiRead, several(wire.OpGetChildren, "/large", 1)},
+		"many reads of nothing":   {wire.OpMultiRead, several(wire.OpGetData, "/none", size)},
+		"ephemeral nodes":         {wire.OpGetEphemerals, &wire.EphemeralsRequest{}},
+		"access list":             {wire.OpGetACL, &wire.PathRequest{Path: "/large"}},
+		"long access list":        {wire.OpGetACL, &wire.PathRequest{Path: "/guarded"}},
+		"access list of no node":  {wire.OpGetACL, &wire.PathRequest{Path: "/none"}},
+		"watches that are wanted": {wire.OpSetWatches, &wire.SetWatchesRequest{Exist: []string{"/none"}}},
+	} {
+		large := false
+		if body, code, _ := c.read(row.op, row.req); code == wire.OK && body != nil {
+			large = len(body.Append(nil)) > size
+		}
+		if got := s.tree.Exceeds(c.Caller, row.op, row.req, size); got != large {
+			t.Errorf("%s: got large %t, want %t", name, got, large)
+		}
+	}
+}
+
+func TestWatchesThatAreGoneTakeNoMemory(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, tree.Config{})
+	c, w := s.connect(1), s.connect(2)
+	c.mk("/a", 0)
+	watch := func() {
+		t.Helper()
+		w.get("/a", true)
+		w.children("/a", true)
+		w.exists("/none", true)
+		s.want(w.addWatch("/a", wire.WatchPersistent), wire.OK, "addWatch")
+		s.want(w.addWatch("/b", wire.WatchPersistentRecursive), wire.OK, "addWatch")
+		if got := w.Kept.Load(); got < 4*100 {
+			t.Errorf("watches take %d bytes", got)
+		}
+	}
+	watch()
+	s.wantOK(c.create("/none", "", 0), "create") // fires one
+	for _, path := range []string{"/a", "/b"} {
+		if _, code, _ := w.read(wire.OpRemoveWatches, &wire.WatcherTypeRequest{Path: path, Type: wire.WatcherAny}); code != wire.OK {
+			t.Errorf("removing what is watched at %s: %v", path, code)
+		}
+	}
+	if got := w.Kept.Load(); got != 0 {
+		t.Errorf("watches that were removed take %d bytes", got)
+	}
+	s.wantOK(c.remove("/none", -1), "delete")
+	watch()
+	s.tree.RemoveWatcher(w.Watcher)
+	if got := w.Kept.Load(); got != 0 {
+		t.Errorf("watches of a connection that has ended take %d bytes", got)
+	}
+}

@@ -1,0 +1,105 @@
+package server
+
+import (
+	"github.com/seed-a3166700/turnstile/internal/tree"
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// Whose turn it is. There is one owner for all, so whatever it does for one client, the others wait for. Two rules
+// keep that short.
+//
+// A connection has at most maxGiven batches of readBatch requests in the owner's queue: its reader gives the next one
+// when the owner has come to the end of one. So one that sends without a pause gets its share of each round, and no
+// more. There are two, so that the next one is there when the owner has served the first: with one alone, a client that
+// has 256 writes in flight was slower by a tenth.
+//
+// A large request is put aside, and with it what its connection sends later. The owner serves one large request, or a
+// few, and then looks what else has come. Nobody whose own requests are small waits for more than one large one at a
+// time. How large a request is must be known before it is served, or whoever connects anew for each of them would
+// never have had one.
+
+const (
+	maxGiven   = 2        // batches of one connection that wait for the owner
+	largeSize  = 64 << 10 // of a request, or of its reply, in bytes
+	largeShare = 1 << 20  // bytes of them that are served in one round, and that one commit has
+)
+
+// isLarge reports whether much is to be done for a request.
+func (o *owner) isLarge(it *item) bool {
+	if it.size > largeSize {
+		return true
+	}
+	read := it.kind == itemRequest && it.code == wire.OK && tree.IsRead(it.op)
+	return read && o.tree.Exceeds(&it.conn.caller, it.op, it.req, largeSize)
+}
+
+// mustPark puts a request aside if it has to wait: for those of its connection that wait already, for the client to
+// read its earlier replies, as one that asks and never reads would fill the memory, or for the turn of the large
+// ones.
+func (o *owner) mustPark(it *item) bool {
+	c := it.conn
+	if len(c.parked) == 0 && !o.mustWait(it, !o.isLarge(it)) {
+		return false
+	}
+	c.parked = append(c.parked, *it)
+	return true
+}
+
+// mustWait reports whether the first request of those that wait has to go on waiting, for its client or for its turn,
+// and sees to it that its connection is resumed.
+func (o *owner) mustWait(it *item, turn bool) bool {
+	c := it.conn
+	if c.backlog.Load() > softBacklog && c.park() {
+		return true
+	}
+	if turn {
+		return false
+	}
+	o.large = append(o.large, c)
+	token(o.queue.wake)
+	return true
+}
+
+// resume serves the requests that were put aside, as far as the client has made room, and as far as one turn goes: what
+// waits behind a large request may be much together. The first may be large if it is its turn.
+func (o *owner) resume(c *conn, turn bool) {
+	start := o.cost
+	for i := range c.parked {
+		it := &c.parked[i]
+		mine := turn && i == 0 || o.cost-start < largeShare && !o.isLarge(it)
+		if o.mustWait(it, mine) {
+			clear(c.parked[:i])
+			c.parked = c.parked[i:]
+			return
+		}
+		o.request(it)
+	}
+	c.parked = nil
+}
+
+// serveLarge serves some of the large requests.
+func (o *owner) serveLarge() {
+	for start := o.cost; o.mayServeLarge() && o.cost-start < largeShare; {
+		c := o.large[0]
+		o.large[0] = nil
+		o.large = o.large[1:]
+		before := o.cost
+		o.resume(c, true)
+		if o.open != nil {
+			o.open.large += o.cost - before
+		}
+	}
+	o.flush()
+}
+
+// mayServeLarge reports whether there is a large request that need not wait for a commit: the small ones wait for the
+// same. How much there is of small ones does not matter, or enough of them would keep the large ones waiting for ever.
+func (o *owner) mayServeLarge() bool {
+	return len(o.large) > 0 && (o.open == nil || o.open.large < largeShare)
+}
+
+// spent counts the bytes of a request or of a reply.
+func (o *owner) spent(n int) {
+	o.cost += n
+	o.took(n)
+}

@@ -1,0 +1,499 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// occupied makes the owner wait until the function that it returns is called, so that requests come together.
+func occupied(t *testing.T, s *Server) (release func()) {
+	t.Helper()
+	busy, begun := make(chan struct{}), make(chan struct{})
+	go func() { _ = s.do(func(*owner) { close(begun); <-busy }) }()
+	<-begun
+	return func() { close(busy) }
+}
+
+// awaitQueue waits until the owner's queue has requests of so many connections.
+func awaitQueue(s *Server, conns int) {
+	for waiting := 0; waiting < conns; runtime.Gosched() {
+		s.queue.mu.Lock()
+		seen := make(map[*conn]bool)
+		for i := range s.queue.items {
+			seen[s.queue.items[i].conn] = true
+		}
+		s.queue.mu.Unlock()
+		waiting = len(seen)
+	}
+}
+
+func TestSmallRequestsComeBeforeLargeOnesThatWait(t *testing.T) {
+	t.Parallel()
+	const many = 5
+	data := bytes.Repeat([]byte("x"), 4*largeSize)
+	read := wire.SubRequest{Op: wire.OpGetData, Request: &wire.PathWatchRequest{Path: "/b"}}
+	reads := &wire.MultiRequest{Read: true, Ops: []wire.SubRequest{read}}
+	for name, row := range map[string]struct {
+		op  wire.Op
+		req wire.Record
+	}{
+		"writes":     {wire.OpSetData, &wire.SetDataRequest{Path: "/b", Data: data, Version: -1}},
+		"reads":      {wire.OpGetData, &wire.PathWatchRequest{Path: "/b"}},
+		"multiReads": {wire.OpMultiRead, reads},
+		"lists":      {wire.OpGetChildren, &wire.PathWatchRequest{Path: "/b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEachStore(t, Config{}, func(t *testing.T, s *Server) {
+				t.Helper()
+				small := mustConnect(t, s, wire.ConnectRequest{})
+				if _, err := small.create("/b", data, 0); err != nil {
+					t.Fatal(err)
+				}
+				if name == "lists" {
+					for i := range 2 * largeSize / 64 {
+						if _, err := small.create(fmt.Sprintf("/b/%s%d", strings.Repeat("n", 60), i), nil, 0); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				release := occupied(t, s)
+				var clients []*rawClient
+				for range many { // the handshake would wait, too
+					clients = append(clients, dial(t, s))
+				}
+				release()
+				for _, c := range clients {
+					if _, err := c.handshake(&wire.ConnectRequest{Timeout: 600_000}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				release = occupied(t, s)
+				for i, c := range clients {
+					sent := make(chan error, 1)
+					b := wire.AppendRequest(nil, 1, row.op, row.req)
+					b = wire.AppendRequest(b, 2, wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/after-%d", i), ACL: openACL})
+					go func() { _, err := c.nc.Write(b); sent <- err }()
+					awaitQueue(s, i+1)
+					if err := <-sent; err != nil {
+						t.Fatal(err)
+					}
+				}
+				go func() {
+					awaitQueue(s, many+1)
+					release()
+				}()
+				var first wire.Create2Response
+				if err := small.call(wire.OpCreate2, &wire.CreateRequest{Path: "/small", ACL: openACL}, &first); err != nil {
+					t.Fatal(err)
+				}
+				for _, c := range clients { // what comes behind a large request waits with it
+					for xid := range int32(2) {
+						h, err := c.reply(nil)
+						if err != nil || h.Err != wire.OK || h.Xid != xid+1 {
+							t.Fatalf("got %+v %v, want the reply to %d", h, err, xid+1)
+						}
+						if h.Xid == 2 && h.Zxid < first.Stat.Czxid {
+							t.Errorf("what came behind a large request was served before the small one: zxid %d, %d", h.Zxid, first.Stat.Czxid)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestConnectionThatSendsWithoutAPauseHasItsShareOfARound(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
+		t.Helper()
+		flood, other := mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{})
+		release := occupied(t, s)
+		const n = 10 * readBatch
+		var b []byte
+		for i := range int32(n) {
+			b = wire.AppendRequest(b, i, wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), ACL: openACL})
+		}
+		if _, err := flood.nc.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		awaitQueue(s, 1)
+		go func() {
+			awaitQueue(s, 2)
+			release()
+		}()
+		var got wire.Create2Response
+		if err := other.call(wire.OpCreate2, &wire.CreateRequest{Path: "/other", ACL: openACL}, &got); err != nil {
+			t.Fatal(err)
+		}
+		var first int64
+		for i := range int32(n) {
+			h, err := flood.reply(nil)
+			if err != nil || h.Xid != i || h.Err != wire.OK {
+				t.Fatalf("request %d: got %+v %v", i, h, err)
+			}
+			if i == 0 {
+				first = h.Zxid
+			}
+		}
+		if share := int64(maxGiven * readBatch); got.Stat.Czxid > first+share {
+			t.Errorf("the other one's request came %d after the flood's first, want at most %d", got.Stat.Czxid-first, share)
+		}
+	})
+}
+
+func TestWatchesAndIdentitiesOfAllClientsCountAsMemory(t *testing.T) {
+	t.Parallel()
+	const limit = 24 << 20
+	s := serve(t, Config{Limits: Limits{Memory: limit}}, disk{})
+	for k := range 20 {
+		c := mustConnect(t, s, wire.ConnectRequest{})
+		req := &wire.SetWatchesRequest{RelativeZxid: 1 << 40}
+		for i := range 20_000 { // some 4 MB
+			req.Exist = append(req.Exist, fmt.Sprintf("/w%d", i))
+		}
+		if err := c.call(wire.OpSetWatches, req, nil); err != nil {
+			t.Fatalf("client %d: %v", k, err)
+		}
+		if err := c.call(wire.OpAuth, &wire.AuthRequest{Scheme: "digest", Auth: bytes.Repeat([]byte("u"), 50_000)}, nil); err != nil {
+			t.Fatalf("client %d: %v", k, err)
+		}
+		if total, _ := s.weights(); total > limit+weighAfter+8<<20 {
+			t.Fatalf("%d bytes are kept, want 24 MiB and what one look lets pass", total)
+		}
+	}
+	if s.stats.hits[limitMemory].Load() == 0 {
+		t.Error("nobody was disconnected")
+	}
+}
+
+func TestFramesThatDoNotEndCountAsMemory(t *testing.T) {
+	t.Parallel()
+	const limit = 24 << 20
+	s := serve(t, Config{Limits: Limits{Memory: limit}}, disk{})
+	frame := wire.AppendRequest(nil, 1, wire.OpCreate, &wire.CreateRequest{Path: "/b", Data: make([]byte, 1<<20-200), ACL: openACL})
+	for i := 0; s.stats.hits[limitMemory].Load() == 0; i++ {
+		if i > 200 {
+			t.Fatal("nobody was disconnected, with 200 MB of frames that do not end")
+		}
+		c := mustConnect(t, s, wire.ConnectRequest{})
+		_, _ = c.nc.Write(frame[:len(frame)-1]) // fails if it is the one that is disconnected
+	}
+	if total, _ := s.weights(); total > limit+weighAfter+8<<20 {
+		t.Errorf("%d bytes are kept, want 24 MiB and what one look lets pass", total)
+	}
+	c := mustConnect(t, s, wire.ConnectRequest{})
+	if _, err := c.create("/b", make([]byte, 1<<20-200), 0); err != nil { // one that ends is served, and counts no more
+		t.Fatal(err)
+	}
+	c.ping(t)
+	for _, sc := range s.allConns() {
+		if sess := sc.sess.Load(); sess != nil && sess.id == c.session && sc.coming.Load() != 0 {
+			t.Errorf("a request that is served counts %d bytes still", sc.coming.Load())
+		}
+	}
+	if _, _, err := c.get("/nothing"); !errors.Is(err, codeError(wire.NoNode)) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// setOf is a write of n bytes.
+func setOf(path string, n int) *wire.SetDataRequest {
+	return &wire.SetDataRequest{Path: path, Data: make([]byte, n), Version: -1}
+}
+
+func TestLargeRequestIsServedThoughSmallOnesFillEveryRound(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
+		t.Helper()
+		const size = largeSize - 1000
+		var sets [2][]*rawClient // which take turns: each sends again when the other's round is over
+		for i := range sets {
+			for range largeShare/size + 2 { // together more than one commit has of large ones
+				sets[i] = append(sets[i], mustConnect(t, s, wire.ConnectRequest{}))
+			}
+		}
+		large := mustConnect(t, s, wire.ConnectRequest{})
+		if _, err := large.create("/a", nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		release := occupied(t, s)
+		if err := large.send(1, wire.OpSetData, setOf("/a", 2*largeSize)); err != nil {
+			t.Fatal(err)
+		}
+		awaitQueue(s, 1)
+		waiting := 1 // in the queue, those that have no connection together
+		var last wire.ReplyHeader
+		replies := func(set []*rawClient) {
+			for _, c := range set {
+				var err error
+				if last, err = c.reply(nil); err != nil || last.Err != wire.OK {
+					t.Fatalf("got %+v %v", last, err)
+				}
+			}
+		}
+		const rounds = 5
+		for k := range rounds {
+			next := make(chan func(), 1)
+			go func() { next <- occupied(t, s) }()
+			awaitQueue(s, waiting+1)
+			for _, c := range sets[k%2] {
+				if err := c.send(1, wire.OpSetData, setOf("/a", size)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			awaitQueue(s, waiting+1+len(sets[k%2]))
+			release()
+			release, waiting = <-next, 0
+			if k > 0 {
+				replies(sets[(k-1)%2])
+			}
+		}
+		release()
+		replies(sets[(rounds-1)%2])
+		if h, err := large.reply(nil); err != nil || h.Err != wire.OK || h.Zxid > last.Zxid {
+			t.Errorf("large request: got %+v %v, want it served before the small ones of the last round, %d", h, err, last.Zxid)
+		}
+	})
+}
+
+func TestTurnEndsThoughMuchWaitsBehindALargeRequest(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
+		t.Helper()
+		const size, many = largeSize - 1000, 40
+		c := mustConnect(t, s, wire.ConnectRequest{})
+		if _, err := c.create("/a", nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.do(func(o *owner) {
+			sc := o.sessions[c.session].conn
+			for i := range int32(many) {
+				n := size
+				if i == 0 {
+					n = 2 * largeSize
+				}
+				it := item{kind: itemRequest, conn: sc, op: wire.OpSetData, xid: i, size: n, req: setOf("/a", n)}
+				sc.admit([]item{it})
+				sc.parked = append(sc.parked, it)
+			}
+			start := o.cost
+			o.resume(sc, true)
+			if got := o.cost - start; got < largeShare || got > largeShare+2*largeSize {
+				t.Errorf("one turn took %d bytes, want about %d", got, largeShare)
+			}
+			if len(o.large) != 1 || o.large[0] != sc {
+				t.Errorf("%d connections wait for a turn, want the one whose turn has ended", len(o.large))
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range int32(many) {
+			if h, err := c.reply(nil); err != nil || h.Err != wire.OK || h.Xid != i {
+				t.Fatalf("got %+v %v, want the reply to %d", h, err, i)
+			}
+		}
+	})
+}
+
+func TestClientThatLeavesBeforeItsTurnLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
+		t.Helper()
+		const many = 5
+		stays := mustConnect(t, s, wire.ConnectRequest{})
+		if _, err := stays.create("/a", nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		var leave []*rawClient
+		for range many {
+			leave = append(leave, mustConnect(t, s, wire.ConnectRequest{}))
+		}
+		release := occupied(t, s)
+		for i, c := range leave {
+			b := wire.AppendRequest(nil, 1, wire.OpSetData, setOf("/a", 2*largeSize))
+			b = wire.AppendRequest(b, 2, wire.OpSetData, setOf("/a", 1))
+			if _, err := c.nc.Write(b); err != nil {
+				t.Fatal(err)
+			}
+			awaitQueue(s, i+1)
+			_ = c.nc.Close()
+		}
+		for gone := 0; gone < many; runtime.Gosched() {
+			gone = 0
+			s.queue.mu.Lock()
+			for i := range s.queue.items {
+				if s.queue.items[i].kind == itemGone {
+					gone++
+				}
+			}
+			s.queue.mu.Unlock()
+		}
+		release()
+		if err := stays.set("/a", make([]byte, 3*largeSize)); err != nil { // waits for the turns of all
+			t.Fatal(err)
+		}
+		if _, stat, err := stays.get("/a"); err != nil || stat.Version != 1 {
+			t.Errorf("got version %d %v, want 1: who had left before its turn has written", stat.Version, err)
+		}
+		if err := s.do(func(o *owner) {
+			if n := len(o.large); n > 0 {
+				t.Errorf("%d connections wait for a turn still", n)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		resumed, err := leave[0].resume(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resumed.nc.Close()
+	})
+}
+
+func TestCloseEndsWhileLargeRequestsWaitForTheDisk(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	s := startWith(t, g)
+	c := mustConnect(t, s, wire.ConnectRequest{})
+	if _, err := c.create("/a", nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	const many, size = 20, 8 * largeSize
+	var others []*rawClient
+	for range many {
+		others = append(others, mustConnect(t, s, wire.ConnectRequest{}))
+	}
+	open := g.shut(t)
+	for i, other := range others {
+		n := size
+		if i < maxInFlight { // the log has no room for large ones while its sync waits
+			n = 1
+		}
+		if err := other.send(1, wire.OpSetData, setOf("/a", n)); err != nil {
+			t.Fatal(err)
+		}
+		for i < maxInFlight && s.flight.count.Load() <= int32(i) {
+			runtime.Gosched()
+		}
+	}
+	for waiting := 0; waiting == 0; runtime.Gosched() {
+		if err := s.do(func(o *owner) {
+			if o.open != nil && o.open.large >= largeShare {
+				waiting = len(o.large)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	<-s.stopping
+	open()
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
+// A request counts until it is answered, and its answer until it is sent, however they end.
+func TestRequestsThatAreAnsweredCountNoMore(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Limits: Limits{Reply: 2 << 20, Watches: 10, Identities: 1}}
+	onEachStore(t, cfg, func(t *testing.T, s *Server) {
+		t.Helper()
+		long := strings.Repeat("w", 2*largeSize)
+		var reads, sets wire.MultiRequest
+		reads.Read = true
+		for range 3 * 1024 {
+			read := &wire.PathWatchRequest{Path: "/b"}
+			reads.Ops = append(reads.Ops, wire.SubRequest{Op: wire.OpGetData, Request: read})
+		}
+		for range 3 {
+			sets.Ops = append(sets.Ops, wire.SubRequest{Op: wire.OpSetData, Request: setOf("/none", largeSize)})
+		}
+		steps := []struct {
+			op   wire.Op
+			req  wire.Record
+			want wire.Code
+			ends bool
+		}{
+			{wire.OpCreate, &wire.CreateRequest{Path: "/b", Data: make([]byte, 2*largeSize), ACL: openACL}, wire.OK, false},
+			{wire.OpGetData, &wire.PathWatchRequest{Path: "/b"}, wire.OK, false},
+			{wire.OpSetData, setOf("/none", 2*largeSize), wire.NoNode, false},
+			{wire.OpSetData, setOf("/none", 2), wire.NoNode, false},
+			{wire.OpMulti, &sets, wire.OK, false},
+			{wire.OpMultiRead, &reads, wire.MarshallingError, false},
+			{wire.OpGetData, &wire.SASLToken{Token: []byte(long)}, wire.MarshallingError, false}, // ends too early
+			{wire.OpGetData, &wire.PathWatchRequest{Path: "/" + long, Watch: true}, wire.NoNode, false},
+			{wire.OpExists, &wire.PathWatchRequest{Path: "/" + long, Watch: true}, wire.BadArguments, false},
+			{wire.OpSetWatches, &wire.SetWatchesRequest{Exist: []string{"/" + long}}, wire.BadArguments, true},
+			{wire.OpAuth, &wire.AuthRequest{Scheme: "digest", Auth: []byte(long)}, wire.AuthFailed, true},
+			{wire.OpAuth, &wire.AuthRequest{Scheme: long}, wire.AuthFailed, true},
+			{wire.OpSASL, &wire.SASLToken{Token: []byte(long)}, wire.OK, false},
+			{wire.OpCheck, &wire.CheckRequest{Path: "/" + long}, wire.Unimplemented, true},
+			{wire.OpCloseSession, &wire.Empty{}, wire.OK, true},
+		}
+		c := mustConnect(t, s, wire.ConnectRequest{})
+		for _, step := range steps {
+			if err := c.send(1, step.op, step.req); err != nil {
+				t.Fatal(err)
+			}
+			if h, err := c.reply(nil); err != nil || h.Err != step.want {
+				t.Fatalf("%v: got %+v %v, want %v", step.op, h, err, step.want)
+			}
+			if step.ends {
+				_ = c.nc.Close()
+				c = mustConnect(t, s, wire.ConnectRequest{})
+			}
+			for total := -1; total != 0; runtime.Gosched() { // what is sent counts no more just after it was
+				if total, _ = s.weights(); total < 0 {
+					t.Fatalf("%v: %d bytes are kept", step.op, total)
+				}
+			}
+			for _, sc := range s.allConns() {
+				sc.outbox.mu.Lock()
+				if sc.pending != 0 || sc.bytes != 0 {
+					t.Errorf("%v: %d requests and %d bytes of them count still", step.op, sc.pending, sc.bytes)
+				}
+				sc.outbox.mu.Unlock()
+			}
+		}
+	})
+}
+
+func TestLengthOfAFrameThatDoesNotComeCountsLittle(t *testing.T) {
+	t.Parallel()
+	const limit, many = 24 << 20, 200
+	s := serve(t, Config{Limits: Limits{Memory: limit}}, disk{})
+	behaves := mustConnect(t, s, wire.ConnectRequest{})
+	req := &wire.SetWatchesRequest{RelativeZxid: 1 << 40}
+	for i := range 10_000 { // some 2 MB
+		req.Exist = append(req.Exist, fmt.Sprintf("/w%d", i))
+	}
+	behaves.mustCall(t, wire.OpSetWatches, req)
+	for range many {
+		c := mustConnect(t, s, wire.ConnectRequest{})
+		if _, err := c.nc.Write([]byte{0, 0x0f, 0xff, 0xff, 0}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for coming := 0; coming < many && s.stats.hits[limitMemory].Load() == 0; runtime.Gosched() {
+		coming = 0
+		for _, sc := range s.allConns() {
+			if sc.coming.Load() > 0 {
+				coming++
+			}
+		}
+	}
+	s.weigh()
+	if n := s.stats.hits[limitMemory].Load(); n > 0 {
+		t.Errorf("%d clients were disconnected because others said that they would send much", n)
+	}
+	behaves.ping(t)
+}

@@ -658,3 +658,29 @@ func TestLockWhoseLineCannotBeWatchedIsNotRetained(t *testing.T) {
 		unlock(t, got(t, waiting))
 	})
 }
+
+// A server that lags behind shows a lock as free that somebody else holds by now.
+func TestTryLockIsNotFooledByAServerThatLagsBehind(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, b := w.mutex(lock.Config{}), w.mutex(lock.Config{})
+		unlock(t, locked(t, b.TryLock)) // b has seen it free
+		time.Sleep(time.Second)
+		hold := locked(t, a.Lock)
+		stale := false
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op != zktest.OpGetChildren || stale {
+				return zktest.Pass
+			}
+			stale = true
+			return zktest.Stale
+		})
+		if _, err := b.TryLock(t.Context()); !errors.Is(err, lock.ErrHeld) || !stale {
+			t.Errorf("got %v, want lock.ErrHeld; asked a server that lags: %v", err, stale)
+		}
+		w.Control(nil)
+		if err := hold.UnlockWait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		unlock(t, locked(t, b.TryLock))
+	})
+}

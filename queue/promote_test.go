@@ -390,3 +390,36 @@ func TestPurgeBesideAConsumerThatMovesItems(t *testing.T) {
 		}
 	})
 }
+
+// Nothing tells a consumer that it may read an item by now.
+func TestDelayedItemThatMayBeReadAgainArrives(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, time.Minute)
+		if err := sess.AddAuth(t.Context(), zk.Digest("u", "p")); err != nil {
+			t.Fatal(err)
+		}
+		producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{})
+		put(t, producer, "a", queue.PutOptions{Delay: 5 * time.Second})
+		bucket := root + "/delayed/" + w.children(root + "/delayed")[0]
+		segment := bucket + "/" + w.children(bucket)[0]
+		item := segment + "/" + w.children(segment)[0]
+		if _, err := sess.SetACL(t.Context(), item, zk.CreatorACL(), -1); err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan *queue.Item, 1)
+		go takeInto(t, consumer, got)
+		pass(30 * time.Second)
+		if _, err := sess.SetACL(t.Context(), item, zk.OpenACL(), -1); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Minute)
+		select {
+		case x := <-got:
+			wantBody(t, x, "a")
+		default:
+			t.Error("the item that may be read for a minute has not arrived")
+			put(t, producer, "", queue.PutOptions{}) // ends the wait
+			<-got
+		}
+	})
+}

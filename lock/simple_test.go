@@ -517,8 +517,8 @@ func TestUnlockThatIsRepeatedDoesNotUnlockTheNextOfTheSameSession(t *testing.T) 
 	})
 }
 
-// The removal is on its way still when its connection is gone, and a repetition of it would be on its way as well when the
-// lock passes on.
+// The removal is on its way still when its connection is gone, and a repetition of it would be on its way as well when
+// the lock passes on.
 func TestUnlockThatIsOnItsWayIsNotRepeatedOnceItIsDone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := locked(t, w.simple().Lock)
@@ -592,7 +592,8 @@ func TestTryLockOfASimpleLockThatComesTooLateLeavesNoWatch(t *testing.T) {
 // A request that is on its way when the lock passes on must not take the name of the next one away, who is not asked.
 func TestRevocationThatComesTooLateLeavesTheNodeOfTheNextAsItIs(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		hold := locked(t, w.simpleWith(lock.Config{OnRevoke: func(context.Context, lock.Revocation) bool { return false }}).Lock)
+		refuse := func(context.Context, lock.Revocation) bool { return false }
+		hold := locked(t, w.simpleWith(lock.Config{OnRevoke: refuse}).Lock)
 		settled()
 		if r := <-w.revoke(lock.RevokeOptions{Grace: time.Second}); !errors.Is(r.err, lock.ErrKept) {
 			t.Fatalf("got %+v, want lock.ErrKept", r)

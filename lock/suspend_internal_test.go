@@ -10,7 +10,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// A session that ends tells its state before its context, and whoever hears of the state must not be quicker than the cause.
+// A session that ends tells its state before its context, and whoever hears of the state must not be quicker than the
+// cause.
 func TestEndOfTheSessionIsNotTakenForALostConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -29,7 +29,9 @@ func TestSignOfAMoverFromAClockThatWasAheadCountsForNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		wait := moverWait.Milliseconds()
-		for behind, want := range map[int64]bool{0: true, wait - 1: true, wait: false, 100 * wait: false, -wait: false} {
+		for behind, want := range map[int64]bool{
+			0: true, wait - 1: true, wait: false, 100 * wait: false, -wait: false,
+		} {
 			q.clock.saw(node.Stat.Mtime - behind)
 			m := &mover{d: d}
 			if taken, _, err := m.taken(t.Context(), c); err != nil || taken != want {

@@ -274,7 +274,7 @@ func TestKeyThatHasHadItsTimeIsPutAnewOnce(t *testing.T) {
 		id, added := putOnce(t, quick, "k")
 		proceed()
 		if got := <-late; replacements != 2 || !added || got != (answer{id, false}) {
-			t.Errorf("the slow one got %v, the quick one %s, %v, after %d attempts to replace the key", got, id, added, replacements)
+			t.Errorf("the slow one got %v, the quick one %s, %v, after %d attempts", got, id, added, replacements)
 		}
 	})
 }

@@ -423,3 +423,37 @@ func TestDelayedItemThatMayBeReadAgainArrives(t *testing.T) {
 		}
 	})
 }
+
+// A consumer that has items in stock asks nobody when it hands them out. It must know when what comes before them is
+// due, also if that has moved to a narrower bucket meanwhile.
+func TestDelayedItemThatIsDueComesBeforeWhatIsClaimedAlready(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		begin := time.Now().Truncate(time.Hour).Add(time.Hour)
+		pass(time.Until(begin))
+		q := w.queue(queue.Config{Linger: time.Hour})
+		put(t, q, "urgent", queue.PutOptions{Priority: -1, Delay: 90 * time.Second})
+		putAll(t, q, 0, 100)
+		doneInOrder(t, q, 0, 20)
+		pass(time.Until(begin.Add(65 * time.Second)))
+		doneInOrder(t, q, 20, 22)
+		requests := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Seq > 0 {
+				requests++
+			}
+			return zktest.Pass
+		})
+		item := take(t, q)
+		wantBody(t, item, "22")
+		if requests > 1 { // it may mark more
+			t.Fatalf("%d requests for an item that should be in stock", requests)
+		}
+		done(t, item)
+		w.Control(nil)
+		pass(time.Until(begin.Add(91 * time.Second)))
+		item = take(t, q)
+		wantBody(t, item, "urgent")
+		done(t, item)
+		doneInOrder(t, q, 23, 100)
+	})
+}

@@ -159,8 +159,8 @@ func TestRetryOfARemovedItemSaysThatItIsGone(t *testing.T) {
 	})
 }
 
-// Some of what nobody takes is given back, and the rest is refused: the consumer goes on with what comes first, which is
-// not its own any more.
+// Some of what nobody takes is given back, and the rest is refused: the consumer goes on with what comes first, which
+// is not its own any more.
 func TestOrderIsKeptWhenSomeItemsAreGivenBackAndOthersAreRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		reached := false

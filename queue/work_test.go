@@ -530,7 +530,8 @@ func TestKeysAreForgottenInTheirTime(t *testing.T) {
 	})
 }
 
-// The session ends while a batch is waited for: what had been claimed for it under that session is not the caller's any more.
+// The session ends while a batch is waited for: what had been claimed for it under that session is not the caller's any
+// more.
 func TestTakeBatchReturnsNothingThatWasLostMeanwhile(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{}.WithSegment(10))

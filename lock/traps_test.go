@@ -684,3 +684,27 @@ func TestTryLockIsNotFooledByAServerThatLagsBehind(t *testing.T) {
 		unlock(t, locked(t, b.TryLock))
 	})
 }
+
+// Who may not delete in the directory may still not know what has become of a creation.
+func TestLostCreationIsFoundWhereNothingMayBeDeleted(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 20*time.Second)
+		if _, err := sess.Create(t.Context(), "/locks", nil, zk.Persistent); err != nil {
+			t.Fatal(err)
+		}
+		noDelete := []zk.ACL{{Perms: zk.PermAll &^ zk.PermDelete, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
+		if _, err := sess.CreateNode(t.Context(), zk.Node{Path: path, ACL: noDelete}); err != nil {
+			t.Fatal(err)
+		}
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpCreate && r.Nth == 1 {
+				return zktest.DropReply
+			}
+			return zktest.Pass
+		})
+		hold := locked(t, w.mutex(lock.Config{}).Lock)
+		if line := w.line(); len(line) != 1 || line[0].Path != hold.Path() {
+			t.Errorf("got the line %+v, want the hold's node alone", line)
+		}
+	})
+}

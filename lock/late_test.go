@@ -15,7 +15,7 @@ import (
 func TestNodeOfACreationThatComesLateIsRemoved(t *testing.T) {
 	t.Parallel()
 	for name, take := range takers {
-		if name == "simple" || name == "delay" { // the simple lock has one name for all; a delay changes nothing here
+		if name == "simple" || name == "delay" { // see TestSimpleLockThatIsMadeTooLate; a delay changes nothing here
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

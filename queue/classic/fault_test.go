@@ -350,8 +350,8 @@ func TestOutcomeIsFoundThoughReadsAreBehind(t *testing.T) {
 	})
 }
 
-// loseOne loses the next transaction on its way to the server. Late does what it asked for, which must be refused by then: a partition may
-// hold a request up until the link heals.
+// loseOne loses the next transaction on its way to the server. Late does what it asked for, which must be refused by
+// then: a partition may hold a request up until the link heals.
 func (w *world) loseOne() (late func(sess *zk.Session)) {
 	w.t.Helper()
 	var lost []zktest.Part

@@ -32,11 +32,11 @@ type polite struct {
 
 const politeNode = "/polite"
 
-func behave(t *testing.T, addr string) *polite {
+func behave(t *testing.T, addr string, timeout time.Duration) *polite {
 	t.Helper()
 	p := &polite{t: t, ended: make(chan struct{}), stop: make(chan struct{})}
 	open := func() *zk.Client {
-		client, err := zk.Open(t.Context(), zk.Config{Servers: addr})
+		client, err := zk.Open(t.Context(), zk.Config{Servers: addr, Timeout: timeout})
 		if err != nil {
 			t.Fatal(err)
 		}

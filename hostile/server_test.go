@@ -162,7 +162,7 @@ func (p *process) attackers(name string, seed uint64) (stop func() (connections,
 	cmd := exec.CommandContext(p.t.Context(), self)
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %s", attackEnv, p.addr, seed, name))
 	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
-	cmd.Stderr = &p.log
+	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		p.t.Fatal(err)

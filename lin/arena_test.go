@@ -105,7 +105,8 @@ func (a arena) run(t *testing.T, seed uint64, length time.Duration) error {
 	if e.ensemble != nil {
 		if i, said := e.ensemble.Odd(); i >= 0 {
 			e.ensemble.Renew(i)
-			t.Logf("void, because ZooKeeper's servers differ (docs/bugs.md); server %d gets the others' data: %v\n%s", i, trouble, said)
+			t.Logf("void, because ZooKeeper's servers differ (docs/bugs.md); server %d gets the others' data: %v\n%s",
+				i, trouble, said)
 			return nil
 		}
 	}

@@ -22,9 +22,12 @@ func (e *epoch) drain(place string, sess *zk.Session) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(e.t.Context(), e.patience)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(e.t.Context())
+	defer cancel(nil)
 	d := &drainer{consumer: consumer{place: place, alone: sess}, journal: e.journal}
+	stuck := time.AfterFunc(e.patience, func() { cancel(fmt.Errorf("nothing came out for %v", e.patience)) })
+	defer stuck.Stop()
+	d.came = func() { stuck.Reset(e.patience) } // a machine with much to do may take its time for all of them
 	d.hand = &hand{worker: &worker{out: d}, client: e.client, number: -1, fail: func(what string, err error) {
 		e.t.Errorf("drain %s: %s: %v", place, what, err)
 	}}
@@ -53,6 +56,7 @@ func (e *epoch) drain(place string, sess *zk.Session) error {
 type drainer struct {
 	consumer
 	journal journal
+	came    func() // called for each item
 }
 
 // Encode makes the journal the drainer's output.
@@ -73,6 +77,7 @@ func (d *drainer) drain(ctx context.Context) error {
 		known, asked := d.known.Load(), clock()
 		item, err := d.q.TryTake(ctx)
 		if err == nil {
+			d.came()
 			seen := d.receive(item, asked, known)
 			slots <- struct{}{}
 			wg.Go(func() {

@@ -15,7 +15,7 @@ import (
 func TestNodeOfACreationThatComesLateIsRemoved(t *testing.T) {
 	t.Parallel()
 	for name, take := range takers {
-		if name == "simple" || name == "delay" { // the simple lock has one name for all; a delay changes nothing here
+		if name == "simple" || name == "delay" { // see TestSimpleLockThatIsMadeTooLate; a delay changes nothing here
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -76,4 +76,36 @@ func TestNodeOfACreationThatComesLateIsRemoved(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A link that stays silent for longer than a server bears is closed: what it held may come until then.
+func TestNodeOfACreationThatComesVeryLateIsRemoved(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client := w.Client(t, certainTimeout)
+		sess := session(t, client)
+		for _, dir := range []string{"/locks", path} {
+			if _, err := sess.Create(t.Context(), dir, nil, zk.Persistent); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var lost string
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op != zktest.OpCreate || lost != "" {
+				return zktest.Pass
+			}
+			lost = r.Path
+			return zktest.Refuse
+		})
+		unlock(t, locked(t, mutex(t, client).Lock))
+		w.Control(nil)
+		time.Sleep(10 * certainTimeout)
+		late, err := sess.CreateNode(t.Context(), zk.Node{Path: lost, Mode: zk.EphemeralSequential})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(6 * certainTimeout)
+		if _, there, err := sess.Exists(t.Context(), late.Path); there || err != nil {
+			t.Errorf("%s is there still (%v)", late.Path, err)
+		}
+	})
 }

@@ -263,3 +263,43 @@ func TestPermitIsKeptWhenTheLimitIsRaisedBeforeItsTakerHasCounted(t *testing.T) 
 		w.empty(locksPath, leasesPath)
 	})
 }
+
+// The parents vanish when the first asks for its place. Before it has another, the permit it has seen free is taken.
+func TestPermitsAreCountedAnewForAPlaceThatIsMadeAnew(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		first := w.another(1, 1)
+		warm := locked(t, first.Lock)
+		id := warm.Session().ID()
+		unlock(t, warm)
+		settled()
+		ctx, proceed := context.WithCancel(t.Context())
+		defer proceed()
+		creations, takings := 0, 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			switch {
+			case r.Session != id:
+			case r.Op == zktest.OpMulti:
+				takings++
+			case r.Op == zktest.OpCreate:
+				switch creations++; creations {
+				case 1:
+					return zktest.Answer(zk.NoNode)
+				case 2: // of the parents
+					return zktest.Until(ctx)
+				}
+			}
+			return zktest.Pass
+		})
+		waiting := waits(t.Context(), first.Lock)
+		hold := locked(t, w.another(1, 1).Lock)
+		settled()
+		proceed()
+		none(t, "the permit is taken", waiting)
+		if takings != 0 {
+			t.Errorf("it has tried %d times to take a permit that was not free", takings)
+		}
+		unlock(t, hold)
+		unlock(t, got(t, waiting))
+		w.empty(locksPath, leasesPath)
+	})
+}

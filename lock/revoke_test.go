@@ -539,3 +539,103 @@ func TestRevocationLosesNobodysName(t *testing.T) {
 		}
 	})
 }
+
+func TestForceThatIsNotAllowedForcesNobody(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 20*time.Second)
+		if _, err := sess.Create(t.Context(), "/locks", nil, zk.Persistent); err != nil {
+			t.Fatal(err)
+		}
+		noDelete := []zk.ACL{{Perms: zk.PermAll &^ zk.PermDelete, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
+		if _, err := sess.CreateNode(t.Context(), zk.Node{Path: path, ACL: noDelete}); err != nil {
+			t.Fatal(err)
+		}
+		acquire(t, w.mutex(lock.Config{}))
+		r := <-w.revoke(lock.RevokeOptions{Force: true, Grace: time.Second, Record: true})
+		if !errors.Is(r.err, zk.NoAuth) || len(r.list) != 1 || r.list[0].Ending != lock.EndingKept {
+			t.Errorf("got %+v, want zk.NoAuth, and a holder who has kept the lock", r)
+		}
+		records, err := lock.Revocations(t.Context(), w.Client(t, 20*time.Second), path)
+		if err != nil || len(records) != 1 || !records[0].Over || records[0].Holders[0].Ending != lock.EndingKept {
+			t.Errorf("recorded is %+v, %v", records, err)
+		}
+	})
+}
+
+func TestRevocationWhoseCallerLeavesIsRecordedAsOver(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		acquire(t, w.mutex(lock.Config{}))
+		client := w.Client(t, 20*time.Second)
+		ctx, leave := context.WithTimeout(t.Context(), time.Second)
+		defer leave()
+		_, err := lock.Revoke(ctx, client, path, lock.RevokeOptions{Record: true})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("got %v, want the context's end", err)
+		}
+		records, err := lock.Revocations(t.Context(), client, path)
+		if err != nil || len(records) != 1 || !records[0].Over || records[0].Holders[0].Ending != lock.EndingKept {
+			t.Errorf("recorded is %+v, %v", records, err)
+		}
+	})
+}
+
+// Two revoke at the same time, and neither has seen a record of the other's.
+func TestRevocationsThatBeginTogetherAreBothRecorded(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hold := acquire(t, w.mutex(lock.Config{OnRevoke: func(context.Context, lock.Revocation) bool { return false }}))
+		stopped, proceed := context.WithCancel(t.Context())
+		defer proceed()
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpCreate && r.Path == lock.RecordsPath(path) && r.Nth == 1 {
+				return zktest.Until(stopped)
+			}
+			return zktest.Pass
+		})
+		first := w.revoke(lock.RevokeOptions{Record: true, Grace: time.Second, Reason: "first"})
+		synctest.Wait()
+		second := <-w.revoke(lock.RevokeOptions{Record: true, Grace: time.Second, Reason: "second"})
+		if !errors.Is(second.err, lock.ErrKept) {
+			t.Errorf("the second: got %+v, want lock.ErrKept", second)
+		}
+		proceed()
+		if r := <-first; !errors.Is(r.err, lock.ErrKept) {
+			t.Errorf("the first: got %+v, want lock.ErrKept", r)
+		}
+		records, err := lock.Revocations(t.Context(), w.Client(t, 20*time.Second), path)
+		var reasons []string
+		for _, r := range records {
+			reasons = append(reasons, r.Request.Reason)
+		}
+		if err != nil || !slices.Equal(reasons, []string{"second", "first"}) {
+			t.Errorf("recorded is %q, %v", reasons, err)
+		}
+		unlock(t, hold)
+	})
+}
+
+// Names come again when the numbers of a directory begin anew.
+func TestRecordTellsHoldersOfOneNameApart(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 20*time.Second)
+		node := w.foreign(sess, guid+"-lock-0000000000", zk.Ephemeral)
+		for _, word := range []string{"who I am", curatorsWord} { // the second was asked before, without a record
+			if _, err := sess.Set(t.Context(), node, []byte(word), -1); err != nil {
+				t.Fatal(err)
+			}
+			if r := <-w.revoke(lock.RevokeOptions{Grace: time.Second, Record: true}); !errors.Is(r.err, lock.ErrKept) {
+				t.Fatalf("got %+v, want lock.ErrKept", r)
+			}
+			records, err := lock.Revocations(t.Context(), w.Client(t, 20*time.Second), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := records[len(records)-1].Holders[0].Data; got != word {
+				t.Errorf("it is recorded as %q, want %q", got, word)
+			}
+			if err := sess.Delete(t.Context(), node, -1); err != nil {
+				t.Fatal(err)
+			}
+			w.foreign(sess, guid+"-lock-0000000000", zk.Ephemeral)
+		}
+	})
+}

@@ -24,8 +24,8 @@ import (
 // grow; lost replies and callers that leave leave no node. Inspect shows the holder, not who waits; Revoke asks it and may take the lock by
 // force. Two things this form cannot give, because all its nodes have the same name: a guard is refused when the hold's session is gone,
 // and when there is no node, but it cannot tell the hold's node from another's that was made after somebody deleted the first by hand;
-// and neither can an Unlock, or a Revoke with Force, in the moment in which it deletes, or when a partition between servers holds its
-// request up and delivers it after a retry. Tokens can.
+// and neither can an Unlock, or a Revoke with Force, in the moment in which it deletes, or when a partition between
+// servers holds its request up and delivers it after a retry. Tokens can.
 type Simple struct {
 	client *zk.Client
 	path   string

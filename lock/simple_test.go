@@ -516,3 +516,111 @@ func TestUnlockThatIsRepeatedDoesNotUnlockTheNextOfTheSameSession(t *testing.T) 
 		unlock(t, next)
 	})
 }
+
+// The removal is on its way still when its connection is gone, and a repetition of it would be on its way as well when
+// the lock passes on.
+func TestUnlockThatIsOnItsWayIsNotRepeatedOnceItIsDone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hold := locked(t, w.simple().Lock)
+		next := waits(t.Context(), w.simple().Lock)
+		id := hold.Session().ID()
+		done, proceed := context.WithCancel(t.Context())
+		defer proceed()
+		removals := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op != zktest.OpDelete || r.Session != id {
+				return zktest.Pass
+			}
+			switch removals++; removals {
+			case 1:
+				return zktest.Refuse
+			case 2:
+				return zktest.Until(done)
+			}
+			return zktest.Pass
+		})
+		unlock(t, hold)
+		settled()
+		if err := w.Session(t, 20*time.Second).Delete(t.Context(), path, -1); err != nil { // the first removal
+			t.Fatal(err)
+		}
+		second := got(t, next)
+		proceed()
+		settled()
+		if err := second.Context().Err(); err != nil || removals < 2 {
+			t.Errorf("after %d removals the next hold has ended: %v", removals, context.Cause(second.Context()))
+		}
+		unlock(t, second)
+		w.free()
+	})
+}
+
+// Somebody makes the node between the look and the attempt.
+func TestTryLockOfASimpleLockThatComesTooLateLeavesNoWatch(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		unlock(t, locked(t, w.simple().Lock))
+		settled()
+		stopped, proceed := context.WithCancel(t.Context())
+		defer proceed()
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpCreate && r.Nth == 1 {
+				return zktest.Until(stopped)
+			}
+			return zktest.Pass
+		})
+		late := waits(t.Context(), w.simple().TryLock)
+		other := w.Session(t, 20*time.Second)
+		if _, err := other.Create(t.Context(), path, nil, zk.Ephemeral); err != nil {
+			t.Fatal(err)
+		}
+		proceed()
+		if r := <-late; !errors.Is(r.err, lock.ErrHeld) {
+			t.Fatalf("got %v, want lock.ErrHeld", r.err)
+		}
+		settled()
+		before := w.Traffic().Events
+		if err := other.Delete(t.Context(), path, -1); err != nil {
+			t.Fatal(err)
+		}
+		settled()
+		if n := w.Traffic().Events - before; n != 0 {
+			t.Errorf("one who tried once has got %d watch events, want none", n)
+		}
+	})
+}
+
+// A request that is on its way when the lock passes on must not take the name of the next one away, who is not asked.
+func TestRevocationThatComesTooLateLeavesTheNodeOfTheNextAsItIs(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		refuse := func(context.Context, lock.Revocation) bool { return false }
+		hold := locked(t, w.simpleWith(lock.Config{OnRevoke: refuse}).Lock)
+		settled()
+		if r := <-w.revoke(lock.RevokeOptions{Grace: time.Second}); !errors.Is(r.err, lock.ErrKept) {
+			t.Fatalf("got %+v, want lock.ErrKept", r)
+		}
+		stopped, proceed := context.WithCancel(t.Context())
+		defer proceed()
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpSetData && r.Path == path {
+				return zktest.Until(stopped)
+			}
+			return zktest.Pass
+		})
+		late := w.revoke(lock.RevokeOptions{Grace: time.Second})
+		synctest.Wait()
+		if err := hold.UnlockWait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		other := w.Session(t, 20*time.Second)
+		if _, err := other.Create(t.Context(), path, []byte("mine"), zk.Ephemeral); err != nil {
+			t.Fatal(err)
+		}
+		proceed()
+		if r := <-late; r.err != nil || len(r.list) != 1 || r.list[0].Ending != lock.EndingReleased {
+			t.Errorf("got %+v, want one holder who has released it", r)
+		}
+		if data, _, err := other.Get(t.Context(), path); err != nil || string(data) != "mine" {
+			t.Errorf("the next one's node says %q, %v", data, err)
+		}
+	})
+}

@@ -658,3 +658,53 @@ func TestLockWhoseLineCannotBeWatchedIsNotRetained(t *testing.T) {
 		unlock(t, got(t, waiting))
 	})
 }
+
+// A server that lags behind shows a lock as free that somebody else holds by now.
+func TestTryLockIsNotFooledByAServerThatLagsBehind(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, b := w.mutex(lock.Config{}), w.mutex(lock.Config{})
+		unlock(t, locked(t, b.TryLock)) // b has seen it free
+		time.Sleep(time.Second)
+		hold := locked(t, a.Lock)
+		stale := false
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op != zktest.OpGetChildren || stale {
+				return zktest.Pass
+			}
+			stale = true
+			return zktest.Stale
+		})
+		if _, err := b.TryLock(t.Context()); !errors.Is(err, lock.ErrHeld) || !stale {
+			t.Errorf("got %v, want lock.ErrHeld; asked a server that lags: %v", err, stale)
+		}
+		w.Control(nil)
+		if err := hold.UnlockWait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		unlock(t, locked(t, b.TryLock))
+	})
+}
+
+// Who may not delete in the directory may still not know what has become of a creation.
+func TestLostCreationIsFoundWhereNothingMayBeDeleted(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 20*time.Second)
+		if _, err := sess.Create(t.Context(), "/locks", nil, zk.Persistent); err != nil {
+			t.Fatal(err)
+		}
+		noDelete := []zk.ACL{{Perms: zk.PermAll &^ zk.PermDelete, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
+		if _, err := sess.CreateNode(t.Context(), zk.Node{Path: path, ACL: noDelete}); err != nil {
+			t.Fatal(err)
+		}
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpCreate && r.Nth == 1 {
+				return zktest.DropReply
+			}
+			return zktest.Pass
+		})
+		hold := locked(t, w.mutex(lock.Config{}).Lock)
+		if line := w.line(); len(line) != 1 || line[0].Path != hold.Path() {
+			t.Errorf("got the line %+v, want the hold's node alone", line)
+		}
+	})
+}

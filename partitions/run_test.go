@@ -140,8 +140,9 @@ func (r *run) takeOver(limit time.Duration) bool {
 		r.t.Error(err)
 	}
 	for _, p := range r.pairs {
-		if left, _ := r.journal.get(p.holder, "left"); left.why != "ok" {
+		if left, _ := r.journal.get(p.holder, "left"); p.kept && left.why != "ok" {
 			p.kept = false // it was told just then
+			r.t.Logf("%v: asked to release: %s", &p.sample, left.why)
 		}
 	}
 	missing, err := r.journal.await(r.names(nil, otherName), "acquired", limit)

@@ -37,7 +37,8 @@ var drawn = []struct {
 	{"zombie leader", "The holder's server is the leader, and the others elect a new one", 2},
 }
 
-// timeline draws, as an SVG, the first sample of each project in the drawn shapes whose hold had not ended before the cut.
+// timeline draws, as an SVG, the first sample of each project in the drawn shapes whose hold had not ended before the
+// cut.
 func timeline(samples []sample) []byte {
 	var body bytes.Buffer
 	y := pageTop

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// A consumer that has read what is due in a bucket, and is slow to move it, moves nothing of the bucket of that name that
-// was made after another consumer had emptied and removed the first one.
+// A consumer that has read what is due in a bucket, and is slow to move it, moves nothing of the bucket of that name
+// that was made after another consumer had emptied and removed the first one.
 func TestSlowConsumerMovesNothingOfABucketThatWasMadeAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, slow, quick := w.queue(queue.Config{}), w.queue(queue.Config{}), w.queue(queue.Config{})

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,7 @@ type Item struct {
 	cancel   context.CancelCauseFunc
 	busy     bool // it is being finished
 	finished bool
+	over     bool // ctx has ended, or does when it is made, with ErrFinished
 }
 
 // Body returns a copy of what was put, a new one each time: what the caller does to it changes nothing of what Fail,
@@ -83,17 +85,18 @@ func (it *Item) Session() *zk.Session { return it.d.sess }
 // Path returns the path of the item's node.
 func (it *Item) Path() string { return it.w.line.segment(it.w.segment) + "/" + itemName(it.seq) }
 
-// Context returns the item's context. It ends when the item is finished (ErrFinished) or when the claim is lost: with ErrClaimLost and
-// zk.ErrUncertain when no quorum of the servers has confirmed the session lately, which is before any of them can give the item to another
-// consumer; with zk.ErrLost, zk.ErrExpired or zk.ErrClosed when the session ended; with ErrClaimLost when another client deleted the
-// consumer's node.
+// Context returns the item's context. It ends with ErrFinished when Done has succeeded, and as soon as Retry, Return, Fail
+// or Reject begins to give the item to others, whether that succeeds or not. It ends when the claim is lost: with
+// ErrClaimLost and zk.ErrUncertain when no quorum of the servers has confirmed the session lately, which is before any of
+// them can give the item to another consumer; with zk.ErrLost, zk.ErrExpired or zk.ErrClosed when the session ended; with
+// ErrClaimLost when another client deleted the consumer's node.
 func (it *Item) Context() context.Context {
 	it.mu.Lock()
 	defer it.mu.Unlock()
 	if it.ctx == nil {
 		ctx, cancel := context.WithCancelCause(it.d.ctx)
 		it.ctx, it.cancel = line.Bound(ctx, it.d.own), cancel
-		if it.finished {
+		if it.over {
 			cancel(ErrFinished)
 		}
 	}
@@ -151,7 +154,10 @@ func (it *Item) Fail(ctx context.Context, reason error) error {
 
 // Reject moves the item to the dead letters, with the reason. It fails as Done does.
 func (it *Item) Reject(ctx context.Context, reason string) error {
-	return it.finish(ctx, func() error { return it.bury(reason) }, nil)
+	return it.finish(ctx, func() error {
+		it.part()
+		return it.bury(reason)
+	}, nil)
 }
 
 func (it *Item) retry(ctx context.Context, delay time.Duration, reason string) error {
@@ -172,6 +178,7 @@ func (it *Item) again(ctx context.Context, delay time.Duration, attempts int, re
 		return it.q.failed("retry", fmt.Errorf("delay %v is not between 0 and ten years", delay))
 	}
 	return it.finish(ctx, func() error {
+		it.part()
 		if delay < time.Millisecond && it.d.mayPutBack() {
 			return it.putBack(attempts - it.rec.attempts)
 		}
@@ -248,17 +255,23 @@ func (it *Item) end(err error) {
 	it.busy = false
 	if err == nil || errors.Is(err, ErrClaimLost) {
 		it.finished = true
-		if it.cancel != nil {
-			it.cancel(cmpErr(err, ErrFinished))
-		}
+		it.tell(cmp.Or(err, ErrFinished))
 	}
 }
 
-func cmpErr(err, other error) error {
-	if err != nil {
-		return err
+// tell ends the item's context. The caller has locked.
+func (it *Item) tell(cause error) {
+	it.over = true
+	if it.cancel != nil {
+		it.cancel(cause)
 	}
-	return other
+}
+
+// part ends the item's context before a request that gives the item to others: one of them may have it before the answer is here.
+func (it *Item) part() {
+	it.mu.Lock()
+	defer it.mu.Unlock()
+	it.tell(ErrFinished)
 }
 
 func (it *Item) failed(err error) error {

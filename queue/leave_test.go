@@ -395,3 +395,40 @@ func TestPurgeLeavesNothingWhenItsSessionIsLost(t *testing.T) {
 		})
 	}
 }
+
+// The request is on its way still when its caller has left, and is done between later ones of the same queue.
+func TestPutThatIsLeftBehindChangesNothingForLaterOnes(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{MaxPacket: 64 << 10})
+		want := []string{strings.Repeat("a", 40<<10), "b"}
+		put(t, q, want[0], queue.PutOptions{})
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpMulti {
+				return zktest.Delay(10 * time.Second)
+			}
+			return zktest.Pass
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := q.Put(ctx, []byte("b"), queue.PutOptions{}); !errors.Is(err, queue.ErrUnresolved) {
+			t.Fatalf("got %v, want ErrUnresolved", err)
+		}
+		w.Control(nil)
+		var messages []queue.Message // each in a transaction of its own
+		for i := range 3 {
+			body := strings.Repeat(strconv.Itoa(i), 40<<10)
+			messages, want = append(messages, queue.Message{Body: []byte(body)}), append(want, body)
+		}
+		if _, err := q.PutBatch(t.Context(), messages); err != nil {
+			t.Fatal(err)
+		}
+		for _, body := range want {
+			item := take(t, q)
+			if string(item.Body()) != body {
+				t.Fatalf("got an item of %d bytes, %.5q, want %.5q", len(item.Body()), item.Body(), body)
+			}
+			done(t, item)
+		}
+		wantEmpty(t, q)
+	})
+}

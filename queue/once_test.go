@@ -240,3 +240,41 @@ func TestCloseDoesNotWaitLongForASweep(t *testing.T) {
 		}
 	})
 }
+
+// Two producers find that a key has had its time, and put under it at the same time.
+func TestKeyThatHasHadItsTimeIsPutAnewOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		cfg := queue.Config{KeepKeys: time.Minute}
+		putOnce(t, w.queue(cfg), "k")
+		pass(2 * time.Minute)
+		slow, quick := w.queue(cfg), w.queue(cfg)
+		stopped, proceed := context.WithCancel(t.Context())
+		defer proceed()
+		replacements := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			for _, part := range r.Parts {
+				if part.Op == zktest.OpSetData && strings.HasPrefix(part.Path, root+"/keys/") {
+					if replacements++; replacements == 1 {
+						return zktest.Until(stopped)
+					}
+				}
+			}
+			return zktest.Pass
+		})
+		type answer struct {
+			id    string
+			added bool
+		}
+		late := make(chan answer)
+		go func() {
+			id, added := putOnce(t, slow, "k")
+			late <- answer{id, added}
+		}()
+		synctest.Wait()
+		id, added := putOnce(t, quick, "k")
+		proceed()
+		if got := <-late; replacements != 2 || !added || got != (answer{id, false}) {
+			t.Errorf("the slow one got %v, the quick one %s, %v, after %d attempts", got, id, added, replacements)
+		}
+	})
+}

@@ -390,3 +390,70 @@ func TestPurgeBesideAConsumerThatMovesItems(t *testing.T) {
 		}
 	})
 }
+
+// Nothing tells a consumer that it may read an item by now.
+func TestDelayedItemThatMayBeReadAgainArrives(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, time.Minute)
+		if err := sess.AddAuth(t.Context(), zk.Digest("u", "p")); err != nil {
+			t.Fatal(err)
+		}
+		producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{})
+		put(t, producer, "a", queue.PutOptions{Delay: 5 * time.Second})
+		bucket := root + "/delayed/" + w.children(root + "/delayed")[0]
+		segment := bucket + "/" + w.children(bucket)[0]
+		item := segment + "/" + w.children(segment)[0]
+		if _, err := sess.SetACL(t.Context(), item, zk.CreatorACL(), -1); err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan *queue.Item, 1)
+		go takeInto(t, consumer, got)
+		pass(30 * time.Second)
+		if _, err := sess.SetACL(t.Context(), item, zk.OpenACL(), -1); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Minute)
+		select {
+		case x := <-got:
+			wantBody(t, x, "a")
+		default:
+			t.Error("the item that may be read for a minute has not arrived")
+			put(t, producer, "", queue.PutOptions{}) // ends the wait
+			<-got
+		}
+	})
+}
+
+// A consumer that has items in stock asks nobody when it hands them out. It must know when what comes before them is
+// due, also if that has moved to a narrower bucket meanwhile.
+func TestDelayedItemThatIsDueComesBeforeWhatIsClaimedAlready(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		begin := time.Now().Truncate(time.Hour).Add(time.Hour)
+		pass(time.Until(begin))
+		q := w.queue(queue.Config{Linger: time.Hour})
+		put(t, q, "urgent", queue.PutOptions{Priority: -1, Delay: 90 * time.Second})
+		putAll(t, q, 0, 100)
+		doneInOrder(t, q, 0, 20)
+		pass(time.Until(begin.Add(65 * time.Second)))
+		doneInOrder(t, q, 20, 22)
+		requests := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Seq > 0 {
+				requests++
+			}
+			return zktest.Pass
+		})
+		item := take(t, q)
+		wantBody(t, item, "22")
+		if requests > 1 { // it may mark more
+			t.Fatalf("%d requests for an item that should be in stock", requests)
+		}
+		done(t, item)
+		w.Control(nil)
+		pass(time.Until(begin.Add(91 * time.Second)))
+		item = take(t, q)
+		wantBody(t, item, "urgent")
+		done(t, item)
+		doneInOrder(t, q, 23, 100)
+	})
+}

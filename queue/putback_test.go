@@ -1,12 +1,14 @@
 package queue_test
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zktest"
 )
 
 func TestItemsThatAreGivenBackKeepTheirPlaces(t *testing.T) {
@@ -35,6 +37,43 @@ func TestItemsThatAreGivenBackKeepTheirPlaces(t *testing.T) {
 		}
 		wantLen(t, q, queue.Counts{Ready: 8})
 	})
+}
+
+// The next consumer has an item before the answer to the one who gave it back has arrived.
+func TestContextEndsBeforeAnItemIsGivenToOthers(t *testing.T) {
+	t.Parallel()
+	ways := map[string]func(context.Context, *queue.Item) error{
+		"Retry":  func(ctx context.Context, it *queue.Item) error { return it.Retry(ctx, 0) },
+		"Return": func(ctx context.Context, it *queue.Item) error { return it.Return(ctx, 0) },
+		"Fail":   func(ctx context.Context, it *queue.Item) error { return it.Fail(ctx, errors.New("not now")) },
+	}
+	for name, giveBack := range ways {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				q := w.queue(queue.Config{Backoff: queue.Backoff{First: 100 * time.Millisecond}})
+				other := w.queue(queue.Config{})
+				putAll(t, q, 0, 1)
+				item := take(t, q)
+				ctx := item.Context()
+				w.Control(func(r zktest.Request) zktest.Fault {
+					if r.Session == item.Session().ID() && r.Op == zktest.OpMulti {
+						return zktest.DelayReply(2 * time.Second)
+					}
+					return zktest.Pass
+				})
+				given := make(chan error, 1)
+				go func() { given <- giveBack(t.Context(), item) }()
+				done(t, take(t, other))
+				if cause := context.Cause(ctx); !errors.Is(cause, queue.ErrFinished) {
+					t.Errorf("another consumer has had the item; the first one's context says %v", cause)
+				}
+				w.Control(nil)
+				if err := <-given; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }
 
 // What was given back out of the middle of a part comes in its place, also if the consumer that has the rest is gone.

@@ -158,3 +158,36 @@ func TestRetryOfARemovedItemSaysThatItIsGone(t *testing.T) {
 		w.NoNodes(t, root+"/claims")
 	})
 }
+
+// Some of what nobody takes is given back, and the rest is refused: the consumer goes on with what comes first, which
+// is not its own any more.
+func TestOrderIsKeptWhenSomeItemsAreGivenBackAndOthersAreRefused(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		reached := false
+		for taken := 24; taken < 32; taken++ {
+			q := w.queue(queue.Config{})
+			putAll(t, q, 0, 100)
+			doneInOrder(t, q, 0, taken)
+			back := 0
+			w.Control(func(r zktest.Request) zktest.Fault {
+				if len(r.Parts) == 3 && strings.Contains(r.Parts[1].Path, ".free.") {
+					if back++; back == 2 {
+						return zktest.Answer(zk.QuotaExceeded)
+					}
+				}
+				return zktest.Pass
+			})
+			pass(1100 * time.Millisecond) // the time after which what nobody takes goes back
+			synctest.Wait()
+			reached = reached || back >= 2
+			w.Control(nil)
+			doneInOrder(t, q, taken, 100)
+			if err := q.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !reached {
+			t.Error("it never had two claims to give back")
+		}
+	})
+}

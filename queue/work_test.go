@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -524,6 +525,54 @@ func TestKeysAreForgottenInTheirTime(t *testing.T) {
 		put(t, q, "b", queue.PutOptions{}) // tells the time
 		if again, added, err := q.PutOnce(t.Context(), "k", []byte("a"), queue.PutOptions{}); err != nil || !added || again == id {
 			t.Fatal(again, added, err)
+		}
+	})
+}
+
+// The session ends while a batch is waited for: what had been claimed for it under that session is not the caller's any
+// more.
+func TestTakeBatchReturnsNothingThatWasLostMeanwhile(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{}.WithSegment(10))
+		putAll(t, q, 0, 20)
+		claims := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			for _, part := range r.Parts {
+				if part.Op == zktest.OpCreate && strings.HasPrefix(part.Path, root+"/claims/") {
+					if claims++; claims == 2 {
+						return zktest.Answer(zk.SessionExpired)
+					}
+				}
+			}
+			return zktest.Pass
+		})
+		items, err := q.TakeBatch(t.Context(), 20)
+		if err != nil || claims < 3 {
+			t.Fatalf("got %d items after %d claims, %v", len(items), claims, err)
+		}
+		for _, item := range items {
+			done(t, item)
+		}
+		w.Control(nil)
+		pass(time.Minute) // the server hears of the end of the session by its timeout
+		rest := 0
+		takeAll(t, q, func(*queue.Item) { rest++ })
+		if len(items)+rest != 20 {
+			t.Errorf("got %d items, and then %d, want 20", len(items), rest)
+		}
+	})
+}
+
+func TestSegmentsOfOneProducerAreFull(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{}.WithSegment(10))
+		for range 25 {
+			put(t, q, "", queue.PutOptions{})
+		}
+		for i, want := range []int{10, 10, 5} {
+			if got := len(w.children(fmt.Sprintf("%s/s%010d", line0, i+1))); got != want {
+				t.Errorf("segment %d has %d items, want %d", i+1, got, want)
+			}
 		}
 	})
 }

@@ -243,7 +243,7 @@ func TestClientThatFailsTheTLSHandshakeIsToldAloudNowAndThen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 5 { // and the first only looks whether the port is open
+	for i := range 4 { // and the first only looks whether the port is open
 		nc, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.Addrs()[0].String())
 		if err != nil {
 			t.Fatal(err)
@@ -258,7 +258,7 @@ func TestClientThatFailsTheTLSHandshakeIsToldAloudNowAndThen(t *testing.T) {
 		t.Error(err)
 	}
 	warned := strings.Count(log.String(), "level=WARN msg=\"server: TLS handshake failed\"")
-	if all := strings.Count(log.String(), "TLS handshake failed"); warned != 3 || all < 4 {
-		t.Errorf("%d warnings in %d lines, want 3: the first, the second and the fourth:\n%s", warned, all, log.String())
+	if all := strings.Count(log.String(), "TLS handshake failed"); warned != 2 || all < 3 {
+		t.Errorf("%d warnings in %d lines, want 2: the first and the second of three:\n%s", warned, all, log.String())
 	}
 }

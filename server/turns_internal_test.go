@@ -497,3 +497,54 @@ func TestLengthOfAFrameThatDoesNotComeCountsLittle(t *testing.T) {
 	}
 	behaves.ping(t)
 }
+
+// What one commit has of large requests is bounded, so that those who wait for it do not wait for all of them.
+func TestCommitHasFewLargeRequests(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	s := startWith(t, g)
+	c := mustConnect(t, s, wire.ConnectRequest{})
+	if _, err := c.create("/a", nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	const many, size = 20, 8 * largeSize
+	var others []*rawClient
+	for range many {
+		others = append(others, mustConnect(t, s, wire.ConnectRequest{}))
+	}
+	open := g.shut(t)
+	for i, other := range others {
+		n := size
+		if i < maxInFlight { // the log has no room for large ones while its sync waits
+			n = 1
+		}
+		if err := other.send(1, wire.OpSetData, setOf("/a", n)); err != nil {
+			t.Fatal(err)
+		}
+		for i < maxInFlight && s.flight.count.Load() <= int32(i) {
+			runtime.Gosched()
+		}
+	}
+	for come := 0; come < many-maxInFlight; runtime.Gosched() {
+		if err := s.do(func(o *owner) {
+			if o.open == nil {
+				return
+			}
+			if come = len(o.large) + len(o.open.frames); o.open.large > largeShare+2*size {
+				t.Errorf("one commit has %d bytes of large requests, want about %d", o.open.large, largeShare)
+				come = many
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open()
+	for i, other := range others {
+		if h, err := other.reply(nil); err != nil || h.Err != wire.OK {
+			t.Errorf("request %d: got %+v %v", i, h, err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}

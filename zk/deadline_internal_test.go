@@ -187,3 +187,30 @@ func TestAnswersMoveTheDeadlineForwardsAloneAndNotAfterIt(t *testing.T) {
 		})
 	}
 }
+
+// Of several pings on their way, an answer belongs to the oldest.
+func TestAnswersOfPingsMoveTheDeadlineOneByOne(t *testing.T) {
+	t.Parallel()
+	set, err := Config{Servers: "a"}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	s := newSession(&Client{cfg: set, clock: newClock(nil), log: set.Logger})
+	s.timeout, s.heard = 10*time.Hour, now.Add(-5*time.Hour)
+	n := &conn{sess: s}
+	for ago := 3 * time.Hour; ago > 0; ago -= time.Hour {
+		n.pings = append(n.pings, now.Add(-ago))
+	}
+	for ago := 3 * time.Hour; ago > 0; ago -= time.Hour {
+		if err := n.pong(); err != nil {
+			t.Fatal(err)
+		}
+		if got := now.Sub(s.heard); got != ago {
+			t.Errorf("the deadline counts from %v ago, want %v", got, ago)
+		}
+	}
+	if err := n.pong(); !errors.Is(err, ErrProtocol) {
+		t.Errorf("one more: got %v, want ErrProtocol", err)
+	}
+}

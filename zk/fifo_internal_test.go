@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
@@ -82,4 +84,48 @@ func TestQueueIsTidiedFewTimesWhenAllItsCallersLeave(t *testing.T) {
 		t.Errorf("%d passes left %d calls and %d bytes; want at most %d passes, and nothing left",
 			tidied, s.calls.len(), size, most)
 	}
+}
+
+// Calls are used again: what is not queued any more must not be in sight of the queue.
+func TestQueueLetsGoOfWhatItDrops(t *testing.T) {
+	t.Parallel()
+	var q fifo
+	for i := range 20 {
+		q.push(&call{xid: int32(i)})
+	}
+	for range 5 {
+		q.pop()
+	}
+	q.filter(3, func(c *call) bool { return c.xid%4 == 0 })
+	kept := 0
+	for _, c := range q.ring {
+		if c != nil {
+			kept++
+		}
+	}
+	if kept != q.len() {
+		t.Errorf("the ring has %d calls, %d are queued", kept, q.len())
+	}
+}
+
+func TestWhoWaitsForAllAnswersIsToldWhenTheLastCallerLeaves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		set, err := Config{Servers: "a"}.withDefaults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSession(&Client{cfg: set, clock: newClock(nil), log: set.Logger})
+		c := s.newCall(wire.OpSync, "/a")
+		s.mu.Lock()
+		s.conn = &conn{writing: true} // busy, so that the call waits
+		s.enqueue(c, &wire.PathRequest{Path: "/a"})
+		s.mu.Unlock()
+		began := time.Now()
+		time.AfterFunc(time.Second, func() { s.leave(c) })
+		s.drain(time.Hour)
+		if waited := time.Since(began); waited != time.Second {
+			t.Errorf("waited for %v, want a second", waited)
+		}
+	})
 }

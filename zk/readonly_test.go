@@ -33,10 +33,16 @@ func TestReadOnlyServerIsTakenOnlyIfAskedFor(t *testing.T) {
 		if state, _ := s.State(); <-asked || state != zk.Connected {
 			t.Errorf("plain client: state %v, want connected", state)
 		}
+		if !s.Certain().After(time.Now()) {
+			t.Error("plain client: a session that a quorum has made is not certain")
+		}
 		cfg.ReadOnly = true
 		_, s = f.open(cfg)
 		if state, _ := s.State(); !<-asked || state != zk.ConnectedReadOnly {
 			t.Errorf("client that accepts read-only: state %v, want connected read-only", state)
+		}
+		if s.Certain().After(time.Now()) {
+			t.Error("client that accepts read-only: its session is certain, and no quorum knows of it")
 		}
 	})
 }

@@ -1,6 +1,8 @@
 package zktest
 
 import (
+	"bytes"
+	"encoding/binary"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/jute"
@@ -11,11 +13,27 @@ import (
 type exchange struct {
 	xid   int32
 	fault Fault
+	read  read   // what the server's reply is remembered as; zero if it is not
+	reply []byte // that is remembered, for kindStale
 }
+
+// read is what makes two reads the same.
+type read struct {
+	code int32
+	path string
+}
+
+// remembered bounds how many replies a Link remembers.
+const remembered = 1 << 12
 
 // local says that the server does not know of the request: its reply is made here when it is its turn.
 func (e *exchange) local() bool {
-	return e.fault.kind == kindRefuse || e.fault.kind == kindCutBefore || e.fault.kind == kindAnswer
+	switch e.fault.kind {
+	case kindRefuse, kindCutBefore, kindAnswer, kindStale:
+		return true
+	default:
+		return false
+	}
 }
 
 // request takes a frame of the client.
@@ -45,7 +63,19 @@ func (p *pair) forward(data []byte, r *Request, fault Fault) {
 		return
 	}
 	p.link.traffic.Requests[r.Op]++
-	p.pending = append(p.pending, exchange{xid: r.Xid, fault: fault})
+	e := exchange{xid: r.Xid, fault: fault}
+	switch r.Op {
+	case OpExists, OpGetData, OpGetChildren, OpGetACL:
+		e.read = read{r.Code, r.Path}
+	default:
+	}
+	if fault.kind == kindStale {
+		if e.reply = p.link.seen[e.read]; e.reply == nil || r.Watch {
+			fault = Pass
+			e.fault = fault
+		}
+	}
+	p.pending = append(p.pending, e)
 	x := parcel{data: data}
 	switch fault.kind {
 	case kindRefuse, kindCutBefore:
@@ -56,7 +86,7 @@ func (p *pair) forward(data []byte, r *Request, fault Fault) {
 	case kindHoldRequest:
 		x.until = fault.until
 		p.addLocked(p.up, x, fault.delay)
-	case kindAnswer:
+	case kindAnswer, kindStale:
 	case kindPass, kindMute, kindHoldReply:
 		p.addLocked(p.up, x, 0)
 	}
@@ -180,6 +210,7 @@ func (p *pair) answerLocked(data []byte, xid int32) {
 	for i, e := range p.pending {
 		if e.xid == xid && !e.local() {
 			fault = e.fault
+			p.link.rememberLocked(e.read, data)
 			p.pending = append(p.pending[:i], p.pending[i+1:]...)
 			break
 		}
@@ -194,7 +225,7 @@ func (p *pair) answerLocked(data []byte, xid int32) {
 		x.end = ended
 	case kindHoldReply:
 		x.until, delay = fault.until, fault.delay
-	case kindPass, kindRefuse, kindCutBefore, kindAnswer, kindHoldRequest:
+	case kindPass, kindRefuse, kindCutBefore, kindAnswer, kindStale, kindHoldRequest:
 	}
 	if p.muted {
 		p.lost = true
@@ -204,12 +235,30 @@ func (p *pair) answerLocked(data []byte, xid int32) {
 	p.settleLocked()
 }
 
+// rememberLocked keeps the reply to a read for Stale.
+func (l *Link) rememberLocked(r read, reply []byte) {
+	if r == (read{}) {
+		return
+	}
+	if len(l.seen) == remembered {
+		clear(l.seen)
+	}
+	l.seen[r] = bytes.Clone(reply)
+}
+
 // settleLocked does what is to be done in the server's place for the requests whose turn it is.
 func (p *pair) settleLocked() {
 	for len(p.pending) > 0 && p.pending[0].local() {
 		e := p.pending[0]
 		p.pending = p.pending[1:]
-		if e.fault.kind != kindAnswer {
+		switch e.fault.kind {
+		case kindStale:
+			reply := bytes.Clone(e.reply)
+			binary.BigEndian.PutUint32(reply[4:], uint32(e.xid)) // behind the length
+			p.addLocked(p.down, parcel{data: reply}, 0)
+			continue
+		case kindAnswer:
+		default:
 			p.addLocked(p.down, parcel{end: ended}, 0)
 			return
 		}

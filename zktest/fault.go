@@ -26,6 +26,7 @@ const (
 	kindCutAfter
 	kindMute
 	kindAnswer
+	kindStale
 	kindHoldRequest
 	kindHoldReply
 )
@@ -48,6 +49,11 @@ var (
 
 	// CutAfter delivers the request and its reply, and then ends the connection.
 	CutAfter = Fault{kind: kindCutAfter}
+
+	// Stale answers a read as the server answered the same read last, whoever made it over this Link: as a server does that
+	// lags behind. It passes what nobody has read yet or is no read, and reads that leave a watch. The server does not see
+	// what is answered so. A client that has seen something newer already never meets such a server in ZooKeeper.
+	Stale = Fault{kind: kindStale}
 
 	// Mute delivers the request and all that the client sends from then on, but the client hears nothing any more, neither the
 	// reply nor anything behind it, while the connection stays open. Heal ends the connection.

@@ -48,6 +48,7 @@ var faultTests = map[string]func(place){
 	"MuteAppliesWhatFollowsAndSaysNothing":       testMute,
 	"AnswerStandsInForTheServer":                 testAnswer,
 	"AnswersComeInTheirTurn":                     testAnswerInTurn,
+	"StaleShowsWhatWasReadLast":                  testStale,
 	"UntilHoldsTheRequest":                       testUntil,
 	"ReplyUntilHoldsTheReply":                    testReplyUntil,
 	"HeldWatchesComeInOrderAfterReplies":         testHoldWatches,
@@ -304,4 +305,31 @@ func testReplyUntil(p place) {
 	proceed()
 	r.want(1, wire.OK)
 	r.want(2, wire.OK)
+}
+
+func testStale(p place) {
+	r, other := p.newRaw(), p.newRaw()
+	node := p.dir + "/node"
+	other.wantDo(wire.NoNode, exists(node))
+	other.wantDo(wire.OK, create(node))
+	p.Control(func(q zktest.Request) zktest.Fault {
+		if q.Session == r.SessionID {
+			return zktest.Stale
+		}
+		return zktest.Pass
+	})
+	r.wantDo(wire.NoNode, exists(node))
+	r.wantDo(wire.OK, request{wire.OpGetData, &wire.PathWatchRequest{Path: node}}) // nobody has read that
+	r.wantDo(wire.OK, watch(node))
+	r.wantDo(wire.NoNode, exists(node)) // whatever the others have read
+	other.wantDo(wire.OK, exists(node))
+	r.wantDo(wire.OK, exists(node))
+	other.wantDo(wire.OK, remove(node))
+	r.wantEvent(wire.EventDeleted, node)
+	r.send(exists(node), exists(p.dir), exists(node))
+	for xid := range int32(3) {
+		r.want(6+xid, wire.OK) // in their turn
+	}
+	p.Control(nil)
+	r.wantDo(wire.NoNode, exists(node))
 }

@@ -36,6 +36,7 @@ type Link struct {
 	per      map[int64]rule   // for those of a session
 	sessions map[int64][]byte // the passwords of sessions that were seen
 	traffic  Traffic
+	seen     map[read][]byte // the last replies to reads
 }
 
 // front is where clients connect to, and the way on from there.
@@ -69,6 +70,7 @@ func (l *Link) start() {
 	l.pairs = make(map[*pair]struct{})
 	l.per = make(map[int64]rule)
 	l.sessions = make(map[int64][]byte)
+	l.seen = make(map[read][]byte)
 	l.traffic.Requests = make(map[Op]int)
 	for _, f := range l.fronts {
 		l.wg.Go(func() { l.accept(f) })

@@ -19,6 +19,7 @@ type Request struct {
 
 	Path    string // the node, empty if the request names none or cannot be decoded
 	Parts   []Part // the operations of a multi or multiRead
+	Watch   bool   // it is a read that leaves a watch
 	Session int64  // 0 for a handshake that asks for a new session
 	Conn    int    // the connection, counted from 1
 	Xid     int32  // the client's number for the request; 0 for OpConnect
@@ -49,6 +50,9 @@ func decodeRequest(body []byte) (Request, bool) {
 		return r, true
 	}
 	r.Path = pathOf(record)
+	if read, ok := record.(*wire.PathWatchRequest); ok {
+		r.Watch = read.Watch
+	}
 	if m, ok := record.(*wire.MultiRequest); ok {
 		for _, s := range m.Ops {
 			r.Parts = append(r.Parts, Part{Op: opOf(s.Op), Path: pathOf(s.Request), Version: versionOf(s.Request)})

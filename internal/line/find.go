@@ -119,10 +119,8 @@ func Barrier(b *zk.Batch, path string) (passed func(context.Context) error) {
 func withdraw(sess *zk.Session, parts []part, created func(context.Context) ([]zk.Created, error)) {
 	nodes, err := created(context.Background())
 	switch {
-	case err == nil && len(nodes) > 0:
-		OwnBundle(sess, nodes...).Leave()
 	case err == nil:
-		sweep(sess, parts)
+		undo(sess, parts, nodes)
 	case zk.OutcomeOf(err) == zk.Unknown, errors.Is(err, zk.NodeExists): // by an attempt before that
 		retract(sess, parts)
 	}
@@ -131,20 +129,26 @@ func withdraw(sess *zk.Session, parts []part, created func(context.Context) ([]z
 // retract removes what a creation of unknown outcome has made, or makes later. It ends with the session.
 func retract(sess *zk.Session, parts []part) {
 	nodes, err := find(sess.Context(), sess, parts) // it does not miss a node that was made
-	switch {
-	case err != nil:
-	case len(nodes) > 0:
-		OwnBundle(sess, nodes...).Leave()
-	default:
-		sweep(sess, parts)
+	if err == nil {
+		undo(sess, parts, nodes)
 	}
+}
+
+// undo removes the nodes that were found of parts or, if there are none, those that come into being later.
+func undo(sess *zk.Session, parts []part, nodes []zk.Created) {
+	if len(nodes) > 0 {
+		OwnBundle(sess, nodes...).Leave()
+		return
+	}
+	sweep(sess, parts)
 }
 
 // Withdraw removes, in the background, the node that a creation has made whose outcome nobody knows, or that it makes
 // later. Nobody else can have chosen its name, and it is not used again.
 func Withdraw(sess *zk.Session, dir, name string) { go retract(sess, []part{{dir, name}}) }
 
-// sweep removes nodes that come into being after find has found none (see lookLater). Their names must not be used for another attempt.
+// sweep removes nodes that come into being after find has found none (see lookLater). Their names must not be used for
+// another attempt.
 func sweep(sess *zk.Session, parts []part) {
 	lookLater(sess, func() bool {
 		nodes, err := find(sess.Context(), sess, parts)
@@ -155,13 +159,15 @@ func sweep(sess *zk.Session, parts []part) {
 	})
 }
 
-// lookLater looks now and then for what a creation of unknown outcome may make after the search for it has found nothing, which takes a
-// partition. The creation is held up between a follower and its leader; the client tries in vain to come back to that follower, and goes on
-// with another server. When the link heals, the creation and the attempt arrive together, and the leader may take the attempt for a return
-// before it looks whether the creation still counts (see TestCreationMayBeDoneAfterALaterWriteOfItsSession).
+// lookLater looks now and then for what a creation of unknown outcome may make after the search for it has found
+// nothing, which takes a partition. The creation is held up between a follower and its leader; the client tries in vain
+// to come back to that follower, and goes on with another server. When the link heals, the creation and the attempt
+// arrive together, and the leader may take the attempt for a return before it looks whether the creation still counts
+// (see TestCreationMayBeDoneAfterALaterWriteOfItsSession).
 //
-// A link that stays silent for longer than a server bears (syncLimit) is closed, and what it held is lost; the last look is after fifteen
-// session timeouts. LookLater returns then, or when look says that it is done, or when the session ends, which takes the nodes along.
+// A link that stays silent for longer than a server bears (syncLimit) is closed, and what it held is lost; the last
+// look is after fifteen session timeouts. LookLater returns then, or when look says that it is done, or when the
+// session ends, which takes the nodes along.
 func lookLater(sess *zk.Session, look func() (done bool)) {
 	for wait := sess.Timeout(); wait <= 8*sess.Timeout(); wait *= 2 {
 		timer := time.NewTimer(wait)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -98,19 +99,21 @@ func (c *Cluster) Leader() int {
 // Word sends a four-letter word to server i and returns the answer.
 func (c *Cluster) Word(i int, word string) (string, error) { return word4(c.members[i].addr, word) }
 
-// Odd returns the number of the server whose tree has another number of nodes than those of the others after the same transaction, and what
-// each of them says; -1 if there is none, or if they do not come to rest. No client can bring that about: ZooKeeper 3.8.0 does when a
-// server is killed at the wrong moment (compare ZOOKEEPER-4541, ZOOKEEPER-4712), and its clients are served wrongly then.
+// Odd returns the number of the server whose tree has another number of nodes than those of the others after the same
+// transaction, and what each of them says; -1 if there is none, or if they do not come to rest. No client can bring that
+// about: ZooKeeper 3.8.0 does when a server is killed at the wrong moment (compare ZOOKEEPER-4541, ZOOKEEPER-4712), and
+// its clients are served wrongly then.
 func (c *Cluster) Odd() (i int, said string) {
-	before := ""
+	var before []string
 	for range 100 {
 		states := make([]string, len(c.members))
 		for i, m := range c.members {
 			states[i], _ = word4(m.addr, "srvr")
 		}
-		now := fmt.Sprint(each(states, zxidField), each(states, nodesField))
-		if now == before && same(each(states, zxidField)) {
-			return odd(each(states, nodesField)), strings.Join(states, "\n")
+		zxids, counts := each(states, zxidField), each(states, nodesField)
+		now := slices.Concat(zxids, counts)
+		if slices.Equal(now, before) && same(zxids) {
+			return odd(counts), strings.Join(states, "\n")
 		}
 		before = now // they are at it, or may be
 		time.Sleep(50 * time.Millisecond)

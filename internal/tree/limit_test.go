@@ -98,3 +98,18 @@ func TestWatchesThatAreGoneTakeNoMemory(t *testing.T) {
 		t.Errorf("watches of a connection that has ended take %d bytes", got)
 	}
 }
+
+func TestPathsOfAllWatchesOfAConnectionCount(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, tree.Config{MaxWatches: 10, WatchPath: 10})
+	c := s.connect(1)
+	long := func(i int) string { return fmt.Sprintf("/%d%s", i, strings.Repeat("n", 38)) }
+	for i := range 2 {
+		s.want(c.exists(long(i), true), wire.NoNode, "exists")
+	}
+	s.want(c.exists(long(2), true), wire.BadArguments, "exists, with 120 bytes of paths for 100")
+	s.want(c.addWatch("/"+strings.Repeat("n", 19), wire.WatchPersistentRecursive), wire.OK, "addWatch, up to the limit")
+	s.want(c.exists("/", true), wire.BadArguments, "exists, a byte above it")
+	s.wantOK(c.create(long(0), "", 0), "create") // fires one
+	s.want(c.exists(long(2), true), wire.NoNode, "exists, in place of what has fired")
+}

@@ -13,8 +13,8 @@ import (
 // claim takes an item by making its lock, a node that goes with the session.
 //
 // The lock is requested and the item read in one write, in that order, so that an item that is there then is ours: whoever has taken it
-// before has removed it before the lock, or with it. The lock has a random text of its own, by which it is known again later; kazoo keeps
-// such a text there, too.
+// before has removed it before the lock, or with it. The lock has a random text of its own, by which it is known again
+// later; kazoo keeps such a text there, too.
 //
 // The caller may leave: the answers are awaited all the same, at most until the session ends, so that no lock stays behind of which
 // nobody knows.
@@ -101,8 +101,8 @@ func (it *Item) look(ctx context.Context) (locked, there bool, err error) {
 	}
 }
 
-// unlock removes the lock, and waits until that is done or the session has ended, which removes it as well; that it is gone is success. It
-// fails if the server refuses, or if ctx ends first, while the removal goes on.
+// unlock removes the lock, and waits until that is done or the session has ended, which removes it as well; that it is
+// gone is success. It fails if the server refuses, or if ctx ends first, while the removal goes on.
 func (it *Item) unlock(ctx context.Context) error {
 	it.hold.over()
 	return line.RemoveBy(func() error {

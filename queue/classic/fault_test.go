@@ -255,10 +255,7 @@ func TestReceiptsThatOthersDeleteAreMadeAnew(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		q := w.queue(k)
 		fill(t, q, 1)
-		dir := path + "-receipts"
-		if k.dir != path {
-			dir = path + "/receipts"
-		}
+		dir := k.receiptDir()
 		receipts := w.names(dir)
 		if len(receipts) != 1 {
 			t.Fatalf("got receipts %q, want one: no two writes were under way", receipts)
@@ -353,8 +350,8 @@ func TestOutcomeIsFoundThoughReadsAreBehind(t *testing.T) {
 	})
 }
 
-// loseOne loses the next transaction on its way to the server. Late does what it asked for, which must be refused by then: a partition may
-// hold a request up until the link heals.
+// loseOne loses the next transaction on its way to the server. Late does what it asked for, which must be refused by
+// then: a partition may hold a request up until the link heals.
 func (w *world) loseOne() (late func(sess *zk.Session)) {
 	w.t.Helper()
 	var lost []zktest.Part
@@ -485,5 +482,124 @@ func TestItemThatIsTooLargeIsAnErrorAndIsLeftAlone(t *testing.T) {
 			t.Errorf("got %v, want that the item is too large", err)
 		}
 		wantBodies(t, drain(t, writer), body)
+	})
+}
+
+// A caller who leaves while it is found out whether the put was done still hears what has become of it.
+func TestPutWhoseCallerLeavesWithItsReplyLostIsAccountedFor(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		q := w.queue(k)
+		fill(t, q, 1) // so that the directory is there
+		wantBodies(t, drain(t, q), "body 0")
+		for _, row := range []struct {
+			fault zktest.Fault
+			want  error
+			in    []string
+		}{{zktest.DropReply, nil, []string{"body"}}, {zktest.Refuse, context.Canceled, nil}} {
+			ctx, leave := context.WithCancel(t.Context())
+			w.Control(func(r zktest.Request) zktest.Fault {
+				if isMulti(r) && r.Nth == 1 {
+					leave()
+					return row.fault
+				}
+				return zktest.Pass
+			})
+			if err := q.put(ctx, "body"); !errors.Is(err, row.want) || errors.Is(err, classic.ErrUnresolved) {
+				t.Errorf("got %v, want %v", err, row.want)
+			}
+			w.Control(nil)
+			wantBodies(t, drain(t, q), row.in...)
+		}
+	})
+}
+
+func (k kind) receiptDir() string {
+	if k.dir != path {
+		return path + "/receipts"
+	}
+	return path + "-receipts"
+}
+
+func TestReceiptIsUsedAgainAfterALostReply(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		q := w.queue(k)
+		for range 3 {
+			fill(t, q, 1)
+			for _, fault := range []zktest.Fault{zktest.DropReply, zktest.Refuse} {
+				w.Control(func(r zktest.Request) zktest.Fault {
+					if isMulti(r) && r.Nth == 1 {
+						return fault
+					}
+					return zktest.Pass
+				})
+				fill(t, q, 1)
+				w.Control(nil)
+			}
+		}
+		if receipts := w.names(k.receiptDir()); len(receipts) != 1 {
+			t.Errorf("got receipts %q, want one: no two writes were under way", receipts)
+		}
+	})
+}
+
+// A receipt ends with its session, and may do so just when it is to tell what has become of a write of the next one.
+func TestReceiptOfAnEarlierSessionIsNotUsed(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		client := w.Client(t, timeout)
+		q := w.queueOf(k, client)
+		fill(t, q, 1)
+		earlier := k.receiptDir() + "/" + w.names(k.receiptDir())[0]
+		sess, err := client.Session(t.Context())
+		must(t, err)
+		w.ExpireSession(sess.ID())
+		used := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if isMulti(r) && r.Parts[0].Path == earlier {
+				used++
+			}
+			return zktest.Pass
+		})
+		<-sess.Context().Done()
+		fill(t, q, 1)
+		w.Control(nil)
+		if used != 0 {
+			t.Errorf("the next session has used it %d times", used)
+		}
+	})
+}
+
+// Two have seen an item, and one has finished it when the other's lock is made.
+func TestLockOfAnItemThatIsGoneIsRemoved(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		if !k.locks {
+			t.Skip("items have no locks")
+		}
+		other := w.queue(k)
+		fill(t, other, 1)
+		must(t, makeAll(t, w, k.lockDir()))
+		stopped, proceed := context.WithCancel(t.Context())
+		defer proceed()
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if isMulti(r) && r.Nth == 1 {
+				return zktest.Until(stopped)
+			}
+			return zktest.Pass
+		})
+		late := make(chan error, 1)
+		q := w.queue(k)
+		go func() {
+			_, err := q.take(t.Context(), false)
+			late <- err
+		}()
+		synctest.Wait()
+		wantBodies(t, drain(t, other), "body 0")
+		proceed()
+		if err := <-late; !errors.Is(err, classic.ErrEmpty) {
+			t.Errorf("got %v, want ErrEmpty", err)
+		}
+		synctest.Wait()
+		if left := w.names(k.lockDir()); len(left) != 0 {
+			t.Errorf("%q are left", left)
+		}
 	})
 }

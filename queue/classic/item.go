@@ -110,8 +110,9 @@ func (it *Item) Release(ctx context.Context) error {
 // finish removes item and lock and does also what else is to be done, all in one transaction.
 //
 // If the reply is lost, the lock tells: as long as it is ours nothing was done, because only this transaction removes it, and it is sent
-// again. If lock and item are both gone, it was done. Otherwise somebody else has a hand in it. A request that a partition holds up is
-// refused if the item is gone when it arrives, and does what the caller had asked for if the item is still there.
+// again. If lock and item are both gone, it was done. Otherwise another client has changed them. A request that a
+// partition holds up is refused if the item is gone when it arrives, and does what the caller had asked for if the item
+// is still there.
 func (it *Item) finish(ctx context.Context, also ...zk.Op) error {
 	ops := append([]zk.Op{zk.DeleteOp(it.path(), -1), zk.DeleteOp(it.lockPath(), -1)}, also...)
 	for {

@@ -12,9 +12,10 @@ import (
 )
 
 // receipts makes writes whose outcome can be found out, whatever the nodes look like that they are about. Each write goes into one
-// transaction with a new stamp on an ephemeral node of ours, and only if that node is in the version that it was in. If the reply is lost
-// we write to the node on the same condition: one of the two writes is executed, and the stamp tells which. So the first is never executed
-// after we have looked, also if a partition has held it up meanwhile (see TestCreationMayBeDoneAfterALaterWriteOfItsSession).
+// transaction with a new stamp on an ephemeral node of ours, on condition of that node's version. If the reply is lost
+// we write to the node on the same condition: one of the two writes is executed, and the stamp tells which. So the first
+// is never executed after we have looked, also if a partition has held it up meanwhile (see
+// TestCreationMayBeDoneAfterALaterWriteOfItsSession).
 //
 // Nobody else is disturbed by it: a change of a node's data wakes nobody who watches a list, and the node is not in the queue's directory. A
 // node serves one write at a time, so there are as many as there were writes under way at once.
@@ -27,7 +28,7 @@ type receipts struct {
 	free []receipt
 }
 
-// A receipt is one of these nodes, with the version that it has unless somebody else writes to it.
+// A receipt is one of these nodes, with the version that it has unless another client writes to it.
 type receipt struct {
 	path    string
 	version int32
@@ -41,9 +42,9 @@ func (r *receipts) multi(ctx context.Context, sess *zk.Session, ops ...zk.Op) er
 	})
 }
 
-// do executes a transaction, which send sends: stamp is to be its first operation. Do returns nil if it was executed, also if the reply was
-// lost; an error that is ErrUnresolved if the session ended before anybody could look; and otherwise an error that says why it was not
-// executed, and will not be.
+// do executes a transaction, which send sends: stamp is to be its first operation. Do returns nil if it was executed,
+// also if the reply was lost; an error that is ErrUnresolved if the session ended before the receipt could be read; and
+// otherwise an error that says why it was not executed, and will not be.
 //
 // If ctx ends while the request has left and the answer has not come, do still waits for it, at most until the session ends: what was
 // taken must not vanish with its caller, and what was put not be put again by one who does not know.
@@ -63,7 +64,7 @@ func (r *receipts) do(ctx context.Context, sess *zk.Session, send func(stamp zk.
 		refusal, refused := errors.AsType[*zk.MultiError](err)
 		switch {
 		case refused && refusal.Index == 0 && (refusal.Err == zk.NoNode || refusal.Err == zk.BadVersion) && tries < maxTries:
-			// Somebody has deleted the receipt or written to it.
+			// Another client has deleted the receipt or written to it.
 			if rec, err = r.make(ctx, sess); err != nil {
 				return err
 			}
@@ -85,8 +86,9 @@ func (r *receipts) do(ctx context.Context, sess *zk.Session, send func(stamp zk.
 	}
 }
 
-// resolve reports whether the write with the stamp was executed. If not it never will be. It fails only if the session has ended.
-// A receipt that somebody has deleted counts as one without the stamp, which is a guess: nobody has a reason to.
+// resolve reports whether the write with the stamp was executed. If not it never will be. It fails only if the session
+// has ended. A receipt that another client has deleted counts as one without the stamp. That is a guess: no client has a
+// reason to delete one.
 func (rec *receipt) resolve(ctx context.Context, sess *zk.Session, stamp []byte) (bool, error) {
 	for {
 		b := sess.Batch()
@@ -97,7 +99,8 @@ func (rec *receipt) resolve(ctx context.Context, sess *zk.Session, stamp []byte)
 		switch {
 		case sess.Err() != nil:
 			return false, sess.Err()
-		case getErr == nil && (err == nil || errors.Is(err, zk.BadVersion)): // BadVersion also if the reply to the blanking was lost
+		case getErr == nil && (err == nil || errors.Is(err, zk.BadVersion)):
+			// BadVersion comes also if the node was blanked and the reply to that was lost.
 			rec.version = data.Stat.Version
 			return bytes.Equal(data.Data, stamp), nil
 		case errors.Is(err, zk.NoNode):
@@ -143,7 +146,8 @@ func (r *receipts) make(ctx context.Context, sess *zk.Session) (receipt, error) 
 			return rec, nil
 		case errors.Is(err, zk.NoNode):
 			if tries++; tries > maxTries {
-				return rec, fmt.Errorf("classic: the directory of receipts vanishes as often as it is made: %v", err) //nolint:errorlint // no node of the queue's is missing
+				const text = "classic: the directory of receipts vanishes as often as it is made: %v"
+				return rec, fmt.Errorf(text, err) // not wrapped: what is missing is no node of the queue's
 			}
 			if err := makeDir(ctx, sess, zk.Node{Path: r.dir, Mode: zk.Container, ACL: r.acl}, zk.Container); err != nil {
 				return rec, err

@@ -1,0 +1,45 @@
+package queue
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+// The leader's clock was ahead when a consumer said that it empties a bucket, and another server leads now.
+func TestSignOfAMoverFromAClockThatWasAheadCountsForNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var net zktest.Net
+		srv := zktest.Run(t, zktest.On(&net))
+		q, err := New(srv.Client(t, 20*time.Second), "/q", Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := q.openDesk(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := q.bucket(bucket{})
+		node, err := d.sess.CreateNode(t.Context(), zk.Node{Path: c.dir, Data: []byte("mover another")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wait := moverWait.Milliseconds()
+		for behind, want := range map[int64]bool{
+			0: true, wait - 1: true, wait: false, 100 * wait: false, -wait: false,
+		} {
+			q.clock.saw(node.Stat.Mtime - behind)
+			m := &mover{d: d}
+			if taken, _, err := m.taken(t.Context(), c); err != nil || taken != want {
+				t.Errorf("a sign from %d ms ahead: got %v, %v, want %v", behind, taken, err, want)
+			}
+		}
+		if err := q.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

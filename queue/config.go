@@ -52,8 +52,10 @@ type Config struct {
 	MaxAttempts int
 	// Backoff says how long after a failed attempt an item is ready again, for Item.Fail and Consume.
 	Backoff Backoff
-	// Prefetch is how many items a Queue claims at once, ahead of its takers, at most 1,000; 200 if zero, none if negative. How many it does claim
-	// follows the pace at which they are taken: no more than are taken in about a tenth of a second. The next are claimed when a quarter is left.
+	// Prefetch is how many items a Queue claims at once, ahead of its takers, at most 1,000; 200 if zero, none if
+	// negative. How many it does claim follows the pace at which they are taken: no more than are taken in about a
+	// tenth of a second or, if that is longer, in a few times the time that a claim takes. The next are claimed when a
+	// quarter is left.
 	Prefetch int
 	// Linger is how long items that were claimed ahead wait for a taker before they are given back to all; 1s if zero.
 	Linger time.Duration

@@ -60,31 +60,50 @@ func TestManyConsumersDoNotStandInEachOthersWay(t *testing.T) {
 			}
 			inWorld(t, func(t *testing.T, w *world) {
 				const each = 50
-				putAll(t, w.queue(queue.Config{}), 0, consumers*each)
-				w.Delay(time.Millisecond)
-				var requests atomic.Int64
-				w.Control(func(zktest.Request) zktest.Fault {
-					requests.Add(1)
-					return zktest.Pass
-				})
-				began := time.Now()
-				c := w.crowd(t, consumers, consumers*each)
-				<-c.all
-				took := time.Since(began) // by the bubble's clock, which only waiting moves
-				perItem := float64(requests.Load()) / float64(consumers*each)
-				w.Control(nil)
-				w.Delay(0)
-				c.away()
-				t.Logf("%d consumers: %.2f requests an item, %v for %d items each", consumers, perItem, took, each)
-				if perItem > 4 {
-					t.Errorf("%.2f requests an item, want 4 at most", perItem)
-				}
+				took := w.finishFrom(t, time.Millisecond, consumers, each, 4)
 				if want := 2 * each * 20 * time.Millisecond; took > want {
 					t.Errorf("took %v, want half of what one by itself does, which would be %v", took, want)
 				}
 			})
 		})
 	}
+}
+
+// Consumers far from the servers spend their time on items, too, rather than on claims.
+func TestConsumersFarFromTheServersClaimMoreAtOnce(t *testing.T) {
+	for _, consumers := range []int{1, 32} {
+		t.Run(strconv.Itoa(consumers), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				w.finishFrom(t, 100*time.Millisecond, consumers, 50, 6)
+			})
+		})
+	}
+}
+
+// finishFrom has consumers finish so many items each on a network with a delay each way, and returns how long they
+// took. It fails the test if they need more requests an item than the limit.
+func (w *world) finishFrom(t *testing.T, delay time.Duration, consumers, each int, limit float64) time.Duration {
+	t.Helper()
+	putAll(t, w.queue(queue.Config{}), 0, consumers*each)
+	w.Delay(delay)
+	var requests atomic.Int64
+	w.Control(func(zktest.Request) zktest.Fault {
+		requests.Add(1)
+		return zktest.Pass
+	})
+	began := time.Now()
+	c := w.crowd(t, consumers, consumers*each)
+	<-c.all
+	took := time.Since(began) // by the bubble's clock, which only waiting moves
+	perItem := float64(requests.Load()) / float64(consumers*each)
+	w.Control(nil)
+	w.Delay(0)
+	c.away()
+	t.Logf("%d consumers: %.2f requests an item, %v for %d items each", consumers, perItem, took, each)
+	if perItem > limit {
+		t.Errorf("%.2f requests an item, want %v at most", perItem, limit)
+	}
+	return took
 }
 
 // What a consumer had in hand when it was lost is divided among those who wait.

@@ -34,10 +34,11 @@ type desk struct {
 	windows []*window // those of which something is not handed out, in the order of their places
 	pace    int       // how many items to claim at once
 	linger  *time.Timer
-	open    int  // items that were handed out and are not finished
-	leaving bool // the queue is closed, and the desk goes when nothing is open
-	vacated bool // its claims were lost, and its node goes
-	claims  int  // how many of nobody there were when they were listed last, and what was given back one by one since
+	rested  time.Time // when something was claimed or taken last
+	open    int       // items that were handed out and are not finished
+	leaving bool      // the queue is closed, and the desk goes when nothing is open
+	vacated bool      // its claims were lost, and its node goes
+	claims  int       // how many of nobody there were when they were listed last, and what was given back one by one since
 	acks    acks
 	dirty   bool  // something was given back that may come before what is claimed
 	looking bool  // serve looks whether something comes before what is claimed
@@ -349,26 +350,27 @@ func (d *desk) lookAhead() {
 	}
 }
 
-// How long a window is to last: one that is used up faster makes the next one larger, one that takes longer makes it smaller.
+// How long a window is to last: one that is used up faster makes the next one larger, one that takes four times as long
+// makes it smaller. Where the servers are slow, or far away, that is some times as long as it takes to claim one.
 const (
 	windowShort = 100 * time.Millisecond
-	windowLong  = 400 * time.Millisecond
+	windowCosts = 4
+	slowClaim   = time.Second // a claim that takes longer counts as this
 )
 
 func (d *desk) learnPace(w *window) {
-	switch took := time.Since(w.claimed); {
-	case took < windowShort && w.size >= d.pace:
+	short := max(windowShort, windowCosts*min(w.filled.Sub(w.asked), slowClaim))
+	switch took := time.Since(w.filled); {
+	case took < short && w.size >= d.pace:
 		d.pace = max(1, min(2*d.pace, d.q.cfg.Prefetch))
-	case took > windowLong:
+	case took > 4*short:
 		d.pace = max(1, d.pace/2)
 	}
 }
 
 // rest starts the time after which what nobody takes is given back. The caller holds the queue's mutex.
 func (d *desk) rest() {
-	if len(d.windows) == 0 {
-		return
-	}
+	d.rested = time.Now()
 	if d.linger == nil {
 		d.linger = time.AfterFunc(d.q.cfg.Linger, d.idle)
 		return
@@ -376,8 +378,17 @@ func (d *desk) rest() {
 	d.linger.Reset(d.q.cfg.Linger)
 }
 
+// idle gives back what nobody has taken for a while. What is refused, or is wanted just now, is looked at again after
+// the next linger.
 func (d *desk) idle() {
-	d.q.background(func() { _ = d.release(d.ctx, true) }) // what is refused is tried again after the next linger
+	d.q.background(func() {
+		_ = d.release(d.ctx, true)
+		d.q.mu.Lock()
+		defer d.q.mu.Unlock()
+		if len(d.windows) > 0 {
+			d.rest()
+		}
+	})
 }
 
 // release gives back what is not handed out, and takes back what tells of more. If asked to be idle, it does nothing
@@ -408,7 +419,7 @@ func (d *desk) returnStock(ctx context.Context, idle bool) (bool, error) {
 	defer d.freeStock()
 	q := d.q
 	q.mu.Lock()
-	if idle && len(q.takers) > 0 {
+	if idle && (len(q.takers) > 0 || time.Since(d.rested) < q.cfg.Linger) { // or somebody has been served meanwhile
 		q.mu.Unlock()
 		return false, nil
 	}

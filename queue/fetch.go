@@ -326,7 +326,7 @@ func (d *desk) window(line *chain, at place, s span) *window {
 	d.seen[line] = max(d.seen[line], at.segment)
 	return &window{
 		d: d, path: d.q.path(dirClaims, claimName(at, d.id, d.nextSerial())), line: line, place: at,
-		claimed: time.Now(), size: s.size(), pen: make(chan struct{}, 1), span: s,
+		asked: time.Now(), size: s.size(), pen: make(chan struct{}, 1), span: s,
 	}
 }
 
@@ -538,6 +538,7 @@ func (d *desk) fill(w *window) (bool, error) {
 		}
 	}
 	q.mu.Lock()
+	w.filled = time.Now()
 	w.stock, w.open = good, len(bad)
 	d.open += len(bad)
 	w.settled = len(stock) == 0

@@ -12,14 +12,15 @@ import (
 
 // window is a claim of ours: a span of a segment's items, of which some are handed out and some not yet.
 type window struct {
-	d       *desk
-	path    string
-	line    *chain
-	place   // of its first item
-	token   int64
-	claimed time.Time
-	size    int
-	pen     chan struct{} // one slot: whoever fills it may write the claim's node; marks under way share it
+	d      *desk
+	path   string
+	line   *chain
+	place  // of its first item
+	token  int64
+	asked  time.Time // when its node was about to be made
+	filled time.Time // when its items had been read
+	size   int
+	pen    chan struct{} // one slot: whoever fills it may write the claim's node; marks under way share it
 
 	// Guarded by the queue's mutex.
 	span    span // as it stands in the node

@@ -16,14 +16,18 @@ const (
 	consumerProcesses = 8
 )
 
-// consumersLoad is n consumers of one queue, each with a session of its own. What each does by itself all must do together.
+// serverConsumers is how many consumers two cores must be enough for.
+const serverConsumers = 128
+
+// consumersLoad is n consumers of one queue, each with a session of its own. What each does by itself all must do
+// together, as far as the machine allows.
 func consumersLoad(n int) load {
 	processes := min(n, consumerProcesses)
 	return load{
 		key: fmt.Sprintf("queue-consumers-%d", n), order: "consume", rounds: fewRounds, measure: consumers,
 		title:     fmt.Sprintf("%s with a session each, %v an item", consumersText(n), handlerTime),
 		processes: processes, clients: n / processes, lockers: 1,
-		limit:      limit{atLeast, float64(n) * float64(time.Second/handlerTime) / 2},
+		limit:      limit{atLeast, float64(min(n, serverConsumers)) * float64(time.Second/handlerTime) / 2},
 		contenders: []contender{ourTasks(onZooKeeper), ourTasks(onHosted)},
 	}
 }

@@ -32,7 +32,7 @@ func queueLoads() []load {
 		key: "queue-latency", title: "from the beginning of a put until a consumer that waits has the item: p50", measure: latencies, order: "relay",
 		rounds: fewRounds, clients: 2, lockers: 1, contenders: queues(onServe),
 	}
-	for _, n := range []int{1, 32, 128} {
+	for _, n := range []int{1, 32, 64, 128, 256} {
 		all = append(all, consumersLoad(n))
 	}
 	return append(all, latency, depthLoad(deep, queues(onHosted)), depthLoad(deepest, deepestQueues()))

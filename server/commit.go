@@ -11,7 +11,8 @@ import (
 // the next one is already in the log's buffer, so that the disk never waits for the owner; more would only make smaller batches.
 const maxInFlight = 2
 
-// flight counts the batches that are sealed and that the owner has not got back. It wakes the owner only when that waits.
+// flight counts the batches that are sealed and that the owner has not got back. It wakes the owner only when that
+// waits.
 type flight struct {
 	count atomic.Int32
 	full  atomic.Bool   // the owner waits until there are less
@@ -68,8 +69,8 @@ func (d *durability) raise(z int64) {
 	}
 }
 
-// apply gives the batches that the owner has sealed to the store, in order. The store may wait for the disk even before it syncs: for a new
-// log, or for room. The owner must not, because the pings and the reads of all clients wait for it.
+// apply gives the batches that the owner has sealed to the store, in order. The store may wait for the disk even before
+// it syncs: for a new log, or for room. The owner must not, because the pings and the reads of all clients wait for it.
 func (s *Server) apply() {
 	defer close(s.commits)
 	for b := range s.sealed {
@@ -80,8 +81,8 @@ func (s *Server) apply() {
 	}
 }
 
-// commit releases the batches that were applied, in order. It ends when the owner has sealed the last one and nobody else
-// releases one.
+// commit releases the batches that were applied, in order. It ends when the owner has sealed the last one and nobody
+// else releases one.
 func (s *Server) commit() {
 	var loud []*conn
 	for b := range s.commits {

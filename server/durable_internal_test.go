@@ -339,7 +339,8 @@ func TestNobodyWaitsForALogThatIsFullButWhoWrites(t *testing.T) {
 	}
 	again := dial(t, s)
 	hasten(t, again)
-	if _, err := again.handshake(&wire.ConnectRequest{Timeout: 600_000, SessionID: c.session, Password: c.password}); err != nil {
+	req := wire.ConnectRequest{Timeout: 600_000, SessionID: c.session, Password: c.password}
+	if _, err := again.handshake(&req); err != nil {
 		t.Fatal(err)
 	}
 	open()

@@ -65,8 +65,9 @@ func (o *owner) newSession(it *item, req *wire.ConnectRequest, timeout time.Dura
 // resumeSession gives a session to a new connection, whose password is right. The old connection, if there still is one, is closed.
 // A timeout that has changed is made durable before the client may rely on it.
 //
-// Nothing else of the answer can be lost: who knows the password was told so when the session was durable. So a client whose answers wait
-// for the disk, its pings' among them, goes on with its session on a new connection however long the disk takes.
+// Nothing else of the answer can be lost: who knows the password was told it when the session was durable. So a client
+// whose answers wait for the disk, its pings' among them, goes on with its session on a new connection, however long
+// the disk takes. If that connection is lost, or the server ends, the client asks again, and the session is there.
 func (o *owner) resumeSession(it *item, req *wire.ConnectRequest, s *session, timeout time.Duration) {
 	if s.conn != nil {
 		o.detach(s.conn)

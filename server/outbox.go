@@ -82,8 +82,8 @@ func (o *outbox) answered(size int) {
 	}
 }
 
-// stalled reports whether nobody reads what the client sends because of requests that the server has not answered, and not because the
-// client leaves its replies unread.
+// stalled reports whether nobody reads what the client sends because of requests that the server has not answered, and
+// not because the client leaves its replies unread.
 func (o *outbox) stalled() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -9,8 +9,9 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/tree"
 )
 
-// Batch is one transaction: all of it is there after a crash, or none. It may be filled, applied and waited for by different
-// goroutines, but only one at a time may be in an Apply or an ApplyAlone, and only one in a Wait or an ApplyAlone.
+// Batch is one transaction: all of it is there after a crash, or none. It may be filled, applied and waited for by
+// different goroutines, but only one at a time may be in an Apply or an ApplyAlone, and only one in a Wait or an
+// ApplyAlone.
 type Batch struct {
 	s     *Store
 	b     *pebble.Batch
@@ -78,11 +79,11 @@ func (b *Batch) SetSeed(id int64) {
 	}
 }
 
-// Apply gives the transaction to the log, as of zxid, and returns before it is durable. Transactions get to the disk in the order in
-// which they were applied. Wait must be called exactly once for each Apply that returned nil.
+// Apply gives the transaction to the log, as of zxid, and returns before it is durable. Transactions get to the disk
+// in the order in which they were applied. Wait must be called exactly once for each Apply that returned nil.
 //
-// As a rule that is memory only. But whoever fills the table in memory makes Pebble begin a new log, and so waits until the former one
-// is synced; and who fills one after the other waits until they are written out.
+// As a rule that is memory only. But whoever fills the table in memory makes Pebble begin a new log, and so waits until
+// the former one is synced; and who fills one after the other waits until they are written out.
 func (b *Batch) Apply(zxid int64) error {
 	return b.apply(zxid, func() error { return b.s.db.ApplyNoSyncWait(b.b, pebble.Sync) })
 }

@@ -18,6 +18,7 @@ type batch struct {
 	dirty  []string // paths whose state it changes
 	large  int      // bytes of large requests and their replies that were served since it was begun
 	after  []func() // to call once it is durable
+	err    error    // why the store has not taken it
 }
 
 // frame is one reply or event in a batch's buffer. An event for many connections has many frames of the same bytes.
@@ -40,6 +41,25 @@ func (b *batch) reset() {
 		b.buf = nil
 	}
 	*b = batch{buf: b.buf[:0], frames: b.frames[:0], dirty: b.dirty[:0], after: b.after[:0]}
+}
+
+// apply gives the batch to the store, in one of the ways that it has.
+func (b *batch) apply(how func(*store.Batch, int64) error) {
+	if b.tx != nil {
+		b.err = how(b.tx, b.zxid)
+	}
+}
+
+// wait waits until the batch is durable.
+func (b *batch) wait(d *durability) error {
+	if b.err != nil || b.tx == nil {
+		return b.err
+	}
+	limit, err := b.tx.Wait()
+	if err == nil {
+		d.limit.Store(limit)
+	}
+	return err
 }
 
 // put hands the frames to their connections, in order, and returns these connections.

@@ -3,13 +3,16 @@ package server
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/seed-a3166700/turnstile/internal/store"
 )
 
-// maxInFlight is how many batches are given to the store before the first of them is durable. While one is being synced
+// maxInFlight is how many batches are sealed before the first of them is durable. While one is being synced
 // the next one is already in the log's buffer, so that the disk never waits for the owner; more would only make smaller batches.
 const maxInFlight = 2
 
-// flight counts the batches that the store has and the owner has not got back. It wakes the owner only when that waits.
+// flight counts the batches that are sealed and that the owner has not got back. It wakes the owner only when that
+// waits.
 type flight struct {
 	count atomic.Int32
 	full  atomic.Bool   // the owner waits until there are less
@@ -66,8 +69,20 @@ func (d *durability) raise(z int64) {
 	}
 }
 
-// commit releases the batches that the owner has sealed, in order. It ends when the owner has closed the channel and nobody else
-// releases one.
+// apply gives the batches that the owner has sealed to the store, in order. The store may wait for the disk even before
+// it syncs: for a new log, or for room. The owner must not, because the pings and the reads of all clients wait for it.
+func (s *Server) apply() {
+	defer close(s.commits)
+	for b := range s.sealed {
+		s.applying <- struct{}{}
+		b.apply((*store.Batch).Apply)
+		<-s.applying
+		s.commits <- b
+	}
+}
+
+// commit releases the batches that were applied, in order. It ends when the owner has sealed the last one and nobody
+// else releases one.
 func (s *Server) commit() {
 	var loud []*conn
 	for b := range s.commits {
@@ -81,14 +96,10 @@ func (s *Server) commit() {
 // release waits for a batch to be durable and hands out its frames. After a failure of the disk it hands out nothing any more. The caller has
 // the turn to release, which goes from batch to batch in their order.
 func (s *Server) release(b *batch, loud []*conn) []*conn {
-	if b.tx != nil {
-		limit, err := b.tx.Wait()
-		if err != nil {
-			s.lost = true
-			s.stop(err)
-			return loud
-		}
-		s.durable.limit.Store(limit)
+	if err := b.wait(&s.durable); err != nil {
+		s.lost = true
+		s.stop(err)
+		return loud
 	}
 	if s.lost || s.failed() {
 		return loud

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -183,27 +184,172 @@ func TestSessionDoesNotExpireWhileItsReaderWaitsForTheDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-g.waits
-	expired := func(after time.Duration) (n int) {
-		err := s.do(func(o *owner) {
-			for tick := s.clock.now(); tick < s.clock.now()+after; tick += o.expiry.tick {
-				n += len(o.expiry.expired(tick))
-			}
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
 	late := 10 * time.Duration(s.owner.sessions[c.session].timeout.Load())
-	if n := expired(late); n != 0 {
+	if n := expired(t, s, late); n != 0 {
 		t.Errorf("got %d sessions expired while nobody reads what they send, want none", n)
 	}
 	open()
 	if _, err := c.reply(nil); err != nil {
 		t.Fatal(err)
 	}
-	if n := expired(10 * late); n != 1 {
+	if n := expired(t, s, 10*late); n != 1 {
 		t.Errorf("got %d sessions expired after a silence of their own, want 1", n)
+	}
+}
+
+func TestSessionDoesNotExpireWhileTooManyOfItsRequestsWaitForTheDisk(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	s := serve(t, Config{Data: "data"}, disk{fs: errorfs.Wrap(vfs.NewMem(), g)})
+	c := mustConnect(t, s, wire.ConnectRequest{})
+	open := g.shut(t)
+	const many = 2 * maxPending
+	var b []byte
+	for i := range int32(many) {
+		b = wire.AppendRequest(b, i, wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), ACL: openACL})
+	}
+	if _, err := c.nc.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	var sc *conn
+	if err := s.do(func(o *owner) { sc = o.sessions[c.session].conn }); err != nil {
+		t.Fatal(err)
+	}
+	for full := false; !full; runtime.Gosched() {
+		sc.outbox.mu.Lock()
+		full = sc.full
+		sc.outbox.mu.Unlock()
+	}
+	late := 10 * time.Duration(sc.sess.Load().timeout.Load())
+	if n := expired(t, s, late); n != 0 {
+		t.Errorf("got %d sessions expired while nobody reads what they send, want none", n)
+	}
+	open()
+	for range many {
+		if _, err := c.reply(nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := expired(t, s, 10*late); n != 1 {
+		t.Errorf("got %d sessions expired after a silence of their own, want 1", n)
+	}
+}
+
+// expired lets time pass for the sessions, and returns how many have expired.
+func expired(t *testing.T, s *Server, after time.Duration) (n int) {
+	t.Helper()
+	err := s.do(func(o *owner) {
+		for tick := s.clock.now(); tick < s.clock.now()+after; tick += o.expiry.tick {
+			n += len(o.expiry.expired(tick))
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// A client whose answers wait for the disk gives its connection up. A new one must not wait for the same.
+func TestClientComesBackToItsSessionWhileTheDiskIsSlow(t *testing.T) {
+	t.Parallel()
+	for name, requests := range map[string]int32{"a request alone": 1, "several": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGate()
+			s := serve(t, Config{Data: "data"}, disk{fs: errorfs.Wrap(vfs.NewMem(), g)})
+			c := mustConnect(t, s, wire.ConnectRequest{})
+			open := g.shut(t)
+			var b []byte
+			for i := range requests {
+				b = wire.AppendRequest(b, i, wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), ACL: openACL})
+			}
+			if _, err := c.nc.Write(b); err != nil {
+				t.Fatal(err)
+			}
+			<-g.waits
+			again := dial(t, s)
+			hasten(t, again)
+			req := wire.ConnectRequest{Timeout: 600_000, SessionID: c.session, Password: c.password}
+			if resp, err := again.handshake(&req); err != nil || resp.SessionID != c.session || resp.Timeout != 600_000 {
+				t.Fatalf("got %+v %v while the disk is slow, want the session", resp, err)
+			}
+			again.ping(t)
+
+			// A timeout that has changed is not promised before it is durable, to whoever asks for it.
+			req.Timeout = 300_000
+			var last *rawClient
+			for range 2 {
+				last = dial(t, s)
+				if _, err := last.nc.Write(appendFrame(nil, &req)); err != nil {
+					t.Fatal(err)
+				}
+				for unanswered := -1; unanswered < 0; runtime.Gosched() {
+					if err := s.do(func(o *owner) {
+						if sc := o.sessions[c.session].conn; sc.remote == last.nc.LocalAddr().String() {
+							unanswered = sc.facts().queued
+						}
+					}); err != nil {
+						t.Fatal(err)
+					}
+					if unanswered == 0 {
+						t.Error("got an answer that promises what is not durable")
+					}
+				}
+			}
+			open()
+			if resp, err := last.welcome(); err != nil || resp.Timeout != 300_000 {
+				t.Errorf("got %+v %v, want the new timeout", resp, err)
+			}
+		})
+	}
+}
+
+// hasten makes a test fail in which an answer waits for what the test does later.
+func hasten(t *testing.T, c *rawClient) {
+	t.Helper()
+	if err := c.nc.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A log that is full is synced before there is another, and large writes fill it.
+func TestNobodyWaitsForALogThatIsFullButWhoWrites(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	s := serve(t, Config{Data: "data"}, disk{fs: errorfs.Wrap(vfs.NewMem(), g)})
+	c := mustConnect(t, s, wire.ConnectRequest{})
+	for _, path := range []string{"/a", "/b"} {
+		if _, err := c.create(path, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, second := mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{})
+	open := g.shut(t)
+	// Two requests, which no reader serves itself.
+	b := wire.AppendRequest(nil, 1, wire.OpSetData, setOf("/a", 1))
+	b = wire.AppendRequest(b, 2, wire.OpSetData, setOf("/a", 12*largeSize))
+	for _, w := range []*rawClient{first, second} {
+		go func() { _, _ = w.nc.Write(b) }() // which ends when it is read
+	}
+	<-g.waits
+	hasten(t, c)
+	c.ping(t)
+	if _, _, err := c.get("/b"); err != nil {
+		t.Fatal(err)
+	}
+	again := dial(t, s)
+	hasten(t, again)
+	req := wire.ConnectRequest{Timeout: 600_000, SessionID: c.session, Password: c.password}
+	if _, err := again.handshake(&req); err != nil {
+		t.Fatal(err)
+	}
+	open()
+	for _, w := range []*rawClient{first, second} {
+		for range 2 {
+			if h, err := w.reply(nil); err != nil || h.Err != wire.OK {
+				t.Errorf("got %+v %v", h, err)
+			}
+		}
 	}
 }
 

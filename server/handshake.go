@@ -64,6 +64,10 @@ func (o *owner) newSession(it *item, req *wire.ConnectRequest, timeout time.Dura
 
 // resumeSession gives a session to a new connection, whose password is right. The old connection, if there still is one, is closed.
 // A timeout that has changed is made durable before the client may rely on it.
+//
+// Nothing else of the answer can be lost: who knows the password was told it when the session was durable. So a client
+// whose answers wait for the disk, its pings' among them, goes on with its session on a new connection, however long
+// the disk takes. If that connection is lost, or the server ends, the client asks again, and the session is there.
 func (o *owner) resumeSession(it *item, req *wire.ConnectRequest, s *session, timeout time.Duration) {
 	if s.conn != nil {
 		o.detach(s.conn)
@@ -72,12 +76,15 @@ func (o *owner) resumeSession(it *item, req *wire.ConnectRequest, s *session, ti
 		r := o.tree.CreateSession(o.zxid, s.id, int32(timeout.Milliseconds()))
 		o.record(&r)
 		s.timeout.Store(int64(timeout))
+		if o.store != nil {
+			s.retimed = o.seq
+		}
 	}
 	s.touch(o.clock.now())
 	o.expiry.remove(s)
 	o.expiry.add(s, o.clock.now())
 	o.attach(it.conn, s)
-	o.welcome(it, o.welcomeTo(s, req), o.pending(), false)
+	o.welcome(it, o.welcomeTo(s, req), s.retimed > o.durable.seq.Load(), false)
 }
 
 func (o *owner) welcomeTo(s *session, req *wire.ConnectRequest) *wire.ConnectResponse {

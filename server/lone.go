@@ -33,7 +33,7 @@ func few(items []item) bool {
 // there is none. When there is more to do, it is collected as ever, and those switches cost nothing.
 //
 // Order: the queue is empty and the turn to serve is ours, so everything that came earlier has been served. All earlier batches have been
-// released, and the turn to release is taken before anybody else can seal a batch.
+// released, and the turns to apply and to release are taken before anybody else can seal a batch.
 func (o *owner) lone(items []item) bool {
 	if !few(items) || !o.turn.TryLock() {
 		return false
@@ -49,6 +49,8 @@ func (o *owner) lone(items []item) bool {
 				sess.unread.Add(-1)
 			}()
 		}
+		b.apply((*store.Batch).ApplyAlone)
+		<-o.applying
 		o.release(b, nil)
 		<-o.releasing
 	}
@@ -56,7 +58,7 @@ func (o *owner) lone(items []item) bool {
 }
 
 // serveLone serves requests and returns the batch that it must wait for, nil if it waits for none. The caller has the turn to serve,
-// and gets the turn to release together with a batch.
+// and gets the turns to apply and to release together with a batch.
 func (o *owner) serveLone(items []item) (b *batch, served bool) {
 	if o.ended || o.open != nil || o.flight.count.Load() > 0 || !o.queue.empty() {
 		return nil, false
@@ -68,8 +70,10 @@ func (o *owner) serveLone(items []item) (b *batch, served bool) {
 	}
 	o.recycle()
 	o.serve(items)
-	if b = o.apply((*store.Batch).ApplyAlone); b == nil {
+	if b = o.finish(); b == nil {
 		<-o.releasing
+	} else {
+		o.applying <- struct{}{} // it is free, because everything before has landed
 	}
 	return b, true
 }

@@ -82,6 +82,14 @@ func (o *outbox) answered(size int) {
 	}
 }
 
+// stalled reports whether nobody reads what the client sends because of requests that the server has not answered, and
+// not because the client leaves its replies unread.
+func (o *outbox) stalled() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.full && !o.parked
+}
+
 // token puts a token into a channel, unless that is full.
 func token(ch chan struct{}) {
 	select {
@@ -245,6 +253,9 @@ func (o *outbox) discard() {
 // finish does the accounts of a frame that has been appended. The caller holds o.mu.
 func (o *outbox) finish(f *frame, n int, now time.Duration) {
 	if f.request {
+		if s := o.c.sess.Load(); s != nil && o.full { // before full may change, see stalled
+			s.touch(now)
+		}
 		o.answered(f.size)
 	}
 	if f.last {

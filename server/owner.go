@@ -71,7 +71,7 @@ func (o *owner) run() {
 		case wokenToStop:
 			o.seal()
 			o.ended = true
-			close(o.commits)
+			close(o.sealed)
 			o.queue.close()
 			return
 		case wokenByItems:
@@ -191,15 +191,15 @@ func (o *owner) current() *batch {
 // pending reports whether there are batches that are not durable yet.
 func (o *owner) pending() bool { return o.seq > o.durable.seq.Load() }
 
-// seal gives the batch being filled to the committer.
+// seal has the batch being filled committed.
 func (o *owner) seal() {
-	if b := o.apply((*store.Batch).Apply); b != nil {
-		o.commits <- b
+	if b := o.finish(); b != nil {
+		o.sealed <- b
 	}
 }
 
-// apply gives the batch being filled to the store. It returns the batch, for somebody to wait until it is durable, or nil if there is none.
-func (o *owner) apply(how func(*store.Batch, int64) error) *batch {
+// finish ends the filling of a batch. It returns the batch, for somebody to apply and to release, or nil if there is none.
+func (o *owner) finish() *batch {
 	b := o.open
 	if b == nil {
 		return nil
@@ -208,12 +208,6 @@ func (o *owner) apply(how func(*store.Batch, int64) error) *batch {
 	b.zxid = o.zxid
 	if b.tx == nil && b.zxid > o.store.Reserved() {
 		b.tx = o.store.NewBatch()
-	}
-	if b.tx != nil {
-		if err := how(b.tx, b.zxid); err != nil {
-			o.stop(err)
-			return nil
-		}
 	}
 	o.flight.count.Add(1)
 	return b

@@ -84,6 +84,11 @@ func (c *rawClient) handshake(req *wire.ConnectRequest) (*wire.ConnectResponse, 
 	if _, err := c.nc.Write(appendFrame(nil, req)); err != nil {
 		return nil, err
 	}
+	return c.welcome()
+}
+
+// welcome reads the answer to a handshake.
+func (c *rawClient) welcome() (*wire.ConnectResponse, error) {
 	body, err := wire.ReadFrame(c.nc, 1<<30, nil)
 	if err != nil {
 		return nil, err

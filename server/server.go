@@ -36,9 +36,11 @@ type Server struct {
 	clock     *clock
 	queue     *queue
 	owner     *owner
-	commits   chan *batch   // from the owner to the committer, closed by the owner
+	sealed    chan *batch   // from the owner, which closes it, to who applies them
+	commits   chan *batch   // from there, where it is closed, to the committer
 	flight    flight        // and back
-	releasing chan struct{} // has a token while somebody has the turn to release a batch
+	applying  chan struct{} // has a token while somebody has the turn to apply a batch
+	releasing chan struct{} // the same for releasing one
 	lost      bool          // a batch was not released, and none after it may be; of whoever has that turn
 	durable   durability
 	stats     stats
@@ -84,9 +86,10 @@ func start(ctx context.Context, cfg Config, d disk) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, disk: d, clock: newClock(), queue: newQueue(),
+		sealed:  make(chan *batch, maxInFlight+1), // the last one is sealed without asking for room
 		commits: make(chan *batch, maxInFlight), flight: flight{land: make(chan struct{}, 1)},
-		releasing: make(chan struct{}, 1),
-		stopping:  make(chan struct{}), ownerDone: make(chan struct{}), done: make(chan struct{}),
+		applying: make(chan struct{}, 1), releasing: make(chan struct{}, 1),
+		stopping: make(chan struct{}), ownerDone: make(chan struct{}), done: make(chan struct{}),
 		conns: make(map[tree.WatcherID]*conn), perIP: make(map[string]int),
 	}
 	s.traceMask.Store(defaultTraceMask)
@@ -152,6 +155,7 @@ func (s *Server) run(ctx context.Context) {
 	s.owner.reaper.init(s.cfg.ContainerInterval)
 	var core sync.WaitGroup
 	core.Go(func() { defer close(s.ownerDone); s.owner.run() })
+	core.Go(s.apply)
 	core.Go(s.commit)
 	for _, l := range s.listeners {
 		s.wg.Go(func() { s.accept(l) })

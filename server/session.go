@@ -17,6 +17,7 @@ type session struct {
 	timeout atomic.Int64 // nanoseconds, as negotiated last
 	heard   atomic.Int64 // on the server's clock: when a frame came last
 	unread  atomic.Int32 // connections of it that are not read just now, because of the disk
+	retimed uint64       // the batch that changed its timeout last
 	opener  string       // the address of its first connection, "" if that was before a restart
 	conn    *conn        // nil while the client is away
 	bucket  int64        // of the expiry queue
@@ -24,6 +25,9 @@ type session struct {
 
 // touch says that the client was alive at the given time of the server's clock. Any goroutine may call it.
 func (s *session) touch(now time.Duration) { s.heard.Store(int64(now)) }
+
+// isUnread reports whether the server does not read what the client sends, so that its silence says nothing.
+func (s *session) isUnread() bool { return s.unread.Load() > 0 || s.conn != nil && s.conn.stalled() }
 
 // password returns a session's password: a MAC of its id, so that it needs not be stored and survives restarts.
 func password(secret []byte, id int64) []byte {
@@ -108,7 +112,7 @@ func (e *expiry) expired(now time.Duration) []*session {
 		b := e.buckets[e.next]
 		delete(e.buckets, e.next)
 		for s := range b {
-			unread := s.unread.Load() > 0 // before due, see lone
+			unread := s.isUnread() // before due: who begins to read again touches the session first
 			switch {
 			case e.due(s) > e.next:
 				e.put(s, e.due(s))

@@ -9,8 +9,9 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/tree"
 )
 
-// Batch is one transaction: all of it is there after a crash, or none. It is made, filled and applied by the goroutine that owns
-// the store; Wait may be called by another one, but only one at a time may be in a Wait or an ApplyAlone.
+// Batch is one transaction: all of it is there after a crash, or none. It may be filled, applied and waited for by
+// different goroutines, but only one at a time may be in an Apply or an ApplyAlone, and only one in a Wait or an
+// ApplyAlone.
 type Batch struct {
 	s     *Store
 	b     *pebble.Batch
@@ -78,8 +79,11 @@ func (b *Batch) SetSeed(id int64) {
 	}
 }
 
-// Apply gives the transaction to the log, as of zxid, and returns without waiting for the disk. Transactions get to the disk in the order
-// in which they were applied. Wait must be called exactly once for each Apply that returned nil.
+// Apply gives the transaction to the log, as of zxid, and returns before it is durable. Transactions get to the disk
+// in the order in which they were applied. Wait must be called exactly once for each Apply that returned nil.
+//
+// As a rule that is memory only. But whoever fills the table in memory makes Pebble begin a new log, and so waits until
+// the former one is synced; and who fills one after the other waits until they are written out.
 func (b *Batch) Apply(zxid int64) error {
 	return b.apply(zxid, func() error { return b.s.db.ApplyNoSyncWait(b.b, pebble.Sync) })
 }
@@ -104,7 +108,7 @@ func (b *Batch) apply(zxid int64, commit func() error) (err error) {
 		s.fail(b.err)
 		return s.Err()
 	}
-	b.limit = s.limit
+	b.limit = s.limit.Load()
 	if zxid+reserve/2 >= b.limit {
 		b.limit = zxid + reserve
 	}
@@ -126,12 +130,12 @@ func (b *Batch) apply(zxid int64, commit func() error) (err error) {
 		s.fail(err)
 	}
 	s.side.applied(zxid)
-	s.limit = b.limit
+	s.limit.Store(b.limit)
 	return s.Err()
 }
 
 // Reserved returns the zxid up to which the transactions that were applied have reserved.
-func (s *Store) Reserved() int64 { return s.limit }
+func (s *Store) Reserved() int64 { return s.limit.Load() }
 
 // Wait waits until the transaction is on disk and returns the zxid up to which the server may now answer without another
 // transaction, because it is reserved. An error means that the transaction may be lost, and that the store has failed.

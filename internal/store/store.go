@@ -14,6 +14,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -66,7 +67,7 @@ type Store struct {
 	secret []byte
 	seed   int64
 	zxid   int64
-	limit  int64 // zxids up to this one are reserved by what has been applied
+	limit  atomic.Int64 // zxids up to this one are reserved by what has been applied
 
 	failOnce sync.Once
 	failed   chan struct{} // closed by fail
@@ -171,8 +172,8 @@ func (s *Store) loadZxid() error {
 	if err != nil {
 		return err
 	}
-	s.limit = limit
-	s.zxid = s.limit
+	s.limit.Store(limit)
+	s.zxid = limit
 	return nil
 }
 

@@ -122,6 +122,7 @@ func (c *chain) find(ctx context.Context, sess *zk.Session) (tail, error) {
 			err = c.make(ctx, sess)
 		case n == 0, n == sealed, !c.hasBell(names):
 			err = c.mend(ctx, sess)
+			sealed = -1 // what has that number by now may be open
 		default:
 			var data []byte
 			var stat zk.Stat
@@ -187,6 +188,7 @@ func (c *chain) first() int {
 // move: what stood behind the last segment that we see, and is gone again, was claimed before. Two who mend at the
 // same time exclude each other, because each sets the node that has the cursor; so does one whose request arrives
 // late, when the cursor has moved on.
+// The version of a line's node begins again when somebody removes the line, so the last segment is checked, too.
 func (c *chain) mend(ctx context.Context, sess *zk.Session) error {
 	data, stat, err := sess.Get(ctx, c.dir)
 	if err != nil {
@@ -205,11 +207,13 @@ func (c *chain) mend(ctx context.Context, sess *zk.Session) error {
 		n = list[len(list)-1]
 	}
 	open := false
+	var version int32
 	if n > 0 {
 		_, last, err := sess.Get(ctx, c.segment(n))
 		switch {
 		case err == nil:
 			open = last.Version == 0
+			version = last.Version
 		case errors.Is(err, zk.NoNode):
 			return nil // it was sealed, and emptied: there is another by now
 		default:
@@ -219,6 +223,9 @@ func (c *chain) mend(ctx context.Context, sess *zk.Session) error {
 	if !open {
 		at, _ := parseCursor(data) // the dead letters have none, nor has a bucket that is emptied
 		next := max(n+1, at.segment+1, c.first())
+		if n > 0 {
+			ops = append(ops, zk.Check(c.segment(n), version))
+		}
 		ops = append(ops, c.q.create(c.segment(next), []byte(smallSegment), zk.Persistent))
 	}
 	if len(ops) > 1 {

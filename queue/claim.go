@@ -102,15 +102,12 @@ func (s span) upTo(n int) span {
 	return s
 }
 
-// cut cuts a span into so many parts at most, each of the given size but for the last. Parts that are for no item are
-// left out.
-func (s span) cut(size, parts int) []span {
+// cut cuts a span into parts of the given size, the last of which may be smaller. Parts that are for no item are left
+// out.
+func (s span) cut(size int) []span {
 	var list []span
-	for parts > 0 && !s.empty() {
+	for !s.empty() {
 		part := s.upTo(s.First + size - 1)
-		if parts--; parts == 0 {
-			part = s.upTo(s.Last)
-		}
 		s = s.from(part.Last + 1)
 		if len(part.Except) < part.size() {
 			list = append(list, part)

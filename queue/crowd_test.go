@@ -277,3 +277,65 @@ func TestConsumerThatComesBetweenTheListsKeepsItsClaim(t *testing.T) {
 		wantBody(t, <-got, "1")
 	})
 }
+
+// A consumer that is about to wait, and finds that another has just taken over what was left behind, takes one of the
+// parts into which that was cut.
+func TestPartsOfWhatWasLeftBehindAreTakenByWhoGoesToWait(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		producer, other := w.queue(queue.Config{}), w.queue(queue.Config{})
+		putAll(t, producer, 0, 40)
+		held := takeBatch(t, w.queue(queue.Config{}), 40)[0].Session().ID()
+		got := make(chan *queue.Item, 1)
+		waiter := w.waiter(t, got)
+		reads, read := context.WithCancel(t.Context())
+		stopped := false
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Session == waiter && !stopped && strings.HasPrefix(r.Path, root+"/claims/") {
+				stopped = true
+				return zktest.Until(reads)
+			}
+			return zktest.Pass
+		})
+		w.ExpireSession(held)
+		synctest.Wait()
+		if !stopped {
+			t.Fatal("the consumer that waits has not found what was left behind")
+		}
+		wantBody(t, take(t, other), "0")
+		read()
+		synctest.Wait()
+		if len(got) == 0 {
+			t.Error("items are ready, and who waits for one is not told")
+			put(t, producer, "40", queue.PutOptions{})
+		}
+		<-got
+	})
+}
+
+// An item that was given back by itself, and is with another consumer, does not go with what its former owner has left
+// behind.
+func TestItemThatWasGivenBackIsInNoPartOfWhatIsLeftBehind(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		producer, other := w.queue(queue.Config{}), w.queue(queue.Config{})
+		putAll(t, producer, 0, 20)
+		items := takeBatch(t, w.queue(queue.Config{}), 20)
+		if err := items[7].Return(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		seventh := take(t, other)
+		wantBody(t, seventh, "7")
+		w.ExpireSession(items[0].Session().ID())
+		third, n := w.queue(queue.Config{}), 0
+		takeAll(t, third, func(item *queue.Item) {
+			n++
+			if string(item.Body()) == "7" {
+				t.Error("item 7 is with two consumers")
+			}
+		})
+		if n != 19 {
+			t.Errorf("got %d items, want 19", n)
+		}
+		done(t, seventh)
+		wantLen(t, producer, queue.Counts{})
+	})
+}

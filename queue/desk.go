@@ -33,6 +33,7 @@ type desk struct {
 	serial  int
 	windows []*window // those of which something is not handed out, in the order of their places
 	pace    int       // how many items to claim at once
+	owed    []*window // those that the server has refused to take back, of which nothing is handed out
 	linger  *time.Timer
 	rested  time.Time // when something was claimed or taken last
 	open    int       // items that were handed out and are not finished
@@ -247,7 +248,7 @@ func (q *Queue) closeDesk(d *desk) {
 	if q.desk == d {
 		q.desk = nil
 	}
-	d.windows = nil
+	d.windows, d.owed = nil, nil
 	d.own.End()
 	if d.linger != nil {
 		d.linger.Stop()
@@ -385,7 +386,7 @@ func (d *desk) idle() {
 		_ = d.release(d.ctx, true)
 		d.q.mu.Lock()
 		defer d.q.mu.Unlock()
-		if len(d.windows) > 0 {
+		if len(d.windows) > 0 || len(d.owed) > 0 {
 			d.rest()
 		}
 	})
@@ -417,11 +418,12 @@ func (d *desk) returnStock(ctx context.Context, idle bool) (bool, error) {
 		return false, err
 	}
 	defer d.freeStock()
+	errs := d.returnOwed(ctx)
 	q := d.q
 	q.mu.Lock()
 	if idle && (len(q.takers) > 0 || time.Since(d.rested) < q.cfg.Linger) { // or somebody has been served meanwhile
 		q.mu.Unlock()
-		return false, nil
+		return false, errors.Join(errs...)
 	}
 	windows := d.windows
 	d.windows = nil
@@ -431,7 +433,6 @@ func (d *desk) returnStock(ctx context.Context, idle bool) (bool, error) {
 	}
 	d.weigh()
 	q.mu.Unlock()
-	var errs []error
 	for i, w := range windows {
 		err := w.giveBack(ctx, stocks[i][0].seq)
 		if err == nil {
@@ -443,6 +444,41 @@ func (d *desk) returnStock(ctx context.Context, idle bool) (bool, error) {
 		}
 	}
 	return true, errors.Join(errs...)
+}
+
+// owe books that a claim of which nothing can be handed out could not be given back either: that is tried again after
+// the linger.
+func (d *desk) owe(w *window) {
+	d.q.mu.Lock()
+	defer d.q.mu.Unlock()
+	if d.ctx.Err() != nil {
+		return // it is free when the desk's node goes
+	}
+	w.stock = nil
+	d.owed = append(d.owed, w)
+	d.rest()
+}
+
+// returnOwed tries again to give back what the server has refused to take. The caller holds the stock.
+func (d *desk) returnOwed(ctx context.Context) []error {
+	d.q.mu.Lock()
+	owed := d.owed
+	d.owed = nil
+	d.q.mu.Unlock()
+	var errs []error
+	for _, w := range owed {
+		err := w.giveBack(ctx, w.span.First)
+		switch {
+		case err == nil:
+			d.q.mu.Lock()
+			d.dirty = true // it may come before what is claimed
+			d.q.mu.Unlock()
+		case zk.OutcomeOf(err) != zk.Unknown:
+			d.owe(w)
+		}
+		errs = append(errs, err)
+	}
+	return errs
 }
 
 // restock puts back what could not be given back, and is ours for certain.

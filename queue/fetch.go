@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -285,7 +286,7 @@ func (d *desk) claimBehind(line *chain, at place, end int, class string, version
 	s := span{First: at.item, Last: end - 1, Class: class}
 	var free []span
 	if d.spread > 1 && d.claims < maxPutBack/2 {
-		free = s.from(at.item+room).upTo(at.item+room*(1+min(2*d.spread, d.maxParts()))-1).cut(room, maxPutBack)
+		free = s.from(at.item + room).upTo(at.item + room*(1+min(2*d.spread, d.maxParts())) - 1).cut(room)
 	}
 	s = s.upTo(at.item + room - 1)
 	next := s.Last + 1
@@ -356,9 +357,8 @@ func (d *desk) make(w *window, ops ...zk.Op) error {
 			d.crowded()
 			return errTaken
 		case refused && errors.Is(failed, zk.NoNode): // somebody has removed the bell, or the directory
-			d.spread = 1
 			q.forget()
-			return errAgain
+			return cmp.Or(w.line.mend(d.ctx, d.sess), errAgain)
 		case d.err() != nil:
 			return d.err()
 		case !errors.Is(err, zk.ErrConnectionLost):
@@ -467,7 +467,7 @@ func (d *desk) adopt(ctx context.Context, c *claim) (bool, error) {
 	parts := max(1, min(d.crowd, d.maxParts()/2))
 	var free []span
 	for _, s := range []span{s.from(s.First + room), rest} {
-		free = append(free, s.cut(max(room, (s.size()+parts-1)/parts), parts)...)
+		free = append(free, s.cut(max(room, (s.size()+parts-1)/parts))...)
 	}
 	free = slices.DeleteFunc(free, func(s span) bool { return !left(s) })
 	s = s.upTo(s.First + room - 1)
@@ -519,6 +519,9 @@ func (d *desk) fill(w *window) (bool, error) {
 		err = w.giveBack(d.ctx, unread.seq)
 		if err == nil && len(stock) == 0 {
 			return false, unread
+		}
+		if err != nil && zk.OutcomeOf(err) != zk.Unknown {
+			d.owe(w)
 		}
 	}
 	if err == nil {

@@ -58,6 +58,52 @@ func TestItemThatMayNotBeReadIsLeftToOthers(t *testing.T) {
 	})
 }
 
+// What this consumer may not read, and the server refuses to take back, is given back later: it does not stay with the
+// consumer until its session ends.
+func TestClaimThatCanNeitherBeReadNorGivenBackIsTriedAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		private := w.Client(t, 20*time.Second)
+		sess, err := private.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := sess.AddAuth(t.Context(), zk.Digest("u", "p")); err != nil {
+			t.Fatal(err)
+		}
+		insider, err := queue.New(private, root, queue.Config{ACL: zk.CreatorACL()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		outsider := w.queue(queue.Config{})
+		putAll(t, outsider, 0, 3)
+		put(t, insider, "3", queue.PutOptions{})
+		putAll(t, outsider, 4, 8)
+		refused := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if refused < 3 && len(r.Parts) == 3 && strings.HasSuffix(r.Parts[2].Path, "/bell") {
+				refused++
+				return zktest.Answer(zk.QuotaExceeded)
+			}
+			return zktest.Pass
+		})
+		if items, err := outsider.TakeBatch(t.Context(), 8); !errors.Is(err, zk.QuotaExceeded) {
+			t.Errorf("got %v, %v, want QuotaExceeded", items, err)
+		}
+		wantLen(t, insider, queue.Counts{Claimed: 8})
+		got := make(chan *queue.Item, 1)
+		go takeInto(t, outsider, got) // that somebody waits is no reason to keep them
+		item := <-got
+		wantBody(t, item, "0")
+		done(t, item)
+		if refused != 3 {
+			t.Errorf("refused %d times, want 3", refused)
+		}
+		pass(5 * time.Second)
+		wantLen(t, insider, queue.Counts{Ready: 7})
+		doneInOrder(t, insider, 1, 8)
+	})
+}
+
 // Items that are too many for an answer that the consumer accepts are read in several.
 func TestConsumerWithSmallFramesReadsFewItemsAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

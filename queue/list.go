@@ -10,7 +10,9 @@ import (
 )
 
 // Items yields the items that are ready, in the order in which they would be taken, and takes none. It reads a part of them at a time, so that
-// items that are put or taken meanwhile may be there or not. Items that consumers have claimed are left out.
+// items that are put or taken meanwhile may be there or not. Items that consumers have claimed are left out,
+// and so may be some whose claim is divided anew meanwhile. One that comes back behind the others meanwhile may be
+// yielded twice.
 func (q *Queue) Items(ctx context.Context) iter.Seq2[Peeked, error] {
 	return func(yield func(Peeked, error) bool) {
 		err := q.eachReady(ctx, func(p Peeked) bool { return yield(p, nil) })

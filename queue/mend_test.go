@@ -181,3 +181,53 @@ func bounded(t *testing.T, w *world, most int) {
 		return zktest.Pass
 	})
 }
+
+// A line that was removed by hand, and made anew, has the same versions as the former one had: a request that was
+// meant for that makes no open segment behind the one where the cursor stands.
+func TestSegmentThatIsMadeLateIsNotMadeInALineMadeAnew(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		producer, late, consumer := w.queue(queue.Config{}), w.queue(queue.Config{}), w.queue(queue.Config{})
+		sess := w.Session(t, time.Minute)
+		put(t, producer, "lost", queue.PutOptions{})
+		s1, s2 := line0+"/s0000000001", line0+"/s0000000002"
+		if _, err := sess.Set(t.Context(), s1, []byte("small"), 0); err != nil {
+			t.Fatal(err)
+		}
+		holdMake, makeIt := context.WithCancel(t.Context())
+		held := false
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if !held && slices.ContainsFunc(r.Parts, func(p zktest.Part) bool { return p.Op == zktest.OpCreate && p.Path == s2 }) {
+				held = true
+				return zktest.Until(holdMake)
+			}
+			return zktest.Pass
+		})
+		stored := make(chan error, 1)
+		go func() {
+			_, err := late.Put(t.Context(), []byte("late"), queue.PutOptions{})
+			stored <- err
+		}()
+		synctest.Wait()
+		for _, path := range []string{s1 + "/0000000000", s1, line0 + "/bell", line0} {
+			if err := sess.Delete(t.Context(), path, -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(t, producer, "first", queue.PutOptions{})
+		makeIt()
+		if err := <-stored; err != nil || !held {
+			t.Fatal(held, err)
+		}
+		w.Control(nil)
+		names, _, err := sess.Children(t.Context(), line0)
+		slices.Sort(names)
+		if want := []string{"bell", "s0000000001"}; err != nil || !slices.Equal(names, want) {
+			t.Errorf("got %v, %v, want %v", names, err, want)
+		}
+		for _, want := range []string{"first", "late"} {
+			item := take(t, consumer)
+			wantBody(t, item, want)
+			done(t, item)
+		}
+	})
+}

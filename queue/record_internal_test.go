@@ -40,7 +40,7 @@ func FuzzClaim(f *testing.F) {
 				}
 			}
 			var cut []int
-			for _, part := range s.cut(3, 5) {
+			for _, part := range s.cut(max(3, s.size()/5)) {
 				if len(part.items()) == 0 || part.Handed >= part.First {
 					t.Fatalf("%+v has the part %+v", s, part)
 				}

@@ -110,11 +110,11 @@ func (d *desk) relax() {
 }
 
 // arm sets the alarm that only the first of those who wait has, for what is put with a delay. It reports whether it
-// had to, or whether the one for consumers that leave claims behind has fired: who looks sets that.
+// had to.
 func (d *desk) arm(ctx context.Context) (bool, error) {
 	q := d.q
 	q.mu.Lock()
-	delayed, gone := d.delayed.rung(), d.gone.rung()
+	delayed := d.delayed.rung()
 	q.mu.Unlock()
 	if delayed {
 		_, _, w, err := d.sess.GetW(ctx, q.path(dirDelayed))
@@ -125,5 +125,5 @@ func (d *desk) arm(ctx context.Context) (bool, error) {
 		d.delayed = &alarm{watch: w}
 		q.mu.Unlock()
 	}
-	return delayed || gone, nil
+	return delayed, nil
 }

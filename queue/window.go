@@ -85,6 +85,12 @@ func (w *window) giveBack(ctx context.Context, from int) error {
 			w.d.claimRemoved()
 			return w.d.err()
 		}
+		if failed, ok := errors.AsType[*zk.MultiError](err); ok && failed.Index == 2 && errors.Is(err, zk.NoNode) {
+			if err := w.line.mend(ctx, sess); err != nil { // somebody has removed the bell
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -71,6 +71,7 @@ func TestManyConsumersDoNotStandInEachOthersWay(t *testing.T) {
 
 // Consumers far from the servers spend their time on items, too, rather than on claims.
 func TestConsumersFarFromTheServersClaimMoreAtOnce(t *testing.T) {
+	t.Parallel()
 	for _, consumers := range []int{1, 32} {
 		t.Run(strconv.Itoa(consumers), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

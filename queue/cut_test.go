@@ -43,7 +43,7 @@ func (y *tally) handle(ctx context.Context, item *queue.Item) error {
 	if other := y.working[body]; other != nil && other.Err() == nil {
 		y.wrong = append(y.wrong, "item "+body+" is with two consumers at the same time")
 	}
-	y.working[body] = ctx
+	y.working[body] = ctx //nolint:fatcontext // that of the item, to be asked whether it has ended
 	y.begun[body]++
 	y.tries = max(y.tries, item.Attempt())
 	y.mu.Unlock()

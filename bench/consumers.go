@@ -19,6 +19,10 @@ const (
 // serverConsumers is how many consumers two cores must be enough for.
 const serverConsumers = 128
 
+// consumerRound is how many times as long as others a round of these loads is: consumers that begin learn how many they
+// are, and how fast.
+const consumerRound = 3
+
 // consumersLoad is n consumers of one queue, each with a session of its own. What each does by itself all must do
 // together, as far as the machine allows.
 func consumersLoad(n int) load {
@@ -43,7 +47,7 @@ func consumersText(n int) string {
 func consumers(ctx context.Context, b *bench, l *load) ([]row, error) {
 	there, absent := b.available(l)
 	// More than all can do in a round.
-	enough := int(float64(l.processes*l.clients) * b.options.duration.Seconds() * float64(time.Second/handlerTime))
+	enough := int(float64(l.processes*l.clients) * consumerRound*b.options.duration.Seconds() * float64(time.Second/handlerTime))
 	var rates, requests []row
 	for _, c := range there {
 		rate, each, err := b.consume(ctx, l, c, enough)
@@ -92,7 +96,7 @@ func (b *bench) consume(ctx context.Context, l *load, c contender, enough int) (
 		if err != nil {
 			return nil, nil, err
 		}
-		answers, err := t.crew.order(milliseconds(l.order, b.options.duration))
+		answers, err := t.crew.order(milliseconds(l.order, consumerRound*b.options.duration))
 		if err != nil {
 			return nil, nil, err
 		}

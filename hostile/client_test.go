@@ -32,11 +32,11 @@ type polite struct {
 
 const politeNode = "/polite"
 
-func behave(t *testing.T, addr string, timeout time.Duration) *polite {
+func behave(t *testing.T, addr string) *polite {
 	t.Helper()
 	p := &polite{t: t, ended: make(chan struct{}), stop: make(chan struct{})}
 	open := func() *zk.Client {
-		client, err := zk.Open(t.Context(), zk.Config{Servers: addr, Timeout: timeout})
+		client, err := zk.Open(t.Context(), zk.Config{Servers: addr, Timeout: 10 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,12 +36,7 @@ func TestServerWithstandsHostileClients(t *testing.T) {
 	length, seed := settings(t)
 	srv := serve(t)
 	prepare(t, srv.addr)
-	timeout := 10 * time.Second
-	if length < strictFrom {
-		// Beside other tests, which may keep the disk for themselves for seconds, no time is judged, and a session's is one.
-		timeout = 40 * time.Second
-	}
-	client := behave(t, srv.addr, timeout)
+	client := behave(t, srv.addr)
 	chosen := append(slices.Clone(attacks), attack{name: everything})
 	if only := os.Getenv("TURNSTILE_HOSTILE_ONLY"); only != "" {
 		chosen = slices.DeleteFunc(chosen, func(a attack) bool { return a.name != only })

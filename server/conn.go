@@ -83,6 +83,16 @@ func (c *conn) kill() {
 	})
 }
 
+// ended reports whether the connection is closed.
+func (c *conn) ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // closeNow closes a connection without waiting for its client. The end of TLS would be announced first, for seconds if the client does not read.
 func closeNow(nc net.Conn) {
 	if secure, ok := nc.(*tls.Conn); ok {

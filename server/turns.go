@@ -62,7 +62,13 @@ func (o *owner) mustWait(it *item, turn bool) bool {
 
 // resume serves the requests that were put aside, as far as the client has made room, and as far as one turn goes: what
 // waits behind a large request may be much together. The first may be large if it is its turn.
+//
+// Nothing is done for a client that has gone: work whose answers are no bytes would have no end.
 func (o *owner) resume(c *conn, turn bool) {
+	if c.ended() {
+		c.parked = nil
+		return
+	}
 	start := o.cost
 	for i := range c.parked {
 		it := &c.parked[i]
@@ -73,6 +79,9 @@ func (o *owner) resume(c *conn, turn bool) {
 			return
 		}
 		o.request(it)
+		if turn && i == 0 && o.cost-start < largeSize {
+			o.cost = start + largeShare // much was done, and refused in the end
+		}
 	}
 	c.parked = nil
 }

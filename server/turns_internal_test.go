@@ -109,6 +109,76 @@ func TestSmallRequestsComeBeforeLargeOnesThatWait(t *testing.T) {
 	}
 }
 
+// asideOf has the owner put requests aside for connections, one for each, and then do what turn says.
+func asideOf(t *testing.T, s *Server, clients []*rawClient, req wire.Record, turn func(o *owner, conns []*conn)) {
+	t.Helper()
+	err := s.do(func(o *owner) {
+		var conns []*conn
+		for _, client := range clients {
+			c := o.sessions[client.session].conn
+			it := item{kind: itemRequest, conn: c, op: wire.OpMultiRead, req: req, size: 100}
+			c.parked = []item{it, it}
+			conns = append(conns, c)
+		}
+		o.large = append(o.large, conns...)
+		turn(o, conns)
+		for _, c := range conns {
+			c.parked = nil
+		}
+		o.large = nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is done for a large request that is refused in the end makes no bytes, and yet ends the turn: or all that
+// wait would be served in one, and nobody else meanwhile.
+func TestLargeRequestThatIsRefusedIsATurn(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{MaxFrame: 2 * largeSize, Limits: Limits{Reply: 3 * largeSize}}, disk{})
+	clients := crowdWithData(t, s, largeSize)
+	var ops []wire.SubRequest
+	for range 4 {
+		ops = append(ops, wire.SubRequest{Op: wire.OpGetData, Request: &wire.PathWatchRequest{Path: "/b"}})
+	}
+	asideOf(t, s, clients, &wire.MultiRequest{Read: true, Ops: ops}, func(o *owner, conns []*conn) {
+		o.serveLarge()
+		if len(conns[0].parked) != 1 || len(conns[1].parked) != 2 {
+			t.Errorf("in one turn there is served so much that %d and %d requests are left, want 1 and 2",
+				len(conns[0].parked), len(conns[1].parked))
+		}
+	})
+}
+
+// Requests of a client that has gone are dropped: their answers are no bytes that would end a turn.
+func TestNothingIsDoneForAClientThatHasGone(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{}, disk{})
+	clients := crowdWithData(t, s, 2*largeSize)
+	read := wire.SubRequest{Op: wire.OpGetData, Request: &wire.PathWatchRequest{Path: "/b"}}
+	asideOf(t, s, clients, &wire.MultiRequest{Read: true, Ops: []wire.SubRequest{read}}, func(o *owner, conns []*conn) {
+		for _, c := range conns {
+			c.kill()
+		}
+		before := o.cost
+		o.serveLarge()
+		if o.cost != before {
+			t.Error("requests of clients that have gone are served")
+		}
+	})
+}
+
+// crowdWithData returns two clients of a server with a node /b of the given size.
+func crowdWithData(t *testing.T, s *Server, size int) []*rawClient {
+	t.Helper()
+	clients := []*rawClient{mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{})}
+	if _, err := clients[0].create("/b", bytes.Repeat([]byte("x"), size), 0); err != nil {
+		t.Fatal(err)
+	}
+	return clients
+}
+
 func TestConnectionThatSendsWithoutAPauseHasItsShareOfARound(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, Config{}, func(t *testing.T, s *Server) {

@@ -61,9 +61,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	who := flags.String("who", "", "measure only the contenders whose name this regular expression matches")
 	flags.StringVar(&o.dir, "dir", "", "folder for the servers' data; must be on the disk to be measured (a temporary one if empty)")
 	flags.StringVar(&o.binary, "turnstile", "", "the turnstile binary to measure (built if empty)")
-	flags.StringVar(&o.write, "write", "", "write the pages, the plot and the history in this folder, and the README's table beside it:\n"+
-		"each part that was measured whole, beside the other part that stands there")
-	flags.BoolVar(&o.redraw, "redraw", false, "measure nothing: write the summary, the plot and the README's table from the figures in -write")
+	flags.StringVar(&o.write, "write", "", "write the pages, the plot and the history to this folder, and the README's table\n"+
+		"beside it: each part that was measured whole, beside the other part that stands there")
+	flags.BoolVar(&o.redraw, "redraw", false, "measure nothing: draw the summary, the plot and the README's table again")
 	flags.StringVar(&o.profile, "profile", "", "write CPU profiles of our clients to files whose names begin so")
 	flags.BoolVar(&o.list, "list", false, "list the loads, and do nothing")
 	if err := flags.Parse(args); err != nil {

@@ -10,14 +10,14 @@ import (
 // The plot, in pixels.
 const (
 	plotWidth          = 900
-	plotLeft, plotTop  = 310, 96 // of the dots' area; the names of the rows stand to the left
+	plotLeft, plotTop  = 330, 96 // of the dots' area; the names of the rows stand to the left
 	plotRight, rowHigh = 40, 32
 )
 
 var columnColours = [columns]string{"#1f6fb2", "#63b3ed", "#c0392b", "#2e8b57", "#8d6e63"}
 
-// plot draws the main figures as an SVG: a row for each, with a dot for each column. How far right a dot stands says how
-// many times as good as the peer's figure it is.
+// plot draws the main figures as an SVG: a row for each, with a dot for each column. A dot's place says how many times as
+// good as the peer's figure it is.
 func plot(all []result) string {
 	lowest, highest := 0, 1 // powers of ten
 	var rows [][columns]float64

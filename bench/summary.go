@@ -175,17 +175,17 @@ const summaryHead = `# Benchmarks
 
 const summaryFoot = `
 Each figure is a median of rounds that all contenders ran in turn on one machine, beside their servers. All of these are
-durable: an answer means that the change is on the disk. The peer does the same on ZooKeeper: go-zookeeper's
-` + "`Lock`" + `, or kazoo's ` + "`LockingQueue`" + `. [All figures](benchmarks-all.md) has the machine, the versions, the
-targets, what each figure means, and more contenders: Curator, kazoo's lock, redislock, and Redis when it does not wait
-for the disk, which is faster.
+durable: an answer means that the change is on the disk. The peer does the same on ZooKeeper: the Lock of go-zookeeper,
+or the LockingQueue of kazoo. [All figures](benchmarks-all.md) has the machine, the versions, the targets, what each
+figure means, and more contenders: Curator, kazoo's lock, redislock, and Redis when it does not wait for the disk, which
+is faster.
 
 "64 goroutines" is fast because goroutines of one process pass the lock on in memory, within a bound; in the other rows
 each lock is taken at the server. Redis's locks are not served in order: their users poll.
 
 ` + "`make bench`" + ` writes this page, the plot, the table in the README and [all figures](benchmarks-all.md), and
-appends to [the history](benchmarks-history.csv). ` + "`go -C bench run . -redraw -write ../docs`" + ` draws again without
-measuring.
+appends to [the history](benchmarks-history.csv). To draw again without measuring:
+` + "`go -C bench run . -redraw -write ../docs`" + `.
 `
 
 // summary is the page docs/benchmarks.md.

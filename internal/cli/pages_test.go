@@ -14,9 +14,9 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// TestCommandsOfThePagesRun runs the shell lines of the pages one after the other, in a folder with the programs that they
-// name. A line ends with 0, or with what its comment says. The pages' servers, which have names and fixed ports, are a
-// server of the test; what builds a program is left out.
+// TestCommandsOfThePagesRun runs the shell lines of the pages one after the other, in a folder with the programs that
+// they name. A line ends with 0, or with what its comment says. The servers that pages name are a server of the test; what
+// builds a program or needs one that was built is left out.
 func TestCommandsOfThePagesRun(t *testing.T) {
 	t.Parallel()
 	for _, page := range []string{

@@ -73,9 +73,9 @@ fuzz: ## Fuzz every decoder, FUZZTIME (10s) each, those below FUZZDIR (.)
 		done; \
 	done
 
-bench: ## Measure against other projects side by side in about 15 minutes (BENCHFLAGS='-part queues' for a half, '-only hot' for some loads, -list for their names); writes docs/benchmarks.md
+bench: ## Measure against other projects side by side in about 15 minutes (BENCHFLAGS='-part queues' for a half, '-only hot' for some loads, -list for their names); writes docs/benchmarks*
 	@.ci/peers
-	$(GO) -C bench run . -write ../docs/benchmarks.md $(BENCHFLAGS)
+	$(GO) -C bench run . -write ../docs $(BENCHFLAGS)
 
 herd: ## Count the watch events of a release, simple lock beside line, on both servers; writes docs/herd.md and docs/herd.svg
 	@.ci/peers

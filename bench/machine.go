@@ -19,6 +19,7 @@ type fact struct{ name, value string }
 
 type machine struct {
 	date     string
+	commit   string        // of what was measured
 	took     time.Duration // the whole run
 	facts    []fact
 	versions []fact
@@ -26,7 +27,10 @@ type machine struct {
 
 // describe tells what the figures depend on. What a system does not tell is left out.
 func describe(ctx context.Context, dir string) machine {
-	m := machine{date: time.Now().UTC().Format(time.DateOnly)}
+	m := machine{
+		date:   time.Now().UTC().Format(time.DateOnly),
+		commit: output(ctx, "git", "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"),
+	}
 	add := func(name, value string) {
 		if value = strings.TrimSpace(value); value != "" {
 			m.facts = append(m.facts, fact{name, value})

@@ -11,10 +11,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,8 +29,9 @@ type options struct {
 	who      *regexp.Regexp // contenders whose title it matches
 	dir      string         // where servers keep their data
 	binary   string         // the turnstile binary; built if empty
-	write    string         // file for the whole report
-	profile  string         // prefix of files for CPU profiles of our workers
+	write    string         // folder for the pages, the plot and the history
+	redraw   bool
+	profile  string // prefix of files for CPU profiles of our workers
 	list     bool
 }
 
@@ -62,7 +61,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	who := flags.String("who", "", "measure only the contenders whose name this regular expression matches")
 	flags.StringVar(&o.dir, "dir", "", "folder for the servers' data; must be on the disk to be measured (a temporary one if empty)")
 	flags.StringVar(&o.binary, "turnstile", "", "the turnstile binary to measure (built if empty)")
-	flags.StringVar(&o.write, "write", "", "write the report, as Markdown, to this file too: each part that was measured whole, beside the other part that stands there")
+	flags.StringVar(&o.write, "write", "", "write the pages, the plot and the history to this folder, and the README's table\n"+
+		"beside it: each part that was measured whole, beside the other part that stands there")
+	flags.BoolVar(&o.redraw, "redraw", false, "measure nothing: draw the summary, the plot and the README's table again")
 	flags.StringVar(&o.profile, "profile", "", "write CPU profiles of our clients to files whose names begin so")
 	flags.BoolVar(&o.list, "list", false, "list the loads, and do nothing")
 	if err := flags.Parse(args); err != nil {
@@ -77,6 +78,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	}
 	if o.part != "" && !slices.ContainsFunc(parts, func(p part) bool { return p.name == o.part }) {
 		return o, fmt.Errorf("-part: there is no %q: locks or queues", o.part)
+	}
+	if o.redraw && o.write == "" {
+		return o, errors.New("-redraw needs -write")
 	}
 	if o.duration < time.Millisecond || o.rounds <= 0 || flags.NArg() > 0 {
 		return o, errors.New("-duration must be a millisecond or more, -rounds above zero, and there are no arguments")
@@ -96,6 +100,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 			}
 		}
 		return nil
+	}
+	if o.redraw {
+		return publish(o.write, nil, nil)
 	}
 	if o.dir, err = os.MkdirTemp(o.dir, "turnstile-bench-"); err != nil {
 		return err
@@ -117,11 +124,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		fmt.Fprintf(stderr, "%s is left as it was: no part was measured whole.\n", o.write)
 		return nil
 	}
-	old, err := os.ReadFile(o.write)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return os.WriteFile(filepath.Clean(o.write), page(string(old), sections), 0o644)
+	return publish(o.write, sections, &m)
 }
 
 // all measures the loads that are asked for, prints the results, and returns the sections of the report about parts that were measured whole.

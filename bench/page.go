@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// A part is a half of what is measured, with a section of its own in docs/benchmarks.md. It can be measured and written without the other.
+// A part is a half of what is measured, with a section of its own in docs/benchmarks-all.md. It can be measured and
+// written without the other.
 type part struct {
 	name           string
 	title          string
@@ -34,12 +35,11 @@ const heading = "## "
 // repeatTitle is the last section's.
 const repeatTitle = "Repeat it"
 
-// page returns the page docs/benchmarks.md: the sections that were written now, and those of the old page about other parts.
+// page returns the page docs/benchmarks-all.md: the sections that were written now, and those of the old page about other
+// parts.
 func page(old string, written []section) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Benchmarks\n\nTurnstile beside other projects, written by `make bench`. The clients run on the same machine as the servers. All contenders of a load ran in the same run,\n"+
-		"each in processes of its own, and took turns, round by round; the figure is the median of the rounds. A ratio above 1 means that Turnstile is that many times as\n"+
-		"good, on the server in brackets. Each part says when and on which machine it was measured.\n")
+	b.WriteString(pageHead)
 	kept := sections(old)
 	for _, p := range parts {
 		all := slices.Concat(written, kept)
@@ -50,6 +50,14 @@ func page(old string, written []section) []byte {
 	fmt.Fprintf(&b, "\n%s%s\n\n%s\n", heading, repeatTitle, repetition)
 	return b.Bytes()
 }
+
+const pageHead = `# Benchmarks: all figures
+
+Turnstile beside other projects, written by ` + "`make bench`" + `; [the summary](benchmarks.md) has the main figures.
+The clients run on the same machine as the servers. All contenders of a load ran in the same run, each in processes of
+its own, and took turns, round by round; the figure is the median of the rounds. A ratio above 1 means that Turnstile is
+that many times as good, on the server in brackets. Each part says when and on which machine it was measured.
+`
 
 const repetition = "`make peers` installs the peers on Debian and Ubuntu, `make bench` runs all of it, `make bench BENCHFLAGS='-part queues'` one part, which leaves the other one on this page alone, and\n" +
 	"`make bench BENCHFLAGS='-only hot -duration 2s'` some loads, of which it prints the figures and does not touch this page.\n" +

@@ -178,7 +178,7 @@ func TestHistogramTotal(t *testing.T) {
 	}
 }
 
-// TestPartLeavesTheOtherAlone is about docs/benchmarks.md: whoever measures one part again does not lose the other's figures.
+// TestPartLeavesTheOtherAlone is about docs/benchmarks-all.md: whoever measures one part again does not lose the other's figures.
 func TestPartLeavesTheOtherAlone(t *testing.T) {
 	t.Parallel()
 	both := page("", []section{{"Locks", "| old lock |\n\n### Locks: the machine\n\n- slow"}, {"Queues", "| old queue |"}})

@@ -130,7 +130,8 @@ func write(ctx context.Context, servers, url, text string, in io.Reader, out io.
 	return nil
 }
 
-// put sends text to the service, with the token of the lock. It returns fence.ErrStale if the lock has passed to somebody else.
+// put sends text to the service with the lock's token. It returns fence.ErrStale if another client has acquired the
+// lock since.
 func put(ctx context.Context, url, text string, token lock.Token) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPut, url, strings.NewReader(text))
 	if err != nil {

@@ -44,10 +44,11 @@ func open(ctx context.Context, servers string, addresses []string, send func(con
 	return work(ctx, q, send)
 }
 
-// work sends four mails at a time until ctx ends. A mail that fails comes again, later and later, and in the end goes to the dead letters.
+// work sends four mails at a time until ctx ends. A mail that fails comes again, each time later, and finally becomes a
+// dead letter.
 func work(ctx context.Context, q *queue.Queue, send func(context.Context, string) error) error {
 	return q.Consume(ctx, 4, func(ctx context.Context, item *queue.Item) error {
-		return send(ctx, string(item.Body())) // ctx ends if the mail has become somebody else's; nil: done, never again
+		return send(ctx, string(item.Body())) // ctx ends if the claim is lost; nil: done, never again
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -12,7 +13,7 @@ import (
 // root is the repository's folder, seen from a test of this package.
 const root = "../../"
 
-func TestGoOfTheReadmeIsInAnExampleThatIsTested(t *testing.T) {
+func TestGoOfThePagesIsInAnExampleThatIsTested(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob(root + "examples/*/main.go")
 	if err != nil {
@@ -22,20 +23,22 @@ func TestGoOfTheReadmeIsInAnExampleThatIsTested(t *testing.T) {
 	for _, path := range paths {
 		programs.WriteString(read(t, strings.TrimPrefix(path, root)))
 	}
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, "README.md"), -1)
-	if len(blocks) == 0 {
-		t.Fatal("the README shows no Go")
-	}
-	for _, block := range blocks {
-		if !strings.Contains(programs.String(), block[1]) {
-			t.Errorf("this block of the README is in no examples/*/main.go:\n%s", block[1])
+	for _, page := range []string{"README.md", "docs/library.md", "docs/queues.md", "docs/fencing.md"} {
+		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, page), -1)
+		if len(blocks) == 0 {
+			t.Errorf("%s shows no Go", page)
+		}
+		for _, block := range blocks {
+			if !strings.Contains(programs.String(), block[1]) {
+				t.Errorf("this block of %s is in no examples/*/main.go:\n%s", page, block[1])
+			}
 		}
 	}
 }
 
 func TestPagesLinkToFilesThatExist(t *testing.T) {
 	t.Parallel()
-	link := regexp.MustCompile(`\]\(([^)#:]+)[^):]*\)`)
+	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#([^):]*))?\)`)
 	for _, dir := range []string{"", "docs/", "docs/decisions/"} {
 		entries, err := os.ReadDir(root + dir)
 		if err != nil {
@@ -49,10 +52,22 @@ func TestPagesLinkToFilesThatExist(t *testing.T) {
 			for _, match := range link.FindAllStringSubmatch(read(t, page), -1) {
 				if _, err := os.Stat(root + dir + match[1]); err != nil {
 					t.Errorf("%s links to %s, which is not there", page, match[1])
+				} else if match[2] != "" && !slices.Contains(anchors(read(t, dir+match[1])), match[2]) {
+					t.Errorf("%s links to %s#%s, and there is no such heading", page, match[1], match[2])
 				}
 			}
 		}
 	}
+}
+
+// anchors returns the names that GitHub gives to a page's headings.
+func anchors(page string) []string {
+	var all []string
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
+		name := regexp.MustCompile(`[^\p{L}\p{N}_ -]`).ReplaceAllString(strings.ToLower(heading[1]), "")
+		all = append(all, strings.ReplaceAll(name, " ", "-"))
+	}
+	return all
 }
 
 func TestPagesNameTestsThatExist(t *testing.T) {

@@ -47,7 +47,7 @@ func consumersText(n int) string {
 func consumers(ctx context.Context, b *bench, l *load) ([]row, error) {
 	there, absent := b.available(l)
 	// More than all can do in a round.
-	enough := int(float64(l.processes*l.clients) * consumerRound*b.options.duration.Seconds() * float64(time.Second/handlerTime))
+	enough := int(float64(l.processes*l.clients) * consumerRound * b.options.duration.Seconds() * float64(time.Second/handlerTime))
 	var rates, requests []row
 	for _, c := range there {
 		rate, each, err := b.consume(ctx, l, c, enough)

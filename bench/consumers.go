@@ -46,11 +46,11 @@ func consumersText(n int) string {
 // consumers lets the contenders take turns, and counts the items, and what each of them takes in requests to the server.
 func consumers(ctx context.Context, b *bench, l *load) ([]row, error) {
 	there, absent := b.available(l)
-	// More than all can do in a round.
-	enough := int(float64(l.processes*l.clients) * consumerRound * b.options.duration.Seconds() * float64(time.Second/handlerTime))
+	round := consumerRound * b.options.duration
+	enough := l.processes * l.clients * int(round/handlerTime) // all that they can do in a round
 	var rates, requests []row
 	for _, c := range there {
-		rate, each, err := b.consume(ctx, l, c, enough)
+		rate, each, err := b.consume(ctx, l, c, round, enough)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.title(), err)
 		}
@@ -65,7 +65,7 @@ func consumers(ctx context.Context, b *bench, l *load) ([]row, error) {
 }
 
 // consume measures one contender: items a second, and requests of each item.
-func (b *bench) consume(ctx context.Context, l *load, c contender, enough int) (rates, requests []float64, err error) {
+func (b *bench) consume(ctx context.Context, l *load, c contender, round time.Duration, enough int) (rates, requests []float64, err error) {
 	backend, err := b.servers.get(ctx, c.server)
 	if err != nil {
 		return nil, nil, err
@@ -96,7 +96,7 @@ func (b *bench) consume(ctx context.Context, l *load, c contender, enough int) (
 		if err != nil {
 			return nil, nil, err
 		}
-		answers, err := t.crew.order(milliseconds(l.order, consumerRound*b.options.duration))
+		answers, err := t.crew.order(milliseconds(l.order, round))
 		if err != nil {
 			return nil, nil, err
 		}

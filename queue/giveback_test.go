@@ -19,14 +19,7 @@ import (
 // and those behind it are for whoever may read it.
 func TestItemThatMayNotBeReadIsLeftToOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		private := w.Client(t, 20*time.Second)
-		sess, err := private.Session(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := sess.AddAuth(t.Context(), zk.Digest("u", "p")); err != nil {
-			t.Fatal(err)
-		}
+		private, _ := w.login(t)
 		insider, err := queue.New(private, root, queue.Config{ACL: zk.CreatorACL()})
 		if err != nil {
 			t.Fatal(err)
@@ -62,14 +55,7 @@ func TestItemThatMayNotBeReadIsLeftToOthers(t *testing.T) {
 // consumer until its session ends.
 func TestClaimThatCanNeitherBeReadNorGivenBackIsTriedAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		private := w.Client(t, 20*time.Second)
-		sess, err := private.Session(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := sess.AddAuth(t.Context(), zk.Digest("u", "p")); err != nil {
-			t.Fatal(err)
-		}
+		private, _ := w.login(t)
 		insider, err := queue.New(private, root, queue.Config{ACL: zk.CreatorACL()})
 		if err != nil {
 			t.Fatal(err)

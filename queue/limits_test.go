@@ -327,14 +327,7 @@ func TestForeignNodeThatIsTooLargeToBeMovedIsInNobodysWay(t *testing.T) {
 
 func TestWhoMayOnlyReadCanLookAtAQueue(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		client := w.Client(t, 20*time.Second)
-		sess, err := client.Session(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := sess.AddAuth(t.Context(), zk.Digest("u", "p")); err != nil {
-			t.Fatal(err)
-		}
+		client, _ := w.login(t)
 		acl := append(zk.CreatorACL(), zk.ACL{Perms: zk.PermRead, ID: zk.ID{Scheme: "world", ID: "anyone"}})
 		q, err := queue.New(client, root, queue.Config{ACL: acl})
 		if err != nil {

@@ -303,14 +303,7 @@ func TestConsumerLearnsTheServersTimeAnew(t *testing.T) {
 // An item that a consumer may not read, and what is too large to be moved, stay; the others arrive.
 func TestDelayedNodesThatCannotBeMovedAreInNobodysWay(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		private := w.Client(t, 20*time.Second)
-		sess, err := private.Session(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := sess.AddAuth(t.Context(), zk.Digest("u", "p")); err != nil {
-			t.Fatal(err)
-		}
+		private, sess := w.login(t)
 		producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{})
 		other, err := queue.New(private, root, queue.Config{})
 		if err != nil {

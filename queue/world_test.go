@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
@@ -44,6 +45,20 @@ func (w *world) queue(cfg queue.Config) *queue.Queue {
 		_ = q.Close(ctx) // a test may have closed the client
 	})
 	return q
+}
+
+// login returns a client that has logged in, and its session.
+func (w *world) login(t *testing.T) (*zk.Client, *zk.Session) {
+	t.Helper()
+	client := w.Client(t, 20*time.Second)
+	sess, err := client.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sess.AddAuth(t.Context(), zk.Digest("u", "p")); err != nil {
+		t.Fatal(err)
+	}
+	return client, sess
 }
 
 // pass lets time pass in the bubble.

@@ -427,22 +427,22 @@ func TestClientThatLeavesBeforeItsTurnLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-func TestCloseEndsWhileLargeRequestsWaitForTheDisk(t *testing.T) {
-	t.Parallel()
-	g := newGate()
-	s := startWith(t, g)
+// Those whose large writes queueLarge sends, and how large they are.
+const manyLarge, sizeOfLarge = 20, 8 * largeSize
+
+// queueLarge has clients send large writes while the disk waits, until open is called.
+func queueLarge(t *testing.T, s *Server, g *gate) (others []*rawClient, open func()) {
+	t.Helper()
 	c := mustConnect(t, s, wire.ConnectRequest{})
 	if _, err := c.create("/a", nil, 0); err != nil {
 		t.Fatal(err)
 	}
-	const many, size = 20, 8 * largeSize
-	var others []*rawClient
-	for range many {
+	for range manyLarge {
 		others = append(others, mustConnect(t, s, wire.ConnectRequest{}))
 	}
-	open := g.shut(t)
+	open = g.shut(t)
 	for i, other := range others {
-		n := size
+		n := sizeOfLarge
 		if i < maxInFlight { // the log has no room for large ones while its sync waits
 			n = 1
 		}
@@ -453,6 +453,14 @@ func TestCloseEndsWhileLargeRequestsWaitForTheDisk(t *testing.T) {
 			runtime.Gosched()
 		}
 	}
+	return others, open
+}
+
+func TestCloseEndsWhileLargeRequestsWaitForTheDisk(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	s := startWith(t, g)
+	_, open := queueLarge(t, s, g)
 	for waiting := 0; waiting == 0; runtime.Gosched() {
 		if err := s.do(func(o *owner) {
 			if o.open != nil && o.open.large >= largeShare {
@@ -573,36 +581,15 @@ func TestCommitHasFewLargeRequests(t *testing.T) {
 	t.Parallel()
 	g := newGate()
 	s := startWith(t, g)
-	c := mustConnect(t, s, wire.ConnectRequest{})
-	if _, err := c.create("/a", nil, 0); err != nil {
-		t.Fatal(err)
-	}
-	const many, size = 20, 8 * largeSize
-	var others []*rawClient
-	for range many {
-		others = append(others, mustConnect(t, s, wire.ConnectRequest{}))
-	}
-	open := g.shut(t)
-	for i, other := range others {
-		n := size
-		if i < maxInFlight { // the log has no room for large ones while its sync waits
-			n = 1
-		}
-		if err := other.send(1, wire.OpSetData, setOf("/a", n)); err != nil {
-			t.Fatal(err)
-		}
-		for i < maxInFlight && s.flight.count.Load() <= int32(i) {
-			runtime.Gosched()
-		}
-	}
-	for come := 0; come < many-maxInFlight; runtime.Gosched() {
+	others, open := queueLarge(t, s, g)
+	for come := 0; come < manyLarge-maxInFlight; runtime.Gosched() {
 		if err := s.do(func(o *owner) {
 			if o.open == nil {
 				return
 			}
-			if come = len(o.large) + len(o.open.frames); o.open.large > largeShare+2*size {
+			if come = len(o.large) + len(o.open.frames); o.open.large > largeShare+2*sizeOfLarge {
 				t.Errorf("one commit has %d bytes of large requests, want about %d", o.open.large, largeShare)
-				come = many
+				come = manyLarge
 			}
 		}); err != nil {
 			t.Fatal(err)

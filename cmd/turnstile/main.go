@@ -1,6 +1,17 @@
 // Command turnstile runs commands under a distributed lock, and the server that keeps the locks.
 package main
 
-import "github.com/seed-a3166700/turnstile/internal/cli"
+import (
+	"net/http"
+	_ "net/http/pprof"
+	"os"
 
-func main() { cli.Main() }
+	"github.com/seed-a3166700/turnstile/internal/cli"
+)
+
+func main() {
+	if a := os.Getenv("PPROF"); a != "" {
+		go http.ListenAndServe(a, nil)
+	}
+	cli.Main()
+}

@@ -258,8 +258,8 @@ func (o *owner) tx(b *batch) *store.Batch {
 
 // fire sends events, into the batch being filled if hold. Several connections that get the same event share its bytes.
 func (o *owner) fire(events []tree.Fired, hold bool) {
-	var from, to int
-	var shared *tree.Fired // the event whose bytes stand there; those before it may have had no connection
+	var made frame         // has the bytes of the event that several get
+	var shared *tree.Fired // that event; those before it may have had no connection
 	for i := range events {
 		e := &events[i]
 		c := o.watchers[e.Watcher]
@@ -273,14 +273,19 @@ func (o *owner) fire(events []tree.Fired, hold bool) {
 		} else {
 			b := o.current()
 			if shared == nil || shared.Event != e.Event || shared.Zxid != e.Zxid {
-				from = len(b.buf)
-				b.buf = wire.AppendReply(b.buf, h, &e.Event)
-				to, shared = len(b.buf), e
+				event := e.Event // a large one stays
+				made, shared = frame{op: wire.OpNotification, large: largeFrame(h, &event)}, e
+				if made.large == nil {
+					made.from = len(b.buf)
+					b.buf = wire.AppendReply(b.buf, h, &e.Event)
+					made.to = len(b.buf)
+				}
 			}
+			made.conn = c
 			// A later reply may overtake the event if it does not wait itself: then it shows nothing of the change.
-			b.frames = append(b.frames, frame{conn: c, from: from, to: to, op: wire.OpNotification})
-			c.backlog.Add(int64(to - from))
-			o.spent(to - from)
+			b.frames = append(b.frames, made)
+			c.backlog.Add(int64(made.bytes()))
+			o.spent(made.bytes())
 		}
 		if full(int(c.backlog.Load()), o.cfg.Limits.Unsent) { // events are made without asking the client
 			o.hit(limitUnsent, c.remote)

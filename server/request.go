@@ -167,17 +167,19 @@ func (o *owner) reply(it *item, zxid int64, code wire.Code, body wire.Record, ho
 		return
 	}
 	b := o.current()
-	f.from = len(b.buf)
-	b.buf = wire.AppendReply(b.buf, h, body)
-	f.to = len(b.buf)
+	if f.large = largeFrame(h, body); f.large == nil {
+		f.from = len(b.buf)
+		b.buf = wire.AppendReply(b.buf, h, body)
+		f.to = len(b.buf)
+	}
 	o.holdFrame(b, f)
 }
 
 func (o *owner) holdFrame(b *batch, f frame) {
 	b.frames = append(b.frames, f)
 	f.conn.held = b.seq
-	f.conn.backlog.Add(int64(f.to - f.from))
-	o.spent(f.to - f.from)
+	f.conn.backlog.Add(int64(f.bytes()))
+	o.spent(f.bytes())
 }
 
 // drop forgets a request that gets no reply.

@@ -40,7 +40,7 @@ func (f *flight) landed(b *batch) {
 	f.back = append(f.back, b)
 	f.mu.Unlock()
 	f.count.Add(-1)
-	if f.full.CompareAndSwap(true, false) {
+	if f.full.CompareAndSwap(true, false) || b.large > 0 { // the next large write waits for it
 		token(f.land)
 	}
 }

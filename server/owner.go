@@ -34,8 +34,10 @@ type owner struct {
 	isDirty func(path string) bool
 	loud    []*conn // connections with direct replies to flush
 	landed  []*batch
-	large   []*conn // connections whose next request is large and waits for its turn
-	cost    int     // bytes of requests and replies so far
+	large   []*conn          // connections whose next request is large and waits for its turn
+	heavy   uint64           // the last batch with a large write
+	left    []tree.WatcherID // watchers that have gone and whose watches are still to be removed
+	cost    int              // bytes of requests and replies so far
 }
 
 func newOwner(s *Server, t *tree.Tree) *owner {
@@ -83,6 +85,7 @@ func (o *owner) run() {
 		case wokenByRoom:
 		}
 		o.serveLarge()
+		o.removeWatches()
 		o.recycle()
 		if o.open != nil && o.flight.room() {
 			o.seal()

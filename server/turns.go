@@ -22,6 +22,8 @@ const (
 	maxGiven   = 2        // batches of one connection that wait for the owner
 	largeSize  = 64 << 10 // of a request, or of its reply, in bytes
 	largeShare = 1 << 20  // bytes of them that are served in one round, and that one commit has
+
+	watchesAtOnce = 500 // that are set or removed in one round
 )
 
 // isLarge reports whether much is to be done for a request.
@@ -79,6 +81,13 @@ func (o *owner) resume(c *conn, turn bool) {
 			return
 		}
 		o.request(it)
+		if it.more {
+			it.more = false
+			o.cost = start + largeShare
+			c.parked = c.parked[i:]
+			o.large = append(o.large, c)
+			return
+		}
 		if turn && i == 0 && o.cost-start < largeSize {
 			o.cost = start + largeShare // much was done, and refused in the end
 		}
@@ -93,18 +102,50 @@ func (o *owner) serveLarge() {
 		o.large[0] = nil
 		o.large = o.large[1:]
 		before := o.cost
+		isWrite := len(c.parked) > 0 && tree.IsWrite(c.parked[0].op)
 		o.resume(c, true)
-		if o.open != nil {
+		if isWrite && o.open != nil {
 			o.open.large += o.cost - before
+			o.heavy = o.open.seq
 		}
 	}
 	o.flush()
 }
 
-// mayServeLarge reports whether there is a large request that need not wait for a commit: the small ones wait for the
-// same. How much there is of small ones does not matter, or enough of them would keep the large ones waiting for ever.
+// mayServeLarge reports whether there is a large request that need not wait for a commit. There is one commit at a time
+// with large writes, and it has few: a small write waits for all commits before its own. How much there is of small ones
+// does not matter, or enough of them would keep the large ones waiting for ever.
 func (o *owner) mayServeLarge() bool {
-	return len(o.large) > 0 && (o.open == nil || o.open.large < largeShare)
+	switch {
+	case len(o.large) == 0:
+		return false
+	case o.open != nil && o.open.large > 0:
+		return o.open.large < largeShare
+	default:
+		return o.heavy <= o.durable.seq.Load()
+	}
+}
+
+// unwatch removes the watches of a connection, the rest of them in later rounds if there are many. Events for it are
+// dropped already.
+func (o *owner) unwatch(id tree.WatcherID) {
+	if o.tree.RemoveWatcher(id, watchesAtOnce) {
+		o.left = append(o.left, id)
+		token(o.queue.wake)
+	}
+}
+
+// removeWatches removes some of the watches of a connection that has gone.
+func (o *owner) removeWatches() {
+	if len(o.left) == 0 {
+		return
+	}
+	if !o.tree.RemoveWatcher(o.left[0], watchesAtOnce) {
+		o.left = o.left[1:]
+	}
+	if len(o.left) > 0 {
+		token(o.queue.wake)
+	}
 }
 
 // spent counts the bytes of a request or of a reply.

@@ -1,7 +1,6 @@
 package tree
 
 import (
-
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 

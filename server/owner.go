@@ -1,6 +1,7 @@
 package server
 
 import (
+	"runtime"
 	"sync"
 	"time"
 
@@ -66,7 +67,12 @@ func (o *owner) run() {
 	defer o.turn.Unlock()
 	for {
 		timer.Reset(o.nextAlarm())
+		more := o.mayServeLarge() || len(o.left) > 0
 		o.turn.Unlock()
+		if more { // what is small comes first, if there is any by now
+			token(o.queue.wake)
+			runtime.Gosched()
+		}
 		why := o.sleep(timer.C)
 		o.turn.Lock()
 		switch why {
@@ -89,9 +95,6 @@ func (o *owner) run() {
 		o.recycle()
 		if o.open != nil && o.flight.room() {
 			o.seal()
-		}
-		if o.mayServeLarge() {
-			token(o.queue.wake) // what is small comes first, if there is any by now
 		}
 	}
 }

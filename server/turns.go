@@ -19,11 +19,11 @@ import (
 // never have had one.
 
 const (
-	maxGiven   = 2        // batches of one connection that wait for the owner
-	largeSize  = 64 << 10 // of a request, or of its reply, in bytes
-	largeShare = 1 << 20  // bytes of them that are served in one round, and that one commit has
+	maxGiven   = 2         // batches of one connection that wait for the owner
+	largeSize  = 64 << 10  // of a request, or of its reply, in bytes
+	largeShare = 512 << 10 // bytes of them that are served in one round, and that one commit has
 
-	watchesAtOnce = 500 // that are set or removed in one round
+	watchesAtOnce = 100 // that are set or removed in one round
 )
 
 // isLarge reports whether much is to be done for a request.
@@ -142,9 +142,6 @@ func (o *owner) removeWatches() {
 	}
 	if !o.tree.RemoveWatcher(o.left[0], watchesAtOnce) {
 		o.left = o.left[1:]
-	}
-	if len(o.left) > 0 {
-		token(o.queue.wake)
 	}
 }
 

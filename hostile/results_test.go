@@ -3,7 +3,6 @@
 package hostile_test
 
 import (
-	"slices"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,15 +29,8 @@ type row struct {
 }
 
 func (r row) String() string {
-	n := 0
-	for _, d := range r.took {
-		if d > 10*time.Millisecond {
-			n++
-		}
-	}
-	s := slices.Sorted(slices.Values(r.took))
-	return fmt.Sprintf("%-24s p50 %v p90 %v p99 %8v of %5d, over 10ms %d; memory %4d MiB; attackers: %6d connections, %6d MiB sent; %s",
-		r.name, s[len(s)/2].Round(time.Microsecond), s[len(s)*9/10].Round(time.Microsecond), p99(r.took).Round(time.Microsecond), len(r.took), n, r.peak, r.connections, r.megabytes, r.hits)
+	return fmt.Sprintf("%-24s p99 %8v of %5d, memory %4d MiB; attackers: %6d connections, %6d MiB sent; %s",
+		r.name, p99(r.took).Round(time.Microsecond), len(r.took), r.peak, r.connections, r.megabytes, r.hits)
 }
 
 const (

@@ -36,6 +36,8 @@ type owner struct {
 	loud    []*conn // connections with direct replies to flush
 	landed  []*batch
 	large   []*conn          // connections whose next request is large and waits for its turn
+	heavyAt time.Time        // when it was sealed
+	rest    time.Time        // the next one may not come before
 	heavy   uint64           // the last batch with a large write
 	left    []tree.WatcherID // watchers that have gone and whose watches are still to be removed
 	cost    int              // bytes of requests and replies so far
@@ -165,6 +167,9 @@ func (o *owner) nextAlarm() time.Duration {
 	if len(o.expiry.buckets) > 0 && o.clock.running() {
 		wait = o.expiry.wait(o.clock.now())
 	}
+	if len(o.large) > 0 && !o.rest.IsZero() {
+		wait = min(wait, time.Until(o.rest))
+	}
 	return max(time.Nanosecond, min(wait, o.idle.wait(o), o.reaper.wait()))
 }
 
@@ -212,6 +217,9 @@ func (o *owner) finish() *batch {
 	}
 	o.open = nil
 	b.zxid = o.zxid
+	if b.large > 0 {
+		o.heavyAt = time.Now()
+	}
 	if b.tx == nil && b.zxid > o.store.Reserved() {
 		b.tx = o.store.NewBatch()
 	}
@@ -227,6 +235,10 @@ func (o *owner) recycle() {
 			if o.dirty[path] == b.seq {
 				delete(o.dirty, path)
 			}
+		}
+		if b.large > 0 && o.seq > b.seq { // other writes have come meanwhile
+			now := time.Now()
+			o.rest = now.Add(now.Sub(o.heavyAt))
 		}
 		b.reset()
 		o.spare = b

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"time"
+
 	"github.com/seed-a3166700/turnstile/internal/tree"
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
@@ -14,9 +16,15 @@ import (
 // has 256 writes in flight was slower by a tenth.
 //
 // A large request is put aside, and with it what its connection sends later. The owner serves one large request, or a
-// few, and then looks what else has come. Nobody whose own requests are small waits for more than one large one at a
-// time. How large a request is must be known before it is served, or whoever connects anew for each of them would
-// never have had one.
+// few, and then looks what else has come, so a client whose own requests are small waits for one large one at most. How
+// large a request is must be known before it is served, or a client that connects anew for each of them would never have
+// had one. What takes long is not done by the owner, or not at once:
+//
+//   - A large reply is encoded by the connection's writer (see bulk).
+//   - Watches are set and removed some at a time. Other requests may come between the pieces of one request, which its
+//     client cannot tell: each path is looked at for itself, and the reply comes after the last piece. If the client
+//     has gone meanwhile its watches are removed, as far as they were set.
+//   - Large writes are committed one after the other (see mayServeLarge).
 
 const (
 	maxGiven   = 2         // batches of one connection that wait for the owner
@@ -112,17 +120,22 @@ func (o *owner) serveLarge() {
 	o.flush()
 }
 
-// mayServeLarge reports whether there is a large request that need not wait for a commit. There is one commit at a time
-// with large writes, and it has few: a small write waits for all commits before its own. How much there is of small ones
-// does not matter, or enough of them would keep the large ones waiting for ever.
+// mayServeLarge reports whether it is the turn of a large request. A write has to wait. There is one commit at a time with
+// large writes, and it has few, as a small write waits for all commits before its own. If there were small ones while it
+// went on, the next one leaves the disk to them for as long as it has taken. How much there is of small ones does not
+// matter, or enough of them would keep the large ones waiting for ever.
 func (o *owner) mayServeLarge() bool {
-	switch {
-	case len(o.large) == 0:
+	if len(o.large) == 0 {
 		return false
+	}
+	first := o.large[0].parked
+	switch {
+	case len(first) == 0 || !tree.IsWrite(first[0].op):
+		return true
 	case o.open != nil && o.open.large > 0:
 		return o.open.large < largeShare
 	default:
-		return o.heavy <= o.durable.seq.Load()
+		return o.heavy <= o.durable.seq.Load() && !time.Now().Before(o.rest)
 	}
 }
 

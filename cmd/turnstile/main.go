@@ -1,17 +1,6 @@
 // Command turnstile runs commands under a distributed lock, and the server that keeps the locks.
 package main
 
-import (
-	"net/http"
-	_ "net/http/pprof"
-	"os"
+import "github.com/seed-a3166700/turnstile/internal/cli"
 
-	"github.com/seed-a3166700/turnstile/internal/cli"
-)
-
-func main() {
-	if a := os.Getenv("PPROF"); a != "" {
-		go http.ListenAndServe(a, nil)
-	}
-	cli.Main()
-}
+func main() { cli.Main() }

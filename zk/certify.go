@@ -1,5 +1,7 @@
 package zk
 
+// The writes that prove a session to be alive.
+
 import (
 	"context"
 	"errors"

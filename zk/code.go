@@ -1,5 +1,7 @@
 package zk
 
+// The error codes of servers.
+
 import "github.com/seed-a3166700/turnstile/internal/wire"
 
 // A Code says why a server refused a request. It is an error, so errors.Is(err, zk.NoNode) works.

@@ -1,5 +1,7 @@
 package zk
 
+// Transactions, and several reads in one request.
+
 import (
 	"context"
 	"fmt"

@@ -1,5 +1,7 @@
 package zk
 
+// The operations that set watches, and the removal of watches from the server.
+
 import (
 	"context"
 

@@ -1,5 +1,7 @@
 package wire
 
+// The headers of requests and replies.
+
 import (
 	"slices"
 

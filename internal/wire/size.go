@@ -1,5 +1,7 @@
 package wire
 
+// The sizes of replies.
+
 // The sizes of what large replies consist of, in bytes.
 const (
 	lengthSize = 4 // before a text, data or a list

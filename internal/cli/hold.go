@@ -2,11 +2,11 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/internal/supervise"
 )
 
 // heldJSON is what "turnstile lock --json" prints without a command.
@@ -18,46 +18,45 @@ type heldJSON struct {
 	SessionTimeoutMS int64    `json:"session_timeout_ms"`
 }
 
-// stand holds the lock without a command, until standard input ends or a signal comes.
-func (l *locker) stand(ctx context.Context, hold *lock.Hold, signals *signals) error {
+// holdUntilEOF holds the lock without a command, until standard input ends or a signal comes.
+func (l *locker) holdUntilEOF(ctx context.Context, h command.Hold, signals *supervise.Signals) error {
 	begin := time.Now()
-	ended := make(chan struct{})
-	go func() { // a read of a terminal cannot be called off; the process ends soon after us
-		defer close(ended)
-		_, _ = io.Copy(io.Discard, l.stdin) // an input that fails has ended, too
+	eof := make(chan struct{})
+	go func() { // a read of a terminal cannot be interrupted; the process ends soon after us
+		defer close(eof)
+		_, _ = io.Copy(io.Discard, l.app.Stdin) // an error also ends the input
 	}()
-	if err := l.announce(hold); err != nil {
-		return failed(err)
+	if err := l.announce(h); err != nil {
+		return command.Failed(err)
 	}
 	var err error
-	calm, settle := signals.ending(ctx)
+	until, stop := signals.Until(ctx)
 	select {
-	case <-ended:
-	case <-calm.Done():
-		err = failed(asSignal(context.Cause(calm)))
-	case <-hold.Context().Done():
-		err = l.lostError(context.Cause(hold.Context())) //nolint:contextcheck // the hold's end, not ours
+	case <-eof:
+	case <-until.Done():
+		err = command.Failed(supervise.AsSignal(context.Cause(until)))
+	case <-h.Context().Done():
+		err = l.run.LostError(context.Cause(h.Context())) //nolint:contextcheck // the hold's context, not ours
 	}
-	settle()
-	_ = giveBack(context.WithoutCancel(ctx), lockHeld{hold}) // that it was lost is said above, or no longer matters
-	l.detail("%s: unlocked after %v", l.path, time.Since(begin).Round(time.Millisecond))
+	stop()
+	_ = h.GiveBack(context.WithoutCancel(ctx)) // a loss is in err, or no longer matters
+	l.app.Detail("%s: unlocked after %v", l.run.Path, time.Since(begin).Round(time.Millisecond))
 	return err
 }
 
-func (l *locker) announce(hold *lock.Hold) error {
+func (l *locker) announce(h command.Hold) error {
 	if !l.json {
-		_, err := fmt.Fprintf(l.stdout, "%s %d\n", l.path, hold.Token())
-		return err
+		return l.app.Printf("%s %d\n", l.run.Path, h.Token)
 	}
 	var set []string
-	if len(l.paths) > 1 {
-		set = l.paths
+	if len(l.run.Paths) > 1 {
+		set = l.run.Paths
 	}
-	return l.cli.json(heldJSON{
-		Path:             l.paths[0],
+	return l.app.JSON(heldJSON{
+		Path:             l.run.Paths[0],
 		Paths:            set,
-		Token:            int64(hold.Token()),
-		Session:          sessionID(hold.Session().ID()),
-		SessionTimeoutMS: hold.Session().Timeout().Milliseconds(),
+		Token:            h.Token,
+		Session:          command.SessionID(h.Session().ID()),
+		SessionTimeoutMS: h.Session().Timeout().Milliseconds(),
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -20,28 +21,28 @@ const (
 	layoutBoth      = "both"
 )
 
-// lockLayouts are how the nodes are named of whoever takes one of these words.
+// lockLayouts are the layouts that the words stand for.
 var lockLayouts = map[string]lock.Layout{ //nolint:gochecknoglobals // a table
 	layoutCurator: lock.Curator, layoutCuratorRW: lock.Curator, layoutKazoo: lock.Kazoo, layoutBoth: lock.Both,
 }
 
-// wanted is a lock of some kind.
-type wanted interface {
+// anyLock is a lock of any kind.
+type anyLock interface {
 	Lock(ctx context.Context) (*lock.Hold, error)
 	TryLock(ctx context.Context) (*lock.Hold, error)
 }
 
-// takeKind checks the flags that say which kind of lock it is.
-func (l *locker) takeKind(cmd *cobra.Command) error {
+// checkKind checks the flags that say which kind of lock it is.
+func (l *locker) checkKind(cmd *cobra.Command) error {
 	var wrong string
-	switch set, some, delay := len(l.paths) > 1, l.permits.limit > 0, l.delay > 0; {
+	switch set, some, delay := len(l.run.Paths) > 1, l.permits.limit > 0, l.delay > 0; {
 	case set && (l.shared || some):
 		wrong = "several PATHs are locked for one holder: leave --shared and --permits out, or name one PATH"
-	case set && l.layout.value == layoutCuratorRW:
+	case set && l.layout.Value == layoutCuratorRW:
 		wrong = "several PATHs have no --layout curator-rw: choose another, or name one PATH"
 	case some && l.shared:
 		wrong = "--permits and --shared contradict each other: leave one out"
-	case some && l.layout.value != layoutCurator:
+	case some && l.layout.Value != layoutCurator:
 		wrong = "--permits has no --layout but curator: leave one out"
 	case l.newLimit && !some:
 		wrong = "--new-limit is for --permits"
@@ -50,49 +51,49 @@ func (l *locker) takeKind(cmd *cobra.Command) error {
 	default:
 		return nil
 	}
-	return usage(cmd, errors.New(wrong))
+	return command.Usage(cmd, errors.New(wrong))
 }
 
-// wanted returns the lock that the flags ask for.
+// anyLock returns the lock that the flags ask for.
 //
-// A Mutex, a Set and an RWMutex of one path exclude each other, and each is known to the program in Java or Python that its nodes are
-// named after. So who wants a lock alone gets a Mutex, which InterProcessMutex knows; only a path that is shared with
-// InterProcessReadWriteLock, which does not know that, takes a writer.
-func (l *locker) wanted(client *zk.Client) (wanted, error) {
+// A Mutex, a Set and an RWMutex of one path exclude each other, and each excludes the program in Java or Python that
+// its nodes are named after. A lock that is not shared is therefore a Mutex, which InterProcessMutex understands; only
+// a path that is used with InterProcessReadWriteLock, which does not understand that, needs a writer.
+func (l *locker) anyLock(client *zk.Client) (anyLock, error) {
 	cfg := lock.Config{
-		Label: l.label, Delay: time.Duration(l.delay), Layout: lockLayouts[l.layout.value], ACL: l.connection.acl.list,
+		Label: l.label, Delay: time.Duration(l.delay), Layout: lockLayouts[l.layout.Value], ACL: l.run.Connection.ACL(),
 	}
 	switch {
 	case l.permits.limit > 0:
-		s, err := lock.NewSemaphore(client, l.path, lock.StoredLimit(l.permits.limit), cfg)
-		return some{s, l.permits.n}, err
-	case len(l.paths) > 1:
-		return lock.NewSet(client, l.paths, cfg)
+		s, err := lock.NewSemaphore(client, l.run.Path, lock.StoredLimit(l.permits.limit), cfg)
+		return semaphore{s, l.permits.n}, err
+	case len(l.run.Paths) > 1:
+		return lock.NewSet(client, l.run.Paths, cfg)
 	case l.shared:
-		m, err := lock.NewRWMutex(client, l.path, cfg)
-		return reading{m}, err
-	case l.layout.value == layoutCuratorRW:
-		return lock.NewRWMutex(client, l.path, cfg)
+		m, err := lock.NewRWMutex(client, l.run.Path, cfg)
+		return reader{m}, err
+	case l.layout.Value == layoutCuratorRW:
+		return lock.NewRWMutex(client, l.run.Path, cfg)
 	default:
-		return lock.NewMutex(client, l.path, cfg)
+		return lock.NewMutex(client, l.run.Path, cfg)
 	}
 }
 
-// reading is a read/write lock that is wanted for reading.
-type reading struct{ m *lock.RWMutex }
+// reader is the readers' side of a read/write lock.
+type reader struct{ m *lock.RWMutex }
 
-func (r reading) Lock(ctx context.Context) (*lock.Hold, error)    { return r.m.RLock(ctx) }
-func (r reading) TryLock(ctx context.Context) (*lock.Hold, error) { return r.m.TryRLock(ctx) }
+func (r reader) Lock(ctx context.Context) (*lock.Hold, error)    { return r.m.RLock(ctx) }
+func (r reader) TryLock(ctx context.Context) (*lock.Hold, error) { return r.m.TryRLock(ctx) }
 
-// inTheWay says for whom we wait, at the first of our paths where there is somebody. It is empty if nobody is there, or nobody knows.
+// inTheWay says whom we wait for, at the first of our paths where that is anyone; empty if it is not known.
 func (l *locker) inTheWay(ctx context.Context, client *zk.Client) string {
-	for _, path := range l.paths {
+	for _, path := range l.run.Paths {
 		line, err := lock.Inspect(ctx, client, path)
 		if err != nil {
 			return ""
 		}
 		if l.permits.limit > 0 {
-			return l.crowded(line)
+			return l.permitsTaken(line)
 		}
 		if why := l.blocked(path, line); why != "" {
 			return why
@@ -104,21 +105,21 @@ func (l *locker) inTheWay(ctx context.Context, client *zk.Client) string {
 	return ""
 }
 
-// blocked says who in the line keeps us waiting.
+// blocked says which contender keeps us waiting.
 func (l *locker) blocked(path string, line []lock.Contender) string {
 	where := ""
-	if len(l.paths) > 1 {
+	if len(l.run.Paths) > 1 {
 		where = path + " is "
 	}
 	readers := 0
 	for i, c := range line {
 		switch {
-		case c.Known && c.Owner.PID == l.pid && c.Owner.Host == l.host: // who stands behind us is not in our way
+		case c.Known && c.Owner.PID == l.pid && c.Owner.Host == l.host: // contenders behind us are not in our way
 			return ""
 		case c.Kind == lock.Reader && l.shared:
 			readers++
 			continue
-		case readers > 0: // one who will not share stands between us and those who do
+		case readers > 0: // a writer stands between us and the readers
 			return fmt.Sprintf("%s waits for it alone, %d in line", owner(c), len(line))
 		}
 		how := "held"
@@ -129,7 +130,8 @@ func (l *locker) blocked(path string, line []lock.Contender) string {
 		if n := countHolders(line[i+1:]); n > 0 {
 			others = fmt.Sprintf(" and %d more", n)
 		}
-		return fmt.Sprintf("%s%s by %s%s for %v, %d in line", where, how, owner(c), others, max(0, time.Since(c.Since)).Round(time.Second), len(line))
+		held := max(0, time.Since(c.Since)).Round(time.Second)
+		return fmt.Sprintf("%s%s by %s%s for %v, %d in line", where, how, owner(c), others, held, len(line))
 	}
 	return ""
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/internal/ownserver"
+	"github.com/seed-a3166700/turnstile/internal/supervise"
 )
 
 // ownJSON is what "turnstile own-server status --json" prints.
@@ -22,10 +22,10 @@ type ownJSON struct {
 	Log     string   `json:"log"`
 }
 
-// errNotRunning is how status ends where there is no server: it has said so.
-var errNotRunning = &exitError{code: ExitNotAcquired}
+// errNotRunning ends status if no server runs, which it has printed.
+var errNotRunning = &command.Error{Code: command.ExitNotAcquired}
 
-func (c *cli) ownServer() *cobra.Command {
+func newOwnServer(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "own-server",
 		Short: "Show or stop this user's own server",
@@ -37,11 +37,11 @@ command starts it again. Its data, its log and its socket are in $XDG_STATE_HOME
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(c.ownStatus(), c.ownStop())
+	cmd.AddCommand(newOwnStatus(app), newOwnStop(app))
 	return cmd
 }
 
-func (c *cli) ownStatus() *cobra.Command {
+func newOwnStatus(app *command.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "status",
@@ -50,40 +50,33 @@ func (c *cli) ownStatus() *cobra.Command {
 
 Exit codes: 0 it runs; 1 it does not; 64 usage.`,
 		Example: "  turnstile own-server status --json",
-		Args:    exactArgs(0, ""),
+		Args:    command.ExactArgs(0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			own, err := findOwnServer(c.env)
+			own, err := ownserver.Find(app.Env.Lookup)
 			if err != nil {
-				return &exitError{code: ExitNoServer, err: err}
+				return &command.Error{Code: command.ExitNoServer, Err: err}
 			}
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := supervise.Until(cmd.Context())
 			defer stop()
-			return failed(c.showOwn(ctx, own, asJSON))
+			return command.Failed(showOwn(ctx, app, own, asJSON))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object (docs/cli-json.md)")
 	return cmd
 }
 
-func (c *cli) showOwn(ctx context.Context, own *ownServer, asJSON bool) error {
-	s := ownJSON{Data: own.data(), Log: own.log()}
-	for _, socket := range own.sockets {
-		s.Connect = append(s.Connect, "unix:"+socket)
-	}
-	conn, err := own.knock(ctx)
-	if err == nil {
-		s.Running, s.PID = true, own.pid()
-		_ = conn.Close() // it was only to see whether somebody answers
-	}
+func showOwn(ctx context.Context, app *command.App, own *ownserver.Server, asJSON bool) error {
+	s := ownJSON{Connect: own.Addresses(), Data: own.Data(), Log: own.Log()}
+	s.PID, s.Running = own.Running(ctx)
 	state := "it does not run"
 	if s.Running {
 		state = fmt.Sprintf("it runs, pid %d", s.PID)
 	}
+	var err error
 	if asJSON {
-		err = c.json(s)
+		err = app.JSON(s)
 	} else {
-		_, err = fmt.Fprintf(c.stdout, "%s\nconnect  %s\ndata     %s\nlog      %s\n",
-			state, strings.Join(s.Connect, " "), s.Data, s.Log)
+		err = app.Printf("%s\nconnect  %s\ndata     %s\nlog      %s\n", state, strings.Join(s.Connect, " "), s.Data, s.Log)
 	}
 	if err == nil && !s.Running {
 		return errNotRunning
@@ -91,7 +84,7 @@ func (c *cli) showOwn(ctx context.Context, own *ownServer, asJSON bool) error {
 	return err
 }
 
-func (c *cli) ownStop() *cobra.Command {
+func newOwnStop(app *command.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "stop",
 		Short: "Stop this user's own server",
@@ -100,62 +93,18 @@ start it again when they notice, with the program that they are. So it is also h
 
 Exit codes: 0 it has ended, or did not run; 64 usage; 69 it cannot be stopped.`,
 		Example: "  turnstile own-server stop",
-		Args:    exactArgs(0, ""),
+		Args:    command.ExactArgs(0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			own, err := findOwnServer(c.env)
+			own, err := ownserver.Find(app.Env.Lookup)
 			if err == nil {
-				ctx, stop := untilSignal(cmd.Context())
+				ctx, stop := supervise.Until(cmd.Context())
 				defer stop()
-				err = own.stop(ctx)
+				err = own.Stop(ctx)
 			}
-			if _, signal := errors.AsType[signalled](err); err != nil && !signal {
-				return &exitError{code: ExitNoServer, err: err}
+			if _, signal := errors.AsType[supervise.SignalError](err); err != nil && !signal {
+				return &command.Error{Code: command.ExitNoServer, Err: err}
 			}
-			return failed(err)
+			return command.Failed(err)
 		},
 	}
-}
-
-// data is the directory of the server's data.
-func (o *ownServer) data() string { return filepath.Join(o.dir, "data") }
-
-// pid returns the process of the server, 0 if nobody knows. It is kept beside the data by who has their lock.
-func (o *ownServer) pid() int {
-	text, err := os.ReadFile(filepath.Join(o.data(), "pid"))
-	if err != nil {
-		return 0
-	}
-	pid, _ := strconv.Atoi(strings.TrimSpace(string(text))) // 0 if it is something else
-	return pid
-}
-
-// stop ends the server that answers now, and returns when that process has ended. Another one may have been started
-// meanwhile.
-func (o *ownServer) stop(ctx context.Context) error {
-	conn, err := o.knock(ctx)
-	if err != nil {
-		return nil // nobody answers: there is nothing to stop
-	}
-	defer conn.Close()
-	pid := o.pid()
-	if pid == 0 {
-		return fmt.Errorf("this user's own server answers, and its process is not known: no process id in %s", o.data())
-	}
-	proc, err := os.FindProcess(pid)
-	if err == nil {
-		err = proc.Signal(terminateSignal)
-	}
-	if err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("cannot stop this user's own server, pid %d: %w", pid, err)
-	}
-	tick := time.NewTicker(knockEvery)
-	defer tick.Stop()
-	for alive(proc) {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tick.C:
-		}
-	}
-	return nil
 }

@@ -9,42 +9,43 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// place is what a path is used for, as far as its node and its children tell.
-type place string
+// use is what a path is used for, as far as its node and its children tell.
+type use string
 
-// The places. They are what "turnstile who --json" calls them.
+// The uses, as "turnstile who --json" calls them.
 const (
-	placeAbsent       place = "absent"          // there is no such path: nobody has used it, or its last user has left
-	placeFree         place = "free"            // nothing is below it
-	placeLock         place = "lock"            // contenders of a lock, or of an election that has a lock's names
-	placeElection     place = "election"        // candidates of a LeaderLatch
-	placePermits      place = "permits"         // of our semaphore, and of Curator's
-	placeQueue        place = "queue"           // of ours
-	placeClassicQueue place = "classic-queue"   // of another program, or of package queue/classic
-	placeKazooPermits place = "kazoo-semaphore" // which has a layout of its own
-	placeOther        place = "other"           // nodes of another kind; may be paths of locks
+	useAbsent       use = "absent"          // the path does not exist: it was never used, or its last user has left
+	useFree         use = "free"            // nothing is below it
+	useLock         use = "lock"            // contenders of a lock, or of an election that has a lock's names
+	useElection     use = "election"        // candidates of a LeaderLatch
+	usePermits      use = "permits"         // of our semaphore, and of Curator's
+	useQueue        use = "queue"           // of ours
+	useClassicQueue use = "classic-queue"   // of another program, or of package queue/classic
+	useKazooPermits use = "kazoo-semaphore" // which has a layout of its own
+	useOther        use = "other"           // nodes of another kind; may be paths of locks
 )
 
-// described says what a place is, for people, and what to do with it.
-func (p place) described(path string) (what, hint string) {
-	switch p {
-	case placeLock:
+// describe says what a use is, for people, and what to do.
+func (u use) describe(path string) (what, hint string) {
+	switch u {
+	case useLock:
 		return "a lock", "turnstile who shows it"
-	case placeElection:
+	case useElection:
 		return "an election", "turnstile elect --observe shows who leads"
-	case placePermits:
+	case usePermits:
 		return "a semaphore", "take one of its permits with --permits"
-	case placeQueue:
+	case useQueue:
 		return "a queue", "turnstile queue len " + path + " shows how it is"
-	case placeClassicQueue:
+	case useClassicQueue:
 		return "a queue of another program", "choose a path of the lock's own"
-	case placeKazooPermits:
+	case useKazooPermits:
 		return "a Semaphore of kazoo's", "only kazoo can tell who has its leases"
-	case placeAbsent, placeFree, placeOther:
+	case useAbsent, useFree, useOther:
 	}
 	return "not a lock's path", "choose another path"
 }
@@ -55,15 +56,14 @@ var (
 	kazooLease  = regexp.MustCompile(`^[0-9a-f]{32}$`)
 )
 
-// pathState is a path with what is there.
+// pathState is what is at a path.
 type pathState struct {
-	place    place
-	children []string // of those that are nobody's contenders
+	use      use
+	children []string // that are not contenders
 }
 
-// lookAt returns what is at a path where these contenders are. What cannot be read, or is gone, is nothing: this is
-// to find mistakes.
-func lookAt(ctx context.Context, sess *zk.Session, path string, line []lock.Contender) (pathState, error) {
+// readPath returns what is at a path that has these contenders.
+func readPath(ctx context.Context, sess *zk.Session, path string, line []lock.Contender) (pathState, error) {
 	b := sess.Batch()
 	read, listed := b.Get(path), b.Children(path)
 	b.Send()
@@ -74,18 +74,18 @@ func lookAt(ctx context.Context, sess *zk.Session, path string, line []lock.Cont
 	}
 	switch {
 	case errors.Is(err, zk.NoNode):
-		return pathState{place: placeAbsent}, nil
+		return pathState{use: useAbsent}, nil
 	case err != nil:
 		return pathState{}, err
 	}
 	f := pathState{children: slices.DeleteFunc(children.Names, func(name string) bool {
 		return slices.ContainsFunc(line, func(c lock.Contender) bool { return strings.HasSuffix(c.Path, "/"+name) })
 	})}
-	f.place = f.kind(node.Data, line)
+	f.use = f.findUse(node.Data, line)
 	return f, nil
 }
 
-func (f pathState) kind(data []byte, line []lock.Contender) place {
+func (f pathState) findUse(data []byte, line []lock.Contender) use {
 	var queue struct {
 		Recipe string `json:"recipe"`
 	}
@@ -95,35 +95,35 @@ func (f pathState) kind(data []byte, line []lock.Contender) place {
 	}
 	switch {
 	case json.Unmarshal(data, &queue) == nil && queue.Recipe == "turnstile queue":
-		return placeQueue
+		return useQueue
 	case slices.Contains(f.children, "leases"): // where Curator's semaphore has its permits, and ours
-		return placePermits
+		return usePermits
 	case slices.ContainsFunc(line, candidate):
-		return placeElection
+		return useElection
 	case len(line) > 0:
-		return placeLock
+		return useLock
 	case len(f.children) == 0:
-		return placeFree
+		return useFree
 	case all(classicItem):
-		return placeClassicQueue
+		return useClassicQueue
 	case all(kazooLease):
-		return placeKazooPermits
+		return useKazooPermits
 	}
-	return placeOther
+	return useOther
 }
 
-// instead says what is at a path where nobody holds or awaits a lock; empty if nothing is there that is not a lock's.
+// instead says what a path without contenders is used for; empty if it may be a lock's.
 func (f pathState) instead(path string) string {
-	switch f.place {
-	case placeQueue, placeClassicQueue, placeKazooPermits:
-		what, hint := f.place.described(path)
+	switch f.use {
+	case useQueue, useClassicQueue, useKazooPermits:
+		what, hint := f.use.describe(path)
 		return fmt.Sprintf("%s is no lock but %s; %s", path, what, hint)
-	case placeOther:
+	case useOther:
 		var below []string
 		for _, name := range f.children {
 			beside := strings.HasSuffix(name, "__revoked__") || strings.HasSuffix(name, "__delay__") // a lock's path
 			if !beside {
-				below = append(below, path+"/"+printable(name))
+				below = append(below, path+"/"+command.Printable(name))
 			}
 		}
 		slices.Sort(below)
@@ -135,25 +135,25 @@ func (f pathState) instead(path string) string {
 		}
 		return fmt.Sprintf("%s has no contenders of a lock but other nodes; did you mean one of these? %s%s",
 			path, strings.Join(below, " "), more)
-	case placeAbsent, placeFree, placeLock, placeElection, placePermits:
+	case useAbsent, useFree, useLock, useElection, usePermits:
 	}
 	return ""
 }
 
-// refuseOthers refuses paths that are used for something else, where nobody would keep anybody out. It is not for
-// safety: it finds mistakes.
-func refuseOthers(ctx context.Context, client *zk.Client, sess *zk.Session, paths []string, fits ...place) error {
+// refuseOthers returns an error if a path is used for something else, where a lock would not exclude anything. It finds
+// mistakes; safety does not depend on it.
+func refuseOthers(ctx context.Context, client *zk.Client, sess *zk.Session, paths []string, fits ...use) error {
 	for _, path := range paths {
 		line, err := lock.Inspect(ctx, client, path)
 		if err != nil {
-			return nil //nolint:nilerr // what keeps us from looking may let us stand in line; if not, that says so
+			return nil //nolint:nilerr // it may still be possible to acquire; if not, that says why
 		}
-		f, err := lookAt(ctx, sess, path, line)
-		if err != nil || slices.Contains(append(fits, placeAbsent, placeFree, placeOther), f.place) {
+		f, err := readPath(ctx, sess, path, line)
+		if err != nil || slices.Contains(append(fits, useAbsent, useFree, useOther), f.use) {
 			continue
 		}
-		what, hint := f.place.described(path)
-		return &exitError{code: ExitUsage, err: fmt.Errorf("%s is %s already", path, what), hint: hint}
+		what, hint := f.use.describe(path)
+		return &command.Error{Code: command.ExitUsage, Err: fmt.Errorf("%s is %s already", path, what), Hint: hint}
 	}
 	return nil
 }

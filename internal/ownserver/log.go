@@ -1,4 +1,4 @@
-package cli
+package ownserver
 
 import (
 	"errors"
@@ -7,21 +7,26 @@ import (
 	"path/filepath"
 )
 
-// ownLog is the log of a user's own server while it runs: standard error is that file, opened for appending, and when it is full it is copied
-// aside and begins anew. One goroutine at a time may write.
-type ownLog struct {
+const (
+	logName = "server.log"
+	maxLog  = 1 << 20 // bytes; a log that is larger is moved aside
+)
+
+// log is the server's log while it runs: standard error is that file, opened for appending. When it is full it is
+// copied aside and truncated. One goroutine at a time may write.
+type log struct {
 	io.Writer
 	path string
-	room int64 // until the next look at its size
+	room int64 // until its size is checked again
 }
 
-// newOwnLog returns the log of the own server whose data is in dir.
-func newOwnLog(w io.Writer, dir string) *ownLog {
-	return &ownLog{Writer: w, path: filepath.Join(filepath.Dir(dir), ownLogName)}
+// NewLog returns the log of the server whose data is in dir. It is written to w.
+func NewLog(w io.Writer, dir string) io.Writer {
+	return &log{Writer: w, path: filepath.Join(filepath.Dir(dir), logName)}
 }
 
 // Write writes a line of the log.
-func (l *ownLog) Write(b []byte) (int, error) {
+func (l *log) Write(b []byte) (int, error) {
 	if l.room -= int64(len(b)); l.room < 0 {
 		if err := l.makeRoom(); err != nil {
 			return 0, err
@@ -30,19 +35,19 @@ func (l *ownLog) Write(b []byte) (int, error) {
 	return l.Writer.Write(b)
 }
 
-func (l *ownLog) makeRoom() error {
+func (l *log) makeRoom() error {
 	info, err := os.Stat(l.path)
 	if errors.Is(err, os.ErrNotExist) {
-		l.room = maxOwnLog
-		return nil // standard error is something else, or somebody has removed the log
+		l.room = maxLog
+		return nil // standard error is something else, or the log was removed
 	}
 	if err != nil {
 		return err
 	}
-	if l.room = maxOwnLog - info.Size(); l.room > 0 {
+	if l.room = maxLog - info.Size(); l.room > 0 {
 		return nil
 	}
-	l.room = maxOwnLog
+	l.room = maxLog
 	text, err := os.ReadFile(l.path)
 	if err != nil {
 		return err

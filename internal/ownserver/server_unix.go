@@ -1,6 +1,6 @@
 //go:build unix
 
-package cli
+package ownserver
 
 import (
 	"context"
@@ -28,23 +28,23 @@ func ours(path string) bool {
 // terminateSignal asks a process to end.
 const terminateSignal = syscall.SIGTERM
 
-// alive reports whether a process has not ended.
+// alive reports whether a process still runs.
 func alive(p *os.Process) bool { return p.Signal(syscall.Signal(0)) == nil }
 
-// executable returns a path of the program that runs here.
-func executable() (string, error) {
+// Executable returns a path of the running program.
+func Executable() (string, error) {
 	if runtime.GOOS == "linux" {
-		return "/proc/self/exe", nil // works for one that was replaced or deleted meanwhile, as "go run" deletes it
+		return "/proc/self/exe", nil // also works if the file was replaced or deleted meanwhile, as "go run" deletes it
 	}
 	return os.Executable()
 }
 
-// detached makes a process that has nothing to do with our terminal, our process group and our fate.
+// detached makes a process independent of our terminal, our process group and our end.
 func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// closeInherited closes the files, other than the standard ones, that the process was born with. A server that lives on must not keep
-// a pipe or a lock of the shell that happened to start it.
-func closeInherited() error {
+// CloseInherited closes the files, other than the standard ones, that the process was started with. A server that lives
+// on must not keep a pipe or a lock of the shell that happened to start it.
+func CloseInherited() error {
 	dir, err := os.Open("/dev/fd")
 	if err != nil {
 		return err
@@ -61,20 +61,20 @@ func closeInherited() error {
 		}
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
 		if err != nil || flags&unix.FD_CLOEXEC != 0 {
-			continue // Go opens its own files so that no child inherits them: what lacks the flag came from outside
+			continue // opened by Go, which sets this flag on all of its files
 		}
-		_ = unix.Close(fd) // the worst is that it stays open
+		_ = unix.Close(fd) // if it fails, the file stays open
 	}
 	return nil
 }
 
-// lockFile takes the lock of a file, which lasts until unlock or the end of the process, however that comes.
+// lockFile locks a file, until unlock or the end of the process.
 func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	tick := time.NewTicker(knockEvery)
+	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)

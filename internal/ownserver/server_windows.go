@@ -1,4 +1,4 @@
-package cli
+package ownserver
 
 import (
 	"context"
@@ -11,34 +11,36 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// ours reports whether a file or directory is there. The directories in question are of the user's profile, which nobody else enters.
+// ours reports whether a file or directory exists. The directories in question are in the user's profile, which other
+// users cannot enter.
 func ours(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
-// executable returns a path of the program that runs here.
-func executable() (string, error) { return os.Executable() }
+// Executable returns a path of the running program.
+func Executable() (string, error) { return os.Executable() }
 
-// detached makes a process that has nothing to do with our console and our fate.
+// detached makes a process independent of our console and our end.
 func detached() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: windows.DETACHED_PROCESS | windows.CREATE_NEW_PROCESS_GROUP}
 }
 
-// closeInherited does nothing: handles are inherited only when the parent says so.
-func closeInherited() error { return nil }
+// CloseInherited does nothing: handles are inherited only when the parent says so.
+func CloseInherited() error { return nil }
 
-// lockFile takes the lock of a file, which lasts until unlock or the end of the process, however that comes.
+// lockFile locks a file, until unlock or the end of the process.
 func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	tick := time.NewTicker(knockEvery)
+	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
 		var at windows.Overlapped
-		err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at)
+		const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
+		err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, &at)
 		if err == nil {
 			return func() { f.Close() }, nil
 		}
@@ -59,7 +61,7 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 // that.
 var terminateSignal = os.Kill
 
-// alive reports whether a process has not ended.
+// alive reports whether a process still runs.
 func alive(p *os.Process) bool {
 	handle, err := windows.OpenProcess(windows.SYNCHRONIZE, false, uint32(p.Pid))
 	if err != nil {

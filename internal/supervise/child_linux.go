@@ -1,4 +1,4 @@
-package cli
+package supervise
 
 import (
 	"bytes"
@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// dieWithParent has the process get SIGTERM when the thread that starts it dies.
+// dieWithParent makes the kernel send SIGTERM to the process when the thread that starts it dies.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGTERM }
 
-// groupLives reports whether a process of the group has not ended. To the kernel a group also has those that have
-// ended and that nobody has waited for; an init that is in no hurry, as containers have it, leaves them for long.
+// groupLives reports whether a process of the group is still running. The kernel also counts zombies as members of
+// the group, and an init that is slow to reap them, as in many containers, leaves them for a long time.
 func groupLives(group int) bool {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -28,9 +28,9 @@ func groupLives(group int) bool {
 		}
 		stat, err := os.ReadFile("/proc/" + name + "/stat")
 		if err != nil {
-			continue // it is gone
+			continue // the process has ended
 		}
-		// PID (NAME) STATE PARENT GROUP ..., and a name may have anything in it
+		// PID (NAME) STATE PARENT GROUP ..., and NAME may contain any character
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 		if len(fields) > 2 && string(fields[2]) == strconv.Itoa(group) && fields[0][0] != 'Z' && fields[0][0] != 'X' {
 			return true

@@ -1,6 +1,6 @@
 //go:build unix
 
-package cli
+package supervise
 
 import (
 	"errors"
@@ -10,13 +10,14 @@ import (
 	"time"
 )
 
-// clearEvery is how often to look whether a group has gone. Nothing tells of it: its members are not our children.
-const clearEvery = 5 * time.Millisecond
+// groupPoll is how often to check whether a process group has ended. Its members are not our children, so no event
+// tells us.
+const groupPoll = 5 * time.Millisecond
 
-// process is a process that leads a process group.
-type process struct{ pid int }
+// osProcess is a process that leads a process group.
+type osProcess struct{ pid int }
 
-func (p *process) start(cmd *exec.Cmd, t *terminal) error {
+func (p *osProcess) start(cmd *exec.Cmd, t *terminal) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	}
@@ -24,18 +25,20 @@ func (p *process) start(cmd *exec.Cmd, t *terminal) error {
 	if t.interactive() {
 		cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, t.fd()
 	}
-	cmd.WaitDelay = time.Second // for streams that are not files: what else holds them open does not hold us
+	cmd.WaitDelay = time.Second // do not wait for other processes that keep the streams open
 	if err := cmd.Start(); err != nil {
 		return err
 	}
 	p.pid = cmd.Process.Pid
-	t.hold()
+	t.ignoreOutputStops()
 	return nil
 }
 
-// wait returns the exit code when the process has ended, with the signal if one ended it, and reports the times that
-// it is stopped.
-func (p *process) wait(cmd *exec.Cmd, stopped chan<- syscall.Signal) (code int, sig syscall.Signal) {
+// ownSession makes a process that has a session of its own and no terminal.
+func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+// wait returns how the process ended, and sends the signal to stopped each time the process is stopped.
+func (p *osProcess) wait(cmd *exec.Cmd, stopped chan<- syscall.Signal) Ending {
 	var status syscall.WaitStatus
 	for {
 		_, err := syscall.Wait4(p.pid, &status, syscall.WUNTRACED, nil)
@@ -43,44 +46,45 @@ func (p *process) wait(cmd *exec.Cmd, stopped chan<- syscall.Signal) (code int, 
 		case errors.Is(err, syscall.EINTR):
 			continue
 		case err != nil:
-			return ExitSoftware, 0 // cannot happen: it is our child, and nobody else waits for it
+			return Ending{Code: unknownCode} // cannot happen: it is our child, and only we wait for it
 		case status.Stopped():
 			stopped <- status.StopSignal()
 			continue
 		}
-		_ = cmd.Wait() // the process is gone, as it will say; this waits for the streams
+		_ = cmd.Wait() // fails because we have reaped the process; called to wait for the streams
 		if status.Signaled() {
-			return ExitSignal + int(status.Signal()), status.Signal()
+			return endingBy(status.Signal())
 		}
-		return status.ExitStatus(), 0
+		return Ending{Code: status.ExitStatus()}
 	}
 }
 
-// signal passes a signal to the group. One that has gone needs none.
-func (p *process) signal(sig os.Signal) {
+// signal sends a signal to the group, if it still exists.
+func (p *osProcess) signal(sig os.Signal) {
 	if s, ok := sig.(syscall.Signal); ok {
 		_ = syscall.Kill(-p.pid, s)
 	}
 }
 
-// terminate asks the group to end, whether it is stopped or not.
-func (p *process) terminate() {
+// terminate asks the group to end, even if it is stopped.
+func (p *osProcess) terminate() {
 	p.signal(syscall.SIGTERM)
 	p.signal(syscall.SIGCONT)
 }
 
-func (p *process) kill() { p.signal(syscall.SIGKILL) }
+func (p *osProcess) kill() { p.signal(syscall.SIGKILL) }
 
-// clear waits until the group of a process that has ended is gone, and kills what is left of it at the deadline.
-func (p *process) clear(deadline time.Time) {
-	if !p.gone(deadline) {
+// killGroup waits until the rest of the group of a process that has ended has ended too, and kills it at the deadline.
+func (p *osProcess) killGroup(deadline time.Time) {
+	if !p.groupEnded(deadline) {
 		p.kill()
 	}
 }
 
-// gone waits until the group of a process that has ended is gone, and reports whether it is before the deadline.
-func (p *process) gone(deadline time.Time) bool {
-	tick := time.NewTicker(clearEvery)
+// groupEnded waits until the rest of the group of a process that has ended has ended too, and reports whether it did
+// so before the deadline.
+func (p *osProcess) groupEnded(deadline time.Time) bool {
+	tick := time.NewTicker(groupPoll)
 	defer tick.Stop()
 	for syscall.Kill(-p.pid, 0) == nil && groupLives(p.pid) {
 		if now := <-tick.C; !now.Before(deadline) {

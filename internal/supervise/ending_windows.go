@@ -1,6 +1,6 @@
-package cli
+package supervise
 
 import "os"
 
-// end ends the process.
-func (e *exitError) end() { os.Exit(e.code) }
+// Exit ends this process with the exit code.
+func (e Ending) Exit() { os.Exit(e.Code) }

@@ -1,4 +1,4 @@
-package cli
+package supervise
 
 import (
 	"context"
@@ -10,100 +10,104 @@ import (
 	"syscall"
 )
 
-// signals is the signals that this process gets from now on.
-type signals struct {
-	ch      chan os.Signal
-	dropped chan os.Signal // SIGPIPE: nobody reads it, but caught it does not end us when standard error is a closed pipe
+// Signals receives signals of this process.
+type Signals struct {
+	ch   chan os.Signal
+	pipe chan os.Signal // SIGPIPE, never read: once caught it does not end us when standard error is a closed pipe
 }
 
-// catchSignals catches those signals, but for those that we were born ignoring: under nohup(1) SIGHUP stays ignored.
-func catchSignals(which ...os.Signal) *signals {
-	s := &signals{ch: make(chan os.Signal, 64), dropped: make(chan os.Signal, 1)}
-	if which = slices.DeleteFunc(which, signal.Ignored); len(which) > 0 { // Notify takes none for all
+// Catch catches every signal that would end this process, except those that it was started ignoring: under nohup(1),
+// SIGHUP stays ignored. The caller calls Release.
+func Catch() *Signals { return catch(ending()) }
+
+func catch(which []os.Signal) *Signals {
+	s := &Signals{ch: make(chan os.Signal, 64), pipe: make(chan os.Signal, 1)}
+	if which = slices.DeleteFunc(which, signal.Ignored); len(which) > 0 { // without any, Notify would catch all
 		signal.Notify(s.ch, which...)
 	}
-	signal.Notify(s.dropped, syscall.SIGPIPE)
+	signal.Notify(s.pipe, syscall.SIGPIPE)
 	return s
 }
 
-// untilSignal returns a context that ends when a signal says that the process should, its cause a signalled.
-func untilSignal(ctx context.Context) (calm context.Context, stop func()) {
-	s := catchSignals(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	calm, settle := s.ending(ctx)
-	return calm, func() {
-		settle()
-		s.release()
-	}
-}
-
-// catchAll catches every signal that can be passed on, once there is a command to pass it to.
-func (s *signals) catchAll() { signal.Notify(s.ch, passable()...) }
-
-// callsOff reports whether a signal asks a process to end, and not to do something that it may have its own meaning for.
-func callsOff(sig os.Signal) bool {
-	return sig == os.Interrupt || sig == syscall.SIGTERM || sig == syscall.SIGQUIT
-}
-
-// next returns to the signals that end a process, after catchAll. It returns the signal if one that asks for the end came meanwhile.
-func (s *signals) next() (*signals, os.Signal) {
-	next := catchSignals(ending()...) // first, so that no signal falls through
-	s.release()
-	for {
-		select {
-		case sig := <-s.ch:
-			if callsOff(sig) {
-				return next, sig
-			}
-		default:
-			return next, nil
-		}
-	}
-}
-
-func (s *signals) release() {
+// Release stops catching signals.
+func (s *Signals) Release() {
 	signal.Stop(s.ch)
-	signal.Stop(s.dropped)
+	signal.Stop(s.pipe)
 }
 
-// ending returns a context that ends with the first signal, its cause a signalled. After settle it no longer does, and signals wait
-// for who asks next.
-func (s *signals) ending(ctx context.Context) (calm context.Context, settle func()) {
-	calm, cancel := context.WithCancelCause(ctx)
-	quit, gone := make(chan struct{}), make(chan struct{})
+// Until returns a context that ends with the first SIGINT, SIGTERM or SIGHUP; its cause is a SignalError. The caller
+// calls stop.
+func Until(ctx context.Context) (until context.Context, stop func()) {
+	s := catch([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP})
+	until, cancel := s.Until(ctx)
+	return until, func() {
+		cancel()
+		s.Release()
+	}
+}
+
+// Until returns a context that ends with the first signal; its cause is a SignalError. After stop, which the caller
+// must call, the context no longer ends with a signal, and signals are kept for the next call of a method.
+func (s *Signals) Until(ctx context.Context) (until context.Context, stop func()) {
+	until, cancel := context.WithCancelCause(ctx)
+	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(gone)
+		defer close(done)
 		select {
 		case sig := <-s.ch:
-			cancel(signalled{sig})
+			cancel(SignalError{sig})
 		case <-quit:
 		}
 	}()
-	return calm, func() {
+	return until, func() {
 		close(quit)
-		<-gone
+		<-done
 	}
 }
 
-// signalled is why a wait ended: a signal came.
-type signalled struct{ sig os.Signal }
+// catchAll also catches the signals that do not end a process, once there is a command to pass them to.
+func (s *Signals) catchAll() { signal.Notify(s.ch, forwardable()...) }
 
-func (s signalled) Error() string { return fmt.Sprintf("signal: %v", s.sig) }
-
-// exitCode is what a process exits with that the signal ended.
-func (s signalled) exitCode() int { return ExitSignal + int(s.number()) }
-
-// number is the signal's own type.
-func (s signalled) number() syscall.Signal {
-	if sig, ok := s.sig.(syscall.Signal); ok {
-		return sig
+// AfterCommand goes back to what Catch catches after Start has caught everything for its command. It returns a signal
+// that asked this process to end in the meantime, nil if none did.
+func (s *Signals) AfterCommand() os.Signal {
+	old := *s
+	*s = *Catch() // before the release, so that no signal is missed
+	old.Release()
+	for {
+		select {
+		case sig := <-old.ch:
+			if asksToEnd(sig) {
+				return sig
+			}
+		default:
+			return nil
+		}
 	}
-	return syscall.SIGINT
 }
 
-// asSignal returns the signal that an error tells of. Another reason to end counts as SIGTERM.
-func asSignal(err error) signalled {
-	if s, ok := errors.AsType[signalled](err); ok {
+// asksToEnd reports whether a signal asks a process to end, and cannot mean anything else to it.
+func asksToEnd(sig os.Signal) bool {
+	return sig == os.Interrupt || sig == syscall.SIGTERM || sig == syscall.SIGQUIT
+}
+
+// SignalError is the cause of a context that a signal has ended.
+type SignalError struct{ Signal os.Signal }
+
+func (e SignalError) Error() string { return fmt.Sprintf("signal: %v", e.Signal) }
+
+// Ending is how a process ends that dies of the signal.
+func (e SignalError) Ending() Ending {
+	if sig, ok := e.Signal.(syscall.Signal); ok {
+		return endingBy(sig)
+	}
+	return endingBy(syscall.SIGINT)
+}
+
+// AsSignal returns the SignalError in err's chain. Any other error counts as SIGTERM.
+func AsSignal(err error) SignalError {
+	if s, ok := errors.AsType[SignalError](err); ok {
 		return s
 	}
-	return signalled{syscall.SIGTERM}
+	return SignalError{syscall.SIGTERM}
 }

@@ -1,4 +1,4 @@
-package cli
+package supervise
 
 import (
 	"os"
@@ -6,7 +6,7 @@ import (
 )
 
 // ending returns the signals that end a process.
-func ending() []os.Signal { return passable() }
+func ending() []os.Signal { return forwardable() }
 
-// passable returns what Windows has of signals: Ctrl-C and Ctrl-Break, and the end of the console.
-func passable() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
+// forwardable returns the signals that Windows has: Ctrl-C and Ctrl-Break, and the end of the console.
+func forwardable() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }

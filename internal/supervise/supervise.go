@@ -1,237 +1,225 @@
-package cli
+// Package supervise runs a command while a lock, a leadership or the claim of an item is held.
+//
+// Catch, or Until, catches the signals of this process, so that one of them can end a wait.
+// Start starts the command in a process group of its own and hands it the terminal if this process has it.
+// Process.Wait passes signals on, stops and continues with the command at a terminal, and when the hold is lost ends
+// the command's group before another client can acquire what was held.
+// Group.Run does the same for several commands at a time, without a terminal.
+// Ending.Exit ends this process as its command has ended.
+package supervise
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"syscall"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// What --on-lost takes.
+// OnLost is what to do with a command when its hold is lost.
+type OnLost string
+
+// What to do with the command.
 const (
-	onLostTerm   = "term"
-	onLostKill   = "kill"
-	onLostIgnore = "ignore"
+	Term   OnLost = "term"   // send SIGTERM, and SIGKILL after Command.Grace
+	Kill   OnLost = "kill"   // send SIGKILL
+	Ignore OnLost = "ignore" // let it run
 )
 
-// leftoverWait is how long processes that a command leaves behind may take to end before that is worth a warning: a
-// tee(1) whose input has just ended is none.
-const leftoverWait = 100 * time.Millisecond
-
-// schedule is when a command is ended whose lock may be lost. Half of its grace is over when the session stops being certain that it lives. The
-// other half is the first part of the margin, a quarter of the session timeout, after which other clients may have the lock.
-type schedule struct {
-	grace time.Duration // between SIGTERM and SIGKILL
-	spare time.Duration // for what the signals take
+// Hold is what a command runs under.
+type Hold interface {
+	Context() context.Context // ends when the hold is lost
+	Session() *zk.Session     // that owns it
 }
 
-// schedule makes the schedule for sessions of that timeout. The grace gets an eighth of it at most: a session may have no more than a quarter
-// left when a server goes away, and some of that is for riding it out.
-func (r *runner) schedule(timeout time.Duration) schedule {
-	s := schedule{spare: timeout / 40}
-	if r.onLost.value == onLostTerm {
-		s.grace = min(time.Duration(r.grace), timeout/8)
-	}
-	return s
+// Command is a command to run.
+type Command struct {
+	Program string   // its file
+	Args    []string // the first one is the command's name
+	Env     []string
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+
+	OnLost OnLost        // Term if empty
+	Grace  time.Duration // between SIGTERM and SIGKILL; at most MaxGrace
+
+	// Lost is called when the hold is lost, with the time that the command has to end; 0 with Ignore. It may be nil.
+	Lost func(cause error, grace time.Duration)
+	// Stopping is called before this process stops together with the command, with the time until the hold is
+	// lost if nothing continues them. It may be nil.
+	Stopping func(left time.Duration)
 }
 
-func (s schedule) kill(certain time.Time) time.Time { return certain.Add(s.grace/2 - s.spare) }
-func (s schedule) term(certain time.Time) time.Time { return certain.Add(-s.grace/2 - s.spare) }
+// MaxGrace is the longest grace that a session of that timeout has room for: an eighth. A session may have no more
+// than a quarter left when a server goes away, and some of that is for finding another one.
+func MaxGrace(timeout time.Duration) time.Duration { return timeout / 8 }
 
-// mentionGrace tells of a --grace that was asked for and that the session has no room for.
-func (r *runner) mentionGrace(timeout time.Duration) {
-	wanted := time.Duration(r.grace)
-	if granted := r.schedule(timeout).grace; r.graced && len(r.argv) > 0 && r.onLost.value == onLostTerm && granted < wanted {
-		r.say("%s: a session of %v has room for a grace of %v only: for %v ask for --session-timeout %v (the server may have a limit)",
-			r.path, timeout, granted, wanted, 8*wanted)
-	}
+// Result is how a command has ended, and what happened to its hold.
+type Result struct {
+	Ending
+	Lost        error // why the hold counts as lost; nil if it does not
+	Interrupted bool  // a signal that asks to end was passed on
 }
 
-// supervisor runs a command while what it runs under is held.
-type supervisor struct {
-	*runner
-	hold     held
-	signals  *signals
-	terminal *terminal         // nil without one
-	input    io.Reader         // the command's standard input
-	apart    bool              // the command has a session of its own, and no terminal
-	more     []string          // of its environment
-	began    func(*supervisor) // called when it runs; nil if nobody wants to know
-	child    *child
-	called   bool          // a signal to end was passed on
-	typed    bool          // what ended the command came from the terminal, to its process group alone
-	lost     error         // why the lock counts as lost
-	away     time.Duration // for how long we were stopped last
-	killing  time.Time     // when it was lost: by when the command's whole group must be gone
+// Process is a running command. Its methods are for one goroutine.
+type Process struct {
+	command     Command
+	hold        Hold
+	signals     *Signals
+	terminal    *terminal // nil if there is none
+	child       *child
+	interrupted bool          // a signal that asks to end was passed on
+	lost        error         // why the hold counts as lost
+	paused      time.Duration // how long this process was stopped last
+	killAt      time.Time     // set when the hold is lost: when the whole group must have ended
 }
 
-// supervise runs the command under the lock and returns how it ended, as an error with its exit code.
-func (r *runner) supervise(ctx context.Context, hold owned, signals *signals, program string) error {
-	s, err := r.attend(ctx, hold, signals, program)
-	switch {
-	case err != nil:
-		return err
-	case s.lost == nil || r.onLost.value == onLostIgnore:
-		return s.ended()
-	}
-	return r.lostError(s.lost)
-}
-
-// attend runs the command under the lock, gives the lock back when the command has ended, and returns what became of both. It returns
-// an error if the command did not start.
-func (r *runner) attend(ctx context.Context, hold owned, signals *signals, program string) (*supervisor, error) {
-	s := &supervisor{runner: r, hold: hold, signals: signals, terminal: openTerminal(), input: r.stdin}
-	defer s.terminal.close()
+// Start starts a command under a hold, and from now on catches every signal that can be passed on. It returns an error
+// if the command cannot be started.
+func Start(c Command, hold Hold, signals *Signals) (*Process, error) {
+	p := &Process{command: c, hold: hold, signals: signals, terminal: openTerminal()}
 	signals.catchAll()
-	begin := time.Now()
-	if err := s.command(ctx, program); err != nil {
-		_ = giveBack(context.WithoutCancel(ctx), hold) // nothing ran under it
+	if err := p.start(nil); err != nil {
+		p.terminal.close()
 		return nil, err
 	}
-	if err := giveBack(context.WithoutCancel(ctx), hold); s.lost == nil {
-		s.lost = err
-	}
-	r.detail("%s: %s after %v", r.path, r.words.over, time.Since(begin).Round(time.Millisecond))
-	if s.lost == nil && !s.child.gone(time.Now().Add(leftoverWait)) {
-		r.say("%s: warning: the command has ended, and what it has started in the background runs on without the %s; "+
-			"end it with wait", r.path, r.words.noun)
-	}
-	return s, nil
+	return p, nil
 }
 
-// command runs the command, and returns when it has ended; if what it ran under was lost, also all of its group. It returns an error if
-// the command did not start.
-func (s *supervisor) command(ctx context.Context, program string) error {
-	err := s.start(program, s.argv)
-	if errors.Is(err, syscall.ENOEXEC) { // a script that does not say for whom, which shells and execvp(3) give to sh
-		err = s.start("/bin/sh", append([]string{"sh", program}, s.argv[1:]...))
+func (p *Process) start(attr *syscall.SysProcAttr) error {
+	err := p.exec(p.command.Program, p.command.Args, attr)
+	if errors.Is(err, syscall.ENOEXEC) { // a script without "#!": shells and execvp(3) run it with sh
+		err = p.exec("/bin/sh", append([]string{"sh", p.command.Program}, p.command.Args[1:]...), attr)
 	}
-	if err != nil {
-		return cannotRun(err)
-	}
-	if s.began != nil {
-		s.began(s)
-	}
-	s.run(ctx)
-	if !s.killing.IsZero() {
-		s.child.clear(s.killing)
-	}
-	s.typed = s.terminal.restore(s.child)
-	return nil
-}
-
-// ended is the error that ends us as the command has ended.
-func (s *supervisor) ended() error {
-	return &exitError{code: s.child.code, signal: s.child.signalled, typed: s.typed}
-}
-
-func (s *supervisor) start(program string, argv []string) (err error) {
-	cmd := &exec.Cmd{
-		Path:   program,
-		Args:   argv,
-		Env:    s.environment(s.hold, s.more...),
-		Stdin:  s.input,
-		Stdout: s.stdout,
-		Stderr: s.stderr,
-	}
-	if s.apart {
-		cmd.SysProcAttr = detached()
-	}
-	s.child, err = startChild(cmd, s.terminal)
 	return err
 }
 
-// run returns when the command has ended.
-func (s *supervisor) run(ctx context.Context) {
-	ended := s.hold.Context().Done()
+func (p *Process) exec(program string, args []string, attr *syscall.SysProcAttr) (err error) {
+	p.child, err = startChild(&exec.Cmd{
+		Path: program, Args: args, Env: p.command.Env, SysProcAttr: attr,
+		Stdin: p.command.Stdin, Stdout: p.command.Stdout, Stderr: p.command.Stderr,
+	}, p.terminal)
+	return err
+}
+
+// Wait returns when the command has ended; if the hold was lost, when its whole group has. When ctx ends, the command
+// gets SIGTERM.
+func (p *Process) Wait(ctx context.Context) Result {
+	p.loop(ctx)
+	if !p.killAt.IsZero() {
+		p.child.killGroup(p.killAt)
+	}
+	r := Result{Ending: p.child.ending, Lost: p.lost, Interrupted: p.interrupted}
+	r.Typed = p.terminal.restore(p.child)
+	p.terminal.close()
+	return r
+}
+
+// RunsOn reports whether processes that the command has started still run after that time. The command has ended.
+func (p *Process) RunsOn(after time.Duration) bool { return !p.child.groupEnded(time.Now().Add(after)) }
+
+// loop returns when the command has ended.
+func (p *Process) loop(ctx context.Context) {
+	lost := p.hold.Context().Done()
 	called := ctx.Done()
-	alarm := time.NewTimer(0) // when the server will have been silent for too long
-	defer alarm.Stop()
+	silent := time.NewTimer(0) // when the servers will have been silent for too long
+	defer silent.Stop()
 	var kill <-chan time.Time
 	for {
 		select {
-		case <-s.child.ended:
+		case <-p.child.ended:
 			return
-		case sig := <-s.signals.ch:
-			s.called = s.called || callsOff(sig)
-			if sig == os.Kill { // from us: it cannot be caught
-				s.child.kill()
-			} else {
-				s.child.signal(sig)
-			}
-		case sig := <-s.child.stopped:
-			s.suspend(sig)
+		case sig := <-p.signals.ch:
+			p.forward(sig)
+		case sig := <-p.child.stopped:
+			p.suspend(sig)
 		case <-called:
-			called, s.called = nil, true
-			s.child.signal(syscall.SIGTERM)
-		case <-alarm.C:
-			if left := s.left(); left > 0 {
-				alarm.Reset(left)
-			} else if s.lost == nil && s.onLost.value != onLostIgnore {
-				kill = s.lose(s.silence())
+			called, p.interrupted = nil, true
+			p.child.signal(syscall.SIGTERM)
+		case <-silent.C:
+			if left := p.left(); left > 0 {
+				silent.Reset(left)
+			} else if p.lost == nil && p.command.OnLost != Ignore {
+				kill = p.lose(p.silence())
 			}
-		case <-ended:
-			ended = nil
-			if s.lost == nil {
-				kill = s.lose(context.Cause(s.hold.Context())) //nolint:contextcheck // the hold's end, not ours
+		case <-lost:
+			lost = nil
+			if p.lost == nil {
+				kill = p.lose(context.Cause(p.hold.Context())) //nolint:contextcheck // the hold's context, not ours
 			}
 		case <-kill:
 			kill = nil
-			s.child.kill()
+			p.child.kill()
 		}
 	}
 }
 
-// plan is the schedule for the timeout that the server granted at the last connect.
-func (s *supervisor) plan() schedule { return s.schedule(s.hold.Session().Timeout()) }
-
-// left is how long it is until the command must be told to end, if the server stays silent.
-func (s *supervisor) left() time.Duration {
-	return time.Until(s.plan().term(s.hold.Session().Certain()))
+// forward passes a signal on to the command.
+func (p *Process) forward(sig os.Signal) {
+	p.interrupted = p.interrupted || asksToEnd(sig)
+	if sig == os.Kill { // from a Group: it cannot be caught
+		p.child.kill()
+		return
+	}
+	p.child.signal(sig)
 }
 
-func (s *supervisor) silence() error {
-	if s.away > 0 {
+// schedule is the schedule for the timeout that the server granted at the last connect.
+func (p *Process) schedule() schedule { return newSchedule(&p.command, p.hold.Session().Timeout()) }
+
+// left is how long it is until the command must be told to end, if the servers stay silent.
+func (p *Process) left() time.Duration {
+	return time.Until(p.schedule().term(p.hold.Session().Certain()))
+}
+
+func (p *Process) silence() error {
+	if p.paused > 0 {
 		return fmt.Errorf("stopped for %v, and sessions of %v do not last for so long",
-			s.away.Round(time.Millisecond), s.hold.Session().Timeout())
+			p.paused.Round(time.Millisecond), p.hold.Session().Timeout())
 	}
-	left := time.Until(s.hold.Session().Certain()).Round(time.Millisecond)
+	left := time.Until(p.hold.Session().Certain()).Round(time.Millisecond)
 	return fmt.Errorf("no answer from a quorum of the servers, and %v until the session is uncertain", max(0, left))
 }
 
-// lose does with the command what --on-lost says, and returns when to kill it.
-func (s *supervisor) lose(cause error) <-chan time.Time {
-	s.lost = cause
-	if s.onLost.value == onLostIgnore {
-		s.say("%s: %s lost, the command runs on: %v", s.path, s.words.noun, cause)
+// lose does with the command what OnLost says. The returned channel tells when to kill it.
+func (p *Process) lose(cause error) <-chan time.Time {
+	p.lost = cause
+	if p.command.OnLost == Ignore {
+		p.tellLost(0)
 		return nil
 	}
 	now := time.Now()
-	plan := s.plan()
-	s.killing = plan.kill(s.hold.Session().Certain())
-	if latest := now.Add(plan.grace); s.killing.After(latest) {
-		s.killing = latest
+	s := p.schedule()
+	p.killAt = s.kill(p.hold.Session().Certain())
+	if latest := now.Add(s.grace); p.killAt.After(latest) {
+		p.killAt = latest
 	}
-	grace := s.killing.Sub(now)
-	s.detail("%s: %s lost, the command has %v to end: %v", s.path, s.words.noun, max(0, grace).Round(time.Millisecond), cause)
+	grace := p.killAt.Sub(now)
+	p.tellLost(max(0, grace))
 	if grace <= 0 {
-		s.child.kill()
+		p.child.kill()
 		return nil
 	}
-	s.child.terminate()
+	p.child.terminate()
 	return time.After(grace)
 }
 
-// cannotRun is the error of a command that did not start, with the shell's exit codes.
-func cannotRun(err error) error {
-	code := ExitNoExec
-	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-		code = ExitNotFound
+func (p *Process) tellLost(grace time.Duration) {
+	if p.command.Lost != nil {
+		p.command.Lost(p.lost, grace)
 	}
-	return &exitError{code: code, err: fmt.Errorf("cannot run the command: %w", err)}
+}
+
+// tellStopping is called before this process and the command stop: nothing renews the session then, which a user of
+// flock(1) does not expect.
+func (p *Process) tellStopping() {
+	if left := p.left(); left > 0 && p.command.OnLost != Ignore && p.command.Stopping != nil {
+		p.command.Stopping(left)
+	}
 }

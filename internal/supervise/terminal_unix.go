@@ -1,6 +1,6 @@
 //go:build unix
 
-package cli
+package supervise
 
 import (
 	"os"
@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is our controlling terminal. The command has a process group of its own, so it can read the terminal only while that group
-// is the terminal's foreground: what shells do for their jobs we do for the command. A nil terminal is none.
+// terminal is our controlling terminal; nil is none. The command has a process group of its own, so it can read the
+// terminal only while that group is in the foreground: we do for the command what shells do for their jobs.
 type terminal struct {
 	file  *os.File
 	group int // ours
@@ -35,10 +35,11 @@ func (t *terminal) close() {
 
 func (t *terminal) fd() int { return int(t.file.Fd()) }
 
-// interactive reports whether the command should begin in the foreground: we are there, and all its streams are the terminal. In a
-// pipeline the others need the terminal, too, and they are of our group: there the command gets it when it asks for it.
+// interactive reports whether the command should begin in the foreground: we are in the foreground, and all its
+// streams are the terminal. In a pipeline the other processes, which are of our group, need the terminal too; there
+// the command gets it when it asks for it.
 func (t *terminal) interactive() bool {
-	if t == nil || !t.foreground(t.group) {
+	if t == nil || !t.inForeground(t.group) {
 		return false
 	}
 	for fd := range 3 {
@@ -49,91 +50,84 @@ func (t *terminal) interactive() bool {
 	return true
 }
 
-// hold lets us speak to the terminal from the background. It comes after the command's start, so that the command does not inherit it.
-func (t *terminal) hold() {
+// ignoreOutputStops lets us write to the terminal from the background. It is called after the command's start, so that
+// the command does not inherit it.
+func (t *terminal) ignoreOutputStops() {
 	if t != nil {
 		signal.Ignore(syscall.SIGTTOU)
 	}
 }
 
-// foreground reports whether the group is the terminal's foreground.
-func (t *terminal) foreground(group int) bool {
+// inForeground reports whether the group is in the terminal's foreground.
+func (t *terminal) inForeground(group int) bool {
 	front, err := unix.IoctlGetInt(t.fd(), unix.TIOCGPGRP)
 	return err == nil && front == group
 }
 
-// give makes the group the terminal's foreground. If the terminal has gone there is nothing to give.
-func (t *terminal) give(group int) { _ = unix.IoctlSetPointerInt(t.fd(), unix.TIOCSPGRP, group) }
+// bringForward puts the group into the terminal's foreground, if the terminal still exists.
+func (t *terminal) bringForward(group int) {
+	_ = unix.IoctlSetPointerInt(t.fd(), unix.TIOCSPGRP, group)
+}
 
-// restore takes the terminal back when the command has ended, and reports whether it died of a key at the terminal.
-// Who has the terminal gets Ctrl-C and Ctrl-\, and nobody else does: that the signal came from there is a guess, as
-// job control shells make it.
+// restore takes the terminal back when the command has ended, and reports whether the command died of a key. Only the
+// foreground group gets Ctrl-C and Ctrl-\: that such a signal came from the keyboard is a guess, as shells make it.
 func (t *terminal) restore(c *child) (typed bool) {
 	if t == nil {
 		return false
 	}
-	if t.foreground(c.pid) {
-		t.give(t.group)
-		typed = c.signalled == syscall.SIGINT || c.signalled == syscall.SIGQUIT
+	if t.inForeground(c.pid) {
+		t.bringForward(t.group)
+		typed = c.ending.Signal == syscall.SIGINT || c.ending.Signal == syscall.SIGQUIT
 	}
 	signal.Reset(syscall.SIGTTOU)
 	return typed
 }
 
-// suspend answers the command's being stopped by the terminal: by giving it the terminal if it asks for it and we have it, and
-// otherwise by stopping, too, so that the shell that waits for us takes over. Nobody renews the session meanwhile: if we are continued
-// too late, the lock is lost, and the command ends without having run under a lock that is somebody else's.
-func (s *supervisor) suspend(sig syscall.Signal) {
-	t := s.terminal
+// suspend handles a stop of the command by the terminal. If the command asks for the terminal and we have it, we hand
+// it over. Otherwise we stop too, so that the shell that waits for us takes over. Nothing renews the session while we
+// are stopped: if we are continued too late the hold is lost, and the command is ended without running on first.
+func (p *Process) suspend(sig syscall.Signal) {
+	t := p.terminal
 	switch {
 	case t == nil:
 		return
-	case (sig == syscall.SIGTTIN || sig == syscall.SIGTTOU) && t.foreground(t.group):
-		t.give(s.child.pid)
-		s.child.signal(syscall.SIGCONT)
+	case (sig == syscall.SIGTTIN || sig == syscall.SIGTTOU) && t.inForeground(t.group):
+		t.bringForward(p.child.pid)
+		p.child.signal(syscall.SIGCONT)
 		return
 	case sig != syscall.SIGTSTP && sig != syscall.SIGTTIN && sig != syscall.SIGTTOU:
 		return
 	}
-	if t.foreground(s.child.pid) {
-		t.give(t.group)
+	if t.inForeground(p.child.pid) {
+		t.bringForward(t.group)
 	}
-	if s.lost == nil && t.minded() {
-		s.mentionStop()
+	if p.lost == nil && t.hasShell() {
+		p.tellStopping()
 	}
 	begin := time.Now()
-	t.stop(s.signals, s.child.signal)
-	if s.left() <= 0 {
-		s.away = time.Since(begin)
-		return // the alarm is due
+	t.stop(p.signals, p.child.signal)
+	if p.left() <= 0 {
+		p.paused = time.Since(begin)
+		return // the timer in loop ends the command
 	}
-	if t.foreground(t.group) {
-		t.give(s.child.pid)
+	if t.inForeground(t.group) {
+		t.bringForward(p.child.pid)
 	}
-	s.child.signal(syscall.SIGCONT)
+	p.child.signal(syscall.SIGCONT)
 }
 
-// mentionStop says what being stopped leads to: nobody renews the session, and that is unlike flock(1).
-func (s *supervisor) mentionStop() {
-	if left := s.left(); left > 0 && s.onLost.value != onLostIgnore {
-		s.say("%s: stopped: if it does not go on within %v, the %s is lost and the command ended; "+
-			"--session-timeout gives it longer", s.path, left.Round(100*time.Millisecond), s.words.noun)
-	}
-}
-
-// minded reports whether a shell would continue us. A group that no shell minds is not stopped: nobody would continue
-// it.
-func (t *terminal) minded() bool {
+// hasShell reports whether there is a shell that would continue our group. Without one we must not stop.
+func (t *terminal) hasShell() bool {
 	session, err := unix.Getsid(0)
 	return err == nil && session != t.group && unix.Getppid() != 1
 }
 
-// stop stops our process group, and returns when it was continued. What else comes meanwhile is for pass.
-func (t *terminal) stop(signals *signals, pass func(os.Signal)) {
-	if !t.minded() {
+// stop stops our process group, and returns when it is continued. Other signals that arrive are passed to pass.
+func (t *terminal) stop(signals *Signals, pass func(os.Signal)) {
+	if !t.hasShell() {
 		return
 	}
-	// For ourselves it must be SIGSTOP: once Go has caught SIGTSTP it never gives the system's own answer back.
+	// We stop ourselves with SIGSTOP: once Go has caught SIGTSTP it never restores the system's default action.
 	signal.Ignore(syscall.SIGTSTP)
 	_ = syscall.Kill(0, syscall.SIGTSTP) // to our pipeline
 	_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
@@ -146,36 +140,37 @@ func (t *terminal) stop(signals *signals, pass func(os.Signal)) {
 	signal.Notify(signals.ch, syscall.SIGTSTP)
 }
 
-// catch has signals that stop us at a terminal come to who answers them with suspendAll.
-func (t *terminal) catch(s *signals) {
+// catchStop catches the signals of job control, for suspendGroup.
+func (t *terminal) catchStop(s *Signals) {
 	if t != nil {
 		signal.Notify(s.ch, syscall.SIGTSTP, syscall.SIGCONT)
 	}
 }
 
-// suspends reports whether a signal stops us.
-func (t *terminal) suspends(sig os.Signal) bool { return t != nil && sig == syscall.SIGTSTP }
+// isStop reports whether a signal asks us to stop at the terminal.
+func (t *terminal) isStop(sig os.Signal) bool { return t != nil && sig == syscall.SIGTSTP }
 
-// suspendAll stops commands that have no terminal, and us, and lets those go on afterwards whose claims still hold.
-func (t *terminal) suspendAll(signals *signals, running map[*supervisor]bool) {
-	told := !t.minded()
-	for s, started := range running {
+// suspendGroup stops commands that have no terminal, and us. When we are continued it continues those whose holds have
+// not been lost meanwhile.
+func (t *terminal) suspendGroup(signals *Signals, commands map[*Process]bool) {
+	told := !t.hasShell()
+	for p, started := range commands {
 		if started {
-			s.child.signal(syscall.SIGSTOP)
+			p.child.signal(syscall.SIGSTOP)
 		}
 		if !told {
-			s.mentionStop()
+			p.tellStopping()
 			told = true
 		}
 	}
 	var later []os.Signal
 	t.stop(signals, func(sig os.Signal) { later = append(later, sig) })
-	for s, started := range running {
-		if started && s.left() > 0 { // otherwise the alarm is due
-			s.child.signal(syscall.SIGCONT)
+	for p, started := range commands {
+		if started && p.left() > 0 { // otherwise the timer in its loop ends it
+			p.child.signal(syscall.SIGCONT)
 		}
 	}
 	for _, sig := range later {
-		signals.ch <- sig // there is room: they have come from there
+		signals.ch <- sig // there is room: this is where they came from
 	}
 }

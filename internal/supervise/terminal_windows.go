@@ -1,11 +1,11 @@
-package cli
+package supervise
 
 import (
 	"os"
 	"syscall"
 )
 
-// terminal is what Windows does not have: consoles know no foreground. It is always nil.
+// terminal does not exist on Windows, whose consoles have no foreground: it is always nil.
 type terminal struct{}
 
 func openTerminal() *terminal { return nil }
@@ -15,10 +15,10 @@ func (t *terminal) close() {}
 func (t *terminal) restore(*child) (typed bool) { return false }
 
 // suspend is never called: Windows does not stop processes.
-func (s *supervisor) suspend(syscall.Signal) {}
+func (p *Process) suspend(syscall.Signal) {}
 
-func (t *terminal) catch(*signals) {}
+func (t *terminal) catchStop(*Signals) {}
 
-func (t *terminal) suspends(os.Signal) bool { return false }
+func (t *terminal) isStop(os.Signal) bool { return false }
 
-func (t *terminal) suspendAll(*signals, map[*supervisor]bool) {}
+func (t *terminal) suspendGroup(*Signals, map[*Process]bool) {}

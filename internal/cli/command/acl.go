@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"errors"
@@ -8,13 +8,13 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// acl is a flag's value: who may use the nodes that are made.
+// acl is a flag's value: who may use the nodes that are created.
 type acl struct {
 	text string
-	list []zk.ACL // nil is open to everybody
+	list []zk.ACL // nil is open to all
 }
 
-// Words for the lists that are needed most.
+// Words for the most common lists.
 const (
 	aclOpen    = "open"
 	aclCreator = "creator"
@@ -40,7 +40,7 @@ func parseACL(s string) ([]zk.ACL, error) {
 	}
 	var list []zk.ACL
 	for entry := range strings.SplitSeq(s, ",") {
-		// The identity may have colons in it, as those of digest and of IPv6 have.
+		// The identity may contain colons, as those of digest and of IPv6 do.
 		scheme, rest, _ := strings.Cut(entry, ":")
 		i := strings.LastIndexByte(rest, ':')
 		if scheme == "" || i < 0 {

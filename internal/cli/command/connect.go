@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"cmp"
@@ -17,63 +17,69 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/seed-a3166700/turnstile/internal/ownserver"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// connection is how a command reaches its server: the flags that all of them share.
-type connection struct {
-	servers          string
-	sessionTimeout   duration
-	connectTimeout   duration
-	security         security
+// Connection is how a command reaches its server: the flags that most commands share.
+type Connection struct {
+	Servers string // of --connect; empty for the user's own server
+
+	sessionTimeout   Duration
+	connectTimeout   Duration
+	tls              TLS
 	auth             []string
 	saslUser         string
 	saslPasswordFile string
-	acl              acl // of what is made; for commands that make something
+	acl              acl // of nodes that are created
 
-	logger  *slog.Logger // of the client
-	own     *ownServer   // the server, when none is named
-	quiet   bool         // do not tell that it was started
-	verbose bool         // do, whoever reads it
+	own *ownserver.Server // once Open has found it; nil if servers are named
 }
 
-func (n *connection) flags(flags *pflag.FlagSet) {
-	n.sessionTimeout, n.connectTimeout = duration(10*time.Second), duration(10*time.Second)
-	flags.StringVar(&n.servers, "connect", "", "ZooKeeper `servers`, as zk1:2181,zk2:2181/chroot or unix:/path (default: this user's own server, started when needed)")
-	flags.Var(&n.sessionTimeout, "session-timeout", "how long the server waits for a client that is silent before it gives its locks away")
-	flags.Var(&n.connectTimeout, "connect-timeout", "how long to look for a server that answers")
-	n.security.clientFlags(flags)
-	flags.StringArrayVar(&n.auth, "auth", nil, "credentials as `scheme:credentials`, such as digest:user:password (repeatable)")
-	flags.StringVar(&n.saslUser, "sasl-user", "", "`user` for SASL DIGEST-MD5")
-	flags.StringVar(&n.saslPasswordFile, "sasl-password-file", "", "`file` with that user's password")
+// Flags adds the flags.
+func (c *Connection) Flags(flags *pflag.FlagSet) {
+	c.sessionTimeout, c.connectTimeout = Duration(10*time.Second), Duration(10*time.Second)
+	flags.StringVar(&c.Servers, "connect", "", "ZooKeeper `servers`, as zk1:2181,zk2:2181/chroot or unix:/path "+
+		"(default: this user's own server, started when needed)")
+	flags.Var(&c.sessionTimeout, "session-timeout",
+		"how long the server waits for a client that is silent before it gives its locks away")
+	flags.Var(&c.connectTimeout, "connect-timeout", "how long to look for a server that answers")
+	c.tls.clientFlags(flags)
+	flags.StringArrayVar(&c.auth, "auth", nil,
+		"credentials as `scheme:credentials`, such as digest:user:password (repeatable)")
+	flags.StringVar(&c.saslUser, "sasl-user", "", "`user` for SASL DIGEST-MD5")
+	flags.StringVar(&c.saslPasswordFile, "sasl-password-file", "", "`file` with that user's password")
 }
 
-// aclFlag is for commands that make nodes.
-func (n *connection) aclFlag(flags *pflag.FlagSet) {
-	n.acl.text = aclOpen
-	flags.Var(&n.acl, "acl", "who may use the nodes that are made: open, creator (whoever has our credentials), "+
+// ACLFlag adds the flag for commands that create nodes.
+func (c *Connection) ACLFlag(flags *pflag.FlagSet) {
+	c.acl.text = aclOpen
+	flags.Var(&c.acl, "acl", "who may use the nodes that are made: open, creator (whoever has our credentials), "+
 		"or a list such as sasl:ann:cdrwa,world:anyone:r")
 }
 
-// where names the server for messages.
-func (n *connection) where() string {
-	if n.servers == "" {
+// ACL is the access list of nodes that are created; nil is open to all.
+func (c *Connection) ACL() []zk.ACL { return c.acl.list }
+
+// Where names the server in messages.
+func (c *Connection) Where() string {
+	if c.Servers == "" {
 		return "this user's own server"
 	}
-	return n.servers
+	return c.Servers
 }
 
 // config checks the flags.
-func (n *connection) config() (zk.Config, error) {
-	cfg := zk.Config{Servers: n.servers, Timeout: time.Duration(n.sessionTimeout), Logger: n.logger}
-	if err := checkSockets(strings.Split(n.servers, ",")...); err != nil {
+func (c *Connection) config() (zk.Config, error) {
+	cfg := zk.Config{Servers: c.Servers, Timeout: time.Duration(c.sessionTimeout)}
+	if err := ownserver.CheckSockets(strings.Split(c.Servers, ",")...); err != nil {
 		return cfg, fmt.Errorf("--connect: %w", err)
 	}
 	var err error
-	if cfg.TLS, err = n.security.client(); err != nil {
+	if cfg.TLS, err = c.tls.client(); err != nil {
 		return cfg, err
 	}
-	for _, entry := range n.auth {
+	for _, entry := range c.auth {
 		scheme, credentials, ok := strings.Cut(entry, ":")
 		if !ok || scheme == "" {
 			return cfg, errors.New("--auth must be scheme:credentials, such as digest:user:password")
@@ -83,45 +89,50 @@ func (n *connection) config() (zk.Config, error) {
 		}
 		cfg.Auth = append(cfg.Auth, zk.Auth{Scheme: scheme, Data: []byte(credentials)})
 	}
-	if (n.saslUser == "") != (n.saslPasswordFile == "") {
+	if (c.saslUser == "") != (c.saslPasswordFile == "") {
 		return cfg, errors.New("--sasl-user and --sasl-password-file need each other")
 	}
-	if n.saslUser != "" {
-		password, err := os.ReadFile(n.saslPasswordFile)
+	if c.saslUser != "" {
+		password, err := os.ReadFile(c.saslPasswordFile)
 		if err != nil {
 			return cfg, fmt.Errorf("--sasl-password-file: %w", err)
 		}
-		cfg.SASL = &zk.SASL{User: n.saslUser, Password: strings.TrimRight(string(password), "\r\n")}
+		cfg.SASL = &zk.SASL{User: c.saslUser, Password: strings.TrimRight(string(password), "\r\n")}
 	}
-	if n.acl.text == aclCreator && len(cfg.Auth) == 0 && cfg.SASL == nil && n.security.cert == "" {
+	if c.acl.text == aclCreator && len(cfg.Auth) == 0 && cfg.SASL == nil && c.tls.cert == "" {
 		return cfg, errors.New("--acl creator needs credentials: --auth, --sasl-user or --tls-cert")
 	}
 	return cfg, nil
 }
 
-var errNoAnswer = errors.New("no server answers")
+// ErrNoAnswer is the cause of a context that ended because no server answered within --connect-timeout.
+var ErrNoAnswer = errors.New("no server answers")
 
-// open connects to the server, within the time that --connect-timeout gives, and returns the client and its first session. The caller
-// closes the client.
-func (c *cli) open(ctx context.Context, n *connection) (*zk.Client, *zk.Session, error) {
-	cfg, err := n.config()
+// Answering returns a context for requests, which ends after --connect-timeout with ErrNoAnswer.
+func (c *Connection) Answering(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, time.Duration(c.connectTimeout), ErrNoAnswer)
+}
+
+// Open connects to the server within --connect-timeout, and returns the client and its first session. The caller closes
+// the client.
+func (c *Connection) Open(ctx context.Context, app *App) (*zk.Client, *zk.Session, error) {
+	cfg, err := c.config()
 	if err != nil {
-		return nil, nil, &exitError{code: ExitUsage, err: err}
+		return nil, nil, &Error{Code: ExitUsage, Err: err}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(n.connectTimeout), errNoAnswer)
+	if app.Verbose {
+		cfg.Logger = NewLogger(app.Stderr, slog.LevelInfo)
+	}
+	ctx, cancel := c.Answering(ctx)
 	defer cancel()
-	if n.servers == "" {
-		if err := c.useOwnServer(ctx, n, &cfg); err != nil {
+	if c.Servers == "" {
+		if err := c.useOwnServer(ctx, app, &cfg); err != nil {
 			return nil, nil, err
 		}
 	}
-	return n.connect(ctx, cfg)
-}
-
-func (n *connection) connect(ctx context.Context, cfg zk.Config) (*zk.Client, *zk.Session, error) {
 	client, err := zk.Open(context.WithoutCancel(ctx), cfg)
 	if err != nil {
-		return nil, nil, &exitError{code: ExitUsage, err: err, hint: "see --connect"}
+		return nil, nil, &Error{Code: ExitUsage, Err: err, Hint: "see --connect"}
 	}
 	sess, err := client.Session(ctx)
 	if err == nil {
@@ -131,29 +142,34 @@ func (n *connection) connect(ctx context.Context, cfg zk.Config) (*zk.Client, *z
 	_ = client.Close() // there is no session to end
 	switch {
 	case errors.Is(err, zk.ErrAuthFailed):
-		return nil, nil, failed(err)
-	case context.Cause(ctx) != nil && !errors.Is(context.Cause(ctx), errNoAnswer):
-		return nil, nil, context.Cause(ctx) // called off
+		return nil, nil, Failed(err)
+	case context.Cause(ctx) != nil && !errors.Is(context.Cause(ctx), ErrNoAnswer):
+		return nil, nil, context.Cause(ctx) // the caller's context ended
 	}
-	return nil, nil, n.noServer(cmp.Or(why, err))
+	return nil, nil, c.NoServer(cmp.Or(why, err))
 }
 
-// minded returns a context that also ends when a session has ended and no server answers for as long as --connect-timeout says. What waits
-// under it would wait for ever by itself. ended is told why a session has ended. The caller calls stop.
-func (n *connection) minded(ctx context.Context, client *zk.Client, sess *zk.Session, ended func(cause error)) (calm context.Context, stop func()) {
-	calm, cancel := context.WithCancelCause(ctx)
-	gone := make(chan struct{})
+// Until returns a context that also ends when a session has ended and no server has answered for --connect-timeout
+// since, with ErrNoAnswer. Without it, what waits for a server would wait for ever. onEnd is called each time a session
+// has ended; it may be nil. The caller calls stop.
+func (c *Connection) Until(ctx context.Context, client *zk.Client, sess *zk.Session, onEnd func(cause error)) (
+	until context.Context, stop func(),
+) {
+	until, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
 	go func() {
-		defer close(gone)
+		defer close(done)
 		for {
 			select {
-			case <-calm.Done():
+			case <-until.Done():
 				return
 			case <-sess.Context().Done():
 			}
-			ended(context.Cause(sess.Context())) //nolint:contextcheck // the session's end, not ours
-			find, stop := context.WithTimeoutCause(calm, time.Duration(n.connectTimeout), errNoAnswer)
-			next, err := client.Session(find)
+			if onEnd != nil {
+				onEnd(context.Cause(sess.Context())) //nolint:contextcheck // the session's context, not ours
+			}
+			answering, stop := c.Answering(until)
+			next, err := client.Session(answering)
 			stop()
 			if err != nil {
 				cancel(err)
@@ -162,30 +178,38 @@ func (n *connection) minded(ctx context.Context, client *zk.Client, sess *zk.Ses
 			sess = next
 		}
 	}()
-	return calm, func() {
+	return until, func() {
 		cancel(nil)
-		<-gone
+		<-done
 	}
 }
 
-// noServer says that no server answers, or none as it should, why, and what to do.
-func (n *connection) noServer(why error) error {
-	what, hint := "no server answers at", "see whether it runs, and check --connect"
-	if n.own != nil {
-		hint = "its log is " + n.own.log()
-	} else if told, ok := n.refused(why); ok {
-		what, hint = "there is no agreement with the server at", told
+// Unanswered returns the error of NoServer if err says that no server has answered, otherwise err.
+func (c *Connection) Unanswered(err error, client *zk.Client) error {
+	if errors.Is(err, ErrNoAnswer) {
+		return c.NoServer(client.LastError())
 	}
-	err := fmt.Errorf("%s %s", what, n.where())
+	return err
+}
+
+// NoServer is the error of a server that does not answer, or not as it should: with why, if that is known, and what to
+// do.
+func (c *Connection) NoServer(why error) error {
+	what, hint := "no server answers at", "see whether it runs, and check --connect"
+	if c.own != nil {
+		hint = "its log is " + c.own.Log()
+	} else if refusal, ok := c.refused(why); ok {
+		what, hint = "there is no agreement with the server at", refusal
+	}
+	err := fmt.Errorf("%s %s", what, c.Where())
 	if why != nil {
 		err = fmt.Errorf("%w: %w", err, why)
 	}
-	return &exitError{code: ExitNoServer, err: err, hint: hint}
+	return &Error{Code: ExitNoServer, Err: err, Hint: hint}
 }
 
-// refused says what to do about a server that is there and does not want us, or that we do not want. It reports false
-// if none is there.
-func (n *connection) refused(why error) (hint string, ok bool) {
+// refused says what to do about a server that refuses us, or that we refuse. It reports false if no server is there.
+func (c *Connection) refused(why error) (hint string, ok bool) {
 	network, _ := errors.AsType[*net.OpError](why)
 	var name x509.HostnameError
 	var authority x509.UnknownAuthorityError
@@ -200,38 +224,36 @@ func (n *connection) refused(why error) (hint string, ok bool) {
 		return "its certificate is not valid", true
 	case plain:
 		return "it does not speak TLS at that address: check the port, or leave the --tls flags out", true
-	case network != nil && network.Op == "remote error" && n.security.cert == "":
+	case network != nil && network.Op == "remote error" && c.tls.cert == "":
 		return "it wants a client's certificate: name one with --tls-cert and --tls-key", true
 	case network != nil && network.Op == "remote error":
 		return "it does not take the certificate of --tls-cert", true
 	case !errors.Is(why, io.EOF) && !errors.Is(why, syscall.ECONNRESET) && !errors.Is(why, io.ErrUnexpectedEOF):
 		return "", false
-	case n.security.used():
+	case c.tls.used():
 		return "it has hung up on us: does it speak TLS at that address, and does it want a client's certificate?", true
 	}
 	return "it has hung up on us: is it a ZooKeeper server, does it want TLS at that address (--tls), " +
 		"and has it room for one more client?", true
 }
 
-// useOwnServer makes cfg connect to the user's own server, which is started if it is not there.
-func (c *cli) useOwnServer(ctx context.Context, n *connection, cfg *zk.Config) error {
-	own, err := findOwnServer(c.env)
+// useOwnServer makes cfg connect to the user's own server, which is started if it does not run.
+func (c *Connection) useOwnServer(ctx context.Context, app *App, cfg *zk.Config) error {
+	own, err := ownserver.Find(app.Env.Lookup)
 	if err == nil {
-		n.own = own
-		if n.verbose || !n.quiet && atTerminal(c.stderr) { // cron would send it by mail, every night
-			own.started = func() {
-				fmt.Fprintln(c.stderr, "turnstile: started this user's own server; its log is", own.log())
-			}
+		c.own = own
+		if app.chatty() { // cron would send it by mail, every night
+			own.Started = func() { app.Say("started this user's own server; its log is %s", own.Log()) }
 		}
-		err = own.ensure(ctx)
+		err = own.Ensure(ctx)
 	}
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errNoAnswer) {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ErrNoAnswer) {
 			return cause
 		}
-		return &exitError{code: ExitNoServer, err: err}
+		return &Error{Code: ExitNoServer, Err: err}
 	}
-	cfg.Servers, cfg.Dial, cfg.TLS = "unix:"+own.sockets[0], own.dial, nil
+	cfg.Servers, cfg.Dial, cfg.TLS = own.Addresses()[0], own.Dial, nil
 	cfg.NoCertificates = true // one server is its own quorum: any answer of it will do
 	return nil
 }

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"crypto/tls"
@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// security is the TLS flags.
-type security struct {
+// TLS is the TLS flags.
+type TLS struct {
 	on         bool
 	ca         string
 	cert       string
@@ -19,85 +19,90 @@ type security struct {
 	serverName string
 }
 
-func (s *security) clientFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&s.on, "tls", false, "connect with TLS; any other --tls flag implies it")
-	flags.StringVar(&s.ca, "tls-ca", "", "PEM `file` of the authorities that servers are verified with (default: the system's)")
-	flags.StringVar(&s.cert, "tls-cert", "", "PEM `file` of the client's certificate")
-	flags.StringVar(&s.key, "tls-key", "", "PEM `file` of its key")
-	flags.StringVar(&s.serverName, "tls-server-name", "", "`name` to verify in the servers' certificates (default: the host connected to)")
+func (t *TLS) clientFlags(flags *pflag.FlagSet) {
+	flags.BoolVar(&t.on, "tls", false, "connect with TLS; any other --tls flag implies it")
+	flags.StringVar(&t.ca, "tls-ca", "",
+		"PEM `file` of the authorities that servers are verified with (default: the system's)")
+	flags.StringVar(&t.cert, "tls-cert", "", "PEM `file` of the client's certificate")
+	flags.StringVar(&t.key, "tls-key", "", "PEM `file` of its key")
+	flags.StringVar(&t.serverName, "tls-server-name", "",
+		"`name` to verify in the servers' certificates (default: the host connected to)")
 }
 
-func (s *security) serverFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&s.cert, "tls-cert", "", "PEM `file` of the server's certificate; the TCP addresses of --listen then speak TLS")
-	flags.StringVar(&s.key, "tls-key", "", "PEM `file` of its key")
-	flags.StringVar(&s.ca, "tls-ca", "", "PEM `file` of authorities; clients must then show a certificate by one of them")
+// ServerFlags adds the flags of a server.
+func (t *TLS) ServerFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&t.cert, "tls-cert", "",
+		"PEM `file` of the server's certificate; the TCP addresses of --listen then speak TLS")
+	flags.StringVar(&t.key, "tls-key", "", "PEM `file` of its key")
+	flags.StringVar(&t.ca, "tls-ca", "",
+		"PEM `file` of authorities; clients must then show a certificate by one of them")
 }
 
-// used reports whether a client is to use TLS.
-func (s *security) used() bool {
-	return s.on || s.ca != "" || s.cert != "" || s.key != "" || s.serverName != ""
+// used reports whether a client uses TLS.
+func (t *TLS) used() bool {
+	return t.on || t.ca != "" || t.cert != "" || t.key != "" || t.serverName != ""
 }
 
 // client returns the configuration of a client, nil for plain connections.
-func (s *security) client() (*tls.Config, error) {
-	if !s.used() {
+func (t *TLS) client() (*tls.Config, error) {
+	if !t.used() {
 		return nil, nil
 	}
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.serverName}
-	if err := s.keyPair(cfg); err != nil {
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.serverName}
+	if err := t.keyPair(cfg); err != nil {
 		return nil, err
 	}
 	var err error
-	cfg.RootCAs, err = s.authorities()
+	cfg.RootCAs, err = t.authorities()
 	return cfg, err
 }
 
-// server returns the configuration of a server, nil for plain listeners.
-func (s *security) server() (*tls.Config, error) {
-	if s.cert == "" && s.key == "" {
-		if s.ca != "" {
+// Server returns the configuration of a server, nil for plain listeners.
+func (t *TLS) Server() (*tls.Config, error) {
+	if t.cert == "" && t.key == "" {
+		if t.ca != "" {
 			return nil, errors.New("--tls-ca needs --tls-cert and --tls-key")
 		}
 		return nil, nil
 	}
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
-	if err := s.keyPair(cfg); err != nil {
+	if err := t.keyPair(cfg); err != nil {
 		return nil, err
 	}
 	var err error
-	if cfg.ClientCAs, err = s.authorities(); cfg.ClientCAs != nil {
+	if cfg.ClientCAs, err = t.authorities(); cfg.ClientCAs != nil {
 		cfg.ClientAuth = tls.RequireAndVerifyClientCert
 	}
 	return cfg, err
 }
 
-func (s *security) keyPair(cfg *tls.Config) error {
-	if (s.cert == "") != (s.key == "") {
+func (t *TLS) keyPair(cfg *tls.Config) error {
+	if (t.cert == "") != (t.key == "") {
 		return errors.New("--tls-cert and --tls-key need each other")
 	}
-	if s.cert == "" {
+	if t.cert == "" {
 		return nil
 	}
-	pair, err := tls.LoadX509KeyPair(s.cert, s.key)
+	pair, err := tls.LoadX509KeyPair(t.cert, t.key)
 	if err != nil {
-		return fmt.Errorf("--tls-cert %s, --tls-key %s: %w", s.cert, s.key, err)
+		return fmt.Errorf("--tls-cert %s, --tls-key %s: %w", t.cert, t.key, err)
 	}
 	cfg.Certificates = []tls.Certificate{pair}
 	return nil
 }
 
 // authorities reads --tls-ca; without it they are the system's.
-func (s *security) authorities() (*x509.CertPool, error) {
-	if s.ca == "" {
+func (t *TLS) authorities() (*x509.CertPool, error) {
+	if t.ca == "" {
 		return nil, nil
 	}
-	pem, err := os.ReadFile(s.ca)
+	pem, err := os.ReadFile(t.ca)
 	if err != nil {
 		return nil, fmt.Errorf("--tls-ca: %w", err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("--tls-ca: %s holds no certificate in PEM", s.ca)
+		return nil, fmt.Errorf("--tls-ca: %s holds no certificate in PEM", t.ca)
 	}
 	return pool, nil
 }

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"errors"
@@ -12,19 +12,19 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// duration is a flag's value: as Go writes durations, or in seconds as flock(1) takes them, with or without a fraction.
-type duration time.Duration
+// Duration is a flag's value: as Go writes durations, or in seconds as flock(1) takes them, with or without a fraction.
+type Duration time.Duration
 
-func (d *duration) Type() string { return "duration" }
+func (d *Duration) Type() string { return "duration" }
 
-func (d *duration) String() string {
+func (d *Duration) String() string {
 	if *d == 0 {
 		return "0" // which help does not show as a default
 	}
 	return time.Duration(*d).String()
 }
 
-func (d *duration) Set(s string) error {
+func (d *Duration) Set(s string) error {
 	parsed, err := time.ParseDuration(s)
 	if seconds, ferr := strconv.ParseFloat(s, 64); ferr == nil {
 		if math.IsNaN(seconds) || math.Abs(seconds) > math.MaxInt64/float64(time.Second) {
@@ -38,49 +38,47 @@ func (d *duration) Set(s string) error {
 	if parsed < 0 {
 		return fmt.Errorf("%q is negative", s)
 	}
-	*d = duration(parsed)
+	*d = Duration(parsed)
 	return nil
 }
 
-// exitCode is a flag's value: what a process can exit with.
-type exitCode int
+// ExitCode is a flag's value: what a process can exit with.
+type ExitCode int
 
-func (c *exitCode) String() string { return strconv.Itoa(int(*c)) }
-func (c *exitCode) Type() string   { return "code" }
+func (c *ExitCode) String() string { return strconv.Itoa(int(*c)) }
+func (c *ExitCode) Type() string   { return "code" }
 
-func (c *exitCode) Set(s string) error {
+func (c *ExitCode) Set(s string) error {
 	n, err := strconv.ParseUint(s, 10, 8)
 	if err != nil {
 		return fmt.Errorf("%q is no exit code: it must be from 0 to 255", s)
 	}
-	*c = exitCode(n)
+	*c = ExitCode(n)
 	return nil
 }
 
-// choice is a flag's value: one of a few words.
-type choice struct {
-	value string
-	words []string
+// NewChoice returns a flag's value that is one of these words, the first by default.
+func NewChoice(words ...string) Choice { return Choice{Value: words[0], Words: words} }
+
+// Choice is a flag's value: one of a few words.
+type Choice struct {
+	Value string
+	Words []string
 }
 
-func (c *choice) String() string { return c.value }
-func (c *choice) Type() string   { return strings.Join(c.words, "|") }
+func (c *Choice) String() string { return c.Value }
+func (c *Choice) Type() string   { return strings.Join(c.Words, "|") }
 
-func (c *choice) Set(s string) error {
-	if !slices.Contains(c.words, s) {
-		return fmt.Errorf("%q is none of %s", s, strings.Join(c.words, ", "))
+func (c *Choice) Set(s string) error {
+	if !slices.Contains(c.Words, s) {
+		return fmt.Errorf("%q is none of %s", s, strings.Join(c.Words, ", "))
 	}
-	c.value = s
+	c.Value = s
 	return nil
 }
 
-// given reports whether a flag has a value, on the command line or from its variable.
-func given(flags *pflag.FlagSet, e environ, name string) bool {
-	return flags.Changed(name) || e.get(variable(name)) != "" && !e.handed(name)
-}
-
-// exclusive reports two flags that contradict each other on the command line, and drops a flag that the environment sets when the
-// command line says the contrary.
+// exclusive returns an error if two flags that contradict each other are on the command line. If one is, it resets the
+// other, which the environment may have set.
 func exclusive(flags *pflag.FlagSet, one, other string) error {
 	switch {
 	case flags.Changed(one) && flags.Changed(other):

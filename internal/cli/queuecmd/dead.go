@@ -1,4 +1,4 @@
-package cli
+package queuecmd
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/queue"
 )
 
@@ -37,7 +38,7 @@ type requeuedJSON struct {
 	Requeued int    `json:"requeued"`
 }
 
-func (c *cli) queueDead() *cobra.Command {
+func newDead(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dead",
 		Short: "Show dead letters, requeue them, or remove them",
@@ -48,12 +49,12 @@ and those that a program has rejected.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(c.deadList(), c.deadRequeue(), c.deadPurge())
+	cmd.AddCommand(newDeadList(app), newDeadRequeue(app), newDeadPurge(app))
 	return cmd
 }
 
-func (c *cli) deadList() *cobra.Command {
-	u := &queuer{cli: c}
+func newDeadList(app *command.App) *cobra.Command {
+	u := &access{app: app}
 	return listing(u, &cobra.Command{
 		Use:   "ls PATH",
 		Short: "Show dead letters, in the order in which they have died",
@@ -63,26 +64,26 @@ func (c *cli) deadList() *cobra.Command {
 		return q.DeadLetters(ctx)
 	}, func(t *table, letter queue.DeadLetter) error {
 		if u.asJSON {
-			return u.json(deadLetter(letter))
+			return u.app.JSON(deadLetter(letter))
 		}
 		return t.row("%s\t%s\t%d\t%s\t%s%s", letter.ID, letter.DiedAt.Local().Format(time.DateTime), letter.Attempts,
-			printable(letter.Reason), excerpt(letter.Body), headers(letter.Headers))
+			command.Printable(letter.Reason), excerpt(letter.Body), headers(letter.Headers))
 	})
 }
 
 func deadLetter(l queue.DeadLetter) deadJSON {
 	j := deadJSON{
-		ID: l.ID, Reason: l.Reason, Attempts: l.Attempts, Priority: l.Priority, EnqueuedAt: timestamp(l.EnqueuedAt), DiedAt: timestamp(l.DiedAt),
-		Failures: []failureJSON{}, Headers: l.Headers, bodyJSON: inJSON(l.Body),
+		ID: l.ID, Reason: l.Reason, Attempts: l.Attempts, Priority: l.Priority, EnqueuedAt: command.Timestamp(l.EnqueuedAt), DiedAt: command.Timestamp(l.DiedAt),
+		Failures: []failureJSON{}, Headers: l.Headers, bodyJSON: newBodyJSON(l.Body),
 	}
 	for _, f := range l.Failures {
-		j.Failures = append(j.Failures, failureJSON{timestamp(f.At), f.Reason})
+		j.Failures = append(j.Failures, failureJSON{command.Timestamp(f.At), f.Reason})
 	}
 	return j
 }
 
-func (c *cli) deadRequeue() *cobra.Command {
-	u := &queuer{cli: c}
+func newDeadRequeue(app *command.App) *cobra.Command {
+	u := &access{app: app}
 	return u.someDead(&cobra.Command{
 		Use:   "requeue PATH [ID... | --all]",
 		Short: "Put dead letters back into the queue, with all their attempts before them",
@@ -92,14 +93,14 @@ func (c *cli) deadRequeue() *cobra.Command {
 		return q.Requeue(ctx, ids...)
 	}, func(n int) error {
 		if u.asJSON {
-			return heard(u.json(requeuedJSON{Path: u.path, Requeued: n}))
+			return u.app.JSON(requeuedJSON{Path: u.path, Requeued: n})
 		}
-		return u.printf("%s put back\n", plural(n, "item"))
+		return u.app.Printf("%s put back\n", command.Plural(n, "item"))
 	})
 }
 
-func (c *cli) deadPurge() *cobra.Command {
-	u := &queuer{cli: c}
+func newDeadPurge(app *command.App) *cobra.Command {
+	u := &access{app: app}
 	return u.someDead(&cobra.Command{
 		Use:   "purge PATH [ID... | --all]",
 		Short: "Remove dead letters, for good",
@@ -111,24 +112,24 @@ func (c *cli) deadPurge() *cobra.Command {
 }
 
 // someDead makes a command that does something to the dead letters that are named, and prints to how many.
-func (u *queuer) someDead(cmd *cobra.Command, done string,
+func (u *access) someDead(cmd *cobra.Command, done string,
 	do func(ctx context.Context, q *queue.Queue, ids []string) (int, error), tell func(n int) error,
 ) *cobra.Command {
 	var all bool
 	cmd.Long = cmd.Short + `. Name them by the ids that turnstile queue dead ls shows,
 or say --all. Exit code 1 says that some of the ids are no dead letters, or not any more.`
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := u.takePath(cmd, args); err != nil {
+		if err := u.parsePath(cmd, args); err != nil {
 			return err
 		}
 		ids := slices.Compact(slices.Sorted(slices.Values(args[1:])))
 		switch {
 		case all && len(ids) > 0:
-			return usage(cmd, errors.New("ids and --all contradict each other: leave one out"))
+			return command.Usage(cmd, errors.New("ids and --all contradict each other: leave one out"))
 		case !all && len(ids) == 0:
-			return usage(cmd, errors.New("say which: ids that turnstile queue dead ls shows, or --all"))
+			return command.Usage(cmd, errors.New("say which: ids that turnstile queue dead ls shows, or --all"))
 		case slices.Contains(ids, ""):
-			return usage(cmd, errors.New("an id is empty"))
+			return command.Usage(cmd, errors.New("an id is empty"))
 		}
 		none := func() error { return found(len(ids), 0, u.path, tell) }
 		return u.inspect(cmd.Context(), none, func(ctx context.Context, q *queue.Queue) error {
@@ -149,8 +150,8 @@ func found(asked, n int, path string, tell func(int) error) error {
 	if err := tell(n); err != nil || n >= asked {
 		return err
 	}
-	return &exitError{
-		code: ExitNotAcquired, err: fmt.Errorf("%s: of %s %d named no dead letter", path, plural(asked, "id"), asked-n),
-		hint: "turnstile queue dead ls shows those that there are",
+	return &command.Error{
+		Code: command.ExitNotAcquired, Err: fmt.Errorf("%s: of %s %d named no dead letter", path, command.Plural(asked, "id"), asked-n),
+		Hint: "turnstile queue dead ls shows those that there are",
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package queuecmd
 
 import (
 	"bufio"
@@ -10,15 +10,17 @@ import (
 	"io"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/internal/supervise"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
 const (
-	chunkBytes = 256 << 10 // what is read ahead comes in chunks of about so much
-	batchBytes = 4 << 20   // and is put about so much at a time
-	lineBytes  = 100       // what a line counts beside its own bytes
-	chunksKept = 8
+	chunkBytes = 256 << 10 // lines are read ahead in chunks of about this size
+	maxChunks  = 8         // that are read ahead
+	batchBytes = 4 << 20   // about as much is put at a time
+	lineBytes  = 100       // added to the length of a line to account for its overhead
 )
 
 // linesJSON is what "turnstile queue put --lines --json" prints.
@@ -28,17 +30,17 @@ type linesJSON struct {
 	Maybe int    `json:"maybe,omitempty"`
 }
 
-var errLongLine = fmt.Errorf("longer than %d bytes", largest)
+var errLongLine = fmt.Errorf("longer than %d bytes", maxBody)
 
-// chunk is lines that have been read, and why there are no more behind them: io.EOF at the end.
+// chunk is lines that have been read. err says why there are no more after them: io.EOF at the end.
 type chunk struct {
 	lines [][]byte
 	bytes int
 	err   error
 }
 
-// readLines sends the lines of r, in chunks: at the latest when r has no more to give for now. A line has its newline, which belongs to a
-// text as much as what is before it; a NUL byte between texts belongs to none.
+// readLines sends the lines of r in chunks, and sends what it has before a read of r could block. A line includes its
+// newline; a NUL byte between items belongs to none of them.
 func readLines(r io.Reader, end byte, to chan<- chunk) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	var next chunk
@@ -70,71 +72,71 @@ func readLine(in *bufio.Reader, end byte) ([]byte, error) {
 			return line, nil
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return line, err
-		case len(line) > largest:
+		case len(line) > maxBody:
 			return nil, errLongLine
 		}
 	}
 }
 
-// shipping is a "put --lines" under way.
-type shipping struct {
-	*putter
-	in    int // lines that are in, for certain
-	maybe int // lines behind those that may be in
+// linePut is a running "put --lines".
+type linePut struct {
+	p     *putter
+	in    int // lines that are certainly in the queue
+	maybe int // lines after those that may be in it
 
 	shown int       // on the terminal
 	last  time.Time // when
 }
 
-// showEvery is how often a terminal is told of progress.
+// showEvery is how often progress is shown on a terminal.
 const showEvery = 100 * time.Millisecond
 
 // putLines puts every line of standard input.
 func (p *putter) putLines(ctx context.Context) error {
-	s := &shipping{putter: p}
-	if atTerminal(p.stderr) && !p.quiet {
-		if atTerminal(p.stdin) {
-			p.say("reading lines from the terminal; Ctrl-D at the beginning of a line ends them")
+	l := &linePut{p: p}
+	if command.IsTerminal(p.app.Stderr) && !p.app.Quiet {
+		if command.IsTerminal(p.app.Stdin) {
+			p.app.Say("reading lines from the terminal; Ctrl-D at the beginning of a line ends them")
 		}
-		p.cfg.Hooks.Put = s.show
+		p.cfg.Hooks.Put = l.show
 	}
 	return p.with(ctx, func(ctx context.Context, _ *zk.Client, q *queue.Queue) error {
-		err := s.ship(ctx, q)
-		if s.shown > 0 {
-			fmt.Fprint(s.stderr, "\r\x1b[K")
+		err := l.run(ctx, q)
+		if l.shown > 0 {
+			fmt.Fprint(p.app.Stderr, "\r\x1b[K")
 		}
 		if err == nil {
-			return s.report()
+			return l.report()
 		}
-		if err = s.stopped(ctx, err); s.asJSON {
-			err = cmp.Or(s.report(), err)
+		if err = l.stopped(ctx, err); p.asJSON {
+			err = cmp.Or(l.report(), err)
 		}
 		return err
 	})
 }
 
-// show tells of progress. It is called while put waits, by nobody else.
-func (s *shipping) show(_ context.Context, items int) {
-	s.shown += items
-	if now := time.Now(); now.Sub(s.last) >= showEvery {
-		s.last = now
-		fmt.Fprintf(s.stderr, "\r%s put", plural(s.shown, "item"))
+// show shows progress. It is only called while put waits.
+func (l *linePut) show(_ context.Context, items int) {
+	l.shown += items
+	if now := time.Now(); now.Sub(l.last) >= showEvery {
+		l.last = now
+		fmt.Fprintf(l.p.app.Stderr, "\r%s put", command.Plural(l.shown, "item"))
 	}
 }
 
-// ship puts lines until there are no more. A signal ends the reading; what is under way then is brought to its end.
-func (s *shipping) ship(ctx context.Context, q *queue.Queue) error {
+// run puts lines until there are no more. A signal ends the reading; lines that are being put then are still put.
+func (l *linePut) run(ctx context.Context, q *queue.Queue) error {
 	var end byte = '\n'
-	if s.null {
+	if l.p.null {
 		end = 0
 	}
-	chunks := make(chan chunk, chunksKept)
-	go readLines(s.stdin, end, chunks) // a read of a terminal cannot be called off; the process ends soon after us
-	last, cancel := lasting(ctx)
+	chunks := make(chan chunk, maxChunks)
+	go readLines(l.p.app.Stdin, end, chunks) // a read of a terminal cannot be interrupted; the process ends soon
+	late, cancel := endLate(ctx)
 	defer cancel()
 	for {
 		batch, end := gather(ctx, chunks)
-		if err := s.put(last, q, batch); err != nil {
+		if err := l.put(late, q, batch); err != nil {
 			return err
 		}
 		switch {
@@ -174,73 +176,73 @@ func gather(ctx context.Context, chunks <-chan chunk) (batch []queue.Message, en
 }
 
 // put puts lines. One that is too large is not put, nor are those behind it.
-func (s *shipping) put(ctx context.Context, q *queue.Queue, batch []queue.Message) error {
+func (l *linePut) put(ctx context.Context, q *queue.Queue, batch []queue.Message) error {
 	if len(batch) == 0 {
 		return nil
 	}
 	for i := range batch {
-		batch[i].PutOptions = s.opts
+		batch[i].PutOptions = l.p.opts
 	}
 	ids, err := q.PutBatch(ctx, batch)
-	s.in += len(ids)
+	l.in += len(ids)
 	large, ok := errors.AsType[*queue.TooLargeError](err)
 	switch {
 	case ok && large.Message > 0:
-		if perr := s.put(ctx, q, batch[:large.Message]); perr != nil {
+		if perr := l.put(ctx, q, batch[:large.Message]); perr != nil {
 			return perr
 		}
 	case errors.Is(err, queue.ErrUnresolved):
-		s.maybe = len(batch) - len(ids)
+		l.maybe = len(batch) - len(ids)
 	}
 	return err
 }
 
-// stopped says of lines that did not all get in how many did, and how to go on.
-func (s *shipping) stopped(ctx context.Context, err error) error {
-	next := s.in + 1
+// stopped is the error of a put that did not put all lines. It says how many it did, and how to go on.
+func (l *linePut) stopped(ctx context.Context, err error) error {
+	next := l.in + 1
 	in := "no line is in"
-	if s.in > 0 {
-		in = fmt.Sprintf("lines 1 to %d are in", s.in)
+	if l.in > 0 {
+		in = fmt.Sprintf("lines 1 to %d are in", l.in)
 	}
-	if s.in == 1 {
+	if l.in == 1 {
 		in = "line 1 is in"
 	}
-	exit := &exitError{code: ExitSoftware, hint: fmt.Sprintf("go on with line %d: tail -n +%d", next, next)}
-	if s.maybe > 0 {
-		in = fmt.Sprintf("%s, and lines %d to %d may be", in, next, s.in+s.maybe)
-		exit.hint = fmt.Sprintf("go on behind what is in: turnstile queue len tells how many are there; or with line %d, "+
+	exit := &command.Error{Code: command.ExitSoftware, Hint: fmt.Sprintf("go on with line %d: tail -n +%d", next, next)}
+	if l.maybe > 0 {
+		in = fmt.Sprintf("%s, and lines %d to %d may be", in, next, l.in+l.maybe)
+		exit.Hint = fmt.Sprintf("go on behind what is in: turnstile queue len tells how many are there; or with line %d, "+
 			"and some may be there twice", next)
 	}
-	var sig signalled
+	var sig supervise.SignalError
 	large, tooLarge := errors.AsType[*queue.TooLargeError](err)
 	switch {
 	case tooLarge:
-		exit.code = ExitData
+		exit.Code = command.ExitData
 		err = fmt.Errorf("line %d has %d bytes, and the limit is %d", next, large.Size, large.Limit)
-		exit.hint = fmt.Sprintf("to leave it out, go on with line %d: tail -n +%d", next+1, next+1)
+		exit.Hint = fmt.Sprintf("to leave it out, go on with line %d: tail -n +%d", next+1, next+1)
 	case errors.Is(err, errLongLine):
-		exit.code = ExitData
+		exit.Code = command.ExitData
 		err = fmt.Errorf("line %d is %w", next, err)
-		exit.hint = fmt.Sprintf("to leave it out, go on with line %d: tail -n +%d", next+1, next+1)
-	case errors.Is(context.Cause(ctx), errNoAnswer):
-		exit.code = ExitNoServer
-		err = fmt.Errorf("no server answers at %s", s.connection.where())
+		exit.Hint = fmt.Sprintf("to leave it out, go on with line %d: tail -n +%d", next+1, next+1)
+	case errors.Is(context.Cause(ctx), command.ErrNoAnswer):
+		exit.Code = command.ExitNoServer
+		err = fmt.Errorf("no server answers at %s", l.p.connection.Where())
 	case errors.As(err, &sig), errors.As(context.Cause(ctx), &sig):
-		exit.code = sig.exitCode()
+		exit.Code = sig.Ending().Code
 		err = fmt.Errorf("interrupted by %w", sig)
 	default:
-		if e, ok := errors.AsType[*exitError](failed(err)); ok {
-			exit.code = e.code
+		if e, ok := errors.AsType[*command.Error](command.Failed(err)); ok {
+			exit.Code = e.Code
 		}
 	}
-	exit.err = fmt.Errorf("%s: %w; %s", s.path, err, in)
+	exit.Err = fmt.Errorf("%s: %w; %s", l.p.path, err, in)
 	return exit
 }
 
 // report prints how many lines are in.
-func (s *shipping) report() error {
-	if s.asJSON {
-		return heard(s.json(linesJSON{Path: s.path, Items: s.in, Maybe: s.maybe}))
+func (l *linePut) report() error {
+	if l.p.asJSON {
+		return l.p.app.JSON(linesJSON{Path: l.p.path, Items: l.in, Maybe: l.maybe})
 	}
-	return s.printf("%s put\n", plural(s.in, "item"))
+	return l.p.app.Printf("%s put\n", command.Plural(l.in, "item"))
 }

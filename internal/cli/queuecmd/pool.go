@@ -1,4 +1,4 @@
-package cli
+package queuecmd
 
 import (
 	"bytes"
@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/internal/supervise"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -18,188 +20,165 @@ import (
 // exitRetry is what a command exits with to have its item later: EX_TEMPFAIL of sysexits(3).
 const exitRetry = 75
 
-// How often to look whether the queue is empty, while others have its items.
+// How often to check whether the queue is empty, while other clients have its items.
 const (
-	lookFirst = 50 * time.Millisecond
-	lookMax   = 2 * time.Second
+	firstPause = 50 * time.Millisecond
+	maxPause   = 2 * time.Second
 )
 
-// claim is an item that a command works on.
-type claim struct{ *queue.Item }
-
-func (c claim) number() int64 { return int64(c.Token()) }
-
-// crew is the commands of one "take" or "work": it gives them items, and them the signals that come.
-type crew struct {
-	*consumer
+// pool is the worker pool of one "take" or "work": it takes items and runs a command for each.
+type pool struct {
+	consumer *consumer
+	app      *command.App
 	program  string
-	signals  *signals
-	terminal *terminal // nil without one
-	slots    chan struct{}
-	gone     chan struct{} // closed when nothing is to be passed on any more
+	group    *supervise.Group
+	slots    chan struct{} // one for each item that is taken or waited for
+	stop     context.CancelCauseFunc
 
-	mu      sync.Mutex           // guards what follows
-	running map[*supervisor]bool // whether the command has been started
-	idle    context.CancelFunc   // called when no command runs any more; nil if nobody waits for that
-	stop    context.CancelCauseFunc
-	asked   os.Signal // the first signal that asked us to end
-	killed  bool      // the second came
-	code    int       // of the first command that did not exit with 0
+	mu   sync.Mutex         // guards what follows
+	idle context.CancelFunc // called when no command runs any more; nil if nothing waits for that
+	code int                // of the first command that did not exit with 0
 }
 
-func newCrew(w *consumer, program string) *crew {
-	c := &crew{
-		consumer: w, program: program, terminal: openTerminal(), slots: make(chan struct{}, w.workers),
-		gone: make(chan struct{}), running: make(map[*supervisor]bool),
+// runCommands runs the command for one item after the other, until there is nothing more to do, or a signal comes.
+func (w *consumer) runCommands(ctx context.Context) error {
+	program, err := w.run.Program()
+	if err != nil {
+		return err
 	}
-	c.signals = catchSignals(ending()...)
-	c.terminal.catch(c.signals)
-	return c
+	p := &pool{consumer: w, app: w.run.App, program: program, slots: make(chan struct{}, w.workers)}
+	return command.Failed(p.run(ctx))
 }
 
-func (c *crew) release() {
-	c.signals.release()
-	c.terminal.close()
-}
-
-// run takes items and runs commands until there is nothing more to do, or a signal comes.
-func (c *crew) run(ctx context.Context) error {
+func (p *pool) run(ctx context.Context) error {
 	taking, stop := context.WithCancelCause(ctx)
-	c.stop = stop
-	var wg sync.WaitGroup
-	wg.Go(c.passOn)
-	defer wg.Wait()
-	defer close(c.gone)
 	defer stop(nil)
-	err := c.withItems(taking, func(taking context.Context, client *zk.Client, q *queue.Queue) error {
-		return c.takeAll(ctx, taking, client, q)
+	p.stop = stop
+	p.group = supervise.NewGroup(p.consumer.onStop.Value == onStopFinish, func(sig os.Signal, running int) {
+		stop(supervise.SignalError{Signal: sig})
+		if running > 0 {
+			p.app.Say("%s: %v: no more items, %s at work; the next signal kills",
+				p.consumer.run.Path, sig, command.Plural(running, "command"))
+		}
 	})
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, signal := errors.AsType[signalled](err)
-	switch {
+	defer p.group.Close()
+	return p.result(p.withQueue(taking, func(taking context.Context, client *zk.Client, q *queue.Queue) error {
+		return p.takeAll(ctx, taking, client, q)
+	}))
+}
+
+// result is the error to end with: err is why no more items were taken.
+func (p *pool) result(err error) error {
+	asked, killed := p.group.Asked()
+	_, signal := errors.AsType[supervise.SignalError](err)
+	take := p.consumer.count > 0
+	switch code := p.firstFailure(); {
 	case err != nil && !signal:
 		return err
-	case c.count > 0 && c.code != 0: // take exits as its command did
-		exit := &exitError{code: c.code}
-		if c.asked == os.Interrupt && c.code == ExitSignal+int(syscall.SIGINT) {
-			exit.signal = syscall.SIGINT
+	case take && code != 0: // take exits as its command did
+		exit := &command.Error{Code: code}
+		if asked == os.Interrupt && code == command.ExitSignal+int(syscall.SIGINT) {
+			exit.Ending.Signal = syscall.SIGINT
 		}
 		return exit
-	case c.killed:
-		return signalled{c.asked}
-	case signal && c.count == 0 && c.until.value == untilSignalled:
+	case killed:
+		return supervise.SignalError{Signal: asked}
+	case signal && !take && p.consumer.until.Value == untilSignal:
 		return nil // what work waits for
 	}
 	return err
 }
 
-// withItems connects. "Take" gives up when the servers stay away; "work" waits for them.
-func (c *crew) withItems(ctx context.Context, f func(context.Context, *zk.Client, *queue.Queue) error) error {
-	if c.count > 0 {
-		return c.withQueue(ctx, &c.connection, c.path, c.config(), f)
-	}
-	client, _, err := c.open(ctx, &c.connection)
-	if err != nil {
-		return err
-	}
-	defer client.Close() // the session ends by itself if it cannot be closed now
-	cfg := c.config()
-	cfg.ACL = c.connection.acl.list
-	q, err := queue.New(client, c.path, cfg)
-	if err != nil {
-		return &exitError{code: ExitUsage, err: err}
-	}
-	err = f(ctx, client, q)
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconnectWait)
-	defer cancel()
-	_ = q.Close(closing) // what cannot be given back now goes back when the session ends
-	return c.connection.queueError(ctx, err, client.LastError())
+// withQueue connects. "Take" gives up if the servers stay away; "work" waits for them.
+func (p *pool) withQueue(ctx context.Context, f func(context.Context, *zk.Client, *queue.Queue) error) error {
+	w := p.consumer
+	return withQueue(ctx, p.app, &w.run.Connection, w.run.Path, w.config(), w.count > 0, f)
 }
 
-// takeAll takes items and has commands run, and returns when they have ended.
-func (c *crew) takeAll(ctx, taking context.Context, client *zk.Client, q *queue.Queue) error {
+// takeAll takes items and runs commands for them, and returns when these have ended.
+func (p *pool) takeAll(ctx, taking context.Context, client *zk.Client, q *queue.Queue) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	if c.onStop.value == onStopFinish {
+	w := p.consumer
+	if w.onStop.Value == onStopFinish {
 		ctx = context.WithoutCancel(ctx)
 	}
-	sess, err := c.catchUp(taking, client)
+	sess, err := w.catchUp(taking, client)
 	if err != nil {
 		return err
 	}
-	c.mentionGrace(sess.Timeout())
-	for n := 0; c.count == 0 || n < c.count; n++ {
+	w.run.WarnOfGrace(sess.Timeout())
+	for n := 0; w.count == 0 || n < w.count; n++ {
 		select {
-		case c.slots <- struct{}{}:
+		case p.slots <- struct{}{}:
 		case <-taking.Done():
 			return context.Cause(taking)
 		}
-		item, err := c.next(taking, q, n)
+		item, err := p.next(taking, q, n)
 		switch {
 		case errors.Is(err, errNothingLeft):
 			return nil
-		case err != nil && n == 0 && c.count > 0:
-			return c.noItem(taking, client, q, err)
+		case err != nil && n == 0 && w.count > 0:
+			return w.noItem(taking, q, err)
 		case err != nil:
 			return err
 		}
 		wg.Go(func() {
-			defer c.free()
-			c.work(ctx, item)
+			defer p.free()
+			p.work(ctx, item)
 		})
 	}
 	wg.Wait()
-	return c.failure(taking)
+	return p.failure(taking)
 }
 
-// failure is why the crew has stopped, if a command could not be started or an item not be acknowledged.
-func (c *crew) failure(taking context.Context) error {
-	if cause := context.Cause(taking); cause != nil {
-		if _, ok := errors.AsType[signalled](cause); !ok {
-			return cause
-		}
+// failure is why items are no longer taken, if a command could not be started or an item could not be acknowledged.
+func (p *pool) failure(taking context.Context) error {
+	cause := context.Cause(taking)
+	if _, ok := errors.AsType[supervise.SignalError](cause); ok {
+		return nil
 	}
-	return nil
+	return cause
 }
 
 var errNothingLeft = errors.New("nothing is left to do")
 
-// next takes the next item.
-func (c *crew) next(ctx context.Context, q *queue.Queue, n int) (*queue.Item, error) {
+// next takes the n-th item, from 0.
+func (p *pool) next(ctx context.Context, q *queue.Queue, n int) (*queue.Item, error) {
+	w := p.consumer
 	switch {
-	case c.count > 0 && n == 0:
-		return c.first(ctx, q)
-	case c.count > 0:
+	case w.count > 0 && n == 0:
+		return w.first(ctx, q)
+	case w.count > 0:
 		item, err := q.TryTake(ctx)
 		if errors.Is(err, queue.ErrEmpty) {
 			err = errNothingLeft
 		}
 		return item, err
-	case c.until.value == untilSignalled:
+	case w.until.Value == untilSignal:
 		return q.Take(ctx)
 	}
-	for pause := lookFirst; ; pause = min(2*pause, lookMax) {
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		item, err := q.TryTake(ctx)
 		if !errors.Is(err, queue.ErrEmpty) {
 			return item, err
 		}
-		if !c.busy() { // what our commands do may bring more
-			if over, err := c.over(ctx, q); over || err != nil {
+		if !p.busy() { // otherwise our own commands may add items
+			if empty, err := p.empty(ctx, q); empty || err != nil {
 				return nil, cmp.Or(err, errNothingLeft)
 			}
 		}
-		if item, err = c.await(ctx, q, pause); err == nil || ctx.Err() != nil {
+		if item, err = p.takeFor(ctx, q, pause); err == nil || ctx.Err() != nil {
 			return item, err
 		}
 	}
 }
 
-// await takes an item, or gives up: when our commands have ended, or after a while if none runs.
-func (c *crew) await(ctx context.Context, q *queue.Queue, pause time.Duration) (*queue.Item, error) {
+// takeFor takes an item, or gives up: when our own commands have ended, or after pause if none runs.
+func (p *pool) takeFor(ctx context.Context, q *queue.Queue, pause time.Duration) (*queue.Item, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if !c.whenIdle(cancel) {
+	if !p.whenIdle(cancel) {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, pause)
 		defer stop()
@@ -211,12 +190,12 @@ func (c *crew) await(ctx context.Context, q *queue.Queue, pause time.Duration) (
 	return item, err
 }
 
-// over reports whether there is nothing left that --until waits for, now that no item is ready and no command runs.
-func (c *crew) over(ctx context.Context, q *queue.Queue) (bool, error) {
-	if c.until.value == untilIdle {
+// empty reports whether there is nothing left that --until waits for. No item is ready, and no command runs.
+func (p *pool) empty(ctx context.Context, q *queue.Queue) (bool, error) {
+	if p.consumer.until.Value == untilIdle {
 		return true, nil
 	}
-	for range 2 { // an item may move from one state to the other behind the back of one look
+	for range 2 { // an item may move from one state to another while they are counted
 		n, err := q.Len(ctx)
 		if err != nil || n.Ready+n.Delayed+n.Claimed > 0 {
 			return false, err
@@ -225,175 +204,111 @@ func (c *crew) over(ctx context.Context, q *queue.Queue) (bool, error) {
 	return true, nil
 }
 
-// busy reports whether commands run, beside the place that the next item has.
-func (c *crew) busy() bool { return len(c.slots) > 1 }
+// busy reports whether commands run. One slot is that of the next item.
+func (p *pool) busy() bool { return len(p.slots) > 1 }
 
-// whenIdle has f called when no command runs any more. It returns false if none runs.
-func (c *crew) whenIdle(f context.CancelFunc) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.idle = f; !c.busy() {
-		c.idle = nil
+// whenIdle makes f be called when no command runs any more. It returns false if none runs.
+func (p *pool) whenIdle(f context.CancelFunc) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.idle = f; !p.busy() {
+		p.idle = nil
 	}
-	return c.idle != nil
+	return p.idle != nil
 }
 
 // free makes room for the next item.
-func (c *crew) free() {
-	<-c.slots
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.idle != nil && !c.busy() {
-		c.idle()
-		c.idle = nil
+func (p *pool) free() {
+	<-p.slots
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.idle != nil && !p.busy() {
+		p.idle()
+		p.idle = nil
 	}
 }
 
-// work runs the command for an item, and does with the item what the command's end says.
-func (c *crew) work(ctx context.Context, item *queue.Item) {
-	values := context.WithoutCancel(ctx)
-	s := &supervisor{
-		runner: &c.runner, hold: claim{item}, input: bytes.NewReader(item.Body()), apart: true, more: itemEnvironment(item),
-		signals: &signals{ch: make(chan os.Signal, 64)}, began: c.begin,
-	}
+// work runs the command for an item, and finishes the item.
+func (p *pool) work(ctx context.Context, item *queue.Item) {
+	detached := context.WithoutCancel(ctx)
+	c := p.consumer.run.Command(p.program, item, int64(item.Token()), itemEnvironment(item)...)
+	c.Stdin = bytes.NewReader(item.Body())
 	begin := time.Now()
-	if !c.enter(s) {
-		_ = item.Return(values, 0) // goes back when the session ends otherwise
-		return
-	}
-	err := s.command(ctx, c.program)
-	c.end(s)
+	result, err := p.group.Run(ctx, c, item)
 	if err != nil {
-		_ = item.Return(values, 0) // goes back when the session ends otherwise
-		c.stop(err)
+		_ = item.Return(detached, 0) // if it fails, the item goes back when the session ends
+		if !errors.Is(err, supervise.ErrStopping) {
+			p.stop(command.CannotRun(err))
+		}
 		return
 	}
-	err = c.settle(values, item, s, time.Since(begin))
+	if result.Lost != nil {
+		_ = item.Return(detached, 0) // the claim may hold after all; if not, the item goes back anyway
+		p.lost(item, fmt.Errorf("%w: %w", queue.ErrClaimLost, result.Lost))
+		return
+	}
+	err = p.finish(detached, item, result, time.Since(begin))
 	if errors.Is(err, queue.ErrClaimLost) {
-		s.lost, err = err, nil
-		c.exits(ExitLost)
-		c.say("%s: item %s: its claim was lost, and it is delivered again: %v", c.path, item.ID(), s.lost)
-	}
-	if err != nil {
-		c.stop(err)
+		p.lost(item, err)
+	} else if err != nil {
+		p.stop(err)
 	}
 }
 
-// settle does with an item what the end of its command says.
-func (c *crew) settle(ctx context.Context, item *queue.Item, s *supervisor, took time.Duration) error {
-	code := s.child.code
-	switch {
-	case s.lost != nil:
-		_ = item.Return(ctx, 0) // the claim may hold after all; if not, the item goes back anyway
-		return fmt.Errorf("%w: %w", queue.ErrClaimLost, s.lost)
-	case code == 0:
+// lost tells of an item whose claim was lost.
+func (p *pool) lost(item *queue.Item, err error) {
+	p.exited(command.ExitLost)
+	p.app.Say("%s: item %s: its claim was lost, and it is delivered again: %v", p.consumer.run.Path, item.ID(), err)
+}
+
+// finish does with an item what the end of its command says.
+func (p *pool) finish(ctx context.Context, item *queue.Item, result supervise.Result, took time.Duration) error {
+	w, say, detail := p.consumer, p.app.Say, p.app.Detail
+	path, id, code := w.run.Path, item.ID(), result.Code
+	took = took.Round(time.Millisecond)
+	if code == 0 {
 		if err := item.Done(ctx); err != nil {
 			return err
 		}
-		c.detail("%s: item %s: done after %v", c.path, item.ID(), took.Round(time.Millisecond))
+		detail("%s: item %s: done after %v", path, id, took)
 		return nil
 	}
-	c.exits(code)
+	p.exited(code)
 	switch {
-	case s.called || c.interrupting():
-		c.detail("%s: item %s: interrupted after %v, given back", c.path, item.ID(), took.Round(time.Millisecond))
+	case result.Interrupted:
+		detail("%s: item %s: interrupted after %v, given back", path, id, took)
 		return item.Return(ctx, 0)
 	case code == exitRetry:
-		c.detail("%s: item %s: not now, again in %v", c.path, item.ID(), time.Duration(c.retryDelay))
-		return item.Return(ctx, time.Duration(c.retryDelay))
+		detail("%s: item %s: not now, again in %v", path, id, time.Duration(w.retryDelay))
+		return item.Return(ctx, time.Duration(w.retryDelay))
 	}
-	reason := fmt.Errorf("%s: exit code %d", c.name(), code)
-	if code > ExitSignal {
-		reason = fmt.Errorf("%w (signal %d)", reason, code-ExitSignal)
+	reason := fmt.Errorf("%s: exit code %d", w.run.Name(), code)
+	if code > command.ExitSignal {
+		reason = fmt.Errorf("%w (signal %d)", reason, code-command.ExitSignal)
 	}
 	switch {
-	case c.attempts == 0:
-		c.say("%s: item %s: %v, attempt %d", c.path, item.ID(), reason, item.Attempt())
-	case item.Attempt() < c.attempts:
-		c.say("%s: item %s: %v, attempt %d of %d", c.path, item.ID(), reason, item.Attempt(), c.attempts)
+	case w.attempts == 0:
+		say("%s: item %s: %v, attempt %d", path, id, reason, item.Attempt())
+	case item.Attempt() < w.attempts:
+		say("%s: item %s: %v, attempt %d of %d", path, id, reason, item.Attempt(), w.attempts)
 	default:
-		c.say("%s: item %s: %v, attempt %d of %d: a dead letter now", c.path, item.ID(), reason, item.Attempt(), c.attempts)
+		say("%s: item %s: %v, attempt %d of %d: a dead letter now", path, id, reason, item.Attempt(), w.attempts)
 	}
 	return item.Fail(ctx, reason)
 }
 
-// exits remembers what a command has exited with.
-func (c *crew) exits(code int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.code == 0 {
-		c.code = code
+// exited records the exit code of a command.
+func (p *pool) exited(code int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.code == 0 {
+		p.code = code
 	}
 }
 
-// enter has a command get the signals that come from now on, which wait until it was started. It returns false if we are to end.
-func (c *crew) enter(s *supervisor) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.asked != nil {
-		return false
-	}
-	c.running[s] = false
-	return true
-}
-
-// interrupting reports whether signals have been passed on that end commands.
-func (c *crew) interrupting() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.asked != nil && c.onStop.value == onStopSignal || c.killed
-}
-
-// begin says that a command was started.
-func (c *crew) begin(s *supervisor) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.running[s] = true
-}
-
-func (c *crew) end(s *supervisor) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.running, s)
-}
-
-// passOn does what signals say.
-func (c *crew) passOn() {
-	for {
-		select {
-		case <-c.gone:
-			return
-		case sig := <-c.signals.ch:
-			c.heed(sig)
-		}
-	}
-}
-
-func (c *crew) heed(sig os.Signal) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	stops := callsOff(sig) || sig == syscall.SIGHUP
-	switch {
-	case stops && c.asked == nil:
-		c.asked = sig
-		c.stop(signalled{sig})
-		if n := len(c.running); n > 0 {
-			c.say("%s: %v: no more items, %s at work; the next signal kills", c.path, sig, plural(n, "command"))
-		}
-		if c.onStop.value == onStopFinish {
-			return
-		}
-	case stops:
-		c.killed = true
-		sig = os.Kill
-	case c.terminal.suspends(sig):
-		c.terminal.suspendAll(c.signals, c.running)
-		return
-	}
-	for s := range c.running {
-		select {
-		case s.signals.ch <- sig:
-		default: // it has not looked at the last 64
-		}
-	}
+// firstFailure is the exit code of the first command that did not exit with 0; 0 if all did.
+func (p *pool) firstFailure() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.code
 }

@@ -1,4 +1,4 @@
-package cli
+package queuecmd
 
 import (
 	"context"
@@ -10,18 +10,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/internal/supervise"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// largest is more than any server takes in one item, unless somebody has configured it to.
-const largest = 1 << 20
+// maxBody is more than any server takes in one item by default.
+const maxBody = 1 << 20
 
 // putter is "turnstile queue put".
 type putter struct {
-	queuer
+	access
 	priority int
-	delay    duration
+	delay    command.Duration
 	key      string
 	headers  []string
 	lines    bool
@@ -37,8 +39,8 @@ type putJSON struct {
 	Added bool   `json:"added"`
 }
 
-func (c *cli) queuePut() *cobra.Command {
-	p := &putter{queuer: queuer{cli: c}}
+func newPut(app *command.App) *cobra.Command {
+	p := &putter{access: access{app: app}}
 	cmd := &cobra.Command{
 		Use:   "put [flags] PATH [BODY | -]",
 		Short: "Put an item, or a line an item",
@@ -64,7 +66,7 @@ signal N has interrupted it.`,
   seq 100000 | turnstile queue put /numbers --lines
   find . -name '*.jpg' -print0 | turnstile queue put /thumbnails --lines --null`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := p.take(cmd, args); err != nil {
+			if err := p.parse(cmd, args); err != nil {
 				return err
 			}
 			if p.lines {
@@ -78,22 +80,23 @@ signal N has interrupted it.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&p.priority, "priority", 0, fmt.Sprintf("smaller is served first, from %d to %d", queue.MostUrgent, queue.LeastUrgent))
+	flags.IntVar(&p.priority, "priority", 0,
+		fmt.Sprintf("smaller is served first, from %d to %d", queue.MostUrgent, queue.LeastUrgent))
 	flags.Var(&p.delay, "delay", "how long the item is not ready yet")
 	flags.StringVar(&p.key, "key", "", "put only if no item was put with the same `text` before")
 	flags.StringArrayVar(&p.headers, "header", nil, "`name=value` that goes with the item (repeatable)")
 	flags.BoolVar(&p.lines, "lines", false, "put each line of standard input as an item")
 	flags.BoolVarP(&p.null, "null", "0", false, "with --lines, lines end with a NUL byte, as find -print0 writes them")
-	p.flags(cmd, "one JSON object")
+	p.access.flags(cmd, "one JSON object")
 	return cmd
 }
 
-// take checks the command line.
-func (p *putter) take(cmd *cobra.Command, args []string) error {
-	if err := p.takePath(cmd, args); err != nil {
+// parse checks the command line.
+func (p *putter) parse(cmd *cobra.Command, args []string) error {
+	if err := p.parsePath(cmd, args); err != nil {
 		return err
 	}
-	wrong := func(format string, a ...any) error { return usage(cmd, fmt.Errorf(format, a...)) }
+	wrong := func(format string, a ...any) error { return command.Usage(cmd, fmt.Errorf(format, a...)) }
 	switch {
 	case len(args) > 2:
 		return wrong("unexpected argument %q: put quotes around a BODY of several words", strings.Join(args[2:], " "))
@@ -125,28 +128,28 @@ func (p *putter) body(cmd *cobra.Command, args []string) ([]byte, error) {
 	if len(args) == 1 && args[0] != "-" {
 		return []byte(args[0]), nil
 	}
-	if atTerminal(p.stdin) && atTerminal(p.stderr) {
-		p.say("reading the item from the terminal; Ctrl-D at the beginning of a line ends it")
+	if command.IsTerminal(p.app.Stdin) && command.IsTerminal(p.app.Stderr) {
+		p.app.Say("reading the item from the terminal; Ctrl-D at the beginning of a line ends it")
 	}
-	body, err := io.ReadAll(io.LimitReader(p.stdin, largest+1))
+	body, err := io.ReadAll(io.LimitReader(p.app.Stdin, maxBody+1))
 	switch {
 	case err != nil:
-		return nil, usage(cmd, fmt.Errorf("standard input: %w", err))
-	case len(body) > largest:
-		return nil, p.tooLarge(fmt.Errorf("standard input is longer than %d bytes", largest))
+		return nil, command.Usage(cmd, fmt.Errorf("standard input: %w", err))
+	case len(body) > maxBody:
+		return nil, p.tooLarge(fmt.Errorf("standard input is longer than %d bytes", maxBody))
 	}
 	return body, nil
 }
 
-// tooLarge is the error of what no server would take.
+// tooLarge is the error of an item that no server would take.
 func (p *putter) tooLarge(err error) error {
-	return &exitError{code: ExitData, err: fmt.Errorf("%s: %w", p.path, err), hint: "store it elsewhere, and put where it is"}
+	return &command.Error{Code: command.ExitData, Err: fmt.Errorf("%s: %w", p.path, err), Hint: "store it elsewhere, and put where it is"}
 }
 
 // put puts one item.
 func (p *putter) put(ctx context.Context, body []byte) error {
 	return p.with(ctx, func(ctx context.Context, _ *zk.Client, q *queue.Queue) error {
-		ctx, cancel := lasting(ctx)
+		ctx, cancel := endLate(ctx)
 		defer cancel()
 		var err error
 		out := putJSON{Path: p.path, Added: true}
@@ -164,45 +167,47 @@ func (p *putter) put(ctx context.Context, body []byte) error {
 			return err
 		}
 		if !out.Added {
-			p.say("%s: an item was put with this key before", p.path)
+			p.app.Say("%s: an item was put with this key before", p.path)
 		}
 		if p.asJSON {
-			return heard(p.json(out))
+			return p.app.JSON(out)
 		}
-		return p.printf("%s\n", out.ID)
+		return p.app.Printf("%s\n", out.ID)
 	})
 }
 
 // unresolved is the error of a put that may have been done.
 func (p *putter) unresolved(ctx context.Context, err error) error {
-	exit := &exitError{
-		code: ExitNoServer, err: fmt.Errorf("%s: the item may be in, or not: %w", p.path, err),
-		hint: "look with turnstile queue ls; with --key a put can be repeated whatever became of it",
+	exit := &command.Error{
+		Code: command.ExitNoServer,
+		Err:  fmt.Errorf("%s: the item may be in, or not: %w", p.path, err),
+		Hint: "look with turnstile queue ls; with --key a put can be repeated whatever became of it",
 	}
-	if sig, ok := errors.AsType[signalled](context.Cause(ctx)); ok {
-		exit.code = sig.exitCode()
+	if sig, ok := errors.AsType[supervise.SignalError](context.Cause(ctx)); ok {
+		exit.Code = sig.Ending().Code
 	}
 	if p.key != "" {
-		exit.hint = "repeat the same command: --key puts it once"
+		exit.Hint = "repeat the same command: --key puts it once"
 	}
 	return exit
 }
 
-// lasting returns a context for what should not be torn in two by a signal: it ends a while after ctx, with the same cause.
-func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
-	last, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+// endLate returns a context for requests that a signal should not interrupt: it ends a while after ctx, with the same
+// cause.
+func endLate(ctx context.Context) (context.Context, context.CancelFunc) {
+	late, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		if errors.Is(context.Cause(ctx), errNoAnswer) {
-			cancel(errNoAnswer) // it has waited long enough
+		if errors.Is(context.Cause(ctx), command.ErrNoAnswer) {
+			cancel(command.ErrNoAnswer) // it has waited long enough
 			return
 		}
 		select {
-		case <-time.After(reconnectWait):
+		case <-time.After(command.ReconnectWait):
 			cancel(context.Cause(ctx))
-		case <-last.Done():
+		case <-late.Done():
 		}
 	})
-	return last, func() {
+	return late, func() {
 		stop()
 		cancel(nil)
 	}

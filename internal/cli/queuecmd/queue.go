@@ -1,20 +1,23 @@
-package cli
+// Package queuecmd is the commands of turnstile queue.
+package queuecmd
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/internal/supervise"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-func (c *cli) queue() *cobra.Command {
+// New returns turnstile queue.
+func New(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "queue",
 		Short: "Put items into a queue, and work on them",
@@ -29,42 +32,41 @@ delivered again.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(c.queuePut(), c.queueTake(), c.queueWork(), c.queueList(), c.queueLen(), c.queueDead(), c.queuePurge())
+	cmd.AddCommand(newPut(app), newTake(app), newWork(app), newList(app), newLen(app), newDead(app), newPurge(app))
 	return cmd
 }
 
-// queuer is what the subcommands of "turnstile queue" have in common that run no command.
-type queuer struct {
-	*cli
-	connection connection
-	quiet      bool
+// access is how the subcommands that run no command reach their queue.
+type access struct {
+	app        *command.App
+	connection command.Connection
 	asJSON     bool
 	path       string
 	cfg        queue.Config
 }
 
-func (u *queuer) flags(cmd *cobra.Command, object string) {
+func (u *access) flags(cmd *cobra.Command, object string) {
 	flags := cmd.Flags()
-	flags.BoolVarP(&u.quiet, "quiet", "q", false, "say nothing but what was asked for, and errors")
+	flags.BoolVarP(&u.app.Quiet, "quiet", "q", false, "say nothing but what was asked for, and errors")
 	flags.BoolVar(&u.asJSON, "json", false, "print "+object+" (docs/cli-json.md)")
-	u.connection.flags(flags)
-	u.connection.aclFlag(flags)
+	u.connection.Flags(flags)
+	u.connection.ACLFlag(flags)
 }
 
-// takePath checks the PATH.
-func (u *queuer) takePath(cmd *cobra.Command, args []string) error {
+// parsePath checks the PATH.
+func (u *access) parsePath(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return usage(cmd, errors.New("PATH is missing: name the queue, such as /mail"))
+		return command.Usage(cmd, errors.New("PATH is missing: name the queue, such as /mail"))
 	}
-	u.path, u.connection.quiet = args[0], u.quiet
-	if err := checkQueue(u.path); err != nil {
-		return usage(cmd, err)
+	u.path = args[0]
+	if err := checkPath(u.path); err != nil {
+		return command.Usage(cmd, err)
 	}
 	return nil
 }
 
-// checkQueue refuses what cannot be the path of a queue.
-func checkQueue(path string) error {
+// checkPath returns an error if path cannot be the path of a queue.
+func checkPath(path string) error {
 	switch err := zk.ValidatePath(path); {
 	case !strings.HasPrefix(path, "/"):
 		return fmt.Errorf("PATH %q must begin with a slash, such as /mail", path)
@@ -76,28 +78,21 @@ func checkQueue(path string) error {
 	return nil
 }
 
-// say writes a line for people, unless they want none.
-func (u *queuer) say(format string, a ...any) {
-	if !u.quiet {
-		fmt.Fprintf(u.stderr, "turnstile: "+format+"\n", a...)
-	}
-}
-
 // with connects and calls f with the queue, until a signal comes.
-func (u *queuer) with(ctx context.Context, f func(ctx context.Context, client *zk.Client, q *queue.Queue) error) error {
-	ctx, stop := untilSignal(ctx)
+func (u *access) with(ctx context.Context, f func(ctx context.Context, client *zk.Client, q *queue.Queue) error) error {
+	ctx, stop := supervise.Until(ctx)
 	defer stop()
-	return failed(u.withQueue(ctx, &u.connection, u.path, u.cfg, f))
+	return command.Failed(withQueue(ctx, u.app, &u.connection, u.path, u.cfg, true, f))
 }
 
-// inspect is with for those who do not make a queue where there is none: they get none.
-func (u *queuer) inspect(ctx context.Context, none func() error, f func(ctx context.Context, q *queue.Queue) error) error {
+// inspect is with for commands that do not create the queue. If there is none it calls none instead.
+func (u *access) inspect(ctx context.Context, none func() error, f func(ctx context.Context, q *queue.Queue) error) error {
 	return u.with(ctx, func(ctx context.Context, client *zk.Client, q *queue.Queue) error {
 		sess, err := client.Session(ctx)
 		if err != nil {
 			return err
 		}
-		if err := sess.Sync(ctx, u.path); err != nil { // the server that we happen to be connected to may be behind
+		if err := sess.Sync(ctx, u.path); err != nil { // the server that we are connected to may be behind
 			return err
 		}
 		_, there, err := sess.Exists(ctx, u.path)
@@ -105,52 +100,57 @@ func (u *queuer) inspect(ctx context.Context, none func() error, f func(ctx cont
 		case err != nil:
 			return err
 		case !there:
-			u.say("nobody has put anything into %s yet", u.path)
+			u.app.Say("nobody has put anything into %s yet", u.path)
 			return none()
 		}
 		return f(ctx, q)
 	})
 }
 
-// withQueue connects, and calls f with the queue at a path. What f waits for ends, too, when the servers stay away for longer than
-// --connect-timeout.
-func (c *cli) withQueue(ctx context.Context, n *connection, path string, cfg queue.Config,
+// withQueue connects, and calls f with the queue at a path. With giveUp, what f waits for also ends when the servers
+// stay away for longer than --connect-timeout.
+func withQueue(ctx context.Context, app *command.App, n *command.Connection, path string, cfg queue.Config, giveUp bool,
 	f func(ctx context.Context, client *zk.Client, q *queue.Queue) error,
 ) error {
-	client, sess, err := c.open(ctx, n)
+	client, sess, err := n.Open(ctx, app)
 	if err != nil {
 		return err
 	}
-	defer client.Close() // the session ends by itself if it cannot be closed now
-	cfg.ACL = n.acl.list
+	defer client.Close() // if it fails, the session ends by itself
+	cfg.ACL = n.ACL()
 	q, err := queue.New(client, path, cfg)
 	if err != nil {
-		return &exitError{code: ExitUsage, err: err}
+		return &command.Error{Code: command.ExitUsage, Err: err}
 	}
-	calm, stop := n.minded(ctx, client, sess, func(error) {})
+	until, stop := ctx, func() {}
+	if giveUp {
+		until, stop = n.Until(ctx, client, sess, nil)
+	}
 	defer stop()
-	err = f(calm, client, q)
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconnectWait)
+	err = f(until, client, q)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), command.ReconnectWait)
 	defer cancel()
 	_ = q.Close(closing) // what cannot be given back now goes back when the session ends
-	return n.queueError(calm, err, client.LastError())
+	return queueError(until, n, client, err)
 }
 
-// queueError says what is behind the error of a queue: a signal, a server that is away, or what stands at the path.
-func (n *connection) queueError(ctx context.Context, err, why error) error {
-	if _, ok := errors.AsType[*exitError](err); ok || err == nil {
+// queueError says what is behind the error of a queue: a signal, a server that is away, or something else at the path.
+func queueError(ctx context.Context, n *command.Connection, client *zk.Client, err error) error {
+	if _, ok := errors.AsType[*command.Error](err); ok || err == nil {
 		return err
 	}
 	cause := context.Cause(ctx)
 	switch {
-	case errors.Is(cause, errNoAnswer), errors.Is(err, errNoAnswer):
-		return n.noServer(why)
+	case errors.Is(cause, command.ErrNoAnswer), errors.Is(err, command.ErrNoAnswer):
+		return n.NoServer(client.LastError())
 	case errors.Is(cause, context.Canceled):
-		return asSignal(cause)
+		return supervise.AsSignal(cause)
 	case cause != nil:
 		return cause
 	case errors.Is(err, queue.ErrNotQueue):
-		return &exitError{code: ExitUsage, err: err, hint: "choose another PATH: this one is somebody else's"}
+		return &command.Error{
+			Code: command.ExitUsage, Err: err, Hint: "choose another PATH: this one is somebody else's",
+		}
 	}
 	return err
 }
@@ -161,7 +161,7 @@ type bodyJSON struct {
 	Base64 []byte  `json:"body_base64,omitempty"`
 }
 
-func inJSON(body []byte) bodyJSON {
+func newBodyJSON(body []byte) bodyJSON {
 	if !utf8.Valid(body) {
 		return bodyJSON{Base64: body}
 	}
@@ -172,42 +172,10 @@ func inJSON(body []byte) bodyJSON {
 // excerpt is the beginning of a body, for people.
 func excerpt(body []byte) string {
 	const most = 40
-	text := printable(strings.ToValidUTF8(string(body[:min(len(body), 4*most)]), "\uFFFD"))
+	text := command.Printable(strings.ToValidUTF8(string(body[:min(len(body), 4*most)]), "\uFFFD"))
 	runes := []rune(text)
 	if len(runes) > most {
 		return string(runes[:most-1]) + "…"
 	}
 	return text
-}
-
-// atTerminal reports whether a stream is a terminal, or another device for which nobody minds being told more.
-func atTerminal(stream any) bool {
-	file, ok := stream.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
-// printf writes what was asked for.
-func (u *queuer) printf(format string, a ...any) error {
-	_, err := fmt.Fprintf(u.stdout, format, a...)
-	return heard(err)
-}
-
-// heard is the error of output that cannot be written, if it cannot.
-func heard(err error) error {
-	if err != nil {
-		return unheard(err)
-	}
-	return nil
-}
-
-// plural writes a number of things.
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

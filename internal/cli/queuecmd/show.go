@@ -1,4 +1,4 @@
-package cli
+package queuecmd
 
 import (
 	"context"
@@ -12,10 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/queue"
 )
 
-// readyJSON is an item that nobody has taken: what "turnstile queue ls --json" prints.
+// readyJSON is an item that is ready to be taken: what "turnstile queue ls --json" prints.
 type readyJSON struct {
 	ID         string            `json:"id"`
 	Priority   int               `json:"priority"`
@@ -40,8 +41,8 @@ type purgedJSON struct {
 	Purged int    `json:"purged"`
 }
 
-func (c *cli) queueList() *cobra.Command {
-	u := &queuer{cli: c}
+func newList(app *command.App) *cobra.Command {
+	u := &access{app: app}
 	return listing(u, &cobra.Command{
 		Use:   "ls PATH",
 		Short: "Show the next items, and take none",
@@ -53,27 +54,29 @@ those that are delayed are left out; turnstile queue len counts them.`,
 		return q.Items(ctx)
 	}, func(t *table, item queue.Peeked) error {
 		if u.asJSON {
-			return u.json(readyJSON{item.ID, item.Priority, timestamp(item.EnqueuedAt), item.Headers, inJSON(item.Body)})
+			return u.app.JSON(readyJSON{
+				item.ID, item.Priority, command.Timestamp(item.EnqueuedAt), item.Headers, newBodyJSON(item.Body),
+			})
 		}
-		return t.row("%s\t%d\t%s\t%d\t%s%s", item.ID, item.Priority, since(item.EnqueuedAt), len(item.Body), excerpt(item.Body), headers(item.Headers))
+		return t.row("%s\t%d\t%s\t%d\t%s%s", item.ID, item.Priority, command.Since(item.EnqueuedAt), len(item.Body), excerpt(item.Body), headers(item.Headers))
 	})
 }
 
 // listing makes a command that shows the first few of what a queue has.
-func listing[T any](u *queuer, cmd *cobra.Command, each, title string,
+func listing[T any](u *access, cmd *cobra.Command, each, title string,
 	all func(context.Context, *queue.Queue) iter.Seq2[T, error], show func(*table, T) error,
 ) *cobra.Command {
 	var most int
-	cmd.Args = exactArgs(1, "PATH")
+	cmd.Args = command.ExactArgs(1, "PATH")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := u.takePath(cmd, args); err != nil {
+		if err := u.parsePath(cmd, args); err != nil {
 			return err
 		}
 		if most < 0 {
-			return usage(cmd, errors.New("-n must not be negative; 0 is all"))
+			return command.Usage(cmd, errors.New("-n must not be negative; 0 is all"))
 		}
 		return u.inspect(cmd.Context(), nothing, func(ctx context.Context, q *queue.Queue) error {
-			t := &table{Writer: tabwriter.NewWriter(u.stdout, 0, 0, 2, ' ', 0), title: title}
+			t := &table{Writer: tabwriter.NewWriter(u.app.Stdout, 0, 0, 2, ' ', 0), title: title}
 			n := 0
 			for x, err := range all(ctx, q) {
 				if err != nil {
@@ -83,10 +86,10 @@ func listing[T any](u *queuer, cmd *cobra.Command, each, title string,
 					break
 				}
 				if err := show(t, x); err != nil {
-					return heard(err)
+					return command.OutputError(err)
 				}
 			}
-			return heard(t.Flush())
+			return command.OutputError(t.Flush())
 		})
 	}
 	cmd.Flags().IntVarP(&most, "count", "n", 20, "how many; 0 is all")
@@ -100,7 +103,7 @@ func nothing() error { return nil }
 func headers(h map[string]string) string {
 	var list []string
 	for name, value := range h {
-		list = append(list, printable(name)+"="+excerpt([]byte(value)))
+		list = append(list, command.Printable(name)+"="+excerpt([]byte(value)))
 	}
 	if len(list) == 0 {
 		return ""
@@ -127,8 +130,8 @@ func (t *table) row(format string, a ...any) error {
 	return nil
 }
 
-func (c *cli) queueLen() *cobra.Command {
-	u := &queuer{cli: c}
+func newLen(app *command.App) *cobra.Command {
+	u := &access{app: app}
 	cmd := &cobra.Command{
 		Use:   "len PATH",
 		Short: "Count the items by state",
@@ -137,9 +140,9 @@ letters. If some are ready it tells for how long the oldest of those that are ne
 does not count.`,
 		Example: `  turnstile queue len /mail
   turnstile queue len --json /mail | jq .ready`,
-		Args: exactArgs(1, "PATH"),
+		Args: command.ExactArgs(1, "PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := u.takePath(cmd, args); err != nil {
+			if err := u.parsePath(cmd, args); err != nil {
 				return err
 			}
 			return u.count(cmd.Context())
@@ -149,7 +152,7 @@ does not count.`,
 	return cmd
 }
 
-func (u *queuer) count(ctx context.Context) error {
+func (u *access) count(ctx context.Context) error {
 	none := func() error { return u.printCounts(queue.Counts{}, nil) }
 	return u.inspect(ctx, none, func(ctx context.Context, q *queue.Queue) error {
 		n, err := q.Len(ctx)
@@ -162,7 +165,7 @@ func (u *queuer) count(ctx context.Context) error {
 			switch {
 			case err == nil:
 				oldest = &age
-			case !errors.Is(err, queue.ErrEmpty): // somebody was quicker
+			case !errors.Is(err, queue.ErrEmpty): // another consumer was quicker
 				return err
 			}
 		}
@@ -170,24 +173,24 @@ func (u *queuer) count(ctx context.Context) error {
 	})
 }
 
-func (u *queuer) printCounts(n queue.Counts, oldest *time.Duration) error {
+func (u *access) printCounts(n queue.Counts, oldest *time.Duration) error {
 	if u.asJSON {
 		j := countsJSON{Path: u.path, Ready: n.Ready, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead}
 		if oldest != nil {
 			ms := oldest.Milliseconds()
 			j.Oldest = &ms
 		}
-		return heard(u.json(j))
+		return u.app.JSON(j)
 	}
 	waits := ""
 	if oldest != nil {
 		waits = fmt.Sprintf("  (the oldest for %v)", oldest.Round(time.Second))
 	}
-	return u.printf("ready    %d%s\ndelayed  %d\nclaimed  %d\ndead     %d\n", n.Ready, waits, n.Delayed, n.Claimed, n.Dead)
+	return u.app.Printf("ready    %d%s\ndelayed  %d\nclaimed  %d\ndead     %d\n", n.Ready, waits, n.Delayed, n.Claimed, n.Dead)
 }
 
-func (c *cli) queuePurge() *cobra.Command {
-	u := &queuer{cli: c}
+func newPurge(app *command.App) *cobra.Command {
+	u := &access{app: app}
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "purge PATH --yes",
@@ -195,9 +198,9 @@ func (c *cli) queuePurge() *cobra.Command {
 		Long: `Removes every item that is ready or delayed, for good. Without --yes it only tells how many those are. Items
 that somebody works on and dead letters stay (turnstile queue dead purge).`,
 		Example: `  turnstile queue purge /mail --yes`,
-		Args:    exactArgs(1, "PATH"),
+		Args:    command.ExactArgs(1, "PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := u.takePath(cmd, args); err != nil {
+			if err := u.parsePath(cmd, args); err != nil {
 				return err
 			}
 			return u.purge(cmd.Context(), yes)
@@ -208,7 +211,7 @@ that somebody works on and dead letters stay (turnstile queue dead purge).`,
 	return cmd
 }
 
-func (u *queuer) purge(ctx context.Context, yes bool) error {
+func (u *access) purge(ctx context.Context, yes bool) error {
 	none := func() error { return u.purged(0) }
 	return u.inspect(ctx, none, func(ctx context.Context, q *queue.Queue) error {
 		if !yes {
@@ -216,9 +219,9 @@ func (u *queuer) purge(ctx context.Context, yes bool) error {
 			if err != nil {
 				return err
 			}
-			return &exitError{
-				code: ExitUsage, err: fmt.Errorf("%s: %d ready and %d delayed items would be lost for good", u.path, n.Ready, n.Delayed),
-				hint: "--yes removes them",
+			return &command.Error{
+				Code: command.ExitUsage, Err: fmt.Errorf("%s: %d ready and %d delayed items would be lost for good", u.path, n.Ready, n.Delayed),
+				Hint: "--yes removes them",
 			}
 		}
 		n, err := q.Purge(ctx)
@@ -230,16 +233,16 @@ func (u *queuer) purge(ctx context.Context, yes bool) error {
 }
 
 // partly is the error of what was done to some only.
-func (u *queuer) partly(n int, done string, err error) error {
+func (u *access) partly(n int, done string, err error) error {
 	if n > 0 {
-		u.say("%s: %s %s before it was interrupted; the rest is as it was", u.path, plural(n, "item"), done)
+		u.app.Say("%s: %s %s before it was interrupted; the rest is as it was", u.path, command.Plural(n, "item"), done)
 	}
 	return err
 }
 
-func (u *queuer) purged(n int) error {
+func (u *access) purged(n int) error {
 	if u.asJSON {
-		return heard(u.json(purgedJSON{Path: u.path, Purged: n}))
+		return u.app.JSON(purgedJSON{Path: u.path, Purged: n})
 	}
-	return u.printf("%s removed\n", plural(n, "item"))
+	return u.app.Printf("%s removed\n", command.Plural(n, "item"))
 }

@@ -1,4 +1,4 @@
-package cli
+package queuecmd
 
 import (
 	"bufio"
@@ -14,25 +14,27 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/internal/supervise"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// consumer is "turnstile queue take" and "turnstile queue work": a runner under the claims of items.
+// consumer is "turnstile queue take" and "turnstile queue work": their flags.
 type consumer struct {
-	runner
+	run        command.Runner
 	attempts   int
-	backoff    duration
-	retryDelay duration
-	onStop     choice
+	backoff    command.Duration
+	retryDelay command.Duration
+	onStop     command.Choice
 
-	count int // take's: how many items; work's is 0, without end
+	count int // how many items "take" takes; 0 for "work", which has no limit
 	ack   bool
 	null  bool
 	json  bool
 
 	workers int // how many commands at the same time
-	until   choice
+	until   command.Choice
 }
 
 // takenJSON is what "turnstile queue take --json" prints of each item.
@@ -53,10 +55,10 @@ const (
 	onStopFinish = "finish"
 )
 
-// mostHeld is how many items "take" holds at the same time: as many as can be given back into their places.
-const mostHeld = 1000
+// maxHeld is how many items "take" holds at the same time: as many as can be given back into their places.
+const maxHeld = 1000
 
-// about items is part of the help of take and work.
+// aboutItems is part of the help of take and work.
 const aboutItems = `The command gets the item's body, byte for byte, as its standard input, and finds TURNSTILE_ITEM_ID,
 TURNSTILE_ITEM_ATTEMPT (1 for the first), TURNSTILE_ITEM_PRIORITY, TURNSTILE_ITEM_ENQUEUED_AT,
 TURNSTILE_ITEM_HEADERS (a JSON object), TURNSTILE_ITEM_HEADER_NAME for every header NAME, TURNSTILE_PATH,
@@ -78,28 +80,28 @@ The first SIGINT, SIGTERM, SIGQUIT or SIGHUP takes no more items and is passed o
 --on-stop finish it is not, and they run to their end. Items whose commands it ends go back, and the attempt
 does not count. The second kills the commands. Other signals are passed on.`
 
-func (c *cli) newConsumer() *consumer {
-	return &consumer{runner: runner{cli: c, valid: checkQueue, words: words{
-		path: "queue", noun: "claim", won: "taken", over: "done",
-		busy: "no item is ready", late: "no item is ready by this time", next: "turnstile queue len tells what is there",
+func newConsumer(app *command.App) *consumer {
+	return &consumer{run: command.Runner{App: app, CheckPath: checkPath, Words: command.Words{
+		Path: "queue", Noun: "claim", Won: "taken", Over: "done",
+		Busy: "no item is ready", Late: "no item is ready by this time", Next: "turnstile queue len tells what is there",
 	}}}
 }
 
 // commandFlags are the flags that go with a command.
 func (w *consumer) commandFlags(cmd *cobra.Command) {
-	w.backoff, w.retryDelay = duration(time.Second), duration(time.Second)
-	w.onStop = choice{value: onStopSignal, words: []string{onStopSignal, onStopFinish}}
+	w.backoff, w.retryDelay = command.Duration(time.Second), command.Duration(time.Second)
+	w.onStop = command.NewChoice(onStopSignal, onStopFinish)
 	flags := cmd.Flags()
-	flags.IntVar(&w.attempts, "max-attempts", 20, "how many attempts may fail before an item is a dead letter; 0 is without end")
+	flags.IntVar(&w.attempts, "max-attempts", 20,
+		"how many attempts may fail before an item is a dead letter; 0 is without end")
 	flags.Var(&w.backoff, "backoff", "after the first failed attempt, when the item comes again")
 	flags.Var(&w.retryDelay, "retry-delay", "when an item comes again whose command has exited with 75")
 	flags.Var(&w.onStop, "on-stop", "what a signal that asks us to end does to the commands that run")
-	w.runner.flags(cmd, onLostTerm, onLostKill)
-	w.connection.aclFlag(cmd.Flags())
+	w.run.Flags(cmd, supervise.Term, supervise.Kill)
 }
 
-func (c *cli) queueTake() *cobra.Command {
-	w := c.newConsumer()
+func newTake(app *command.App) *cobra.Command {
+	w := newConsumer(app)
 	cmd := &cobra.Command{
 		Use:   "take [flags] PATH [-- COMMAND [ARG...]]",
 		Short: "Take items: print them, or run a command for each",
@@ -123,10 +125,10 @@ be executed; 127 not found.`,
   turnstile queue take /mail --wait 30s --ack --json | jq -r .body
   turnstile queue take /thumbnails -c 'convert - "$TURNSTILE_ITEM_ID.png"'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := w.parse(cmd, args, w.checkTake); err != nil {
+			if err := w.run.Parse(cmd, args, w.checkTake); err != nil {
 				return err
 			}
-			if w.argv == nil {
+			if w.run.Argv == nil {
 				return w.printItems(cmd.Context())
 			}
 			return w.runCommands(cmd.Context())
@@ -134,7 +136,7 @@ be executed; 127 not found.`,
 	}
 	flags := cmd.Flags()
 	flags.IntVarP(&w.count, "count", "n", 1, "how many items at most")
-	w.waitFlags(flags, "")
+	w.run.WaitFlags(cmd, "")
 	flags.BoolVar(&w.ack, "ack", false, "acknowledge the items that are printed")
 	flags.BoolVarP(&w.null, "null", "0", false, "print each item as it is and a NUL byte behind it")
 	flags.BoolVar(&w.json, "json", false, "print one JSON object an item (docs/cli-json.md)")
@@ -143,33 +145,34 @@ be executed; 127 not found.`,
 }
 
 func (w *consumer) checkTake(cmd *cobra.Command) error {
-	wrong := func(text string) error { return usage(cmd, errors.New(text)) }
+	wrong := func(text string) error { return command.Usage(cmd, errors.New(text)) }
 	flags := cmd.Flags()
 	switch {
 	case w.count < 1:
 		return wrong("-n must be at least 1")
-	case w.argv == nil && !w.ack && w.count > mostHeld:
-		return wrong(fmt.Sprintf("-n is at most %d for items that are given back: see --ack, or turnstile queue ls", mostHeld))
-	case w.argv != nil && flags.Changed("ack"):
+	case w.run.Argv == nil && !w.ack && w.count > maxHeld:
+		return wrong(fmt.Sprintf("-n is at most %d for items that are given back: see --ack, or turnstile queue ls",
+			maxHeld))
+	case w.run.Argv != nil && flags.Changed("ack"):
 		return wrong("--ack is for printing: an item is acknowledged when its command has exited with 0")
-	case w.argv != nil && (flags.Changed("json") || flags.Changed("null")):
+	case w.run.Argv != nil && (flags.Changed("json") || flags.Changed("null")):
 		return wrong("--json and --null are for printing: a command's output is its own")
 	case w.json && w.null:
 		return wrong("--json and --null contradict each other: leave one out")
 	}
-	w.workers, w.until = 1, choice{value: untilSignalled}
+	w.workers, w.until = 1, command.NewChoice(untilSignal)
 	return w.checkCommand(cmd)
 }
 
 // checkCommand checks the flags that go with a command.
 func (w *consumer) checkCommand(cmd *cobra.Command) error {
 	switch {
-	case len(w.paths) > 1:
-		return usage(cmd, errors.New("a queue has one PATH"))
+	case len(w.run.Paths) > 1:
+		return command.Usage(cmd, errors.New("a queue has one PATH"))
 	case w.attempts < 0:
-		return usage(cmd, errors.New("--max-attempts must not be negative; 0 is without end"))
+		return command.Usage(cmd, errors.New("--max-attempts must not be negative; 0 is without end"))
 	case w.backoff == 0:
-		return usage(cmd, errors.New("--backoff must not be 0: what fails would fail again at once"))
+		return command.Usage(cmd, errors.New("--backoff must not be 0: what fails would fail again at once"))
 	}
 	return nil
 }
@@ -184,26 +187,23 @@ func (w *consumer) config() queue.Config {
 
 // first takes the first item of "take", as --no-wait and --wait say.
 func (w *consumer) first(ctx context.Context, q *queue.Queue) (*queue.Item, error) {
-	if w.noWait {
-		ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(w.connection.connectTimeout), errNoAnswer)
+	if w.run.Wait.Not {
+		ctx, cancel := w.run.Connection.Answering(ctx)
 		defer cancel()
 		return q.TryTake(ctx)
 	}
-	if w.waits {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(w.wait), errWaited)
-		defer cancel()
-	}
-	defer w.tellLater(func() string { return "no item is ready" })()
+	ctx, cancel := w.run.Wait.Context(ctx)
+	defer cancel()
+	defer w.run.App.SayWaiting(w.run.Path, func() string { return "no item is ready" })()
 	return q.Take(ctx)
 }
 
-// noItem is the error of who got no item, and says why not.
-func (w *consumer) noItem(ctx context.Context, client *zk.Client, q *queue.Queue, err error) error {
-	if !errors.Is(err, queue.ErrEmpty) && !errors.Is(err, errWaited) {
+// noItem is the error of a command that got no item, and says why not.
+func (w *consumer) noItem(ctx context.Context, q *queue.Queue, err error) error {
+	if !errors.Is(err, queue.ErrEmpty) && !errors.Is(err, command.ErrWaited) {
 		return err
 	}
-	return w.conflicted(ctx, client, func(ctx context.Context, _ *zk.Client) string {
+	return w.run.NotAcquired(ctx, func(ctx context.Context) string {
 		n, err := q.Len(ctx)
 		if err != nil {
 			return ""
@@ -214,19 +214,20 @@ func (w *consumer) noItem(ctx context.Context, client *zk.Client, q *queue.Queue
 
 // printItems prints items, and acknowledges them or gives them back.
 func (w *consumer) printItems(ctx context.Context) error {
-	ctx, stop := untilSignal(ctx)
+	ctx, stop := supervise.Until(ctx)
 	defer stop()
-	return failed(w.withQueue(ctx, &w.connection, w.path, w.config(), func(ctx context.Context, client *zk.Client, q *queue.Queue) error {
+	run := &w.run
+	takeAndPrint := func(ctx context.Context, client *zk.Client, q *queue.Queue) error {
 		if _, err := w.catchUp(ctx, client); err != nil {
 			return err
 		}
 		item, err := w.first(ctx, q)
 		if err != nil {
-			return w.noItem(ctx, client, q, err)
+			return w.noItem(ctx, q, err)
 		}
 		for left := w.count; ; {
 			items := []*queue.Item{item}
-			for err == nil && len(items) < min(left, mostHeld) {
+			for err == nil && len(items) < min(left, maxHeld) {
 				if item, err = q.TryTake(ctx); err == nil {
 					items = append(items, item)
 				}
@@ -245,42 +246,44 @@ func (w *consumer) printItems(ctx context.Context) error {
 				return err
 			}
 		}
-	}))
+	}
+	return command.Failed(withQueue(ctx, run.App, &run.Connection, run.Path, w.config(), true, takeAndPrint))
 }
 
-// catchUp has the server that we happen to be connected to hear of all that was put before.
+// catchUp makes the server that we are connected to catch up with what was put before.
 func (w *consumer) catchUp(ctx context.Context, client *zk.Client) (*zk.Session, error) {
 	sess, err := client.Session(ctx)
 	if err == nil {
-		err = w.sync(ctx, sess)
+		err = w.run.Sync(ctx, sess)
 	}
 	return sess, err
 }
 
 // printAll prints items, and then acknowledges them or gives them back, all at the same time.
 func (w *consumer) printAll(ctx context.Context, items []*queue.Item) error {
-	out := bufio.NewWriterSize(w.stdout, 64<<10)
+	out := bufio.NewWriterSize(w.run.App.Stdout, 64<<10)
 	for _, item := range items {
 		if err := w.print(out, item); err != nil {
 			return err
 		}
 	}
-	settle := func(it *queue.Item) error { return it.Done(ctx) }
+	finish := func(it *queue.Item) error { return it.Done(ctx) }
 	werr := out.Flush()
 	if werr != nil || !w.ack {
-		settle = func(it *queue.Item) error { return it.Return(ctx, 0) }
+		finish = func(it *queue.Item) error { return it.Return(ctx, 0) }
 	}
 	errs := make([]error, len(items))
 	var wg sync.WaitGroup
 	for i, item := range items {
-		wg.Go(func() { errs[i] = settle(item) })
+		wg.Go(func() { errs[i] = finish(item) })
 	}
 	wg.Wait()
 	if werr != nil {
-		return unheard(werr)
+		return command.OutputError(werr)
 	}
 	if !w.ack {
-		w.say("%s: %s given back: --ack takes for good, and -- COMMAND runs a command", w.path, plural(len(items), "item"))
+		w.run.App.Say("%s: %s given back: --ack takes for good, and -- COMMAND runs a command",
+			w.run.Path, command.Plural(len(items), "item"))
 		return nil // what is not given back now goes back when the session ends
 	}
 	lost := 0
@@ -291,9 +294,11 @@ func (w *consumer) printAll(ctx context.Context, items []*queue.Item) error {
 	}
 	err := errors.Join(errs...)
 	if errors.Is(err, queue.ErrClaimLost) {
-		return &exitError{
-			code: ExitLost, err: fmt.Errorf("%s: the claim was lost: %d of the %d items printed last may be delivered again", w.path, lost, len(items)),
-			hint: "see whether the server runs",
+		return &command.Error{
+			Code: command.ExitLost,
+			Err: fmt.Errorf("%s: the claim was lost: %d of the %d items printed last may be delivered again",
+				w.run.Path, lost, len(items)),
+			Hint: "see whether the server runs",
 		}
 	}
 	return err
@@ -312,8 +317,9 @@ func (w *consumer) print(out *bufio.Writer, item *queue.Item) error {
 		return nil
 	}
 	line, err := json.Marshal(takenJSON{
-		Path: w.path, ID: item.ID(), Attempt: item.Attempt(), Priority: item.Priority(), EnqueuedAt: timestamp(item.EnqueuedAt()),
-		Token: int64(item.Token()), Headers: item.Headers(), bodyJSON: inJSON(item.Body()),
+		Path: w.run.Path, ID: item.ID(), Attempt: item.Attempt(), Priority: item.Priority(),
+		EnqueuedAt: command.Timestamp(item.EnqueuedAt()),
+		Token:      int64(item.Token()), Headers: item.Headers(), bodyJSON: newBodyJSON(item.Body()),
 	})
 	if err == nil {
 		_, _ = out.Write(append(line, '\n'))
@@ -321,8 +327,8 @@ func (w *consumer) print(out *bufio.Writer, item *queue.Item) error {
 	return err
 }
 
-// mostHeaders is how many bytes of headers a command is given in its environment, which systems bound.
-const mostHeaders = 64 << 10
+// maxHeaders is how many bytes of headers a command gets in its environment, whose size the system limits.
+const maxHeaders = 64 << 10
 
 // itemEnvironment is what a command finds of its item in its environment.
 func itemEnvironment(item *queue.Item) []string {
@@ -330,14 +336,14 @@ func itemEnvironment(item *queue.Item) []string {
 		"TURNSTILE_ITEM_ID=" + item.ID(),
 		"TURNSTILE_ITEM_ATTEMPT=" + strconv.Itoa(item.Attempt()),
 		"TURNSTILE_ITEM_PRIORITY=" + strconv.Itoa(item.Priority()),
-		"TURNSTILE_ITEM_ENQUEUED_AT=" + timestamp(item.EnqueuedAt()),
+		"TURNSTILE_ITEM_ENQUEUED_AT=" + command.Timestamp(item.EnqueuedAt()),
 	}
 	headers := item.Headers()
 	if headers == nil {
 		headers = map[string]string{}
 	}
 	all, err := json.Marshal(headers)
-	if err != nil || len(all) > mostHeaders { // they would keep the command from being started
+	if err != nil || len(all) > maxHeaders { // the command could not be started
 		return append(list, "TURNSTILE_ITEM_HEADERS={}")
 	}
 	list = append(list, "TURNSTILE_ITEM_HEADERS="+string(all))
@@ -349,7 +355,7 @@ func itemEnvironment(item *queue.Item) []string {
 	return list
 }
 
-// headerVariable is the name of a header's variable, empty if it can have none.
+// headerVariable is the name of a header's variable, empty if the header cannot have one.
 func headerVariable(name string) string {
 	plain := func(r rune) rune {
 		switch {

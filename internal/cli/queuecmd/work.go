@@ -1,21 +1,22 @@
-package cli
+package queuecmd
 
 import (
-	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
 )
 
 // What --until takes.
 const (
-	untilSignalled = "signal"
-	untilIdle      = "idle"
-	untilEmpty     = "empty"
+	untilSignal = "signal"
+	untilIdle   = "idle"
+	untilEmpty  = "empty"
 )
 
-func (c *cli) queueWork() *cobra.Command {
-	w := c.newConsumer()
+func newWork(app *command.App) *cobra.Command {
+	w := newConsumer(app)
 	cmd := &cobra.Command{
 		Use:   "work [flags] PATH -- COMMAND [ARG...]",
 		Short: "Run a command for every item, until a signal comes",
@@ -34,13 +35,13 @@ executed; 127 not found.`,
   turnstile queue work /numbers --workers 8 --until empty -- sh -c 'cat >>out'
   turnstile queue work /mail --on-stop finish --max-attempts 5 -c './render | ./send'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := w.parse(cmd, args, w.checkWork); err != nil {
+			if err := w.run.Parse(cmd, args, w.checkWork); err != nil {
 				return err
 			}
 			return w.runCommands(cmd.Context())
 		},
 	}
-	w.until = choice{value: untilSignalled, words: []string{untilSignalled, untilIdle, untilEmpty}}
+	w.until = command.NewChoice(untilSignal, untilIdle, untilEmpty)
 	flags := cmd.Flags()
 	flags.IntVar(&w.workers, "workers", 1, "how many commands run at the same time")
 	flags.Var(&w.until, "until", "when to end")
@@ -48,26 +49,15 @@ executed; 127 not found.`,
 	return cmd
 }
 
-// mostWorkers is how many commands may run at the same time.
-const mostWorkers = 1000
+// maxWorkers is how many commands may run at the same time.
+const maxWorkers = 1000
 
 func (w *consumer) checkWork(cmd *cobra.Command) error {
 	switch {
-	case w.argv == nil:
-		return usage(cmd, errors.New("the command to run for every item is missing"))
-	case w.workers < 1 || w.workers > mostWorkers:
-		return usage(cmd, errors.New("--workers must be from 1 to 1000"))
+	case w.run.Argv == nil:
+		return command.Usage(cmd, errors.New("the command to run for every item is missing"))
+	case w.workers < 1 || w.workers > maxWorkers:
+		return command.Usage(cmd, errors.New("--workers must be from 1 to 1000"))
 	}
 	return w.checkCommand(cmd)
-}
-
-// runCommands runs the command for one item after the other.
-func (w *consumer) runCommands(ctx context.Context) error {
-	program, err := w.program()
-	if err != nil {
-		return err
-	}
-	c := newCrew(w, program)
-	defer c.release()
-	return failed(c.run(ctx))
 }

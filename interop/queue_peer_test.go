@@ -13,10 +13,11 @@ import (
 	"time"
 )
 
-// The session timeouts of those who use queues. ZooKeeper's own queue fails when its connection does, so nobody who is to live has a short one.
+// The session timeouts of queue users. ZooKeeper's own queue fails with its connection, so only victims have a short
+// one.
 const (
 	queueSession  = 30 * time.Second
-	victimSession = 4 * time.Second // a killed one keeps its items locked for so long
+	victimSession = 4 * time.Second // a killed consumer keeps its items locked for this long
 )
 
 const queuePatience = 40 * time.Second
@@ -47,7 +48,7 @@ type queuePeer struct {
 	cmd     *exec.Cmd
 	orders  io.WriteCloser
 	answers chan string
-	ended   chan struct{} // closed when the process has said its last
+	ended   chan struct{} // closed when the process has ended its output
 
 	mu  sync.Mutex // guards got
 	got map[string]chan string
@@ -108,7 +109,7 @@ func (p *queuePeer) read(out io.Reader) {
 	}
 }
 
-// items returns where the items of a queue come that is consumed.
+// items returns the channel of a consumed queue's items.
 func (p *queuePeer) items(name string) chan string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,9 +120,9 @@ func (p *queuePeer) items(name string) chan string {
 }
 
 // kill ends the process as kill -9 does.
-func (p *queuePeer) kill() { _ = p.cmd.Process.Kill() } // fails only if it is gone
+func (p *queuePeer) kill() { _ = p.cmd.Process.Kill() } // it fails only if the process is gone
 
-// order gives an order on behalf of t and returns the answer.
+// order sends a command on behalf of t and returns the answer.
 func (p *queuePeer) order(t *testing.T, format string, args ...any) string {
 	t.Helper()
 	line := fmt.Sprintf(format, args...)
@@ -138,7 +139,7 @@ func (p *queuePeer) order(t *testing.T, format string, args ...any) string {
 		}
 		return answer
 	case <-time.After(queuePatience):
-		t.Fatalf("%s: no answer", line)
+		t.Fatalf("%s: got no answer", line)
 		return ""
 	}
 }
@@ -152,7 +153,7 @@ func (p *queuePeer) next(t *testing.T, name string) string {
 	case <-p.ended:
 		t.Fatalf("%s: the peer's process has ended", name)
 	case <-time.After(queuePatience):
-		t.Fatalf("%s: the peer consumes nothing", name)
+		t.Fatalf("%s: got no item from the peer", name)
 	}
 	return ""
 }

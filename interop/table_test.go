@@ -118,8 +118,8 @@ func families() []family {
 				{"semaphore-stored", "`lock.Semaphore`, `StoredLimit`"},
 			},
 			cols: []named{{"java semaphore", "Curator `InterProcessSemaphoreV2`"}},
-			// Both want one permit or two. Two of Curator's contenders that have one of two, and ours that waits for two, are stuck with
-			// three permits: TestThirdWhoWantsTwoOfThreePermitsStandsBehindTwoHalfServed.
+			// Both want one permit or two. Two of Curator's contenders that have one of two, and ours that waits for
+			// two, are stuck with three permits: TestThirdWhoWantsTwoOfThreePermitsStandsBehindTwoHalfServed.
 			pairs: []pair{
 				{ours: "semaphore-curator", peer: "java semaphore", limit: 4},
 				{ours: "semaphore-stored", peer: "java semaphore", limit: 4},

@@ -22,28 +22,28 @@ const (
 
 const queuePatience = 40 * time.Second
 
-// A queuePeer is a process of another project's queues. It takes orders, one a line, and answers each with one line:
+// A queuePeer is a process with another project's queues. It reads one command a line and answers each with one line:
 //
-//	open NAME KIND PATH LOCKS    a queue, to be called NAME; LOCKS is - if it has no lock path
-//	put NAME ARG BODY…           ARG is the priority, the time in milliseconds or the id; - if there is none
-//	consume NAME                 from now on "got NAME BODY" for each item, between the answers
-//	stop NAME                    no more items
+//	open NAME KIND PATH LOCKS    open a queue and call it NAME; LOCKS is - without a lock path
+//	put NAME ARG BODY…           ARG is the priority, the time in milliseconds or the id, or - without any
+//	consume NAME                 from now on print "got NAME BODY" for each item, between the answers
+//	stop NAME                    stop consuming
 //
-// and these, as far as the queue has them, which are answered by "ok" or by what stands there:
+// Queues have some of these commands, too, whose answer is "ok" if none is given:
 //
 //	peek NAME, poll NAME         "item BODY", or "none"
 //	element NAME, remove NAME    "item BODY", or "empty"
-//	take NAME                    "item BODY", once there is one
+//	take NAME                    "item BODY", when there is an item
 //	pollfor NAME                 the same
 //	pollbriefly NAME             the same, but "none" after a moment
-//	len NAME                     how many items there are
+//	len NAME                     the number of items
 //	remove NAME ID               "removed COUNT"
-//	get NAME                     "item BODY", once there is one; from now on it is in work
-//	holds NAME                   whether the item that is in work is still ours: "yes", or "no"
-//	done NAME                    it is finished
-//	release NAME                 it is given back, to its old place
-//	requeue NAME                 it has failed, and is put again: Curator's ErrorMode.REQUEUE
-//	drop NAME                    it has failed, and is dropped: Curator's ErrorMode.DELETE
+//	get NAME                     "item BODY", when there is an item, which is now in progress
+//	holds NAME                   whether the peer still has the item in progress: "yes", or "no"
+//	done NAME                    finish it
+//	release NAME                 give it back, to its old place
+//	requeue NAME                 fail and put it again: Curator's ErrorMode.REQUEUE
+//	drop NAME                    fail and drop it: Curator's ErrorMode.DELETE
 type queuePeer struct {
 	cmd     *exec.Cmd
 	orders  io.WriteCloser

@@ -101,8 +101,10 @@ var createCases = []testCase{
 		l := s.open("a")
 		r := s.root
 		l.each(create(r+"/a", "", 0))
-		for _, p := range []string{"", "a", "//", r + "/", r + "//a", r + "/a/", r + "/./a", r + "/a/.", r + "/..",
-			r + "/x\x00", r + "/\x01", r + "/😀", r + "/\ue000"} {
+		for _, p := range []string{
+			"", "a", "//", r + "/", r + "//a", r + "/a/", r + "/./a", r + "/a/.", r + "/..",
+			r + "/x\x00", r + "/\x01", r + "/😀", r + "/\ue000",
+		} {
 			l.each(del(p, -1), set(p, "", -1), setACL(p, -1, open...), multi(check(p, -1)), ephemerals(p))
 			if p != "" { // in a multi the empty path is the root, where other cases have left nodes
 				l.each(exists(p, false), get(p, false), children(p, false), getACL(p), count(p))
@@ -110,8 +112,10 @@ var createCases = []testCase{
 		}
 		s.logf("reads of the empty path")
 		s.quietly(func() {
-			for _, q := range []wire.SubRequest{exists("", false), get("", false), children("", false),
-				children2("", false)} {
+			for _, q := range []wire.SubRequest{
+				exists("", false), get("", false), children("", false),
+				children2("", false),
+			} {
 				if m := l.each(q); m.Err != wire.OK {
 					s.Errorf("%v of the empty path: got %v, want the root", q.Op, m.Err)
 				}

@@ -13,8 +13,10 @@ var handshakeCases = []testCase{
 		zeros := make([]byte, wire.PasswordLen)
 		s.dial("a").hello(wire.ConnectRequest{Timeout: sessionTimeout, Password: zeros, HasReadOnly: true})
 		s.dial("b").hello(wire.ConnectRequest{Timeout: sessionTimeout, Password: zeros})
-		s.dial("c").hello(wire.ConnectRequest{Timeout: sessionTimeout, Password: nil, HasReadOnly: true,
-			ReadOnly: true})
+		s.dial("c").hello(wire.ConnectRequest{
+			Timeout: sessionTimeout, Password: nil, HasReadOnly: true,
+			ReadOnly: true,
+		})
 		s.dial("d").hello(wire.ConnectRequest{Timeout: sessionTimeout, Password: []byte{}, HasReadOnly: true})
 		s.dial("e").hello(wire.ConnectRequest{Timeout: sessionTimeout, Password: []byte("short"), ProtocolVersion: 7})
 	}},
@@ -34,19 +36,25 @@ var handshakeCases = []testCase{
 	}},
 	{"connect with an unknown session or a wrong password is answered with zeros", func(s *script) {
 		l := s.dial("unknown")
-		l.hello(wire.ConnectRequest{Timeout: sessionTimeout, SessionID: 0x1234567890,
-			Password: make([]byte, wire.PasswordLen), HasReadOnly: true})
+		l.hello(wire.ConnectRequest{
+			Timeout: sessionTimeout, SessionID: 0x1234567890,
+			Password: make([]byte, wire.PasswordLen), HasReadOnly: true,
+		})
 		l.next()
 		a := s.open("a")
 		b := s.dial("old form")
-		b.hello(wire.ConnectRequest{Timeout: sessionTimeout, SessionID: 0x1234567890,
-			Password: make([]byte, wire.PasswordLen)})
+		b.hello(wire.ConnectRequest{
+			Timeout: sessionTimeout, SessionID: 0x1234567890,
+			Password: make([]byte, wire.PasswordLen),
+		})
 		b.next()
 		a.each(closeSession())
 		a.next()
 		c := s.dial("closed")
-		c.hello(wire.ConnectRequest{Timeout: sessionTimeout, SessionID: a.session, Password: a.password,
-			HasReadOnly: true})
+		c.hello(wire.ConnectRequest{
+			Timeout: sessionTimeout, SessionID: a.session, Password: a.password,
+			HasReadOnly: true,
+		})
 		c.next()
 	}},
 	{"requests sent with the connect are answered after it", func(s *script) {

@@ -20,10 +20,12 @@ var nodeCases = []testCase{
 		l := s.open("a")
 		r := s.root
 		l.each(create2(r+"/a", "1", 0), syncPath(r))
-		for _, q := range []wire.SubRequest{set(r+"/none", "", -1), syncPath(r), del(r+"/none", -1),
+		for _, q := range []wire.SubRequest{
+			set(r+"/none", "", -1), syncPath(r), del(r+"/none", -1),
 			create(r+"/a", "", 0), create(r+"/b", "", 9), set(r+"/a", "", 5), setACL(r+"/a", -1), setACL(r+"/a", 9,
 				open...), del(r, -1), multi(check(r+"/a",
-				4)), multi(), ping(), get(r+"/none", false), removeWatches(r, 3), auth("digest", "a:b")} {
+				4)), multi(), ping(), get(r+"/none", false), removeWatches(r, 3), auth("digest", "a:b"),
+		} {
 			l.each(q, syncPath(r))
 		}
 		l.each(get(r+"/a", false), children2(r, false))

@@ -24,8 +24,10 @@ type normal struct {
 }
 
 func newNormal() *normal {
-	return &normal{began: time.Now(), sessions: map[int64]string{}, passwords: map[string]string{},
-		times: map[int64]int64{}}
+	return &normal{
+		began: time.Now(), sessions: map[int64]string{}, passwords: map[string]string{},
+		times: map[int64]int64{},
+	}
 }
 
 func (n *normal) zxid(z int64) string {

@@ -133,8 +133,10 @@ var strictCases = []testCase{
 		g.each(ping())
 	}},
 	{"four-letter words that are not allowed", func(s *script) {
-		for _, word := range []string{"ruok", "gtmk", "stmk", "hash", "stat", "mntr", "cons", "dump", "wchc", "conf",
-			"isro", "srst"} {
+		for _, word := range []string{
+			"ruok", "gtmk", "stmk", "hash", "stat", "mntr", "cons", "dump", "wchc", "conf",
+			"isro", "srst",
+		} {
 			s.word(word)
 		}
 		s.logf("srvr %t", len(s.ask("srvr")) > 100)

@@ -39,8 +39,10 @@ func TestRestart(t *testing.T) {
 		)
 		c.each(create(r+"/q-", "", 2), set(r+"/e", "again", 0), setWatches(0, nil, []string{r + "/x"}, nil))
 		d := s.dial("d")
-		d.hello(wire.ConnectRequest{Timeout: sessionTimeout, SessionID: b.session, Password: b.password,
-			HasReadOnly: true})
+		d.hello(wire.ConnectRequest{
+			Timeout: sessionTimeout, SessionID: b.session, Password: b.password,
+			HasReadOnly: true,
+		})
 		e := s.open("e")
 		e.each(auth("digest", "u:p"), get(r+"/secret", false), exists(r+"/e", true))
 		c.each(closeSession())

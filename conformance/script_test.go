@@ -161,8 +161,10 @@ func (s *script) open(name string) *link {
 	s.Helper()
 	l := s.dial(name)
 	s.quietly(func() {
-		l.hello(wire.ConnectRequest{Timeout: sessionTimeout, Password: make([]byte, wire.PasswordLen),
-			HasReadOnly: true})
+		l.hello(wire.ConnectRequest{
+			Timeout: sessionTimeout, Password: make([]byte, wire.PasswordLen),
+			HasReadOnly: true,
+		})
 	})
 	if l.session == 0 {
 		s.Fatalf("%s: got a refusal of a new session by %s", name, s.target.name)
@@ -193,8 +195,10 @@ func (s *script) admitted(name string) *link {
 func (s *script) resume(name string, old *link) *link {
 	s.Helper()
 	l := s.dial(name)
-	l.hello(wire.ConnectRequest{Timeout: sessionTimeout, SessionID: old.session, Password: old.password,
-		HasReadOnly: true})
+	l.hello(wire.ConnectRequest{
+		Timeout: sessionTimeout, SessionID: old.session, Password: old.password,
+		HasReadOnly: true,
+	})
 	return l
 }
 

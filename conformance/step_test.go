@@ -50,8 +50,10 @@ func plain(f func(root string) wire.SubRequest) requestFor {
 }
 
 // paths are the nodes of programs, below their root. They are few, so that operations meet.
-var paths = []string{"", "/a", "/b", "/a/x", "/a/y", "/a/x/deep", "/q", "/q/s-0000000000", "/q/s-0000000001",
-	"/q/s-0000000002", "/q/s-0000000004", "/c"}
+var paths = []string{
+	"", "/a", "/b", "/a/x", "/a/y", "/a/x/deep", "/q", "/q/s-0000000000", "/q/s-0000000001",
+	"/q/s-0000000002", "/q/s-0000000004", "/c",
+}
 
 // lists are the access lists of programs. All of them let every client read, because exists of an unreadable node is
 // a declared difference.
@@ -75,8 +77,10 @@ var hidden = [][]wire.ACL{
 	{acl(wire.PermAll, "digest", digestUP)},
 	{acl(wire.PermAll, "auth", "")},
 	{acl(wire.PermAll&^wire.PermRead, "world", "anyone")},
-	{acl(wire.PermRead, "digest", digestUP),
-		acl(wire.PermWrite|wire.PermCreate|wire.PermDelete|wire.PermAdmin, "world", "anyone")},
+	{
+		acl(wire.PermRead, "digest", digestUP),
+		acl(wire.PermWrite|wire.PermCreate|wire.PermDelete|wire.PermAdmin, "world", "anyone"),
+	},
 }
 
 func (g *generator) list() []wire.ACL {
@@ -107,8 +111,10 @@ func quotaStep(g *generator) step {
 			return []wire.SubRequest{ping()}
 		}
 		q := "/zookeeper/quota" + root
-		return []wire.SubRequest{create(q, "", 0), create(q+"/zookeeper_limits", "count=3,bytes=10", 0),
-			create(q+"/zookeeper_stats", "", 0)}
+		return []wire.SubRequest{
+			create(q, "", 0), create(q+"/zookeeper_limits", "count=3,bytes=10", 0),
+			create(q+"/zookeeper_stats", "", 0),
+		}
 	}}
 }
 
@@ -241,8 +247,10 @@ func randomWrite(g *generator, p string, v int32, inMulti bool) requestFor {
 			p = pick(g, []string{"/q/s-", "/q/s-", "/a/s-", "/q/", "/s-"})
 		}
 		return plain(func(root string) wire.SubRequest {
-			return wire.SubRequest{Op: op,
-				Request: &wire.CreateRequest{Path: root + p, Data: []byte(data), ACL: list, Flags: flags}}
+			return wire.SubRequest{
+				Op:      op,
+				Request: &wire.CreateRequest{Path: root + p, Data: []byte(data), ACL: list, Flags: flags},
+			}
 		})
 	case n < 9:
 		return plain(func(root string) wire.SubRequest { return container(root+"/c", 4) })

@@ -128,9 +128,13 @@ var watchCases = []testCase{
 		d.each(children(r+"/x", true), addWatch(r+"/x", 1))
 		a.each(create(r+"/x/k", "", 0))
 		s.differs("a recursive watch takes a child watch with it, against both live, from 3.9.0 on",
-			[]string{"d! created $/x/k state=3 err=0",
-				"d< ping xid=-2 zxid=+10 ok"}, []string{"d! created $/x/k state=3 err=0",
-				"d! childrenChanged $/x state=3 err=0", "d< ping xid=-2 zxid=+10 ok"}, func() {
+			[]string{
+				"d! created $/x/k state=3 err=0",
+				"d< ping xid=-2 zxid=+10 ok",
+			}, []string{
+				"d! created $/x/k state=3 err=0",
+				"d! childrenChanged $/x state=3 err=0", "d< ping xid=-2 zxid=+10 ok",
+			}, func() {
 				d.each(ping())
 			})
 	}},
@@ -236,8 +240,10 @@ var watchCases = []testCase{
 		}
 		s.differs("and so the watch is gone, against there",
 			[]string{"a< setData zxid=+2 ok {c-1 m+2 p-1 ctime=before mtime=t v1 cv0 av0 owner=- len0 kids0}"},
-			[]string{"a! dataChanged $ state=3 err=0",
-				"a< setData zxid=+2 ok {c-1 m+2 p-1 ctime=before mtime=t v1 cv0 av0 owner=- len0 kids0}"}, func() {
+			[]string{
+				"a! dataChanged $ state=3 err=0",
+				"a< setData zxid=+2 ok {c-1 m+2 p-1 ctime=before mtime=t v1 cv0 av0 owner=- len0 kids0}",
+			}, func() {
 				l.each(set(r, "", -1))
 			})
 	}},
@@ -287,8 +293,10 @@ var setWatchesCases = []testCase{
 			del(r+"/fewer/a", -1), create(r+"/new", "", 0), setACL(r+"/same", -1, open...),
 		)
 		b.each(setWatches(rel, []string{r + "/same", r + "/changed", r + "/gone", r + "/again", r + "/kids"},
-			[]string{r + "/none", r + "/new", r + "/same"}, []string{r + "/same", r + "/kids", r + "/fewer",
-				r + "/gone", r + "/again"}))
+			[]string{r + "/none", r + "/new", r + "/same"}, []string{
+				r + "/same", r + "/kids", r + "/fewer",
+				r + "/gone", r + "/again",
+			}))
 		a.each(
 			set(r+"/same", "", -1), set(r+"/kids", "", -1), create(r+"/none", "", 0), create(r+"/same/k", "", 0),
 			create(r+"/kids/c", "", 0), set(r+"/changed", "", -1),
@@ -318,8 +326,10 @@ var setWatchesCases = []testCase{
 		rel := a.each(syncPath(r)).Zxid
 		a.each(set(r+"/p", "", -1), set(r+"/q", "", -1), create(r+"/q/k", "", 0))
 		b.do(wire.OpSetWatches2,
-			&wire.SetWatchesRequest{Two: true, RelativeZxid: rel, Data: []string{r + "/p"},
-				Persistent: []string{r + "/p", r + "/none"}, PersistentRecur: []string{r + "/q"}})
+			&wire.SetWatchesRequest{
+				Two: true, RelativeZxid: rel, Data: []string{r + "/p"},
+				Persistent: []string{r + "/p", r + "/none"}, PersistentRecur: []string{r + "/q"},
+			})
 		a.each(
 			set(r+"/p", "", -1), create(r+"/p/k", "", 0), set(r+"/q", "", -1), set(r+"/q/k", "", -1), create(r+"/q/l",
 				"", 0),

@@ -86,8 +86,10 @@ var wordCases = []testCase{
 		}
 	}},
 	{"the trace mask", func(s *script) {
-		for _, word := range []string{"gtmk", "stmk\x00\x00\x00\x00\x00\x00\x01\x02", "gtmk",
-			"stmk\x00\x00\x00\x00\x00\x00\x01\x32", "gtmk"} {
+		for _, word := range []string{
+			"gtmk", "stmk\x00\x00\x00\x00\x00\x00\x01\x02", "gtmk",
+			"stmk\x00\x00\x00\x00\x00\x00\x01\x32", "gtmk",
+		} {
 			s.word(word)
 		}
 	}},
@@ -120,16 +122,20 @@ var wordCases = []testCase{
 			key, _, _ := strings.Cut(line, "=")
 			keys = append(keys, key)
 		}
-		for _, key := range []string{"clientPort", "dataDir", "dataDirSize", "dataLogDir", "dataLogSize", "tickTime",
-			"maxClientCnxns", "minSessionTimeout", "maxSessionTimeout", "serverId"} {
+		for _, key := range []string{
+			"clientPort", "dataDir", "dataDirSize", "dataLogDir", "dataLogSize", "tickTime",
+			"maxClientCnxns", "minSessionTimeout", "maxSessionTimeout", "serverId",
+		} {
 			s.logf("%s %t", key, slices.Contains(keys, key))
 		}
 	}},
 	{"the environment's keys", func(s *script) {
 		text := s.ask("envi")
 		s.logf("%s", strings.Split(text, "\n")[0])
-		for _, key := range []string{"zookeeper.version", "host.name", "os.name", "os.arch", "os.version", "user.name",
-			"user.home", "user.dir"} {
+		for _, key := range []string{
+			"zookeeper.version", "host.name", "os.name", "os.arch", "os.version", "user.name",
+			"user.home", "user.dir",
+		} {
 			s.logf("%s %t", key, strings.Contains(text, "\n"+key+"="))
 		}
 	}},

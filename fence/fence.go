@@ -8,7 +8,8 @@
 //
 // The fences differ in where they keep the token, which is best next to the data:
 //
-//   - Table: in a table of the same SQL database, in the transaction that writes (PostgreSQL, MySQL and MariaDB, SQLite);
+//   - Table: in a table of the same SQL database, in the transaction that writes (PostgreSQL, MySQL and MariaDB,
+//     SQLite);
 //   - Node: in a znode, in the multi that writes;
 //   - File: next to the file that is written, on one machine;
 //   - Gate and HTTP: in front of a service that is written to by HTTP requests.

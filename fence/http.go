@@ -22,11 +22,11 @@ const grace = 5 * time.Second
 //
 // HTTP answers a request itself, without next, with:
 //
-//   - 412 Precondition Failed if its token is stale; the header Turnstile-Newest-Token has the largest one. The client has lost
-//     its lock, nothing was done, and a retry is pointless.
+//   - 412 Precondition Failed if its token is stale; the header Turnstile-Newest-Token has the largest one. The client
+//     has lost its lock, nothing was done, and a retry is pointless.
 //   - 428 Precondition Required if it has no token, and 400 Bad Request if it has anything but one valid token.
-//   - 503 Service Unavailable if the gate's store fails, or if the request's context ends while work of an earlier holder is
-//     running. Nothing was done, and the client may retry.
+//   - 503 Service Unavailable if the gate's store fails, or if the request's context ends while work of an earlier
+//     holder is running. Nothing was done, and the client may retry.
 //
 // It never answers 409 Conflict, which is left to next for conflicts of its data.
 //

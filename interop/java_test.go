@@ -115,8 +115,10 @@ func ownArgs(t *testing.T, class string, args ...string) []string {
 }
 
 func javaArgs(class string, args ...string) []string {
-	return append([]string{"-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
-		"-Dzookeeper.extendedTypesEnabled=true", "-cp", classPath, class}, args...)
+	return append([]string{
+		"-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+		"-Dzookeeper.extendedTypesEnabled=true", "-cp", classPath, class,
+	}, args...)
 }
 
 var compiling sync.Mutex // guards the compilation

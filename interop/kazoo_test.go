@@ -51,8 +51,10 @@ func TestKazooSuite(t *testing.T) {
 	for name, tests := range groups {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			opts := options{sasl: name == "sasl",
-				oursAlone: slices.Contains(slow, name) && os.Getenv("INTEROP_ALL") == ""}
+			opts := options{
+				sasl:      name == "sasl",
+				oursAlone: slices.Contains(slow, name) && os.Getenv("INTEROP_ALL") == "",
+			}
 			onEach(t, opts, func(t *testing.T, h *host) {
 				t.Helper()
 				args := append([]string{"testdata/kazoo_suite.py", h.addr, h.control(t)}, tests...)
@@ -67,5 +69,7 @@ func TestKazooSuite(t *testing.T) {
 
 // notOnApache are tests that resume a session on a server that was killed. ZooKeeper 3.8.0 sometimes loses that
 // session.
-var notOnApache = []string{"-test_client.TestClient.test_request_queuing_session_recovered",
-	"-test_client.TestClient.test_request_queuing_session_expired"}
+var notOnApache = []string{
+	"-test_client.TestClient.test_request_queuing_session_recovered",
+	"-test_client.TestClient.test_request_queuing_session_expired",
+}

@@ -98,8 +98,10 @@ func ourTurn(client *zk.Client, path, kind string, permits int) (turn, error) {
 			return held(ctx, d, func(ctx context.Context) (*lock.Hold, error) { return s.Acquire(ctx, n) }, n)
 		}, err
 	case "elect":
-		layouts := map[string]elect.Layout{"latch": elect.LeaderLatch, "selector": elect.LeaderSelector,
-			"kazoo": elect.KazooElection}
+		layouts := map[string]elect.Layout{
+			"latch": elect.LeaderLatch, "selector": elect.LeaderSelector,
+			"kazoo": elect.KazooElection,
+		}
 		c, err := elect.NewCandidate(client, path, "ours", elect.Config{Layout: layouts[layout]})
 		return elected(c), err
 	default:
@@ -119,7 +121,9 @@ func elected(c *elect.Candidate) turn {
 }
 
 // held uses the resource under what acquire returns.
-func held(ctx context.Context, d *resource, acquire func(context.Context) (*lock.Hold, error), weight int) (bool, error) {
+func held(
+	ctx context.Context, d *resource, acquire func(context.Context) (*lock.Hold, error), weight int,
+) (bool, error) {
 	hold, err := acquire(ctx)
 	if err != nil {
 		return false, err

@@ -155,7 +155,8 @@ func (p pair) intrusion(t *testing.T, zoo *peer.Cluster, intruder string) {
 	t.Helper()
 	c, _ := p.prepare(t, zoo.Addr(0), "intrusion-of-"+intruder)
 	first, second := p.couple(t, c, intruder)
-	if !c.referee.await(func() bool { return c.referee.withinLocked(second.name) || second.ended() }, time.After(patience)) {
+	entered := func() bool { return c.referee.withinLocked(second.name) || second.ended() }
+	if !c.referee.await(entered, time.After(patience)) {
 		t.Fatalf("%s does not enter while %s is inside; if it waits, correct the table", second.name, first.name)
 	}
 	if second.ended() {

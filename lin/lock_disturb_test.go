@@ -103,8 +103,10 @@ func (c *contender) ask(ctx context.Context, p plan) bool {
 	defer cancel()
 	asked := make(map[string]lincheck.Revocation) // by the holder's node
 	opts := lock.RevokeOptions{Reason: p.reason, Grace: p.grace, Force: p.force, Holder: func(who lock.Contender) bool {
-		r := lincheck.Revocation{Client: c.number, Node: who.Path, Asked: clock(), Grace: int64(p.grace),
-			Force: p.force}
+		r := lincheck.Revocation{
+			Client: c.number, Node: who.Path, Asked: clock(), Grace: int64(p.grace),
+			Force: p.force,
+		}
 		asked[who.Path] = r
 		c.report(report{Place: p.place, Revocation: &r})
 		return true

@@ -47,9 +47,8 @@ func (j *lockJournal) note(r report) {
 	page := j.places[r.Place]
 	if page == nil {
 		page = &lockPage{
-			holds: make(
-				map[noteID]lincheck.Hold), limits: make(
-				map[noteID]lincheck.Limit), revocations: make(map[noteID]lincheck.Revocation),
+			holds: make(map[noteID]lincheck.Hold), limits: make(map[noteID]lincheck.Limit),
+			revocations: make(map[noteID]lincheck.Revocation),
 		}
 		j.places[r.Place] = page
 	}
@@ -153,8 +152,10 @@ func (j *lockJournal) judge(dir string) error {
 			continue
 		}
 		verdicts = append(verdicts, fmt.Errorf("%s: %w", place, err))
-		everything := map[string]any{"holds": holds, "writes": page.writes, "sightings": page.seen, "limits": limits,
-			"revocations": revocations}
+		everything := map[string]any{
+			"holds": holds, "writes": page.writes, "sightings": page.seen, "limits": limits,
+			"revocations": revocations,
+		}
 		keepHistory(kept, everything)
 	}
 	return errors.Join(verdicts...)

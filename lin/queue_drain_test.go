@@ -110,8 +110,10 @@ func (d *drainer) raise(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := lincheck.Requeue{Client: d.number, Serial: int(d.serial.Add(1)), Seen: dead, Asked: clock(),
-		Session: d.alone.ID()}
+	r := lincheck.Requeue{
+		Client: d.number, Serial: int(d.serial.Add(1)), Seen: dead, Asked: clock(),
+		Session: d.alone.ID(),
+	}
 	for _, x := range dead {
 		r.Items = append(r.Items, x.Item)
 	}

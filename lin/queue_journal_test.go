@@ -40,8 +40,8 @@ func newQueueJournal() *queueJournal { return &queueJournal{queues: make(map[str
 func (j *queueJournal) pagesLocked(place string) *queuePages {
 	if j.queues[place] == nil {
 		j.queues[place] = &queuePages{
-			puts: make(map[callID]int), deliveries: make(
-				map[callID]int), purges: make(map[callID]int), requeues: make(map[callID]int),
+			puts: make(map[callID]int), deliveries: make(map[callID]int),
+			purges: make(map[callID]int), requeues: make(map[callID]int),
 		}
 	}
 	return j.queues[place]
@@ -126,12 +126,9 @@ func (j *queueJournal) count() string {
 				together++
 			}
 		}
-		counts = append(counts,
-			fmt.Sprintf(
-				"%s: %d items put, %d deliveries to %d sessions, %d of them in strict order, %d again, "+
-					"%d without an end, "+
-					"%d done together, %d dead", place, items, len(
-					q.seen.Deliveries), q.lives, alone, again, unclear, together, len(q.seen.Dead)))
+		counts = append(counts, fmt.Sprintf("%s: %d items put, %d deliveries to %d sessions,"+
+			" %d of them in strict order, %d again, %d without an end, %d done together, %d dead",
+			place, items, len(q.seen.Deliveries), q.lives, alone, again, unclear, together, len(q.seen.Dead)))
 		if full > 0 {
 			counts[len(counts)-1] += fmt.Sprintf(", %d times full", full)
 		}

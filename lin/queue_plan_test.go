@@ -127,8 +127,10 @@ type fate struct {
 }
 
 func newTakePlan(rnd *rand.Rand, place string) takePlan {
-	t := takePlan{manner: taker(rnd.IntN(4)), n: 1 + rnd.IntN(batchSize), patience: upTo(rnd, 2*timeout),
-		pause: upTo(rnd, 4*time.Millisecond)}
+	t := takePlan{
+		manner: taker(rnd.IntN(4)), n: 1 + rnd.IntN(batchSize), patience: upTo(rnd, 2*timeout),
+		pause: upTo(rnd, 4*time.Millisecond),
+	}
 	kind := queueKinds[place]
 	if place == slowQueue || kind.lone && t.manner == consumes {
 		t.manner, t.n = takes, 1

@@ -222,9 +222,8 @@ func (c *consumer) turn(ctx context.Context, t takePlan) {
 // receive reports an item as soon as it arrives.
 func (c *consumer) receive(item *queue.Item, asked, known int64) *lincheck.Delivery {
 	d := &lincheck.Delivery{
-		Client: c.number, Serial: int(
-			c.serial.Add(
-				1)), Session: item.Session().ID(), Item: item.ID(), Place: item.Path(), Body: tagOf(item.Body()),
+		Client: c.number, Serial: int(c.serial.Add(1)), Session: item.Session().ID(),
+		Item: item.ID(), Place: item.Path(), Body: tagOf(item.Body()),
 		Priority: item.Priority(), Attempt: item.Attempt(), Token: int64(item.Token()), Asked: asked,
 	}
 	if c.alone != nil && c.alone == item.Session() {

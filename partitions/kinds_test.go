@@ -29,7 +29,7 @@ var kinds = []kind{
 
 // A held is what was acquired.
 type held struct {
-	ctx     context.Context // of the hold
+	ctx     context.Context //nolint:containedctx // of the hold
 	session *zk.Session
 	leave   func(ctx context.Context) error // returns when the server has released it
 	late    func(ctx context.Context) error // leaves after ctx has ended; nil if leave does

@@ -28,7 +28,8 @@ type project struct {
 }
 
 // ours is this project: each party is the test binary.
-var ours = project{name: "Turnstile", kinds: kinds, variants: 2, processes: true,
+var ours = project{
+	name: "Turnstile", kinds: kinds, variants: 2, processes: true,
 	start: func(t *testing.T, tell *journal) *party {
 		t.Helper()
 		exe, err := os.Executable()
@@ -38,7 +39,8 @@ var ours = project{name: "Turnstile", kinds: kinds, variants: 2, processes: true
 		cmd := exec.Command(exe)
 		cmd.Env = append(os.Environ(), partyEnv+"=1")
 		return startParty(t, cmd, tell)
-	}}
+	},
+}
 
 // A party is a process with contenders.
 type party struct {

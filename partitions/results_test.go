@@ -162,8 +162,10 @@ func later(samples []sample) string {
 func versions() string {
 	var list []string
 	for _, p := range []struct{ name, debian string }{
-		{"ZooKeeper", "zookeeper"}, {curatorName, "libcurator-recipes-java"}, {kazooName, "python3-kazoo"}, {etcdName,
-			"etcd-server"},
+		{"ZooKeeper", "zookeeper"}, {curatorName, "libcurator-recipes-java"}, {kazooName, "python3-kazoo"}, {
+			etcdName,
+			"etcd-server",
+		},
 	} {
 		if out, err := exec.Command("dpkg-query", "-W", "-f", "${Version}", p.debian).Output(); err == nil {
 			list = append(list, p.name+" "+string(out))

@@ -63,8 +63,10 @@ func newRun(t *testing.T, projects []project, sh shape, v venue, phase int, seed
 				for _, free := range []bool{false, true}[:p.variants] {
 					what := fmt.Sprintf("%s/%s/%d/%t", p.name, k.name, timeout, free)
 					r.pairs = append(r.pairs, &pair{
-						sample: sample{project: p.name, shape: sh.name, phase: phase, kind: k.name, timeout: timeout,
-							tick: v.tick, free: free},
+						sample: sample{
+							project: p.name, shape: sh.name, phase: phase, kind: k.name, timeout: timeout,
+							tick: v.tick, free: free,
+						},
 						kind: k, clean: p.clean, path: fmt.Sprintf("%s/%s-%s-%d-%t", r.root, p.name, k.name, timeout,
 							free),
 						holder: "holder/" + what, other: "other/" + what, holderParty: holders, healthier: healthier,

@@ -123,8 +123,10 @@ func panel(b *bytes.Buffer, y int, title string, rows []sample) int {
 func legend(b *bytes.Buffer, y int) {
 	at := float64(leftEdge)
 	for _, item := range []struct{ colour, text string }{
-		{holdsColour, "the holder believes it holds"}, {overlapColour, "and so does another"}, {noticeColour,
-			"the holder was told"},
+		{holdsColour, "the holder believes it holds"}, {overlapColour, "and so does another"}, {
+			noticeColour,
+			"the holder was told",
+		},
 	} {
 		bar(b, at, at+22, float64(y), item.colour)
 		write(b, at+28, float64(y+13), "start", inkColour, item.text)

@@ -49,8 +49,10 @@ func after(n int, more ...lincheck.Hold) []lincheck.Hold {
 	for i := range int64(n) {
 		at := -1000 * (int64(n) - i)
 		holds = append(holds,
-			lincheck.Hold{Client: 3, Node: "z", Token: base + at, Got: at + 100, Alive: at + 200, Ended: at + 300,
-				Permits: 1})
+			lincheck.Hold{
+				Client: 3, Node: "z", Token: base + at, Got: at + 100, Alive: at + 200, Ended: at + 300,
+				Permits: 1,
+			})
 	}
 	return append(holds, more...)
 }
@@ -64,14 +66,18 @@ var exclusive = []verdict{
 	{"a killed holder may have ended", after(0, hold(1, 10, 100, 0, 0), hold(2, 20, 130, 140, 160)), true},
 	{"a killed holder was seen alive", after(0, hold(1, 10, 100, 135, 0), hold(2, 20, 130, 132, 134)), false},
 	{"a token falls", after(0, hold(1, 20, 100, 110, 120), hold(2, 10, 130, 140, 150)), false},
-	{"a token falls after others",
-		after(0, hold(1, 20, 100, 110, 120), hold(2, 30, 130, 140, 150), hold(1, 15, 160, 170, 180)), false},
+	{
+		"a token falls after others",
+		after(0, hold(1, 20, 100, 110, 120), hold(2, 30, 130, 140, 150), hold(1, 15, 160, 170, 180)), false,
+	},
 	{"a token repeats", after(0, hold(1, 20, 100, 110, 120), hold(2, 20, 130, 140, 150)), false},
 }
 
 func hold(client int, token, got, alive, ended int64) lincheck.Hold {
-	return lincheck.Hold{Client: client, Node: "n", Token: base + token, Got: got, Alive: alive, Ended: ended,
-		Permits: 1}
+	return lincheck.Hold{
+		Client: client, Node: "n", Token: base + token, Got: got, Alive: alive, Ended: ended,
+		Permits: 1,
+	}
 }
 
 func TestHistoriesThatNoMutexHasAreRefused(t *testing.T) {
@@ -100,7 +106,8 @@ func TestOneOffenceAmongManyHoldsIsFoundAndShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]bool{
-		"acquire 1000010 (n)": true, "acquire 1000020 (n)": true, "acquire 999000 (z)": true, "acquire 600000 (z)": false,
+		"acquire 1000010 (n)": true, "acquire 1000020 (n)": true,
+		"acquire 999000 (z)": true, "acquire 600000 (z)": false,
 	} {
 		if got := strings.Contains(string(page), text); got != want {
 			t.Errorf("page contains %q: got %t, want %t", text, got, want)
@@ -136,8 +143,11 @@ func TestLateWriteWithAnOldTokenIsRefused(t *testing.T) {
 		writes []lincheck.Write
 		ok     bool
 	}{
-		{"in order, reported in another",
-			[]lincheck.Write{write(20, 3), write(10, 1), write(10, 2), write(30, 7)}, true},
+		{
+			"in order, reported in another",
+			[]lincheck.Write{write(20, 3), write(10, 1), write(10, 2), write(30, 7)},
+			true,
+		},
 		{"an old token after a new one", []lincheck.Write{write(10, 1), write(20, 2), write(10, 3)}, false},
 		{"one version from two writes", []lincheck.Write{write(10, 1), write(20, 1)}, false},
 	} {

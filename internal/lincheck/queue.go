@@ -147,8 +147,8 @@ type violation struct {
 //   - An item that is gone otherwise was free at some time before the end of a purge, and no purge reports more items
 //     than that. Nothing that was free when a purge that was alone began is delivered after it. A claimed item is
 //     removed only by its consumer.
-//   - A dead letter that was put back is delivered, and its attempts count from one again. Other dead letters are not
-//     delivered after their end.
+//   - A dead letter that was put back is delivered, and its attempts count from one again. No other item is delivered
+//     after its end.
 //   - A put is refused if items that it must have known of, and that were not finished before its end, fill the queue
 //     to its bound. It is not refused if there cannot have been so many, if it waits for room, or if its key is in the
 //     queue.
@@ -206,8 +206,10 @@ type item struct {
 }
 
 func newQueueJudge(h QueueHistory) *queueJudge {
-	j := &queueJudge{QueueHistory: h, byBody: make(map[string]*putItem), items: make(map[string]*item),
-		marks: make(map[string]bool)}
+	j := &queueJudge{
+		QueueHistory: h, byBody: make(map[string]*putItem), items: make(map[string]*item),
+		marks: make(map[string]bool),
+	}
 	for i := range h.Puts {
 		p := &h.Puts[i]
 		for k, what := range p.Items {

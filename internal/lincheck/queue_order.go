@@ -24,8 +24,10 @@ func (j *queueJudge) arrivals() map[string]*arrival {
 		if it.from == nil || len(it.deliveries) == 0 {
 			continue
 		}
-		a := &arrival{item: it, from: it.from.Asked, to: math.MaxInt64, left: len(it.deliveries),
-			moved: it.from.Delayed, ready: true}
+		a := &arrival{
+			item: it, from: it.from.Asked, to: math.MaxInt64, left: len(it.deliveries),
+			moved: it.from.Delayed, ready: true,
+		}
 		if it.from.id != "" {
 			a.to = it.from.Done
 		}
@@ -86,8 +88,8 @@ type sweep struct {
 // judgeOrder checks the order in which consumers that were alone received their items.
 func (j *queueJudge) judgeOrder() {
 	s := &sweep{
-		queueJudge: j, all: j.arrivals(), lines: make(
-			map[int]*lines), back: make(map[string]*Delivery), parent: make(map[*Put][]*arrival),
+		queueJudge: j, all: j.arrivals(),
+		lines: make(map[int]*lines), back: make(map[string]*Delivery), parent: make(map[*Put][]*arrival),
 	}
 	for _, it := range j.order {
 		if a := s.all[it.id]; a != nil {

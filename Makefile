@@ -102,12 +102,13 @@ lint: ## Run the linters, and check that formatting, go fix and go mod tidy leav
 	$(GO) -C bench mod tidy -diff
 	$(GO) -C fence/sqlite mod tidy -diff
 
-fix: ## Run the formatters, go fix, the linters' fixes and go mod tidy
+fix: ## Format, fix what tools can, wrap Markdown, and write the file map of docs/architecture.md
 	$(GO) fix ./...
 	$(LINT) run --fix
 	$(GO) mod tidy
 	$(GO) -C bench mod tidy
 	$(GO) -C fence/sqlite mod tidy
+	$(GO) test ./internal/house -update
 
 peers: ## Install the other projects' servers and clients for the tests (Debian, Ubuntu)
 	@.ci/peers install

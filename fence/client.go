@@ -5,14 +5,14 @@ import (
 )
 
 // SetHeader sets the header of r that carries the token.
-func SetHeader(r *http.Request, token int64) { r.Header.Set(Header, FormatToken(token)) }
+func SetHeader(r *http.Request, token Token) { r.Header.Set(Header, FormatToken(token)) }
 
 // Transport is an http.RoundTripper that sets the token's header on every request. Use a new Transport for each hold;
 // they may share their Base.
 //
-//	client := &http.Client{Transport: &fence.Transport{Token: int64(hold.Token())}}
+//	client := &http.Client{Transport: &fence.Transport{Token: hold.Token()}}
 type Transport struct {
-	Token int64             // of the hold
+	Token Token             // of the hold
 	Base  http.RoundTripper // sends the requests; http.DefaultTransport if nil
 	_     struct{}          // use field names, so that fields can be added
 }

@@ -27,7 +27,7 @@ func ExampleFile() {
 	ctx := context.Background() // hold.Context(), so that a lost lock ends the wait
 	report := fence.NewFile(filepath.Join(dir, "report"))
 
-	fmt.Println(report.Write(ctx, 8, []byte("now"))) // int64(hold.Token())
+	fmt.Println(report.Write(ctx, 8, []byte("now"))) // hold.Token()
 	fmt.Println(report.Write(ctx, 8, []byte("now, and more")))
 	err = report.Write(ctx, 7, []byte("then"))
 	fmt.Println(strings.ReplaceAll(err.Error(), dir, "."))
@@ -43,7 +43,7 @@ func ExampleHTTP() {
 	service := httptest.NewServer(fence.HTTP(fence.NewGate(nil), nil, write))
 	defer service.Close()
 
-	for _, token := range []int64{8, 7} {
+	for _, token := range []fence.Token{8, 7} {
 		client := &http.Client{Transport: &fence.Transport{Token: token}}
 		res, err := client.Post(service.URL+"/stock", "text/plain", strings.NewReader("10"))
 		if err != nil {
@@ -66,7 +66,7 @@ func ExampleHTTP() {
 // A gate in front of work in this process: token 7 comes after token 8, so its work does not run.
 func ExampleGate() {
 	gate := fence.NewGate(nil)
-	for _, token := range []int64{8, 7} {
+	for _, token := range []fence.Token{8, 7} {
 		err := gate.Do(context.Background(), "stock", token, func(ctx context.Context) error {
 			token, _ := fence.FromContext(ctx)
 			fmt.Println("working under token", token)
@@ -90,7 +90,7 @@ func ExampleTable() {
 	fmt.Println(stock.Schema())
 	// With a *sql.DB and a hold:
 	//
-	//	err = stock.Do(ctx, db, "stock", int64(hold.Token()), func(tx *sql.Tx) error {
+	//	err = stock.Do(ctx, db, "stock", hold.Token(), func(tx *sql.Tx) error {
 	//		_, err := tx.ExecContext(ctx, "UPDATE stock SET amount = 10")
 	//		return err
 	//	})
@@ -124,7 +124,7 @@ func ExampleNode() {
 		fmt.Println(err)
 		return
 	}
-	for _, token := range []int64{8, 7} { // int64(hold.Token())
+	for _, token := range []fence.Token{8, 7} { // hold.Token()
 		_, err := stock.Write(ctx, sess, token, zk.CreateOp(fmt.Sprint("/stock-", token), nil, zk.Persistent))
 		fmt.Println(err)
 	}

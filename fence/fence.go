@@ -33,7 +33,7 @@
 //
 // # Tokens
 //
-// Tokens are those of lock.Hold: int64(hold.Token()). Show a fence the tokens of one lock only; tokens of different
+// Tokens come from hold.Token(). Show a fence the tokens of one lock only; tokens of different
 // locks do not compare. The lock must be exclusive: of concurrent holders, such as a semaphore's, the one with the
 // largest token would shut out the others. A fence that forgets its token (a dropped table, a deleted node or file)
 // admits late writers until it sees a newer token.
@@ -49,21 +49,26 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"github.com/seed-a3166700/turnstile/zk"
 )
+
+// Token is a fencing token, of a lock.Hold, an elect.Leadership or a queue.Item.
+type Token = zk.Token
 
 var (
 	// ErrStale means that the fence has seen a larger token: the lock has passed to a later holder, and the write was
 	// not done. A *StaleError has the details.
 	ErrStale = errors.New("fence: the lock has passed to a later holder")
 	// ErrBadToken means that a token is not a positive number.
-	ErrBadToken = errors.New("fence: not a fencing token; give int64(hold.Token()), which is positive")
+	ErrBadToken = errors.New("fence: not a fencing token; pass hold.Token(), which is positive")
 )
 
 // StaleError describes a refused token. errors.Is finds ErrStale in it.
 type StaleError struct {
 	Resource string // the resource of the write
-	Token    int64  // the refused token
-	Newest   int64  // the largest token that the fence has seen
+	Token    Token  // the refused token
+	Newest   Token  // the largest token that the fence has seen
 }
 
 // Error returns the tokens and the resource.
@@ -76,8 +81,9 @@ func (e *StaleError) Unwrap() error { return ErrStale }
 
 // ParseToken parses the output of FormatToken. It returns ErrBadToken for anything else, including a sign, spaces and
 // leading zeros.
-func ParseToken(s string) (int64, error) {
-	token, err := strconv.ParseInt(s, 10, 64)
+func ParseToken(s string) (Token, error) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	token := Token(n)
 	if err != nil || token <= 0 || FormatToken(token) != s {
 		return 0, fmt.Errorf("%w: %.40q", ErrBadToken, s)
 	}
@@ -85,10 +91,10 @@ func ParseToken(s string) (int64, error) {
 }
 
 // FormatToken returns the decimal form of a token.
-func FormatToken(token int64) string { return strconv.FormatInt(token, 10) }
+func FormatToken(token Token) string { return strconv.FormatInt(int64(token), 10) }
 
 // admit returns a *StaleError if token is smaller than newest, the largest seen.
-func admit(resource string, token, newest int64) error {
+func admit(resource string, token, newest Token) error {
 	if err := checkToken(token); err != nil {
 		return err
 	}
@@ -98,7 +104,7 @@ func admit(resource string, token, newest int64) error {
 	return nil
 }
 
-func checkToken(token int64) error {
+func checkToken(token Token) error {
 	if token <= 0 {
 		return fmt.Errorf("%w: %d", ErrBadToken, token)
 	}

@@ -21,7 +21,7 @@ type File struct {
 	slot chan struct{} // has one slot, so that goroutines of this File wait here and do not poll the system's lock
 
 	// Owned by the goroutine that has the slot and the system's lock.
-	durable    int64 // the token that this File itself has synced
+	durable    Token // the token that this File itself has synced
 	dirDurable bool  // the directory's entry of path.fence is synced
 }
 
@@ -34,7 +34,7 @@ func NewFile(path string) *File {
 // directory (except on Windows). It returns a *StaleError, and writes nothing, if the fence has seen a larger token,
 // and ctx's cause if ctx ends before other writes have finished. After any other error the file has the old or the new
 // content, and the caller may retry. An existing file keeps its permissions; a new one gets 0o644.
-func (f *File) Write(ctx context.Context, token int64, data []byte) error {
+func (f *File) Write(ctx context.Context, token Token, data []byte) error {
 	return f.Do(ctx, token, func() error {
 		if err := replace(f.path, f.path+".fence.tmp", data); err != nil {
 			return fmt.Errorf("fence: %w", err)
@@ -47,7 +47,7 @@ func (f *File) Write(ctx context.Context, token int64, data []byte) error {
 // append, change in place, change several files. Do returns write's error unchanged; the fence has seen the token
 // nevertheless. Without running write it returns a *StaleError if the fence has seen a larger token, and ctx's cause if
 // ctx ends before other writes have finished.
-func (f *File) Do(ctx context.Context, token int64, write func() error) error {
+func (f *File) Do(ctx context.Context, token Token, write func() error) error {
 	if err := checkToken(token); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (f *File) Do(ctx context.Context, token int64, write func() error) error {
 // be on the disk: its writer may have been killed before the sync, or the sync may have failed. A crash of the machine
 // would then keep the data and forget the token. So every File writes and syncs a token once itself. Before it
 // overwrites the older slot, it syncs the newer one.
-func (f *File) remember(record *os.File, r record, token int64) error {
+func (f *File) remember(record *os.File, r record, token Token) error {
 	if r.token == f.durable {
 		if token == r.token {
 			return nil
@@ -92,13 +92,13 @@ func (f *File) remember(record *os.File, r record, token int64) error {
 
 // Raise shows the fence the token and writes nothing else, so that it refuses smaller ones from then on. Call it before
 // you read what a write depends on.
-func (f *File) Raise(ctx context.Context, token int64) error {
+func (f *File) Raise(ctx context.Context, token Token) error {
 	return f.Do(ctx, token, func() error { return nil })
 }
 
 // Newest returns the largest token that the fence has seen, or zero.
-func (f *File) Newest(ctx context.Context) (int64, error) {
-	var newest int64
+func (f *File) Newest(ctx context.Context) (Token, error) {
+	var newest Token
 	err := f.locked(ctx, func(record *os.File) error {
 		r, err := readRecord(record)
 		newest = r.token

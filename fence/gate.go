@@ -12,8 +12,8 @@ import (
 //
 // Table.Store is a Store. For a single resource, use a File or a Node:
 //
-//	func(ctx context.Context, _ string, token int64) error { return file.Raise(ctx, token) }
-type Store func(ctx context.Context, resource string, token int64) error
+//	func(ctx context.Context, _ string, token fence.Token) error { return file.Raise(ctx, token) }
+type Store func(ctx context.Context, resource string, token Token) error
 
 // Gate is a fence within one process. It never admits work of two different tokens of a resource at a time, and no
 // token after a larger one; work of one token may run concurrently. A larger token cancels the context of work under
@@ -30,8 +30,8 @@ type Gate struct {
 
 // resourceState is what a gate knows of one resource.
 type resourceState struct {
-	newest  int64              // the largest token that the gate has seen
-	stored  int64              // the largest token that the store has admitted
+	newest  Token              // the largest token that the gate has seen
+	stored  Token              // the largest token that the store has admitted
 	users   int                // the calls of Do in progress
 	running map[*call]struct{} // the calls whose work is running
 	empty   chan struct{}      // closed when running becomes empty; nil while no call waits for that
@@ -39,7 +39,7 @@ type resourceState struct {
 
 // call is one call of Do.
 type call struct {
-	token  int64
+	token  Token
 	cancel context.CancelCauseFunc
 }
 
@@ -56,7 +56,7 @@ func NewGate(store Store) *Gate {
 //
 // Without running work, Do returns a *StaleError if there is a larger token, the store's error, or ctx's cause if ctx
 // ends before work of a smaller token has returned. In that last case the gate has seen the token nevertheless.
-func (g *Gate) Do(ctx context.Context, resource string, token int64, work func(ctx context.Context) error) error {
+func (g *Gate) Do(ctx context.Context, resource string, token Token, work func(ctx context.Context) error) error {
 	if err := checkToken(token); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (g *Gate) Do(ctx context.Context, resource string, token int64, work func(c
 }
 
 // register counts a call, and refuses a token that is smaller than the newest.
-func (g *Gate) register(resource string, token int64) (*resourceState, error) {
+func (g *Gate) register(resource string, token Token) (*resourceState, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := g.resources[resource]
@@ -98,7 +98,7 @@ func (g *Gate) register(resource string, token int64) (*resourceState, error) {
 }
 
 // raiseLocked makes token the newest, and cancels work of smaller ones.
-func (r *resourceState) raiseLocked(token int64) {
+func (r *resourceState) raiseLocked(token Token) {
 	if token <= r.newest {
 		return
 	}
@@ -110,7 +110,7 @@ func (r *resourceState) raiseLocked(token int64) {
 
 // remember has the store admit the token, once for each token. The token counts here only after that: a token that the
 // store refuses, or fails to keep, must not shut out others.
-func (g *Gate) remember(ctx context.Context, r *resourceState, resource string, token int64) error {
+func (g *Gate) remember(ctx context.Context, r *resourceState, resource string, token Token) error {
 	g.mu.Lock()
 	known := g.store == nil || r.stored >= token
 	g.mu.Unlock()
@@ -162,7 +162,7 @@ func (g *Gate) begin(ctx context.Context, r *resourceState, resource string, c *
 }
 
 // runsBefore reports whether work of a smaller token is running.
-func (r *resourceState) runsBefore(token int64) bool {
+func (r *resourceState) runsBefore(token Token) bool {
 	for c := range r.running {
 		return c.token < token // all running calls have the same token
 	}
@@ -190,7 +190,7 @@ func (g *Gate) unregister(resource string, r *resourceState) {
 
 // Newest returns the largest token of resource that the gate has seen. It returns zero if there is none, and, on a gate
 // with a store, while no work is running.
-func (g *Gate) Newest(resource string) int64 {
+func (g *Gate) Newest(resource string) Token {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if r := g.resources[resource]; r != nil {
@@ -202,7 +202,7 @@ func (g *Gate) Newest(resource string) int64 {
 type tokenKey struct{}
 
 // FromContext returns the token under which a Gate, or HTTP, runs the work that ctx belongs to.
-func FromContext(ctx context.Context) (token int64, ok bool) {
-	token, ok = ctx.Value(tokenKey{}).(int64)
+func FromContext(ctx context.Context) (token Token, ok bool) {
+	token, ok = ctx.Value(tokenKey{}).(Token)
 	return token, ok
 }

@@ -47,7 +47,7 @@ func (n *Node) Path() string { return n.path }
 //
 // After a lost reply zk.OutcomeOf returns zk.Unknown for the error. Write does not repeat the multi; either both the
 // writes and the token are in effect, or neither.
-func (n *Node) Write(ctx context.Context, sess *zk.Session, token int64, ops ...zk.Op) ([]zk.Result, error) {
+func (n *Node) Write(ctx context.Context, sess *zk.Session, token Token, ops ...zk.Op) ([]zk.Result, error) {
 	if err := checkToken(token); err != nil {
 		return nil, err
 	}
@@ -86,19 +86,19 @@ func (n *Node) Write(ctx context.Context, sess *zk.Session, token int64, ops ...
 
 // Raise shows the fence the token and writes nothing else, so that it refuses smaller ones from then on. Call it before
 // you read what a write depends on.
-func (n *Node) Raise(ctx context.Context, sess *zk.Session, token int64) error {
+func (n *Node) Raise(ctx context.Context, sess *zk.Session, token Token) error {
 	_, err := n.Write(ctx, sess, token)
 	return err
 }
 
 // Newest returns the largest token that the fence has seen, or zero. A server that lags behind may return an older one,
 // which does not affect Write.
-func (n *Node) Newest(ctx context.Context, sess *zk.Session) (int64, error) {
+func (n *Node) Newest(ctx context.Context, sess *zk.Session) (Token, error) {
 	newest, _, _, err := n.read(ctx, sess)
 	return newest, err
 }
 
-func (n *Node) read(ctx context.Context, sess *zk.Session) (newest int64, stat zk.Stat, exists bool, err error) {
+func (n *Node) read(ctx context.Context, sess *zk.Session) (newest Token, stat zk.Stat, exists bool, err error) {
 	data, stat, err := sess.Get(ctx, n.path)
 	if errors.Is(err, zk.NoNode) {
 		return 0, zk.Stat{}, false, nil
@@ -121,14 +121,14 @@ func (n *Node) read(ctx context.Context, sess *zk.Session) (newest int64, stat z
 }
 
 // raise returns the operation that stores the token if the node has not changed since it was read.
-func (n *Node) raise(token, newest int64, stat zk.Stat, exists bool) zk.Op {
+func (n *Node) raise(token, newest Token, stat zk.Stat, exists bool) zk.Op {
 	switch {
 	case !exists:
 		return zk.CreateNodeOp(zk.Node{Path: n.path, Data: []byte(FormatToken(token)), Mode: zk.Persistent, ACL: n.acl})
 	case token == newest:
-		return zk.Check(n.path, stat.Version)
+		return zk.CheckOp(n.path, stat.Version)
 	default:
-		return zk.SetData(n.path, []byte(FormatToken(token)), stat.Version)
+		return zk.SetOp(n.path, []byte(FormatToken(token)), stat.Version)
 	}
 }
 

@@ -47,12 +47,12 @@ func TestNodeRefusesSmallerTokensInTheSameTransactionAsTheWrite(t *testing.T) {
 		if err != nil || len(results) != 1 || results[0].Path != "/stock" {
 			t.Fatalf("first write: got %v, %v", results, err)
 		}
-		for _, token := range []int64{5, 5, 8} {
-			if _, err := n.Write(t.Context(), sess, token, zk.SetData("/stock", []byte(fence.FormatToken(token)), -1)); err != nil {
+		for _, token := range []fence.Token{5, 5, 8} {
+			if _, err := n.Write(t.Context(), sess, token, zk.SetOp("/stock", []byte(fence.FormatToken(token)), -1)); err != nil {
 				t.Errorf("token %d: %v", token, err)
 			}
 		}
-		_, err = n.Write(t.Context(), sess, 7, zk.SetData("/stock", []byte("late"), -1))
+		_, err = n.Write(t.Context(), sess, 7, zk.SetOp("/stock", []byte("late"), -1))
 		wantStale(t, err, 7, 8)
 		if data, _, _ := sess.Get(t.Context(), "/stock"); string(data) != "8" {
 			t.Errorf("got data %s of the late write", data)
@@ -87,7 +87,7 @@ func TestNodeSeesATokenThatIsRaisedBehindItsBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		sess, other := srv.Session(t, 10*time.Second), srv.Session(t, 10*time.Second)
 		n := node(t, "/fence")
-		for _, c := range []struct{ before, token int64 }{
+		for _, c := range []struct{ before, token fence.Token }{
 			{0, 1}, // creates the node
 			{3, 4}, // raises the token
 			{3, 3}, // leaves the node as it is
@@ -134,7 +134,7 @@ func TestNodeAdmitsTokensInOrderFromManyWriters(t *testing.T) {
 		for range at {
 			sess := srv.Session(t, 10*time.Second)
 			writers.Go(func() {
-				for token := next.Add(1); token <= tokens; token = next.Add(1) {
+				for token := fence.Token(next.Add(1)); token <= tokens; token = fence.Token(next.Add(1)) {
 					_, err := n.Write(t.Context(), sess, token, zk.CreateOp("/log/"+fence.FormatToken(token)+"-", nil, zk.PersistentSequential))
 					if err != nil && !errors.Is(err, fence.ErrStale) {
 						t.Errorf("token %d: %v", token, err)
@@ -167,7 +167,7 @@ func wantAscending(t *testing.T, names []string) {
 		}
 		return 1
 	})
-	var last int64
+	var last fence.Token
 	for _, name := range names {
 		token, err := fence.ParseToken(name[:len(name)-digits-1])
 		if err != nil {
@@ -196,7 +196,7 @@ func TestNodeTellsApartHoldsThatShareANode(t *testing.T) {
 			t.Fatal(err)
 		}
 		sess := first.Session()
-		first.Unlock(t.Context())
+		first.Unlock()
 		second, err := m.Lock(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -204,12 +204,12 @@ func TestNodeTellsApartHoldsThatShareANode(t *testing.T) {
 		if second.Path() != first.Path() {
 			t.Fatalf("got holds with different nodes %s and %s, want a shared one", first.Path(), second.Path())
 		}
-		if err := n.Raise(t.Context(), sess, int64(second.Token())); err != nil {
+		if err := n.Raise(t.Context(), sess, second.Token()); err != nil {
 			t.Fatal(err)
 		}
-		_, err = n.Write(t.Context(), sess, int64(first.Token()), first.Guard())
-		wantStale(t, err, int64(first.Token()), int64(second.Token()))
-		second.Unlock(t.Context())
+		_, err = n.Write(t.Context(), sess, first.Token(), first.Guard())
+		wantStale(t, err, first.Token(), second.Token())
+		second.Unlock()
 	})
 }
 

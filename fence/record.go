@@ -13,7 +13,7 @@ import (
 // record is the content of the file with the token. The file has two slots, and each new token overwrites the older
 // one, so that a crash during the write leaves the newer.
 type record struct {
-	token int64 // the larger of the two
+	token Token // the larger of the two
 	slot  int   // its slot
 }
 
@@ -54,7 +54,7 @@ func tornFirstToken(b []byte) bool {
 }
 
 // write stores the token in the slot that does not have the largest.
-func (r record) write(f *os.File, token int64) error {
+func (r record) write(f *os.File, token Token) error {
 	if _, err := f.WriteAt(formatSlot(token), int64(1-r.slot)*slotSize); err != nil {
 		return err
 	}
@@ -64,15 +64,15 @@ func (r record) write(f *os.File, token int64) error {
 const slotPrefix = "token "
 
 // formatSlot returns a token as a readable line of slotSize bytes, with a checksum that detects an incomplete write.
-func formatSlot(token int64) []byte {
+func formatSlot(token Token) []byte {
 	s := slotPrefix + FormatToken(token)
 	s = fmt.Sprintf("%s crc32 %08x", s, crc32.ChecksumIEEE([]byte(s)))
 	return []byte(s + strings.Repeat(" ", slotSize-1-len(s)) + "\n")
 }
 
 // parseSlot parses the output of formatSlot. It returns false for everything else.
-func parseSlot(b []byte) (int64, bool) {
-	var token int64
+func parseSlot(b []byte) (Token, bool) {
+	var token Token
 	if n, err := fmt.Sscanf(string(b), slotPrefix+"%d", &token); n != 1 || err != nil || token <= 0 {
 		return 0, false
 	}

@@ -111,18 +111,18 @@ func (t *Table) Create(ctx context.Context, db *sql.DB) error {
 // Errors of the database come wrapped; after a conflict (a serialization failure, a deadlock, a busy database) repeat
 // the whole transaction. Admit waits for other transactions until ctx ends or a limit of the database has passed
 // (innodb_lock_wait_timeout, or SQLite's busy_timeout, which is zero by default).
-func (t *Table) Admit(ctx context.Context, tx *sql.Tx, resource string, token int64) error {
+func (t *Table) Admit(ctx context.Context, tx *sql.Tx, resource string, token Token) error {
 	if err := checkToken(token); err != nil {
 		return err
 	}
 	if err := checkResource(resource); err != nil {
 		return err
 	}
-	var newest int64
+	var newest Token
 	var err error
 	if t.locked == "" {
-		err = tx.QueryRowContext(ctx, t.raise, resource, token).Scan(&newest)
-	} else if _, err = tx.ExecContext(ctx, t.raise, resource, token, token); err == nil {
+		err = tx.QueryRowContext(ctx, t.raise, resource, int64(token)).Scan(&newest)
+	} else if _, err = tx.ExecContext(ctx, t.raise, resource, int64(token), int64(token)); err == nil {
 		err = tx.QueryRowContext(ctx, t.locked, resource).Scan(&newest)
 	}
 	if err != nil {
@@ -135,7 +135,7 @@ func (t *Table) Admit(ctx context.Context, tx *sql.Tx, resource string, token in
 // returns an error, Do rolls back the transaction with the token, and returns the error unchanged. After an error of
 // the commit, which begins with "fence: TABLE: commit", the transaction may have been committed and only the reply
 // lost.
-func (t *Table) Do(ctx context.Context, db *sql.DB, resource string, token int64, write func(tx *sql.Tx) error) error {
+func (t *Table) Do(ctx context.Context, db *sql.DB, resource string, token Token, write func(tx *sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return t.failed("begin", err)
@@ -154,13 +154,13 @@ func (t *Table) Do(ctx context.Context, db *sql.DB, resource string, token int64
 }
 
 // Raise shows the fence the token for resource and writes nothing else, so that it refuses smaller ones from then on.
-func (t *Table) Raise(ctx context.Context, db *sql.DB, resource string, token int64) error {
+func (t *Table) Raise(ctx context.Context, db *sql.DB, resource string, token Token) error {
 	return t.Do(ctx, db, resource, token, func(*sql.Tx) error { return nil })
 }
 
 // Newest returns the largest token that the fence has seen for resource, or zero.
-func (t *Table) Newest(ctx context.Context, db *sql.DB, resource string) (int64, error) {
-	var token int64
+func (t *Table) Newest(ctx context.Context, db *sql.DB, resource string) (Token, error) {
+	var token Token
 	err := db.QueryRowContext(ctx, t.read, resource).Scan(&token)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return 0, t.failed("read the token of "+resource, err)
@@ -170,7 +170,7 @@ func (t *Table) Newest(ctx context.Context, db *sql.DB, resource string) (int64,
 
 // Store returns a Store that keeps a Gate's tokens in the table.
 func (t *Table) Store(db *sql.DB) Store {
-	return func(ctx context.Context, resource string, token int64) error {
+	return func(ctx context.Context, resource string, token Token) error {
 		return t.Raise(ctx, db, resource, token)
 	}
 }

@@ -112,7 +112,7 @@ func ourTurn(client *zk.Client, path, kind string, permits int) (turn, error) {
 // elected is a turn as the leader.
 func elected(c *elect.Candidate) turn {
 	return func(ctx context.Context, d *resource) (end bool, err error) {
-		err = c.Run(ctx, func(context.Context) error {
+		err = c.Run(ctx, func(context.Context, *elect.Leadership) error {
 			end, err = d.use(1)
 			return err
 		})
@@ -129,7 +129,7 @@ func held(
 		return false, err
 	}
 	end, err := d.use(weight)
-	return end, errors.Join(err, hold.Unlock(ctx))
+	return end, errors.Join(err, hold.Unlock())
 }
 
 // serve takes turns until the referee dismisses it.

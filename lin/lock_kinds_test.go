@@ -241,7 +241,7 @@ func holdingOf(h *lock.Hold, err error) (*holding, error) {
 				_ = h.UnlockWait(ctx) // whether it was lost before is what its context has told
 				return
 			}
-			_ = h.Unlock(ctx)
+			_ = h.Unlock()
 		},
 	}, nil
 }
@@ -267,7 +267,7 @@ func witness(path string) string { return path + "-witness" }
 
 // write makes a guarded write and returns its version.
 func (g *holding) write(path string) (int32, error) {
-	results, err := g.sess.Multi(g.ctx, g.guard, zk.SetData(witness(path), fmt.Append(nil, g.token), -1))
+	results, err := g.sess.Multi(g.ctx, g.guard, zk.SetOp(witness(path), fmt.Append(nil, g.token), -1))
 	if err != nil {
 		return 0, err
 	}

@@ -122,7 +122,7 @@ func useOnce(ctx context.Context, t *testing.T, r *resource, m *lock.Mutex, stay
 		case <-time.After(stay):
 		}
 		r.leave(h)
-		_ = h.Unlock(ctx) // a hold that was lost says so; that is what may happen here
+		_ = h.Unlock() // a hold that was lost says so; that is what may happen here
 		return
 	}
 }

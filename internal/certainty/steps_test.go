@@ -1,5 +1,7 @@
 package certainty_test
 
+// The steps that can follow a state.
+
 // A model is a rule and the parameters for which it is checked.
 type model struct {
 	rule

@@ -2,6 +2,8 @@
 
 package peer
 
+// Systems on which a process cannot be paused.
+
 import "errors"
 
 var errNoPause = errors.New("cannot pause a process on this system")

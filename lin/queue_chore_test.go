@@ -13,13 +13,13 @@ import (
 	"github.com/seed-a3166700/turnstile/queue"
 )
 
-// held is an item that is worked off, and will be acknowledged together with others.
+// held is an item whose work is done and that will be acknowledged together with others.
 type held struct {
 	item *queue.Item
 	seen *lincheck.Delivery
 }
 
-// empty acknowledges what is in the basket, in one call.
+// empty acknowledges the items in the basket in one call.
 func (c *consumer) empty() {
 	if len(c.basket) == 0 {
 		return
@@ -42,7 +42,7 @@ func (c *consumer) empty() {
 		switch {
 		case i >= 0:
 			c.lost(b.seen, errs[i])
-			errs = slices.Delete(errs, i, i+1) // an item may be there twice, under an earlier claim and a later one
+			errs = slices.Delete(errs, i, i+1) // an item may be in it twice, under an earlier claim and a later one
 		default:
 			b.seen.Finish.Done = now
 		}
@@ -53,7 +53,7 @@ func (c *consumer) empty() {
 	}
 }
 
-// each takes apart what DoneAll returns: an error for each item that was not acknowledged.
+// each splits the error of DoneAll into one error for each item that was not acknowledged.
 func (c *consumer) each(err error) []error {
 	if err == nil {
 		return nil
@@ -66,8 +66,8 @@ func (c *consumer) each(err error) []error {
 	return slices.Clone(list.Unwrap())
 }
 
-// purge removes what nobody has claimed.
-func (c *consumer) purge(ctx context.Context, t taking) {
+// purge removes unclaimed items.
+func (c *consumer) purge(ctx context.Context, t takePlan) {
 	if !t.all && t.n < 3 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, min(t.patience, 30*time.Millisecond))
@@ -95,8 +95,8 @@ func (c *consumer) purge(ctx context.Context, t taking) {
 	c.report(report{Place: c.place, Purge: &p})
 }
 
-// requeue puts back dead letters that it has seen, or whichever there are.
-func (c *consumer) requeue(ctx context.Context, t taking) {
+// requeue puts back dead letters that it has seen, or all there are.
+func (c *consumer) requeue(ctx context.Context, t takePlan) {
 	seen, err := c.dead(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -107,7 +107,7 @@ func (c *consumer) requeue(ctx context.Context, t taking) {
 	r := lincheck.Requeue{Client: c.number, Serial: int(c.serial.Add(1)), Seen: seen}
 	if !t.all {
 		for _, x := range seen[:min(len(seen), t.n)] {
-			if !slices.Contains(r.Items, x.Item) { // it may have died again while the others were listed
+			if !slices.Contains(r.Items, x.Item) { // it may have died again during the listing
 				r.Items = append(r.Items, x.Item)
 			}
 		}

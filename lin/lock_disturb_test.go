@@ -12,14 +12,15 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// limitOf is the node that says how many permits there are in a place of the kind "watched".
+// limitOf returns the node with the number of permits of a place of kind "watched".
 func limitOf(path string) string { return path + "-limit" }
 
 func openWatched(client *zk.Client, path string, number int) (take, error) {
-	return permitted(lock.NewSemaphore(client, path, lock.WatchedLimit(limitOf(path)), tryingAgain(lock.Config{}, number)))
+	return permitted(lock.NewSemaphore(client, path, lock.WatchedLimit(limitOf(path)),
+		tryingAgain(lock.Config{}, number)))
 }
 
-// changeLimit lowers the limit for a while: if it were low, or changed all the time, nobody would do anything but wait.
+// changeLimit lowers the limit for a while. If it were always low or changing, the clients would only wait.
 func changeLimit(ctx context.Context, c *contender, p plan) {
 	if c.setLimit(ctx, p.place, p.limit) {
 		pause(ctx, p.lowers)
@@ -28,12 +29,13 @@ func changeLimit(ctx context.Context, c *contender, p plan) {
 	}
 }
 
-// restoreLimit writes all the permits there are, also if they are there: then nothing that was written before can come late.
+// restoreLimit writes the full limit, even if it is there already: then no earlier write can be applied late.
 func restoreLimit(ctx context.Context, c *contender, place string) bool {
 	return c.setLimit(ctx, place, permits)
 }
 
-// setLimit writes a limit over the one that is there, and reports whether it has. It is lock.SetLimit with a version: see lincheck.Limit.
+// setLimit writes a limit over the one that it has read, and reports whether it has. It is lock.SetLimit with a
+// version: see lincheck.Limit.
 func (c *contender) setLimit(ctx context.Context, place string, permits int64) bool {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -61,8 +63,8 @@ func (c *contender) setLimit(ctx context.Context, place string, permits int64) b
 	return err == nil
 }
 
-// heedful are mutexes that are revoked. Some of them want to know why.
-var heedful = []lock.Config{
+// revocable are the configurations of mutexes that are revoked. Some of them refuse a revocation without a reason.
+var revocable = []lock.Config{
 	{Label: "hands off"},
 	{Label: "wants a reason", OnRevoke: func(_ context.Context, r lock.Revocation) bool { return r.Reason != "" }},
 	{Label: "strict", Handoff: lock.StrictFIFO, Layout: lock.Both},
@@ -71,13 +73,13 @@ var heedful = []lock.Config{
 }
 
 func openRevoked(client *zk.Client, path string, number int) (take, error) {
-	return plain(lock.NewMutex(client, path, tryingAgain(heedful[number%len(heedful)], number)))
+	return plain(lock.NewMutex(client, path, tryingAgain(revocable[number%len(revocable)], number)))
 }
 
-// openRevokedRW opens read/write locks whose holds do not change, because with that their nodes do.
+// openRevokedRW opens read/write locks whose holds do not change, because a change also changes their nodes.
 func openRevokedRW(client *zk.Client, path string, number int) (take, error) {
 	open, err := openRW(client, path, number)
-	return func(ctx context.Context, p plan) (*grip, error) {
+	return func(ctx context.Context, p plan) (*holding, error) {
 		g, err := open(ctx, p)
 		if err == nil {
 			g.change = nil
@@ -86,7 +88,7 @@ func openRevokedRW(client *zk.Client, path string, number int) (take, error) {
 	}, err
 }
 
-// revoke asks whoever has the lock for it, once somebody has.
+// revoke waits for a holder of the lock and asks it to release.
 func revoke(ctx context.Context, c *contender, p plan) {
 	for range 20 {
 		if ctx.Err() != nil || c.ask(ctx, p) || !pause(ctx, 10*time.Millisecond) {
@@ -95,13 +97,16 @@ func revoke(ctx context.Context, c *contender, p plan) {
 	}
 }
 
-// ask asks whoever has the lock for it, and reports whether anybody has.
+// ask asks the holders of the lock to release, and reports whether there were any.
 func (c *contender) ask(ctx context.Context, p plan) bool {
 	ctx, cancel := context.WithTimeout(ctx, p.grace+timeout)
 	defer cancel()
 	asked := make(map[string]lincheck.Revocation) // by the holder's node
 	opts := lock.RevokeOptions{Reason: p.reason, Grace: p.grace, Force: p.force, Holder: func(who lock.Contender) bool {
-		r := lincheck.Revocation{Client: c.number, Node: who.Path, Asked: clock(), Grace: int64(p.grace), Force: p.force}
+		r := lincheck.Revocation{
+			Client: c.number, Node: who.Path, Asked: clock(), Grace: int64(p.grace),
+			Force: p.force,
+		}
 		asked[who.Path] = r
 		c.report(report{Place: p.place, Revocation: &r})
 		return true

@@ -27,7 +27,8 @@ func wantHit(t *testing.T, s *Server, l limit, times int64) {
 	var b strings.Builder
 	wordMntr(&b, s)
 	for _, line := range []string{
-		fmt.Sprintf("zk_limit_%s_hits\t%d\n", limitNames[l], times), fmt.Sprintf("zk_limit_%s\t%d\n", limitNames[l], s.cfg.limit(l)),
+		fmt.Sprintf("zk_limit_%s_hits\t%d\n", limitNames[l], times),
+		fmt.Sprintf("zk_limit_%s\t%d\n", limitNames[l], s.cfg.limit(l)),
 	} {
 		if !strings.Contains(b.String(), line) {
 			t.Errorf("mntr lacks %q", line)
@@ -67,7 +68,8 @@ func TestReplyAboveTheLimitIsRefusedBeforeItIsMade(t *testing.T) {
 		wantRefused(t, c, wire.MarshallingError, wire.OpGetChildren, &wire.PathWatchRequest{Path: "/b", Watch: true})
 		wantRefused(t, c, wire.MarshallingError, wire.OpGetChildren2, &wire.PathWatchRequest{Path: "/b"})
 		wantRefused(t, c, wire.MarshallingError, wire.OpGetEphemerals, &wire.EphemeralsRequest{})
-		wantRefused(t, c, wire.NoWatcher, wire.OpCheckWatches, &wire.WatcherTypeRequest{Path: "/b", Type: wire.WatcherChildren})
+		wantRefused(t, c, wire.NoWatcher, wire.OpCheckWatches,
+			&wire.WatcherTypeRequest{Path: "/b", Type: wire.WatcherChildren})
 		wantHit(t, s, limitReply, 5)
 	})
 }
@@ -80,7 +82,8 @@ func TestRequestAsLargeAsAFrameMayBeIsServed(t *testing.T) {
 		var b []byte
 		sizes := []int{100, maxRequests - 500, 100, maxRequests + 1, 100}
 		for i, n := range sizes {
-			b = wire.AppendRequest(b, int32(i), wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), Data: make([]byte, n), ACL: openACL})
+			b = wire.AppendRequest(b, int32(i), wire.OpCreate,
+				&wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), Data: make([]byte, n), ACL: openACL})
 		}
 		sent := make(chan error, 1)
 		go func() { _, err := c.nc.Write(b); sent <- err }()
@@ -121,7 +124,8 @@ func TestClientThatReadsNothingIsDisconnectedInTime(t *testing.T) {
 			for s.openConns() > 1 {
 				other.ping(t)
 			}
-			if !closes { // else the system may have taken all, and it is the end of the connection that did not come in time
+			// else the system may have taken all, and it is the end of the connection that did not come in time
+			if !closes {
 				wantHit(t, s, limitSendTime, 1)
 			}
 			if data, _, err := other.get("/b"); err != nil || len(data) != 1<<20-200 {
@@ -158,7 +162,7 @@ func TestClientsWithTheMostUnreadAreDisconnectedWhenAllTakeTooMuch(t *testing.T)
 			if _, _, err := reader.get("/b"); err != nil {
 				t.Fatalf("who reads: %v", err)
 			}
-			if total, _ := s.weights(); total > 24<<20+weighAfter+8<<20 {
+			if total, _ := s.memoryUse(); total > 24<<20+enforceAfter+8<<20 {
 				t.Fatalf("%d bytes wait, want 24 MiB and what one look lets pass", total)
 			}
 		}
@@ -182,7 +186,8 @@ func TestIdentitiesOfAConnectionAreLimited(t *testing.T) {
 			for i := range row.fit {
 				c.mustCall(t, wire.OpAuth, auth(i))
 			}
-			if err := c.call(wire.OpAuth, auth(row.fit), nil); !errors.Is(err, codeError(wire.AuthFailed)) || !c.ended() {
+			if err := c.call(wire.OpAuth, auth(row.fit), nil); !errors.Is(err, codeError(wire.AuthFailed)) ||
+				!c.ended() {
 				t.Errorf("got %v, want %v and the end of the connection", err, wire.AuthFailed)
 			}
 			wantHit(t, s, limitIdentities, 1)
@@ -196,14 +201,19 @@ func TestWatchesOfAConnectionAreLimited(t *testing.T) {
 		t.Helper()
 		c, other := mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{})
 		for i := range 9 {
-			if err := c.call(wire.OpExists, &wire.PathWatchRequest{Path: fmt.Sprintf("/%d", i), Watch: true}, nil); !errors.Is(err, codeError(wire.NoNode)) {
+			if err := c.call(wire.OpExists, &wire.PathWatchRequest{Path: fmt.Sprintf("/%d", i), Watch: true},
+				nil); !errors.Is(err, codeError(wire.NoNode)) {
 				t.Fatal(err)
 			}
 		}
-		wantRefused(t, c, wire.BadArguments, wire.OpAddWatch, &wire.AddWatchRequest{Path: "/", Mode: wire.WatchPersistent}) // two
-		wantRefused(t, c, wire.BadArguments, wire.OpExists, &wire.PathWatchRequest{Path: "/" + strings.Repeat("n", 10*watchPath), Watch: true})
+		// two
+		wantRefused(t, c, wire.BadArguments, wire.OpAddWatch,
+			&wire.AddWatchRequest{Path: "/", Mode: wire.WatchPersistent})
+		wantRefused(t, c, wire.BadArguments, wire.OpExists,
+			&wire.PathWatchRequest{Path: "/" + strings.Repeat("n", 10*watchPath), Watch: true})
 		c.mustCall(t, wire.OpAddWatch, &wire.AddWatchRequest{Path: "/", Mode: wire.WatchPersistentRecursive})
-		wantRefused(t, c, wire.BadArguments, wire.OpAddWatch, &wire.AddWatchRequest{Path: "/x", Mode: wire.WatchPersistentRecursive})
+		wantRefused(t, c, wire.BadArguments, wire.OpAddWatch,
+			&wire.AddWatchRequest{Path: "/x", Mode: wire.WatchPersistentRecursive})
 		wantRefused(t, c, wire.BadArguments, wire.OpGetData, &wire.PathWatchRequest{Path: "/zookeeper", Watch: true})
 		c.mustCall(t, wire.OpGetData, &wire.PathWatchRequest{Path: "/zookeeper"})
 		if _, err := other.create("/3", nil, 0); err != nil { // fires one

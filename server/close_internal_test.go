@@ -20,7 +20,8 @@ import (
 // startWith starts a server whose disk a gate holds up. It is the test that closes it.
 func startWith(t *testing.T, g *gate) *Server {
 	t.Helper()
-	s, err := start(t.Context(), Config{Data: "data", Listen: []string{"127.0.0.1:0"}}, disk{fs: errorfs.Wrap(vfs.NewMem(), g)})
+	s, err := start(t.Context(), Config{Data: "data", Listen: []string{"127.0.0.1:0"}},
+		disk{fs: errorfs.Wrap(vfs.NewMem(), g)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,8 @@ func TestNobodySeesAWriteThatIsLostWhileTheServerStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := g.shut(t)
-	if err := writer.send(100, wire.OpSetData, &wire.SetDataRequest{Path: "/a", Data: []byte("new"), Version: -1}); err != nil {
+	if err := writer.send(100, wire.OpSetData, &wire.SetDataRequest{Path: "/a", Data: []byte("new"),
+		Version: -1}); err != nil {
 		t.Fatal(err)
 	}
 	<-g.waits

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// acked is what a client has been told: everything in it must survive. A node with a nil version was deleted; one that is missing
-// may be there or not.
+// acked is what a client has been told: everything in it must survive. A node with a nil version was deleted; one that
+// is missing may be there or not.
 type acked struct {
 	nodes map[string][]byte // data of nodes whose last change was acknowledged; nil: acknowledged to be gone
 	loose map[string]bool   // nodes with a change that has been sent and not acknowledged yet
@@ -61,7 +61,8 @@ func (d *crashDisk) MaybeError(op errorfs.Op) error {
 	if len(d.points) < d.limit && d.rng.IntN(1+d.seen/1000) == 0 {
 		told := d.told.clone() // before the clone: what was acknowledged by now must be in it
 		cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: []int{0, 50, 100}[d.rng.IntN(3)], RNG: d.rng}
-		d.points = append(d.points, crashPoint{fmt.Sprintf("%d (%v of %s)", len(d.points), op.Kind, op.Path), d.mem.CrashClone(cfg), told})
+		d.points = append(d.points, crashPoint{fmt.Sprintf("%d (%v of %s)", len(d.points), op.Kind, op.Path),
+			d.mem.CrashClone(cfg), told})
 	}
 	return nil
 }
@@ -109,7 +110,8 @@ func (d *crashDisk) work(s *Server, id, rounds int) error {
 		flags := int32(i % 2) // every second one is ephemeral
 		steps := []func() error{
 			func() error {
-				return d.write(c, path, data, flags == 1, func() error { _, err := c.create(path, data, flags); return err })
+				return d.write(c, path, data, flags == 1,
+					func() error { _, err := c.create(path, data, flags); return err })
 			},
 			func() error { // refused, but its zxid is spent
 				return d.write(c, "/no/such", nil, false, func() error { return c.delete("/no/such") })
@@ -167,7 +169,8 @@ func (p *crashPoint) check(t *testing.T) {
 	s := serve(t, Config{Data: "data"}, disk{fs: p.disk})
 	defer s.Close()
 	if s.owner.zxid < p.told.zxid {
-		t.Errorf("crash at %s: got zxid %d after the restart, but %d had been answered", p.op, s.owner.zxid, p.told.zxid)
+		t.Errorf("crash at %s: got zxid %d after the restart, but %d had been answered", p.op, s.owner.zxid,
+			p.told.zxid)
 	}
 	for session, password := range p.told.live {
 		c := &rawClient{session: session, password: password, zxid: p.told.zxid}

@@ -71,7 +71,8 @@ func TestNobodySeesAWriteThatIsNotDurable(t *testing.T) {
 	t.Parallel()
 	g := newGate()
 	s := serve(t, Config{Data: "data"}, disk{fs: errorfs.Wrap(vfs.NewMem(), g)})
-	writer, reader, watcher := mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{})
+	writer, reader, watcher := mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{}),
+		mustConnect(t, s, wire.ConnectRequest{})
 	for _, path := range []string{"/a", "/b"} {
 		if _, err := writer.create(path, []byte("old"), 0); err != nil {
 			t.Fatal(err)
@@ -82,7 +83,8 @@ func TestNobodySeesAWriteThatIsNotDurable(t *testing.T) {
 	}
 	open := g.shut(t)
 	before := writer.zxid
-	if err := writer.send(100, wire.OpSetData, &wire.SetDataRequest{Path: "/a", Data: []byte("new"), Version: -1}); err != nil {
+	if err := writer.send(100, wire.OpSetData, &wire.SetDataRequest{Path: "/a", Data: []byte("new"),
+		Version: -1}); err != nil {
 		t.Fatal(err)
 	}
 	<-g.waits // the write is applied, and on its way to the disk
@@ -261,7 +263,8 @@ func TestClientComesBackToItsSessionWhileTheDiskIsSlow(t *testing.T) {
 			open := g.shut(t)
 			var b []byte
 			for i := range requests {
-				b = wire.AppendRequest(b, i, wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), ACL: openACL})
+				b = wire.AppendRequest(b, i, wire.OpCreate,
+					&wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), ACL: openACL})
 			}
 			if _, err := c.nc.Write(b); err != nil {
 				t.Fatal(err)
@@ -270,7 +273,8 @@ func TestClientComesBackToItsSessionWhileTheDiskIsSlow(t *testing.T) {
 			again := dial(t, s)
 			hasten(t, again)
 			req := wire.ConnectRequest{Timeout: 600_000, SessionID: c.session, Password: c.password}
-			if resp, err := again.handshake(&req); err != nil || resp.SessionID != c.session || resp.Timeout != 600_000 {
+			if resp, err := again.handshake(&req); err != nil || resp.SessionID != c.session ||
+				resp.Timeout != 600_000 {
 				t.Fatalf("got %+v %v while the disk is slow, want the session", resp, err)
 			}
 			again.ping(t)
@@ -297,7 +301,7 @@ func TestClientComesBackToItsSessionWhileTheDiskIsSlow(t *testing.T) {
 				}
 			}
 			open()
-			if resp, err := last.welcome(); err != nil || resp.Timeout != 300_000 {
+			if resp, err := last.readConnect(); err != nil || resp.Timeout != 300_000 {
 				t.Errorf("got %+v %v, want the new timeout", resp, err)
 			}
 		})

@@ -56,10 +56,11 @@ func TestKilledServerComesBackWithAllThatItAcknowledged(t *testing.T) {
 				t.Fatalf("kill %d: node %d of %d: %v", kill, i, created, err)
 			}
 		}
-		// Writes are on their way when the server is killed, many together or each after the answer to the one before: those that were
-		// answered count.
+		// Writes are on their way when the server is killed, many together or each after the answer to the one before:
+		// those that were answered count.
 		create := func(b []byte, i, node int) []byte {
-			return wire.AppendRequest(b, int32(i), wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/n%d", node), ACL: openACL})
+			return wire.AppendRequest(b, int32(i), wire.OpCreate,
+				&wire.CreateRequest{Path: fmt.Sprintf("/n%d", node), ACL: openACL})
 		}
 		alone := kill%2 == 1
 		if !alone {

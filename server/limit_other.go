@@ -2,5 +2,5 @@
 
 package server
 
-// fileLimit returns -1: this system does not tell how many files the process may have open.
+// fileLimit returns -1, for unknown.
 func fileLimit() int64 { return -1 }

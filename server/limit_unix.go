@@ -4,7 +4,7 @@ package server
 
 import "syscall"
 
-// fileLimit returns how many file descriptors the process may have, -1 if that cannot be told.
+// fileLimit returns how many file descriptors the process may have, -1 if unknown.
 func fileLimit() int64 {
 	var r syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {

@@ -53,7 +53,8 @@ func TestClientThatDoesNotReadItsEventsIsDisconnected(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{}, disk{})
 	c, writer := mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{})
-	if err := c.call(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/", Mode: wire.WatchPersistentRecursive}, nil); err != nil {
+	if err := c.call(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/", Mode: wire.WatchPersistentRecursive},
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	path := "/" + string(bytes.Repeat([]byte("n"), 500_000))
@@ -104,9 +105,11 @@ func TestManyRequestsAtOnceAreAnsweredInOrder(t *testing.T) {
 				for i := range int32(n) {
 					switch i % 3 {
 					case 0:
-						b = wire.AppendRequest(b, i, wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), ACL: openACL})
+						b = wire.AppendRequest(b, i, wire.OpCreate,
+							&wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), ACL: openACL})
 					case 1:
-						b = wire.AppendRequest(b, i, wire.OpGetData, &wire.PathWatchRequest{Path: fmt.Sprintf("/n%d", i-1)})
+						b = wire.AppendRequest(b, i, wire.OpGetData,
+							&wire.PathWatchRequest{Path: fmt.Sprintf("/n%d", i-1)})
 					case 2:
 						b = wire.AppendRequest(b, i, wire.OpExists, &wire.PathWatchRequest{Path: "/zookeeper"})
 					}

@@ -51,7 +51,8 @@ func TestUnixSocketOfADeadServerIsReplacedALiveOnesIsNot(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("got %v %v, want a socket for the user alone", info.Mode(), err)
 	}
-	if _, err := Start(t.Context(), Config{InMemory: true, Listen: []string{"unix:" + path}}); err == nil || !strings.Contains(err.Error(), "another server") {
+	if _, err := Start(t.Context(), Config{InMemory: true, Listen: []string{"unix:" + path}}); err == nil ||
+		!strings.Contains(err.Error(), "another server") {
 		t.Errorf("got %v, want the refusal to take a live server's socket", err)
 	}
 	file := filepath.Join(filepath.Dir(path), "file")
@@ -76,7 +77,8 @@ func TestListeningToTheNetworkIsSaidAloud(t *testing.T) {
 	t.Parallel()
 	for addr, aloud := range map[string]bool{"127.0.0.1:0": false, "[::1]:0": false, "0.0.0.0:0": true, ":0": true} {
 		var log bytes.Buffer
-		s, err := Start(t.Context(), Config{InMemory: true, Listen: []string{addr}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		s, err := Start(t.Context(), Config{InMemory: true, Listen: []string{addr},
+			Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Logf("%s: %v", addr, err) // no IPv6 here, perhaps
 			continue
@@ -180,7 +182,8 @@ func (a *authority) issue(t *testing.T, subject pkix.Name) tls.Certificate {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: subject, NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		SerialNumber: big.NewInt(2), Subject: subject, NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
@@ -194,11 +197,13 @@ func TestVerifiedClientCertificateIsAnIdentity(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	s := serve(t, Config{TLSListen: []string{"127.0.0.1:0"}, X509SuperUser: "CN=root", TLS: &tls.Config{
-		Certificates: []tls.Certificate{a.issue(t, pkix.Name{CommonName: "server"})}, ClientCAs: a.pool(), ClientAuth: tls.VerifyClientCertIfGiven,
+		Certificates: []tls.Certificate{a.issue(t, pkix.Name{CommonName: "server"})}, ClientCAs: a.pool(),
+		ClientAuth: tls.VerifyClientCertIfGiven,
 	}}, disk{})
 	connect := func(certs ...tls.Certificate) *rawClient {
 		t.Helper()
-		nc, err := (&tls.Dialer{Config: &tls.Config{RootCAs: a.pool(), Certificates: certs}}).DialContext(t.Context(), "tcp", s.Addrs()[0].String())
+		nc, err := (&tls.Dialer{Config: &tls.Config{RootCAs: a.pool(), Certificates: certs}}).DialContext(t.Context(),
+			"tcp", s.Addrs()[0].String())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +216,8 @@ func TestVerifiedClientCertificateIsAnIdentity(t *testing.T) {
 	}
 	name := pkix.Name{CommonName: "bob, the builder", Organization: []string{"Acme"}, Country: []string{"DE"}}
 	bob := connect(a.issue(t, name))
-	if got, want := bob.whoAmI(t), []string{"ip:127.0.0.1", `x509:CN=bob\, the builder,O=Acme,C=DE`}; !slices.Equal(got, want) {
+	if got, want := bob.whoAmI(t), []string{"ip:127.0.0.1",
+		`x509:CN=bob\, the builder,O=Acme,C=DE`}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	mine := []wire.ACL{{Perms: wire.PermAll, ID: wire.ID{Scheme: "auth"}}}

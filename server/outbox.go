@@ -13,15 +13,15 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-const keepBuffer = 16 << 10 // larger buffers are not kept for reuse: a connection may have two
+const keepBuffer = 16 << 10 // larger buffers are not reused; a connection keeps up to two
 
-// outbox is the writing half of a connection: frames are appended by the owner and by the committer, and leave in order,
-// as many as there are in one write. Whoever appends calls flush afterwards.
+// outbox is the writing half of a connection. The owner and the committer append frames and then call flush. Frames
+// leave in order, all that are present in one write.
 type outbox struct {
 	c       *conn
-	wake    chan struct{} // to the writer: the turn to write is yours
-	room    chan struct{} // to the reader: look again whether there is room
-	backlog atomic.Int64  // bytes of replies and events made but not written, those that wait for the disk included
+	wake    chan struct{} // tells the writer that it has the turn to write
+	room    chan struct{} // tells the reader to check again whether there is room
+	backlog atomic.Int64  // bytes of replies and events not written yet, those that wait for the disk included
 	raw     syscall.RawConn
 	rawTry  func(fd uintptr) bool
 	rawBuf  []byte
@@ -31,13 +31,13 @@ type outbox struct {
 	mu      sync.Mutex // guards the fields below; nothing blocks under it
 	out     []byte
 	spare   []byte
-	writing bool // somebody has the turn to write
-	last    bool // close after what is in out
-	dead    bool // the connection is closed: nothing is kept for it any more
-	pending int  // requests read and not answered
-	bytes   int  // of those
+	writing bool // a goroutine has the turn to write
+	last    bool // close the connection after out is written
+	dead    bool // the connection is closed and nothing more is kept for it
+	pending int  // requests read but not answered
+	bytes   int  // of pending requests
 	full    bool // the reader waits for room
-	parked  bool // the owner waits for the backlog to shrink
+	parked  bool // the owner waits for backlog to shrink
 }
 
 func (o *outbox) init(c *conn) {
@@ -47,8 +47,8 @@ func (o *outbox) init(c *conn) {
 	o.initRaw(c.nc)
 }
 
-// admit waits until the client has not too many requests unanswered, and counts those that were read. One that is larger than all may be
-// together waits until there is none beside it. It reports false when the connection has ended.
+// admit waits until the client has room for more unanswered requests, and counts the given ones. A request that is
+// larger than the limit waits until there is no other. It reports false if the connection has ended.
 func (c *conn) admit(items []item) bool {
 	o := &c.outbox
 	size := 0
@@ -72,7 +72,7 @@ func (c *conn) admit(items []item) bool {
 	return true
 }
 
-// answered counts a request of size bytes that has its reply in the outbox. The caller holds o.mu.
+// answered notes that the reply to a request of size bytes is in the outbox. The caller holds o.mu.
 func (o *outbox) answered(size int) {
 	o.pending--
 	o.bytes -= size
@@ -82,15 +82,15 @@ func (o *outbox) answered(size int) {
 	}
 }
 
-// stalled reports whether nobody reads what the client sends because of requests that the server has not answered, and
-// not because the client leaves its replies unread.
+// stalled reports whether the reader waits because the server has not answered requests, and not because the client
+// does not read its replies.
 func (o *outbox) stalled() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.full && !o.parked
 }
 
-// token puts a token into a channel, unless that is full.
+// token puts a token into a channel, unless the channel is full.
 func token(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
@@ -98,7 +98,7 @@ func token(ch chan struct{}) {
 	}
 }
 
-// flush sees to it that what was appended is written: here, if it can be done without waiting, or by the writer.
+// flush writes what was appended: here as far as that takes no waiting, the rest by the writer.
 func (o *outbox) flush() {
 	o.mu.Lock()
 	if o.writing || (len(o.out) == 0 && !o.last) {
@@ -113,7 +113,7 @@ func (o *outbox) flush() {
 	token(o.wake)
 }
 
-// next takes what there is to write, or gives the turn back if there is nothing.
+// next takes the bytes to write. If there are none it gives up the turn to write.
 func (o *outbox) next(written []byte) (buf []byte, last bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -121,14 +121,14 @@ func (o *outbox) next(written []byte) (buf []byte, last bool) {
 		o.spare = written[:0]
 	}
 	if len(o.out) == 0 {
-		o.writing = o.last // after the last frame nobody writes again
+		o.writing = o.last // after the last frame nothing is written any more
 		return nil, o.last
 	}
 	buf, o.out, o.spare = o.out, o.spare, nil
 	return buf, false
 }
 
-// write writes what flush could not, until the connection ends.
+// write is the writer goroutine: it writes what flush could not, until the connection ends.
 func (c *conn) write() {
 	defer c.kill()
 	for {
@@ -154,7 +154,7 @@ func (c *conn) write() {
 	}
 }
 
-// writeAll writes in pieces, each of which the client has to take in time.
+// writeAll writes in pieces, each of which must be sent within Limits.SendTime.
 func (c *conn) writeAll(buf []byte) error {
 	for len(buf) > 0 {
 		n := min(len(buf), sendChunk)
@@ -170,10 +170,10 @@ func (c *conn) writeAll(buf []byte) error {
 		c.wrote(n)
 		buf = buf[n:]
 	}
-	return c.nc.SetWriteDeadline(time.Time{}) // flush is next, and waits for nobody
+	return c.nc.SetWriteDeadline(time.Time{}) // the next write may be flush's, which must not see an old deadline
 }
 
-// wrote counts bytes that have left, and tells the owner if it waits for that.
+// wrote subtracts n written bytes from backlog, and tells the owner if it waits for that.
 func (o *outbox) wrote(n int) {
 	if o.backlog.Add(-int64(n)) > softBacklog/2 {
 		return
@@ -187,8 +187,8 @@ func (o *outbox) wrote(n int) {
 	}
 }
 
-// hangUp closes the connection so that the peer still reads the last reply: the sockets of an operating system drop what
-// they have sent when they are closed with something unread, so the peer gets a while to close first.
+// hangUp ends the connection so that the peer can still read the last reply. Closing a socket with unread input may
+// drop sent data that the peer has not read, so the peer gets some time to close first.
 func (c *conn) hangUp() {
 	half, ok := c.nc.(interface{ CloseWrite() error })
 	_, secure := c.nc.(*tls.Conn)
@@ -199,7 +199,7 @@ func (c *conn) hangUp() {
 	if half.CloseWrite() != nil || c.nc.SetReadDeadline(time.Now().Add(maxLinger)) != nil {
 		return
 	}
-	late := time.NewTimer(maxLinger) // the reader may wait for something else than the client
+	late := time.NewTimer(maxLinger) // the reader may not be reading, and so may not see the deadline
 	defer late.Stop()
 	select {
 	case <-c.done:
@@ -207,7 +207,7 @@ func (c *conn) hangUp() {
 	}
 }
 
-// park asks for an itemResume when the client has caught up. It reports false if it has already.
+// park requests an itemResume for when the client has caught up. It reports false if the client has already.
 func (o *outbox) park() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -218,7 +218,7 @@ func (o *outbox) park() bool {
 	return true
 }
 
-// put appends a frame's bytes for which backlog has been counted already.
+// put appends a frame's bytes, which backlog includes already.
 func (o *outbox) put(f *frame, b []byte, now time.Duration) {
 	o.mu.Lock()
 	if !o.dead {
@@ -228,7 +228,7 @@ func (o *outbox) put(f *frame, b []byte, now time.Duration) {
 	o.mu.Unlock()
 }
 
-// putReply encodes a reply right into the outbox, and returns its size.
+// putReply encodes a reply directly into the outbox and returns its size.
 func (o *outbox) putReply(f *frame, h wire.ReplyHeader, body wire.Record, now time.Duration) int {
 	o.mu.Lock()
 	n := 0
@@ -243,17 +243,17 @@ func (o *outbox) putReply(f *frame, h wire.ReplyHeader, body wire.Record, now ti
 	return n
 }
 
-// discard drops what is not written, for good.
+// discard drops what is not written, and everything appended later.
 func (o *outbox) discard() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.dead, o.out, o.spare = true, nil, nil
 }
 
-// finish does the accounts of a frame that has been appended. The caller holds o.mu.
+// finish updates the counters after a frame was appended. The caller holds o.mu.
 func (o *outbox) finish(f *frame, n int, now time.Duration) {
 	if f.request {
-		if s := o.c.sess.Load(); s != nil && o.full { // before full may change, see stalled
+		if s := o.c.sess.Load(); s != nil && o.full { // before answered changes full, see stalled
 			s.touch(now)
 		}
 		o.answered(f.size)
@@ -264,7 +264,7 @@ func (o *outbox) finish(f *frame, n int, now time.Duration) {
 	o.c.sent(f, n, now)
 }
 
-// rawConn returns nc's raw form if its writes can be tried without waiting.
+// rawConn returns nc's raw connection, whose writes need not wait, or nil if it has none.
 func rawConn(nc net.Conn) syscall.RawConn {
 	switch nc := nc.(type) {
 	case *net.TCPConn:

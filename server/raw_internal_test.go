@@ -84,11 +84,11 @@ func (c *rawClient) handshake(req *wire.ConnectRequest) (*wire.ConnectResponse, 
 	if _, err := c.nc.Write(appendFrame(nil, req)); err != nil {
 		return nil, err
 	}
-	return c.welcome()
+	return c.readConnect()
 }
 
-// welcome reads the answer to a handshake.
-func (c *rawClient) welcome() (*wire.ConnectResponse, error) {
+// readConnect reads the reply to a handshake.
+func (c *rawClient) readConnect() (*wire.ConnectResponse, error) {
 	body, err := wire.ReadFrame(c.nc, 1<<30, nil)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,8 @@ func (c *rawClient) welcome() (*wire.ConnectResponse, error) {
 
 // resume opens a new connection for c's session.
 func (c *rawClient) resume(s *Server) (*rawClient, error) {
-	return s.connect(wire.ConnectRequest{SessionID: c.session, Password: c.password, LastZxidSeen: c.zxid, HasReadOnly: true})
+	return s.connect(wire.ConnectRequest{SessionID: c.session, Password: c.password, LastZxidSeen: c.zxid,
+		HasReadOnly: true})
 }
 
 func (c *rawClient) send(xid int32, op wire.Op, req wire.Record) error {

@@ -21,14 +21,14 @@ func (o *outbox) initRaw(nc net.Conn) {
 	}
 }
 
-// writeNow writes what there is as far as the socket takes it at once. It reports false if the writer has to go on. The
-// caller has the turn to write.
+// writeNow writes as much as the socket takes without waiting. It reports false if the writer goroutine must continue.
+// The caller has the turn to write.
 func (o *outbox) writeNow() bool {
 	var buf []byte
 	var last bool
 	for {
 		if buf, last = o.next(buf); buf == nil {
-			return !last // hanging up may wait
+			return !last // hangUp waits, so it is left to the writer
 		}
 		o.rawBuf, o.rawLen, o.rawErr = buf, 0, nil
 		err := o.raw.Write(o.rawTry)

@@ -21,11 +21,15 @@ func TestMalformedBodyIsAnsweredAndTheConnectionStays(t *testing.T) {
 	s := serve(t, Config{}, disk{})
 	c := mustConnect(t, s, wire.ConnectRequest{})
 	for _, op := range []wire.Op{
-		wire.OpCreate, wire.OpDelete, wire.OpExists, wire.OpGetData, wire.OpSetData, wire.OpGetACL, wire.OpSetACL, wire.OpGetChildren,
-		wire.OpSync, wire.OpGetChildren2, wire.OpMulti, wire.OpCreate2, wire.OpCheckWatches, wire.OpRemoveWatches, wire.OpCreateContainer,
-		wire.OpCreateTTL, wire.OpMultiRead, wire.OpSetWatches, wire.OpGetAllChildren, wire.OpSetWatches2, wire.OpAddWatch,
+		wire.OpCreate, wire.OpDelete, wire.OpExists, wire.OpGetData, wire.OpSetData, wire.OpGetACL, wire.OpSetACL,
+		wire.OpGetChildren,
+		wire.OpSync, wire.OpGetChildren2, wire.OpMulti, wire.OpCreate2, wire.OpCheckWatches, wire.OpRemoveWatches,
+		wire.OpCreateContainer,
+		wire.OpCreateTTL, wire.OpMultiRead, wire.OpSetWatches, wire.OpGetAllChildren, wire.OpSetWatches2,
+		wire.OpAddWatch,
 	} {
-		for name, body := range map[string]rawBody{"empty": nil, "short": {0, 0}, "null path": {0xff, 0xff, 0xff, 0xff}, "length of 2 GB": {0x7f, 0xff, 0xff, 0xff}} {
+		for name, body := range map[string]rawBody{"empty": nil, "short": {0, 0},
+			"null path": {0xff, 0xff, 0xff, 0xff}, "length of 2 GB": {0x7f, 0xff, 0xff, 0xff}} {
 			if err := c.call(op, body, nil); !errors.Is(err, codeError(wire.MarshallingError)) {
 				t.Errorf("%v, %s: got %v, want %v", op, name, err, wire.MarshallingError)
 			}
@@ -54,7 +58,8 @@ func TestOperationsThatNobodyMaySendEndTheConnection(t *testing.T) {
 		wire.OpCheck, wire.OpDeleteContainer,
 	} {
 		c := mustConnect(t, s, wire.ConnectRequest{})
-		if err := c.call(op, &wire.CheckRequest{Path: "/zookeeper", Version: -1}, nil); !errors.Is(err, codeError(wire.Unimplemented)) {
+		if err := c.call(op, &wire.CheckRequest{Path: "/zookeeper", Version: -1}, nil); !errors.Is(err,
+			codeError(wire.Unimplemented)) {
 			t.Errorf("%v: got %v, want %v", op, err, wire.Unimplemented)
 		}
 		if !c.ended() {
@@ -70,7 +75,8 @@ func TestReconfigIsUnimplementedAndTheConnectionStays(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{}, disk{})
 	c := mustConnect(t, s, wire.ConnectRequest{})
-	if err := c.call(wire.OpReconfig, &wire.ReconfigRequest{Leaving: "1", FromConfig: -1}, nil); !errors.Is(err, codeError(wire.Unimplemented)) {
+	if err := c.call(wire.OpReconfig, &wire.ReconfigRequest{Leaving: "1", FromConfig: -1}, nil); !errors.Is(err,
+		codeError(wire.Unimplemented)) {
 		t.Errorf("got %v, want %v", err, wire.Unimplemented)
 	}
 	if _, err := c.create("/a", nil, 0); err != nil {
@@ -238,7 +244,8 @@ func TestEventComesBeforeTheReplyThatShowsTheChange(t *testing.T) {
 					t.Fatalf("round %d: got %v %v: an acknowledged write is not seen", i, data, err)
 				}
 				if len(watcher.events) != 1 || len(writer.events) != 1 {
-					t.Fatalf("round %d: got %v and %v before the replies, want one event each", i, watcher.events, writer.events)
+					t.Fatalf("round %d: got %v and %v before the replies, want one event each", i, watcher.events,
+						writer.events)
 				}
 			}
 		})

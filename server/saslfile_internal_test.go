@@ -37,7 +37,8 @@ Client { x required user_mallory="e"; }; // Server { x required user_mallory="f"
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if diff := cmp.Diff(map[string]string{"bob": "b // no comment", "carol": `c"};`, "dave": `"\`}, got); diff != "" {
+		if diff := cmp.Diff(map[string]string{"bob": "b // no comment", "carol": `c"};`, "dave": `"\`},
+			got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

@@ -106,7 +106,8 @@ func TestSilentSessionExpiresWithinOneTickAfterItsTimeout(t *testing.T) {
 			t.Error("the expired client got a frame, want the end of its connection")
 		}
 		back := l.dial(t)
-		resp, err := back.handshake(&wire.ConnectRequest{Timeout: 10_000, SessionID: silent.session, Password: silent.password})
+		resp, err := back.handshake(&wire.ConnectRequest{Timeout: 10_000, SessionID: silent.session,
+			Password: silent.password})
 		if err != nil || resp.Timeout != 0 {
 			t.Errorf("coming back: got %+v %v, want the word that the session is gone", resp, err)
 		}
@@ -255,7 +256,8 @@ func TestCollectorTakesEmptyContainersAndOldTTLNodes(t *testing.T) {
 		t.Helper()
 		c := l.connect(t, 20*60_000)
 		for path, child := range map[string]string{"/used": "/used/a", "/full": "/full/a", "/fresh": ""} {
-			if err := c.call(wire.OpCreateContainer, &wire.CreateRequest{Path: path, ACL: openACL, Flags: wire.FlagContainer}, nil); err != nil {
+			if err := c.call(wire.OpCreateContainer,
+				&wire.CreateRequest{Path: path, ACL: openACL, Flags: wire.FlagContainer}, nil); err != nil {
 				t.Fatal(err)
 			}
 			if child != "" {
@@ -264,7 +266,8 @@ func TestCollectorTakesEmptyContainersAndOldTTLNodes(t *testing.T) {
 				}
 			}
 		}
-		ttl := &wire.CreateTTLRequest{CreateRequest: wire.CreateRequest{Path: "/ttl", ACL: openACL, Flags: wire.FlagTTL}, TTL: 5 * 60_000}
+		ttl := &wire.CreateTTLRequest{CreateRequest: wire.CreateRequest{Path: "/ttl", ACL: openACL,
+			Flags: wire.FlagTTL}, TTL: 5 * 60_000}
 		if err := c.call(wire.OpCreateTTL, ttl, nil); err != nil {
 			t.Fatal(err)
 		}

@@ -4,5 +4,5 @@ package server
 
 import "syscall"
 
-// makeSocketPrivate does nothing: here the directory protects a socket.
+// makeSocketPrivate does nothing: on this system the directory protects a socket.
 func makeSocketPrivate(_, _ string, _ syscall.RawConn) error { return nil }

@@ -58,7 +58,8 @@ func TestSmallRequestsComeBeforeLargeOnesThatWait(t *testing.T) {
 				}
 				if name == "lists" {
 					for i := range 2 * largeSize / 64 {
-						if _, err := small.create(fmt.Sprintf("/b/%s%d", strings.Repeat("n", 60), i), nil, 0); err != nil {
+						if _, err := small.create(fmt.Sprintf("/b/%s%d", strings.Repeat("n", 60), i), nil,
+							0); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -78,7 +79,8 @@ func TestSmallRequestsComeBeforeLargeOnesThatWait(t *testing.T) {
 				for i, c := range clients {
 					sent := make(chan error, 1)
 					b := wire.AppendRequest(nil, 1, row.op, row.req)
-					b = wire.AppendRequest(b, 2, wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/after-%d", i), ACL: openACL})
+					b = wire.AppendRequest(b, 2, wire.OpCreate,
+						&wire.CreateRequest{Path: fmt.Sprintf("/after-%d", i), ACL: openACL})
 					go func() { _, err := c.nc.Write(b); sent <- err }()
 					awaitQueue(s, i+1)
 					if err := <-sent; err != nil {
@@ -90,7 +92,8 @@ func TestSmallRequestsComeBeforeLargeOnesThatWait(t *testing.T) {
 					release()
 				}()
 				var first wire.Create2Response
-				if err := small.call(wire.OpCreate2, &wire.CreateRequest{Path: "/small", ACL: openACL}, &first); err != nil {
+				if err := small.call(wire.OpCreate2, &wire.CreateRequest{Path: "/small", ACL: openACL},
+					&first); err != nil {
 					t.Fatal(err)
 				}
 				for _, c := range clients { // what comes behind a large request waits with it
@@ -100,7 +103,8 @@ func TestSmallRequestsComeBeforeLargeOnesThatWait(t *testing.T) {
 							t.Fatalf("got %+v %v, want the reply to %d", h, err, xid+1)
 						}
 						if h.Xid == 2 && h.Zxid < first.Stat.Czxid {
-							t.Errorf("what came behind a large request was served before the small one: zxid %d, %d", h.Zxid, first.Stat.Czxid)
+							t.Errorf("what came behind a large request was served before the small one: zxid %d, %d",
+								h.Zxid, first.Stat.Czxid)
 						}
 					}
 				}
@@ -213,7 +217,8 @@ func TestConnectionThatSendsWithoutAPauseHasItsShareOfARound(t *testing.T) {
 			}
 		}
 		if share := int64(maxGiven * readBatch); got.Stat.Czxid > first+share {
-			t.Errorf("the other one's request came %d after the flood's first, want at most %d", got.Stat.Czxid-first, share)
+			t.Errorf("the other one's request came %d after the flood's first, want at most %d", got.Stat.Czxid-first,
+				share)
 		}
 	})
 }
@@ -231,10 +236,11 @@ func TestWatchesAndIdentitiesOfAllClientsCountAsMemory(t *testing.T) {
 		if err := c.call(wire.OpSetWatches, req, nil); err != nil {
 			t.Fatalf("client %d: %v", k, err)
 		}
-		if err := c.call(wire.OpAuth, &wire.AuthRequest{Scheme: "digest", Auth: bytes.Repeat([]byte("u"), 50_000)}, nil); err != nil {
+		if err := c.call(wire.OpAuth, &wire.AuthRequest{Scheme: "digest", Auth: bytes.Repeat([]byte("u"), 50_000)},
+			nil); err != nil {
 			t.Fatalf("client %d: %v", k, err)
 		}
-		if total, _ := s.weights(); total > limit+weighAfter+8<<20 {
+		if total, _ := s.memoryUse(); total > limit+enforceAfter+8<<20 {
 			t.Fatalf("%d bytes are kept, want 24 MiB and what one look lets pass", total)
 		}
 	}
@@ -247,7 +253,8 @@ func TestFramesThatDoNotEndCountAsMemory(t *testing.T) {
 	t.Parallel()
 	const limit = 24 << 20
 	s := serve(t, Config{Limits: Limits{Memory: limit}}, disk{})
-	frame := wire.AppendRequest(nil, 1, wire.OpCreate, &wire.CreateRequest{Path: "/b", Data: make([]byte, 1<<20-200), ACL: openACL})
+	frame := wire.AppendRequest(nil, 1, wire.OpCreate,
+		&wire.CreateRequest{Path: "/b", Data: make([]byte, 1<<20-200), ACL: openACL})
 	for i := 0; s.stats.hits[limitMemory].Load() == 0; i++ {
 		if i > 200 {
 			t.Fatal("nobody was disconnected, with 200 MB of frames that do not end")
@@ -255,7 +262,7 @@ func TestFramesThatDoNotEndCountAsMemory(t *testing.T) {
 		c := mustConnect(t, s, wire.ConnectRequest{})
 		_, _ = c.nc.Write(frame[:len(frame)-1]) // fails if it is the one that is disconnected
 	}
-	if total, _ := s.weights(); total > limit+weighAfter+8<<20 {
+	if total, _ := s.memoryUse(); total > limit+enforceAfter+8<<20 {
 		t.Errorf("%d bytes are kept, want 24 MiB and what one look lets pass", total)
 	}
 	c := mustConnect(t, s, wire.ConnectRequest{})
@@ -264,8 +271,8 @@ func TestFramesThatDoNotEndCountAsMemory(t *testing.T) {
 	}
 	c.ping(t)
 	for _, sc := range s.allConns() {
-		if sess := sc.sess.Load(); sess != nil && sess.id == c.session && sc.coming.Load() != 0 {
-			t.Errorf("a request that is served counts %d bytes still", sc.coming.Load())
+		if sess := sc.sess.Load(); sess != nil && sess.id == c.session && sc.incoming.Load() != 0 {
+			t.Errorf("a request that is served counts %d bytes still", sc.incoming.Load())
 		}
 	}
 	if _, _, err := c.get("/nothing"); !errors.Is(err, codeError(wire.NoNode)) {
@@ -328,7 +335,8 @@ func TestLargeRequestIsServedThoughSmallOnesFillEveryRound(t *testing.T) {
 		release()
 		replies(sets[(rounds-1)%2])
 		if h, err := large.reply(nil); err != nil || h.Err != wire.OK || h.Zxid > last.Zxid {
-			t.Errorf("large request: got %+v %v, want it served before the small ones of the last round, %d", h, err, last.Zxid)
+			t.Errorf("large request: got %+v %v, want it served before the small ones of the last round, %d", h, err,
+				last.Zxid)
 		}
 	})
 }
@@ -501,7 +509,8 @@ func TestRequestsThatAreAnsweredCountNoMore(t *testing.T) {
 			want wire.Code
 			ends bool
 		}{
-			{wire.OpCreate, &wire.CreateRequest{Path: "/b", Data: make([]byte, 2*largeSize), ACL: openACL}, wire.OK, false},
+			{wire.OpCreate, &wire.CreateRequest{Path: "/b", Data: make([]byte, 2*largeSize), ACL: openACL}, wire.OK,
+				false},
 			{wire.OpGetData, &wire.PathWatchRequest{Path: "/b"}, wire.OK, false},
 			{wire.OpSetData, setOf("/none", 2*largeSize), wire.NoNode, false},
 			{wire.OpSetData, setOf("/none", 2), wire.NoNode, false},
@@ -530,7 +539,7 @@ func TestRequestsThatAreAnsweredCountNoMore(t *testing.T) {
 				c = mustConnect(t, s, wire.ConnectRequest{})
 			}
 			for total := -1; total != 0; runtime.Gosched() { // what is sent counts no more just after it was
-				if total, _ = s.weights(); total < 0 {
+				if total, _ = s.memoryUse(); total < 0 {
 					t.Fatalf("%v: %d bytes are kept", step.op, total)
 				}
 			}
@@ -564,12 +573,12 @@ func TestLengthOfAFrameThatDoesNotComeCountsLittle(t *testing.T) {
 	for coming := 0; coming < many && s.stats.hits[limitMemory].Load() == 0; runtime.Gosched() {
 		coming = 0
 		for _, sc := range s.allConns() {
-			if sc.coming.Load() > 0 {
+			if sc.incoming.Load() > 0 {
 				coming++
 			}
 		}
 	}
-	s.weigh()
+	s.enforceMemory()
 	if n := s.stats.hits[limitMemory].Load(); n > 0 {
 		t.Errorf("%d clients were disconnected because others said that they would send much", n)
 	}

@@ -44,7 +44,8 @@ func changed(kind wire.EventType, path string) []wire.Event {
 	return []wire.Event{{Type: kind, State: wire.StateSyncConnected, Path: path}}
 }
 
-// In each case x and b watch the children of /g, x first, and a watches the node that comes or goes. x is on its way out.
+// In each case x and b watch the children of /g, x first, and a watches the node that comes or goes. x is on its way
+// out.
 func TestEachWatcherGetsItsOwnEventWhileAnotherOneLeaves(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -88,7 +89,8 @@ func TestEachWatcherGetsItsOwnEventWhileAnotherOneLeaves(t *testing.T) {
 				}
 				x.mustCall(t, wire.OpGetChildren, &wire.PathWatchRequest{Path: "/g", Watch: true})
 				b.mustCall(t, wire.OpGetChildren, &wire.PathWatchRequest{Path: "/g", Watch: true})
-				if err := a.call(wire.OpExists, &wire.PathWatchRequest{Path: row.path, Watch: true}, nil); err != nil && row.kind == wire.EventDeleted {
+				if err := a.call(wire.OpExists, &wire.PathWatchRequest{Path: row.path, Watch: true},
+					nil); err != nil && row.kind == wire.EventDeleted {
 					t.Fatal(err)
 				}
 				row.leave(t, s, x, writer)
@@ -118,7 +120,8 @@ func TestWatchThatAnUndurableWriteHasSpentIsThereUntilTheWriteIsDurable(t *testi
 				c.mustCall(t, wire.OpGetData, &wire.PathWatchRequest{Path: path, Watch: true})
 			}
 			open := g.shut(t)
-			if err := writer.send(100, wire.OpSetData, &wire.SetDataRequest{Path: "/a", Data: []byte("new"), Version: -1}); err != nil {
+			if err := writer.send(100, wire.OpSetData,
+				&wire.SetDataRequest{Path: "/a", Data: []byte("new"), Version: -1}); err != nil {
 				t.Fatal(err)
 			}
 			<-g.waits

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// effect is what a key of a zoo.cfg does here.
+// effect is what a key of zoo.cfg does here.
 type effect string
 
 const (
@@ -17,27 +17,27 @@ const (
 	refused  effect = "refused"
 )
 
-// zooKey is one key, or all that begin as name does up to its star.
+// zooKey is one key, or with a star at the end of name all keys with that prefix.
 type zooKey struct {
 	name     string
 	effect   effect
-	harmless string // a value with which a refused key asks for what is the case anyway
+	harmless string // a value of a refused key that asks for what is the case anyway, and is accepted
 	why      string
 }
 
-// zooKeys are the keys of ZooKeeper 3.9.5, of which docs/zoo-cfg.md has the same table. Keys that protect something and that this server
-// cannot follow are refused. A longer name goes before a shorter one.
+// zooKeys are the keys of ZooKeeper 3.9.5. docs/zoo-cfg.md has the same table. Keys that protect something and that this
+// server cannot obey are refused. Of several matching names the longest counts.
 var zooKeys = []zooKey{
 	{"dataDir", obeyed, "", "the directory of the state"},
 	{"dataLogDir", warned, "", "everything is in dataDir"},
 	{"clientPort", obeyed, "", ""},
-	{"clientPortAddress", obeyed, "", "every address if it is not there, as in ZooKeeper"},
+	{"clientPortAddress", obeyed, "", "every address if missing, as in ZooKeeper"},
 	{"secureClientPort", obeyed, "", ""},
-	{"secureClientPortAddress", obeyed, "", "every address if it is not there"},
-	{"tickTime", obeyed, "", "3000 if it is not there"},
+	{"secureClientPortAddress", obeyed, "", "every address if missing"},
+	{"tickTime", obeyed, "", "3000 if missing"},
 	{"minSessionTimeout", obeyed, "", ""},
 	{"maxSessionTimeout", obeyed, "", ""},
-	{"maxClientCnxns", obeyed, "", "60 if it is not there; 0 is no limit"},
+	{"maxClientCnxns", obeyed, "", "60 if missing; 0 is no limit"},
 	{"maxCnxns", obeyed, "", "of all ports together; 0 is the default of limits.md"},
 	{"nio.sessionlessCnxnTimeout", obeyed, "", ""},
 	{"jute.maxbuffer", obeyed, "", "of requests"},
@@ -140,22 +140,22 @@ var zooKeys = []zooKey{
 	{"reconfigEnabled", obeyed, "", "true has no effect, with a warning: there are no members to change"},
 	{"metricsProvider.className", warned, "", "mntr and the HTTP commands have the numbers"},
 	{"metricsProvider.*", noEffect, "", "only with metricsProvider.className"},
-	{"autopurge.*", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"preAllocSize", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"snapCount", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"snapSizeLimitInKb", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"txnLogSizeLimitInKb", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"commitLogCount", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"fsync.warningthresholdms", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"flushDelay", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"maxWriteQueuePollTime", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"maxBatchSize", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"snapshot.*", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"digest.enabled", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"serializeLastProcessedZxid.enabled", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"closeSessionTxn.enabled", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"emulate353TTLNodes", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"jute.maxbuffer.extrasize", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
+	{"autopurge.*", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"preAllocSize", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"snapCount", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"snapSizeLimitInKb", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"txnLogSizeLimitInKb", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"commitLogCount", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"fsync.warningthresholdms", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"flushDelay", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"maxWriteQueuePollTime", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"maxBatchSize", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"snapshot.*", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"digest.enabled", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"serializeLastProcessedZxid.enabled", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"closeSessionTxn.enabled", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"emulate353TTLNodes", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"jute.maxbuffer.extrasize", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
 	{"maxResponseCacheSize", noEffect, "", "threads and buffers of ZooKeeper"},
 	{"maxGetChildrenResponseCacheSize", noEffect, "", "threads and buffers of ZooKeeper"},
 	{"watchManagerName", noEffect, "", "threads and buffers of ZooKeeper"},
@@ -206,7 +206,7 @@ var zooKeys = []zooKey{
 	{"skipReconfig*", noEffect, "", "only members of an ensemble use it"},
 }
 
-// keyOf finds what is known of a key.
+// keyOf returns the row of a key, and whether there is one.
 func keyOf(name string) (zooKey, bool) {
 	best, found := zooKey{}, false
 	for _, k := range zooKeys {
@@ -221,23 +221,24 @@ func keyOf(name string) (zooKey, bool) {
 	return best, found
 }
 
-// leftovers judges every key that nobody has taken.
-func (z *zooCfg) leftovers() {
+// checkUnused warns of keys that have no effect, and reports errors for those that are refused.
+func (z *zooCfg) checkUnused() {
 	for _, name := range slices.Sorted(maps.Keys(z.values)) {
 		p := z.values[name]
 		k, known := keyOf(name)
 		switch {
 		case !known:
-			z.warn(fmt.Sprintf("unknown key %s in line %d has no effect", name, p.line))
+			z.warn(fmt.Sprintf("line %d: unknown key %s has no effect", p.line, name))
 		case k.effect == warned:
-			z.warn(fmt.Sprintf("%s in line %d has no effect: %s", name, p.line, k.why))
+			z.warn(fmt.Sprintf("line %d: %s has no effect: %s", p.line, name, k.why))
 		case k.effect == refused && !strings.EqualFold(p.value, k.harmless):
 			z.refuse(name, p, k.why)
 		}
 	}
 }
 
-// refuse makes a key an error whose effect somebody relies on.
+// refuse reports an error for a key that the configuration relies on.
 func (z *zooCfg) refuse(name string, p property, why string) {
-	z.errs = append(z.errs, fmt.Errorf("server: line %d: %s=%s cannot be followed: %s; see docs/zoo-cfg.md", p.line, name, p.value, why))
+	z.errs = append(z.errs, fmt.Errorf("server: line %d: %s=%s is not supported: %s; see docs/zoo-cfg.md",
+		p.line, name, p.value, why))
 }

@@ -79,9 +79,12 @@ func TestZooCfgKeyDoesWhatTheTableSays(t *testing.T) {
 func TestZooCfgKeyThatProtectsIsFollowedOrRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		"enforce.auth.enabled=true", "enforce.auth.enabled=true\nenforce.auth.schemes=x509", "enforce.auth.enabled=true\nenforce.auth.schemes=sasl,x509",
-		"ssl.crl=true", "zookeeper.ssl.ocsp=true", "ssl.ciphersuites=TLS_X", "admin.forceHttps=true", "audit.enable=true",
-		"authProvider.1=com.corp.Gate", "authProvider.x=org.apache.zookeeper.server.auth.NoSuchProvider", "DigestAuthenticationProvider.enabled=false",
+		"enforce.auth.enabled=true", "enforce.auth.enabled=true\nenforce.auth.schemes=x509",
+		"enforce.auth.enabled=true\nenforce.auth.schemes=sasl,x509",
+		"ssl.crl=true", "zookeeper.ssl.ocsp=true", "ssl.ciphersuites=TLS_X", "admin.forceHttps=true",
+		"audit.enable=true",
+		"authProvider.1=com.corp.Gate", "authProvider.x=org.apache.zookeeper.server.auth.NoSuchProvider",
+		"DigestAuthenticationProvider.enabled=false",
 		"datadir.autocreate=false", "connectionMaxTokens=5",
 	} {
 		if _, _, err := ParseZooCfg(strings.NewReader(text)); err == nil || errors.Is(err, ErrEnsemble) {
@@ -93,7 +96,8 @@ func TestZooCfgKeyThatProtectsIsFollowedOrRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := fmt.Sprint(cfg.RequireSASL, cfg.Limits.Conns, cfg.HandshakeTimeout, cfg.EnsembleAuth, cfg.EnsembleNames, cfg.AllowFailedSASL)
+	got := fmt.Sprint(cfg.RequireSASL, cfg.Limits.Conns, cfg.HandshakeTimeout, cfg.EnsembleAuth, cfg.EnsembleNames,
+		cfg.AllowFailedSASL)
 	if want := "true 10 700ms true [a b] true"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -2,5 +2,5 @@
 
 package store
 
-// extend does nothing: here a log grows as it is written.
+// extend does nothing: on this system a log grows as it is written.
 func extend(uintptr, int64) {}

@@ -20,12 +20,12 @@ func ask(t *testing.T, s *Server, word string) string {
 	}
 	text, err := io.ReadAll(c.nc)
 	if err != nil {
-		t.Fatalf("%s: %v", word, err)
+		t.Fatalf("%s: got %v", word, err)
 	}
 	return string(text)
 }
 
-func TestWordsAnswerInZooKeepersForm(t *testing.T) {
+func TestFourLetterWordsAnswerInZooKeepersFormat(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{FourLetterWords: []string{"*"}, Data: t.TempDir()}, disk{})
 	c := mustConnect(t, s, wire.ConnectRequest{Timeout: 10_000})
@@ -40,19 +40,28 @@ func TestWordsAnswerInZooKeepersForm(t *testing.T) {
 		"ruok":   `imok`,
 		"ruok\n": `imok`,
 		"isro":   `rw`,
-		"srvr":   `Zookeeper version: \d+\.\d+\.\d+-.*, built on .* UTC\nLatency min/avg/max: \d+/\d+\.\d+/\d+\nReceived: \d+\nSent: \d+\nConnections: \d+\nOutstanding: 0\nZxid: 0x2\nMode: standalone\nNode count: 6\n`,
-		"stat":   `Zookeeper version: .*\nClients:\n( /127\.0\.0\.1:\d+\[\d\]\(queued=0,recved=\d+,sent=\d+\)\n)+\nLatency (?s:.*)Node count: 6\n`,
-		"cons":   ` /127\.0\.0\.1:\d+\[1\]\(queued=0,recved=3,sent=3,sid=` + id + `,lop=GETD,est=\d{13},to=10000,lcxid=0x2,lzxid=0x2,lresp=\d+,llat=\d+,minlat=\d+,avglat=\d+,maxlat=\d+\)\n( /127\.0\.0\.1:\d+\[0\]\(queued=0,recved=1,sent=0\)\n)+\n`,
-		"wchs":   `1 connections watching 1 paths\nTotal watches:1\n`,
-		"wchc":   id + `\n\t/e\n\n`,
-		"wchp":   `/e\n\t` + id + `\n\n`,
-		"dump":   `SessionTracker dump:\nSession Sets \(1\)/\(1\):\n1 expire at .*:\n\t` + id + `\nephemeral nodes dump:\nSessions with Ephemerals \(1\):\n` + id + `:\n\t/e\nConnections dump:\nConnections Sets \(1\)/\(1\):\n1 expire at .*:\n\tip: /127\.0\.0\.1:\d+ sessionId: ` + id + `\n`,
-		"conf":   `clientPort=\d+\nsecureClientPort=-1\ndataDir=.+\ndataDirSize=\d+\ndataLogDir=.+\ndataLogSize=\d+\ntickTime=2000\nmaxClientCnxns=\d+\nminSessionTimeout=4000\nmaxSessionTimeout=600000\nclientPortListenBacklog=-1\nserverId=0\n`,
-		"gtmk":   `306`,
-		"hash":   ``,
-		"dirs":   `datadir_size: [1-9]\d*\nlogdir_size: [1-9]\d*\n`,
-		"envi":   `Environment:\nzookeeper\.version=(?s:.*)os\.memory\.total=\d+MB\n`,
-		"mntr":   `zk_version\t(?s:.*)zk_server_state\tstandalone\n(?s:.*)zk_znode_count\t6\n(?s:.*)`,
+		"srvr": `Zookeeper version: \d+\.\d+\.\d+-.*, built on .* UTC\nLatency min/avg/max: \d+/\d+\.\d+/\d+\n` +
+			`Received: \d+\nSent: \d+\nConnections: \d+\nOutstanding: 0\nZxid: 0x2\nMode: standalone\nNode count: 6\n`,
+		"stat": `Zookeeper version: .*\nClients:\n( /127\.0\.0\.1:\d+\[\d\]\(queued=0,recved=\d+,sent=\d+\)\n` +
+			`)+\nLatency (?s:.*)Node count: 6\n`,
+		"cons": ` /127\.0\.0\.1:\d+\[1\]\(queued=0,recved=3,sent=3,sid=` + id + `,lop=GETD,est=\d{13},to=10000,` +
+			`lcxid=0x2,lzxid=0x2,lresp=\d+,llat=\d+,minlat=\d+,avglat=\d+,maxlat=\d+\)\n` +
+			`( /127\.0\.0\.1:\d+\[0\]\(queued=0,recved=1,sent=0\)\n)+\n`,
+		"wchs": `1 connections watching 1 paths\nTotal watches:1\n`,
+		"wchc": id + `\n\t/e\n\n`,
+		"wchp": `/e\n\t` + id + `\n\n`,
+		"dump": `SessionTracker dump:\nSession Sets \(1\)/\(1\):\n1 expire at .*:\n\t` + id + `\n` +
+			`ephemeral nodes dump:\nSessions with Ephemerals \(1\):\n` + id + `:\n\t/e\n` +
+			`Connections dump:\nConnections Sets \(1\)/\(1\):\n1 expire at .*:\n` +
+			`\tip: /127\.0\.0\.1:\d+ sessionId: ` + id + `\n`,
+		"conf": `clientPort=\d+\nsecureClientPort=-1\ndataDir=.+\ndataDirSize=\d+\ndataLogDir=.+\n` +
+			`dataLogSize=\d+\ntickTime=2000\nmaxClientCnxns=\d+\nminSessionTimeout=4000\n` +
+			`maxSessionTimeout=600000\nclientPortListenBacklog=-1\nserverId=0\n`,
+		"gtmk": `306`,
+		"hash": ``,
+		"dirs": `datadir_size: [1-9]\d*\nlogdir_size: [1-9]\d*\n`,
+		"envi": `Environment:\nzookeeper\.version=(?s:.*)os\.memory\.total=\d+MB\n`,
+		"mntr": `zk_version\t(?s:.*)zk_server_state\tstandalone\n(?s:.*)zk_znode_count\t6\n(?s:.*)`,
 	} {
 		if got := ask(t, s, word); !regexp.MustCompile(`\A(?:` + want + `)\z`).MatchString(got) {
 			t.Errorf("%q: got\n%s\nwant\n%s", word, got, want)
@@ -69,7 +78,7 @@ func TestWordsAnswerInZooKeepersForm(t *testing.T) {
 		"outstanding_tls_handshake", "auth_failed_count", "non_mtls_remote_conn_count", "non_mtls_local_conn_count",
 	} {
 		if !regexp.MustCompile(`(?m)^zk_` + key + `\t-?[0-9.]+$`).MatchString(mntr) {
-			t.Errorf("mntr has no number for zk_%s", key)
+			t.Errorf("mntr: got no number for zk_%s", key)
 		}
 	}
 	if got, want := ask(t, s, "srst"), "Server stats reset.\n"; got != want {
@@ -80,7 +89,7 @@ func TestWordsAnswerInZooKeepersForm(t *testing.T) {
 	}
 }
 
-func TestWordsNotInTheWhitelistSaySo(t *testing.T) {
+func TestAnswerToADisallowedWordSaysSo(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{}, disk{})
 	if got := ask(t, s, "srvr"); !strings.HasPrefix(got, "Zookeeper version: ") {
@@ -123,7 +132,7 @@ func TestHTTPCommandsAnswerInJSON(t *testing.T) {
 		return resp.StatusCode, string(body)
 	}
 	if _, html := fetch("/commands"); !strings.Contains(html, `<a href="/commands/ruok">ruok</a>`) {
-		t.Errorf("the list: got %q", html)
+		t.Errorf("list of commands: got %q", html)
 	}
 	for name, key := range map[string]string{
 		"ruok": "", "conf": "client_port", "configuration": "tick_time", "cons": "connections",
@@ -138,7 +147,7 @@ func TestHTTPCommandsAnswerInJSON(t *testing.T) {
 		status, text := fetch("/commands/" + name)
 		var answer map[string]any
 		if err := json.Unmarshal([]byte(text), &answer); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v", name, err)
 		}
 		_, has := answer[key]
 		failure, said := answer["error"]

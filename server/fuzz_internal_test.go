@@ -7,7 +7,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// FuzzConnection sends any bytes on a connection that has a session: the server must serve others as before.
+// FuzzConnection sends arbitrary bytes on a connection with a session. The server must still serve other clients.
 func FuzzConnection(f *testing.F) {
 	all := wire.ACL{Perms: wire.PermAll, ID: wire.ID{Scheme: "auth"}}
 	for op, req := range map[wire.Op]wire.Record{
@@ -50,7 +50,7 @@ func FuzzConnection(f *testing.F) {
 		_ = s.ExpireSession(c.session)
 		other := mustConnect(t, s, wire.ConnectRequest{Timeout: 4000})
 		if err := other.call(wire.OpGetData, &wire.PathWatchRequest{Path: "/"}, nil); err != nil {
-			t.Errorf("another client's read: %v", err)
+			t.Errorf("another client's read: got %v, want OK", err)
 		}
 		if err := other.call(wire.OpCloseSession, &wire.Empty{}, nil); err != nil {
 			t.Error(err)

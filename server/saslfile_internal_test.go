@@ -18,7 +18,7 @@ func writeUsers(t *testing.T, text string) string {
 	return path
 }
 
-func TestUserInACommentIsNoUser(t *testing.T) {
+func TestUsersInCommentsAreIgnored(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
 		"JAAS": `/* Server { x required user_mallory="a"; }; */
@@ -35,7 +35,7 @@ Client { x required user_mallory="e"; }; // Server { x required user_mallory="f"
 	} {
 		got, err := readSASLUsers(writeUsers(t, text))
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v", name, err)
 		}
 		if diff := cmp.Diff(map[string]string{"bob": "b // no comment", "carol": `c"};`, "dave": `"\`},
 			got); diff != "" {
@@ -44,7 +44,7 @@ Client { x required user_mallory="e"; }; // Server { x required user_mallory="f"
 	}
 }
 
-func TestUsersThatCannotBeReadAreRefused(t *testing.T) {
+func TestInvalidUserFilesAreRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                               "no users",

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// occupied makes the owner wait until the function that it returns is called, so that requests come together.
+// occupied makes the owner wait until the returned function is called, so that requests queue up.
 func occupied(t *testing.T, s *Server) (release func()) {
 	t.Helper()
 	busy, begun := make(chan struct{}), make(chan struct{})
@@ -20,7 +20,7 @@ func occupied(t *testing.T, s *Server) (release func()) {
 	return func() { close(busy) }
 }
 
-// awaitQueue waits until the owner's queue has requests of so many connections.
+// awaitQueue waits until the owner's queue has requests of conns connections.
 func awaitQueue(s *Server, conns int) {
 	for waiting := 0; waiting < conns; runtime.Gosched() {
 		s.queue.mu.Lock()
@@ -33,7 +33,7 @@ func awaitQueue(s *Server, conns int) {
 	}
 }
 
-func TestSmallRequestsComeBeforeLargeOnesThatWait(t *testing.T) {
+func TestSmallRequestsAreServedBeforeWaitingLargeOnes(t *testing.T) {
 	t.Parallel()
 	const many = 5
 	data := bytes.Repeat([]byte("x"), 4*largeSize)
@@ -66,7 +66,7 @@ func TestSmallRequestsComeBeforeLargeOnesThatWait(t *testing.T) {
 				}
 				release := occupied(t, s)
 				var clients []*rawClient
-				for range many { // the handshake would wait, too
+				for range many { // before, because the handshake would wait too
 					clients = append(clients, dial(t, s))
 				}
 				release()
@@ -96,14 +96,14 @@ func TestSmallRequestsComeBeforeLargeOnesThatWait(t *testing.T) {
 					&first); err != nil {
 					t.Fatal(err)
 				}
-				for _, c := range clients { // what comes behind a large request waits with it
+				for _, c := range clients { // requests behind a large one wait with it
 					for xid := range int32(2) {
 						h, err := c.reply(nil)
 						if err != nil || h.Err != wire.OK || h.Xid != xid+1 {
 							t.Fatalf("got %+v %v, want the reply to %d", h, err, xid+1)
 						}
 						if h.Xid == 2 && h.Zxid < first.Stat.Czxid {
-							t.Errorf("what came behind a large request was served before the small one: zxid %d, %d",
+							t.Errorf("request behind a large one: got zxid %d, want it above the small one's %d",
 								h.Zxid, first.Stat.Czxid)
 						}
 					}
@@ -113,7 +113,7 @@ func TestSmallRequestsComeBeforeLargeOnesThatWait(t *testing.T) {
 	}
 }
 
-// asideOf has the owner put requests aside for connections, one for each, and then do what turn says.
+// asideOf parks one request for each connection and then calls turn on the owner.
 func asideOf(t *testing.T, s *Server, clients []*rawClient, req wire.Record, turn func(o *owner, conns []*conn)) {
 	t.Helper()
 	err := s.do(func(o *owner) {
@@ -136,12 +136,12 @@ func asideOf(t *testing.T, s *Server, clients []*rawClient, req wire.Record, tur
 	}
 }
 
-// What is done for a large request that is refused in the end makes no bytes, and yet ends the turn: or all that
-// wait would be served in one, and nobody else meanwhile.
-func TestLargeRequestThatIsRefusedIsATurn(t *testing.T) {
+// Work for a large request that is refused in the end makes no bytes but must end the turn. Otherwise all waiting
+// requests would be served in one turn, and other clients would wait for all of them.
+func TestRefusedLargeRequestEndsTheTurn(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{MaxFrame: 2 * largeSize, Limits: Limits{Reply: 3 * largeSize}}, disk{})
-	clients := crowdWithData(t, s, largeSize)
+	clients := clientsWithData(t, s, largeSize)
 	var ops []wire.SubRequest
 	for range 4 {
 		ops = append(ops, wire.SubRequest{Op: wire.OpGetData, Request: &wire.PathWatchRequest{Path: "/b"}})
@@ -149,17 +149,17 @@ func TestLargeRequestThatIsRefusedIsATurn(t *testing.T) {
 	asideOf(t, s, clients, &wire.MultiRequest{Read: true, Ops: ops}, func(o *owner, conns []*conn) {
 		o.serveLarge()
 		if len(conns[0].parked) != 1 || len(conns[1].parked) != 2 {
-			t.Errorf("in one turn there is served so much that %d and %d requests are left, want 1 and 2",
+			t.Errorf("after one turn: got %d and %d requests left, want 1 and 2",
 				len(conns[0].parked), len(conns[1].parked))
 		}
 	})
 }
 
-// Requests of a client that has gone are dropped: their answers are no bytes that would end a turn.
-func TestNothingIsDoneForAClientThatHasGone(t *testing.T) {
+// Requests of a closed connection are dropped: their replies make no bytes that would end a turn.
+func TestRequestsOfAClosedConnectionAreDropped(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{}, disk{})
-	clients := crowdWithData(t, s, 2*largeSize)
+	clients := clientsWithData(t, s, 2*largeSize)
 	read := wire.SubRequest{Op: wire.OpGetData, Request: &wire.PathWatchRequest{Path: "/b"}}
 	asideOf(t, s, clients, &wire.MultiRequest{Read: true, Ops: []wire.SubRequest{read}}, func(o *owner, conns []*conn) {
 		for _, c := range conns {
@@ -168,13 +168,13 @@ func TestNothingIsDoneForAClientThatHasGone(t *testing.T) {
 		before := o.cost
 		o.serveLarge()
 		if o.cost != before {
-			t.Error("requests of clients that have gone are served")
+			t.Error("requests of closed connections were served")
 		}
 	})
 }
 
-// crowdWithData returns two clients of a server with a node /b of the given size.
-func crowdWithData(t *testing.T, s *Server, size int) []*rawClient {
+// clientsWithData returns two clients of a server with a node /b of the given size.
+func clientsWithData(t *testing.T, s *Server, size int) []*rawClient {
 	t.Helper()
 	clients := []*rawClient{mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{})}
 	if _, err := clients[0].create("/b", bytes.Repeat([]byte("x"), size), 0); err != nil {
@@ -183,7 +183,7 @@ func crowdWithData(t *testing.T, s *Server, size int) []*rawClient {
 	return clients
 }
 
-func TestConnectionThatSendsWithoutAPauseHasItsShareOfARound(t *testing.T) {
+func TestConnectionThatKeepsSendingGetsItsShareOfARound(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
 		t.Helper()
@@ -217,7 +217,8 @@ func TestConnectionThatSendsWithoutAPauseHasItsShareOfARound(t *testing.T) {
 			}
 		}
 		if share := int64(maxGiven * readBatch); got.Stat.Czxid > first+share {
-			t.Errorf("the other one's request came %d after the flood's first, want at most %d", got.Stat.Czxid-first,
+			t.Errorf("got the other client's request served %d after the first of the flood, want at most %d",
+				got.Stat.Czxid-first,
 				share)
 		}
 	})
@@ -230,7 +231,7 @@ func TestWatchesAndIdentitiesOfAllClientsCountAsMemory(t *testing.T) {
 	for k := range 20 {
 		c := mustConnect(t, s, wire.ConnectRequest{})
 		req := &wire.SetWatchesRequest{RelativeZxid: 1 << 40}
-		for i := range 20_000 { // some 4 MB
+		for i := range 20_000 { // about 4 MB
 			req.Exist = append(req.Exist, fmt.Sprintf("/w%d", i))
 		}
 		if err := c.call(wire.OpSetWatches, req, nil); err != nil {
@@ -241,15 +242,15 @@ func TestWatchesAndIdentitiesOfAllClientsCountAsMemory(t *testing.T) {
 			t.Fatalf("client %d: %v", k, err)
 		}
 		if total, _ := s.memoryUse(); total > limit+enforceAfter+8<<20 {
-			t.Fatalf("%d bytes are kept, want 24 MiB and what one look lets pass", total)
+			t.Fatalf("got %d bytes in use, want at most 24 MiB and what comes between two checks", total)
 		}
 	}
 	if s.stats.hits[limitMemory].Load() == 0 {
-		t.Error("nobody was disconnected")
+		t.Error("got no client disconnected, want some")
 	}
 }
 
-func TestFramesThatDoNotEndCountAsMemory(t *testing.T) {
+func TestUnfinishedFramesCountAsMemory(t *testing.T) {
 	t.Parallel()
 	const limit = 24 << 20
 	s := serve(t, Config{Limits: Limits{Memory: limit}}, disk{})
@@ -257,22 +258,23 @@ func TestFramesThatDoNotEndCountAsMemory(t *testing.T) {
 		&wire.CreateRequest{Path: "/b", Data: make([]byte, 1<<20-200), ACL: openACL})
 	for i := 0; s.stats.hits[limitMemory].Load() == 0; i++ {
 		if i > 200 {
-			t.Fatal("nobody was disconnected, with 200 MB of frames that do not end")
+			t.Fatal("got no client disconnected with 200 MB of unfinished frames, want some")
 		}
 		c := mustConnect(t, s, wire.ConnectRequest{})
-		_, _ = c.nc.Write(frame[:len(frame)-1]) // fails if it is the one that is disconnected
+		_, _ = c.nc.Write(frame[:len(frame)-1]) // fails if this client is the one disconnected
 	}
 	if total, _ := s.memoryUse(); total > limit+enforceAfter+8<<20 {
-		t.Errorf("%d bytes are kept, want 24 MiB and what one look lets pass", total)
+		t.Errorf("got %d bytes in use, want at most 24 MiB and what comes between two checks", total)
 	}
 	c := mustConnect(t, s, wire.ConnectRequest{})
-	if _, err := c.create("/b", make([]byte, 1<<20-200), 0); err != nil { // one that ends is served, and counts no more
+	// a complete one is served and no longer counts
+	if _, err := c.create("/b", make([]byte, 1<<20-200), 0); err != nil {
 		t.Fatal(err)
 	}
 	c.ping(t)
 	for _, sc := range s.allConns() {
 		if sess := sc.sess.Load(); sess != nil && sess.id == c.session && sc.incoming.Load() != 0 {
-			t.Errorf("a request that is served counts %d bytes still", sc.incoming.Load())
+			t.Errorf("served request: got %d bytes counted, want 0", sc.incoming.Load())
 		}
 	}
 	if _, _, err := c.get("/nothing"); !errors.Is(err, codeError(wire.NoNode)) {
@@ -280,7 +282,7 @@ func TestFramesThatDoNotEndCountAsMemory(t *testing.T) {
 	}
 }
 
-// setOf is a write of n bytes.
+// setOf returns a write of n bytes.
 func setOf(path string, n int) *wire.SetDataRequest {
 	return &wire.SetDataRequest{Path: path, Data: make([]byte, n), Version: -1}
 }
@@ -290,9 +292,9 @@ func TestLargeRequestIsServedThoughSmallOnesFillEveryRound(t *testing.T) {
 	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
 		t.Helper()
 		const size = largeSize - 1000
-		var sets [2][]*rawClient // which take turns: each sends again when the other's round is over
+		var sets [2][]*rawClient // they alternate: each sends again when the other's round is over
 		for i := range sets {
-			for range largeShare/size + 2 { // together more than one commit has of large ones
+			for range largeShare/size + 2 { // together more than a commit's share of large requests
 				sets[i] = append(sets[i], mustConnect(t, s, wire.ConnectRequest{}))
 			}
 		}
@@ -305,7 +307,7 @@ func TestLargeRequestIsServedThoughSmallOnesFillEveryRound(t *testing.T) {
 			t.Fatal(err)
 		}
 		awaitQueue(s, 1)
-		waiting := 1 // in the queue, those that have no connection together
+		waiting := 1 // in the queue; items without a connection count as one
 		var last wire.ReplyHeader
 		replies := func(set []*rawClient) {
 			for _, c := range set {
@@ -341,7 +343,7 @@ func TestLargeRequestIsServedThoughSmallOnesFillEveryRound(t *testing.T) {
 	})
 }
 
-func TestTurnEndsThoughMuchWaitsBehindALargeRequest(t *testing.T) {
+func TestTurnIsBoundedThoughMuchWaitsBehindALargeRequest(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
 		t.Helper()
@@ -364,10 +366,10 @@ func TestTurnEndsThoughMuchWaitsBehindALargeRequest(t *testing.T) {
 			start := o.cost
 			o.resume(sc, true)
 			if got := o.cost - start; got < largeShare || got > largeShare+2*largeSize {
-				t.Errorf("one turn took %d bytes, want about %d", got, largeShare)
+				t.Errorf("got %d bytes served in one turn, want about %d", got, largeShare)
 			}
 			if len(o.large) != 1 || o.large[0] != sc {
-				t.Errorf("%d connections wait for a turn, want the one whose turn has ended", len(o.large))
+				t.Errorf("got %d connections waiting for a turn, want the one whose turn has ended", len(o.large))
 			}
 		}); err != nil {
 			t.Fatal(err)
@@ -380,7 +382,7 @@ func TestTurnEndsThoughMuchWaitsBehindALargeRequest(t *testing.T) {
 	})
 }
 
-func TestClientThatLeavesBeforeItsTurnLeavesNothingBehind(t *testing.T) {
+func TestConnectionClosedBeforeItsTurnLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
 		t.Helper()
@@ -414,15 +416,15 @@ func TestClientThatLeavesBeforeItsTurnLeavesNothingBehind(t *testing.T) {
 			s.queue.mu.Unlock()
 		}
 		release()
-		if err := stays.set("/a", make([]byte, 3*largeSize)); err != nil { // waits for the turns of all
+		if err := stays.set("/a", make([]byte, 3*largeSize)); err != nil { // waits for all turns
 			t.Fatal(err)
 		}
 		if _, stat, err := stays.get("/a"); err != nil || stat.Version != 1 {
-			t.Errorf("got version %d %v, want 1: who had left before its turn has written", stat.Version, err)
+			t.Errorf("got version %d %v, want 1: a connection closed before its turn must not write", stat.Version, err)
 		}
 		if err := s.do(func(o *owner) {
 			if n := len(o.large); n > 0 {
-				t.Errorf("%d connections wait for a turn still", n)
+				t.Errorf("got %d connections waiting for a turn, want 0", n)
 			}
 		}); err != nil {
 			t.Fatal(err)
@@ -435,10 +437,10 @@ func TestClientThatLeavesBeforeItsTurnLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-// Those whose large writes queueLarge sends, and how large they are.
+// The number of clients whose large writes queueLarge sends, and the size of a write.
 const manyLarge, sizeOfLarge = 20, 8 * largeSize
 
-// queueLarge has clients send large writes while the disk waits, until open is called.
+// queueLarge makes clients send large writes while the disk waits until open is called.
 func queueLarge(t *testing.T, s *Server, g *gate) (others []*rawClient, open func()) {
 	t.Helper()
 	c := mustConnect(t, s, wire.ConnectRequest{})
@@ -451,7 +453,7 @@ func queueLarge(t *testing.T, s *Server, g *gate) (others []*rawClient, open fun
 	open = g.shut(t)
 	for i, other := range others {
 		n := sizeOfLarge
-		if i < maxInFlight { // the log has no room for large ones while its sync waits
+		if i < maxInFlight { // the log has no room for large writes while its sync waits
 			n = 1
 		}
 		if err := other.send(1, wire.OpSetData, setOf("/a", n)); err != nil {
@@ -487,8 +489,8 @@ func TestCloseEndsWhileLargeRequestsWaitForTheDisk(t *testing.T) {
 	}
 }
 
-// A request counts until it is answered, and its answer until it is sent, however they end.
-func TestRequestsThatAreAnsweredCountNoMore(t *testing.T) {
+// A request counts until it is answered, and its reply until it is sent, whatever the outcome.
+func TestAnsweredRequestsNoLongerCount(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Limits: Limits{Reply: 2 << 20, Watches: 10, Identities: 1}}
 	onEachStore(t, cfg, func(t *testing.T, s *Server) {
@@ -516,7 +518,7 @@ func TestRequestsThatAreAnsweredCountNoMore(t *testing.T) {
 			{wire.OpSetData, setOf("/none", 2), wire.NoNode, false},
 			{wire.OpMulti, &sets, wire.OK, false},
 			{wire.OpMultiRead, &reads, wire.MarshallingError, false},
-			{wire.OpGetData, &wire.SASLToken{Token: []byte(long)}, wire.MarshallingError, false}, // ends too early
+			{wire.OpGetData, &wire.SASLToken{Token: []byte(long)}, wire.MarshallingError, false}, // truncated
 			{wire.OpGetData, &wire.PathWatchRequest{Path: "/" + long, Watch: true}, wire.NoNode, false},
 			{wire.OpExists, &wire.PathWatchRequest{Path: "/" + long, Watch: true}, wire.BadArguments, false},
 			{wire.OpSetWatches, &wire.SetWatchesRequest{Exist: []string{"/" + long}}, wire.BadArguments, true},
@@ -538,15 +540,15 @@ func TestRequestsThatAreAnsweredCountNoMore(t *testing.T) {
 				_ = c.nc.Close()
 				c = mustConnect(t, s, wire.ConnectRequest{})
 			}
-			for total := -1; total != 0; runtime.Gosched() { // what is sent counts no more just after it was
+			for total := -1; total != 0; runtime.Gosched() { // sent bytes stop counting shortly after
 				if total, _ = s.memoryUse(); total < 0 {
-					t.Fatalf("%v: %d bytes are kept", step.op, total)
+					t.Fatalf("%v: got %d bytes in use", step.op, total)
 				}
 			}
 			for _, sc := range s.allConns() {
 				sc.outbox.mu.Lock()
 				if sc.pending != 0 || sc.bytes != 0 {
-					t.Errorf("%v: %d requests and %d bytes of them count still", step.op, sc.pending, sc.bytes)
+					t.Errorf("%v: got %d requests of %d bytes counted, want none", step.op, sc.pending, sc.bytes)
 				}
 				sc.outbox.mu.Unlock()
 			}
@@ -554,13 +556,13 @@ func TestRequestsThatAreAnsweredCountNoMore(t *testing.T) {
 	})
 }
 
-func TestLengthOfAFrameThatDoesNotComeCountsLittle(t *testing.T) {
+func TestAnnouncedLengthOfAFrameDoesNotCount(t *testing.T) {
 	t.Parallel()
 	const limit, many = 24 << 20, 200
 	s := serve(t, Config{Limits: Limits{Memory: limit}}, disk{})
 	behaves := mustConnect(t, s, wire.ConnectRequest{})
 	req := &wire.SetWatchesRequest{RelativeZxid: 1 << 40}
-	for i := range 10_000 { // some 2 MB
+	for i := range 10_000 { // about 2 MB
 		req.Exist = append(req.Exist, fmt.Sprintf("/w%d", i))
 	}
 	behaves.mustCall(t, wire.OpSetWatches, req)
@@ -580,12 +582,12 @@ func TestLengthOfAFrameThatDoesNotComeCountsLittle(t *testing.T) {
 	}
 	s.enforceMemory()
 	if n := s.stats.hits[limitMemory].Load(); n > 0 {
-		t.Errorf("%d clients were disconnected because others said that they would send much", n)
+		t.Errorf("got %d clients disconnected because others announced large frames, want 0", n)
 	}
 	behaves.ping(t)
 }
 
-// What one commit has of large requests is bounded, so that those who wait for it do not wait for all of them.
+// A commit's share of large requests is bounded, so that small requests in it do not wait for all of them.
 func TestCommitHasFewLargeRequests(t *testing.T) {
 	t.Parallel()
 	g := newGate()
@@ -597,7 +599,7 @@ func TestCommitHasFewLargeRequests(t *testing.T) {
 				return
 			}
 			if come = len(o.large) + len(o.open.frames); o.open.large > largeShare+2*sizeOfLarge {
-				t.Errorf("one commit has %d bytes of large requests, want about %d", o.open.large, largeShare)
+				t.Errorf("got %d bytes of large requests in one commit, want about %d", o.open.large, largeShare)
 				come = manyLarge
 			}
 		}); err != nil {

@@ -18,11 +18,11 @@ type InUseError struct {
 
 // Error names the directory and the process that uses it.
 func (e *InUseError) Error() string {
-	if e.PID == 0 {
-		return fmt.Sprintf("store: data directory %s is in use by another process; stop it or choose another directory", e.Dir)
+	by := "another process"
+	if e.PID != 0 {
+		by = fmt.Sprintf("process %d", e.PID)
 	}
-	return fmt.Sprintf("store: data directory %s is in use by process %d; stop it or choose another directory", e.Dir,
-		e.PID)
+	return fmt.Sprintf("store: data directory %s is in use by %s; stop it or choose another directory", e.Dir, by)
 }
 
 // makeDir creates a directory and its missing parents, and makes all of them durable.

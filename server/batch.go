@@ -25,8 +25,9 @@ type batch struct {
 type frame struct {
 	conn     *conn
 	from, to int
-	request  bool // a reply, not an event
-	last     bool // the connection ends after it
+	large    *large // instead of bytes, if the frame is large
+	request  bool   // a reply, not an event
+	last     bool   // the connection ends after it
 	op       wire.Op
 	size     int           // of the request
 	at       time.Duration // when the request came
@@ -60,6 +61,14 @@ func (b *batch) wait(d *durability) error {
 		d.limit.Store(limit)
 	}
 	return err
+}
+
+// bytes returns the size of the frame.
+func (f *frame) bytes() int {
+	if f.large != nil {
+		return f.large.size
+	}
+	return f.to - f.from
 }
 
 // put appends the frames to the outboxes of their connections, in order. It returns the connections, in buf's memory.

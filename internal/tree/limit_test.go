@@ -94,7 +94,7 @@ func TestRemovedWatchesTakeNoMemory(t *testing.T) {
 	}
 	s.wantOK(c.remove("/none", -1), "delete")
 	watch()
-	s.tree.RemoveWatcher(w.Watcher)
+	s.tree.RemoveWatcher(w.Watcher, 1000)
 	if got := w.Kept.Load(); got != 0 {
 		t.Errorf("watches of a closed connection: got %d bytes, want 0", got)
 	}

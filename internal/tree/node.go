@@ -1,8 +1,6 @@
 package tree
 
 import (
-	"strings"
-
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
@@ -37,9 +35,6 @@ type node struct {
 	kind     kind
 	children nodeSet
 }
-
-// name returns the last component of n's path.
-func (n *node) name() string { return n.path[strings.LastIndexByte(n.path, '/')+1:] }
 
 // stat returns the node's Stat. It hides the owner of TTL nodes, which clients would otherwise take for ephemeral ones.
 func (n *node) stat() wire.Stat {

@@ -123,18 +123,23 @@ func (t *Tree) removeModes(which int, w *watch, m mode) {
 	}
 }
 
-// RemoveWatcher removes all watches of a connection.
-func (t *Tree) RemoveWatcher(id WatcherID) {
+// RemoveWatcher removes at most n watches of a connection, and reports whether more are left. Removing a hundred thousand
+// at a time would take too long.
+func (t *Tree) RemoveWatcher(id WatcherID, n int) (more bool) {
 	by := t.watchers[id]
 	if by == nil {
-		return
+		return false
 	}
 	for which := range t.tables {
 		for _, w := range by.watches[which] {
+			if n--; n < 0 {
+				return true
+			}
 			t.removeModes(which, w, anyMode)
 		}
 	}
 	delete(t.watchers, id)
+	return false
 }
 
 func (t *Tree) addWatch(c *Caller, req wire.Record) (wire.Record, wire.Code) {
@@ -255,6 +260,30 @@ func (t *Tree) setWatches(c *Caller, req wire.Record) (wire.Code, []Fired) {
 		t.watch(c, onData, path, recursive)
 	}
 	return wire.OK, events
+}
+
+// TakeWatches removes n paths from a request that sets more watches than that, and returns a request for these. It
+// returns nil for any other request.
+func TakeWatches(req wire.Record, n int) *wire.SetWatchesRequest {
+	r, ok := req.(*wire.SetWatchesRequest)
+	if !ok || r == nil {
+		return nil
+	}
+	if all, _ := demand(r); all <= n {
+		return nil
+	}
+	part := &wire.SetWatchesRequest{RelativeZxid: r.RelativeZxid, Two: r.Two}
+	take := func(from, to *[]string) {
+		k := min(n, len(*from))
+		*to, *from = (*from)[:k], (*from)[k:]
+		n -= k
+	}
+	take(&r.Data, &part.Data)
+	take(&r.Exist, &part.Exist)
+	take(&r.Child, &part.Child)
+	take(&r.Persistent, &part.Persistent)
+	take(&r.PersistentRecur, &part.PersistentRecur)
+	return part
 }
 
 // demand returns the most watches that setWatches may set, and how many bytes are in their paths.

@@ -40,12 +40,12 @@ type conn struct {
 	killOnce sync.Once
 
 	// Only the owner touches these.
-	state  connState
-	caller tree.Caller
-	held   uint64 // the last batch with a reply of this connection
-	parked []item // requests that wait for the client to read its replies, or for their turn
-	sasl   *saslServer
-	loud   bool // is in the owner's list of connections to flush
+	state      connState
+	caller     tree.Caller
+	held       uint64 // the last batch with a reply of this connection
+	parked     []item // requests that wait for the client to read its replies, or for their turn
+	sasl       *saslServer
+	needsFlush bool // is in the owner's list toFlush
 
 	outbox
 	counters
@@ -67,7 +67,7 @@ func newConn(s *Server, nc net.Conn, id uint64, secure bool) *conn {
 		taken: make(chan struct{}, maxGiven),
 	}
 	for range maxGiven {
-		token(c.taken)
+		signal(c.taken)
 	}
 	c.caller = tree.Caller{Watcher: c.id, IDs: []wire.ID{{Scheme: "ip", ID: c.ip}}}
 	c.outbox.init(c)
@@ -82,7 +82,8 @@ func (c *conn) kill() {
 		if c.backlog.Load() < bulkSize {
 			closeNow(c.nc)
 		} else {
-			c.srv.wg.Go(func() { closeNow(c.nc) }) // a full socket takes a millisecond, and the owner kills many at once
+			// closing a full socket takes a millisecond, and the owner may kill many
+			c.srv.wg.Go(func() { closeNow(c.nc) })
 		}
 		c.discard()
 	})
@@ -155,7 +156,7 @@ func (c *conn) give(items []item) bool {
 		return false
 	}
 	if c.srv.owner.serveInline(items) {
-		token(c.taken)
+		signal(c.taken)
 		return true
 	}
 	items[len(items)-1].tail = true
@@ -185,7 +186,7 @@ func (a *countingReader) Read(p []byte) (int, error) {
 	if more := a.got + len(p) - a.counted; more > 0 {
 		a.counted += more
 		a.c.incoming.Add(int64(more))
-		a.c.srv.took(more)
+		a.c.srv.countMemory(more)
 	}
 	n, err := a.r.Read(p)
 	a.got += n

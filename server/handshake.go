@@ -50,7 +50,7 @@ func (o *owner) newSession(it *item, req *wire.ConnectRequest, timeout time.Dura
 		return
 	}
 	id := o.nextSession()
-	r := o.tree.CreateSession(o.spend(), id, int32(timeout.Milliseconds()))
+	r := o.tree.CreateSession(o.nextZxid(), id, int32(timeout.Milliseconds()))
 	o.record(&r)
 	if o.store != nil {
 		o.tx(o.current()).SetSeed(o.seed)
@@ -187,7 +187,7 @@ func (o *owner) endSession(s *session) {
 	if s.conn != nil {
 		o.detach(s.conn)
 	}
-	r := o.tree.CloseSession(o.spend(), time.Now().UnixMilli(), s.id)
+	r := o.tree.CloseSession(o.nextZxid(), time.Now().UnixMilli(), s.id)
 	o.removeSession(s)
 	o.record(&r)
 }

@@ -61,7 +61,7 @@ func (o *owner) serveInline(items []item) bool {
 // fillInline serves requests unless there is other work. It returns the batch that their replies wait for, nil if none
 // does. The caller has the owner's turn. With a batch it also gets the turns to apply and to release.
 func (o *owner) fillInline(items []item) (b *batch, served bool) {
-	if o.ended || o.open != nil || o.flight.count.Load() > 0 || !o.queue.empty() {
+	if o.ended || o.open != nil || o.inFlight.count.Load() > 0 || !o.queue.empty() {
 		return nil, false
 	}
 	select {

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// took counts memory that was just allocated for a client. After every enforceAfter bytes it enforces the limit. Any
-// goroutine may call it.
-func (s *Server) took(n int) {
+// countMemory counts memory that was just allocated for a client. After every enforceAfter bytes it enforces the limit.
+// Any goroutine may call it.
+func (s *Server) countMemory(n int) {
 	if s.taken.Add(int64(n)) > enforceAfter {
 		s.enforceMemory()
 	}

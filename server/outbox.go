@@ -34,7 +34,7 @@ type outbox struct {
 
 	mu      sync.Mutex // guards the fields below; nothing blocks under it
 	out     []byte
-	bulk    []bulk // what comes after out
+	bulk    []bulk // comes after out
 	spare   []byte
 	writing bool // a goroutine has the turn to write
 	last    bool // close the connection after out is written
@@ -46,21 +46,21 @@ type outbox struct {
 }
 
 // bulk is a large reply or event, and what comes behind it. The writer encodes it when all before it has been written:
-// for a few megabytes that takes as many milliseconds, in which the owner would serve nobody, and for as long as a client
-// does not read, what it has asked for takes no memory of its own.
+// for a few megabytes that takes as many milliseconds, in which the owner would serve nobody, and for as long as a
+// client does not read, what it has asked for takes no memory of its own.
 type bulk struct {
 	*large
-	behind []byte
+	after []byte
 }
 
-// large is a frame that is not encoded yet. It may be for many connections.
+// large is a frame that is not encoded yet. Several connections may share it.
 type large struct {
 	header wire.ReplyHeader
-	body   wire.Record // refers to the tree, where data and lists are only replaced
-	size   int         // about
+	body   wire.Record // may refer to data and lists of the tree, which replaces but never changes them
+	size   int         // estimated
 }
 
-// largeFrame returns the frame of a reply or an event if that is large, and nil if not.
+// largeFrame returns a reply or event as a large frame, or nil if it is not large.
 func largeFrame(h wire.ReplyHeader, body wire.Record) *large {
 	if n := wire.ReplySize(h, body); n > bulkSize {
 		return &large{h, body, n}
@@ -68,10 +68,10 @@ func largeFrame(h wire.ReplyHeader, body wire.Record) *large {
 	return nil
 }
 
-// end returns where to append what is small. The caller holds o.mu.
+// end returns the buffer to which to append a small frame. The caller holds o.mu.
 func (o *outbox) end() *[]byte {
 	if n := len(o.bulk); n > 0 {
-		return &o.bulk[n-1].behind
+		return &o.bulk[n-1].after
 	}
 	return &o.out
 }
@@ -114,7 +114,7 @@ func (o *outbox) answered(size int) {
 	o.bytes -= size
 	if o.full && (o.pending == 0 || o.pending <= maxPending/2 && o.bytes <= maxRequests/2) {
 		o.full = false
-		token(o.room)
+		signal(o.room)
 	}
 }
 
@@ -126,8 +126,8 @@ func (o *outbox) stalled() bool {
 	return o.full && !o.parked
 }
 
-// token puts a token into a channel, unless the channel is full.
-func token(ch chan struct{}) {
+// signal puts a token into a channel, unless the channel is full.
+func signal(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
 	default:
@@ -150,7 +150,7 @@ func (o *outbox) flush() {
 	if inline && o.writeNow() {
 		return
 	}
-	token(o.wake)
+	signal(o.wake)
 }
 
 // next takes bytes to write. If there are none it gives up the turn to write, unless there is work left that only the
@@ -174,7 +174,7 @@ func (o *outbox) nextLarge() (f *large) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.bulk) > 0 {
-		f, o.out = o.bulk[0].large, o.bulk[0].behind
+		f, o.out = o.bulk[0].large, o.bulk[0].after
 		o.bulk[0] = bulk{}
 		o.bulk = o.bulk[1:]
 	}
@@ -227,7 +227,7 @@ func (c *conn) writeAll(buf []byte) error {
 		}
 		c.wrote(n)
 		if buf = buf[n:]; len(buf) > 0 {
-			runtime.Gosched() // what is small goes first
+			runtime.Gosched() // goroutines with small frames go first
 		}
 	}
 	return c.nc.SetWriteDeadline(time.Time{}) // the next write may be flush's, which must not see an old deadline

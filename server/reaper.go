@@ -29,7 +29,7 @@ func (r *reaper) run(o *owner) {
 	n := min(reapSlice, len(r.left))
 	for _, path := range r.left[:n] {
 		// The tree checks again, because the node may have a child by now.
-		res := o.tree.Write(o.spend(), time.Now().UnixMilli(), nil, wire.OpDeleteContainer,
+		res := o.tree.Write(o.nextZxid(), time.Now().UnixMilli(), nil, wire.OpDeleteContainer,
 			&wire.PathRequest{Path: path})
 		o.record(&res)
 	}

@@ -41,7 +41,7 @@ func (o *owner) request(it *item) {
 	default:
 		o.refuse(it, wire.Unimplemented)
 	}
-	o.spent(it.size + max(0, int(c.caller.Kept.Load()-kept)))
+	o.countBytes(it.size + max(0, int(c.caller.Kept.Load()-kept)))
 }
 
 // fromServersOnly reports whether op is one that clients must not send, or may send only inside a multi.
@@ -100,7 +100,7 @@ func (o *owner) atLimit(it *item, code wire.Code) (ended bool) {
 // write applies a write and answers when it is durable. A refused write has changed nothing but has used a zxid. It is
 // answered at once if that zxid is reserved on disk and nothing that the write may have seen waits for the disk.
 func (o *owner) write(it *item) {
-	zxid := o.spend()
+	zxid := o.nextZxid()
 	if it.code != wire.OK {
 		o.answerWrite(it, zxid, it.code, nil, false)
 		return
@@ -113,7 +113,7 @@ func (o *owner) write(it *item) {
 // closeSession ends the client's session. The reply is the connection's last frame.
 func (o *owner) closeSession(it *item) {
 	s := it.conn.sess.Load()
-	zxid := o.spend()
+	zxid := o.nextZxid()
 	r := o.tree.CloseSession(zxid, time.Now().UnixMilli(), s.id)
 	o.removeSession(s)
 	o.record(&r)
@@ -171,7 +171,7 @@ func (o *owner) reply(it *item, zxid int64, code wire.Code, body wire.Record, ho
 	}
 	f := frame{conn: c, request: true, last: last, op: it.op, size: it.size, at: it.at, zxid: h.Zxid}
 	if !hold {
-		o.spent(c.putReply(&f, h, body, o.clock.now()))
+		o.countBytes(c.putReply(&f, h, body, o.clock.now()))
 		o.direct(c)
 		return
 	}
@@ -188,7 +188,7 @@ func (o *owner) holdFrame(b *batch, f frame) {
 	b.frames = append(b.frames, f)
 	f.conn.held = b.seq
 	f.conn.backlog.Add(int64(f.bytes()))
-	o.spent(f.bytes())
+	o.countBytes(f.bytes())
 }
 
 // drop notes that a request gets no reply.

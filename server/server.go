@@ -39,7 +39,7 @@ type Server struct {
 	owner     *owner
 	sealed    chan *batch   // from the owner, which closes it, to apply
 	commits   chan *batch   // from apply, which closes it, to commit
-	flight    flight        // back to the owner
+	inFlight  inFlight      // back to the owner
 	applying  chan struct{} // semaphore: applying a batch
 	releasing chan struct{} // semaphore: releasing a batch
 	lost      bool          // a batch failed, so no later one may be released; guarded by releasing
@@ -88,7 +88,7 @@ func start(ctx context.Context, cfg Config, d disk) (*Server, error) {
 	s := &Server{
 		cfg: cfg, disk: d, clock: newClock(), queue: newQueue(),
 		sealed:  make(chan *batch, maxInFlight+1), // at the end the owner seals one without checking for room
-		commits: make(chan *batch, maxInFlight), flight: flight{land: make(chan struct{}, 1)},
+		commits: make(chan *batch, maxInFlight), inFlight: inFlight{hasRoom: make(chan struct{}, 1)},
 		applying: make(chan struct{}, 1), releasing: make(chan struct{}, 1),
 		stopping: make(chan struct{}), ownerDone: make(chan struct{}), done: make(chan struct{}),
 		conns: make(map[tree.WatcherID]*conn), perIP: make(map[string]int),

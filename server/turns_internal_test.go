@@ -240,7 +240,7 @@ func TestWatchesAndIdentitiesOfAllClientsCountAsMemory(t *testing.T) {
 			auth := &wire.AuthRequest{Scheme: "digest", Auth: bytes.Repeat([]byte("u"), 50_000)}
 			err = c.call(wire.OpAuth, auth, nil)
 		}
-		if err != nil && s.stats.hits[limitMemory].Load() == before { // it may be the one with most
+		if err != nil && s.stats.hits[limitMemory].Load() == before { // the client with most may be this one
 			t.Fatalf("client %d: %v", k, err)
 		}
 		if total, _ := s.memoryUse(); total > limit+enforceAfter+8<<20 {
@@ -613,11 +613,11 @@ func TestOneLargeWriteIsCommittedAtATime(t *testing.T) {
 		}
 	}
 	if before != 1 {
-		t.Errorf("%d large writes came before a small one, want 1", before)
+		t.Errorf("got %d large writes before a small one, want 1", before)
 	}
 	err = s.do(func(o *owner) {
-		if o.rest.IsZero() {
-			t.Error("the large writes have left the disk to nobody, though there was a small one")
+		if o.largeNext.IsZero() {
+			t.Error("got no pause between large writes though a small one came, want one")
 		}
 	})
 	if err != nil {
@@ -628,8 +628,8 @@ func TestOneLargeWriteIsCommittedAtATime(t *testing.T) {
 	}
 }
 
-// Large answers are encoded when those before them have been sent, and yet nothing overtakes them.
-func TestLargeAnswersKeepTheirPlace(t *testing.T) {
+// Large replies are encoded only when earlier ones have been sent, but nothing may overtake them.
+func TestLargeRepliesKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
 		t.Helper()
@@ -644,7 +644,7 @@ func TestLargeAnswersKeepTheirPlace(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c.settled(t, s)
+		c.awaitAnswered(t, s)
 		set := &wire.SetDataRequest{Path: "/b", Data: data[1], Version: -1}
 		if err := other.call(wire.OpSetData, set, nil); err != nil {
 			t.Fatal(err)
@@ -671,14 +671,14 @@ func TestLargeAnswersKeepTheirPlace(t *testing.T) {
 					h, len(got.Data), got.Data, err, w.xid, len(w.data), w.data)
 			}
 		}
-		for total := -1; total != 0; runtime.Gosched() { // what is sent counts no more just after it was
+		for total := -1; total != 0; runtime.Gosched() { // sent bytes stop counting shortly after
 			_ = s.do(func(o *owner) { total = int(o.sessions[c.session].conn.backlog.Load()) })
 		}
 	})
 }
 
-// settled waits until the server has answered all that the client has sent, so that what others do comes later.
-func (c *rawClient) settled(t *testing.T, s *Server) {
+// awaitAnswered waits until the server has answered all requests of the client.
+func (c *rawClient) awaitAnswered(t *testing.T, s *Server) {
 	t.Helper()
 	for recved, pending := int64(0), 1; recved < 6 || pending > 0; runtime.Gosched() {
 		if err := s.do(func(o *owner) {
@@ -693,7 +693,7 @@ func (c *rawClient) settled(t *testing.T, s *Server) {
 	}
 }
 
-// Watches are set and removed some at a time, or a client with many would keep all others waiting.
+// Watches are set and removed in pieces, because a client with many would otherwise keep all others waiting.
 func TestManyWatchesAreSetAndRemovedInPieces(t *testing.T) {
 	t.Parallel()
 	const all = 5 * watchesAtOnce
@@ -718,12 +718,12 @@ func TestManyWatchesAreSetAndRemovedInPieces(t *testing.T) {
 		for turn := 1; len(conn.parked) > 0; turn++ {
 			before := watches(o)
 			if o.serveLarge(); watches(o)-before != watchesAtOnce {
-				t.Errorf("turn %d has set %d watches, want %d", turn, watches(o)-before, watchesAtOnce)
+				t.Errorf("turn %d: got %d more watches, want %d", turn, watches(o)-before, watchesAtOnce)
 				return
 			}
 		}
 		if watches(o) != all {
-			t.Errorf("there are %d watches, want %d", watches(o), all)
+			t.Errorf("got %d watches, want %d", watches(o), all)
 		}
 	})
 	if err != nil {
@@ -736,12 +736,12 @@ func TestManyWatchesAreSetAndRemovedInPieces(t *testing.T) {
 		o.detach(o.sessions[c.session].conn)
 		for left := all; left > 0; o.removeWatches() {
 			if left -= watchesAtOnce; watches(o) != left {
-				t.Errorf("there are %d watches, want %d", watches(o), left)
+				t.Errorf("got %d watches, want %d", watches(o), left)
 				return
 			}
 		}
-		if len(o.left) > 0 {
-			t.Error("watches that are removed are still to be removed")
+		if len(o.unwatching) > 0 {
+			t.Error("got watches left to remove, want none")
 		}
 	})
 	if err != nil {

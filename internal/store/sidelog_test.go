@@ -180,7 +180,7 @@ func TestSideLogOfAnotherStateOfTheDatabaseIsRefused(t *testing.T) {
 	}
 	overwrite(t, backup, log, 0)
 	if _, err := store.Open(store.Config{Dir: "data", FS: backup}); err == nil ||
-		!strings.Contains(err.Error(), "one backup") {
+		!strings.Contains(err.Error(), "same backup") {
 		t.Errorf("got %v, want an error that names what to do", err)
 	}
 }

@@ -1,5 +1,7 @@
 package server
 
+// The HTTP server for commands of monitoring systems.
+
 import (
 	"context"
 	"encoding/json"

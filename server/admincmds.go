@@ -1,5 +1,7 @@
 package server
 
+// The HTTP commands.
+
 import (
 	"maps"
 	"strconv"

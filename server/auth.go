@@ -1,5 +1,7 @@
 package server
 
+// Identities that clients add to their connection.
+
 import (
 	"crypto/sha1"
 	"encoding/base64"

@@ -1,5 +1,7 @@
 package server
 
+// What one commit makes durable.
+
 import (
 	"time"
 

@@ -1,5 +1,7 @@
 package server
 
+// The clock by which sessions expire.
+
 import (
 	"sync/atomic"
 	"time"

@@ -1,5 +1,7 @@
 package server
 
+// Committing batches: applying, waiting for the disk, sending replies.
+
 import (
 	"sync"
 	"sync/atomic"

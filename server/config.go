@@ -1,5 +1,7 @@
 package server
 
+// The configuration, its defaults and checks.
+
 import (
 	"crypto/tls"
 	"errors"

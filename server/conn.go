@@ -1,5 +1,7 @@
 package server
 
+// A connection and its reader.
+
 import (
 	"bufio"
 	"crypto/tls"

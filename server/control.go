@@ -1,5 +1,7 @@
 package server
 
+// What programs and tests may do to a running server.
+
 import (
 	"cmp"
 	"errors"

@@ -1,5 +1,7 @@
 package server
 
+// Counters of requests, replies and latencies.
+
 import (
 	"sync"
 	"sync/atomic"

@@ -1,5 +1,7 @@
 package server
 
+// What the four-letter words and the HTTP commands report.
+
 import (
 	"cmp"
 	"maps"

@@ -1,5 +1,7 @@
 package server
 
+// The four-letter words.
+
 import (
 	"bufio"
 	"encoding/binary"

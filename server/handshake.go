@@ -1,5 +1,7 @@
 package server
 
+// Serving the handshake: new and resumed sessions.
+
 import (
 	"strconv"
 	"time"

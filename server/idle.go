@@ -1,5 +1,7 @@
 package server
 
+// Stopping a server that has no session for some time.
+
 import (
 	"errors"
 	"time"

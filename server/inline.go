@@ -1,5 +1,7 @@
 package server
 
+// Requests that their reader serves itself.
+
 import (
 	"github.com/seed-a3166700/turnstile/internal/store"
 	"github.com/seed-a3166700/turnstile/internal/tree"

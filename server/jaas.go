@@ -1,5 +1,7 @@
 package server
 
+// Reading JAAS files.
+
 import (
 	"errors"
 	"fmt"

@@ -2,6 +2,8 @@
 
 package server
 
+// The limit of open files.
+
 import "syscall"
 
 // fileLimit returns how many file descriptors the process may have, -1 if unknown.

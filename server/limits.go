@@ -1,5 +1,7 @@
 package server
 
+// Limits of what clients may use.
+
 import (
 	"errors"
 	"fmt"

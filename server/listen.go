@@ -1,5 +1,7 @@
 package server
 
+// Listeners, and admitting connections.
+
 import (
 	"context"
 	"crypto/tls"

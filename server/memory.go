@@ -1,5 +1,7 @@
 package server
 
+// Limiting the memory that all clients use together.
+
 import (
 	"cmp"
 	"slices"

@@ -1,5 +1,7 @@
 package server
 
+// The values for monitoring systems.
+
 import (
 	"fmt"
 	"io"

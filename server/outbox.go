@@ -1,5 +1,7 @@
 package server
 
+// Replies and events on their way to a client, and a connection's writer.
+
 import (
 	"crypto/tls"
 	"errors"
@@ -45,9 +47,9 @@ type outbox struct {
 	parked  bool // the owner waits for backlog to shrink
 }
 
-// bulk is a large reply or event, and what comes behind it. The writer encodes it when all before it has been written:
-// for a few megabytes that takes as many milliseconds, in which the owner would serve nobody, and for as long as a
-// client does not read, what it has asked for takes no memory of its own.
+// bulk is a large frame and the bytes after it. The writer encodes the frame when everything before it has been written.
+// Encoding takes about a millisecond per megabyte, in which the owner would serve no other client; and while a client
+// does not read, the replies that it has requested take no memory of their own.
 type bulk struct {
 	*large
 	after []byte

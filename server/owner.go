@@ -1,5 +1,7 @@
 package server
 
+// The goroutine that owns the tree, the sessions and the batch being filled.
+
 import (
 	"runtime"
 	"sync"

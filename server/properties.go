@@ -1,5 +1,7 @@
 package server
 
+// Reading Java properties files.
+
 import (
 	"bufio"
 	"fmt"

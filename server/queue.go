@@ -1,5 +1,7 @@
 package server
 
+// The queue of messages to the owner.
+
 import (
 	"sync"
 	"time"

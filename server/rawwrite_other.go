@@ -2,6 +2,8 @@
 
 package server
 
+// Writes that do not wait, which other systems do not have.
+
 import "net"
 
 // initRaw does nothing: on this system the writer goroutine does all writes.

@@ -2,6 +2,8 @@
 
 package server
 
+// Writes that do not wait.
+
 import (
 	"errors"
 	"net"

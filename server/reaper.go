@@ -1,5 +1,7 @@
 package server
 
+// Deleting empty containers and expired TTL nodes.
+
 import (
 	"time"
 

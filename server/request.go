@@ -1,5 +1,7 @@
 package server
 
+// Serving requests.
+
 import (
 	"time"
 

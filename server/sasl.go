@@ -1,5 +1,7 @@
 package server
 
+// Authentication by SASL DIGEST-MD5.
+
 import (
 	"crypto/md5" //nolint:gosec // the mechanism is called DIGEST-MD5
 	"crypto/rand"

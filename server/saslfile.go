@@ -1,5 +1,7 @@
 package server
 
+// Reading files of users and certificates.
+
 import (
 	"crypto/x509"
 	"errors"

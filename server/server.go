@@ -12,6 +12,8 @@
 // many clients share a commit.
 package server
 
+// Starting and stopping a server.
+
 import (
 	"context"
 	"crypto/rand"

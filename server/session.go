@@ -1,5 +1,7 @@
 package server
 
+// Sessions, their passwords and their expiry.
+
 import (
 	"crypto/hmac"
 	"crypto/sha256"

@@ -2,6 +2,8 @@
 
 package server
 
+// The mode of unix sockets, which other systems do not have.
+
 import "syscall"
 
 // makeSocketPrivate does nothing: on this system the directory protects a socket.

@@ -2,6 +2,8 @@
 
 package server
 
+// The mode of unix sockets.
+
 import "syscall"
 
 // makeSocketPrivate sets the mode of a unix socket before the socket has a name, so that no other user can connect

@@ -1,5 +1,7 @@
 package server
 
+// The TLS handshake, and identities from client certificates.
+
 import (
 	"crypto/tls"
 	"crypto/x509"

@@ -1,5 +1,7 @@
 package server
 
+// The order in which requests are served.
+
 import (
 	"time"
 
@@ -7,8 +9,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// The order in which requests are served. One owner serves all clients, so every client waits while it serves another.
-// Two rules keep these waits short.
+// One owner serves all clients, so every client waits while it serves another. Two rules keep these waits short.
 //
 // First, a connection has at most maxGiven batches of readBatch requests in the owner's queue. Its reader gives the
 // owner another batch when the owner has served one. So a connection that sends without a pause gets its share of each

@@ -1,5 +1,7 @@
 package server
 
+// Reading zoo.cfg.
+
 import (
 	"errors"
 	"fmt"

@@ -1,5 +1,7 @@
 package server
 
+// The keys of zoo.cfg about authentication and TLS.
+
 import (
 	"crypto/tls"
 	"fmt"

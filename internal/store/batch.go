@@ -1,5 +1,7 @@
 package store
 
+// A transaction.
+
 import (
 	"encoding/binary"
 	"fmt"

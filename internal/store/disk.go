@@ -1,5 +1,7 @@
 package store
 
+// How Pebble uses the file system.
+
 import (
 	"errors"
 	"strings"

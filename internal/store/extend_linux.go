@@ -1,5 +1,7 @@
 package store
 
+// Extending a log to its full size.
+
 import "syscall"
 
 // extend extends a file with zeros if the file system can do so without writing them. If it cannot, or has no room, the

@@ -1,5 +1,7 @@
 package store
 
+// Making failures of Pebble failures of the store.
+
 import (
 	"fmt"
 

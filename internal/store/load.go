@@ -1,5 +1,7 @@
 package store
 
+// Building the tree from the store.
+
 import (
 	"encoding/binary"
 	"fmt"

@@ -1,5 +1,7 @@
 package store
 
+// The data directory, and its lock.
+
 import (
 	"fmt"
 	"io"

@@ -1,5 +1,7 @@
 package store
 
+// Keeping out other users of the machine.
+
 import (
 	"errors"
 	"os"

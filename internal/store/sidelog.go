@@ -1,5 +1,7 @@
 package store
 
+// The log of single transactions.
+
 import (
 	"bytes"
 	"crypto/hmac"

@@ -5,6 +5,8 @@
 // and a store that was not closed cleanly opens at the end of the reserve.
 package store
 
+// Opening and closing a store; its keys.
+
 import (
 	"cmp"
 	"crypto/rand"

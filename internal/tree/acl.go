@@ -1,5 +1,7 @@
 package tree
 
+// Access lists.
+
 import (
 	"net/netip"
 	"slices"

@@ -1,5 +1,7 @@
 package tree
 
+// Containers and TTL nodes that may be deleted.
+
 import (
 	"slices"
 

@@ -1,5 +1,7 @@
 package tree
 
+// Which reads depend on a write.
+
 import (
 	"slices"
 

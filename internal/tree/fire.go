@@ -1,5 +1,7 @@
 package tree
 
+// The events of a write.
+
 import (
 	"strings"
 

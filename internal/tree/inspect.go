@@ -1,5 +1,7 @@
 package tree
 
+// Counts and listings for monitoring.
+
 import (
 	"iter"
 	"maps"

@@ -1,5 +1,7 @@
 package tree
 
+// Limits of watches and replies.
+
 import (
 	"math"
 

@@ -1,5 +1,7 @@
 package tree
 
+// Building a tree from records.
+
 import (
 	"fmt"
 	"strings"

@@ -1,5 +1,7 @@
 package tree
 
+// Multi: several operations as one.
+
 import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )

@@ -1,5 +1,7 @@
 package tree
 
+// Valid paths and the numbers of sequential nodes.
+
 import (
 	"strings"
 	"unicode/utf8"

@@ -1,5 +1,7 @@
 package tree
 
+// Quotas.
+
 import (
 	"bytes"
 	"slices"

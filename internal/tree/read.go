@@ -1,5 +1,7 @@
 package tree
 
+// Reads.
+
 import (
 	"slices"
 	"strings"

@@ -1,5 +1,7 @@
 package tree
 
+// Encoding of a node in the store.
+
 import (
 	"encoding/binary"
 	"errors"

@@ -1,5 +1,7 @@
 package tree
 
+// What a write returns: events and changes.
+
 import (
 	"iter"
 

@@ -1,5 +1,7 @@
 package tree
 
+// Sessions and their ephemeral nodes.
+
 import (
 	"slices"
 

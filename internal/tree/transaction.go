@@ -1,5 +1,7 @@
 package tree
 
+// The steps of one write: applying, undoing, changes for the store.
+
 import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )

@@ -1,5 +1,7 @@
 package tree
 
+// The tree and its configuration.
+
 import (
 	"maps"
 	"strings"

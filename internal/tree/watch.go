@@ -1,5 +1,7 @@
 package tree
 
+// Watches.
+
 import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )

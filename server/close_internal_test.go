@@ -53,7 +53,7 @@ func TestNoClientSeesAWriteThatIsLostWhileTheServerStops(t *testing.T) {
 	noSpace := errors.New("no space left on device")
 	g.jam(noSpace)
 	open()
-	for name, c := range map[string]*rawClient{"who wrote": writer, "who read": reader} {
+	for name, c := range map[string]*rawClient{"writer": writer, "reader": reader} {
 		var resp wire.DataResponse
 		if h, err := c.reply(&resp); err == nil {
 			t.Errorf("%s: got %+v %q, which shows a lost write", name, h, resp.Data)

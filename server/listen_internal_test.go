@@ -101,11 +101,11 @@ func TestTLSThatAdmitsAnyClientIsWarnedOf(t *testing.T) {
 		pool  *x509.CertPool
 		warns bool
 	}{
-		"nobody needs a certificate":      {tls.NoClientCert, a.pool(), true},
-		"who has none gets in":            {tls.VerifyClientCertIfGiven, a.pool(), true},
-		"any certificate gets in":         {tls.RequireAnyClientCert, a.pool(), true},
-		"any public authority's gets in":  {tls.RequireAndVerifyClientCert, nil, true},
-		"who has one of ours alone is in": {tls.RequireAndVerifyClientCert, a.pool(), false},
+		"no certificate requested":     {tls.NoClientCert, a.pool(), true},
+		"certificate not required":     {tls.VerifyClientCertIfGiven, a.pool(), true},
+		"any certificate accepted":     {tls.RequireAnyClientCert, a.pool(), true},
+		"public authorities accepted":  {tls.RequireAndVerifyClientCert, nil, true},
+		"certificate of ours required": {tls.RequireAndVerifyClientCert, a.pool(), false},
 	} {
 		var log bytes.Buffer
 		cfg := Config{

@@ -47,9 +47,9 @@ type outbox struct {
 	parked  bool // the owner waits for backlog to shrink
 }
 
-// bulk is a large frame and the bytes after it. The writer encodes the frame when everything before it has been written.
-// Encoding takes about a millisecond per megabyte, in which the owner would serve no other client; and while a client
-// does not read, the replies that it has requested take no memory of their own.
+// bulk is a large frame and the bytes after it. The writer encodes the frame when everything before it has been
+// written. Encoding takes about a millisecond per megabyte, in which the owner would serve no other client; and while a
+// client does not read, the replies that it has requested take no memory of their own.
 type bulk struct {
 	*large
 	after []byte

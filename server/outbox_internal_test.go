@@ -26,9 +26,9 @@ func TestUnansweredRequestsOfAConnectionAreBounded(t *testing.T) {
 		fit    int
 		beyond int
 	}{
-		"by their number":                    {1, maxPending, maxPending / 2},
-		"by their bytes":                     {maxRequests / 4, 4, 2},
-		"one that is larger than all may be": {2 * maxRequests, 1, 0},
+		"bounded by number":   {1, maxPending, maxPending / 2},
+		"bounded by bytes":    {maxRequests / 4, 4, 2},
+		"one above the bound": {2 * maxRequests, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

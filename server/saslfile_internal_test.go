@@ -31,7 +31,7 @@ Server {
 };
 Client { x required user_mallory="e"; }; // Server { x required user_mallory="f"; };
 `,
-		"users alone": "# mallory:a\nbob:b // no comment\ncarol:c\"};\ndave:\"\\\n",
+		"only users": "# mallory:a\nbob:b // no comment\ncarol:c\"};\ndave:\"\\\n",
 	} {
 		got, err := readSASLUsers(writeUsers(t, text))
 		if err != nil {

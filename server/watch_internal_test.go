@@ -62,7 +62,7 @@ func TestWatchersGetTheirEventsWhileAnotherOneCloses(t *testing.T) {
 			},
 			kind: wire.EventDeleted, path: "/g/x",
 		},
-		"it has closed its session and not its connection": {
+		"it has closed only its session": {
 			leave: func(t *testing.T, _ *Server, x, writer *rawClient) {
 				t.Helper()
 				x.mustCall(t, wire.OpCloseSession, &wire.Empty{})

@@ -138,7 +138,7 @@ var zooKeys = []zooKey{
 	{"netty.*", noEffect, "", "this server has limits of its own: limits.md"},
 	{"advancedFlowControlEnabled", noEffect, "", "this server has limits of its own: limits.md"},
 	{"maxInProcessingDeadWatchers", noEffect, "", "this server has limits of its own: limits.md"},
-	{"forceSync", obeyed, "", "no has no effect, with a warning: writes are always synced before they are acknowledged"},
+	{"forceSync", obeyed, "", "no has no effect, with a warning: writes are always synced before their reply"},
 	{"reconfigEnabled", obeyed, "", "true has no effect, with a warning: there are no members to change"},
 	{"metricsProvider.className", warned, "", "mntr and the HTTP commands have the numbers"},
 	{"metricsProvider.*", noEffect, "", "only with metricsProvider.className"},

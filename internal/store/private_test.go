@@ -17,10 +17,10 @@ func TestOtherUsersCannotReadTheStore(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(dir string) error{
 		"new directory": os.Remove,
-		"directory that others may enter": func(dir string) error {
+		"directory open to other users": func(dir string) error {
 			return os.Chmod(dir, 0o755) //nolint:gosec // that is the point
 		},
-		"data of a server that let others in": func(dir string) error {
+		"old data readable by other users": func(dir string) error {
 			s, err := store.Open(store.Config{Dir: dir})
 			if err != nil {
 				return err

@@ -125,8 +125,8 @@ func (t *Tree) removeModes(which int, w *watch, m mode) {
 	}
 }
 
-// RemoveWatcher removes at most n watches of a connection, and reports whether more are left. Removing a hundred thousand
-// at a time would take too long.
+// RemoveWatcher removes at most n watches of a connection, and reports whether more are left. Removing a hundred
+// thousand at a time would take too long.
 func (t *Tree) RemoveWatcher(id WatcherID, n int) (more bool) {
 	by := t.watchers[id]
 	if by == nil {

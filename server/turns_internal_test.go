@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-a3166700/turnstile/internal/tree"
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
@@ -114,13 +115,18 @@ func TestSmallRequestsAreServedBeforeWaitingLargeOnes(t *testing.T) {
 }
 
 // asideOf parks one request for each connection and then calls turn on the owner.
-func asideOf(t *testing.T, s *Server, clients []*rawClient, req wire.Record, turn func(o *owner, conns []*conn)) {
+func asideOf(
+	t *testing.T, s *Server, clients []*rawClient, op wire.Op, req wire.Record, turn func(o *owner, conns []*conn),
+) {
 	t.Helper()
 	err := s.do(func(o *owner) {
 		var conns []*conn
 		for _, client := range clients {
 			c := o.sessions[client.session].conn
-			it := item{kind: itemRequest, conn: c, op: wire.OpMultiRead, req: req, size: 100}
+			it := item{kind: itemRequest, conn: c, op: op, req: req, size: 100}
+			if tree.IsWrite(op) {
+				it.size = largeSize + 1
+			}
 			c.parked = []item{it, it}
 			conns = append(conns, c)
 		}
@@ -146,7 +152,7 @@ func TestRefusedLargeRequestEndsTheTurn(t *testing.T) {
 	for range 4 {
 		ops = append(ops, wire.SubRequest{Op: wire.OpGetData, Request: &wire.PathWatchRequest{Path: "/b"}})
 	}
-	asideOf(t, s, clients, &wire.MultiRequest{Read: true, Ops: ops}, func(o *owner, conns []*conn) {
+	asideOf(t, s, clients, wire.OpMultiRead, &wire.MultiRequest{Read: true, Ops: ops}, func(o *owner, conns []*conn) {
 		o.serveLarge()
 		if len(conns[0].parked) != 1 || len(conns[1].parked) != 2 {
 			t.Errorf("after one turn: got %d and %d requests left, want 1 and 2",
@@ -161,7 +167,7 @@ func TestRequestsOfAClosedConnectionAreDropped(t *testing.T) {
 	s := serve(t, Config{}, disk{})
 	clients := clientsWithData(t, s, 2*largeSize)
 	read := wire.SubRequest{Op: wire.OpGetData, Request: &wire.PathWatchRequest{Path: "/b"}}
-	asideOf(t, s, clients, &wire.MultiRequest{Read: true, Ops: []wire.SubRequest{read}}, func(o *owner, conns []*conn) {
+	asideOf(t, s, clients, wire.OpMultiRead, &wire.MultiRequest{Read: true, Ops: []wire.SubRequest{read}}, func(o *owner, conns []*conn) {
 		for _, c := range conns {
 			c.kill()
 		}
@@ -576,6 +582,24 @@ func TestAnnouncedLengthOfAFrameDoesNotCount(t *testing.T) {
 		t.Errorf("got %d clients disconnected because others announced large frames, want 0", n)
 	}
 	behaves.ping(t)
+}
+
+// A commit's share of large writes is bounded, so that a small write does not wait for all of them.
+func TestCommitHasFewLargeWrites(t *testing.T) {
+	t.Parallel()
+	s := startWith(t, newGate())
+	clients := clientsWithData(t, s, 1)
+	for len(clients) < 2*largeShare/largeSize {
+		clients = append(clients, mustConnect(t, s, wire.ConnectRequest{}))
+	}
+	asideOf(t, s, clients, wire.OpSetData, setOf("/b", largeSize), func(o *owner, _ []*conn) {
+		for range clients {
+			o.serveLarge()
+		}
+		if n := o.open.large; n < largeShare || n > largeShare+2*largeSize {
+			t.Errorf("got %d bytes of large writes in one commit, want about %d", n, largeShare)
+		}
+	})
 }
 
 // A small write waits for at most one large write that was there before it.

@@ -3,6 +3,7 @@ package server
 // The configuration, its defaults and checks.
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -39,7 +40,7 @@ type Config struct {
 	RequireSASL   bool              // serve only connections that have authenticated by SASL; none without SASLUsers
 
 	AllowFailedSASL bool     // keep connections whose SASL authentication fails, unless RequireSASL
-	EnsembleAuth    bool     // check the ensemble that a client may name with the scheme ensemble; close if wrong
+	EnsembleAuth    bool     // accept the scheme ensemble, by which clients name theirs; a wrong name closes
 	EnsembleNames   []string // the accepted names; all if empty
 
 	SkipACL      bool // do not check access lists
@@ -64,27 +65,19 @@ func (c Config) withDefaults() (Config, error) {
 	if len(c.Listen)+len(c.TLSListen)+len(c.Listeners) == 0 {
 		c.Listen = []string{"127.0.0.1:2181"}
 	}
-	c.TickTime = orDuration(c.TickTime, 2*time.Second)
-	c.MinSessionTimeout = orDuration(c.MinSessionTimeout, 2*c.TickTime)
-	c.MaxSessionTimeout = orDuration(c.MaxSessionTimeout, 20*c.TickTime)
-	c.HandshakeTimeout = orDuration(c.HandshakeTimeout, 10*time.Second)
-	c.ContainerInterval = orDuration(c.ContainerInterval, time.Minute)
-	if c.ContainerRate == 0 {
-		c.ContainerRate = 10_000
-	}
-	if c.MaxFrame == 0 {
-		c.MaxFrame = wire.DefaultMaxFrame
-	}
+	c.TickTime = cmp.Or(c.TickTime, 2*time.Second)
+	c.MinSessionTimeout = cmp.Or(c.MinSessionTimeout, 2*c.TickTime)
+	c.MaxSessionTimeout = cmp.Or(c.MaxSessionTimeout, 20*c.TickTime)
+	c.HandshakeTimeout = cmp.Or(c.HandshakeTimeout, 10*time.Second)
+	c.ContainerInterval = cmp.Or(c.ContainerInterval, time.Minute)
+	c.ContainerRate = cmp.Or(c.ContainerRate, 10_000)
+	c.MaxFrame = cmp.Or(c.MaxFrame, wire.DefaultMaxFrame)
 	c.Limits = c.Limits.withDefaults(c.MaxFrame)
-	if c.MaxClientConns == 0 {
-		c.MaxClientConns = half(c.Limits.Conns)
-	}
+	c.MaxClientConns = cmp.Or(c.MaxClientConns, half(c.Limits.Conns))
 	if c.FourLetterWords == nil {
 		c.FourLetterWords = []string{"srvr"}
 	}
-	if c.AdminPath == "" {
-		c.AdminPath = "/commands"
-	}
+	c.AdminPath = cmp.Or(c.AdminPath, "/commands")
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -134,13 +127,6 @@ func (c *Config) check() error {
 
 // minFrame is the size of a handshake's frame, which every client must be able to send.
 const minFrame = 45
-
-func orDuration(d, def time.Duration) time.Duration {
-	if d == 0 {
-		return def
-	}
-	return d
-}
 
 // schemes returns the schemes that access lists may name beside the built-in ones.
 func (c *Config) schemes() []string {

@@ -12,7 +12,7 @@ var ErrIdle = errors.New("server: stopped after a time without any session")
 
 // idle stops the server when there has been no session for some time.
 type idle struct {
-	since time.Time // when the last session ended; zero while there is one
+	since time.Time // since when there is no session; zero while there is one
 }
 
 func (i *idle) active() { i.since = time.Time{} }

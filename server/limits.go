@@ -3,6 +3,7 @@ package server
 // Limits of what clients may use.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -87,23 +88,18 @@ var limitNames = [limitCount]string{
 
 // withDefaults fills in defaults.
 func (l Limits) withDefaults(maxFrame int) Limits {
-	set := func(v *int, def int) {
-		if *v == 0 {
-			*v = def
-		}
-	}
 	conns := 20_000
 	if files := fileLimit(); files > 0 {
 		conns = int(min(int64(conns), files*3/4))
 	}
-	set(&l.Sessions, 100_000)
-	set(&l.Conns, conns)
-	set(&l.Watches, 100_000)
-	set(&l.Identities, 100)
-	set(&l.Reply, max(64<<20, min(2*maxFrame, maxReply)))
-	set(&l.Unsent, max(128<<20, l.Reply+l.Reply/2))
-	set(&l.Memory, 1<<30)
-	l.SendTime = orDuration(l.SendTime, 30*time.Second)
+	l.Sessions = cmp.Or(l.Sessions, 100_000)
+	l.Conns = cmp.Or(l.Conns, conns)
+	l.Watches = cmp.Or(l.Watches, 100_000)
+	l.Identities = cmp.Or(l.Identities, 100)
+	l.Reply = cmp.Or(l.Reply, max(64<<20, min(2*maxFrame, maxReply)))
+	l.Unsent = cmp.Or(l.Unsent, max(128<<20, l.Reply+l.Reply/2))
+	l.Memory = cmp.Or(l.Memory, 1<<30)
+	l.SendTime = cmp.Or(l.SendTime, 30*time.Second)
 	return l
 }
 

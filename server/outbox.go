@@ -5,7 +5,6 @@ package server
 import (
 	"crypto/tls"
 	"errors"
-	"net"
 	"os"
 	"runtime"
 	"sync"
@@ -344,17 +343,4 @@ func (o *outbox) finish(f *frame, n int, now time.Duration) {
 		o.last = true
 	}
 	o.c.sent(f, n, now)
-}
-
-// rawConn returns nc's raw connection, whose writes need not wait, or nil if it has none.
-func rawConn(nc net.Conn) syscall.RawConn {
-	switch nc := nc.(type) {
-	case *net.TCPConn:
-		raw, _ := nc.SyscallConn()
-		return raw
-	case *net.UnixConn:
-		raw, _ := nc.SyscallConn()
-		return raw
-	}
-	return nil
 }

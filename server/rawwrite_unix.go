@@ -54,3 +54,13 @@ func (o *outbox) writeNow() bool {
 		}
 	}
 }
+
+// rawConn returns nc's raw connection, whose writes need not wait, or nil if it has none.
+func rawConn(nc net.Conn) syscall.RawConn {
+	switch nc.(type) {
+	case *net.TCPConn, *net.UnixConn:
+		raw, _ := nc.(syscall.Conn).SyscallConn()
+		return raw
+	}
+	return nil
+}

@@ -114,8 +114,8 @@ func TestSmallRequestsAreServedBeforeWaitingLargeOnes(t *testing.T) {
 	}
 }
 
-// asideOf parks one request for each connection and then calls turn on the owner.
-func asideOf(
+// withParked parks two large requests for each connection and then calls turn on the owner.
+func withParked(
 	t *testing.T, s *Server, clients []*rawClient, op wire.Op, req wire.Record, turn func(o *owner, conns []*conn),
 ) {
 	t.Helper()
@@ -152,13 +152,14 @@ func TestRefusedLargeRequestEndsTheTurn(t *testing.T) {
 	for range 4 {
 		ops = append(ops, wire.SubRequest{Op: wire.OpGetData, Request: &wire.PathWatchRequest{Path: "/b"}})
 	}
-	asideOf(t, s, clients, wire.OpMultiRead, &wire.MultiRequest{Read: true, Ops: ops}, func(o *owner, conns []*conn) {
-		o.serveLarge()
-		if len(conns[0].parked) != 1 || len(conns[1].parked) != 2 {
-			t.Errorf("after one turn: got %d and %d requests left, want 1 and 2",
-				len(conns[0].parked), len(conns[1].parked))
-		}
-	})
+	withParked(t, s, clients, wire.OpMultiRead, &wire.MultiRequest{Read: true, Ops: ops},
+		func(o *owner, conns []*conn) {
+			o.serveLarge()
+			if len(conns[0].parked) != 1 || len(conns[1].parked) != 2 {
+				t.Errorf("after one turn: got %d and %d requests left, want 1 and 2",
+					len(conns[0].parked), len(conns[1].parked))
+			}
+		})
 }
 
 // Requests of a closed connection are dropped: their replies make no bytes that would end a turn.
@@ -167,16 +168,17 @@ func TestRequestsOfAClosedConnectionAreDropped(t *testing.T) {
 	s := serve(t, Config{}, disk{})
 	clients := clientsWithData(t, s, 2*largeSize)
 	read := wire.SubRequest{Op: wire.OpGetData, Request: &wire.PathWatchRequest{Path: "/b"}}
-	asideOf(t, s, clients, wire.OpMultiRead, &wire.MultiRequest{Read: true, Ops: []wire.SubRequest{read}}, func(o *owner, conns []*conn) {
-		for _, c := range conns {
-			c.kill()
-		}
-		before := o.cost
-		o.serveLarge()
-		if o.cost != before {
-			t.Error("requests of closed connections were served")
-		}
-	})
+	withParked(t, s, clients, wire.OpMultiRead, &wire.MultiRequest{Read: true, Ops: []wire.SubRequest{read}},
+		func(o *owner, conns []*conn) {
+			for _, c := range conns {
+				c.kill()
+			}
+			before := o.cost
+			o.serveLarge()
+			if o.cost != before {
+				t.Error("requests of closed connections were served")
+			}
+		})
 }
 
 // clientsWithData returns two clients of a server with a node /b of the given size.
@@ -592,7 +594,7 @@ func TestCommitHasFewLargeWrites(t *testing.T) {
 	for len(clients) < 2*largeShare/largeSize {
 		clients = append(clients, mustConnect(t, s, wire.ConnectRequest{}))
 	}
-	asideOf(t, s, clients, wire.OpSetData, setOf("/b", largeSize), func(o *owner, _ []*conn) {
+	withParked(t, s, clients, wire.OpSetData, setOf("/b", largeSize), func(o *owner, _ []*conn) {
 		for range clients {
 			o.serveLarge()
 		}

@@ -168,7 +168,7 @@ func TestServerWithoutUsersAnswersSASLWithNull(t *testing.T) {
 	}
 }
 
-func TestRequiredSASLRefusesOtherRequestsBefore(t *testing.T) {
+func TestRequiredSASLRefusesRequestsBeforeTheLogin(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{SASLUsers: map[string]string{"bob": "geheim"}, RequireSASL: true}, disk{})
 	c := mustConnect(t, s, wire.ConnectRequest{})

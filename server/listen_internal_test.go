@@ -73,7 +73,7 @@ func TestUnixSocketIsReplacedOnlyIfItsServerIsDead(t *testing.T) {
 	}
 }
 
-func TestListeningOnTheNetworkIsWarnedOf(t *testing.T) {
+func TestListeningOnTheNetworkLogsAWarning(t *testing.T) {
 	t.Parallel()
 	for addr, warns := range map[string]bool{"127.0.0.1:0": false, "[::1]:0": false, "0.0.0.0:0": true, ":0": true} {
 		var log bytes.Buffer
@@ -92,7 +92,7 @@ func TestListeningOnTheNetworkIsWarnedOf(t *testing.T) {
 	}
 }
 
-func TestTLSThatAdmitsAnyClientIsWarnedOf(t *testing.T) {
+func TestTLSThatAdmitsAnyClientLogsAWarning(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	certs := []tls.Certificate{a.issue(t, pkix.Name{CommonName: "server"})}
@@ -238,7 +238,7 @@ func TestVerifiedClientCertificateIsAnIdentity(t *testing.T) {
 	}
 }
 
-func TestClientThatFailsTheTLSHandshakeIsWarnedOfNowAndThen(t *testing.T) {
+func TestClientThatFailsTheTLSHandshakeIsLoggedNowAndThen(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	var log bytes.Buffer

@@ -86,7 +86,7 @@ func TestZooCfgIsReadAsByZooKeeper(t *testing.T) {
 	}
 }
 
-func TestZooCfgKeyWithoutEffectIsWarnedOf(t *testing.T) {
+func TestZooCfgKeyWithoutEffectCausesAWarning(t *testing.T) {
 	t.Parallel()
 	_, warnings, err := server.ParseZooCfg(strings.NewReader("dataDir=/d\ndataLogDir=/l\nnoSuchKey=1\n" +
 		"forceSync=no\nreconfigEnabled=true\nsnapCount=5\n"))

@@ -152,7 +152,7 @@ func TestRemoveWatchesRemovesTheGivenType(t *testing.T) {
 	}
 }
 
-func TestOnlyRemovedTypesOfWatchesDoNotFire(t *testing.T) {
+func TestRemovedWatchesDoNotFireAndOthersDo(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c, w := s.connect(1), s.connect(2)

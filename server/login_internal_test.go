@@ -43,7 +43,7 @@ func TestEveryClientCanReadTheReplyToARefusedLogin(t *testing.T) {
 			if null := jute.AppendInt(nil, -1); h.Xid != 7 || h.Err != row.code || !slices.Equal(body, null) {
 				t.Errorf("got %+v and % x, want %v and a null token", h, body, row.code)
 			}
-			if row.goes {
+			if row.stays {
 				if got := c.whoAmI(t); !slices.Equal(got, []string{"ip:127.0.0.1"}) {
 					t.Errorf("got identities %q, want only the address", got)
 				}

@@ -1,5 +1,7 @@
 package server
 
+// The four-letter words.
+
 import (
 	"bufio"
 	"encoding/binary"
@@ -12,8 +14,8 @@ import (
 	"time"
 )
 
-// words are the four-letter words: a client sends one instead of a handshake, and gets a text.
-var words = map[string]func(w io.Writer, s *Server) bool{
+// fourLetterWords are ZooKeeper's commands for monitoring: a client sends one instead of a handshake and gets text.
+var fourLetterWords = map[string]func(w io.Writer, s *Server) bool{
 	"ruok": func(w io.Writer, _ *Server) bool { return emit(w, "imok") },
 	"isro": func(w io.Writer, _ *Server) bool { return emit(w, "rw") },
 	"srvr": wordSrvr,
@@ -42,16 +44,16 @@ var words = map[string]func(w io.Writer, s *Server) bool{
 	},
 }
 
-// defaultTraceMask says what ZooKeeper logs in detail. It is only told here, and set.
+// defaultTraceMask selects what ZooKeeper logs in detail. This server only stores and returns it.
 const defaultTraceMask = 306
 
 func wordTraceMask(w io.Writer, s *Server) bool {
 	return emit(w, strconv.FormatInt(s.traceMask.Load(), 10))
 }
 
-// readTraceMask reads what follows the word stmk.
+// readTraceMask reads the mask that follows the word stmk.
 func (s *Server) readTraceMask(r io.Reader) bool {
-	var b [12]byte // with the word
+	var b [12]byte // the word and the mask
 	if _, err := io.ReadFull(r, b[:]); err != nil {
 		return false
 	}
@@ -64,18 +66,18 @@ func emit(w io.Writer, text string) bool {
 	return true
 }
 
-// peekWord returns the four-letter word with which a connection begins, if it does.
+// peekWord returns the first four bytes of a connection, and whether they are a four-letter word.
 func (c *conn) peekWord(r *bufio.Reader) (string, bool) {
 	b, err := r.Peek(4)
 	if err != nil {
 		return "", false
 	}
 	word := string(b)
-	_, known := words[word]
+	_, known := fourLetterWords[word]
 	return word, known
 }
 
-// answerWord writes the text of a word and ends the connection. A word that is not allowed says so.
+// answerWord answers a four-letter word and ends the connection. The answer to a disallowed word says so.
 func (s *Server) answerWord(c *conn, r io.Reader, word string) {
 	_ = c.nc.SetDeadline(time.Now().Add(s.cfg.HandshakeTimeout))
 	c.recved.Add(1)
@@ -85,14 +87,14 @@ func (s *Server) answerWord(c *conn, r io.Reader, word string) {
 		text.WriteString(word + " is not executed because it is not in the whitelist.\n")
 	case word == "stmk" && !s.readTraceMask(r):
 		return
-	case !words[word](&text, s):
+	case !fourLetterWords[word](&text, s):
 		text.Reset()
 		text.WriteString(notServing + "\n")
 	}
 	if _, err := io.WriteString(c.nc, text.String()); err != nil {
 		return
 	}
-	// What the peer still sends, a newline perhaps, must be read: otherwise closing the socket could take the text back.
+	// Read what the peer still sends, perhaps a newline: closing a socket with unread input could drop the text.
 	if half, ok := c.nc.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 		_ = c.nc.SetReadDeadline(time.Now().Add(time.Second))
 		_, _ = io.Copy(io.Discard, c.nc)
@@ -128,8 +130,10 @@ func wordStat(w io.Writer, s *Server) bool {
 }
 
 func (f *facts) writeServer(w io.Writer) {
-	fmt.Fprintf(w, "Latency min/avg/max: %d/%s/%d\n", f.latency.min.Milliseconds(), decimal(f.latency.avg()), f.latency.max.Milliseconds())
-	fmt.Fprintf(w, "Received: %d\nSent: %d\nConnections: %d\nOutstanding: %d\n", f.received, f.sent, len(f.connections), f.outstanding)
+	fmt.Fprintf(w, "Latency min/avg/max: %d/%s/%d\n", f.latency.min.Milliseconds(), decimal(f.latency.avg()),
+		f.latency.max.Milliseconds())
+	fmt.Fprintf(w, "Received: %d\nSent: %d\nConnections: %d\nOutstanding: %d\n", f.received, f.sent,
+		len(f.connections), f.outstanding)
 	fmt.Fprintf(w, "Zxid: 0x%x\nMode: %s\nNode count: %d\n", f.zxid, mode, f.nodes)
 }
 
@@ -145,7 +149,7 @@ func wordCons(w io.Writer, s *Server) bool {
 	return true
 }
 
-// write writes a connection's line, the short one of stat or the long one of cons.
+// write writes a connection's line: the short one of stat if brief, else the long one of cons.
 func (c *connFacts) write(w io.Writer, brief bool) {
 	interest := 1 // reading
 	if c.session == 0 {
@@ -153,7 +157,8 @@ func (c *connFacts) write(w io.Writer, brief bool) {
 	}
 	fmt.Fprintf(w, " /%s[%d](queued=%d,recved=%d,sent=%d", c.remote, interest, c.queued, c.recved, c.sent)
 	if !brief && c.session != 0 {
-		fmt.Fprintf(w, ",sid=%s,lop=%s,est=%d,to=%d", sessionName(c.session), c.lop.Short(), c.since.UnixMilli(), c.timeout.Milliseconds())
+		fmt.Fprintf(w, ",sid=%s,lop=%s,est=%d,to=%d", sessionName(c.session), c.lop.Short(), c.since.UnixMilli(),
+			c.timeout.Milliseconds())
 		if c.lcxid >= 0 {
 			fmt.Fprintf(w, ",lcxid=0x%x", c.lcxid)
 		}
@@ -241,7 +246,7 @@ func wordDump(w io.Writer, s *Server) bool {
 			fmt.Fprintf(w, "\t%s\n", path)
 		}
 	}
-	// A connection lives as long as its session here: it is listed at the time when that expires.
+	// ZooKeeper lists when connections expire. Here a connection has no expiry but that of its session.
 	sets := make(map[time.Duration][]connFacts)
 	var n int
 	for at, ids := range f.deadlines {

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-func TestReaderServesFewRequestsOfWhichOneWritesAtMost(t *testing.T) {
+func TestReadersServeFewRequestsWithAtMostOneWriteInline(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		ops  []wire.Op
@@ -25,7 +25,7 @@ func TestReaderServesFewRequestsOfWhichOneWritesAtMost(t *testing.T) {
 		for _, op := range c.ops {
 			items = append(items, item{op: op})
 		}
-		if got := few(items); got != c.want {
+		if got := fitInline(items); got != c.want {
 			t.Errorf("%v: got %v, want %v", c.ops, got, c.want)
 		}
 	}

@@ -1,14 +1,16 @@
 package tree
 
+// Which reads depend on a write.
+
 import (
 	"slices"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// Sees reports whether the answer to a read depends on a node of a path that dirty says true to. It is true for
-// getEphemerals and getAllChildrenNumber, whose answer depends on many nodes, for sync, and for records it does not know.
-func Sees(op wire.Op, req wire.Record, dirty func(path string) bool) bool {
+// DependsOn reports whether the answer to a read depends on a path for which dirty returns true. It returns true for
+// getEphemerals and getAllChildrenNumber, whose answers depend on many nodes, for sync, and for unknown records.
+func DependsOn(op wire.Op, req wire.Record, dirty func(path string) bool) bool {
 	at := func(path string) bool {
 		if path == "" {
 			path = rootPath
@@ -25,11 +27,12 @@ func Sees(op wire.Op, req wire.Record, dirty func(path string) bool) bool {
 	case *wire.PathWatchRequest:
 		return r != nil && at(r.Path)
 	case *wire.WatcherTypeRequest:
-		return r != nil && at(r.Path) // whether the watch is there tells whether it has fired
+		return r != nil && at(r.Path) // a watch that is gone shows that it has fired
 	case *wire.PathRequest:
 		return r != nil && at(r.Path)
 	case *wire.SetWatchesRequest:
-		return r != nil && (slices.ContainsFunc(r.Data, at) || slices.ContainsFunc(r.Exist, at) || slices.ContainsFunc(r.Child, at))
+		return r != nil && (slices.ContainsFunc(r.Data, at) || slices.ContainsFunc(r.Exist, at) ||
+			slices.ContainsFunc(r.Child, at))
 	case *wire.MultiRequest:
 		return r != nil && slices.ContainsFunc(r.Ops, func(s wire.SubRequest) bool {
 			q, ok := s.Request.(*wire.PathWatchRequest)

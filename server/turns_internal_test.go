@@ -678,29 +678,57 @@ func TestLargeRepliesKeepTheirOrder(t *testing.T) {
 		if err := c.send(4, wire.OpGetData, get); err != nil {
 			t.Fatal(err)
 		}
-		want := []struct {
-			xid  int32
-			data []byte
-		}{{0, nil}, {1, data[0]}, {2, nil}, {3, data[0]}, {wire.XidNotification, nil}, {4, data[1]}}
-		for _, w := range want {
-			var got wire.DataResponse
-			var into wire.Record
-			if w.data != nil {
-				into = &got
-			}
-			h, d, err := c.next()
-			if err == nil && into != nil {
-				into.Decode(d)
-			}
-			if err != nil || h.Xid != w.xid || h.Err != wire.OK || !bytes.Equal(got.Data, w.data) {
-				t.Fatalf("got %+v with %d bytes %.3q, %v, want xid %d with %d %.3q",
-					h, len(got.Data), got.Data, err, w.xid, len(w.data), w.data)
+		c.wantReply(t, 0, nil)
+		c.wantReply(t, 1, data[0])
+		c.wantReply(t, 2, nil)
+		c.wantReply(t, 3, data[0])
+		c.wantReply(t, wire.XidNotification, nil)
+		c.wantReply(t, 4, data[1])
+
+		// A read that sees what is not durable yet waits with it, and so does an event.
+		long := "/" + strings.Repeat("n", 2*bulkSize)
+		b := wire.AppendRequest(nil, 5, wire.OpSetData, &wire.SetDataRequest{Path: "/b", Data: data[0], Version: -1})
+		b = wire.AppendRequest(b, 6, wire.OpGetData, get)
+		var sets wire.MultiRequest
+		for range bulkSize / 10 {
+			set := &wire.SetDataRequest{Path: "/b", Data: data[1][:1], Version: -1}
+			sets.Ops = append(sets.Ops, wire.SubRequest{Op: wire.OpSetData, Request: set})
+		}
+		b = wire.AppendRequest(b, 7, wire.OpMulti, &sets)
+		b = wire.AppendRequest(b, 8, wire.OpAddWatch, &wire.AddWatchRequest{Path: long, Mode: wire.WatchPersistent})
+		b = wire.AppendRequest(b, 9, wire.OpCreate, &wire.CreateRequest{Path: long, ACL: openACL})
+		go func() { _, _ = c.nc.Write(b) }()
+		c.wantReply(t, wire.XidNotification, nil)
+		c.wantReply(t, 5, nil)
+		c.wantReply(t, 6, data[0])
+		c.wantReply(t, wire.XidNotification, nil)
+		c.wantReply(t, 7, nil)
+		c.wantReply(t, 8, nil)
+		if h, d, err := c.next(); err == nil {
+			var event wire.Event
+			if event.Decode(d); h.Xid != wire.XidNotification || event.Path != long {
+				t.Errorf("got %+v with a path of %d bytes, want an event with %d", h, len(event.Path), len(long))
 			}
 		}
+		c.wantReply(t, 9, nil)
 		for total := -1; total != 0; runtime.Gosched() { // sent bytes stop counting shortly after
 			_ = s.do(func(o *owner) { total = int(o.sessions[c.session].conn.backlog.Load()) })
 		}
 	})
+}
+
+// wantReply reads the next frame. It must be the reply xid, or an event, and have the data, if that is not nil.
+func (c *rawClient) wantReply(t *testing.T, xid int32, data []byte) {
+	t.Helper()
+	h, d, err := c.next()
+	var got wire.DataResponse
+	if err == nil && data != nil {
+		got.Decode(d)
+	}
+	if err != nil || h.Xid != xid || h.Err != wire.OK || !bytes.Equal(got.Data, data) {
+		t.Fatalf("got %+v with %d bytes %.3q, %v, want xid %d with %d %.3q",
+			h, len(got.Data), got.Data, err, xid, len(data), data)
+	}
 }
 
 // awaitAnswered waits until the server has answered all requests of the client.
@@ -731,11 +759,8 @@ func TestManyWatchesAreSetAndRemovedInPieces(t *testing.T) {
 	}
 	set := &wire.SetWatchesRequest{RelativeZxid: 1 << 40}
 	for i := range all / 5 {
-		set.Exist = append(set.Exist, fmt.Sprintf("/e%d", i))
-		set.PersistentRecur = append(set.PersistentRecur, fmt.Sprintf("/r%d", i))
-	}
-	for range all / 5 * 3 {
-		set.Exist = append(set.Exist, fmt.Sprintf("/e%d", len(set.Exist)))
+		set.Exist = append(set.Exist, fmt.Sprintf("/e%d", i), fmt.Sprintf("/f%d", i), fmt.Sprintf("/g%d", i))
+		set.PersistentRecur = append(set.PersistentRecur, fmt.Sprintf("/r%d", i), fmt.Sprintf("/s%d", i))
 	}
 	err := s.do(func(o *owner) {
 		conn := o.sessions[c.session].conn
@@ -772,5 +797,35 @@ func TestManyWatchesAreSetAndRemovedInPieces(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A connection with much to send is closed by a goroutine of its own, and what it had to send is dropped.
+func TestConnectionWithMuchToSendIsClosed(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{}, disk{})
+	c := crowdWithData(t, s, 8*bulkSize)[0]
+	get := &wire.PathWatchRequest{Path: "/b"}
+	for xid := range int32(20) {
+		if err := c.send(xid, wire.OpGetData, get); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.do(func(o *owner) {
+		conn := o.sessions[c.session].conn
+		conn.backlog.Add(bulkSize)
+		conn.kill()
+		conn.outbox.mu.Lock()
+		defer conn.outbox.mu.Unlock()
+		if len(conn.out) > 0 || len(conn.bulk) > 0 {
+			t.Errorf("got %d bytes and %d large frames left to send, want none", len(conn.out), len(conn.bulk))
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, _, err := c.next(); err != nil {
+			return
+		}
 	}
 }

@@ -29,13 +29,13 @@ type reason string
 
 const (
 	kazoosNames  reason = "kazoo counts nodes that are named like its own and no others, so it does not wait for ours"
-	curatorNames reason = "Curator compares what follows its own marker; a name without that comes last, as if it had come " +
-		"later, so it does not wait for ours"
+	curatorNames reason = "Curator compares what follows its own marker; a name without that comes last, " +
+		"as if it had come later, so it does not wait for ours"
 	renamed  reason = "kazoo under Curator's names counts those alone, so it does not wait for ours"
 	noNumber reason = "`WriteLock` reads a number after the last dash of a name, and kazoo's names have none there; " +
 		"nobody else takes its `x-SESSION-SEQ` for a contender's: neither waits"
-	sessionNames reason = "`WriteLock` names its nodes by session, `x-SESSION-SEQ`. It waits for ours; nobody else takes " +
-		"such a name for a contender's, so we do not wait for it"
+	sessionNames reason = "`WriteLock` names its nodes by session, `x-SESSION-SEQ`. It waits for ours; " +
+		"nobody else takes such a name for a contender's, so we do not wait for it"
 	mendedReader reason = "Tested with one method of kazoo 2.8.0's `ReadLock` corrected. As released, before 2.9.0 " +
 		"(kazoo#649), a reader and a writer may wait for each other for ever, " +
 		"beside ours and among kazoo's own: [what to know of the peers](#what-to-know-of-the-peers)"

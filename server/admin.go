@@ -89,8 +89,10 @@ func (s *Server) adminCommand(name string) (status int, answer map[string]any) {
 	}
 	c := adminCommands[i]
 	if c.run == nil {
-		return http.StatusUnauthorized, map[string]any{"command": c.name,
-			"error": "not supported by this server: " + c.name}
+		return http.StatusUnauthorized, map[string]any{
+			"command": c.name,
+			"error":   "not supported by this server: " + c.name,
+		}
 	}
 	f, ok := s.facts(c.detail)
 	if !ok {

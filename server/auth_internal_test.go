@@ -46,8 +46,10 @@ func TestIdentitiesAddUpOnAConnection(t *testing.T) {
 	if err := c.addAuth("ip", ""); err != nil {
 		t.Error(err)
 	}
-	if got, want := c.whoAmI(t), []string{"digest:", "digest:a", "digest:b", "digest:nocolon",
-		"ip:127.0.0.1"}; !slices.Equal(got, want) {
+	if got, want := c.whoAmI(t), []string{
+		"digest:", "digest:a", "digest:b", "digest:nocolon",
+		"ip:127.0.0.1",
+	}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	mine := []wire.ACL{{Perms: wire.PermAll, ID: wire.ID{Scheme: "digest", ID: digestID([]byte("a:1"))}}}
@@ -110,8 +112,10 @@ func (c *rawClient) login(user, password string) error {
 
 func TestSASLUserNeedsTheRightPassword(t *testing.T) {
 	t.Parallel()
-	s := serve(t, Config{SASLUsers: map[string]string{"bob": "geheim", "jürgen": "schlüssel"},
-		SASLSupers: []string{"bob"}}, disk{})
+	s := serve(t, Config{
+		SASLUsers:  map[string]string{"bob": "geheim", "jürgen": "schlüssel"},
+		SASLSupers: []string{"bob"},
+	}, disk{})
 	c := mustConnect(t, s, wire.ConnectRequest{})
 	if err := c.login("jürgen", "schlüssel"); err != nil {
 		t.Fatal(err)

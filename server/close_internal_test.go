@@ -37,8 +37,10 @@ func TestNoClientSeesAWriteThatIsLostWhileTheServerStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := g.shut(t)
-	if err := writer.send(100, wire.OpSetData, &wire.SetDataRequest{Path: "/a", Data: []byte("new"),
-		Version: -1}); err != nil {
+	if err := writer.send(100, wire.OpSetData, &wire.SetDataRequest{
+		Path: "/a", Data: []byte("new"),
+		Version: -1,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	<-g.waits

@@ -60,8 +60,10 @@ func (d *crashDisk) MaybeError(op errorfs.Op) error {
 	if len(d.points) < d.limit && d.rng.IntN(1+d.seen/1000) == 0 {
 		told := d.told.clone() // before cloning the disk, which must contain all of it
 		cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: []int{0, 50, 100}[d.rng.IntN(3)], RNG: d.rng}
-		d.points = append(d.points, crashPoint{fmt.Sprintf("%d (%v of %s)", len(d.points), op.Kind, op.Path),
-			d.mem.CrashClone(cfg), told})
+		d.points = append(d.points, crashPoint{
+			fmt.Sprintf("%d (%v of %s)", len(d.points), op.Kind, op.Path),
+			d.mem.CrashClone(cfg), told,
+		})
 	}
 	return nil
 }

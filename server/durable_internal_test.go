@@ -83,8 +83,10 @@ func TestNoClientSeesAWriteThatIsNotDurable(t *testing.T) {
 	}
 	open := g.shut(t)
 	before := writer.zxid
-	if err := writer.send(100, wire.OpSetData, &wire.SetDataRequest{Path: "/a", Data: []byte("new"),
-		Version: -1}); err != nil {
+	if err := writer.send(100, wire.OpSetData, &wire.SetDataRequest{
+		Path: "/a", Data: []byte("new"),
+		Version: -1,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	<-g.waits // the write is applied and its sync has begun

@@ -11,21 +11,31 @@ import (
 func FuzzConnection(f *testing.F) {
 	all := wire.ACL{Perms: wire.PermAll, ID: wire.ID{Scheme: "auth"}}
 	for op, req := range map[wire.Op]wire.Record{
-		wire.OpCreate2: &wire.CreateRequest{Path: "/a", Data: []byte{}, ACL: []wire.ACL{all},
-			Flags: wire.FlagSequential},
-		wire.OpCreateTTL: &wire.CreateTTLRequest{CreateRequest: wire.CreateRequest{Path: "/b", ACL: openACL,
-			Flags: wire.FlagTTL}, TTL: 5},
+		wire.OpCreate2: &wire.CreateRequest{
+			Path: "/a", Data: []byte{}, ACL: []wire.ACL{all},
+			Flags: wire.FlagSequential,
+		},
+		wire.OpCreateTTL: &wire.CreateTTLRequest{CreateRequest: wire.CreateRequest{
+			Path: "/b", ACL: openACL,
+			Flags: wire.FlagTTL,
+		}, TTL: 5},
 		wire.OpSetACL: &wire.SetACLRequest{Path: "/a", ACL: openACL, Version: -1},
-		wire.OpSetWatches2: &wire.SetWatchesRequest{Two: true, Data: []string{"/"}, Exist: []string{"/"},
-			Child: []string{"/"}, Persistent: []string{"/"}, PersistentRecur: []string{"/"}},
+		wire.OpSetWatches2: &wire.SetWatchesRequest{
+			Two: true, Data: []string{"/"}, Exist: []string{"/"},
+			Child: []string{"/"}, Persistent: []string{"/"}, PersistentRecur: []string{"/"},
+		},
 		wire.OpRemoveWatches: &wire.WatcherTypeRequest{Path: "/", Type: wire.WatcherAny},
 		wire.OpMulti: &wire.MultiRequest{Ops: []wire.SubRequest{
 			{Op: wire.OpCreate, Request: &wire.CreateRequest{Path: "/zookeeper/quota/a", ACL: openACL}},
-			{Op: wire.OpSetData, Request: &wire.SetDataRequest{Path: "/zookeeper/quota/zookeeper_limits",
-				Data: []byte("count=1,bytes=1"), Version: -1}},
+			{Op: wire.OpSetData, Request: &wire.SetDataRequest{
+				Path: "/zookeeper/quota/zookeeper_limits",
+				Data: []byte("count=1,bytes=1"), Version: -1,
+			}},
 		}},
-		wire.OpMultiRead: &wire.MultiRequest{Read: true,
-			Ops: []wire.SubRequest{{Op: wire.OpGetChildren, Request: &wire.PathWatchRequest{Path: "/"}}}},
+		wire.OpMultiRead: &wire.MultiRequest{
+			Read: true,
+			Ops:  []wire.SubRequest{{Op: wire.OpGetChildren, Request: &wire.PathWatchRequest{Path: "/"}}},
+		},
 		wire.OpSASL:         &wire.SASLToken{Token: []byte(`username="bob",nonce="x"`)},
 		wire.OpAuth:         &wire.AuthRequest{Scheme: "digest", Auth: []byte("a:b")},
 		wire.OpReconfig:     &wire.ReconfigRequest{Leaving: "1"},

@@ -56,8 +56,13 @@ func TestHandshakeReplyHasReadOnlyByteIfTheRequestHas(t *testing.T) {
 func TestTimeoutIsNegotiatedOnEveryConnect(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{TickTime: time.Second, MinSessionTimeout: 3 * time.Second}, disk{})
-	for _, row := range []struct{ asked, want int32 }{{0, 3000}, {-5, 3000}, {1, 3000}, {7500, 7500},
-		{1 << 30, 20_000}} {
+	for _, row := range []struct{ asked, want int32 }{
+		{0, 3000},
+		{-5, 3000},
+		{1, 3000},
+		{7500, 7500},
+		{1 << 30, 20_000},
+	} {
 		c := dial(t, s)
 		resp, err := c.handshake(&wire.ConnectRequest{Timeout: row.asked})
 		if err != nil || resp.Timeout != row.want {

@@ -77,8 +77,10 @@ func TestListeningOnTheNetworkLogsAWarning(t *testing.T) {
 	t.Parallel()
 	for addr, warns := range map[string]bool{"127.0.0.1:0": false, "[::1]:0": false, "0.0.0.0:0": true, ":0": true} {
 		var log bytes.Buffer
-		s, err := Start(t.Context(), Config{InMemory: true, Listen: []string{addr},
-			Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		s, err := Start(t.Context(), Config{
+			InMemory: true, Listen: []string{addr},
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
 		if err != nil {
 			t.Logf("%s: %v", addr, err) // perhaps this machine has no IPv6
 			continue
@@ -216,8 +218,10 @@ func TestVerifiedClientCertificateIsAnIdentity(t *testing.T) {
 	}
 	name := pkix.Name{CommonName: "bob, the builder", Organization: []string{"Acme"}, Country: []string{"DE"}}
 	bob := connect(a.issue(t, name))
-	if got, want := bob.whoAmI(t), []string{"ip:127.0.0.1",
-		`x509:CN=bob\, the builder,O=Acme,C=DE`}; !slices.Equal(got, want) {
+	if got, want := bob.whoAmI(t), []string{
+		"ip:127.0.0.1",
+		`x509:CN=bob\, the builder,O=Acme,C=DE`,
+	}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	mine := []wire.ACL{{Perms: wire.PermAll, ID: wire.ID{Scheme: "auth"}}}

@@ -102,8 +102,10 @@ func (c *rawClient) readConnect() (*wire.ConnectResponse, error) {
 
 // resume opens a new connection for c's session.
 func (c *rawClient) resume(s *Server) (*rawClient, error) {
-	return s.connect(wire.ConnectRequest{SessionID: c.session, Password: c.password, LastZxidSeen: c.zxid,
-		HasReadOnly: true})
+	return s.connect(wire.ConnectRequest{
+		SessionID: c.session, Password: c.password, LastZxidSeen: c.zxid,
+		HasReadOnly: true,
+	})
 }
 
 func (c *rawClient) send(xid int32, op wire.Op, req wire.Record) error {

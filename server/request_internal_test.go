@@ -28,8 +28,10 @@ func TestMalformedBodyIsRefusedAndTheConnectionStays(t *testing.T) {
 		wire.OpCreateTTL, wire.OpMultiRead, wire.OpSetWatches, wire.OpGetAllChildren, wire.OpSetWatches2,
 		wire.OpAddWatch,
 	} {
-		for name, body := range map[string]rawBody{"empty": nil, "short": {0, 0},
-			"null path": {0xff, 0xff, 0xff, 0xff}, "length of 2 GB": {0x7f, 0xff, 0xff, 0xff}} {
+		for name, body := range map[string]rawBody{
+			"empty": nil, "short": {0, 0},
+			"null path": {0xff, 0xff, 0xff, 0xff}, "length of 2 GB": {0x7f, 0xff, 0xff, 0xff},
+		} {
 			if err := c.call(op, body, nil); !errors.Is(err, codeError(wire.MarshallingError)) {
 				t.Errorf("%v, %s: got %v, want %v", op, name, err, wire.MarshallingError)
 			}

@@ -139,8 +139,10 @@ func saslResponse(d map[string]string, password, verb string) string {
 	if qop == "" {
 		qop = "auth"
 	}
-	return hexMD5(strings.Join([]string{hexMD5(a1), d["nonce"], d["nc"], d["cnonce"], qop,
-		hexMD5(verb + ":" + d["digest-uri"])}, ":"))
+	return hexMD5(strings.Join([]string{
+		hexMD5(a1), d["nonce"], d["nc"], d["cnonce"], qop,
+		hexMD5(verb + ":" + d["digest-uri"]),
+	}, ":"))
 }
 
 func hexMD5(s string) string {

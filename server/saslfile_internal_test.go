@@ -53,7 +53,7 @@ func TestInvalidUserFilesAreRefused(t *testing.T) {
 		"Client { x user_bob=\"b\"; };":  "no section Server",
 		"Server { x user_bob=\"b\";":     "does not end",
 		"Server { x user_bob=\"b\"; }":   "want ;",
-		"Server { x user_bob=\"b;\n };":  "quotes",
+		"Server { x user_bob=\"b;\n };":  "a quoted string",
 		"Server { x user_bob=; };":       "user_bob has no value",
 		"Server { /* x user_bob=b; };":   "*/",
 		"Server x { user_bob=\"b\"; };":  "want {",

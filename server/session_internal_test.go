@@ -106,8 +106,10 @@ func TestSilentSessionExpiresWithinOneTickAfterItsTimeout(t *testing.T) {
 			t.Error("expired client: got a frame, want the end of the connection")
 		}
 		back := l.dial(t)
-		resp, err := back.handshake(&wire.ConnectRequest{Timeout: 10_000, SessionID: silent.session,
-			Password: silent.password})
+		resp, err := back.handshake(&wire.ConnectRequest{
+			Timeout: 10_000, SessionID: silent.session,
+			Password: silent.password,
+		})
 		if err != nil || resp.Timeout != 0 {
 			t.Errorf("reconnect: got %+v %v, want session expired", resp, err)
 		}
@@ -266,8 +268,10 @@ func TestCollectorDeletesEmptyContainersAndExpiredTTLNodes(t *testing.T) {
 				}
 			}
 		}
-		ttl := &wire.CreateTTLRequest{CreateRequest: wire.CreateRequest{Path: "/ttl", ACL: openACL,
-			Flags: wire.FlagTTL}, TTL: 5 * 60_000}
+		ttl := &wire.CreateTTLRequest{CreateRequest: wire.CreateRequest{
+			Path: "/ttl", ACL: openACL,
+			Flags: wire.FlagTTL,
+		}, TTL: 5 * 60_000}
 		if err := c.call(wire.OpCreateTTL, ttl, nil); err != nil {
 			t.Fatal(err)
 		}

@@ -31,8 +31,10 @@ func TestZooCfgIsReadAsByZooKeeper(t *testing.T) {
 		"sample": {
 			"# The number of milliseconds of each tick\ntickTime=2000\ninitLimit=10\nsyncLimit=5\n" +
 				"dataDir=/var/lib/zookeeper\nclientPort=2181\n#maxClientCnxns=60\n",
-			server.Config{TickTime: 2 * time.Second, MaxClientConns: 60, Data: "/var/lib/zookeeper",
-				Listen: []string{":2181"}},
+			server.Config{
+				TickTime: 2 * time.Second, MaxClientConns: 60, Data: "/var/lib/zookeeper",
+				Listen: []string{":2181"},
+			},
 		},
 		"addresses and limits": {
 			"clientPort = 1\r\nclientPortAddress: ::1\nsecureClientPort 2\n! a comment\nminSessionTimeout=-1\n" +
@@ -54,14 +56,20 @@ func TestZooCfgIsReadAsByZooKeeper(t *testing.T) {
 				ContainerRate:     7, ContainerUnused: 9 * time.Millisecond, SuperDigest: "super:abc=",
 			},
 		},
-		"admin by its port": {"admin.serverPort=8081\n",
-			server.Config{TickTime: 3 * time.Second, MaxClientConns: 60, AdminListen: "0.0.0.0:8081"}},
-		"admin turned off": {"admin.serverPort=8081\nadmin.enableServer=false\n",
-			server.Config{TickTime: 3 * time.Second, MaxClientConns: 60}},
+		"admin by its port": {
+			"admin.serverPort=8081\n",
+			server.Config{TickTime: 3 * time.Second, MaxClientConns: 60, AdminListen: "0.0.0.0:8081"},
+		},
+		"admin turned off": {
+			"admin.serverPort=8081\nadmin.enableServer=false\n",
+			server.Config{TickTime: 3 * time.Second, MaxClientConns: 60},
+		},
 		"admin turned on": {
 			"admin.enableServer=true\nadmin.serverAddress=127.0.0.1\nadmin.commandURL=/c\n",
-			server.Config{TickTime: 3 * time.Second, MaxClientConns: 60, AdminListen: "127.0.0.1:8080",
-				AdminPath: "/c"},
+			server.Config{
+				TickTime: 3 * time.Second, MaxClientConns: 60, AdminListen: "127.0.0.1:8080",
+				AdminPath: "/c",
+			},
 		},
 		"users": {
 			"authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n" +
@@ -105,8 +113,10 @@ func TestZooCfgKeyWithoutEffectCausesAWarning(t *testing.T) {
 
 func TestZooCfgOfAnEnsembleIsRefused(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"server.1=a:2888:3888\nserver.2=b:2888:3888\n", "group.1=1:2\n",
-		"dynamicConfigFile=/x\n", "peerType=observer\n"} {
+	for _, text := range []string{
+		"server.1=a:2888:3888\nserver.2=b:2888:3888\n", "group.1=1:2\n",
+		"dynamicConfigFile=/x\n", "peerType=observer\n",
+	} {
 		_, _, err := server.ParseZooCfg(strings.NewReader(text))
 		if !errors.Is(err, server.ErrEnsemble) || !strings.Contains(err.Error(), "Apache ZooKeeper") {
 			t.Errorf("%q: got %v, want an error that points to Apache ZooKeeper", text, err)

@@ -61,8 +61,10 @@ func (z *zooCfg) enforce(c *Config) {
 }
 
 // providers are ZooKeeper's own authentication classes. All but the last are always active.
-var providers = []string{"DigestAuthenticationProvider", "IPAuthenticationProvider", "SASLAuthenticationProvider",
-	"X509AuthenticationProvider", ensembleProvider}
+var providers = []string{
+	"DigestAuthenticationProvider", "IPAuthenticationProvider", "SASLAuthenticationProvider",
+	"X509AuthenticationProvider", ensembleProvider,
+}
 
 const ensembleProvider = "EnsembleAuthenticationProvider"
 
@@ -81,8 +83,10 @@ func (z *zooCfg) provider(c *Config, key string) {
 func (z *zooCfg) tls(c *Config) {
 	keys, trusted := z.text("ssl.keyStore.location"), z.text("ssl.trustStore.location")
 	client := z.text("ssl.clientAuth")
-	for _, key := range []string{"ssl.keyStore.type", "ssl.trustStore.type", "ssl.keyStore.password",
-		"ssl.trustStore.password"} {
+	for _, key := range []string{
+		"ssl.keyStore.type", "ssl.trustStore.type", "ssl.keyStore.password",
+		"ssl.trustStore.password",
+	} {
 		v := z.text(key)
 		if v != "" && (strings.HasSuffix(key, ".password") || !strings.EqualFold(v, "PEM")) {
 			z.warn(key + " has no effect: certificates come from PEM files without a password")

@@ -43,7 +43,8 @@ var stepFaults = map[string]func(srv *zktest.Server, session int64) zktest.Fault
 	},
 	"FrozenForTooLong": func(srv *zktest.Server, session int64) zktest.Fault {
 		srv.Freeze(session)
-		time.AfterFunc(18*time.Second, func() { srv.Heal(session) }) // after the client gives up, before the server does
+		// After the client gives up, before the server does.
+		time.AfterFunc(18*time.Second, func() { srv.Heal(session) })
 		return zktest.Pass
 	},
 	"MutedForGood": func(srv *zktest.Server, session int64) zktest.Fault {

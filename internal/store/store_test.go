@@ -65,8 +65,10 @@ func commitBy(t *testing.T, apply func(*store.Batch, int64) error, s *store.Stor
 }
 
 func create(tr *tree.Tree, path string, data []byte) tree.Result {
-	req := &wire.CreateRequest{Path: path, Data: data,
-		ACL: []wire.ACL{{Perms: wire.PermAll, ID: wire.ID{Scheme: "world", ID: "anyone"}}}}
+	req := &wire.CreateRequest{
+		Path: path, Data: data,
+		ACL: []wire.ACL{{Perms: wire.PermAll, ID: wire.ID{Scheme: "world", ID: "anyone"}}},
+	}
 	return tr.Write(tr.Zxid()+1, 1, &tree.Caller{Session: 7}, wire.OpCreate, req)
 }
 

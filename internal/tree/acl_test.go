@@ -161,8 +161,10 @@ func TestPermissionThatEachOperationNeeds(t *testing.T) {
 			return code
 		}},
 		{"check", r, func(c *client) wire.Code {
-			return c.multi(sub(wire.OpCheck, &wire.CheckRequest{Path: "/p",
-				Version: -1})).Body.(*wire.MultiResponse).Results[0].Err
+			return c.multi(sub(wire.OpCheck, &wire.CheckRequest{
+				Path:    "/p",
+				Version: -1,
+			})).Body.(*wire.MultiResponse).Results[0].Err
 		}},
 		{"setData", w, func(c *client) wire.Code { return c.set("/p", "", -1).Code }},
 		{"getACL", r | adm, func(c *client) wire.Code { _, code := c.getACL("/p"); return code }},
@@ -259,8 +261,10 @@ func TestAddressesMatchByPrefix(t *testing.T) {
 	} {
 		s := newServer(t, tree.Config{})
 		c := s.connect(1)
-		r := c.write(wire.OpCreate, &wire.CreateRequest{Path: "/n",
-			ACL: []wire.ACL{entry(1, wire.ID{Scheme: "ip", ID: row.net})}})
+		r := c.write(wire.OpCreate, &wire.CreateRequest{
+			Path: "/n",
+			ACL:  []wire.ACL{entry(1, wire.ID{Scheme: "ip", ID: row.net})},
+		})
 		s.wantOK(r, row.net)
 		c.IDs = []wire.ID{{Scheme: "ip", ID: row.address}}
 		if _, code := c.get("/n", false); (code == wire.OK) != row.want {

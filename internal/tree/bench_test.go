@@ -15,8 +15,10 @@ func BenchmarkCreateDelete(b *testing.B) {
 			t := tree.New(tree.Config{})
 			t.CreateSession(1, 1, 4000)
 			c := &tree.Caller{Session: 1, Watcher: 1, IDs: []wire.ID{{Scheme: "ip", ID: "127.0.0.1"}}}
-			create := &wire.CreateRequest{Path: "/_c_00000000-0000-0000-0000-000000000000-lock-",
-				Data: make([]byte, 100), ACL: openACL, Flags: wire.FlagEphemeralSequential}
+			create := &wire.CreateRequest{
+				Path: "/_c_00000000-0000-0000-0000-000000000000-lock-",
+				Data: make([]byte, 100), ACL: openACL, Flags: wire.FlagEphemeralSequential,
+			}
 			zxid := int64(1)
 			for range others {
 				zxid++

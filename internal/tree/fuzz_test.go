@@ -52,8 +52,10 @@ func FuzzRequests(f *testing.F) {
 	}
 	quota := wire.CreateRequest{ACL: openACL, Data: []byte("count=1,bytes=1=;countHardLimit=2")}
 	var b []byte
-	for _, path := range []string{"/a", "/zookeeper/quota/a", "/zookeeper/quota/a/zookeeper_limits",
-		"/zookeeper/quota/a/zookeeper_stats", "/a/b", "/a/c"} {
+	for _, path := range []string{
+		"/a", "/zookeeper/quota/a", "/zookeeper/quota/a/zookeeper_limits",
+		"/zookeeper/quota/a/zookeeper_stats", "/a/b", "/a/c",
+	} {
 		quota.Path = path
 		b = quota.Append(append(b, 0, 0))
 	}

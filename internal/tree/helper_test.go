@@ -90,8 +90,10 @@ func (s *server) connect(id int64, ids ...wire.ID) *client {
 
 // attach returns another connection of a session.
 func (s *server) attach(id int64, w tree.WatcherID, ids ...wire.ID) *client {
-	return &client{s: s, Caller: &tree.Caller{Session: id, Watcher: w,
-		IDs: append([]wire.ID{{Scheme: "ip", ID: "127.0.0.1"}}, ids...)}}
+	return &client{s: s, Caller: &tree.Caller{
+		Session: id, Watcher: w,
+		IDs: append([]wire.ID{{Scheme: "ip", ID: "127.0.0.1"}}, ids...),
+	}}
 }
 
 func (s *server) done(r tree.Result) tree.Result {

@@ -128,7 +128,8 @@ func modelACL(c *client, list []wire.ACL) ([]wire.ACL, bool) {
 
 // fire notifies watchers of a path in one table, except those in done.
 func (m *model) fire(typ wire.EventType, path string, child bool, done map[int64]bool, acl []wire.ACL,
-	who map[int64]*client) {
+	who map[int64]*client,
+) {
 	var keep []modelWatch
 	tell := func(to int64) {
 		if !done[to] {
@@ -279,7 +280,8 @@ func (m *model) remove(path string, who map[int64]*client) {
 }
 
 func (m *model) create(c *client, op wire.Op, r *wire.CreateRequest, ttl int64, who map[int64]*client) (string,
-	wire.Code) {
+	wire.Code,
+) {
 	kind := map[int32]string{1: "ephemeral", 3: "ephemeral", 5: "ttl", 6: "ttl"}[r.Flags]
 	if op == wire.OpCreateContainer {
 		kind = "container"

@@ -135,8 +135,10 @@ func TestSequenceWrapsAndKeepsCounting(t *testing.T) {
 		t.Errorf("around the wrap: got %v, want %v", got, want)
 	}
 	s.wantSound()
-	for next, want := range map[int32]string{-999999999: "-999999999", -5: "-000000005", -1: "-000000001",
-		7: "0000000007"} {
+	for next, want := range map[int32]string{
+		-999999999: "-999999999", -5: "-000000005", -1: "-000000001",
+		7: "0000000007",
+	} {
 		s.done(s.tree.PresetSequence("/q", next))
 		if got := c.mk("/q/m", 2); got != "/q/m"+want {
 			t.Errorf("sequence %d: got %s, want %s", next, got, want)

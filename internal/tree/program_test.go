@@ -51,8 +51,10 @@ func (p program) acl() []wire.ACL {
 func (p program) one() (wire.Op, wire.Record) {
 	switch p.IntN(10) {
 	case 0, 1, 2, 3:
-		r := wire.CreateRequest{Path: p.path(), Data: p.data(), ACL: p.acl(),
-			Flags: pick[int32](p, 0, 0, 0, 1, 2, 3, 4)}
+		r := wire.CreateRequest{
+			Path: p.path(), Data: p.data(), ACL: p.acl(),
+			Flags: pick[int32](p, 0, 0, 0, 1, 2, 3, 4),
+		}
 		if p.IntN(2) == 0 && r.Flags&2 != 0 {
 			r.Path = pick(p, "/a/s", "/b/s")
 		}

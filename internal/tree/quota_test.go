@@ -155,8 +155,10 @@ func TestHardLimitsRefuseOnlyWhenEnforced(t *testing.T) {
 
 func TestDamagedQuotasAreIgnored(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", "nonsense", "count=x,bytes=", ";;;===,,,",
-		"count=1,bytes=2=;byteHardLimit=;countHardLimit=-1", "=;=1"} {
+	for _, text := range []string{
+		"", "nonsense", "count=x,bytes=", ";;;===,,,",
+		"count=1,bytes=2=;byteHardLimit=;countHardLimit=-1", "=;=1",
+	} {
 		s := newServer(t, tree.Config{EnforceQuota: true})
 		c := s.connect(1)
 		c.mk("/q", 0)

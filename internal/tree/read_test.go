@@ -55,8 +55,10 @@ func TestGetAllChildrenNumberCountsDescendants(t *testing.T) {
 	for _, path := range []string{"/a", "/a/b", "/a/b/c", "/a/b/d", "/ab"} {
 		c.mk(path, 0)
 	}
-	for path, want := range map[string]int32{"/": 8, "": 8, "/a": 3, "/a/b": 2, "/a/b/c": 0, "/ab": 0,
-		"/zookeeper": 2} {
+	for path, want := range map[string]int32{
+		"/": 8, "": 8, "/a": 3, "/a/b": 2, "/a/b/c": 0, "/ab": 0,
+		"/zookeeper": 2,
+	} {
 		body, code, _ := c.read(wire.OpGetAllChildren, &wire.PathRequest{Path: path})
 		if r, ok := body.(*wire.CountResponse); !ok || r.Count != want {
 			t.Errorf("%q: got %+v %v, want %d", path, body, code, want)
@@ -146,10 +148,14 @@ func TestDependsOnFindsReadsThatAWriteAffects(t *testing.T) {
 		{wire.OpCheckWatches, &wire.WatcherTypeRequest{Path: "/p"}, true},
 		{wire.OpRemoveWatches, &wire.WatcherTypeRequest{Path: "/p"}, true},
 		{wire.OpRemoveWatches, &wire.WatcherTypeRequest{Path: "/q"}, false},
-		{wire.OpMultiRead, &wire.MultiRequest{Read: true, Ops: []wire.SubRequest{sub(wire.OpGetData, path("/x"))}},
-			false},
-		{wire.OpMultiRead, &wire.MultiRequest{Read: true,
-			Ops: []wire.SubRequest{sub(wire.OpGetData, path("/x")), sub(wire.OpGetData, path("/p"))}}, true},
+		{
+			wire.OpMultiRead, &wire.MultiRequest{Read: true, Ops: []wire.SubRequest{sub(wire.OpGetData, path("/x"))}},
+			false,
+		},
+		{wire.OpMultiRead, &wire.MultiRequest{
+			Read: true,
+			Ops:  []wire.SubRequest{sub(wire.OpGetData, path("/x")), sub(wire.OpGetData, path("/p"))},
+		}, true},
 		{wire.OpSetWatches, &wire.SetWatchesRequest{Data: []string{"/x"}}, false},
 		{wire.OpSetWatches, &wire.SetWatchesRequest{Exist: []string{"/x", "/p"}}, true},
 		{wire.OpSetWatches2, &wire.SetWatchesRequest{Two: true, Child: []string{"/p"}}, true},

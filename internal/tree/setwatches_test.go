@@ -86,8 +86,10 @@ func TestSetWatchesNeedsNoPermission(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
-	s.wantOK(c.write(wire.OpCreate, &wire.CreateRequest{Path: "/a",
-		ACL: []wire.ACL{{Perms: wire.PermAdmin, ID: wire.ID{Scheme: "world", ID: "anyone"}}}}), "create")
+	s.wantOK(c.write(wire.OpCreate, &wire.CreateRequest{
+		Path: "/a",
+		ACL:  []wire.ACL{{Perms: wire.PermAdmin, ID: wire.ID{Scheme: "world", ID: "anyone"}}},
+	}), "create")
 	w := s.attach(1, 5)
 	_, code, events := w.read(wire.OpSetWatches, &wire.SetWatchesRequest{
 		Data: []string{"/a", "nonsense\x00", ""}, Exist: []string{"/a"}, Child: []string{"/a"},

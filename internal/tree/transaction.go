@@ -91,8 +91,10 @@ func (t *Tree) remove(n *node) {
 
 // setData replaces a node's data. The caller has checked everything.
 func (t *Tree) setData(n *node, data []byte) {
-	t.tx.steps = append(t.tx.steps, step{kind: dataSet, n: n, data: n.data, zxid: n.mzxid, mtime: n.mtime,
-		version: n.version})
+	t.tx.steps = append(t.tx.steps, step{
+		kind: dataSet, n: n, data: n.data, zxid: n.mzxid, mtime: n.mtime,
+		version: n.version,
+	})
 	t.tx.triggers = append(t.tx.triggers, trigger{kind: wire.EventDataChanged, path: n.path, acl: n.acl})
 	grown := int64(len(data) - len(n.data))
 	t.replace(n, data)
@@ -225,8 +227,10 @@ func (t *Tree) appendChanges(out []Change, e touched) []Change {
 	if n == nil {
 		return append(out, Change{Kind: RemoveNode, Path: e.path})
 	}
-	out = append(out, Change{Kind: PutNode, Path: n.path,
-		Value: appendRecord(make([]byte, 0, record), n, n.dataLength())})
+	out = append(out, Change{
+		Kind: PutNode, Path: n.path,
+		Value: appendRecord(make([]byte, 0, record), n, n.dataLength()),
+	})
 	switch {
 	case e.data && len(n.data) > 0:
 		out = append(out, Change{Kind: PutData, Path: n.path, Value: n.data})

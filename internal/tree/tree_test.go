@@ -22,8 +22,10 @@ func TestNewTreeContainsTheSystemNodes(t *testing.T) {
 		{"/zookeeper/quota", 0, 0, 0, openACL},
 		{"/zookeeper/config", 0, -1, 0, readOnlyACL},
 	} {
-		if got, want := s.stat(row.path), (wire.Stat{Cversion: row.cversion, Aversion: row.aversion,
-			NumChildren: row.children}); got != want {
+		if got, want := s.stat(row.path), (wire.Stat{
+			Cversion: row.cversion, Aversion: row.aversion,
+			NumChildren: row.children,
+		}); got != want {
 			t.Errorf("%s: got %+v, want %+v", row.path, got, want)
 		}
 		r, code := c.get(row.path, false)

@@ -161,8 +161,10 @@ func TestVersionsWrap(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
-	record := tree.AppendNode(nil, &tree.Node{Version: math.MaxInt32, Aversion: math.MaxInt32, Creates: math.MinInt32,
-		ACL: openACL})
+	record := tree.AppendNode(nil, &tree.Node{
+		Version: math.MaxInt32, Aversion: math.MaxInt32, Creates: math.MinInt32,
+		ACL: openACL,
+	})
 	s.store.meta["/n"] = record
 	var err error
 	if s.tree, _, err = s.store.load(s.cfg, s.zxid); err != nil {

@@ -480,9 +480,9 @@ func (d *desk) adopt(ctx context.Context, c *claim) (bool, error) {
 	}
 	d.adopted(c)
 	q.mu.Lock()
-	// There may be more where this came from, before what else is claimed. A consumer that keeps apart from others
-	// leaves that to them.
-	d.dirty = d.dirty || d.spread == 1 && len(d.windows) > 0
+	// There may be more where this came from, before what else is claimed, and what was given back of this is another
+	// claim, which may come first. A consumer that keeps apart from others leaves that to them.
+	d.dirty = d.dirty || d.spread == 1 && (len(d.windows) > 0 || len(w.span.Except) > 0)
 	q.mu.Unlock()
 	return d.fill(w)
 }

@@ -1,9 +1,10 @@
 package server
 
+// Replies and events on their way to a client, and a connection's writer.
+
 import (
 	"crypto/tls"
 	"errors"
-	"net"
 	"os"
 	"runtime"
 	"sync"
@@ -15,17 +16,17 @@ import (
 )
 
 const (
-	keepBuffer = 16 << 10 // larger buffers are not kept for reuse: a connection may have two
+	keepBuffer = 16 << 10 // larger buffers are not reused; a connection keeps up to two
 	bulkSize   = 32 << 10 // larger frames are encoded by the writer
 )
 
-// outbox is the writing half of a connection: frames are appended by the owner and by the committer, and leave in order,
-// as many as there are in one write. Whoever appends calls flush afterwards.
+// outbox is the writing half of a connection. The owner and the committer append frames and then call flush. Frames
+// leave in order, all that are present in one write.
 type outbox struct {
 	c       *conn
-	wake    chan struct{} // to the writer: the turn to write is yours
-	room    chan struct{} // to the reader: look again whether there is room
-	backlog atomic.Int64  // bytes of replies and events made but not written, those that wait for the disk included
+	wake    chan struct{} // tells the writer that it has the turn to write
+	room    chan struct{} // tells the reader to check again whether there is room
+	backlog atomic.Int64  // bytes of replies and events not written yet, those that wait for the disk included
 	raw     syscall.RawConn
 	rawTry  func(fd uintptr) bool
 	rawBuf  []byte
@@ -34,33 +35,33 @@ type outbox struct {
 
 	mu      sync.Mutex // guards the fields below; nothing blocks under it
 	out     []byte
-	bulk    []bulk // what comes after out
+	bulk    []bulk // comes after out
 	spare   []byte
-	writing bool // somebody has the turn to write
-	last    bool // close after what is in out
-	dead    bool // the connection is closed: nothing is kept for it any more
-	pending int  // requests read and not answered
-	bytes   int  // of those
+	writing bool // a goroutine has the turn to write
+	last    bool // close the connection after out is written
+	dead    bool // the connection is closed and nothing more is kept for it
+	pending int  // requests read but not answered
+	bytes   int  // of pending requests
 	full    bool // the reader waits for room
-	parked  bool // the owner waits for the backlog to shrink
+	parked  bool // the owner waits for backlog to shrink
 }
 
-// bulk is a large reply or event, and what comes behind it. The writer encodes it when all before it has been written:
-// for a few megabytes that takes as many milliseconds, in which the owner would serve nobody, and for as long as a client
-// does not read, what it has asked for takes no memory of its own.
+// bulk is a large frame and the bytes after it. The writer encodes the frame when everything before it has been
+// written. Encoding takes about a millisecond per megabyte, in which the owner would serve no other client; and while a
+// client does not read, the replies that it has requested take no memory of their own.
 type bulk struct {
 	*large
-	behind []byte
+	after []byte
 }
 
-// large is a frame that is not encoded yet. It may be for many connections.
+// large is a frame that is not encoded yet. Several connections may share it.
 type large struct {
 	header wire.ReplyHeader
-	body   wire.Record // refers to the tree, where data and lists are only replaced
-	size   int         // about
+	body   wire.Record // may refer to data and lists of the tree, which replaces but never changes them
+	size   int         // estimated
 }
 
-// largeFrame returns the frame of a reply or an event if that is large, and nil if not.
+// largeFrame returns a reply or event as a large frame, or nil if it is not large.
 func largeFrame(h wire.ReplyHeader, body wire.Record) *large {
 	if n := wire.ReplySize(h, body); n > bulkSize {
 		return &large{h, body, n}
@@ -68,10 +69,10 @@ func largeFrame(h wire.ReplyHeader, body wire.Record) *large {
 	return nil
 }
 
-// end returns where to append what is small. The caller holds o.mu.
+// end returns the buffer to which to append a small frame. The caller holds o.mu.
 func (o *outbox) end() *[]byte {
 	if n := len(o.bulk); n > 0 {
-		return &o.bulk[n-1].behind
+		return &o.bulk[n-1].after
 	}
 	return &o.out
 }
@@ -83,8 +84,8 @@ func (o *outbox) init(c *conn) {
 	o.initRaw(c.nc)
 }
 
-// admit waits until the client has not too many requests unanswered, and counts those that were read. One that is larger than all may be
-// together waits until there is none beside it. It reports false when the connection has ended.
+// admit waits until the client has room for more unanswered requests, and counts the given ones. A request that is
+// larger than the limit waits until there is no other. It reports false if the connection has ended.
 func (c *conn) admit(items []item) bool {
 	o := &c.outbox
 	size := 0
@@ -108,36 +109,36 @@ func (c *conn) admit(items []item) bool {
 	return true
 }
 
-// answered counts a request of size bytes that has its reply in the outbox. The caller holds o.mu.
+// answered notes that the reply to a request of size bytes is in the outbox. The caller holds o.mu.
 func (o *outbox) answered(size int) {
 	o.pending--
 	o.bytes -= size
 	if o.full && (o.pending == 0 || o.pending <= maxPending/2 && o.bytes <= maxRequests/2) {
 		o.full = false
-		token(o.room)
+		signal(o.room)
 	}
 }
 
-// stalled reports whether nobody reads what the client sends because of requests that the server has not answered, and
-// not because the client leaves its replies unread.
+// stalled reports whether the reader waits because the server has not answered requests, and not because the client
+// does not read its replies.
 func (o *outbox) stalled() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.full && !o.parked
 }
 
-// token puts a token into a channel, unless that is full.
-func token(ch chan struct{}) {
+// signal puts a token into a channel, unless the channel is full.
+func signal(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
 	default:
 	}
 }
 
-// isSmall reports whether what there is to write is so little that whoever has made it may write it. The caller holds o.mu.
+// isSmall reports whether there is so little to write that any goroutine may do it. The caller holds o.mu.
 func (o *outbox) isSmall() bool { return len(o.bulk) == 0 && len(o.out) <= sendChunk }
 
-// flush sees to it that what was appended is written: here, if it can be done without waiting, or by the writer.
+// flush writes what was appended: here as far as that takes no waiting, the rest by the writer.
 func (o *outbox) flush() {
 	o.mu.Lock()
 	if o.writing || len(o.out) == 0 && len(o.bulk) == 0 && !o.last {
@@ -150,11 +151,11 @@ func (o *outbox) flush() {
 	if inline && o.writeNow() {
 		return
 	}
-	token(o.wake)
+	signal(o.wake)
 }
 
-// next takes bytes to write. If there are none it gives the turn to write back, unless there is more to do that only the
-// writer does: to encode a large frame, or to hang up.
+// next takes bytes to write. If there are none it gives up the turn to write, unless there is work left that only the
+// writer does: encoding a large frame, or hanging up.
 func (o *outbox) next(written []byte) (buf []byte, more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -162,26 +163,26 @@ func (o *outbox) next(written []byte) (buf []byte, more bool) {
 		o.spare = written[:0]
 	}
 	if len(o.out) == 0 {
-		o.writing = len(o.bulk) > 0 || o.last // after the last frame nobody writes again
+		o.writing = len(o.bulk) > 0 || o.last // after the last frame nothing is written any more
 		return nil, o.writing
 	}
 	buf, o.out, o.spare = o.out, o.spare, nil
 	return buf, false
 }
 
-// nextLarge takes a large frame to encode when all before it has been written, or nil if there is none.
+// nextLarge takes the next large frame once everything before it has been written. It returns nil if there is none.
 func (o *outbox) nextLarge() (f *large) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.bulk) > 0 {
-		f, o.out = o.bulk[0].large, o.bulk[0].behind
+		f, o.out = o.bulk[0].large, o.bulk[0].after
 		o.bulk[0] = bulk{}
 		o.bulk = o.bulk[1:]
 	}
 	return f
 }
 
-// write writes what flush could not, until the connection ends.
+// write is the writer goroutine: it writes what flush could not, until the connection ends.
 func (c *conn) write() {
 	defer c.kill()
 	for {
@@ -212,7 +213,7 @@ func (c *conn) write() {
 	}
 }
 
-// writeAll writes in pieces, each of which the client has to take in time.
+// writeAll writes in pieces, each of which must be sent within Limits.SendTime.
 func (c *conn) writeAll(buf []byte) error {
 	for len(buf) > 0 {
 		n := min(len(buf), sendChunk)
@@ -227,13 +228,13 @@ func (c *conn) writeAll(buf []byte) error {
 		}
 		c.wrote(n)
 		if buf = buf[n:]; len(buf) > 0 {
-			runtime.Gosched() // what is small goes first
+			runtime.Gosched() // goroutines with small frames go first
 		}
 	}
-	return c.nc.SetWriteDeadline(time.Time{}) // flush is next, and waits for nobody
+	return c.nc.SetWriteDeadline(time.Time{}) // the next write may be flush's, which must not see an old deadline
 }
 
-// wrote counts bytes that have left, and tells the owner if it waits for that.
+// wrote subtracts n written bytes from backlog, and tells the owner if it waits for that.
 func (o *outbox) wrote(n int) {
 	if o.backlog.Add(-int64(n)) > softBacklog/2 {
 		return
@@ -247,8 +248,8 @@ func (o *outbox) wrote(n int) {
 	}
 }
 
-// hangUp closes the connection so that the peer still reads the last reply: the sockets of an operating system drop what
-// they have sent when they are closed with something unread, so the peer gets a while to close first.
+// hangUp ends the connection so that the peer can still read the last reply. Closing a socket with unread input may
+// drop sent data that the peer has not read, so the peer gets some time to close first.
 func (c *conn) hangUp() {
 	half, ok := c.nc.(interface{ CloseWrite() error })
 	_, secure := c.nc.(*tls.Conn)
@@ -259,7 +260,7 @@ func (c *conn) hangUp() {
 	if half.CloseWrite() != nil || c.nc.SetReadDeadline(time.Now().Add(maxLinger)) != nil {
 		return
 	}
-	late := time.NewTimer(maxLinger) // the reader may wait for something else than the client
+	late := time.NewTimer(maxLinger) // the reader may not be reading, and so may not see the deadline
 	defer late.Stop()
 	select {
 	case <-c.done:
@@ -267,7 +268,7 @@ func (c *conn) hangUp() {
 	}
 }
 
-// park asks for an itemResume when the client has caught up. It reports false if it has already.
+// park requests an itemResume for when the client has caught up. It reports false if the client has already.
 func (o *outbox) park() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -278,7 +279,7 @@ func (o *outbox) park() bool {
 	return true
 }
 
-// put appends a frame's bytes for which backlog has been counted already.
+// put appends a frame's bytes, which backlog includes already.
 func (o *outbox) put(f *frame, b []byte, now time.Duration) {
 	o.mu.Lock()
 	n := len(b)
@@ -294,14 +295,14 @@ func (o *outbox) put(f *frame, b []byte, now time.Duration) {
 	o.mu.Unlock()
 }
 
-// append appends a frame that is encoded later. The caller holds o.mu.
+// append appends a frame that the writer encodes later. The caller holds o.mu.
 func (o *outbox) append(f *large) {
 	if !o.dead {
 		o.bulk = append(o.bulk, bulk{large: f})
 	}
 }
 
-// putReply puts a reply right into the outbox, and returns its size.
+// putReply appends a reply directly to the outbox and returns its size.
 func (o *outbox) putReply(f *frame, h wire.ReplyHeader, body wire.Record, now time.Duration) int {
 	late := largeFrame(h, body)
 	o.mu.Lock()
@@ -323,17 +324,17 @@ func (o *outbox) putReply(f *frame, h wire.ReplyHeader, body wire.Record, now ti
 	return n
 }
 
-// discard drops what is not written, for good.
+// discard drops what is not written, and everything appended later.
 func (o *outbox) discard() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.dead, o.out, o.bulk, o.spare = true, nil, nil, nil
 }
 
-// finish does the accounts of a frame that has been appended. The caller holds o.mu.
+// finish updates the counters after a frame was appended. The caller holds o.mu.
 func (o *outbox) finish(f *frame, n int, now time.Duration) {
 	if f.request {
-		if s := o.c.sess.Load(); s != nil && o.full { // before full may change, see stalled
+		if s := o.c.sess.Load(); s != nil && o.full { // before answered changes full, see stalled
 			s.touch(now)
 		}
 		o.answered(f.size)
@@ -342,17 +343,4 @@ func (o *outbox) finish(f *frame, n int, now time.Duration) {
 		o.last = true
 	}
 	o.c.sent(f, n, now)
-}
-
-// rawConn returns nc's raw form if its writes can be tried without waiting.
-func rawConn(nc net.Conn) syscall.RawConn {
-	switch nc := nc.(type) {
-	case *net.TCPConn:
-		raw, _ := nc.SyscallConn()
-		return raw
-	case *net.UnixConn:
-		raw, _ := nc.SyscallConn()
-		return raw
-	}
-	return nil
 }

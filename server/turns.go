@@ -1,5 +1,7 @@
 package server
 
+// The order in which requests are served.
+
 import (
 	"time"
 
@@ -7,34 +9,33 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// Whose turn it is. There is one owner for all, so whatever it does for one client, the others wait for. Two rules
-// keep that short.
+// One owner serves all clients, so every client waits while it serves another. Two rules keep these waits short.
 //
-// A connection has at most maxGiven batches of readBatch requests in the owner's queue: its reader gives the next one
-// when the owner has come to the end of one. So one that sends without a pause gets its share of each round, and no
-// more. There are two, so that the next one is there when the owner has served the first: with one alone, a client that
-// has 256 writes in flight was slower by a tenth.
+// First, a connection has at most maxGiven batches of readBatch requests in the owner's queue. Its reader gives the
+// owner another batch when the owner has served one. So a connection that sends without a pause gets its share of each
+// round and no more. There are two batches so that the second is ready when the first has been served: with only one, a
+// client with 256 writes in flight was slower by a tenth.
 //
-// A large request is put aside, and with it what its connection sends later. The owner serves one large request, or a
-// few, and then looks what else has come, so a client whose own requests are small waits for one large one at most. How
-// large a request is must be known before it is served, or a client that connects anew for each of them would never have
-// had one. What takes long is not done by the owner, or not at once:
+// Second, a large request is parked, and so are later requests of its connection. The owner serves one or a few large
+// requests and then checks for others, so a client with small requests waits for at most one large one. The size of a
+// request must be known before it is served: if it were learned from serving, a client could use a new connection for
+// each large request and always be served first. The owner leaves slow work to others or does it in pieces:
 //
-//   - A large reply is encoded by the connection's writer (see bulk).
-//   - Watches are set and removed some at a time. Other requests may come between the pieces of one request, which its
-//     client cannot tell: each path is looked at for itself, and the reply comes after the last piece. If the client
-//     has gone meanwhile its watches are removed, as far as they were set.
-//   - Large writes are committed one after the other (see mayServeLarge).
+//   - The connection's writer encodes a large reply (see bulk).
+//   - The owner sets and removes watches in pieces. Other requests may be served between the pieces of one request, but
+//     its client cannot tell: each path is checked on its own, and the reply comes after the last piece. If the
+//     connection closes meanwhile, the owner removes the watches set so far.
+//   - The owner commits large writes one after the other (see mayServeLarge).
 
 const (
-	maxGiven   = 2         // batches of one connection that wait for the owner
-	largeSize  = 64 << 10  // of a request, or of its reply, in bytes
-	largeShare = 512 << 10 // bytes of them that are served in one round, and that one commit has
+	maxGiven   = 2         // batches of one connection in the owner's queue
+	largeSize  = 64 << 10  // bytes of a request or reply above which it is large
+	largeShare = 512 << 10 // bytes of large requests and replies in one round, and in one commit
 
-	watchesAtOnce = 100 // that are set or removed in one round
+	watchesAtOnce = 100 // watches to set or remove in one round
 )
 
-// isLarge reports whether much is to be done for a request.
+// isLarge reports whether a request or its reply is large.
 func (o *owner) isLarge(it *item) bool {
 	if it.size > largeSize {
 		return true
@@ -43,9 +44,8 @@ func (o *owner) isLarge(it *item) bool {
 	return read && o.tree.Exceeds(&it.conn.caller, it.op, it.req, largeSize)
 }
 
-// mustPark puts a request aside if it has to wait: for those of its connection that wait already, for the client to
-// read its earlier replies, as one that asks and never reads would fill the memory, or for the turn of the large
-// ones.
+// mustPark parks a request and reports true if it must wait: for parked requests of its connection, for the client to
+// read earlier replies, which would otherwise fill the memory, or for its turn as a large request.
 func (o *owner) mustPark(it *item) bool {
 	c := it.conn
 	if len(c.parked) == 0 && !o.mustWait(it, !o.isLarge(it)) {
@@ -55,8 +55,8 @@ func (o *owner) mustPark(it *item) bool {
 	return true
 }
 
-// mustWait reports whether the first request of those that wait has to go on waiting, for its client or for its turn,
-// and sees to it that its connection is resumed.
+// mustWait reports whether a connection's next request must wait, for its client to read or, unless turn, for its turn.
+// It makes sure that the connection is resumed then.
 func (o *owner) mustWait(it *item, turn bool) bool {
 	c := it.conn
 	if c.backlog.Load() > softBacklog && c.park() {
@@ -66,14 +66,14 @@ func (o *owner) mustWait(it *item, turn bool) bool {
 		return false
 	}
 	o.large = append(o.large, c)
-	token(o.queue.wake)
+	signal(o.queue.wake)
 	return true
 }
 
-// resume serves the requests that were put aside, as far as the client has made room, and as far as one turn goes: what
-// waits behind a large request may be much together. The first may be large if it is its turn.
+// resume serves a connection's parked requests until one must wait for the client to read or the turn is used up,
+// because many requests may wait behind a large one. If turn, the first request may be large.
 //
-// Nothing is done for a client that has gone: work whose answers are no bytes would have no end.
+// It drops the requests of a closed connection. Their replies make no bytes, so nothing would end the turn.
 func (o *owner) resume(c *conn, turn bool) {
 	if c.ended() {
 		c.parked = nil
@@ -97,13 +97,13 @@ func (o *owner) resume(c *conn, turn bool) {
 			return
 		}
 		if turn && i == 0 && o.cost-start < largeSize {
-			o.cost = start + largeShare // much was done, and refused in the end
+			o.cost = start + largeShare // it was refused, perhaps after much work
 		}
 	}
 	c.parked = nil
 }
 
-// serveLarge serves some of the large requests.
+// serveLarge serves large requests, up to largeShare in one call.
 func (o *owner) serveLarge() {
 	for start := o.cost; o.mayServeLarge() && o.cost-start < largeShare; {
 		c := o.large[0]
@@ -114,16 +114,16 @@ func (o *owner) serveLarge() {
 		o.resume(c, true)
 		if isWrite && o.open != nil {
 			o.open.large += o.cost - before
-			o.heavy = o.open.seq
+			o.largeBatch = o.open.seq
 		}
 	}
 	o.flush()
 }
 
-// mayServeLarge reports whether it is the turn of a large request. A write has to wait. There is one commit at a time with
-// large writes, and it has few, as a small write waits for all commits before its own. If there were small ones while it
-// went on, the next one leaves the disk to them for as long as it has taken. How much there is of small ones does not
-// matter, or enough of them would keep the large ones waiting for ever.
+// mayServeLarge reports whether the next large request may be served. A read always may. A small write waits for all
+// earlier commits, so only one commit at a time has large writes, and only a few. If small writes came during it, the
+// next large one waits for as long again as it took, and leaves the disk to small ones. The number of small writes
+// makes no difference, because otherwise enough of them would keep large ones waiting forever.
 func (o *owner) mayServeLarge() bool {
 	if len(o.large) == 0 {
 		return false
@@ -135,31 +135,31 @@ func (o *owner) mayServeLarge() bool {
 	case o.open != nil && o.open.large > 0:
 		return o.open.large < largeShare
 	default:
-		return o.heavy <= o.durable.seq.Load() && !time.Now().Before(o.rest)
+		return o.largeBatch <= o.durable.seq.Load() && !time.Now().Before(o.largeNext)
 	}
 }
 
-// unwatch removes the watches of a connection, the rest of them in later rounds if there are many. Events for it are
-// dropped already.
+// unwatch removes the watches of a closed connection, which gets no events any more. If there are many, it removes the
+// rest in later rounds.
 func (o *owner) unwatch(id tree.WatcherID) {
 	if o.tree.RemoveWatcher(id, watchesAtOnce) {
-		o.left = append(o.left, id)
-		token(o.queue.wake)
+		o.unwatching = append(o.unwatching, id)
+		signal(o.queue.wake)
 	}
 }
 
-// removeWatches removes some of the watches of a connection that has gone.
+// removeWatches removes some watches of a closed connection, if any are left.
 func (o *owner) removeWatches() {
-	if len(o.left) == 0 {
+	if len(o.unwatching) == 0 {
 		return
 	}
-	if !o.tree.RemoveWatcher(o.left[0], watchesAtOnce) {
-		o.left = o.left[1:]
+	if !o.tree.RemoveWatcher(o.unwatching[0], watchesAtOnce) {
+		o.unwatching = o.unwatching[1:]
 	}
 }
 
-// spent counts the bytes of a request or of a reply.
-func (o *owner) spent(n int) {
+// countBytes counts the bytes of a request or reply.
+func (o *owner) countBytes(n int) {
 	o.cost += n
-	o.took(n)
+	o.countMemory(n)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// occupied makes the owner wait until the function that it returns is called, so that requests come together.
+// occupied makes the owner wait until the returned function is called, so that requests queue up.
 func occupied(t *testing.T, s *Server) (release func()) {
 	t.Helper()
 	busy, begun := make(chan struct{}), make(chan struct{})
@@ -21,7 +21,7 @@ func occupied(t *testing.T, s *Server) (release func()) {
 	return func() { close(busy) }
 }
 
-// awaitQueue waits until the owner's queue has requests of so many connections.
+// awaitQueue waits until the owner's queue has requests of conns connections.
 func awaitQueue(s *Server, conns int) {
 	for waiting := 0; waiting < conns; runtime.Gosched() {
 		s.queue.mu.Lock()
@@ -34,7 +34,7 @@ func awaitQueue(s *Server, conns int) {
 	}
 }
 
-func TestSmallRequestsComeBeforeLargeOnesThatWait(t *testing.T) {
+func TestSmallRequestsAreServedBeforeWaitingLargeOnes(t *testing.T) {
 	t.Parallel()
 	const many = 5
 	data := bytes.Repeat([]byte("x"), 4*largeSize)
@@ -59,14 +59,15 @@ func TestSmallRequestsComeBeforeLargeOnesThatWait(t *testing.T) {
 				}
 				if name == "lists" {
 					for i := range 2 * largeSize / 64 {
-						if _, err := small.create(fmt.Sprintf("/b/%s%d", strings.Repeat("n", 60), i), nil, 0); err != nil {
+						if _, err := small.create(fmt.Sprintf("/b/%s%d", strings.Repeat("n", 60), i), nil,
+							0); err != nil {
 							t.Fatal(err)
 						}
 					}
 				}
 				release := occupied(t, s)
 				var clients []*rawClient
-				for range many { // the handshake would wait, too
+				for range many { // before, because the handshake would wait too
 					clients = append(clients, dial(t, s))
 				}
 				release()
@@ -79,7 +80,8 @@ func TestSmallRequestsComeBeforeLargeOnesThatWait(t *testing.T) {
 				for i, c := range clients {
 					sent := make(chan error, 1)
 					b := wire.AppendRequest(nil, 1, row.op, row.req)
-					b = wire.AppendRequest(b, 2, wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/after-%d", i), ACL: openACL})
+					b = wire.AppendRequest(b, 2, wire.OpCreate,
+						&wire.CreateRequest{Path: fmt.Sprintf("/after-%d", i), ACL: openACL})
 					go func() { _, err := c.nc.Write(b); sent <- err }()
 					awaitQueue(s, i+1)
 					if err := <-sent; err != nil {
@@ -91,17 +93,19 @@ func TestSmallRequestsComeBeforeLargeOnesThatWait(t *testing.T) {
 					release()
 				}()
 				var first wire.Create2Response
-				if err := small.call(wire.OpCreate2, &wire.CreateRequest{Path: "/small", ACL: openACL}, &first); err != nil {
+				if err := small.call(wire.OpCreate2, &wire.CreateRequest{Path: "/small", ACL: openACL},
+					&first); err != nil {
 					t.Fatal(err)
 				}
-				for _, c := range clients { // what comes behind a large request waits with it
+				for _, c := range clients { // requests behind a large one wait with it
 					for xid := range int32(2) {
 						h, err := c.reply(nil)
 						if err != nil || h.Err != wire.OK || h.Xid != xid+1 {
 							t.Fatalf("got %+v %v, want the reply to %d", h, err, xid+1)
 						}
 						if h.Xid == 2 && h.Zxid < first.Stat.Czxid {
-							t.Errorf("what came behind a large request was served before the small one: zxid %d, %d", h.Zxid, first.Stat.Czxid)
+							t.Errorf("request behind a large one: got zxid %d, want it above the small one's %d",
+								h.Zxid, first.Stat.Czxid)
 						}
 					}
 				}
@@ -110,8 +114,8 @@ func TestSmallRequestsComeBeforeLargeOnesThatWait(t *testing.T) {
 	}
 }
 
-// asideOf has the owner put requests aside for connections, one for each, and then do what turn says.
-func asideOf(
+// withParked parks two large requests for each connection and then calls turn on the owner.
+func withParked(
 	t *testing.T, s *Server, clients []*rawClient, op wire.Op, req wire.Record, turn func(o *owner, conns []*conn),
 ) {
 	t.Helper()
@@ -138,45 +142,47 @@ func asideOf(
 	}
 }
 
-// What is done for a large request that is refused in the end makes no bytes, and yet ends the turn: or all that
-// wait would be served in one, and nobody else meanwhile.
-func TestLargeRequestThatIsRefusedIsATurn(t *testing.T) {
+// Work for a large request that is refused in the end makes no bytes but must end the turn. Otherwise all waiting
+// requests would be served in one turn, and other clients would wait for all of them.
+func TestRefusedLargeRequestEndsTheTurn(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{MaxFrame: 2 * largeSize, Limits: Limits{Reply: 3 * largeSize}}, disk{})
-	clients := crowdWithData(t, s, largeSize)
+	clients := clientsWithData(t, s, largeSize)
 	var ops []wire.SubRequest
 	for range 4 {
 		ops = append(ops, wire.SubRequest{Op: wire.OpGetData, Request: &wire.PathWatchRequest{Path: "/b"}})
 	}
-	asideOf(t, s, clients, wire.OpMultiRead, &wire.MultiRequest{Read: true, Ops: ops}, func(o *owner, conns []*conn) {
-		o.serveLarge()
-		if len(conns[0].parked) != 1 || len(conns[1].parked) != 2 {
-			t.Errorf("in one turn there is served so much that %d and %d requests are left, want 1 and 2",
-				len(conns[0].parked), len(conns[1].parked))
-		}
-	})
+	withParked(t, s, clients, wire.OpMultiRead, &wire.MultiRequest{Read: true, Ops: ops},
+		func(o *owner, conns []*conn) {
+			o.serveLarge()
+			if len(conns[0].parked) != 1 || len(conns[1].parked) != 2 {
+				t.Errorf("after one turn: got %d and %d requests left, want 1 and 2",
+					len(conns[0].parked), len(conns[1].parked))
+			}
+		})
 }
 
-// Requests of a client that has gone are dropped: their answers are no bytes that would end a turn.
-func TestNothingIsDoneForAClientThatHasGone(t *testing.T) {
+// Requests of a closed connection are dropped: their replies make no bytes that would end a turn.
+func TestRequestsOfAClosedConnectionAreDropped(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{}, disk{})
-	clients := crowdWithData(t, s, 2*largeSize)
+	clients := clientsWithData(t, s, 2*largeSize)
 	read := wire.SubRequest{Op: wire.OpGetData, Request: &wire.PathWatchRequest{Path: "/b"}}
-	asideOf(t, s, clients, wire.OpMultiRead, &wire.MultiRequest{Read: true, Ops: []wire.SubRequest{read}}, func(o *owner, conns []*conn) {
-		for _, c := range conns {
-			c.kill()
-		}
-		before := o.cost
-		o.serveLarge()
-		if o.cost != before {
-			t.Error("requests of clients that have gone are served")
-		}
-	})
+	withParked(t, s, clients, wire.OpMultiRead, &wire.MultiRequest{Read: true, Ops: []wire.SubRequest{read}},
+		func(o *owner, conns []*conn) {
+			for _, c := range conns {
+				c.kill()
+			}
+			before := o.cost
+			o.serveLarge()
+			if o.cost != before {
+				t.Error("requests of closed connections were served")
+			}
+		})
 }
 
-// crowdWithData returns two clients of a server with a node /b of the given size.
-func crowdWithData(t *testing.T, s *Server, size int) []*rawClient {
+// clientsWithData returns two clients of a server with a node /b of the given size.
+func clientsWithData(t *testing.T, s *Server, size int) []*rawClient {
 	t.Helper()
 	clients := []*rawClient{mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{})}
 	if _, err := clients[0].create("/b", bytes.Repeat([]byte("x"), size), 0); err != nil {
@@ -185,7 +191,7 @@ func crowdWithData(t *testing.T, s *Server, size int) []*rawClient {
 	return clients
 }
 
-func TestConnectionThatSendsWithoutAPauseHasItsShareOfARound(t *testing.T) {
+func TestConnectionThatKeepsSendingGetsItsShareOfARound(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
 		t.Helper()
@@ -219,7 +225,9 @@ func TestConnectionThatSendsWithoutAPauseHasItsShareOfARound(t *testing.T) {
 			}
 		}
 		if share := int64(maxGiven * readBatch); got.Stat.Czxid > first+share {
-			t.Errorf("the other one's request came %d after the flood's first, want at most %d", got.Stat.Czxid-first, share)
+			t.Errorf("got the other client's request served %d after the first of the flood, want at most %d",
+				got.Stat.Czxid-first,
+				share)
 		}
 	})
 }
@@ -231,7 +239,7 @@ func TestWatchesAndIdentitiesOfAllClientsCountAsMemory(t *testing.T) {
 	for k := range 20 {
 		c := mustConnect(t, s, wire.ConnectRequest{})
 		req := &wire.SetWatchesRequest{RelativeZxid: 1 << 40}
-		for i := range 20_000 { // some 4 MB
+		for i := range 20_000 { // about 4 MB
 			req.Exist = append(req.Exist, fmt.Sprintf("/w%d", i))
 		}
 		before := s.stats.hits[limitMemory].Load()
@@ -240,41 +248,43 @@ func TestWatchesAndIdentitiesOfAllClientsCountAsMemory(t *testing.T) {
 			auth := &wire.AuthRequest{Scheme: "digest", Auth: bytes.Repeat([]byte("u"), 50_000)}
 			err = c.call(wire.OpAuth, auth, nil)
 		}
-		if err != nil && s.stats.hits[limitMemory].Load() == before { // it may be the one with most
+		if err != nil && s.stats.hits[limitMemory].Load() == before { // the client with most may be this one
 			t.Fatalf("client %d: %v", k, err)
 		}
-		if total, _ := s.weights(); total > limit+weighAfter+8<<20 {
-			t.Fatalf("%d bytes are kept, want 24 MiB and what one look lets pass", total)
+		if total, _ := s.memoryUse(); total > limit+enforceAfter+8<<20 {
+			t.Fatalf("got %d bytes in use, want at most 24 MiB and what comes between two checks", total)
 		}
 	}
 	if s.stats.hits[limitMemory].Load() == 0 {
-		t.Error("nobody was disconnected")
+		t.Error("got no client disconnected, want some")
 	}
 }
 
-func TestFramesThatDoNotEndCountAsMemory(t *testing.T) {
+func TestUnfinishedFramesCountAsMemory(t *testing.T) {
 	t.Parallel()
 	const limit = 24 << 20
 	s := serve(t, Config{Limits: Limits{Memory: limit}}, disk{})
-	frame := wire.AppendRequest(nil, 1, wire.OpCreate, &wire.CreateRequest{Path: "/b", Data: make([]byte, 1<<20-200), ACL: openACL})
+	frame := wire.AppendRequest(nil, 1, wire.OpCreate,
+		&wire.CreateRequest{Path: "/b", Data: make([]byte, 1<<20-200), ACL: openACL})
 	for i := 0; s.stats.hits[limitMemory].Load() == 0; i++ {
 		if i > 200 {
-			t.Fatal("nobody was disconnected, with 200 MB of frames that do not end")
+			t.Fatal("got no client disconnected with 200 MB of unfinished frames, want some")
 		}
 		c := mustConnect(t, s, wire.ConnectRequest{})
-		_, _ = c.nc.Write(frame[:len(frame)-1]) // fails if it is the one that is disconnected
+		_, _ = c.nc.Write(frame[:len(frame)-1]) // fails if this client is the one disconnected
 	}
-	if total, _ := s.weights(); total > limit+weighAfter+8<<20 {
-		t.Errorf("%d bytes are kept, want 24 MiB and what one look lets pass", total)
+	if total, _ := s.memoryUse(); total > limit+enforceAfter+8<<20 {
+		t.Errorf("got %d bytes in use, want at most 24 MiB and what comes between two checks", total)
 	}
 	c := mustConnect(t, s, wire.ConnectRequest{})
-	if _, err := c.create("/b", make([]byte, 1<<20-200), 0); err != nil { // one that ends is served, and counts no more
+	// a complete one is served and no longer counts
+	if _, err := c.create("/b", make([]byte, 1<<20-200), 0); err != nil {
 		t.Fatal(err)
 	}
 	c.ping(t)
 	for _, sc := range s.allConns() {
-		if sess := sc.sess.Load(); sess != nil && sess.id == c.session && sc.coming.Load() != 0 {
-			t.Errorf("a request that is served counts %d bytes still", sc.coming.Load())
+		if sess := sc.sess.Load(); sess != nil && sess.id == c.session && sc.incoming.Load() != 0 {
+			t.Errorf("served request: got %d bytes counted, want 0", sc.incoming.Load())
 		}
 	}
 	if _, _, err := c.get("/nothing"); !errors.Is(err, codeError(wire.NoNode)) {
@@ -282,7 +292,7 @@ func TestFramesThatDoNotEndCountAsMemory(t *testing.T) {
 	}
 }
 
-// setOf is a write of n bytes.
+// setOf returns a write of n bytes.
 func setOf(path string, n int) *wire.SetDataRequest {
 	return &wire.SetDataRequest{Path: path, Data: make([]byte, n), Version: -1}
 }
@@ -292,9 +302,9 @@ func TestLargeRequestIsServedThoughSmallOnesFillEveryRound(t *testing.T) {
 	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
 		t.Helper()
 		const size = largeSize - 1000
-		var sets [2][]*rawClient // which take turns: each sends again when the other's round is over
+		var sets [2][]*rawClient // they alternate: each sends again when the other's round is over
 		for i := range sets {
-			for range largeShare/size + 2 { // together more than one commit has of large ones
+			for range largeShare/size + 2 { // together more than a commit's share of large requests
 				sets[i] = append(sets[i], mustConnect(t, s, wire.ConnectRequest{}))
 			}
 		}
@@ -307,7 +317,7 @@ func TestLargeRequestIsServedThoughSmallOnesFillEveryRound(t *testing.T) {
 			t.Fatal(err)
 		}
 		awaitQueue(s, 1)
-		waiting := 1 // in the queue, those that have no connection together
+		waiting := 1 // in the queue; items without a connection count as one
 		var last wire.ReplyHeader
 		replies := func(set []*rawClient) {
 			for _, c := range set {
@@ -337,12 +347,13 @@ func TestLargeRequestIsServedThoughSmallOnesFillEveryRound(t *testing.T) {
 		release()
 		replies(sets[(rounds-1)%2])
 		if h, err := large.reply(nil); err != nil || h.Err != wire.OK || h.Zxid > last.Zxid {
-			t.Errorf("large request: got %+v %v, want it served before the small ones of the last round, %d", h, err, last.Zxid)
+			t.Errorf("large request: got %+v %v, want it served before the small ones of the last round, %d", h, err,
+				last.Zxid)
 		}
 	})
 }
 
-func TestTurnEndsThoughMuchWaitsBehindALargeRequest(t *testing.T) {
+func TestTurnIsBoundedThoughMuchWaitsBehindALargeRequest(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
 		t.Helper()
@@ -365,10 +376,10 @@ func TestTurnEndsThoughMuchWaitsBehindALargeRequest(t *testing.T) {
 			start := o.cost
 			o.resume(sc, true)
 			if got := o.cost - start; got < largeShare || got > largeShare+2*largeSize {
-				t.Errorf("one turn took %d bytes, want about %d", got, largeShare)
+				t.Errorf("got %d bytes served in one turn, want about %d", got, largeShare)
 			}
 			if len(o.large) != 1 || o.large[0] != sc {
-				t.Errorf("%d connections wait for a turn, want the one whose turn has ended", len(o.large))
+				t.Errorf("got %d connections waiting for a turn, want the one whose turn has ended", len(o.large))
 			}
 		}); err != nil {
 			t.Fatal(err)
@@ -381,7 +392,7 @@ func TestTurnEndsThoughMuchWaitsBehindALargeRequest(t *testing.T) {
 	})
 }
 
-func TestClientThatLeavesBeforeItsTurnLeavesNothingBehind(t *testing.T) {
+func TestConnectionClosedBeforeItsTurnLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
 		t.Helper()
@@ -415,15 +426,15 @@ func TestClientThatLeavesBeforeItsTurnLeavesNothingBehind(t *testing.T) {
 			s.queue.mu.Unlock()
 		}
 		release()
-		if err := stays.set("/a", make([]byte, 3*largeSize)); err != nil { // waits for the turns of all
+		if err := stays.set("/a", make([]byte, 3*largeSize)); err != nil { // waits for all turns
 			t.Fatal(err)
 		}
 		if _, stat, err := stays.get("/a"); err != nil || stat.Version != 1 {
-			t.Errorf("got version %d %v, want 1: who had left before its turn has written", stat.Version, err)
+			t.Errorf("got version %d %v, want 1: a connection closed before its turn must not write", stat.Version, err)
 		}
 		if err := s.do(func(o *owner) {
 			if n := len(o.large); n > 0 {
-				t.Errorf("%d connections wait for a turn still", n)
+				t.Errorf("got %d connections waiting for a turn, want 0", n)
 			}
 		}); err != nil {
 			t.Fatal(err)
@@ -436,10 +447,10 @@ func TestClientThatLeavesBeforeItsTurnLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-// Those whose large writes queueLarge sends, and how large they are.
+// The number of clients whose large writes queueLarge sends, and the size of a write.
 const manyLarge, sizeOfLarge = 20, 8 * largeSize
 
-// queueLarge has clients send large writes while the disk waits, until open is called.
+// queueLarge makes clients send large writes while the disk waits until open is called.
 func queueLarge(t *testing.T, s *Server, g *gate) (others []*rawClient, open func()) {
 	t.Helper()
 	c := mustConnect(t, s, wire.ConnectRequest{})
@@ -477,8 +488,8 @@ func TestCloseEndsWhileLargeRequestsWaitForTheDisk(t *testing.T) {
 	}
 }
 
-// A request counts until it is answered, and its answer until it is sent, however they end.
-func TestRequestsThatAreAnsweredCountNoMore(t *testing.T) {
+// A request counts until it is answered, and its reply until it is sent, whatever the outcome.
+func TestAnsweredRequestsNoLongerCount(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Limits: Limits{Reply: 2 << 20, Watches: 10, Identities: 1}}
 	onEachStore(t, cfg, func(t *testing.T, s *Server) {
@@ -499,13 +510,14 @@ func TestRequestsThatAreAnsweredCountNoMore(t *testing.T) {
 			want wire.Code
 			ends bool
 		}{
-			{wire.OpCreate, &wire.CreateRequest{Path: "/b", Data: make([]byte, 2*largeSize), ACL: openACL}, wire.OK, false},
+			{wire.OpCreate, &wire.CreateRequest{Path: "/b", Data: make([]byte, 2*largeSize), ACL: openACL}, wire.OK,
+				false},
 			{wire.OpGetData, &wire.PathWatchRequest{Path: "/b"}, wire.OK, false},
 			{wire.OpSetData, setOf("/none", 2*largeSize), wire.NoNode, false},
 			{wire.OpSetData, setOf("/none", 2), wire.NoNode, false},
 			{wire.OpMulti, &sets, wire.OK, false},
 			{wire.OpMultiRead, &reads, wire.MarshallingError, false},
-			{wire.OpGetData, &wire.SASLToken{Token: []byte(long)}, wire.MarshallingError, false}, // ends too early
+			{wire.OpGetData, &wire.SASLToken{Token: []byte(long)}, wire.MarshallingError, false}, // truncated
 			{wire.OpGetData, &wire.PathWatchRequest{Path: "/" + long, Watch: true}, wire.NoNode, false},
 			{wire.OpExists, &wire.PathWatchRequest{Path: "/" + long, Watch: true}, wire.BadArguments, false},
 			{wire.OpSetWatches, &wire.SetWatchesRequest{Exist: []string{"/" + long}}, wire.BadArguments, true},
@@ -527,15 +539,15 @@ func TestRequestsThatAreAnsweredCountNoMore(t *testing.T) {
 				_ = c.nc.Close()
 				c = mustConnect(t, s, wire.ConnectRequest{})
 			}
-			for total := -1; total != 0; runtime.Gosched() { // what is sent counts no more just after it was
-				if total, _ = s.weights(); total < 0 {
-					t.Fatalf("%v: %d bytes are kept", step.op, total)
+			for total := -1; total != 0; runtime.Gosched() { // sent bytes stop counting shortly after
+				if total, _ = s.memoryUse(); total < 0 {
+					t.Fatalf("%v: got %d bytes in use", step.op, total)
 				}
 			}
 			for _, sc := range s.allConns() {
 				sc.outbox.mu.Lock()
 				if sc.pending != 0 || sc.bytes != 0 {
-					t.Errorf("%v: %d requests and %d bytes of them count still", step.op, sc.pending, sc.bytes)
+					t.Errorf("%v: got %d requests of %d bytes counted, want none", step.op, sc.pending, sc.bytes)
 				}
 				sc.outbox.mu.Unlock()
 			}
@@ -543,13 +555,13 @@ func TestRequestsThatAreAnsweredCountNoMore(t *testing.T) {
 	})
 }
 
-func TestLengthOfAFrameThatDoesNotComeCountsLittle(t *testing.T) {
+func TestAnnouncedLengthOfAFrameDoesNotCount(t *testing.T) {
 	t.Parallel()
 	const limit, many = 24 << 20, 200
 	s := serve(t, Config{Limits: Limits{Memory: limit}}, disk{})
 	behaves := mustConnect(t, s, wire.ConnectRequest{})
 	req := &wire.SetWatchesRequest{RelativeZxid: 1 << 40}
-	for i := range 10_000 { // some 2 MB
+	for i := range 10_000 { // about 2 MB
 		req.Exist = append(req.Exist, fmt.Sprintf("/w%d", i))
 	}
 	behaves.mustCall(t, wire.OpSetWatches, req)
@@ -562,37 +574,37 @@ func TestLengthOfAFrameThatDoesNotComeCountsLittle(t *testing.T) {
 	for coming := 0; coming < many && s.stats.hits[limitMemory].Load() == 0; runtime.Gosched() {
 		coming = 0
 		for _, sc := range s.allConns() {
-			if sc.coming.Load() > 0 {
+			if sc.incoming.Load() > 0 {
 				coming++
 			}
 		}
 	}
-	s.weigh()
+	s.enforceMemory()
 	if n := s.stats.hits[limitMemory].Load(); n > 0 {
-		t.Errorf("%d clients were disconnected because others said that they would send much", n)
+		t.Errorf("got %d clients disconnected because others announced large frames, want 0", n)
 	}
 	behaves.ping(t)
 }
 
-// What one commit has of large writes is bounded, so that a small one does not wait for all of them.
+// A commit's share of large writes is bounded, so that a small write does not wait for all of them.
 func TestCommitHasFewLargeWrites(t *testing.T) {
 	t.Parallel()
 	s := startWith(t, newGate())
-	clients := crowdWithData(t, s, 1)
+	clients := clientsWithData(t, s, 1)
 	for len(clients) < 2*largeShare/largeSize {
 		clients = append(clients, mustConnect(t, s, wire.ConnectRequest{}))
 	}
-	asideOf(t, s, clients, wire.OpSetData, setOf("/b", largeSize), func(o *owner, _ []*conn) {
+	withParked(t, s, clients, wire.OpSetData, setOf("/b", largeSize), func(o *owner, _ []*conn) {
 		for range clients {
 			o.serveLarge()
 		}
 		if n := o.open.large; n < largeShare || n > largeShare+2*largeSize {
-			t.Errorf("one commit has %d bytes of large writes, want about %d", n, largeShare)
+			t.Errorf("got %d bytes of large writes in one commit, want about %d", n, largeShare)
 		}
 	})
 }
 
-// A small write waits for one large write at most that was there before it.
+// A small write waits for at most one large write that was there before it.
 func TestOneLargeWriteIsCommittedAtATime(t *testing.T) {
 	t.Parallel()
 	g := newGate()
@@ -605,7 +617,7 @@ func TestOneLargeWriteIsCommittedAtATime(t *testing.T) {
 	for served := false; !served; runtime.Gosched() {
 		if err := s.do(func(o *owner) {
 			if served = o.seq-o.durable.seq.Load() > 1; served && len(o.large) != manyLarge-1 {
-				t.Errorf("%d large writes wait, want %d, as one is being committed", len(o.large), manyLarge-1)
+				t.Errorf("got %d waiting large writes, want %d, as one is being committed", len(o.large), manyLarge-1)
 			}
 		}); err != nil {
 			t.Fatal(err)
@@ -627,11 +639,11 @@ func TestOneLargeWriteIsCommittedAtATime(t *testing.T) {
 		}
 	}
 	if before != 1 {
-		t.Errorf("%d large writes came before a small one, want 1", before)
+		t.Errorf("got %d large writes before a small one, want 1", before)
 	}
 	err = s.do(func(o *owner) {
-		if o.rest.IsZero() {
-			t.Error("the large writes have left the disk to nobody, though there was a small one")
+		if o.largeNext.IsZero() {
+			t.Error("got no pause between large writes though a small one came, want one")
 		}
 	})
 	if err != nil {
@@ -642,8 +654,8 @@ func TestOneLargeWriteIsCommittedAtATime(t *testing.T) {
 	}
 }
 
-// Large answers are encoded when those before them have been sent, and yet nothing overtakes them.
-func TestLargeAnswersKeepTheirPlace(t *testing.T) {
+// Large replies are encoded only when earlier ones have been sent, but nothing may overtake them.
+func TestLargeRepliesKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
 		t.Helper()
@@ -658,7 +670,7 @@ func TestLargeAnswersKeepTheirPlace(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c.settled(t, s)
+		c.awaitAnswered(t, s)
 		set := &wire.SetDataRequest{Path: "/b", Data: data[1], Version: -1}
 		if err := other.call(wire.OpSetData, set, nil); err != nil {
 			t.Fatal(err)
@@ -666,33 +678,61 @@ func TestLargeAnswersKeepTheirPlace(t *testing.T) {
 		if err := c.send(4, wire.OpGetData, get); err != nil {
 			t.Fatal(err)
 		}
-		want := []struct {
-			xid  int32
-			data []byte
-		}{{0, nil}, {1, data[0]}, {2, nil}, {3, data[0]}, {wire.XidNotification, nil}, {4, data[1]}}
-		for _, w := range want {
-			var got wire.DataResponse
-			var into wire.Record
-			if w.data != nil {
-				into = &got
-			}
-			h, d, err := c.next()
-			if err == nil && into != nil {
-				into.Decode(d)
-			}
-			if err != nil || h.Xid != w.xid || h.Err != wire.OK || !bytes.Equal(got.Data, w.data) {
-				t.Fatalf("got %+v with %d bytes %.3q, %v, want xid %d with %d %.3q",
-					h, len(got.Data), got.Data, err, w.xid, len(w.data), w.data)
+		c.wantReply(t, 0, nil)
+		c.wantReply(t, 1, data[0])
+		c.wantReply(t, 2, nil)
+		c.wantReply(t, 3, data[0])
+		c.wantReply(t, wire.XidNotification, nil)
+		c.wantReply(t, 4, data[1])
+
+		// A read that sees what is not durable yet waits with it, and so does an event.
+		long := "/" + strings.Repeat("n", 2*bulkSize)
+		b := wire.AppendRequest(nil, 5, wire.OpSetData, &wire.SetDataRequest{Path: "/b", Data: data[0], Version: -1})
+		b = wire.AppendRequest(b, 6, wire.OpGetData, get)
+		var sets wire.MultiRequest
+		for range bulkSize / 10 {
+			set := &wire.SetDataRequest{Path: "/b", Data: data[1][:1], Version: -1}
+			sets.Ops = append(sets.Ops, wire.SubRequest{Op: wire.OpSetData, Request: set})
+		}
+		b = wire.AppendRequest(b, 7, wire.OpMulti, &sets)
+		b = wire.AppendRequest(b, 8, wire.OpAddWatch, &wire.AddWatchRequest{Path: long, Mode: wire.WatchPersistent})
+		b = wire.AppendRequest(b, 9, wire.OpCreate, &wire.CreateRequest{Path: long, ACL: openACL})
+		go func() { _, _ = c.nc.Write(b) }()
+		c.wantReply(t, wire.XidNotification, nil)
+		c.wantReply(t, 5, nil)
+		c.wantReply(t, 6, data[0])
+		c.wantReply(t, wire.XidNotification, nil)
+		c.wantReply(t, 7, nil)
+		c.wantReply(t, 8, nil)
+		if h, d, err := c.next(); err == nil {
+			var event wire.Event
+			if event.Decode(d); h.Xid != wire.XidNotification || event.Path != long {
+				t.Errorf("got %+v with a path of %d bytes, want an event with %d", h, len(event.Path), len(long))
 			}
 		}
-		for total := -1; total != 0; runtime.Gosched() { // what is sent counts no more just after it was
+		c.wantReply(t, 9, nil)
+		for total := -1; total != 0; runtime.Gosched() { // sent bytes stop counting shortly after
 			_ = s.do(func(o *owner) { total = int(o.sessions[c.session].conn.backlog.Load()) })
 		}
 	})
 }
 
-// settled waits until the server has answered all that the client has sent, so that what others do comes later.
-func (c *rawClient) settled(t *testing.T, s *Server) {
+// wantReply reads the next frame. It must be the reply xid, or an event, and have the data, if that is not nil.
+func (c *rawClient) wantReply(t *testing.T, xid int32, data []byte) {
+	t.Helper()
+	h, d, err := c.next()
+	var got wire.DataResponse
+	if err == nil && data != nil {
+		got.Decode(d)
+	}
+	if err != nil || h.Xid != xid || h.Err != wire.OK || !bytes.Equal(got.Data, data) {
+		t.Fatalf("got %+v with %d bytes %.3q, %v, want xid %d with %d %.3q",
+			h, len(got.Data), got.Data, err, xid, len(data), data)
+	}
+}
+
+// awaitAnswered waits until the server has answered all requests of the client.
+func (c *rawClient) awaitAnswered(t *testing.T, s *Server) {
 	t.Helper()
 	for recved, pending := int64(0), 1; recved < 6 || pending > 0; runtime.Gosched() {
 		if err := s.do(func(o *owner) {
@@ -707,7 +747,7 @@ func (c *rawClient) settled(t *testing.T, s *Server) {
 	}
 }
 
-// Watches are set and removed some at a time, or a client with many would keep all others waiting.
+// Watches are set and removed in pieces, because a client with many would otherwise keep all others waiting.
 func TestManyWatchesAreSetAndRemovedInPieces(t *testing.T) {
 	t.Parallel()
 	const all = 5 * watchesAtOnce
@@ -719,11 +759,8 @@ func TestManyWatchesAreSetAndRemovedInPieces(t *testing.T) {
 	}
 	set := &wire.SetWatchesRequest{RelativeZxid: 1 << 40}
 	for i := range all / 5 {
-		set.Exist = append(set.Exist, fmt.Sprintf("/e%d", i))
-		set.PersistentRecur = append(set.PersistentRecur, fmt.Sprintf("/r%d", i))
-	}
-	for range all / 5 * 3 {
-		set.Exist = append(set.Exist, fmt.Sprintf("/e%d", len(set.Exist)))
+		set.Exist = append(set.Exist, fmt.Sprintf("/e%d", i), fmt.Sprintf("/f%d", i), fmt.Sprintf("/g%d", i))
+		set.PersistentRecur = append(set.PersistentRecur, fmt.Sprintf("/r%d", i), fmt.Sprintf("/s%d", i))
 	}
 	err := s.do(func(o *owner) {
 		conn := o.sessions[c.session].conn
@@ -732,12 +769,12 @@ func TestManyWatchesAreSetAndRemovedInPieces(t *testing.T) {
 		for turn := 1; len(conn.parked) > 0; turn++ {
 			before := watches(o)
 			if o.serveLarge(); watches(o)-before != watchesAtOnce {
-				t.Errorf("turn %d has set %d watches, want %d", turn, watches(o)-before, watchesAtOnce)
+				t.Errorf("turn %d: got %d more watches, want %d", turn, watches(o)-before, watchesAtOnce)
 				return
 			}
 		}
 		if watches(o) != all {
-			t.Errorf("there are %d watches, want %d", watches(o), all)
+			t.Errorf("got %d watches, want %d", watches(o), all)
 		}
 	})
 	if err != nil {
@@ -750,15 +787,45 @@ func TestManyWatchesAreSetAndRemovedInPieces(t *testing.T) {
 		o.detach(o.sessions[c.session].conn)
 		for left := all; left > 0; o.removeWatches() {
 			if left -= watchesAtOnce; watches(o) != left {
-				t.Errorf("there are %d watches, want %d", watches(o), left)
+				t.Errorf("got %d watches, want %d", watches(o), left)
 				return
 			}
 		}
-		if len(o.left) > 0 {
-			t.Error("watches that are removed are still to be removed")
+		if len(o.unwatching) > 0 {
+			t.Error("got watches left to remove, want none")
 		}
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A connection with much to send is closed by a goroutine of its own, and what it had to send is dropped.
+func TestConnectionWithMuchToSendIsClosed(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{}, disk{})
+	c := crowdWithData(t, s, 8*bulkSize)[0]
+	get := &wire.PathWatchRequest{Path: "/b"}
+	for xid := range int32(20) {
+		if err := c.send(xid, wire.OpGetData, get); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.do(func(o *owner) {
+		conn := o.sessions[c.session].conn
+		conn.backlog.Add(bulkSize)
+		conn.kill()
+		conn.outbox.mu.Lock()
+		defer conn.outbox.mu.Unlock()
+		if len(conn.out) > 0 || len(conn.bulk) > 0 {
+			t.Errorf("got %d bytes and %d large frames left to send, want none", len(conn.out), len(conn.bulk))
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, _, err := c.next(); err != nil {
+			return
+		}
 	}
 }

@@ -43,9 +43,13 @@ var rules = []rule{
 	{path: "queue", ours: []string{"zk", "internal/line"}},
 	{path: "queue/classic", ours: []string{"zk", "internal/line", "queue"}}, // for its errors
 	{path: "zktest", ours: []string{"server", "zk", "internal/wire", "internal/jute"}},
+	{path: "internal/supervise", ours: []string{"zk"}, foreign: []string{"golang.org/x/sys"}},
+	{path: "internal/ownserver", foreign: []string{"golang.org/x/sys"}},
 	{
-		path:    "internal/cli/...",
-		ours:    []string{"internal/cli/...", "zk", "lock", "elect", "queue", "server"},
+		path: "internal/cli/...",
+		ours: []string{
+			"internal/cli/...", "internal/supervise", "internal/ownserver", "zk", "lock", "elect", "queue", "server",
+		},
 		foreign: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"},
 	},
 	{path: "cmd/turnstile", ours: []string{"internal/cli"}},

@@ -6,7 +6,7 @@ package peer
 
 import "errors"
 
-var errNoPause = errors.New("this system cannot pause a process")
+var errNoPause = errors.New("cannot pause a process on this system")
 
 func (m *member) pause() error  { return errNoPause }
 func (m *member) resume() error { return errNoPause }

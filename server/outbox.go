@@ -286,7 +286,9 @@ func (o *outbox) put(f *frame, b []byte, now time.Duration) {
 	switch {
 	case f.large != nil:
 		n = f.large.size
-		o.append(f.large)
+		if !o.dead {
+			o.bulk = append(o.bulk, bulk{large: f.large})
+		}
 	case !o.dead:
 		end := o.end()
 		*end = append(*end, b...)
@@ -295,24 +297,16 @@ func (o *outbox) put(f *frame, b []byte, now time.Duration) {
 	o.mu.Unlock()
 }
 
-// append appends a frame that the writer encodes later. The caller holds o.mu.
-func (o *outbox) append(f *large) {
-	if !o.dead {
-		o.bulk = append(o.bulk, bulk{large: f})
-	}
-}
-
 // putReply appends a reply directly to the outbox and returns its size.
 func (o *outbox) putReply(f *frame, h wire.ReplyHeader, body wire.Record, now time.Duration) int {
-	late := largeFrame(h, body)
+	if f.large = largeFrame(h, body); f.large != nil {
+		o.backlog.Add(int64(f.large.size))
+		o.put(f, nil, now)
+		return f.large.size
+	}
 	o.mu.Lock()
 	n := 0
-	switch {
-	case o.dead:
-	case late != nil:
-		n = late.size
-		o.append(late)
-	default:
+	if !o.dead {
 		end := o.end()
 		before := len(*end)
 		*end = wire.AppendReply(*end, h, body)

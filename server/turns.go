@@ -84,15 +84,14 @@ func (o *owner) resume(c *conn, turn bool) {
 		it := &c.parked[i]
 		mine := turn && i == 0 || o.cost-start < largeShare && !o.isLarge(it)
 		if o.mustWait(it, mine) {
-			clear(c.parked[:i])
-			c.parked = c.parked[i:]
+			c.unpark(i)
 			return
 		}
 		o.request(it)
 		if it.more {
 			it.more = false
 			o.cost = start + largeShare
-			c.parked = c.parked[i:]
+			c.unpark(i)
 			o.large = append(o.large, c)
 			return
 		}
@@ -103,6 +102,15 @@ func (o *owner) resume(c *conn, turn bool) {
 	c.parked = nil
 }
 
+// unpark drops the first n parked requests, which have been served.
+func (c *conn) unpark(n int) {
+	clear(c.parked[:n])
+	c.parked = c.parked[n:]
+}
+
+// writesNext reports whether the first parked request is a write.
+func (c *conn) writesNext() bool { return len(c.parked) > 0 && tree.IsWrite(c.parked[0].op) }
+
 // serveLarge serves large requests, up to largeShare in one call.
 func (o *owner) serveLarge() {
 	for start := o.cost; o.mayServeLarge() && o.cost-start < largeShare; {
@@ -110,7 +118,7 @@ func (o *owner) serveLarge() {
 		o.large[0] = nil
 		o.large = o.large[1:]
 		before := o.cost
-		isWrite := len(c.parked) > 0 && tree.IsWrite(c.parked[0].op)
+		isWrite := c.writesNext()
 		o.resume(c, true)
 		if isWrite && o.open != nil {
 			o.open.large += o.cost - before
@@ -125,12 +133,10 @@ func (o *owner) serveLarge() {
 // next large one waits for as long again as it took, and leaves the disk to small ones. The number of small writes
 // makes no difference, because otherwise enough of them would keep large ones waiting forever.
 func (o *owner) mayServeLarge() bool {
-	if len(o.large) == 0 {
-		return false
-	}
-	first := o.large[0].parked
 	switch {
-	case len(first) == 0 || !tree.IsWrite(first[0].op):
+	case len(o.large) == 0:
+		return false
+	case !o.large[0].writesNext():
 		return true
 	case o.open != nil && o.open.large > 0:
 		return o.open.large < largeShare

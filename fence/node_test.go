@@ -48,7 +48,8 @@ func TestNodeRefusesSmallerTokensInTheSameTransactionAsTheWrite(t *testing.T) {
 			t.Fatalf("first write: got %v, %v", results, err)
 		}
 		for _, token := range []fence.Token{5, 5, 8} {
-			if _, err := n.Write(t.Context(), sess, token, zk.SetOp("/stock", []byte(fence.FormatToken(token)), -1)); err != nil {
+			_, err := n.Write(t.Context(), sess, token, zk.SetOp("/stock", []byte(fence.FormatToken(token)), -1))
+			if err != nil {
 				t.Errorf("token %d: %v", token, err)
 			}
 		}
@@ -135,7 +136,8 @@ func TestNodeAdmitsTokensInOrderFromManyWriters(t *testing.T) {
 			sess := srv.Session(t, 10*time.Second)
 			writers.Go(func() {
 				for token := fence.Token(next.Add(1)); token <= tokens; token = fence.Token(next.Add(1)) {
-					_, err := n.Write(t.Context(), sess, token, zk.CreateOp("/log/"+fence.FormatToken(token)+"-", nil, zk.PersistentSequential))
+					entry := zk.CreateOp("/log/"+fence.FormatToken(token)+"-", nil, zk.PersistentSequential)
+					_, err := n.Write(t.Context(), sess, token, entry)
 					if err != nil && !errors.Is(err, fence.ErrStale) {
 						t.Errorf("token %d: %v", token, err)
 					}

@@ -68,7 +68,8 @@ func openRun(client *zk.Client, path string, number int) (take, error) {
 			case <-ctx.Done():
 			}
 		}}
-		c, err := elect.NewCandidate(client, path, fmt.Sprintf("candidate %d", number), elect.Config{Layout: electionLayout(path)})
+		c, err := elect.NewCandidate(client, path, fmt.Sprintf("candidate %d", number),
+			elect.Config{Layout: electionLayout(path)})
 		if err != nil {
 			stop()
 			return nil, err

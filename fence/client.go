@@ -1,5 +1,7 @@
 package fence
 
+// What clients of HTTP need.
+
 import (
 	"net/http"
 )

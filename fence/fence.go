@@ -45,6 +45,8 @@
 // token no later holder has written, so the caller can check what it wrote before it writes again.
 package fence
 
+// Tokens and errors.
+
 import (
 	"errors"
 	"fmt"

@@ -1,5 +1,7 @@
 package fence
 
+// Gate, a fence within one process.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package fence
 
+// The file that keeps the token of a File.
+
 import (
 	"bytes"
 	"errors"

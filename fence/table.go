@@ -1,5 +1,7 @@
 package fence
 
+// Table, a fence in a SQL database.
+
 import (
 	"context"
 	"database/sql"

@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// A pair is one of our recipes and one of a peer's on the same path, and whether they exclude each other there.
+// A pair is one of our recipes and one of a peer's on the same path, and whether they exclude each other.
 type pair struct {
 	ours  string // recipe and layout: "mutex-curator"
-	peer  string // language and what of it: "java mutex"
+	peer  string // the language and the recipe: "java mutex"
 	limit int    // how many permits there are; 0 for locks
 
 	why     reason   // why they do not exclude each other; empty if they do
-	intrude []string // who of them comes in although the other one is inside: oursSide, peerSide
+	intrude []string // which sides enter although the other one is inside: oursSide, peerSide
 }
 
 // The names of the two sides.
@@ -24,29 +24,29 @@ const (
 	peerSide = "theirs"
 )
 
-// A reason is what stands under a table: why two do not exclude each other, or what a column was tested with.
+// A reason is a note below a table: why two do not exclude each other, or how a column was tested.
 type reason string
 
 const (
-	kazoosNames  reason = "kazoo counts nodes that are named like its own and no others, so it does not wait for ours"
-	curatorNames reason = "Curator compares what follows its own marker; a name without that comes last, " +
-		"as if it had come later, so it does not wait for ours"
-	renamed  reason = "kazoo under Curator's names counts those alone, so it does not wait for ours"
-	noNumber reason = "`WriteLock` reads a number after the last dash of a name, and kazoo's names have none there; " +
-		"nobody else takes its `x-SESSION-SEQ` for a contender's: neither waits"
-	sessionNames reason = "`WriteLock` names its nodes by session, `x-SESSION-SEQ`. It waits for ours; " +
-		"nobody else takes such a name for a contender's, so we do not wait for it"
-	mendedReader reason = "Tested with one method of kazoo 2.8.0's `ReadLock` corrected. As released, before 2.9.0 " +
-		"(kazoo#649), a reader and a writer may wait for each other for ever, " +
-		"beside ours and among kazoo's own: [what to know of the peers](#what-to-know-of-the-peers)"
+	kazoosNames  reason = "kazoo counts only nodes with its own names, so it does not wait for ours"
+	curatorNames reason = "Curator sorts names by what follows its own marker, and names without it last, so it does " +
+		"not wait for ours"
+	renamed  reason = "kazoo under Curator's names counts only those, so it does not wait for ours"
+	noNumber reason = "`WriteLock` reads a number after the last dash of a name, which kazoo's names lack, and no " +
+		"other lock takes its `x-SESSION-SEQ` for a contender's: neither waits"
+	sessionNames reason = "`WriteLock` names its nodes by session, `x-SESSION-SEQ`. It waits for ours, but no other " +
+		"lock takes such a name for a contender's, so we do not wait for it"
+	mendedReader reason = "Tested with one method of kazoo 2.8.0's `ReadLock` corrected. Before 2.9.0 (kazoo#649) a " +
+		"reader and a writer may wait for each other for ever, beside our locks and among kazoo's " +
+		"own: [what to know of the peers](#what-to-know-of-the-peers)"
 )
 
-// A family is recipes of ours and of others that have a path in common: a table of docs/interop.md.
+// A family is the recipes of ours and of others that have a path in common: a table of docs/interop.md.
 type family struct {
 	title string
 	rows  []named           // ours
 	cols  []named           // theirs
-	notes map[string]reason // what to know of a column, by its kind
+	notes map[string]reason // notes on columns, by their kinds
 	pairs []pair
 }
 
@@ -122,8 +122,9 @@ func families() []family {
 				{"semaphore-stored", "`lock.Semaphore`, `StoredLimit`"},
 			},
 			cols: []named{{"java semaphore", "Curator `InterProcessSemaphoreV2`"}},
-			// Both want one permit or two. Two of Curator's contenders that have one of two, and ours that waits for
-			// two, are stuck with three permits: TestThirdWhoWantsTwoOfThreePermitsStandsBehindTwoHalfServed.
+			// Contenders want one permit or two. With three permits, two of Curator's contenders that each have one
+			// of two, and ours that waits for two, would be stuck:
+			// TestThirdWhoWantsTwoOfThreePermitsStandsBehindTwoHalfServed.
 			pairs: []pair{
 				{ours: "semaphore-curator", peer: "java semaphore", limit: 4},
 				{ours: "semaphore-stored", peer: "java semaphore", limit: 4},
@@ -164,7 +165,7 @@ func families() []family {
 	}
 }
 
-// pairs returns those of all families.
+// pairs returns the pairs of all families.
 func pairs() []pair {
 	var all []pair
 	for _, f := range families() {
@@ -173,27 +174,28 @@ func pairs() []pair {
 	return all
 }
 
-// name is the pair's name as a test.
+// name returns the pair's name as a test.
 func (p pair) name() string { return strings.ReplaceAll(p.ours+"/"+p.peer, " ", "_") }
 
 // exclusive reports whether the two exclude each other.
 func (p pair) exclusive() bool { return p.why == "" }
 
-// TestPageShowsTheTablesThatAreTested holds docs/interop.md to what the other tests here find out.
+// TestPageShowsTheTablesThatAreTested checks that docs/interop.md says what the other tests here find out.
 func TestPageShowsTheTablesThatAreTested(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/interop.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+	unwrapped := strings.ReplaceAll(string(page), "\n   ", " ") // make fix wraps long list items
 	for _, f := range families() {
-		if want := f.markdown(t); !strings.Contains(string(page), want) {
-			t.Errorf("docs/interop.md does not have this:\n\n%s", want)
+		if want := f.markdown(t); !strings.Contains(unwrapped, want) {
+			t.Errorf("got docs/interop.md without this:\n\n%s", want)
 		}
 	}
 }
 
-// markdown is the family's table, and under it what to know of some columns and why some cells say no.
+// markdown returns the family's table, followed by notes on some columns and the reasons of the cells that say no.
 func (f family) markdown(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/peer"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -48,7 +49,7 @@ func (e *epoch) calmDown(sess *zk.Session) error {
 // keepServers records what the servers know of workers that have not finished.
 func (e *epoch) keepServers(sess *zk.Session) {
 	var text strings.Builder
-	left, err := ephemerals(e.t.Context(), sess, e.root)
+	left, err := peer.Ephemerals(e.t.Context(), sess, e.root)
 	fmt.Fprintf(&text, "left: %v\n%s\n", err, strings.Join(left, "\n"))
 	for i := 0; e.ensemble != nil && i < e.ensemble.Len(); i++ {
 		for _, word := range []string{"srvr", "cons", "dump", "wchp"} {
@@ -66,42 +67,13 @@ func (e *epoch) noOrphans(sess *zk.Session, path string) error {
 	ctx, cancel := context.WithTimeout(e.t.Context(), e.patience)
 	defer cancel()
 	for {
-		left, err := ephemerals(ctx, sess, path)
+		left, err := peer.Ephemerals(ctx, sess, path)
 		if err == nil && len(left) == 0 {
 			return nil
 		}
 		if !pause(ctx, 50*time.Millisecond) {
-			return errors.Join(fmt.Errorf("got ephemeral nodes %v after all workers have finished: %v", e.patience,
-				left), err)
+			return errors.Join(fmt.Errorf("got ephemeral nodes %v, %v after the last worker finished", left,
+				e.patience), err)
 		}
 	}
-}
-
-// ephemerals returns the ephemeral nodes below a path, with their sessions.
-func ephemerals(ctx context.Context, sess *zk.Session, path string) ([]string, error) {
-	names, _, err := sess.Children(ctx, path)
-	if errors.Is(err, zk.NoNode) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var found []string
-	for _, name := range names {
-		node := path + "/" + name
-		stat, ok, err := sess.Exists(ctx, node)
-		if err != nil {
-			return nil, err
-		}
-		if ok && stat.EphemeralOwner != 0 {
-			found = append(found, fmt.Sprintf("%s of session %#x", node, stat.EphemeralOwner))
-			continue
-		}
-		below, err := ephemerals(ctx, sess, node)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, below...)
-	}
-	return found, nil
 }

@@ -29,12 +29,6 @@ func newEnsemble(t *testing.T) *peer.Cluster {
 		Links: true,
 		Tick:  tick,
 		Keys:  map[string]string{"syncLimit": strconv.Itoa(syncLimit)},
-		Properties: map[string]string{
-			// Else an election waits for a silent server for five seconds.
-			"zookeeper.cnxTimeout": "500",
-			// Else a server that was alone for long comes back late.
-			"zookeeper.fastleader.maxNotificationInterval": "1000",
-		},
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/seed-a3166700/turnstile/internal/peer"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -26,6 +27,9 @@ type trial interface {
 	// checks that nothing is left behind.
 	settle(e *epoch, sess *zk.Session) error
 }
+
+// clock is the clock of journals.
+var clock = peer.Clock
 
 // journal is what the workers of an epoch reported.
 type journal interface {

@@ -4,10 +4,10 @@ package partitions_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/peer"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -21,7 +21,7 @@ func noEphemerals(t *testing.T, client *zk.Client, root string) {
 		t.Fatal(err)
 	}
 	for {
-		owned, err := ephemerals(ctx, session, root)
+		owned, err := peer.Ephemerals(ctx, session, root)
 		if err == nil && len(owned) == 0 {
 			return
 		}
@@ -32,28 +32,4 @@ func noEphemerals(t *testing.T, client *zk.Client, root string) {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-}
-
-// ephemerals returns the ephemeral nodes at and below a path.
-func ephemerals(ctx context.Context, session *zk.Session, path string) ([]string, error) {
-	_, stat, err := session.Get(ctx, path)
-	if errors.Is(err, zk.NoNode) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if stat.EphemeralOwner != 0 {
-		return []string{path}, nil
-	}
-	children, _, err := session.Children(ctx, path)
-	if errors.Is(err, zk.NoNode) {
-		return nil, nil
-	}
-	var all []string
-	for _, child := range children {
-		below, childErr := ephemerals(ctx, session, path+"/"+child)
-		all, err = append(all, below...), errors.Join(err, childErr)
-	}
-	return all, err
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 // partyEnv makes the test binary a party.
@@ -29,13 +27,4 @@ func TestMain(m *testing.M) {
 		}
 	}
 	os.Exit(code)
-}
-
-// clock returns the time in nanoseconds of a clock that all processes of the machine share and that is never set.
-func clock() int64 {
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-		panic(err) // every Unix has it
-	}
-	return now.Nano()
 }

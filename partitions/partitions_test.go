@@ -53,12 +53,6 @@ func zookeeper(t *testing.T, tick time.Duration) *peer.Cluster {
 		Links: true,
 		Tick:  tick,
 		Keys:  map[string]string{"syncLimit": "5", "initLimit": "10"},
-		Properties: map[string]string{
-			// Otherwise an election waits five seconds for a silent server.
-			"zookeeper.cnxTimeout": "500",
-			// Otherwise a server that was alone for long returns late.
-			"zookeeper.fastleader.maxNotificationInterval": "1000",
-		},
 	})
 }
 

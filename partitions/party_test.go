@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/peer"
 )
 
 // A project has locks that its programs hold and contend for.
@@ -104,6 +106,9 @@ func (p *party) signal(t *testing.T, s syscall.Signal) {
 		t.Fatal(err)
 	}
 }
+
+// clock is the clock of reports.
+var clock = peer.Clock
 
 // An event is a report of a party.
 type event struct {

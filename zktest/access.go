@@ -1,5 +1,7 @@
 package zktest
 
+// How clients reach a link.
+
 import (
 	"context"
 	"crypto/tls"

@@ -1,5 +1,7 @@
 package zktest
 
+// Checks that clients leave nothing behind.
+
 import (
 	"fmt"
 	"strconv"

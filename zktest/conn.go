@@ -73,17 +73,15 @@ func (c *conn) LocalAddr() net.Addr  { return c.local }
 func (c *conn) RemoteAddr() net.Addr { return c.remote }
 
 func (c *conn) SetDeadline(t time.Time) error {
-	c.in.setReadDeadline(t)
-	c.out.setWriteDeadline(t)
-	return nil
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
 func (c *conn) SetReadDeadline(t time.Time) error {
-	c.in.setReadDeadline(t)
+	c.in.setDeadline(&c.in.readBy, t)
 	return nil
 }
 
 func (c *conn) SetWriteDeadline(t time.Time) error {
-	c.out.setWriteDeadline(t)
+	c.out.setDeadline(&c.out.writeBy, t)
 	return nil
 }

@@ -1,5 +1,7 @@
 package zktest
 
+// The faults of a link, and its counts.
+
 import (
 	"maps"
 	"slices"

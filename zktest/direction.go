@@ -1,5 +1,7 @@
 package zktest
 
+// One direction of a proxied connection.
+
 import (
 	"net"
 	"sync"

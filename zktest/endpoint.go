@@ -1,5 +1,7 @@
 package zktest
 
+// The addresses of a Net.
+
 import (
 	"context"
 	"net"
@@ -20,8 +22,8 @@ type endpoint struct {
 	mu       sync.Mutex // guards the fields below; may be taken while a pipe's is held, never the other way round
 	faults   faults
 	listener *listener
-	conns    map[*conn]*conn // client's end to server's end, while one of the two is open
-	changed  broadcast       // of the faults
+	conns    map[*conn]struct{} // the clients' ends, while one of the two ends is open
+	changed  broadcast          // of the faults
 }
 
 // now returns the current faults.
@@ -105,7 +107,7 @@ func (e *endpoint) connect(from net.Addr) (c *conn, retry <-chan struct{}, err e
 	if !e.listener.offer(serverEnd) {
 		return nil, nil, syscall.ECONNREFUSED
 	}
-	e.conns[clientEnd] = serverEnd
+	e.conns[clientEnd] = struct{}{}
 	return clientEnd, nil, nil
 }
 

@@ -43,8 +43,7 @@ var stepFaults = map[string]func(srv *zktest.Server, session int64) zktest.Fault
 	},
 	"FrozenForTooLong": func(srv *zktest.Server, session int64) zktest.Fault {
 		srv.Freeze(session)
-		// After the client gives up, before the server does.
-		time.AfterFunc(18*time.Second, func() { srv.Heal(session) })
+		time.AfterFunc(18*time.Second, func() { srv.Heal(session) }) // between the client's timeout and the server's
 		return zktest.Pass
 	},
 	"MutedForGood": func(srv *zktest.Server, session int64) zktest.Fault {
@@ -123,7 +122,7 @@ func useOnce(ctx context.Context, t *testing.T, r *resource, m *lock.Mutex, stay
 		case <-time.After(stay):
 		}
 		r.leave(h)
-		_ = h.Unlock() // a hold that was lost says so; that is what may happen here
+		_ = h.Unlock() // it may return that the hold was lost
 		return
 	}
 }

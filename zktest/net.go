@@ -113,7 +113,7 @@ func (n *Net) endpointLocked(address string) *endpoint {
 		if n.endpoints == nil {
 			n.endpoints = make(map[string]*endpoint)
 		}
-		e = &endpoint{faults: n.base, conns: make(map[*conn]*conn)}
+		e = &endpoint{faults: n.base, conns: make(map[*conn]struct{})}
 		n.endpoints[address] = e
 	}
 	return e

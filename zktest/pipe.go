@@ -215,16 +215,10 @@ func (p *pipe) hasLost() bool {
 	return p.lost
 }
 
-func (p *pipe) setReadDeadline(t time.Time) {
+// setDeadline sets one of p's deadlines.
+func (p *pipe) setDeadline(deadline *time.Time, t time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.readBy = t
-	p.changed.signal()
-}
-
-func (p *pipe) setWriteDeadline(t time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.writeBy = t
+	*deadline = t
 	p.changed.signal()
 }

@@ -1,5 +1,7 @@
 package zktest
 
+// Sessions and four-letter words that bypass a link's faults.
+
 import (
 	"errors"
 	"fmt"

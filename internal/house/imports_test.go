@@ -64,7 +64,7 @@ var rules = []rule{
 		foreign: []string{"golang.org/x/sys"},
 	},
 	{path: "internal/lincheck", foreign: []string{"github.com/anishathalye/porcupine"}},
-	{path: "internal/peer", ours: []string{"zk", "server"}},
+	{path: "internal/peer", ours: []string{"zk", "server"}, foreign: []string{"golang.org/x/sys"}},
 	{path: "docs/herd", ours: []string{"zk", "lock", "server", "internal/peer"}},
 	{path: "conformance", ours: []string{"zk", "server", "zktest", "internal/peer", "internal/wire", "internal/jute"}},
 	{

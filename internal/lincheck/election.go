@@ -1,5 +1,7 @@
 package lincheck
 
+// The model of an election.
+
 import (
 	"fmt"
 

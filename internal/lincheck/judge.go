@@ -1,5 +1,7 @@
 package lincheck
 
+// Asking porcupine, and showing the part that contradicts itself.
+
 import (
 	"cmp"
 	"errors"

@@ -1,5 +1,7 @@
 package lincheck
 
+// The model of a mutex.
+
 import (
 	"cmp"
 	"fmt"

@@ -1,5 +1,7 @@
 package lincheck
 
+// The bound of a queue.
+
 import "math"
 
 // stay is the time for which an item was in a queue, as far as is known.

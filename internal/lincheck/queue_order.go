@@ -1,5 +1,7 @@
 package lincheck
 
+// The order of deliveries.
+
 import (
 	"cmp"
 	"container/heap"

@@ -1,5 +1,7 @@
 package lincheck
 
+// The page about a violation.
+
 import (
 	"cmp"
 	"fmt"

@@ -1,5 +1,7 @@
 package lincheck
 
+// The model of a read/write lock.
+
 import (
 	"fmt"
 	"slices"

@@ -1,5 +1,7 @@
 package lincheck
 
+// The model of a semaphore, and the order of its tokens.
+
 import (
 	"cmp"
 	"fmt"

@@ -10,9 +10,8 @@ import (
 func TestEnsembleGoesOnWithoutTheServerThatIsCutOff(t *testing.T) {
 	t.Parallel()
 	zk := peer.Ensemble(t, 3, peer.Options{
-		Links:      true,
-		Keys:       map[string]string{"syncLimit": "5", "initLimit": "10"},
-		Properties: map[string]string{"zookeeper.cnxTimeout": "500"},
+		Links: true,
+		Keys:  map[string]string{"syncLimit": "5", "initLimit": "10"},
 	})
 	links := zk.Links()
 	client := links.Client()

@@ -101,6 +101,12 @@ func javaArgs(opts Options, config string) []string {
 		args = append(args, "-XX:TieredStopAtLevel=1")
 	}
 	properties := map[string]string{"zookeeper.jmx.log4j.disable": "true"}
+	if opts.Links {
+		// By default an election waits five seconds for a silent server, and a server that was alone for long returns
+		// late.
+		properties["zookeeper.cnxTimeout"] = "500"
+		properties["zookeeper.fastleader.maxNotificationInterval"] = "1000"
+	}
 	maps.Copy(properties, opts.Properties)
 	for _, k := range slices.Sorted(maps.Keys(properties)) {
 		args = append(args, "-D"+k+"="+properties[k])

@@ -2,6 +2,8 @@
 // with its own ports and directories. Tests can kill, pause and restart the servers, which end with their test.
 package peer
 
+// Starting servers.
+
 import (
 	"fmt"
 	"os"

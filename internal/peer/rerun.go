@@ -1,5 +1,7 @@
 package peer
 
+// The test's own program as a server to kill.
+
 import (
 	"bufio"
 	"context"

@@ -8,6 +8,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.uber.org/zap"
+
+	"github.com/seed-a3166700/turnstile/internal/measure"
 )
 
 const kindEtcd = "etcd"
@@ -30,7 +32,7 @@ func openEtcd(ctx context.Context, p *plan) (connection, error) {
 	return &etcdClient{ctx, client}, nil
 }
 
-func (e *etcdClient) locker(path string) (locker, error) {
+func (e *etcdClient) locker(path string) (measure.Locker, error) {
 	session, err := concurrency.NewSession(e.client, concurrency.WithTTL(30), concurrency.WithContext(e.ctx))
 	if err != nil {
 		return nil, err
@@ -42,9 +44,9 @@ func (e *etcdClient) close() { _ = e.client.Close() } // leases end by themselve
 
 type etcdLocker struct{ m *concurrency.Mutex }
 
-func (l *etcdLocker) lock(ctx context.Context) error   { return l.m.Lock(ctx) }
-func (l *etcdLocker) unlock(ctx context.Context) error { return l.m.Unlock(ctx) }
-func (l *etcdLocker) settle(context.Context) error     { return nil }
+func (l *etcdLocker) Lock(ctx context.Context) error   { return l.m.Lock(ctx) }
+func (l *etcdLocker) Unlock(ctx context.Context) error { return l.m.Unlock(ctx) }
+func (l *etcdLocker) Finish(context.Context) error     { return nil }
 
 // etcdLine counts who stands in line at path.
 func etcdLine(addr string) (func(ctx context.Context, path string) (int, error), func(), error) {

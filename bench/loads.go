@@ -93,7 +93,7 @@ func lockLoads() []load {
 		}
 		all = append(all, l)
 	}
-	all = append(all, crowdLoads()...)
+	all = append(all, lineLoads()...)
 	return append(all, load{
 		key: "footprint", title: "start-up: from the process's start to its first answer", measure: footprint,
 		contenders: []contender{

@@ -12,6 +12,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/measure"
 )
 
 // A fact is a line of the report.
@@ -132,5 +134,5 @@ func syncTime(dir string) (time.Duration, error) {
 		}
 		figures = append(figures, float64(time.Since(start)))
 	}
-	return time.Duration(median(figures)), nil
+	return time.Duration(measure.Median(figures)), nil
 }

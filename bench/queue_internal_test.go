@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/measure"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
@@ -18,48 +19,48 @@ func TestQueueWorkerObeys(t *testing.T) {
 	srv := zktest.Run(t)
 	const root, depth = "/queue", 100
 	w := employ(t, kindTurnstileQueue, plan{addr: srv.Addr(), root: root, clients: 2, lockers: 4})
-	stock, err := openStock(t.Context(), kindTurnstileQueue, srv.Addr(), root)
+	filler, err := openFiller(t.Context(), kindTurnstileQueue, srv.Addr(), root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stock.close()
+	defer filler.close()
 	there := func(want int) {
 		t.Helper()
-		if got, err := stock.count(t.Context()); err != nil || got != want {
+		if got, err := filler.count(t.Context()); err != nil || got != want {
 			t.Fatalf("got %d items, %v; want %d", got, err, want)
 		}
 	}
-	if err := stock.fill(t.Context(), depth); err != nil {
+	if err := filler.fill(t.Context(), depth); err != nil {
 		t.Fatal(err)
 	}
 	there(depth)
-	if a := order(t, w, "take 40 60000"); len(a.figures) != 2 || a.figures[0] != 40 || a.figures[1] <= 0 {
-		t.Errorf("take: got %v, want 40 items and a time", a.figures)
+	if a := order(t, w, "take 40 60000"); len(a.Figures) != 2 || a.Figures[0] != 40 || a.Figures[1] <= 0 {
+		t.Errorf("take: got %v, want 40 items and a time", a.Figures)
 	}
 	there(depth - 40)
-	if a := order(t, w, "take 60 60000"); len(a.figures) != 2 || a.figures[0] != 60 {
-		t.Errorf("take: got %v, want 60 items and a time", a.figures)
+	if a := order(t, w, "take 60 60000"); len(a.Figures) != 2 || a.Figures[0] != 60 {
+		t.Errorf("take: got %v, want 60 items and a time", a.Figures)
 	}
 	there(0)
-	a := order(t, w, milliseconds("relay", 20*time.Millisecond))
-	if len(a.figures) != 2 || a.figures[0] == 0 || int(a.figures[0]) != len(a.cycles) {
-		t.Errorf("relay: got %v and %d lines, want as many", a.figures, len(a.cycles))
+	a := order(t, w, measure.Millis("relay", 20*time.Millisecond))
+	if len(a.Figures) != 2 || a.Figures[0] == 0 || int(a.Figures[0]) != len(a.Cycles) {
+		t.Errorf("relay: got %v and %d lines, want as many", a.Figures, len(a.Cycles))
 	}
 	there(0)
-	put := order(t, w, milliseconds("put", 20*time.Millisecond))
-	batch := order(t, w, milliseconds("batch", 20*time.Millisecond))
-	if batch.figures[0] == 0 || batch.figures[0]%batchItems != 0 {
-		t.Errorf("batch: got %v, want thousands of items", batch.figures)
+	put := order(t, w, measure.Millis("put", 20*time.Millisecond))
+	batch := order(t, w, measure.Millis("batch", 20*time.Millisecond))
+	if batch.Figures[0] == 0 || batch.Figures[0]%batchItems != 0 {
+		t.Errorf("batch: got %v, want thousands of items", batch.Figures)
 	}
-	there(int(put.figures[0] + batch.figures[0]))
+	there(int(put.Figures[0] + batch.Figures[0]))
 	for _, bad := range []string{"dance", "take many 5", "take 1 2 3"} {
-		if _, err := w.order(bad); err == nil {
+		if _, err := w.Order(bad); err == nil {
 			t.Errorf("got no error for %q", bad)
 		}
 	}
 }
 
-func TestStocksFillTheNodesOfTheirContenders(t *testing.T) {
+func TestFillersFillTheNodesOfTheirContenders(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
 	_, sess, err := connect(t.Context(), srv.Addr())
@@ -75,16 +76,16 @@ func TestStocksFillTheNodesOfTheirContenders(t *testing.T) {
 		t.Run(test.kind, func(t *testing.T) {
 			t.Parallel()
 			root := "/" + test.kind
-			stock, err := openStock(t.Context(), test.kind, srv.Addr(), root)
+			filler, err := openFiller(t.Context(), test.kind, srv.Addr(), root)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer stock.close()
-			const n = 2100 // more than a flight
-			if err := stock.fill(t.Context(), n); err != nil {
+			defer filler.close()
+			const n = 2100 // more than are sent at a time
+			if err := filler.fill(t.Context(), n); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := stock.count(t.Context()); err != nil || got != n {
+			if got, err := filler.count(t.Context()); err != nil || got != n {
 				t.Errorf("got %d items, %v; want %d", got, err, n)
 			}
 			data, _, err := sess.Get(t.Context(), root+test.first)
@@ -97,7 +98,7 @@ func TestStocksFillTheNodesOfTheirContenders(t *testing.T) {
 
 func TestListThatIsTooLongIsSaid(t *testing.T) {
 	t.Parallel()
-	s := &nodeStock{prefix: "qn-"}
+	s := &nodeFiller{prefix: "qn-"}
 	if got := s.tooLong(61_680, 0); got != "" {
 		t.Errorf("got %q for 61,680 names of 17 bytes, which fit", got)
 	}
@@ -117,23 +118,24 @@ func TestItemsAreCountedAfterwards(t *testing.T) {
 		t.Run(fmt.Sprintf("%d too many", lie), func(t *testing.T) {
 			t.Parallel()
 			root := fmt.Sprintf("/honest-%d", lie)
-			stock, err := openStock(t.Context(), kindTurnstileQueue, srv.Addr(), root)
+			filler, err := openFiller(t.Context(), kindTurnstileQueue, srv.Addr(), root)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer stock.close()
-			d := &depot{contender: ourTasks(onServe), root: root, stock: stock, depth: 50}
-			if err := d.fill(t.Context(), d.depth); err != nil {
+			defer filler.close()
+			q := &filledQueue{contender: ourTasks(onServe), root: root, filler: filler, depth: 50}
+			if err := q.fill(t.Context(), q.depth); err != nil {
 				t.Fatal(err)
 			}
 			p := plan{addr: srv.Addr(), root: root, clients: 1, lockers: 1}
-			s := &stand{team: &team{contender: d.contender, crew: crew{employ(t, kindTurnstileQueue, p)}, backend: &backend{}, plan: p}, depot: d}
+			workers := measure.Processes{employ(t, kindTurnstileQueue, p)}
+			s := &queueTeam{team: &team{contender: q.contender, workers: workers, backend: &backend{}, plan: p}, queue: q}
 			take := phase{order: "take", workers: 1}
 			if rate, err := s.serve(t.Context(), &take, 20*time.Millisecond); err != nil || rate <= 0 {
 				t.Fatalf("got %v items/s, %v", rate, err)
 			}
-			d.items += lie
-			if err := s.leave(t.Context(), &take); (err == nil) != (lie == 0) {
+			q.items += lie
+			if err := s.end(t.Context(), &take); (err == nil) != (lie == 0) {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/measure"
 )
 
 // The items of all loads, and how many go into a batch.
@@ -41,84 +42,77 @@ var queueKinds = map[string]func(ctx context.Context, p *plan) (tasks, error){
 	kindRedisList:      openRedisList,
 }
 
-// A shift is what puts and takes in one worker process. The first connection puts, the last one takes.
-type shift struct {
+// A queueWorker is the worker of a contender with queues. Its first connection puts, and its last one takes.
+type queueWorker struct {
 	plan        *plan
 	connections []tasks
 	numbering
 }
 
-func newShift(ctx context.Context, p *plan, open func(context.Context, *plan) (tasks, error)) (*shift, error) {
+func newQueueWorker(ctx context.Context, p *plan, open func(context.Context, *plan) (tasks, error)) (*queueWorker, error) {
 	connections, err := connectAll(ctx, p, open)
 	if err != nil {
 		return nil, err
 	}
-	return &shift{plan: p, connections: connections}, nil
+	return &queueWorker{plan: p, connections: connections}, nil
 }
 
-func (s *shift) close() { disconnect(s.connections) }
+func (w *queueWorker) close() { disconnect(w.connections) }
 
-func (s *shift) producer() tasks { return s.connections[0] }
-func (s *shift) consumer() tasks { return s.connections[len(s.connections)-1] }
+func (w *queueWorker) producer() tasks { return w.connections[0] }
+func (w *queueWorker) consumer() tasks { return w.connections[len(w.connections)-1] }
 
-func (s *shift) obey(ctx context.Context, order string, n numbers, out io.Writer) ([]int64, error) {
+func (w *queueWorker) obey(ctx context.Context, order string, n measure.Numbers) (measure.Answer, error) {
 	switch order {
 	case "put":
-		return s.put(ctx, n.millis(0), 1)
+		return w.put(ctx, n.Millis(0), 1)
 	case "batch":
-		return s.put(ctx, n.millis(0), batchItems)
+		return w.put(ctx, n.Millis(0), batchItems)
 	case "take":
-		return s.take(ctx, n[0], n.millis(1))
+		return w.take(ctx, n[0], n.Millis(1))
 	case "consume":
-		return s.consume(ctx, n.millis(0))
+		return w.consume(ctx, n.Millis(0))
 	case "relay":
-		return s.relay(ctx, n.millis(0), out)
+		return w.relay(ctx, n.Millis(0))
 	case "memory":
 		return memory(), nil
 	default:
-		return nil, fmt.Errorf("unknown order %q", order)
+		return measure.Answer{}, fmt.Errorf("unknown order %q", order)
 	}
 }
 
-func (s *shift) put(ctx context.Context, d time.Duration, batch int) ([]int64, error) {
+// since is the answer of so many items since start.
+func since(start time.Time, items int64) measure.Answer {
+	return measure.Answer{Figures: []int64{items, time.Since(start).Nanoseconds()}}
+}
+
+func (w *queueWorker) put(ctx context.Context, d time.Duration, batch int) (measure.Answer, error) {
 	var n int64
 	start := time.Now()
 	for time.Since(start) < d {
-		if err := s.producer().put(ctx, s.bodies(batch)); err != nil {
-			return nil, err
+		if err := w.producer().put(ctx, w.bodies(batch)); err != nil {
+			return measure.Answer{}, err
 		}
 		n += int64(batch)
 	}
-	return []int64{n, time.Since(start).Nanoseconds()}, nil
+	return since(start, n), nil
 }
 
-// take lets everybody take and acknowledge items, n in all, or fewer if the time is over before.
-func (s *shift) take(ctx context.Context, n int, d time.Duration) ([]int64, error) {
-	var (
-		group       sync.WaitGroup
-		over        atomic.Bool
-		begun, done atomic.Int64
-		errs        = make([]error, s.plan.lockers)
-	)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+// take takes and acknowledges n items in as many goroutines as the plan has lockers, or fewer items if the time is over
+// before.
+func (w *queueWorker) take(ctx context.Context, n int, d time.Duration) (measure.Answer, error) {
 	start := time.Now()
-	timer := time.AfterFunc(d, func() { over.Store(true) })
-	defer timer.Stop()
-	for i := range errs {
-		group.Go(func() {
-			for !over.Load() && begun.Add(1) <= int64(n) {
-				if errs[i] = finish(ctx, s.consumer()); errs[i] != nil {
-					cancel()
-					return
-				}
-				done.Add(1)
+	var begun, done atomic.Int64
+	err := together(ctx, w.plan.lockers, func(ctx context.Context, _ int) error {
+		for time.Since(start) < d && begun.Add(1) <= int64(n) {
+			if err := finish(ctx, w.consumer()); err != nil {
+				return err
 			}
-		})
-	}
-	group.Wait()
-	elapsed := time.Since(start)
-	return []int64{done.Load(), elapsed.Nanoseconds()}, errors.Join(errs...)
+			done.Add(1)
+		}
+		return nil
+	})
+	return since(start, done.Load()), err
 }
 
 // finish takes an item and acknowledges it.
@@ -130,21 +124,63 @@ func finish(ctx context.Context, t tasks) error {
 	return done(ctx)
 }
 
+// consume takes items on every connection until d is over, works on each for handlerTime, and acknowledges it.
+func (w *queueWorker) consume(ctx context.Context, d time.Duration) (measure.Answer, error) {
+	start := time.Now()
+	until, cancel := context.WithDeadline(ctx, start.Add(d))
+	defer cancel()
+	var items atomic.Int64
+	err := together(ctx, len(w.connections), func(ctx context.Context, i int) error {
+		for until.Err() == nil {
+			done, err := w.connections[i].take(until)
+			if err == nil {
+				time.Sleep(handlerTime)
+				err = done(ctx)
+			} else if until.Err() != nil {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			items.Add(1)
+		}
+		return nil
+	})
+	return since(start, items.Load()), err
+}
+
+// together calls f in n goroutines. If one fails, the context of the others ends.
+func together(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var group sync.WaitGroup
+	errs := make([]error, n)
+	for i := range n {
+		group.Go(func() {
+			if errs[i] = f(ctx, i); errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
 // relay hands one item after the other from a producer to a consumer that waits for it.
-func (s *shift) relay(ctx context.Context, d time.Duration, out io.Writer) ([]int64, error) {
+func (w *queueWorker) relay(ctx context.Context, d time.Duration) (measure.Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (
-		over  atomic.Bool
-		taken = make(chan int64)
-		err   error // of the consumer; to be read when taken is closed
-		n     int64
+		over   atomic.Bool
+		taken  = make(chan int64)
+		err    error // of the consumer; read when taken is closed
+		cycles []measure.Cycle
 	)
 	go func() { // ends with the item that is put when the time is over
 		defer close(taken)
 		for {
 			var at int64
-			if at, err = s.receive(ctx); err != nil || over.Load() {
+			if at, err = w.receive(ctx); err != nil || over.Load() {
 				return
 			}
 			taken <- at
@@ -153,30 +189,28 @@ func (s *shift) relay(ctx context.Context, d time.Duration, out io.Writer) ([]in
 	start := time.Now()
 	for time.Since(start) < d {
 		began := time.Now().UnixNano()
-		if err := s.producer().put(ctx, s.bodies(1)); err != nil {
-			return nil, err
+		if err := w.producer().put(ctx, w.bodies(1)); err != nil {
+			return measure.Answer{}, err
 		}
 		at, ok := <-taken
 		if !ok {
-			return nil, err
+			return measure.Answer{}, err
 		}
-		if _, err := fmt.Fprintf(out, "t %d %d %d\n", began, at, at); err != nil {
-			return nil, err
-		}
-		n++
+		cycles = append(cycles, measure.Cycle{Began: began, Locked: at, Unlocked: at})
 	}
-	elapsed := time.Since(start)
+	a := since(start, int64(len(cycles)))
+	a.Cycles = cycles
 	over.Store(true)
-	if err := s.producer().put(ctx, s.bodies(1)); err != nil {
-		return nil, err
+	if err := w.producer().put(ctx, w.bodies(1)); err != nil {
+		return measure.Answer{}, err
 	}
 	<-taken
-	return []int64{n, elapsed.Nanoseconds()}, err
+	return a, err
 }
 
 // receive takes an item, acknowledges it, and returns when it had it.
-func (s *shift) receive(ctx context.Context) (int64, error) {
-	done, err := s.consumer().take(ctx)
+func (w *queueWorker) receive(ctx context.Context) (int64, error) {
+	done, err := w.consumer().take(ctx)
 	if err != nil {
 		return 0, err
 	}

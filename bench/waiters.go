@@ -5,34 +5,36 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/measure"
 )
 
-// A crowd is one holder and n waiters of one lock, each of them once.
-type crowd struct {
+// waiters are one holder and n waiters of one lock, each of which has it once.
+type waiters struct {
 	n    int
-	held chan struct{} // one value from each who has got the lock
-	pass chan struct{} // lets the holder unlock; closed when everybody may
+	held chan struct{} // one value from each that has got the lock
+	pass chan struct{} // lets the holder unlock; closed when all may
 	done sync.WaitGroup
 
 	mu  sync.Mutex // guards err
 	err error
 }
 
-func newCrowd(n int) *crowd {
-	return &crowd{n: n, held: make(chan struct{}, n+1), pass: make(chan struct{})}
+func newWaiters(n int) *waiters {
+	return &waiters{n: n, held: make(chan struct{}, n+1), pass: make(chan struct{})}
 }
 
-// stand lets the first take the lock, and then starts all others. Whether they stand in line by then only the server can tell.
-func (c *crowd) stand(ctx context.Context, g *gang) error {
-	for i := range c.n + 1 {
-		l, err := g.locker(i, g.plan.path(0))
+// start lets the first one take the lock, and then starts the others. Only the server can tell when they are in line.
+func (w *waiters) start(ctx context.Context, lw *lockWorker) error {
+	for i := range w.n + 1 {
+		l, err := lw.locker(i, lw.plan.path(0))
 		if err != nil {
 			return err
 		}
-		c.done.Go(func() { c.wait(ctx, l) })
+		w.done.Go(func() { w.wait(ctx, l) })
 		if i == 0 {
-			<-c.held
-			if err := c.failed(); err != nil {
+			<-w.held
+			if err := w.failed(); err != nil {
 				return err
 			}
 		}
@@ -40,46 +42,50 @@ func (c *crowd) stand(ctx context.Context, g *gang) error {
 	return nil
 }
 
-// wait has the lock once. It keeps its own part of the stack small: what a waiter costs shall be the contender's doing.
-func (c *crowd) wait(ctx context.Context, l locker) {
-	err := l.lock(ctx)
-	c.had(ctx, l, err)
+// wait has the lock once. It keeps its own part of the stack small, because the memory of a waiter is measured.
+func (w *waiters) wait(ctx context.Context, l measure.Locker) {
+	err := l.Lock(ctx)
+	w.hold(ctx, l, err)
 }
 
-// had keeps the lock until it may pass.
+// hold keeps the lock until it may pass.
 //
 //go:noinline
-func (c *crowd) had(ctx context.Context, l locker, err error) {
-	c.held <- struct{}{}
+func (w *waiters) hold(ctx context.Context, l measure.Locker, err error) {
+	w.held <- struct{}{}
 	if err == nil {
-		<-c.pass
-		err = errors.Join(l.unlock(ctx), l.settle(ctx))
+		<-w.pass
+		err = errors.Join(l.Unlock(ctx), l.Finish(ctx))
 	}
 	if err != nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.err = errors.Join(c.err, err)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.err = errors.Join(w.err, err)
 	}
 }
 
-func (c *crowd) failed() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
+func (w *waiters) failed() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
 }
 
-// step passes the lock to the next, who keeps it.
-func (c *crowd) step() (time.Duration, error) {
+// step passes the lock to the next one, which keeps it, and answers how long that took.
+func (w *waiters) step() (measure.Answer, error) {
 	start := time.Now()
-	c.pass <- struct{}{}
-	<-c.held
-	return time.Since(start), c.failed()
+	w.pass <- struct{}{}
+	<-w.held
+	return w.answer(start)
 }
 
-// drain lets everybody have it.
-func (c *crowd) drain() (time.Duration, error) {
+// drain lets all of them have it, and answers how long that took.
+func (w *waiters) drain() (measure.Answer, error) {
 	start := time.Now()
-	close(c.pass)
-	c.done.Wait()
-	return time.Since(start), c.failed()
+	close(w.pass)
+	w.done.Wait()
+	return w.answer(start)
+}
+
+func (w *waiters) answer(start time.Time) (measure.Answer, error) {
+	return measure.Answer{Figures: []int64{time.Since(start).Nanoseconds()}}, w.failed()
 }

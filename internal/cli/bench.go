@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-a3166700/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/internal/measure"
 	"github.com/seed-a3166700/turnstile/internal/supervise"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -138,44 +138,43 @@ func (b *bencher) run(ctx context.Context) error {
 	}
 	defer client.Close() // if it fails, the session ends by itself
 	parents := b.missing(ctx, sess)
-	var measured measurement
+	var a measure.Answer
 	if b.processes > 1 {
-		measured, err = b.measureProcesses(ctx)
+		a, err = b.measureProcesses(ctx)
 	} else {
-		measured, err = b.measure(ctx, client)
+		a, err = b.measure(ctx, client)
 	}
 	b.clean(context.WithoutCancel(ctx), client, sess, parents)
-	if err == nil && len(measured.Waits) == 0 {
+	if err == nil && len(a.Cycles) == 0 {
 		err = errors.New("no cycle was completed: give it a longer --duration")
 	}
 	if err != nil {
 		return err
 	}
-	return b.report(measured, sess)
-}
-
-// A measurement is how long each acquisition took, and all of them together.
-type measurement struct {
-	Waits []time.Duration `json:"waits_ns"`
-	Took  time.Duration   `json:"took_ns"`
+	return b.report(measure.Waits(a.Cycles), time.Duration(a.Figures[1]), sess)
 }
 
 // measure locks and unlocks in the goroutines of this process.
-func (b *bencher) measure(ctx context.Context, client *zk.Client) (measurement, error) {
+func (b *bencher) measure(ctx context.Context, client *zk.Client) (measure.Answer, error) {
 	cfg := lock.Config{Label: "bench", Retain: time.Duration(b.retain), Layout: lockLayouts[b.layout.Value]}
 	if b.strict {
 		cfg.Handoff = lock.StrictFIFO
 	}
 	mutexes, err := b.mutexes(client, cfg)
 	if err != nil {
-		return measurement{}, err
+		return measure.Answer{}, err
 	}
-	begin := time.Now()
-	waits, err := b.cycle(ctx, mutexes)
-	if err != nil {
-		return measurement{}, b.connection.Unanswered(err, client)
+	lockers := make([]measure.Locker, b.goroutines)
+	for i := range lockers {
+		lockers[i] = measure.NewMutex(mutexes[i%b.locks])
 	}
-	return measurement{waits, time.Since(begin)}, nil
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(b.duration), errTimeOver) // also for those that wait
+	defer cancel()
+	a, err := measure.Run(ctx, lockers, time.Duration(b.duration), true)
+	if errors.Is(err, errTimeOver) {
+		return a, nil
+	}
+	return a, b.connection.Unanswered(err, client)
 }
 
 func (b *bencher) mutexes(client *zk.Client, cfg lock.Config) ([]*lock.Mutex, error) {
@@ -187,34 +186,6 @@ func (b *bencher) mutexes(client *zk.Client, cfg lock.Config) ([]*lock.Mutex, er
 		}
 	}
 	return mutexes, nil
-}
-
-// cycle locks and unlocks in goroutines for the duration, and returns how long each acquisition took.
-func (b *bencher) cycle(ctx context.Context, mutexes []*lock.Mutex) ([]time.Duration, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(b.duration), errTimeOver)
-	defer cancel()
-	var wg sync.WaitGroup
-	waits := make([][]time.Duration, b.goroutines)
-	errs := make([]error, b.goroutines)
-	for i := range b.goroutines {
-		wg.Go(func() {
-			for ctx.Err() == nil && errs[i] == nil {
-				begin := time.Now()
-				hold, err := mutexes[i%b.locks].Lock(ctx)
-				if err != nil {
-					errs[i] = err
-					return
-				}
-				waits[i] = append(waits[i], time.Since(begin))
-				errs[i] = hold.Unlock(ctx)
-			}
-		})
-	}
-	wg.Wait()
-	errs = slices.DeleteFunc(errs, func(err error) bool {
-		return errors.Is(err, errTimeOver) || errors.Is(err, context.DeadlineExceeded)
-	})
-	return slices.Concat(waits...), errors.Join(errs...)
 }
 
 var errTimeOver = errors.New("the time for measuring is over")
@@ -258,17 +229,14 @@ func (b *bencher) clean(ctx context.Context, client *zk.Client, sess *zk.Session
 	_, _ = last.Get(ctx)
 }
 
-func (b *bencher) report(m measurement, sess *zk.Session) error {
-	slices.Sort(m.Waits)
-	at := func(percent int) float64 { // the smallest that this percentage does not exceed
-		return float64(m.Waits[(len(m.Waits)*percent+99)/100-1].Nanoseconds()) / 1e3
-	}
+func (b *bencher) report(waits []float64, took time.Duration, sess *zk.Session) error {
+	slices.Sort(waits)
 	r := benchJSON{
-		CyclesPerSecond: float64(len(m.Waits)) / m.Took.Seconds(),
-		AcquireP50:      at(50),
-		AcquireP99:      at(99),
-		Cycles:          len(m.Waits),
-		Seconds:         m.Took.Seconds(),
+		CyclesPerSecond: float64(len(waits)) / took.Seconds(),
+		AcquireP50:      measure.Percentile(waits, 50) / 1e3,
+		AcquireP99:      measure.Percentile(waits, 99) / 1e3,
+		Cycles:          len(waits),
+		Seconds:         took.Seconds(),
 		Processes:       b.processes,
 		Goroutines:      b.goroutines,
 		Locks:           b.locks,

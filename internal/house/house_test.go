@@ -44,10 +44,13 @@ var floors = []floor{
 	{path: "queue/classic", ours: []string{"zk", "internal/line", "queue"}}, // for its errors
 	{path: "zktest", ours: []string{"server", "zk", "internal/wire", "internal/jute"}},
 	{path: "internal/supervise", ours: []string{"zk"}, foreign: []string{"golang.org/x/sys"}},
+	{path: "internal/measure", ours: []string{"lock"}},
 	{path: "internal/ownserver", foreign: []string{"golang.org/x/sys"}},
 	{
 		path:    "internal/cli/...",
-		ours:    []string{"internal/cli/...", "internal/supervise", "internal/ownserver", "zk", "lock", "elect", "queue", "server"},
+		ours: []string{
+			"internal/cli/...", "internal/supervise", "internal/ownserver", "internal/measure", "zk", "lock", "elect", "queue", "server",
+		},
 		foreign: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"},
 	},
 	{path: "cmd/turnstile", ours: []string{"internal/cli"}},
@@ -59,7 +62,7 @@ var floors = []floor{
 	{path: "hostile", ours: []string{"zk", "lock", "internal/wire", "internal/jute"}, foreign: []string{"golang.org/x/sys"}},
 	{path: "internal/lincheck", foreign: []string{"github.com/anishathalye/porcupine"}},
 	{path: "internal/peer", ours: []string{"zk", "server"}},
-	{path: "docs/herd", ours: []string{"zk", "lock", "server", "internal/peer"}},
+	{path: "docs/herd", ours: []string{"zk", "lock", "server", "internal/peer", "internal/measure"}},
 	{path: "conformance", ours: []string{"zk", "server", "zktest", "internal/peer", "internal/wire", "internal/jute"}},
 	{path: "lin", ours: []string{"zk", "lock", "elect", "queue", "zktest", "internal/peer", "internal/lincheck"}, foreign: []string{"golang.org/x/sys"}},
 	{path: "partitions", ours: []string{"zk", "lock", "elect", "queue", "internal/peer"}, foreign: []string{"golang.org/x/sys"}},

@@ -15,6 +15,7 @@ import (
 // Duration is a flag's value: as Go writes durations, or in seconds as flock(1) takes them, with or without a fraction.
 type Duration time.Duration
 
+// Type is the word for the value in help texts.
 func (d *Duration) Type() string { return "duration" }
 
 func (d *Duration) String() string {
@@ -24,6 +25,7 @@ func (d *Duration) String() string {
 	return time.Duration(*d).String()
 }
 
+// Set parses the value.
 func (d *Duration) Set(s string) error {
 	parsed, err := time.ParseDuration(s)
 	if seconds, ferr := strconv.ParseFloat(s, 64); ferr == nil {
@@ -46,8 +48,11 @@ func (d *Duration) Set(s string) error {
 type ExitCode int
 
 func (c *ExitCode) String() string { return strconv.Itoa(int(*c)) }
-func (c *ExitCode) Type() string   { return "code" }
 
+// Type is the word for the value in help texts.
+func (c *ExitCode) Type() string { return "code" }
+
+// Set parses the value.
 func (c *ExitCode) Set(s string) error {
 	n, err := strconv.ParseUint(s, 10, 8)
 	if err != nil {
@@ -67,8 +72,11 @@ type Choice struct {
 }
 
 func (c *Choice) String() string { return c.Value }
-func (c *Choice) Type() string   { return strings.Join(c.Words, "|") }
 
+// Type is the word for the value in help texts.
+func (c *Choice) Type() string { return strings.Join(c.Words, "|") }
+
+// Set parses the value.
 func (c *Choice) Set(s string) error {
 	if !slices.Contains(c.Words, s) {
 		return fmt.Errorf("%q is none of %s", s, strings.Join(c.Words, ", "))

@@ -62,7 +62,7 @@ func (l *locker) take(ctx context.Context, m anyLock, client *zk.Client, sess *z
 		}
 	} else {
 		ctx, stop := l.run.Connection.Until(ctx, client, sess, func(cause error) {
-			l.app.Detail("%s: joining the line again at its end: %v", l.run.Path, cause)
+			l.app.Detail("%s: joining the line again, at its end: %v", l.run.Path, cause)
 		})
 		l.warnOfNesting(ctx, client)
 		stopSaying := l.app.SayWaiting(l.run.Path, func() string { return l.inTheWay(ctx, client) })
@@ -95,7 +95,7 @@ func (l *locker) warnOfNesting(ctx context.Context, client *zk.Client) {
 		if err != nil || i < 0 || l.shared && line[i].Kind == lock.Reader || line[i].Kind == lock.Permit {
 			continue
 		}
-		l.app.Say("%s: warning: it is held by pid %d, under which this command runs: "+
-			"if that waits for this command, neither goes on", path, line[i].Owner.PID)
+		l.app.Say("%s: warning: it is held by pid %d, which runs this command: "+
+			"if it waits for this command to end, they deadlock", path, line[i].Owner.PID)
 	}
 }

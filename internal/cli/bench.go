@@ -66,13 +66,13 @@ func newBench(app *command.App) *cobra.Command {
 	b := &bencher{app: app, duration: command.Duration(5 * time.Second)}
 	cmd := &cobra.Command{
 		Use:   "lock",
-		Short: "Measure cycles of locking and unlocking",
-		Long: `Lets goroutines of one or more processes, each with one client, lock and unlock for a while, and prints
-how many cycles a second they made and how long locking took.
+		Short: "Measure how fast locks are acquired and released",
+		Long: `Locks and unlocks for a while in the goroutines of one or more processes, each with one client, and prints how
+many cycles a second they completed and how long acquiring took.
 
-Goroutines of one process pass a lock on in memory, within bounds; --strict has every acquisition take its
-turn at the server. --retain keeps a lock for the process that had it last while no other wants it.
---layout measures the names of "turnstile lock --layout": with both, a contender has two nodes.`,
+Goroutines of one process pass a lock on in memory, within bounds; with --strict every acquisition takes its
+turn at the server. --retain keeps a lock in the process that had it last until another process wants it.
+--layout is that of "turnstile lock --layout": with both, a contender has two nodes.`,
 		Example: `  turnstile bench lock --goroutines 16 --locks 16 --duration 10s
   turnstile bench lock --connect 127.0.0.1:2181 --goroutines 64 --locks 1 --json
   turnstile bench lock --connect 127.0.0.1:2181 --processes 16 --strict
@@ -95,13 +95,13 @@ turn at the server. --retain keeps a lock for the process that had it last while
 	b.layout = command.NewChoice(layoutCurator, layoutKazoo, layoutBoth)
 	flags := cmd.Flags()
 	flags.IntVar(&b.processes, "processes", 1, "how many processes lock")
-	flags.IntVar(&b.goroutines, "goroutines", 1, "how many goroutines of each process lock")
-	flags.IntVar(&b.locks, "locks", 1, "how many locks they share; goroutine i uses lock i modulo this")
+	flags.IntVar(&b.goroutines, "goroutines", 1, "how many goroutines lock in each process")
+	flags.IntVar(&b.locks, "locks", 1, "how many locks they share; goroutine i uses lock i modulo this number")
 	flags.Var(&b.duration, "duration", "how long to measure")
-	flags.BoolVar(&b.strict, "strict", false, "let each acquisition take its turn at the server, also among goroutines")
-	flags.Var(&b.retain, "retain", "how long to keep a lock that was unlocked, while no other process wants it")
-	flags.Var(&b.layout, "layout", "with whose programs the locks stand in one line")
-	flags.StringVar(&b.prefix, "prefix", "/turnstile-bench", "`path` under which the locks live")
+	flags.BoolVar(&b.strict, "strict", false, "every acquisition takes its turn at the server, also among goroutines")
+	flags.Var(&b.retain, "retain", "how long to keep an unlocked lock while no other process wants it")
+	flags.Var(&b.layout, "layout", "whose programs to share the line with")
+	flags.StringVar(&b.prefix, "prefix", "/turnstile-bench", "`path` above the locks")
 	flags.BoolVar(&b.json, "json", false, "print one JSON object (docs/cli-json.md)")
 	flags.BoolVar(&b.worker, workerFlag, false, "")
 	_ = flags.MarkHidden(workerFlag) // it is there
@@ -146,7 +146,7 @@ func (b *bencher) run(ctx context.Context) error {
 	}
 	b.clean(context.WithoutCancel(ctx), client, sess, parents)
 	if err == nil && len(a.Cycles) == 0 {
-		err = errors.New("no cycle was completed: give it a longer --duration")
+		err = errors.New("no cycle was completed: use a longer --duration")
 	}
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ var errTimeOver = errors.New("the time for measuring is over")
 func (b *bencher) missing(ctx context.Context, sess *zk.Session) []string {
 	var list []string
 	for parent := path.Dir(b.prefix); parent != "/"; parent = path.Dir(parent) {
-		if _, there, err := sess.Exists(ctx, parent); there || err != nil { // after an error it is not known whose it is, and it stays
+		if _, there, err := sess.Exists(ctx, parent); there || err != nil { // after an error we do not know that it is ours
 			break
 		}
 		list = append(list, parent)

@@ -33,27 +33,28 @@ var layouts = map[string]elect.Layout{ //nolint:gochecknoglobals // a table
 func newElect(app *command.App) *cobra.Command {
 	e := &elector{app: app, run: command.Runner{App: app, CheckPath: command.CheckPath, Words: command.Words{
 		Path: "election", Noun: "leadership", Won: "elected", Over: "resigned",
-		Busy: "somebody leads or waits to", Late: "not elected after this time, at first or after a loss",
+		Busy: "another candidate leads or waits", Late: "not elected after this time, at first or after a loss",
 		Next: "turnstile who shows the line",
 	}}}
 	cmd := &cobra.Command{
 		Use:   "elect [flags] PATH [-- COMMAND [ARG...]]",
-		Short: "Run a command while elected leader, or observe who leads",
-		Long: `Stands for election at PATH and runs the command while elected. When the command ends, we resign and exit as
-it did. When the leadership is lost, the command's group gets SIGTERM, and SIGKILL before anybody else can
-lead; then we stand for election again. The command gets every signal that we get: on SIGTERM it can end in
-peace, and the next candidate leads as soon as it has ended.
+		Short: "Run a command while elected leader, or observe the leader",
+		Long: `Stands for election at PATH and runs the command while elected. When the command ends, turnstile resigns and
+exits as the command did. When the leadership is lost, the command's group receives SIGTERM, and SIGKILL
+before another candidate can lead; then turnstile stands for election again. The command receives every
+signal that turnstile receives: after SIGTERM it can shut down, and the next candidate leads as soon as it has
+ended.
 
-The command finds TURNSTILE_PATH, TURNSTILE_ID, TURNSTILE_TOKEN (larger for every later leader),
-TURNSTILE_SESSION and TURNSTILE_SESSION_TIMEOUT_MS in its environment. (A candidate that runs under another
-turnstile command does not take its --id from TURNSTILE_ID, which is that one's.)
+The command's environment has TURNSTILE_PATH, TURNSTILE_ID, TURNSTILE_TOKEN (larger for every later leader),
+TURNSTILE_SESSION and TURNSTILE_SESSION_TIMEOUT_MS. (A candidate that runs under another turnstile command
+does not take its --id from TURNSTILE_ID, which is that command's.)
 
-With --observe nothing is run: a line is printed for who leads now, and after every change, until a signal
-comes. A change back within a moment may be left out, the last one never is.
+With --observe it runs nothing: it prints a line with the leader now and after every change, until a signal
+comes. It may skip changes that follow each other quickly, but never the last one.
 
-A server that is away at the start is waited for as --connect-timeout says; later, until it is back.
+At the start it waits for a server as long as --connect-timeout says; later it waits until one is back.
 
-Exit codes: the command's, or 128+N if signal N ended it or our wait; 1 (or -E) not elected; 64 usage;
+Exit codes: the command's, or 128+N if signal N ended it or the wait; 1 (or -E) not elected; 64 usage;
 69 no server; 75 leadership lost (with --once, or after a signal to end); 77 access denied; 126 command
 cannot be executed; 127 not found.`,
 		Example: `  turnstile elect --connect zk1:2181,zk2:2181 /app/leader --id "$(hostname)" -- ./scheduler
@@ -73,11 +74,11 @@ cannot be executed; 127 not found.`,
 	e.layout = command.NewChoice("latch", "selector", "kazoo")
 	flags := cmd.Flags()
 	e.run.WaitFlags(cmd, "n")
-	flags.StringVar(&e.id, "id", "", "`name` by which others know this candidate (default: the host's name)")
+	flags.StringVar(&e.id, "id", "", "`name` of this candidate (default: the host's name)")
 	flags.Var(&e.layout, "layout",
-		"with whose candidates to stand: Curator's LeaderLatch, its LeaderSelector, or kazoo's Election")
-	flags.BoolVar(&e.observe, "observe", false, "print who leads, now and after every change")
-	flags.BoolVar(&e.once, "once", false, "exit with 75 when the leadership is lost, do not stand again")
+		"whose candidates to compete with: Curator's LeaderLatch, its LeaderSelector, or kazoo's Election")
+	flags.BoolVar(&e.observe, "observe", false, "print the leader, now and after every change")
+	flags.BoolVar(&e.once, "once", false, "exit with 75 when the leadership is lost, instead of standing again")
 	flags.BoolVar(&e.json, "json", false, "with --observe, print one JSON object per change (docs/cli-json.md)")
 	e.run.Flags(cmd, supervise.Term, supervise.Kill)
 	return cmd
@@ -106,13 +107,13 @@ func (e *elector) checkMode(cmd *cobra.Command) error {
 	case len(e.run.Paths) > 1:
 		return wrong("an election has one PATH")
 	case e.observe && e.run.Argv != nil:
-		return wrong("--observe runs no command: leave one of the two out")
+		return wrong("--observe runs no command: leave one of them out")
 	case e.observe && (flags.Changed("no-wait") || flags.Changed("wait") || flags.Changed("once")):
-		return wrong("--observe goes on until a signal comes: leave --no-wait, --wait and --once out")
+		return wrong("--observe runs until a signal comes: leave --no-wait, --wait and --once out")
 	case !e.observe && e.run.Argv == nil:
-		return wrong("the command to run while elected is missing (or --observe)")
+		return wrong("the command is missing: name one to run while elected, or use --observe")
 	case !e.observe && flags.Changed("json"):
-		return wrong("--json is for --observe: a command's output is its own")
+		return wrong("--json is for --observe: leave it out, or the command")
 	}
 	return nil
 }

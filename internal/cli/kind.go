@@ -37,17 +37,17 @@ func (l *locker) checkKind(cmd *cobra.Command) error {
 	var wrong string
 	switch set, some, delay := len(l.run.Paths) > 1, l.permits.limit > 0, l.delay > 0; {
 	case set && (l.shared || some):
-		wrong = "several PATHs are locked for one holder: leave --shared and --permits out, or name one PATH"
+		wrong = "a set of PATHs has a single holder: leave --shared and --permits out, or name one PATH"
 	case set && l.layout.Value == layoutCuratorRW:
-		wrong = "several PATHs have no --layout curator-rw: choose another, or name one PATH"
+		wrong = "--layout curator-rw does not support several PATHs: choose another layout, or name one PATH"
 	case some && l.shared:
 		wrong = "--permits and --shared contradict each other: leave one out"
 	case some && l.layout.Value != layoutCurator:
-		wrong = "--permits has no --layout but curator: leave one out"
+		wrong = "--permits supports only --layout curator: leave one out"
 	case l.newLimit && !some:
 		wrong = "--new-limit is for --permits"
 	case delay && some:
-		wrong = "--delay is for locks: holders of --permits are at work at the same time in any case"
+		wrong = "--delay is for locks: holders of --permits work at the same time in any case"
 	default:
 		return nil
 	}
@@ -85,7 +85,7 @@ type reader struct{ m *lock.RWMutex }
 func (r reader) Lock(ctx context.Context) (*lock.Hold, error)    { return r.m.RLock(ctx) }
 func (r reader) TryLock(ctx context.Context) (*lock.Hold, error) { return r.m.TryRLock(ctx) }
 
-// inTheWay says whom we wait for, at the first of our paths where that is anyone; empty if it is not known.
+// inTheWay says which contender we wait for, at the first of our paths that has one; empty if that is not known.
 func (l *locker) inTheWay(ctx context.Context, client *zk.Client) string {
 	for _, path := range l.run.Paths {
 		line, err := lock.Inspect(ctx, client, path)
@@ -100,7 +100,7 @@ func (l *locker) inTheWay(ctx context.Context, client *zk.Client) string {
 		}
 	}
 	if l.delay > 0 {
-		return "the holder before was lost, and its --delay has not passed"
+		return "the previous holder was lost, and its --delay has not passed"
 	}
 	return ""
 }

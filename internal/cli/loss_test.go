@@ -190,6 +190,6 @@ func TestWaiterGivesUpWhenTheServerHasGone(t *testing.T) {
 		}
 	}
 	waiter.wantCode(69)
-	waiter.wantStderr("it has hung up on us") // a link that is cut still takes connections
+	waiter.wantStderr("it closed the connection") // a link that is cut still takes connections
 	srv.Heal()
 }

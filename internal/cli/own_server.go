@@ -29,10 +29,10 @@ func newOwnServer(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "own-server",
 		Short: "Show or stop this user's own server",
-		Long: `The commands that name no server with --connect use this user's own. The first one starts it, in the
-background; it ends after ten minutes without a client (TURNSTILE_IDLE_EXIT, when it is started), and the next
-command starts it again. Its data, its log and its socket are in $XDG_STATE_HOME/turnstile, or
-~/.local/state/turnstile. It is another server than that of "turnstile serve".`,
+		Long: `Commands that name no server with --connect use this user's own server. The first such command starts it in
+the background. It ends after ten minutes without a client (TURNSTILE_IDLE_EXIT, read when it starts), and the
+next command starts it again. Its data, its log and its socket are in $XDG_STATE_HOME/turnstile, or
+~/.local/state/turnstile. The server of "turnstile serve" is a different one.`,
 		Example: "  turnstile own-server status\n  turnstile own-server stop",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -46,7 +46,7 @@ func newOwnStatus(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show whether this user's own server runs, and where its files are",
-		Long: `Shows whether this user's own server runs, and where its files are. It does not start it.
+		Long: `Shows whether this user's own server runs, and where its files are. It does not start the server.
 
 Exit codes: 0 it runs; 1 it does not; 64 usage.`,
 		Example: "  turnstile own-server status --json",
@@ -88,8 +88,8 @@ func newOwnStop(app *command.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "stop",
 		Short: "Stop this user's own server",
-		Long: `Stops this user's own server, and returns when it has ended. Nothing is lost by it: holders and waiters
-start it again when they notice, with the program that they are. So it is also how to upgrade.
+		Long: `Stops this user's own server, and returns when it has ended. Nothing is lost: holders and waiters start it
+again when they notice, with their own program. So this is also how to upgrade it.
 
 Exit codes: 0 it has ended, or did not run; 64 usage; 69 it cannot be stopped.`,
 		Example: "  turnstile own-server stop",

@@ -190,7 +190,7 @@ func TestLostClaimEndsTheCommandAndTheItemComesAgain(t *testing.T) {
 	r.signal(syscall.SIGTERM)
 	r.wantLine("got 15")
 	r.wantCode(0)
-	if got := strings.Count(r.stderr.String(), "its claim was lost, and it is delivered again: "); got != 3 {
+	if got := strings.Count(r.stderr.String(), "its claim was lost, so it is delivered again: "); got != 3 {
 		t.Errorf("it tells of %d losses, want 3: %q", got, r.stderr.String())
 	}
 }
@@ -327,7 +327,7 @@ func TestLinesArePutAsTheyComeAndASignalSaysHowManyAreIn(t *testing.T) {
 	}
 	r.signal(syscall.SIGINT)
 	r.wantCode(128 + 2)
-	r.wantStderr("turnstile: /q: interrupted by signal: interrupt; lines 1 to 2 are in; go on with line 3: tail -n +3\n")
+	r.wantStderr("turnstile: /q: interrupted by signal: interrupt; lines 1 to 2 are in; continue with line 3: tail -n +3\n")
 	if got := r.rest(); got != `{"path":"/q","items":2}`+"\n" {
 		t.Errorf("standard output %q", got)
 	}
@@ -372,7 +372,7 @@ func TestPutGivesUpWhenTheServerHasGoneAndSaysWhatIsIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.wantCode(69)
-	r.wantStderr("no server answers at " + addr + "; line 1 is in, and lines 2 to 3 may be; go on behind what is in: turnstile queue len")
+	r.wantStderr("no server answers at " + addr + "; line 1 is in, and lines 2 to 3 may be; continue after the last line that is in: turnstile queue len")
 }
 
 func TestWorkGoesOnWhenTheServerComesBack(t *testing.T) {

@@ -37,7 +37,7 @@ type revokeJSON struct {
 	Revoked []revokedJSON `json:"revoked"`
 }
 
-// revokedJSON is a holder that was asked to give the lock up.
+// revokedJSON is a holder that was asked to release the lock.
 type revokedJSON struct {
 	Node    string    `json:"node"`
 	Owner   ownerJSON `json:"owner"`
@@ -47,7 +47,7 @@ type revokedJSON struct {
 	Ending  string    `json:"ending"`
 }
 
-// revocationJSON is who asked, and why.
+// revocationJSON says who asked, and why.
 type revocationJSON struct {
 	By     ownerJSON `json:"by"`
 	Reason string    `json:"reason,omitempty"`
@@ -68,22 +68,24 @@ func newRevoke(app *command.App) *cobra.Command {
 	r := &revoker{app: app}
 	cmd := &cobra.Command{
 		Use:   "revoke [flags] PATH",
-		Short: "Have a lock given up by who holds it",
-		Long: `Asks who holds the lock at PATH to give it up, and waits until they have. "turnstile lock" ends its command
-then, as if the lock were lost, and exits with 75; programs in Go are told by their hold; of Curator's, those
-that are revocable. All others, and who does not want to, are asked in vain: with --force their nodes are
-deleted after --within. Then somebody else has the lock, although they may still be at work.
+		Short: "Ask the holders of a lock to release it",
+		Long: `Asks the holders of the lock at PATH to release it, and waits until they have. "turnstile lock" then ends its
+command as if the lock were lost, and exits with 75. Go programs are notified by their hold, and programs with
+Curator's revocable locks by a callback. All other holders do not notice, and holders may refuse: with --force
+turnstile deletes their nodes after --within. Another client then has the lock, although they may still be
+working.
 
-Of several holders, --node and --session choose: "turnstile who" shows sessions, and nodes with --json. They
-also choose who may hold the lock ("may hold"), who is not asked otherwise.
+--node and --session choose among several holders: "turnstile who" shows sessions, and with --json nodes. They
+can also choose a contender that "may hold" the lock, which is not asked otherwise.
 
-An election is refused: its leader cannot be asked. In the layouts of LeaderSelector and of kazoo its
-candidates cannot be told from the contenders of a lock: they are asked in vain, and give way to --force.
+It refuses an election, whose leader cannot be asked. In the layouts of LeaderSelector and kazoo, candidates
+look like contenders of a lock: they do not notice, and --force deletes their nodes.
 
-Who asked whom, why, and what became of it is kept beside PATH: --records shows it, the last 32.
+A record of each revocation is kept beside PATH: who asked, whom, why, and with what result. --records shows
+the last 32.
 
-Exit codes: 0 those who were asked do not hold it any more, or nobody did; 1 somebody does or may hold it, or
-something else than a lock is at PATH; 64 usage; 69 no server; 77 access denied.`,
+Exit codes: 0 the holders that were asked no longer hold it, or there were none; 1 a contender still holds it
+or may hold it, or something other than a lock is at PATH; 64 usage; 69 no server; 77 access denied.`,
 		Example: `  turnstile revoke --reason 'stuck since noon, ticket 4711' /jobs/report
   turnstile revoke --force --within 30s --reason 'node is gone' /deploy
   turnstile revoke --session 0x1a1fc98997c0000 --reason 'this reader alone' /data
@@ -100,12 +102,12 @@ something else than a lock is at PATH; 64 usage; 69 no server; 77 access denied.
 	}
 	r.within = command.Duration(10 * time.Second)
 	flags := cmd.Flags()
-	flags.StringVar(&r.reason, "reason", "", "`text` that tells why, for the holder and the record")
-	flags.Var(&r.within, "within", "how long holders have to give the lock up")
-	flags.BoolVar(&r.force, "force", false, "then delete the nodes of those that have not")
+	flags.StringVar(&r.reason, "reason", "", "`text` that says why, for the holder and the record")
+	flags.Var(&r.within, "within", "how long holders have to release the lock")
+	flags.BoolVar(&r.force, "force", false, "after that, delete the nodes of holders that have not")
 	flags.StringVar(&r.node, "node", "", "ask only the holder with this `node`")
 	flags.StringVar(&r.session, "session", "", "ask only holders with this `session`, such as 0x1a1fc98997c0000")
-	flags.BoolVar(&r.records, "records", false, "show the revocations of the past, and revoke nothing")
+	flags.BoolVar(&r.records, "records", false, "show past revocations, and revoke nothing")
 	flags.BoolVar(&r.json, "json", false, "print one JSON object, with --records one for each (docs/cli-json.md)")
 	r.connection.Flags(flags)
 	r.connection.ACLFlag(flags)
@@ -120,13 +122,13 @@ func (r *revoker) parse(cmd *cobra.Command, path string) error {
 	}
 	switch {
 	case !r.records && strings.TrimSpace(r.reason) == "":
-		return command.Usage(cmd, errors.New("--reason is missing: say why, for the holder and for whoever asks later"))
+		return command.Usage(cmd, errors.New("--reason is missing: say why, for the holder and the record"))
 	case r.records && (cmd.Flags().Changed("force") || cmd.Flags().Changed("within") || cmd.Flags().Changed("reason")):
 		return command.Usage(cmd, errors.New("--records revokes nothing: leave --force, --within and --reason out"))
 	case r.records && (r.node != "" || r.session != ""):
-		return command.Usage(cmd, errors.New("--records shows those of all holders: leave --node and --session out"))
+		return command.Usage(cmd, errors.New("--records shows the revocations of all holders: leave --node and --session out"))
 	case r.within == 0:
-		return command.Usage(cmd, errors.New("--within must not be 0: holders need a moment to end"))
+		return command.Usage(cmd, errors.New("--within must not be 0: holders need a moment to release the lock"))
 	}
 	return nil
 }
@@ -151,7 +153,7 @@ func (r *revoker) run(ctx context.Context) error {
 		return r.connection.Unanswered(err, client)
 	}
 	if slices.ContainsFunc(line, func(c lock.Contender) bool { return c.Kind == lock.Candidate }) {
-		err := fmt.Errorf("%s is an election, whose leader cannot be asked", r.path)
+		err := fmt.Errorf("%s is an election: its leader cannot be asked", r.path)
 		return &command.Error{Code: command.ExitUsage, Err: err, Hint: "end the leader's process, which turnstile who shows"}
 	}
 	opts := lock.RevokeOptions{
@@ -181,15 +183,15 @@ func (r *revoker) run(ctx context.Context) error {
 	if err == nil && others && opts.Holder == nil {
 		return &command.Error{
 			Code: command.ExitNotAcquired,
-			Err:  fmt.Errorf("%s: somebody may hold it as well, whose program looks for other names", r.path),
-			Hint: "turnstile who shows them, and --node or --session asks them",
+			Err:  fmt.Errorf("%s: another contender may hold it too: its program looks for other names", r.path),
+			Hint: "turnstile who shows it, and --node or --session asks it",
 		}
 	}
 	if err != nil {
 		return &command.Error{
 			Code: command.ExitNotAcquired,
-			Err:  fmt.Errorf("%s: somebody has not given it up within %v", r.path, time.Duration(r.within)),
-			Hint: "--force deletes the nodes of those",
+			Err:  fmt.Errorf("%s: a holder has not released it within %v", r.path, time.Duration(r.within)),
+			Hint: "--force deletes the nodes of such holders",
 		}
 	}
 	return nil
@@ -220,7 +222,7 @@ func (r *revoker) noneChosen() error {
 	return &command.Error{Code: command.ExitNotAcquired, Err: err, Hint: "turnstile who shows the holders"}
 }
 
-// nothingThere returns an error if something else than a lock is at the path.
+// nothingThere returns an error if something other than a lock is at the path.
 func (r *revoker) nothingThere(ctx context.Context, client *zk.Client, sess *zk.Session) error {
 	state, err := readPath(ctx, sess, r.path, nil)
 	if err != nil {

@@ -222,7 +222,7 @@ func TestCtrlZStopsTheCommandAndTheShellContinuesIt(t *testing.T) {
 	s.enter(`turnstile lock --session-timeout 60s --connect $SERVER /x -- sh -c 'echo rea""dy; read l; echo got":"$l'` + "\n")
 	s.see("ready")
 	s.enter("\x1a")
-	s.see("/x: stopped: if it does not go on within") // unlike flock(1), so it is said
+	s.see("/x: stopped: if it does not continue within") // unlike flock(1), so it is said
 	s.see("Stopped")
 	s.see("> ")
 	s.enter("fg\n")

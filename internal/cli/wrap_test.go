@@ -81,8 +81,8 @@ func TestWhoWarnsFromTheMiddleOfTheNumbersOn(t *testing.T) {
 			srv.PresetSequence(path, c.next)
 			fields = append(fields, fmt.Sprintf(`"numbers":{"path":"%s","left":%d,"low":%t}}`, path, left, c.low))
 			if c.low {
-				warnings = append(warnings, fmt.Sprintf("turnstile: warning: %d sequence numbers are left at %s, and then new contenders are refused; "+
-					"delete %s at a time when it is empty (zkCli.sh delete), so that its numbers begin at 0 again\n", left, path, path))
+				warnings = append(warnings, fmt.Sprintf("turnstile: warning: only %d sequence numbers are left at %s, after which new contenders are refused; "+
+					"delete %s when it is empty (zkCli.sh delete), so that its numbers start at 0 again\n", left, path, path))
 			}
 		}
 		r := start(t, append([]string{"who", "--connect", srv.Addr()}, paths...)...)

@@ -72,20 +72,20 @@ func Failed(err error) error {
 	case errors.As(err, &sig):
 		return Ended(sig.Ending())
 	case errors.Is(err, zk.SessionClosedRequireAuth):
-		return &Error{Code: ExitNoAccess, Err: err, Hint: "the server wants a login: see --sasl-user, --auth and --tls-cert"}
+		return &Error{Code: ExitNoAccess, Err: err, Hint: "the server requires a login: see --sasl-user, --auth and --tls-cert"}
 	case errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.AuthFailed):
 		return &Error{Code: ExitNoAccess, Err: err, Hint: "check --auth, --sasl-user and --sasl-password-file"}
 	case errors.Is(err, zk.InvalidACL):
-		hint := "the server does not take this --acl: has it the scheme, and creator the credentials?"
+		hint := "the server rejects this --acl: does it support the scheme, and does creator have credentials?"
 		return &Error{Code: ExitNoAccess, Err: err, Hint: hint}
 	case errors.Is(err, zk.NoAuth):
-		return &Error{Code: ExitNoAccess, Err: err, Hint: "the path's ACL asks for other credentials: see --auth"}
+		return &Error{Code: ExitNoAccess, Err: err, Hint: "the path's ACL requires other credentials: see --auth"}
 	case errors.Is(err, lock.ErrWrap): // which says what to delete, and when
-		hint := "turnstile who shows who is there, zkCli.sh delete deletes it once it is empty"
+		hint := "turnstile who shows its contenders; delete it with zkCli.sh once it is empty"
 		return &Error{Code: ExitSoftware, Err: err, Hint: hint}
 	case errors.Is(err, zk.ErrLost), errors.Is(err, zk.ErrUncertain), errors.Is(err, zk.ErrExpired),
 		errors.Is(err, zk.ErrConnectionLost):
-		return &Error{Code: ExitNoServer, Err: err, Hint: "see whether the server runs, and try again"}
+		return &Error{Code: ExitNoServer, Err: err, Hint: "check that the server runs, and try again"}
 	}
 	return &Error{Code: ExitSoftware, Err: err}
 }

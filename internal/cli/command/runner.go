@@ -54,12 +54,12 @@ func (r *Runner) Flags(cmd *cobra.Command, onLost ...supervise.OnLost) {
 	}
 	r.onLost.Value, r.grace = r.onLost.Words[0], Duration(time.Second)
 	flags := cmd.Flags()
-	flags.StringVarP(&r.shell, "command", "c", "", "run a command `line` with the shell")
-	flags.Var(&r.grace, "grace", "when the "+r.Words.Noun+" is lost, time between SIGTERM and SIGKILL; "+
+	flags.StringVarP(&r.shell, "command", "c", "", "run a command `line` in the shell")
+	flags.Var(&r.grace, "grace", "time between SIGTERM and SIGKILL if the "+r.Words.Noun+" is lost; "+
 		"at most an eighth of the session timeout")
-	flags.Var(&r.onLost, "on-lost", "what to do with the command when the "+r.Words.Noun+" is lost")
-	flags.BoolVarP(&r.App.Quiet, "quiet", "q", false, "say nothing but errors of use and of servers")
-	flags.BoolVarP(&r.App.Verbose, "verbose", "v", false, "say what happens, on standard error")
+	flags.Var(&r.onLost, "on-lost", "what to do with the command if the "+r.Words.Noun+" is lost")
+	flags.BoolVarP(&r.App.Quiet, "quiet", "q", false, "print only usage errors and server errors")
+	flags.BoolVarP(&r.App.Verbose, "verbose", "v", false, "log what happens to standard error")
 	r.Connection.Flags(flags)
 	r.Connection.ACLFlag(flags)
 	cmd.MarkFlagsMutuallyExclusive("quiet", "verbose")

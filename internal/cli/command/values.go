@@ -35,7 +35,7 @@ func (d *Duration) Set(s string) error {
 		parsed, err = time.Duration(seconds*float64(time.Second)), nil
 	}
 	if err != nil {
-		return fmt.Errorf("%q is no duration: write 90s, 1m30s, or seconds such as 1.5", s)
+		return fmt.Errorf("%q is not a duration: write 90s, 1m30s, or seconds such as 1.5", s)
 	}
 	if parsed < 0 {
 		return fmt.Errorf("%q is negative", s)
@@ -56,7 +56,7 @@ func (c *ExitCode) Type() string { return "code" }
 func (c *ExitCode) Set(s string) error {
 	n, err := strconv.ParseUint(s, 10, 8)
 	if err != nil {
-		return fmt.Errorf("%q is no exit code: it must be from 0 to 255", s)
+		return fmt.Errorf("%q is not an exit code: it must be from 0 to 255", s)
 	}
 	*c = ExitCode(n)
 	return nil
@@ -79,7 +79,7 @@ func (c *Choice) Type() string { return strings.Join(c.Words, "|") }
 // Set parses the value.
 func (c *Choice) Set(s string) error {
 	if !slices.Contains(c.Words, s) {
-		return fmt.Errorf("%q is none of %s", s, strings.Join(c.Words, ", "))
+		return fmt.Errorf("%q must be one of %s", s, strings.Join(c.Words, ", "))
 	}
 	c.Value = s
 	return nil

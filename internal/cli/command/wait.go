@@ -29,7 +29,7 @@ func (r *Runner) WaitFlags(cmd *cobra.Command, short string) {
 	w, flags := &r.Wait, cmd.Flags()
 	w.conflict = ExitNotAcquired
 	flags.BoolVarP(&w.Not, "no-wait", short, false, "fail at once if "+r.Words.Busy)
-	flags.VarP(&w.limit, "wait", "w", "fail if "+r.Words.Late+"; 0 is --no-wait (default: wait for ever)")
+	flags.VarP(&w.limit, "wait", "w", "fail if "+r.Words.Late+"; 0 means --no-wait (default: wait for ever)")
 	flags.VarP(&w.conflict, "conflict-exit-code", "E", "exit code when not "+r.Words.Won)
 }
 

@@ -57,7 +57,7 @@ func (p *pool) run(ctx context.Context) error {
 	p.group = supervise.NewGroup(p.consumer.onStop.Value == onStopFinish, func(sig os.Signal, running int) {
 		stop(supervise.SignalError{Signal: sig})
 		if running > 0 {
-			p.app.Say("%s: %v: no more items, %s at work; the next signal kills",
+			p.app.Say("%s: %v: taking no more items, %s running; the next signal kills",
 				p.consumer.run.Path, sig, command.Plural(running, "command"))
 		}
 	})
@@ -258,7 +258,7 @@ func (p *pool) work(ctx context.Context, item *queue.Item) {
 // lost tells of an item whose claim was lost.
 func (p *pool) lost(item *queue.Item, err error) {
 	p.exited(command.ExitLost)
-	p.app.Say("%s: item %s: its claim was lost, and it is delivered again: %v", p.consumer.run.Path, item.ID(), err)
+	p.app.Say("%s: item %s: its claim was lost, so it is delivered again: %v", p.consumer.run.Path, item.ID(), err)
 }
 
 // finish does with an item what the end of its command says.

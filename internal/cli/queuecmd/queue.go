@@ -20,11 +20,11 @@ import (
 func New(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "queue",
-		Short: "Put items into a queue, and work on them",
-		Long: `A queue at PATH holds items, each a body of any bytes, until somebody has worked on them: across machines with
---connect, among the processes of this one without. An item that put has acknowledged is delivered at least
-once, however many crash, by priority and then in the order of arrival. What is acknowledged as done is never
-delivered again.`,
+		Short: "Put items into a queue, and process them",
+		Long: `A queue at PATH holds items, each with a body of any bytes: across machines with --connect, otherwise among the
+processes of this machine. An item that put has acknowledged is delivered at least once, even if clients or
+servers crash, by priority and then in the order of arrival. After its consumer has acknowledged it, it is
+never delivered again.`,
 		Example: `  turnstile queue put /mail 'to: ann'
   turnstile queue work /mail --workers 4 -- ./send-mail
   seq 1000 | turnstile queue put /numbers --lines
@@ -47,7 +47,7 @@ type access struct {
 
 func (u *access) flags(cmd *cobra.Command, object string) {
 	flags := cmd.Flags()
-	flags.BoolVarP(&u.app.Quiet, "quiet", "q", false, "say nothing but what was asked for, and errors")
+	flags.BoolVarP(&u.app.Quiet, "quiet", "q", false, "print only results and errors")
 	flags.BoolVar(&u.asJSON, "json", false, "print "+object+" (docs/cli-json.md)")
 	u.connection.Flags(flags)
 	u.connection.ACLFlag(flags)
@@ -73,7 +73,7 @@ func checkPath(path string) error {
 	case err != nil:
 		return err
 	case path == "/" || path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/"):
-		return fmt.Errorf("%s belongs to the server: name a path of the queue's own, such as /mail", path)
+		return fmt.Errorf("%s belongs to the server: choose another path, such as /mail", path)
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func (u *access) inspect(ctx context.Context, none func() error, f func(ctx cont
 		case err != nil:
 			return err
 		case !there:
-			u.app.Say("nobody has put anything into %s yet", u.path)
+			u.app.Say("there is no queue at %s yet", u.path)
 			return none()
 		}
 		return f(ctx, q)
@@ -149,7 +149,7 @@ func queueError(ctx context.Context, n *command.Connection, client *zk.Client, e
 		return cause
 	case errors.Is(err, queue.ErrNotQueue):
 		return &command.Error{
-			Code: command.ExitUsage, Err: err, Hint: "choose another PATH: this one is somebody else's",
+			Code: command.ExitUsage, Err: err, Hint: "choose another PATH: this one is used for something else",
 		}
 	}
 	return err

@@ -15,7 +15,8 @@ ATTACK      ?=
 ITEMS       ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help lint fix test race fuzz conformance interop lin lin-queue partitions hostile deep bench herd cover build peers
+.PHONY: help lint fix test race fuzz conformance interop lin lin-queue partitions hostile deep bench herd cover build \
+	peers
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,22 +44,26 @@ interop: ## Run other projects' clients against our server, and our locks agains
 
 lin: ## Use locks at random under random faults, and judge what was seen: MINUTES (1), SEED (a new one)
 	@.ci/peers
-	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v -timeout $$(( $(MINUTES) * 2 + 10 ))m -run 'Locks|Infers|Holder' ./lin
+	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v \
+		-timeout $$(( $(MINUTES) * 2 + 10 ))m -run 'Locks|Infers|Holder' ./lin
 
 lin-queue: ## The same with queues
 	@.ci/peers
-	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v -timeout $$(( $(MINUTES) * 2 + 10 ))m -run 'Queue|Leaves' ./lin
+	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v \
+		-timeout $$(( $(MINUTES) * 2 + 10 ))m -run 'Queue|Leaves' ./lin
 
-partitions: ## Partition ensembles under holders, ours and other projects': PHASES (3) of each shape, TICK (1s), SEED (a new one); writes docs/partitions.md
+partitions: ## Partition ensembles under holders: PHASES of each shape, TICK, SEED; writes docs/partitions.md
 	@.ci/peers
-	TURNSTILE_PARTITIONS_PHASES=$(PHASES) TURNSTILE_PARTITIONS_TICK=$(TICK) TURNSTILE_SEED=$(SEED) TURNSTILE_PARTITIONS_WRITE=$(CURDIR)/docs \
+	TURNSTILE_PARTITIONS_PHASES=$(PHASES) TURNSTILE_PARTITIONS_TICK=$(TICK) TURNSTILE_SEED=$(SEED) \
+		TURNSTILE_PARTITIONS_WRITE=$(CURDIR)/docs \
 		$(GO) test -race -count=1 -v -timeout $$(( $(PHASES) * 30 + 10 ))m ./partitions
 
-hostile: ## Attack the embedded server: MINUTES (1; from 10 on times are judged and written to docs/limits.md), SEED, ATTACK
-	TURNSTILE_HOSTILE=$(MINUTES)m TURNSTILE_SEED=$(SEED) TURNSTILE_HOSTILE_ONLY='$(ATTACK)' TURNSTILE_HOSTILE_WRITE=$(CURDIR)/docs \
+hostile: ## Attack the embedded server: MINUTES (10 or more write docs/limits.md), SEED, ATTACK
+	TURNSTILE_HOSTILE=$(MINUTES)m TURNSTILE_SEED=$(SEED) TURNSTILE_HOSTILE_ONLY='$(ATTACK)' \
+		TURNSTILE_HOSTILE_WRITE=$(CURDIR)/docs \
 		$(GO) test -count=1 -v -timeout $$(( $(MINUTES) * 2 + 10 ))m ./hostile
 
-deep: ## Put and drain a queue of ITEMS (1000000) on the embedded server, which is killed in the middle of both; prints the speed at each depth
+deep: ## Put and drain ITEMS on the embedded server, which is killed twice; prints the speed at each depth
 	TURNSTILE_ITEMS=$(ITEMS) $(GO) test -count=1 -v -timeout 60m -run '^TestDeepQueueSurvivesKills$$' ./queue
 
 fuzz: ## Fuzz every decoder, FUZZTIME (10s) each, those below FUZZDIR (.)
@@ -73,11 +78,11 @@ fuzz: ## Fuzz every decoder, FUZZTIME (10s) each, those below FUZZDIR (.)
 		done; \
 	done
 
-bench: ## Measure against other projects side by side in about 15 minutes (BENCHFLAGS='-part queues' for a half, '-only hot' for some loads, -list for their names); writes docs/benchmarks*
+bench: ## Measure beside other projects (BENCHFLAGS: -part queues, -only hot, -list); writes docs/benchmarks*
 	@.ci/peers
 	$(GO) -C bench run . -write ../docs $(BENCHFLAGS)
 
-herd: ## Count the watch events of a release, simple lock beside line, on both servers; writes docs/herd.md and docs/herd.svg
+herd: ## Count the watch events of a release, simple lock beside line; writes docs/herd.md and docs/herd.svg
 	@.ci/peers
 	$(GO) run ./docs/herd -docs docs
 
@@ -87,17 +92,20 @@ cover: ## Write cover.out and print the coverage of each package's functions
 
 lint: ## Run the linters, and check that formatting, go fix and go mod tidy leave no diff
 	$(LINT) run
-	linter=$$($(LINT:golangci-lint=-n golangci-lint)); (cd bench && $$linter run --config ../.golangci.yml); cd fence/sqlite && $$linter run --config ../../.golangci.yml
+	linter=$$($(LINT:golangci-lint=-n golangci-lint)); \
+		(cd bench && $$linter run --config ../.golangci.yml); \
+		cd fence/sqlite && $$linter run --config ../../.golangci.yml
 	$(GO) mod tidy -diff
 	$(GO) -C bench mod tidy -diff
 	$(GO) -C fence/sqlite mod tidy -diff
 
-fix: ## Let the formatters, go fix and the linters mend what they can
+fix: ## Format, fix what tools can, wrap long Markdown lines, and write the file map of docs/architecture.md
 	$(GO) fix ./...
 	$(LINT) run --fix
 	$(GO) mod tidy
 	$(GO) -C bench mod tidy
 	$(GO) -C fence/sqlite mod tidy
+	$(GO) test ./internal/house -update
 
 peers: ## Install the other projects' servers and clients that tests run against (Debian, Ubuntu)
 	@.ci/peers install

@@ -122,9 +122,9 @@ func (n *Node) raise(token, newest int64, stat zk.Stat, exists bool) zk.Op {
 	case !exists:
 		return zk.CreateNodeOp(zk.Node{Path: n.path, Data: []byte(FormatToken(token)), Mode: zk.Persistent, ACL: n.acl})
 	case token == newest:
-		return zk.Check(n.path, stat.Version)
+		return zk.CheckOp(n.path, stat.Version)
 	default:
-		return zk.SetData(n.path, []byte(FormatToken(token)), stat.Version)
+		return zk.SetOp(n.path, []byte(FormatToken(token)), stat.Version)
 	}
 }
 

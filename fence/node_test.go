@@ -48,11 +48,11 @@ func TestNodeRefusesSmallerTokensInTheSameTransactionAsTheWrite(t *testing.T) {
 			t.Fatalf("got %v, %v for the first write", results, err)
 		}
 		for _, token := range []int64{5, 5, 8} {
-			if _, err := n.Write(t.Context(), sess, token, zk.SetData("/stock", []byte(fence.FormatToken(token)), -1)); err != nil {
+			if _, err := n.Write(t.Context(), sess, token, zk.SetOp("/stock", []byte(fence.FormatToken(token)), -1)); err != nil {
 				t.Errorf("token %d: %v", token, err)
 			}
 		}
-		_, err = n.Write(t.Context(), sess, 7, zk.SetData("/stock", []byte("late"), -1))
+		_, err = n.Write(t.Context(), sess, 7, zk.SetOp("/stock", []byte("late"), -1))
 		wantStale(t, err, 7, 8)
 		if data, _, _ := sess.Get(t.Context(), "/stock"); string(data) != "8" {
 			t.Errorf("the late write is there: %s", data)
@@ -193,7 +193,7 @@ func TestNodeTellsApartHoldsThatShareANode(t *testing.T) {
 			t.Fatal(err)
 		}
 		sess := first.Session()
-		first.Unlock(t.Context())
+		first.Unlock()
 		second, err := m.Lock(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -206,7 +206,7 @@ func TestNodeTellsApartHoldsThatShareANode(t *testing.T) {
 		}
 		_, err = n.Write(t.Context(), sess, int64(first.Token()), first.Guard())
 		wantStale(t, err, int64(first.Token()), int64(second.Token()))
-		second.Unlock(t.Context())
+		second.Unlock()
 	})
 }
 

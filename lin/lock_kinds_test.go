@@ -234,7 +234,7 @@ func gripOf(h *lock.Hold, err error) (*grip, error) {
 				_ = h.UnlockWait(ctx) // whether it was lost before is what its context has told
 				return
 			}
-			_ = h.Unlock(ctx)
+			_ = h.Unlock()
 		},
 	}, nil
 }
@@ -260,7 +260,7 @@ func witness(path string) string { return path + "-witness" }
 
 // write makes a guarded write and returns the version that it made.
 func (g *grip) write(path string) (int32, error) {
-	results, err := g.sess.Multi(g.ctx, g.guard, zk.SetData(witness(path), fmt.Append(nil, g.token), -1))
+	results, err := g.sess.Multi(g.ctx, g.guard, zk.SetOp(witness(path), fmt.Append(nil, g.token), -1))
 	if err != nil {
 		return 0, err
 	}

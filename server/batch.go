@@ -25,8 +25,9 @@ type batch struct {
 type frame struct {
 	conn     *conn
 	from, to int
-	request  bool // it answers a request; else it is an event
-	last     bool // the connection ends after it
+	large    *large // instead of bytes, if there are many
+	request  bool   // it answers a request; else it is an event
+	last     bool   // the connection ends after it
 	op       wire.Op
 	size     int           // of the request
 	at       time.Duration // when the request came
@@ -60,6 +61,14 @@ func (b *batch) wait(d *durability) error {
 		d.limit.Store(limit)
 	}
 	return err
+}
+
+// bytes returns how many bytes the frame has.
+func (f *frame) bytes() int {
+	if f.large != nil {
+		return f.large.size
+	}
+	return f.to - f.from
 }
 
 // put hands the frames to their connections, in order, and returns these connections.

@@ -36,11 +36,12 @@ func (f *flight) room() bool {
 }
 
 func (f *flight) landed(b *batch) {
+	large := b.large > 0 // the next large write waits for it
 	f.mu.Lock()
 	f.back = append(f.back, b)
 	f.mu.Unlock()
 	f.count.Add(-1)
-	if f.full.CompareAndSwap(true, false) {
+	if f.full.CompareAndSwap(true, false) || large {
 		token(f.land)
 	}
 }

@@ -78,7 +78,11 @@ func (c *conn) kill() {
 	c.once.Do(func() {
 		c.srv.remove(c)
 		close(c.done)
-		closeNow(c.nc)
+		if c.backlog.Load() < bulkSize {
+			closeNow(c.nc)
+		} else {
+			c.srv.wg.Go(func() { closeNow(c.nc) }) // a full socket takes a millisecond, and the owner kills many at once
+		}
 		c.discard()
 	})
 }

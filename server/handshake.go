@@ -123,10 +123,11 @@ func appendFrame(b []byte, body wire.Record) []byte {
 func (o *outbox) putFrame(f *frame, body wire.Record, now time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	before := len(o.out)
-	o.out = appendFrame(o.out, body)
-	o.backlog.Add(int64(len(o.out) - before))
-	o.finish(f, len(o.out)-before, now)
+	end := o.end()
+	before := len(*end)
+	*end = appendFrame(*end, body)
+	o.backlog.Add(int64(len(*end) - before))
+	o.finish(f, len(*end)-before, now)
 }
 
 // attach gives a session its connection.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -13,7 +14,10 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-const keepBuffer = 16 << 10 // larger buffers are not kept for reuse: a connection may have two
+const (
+	keepBuffer = 16 << 10 // larger buffers are not kept for reuse: a connection may have two
+	bulkSize   = 32 << 10 // larger frames are encoded by the writer
+)
 
 // outbox is the writing half of a connection: frames are appended by the owner and by the committer, and leave in order,
 // as many as there are in one write. Whoever appends calls flush afterwards.
@@ -30,6 +34,7 @@ type outbox struct {
 
 	mu      sync.Mutex // guards the fields below; nothing blocks under it
 	out     []byte
+	bulk    []bulk // what comes after out
 	spare   []byte
 	writing bool // somebody has the turn to write
 	last    bool // close after what is in out
@@ -38,6 +43,37 @@ type outbox struct {
 	bytes   int  // of those
 	full    bool // the reader waits for room
 	parked  bool // the owner waits for the backlog to shrink
+}
+
+// bulk is a large reply or event, and what comes behind it. The writer encodes it when all before it has been written:
+// for a few megabytes that takes as many milliseconds, in which the owner would serve nobody, and for as long as a client
+// does not read, what it has asked for takes no memory of its own.
+type bulk struct {
+	*large
+	behind []byte
+}
+
+// large is a frame that is not encoded yet. It may be for many connections.
+type large struct {
+	header wire.ReplyHeader
+	body   wire.Record // refers to the tree, where data and lists are only replaced
+	size   int         // about
+}
+
+// largeFrame returns the frame of a reply or an event if that is large, and nil if not.
+func largeFrame(h wire.ReplyHeader, body wire.Record) *large {
+	if n := wire.ReplySize(h, body); n > bulkSize {
+		return &large{h, body, n}
+	}
+	return nil
+}
+
+// end returns where to append what is small. The caller holds o.mu.
+func (o *outbox) end() *[]byte {
+	if n := len(o.bulk); n > 0 {
+		return &o.bulk[n-1].behind
+	}
+	return &o.out
 }
 
 func (o *outbox) init(c *conn) {
@@ -98,34 +134,51 @@ func token(ch chan struct{}) {
 	}
 }
 
+// isSmall reports whether what there is to write is so little that whoever has made it may write it. The caller holds o.mu.
+func (o *outbox) isSmall() bool { return len(o.bulk) == 0 && len(o.out) <= sendChunk }
+
 // flush sees to it that what was appended is written: here, if it can be done without waiting, or by the writer.
 func (o *outbox) flush() {
 	o.mu.Lock()
-	if o.writing || (len(o.out) == 0 && !o.last) {
+	if o.writing || len(o.out) == 0 && len(o.bulk) == 0 && !o.last {
 		o.mu.Unlock()
 		return
 	}
 	o.writing = true
+	inline := o.raw != nil && o.isSmall()
 	o.mu.Unlock()
-	if o.raw != nil && o.writeNow() {
+	if inline && o.writeNow() {
 		return
 	}
 	token(o.wake)
 }
 
-// next takes what there is to write, or gives the turn back if there is nothing.
-func (o *outbox) next(written []byte) (buf []byte, last bool) {
+// next takes bytes to write. If there are none it gives the turn to write back, unless there is more to do that only the
+// writer does: to encode a large frame, or to hang up.
+func (o *outbox) next(written []byte) (buf []byte, more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if cap(written) <= keepBuffer && cap(written) > cap(o.spare) {
 		o.spare = written[:0]
 	}
 	if len(o.out) == 0 {
-		o.writing = o.last // after the last frame nobody writes again
-		return nil, o.last
+		o.writing = len(o.bulk) > 0 || o.last // after the last frame nobody writes again
+		return nil, o.writing
 	}
 	buf, o.out, o.spare = o.out, o.spare, nil
 	return buf, false
+}
+
+// nextLarge takes a large frame to encode when all before it has been written, or nil if there is none.
+func (o *outbox) nextLarge() (f *large) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.bulk) > 0 {
+		f, o.out = o.bulk[0].large, o.bulk[0].behind
+		o.bulk[0] = bulk{}
+		o.bulk = o.bulk[1:]
+	}
+	return f
 }
 
 // write writes what flush could not, until the connection ends.
@@ -138,18 +191,23 @@ func (c *conn) write() {
 			return
 		}
 		var buf []byte
-		var last bool
+		var more bool
 		for {
-			if buf, last = c.next(buf); buf == nil {
-				break
+			if buf, more = c.next(buf); buf == nil {
+				if !more {
+					break
+				}
+				f := c.nextLarge()
+				if f == nil {
+					c.hangUp()
+					return
+				}
+				buf = wire.AppendReply(nil, f.header, f.body)
+				c.backlog.Add(int64(len(buf) - f.size))
 			}
 			if c.writeAll(buf) != nil {
 				return
 			}
-		}
-		if last {
-			c.hangUp()
-			return
 		}
 	}
 }
@@ -168,7 +226,9 @@ func (c *conn) writeAll(buf []byte) error {
 			return err
 		}
 		c.wrote(n)
-		buf = buf[n:]
+		if buf = buf[n:]; len(buf) > 0 {
+			runtime.Gosched() // what is small goes first
+		}
 	}
 	return c.nc.SetWriteDeadline(time.Time{}) // flush is next, and waits for nobody
 }
@@ -221,21 +281,41 @@ func (o *outbox) park() bool {
 // put appends a frame's bytes for which backlog has been counted already.
 func (o *outbox) put(f *frame, b []byte, now time.Duration) {
 	o.mu.Lock()
-	if !o.dead {
-		o.out = append(o.out, b...)
+	n := len(b)
+	switch {
+	case f.large != nil:
+		n = f.large.size
+		o.append(f.large)
+	case !o.dead:
+		end := o.end()
+		*end = append(*end, b...)
 	}
-	o.finish(f, len(b), now)
+	o.finish(f, n, now)
 	o.mu.Unlock()
 }
 
-// putReply encodes a reply right into the outbox, and returns its size.
+// append appends a frame that is encoded later. The caller holds o.mu.
+func (o *outbox) append(f *large) {
+	if !o.dead {
+		o.bulk = append(o.bulk, bulk{large: f})
+	}
+}
+
+// putReply puts a reply right into the outbox, and returns its size.
 func (o *outbox) putReply(f *frame, h wire.ReplyHeader, body wire.Record, now time.Duration) int {
+	late := largeFrame(h, body)
 	o.mu.Lock()
 	n := 0
-	if !o.dead {
-		before := len(o.out)
-		o.out = wire.AppendReply(o.out, h, body)
-		n = len(o.out) - before
+	switch {
+	case o.dead:
+	case late != nil:
+		n = late.size
+		o.append(late)
+	default:
+		end := o.end()
+		before := len(*end)
+		*end = wire.AppendReply(*end, h, body)
+		n = len(*end) - before
 	}
 	o.backlog.Add(int64(n))
 	o.finish(f, n, now)
@@ -247,7 +327,7 @@ func (o *outbox) putReply(f *frame, h wire.ReplyHeader, body wire.Record, now ti
 func (o *outbox) discard() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.dead, o.out, o.spare = true, nil, nil
+	o.dead, o.out, o.bulk, o.spare = true, nil, nil, nil
 }
 
 // finish does the accounts of a frame that has been appended. The caller holds o.mu.

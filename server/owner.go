@@ -1,6 +1,7 @@
 package server
 
 import (
+	"runtime"
 	"sync"
 	"time"
 
@@ -34,8 +35,12 @@ type owner struct {
 	isDirty func(path string) bool
 	loud    []*conn // connections with direct replies to flush
 	landed  []*batch
-	large   []*conn // connections whose next request is large and waits for its turn
-	cost    int     // bytes of requests and replies so far
+	large   []*conn          // connections whose next request is large and waits for its turn
+	heavyAt time.Time        // when it was sealed
+	rest    time.Time        // the next one may not come before
+	heavy   uint64           // the last batch with a large write
+	left    []tree.WatcherID // watchers that have gone and whose watches are still to be removed
+	cost    int              // bytes of requests and replies so far
 }
 
 func newOwner(s *Server, t *tree.Tree) *owner {
@@ -64,7 +69,12 @@ func (o *owner) run() {
 	defer o.turn.Unlock()
 	for {
 		timer.Reset(o.nextAlarm())
+		more := o.mayServeLarge() || len(o.left) > 0
 		o.turn.Unlock()
+		if more { // what is small comes first, if there is any by now
+			token(o.queue.wake)
+			runtime.Gosched()
+		}
 		why := o.sleep(timer.C)
 		o.turn.Lock()
 		switch why {
@@ -83,12 +93,10 @@ func (o *owner) run() {
 		case wokenByRoom:
 		}
 		o.serveLarge()
+		o.removeWatches()
 		o.recycle()
 		if o.open != nil && o.flight.room() {
 			o.seal()
-		}
-		if o.mayServeLarge() {
-			token(o.queue.wake) // what is small comes first, if there is any by now
 		}
 	}
 }
@@ -159,6 +167,9 @@ func (o *owner) nextAlarm() time.Duration {
 	if len(o.expiry.buckets) > 0 && o.clock.running() {
 		wait = o.expiry.wait(o.clock.now())
 	}
+	if len(o.large) > 0 && !o.rest.IsZero() {
+		wait = min(wait, time.Until(o.rest))
+	}
 	return max(time.Nanosecond, min(wait, o.idle.wait(o), o.reaper.wait()))
 }
 
@@ -206,6 +217,9 @@ func (o *owner) finish() *batch {
 	}
 	o.open = nil
 	b.zxid = o.zxid
+	if b.large > 0 {
+		o.heavyAt = time.Now()
+	}
 	if b.tx == nil && b.zxid > o.store.Reserved() {
 		b.tx = o.store.NewBatch()
 	}
@@ -221,6 +235,10 @@ func (o *owner) recycle() {
 			if o.dirty[path] == b.seq {
 				delete(o.dirty, path)
 			}
+		}
+		if b.large > 0 && o.seq > b.seq { // other writes have come meanwhile
+			now := time.Now()
+			o.rest = now.Add(now.Sub(o.heavyAt))
 		}
 		b.reset()
 		o.spare = b
@@ -258,8 +276,8 @@ func (o *owner) tx(b *batch) *store.Batch {
 
 // fire sends events, into the batch being filled if hold. Several connections that get the same event share its bytes.
 func (o *owner) fire(events []tree.Fired, hold bool) {
-	var from, to int
-	var shared *tree.Fired // the event whose bytes stand there; those before it may have had no connection
+	var made frame         // has the bytes of the event that several get
+	var shared *tree.Fired // that event; those before it may have had no connection
 	for i := range events {
 		e := &events[i]
 		c := o.watchers[e.Watcher]
@@ -273,14 +291,19 @@ func (o *owner) fire(events []tree.Fired, hold bool) {
 		} else {
 			b := o.current()
 			if shared == nil || shared.Event != e.Event || shared.Zxid != e.Zxid {
-				from = len(b.buf)
-				b.buf = wire.AppendReply(b.buf, h, &e.Event)
-				to, shared = len(b.buf), e
+				event := e.Event // a large one stays
+				made, shared = frame{op: wire.OpNotification, large: largeFrame(h, &event)}, e
+				if made.large == nil {
+					made.from = len(b.buf)
+					b.buf = wire.AppendReply(b.buf, h, &e.Event)
+					made.to = len(b.buf)
+				}
 			}
+			made.conn = c
 			// A later reply may overtake the event if it does not wait itself: then it shows nothing of the change.
-			b.frames = append(b.frames, frame{conn: c, from: from, to: to, op: wire.OpNotification})
-			c.backlog.Add(int64(to - from))
-			o.spent(to - from)
+			b.frames = append(b.frames, made)
+			c.backlog.Add(int64(made.bytes()))
+			o.spent(made.bytes())
 		}
 		if full(int(c.backlog.Load()), o.cfg.Limits.Unsent) { // events are made without asking the client
 			o.hit(limitUnsent, c.remote)

@@ -25,6 +25,7 @@ type item struct {
 	xid  int32
 	code wire.Code // not OK if the request could not be decoded
 	size int       // of the frame in bytes
+	more bool      // was served in part, see turns.go
 	tail bool      // the last of a batch; its reader may give another one when the owner has come to it
 	at   time.Duration
 	conn *conn

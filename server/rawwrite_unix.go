@@ -25,10 +25,10 @@ func (o *outbox) initRaw(nc net.Conn) {
 // caller has the turn to write.
 func (o *outbox) writeNow() bool {
 	var buf []byte
-	var last bool
+	var more bool
 	for {
-		if buf, last = o.next(buf); buf == nil {
-			return !last // hanging up may wait
+		if buf, more = o.next(buf); buf == nil {
+			return !more
 		}
 		o.rawBuf, o.rawLen, o.rawErr = buf, 0, nil
 		err := o.raw.Write(o.rawTry)

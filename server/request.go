@@ -62,12 +62,21 @@ func (o *owner) exempt(op wire.Op) bool {
 // read answers a read: at once if what it says is durable, else together with the batch that makes it so.
 func (o *owner) read(it *item) {
 	c := it.conn
-	body, code, events := o.tree.Read(&c.caller, it.op, it.req)
+	req := it.req
+	part := tree.TakeWatches(req, watchesAtOnce)
+	if part != nil {
+		req = part
+	}
+	body, code, events := o.tree.Read(&c.caller, it.op, req)
 	if code != wire.OK && o.atLimit(it, code) {
 		return
 	}
-	hold := o.holdReply(c) || (o.pending() && tree.Sees(it.op, it.req, o.isDirty))
+	hold := o.holdReply(c) || (o.pending() && tree.Sees(it.op, req, o.isDirty))
 	o.fire(events, hold)
+	if part != nil && code == wire.OK {
+		it.more = true
+		return
+	}
 	o.reply(it, o.shown(hold), code, body, hold, false)
 }
 
@@ -115,8 +124,8 @@ func (o *owner) closeSession(it *item) {
 // end drops whatever c still sends, and all that it watches: its last reply is made.
 func (o *owner) end(c *conn) {
 	c.state = connClosing
-	o.tree.RemoveWatcher(c.id)
 	delete(o.watchers, c.id)
+	o.unwatch(c.id)
 }
 
 func (o *owner) answerWrite(it *item, zxid int64, code wire.Code, body wire.Record, last bool) {
@@ -167,17 +176,19 @@ func (o *owner) reply(it *item, zxid int64, code wire.Code, body wire.Record, ho
 		return
 	}
 	b := o.current()
-	f.from = len(b.buf)
-	b.buf = wire.AppendReply(b.buf, h, body)
-	f.to = len(b.buf)
+	if f.large = largeFrame(h, body); f.large == nil {
+		f.from = len(b.buf)
+		b.buf = wire.AppendReply(b.buf, h, body)
+		f.to = len(b.buf)
+	}
 	o.holdFrame(b, f)
 }
 
 func (o *owner) holdFrame(b *batch, f frame) {
 	b.frames = append(b.frames, f)
 	f.conn.held = b.seq
-	f.conn.backlog.Add(int64(f.to - f.from))
-	o.spent(f.to - f.from)
+	f.conn.backlog.Add(int64(f.bytes()))
+	o.spent(f.bytes())
 }
 
 // drop forgets a request that gets no reply.

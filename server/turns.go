@@ -1,6 +1,8 @@
 package server
 
 import (
+	"time"
+
 	"github.com/seed-a3166700/turnstile/internal/tree"
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
@@ -14,14 +16,22 @@ import (
 // has 256 writes in flight was slower by a tenth.
 //
 // A large request is put aside, and with it what its connection sends later. The owner serves one large request, or a
-// few, and then looks what else has come. Nobody whose own requests are small waits for more than one large one at a
-// time. How large a request is must be known before it is served, or whoever connects anew for each of them would
-// never have had one.
+// few, and then looks what else has come, so a client whose own requests are small waits for one large one at most. How
+// large a request is must be known before it is served, or a client that connects anew for each of them would never have
+// had one. What takes long is not done by the owner, or not at once:
+//
+//   - A large reply is encoded by the connection's writer (see bulk).
+//   - Watches are set and removed some at a time. Other requests may come between the pieces of one request, which its
+//     client cannot tell: each path is looked at for itself, and the reply comes after the last piece. If the client
+//     has gone meanwhile its watches are removed, as far as they were set.
+//   - Large writes are committed one after the other (see mayServeLarge).
 
 const (
-	maxGiven   = 2        // batches of one connection that wait for the owner
-	largeSize  = 64 << 10 // of a request, or of its reply, in bytes
-	largeShare = 1 << 20  // bytes of them that are served in one round, and that one commit has
+	maxGiven   = 2         // batches of one connection that wait for the owner
+	largeSize  = 64 << 10  // of a request, or of its reply, in bytes
+	largeShare = 512 << 10 // bytes of them that are served in one round, and that one commit has
+
+	watchesAtOnce = 100 // that are set or removed in one round
 )
 
 // isLarge reports whether much is to be done for a request.
@@ -79,6 +89,13 @@ func (o *owner) resume(c *conn, turn bool) {
 			return
 		}
 		o.request(it)
+		if it.more {
+			it.more = false
+			o.cost = start + largeShare
+			c.parked = c.parked[i:]
+			o.large = append(o.large, c)
+			return
+		}
 		if turn && i == 0 && o.cost-start < largeSize {
 			o.cost = start + largeShare // much was done, and refused in the end
 		}
@@ -93,18 +110,52 @@ func (o *owner) serveLarge() {
 		o.large[0] = nil
 		o.large = o.large[1:]
 		before := o.cost
+		isWrite := len(c.parked) > 0 && tree.IsWrite(c.parked[0].op)
 		o.resume(c, true)
-		if o.open != nil {
+		if isWrite && o.open != nil {
 			o.open.large += o.cost - before
+			o.heavy = o.open.seq
 		}
 	}
 	o.flush()
 }
 
-// mayServeLarge reports whether there is a large request that need not wait for a commit: the small ones wait for the
-// same. How much there is of small ones does not matter, or enough of them would keep the large ones waiting for ever.
+// mayServeLarge reports whether it is the turn of a large request. A write has to wait. There is one commit at a time with
+// large writes, and it has few, as a small write waits for all commits before its own. If there were small ones while it
+// went on, the next one leaves the disk to them for as long as it has taken. How much there is of small ones does not
+// matter, or enough of them would keep the large ones waiting for ever.
 func (o *owner) mayServeLarge() bool {
-	return len(o.large) > 0 && (o.open == nil || o.open.large < largeShare)
+	if len(o.large) == 0 {
+		return false
+	}
+	first := o.large[0].parked
+	switch {
+	case len(first) == 0 || !tree.IsWrite(first[0].op):
+		return true
+	case o.open != nil && o.open.large > 0:
+		return o.open.large < largeShare
+	default:
+		return o.heavy <= o.durable.seq.Load() && !time.Now().Before(o.rest)
+	}
+}
+
+// unwatch removes the watches of a connection, the rest of them in later rounds if there are many. Events for it are
+// dropped already.
+func (o *owner) unwatch(id tree.WatcherID) {
+	if o.tree.RemoveWatcher(id, watchesAtOnce) {
+		o.left = append(o.left, id)
+		token(o.queue.wake)
+	}
+}
+
+// removeWatches removes some of the watches of a connection that has gone.
+func (o *owner) removeWatches() {
+	if len(o.left) == 0 {
+		return
+	}
+	if !o.tree.RemoveWatcher(o.left[0], watchesAtOnce) {
+		o.left = o.left[1:]
+	}
 }
 
 // spent counts the bytes of a request or of a reply.

@@ -61,10 +61,10 @@ var (
 )
 
 // Answer answers the request with an error in the server's place, in its turn; the server does not see it. A handshake, which cannot
-// be answered so, is refused. Answer panics on zk.OK, because a success has a body that only a server knows.
+// be answered so, is refused. Answer panics if code is 0, because a success has a body that only a server knows.
 func Answer(code zk.Code) Fault {
-	if code == zk.OK {
-		panic("zktest: Answer(zk.OK): only the server knows what a successful request is answered with; use Pass")
+	if code == 0 {
+		panic("zktest: Answer(0): only the server knows what a successful request is answered with; use Pass")
 	}
 	return Fault{kind: kindAnswer, code: code}
 }

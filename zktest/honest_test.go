@@ -52,7 +52,7 @@ var deeds = []deed{
 		return string(data) == "new", err
 	}},
 	{"multi", func(ctx context.Context, s *zk.Session, dir string) error {
-		_, err := s.Multi(ctx, zk.Check(dir, -1), zk.CreateOp(dir+"/m", nil, zk.Persistent), zk.DeleteOp(dir+"/unwanted", -1))
+		_, err := s.Multi(ctx, zk.CheckOp(dir, -1), zk.CreateOp(dir+"/m", nil, zk.Persistent), zk.DeleteOp(dir+"/unwanted", -1))
 		return err
 	}, func(ctx context.Context, s *zk.Session, dir string) (bool, error) {
 		made, err := there("m")(ctx, s, dir)

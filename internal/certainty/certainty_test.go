@@ -1,5 +1,7 @@
 package certainty_test
 
+// The verdicts on each rule.
+
 import (
 	"os"
 	"testing"

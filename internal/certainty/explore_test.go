@@ -1,5 +1,7 @@
 package certainty_test
 
+// The search through all states, and the histories that refute a rule.
+
 import (
 	"fmt"
 	"slices"

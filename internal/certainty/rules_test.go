@@ -1,5 +1,7 @@
 package certainty_test
 
+// The rule for certainty, and weaker ones.
+
 // An age is how long ago something happened. An age that proves no more than the credit does is replaced by the
 // credit's, so that equivalent states become equal.
 type age = int8

@@ -1,5 +1,7 @@
 package certainty_test
 
+// The steps that can follow a state.
+
 // A model is a rule and the parameters under which it is judged.
 type model struct {
 	rule

@@ -1,5 +1,7 @@
 package cli
 
+// Manual pages.
+
 import (
 	"fmt"
 	"os"

@@ -35,7 +35,7 @@ func (m *Mutex) Lock(ctx context.Context) (err error) {
 }
 
 // Unlock unlocks the mutex.
-func (m *Mutex) Unlock(ctx context.Context) error { return m.hold.Unlock(ctx) }
+func (m *Mutex) Unlock(context.Context) error { return m.hold.Unlock() }
 
 // Finish waits until the servers know of the last Unlock.
 func (m *Mutex) Finish(ctx context.Context) error {

@@ -2,6 +2,8 @@
 
 package peer
 
+// Systems on which a process cannot be paused.
+
 import "errors"
 
 var errNoPause = errors.New("this system cannot pause a process")

@@ -2,6 +2,8 @@
 
 package peer
 
+// Pausing a process, by SIGSTOP.
+
 import (
 	"errors"
 	"syscall"

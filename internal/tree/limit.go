@@ -79,6 +79,9 @@ func (t *Tree) Exceeds(c *Caller, op wire.Op, req wire.Record, size int) bool {
 				return true
 			}
 		}
+	case *wire.SetWatchesRequest:
+		n, bytes := demand(r)
+		return n*watchCost+bytes > size
 	case *wire.EphemeralsRequest:
 		s := t.sessions[c.Session]
 		return s != nil && len(s.nodes)*nameSize > size

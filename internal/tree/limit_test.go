@@ -93,7 +93,7 @@ func TestWatchesThatAreGoneTakeNoMemory(t *testing.T) {
 	}
 	s.wantOK(c.remove("/none", -1), "delete")
 	watch()
-	s.tree.RemoveWatcher(w.Watcher)
+	s.tree.RemoveWatcher(w.Watcher, 1000)
 	if got := w.Kept.Load(); got != 0 {
 		t.Errorf("watches of a connection that has ended take %d bytes", got)
 	}

@@ -1,8 +1,6 @@
 package tree
 
 import (
-	"strings"
-
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
@@ -37,9 +35,6 @@ type node struct {
 	kind     kind
 	children bag
 }
-
-// name returns the last component of n's path.
-func (n *node) name() string { return n.path[strings.LastIndexByte(n.path, '/')+1:] }
 
 // stat returns what clients see. They never learn about the owners of containers and TTL nodes: they would take them for
 // ephemeral ones.

@@ -283,7 +283,7 @@ func (w *twin) step() {
 		w.write(c, wire.OpCloseSession, &wire.Empty{})
 	case n < 98:
 		w.log = append(w.log, fmt.Sprintf("connection %d goes", c.Session))
-		w.tree.RemoveWatcher(c.Watcher)
+		w.tree.RemoveWatcher(c.Watcher, 1000)
 		w.m.watches = slices.DeleteFunc(w.m.watches, func(x modelWatch) bool { return x.watcher == c.Session })
 	case n < 99:
 		w.collect()

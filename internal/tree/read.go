@@ -114,8 +114,12 @@ func (t *Tree) names(n *node, space int) ([]string, wire.Code) {
 		return nil, wire.MarshallingError
 	}
 	names := make([]string, len(n.children))
+	dir := len(n.path) + 1 // with its slash
+	if n.path == "/" {
+		dir = 1
+	}
 	for i, child := range n.children {
-		names[i] = child.name()
+		names[i] = child.path[dir:] // not behind the last slash, which would have to be looked for
 		if !t.fits(&space, len(names[i])) {
 			return nil, wire.MarshallingError
 		}

@@ -66,7 +66,7 @@ func TestSetWatchesSendsWhatWasMissed(t *testing.T) {
 		}
 		s.wantEvents(c.create("/less/y", "", 0).Events, want...)
 		s.wantSound()
-		s.tree.RemoveWatcher(20)
+		s.tree.RemoveWatcher(20, 1000)
 		for _, path := range []string{"/less/y", "/same/x", "/gone"} {
 			s.wantOK(c.remove(path, -1), "delete")
 		}

@@ -123,18 +123,23 @@ func (t *Tree) unwatch(which int, w *watch, m mode) {
 	}
 }
 
-// RemoveWatcher forgets all watches of a connection.
-func (t *Tree) RemoveWatcher(id WatcherID) {
+// RemoveWatcher removes watches of a connection, n at most, and reports whether there are more: a hundred thousand take
+// long.
+func (t *Tree) RemoveWatcher(id WatcherID, n int) (more bool) {
 	by := t.watchers[id]
 	if by == nil {
-		return
+		return false
 	}
 	for which := range t.tables {
 		for _, w := range by.watches[which] {
+			if n--; n < 0 {
+				return true
+			}
 			t.unwatch(which, w, anyMode)
 		}
 	}
 	delete(t.watchers, id)
+	return false
 }
 
 func (t *Tree) addWatch(c *Caller, req wire.Record) (wire.Record, wire.Code) {
@@ -255,6 +260,30 @@ func (t *Tree) setWatches(c *Caller, req wire.Record) (wire.Code, []Fired) {
 		t.watch(c, onData, path, recursive)
 	}
 	return wire.OK, events
+}
+
+// TakeWatches takes n paths from a request that sets more watches than that, and returns a request for them. It returns
+// nil for any other request.
+func TakeWatches(req wire.Record, n int) *wire.SetWatchesRequest {
+	r, ok := req.(*wire.SetWatchesRequest)
+	if !ok || r == nil {
+		return nil
+	}
+	if all, _ := demand(r); all <= n {
+		return nil
+	}
+	part := &wire.SetWatchesRequest{RelativeZxid: r.RelativeZxid, Two: r.Two}
+	take := func(from, to *[]string) {
+		k := min(n, len(*from))
+		*to, *from = (*from)[:k], (*from)[k:]
+		n -= k
+	}
+	take(&r.Data, &part.Data)
+	take(&r.Exist, &part.Exist)
+	take(&r.Child, &part.Child)
+	take(&r.Persistent, &part.Persistent)
+	take(&r.PersistentRecur, &part.PersistentRecur)
+	return part
 }
 
 // demand returns how many watches setWatches asks for at most, and how many bytes are in their paths.

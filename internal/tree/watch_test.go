@@ -199,8 +199,8 @@ func TestEventsComeInTheOrderInWhichWatchesWereSet(t *testing.T) {
 	for id := int64(9); id > 1; id-- {
 		s.connect(id).get("/a", true)
 	}
-	s.tree.RemoveWatcher(5)
-	s.tree.RemoveWatcher(9)
+	s.tree.RemoveWatcher(5, 1000)
+	s.tree.RemoveWatcher(9, 1000)
 	s.attach(5, 5).get("/a", true)
 	for _, id := range []string{"8", "7", "6", "4", "3", "2", "5"} {
 		want = append(want, id+" DataChanged /a")
@@ -239,10 +239,10 @@ func TestWatchesGoWithTheConnection(t *testing.T) {
 		w.addWatch("/", 1)
 		w.addWatch("/a", 0)
 	}
-	s.tree.RemoveWatcher(10)
-	s.tree.RemoveWatcher(99)
+	s.tree.RemoveWatcher(10, 1000)
+	s.tree.RemoveWatcher(99, 1000)
 	s.wantEvents(c.set("/a", "", -1).Events, "11 DataChanged /a")
-	s.tree.RemoveWatcher(11)
+	s.tree.RemoveWatcher(11, 1000)
 	s.wantEvents(c.set("/a", "", -1).Events)
 	if n := s.tree.WatchCount(); n != 0 {
 		t.Errorf("%d watches are left", n)

@@ -25,7 +25,7 @@ const (
 type Hold struct {
 	supervise.Hold
 	Token       int64
-	Release     func(ctx context.Context) error // returns why the hold had ended before, if it had
+	Release     func() error                    // returns why the hold had ended before, if it had
 	ReleaseWait func(ctx context.Context) error // also waits until the servers know
 }
 
@@ -33,7 +33,7 @@ type Hold struct {
 // way if there is a connection. If there is none, GiveBack waits a little for the next one: otherwise the next holder
 // would have to wait for the session timeout.
 func (h Hold) GiveBack(ctx context.Context) error {
-	err := h.Release(ctx)
+	err := h.Release()
 	if state, _ := h.Session().State(); state == zk.Suspended {
 		ctx, cancel := context.WithTimeout(ctx, ReconnectWait)
 		defer cancel()

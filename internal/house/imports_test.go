@@ -13,15 +13,15 @@ import (
 
 const module = "github.com/seed-a3166700/turnstile"
 
-// A floor says what the non-test code of one package, or of all packages below a folder, may import.
-type floor struct {
-	path    string   // below the module; a trailing /... means the packages below it too
+// A rule says what the non-test code of a package may import, besides the standard library.
+type rule struct {
+	path    string   // of the package in this module; a trailing /... includes the packages below it
 	ours    []string // packages of this module, in the same notation
-	foreign []string // modules of others; the standard library is always allowed
+	foreign []string // other modules
 }
 
-// floors is the house from its foundation up: an arrow that is not drawn here does not exist.
-var floors = []floor{
+// rules lists what may be imported, from the lowest package up. What is not listed is not allowed.
+var rules = []rule{
 	{path: "internal/jute"},
 	{path: "internal/wire", ours: []string{"internal/jute"}},
 	{path: "internal/tree", ours: []string{"internal/wire", "internal/jute"}},
@@ -59,17 +59,33 @@ var floors = []floor{
 	// What only tests use.
 	{path: "internal/certainty"},
 	{path: "internal/house"},
-	{path: "hostile", ours: []string{"zk", "lock", "internal/wire", "internal/jute"}, foreign: []string{"golang.org/x/sys"}},
+	{
+		path:    "hostile",
+		ours:    []string{"zk", "lock", "internal/wire", "internal/jute"},
+		foreign: []string{"golang.org/x/sys"},
+	},
 	{path: "internal/lincheck", foreign: []string{"github.com/anishathalye/porcupine"}},
 	{path: "internal/peer", ours: []string{"zk", "server"}},
 	{path: "docs/herd", ours: []string{"zk", "lock", "server", "internal/peer", "internal/measure"}},
 	{path: "conformance", ours: []string{"zk", "server", "zktest", "internal/peer", "internal/wire", "internal/jute"}},
-	{path: "lin", ours: []string{"zk", "lock", "elect", "queue", "zktest", "internal/peer", "internal/lincheck"}, foreign: []string{"golang.org/x/sys"}},
-	{path: "partitions", ours: []string{"zk", "lock", "elect", "queue", "internal/peer"}, foreign: []string{"golang.org/x/sys"}},
-	{path: "interop/...", ours: []string{"zk", "lock", "server", "zktest", "internal/peer"}, foreign: []string{"github.com/anishathalye/porcupine"}},
+	{
+		path:    "lin",
+		ours:    []string{"zk", "lock", "elect", "queue", "zktest", "internal/peer", "internal/lincheck"},
+		foreign: []string{"golang.org/x/sys"},
+	},
+	{
+		path:    "partitions",
+		ours:    []string{"zk", "lock", "elect", "queue", "internal/peer"},
+		foreign: []string{"golang.org/x/sys"},
+	},
+	{
+		path:    "interop/...",
+		ours:    []string{"zk", "lock", "server", "zktest", "internal/peer"},
+		foreign: []string{"github.com/anishathalye/porcupine"},
+	},
 }
 
-// users are the packages that a user's program imports as a library: nothing but the standard library comes with them.
+// users are the packages that users' programs import. They depend on nothing but the standard library.
 var users = []string{"zk", "lock", "elect", "fence", "queue", "queue/classic"}
 
 type listed struct {
@@ -80,7 +96,7 @@ type listed struct {
 	Module     *struct{ Path string }
 }
 
-func TestImportsFollowTheArrowsOfTheHouse(t *testing.T) {
+func TestPackagesImportWhatTheirRulesAllow(t *testing.T) {
 	t.Parallel()
 	for _, goos := range []string{"linux", "darwin", "windows"} {
 		t.Run(goos, func(t *testing.T) {
@@ -91,14 +107,14 @@ func TestImportsFollowTheArrowsOfTheHouse(t *testing.T) {
 				if !ours {
 					continue
 				}
-				at := slices.IndexFunc(floors, func(f floor) bool { return covers(f.path, name) })
+				at := slices.IndexFunc(rules, func(r rule) bool { return covers(r.path, name) })
 				if at < 0 {
-					t.Errorf("%s stands on no floor: add it to floors, with what it may import", name)
+					t.Errorf("%s has no rule: add it to rules, with what it may import", name)
 					continue
 				}
 				for _, imported := range p.Imports {
-					if imported != "C" && !allowed(floors[at], packages[imported]) {
-						t.Errorf("%s imports %s, which its floor does not allow", name, imported)
+					if imported != "C" && !allowed(rules[at], packages[imported]) {
+						t.Errorf("%s imports %s, which its rule does not allow", name, imported)
 					}
 				}
 			}
@@ -106,13 +122,13 @@ func TestImportsFollowTheArrowsOfTheHouse(t *testing.T) {
 	}
 }
 
-func TestLibraryBringsTheStandardLibraryAlone(t *testing.T) {
+func TestLibraryDependsOnTheStandardLibraryAlone(t *testing.T) {
 	t.Parallel()
 	packages := list(t, "linux")
 	for _, user := range users {
 		p, ok := packages[module+"/"+user]
 		if !ok {
-			t.Errorf("there is no package %s", user)
+			t.Errorf("no package %s", user)
 			continue
 		}
 		for _, dep := range p.Deps {
@@ -123,10 +139,11 @@ func TestLibraryBringsTheStandardLibraryAlone(t *testing.T) {
 	}
 }
 
-// list returns every package that the module's non-test code consists of or depends on, as built for goos.
+// list returns the module's packages and all that their non-test code depends on, as built for goos.
 func list(t *testing.T, goos string) map[string]listed {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Standard,Imports,Deps,Module", module+"/...")
+	const fields = "-json=ImportPath,Standard,Imports,Deps,Module"
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", fields, module+"/...")
 	cmd.Env = append(os.Environ(), "GOOS="+goos, "CGO_ENABLED=0")
 	cmd.Stderr = t.Output()
 	out, err := cmd.StdoutPipe()
@@ -154,7 +171,7 @@ func list(t *testing.T, goos string) map[string]listed {
 	return packages
 }
 
-// within returns the path below the module, and whether the package is the module's at all.
+// within returns a package's path below the module, and whether it belongs to the module.
 func within(path string) (string, bool) {
 	if path == module {
 		return ".", true
@@ -162,7 +179,7 @@ func within(path string) (string, bool) {
 	return strings.CutPrefix(path, module+"/")
 }
 
-// covers tells whether a path in the notation of floor names the package.
+// covers reports whether a pattern in the notation of rule names the package.
 func covers(pattern, name string) bool {
 	if below, ok := strings.CutSuffix(pattern, "/..."); ok {
 		return name == below || strings.HasPrefix(name, below+"/")
@@ -170,12 +187,12 @@ func covers(pattern, name string) bool {
 	return pattern == name
 }
 
-func allowed(f floor, p listed) bool {
+func allowed(r rule, p listed) bool {
 	if p.Standard {
 		return true
 	}
 	if name, ours := within(p.ImportPath); ours {
-		return slices.ContainsFunc(f.ours, func(pattern string) bool { return covers(pattern, name) })
+		return slices.ContainsFunc(r.ours, func(pattern string) bool { return covers(pattern, name) })
 	}
-	return p.Module != nil && slices.Contains(f.foreign, p.Module.Path)
+	return p.Module != nil && slices.Contains(r.foreign, p.Module.Path)
 }

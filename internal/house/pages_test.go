@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// root is the repository's folder, seen from a test of this package.
+// root is the path of the repository from a test of this package.
 const root = "../../"
 
 func TestGoOfThePagesIsInAnExampleThatIsTested(t *testing.T) {
@@ -26,7 +26,7 @@ func TestGoOfThePagesIsInAnExampleThatIsTested(t *testing.T) {
 	for _, page := range []string{"README.md", "docs/library.md", "docs/queues.md", "docs/fencing.md"} {
 		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, page), -1)
 		if len(blocks) == 0 {
-			t.Errorf("%s shows no Go", page)
+			t.Errorf("%s has no block of Go", page)
 		}
 		for _, block := range blocks {
 			if !strings.Contains(programs.String(), block[1]) {
@@ -51,16 +51,16 @@ func TestPagesLinkToFilesThatExist(t *testing.T) {
 			page := dir + e.Name()
 			for _, match := range link.FindAllStringSubmatch(read(t, page), -1) {
 				if _, err := os.Stat(root + dir + match[1]); err != nil {
-					t.Errorf("%s links to %s, which is not there", page, match[1])
+					t.Errorf("%s links to %s, which does not exist", page, match[1])
 				} else if match[2] != "" && !slices.Contains(anchors(read(t, dir+match[1])), match[2]) {
-					t.Errorf("%s links to %s#%s, and there is no such heading", page, match[1], match[2])
+					t.Errorf("%s links to %s#%s, but the page has no such heading", page, match[1], match[2])
 				}
 			}
 		}
 	}
 }
 
-// anchors returns the names that GitHub gives to a page's headings.
+// anchors returns the fragment identifiers that GitHub gives to a page's headings.
 func anchors(page string) []string {
 	var all []string
 	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
@@ -80,7 +80,7 @@ func TestPagesNameTestsThatExist(t *testing.T) {
 		}
 		for _, name := range names {
 			if !strings.Contains(all, "func "+name[1]+"(") {
-				t.Errorf("%s names %s, which is nowhere", page, name[1])
+				t.Errorf("%s names %s, which does not exist", page, name[1])
 			}
 		}
 	}
@@ -94,7 +94,8 @@ func TestSleepsOutsideBubblesSayWhy(t *testing.T) {
 			return
 		}
 		for _, line := range sleep.FindAllString(text, -1) {
-			t.Errorf("%s sleeps outside a synctest bubble and does not say on that line why it cannot wait for an event: %s", path, strings.TrimSpace(line))
+			t.Errorf("%s sleeps outside a synctest bubble without a comment on the line that says why: %s",
+				path, strings.TrimSpace(line))
 		}
 	})
 }
@@ -110,12 +111,28 @@ func allTests(t *testing.T) string {
 // walkTests calls visit with every test file's path and text.
 func walkTests(t *testing.T, visit func(path, text string)) {
 	t.Helper()
-	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, "_test.go") {
+	walkFiles(t, func(path, text string) {
+		if strings.HasSuffix(path, "_test.go") {
+			visit(path, text)
+		}
+	})
+}
+
+// walkFiles calls visit with the path and text of every file of the repository, testdata and build output excepted.
+func walkFiles(t *testing.T, visit func(path, text string)) {
+	t.Helper()
+	skip := []string{".git", "testdata", "bin", "dist", "artifacts", "turnstile"}
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
 			return err
+		case e.IsDir() && slices.Contains(skip, e.Name()) && path != filepath.Clean(root)+"/cmd/turnstile":
+			return filepath.SkipDir
+		case !e.Type().IsRegular():
+			return nil
 		}
 		text, err := os.ReadFile(path)
-		visit(strings.TrimPrefix(path, root), string(text))
+		visit(filepath.ToSlash(strings.TrimPrefix(path, root)), string(text))
 		return err
 	})
 	if err != nil {

@@ -83,14 +83,14 @@ func (l *locker) take(ctx context.Context, m anyLock, client *zk.Client, sess *z
 // warnOfNesting warns if we wait for the turnstile that runs us, which waits for us to end. It is only a warning: in
 // the background of that turnstile's command it may be intended.
 func (l *locker) warnOfNesting(ctx context.Context, client *zk.Client) {
-	ours := strings.Split(l.app.Env.Get("TURNSTILE_PATHS"), "\n")
+	ours := strings.Split(l.app.Env.Vars["TURNSTILE_PATHS"], "\n")
 	for _, path := range l.run.Paths {
 		if !slices.Contains(ours, path) {
 			continue
 		}
 		line, err := lock.Inspect(ctx, client, path)
 		i := slices.IndexFunc(line, func(c lock.Contender) bool {
-			return c.Holder && command.SessionID(c.Session) == l.app.Env.Get("TURNSTILE_SESSION")
+			return c.Holder && command.SessionID(c.Session) == l.app.Env.Vars["TURNSTILE_SESSION"]
 		})
 		if err != nil || i < 0 || l.shared && line[i].Kind == lock.Reader || line[i].Kind == lock.Permit {
 			continue

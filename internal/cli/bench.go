@@ -14,7 +14,6 @@ import (
 
 	"github.com/seed-a3166700/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/internal/measure"
-	"github.com/seed-a3166700/turnstile/internal/supervise"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -56,13 +55,6 @@ type bencher struct {
 }
 
 func newBench(app *command.App) *cobra.Command {
-	parent := &cobra.Command{
-		Use:     "bench",
-		Short:   "Measure how fast locks are",
-		Example: "  turnstile bench lock --goroutines 16 --locks 16 --duration 10s",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
 	b := &bencher{app: app, duration: command.Duration(5 * time.Second)}
 	cmd := &cobra.Command{
 		Use:   "lock",
@@ -83,13 +75,11 @@ turn at the server. --retain keeps a lock in the process that had it last until 
 			if err := b.check(); err != nil {
 				return command.Usage(cmd, err)
 			}
-			ctx, stop := supervise.Until(cmd.Context())
-			defer stop()
 			if b.worker {
-				return command.Failed(b.work(ctx))
+				return command.UntilSignal(cmd.Context(), b.work)
 			}
 			b.again = commandLine(cmd.Flags())
-			return command.Failed(b.run(ctx))
+			return command.UntilSignal(cmd.Context(), b.run)
 		},
 	}
 	b.layout = command.NewChoice(layoutCurator, layoutKazoo, layoutBoth)
@@ -106,8 +96,11 @@ turn at the server. --retain keeps a lock in the process that had it last until 
 	flags.BoolVar(&b.worker, workerFlag, false, "")
 	_ = flags.MarkHidden(workerFlag) // it is there
 	b.connection.Flags(flags)
-	parent.AddCommand(cmd)
-	return parent
+	return command.Group(&cobra.Command{
+		Use:     "bench",
+		Short:   "Measure how fast locks are",
+		Example: "  turnstile bench lock --goroutines 16 --locks 16 --duration 10s",
+	}, cmd)
 }
 
 // check looks at the flags.

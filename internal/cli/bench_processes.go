@@ -72,7 +72,7 @@ func (b *bencher) measureProcesses(ctx context.Context) (a measure.Answer, err e
 	}
 	for range b.processes {
 		cmd := exec.CommandContext(ctx, program, b.again...)
-		cmd.Args[0], cmd.Env, cmd.WaitDelay = "turnstile", b.app.Env.List(), workerGrace
+		cmd.Args[0], cmd.Env, cmd.WaitDelay = "turnstile", b.app.Env.List, workerGrace
 		w, err := measure.Start("one of the processes", cmd)
 		if err != nil {
 			return a, err

@@ -66,7 +66,7 @@ cannot be executed; 127 not found.`,
 				return err
 			}
 			if e.observe {
-				return e.watch(cmd.Context())
+				return command.UntilSignal(cmd.Context(), e.watch)
 			}
 			return e.lead(cmd.Context())
 		},

@@ -6,7 +6,6 @@ import (
 
 	"github.com/seed-a3166700/turnstile/elect"
 	"github.com/seed-a3166700/turnstile/internal/cli/command"
-	"github.com/seed-a3166700/turnstile/internal/supervise"
 )
 
 // electionJSON is what "turnstile elect --observe --json" prints for every change.
@@ -26,18 +25,16 @@ type leaderJSON struct {
 
 // watch prints who leads, until a signal comes.
 func (e *elector) watch(ctx context.Context) error {
-	ctx, stop := supervise.Until(ctx)
-	defer stop()
 	client, candidate, err := e.connect(ctx)
 	if client != nil {
 		defer client.Close() // nothing of ours is at the server
 	}
 	if err != nil {
-		return command.Failed(err)
+		return err
 	}
 	for leader, err := range candidate.Observe(ctx) {
 		if err != nil {
-			return command.Failed(err)
+			return err
 		}
 		if err := e.print(leader); err != nil {
 			return err

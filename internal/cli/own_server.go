@@ -26,7 +26,7 @@ type ownJSON struct {
 var errNotRunning = &command.Error{Code: command.ExitNotAcquired}
 
 func newOwnServer(app *command.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:   "own-server",
 		Short: "Show or stop this user's own server",
 		Long: `Commands that name no server with --connect use this user's own server. The first such command starts it in
@@ -34,11 +34,7 @@ the background. It ends after ten minutes without a client (TURNSTILE_IDLE_EXIT,
 next command starts it again. Its data, its log and its socket are in $XDG_STATE_HOME/turnstile, or
 ~/.local/state/turnstile. The server of "turnstile serve" is a different one.`,
 		Example: "  turnstile own-server status\n  turnstile own-server stop",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newOwnStatus(app), newOwnStop(app))
-	return cmd
+	}, newOwnStatus(app), newOwnStop(app))
 }
 
 func newOwnStatus(app *command.App) *cobra.Command {
@@ -52,13 +48,13 @@ Exit codes: 0 it runs; 1 it does not; 64 usage.`,
 		Example: "  turnstile own-server status --json",
 		Args:    command.ExactArgs(0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			own, err := ownserver.Find(app.Env.Lookup)
+			own, err := ownserver.Find(app.Env.Vars)
 			if err != nil {
 				return &command.Error{Code: command.ExitNoServer, Err: err}
 			}
-			ctx, stop := supervise.Until(cmd.Context())
-			defer stop()
-			return command.Failed(showOwn(ctx, app, own, asJSON))
+			return command.UntilSignal(cmd.Context(), func(ctx context.Context) error {
+				return showOwn(ctx, app, own, asJSON)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object (docs/cli-json.md)")
@@ -95,7 +91,7 @@ Exit codes: 0 it has ended, or did not run; 64 usage; 69 it cannot be stopped.`,
 		Example: "  turnstile own-server stop",
 		Args:    command.ExactArgs(0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			own, err := ownserver.Find(app.Env.Lookup)
+			own, err := ownserver.Find(app.Env.Vars)
 			if err == nil {
 				ctx, stop := supervise.Until(cmd.Context())
 				defer stop()

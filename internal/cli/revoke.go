@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-a3166700/turnstile/internal/cli/command"
-	"github.com/seed-a3166700/turnstile/internal/supervise"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -95,9 +94,7 @@ or may hold it, or something other than a lock is at PATH; 64 usage; 69 no serve
 			if err := r.parse(cmd, args[0]); err != nil {
 				return err
 			}
-			ctx, stop := supervise.Until(cmd.Context())
-			defer stop()
-			return command.Failed(r.run(ctx))
+			return command.UntilSignal(cmd.Context(), r.run)
 		},
 	}
 	r.within = command.Duration(10 * time.Second)
@@ -307,36 +304,36 @@ func (r *revoker) printRecords(list []lock.Record) error {
 }
 
 func (r *revoker) record(record lock.Record) recordJSON {
-	j := recordJSON{Path: r.path, ID: record.ID, Force: record.Force, Over: record.Over, Revoked: []revokedJSON{}}
-	j.revocationJSON = *revocation(&record.Request)
-	for _, h := range record.Holders {
-		holder := revokedJSON{
-			Node: h.Node, Since: command.Timestamp(h.Since), Session: command.SessionID(h.Session),
-			Token: int64(h.Token), Ending: string(h.Ending),
-		}
-		holder.Owner.Text = h.Data
-		if h.Owner != nil {
-			holder.Owner = known(*h.Owner)
-		}
-		j.Revoked = append(j.Revoked, holder)
+	return recordJSON{
+		Path: r.path, ID: record.ID, Force: record.Force, Over: record.Over, Revoked: revokedHolders(recorded(record)),
+		revocationJSON: *revocation(&record.Request),
 	}
-	return j
+}
+
+// recorded returns the holders of a record as Revoke returned them.
+func recorded(record lock.Record) []lock.Revoked {
+	var list []lock.Revoked
+	for _, h := range record.Holders {
+		c := lock.Contender{Path: h.Node, Since: h.Since, Session: h.Session, Token: h.Token, Data: []byte(h.Data)}
+		if h.Owner != nil {
+			c.Known, c.Owner = true, *h.Owner
+		}
+		list = append(list, lock.Revoked{Holder: c, Ending: h.Ending})
+	}
+	return list
 }
 
 func (r *revoker) printRecord(record lock.Record) error {
 	err := r.app.Printf("%s  by %s: %s\n", record.Request.At.Local().Format(time.DateTime),
 		owner(lock.Contender{Known: true, Owner: record.Request.By}), command.Printable(record.Request.Reason))
-	for _, h := range record.Holders {
-		who := command.Plain(h.Node) // of whom no more is known
-		switch {
-		case h.Owner != nil:
-			who = owner(lock.Contender{Known: true, Owner: *h.Owner})
-		case h.Data != "":
-			who = owner(lock.Contender{Data: []byte(h.Data)})
+	for _, h := range recorded(record) {
+		who := owner(h.Holder)
+		if !h.Holder.Known && len(h.Holder.Data) == 0 {
+			who = command.Plain(h.Holder.Path) // nothing else is known of it
 		}
 		what := became(h.Ending)
 		if !record.Over && h.Ending == lock.EndingKept {
-			what = "was asked; what became of it is not recorded yet"
+			what = "was asked; the result is not recorded yet"
 		}
 		if err == nil {
 			err = r.app.Printf("    %s: %s\n", who, what)

@@ -145,7 +145,7 @@ func (s *serving) place(cfg *server.Config, cmd *cobra.Command) error {
 	case s.data != "":
 		cfg.InMemory, cfg.Data = false, s.data
 	case cfg.Data == "" && !cfg.InMemory:
-		dir, err := ownserver.StateDir(s.app.Env.Lookup)
+		dir, err := ownserver.StateDir(s.app.Env.Vars)
 		if err != nil {
 			return errors.New("no directory for the data: name one with --data, or use --in-memory")
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-a3166700/turnstile/internal/cli/command"
-	"github.com/seed-a3166700/turnstile/internal/supervise"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -95,9 +94,9 @@ Exit codes: 0; 1 something other than a lock is at PATH; 64 usage; 69 no server;
 					return command.Usage(cmd, err)
 				}
 			}
-			ctx, stop := supervise.Until(cmd.Context())
-			defer stop()
-			return command.Failed(showWho(ctx, app, &n, args, asJSON))
+			return command.UntilSignal(cmd.Context(), func(ctx context.Context) error {
+				return showWho(ctx, app, &n, args, asJSON)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per PATH (docs/cli-json.md)")

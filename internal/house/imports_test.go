@@ -47,7 +47,7 @@ var rules = []rule{
 	{path: "internal/measure", ours: []string{"lock"}},
 	{path: "internal/ownserver", foreign: []string{"golang.org/x/sys"}},
 	{
-		path:    "internal/cli/...",
+		path: "internal/cli/...",
 		ours: []string{
 			"internal/cli/...", "internal/supervise", "internal/ownserver", "internal/measure", "zk", "lock", "elect", "queue", "server",
 		},

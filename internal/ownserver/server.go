@@ -62,31 +62,23 @@ type Server struct {
 	idle    string
 }
 
-// Environment looks up an environment variable, as os.LookupEnv does.
-type Environment func(name string) (value string, ok bool)
-
-func (e Environment) get(name string) string {
-	value, _ := e(name)
-	return value
-}
-
 // Find returns the server of the user whose environment this is.
-func Find(env Environment) (*Server, error) {
+func Find(env map[string]string) (*Server, error) {
 	dir, err := StateDir(env)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, idle: env.get("TURNSTILE_IDLE_EXIT")}
+	s := &Server{dir: dir, idle: env["TURNSTILE_IDLE_EXIT"]}
 	if s.idle == "" {
 		s.idle = idleExit
 	}
 	for _, name := range inherited {
-		if value, ok := env(name); ok {
+		if value, ok := env[name]; ok {
 			s.env = append(s.env, name+"="+value)
 		}
 	}
 	// The server listens in both directories: the runtime directory is removed at logout and does not exist for cron.
-	if runtimeDir := env.get("XDG_RUNTIME_DIR"); filepath.IsAbs(runtimeDir) && ours(runtimeDir) {
+	if runtimeDir := env["XDG_RUNTIME_DIR"]; filepath.IsAbs(runtimeDir) && ours(runtimeDir) {
 		socket := filepath.Join(runtimeDir, "turnstile", socketName)
 		if len(socket) <= maxSocketPath {
 			s.sockets = append(s.sockets, socket)
@@ -101,14 +93,14 @@ func Find(env Environment) (*Server, error) {
 }
 
 // StateDir returns this program's directory by the XDG base directory specification. It need not exist.
-func StateDir(env Environment) (string, error) {
-	if dir := env.get("XDG_STATE_HOME"); filepath.IsAbs(dir) { // the specification says to ignore relative ones
+func StateDir(env map[string]string) (string, error) {
+	if dir := env["XDG_STATE_HOME"]; filepath.IsAbs(dir) { // the specification says to ignore relative ones
 		return filepath.Join(dir, "turnstile"), nil
 	}
-	if dir := env.get("LOCALAPPDATA"); runtime.GOOS == "windows" && dir != "" {
+	if dir := env["LOCALAPPDATA"]; runtime.GOOS == "windows" && dir != "" {
 		return filepath.Join(dir, "turnstile"), nil
 	}
-	home := env.get("HOME")
+	home := env["HOME"]
 	if home == "" { // a system service: it must find the same directory as this user's shells
 		if u, err := user.Current(); err == nil {
 			home = u.HomeDir

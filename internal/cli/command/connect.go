@@ -239,7 +239,7 @@ func (c *Connection) refused(why error) (hint string, ok bool) {
 
 // useOwnServer makes cfg connect to the user's own server, which is started if it does not run.
 func (c *Connection) useOwnServer(ctx context.Context, app *App, cfg *zk.Config) error {
-	own, err := ownserver.Find(app.Env.Lookup)
+	own, err := ownserver.Find(app.Env.Vars)
 	if err == nil {
 		c.own = own
 		if app.chatty() { // cron would send it by mail, every night

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -124,4 +125,19 @@ func ExactArgs(n int, names string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// Group makes cmd a command that only has subcommands.
+func Group(cmd *cobra.Command, sub ...*cobra.Command) *cobra.Command {
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(sub...)
+	return cmd
+}
+
+// UntilSignal runs a command that a signal ends.
+func UntilSignal(ctx context.Context, run func(ctx context.Context) error) error {
+	ctx, stop := supervise.Until(ctx)
+	defer stop()
+	return Failed(run(ctx))
 }

@@ -91,15 +91,15 @@ func (r *Runner) Command(program string, hold supervise.Hold, token int64, env .
 // OnLost is what --on-lost says.
 func (r *Runner) OnLost() supervise.OnLost { return supervise.OnLost(r.onLost.Value) }
 
-// environment is the command's environment, our variables last.
+// environment is the command's environment, our variables last: of several with one name, exec takes the last.
 func (r *Runner) environment(sess *zk.Session, token int64, env []string) []string {
-	return r.App.Env.With(append(slices.Concat(r.Env, env),
-		"TURNSTILE_PATH="+r.Paths[0],
-		"TURNSTILE_PATHS="+strings.Join(r.Paths, "\n"),
-		"TURNSTILE_TOKEN="+strconv.FormatInt(token, 10),
-		"TURNSTILE_SESSION="+SessionID(sess.ID()),
-		"TURNSTILE_SESSION_TIMEOUT_MS="+strconv.FormatInt(sess.Timeout().Milliseconds(), 10),
-	)...)
+	return slices.Concat(r.App.Env.List, r.Env, env, []string{
+		"TURNSTILE_PATH=" + r.Paths[0],
+		"TURNSTILE_PATHS=" + strings.Join(r.Paths, "\n"),
+		"TURNSTILE_TOKEN=" + strconv.FormatInt(token, 10),
+		"TURNSTILE_SESSION=" + SessionID(sess.ID()),
+		"TURNSTILE_SESSION_TIMEOUT_MS=" + strconv.FormatInt(sess.Timeout().Milliseconds(), 10),
+	})
 }
 
 // WarnOfGrace tells of a --grace that was asked for and that the session has no room for.

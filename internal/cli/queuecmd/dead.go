@@ -39,18 +39,14 @@ type requeuedJSON struct {
 }
 
 func newDead(app *command.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:   "dead",
 		Short: "Show dead letters, requeue them, or remove them",
 		Long: `Dead letters are items that are no longer delivered: their command has failed --max-attempts times, or a
 program has rejected them.`,
 		Example: `  turnstile queue dead ls /mail
   turnstile queue dead requeue /mail --all`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newDeadList(app), newDeadRequeue(app), newDeadPurge(app))
-	return cmd
+	}, newDeadList(app), newDeadRequeue(app), newDeadPurge(app))
 }
 
 func newDeadList(app *command.App) *cobra.Command {

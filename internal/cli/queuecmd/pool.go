@@ -62,9 +62,11 @@ func (p *pool) run(ctx context.Context) error {
 		}
 	})
 	defer p.group.Close()
-	return p.result(p.withQueue(taking, func(taking context.Context, client *zk.Client, q *queue.Queue) error {
+	giveUp := p.consumer.count > 0 // "work" waits for servers that are away
+	err := p.consumer.access().open(taking, giveUp, func(taking context.Context, client *zk.Client, q *queue.Queue) error {
 		return p.takeAll(ctx, taking, client, q)
-	}))
+	})
+	return p.result(err)
 }
 
 // result is the error to end with: err is why no more items were taken.
@@ -87,12 +89,6 @@ func (p *pool) result(err error) error {
 		return nil // what work waits for
 	}
 	return err
-}
-
-// withQueue connects. "Take" gives up if the servers stay away; "work" waits for them.
-func (p *pool) withQueue(ctx context.Context, f func(context.Context, *zk.Client, *queue.Queue) error) error {
-	w := p.consumer
-	return withQueue(ctx, p.app, &w.run.Connection, w.run.Path, w.config(), w.count > 0, f)
 }
 
 // takeAll takes items and runs commands for them, and returns when these have ended.

@@ -18,7 +18,7 @@ import (
 
 // New returns turnstile queue.
 func New(app *command.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:   "queue",
 		Short: "Put items into a queue, and process them",
 		Long: `A queue at PATH holds items, each with a body of any bytes: across machines with --connect, otherwise among the
@@ -29,14 +29,10 @@ never delivered again.`,
   turnstile queue work /mail --workers 4 -- ./send-mail
   seq 1000 | turnstile queue put /numbers --lines
   turnstile queue len /numbers`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newPut(app), newTake(app), newWork(app), newList(app), newLen(app), newDead(app), newPurge(app))
-	return cmd
+	}, newPut(app), newTake(app), newWork(app), newList(app), newLen(app), newDead(app), newPurge(app))
 }
 
-// access is how the subcommands that run no command reach their queue.
+// access is how a subcommand reaches its queue.
 type access struct {
 	app        *command.App
 	connection command.Connection
@@ -80,9 +76,7 @@ func checkPath(path string) error {
 
 // with connects and calls f with the queue, until a signal comes.
 func (u *access) with(ctx context.Context, f func(ctx context.Context, client *zk.Client, q *queue.Queue) error) error {
-	ctx, stop := supervise.Until(ctx)
-	defer stop()
-	return command.Failed(withQueue(ctx, u.app, &u.connection, u.path, u.cfg, true, f))
+	return command.UntilSignal(ctx, func(ctx context.Context) error { return u.open(ctx, true, f) })
 }
 
 // inspect is with for commands that do not create the queue. If there is none it calls none instead.
@@ -107,42 +101,40 @@ func (u *access) inspect(ctx context.Context, none func() error, f func(ctx cont
 	})
 }
 
-// withQueue connects, and calls f with the queue at a path. With giveUp, what f waits for also ends when the servers
-// stay away for longer than --connect-timeout.
-func withQueue(ctx context.Context, app *command.App, n *command.Connection, path string, cfg queue.Config, giveUp bool,
-	f func(ctx context.Context, client *zk.Client, q *queue.Queue) error,
-) error {
-	client, sess, err := n.Open(ctx, app)
+// open connects, and calls f with the queue. With giveUp, what f waits for also ends when the servers stay away for
+// longer than --connect-timeout.
+func (u *access) open(ctx context.Context, giveUp bool, f func(context.Context, *zk.Client, *queue.Queue) error) error {
+	client, sess, err := u.connection.Open(ctx, u.app)
 	if err != nil {
 		return err
 	}
 	defer client.Close() // if it fails, the session ends by itself
-	cfg.ACL = n.ACL()
-	q, err := queue.New(client, path, cfg)
+	u.cfg.ACL = u.connection.ACL()
+	q, err := queue.New(client, u.path, u.cfg)
 	if err != nil {
 		return &command.Error{Code: command.ExitUsage, Err: err}
 	}
 	until, stop := ctx, func() {}
 	if giveUp {
-		until, stop = n.Until(ctx, client, sess, nil)
+		until, stop = u.connection.Until(ctx, client, sess, nil)
 	}
 	defer stop()
 	err = f(until, client, q)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), command.ReconnectWait)
 	defer cancel()
 	_ = q.Close(closing) // what cannot be given back now goes back when the session ends
-	return queueError(until, n, client, err)
+	return u.explain(until, client, err)
 }
 
-// queueError says what is behind the error of a queue: a signal, a server that is away, or something else at the path.
-func queueError(ctx context.Context, n *command.Connection, client *zk.Client, err error) error {
+// explain returns the reason for a queue's error: a signal, a server that is away, or something else at the path.
+func (u *access) explain(ctx context.Context, client *zk.Client, err error) error {
 	if _, ok := errors.AsType[*command.Error](err); ok || err == nil {
 		return err
 	}
 	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(cause, command.ErrNoAnswer), errors.Is(err, command.ErrNoAnswer):
-		return n.NoServer(client.LastError())
+		return u.connection.NoServer(client.LastError())
 	case errors.Is(cause, context.Canceled):
 		return supervise.AsSignal(cause)
 	case cause != nil:

@@ -176,12 +176,12 @@ func (w *consumer) checkCommand(cmd *cobra.Command) error {
 	return nil
 }
 
-func (w *consumer) config() queue.Config {
+func (w *consumer) access() *access {
 	cfg := queue.Config{MaxAttempts: w.attempts, Backoff: queue.Backoff{First: time.Duration(w.backoff)}}
 	if w.attempts == 0 {
 		cfg.MaxAttempts = -1
 	}
-	return cfg
+	return &access{app: w.run.App, connection: w.run.Connection, path: w.run.Path, cfg: cfg}
 }
 
 // first takes the first item of "take", as --no-wait and --wait say.
@@ -213,10 +213,7 @@ func (w *consumer) noItem(ctx context.Context, q *queue.Queue, err error) error 
 
 // printItems prints items, and acknowledges them or gives them back.
 func (w *consumer) printItems(ctx context.Context) error {
-	ctx, stop := supervise.Until(ctx)
-	defer stop()
-	run := &w.run
-	takeAndPrint := func(ctx context.Context, client *zk.Client, q *queue.Queue) error {
+	return w.access().with(ctx, func(ctx context.Context, client *zk.Client, q *queue.Queue) error {
 		if _, err := w.catchUp(ctx, client); err != nil {
 			return err
 		}
@@ -245,8 +242,7 @@ func (w *consumer) printItems(ctx context.Context) error {
 				return err
 			}
 		}
-	}
-	return command.Failed(withQueue(ctx, run.App, &run.Connection, run.Path, w.config(), true, takeAndPrint))
+	})
 }
 
 // catchUp makes the server that we are connected to catch up with what was put before.

@@ -31,7 +31,7 @@ func TestTwoAtOnceIsNoticed(t *testing.T) {
 		want   bool
 	}{
 		{"none", nil, true},
-		{"one after the other, told in another order", cycles([3]int64{5, 20, 30}, [3]int64{0, 1, 10}, [3]int64{2, 10, 20}), true},
+		{"in turn, in another order", cycles([3]int64{5, 20, 30}, [3]int64{0, 1, 10}, [3]int64{2, 10, 20}), true},
 		{"the second before the first has unlocked", cycles([3]int64{0, 1, 10}, [3]int64{2, 9, 20}), false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -84,7 +84,8 @@ func TestTargetIsMissedIfOneServerMissesIt(t *testing.T) {
 	for _, want := range []string{
 		`go-zookeeper Lock on ZooKeeper 3.8.0 .* 2.04 × \| ≥ 2 × \*\*met\*\*`,
 		`go-zookeeper Lock on turnstile serve .* 1.99 × \| ≥ 2 × \*\*NOT met\*\*`,
-		`redsync on Redis, volatile .* 5.00 × \(ZooKeeper 3.8.0\), 20.00 × \(turnstile serve\) \| ≥ 10 × \*\*NOT met\*\*`,
+		`redsync on Redis, volatile .* 5.00 × \(ZooKeeper 3.8.0\), 20.00 × \(turnstile serve\) \| ≥ 10 × ` +
+			`\*\*NOT met\*\*`,
 		`redislock on Redis, volatile .* ≥ 5 × \*\*met\*\*`,
 	} {
 		if !regexp.MustCompile(want).MatchString(table.String()) {
@@ -114,8 +115,9 @@ func TestLessIsMoreTurnsTheRatioRound(t *testing.T) {
 func TestContenderThatIsNotInstalledIsNamed(t *testing.T) {
 	t.Parallel()
 	var table bytes.Buffer
-	writeTable(&table, []row{{load: "l", contender: goZooKeeper(onZooKeeper, 2), note: "not measured: not installed: java"}})
-	if want := "not measured: not installed: java"; !strings.Contains(table.String(), want) {
+	const want = "not measured: not installed: java"
+	writeTable(&table, []row{{load: "l", contender: goZooKeeper(onZooKeeper, 2), note: want}})
+	if !strings.Contains(table.String(), want) {
 		t.Errorf("no %q in\n%s", want, &table)
 	}
 }

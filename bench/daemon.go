@@ -26,7 +26,7 @@ type daemon struct {
 }
 
 // startDaemon starts a server, which ends with its host, and returns when ask, repeated, gets an answer from it.
-func startDaemon(ctx context.Context, host *peer.Host, dir, addr string, ask func(ctx context.Context, addr string) error,
+func startDaemon(ctx context.Context, host *peer.Host, dir, addr string, ask func(context.Context, string) error,
 	program string, args ...string,
 ) (*daemon, error) {
 	log, err := os.Create(filepath.Join(dir, "log"))

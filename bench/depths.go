@@ -173,7 +173,8 @@ func (b *bench) phase(ctx context.Context, l *load, p *phase, queues []*filledQu
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", t.contender.title(), err)
 			}
-			fmt.Fprintf(b.log, "  %-60s %12s %s, %d at a time\n", t.contender.title(), number(rate), l.rateUnit(), p.workers)
+			fmt.Fprintf(b.log, "  %-60s %12s %s, %d at a time\n",
+				t.contender.title(), number(rate), l.rateUnit(), p.workers)
 			t.row.figures = append(t.row.figures, rate)
 		}
 	}
@@ -211,8 +212,8 @@ func (b *bench) startTeam(ctx context.Context, l *load, p *phase, q *filledQueue
 	return t, nil
 }
 
-// warmUp lets a team serve its queue for a while, so that what compiles as it runs has run. A Java client that cannot do
-// so at a deep queue is tried again with larger packets; a peer that still cannot is left out. The rows say why.
+// warmUp lets a team serve its queue for a while, so that what compiles as it runs has run. A Java client that cannot
+// serve a deep queue is tried again with larger packets; a peer that still cannot is left out. The rows say why.
 func (b *bench) warmUp(ctx context.Context, l *load, p *phase, q *filledQueue, t *team) (*queueTeam, []row, error) {
 	var rows []row
 	for {

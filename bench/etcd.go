@@ -14,7 +14,7 @@ import (
 
 const kindEtcd = "etcd"
 
-// etcdClient is etcd's client. Every locker has a session, that is a lease, of its own: its Mutex is re-entrant within one.
+// etcdClient is etcd's client. Every locker has a session (a lease) of its own: the Mutex is re-entrant within one.
 type etcdClient struct {
 	ctx    context.Context //nolint:containedctx // of the process
 	client *clientv3.Client
@@ -48,7 +48,7 @@ func (l *etcdLocker) Lock(ctx context.Context) error   { return l.m.Lock(ctx) }
 func (l *etcdLocker) Unlock(ctx context.Context) error { return l.m.Unlock(ctx) }
 func (l *etcdLocker) Finish(context.Context) error     { return nil }
 
-// etcdLine counts who stands in line at path.
+// etcdLine counts the contenders at a path.
 func etcdLine(addr string) (func(ctx context.Context, path string) (int, error), func(), error) {
 	client, err := dialEtcd(addr)
 	if err != nil {

@@ -21,10 +21,11 @@ func hostServer(ctx context.Context, p plan, stdin io.Reader, stdout io.Writer) 
 		return err
 	}
 	defer srv.Close()
-	return measure.Work(ctx, stdin, stdout, func(_ context.Context, order string, _ measure.Numbers) (measure.Answer, error) {
+	obey := func(_ context.Context, order string, _ measure.Numbers) (measure.Answer, error) {
 		if order != "memory" {
 			return measure.Answer{}, fmt.Errorf("unknown order %q", order)
 		}
 		return memory(), nil
-	})
+	}
+	return measure.Work(ctx, stdin, stdout, obey)
 }

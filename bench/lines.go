@@ -24,7 +24,7 @@ func lineLoads() []load {
 		{
 			key: "sessions", title: "watch events of one release, 1,000 sessions waiting", rounds: fewRounds,
 			limit:      limit{exactly, 1},
-			contenders: []contender{oneEach(strictly(onZooKeeper), manyWaiters+1), oneEach(strictly(onHosted), manyWaiters+1)},
+			contenders: []contender{oneEach(strictly(onZooKeeper)), oneEach(strictly(onHosted))},
 			measure: func(ctx context.Context, b *bench, l *load) ([]row, error) {
 				return lines(ctx, b, l, manyWaiters, func(s *lineCost) []sample {
 					return []sample{{title: l.title, unit: "events", figure: s.events, lessIsMore: true}}
@@ -44,9 +44,9 @@ func lineLoads() []load {
 	}
 }
 
-// oneEach gives every waiter a session of its own.
-func oneEach(c contender, clients int) contender {
-	c.clients = clients
+// oneEach gives the holder and every waiter a session of its own.
+func oneEach(c contender) contender {
+	c.clients = manyWaiters + 1
 	return c
 }
 
@@ -86,8 +86,9 @@ func lines(ctx context.Context, b *bench, l *load, n int, read func(*lineCost) [
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", c.title(), err)
 			}
-			fmt.Fprintf(b.log, "  %-60s drained in %s ms, step %s µs, %s + %s bytes, %.2f threads, %.0f events\n", c.title(),
-				number(s.drain), number(s.step), number(s.clientBytes), number(s.serverBytes), s.threads, s.events)
+			fmt.Fprintf(b.log, "  %-60s drained in %s ms, step %s µs, %s + %s bytes, %.2f threads, %.0f events\n",
+				c.title(), number(s.drain), number(s.step), number(s.clientBytes), number(s.serverBytes),
+				s.threads, s.events)
 			tables = collect(tables, read(s), len(there), i, c)
 		}
 	}

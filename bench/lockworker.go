@@ -14,8 +14,11 @@ type connection interface {
 	close()
 }
 
+// An opener connects to the plan's server.
+type opener[T any] func(ctx context.Context, p *plan) (T, error)
+
 // kinds are the contenders that are written in Go.
-var kinds = map[string]func(ctx context.Context, p *plan) (connection, error){
+var kinds = map[string]opener[connection]{
 	kindTurnstile:   openTurnstile,
 	kindNodes:       openNodes,
 	kindGoZooKeeper: openGoZooKeeper,
@@ -32,7 +35,7 @@ type lockWorker struct {
 	waiters     *waiters
 }
 
-func newLockWorker(ctx context.Context, p *plan, open func(context.Context, *plan) (connection, error)) (*lockWorker, error) {
+func newLockWorker(ctx context.Context, p *plan, open opener[connection]) (*lockWorker, error) {
 	connections, err := connectAll(ctx, p, open)
 	if err != nil {
 		return nil, err
@@ -56,7 +59,7 @@ func (w *lockWorker) locker(i int, path string) (measure.Locker, error) {
 func (w *lockWorker) close() { disconnect(w.connections) }
 
 // connectAll opens the plan's connections, all of them or none.
-func connectAll[T interface{ close() }](ctx context.Context, p *plan, open func(context.Context, *plan) (T, error)) ([]T, error) {
+func connectAll[T interface{ close() }](ctx context.Context, p *plan, open opener[T]) ([]T, error) {
 	var connections []T
 	for range p.clients {
 		c, err := open(ctx, p)

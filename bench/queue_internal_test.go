@@ -102,7 +102,8 @@ func TestListThatIsTooLongIsSaid(t *testing.T) {
 	if got := s.tooLong(61_680, 0); got != "" {
 		t.Errorf("got %q for 61,680 names of 17 bytes, which fit", got)
 	}
-	if got, want := s.tooLong(100_000, 0), "1,700,000 bytes, and its client takes 1,048,575"; !strings.Contains(got, want) {
+	const want = "1,700,000 bytes, and its client takes 1,048,575"
+	if got := s.tooLong(100_000, 0); !strings.Contains(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := s.tooLong(100_000, widePacket); got != "" {
@@ -129,7 +130,8 @@ func TestItemsAreCountedAfterwards(t *testing.T) {
 			}
 			p := plan{addr: srv.Addr(), root: root, clients: 1, lockers: 1}
 			workers := measure.Processes{employ(t, kindTurnstileQueue, p)}
-			s := &queueTeam{team: &team{contender: q.contender, workers: workers, backend: &backend{}, plan: p}, queue: q}
+			t0 := &team{contender: q.contender, workers: workers, backend: &backend{}, plan: p}
+			s := &queueTeam{team: t0, queue: q}
 			take := phase{order: "take", workers: 1}
 			if rate, err := s.serve(t.Context(), &take, 20*time.Millisecond); err != nil || rate <= 0 {
 				t.Fatalf("got %v items/s, %v", rate, err)
@@ -144,7 +146,8 @@ func TestItemsAreCountedAfterwards(t *testing.T) {
 
 func TestPromisesOfQueues(t *testing.T) {
 	t.Parallel()
-	one, many, put := &phase{order: "take", workers: 1}, &phase{order: "take", workers: inFlight}, &phase{order: "put", workers: 1}
+	one, many := &phase{order: "take", workers: 1}, &phase{order: "take", workers: inFlight}
+	put := &phase{order: "put", workers: 1}
 	locking := contender{kind: kindKazooLocking}
 	few := contender{kind: kindTurnstileQueue, role: peerRole}
 	for _, test := range []struct {
@@ -164,14 +167,16 @@ func TestPromisesOfQueues(t *testing.T) {
 		{one, 10_000, contender{kind: kindCuratorQueue}, 0},
 	} {
 		if got := test.phase.required(&load{depth: test.depth}, &test.contender); got != test.want {
-			t.Errorf("%s at %d, %d to %s: got %v, want %v", test.contender.kind, test.depth, test.phase.workers, test.phase.order, got, test.want)
+			t.Errorf("%s at %d, %d to %s: got %v, want %v",
+				test.contender.kind, test.depth, test.phase.workers, test.phase.order, got, test.want)
 		}
 	}
 }
 
 func TestHistogramTotal(t *testing.T) {
 	t.Parallel()
-	const text = " num     #instances         #bytes  class name (module)\n-----\n   1:         15003         832000  [B (java.base@17.0.15)\nTotal         62040        4886368\n"
+	const text = " num     #instances         #bytes  class name (module)\n-----\n" +
+		"   1:         15003         832000  [B (java.base@17.0.15)\nTotal         62040        4886368\n"
 	if got, err := histogramTotal(text); err != nil || got != 4886368 {
 		t.Errorf("got %v, %v; want 4886368", got, err)
 	}
@@ -180,17 +185,19 @@ func TestHistogramTotal(t *testing.T) {
 	}
 }
 
-// TestPartLeavesTheOtherAlone is about docs/benchmarks-all.md: whoever measures one part again does not lose the other's figures.
+// TestPartLeavesTheOtherAlone is about docs/benchmarks-all.md: measuring one part again keeps the other's figures.
 func TestPartLeavesTheOtherAlone(t *testing.T) {
 	t.Parallel()
-	both := page("", []section{{"Locks", "| old lock |\n\n### Locks: the machine\n\n- slow"}, {"Queues", "| old queue |"}})
+	locks := section{"Locks", "| old lock |\n\n### Locks: the machine\n\n- slow"}
+	both := page("", []section{locks, {"Queues", "| old queue |"}})
 	text := string(page(string(both), []section{{"Queues", "| new queue |"}}))
-	for _, want := range []string{"\n## Locks\n\n| old lock |\n\n### Locks: the machine\n\n- slow\n\n## Queues\n\n| new queue |\n\n## Repeat it\n"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
-		}
+	const want = "\n## Locks\n\n| old lock |\n\n### Locks: the machine\n\n- slow\n\n" +
+		"## Queues\n\n| new queue |\n\n## Repeat it\n"
+	if !strings.Contains(text, want) {
+		t.Errorf("no %q in\n%s", want, text)
 	}
-	if strings.Contains(text, "old queue") || strings.Count(text, "# Benchmarks") != 1 || strings.Count(text, repeatTitle) != 1 {
+	once := strings.Count(text, "# Benchmarks") == 1 && strings.Count(text, repeatTitle) == 1
+	if strings.Contains(text, "old queue") || !once {
 		t.Errorf("something stands there twice:\n%s", text)
 	}
 	if again := string(page(text, nil)); again != text {
@@ -201,7 +208,9 @@ func TestPartLeavesTheOtherAlone(t *testing.T) {
 func TestPartIsWholeIfNothingIsLeftOut(t *testing.T) {
 	t.Parallel()
 	measured := func(_ context.Context, _ *bench, l *load) ([]row, error) { return []row{{load: l.title}}, nil }
-	p := &part{loads: func() []load { return []load{{key: "queue-a", measure: measured}, {key: "queue-b", measure: measured}} }}
+	p := &part{loads: func() []load {
+		return []load{{key: "queue-a", measure: measured}, {key: "queue-b", measure: measured}}
+	}}
 	for _, test := range []struct {
 		args []string
 		rows int
@@ -219,7 +228,8 @@ func TestPartIsWholeIfNothingIsLeftOut(t *testing.T) {
 		b := &bench{options: o, servers: &servers{}, log: io.Discard}
 		rows, whole, err := b.part(t.Context(), p)
 		if err != nil || whole != test.want || len(rows) != test.rows {
-			t.Errorf("%v: got %d rows, whole %v, %v; want %d, %v", test.args, len(rows), whole, err, test.rows, test.want)
+			t.Errorf("%v: got %d rows, whole %v, %v; want %d, %v",
+				test.args, len(rows), whole, err, test.rows, test.want)
 		}
 	}
 	if _, err := parse([]string{"-part", "elections"}, io.Discard); err == nil {

@@ -37,7 +37,7 @@ type tasks interface {
 }
 
 // queueKinds are the contenders with queues that are written in Go.
-var queueKinds = map[string]func(ctx context.Context, p *plan) (tasks, error){
+var queueKinds = map[string]opener[tasks]{
 	kindTurnstileQueue: openTurnstileQueue,
 	kindRedisList:      openRedisList,
 }
@@ -49,7 +49,7 @@ type queueWorker struct {
 	numbering
 }
 
-func newQueueWorker(ctx context.Context, p *plan, open func(context.Context, *plan) (tasks, error)) (*queueWorker, error) {
+func newQueueWorker(ctx context.Context, p *plan, open opener[tasks]) (*queueWorker, error) {
 	connections, err := connectAll(ctx, p, open)
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ const (
 	kindRedislock = "redislock"
 )
 
-// redisTTL is after how long a lock on Redis is anybody's. Neither library renews it by itself, so it is longer than any load holds one.
+// redisTTL is when a lock on Redis expires. Neither library renews it, so it is longer than any load holds a lock.
 const redisTTL = time.Minute
 
 // redislockPause is how long redislock waits between two tries: its README's example.
@@ -79,7 +79,8 @@ func openRedislock(ctx context.Context, p *plan) (connection, error) {
 }
 
 func (r *redislockClient) locker(path string) (measure.Locker, error) {
-	return &redislockLocker{locks: r.locks, path: path, options: &redislock.Options{RetryStrategy: redislock.LinearBackoff(redislockPause)}}, nil
+	options := &redislock.Options{RetryStrategy: redislock.LinearBackoff(redislockPause)}
+	return &redislockLocker{locks: r.locks, path: path, options: options}, nil
 }
 
 func (r *redislockClient) close() { _ = r.client.Close() }

@@ -160,7 +160,8 @@ func writeVerdict(w io.Writer, rows []row) {
 			met++
 		case promised:
 			all++
-			not = append(not, fmt.Sprintf("- %s, %s: target %s", r.load, r.contender.title(), strings.TrimSuffix(r.target(), " **NOT met**")))
+			target := strings.TrimSuffix(r.target(), " **NOT met**")
+			not = append(not, fmt.Sprintf("- %s, %s: target %s", r.load, r.contender.title(), target))
 		}
 	}
 	fmt.Fprintf(w, "Targets met: %d of %d.\n", met, all)

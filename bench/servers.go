@@ -18,7 +18,7 @@ import (
 
 const parent = "github.com/seed-a3166700/turnstile"
 
-// The servers that loads run against. Hosted is ours in a process that can be asked for its live memory and its counters.
+// The servers that loads run against. Hosted is ours in a process that tells its live memory and its counters.
 const (
 	onZooKeeper = "ZooKeeper 3.8.0"
 	onServe     = "turnstile serve"
@@ -48,7 +48,7 @@ type servers struct {
 	running map[string]*backend
 }
 
-// missing says what a server needs that is not installed, "" if all is there.
+// missing says what a server needs that is not installed; empty if nothing is missing.
 func missing(server string) string {
 	switch server {
 	case onZooKeeper:
@@ -206,8 +206,8 @@ func build(ctx context.Context, dir string) (string, error) {
 		return "", fmt.Errorf("find the repository: %w", err)
 	}
 	binary := filepath.Join(dir, "turnstile")
-	cmd := exec.CommandContext(ctx, "go", "build", "-C", strings.TrimSpace(string(root)), "-o", binary, "./cmd/turnstile")
-	out, err := cmd.CombinedOutput()
+	dir = strings.TrimSpace(string(root))
+	out, err := exec.CommandContext(ctx, "go", "build", "-C", dir, "-o", binary, "./cmd/turnstile").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("go build ./cmd/turnstile: %w\n%s", err, out)
 	}

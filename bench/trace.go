@@ -79,8 +79,8 @@ func (s *sample) text() string {
 	return strings.Join(parts, ", ")
 }
 
-// exclusive sorts the cycles by when the lock was acquired, and returns an error if two had it at once: all processes have
-// the same clock.
+// exclusive sorts the cycles by when the lock was acquired, and returns an error if two had it at once: all processes
+// have the same clock.
 func exclusive(cycles []measure.Cycle) error {
 	slices.SortFunc(cycles, func(a, b measure.Cycle) int { return cmp.Compare(a.Locked, b.Locked) })
 	for i := 1; i < len(cycles); i++ {

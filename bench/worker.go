@@ -14,12 +14,12 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/measure"
 )
 
-// A plan says what a worker process of a contender does. Workers of other languages get the same, in this order, as plain arguments.
+// A plan says what a worker process of a contender does. Workers in other languages get it as plain arguments.
 type plan struct {
 	addr    string // of the server
 	root    string // where its locks are, or its queue
 	clients int    // connections
-	lockers int    // goroutines or threads that lock or take, spread over the connections; 0 if only stand is asked for
+	lockers int    // goroutines or threads that lock or take, spread over the connections; 0 for the order stand alone
 	locks   int    // that they share; locker i uses lock i modulo this
 
 	strict  bool          // Turnstile's locks only: no hand-off in memory
@@ -42,7 +42,8 @@ func (p *plan) flags(flags *flag.FlagSet) {
 // args writes the plan as flags can read it.
 func (p *plan) args() []string {
 	return []string{
-		"-addr", p.addr, "-root", p.root, "-clients", strconv.Itoa(p.clients), "-lockers", strconv.Itoa(p.lockers), "-locks", strconv.Itoa(p.locks),
+		"-addr", p.addr, "-root", p.root,
+		"-clients", strconv.Itoa(p.clients), "-lockers", strconv.Itoa(p.lockers), "-locks", strconv.Itoa(p.locks),
 		"-strict=" + strconv.FormatBool(p.strict), "-retain", p.retain.String(), "-profile", p.profile,
 	}
 }
@@ -55,8 +56,8 @@ func (p *plan) foreign(kind string) []string {
 // path is where lock i is.
 func (p *plan) path(i int) string { return fmt.Sprintf("%s/%03d", p.root, i%p.locks) }
 
-// work is what a worker process does: it connects, prints "ready", and obeys the orders on its standard input until that
-// ends. An answer is a line "ok" with figures, or a line "error" and why; see measure.Work.
+// work is what a worker process does: it connects, prints "ready", and obeys the orders on its standard input until
+// that ends. An answer is a line "ok" with figures, or a line "error" and why; see measure.Work.
 //
 // Workers with queues obey these orders, in Go by queueworker.go:
 //
@@ -66,22 +67,22 @@ func (p *plan) path(i int) string { return fmt.Sprintf("%s/%03d", p.root, i%p.lo
 //	                     ok ITEMS NANOSECONDS
 //	consume MILLISECONDS every connection takes items, works on each for a while, and acknowledges it:
 //	                     ok ITEMS NANOSECONDS
-//	relay MILLISECONDS   one connection puts an item, and the next one when another has taken and acknowledged it: after
-//	                     a line "t BEGAN TAKEN TAKEN" for each: ok ITEMS NANOSECONDS
+//	relay MILLISECONDS   one connection puts an item, and the next one when another connection has acknowledged it:
+//	                     after a line "t BEGAN TAKEN TAKEN" for each: ok ITEMS NANOSECONDS
 //	memory               ok BYTES THREADS, what this process needs after a garbage collection
 //
 // All others obey these, in Go by lockworker.go:
 //
 //	run MILLISECONDS     all lockers lock and unlock for so long: ok CYCLES NANOSECONDS
-//	trace MILLISECONDS   the same, after a line "t BEGAN LOCKED UNLOCKED" for each cycle, in nanoseconds of the system's
-//	                     clock
+//	trace MILLISECONDS   the same, after a line "t BEGAN LOCKED UNLOCKED" for each cycle, in nanoseconds of the
+//	                     system's clock
 //	stand N              one goroutine locks lock 0, then N more wait for it: ok
 //	step                 the holder unlocks: ok NANOSECONDS, until the next one has the lock; that one keeps it
 //	drain                each holder unlocks at once: ok NANOSECONDS, until the last one has
 //	memory               as above
 func work(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("worker: which one?")
+		return errors.New("worker: the kind is missing")
 	}
 	var p plan
 	flags := flag.NewFlagSet("worker", flag.ContinueOnError)

@@ -1,5 +1,6 @@
-// Command herd counts the watch events that a server sends when a lock is released that many processes wait for: a simple
-// lock, which all of them watch, and a line, in which each watches the one ahead. It writes docs/herd.md and its plot.
+// Command herd counts the watch events that a server sends when a lock is released that many processes wait for: a
+// simple lock, which all of them watch, and a line, in which each watches the one ahead. It writes docs/herd.md and its
+// plot.
 package main
 
 import (

@@ -34,8 +34,8 @@ var locks = []kind{
 	{line, func(c *zk.Client, path string) (locker, error) { return lock.NewMutex(c, path, lock.Config{}) }},
 }
 
-// countEvents counts the watch events of each hand-over, with so many waiters. Every contender has a session of its own,
-// as a process has.
+// countEvents counts the watch events of each hand-over, with so many waiters. Every contender has a session of its
+// own, as a process has.
 func countEvents(ctx context.Context, addr string, k kind, waiters, handovers int) ([]float64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Command fenced writes a text to a service under a lock. The service refuses the text if another worker has acquired the
-// lock in the meantime, so a worker that was stopped for too long can do no harm.
+// Command fenced writes a text to a service under a lock. The service refuses the text if another worker has acquired
+// the lock in the meantime, so a worker that was stopped for too long can do no harm.
 //
 // Try it with a server on 127.0.0.1:2181 (turnstile serve), each command in a shell of its own:
 //
@@ -7,8 +7,8 @@
 //	go run ./examples/fenced write first      # has the lock; press Ctrl-Z and not Enter
 //	go run ./examples/fenced write second     # gets the lock when the first one's session has expired; press Enter
 //
-// Then type "fg" in the first worker's shell and press Enter: its write is late, and the service refuses it. The text that
-// the service has is at http://127.0.0.1:8037/.
+// Then type "fg" in the first worker's shell and press Enter: its write is late, and the service refuses it. The text
+// that the service has is at http://127.0.0.1:8037/.
 package main
 
 import (
@@ -122,8 +122,8 @@ func write(ctx context.Context, servers, url, text string, in io.Reader, out io.
 	if _, err := bufio.NewReader(in).ReadString('\n'); err != nil {
 		return err
 	}
-	// A careful worker would check hold.Context() here, but could be stopped right after the check. Only the service can
-	// refuse a late write, so this worker does not check.
+	// A careful worker would check hold.Context() here, but could be stopped right after the check. Only the service
+	// can refuse a late write, so this worker does not check.
 	if err := put(ctx, url, text, hold.Token()); err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
-// Command stock takes one item from a stock that is kept in ZooKeeper. The write carries the lock's guard, so the server
-// itself refuses it once the hold has ended, however late the writer is.
+// Command stock takes one item from a stock that is kept in ZooKeeper. The write carries the lock's guard, so the
+// server itself refuses it once the hold has ended, however late the writer is.
 package main
 
 import (

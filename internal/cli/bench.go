@@ -59,8 +59,8 @@ func newBench(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lock",
 		Short: "Measure how fast locks are acquired and released",
-		Long: `Locks and unlocks for a while in the goroutines of one or more processes, each with one client, and prints how
-many cycles a second they completed and how long acquiring took.
+		Long: `Locks and unlocks for a while in the goroutines of one or more processes, each with one client, and
+prints how many cycles a second they completed and how long acquiring took.
 
 Goroutines of one process pass a lock on in memory, within bounds; with --strict every acquisition takes its
 turn at the server. --retain keeps a lock in the process that had it last until another process wants it.
@@ -187,8 +187,8 @@ var errTimeOver = errors.New("the time for measuring is over")
 func (b *bencher) missing(ctx context.Context, sess *zk.Session) []string {
 	var list []string
 	for parent := path.Dir(b.prefix); parent != "/"; parent = path.Dir(parent) {
-		if _, there, err := sess.Exists(ctx, parent); there || err != nil { // after an error we do not know that it is ours
-			break
+		if _, there, err := sess.Exists(ctx, parent); there || err != nil {
+			break // after an error we do not know whose it is, so it stays
 		}
 		list = append(list, parent)
 	}

@@ -39,11 +39,11 @@ func newElect(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "elect [flags] PATH [-- COMMAND [ARG...]]",
 		Short: "Run a command while elected leader, or observe the leader",
-		Long: `Stands for election at PATH and runs the command while elected. When the command ends, turnstile resigns and
-exits as the command did. When the leadership is lost, the command's group receives SIGTERM, and SIGKILL
+		Long: `Stands for election at PATH and runs the command while elected. When the command ends, turnstile resigns
+and exits as the command did. When the leadership is lost, the command's group receives SIGTERM, and SIGKILL
 before another candidate can lead; then turnstile stands for election again. The command receives every
-signal that turnstile receives: after SIGTERM it can shut down, and the next candidate leads as soon as it has
-ended.
+signal that turnstile receives: after SIGTERM it can shut down, and the next candidate leads as soon as it
+has ended.
 
 The command's environment has TURNSTILE_PATH, TURNSTILE_ID, TURNSTILE_TOKEN (larger for every later leader),
 TURNSTILE_SESSION and TURNSTILE_SESSION_TIMEOUT_MS. (A candidate that runs under another turnstile command
@@ -54,9 +54,9 @@ comes. It may skip changes that follow each other quickly, but never the last on
 
 At the start it waits for a server as long as --connect-timeout says; later it waits until one is back.
 
-Exit codes: the command's, or 128+N if signal N ended it or the wait; 1 (or -E) not elected; 64 usage;
-69 no server; 75 leadership lost (with --once, or after a signal to end); 77 access denied; 126 command
-cannot be executed; 127 not found.`,
+Exit codes: the command's, or 128+N if signal N ended it or the wait; 1 (or -E) not elected; 64 usage; 69 no
+server; 75 leadership lost (with --once, or after a signal to end); 77 access denied; 126 command cannot be
+executed; 127 not found.`,
 		Example: `  turnstile elect --connect zk1:2181,zk2:2181 /app/leader --id "$(hostname)" -- ./scheduler
   turnstile elect -n -E 75 /app/leader -- ./only-if-nobody-leads
   turnstile elect --observe /app/leader
@@ -99,21 +99,20 @@ func (e *elector) parse(cmd *cobra.Command, args []string) error {
 // checkMode checks that there is either something to run or an election to observe.
 func (e *elector) checkMode(cmd *cobra.Command) error {
 	flags := cmd.Flags()
-	wrong := func(text string) error { return command.Usage(cmd, errors.New(text)) }
 	if e.observe && cmd.ArgsLenAtDash() < 0 && !flags.Changed("command") {
 		e.run.Argv = nil // TURNSTILE_COMMAND is for commands that run something
 	}
 	switch {
 	case len(e.run.Paths) > 1:
-		return wrong("an election has one PATH")
+		return command.Usagef(cmd, "an election has one PATH")
 	case e.observe && e.run.Argv != nil:
-		return wrong("--observe runs no command: leave one of them out")
+		return command.Usagef(cmd, "--observe runs no command: leave one of them out")
 	case e.observe && (flags.Changed("no-wait") || flags.Changed("wait") || flags.Changed("once")):
-		return wrong("--observe runs until a signal comes: leave --no-wait, --wait and --once out")
+		return command.Usagef(cmd, "--observe runs until a signal comes: leave --no-wait, --wait and --once out")
 	case !e.observe && e.run.Argv == nil:
-		return wrong("the command is missing: name one to run while elected, or use --observe")
+		return command.Usagef(cmd, "the command is missing: name one to run while elected, or use --observe")
 	case !e.observe && flags.Changed("json"):
-		return wrong("--json is for --observe: leave it out, or the command")
+		return command.Usagef(cmd, "--json is for --observe: leave it out, or the command")
 	}
 	return nil
 }
@@ -205,7 +204,7 @@ func (e *elector) win(ctx context.Context, client *zk.Client, candidate *elect.C
 		defer cancel()
 		sess, err := client.Session(ctx)
 		if err == nil {
-			err = e.run.Sync(ctx, sess) // the server that we are connected to must know of leaders that have resigned before
+			err = e.run.Sync(ctx, sess) // so that the server that we are connected to knows of earlier resignations
 		}
 		if err != nil {
 			return nil, err

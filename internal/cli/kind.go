@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -34,24 +33,21 @@ type anyLock interface {
 
 // checkKind checks the flags that say which kind of lock it is.
 func (l *locker) checkKind(cmd *cobra.Command) error {
-	var wrong string
-	switch set, some, delay := len(l.run.Paths) > 1, l.permits.limit > 0, l.delay > 0; {
+	switch set, some := len(l.run.Paths) > 1, l.permits.limit > 0; {
 	case set && (l.shared || some):
-		wrong = "a set of PATHs has a single holder: leave --shared and --permits out, or name one PATH"
+		return command.Usagef(cmd, "several PATHs have one holder: leave --shared and --permits out, or name one PATH")
 	case set && l.layout.Value == layoutCuratorRW:
-		wrong = "--layout curator-rw does not support several PATHs: choose another layout, or name one PATH"
+		return command.Usagef(cmd, "--layout curator-rw does not support several PATHs: choose another, or name one")
 	case some && l.shared:
-		wrong = "--permits and --shared contradict each other: leave one out"
+		return command.Usagef(cmd, "--permits and --shared contradict each other: leave one out")
 	case some && l.layout.Value != layoutCurator:
-		wrong = "--permits supports only --layout curator: leave one out"
+		return command.Usagef(cmd, "--permits supports only --layout curator: leave one out")
 	case l.newLimit && !some:
-		wrong = "--new-limit is for --permits"
-	case delay && some:
-		wrong = "--delay is for locks: holders of --permits work at the same time in any case"
-	default:
-		return nil
+		return command.Usagef(cmd, "--new-limit is for --permits")
+	case some && l.delay > 0:
+		return command.Usagef(cmd, "--delay is for locks: holders of --permits work at the same time in any case")
 	}
-	return command.Usage(cmd, errors.New(wrong))
+	return nil
 }
 
 // anyLock returns the lock that the flags ask for.

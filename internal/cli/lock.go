@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -40,11 +39,10 @@ func newLock(app *command.App) *cobra.Command {
 Without --connect the lock belongs to this user on this machine, and nothing needs to be set up. With
 --connect it is shared with all clients of the same ZooKeeper servers.
 
-Several PATHs are a set: turnstile acquires all of them or none, and sets that overlap never deadlock.
-With --shared any number of holders share the lock, but never with a holder without --shared.
-With --permits N/LIMIT each holder takes N permits of LIMIT in all. A PATH has either permits or a lock.
-The first holder stores its LIMIT at PATH, and a command with another LIMIT fails; --new-limit changes it
-for all.
+Several PATHs are a set: turnstile acquires all of them or none, and sets that overlap never deadlock. With
+--shared any number of holders share the lock, but never with a holder without --shared. With --permits
+N/LIMIT each holder takes N permits of LIMIT in all. A PATH has either permits or a lock. The first holder
+stores its LIMIT at PATH, and a command with another LIMIT fails; --new-limit changes it for all.
 
 In a script it behaves as flock(1) does: Ctrl-C stops the script, and it prints nothing if all goes well.
 Two things differ. If Ctrl-Z stops it for longer than the session lasts (--session-timeout), it loses the
@@ -67,8 +65,8 @@ InterProcessMutex (with --shared, the readers of InterProcessReadWriteLock); cur
 InterProcessReadWriteLock, as a writer without --shared; kazoo is Lock, WriteLock and ReadLock; both is
 curator and kazoo. Turnstile's own locks exclude each other in all layouts.
 
-Exit codes: the command's, or 128+N if signal N ended it or the wait; 1 (or -E) lock not acquired;
-64 usage; 69 no server; 75 lock lost; 77 access denied; 126 command cannot be executed; 127 not found.`,
+Exit codes: the command's, or 128+N if signal N ended it or the wait; 1 (or -E) lock not acquired; 64 usage;
+69 no server; 75 lock lost; 77 access denied; 126 command cannot be executed; 127 not found.`,
 		Example: `  turnstile lock /jobs/report -- ./report.sh --all
   turnstile lock -n /jobs/report -c 'date >> log; ./report.sh'
   turnstile lock --shared /data -- ./read.sh
@@ -104,7 +102,7 @@ func (l *locker) parse(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if l.run.Argv != nil && cmd.Flags().Changed("json") {
-		return command.Usage(cmd, errors.New("--json is for holding the lock without a command: with one, the output is the command's"))
+		return command.Usagef(cmd, "--json is for holding the lock without a command: leave one out")
 	}
 	if l.label == "" && len(l.run.Argv) > 0 {
 		l.label = l.run.Name()

@@ -29,9 +29,9 @@ func newOwnServer(app *command.App) *cobra.Command {
 	return command.Group(&cobra.Command{
 		Use:   "own-server",
 		Short: "Show or stop this user's own server",
-		Long: `Commands that name no server with --connect use this user's own server. The first such command starts it in
-the background. It ends after ten minutes without a client (TURNSTILE_IDLE_EXIT, read when it starts), and the
-next command starts it again. Its data, its log and its socket are in $XDG_STATE_HOME/turnstile, or
+		Long: `Commands that name no server with --connect use this user's own server. The first such command starts it
+in the background. It ends after ten minutes without a client (TURNSTILE_IDLE_EXIT, read when it starts),
+and the next command starts it again. Its data, its log and its socket are in $XDG_STATE_HOME/turnstile, or
 ~/.local/state/turnstile. The server of "turnstile serve" is a different one.`,
 		Example: "  turnstile own-server status\n  turnstile own-server stop",
 	}, newOwnStatus(app), newOwnStop(app))
@@ -72,7 +72,8 @@ func showOwn(ctx context.Context, app *command.App, own *ownserver.Server, asJSO
 	if asJSON {
 		err = app.JSON(s)
 	} else {
-		err = app.Printf("%s\nconnect  %s\ndata     %s\nlog      %s\n", state, strings.Join(s.Connect, " "), s.Data, s.Log)
+		err = app.Printf("%s\nconnect  %s\ndata     %s\nlog      %s\n",
+			state, strings.Join(s.Connect, " "), s.Data, s.Log)
 	}
 	if err == nil && !s.Running {
 		return errNotRunning
@@ -84,8 +85,8 @@ func newOwnStop(app *command.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "stop",
 		Short: "Stop this user's own server",
-		Long: `Stops this user's own server, and returns when it has ended. Nothing is lost: holders and waiters start it
-again when they notice, with their own program. So this is also how to upgrade it.
+		Long: `Stops this user's own server, and returns when it has ended. Nothing is lost: holders and waiters start
+it again when they notice, with their own program. So this is also how to upgrade it.
 
 Exit codes: 0 it has ended, or did not run; 64 usage; 69 it cannot be stopped.`,
 		Example: "  turnstile own-server stop",

@@ -105,7 +105,7 @@ func TestSecondSignalKillsTheCommands(t *testing.T) {
 			r.ready()
 			r.ready()
 			r.signal(syscall.SIGTERM)
-			if line, err := firstLine(errors); line != "turnstile: /q: terminated: no more items, 2 commands at work; the next signal kills" {
+			if line, err := firstLine(errors); line != "turnstile: /q: terminated: taking no more items, 2 commands running; the next signal kills" {
 				t.Errorf("standard error: %q, %v", line, err)
 			}
 			if mode == "signal" {
@@ -272,12 +272,12 @@ func TestEveryLineIsWorkedOnExactlyOnceWhenNothingFails(t *testing.T) {
 		const n = 300
 		putNumbers(t, addr, n)
 		out := filepath.Join(t.TempDir(), "out")
-		var crews []*running
+		var workers []*running
 		for range 2 {
-			crews = append(crews, start(t, "queue", "work", "--connect", addr, "--session-timeout", "40s", "--workers", "4", "--until", "empty", "/q",
+			workers = append(workers, start(t, "queue", "work", "--connect", addr, "--session-timeout", "40s", "--workers", "4", "--until", "empty", "/q",
 				"--", "sh", "-c", `cat >> "$0"`, out))
 		}
-		for _, r := range crews {
+		for _, r := range workers {
 			r.rest()
 			r.wantCode(0)
 		}

@@ -68,14 +68,14 @@ func newRevoke(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke [flags] PATH",
 		Short: "Ask the holders of a lock to release it",
-		Long: `Asks the holders of the lock at PATH to release it, and waits until they have. "turnstile lock" then ends its
-command as if the lock were lost, and exits with 75. Go programs are notified by their hold, and programs with
-Curator's revocable locks by a callback. All other holders do not notice, and holders may refuse: with --force
-turnstile deletes their nodes after --within. Another client then has the lock, although they may still be
-working.
+		Long: `Asks the holders of the lock at PATH to release it, and waits until they have. "turnstile lock" then
+ends its command as if the lock were lost, and exits with 75. Go programs are notified by their hold, and
+programs with Curator's revocable locks by a callback. All other holders do not notice, and holders may
+refuse: with --force turnstile deletes their nodes after --within. Another client then has the lock,
+although they may still be working.
 
---node and --session choose among several holders: "turnstile who" shows sessions, and with --json nodes. They
-can also choose a contender that "may hold" the lock, which is not asked otherwise.
+--node and --session choose among several holders: "turnstile who" shows sessions, and with --json nodes.
+They can also choose a contender that "may hold" the lock, which is not asked otherwise.
 
 It refuses an election, whose leader cannot be asked. In the layouts of LeaderSelector and kazoo, candidates
 look like contenders of a lock: they do not notice, and --force deletes their nodes.
@@ -83,8 +83,8 @@ look like contenders of a lock: they do not notice, and --force deletes their no
 A record of each revocation is kept beside PATH: who asked, whom, why, and with what result. --records shows
 the last 32.
 
-Exit codes: 0 the holders that were asked no longer hold it, or there were none; 1 a contender still holds it
-or may hold it, or something other than a lock is at PATH; 64 usage; 69 no server; 77 access denied.`,
+Exit codes: 0 the holders that were asked no longer hold it, or there were none; 1 a contender still holds
+it or may hold it, or something other than a lock is at PATH; 64 usage; 69 no server; 77 access denied.`,
 		Example: `  turnstile revoke --reason 'stuck since noon, ticket 4711' /jobs/report
   turnstile revoke --force --within 30s --reason 'node is gone' /deploy
   turnstile revoke --session 0x1a1fc98997c0000 --reason 'this reader alone' /data
@@ -119,13 +119,13 @@ func (r *revoker) parse(cmd *cobra.Command, path string) error {
 	}
 	switch {
 	case !r.records && strings.TrimSpace(r.reason) == "":
-		return command.Usage(cmd, errors.New("--reason is missing: say why, for the holder and the record"))
+		return command.Usagef(cmd, "--reason is missing: say why, for the holder and the record")
 	case r.records && (cmd.Flags().Changed("force") || cmd.Flags().Changed("within") || cmd.Flags().Changed("reason")):
-		return command.Usage(cmd, errors.New("--records revokes nothing: leave --force, --within and --reason out"))
+		return command.Usagef(cmd, "--records revokes nothing: leave --force, --within and --reason out")
 	case r.records && (r.node != "" || r.session != ""):
-		return command.Usage(cmd, errors.New("--records shows the revocations of all holders: leave --node and --session out"))
+		return command.Usagef(cmd, "--records shows all holders: leave --node and --session out")
 	case r.within == 0:
-		return command.Usage(cmd, errors.New("--within must not be 0: holders need a moment to release the lock"))
+		return command.Usagef(cmd, "--within must not be 0: holders need a moment to release the lock")
 	}
 	return nil
 }
@@ -151,7 +151,7 @@ func (r *revoker) run(ctx context.Context) error {
 	}
 	if slices.ContainsFunc(line, func(c lock.Contender) bool { return c.Kind == lock.Candidate }) {
 		err := fmt.Errorf("%s is an election: its leader cannot be asked", r.path)
-		return &command.Error{Code: command.ExitUsage, Err: err, Hint: "end the leader's process, which turnstile who shows"}
+		return &command.Error{Code: command.ExitUsage, Err: err, Hint: "turnstile who shows its process: end that"}
 	}
 	opts := lock.RevokeOptions{
 		Reason: r.reason, Grace: time.Duration(r.within), Force: r.force, Record: true, ACL: r.connection.ACL(),
@@ -263,8 +263,8 @@ func revokedHolders(list []lock.Revoked) []revokedJSON {
 	holders := []revokedJSON{}
 	for _, who := range list {
 		h := revokedJSON{
-			Node: who.Holder.Path, Since: command.Timestamp(who.Holder.Since), Session: command.SessionID(who.Holder.Session),
-			Token: int64(who.Holder.Token), Ending: string(who.Ending),
+			Node: who.Holder.Path, Since: command.Timestamp(who.Holder.Since),
+			Session: command.SessionID(who.Holder.Session), Token: int64(who.Holder.Token), Ending: string(who.Ending),
 		}
 		if h.Owner.Text = string(who.Holder.Data); who.Holder.Known {
 			h.Owner = known(who.Holder.Owner)

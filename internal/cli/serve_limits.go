@@ -23,7 +23,7 @@ type allowances struct {
 }
 
 func (a *allowances) flags(flags *pflag.FlagSet) {
-	flags.BoolVar(&a.requireSASL, "require-sasl", false, "serve only clients that have logged in as one of --sasl-users")
+	flags.BoolVar(&a.requireSASL, "require-sasl", false, "serve only clients logged in as one of --sasl-users")
 	flags.StringVar(&a.words, "words", "",
 		"four-letter `words` to answer, separated by commas, or * for all (default: srvr)")
 	flags.StringVar(&a.admin, "admin", "", "`address` of ZooKeeper's HTTP commands, as 127.0.0.1:8080 (default: off)")

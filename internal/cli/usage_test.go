@@ -63,7 +63,7 @@ func TestWrongUseIsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{args: "lock --acl world:anyone: /x -- true", want: "it grants no rights"},
 		{args: "own-server start", want: "unknown command"},
 		{args: "own-server stop now", want: `unexpected argument "now"`},
-		{args: "revoke --records --session 0x1 /x", want: "--records shows the revocations of all holders"},
+		{args: "revoke --records --session 0x1 /x", want: "--records shows all holders"},
 		{args: "lock --connect a:1 --sasl-user ann /x -- true", want: "need each other"},
 		{args: "lock --connect a:1 --sasl-password-file f /x -- true", want: "need each other"},
 		{args: "lock --connect a:1 --sasl-user a --sasl-password-file /nonexistent /x -- true", want: "--sasl-password-file: open /nonexistent"},

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -73,9 +72,9 @@ func newWho(app *command.App) *cobra.Command {
 		Use:   "who [flags] PATH...",
 		Short: "Show the holders of a lock and the waiters",
 		Long: `Shows which contenders hold the lock at PATH and which wait for it, in the order in which they will be
-served, whichever program they use: Turnstile, Curator, kazoo or go-zookeeper. Holders in shared mode hold it
-together. For an election it shows the leader and the candidates, and for permits how many each holder has. A
-contender for several PATHs is shown at each of them.
+served, whichever program they use: Turnstile, Curator, kazoo or go-zookeeper. Holders in shared mode hold
+it together. For an election it shows the leader and the candidates, and for permits how many each holder
+has. A contender for several PATHs is shown at each of them.
 
 Programs that look for different node names do not exclude each other (docs/interop.md). They are shown in
 groups. A contender that "may hold" waits for those ahead only if its program was configured to.
@@ -87,7 +86,7 @@ Exit codes: 0; 1 something other than a lock is at PATH; 64 usage; 69 no server;
   turnstile who --connect zk1:2181,zk2:2181/app --json /deploy`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return command.Usage(cmd, errors.New("PATH is missing: name the lock, such as /jobs/report"))
+				return command.Usagef(cmd, "PATH is missing: name the lock, such as /jobs/report")
 			}
 			for _, path := range args {
 				if err := command.CheckPath(path); err != nil {
@@ -246,8 +245,8 @@ func newWhoJSON(l lineAt) whoJSON {
 	}
 	for _, c := range l.list {
 		entry := contenderJSON{
-			Node: c.Path, Kind: c.Kind.String(), Since: command.Timestamp(c.Since), Session: command.SessionID(c.Session),
-			WaitsAt: c.waitsAt, Permits: c.permits, Revoked: revocation(c.Revoked), MayHold: c.MayHold,
+			Node: c.Path, Kind: c.Kind.String(), Since: command.Timestamp(c.Since), MayHold: c.MayHold,
+			Session: command.SessionID(c.Session), Permits: c.permits, WaitsAt: c.waitsAt, Revoked: revocation(c.Revoked),
 		}
 		if l.groups() > 1 {
 			entry.Group = c.Group + 1

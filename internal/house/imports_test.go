@@ -49,7 +49,8 @@ var rules = []rule{
 	{
 		path: "internal/cli/...",
 		ours: []string{
-			"internal/cli/...", "internal/supervise", "internal/ownserver", "internal/measure", "zk", "lock", "elect", "queue", "server",
+			"internal/cli/...", "internal/supervise", "internal/ownserver", "internal/measure", "zk", "lock", "elect", "queue",
+			"server",
 		},
 		foreign: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"},
 	},

@@ -44,7 +44,7 @@ func CheckSockets(addresses ...string) error {
 	for _, address := range addresses {
 		path, ok := strings.CutPrefix(strings.TrimSpace(address), "unix:")
 		if path, _, _ = strings.Cut(path, "!"); ok && len(path) > maxSocketPath {
-			return fmt.Errorf("the path of the unix socket %s has %d bytes, and this system takes %d: choose a shorter one",
+			return fmt.Errorf("the path of the unix socket %s has %d bytes, and the limit is %d: choose a shorter one",
 				path, len(path), maxSocketPath)
 		}
 	}

@@ -65,7 +65,8 @@ func parsePerms(s string) (zk.Perms, error) {
 	for _, letter := range s {
 		perm, ok := letters[letter]
 		if !ok {
-			return 0, fmt.Errorf("%q is not a right: use c, d, r, w and a for create, delete, read, write and admin", letter)
+			const want = "c, d, r, w and a for create, delete, read, write and admin"
+			return 0, fmt.Errorf("%q is not a right: use %s", letter, want)
 		}
 		perms |= perm
 	}

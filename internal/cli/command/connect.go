@@ -231,7 +231,7 @@ func (c *Connection) refused(why error) (hint string, ok bool) {
 	case !errors.Is(why, io.EOF) && !errors.Is(why, syscall.ECONNRESET) && !errors.Is(why, io.ErrUnexpectedEOF):
 		return "", false
 	case c.tls.used():
-		return "it closed the connection: does it use TLS at that address, and does it require a client certificate?", true
+		return "it closed the connection: does it use TLS at that address, and require a client certificate?", true
 	}
 	return "it closed the connection: is it a ZooKeeper server, does it require TLS (--tls), " +
 		"and does it accept more clients?", true

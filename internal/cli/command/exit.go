@@ -73,7 +73,8 @@ func Failed(err error) error {
 	case errors.As(err, &sig):
 		return Ended(sig.Ending())
 	case errors.Is(err, zk.SessionClosedRequireAuth):
-		return &Error{Code: ExitNoAccess, Err: err, Hint: "the server requires a login: see --sasl-user, --auth and --tls-cert"}
+		hint := "the server requires a login: see --sasl-user, --auth and --tls-cert"
+		return &Error{Code: ExitNoAccess, Err: err, Hint: hint}
 	case errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.AuthFailed):
 		return &Error{Code: ExitNoAccess, Err: err, Hint: "check --auth, --sasl-user and --sasl-password-file"}
 	case errors.Is(err, zk.InvalidACL):
@@ -114,14 +115,19 @@ func Usage(cmd *cobra.Command, err error) error {
 	return &Error{Code: ExitUsage, Err: err, Hint: cmd.CommandPath() + " --help shows how to use it"}
 }
 
+// Usagef is Usage with an error of its own.
+func Usagef(cmd *cobra.Command, format string, args ...any) error {
+	return Usage(cmd, fmt.Errorf(format, args...))
+}
+
 // ExactArgs checks the number of a command's arguments.
 func ExactArgs(n int, names string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < n:
-			return Usage(cmd, fmt.Errorf("%s is missing", names))
+			return Usagef(cmd, "%s is missing", names)
 		case len(args) > n:
-			return Usage(cmd, fmt.Errorf("unexpected argument %q", strings.Join(args[n:], " ")))
+			return Usagef(cmd, "unexpected argument %q", strings.Join(args[n:], " "))
 		}
 		return nil
 	}

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -87,12 +86,12 @@ func (r *Runner) splitArgs(cmd *cobra.Command, args []string) (before []string, 
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		before, r.Argv = args[:dash], args[dash:]
 		if len(r.Argv) == 0 {
-			return nil, Usage(cmd, errors.New("there is no command after --"))
+			return nil, Usagef(cmd, "there is no command after --")
 		}
 	}
 	switch shell := cmd.Flags().Changed("command"); {
 	case shell && r.Argv != nil:
-		return nil, Usage(cmd, errors.New("-c and a command after -- contradict each other: leave one out"))
+		return nil, Usagef(cmd, "-c and a command after -- contradict each other: leave one out")
 	case shell || r.Argv == nil && r.shell != "":
 		r.Argv = shellCommand(r.shell)
 	}
@@ -103,7 +102,7 @@ func (r *Runner) splitArgs(cmd *cobra.Command, args []string) (before []string, 
 func (r *Runner) parsePaths(cmd *cobra.Command, list []string) error {
 	switch {
 	case len(list) == 0:
-		return Usage(cmd, fmt.Errorf("PATH is missing: name the %s, such as /jobs/report", r.Words.Path))
+		return Usagef(cmd, "PATH is missing: name the %s, such as /jobs/report", r.Words.Path)
 	case len(list) > 1 && r.Argv == nil && isCommand(list[1]):
 		return Usage(cmd, fmt.Errorf("put -- before the command: %s %s -- %s",
 			cmd.CommandPath(), list[0], strings.Join(list[1:], " ")))
@@ -113,7 +112,7 @@ func (r *Runner) parsePaths(cmd *cobra.Command, list []string) error {
 			return Usage(cmd, err)
 		}
 		if slices.Contains(list[:i], path) {
-			return Usage(cmd, fmt.Errorf("%s is named twice", path))
+			return Usagef(cmd, "%s is named twice", path)
 		}
 	}
 	r.Paths, r.Path = list, strings.Join(list, " ")

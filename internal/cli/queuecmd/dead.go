@@ -2,9 +2,7 @@ package queuecmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
@@ -51,17 +49,18 @@ program has rejected them.`,
 
 func newDeadList(app *command.App) *cobra.Command {
 	u := &access{app: app}
+	const title = "ID\tDIED\tATTEMPTS\tREASON\tBODY"
 	return listing(u, &cobra.Command{
 		Use:   "ls PATH",
 		Short: "Show dead letters in the order in which they died",
 		Example: `  turnstile queue dead ls /mail
   turnstile queue dead ls -n 0 --json /mail | jq -r .reason`,
-	}, "per dead letter", "ID\tDIED\tATTEMPTS\tREASON\tBODY", (*queue.Queue).DeadLetters, func(t *table, letter queue.DeadLetter) error {
+	}, "per dead letter", title, (*queue.Queue).DeadLetters, func(t *table, l queue.DeadLetter) error {
 		if u.asJSON {
-			return u.app.JSON(deadLetter(letter))
+			return u.app.JSON(deadLetter(l))
 		}
-		return t.row("%s\t%s\t%d\t%s\t%s%s", letter.ID, letter.DiedAt.Local().Format(time.DateTime), letter.Attempts,
-			command.Printable(letter.Reason), excerpt(letter.Body), headers(letter.Headers))
+		return t.row("%s\t%s\t%d\t%s\t%s%s", l.ID, l.DiedAt.Local().Format(time.DateTime), l.Attempts,
+			command.Printable(l.Reason), excerpt(l.Body), headers(l.Headers))
 	})
 }
 
@@ -116,11 +115,11 @@ or use --all. Exit code 1 means that some of the ids are not dead letters, or no
 		ids := slices.Compact(slices.Sorted(slices.Values(args[1:])))
 		switch {
 		case all && len(ids) > 0:
-			return command.Usage(cmd, errors.New("ids and --all contradict each other: leave one out"))
+			return command.Usagef(cmd, "ids and --all contradict each other: leave one out")
 		case !all && len(ids) == 0:
-			return command.Usage(cmd, errors.New("name ids that turnstile queue dead ls shows, or use --all"))
+			return command.Usagef(cmd, "name ids that turnstile queue dead ls shows, or use --all")
 		case slices.Contains(ids, ""):
-			return command.Usage(cmd, errors.New("an id is empty"))
+			return command.Usagef(cmd, "an id is empty")
 		}
 		none := func() error { return found(len(ids), 0, u.path, tell) }
 		return u.inspect(cmd.Context(), none, func(ctx context.Context, q *queue.Queue) error {
@@ -142,5 +141,5 @@ func found(asked, n int, path string, tell func(int) error) error {
 		return err
 	}
 	err := fmt.Errorf("%s: %d of %s are not dead letters", path, asked-n, command.Plural(asked, "id"))
-	return &command.Error{Code: command.ExitNotAcquired, Err: err, Hint: "turnstile queue dead ls shows the dead letters"}
+	return &command.Error{Code: command.ExitNotAcquired, Err: err, Hint: "turnstile queue dead ls shows them all"}
 }

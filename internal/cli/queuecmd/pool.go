@@ -63,7 +63,8 @@ func (p *pool) run(ctx context.Context) error {
 	})
 	defer p.group.Close()
 	giveUp := p.consumer.count > 0 // "work" waits for servers that are away
-	err := p.consumer.access().open(taking, giveUp, func(taking context.Context, client *zk.Client, q *queue.Queue) error {
+	u := p.consumer.access()
+	err := u.open(taking, giveUp, func(taking context.Context, client *zk.Client, q *queue.Queue) error {
 		return p.takeAll(ctx, taking, client, q)
 	})
 	return p.result(err)

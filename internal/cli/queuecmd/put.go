@@ -44,16 +44,17 @@ func newPut(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "put [flags] PATH [BODY | -]",
 		Short: "Put one item, or one per input line",
-		Long: `Puts an item with the given BODY into the queue at PATH, and prints the item's id. If BODY is - or missing, the
-body is all of standard input, byte for byte. When it exits with 0, the item is on the servers' disks.
+		Long: `Puts an item with the given BODY into the queue at PATH, and prints the item's id. If BODY is - or
+missing, the body is all of standard input, byte for byte. When it exits with 0, the item is on the servers'
+disks.
 
 With --key an item is put once: if an item was put with the same key in the last day, it puts nothing and
 prints that item's id. So an interrupted put can be repeated.
 
-With --lines each line of standard input is an item, including its newline; with --null each text between NUL
-bytes is, without them. Items are put in order, many at a time, as they arrive. If it is interrupted, a message
-says how many lines are in and with which line to continue. A line that is too large for the servers ends it
-after all lines before it are in.
+With --lines each line of standard input is an item, including its newline; with --null each text between
+NUL bytes is, without them. Items are put in order, many at a time, as they arrive. If it is interrupted, a
+message says how many lines are in and with which line to continue. A line that is too large for the servers
+ends it after all lines before it are in.
 
 Smaller priorities are served first, from -100 to 100. A delayed item is ready when its time has come by the
 servers' clock.
@@ -96,24 +97,23 @@ func (p *putter) parse(cmd *cobra.Command, args []string) error {
 	if err := p.parsePath(cmd, args); err != nil {
 		return err
 	}
-	wrong := func(format string, a ...any) error { return command.Usage(cmd, fmt.Errorf(format, a...)) }
 	switch {
 	case len(args) > 2:
-		return wrong("unexpected argument %q: quote a BODY of several words", strings.Join(args[2:], " "))
+		return command.Usagef(cmd, "unexpected argument %q: quote a BODY of several words", strings.Join(args[2:], " "))
 	case p.lines && len(args) == 2 && args[1] != "-":
-		return wrong("--lines reads items from standard input: leave BODY out")
+		return command.Usagef(cmd, "--lines reads items from standard input: leave BODY out")
 	case p.lines && p.key != "":
-		return wrong("--key is for one item: leave --lines out")
+		return command.Usagef(cmd, "--key is for one item: leave --lines out")
 	case p.null && !p.lines:
-		return wrong("--null is for --lines")
+		return command.Usagef(cmd, "--null is for --lines")
 	case p.priority < queue.MostUrgent || p.priority > queue.LeastUrgent:
-		return wrong("--priority must be from %[2]d to %[3]d: %[1]d", p.priority, queue.MostUrgent, queue.LeastUrgent)
+		return command.Usagef(cmd, "--priority must be from %d to %d", queue.MostUrgent, queue.LeastUrgent)
 	}
 	p.opts = queue.PutOptions{Priority: p.priority, Delay: time.Duration(p.delay)}
 	for _, header := range p.headers {
 		name, value, ok := strings.Cut(header, "=")
 		if _, twice := p.opts.Headers[name]; !ok || name == "" || twice {
-			return wrong("--header %q must be name=value, and each name must be used once", header)
+			return command.Usagef(cmd, "--header %q must be name=value, and each name must be used once", header)
 		}
 		if p.opts.Headers == nil {
 			p.opts.Headers = make(map[string]string)
@@ -134,7 +134,7 @@ func (p *putter) body(cmd *cobra.Command, args []string) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(p.app.Stdin, maxBody+1))
 	switch {
 	case err != nil:
-		return nil, command.Usage(cmd, fmt.Errorf("standard input: %w", err))
+		return nil, command.Usagef(cmd, "standard input: %w", err)
 	case len(body) > maxBody:
 		return nil, p.tooLarge(fmt.Errorf("standard input is longer than %d bytes", maxBody))
 	}

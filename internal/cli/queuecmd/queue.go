@@ -21,10 +21,10 @@ func New(app *command.App) *cobra.Command {
 	return command.Group(&cobra.Command{
 		Use:   "queue",
 		Short: "Put items into a queue, and process them",
-		Long: `A queue at PATH holds items, each with a body of any bytes: across machines with --connect, otherwise among the
-processes of this machine. An item that put has acknowledged is delivered at least once, even if clients or
-servers crash, by priority and then in the order of arrival. After its consumer has acknowledged it, it is
-never delivered again.`,
+		Long: `A queue at PATH holds items, each with a body of any bytes: across machines with --connect, otherwise
+among the processes of this machine. An item that put has acknowledged is delivered at least once, even if
+clients or servers crash, by priority and then in the order of arrival. After its consumer has acknowledged
+it, it is never delivered again.`,
 		Example: `  turnstile queue put /mail 'to: ann'
   turnstile queue work /mail --workers 4 -- ./send-mail
   seq 1000 | turnstile queue put /numbers --lines
@@ -52,7 +52,7 @@ func (u *access) flags(cmd *cobra.Command, object string) {
 // parsePath checks the PATH.
 func (u *access) parsePath(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return command.Usage(cmd, errors.New("PATH is missing: name the queue, such as /mail"))
+		return command.Usagef(cmd, "PATH is missing: name the queue, such as /mail")
 	}
 	u.path = args[0]
 	if err := checkPath(u.path); err != nil {
@@ -80,7 +80,7 @@ func (u *access) with(ctx context.Context, f func(ctx context.Context, client *z
 }
 
 // inspect is with for commands that do not create the queue. If there is none it calls none instead.
-func (u *access) inspect(ctx context.Context, none func() error, f func(ctx context.Context, q *queue.Queue) error) error {
+func (u *access) inspect(ctx context.Context, none func() error, f func(context.Context, *queue.Queue) error) error {
 	return u.with(ctx, func(ctx context.Context, client *zk.Client, q *queue.Queue) error {
 		sess, err := client.Session(ctx)
 		if err != nil {

@@ -46,8 +46,8 @@ func newList(app *command.App) *cobra.Command {
 	return listing(u, &cobra.Command{
 		Use:   "ls PATH",
 		Short: "Show the next items without taking them",
-		Long: `Shows the items that are ready, in the order in which they will be served. It leaves out claimed and delayed
-items, which turnstile queue len counts.`,
+		Long: `Shows the items that are ready, in the order in which they will be served. It leaves out claimed and
+delayed items, which turnstile queue len counts.`,
 		Example: `  turnstile queue ls /mail
   turnstile queue ls /mail -n 0 --json | jq -r .body`,
 	}, "per item", "ID\tPRIORITY\tPUT\tBYTES\tBODY", (*queue.Queue).Items, func(t *table, item queue.Peeked) error {
@@ -72,7 +72,7 @@ func listing[T any](u *access, cmd *cobra.Command, each, title string,
 			return err
 		}
 		if most < 0 {
-			return command.Usage(cmd, errors.New("-n must not be negative; 0 means all"))
+			return command.Usagef(cmd, "-n must not be negative; 0 means all")
 		}
 		return u.inspect(cmd.Context(), nothing, func(ctx context.Context, q *queue.Queue) error {
 			t := &table{Writer: tabwriter.NewWriter(u.app.Stdout, 0, 0, 2, ' ', 0), title: title}
@@ -134,8 +134,8 @@ func newLen(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "len PATH",
 		Short: "Count the items by state",
-		Long: `Counts the items: ready, delayed, claimed by a consumer, and dead letters. If some are ready, it also shows how
-long the oldest of the next ones has been ready, without any delay before that.`,
+		Long: `Counts the items: ready, delayed, claimed by a consumer, and dead letters. If some are ready, it also
+shows how long the oldest of the next ones has been ready, without any delay before that.`,
 		Example: `  turnstile queue len /mail
   turnstile queue len --json /mail | jq .ready`,
 		Args: command.ExactArgs(1, "PATH"),
@@ -194,8 +194,8 @@ func newPurge(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "purge PATH --yes",
 		Short: "Remove all items that are not claimed",
-		Long: `Removes every item that is ready or delayed, for good. Without --yes it only counts them. Claimed items and
-dead letters stay (turnstile queue dead purge).`,
+		Long: `Removes every item that is ready or delayed, for good. Without --yes it only counts them. Claimed items
+and dead letters stay (turnstile queue dead purge).`,
 		Example: `  turnstile queue purge /mail --yes`,
 		Args:    command.ExactArgs(1, "PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -232,7 +232,7 @@ func (u *access) purge(ctx context.Context, yes bool) error {
 // partly is the error of what was done to some only.
 func (u *access) partly(n int, done string, err error) error {
 	if n > 0 {
-		u.app.Say("%s: %s %s before the interruption; the others are unchanged", u.path, command.Plural(n, "item"), done)
+		u.app.Say("%s: %s %s before the interruption; the rest is unchanged", u.path, command.Plural(n, "item"), done)
 	}
 	return err
 }

@@ -59,12 +59,12 @@ const (
 const maxHeld = 1000
 
 // aboutItems is part of the help of take and work.
-const aboutItems = `The command gets the item's body, byte for byte, as its standard input. Its environment has TURNSTILE_ITEM_ID,
-TURNSTILE_ITEM_ATTEMPT (1 for the first), TURNSTILE_ITEM_PRIORITY, TURNSTILE_ITEM_ENQUEUED_AT,
-TURNSTILE_ITEM_HEADERS (a JSON object), TURNSTILE_ITEM_HEADER_NAME for each header NAME, TURNSTILE_PATH,
-TURNSTILE_TOKEN (larger for every later delivery of the item), TURNSTILE_SESSION and
-TURNSTILE_SESSION_TIMEOUT_MS. It runs in a session of its own without a terminal; the output of commands that
-run at the same time may mix. Its exit code decides:
+const aboutItems = `The command gets the item's body, byte for byte, as its standard input. Its environment has
+TURNSTILE_ITEM_ID, TURNSTILE_ITEM_ATTEMPT (1 for the first), TURNSTILE_ITEM_PRIORITY,
+TURNSTILE_ITEM_ENQUEUED_AT, TURNSTILE_ITEM_HEADERS (a JSON object), TURNSTILE_ITEM_HEADER_NAME for each
+header NAME, TURNSTILE_PATH, TURNSTILE_TOKEN (larger for every later delivery of the item),
+TURNSTILE_SESSION and TURNSTILE_SESSION_TIMEOUT_MS. It runs in a session of its own without a terminal; the
+output of commands that run at the same time may mix. Its exit code decides:
 
    0      the item is done, and never delivered again
    75     not now: the item comes again after --retry-delay, and the attempt does not count
@@ -73,12 +73,13 @@ run at the same time may mix. Its exit code decides:
 
 If the claim of the item is lost, the command's group receives SIGTERM, and SIGKILL before another consumer
 receives the item. A command that does not exist is reported before an item is taken. If a command cannot be
-started, turnstile ends, and the item goes back as if it had not been delivered. If SIGKILL ends turnstile, the
-item is delivered again when the session has ended, which counts as an attempt.
+started, turnstile ends, and the item goes back as if it had not been delivered. If SIGKILL ends turnstile,
+the item is delivered again when the session has ended, which counts as an attempt.
 
-At the first SIGINT, SIGTERM, SIGQUIT or SIGHUP turnstile takes no more items, and passes the signal on to the
-running commands; with --on-stop finish it does not, and they run to their end. Items whose commands it ends go
-back, and the attempt does not count. The second such signal kills the commands. Other signals are passed on.`
+At the first SIGINT, SIGTERM, SIGQUIT or SIGHUP turnstile takes no more items, and passes the signal on to
+the running commands; with --on-stop finish it does not, and they run to their end. Items whose commands it
+ends go back, and the attempt does not count. The second such signal kills the commands. Other signals are
+passed on.`
 
 func newConsumer(app *command.App) *consumer {
 	return &consumer{run: command.Runner{App: app, CheckPath: checkPath, Words: command.Words{
@@ -105,14 +106,15 @@ func newTake(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "take [flags] PATH [-- COMMAND [ARG...]]",
 		Short: "Take items: print them, or run a command for each",
-		Long: `Takes the next item from the queue at PATH, after waiting for one if there is none. With -n N it also takes
-the items that are ready after it, up to N in all.
+		Long: `Takes the next item from the queue at PATH, after waiting for one if there is none. With -n N it also
+takes the items that are ready after it, up to N in all.
 
-With --ack it prints the items, each followed by a newline if it does not end with one, and acknowledges them
-once they are written: an item that it has not acknowledged is delivered again. Without --ack it prints the
-items and gives them back, in their places and as if they had not been taken.
+With --ack it prints the items, each followed by a newline if it does not end with one, and acknowledges
+them once they are written: an item that it has not acknowledged is delivered again. Without --ack it prints
+the items and gives them back, in their places and as if they had not been taken.
 
-With a command it runs the command for one item after the other, and exits with the first code that is not 0.
+With a command it runs the command for one item after the other, and exits with the first code that is not
+0.
 
 ` + aboutItems + `
 
@@ -144,20 +146,18 @@ be executed; 127 not found.`,
 }
 
 func (w *consumer) checkTake(cmd *cobra.Command) error {
-	wrong := func(text string) error { return command.Usage(cmd, errors.New(text)) }
 	flags := cmd.Flags()
 	switch {
 	case w.count < 1:
-		return wrong("-n must be at least 1")
+		return command.Usagef(cmd, "-n must be at least 1")
 	case w.run.Argv == nil && !w.ack && w.count > maxHeld:
-		return wrong(fmt.Sprintf("-n is at most %d for items that are given back: see --ack, or turnstile queue ls",
-			maxHeld))
+		return command.Usagef(cmd, "-n is at most %d for items that are given back: see --ack, or queue ls", maxHeld)
 	case w.run.Argv != nil && flags.Changed("ack"):
-		return wrong("--ack is for printing: an item is acknowledged when its command has exited with 0")
+		return command.Usagef(cmd, "--ack is for printing: an item is acknowledged when its command has exited with 0")
 	case w.run.Argv != nil && (flags.Changed("json") || flags.Changed("null")):
-		return wrong("--json and --null are for printing: leave them out, or the command")
+		return command.Usagef(cmd, "--json and --null are for printing: leave them out, or the command")
 	case w.json && w.null:
-		return wrong("--json and --null contradict each other: leave one out")
+		return command.Usagef(cmd, "--json and --null contradict each other: leave one out")
 	}
 	w.workers, w.until = 1, command.NewChoice(untilSignal)
 	return w.checkCommand(cmd)
@@ -167,11 +167,11 @@ func (w *consumer) checkTake(cmd *cobra.Command) error {
 func (w *consumer) checkCommand(cmd *cobra.Command) error {
 	switch {
 	case len(w.run.Paths) > 1:
-		return command.Usage(cmd, errors.New("a queue has one PATH"))
+		return command.Usagef(cmd, "a queue has one PATH")
 	case w.attempts < 0:
-		return command.Usage(cmd, errors.New("--max-attempts must not be negative; 0 means no limit"))
+		return command.Usagef(cmd, "--max-attempts must not be negative; 0 means no limit")
 	case w.backoff == 0:
-		return command.Usage(cmd, errors.New("--backoff must not be 0: a failed item would fail again at once"))
+		return command.Usagef(cmd, "--backoff must not be 0: a failed item would fail again at once")
 	}
 	return nil
 }

@@ -1,8 +1,6 @@
 package queuecmd
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
 	"github.com/seed-a3166700/turnstile/internal/cli/command"
@@ -20,11 +18,12 @@ func newWork(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "work [flags] PATH -- COMMAND [ARG...]",
 		Short: "Run a command for each item, until a signal comes",
-		Long: `Takes items from the queue at PATH, the next one as soon as a worker is free, and runs the command for each.
-While there is no item, or no server, it waits.
+		Long: `Takes items from the queue at PATH, the next one as soon as a worker is free, and runs the command for
+each. While there is no item, or no server, it waits.
 
 With --until idle it ends when no item is ready and its own commands have ended. With --until empty it ends
-when the queue has no items except dead letters: it waits for delayed items, and for those of other consumers.
+when the queue has no items except dead letters: it waits for delayed items, and for those of other
+consumers.
 
 ` + aboutItems + `
 
@@ -54,9 +53,9 @@ const maxWorkers = 1000
 func (w *consumer) checkWork(cmd *cobra.Command) error {
 	switch {
 	case w.run.Argv == nil:
-		return command.Usage(cmd, errors.New("the command is missing: name one to run for each item"))
+		return command.Usagef(cmd, "the command is missing: name one to run for each item")
 	case w.workers < 1 || w.workers > maxWorkers:
-		return command.Usage(cmd, errors.New("--workers must be from 1 to 1000"))
+		return command.Usagef(cmd, "--workers must be from 1 to 1000")
 	}
 	return w.checkCommand(cmd)
 }

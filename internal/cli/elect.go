@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -186,35 +185,13 @@ func (e *elector) campaign(ctx context.Context, client *zk.Client, candidate *el
 	signals *supervise.Signals,
 ) (*elect.Leadership, error) {
 	until, stop := signals.Until(ctx)
-	l, err := e.win(until, client, candidate)
+	leads := func(ctx context.Context) string { return leads(ctx, candidate) }
+	l, err := command.Acquire(until, &e.run, client, candidate.TryCampaign, candidate.Campaign, elect.ErrLed, leads)
 	stop()
 	if err := interrupted(ctx, until, nil); err != nil {
 		return nil, err
 	}
-	if errors.Is(err, elect.ErrLed) || errors.Is(err, command.ErrWaited) {
-		return nil, e.run.NotAcquired(ctx, func(ctx context.Context) string { return leads(ctx, candidate) })
-	}
-	return l, e.run.Connection.Unanswered(err, client)
-}
-
-// win becomes the leader, as --no-wait and --wait say.
-func (e *elector) win(ctx context.Context, client *zk.Client, candidate *elect.Candidate) (*elect.Leadership, error) {
-	if e.run.Wait.Not {
-		ctx, cancel := e.run.Connection.Answering(ctx)
-		defer cancel()
-		sess, err := client.Session(ctx)
-		if err == nil {
-			err = e.run.Sync(ctx, sess) // so that the server that we are connected to knows of earlier resignations
-		}
-		if err != nil {
-			return nil, err
-		}
-		return candidate.TryCampaign(ctx)
-	}
-	ctx, cancel := e.run.Wait.Context(ctx)
-	defer cancel()
-	defer e.app.SayWaiting(e.run.Path, func() string { return leads(ctx, candidate) })()
-	return candidate.Campaign(ctx)
+	return l, err
 }
 
 // leads says who leads; empty if nobody does, or that is not known.

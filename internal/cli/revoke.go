@@ -159,7 +159,8 @@ func (r *revoker) run(ctx context.Context) error {
 	if r.node != "" || r.session != "" {
 		opts.Holder = r.chosen
 		if !slices.ContainsFunc(line, r.chosen) {
-			return r.noneChosen()
+			err := fmt.Errorf("%s: no holder has that node and that session", r.path)
+			return &command.Error{Code: command.ExitNotAcquired, Err: err, Hint: "turnstile who shows the holders"}
 		}
 	} else if len(line) == 0 {
 		if err := r.nothingThere(find, client, sess); err != nil {
@@ -212,11 +213,6 @@ func (r *revoker) chosen(c lock.Contender) bool {
 	node := r.node == "" || c.Path == r.node || c.Second == r.node || path.Base(c.Path) == r.node
 	session := r.session == "" || strings.EqualFold(command.SessionID(c.Session), r.session)
 	return node && session && (c.Holder || c.MayHold)
-}
-
-func (r *revoker) noneChosen() error {
-	err := fmt.Errorf("%s: no holder has that node and that session", r.path)
-	return &command.Error{Code: command.ExitNotAcquired, Err: err, Hint: "turnstile who shows the holders"}
 }
 
 // nothingThere returns an error if something other than a lock is at the path.

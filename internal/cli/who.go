@@ -245,8 +245,8 @@ func newWhoJSON(l lineAt) whoJSON {
 	}
 	for _, c := range l.list {
 		entry := contenderJSON{
-			Node: c.Path, Kind: c.Kind.String(), Since: command.Timestamp(c.Since), MayHold: c.MayHold,
-			Session: command.SessionID(c.Session), Permits: c.permits, WaitsAt: c.waitsAt, Revoked: revocation(c.Revoked),
+			Node: c.Path, Kind: c.Kind.String(), Since: command.Timestamp(c.Since), Revoked: revocation(c.Revoked),
+			Session: command.SessionID(c.Session), Permits: c.permits, WaitsAt: c.waitsAt, MayHold: c.MayHold,
 		}
 		if l.groups() > 1 {
 			entry.Group = c.Group + 1

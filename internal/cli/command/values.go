@@ -1,15 +1,12 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/spf13/pflag"
 )
 
 // Duration is a flag's value: as Go writes durations, or in seconds as flock(1) takes them, with or without a fraction.
@@ -83,26 +80,4 @@ func (c *Choice) Set(s string) error {
 	}
 	c.Value = s
 	return nil
-}
-
-// exclusive returns an error if two flags that contradict each other are on the command line. If one is, it resets the
-// other, which the environment may have set.
-func exclusive(flags *pflag.FlagSet, one, other string) error {
-	switch {
-	case flags.Changed(one) && flags.Changed(other):
-		return fmt.Errorf("--%s and --%s contradict each other: leave one out", one, other)
-	case flags.Changed(one):
-		return reset(flags, other)
-	case flags.Changed(other):
-		return reset(flags, one)
-	}
-	return nil
-}
-
-func reset(flags *pflag.FlagSet, name string) error {
-	f := flags.Lookup(name)
-	if f == nil {
-		return errors.New("no flag --" + name)
-	}
-	return f.Value.Set(f.DefValue)
 }

@@ -100,7 +100,7 @@ func (p *pool) takeAll(ctx, taking context.Context, client *zk.Client, q *queue.
 	if w.onStop.Value == onStopFinish {
 		ctx = context.WithoutCancel(ctx)
 	}
-	sess, err := w.catchUp(taking, client)
+	sess, err := w.run.Sync(taking, client)
 	if err != nil {
 		return err
 	}
@@ -111,12 +111,10 @@ func (p *pool) takeAll(ctx, taking context.Context, client *zk.Client, q *queue.
 		case <-taking.Done():
 			return context.Cause(taking)
 		}
-		item, err := p.next(taking, q, n)
+		item, err := p.next(taking, client, q, n)
 		switch {
 		case errors.Is(err, errNothingLeft):
 			return nil
-		case err != nil && n == 0 && w.count > 0:
-			return w.noItem(taking, q, err)
 		case err != nil:
 			return err
 		}
@@ -141,11 +139,11 @@ func (p *pool) failure(taking context.Context) error {
 var errNothingLeft = errors.New("nothing is left to do")
 
 // next takes the n-th item, from 0.
-func (p *pool) next(ctx context.Context, q *queue.Queue, n int) (*queue.Item, error) {
+func (p *pool) next(ctx context.Context, client *zk.Client, q *queue.Queue, n int) (*queue.Item, error) {
 	w := p.consumer
 	switch {
 	case w.count > 0 && n == 0:
-		return w.first(ctx, q)
+		return w.first(ctx, client, q)
 	case w.count > 0:
 		item, err := q.TryTake(ctx)
 		if errors.Is(err, queue.ErrEmpty) {

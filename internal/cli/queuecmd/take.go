@@ -185,24 +185,8 @@ func (w *consumer) access() *access {
 }
 
 // first takes the first item of "take", as --no-wait and --wait say.
-func (w *consumer) first(ctx context.Context, q *queue.Queue) (*queue.Item, error) {
-	if w.run.Wait.Not {
-		ctx, cancel := w.run.Connection.Answering(ctx)
-		defer cancel()
-		return q.TryTake(ctx)
-	}
-	ctx, cancel := w.run.Wait.Context(ctx)
-	defer cancel()
-	defer w.run.App.SayWaiting(w.run.Path, func() string { return "no item is ready" })()
-	return q.Take(ctx)
-}
-
-// noItem is the error of a command that got no item, and says why not.
-func (w *consumer) noItem(ctx context.Context, q *queue.Queue, err error) error {
-	if !errors.Is(err, queue.ErrEmpty) && !errors.Is(err, command.ErrWaited) {
-		return err
-	}
-	return w.run.NotAcquired(ctx, func(ctx context.Context) string {
+func (w *consumer) first(ctx context.Context, client *zk.Client, q *queue.Queue) (*queue.Item, error) {
+	return command.Acquire(ctx, &w.run, client, q.TryTake, q.Take, queue.ErrEmpty, func(ctx context.Context) string {
 		n, err := q.Len(ctx)
 		if err != nil {
 			return ""
@@ -214,12 +198,12 @@ func (w *consumer) noItem(ctx context.Context, q *queue.Queue, err error) error 
 // printItems prints items, and acknowledges them or gives them back.
 func (w *consumer) printItems(ctx context.Context) error {
 	return w.access().with(ctx, func(ctx context.Context, client *zk.Client, q *queue.Queue) error {
-		if _, err := w.catchUp(ctx, client); err != nil {
+		if _, err := w.run.Sync(ctx, client); err != nil {
 			return err
 		}
-		item, err := w.first(ctx, q)
+		item, err := w.first(ctx, client, q)
 		if err != nil {
-			return w.noItem(ctx, q, err)
+			return err
 		}
 		for left := w.count; ; {
 			items := []*queue.Item{item}
@@ -243,15 +227,6 @@ func (w *consumer) printItems(ctx context.Context) error {
 			}
 		}
 	})
-}
-
-// catchUp makes the server that we are connected to catch up with what was put before.
-func (w *consumer) catchUp(ctx context.Context, client *zk.Client) (*zk.Session, error) {
-	sess, err := client.Session(ctx)
-	if err == nil {
-		err = w.run.Sync(ctx, sess)
-	}
-	return sess, err
 }
 
 // printAll prints items, and then acknowledges them or gives them back, all at the same time.

@@ -241,10 +241,7 @@ func (b *bencher) report(waits []float64, took time.Duration, sess *zk.Session) 
 		Connect:         b.connection.Servers,
 		SessionTimeout:  sess.Timeout().Milliseconds(),
 	}
-	if b.json {
-		return b.app.JSON(r)
-	}
-	return b.app.Printf("%.0f cycles/s, acquire p50 %.*f µs, p99 %.*f µs (%s)\n",
+	return b.app.Report(b.json, r, "%.0f cycles/s, acquire p50 %.*f µs, p99 %.*f µs (%s)\n",
 		r.CyclesPerSecond, digits(r.AcquireP50), r.AcquireP50, digits(r.AcquireP99), r.AcquireP99, b.configuration())
 }
 

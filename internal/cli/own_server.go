@@ -68,13 +68,8 @@ func showOwn(ctx context.Context, app *command.App, own *ownserver.Server, asJSO
 	if s.Running {
 		state = fmt.Sprintf("it runs, pid %d", s.PID)
 	}
-	var err error
-	if asJSON {
-		err = app.JSON(s)
-	} else {
-		err = app.Printf("%s\nconnect  %s\ndata     %s\nlog      %s\n",
-			state, strings.Join(s.Connect, " "), s.Data, s.Log)
-	}
+	err := app.Report(asJSON, s, "%s\nconnect  %s\ndata     %s\nlog      %s\n",
+		state, strings.Join(s.Connect, " "), s.Data, s.Log)
 	if err == nil && !s.Running {
 		return errNotRunning
 	}

@@ -286,13 +286,7 @@ func (r *revoker) printRecords(list []lock.Record) error {
 		return r.app.Printf("nothing is recorded for %s\n", r.path)
 	}
 	for _, record := range list {
-		var err error
-		if r.json {
-			err = r.app.JSON(r.record(record))
-		} else {
-			err = r.printRecord(record)
-		}
-		if err != nil {
+		if err := r.app.Report(r.json, r.record(record), "%s", recordText(record)); err != nil {
 			return err
 		}
 	}
@@ -319,8 +313,9 @@ func recorded(record lock.Record) []lock.Revoked {
 	return list
 }
 
-func (r *revoker) printRecord(record lock.Record) error {
-	err := r.app.Printf("%s  by %s: %s\n", record.Request.At.Local().Format(time.DateTime),
+// recordText is a record for people.
+func recordText(record lock.Record) string {
+	text := fmt.Sprintf("%s  by %s: %s\n", record.Request.At.Local().Format(time.DateTime),
 		owner(lock.Contender{Known: true, Owner: record.Request.By}), command.Printable(record.Request.Reason))
 	for _, h := range recorded(record) {
 		who := owner(h.Holder)
@@ -331,9 +326,7 @@ func (r *revoker) printRecord(record lock.Record) error {
 		if !record.Over && h.Ending == lock.EndingKept {
 			what = "was asked; the result is not recorded yet"
 		}
-		if err == nil {
-			err = r.app.Printf("    %s: %s\n", who, what)
-		}
+		text += fmt.Sprintf("    %s: %s\n", who, what)
 	}
-	return err
+	return text
 }

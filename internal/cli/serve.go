@@ -263,12 +263,9 @@ func (s *serving) announce(addrs []net.Addr, data string) error {
 		}
 		line.Addresses = append(line.Addresses, text)
 	}
-	if s.json {
-		return s.app.JSON(line)
-	}
 	place := "in memory"
 	if data != "" {
 		place = "data in " + data
 	}
-	return s.app.Printf("serving %s (pid %d, %s)\n", strings.Join(line.Addresses, " "), line.PID, place)
+	return s.app.Report(s.json, line, "serving %s (pid %d, %s)\n", strings.Join(line.Addresses, " "), line.PID, place)
 }

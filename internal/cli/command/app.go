@@ -70,6 +70,14 @@ func (a *App) JSON(v any) error {
 	return a.Printf("%s\n", b)
 }
 
+// Report prints v as JSON, or else a text for people.
+func (a *App) Report(asJSON bool, v any, format string, args ...any) error {
+	if asJSON {
+		return a.JSON(v)
+	}
+	return a.Printf(format, args...)
+}
+
 // NewLogger returns a logger that writes text for people, with sessions as SessionID writes them.
 func NewLogger(w io.Writer, level slog.Level) *slog.Logger {
 	hex := func(_ []string, a slog.Attr) slog.Attr {

@@ -84,10 +84,8 @@ func newDeadRequeue(app *command.App) *cobra.Command {
 		Example: `  turnstile queue dead requeue /mail 0f2c8ea9d1b44e0f8a4c1f2f5f0b7a11
   turnstile queue dead requeue /mail --all`,
 	}, "put back", (*queue.Queue).Requeue, func(n int) error {
-		if u.asJSON {
-			return u.app.JSON(requeuedJSON{Path: u.path, Requeued: n})
-		}
-		return u.app.Printf("%s put back\n", command.Plural(n, "item"))
+		j := requeuedJSON{Path: u.path, Requeued: n}
+		return u.app.Report(u.asJSON, j, "%s put back\n", command.Plural(n, "item"))
 	})
 }
 

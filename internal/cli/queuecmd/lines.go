@@ -243,8 +243,6 @@ func (l *linePut) stopped(ctx context.Context, err error) error {
 
 // report prints how many lines are in.
 func (l *linePut) report() error {
-	if l.p.asJSON {
-		return l.p.app.JSON(linesJSON{Path: l.p.path, Items: l.in, Maybe: l.maybe})
-	}
-	return l.p.app.Printf("%s put\n", command.Plural(l.in, "item"))
+	j := linesJSON{Path: l.p.path, Items: l.in, Maybe: l.maybe}
+	return l.p.app.Report(l.p.asJSON, j, "%s put\n", command.Plural(l.in, "item"))
 }

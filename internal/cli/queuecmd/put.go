@@ -170,10 +170,7 @@ func (p *putter) put(ctx context.Context, body []byte) error {
 		if !out.Added {
 			p.app.Say("%s: an item with this key was put before", p.path)
 		}
-		if p.asJSON {
-			return p.app.JSON(out)
-		}
-		return p.app.Printf("%s\n", out.ID)
+		return p.app.Report(p.asJSON, out, "%s\n", out.ID)
 	})
 }
 

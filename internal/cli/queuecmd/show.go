@@ -172,19 +172,14 @@ func (u *access) count(ctx context.Context) error {
 }
 
 func (u *access) printCounts(n queue.Counts, oldest *time.Duration) error {
-	if u.asJSON {
-		j := countsJSON{Path: u.path, Ready: n.Ready, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead}
-		if oldest != nil {
-			ms := oldest.Milliseconds()
-			j.Oldest = &ms
-		}
-		return u.app.JSON(j)
-	}
+	j := countsJSON{Path: u.path, Ready: n.Ready, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead}
 	waits := ""
 	if oldest != nil {
+		ms := oldest.Milliseconds()
+		j.Oldest = &ms
 		waits = fmt.Sprintf("  (the oldest for %v)", oldest.Round(time.Second))
 	}
-	return u.app.Printf("ready    %d%s\ndelayed  %d\nclaimed  %d\ndead     %d\n",
+	return u.app.Report(u.asJSON, j, "ready    %d%s\ndelayed  %d\nclaimed  %d\ndead     %d\n",
 		n.Ready, waits, n.Delayed, n.Claimed, n.Dead)
 }
 
@@ -238,8 +233,5 @@ func (u *access) partly(n int, done string, err error) error {
 }
 
 func (u *access) purged(n int) error {
-	if u.asJSON {
-		return u.app.JSON(purgedJSON{Path: u.path, Purged: n})
-	}
-	return u.app.Printf("%s removed\n", command.Plural(n, "item"))
+	return u.app.Report(u.asJSON, purgedJSON{Path: u.path, Purged: n}, "%s removed\n", command.Plural(n, "item"))
 }

@@ -190,7 +190,7 @@ func (s *Server) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("waiting for another turnstile to start this user's own server: %w", err)
 	}
-	defer unlock()
+	defer func() { _ = unlock() }() // the file was not written to
 	if conn, err := s.connect(ctx); err == nil {
 		return conn.Close()
 	}
@@ -247,20 +247,21 @@ var errDidNotStart = errors.New("it ended at once")
 
 // await returns when the server answers.
 func (s *Server) await(ctx context.Context, ended <-chan struct{}) error {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
+	err := poll(ctx, func() (bool, error) {
 		if conn, err := s.connect(ctx); err == nil {
-			return conn.Close()
+			return true, conn.Close()
 		}
 		select {
-		case <-ctx.Done():
-			return fmt.Errorf("it does not answer: %w", context.Cause(ctx))
 		case <-ended:
-			return errDidNotStart
-		case <-tick.C:
+			return false, errDidNotStart
+		default:
+			return false, nil
 		}
+	})
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("it does not answer: %w", err)
 	}
+	return err
 }
 
 // openLog opens the server's log for appending, and returns how long it is.
@@ -299,6 +300,35 @@ func (s *Server) explain(err error, begin int64) error {
 		last = ": " + last
 	}
 	return fmt.Errorf("cannot start this user's own server: %w%s; its log is %s", err, last, s.Log())
+}
+
+// lockFile locks a file, until unlock or the end of the process.
+func lockFile(ctx context.Context, path string) (unlock func() error, err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := poll(ctx, func() (bool, error) { return tryLock(f) }); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return f.Close, nil
+}
+
+// poll calls f again and again, until it reports true or an error.
+func poll(ctx context.Context, f func() (bool, error)) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		if done, err := f(); done || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
 }
 
 // privateDir makes a directory that only this user can enter. It returns an error if another user has made it.

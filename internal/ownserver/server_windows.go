@@ -1,12 +1,9 @@
 package ownserver
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"os"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/windows"
 )
@@ -29,32 +26,14 @@ func detached() *syscall.SysProcAttr {
 // CloseInherited does nothing: handles are inherited only when the parent says so.
 func CloseInherited() error { return nil }
 
-// lockFile locks a file, until unlock or the end of the process.
-func lockFile(ctx context.Context, path string) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
+// tryLock locks a file until it is closed, if no other process has locked it.
+func tryLock(f *os.File) (bool, error) {
+	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
+	err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, new(windows.Overlapped))
+	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
+		return false, nil
 	}
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
-		var at windows.Overlapped
-		const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
-		err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, &at)
-		if err == nil {
-			return func() { f.Close() }, nil
-		}
-		if !errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
-			f.Close()
-			return nil, fmt.Errorf("lock %s: %w", path, err)
-		}
-		select {
-		case <-ctx.Done():
-			f.Close()
-			return nil, context.Cause(ctx)
-		case <-tick.C:
-		}
-	}
+	return err == nil, err
 }
 
 // terminateSignal ends a process: Windows has no gentler way to end one without a console. The server's data survive

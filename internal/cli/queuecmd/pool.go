@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -34,10 +35,10 @@ type pool struct {
 	group    *supervise.Group
 	slots    chan struct{} // one for each item that is taken or waited for
 	stop     context.CancelCauseFunc
+	code     atomic.Int32 // of the first command that did not exit with 0
 
-	mu   sync.Mutex         // guards what follows
+	mu   sync.Mutex         // guards idle
 	idle context.CancelFunc // called when no command runs any more; nil if nothing waits for that
-	code int                // of the first command that did not exit with 0
 }
 
 // runCommands runs the command for one item after the other, until there is nothing more to do, or a signal comes.
@@ -75,7 +76,7 @@ func (p *pool) result(err error) error {
 	asked, killed := p.group.Asked()
 	_, signal := errors.AsType[supervise.SignalError](err)
 	take := p.consumer.count > 0
-	switch code := p.firstFailure(); {
+	switch code := int(p.code.Load()); {
 	case err != nil && !signal:
 		return err
 	case take && code != 0: // take exits as its command did
@@ -252,7 +253,7 @@ func (p *pool) work(ctx context.Context, item *queue.Item) {
 
 // lost tells of an item whose claim was lost.
 func (p *pool) lost(item *queue.Item, err error) {
-	p.exited(command.ExitLost)
+	p.code.CompareAndSwap(0, command.ExitLost)
 	p.app.Say("%s: item %s: its claim was lost, so it is delivered again: %v", p.consumer.run.Path, item.ID(), err)
 }
 
@@ -268,7 +269,7 @@ func (p *pool) finish(ctx context.Context, item *queue.Item, result supervise.Re
 		detail("%s: item %s: done after %v", path, id, took)
 		return nil
 	}
-	p.exited(code)
+	p.code.CompareAndSwap(0, int32(code))
 	switch {
 	case result.Interrupted:
 		detail("%s: item %s: interrupted after %v, given back", path, id, took)
@@ -290,20 +291,4 @@ func (p *pool) finish(ctx context.Context, item *queue.Item, result supervise.Re
 		say("%s: item %s: %v, attempt %d of %d: a dead letter now", path, id, reason, item.Attempt(), w.attempts)
 	}
 	return item.Fail(ctx, reason)
-}
-
-// exited records the exit code of a command.
-func (p *pool) exited(code int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.code == 0 {
-		p.code = code
-	}
-}
-
-// firstFailure is the exit code of the first command that did not exit with 0; 0 if all did.
-func (p *pool) firstFailure() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.code
 }

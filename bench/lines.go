@@ -106,7 +106,7 @@ func lines(ctx context.Context, b *bench, l *load, n int, read func(*lineCost) [
 
 // line lets a holder and n waiters stand in line, lets one of them go, and then all.
 func (b *bench) line(ctx context.Context, l *load, c contender, n int) (*lineCost, error) {
-	t, err := b.team(ctx, l, c)
+	t, err := b.teamAt(ctx, l, c, b.root(l))
 	if err != nil {
 		return nil, err
 	}

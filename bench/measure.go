@@ -62,11 +62,7 @@ func (b *bench) root(l *load) string {
 	return fmt.Sprintf("/bench-%s-%d", l.key, b.roots)
 }
 
-// team starts a contender's workers, at a path of their own.
-func (b *bench) team(ctx context.Context, l *load, c contender) (*team, error) {
-	return b.teamAt(ctx, l, c, b.root(l))
-}
-
+// teamAt starts a contender's workers at a path.
 func (b *bench) teamAt(ctx context.Context, l *load, c contender, root string) (*team, error) {
 	backend, err := b.servers.get(ctx, c.server)
 	if err != nil {
@@ -110,7 +106,7 @@ func (b *bench) teamAt(ctx context.Context, l *load, c contender, root string) (
 func (b *bench) teams(ctx context.Context, l *load) (teams []*team, rows []row, err error) {
 	there, rows := b.available(l)
 	for _, c := range there {
-		t, err := b.team(ctx, l, c)
+		t, err := b.teamAt(ctx, l, c, b.root(l))
 		if err != nil {
 			return teams, nil, err
 		}

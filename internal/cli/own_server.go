@@ -22,9 +22,6 @@ type ownJSON struct {
 	Log     string   `json:"log"`
 }
 
-// errNotRunning ends status if no server runs, which it has printed.
-var errNotRunning = &command.Error{Code: command.ExitNotAcquired}
-
 func newOwnServer(app *command.App) *cobra.Command {
 	return command.Group(&cobra.Command{
 		Use:   "own-server",
@@ -71,7 +68,7 @@ func showOwn(ctx context.Context, app *command.App, own *ownserver.Server, asJSO
 	err := app.Report(asJSON, s, "%s\nconnect  %s\ndata     %s\nlog      %s\n",
 		state, strings.Join(s.Connect, " "), s.Data, s.Log)
 	if err == nil && !s.Running {
-		return errNotRunning
+		return &command.Error{Code: command.ExitNotAcquired} // which was printed
 	}
 	return err
 }

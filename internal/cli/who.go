@@ -158,13 +158,9 @@ func (l lineAt) groups() int {
 	return n
 }
 
-func mayHold(list []contender) bool {
-	return slices.ContainsFunc(list, func(s contender) bool { return s.MayHold })
-}
-
 // warnOf warns of contenders that do not exclude each other, and of sequence numbers that are being used up.
 func warnOf(app *command.App, l lineAt) {
-	if l.groups() > 1 || mayHold(l.list) {
+	if l.groups() > 1 || slices.ContainsFunc(l.list, func(c contender) bool { return c.MayHold }) {
 		app.Say("warning: not all contenders at %s exclude each other: their programs look for different "+
 			"names, so several groups may hold at the same time (docs/interop.md)", l.path)
 	}

@@ -74,7 +74,8 @@ func listing[T any](u *access, cmd *cobra.Command, each, title string,
 		if most < 0 {
 			return command.Usagef(cmd, "-n must not be negative; 0 means all")
 		}
-		return u.inspect(cmd.Context(), nothing, func(ctx context.Context, q *queue.Queue) error {
+		none := func() error { return nil }
+		return u.inspect(cmd.Context(), none, func(ctx context.Context, q *queue.Queue) error {
 			t := &table{Writer: tabwriter.NewWriter(u.app.Stdout, 0, 0, 2, ' ', 0), title: title}
 			n := 0
 			for x, err := range all(q, ctx) {
@@ -95,8 +96,6 @@ func listing[T any](u *access, cmd *cobra.Command, each, title string,
 	u.flags(cmd, "one JSON object "+each)
 	return cmd
 }
-
-func nothing() error { return nil }
 
 // headers writes an item's headers behind its body.
 func headers(h map[string]string) string {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-a3166700/turnstile/internal/tree"
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
@@ -110,13 +111,18 @@ func TestSmallRequestsComeBeforeLargeOnesThatWait(t *testing.T) {
 }
 
 // asideOf has the owner put requests aside for connections, one for each, and then do what turn says.
-func asideOf(t *testing.T, s *Server, clients []*rawClient, req wire.Record, turn func(o *owner, conns []*conn)) {
+func asideOf(
+	t *testing.T, s *Server, clients []*rawClient, op wire.Op, req wire.Record, turn func(o *owner, conns []*conn),
+) {
 	t.Helper()
 	err := s.do(func(o *owner) {
 		var conns []*conn
 		for _, client := range clients {
 			c := o.sessions[client.session].conn
-			it := item{kind: itemRequest, conn: c, op: wire.OpMultiRead, req: req, size: 100}
+			it := item{kind: itemRequest, conn: c, op: op, req: req, size: 100}
+			if tree.IsWrite(op) {
+				it.size = largeSize + 1
+			}
 			c.parked = []item{it, it}
 			conns = append(conns, c)
 		}
@@ -142,7 +148,7 @@ func TestLargeRequestThatIsRefusedIsATurn(t *testing.T) {
 	for range 4 {
 		ops = append(ops, wire.SubRequest{Op: wire.OpGetData, Request: &wire.PathWatchRequest{Path: "/b"}})
 	}
-	asideOf(t, s, clients, &wire.MultiRequest{Read: true, Ops: ops}, func(o *owner, conns []*conn) {
+	asideOf(t, s, clients, wire.OpMultiRead, &wire.MultiRequest{Read: true, Ops: ops}, func(o *owner, conns []*conn) {
 		o.serveLarge()
 		if len(conns[0].parked) != 1 || len(conns[1].parked) != 2 {
 			t.Errorf("in one turn there is served so much that %d and %d requests are left, want 1 and 2",
@@ -157,7 +163,7 @@ func TestNothingIsDoneForAClientThatHasGone(t *testing.T) {
 	s := serve(t, Config{}, disk{})
 	clients := crowdWithData(t, s, 2*largeSize)
 	read := wire.SubRequest{Op: wire.OpGetData, Request: &wire.PathWatchRequest{Path: "/b"}}
-	asideOf(t, s, clients, &wire.MultiRequest{Read: true, Ops: []wire.SubRequest{read}}, func(o *owner, conns []*conn) {
+	asideOf(t, s, clients, wire.OpMultiRead, &wire.MultiRequest{Read: true, Ops: []wire.SubRequest{read}}, func(o *owner, conns []*conn) {
 		for _, c := range conns {
 			c.kill()
 		}
@@ -566,6 +572,24 @@ func TestLengthOfAFrameThatDoesNotComeCountsLittle(t *testing.T) {
 		t.Errorf("%d clients were disconnected because others said that they would send much", n)
 	}
 	behaves.ping(t)
+}
+
+// What one commit has of large writes is bounded, so that a small one does not wait for all of them.
+func TestCommitHasFewLargeWrites(t *testing.T) {
+	t.Parallel()
+	s := startWith(t, newGate())
+	clients := crowdWithData(t, s, 1)
+	for len(clients) < 2*largeShare/largeSize {
+		clients = append(clients, mustConnect(t, s, wire.ConnectRequest{}))
+	}
+	asideOf(t, s, clients, wire.OpSetData, setOf("/b", largeSize), func(o *owner, _ []*conn) {
+		for range clients {
+			o.serveLarge()
+		}
+		if n := o.open.large; n < largeShare || n > largeShare+2*largeSize {
+			t.Errorf("one commit has %d bytes of large writes, want about %d", n, largeShare)
+		}
+	})
 }
 
 // A small write waits for one large write at most that was there before it.

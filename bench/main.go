@@ -59,7 +59,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.part, "part", "", "measure only the locks, or only the queues")
 	only := flags.String("only", "", "measure only loads whose key matches this regular expression (-list shows them)")
 	who := flags.String("who", "", "measure only contenders whose name matches this regular expression")
-	flags.StringVar(&o.dir, "dir", "", "folder for the servers' data, on the disk to measure (if empty, a temporary one)")
+	flags.StringVar(&o.dir, "dir", "", "folder for the servers' data, on the disk to measure (default: temporary)")
 	flags.StringVar(&o.binary, "turnstile", "", "the turnstile binary to measure (built if empty)")
 	flags.StringVar(&o.write, "write", "", "write the pages, the plot and the history to this folder, and the\n"+
 		"README's table beside it, for each part that was measured whole")

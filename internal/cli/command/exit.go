@@ -83,7 +83,7 @@ func Failed(err error) error {
 	case errors.Is(err, zk.NoAuth):
 		return &Error{Code: ExitNoAccess, Err: err, Hint: "the path's ACL requires other credentials: see --auth"}
 	case errors.Is(err, lock.ErrWrap): // which says what to delete, and when
-		hint := "turnstile who shows its contenders; delete it with zkCli.sh once it is empty"
+		hint := "turnstile who shows its contenders; zkCli.sh delete removes it once it is empty"
 		return &Error{Code: ExitSoftware, Err: err, Hint: hint}
 	case errors.Is(err, zk.ErrLost), errors.Is(err, zk.ErrUncertain), errors.Is(err, zk.ErrExpired),
 		errors.Is(err, zk.ErrConnectionLost):

@@ -44,7 +44,7 @@ func TestEndOfTheNumbersIsRefusedWithWhatToDo(t *testing.T) {
 		r.wantCode(70)
 		for _, want := range []string{
 			"delete " + c.path + " once it has no children", "turnstile who shows",
-				"zkCli.sh delete", "another path",
+			"zkCli.sh delete", "another path",
 		} {
 			r.wantStderr(want)
 		}

@@ -12,15 +12,15 @@ import (
 
 // lineLoads are about contenders that wait in line. A round of them takes as long as it takes.
 func lineLoads() []load {
-	crowd := load{
-		key: "crowd", title: "1,000 waiters of one process", rounds: fewRounds, contenders: waiting(onHosted),
+	one := load{
+		key: "waiters", title: "1,000 waiters of one process", rounds: fewRounds, contenders: waiting(onHosted),
 		measure: func(ctx context.Context, b *bench, l *load) ([]row, error) {
 			return lines(ctx, b, l, manyWaiters, (*lineCost).everything)
 		},
 	}
-	crowd.without(kindRedislock, onRedisAOF)
+	one.without(kindRedislock, onRedisAOF)
 	return []load{
-		crowd,
+		one,
 		{
 			key: "sessions", title: "watch events of one release, 1,000 sessions waiting", rounds: fewRounds,
 			limit:      limit{exactly, 1},

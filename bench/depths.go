@@ -163,7 +163,7 @@ func (b *bench) phase(ctx context.Context, l *load, p *phase, queues []*filledQu
 	for range b.rounds(l) {
 		for _, t := range slices.Clone(teams) {
 			rate, err := t.serve(ctx, p, b.options.duration)
-			if why, ok := errors.AsType[measure.Refusal](err); ok && t.contender.role != subjectRole {
+			if why, ok := errors.AsType[measure.RefusalError](err); ok && t.contender.role != subjectRole {
 				t.workers.Close()
 				t.queue.gone = true
 				teams = slices.DeleteFunc(teams, func(other *queueTeam) bool { return other == t })
@@ -223,7 +223,7 @@ func (b *bench) warmUp(ctx context.Context, l *load, p *phase, q *filledQueue, t
 			return qt, rows, nil
 		}
 		t.workers.Close()
-		why, ok := errors.AsType[measure.Refusal](err)
+		why, ok := errors.AsType[measure.RefusalError](err)
 		if !ok || q.contender.role == subjectRole {
 			return nil, nil, err
 		}
@@ -286,7 +286,7 @@ func (t *queueTeam) serve(ctx context.Context, p *phase, d time.Duration) (float
 		}
 	}
 	if items == 0 {
-		return 0, measure.Refusal(fmt.Sprintf("not one item in %v", took.Round(time.Millisecond)))
+		return 0, measure.RefusalError(fmt.Sprintf("not one item in %v", took.Round(time.Millisecond)))
 	}
 	return float64(items) / took.Seconds(), nil
 }

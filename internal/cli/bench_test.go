@@ -24,8 +24,8 @@ func TestBenchLeavesNothingBehindButWhatWasThere(t *testing.T) {
 				t.Fatal(err)
 			}
 			bench := func(more ...string) *running {
-				return start(t, append([]string{"bench", "lock", "--connect", srv.Addr(), "--layout", layout,
-					"--goroutines", "2"}, more...)...)
+				args := []string{"bench", "lock", "--connect", srv.Addr(), "--layout", layout, "--goroutines", "2"}
+				return start(t, append(args, more...)...)
 			}
 			bench("--prefix", "/theirs/made/by/us", "--locks", "2", "--duration", "100ms").wantCode(0)
 			if left := contendersAt(t, sess, "/theirs"); len(left) > 0 {

@@ -315,7 +315,8 @@ func recorded(record lock.Record) []lock.Revoked {
 
 // recordText is a record for people.
 func recordText(record lock.Record) string {
-	text := fmt.Sprintf("%s  by %s: %s\n", record.Request.At.Local().Format(time.DateTime),
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s  by %s: %s\n", record.Request.At.Local().Format(time.DateTime),
 		owner(lock.Contender{Known: true, Owner: record.Request.By}), command.Printable(record.Request.Reason))
 	for _, h := range recorded(record) {
 		who := owner(h.Holder)
@@ -326,7 +327,7 @@ func recordText(record lock.Record) string {
 		if !record.Over && h.Ending == lock.EndingKept {
 			what = "was asked; the result is not recorded yet"
 		}
-		text += fmt.Sprintf("    %s: %s\n", who, what)
+		fmt.Fprintf(&text, "    %s: %s\n", who, what)
 	}
-	return text
+	return text.String()
 }

@@ -44,10 +44,10 @@ type Answer struct {
 	Cycles  []Cycle
 }
 
-// Refusal is why a worker cannot do what it was told to.
-type Refusal string
+// RefusalError is why a worker cannot do what it was told to.
+type RefusalError string
 
-func (r Refusal) Error() string { return string(r) }
+func (r RefusalError) Error() string { return string(r) }
 
 // ProcessError is the error of a worker that refused an order, or gave no answer.
 type ProcessError struct {
@@ -127,7 +127,7 @@ func (p *Process) Order(order string) (Answer, error) {
 			}
 			return a, nil
 		default:
-			return a, &ProcessError{p, order, Refusal(strings.TrimPrefix(p.answers.Text(), "error "))}
+			return a, &ProcessError{p, order, RefusalError(strings.TrimPrefix(p.answers.Text(), "error "))}
 		}
 	}
 	return a, p.ended(order)

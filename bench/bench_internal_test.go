@@ -1,30 +1,38 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"io"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/measure"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
+
+// cycles returns cycles by when they began, had the lock and unlocked it.
+func cycles(times ...[3]int64) []measure.Cycle {
+	var all []measure.Cycle
+	for _, t := range times {
+		all = append(all, measure.Cycle{Began: t[0], Locked: t[1], Unlocked: t[2]})
+	}
+	return all
+}
 
 func TestTwoAtOnceIsNoticed(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name   string
-		cycles []cycle
+		cycles []measure.Cycle
 		want   bool
 	}{
 		{"none", nil, true},
-		{"one after the other, told in another order", []cycle{{5, 20, 30}, {0, 1, 10}, {2, 10, 20}}, true},
-		{"the second before the first has unlocked", []cycle{{0, 1, 10}, {2, 9, 20}}, false},
+		{"in turn, in another order", cycles([3]int64{5, 20, 30}, [3]int64{0, 1, 10}, [3]int64{2, 10, 20}), true},
+		{"the second before the first has unlocked", cycles([3]int64{0, 1, 10}, [3]int64{2, 9, 20}), false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -37,11 +45,11 @@ func TestTwoAtOnceIsNoticed(t *testing.T) {
 
 func TestHandOverIsFromAnUnlockToTheNextLock(t *testing.T) {
 	t.Parallel()
-	cycles := []cycle{{0, 1, 10}, {2, 13, 20}, {5, 21, 30}}
-	if got, want := gaps(cycles), []float64{3, 1}; !slices.Equal(got, want) {
+	all := cycles([3]int64{0, 1, 10}, [3]int64{2, 13, 20}, [3]int64{5, 21, 30})
+	if got, want := gaps(all), []float64{3, 1}; !slices.Equal(got, want) {
 		t.Errorf("gaps: got %v, want %v", got, want)
 	}
-	if got, want := waits(cycles), []float64{1, 11, 16}; !slices.Equal(got, want) {
+	if got, want := measure.Waits(all), []float64{1, 11, 16}; !slices.Equal(got, want) {
 		t.Errorf("waits: got %v, want %v", got, want)
 	}
 }
@@ -50,11 +58,11 @@ func TestPercentileIsTheSmallestThatSoManyDoNotExceed(t *testing.T) {
 	t.Parallel()
 	figures := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
 	for percent, want := range map[int]float64{50: 5, 99: 10, 100: 10, 10: 1, 11: 2} {
-		if got := percentile(figures, percent); got != want {
+		if got := measure.Percentile(figures, percent); got != want {
 			t.Errorf("p%d: got %v, want %v", percent, got, want)
 		}
 	}
-	if got := median([]float64{4, 1, 3, 2}); got != 2.5 {
+	if got := measure.Median([]float64{4, 1, 3, 2}); got != 2.5 {
 		t.Errorf("median: got %v, want 2.5", got)
 	}
 }
@@ -76,7 +84,8 @@ func TestTargetIsMissedIfOneServerMissesIt(t *testing.T) {
 	for _, want := range []string{
 		`go-zookeeper Lock on ZooKeeper 3.8.0 .* 2.04 × \| ≥ 2 × \*\*met\*\*`,
 		`go-zookeeper Lock on turnstile serve .* 1.99 × \| ≥ 2 × \*\*NOT met\*\*`,
-		`redsync on Redis, volatile .* 5.00 × \(ZooKeeper 3.8.0\), 20.00 × \(turnstile serve\) \| ≥ 10 × \*\*NOT met\*\*`,
+		`redsync on Redis, volatile .* 5.00 × \(ZooKeeper 3.8.0\), 20.00 × \(turnstile serve\) \| ≥ 10 × ` +
+			`\*\*NOT met\*\*`,
 		`redislock on Redis, volatile .* ≥ 5 × \*\*met\*\*`,
 	} {
 		if !regexp.MustCompile(want).MatchString(table.String()) {
@@ -106,8 +115,9 @@ func TestLessIsMoreTurnsTheRatioRound(t *testing.T) {
 func TestContenderThatIsNotInstalledIsNamed(t *testing.T) {
 	t.Parallel()
 	var table bytes.Buffer
-	writeTable(&table, []row{{load: "l", contender: goZooKeeper(onZooKeeper, 2), note: "not measured: not installed: java"}})
-	if want := "not measured: not installed: java"; !strings.Contains(table.String(), want) {
+	const want = "not measured: not installed: java"
+	writeTable(&table, []row{{load: "l", contender: goZooKeeper(onZooKeeper, 2), note: want}})
+	if !strings.Contains(table.String(), want) {
 		t.Errorf("no %q in\n%s", want, &table)
 	}
 }
@@ -120,24 +130,24 @@ func TestWorkerObeys(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			w := employ(t, kind, plan{addr: srv.Addr(), root: "/" + kind, clients: 1, lockers: 2, locks: 1})
-			a := order(t, w, milliseconds("trace", 20*time.Millisecond))
-			if len(a.figures) != 2 || a.figures[0] == 0 || int(a.figures[0]) != len(a.cycles) {
-				t.Errorf("trace: got %v and %d cycles, want as many", a.figures, len(a.cycles))
+			a := order(t, w, measure.Millis("trace", 20*time.Millisecond))
+			if len(a.Figures) != 2 || a.Figures[0] == 0 || int(a.Figures[0]) != len(a.Cycles) {
+				t.Errorf("trace: got %v and %d cycles, want as many", a.Figures, len(a.Cycles))
 			}
-			if err := exclusive(a.cycles); err != nil {
+			if err := exclusive(a.Cycles); err != nil {
 				t.Error(err)
 			}
 			order(t, w, "stand 3")
-			if a := order(t, w, "step"); len(a.figures) != 1 {
-				t.Errorf("step: got %v, want one figure", a.figures)
+			if a := order(t, w, "step"); len(a.Figures) != 1 {
+				t.Errorf("step: got %v, want one figure", a.Figures)
 			}
-			if a := order(t, w, "drain"); len(a.figures) != 1 {
-				t.Errorf("drain: got %v, want one figure", a.figures)
+			if a := order(t, w, "drain"); len(a.Figures) != 1 {
+				t.Errorf("drain: got %v, want one figure", a.Figures)
 			}
-			if a := order(t, w, "memory"); len(a.figures) != 2 || a.figures[0] <= 0 || a.figures[1] <= 0 {
-				t.Errorf("memory: got %v, want two figures above 0", a.figures)
+			if a := order(t, w, "memory"); len(a.Figures) != 2 || a.Figures[0] <= 0 || a.Figures[1] <= 0 {
+				t.Errorf("memory: got %v, want two figures above 0", a.Figures)
 			}
-			if _, err := w.order("dance"); err == nil || !strings.Contains(err.Error(), `unknown order "dance"`) {
+			if _, err := w.Order("dance"); err == nil || !strings.Contains(err.Error(), `unknown order "dance"`) {
 				t.Errorf("got %v for an order that there is not", err)
 			}
 		})
@@ -145,31 +155,27 @@ func TestWorkerObeys(t *testing.T) {
 }
 
 // employ starts a worker in this process, which ends with the test.
-func employ(t *testing.T, kind string, p plan) *process {
+func employ(t *testing.T, kind string, p plan) *measure.Process {
 	t.Helper()
 	orders, told := io.Pipe()
 	answers, out := io.Pipe()
 	ended := make(chan error, 1)
 	go func() { ended <- work(context.Background(), append([]string{kind}, p.args()...), orders, out) }()
-	w := &process{name: kind, stdin: told, answers: bufio.NewScanner(answers), kill: func() { _ = told.Close() }}
-	w.wait = sync.OnceValue(func() error { return <-ended })
-	if err := w.ready(); err != nil {
+	w := measure.NewProcess(kind, told, answers, func() { _ = told.Close() }, func() error { return <-ended })
+	if err := w.Ready(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := told.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := w.wait(); err != nil {
+		if err := w.Close(); err != nil {
 			t.Errorf("it ended with %v", err)
 		}
 	})
 	return w
 }
 
-func order(t *testing.T, w *process, order string) answer {
+func order(t *testing.T, w *measure.Process, order string) measure.Answer {
 	t.Helper()
-	a, err := w.order(order)
+	a, err := w.Order(order)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,26 +5,27 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/measure"
 )
 
-// Consumers work on an item for handlerTime, and are as many in each of consumerProcesses.
+// Each consumer works on an item for handlerTime. The consumers are divided among consumerProcesses.
 const (
 	handlerTime       = 20 * time.Millisecond
 	consumerProcesses = 8
 )
 
-// serverConsumers is how many consumers two cores must be enough for.
-const serverConsumers = 128
+const (
+	serverConsumers = 128 // the consumers that two cores must be enough for
 
-// consumerRound is how many times as long as others a round of these loads is: consumers that begin learn how many they
-// are, and how fast.
-const consumerRound = 3
+	// A round of these loads is this many times as long as others: new consumers first learn how many they are, and how
+	// fast.
+	consumerRound = 3
+)
 
-// consumersLoad is n consumers of one queue, each with a session of its own. What each does by itself all must do
-// together, as far as the machine allows.
+// consumersLoad is n consumers of one queue, each with a session of its own. Together they must do as much as each does
+// alone, as far as the machine allows.
 func consumersLoad(n int) load {
 	processes := min(n, consumerProcesses)
 	return load{
@@ -43,21 +44,18 @@ func consumersText(n int) string {
 	return fmt.Sprintf("%d consumers", n)
 }
 
-// consumers lets the contenders take turns, and counts the items, and what each of them takes in requests to the server.
+// consumers lets the contenders run one after the other, and counts the items, and the requests to the server for each
+// item.
 func consumers(ctx context.Context, b *bench, l *load) ([]row, error) {
 	there, absent := b.available(l)
-	round := consumerRound * b.options.duration
-	enough := l.processes * l.clients * int(round/handlerTime) // all that they can do in a round
 	var rates, requests []row
 	for _, c := range there {
-		rate, each, err := b.consume(ctx, l, c, round, enough)
-		if err != nil {
+		rate := row{load: l.title, contender: c, unit: l.rateUnit()}
+		each := row{load: l.title + ": requests of each item", contender: c, unit: "requests", lessIsMore: true}
+		if err := b.consume(ctx, l, c, &rate, &each); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.title(), err)
 		}
-		rates = append(rates, row{load: l.title, contender: c, figures: rate, unit: l.rateUnit()})
-		requests = append(requests, row{
-			load: l.title + ": requests of each item", contender: c, figures: each, unit: "requests", lessIsMore: true,
-		})
+		rates, requests = append(rates, rate), append(requests, each)
 	}
 	judge(rates, l.limit)
 	judge(requests, limit{atMost, 4})
@@ -65,91 +63,49 @@ func consumers(ctx context.Context, b *bench, l *load) ([]row, error) {
 }
 
 // consume measures one contender: items a second, and requests of each item.
-func (b *bench) consume(ctx context.Context, l *load, c contender, round time.Duration, enough int) (rates, requests []float64, err error) {
-	backend, err := b.servers.get(ctx, c.server)
+func (b *bench) consume(ctx context.Context, l *load, c contender, rate, each *row) error {
+	duration := consumerRound * b.options.duration
+	enough := l.processes * l.clients * int(duration/handlerTime) // as many items as they can finish in a round
+	q, err := b.openQueue(ctx, l, c)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	root := b.root(l)
-	stock, err := openStock(ctx, c.kind, backend.addr, root)
+	defer q.filler.close()
+	t, err := b.teamAt(ctx, l, c, q.root)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	defer stock.close()
-	if err := stock.fill(ctx, enough); err != nil {
-		return nil, nil, err
-	}
-	t, err := b.teamAt(ctx, l, c, root)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer t.crew.dismiss()
+	defer t.workers.Close()
 	for i := range b.rounds(l) + 1 {
-		left, err := stock.count(ctx)
+		left, err := q.filler.count(ctx)
 		if err == nil {
-			err = stock.fill(ctx, max(0, enough-left))
+			err = q.filler.fill(ctx, max(0, enough-left))
 		}
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
-		_, before, err := packetCounts(ctx, backend.addr)
+		before, err := measure.Counters(ctx, t.backend.addr)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
-		answers, err := t.crew.order(milliseconds(l.order, round))
+		items, took, _, err := t.workers.Run(measure.Millis(l.order, duration))
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
-		_, after, err := packetCounts(ctx, backend.addr)
-		if err != nil {
-			return nil, nil, err
-		}
-		var items, took int64
-		for _, a := range answers {
-			if len(a.figures) != 2 {
-				return nil, nil, fmt.Errorf("%s: figures %v, want items and a time", l.order, a.figures)
-			}
-			items, took = items+a.figures[0], max(took, a.figures[1])
-		}
-		if items == 0 {
-			return nil, nil, errors.New("not one item")
-		}
-		if i == 0 {
+		after, err := measure.Counters(ctx, t.backend.addr)
+		switch {
+		case err != nil:
+			return err
+		case items == 0:
+			return errors.New("not one item")
+		case i == 0:
 			continue // to warm up
 		}
-		rates = append(rates, float64(items)/time.Duration(took).Seconds())
-		requests = append(requests, (after-before)/float64(items))
-		fmt.Fprintf(b.log, "  %-60s %12s %s, %s requests an item\n", c.title(), number(rates[len(rates)-1]), l.rateUnit(),
-			number(requests[len(requests)-1]))
+		sent := after["zk_packets_received"] - before["zk_packets_received"]
+		rate.figures = append(rate.figures, float64(items)/took.Seconds())
+		each.figures = append(each.figures, sent/float64(items))
+		fmt.Fprintf(b.log, "  %-60s %12s %s, %s requests an item\n", c.title(),
+			number(rate.figures[i-1]), l.rateUnit(), number(each.figures[i-1]))
 	}
-	return rates, requests, nil
-}
-
-// consume lets every connection take items, work on them, and acknowledge them.
-func (s *shift) consume(ctx context.Context, d time.Duration) ([]int64, error) {
-	var group sync.WaitGroup
-	var items atomic.Int64
-	errs := make([]error, len(s.connections))
-	start := time.Now()
-	until, cancel := context.WithDeadline(ctx, start.Add(d))
-	defer cancel()
-	for i, c := range s.connections {
-		group.Go(func() {
-			for until.Err() == nil {
-				done, err := c.take(until)
-				if err == nil {
-					time.Sleep(handlerTime)
-					err = done(ctx)
-				} else if until.Err() != nil {
-					return
-				}
-				if errs[i] = err; err != nil {
-					return
-				}
-				items.Add(1)
-			}
-		})
-	}
-	group.Wait()
-	return []int64{items.Load(), time.Since(start).Nanoseconds()}, errors.Join(errs...)
+	return nil
 }

@@ -2,7 +2,7 @@ package main
 
 import "time"
 
-// A contender is somebody who can do a load's cycle, on a server, with a configuration.
+// A contender is a client that can do a load's cycle, on a server, with a configuration.
 type contender struct {
 	name   string
 	kind   string
@@ -16,18 +16,18 @@ type contender struct {
 	processes, clients, lockers int     // if not the load's
 	depth                       int     // likewise, of a queue
 	packet                      int     // the largest packet that a Java client accepts; 0 for its default
-	shares                      bool    // all waiters of a process stand in line with one node
+	shares                      bool    // all waiters of a process have one node in the line
 	skip                        string  // why it is left out; empty if it is not
-	required                    float64 // what a subject's figure, divided by this one's, must reach; 0 if nothing is promised
+	required                    float64 // what a subject's figure divided by this one's must reach; 0 without a promise
 }
 
-// A role says who is compared with whom: every subject with the peers on its own server, and with those on servers of another kind.
+// A role says what is compared: every subject with the peers on its own server, and on servers of another kind.
 type role int
 
 const (
 	peerRole role = iota
 	subjectRole
-	aside // is compared with nobody
+	aside // is not compared
 )
 
 const (
@@ -42,28 +42,35 @@ const (
 
 // subject is Turnstile with its default configuration.
 func subject(server string) contender {
-	return contender{name: "Turnstile", kind: kindTurnstile, server: server, config: durable + ourBound, role: subjectRole, shares: true}
+	return contender{
+		name: "Turnstile", kind: kindTurnstile, server: server, role: subjectRole, shares: true,
+		config: durable + ourBound,
+	}
 }
 
 // strictly is Turnstile without hand-off in memory.
 func strictly(server string) contender {
-	return contender{name: "Turnstile, StrictFIFO", kind: kindTurnstile, server: server, config: durable + fair, role: subjectRole, strict: true}
+	c := subject(server)
+	c.name, c.config, c.strict, c.shares = "Turnstile, StrictFIFO", durable+fair, true, false
+	return c
 }
 
 // retaining is Turnstile that keeps a lock for a while.
 func retaining(server string) contender {
+	c := subject(server)
+	c.name, c.retain = "Turnstile, Retain", time.Minute
+	c.config = durable + ", fair among processes, kept while none waits"
+	return c
+}
+
+// goZooKeeper is a peer whose figure times required the subject on the same server must reach.
+func goZooKeeper(server string, required float64) contender {
 	return contender{
-		name: "Turnstile, Retain", kind: kindTurnstile, server: server, role: subjectRole, retain: time.Minute, shares: true,
-		config: durable + ", fair among processes, kept while none waits",
+		name: "go-zookeeper Lock", kind: kindGoZooKeeper, server: server, required: required, config: durable + fair,
 	}
 }
 
-// goZooKeeper must be reached, times required, by the subject on the same server.
-func goZooKeeper(server string, required float64) contender {
-	return contender{name: "go-zookeeper Lock", kind: kindGoZooKeeper, server: server, config: durable + fair, required: required}
-}
-
-// others are the peers that nothing is promised against, one on each of their servers.
+// others are the peers without a promise, one on each of their servers.
 func others() []contender {
 	return []contender{
 		{name: "Curator InterProcessMutex", kind: kindCurator, server: onZooKeeper, config: durable + fair},
@@ -79,7 +86,7 @@ func others() []contender {
 // title names the contender in the table.
 func (c *contender) title() string { return c.name + " on " + c.server }
 
-// unavailable says what is not installed that the contender needs, "" if all is there.
+// unavailable says what the contender needs that is not installed; empty if nothing is missing.
 func (c *contender) unavailable() string {
 	if m := missing(c.server); m != "" {
 		return m
@@ -87,7 +94,7 @@ func (c *contender) unavailable() string {
 	return lacks(c.kind)
 }
 
-// warmup is for how long the contender runs before it is measured: what compiles as it runs must have run.
+// warmup is how long the contender runs before it is measured, so that what compiles as it runs has run.
 func (c *contender) warmup(d time.Duration) time.Duration {
 	if isCurator(c.kind) || c.server == onZooKeeper {
 		return max(d/2, time.Second)

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/measure"
 	"github.com/seed-a3166700/turnstile/internal/peer"
 )
 
@@ -25,7 +26,9 @@ type daemon struct {
 }
 
 // startDaemon starts a server, which ends with its host, and returns when ask, repeated, gets an answer from it.
-func startDaemon(ctx context.Context, host *peer.Host, dir, addr string, ask func(ctx context.Context, addr string) error, program string, args ...string) (*daemon, error) {
+func startDaemon(ctx context.Context, host *peer.Host, dir, addr string, ask func(context.Context, string) error,
+	program string, args ...string,
+) (*daemon, error) {
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		return nil, err
@@ -61,7 +64,7 @@ func startDaemon(ctx context.Context, host *peer.Host, dir, addr string, ask fun
 }
 
 func (d *daemon) await(ctx context.Context, ask func(ctx context.Context, addr string) error) error {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	ctx, cancel := context.WithTimeout(ctx, measure.StartLimit)
 	defer cancel()
 	for {
 		err := ask(ctx, d.addr)

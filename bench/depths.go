@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/measure"
 )
 
 // A phase is one table about queues that are filled already.
@@ -24,38 +25,41 @@ const taskLimit = 30 * time.Second
 // widePacket is what a client accepts that could not read the list with its default.
 const widePacket = 64 << 20
 
-// A depot is a contender's queue, kept at its depth.
-type depot struct {
+// A filledQueue is a contender's queue, kept at its depth.
+type filledQueue struct {
 	contender contender
 	root      string
-	stock     stock
+	filler    filler
 	depth     int
 	items     int      // that must be there
-	gone      bool     // the contender cannot
-	weight    *float64 // of each item, on the server, in bytes; nil if the server does not tell
-	growth    *float64 // of one consumer's memory, from before its first item, in bytes; nil as long as it is not known
+	gone      bool     // the contender cannot take from it
+	weight    *float64 // bytes of each item on the server; nil if the server does not tell
+	growth    *float64 // bytes by which one consumer's memory grew since before its first item; nil until it is known
 }
 
-// atDepth fills a queue for every contender and lets them take turns, phase by phase. Then it ends the servers.
+// atDepth fills a queue for each contender and lets them take turns, phase by phase. Then it ends the servers.
 func atDepth(ctx context.Context, b *bench, l *load, phases []phase) ([]row, error) {
 	there, absent := b.available(l)
-	var depots []*depot
+	var queues []*filledQueue
 	defer func() {
-		for _, d := range depots {
-			d.stock.close()
+		for _, q := range queues {
+			q.filler.close()
 		}
 		b.servers.end() // there is much on them
 	}()
 	for _, c := range there {
-		d, err := b.depot(ctx, l, c)
+		q, err := b.openQueue(ctx, l, c)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.title(), err)
 		}
-		depots = append(depots, d)
+		queues = append(queues, q)
+		if err := b.fillFirst(ctx, l, q); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.title(), err)
+		}
 	}
 	var rows []row
 	for i := range phases {
-		measured, err := b.phase(ctx, l, &phases[i], depots)
+		measured, err := b.phase(ctx, l, &phases[i], queues)
 		if err != nil {
 			return nil, err
 		}
@@ -65,179 +69,176 @@ func atDepth(ctx context.Context, b *bench, l *load, phases []phase) ([]row, err
 		}
 	}
 	if l.depth >= deep {
-		rows = append(rows, memoryRows(l, depots)...)
+		rows = append(rows, memoryRows(l, queues)...)
 	}
 	return rows, nil
 }
 
-// depot makes a contender's queue and fills it.
-func (b *bench) depot(ctx context.Context, l *load, c contender) (*depot, error) {
+// openQueue makes a contender's queue, which is empty.
+func (b *bench) openQueue(ctx context.Context, l *load, c contender) (*filledQueue, error) {
 	backend, err := b.servers.get(ctx, c.server)
 	if err != nil {
 		return nil, err
 	}
-	d := &depot{contender: c, root: b.root(l), depth: cmp.Or(c.depth, l.depth)}
-	if d.stock, err = openStock(ctx, c.kind, backend.addr, d.root); err != nil {
-		return nil, err
-	}
-	start := time.Now()
-	fill := func() error {
-		start = time.Now()
-		return d.fill(ctx, d.depth)
-	}
-	if l.depth < deep || backend.weight == nil {
-		err = fill()
-	} else {
-		err = d.weigh(ctx, backend, fill)
-	}
-	if err != nil {
-		d.stock.close()
-		return nil, err
-	}
-	fmt.Fprintf(b.log, "  %-60s %12s items in %v\n", c.title(), number(float64(d.depth)), time.Since(start).Round(time.Millisecond))
-	return d, nil
+	q := &filledQueue{contender: c, root: b.root(l), depth: cmp.Or(c.depth, l.depth)}
+	q.filler, err = openFiller(ctx, c.kind, backend.addr, q.root)
+	return q, err
 }
 
-// weigh fills the queue and finds out what that costs the server.
-func (d *depot) weigh(ctx context.Context, server *backend, fill func() error) error {
-	before, err := server.weight(ctx)
+// fillFirst fills a queue, and for deep ones finds out how much memory of the server each item takes.
+func (b *bench) fillFirst(ctx context.Context, l *load, q *filledQueue) error {
+	backend, err := b.servers.get(ctx, q.contender.server)
 	if err != nil {
 		return err
 	}
-	if err := fill(); err != nil {
+	weigh := backend.weight
+	if l.depth < deep || weigh == nil {
+		weigh = func(context.Context) (float64, error) { return 0, nil }
+	} else {
+		q.weight = new(float64)
+	}
+	before, err := weigh(ctx)
+	if err != nil {
 		return err
 	}
-	after, err := server.weight(ctx)
-	each := max(0, after-before) / float64(d.depth)
-	d.weight = &each
+	start := time.Now()
+	if err := q.fill(ctx, q.depth); err != nil {
+		return err
+	}
+	took := time.Since(start).Round(time.Millisecond)
+	after, err := weigh(ctx)
+	if q.weight != nil {
+		*q.weight = max(0, after-before) / float64(q.depth)
+	}
+	fmt.Fprintf(b.log, "  %-60s %12s items in %v\n", q.contender.title(), number(float64(q.depth)), took)
 	return err
 }
 
-func (d *depot) fill(ctx context.Context, n int) error {
-	d.items += n
-	return d.stock.fill(ctx, n)
+func (q *filledQueue) fill(ctx context.Context, n int) error {
+	q.items += n
+	return q.filler.fill(ctx, n)
 }
 
-// A stand is a team at its depot.
-type stand struct {
+// A queueTeam is a team at its queue.
+type queueTeam struct {
 	*team
-	depot  *depot
+	queue  *filledQueue
 	row    row
 	before need // any item was taken
 }
 
-// phase lets the teams of all depots take turns. Who cannot take from a queue so deep, as it turns out, is told of in a row.
-func (b *bench) phase(ctx context.Context, l *load, p *phase, depots []*depot) ([]row, error) {
-	var stands []*stand // some of them with another team than they began with
+// phase lets the teams of all queues take turns. A peer that turns out to be unable to take from a queue so deep gets a
+// row that says so.
+func (b *bench) phase(ctx context.Context, l *load, p *phase, queues []*filledQueue) ([]row, error) {
+	var teams []*queueTeam // some of them with other workers than they began with
 	var rows []row
 	defer func() {
-		for _, s := range stands {
-			s.crew.dismiss()
+		for _, t := range teams {
+			t.workers.Close()
 		}
 	}()
-	var there []*depot
-	for _, d := range depots {
-		if why := p.skip(&d.contender); why != "" {
-			rows = append(rows, row{load: p.title, contender: d.contender, note: why})
-		} else if !d.gone {
-			there = append(there, d)
+	var there []*filledQueue
+	for _, q := range queues {
+		if why := p.skip(&q.contender); why != "" {
+			rows = append(rows, row{load: p.title, contender: q.contender, note: why})
+		} else if !q.gone {
+			there = append(there, q)
 		}
 	}
-	teams, err := b.teamsAt(ctx, l, p, there)
-	defer func() { dismiss(teams) }()
+	started, err := b.startTeams(ctx, l, p, there)
+	defer func() { closeAll(started) }()
 	if err != nil {
 		return nil, err
 	}
-	for i, d := range there {
-		s, failed, err := b.settle(ctx, l, p, d, teams[i])
+	for i, q := range there {
+		t, failed, err := b.warmUp(ctx, l, p, q, started[i])
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", d.contender.title(), err)
+			return nil, fmt.Errorf("%s: %w", q.contender.title(), err)
 		}
 		rows = append(rows, failed...)
-		if s != nil {
-			stands = append(stands, s)
+		if t != nil {
+			teams = append(teams, t)
 		}
 	}
 	for range b.rounds(l) {
-		for _, s := range slices.Clone(stands) {
-			rate, err := s.serve(ctx, p, b.options.duration)
-			if why, ok := errors.AsType[refusal](err); ok && s.contender.role != subjectRole {
-				s.crew.dismiss()
-				s.depot.gone = true
-				stands = slices.DeleteFunc(stands, func(other *stand) bool { return other == s })
-				rows = append(rows, b.cannot(p, s.contender, string(why)))
+		for _, t := range slices.Clone(teams) {
+			rate, err := t.serve(ctx, p, b.options.duration)
+			if why, ok := errors.AsType[measure.RefusalError](err); ok && t.contender.role != subjectRole {
+				t.workers.Close()
+				t.queue.gone = true
+				teams = slices.DeleteFunc(teams, func(other *queueTeam) bool { return other == t })
+				rows = append(rows, b.cannot(p, t.contender, string(why)))
 				continue
 			}
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", s.contender.title(), err)
+				return nil, fmt.Errorf("%s: %w", t.contender.title(), err)
 			}
-			fmt.Fprintf(b.log, "  %-60s %12s %s, %d at a time\n", s.contender.title(), number(rate), l.rateUnit(), p.workers)
-			s.row.figures = append(s.row.figures, rate)
+			fmt.Fprintf(b.log, "  %-60s %12s %s, %d at a time\n",
+				t.contender.title(), number(rate), l.rateUnit(), p.workers)
+			t.row.figures = append(t.row.figures, rate)
 		}
 	}
-	measured := make([]row, len(stands))
-	for i, s := range stands {
-		if err := s.leave(ctx, p); err != nil {
+	measured := make([]row, len(teams))
+	for i, t := range teams {
+		if err := t.end(ctx, p); err != nil {
 			return nil, err
 		}
-		measured[i] = s.row
+		measured[i] = t.row
 	}
 	judge(measured, p.limit)
 	return slices.Concat(measured, rows), nil
 }
 
-// teamsAt starts a team for each depot, all at the same time: none is measured yet.
-func (b *bench) teamsAt(ctx context.Context, l *load, p *phase, depots []*depot) ([]*team, error) {
-	teams := make([]*team, len(depots))
-	errs := make([]error, len(depots))
-	var group sync.WaitGroup
-	for i, d := range depots {
-		group.Go(func() { teams[i], errs[i] = b.hand(ctx, l, p, d) })
-	}
-	group.Wait()
-	return slices.DeleteFunc(teams, func(t *team) bool { return t == nil }), errors.Join(errs...)
+// startTeams starts a team for each queue, all at the same time: none is measured yet.
+func (b *bench) startTeams(ctx context.Context, l *load, p *phase, queues []*filledQueue) ([]*team, error) {
+	teams := make([]*team, len(queues))
+	err := together(ctx, len(queues), func(_ context.Context, i int) (err error) {
+		teams[i], err = b.startTeam(ctx, l, p, queues[i])
+		return err
+	})
+	return slices.DeleteFunc(teams, func(t *team) bool { return t == nil }), err
 }
 
-// hand starts a team for a depot.
-func (b *bench) hand(ctx context.Context, l *load, p *phase, d *depot) (*team, error) {
-	c := d.contender
+// startTeam starts a team for a queue.
+func (b *bench) startTeam(ctx context.Context, l *load, p *phase, q *filledQueue) (*team, error) {
+	c := q.contender
 	c.lockers = p.workers
 	c.required = p.required(l, &c)
-	t, err := b.teamAt(ctx, l, c, d.root)
+	t, err := b.teamAt(ctx, l, c, q.root)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.title(), err)
 	}
-	t.crew[0].limit = taskLimit
+	t.workers[0].Limit = taskLimit
 	return t, nil
 }
 
-// settle lets a depot's team warm up. A Java client that cannot, where the queue is deep, is given larger packets; a peer that cannot then is left out. The
-// rows say why.
-func (b *bench) settle(ctx context.Context, l *load, p *phase, d *depot, t *team) (*stand, []row, error) {
+// warmUp lets a team serve its queue for a while, so that what compiles as it runs has run. A Java client that cannot
+// serve a deep queue is tried again with larger packets; a peer that still cannot is left out. The rows say why.
+func (b *bench) warmUp(ctx context.Context, l *load, p *phase, q *filledQueue, t *team) (*queueTeam, []row, error) {
 	var rows []row
 	for {
-		s := &stand{team: t, depot: d, row: row{load: p.title, contender: t.contender, unit: l.rateUnit()}}
-		err := s.warmUp(ctx, b, p)
+		qt := &queueTeam{team: t, queue: q, row: row{load: p.title, contender: t.contender, unit: l.rateUnit()}}
+		err := qt.warmUp(ctx, b, p)
 		if err == nil {
-			return s, rows, nil
+			return qt, rows, nil
 		}
-		t.crew.dismiss()
-		why, ok := errors.AsType[refusal](err)
-		if !ok || d.contender.role == subjectRole {
+		t.workers.Close()
+		why, ok := errors.AsType[measure.RefusalError](err)
+		if !ok || q.contender.role == subjectRole {
 			return nil, nil, err
 		}
 		note := string(why)
-		if nodes, ok := d.stock.(*nodeStock); ok && isCurator(d.contender.kind) {
-			note += nodes.tooLong(d.depth, d.contender.packet)
+		if nodes, ok := q.filler.(*nodeFiller); ok && isCurator(q.contender.kind) {
+			note += nodes.tooLong(q.depth, q.contender.packet)
 		}
-		rows = append(rows, b.cannot(p, d.contender, note))
-		if l.depth < deep || !isCurator(d.contender.kind) || d.contender.packet > 0 {
-			d.gone = true
+		rows = append(rows, b.cannot(p, q.contender, note))
+		if l.depth < deep || !isCurator(q.contender.kind) || q.contender.packet > 0 {
+			q.gone = true
 			return nil, rows, nil
 		}
-		d.contender.packet = widePacket
-		d.contender.name += fmt.Sprintf(", -Djute.maxbuffer=%d", widePacket)
-		if t, err = b.hand(ctx, l, p, d); err != nil {
+		q.contender.packet = widePacket
+		q.contender.name += fmt.Sprintf(", -Djute.maxbuffer=%d", widePacket)
+		if t, err = b.startTeam(ctx, l, p, q); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -250,85 +251,80 @@ func (b *bench) cannot(p *phase, c contender, why string) row {
 	return r
 }
 
-// warmUp lets the team serve for a while. What compiles as it runs must have run: filling has warmed the server.
-func (s *stand) warmUp(ctx context.Context, b *bench, p *phase) (err error) {
-	if s.before, err = s.memory(ctx); err != nil {
+func (t *queueTeam) warmUp(ctx context.Context, b *bench, p *phase) (err error) {
+	if t.before, err = t.memory(ctx); err != nil {
 		return err
 	}
 	d := b.options.duration / 2
-	if isCurator(s.contender.kind) {
+	if isCurator(t.contender.kind) {
 		d = max(d, time.Second)
 	}
-	_, err = s.serve(ctx, p, d)
+	_, err = t.serve(ctx, p, d)
 	return err
 }
 
-// serve has the team take items for d, and refills the queue when it is half empty and in the end, which is not counted. It returns how many items
-// a second that were.
-func (s *stand) serve(ctx context.Context, p *phase, d time.Duration) (float64, error) {
+// serve takes or puts items for d. A queue that items are taken from is refilled when it is half empty and at the end,
+// which is not counted. It returns how many items a second that were.
+func (t *queueTeam) serve(ctx context.Context, p *phase, d time.Duration) (float64, error) {
 	var items int64
 	var took time.Duration
+	order := p.order
+	if p.order == "take" {
+		order = fmt.Sprintf("take %d", t.queue.depth/2)
+	}
 	for took < d {
-		order := milliseconds(p.order, d-took+time.Millisecond)
-		if p.order == "take" {
-			order = milliseconds(fmt.Sprintf("take %d", s.depot.depth/2), d-took+time.Millisecond)
-		}
-		a, err := s.crew[0].order(order)
+		n, passed, _, err := t.workers.Run(measure.Millis(order, d-took+time.Millisecond))
 		if err != nil {
 			return 0, err
 		}
-		if len(a.figures) != 2 || a.figures[1] <= 0 { // no item at all is a figure, too: the rest of d may be short
-			return 0, fmt.Errorf("%s: %s: figures %v, want items and a time", s.contender.title(), order, a.figures)
-		}
-		items += a.figures[0]
-		took += time.Duration(a.figures[1])
+		items += n
+		took += passed
 		if p.order != "take" {
-			s.depot.items += p.nodes(&s.contender, a.figures[0])
-			continue
-		}
-		if err := s.depot.stock.fill(ctx, int(a.figures[0])); err != nil {
+			t.queue.items += p.nodes(&t.contender, n)
+		} else if err := t.queue.filler.fill(ctx, int(n)); err != nil {
 			return 0, err
 		}
 	}
 	if items == 0 {
-		return 0, refusal(fmt.Sprintf("not one item in %v", took.Round(time.Millisecond)))
+		return 0, measure.RefusalError(fmt.Sprintf("not one item in %v", took.Round(time.Millisecond)))
 	}
 	return float64(items) / took.Seconds(), nil
 }
 
-// leave ends the team, and checks that what it says that it has done was done: nothing more was taken, and nothing less.
-func (s *stand) leave(ctx context.Context, p *phase) error {
-	if s.depot.growth == nil {
-		after, err := s.memory(ctx)
+// end ends the team, and checks that what it says that it has done was done: that no more was taken, and no less.
+func (t *queueTeam) end(ctx context.Context, p *phase) error {
+	if t.queue.growth == nil {
+		after, err := t.memory(ctx)
 		if err != nil {
 			return err
 		}
-		growth := max(0, after.client-s.before.client)
-		s.depot.growth = &growth
+		growth := max(0, after.client-t.before.client)
+		t.queue.growth = &growth
 	}
-	s.crew.dismiss()
-	got, err := s.depot.stock.count(ctx)
-	if err == nil && got != s.depot.items {
-		err = fmt.Errorf("%s: %s: %d items are there, want %d", s.contender.title(), p.title, got, s.depot.items)
+	t.workers.Close()
+	got, err := t.queue.filler.count(ctx)
+	if err == nil && got != t.queue.items {
+		err = fmt.Errorf("%s: %s: %d items are there, want %d", t.contender.title(), p.title, got, t.queue.items)
 	}
 	return err
 }
 
 // memoryRows tells what an item costs the server, and what the depth costs the consumer.
-func memoryRows(l *load, depots []*depot) []row {
+func memoryRows(l *load, queues []*filledQueue) []row {
 	n := number(float64(l.depth))
 	var server, client []row
-	for _, d := range depots {
-		c := d.contender
+	for _, q := range queues {
+		c := q.contender
 		c.required = 0
-		if d.weight != nil && d.depth == l.depth {
-			server = append(server, row{load: "server memory of each of " + n + " items", contender: c, figures: []float64{*d.weight}, unit: "bytes", lessIsMore: true})
+		r := row{contender: c, lessIsMore: true}
+		if q.weight != nil && q.depth == l.depth {
+			r.load, r.figures, r.unit = "server memory of each of "+n+" items", []float64{*q.weight}, "bytes"
+			server = append(server, r)
 		}
-		if d.growth != nil {
-			client = append(client, row{
-				load: "memory of one consumer, more than before its first item, " + n + " items deep", contender: c, figures: []float64{*d.growth / 1e3},
-				unit: "kB", lessIsMore: true,
-			})
+		if q.growth != nil {
+			r.load = "memory of one consumer, more than before its first item, " + n + " items deep"
+			r.figures, r.unit = []float64{*q.growth / 1e3}, "kB"
+			client = append(client, r)
 		}
 	}
 	judge(server, limit{})

@@ -8,11 +8,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.uber.org/zap"
+
+	"github.com/seed-a3166700/turnstile/internal/measure"
 )
 
 const kindEtcd = "etcd"
 
-// etcdClient is etcd's client. Every locker has a session, that is a lease, of its own: its Mutex is re-entrant within one.
+// etcdClient is etcd's client. Every locker has a session (a lease) of its own: the Mutex is re-entrant within one.
 type etcdClient struct {
 	ctx    context.Context //nolint:containedctx // of the process
 	client *clientv3.Client
@@ -30,7 +32,7 @@ func openEtcd(ctx context.Context, p *plan) (connection, error) {
 	return &etcdClient{ctx, client}, nil
 }
 
-func (e *etcdClient) locker(path string) (locker, error) {
+func (e *etcdClient) locker(path string) (measure.Locker, error) {
 	session, err := concurrency.NewSession(e.client, concurrency.WithTTL(30), concurrency.WithContext(e.ctx))
 	if err != nil {
 		return nil, err
@@ -42,11 +44,11 @@ func (e *etcdClient) close() { _ = e.client.Close() } // leases end by themselve
 
 type etcdLocker struct{ m *concurrency.Mutex }
 
-func (l *etcdLocker) lock(ctx context.Context) error   { return l.m.Lock(ctx) }
-func (l *etcdLocker) unlock(ctx context.Context) error { return l.m.Unlock(ctx) }
-func (l *etcdLocker) settle(context.Context) error     { return nil }
+func (l *etcdLocker) Lock(ctx context.Context) error   { return l.m.Lock(ctx) }
+func (l *etcdLocker) Unlock(ctx context.Context) error { return l.m.Unlock(ctx) }
+func (l *etcdLocker) Finish(context.Context) error     { return nil }
 
-// etcdLine counts who stands in line at path.
+// etcdLine counts the contenders at a path.
 func etcdLine(addr string) (func(ctx context.Context, path string) (int, error), func(), error) {
 	client, err := dialEtcd(addr)
 	if err != nil {

@@ -66,7 +66,8 @@ func remember(path string, written []section, m *machine) error {
 	}
 	w := csv.NewWriter(f)
 	if end == 0 {
-		_ = w.Write([]string{"date", "commit", "load", "contender", "median", "unit", "ratio", "target"}) // Error has it
+		// An error is kept for w.Error.
+		_ = w.Write([]string{"date", "commit", "load", "contender", "median", "unit", "ratio", "target"})
 	}
 	for _, s := range written {
 		for _, r := range results(s.text) {

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/peer"
 )
 
-// footprint measures how soon a server answers after its start, on an empty folder, and how much memory the servers that
-// were under load hold now.
+// footprint measures how soon a server answers after its start, on an empty folder, and how much memory the servers
+// that were under load use now.
 func footprint(ctx context.Context, b *bench, l *load) ([]row, error) {
 	memory := "resident memory after the loads above"
 	there, rows := b.available(l)
@@ -80,7 +80,7 @@ func resident(pid int) (float64, error) {
 	return kilobytes * 1024 / 1e6, nil
 }
 
-// liveHeap returns the bytes of what a Java process needs, after two full collections: one leaves what is still to be finalized.
+// liveHeap returns the live bytes of a Java process, after two full collections: one leaves what must be finalized.
 func liveHeap(ctx context.Context, pid int) (float64, error) {
 	var text []byte
 	for range 2 {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/peer"
 )
 
-// The contenders that are not written in Go: with locks, and with queues. Their workers know them by these names.
+// The contenders with locks and with queues that are not written in Go. Their workers know them by these names.
 const (
 	kindCurator       = "Curator"
 	kindKazoo         = "kazoo"
@@ -56,7 +56,7 @@ func lacks(kind string) string {
 	}
 }
 
-// toolbox is what worker processes are started with: their programs, made ready once.
+// toolbox prepares the programs of worker processes, once.
 type toolbox struct {
 	dir string
 
@@ -65,33 +65,39 @@ type toolbox struct {
 	classes string     // of the Java worker; empty until they are compiled
 }
 
-// command returns the program and the arguments of a worker.
-func (b *toolbox) command(ctx context.Context, kind string, p *plan) (program string, args []string, err error) {
+// command returns the command that starts a worker.
+func (b *toolbox) command(ctx context.Context, kind string, p *plan) (*exec.Cmd, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if isCurator(kind) || isKazoo(kind) {
 		if err := b.unpack(); err != nil {
-			return "", nil, err
+			return nil, err
 		}
 	}
 	switch {
 	case isCurator(kind):
 		if err := b.compile(ctx); err != nil {
-			return "", nil, err
+			return nil, err
 		}
-		args = []string{"-Xmx1000m", "-Xss256k", "-XX:+UseSerialGC"}
+		args := []string{"-Xmx1000m", "-Xss256k", "-XX:+UseSerialGC"}
 		if p.packet > 0 {
 			args = append(args, "-Djute.maxbuffer="+strconv.Itoa(p.packet))
 		}
 		path := strings.Join([]string{zookeeperJar, curatorJar, quietJar, b.classes}, ":")
 		args = append(args, "-cp", path, "CuratorWorker")
-		return "java", append(args, p.foreign(kind)...), nil
+		return exec.CommandContext(ctx, "java", append(args, p.foreign(kind)...)...), nil
 	case isKazoo(kind):
-		return python, append([]string{filepath.Join(b.sources, "kazoo_worker.py")}, p.foreign(kind)...), nil
+		args := append([]string{filepath.Join(b.sources, "kazoo_worker.py")}, p.foreign(kind)...)
+		return exec.CommandContext(ctx, python, args...), nil
 	default:
-		exe, err := os.Executable()
-		return exe, append([]string{"worker", kind}, p.args()...), err
+		return ourWorker(ctx, kind, p)
 	}
+}
+
+// ourWorker returns the command that starts a worker of this program.
+func ourWorker(ctx context.Context, kind string, p *plan) (*exec.Cmd, error) {
+	exe, err := os.Executable()
+	return exec.CommandContext(ctx, exe, append([]string{"worker", kind}, p.args()...)...), err
 }
 
 func (b *toolbox) unpack() error {
@@ -114,7 +120,8 @@ func (b *toolbox) compile(ctx context.Context) error {
 		return err
 	}
 	classes := filepath.Join(b.dir, "classes")
-	out, err := exec.CommandContext(ctx, "javac", append([]string{"-d", classes, "-cp", zookeeperJar + ":" + curatorJar}, sources...)...).CombinedOutput()
+	args := append([]string{"-d", classes, "-cp", zookeeperJar + ":" + curatorJar}, sources...)
+	out, err := exec.CommandContext(ctx, "javac", args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("javac: %w\n%s", err, out)
 	}

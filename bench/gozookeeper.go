@@ -6,6 +6,8 @@ import (
 	"time"
 
 	gozk "github.com/go-zookeeper/zk"
+
+	"github.com/seed-a3166700/turnstile/internal/measure"
 )
 
 const kindGoZooKeeper = "go-zookeeper"
@@ -25,7 +27,7 @@ func openGoZooKeeper(ctx context.Context, p *plan) (connection, error) {
 	return &theirs{conn}, nil
 }
 
-func (t *theirs) locker(path string) (locker, error) {
+func (t *theirs) locker(path string) (measure.Locker, error) {
 	return &theirLocker{gozk.NewLock(t.conn, path, gozk.WorldACL(gozk.PermAll))}, nil
 }
 
@@ -33,9 +35,9 @@ func (t *theirs) close() { t.conn.Close() }
 
 type theirLocker struct{ l *gozk.Lock }
 
-func (l *theirLocker) lock(context.Context) error   { return l.l.Lock() }
-func (l *theirLocker) unlock(context.Context) error { return l.l.Unlock() }
-func (l *theirLocker) settle(context.Context) error { return nil }
+func (l *theirLocker) Lock(context.Context) error   { return l.l.Lock() }
+func (l *theirLocker) Unlock(context.Context) error { return l.l.Unlock() }
+func (l *theirLocker) Finish(context.Context) error { return nil }
 
 func awaitSession(ctx context.Context, events <-chan gozk.Event) error {
 	limit := time.After(30 * time.Second)

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// A load is one workload and those who are measured under it, side by side.
+// A load is one workload, and the contenders that are measured under it side by side.
 type load struct {
 	key, title string
 	contenders []contender
@@ -32,7 +32,7 @@ func (l *load) rateUnit() string {
 
 const (
 	hotGoroutines  = 64
-	fewGoroutines  = 16 // on the hot lock, of those who get slower with more
+	fewGoroutines  = 16 // on the hot lock, of contenders that get slower with more
 	manyProcesses  = 16
 	manyWaiters    = 1000
 	manyGoroutines = 10000
@@ -53,7 +53,8 @@ func lockLoads() []load {
 			contenders: side(subject, 1.8, nil),
 		},
 		load{
-			key: "hot-64", title: fmt.Sprintf("%d goroutines of one process, one hot lock", hotGoroutines), measure: rates, lockers: hotGoroutines, locks: 1,
+			key: "hot-64", title: fmt.Sprintf("%d goroutines of one process, one hot lock", hotGoroutines),
+			measure: rates, lockers: hotGoroutines, locks: 1,
 			contenders: side(subject, 100, func(c *contender) {
 				switch {
 				case c.kind == kindGoZooKeeper, c.kind == kindCurator, c.kind == kindKazoo:
@@ -65,7 +66,8 @@ func lockLoads() []load {
 			}),
 		},
 		load{
-			key: "processes-16", title: fmt.Sprintf("%d processes, one hot lock, strict FIFO", manyProcesses), measure: handOvers, processes: manyProcesses, lockers: 1, locks: 1,
+			key: "processes-16", title: fmt.Sprintf("%d processes, one hot lock, strict FIFO", manyProcesses),
+			measure: handOvers, processes: manyProcesses, lockers: 1, locks: 1,
 			contenders: side(strictly, 1.2, func(c *contender) {
 				if c.kind == kindCurator { // so many Java machines would measure the machine
 					c.processes, c.clients, c.lockers = 1, manyProcesses, manyProcesses
@@ -85,7 +87,8 @@ func lockLoads() []load {
 	)
 	for _, n := range []int{1, 16, 256} {
 		l := load{
-			key: fmt.Sprintf("latency-%d", n), title: fmt.Sprintf("acquiring one lock that %d want all the time, one process: p50", n),
+			key:     fmt.Sprintf("latency-%d", n),
+			title:   fmt.Sprintf("acquiring one lock that %d want all the time, one process: p50", n),
 			measure: latencies, lockers: n, locks: 1, rounds: fewRounds, contenders: waiting(onServe),
 		}
 		if n > hotGoroutines {
@@ -93,7 +96,7 @@ func lockLoads() []load {
 		}
 		all = append(all, l)
 	}
-	all = append(all, crowdLoads()...)
+	all = append(all, lineLoads()...)
 	return append(all, load{
 		key: "footprint", title: "start-up: from the process's start to its first answer", measure: footprint,
 		contenders: []contender{
@@ -117,7 +120,7 @@ func side(ours func(server string) contender, required float64, adapt func(*cont
 	return all
 }
 
-// waiting is the contenders of loads that look at those who wait. What is compared is one place in line for each.
+// waiting is the contenders of loads about waiters. Only those with a node for each waiter are compared.
 func waiting(embedded string) []contender {
 	all := append([]contender{
 		strictly(onZooKeeper), goZooKeeper(onZooKeeper, 0),
@@ -132,12 +135,13 @@ func waiting(embedded string) []contender {
 	return all
 }
 
-// without leaves out who polls so seldom that a round, which ends when everybody has had the lock, would take up to ten seconds.
+// without leaves out contenders that poll so seldom that a round, which ends when each has had the lock, could take ten
+// seconds.
 func (l *load) without(kind string, servers ...string) {
 	for i := range l.contenders {
 		c := &l.contenders[i]
 		if c.kind == kind && slices.Contains(servers, c.server) {
-			c.skip = "left out: with so many who poll, the last one waits up to ten seconds"
+			c.skip = "left out: with so many that poll, the last one waits up to ten seconds"
 		}
 	}
 }

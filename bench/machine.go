@@ -12,6 +12,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/measure"
 )
 
 // A fact is a line of the report.
@@ -25,7 +27,7 @@ type machine struct {
 	versions []fact
 }
 
-// describe tells what the figures depend on. What a system does not tell is left out.
+// describe returns what the figures depend on, as far as the system tells it.
 func describe(ctx context.Context, dir string) machine {
 	m := machine{
 		date:   time.Now().UTC().Format(time.DateOnly),
@@ -36,25 +38,28 @@ func describe(ctx context.Context, dir string) machine {
 			m.facts = append(m.facts, fact{name, value})
 		}
 	}
-	add("processor", fmt.Sprintf("%s, %d cores", cmp.Or(procField("/proc/cpuinfo", "model name"), runtime.GOARCH), runtime.NumCPU()))
+	processor := cmp.Or(procField("/proc/cpuinfo", "model name"), runtime.GOARCH)
+	add("processor", fmt.Sprintf("%s, %d cores", processor, runtime.NumCPU()))
 	add("memory", procField("/proc/meminfo", "MemTotal"))
 	add("system", output(ctx, "uname", "-sr"))
 	add("file system of the servers' data", output(ctx, "df", "--output=fstype", dir))
 	if d, err := syncTime(dir); err == nil {
-		add("a 200-byte append and fsync there", fmt.Sprintf("%v (median), which limits a lone durable writer to %s/s", d.Round(time.Microsecond), number(1/d.Seconds())))
+		add("a 200-byte append and fsync there", fmt.Sprintf("%v (median), which limits a lone durable writer to %s/s",
+			d.Round(time.Microsecond), number(1/d.Seconds())))
 	}
 	m.versions = versions(ctx)
 	return m
 }
 
-// versions tells of whatever takes part which version it is. What is not installed is left out.
+// versions lists the versions of what is installed.
 func versions(ctx context.Context) []fact {
 	all := []fact{{"Go", runtime.Version()}}
 	for _, v := range []struct{ name, value string }{
 		{"Java", output(ctx, "java", "-version")},
 		{"ZooKeeper", jarVersion(zookeeperJar)},
 		{"Curator", jarVersion(curatorJar)},
-		{"kazoo", output(ctx, python, "-c", "import kazoo, sys; print(kazoo.__version__, 'on Python', sys.version.split()[0])")},
+		{"kazoo", output(ctx, python, "-c",
+			"import kazoo, sys; print(kazoo.__version__, 'on Python', sys.version.split()[0])")},
 		{"etcd", output(ctx, "etcd", "--version")},
 		{"Redis", output(ctx, "redis-server", "--version")},
 	} {
@@ -68,7 +73,8 @@ func versions(ctx context.Context) []fact {
 	}
 	for _, m := range info.Deps {
 		switch m.Path {
-		case "github.com/go-zookeeper/zk", "go.etcd.io/etcd/client/v3", "github.com/go-redsync/redsync/v4", "github.com/bsm/redislock", "github.com/redis/go-redis/v9":
+		case "github.com/go-zookeeper/zk", "go.etcd.io/etcd/client/v3", "github.com/go-redsync/redsync/v4",
+			"github.com/bsm/redislock", "github.com/redis/go-redis/v9":
 			all = append(all, fact{m.Path, m.Version})
 		}
 	}
@@ -100,7 +106,7 @@ func procField(file, key string) string {
 	return ""
 }
 
-// output returns the line of a command's output that says something: the last of a table, the first of a version.
+// output returns the line of a command's output that matters: the last of a table, the first of a version.
 func output(ctx context.Context, name string, args ...string) string {
 	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
 	if err != nil {
@@ -132,5 +138,5 @@ func syncTime(dir string) (time.Duration, error) {
 		}
 		figures = append(figures, float64(time.Since(start)))
 	}
-	return time.Duration(median(figures)), nil
+	return time.Duration(measure.Median(figures)), nil
 }

@@ -1,7 +1,7 @@
-// Command bench measures Turnstile beside other projects, in one run on one machine, and prints the figures as one table.
+// Command bench measures Turnstile and other projects in one run on one machine, and prints the figures as one table.
 //
-// The contenders of a load take turns, round by round, so that whatever else the machine does meanwhile hits them alike;
-// the figure is the median of the rounds. A figure without its peer in the same run does not count.
+// The contenders of a load take turns, round by round, so that other work of the machine affects them alike; the figure
+// is the median of the rounds. A figure without its peer in the same run does not count.
 package main
 
 import (
@@ -57,13 +57,13 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.DurationVar(&o.duration, "duration", 600*time.Millisecond, "length of one round")
 	flags.IntVar(&o.rounds, "rounds", 5, "rounds of each contender; the figure is their median")
 	flags.StringVar(&o.part, "part", "", "measure only the locks, or only the queues")
-	only := flags.String("only", "", "measure only the loads whose key this regular expression matches (-list shows them)")
-	who := flags.String("who", "", "measure only the contenders whose name this regular expression matches")
-	flags.StringVar(&o.dir, "dir", "", "folder for the servers' data; must be on the disk to be measured (a temporary one if empty)")
+	only := flags.String("only", "", "measure only loads whose key matches this regular expression (-list shows them)")
+	who := flags.String("who", "", "measure only contenders whose name matches this regular expression")
+	flags.StringVar(&o.dir, "dir", "", "folder for the servers' data, on the disk to measure (default: temporary)")
 	flags.StringVar(&o.binary, "turnstile", "", "the turnstile binary to measure (built if empty)")
-	flags.StringVar(&o.write, "write", "", "write the pages, the plot and the history to this folder, and the README's table\n"+
-		"beside it: each part that was measured whole, beside the other part that stands there")
-	flags.BoolVar(&o.redraw, "redraw", false, "measure nothing: draw the summary, the plot and the README's table again")
+	flags.StringVar(&o.write, "write", "", "write the pages, the plot and the history to this folder, and the\n"+
+		"README's table beside it, for each part that was measured whole")
+	flags.BoolVar(&o.redraw, "redraw", false, "measure nothing: only draw the summary, the plot and the README's table")
 	flags.StringVar(&o.profile, "profile", "", "write CPU profiles of our clients to files whose names begin so")
 	flags.BoolVar(&o.list, "list", false, "list the loads, and do nothing")
 	if err := flags.Parse(args); err != nil {
@@ -77,13 +77,13 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("-who: %w", err)
 	}
 	if o.part != "" && !slices.ContainsFunc(parts, func(p part) bool { return p.name == o.part }) {
-		return o, fmt.Errorf("-part: there is no %q: locks or queues", o.part)
+		return o, fmt.Errorf("-part must be locks or queues: %q", o.part)
 	}
 	if o.redraw && o.write == "" {
 		return o, errors.New("-redraw needs -write")
 	}
 	if o.duration < time.Millisecond || o.rounds <= 0 || flags.NArg() > 0 {
-		return o, errors.New("-duration must be a millisecond or more, -rounds above zero, and there are no arguments")
+		return o, errors.New("-duration must be at least 1ms, -rounds at least 1, and there must be no arguments")
 	}
 	return o, nil
 }
@@ -121,13 +121,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	if len(sections) == 0 {
-		fmt.Fprintf(stderr, "%s is left as it was: no part was measured whole.\n", o.write)
+		fmt.Fprintf(stderr, "%s is unchanged: no part was measured whole.\n", o.write)
 		return nil
 	}
 	return publish(o.write, sections, &m)
 }
 
-// all measures the loads that are asked for, prints the results, and returns the sections of the report about parts that were measured whole.
+// all measures the selected loads, prints the results, and returns the sections of the parts that were measured whole.
 func (b *bench) all(ctx context.Context, m *machine, command string, stdout io.Writer) ([]section, error) {
 	var sections []section
 	measured := 0
@@ -158,14 +158,14 @@ func (b *bench) all(ctx context.Context, m *machine, command string, stdout io.W
 		}
 	}
 	if measured == 0 {
-		return nil, errors.New("nothing to measure: -list shows the loads that -only chooses from")
+		return nil, errors.New("nothing to measure: -list shows the loads for -only")
 	}
 	return sections, nil
 }
 
-// part measures the loads of a part that are asked for, and reports whether those were all, with all contenders.
+// part measures the selected loads of a part, and reports whether those were all, with all contenders.
 func (b *bench) part(ctx context.Context, p *part) (rows []row, whole bool, err error) {
-	defer b.servers.end() // what one part has left there is no other's
+	defer b.servers.end() // the next part starts with empty servers
 	whole = b.options.who.String() == ""
 	for _, l := range p.loads() {
 		if !b.options.only.MatchString(l.key) {

@@ -7,7 +7,8 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/measure"
 )
 
 // A bench is one run of this program.
@@ -16,7 +17,7 @@ type bench struct {
 	servers *servers
 	tools   *toolbox
 	log     io.Writer
-	hired   int // crews; no two have the same root
+	roots   int // that were made; no two contenders have the same
 }
 
 // rounds is how often each contender of the load has its turn.
@@ -30,7 +31,7 @@ func (b *bench) rounds(l *load) int {
 // A team is a contender that is connected and ready.
 type team struct {
 	contender contender
-	crew      crew
+	workers   measure.Processes
 	backend   *backend
 	plan      plan
 }
@@ -46,7 +47,8 @@ func (b *bench) available(l *load) (there []contender, rows []row) {
 			continue
 		}
 		if m := c.unavailable(); m != "" {
-			rows = append(rows, row{load: l.title, contender: c, note: "not measured: not installed: " + m + "; `make peers` installs it"})
+			note := "not measured: not installed: " + m + "; `make peers` installs it"
+			rows = append(rows, row{load: l.title, contender: c, note: note})
 			continue
 		}
 		there = append(there, c)
@@ -54,17 +56,13 @@ func (b *bench) available(l *load) (there []contender, rows []row) {
 	return there, rows
 }
 
-// root returns a path that nobody has used.
+// root returns a path that was not used before.
 func (b *bench) root(l *load) string {
-	b.hired++
-	return fmt.Sprintf("/bench-%s-%d", l.key, b.hired)
+	b.roots++
+	return fmt.Sprintf("/bench-%s-%d", l.key, b.roots)
 }
 
-// team starts a contender's workers, at a path of their own.
-func (b *bench) team(ctx context.Context, l *load, c contender) (*team, error) {
-	return b.teamAt(ctx, l, c, b.root(l))
-}
-
+// teamAt starts a contender's workers at a path.
 func (b *bench) teamAt(ctx context.Context, l *load, c contender, root string) (*team, error) {
 	backend, err := b.servers.get(ctx, c.server)
 	if err != nil {
@@ -85,95 +83,101 @@ func (b *bench) teamAt(ctx context.Context, l *load, c contender, root string) (
 		if b.options.profile != "" && c.role != peerRole {
 			p.profile = fmt.Sprintf("%s.%s.%d", b.options.profile, strings.TrimPrefix(root, "/bench-"), i)
 		}
-		program, args, err := b.tools.command(ctx, c.kind, &p)
+		cmd, err := b.tools.command(ctx, c.kind, &p)
 		if err != nil {
-			t.crew.dismiss()
+			t.workers.Close()
 			return nil, err
 		}
-		worker, err := hire(ctx, c.title(), program, args...)
+		worker, err := measure.Start(c.title(), cmd)
 		if err != nil {
-			t.crew.dismiss()
+			t.workers.Close()
 			return nil, err
 		}
-		t.crew = append(t.crew, worker)
+		t.workers = append(t.workers, worker)
 	}
-	for _, p := range t.crew {
-		if err := p.ready(); err != nil {
-			t.crew.dismiss()
-			return nil, err
-		}
+	if err := t.workers.Ready(); err != nil {
+		t.workers.Close()
+		return nil, err
 	}
 	return t, nil
 }
 
-// teams starts all contenders and lets them warm up. The caller dismisses them, which come back with an error, too.
+// teams starts all contenders and lets them warm up. The caller ends them with closeAll, also after an error.
 func (b *bench) teams(ctx context.Context, l *load) (teams []*team, rows []row, err error) {
 	there, rows := b.available(l)
 	for _, c := range there {
-		t, err := b.team(ctx, l, c)
+		t, err := b.teamAt(ctx, l, c, b.root(l))
 		if err != nil {
 			return teams, nil, err
 		}
 		teams = append(teams, t)
-		if _, err := t.crew.order(milliseconds(cmp.Or(l.order, "run"), c.warmup(b.options.duration))); err != nil {
+		if _, err := t.workers.Order(measure.Millis(cmp.Or(l.order, "run"), c.warmup(b.options.duration))); err != nil {
 			return teams, nil, err
 		}
 	}
 	return teams, rows, nil
 }
 
-func dismiss(teams []*team) {
+func closeAll(teams []*team) {
 	for _, t := range teams {
-		t.crew.dismiss()
+		t.workers.Close()
 	}
-}
-
-func milliseconds(order string, d time.Duration) string {
-	return fmt.Sprintf("%s %d", order, d.Milliseconds())
 }
 
 // rates lets the contenders take turns for all rounds, and counts the cycles, or the items.
 func rates(ctx context.Context, b *bench, l *load) ([]row, error) {
-	teams, rows, err := b.teams(ctx, l)
-	defer func() { dismiss(teams) }()
+	return rounds(ctx, b, l, "run", func(r *round) ([]sample, error) {
+		return []sample{{title: l.title, unit: l.rateUnit(), figure: r.rate}}, nil
+	})
+}
+
+// A round is what a contender has done in one round.
+type round struct {
+	rate   float64 // cycles or items a second, ends included
+	cycles []measure.Cycle
+}
+
+// rounds lets the contenders take turns for all rounds, and collects the samples that read makes of them.
+func rounds(ctx context.Context, b *bench, l *load, order string, read func(*round) ([]sample, error)) ([]row, error) {
+	teams, absent, err := b.teams(ctx, l)
+	defer func() { closeAll(teams) }()
 	if err != nil {
 		return nil, err
 	}
-	measured := make([]row, len(teams))
+	var tables [][]row
 	for range b.rounds(l) {
 		for i, t := range teams {
-			rate, _, err := t.round(cmp.Or(l.order, "run"), b.options.duration)
+			n, took, cycles, err := t.workers.Run(measure.Millis(cmp.Or(l.order, order), b.options.duration))
 			if err != nil {
 				return nil, err
 			}
-			fmt.Fprintf(b.log, "  %-60s %12s %s\n", t.contender.title(), number(rate), l.rateUnit())
-			measured[i].figures = append(measured[i].figures, rate)
+			r := &round{float64(n) / took.Seconds(), cycles}
+			samples, err := read(r)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", t.contender.title(), err)
+			}
+			tables = collect(tables, samples, len(teams), i, t.contender)
+			fmt.Fprintf(b.log, "  %-60s %12s %s", t.contender.title(), number(r.rate), l.rateUnit())
+			if last := samples[len(samples)-1]; len(last.also) > 0 {
+				fmt.Fprintf(b.log, ", %s", last.text())
+			}
+			fmt.Fprintln(b.log)
 		}
 	}
-	for i, t := range teams {
-		measured[i].load, measured[i].contender, measured[i].unit = l.title, t.contender, l.rateUnit()
-	}
-	judge(measured, l.limit)
-	return slices.Concat(measured, rows), nil
-}
-
-// round has a crew cycle for d, and returns how many cycles a second that were, ends included, and the cycles if they are traced.
-func (t *team) round(order string, d time.Duration) (float64, []cycle, error) {
-	answers, err := t.crew.order(milliseconds(order, d))
-	if err != nil {
-		return 0, nil, err
-	}
-	var n, took int64
-	var cycles []cycle
-	for _, a := range answers {
-		if len(a.figures) != 2 {
-			return 0, nil, fmt.Errorf("%s: %s: figures %v, want two", t.contender.title(), order, a.figures)
+	var more []row
+	for i, table := range tables {
+		if i > 0 { // the first table alone has a promise against peers
+			for j := range table {
+				table[j].contender.required = 0
+			}
+			more = slices.Concat(more, table)
 		}
-		n += a.figures[0]
-		took = max(took, a.figures[1])
-		cycles = append(cycles, a.cycles...)
+		judge(table, l.limit)
 	}
-	return float64(n) / time.Duration(took).Seconds(), cycles, nil
+	if len(tables) == 0 {
+		return absent, nil
+	}
+	return slices.Concat(tables[0], absent, more), nil
 }
 
 // judge compares the subjects with the peers of one load, and with the limit.
@@ -188,28 +192,11 @@ func judge(rows []row, subjects limit) {
 			if !s.contender.meets(&r.contender) || len(s.figures) == 0 || len(r.figures) == 0 {
 				continue
 			}
-			ratio := median(s.figures) / median(r.figures)
+			ratio := measure.Median(s.figures) / measure.Median(r.figures)
 			if r.lessIsMore {
 				ratio = 1 / ratio
 			}
 			r.ratios = append(r.ratios, comparison{strings.TrimPrefix(s.contender.server, "the "), ratio})
 		}
 	}
-}
-
-func median(figures []float64) float64 {
-	sorted := slices.Sorted(slices.Values(figures))
-	switch n := len(sorted); {
-	case n == 0:
-		return 0
-	case n%2 == 1:
-		return sorted[n/2]
-	default:
-		return (sorted[n/2-1] + sorted[n/2]) / 2
-	}
-}
-
-// percentile returns the smallest figure that so many percent do not exceed. There must be one.
-func percentile(sorted []float64, percent int) float64 {
-	return sorted[(len(sorted)*percent+99)/100-1]
 }

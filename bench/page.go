@@ -2,29 +2,37 @@ package main
 
 import (
 	"bytes"
+	"embed"
 	"fmt"
 	"slices"
 	"strings"
 )
 
+//go:embed text
+var texts embed.FS
+
+// text returns a file of the folder text, which must exist.
+func text(name string) string {
+	b, err := texts.ReadFile("text/" + name + ".md")
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
 // A part is a half of what is measured, with a section of its own in docs/benchmarks-all.md. It can be measured and
-// written without the other.
+// written without the other. Files of the folder text begin with its name.
 type part struct {
-	name           string
-	title          string
-	loads          func() []load
-	few            string // what has fewer rounds
-	summary        string // what the figures say in general; may be empty
-	configurations []fact // how everybody was configured
-	methods        []fact // what figures mean that do not explain themselves
+	name    string
+	title   string
+	loads   func() []load
+	few     string // what has fewer rounds
+	summary string // what the figures say in general; may be empty
 }
 
 var parts = []part{
-	{name: "locks", title: "Locks", loads: lockLoads, few: "latencies and crowds of waiters", configurations: slices.Concat(serverConfigurations, lockConfigurations), methods: lockMethods},
-	{
-		name: "queues", title: "Queues", loads: queueLoads, few: "all but puts", summary: queueSummary,
-		configurations: slices.Concat(serverConfigurations, queueConfigurations), methods: queueMethods,
-	},
+	{name: "locks", title: "Locks", loads: lockLoads, few: "latencies and lines of waiters"},
+	{name: "queues", title: "Queues", loads: queueLoads, few: "all but puts", summary: text("queues-summary") + "\n"},
 }
 
 // A section is what stands below a heading of a page, to the next one of its kind.
@@ -35,11 +43,10 @@ const heading = "## "
 // repeatTitle is the last section's.
 const repeatTitle = "Repeat it"
 
-// page returns the page docs/benchmarks-all.md: the sections that were written now, and those of the old page about other
-// parts.
+// page returns docs/benchmarks-all.md: the new sections, and the old page's sections about other parts.
 func page(old string, written []section) []byte {
 	var b bytes.Buffer
-	b.WriteString(pageHead)
+	b.WriteString(text("all-head"))
 	kept := sections(old)
 	for _, p := range parts {
 		all := slices.Concat(written, kept)
@@ -47,21 +54,9 @@ func page(old string, written []section) []byte {
 			fmt.Fprintf(&b, "\n%s%s\n\n%s\n", heading, p.title, all[i].text)
 		}
 	}
-	fmt.Fprintf(&b, "\n%s%s\n\n%s\n", heading, repeatTitle, repetition)
+	fmt.Fprintf(&b, "\n%s%s\n\n%s\n", heading, repeatTitle, strings.TrimSpace(text("all-foot")))
 	return b.Bytes()
 }
-
-const pageHead = `# Benchmarks: all figures
-
-Turnstile beside other projects, written by ` + "`make bench`" + `; [the summary](benchmarks.md) has the main figures.
-The clients run on the same machine as the servers. All contenders of a load ran in the same run, each in processes of
-its own, and took turns, round by round; the figure is the median of the rounds. A ratio above 1 means that Turnstile is
-that many times as good, on the server in brackets. Each part says when and on which machine it was measured.
-`
-
-const repetition = "`make peers` installs the peers on Debian and Ubuntu, `make bench` runs all of it, `make bench BENCHFLAGS='-part queues'` one part, which leaves the other one on this page alone, and\n" +
-	"`make bench BENCHFLAGS='-only hot -duration 2s'` some loads, of which it prints the figures and does not touch this page.\n" +
-	"`turnstile bench lock --processes P --goroutines G --locks L --duration D --connect HOST:PORT` measures one configuration on your own ensemble."
 
 // sections cuts a page at its headings.
 func sections(page string) []section {
@@ -79,28 +74,28 @@ func sections(page string) []section {
 	return all
 }
 
-// report is the section of a part: when and where it was measured, the results, who was measured and how.
+// report is the section of a part: when and where it was measured, the results, and what was measured how.
 func report(p *part, m *machine, o options, command, results string) string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "Measured by `%s` on %s, in %v: %d rounds of %v each, after a warm-up (%d for %s).\n\n",
 		command, m.date, m.took, o.rounds, o.duration, min(o.rounds, fewRounds), p.few)
-	if p.summary != "" {
-		fmt.Fprintf(&b, "%s\n\n", p.summary)
-	}
+	b.WriteString(p.summary)
 	b.WriteString(results)
-	for _, s := range []struct {
-		title string
-		facts []fact
-	}{
-		{"The machine", m.facts},
-		{"Versions", m.versions},
-		{"The contenders", p.configurations},
-		{"What is measured", p.methods},
+	for _, s := range []section{
+		{"the machine", list(m.facts)},
+		{"versions", list(m.versions)},
+		{"the contenders", text("servers") + text(p.name+"-contenders")},
+		{"what is measured", text(p.name + "-measured")},
 	} {
-		fmt.Fprintf(&b, "\n### %s: %s\n\n", p.title, strings.ToLower(s.title))
-		for _, f := range s.facts {
-			fmt.Fprintf(&b, "- **%s**: %s\n", f.name, f.value)
-		}
+		fmt.Fprintf(&b, "\n### %s: %s\n\n%s", p.title, s.title, s.text)
 	}
 	return strings.TrimSpace(b.String())
+}
+
+func list(facts []fact) string {
+	var b strings.Builder
+	for _, f := range facts {
+		fmt.Fprintf(&b, "- **%s**: %s\n", f.name, f.value)
+	}
+	return b.String()
 }

@@ -16,8 +16,8 @@ const (
 
 var columnColours = [columns]string{"#1f6fb2", "#63b3ed", "#c0392b", "#2e8b57", "#8d6e63"}
 
-// plot draws the main figures as an SVG: a row for each, with a dot for each column. A dot's place says how many times as
-// good as the peer's figure it is.
+// plot draws the main figures as an SVG: a row for each, with a dot for each column. A dot's position shows how many
+// times as good as the peer's figure it is.
 func plot(all []result) string {
 	lowest, highest := 0, 1 // powers of ten
 	var rows [][columns]float64

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/measure"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
@@ -18,48 +19,48 @@ func TestQueueWorkerObeys(t *testing.T) {
 	srv := zktest.Run(t)
 	const root, depth = "/queue", 100
 	w := employ(t, kindTurnstileQueue, plan{addr: srv.Addr(), root: root, clients: 2, lockers: 4})
-	stock, err := openStock(t.Context(), kindTurnstileQueue, srv.Addr(), root)
+	filler, err := openFiller(t.Context(), kindTurnstileQueue, srv.Addr(), root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stock.close()
+	defer filler.close()
 	there := func(want int) {
 		t.Helper()
-		if got, err := stock.count(t.Context()); err != nil || got != want {
+		if got, err := filler.count(t.Context()); err != nil || got != want {
 			t.Fatalf("got %d items, %v; want %d", got, err, want)
 		}
 	}
-	if err := stock.fill(t.Context(), depth); err != nil {
+	if err := filler.fill(t.Context(), depth); err != nil {
 		t.Fatal(err)
 	}
 	there(depth)
-	if a := order(t, w, "take 40 60000"); len(a.figures) != 2 || a.figures[0] != 40 || a.figures[1] <= 0 {
-		t.Errorf("take: got %v, want 40 items and a time", a.figures)
+	if a := order(t, w, "take 40 60000"); len(a.Figures) != 2 || a.Figures[0] != 40 || a.Figures[1] <= 0 {
+		t.Errorf("take: got %v, want 40 items and a time", a.Figures)
 	}
 	there(depth - 40)
-	if a := order(t, w, "take 60 60000"); len(a.figures) != 2 || a.figures[0] != 60 {
-		t.Errorf("take: got %v, want 60 items and a time", a.figures)
+	if a := order(t, w, "take 60 60000"); len(a.Figures) != 2 || a.Figures[0] != 60 {
+		t.Errorf("take: got %v, want 60 items and a time", a.Figures)
 	}
 	there(0)
-	a := order(t, w, milliseconds("relay", 20*time.Millisecond))
-	if len(a.figures) != 2 || a.figures[0] == 0 || int(a.figures[0]) != len(a.cycles) {
-		t.Errorf("relay: got %v and %d lines, want as many", a.figures, len(a.cycles))
+	a := order(t, w, measure.Millis("relay", 20*time.Millisecond))
+	if len(a.Figures) != 2 || a.Figures[0] == 0 || int(a.Figures[0]) != len(a.Cycles) {
+		t.Errorf("relay: got %v and %d lines, want as many", a.Figures, len(a.Cycles))
 	}
 	there(0)
-	put := order(t, w, milliseconds("put", 20*time.Millisecond))
-	batch := order(t, w, milliseconds("batch", 20*time.Millisecond))
-	if batch.figures[0] == 0 || batch.figures[0]%batchItems != 0 {
-		t.Errorf("batch: got %v, want thousands of items", batch.figures)
+	put := order(t, w, measure.Millis("put", 20*time.Millisecond))
+	batch := order(t, w, measure.Millis("batch", 20*time.Millisecond))
+	if batch.Figures[0] == 0 || batch.Figures[0]%batchItems != 0 {
+		t.Errorf("batch: got %v, want thousands of items", batch.Figures)
 	}
-	there(int(put.figures[0] + batch.figures[0]))
+	there(int(put.Figures[0] + batch.Figures[0]))
 	for _, bad := range []string{"dance", "take many 5", "take 1 2 3"} {
-		if _, err := w.order(bad); err == nil {
+		if _, err := w.Order(bad); err == nil {
 			t.Errorf("got no error for %q", bad)
 		}
 	}
 }
 
-func TestStocksFillTheNodesOfTheirContenders(t *testing.T) {
+func TestFillersFillTheNodesOfTheirContenders(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
 	_, sess, err := connect(t.Context(), srv.Addr())
@@ -75,16 +76,16 @@ func TestStocksFillTheNodesOfTheirContenders(t *testing.T) {
 		t.Run(test.kind, func(t *testing.T) {
 			t.Parallel()
 			root := "/" + test.kind
-			stock, err := openStock(t.Context(), test.kind, srv.Addr(), root)
+			filler, err := openFiller(t.Context(), test.kind, srv.Addr(), root)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer stock.close()
-			const n = 2100 // more than a flight
-			if err := stock.fill(t.Context(), n); err != nil {
+			defer filler.close()
+			const n = 2100 // more than are sent at a time
+			if err := filler.fill(t.Context(), n); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := stock.count(t.Context()); err != nil || got != n {
+			if got, err := filler.count(t.Context()); err != nil || got != n {
 				t.Errorf("got %d items, %v; want %d", got, err, n)
 			}
 			data, _, err := sess.Get(t.Context(), root+test.first)
@@ -97,11 +98,12 @@ func TestStocksFillTheNodesOfTheirContenders(t *testing.T) {
 
 func TestListThatIsTooLongIsSaid(t *testing.T) {
 	t.Parallel()
-	s := &nodeStock{prefix: "qn-"}
+	s := &nodeFiller{prefix: "qn-"}
 	if got := s.tooLong(61_680, 0); got != "" {
 		t.Errorf("got %q for 61,680 names of 17 bytes, which fit", got)
 	}
-	if got, want := s.tooLong(100_000, 0), "1,700,000 bytes, and its client takes 1,048,575"; !strings.Contains(got, want) {
+	const want = "1,700,000 bytes, and its client takes 1,048,575"
+	if got := s.tooLong(100_000, 0); !strings.Contains(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := s.tooLong(100_000, widePacket); got != "" {
@@ -117,23 +119,25 @@ func TestItemsAreCountedAfterwards(t *testing.T) {
 		t.Run(fmt.Sprintf("%d too many", lie), func(t *testing.T) {
 			t.Parallel()
 			root := fmt.Sprintf("/honest-%d", lie)
-			stock, err := openStock(t.Context(), kindTurnstileQueue, srv.Addr(), root)
+			filler, err := openFiller(t.Context(), kindTurnstileQueue, srv.Addr(), root)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer stock.close()
-			d := &depot{contender: ourTasks(onServe), root: root, stock: stock, depth: 50}
-			if err := d.fill(t.Context(), d.depth); err != nil {
+			defer filler.close()
+			q := &filledQueue{contender: ourTasks(onServe), root: root, filler: filler, depth: 50}
+			if err := q.fill(t.Context(), q.depth); err != nil {
 				t.Fatal(err)
 			}
 			p := plan{addr: srv.Addr(), root: root, clients: 1, lockers: 1}
-			s := &stand{team: &team{contender: d.contender, crew: crew{employ(t, kindTurnstileQueue, p)}, backend: &backend{}, plan: p}, depot: d}
+			workers := measure.Processes{employ(t, kindTurnstileQueue, p)}
+			t0 := &team{contender: q.contender, workers: workers, backend: &backend{}, plan: p}
+			s := &queueTeam{team: t0, queue: q}
 			take := phase{order: "take", workers: 1}
 			if rate, err := s.serve(t.Context(), &take, 20*time.Millisecond); err != nil || rate <= 0 {
 				t.Fatalf("got %v items/s, %v", rate, err)
 			}
-			d.items += lie
-			if err := s.leave(t.Context(), &take); (err == nil) != (lie == 0) {
+			q.items += lie
+			if err := s.end(t.Context(), &take); (err == nil) != (lie == 0) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -142,7 +146,8 @@ func TestItemsAreCountedAfterwards(t *testing.T) {
 
 func TestPromisesOfQueues(t *testing.T) {
 	t.Parallel()
-	one, many, put := &phase{order: "take", workers: 1}, &phase{order: "take", workers: inFlight}, &phase{order: "put", workers: 1}
+	one, many := &phase{order: "take", workers: 1}, &phase{order: "take", workers: inFlight}
+	put := &phase{order: "put", workers: 1}
 	locking := contender{kind: kindKazooLocking}
 	few := contender{kind: kindTurnstileQueue, role: peerRole}
 	for _, test := range []struct {
@@ -162,14 +167,16 @@ func TestPromisesOfQueues(t *testing.T) {
 		{one, 10_000, contender{kind: kindCuratorQueue}, 0},
 	} {
 		if got := test.phase.required(&load{depth: test.depth}, &test.contender); got != test.want {
-			t.Errorf("%s at %d, %d to %s: got %v, want %v", test.contender.kind, test.depth, test.phase.workers, test.phase.order, got, test.want)
+			t.Errorf("%s at %d, %d to %s: got %v, want %v",
+				test.contender.kind, test.depth, test.phase.workers, test.phase.order, got, test.want)
 		}
 	}
 }
 
 func TestHistogramTotal(t *testing.T) {
 	t.Parallel()
-	const text = " num     #instances         #bytes  class name (module)\n-----\n   1:         15003         832000  [B (java.base@17.0.15)\nTotal         62040        4886368\n"
+	const text = " num     #instances         #bytes  class name (module)\n-----\n" +
+		"   1:         15003         832000  [B (java.base@17.0.15)\nTotal         62040        4886368\n"
 	if got, err := histogramTotal(text); err != nil || got != 4886368 {
 		t.Errorf("got %v, %v; want 4886368", got, err)
 	}
@@ -178,17 +185,19 @@ func TestHistogramTotal(t *testing.T) {
 	}
 }
 
-// TestPartLeavesTheOtherAlone is about docs/benchmarks-all.md: whoever measures one part again does not lose the other's figures.
+// TestPartLeavesTheOtherAlone is about docs/benchmarks-all.md: measuring one part again keeps the other's figures.
 func TestPartLeavesTheOtherAlone(t *testing.T) {
 	t.Parallel()
-	both := page("", []section{{"Locks", "| old lock |\n\n### Locks: the machine\n\n- slow"}, {"Queues", "| old queue |"}})
+	locks := section{"Locks", "| old lock |\n\n### Locks: the machine\n\n- slow"}
+	both := page("", []section{locks, {"Queues", "| old queue |"}})
 	text := string(page(string(both), []section{{"Queues", "| new queue |"}}))
-	for _, want := range []string{"\n## Locks\n\n| old lock |\n\n### Locks: the machine\n\n- slow\n\n## Queues\n\n| new queue |\n\n## Repeat it\n"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
-		}
+	const want = "\n## Locks\n\n| old lock |\n\n### Locks: the machine\n\n- slow\n\n" +
+		"## Queues\n\n| new queue |\n\n## Repeat it\n"
+	if !strings.Contains(text, want) {
+		t.Errorf("no %q in\n%s", want, text)
 	}
-	if strings.Contains(text, "old queue") || strings.Count(text, "# Benchmarks") != 1 || strings.Count(text, repeatTitle) != 1 {
+	once := strings.Count(text, "# Benchmarks") == 1 && strings.Count(text, repeatTitle) == 1
+	if strings.Contains(text, "old queue") || !once {
 		t.Errorf("something stands there twice:\n%s", text)
 	}
 	if again := string(page(text, nil)); again != text {
@@ -199,7 +208,9 @@ func TestPartLeavesTheOtherAlone(t *testing.T) {
 func TestPartIsWholeIfNothingIsLeftOut(t *testing.T) {
 	t.Parallel()
 	measured := func(_ context.Context, _ *bench, l *load) ([]row, error) { return []row{{load: l.title}}, nil }
-	p := &part{loads: func() []load { return []load{{key: "queue-a", measure: measured}, {key: "queue-b", measure: measured}} }}
+	p := &part{loads: func() []load {
+		return []load{{key: "queue-a", measure: measured}, {key: "queue-b", measure: measured}}
+	}}
 	for _, test := range []struct {
 		args []string
 		rows int
@@ -217,7 +228,8 @@ func TestPartIsWholeIfNothingIsLeftOut(t *testing.T) {
 		b := &bench{options: o, servers: &servers{}, log: io.Discard}
 		rows, whole, err := b.part(t.Context(), p)
 		if err != nil || whole != test.want || len(rows) != test.rows {
-			t.Errorf("%v: got %d rows, whole %v, %v; want %d, %v", test.args, len(rows), whole, err, test.rows, test.want)
+			t.Errorf("%v: got %d rows, whole %v, %v; want %d, %v",
+				test.args, len(rows), whole, err, test.rows, test.want)
 		}
 	}
 	if _, err := parse([]string{"-part", "elections"}, io.Discard); err == nil {

@@ -29,8 +29,8 @@ func queueLoads() []load {
 		all = append(all, depthLoad(depth, contenders))
 	}
 	latency := load{
-		key: "queue-latency", title: "from the beginning of a put until a consumer that waits has the item: p50", measure: latencies, order: "relay",
-		rounds: fewRounds, clients: 2, lockers: 1, contenders: queues(onServe),
+		key: "queue-latency", title: "from the beginning of a put until a consumer that waits has the item: p50",
+		measure: latencies, order: "relay", rounds: fewRounds, clients: 2, lockers: 1, contenders: queues(onServe),
 	}
 	for _, n := range []int{1, 32, 64, 128, 256} {
 		all = append(all, consumersLoad(n))
@@ -38,23 +38,30 @@ func queueLoads() []load {
 	return append(all, latency, depthLoad(deep, queues(onHosted)), depthLoad(deepest, deepestQueues()))
 }
 
-// depthLoad is taking items from queues of a depth and putting some. The one beside which only the promises alike stand has no puts.
+// depthLoad is taking items from queues of a depth, and putting some unless the load has only some of the contenders.
 func depthLoad(depth int, contenders []contender) load {
 	text := number(float64(depth)) + " items deep"
 	phases := []phase{
 		{order: "take", workers: 1, title: "take + done, one consumer, " + text},
-		{order: "take", workers: inFlight, title: fmt.Sprintf("take + done, %d in flight, %s", inFlight, text), limit: limit{atLeast, takeRate}},
+		{
+			order: "take", workers: inFlight, limit: limit{atLeast, takeRate},
+			title: fmt.Sprintf("take + done, %d in flight, %s", inFlight, text),
+		},
 	}
 	if depth != shallow {
 		phases = append(
 			phases,
 			phase{order: "put", workers: 1, title: "put, one by one, " + text},
-			phase{order: "batch", workers: 1, title: fmt.Sprintf("put, %s at a time, %s", number(batchItems), text), limit: limit{atLeast, batchRate}},
+			phase{
+				order: "batch", workers: 1, limit: limit{atLeast, batchRate},
+				title: fmt.Sprintf("put, %s at a time, %s", number(batchItems), text),
+			},
 		)
 	}
 	return load{
-		key: "queue-" + strconv.Itoa(depth), title: "a queue " + text, order: "take", rounds: fewRounds, depth: depth, contenders: contenders,
-		measure: func(ctx context.Context, b *bench, l *load) ([]row, error) { return atDepth(ctx, b, l, phases) },
+		key: "queue-" + strconv.Itoa(depth), title: "a queue " + text, order: "take", rounds: fewRounds, depth: depth,
+		contenders: contenders,
+		measure:    func(ctx context.Context, b *bench, l *load) ([]row, error) { return atDepth(ctx, b, l, phases) },
 	}
 }
 
@@ -72,7 +79,7 @@ func (p *phase) required(l *load, c *contender) float64 {
 	}
 }
 
-// skip says why a contender has no place in a phase, and "" if it has.
+// skip says why a contender is not in a phase; empty if it is.
 func (p *phase) skip(c *contender) string {
 	if p.order == "batch" && (c.kind == kindCuratorSimple || c.kind == kindKazooQueue) {
 		return "left out: it puts items one by one only"
@@ -80,7 +87,7 @@ func (p *phase) skip(c *contender) string {
 	return ""
 }
 
-// nodes is how many things a contender's queue counts for that many items.
+// nodes is what a contender's queue counts for that many items.
 func (p *phase) nodes(c *contender, items int64) int {
 	if p.order == "batch" && c.kind == kindCuratorQueue { // a batch is one node
 		items /= batchItems
@@ -93,24 +100,28 @@ const (
 	atMostOnce  = ", at most once"
 	inOrder     = ", in order"
 	byPriority  = ", by priority, then in order"
-	redisOnce   = ", at least once if somebody moves back what the dead have taken"
+	redisOnce   = ", at least once if the user moves back what crashed consumers have taken"
 )
 
 // ourTasks is Turnstile's queue with its default configuration.
 func ourTasks(server string) contender {
 	return contender{
-		name: "Turnstile", kind: kindTurnstileQueue, server: server, config: durable + atLeastOnce + byPriority, role: subjectRole,
+		name: "Turnstile", kind: kindTurnstileQueue, server: server, role: subjectRole,
+		config: durable + atLeastOnce + byPriority,
 	}
 }
 
 // queues is the contenders of most loads: ours on both servers, and all others.
 func queues(embedded string) []contender {
+	peer := func(name, kind, promise string) contender {
+		return contender{name: name, kind: kind, server: onZooKeeper, config: durable + promise}
+	}
 	return append([]contender{
 		ourTasks(onZooKeeper), ourTasks(embedded),
-		{name: "Curator SimpleDistributedQueue", kind: kindCuratorSimple, server: onZooKeeper, config: durable + atMostOnce + inOrder},
-		{name: "Curator DistributedQueue", kind: kindCuratorQueue, server: onZooKeeper, config: durable + atLeastOnce + inOrder},
-		{name: "kazoo Queue", kind: kindKazooQueue, server: onZooKeeper, config: durable + atMostOnce + byPriority},
-		{name: "kazoo LockingQueue", kind: kindKazooLocking, server: onZooKeeper, config: durable + atLeastOnce + byPriority},
+		peer("Curator SimpleDistributedQueue", kindCuratorSimple, atMostOnce+inOrder),
+		peer("Curator DistributedQueue", kindCuratorQueue, atLeastOnce+inOrder),
+		peer("kazoo Queue", kindKazooQueue, atMostOnce+byPriority),
+		peer("kazoo LockingQueue", kindKazooLocking, atLeastOnce+byPriority),
 	}, redisLists()...)
 }
 
@@ -121,7 +132,7 @@ func redisLists() []contender {
 	}
 }
 
-// deepestQueues is those who can have a million items: ours, beside itself with few.
+// deepestQueues is the contenders that can have a million items: ours, beside itself with few.
 func deepestQueues() []contender {
 	few := ourTasks(onHosted)
 	few.depth, few.role = shallow, peerRole

@@ -10,6 +10,8 @@ import (
 	"github.com/go-redsync/redsync/v4"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-a3166700/turnstile/internal/measure"
 )
 
 const (
@@ -17,7 +19,7 @@ const (
 	kindRedislock = "redislock"
 )
 
-// redisTTL is after how long a lock on Redis is anybody's. Neither library renews it by itself, so it is longer than any load holds one.
+// redisTTL is when a lock on Redis expires. Neither library renews it, so it is longer than any load holds a lock.
 const redisTTL = time.Minute
 
 // redislockPause is how long redislock waits between two tries: its README's example.
@@ -41,7 +43,7 @@ func openRedsync(ctx context.Context, p *plan) (connection, error) {
 	return &redsyncClient{client, redsync.New(goredis.NewPool(client))}, nil
 }
 
-func (r *redsyncClient) locker(path string) (locker, error) {
+func (r *redsyncClient) locker(path string) (measure.Locker, error) {
 	return &redsyncLocker{r.locks.NewMutex(path, redsync.WithExpiry(redisTTL), redsync.WithTries(math.MaxInt))}, nil
 }
 
@@ -49,9 +51,9 @@ func (r *redsyncClient) close() { _ = r.client.Close() }
 
 type redsyncLocker struct{ m *redsync.Mutex }
 
-func (l *redsyncLocker) lock(ctx context.Context) error { return l.m.LockContext(ctx) }
+func (l *redsyncLocker) Lock(ctx context.Context) error { return l.m.LockContext(ctx) }
 
-func (l *redsyncLocker) unlock(ctx context.Context) error {
+func (l *redsyncLocker) Unlock(ctx context.Context) error {
 	switch ok, err := l.m.UnlockContext(ctx); {
 	case err != nil:
 		return err
@@ -61,7 +63,7 @@ func (l *redsyncLocker) unlock(ctx context.Context) error {
 	return nil
 }
 
-func (l *redsyncLocker) settle(context.Context) error { return nil }
+func (l *redsyncLocker) Finish(context.Context) error { return nil }
 
 type redislockClient struct {
 	client *redis.Client
@@ -76,8 +78,9 @@ func openRedislock(ctx context.Context, p *plan) (connection, error) {
 	return &redislockClient{client, redislock.New(client)}, nil
 }
 
-func (r *redislockClient) locker(path string) (locker, error) {
-	return &redislockLocker{locks: r.locks, path: path, options: &redislock.Options{RetryStrategy: redislock.LinearBackoff(redislockPause)}}, nil
+func (r *redislockClient) locker(path string) (measure.Locker, error) {
+	options := &redislock.Options{RetryStrategy: redislock.LinearBackoff(redislockPause)}
+	return &redislockLocker{locks: r.locks, path: path, options: options}, nil
 }
 
 func (r *redislockClient) close() { _ = r.client.Close() }
@@ -89,10 +92,10 @@ type redislockLocker struct {
 	held    *redislock.Lock
 }
 
-func (l *redislockLocker) lock(ctx context.Context) (err error) {
+func (l *redislockLocker) Lock(ctx context.Context) (err error) {
 	l.held, err = l.locks.Obtain(ctx, l.path, redisTTL, l.options)
 	return err
 }
 
-func (l *redislockLocker) unlock(ctx context.Context) error { return l.held.Release(ctx) }
-func (l *redislockLocker) settle(context.Context) error     { return nil }
+func (l *redislockLocker) Unlock(ctx context.Context) error { return l.held.Release(ctx) }
+func (l *redislockLocker) Finish(context.Context) error     { return nil }

@@ -12,8 +12,8 @@ import (
 
 const kindRedisList = "redis-list"
 
-// redisList is a queue as Redis' documentation describes a reliable one: an item is moved to a second list when it is taken, and removed from
-// there when it is done.
+// redisList is the reliable queue of Redis' documentation: an item is moved to a second list when it is taken, and
+// removed from there when it is done.
 type redisList struct {
 	client       *redis.Client
 	ready, taken string

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/seed-a3166700/turnstile/internal/measure"
 )
 
 // A row is a contender's result under one load.
@@ -70,7 +72,7 @@ func (r *row) promised() (promised, kept bool) {
 	case len(r.figures) == 0:
 		return false, false
 	case r.limit.sense != unlimited:
-		return true, r.limit.holds(median(r.figures))
+		return true, r.limit.holds(measure.Median(r.figures))
 	case r.contender.required > 0 && len(r.ratios) > 0:
 		return true, !slices.ContainsFunc(r.ratios, func(c comparison) bool { return c.ratio < r.contender.required })
 	default:
@@ -100,9 +102,9 @@ func writeTable(w io.Writer, rows []row) {
 
 // value is the median, with the medians of what was measured besides.
 func (r *row) value() string {
-	parts := []string{strings.TrimSpace(number(median(r.figures)) + " " + r.unit)}
+	parts := []string{strings.TrimSpace(number(measure.Median(r.figures)) + " " + r.unit)}
 	for _, s := range r.also {
-		parts = append(parts, s.name+" "+number(median(s.figures)))
+		parts = append(parts, s.name+" "+number(measure.Median(s.figures)))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -158,7 +160,8 @@ func writeVerdict(w io.Writer, rows []row) {
 			met++
 		case promised:
 			all++
-			not = append(not, fmt.Sprintf("- %s, %s: target %s", r.load, r.contender.title(), strings.TrimSuffix(r.target(), " **NOT met**")))
+			target := strings.TrimSuffix(r.target(), " **NOT met**")
+			not = append(not, fmt.Sprintf("- %s, %s: target %s", r.load, r.contender.title(), target))
 		}
 	}
 	fmt.Fprintf(w, "Targets met: %d of %d.\n", met, all)

@@ -6,19 +6,19 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/measure"
 	"github.com/seed-a3166700/turnstile/internal/peer"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
 const parent = "github.com/seed-a3166700/turnstile"
 
-// The servers that loads run against. Hosted is ours in a process that can be asked for its live memory and its counters.
+// The servers that loads run against. Hosted is ours in a process that tells its live memory and its counters.
 const (
 	onZooKeeper = "ZooKeeper 3.8.0"
 	onServe     = "turnstile serve"
@@ -33,14 +33,14 @@ type backend struct {
 	host   *peer.Host // that it ends with
 	addr   string
 	pid    int
-	line   func(ctx context.Context, path string) (int, error) // how many stand in line at path; nil if the server cannot know
+	line   func(ctx context.Context, path string) (int, error) // the contenders at path; nil if it cannot count them
 	memory func(ctx context.Context) (float64, error)          // its live bytes; nil if it does not tell
-	weight func(ctx context.Context) (float64, error)          // the same, good enough to weigh a hundred thousand items
+	weight func(ctx context.Context) (float64, error)          // the same, good enough to weigh 100,000 items
 	words  bool                                                // it answers mntr
 	asked  int                                                 // how often mntr was asked
 }
 
-// servers starts what is needed, when it is needed.
+// servers starts servers when they are needed.
 type servers struct {
 	dir     string // of everything
 	log     io.Writer
@@ -48,7 +48,7 @@ type servers struct {
 	running map[string]*backend
 }
 
-// missing says what a server needs that is not installed, "" if all is there.
+// missing says what a server needs that is not installed; empty if nothing is missing.
 func missing(server string) string {
 	switch server {
 	case onZooKeeper:
@@ -105,7 +105,7 @@ func (s *servers) start(ctx context.Context, name string) (b *backend, err error
 	}
 }
 
-// end ends all servers that run. Who needs one again gets a new one, with nothing on it.
+// end ends all servers that run. After that, get starts new ones, with nothing on them.
 func (s *servers) end() {
 	for name, b := range s.running {
 		b.host.Close()
@@ -140,7 +140,7 @@ func (s *servers) zookeeper(ctx context.Context, b *backend) error {
 	return nil
 }
 
-// wash replaces what ZooKeeper keeps of its last 500 transactions, in case a follower asks for them, by small ones.
+// wash makes small transactions, which replace the last 500 that ZooKeeper keeps in case a follower asks for them.
 func wash(ctx context.Context, sess *zk.Session) error {
 	const path, transactions = "/bench-wash", 600
 	if _, err := sess.Create(ctx, path, nil, zk.Persistent); err != nil && !errors.Is(err, zk.NodeExists) {
@@ -156,7 +156,7 @@ func wash(ctx context.Context, sess *zk.Session) error {
 	return err
 }
 
-// countLine lets the backend, which speaks ZooKeeper's protocol, tell how many stand in line.
+// countLine lets a backend that speaks ZooKeeper's protocol count the contenders in a line.
 func (b *backend) countLine(ctx context.Context) error {
 	client, sess, err := connect(ctx, b.addr)
 	if err != nil {
@@ -195,7 +195,8 @@ func (s *servers) startServe(ctx context.Context, host *peer.Host) (*daemon, err
 		return nil, err
 	}
 	dir := host.TempDir()
-	return startDaemon(ctx, host, dir, addr, asksZooKeeper, s.binary, "serve", "--listen", addr, "--data", filepath.Join(dir, "data"))
+	data := filepath.Join(dir, "data")
+	return startDaemon(ctx, host, dir, addr, asksZooKeeper, s.binary, "serve", "--listen", addr, "--data", data)
 }
 
 // build compiles the turnstile binary of this repository.
@@ -205,7 +206,8 @@ func build(ctx context.Context, dir string) (string, error) {
 		return "", fmt.Errorf("find the repository: %w", err)
 	}
 	binary := filepath.Join(dir, "turnstile")
-	out, err := exec.CommandContext(ctx, "go", "build", "-C", strings.TrimSpace(string(root)), "-o", binary, "./cmd/turnstile").CombinedOutput()
+	dir = strings.TrimSpace(string(root))
+	out, err := exec.CommandContext(ctx, "go", "build", "-C", dir, "-o", binary, "./cmd/turnstile").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("go build ./cmd/turnstile: %w\n%s", err, out)
 	}
@@ -218,25 +220,25 @@ func (s *servers) hosted(ctx context.Context, b *backend) error {
 		return err
 	}
 	p := plan{addr: addr, root: filepath.Join(b.host.TempDir(), "data")}
-	exe, err := os.Executable()
+	cmd, err := ourWorker(ctx, kindServer, &p)
 	if err != nil {
 		return err
 	}
-	worker, err := hire(ctx, onHosted, exe, append([]string{"worker", kindServer}, p.args()...)...)
+	worker, err := measure.Start(onHosted, cmd)
 	if err != nil {
 		return err
 	}
-	b.host.Cleanup(crew{worker}.dismiss)
-	if err := worker.ready(); err != nil {
+	b.host.Cleanup(measure.Processes{worker}.Close)
+	if err := worker.Ready(); err != nil {
 		return err
 	}
-	b.addr, b.pid, b.words = addr, worker.pid, true
+	b.addr, b.pid, b.words = addr, cmd.Process.Pid, true
 	b.memory = func(context.Context) (float64, error) {
-		a, err := worker.order("memory")
+		a, err := worker.Order("memory")
 		if err != nil {
 			return 0, err
 		}
-		return float64(a.figures[0]), nil
+		return float64(a.Figures[0]), nil
 	}
 	b.weight = b.memory
 	return b.countLine(ctx)
@@ -255,7 +257,8 @@ func (s *servers) etcd(ctx context.Context, b *backend) error {
 	client, member := "http://"+addr, "http://"+among
 	d, err := startDaemon(ctx, b.host, dir, addr, func(ctx context.Context, addr string) error {
 		return asks(ctx, addr, "GET /health HTTP/1.0\r\n\r\n", `"health":"true"`)
-	}, "etcd", "--name", "bench", "--data-dir", filepath.Join(dir, "data"), "--listen-client-urls", client, "--advertise-client-urls", client,
+	}, "etcd", "--name", "bench", "--data-dir", filepath.Join(dir, "data"),
+		"--listen-client-urls", client, "--advertise-client-urls", client,
 		"--listen-peer-urls", member, "--initial-advertise-peer-urls", member, "--initial-cluster", "bench="+member)
 	if err != nil {
 		return err
@@ -298,30 +301,9 @@ func asksZooKeeper(ctx context.Context, addr string) error {
 
 // asks returns nil when the server at addr answers the request with a text that has want in it.
 func asks(ctx context.Context, addr, request, want string) error {
-	text, err := word(ctx, addr, request)
+	text, err := measure.Ask(ctx, addr, request)
 	if err == nil && !strings.Contains(text, want) {
 		err = fmt.Errorf("the answer is %q", text)
 	}
 	return err
-}
-
-// word sends a request to a server that closes the connection after its answer, and returns the answer.
-func word(ctx context.Context, addr, request string) (string, error) {
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		return "", err
-	}
-	if _, err := io.WriteString(conn, request); err != nil {
-		return "", err
-	}
-	text, err := io.ReadAll(conn)
-	if len(text) > 0 {
-		err = nil // some servers reset the connection behind their answer
-	}
-	return string(text), err
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A result is a line with a figure in a table of docs/benchmarks-all.md. The summary, the plot and the history are made
-// from the tables, so that a part which was measured earlier is in them too.
+// A result is a row with a figure in a table of docs/benchmarks-all.md. The summary, the plot and the history are made
+// from the tables, so that they include a part that was measured earlier.
 type result struct {
 	load, contender string
 	median          float64
@@ -167,29 +167,10 @@ func summaryTable(all []result, readme bool) string {
 	return b.String()
 }
 
-const summaryHead = `# Benchmarks
-
-![How many times as good as the peer on ZooKeeper, for each of the main figures](benchmarks.svg)
-
-`
-
-const summaryFoot = `
-Each figure is a median of rounds that all contenders ran in turn on one machine, beside their servers. All of these are
-durable: an answer means that the change is on the disk. The peer does the same on ZooKeeper: the Lock of go-zookeeper,
-or the LockingQueue of kazoo. [All figures](benchmarks-all.md) has the machine, the versions, the targets, what each
-figure means, and more contenders: Curator, kazoo's lock, redislock, and Redis when it does not wait for the disk, which
-is faster.
-
-"64 goroutines" is fast because goroutines of one process pass the lock on in memory, within a bound; in the other rows
-each lock is taken at the server. Redis's locks are not served in order: their users poll.
-
-` + "`make bench`" + ` writes this page, the plot, the table in the README and [all figures](benchmarks-all.md), and
-appends to [the history](benchmarks-history.csv). To draw again without measuring:
-` + "`go -C bench run . -redraw -write ../docs`" + `.
-`
-
 // summary is the page docs/benchmarks.md.
-func summary(all []result) string { return summaryHead + summaryTable(all, false) + summaryFoot }
+func summary(all []result) string {
+	return text("summary-head") + summaryTable(all, false) + text("summary-foot")
+}
 
 // The README's table stands between these lines.
 const (

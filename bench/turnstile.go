@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/measure"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -47,7 +48,7 @@ func openTurnstile(ctx context.Context, p *plan) (connection, error) {
 	return o, nil
 }
 
-func (o *ours) locker(path string) (locker, error) {
+func (o *ours) locker(path string) (measure.Locker, error) {
 	m := o.mutexes[path]
 	if m == nil {
 		var err error
@@ -56,30 +57,10 @@ func (o *ours) locker(path string) (locker, error) {
 		}
 		o.mutexes[path] = m
 	}
-	return &ourLocker{mutex: m}, nil
+	return measure.NewMutex(m), nil
 }
 
 func (o *ours) close() { _ = o.client.Close() } // the session ends by itself if it cannot be closed
-
-// ourLocker does what a program does: an unlock is under way when the next lock is asked for.
-type ourLocker struct {
-	mutex *lock.Mutex
-	hold  *lock.Hold
-}
-
-func (l *ourLocker) lock(ctx context.Context) (err error) {
-	l.hold, err = l.mutex.Lock(ctx)
-	return err
-}
-
-func (l *ourLocker) unlock(context.Context) error { return l.hold.Unlock() }
-
-func (l *ourLocker) settle(ctx context.Context) error {
-	if l.hold == nil {
-		return nil
-	}
-	return l.hold.UnlockWait(ctx)
-}
 
 // nodes creates and deletes a node for each locker, all in one session of our client.
 type nodes struct {
@@ -100,7 +81,7 @@ func openNodes(ctx context.Context, p *plan) (connection, error) {
 	return &nodes{client: client, sess: sess, root: p.root}, nil
 }
 
-func (n *nodes) locker(string) (locker, error) {
+func (n *nodes) locker(string) (measure.Locker, error) {
 	n.made++
 	return &nodeLocker{n.sess, fmt.Sprintf("%s/%03d", n.root, n.made)}, nil
 }
@@ -114,10 +95,10 @@ type nodeLocker struct {
 
 var nodeData = make([]byte, 100)
 
-func (l *nodeLocker) lock(ctx context.Context) error {
+func (l *nodeLocker) Lock(ctx context.Context) error {
 	_, err := l.sess.Create(ctx, l.path, nodeData, zk.Persistent)
 	return err
 }
 
-func (l *nodeLocker) unlock(ctx context.Context) error { return l.sess.Delete(ctx, l.path, -1) }
-func (l *nodeLocker) settle(context.Context) error     { return nil }
+func (l *nodeLocker) Unlock(ctx context.Context) error { return l.sess.Delete(ctx, l.path, -1) }
+func (l *nodeLocker) Finish(context.Context) error     { return nil }

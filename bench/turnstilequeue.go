@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"github.com/seed-a3166700/turnstile/internal/measure"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -54,7 +55,7 @@ func (o *ourQueue) take(ctx context.Context) (func(context.Context) error, error
 
 // close gives back what was claimed ahead. What cannot be given back goes back when the session ends.
 func (o *ourQueue) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), orderLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), measure.OrderLimit)
 	defer cancel()
 	_ = o.queue.Close(ctx)
 	_ = o.client.Close()

@@ -24,7 +24,7 @@ final class CuratorWorker {
     private static String root;
     private static int lockers;
     private static int locks;
-    private static Crowd crowd;
+    private static Waiters waiters;
 
     private static InterProcessMutex mutex(int locker, int lock) {
         return new InterProcessMutex(CLIENTS.get(locker % CLIENTS.size()), String.format("%s/%03d", root, lock));
@@ -76,13 +76,13 @@ final class CuratorWorker {
     }
 
     /** One holder and n waiters. */
-    private static final class Crowd {
+    private static final class Waiters {
         private final LinkedBlockingQueue<Boolean> held = new LinkedBlockingQueue<>();
         private final Semaphore pass = new Semaphore(0);
         private final List<Future<?>> all = new ArrayList<>();
         private final int size;
 
-        Crowd(int n) throws Exception {
+        Waiters(int n) throws Exception {
             size = n + 1;
             for (int i = 0; i < size; i++) {
                 InterProcessMutex m = mutex(i, 0);
@@ -134,12 +134,12 @@ final class CuratorWorker {
             case "trace":
                 return run(n[0], order.equals("trace"), out);
             case "stand":
-                crowd = new Crowd(n[0]);
+                waiters = new Waiters(n[0]);
                 return "ok";
             case "step":
-                return crowd.step();
+                return waiters.step();
             case "drain":
-                return crowd.drain();
+                return waiters.drain();
             case "memory":
                 return memory();
             default:

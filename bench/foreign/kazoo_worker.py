@@ -47,7 +47,7 @@ def run(millis, trace):
     return "ok %d %d" % (sum(counts), took * 1e9)
 
 
-class Crowd:
+class Waiters:
     """One holder and n waiters."""
 
     def __init__(self, n):
@@ -92,24 +92,24 @@ def memory():
 
 
 def obey(order, numbers):
-    global crowd
+    global waiters
     if order in ("put", "batch", "take", "relay"):
         return queues.obey(order, numbers)
     if order in ("run", "trace"):
         return run(numbers[0], order == "trace")
     if order == "stand":
-        crowd = Crowd(numbers[0])
+        waiters = Waiters(numbers[0])
         return "ok"
     if order == "step":
-        return crowd.step()
+        return waiters.step()
     if order == "drain":
-        return crowd.drain()
+        return waiters.drain()
     if order == "memory":
         return memory()
     raise ValueError("unknown order " + order)
 
 
-crowd = None
+waiters = None
 clients = []
 for _ in range(CLIENTS):
     client = KazooClient(ADDRESS, timeout=30)

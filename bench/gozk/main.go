@@ -1,5 +1,5 @@
-// Command gozk lets go-zookeeper's Lock contend with other projects' locks, for the tests of interop. It lives in this module so that
-// the main one does not depend on go-zookeeper.
+// Command gozk lets go-zookeeper's Lock contend with other projects' locks, for the tests of interop. It is in this
+// module so that the main one does not depend on go-zookeeper.
 //
 // usage: gozk SERVERS REFEREE PARTY PATH lock SESSION_MS CONTENDERS PERMITS
 package main

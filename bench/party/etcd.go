@@ -9,7 +9,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// etcd has etcd's clients, by name. Every contender has a session, that is a lease, of its own: the Mutex is re-entrant within one.
+// etcd has etcd's clients by name. Every contender has a session (a lease) of its own: the Mutex is re-entrant in one.
 type etcd struct {
 	clients map[string]*clientv3.Client
 }

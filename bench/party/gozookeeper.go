@@ -63,7 +63,8 @@ func (h *zkHolder) lock(ctx context.Context, path string, told, lost func(string
 			break
 		}
 		// A contender that loses its connection tries again; its node of before goes with the session.
-		if !errors.Is(err, zk.ErrConnectionClosed) && !errors.Is(err, zk.ErrSessionExpired) && !errors.Is(err, zk.ErrNoServer) {
+		retry := errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrSessionExpired)
+		if !retry && !errors.Is(err, zk.ErrNoServer) {
 			return err
 		}
 		if ctx.Err() != nil {

@@ -1,5 +1,6 @@
-// Command party holds and contends for go-zookeeper's Lock, or etcd's concurrency.Mutex, as it is told on standard input. The package comment of
-// partitions has the commands. It lives in this module so that the main one does not depend on those projects.
+// Command party holds and contends for go-zookeeper's Lock, or etcd's concurrency.Mutex, as told on standard input. The
+// package comment of partitions has the commands. It is in this module so that the main one does not depend on those
+// projects.
 //
 // usage: party go-zookeeper|etcd
 package main

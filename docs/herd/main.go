@@ -1,5 +1,6 @@
-// Command herd counts how many watch events a server sends when a lock is given up for which many processes wait: a simple lock, which all
-// of them watch, beside a line, in which each watches the one ahead. It writes docs/herd.md and the plot in it.
+// Command herd counts the watch events that a server sends when a lock is released that many processes wait for: a
+// simple lock, which all of them watch, and a line, in which each watches the one ahead. It writes docs/herd.md and its
+// plot.
 package main
 
 import (
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/seed-a3166700/turnstile/internal/measure"
 	"github.com/seed-a3166700/turnstile/internal/peer"
 )
 
@@ -24,11 +26,11 @@ type target struct {
 	addr string
 }
 
-// A figure is what one lock costs on one server with so many waiters, for one hand-over.
+// A figure is how many events one hand-over costs.
 type figure struct {
 	server, lock string
 	waiters      int
-	events       int
+	events       float64
 }
 
 func main() {
@@ -43,15 +45,16 @@ func main() {
 
 func run(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("herd", flag.ContinueOnError)
-	docs := flags.String("docs", "", "folder to write herd.md and herd.svg to; only print the table if empty")
-	list := flags.String("waiters", "10,100,1000", "how many wait, one measurement each")
+	docs := flags.String("docs", "", "`folder` for herd.md and herd.svg; if empty, the page is only printed")
+	list := flags.String("waiters", "10,100,1000", "how many processes wait, one measurement each")
 	handovers := flags.Int("handovers", 5, "hand-overs of each measurement; the figure is their median")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	waiters, err := numbers(*list)
 	if err != nil || *handovers < 1 || flags.NArg() > 0 {
-		return errors.New("-waiters is numbers with commas between them, -handovers is above zero, and there are no arguments")
+		return errors.New("-waiters must be positive numbers with commas between them, -handovers positive, " +
+			"and there must be no arguments")
 	}
 	host, err := peer.NewHost("", os.Stderr)
 	if err != nil {
@@ -67,12 +70,12 @@ func run(ctx context.Context, args []string) (err error) {
 	for _, t := range targets {
 		for _, l := range locks {
 			for _, n := range waiters {
-				events, err := measure(ctx, t.addr, l, n, *handovers)
+				events, err := countEvents(ctx, t.addr, l, n, *handovers)
 				if err != nil {
 					return fmt.Errorf("%s, %s, %d waiters: %w", t.name, l.name, n, err)
 				}
 				fmt.Fprintf(os.Stderr, "%s, %s, %d waiters: %v events\n", t.name, l.name, n, events)
-				figures = append(figures, figure{t.name, l.name, n, median(events)})
+				figures = append(figures, figure{t.name, l.name, n, measure.Median(events)})
 			}
 		}
 	}
@@ -90,13 +93,13 @@ func run(ctx context.Context, args []string) (err error) {
 	)
 }
 
-// numbers reads numbers with commas between them, each above zero.
+// numbers reads positive numbers with commas between them.
 func numbers(text string) ([]int, error) {
 	var list []int
 	for part := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(part)
 		if err != nil || n < 1 {
-			return nil, fmt.Errorf("%q is no number above zero", part)
+			return nil, fmt.Errorf("%q is not a positive number", part)
 		}
 		list = append(list, n)
 	}

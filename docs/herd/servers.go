@@ -14,11 +14,13 @@ const ours, theirs = "embedded server", "ZooKeeper 3.8.0"
 
 // servers starts the servers to measure on.
 func servers(ctx context.Context, h *peer.Host) ([]target, error) {
-	embedded, err := server.Start(ctx, server.Config{Listen: []string{"127.0.0.1:0"}, InMemory: true, FourLetterWords: []string{"mntr"}})
+	cfg := server.Config{Listen: []string{"127.0.0.1:0"}, InMemory: true, FourLetterWords: []string{"mntr"}}
+	embedded, err := server.Start(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
 	h.Cleanup(func() { _ = embedded.Close() })
-	zookeeper := peer.ZooKeeper(h, peer.Options{Tick: 2 * time.Second, Heap: "512m"}) //nolint:contextcheck // a peer ends with its host
+	//nolint:contextcheck // a peer ends with its host
+	zookeeper := peer.ZooKeeper(h, peer.Options{Tick: 2 * time.Second, Heap: "512m"})
 	return []target{{ours, embedded.Addrs()[0].String()}, {theirs, zookeeper.Addr(0)}}, nil
 }

@@ -1,13 +1,14 @@
-// Command fenced writes a text to a service, under a lock. The service refuses it if the lock has meanwhile passed to somebody else, so a
-// worker that was stopped for too long can do no harm.
+// Command fenced writes a text to a service under a lock. The service refuses the text if another worker has acquired
+// the lock in the meantime, so a worker that was stopped for too long can do no harm.
 //
-// Try it with a server on 127.0.0.1:2181 (turnstile serve), each line in a shell of its own:
+// Try it with a server on 127.0.0.1:2181 (turnstile serve), each command in a shell of its own:
 //
 //	go run ./examples/fenced serve
 //	go run ./examples/fenced write first      # has the lock; press Ctrl-Z and not Enter
 //	go run ./examples/fenced write second     # gets the lock when the first one's session has expired; press Enter
 //
-// Then say "fg" to the first and press Enter: its write is late, and is refused. What the service has is at http://127.0.0.1:8037/.
+// Then type "fg" in the first worker's shell and press Enter: its write is late, and the service refuses it. The text
+// that the service has is at http://127.0.0.1:8037/.
 package main
 
 import (
@@ -49,7 +50,7 @@ func run(ctx context.Context, args []string) error {
 	case len(args) == 2 && args[0] == "write":
 		return write(ctx, "127.0.0.1:2181", "http://"+address, args[1], os.Stdin, os.Stdout)
 	default:
-		return errors.New("say fenced serve, or fenced write TEXT")
+		return errors.New("usage: fenced serve | fenced write TEXT")
 	}
 }
 
@@ -67,12 +68,12 @@ func serve(ctx context.Context) error {
 	return nil
 }
 
-// newBoard returns a service that keeps one text. Everybody may read it; who writes it shows the token of the lock.
+// newBoard returns a service that keeps one text. Any client may read it. To write it, a client sends the lock's token.
 func newBoard() http.Handler {
 	b := &board{}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /", b.read)
-	// The text lives in memory, and so may what the gate remembers. A service that outlives its process gives the gate a store.
+	// The text is kept in memory, so the largest token can be, too. A service with durable data gives the gate a store.
 	gate := fence.NewGate(nil)
 	mux.Handle("PUT /", fence.HTTP(gate, nil, http.HandlerFunc(b.write)))
 	return mux
@@ -121,8 +122,8 @@ func write(ctx context.Context, servers, url, text string, in io.Reader, out io.
 	if _, err := bufio.NewReader(in).ReadString('\n'); err != nil {
 		return err
 	}
-	// A careful worker would look at hold.Context() here, and could be stopped right after that. The service must be ready for it either way, so
-	// this one does not look.
+	// A careful worker would check hold.Context() here, but could be stopped right after the check. Only the service
+	// can refuse a late write, so this worker does not check.
 	if err := put(ctx, url, text, hold.Token()); err != nil {
 		return err
 	}

@@ -108,8 +108,8 @@ func text(t *testing.T, url string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// Two processes and a real stop: the first has the lock and is stopped before its write, its session expires, the second gets the lock and
-// writes, and then the first goes on.
+// Two processes and a real stop: the first has the lock and is stopped before its write, its session expires, the
+// second acquires the lock and writes, and then the first continues.
 func TestLateWriteOfAPausedHolderIsRefused(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t, zktest.SessionTimeouts(time.Second, time.Minute))

@@ -1,4 +1,4 @@
-// Command mail sends the mails that wait in a queue, and puts one there with "mail ADDRESS".
+// Command mail sends the mails that are in a queue. "mail ADDRESS" puts one into it.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command report writes a report that must never be written by two at once.
+// Command report writes a report that two processes must never write at the same time.
 package main
 
 import (
@@ -41,8 +41,8 @@ func run(ctx context.Context, client *zk.Client) error {
 	})
 }
 
-// write does the work. Its ctx ends, with the cause, before anybody else can have the lock; token is larger than
-// that of every earlier hold, so that whatever stores the report can refuse a late writer.
+// write does the work. Its ctx ends, with the cause, before another process can acquire the lock. token is larger than
+// that of every earlier hold, so that the store of the report can refuse a late writer.
 func write(ctx context.Context, token lock.Token) error {
 	fmt.Printf("my turn, with token %d\n", token)
 	return context.Cause(ctx)

@@ -1,5 +1,5 @@
-// Command stock takes one item out of a stock that is kept in ZooKeeper. The write carries the lock's guard, so that the
-// server itself refuses it once the hold is gone, however late the writer is.
+// Command stock takes one item from a stock that is kept in ZooKeeper. The write carries the lock's guard, so the
+// server itself refuses it once the hold has ended, however late the writer is.
 package main
 
 import (
@@ -39,7 +39,7 @@ func open(ctx context.Context, servers string) error {
 	return nil
 }
 
-// take lowers the number at path by one, and returns what is left. A path that is not there counts as a stock of ten.
+// take decreases the number at path by one, and returns what is left. A path that does not exist is a stock of ten.
 func take(ctx context.Context, client *zk.Client, path string) (int, error) {
 	m, err := lock.NewMutex(client, "/locks"+path, lock.Config{Label: "stock"})
 	if err != nil {
@@ -61,7 +61,7 @@ func take(ctx context.Context, client *zk.Client, path string) (int, error) {
 	}
 	left, err := strconv.Atoi(string(data))
 	if err != nil {
-		return 0, fmt.Errorf("%s is no number: %w", path, err)
+		return 0, fmt.Errorf("%s is not a number: %w", path, err)
 	}
 	if left == 0 {
 		return 0, errors.New("nothing left")

@@ -51,51 +51,38 @@ func (l *locker) acquire(ctx context.Context) (*zk.Client, *lock.Hold, error) {
 
 // take takes the lock as --no-wait and --wait say.
 func (l *locker) take(ctx context.Context, m anyLock, client *zk.Client, sess *zk.Session) (*lock.Hold, error) {
-	var hold *lock.Hold
-	var err error
-	if l.run.Wait.Not {
-		ctx, cancel := l.run.Connection.Answering(ctx)
-		defer cancel()
-		// The server that we are connected to must know of holders that have left before.
-		if err = l.run.Sync(ctx, sess); err == nil {
-			hold, err = m.TryLock(ctx)
-		}
-	} else {
+	wait := func(ctx context.Context) (*lock.Hold, error) {
 		ctx, stop := l.run.Connection.Until(ctx, client, sess, func(cause error) {
-			l.app.Detail("%s: joining the line again at its end: %v", l.run.Path, cause)
+			l.app.Detail("%s: joining the line again, at its end: %v", l.run.Path, cause)
 		})
+		defer stop()
 		l.warnOfNesting(ctx, client)
-		stopSaying := l.app.SayWaiting(l.run.Path, func() string { return l.inTheWay(ctx, client) })
-		hold, err = m.Lock(ctx)
-		stopSaying()
+		hold, err := m.Lock(ctx)
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			err = cause
 		}
-		stop()
+		return hold, err
 	}
-	switch {
-	case errors.Is(err, lock.ErrHeld), errors.Is(err, command.ErrWaited):
-		return nil, l.run.NotAcquired(ctx, func(ctx context.Context) string { return l.inTheWay(ctx, client) })
-	}
-	return hold, l.run.Connection.Unanswered(err, client)
+	inTheWay := func(ctx context.Context) string { return l.inTheWay(ctx, client) }
+	return command.Acquire(ctx, &l.run, client, m.TryLock, wait, lock.ErrHeld, inTheWay)
 }
 
 // warnOfNesting warns if we wait for the turnstile that runs us, which waits for us to end. It is only a warning: in
 // the background of that turnstile's command it may be intended.
 func (l *locker) warnOfNesting(ctx context.Context, client *zk.Client) {
-	ours := strings.Split(l.app.Env.Get("TURNSTILE_PATHS"), "\n")
+	ours := strings.Split(l.app.Env.Vars["TURNSTILE_PATHS"], "\n")
 	for _, path := range l.run.Paths {
 		if !slices.Contains(ours, path) {
 			continue
 		}
 		line, err := lock.Inspect(ctx, client, path)
 		i := slices.IndexFunc(line, func(c lock.Contender) bool {
-			return c.Holder && command.SessionID(c.Session) == l.app.Env.Get("TURNSTILE_SESSION")
+			return c.Holder && command.SessionID(c.Session) == l.app.Env.Vars["TURNSTILE_SESSION"]
 		})
 		if err != nil || i < 0 || l.shared && line[i].Kind == lock.Reader || line[i].Kind == lock.Permit {
 			continue
 		}
-		l.app.Say("%s: warning: it is held by pid %d, under which this command runs: "+
-			"if that waits for this command, neither goes on", path, line[i].Owner.PID)
+		l.app.Say("%s: warning: it is held by pid %d, which runs this command: "+
+			"if it waits for this command to end, they deadlock", path, line[i].Owner.PID)
 	}
 }

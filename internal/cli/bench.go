@@ -8,13 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-a3166700/turnstile/internal/cli/command"
-	"github.com/seed-a3166700/turnstile/internal/supervise"
+	"github.com/seed-a3166700/turnstile/internal/measure"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -56,23 +55,16 @@ type bencher struct {
 }
 
 func newBench(app *command.App) *cobra.Command {
-	parent := &cobra.Command{
-		Use:     "bench",
-		Short:   "Measure how fast locks are",
-		Example: "  turnstile bench lock --goroutines 16 --locks 16 --duration 10s",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
 	b := &bencher{app: app, duration: command.Duration(5 * time.Second)}
 	cmd := &cobra.Command{
 		Use:   "lock",
-		Short: "Measure cycles of locking and unlocking",
-		Long: `Lets goroutines of one or more processes, each with one client, lock and unlock for a while, and prints
-how many cycles a second they made and how long locking took.
+		Short: "Measure how fast locks are acquired and released",
+		Long: `Locks and unlocks for a while in the goroutines of one or more processes, each with one client, and
+prints how many cycles a second they completed and how long acquiring took.
 
-Goroutines of one process pass a lock on in memory, within bounds; --strict has every acquisition take its
-turn at the server. --retain keeps a lock for the process that had it last while no other wants it.
---layout measures the names of "turnstile lock --layout": with both, a contender has two nodes.`,
+Goroutines of one process pass a lock on in memory, within bounds; with --strict every acquisition takes its
+turn at the server. --retain keeps a lock in the process that had it last until another process wants it.
+--layout is that of "turnstile lock --layout": with both, a contender has two nodes.`,
 		Example: `  turnstile bench lock --goroutines 16 --locks 16 --duration 10s
   turnstile bench lock --connect 127.0.0.1:2181 --goroutines 64 --locks 1 --json
   turnstile bench lock --connect 127.0.0.1:2181 --processes 16 --strict
@@ -83,31 +75,32 @@ turn at the server. --retain keeps a lock for the process that had it last while
 			if err := b.check(); err != nil {
 				return command.Usage(cmd, err)
 			}
-			ctx, stop := supervise.Until(cmd.Context())
-			defer stop()
 			if b.worker {
-				return command.Failed(b.work(ctx))
+				return command.UntilSignal(cmd.Context(), b.work)
 			}
 			b.again = commandLine(cmd.Flags())
-			return command.Failed(b.run(ctx))
+			return command.UntilSignal(cmd.Context(), b.run)
 		},
 	}
 	b.layout = command.NewChoice(layoutCurator, layoutKazoo, layoutBoth)
 	flags := cmd.Flags()
 	flags.IntVar(&b.processes, "processes", 1, "how many processes lock")
-	flags.IntVar(&b.goroutines, "goroutines", 1, "how many goroutines of each process lock")
-	flags.IntVar(&b.locks, "locks", 1, "how many locks they share; goroutine i uses lock i modulo this")
+	flags.IntVar(&b.goroutines, "goroutines", 1, "how many goroutines lock in each process")
+	flags.IntVar(&b.locks, "locks", 1, "how many locks they share; goroutine i uses lock i modulo this number")
 	flags.Var(&b.duration, "duration", "how long to measure")
-	flags.BoolVar(&b.strict, "strict", false, "let each acquisition take its turn at the server, also among goroutines")
-	flags.Var(&b.retain, "retain", "how long to keep a lock that was unlocked, while no other process wants it")
-	flags.Var(&b.layout, "layout", "with whose programs the locks stand in one line")
-	flags.StringVar(&b.prefix, "prefix", "/turnstile-bench", "`path` under which the locks live")
+	flags.BoolVar(&b.strict, "strict", false, "every acquisition takes its turn at the server, also among goroutines")
+	flags.Var(&b.retain, "retain", "how long to keep an unlocked lock while no other process wants it")
+	flags.Var(&b.layout, "layout", "whose programs to share the line with")
+	flags.StringVar(&b.prefix, "prefix", "/turnstile-bench", "`path` above the locks")
 	flags.BoolVar(&b.json, "json", false, "print one JSON object (docs/cli-json.md)")
 	flags.BoolVar(&b.worker, workerFlag, false, "")
 	_ = flags.MarkHidden(workerFlag) // it is there
 	b.connection.Flags(flags)
-	parent.AddCommand(cmd)
-	return parent
+	return command.Group(&cobra.Command{
+		Use:     "bench",
+		Short:   "Measure how fast locks are",
+		Example: "  turnstile bench lock --goroutines 16 --locks 16 --duration 10s",
+	}, cmd)
 }
 
 // check looks at the flags.
@@ -138,44 +131,43 @@ func (b *bencher) run(ctx context.Context) error {
 	}
 	defer client.Close() // if it fails, the session ends by itself
 	parents := b.missing(ctx, sess)
-	var measured measurement
+	var a measure.Answer
 	if b.processes > 1 {
-		measured, err = b.measureProcesses(ctx)
+		a, err = b.measureProcesses(ctx)
 	} else {
-		measured, err = b.measure(ctx, client)
+		a, err = b.measure(ctx, client)
 	}
 	b.clean(context.WithoutCancel(ctx), client, sess, parents)
-	if err == nil && len(measured.Waits) == 0 {
-		err = errors.New("no cycle was completed: give it a longer --duration")
+	if err == nil && len(a.Cycles) == 0 {
+		err = errors.New("no cycle was completed: use a longer --duration")
 	}
 	if err != nil {
 		return err
 	}
-	return b.report(measured, sess)
-}
-
-// A measurement is how long each acquisition took, and all of them together.
-type measurement struct {
-	Waits []time.Duration `json:"waits_ns"`
-	Took  time.Duration   `json:"took_ns"`
+	return b.report(measure.Waits(a.Cycles), time.Duration(a.Figures[1]), sess)
 }
 
 // measure locks and unlocks in the goroutines of this process.
-func (b *bencher) measure(ctx context.Context, client *zk.Client) (measurement, error) {
+func (b *bencher) measure(ctx context.Context, client *zk.Client) (measure.Answer, error) {
 	cfg := lock.Config{Label: "bench", Retain: time.Duration(b.retain), Layout: lockLayouts[b.layout.Value]}
 	if b.strict {
 		cfg.Handoff = lock.StrictFIFO
 	}
 	mutexes, err := b.mutexes(client, cfg)
 	if err != nil {
-		return measurement{}, err
+		return measure.Answer{}, err
 	}
-	begin := time.Now()
-	waits, err := b.cycle(ctx, mutexes)
-	if err != nil {
-		return measurement{}, b.connection.Unanswered(err, client)
+	lockers := make([]measure.Locker, b.goroutines)
+	for i := range lockers {
+		lockers[i] = measure.NewMutex(mutexes[i%b.locks])
 	}
-	return measurement{waits, time.Since(begin)}, nil
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(b.duration), errTimeOver) // also for those that wait
+	defer cancel()
+	a, err := measure.Run(ctx, lockers, time.Duration(b.duration), true)
+	if errors.Is(err, errTimeOver) {
+		return a, nil
+	}
+	return a, b.connection.Unanswered(err, client)
 }
 
 func (b *bencher) mutexes(client *zk.Client, cfg lock.Config) ([]*lock.Mutex, error) {
@@ -189,42 +181,14 @@ func (b *bencher) mutexes(client *zk.Client, cfg lock.Config) ([]*lock.Mutex, er
 	return mutexes, nil
 }
 
-// cycle locks and unlocks in goroutines for the duration, and returns how long each acquisition took.
-func (b *bencher) cycle(ctx context.Context, mutexes []*lock.Mutex) ([]time.Duration, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(b.duration), errTimeOver)
-	defer cancel()
-	var wg sync.WaitGroup
-	waits := make([][]time.Duration, b.goroutines)
-	errs := make([]error, b.goroutines)
-	for i := range b.goroutines {
-		wg.Go(func() {
-			for ctx.Err() == nil && errs[i] == nil {
-				begin := time.Now()
-				hold, err := mutexes[i%b.locks].Lock(ctx)
-				if err != nil {
-					errs[i] = err
-					return
-				}
-				waits[i] = append(waits[i], time.Since(begin))
-				errs[i] = hold.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	errs = slices.DeleteFunc(errs, func(err error) bool {
-		return errors.Is(err, errTimeOver) || errors.Is(err, context.DeadlineExceeded)
-	})
-	return slices.Concat(waits...), errors.Join(errs...)
-}
-
 var errTimeOver = errors.New("the time for measuring is over")
 
 // missing lists the parents of the prefix that do not exist yet, the deepest first.
 func (b *bencher) missing(ctx context.Context, sess *zk.Session) []string {
 	var list []string
 	for parent := path.Dir(b.prefix); parent != "/"; parent = path.Dir(parent) {
-		if _, there, err := sess.Exists(ctx, parent); there || err != nil { // after an error it is not known whose it is, and it stays
-			break
+		if _, there, err := sess.Exists(ctx, parent); there || err != nil {
+			break // after an error we do not know whose it is, so it stays
 		}
 		list = append(list, parent)
 	}
@@ -258,17 +222,14 @@ func (b *bencher) clean(ctx context.Context, client *zk.Client, sess *zk.Session
 	_, _ = last.Get(ctx)
 }
 
-func (b *bencher) report(m measurement, sess *zk.Session) error {
-	slices.Sort(m.Waits)
-	at := func(percent int) float64 { // the smallest that this percentage does not exceed
-		return float64(m.Waits[(len(m.Waits)*percent+99)/100-1].Nanoseconds()) / 1e3
-	}
+func (b *bencher) report(waits []float64, took time.Duration, sess *zk.Session) error {
+	slices.Sort(waits)
 	r := benchJSON{
-		CyclesPerSecond: float64(len(m.Waits)) / m.Took.Seconds(),
-		AcquireP50:      at(50),
-		AcquireP99:      at(99),
-		Cycles:          len(m.Waits),
-		Seconds:         m.Took.Seconds(),
+		CyclesPerSecond: float64(len(waits)) / took.Seconds(),
+		AcquireP50:      measure.Percentile(waits, 50) / 1e3,
+		AcquireP99:      measure.Percentile(waits, 99) / 1e3,
+		Cycles:          len(waits),
+		Seconds:         took.Seconds(),
 		Processes:       b.processes,
 		Goroutines:      b.goroutines,
 		Locks:           b.locks,
@@ -280,10 +241,7 @@ func (b *bencher) report(m measurement, sess *zk.Session) error {
 		Connect:         b.connection.Servers,
 		SessionTimeout:  sess.Timeout().Milliseconds(),
 	}
-	if b.json {
-		return b.app.JSON(r)
-	}
-	return b.app.Printf("%.0f cycles/s, acquire p50 %.*f µs, p99 %.*f µs (%s)\n",
+	return b.app.Report(b.json, r, "%.0f cycles/s, acquire p50 %.*f µs, p99 %.*f µs (%s)\n",
 		r.CyclesPerSecond, digits(r.AcquireP50), r.AcquireP50, digits(r.AcquireP99), r.AcquireP99, b.configuration())
 }
 

@@ -24,7 +24,8 @@ func TestBenchLeavesNothingBehindButWhatWasThere(t *testing.T) {
 				t.Fatal(err)
 			}
 			bench := func(more ...string) *running {
-				return start(t, append([]string{"bench", "lock", "--connect", srv.Addr(), "--layout", layout, "--goroutines", "2"}, more...)...)
+				args := []string{"bench", "lock", "--connect", srv.Addr(), "--layout", layout, "--goroutines", "2"}
+				return start(t, append(args, more...)...)
 			}
 			bench("--prefix", "/theirs/made/by/us", "--locks", "2", "--duration", "100ms").wantCode(0)
 			if left := contendersAt(t, sess, "/theirs"); len(left) > 0 {
@@ -54,10 +55,12 @@ func TestBenchNamesItsNodesAsTheLayoutSays(t *testing.T) {
 			t.Parallel()
 			srv := newServer(t)
 			sess := srv.Session(t, time.Minute)
-			r := start(t, "bench", "lock", "--connect", srv.Addr(), "--layout", c.layout, "--processes", "2", "--duration", "1h")
+			r := start(t, "bench", "lock", "--connect", srv.Addr(), "--layout", c.layout, "--processes", "2",
+				"--duration", "1h")
 			wantContenders(t, sess, "/turnstile-bench", 1)
 			var nodes []string
-			for end := time.Now().Add(patience); len(nodes) == 0 && time.Now().Before(end); { // there are none for a moment between two holders
+			// there are none for a moment between two holders
+			for end := time.Now().Add(patience); len(nodes) == 0 && time.Now().Before(end); {
 				nodes = contendersAt(t, sess, "/turnstile-bench/0")
 			}
 			for _, name := range c.names {

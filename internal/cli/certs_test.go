@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// writeCertificates writes into dir an authority (ca.pem), a server's certificate for 127.0.0.1 and for "elsewhere" (server.pem,
-// server.key), and a client's (client.pem, client.key).
+// writeCertificates writes into dir an authority (ca.pem), a server's certificate for 127.0.0.1 and for "elsewhere"
+// (server.pem, server.key), and a client's (client.pem, client.key).
 func writeCertificates(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -28,8 +28,10 @@ func writeCertificates(dir string) error {
 		return err
 	}
 	ca := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"},
+		IsCA: true, BasicConstraintsValid: true,
+		KeyUsage:  x509.KeyUsageCertSign,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 	}
 	issue := func(name string, cert *x509.Certificate) error {
 		own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -50,7 +52,8 @@ func writeCertificates(dir string) error {
 	}
 	leaf := func(serial int64, usage x509.ExtKeyUsage) *x509.Certificate {
 		return &x509.Certificate{
-			SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "test"}, NotBefore: ca.NotBefore, NotAfter: ca.NotAfter,
+			SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "test"},
+			NotBefore: ca.NotBefore, NotAfter: ca.NotAfter,
 			KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage},
 		}
 	}

@@ -35,8 +35,9 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// heedSignals undoes what nohup, or a shell that starts us in the background, has done: what starts with a signal ignored keeps
-// ignoring it, and so would every turnstile that the tests signal. What a process handles is back to its default in its children.
+// heedSignals undoes what nohup, or a shell that starts us in the background, has done: what starts with a signal
+// ignored keeps ignoring it, and so would every turnstile that the tests signal. What a process handles is back to its
+// default in its children.
 func heedSignals() {
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
 		if signal.Ignored(sig) {
@@ -79,7 +80,8 @@ func setup(env *testscript.Env) error {
 	return writeCertificates(filepath.Join(env.WorkDir, "tls"))
 }
 
-// stopServers ends the servers that commands under dir have started for themselves, and waits until they have let go of their files.
+// stopServers ends the servers that commands under dir have started for themselves, and waits until they have let go
+// of their files.
 func stopServers(dir string) {
 	for {
 		pids, err := ownServers(dir)
@@ -235,8 +237,8 @@ func foreign(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// serving starts "turnstile serve" with the arguments, waits for its line and sets $ADDR to its first address and $PID to its process
-// id: serving NAME ARG... It is stopped at the end of the script.
+// serving starts "turnstile serve" with the arguments, waits for its line and sets $ADDR to its first address and $PID
+// to its process id: serving NAME ARG... It is stopped at the end of the script.
 func serving(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("usage: serving ARG...")

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -33,29 +32,30 @@ var layouts = map[string]elect.Layout{ //nolint:gochecknoglobals // a table
 func newElect(app *command.App) *cobra.Command {
 	e := &elector{app: app, run: command.Runner{App: app, CheckPath: command.CheckPath, Words: command.Words{
 		Path: "election", Noun: "leadership", Won: "elected", Over: "resigned",
-		Busy: "somebody leads or waits to", Late: "not elected after this time, at first or after a loss",
+		Busy: "another candidate leads or waits", Late: "not elected after this time, at first or after a loss",
 		Next: "turnstile who shows the line",
 	}}}
 	cmd := &cobra.Command{
 		Use:   "elect [flags] PATH [-- COMMAND [ARG...]]",
-		Short: "Run a command while elected leader, or observe who leads",
-		Long: `Stands for election at PATH and runs the command while elected. When the command ends, we resign and exit as
-it did. When the leadership is lost, the command's group gets SIGTERM, and SIGKILL before anybody else can
-lead; then we stand for election again. The command gets every signal that we get: on SIGTERM it can end in
-peace, and the next candidate leads as soon as it has ended.
+		Short: "Run a command while elected leader, or observe the leader",
+		Long: `Stands for election at PATH and runs the command while elected. When the command ends, turnstile resigns
+and exits as the command did. When the leadership is lost, the command's group receives SIGTERM, and SIGKILL
+before another candidate can lead; then turnstile stands for election again. The command receives every
+signal that turnstile receives: after SIGTERM it can shut down, and the next candidate leads as soon as it
+has ended.
 
-The command finds TURNSTILE_PATH, TURNSTILE_ID, TURNSTILE_TOKEN (larger for every later leader),
-TURNSTILE_SESSION and TURNSTILE_SESSION_TIMEOUT_MS in its environment. (A candidate that runs under another
-turnstile command does not take its --id from TURNSTILE_ID, which is that one's.)
+The command's environment has TURNSTILE_PATH, TURNSTILE_ID, TURNSTILE_TOKEN (larger for every later leader),
+TURNSTILE_SESSION and TURNSTILE_SESSION_TIMEOUT_MS. (A candidate that runs under another turnstile command
+does not take its --id from TURNSTILE_ID, which is that command's.)
 
-With --observe nothing is run: a line is printed for who leads now, and after every change, until a signal
-comes. A change back within a moment may be left out, the last one never is.
+With --observe it runs nothing: it prints a line with the leader now and after every change, until a signal
+comes. It may skip changes that follow each other quickly, but never the last one.
 
-A server that is away at the start is waited for as --connect-timeout says; later, until it is back.
+At the start it waits for a server as long as --connect-timeout says; later it waits until one is back.
 
-Exit codes: the command's, or 128+N if signal N ended it or our wait; 1 (or -E) not elected; 64 usage;
-69 no server; 75 leadership lost (with --once, or after a signal to end); 77 access denied; 126 command
-cannot be executed; 127 not found.`,
+Exit codes: the command's, or 128+N if signal N ended it or the wait; 1 (or -E) not elected; 64 usage; 69 no
+server; 75 leadership lost (with --once, or after a signal to end); 77 access denied; 126 command cannot be
+executed; 127 not found.`,
 		Example: `  turnstile elect --connect zk1:2181,zk2:2181 /app/leader --id "$(hostname)" -- ./scheduler
   turnstile elect -n -E 75 /app/leader -- ./only-if-nobody-leads
   turnstile elect --observe /app/leader
@@ -65,7 +65,7 @@ cannot be executed; 127 not found.`,
 				return err
 			}
 			if e.observe {
-				return e.watch(cmd.Context())
+				return command.UntilSignal(cmd.Context(), e.watch)
 			}
 			return e.lead(cmd.Context())
 		},
@@ -73,11 +73,11 @@ cannot be executed; 127 not found.`,
 	e.layout = command.NewChoice("latch", "selector", "kazoo")
 	flags := cmd.Flags()
 	e.run.WaitFlags(cmd, "n")
-	flags.StringVar(&e.id, "id", "", "`name` by which others know this candidate (default: the host's name)")
+	flags.StringVar(&e.id, "id", "", "`name` of this candidate (default: the host's name)")
 	flags.Var(&e.layout, "layout",
-		"with whose candidates to stand: Curator's LeaderLatch, its LeaderSelector, or kazoo's Election")
-	flags.BoolVar(&e.observe, "observe", false, "print who leads, now and after every change")
-	flags.BoolVar(&e.once, "once", false, "exit with 75 when the leadership is lost, do not stand again")
+		"whose candidates to compete with: Curator's LeaderLatch, its LeaderSelector, or kazoo's Election")
+	flags.BoolVar(&e.observe, "observe", false, "print the leader, now and after every change")
+	flags.BoolVar(&e.once, "once", false, "exit with 75 when the leadership is lost, instead of standing again")
 	flags.BoolVar(&e.json, "json", false, "with --observe, print one JSON object per change (docs/cli-json.md)")
 	e.run.Flags(cmd, supervise.Term, supervise.Kill)
 	return cmd
@@ -98,21 +98,20 @@ func (e *elector) parse(cmd *cobra.Command, args []string) error {
 // checkMode checks that there is either something to run or an election to observe.
 func (e *elector) checkMode(cmd *cobra.Command) error {
 	flags := cmd.Flags()
-	wrong := func(text string) error { return command.Usage(cmd, errors.New(text)) }
 	if e.observe && cmd.ArgsLenAtDash() < 0 && !flags.Changed("command") {
 		e.run.Argv = nil // TURNSTILE_COMMAND is for commands that run something
 	}
 	switch {
 	case len(e.run.Paths) > 1:
-		return wrong("an election has one PATH")
+		return command.Usagef(cmd, "an election has one PATH")
 	case e.observe && e.run.Argv != nil:
-		return wrong("--observe runs no command: leave one of the two out")
+		return command.Usagef(cmd, "--observe runs no command: leave one of them out")
 	case e.observe && (flags.Changed("no-wait") || flags.Changed("wait") || flags.Changed("once")):
-		return wrong("--observe goes on until a signal comes: leave --no-wait, --wait and --once out")
+		return command.Usagef(cmd, "--observe runs until a signal comes: leave --no-wait, --wait and --once out")
 	case !e.observe && e.run.Argv == nil:
-		return wrong("the command to run while elected is missing (or --observe)")
+		return command.Usagef(cmd, "the command is missing: name one to run while elected, or use --observe")
 	case !e.observe && flags.Changed("json"):
-		return wrong("--json is for --observe: a command's output is its own")
+		return command.Usagef(cmd, "--json is for --observe: leave it out, or the command")
 	}
 	return nil
 }
@@ -186,35 +185,13 @@ func (e *elector) campaign(ctx context.Context, client *zk.Client, candidate *el
 	signals *supervise.Signals,
 ) (*elect.Leadership, error) {
 	until, stop := signals.Until(ctx)
-	l, err := e.win(until, client, candidate)
+	leads := func(ctx context.Context) string { return leads(ctx, candidate) }
+	l, err := command.Acquire(until, &e.run, client, candidate.TryCampaign, candidate.Campaign, elect.ErrLed, leads)
 	stop()
 	if err := interrupted(ctx, until, nil); err != nil {
 		return nil, err
 	}
-	if errors.Is(err, elect.ErrLed) || errors.Is(err, command.ErrWaited) {
-		return nil, e.run.NotAcquired(ctx, func(ctx context.Context) string { return leads(ctx, candidate) })
-	}
-	return l, e.run.Connection.Unanswered(err, client)
-}
-
-// win becomes the leader, as --no-wait and --wait say.
-func (e *elector) win(ctx context.Context, client *zk.Client, candidate *elect.Candidate) (*elect.Leadership, error) {
-	if e.run.Wait.Not {
-		ctx, cancel := e.run.Connection.Answering(ctx)
-		defer cancel()
-		sess, err := client.Session(ctx)
-		if err == nil {
-			err = e.run.Sync(ctx, sess) // the server that we are connected to must know of leaders that have resigned before
-		}
-		if err != nil {
-			return nil, err
-		}
-		return candidate.TryCampaign(ctx)
-	}
-	ctx, cancel := e.run.Wait.Context(ctx)
-	defer cancel()
-	defer e.app.SayWaiting(e.run.Path, func() string { return leads(ctx, candidate) })()
-	return candidate.Campaign(ctx)
+	return l, err
 }
 
 // leads says who leads; empty if nobody does, or that is not known.

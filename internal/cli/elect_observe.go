@@ -6,7 +6,6 @@ import (
 
 	"github.com/seed-a3166700/turnstile/elect"
 	"github.com/seed-a3166700/turnstile/internal/cli/command"
-	"github.com/seed-a3166700/turnstile/internal/supervise"
 )
 
 // electionJSON is what "turnstile elect --observe --json" prints for every change.
@@ -26,18 +25,16 @@ type leaderJSON struct {
 
 // watch prints who leads, until a signal comes.
 func (e *elector) watch(ctx context.Context) error {
-	ctx, stop := supervise.Until(ctx)
-	defer stop()
 	client, candidate, err := e.connect(ctx)
 	if client != nil {
 		defer client.Close() // nothing of ours is at the server
 	}
 	if err != nil {
-		return command.Failed(err)
+		return err
 	}
 	for leader, err := range candidate.Observe(ctx) {
 		if err != nil {
-			return command.Failed(err)
+			return err
 		}
 		if err := e.print(leader); err != nil {
 			return err
@@ -47,33 +44,21 @@ func (e *elector) watch(ctx context.Context) error {
 }
 
 func (e *elector) print(l elect.Leader) error {
-	switch {
-	case e.json:
-		return e.app.JSON(election(e.run.Path, l))
-	case l.Nobody():
-		return e.app.Printf("%s: nobody leads\n", e.run.Path)
-	}
-	line := fmt.Sprintf("%s: %s leads, token %d", e.run.Path, command.Plain(l.ID), l.Token)
-	if l.Value != nil {
-		line += ", value " + command.Plain(string(l.Value))
-	}
-	return e.app.Printf("%s\n", line)
-}
-
-func election(path string, l elect.Leader) electionJSON {
 	if l.Nobody() {
-		return electionJSON{Path: path}
+		return e.app.Report(e.json, electionJSON{Path: e.run.Path}, "%s: nobody leads\n", e.run.Path)
 	}
-	leader := &leaderJSON{
+	j := &leaderJSON{
 		ID:      l.ID,
 		Node:    l.Path,
 		Since:   command.Timestamp(l.Since),
 		Session: command.SessionID(l.Session),
 		Token:   int64(l.Token),
 	}
+	text := fmt.Sprintf("%s: %s leads, token %d", e.run.Path, command.Plain(l.ID), l.Token)
 	if l.Value != nil {
 		value := string(l.Value)
-		leader.Value = &value
+		j.Value = &value
+		text += ", value " + command.Plain(value)
 	}
-	return electionJSON{Path: path, Leader: leader}
+	return e.app.Report(e.json, electionJSON{Path: e.run.Path, Leader: j}, "%s\n", text)
 }

@@ -72,7 +72,8 @@ func TestLossEndsAnElectionThatIsForOnce(t *testing.T) {
 func TestGroupIsGoneBeforeAnybodyElseCanLead(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
-	r := start(t, "elect", "--once", "--connect", srv.Addr(), "--session-timeout", sessionTimeout, "--grace", "300ms", "/e", "--", "puppet", "parent")
+	r := start(t, "elect", "--once", "--connect", srv.Addr(), "--session-timeout", sessionTimeout, "--grace",
+		"300ms", "/e", "--", "puppet", "parent")
 	rest := wantGroupGoneInTime(t, srv, "/e", r)
 	if got := strings.Count(rest, "got 15\n"); got != 2 {
 		t.Errorf("%d processes of the group got SIGTERM, want 2", got)
@@ -111,7 +112,8 @@ func TestObserverTellsEveryLeaderUntilASignalComes(t *testing.T) {
 		if got := plain.line(); !strings.HasPrefix(got, want) {
 			t.Errorf("got line %q, want it to begin with %q", got, want)
 		}
-		if got := json.line(); !strings.HasPrefix(got, `{"path":"/e","leader":{"id":"`+id+`","node":"/e/_c_`) || !strings.Contains(got, `"session":"0x`) {
+		prefix := `{"path":"/e","leader":{"id":"` + id + `","node":"/e/_c_`
+		if got := json.line(); !strings.HasPrefix(got, prefix) || !strings.Contains(got, `"session":"0x`) {
 			t.Errorf("got %q, want the leader %q", got, id)
 		}
 		leader.signal(syscall.SIGTERM)

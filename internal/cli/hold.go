@@ -45,18 +45,14 @@ func (l *locker) holdUntilEOF(ctx context.Context, h command.Hold, signals *supe
 }
 
 func (l *locker) announce(h command.Hold) error {
-	if !l.json {
-		return l.app.Printf("%s %d\n", l.run.Path, h.Token)
-	}
-	var set []string
-	if len(l.run.Paths) > 1 {
-		set = l.run.Paths
-	}
-	return l.app.JSON(heldJSON{
+	j := heldJSON{
 		Path:             l.run.Paths[0],
-		Paths:            set,
 		Token:            h.Token,
 		Session:          command.SessionID(h.Session().ID()),
 		SessionTimeoutMS: h.Session().Timeout().Milliseconds(),
-	})
+	}
+	if len(l.run.Paths) > 1 {
+		j.Paths = l.run.Paths
+	}
+	return l.app.Report(l.json, j, "%s %d\n", l.run.Path, h.Token)
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -34,24 +33,21 @@ type anyLock interface {
 
 // checkKind checks the flags that say which kind of lock it is.
 func (l *locker) checkKind(cmd *cobra.Command) error {
-	var wrong string
-	switch set, some, delay := len(l.run.Paths) > 1, l.permits.limit > 0, l.delay > 0; {
+	switch set, some := len(l.run.Paths) > 1, l.permits.limit > 0; {
 	case set && (l.shared || some):
-		wrong = "several PATHs are locked for one holder: leave --shared and --permits out, or name one PATH"
+		return command.Usagef(cmd, "several PATHs have one holder: leave --shared and --permits out, or name one PATH")
 	case set && l.layout.Value == layoutCuratorRW:
-		wrong = "several PATHs have no --layout curator-rw: choose another, or name one PATH"
+		return command.Usagef(cmd, "--layout curator-rw does not support several PATHs: choose another, or name one")
 	case some && l.shared:
-		wrong = "--permits and --shared contradict each other: leave one out"
+		return command.Usagef(cmd, "--permits and --shared contradict each other: leave one out")
 	case some && l.layout.Value != layoutCurator:
-		wrong = "--permits has no --layout but curator: leave one out"
+		return command.Usagef(cmd, "--permits supports only --layout curator: leave one out")
 	case l.newLimit && !some:
-		wrong = "--new-limit is for --permits"
-	case delay && some:
-		wrong = "--delay is for locks: holders of --permits are at work at the same time in any case"
-	default:
-		return nil
+		return command.Usagef(cmd, "--new-limit is for --permits")
+	case some && l.delay > 0:
+		return command.Usagef(cmd, "--delay is for locks: holders of --permits work at the same time in any case")
 	}
-	return command.Usage(cmd, errors.New(wrong))
+	return nil
 }
 
 // anyLock returns the lock that the flags ask for.
@@ -85,7 +81,7 @@ type reader struct{ m *lock.RWMutex }
 func (r reader) Lock(ctx context.Context) (*lock.Hold, error)    { return r.m.RLock(ctx) }
 func (r reader) TryLock(ctx context.Context) (*lock.Hold, error) { return r.m.TryRLock(ctx) }
 
-// inTheWay says whom we wait for, at the first of our paths where that is anyone; empty if it is not known.
+// inTheWay says which contender we wait for, at the first of our paths that has one; empty if that is not known.
 func (l *locker) inTheWay(ctx context.Context, client *zk.Client) string {
 	for _, path := range l.run.Paths {
 		line, err := lock.Inspect(ctx, client, path)
@@ -100,7 +96,7 @@ func (l *locker) inTheWay(ctx context.Context, client *zk.Client) string {
 		}
 	}
 	if l.delay > 0 {
-		return "the holder before was lost, and its --delay has not passed"
+		return "the previous holder was lost, and its --delay has not passed"
 	}
 	return ""
 }

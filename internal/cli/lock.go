@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -23,52 +22,51 @@ type locker struct {
 	delay    command.Duration
 	json     bool
 
-	host string // who we are among the contenders
+	host string // with pid: tells our own contender from others
 	pid  int
 }
 
 func newLock(app *command.App) *cobra.Command {
 	l := &locker{app: app, run: command.Runner{App: app, CheckPath: command.CheckPath, Words: command.Words{
 		Path: "lock", Noun: "lock", Won: "acquired", Over: "unlocked",
-		Busy: "the lock is held or waited for", Late: "the lock is not ours after this time",
+		Busy: "the lock is held or waited for", Late: "the lock is not acquired after this time",
 		Next: "turnstile who shows the line",
 	}}}
 	cmd := &cobra.Command{
 		Use:   "lock [flags] PATH... [-- COMMAND [ARG...]]",
 		Short: "Run a command while holding a lock",
 		Long: `Waits in line for the lock at PATH, runs the command while holding it, and exits as the command did.
-Without --connect the lock is this user's, on this machine: nothing needs to be set up. With --connect it
-is shared by all who use the same ZooKeeper servers.
+Without --connect the lock belongs to this user on this machine, and nothing needs to be set up. With
+--connect it is shared with all clients of the same ZooKeeper servers.
 
-Several PATHs are a set: all of them or none, and sets that have some in common never wait for each other.
-With --shared any number of holders have the lock together, and none while one without --shared has it.
-With --permits N/LIMIT holders take N permits each, of which there are LIMIT in all; a PATH has either
-permits or a lock. The first holder's LIMIT is kept at PATH, and who names another is refused: --new-limit
-changes it for all.
+Several PATHs are a set: turnstile acquires all of them or none, and sets that overlap never deadlock. With
+--shared any number of holders share the lock, but never with a holder without --shared. With --permits
+N/LIMIT each holder takes N permits of LIMIT in all. A PATH has either permits or a lock. The first holder
+stores its LIMIT at PATH, and a command with another LIMIT fails; --new-limit changes it for all.
 
-In a script it behaves as flock(1): Ctrl-C stops the script, and nothing is said unless there is something to
-say. It differs in two things. Stopped with Ctrl-Z for longer than the session lasts (--session-timeout), it
-loses the lock. And it gives the lock up when the command itself has ended, whatever that has left in the
-background: end it with wait.
+In a script it behaves as flock(1) does: Ctrl-C stops the script, and it prints nothing if all goes well.
+Two things differ. If Ctrl-Z stops it for longer than the session lasts (--session-timeout), it loses the
+lock. And it releases the lock when the command itself has ended, even if the command has left processes in
+the background: end the command with wait.
 
-The command runs in a process group of its own with our standard input, output and error, and gets every
-signal that we get. It finds TURNSTILE_PATH, TURNSTILE_PATHS (one a line, if they are several),
+The command runs in a process group of its own with the same standard input, output and error, and receives
+every signal that turnstile receives. Its environment has TURNSTILE_PATH, TURNSTILE_PATHS (one per line),
 TURNSTILE_TOKEN (larger for every later holder of the lock), TURNSTILE_SESSION and
-TURNSTILE_SESSION_TIMEOUT_MS in its environment. If the lock is lost, its group gets SIGTERM, and SIGKILL
-before anybody else can have the lock; if it is revoked, likewise, and the lock is given up then. (If turnstile
-itself is killed with SIGKILL nobody is left to see to that; on Linux the command, but not what it has started,
-gets SIGTERM then.)
+TURNSTILE_SESSION_TIMEOUT_MS. If the lock is lost, the command's group receives SIGTERM, and SIGKILL before
+another client can acquire the lock. If the lock is revoked, the same happens, and turnstile then releases
+it. (If SIGKILL ends turnstile itself, no process is left to do that; on Linux the command then receives
+SIGTERM, but the processes that it has started do not.)
 
-Without a command it prints one line, path and token, when it has the lock, and holds it until standard
-input ends or a signal comes.
+Without a command it prints one line with path and token when it has the lock, and holds it until the end of
+standard input or a signal.
 
-Programs that use Curator, kazoo or go-zookeeper stand in the same line if --layout says with whom: curator
-is InterProcessMutex (and, with --shared, the readers of InterProcessReadWriteLock); curator-rw is
-InterProcessReadWriteLock, of which we are a writer without --shared; kazoo is Lock, WriteLock and ReadLock;
-both is curator and kazoo. Among ourselves all layouts exclude each other.
+--layout puts it in one line with programs that use Curator, kazoo or go-zookeeper: curator is
+InterProcessMutex (with --shared, the readers of InterProcessReadWriteLock); curator-rw is
+InterProcessReadWriteLock, as a writer without --shared; kazoo is Lock, WriteLock and ReadLock; both is
+curator and kazoo. Turnstile's own locks exclude each other in all layouts.
 
-Exit codes: the command's, or 128+N if signal N ended it or our wait; 1 (or -E) lock not acquired;
-64 usage; 69 no server; 75 lock lost; 77 access denied; 126 command cannot be executed; 127 not found.`,
+Exit codes: the command's, or 128+N if signal N ended it or the wait; 1 (or -E) lock not acquired; 64 usage;
+69 no server; 75 lock lost; 77 access denied; 126 command cannot be executed; 127 not found.`,
 		Example: `  turnstile lock /jobs/report -- ./report.sh --all
   turnstile lock -n /jobs/report -c 'date >> log; ./report.sh'
   turnstile lock --shared /data -- ./read.sh
@@ -86,12 +84,12 @@ Exit codes: the command's, or 128+N if signal N ended it or our wait; 1 (or -E) 
 	l.layout = command.NewChoice(layoutCurator, layoutCuratorRW, layoutKazoo, layoutBoth)
 	flags := cmd.Flags()
 	l.run.WaitFlags(cmd, "n")
-	flags.BoolVarP(&l.shared, "shared", "s", false, "share the lock with others that say so, too")
-	flags.Var(&l.permits, "permits", "take so many permits, of which there are so many in all, instead of a lock")
-	flags.BoolVar(&l.newLimit, "new-limit", false, "with --permits, change the limit for all who use PATH")
-	flags.Var(&l.delay, "delay", "if we are lost, the next holder with a --delay is to wait so long after that")
-	flags.Var(&l.layout, "layout", "with whose programs to stand in one line")
-	flags.StringVar(&l.label, "label", "", "`text` that others see in the line (default: the command's name)")
+	flags.BoolVarP(&l.shared, "shared", "s", false, "acquire in shared (reader) mode")
+	flags.Var(&l.permits, "permits", "take N permits of LIMIT in all, instead of a lock")
+	flags.BoolVar(&l.newLimit, "new-limit", false, "with --permits, change the limit for all users of PATH")
+	flags.Var(&l.delay, "delay", "cool-down before the next holder with a --delay may start if this one crashes")
+	flags.Var(&l.layout, "layout", "whose programs to share the line with")
+	flags.StringVar(&l.label, "label", "", "`text` shown to others (default: the command's name)")
 	flags.BoolVar(&l.json, "json", false,
 		"without a command, print one JSON object when the lock is held (docs/cli-json.md)")
 	l.run.Flags(cmd, supervise.Term, supervise.Kill, supervise.Ignore)
@@ -104,7 +102,7 @@ func (l *locker) parse(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if l.run.Argv != nil && cmd.Flags().Changed("json") {
-		return command.Usage(cmd, errors.New("--json is for holding the lock without a command, whose output is its own"))
+		return command.Usagef(cmd, "--json is for holding the lock without a command: leave one out")
 	}
 	if l.label == "" && len(l.run.Argv) > 0 {
 		l.label = l.run.Name()

@@ -19,7 +19,8 @@ func TestGroupIsGoneBeforeTheSessionCanEnd(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			srv := newServer(t)
-			r := start(t, "lock", "--connect", srv.Addr(), "--session-timeout", sessionTimeout, "--on-lost", mode, "--grace", "300ms",
+			r := start(t, "lock", "--connect", srv.Addr(), "--session-timeout", sessionTimeout, "--on-lost", mode,
+				"--grace", "300ms",
 				"/x", "--", "puppet", "parent")
 			rest := wantGroupGoneInTime(t, srv, "/x", r)
 			r.wantStderr("no answer from a quorum")
@@ -182,7 +183,8 @@ func TestWaiterGivesUpWhenTheServerHasGone(t *testing.T) {
 	holder := start(t, "lock", "--connect", srv.Addr(), "/x", "--", "puppet")
 	holder.ready()
 	first, _ := sessionOf(t, sess, "/x")
-	waiter := start(t, "lock", "--connect", srv.Addr(), "--session-timeout", "1s", "--connect-timeout", "4s", "/x", "--", "echo", "no")
+	waiter := start(t, "lock", "--connect", srv.Addr(), "--session-timeout", "1s", "--connect-timeout", "4s", "/x",
+		"--", "echo", "no")
 	wantContenders(t, sess, "/x", 2)
 	for _, id := range srv.Connected() {
 		if id != first && id != sess.ID() {
@@ -190,6 +192,6 @@ func TestWaiterGivesUpWhenTheServerHasGone(t *testing.T) {
 		}
 	}
 	waiter.wantCode(69)
-	waiter.wantStderr("it has hung up on us") // a link that is cut still takes connections
+	waiter.wantStderr("it closed the connection") // a link that is cut still takes connections
 	srv.Heal()
 }

@@ -3,7 +3,6 @@ package cli
 // Manual pages.
 
 import (
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -26,7 +25,7 @@ func newMan() *cobra.Command {
 			root.DisableAutoGenTag = true // pages of one version are the same on every day
 			header := &doc.GenManHeader{Title: "TURNSTILE", Section: "1", Source: "Turnstile", Manual: "Turnstile"}
 			if err := doc.GenManTree(root, header, args[0]); err != nil {
-				return command.Usage(cmd, fmt.Errorf("write man pages: %w", err))
+				return command.Usagef(cmd, "write man pages: %w", err)
 			}
 			return nil
 		},

@@ -22,23 +22,16 @@ type ownJSON struct {
 	Log     string   `json:"log"`
 }
 
-// errNotRunning ends status if no server runs, which it has printed.
-var errNotRunning = &command.Error{Code: command.ExitNotAcquired}
-
 func newOwnServer(app *command.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:   "own-server",
 		Short: "Show or stop this user's own server",
-		Long: `The commands that name no server with --connect use this user's own. The first one starts it, in the
-background; it ends after ten minutes without a client (TURNSTILE_IDLE_EXIT, when it is started), and the next
-command starts it again. Its data, its log and its socket are in $XDG_STATE_HOME/turnstile, or
-~/.local/state/turnstile. It is another server than that of "turnstile serve".`,
+		Long: `Commands that name no server with --connect use this user's own server. The first such command starts it
+in the background. It ends after ten minutes without a client (TURNSTILE_IDLE_EXIT, read when it starts),
+and the next command starts it again. Its data, its log and its socket are in $XDG_STATE_HOME/turnstile, or
+~/.local/state/turnstile. The server of "turnstile serve" is a different one.`,
 		Example: "  turnstile own-server status\n  turnstile own-server stop",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newOwnStatus(app), newOwnStop(app))
-	return cmd
+	}, newOwnStatus(app), newOwnStop(app))
 }
 
 func newOwnStatus(app *command.App) *cobra.Command {
@@ -46,19 +39,19 @@ func newOwnStatus(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show whether this user's own server runs, and where its files are",
-		Long: `Shows whether this user's own server runs, and where its files are. It does not start it.
+		Long: `Shows whether this user's own server runs, and where its files are. It does not start the server.
 
 Exit codes: 0 it runs; 1 it does not; 64 usage.`,
 		Example: "  turnstile own-server status --json",
 		Args:    command.ExactArgs(0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			own, err := ownserver.Find(app.Env.Lookup)
+			own, err := ownserver.Find(app.Env.Vars)
 			if err != nil {
 				return &command.Error{Code: command.ExitNoServer, Err: err}
 			}
-			ctx, stop := supervise.Until(cmd.Context())
-			defer stop()
-			return command.Failed(showOwn(ctx, app, own, asJSON))
+			return command.UntilSignal(cmd.Context(), func(ctx context.Context) error {
+				return showOwn(ctx, app, own, asJSON)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object (docs/cli-json.md)")
@@ -72,14 +65,10 @@ func showOwn(ctx context.Context, app *command.App, own *ownserver.Server, asJSO
 	if s.Running {
 		state = fmt.Sprintf("it runs, pid %d", s.PID)
 	}
-	var err error
-	if asJSON {
-		err = app.JSON(s)
-	} else {
-		err = app.Printf("%s\nconnect  %s\ndata     %s\nlog      %s\n", state, strings.Join(s.Connect, " "), s.Data, s.Log)
-	}
+	err := app.Report(asJSON, s, "%s\nconnect  %s\ndata     %s\nlog      %s\n",
+		state, strings.Join(s.Connect, " "), s.Data, s.Log)
 	if err == nil && !s.Running {
-		return errNotRunning
+		return &command.Error{Code: command.ExitNotAcquired} // which was printed
 	}
 	return err
 }
@@ -88,14 +77,14 @@ func newOwnStop(app *command.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "stop",
 		Short: "Stop this user's own server",
-		Long: `Stops this user's own server, and returns when it has ended. Nothing is lost by it: holders and waiters
-start it again when they notice, with the program that they are. So it is also how to upgrade.
+		Long: `Stops this user's own server, and returns when it has ended. Nothing is lost: holders and waiters start
+it again when they notice, with their own program. So this is also how to upgrade it.
 
 Exit codes: 0 it has ended, or did not run; 64 usage; 69 it cannot be stopped.`,
 		Example: "  turnstile own-server stop",
 		Args:    command.ExactArgs(0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			own, err := ownserver.Find(app.Env.Lookup)
+			own, err := ownserver.Find(app.Env.Vars)
 			if err == nil {
 				ctx, stop := supervise.Until(cmd.Context())
 				defer stop()

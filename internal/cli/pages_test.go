@@ -15,8 +15,8 @@ import (
 )
 
 // TestCommandsOfThePagesRun runs the shell lines of the pages one after the other, in a folder with the programs that
-// they name. A line ends with 0, or with what its comment says. The servers that pages name are a server of the test; what
-// builds a program or needs one that was built is left out.
+// they name. A line ends with 0, or with what its comment says. The servers that pages name are a server of the test;
+// what builds a program or needs one that was built is left out.
 func TestCommandsOfThePagesRun(t *testing.T) {
 	t.Parallel()
 	for _, page := range []string{
@@ -35,8 +35,10 @@ func TestCommandsOfThePagesRun(t *testing.T) {
 			script := pageScript(lines, zktest.Run(t).Addr())
 			dir := t.TempDir()
 			t.Cleanup(func() { stopServers(dir) })
-			for _, program := range []string{"nightly.sh", "read.sh", "transfer.sh", "encode.sh", "serve", "send-mail"} {
-				if err := os.WriteFile(filepath.Join(dir, program), []byte("#!/bin/sh\ncat >/dev/null\n"), 0o755); err != nil {
+			programs := []string{"nightly.sh", "read.sh", "transfer.sh", "encode.sh", "serve", "send-mail"}
+			for _, program := range programs {
+				script := []byte("#!/bin/sh\ncat >/dev/null\n")
+				if err := os.WriteFile(filepath.Join(dir, program), script, 0o755); err != nil {
 					t.Fatal(err)
 				}
 			}

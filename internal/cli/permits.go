@@ -13,7 +13,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// permits is a flag's value: how many of how many.
+// permits is a flag's value: N of LIMIT.
 type permits struct{ n, limit int }
 
 func (p *permits) Type() string { return "N/LIMIT" }
@@ -32,11 +32,11 @@ func (p *permits) Set(s string) error {
 	p.limit, lerr = strconv.Atoi(limit)
 	switch {
 	case !ok || err != nil || lerr != nil:
-		return fmt.Errorf("%q is not of the form N/LIMIT, such as 1/4", s)
+		return fmt.Errorf("%q must be N/LIMIT, such as 1/4", s)
 	case p.n < 1 || p.limit < 1:
-		return fmt.Errorf("%q: both must be at least 1", s)
+		return fmt.Errorf("%q: both numbers must be at least 1", s)
 	case p.n > p.limit:
-		return fmt.Errorf("%q is more than there are", s)
+		return fmt.Errorf("%q: N must not exceed LIMIT", s)
 	}
 	return nil
 }
@@ -58,7 +58,7 @@ func (p semaphore) TryLock(ctx context.Context) (*lock.Hold, error) {
 // limited says what to do if other clients use another limit.
 func limited(h *lock.Hold, err error) (*lock.Hold, error) {
 	if errors.Is(err, lock.ErrLimit) {
-		hint := "all must name the same LIMIT in --permits; --new-limit changes it for all"
+		hint := "use the same LIMIT in --permits everywhere; --new-limit changes it for all"
 		err = &command.Error{Code: command.ExitUsage, Err: err, Hint: hint}
 	}
 	return h, err

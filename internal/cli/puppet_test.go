@@ -50,8 +50,8 @@ func puppet() {
 	}
 }
 
-// endWithReader ends the process when the pipe that is its standard output has no reader. No test leaves a process behind so, however it
-// ends.
+// endWithReader ends the process when the pipe that is its standard output has no reader. No test leaves a process
+// behind so, however it ends.
 func endWithReader() {
 	fds := []unix.PollFd{{Fd: 1}} // asks for nothing, and hears of errors
 	for {

@@ -51,7 +51,8 @@ func nextAttempt(t *testing.T, addr string) int {
 
 func putNumbers(t *testing.T, addr string, n int) {
 	t.Helper()
-	r := startWith(t, func(cmd *exec.Cmd) { cmd.Stdin = strings.NewReader(numbers(n)) }, "queue", "put", "--lines", "--connect", addr, "/q")
+	r := startWith(t, func(cmd *exec.Cmd) { cmd.Stdin = strings.NewReader(numbers(n)) }, "queue", "put", "--lines",
+		"--connect", addr, "/q")
 	if got, want := r.line(), fmt.Sprintf("%d item", n); !strings.HasPrefix(got, want) {
 		t.Fatalf("got line %q, want that %s(s) are in", got, want)
 	}
@@ -101,11 +102,13 @@ func TestSecondSignalKillsTheCommands(t *testing.T) {
 			t.Parallel()
 			srv := newServer(t)
 			putNumbers(t, srv.Addr(), 3)
-			errors, r := startWithErrors(t, "queue", "work", "--workers", "2", "--on-stop", mode, "--connect", srv.Addr(), "/q", "--", "puppet", "stubborn")
+			errors, r := startWithErrors(t, "queue", "work", "--workers", "2", "--on-stop", mode, "--connect",
+				srv.Addr(), "/q", "--", "puppet", "stubborn")
 			r.ready()
 			r.ready()
 			r.signal(syscall.SIGTERM)
-			if line, err := firstLine(errors); line != "turnstile: /q: terminated: no more items, 2 commands at work; the next signal kills" {
+			const want = "turnstile: /q: terminated: taking no more items, 2 commands running; the next signal kills"
+			if line, err := firstLine(errors); line != want {
 				t.Errorf("standard error: %q, %v", line, err)
 			}
 			if mode == "signal" {
@@ -136,7 +139,8 @@ func TestCommandsFinishWhenTheyMay(t *testing.T) {
 	if err := syscall.Mkfifo(gate, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := start(t, "queue", "work", "--on-stop", "finish", "--connect", srv.Addr(), "/q", "--", "sh", "-c", `echo ready $$; read go <"$0"; cat`, gate)
+	r := start(t, "queue", "work", "--on-stop", "finish", "--connect", srv.Addr(), "/q", "--", "sh", "-c",
+		`echo ready $$; read go <"$0"; cat`, gate)
 	r.ready()
 	r.signal(syscall.SIGTERM)
 	if err := os.WriteFile(gate, []byte("go\n"), 0); err != nil {
@@ -190,7 +194,7 @@ func TestLostClaimEndsTheCommandAndTheItemComesAgain(t *testing.T) {
 	r.signal(syscall.SIGTERM)
 	r.wantLine("got 15")
 	r.wantCode(0)
-	if got := strings.Count(r.stderr.String(), "its claim was lost, and it is delivered again: "); got != 3 {
+	if got := strings.Count(r.stderr.String(), "its claim was lost, so it is delivered again: "); got != 3 {
 		t.Errorf("it tells of %d losses, want 3: %q", got, r.stderr.String())
 	}
 }
@@ -218,7 +222,8 @@ func TestGroupIsGoneBeforeAnybodyElseIsGivenTheItem(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
 	putNumbers(t, srv.Addr(), 1)
-	r := start(t, "queue", "take", "--connect", srv.Addr(), "--session-timeout", sessionTimeout, "--grace", "300ms", "/q", "--", "puppet", "parent")
+	r := start(t, "queue", "take", "--connect", srv.Addr(), "--session-timeout", sessionTimeout, "--grace", "300ms",
+		"/q", "--", "puppet", "parent")
 	rest := wantGroupGoneInTime(t, srv, "/q/consumers", r)
 	if got := strings.Count(rest, "got 15\n"); got != 2 {
 		t.Errorf("%d processes of the group got SIGTERM, want 2", got)
@@ -232,7 +237,8 @@ func TestKilledWorkerLosesNoItem(t *testing.T) {
 		putNumbers(t, addr, n)
 		out := filepath.Join(t.TempDir(), "out")
 		work := func() *running {
-			return start(t, "queue", "work", "--connect", addr, "--session-timeout", sessionTimeout, "--workers", "4", "--until", "empty", "/q",
+			return start(t, "queue", "work", "--connect", addr, "--session-timeout", sessionTimeout, "--workers",
+				"4", "--until", "empty", "/q",
 				"--", "sh", "-c", `cat >> "$0"; echo $$`, out)
 		}
 		victim, other := work(), work()
@@ -272,12 +278,13 @@ func TestEveryLineIsWorkedOnExactlyOnceWhenNothingFails(t *testing.T) {
 		const n = 300
 		putNumbers(t, addr, n)
 		out := filepath.Join(t.TempDir(), "out")
-		var crews []*running
+		var workers []*running
 		for range 2 {
-			crews = append(crews, start(t, "queue", "work", "--connect", addr, "--session-timeout", "40s", "--workers", "4", "--until", "empty", "/q",
+			workers = append(workers, start(t, "queue", "work", "--connect", addr, "--session-timeout", "40s",
+				"--workers", "4", "--until", "empty", "/q",
 				"--", "sh", "-c", `cat >> "$0"`, out))
 		}
-		for _, r := range crews {
+		for _, r := range workers {
 			r.rest()
 			r.wantCode(0)
 		}
@@ -327,7 +334,8 @@ func TestLinesArePutAsTheyComeAndASignalSaysHowManyAreIn(t *testing.T) {
 	}
 	r.signal(syscall.SIGINT)
 	r.wantCode(128 + 2)
-	r.wantStderr("turnstile: /q: interrupted by signal: interrupt; lines 1 to 2 are in; go on with line 3: tail -n +3\n")
+	r.wantStderr("turnstile: /q: interrupted by signal: interrupt; lines 1 to 2 are in; " +
+		"continue with line 3: tail -n +3\n")
 	if got := r.rest(); got != `{"path":"/q","items":2}`+"\n" {
 		t.Errorf("standard output %q", got)
 	}
@@ -372,14 +380,16 @@ func TestPutGivesUpWhenTheServerHasGoneAndSaysWhatIsIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.wantCode(69)
-	r.wantStderr("no server answers at " + addr + "; line 1 is in, and lines 2 to 3 may be; go on behind what is in: turnstile queue len")
+	r.wantStderr("no server answers at " + addr + "; line 1 is in, and lines 2 to 3 may be; " +
+		"continue after the last line that is in: turnstile queue len")
 }
 
 func TestWorkGoesOnWhenTheServerComesBack(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
 	putNumbers(t, srv.Addr(), 1)
-	r := start(t, "queue", "work", "--connect", srv.Addr(), "--session-timeout", "1s", "--connect-timeout", "1s", "/q", "--", "cat")
+	r := start(t, "queue", "work", "--connect", srv.Addr(), "--session-timeout", "1s", "--connect-timeout", "1s",
+		"/q", "--", "cat")
 	r.wantLine("0")
 	srv.Cut()
 	expireAll(t, srv)

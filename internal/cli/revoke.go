@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-a3166700/turnstile/internal/cli/command"
-	"github.com/seed-a3166700/turnstile/internal/supervise"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -37,7 +36,7 @@ type revokeJSON struct {
 	Revoked []revokedJSON `json:"revoked"`
 }
 
-// revokedJSON is a holder that was asked to give the lock up.
+// revokedJSON is a holder that was asked to release the lock.
 type revokedJSON struct {
 	Node    string    `json:"node"`
 	Owner   ownerJSON `json:"owner"`
@@ -47,7 +46,7 @@ type revokedJSON struct {
 	Ending  string    `json:"ending"`
 }
 
-// revocationJSON is who asked, and why.
+// revocationJSON says who asked, and why.
 type revocationJSON struct {
 	By     ownerJSON `json:"by"`
 	Reason string    `json:"reason,omitempty"`
@@ -68,22 +67,24 @@ func newRevoke(app *command.App) *cobra.Command {
 	r := &revoker{app: app}
 	cmd := &cobra.Command{
 		Use:   "revoke [flags] PATH",
-		Short: "Have a lock given up by who holds it",
-		Long: `Asks who holds the lock at PATH to give it up, and waits until they have. "turnstile lock" ends its command
-then, as if the lock were lost, and exits with 75; programs in Go are told by their hold; of Curator's, those
-that are revocable. All others, and who does not want to, are asked in vain: with --force their nodes are
-deleted after --within. Then somebody else has the lock, although they may still be at work.
+		Short: "Ask the holders of a lock to release it",
+		Long: `Asks the holders of the lock at PATH to release it, and waits until they have. "turnstile lock" then
+ends its command as if the lock were lost, and exits with 75. Go programs are notified by their hold, and
+programs with Curator's revocable locks by a callback. All other holders do not notice, and holders may
+refuse: with --force turnstile deletes their nodes after --within. Another client then has the lock,
+although they may still be working.
 
-Of several holders, --node and --session choose: "turnstile who" shows sessions, and nodes with --json. They
-also choose who may hold the lock ("may hold"), who is not asked otherwise.
+--node and --session choose among several holders: "turnstile who" shows sessions, and with --json nodes.
+They can also choose a contender that "may hold" the lock, which is not asked otherwise.
 
-An election is refused: its leader cannot be asked. In the layouts of LeaderSelector and of kazoo its
-candidates cannot be told from the contenders of a lock: they are asked in vain, and give way to --force.
+It refuses an election, whose leader cannot be asked. In the layouts of LeaderSelector and kazoo, candidates
+look like contenders of a lock: they do not notice, and --force deletes their nodes.
 
-Who asked whom, why, and what became of it is kept beside PATH: --records shows it, the last 32.
+A record of each revocation is kept beside PATH: who asked, whom, why, and with what result. --records shows
+the last 32.
 
-Exit codes: 0 those who were asked do not hold it any more, or nobody did; 1 somebody does or may hold it, or
-something else than a lock is at PATH; 64 usage; 69 no server; 77 access denied.`,
+Exit codes: 0 the holders that were asked no longer hold it, or there were none; 1 a contender still holds
+it or may hold it, or something other than a lock is at PATH; 64 usage; 69 no server; 77 access denied.`,
 		Example: `  turnstile revoke --reason 'stuck since noon, ticket 4711' /jobs/report
   turnstile revoke --force --within 30s --reason 'node is gone' /deploy
   turnstile revoke --session 0x1a1fc98997c0000 --reason 'this reader alone' /data
@@ -93,19 +94,17 @@ something else than a lock is at PATH; 64 usage; 69 no server; 77 access denied.
 			if err := r.parse(cmd, args[0]); err != nil {
 				return err
 			}
-			ctx, stop := supervise.Until(cmd.Context())
-			defer stop()
-			return command.Failed(r.run(ctx))
+			return command.UntilSignal(cmd.Context(), r.run)
 		},
 	}
 	r.within = command.Duration(10 * time.Second)
 	flags := cmd.Flags()
-	flags.StringVar(&r.reason, "reason", "", "`text` that tells why, for the holder and the record")
-	flags.Var(&r.within, "within", "how long holders have to give the lock up")
-	flags.BoolVar(&r.force, "force", false, "then delete the nodes of those that have not")
+	flags.StringVar(&r.reason, "reason", "", "`text` that says why, for the holder and the record")
+	flags.Var(&r.within, "within", "how long holders have to release the lock")
+	flags.BoolVar(&r.force, "force", false, "after that, delete the nodes of holders that have not")
 	flags.StringVar(&r.node, "node", "", "ask only the holder with this `node`")
 	flags.StringVar(&r.session, "session", "", "ask only holders with this `session`, such as 0x1a1fc98997c0000")
-	flags.BoolVar(&r.records, "records", false, "show the revocations of the past, and revoke nothing")
+	flags.BoolVar(&r.records, "records", false, "show past revocations, and revoke nothing")
 	flags.BoolVar(&r.json, "json", false, "print one JSON object, with --records one for each (docs/cli-json.md)")
 	r.connection.Flags(flags)
 	r.connection.ACLFlag(flags)
@@ -120,13 +119,13 @@ func (r *revoker) parse(cmd *cobra.Command, path string) error {
 	}
 	switch {
 	case !r.records && strings.TrimSpace(r.reason) == "":
-		return command.Usage(cmd, errors.New("--reason is missing: say why, for the holder and for whoever asks later"))
+		return command.Usagef(cmd, "--reason is missing: say why, for the holder and the record")
 	case r.records && (cmd.Flags().Changed("force") || cmd.Flags().Changed("within") || cmd.Flags().Changed("reason")):
-		return command.Usage(cmd, errors.New("--records revokes nothing: leave --force, --within and --reason out"))
+		return command.Usagef(cmd, "--records revokes nothing: leave --force, --within and --reason out")
 	case r.records && (r.node != "" || r.session != ""):
-		return command.Usage(cmd, errors.New("--records shows those of all holders: leave --node and --session out"))
+		return command.Usagef(cmd, "--records shows all holders: leave --node and --session out")
 	case r.within == 0:
-		return command.Usage(cmd, errors.New("--within must not be 0: holders need a moment to end"))
+		return command.Usagef(cmd, "--within must not be 0: holders need a moment to release the lock")
 	}
 	return nil
 }
@@ -151,8 +150,8 @@ func (r *revoker) run(ctx context.Context) error {
 		return r.connection.Unanswered(err, client)
 	}
 	if slices.ContainsFunc(line, func(c lock.Contender) bool { return c.Kind == lock.Candidate }) {
-		err := fmt.Errorf("%s is an election, whose leader cannot be asked", r.path)
-		return &command.Error{Code: command.ExitUsage, Err: err, Hint: "end the leader's process, which turnstile who shows"}
+		err := fmt.Errorf("%s is an election: its leader cannot be asked", r.path)
+		return &command.Error{Code: command.ExitUsage, Err: err, Hint: "turnstile who shows its process: end that"}
 	}
 	opts := lock.RevokeOptions{
 		Reason: r.reason, Grace: time.Duration(r.within), Force: r.force, Record: true, ACL: r.connection.ACL(),
@@ -160,7 +159,8 @@ func (r *revoker) run(ctx context.Context) error {
 	if r.node != "" || r.session != "" {
 		opts.Holder = r.chosen
 		if !slices.ContainsFunc(line, r.chosen) {
-			return r.noneChosen()
+			err := fmt.Errorf("%s: no holder has that node and that session", r.path)
+			return &command.Error{Code: command.ExitNotAcquired, Err: err, Hint: "turnstile who shows the holders"}
 		}
 	} else if len(line) == 0 {
 		if err := r.nothingThere(find, client, sess); err != nil {
@@ -181,15 +181,15 @@ func (r *revoker) run(ctx context.Context) error {
 	if err == nil && others && opts.Holder == nil {
 		return &command.Error{
 			Code: command.ExitNotAcquired,
-			Err:  fmt.Errorf("%s: somebody may hold it as well, whose program looks for other names", r.path),
-			Hint: "turnstile who shows them, and --node or --session asks them",
+			Err:  fmt.Errorf("%s: another contender may hold it too: its program looks for other names", r.path),
+			Hint: "turnstile who shows it, and --node or --session asks it",
 		}
 	}
 	if err != nil {
 		return &command.Error{
 			Code: command.ExitNotAcquired,
-			Err:  fmt.Errorf("%s: somebody has not given it up within %v", r.path, time.Duration(r.within)),
-			Hint: "--force deletes the nodes of those",
+			Err:  fmt.Errorf("%s: a holder has not released it within %v", r.path, time.Duration(r.within)),
+			Hint: "--force deletes the nodes of such holders",
 		}
 	}
 	return nil
@@ -215,12 +215,7 @@ func (r *revoker) chosen(c lock.Contender) bool {
 	return node && session && (c.Holder || c.MayHold)
 }
 
-func (r *revoker) noneChosen() error {
-	err := fmt.Errorf("%s: no holder has that node and that session", r.path)
-	return &command.Error{Code: command.ExitNotAcquired, Err: err, Hint: "turnstile who shows the holders"}
-}
-
-// nothingThere returns an error if something else than a lock is at the path.
+// nothingThere returns an error if something other than a lock is at the path.
 func (r *revoker) nothingThere(ctx context.Context, client *zk.Client, sess *zk.Session) error {
 	state, err := readPath(ctx, sess, r.path, nil)
 	if err != nil {
@@ -264,8 +259,8 @@ func revokedHolders(list []lock.Revoked) []revokedJSON {
 	holders := []revokedJSON{}
 	for _, who := range list {
 		h := revokedJSON{
-			Node: who.Holder.Path, Since: command.Timestamp(who.Holder.Since), Session: command.SessionID(who.Holder.Session),
-			Token: int64(who.Holder.Token), Ending: string(who.Ending),
+			Node: who.Holder.Path, Since: command.Timestamp(who.Holder.Since),
+			Session: command.SessionID(who.Holder.Session), Token: int64(who.Holder.Token), Ending: string(who.Ending),
 		}
 		if h.Owner.Text = string(who.Holder.Data); who.Holder.Known {
 			h.Owner = known(who.Holder.Owner)
@@ -291,13 +286,7 @@ func (r *revoker) printRecords(list []lock.Record) error {
 		return r.app.Printf("nothing is recorded for %s\n", r.path)
 	}
 	for _, record := range list {
-		var err error
-		if r.json {
-			err = r.app.JSON(r.record(record))
-		} else {
-			err = r.printRecord(record)
-		}
-		if err != nil {
+		if err := r.app.Report(r.json, r.record(record), "%s", recordText(record)); err != nil {
 			return err
 		}
 	}
@@ -305,40 +294,40 @@ func (r *revoker) printRecords(list []lock.Record) error {
 }
 
 func (r *revoker) record(record lock.Record) recordJSON {
-	j := recordJSON{Path: r.path, ID: record.ID, Force: record.Force, Over: record.Over, Revoked: []revokedJSON{}}
-	j.revocationJSON = *revocation(&record.Request)
-	for _, h := range record.Holders {
-		holder := revokedJSON{
-			Node: h.Node, Since: command.Timestamp(h.Since), Session: command.SessionID(h.Session),
-			Token: int64(h.Token), Ending: string(h.Ending),
-		}
-		holder.Owner.Text = h.Data
-		if h.Owner != nil {
-			holder.Owner = known(*h.Owner)
-		}
-		j.Revoked = append(j.Revoked, holder)
+	return recordJSON{
+		Path: r.path, ID: record.ID, Force: record.Force, Over: record.Over, Revoked: revokedHolders(recorded(record)),
+		revocationJSON: *revocation(&record.Request),
 	}
-	return j
 }
 
-func (r *revoker) printRecord(record lock.Record) error {
-	err := r.app.Printf("%s  by %s: %s\n", record.Request.At.Local().Format(time.DateTime),
-		owner(lock.Contender{Known: true, Owner: record.Request.By}), command.Printable(record.Request.Reason))
+// recorded returns the holders of a record as Revoke returned them.
+func recorded(record lock.Record) []lock.Revoked {
+	var list []lock.Revoked
 	for _, h := range record.Holders {
-		who := command.Plain(h.Node) // of whom no more is known
-		switch {
-		case h.Owner != nil:
-			who = owner(lock.Contender{Known: true, Owner: *h.Owner})
-		case h.Data != "":
-			who = owner(lock.Contender{Data: []byte(h.Data)})
+		c := lock.Contender{Path: h.Node, Since: h.Since, Session: h.Session, Token: h.Token, Data: []byte(h.Data)}
+		if h.Owner != nil {
+			c.Known, c.Owner = true, *h.Owner
+		}
+		list = append(list, lock.Revoked{Holder: c, Ending: h.Ending})
+	}
+	return list
+}
+
+// recordText is a record for people.
+func recordText(record lock.Record) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s  by %s: %s\n", record.Request.At.Local().Format(time.DateTime),
+		owner(lock.Contender{Known: true, Owner: record.Request.By}), command.Printable(record.Request.Reason))
+	for _, h := range recorded(record) {
+		who := owner(h.Holder)
+		if !h.Holder.Known && len(h.Holder.Data) == 0 {
+			who = command.Plain(h.Holder.Path) // nothing else is known of it
 		}
 		what := became(h.Ending)
 		if !record.Over && h.Ending == lock.EndingKept {
-			what = "was asked; what became of it is not recorded yet"
+			what = "was asked; the result is not recorded yet"
 		}
-		if err == nil {
-			err = r.app.Printf("    %s: %s\n", who, what)
-		}
+		fmt.Fprintf(&text, "    %s: %s\n", who, what)
 	}
-	return err
+	return text.String()
 }

@@ -48,11 +48,11 @@ func newRoot(app *command.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "turnstile",
 		Short: "Run commands under a fair distributed lock, or for the items of a queue",
-		Long: `Turnstile runs a command while it holds a lock, or for every item of a queue: among the processes of this
-machine with nothing configured, and among machines on Apache ZooKeeper with --connect.
+		Long: `Turnstile runs a command while it holds a lock, or for each item of a queue: among the processes of this
+machine without any setup, and among machines with --connect and Apache ZooKeeper.
 
-Every flag has an environment variable of the same name: --connect is TURNSTILE_CONNECT,
---session-timeout is TURNSTILE_SESSION_TIMEOUT. A flag on the command line goes before it.`,
+Every flag has an environment variable of the same name: --connect is TURNSTILE_CONNECT, --session-timeout
+is TURNSTILE_SESSION_TIMEOUT. A flag on the command line takes precedence.`,
 		Example: `  turnstile lock /jobs/report -- ./report.sh
   turnstile lock --connect zk1:2181,zk2:2181,zk3:2181 /jobs/report -- ./report.sh
   turnstile who /jobs/report
@@ -67,7 +67,7 @@ Every flag has an environment variable of the same name: --connect is TURNSTILE_
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if slices.Contains([]string{"lock", "elect", "take", "work"}, cmd.Name()) {
-			return command.Usage(cmd, fmt.Errorf("%w (flags of the command to run go after --)", err))
+			return command.Usagef(cmd, "%w (flags of the command to run go after --)", err)
 		}
 		return command.Usage(cmd, err)
 	})

@@ -234,8 +234,8 @@ func expire(t *testing.T, srv *zktest.Server, sess *zk.Session, path string) {
 	}
 }
 
-// wantGroupGoneInTime lets the link of the only contender fall silent, and checks that its command and that one's child are dead before its session
-// can have ended. It returns what they have written, once they are both ready.
+// wantGroupGoneInTime lets the link of the only contender fall silent, and checks that its command and that one's
+// child are dead before its session can have ended. It returns what they have written, once they are both ready.
 func wantGroupGoneInTime(t *testing.T, srv *zktest.Server, path string, r *running) string {
 	t.Helper()
 	sess := srv.Session(t, time.Minute)

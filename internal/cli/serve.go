@@ -20,7 +20,7 @@ import (
 	"github.com/seed-a3166700/turnstile/server"
 )
 
-// servingJSON is what "turnstile serve --json" prints when it serves.
+// servingJSON is what "turnstile serve --json" prints when it is ready.
 type servingJSON struct {
 	Addresses []string `json:"addresses"` // as --connect takes them
 	PID       int      `json:"pid"`
@@ -51,11 +51,12 @@ func newServe(app *command.App) *cobra.Command {
 		Long: `Serves ZooKeeper's client protocol on this machine, to any ZooKeeper client, until SIGTERM. What it has
 acknowledged survives kill -9 and power loss. For an ensemble of several machines use Apache ZooKeeper.
 
-Commands use it if they name it with --connect. Those that name no server use this user's own, which is another
-(turnstile own-server). Certificates and users are read at the start: restart it to have it read new ones. Its
-clients keep their sessions and locks if it is back within their session timeout.
+Commands use this server if they name it with --connect. Commands that name no server use this user's own
+server, a different one (turnstile own-server). The server reads certificates and users when it starts:
+restart it after they change. Its clients keep their sessions and locks if it is back within their session
+timeout.
 
-When it serves it prints one line with its addresses. Warnings go to standard error.`,
+When it is ready it prints one line with its addresses. Warnings go to standard error.`,
 		Example: `  turnstile serve --listen 127.0.0.1:2181 --data /var/lib/turnstile
   turnstile serve --listen unix:/run/turnstile.sock --in-memory
   turnstile serve --config /etc/zookeeper/conf/zoo.cfg`,
@@ -70,25 +71,25 @@ When it serves it prints one line with its addresses. Warnings go to standard er
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&s.listen, "listen", nil,
-		"`address` to serve, as 127.0.0.1:2181 or unix:/path (repeatable; default 127.0.0.1:2181)")
+		"`address` to listen on, as 127.0.0.1:2181 or unix:/path (repeatable; default 127.0.0.1:2181)")
 	flags.StringArrayVar(&s.tlsListen, "tls-listen", nil,
-		"`address` to serve with TLS; the addresses of --listen are then plain (repeatable)")
+		"`address` to listen on with TLS; the addresses of --listen are then plain (repeatable)")
 	flags.StringVar(&s.data, "data", "", "`directory` of the data (default: serve in this user's state directory)")
 	flags.BoolVar(&s.inMemory, "in-memory", false, "keep the data in memory only")
-	flags.Var(&s.idleExit, "idle-exit", "end after this time without a session; 0 is never")
-	flags.StringVar(&s.config, "config", "", "read a ZooKeeper configuration `file`, zoo.cfg; flags go before it")
+	flags.Var(&s.idleExit, "idle-exit", "end after this time without a session; 0 means never")
+	flags.StringVar(&s.config, "config", "", "read a ZooKeeper configuration `file`, zoo.cfg; flags take precedence")
 	s.tls.ServerFlags(flags)
-	flags.StringVar(&s.saslUsers, "sasl-users", "", "`file` of users for SASL DIGEST-MD5, a user:password on each line")
+	flags.StringVar(&s.saslUsers, "sasl-users", "", "`file` of users for SASL DIGEST-MD5, one user:password per line")
 	s.allow.flags(flags)
 	flags.BoolVarP(&s.app.Verbose, "verbose", "v", false, "log what happens, on standard error")
-	flags.BoolVar(&s.json, "json", false, "print one JSON object when it serves (docs/cli-json.md)")
+	flags.BoolVar(&s.json, "json", false, "print one JSON object when ready (docs/cli-json.md)")
 	flags.BoolVar(&s.detached, "detached", false, "run as a user's own server, started by another command")
 	flags.Lookup("detached").Hidden = true
 	cmd.MarkFlagsMutuallyExclusive("data", "in-memory")
 	return cmd
 }
 
-// settings makes the server's configuration of the flags and the configuration file.
+// settings combines the flags and the configuration file into the server's configuration.
 func (s *serving) settings(cmd *cobra.Command) (server.Config, error) {
 	level := slog.LevelWarn
 	if s.app.Verbose || s.detached {
@@ -120,7 +121,7 @@ func (s *serving) settings(cmd *cobra.Command) (server.Config, error) {
 	return cfg, nil
 }
 
-// readConfig reads a zoo.cfg and says what in it is not understood.
+// readConfig reads a zoo.cfg and logs what it does not understand.
 func readConfig(path string, logger *slog.Logger) (server.Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -137,7 +138,7 @@ func readConfig(path string, logger *slog.Logger) (server.Config, error) {
 	return cfg, nil
 }
 
-// place says where the server keeps its data.
+// place sets where the server keeps its data.
 func (s *serving) place(cfg *server.Config, cmd *cobra.Command) error {
 	switch flags := cmd.Flags(); {
 	case flags.Changed("in-memory") && s.inMemory, s.inMemory && !flags.Changed("data"):
@@ -145,16 +146,16 @@ func (s *serving) place(cfg *server.Config, cmd *cobra.Command) error {
 	case s.data != "":
 		cfg.InMemory, cfg.Data = false, s.data
 	case cfg.Data == "" && !cfg.InMemory:
-		dir, err := ownserver.StateDir(s.app.Env.Lookup)
+		dir, err := ownserver.StateDir(s.app.Env.Vars)
 		if err != nil {
-			return errors.New("there is no place for the data: name one with --data, or use --in-memory")
+			return errors.New("no directory for the data: name one with --data, or use --in-memory")
 		}
 		cfg.Data = filepath.Join(dir, "serve")
 	}
 	return nil
 }
 
-// secure says where the server listens, and whom it trusts.
+// secure sets where the server listens, and which clients it accepts.
 func (s *serving) secure(cfg *server.Config) error {
 	if err := ownserver.CheckSockets(slices.Concat(s.listen, s.tlsListen)...); err != nil {
 		return fmt.Errorf("--listen: %w", err)
@@ -252,7 +253,7 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 	return nil
 }
 
-// announce prints the line that says that the server serves.
+// announce prints that the server is ready.
 func (s *serving) announce(addrs []net.Addr, data string) error {
 	line := servingJSON{PID: os.Getpid(), Data: data}
 	for _, addr := range addrs {
@@ -262,12 +263,9 @@ func (s *serving) announce(addrs []net.Addr, data string) error {
 		}
 		line.Addresses = append(line.Addresses, text)
 	}
-	if s.json {
-		return s.app.JSON(line)
-	}
 	place := "in memory"
 	if data != "" {
 		place = "data in " + data
 	}
-	return s.app.Printf("serving %s (pid %d, %s)\n", strings.Join(line.Addresses, " "), line.PID, place)
+	return s.app.Report(s.json, line, "serving %s (pid %d, %s)\n", strings.Join(line.Addresses, " "), line.PID, place)
 }

@@ -23,19 +23,19 @@ type allowances struct {
 }
 
 func (a *allowances) flags(flags *pflag.FlagSet) {
-	flags.BoolVar(&a.requireSASL, "require-sasl", false, "serve nobody who has not logged in as one of --sasl-users")
+	flags.BoolVar(&a.requireSASL, "require-sasl", false, "serve only clients logged in as one of --sasl-users")
 	flags.StringVar(&a.words, "words", "",
-		"four-letter `words` to answer, with commas between, or * for all (default: srvr)")
+		"four-letter `words` to answer, separated by commas, or * for all (default: srvr)")
 	flags.StringVar(&a.admin, "admin", "", "`address` of ZooKeeper's HTTP commands, as 127.0.0.1:8080 (default: off)")
 	flags.IntVar(&a.conns, "max-connections", 0,
-		"`number` of connections at most, -1 for no limit; default: docs/limits.md has this and the others")
-	flags.IntVar(&a.perAddress, "max-connections-per-address", 0, "`number` of them from one address")
-	flags.IntVar(&a.sessions, "max-sessions", 0, "`number` of sessions")
-	flags.IntVar(&a.maxWatches, "max-watches", 0, "`number` of watches of one connection")
-	flags.IntVar(&a.maxFrame, "max-frame", 0, "`bytes` of a request, ZooKeeper's jute.maxbuffer")
-	flags.IntVar(&a.maxReply, "max-reply", 0, "`bytes` of a reply")
-	flags.IntVar(&a.memory, "max-memory", 0, "`bytes` of requests and replies that wait for all clients together")
-	flags.Var(&a.sendTime, "send-time", "how long a client may take to read what is sent to it")
+		"largest `number` of connections, -1 for no limit (the defaults are in docs/limits.md)")
+	flags.IntVar(&a.perAddress, "max-connections-per-address", 0, "largest `number` of connections from one address")
+	flags.IntVar(&a.sessions, "max-sessions", 0, "largest `number` of sessions")
+	flags.IntVar(&a.maxWatches, "max-watches", 0, "largest `number` of watches of one connection")
+	flags.IntVar(&a.maxFrame, "max-frame", 0, "largest request in `bytes`, ZooKeeper's jute.maxbuffer")
+	flags.IntVar(&a.maxReply, "max-reply", 0, "largest reply in `bytes`")
+	flags.IntVar(&a.memory, "max-memory", 0, "`bytes` of pending requests and replies of all clients")
+	flags.Var(&a.sendTime, "send-time", "how long a client may take to read a reply")
 }
 
 // apply changes the configuration by the flags that are given.
@@ -67,7 +67,7 @@ func (a *allowances) apply(cfg *server.Config, given func(flag string) bool) err
 		cfg.FourLetterWords = []string{} // none
 		for word := range strings.SplitSeq(a.words, ",") {
 			if word = strings.TrimSpace(word); word != "" && word != "*" && len(word) != 4 {
-				errs = append(errs, fmt.Errorf("--words: %q has not four letters", word))
+				errs = append(errs, fmt.Errorf("--words: %q does not have four letters", word))
 			}
 			cfg.FourLetterWords = append(cfg.FourLetterWords, word)
 		}
@@ -76,7 +76,7 @@ func (a *allowances) apply(cfg *server.Config, given func(flag string) bool) err
 		cfg.RequireSASL = a.requireSASL
 	}
 	if cfg.RequireSASL && a.requireSASL && len(cfg.SASLUsers) == 0 {
-		errs = append(errs, errors.New("--require-sasl needs --sasl-users: nobody could log in"))
+		errs = append(errs, errors.New("--require-sasl needs --sasl-users: no client could log in"))
 	}
 	return errors.Join(errs...)
 }

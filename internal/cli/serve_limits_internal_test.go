@@ -17,8 +17,10 @@ func TestFlagsOfServeGoBeforeItsConfigurationFile(t *testing.T) {
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	a.flags(flags)
 	err := flags.Parse([]string{
-		"--require-sasl", "--words", "ruok, mntr", "--admin", "127.0.0.1:8080", "--max-connections", "1", "--max-connections-per-address", "-1",
-		"--max-sessions", "3", "--max-watches", "4", "--max-frame", "5", "--max-reply", "6", "--max-memory", "7", "--send-time", "8s",
+		"--require-sasl", "--words", "ruok, mntr", "--admin", "127.0.0.1:8080", "--max-connections", "1",
+		"--max-connections-per-address", "-1",
+		"--max-sessions", "3", "--max-watches", "4", "--max-frame", "5", "--max-reply", "6", "--max-memory", "7",
+		"--send-time", "8s",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +31,8 @@ func TestFlagsOfServeGoBeforeItsConfigurationFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := server.Config{
-		MaxClientConns: server.Unlimited, MaxFrame: 5, FourLetterWords: []string{"ruok", "mntr"}, AdminListen: "127.0.0.1:8080", SASLUsers: users, RequireSASL: true,
+		MaxClientConns: server.Unlimited, MaxFrame: 5, FourLetterWords: []string{"ruok", "mntr"},
+		AdminListen: "127.0.0.1:8080", SASLUsers: users, RequireSASL: true,
 		Limits: server.Limits{Conns: 1, Sessions: 3, Watches: 4, Reply: 6, Memory: 7, SendTime: 8 * time.Second},
 	}
 	ignore := cmpopts.IgnoreUnexported(server.Config{}, server.Limits{})

@@ -23,7 +23,7 @@ func TestCommandGetsEverySignal(t *testing.T) {
 		switch sig {
 		case syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGCHLD, syscall.SIGTERM:
 			continue
-		case syscall.SIGURG, syscall.SIGPROF, syscall.SIGPIPE: // what the Go runtime sends itself cannot be told from these
+		case syscall.SIGURG, syscall.SIGPROF, syscall.SIGPIPE: // the Go runtime sends itself these
 			continue
 		}
 		r.signal(sig)
@@ -69,7 +69,9 @@ func TestSignalWhileWaitingLeavesTheLine(t *testing.T) {
 	if _, err := m.Lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGALRM} {
+	for _, sig := range []syscall.Signal{
+		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGALRM,
+	} {
 		r := start(t, "lock", "--connect", srv.Addr(), "/x", "--", "echo", "no")
 		wantContenders(t, sess, "/x", 2)
 		r.signal(syscall.SIGWINCH) // no reason to go

@@ -115,7 +115,8 @@ func (s *screen) enter(text string) {
 func TestInteractiveCommandReadsTheTerminal(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
-	s := sitDown(t, turnstile("lock", "--connect", srv.Addr(), "/x", "--", "sh", "-c", `echo read""y; read l; echo "got:$l"`))
+	s := sitDown(t, turnstile("lock", "--connect", srv.Addr(), "/x", "--", "sh", "-c",
+		`echo read""y; read l; echo "got:$l"`))
 	s.see("ready")
 	s.enter("hello\n")
 	s.see("got:hello")
@@ -162,7 +163,8 @@ func TestCtrlCStopsTheScript(t *testing.T) {
 						t.Fatal(err)
 					}
 					name := "/" + held + "/_c_2f6d45b1-2b81-4c65-ab65-05c04284d74d-" + held + "-"
-					if _, err := sess.CreateNode(t.Context(), zk.Node{Path: name, Mode: zk.EphemeralSequential}); err != nil {
+					node := zk.Node{Path: name, Mode: zk.EphemeralSequential}
+					if _, err := sess.CreateNode(t.Context(), node); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -219,10 +221,11 @@ func TestCtrlZStopsTheCommandAndTheShellContinuesIt(t *testing.T) {
 	cmd.Env = append(os.Environ(), "PS1=> ", "HISTFILE=", "TERM=dumb", "SERVER="+srv.Addr())
 	s := sitDown(t, cmd)
 	s.see("> ")
-	s.enter(`turnstile lock --session-timeout 60s --connect $SERVER /x -- sh -c 'echo rea""dy; read l; echo got":"$l'` + "\n")
+	s.enter(`turnstile lock --session-timeout 60s --connect $SERVER /x -- ` +
+		`sh -c 'echo rea""dy; read l; echo got":"$l'` + "\n")
 	s.see("ready")
 	s.enter("\x1a")
-	s.see("/x: stopped: if it does not go on within") // unlike flock(1), so it is said
+	s.see("/x: stopped: if it does not continue within") // unlike flock(1), so it is said
 	s.see("Stopped")
 	s.see("> ")
 	s.enter("fg\n")

@@ -36,18 +36,18 @@ func (u use) describe(path string) (what, hint string) {
 	case useLock:
 		return "a lock", "turnstile who shows it"
 	case useElection:
-		return "an election", "turnstile elect --observe shows who leads"
+		return "an election", "turnstile elect --observe shows the leader"
 	case usePermits:
 		return "a semaphore", "take one of its permits with --permits"
 	case useQueue:
-		return "a queue", "turnstile queue len " + path + " shows how it is"
+		return "a queue", "turnstile queue len " + path + " counts its items"
 	case useClassicQueue:
-		return "a queue of another program", "choose a path of the lock's own"
+		return "a queue of another program", "choose another path"
 	case useKazooPermits:
-		return "a Semaphore of kazoo's", "only kazoo can tell who has its leases"
+		return "a kazoo Semaphore", "only kazoo can show the holders of its leases"
 	case useAbsent, useFree, useOther:
 	}
-	return "not a lock's path", "choose another path"
+	return "not a lock", "choose another path"
 }
 
 // Names of children.
@@ -112,12 +112,12 @@ func (f pathState) findUse(data []byte, line []lock.Contender) use {
 	return useOther
 }
 
-// instead says what a path without contenders is used for; empty if it may be a lock's.
+// instead says what a path without contenders is used for; empty if it may be a lock.
 func (f pathState) instead(path string) string {
 	switch f.use {
 	case useQueue, useClassicQueue, useKazooPermits:
 		what, hint := f.use.describe(path)
-		return fmt.Sprintf("%s is no lock but %s; %s", path, what, hint)
+		return fmt.Sprintf("%s is not a lock but %s; %s", path, what, hint)
 	case useOther:
 		var below []string
 		for _, name := range f.children {
@@ -133,7 +133,7 @@ func (f pathState) instead(path string) string {
 			more = fmt.Sprintf(" and %d more", len(below)-most)
 			below = below[:most]
 		}
-		return fmt.Sprintf("%s has no contenders of a lock but other nodes; did you mean one of these? %s%s",
+		return fmt.Sprintf("%s has no contenders but other nodes; did you mean one of these? %s%s",
 			path, strings.Join(below, " "), more)
 	case useAbsent, useFree, useLock, useElection, usePermits:
 	}
@@ -153,7 +153,7 @@ func refuseOthers(ctx context.Context, client *zk.Client, sess *zk.Session, path
 			continue
 		}
 		what, hint := f.use.describe(path)
-		return &command.Error{Code: command.ExitUsage, Err: fmt.Errorf("%s is %s already", path, what), Hint: hint}
+		return &command.Error{Code: command.ExitUsage, Err: fmt.Errorf("%s is already %s", path, what), Hint: hint}
 	}
 	return nil
 }

@@ -29,10 +29,7 @@ func newVersion(app *command.App) *cobra.Command {
 		Args:    command.ExactArgs(0, ""),
 		RunE: func(*cobra.Command, []string) error {
 			v := thisVersion()
-			if asJSON {
-				return app.JSON(v)
-			}
-			return app.Printf("%s\n", v.text())
+			return app.Report(asJSON, v, "%s\n", v.text())
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object (docs/cli-json.md)")

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-a3166700/turnstile/internal/cli/command"
-	"github.com/seed-a3166700/turnstile/internal/supervise"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -21,7 +19,7 @@ import (
 // whoJSON is what "turnstile who --json" prints for a path.
 type whoJSON struct {
 	Path    string          `json:"path"`
-	Holder  *contenderJSON  `json:"holder"` // the first of the holders; null when nobody holds the lock
+	Holder  *contenderJSON  `json:"holder"` // the first of the holders; null if the lock is free
 	Holders []contenderJSON `json:"holders"`
 	Waiters []contenderJSON `json:"waiters"`
 	Place   use             `json:"place"`
@@ -35,7 +33,7 @@ type numbersJSON struct {
 	Low  bool   `json:"low"`
 }
 
-// contenderJSON is one who holds the lock or waits for it.
+// contenderJSON is a contender: it holds the lock or waits for it.
 type contenderJSON struct {
 	Node    string          `json:"node"`
 	Kind    string          `json:"kind"`
@@ -50,7 +48,7 @@ type contenderJSON struct {
 	Group   int             `json:"group,omitempty"` // from 1, if there are several
 }
 
-// ownerJSON is what a contender tells of itself. One of another program tells only text.
+// ownerJSON is what a contender's node says of its owner: only text if another program wrote it.
 type ownerJSON struct {
 	Host    string   `json:"host,omitempty"`
 	PID     int      `json:"pid,omitempty"`
@@ -72,35 +70,35 @@ func newWho(app *command.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "who [flags] PATH...",
-		Short: "Show who holds a lock and who waits for it",
-		Long: `Shows who holds the lock at PATH and who waits for it, in the order in which they will be served, whichever
-program they use: Turnstile, Curator, kazoo or go-zookeeper. Those who share a lock hold it together. Of an
-election it shows who leads and who stands for it, of permits who has how many. Who wants several PATHs at
-once is shown at each of them.
+		Short: "Show the holders of a lock and the waiters",
+		Long: `Shows which contenders hold the lock at PATH and which wait for it, in the order in which they will be
+served, whichever program they use: Turnstile, Curator, kazoo or go-zookeeper. Holders in shared mode hold
+it together. For an election it shows the leader and the candidates, and for permits how many each holder
+has. A contender for several PATHs is shown at each of them.
 
-Programs that look for different names do not exclude each other (docs/interop.md). They are shown in groups,
-and "may hold" is said of those that wait for who is ahead only if their program was told to.
+Programs that look for different node names do not exclude each other (docs/interop.md). They are shown in
+groups. A contender that "may hold" waits for those ahead only if its program was configured to.
 
 Without --connect it asks this user's own server, as "turnstile lock" does.
 
-Exit codes: 0; 1 something else than a lock is at PATH; 64 usage; 69 no server; 77 access denied.`,
+Exit codes: 0; 1 something other than a lock is at PATH; 64 usage; 69 no server; 77 access denied.`,
 		Example: `  turnstile who /jobs/report
   turnstile who --connect zk1:2181,zk2:2181/app --json /deploy`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return command.Usage(cmd, errors.New("PATH is missing"))
+				return command.Usagef(cmd, "PATH is missing: name the lock, such as /jobs/report")
 			}
 			for _, path := range args {
 				if err := command.CheckPath(path); err != nil {
 					return command.Usage(cmd, err)
 				}
 			}
-			ctx, stop := supervise.Until(cmd.Context())
-			defer stop()
-			return command.Failed(showWho(ctx, app, &n, args, asJSON))
+			return command.UntilSignal(cmd.Context(), func(ctx context.Context) error {
+				return showWho(ctx, app, &n, args, asJSON)
+			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a PATH (docs/cli-json.md)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per PATH (docs/cli-json.md)")
 	n.Flags(cmd.Flags())
 	return cmd
 }
@@ -160,19 +158,15 @@ func (l lineAt) groups() int {
 	return n
 }
 
-func mayHold(list []contender) bool {
-	return slices.ContainsFunc(list, func(s contender) bool { return s.MayHold })
-}
-
 // warnOf warns of contenders that do not exclude each other, and of sequence numbers that are being used up.
 func warnOf(app *command.App, l lineAt) {
-	if l.groups() > 1 || mayHold(l.list) {
-		app.Say("warning: not all at %s exclude each other: their programs look for different "+
-			"names, and several groups may hold at the same time (docs/interop.md)", l.path)
+	if l.groups() > 1 || slices.ContainsFunc(l.list, func(c contender) bool { return c.MayHold }) {
+		app.Say("warning: not all contenders at %s exclude each other: their programs look for different "+
+			"names, so several groups may hold at the same time (docs/interop.md)", l.path)
 	}
 	if n := l.numbers; n.Low {
-		app.Say("warning: %d sequence numbers are left at %s, and then new contenders are refused; "+
-			"delete %s at a time when it is empty (zkCli.sh delete), so that its numbers begin at 0 again",
+		app.Say("warning: only %d sequence numbers are left at %s, after which new contenders are refused; "+
+			"delete %s when it is empty (zkCli.sh delete), so that its numbers start at 0 again",
 			n.Left, n.Path, n.Path)
 	}
 }
@@ -247,8 +241,8 @@ func newWhoJSON(l lineAt) whoJSON {
 	}
 	for _, c := range l.list {
 		entry := contenderJSON{
-			Node: c.Path, Kind: c.Kind.String(), Since: command.Timestamp(c.Since), Session: command.SessionID(c.Session),
-			WaitsAt: c.waitsAt, Permits: c.permits, Revoked: revocation(c.Revoked), MayHold: c.MayHold,
+			Node: c.Path, Kind: c.Kind.String(), Since: command.Timestamp(c.Since), Revoked: revocation(c.Revoked),
+			Session: command.SessionID(c.Session), Permits: c.permits, WaitsAt: c.waitsAt, MayHold: c.MayHold,
 		}
 		if l.groups() > 1 {
 			entry.Group = c.Group + 1
@@ -323,7 +317,7 @@ func printGroup(w io.Writer, line []contender) {
 	}
 }
 
-// role says what a contender does in the line: the n-th that waits, if it waits.
+// role says what a contender is: a waiter is the n-th one.
 func role(c contender, n int) string {
 	holder, waiter := "holder", "waiter"
 	switch c.Kind {
@@ -348,7 +342,7 @@ func role(c contender, n int) string {
 	return waiter + " " + strconv.Itoa(n)
 }
 
-// owner says in words who a contender is.
+// owner describes the owner of a contender.
 func owner(c lock.Contender) string {
 	switch {
 	case !c.Known && len(c.Data) == 0:

@@ -22,7 +22,8 @@ func TestEndOfTheNumbersIsRefusedWithWhatToDo(t *testing.T) {
 			t.Fatal(err)
 		}
 		srv.PresetSequence(path, math.MaxInt32-100)
-		node, err := sess.Create(t.Context(), path+"/_c_0f8fad5b-d9cb-469f-a165-70867728950e-"+kind+"-", []byte("10.0.0.1"), zk.EphemeralSequential)
+		node, err := sess.Create(t.Context(), path+"/_c_0f8fad5b-d9cb-469f-a165-70867728950e-"+kind+"-",
+			[]byte("10.0.0.1"), zk.EphemeralSequential)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +42,10 @@ func TestEndOfTheNumbersIsRefusedWithWhatToDo(t *testing.T) {
 		args := append([]string{c.command, "--connect", srv.Addr()}, c.more...)
 		r := start(t, append(args, c.path, "--", "true")...)
 		r.wantCode(70)
-		for _, want := range []string{"delete " + c.path + " once it has no children", "turnstile who shows", "zkCli.sh delete", "another path"} {
+		for _, want := range []string{
+			"delete " + c.path + " once it has no children", "turnstile who shows",
+			"zkCli.sh delete", "another path",
+		} {
 			r.wantStderr(want)
 		}
 	}
@@ -81,8 +85,9 @@ func TestWhoWarnsFromTheMiddleOfTheNumbersOn(t *testing.T) {
 			srv.PresetSequence(path, c.next)
 			fields = append(fields, fmt.Sprintf(`"numbers":{"path":"%s","left":%d,"low":%t}}`, path, left, c.low))
 			if c.low {
-				warnings = append(warnings, fmt.Sprintf("turnstile: warning: %d sequence numbers are left at %s, and then new contenders are refused; "+
-					"delete %s at a time when it is empty (zkCli.sh delete), so that its numbers begin at 0 again\n", left, path, path))
+				warnings = append(warnings, fmt.Sprintf("turnstile: warning: only %d sequence numbers are left at %s, "+
+					"after which new contenders are refused; delete %s when it is empty (zkCli.sh delete), "+
+					"so that its numbers start at 0 again\n", left, path, path))
 			}
 		}
 		r := start(t, append([]string{"who", "--connect", srv.Addr()}, paths...)...)

@@ -47,11 +47,23 @@ func TestEveryKindOfLockOnApacheZooKeeper(t *testing.T) {
 		ofComer string
 	}{
 		{[]string{"lock", "--shared", "/rw"}, []string{"lock", "--shared", "-n", "/rw", "--", "echo", "in"}, 0, "in\n"},
-		{[]string{"lock", "--shared", "--layout", "both", "/rw"}, []string{"lock", "-n", "/rw", "--", "echo", "in"}, 1, ""},
+		{
+			[]string{"lock", "--shared", "--layout", "both", "/rw"},
+			[]string{"lock", "-n", "/rw", "--", "echo", "in"},
+			1, "",
+		},
 		{[]string{"lock", "/rw"}, []string{"lock", "--shared", "-n", "/rw", "--", "echo", "in"}, 1, ""},
 		{[]string{"lock", "/a", "/b"}, []string{"lock", "-n", "/b", "/c", "--", "echo", "in"}, 1, ""},
-		{[]string{"lock", "--permits", "2/3", "/p"}, []string{"lock", "-n", "--permits", "1/3", "/p", "--", "echo", "in"}, 0, "in\n"},
-		{[]string{"lock", "--permits", "2/3", "/p"}, []string{"lock", "-n", "--permits", "2/3", "/p", "--", "echo", "in"}, 1, ""},
+		{
+			[]string{"lock", "--permits", "2/3", "/p"},
+			[]string{"lock", "-n", "--permits", "1/3", "/p", "--", "echo", "in"},
+			0, "in\n",
+		},
+		{
+			[]string{"lock", "--permits", "2/3", "/p"},
+			[]string{"lock", "-n", "--permits", "2/3", "/p", "--", "echo", "in"},
+			1, "",
+		},
 		{[]string{"lock", "--delay", "1h", "/d"}, []string{"lock", "-n", "/d", "--", "echo", "in"}, 1, ""},
 		{[]string{"elect", "/e", "--id", "one"}, []string{"elect", "-n", "/e", "--", "echo", "in"}, 1, ""},
 	} {
@@ -75,7 +87,8 @@ func TestEveryKindOfLockOnApacheZooKeeper(t *testing.T) {
 	}
 }
 
-// lockInTurn has two commands hold a lock one after the other, with an event while the first holds it and the second waits.
+// lockInTurn has two commands hold a lock one after the other, with an event while the first holds it and the second
+// waits.
 func lockInTurn(t *testing.T, connect string, event func()) {
 	t.Helper()
 	flags := []string{"--connect", connect, "--connect-timeout", "1m", "--session-timeout", "40s"}

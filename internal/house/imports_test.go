@@ -44,11 +44,13 @@ var rules = []rule{
 	{path: "queue/classic", ours: []string{"zk", "internal/line", "queue"}}, // for its errors
 	{path: "zktest", ours: []string{"server", "zk", "internal/wire", "internal/jute"}},
 	{path: "internal/supervise", ours: []string{"zk"}, foreign: []string{"golang.org/x/sys"}},
+	{path: "internal/measure", ours: []string{"lock"}},
 	{path: "internal/ownserver", foreign: []string{"golang.org/x/sys"}},
 	{
 		path: "internal/cli/...",
 		ours: []string{
-			"internal/cli/...", "internal/supervise", "internal/ownserver", "zk", "lock", "elect", "queue", "server",
+			"internal/cli/...", "internal/supervise", "internal/ownserver", "internal/measure",
+			"zk", "lock", "elect", "queue", "server",
 		},
 		foreign: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"},
 	},
@@ -65,7 +67,7 @@ var rules = []rule{
 	},
 	{path: "internal/lincheck", foreign: []string{"github.com/anishathalye/porcupine"}},
 	{path: "internal/peer", ours: []string{"zk", "server"}, foreign: []string{"golang.org/x/sys"}},
-	{path: "docs/herd", ours: []string{"zk", "lock", "server", "internal/peer"}},
+	{path: "docs/herd", ours: []string{"zk", "lock", "server", "internal/peer", "internal/measure"}},
 	{path: "conformance", ours: []string{"zk", "server", "zktest", "internal/peer", "internal/wire", "internal/jute"}},
 	{
 		path:    "lin",

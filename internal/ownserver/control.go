@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Running reports whether the server runs, and its process id; 0 if that is not known.
@@ -49,14 +48,5 @@ func (s *Server) Stop(ctx context.Context) error {
 	if err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("cannot stop this user's own server, pid %d: %w", pid, err)
 	}
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for alive(proc) {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tick.C:
-		}
-	}
-	return nil
+	return poll(ctx, func() (bool, error) { return !alive(proc), nil })
 }

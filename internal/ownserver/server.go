@@ -64,31 +64,23 @@ type Server struct {
 	idle    string
 }
 
-// Environment looks up an environment variable, as os.LookupEnv does.
-type Environment func(name string) (value string, ok bool)
-
-func (e Environment) get(name string) string {
-	value, _ := e(name)
-	return value
-}
-
 // Find returns the server of the user whose environment this is.
-func Find(env Environment) (*Server, error) {
+func Find(env map[string]string) (*Server, error) {
 	dir, err := StateDir(env)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, idle: env.get("TURNSTILE_IDLE_EXIT")}
+	s := &Server{dir: dir, idle: env["TURNSTILE_IDLE_EXIT"]}
 	if s.idle == "" {
 		s.idle = idleExit
 	}
 	for _, name := range inherited {
-		if value, ok := env(name); ok {
+		if value, ok := env[name]; ok {
 			s.env = append(s.env, name+"="+value)
 		}
 	}
 	// The server listens in both directories: the runtime directory is removed at logout and does not exist for cron.
-	if runtimeDir := env.get("XDG_RUNTIME_DIR"); filepath.IsAbs(runtimeDir) && ours(runtimeDir) {
+	if runtimeDir := env["XDG_RUNTIME_DIR"]; filepath.IsAbs(runtimeDir) && ours(runtimeDir) {
 		socket := filepath.Join(runtimeDir, "turnstile", socketName)
 		if len(socket) <= maxSocketPath {
 			s.sockets = append(s.sockets, socket)
@@ -103,14 +95,14 @@ func Find(env Environment) (*Server, error) {
 }
 
 // StateDir returns this program's directory by the XDG base directory specification. It need not exist.
-func StateDir(env Environment) (string, error) {
-	if dir := env.get("XDG_STATE_HOME"); filepath.IsAbs(dir) { // the specification says to ignore relative ones
+func StateDir(env map[string]string) (string, error) {
+	if dir := env["XDG_STATE_HOME"]; filepath.IsAbs(dir) { // the specification says to ignore relative ones
 		return filepath.Join(dir, "turnstile"), nil
 	}
-	if dir := env.get("LOCALAPPDATA"); runtime.GOOS == "windows" && dir != "" {
+	if dir := env["LOCALAPPDATA"]; runtime.GOOS == "windows" && dir != "" {
 		return filepath.Join(dir, "turnstile"), nil
 	}
-	home := env.get("HOME")
+	home := env["HOME"]
 	if home == "" { // a system service: it must find the same directory as this user's shells
 		if u, err := user.Current(); err == nil {
 			home = u.HomeDir
@@ -200,7 +192,7 @@ func (s *Server) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("waiting for another turnstile to start this user's own server: %w", err)
 	}
-	defer unlock()
+	defer func() { _ = unlock() }() // the file was not written to
 	if conn, err := s.connect(ctx); err == nil {
 		return conn.Close()
 	}
@@ -257,20 +249,21 @@ var errDidNotStart = errors.New("it ended at once")
 
 // await returns when the server answers.
 func (s *Server) await(ctx context.Context, ended <-chan struct{}) error {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
+	err := poll(ctx, func() (bool, error) {
 		if conn, err := s.connect(ctx); err == nil {
-			return conn.Close()
+			return true, conn.Close()
 		}
 		select {
-		case <-ctx.Done():
-			return fmt.Errorf("it does not answer: %w", context.Cause(ctx))
 		case <-ended:
-			return errDidNotStart
-		case <-tick.C:
+			return false, errDidNotStart
+		default:
+			return false, nil
 		}
+	})
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("it does not answer: %w", err)
 	}
+	return err
 }
 
 // openLog opens the server's log for appending, and returns how long it is.
@@ -309,6 +302,35 @@ func (s *Server) explain(err error, begin int64) error {
 		last = ": " + last
 	}
 	return fmt.Errorf("cannot start this user's own server: %w%s; its log is %s", err, last, s.Log())
+}
+
+// lockFile locks a file, until unlock or the end of the process.
+func lockFile(ctx context.Context, path string) (unlock func() error, err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := poll(ctx, func() (bool, error) { return tryLock(f) }); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return f.Close, nil
+}
+
+// poll calls f again and again, until it reports true or an error.
+func poll(ctx context.Context, f func() (bool, error)) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		if done, err := f(); done || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
 }
 
 // privateDir makes a directory that only this user can enter. It returns an error if another user has made it.

@@ -20,7 +20,7 @@ type Group struct {
 	signals  *Signals
 	terminal *terminal // nil if there is none
 	quit     chan struct{}
-	done     chan struct{}
+	handler  sync.WaitGroup
 
 	mu      sync.Mutex        // guards what follows
 	started map[*Process]bool // the commands: false until it has been started
@@ -34,17 +34,17 @@ type Group struct {
 func NewGroup(finish bool, stopping func(sig os.Signal, running int)) *Group {
 	g := &Group{
 		finish: finish, stopping: stopping, signals: Catch(), terminal: openTerminal(),
-		quit: make(chan struct{}), done: make(chan struct{}), started: make(map[*Process]bool),
+		quit: make(chan struct{}), started: make(map[*Process]bool),
 	}
 	g.terminal.catchStop(g.signals)
-	go g.handleSignals()
+	g.handler.Go(g.handleSignals)
 	return g
 }
 
 // Close stops catching signals. No command runs.
 func (g *Group) Close() {
 	close(g.quit)
-	<-g.done
+	g.handler.Wait()
 	g.signals.Release()
 	g.terminal.close()
 }
@@ -56,13 +56,13 @@ func (g *Group) Run(ctx context.Context, c Command, hold Hold) (Result, error) {
 	if !g.add(p) {
 		return Result{}, ErrStopping
 	}
-	defer g.remove(p)
+	defer g.locked(func() { delete(g.started, p) })
 	if err := p.start(ownSession()); err != nil {
 		return Result{}, err
 	}
-	g.setStarted(p)
+	g.locked(func() { g.started[p] = true })
 	r := p.Wait(ctx)
-	r.Interrupted = r.Interrupted || g.interrupting()
+	g.locked(func() { r.Interrupted = r.Interrupted || g.asked != nil && !g.finish || g.killed })
 	return r, nil
 }
 
@@ -85,27 +85,13 @@ func (g *Group) add(p *Process) bool {
 	return true
 }
 
-func (g *Group) setStarted(p *Process) {
+func (g *Group) locked(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.started[p] = true
-}
-
-func (g *Group) remove(p *Process) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.started, p)
-}
-
-// interrupting reports whether a signal that ends commands was passed on.
-func (g *Group) interrupting() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.asked != nil && !g.finish || g.killed
+	f()
 }
 
 func (g *Group) handleSignals() {
-	defer close(g.done)
 	for {
 		select {
 		case <-g.quit:

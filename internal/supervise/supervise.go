@@ -49,10 +49,10 @@ type Command struct {
 	OnLost OnLost        // Term if empty
 	Grace  time.Duration // between SIGTERM and SIGKILL; at most MaxGrace
 
-	// Lost is called when the hold is lost, with the time that the command has to end; 0 with Ignore. It may be nil.
+	// Lost is called when the hold is lost, with the time that the command has to end; 0 with Ignore.
 	Lost func(cause error, grace time.Duration)
 	// Stopping is called before this process stops together with the command, with the time until the hold is
-	// lost if nothing continues them. It may be nil.
+	// lost if nothing continues them.
 	Stopping func(left time.Duration)
 }
 
@@ -170,6 +170,26 @@ func (p *Process) forward(sig os.Signal) {
 	p.child.signal(sig)
 }
 
+// schedule is when a command is ended whose hold may be lost. Half of its grace is over when the session stops being
+// certain that it lives. The other half is the first part of the margin, a quarter of the session timeout, after which
+// another client may acquire what was held.
+type schedule struct {
+	grace time.Duration // between SIGTERM and SIGKILL
+	spare time.Duration // for sending the signals
+}
+
+// newSchedule makes the schedule for sessions of that timeout.
+func newSchedule(c *Command, timeout time.Duration) schedule {
+	s := schedule{spare: timeout / 40}
+	if c.OnLost != Kill && c.OnLost != Ignore {
+		s.grace = min(c.Grace, MaxGrace(timeout))
+	}
+	return s
+}
+
+func (s schedule) kill(certain time.Time) time.Time { return certain.Add(s.grace/2 - s.spare) }
+func (s schedule) term(certain time.Time) time.Time { return certain.Add(-s.grace/2 - s.spare) }
+
 // schedule is the schedule for the timeout that the server granted at the last connect.
 func (p *Process) schedule() schedule { return newSchedule(&p.command, p.hold.Session().Timeout()) }
 
@@ -191,7 +211,7 @@ func (p *Process) silence() error {
 func (p *Process) lose(cause error) <-chan time.Time {
 	p.lost = cause
 	if p.command.OnLost == Ignore {
-		p.tellLost(0)
+		p.command.Lost(cause, 0)
 		return nil
 	}
 	now := time.Now()
@@ -201,7 +221,7 @@ func (p *Process) lose(cause error) <-chan time.Time {
 		p.killAt = latest
 	}
 	grace := p.killAt.Sub(now)
-	p.tellLost(max(0, grace))
+	p.command.Lost(cause, max(0, grace))
 	if grace <= 0 {
 		p.child.kill()
 		return nil
@@ -210,16 +230,10 @@ func (p *Process) lose(cause error) <-chan time.Time {
 	return time.After(grace)
 }
 
-func (p *Process) tellLost(grace time.Duration) {
-	if p.command.Lost != nil {
-		p.command.Lost(p.lost, grace)
-	}
-}
-
 // tellStopping is called before this process and the command stop: nothing renews the session then, which a user of
 // flock(1) does not expect.
 func (p *Process) tellStopping() {
-	if left := p.left(); left > 0 && p.command.OnLost != Ignore && p.command.Stopping != nil {
+	if left := p.left(); left > 0 && p.command.OnLost != Ignore {
 		p.command.Stopping(left)
 	}
 }

@@ -30,7 +30,10 @@ func newHold(t *testing.T) (h testHold, lose context.CancelCauseFunc) {
 }
 
 func shell(line string) supervise.Command {
-	return supervise.Command{Program: "/bin/sh", Args: []string{"sh", "-c", line}, Grace: time.Second}
+	return supervise.Command{
+		Program: "/bin/sh", Args: []string{"sh", "-c", line}, Grace: time.Second,
+		Lost: func(error, time.Duration) {}, Stopping: func(time.Duration) {},
+	}
 }
 
 func TestCodeIsThatOfAShell(t *testing.T) {
@@ -59,7 +62,7 @@ func TestGroupIsGoneWhenTheHoldIsLost(t *testing.T) {
 	signals := supervise.Catch()
 	defer signals.Release()
 	hold, lose := newHold(t)
-	why := errors.New("somebody else's now")
+	why := errors.New("it is another client's now")
 	var told error
 	c := shell("trap '' TERM; sh -c 'trap \"\" TERM; sleep 60' & wait")
 	c.Grace = 50 * time.Millisecond

@@ -44,8 +44,8 @@ func parseACL(s string) ([]zk.ACL, error) {
 		scheme, rest, _ := strings.Cut(entry, ":")
 		i := strings.LastIndexByte(rest, ':')
 		if scheme == "" || i < 0 {
-			return nil, fmt.Errorf("%q is neither %s nor %s nor of the form scheme:id:rights, such as sasl:ann:cdrwa "+
-				"(several with commas between)", entry, aclOpen, aclCreator)
+			return nil, fmt.Errorf("%q must be %s, %s, or scheme:id:rights such as sasl:ann:cdrwa "+
+				"(several separated by commas)", entry, aclOpen, aclCreator)
 		}
 		perms, err := parsePerms(rest[i+1:])
 		if err != nil {
@@ -65,12 +65,13 @@ func parsePerms(s string) (zk.Perms, error) {
 	for _, letter := range s {
 		perm, ok := letters[letter]
 		if !ok {
-			return 0, fmt.Errorf("%q is no right: c, d, r, w and a are, for create, delete, read, write and admin", letter)
+			const want = "c, d, r, w and a for create, delete, read, write and admin"
+			return 0, fmt.Errorf("%q is not a right: use %s", letter, want)
 		}
 		perms |= perm
 	}
 	if perms == 0 {
-		return 0, errors.New("it gives no rights")
+		return 0, errors.New("it grants no rights")
 	}
 	return perms, nil
 }

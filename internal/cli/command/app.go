@@ -39,9 +39,9 @@ func (a *App) Detail(format string, args ...any) {
 // chatty reports whether to say what a user at a terminal wants to know, but not the reader of a log.
 func (a *App) chatty() bool { return a.Verbose || !a.Quiet && IsTerminal(a.Stderr) }
 
-// SayWaiting says after a moment why the caller still waits, to a user who wants to know or sits at a terminal. The
+// sayWaiting says after a moment why the caller still waits, to a user who wants to know or sits at a terminal. The
 // caller calls stop when the wait is over.
-func (a *App) SayWaiting(path string, why func() string) (stop func() bool) {
+func (a *App) sayWaiting(path string, why func() string) (stop func() bool) {
 	if !a.chatty() {
 		return func() bool { return false }
 	}
@@ -68,6 +68,14 @@ func (a *App) JSON(v any) error {
 		return Failed(err)
 	}
 	return a.Printf("%s\n", b)
+}
+
+// Report prints v as JSON, or else a text for people.
+func (a *App) Report(asJSON bool, v any, format string, args ...any) error {
+	if asJSON {
+		return a.JSON(v)
+	}
+	return a.Printf(format, args...)
 }
 
 // NewLogger returns a logger that writes text for people, with sessions as SessionID writes them.

@@ -42,8 +42,8 @@ func (c *Connection) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Servers, "connect", "", "ZooKeeper `servers`, as zk1:2181,zk2:2181/chroot or unix:/path "+
 		"(default: this user's own server, started when needed)")
 	flags.Var(&c.sessionTimeout, "session-timeout",
-		"how long the server waits for a client that is silent before it gives its locks away")
-	flags.Var(&c.connectTimeout, "connect-timeout", "how long to look for a server that answers")
+		"how long a client may be silent before the server releases its locks")
+	flags.Var(&c.connectTimeout, "connect-timeout", "how long to wait for a server that answers")
 	c.tls.clientFlags(flags)
 	flags.StringArrayVar(&c.auth, "auth", nil,
 		"credentials as `scheme:credentials`, such as digest:user:password (repeatable)")
@@ -54,7 +54,7 @@ func (c *Connection) Flags(flags *pflag.FlagSet) {
 // ACLFlag adds the flag for commands that create nodes.
 func (c *Connection) ACLFlag(flags *pflag.FlagSet) {
 	c.acl.text = aclOpen
-	flags.Var(&c.acl, "acl", "who may use the nodes that are made: open, creator (whoever has our credentials), "+
+	flags.Var(&c.acl, "acl", "access to new nodes: open, creator (clients with our credentials), "+
 		"or a list such as sasl:ann:cdrwa,world:anyone:r")
 }
 
@@ -85,7 +85,7 @@ func (c *Connection) config() (zk.Config, error) {
 			return cfg, errors.New("--auth must be scheme:credentials, such as digest:user:password")
 		}
 		if user, password, _ := strings.Cut(credentials, ":"); scheme == "digest" && (user == "" || password == "") {
-			return cfg, errors.New("--auth digest:user:password has no user or no password")
+			return cfg, errors.New("--auth digest:user:password lacks the user or the password")
 		}
 		cfg.Auth = append(cfg.Auth, zk.Auth{Scheme: scheme, Data: []byte(credentials)})
 	}
@@ -195,11 +195,11 @@ func (c *Connection) Unanswered(err error, client *zk.Client) error {
 // NoServer is the error of a server that does not answer, or not as it should: with why, if that is known, and what to
 // do.
 func (c *Connection) NoServer(why error) error {
-	what, hint := "no server answers at", "see whether it runs, and check --connect"
+	what, hint := "no server answers at", "check that it runs, and check --connect"
 	if c.own != nil {
 		hint = "its log is " + c.own.Log()
 	} else if refusal, ok := c.refused(why); ok {
-		what, hint = "there is no agreement with the server at", refusal
+		what, hint = "cannot use the server at", refusal
 	}
 	err := fmt.Errorf("%s %s", what, c.Where())
 	if why != nil {
@@ -217,29 +217,29 @@ func (c *Connection) refused(why error) (hint string, ok bool) {
 	_, plain := errors.AsType[tls.RecordHeaderError](why)
 	switch {
 	case errors.As(why, &name):
-		return "its certificate is for another name: check --connect, or say for which with --tls-server-name", true
+		return "its certificate is for another name: check --connect, or set --tls-server-name", true
 	case errors.As(why, &authority):
-		return "its certificate is by an authority that is not trusted: name that with --tls-ca", true
+		return "its certificate is signed by an untrusted authority: name the authority with --tls-ca", true
 	case errors.As(why, &invalid):
 		return "its certificate is not valid", true
 	case plain:
-		return "it does not speak TLS at that address: check the port, or leave the --tls flags out", true
+		return "it does not use TLS at that address: check the port, or leave the --tls flags out", true
 	case network != nil && network.Op == "remote error" && c.tls.cert == "":
-		return "it wants a client's certificate: name one with --tls-cert and --tls-key", true
+		return "it requires a client certificate: set --tls-cert and --tls-key", true
 	case network != nil && network.Op == "remote error":
-		return "it does not take the certificate of --tls-cert", true
+		return "it rejects the certificate of --tls-cert", true
 	case !errors.Is(why, io.EOF) && !errors.Is(why, syscall.ECONNRESET) && !errors.Is(why, io.ErrUnexpectedEOF):
 		return "", false
 	case c.tls.used():
-		return "it has hung up on us: does it speak TLS at that address, and does it want a client's certificate?", true
+		return "it closed the connection: does it use TLS at that address, and require a client certificate?", true
 	}
-	return "it has hung up on us: is it a ZooKeeper server, does it want TLS at that address (--tls), " +
-		"and has it room for one more client?", true
+	return "it closed the connection: is it a ZooKeeper server, does it require TLS (--tls), " +
+		"and does it accept more clients?", true
 }
 
 // useOwnServer makes cfg connect to the user's own server, which is started if it does not run.
 func (c *Connection) useOwnServer(ctx context.Context, app *App, cfg *zk.Config) error {
-	own, err := ownserver.Find(app.Env.Lookup)
+	own, err := ownserver.Find(app.Env.Vars)
 	if err == nil {
 		c.own = own
 		if app.chatty() { // cron would send it by mail, every night

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -72,20 +73,21 @@ func Failed(err error) error {
 	case errors.As(err, &sig):
 		return Ended(sig.Ending())
 	case errors.Is(err, zk.SessionClosedRequireAuth):
-		return &Error{Code: ExitNoAccess, Err: err, Hint: "the server wants a login: see --sasl-user, --auth and --tls-cert"}
+		hint := "the server requires a login: see --sasl-user, --auth and --tls-cert"
+		return &Error{Code: ExitNoAccess, Err: err, Hint: hint}
 	case errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.AuthFailed):
 		return &Error{Code: ExitNoAccess, Err: err, Hint: "check --auth, --sasl-user and --sasl-password-file"}
 	case errors.Is(err, zk.InvalidACL):
-		hint := "the server does not take this --acl: has it the scheme, and creator the credentials?"
+		hint := "the server rejects this --acl: does it support the scheme, and does creator have credentials?"
 		return &Error{Code: ExitNoAccess, Err: err, Hint: hint}
 	case errors.Is(err, zk.NoAuth):
-		return &Error{Code: ExitNoAccess, Err: err, Hint: "the path's ACL asks for other credentials: see --auth"}
+		return &Error{Code: ExitNoAccess, Err: err, Hint: "the path's ACL requires other credentials: see --auth"}
 	case errors.Is(err, lock.ErrWrap): // which says what to delete, and when
-		hint := "turnstile who shows who is there, zkCli.sh delete deletes it once it is empty"
+		hint := "turnstile who shows its contenders; zkCli.sh delete removes it once it is empty"
 		return &Error{Code: ExitSoftware, Err: err, Hint: hint}
 	case errors.Is(err, zk.ErrLost), errors.Is(err, zk.ErrUncertain), errors.Is(err, zk.ErrExpired),
 		errors.Is(err, zk.ErrConnectionLost):
-		return &Error{Code: ExitNoServer, Err: err, Hint: "see whether the server runs, and try again"}
+		return &Error{Code: ExitNoServer, Err: err, Hint: "check that the server runs, and try again"}
 	}
 	return &Error{Code: ExitSoftware, Err: err}
 }
@@ -113,15 +115,35 @@ func Usage(cmd *cobra.Command, err error) error {
 	return &Error{Code: ExitUsage, Err: err, Hint: cmd.CommandPath() + " --help shows how to use it"}
 }
 
+// Usagef is Usage with an error of its own.
+func Usagef(cmd *cobra.Command, format string, args ...any) error {
+	return Usage(cmd, fmt.Errorf(format, args...))
+}
+
 // ExactArgs checks the number of a command's arguments.
 func ExactArgs(n int, names string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < n:
-			return Usage(cmd, fmt.Errorf("%s is missing", names))
+			return Usagef(cmd, "%s is missing", names)
 		case len(args) > n:
-			return Usage(cmd, fmt.Errorf("unexpected argument %q", strings.Join(args[n:], " ")))
+			return Usagef(cmd, "unexpected argument %q", strings.Join(args[n:], " "))
 		}
 		return nil
 	}
+}
+
+// Group makes cmd a command that only has subcommands.
+func Group(cmd *cobra.Command, sub ...*cobra.Command) *cobra.Command {
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(sub...)
+	return cmd
+}
+
+// UntilSignal runs a command that a signal ends.
+func UntilSignal(ctx context.Context, run func(ctx context.Context) error) error {
+	ctx, stop := supervise.Until(ctx)
+	defer stop()
+	return Failed(run(ctx))
 }

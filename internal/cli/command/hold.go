@@ -61,8 +61,8 @@ func (r *Runner) Run(ctx context.Context, h Hold, signals *supervise.Signals, pr
 	}
 	r.App.Detail("%s: %s after %v", r.Path, r.Words.Over, time.Since(begin).Round(time.Millisecond))
 	if result.Lost == nil && p.RunsOn(leftoverWait) {
-		r.App.Say("%s: warning: the command has ended, and what it has started in the background runs on without the %s; "+
-			"end it with wait", r.Path, r.Words.Noun)
+		r.App.Say("%s: warning: the command has ended, but processes that it started still run without the %s; "+
+			"end the command with wait", r.Path, r.Words.Noun)
 	}
 	return result, nil
 }
@@ -82,8 +82,8 @@ func (r *Runner) Command(program string, hold supervise.Hold, token int64, env .
 				r.Path, r.Words.Noun, grace.Round(time.Millisecond), cause)
 		},
 		Stopping: func(left time.Duration) {
-			r.App.Say("%s: stopped: if it does not go on within %v, the %s is lost and the command ended; "+
-				"--session-timeout gives it longer", r.Path, left.Round(100*time.Millisecond), r.Words.Noun)
+			r.App.Say("%s: stopped: if it does not continue within %v, the %s is lost and the command is ended; "+
+				"--session-timeout sets a longer time", r.Path, left.Round(100*time.Millisecond), r.Words.Noun)
 		},
 	}
 }
@@ -91,22 +91,22 @@ func (r *Runner) Command(program string, hold supervise.Hold, token int64, env .
 // OnLost is what --on-lost says.
 func (r *Runner) OnLost() supervise.OnLost { return supervise.OnLost(r.onLost.Value) }
 
-// environment is the command's environment, our variables last.
+// environment is the command's environment, our variables last: of several with one name, exec takes the last.
 func (r *Runner) environment(sess *zk.Session, token int64, env []string) []string {
-	return r.App.Env.With(append(slices.Concat(r.Env, env),
-		"TURNSTILE_PATH="+r.Paths[0],
-		"TURNSTILE_PATHS="+strings.Join(r.Paths, "\n"),
-		"TURNSTILE_TOKEN="+strconv.FormatInt(token, 10),
-		"TURNSTILE_SESSION="+SessionID(sess.ID()),
-		"TURNSTILE_SESSION_TIMEOUT_MS="+strconv.FormatInt(sess.Timeout().Milliseconds(), 10),
-	)...)
+	return slices.Concat(r.App.Env.List, r.Env, env, []string{
+		"TURNSTILE_PATH=" + r.Paths[0],
+		"TURNSTILE_PATHS=" + strings.Join(r.Paths, "\n"),
+		"TURNSTILE_TOKEN=" + strconv.FormatInt(token, 10),
+		"TURNSTILE_SESSION=" + SessionID(sess.ID()),
+		"TURNSTILE_SESSION_TIMEOUT_MS=" + strconv.FormatInt(sess.Timeout().Milliseconds(), 10),
+	})
 }
 
 // WarnOfGrace tells of a --grace that was asked for and that the session has no room for.
 func (r *Runner) WarnOfGrace(timeout time.Duration) {
 	wanted, granted := time.Duration(r.grace), supervise.MaxGrace(timeout)
 	if r.graceGiven && len(r.Argv) > 0 && r.OnLost() == supervise.Term && granted < wanted {
-		r.App.Say("%s: a session of %v has room for a grace of %v only: for %v ask for --session-timeout %v "+
+		r.App.Say("%s: a session of %v allows a grace of only %v: for %v use --session-timeout %v "+
 			"(the server may have a limit)", r.Path, timeout, granted, wanted, 8*wanted)
 	}
 }

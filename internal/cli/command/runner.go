@@ -1,7 +1,6 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -54,12 +53,12 @@ func (r *Runner) Flags(cmd *cobra.Command, onLost ...supervise.OnLost) {
 	}
 	r.onLost.Value, r.grace = r.onLost.Words[0], Duration(time.Second)
 	flags := cmd.Flags()
-	flags.StringVarP(&r.shell, "command", "c", "", "run a command `line` with the shell")
-	flags.Var(&r.grace, "grace", "when the "+r.Words.Noun+" is lost, time between SIGTERM and SIGKILL; "+
+	flags.StringVarP(&r.shell, "command", "c", "", "run a command `line` in the shell")
+	flags.Var(&r.grace, "grace", "time between SIGTERM and SIGKILL if the "+r.Words.Noun+" is lost; "+
 		"at most an eighth of the session timeout")
-	flags.Var(&r.onLost, "on-lost", "what to do with the command when the "+r.Words.Noun+" is lost")
-	flags.BoolVarP(&r.App.Quiet, "quiet", "q", false, "say nothing but errors of use and of servers")
-	flags.BoolVarP(&r.App.Verbose, "verbose", "v", false, "say what happens, on standard error")
+	flags.Var(&r.onLost, "on-lost", "what to do with the command if the "+r.Words.Noun+" is lost")
+	flags.BoolVarP(&r.App.Quiet, "quiet", "q", false, "print only usage errors and server errors")
+	flags.BoolVarP(&r.App.Verbose, "verbose", "v", false, "log what happens to standard error")
 	r.Connection.Flags(flags)
 	r.Connection.ACLFlag(flags)
 	cmd.MarkFlagsMutuallyExclusive("quiet", "verbose")
@@ -87,12 +86,12 @@ func (r *Runner) splitArgs(cmd *cobra.Command, args []string) (before []string, 
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		before, r.Argv = args[:dash], args[dash:]
 		if len(r.Argv) == 0 {
-			return nil, Usage(cmd, errors.New("there is no command after --"))
+			return nil, Usagef(cmd, "there is no command after --")
 		}
 	}
 	switch shell := cmd.Flags().Changed("command"); {
 	case shell && r.Argv != nil:
-		return nil, Usage(cmd, errors.New("-c and a command after -- contradict each other: leave one out"))
+		return nil, Usagef(cmd, "-c and a command after -- contradict each other: leave one out")
 	case shell || r.Argv == nil && r.shell != "":
 		r.Argv = shellCommand(r.shell)
 	}
@@ -103,7 +102,7 @@ func (r *Runner) splitArgs(cmd *cobra.Command, args []string) (before []string, 
 func (r *Runner) parsePaths(cmd *cobra.Command, list []string) error {
 	switch {
 	case len(list) == 0:
-		return Usage(cmd, fmt.Errorf("PATH is missing: name the %s, such as /jobs/report", r.Words.Path))
+		return Usagef(cmd, "PATH is missing: name the %s, such as /jobs/report", r.Words.Path)
 	case len(list) > 1 && r.Argv == nil && isCommand(list[1]):
 		return Usage(cmd, fmt.Errorf("put -- before the command: %s %s -- %s",
 			cmd.CommandPath(), list[0], strings.Join(list[1:], " ")))
@@ -113,7 +112,7 @@ func (r *Runner) parsePaths(cmd *cobra.Command, list []string) error {
 			return Usage(cmd, err)
 		}
 		if slices.Contains(list[:i], path) {
-			return Usage(cmd, fmt.Errorf("%s is named twice", path))
+			return Usagef(cmd, "%s is named twice", path)
 		}
 	}
 	r.Paths, r.Path = list, strings.Join(list, " ")

@@ -22,7 +22,7 @@ type TLS struct {
 func (t *TLS) clientFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&t.on, "tls", false, "connect with TLS; any other --tls flag implies it")
 	flags.StringVar(&t.ca, "tls-ca", "",
-		"PEM `file` of the authorities that servers are verified with (default: the system's)")
+		"PEM `file` of the authorities to verify servers with (default: the system's)")
 	flags.StringVar(&t.cert, "tls-cert", "", "PEM `file` of the client's certificate")
 	flags.StringVar(&t.key, "tls-key", "", "PEM `file` of its key")
 	flags.StringVar(&t.serverName, "tls-server-name", "",
@@ -32,10 +32,10 @@ func (t *TLS) clientFlags(flags *pflag.FlagSet) {
 // ServerFlags adds the flags of a server.
 func (t *TLS) ServerFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&t.cert, "tls-cert", "",
-		"PEM `file` of the server's certificate; the TCP addresses of --listen then speak TLS")
+		"PEM `file` of the server's certificate; the TCP addresses of --listen then use TLS")
 	flags.StringVar(&t.key, "tls-key", "", "PEM `file` of its key")
 	flags.StringVar(&t.ca, "tls-ca", "",
-		"PEM `file` of authorities; clients must then show a certificate by one of them")
+		"PEM `file` of authorities; clients must then have a certificate signed by one of them")
 }
 
 // used reports whether a client uses TLS.
@@ -102,7 +102,7 @@ func (t *TLS) authorities() (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("--tls-ca: %s holds no certificate in PEM", t.ca)
+		return nil, fmt.Errorf("--tls-ca: %s contains no PEM certificate", t.ca)
 	}
 	return pool, nil
 }

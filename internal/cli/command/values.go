@@ -1,15 +1,12 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/spf13/pflag"
 )
 
 // Duration is a flag's value: as Go writes durations, or in seconds as flock(1) takes them, with or without a fraction.
@@ -35,7 +32,7 @@ func (d *Duration) Set(s string) error {
 		parsed, err = time.Duration(seconds*float64(time.Second)), nil
 	}
 	if err != nil {
-		return fmt.Errorf("%q is no duration: write 90s, 1m30s, or seconds such as 1.5", s)
+		return fmt.Errorf("%q is not a duration: write 90s, 1m30s, or seconds such as 1.5", s)
 	}
 	if parsed < 0 {
 		return fmt.Errorf("%q is negative", s)
@@ -56,7 +53,7 @@ func (c *ExitCode) Type() string { return "code" }
 func (c *ExitCode) Set(s string) error {
 	n, err := strconv.ParseUint(s, 10, 8)
 	if err != nil {
-		return fmt.Errorf("%q is no exit code: it must be from 0 to 255", s)
+		return fmt.Errorf("%q is not an exit code: it must be from 0 to 255", s)
 	}
 	*c = ExitCode(n)
 	return nil
@@ -79,30 +76,8 @@ func (c *Choice) Type() string { return strings.Join(c.Words, "|") }
 // Set parses the value.
 func (c *Choice) Set(s string) error {
 	if !slices.Contains(c.Words, s) {
-		return fmt.Errorf("%q is none of %s", s, strings.Join(c.Words, ", "))
+		return fmt.Errorf("%q must be one of %s", s, strings.Join(c.Words, ", "))
 	}
 	c.Value = s
 	return nil
-}
-
-// exclusive returns an error if two flags that contradict each other are on the command line. If one is, it resets the
-// other, which the environment may have set.
-func exclusive(flags *pflag.FlagSet, one, other string) error {
-	switch {
-	case flags.Changed(one) && flags.Changed(other):
-		return fmt.Errorf("--%s and --%s contradict each other: leave one out", one, other)
-	case flags.Changed(one):
-		return reset(flags, other)
-	case flags.Changed(other):
-		return reset(flags, one)
-	}
-	return nil
-}
-
-func reset(flags *pflag.FlagSet, name string) error {
-	f := flags.Lookup(name)
-	if f == nil {
-		return errors.New("no flag --" + name)
-	}
-	return f.Value.Set(f.DefValue)
 }

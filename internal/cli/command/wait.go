@@ -16,8 +16,7 @@ var ErrWaited = errors.New("waited long enough")
 
 // Wait is the flags that say how long to wait for a hold.
 type Wait struct {
-	Not bool // fail at once
-
+	not      bool // fail at once
 	limit    Duration
 	limited  bool // limit was given
 	conflict ExitCode
@@ -28,8 +27,8 @@ type Wait struct {
 func (r *Runner) WaitFlags(cmd *cobra.Command, short string) {
 	w, flags := &r.Wait, cmd.Flags()
 	w.conflict = ExitNotAcquired
-	flags.BoolVarP(&w.Not, "no-wait", short, false, "fail at once if "+r.Words.Busy)
-	flags.VarP(&w.limit, "wait", "w", "fail if "+r.Words.Late+"; 0 is --no-wait (default: wait for ever)")
+	flags.BoolVarP(&w.not, "no-wait", short, false, "fail at once if "+r.Words.Busy)
+	flags.VarP(&w.limit, "wait", "w", "fail if "+r.Words.Late+"; 0 means --no-wait (default: wait for ever)")
 	flags.VarP(&w.conflict, "conflict-exit-code", "E", "exit code when not "+r.Words.Won)
 }
 
@@ -39,12 +38,15 @@ func (w *Wait) parse(cmd *cobra.Command, env Environ) error {
 	if flags.Lookup("wait") == nil {
 		return nil
 	}
-	if err := exclusive(flags, "no-wait", "wait"); err != nil {
-		return Usage(cmd, err)
+	switch now, limit := flags.Changed("no-wait"), flags.Changed("wait"); {
+	case now && limit:
+		return Usagef(cmd, "--no-wait and --wait contradict each other: leave one out")
+	case limit:
+		w.not = false // the environment may have set it
 	}
 	w.limited = env.Given(flags, "wait") && !flags.Changed("no-wait")
 	if w.limited && w.limit == 0 {
-		w.Not, w.limited = true, false
+		w.not, w.limited = true, false
 	}
 	return nil
 }
@@ -57,9 +59,32 @@ func (w *Wait) Context(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithCancel(ctx)
 }
 
-// NotAcquired is the error of a command that did not get its hold in time. why says what is in the way; it is empty if
-// that is not known.
-func (r *Runner) NotAcquired(ctx context.Context, why func(ctx context.Context) string) error {
+// Acquire acquires what the command runs under, as --no-wait and --wait say: with try, or with wait. busy is the error
+// of a try that fails at once. why says what is in the way; it is empty if that is not known.
+func Acquire[H any](ctx context.Context, r *Runner, client *zk.Client, try, wait func(context.Context) (H, error),
+	busy error, why func(context.Context) string,
+) (h H, err error) {
+	if r.Wait.not {
+		ctx, cancel := r.Connection.Answering(ctx)
+		defer cancel()
+		if _, err = r.Sync(ctx, client); err == nil {
+			h, err = try(ctx)
+		}
+	} else {
+		ctx, cancel := r.Wait.Context(ctx)
+		defer cancel()
+		stop := r.App.sayWaiting(r.Path, func() string { return why(ctx) })
+		h, err = wait(ctx)
+		stop()
+	}
+	if errors.Is(err, busy) || errors.Is(err, ErrWaited) {
+		return h, r.notAcquired(ctx, why)
+	}
+	return h, r.Connection.Unanswered(err, client)
+}
+
+// notAcquired is the error of a command that did not get its hold in time.
+func (r *Runner) notAcquired(ctx context.Context, why func(context.Context) string) error {
 	exit := &Error{Code: int(r.Wait.conflict)}
 	if r.App.Quiet {
 		return exit
@@ -73,14 +98,19 @@ func (r *Runner) NotAcquired(ctx context.Context, why func(ctx context.Context) 
 	return exit
 }
 
-// Sync makes the server that we are connected to catch up with what has happened at our paths.
-func (r *Runner) Sync(ctx context.Context, sess *zk.Session) error {
+// Sync makes the server that we are connected to catch up with what has happened at our paths, for example with holders
+// that have left before. It returns the session.
+func (r *Runner) Sync(ctx context.Context, client *zk.Client) (*zk.Session, error) {
+	sess, err := client.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
 	b := sess.Batch()
 	var last *zk.Future[struct{}]
 	for _, path := range r.Paths {
 		last = b.Sync(path)
 	}
 	b.Send()
-	_, err := last.Get(ctx) // answers arrive in the order of the requests
-	return err
+	_, err = last.Get(ctx) // answers arrive in the order of the requests
+	return sess, err
 }

@@ -2,9 +2,7 @@ package queuecmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
@@ -39,42 +37,38 @@ type requeuedJSON struct {
 }
 
 func newDead(app *command.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:   "dead",
 		Short: "Show dead letters, requeue them, or remove them",
-		Long: `Dead letters are items that are not delivered any more: those whose command has failed --max-attempts times,
-and those that a program has rejected.`,
+		Long: `Dead letters are items that are no longer delivered: their command has failed --max-attempts times, or a
+program has rejected them.`,
 		Example: `  turnstile queue dead ls /mail
   turnstile queue dead requeue /mail --all`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newDeadList(app), newDeadRequeue(app), newDeadPurge(app))
-	return cmd
+	}, newDeadList(app), newDeadRequeue(app), newDeadPurge(app))
 }
 
 func newDeadList(app *command.App) *cobra.Command {
 	u := &access{app: app}
+	const title = "ID\tDIED\tATTEMPTS\tREASON\tBODY"
 	return listing(u, &cobra.Command{
 		Use:   "ls PATH",
-		Short: "Show dead letters, in the order in which they have died",
+		Short: "Show dead letters in the order in which they died",
 		Example: `  turnstile queue dead ls /mail
   turnstile queue dead ls -n 0 --json /mail | jq -r .reason`,
-	}, "a dead letter", "ID\tDIED\tATTEMPTS\tREASON\tBODY", func(ctx context.Context, q *queue.Queue) iter.Seq2[queue.DeadLetter, error] {
-		return q.DeadLetters(ctx)
-	}, func(t *table, letter queue.DeadLetter) error {
+	}, "per dead letter", title, (*queue.Queue).DeadLetters, func(t *table, l queue.DeadLetter) error {
 		if u.asJSON {
-			return u.app.JSON(deadLetter(letter))
+			return u.app.JSON(deadLetter(l))
 		}
-		return t.row("%s\t%s\t%d\t%s\t%s%s", letter.ID, letter.DiedAt.Local().Format(time.DateTime), letter.Attempts,
-			command.Printable(letter.Reason), excerpt(letter.Body), headers(letter.Headers))
+		return t.row("%s\t%s\t%d\t%s\t%s%s", l.ID, l.DiedAt.Local().Format(time.DateTime), l.Attempts,
+			command.Printable(l.Reason), excerpt(l.Body), headers(l.Headers))
 	})
 }
 
 func deadLetter(l queue.DeadLetter) deadJSON {
 	j := deadJSON{
-		ID: l.ID, Reason: l.Reason, Attempts: l.Attempts, Priority: l.Priority, EnqueuedAt: command.Timestamp(l.EnqueuedAt), DiedAt: command.Timestamp(l.DiedAt),
-		Failures: []failureJSON{}, Headers: l.Headers, bodyJSON: newBodyJSON(l.Body),
+		ID: l.ID, Reason: l.Reason, Attempts: l.Attempts, Priority: l.Priority, Headers: l.Headers,
+		EnqueuedAt: command.Timestamp(l.EnqueuedAt), DiedAt: command.Timestamp(l.DiedAt),
+		Failures: []failureJSON{}, bodyJSON: newBodyJSON(l.Body),
 	}
 	for _, f := range l.Failures {
 		j.Failures = append(j.Failures, failureJSON{command.Timestamp(f.At), f.Reason})
@@ -86,16 +80,12 @@ func newDeadRequeue(app *command.App) *cobra.Command {
 	u := &access{app: app}
 	return u.someDead(&cobra.Command{
 		Use:   "requeue PATH [ID... | --all]",
-		Short: "Put dead letters back into the queue, with all their attempts before them",
+		Short: "Put dead letters back into the queue, with all attempts left",
 		Example: `  turnstile queue dead requeue /mail 0f2c8ea9d1b44e0f8a4c1f2f5f0b7a11
   turnstile queue dead requeue /mail --all`,
-	}, "put back", func(ctx context.Context, q *queue.Queue, ids []string) (int, error) {
-		return q.Requeue(ctx, ids...)
-	}, func(n int) error {
-		if u.asJSON {
-			return u.app.JSON(requeuedJSON{Path: u.path, Requeued: n})
-		}
-		return u.app.Printf("%s put back\n", command.Plural(n, "item"))
+	}, "put back", (*queue.Queue).Requeue, func(n int) error {
+		j := requeuedJSON{Path: u.path, Requeued: n}
+		return u.app.Report(u.asJSON, j, "%s put back\n", command.Plural(n, "item"))
 	})
 }
 
@@ -106,18 +96,16 @@ func newDeadPurge(app *command.App) *cobra.Command {
 		Short: "Remove dead letters, for good",
 		Example: `  turnstile queue dead purge /mail 0f2c8ea9d1b44e0f8a4c1f2f5f0b7a11
   turnstile queue dead purge /mail --all`,
-	}, "removed", func(ctx context.Context, q *queue.Queue, ids []string) (int, error) {
-		return q.PurgeDead(ctx, ids...)
-	}, u.purged)
+	}, "removed", (*queue.Queue).PurgeDead, u.purged)
 }
 
 // someDead makes a command that does something to the dead letters that are named, and prints to how many.
 func (u *access) someDead(cmd *cobra.Command, done string,
-	do func(ctx context.Context, q *queue.Queue, ids []string) (int, error), tell func(n int) error,
+	do func(q *queue.Queue, ctx context.Context, ids ...string) (int, error), tell func(n int) error,
 ) *cobra.Command {
 	var all bool
 	cmd.Long = cmd.Short + `. Name them by the ids that turnstile queue dead ls shows,
-or say --all. Exit code 1 says that some of the ids are no dead letters, or not any more.`
+or use --all. Exit code 1 means that some of the ids are not dead letters, or no longer.`
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := u.parsePath(cmd, args); err != nil {
 			return err
@@ -125,15 +113,15 @@ or say --all. Exit code 1 says that some of the ids are no dead letters, or not 
 		ids := slices.Compact(slices.Sorted(slices.Values(args[1:])))
 		switch {
 		case all && len(ids) > 0:
-			return command.Usage(cmd, errors.New("ids and --all contradict each other: leave one out"))
+			return command.Usagef(cmd, "ids and --all contradict each other: leave one out")
 		case !all && len(ids) == 0:
-			return command.Usage(cmd, errors.New("say which: ids that turnstile queue dead ls shows, or --all"))
+			return command.Usagef(cmd, "name ids that turnstile queue dead ls shows, or use --all")
 		case slices.Contains(ids, ""):
-			return command.Usage(cmd, errors.New("an id is empty"))
+			return command.Usagef(cmd, "an id is empty")
 		}
 		none := func() error { return found(len(ids), 0, u.path, tell) }
 		return u.inspect(cmd.Context(), none, func(ctx context.Context, q *queue.Queue) error {
-			n, err := do(ctx, q, ids)
+			n, err := do(q, ctx, ids...)
 			if err != nil {
 				return u.partly(n, done, err)
 			}
@@ -150,8 +138,6 @@ func found(asked, n int, path string, tell func(int) error) error {
 	if err := tell(n); err != nil || n >= asked {
 		return err
 	}
-	return &command.Error{
-		Code: command.ExitNotAcquired, Err: fmt.Errorf("%s: of %s %d named no dead letter", path, command.Plural(asked, "id"), asked-n),
-		Hint: "turnstile queue dead ls shows those that there are",
-	}
+	err := fmt.Errorf("%s: %d of %s are not dead letters", path, asked-n, command.Plural(asked, "id"))
+	return &command.Error{Code: command.ExitNotAcquired, Err: err, Hint: "turnstile queue dead ls shows them all"}
 }

@@ -207,23 +207,21 @@ func (l *linePut) stopped(ctx context.Context, err error) error {
 	if l.in == 1 {
 		in = "line 1 is in"
 	}
-	exit := &command.Error{Code: command.ExitSoftware, Hint: fmt.Sprintf("go on with line %d: tail -n +%d", next, next)}
+	exit := &command.Error{Code: command.ExitSoftware}
+	exit.Hint = fmt.Sprintf("continue with line %d: tail -n +%d", next, next)
 	if l.maybe > 0 {
 		in = fmt.Sprintf("%s, and lines %d to %d may be", in, next, l.in+l.maybe)
-		exit.Hint = fmt.Sprintf("go on behind what is in: turnstile queue len tells how many are there; or with line %d, "+
-			"and some may be there twice", next)
+		exit.Hint = fmt.Sprintf("continue after the last line that is in: turnstile queue len counts the items; "+
+			"or with line %d, and some may be in twice", next)
 	}
 	var sig supervise.SignalError
 	large, tooLarge := errors.AsType[*queue.TooLargeError](err)
 	switch {
 	case tooLarge:
-		exit.Code = command.ExitData
 		err = fmt.Errorf("line %d has %d bytes, and the limit is %d", next, large.Size, large.Limit)
-		exit.Hint = fmt.Sprintf("to leave it out, go on with line %d: tail -n +%d", next+1, next+1)
 	case errors.Is(err, errLongLine):
-		exit.Code = command.ExitData
+		tooLarge = true
 		err = fmt.Errorf("line %d is %w", next, err)
-		exit.Hint = fmt.Sprintf("to leave it out, go on with line %d: tail -n +%d", next+1, next+1)
 	case errors.Is(context.Cause(ctx), command.ErrNoAnswer):
 		exit.Code = command.ExitNoServer
 		err = fmt.Errorf("no server answers at %s", l.p.connection.Where())
@@ -235,14 +233,16 @@ func (l *linePut) stopped(ctx context.Context, err error) error {
 			exit.Code = e.Code
 		}
 	}
+	if tooLarge {
+		exit.Code = command.ExitData
+		exit.Hint = fmt.Sprintf("to skip it, continue with line %d: tail -n +%d", next+1, next+1)
+	}
 	exit.Err = fmt.Errorf("%s: %w; %s", l.p.path, err, in)
 	return exit
 }
 
 // report prints how many lines are in.
 func (l *linePut) report() error {
-	if l.p.asJSON {
-		return l.p.app.JSON(linesJSON{Path: l.p.path, Items: l.in, Maybe: l.maybe})
-	}
-	return l.p.app.Printf("%s put\n", command.Plural(l.in, "item"))
+	j := linesJSON{Path: l.p.path, Items: l.in, Maybe: l.maybe}
+	return l.p.app.Report(l.p.asJSON, j, "%s put\n", command.Plural(l.in, "item"))
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -34,10 +35,10 @@ type pool struct {
 	group    *supervise.Group
 	slots    chan struct{} // one for each item that is taken or waited for
 	stop     context.CancelCauseFunc
+	code     atomic.Int32 // of the first command that did not exit with 0
 
-	mu   sync.Mutex         // guards what follows
+	mu   sync.Mutex         // guards idle
 	idle context.CancelFunc // called when no command runs any more; nil if nothing waits for that
-	code int                // of the first command that did not exit with 0
 }
 
 // runCommands runs the command for one item after the other, until there is nothing more to do, or a signal comes.
@@ -57,14 +58,17 @@ func (p *pool) run(ctx context.Context) error {
 	p.group = supervise.NewGroup(p.consumer.onStop.Value == onStopFinish, func(sig os.Signal, running int) {
 		stop(supervise.SignalError{Signal: sig})
 		if running > 0 {
-			p.app.Say("%s: %v: no more items, %s at work; the next signal kills",
+			p.app.Say("%s: %v: taking no more items, %s running; the next signal kills",
 				p.consumer.run.Path, sig, command.Plural(running, "command"))
 		}
 	})
 	defer p.group.Close()
-	return p.result(p.withQueue(taking, func(taking context.Context, client *zk.Client, q *queue.Queue) error {
+	giveUp := p.consumer.count > 0 // "work" waits for servers that are away
+	u := p.consumer.access()
+	err := u.open(taking, giveUp, func(taking context.Context, client *zk.Client, q *queue.Queue) error {
 		return p.takeAll(ctx, taking, client, q)
-	}))
+	})
+	return p.result(err)
 }
 
 // result is the error to end with: err is why no more items were taken.
@@ -72,7 +76,7 @@ func (p *pool) result(err error) error {
 	asked, killed := p.group.Asked()
 	_, signal := errors.AsType[supervise.SignalError](err)
 	take := p.consumer.count > 0
-	switch code := p.firstFailure(); {
+	switch code := int(p.code.Load()); {
 	case err != nil && !signal:
 		return err
 	case take && code != 0: // take exits as its command did
@@ -89,12 +93,6 @@ func (p *pool) result(err error) error {
 	return err
 }
 
-// withQueue connects. "Take" gives up if the servers stay away; "work" waits for them.
-func (p *pool) withQueue(ctx context.Context, f func(context.Context, *zk.Client, *queue.Queue) error) error {
-	w := p.consumer
-	return withQueue(ctx, p.app, &w.run.Connection, w.run.Path, w.config(), w.count > 0, f)
-}
-
 // takeAll takes items and runs commands for them, and returns when these have ended.
 func (p *pool) takeAll(ctx, taking context.Context, client *zk.Client, q *queue.Queue) error {
 	var wg sync.WaitGroup
@@ -103,7 +101,7 @@ func (p *pool) takeAll(ctx, taking context.Context, client *zk.Client, q *queue.
 	if w.onStop.Value == onStopFinish {
 		ctx = context.WithoutCancel(ctx)
 	}
-	sess, err := w.catchUp(taking, client)
+	sess, err := w.run.Sync(taking, client)
 	if err != nil {
 		return err
 	}
@@ -114,12 +112,10 @@ func (p *pool) takeAll(ctx, taking context.Context, client *zk.Client, q *queue.
 		case <-taking.Done():
 			return context.Cause(taking)
 		}
-		item, err := p.next(taking, q, n)
+		item, err := p.next(taking, client, q, n)
 		switch {
 		case errors.Is(err, errNothingLeft):
 			return nil
-		case err != nil && n == 0 && w.count > 0:
-			return w.noItem(taking, q, err)
 		case err != nil:
 			return err
 		}
@@ -144,11 +140,11 @@ func (p *pool) failure(taking context.Context) error {
 var errNothingLeft = errors.New("nothing is left to do")
 
 // next takes the n-th item, from 0.
-func (p *pool) next(ctx context.Context, q *queue.Queue, n int) (*queue.Item, error) {
+func (p *pool) next(ctx context.Context, client *zk.Client, q *queue.Queue, n int) (*queue.Item, error) {
 	w := p.consumer
 	switch {
 	case w.count > 0 && n == 0:
-		return w.first(ctx, q)
+		return w.first(ctx, client, q)
 	case w.count > 0:
 		item, err := q.TryTake(ctx)
 		if errors.Is(err, queue.ErrEmpty) {
@@ -257,8 +253,8 @@ func (p *pool) work(ctx context.Context, item *queue.Item) {
 
 // lost tells of an item whose claim was lost.
 func (p *pool) lost(item *queue.Item, err error) {
-	p.exited(command.ExitLost)
-	p.app.Say("%s: item %s: its claim was lost, and it is delivered again: %v", p.consumer.run.Path, item.ID(), err)
+	p.code.CompareAndSwap(0, command.ExitLost)
+	p.app.Say("%s: item %s: its claim was lost, so it is delivered again: %v", p.consumer.run.Path, item.ID(), err)
 }
 
 // finish does with an item what the end of its command says.
@@ -273,7 +269,7 @@ func (p *pool) finish(ctx context.Context, item *queue.Item, result supervise.Re
 		detail("%s: item %s: done after %v", path, id, took)
 		return nil
 	}
-	p.exited(code)
+	p.code.CompareAndSwap(0, int32(code))
 	switch {
 	case result.Interrupted:
 		detail("%s: item %s: interrupted after %v, given back", path, id, took)
@@ -295,20 +291,4 @@ func (p *pool) finish(ctx context.Context, item *queue.Item, result supervise.Re
 		say("%s: item %s: %v, attempt %d of %d: a dead letter now", path, id, reason, item.Attempt(), w.attempts)
 	}
 	return item.Fail(ctx, reason)
-}
-
-// exited records the exit code of a command.
-func (p *pool) exited(code int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.code == 0 {
-		p.code = code
-	}
-}
-
-// firstFailure is the exit code of the first command that did not exit with 0; 0 if all did.
-func (p *pool) firstFailure() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.code
 }

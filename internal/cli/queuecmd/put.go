@@ -43,23 +43,24 @@ func newPut(app *command.App) *cobra.Command {
 	p := &putter{access: access{app: app}}
 	cmd := &cobra.Command{
 		Use:   "put [flags] PATH [BODY | -]",
-		Short: "Put an item, or a line an item",
-		Long: `Puts an item with the given BODY into the queue at PATH, or with all of standard input if BODY is - or
-missing, byte for byte, and prints the item's id. When it exits with 0 the item is on the servers' disks.
+		Short: "Put one item, or one per input line",
+		Long: `Puts an item with the given BODY into the queue at PATH, and prints the item's id. If BODY is - or
+missing, the body is all of standard input, byte for byte. When it exits with 0, the item is on the servers'
+disks.
 
-With --key an item is put once: a put with a key that was used in the last day puts nothing and prints the id
-that the first one had. So a put that was interrupted can be repeated.
+With --key an item is put once: if an item was put with the same key in the last day, it puts nothing and
+prints that item's id. So an interrupted put can be repeated.
 
-With --lines every line of standard input is an item, newline and all, as if it were a file of its own; with
---null it is what stands between NUL bytes, without them. They are put in their order, many at a time, as they
-come. Whatever interrupts it, a message says how many lines are in and with which one to go on. A line that
-is too large for the servers ends it; all before it are in.
+With --lines each line of standard input is an item, including its newline; with --null each text between
+NUL bytes is, without them. Items are put in order, many at a time, as they arrive. If it is interrupted, a
+message says how many lines are in and with which line to continue. A line that is too large for the servers
+ends it after all lines before it are in.
 
-Smaller priorities are served first, from -100 to 100. A delayed item is ready when its time has come, by the
+Smaller priorities are served first, from -100 to 100. A delayed item is ready when its time has come by the
 servers' clock.
 
-Exit codes: 0; 64 usage; 65 too large (the limit is about 1 MB); 69 no server; 77 access denied; 128+N when
-signal N has interrupted it.`,
+Exit codes: 0; 64 usage; 65 too large (the limit is about 1 MB); 69 no server; 77 access denied; 128+N if
+signal N interrupted it.`,
 		Example: `  turnstile queue put /mail 'to: ann'
   turnstile queue put /thumbnails - <photo.jpg --header name=photo.jpg --priority -5
   turnstile queue put /mail --key order-4711 --delay 10m 'to: ann'
@@ -82,10 +83,10 @@ signal N has interrupted it.`,
 	flags := cmd.Flags()
 	flags.IntVar(&p.priority, "priority", 0,
 		fmt.Sprintf("smaller is served first, from %d to %d", queue.MostUrgent, queue.LeastUrgent))
-	flags.Var(&p.delay, "delay", "how long the item is not ready yet")
-	flags.StringVar(&p.key, "key", "", "put only if no item was put with the same `text` before")
-	flags.StringArrayVar(&p.headers, "header", nil, "`name=value` that goes with the item (repeatable)")
-	flags.BoolVar(&p.lines, "lines", false, "put each line of standard input as an item")
+	flags.Var(&p.delay, "delay", "how long until the item is ready")
+	flags.StringVar(&p.key, "key", "", "put only if no item was put with the same `text` in the last day")
+	flags.StringArrayVar(&p.headers, "header", nil, "`name=value` to store with the item (repeatable)")
+	flags.BoolVar(&p.lines, "lines", false, "put each line of standard input as one item")
 	flags.BoolVarP(&p.null, "null", "0", false, "with --lines, lines end with a NUL byte, as find -print0 writes them")
 	p.access.flags(cmd, "one JSON object")
 	return cmd
@@ -96,24 +97,23 @@ func (p *putter) parse(cmd *cobra.Command, args []string) error {
 	if err := p.parsePath(cmd, args); err != nil {
 		return err
 	}
-	wrong := func(format string, a ...any) error { return command.Usage(cmd, fmt.Errorf(format, a...)) }
 	switch {
 	case len(args) > 2:
-		return wrong("unexpected argument %q: put quotes around a BODY of several words", strings.Join(args[2:], " "))
+		return command.Usagef(cmd, "unexpected argument %q: quote a BODY of several words", strings.Join(args[2:], " "))
 	case p.lines && len(args) == 2 && args[1] != "-":
-		return wrong("--lines reads items from standard input: leave BODY out")
+		return command.Usagef(cmd, "--lines reads items from standard input: leave BODY out")
 	case p.lines && p.key != "":
-		return wrong("--key is for one item: leave --lines out")
+		return command.Usagef(cmd, "--key is for one item: leave --lines out")
 	case p.null && !p.lines:
-		return wrong("--null is for --lines")
+		return command.Usagef(cmd, "--null is for --lines")
 	case p.priority < queue.MostUrgent || p.priority > queue.LeastUrgent:
-		return wrong("--priority %d is not from %d to %d", p.priority, queue.MostUrgent, queue.LeastUrgent)
+		return command.Usagef(cmd, "--priority must be from %d to %d", queue.MostUrgent, queue.LeastUrgent)
 	}
 	p.opts = queue.PutOptions{Priority: p.priority, Delay: time.Duration(p.delay)}
 	for _, header := range p.headers {
 		name, value, ok := strings.Cut(header, "=")
 		if _, twice := p.opts.Headers[name]; !ok || name == "" || twice {
-			return wrong("--header %q: each must be name=value, and no name come twice", header)
+			return command.Usagef(cmd, "--header %q must be name=value, and each name must be used once", header)
 		}
 		if p.opts.Headers == nil {
 			p.opts.Headers = make(map[string]string)
@@ -134,7 +134,7 @@ func (p *putter) body(cmd *cobra.Command, args []string) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(p.app.Stdin, maxBody+1))
 	switch {
 	case err != nil:
-		return nil, command.Usage(cmd, fmt.Errorf("standard input: %w", err))
+		return nil, command.Usagef(cmd, "standard input: %w", err)
 	case len(body) > maxBody:
 		return nil, p.tooLarge(fmt.Errorf("standard input is longer than %d bytes", maxBody))
 	}
@@ -143,7 +143,8 @@ func (p *putter) body(cmd *cobra.Command, args []string) ([]byte, error) {
 
 // tooLarge is the error of an item that no server would take.
 func (p *putter) tooLarge(err error) error {
-	return &command.Error{Code: command.ExitData, Err: fmt.Errorf("%s: %w", p.path, err), Hint: "store it elsewhere, and put where it is"}
+	hint := "store it elsewhere, and put its location"
+	return &command.Error{Code: command.ExitData, Err: fmt.Errorf("%s: %w", p.path, err), Hint: hint}
 }
 
 // put puts one item.
@@ -167,12 +168,9 @@ func (p *putter) put(ctx context.Context, body []byte) error {
 			return err
 		}
 		if !out.Added {
-			p.app.Say("%s: an item was put with this key before", p.path)
+			p.app.Say("%s: an item with this key was put before", p.path)
 		}
-		if p.asJSON {
-			return p.app.JSON(out)
-		}
-		return p.app.Printf("%s\n", out.ID)
+		return p.app.Report(p.asJSON, out, "%s\n", out.ID)
 	})
 }
 
@@ -180,8 +178,8 @@ func (p *putter) put(ctx context.Context, body []byte) error {
 func (p *putter) unresolved(ctx context.Context, err error) error {
 	exit := &command.Error{
 		Code: command.ExitNoServer,
-		Err:  fmt.Errorf("%s: the item may be in, or not: %w", p.path, err),
-		Hint: "look with turnstile queue ls; with --key a put can be repeated whatever became of it",
+		Err:  fmt.Errorf("%s: the item may or may not be in: %w", p.path, err),
+		Hint: "check with turnstile queue ls; with --key a put can be repeated in either case",
 	}
 	if sig, ok := errors.AsType[supervise.SignalError](context.Cause(ctx)); ok {
 		exit.Code = sig.Ending().Code

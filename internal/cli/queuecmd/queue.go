@@ -18,25 +18,21 @@ import (
 
 // New returns turnstile queue.
 func New(app *command.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:   "queue",
-		Short: "Put items into a queue, and work on them",
-		Long: `A queue at PATH holds items, each a body of any bytes, until somebody has worked on them: across machines with
---connect, among the processes of this one without. An item that put has acknowledged is delivered at least
-once, however many crash, by priority and then in the order of arrival. What is acknowledged as done is never
-delivered again.`,
+		Short: "Put items into a queue, and process them",
+		Long: `A queue at PATH holds items, each with a body of any bytes: across machines with --connect, otherwise
+among the processes of this machine. An item that put has acknowledged is delivered at least once, even if
+clients or servers crash, by priority and then in the order of arrival. After its consumer has acknowledged
+it, it is never delivered again.`,
 		Example: `  turnstile queue put /mail 'to: ann'
   turnstile queue work /mail --workers 4 -- ./send-mail
   seq 1000 | turnstile queue put /numbers --lines
   turnstile queue len /numbers`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newPut(app), newTake(app), newWork(app), newList(app), newLen(app), newDead(app), newPurge(app))
-	return cmd
+	}, newPut(app), newTake(app), newWork(app), newList(app), newLen(app), newDead(app), newPurge(app))
 }
 
-// access is how the subcommands that run no command reach their queue.
+// access is how a subcommand reaches its queue.
 type access struct {
 	app        *command.App
 	connection command.Connection
@@ -47,7 +43,7 @@ type access struct {
 
 func (u *access) flags(cmd *cobra.Command, object string) {
 	flags := cmd.Flags()
-	flags.BoolVarP(&u.app.Quiet, "quiet", "q", false, "say nothing but what was asked for, and errors")
+	flags.BoolVarP(&u.app.Quiet, "quiet", "q", false, "print only results and errors")
 	flags.BoolVar(&u.asJSON, "json", false, "print "+object+" (docs/cli-json.md)")
 	u.connection.Flags(flags)
 	u.connection.ACLFlag(flags)
@@ -56,7 +52,7 @@ func (u *access) flags(cmd *cobra.Command, object string) {
 // parsePath checks the PATH.
 func (u *access) parsePath(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return command.Usage(cmd, errors.New("PATH is missing: name the queue, such as /mail"))
+		return command.Usagef(cmd, "PATH is missing: name the queue, such as /mail")
 	}
 	u.path = args[0]
 	if err := checkPath(u.path); err != nil {
@@ -73,20 +69,18 @@ func checkPath(path string) error {
 	case err != nil:
 		return err
 	case path == "/" || path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/"):
-		return fmt.Errorf("%s belongs to the server: name a path of the queue's own, such as /mail", path)
+		return fmt.Errorf("%s belongs to the server: choose another path, such as /mail", path)
 	}
 	return nil
 }
 
 // with connects and calls f with the queue, until a signal comes.
 func (u *access) with(ctx context.Context, f func(ctx context.Context, client *zk.Client, q *queue.Queue) error) error {
-	ctx, stop := supervise.Until(ctx)
-	defer stop()
-	return command.Failed(withQueue(ctx, u.app, &u.connection, u.path, u.cfg, true, f))
+	return command.UntilSignal(ctx, func(ctx context.Context) error { return u.open(ctx, true, f) })
 }
 
 // inspect is with for commands that do not create the queue. If there is none it calls none instead.
-func (u *access) inspect(ctx context.Context, none func() error, f func(ctx context.Context, q *queue.Queue) error) error {
+func (u *access) inspect(ctx context.Context, none func() error, f func(context.Context, *queue.Queue) error) error {
 	return u.with(ctx, func(ctx context.Context, client *zk.Client, q *queue.Queue) error {
 		sess, err := client.Session(ctx)
 		if err != nil {
@@ -100,56 +94,54 @@ func (u *access) inspect(ctx context.Context, none func() error, f func(ctx cont
 		case err != nil:
 			return err
 		case !there:
-			u.app.Say("nobody has put anything into %s yet", u.path)
+			u.app.Say("there is no queue at %s yet", u.path)
 			return none()
 		}
 		return f(ctx, q)
 	})
 }
 
-// withQueue connects, and calls f with the queue at a path. With giveUp, what f waits for also ends when the servers
-// stay away for longer than --connect-timeout.
-func withQueue(ctx context.Context, app *command.App, n *command.Connection, path string, cfg queue.Config, giveUp bool,
-	f func(ctx context.Context, client *zk.Client, q *queue.Queue) error,
-) error {
-	client, sess, err := n.Open(ctx, app)
+// open connects, and calls f with the queue. With giveUp, what f waits for also ends when the servers stay away for
+// longer than --connect-timeout.
+func (u *access) open(ctx context.Context, giveUp bool, f func(context.Context, *zk.Client, *queue.Queue) error) error {
+	client, sess, err := u.connection.Open(ctx, u.app)
 	if err != nil {
 		return err
 	}
 	defer client.Close() // if it fails, the session ends by itself
-	cfg.ACL = n.ACL()
-	q, err := queue.New(client, path, cfg)
+	u.cfg.ACL = u.connection.ACL()
+	q, err := queue.New(client, u.path, u.cfg)
 	if err != nil {
 		return &command.Error{Code: command.ExitUsage, Err: err}
 	}
 	until, stop := ctx, func() {}
 	if giveUp {
-		until, stop = n.Until(ctx, client, sess, nil)
+		until, stop = u.connection.Until(ctx, client, sess, nil)
 	}
 	defer stop()
 	err = f(until, client, q)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), command.ReconnectWait)
 	defer cancel()
 	_ = q.Close(closing) // what cannot be given back now goes back when the session ends
-	return queueError(until, n, client, err)
+	return u.explain(until, client, err)
 }
 
-// queueError says what is behind the error of a queue: a signal, a server that is away, or something else at the path.
-func queueError(ctx context.Context, n *command.Connection, client *zk.Client, err error) error {
+// explain returns the reason for a queue's error: a signal, a server that is away, or something else at the path.
+func (u *access) explain(ctx context.Context, client *zk.Client, err error) error {
 	if _, ok := errors.AsType[*command.Error](err); ok || err == nil {
 		return err
 	}
 	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(cause, command.ErrNoAnswer), errors.Is(err, command.ErrNoAnswer):
-		return n.NoServer(client.LastError())
+		return u.connection.NoServer(client.LastError())
 	case errors.Is(cause, context.Canceled):
 		return supervise.AsSignal(cause)
 	case cause != nil:
 		return cause
 	case errors.Is(err, queue.ErrNotQueue):
 		return &command.Error{
-			Code: command.ExitUsage, Err: err, Hint: "choose another PATH: this one is somebody else's",
+			Code: command.ExitUsage, Err: err, Hint: "choose another PATH: this one is used for something else",
 		}
 	}
 	return err

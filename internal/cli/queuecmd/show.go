@@ -45,26 +45,25 @@ func newList(app *command.App) *cobra.Command {
 	u := &access{app: app}
 	return listing(u, &cobra.Command{
 		Use:   "ls PATH",
-		Short: "Show the next items, and take none",
-		Long: `Shows the items that are ready, in the order in which they will be served. Those that somebody works on and
-those that are delayed are left out; turnstile queue len counts them.`,
+		Short: "Show the next items without taking them",
+		Long: `Shows the items that are ready, in the order in which they will be served. It leaves out claimed and
+delayed items, which turnstile queue len counts.`,
 		Example: `  turnstile queue ls /mail
   turnstile queue ls /mail -n 0 --json | jq -r .body`,
-	}, "an item", "ID\tPRIORITY\tPUT\tBYTES\tBODY", func(ctx context.Context, q *queue.Queue) iter.Seq2[queue.Peeked, error] {
-		return q.Items(ctx)
-	}, func(t *table, item queue.Peeked) error {
+	}, "per item", "ID\tPRIORITY\tPUT\tBYTES\tBODY", (*queue.Queue).Items, func(t *table, item queue.Peeked) error {
 		if u.asJSON {
 			return u.app.JSON(readyJSON{
 				item.ID, item.Priority, command.Timestamp(item.EnqueuedAt), item.Headers, newBodyJSON(item.Body),
 			})
 		}
-		return t.row("%s\t%d\t%s\t%d\t%s%s", item.ID, item.Priority, command.Since(item.EnqueuedAt), len(item.Body), excerpt(item.Body), headers(item.Headers))
+		return t.row("%s\t%d\t%s\t%d\t%s%s", item.ID, item.Priority, command.Since(item.EnqueuedAt), len(item.Body),
+			excerpt(item.Body), headers(item.Headers))
 	})
 }
 
 // listing makes a command that shows the first few of what a queue has.
 func listing[T any](u *access, cmd *cobra.Command, each, title string,
-	all func(context.Context, *queue.Queue) iter.Seq2[T, error], show func(*table, T) error,
+	all func(*queue.Queue, context.Context) iter.Seq2[T, error], show func(*table, T) error,
 ) *cobra.Command {
 	var most int
 	cmd.Args = command.ExactArgs(1, "PATH")
@@ -73,12 +72,13 @@ func listing[T any](u *access, cmd *cobra.Command, each, title string,
 			return err
 		}
 		if most < 0 {
-			return command.Usage(cmd, errors.New("-n must not be negative; 0 is all"))
+			return command.Usagef(cmd, "-n must not be negative; 0 means all")
 		}
-		return u.inspect(cmd.Context(), nothing, func(ctx context.Context, q *queue.Queue) error {
+		none := func() error { return nil }
+		return u.inspect(cmd.Context(), none, func(ctx context.Context, q *queue.Queue) error {
 			t := &table{Writer: tabwriter.NewWriter(u.app.Stdout, 0, 0, 2, ' ', 0), title: title}
 			n := 0
-			for x, err := range all(ctx, q) {
+			for x, err := range all(q, ctx) {
 				if err != nil {
 					return err
 				}
@@ -92,12 +92,10 @@ func listing[T any](u *access, cmd *cobra.Command, each, title string,
 			return command.OutputError(t.Flush())
 		})
 	}
-	cmd.Flags().IntVarP(&most, "count", "n", 20, "how many; 0 is all")
+	cmd.Flags().IntVarP(&most, "count", "n", 20, "how many to show; 0 means all")
 	u.flags(cmd, "one JSON object "+each)
 	return cmd
 }
-
-func nothing() error { return nil }
 
 // headers writes an item's headers behind its body.
 func headers(h map[string]string) string {
@@ -135,9 +133,8 @@ func newLen(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "len PATH",
 		Short: "Count the items by state",
-		Long: `Counts the items: ready ones, delayed ones, claimed ones, which somebody works on or is about to, and dead
-letters. If some are ready it tells for how long the oldest of those that are next has been ready; a delay before
-does not count.`,
+		Long: `Counts the items: ready, delayed, claimed by a consumer, and dead letters. If some are ready, it also
+shows how long the oldest of the next ones has been ready, without any delay before that.`,
 		Example: `  turnstile queue len /mail
   turnstile queue len --json /mail | jq .ready`,
 		Args: command.ExactArgs(1, "PATH"),
@@ -174,19 +171,15 @@ func (u *access) count(ctx context.Context) error {
 }
 
 func (u *access) printCounts(n queue.Counts, oldest *time.Duration) error {
-	if u.asJSON {
-		j := countsJSON{Path: u.path, Ready: n.Ready, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead}
-		if oldest != nil {
-			ms := oldest.Milliseconds()
-			j.Oldest = &ms
-		}
-		return u.app.JSON(j)
-	}
+	j := countsJSON{Path: u.path, Ready: n.Ready, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead}
 	waits := ""
 	if oldest != nil {
+		ms := oldest.Milliseconds()
+		j.Oldest = &ms
 		waits = fmt.Sprintf("  (the oldest for %v)", oldest.Round(time.Second))
 	}
-	return u.app.Printf("ready    %d%s\ndelayed  %d\nclaimed  %d\ndead     %d\n", n.Ready, waits, n.Delayed, n.Claimed, n.Dead)
+	return u.app.Report(u.asJSON, j, "ready    %d%s\ndelayed  %d\nclaimed  %d\ndead     %d\n",
+		n.Ready, waits, n.Delayed, n.Claimed, n.Dead)
 }
 
 func newPurge(app *command.App) *cobra.Command {
@@ -194,9 +187,9 @@ func newPurge(app *command.App) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "purge PATH --yes",
-		Short: "Remove all items that nobody works on",
-		Long: `Removes every item that is ready or delayed, for good. Without --yes it only tells how many those are. Items
-that somebody works on and dead letters stay (turnstile queue dead purge).`,
+		Short: "Remove all items that are not claimed",
+		Long: `Removes every item that is ready or delayed, for good. Without --yes it only counts them. Claimed items
+and dead letters stay (turnstile queue dead purge).`,
 		Example: `  turnstile queue purge /mail --yes`,
 		Args:    command.ExactArgs(1, "PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -206,7 +199,7 @@ that somebody works on and dead letters stay (turnstile queue dead purge).`,
 			return u.purge(cmd.Context(), yes)
 		},
 	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "do it")
+	cmd.Flags().BoolVar(&yes, "yes", false, "really remove them")
 	u.flags(cmd, "one JSON object")
 	return cmd
 }
@@ -219,10 +212,8 @@ func (u *access) purge(ctx context.Context, yes bool) error {
 			if err != nil {
 				return err
 			}
-			return &command.Error{
-				Code: command.ExitUsage, Err: fmt.Errorf("%s: %d ready and %d delayed items would be lost for good", u.path, n.Ready, n.Delayed),
-				Hint: "--yes removes them",
-			}
+			err = fmt.Errorf("%s: %d ready and %d delayed items would be lost for good", u.path, n.Ready, n.Delayed)
+			return &command.Error{Code: command.ExitUsage, Err: err, Hint: "--yes removes them"}
 		}
 		n, err := q.Purge(ctx)
 		if err != nil {
@@ -235,14 +226,11 @@ func (u *access) purge(ctx context.Context, yes bool) error {
 // partly is the error of what was done to some only.
 func (u *access) partly(n int, done string, err error) error {
 	if n > 0 {
-		u.app.Say("%s: %s %s before it was interrupted; the rest is as it was", u.path, command.Plural(n, "item"), done)
+		u.app.Say("%s: %s %s before the interruption; the rest is unchanged", u.path, command.Plural(n, "item"), done)
 	}
 	return err
 }
 
 func (u *access) purged(n int) error {
-	if u.asJSON {
-		return u.app.JSON(purgedJSON{Path: u.path, Purged: n})
-	}
-	return u.app.Printf("%s removed\n", command.Plural(n, "item"))
+	return u.app.Report(u.asJSON, purgedJSON{Path: u.path, Purged: n}, "%s removed\n", command.Plural(n, "item"))
 }

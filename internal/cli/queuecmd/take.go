@@ -59,31 +59,32 @@ const (
 const maxHeld = 1000
 
 // aboutItems is part of the help of take and work.
-const aboutItems = `The command gets the item's body, byte for byte, as its standard input, and finds TURNSTILE_ITEM_ID,
-TURNSTILE_ITEM_ATTEMPT (1 for the first), TURNSTILE_ITEM_PRIORITY, TURNSTILE_ITEM_ENQUEUED_AT,
-TURNSTILE_ITEM_HEADERS (a JSON object), TURNSTILE_ITEM_HEADER_NAME for every header NAME, TURNSTILE_PATH,
-TURNSTILE_TOKEN (larger for every later delivery of the item), TURNSTILE_SESSION and
-TURNSTILE_SESSION_TIMEOUT_MS in its environment. It has a session of its own and no terminal; output of
-commands that run at the same time may mix. What it exits with decides:
+const aboutItems = `The command gets the item's body, byte for byte, as its standard input. Its environment has
+TURNSTILE_ITEM_ID, TURNSTILE_ITEM_ATTEMPT (1 for the first), TURNSTILE_ITEM_PRIORITY,
+TURNSTILE_ITEM_ENQUEUED_AT, TURNSTILE_ITEM_HEADERS (a JSON object), TURNSTILE_ITEM_HEADER_NAME for each
+header NAME, TURNSTILE_PATH, TURNSTILE_TOKEN (larger for every later delivery of the item),
+TURNSTILE_SESSION and TURNSTILE_SESSION_TIMEOUT_MS. It runs in a session of its own without a terminal; the
+output of commands that run at the same time may mix. Its exit code decides:
 
    0      the item is done, and never delivered again
    75     not now: the item comes again after --retry-delay, and the attempt does not count
-   other  failed, as when a signal ends it: the item comes again after --backoff, twice that the next time,
-          and so on up to ten minutes; after --max-attempts it is a dead letter (turnstile queue dead)
+   other  failed, also if a signal ended it: the item comes again after --backoff, which doubles each time up
+          to ten minutes; after --max-attempts it is a dead letter (turnstile queue dead)
 
-If the claim of the item is lost, the command's group gets SIGTERM, and SIGKILL before anybody else is given
-the item. A command that is not there is found before anything is taken; one that cannot be started ends us,
-and the item goes back as if it had not been delivered. If we are killed with SIGKILL the item is delivered
-again when the session has ended, which counts as an attempt.
+If the claim of the item is lost, the command's group receives SIGTERM, and SIGKILL before another consumer
+receives the item. A command that does not exist is reported before an item is taken. If a command cannot be
+started, turnstile ends, and the item goes back as if it had not been delivered. If SIGKILL ends turnstile,
+the item is delivered again when the session has ended, which counts as an attempt.
 
-The first SIGINT, SIGTERM, SIGQUIT or SIGHUP takes no more items and is passed on to the commands that run; with
---on-stop finish it is not, and they run to their end. Items whose commands it ends go back, and the attempt
-does not count. The second kills the commands. Other signals are passed on.`
+At the first SIGINT, SIGTERM, SIGQUIT or SIGHUP turnstile takes no more items, and passes the signal on to
+the running commands; with --on-stop finish it does not, and they run to their end. Items whose commands it
+ends go back, and the attempt does not count. The second such signal kills the commands. Other signals are
+passed on.`
 
 func newConsumer(app *command.App) *consumer {
 	return &consumer{run: command.Runner{App: app, CheckPath: checkPath, Words: command.Words{
 		Path: "queue", Noun: "claim", Won: "taken", Over: "done",
-		Busy: "no item is ready", Late: "no item is ready by this time", Next: "turnstile queue len tells what is there",
+		Busy: "no item is ready", Late: "no item is ready by this time", Next: "turnstile queue len counts the items",
 	}}}
 }
 
@@ -93,10 +94,10 @@ func (w *consumer) commandFlags(cmd *cobra.Command) {
 	w.onStop = command.NewChoice(onStopSignal, onStopFinish)
 	flags := cmd.Flags()
 	flags.IntVar(&w.attempts, "max-attempts", 20,
-		"how many attempts may fail before an item is a dead letter; 0 is without end")
-	flags.Var(&w.backoff, "backoff", "after the first failed attempt, when the item comes again")
-	flags.Var(&w.retryDelay, "retry-delay", "when an item comes again whose command has exited with 75")
-	flags.Var(&w.onStop, "on-stop", "what a signal that asks us to end does to the commands that run")
+		"failed attempts after which an item is a dead letter; 0 means no limit")
+	flags.Var(&w.backoff, "backoff", "pause after an item's first failed attempt")
+	flags.Var(&w.retryDelay, "retry-delay", "pause after a command has exited with 75")
+	flags.Var(&w.onStop, "on-stop", "what a signal to end does to running commands")
 	w.run.Flags(cmd, supervise.Term, supervise.Kill)
 }
 
@@ -105,19 +106,19 @@ func newTake(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "take [flags] PATH [-- COMMAND [ARG...]]",
 		Short: "Take items: print them, or run a command for each",
-		Long: `Takes the next item from the queue at PATH, waiting for one if need be, and with -n as many as are ready behind
-it, N at most.
+		Long: `Takes the next item from the queue at PATH, after waiting for one if there is none. With -n N it also
+takes the items that are ready after it, up to N in all.
 
-With --ack it prints the items, with a newline behind those that do not end with one, and acknowledges them
-when they are written: an item of which that was not said is delivered again. Without --ack it prints them and
-gives them back, in their places and as if nobody had taken them.
+With --ack it prints the items, each followed by a newline if it does not end with one, and acknowledges
+them once they are written: an item that it has not acknowledged is delivered again. Without --ack it prints
+the items and gives them back, in their places and as if they had not been taken.
 
-With a command it runs the command for one item after the other, and exits as the first did that did not exit
-with 0.
+With a command it runs the command for one item after the other, and exits with the first code that is not
+0.
 
 ` + aboutItems + `
 
-Exit codes: 0; the command's, or 128+N if signal N ended it or our wait; 1 (or -E) no item was ready; 64 usage;
+Exit codes: 0; the command's, or 128+N if signal N ended it or the wait; 1 (or -E) no item was ready; 64 usage;
 69 no server; 75 the claim was lost, and the item is delivered again; 77 access denied; 126 command cannot
 be executed; 127 not found.`,
 		Example: `  turnstile queue take /mail --ack
@@ -138,27 +139,25 @@ be executed; 127 not found.`,
 	flags.IntVarP(&w.count, "count", "n", 1, "how many items at most")
 	w.run.WaitFlags(cmd, "")
 	flags.BoolVar(&w.ack, "ack", false, "acknowledge the items that are printed")
-	flags.BoolVarP(&w.null, "null", "0", false, "print each item as it is and a NUL byte behind it")
-	flags.BoolVar(&w.json, "json", false, "print one JSON object an item (docs/cli-json.md)")
+	flags.BoolVarP(&w.null, "null", "0", false, "print each item as it is, followed by a NUL byte")
+	flags.BoolVar(&w.json, "json", false, "print one JSON object per item (docs/cli-json.md)")
 	w.commandFlags(cmd)
 	return cmd
 }
 
 func (w *consumer) checkTake(cmd *cobra.Command) error {
-	wrong := func(text string) error { return command.Usage(cmd, errors.New(text)) }
 	flags := cmd.Flags()
 	switch {
 	case w.count < 1:
-		return wrong("-n must be at least 1")
+		return command.Usagef(cmd, "-n must be at least 1")
 	case w.run.Argv == nil && !w.ack && w.count > maxHeld:
-		return wrong(fmt.Sprintf("-n is at most %d for items that are given back: see --ack, or turnstile queue ls",
-			maxHeld))
+		return command.Usagef(cmd, "-n is at most %d for items that are given back: see --ack, or queue ls", maxHeld)
 	case w.run.Argv != nil && flags.Changed("ack"):
-		return wrong("--ack is for printing: an item is acknowledged when its command has exited with 0")
+		return command.Usagef(cmd, "--ack is for printing: an item is acknowledged when its command has exited with 0")
 	case w.run.Argv != nil && (flags.Changed("json") || flags.Changed("null")):
-		return wrong("--json and --null are for printing: a command's output is its own")
+		return command.Usagef(cmd, "--json and --null are for printing: leave them out, or the command")
 	case w.json && w.null:
-		return wrong("--json and --null contradict each other: leave one out")
+		return command.Usagef(cmd, "--json and --null contradict each other: leave one out")
 	}
 	w.workers, w.until = 1, command.NewChoice(untilSignal)
 	return w.checkCommand(cmd)
@@ -168,42 +167,26 @@ func (w *consumer) checkTake(cmd *cobra.Command) error {
 func (w *consumer) checkCommand(cmd *cobra.Command) error {
 	switch {
 	case len(w.run.Paths) > 1:
-		return command.Usage(cmd, errors.New("a queue has one PATH"))
+		return command.Usagef(cmd, "a queue has one PATH")
 	case w.attempts < 0:
-		return command.Usage(cmd, errors.New("--max-attempts must not be negative; 0 is without end"))
+		return command.Usagef(cmd, "--max-attempts must not be negative; 0 means no limit")
 	case w.backoff == 0:
-		return command.Usage(cmd, errors.New("--backoff must not be 0: what fails would fail again at once"))
+		return command.Usagef(cmd, "--backoff must not be 0: a failed item would fail again at once")
 	}
 	return nil
 }
 
-func (w *consumer) config() queue.Config {
+func (w *consumer) access() *access {
 	cfg := queue.Config{MaxAttempts: w.attempts, Backoff: queue.Backoff{First: time.Duration(w.backoff)}}
 	if w.attempts == 0 {
 		cfg.MaxAttempts = -1
 	}
-	return cfg
+	return &access{app: w.run.App, connection: w.run.Connection, path: w.run.Path, cfg: cfg}
 }
 
 // first takes the first item of "take", as --no-wait and --wait say.
-func (w *consumer) first(ctx context.Context, q *queue.Queue) (*queue.Item, error) {
-	if w.run.Wait.Not {
-		ctx, cancel := w.run.Connection.Answering(ctx)
-		defer cancel()
-		return q.TryTake(ctx)
-	}
-	ctx, cancel := w.run.Wait.Context(ctx)
-	defer cancel()
-	defer w.run.App.SayWaiting(w.run.Path, func() string { return "no item is ready" })()
-	return q.Take(ctx)
-}
-
-// noItem is the error of a command that got no item, and says why not.
-func (w *consumer) noItem(ctx context.Context, q *queue.Queue, err error) error {
-	if !errors.Is(err, queue.ErrEmpty) && !errors.Is(err, command.ErrWaited) {
-		return err
-	}
-	return w.run.NotAcquired(ctx, func(ctx context.Context) string {
+func (w *consumer) first(ctx context.Context, client *zk.Client, q *queue.Queue) (*queue.Item, error) {
+	return command.Acquire(ctx, &w.run, client, q.TryTake, q.Take, queue.ErrEmpty, func(ctx context.Context) string {
 		n, err := q.Len(ctx)
 		if err != nil {
 			return ""
@@ -214,16 +197,13 @@ func (w *consumer) noItem(ctx context.Context, q *queue.Queue, err error) error 
 
 // printItems prints items, and acknowledges them or gives them back.
 func (w *consumer) printItems(ctx context.Context) error {
-	ctx, stop := supervise.Until(ctx)
-	defer stop()
-	run := &w.run
-	takeAndPrint := func(ctx context.Context, client *zk.Client, q *queue.Queue) error {
-		if _, err := w.catchUp(ctx, client); err != nil {
+	return w.access().with(ctx, func(ctx context.Context, client *zk.Client, q *queue.Queue) error {
+		if _, err := w.run.Sync(ctx, client); err != nil {
 			return err
 		}
-		item, err := w.first(ctx, q)
+		item, err := w.first(ctx, client, q)
 		if err != nil {
-			return w.noItem(ctx, q, err)
+			return err
 		}
 		for left := w.count; ; {
 			items := []*queue.Item{item}
@@ -246,17 +226,7 @@ func (w *consumer) printItems(ctx context.Context) error {
 				return err
 			}
 		}
-	}
-	return command.Failed(withQueue(ctx, run.App, &run.Connection, run.Path, w.config(), true, takeAndPrint))
-}
-
-// catchUp makes the server that we are connected to catch up with what was put before.
-func (w *consumer) catchUp(ctx context.Context, client *zk.Client) (*zk.Session, error) {
-	sess, err := client.Session(ctx)
-	if err == nil {
-		err = w.run.Sync(ctx, sess)
-	}
-	return sess, err
+	})
 }
 
 // printAll prints items, and then acknowledges them or gives them back, all at the same time.
@@ -282,7 +252,7 @@ func (w *consumer) printAll(ctx context.Context, items []*queue.Item) error {
 		return command.OutputError(werr)
 	}
 	if !w.ack {
-		w.run.App.Say("%s: %s given back: --ack takes for good, and -- COMMAND runs a command",
+		w.run.App.Say("%s: %s given back: --ack removes them, and -- COMMAND runs a command",
 			w.run.Path, command.Plural(len(items), "item"))
 		return nil // what is not given back now goes back when the session ends
 	}
@@ -298,7 +268,7 @@ func (w *consumer) printAll(ctx context.Context, items []*queue.Item) error {
 			Code: command.ExitLost,
 			Err: fmt.Errorf("%s: the claim was lost: %d of the %d items printed last may be delivered again",
 				w.run.Path, lost, len(items)),
-			Hint: "see whether the server runs",
+			Hint: "check that the server runs",
 		}
 	}
 	return err

@@ -1,8 +1,6 @@
 package queuecmd
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
 	"github.com/seed-a3166700/turnstile/internal/cli/command"
@@ -19,18 +17,18 @@ func newWork(app *command.App) *cobra.Command {
 	w := newConsumer(app)
 	cmd := &cobra.Command{
 		Use:   "work [flags] PATH -- COMMAND [ARG...]",
-		Short: "Run a command for every item, until a signal comes",
-		Long: `Takes the items of the queue at PATH, the next as soon as a worker is free, and runs the command for each. While
-there is no item, or no server, it waits.
+		Short: "Run a command for each item, until a signal comes",
+		Long: `Takes items from the queue at PATH, the next one as soon as a worker is free, and runs the command for
+each. While there is no item, or no server, it waits.
 
-With --until idle it ends when no item is ready and its own commands have ended; with --until empty when there
-is no item at all but dead letters: it waits for those that are delayed, and for those that others work on.
+With --until idle it ends when no item is ready and its own commands have ended. With --until empty it ends
+when the queue has no items except dead letters: it waits for delayed items, and for those of other
+consumers.
 
 ` + aboutItems + `
 
-Exit codes: 0 ended as it was asked to: by a signal, or by what --until says; 128+N if signal N came before what
---until says, or came twice; 64 usage; 69 no server at the start; 77 access denied; 126 command cannot be
-executed; 127 not found.`,
+Exit codes: 0 ended by a signal, or as --until says; 128+N if signal N came before --until was reached, or came
+twice; 64 usage; 69 no server at the start; 77 access denied; 126 command cannot be executed; 127 not found.`,
 		Example: `  turnstile queue work /mail --workers 4 -- ./send-mail
   turnstile queue work /numbers --workers 8 --until empty -- sh -c 'cat >>out'
   turnstile queue work /mail --on-stop finish --max-attempts 5 -c './render | ./send'`,
@@ -55,9 +53,9 @@ const maxWorkers = 1000
 func (w *consumer) checkWork(cmd *cobra.Command) error {
 	switch {
 	case w.run.Argv == nil:
-		return command.Usage(cmd, errors.New("the command to run for every item is missing"))
+		return command.Usagef(cmd, "the command is missing: name one to run for each item")
 	case w.workers < 1 || w.workers > maxWorkers:
-		return command.Usage(cmd, errors.New("--workers must be from 1 to 1000"))
+		return command.Usagef(cmd, "--workers must be from 1 to 1000")
 	}
 	return w.checkCommand(cmd)
 }

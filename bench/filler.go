@@ -10,16 +10,16 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// A stock fills a contender's queue on the contender's behalf, while nobody measures: no contender's own way of putting items is quick enough
-// everywhere.
-type stock interface {
+// A filler fills a contender's queue while it is not measured, because no contender's own way of putting items is fast
+// enough everywhere.
+type filler interface {
 	fill(ctx context.Context, n int) error
 	count(ctx context.Context) (int, error)
 	close()
 }
 
-// openStock returns the stock of the queue at root, which it makes if a contender cannot.
-func openStock(ctx context.Context, kind, addr, root string) (stock, error) {
+// openFiller returns the filler of the queue at root, which it makes if the contender cannot.
+func openFiller(ctx context.Context, kind, addr, root string) (filler, error) {
 	p := &plan{addr: addr, root: root}
 	switch kind {
 	case kindTurnstileQueue:
@@ -27,21 +27,21 @@ func openStock(ctx context.Context, kind, addr, root string) (stock, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &ourStock{ourQueue: t.(*ourQueue)}, nil
+		return &ourFiller{ourQueue: t.(*ourQueue)}, nil
 	case kindRedisList:
 		t, err := openRedisList(ctx, p)
 		if err != nil {
 			return nil, err
 		}
-		return &redisStock{redisList: t.(*redisList)}, nil
+		return &redisFiller{redisList: t.(*redisList)}, nil
 	case kindCuratorSimple:
-		return openNodeStock(ctx, addr, root, "qn-", nil)
+		return openNodeFiller(ctx, addr, root, "qn-", nil)
 	case kindCuratorQueue:
-		return openNodeStock(ctx, addr, root, "queue-", func(b []byte) []byte { return classic.MarshalElements(b) })
+		return openNodeFiller(ctx, addr, root, "queue-", func(b []byte) []byte { return classic.MarshalElements(b) })
 	case kindKazooQueue:
-		return openNodeStock(ctx, addr, root, "entry-100-", nil)
+		return openNodeFiller(ctx, addr, root, "entry-100-", nil)
 	case kindKazooLocking:
-		return openNodeStock(ctx, addr, root+"/entries", "entry-100-", nil)
+		return openNodeFiller(ctx, addr, root+"/entries", "entry-100-", nil)
 	default:
 		return nil, fmt.Errorf("there is no queue of %q", kind)
 	}
@@ -57,40 +57,40 @@ func (m *numbering) inParts(n, part int, put func(bodies [][]byte) error) error 
 	return nil
 }
 
-type ourStock struct {
+type ourFiller struct {
 	*ourQueue
 	numbering
 }
 
-func (s *ourStock) fill(ctx context.Context, n int) error {
+func (s *ourFiller) fill(ctx context.Context, n int) error {
 	return s.inParts(n, 20_000, func(bodies [][]byte) error {
 		_, err := s.queue.PutBatch(ctx, messages(bodies))
 		return err
 	})
 }
 
-func (s *ourStock) count(ctx context.Context) (int, error) {
+func (s *ourFiller) count(ctx context.Context) (int, error) {
 	c, err := s.queue.Len(ctx)
 	return c.Ready + c.Claimed + c.Delayed, err
 }
 
-type redisStock struct {
+type redisFiller struct {
 	*redisList
 	numbering
 }
 
-func (s *redisStock) fill(ctx context.Context, n int) error {
+func (s *redisFiller) fill(ctx context.Context, n int) error {
 	return s.inParts(n, batchItems, func(bodies [][]byte) error { return s.put(ctx, bodies) })
 }
 
-func (s *redisStock) count(ctx context.Context) (int, error) {
+func (s *redisFiller) count(ctx context.Context) (int, error) {
 	ready, err := s.client.LLen(ctx, s.ready).Result()
 	taken, e := s.client.LLen(ctx, s.taken).Result()
 	return int(ready + taken), errors.Join(err, e)
 }
 
-// A nodeStock is a queue in which every item is a sequential node of one directory.
-type nodeStock struct {
+// A nodeFiller fills a queue in which every item is a sequential node of one directory.
+type nodeFiller struct {
 	client *zk.Client
 	sess   *zk.Session
 	dir    string
@@ -99,7 +99,7 @@ type nodeStock struct {
 	numbering
 }
 
-func openNodeStock(ctx context.Context, addr, dir, prefix string, frame func([]byte) []byte) (*nodeStock, error) {
+func openNodeFiller(ctx context.Context, addr, dir, prefix string, frame func([]byte) []byte) (*nodeFiller, error) {
 	client, sess, err := connect(ctx, addr)
 	if err != nil {
 		return nil, err
@@ -113,18 +113,18 @@ func openNodeStock(ctx context.Context, addr, dir, prefix string, frame func([]b
 			return nil, err
 		}
 	}
-	return &nodeStock{client: client, sess: sess, dir: dir, prefix: prefix, frame: frame}, nil
+	return &nodeFiller{client: client, sess: sess, dir: dir, prefix: prefix, frame: frame}, nil
 }
 
 // listed is how many bytes a list of n items has.
-func (s *nodeStock) listed(n int) int { return n * (4 + len(s.prefix) + len("0000000000")) }
+func (s *nodeFiller) listed(n int) int { return n * (4 + len(s.prefix) + len("0000000000")) }
 
-// fill sends transactions of some hundred items, a few at a time.
-func (s *nodeStock) fill(ctx context.Context, n int) error {
-	const items, flights = 500, 4
+// fill sends transactions of a few hundred items, a few at a time.
+func (s *nodeFiller) fill(ctx context.Context, n int) error {
+	const items, maxSent = 500, 4
 	b := s.sess.Batch()
 	var sent []*zk.Future[[]zk.Result]
-	land := func() error {
+	await := func() error {
 		b.Send()
 		var errs []error
 		for _, f := range sent {
@@ -142,15 +142,15 @@ func (s *nodeStock) fill(ctx context.Context, n int) error {
 			}
 			ops[i] = zk.CreateOp(s.dir+"/"+s.prefix, body, zk.PersistentSequential)
 		}
-		if sent = append(sent, b.Multi(ops...)); len(sent) < flights {
+		if sent = append(sent, b.Multi(ops...)); len(sent) < maxSent {
 			return nil
 		}
-		return land()
+		return await()
 	})
-	return errors.Join(err, land())
+	return errors.Join(err, await())
 }
 
-func (s *nodeStock) count(ctx context.Context) (int, error) {
+func (s *nodeFiller) count(ctx context.Context) (int, error) {
 	stat, there, err := s.sess.Exists(ctx, s.dir)
 	if err == nil && !there {
 		err = fmt.Errorf("%s is gone", s.dir)
@@ -158,18 +158,19 @@ func (s *nodeStock) count(ctx context.Context) (int, error) {
 	return int(stat.NumChildren), err
 }
 
-func (s *nodeStock) close() { _ = s.client.Close() }
+func (s *nodeFiller) close() { _ = s.client.Close() }
 
-// defaultPacket is the largest reply that a Java client accepts if nobody has configured it: its jute.maxbuffer.
+// defaultPacket is the largest reply that a Java client accepts by default: its jute.maxbuffer.
 const defaultPacket = 0xfffff
 
-// tooLong says what a failure has to do with the length of the list, "" if nothing.
-func (s *nodeStock) tooLong(depth, packet int) string {
+// tooLong says that the list of the items is too long for a packet; it is empty if it is not.
+func (s *nodeFiller) tooLong(depth, packet int) string {
 	if packet == 0 {
 		packet = defaultPacket
 	}
 	if s.listed(depth) <= packet {
 		return ""
 	}
-	return fmt.Sprintf("; the list of its items has %s bytes, and its client takes %s (jute.maxbuffer)", number(float64(s.listed(depth))), number(float64(packet)))
+	return fmt.Sprintf("; the list of its items has %s bytes, and its client takes %s (jute.maxbuffer)",
+		number(float64(s.listed(depth))), number(float64(packet)))
 }

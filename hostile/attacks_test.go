@@ -64,7 +64,8 @@ func hugeMultiRead(v *visitor) bool {
 	for _, n := range []int{60, 2500, 60, 25_000} {
 		req := &wire.MultiRequest{Read: true}
 		for range n {
-			req.Ops = append(req.Ops, wire.SubRequest{Op: wire.OpGetData, Request: &wire.PathWatchRequest{Path: bigNode}})
+			read := &wire.PathWatchRequest{Path: bigNode}
+			req.Ops = append(req.Ops, wire.SubRequest{Op: wire.OpGetData, Request: read})
 		}
 		if !c.send(request(wire.OpMultiRead, req)) || v.IntN(4) > 0 && !c.skip() {
 			break
@@ -237,8 +238,8 @@ func wrongPasswords(v *visitor) bool {
 		return false
 	}
 	defer c.abort()
-	token := fmt.Sprintf(`username="guest",nonce="%d",nc=00000001,cnonce="1",digest-uri="zookeeper/zk-sasl-md5",response=0`,
-		v.Uint64())
+	const proof = `username="guest",nonce="%d",nc=00000001,cnonce="1",digest-uri="zookeeper/zk-sasl-md5",response=0`
+	token := fmt.Sprintf(proof, v.Uint64())
 	for _, t := range []string{"", token} {
 		if !c.send(request(wire.OpSASL, &wire.SASLToken{Token: []byte(t)})) || !c.skip() {
 			break
@@ -385,11 +386,13 @@ func (v *visitor) sample() []byte {
 			return request(wire.OpMultiRead, &wire.MultiRequest{Read: true, Ops: ops})
 		},
 		func() []byte {
-			return request(wire.OpSetWatches, &wire.SetWatchesRequest{Data: []string{path}, Child: []string{path, path}})
+			watches := &wire.SetWatchesRequest{Data: []string{path}, Child: []string{path, path}}
+			return request(wire.OpSetWatches, watches)
 		},
 		func() []byte {
 			paths := []string{path}
-			return request(wire.OpSetWatches2, &wire.SetWatchesRequest{Two: true, PersistentRecur: paths, Persistent: paths})
+			watches := &wire.SetWatchesRequest{Two: true, PersistentRecur: paths, Persistent: paths}
+			return request(wire.OpSetWatches2, watches)
 		},
 		func() []byte {
 			return request(wire.OpAddWatch, &wire.AddWatchRequest{Path: path, Mode: int32(v.IntN(2))})

@@ -87,7 +87,8 @@ var from = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}
 
 // dial connects, without a handshake. It returns nil if there is no connection to be had.
 func (v *visitor) dial() *conn {
-	nc, err := (&net.Dialer{LocalAddr: from, Timeout: 5 * time.Second}).DialContext(context.Background(), "tcp", v.gang.addr)
+	dialer := net.Dialer{LocalAddr: from, Timeout: 5 * time.Second}
+	nc, err := dialer.DialContext(context.Background(), "tcp", v.gang.addr)
 	if err != nil {
 		return nil
 	}
@@ -112,8 +113,8 @@ func (v *visitor) open() *conn {
 }
 
 func handshake() []byte {
-	start := (&wire.ConnectRequest{Timeout: 40_000, Password: make([]byte, wire.PasswordLen)}).Append(wire.BeginFrame(nil))
-	return wire.EndFrame(start, 0)
+	req := &wire.ConnectRequest{Timeout: 40_000, Password: make([]byte, wire.PasswordLen)}
+	return wire.EndFrame(req.Append(wire.BeginFrame(nil)), 0)
 }
 
 // send reports whether the server has taken all of b.

@@ -64,7 +64,8 @@ func TestServerWithstandsHostileClients(t *testing.T) {
 			break // it shows what has done it
 		}
 		if got := srv.settled(res.quietFiles); got != res.quietFiles {
-			t.Errorf("%s: the server has %d descriptors after the attack, want %d as before", a.name, got, res.quietFiles)
+			t.Errorf("%s: got %d descriptors of the server after the attack, want %d as before",
+				a.name, got, res.quietFiles)
 		}
 		client.taken() // between attacks
 	}

@@ -37,7 +37,8 @@ func yield() error {
 	if err != nil || attr.Policy == unix.SCHED_IDLE {
 		return err
 	}
-	if err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0); err != nil {
+	idle := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}
+	if err := unix.SchedSetAttr(0, idle, 0); err != nil {
 		return err
 	}
 	self, err := os.Executable()

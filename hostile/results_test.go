@@ -58,12 +58,13 @@ func (res *results) write(t *testing.T, docs string) {
 
 func (res *results) table() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nMeasured for %v. Without an attack 99 of 100 things are done within %s, under attack within %s.\n\n",
-		res.length, millis(res.rows[0].took), millis(res.under))
+	fmt.Fprintf(&b, "\nMeasured for %v. Without an attack 99 of 100 things are done within %s, "+
+		"under attack within %s.\n\n", res.length, millis(res.rows[0].took), millis(res.under))
 	fmt.Fprintln(&b, "| attack | p99 of the client that behaves | memory, MiB | connections | sent, MiB | limits met |")
 	fmt.Fprintln(&b, "| --- | --- | --- | --- | --- | --- |")
 	for _, r := range res.rows {
-		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %s |\n", r.name, millis(r.took), r.peak, r.connections, r.megabytes, r.hits)
+		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %s |\n",
+			r.name, millis(r.took), r.peak, r.connections, r.megabytes, r.hits)
 	}
 	fmt.Fprintln(&b)
 	return b.String()

@@ -35,7 +35,8 @@ func serve(t *testing.T) *process {
 	t.Helper()
 	dir := t.TempDir()
 	exe, users := filepath.Join(dir, "turnstile"), filepath.Join(dir, "users")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", exe, "github.com/seed-a3166700/turnstile/cmd/turnstile")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", exe,
+		"github.com/seed-a3166700/turnstile/cmd/turnstile")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

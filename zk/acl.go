@@ -34,7 +34,7 @@ type ACL struct {
 	ID    ID
 }
 
-// Auth is a credential: a scheme and what it wants to know.
+// Auth is a credential: a scheme and the data that it requires.
 type Auth struct {
 	Scheme string
 	Data   []byte
@@ -51,13 +51,13 @@ func DigestID(user, password string) ID {
 	return ID{Scheme: "digest", ID: user + ":" + base64.StdEncoding.EncodeToString(sum[:])}
 }
 
-// OpenACL returns the list that lets everybody do everything.
+// OpenACL returns the list that grants everyone all permissions.
 func OpenACL() []ACL { return []ACL{{Perms: PermAll, ID: ID{Scheme: "world", ID: "anyone"}}} }
 
-// ReadOnlyACL returns the list that lets everybody read.
+// ReadOnlyACL returns the list that lets everyone read.
 func ReadOnlyACL() []ACL { return []ACL{{Perms: PermRead, ID: ID{Scheme: "world", ID: "anyone"}}} }
 
-// CreatorACL returns the list that lets those do everything who are authenticated as the node's creator is.
+// CreatorACL returns the list that grants all permissions to clients authenticated like the node's creator.
 func CreatorACL() []ACL { return []ACL{{Perms: PermAll, ID: ID{Scheme: "auth"}}} }
 
 var openACL = []wire.ACL{{Perms: wire.PermAll, ID: wire.ID{Scheme: "world", ID: "anyone"}}}

@@ -9,8 +9,9 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// AddAuth gives the session one more credential, on this connection and on all that follow. A credential that the server refuses
-// ends the client with ErrAuthFailed. While there is no connection it waits for the next one; if ctx ends, the credential stays.
+// AddAuth adds a credential to the session, for this connection and all that follow, and waits for the server to accept
+// it. If the server refuses it, the client ends with ErrAuthFailed. If ctx ends first, AddAuth returns its cause, and
+// the credential stays.
 func (s *Session) AddAuth(ctx context.Context, a Auth) error {
 	c := s.newCall(wire.OpAuth, "")
 	s.mu.Lock()
@@ -38,12 +39,13 @@ func (s *Session) AddAuth(ctx context.Context, a Auth) error {
 	return c.discard()
 }
 
-// sendAuth queues a credential for this connection alone. The caller holds sess.mu.
+// sendAuth queues a credential for this connection only. The caller holds sess.mu.
 func (n *conn) sendAuth(a Auth) {
 	n.extra = wire.AppendRequest(n.extra, wire.XidAuth, wire.OpAuth, &wire.AuthRequest{Scheme: a.Scheme, Auth: a.Data})
 }
 
-// resumeAuth returns the calls of AddAuth whose credential the handshake has sent, and sends the others. The caller holds s.mu.
+// resumeAuth returns the calls of AddAuth whose credential the handshake has sent, and sends the other credentials. The
+// caller holds s.mu.
 func (s *Session) resumeAuth(n *conn) (done []*call) {
 	for len(s.auths) > 0 && int(s.auths[0].count) <= n.auths {
 		done = append(done, s.auths[0])

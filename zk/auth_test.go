@@ -151,8 +151,8 @@ func TestRefusedAddAuthEndsTheSession(t *testing.T) {
 	})
 }
 
-// A server that wants a login says so to the first request of a connection, whichever that is, and hangs up. To try
-// again is senseless.
+// A server that requires a login refuses the first request of a connection and closes the connection. Trying again
+// would not help.
 func TestServerThatWantsALoginEndsTheClientForGood(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,8 +12,9 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// A Batch collects operations that leave in one write, in order, and are answered in order. Each gives a Future of its answer.
-// Nothing is all-or-nothing about it: that is Multi. A Batch is for one goroutine at a time; its futures are for all.
+// A Batch collects operations that leave in one write. The server executes and answers them in order, each on its own;
+// Multi is all or nothing. Each operation returns a Future of its reply. Only one goroutine may use a Batch at a time,
+// but several may use its futures.
 type Batch struct {
 	sess   *Session
 	frames []byte
@@ -21,15 +22,15 @@ type Batch struct {
 	closed []*Watch
 }
 
-// Batch returns an empty batch. It belongs to the session and fails with it.
+// Batch returns an empty batch. Its operations fail when the session ends.
 func (s *Session) Batch() *Batch { return &Batch{sess: s} }
 
-// Send puts the operations on the wire, or into the queue while there is no connection. It does not wait for answers. The batch is
+// Send sends the operations, or queues them while there is no connection. It does not wait for replies. The batch is
 // then empty and can be used again.
 func (b *Batch) Send() {
 	s := b.sess
 	for _, w := range b.closed {
-		w.forget()
+		w.discard()
 	}
 	s.mu.Lock()
 	for _, w := range b.closed {
@@ -46,13 +47,14 @@ func (b *Batch) Send() {
 	b.reset()
 }
 
-// SendOn has the operations sent with the next event of w, without a goroutine in between: whoever waits for their answers and not for the
-// event is woken once and not twice. If w has fired or was closed before, they are sent at once; if it is closed or the session ends before
-// there is an event, they fail with outcome NotSent. A later SendOn for the same watch takes the place of an earlier one, which fails like
-// that, too. SendOn does not wait; the batch is then empty and can be used again. The watch must be of the batch's session; the next event of
-// a persistent one is the next that comes, not one that waits to be read. What Unwatch has added to the batch is closed at once.
+// SendOn sends the operations when the next event of w arrives, without waking a goroutine first, and at once if w has
+// fired or was closed. They fail with outcome NotSent if w is closed or the session ends before an event arrives, if
+// stop is called, or if another SendOn for w replaces them. SendOn does not wait; the batch is then empty and can be
+// used again.
 //
-// Stop withdraws what was not sent yet, which fails with outcome NotSent then. It may be called at any time.
+// The watch must belong to the batch's session. The next event of a persistent watch is the next to arrive, even if
+// earlier ones have not been read. SendOn closes the watches that were added with Unwatch at once. Stop may be called
+// at any time.
 func (b *Batch) SendOn(w *Watch) (stop func()) {
 	for _, other := range b.closed {
 		other.Close()
@@ -70,7 +72,7 @@ func (b *Batch) SendOn(w *Watch) (stop func()) {
 	before := w.then
 	w.then = held
 	s.mu.Unlock()
-	before.drop(errWithdrawn)
+	before.drop(errCanceled)
 	return func() {
 		s.mu.Lock()
 		ours := w.then == held
@@ -79,14 +81,14 @@ func (b *Batch) SendOn(w *Watch) (stop func()) {
 		}
 		s.mu.Unlock()
 		if ours {
-			held.drop(errWithdrawn)
+			held.drop(errCanceled)
 		}
 	}
 }
 
-var errWithdrawn = errors.New("the operation was withdrawn before it was sent")
+var errCanceled = errors.New("operation canceled before it was sent")
 
-// queue appends the operations to what is to be written. The caller holds the session's mu, and flushes.
+// queue appends the operations to the session's output. The caller holds the session's mu, and flushes.
 func (b *Batch) queue() {
 	s, at := b.sess, 0
 	for _, c := range b.calls {
@@ -99,7 +101,7 @@ func (b *Batch) queue() {
 	s.out = append(s.out, b.frames...)
 }
 
-// drop fails operations that are not sent. There may be no batch.
+// drop fails the operations with outcome NotSent. The batch may be nil.
 func (b *Batch) drop(cause error) {
 	if b == nil {
 		return
@@ -118,7 +120,7 @@ func (b *Batch) reset() {
 	}
 }
 
-// add encodes an operation, or lets its future fail at once if err says that it is not valid.
+// add encodes an operation. If err is not nil the operation is invalid, and its future fails at once.
 func (b *Batch) add(op wire.Op, path string, body wire.Record, err error) *call {
 	c := b.sess.newFutureCall(op, path)
 	if err != nil {
@@ -134,36 +136,37 @@ func (b *Batch) add(op wire.Op, path string, body wire.Record, err error) *call 
 
 func (b *Batch) server(path string) string { return b.sess.client.cfg.root.server(path) }
 
-// Create adds Session.Create.
+// Create adds the operation of Session.Create.
 func (b *Batch) Create(path string, data []byte, mode Mode) *Future[Created] {
 	return b.CreateNode(Node{Path: path, Data: data, Mode: mode})
 }
 
-// CreateNode adds Session.CreateNode.
+// CreateNode adds the operation of Session.CreateNode.
 func (b *Batch) CreateNode(n Node) *Future[Created] {
 	op := n.Mode.op()
 	req := n.request(b.sess.client.cfg.root)
 	return newFuture(b.add(op, n.Path, createBody(op, &req), n.validate()), (*call).created)
 }
 
-// Delete adds Session.Delete.
+// Delete adds the operation of Session.Delete.
 func (b *Batch) Delete(path string, version int32) *Future[struct{}] {
 	req := &wire.DeleteRequest{Path: b.server(path), Version: version}
 	return newFuture(b.add(wire.OpDelete, path, req, ValidatePath(path)), (*call).nothing)
 }
 
-// Set adds Session.Set.
+// Set adds the operation of Session.Set.
 func (b *Batch) Set(path string, data []byte, version int32) *Future[Stat] {
 	req := &wire.SetDataRequest{Path: b.server(path), Data: data, Version: version}
 	return newFuture(b.add(wire.OpSetData, path, req, ValidatePath(path)), (*call).onlyStat)
 }
 
-// Get adds Session.Get.
+// Get adds the operation of Session.Get.
 func (b *Batch) Get(path string) *Future[Data] {
 	return newFuture(b.read(wire.OpGetData, path), (*call).dataAndStat)
 }
 
-// GetW adds Session.GetW. Whoever gives up on the answer calls Abandon on the future, or the watch stays.
+// GetW adds the operation of Session.GetW. A caller who no longer needs the reply must call Abandon on the future, or
+// the watch stays.
 func (b *Batch) GetW(path string) *Future[WatchedData] {
 	c := b.add(wire.OpGetData, path, &wire.PathWatchRequest{Path: b.server(path), Watch: true}, ValidatePath(path))
 	if c.state.Load() == callOpen {
@@ -172,25 +175,26 @@ func (b *Batch) GetW(path string) *Future[WatchedData] {
 	return newFuture(c, (*call).watched)
 }
 
-// Unwatch adds Watch.Close. The watch is removed at the server before any operation of the batch is executed.
+// Unwatch adds Watch.Close. The server removes the watch before it executes the operations of the batch.
 func (b *Batch) Unwatch(w *Watch) { b.closed = append(b.closed, w) }
 
-// Children adds Session.Children.
+// Children adds the operation of Session.Children.
 func (b *Batch) Children(path string) *Future[Children] {
 	return newFuture(b.read(wire.OpGetChildren2, path), (*call).children)
 }
 
-// Exists adds Session.Exists.
+// Exists adds the operation of Session.Exists.
 func (b *Batch) Exists(path string) *Future[Existence] {
 	return newFuture(b.read(wire.OpExists, path), (*call).existence)
 }
 
-// Sync adds Session.Sync.
+// Sync adds the operation of Session.Sync.
 func (b *Batch) Sync(path string) *Future[struct{}] {
-	return newFuture(b.add(wire.OpSync, path, &wire.PathRequest{Path: b.server(path)}, ValidatePath(path)), (*call).nothing)
+	req := &wire.PathRequest{Path: b.server(path)}
+	return newFuture(b.add(wire.OpSync, path, req, ValidatePath(path)), (*call).nothing)
 }
 
-// Multi adds Session.Multi.
+// Multi adds the operation of Session.Multi.
 func (b *Batch) Multi(ops ...Op) *Future[[]Result] {
 	req, err := b.sess.multiRequest(ops)
 	c := b.add(wire.OpMulti, "", req, err)
@@ -215,8 +219,8 @@ func (c *call) watched() WatchedData {
 	return WatchedData{Data: c.data, Stat: Stat(c.stat), Watch: c.watch}
 }
 
-// A Future is the answer of an operation that was sent by a Batch. All methods may be called from any goroutine, any number of
-// times.
+// A Future is the reply to an operation of a Batch. Its methods may be called from several goroutines at once, any
+// number of times.
 type Future[T any] struct {
 	call   *call
 	value  func(*call) T
@@ -228,18 +232,18 @@ func newFuture[T any](c *call, value func(*call) T) *Future[T] {
 	return &Future[T]{call: c, value: value}
 }
 
-// begin has the call's time count from now, if a hook wants to know.
+// begin starts measuring the call's time, if a hook needs it.
 func (c *call) begin() {
 	if c.sess.client.cfg.Hooks.Request != nil {
 		c.made = time.Now()
 	}
 }
 
-// Done returns a channel that is closed when there is an answer, or none to come any more.
+// Done returns a channel that is closed when the operation has been answered or has failed.
 func (f *Future[T]) Done() <-chan struct{} { return f.call.done }
 
-// Get waits for the answer. If ctx ends first it returns ctx's cause, with outcome Unknown: that detaches the caller and nothing
-// else, and Get can be called again. It waits for ever if the batch is never sent.
+// Get waits for the reply and returns it. If ctx ends first it returns ctx's cause with outcome Unknown; the operation
+// goes on, and Get may be called again. If the batch is never sent, Get waits until ctx ends.
 func (f *Future[T]) Get(ctx context.Context) (T, error) {
 	c := f.call
 	var zero T
@@ -262,14 +266,14 @@ func (f *Future[T]) Get(ctx context.Context) (T, error) {
 	return f.value(c), nil
 }
 
-var errAbandoned = errors.New("the future was abandoned")
+var errAbandoned = errors.New("future was abandoned")
 
-// Abandon says that nobody will ask for the answer: a watch that comes with it is closed. The operation itself goes
-// on. Abandoning a future again does nothing.
+// Abandon declares that the reply is not needed: if it comes with a watch, the watch is closed. The operation itself
+// goes on. A second Abandon does nothing.
 func (f *Future[T]) Abandon() {
 	c := f.call
 	if c.watch == nil || c.state.CompareAndSwap(callOpen, callLeft) || c.state.Load() == callLeft {
-		return // or the session will see that nobody wants the watch
+		return // the session closes the watch when the reply arrives
 	}
 	<-c.done
 	if c.failure() == nil {

@@ -36,7 +36,8 @@ func TestMultiReadUnderstandsBothFormsOfAnError(t *testing.T) {
 		_, s := f.open(f.config())
 		for _, form := range []string{"with the code twice", "with the code once"} {
 			got, err := s.MultiRead(t.Context(), zk.GetOp("/none"), zk.GetOp("/a"))
-			if err != nil || len(got) != 2 || !errors.Is(got[0].Err, zk.NoNode) || string(got[1].Data) != "x" || got[1].Err != nil {
+			if err != nil || len(got) != 2 || !errors.Is(got[0].Err, zk.NoNode) ||
+				string(got[1].Data) != "x" || got[1].Err != nil {
 				t.Errorf("%s: %+v, %v", form, got, err)
 			}
 		}
@@ -50,7 +51,9 @@ func TestFailedMultiSaysWhichOperationAndWhy(t *testing.T) {
 			p.open()
 			p.loop(func(r request) bool {
 				p.answer(r, 1, wire.OK, &wire.MultiResponse{Results: []wire.MultiResult{
-					{Op: wire.OpError, Err: wire.OK}, {Op: wire.OpError, Err: wire.BadVersion}, {Op: wire.OpError, Err: wire.RuntimeInconsistency},
+					{Op: wire.OpError, Err: wire.OK},
+					{Op: wire.OpError, Err: wire.BadVersion},
+					{Op: wire.OpError, Err: wire.RuntimeInconsistency},
 				}})
 				return true
 			})
@@ -60,7 +63,8 @@ func TestFailedMultiSaysWhichOperationAndWhy(t *testing.T) {
 		_, err := s.Multi(t.Context(), ops...)
 		wantFailure(t, err, zk.BadVersion, zk.Refused)
 		var multi *zk.MultiError
-		if !errors.As(err, &multi) || multi.Index != 1 || multi.Path != "/b" || multi.Op != "check" || len(multi.Results) != 3 {
+		if !errors.As(err, &multi) || multi.Index != 1 || multi.Path != "/b" || multi.Op != "check" ||
+			len(multi.Results) != 3 {
 			t.Errorf("got %+v, want operation 1, check /b", multi)
 		}
 		for i, want := range []error{nil, zk.BadVersion, zk.RuntimeInconsistency} {
@@ -247,7 +251,7 @@ func TestRequestsUnderLoadShareWrites(t *testing.T) {
 	})
 }
 
-// countedConn counts writes, each of which takes long enough for everybody to ask for something.
+// countedConn counts writes. Each takes long enough for all callers to queue a request.
 type countedConn struct {
 	net.Conn
 	writes *atomic.Int64

@@ -9,10 +9,12 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// BenchmarkRequests measures the client against a ZooKeeper in another process, so that the allocations counted are the client's.
+// BenchmarkRequests measures the client against a ZooKeeper in another process, so that the allocations counted are the
+// client's.
 func BenchmarkRequests(b *testing.B) {
 	ctx := context.Background()
-	c, err := zk.Open(ctx, zk.Config{Servers: zookeeper.ZooKeeper(b, zookeeper.Options{}).ConnectString(), Timeout: 30 * time.Second})
+	servers := zookeeper.ZooKeeper(b, zookeeper.Options{}).ConnectString()
+	c, err := zk.Open(ctx, zk.Config{Servers: servers, Timeout: 30 * time.Second})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -12,31 +12,31 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// States of a call: who may touch it.
+// The states of a call, which say who owns it.
 const (
-	callOpen uint32 = iota // the session has it; the caller waits
-	callDone               // it has its answer and is the caller's
-	callLeft               // the caller has left; it is the session's
+	callOpen uint32 = iota // the session owns it, and the caller waits
+	callDone               // it is answered, and the caller owns it
+	callLeft               // the caller has left, and the session owns it
 )
 
-// A call is a request on its way and its answer on the way back.
+// A call is a request and its reply.
 //
-// Until it is done it belongs to the session. Whoever moves its state from callOpen decides its fate: to callDone with the answer
-// written before, or to callLeft by a caller that goes away, after which the session recycles it.
+// The session owns it until its state leaves callOpen: to callDone when the reply has been stored, or to callLeft when
+// the caller leaves, after which the session recycles the call. A compare-and-swap decides between the two.
 type call struct {
 	sess  *Session
 	op    wire.Op
 	xid   int32
 	size  int       // of its frame, in bytes
 	sent  time.Time // when its frame was handed to the connection
-	made  time.Time // of a future, when it was asked for; zero unless a hook wants to know
-	path  string    // as the caller gave it
-	watch *Watch    // to register when the answer allows it
+	made  time.Time // when a future was created; zero without a hook
+	path  string    // as given by the caller
+	watch *Watch    // to set when the reply allows it
 	ops   []Op      // of a multi
 	parts int       // how many operations a multi or multiRead has
-	quiet bool      // nobody waits: the session's own housekeeping
-	waits bool      // to be sent, and was not withdrawn; guarded by the session's mu
-	proof *proof    // that a quiet call is; nil for others
+	quiet bool      // sent by the session itself, without a caller
+	waits bool      // queued and not canceled; guarded by the session's mu
+	proof *proof    // the proof that a quiet call is part of, or nil
 	state atomic.Uint32
 	done  chan struct{} // one token, or closed if the call belongs to a future
 
@@ -52,12 +52,12 @@ type call struct {
 	answer
 }
 
-// answer is the union of all answers.
+// answer is the union of all replies.
 type answer struct {
-	err     error     // why there is no answer
+	err     error     // why there is no reply
 	outcome Outcome   // goes with err
 	code    wire.Code // the server's refusal
-	zxid    int64     // the transaction, or the last one that the answer reflects
+	zxid    int64     // the transaction, or the last one that the reply reflects
 
 	path2 string // of create: the path on the server
 	stat  wire.Stat
@@ -69,7 +69,7 @@ type answer struct {
 	multi []wire.MultiResult
 }
 
-// newCall returns a call for one waiting caller, who gives it back with free.
+// newCall returns a call for one caller, who returns it with free.
 func (s *Session) newCall(op wire.Op, path string) *call {
 	c, ok := s.client.calls.Get().(*call)
 	if !ok {
@@ -79,12 +79,12 @@ func (s *Session) newCall(op wire.Op, path string) *call {
 	return c
 }
 
-// newFutureCall returns a call whose answer many may read at any time. It is never recycled.
+// newFutureCall returns a call whose reply several goroutines may read at any time. It is never recycled.
 func (s *Session) newFutureCall(op wire.Op, path string) *call {
 	return &call{sess: s, op: op, path: path, done: make(chan struct{})}
 }
 
-// free recycles the call. Only its owner may. The call of a future comes here only if that was abandoned.
+// free recycles the call. Only its owner may call it. It ends the call of an abandoned future instead.
 func (c *call) free() {
 	if cap(c.done) == 0 {
 		c.err, c.outcome = errAbandoned, Unknown
@@ -96,7 +96,7 @@ func (c *call) free() {
 	pool.Put(c)
 }
 
-// finish hands the call with its answer to the caller, or reports that the caller has left.
+// finish hands the answered call to the caller, and returns false if the caller has left.
 func (c *call) finish() bool {
 	if !c.claim() {
 		return false
@@ -105,10 +105,10 @@ func (c *call) finish() bool {
 	return true
 }
 
-// claim decides that the call ends with the answer it has, unless the caller has left.
+// claim marks the call as answered, and returns false if the caller has left.
 func (c *call) claim() bool { return c.state.CompareAndSwap(callOpen, callDone) }
 
-// signal wakes the caller of a claimed call. The call is the caller's from then on.
+// signal wakes the caller of a claimed call, who then owns it.
 func (c *call) signal() {
 	if cap(c.done) == 0 {
 		close(c.done)
@@ -117,12 +117,12 @@ func (c *call) signal() {
 	}
 }
 
-// failure returns what the caller gets if the call did not succeed.
+// failure returns the error of the call, or nil if it succeeded.
 func (c *call) failure() error {
 	switch {
 	case c.err != nil:
 		return &Error{Op: opName(c.op), Path: c.path, Err: c.err, Outcome: c.outcome}
-	case c.code != wire.OK && (c.op != wire.OpExists || c.code != wire.NoNode): // that is an answer
+	case c.code != wire.OK && (c.op != wire.OpExists || c.code != wire.NoNode): // NoNode is a result of exists
 		return &Error{Op: opName(c.op), Path: c.path, Err: Code(c.code), Outcome: Refused}
 	case c.multi != nil && c.op == wire.OpMulti:
 		return c.multiFailure()
@@ -131,7 +131,7 @@ func (c *call) failure() error {
 	}
 }
 
-// decode reads the body of a successful answer.
+// decode reads the body of a successful reply.
 func (c *call) decode(d *jute.Decoder) {
 	switch c.op {
 	case wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:
@@ -162,7 +162,7 @@ func (c *call) decode(d *jute.Decoder) {
 		if d.Len() >= 4 {
 			c.code = wire.Code(d.Int())
 		}
-	default: // delete, sync, removeWatches, closeSession: nothing that anybody needs
+	default: // delete, sync, removeWatches, closeSession: the body is not needed
 	}
 }
 
@@ -170,8 +170,8 @@ func (c *call) decodeMulti(d *jute.Decoder) {
 	var r wire.MultiResponse
 	r.Decode(d)
 	c.multi = r.Results
-	if d.Err() == nil && len(c.multi) != c.parts { // callers rely on a result for each operation
-		d.Fail(fmt.Errorf("%d results of %d operations", len(c.multi), c.parts))
+	if d.Err() == nil && len(c.multi) != c.parts { // callers rely on one result per operation
+		d.Fail(fmt.Errorf("%d results for %d operations", len(c.multi), c.parts))
 	}
 	for i := range c.multi {
 		c.multi[i].Data = bytes.Clone(c.multi[i].Data)

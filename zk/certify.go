@@ -12,25 +12,26 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// ErrUncertain is why an ownership has ended: a lock's hold, say. No quorum of the ensemble has confirmed the session for so long that it may
-// have expired there, although a server may still answer. The session goes on, and may turn out to be alive.
+// ErrUncertain is the cause of an ownership's end, for example of a lock's hold: no quorum has confirmed the session
+// for so long that it may have expired, although a server may still answer. The session continues, and may prove to be
+// alive.
 var ErrUncertain = errors.New("zk: session uncertain: no quorum has confirmed it within its timeout")
 
-// Certain returns until when no other session can have been given what this one owns, as far as is known now: the ensemble cannot have
-// ended the session before. It moves on with every write that is answered, and while there is an Ownership the session sends one that
-// changes nothing every eighth of its timeout. It may lie in the past: a session that owns nothing does not pay for certainty. See
+// Certain returns until when the ensemble cannot have ended the session, so that no other session can have acquired
+// what this one owns. Every answered write extends it, and during an Ownership the session sends a write that changes
+// nothing every eighth of its timeout. A session that owns nothing sends none, and Certain may be in the past. See
 // docs/partitions.md for the rule and its argument.
 //
-// With Config.NoCertificates it counts from any answer, as Deadline does.
+// With Config.NoCertificates it counts from any reply, as Deadline does.
 func (s *Session) Certain() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.client.clock.system(s.certain())
 }
 
-// Certify returns nil once the session is certain for long enough to begin an Ownership: at once, if it has written something lately. Otherwise
-// it proves the session with a transaction that checks that the nodes at paths are there, and returns an error that wraps NoNode if
-// one is not. A connection that breaks is waited for. It ends with ctx, with its cause, and with the session.
+// Certify returns nil once the session is certain for long enough to begin an Ownership, which is at once after a
+// recent write. Otherwise it sends a transaction that checks that the nodes at paths exist, and returns an error that
+// wraps NoNode if one does not. It survives lost connections, and returns the cause if ctx or the session ends.
 func (s *Session) Certify(ctx context.Context, paths ...string) error {
 	for {
 		if s.certainFor() {
@@ -46,7 +47,8 @@ func (s *Session) Certify(ctx context.Context, paths ...string) error {
 		case s.Err() != nil:
 			return s.Err()
 		case err == nil, passing(err):
-			// A client that was stopped for long needs a second proof, some time after the first. A server that refuses for now may not later.
+			// After a long pause of the process a second proof is needed, some time after the first. A server that
+			// refuses now may accept later.
 			sleepIn(ctx, s.ctx, s.Timeout()/16-time.Since(began))
 		default:
 			return err
@@ -63,7 +65,7 @@ func checks(paths []string) []Op {
 	return ops
 }
 
-// passing reports whether err is a refusal that tells nothing about the request.
+// passing reports whether the same request may succeed after err.
 func passing(err error) bool {
 	for _, code := range []Code{SessionMoved, NotReadOnly, OperationTimeout, ThrottledOp} {
 		if errors.Is(err, code) {
@@ -84,8 +86,8 @@ func sleepIn(a, b context.Context, d time.Duration) {
 	}
 }
 
-// certainFor reports whether the session is certain for long enough to begin an ownership: until a proof that begins at the next tick has had
-// two ticks to come back.
+// certainFor reports whether the session is certain for long enough to begin an ownership: a proof sent at the next
+// tick must have two ticks for its reply.
 func (s *Session) certainFor() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,11 +96,11 @@ func (s *Session) certainFor() bool {
 	return s.certain().Sub(now) >= min(3*s.timeout/16, s.window()/2)
 }
 
-// maxChecks bounds how many nodes one proof checks. A session that owns more checks them in turn.
+// maxChecks bounds the number of nodes in one proof. A session that owns more checks them in turn.
 const maxChecks = 256
 
-// A proof is a certificate that the session asks for by itself, on its way: a sync, and when that is answered a transaction that checks
-// nodes. With the sync right before it the certificate brings the most (see certainty).
+// A proof is a certificate that the session requests by itself: a sync, and after its reply a transaction that checks
+// nodes. With a sync right before it a certificate extends certainty the most.
 type proof struct {
 	nodes []ownedNode
 	sent  time.Time
@@ -110,8 +112,8 @@ type ownedNode struct {
 	owner *Ownership
 }
 
-// prove queues a proof if something is owned and the last certificate is an eighth of the timeout old, or has not brought much. It returns
-// an error when the proof under way has had its time: while there is some left, another server may give it.
+// prove queues a proof if something is owned and one is due. It returns an error if the pending proof is overdue and
+// certainty is about to end: another server may still answer in time.
 func (s *Session) prove(n *conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +124,8 @@ func (s *Session) prove(n *conn) error {
 	}
 	if n.proof != nil {
 		if waited := now.Sub(n.proof.sent); waited >= n.timeout/8 && s.certain().Sub(now) <= n.timeout/8 {
-			return fmt.Errorf("zk: %v has not confirmed the session with a quorum for %v", n.server, waited.Round(time.Millisecond))
+			waited = waited.Round(time.Millisecond)
+			return fmt.Errorf("zk: no quorum has confirmed the session through %v for %v", n.server, waited)
 		}
 		return nil
 	}
@@ -131,7 +134,7 @@ func (s *Session) prove(n *conn) error {
 	}
 	p := &proof{sent: now}
 	n.proof = p
-	// Owners have locks of their own, under which they ask this session.
+	// Owner methods are called without s.mu: an owner may call this session while it holds its own lock.
 	list := s.rotate()
 	s.mu.Unlock()
 	for _, o := range list {
@@ -151,8 +154,8 @@ func (s *Session) prove(n *conn) error {
 	return nil
 }
 
-// proofDue returns how long it is until the next proof is to be sent: an eighth of the timeout after the last certificate, or at the next tick
-// if that has not brought much. The caller holds s.mu.
+// proofDue returns the time until the next proof is due: an eighth of the timeout after the last certificate, or now if
+// that one left less than a quarter of the timeout. The caller holds s.mu.
 func (s *Session) proofDue(n *conn, now time.Time) time.Duration {
 	switch {
 	case n.proof != nil, n.readOnly, s.client.cfg.NoCertificates:
@@ -164,7 +167,7 @@ func (s *Session) proofDue(n *conn, now time.Time) time.Duration {
 	}
 }
 
-// rotate returns owners for one proof, and puts them at the end of the list. The caller holds s.mu.
+// rotate returns the ownerships for one proof, and moves them to the end of the list. The caller holds s.mu.
 func (s *Session) rotate() []*Ownership {
 	var list []*Ownership
 	for o := s.owned; o != nil && len(list) < maxChecks; o = o.next {
@@ -183,7 +186,7 @@ func (s *Session) rotate() []*Ownership {
 	return list
 }
 
-// proved looks at the answer of a part of a proof, and sends the next. The certificate, if it is one, has been booked.
+// proved handles the reply to a part of a proof, and sends the next part. A certificate was recorded before.
 func (s *Session) proved(c *call) {
 	p := c.proof
 	s.mu.Lock()
@@ -209,9 +212,10 @@ func (s *Session) proved(c *call) {
 	c.free()
 }
 
-// sendChecks queues the transaction of a proof, unless there is no more to be said. The caller holds s.mu, and flushes.
+// sendChecks queues the transaction of a proof, unless all its ownerships have ended. The caller holds s.mu, and
+// flushes.
 func (s *Session) sendChecks(p *proof) bool {
-	p.nodes = slices.DeleteFunc(p.nodes, func(n ownedNode) bool { return !n.owner.listed }) // it was given up meanwhile
+	p.nodes = slices.DeleteFunc(p.nodes, func(n ownedNode) bool { return !n.owner.listed }) // its ownership has ended
 	paths := make([]string, len(p.nodes))
 	for i, node := range p.nodes {
 		paths[i] = node.path

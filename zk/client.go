@@ -14,7 +14,8 @@ import (
 // maxCloseWait bounds how long Close waits for the server.
 const maxCloseWait = 3 * time.Second
 
-// A Client keeps one live session at a time, and opens a new one when that has ended. All methods may be called from any goroutine.
+// A Client keeps one live session at a time, and opens a new one when that has ended. Its methods may be called from
+// several goroutines at once.
 type Client struct {
 	cfg    settings
 	clock  *clock
@@ -22,21 +23,21 @@ type Client struct {
 	ctx    context.Context //nolint:containedctx // the client's life: ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	calls  sync.Pool // of *call; the client's own, because a channel made in a synctest bubble must stay in it
+	calls  sync.Pool // of *call; per client, because a channel made in a synctest bubble must stay in it
 
 	mu      sync.Mutex // guards what follows
 	closed  bool
 	final   error         // why there will be no further session
-	current *Session      // the one that is being opened, or lives
-	live    *Session      // current, once a server has granted it, until it has ended
+	current *Session      // being opened, or live
+	live    *Session      // current from when a server has granted it until it ends
 	changed chan struct{} // closed when live or final change
 	lastErr error         // why there is no connection
-	left    error         // that a session was not closed at the server
-	turn    int           // which server is next
+	left    error         // set if no server has confirmed the end of the last session
+	turn    int           // the index of the next server
 }
 
-// Open checks cfg and begins to connect in the background. It does not wait for a server, and fails only for a bad cfg or a ctx
-// that has ended; Session waits. The client lives until Close, whatever becomes of ctx.
+// Open checks cfg and begins to connect in the background. It returns an error only if cfg is invalid or ctx has ended;
+// it does not wait for a server, as Session does. The client lives until Close, even if ctx ends before.
 func Open(ctx context.Context, cfg Config) (*Client, error) {
 	return open(ctx, cfg, newClock(suspended))
 }
@@ -55,8 +56,8 @@ func open(ctx context.Context, cfg Config, clock *clock) (*Client, error) {
 	return c, nil
 }
 
-// Session returns the live session. While there is none it waits, until ctx ends (then the error wraps ctx's cause,
-// and ErrNotConnected with the reason if there is no connection) or the client is done for: ErrClosed or
+// Session returns the live session, and waits for one if necessary. If ctx ends first, the error wraps ctx's cause, and
+// ErrNotConnected with the reason if there is no connection. After the client's end it returns ErrClosed or
 // ErrAuthFailed.
 func (c *Client) Session(ctx context.Context) (*Session, error) {
 	for {
@@ -83,16 +84,17 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 	}
 }
 
-// LastError returns why there is no connection right now, nil if there is one.
+// LastError returns why there is no connection now, or nil if there is one.
 func (c *Client) LastError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lastErr
 }
 
-// Close waits for the answers to what was asked before, ends the session, whose context ends with ErrClosed, closes it at the server, if
-// all that can be done within a few seconds, stops everything and waits for it. Holders are told first: once the server has been asked, it may give to others what the session held.
-// It returns an error if there was a session that the server may keep until its timeout. Closing again waits as well and returns nil.
+// Close waits for pending replies, ends the session with ErrClosed, closes it at the server, and stops the client. It
+// takes a few seconds at most, and returns an error if the server may keep the session until its timeout. The session's
+// context ends before the server is asked, because the server may then grant to others what the session owned. A second
+// Close waits for the first and returns nil.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	first, s := !c.closed, c.current
@@ -114,7 +116,7 @@ func (c *Client) Close() error {
 	return c.left
 }
 
-// finish says that there will be no further session.
+// finish ends the client: there will be no further session.
 func (c *Client) finish(cause error) {
 	c.mu.Lock()
 	if c.final == nil {
@@ -127,7 +129,7 @@ func (c *Client) finish(cause error) {
 	c.cancel()
 }
 
-// run keeps one session after the other, until the client is closed or refused for good.
+// run keeps one session after another, until the client is closed or its credentials are refused.
 func (c *Client) run() {
 	for {
 		s := c.begin()
@@ -144,7 +146,7 @@ func (c *Client) run() {
 	}
 }
 
-// begin returns a session that is to be opened, nil if the client was closed.
+// begin returns a session to open, or nil if the client was closed.
 func (c *Client) begin() *Session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,7 +157,7 @@ func (c *Client) begin() *Session {
 	return c.current
 }
 
-// publish makes s the live session, or, if nil, says that there is none.
+// publish makes s, which may be nil, the live session.
 func (c *Client) publish(s *Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,7 +176,7 @@ func (c *Client) setLastError(err error) {
 	}
 }
 
-// nextServer returns the server whose turn it is, and whether it is the last of a round.
+// nextServer returns the next server to try, and whether it is the last of a round.
 func (c *Client) nextServer() (s server, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,7 +185,7 @@ func (c *Client) nextServer() (s server, last bool) {
 	return c.cfg.servers[i], c.turn == len(c.cfg.servers)
 }
 
-// window is how long a session with the given timeout lives after the last request that gets an answer.
+// window returns how long a session with the given timeout lives after sending the last request that is answered.
 func (c *Client) window(timeout time.Duration) time.Duration {
 	if c.cfg.Margin > 0 {
 		return timeout - c.cfg.Margin

@@ -7,21 +7,23 @@ import (
 	"time"
 )
 
-// recheck is how far the system's wall clock and its monotonic clock may drift apart before the suspend clock is read again.
+// recheck is how far the wall clock and the monotonic clock may drift apart before the suspend clock is read again.
 const recheck = 10 * time.Millisecond
 
-// A clock tells the time by which sessions live. It is monotonic and includes the time for which the machine was suspended, where the
-// system can tell: Go's monotonic clock stands still meanwhile on Linux, and a laptop that slept for an hour would find its locks held.
+// A clock is the monotonic clock of sessions. It includes the time for which the machine was suspended, if the system
+// reports it: Go's monotonic clock on Linux does not, and a laptop that slept for an hour would believe that it still
+// holds its locks.
 //
-// Reading the suspend clock is a system call, too dear for every look at a deadline. A suspend also moves the wall clock against the
-// monotonic one, and time.Now returns both. So the suspend clock is read again only when these two have moved against each other.
+// Reading the suspend clock takes a system call, which is too expensive for every check of a deadline. A suspension
+// also moves the wall clock relative to the monotonic clock, and time.Now returns both. So the suspend clock is read
+// again only when these two have moved relative to each other.
 type clock struct {
-	suspend func() time.Duration // how long the machine has been suspended since it was started; nil if the system cannot tell
+	suspend func() time.Duration // the time suspended since the machine was started; nil if unknown
 	start   time.Time
 	first   time.Duration // what suspend returned at the start
 
-	drift  atomic.Int64 // of the wall clock against the monotonic one when suspend was last read
-	offset atomic.Int64 // how long the machine was suspended since the start
+	drift  atomic.Int64 // of the wall clock from the monotonic one when suspend was last read
+	offset atomic.Int64 // the time suspended since the start
 }
 
 func newClock(suspend func() time.Duration) *clock {
@@ -32,16 +34,16 @@ func newClock(suspend func() time.Duration) *clock {
 	return c
 }
 
-// now returns the time. Only differences between two results mean anything.
+// now returns the time. Only the difference between two results has a meaning.
 func (c *clock) now() time.Time {
 	t := time.Now()
 	return t.Add(c.suspended(t))
 }
 
-// system returns the system's time for one of this clock.
+// system converts a time of this clock to the system's.
 func (c *clock) system(t time.Time) time.Time { return t.Add(-time.Duration(c.offset.Load())) }
 
-// suspended returns for how long the machine was suspended between the start and t, which is now.
+// suspended returns how long the machine was suspended between the start and t, the current time.
 func (c *clock) suspended(t time.Time) time.Duration {
 	if c.suspend == nil {
 		return 0

@@ -35,7 +35,7 @@ func TestClockGoesOnWhileTheMachineIsSuspended(t *testing.T) {
 	}
 }
 
-// Setting the wall clock is no suspend.
+// Setting the wall clock is not a suspension.
 func TestClockIgnoresWallClockThatIsSet(t *testing.T) {
 	t.Parallel()
 	var slept asleep
@@ -58,7 +58,7 @@ func TestSuspendClockCanBeRead(t *testing.T) {
 	}
 }
 
-// A laptop that was closed finds what it held lost when it wakes, also if nothing asks.
+// After a suspension an ownership is lost even if nothing calls its Err.
 func TestSuspendOfTheMachineEndsOwnership(t *testing.T) {
 	t.Parallel()
 	set, err := Config{Servers: "a"}.withDefaults()
@@ -90,8 +90,8 @@ func (lossTold) Nodes() []string                     { return nil }
 func (lossTold) Gone(string)                         {}
 func (l lossTold) Lost(cause error, _ time.Duration) { l <- cause }
 
-// A machine is suspended while a server is about to resume the session: the answer comes too late, and nobody is told
-// of a connection.
+// The machine is suspended while a server is about to resume the session. The reply comes too late, and no hook reports
+// a connection.
 func TestHooksAreNotToldOfAConnectionForASessionThatIsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

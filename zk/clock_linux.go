@@ -14,8 +14,8 @@ const (
 	clockBoottime  = 7
 )
 
-// suspended returns for how long the machine has been suspended since it was started: CLOCK_BOOTTIME goes on meanwhile, and CLOCK_MONOTONIC
-// does not.
+// suspended returns how long the machine was suspended since it was started. CLOCK_BOOTTIME counts that time, and
+// CLOCK_MONOTONIC does not.
 func suspended() time.Duration { return clockTime(clockBoottime) - clockTime(clockMonotonic) }
 
 func clockTime(id uintptr) time.Duration {

@@ -6,5 +6,5 @@ package zk
 
 import "time"
 
-// suspended is nil: the system has no clock that is known here to go on while the machine is suspended, or Go's own does.
+// suspended is nil: either Go's monotonic clock counts the time suspended, or no clock that does is known here.
 var suspended func() time.Duration //nolint:gochecknoglobals // a constant that Go cannot write as one

@@ -21,49 +21,51 @@ const (
 	defaultMaxFrame = 4 << 20
 )
 
-// Config says how to reach an ensemble, and as whom. The zero value of every field but Servers is a good default.
+// Config says how to reach an ensemble, and with which credentials. Servers is required; the zero value of every other
+// field selects a default.
 type Config struct {
 	// Servers is a comma-separated list with an optional chroot: "zk1:2181,zk2:2181/app", "[::1]:2181",
-	// "unix:/run/zk.sock". The default port is 2181. The chroot of a list that ends with a unix socket, and one that
-	// has a comma, stands after an exclamation mark: "unix:/run/zk.sock!/app". Names are looked up at every attempt; a
-	// name that does not resolve is a server that is down.
+	// "unix:/run/zk.sock". The default port is 2181. An exclamation mark precedes the chroot if the list ends with a
+	// unix socket or the chroot has a comma: "unix:/run/zk.sock!/app". Names are looked up at every attempt; a name
+	// that does not resolve counts as a server that is down.
 	Servers string
-	// Timeout is the session timeout to ask for; 10s if zero. The server decides: see Session.Timeout.
+	// Timeout is the session timeout to request; 10s if zero. The server decides: see Session.Timeout.
 	Timeout time.Duration
-	// Margin is how long before the server could end a session it ends here, and what it owns; a quarter of the negotiated timeout if
-	// zero. It must be larger than the pauses of this process and of a leader, and what their clocks drift apart. With certificates, more
-	// than a quarter is refused.
+	// Margin is how long before the server could end a session the session and what it owns end here; a quarter of
+	// the negotiated timeout if zero. It must exceed the pauses of this process and of a leader plus the drift
+	// between their clocks. With certificates it must not exceed a quarter of the timeout.
 	Margin time.Duration
-	// NoCertificates keeps sessions that own something from proving by a write, every eighth of their timeout, that a quorum still knows
-	// them (Session.Certain). Certainty then counts from any answer. When servers are cut off from each other, two may hold a lock for
-	// several seconds: docs/partitions.md has figures. A single server gives the same certainty without.
+	// NoCertificates turns off the writes by which a session that owns something proves, every eighth of its timeout,
+	// that a quorum still knows it (Session.Certain). Certainty then counts from any reply, and while servers are cut
+	// off from each other two clients may hold a lock for several seconds: docs/partitions.md has figures. A single
+	// server needs no certificates.
 	NoCertificates bool
-	// TLS switches TLS on; nil is plain. ServerName is set for each host when empty. Unix sockets are always plain.
+	// TLS enables TLS if not nil. An empty ServerName is set to each server's host. Unix sockets never use TLS.
 	TLS *tls.Config
-	// Auth is sent on every connection before anything else.
+	// Auth lists the credentials to send on every connection before any request.
 	Auth []Auth
-	// SASL authenticates every connection with DIGEST-MD5; nil does not.
+	// SASL authenticates every connection with DIGEST-MD5 if not nil.
 	SASL *SASL
-	// ReadOnly accepts servers that have lost their ensemble and serve reads only.
+	// ReadOnly accepts servers that have lost their ensemble and only serve reads.
 	ReadOnly bool
-	// MaxFrame limits what a server may send at once, in bytes; 4 MiB if zero. A request whose answer is larger fails with
-	// ErrAnswerTooLarge: the list of a node with some 100,000 children, say.
+	// MaxFrame limits the size of a reply in bytes; 4 MiB if zero. A request with a larger reply, such as a list of
+	// 100,000 children, fails with ErrReplyTooLarge.
 	MaxFrame int
-	// Logger gets connects, disconnects and session changes, and a warning when no server can be reached, for which
-	// all calls wait until their contexts end; silent if nil.
+	// Logger receives connects, disconnects, session changes, and a warning when no server can be reached; nil
+	// discards them. Without a server, calls wait until their contexts end.
 	Logger *slog.Logger
 	Hooks  Hooks
-	// Dial opens connections; nil is a net.Dialer. The address is host:port, not looked up yet, or the path of a unix socket.
-	// It must return when ctx ends.
+	// Dial opens connections; nil selects a net.Dialer. The address is a host:port, with the host not looked up yet,
+	// or the path of a unix socket. Dial must return when ctx ends.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	_ struct{}
 }
 
-// SASL is a user of the DIGEST-MD5 mechanism.
+// SASL holds the credentials for the DIGEST-MD5 mechanism.
 type SASL struct{ User, Password string }
 
-// settings is a Config that was checked and has its defaults filled in.
+// settings is a valid Config with its defaults filled in.
 type settings struct {
 	Config
 	servers []server
@@ -79,19 +81,21 @@ func (cfg Config) withDefaults() (settings, error) {
 	cfg.MaxFrame = cmp.Or(cfg.MaxFrame, defaultMaxFrame)
 	switch {
 	case cfg.Timeout < time.Millisecond || cfg.Timeout.Milliseconds() > math.MaxInt32:
-		return settings{}, fmt.Errorf("zk: session timeout %v is out of range", cfg.Timeout)
+		return settings{}, fmt.Errorf("zk: session timeout must be from 1ms to %dms: %v", math.MaxInt32, cfg.Timeout)
 	case cfg.Margin < 0 || cfg.Margin >= cfg.Timeout:
-		return settings{}, fmt.Errorf("zk: margin %v must be less than the session timeout %v", cfg.Margin, cfg.Timeout)
+		const text = "zk: margin must be from 0 to less than the session timeout %v: %v"
+		return settings{}, fmt.Errorf(text, cfg.Timeout, cfg.Margin)
 	case !cfg.NoCertificates && cfg.Margin > cfg.Timeout/4:
-		return settings{}, fmt.Errorf("zk: margin %v must be at most a quarter of the session timeout %v, or NoCertificates set", cfg.Margin, cfg.Timeout)
+		return settings{}, fmt.Errorf("zk: margin must be at most a quarter of the session timeout %v, "+
+			"unless NoCertificates is set: %v", cfg.Timeout, cfg.Margin)
 	case cfg.MaxFrame < 1024 || cfg.MaxFrame > math.MaxInt32:
-		return settings{}, fmt.Errorf("zk: frame limit %d is out of range", cfg.MaxFrame)
+		return settings{}, fmt.Errorf("zk: frame limit must be from 1024 to %d bytes: %d", math.MaxInt32, cfg.MaxFrame)
 	case cfg.SASL != nil && cfg.SASL.User == "":
-		return settings{}, errors.New("zk: SASL needs a user")
+		return settings{}, errors.New("zk: SASL user must not be empty")
 	}
 	for _, a := range cfg.Auth {
 		if a.Scheme == "" {
-			return settings{}, errors.New("zk: an auth entry has no scheme")
+			return settings{}, errors.New("zk: scheme of an auth entry must not be empty")
 		}
 	}
 	if cfg.Logger == nil {

@@ -181,8 +181,8 @@ func TestClientsOfAServerThatFailsComeBackOneAfterTheOther(t *testing.T) {
 	})
 }
 
-// Who owns something must hear soon what has become of its session. That is no matter of nanoseconds, but tests that
-// wait until everything has come to rest would not wait for a timer, either.
+// An owner must learn quickly whether its session lives, so its client dials again without a timer. Nanoseconds do not
+// matter, but synctest.Wait does not wait for timers.
 func TestClientsThatOwnSomethingComeBackAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -18,11 +18,12 @@ import (
 )
 
 const (
-	// A write of at most loneBytes with fewer than loneCalls unanswered before it is done by the caller itself, or by the reader if it was to
-	// go with an event: it fits into the kernel's buffer and does not block, unless what is unanswered is large and still fills it.
-	// Everything else goes through the writer, which collects what comes together.
-	loneCalls = 3
-	loneBytes = 8 << 10
+	// The caller itself writes at most inlineBytes behind fewer than inlineCalls pending calls, as does the reader for
+	// requests that were to follow an event. Such a write fits into the kernel's buffer and does not block, unless
+	// large pending requests still fill that. The writer goroutine writes everything else, and so combines writes under
+	// load.
+	inlineCalls = 3
+	inlineBytes = 8 << 10
 
 	readBuffer = 32 << 10
 	keepBuffer = 1 << 20 // larger write buffers are not kept
@@ -40,29 +41,29 @@ type conn struct {
 
 	timeout  time.Duration // negotiated
 	started  time.Time     // when the handshake's first byte was sent
-	fresh    bool          // the handshake has made the session, by a write
+	fresh    bool          // the handshake created the session, by a write
 	readOnly bool
-	auths    int    // how many credentials the handshake has sent
+	auths    int    // the number of credentials that the handshake sent
 	prefix   []byte // what the writer sends first
 
-	kicked chan struct{} // one token: there is something to write
+	kicked chan struct{} // one slot: full if there is something to write
 	dead   chan struct{} // closed when the connection has failed
 	fail1  sync.Once
-	err    error // why; readable once dead is closed
+	err    error // why it failed; set before dead is closed
 	wg     sync.WaitGroup
 
 	// Guarded by sess.mu.
-	writing    bool        // somebody writes or was told to
-	extra      []byte      // frames that belong to this connection alone
-	pingDue    bool        // a ping goes with the next write
-	pings      []time.Time // when those were sent that have no answer yet
+	writing    bool        // a goroutine writes, or the writer was told to
+	extra      []byte      // frames for this connection only
+	pingDue    bool        // the next write includes a ping
+	pings      []time.Time // when the pending pings were sent
 	lastSent   time.Time
 	lastReply  time.Time
-	setWatches int    // packets of restored watches without an answer
-	goodbye    int32  // the number of the request that closes the session; 0 before it is sent
-	proof      *proof // on its way; nil if there is none
+	setWatches int    // pending packets of restored watches
+	closeXid   int32  // of the request that closes the session; 0 before it is sent
+	proof      *proof // the pending proof, or nil
 
-	// The reader's.
+	// Used by the reader only.
 	dec jute.Decoder
 	buf []byte
 }
@@ -72,11 +73,11 @@ func (n *conn) fail(err error) {
 	n.fail1.Do(func() {
 		n.err = err
 		close(n.dead)
-		_ = n.raw.Close() // beneath TLS, whose own Close may wait for a peer that does not read
+		_ = n.raw.Close() // beneath TLS, whose Close may wait for a peer that does not read
 	})
 }
 
-// failed reports whether the connection has failed: what is queued from then on waits for the next one.
+// failed reports whether the connection has failed. Requests then wait for the next one.
 func (n *conn) failed() bool {
 	select {
 	case <-n.dead:
@@ -86,7 +87,7 @@ func (n *conn) failed() bool {
 	}
 }
 
-// kick tells the writer that there is something to write. It never blocks.
+// kick wakes the writer. It never blocks.
 func (n *conn) kick() {
 	select {
 	case n.kicked <- struct{}{}:
@@ -94,7 +95,7 @@ func (n *conn) kick() {
 	}
 }
 
-// start begins to read and to write.
+// start starts the reader and the writer.
 func (n *conn) start() {
 	n.wg.Go(func() { n.fail(n.read()) })
 	n.wg.Go(n.write)
@@ -104,8 +105,8 @@ func (n *conn) start() {
 	n.kick()
 }
 
-// flush sees to it that what is queued gets written. It is called with s.mu held and releases it. inline allows it to write on
-// the caller's goroutine.
+// flush writes the queued requests, or has the writer write them. If inline is set it may write on the caller's
+// goroutine. The caller holds s.mu, and flush releases it.
 func (s *Session) flush(inline bool) {
 	n := s.conn
 	if n == nil || n.writing || !s.hasOutput(n) || n.failed() {
@@ -113,7 +114,7 @@ func (s *Session) flush(inline bool) {
 		return
 	}
 	n.writing = true
-	if !inline || !n.direct || s.calls.len()-s.unsent >= loneCalls || len(s.out) > loneBytes {
+	if !inline || !n.direct || s.calls.len()-s.unsent >= inlineCalls || len(s.out) > inlineBytes {
 		s.mu.Unlock()
 		n.kick()
 		return
@@ -140,8 +141,8 @@ func (s *Session) flush(inline bool) {
 
 func (s *Session) hasOutput(n *conn) bool { return len(s.out) > 0 || n.pingDue || len(n.extra) > 0 }
 
-// takeOutput takes all that waits to be written. It refuses when the session's deadline has passed: a process that was stopped for
-// a while must not go on with what it was about to do. The caller holds s.mu, and has set n.writing.
+// takeOutput returns the frames to write. It returns false if the session's deadline has passed, so that after a pause
+// the process does not send what it was about to send. The caller holds s.mu, and has set n.writing.
 func (s *Session) takeOutput(n *conn) ([]byte, bool) {
 	now := s.now()
 	if !now.Before(s.deadline()) {
@@ -172,7 +173,7 @@ func (s *Session) keep(buf []byte) {
 	}
 }
 
-// write is the writer: it sends what callers leave to it, as much at once as there is.
+// write is the writer goroutine: it sends all queued frames at once, again and again.
 func (n *conn) write() {
 	s := n.sess
 	if len(n.prefix) > 0 {
@@ -189,7 +190,7 @@ func (n *conn) write() {
 			return
 		}
 		for {
-			runtime.Gosched() // lets those callers queue who are about to
+			runtime.Gosched() // lets callers that are about to queue requests do so
 			s.mu.Lock()
 			if s.conn != n || !s.hasOutput(n) || n.failed() {
 				n.writing = false
@@ -213,7 +214,7 @@ func (n *conn) write() {
 	}
 }
 
-// read is the reader: it handles what comes until the connection fails, and returns why.
+// read is the reader goroutine: it handles frames until the connection fails, and returns why.
 func (n *conn) read() error {
 	for {
 		frame, err := n.frame()
@@ -226,7 +227,7 @@ func (n *conn) read() error {
 	}
 }
 
-// frame returns the next frame. It is valid until the next call.
+// frame returns the next frame, which is valid until the next call.
 func (n *conn) frame() ([]byte, error) {
 	head, err := n.br.Peek(4)
 	if err != nil {
@@ -234,7 +235,7 @@ func (n *conn) frame() ([]byte, error) {
 	}
 	size, limit := int(int32(binary.BigEndian.Uint32(head))), n.sess.client.cfg.MaxFrame
 	if size < 0 || size > limit {
-		err := fmt.Errorf("%w: a frame of %d bytes, the limit is %d (Config.MaxFrame)", ErrProtocol, size, limit)
+		err := fmt.Errorf("%w: frame of %d bytes, limit %d (Config.MaxFrame)", ErrProtocol, size, limit)
 		if size > limit {
 			n.tooLarge(size, err)
 		}
@@ -258,8 +259,8 @@ func (n *conn) frame() ([]byte, error) {
 	return buf, err
 }
 
-// tooLarge tells the call that the next frame answers how large that is, and ends the connection with err. Who repeats the call would get
-// the same answer again, so it must not look like one whose connection was lost.
+// tooLarge fails the call that the next frame answers with ErrReplyTooLarge, and ends the connection with err. The call
+// must not fail with ErrConnectionLost, because repeating it would yield the same reply.
 func (n *conn) tooLarge(size int, err error) {
 	const header = 4 + bareReply // the frame's length, and the reply's header
 	head, short := n.br.Peek(header)
@@ -270,22 +271,23 @@ func (n *conn) tooLarge(size int, err error) {
 	var h wire.ReplyHeader
 	h.Decode(&n.dec)
 	if c, _ := n.due(h); c != nil {
-		n.fail(err) // first, so that what the caller sends next waits for another connection
-		c.err, c.outcome = fmt.Errorf("%w: %d bytes, the limit is %d", ErrAnswerTooLarge, size, n.sess.client.cfg.MaxFrame), Unknown
+		n.fail(err) // first, so that the caller's next request waits for another connection
+		c.err = fmt.Errorf("%w: %d bytes, limit %d", ErrReplyTooLarge, size, n.sess.client.cfg.MaxFrame)
+		c.outcome = Unknown
 		n.sess.deliver(c)
 	}
 }
 
-// handle deals with one frame. An error ends the connection.
+// handle processes one frame. An error ends the connection.
 func (n *conn) handle(frame []byte) error {
 	d := &n.dec
 	d.Reset(frame)
 	var h wire.ReplyHeader
 	h.Decode(d)
 	if d.Err() != nil {
-		return fmt.Errorf("%w: reply header: %w", ErrProtocol, d.Err())
+		return fmt.Errorf("%w: invalid reply header: %w", ErrProtocol, d.Err())
 	}
-	if h.Xid < 0 && h.Err == wire.SessionClosedRequireAuth { // whatever that answers: it hangs up now, and would again
+	if h.Xid < 0 && h.Err == wire.SessionClosedRequireAuth { // the server closes the connection, and would do so again
 		return n.authReply(h)
 	}
 	switch h.Xid {
@@ -306,23 +308,23 @@ func (n *conn) notification(h wire.ReplyHeader, d *jute.Decoder) error {
 	var e wire.Event
 	e.Decode(d)
 	if d.Err() != nil {
-		return fmt.Errorf("%w: watch event: %w", ErrProtocol, d.Err())
+		return fmt.Errorf("%w: invalid watch event: %w", ErrProtocol, d.Err())
 	}
 	s := n.sess
 	s.mu.Lock()
 	s.watches.fire(e, h.Zxid)
 	s.tidy(e.Path)
-	s.flush(true) // what waits for this event (SendOn) need not wait for the writer
+	s.flush(true) // requests that wait for this event (SendOn) need not wait for the writer
 	return nil
 }
 
-// pong books the answer of the oldest ping without one.
+// pong handles the reply to the oldest pending ping.
 func (n *conn) pong() error {
 	s := n.sess
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(n.pings) == 0 {
-		return fmt.Errorf("%w: the answer of a ping that was not sent", ErrProtocol)
+		return fmt.Errorf("%w: reply to a ping that was not sent", ErrProtocol)
 	}
 	s.answered(n, n.pings[0])
 	n.pings = append(n.pings[:0], n.pings[1:]...)
@@ -356,13 +358,13 @@ func (n *conn) watchesRestored(h wire.ReplyHeader) error {
 	var err error
 	switch {
 	case n.setWatches == 0:
-		err = fmt.Errorf("%w: the answer of watches that were not set", ErrProtocol)
+		err = fmt.Errorf("%w: reply to setWatches that was not sent", ErrProtocol)
 	case h.Err != wire.OK:
-		err = fmt.Errorf("zk: the server does not restore watches: %v", h.Err)
+		err = fmt.Errorf("zk: the server refused to restore watches: %v", h.Err)
 	default:
 		s.answered(n, n.started)
-		// The answer's zxid does not count as seen before all packets are answered: after another reconnect it would hide changes
-		// from the watches in the packets that were not.
+		// lastZxid ignores this reply's zxid. After another reconnect it would hide changes from the watches in packets
+		// that were not answered.
 		if n.setWatches--; n.setWatches == 0 {
 			s.watches.resynced()
 		}
@@ -371,7 +373,7 @@ func (n *conn) watchesRestored(h wire.ReplyHeader) error {
 	return err
 }
 
-// reply gives the oldest unanswered call its answer.
+// reply delivers the reply to the oldest pending call.
 func (n *conn) reply(h wire.ReplyHeader, d *jute.Decoder) error {
 	c, err := n.due(h)
 	if c == nil {
@@ -382,9 +384,9 @@ func (n *conn) reply(h wire.ReplyHeader, d *jute.Decoder) error {
 	c.zxid = h.Zxid
 	if c.code = h.Err; c.code == wire.OK {
 		if c.decode(d); d.Err() != nil {
-			bad = fmt.Errorf("%w: answer of %v: %w", ErrProtocol, c.op, d.Err())
+			bad = fmt.Errorf("%w: invalid reply to %v: %w", ErrProtocol, c.op, d.Err())
 			c.err, c.outcome = bad, Unknown
-			n.fail(bad) // first, so that what the caller sends next waits for another connection
+			n.fail(bad) // first, so that the caller's next request waits for another connection
 		}
 	}
 	switch c.code {
@@ -392,31 +394,38 @@ func (n *conn) reply(h wire.ReplyHeader, d *jute.Decoder) error {
 		bad = ErrExpired
 		s.end(bad) // first, so that the caller finds the session ended
 	case wire.SessionClosedRequireAuth:
-		bad = n.authReply(h) // which ends it, too
+		bad = n.authReply(h) // ends the session
 		c.err, c.outcome = bad, Refused
 	case wire.SessionMoved:
-		bad = errors.New("zk: the session has moved to another server")
+		bad = errors.New("zk: session moved to another server")
 	}
 	s.deliver(c)
 	return bad
 }
 
-// due takes the oldest unanswered call, the one that a frame with header h answers. There is none if the session has ended.
+// due removes and returns the call that a frame with header h answers, which is the oldest pending one. It returns nil
+// and why the connection ends, if it does, when the session has ended.
 func (n *conn) due(h wire.ReplyHeader) (*call, error) {
 	s := n.sess
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.conn != n { // all calls have failed, and nothing but the end of the session is to be answered
-		if n.goodbye == 0 || h.Xid != n.goodbye {
+	if s.conn != n { // all calls have failed, and only the request that closes the session is pending
+		if n.closeXid == 0 || h.Xid != n.closeXid {
 			return nil, nil
 		}
 		if h.Err == wire.OK || h.Err == wire.SessionExpired {
 			return nil, errGone
 		}
-		return nil, fmt.Errorf("zk: the server does not close the session: %w", Code(h.Err))
+		return nil, fmt.Errorf("zk: the server refused to close the session: %w", Code(h.Err))
 	}
-	if s.calls.len() == s.unsent || n.setWatches > 0 || s.calls.at(0).xid != h.Xid {
-		return nil, fmt.Errorf("%w: answer %d is not the one that is due", ErrProtocol, h.Xid)
+	if s.calls.len() == s.unsent {
+		return nil, fmt.Errorf("%w: unexpected reply xid %d, no request is pending", ErrProtocol, h.Xid)
+	}
+	if n.setWatches > 0 {
+		return nil, fmt.Errorf("%w: unexpected reply xid %d before the reply to setWatches", ErrProtocol, h.Xid)
+	}
+	if want := s.calls.at(0).xid; h.Xid != want {
+		return nil, fmt.Errorf("%w: unexpected reply xid %d, want %d", ErrProtocol, h.Xid, want)
 	}
 	c := s.calls.pop()
 	s.noteDrained()
@@ -428,7 +437,7 @@ func (n *conn) due(h wire.ReplyHeader) (*call, error) {
 	return c, nil
 }
 
-// deliver hands an answered call to its caller. What nobody waits for any more leaves no watch behind.
+// deliver hands an answered call to its caller. If the caller has left, it frees the call and removes its watch.
 func (s *Session) deliver(c *call) {
 	switch {
 	case c.watch != nil:
@@ -436,7 +445,7 @@ func (s *Session) deliver(c *call) {
 	case c.proof != nil:
 		s.proved(c)
 	case c.quiet:
-		s.housekept(c)
+		s.removed(c)
 	case !c.finish():
 		c.free()
 	}

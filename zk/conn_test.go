@@ -77,7 +77,7 @@ func TestMalformedFrameEndsTheConnectionNotTheProcess(t *testing.T) {
 	}
 }
 
-// Whoever repeats such a request gets the same answer for ever; who was behind it on the connection does not.
+// Repeating such a request yields the same reply again; requests behind it on the connection may be repeated.
 func TestAnswerThatIsTooLargeIsTheErrorOfItsRequestAlone(t *testing.T) {
 	t.Parallel()
 	lists := map[string]func(ctx context.Context, s *zk.Session) error{
@@ -116,17 +116,18 @@ func TestAnswerThatIsTooLargeIsTheErrorOfItsRequestAlone(t *testing.T) {
 					behind <- err
 				}()
 				err := list(t.Context(), s)
-				wantFailure(t, err, zk.ErrAnswerTooLarge, zk.Unknown)
+				wantFailure(t, err, zk.ErrReplyTooLarge, zk.Unknown)
 				wantFailure(t, err, zk.ErrProtocol, zk.Unknown)
 				if errors.Is(err, zk.ErrConnectionLost) {
 					t.Errorf("%v is a lost connection, which callers ask again after", err)
 				}
-				if text := err.Error(); !strings.Contains(text, "20088 bytes, the limit is 16384") || !strings.Contains(text, "Config.MaxFrame") {
+				text := err.Error()
+				if !strings.Contains(text, "20088 bytes, limit 16384") || !strings.Contains(text, "Config.MaxFrame") {
 					t.Errorf("%q does not say how large the answer is, how large it may be, and who says so", text)
 				}
 				err = <-behind
 				wantFailure(t, err, zk.ErrConnectionLost, zk.Unknown)
-				if errors.Is(err, zk.ErrAnswerTooLarge) {
+				if errors.Is(err, zk.ErrReplyTooLarge) {
 					t.Errorf("%v, of a request that had no answer", err)
 				}
 				if _, _, err := s.Get(t.Context(), "/small"); err != nil {
@@ -163,7 +164,8 @@ func TestEveryCodeIsComparable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		codes := []zk.Code{
 			zk.SystemError, zk.RuntimeInconsistency, zk.DataInconsistency, zk.MarshallingError, zk.OperationTimeout,
-			zk.BadArguments, zk.UnknownSession, zk.NewConfigNoQuorum, zk.ReconfigInProgress, zk.NoNode, zk.NoAuth, zk.BadVersion,
+			zk.BadArguments, zk.UnknownSession, zk.NewConfigNoQuorum, zk.ReconfigInProgress,
+			zk.NoNode, zk.NoAuth, zk.BadVersion,
 			zk.NoChildrenForEphemerals, zk.NodeExists, zk.NotEmpty, zk.InvalidACL, zk.AuthFailed, zk.NotReadOnly,
 			zk.EphemeralOnLocalSession, zk.NoWatcher, zk.RequestTimeout, zk.ReconfigDisabled,
 			zk.QuotaExceeded, zk.ThrottledOp, zk.Unimplemented, zk.Code(-9999),
@@ -250,7 +252,10 @@ func TestContainersAndTTLNodesUseTheirOwnOperations(t *testing.T) {
 			}
 		}
 		want := []create{
-			{wire.OpCreateContainer, 4, 0}, {wire.OpCreateTTL, 5, 1000}, {wire.OpCreateTTL, 6, 60000}, {wire.OpCreate2, 3, 0},
+			{wire.OpCreateContainer, 4, 0},
+			{wire.OpCreateTTL, 5, 1000},
+			{wire.OpCreateTTL, 6, 60000},
+			{wire.OpCreate2, 3, 0},
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("sent %v, want %v", got, want)

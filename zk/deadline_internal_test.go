@@ -63,8 +63,8 @@ func TestContextOfASessionLooksAtTheClockItself(t *testing.T) {
 	}
 }
 
-// After a process was stopped, answers may be handled before any timer runs. What was uncertain for a moment may have
-// been another's.
+// After a pause of the process, replies may be handled before any timer runs. While the session was uncertain another
+// session may have acquired what it owned.
 func TestCertaintyThatRanOutIsNoticedBeforeItIsRenewed(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -126,7 +126,7 @@ func TestCertaintyThatRanOutIsNoticedBeforeItIsRenewed(t *testing.T) {
 	}
 }
 
-// The owner hears of the end once, from the session's context.
+// The owner learns of the end once, from the session's context.
 func TestOwnerIsNotToldOfUncertaintyByASessionThatIsLost(t *testing.T) {
 	t.Parallel()
 	set, err := Config{Servers: "a"}.withDefaults()
@@ -188,7 +188,7 @@ func TestAnswersMoveTheDeadlineForwardsAloneAndNotAfterIt(t *testing.T) {
 	}
 }
 
-// Of several pings on their way, an answer belongs to the oldest.
+// With several pings pending, a reply belongs to the oldest.
 func TestAnswersOfPingsMoveTheDeadlineOneByOne(t *testing.T) {
 	t.Parallel()
 	set, err := Config{Servers: "a"}.withDefaults()

@@ -39,7 +39,7 @@ func TestSilentServerEndsTheSessionAtItsDeadline(t *testing.T) {
 	})
 }
 
-// What a server has heard of a session is as old as the request, and not as the answer.
+// A server counts from when it received the request, which may be as early as it was sent, not from its reply.
 func TestDeadlineAndCertaintyCountFromTheSendingOfWhatWasAnsweredLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

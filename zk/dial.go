@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// dialNet connects to an address of the network. A name's addresses are looked up now and tried in random order, each within its
-// share of the time that ctx leaves: a name with many addresses is how ensembles are published in clusters.
+// dialNet connects to an address. It tries the addresses of a name in random order, each for its share of the remaining
+// time of ctx, because clusters often publish an ensemble as one name with many addresses.
 func dialNet(ctx context.Context, network, address string) (net.Conn, error) {
 	var d net.Dialer
 	if network == "unix" {
@@ -49,7 +49,7 @@ func dialShare(ctx context.Context, d *net.Dialer, network, address string, left
 	return d.DialContext(ctx, network, address)
 }
 
-// dial opens a connection to s, with TLS if configured. raw is the socket beneath.
+// dial opens a connection to s, with TLS if configured. raw is the connection beneath TLS.
 func (c *Client) dial(ctx context.Context, s server) (nc, raw net.Conn, err error) {
 	raw, err = c.cfg.Dial(ctx, s.network, s.address)
 	if err != nil {
@@ -69,13 +69,13 @@ func (c *Client) dial(ctx context.Context, s server) (nc, raw net.Conn, err erro
 	return secure, raw, nil
 }
 
-// closeAfter closes nc because of err, which says more than an error of the closing could.
+// closeAfter closes nc and returns err, which is more useful than an error of Close.
 func closeAfter(nc net.Conn, err error) error {
 	_ = nc.Close()
 	return err
 }
 
-// buffered reports whether the kernel buffers what is written to nc, so that a small write to an idle connection does not block.
+// buffered reports whether the kernel buffers writes to nc, so that a small write to an idle connection does not block.
 func buffered(nc net.Conn) bool {
 	_, ok := nc.(syscall.Conn)
 	return ok

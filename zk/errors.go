@@ -10,40 +10,40 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// Why a session ended: the cause of its context, and of every request that it took along.
+// The causes of a session's end, and of the failure of every request pending at that time.
 var (
-	// ErrExpired: the server says that the session is gone.
+	// ErrExpired: the server has ended the session.
 	ErrExpired = errors.New("zk: session expired at the server")
-	// ErrLost: the local deadline has passed without an answer. The server may keep the session a little longer. What the session owned may
-	// have ended before, with ErrUncertain.
-	ErrLost = errors.New("zk: session lost: no answer from a server within the session's deadline")
+	// ErrLost: the local deadline has passed without a reply. The server may keep the session a little longer. What
+	// the session owned may have ended before, with ErrUncertain.
+	ErrLost = errors.New("zk: session lost: no reply from a server within the session's deadline")
 	// ErrClosed: the client was closed.
 	ErrClosed = errors.New("zk: client closed")
-	// ErrAuthFailed: a server refused the client's credentials, or wants some (then SessionClosedRequireAuth is in
-	// it, too). The client does not try again.
+	// ErrAuthFailed: a server refused the client's credentials, or requires some (the error then wraps
+	// SessionClosedRequireAuth, too). The client does not try again.
 	ErrAuthFailed = errors.New("zk: authentication failed")
 )
 
-// What else can go wrong on this side of the wire.
+// Other errors that arise in the client.
 var (
-	// ErrConnectionLost: the connection went after the request was sent and before the answer came.
-	ErrConnectionLost = errors.New("zk: connection lost before the answer")
-	// ErrNotConnected: there is no connection to a server right now.
+	// ErrConnectionLost: the connection broke after the request was sent and before the reply came.
+	ErrConnectionLost = errors.New("zk: connection lost before the reply")
+	// ErrNotConnected: there is no connection to a server.
 	ErrNotConnected = errors.New("zk: not connected to a server")
-	// ErrWatchDone: the watch has given all its events, or was closed.
+	// ErrWatchDone: the watch has yielded all its events, or was closed.
 	ErrWatchDone = errors.New("zk: watch is done")
-	// ErrProtocol: a server sent what the protocol does not allow. The connection was dropped.
+	// ErrProtocol: a server violated the protocol, and the connection was closed.
 	ErrProtocol = errors.New("zk: protocol violation by the server")
-	// ErrAnswerTooLarge: the answer was larger than Config.MaxFrame, and its connection was dropped. It is an ErrProtocol, but no
-	// ErrConnectionLost: whoever asks again gets the same answer.
-	ErrAnswerTooLarge = fmt.Errorf("%w: the answer is larger than Config.MaxFrame", ErrProtocol)
+	// ErrReplyTooLarge: the reply was larger than Config.MaxFrame, and its connection was closed. The error wraps
+	// ErrProtocol but not ErrConnectionLost, because the same request would get the same reply again.
+	ErrReplyTooLarge = fmt.Errorf("%w: reply larger than Config.MaxFrame", ErrProtocol)
 )
 
-// Error is what every request returns on failure.
+// Error is the error of every request that failed.
 type Error struct {
 	Op   string // the operation, as ZooKeeper's documentation names it
-	Path string // as the caller gave it; "" if the operation has none
-	Err  error  // a Code, the session's cause, ErrConnectionLost, ErrAnswerTooLarge, or the context's error
+	Path string // as given by the caller; "" if the operation has none
+	Err  error  // a Code, the cause of the session's end, ErrConnectionLost, ErrReplyTooLarge, or the context's error
 
 	Outcome Outcome
 }
@@ -59,14 +59,14 @@ func (e *Error) Error() string {
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Outcome says what became of a request that failed.
+// Outcome says whether a request that failed may have been executed.
 type Outcome int
 
 // The outcomes.
 const (
-	Unknown Outcome = iota // it left this process and no answer came: it may have been executed, or still may be
-	NotSent                // it never left this process
-	Refused                // the server said no; it has changed nothing
+	Unknown Outcome = iota // sent, without a reply: it may have been executed, or may still be
+	NotSent                // never left this process
+	Refused                // the server returned an error and changed nothing
 )
 
 // String returns the outcome's name.
@@ -83,7 +83,8 @@ func (o Outcome) String() string {
 	}
 }
 
-// OutcomeOf returns what became of the request that failed with err: Unknown for errors that are not of this package.
+// OutcomeOf returns the outcome of a request that failed with err. It is Unknown for errors that are not from this
+// package.
 func OutcomeOf(err error) Outcome {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Outcome
@@ -94,7 +95,7 @@ func OutcomeOf(err error) Outcome {
 	return Unknown
 }
 
-// contextError returns why ctx ended, so that errors.Is finds both the cause and context.Canceled or DeadlineExceeded.
+// contextError returns an error that wraps both the error and the cause of ctx.
 func contextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause == nil || errors.Is(cause, err) {
@@ -103,7 +104,7 @@ func contextError(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// opName names an operation for errors: what the caller asked for, not which variant of it travelled.
+// opName returns an operation's name for errors. All variants of create and getChildren have the same name.
 func opName(op wire.Op) string {
 	switch op {
 	case wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:

@@ -17,8 +17,8 @@ const (
 	EventDeleted         = EventType(wire.EventDeleted)
 	EventDataChanged     = EventType(wire.EventDataChanged)
 	EventChildrenChanged = EventType(wire.EventChildrenChanged)
-	// EventResynced comes to persistent watches only: events may have been missed, because the connection was away for a while
-	// or because nobody took the events out of the watch. Read again what you need to know.
+	// EventResynced tells the reader of a persistent watch that events may have been missed, because the connection
+	// broke or because too many events were not read. The reader should read the nodes again.
 	EventResynced EventType = 100
 )
 
@@ -40,9 +40,9 @@ func (t EventType) String() string {
 	}
 }
 
-// Event is what a watch has seen.
+// An Event is a change of a watched node.
 type Event struct {
 	Type EventType
 	Path string
-	Zxid int64 // the transaction that did it, -1 if the server does not say (before 3.9, and after a reconnect)
+	Zxid int64 // the transaction; -1 if the server does not tell it (before 3.9, and after a reconnect)
 }

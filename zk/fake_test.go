@@ -13,7 +13,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// fake is a server that does what a test's script says, connection by connection, over pipes: it works in a synctest bubble.
+// fake is a server that runs a test's script for each connection. It uses pipes, so that it works in a synctest bubble.
 type fake struct {
 	tb    testing.TB
 	serve func(p *peer)
@@ -37,7 +37,7 @@ func newFake(tb testing.TB, serve func(p *peer)) *fake {
 	return f
 }
 
-// refuse makes dialling fail with err, or work again if err is nil.
+// refuse makes dialing fail with err, or succeed again if err is nil.
 func (f *fake) refuse(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -55,7 +55,7 @@ func (f *fake) cut() {
 	}
 }
 
-// Dial is for Config.Dial.
+// Dial implements Config.Dial.
 func (f *fake) Dial(context.Context, string, string) (net.Conn, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -85,7 +85,7 @@ type peer struct {
 	in   chan []byte // frames; closed with the connection
 }
 
-// pump reads all the time, because a pipe has no buffer.
+// pump keeps reading, because a pipe has no buffer.
 func (p *peer) pump() {
 	defer close(p.in)
 	for {
@@ -97,13 +97,13 @@ func (p *peer) pump() {
 	}
 }
 
-// request is what a client has sent.
+// request is a request of a client.
 type request struct {
 	wire.RequestHeader
 	body *jute.Decoder
 }
 
-// next returns the next request, false if the connection has ended.
+// next returns the next request, or false if the connection has ended.
 func (p *peer) next() (request, bool) {
 	frame, ok := <-p.in
 	if !ok {
@@ -121,7 +121,7 @@ func (r request) record() wire.Record {
 	return rec
 }
 
-// path returns the path that a request is for, "" if it has none.
+// path returns the path of a request, or "" if it has none.
 func (r request) path() string {
 	switch rec := r.record().(type) {
 	case *wire.CreateRequest:
@@ -151,7 +151,7 @@ func (p *peer) connect() (wire.ConnectRequest, bool) {
 	return req, ok
 }
 
-// grant answers the connect request: with session 7, or the one that was asked for.
+// grant answers the connect request with session 7, or with the session to resume.
 func (p *peer) grant(req wire.ConnectRequest) {
 	id := req.SessionID
 	if id == 0 {
@@ -161,11 +161,13 @@ func (p *peer) grant(req wire.ConnectRequest) {
 }
 
 func (p *peer) grantAs(id int64, timeout int32) {
-	resp := wire.ConnectResponse{Timeout: timeout, SessionID: id, Password: make([]byte, wire.PasswordLen), HasReadOnly: true}
+	resp := wire.ConnectResponse{
+		Timeout: timeout, SessionID: id, Password: make([]byte, wire.PasswordLen), HasReadOnly: true,
+	}
 	p.raw(wire.EndFrame(resp.Append(wire.BeginFrame(nil)), 0))
 }
 
-// grantReadOnly answers the connect request as a server does that may be read-only.
+// grantReadOnly answers the connect request like grant, optionally as a read-only server.
 func (p *peer) grantReadOnly(req wire.ConnectRequest, readOnly bool) {
 	resp := wire.ConnectResponse{
 		Timeout: req.Timeout, SessionID: 7, Password: make([]byte, wire.PasswordLen),
@@ -174,10 +176,10 @@ func (p *peer) grantReadOnly(req wire.ConnectRequest, readOnly bool) {
 	p.raw(wire.EndFrame(resp.Append(wire.BeginFrame(nil)), 0))
 }
 
-// expire answers the connect request with what says that the session is gone.
+// expire answers the connect request with the reply for an expired session.
 func (p *peer) expire() { p.grantAs(0, 0) }
 
-// open shakes hands.
+// open does the handshake.
 func (p *peer) open() bool {
 	req, ok := p.connect()
 	if ok {
@@ -198,7 +200,7 @@ func (p *peer) notify(kind wire.EventType, path string) {
 	p.raw(wire.AppendReply(nil, wire.ReplyHeader{Xid: wire.XidNotification, Zxid: -1}, e))
 }
 
-// loop handles all that comes until the connection ends: what each does not answer gets a plain answer.
+// loop answers all requests until the connection ends: with each if that returns true, and otherwise with plain.
 func (p *peer) loop(each func(r request) (answered bool)) {
 	for {
 		r, ok := p.next()
@@ -214,7 +216,7 @@ func (p *peer) loop(each func(r request) (answered bool)) {
 	}
 }
 
-// plain answers r as a server would to which all is well.
+// plain answers r with success.
 func (p *peer) plain(r request) {
 	var body wire.Record
 	switch r.Op {
@@ -270,14 +272,15 @@ func wantFailure(t *testing.T, err, want error, outcome zk.Outcome) {
 	}
 }
 
-// after runs f and waits until it has changed the session's state. A session that reconnects at once may be connected again then.
+// after runs f and waits until it has changed the session's state. A session that reconnects at once may already be
+// connected again.
 func after(s *zk.Session, f func()) {
 	_, changed := s.State()
 	f()
 	<-changed
 }
 
-// waitState waits until the session is in a state in which it then stays: it may miss others.
+// waitState waits until the session is in a state. It may miss a state that does not last.
 func waitState(s *zk.Session, want zk.State) {
 	for state := range s.States(context.Background()) {
 		if state == want {

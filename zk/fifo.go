@@ -2,7 +2,7 @@ package zk
 
 // A queue of calls.
 
-// fifo is a queue of calls in a ring that grows and is then reused.
+// fifo is a queue of calls in a ring buffer, which grows as necessary.
 type fifo struct {
 	ring []*call
 	head int
@@ -34,7 +34,7 @@ func (q *fifo) pop() *call {
 	return c
 }
 
-// filter keeps, of the calls from the i-th on, those for which keep returns true.
+// filter removes the calls from the i-th on for which keep returns false.
 func (q *fifo) filter(i int, keep func(*call) bool) {
 	mask, kept := len(q.ring)-1, i
 	for ; i < q.n; i++ {

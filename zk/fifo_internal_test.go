@@ -73,7 +73,7 @@ func TestQueueIsTidiedFewTimesWhenAllItsCallersLeave(t *testing.T) {
 	}
 	tidied, size := 0, len(s.out)
 	for i, c := range calls {
-		if got := s.leave(c); got != NotSent {
+		if got := s.cancelCall(c); got != NotSent {
 			t.Fatalf("caller %d: %v, want not sent", i, got)
 		}
 		if len(s.out) != size {
@@ -86,7 +86,7 @@ func TestQueueIsTidiedFewTimesWhenAllItsCallersLeave(t *testing.T) {
 	}
 }
 
-// Calls are used again: what is not queued any more must not be in sight of the queue.
+// Calls are recycled, so the queue must not refer to calls that are no longer queued.
 func TestQueueLetsGoOfWhatItDrops(t *testing.T) {
 	t.Parallel()
 	var q fifo
@@ -122,7 +122,7 @@ func TestWhoWaitsForAllAnswersIsToldWhenTheLastCallerLeaves(t *testing.T) {
 		s.enqueue(c, &wire.PathRequest{Path: "/a"})
 		s.mu.Unlock()
 		began := time.Now()
-		time.AfterFunc(time.Second, func() { s.leave(c) })
+		time.AfterFunc(time.Second, func() { s.cancelCall(c) })
 		s.drain(time.Hour)
 		if waited := time.Since(began); waited != time.Second {
 			t.Errorf("waited for %v, want a second", waited)

@@ -15,18 +15,20 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// bareReply is the size of a reply without a body, which is less than that of any connect response.
+// bareReply is the size of a reply without a body. Every connect response is larger.
 const bareReply = 16
 
 func newConn(s *Session, srv server, nc, raw net.Conn) *conn {
 	prompt := promptly(nc)
 	return &conn{
-		sess: s, server: srv, nc: nc, prompt: prompt, raw: raw, br: bufio.NewReaderSize(prompt, readBuffer), direct: buffered(raw),
+		sess: s, server: srv,
+		nc: nc, prompt: prompt, raw: raw, br: bufio.NewReaderSize(prompt, readBuffer), direct: buffered(raw),
 		kicked: make(chan struct{}, 1), dead: make(chan struct{}),
 	}
 }
 
-// handshake opens or resumes the session on a new connection, then authenticates. ErrExpired says that the session is gone.
+// handshake opens or resumes the session on a new connection, and authenticates. It returns ErrExpired if the server
+// has ended the session.
 func (c *Client) handshake(s *Session, n *conn) error {
 	if err := c.connectSession(s, n); err != nil {
 		return err
@@ -59,33 +61,35 @@ func (c *Client) connectSession(s *Session, n *conn) error {
 		if req.LastZxidSeen != 0 {
 			seen = fmt.Sprintf(", and has it seen transaction 0x%x", req.LastZxidSeen)
 		}
-		return fmt.Errorf("the server hung up on the connect request (is it running%s?): %w", seen, err)
+		return fmt.Errorf("server closed the connection on the connect request (is it running%s?): %w", seen, err)
 	}
 	if err != nil {
 		return err
 	}
 	n.dec.Reset(frame)
 	if len(frame) == bareReply {
-		// So does the read-only server of ZooKeeper 3.8 refuse a new session, which takes a quorum.
+		// The read-only server of ZooKeeper 3.8 refuses a new session like this, because it requires a quorum.
 		var h wire.ReplyHeader
 		if h.Decode(&n.dec); h.Err != wire.OK {
-			return fmt.Errorf("the server refuses the connect request: %w", Code(h.Err))
+			return fmt.Errorf("server refused the connect request: %w", Code(h.Err))
 		}
 	}
 	var resp wire.ConnectResponse
 	n.dec.Reset(frame)
 	if resp.Decode(&n.dec); n.dec.Err() != nil {
-		return fmt.Errorf("%w: connect response: %w", ErrProtocol, n.dec.Err())
+		return fmt.Errorf("%w: invalid connect response: %w", ErrProtocol, n.dec.Err())
 	}
 	switch {
 	case req.SessionID != 0 && (resp.Timeout <= 0 || resp.SessionID != req.SessionID):
-		return ErrExpired // another session in its place means that this one is not known any more
+		return ErrExpired // with another id the server does not know this session
 	case resp.Timeout <= 0 || resp.SessionID == 0:
-		return fmt.Errorf("%w: the server refuses a new session", ErrProtocol)
+		return fmt.Errorf("%w: server refused a new session", ErrProtocol)
 	}
 	n.timeout, n.readOnly = time.Duration(resp.Timeout)*time.Millisecond, resp.ReadOnly
-	if margin := n.timeout - c.window(n.timeout); margin > n.timeout/4 && (!c.cfg.NoCertificates || margin > n.timeout*3/4) {
-		return fmt.Errorf("zk: the server grants a session timeout of %v, too short for a margin of %v", n.timeout, c.cfg.Margin)
+	margin := n.timeout - c.window(n.timeout)
+	if margin > n.timeout/4 && (!c.cfg.NoCertificates || margin > n.timeout*3/4) {
+		return fmt.Errorf("zk: margin %v is too long for the session timeout that the server granted: %v",
+			c.cfg.Margin, n.timeout)
 	}
 	s.mu.Lock()
 	s.id, s.password = resp.SessionID, bytes.Clone(resp.Password)
@@ -98,7 +102,7 @@ func (c *Client) connectSession(s *Session, n *conn) error {
 	return nil
 }
 
-// authenticate sends the session's credentials and waits for all verdicts.
+// authenticate sends the session's credentials and waits until the server has accepted them all.
 func (n *conn) authenticate() error {
 	s := n.sess
 	s.mu.Lock()
@@ -109,7 +113,8 @@ func (n *conn) authenticate() error {
 	}
 	var frames []byte
 	for _, a := range auth {
-		frames = wire.AppendRequest(frames, wire.XidAuth, wire.OpAuth, &wire.AuthRequest{Scheme: a.Scheme, Auth: a.Data})
+		req := &wire.AuthRequest{Scheme: a.Scheme, Auth: a.Data}
+		frames = wire.AppendRequest(frames, wire.XidAuth, wire.OpAuth, req)
 	}
 	if _, err := n.nc.Write(frames); err != nil {
 		return err
@@ -127,7 +132,7 @@ func (n *conn) authenticate() error {
 	return nil
 }
 
-// answer reads the answer to a request of the handshake.
+// answer reads the reply to a request of the handshake.
 func (n *conn) answer(xid int32) (wire.ReplyHeader, *jute.Decoder, error) {
 	var h wire.ReplyHeader
 	frame, err := n.frame()
@@ -138,7 +143,7 @@ func (n *conn) answer(xid int32) (wire.ReplyHeader, *jute.Decoder, error) {
 	d.Reset(frame)
 	h.Decode(d)
 	if d.Err() != nil || h.Xid != xid {
-		return h, nil, fmt.Errorf("%w: answer %d in the handshake, want %d", ErrProtocol, h.Xid, xid)
+		return h, nil, fmt.Errorf("%w: unexpected reply xid %d in the handshake, want %d", ErrProtocol, h.Xid, xid)
 	}
 	return h, d, nil
 }

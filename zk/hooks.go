@@ -7,16 +7,15 @@ import (
 	"time"
 )
 
-// Hooks are called on the goroutine that did the work, never on one that reads from a connection. Nil fields cost
-// nothing. They must not block. State, Connected and Disconnected must not call Client.Close, which waits for them:
-// none of them is called any more when it returns. A hook that is to close the client does so on a goroutine of its
-// own.
+// Hooks are called on the goroutine that did the work, never on one that reads from a connection. They must not block.
+// Nil fields cost nothing. State, Connected and Disconnected must not call Client.Close, which waits for them to
+// return; a hook that has to close the client starts a goroutine for it.
 type Hooks struct {
-	// Request is called when a request has its answer or has failed. For an operation of a Batch that is when the first Get
-	// takes the answer; a future that nobody asks is not reported.
+	// Request is called when a request has been answered or has failed. An operation of a Batch is reported at the
+	// first Get of its future, and not at all without one.
 	Request func(ctx context.Context, r RequestDone)
-	// State is called when the state of the client's session changes. The last state of a session is Ended; those of
-	// the next follow.
+	// State is called when the state of the client's session changes. Ended is the last state of a session; the states
+	// of the next session follow.
 	State func(State)
 	// Connected is called when a server has accepted a connection for the session.
 	Connected func(addr string)
@@ -24,7 +23,7 @@ type Hooks struct {
 	Disconnected func(addr string, err error)
 }
 
-// RequestDone describes a request that has ended.
+// RequestDone describes a request that was answered or has failed.
 type RequestDone struct {
 	Op   string // as in Error.Op
 	Path string

@@ -17,13 +17,13 @@ const (
 	maxPingInterval = 10 * time.Second
 	firstBackoff    = 20 * time.Millisecond
 	maxBackoff      = 2 * time.Second
-	maxSpread       = 250 * time.Millisecond // over which the clients of a server that fails come to the others
+	maxSpread       = 250 * time.Millisecond // over which the clients of a failed server connect to the others
 )
 
-// keep opens the session and keeps it connected until it has ended. It is the only goroutine that connects.
+// keep opens the session and keeps it connected until it ends. Only this goroutine connects a session that lives.
 func (c *Client) keep(s *Session) {
 	var n *conn
-	var backoff time.Duration // grows with every connection that does not last
+	var backoff time.Duration // grows with every connection that breaks early
 	for s.ctx.Err() == nil {
 		var err error
 		if n, err = c.connect(s); err != nil {
@@ -51,7 +51,7 @@ func (c *Client) keep(s *Session) {
 			backoff = 0
 		}
 		wait := jitter(backoff)
-		if backoff == 0 && !s.owns() { // an owner must hear soon what has become of its session
+		if backoff == 0 && !s.owns() { // an owner must learn quickly whether its session lives
 			wait = rand.N(min(n.timeout/32, maxSpread))
 		}
 		if n = nil; wait > 0 && !sleep(s.ctx, s.bound(wait, 8)) {
@@ -65,11 +65,11 @@ func (c *Client) keep(s *Session) {
 	switch {
 	case errors.Is(cause, ErrLost) && c.ctx.Err() == nil:
 		c.setLastError(ErrNotConnected)
-		c.wg.Go(func() { c.bury(s, n) })
+		c.wg.Go(func() { c.closeLost(s, n) })
 	case errors.Is(cause, ErrClosed):
-		if timeout := s.Timeout(); timeout > 0 && (n == nil || !n.farewell(context.WithoutCancel(c.ctx))) {
+		if timeout := s.Timeout(); timeout > 0 && (n == nil || !n.closeSession(context.WithoutCancel(c.ctx))) {
 			c.mu.Lock()
-			c.left = fmt.Errorf("zk: no server has confirmed that %v is closed: it may go on for up to %v", s, timeout)
+			c.left = fmt.Errorf("zk: no server has confirmed the end of %v: it may live for up to %v", s, timeout)
 			c.mu.Unlock()
 		}
 	case n != nil:
@@ -80,7 +80,8 @@ func (c *Client) keep(s *Session) {
 
 func (c *Client) connected(s *Session, n *conn) {
 	c.setLastError(nil)
-	c.log.Info("connected", "server", n.server.String(), "session", s.ID(), "timeout", n.timeout, "readonly", n.readOnly)
+	c.log.Info("connected",
+		"server", n.server.String(), "session", s.ID(), "timeout", n.timeout, "readonly", n.readOnly)
 	state := Connected
 	if n.readOnly {
 		state = ConnectedReadOnly
@@ -92,17 +93,17 @@ func (c *Client) connected(s *Session, n *conn) {
 	c.publish(s)
 }
 
-// tell calls the hook for states.
+// tell calls the State hook.
 func (c *Client) tell(state State) {
 	if hook := c.cfg.Hooks.State; hook != nil {
 		hook(state)
 	}
 }
 
-// oversee pings when nothing else is sent, until the connection fails (then it returns why) or the session ends. Three pings fit
-// into the session's window before the connection counts as silent, so one that is lost ends nothing; and a silent connection is given
-// up when there is a third of the window left to go on with another server. While something is owned it pings more often, so that
-// certificates find a recent request to be credited with, and has the session proved.
+// oversee sends pings when the connection is idle, until the connection fails or the session ends, and returns why. A
+// connection is silent after two thirds of the session's window: more than two pings fit in, so that a slow one does no
+// harm, and a third is left to connect to another server. While something is owned, oversee pings more often, so that
+// certificates count from a recent request, and sends proofs.
 func (s *Session) oversee(n *conn) error {
 	window := s.client.window(n.timeout)
 	interval, silence, tick := min(window/4, maxPingInterval), window*2/3, n.timeout/16
@@ -124,9 +125,9 @@ func (s *Session) oversee(n *conn) error {
 		quiet, idle := now.Sub(n.lastReply), now.Sub(n.lastSent)
 		if quiet >= silence {
 			s.mu.Unlock()
-			return fmt.Errorf("zk: no answer from %v for %v", n.server, quiet.Round(time.Millisecond))
+			return fmt.Errorf("zk: no reply from %v for %v", n.server, quiet.Round(time.Millisecond))
 		}
-		limit, wait := interval, tick // which is how soon a new ownership is noticed
+		limit, wait := interval, tick // the latest time at which a new ownership is noticed
 		if s.owned != nil {
 			limit = tick
 			wait = min(wait, s.proofDue(n, now))
@@ -140,7 +141,7 @@ func (s *Session) oversee(n *conn) error {
 	}
 }
 
-// connect tries the servers in turn until one has accepted the session. It returns an error only when the session is over.
+// connect tries the servers in turn until one accepts the session. It returns an error only if the session has ended.
 func (c *Client) connect(s *Session) (*conn, error) {
 	backoff := firstBackoff
 	for {
@@ -157,7 +158,7 @@ func (c *Client) connect(s *Session) (*conn, error) {
 		err = fmt.Errorf("zk: %v: %w", srv, err)
 		c.setLastError(err)
 		level := slog.LevelDebug
-		if last && backoff == firstBackoff { // no server has answered: said once, and then it is what it is
+		if last && backoff == firstBackoff { // no server was reachable: warn once
 			level = slog.LevelWarn
 		}
 		c.log.Log(s.ctx, level, "cannot connect", "server", srv.String(), "session", s.ID(), "err", err)
@@ -171,7 +172,7 @@ func (c *Client) connect(s *Session) (*conn, error) {
 	}
 }
 
-// attempt connects to one server and shakes hands, within a part of what the session has left.
+// attempt connects to one server and does the handshake, within a part of the time that the session has left.
 func (c *Client) attempt(ctx context.Context, s *Session, srv server) (*conn, error) {
 	limit := c.cfg.Timeout / time.Duration(min(max(len(c.cfg.servers), 2), 4))
 	ctx, cancel := context.WithTimeout(ctx, s.bound(limit, 3))
@@ -195,8 +196,8 @@ func (c *Client) attempt(ctx context.Context, s *Session, srv server) (*conn, er
 	return n, nil
 }
 
-// bound returns d, or a part of what the session has left if that is less, but at least a millisecond: parts of parts never come to
-// the end of it, and whoever waits for them does not let time pass.
+// bound returns d or, if less, the session's remaining time divided by part. It returns at least a millisecond: ever
+// smaller waits would never reach the session's end.
 func (s *Session) bound(d time.Duration, part int) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,10 +211,10 @@ func (s *Session) bound(d time.Duration, part int) time.Duration {
 	return min(d, max(until.Sub(s.now())/time.Duration(part), time.Millisecond))
 }
 
-// bury closes a session at the server that was lost here, so that its ephemeral nodes go early: on the connection that it still has,
-// or else on a new one, for as long as the server may keep the session. Before, it waits for as long as the margin: that is the time
-// which those who hold something by the session have to stop what they do, and which nobody may take from them.
-func (c *Client) bury(s *Session, n *conn) {
+// closeLost closes a lost session at the server, so that its ephemeral nodes go early. It uses the connection n, if
+// there is one, and then new ones, for as long as the server may keep the session. Before that it waits for the margin,
+// because owners may use that time to stop their work, and another client must not acquire in between what they owned.
+func (c *Client) closeLost(s *Session, n *conn) {
 	timeout := s.Timeout()
 	ctx, cancel := context.WithTimeout(c.ctx, timeout)
 	defer cancel()
@@ -225,7 +226,7 @@ func (c *Client) bury(s *Session, n *conn) {
 		return
 	}
 	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
-		if n != nil && n.farewell(ctx) || ctx.Err() != nil {
+		if n != nil && n.closeSession(ctx) || ctx.Err() != nil {
 			return
 		}
 		if !sleep(ctx, jitter(backoff)) {
@@ -243,21 +244,20 @@ func (c *Client) bury(s *Session, n *conn) {
 	}
 }
 
-// errGone is why a connection has ended whose server has answered that the session is closed.
-var errGone = errors.New("zk: the session is closed at the server")
+// errGone ends a connection whose server has confirmed that the session is closed.
+var errGone = errors.New("zk: session closed at the server")
 
-// farewell sends closeSession on a connection of a session that has ended here, and reports whether the server has
-// answered that it is closed. A server that hangs up without an answer may never have seen the request, and no quorum
-// hears of what a read-only one closes.
-func (n *conn) farewell(ctx context.Context) bool {
+// closeSession sends closeSession for a session that has ended here, and reports whether the server has confirmed it. A
+// connection that breaks without a reply confirms nothing, nor does a read-only server, which has no quorum.
+func (n *conn) closeSession(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, min(n.timeout/4, maxCloseWait))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { n.fail(contextError(ctx)) })
 	defer stop()
 	s := n.sess
 	s.mu.Lock()
-	n.goodbye = s.takeXid()
-	frame := wire.AppendRequest(nil, n.goodbye, wire.OpCloseSession, nil)
+	n.closeXid = s.takeXid()
+	frame := wire.AppendRequest(nil, n.closeXid, wire.OpCloseSession, nil)
 	s.mu.Unlock()
 	if _, err := n.nc.Write(frame); err != nil {
 		n.fail(err)
@@ -267,7 +267,7 @@ func (n *conn) farewell(ctx context.Context) bool {
 	return errors.Is(n.err, errGone) && !n.readOnly
 }
 
-// sleep waits, and reports whether ctx outlived it.
+// sleep waits for d, and returns false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(max(d, time.Nanosecond))
 	defer timer.Stop()

@@ -4,24 +4,25 @@ package zk
 
 import "context"
 
-// lifetime is a session's context. Its Err looks at the clock itself: after a process was stopped for a while (SIGSTOP, a paused
-// machine, a long collection of garbage), callers may run before the timer that ends the session does, and would find a session alive that
-// others have outlived.
+// lifetime is a session's context. Its Err reads the clock: after a pause of the process (SIGSTOP, a suspended
+// machine), callers may run before the timer that ends the session, and must not find a session alive that the server
+// has ended.
 type lifetime struct {
-	context.Context //nolint:containedctx // it is one
+	context.Context //nolint:containedctx // it is a context
 	sess            *Session
 }
 
-// Err returns nil as long as the session lives and its deadline has not passed.
+// Err returns nil while the session lives and its deadline has not passed.
 func (l lifetime) Err() error {
 	_ = l.sess.Err()
 	return l.Context.Err()
 }
 
-// Err returns nil while the session lives, and why it has ended afterwards. It ends the session if its deadline has passed.
+// Err returns nil while the session lives, and then the cause of its end. It ends the session if its deadline has
+// passed.
 func (s *Session) Err() error { return s.check(nil) }
 
-// check is Err of the session, and of an ownership unless that is nil.
+// check implements Err of the session and, if o is not nil, of an ownership.
 func (s *Session) check(o *Ownership) error {
 	s.mu.Lock()
 	cause, over, lost := s.cause, false, error(nil)
@@ -36,7 +37,7 @@ func (s *Session) check(o *Ownership) error {
 	s.mu.Unlock()
 	switch {
 	case cause != nil:
-		<-s.ctx.Done() // the goroutine that ends the session is at it
+		<-s.ctx.Done() // another goroutine is ending the session
 		return cause
 	case over:
 		s.end(ErrLost)

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// onBoth runs a test against the embedded server, and against Apache ZooKeeper where that is installed.
+// onBoth runs a test against the embedded server and, where it is installed, Apache ZooKeeper.
 func onBoth(t *testing.T, test func(t *testing.T, link *zktest.Link)) {
 	t.Helper()
 	t.Parallel()
@@ -166,14 +166,16 @@ func TestEveryOperationWorksBelowAChroot(t *testing.T) {
 		if n, err := s.DescendantCount(ctx, "/"); err != nil || n != 1 {
 			t.Errorf("descendants %d, %v", n, err)
 		}
-		results, err := s.Multi(ctx, zk.CheckOp("/", -1), zk.CreateOp("/m", nil, zk.Persistent), zk.SetOp("/m", []byte("2"), 0))
+		results, err := s.Multi(ctx,
+			zk.CheckOp("/", -1), zk.CreateOp("/m", nil, zk.Persistent), zk.SetOp("/m", []byte("2"), 0))
 		if err != nil || len(results) != 3 || results[1].Path != "/m" || results[2].Stat.Version != 1 {
 			t.Errorf("multi: %+v, %v", results, err)
 		}
 		_, err = s.Multi(ctx, zk.DeleteOp("/m", -1), zk.CreateOp(a.Path, nil, zk.Persistent))
 		wantFailure(t, err, zk.NodeExists, zk.Refused)
 		reads, err := s.MultiRead(ctx, zk.GetOp("/m"), zk.ChildrenOp("/"), zk.GetOp("/none"))
-		if err != nil || string(reads[0].Data) != "2" || len(reads[1].Children) != 2 || !errors.Is(reads[2].Err, zk.NoNode) {
+		if err != nil || string(reads[0].Data) != "2" || len(reads[1].Children) != 2 ||
+			!errors.Is(reads[2].Err, zk.NoNode) {
 			t.Errorf("multiRead: %+v, %v", reads, err)
 		}
 		if _, err := s.CreateNode(ctx, zk.Node{Path: "/c", Mode: zk.Container, ACL: zk.ReadOnlyACL()}); err != nil {
@@ -358,7 +360,9 @@ func TestSASLWorksWithServersAsTheyAre(t *testing.T) {
 			t.Fatal(err)
 		}
 		apache := zookeeper.ZooKeeper(t, zookeeper.Options{
-			Keys:       map[string]string{"authProvider.1": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"},
+			Keys: map[string]string{
+				"authProvider.1": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+			},
 			Properties: map[string]string{"java.security.auth.login.config": jaas},
 		})
 		try(t, zk.Config{Servers: apache.ConnectString(), Timeout: 20 * time.Second})

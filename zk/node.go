@@ -8,7 +8,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// Stat is what a server tells about a node. Times are milliseconds since 1970 by the server's clock.
+// Stat is a node's metadata. Times are in milliseconds since 1970 by the server's clock.
 type Stat struct {
 	Czxid          int64 // the transaction that created the node
 	Mzxid          int64 // the last one that set its data
@@ -17,7 +17,7 @@ type Stat struct {
 	Version        int32 // counts changes of the data
 	Cversion       int32 // counts creations and deletions of children
 	Aversion       int32 // counts changes of the access control list
-	EphemeralOwner int64 // the session that the node goes with, 0 if it stays
+	EphemeralOwner int64 // the session of an ephemeral node, or 0
 	DataLength     int32
 	NumChildren    int32
 	Pzxid          int64 // the last transaction that created or deleted a child
@@ -29,11 +29,11 @@ type Mode int
 // The modes. The server appends a ten-digit counter to the name of sequential ones.
 const (
 	Persistent              = Mode(wire.FlagPersistent)
-	Ephemeral               = Mode(wire.FlagEphemeral) // goes with the session
+	Ephemeral               = Mode(wire.FlagEphemeral) // deleted when the session ends
 	PersistentSequential    = Mode(wire.FlagSequential)
 	EphemeralSequential     = Mode(wire.FlagEphemeralSequential)
-	Container               = Mode(wire.FlagContainer) // goes some time after its last child has gone
-	PersistentTTL           = Mode(wire.FlagTTL)       // goes when it has no child and was not set for Node.TTL
+	Container               = Mode(wire.FlagContainer) // deleted some time after its last child
+	PersistentTTL           = Mode(wire.FlagTTL)       // deleted when it has no child and was not changed for Node.TTL
 	PersistentSequentialTTL = Mode(wire.FlagPersistentSequentialTTL)
 )
 
@@ -60,11 +60,11 @@ type Node struct {
 	Path string
 	Data []byte
 	Mode Mode
-	ACL  []ACL         // open to everybody if nil
-	TTL  time.Duration // for the TTL modes: at least a millisecond
+	ACL  []ACL         // OpenACL if nil
+	TTL  time.Duration // for the TTL modes, at least a millisecond
 }
 
-// Created tells about a node that was created. Older servers (before 3.8.4) leave Stat out inside a Multi.
+// Created describes a node that was created. Servers before 3.8.4 leave out Stat in a Multi.
 type Created struct {
 	Path string // with the counter, if the mode is sequential
 	Stat Stat
@@ -76,13 +76,13 @@ type Data struct {
 	Stat Stat
 }
 
-// Children is the list of a node's children, by name and in no order, with the node's Stat.
+// Children is a node's Stat with the names of its children, in no particular order.
 type Children struct {
 	Names []string
 	Stat  Stat
 }
 
-// Existence tells whether a node exists. Stat is zero if it does not.
+// Existence says whether a node exists. Stat is zero if it does not.
 type Existence struct {
 	Stat   Stat
 	Exists bool

@@ -17,15 +17,15 @@ type Op struct {
 	set     bool // made by one of the functions below
 }
 
-// CreateOp makes a node that is open to everybody.
+// CreateOp creates a node with OpenACL, as Session.Create does.
 func CreateOp(path string, data []byte, mode Mode) Op {
 	return CreateNodeOp(Node{Path: path, Data: data, Mode: mode})
 }
 
-// CreateNodeOp makes a node.
+// CreateNodeOp creates a node, as Session.CreateNode does.
 func CreateNodeOp(n Node) Op { return Op{op: n.Mode.op(), node: n, set: true} }
 
-// DeleteOp removes a node, as Session.Delete does.
+// DeleteOp deletes a node, as Session.Delete does.
 func DeleteOp(path string, version int32) Op {
 	return Op{op: wire.OpDelete, node: Node{Path: path}, version: version, set: true}
 }
@@ -35,12 +35,12 @@ func SetOp(path string, data []byte, version int32) Op {
 	return Op{op: wire.OpSetData, node: Node{Path: path, Data: data}, version: version, set: true}
 }
 
-// CheckOp refuses the whole Multi unless the node exists and version is that of its data, or -1.
+// CheckOp makes the whole Multi fail unless the node exists and version is -1 or that of its data.
 func CheckOp(path string, version int32) Op {
 	return Op{op: wire.OpCheck, node: Node{Path: path}, version: version, set: true}
 }
 
-// Path returns the path that the operation is for.
+// Path returns the path of the operation's node.
 func (o Op) Path() string { return o.node.Path }
 
 func (o *Op) validate() error {
@@ -49,7 +49,7 @@ func (o *Op) validate() error {
 		return ValidatePath(o.node.Path)
 	default:
 		if !o.set {
-			return fmt.Errorf("%w: an Op comes from CreateOp, DeleteOp, SetOp or CheckOp", BadArguments)
+			return fmt.Errorf("%w: empty Op, use CreateOp, DeleteOp, SetOp or CheckOp", BadArguments)
 		}
 		return o.node.validate()
 	}
@@ -75,12 +75,13 @@ type Result struct {
 	Path string // of creates
 	Stat Stat   // of creates (not before 3.8.4) and SetOp
 	Zxid int64  // the transaction, the same for all operations of one Multi: the Czxid of what it created
-	// Err is nil in the results of a Multi that succeeded. In MultiError.Results it is nil for the operations before the
-	// one that failed, which were undone, and RuntimeInconsistency for those after it, which the server did not try.
+	// Err is nil in the results of a Multi that succeeded. In MultiError.Results it is nil for the operations before
+	// the one that failed, which were undone, and RuntimeInconsistency for those after it, which the server did not
+	// try.
 	Err error
 }
 
-// MultiError says which operation made a Multi fail. Nothing was applied.
+// MultiError says which operation made a Multi fail. None was applied.
 type MultiError struct {
 	Index   int // of the operation
 	Op      string
@@ -89,15 +90,16 @@ type MultiError struct {
 	Results []Result
 }
 
-// Error returns which operation failed, and why.
+// Error describes the operation that failed, and why.
 func (e *MultiError) Error() string {
 	return fmt.Sprintf("operation %d, %s %s: %v", e.Index, e.Op, e.Path, e.Err)
 }
 
-// Unwrap returns the verdict on the operation, so that errors.Is(err, zk.BadVersion) works.
+// Unwrap returns the operation's code, so that errors.Is(err, zk.BadVersion) works.
 func (e *MultiError) Unwrap() error { return e.Err }
 
-// Multi executes operations all or none, in one transaction. If one is refused the error wraps a *MultiError that says which.
+// Multi executes all operations or none, in one transaction. If the server refuses one, the error wraps a *MultiError
+// that says which.
 func (s *Session) Multi(ctx context.Context, ops ...Op) ([]Result, error) {
 	req, err := s.multiRequest(ops)
 	if err != nil {
@@ -124,7 +126,7 @@ func (s *Session) multiRequest(ops []Op) (*wire.MultiRequest, error) {
 	return req, nil
 }
 
-// results converts the answer of a multi.
+// results converts the reply to a multi.
 func (c *call) results() []Result {
 	results := make([]Result, len(c.multi))
 	for i, r := range c.multi {
@@ -136,7 +138,7 @@ func (c *call) results() []Result {
 	return results
 }
 
-// multiFailure returns the error of a multi of which an operation was refused, nil if none was.
+// multiFailure returns the error of a multi with a refused operation, or nil if there is none.
 func (c *call) multiFailure() error {
 	for i, r := range c.multi {
 		if r.Op != wire.OpError || r.Err == wire.OK {
@@ -168,10 +170,10 @@ type ReadResult struct {
 	Data     []byte   // of GetOp
 	Stat     Stat     // of GetOp
 	Children []string // of ChildrenOp
-	Err      error    // nil, or the Code of this operation's failure; the others may have succeeded all the same
+	Err      error    // nil, or a Code; each operation succeeds or fails on its own
 }
 
-// MultiRead reads several nodes in one request. Servers before 3.6 do not know it (Unimplemented).
+// MultiRead reads several nodes in one request. It returns Unimplemented if the server is older than 3.6.
 func (s *Session) MultiRead(ctx context.Context, ops ...ReadOp) ([]ReadResult, error) {
 	req := &wire.MultiRequest{Read: true, Ops: make([]wire.SubRequest, len(ops))}
 	for i, o := range ops {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// read sends a request whose body is a path and a watch flag that is not set.
+// read sends a request that consists of a path and a cleared watch flag.
 func (s *Session) read(ctx context.Context, op wire.Op, path string) (*call, error) {
 	if err := ValidatePath(path); err != nil {
 		return nil, refuse(op, path, err)
@@ -21,7 +21,7 @@ func (s *Session) read(ctx context.Context, op wire.Op, path string) (*call, err
 	return c, nil
 }
 
-// readPath sends a request whose body is a path.
+// readPath sends a request that consists of a path.
 func (s *Session) readPath(ctx context.Context, op wire.Op, path string) (*call, error) {
 	if err := ValidatePath(path); err != nil {
 		return nil, refuse(op, path, err)
@@ -34,7 +34,7 @@ func (s *Session) readPath(ctx context.Context, op wire.Op, path string) (*call,
 	return c, nil
 }
 
-// Exists tells whether a node exists, with its Stat if so. That it does not is no error.
+// Exists reports whether a node exists, and returns its Stat if so. A missing node is not an error.
 func (s *Session) Exists(ctx context.Context, path string) (Stat, bool, error) {
 	c, err := s.read(ctx, wire.OpExists, path)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Session) Exists(ctx context.Context, path string) (Stat, bool, error) {
 	return Stat(c.stat), c.code == wire.OK, nil
 }
 
-// Get returns a node's data and Stat. Null data is nil, empty data is not.
+// Get returns a node's data and Stat. The data is nil only if the node has null data.
 func (s *Session) Get(ctx context.Context, path string) ([]byte, Stat, error) {
 	c, err := s.read(ctx, wire.OpGetData, path)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, Stat, error) {
 	return c.data, Stat(c.stat), nil
 }
 
-// Children returns the names of a node's children, in no order, and the node's Stat.
+// Children returns the names of a node's children, in no particular order, and the node's Stat.
 func (s *Session) Children(ctx context.Context, path string) ([]string, Stat, error) {
 	c, err := s.read(ctx, wire.OpGetChildren2, path)
 	if err != nil {
@@ -74,8 +74,8 @@ func (s *Session) GetACL(ctx context.Context, path string) ([]ACL, Stat, error) 
 	return fromWire(c.acl), Stat(c.stat), nil
 }
 
-// Sync waits until the connected server has seen all that the ensemble had done when it was called, so that the reads after it show
-// at least that. The path is of no importance.
+// Sync waits until the connected server has applied all that the ensemble had committed when Sync was called, so that
+// later reads return at least that. Servers ignore which path it is.
 func (s *Session) Sync(ctx context.Context, path string) error {
 	c, err := s.readPath(ctx, wire.OpSync, path)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 	return nil
 }
 
-// DescendantCount returns how many nodes there are below path. Servers before 3.6 do not know it (Unimplemented).
+// DescendantCount returns the number of nodes below path. It returns Unimplemented if the server is older than 3.6.
 func (s *Session) DescendantCount(ctx context.Context, path string) (int, error) {
 	c, err := s.readPath(ctx, wire.OpGetAllChildren, path)
 	if err != nil {
@@ -95,8 +95,8 @@ func (s *Session) DescendantCount(ctx context.Context, path string) (int, error)
 	return int(c.count), nil
 }
 
-// Ephemerals returns the paths of this session's ephemeral nodes that begin with prefix, which need not be a whole path; "" means
-// all. Servers before 3.6 do not know it (Unimplemented).
+// Ephemerals returns the paths of this session's ephemeral nodes that begin with prefix. The prefix need not be a whole
+// path, and "" selects all. Ephemerals returns Unimplemented if the server is older than 3.6.
 func (s *Session) Ephemerals(ctx context.Context, prefix string) ([]string, error) {
 	c := s.newCall(wire.OpGetEphemerals, prefix)
 	root := s.client.cfg.root
@@ -116,8 +116,8 @@ func (s *Session) Ephemerals(ctx context.Context, prefix string) ([]string, erro
 	return names, nil
 }
 
-// WhoAmI returns the identities that the server has for this connection: always the address, in scheme "ip", and what was added.
-// Digests come without their hash. Servers before 3.7 do not know it (Unimplemented).
+// WhoAmI returns the server's identities for this connection: its address, in scheme "ip", and those that were added.
+// Digests come without their hash. WhoAmI returns Unimplemented if the server is older than 3.7.
 func (s *Session) WhoAmI(ctx context.Context) ([]ID, error) {
 	c := s.newCall(wire.OpWhoAmI, "")
 	if err := s.do(ctx, c, nil); err != nil {
@@ -131,5 +131,5 @@ func (s *Session) WhoAmI(ctx context.Context) ([]ID, error) {
 	return ids, nil
 }
 
-// Config returns the ensemble's configuration: the data of /zookeeper/config, which no chroot changes.
+// Config returns the ensemble's configuration: the data of /zookeeper/config, which a chroot does not change.
 func (s *Session) Config(ctx context.Context) ([]byte, Stat, error) { return s.Get(ctx, configPath) }

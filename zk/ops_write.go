@@ -10,12 +10,13 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// Create makes a node that is open to everybody. The answer holds the path with the counter, if mode is sequential, and the Stat.
+// Create creates a node with OpenACL. It returns the node's Stat and its path, which includes the counter if the mode
+// is sequential.
 func (s *Session) Create(ctx context.Context, path string, data []byte, mode Mode) (Created, error) {
 	return s.CreateNode(ctx, Node{Path: path, Data: data, Mode: mode})
 }
 
-// CreateNode makes a node. Containers and TTL nodes need servers that have them switched on (Unimplemented).
+// CreateNode creates a node. It returns Unimplemented for containers and TTL nodes if the server has them disabled.
 func (s *Session) CreateNode(ctx context.Context, n Node) (Created, error) {
 	op := n.Mode.op()
 	if err := n.validate(); err != nil {
@@ -35,16 +36,16 @@ func (n *Node) validate() error {
 	case n.Mode < Persistent || n.Mode > PersistentSequentialTTL:
 		return fmt.Errorf("%w: unknown mode %d", BadArguments, n.Mode)
 	case ttl && (n.TTL < time.Millisecond || n.TTL.Milliseconds() > wire.MaxTTL):
-		return fmt.Errorf("%w: a TTL mode needs a TTL from 1ms to %dms, not %v", BadArguments, int64(wire.MaxTTL), n.TTL)
+		return fmt.Errorf("%w: TTL must be from 1ms to %dms: %v", BadArguments, int64(wire.MaxTTL), n.TTL)
 	case !ttl && n.TTL != 0:
-		return fmt.Errorf("%w: a TTL needs a TTL mode", BadArguments)
+		return fmt.Errorf("%w: TTL without a TTL mode", BadArguments)
 	}
 	return validateNew(n.Path, n.Mode)
 }
 
 func (n *Node) request(root chroot) wire.CreateTTLRequest {
 	path := root.server(n.Path)
-	if n.Path == "/" && n.Mode.sequential() { // the root's child, not a sibling of the chroot
+	if n.Path == "/" && n.Mode.sequential() { // a child of the chroot, not a sibling
 		path = root.prefix(n.Path)
 	}
 	return wire.CreateTTLRequest{
@@ -53,7 +54,7 @@ func (n *Node) request(root chroot) wire.CreateTTLRequest {
 	}
 }
 
-// createBody returns the part of the record that op has.
+// createBody returns the part of the record that op sends.
 func createBody(op wire.Op, r *wire.CreateTTLRequest) wire.Record {
 	if op == wire.OpCreateTTL {
 		return r
@@ -65,7 +66,7 @@ func (c *call) created() Created {
 	return Created{Path: c.sess.client.cfg.root.local(c.path2), Stat: Stat(c.stat)}
 }
 
-// Delete removes a node that has no children, if version is that of its data, or -1.
+// Delete deletes a node without children, if version is -1 or that of its data.
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
 	if err := ValidatePath(path); err != nil {
 		return refuse(wire.OpDelete, path, err)
@@ -79,7 +80,7 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 	return nil
 }
 
-// Set replaces a node's data, if version is that of its data, or -1.
+// Set replaces a node's data, if version is -1 or that of the old data.
 func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
 	if err := ValidatePath(path); err != nil {
 		return Stat{}, refuse(wire.OpSetData, path, err)
@@ -93,7 +94,8 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 	return Stat(c.stat), nil
 }
 
-// SetACL replaces a node's access control list, if version is the list's (Stat.Aversion), or -1. A nil list opens the node.
+// SetACL replaces a node's access control list, if version is -1 or that of the list (Stat.Aversion). A nil list means
+// OpenACL.
 func (s *Session) SetACL(ctx context.Context, path string, acl []ACL, version int32) (Stat, error) {
 	if err := ValidatePath(path); err != nil {
 		return Stat{}, refuse(wire.OpSetACL, path, err)
@@ -107,15 +109,16 @@ func (s *Session) SetACL(ctx context.Context, path string, acl []ACL, version in
 	return Stat(c.stat), nil
 }
 
-// Reconfig is a change of an ensemble's members: joining and leaving ones, or all of them anew.
+// Reconfig is a change of an ensemble's members: either who joins and leaves, or the complete new list.
 type Reconfig struct {
 	Joining    string // "server.4=host:2888:3888;2181,…"
 	Leaving    string // "3,4"
-	NewMembers string // instead of the other two
-	From       int64  // the configuration's version that the change is for, -1 for any
+	NewMembers string // instead of Joining and Leaving
+	From       int64  // the version of the configuration to change, or -1 for any
 }
 
-// Reconfig changes the ensemble's members and returns the new configuration. It is switched off by default (ReconfigDisabled).
+// Reconfig changes the ensemble's members and returns the new configuration. Servers disable it by default and then
+// return ReconfigDisabled.
 func (s *Session) Reconfig(ctx context.Context, r Reconfig) ([]byte, Stat, error) {
 	c := s.newCall(wire.OpReconfig, "")
 	req := &wire.ReconfigRequest{Joining: r.Joining, Leaving: r.Leaving, NewMembers: r.NewMembers, FromConfig: r.From}

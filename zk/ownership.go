@@ -4,20 +4,21 @@ package zk
 
 import "time"
 
-// An Owner owns something by nodes of its session: a lock, a leadership, a claim. Its methods are called without any lock of this package
-// held, and must not block.
+// An Owner owns something by nodes of its session: a lock, a leadership, a claim. Its methods are called without any
+// lock of this package held, and must not block.
 type Owner interface {
-	// Nodes returns the paths of the nodes by which it owns.
+	// Nodes returns the paths of the nodes.
 	Nodes() []string
-	// Gone tells that a node was not there when the session last proved itself. The owner may have given it up meanwhile.
+	// Gone reports that a node did not exist at the session's last proof. The owner may have removed it since.
 	Gone(path string)
-	// Lost tells that the ownership has ended with cause. The node may still be there, and is the owner's to remove: not before cooldown has
-	// passed, so that what was done in good faith can end first.
+	// Lost reports that the ownership has ended with cause. The nodes may still exist. The owner must remove them, but
+	// not before cooldown has passed, so that work done under the ownership can stop first.
 	Lost(cause error, cooldown time.Duration)
 }
 
-// An Ownership is the time for which an Owner owns something. While there is one, the session proves every eighth of its timeout that it
-// is alive (see Certain); the ownership ends with ErrUncertain when it cannot. All methods may be called from any goroutine.
+// An Ownership is the time for which an Owner owns something. Meanwhile the session proves every eighth of its timeout
+// that it is alive (see Certain). When it cannot, the ownership ends with ErrUncertain. Its methods may be called from
+// several goroutines at once.
 type Ownership struct {
 	sess  *Session
 	owner Owner
@@ -28,7 +29,7 @@ type Ownership struct {
 	previous, next *Ownership
 }
 
-// owns reports whether something is owned under the session.
+// owns reports whether the session has an active ownership.
 func (s *Session) owns() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +39,7 @@ func (s *Session) owns() bool {
 // NewOwnership returns an ownership that has not begun.
 func (s *Session) NewOwnership(owner Owner) *Ownership { return &Ownership{sess: s, owner: owner} }
 
-// Begin begins the ownership. Call Certify before, or it may be lost at once.
+// Begin begins the ownership. Without a call of Certify before it may be lost at once.
 func (o *Ownership) Begin() {
 	s := o.sess
 	s.mu.Lock()
@@ -54,18 +55,18 @@ func (o *Ownership) Begin() {
 	s.watchCertainty(s.now())
 }
 
-// End ends the ownership without loss. It may begin again.
+// End ends the ownership without reporting a loss. It may begin again.
 func (o *Ownership) End() {
 	o.sess.mu.Lock()
 	defer o.sess.mu.Unlock()
 	o.unlist()
 }
 
-// Err returns nil while the session lives and the ownership was not lost, and why otherwise. It looks at the clock itself, as the session's
-// Err does.
+// Err returns nil while the session lives and the ownership has not been lost, and otherwise the cause. It reads the
+// clock, as the session's Err does.
 func (o *Ownership) Err() error { return o.sess.check(o) }
 
-// unlist takes o out of the session's list. The caller holds sess.mu.
+// unlist removes o from the session's list. The caller holds sess.mu.
 func (o *Ownership) unlist() {
 	if !o.listed {
 		return
@@ -89,9 +90,9 @@ func (s *Session) certain() time.Time {
 	return s.certainty.until
 }
 
-// checkCertainty ends all ownerships if the session is not certain any more. It comes before everything that would make it certain again:
-// what was uncertain for a moment may have been another's in that moment. A session whose deadline has passed ends them by its own end. The
-// caller holds s.mu.
+// checkCertainty ends all ownerships if the session is no longer certain. It must precede everything that could make
+// the session certain again, because another session may have acquired in between what this one owned. If the deadline
+// has passed, the end of the session ends the ownerships. The caller holds s.mu.
 func (s *Session) checkCertainty(now time.Time) {
 	if s.owned == nil || now.Before(s.certain()) || !now.Before(s.deadline()) {
 		return
@@ -103,12 +104,12 @@ func (s *Session) checkCertainty(now time.Time) {
 	}
 }
 
-// wakeInterval bounds how long a machine that was suspended takes after waking to find that an ownership was lost meanwhile: timers stand still
-// while the machine is suspended.
+// wakeInterval bounds how long after a suspension of the machine a lost ownership goes unnoticed: timers do not count
+// the time suspended.
 const wakeInterval = 250 * time.Millisecond
 
-// watchCertainty has checkCertainty called when the session is not certain any more. One timer serves all ownerships that come and go while it
-// runs. The caller holds s.mu.
+// watchCertainty starts the timer that calls checkCertainty when certainty ends, if it is not running. It serves all
+// ownerships that begin while it runs. The caller holds s.mu.
 func (s *Session) watchCertainty(now time.Time) {
 	if s.owned == nil || s.doubting {
 		return

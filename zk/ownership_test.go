@@ -18,7 +18,7 @@ import (
 
 const ownTimeout = 16 * time.Second
 
-// An owner remembers what it is told.
+// An owner records the calls of its methods.
 type owner struct {
 	nodes []string
 
@@ -55,7 +55,7 @@ func (o *owner) told() error {
 	return o.lost
 }
 
-// A counter counts requests but pings.
+// A counter counts requests except pings.
 type counter struct{ seen map[zktest.Op]int }
 
 func (c *counter) decide(r zktest.Request) zktest.Fault {
@@ -65,7 +65,7 @@ func (c *counter) decide(r zktest.Request) zktest.Fault {
 	return zktest.Pass
 }
 
-// owning runs f in a bubble with a session that has made a node, and with what counts its requests from then on.
+// owning runs f in a bubble with a session that has created a node, and with a counter of its requests since.
 func owning(t *testing.T, f func(t *testing.T, srv *zktest.Server, sess *zk.Session, c *counter)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestSessionThatWritesNeedsNoProof(t *testing.T) {
 	})
 }
 
-// Whenever a server loses its quorum, ownership ends while nothing has been given to others, and the session goes on.
+// Whenever a server loses its quorum, the ownership ends before another session can acquire, and the session goes on.
 func TestServerThatOnlyAnswersPingsDoesNotProlongOwnership(t *testing.T) {
 	t.Parallel()
 	for phase := time.Duration(0); phase < ownTimeout/4; phase += ownTimeout / 64 {
@@ -188,7 +188,7 @@ func TestServerThatOnlyAnswersPingsDoesNotProlongOwnership(t *testing.T) {
 	}
 }
 
-// A server that has the connection and no quorum is left for another while there is time.
+// The client leaves a server without a quorum for another while certainty lasts.
 func TestSessionThatIsNotConfirmedTriesAnotherServer(t *testing.T) {
 	t.Parallel()
 	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
@@ -216,7 +216,7 @@ func TestSessionThatIsNotConfirmedTriesAnotherServer(t *testing.T) {
 	})
 }
 
-// As a server does that answers pings by itself, and whose leader has gone.
+// Like a server that answers pings itself and has lost its leader.
 func TestServerThatAnswersAllButProofsIsLeftForAnother(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -241,7 +241,7 @@ func TestServerThatAnswersAllButProofsIsLeftForAnother(t *testing.T) {
 	})
 }
 
-// There is time until what is known already runs out.
+// A slow server has time to answer until certainty ends.
 func TestServerThatIsSlowForOnceIsNotLeft(t *testing.T) {
 	t.Parallel()
 	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
@@ -308,7 +308,7 @@ func TestProofWhoseSyncIsRefusedEndsThere(t *testing.T) {
 	})
 }
 
-// A write after a long silence makes the session certain for a quarter of its timeout alone.
+// A write after a long silence makes the session certain for only a quarter of its timeout.
 func TestProofFollowsSoonOnACertificateThatBroughtLittle(t *testing.T) {
 	t.Parallel()
 	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
@@ -571,8 +571,7 @@ func TestOwnershipEndsInTimeAtAServerThatGrantsLess(t *testing.T) {
 	})
 }
 
-// Each attempt may take a part of the certainty that is left, so that a server that answers is reached while there is
-// some.
+// Each attempt may take a part of the remaining certainty, so that the client reaches a server that answers in time.
 func TestSilentServersDoNotEndAnOwnershipWhileAnotherAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

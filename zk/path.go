@@ -11,41 +11,41 @@ import (
 // configPath is the node that holds an ensemble's configuration. It is the same under every chroot.
 const configPath = "/zookeeper/config"
 
-// ValidatePath returns nil if a server can have a node at path, and an error that says why not otherwise.
-// The error wraps BadArguments.
+// ValidatePath returns an error that wraps BadArguments if servers do not accept path as the path of a node.
 func ValidatePath(path string) error {
 	switch {
 	case path == "":
-		return badPath(path, "it is empty")
+		return badPath(path, "must not be empty")
 	case path[0] != '/':
-		return badPath(path, "it must begin with a slash")
+		return badPath(path, "must begin with a slash")
 	case path == "/":
 		return nil
 	case path[len(path)-1] == '/':
-		return badPath(path, "it must not end with a slash")
+		return badPath(path, "must not end with a slash")
 	}
 	for part := range strings.SplitSeq(path[1:], "/") {
 		switch part {
 		case "":
-			return badPath(path, "it has an empty component")
+			return badPath(path, "must not have an empty component")
 		case ".", "..":
-			return badPath(path, "relative components are not resolved")
+			return badPath(path, "must not have relative components")
 		}
 	}
 	for i, r := range path {
 		if r == utf8.RuneError {
 			if _, n := utf8.DecodeRuneInString(path[i:]); n == 1 {
-				return badPath(path, "it is not valid UTF-8")
+				return badPath(path, "must be valid UTF-8")
 			}
 		}
 		if !allowed(r) {
-			return badPath(path, fmt.Sprintf("servers refuse the character %U", r))
+			return badPath(path, fmt.Sprintf("must not have the character %U, which servers refuse", r))
 		}
 	}
 	return nil
 }
 
-// allowed follows the server, which looks at UTF-16 units: what takes two of them is refused because of its surrogates.
+// allowed reports whether servers allow a character in a path. They check UTF-16 units, and so refuse surrogates and
+// all characters that are encoded as two of them.
 func allowed(r rune) bool {
 	switch {
 	case r <= 0x1f, r >= 0x7f && r <= 0x9f, r >= 0xd800 && r <= 0xf8ff, r >= 0xfff0:
@@ -59,7 +59,8 @@ func badPath(path, why string) error {
 	return fmt.Errorf("%w: path %q: %s", BadArguments, path, why)
 }
 
-// validateNew checks the path of a node to create; a sequential one may end with a slash, because the counter follows.
+// validateNew checks the path of a node to create. If it is sequential the path may end with a slash, because a counter
+// follows.
 func validateNew(path string, mode Mode) error {
 	if mode.sequential() {
 		return ValidatePath(path + "0")
@@ -67,10 +68,10 @@ func validateNew(path string, mode Mode) error {
 	return ValidatePath(path)
 }
 
-// A chroot is the path that stands before every path of a client on the server, "" if there is none.
+// A chroot is the prefix of all paths of a client at the server. It is empty if there is none.
 type chroot string
 
-// server returns the path on the server of the caller's path.
+// server converts a caller's path to a path at the server.
 func (c chroot) server(path string) string {
 	switch {
 	case c == "" || path == configPath:
@@ -82,7 +83,7 @@ func (c chroot) server(path string) string {
 	}
 }
 
-// prefix is server for what need not be a whole path: prefixes and sequential paths.
+// prefix is like server for prefixes and sequential paths, which need not be whole paths.
 func (c chroot) prefix(path string) string {
 	if c == "" {
 		return path
@@ -90,7 +91,7 @@ func (c chroot) prefix(path string) string {
 	return string(c) + path
 }
 
-// local returns the caller's path of a path on the server. What is not below the chroot stays as it is.
+// local converts a path at the server to the caller's path. A path outside the chroot stays as it is.
 func (c chroot) local(path string) string {
 	if c == "" {
 		return path
@@ -108,7 +109,7 @@ func (c chroot) local(path string) string {
 	}
 }
 
-// holds reports whether a path on the server is below the chroot.
+// holds reports whether a path at the server is in the chroot.
 func (c chroot) holds(path string) bool {
 	rest, ok := strings.CutPrefix(path, string(c))
 	return ok && (rest == "" || rest[0] == '/')

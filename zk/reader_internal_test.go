@@ -10,8 +10,8 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// FuzzReader gives the client's reader what a broken or hostile server could send while requests of all kinds wait for answers: it
-// must end with an error, every request must end, and no memory may be taken by a length alone.
+// FuzzReader gives the client's reader the input of a broken or hostile server, with requests of all kinds pending. The
+// reader must return an error, every request must end, and no claimed length may allocate memory.
 func FuzzReader(f *testing.F) {
 	answer := func(xid int32, body wire.Record) []byte {
 		return wire.AppendReply(nil, wire.ReplyHeader{Xid: xid, Zxid: 5}, body)
@@ -24,10 +24,14 @@ func FuzzReader(f *testing.F) {
 	f.Add(answer(wire.XidSetWatches, nil))
 	var all []byte
 	for i, body := range []wire.Record{
-		&wire.Create2Response{Path: "/app/a"}, &wire.DataResponse{Data: []byte("x")}, &wire.Children2Response{Children: []string{"a", "b"}},
+		&wire.Create2Response{Path: "/app/a"},
+		&wire.DataResponse{Data: []byte("x")},
+		&wire.Children2Response{Children: []string{"a", "b"}},
 		&wire.StatResponse{}, &wire.ACLResponse{ACL: openACL}, &wire.WhoAmIResponse{IDs: []wire.ID{{Scheme: "ip"}}},
 		&wire.MultiResponse{Results: []wire.MultiResult{{Op: wire.OpError, Err: wire.NoNode}}},
-		&wire.MultiResponse{Results: []wire.MultiResult{{Op: wire.OpGetData, Data: []byte("x")}, {Op: wire.OpGetChildren}}},
+		&wire.MultiResponse{Results: []wire.MultiResult{
+			{Op: wire.OpGetData, Data: []byte("x")}, {Op: wire.OpGetChildren},
+		}},
 		&wire.CountResponse{Count: 1}, &wire.ChildrenResponse{}, &wire.ErrorResponse{}, &wire.PathResponse{}, nil,
 	} {
 		all = append(all, answer(int32(i+1), body)...)
@@ -36,7 +40,8 @@ func FuzzReader(f *testing.F) {
 	f.Add([]byte{0x7f, 0xff, 0xff, 0xff})
 	f.Add([]byte{0, 0, 0, 20, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff})
 	ops := []wire.Op{
-		wire.OpCreate2, wire.OpGetData, wire.OpGetChildren2, wire.OpExists, wire.OpGetACL, wire.OpWhoAmI, wire.OpMulti, wire.OpMultiRead,
+		wire.OpCreate2, wire.OpGetData, wire.OpGetChildren2, wire.OpExists, wire.OpGetACL, wire.OpWhoAmI, wire.OpMulti,
+		wire.OpMultiRead,
 		wire.OpGetAllChildren, wire.OpGetEphemerals, wire.OpAddWatch, wire.OpSync, wire.OpRemoveWatches,
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {

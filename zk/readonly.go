@@ -15,10 +15,11 @@ const (
 	seekWait  = 5 * time.Second // for one server's answer
 )
 
-var errWritable = errors.New("zk: leaving a read-only server for one that also writes")
+var errWritable = errors.New("zk: left a read-only server for one that also writes")
 
-// seek looks for a server that also writes while the session is on one that does not, and gives the connection up for it. A session
-// that a read-only server has made is not known to the others: it then ends with ErrExpired, and a real one follows.
+// seek looks for a server that also writes, while the session is connected to a read-only one, and then closes the
+// connection. The other servers do not know a session that a read-only server created: it ends with ErrExpired, and
+// another one follows.
 func (n *conn) seek() {
 	c := n.sess.client
 	ctx, cancel := context.WithCancel(c.ctx)
@@ -31,7 +32,7 @@ func (n *conn) seek() {
 		}
 	})
 	for wait := firstSeek; sleep(ctx, jitter(wait)); wait = min(2*wait, maxSeek) {
-		for i, srv := range c.cfg.servers { // the one in use as well: its name may have other addresses
+		for i, srv := range c.cfg.servers { // including the current one, whose name may have other addresses
 			if c.writable(ctx, srv) {
 				c.prefer(i)
 				n.fail(errWritable)
@@ -41,7 +42,7 @@ func (n *conn) seek() {
 	}
 }
 
-// writable asks a server whether it writes, by the four-letter word that is there for it.
+// writable asks a server whether it writes, with the four-letter word isro.
 func (c *Client) writable(ctx context.Context, srv server) bool {
 	ctx, cancel := context.WithTimeout(ctx, seekWait)
 	defer cancel()
@@ -59,7 +60,7 @@ func (c *Client) writable(ctx context.Context, srv server) bool {
 	return err == nil && string(answer) == "rw"
 }
 
-// prefer makes a server the next one to connect to.
+// prefer makes the i-th server the next one to try.
 func (c *Client) prefer(i int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// do sends a call and waits for its answer. On success the call is the caller's, to read and to free; on failure it is gone.
+// do sends a call and waits for its reply. On success the caller owns the call, and frees it. On failure do frees it.
 func (s *Session) do(ctx context.Context, c *call, body wire.Record) error {
 	if hook := s.client.cfg.Hooks.Request; hook != nil {
 		return s.doHooked(ctx, c, body, hook)
@@ -18,7 +18,9 @@ func (s *Session) do(ctx context.Context, c *call, body wire.Record) error {
 	return s.roundTrip(ctx, c, body)
 }
 
-func (s *Session) doHooked(ctx context.Context, c *call, body wire.Record, hook func(context.Context, RequestDone)) error {
+func (s *Session) doHooked(
+	ctx context.Context, c *call, body wire.Record, hook func(context.Context, RequestDone),
+) error {
 	done := RequestDone{Op: opName(c.op), Path: c.path}
 	start := time.Now()
 	done.Err = s.roundTrip(ctx, c, body)
@@ -39,10 +41,10 @@ func (s *Session) roundTrip(ctx context.Context, c *call, body wire.Record) erro
 	case <-ctx.Done():
 	}
 	left := &Error{Op: opName(c.op), Path: c.path, Err: contextError(ctx)}
-	if left.Outcome = s.leave(c); left.Outcome == NotSent || c.state.CompareAndSwap(callOpen, callLeft) {
+	if left.Outcome = s.cancelCall(c); left.Outcome == NotSent || c.state.CompareAndSwap(callOpen, callLeft) {
 		return left
 	}
-	<-c.done // the answer was faster
+	<-c.done // the reply came first
 	return c.discardFailed()
 }
 
@@ -60,12 +62,12 @@ func (c *call) discard() error {
 	return err
 }
 
-// refuse returns the error of a call that was not even tried.
+// refuse returns the error of a call that was not sent.
 func refuse(op wire.Op, path string, err error) error {
 	return &Error{Op: opName(op), Path: path, Err: err, Outcome: NotSent}
 }
 
-// send queues a call, and writes it if it can do so at once.
+// send queues a call, and writes it at once if it can.
 func (s *Session) send(c *call, body wire.Record) {
 	s.mu.Lock()
 	if s.cause != nil {
@@ -78,7 +80,7 @@ func (s *Session) send(c *call, body wire.Record) {
 	s.flush(true)
 }
 
-// enqueue appends a call's frame to what is to be written. The caller holds s.mu.
+// enqueue appends a call's frame to the output. The caller holds s.mu.
 func (s *Session) enqueue(c *call, body wire.Record) {
 	start := len(s.out)
 	c.xid = s.takeXid()
@@ -86,7 +88,7 @@ func (s *Session) enqueue(c *call, body wire.Record) {
 	s.queued(c, len(s.out)-start)
 }
 
-// queued books a call whose frame of the given size was appended to s.out.
+// queued records a call whose frame of the given size was appended to s.out.
 func (s *Session) queued(c *call, size int) {
 	c.size, c.waits = size, true
 	s.calls.push(c)
@@ -96,7 +98,7 @@ func (s *Session) queued(c *call, size int) {
 	}
 }
 
-// takeXid returns the number of the next request: positive, and 1 again after the largest.
+// takeXid returns the xid of the next request. It is positive, and 1 follows the largest.
 func (s *Session) takeXid() int32 {
 	s.xid++
 	if s.xid <= 0 {
@@ -105,30 +107,30 @@ func (s *Session) takeXid() int32 {
 	return s.xid
 }
 
-// leave is called by the caller of c who goes away. NotSent says that c was withdrawn from the queue before it was
-// sent; it is the session's then. The frame stays where it is until half of what is queued was withdrawn: so the
-// callers that leave together after a long outage cost one pass, and not one each.
-func (s *Session) leave(c *call) Outcome {
+// cancelCall cancels c if it was not sent. It then returns NotSent, and the session owns c. The frame stays in the
+// output until half of the queued calls are canceled, so that callers who leave together after an outage cost one pass,
+// not one each.
+func (s *Session) cancelCall(c *call) Outcome {
 	s.mu.Lock()
 	if !c.waits || !c.state.CompareAndSwap(callOpen, callLeft) {
 		s.mu.Unlock()
 		return Unknown
 	}
 	c.waits = false
-	s.withdrawn++
+	s.canceled++
 	if c.watch != nil {
-		s.settle(c.watch, false, false)
+		s.watchAnswered(c.watch, false, false)
 	}
-	if 2*s.withdrawn >= s.unsent {
+	if 2*s.canceled >= s.unsent {
 		s.sweep()
 	}
 	s.flush(false)
 	return NotSent
 }
 
-// sweep takes the calls that were withdrawn, and their frames, out of the queue. The caller holds s.mu.
+// sweep removes the canceled calls and their frames from the queue. The caller holds s.mu.
 func (s *Session) sweep() {
-	if s.withdrawn == 0 {
+	if s.canceled == 0 {
 		return
 	}
 	sent, frames, out := s.calls.len()-s.unsent, s.out, s.out[:0]
@@ -136,17 +138,17 @@ func (s *Session) sweep() {
 		frame := frames[:c.size]
 		frames = frames[c.size:]
 		if c.waits {
-			out = append(out, frame...) // to the left of where it was, in the same buffer
+			out = append(out, frame...) // to the left of its old position, in the same buffer
 			return true
 		}
 		c.free()
 		return false
 	})
-	s.out, s.unsent, s.withdrawn = out, s.calls.len()-sent, 0
+	s.out, s.unsent, s.canceled = out, s.calls.len()-sent, 0
 	s.noteDrained()
 }
 
-// noteDrained tells who waits for it that no call is left. The caller holds s.mu.
+// noteDrained wakes drain if no call is pending. The caller holds s.mu.
 func (s *Session) noteDrained() {
 	if s.drained != nil && s.calls.len() == 0 {
 		close(s.drained)
@@ -154,10 +156,11 @@ func (s *Session) noteDrained() {
 	}
 }
 
-// lost returns the error of a call whose connection went before the answer came.
+// lost returns the error of a call whose connection broke before the reply came.
 func (c *call) lost(why error) error {
 	if c.size > wire.DefaultMaxFrame {
-		return fmt.Errorf("%w: the request's %d bytes are more than servers accept by default (jute.maxbuffer): %w", ErrConnectionLost, c.size, why)
+		return fmt.Errorf("%w: request of %d bytes, but servers accept %d by default (jute.maxbuffer): %w",
+			ErrConnectionLost, c.size, wire.DefaultMaxFrame, why)
 	}
 	return fmt.Errorf("%w: %w", ErrConnectionLost, why)
 }

@@ -28,7 +28,8 @@ func TestReconnectRestoresWatchesBeforeAnythingElse(t *testing.T) {
 				seen <- req.LastZxidSeen
 				r, _ := p.next()
 				if r.Op != wire.OpSetWatches || r.Xid != wire.XidSetWatches {
-					t.Errorf("first request of the new connection: %v with xid %d, want setWatches with -8", r.Op, r.Xid)
+					t.Errorf("first request of the new connection: %v with xid %d, want setWatches with -8",
+						r.Op, r.Xid)
 				}
 				restored <- r.record().(*wire.SetWatchesRequest)
 				p.notify(wire.EventDataChanged, "/data")
@@ -69,7 +70,8 @@ func TestReconnectRestoresWatchesBeforeAnythingElse(t *testing.T) {
 			t.Errorf("last zxid of the connect request: %d, want 42", got)
 		}
 		got := <-restored
-		if got.RelativeZxid != 42 || !slices.Equal(got.Data, []string{"/data"}) || !slices.Equal(got.Exist, []string{"/exist"}) || !slices.Equal(got.Child, []string{"/child"}) {
+		if got.RelativeZxid != 42 || !slices.Equal(got.Data, []string{"/data"}) ||
+			!slices.Equal(got.Exist, []string{"/exist"}) || !slices.Equal(got.Child, []string{"/child"}) {
 			t.Errorf("restored %+v, want each watch in its list, relative to 42", got)
 		}
 		wantEvent(t, data, zk.EventDataChanged, "/data")
@@ -80,7 +82,8 @@ func TestReconnectRestoresWatchesBeforeAnythingElse(t *testing.T) {
 
 func TestLastZxidDoesNotMoveUntilAllWatchesAreRestored(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // else a change before it would be lost for the packets that were not answered
+	// Otherwise the packets without a reply would lose a change before it.
+	synctest.Test(t, func(t *testing.T) {
 		seen := make(chan int64, 2)
 		f := newFake(t, func(p *peer) {
 			req, ok := p.connect()

@@ -13,28 +13,31 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// saslURI is what ZooKeeper's servers expect as digest-uri.
+// saslURI is the digest-uri that ZooKeeper servers expect.
 const saslURI = "zookeeper/zk-sasl-md5"
 
-// authenticateSASL proves the user to the server, and the server to us, by DIGEST-MD5 (RFC 2831).
+// authenticateSASL authenticates the user and the server to each other by DIGEST-MD5 (RFC 2831).
 func (n *conn) authenticateSASL(user *SASL) error {
 	challenge, err := n.saslStep([]byte{})
 	if err != nil {
 		return err
 	}
 	if challenge == nil {
-		return fmt.Errorf("%w: the server has no SASL", ErrAuthFailed)
+		return fmt.Errorf("%w: server does not support SASL", ErrAuthFailed)
 	}
 	params, err := parseChallenge(string(challenge))
 	if err != nil {
-		return fmt.Errorf("%w: challenge: %w", ErrAuthFailed, err)
+		return fmt.Errorf("%w: invalid challenge: %w", ErrAuthFailed, err)
 	}
-	d := digest{user: *user, realm: params["realm"], nonce: params["nonce"], cnonce: rand.Text(), uri: saslURI, utf8: params["charset"] == "utf-8"}
+	d := digest{
+		user: *user, realm: params["realm"], nonce: params["nonce"], cnonce: rand.Text(), uri: saslURI,
+		utf8: params["charset"] == "utf-8",
+	}
 	if qop, ok := params["qop"]; ok && !listed(qop, "auth") {
-		return fmt.Errorf("%w: the server wants quality of protection %q, not auth", ErrAuthFailed, qop)
+		return fmt.Errorf("%w: quality of protection must be auth: server requires %q", ErrAuthFailed, qop)
 	}
 	if d.nonce == "" || params["algorithm"] != "md5-sess" {
-		return fmt.Errorf("%w: not a DIGEST-MD5 challenge", ErrAuthFailed)
+		return fmt.Errorf("%w: challenge is not for DIGEST-MD5", ErrAuthFailed)
 	}
 	verdict, err := n.saslStep([]byte(d.response()))
 	if err != nil {
@@ -42,7 +45,7 @@ func (n *conn) authenticateSASL(user *SASL) error {
 	}
 	final, err := parseChallenge(string(verdict))
 	if err != nil || subtle.ConstantTimeCompare([]byte(final["rspauth"]), []byte(d.compute(""))) != 1 {
-		return fmt.Errorf("%w: the server does not prove that it knows %s's password", ErrAuthFailed, user.User)
+		return fmt.Errorf("%w: server did not prove that it knows the password of %s", ErrAuthFailed, user.User)
 	}
 	return nil
 }
@@ -67,7 +70,7 @@ func (n *conn) saslStep(token []byte) ([]byte, error) {
 	return answer.Token, d.Err()
 }
 
-// digest holds what goes into the hashes of DIGEST-MD5.
+// digest holds the input of the hashes of DIGEST-MD5.
 type digest struct {
 	user                      SASL
 	realm, nonce, cnonce, uri string
@@ -85,14 +88,15 @@ func (d *digest) response() string {
 	return b.String()
 }
 
-// compute returns the hash for a direction: "AUTHENTICATE" for the client's proof, "" for the server's.
+// compute returns the hash that proves the password: method is "AUTHENTICATE" for the client, "" for the server.
 func (d *digest) compute(method string) string {
 	secret := md5.Sum([]byte(d.encode(d.user.User) + ":" + d.encode(d.realm) + ":" + d.encode(d.user.Password)))
 	a1 := string(secret[:]) + ":" + d.nonce + ":" + d.cnonce
 	return hexMD5(hexMD5(a1) + ":" + d.nonce + ":00000001:" + d.cnonce + ":auth:" + hexMD5(method+":"+d.uri))
 }
 
-// encode applies the RFC's rule for the secret: what fits into ISO 8859-1 is hashed in it, even if the exchange is in UTF-8.
+// encode follows the RFC's rule for the secret: a string that fits into ISO 8859-1 is hashed in that encoding, even if
+// the exchange uses UTF-8.
 func (d *digest) encode(s string) string {
 	b := make([]byte, 0, len(s))
 	for _, r := range s {
@@ -122,7 +126,7 @@ func listed(list, want string) bool {
 	return false
 }
 
-// parseChallenge reads a list of key=value pairs, where values may be quoted. The first of equal keys counts.
+// parseChallenge parses a list of key=value pairs, where values may be quoted. The first of equal keys counts.
 func parseChallenge(s string) (map[string]string, error) {
 	params := make(map[string]string)
 	for s = strings.TrimLeft(s, ", \t"); s != ""; s = strings.TrimLeft(s, ", \t") {
@@ -162,5 +166,5 @@ func parseValue(s string) (value, rest string, err error) {
 			b.WriteByte(s[i])
 		}
 	}
-	return "", "", fmt.Errorf("quote without end in %q", s)
+	return "", "", fmt.Errorf("unterminated quote in %q", s)
 }

@@ -24,11 +24,14 @@ func TestDigestMatchesTheExampleOfTheRFC(t *testing.T) {
 
 func TestChallengeWithQuotesAndCommasIsRead(t *testing.T) {
 	t.Parallel()
-	got, err := parseChallenge(`realm="a, \"b\" c\\", nonce="n=1",qop="auth,auth-int",charset=utf-8,algorithm=md5-sess,`)
+	const challenge = `realm="a, \"b\" c\\", nonce="n=1",qop="auth,auth-int",charset=utf-8,algorithm=md5-sess,`
+	got, err := parseChallenge(challenge)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"realm": `a, "b" c\`, "nonce": "n=1", "qop": "auth,auth-int", "charset": "utf-8", "algorithm": "md5-sess"}
+	want := map[string]string{
+		"realm": `a, "b" c\`, "nonce": "n=1", "qop": "auth,auth-int", "charset": "utf-8", "algorithm": "md5-sess",
+	}
 	for k, v := range want {
 		if got[k] != v {
 			t.Errorf("%s: got %q, want %q", k, got[k], v)

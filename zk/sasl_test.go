@@ -13,7 +13,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// rawRecord is a record that is encoded already.
+// rawRecord is an encoded record.
 type rawRecord []byte
 
 func (r rawRecord) Append(b []byte) []byte { return append(b, r...) }
@@ -26,7 +26,7 @@ func hexSum(s string) string {
 
 var saslField = regexp.MustCompile(`(\w+)="?([^",]*)"?`)
 
-// saslAnswer is the server's token in a step of DIGEST-MD5, nil if the client's proof is wrong.
+// saslAnswer returns the server's token in a step of DIGEST-MD5, or nil if the client's proof is wrong.
 func saslAnswer(step int, r request, user, password string) []byte {
 	const realm, nonce, uri = "zk-sasl-md5", "abcdef", "zookeeper/zk-sasl-md5"
 	token := r.record().(*wire.SASLToken).Token

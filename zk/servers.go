@@ -12,7 +12,7 @@ import (
 
 const defaultPort = "2181"
 
-// A server is where to dial: a network and an address. The host is the name to verify in TLS, "" for unix sockets.
+// A server is a network and an address to dial. TLS verifies the host, which is empty for unix sockets.
 type server struct {
 	network, address, host string
 }
@@ -24,19 +24,19 @@ func (s server) String() string {
 	return s.address
 }
 
-// parseServers takes a connect string apart. It is a comma-separated list of servers with an optional chroot at the end:
+// parseServers parses a connect string: a comma-separated list of servers with an optional chroot at the end.
 //
 //	host, host:port, 10.0.0.1:2181, [::1]:2181, unix:/path/to.sock
 //
-// The chroot begins with the first slash after a host. After a unix socket, whose path has slashes of its own, it
-// begins after an exclamation mark: "unix:/run/zk.sock!/app"; hosts may use that form as well, and must if the chroot
-// has a comma. Without the mark it would most likely be a chroot in the middle of the list, and all servers behind it
-// would be lost.
+// The chroot begins with the first slash after a host. An exclamation mark precedes it after a unix socket, whose path
+// has slashes itself: "unix:/run/zk.sock!/app". The mark is allowed after hosts, too, and required if the chroot has a
+// comma: without it the chroot was most likely meant for the middle of the list, and all servers behind it would be
+// ignored.
 func parseServers(list string) ([]server, chroot, error) {
 	var servers []server
 	rest := strings.TrimSpace(list)
 	if rest == "" {
-		return nil, "", errors.New("zk: no servers given: want host:port[,host:port…][/chroot] or unix:/path")
+		return nil, "", errors.New("zk: servers must not be empty: want host:port[,host:port…][/chroot] or unix:/path")
 	}
 	for {
 		isUnix := strings.HasPrefix(rest, "unix:")
@@ -61,8 +61,8 @@ func parseServers(list string) ([]server, chroot, error) {
 		default:
 			root, err := parseChroot(strings.TrimPrefix(rest, "!"))
 			if err == nil && stop == '/' && strings.Contains(string(root), ",") {
-				const hint = "it stands behind the last server (or after an exclamation mark: host!/a,b)"
-				err = fmt.Errorf("the chroot %s has a comma: %s", root, hint)
+				const hint = "put the chroot after the last server, or write host!/a,b"
+				err = fmt.Errorf("chroot must not have a comma: %s: %s", root, hint)
 			}
 			if err != nil {
 				return nil, "", fmt.Errorf("zk: servers %q: %w", list, err)
@@ -86,7 +86,7 @@ func parseServer(entry string, isUnix bool) (server, error) {
 	if isUnix {
 		path := strings.TrimPrefix(entry, "unix:")
 		if path == "" {
-			return server{}, errors.New("unix: needs the path of a socket")
+			return server{}, errors.New("unix: must be followed by the path of a socket")
 		}
 		return server{network: "unix", address: path}, nil
 	}
@@ -103,13 +103,13 @@ func parseServer(entry string, isUnix bool) (server, error) {
 		}
 	}
 	if host == "" {
-		return server{}, fmt.Errorf("%q has no host", entry)
+		return server{}, fmt.Errorf("host must not be empty: %q", entry)
 	}
 	if strings.ContainsAny(host, "[]@ \t\n") {
-		return server{}, fmt.Errorf("%q is not a host name", host)
+		return server{}, fmt.Errorf("invalid host name: %q", host)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return server{}, fmt.Errorf("%q is not a port", port)
+		return server{}, fmt.Errorf("invalid port: %q", port)
 	}
 	return server{network: "tcp", address: net.JoinHostPort(host, port), host: host}, nil
 }

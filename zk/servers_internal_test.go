@@ -58,13 +58,16 @@ func TestChrootPrefixesAndStripsWholeComponents(t *testing.T) {
 
 func TestPathsAreCheckedAsServersDo(t *testing.T) {
 	t.Parallel()
-	for _, good := range []string{"/", "/a", "/a/b", "/..a", "/a.b", "/ ", "/ä", "/\uffef", "/\uf900", "/zookeeper/config"} {
+	for _, good := range []string{
+		"/", "/a", "/a/b", "/..a", "/a.b", "/ ", "/ä", "/\uffef", "/\uf900", "/zookeeper/config",
+	} {
 		if err := ValidatePath(good); err != nil {
 			t.Errorf("%q: %v", good, err)
 		}
 	}
 	for _, bad := range []string{
-		"", "a", "/a/", "//", "/a//b", "/.", "/a/./b", "/..", "/a/..", "/a\x00", "/\x1f", "/\x7f", "/\u009f", "/\ue000", "/\ufff0",
+		"", "a", "/a/", "//", "/a//b", "/.", "/a/./b", "/..", "/a/..",
+		"/a\x00", "/\x1f", "/\x7f", "/\u009f", "/\ue000", "/\ufff0",
 		"/😀", "/\xff", "/\ufffd",
 	} {
 		if err := ValidatePath(bad); err == nil {

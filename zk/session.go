@@ -11,14 +11,15 @@ import (
 	"time"
 )
 
-// A Session is one session with an ensemble. It survives reconnects and ends exactly once; see Context. All methods may be called
-// from any goroutine.
+// A Session is one session with an ensemble. It survives reconnects and ends exactly once; see Context. Its methods may
+// be called from several goroutines at once.
 //
-// Requests made while there is no connection wait for the next one. A request that was sent when the connection broke fails with
-// ErrConnectionLost and outcome Unknown; none is sent twice. When the session ends all its requests fail with its cause.
+// Requests made without a connection wait for the next one. A request that was pending when its connection broke fails
+// with ErrConnectionLost and outcome Unknown; none is sent twice. When the session ends, all its requests fail with the
+// cause of the end.
 type Session struct {
 	client *Client
-	ctx    context.Context //nolint:containedctx // the session's life, which callers derive theirs from
+	ctx    context.Context //nolint:containedctx // ends with the session; callers derive theirs from it
 	cancel context.CancelCauseFunc
 
 	mu        sync.Mutex // guards what follows; never held while something blocks
@@ -29,24 +30,24 @@ type Session struct {
 	changed   chan struct{} // closed at the next change of state
 	conn      *conn         // nil while suspended
 	timeout   time.Duration // negotiated
-	heard     time.Time     // when the last request was sent that was answered
-	verified  time.Time     // likewise, by a server that was not read-only
-	expiry    *time.Timer   // looks at the deadline
+	heard     time.Time     // when the last answered request was sent
+	verified  time.Time     // when the last request answered by a server that was not read-only was sent
+	expiry    *time.Timer   // calls checkDeadline
 	certainty certainty
-	owned     *Ownership  // those that have begun, the first of a list
-	doubt     *time.Timer // looks at the end of certainty; nil until it is needed
-	doubting  bool        // doubt runs
-	lastZxid  int64       // the last transaction that an answer showed
+	owned     *Ownership  // the first of the list of active ownerships
+	doubt     *time.Timer // calls checkCertainty when certainty ends; nil until needed
+	doubting  bool        // doubt is running
+	lastZxid  int64       // the last transaction seen in a reply
 	xid       int32
-	calls     fifo          // without an answer, in the order of their numbers
-	unsent    int           // how many of them, at the end, are still in out
-	withdrawn int           // how many of these nobody wants any more; less than half
-	drained   chan struct{} // closed when there are none; nil unless somebody waits for that
+	calls     fifo          // pending calls in the order of their xids
+	unsent    int           // how many calls, at the end of the queue, are still in out
+	canceled  int           // how many of these are canceled; less than half
+	drained   chan struct{} // closed when no calls are pending; nil unless drain waits for that
 	out       []byte        // frames to write
-	spare     []byte        // a buffer to go on with while out is written
+	spare     []byte        // replaces out while that is written
 	watches   watchSet
-	auth      []Auth  // credentials of every connection
-	auths     []*call // AddAuth without an answer
+	auth      []Auth  // the credentials for every connection
+	auths     []*call // pending calls of AddAuth
 }
 
 func newSession(c *Client) *Session {
@@ -56,7 +57,7 @@ func newSession(c *Client) *Session {
 	return s
 }
 
-// ID returns the session's number on the ensemble: the EphemeralOwner of its ephemeral nodes.
+// ID returns the session's number at the servers, which is the EphemeralOwner of its ephemeral nodes.
 func (s *Session) ID() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,37 +74,37 @@ func (s *Session) Timeout() time.Duration {
 	return s.timeout
 }
 
-// Context returns a context that ends with the session, exactly once. context.Cause tells why: ErrExpired, ErrLost, ErrClosed or
-// ErrAuthFailed. Its Err looks at the deadline itself, so that it never tells a caller who was stopped for a while that a session
-// lives whose timer has not run yet.
+// Context returns a context that ends with the session, exactly once. context.Cause returns ErrExpired, ErrLost,
+// ErrClosed or ErrAuthFailed. The context's Err checks the deadline, so that after a pause of the process it does not
+// return nil only because a timer has not run yet.
 func (s *Session) Context() context.Context { return s.ctx }
 
-// Deadline returns when the session ends with ErrLost unless an answer comes before: the sending time of the last request that
-// was answered, plus the negotiated timeout, less the margin. It moves with every answer, and is exact on the monotonic clock. It tells that
-// some server answers, and not that the ensemble knows the session still: see Certain.
+// Deadline returns when the session ends with ErrLost unless a reply arrives first: the time at which the last answered
+// request was sent, plus the negotiated timeout, less the margin. Every reply moves it. It is exact on the monotonic
+// clock. A reply shows that some server is alive, not that the ensemble still knows the session: see Certain.
 func (s *Session) Deadline() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.client.clock.system(s.deadline())
 }
 
-// now returns the time by the clock that all instants of the session are of.
+// now returns the time of the client's clock, which all times of the session refer to.
 func (s *Session) now() time.Time { return s.client.clock.now() }
 
 func (s *Session) deadline() time.Time { return s.heard.Add(s.window()) }
 
-// window is how long the session lives after the last request that gets an answer. The caller holds s.mu.
+// window returns how long the session lives after sending the last request that is answered. The caller holds s.mu.
 func (s *Session) window() time.Duration { return s.client.window(s.timeout) }
 
-// State returns how the session stands, and a channel that is closed at the next change.
+// State returns the session's state, and a channel that is closed at the next change.
 func (s *Session) State() (State, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state, s.changed
 }
 
-// States yields the session's state now and after every change, until it has ended or ctx ends. A slow caller misses states, never
-// the last one.
+// States yields the session's state now and after every change, until the session or ctx has ended. A slow caller
+// misses intermediate states, but never the last.
 func (s *Session) States(ctx context.Context) iter.Seq[State] {
 	return func(yield func(State) bool) {
 		for last := State(0); ; {
@@ -121,7 +122,7 @@ func (s *Session) States(ctx context.Context) iter.Seq[State] {
 	}
 }
 
-// setState makes state known. The caller holds s.mu.
+// setState changes the state. The caller holds s.mu.
 func (s *Session) setState(state State) {
 	if s.state == state {
 		return
@@ -131,7 +132,7 @@ func (s *Session) setState(state State) {
 	s.changed = make(chan struct{})
 }
 
-// answered books that the server has answered what was sent at the given time. An answer that comes after the deadline does not
+// answered records that the server has answered a request sent at the given time. A reply after the deadline does not
 // revive the session. The caller holds s.mu.
 func (s *Session) answered(n *conn, sent time.Time) {
 	now := s.now()
@@ -148,7 +149,7 @@ func (s *Session) answered(n *conn, sent time.Time) {
 	}
 }
 
-// travelled books that a sync or a write was answered with OK. The caller holds s.mu.
+// travelled records that a sync or a write was answered with OK. The caller holds s.mu.
 func (s *Session) travelled(n *conn, c *call) {
 	if c.op.Writes() {
 		s.checkCertainty(n.lastReply)
@@ -157,7 +158,7 @@ func (s *Session) travelled(n *conn, c *call) {
 	s.certainty.travelled(c.sent, n.lastReply)
 }
 
-// checkDeadline ends the session if its deadline has passed, and looks again when it will have.
+// checkDeadline ends the session if its deadline has passed, and otherwise sets the timer for the deadline.
 func (s *Session) checkDeadline() {
 	s.mu.Lock()
 	if s.cause != nil {
@@ -173,21 +174,21 @@ func (s *Session) checkDeadline() {
 	s.end(ErrLost)
 }
 
-// attach makes n the session's connection, after its handshake, unless the session has ended. What waits is written
-// after the watches are restored.
+// attach makes n the session's connection after its handshake, and returns false if the session has ended. Requests
+// that wait are written after the watches are restored.
 func (s *Session) attach(n *conn) bool {
 	s.mu.Lock()
 	now := s.now()
 	if s.cause != nil || !now.Before(s.deadline()) {
 		s.mu.Unlock()
-		n.start() // for the farewell
+		n.start() // closeSession sends on it
 		s.end(ErrLost)
 		return false
 	}
 	s.checkCertainty(now)
 	s.timeout, s.heard = n.timeout, n.started
 	s.certainty.connected(n.started, n.timeout, n.timeout-s.window(), n.fresh)
-	s.doubting = false // it may end sooner than the timer thinks
+	s.doubting = false // certainty may end before the running timer fires
 	s.watchCertainty(now)
 	if !n.readOnly {
 		s.verified = n.started
@@ -213,7 +214,7 @@ func (s *Session) attach(n *conn) bool {
 	return true
 }
 
-// drain waits until every request has its answer, for as long as there is a connection to get it over, and limit at most.
+// drain waits until no request is pending, the connection breaks, or limit has passed.
 func (s *Session) drain(limit time.Duration) {
 	s.mu.Lock()
 	if s.conn == nil || s.calls.len() == 0 {
@@ -232,10 +233,10 @@ func (s *Session) drain(limit time.Duration) {
 	}
 }
 
-// detach parts the session from its connection, which has failed. What was sent and not answered fails; what was not sent waits.
+// detach removes a connection that has failed. Calls that were sent fail; the others wait for the next connection.
 func (s *Session) detach(n *conn, why error) {
 	n.fail(why)
-	n.wg.Wait() // the reader may still hand out an answer, and set a watch that the next connection must restore
+	n.wg.Wait() // the reader may still deliver a reply, and set a watch that the next connection must restore
 	s.mu.Lock()
 	if s.conn != n {
 		s.mu.Unlock()
@@ -246,7 +247,7 @@ func (s *Session) detach(n *conn, why error) {
 	for i := range sent {
 		sent[i] = s.calls.pop()
 		if w := sent[i].watch; w != nil {
-			s.settle(w, false, false)
+			s.watchAnswered(w, false, false)
 		}
 	}
 	s.watches.reset()
@@ -257,7 +258,7 @@ func (s *Session) detach(n *conn, why error) {
 	}
 }
 
-// drop ends a call without an answer.
+// drop ends a call without a reply.
 func (c *call) drop(why error, outcome Outcome) {
 	c.err, c.outcome = why, outcome
 	if c.quiet || !c.finish() {
@@ -265,7 +266,7 @@ func (c *call) drop(why error, outcome Outcome) {
 	}
 }
 
-// end ends the session, once: everything that was sent, queued or watched under it fails with the cause.
+// end ends the session, once. Everything sent, queued or watched under it fails with the cause.
 func (s *Session) end(cause error) {
 	s.mu.Lock()
 	if s.cause != nil {
@@ -279,7 +280,7 @@ func (s *Session) end(cause error) {
 		dropped[i] = s.calls.pop()
 		dropped[i].waits = false
 	}
-	s.out, s.unsent, s.withdrawn = nil, 0, 0
+	s.out, s.unsent, s.canceled = nil, 0, 0
 	auths := s.auths
 	s.auths = nil
 	var watches []*Watch

@@ -36,7 +36,7 @@ func connected(t *testing.T, network string) (near, far net.Conn) {
 	return near, far
 }
 
-// TestSocketMovesWhatDoesNotFit sends more both ways at once than the kernel buffers, so that both sides have to wait.
+// It sends more both ways at once than the kernel buffers, so that both sides have to wait.
 func TestSocketMovesWhatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	for _, network := range []string{"tcp", "unix"} {
@@ -117,7 +117,7 @@ func TestSocketFailsAsItsConnection(t *testing.T) {
 	})
 }
 
-// A connection that wraps one of net's has ways of its own, which must not be passed by.
+// A type that wraps a connection of package net may override its methods, which must be called.
 func TestSocketLeavesOtherConnectionsAlone(t *testing.T) {
 	t.Parallel()
 	near, _ := connected(t, "tcp")

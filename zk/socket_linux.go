@@ -10,10 +10,10 @@ import (
 	"unsafe"
 )
 
-// A socket reads and writes a connection without telling Go's scheduler, which otherwise prepares for a call that blocks: the first system
-// call after an idle moment wakes the runtime's monitor thread, and that looks around every few microseconds from then on, on a
-// processor that the server would have had. A socket of Go's never blocks, so that nothing is to be prepared for; what is not there yet,
-// or does not fit, is waited for without a thread, as net does it.
+// A socket reads and writes a connection without notifying the Go scheduler, which would prepare for a blocking call:
+// the first system call after an idle moment wakes the runtime's monitor thread, which then polls every few
+// microseconds on a processor that the server could use. The sockets of package net do not block, so no preparation is
+// necessary. When a call would block, the goroutine waits in the runtime's poller, as package net does.
 //
 // One goroutine at a time may read and one may write.
 type socket struct {
@@ -26,18 +26,18 @@ type socket struct {
 type transfer struct {
 	call uintptr
 	name string
-	most int                   // bytes at a time
-	all  bool                  // the whole buffer, and not only what comes or fits at once
-	do   func(fd uintptr) bool // try, made once
-	buf  []byte                // what is left of it
+	most int                   // bytes per call
+	all  bool                  // transfer the whole buffer, in several calls if necessary
+	do   func(fd uintptr) bool // the method value try, allocated once
+	buf  []byte                // what is left of the buffer
 	n    int
 	err  syscall.Errno
 }
 
-// promptly returns what reads and writes nc, by the shortest way that there is.
+// promptly returns the fastest way to read and write nc.
 func promptly(nc net.Conn) io.ReadWriter {
 	switch nc.(type) {
-	case *net.TCPConn, *net.UnixConn: // and nothing of a caller's that holds one, and has ways of its own
+	case *net.TCPConn, *net.UnixConn: // no types that embed one, because they may override its methods
 	default:
 		return nc
 	}
@@ -48,7 +48,7 @@ func promptly(nc net.Conn) io.ReadWriter {
 	s := &socket{
 		nc: nc, raw: raw,
 		in:  transfer{call: syscall.SYS_READ, name: "read", most: readBuffer},
-		out: transfer{call: syscall.SYS_WRITE, name: "write", most: loneBytes, all: true},
+		out: transfer{call: syscall.SYS_WRITE, name: "write", most: inlineBytes, all: true},
 	}
 	s.in.do, s.out.do = s.in.try, s.out.try
 	return s
@@ -56,7 +56,7 @@ func promptly(nc net.Conn) io.ReadWriter {
 
 func (s *socket) Read(p []byte) (int, error) {
 	if len(p) == 0 || len(p) > readBuffer {
-		return s.nc.Read(p) // copying much takes long, and nobody else would get the processor
+		return s.nc.Read(p) // a long copy would block the processor for other goroutines
 	}
 	n, err := s.transfer(&s.in, s.raw.Read, p)
 	if n == 0 && err == nil {
@@ -65,7 +65,7 @@ func (s *socket) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write keeps all others from writing until the whole is written, as the connection's own Write does.
+// Write writes all of p before another Write begins, as the connection's own Write does.
 func (s *socket) Write(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -82,18 +82,20 @@ func (s *socket) transfer(t *transfer, when func(func(fd uintptr) bool) error, p
 		return t.n, err
 	case t.err != 0:
 		return t.n, &net.OpError{
-			Op: t.name, Net: s.nc.LocalAddr().Network(), Source: s.nc.LocalAddr(), Addr: s.nc.RemoteAddr(), Err: os.NewSyscallError(t.name, t.err),
+			Op: t.name, Net: s.nc.LocalAddr().Network(), Source: s.nc.LocalAddr(), Addr: s.nc.RemoteAddr(),
+			Err: os.NewSyscallError(t.name, t.err),
 		}
 	default:
 		return t.n, nil
 	}
 }
 
-// try does the system call until there is nothing more to do, and reports false if it has to wait for that.
+// try repeats the system call until the transfer is done. It returns false if the call would block.
 func (t *transfer) try(fd uintptr) bool {
 	for {
 		chunk := t.buf[:min(len(t.buf), t.most)]
-		n, _, err := syscall.RawSyscall(t.call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(chunk))), uintptr(len(chunk)))
+		n, _, err := syscall.RawSyscall(
+			t.call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(chunk))), uintptr(len(chunk)))
 		switch err {
 		case syscall.EINTR:
 			continue

@@ -9,5 +9,5 @@ import (
 	"net"
 )
 
-// promptly returns what reads and writes nc, by the shortest way that there is.
+// promptly returns the fastest way to read and write nc.
 func promptly(nc net.Conn) io.ReadWriter { return nc }

@@ -4,15 +4,15 @@ package zk
 
 import "fmt"
 
-// State is how a session stands.
+// State is the state of a session.
 type State int
 
 // The states.
 const (
-	Connected         State = iota + 1 // a server answers
-	ConnectedReadOnly                  // a server answers that has lost its ensemble: reads only
-	Suspended                          // no connection; requests wait for the next one
-	Ended                              // for good
+	Connected         State = iota + 1 // connected to a server
+	ConnectedReadOnly                  // connected to a server that has lost its ensemble and only serves reads
+	Suspended                          // not connected; requests wait for the next connection
+	Ended                              // final
 )
 
 // String returns the state's name.

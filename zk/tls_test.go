@@ -38,7 +38,7 @@ func TestUnixSocketWithChroot(t *testing.T) {
 	}
 }
 
-// serveOne serves one connection and yields the paths that are asked for.
+// serveOne serves one connection and sends the paths of its requests.
 func serveOne(t *testing.T, ln net.Listener) <-chan string {
 	t.Helper()
 	paths := make(chan string, 10)
@@ -98,15 +98,18 @@ func newAuthority(t *testing.T) *authority {
 	t.Helper()
 	a := &authority{pool: x509.NewCertPool()}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"},
+		NotAfter: time.Now().Add(time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	a.key, a.cert = a.sign(t, template, template, nil)
 	a.pool.AddCert(a.cert)
 	return a
 }
 
-func (a *authority) sign(t *testing.T, template, parent *x509.Certificate, by *ecdsa.PrivateKey) (*ecdsa.PrivateKey, *x509.Certificate) {
+func (a *authority) sign(
+	t *testing.T, template, parent *x509.Certificate, by *ecdsa.PrivateKey,
+) (*ecdsa.PrivateKey, *x509.Certificate) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -130,7 +133,8 @@ func (a *authority) sign(t *testing.T, template, parent *x509.Certificate, by *e
 func (a *authority) issue(t *testing.T, name string) tls.Certificate {
 	t.Helper()
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour), DNSNames: []string{name},
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		NotAfter:    time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	key, cert := a.sign(t, template, a.cert, a.key)
@@ -142,7 +146,8 @@ func TestTLSVerifiesTheHostNameAndShowsTheClientsCertificate(t *testing.T) {
 	ca := newAuthority(t)
 	names := make(chan string, 10)
 	ln, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
-		Certificates: []tls.Certificate{ca.issue(t, "localhost")}, ClientCAs: ca.pool, ClientAuth: tls.RequireAndVerifyClientCert,
+		Certificates: []tls.Certificate{ca.issue(t, "localhost")},
+		ClientCAs:    ca.pool, ClientAuth: tls.RequireAndVerifyClientCert,
 		VerifyConnection: func(cs tls.ConnectionState) error {
 			names <- cs.PeerCertificates[0].Subject.CommonName
 			return nil

@@ -8,39 +8,40 @@ import (
 	"sync"
 )
 
-// maxEvents is how many events a watch keeps for a caller that does not take them; then one EventResynced stands for all.
+// maxEvents bounds the unread events of a watch. One EventResynced replaces them when there are more.
 const maxEvents = 1 << 16
 
-// A Watch yields what happens to a node. There is one way to read it, Next, and it must be closed unless it is done.
+// A Watch yields the changes of a node. It must be closed unless it is done.
 //
-// One-shot watches (GetW, ExistsW, ChildrenW) yield one event. Persistent ones (Session.Watch) yield all events until they are
-// closed. Watches survive reconnects: what changed meanwhile comes as an event, except for persistent watches, which get an
-// EventResynced. All methods may be called from any goroutine.
+// One-shot watches (GetW, ExistsW, ChildrenW) yield one event. Persistent ones (Session.Watch, Session.WatchRecursive)
+// yield all events until they are closed. Watches survive reconnects: a change in between comes as an event, and
+// persistent watches get an EventResynced instead. The methods of a Watch may be called from several goroutines at
+// once.
 //
 // Servers before 3.9 drop a persistent watch when a one-shot watch of the same session on the same path fires.
 type Watch struct {
 	sess *Session
-	path string // as the caller gave it
-	key  string // on the server
+	path string // as given by the caller
+	key  string // the path at the server
 
 	// Guarded by sess.mu.
 	kind watchKind
 	set  bool   // in the session's watchSet
-	then *Batch // to be sent at the next event; nil if nothing is, and if the watch is not set
+	then *Batch // to send at the next event, or nil; nil if the watch is not set
 
 	mu      sync.Mutex // guards what follows
 	events  []Event
-	over    error         // what comes after the events
-	changed chan struct{} // closed at the next change; nil if nobody waits
-	after   func()        // to be called at the next change; nil if nothing is
+	over    error         // what Next returns after the events
+	changed chan struct{} // closed at the next change; nil unless Next waits
+	after   func()        // called at the next change, or nil
 }
 
-// Path returns the path that is watched, as it was given.
+// Path returns the path as given by the caller.
 func (w *Watch) Path() string { return w.path }
 
-// Next returns the next event, in the order in which the server sent them. It waits until there is one, ctx ends (then it returns
-// ctx's cause), the watch is done (ErrWatchDone) or the session has ended (then it returns the session's cause).
-// An event that the server sent before an answer is there before the answered call returns.
+// Next waits for the next event and returns it, in the order in which the server sent them. It returns ctx's cause if
+// ctx ends first, ErrWatchDone after the last event and after Close, and the cause of the session's end. If the server
+// sent an event before the reply to a call, the event is available before that call returns.
 func (w *Watch) Next(ctx context.Context) (Event, error) {
 	for {
 		w.mu.Lock()
@@ -67,7 +68,7 @@ func (w *Watch) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// Poll returns the next event if one has come that Next has not returned yet, and false at once if there is none.
+// Poll returns the next event, or false if none is available.
 func (w *Watch) Poll() (Event, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,8 +80,8 @@ func (w *Watch) Poll() (Event, bool) {
 	return e, true
 }
 
-// AfterFunc calls f once, on a goroutine of its own, as soon as Next does not have to wait: when there is an event, or none to come any more.
-// Until then it costs no goroutine. A later AfterFunc takes the place of one whose f was not called yet. After Close no f is called.
+// AfterFunc calls f once, on a new goroutine, as soon as Next would not wait: when an event is available or the watch
+// has ended. A later AfterFunc replaces an earlier one whose f was not called yet. After Close no f is called.
 func (w *Watch) AfterFunc(f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,24 +91,24 @@ func (w *Watch) AfterFunc(f func()) {
 	}
 }
 
-// Close forgets the watch: Next returns ErrWatchDone from now on. If nobody else in this session watches the same, it is removed
-// from the server, without waiting for that. Closing a watch again does nothing.
+// Close ends the watch: Next returns ErrWatchDone from now on. Close removes the watch from the server unless the
+// session has another one of its kind and path, and does not wait for that. A second Close does nothing.
 func (w *Watch) Close() {
-	w.forget()
+	w.discard()
 	w.sess.mu.Lock()
 	w.unset()
 	w.sess.flush(true)
 }
 
-// forget drops what has come, and lets nothing follow.
-func (w *Watch) forget() {
+// discard drops unread events, and ends the watch.
+func (w *Watch) discard() {
 	w.mu.Lock()
 	w.events, w.after = nil, nil
 	w.mu.Unlock()
 	w.end(ErrWatchDone)
 }
 
-// unset takes the watch out of the session's, if it stands there. The caller holds the session's mu, and flushes.
+// unset removes the watch from the session's watchSet. The caller holds the session's mu, and flushes.
 func (w *Watch) unset() {
 	if !w.set {
 		return
@@ -118,7 +119,7 @@ func (w *Watch) unset() {
 	w.then = nil
 }
 
-// fire gives the watch an event, and queues what is to be sent then. The caller holds the session's mu, and flushes.
+// fire adds an event, and queues the batch of SendOn. The caller holds the session's mu, and flushes.
 func (w *Watch) fire(e Event) {
 	w.push(e)
 	if w.then != nil {
@@ -127,7 +128,7 @@ func (w *Watch) fire(e Event) {
 	}
 }
 
-// push gives the watch an event. It never blocks.
+// push adds an event. It never blocks.
 func (w *Watch) push(e Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -146,7 +147,7 @@ func (w *Watch) push(e Event) {
 	w.wake()
 }
 
-// end says that nothing follows the events that are there.
+// end makes Next return err after the events so far.
 func (w *Watch) end(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -167,29 +168,27 @@ func (w *Watch) wake() {
 	}
 }
 
-// watchKind is what a watch watches, and how the server keeps it.
+// watchKind says what a watch watches, and how the server stores it.
 type watchKind uint8
 
 const (
-	watchData       watchKind = iota // getData, or exists of a node that is there
-	watchExist                       // exists of a node that is not
+	watchData       watchKind = iota // getData, or exists of an existing node
+	watchExist                       // exists of a missing node
 	watchChild                       // getChildren
 	watchPersistent                  // addWatch
 	watchRecursive                   // addWatch, recursive
 	watchKinds
 )
 
-// watched is what this session knows about one path's watches.
+// watched is the state of a session's watches of one path.
 type watched struct {
-	sets    [watchKinds][]*Watch // those set here and on the server
-	flights [watchKinds]int      // those being set; exists counts as data
-	// stale marks what the server has and nobody here wants any more; exists counts as data.
-	stale [watchKinds]bool
-	// coarse says that the server cannot remove one kind of watch alone: it is older than 3.9.
-	coarse bool
+	sets    [watchKinds][]*Watch // set here and at the server
+	pending [watchKinds]int      // requests that set one; by slot
+	stale   [watchKinds]bool     // set at the server, but no longer needed; by slot
+	coarse  bool                 // the server is older than 3.9 and cannot remove one kind of watch alone
 }
 
-// slot returns the kind under which the server keeps watches of kind k: it does not tell exists from getData.
+// slot returns the kind under which the server stores watches of kind k: it does not distinguish exists from getData.
 func (k watchKind) slot() watchKind {
 	if k == watchExist {
 		return watchData
@@ -197,9 +196,9 @@ func (k watchKind) slot() watchKind {
 	return k
 }
 
-// wanted reports whether anything of the slot is set or being set.
+// wanted reports whether a watch of the slot is set or pending.
 func (p *watched) wanted(slot watchKind) bool {
-	return len(p.sets[slot]) > 0 || p.flights[slot] > 0 || slot == watchData && len(p.sets[watchExist]) > 0
+	return len(p.sets[slot]) > 0 || p.pending[slot] > 0 || slot == watchData && len(p.sets[watchExist]) > 0
 }
 
 func (p *watched) wantedAny() bool {

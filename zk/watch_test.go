@@ -16,7 +16,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// wantEvent takes the next event of a watch.
+// wantEvent checks the next event of a watch.
 func wantEvent(t *testing.T, w *zk.Watch, kind zk.EventType, path string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -36,13 +36,13 @@ func wantDone(t *testing.T, w *zk.Watch, want error) {
 	}
 }
 
-// removal is what a client has removed at the server.
+// removal is a removal of watches at the server.
 type removal struct {
 	path string
 	kind int32
 }
 
-// watchLog answers everything and notes which watches were removed.
+// watchLog answers all requests and records which watches were removed.
 type watchLog struct {
 	mu       sync.Mutex // guards removals
 	removals []removal
@@ -67,7 +67,8 @@ func (l *watchLog) want(t *testing.T, want ...removal) {
 	}
 }
 
-// withEvents returns a session of a fake server that tells of events at /a, as they come through the channel. Each is as for loop.
+// withEvents returns a session of a fake server that sends events of /a, as received from the channel. Each is as for
+// loop.
 func withEvents(t *testing.T, each func(r request) bool) (*zk.Client, *zk.Session, chan<- wire.EventType) {
 	t.Helper()
 	events := make(chan wire.EventType)
@@ -199,7 +200,7 @@ func TestSendOnSendsWithTheNextEventAndNeverLater(t *testing.T) {
 	})
 }
 
-// The time of a request that goes with an event begins with the event.
+// The time of a request that is sent with an event begins at the event.
 func TestHookIsNotToldOfTheWaitForAnEvent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -226,7 +227,7 @@ func TestHookIsNotToldOfTheWaitForAnEvent(t *testing.T) {
 	})
 }
 
-// What is to be sent with an event is sent also if the connection was lost meanwhile and the event comes over the next.
+// Requests of SendOn are also sent if the connection breaks before and the event arrives on the next one.
 func TestSendOnOutlivesAConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

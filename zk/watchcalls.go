@@ -12,7 +12,7 @@ func (s *Session) newWatch(path string, kind watchKind) *Watch {
 	return &Watch{sess: s, path: path, key: s.client.cfg.root.server(path), kind: kind}
 }
 
-// deliverWatch hands an answered call that sets a watch to its caller. The watch is set before the caller can know of it.
+// deliverWatch hands an answered call that sets a watch to its caller. It adds the watch before the caller can use it.
 func (s *Session) deliverWatch(c *call) {
 	w, claimed := c.watch, c.claim()
 	atServer := c.err == nil && c.code == wire.OK
@@ -20,7 +20,7 @@ func (s *Session) deliverWatch(c *call) {
 	if c.op == wire.OpExists && c.err == nil && c.code == wire.NoNode {
 		atServer, w.kind = true, watchExist
 	}
-	s.settle(w, atServer, claimed)
+	s.watchAnswered(w, atServer, claimed)
 	s.flush(false)
 	if claimed {
 		c.signal()
@@ -29,11 +29,11 @@ func (s *Session) deliverWatch(c *call) {
 	}
 }
 
-// settle ends the flight of a request that sets w. atServer says that the server has set it, wanted that a caller wants it.
-// The caller holds s.mu.
-func (s *Session) settle(w *Watch, atServer, wanted bool) {
+// watchAnswered ends a pending request that sets w. atServer reports whether the server has set the watch, and wanted
+// whether the caller still needs it. The caller holds s.mu.
+func (s *Session) watchAnswered(w *Watch, atServer, wanted bool) {
 	p := s.watches.at(w.key)
-	p.flights[w.kind.slot()]--
+	p.pending[w.kind.slot()]--
 	switch {
 	case atServer && wanted && s.cause != nil:
 		w.end(s.cause)
@@ -45,13 +45,13 @@ func (s *Session) settle(w *Watch, atServer, wanted bool) {
 	s.tidy(w.key)
 }
 
-// tidy removes from the server what nobody here wants any more of a path. The caller holds s.mu, and flushes.
+// tidy removes the stale watches of a path from the server. The caller holds s.mu, and flushes.
 func (s *Session) tidy(path string) {
 	p := s.watches.paths[path]
 	if p == nil {
 		return
 	}
-	if s.conn == nil || s.cause != nil { // the server's watches went with the connection
+	if s.conn == nil || s.cause != nil { // the server's watches have ended with the connection
 		p.stale = [watchKinds]bool{}
 	}
 	for _, slot := range [...]watchKind{watchData, watchChild, watchPersistent, watchRecursive} {
@@ -64,9 +64,9 @@ func (s *Session) tidy(path string) {
 	}
 }
 
-// tidySlot removes one kind of watch, if that can be done without harm to the others. Servers before 3.9 keep one mode a path and
-// connection: removing a data watch would take the persistent one along, so the stale one waits until that goes, too; and they
-// cannot remove persistent watches but with all others of the path.
+// tidySlot removes one kind of watch, unless that would remove others. Servers before 3.9 store one mode for each path
+// and connection: removing a data watch would remove a persistent one too, so the stale one stays until that is closed;
+// and they can remove persistent watches only together with all others of the path.
 func (s *Session) tidySlot(path string, p *watched, slot watchKind) {
 	lasting := slot == watchPersistent || slot == watchRecursive
 	switch {
@@ -86,7 +86,7 @@ func (s *Session) tidySlot(path string, p *watched, slot watchKind) {
 	}
 }
 
-// removeAtServer queues a request that nobody waits for.
+// removeAtServer queues a request without a caller that removes watches.
 func (s *Session) removeAtServer(path string, kind int32) {
 	c := s.newCall(wire.OpRemoveWatches, path)
 	c.quiet = true
@@ -94,8 +94,8 @@ func (s *Session) removeAtServer(path string, kind int32) {
 	s.enqueue(c, &c.req.watcher)
 }
 
-// housekept looks at the answer of removeAtServer.
-func (s *Session) housekept(c *call) {
+// removed handles the reply to removeAtServer.
+func (s *Session) removed(c *call) {
 	if kind := c.req.watcher.Type; c.code == wire.MarshallingError && kind >= wire.WatcherPersistent {
 		s.mu.Lock()
 		p := s.watches.at(c.req.watcher.Path)
@@ -108,7 +108,7 @@ func (s *Session) housekept(c *call) {
 }
 
 // GetW returns a node's data and Stat as Get does, and a watch that fires when the data changes or the node is deleted.
-// There is no watch if the call fails, and none stays behind on the server.
+// If the call fails it leaves no watch behind.
 func (s *Session) GetW(ctx context.Context, path string) ([]byte, Stat, *Watch, error) {
 	c, err := s.callWatch(ctx, wire.OpGetData, path, watchData)
 	if err != nil {
@@ -118,8 +118,8 @@ func (s *Session) GetW(ctx context.Context, path string) ([]byte, Stat, *Watch, 
 	return c.data, Stat(c.stat), c.watch, nil
 }
 
-// ExistsW tells whether a node exists as Exists does, and returns a watch that fires when the node is created or deleted or its
-// data changes. There is no watch if the call fails, and none stays behind on the server.
+// ExistsW reports whether a node exists as Exists does, and returns a watch that fires when the node is created or
+// deleted or its data changes. If the call fails it leaves no watch behind.
 func (s *Session) ExistsW(ctx context.Context, path string) (Stat, bool, *Watch, error) {
 	c, err := s.callWatch(ctx, wire.OpExists, path, watchData)
 	if err != nil {
@@ -129,8 +129,8 @@ func (s *Session) ExistsW(ctx context.Context, path string) (Stat, bool, *Watch,
 	return Stat(c.stat), c.code == wire.OK, c.watch, nil
 }
 
-// ChildrenW returns a node's children as Children does, and a watch that fires when a child is created or deleted or the node is
-// deleted. There is no watch if the call fails, and none stays behind on the server.
+// ChildrenW returns a node's children as Children does, and a watch that fires when a child is created or deleted or
+// the node is deleted. If the call fails it leaves no watch behind.
 func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, Stat, *Watch, error) {
 	c, err := s.callWatch(ctx, wire.OpGetChildren2, path, watchChild)
 	if err != nil {
@@ -153,16 +153,16 @@ func (s *Session) callWatch(ctx context.Context, op wire.Op, path string, kind w
 	return c, nil
 }
 
-// Watch sets a persistent watch on a node, which need not exist. Until it is closed it yields every change of the node's
-// data, its creation and deletion, and every change of its list of children. It returns Unimplemented if the server is
-// older than 3.6.
+// Watch sets a persistent watch on a node, which need not exist. Until it is closed it yields every change of the
+// node's data, its creation and deletion, and every change of its list of children. It returns Unimplemented if the
+// server is older than 3.6.
 func (s *Session) Watch(ctx context.Context, path string) (*Watch, error) {
 	return s.addWatch(ctx, path, watchPersistent, wire.WatchPersistent)
 }
 
-// WatchRecursive sets a persistent watch on a node, which need not exist, and on all nodes below it. Until it is closed it
-// yields each creation, change of data and deletion of any of them. It returns Unimplemented if the server is older than
-// 3.6.
+// WatchRecursive sets a persistent watch on a node, which need not exist, and on all nodes below it. Until it is closed
+// it yields each creation, change of data and deletion of any of them. It returns Unimplemented if the server is older
+// than 3.6.
 func (s *Session) WatchRecursive(ctx context.Context, path string) (*Watch, error) {
 	return s.addWatch(ctx, path, watchRecursive, wire.WatchPersistentRecursive)
 }

@@ -8,16 +8,17 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// setWatchesSize is about how large a packet of restored watches gets.
+// setWatchesSize is the approximate size of a packet of restored watches.
 const setWatchesSize = 128 << 10
 
-// watchSet holds a session's watches by their path on the server. It is guarded by the session's mutex.
+// watchSet has a session's watches by their path at the server. The session's mutex guards it.
 //
-// Several watches of one path and kind share one on the server. It is removed there when the last of them is closed and none is on
-// its way; requests are answered in order, so a registration that is queued later finds the removal done.
+// Several watches of one path and kind share one at the server. The session removes it when the last of them is closed
+// and no request that sets one is pending. Requests are executed in order, so a request queued later sets the watch
+// anew.
 type watchSet struct {
 	paths     map[string]*watched
-	recursive int // how many recursive watches are set
+	recursive int // the number of recursive watches
 }
 
 func (ws *watchSet) at(path string) *watched {
@@ -32,8 +33,8 @@ func (ws *watchSet) at(path string) *watched {
 	return p
 }
 
-// begin books that a request which sets w is on its way.
-func (ws *watchSet) begin(w *Watch) { ws.at(w.key).flights[w.kind.slot()]++ }
+// begin records a pending request that sets w.
+func (ws *watchSet) begin(w *Watch) { ws.at(w.key).pending[w.kind.slot()]++ }
 
 func (ws *watchSet) add(w *Watch) {
 	p := ws.at(w.key)
@@ -45,7 +46,7 @@ func (ws *watchSet) add(w *Watch) {
 	}
 }
 
-// remove takes w out. If it was the last of its kind the server's watch is stale.
+// remove removes w. If it was the last of its kind, the watch at the server is stale.
 func (ws *watchSet) remove(w *Watch) {
 	p := ws.at(w.key)
 	set := p.sets[w.kind]
@@ -65,7 +66,7 @@ func (ws *watchSet) remove(w *Watch) {
 	p.stale[slot] = p.stale[slot] || len(p.sets[w.kind]) == 0
 }
 
-// fire gives an event to those whom it concerns.
+// fire adds an event to the watches that it concerns.
 func (ws *watchSet) fire(e wire.Event, zxid int64) {
 	event := Event{Type: EventType(e.Type), Zxid: zxid}
 	if p := ws.paths[e.Path]; p != nil {
@@ -97,7 +98,7 @@ func (ws *watchSet) fire(e wire.Event, zxid int64) {
 	}
 }
 
-// parentOf returns the path above, "" if there is none.
+// parentOf returns the path of the parent, or "" for the root.
 func parentOf(path string) string {
 	switch i := strings.LastIndexByte(path, '/'); {
 	case path == "/" || i < 0:
@@ -109,7 +110,7 @@ func parentOf(path string) string {
 	}
 }
 
-// fireOnce gives an event to the one-shot watches of some kinds, which are then done, here as on the server.
+// fireOnce adds an event to the one-shot watches of some kinds, and ends them. The server has removed them.
 func (p *watched) fireOnce(e Event, kinds ...watchKind) {
 	for _, k := range kinds {
 		for i, w := range p.sets[k] {
@@ -124,7 +125,7 @@ func (p *watched) fireOnce(e Event, kinds ...watchKind) {
 	}
 }
 
-// all calls yield with every watch that is set.
+// all calls yield with every watch.
 func (ws *watchSet) all(yield func(*Watch)) {
 	for _, p := range ws.paths {
 		for _, set := range p.sets {
@@ -135,7 +136,7 @@ func (ws *watchSet) all(yield func(*Watch)) {
 	}
 }
 
-// resynced tells the persistent watches that events may have been missed.
+// resynced adds EventResynced to the persistent watches.
 func (ws *watchSet) resynced() {
 	ws.all(func(w *Watch) {
 		if w.kind == watchPersistent || w.kind == watchRecursive {
@@ -144,7 +145,7 @@ func (ws *watchSet) resynced() {
 	})
 }
 
-// reset forgets what only the last connection's server knew.
+// reset drops the state of the last connection's server.
 func (ws *watchSet) reset() {
 	for path, p := range ws.paths {
 		p.stale, p.coarse = [watchKinds]bool{}, false
@@ -154,8 +155,8 @@ func (ws *watchSet) reset() {
 	}
 }
 
-// restore returns the frames that set all watches on a new connection, relative to the last transaction that the session saw,
-// and how many they are. Without persistent watches it is the form that servers before 3.6 know as well.
+// restore returns the frames that set all watches on a new connection, relative to the last transaction that the
+// session saw, and their number. Without persistent watches they are of the form that servers before 3.6 support.
 func (ws *watchSet) restore(lastZxid int64) (frames []byte, packets int) {
 	two := false
 	ws.all(func(w *Watch) { two = two || w.kind == watchPersistent || w.kind == watchRecursive })

@@ -29,7 +29,7 @@ type ACL struct {
 	ID    ID
 }
 
-// AppendACLs appends a vector of entries. A nil slice is sent as the empty vector.
+// AppendACLs appends a vector of entries. A nil slice becomes the empty vector.
 func AppendACLs(b []byte, acl []ACL) []byte {
 	b = jute.AppendInt(b, int32(len(acl)))
 	for _, a := range acl {
@@ -39,7 +39,7 @@ func AppendACLs(b []byte, acl []ACL) []byte {
 	return b
 }
 
-// DecodeACLs reads a vector of entries. The null vector reads as nil.
+// DecodeACLs reads a vector of entries. The null vector becomes nil.
 func DecodeACLs(d *jute.Decoder) []ACL {
 	n := d.Count(12)
 	if n < 0 || d.Err() != nil {
@@ -52,7 +52,7 @@ func DecodeACLs(d *jute.Decoder) []ACL {
 	return acl
 }
 
-// SetACLRequest replaces a node's list, if its list version is the given one or Version is -1.
+// SetACLRequest replaces a node's access control list, if Version is -1 or the version of the list.
 type SetACLRequest struct {
 	Path    string
 	ACL     []ACL
@@ -69,7 +69,7 @@ func (r *SetACLRequest) Decode(d *jute.Decoder) {
 	r.Path, r.ACL, r.Version = d.String(), DecodeACLs(d), d.Int()
 }
 
-// ACLResponse answers getACL.
+// ACLResponse is the reply to getACL.
 type ACLResponse struct {
 	ACL  []ACL
 	Stat Stat

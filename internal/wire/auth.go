@@ -21,7 +21,7 @@ func (r *AuthRequest) Decode(d *jute.Decoder) {
 	r.Type, r.Scheme, r.Auth = d.Int(), d.String(), d.Buffer()
 }
 
-// SASLToken is both body and answer of sasl.
+// SASLToken is the body of both the request and the reply of sasl.
 type SASLToken struct{ Token []byte }
 
 // Append appends t to b.
@@ -30,7 +30,7 @@ func (t *SASLToken) Append(b []byte) []byte { return jute.AppendBuffer(b, t.Toke
 // Decode fills t from d.
 func (t *SASLToken) Decode(d *jute.Decoder) { t.Token = d.Buffer() }
 
-// WhoAmIResponse lists the identities of a connection. ID.ID holds the user.
+// WhoAmIResponse lists the identities of a connection. ID.ID is the user.
 type WhoAmIResponse struct{ IDs []ID }
 
 // Append appends r to b.

@@ -4,7 +4,7 @@ package wire
 
 import "github.com/seed-a3166700/turnstile/internal/jute"
 
-// ChildrenResponse answers getChildren and, without ACL, getEphemerals.
+// ChildrenResponse is the reply to getChildren and getEphemerals.
 type ChildrenResponse struct{ Children []string }
 
 // Append appends r to b.
@@ -13,7 +13,7 @@ func (r *ChildrenResponse) Append(b []byte) []byte { return jute.AppendStrings(b
 // Decode fills r from d.
 func (r *ChildrenResponse) Decode(d *jute.Decoder) { r.Children = d.Strings() }
 
-// Children2Response answers getChildren2.
+// Children2Response is the reply to getChildren2.
 type Children2Response struct {
 	Children []string
 	Stat     Stat
@@ -39,7 +39,7 @@ func (r *EphemeralsRequest) Append(b []byte) []byte { return jute.AppendString(b
 // Decode fills r from d.
 func (r *EphemeralsRequest) Decode(d *jute.Decoder) { r.Prefix = d.String() }
 
-// CountResponse answers getAllChildrenNumber.
+// CountResponse is the reply to getAllChildrenNumber.
 type CountResponse struct{ Count int32 }
 
 // Append appends r to b.

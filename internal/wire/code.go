@@ -4,10 +4,10 @@ package wire
 
 import "fmt"
 
-// Code is a server's verdict on a request, 0 for success.
+// Code is the result of a request: OK or an error.
 type Code int32
 
-// The codes that servers send, and those that clients make for themselves.
+// The codes, including those that only clients use.
 const (
 	OK                       Code = 0
 	SystemError              Code = -1
@@ -44,19 +44,41 @@ const (
 )
 
 var codeNames = map[Code]string{
-	OK: "ok", SystemError: "system error", RuntimeInconsistency: "runtime inconsistency", DataInconsistency: "data inconsistency",
-	ConnectionLoss: "connection loss", MarshallingError: "malformed request", Unimplemented: "not implemented by this server",
-	OperationTimeout: "operation timeout", BadArguments: "bad arguments", UnknownSession: "unknown session",
-	NewConfigNoQuorum: "new configuration has no quorum", ReconfigInProgress: "another reconfiguration is in progress", APIError: "api error",
-	NoNode: "node does not exist", NoAuth: "not authorized", BadVersion: "version does not match",
-	NoChildrenForEphemerals: "ephemeral nodes have no children", NodeExists: "node exists", NotEmpty: "node has children",
-	SessionExpired: "session expired", InvalidCallback: "invalid callback", InvalidACL: "invalid acl", AuthFailed: "authentication failed",
-	SessionMoved: "session moved to another server", NotReadOnly: "server is read-only", EphemeralOnLocalSession: "ephemeral node on a local session",
-	NoWatcher: "no such watch", RequestTimeout: "request timeout", ReconfigDisabled: "reconfiguration is disabled",
-	SessionClosedRequireAuth: "server requires authentication", QuotaExceeded: "quota exceeded", ThrottledOp: "server is overloaded",
+	OK:                       "ok",
+	SystemError:              "system error",
+	RuntimeInconsistency:     "runtime inconsistency",
+	DataInconsistency:        "data inconsistency",
+	ConnectionLoss:           "connection loss",
+	MarshallingError:         "malformed request",
+	Unimplemented:            "not implemented by this server",
+	OperationTimeout:         "operation timeout",
+	BadArguments:             "bad arguments",
+	UnknownSession:           "unknown session",
+	NewConfigNoQuorum:        "new configuration has no quorum",
+	ReconfigInProgress:       "another reconfiguration is in progress",
+	APIError:                 "api error",
+	NoNode:                   "node does not exist",
+	NoAuth:                   "not authorized",
+	BadVersion:               "version does not match",
+	NoChildrenForEphemerals:  "ephemeral nodes have no children",
+	NodeExists:               "node exists",
+	NotEmpty:                 "node has children",
+	SessionExpired:           "session expired",
+	InvalidCallback:          "invalid callback",
+	InvalidACL:               "invalid acl",
+	AuthFailed:               "authentication failed",
+	SessionMoved:             "session moved to another server",
+	NotReadOnly:              "server is read-only",
+	EphemeralOnLocalSession:  "ephemeral node on a local session",
+	NoWatcher:                "no such watch",
+	RequestTimeout:           "request timeout",
+	ReconfigDisabled:         "reconfiguration is disabled",
+	SessionClosedRequireAuth: "server requires authentication",
+	QuotaExceeded:            "quota exceeded",
+	ThrottledOp:              "server is overloaded",
 }
 
-// String returns what the code means in a few words.
+// String describes the code in a few words.
 func (c Code) String() string {
 	if s, ok := codeNames[c]; ok {
 		return s

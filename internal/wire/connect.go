@@ -7,14 +7,14 @@ import "github.com/seed-a3166700/turnstile/internal/jute"
 // PasswordLen is the length of a session's password in bytes.
 const PasswordLen = 16
 
-// ConnectRequest is the first frame of a client: it asks for a new session (SessionID 0) or for an old one.
+// ConnectRequest is the first frame of a client. It requests a new session (SessionID 0) or resumes an old one.
 type ConnectRequest struct {
 	ProtocolVersion int32
 	LastZxidSeen    int64
 	Timeout         int32 // milliseconds
 	SessionID       int64
 	Password        []byte
-	HasReadOnly     bool // the frame carries the ReadOnly byte; clients before 3.4 leave it out
+	HasReadOnly     bool // the frame has the ReadOnly byte, which clients before 3.4 leave out
 	ReadOnly        bool
 }
 
@@ -30,12 +30,13 @@ func (r *ConnectRequest) Append(b []byte) []byte {
 
 // Decode fills r from d.
 func (r *ConnectRequest) Decode(d *jute.Decoder) {
-	r.ProtocolVersion, r.LastZxidSeen, r.Timeout, r.SessionID, r.Password = d.Int(), d.Long(), d.Int(), d.Long(), d.Buffer()
+	r.ProtocolVersion, r.LastZxidSeen, r.Timeout = d.Int(), d.Long(), d.Int()
+	r.SessionID, r.Password = d.Long(), d.Buffer()
 	r.HasReadOnly = d.Err() == nil && d.Len() > 0
 	r.ReadOnly = r.HasReadOnly && d.Bool()
 }
 
-// ConnectResponse is the first frame of a server. A timeout of 0 or less says that the session is gone.
+// ConnectResponse is the first frame of a server. A timeout of 0 or less means that the session has ended.
 type ConnectResponse struct {
 	ProtocolVersion int32
 	Timeout         int32 // milliseconds

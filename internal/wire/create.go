@@ -4,7 +4,7 @@ package wire
 
 import "github.com/seed-a3166700/turnstile/internal/jute"
 
-// Flags of a create request: the kind of the node.
+// The flags of a create request, which select the kind of node.
 const (
 	FlagPersistent              int32 = 0
 	FlagEphemeral               int32 = 1
@@ -15,10 +15,10 @@ const (
 	FlagPersistentSequentialTTL int32 = 6
 )
 
-// MaxTTL is the longest life of a TTL node in milliseconds.
+// MaxTTL is the longest time to live in milliseconds.
 const MaxTTL = 1<<40 - 1
 
-// CreateRequest makes a node. It is the body of create, create2 and createContainer.
+// CreateRequest creates a node. It is the body of create, create2 and createContainer.
 type CreateRequest struct {
 	Path  string
 	Data  []byte
@@ -36,7 +36,8 @@ func (r *CreateRequest) Decode(d *jute.Decoder) {
 	r.Path, r.Data, r.ACL, r.Flags = d.Required(), d.Buffer(), DecodeACLs(d), d.Int()
 }
 
-// CreateTTLRequest makes a node that goes when it has no child and was not changed for TTL milliseconds.
+// CreateTTLRequest creates a node that the server deletes when it has no child and was not changed for TTL
+// milliseconds.
 type CreateTTLRequest struct {
 	CreateRequest
 	TTL int64
@@ -53,7 +54,7 @@ func (r *CreateTTLRequest) Decode(d *jute.Decoder) {
 	r.TTL = d.Long()
 }
 
-// Create2Response answers create2, createContainer and createTTL; create is answered with a PathResponse.
+// Create2Response is the reply to create2, createContainer and createTTL. The reply to create is a PathResponse.
 type Create2Response struct {
 	Path string
 	Stat Stat

@@ -4,7 +4,7 @@ package wire
 
 import "github.com/seed-a3166700/turnstile/internal/jute"
 
-// DataResponse answers getData. Null data is nil, empty data is not.
+// DataResponse is the reply to getData. Data is nil only for null data.
 type DataResponse struct {
 	Data []byte
 	Stat Stat
@@ -19,7 +19,7 @@ func (r *DataResponse) Decode(d *jute.Decoder) {
 	r.Stat.Decode(d)
 }
 
-// SetDataRequest replaces a node's data, if its version is the given one or Version is -1.
+// SetDataRequest replaces a node's data, if Version is -1 or the version of the old data.
 type SetDataRequest struct {
 	Path    string
 	Data    []byte

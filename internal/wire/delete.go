@@ -4,7 +4,7 @@ package wire
 
 import "github.com/seed-a3166700/turnstile/internal/jute"
 
-// DeleteRequest removes a node without children, if its version is the given one or Version is -1.
+// DeleteRequest deletes a node without children, if Version is -1 or the version of its data.
 type DeleteRequest struct {
 	Path    string
 	Version int32
@@ -18,7 +18,7 @@ func (r *DeleteRequest) Append(b []byte) []byte {
 // Decode fills r from d.
 func (r *DeleteRequest) Decode(d *jute.Decoder) { r.Path, r.Version = d.Required(), d.Int() }
 
-// CheckRequest makes a multi fail unless the node has the given version, or exists if Version is -1.
+// CheckRequest makes a multi fail unless the node exists and Version is -1 or the version of its data.
 type CheckRequest struct {
 	Path    string
 	Version int32

@@ -12,20 +12,21 @@ import (
 // DefaultMaxFrame is ZooKeeper's default limit of a frame's length in bytes, the property jute.maxbuffer.
 const DefaultMaxFrame = 0xfffff
 
-// ErrFrame says that a frame's length is negative or over the limit: the stream cannot be trusted from there on.
-var ErrFrame = errors.New("wire: bad frame length")
+// ErrFrame is the error for a frame whose length is negative or exceeds the limit. The rest of the stream is unusable.
+var ErrFrame = errors.New("wire: invalid frame length")
 
-// BeginFrame appends room for a frame's length to b. EndFrame fills it in; start is len(b) before BeginFrame.
+// BeginFrame appends space for a frame's length to b, which EndFrame fills in.
 func BeginFrame(b []byte) []byte { return append(b, 0, 0, 0, 0) }
 
-// EndFrame fills in the length of the frame that begins at start.
+// EndFrame fills in the length of the frame that begins at start, which is len(b) before BeginFrame.
 func EndFrame(b []byte, start int) []byte {
 	binary.BigEndian.PutUint32(b[start:], uint32(len(b)-start-4))
 	return b
 }
 
-// ReadFrame reads one frame and returns its body, in buf's memory if it fits there. A length over limit is ErrFrame.
-// The body is read in steps of at most 64 KiB beyond buf's capacity, so that a length alone makes nobody allocate.
+// ReadFrame reads one frame and returns its body, in buf's memory if it fits. It returns ErrFrame for a length over
+// limit. Beyond buf's capacity it reads in steps of at most 64 KiB, so that the claimed length alone allocates no
+// memory.
 func ReadFrame(r io.Reader, limit int, buf []byte) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -38,7 +39,7 @@ func ReadFrame(r io.Reader, limit int, buf []byte) ([]byte, error) {
 	return ReadBody(r, n, buf)
 }
 
-// ReadBody reads the n bytes of a frame whose length has been read and checked, as ReadFrame does.
+// ReadBody reads the n bytes of a frame like ReadFrame, for callers that have read and checked the length.
 func ReadBody(r io.Reader, n int, buf []byte) ([]byte, error) {
 	const step = 64 << 10
 	buf = buf[:0]

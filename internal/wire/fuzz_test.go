@@ -10,7 +10,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// stable decodes input and holds that what was understood is encoded in a form that decodes to itself.
+// stable decodes input and checks that the encoding of the result decodes to itself.
 func stable(t *testing.T, input []byte, empty func() wire.Record) {
 	t.Helper()
 	first := empty()
@@ -43,7 +43,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// FuzzResponse decodes everything that is not the body of a request.
+// FuzzResponse decodes every record that is not the body of a request.
 func FuzzResponse(f *testing.F) {
 	for i, row := range responses {
 		for _, r := range row.samples {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/jute"
 )
 
-// RequestHeader stands before the body of every request but the first, ConnectRequest.
+// RequestHeader precedes the body of every request except ConnectRequest.
 type RequestHeader struct {
 	Xid int32
 	Op  Op
@@ -22,7 +22,7 @@ func (h *RequestHeader) Append(b []byte) []byte {
 // Decode fills h from d.
 func (h *RequestHeader) Decode(d *jute.Decoder) { h.Xid, h.Op = d.Int(), Op(d.Int()) }
 
-// ReplyHeader stands before the body of every reply but the first, ConnectResponse. There is no body if Err is not OK.
+// ReplyHeader precedes the body of every reply except ConnectResponse. It has no body unless Err is OK.
 type ReplyHeader struct {
 	Xid  int32
 	Zxid int64
@@ -39,7 +39,7 @@ func (h *ReplyHeader) Decode(d *jute.Decoder) {
 	h.Xid, h.Zxid, h.Err = d.Int(), d.Long(), Code(d.Int())
 }
 
-// AppendRequest appends a whole request frame to b.
+// AppendRequest appends the frame of a request to b.
 func AppendRequest(b []byte, xid int32, op Op, body Record) []byte {
 	start := len(b)
 	h := RequestHeader{Xid: xid, Op: op}
@@ -50,7 +50,7 @@ func AppendRequest(b []byte, xid int32, op Op, body Record) []byte {
 	return EndFrame(b, start)
 }
 
-// AppendReply appends a whole reply frame to b. The body is left out if h.Err is not OK.
+// AppendReply appends the frame of a reply to b, without the body if h.Err is not OK.
 func AppendReply(b []byte, h ReplyHeader, body Record) []byte {
 	start := len(b)
 	if n := ReplySize(h, body); n > 0 {

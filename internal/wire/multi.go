@@ -8,7 +8,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/jute"
 )
 
-// multiHeader stands before every operation of a multi, in the request and in the reply.
+// multiHeader precedes every operation of a multi, in the request and in the reply.
 type multiHeader struct {
 	op   Op
 	done bool
@@ -23,7 +23,7 @@ func decodeMultiHeader(d *jute.Decoder) multiHeader {
 	return multiHeader{op: Op(d.Int()), done: d.Bool(), err: Code(d.Int())}
 }
 
-// multiEnd closes the list of operations and the list of results.
+// multiEnd ends the list of operations and the list of results.
 var multiEnd = multiHeader{op: OpError, done: true, err: -1}
 
 // SubRequest is one operation of a multi.
@@ -32,7 +32,7 @@ type SubRequest struct {
 	Request Record
 }
 
-// MultiRequest is the body of multi and, if Read, of multiRead.
+// MultiRequest is the body of multi or, if Read is set, of multiRead.
 type MultiRequest struct {
 	Read bool
 	Ops  []SubRequest
@@ -46,7 +46,7 @@ func (r *MultiRequest) Append(b []byte) []byte {
 	return multiEnd.append(b)
 }
 
-// Decode fills r from d; r.Read must be set before. An operation that does not belong into such a multi is an error.
+// Decode fills r from d. r.Read must be set. An operation that such a multi must not contain is an error.
 func (r *MultiRequest) Decode(d *jute.Decoder) {
 	r.Ops = nil
 	for d.Err() == nil {
@@ -55,7 +55,7 @@ func (r *MultiRequest) Decode(d *jute.Decoder) {
 			return
 		}
 		if !multiAllows(r.Read, h.op) {
-			d.Fail(fmt.Errorf("wire: %v inside a multi (read: %t)", h.op, r.Read))
+			d.Fail(fmt.Errorf("wire: operation %v is not allowed in a multi (read: %t)", h.op, r.Read))
 			return
 		}
 		s := SubRequest{Op: h.op, Request: NewRequest(h.op)}
@@ -75,9 +75,9 @@ func multiAllows(read bool, op Op) bool {
 	}
 }
 
-// MultiResult is the outcome of one operation of a multi. Op is OpError if it failed or was not tried; else it selects
-// which of the other fields are there: Path for OpCreate, Path and Stat for OpCreate2, Stat for OpSetData, Data and Stat for
-// OpGetData, Children for OpGetChildren, none for OpDelete and OpCheck.
+// MultiResult is the result of one operation of a multi. Op is OpError if the operation failed or was not tried.
+// Otherwise Op selects the fields: Path for OpCreate, Path and Stat for OpCreate2, Stat for OpSetData, Data and Stat
+// for OpGetData, Children for OpGetChildren, none for OpDelete and OpCheck.
 type MultiResult struct {
 	Op       Op
 	Err      Code
@@ -108,7 +108,7 @@ func (r *MultiResult) body() Record {
 	}
 }
 
-// MultiResponse answers multi and multiRead.
+// MultiResponse is the reply to multi and multiRead.
 type MultiResponse struct{ Results []MultiResult }
 
 // Append appends r to b.
@@ -141,8 +141,8 @@ func (r *MultiResponse) Decode(d *jute.Decoder) {
 	}
 }
 
-// decodeMultiError reads the code that follows a failed operation's header. Some servers leave it out of multiRead: then the next
-// integer is the type of the next header, and no type of a header has the value of a failure's code.
+// decodeMultiError reads the code that follows a failed operation's header. Some servers leave it out of multiRead. The
+// next integer is then the type of the next header, which never has the value of an error code.
 func decodeMultiError(d *jute.Decoder, inHeader Code) Code {
 	if next, ok := d.PeekInt(); inHeader != OK && (!ok || Code(next) != inHeader) {
 		return inHeader
@@ -153,7 +153,7 @@ func decodeMultiError(d *jute.Decoder, inHeader Code) Code {
 func (r *MultiResult) decodeBody(d *jute.Decoder) {
 	body := r.body()
 	if body == nil {
-		d.Fail(fmt.Errorf("wire: %v in the answer of a multi", r.Op))
+		d.Fail(fmt.Errorf("wire: operation %v is not allowed in the reply to a multi", r.Op))
 		return
 	}
 	body.Decode(d)

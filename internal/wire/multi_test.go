@@ -9,7 +9,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// header is what stands before each operation and each result of a multi.
+// header is the header of each operation and each result of a multi.
 func header(b []byte, op wire.Op, done bool, code wire.Code) []byte {
 	return jute.AppendInt(jute.AppendBool(jute.AppendInt(b, int32(op)), done), int32(code))
 }
@@ -18,7 +18,8 @@ func TestMultiRefusesOperationsThatHaveNoPlaceInIt(t *testing.T) {
 	t.Parallel()
 	reads := map[wire.Op]bool{wire.OpGetData: true, wire.OpGetChildren: true}
 	writes := map[wire.Op]bool{
-		wire.OpCreate: true, wire.OpCreate2: true, wire.OpCreateContainer: true, wire.OpCreateTTL: true, wire.OpDelete: true,
+		wire.OpCreate: true, wire.OpCreate2: true, wire.OpCreateContainer: true, wire.OpCreateTTL: true,
+		wire.OpDelete:  true,
 		wire.OpSetData: true, wire.OpCheck: true,
 	}
 	for op := wire.Op(-20); op < 120; op++ {
@@ -44,7 +45,8 @@ func TestMultiRefusesOperationsThatHaveNoPlaceInIt(t *testing.T) {
 
 func TestMultiWithoutItsEndIsShort(t *testing.T) {
 	t.Parallel()
-	full := (&wire.MultiRequest{Ops: []wire.SubRequest{{Op: wire.OpDelete, Request: &wire.DeleteRequest{Path: "/a"}}}}).Append(nil)
+	ops := []wire.SubRequest{{Op: wire.OpDelete, Request: &wire.DeleteRequest{Path: "/a"}}}
+	full := (&wire.MultiRequest{Ops: ops}).Append(nil)
 	d := jute.NewDecoder(full[:len(full)-9])
 	new(wire.MultiRequest).Decode(d)
 	if d.Err() == nil {
@@ -86,8 +88,10 @@ func TestResultsThatNoMultiHasAreErrors(t *testing.T) {
 	t.Parallel()
 	for op := wire.Op(-20); op < 120; op++ {
 		known := map[wire.Op]bool{
-			wire.OpCreate: true, wire.OpCreate2: true, wire.OpCreateContainer: true, wire.OpCreateTTL: true, wire.OpDelete: true,
-			wire.OpSetData: true, wire.OpCheck: true, wire.OpGetData: true, wire.OpGetChildren: true, wire.OpError: true,
+			wire.OpCreate: true, wire.OpCreate2: true, wire.OpCreateContainer: true, wire.OpCreateTTL: true,
+			wire.OpDelete:  true,
+			wire.OpSetData: true, wire.OpCheck: true, wire.OpGetData: true, wire.OpGetChildren: true,
+			wire.OpError: true,
 		}[op]
 		d := jute.NewDecoder(header(header(nil, op, false, 0), wire.OpError, true, -1))
 		if new(wire.MultiResponse).Decode(d); !known && (d.Err() == nil || errors.Is(d.Err(), jute.ErrShort)) {

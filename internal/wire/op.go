@@ -1,6 +1,8 @@
-// Package wire holds the records of ZooKeeper's client protocol, as of 3.9: one file a record or an opcode, each a struct
-// that appends itself to a buffer and decodes itself from one. Client and server share it.
+// Package wire has the records of ZooKeeper's client protocol, as of 3.9, for clients and servers. Each record is a
+// struct that appends itself to a buffer and decodes itself from one.
 package wire
+
+// The operation codes, and the record of each request.
 
 import (
 	"fmt"
@@ -8,7 +10,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/jute"
 )
 
-// A Record is a message body: it appends itself to a buffer and fills itself from a decoder, whose Err the caller asks once.
+// A Record is the body of a message. After Decode the caller checks the decoder's Err.
 type Record interface {
 	Append(b []byte) []byte
 	Decode(d *jute.Decoder)
@@ -17,7 +19,7 @@ type Record interface {
 // Op is an operation code.
 type Op int32
 
-// The operations of the client protocol. Those below zero never come as requests of their own but for OpCloseSession.
+// The operations of the client protocol. OpCloseSession is the only negative one that clients send.
 const (
 	OpError           Op = -1
 	OpCreateSession   Op = -10
@@ -54,7 +56,7 @@ const (
 	OpWhoAmI          Op = 107
 )
 
-// Transaction ids of messages that are not numbered requests.
+// The xids of messages that are not numbered requests.
 const (
 	XidNotification int32 = -1
 	XidPing         int32 = -2
@@ -63,8 +65,8 @@ const (
 )
 
 type opInfo struct {
-	name    string // as in ZooKeeper's documentation
-	short   string // as the four-letter word cons prints the last operation
+	name    string // in ZooKeeper's documentation
+	short   string // in the output of the four-letter word cons
 	request func() Record
 }
 
@@ -107,7 +109,7 @@ func newPath() Record        { return new(PathRequest) }
 func newPathWatch() Record   { return new(PathWatchRequest) }
 func newWatcherType() Record { return new(WatcherTypeRequest) }
 
-// String returns the operation's name as ZooKeeper's documentation writes it.
+// String returns the operation's name in ZooKeeper's documentation.
 func (o Op) String() string {
 	if i, ok := ops[o]; ok {
 		return i.name
@@ -115,7 +117,7 @@ func (o Op) String() string {
 	return fmt.Sprintf("op(%d)", int32(o))
 }
 
-// Short returns the operation's abbreviation in the output of the four-letter words, "NA" if it has none.
+// Short returns the operation's abbreviation in the output of the four-letter word cons, or "NA" if it has none.
 func (o Op) Short() string {
 	if i, ok := ops[o]; ok {
 		return i.short
@@ -123,18 +125,19 @@ func (o Op) Short() string {
 	return "NA"
 }
 
-// Writes reports whether a leader puts o to its quorum, so that an answer with OK shows that the quorum has accepted it. A multi is put to
-// the quorum also if one of its operations is refused.
+// Writes reports whether a leader proposes o to its quorum, so that a reply with OK shows that the quorum accepted it.
+// The leader also proposes a multi of which it refuses an operation.
 func (o Op) Writes() bool {
 	switch o {
-	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer, OpSetData, OpSetACL, OpMulti, OpReconfig:
+	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer, OpSetData, OpSetACL,
+		OpMulti, OpReconfig:
 		return true
 	default:
 		return false
 	}
 }
 
-// NewRequest returns an empty record for the body of o's request, nil if no client may send o.
+// NewRequest returns an empty record for the request of o, or nil if clients must not send o.
 func NewRequest(o Op) Record {
 	if i, ok := ops[o]; ok && i.request != nil {
 		return i.request()
@@ -142,7 +145,7 @@ func NewRequest(o Op) Record {
 	return nil
 }
 
-// Empty is the body of a message that has none.
+// Empty is the body of a message without one.
 type Empty struct{}
 
 // Append appends nothing.

@@ -13,7 +13,7 @@ func (r *PathRequest) Append(b []byte) []byte { return jute.AppendString(b, r.Pa
 // Decode fills r from d.
 func (r *PathRequest) Decode(d *jute.Decoder) { r.Path = d.Required() }
 
-// PathResponse answers create and sync.
+// PathResponse is the reply to create and sync.
 type PathResponse struct{ Path string }
 
 // Append appends r to b.
@@ -36,7 +36,7 @@ func (r *PathWatchRequest) Append(b []byte) []byte {
 // Decode fills r from d.
 func (r *PathWatchRequest) Decode(d *jute.Decoder) { r.Path, r.Watch = d.Required(), d.Bool() }
 
-// StatResponse answers exists, setData and setACL.
+// StatResponse is the reply to exists, setData and setACL.
 type StatResponse struct{ Stat Stat }
 
 // Append appends r to b.

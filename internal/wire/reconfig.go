@@ -4,7 +4,7 @@ package wire
 
 import "github.com/seed-a3166700/turnstile/internal/jute"
 
-// ReconfigRequest changes the members of an ensemble. It is answered with a DataResponse: the new configuration.
+// ReconfigRequest changes the members of an ensemble. The reply is a DataResponse with the new configuration.
 type ReconfigRequest struct {
 	Joining    string
 	Leaving    string
@@ -12,7 +12,7 @@ type ReconfigRequest struct {
 	FromConfig int64
 }
 
-// Append appends r to b. Empty fields are sent as null, which is how servers tell the forms of the request apart.
+// Append appends r to b. Empty fields become null, by which servers distinguish the forms of the request.
 func (r *ReconfigRequest) Append(b []byte) []byte {
 	for _, s := range []string{r.Joining, r.Leaving, r.NewMembers} {
 		if s == "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// roundTrip decodes what r appends into empty, and wants r back; then every prefix of it, and wants an error.
+// roundTrip checks that the encoding of r decodes into empty as r, and that every prefix of it is an error.
 func roundTrip(t *testing.T, name string, r wire.Record, empty func() wire.Record) {
 	t.Helper()
 	b := r.Append([]byte("head"))[4:]
@@ -20,7 +20,7 @@ func roundTrip(t *testing.T, name string, r wire.Record, empty func() wire.Recor
 	if d.Err() != nil || d.Len() != 0 || !reflect.DeepEqual(got, r) {
 		t.Errorf("%s: %v, %d bytes are left\ngot  %+v\nwant %+v", name, d.Err(), d.Len(), got, r)
 	}
-	// What follows a record is not its business.
+	// Decode ignores what follows a record.
 	d.Reset(append(bytes.Clone(b), 1, 2, 3))
 	if again := empty(); name != "*wire.ConnectRequest" && name != "*wire.ConnectResponse" {
 		if again.Decode(d); d.Err() != nil || d.Len() != 3 || !reflect.DeepEqual(again, r) {
@@ -35,7 +35,7 @@ func roundTrip(t *testing.T, name string, r wire.Record, empty func() wire.Recor
 			}
 		}
 	}
-	// Used records decode as empty ones do, so that a connection may use one again.
+	// A used record decodes like an empty one, so that a connection can reuse records.
 	d.Reset(b)
 	if got.Decode(d); !reflect.DeepEqual(got, r) {
 		t.Errorf("%s into a used record:\ngot  %+v\nwant %+v", name, got, r)
@@ -122,7 +122,7 @@ func TestRecordsHaveTheBytesOfTheProtocol(t *testing.T) {
 	if b := (&wire.ErrorResponse{}).Append(nil); !bytes.Equal(b, make([]byte, 4)) {
 		t.Errorf("answer of addWatch: %x", b)
 	}
-	// A failed multi says every code twice.
+	// A failed multi has every code twice.
 	multi := &wire.MultiResponse{Results: []wire.MultiResult{{Op: wire.OpError, Err: wire.NoNode}}}
 	want := []byte{
 		0xff, 0xff, 0xff, 0xff, 0, 0xff, 0xff, 0xff, 0x9b, 0xff, 0xff, 0xff, 0x9b,
@@ -154,7 +154,8 @@ func TestNullVectorsAndStrings(t *testing.T) {
 		t.Errorf("getEphemerals with a null prefix: %v", err)
 	}
 	for op, r := range map[wire.Op][][]byte{
-		wire.OpCreate: {null, null, null, zero}, wire.OpDelete: {null, zero}, wire.OpExists: {null, {0}}, wire.OpGetData: {null, {0}},
+		wire.OpCreate: {null, null, null, zero}, wire.OpDelete: {null, zero},
+		wire.OpExists: {null, {0}}, wire.OpGetData: {null, {0}},
 		wire.OpGetACL: {null}, wire.OpSync: {null}, wire.OpCheck: {null, zero}, wire.OpAddWatch: {null, zero},
 		wire.OpRemoveWatches: {null, zero}, wire.OpGetAllChildren: {null},
 	} {
@@ -167,7 +168,8 @@ func TestNullVectorsAndStrings(t *testing.T) {
 		if err := decode(wire.NewRequest(wire.OpSetWatches), append([][]byte{zxid}, lists...)...); err == nil {
 			t.Errorf("setWatches passes with a null vector: %x", lists)
 		}
-		if err := decode(wire.NewRequest(wire.OpSetWatches2), append([][]byte{zxid, empty, empty}, lists...)...); lists[0][0] == 0 && err == nil {
+		err := decode(wire.NewRequest(wire.OpSetWatches2), append([][]byte{zxid, empty, empty}, lists...)...)
+		if lists[0][0] == 0 && err == nil {
 			t.Errorf("setWatches2 passes with a null vector: %x", lists)
 		}
 	}

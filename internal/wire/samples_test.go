@@ -18,17 +18,20 @@ var (
 	create = wire.CreateRequest{Path: "/a", Data: []byte("x"), ACL: acls, Flags: 3}
 )
 
-// requests are records as requests carry them, some for every operation.
+// requests has samples of the requests of every operation.
 var requests = map[wire.Op][]wire.Record{
 	wire.OpCreate: {
 		&create,
 		&wire.CreateRequest{Path: "", Data: nil, ACL: []wire.ACL{}, Flags: -1},
 		&wire.CreateRequest{Path: "/ä", Data: []byte{}, ACL: []wire.ACL{}},
 	},
-	wire.OpDelete:          {&wire.DeleteRequest{Path: "/a", Version: -1}},
-	wire.OpExists:          {&wire.PathWatchRequest{Path: "/a", Watch: true}, &wire.PathWatchRequest{}},
-	wire.OpGetData:         {&wire.PathWatchRequest{Path: "/a"}},
-	wire.OpSetData:         {&wire.SetDataRequest{Path: "/a", Data: []byte("x"), Version: 7}, &wire.SetDataRequest{Path: "/a"}},
+	wire.OpDelete:  {&wire.DeleteRequest{Path: "/a", Version: -1}},
+	wire.OpExists:  {&wire.PathWatchRequest{Path: "/a", Watch: true}, &wire.PathWatchRequest{}},
+	wire.OpGetData: {&wire.PathWatchRequest{Path: "/a"}},
+	wire.OpSetData: {
+		&wire.SetDataRequest{Path: "/a", Data: []byte("x"), Version: 7},
+		&wire.SetDataRequest{Path: "/a"},
+	},
 	wire.OpGetACL:          {&wire.PathRequest{Path: "/a"}},
 	wire.OpSetACL:          {&wire.SetACLRequest{Path: "/a", ACL: acls, Version: 7}},
 	wire.OpGetChildren:     {&wire.PathWatchRequest{Path: "/a", Watch: true}},
@@ -81,7 +84,7 @@ var requests = map[wire.Op][]wire.Record{
 	},
 }
 
-// response is a record that is not the body of a request, how to make an empty one, and samples.
+// response has samples of a record that is not the body of a request, and a function that returns an empty one.
 type response struct {
 	make    func() wire.Record
 	samples []wire.Record
@@ -98,11 +101,19 @@ func of[T any, P interface {
 	return r
 }
 
-// responses are in an order that does not change: the seeds of the fuzzer name them by their index.
+// The order of responses must not change, because the seeds of the fuzzer refer to the index.
 var responses = []response{
-	of(&wire.ConnectRequest{LastZxidSeen: 5, Timeout: 4000, SessionID: -1, Password: make([]byte, 16), HasReadOnly: true, ReadOnly: true},
-		&wire.ConnectRequest{ProtocolVersion: 1}),
-	of(&wire.ConnectResponse{Timeout: 4000, SessionID: 7, Password: make([]byte, 16)}, &wire.ConnectResponse{HasReadOnly: true}),
+	of(
+		&wire.ConnectRequest{
+			LastZxidSeen: 5, Timeout: 4000, SessionID: -1, Password: make([]byte, 16),
+			HasReadOnly: true, ReadOnly: true,
+		},
+		&wire.ConnectRequest{ProtocolVersion: 1},
+	),
+	of(
+		&wire.ConnectResponse{Timeout: 4000, SessionID: 7, Password: make([]byte, 16)},
+		&wire.ConnectResponse{HasReadOnly: true},
+	),
 	of(&wire.RequestHeader{Xid: -2, Op: wire.OpPing}),
 	of(&wire.ReplyHeader{Xid: 7, Zxid: 1 << 40, Err: wire.NoNode}),
 	of(&wire.StatResponse{Stat: stat}),

@@ -2,36 +2,36 @@ package wire
 
 // The sizes of replies.
 
-// The sizes of what large replies consist of, in bytes.
+// The sizes of the parts of large replies, in bytes.
 const (
-	lengthSize = 4 // before a text, data or a list
+	lengthSize = 4 // before a string, data or a list
 	statSize   = 68
 	resultSize = 9  // before each result of a multi
 	eventSize  = 12 // without its path
 )
 
-// Size returns how many bytes the result takes in the answer to a multiRead.
+// Size returns the size of the result in the reply to a multiRead, in bytes.
 func (r *MultiResult) Size() int {
 	switch r.Op {
 	case OpGetData:
 		return resultSize + lengthSize + len(r.Data) + statSize
 	case OpGetChildren:
-		return resultSize + lengthSize + sizeOfTexts(r.Children)
+		return resultSize + lengthSize + sizeOfStrings(r.Children)
 	default:
 		return resultSize + lengthSize // a code
 	}
 }
 
-func sizeOfTexts(list []string) int {
+func sizeOfStrings(list []string) int {
 	size := lengthSize * len(list)
-	for _, text := range list {
-		size += len(text)
+	for _, s := range list {
+		size += len(s)
 	}
 	return size
 }
 
-// ReplySize returns how many bytes AppendReply makes of a reply that may be large, with the frame's length, and 0 for one
-// that is small in any case.
+// ReplySize returns the size in bytes of the frame of a reply that may be large, including the frame's length. It
+// returns 0 for replies that are always small.
 func ReplySize(h ReplyHeader, body Record) int {
 	if body == nil || h.Err != OK {
 		return 0
@@ -42,8 +42,8 @@ func ReplySize(h ReplyHeader, body Record) int {
 	return 0
 }
 
-// sizeOf returns about how many bytes a reply takes that may be large, and 0 for others. A buffer that grows with
-// such a reply is copied again and again.
+// sizeOf returns the approximate size of a reply that may be large, and 0 for others. Allocating that much first avoids
+// copying a growing buffer again and again.
 func sizeOf(body Record) int {
 	switch r := body.(type) {
 	case *DataResponse:
@@ -51,9 +51,9 @@ func sizeOf(body Record) int {
 	case *Event:
 		return eventSize + len(r.Path)
 	case *ChildrenResponse:
-		return lengthSize + sizeOfTexts(r.Children)
+		return lengthSize + sizeOfStrings(r.Children)
 	case *Children2Response:
-		return lengthSize + sizeOfTexts(r.Children) + statSize
+		return lengthSize + sizeOfStrings(r.Children) + statSize
 	case *MultiResponse:
 		size := resultSize
 		for i := range r.Results {

@@ -4,10 +4,10 @@ package wire
 
 import "github.com/seed-a3166700/turnstile/internal/jute"
 
-// StatLen is the length of an encoded Stat in bytes.
+// StatLen is the size of an encoded Stat in bytes.
 const StatLen = 68
 
-// Stat is what a server tells about a node. Times are milliseconds since 1970 by the server's clock.
+// Stat is a node's metadata. Times are in milliseconds since 1970 by the server's clock.
 type Stat struct {
 	Czxid          int64
 	Mzxid          int64

@@ -7,7 +7,7 @@ import "github.com/seed-a3166700/turnstile/internal/jute"
 // EventType says what happened to a watched node.
 type EventType int32
 
-// Event types. The last three never travel: clients make them for themselves.
+// The event types. Only clients use the last three.
 const (
 	EventNone                   EventType = -1
 	EventCreated                EventType = 1
@@ -19,10 +19,10 @@ const (
 	EventPersistentWatchRemoved EventType = 7
 )
 
-// StateSyncConnected is the only connection state that servers put into events.
+// StateSyncConnected is the only connection state that servers send in events.
 const StateSyncConnected int32 = 3
 
-// Event is a server's message that a watch has fired. It follows a ReplyHeader with XidNotification.
+// Event is a server's message that a watch has fired. A ReplyHeader with XidNotification precedes it.
 type Event struct {
 	Type  EventType
 	State int32
@@ -39,7 +39,7 @@ func (e *Event) Decode(d *jute.Decoder) {
 	e.Type, e.State, e.Path = EventType(d.Int()), d.Int(), d.String()
 }
 
-// SetWatchesRequest puts watches back after a reconnect. Two selects the form of setWatches2.
+// SetWatchesRequest restores watches after a reconnect. Two selects the form of setWatches2.
 type SetWatchesRequest struct {
 	Two                         bool
 	RelativeZxid                int64
@@ -57,7 +57,7 @@ func (r *SetWatchesRequest) Append(b []byte) []byte {
 	return b
 }
 
-// Decode fills r from d; r.Two must be set before.
+// Decode fills r from d. r.Two must be set.
 func (r *SetWatchesRequest) Decode(d *jute.Decoder) {
 	r.RelativeZxid = d.Long()
 	r.Data, r.Exist, r.Child = d.RequiredStrings(), d.RequiredStrings(), d.RequiredStrings()
@@ -66,13 +66,13 @@ func (r *SetWatchesRequest) Decode(d *jute.Decoder) {
 	}
 }
 
-// Modes of addWatch.
+// The modes of addWatch.
 const (
 	WatchPersistent          int32 = 0
 	WatchPersistentRecursive int32 = 1
 )
 
-// AddWatchRequest sets a watch that stays. It is answered with an ErrorResponse of 0.
+// AddWatchRequest sets a persistent watch. The reply is an ErrorResponse of 0.
 type AddWatchRequest struct {
 	Path string
 	Mode int32
@@ -86,7 +86,7 @@ func (r *AddWatchRequest) Append(b []byte) []byte {
 // Decode fills r from d.
 func (r *AddWatchRequest) Decode(d *jute.Decoder) { r.Path, r.Mode = d.Required(), d.Int() }
 
-// Watcher types of checkWatches and removeWatches.
+// The watcher types of checkWatches and removeWatches.
 const (
 	WatcherChildren            int32 = 1
 	WatcherData                int32 = 2
@@ -109,7 +109,7 @@ func (r *WatcherTypeRequest) Append(b []byte) []byte {
 // Decode fills r from d.
 func (r *WatcherTypeRequest) Decode(d *jute.Decoder) { r.Path, r.Type = d.Required(), d.Int() }
 
-// ErrorResponse is a bare code: the answer of addWatch and the body of a failed operation in a multi.
+// ErrorResponse is a code: the reply to addWatch, and the result of a failed operation in a multi.
 type ErrorResponse struct{ Err Code }
 
 // Append appends r to b.

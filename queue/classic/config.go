@@ -19,7 +19,7 @@
 // # Limits
 //
 // The layouts keep all items of a queue in one directory, whose list must fit into one packet: about 10,000 items for the originals
-// (1 MiB), and zk.Config.MaxFrame here, some 100,000 if nobody has set it. Whoever takes from a longer one gets zk.ErrAnswerTooLarge; puts
+// (1 MiB), and zk.Config.MaxFrame here, some 100,000 if nobody has set it. Whoever takes from a longer one gets zk.ErrReplyTooLarge; puts
 // go on.
 package classic
 

@@ -43,7 +43,7 @@ func pause(ctx context.Context, sess *zk.Session, err error) error {
 		return context.Cause(ctx)
 	case errors.Is(err, zk.ErrConnectionLost):
 		return nil
-	case errors.Is(err, zk.NoAuth), errors.Is(err, zk.ErrAnswerTooLarge):
+	case errors.Is(err, zk.NoAuth), errors.Is(err, zk.ErrReplyTooLarge):
 		return err
 	}
 	select {

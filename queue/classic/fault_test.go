@@ -459,7 +459,7 @@ func TestListThatIsTooLargeIsAnErrorAndNotAskedForAgain(t *testing.T) {
 			return zktest.Pass
 		})
 		for i, wait := range []bool{false, true} {
-			if _, err := q.take(t.Context(), wait); !errors.Is(err, zk.ErrAnswerTooLarge) {
+			if _, err := q.take(t.Context(), wait); !errors.Is(err, zk.ErrReplyTooLarge) {
 				t.Errorf("got %v, want that the list is too large", err)
 			}
 			if lists != i+1 {
@@ -478,7 +478,7 @@ func TestItemThatIsTooLargeIsAnErrorAndIsLeftAlone(t *testing.T) {
 		must(t, writer.put(t.Context(), body))
 		cfg := w.Config(timeout)
 		cfg.MaxFrame = 1 << 10
-		if _, err := w.queueOf(k, w.clientOf(cfg)).take(t.Context(), true); !errors.Is(err, zk.ErrAnswerTooLarge) {
+		if _, err := w.queueOf(k, w.clientOf(cfg)).take(t.Context(), true); !errors.Is(err, zk.ErrReplyTooLarge) {
 			t.Errorf("got %v, want that the item is too large", err)
 		}
 		wantBodies(t, drain(t, writer), body)

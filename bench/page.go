@@ -77,7 +77,7 @@ func sections(page string) []section {
 // report is the section of a part: when and where it was measured, the results, and what was measured how.
 func report(p *part, m *machine, o options, command, results string) string {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "Measured by `%s` on %s, in %v: %d rounds of %v each, after a warm-up (%d for %s).\n\n",
+	fmt.Fprintf(&b, "Measured by `%s` on %s, in %v:\n%d rounds of %v each, after a warm-up (%d for %s).\n\n",
 		command, m.date, m.took, o.rounds, o.duration, min(o.rounds, fewRounds), p.few)
 	b.WriteString(p.summary)
 	b.WriteString(results)

@@ -49,10 +49,10 @@ type Command struct {
 	OnLost OnLost        // Term if empty
 	Grace  time.Duration // between SIGTERM and SIGKILL; at most MaxGrace
 
-	// Lost is called when the hold is lost, with the time that the command has to end; 0 with Ignore.
+	// Lost is called when the hold is lost, with the time that the command has to end; 0 with Ignore. It must be set.
 	Lost func(cause error, grace time.Duration)
 	// Stopping is called before this process stops together with the command, with the time until the hold is
-	// lost if nothing continues them.
+	// lost if nothing continues them. It must be set.
 	Stopping func(left time.Duration)
 }
 

@@ -44,7 +44,7 @@ func main() {
 		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	}
 	stop()
-	if err != nil {
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}

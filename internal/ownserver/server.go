@@ -347,29 +347,3 @@ func privateDir(dir string) error {
 	}
 	return nil
 }
-
-// lockFile locks a file, until unlock or the end of the process.
-func lockFile(ctx context.Context, path string) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
-		locked, err := tryLock(f)
-		if locked {
-			return func() { f.Close() }, nil
-		}
-		if err != nil {
-			f.Close()
-			return nil, fmt.Errorf("lock %s: %w", path, err)
-		}
-		select {
-		case <-ctx.Done():
-			f.Close()
-			return nil, context.Cause(ctx)
-		case <-tick.C:
-		}
-	}
-}

@@ -137,7 +137,7 @@ func (w *queueWorker) consume(ctx context.Context, d time.Duration) (measure.Ans
 				time.Sleep(handlerTime)
 				err = done(ctx)
 			} else if until.Err() != nil {
-				return nil
+				return nil //nolint:nilerr // the time is over
 			}
 			if err != nil {
 				return err

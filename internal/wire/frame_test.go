@@ -48,8 +48,13 @@ func TestFrameLengthIsCheckedBeforeAnythingElse(t *testing.T) {
 		limit  int
 		ok     bool
 	}{
-		{-1, 100, false}, {math.MinInt32, 100, false}, {101, 100, false}, {math.MaxInt32, 100, false},
-		{100, 100, true}, {0, 0, true}, {1, 0, false},
+		{-1, 100, false},
+		{math.MinInt32, 100, false},
+		{101, 100, false},
+		{math.MaxInt32, 100, false},
+		{100, 100, true},
+		{0, 0, true},
+		{1, 0, false},
 	} {
 		b := append(jute.AppendInt(nil, row.length), make([]byte, 100)...)
 		_, err := wire.ReadFrame(bytes.NewReader(b), row.limit, nil)

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -126,7 +127,7 @@ func (d *desk) pass() {
 
 // maxJoined returns how many items such as it fit into one transaction: each with a claim of its own, at worst.
 func (d *desk) maxJoined(it *Item) int {
-	each := 2*opSize + len(it.Path()) + len(it.w.path)
+	each := 2*segment.OpSize + len(it.Path()) + len(it.w.path)
 	return max(1, min(maxJoined, (d.q.cfg.MaxPacket-headroom)/each))
 }
 

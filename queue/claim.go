@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -33,7 +34,7 @@ type claim struct {
 
 // claimName returns the name of a claim's node. Serial makes it one of its kind.
 func claimName(p place, owner, serial string) string {
-	return fmt.Sprintf("%s.%s.%s.%s.%s", lineName(p.priority), segmentName(p.segment), itemName(p.item), owner, serial)
+	return fmt.Sprintf("%s.%s.%s.%s.%s", lineName(p.priority), segment.Name(p.segment), segment.ItemName(p.item), owner, serial)
 }
 
 // parseClaim returns the claim whose node has that name in dir.
@@ -45,8 +46,8 @@ func parseClaim(dir, name string) (claim, bool) {
 	c := claim{path: dir + "/" + name, owner: parts[3]}
 	var ok [3]bool
 	c.priority, ok[0] = parseLine(parts[0])
-	c.segment, ok[1] = parseSegment(parts[1])
-	c.item, ok[2] = parseItem(parts[2])
+	c.segment, ok[1] = segment.ParseName(parts[1])
+	c.item, ok[2] = segment.ParseItem(parts[2])
 	return c, ok[0] && ok[1] && ok[2]
 }
 

@@ -8,18 +8,19 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // The bounds of PutOptions.Priority.
 const (
-	MostUrgent  = -100
-	LeastUrgent = 100
+	MostUrgent  = segment.MostUrgent  // -100
+	LeastUrgent = segment.LeastUrgent // 100
 )
 
 const (
 	defaultPacket   = 0xfffff // jute.maxbuffer of servers that nobody has configured
-	defaultPrefetch = readChunk
+	defaultPrefetch = segment.ReadChunk
 	defaultAttempts = 20
 	defaultSegment  = 1000
 	defaultLinger   = time.Second

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -29,7 +30,7 @@ func (q *Queue) Len(ctx context.Context) (Counts, error) {
 		if n.Delayed, err = q.countBelow(ctx, sess, dirDelayed); err != nil {
 			return err
 		}
-		if n.Dead, err = q.graveyard().items(ctx, sess); err != nil {
+		if n.Dead, err = q.deadLetters().Count(ctx, sess); err != nil {
 			return err
 		}
 		if n.Claimed, err = q.countClaimed(ctx, sess); err != nil {
@@ -67,34 +68,11 @@ func (q *Queue) countBelow(ctx context.Context, sess *zk.Session, dir string) (i
 	}
 	total := 0
 	for _, name := range names {
-		n, err := (&chain{q: q, dir: q.path(dir, name)}).items(ctx, sess)
+		n, err := (&segment.List{Dir: q.path(dir, name)}).Count(ctx, sess)
 		if err != nil {
 			return 0, err
 		}
 		total += n
-	}
-	return total, nil
-}
-
-// items counts a chain's items.
-func (c *chain) items(ctx context.Context, sess *zk.Session) (int, error) {
-	list, err := c.segments(ctx, sess)
-	if err != nil || len(list) == 0 {
-		return 0, err
-	}
-	b := sess.Batch()
-	looks := make([]*zk.Future[zk.Existence], len(list))
-	for i, n := range list {
-		looks[i] = b.Exists(c.segment(n))
-	}
-	b.Send()
-	total := 0
-	for _, l := range looks {
-		e, err := l.Get(ctx)
-		if err != nil {
-			return 0, err
-		}
-		total += int(e.Stat.NumChildren)
 	}
 	return total, nil
 }
@@ -125,7 +103,7 @@ func (q *Queue) countClaimed(ctx context.Context, sess *zk.Session) (int, error)
 		var looks []*zk.Future[zk.Existence]
 		for seq := s.First; seq <= s.Last; seq++ {
 			if !slices.Contains(s.Except, seq) {
-				looks = append(looks, b.Exists(q.line(c.priority).segment(c.segment)+"/"+itemName(seq)))
+				looks = append(looks, b.Exists(q.line(c.priority).Segment(c.segment)+"/"+segment.ItemName(seq)))
 			}
 		}
 		b.Send()

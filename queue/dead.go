@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -39,22 +40,22 @@ type grave struct {
 	path    string
 	version int32
 	died    int64
-	rec     *record
+	rec     *segment.Record
 }
 
 func (x *grave) letter() DeadLetter {
 	return DeadLetter{
-		ID: x.rec.name(), Body: x.rec.body, Headers: x.rec.headers, Priority: x.rec.priority, Attempts: x.rec.attempts,
-		EnqueuedAt: time.UnixMilli(x.rec.enqueued), DiedAt: time.UnixMilli(x.died), Reason: x.rec.reason, Failures: x.rec.failures,
+		ID: x.rec.ID.String(), Body: x.rec.Body, Headers: x.rec.Headers, Priority: x.rec.Priority, Attempts: x.rec.Attempts,
+		EnqueuedAt: time.UnixMilli(x.rec.Enqueued), DiedAt: time.UnixMilli(x.died), Reason: x.rec.Reason, Failures: failures(x.rec.Failures),
 	}
 }
 
 // eachDead calls f with the dead letters, in their order, until f returns false or an error.
 func (q *Queue) eachDead(ctx context.Context, f func(*grave) (bool, error)) error {
-	yard := q.graveyard()
+	yard := q.deadLetters()
 	var list []int
 	err := q.look(ctx, func(sess *zk.Session) (err error) {
-		list, err = yard.segments(ctx, sess)
+		list, err = yard.Segments(ctx, sess)
 		return err
 	})
 	if err != nil {
@@ -63,18 +64,18 @@ func (q *Queue) eachDead(ctx context.Context, f func(*grave) (bool, error)) erro
 	for _, n := range list {
 		var items []int
 		err := q.look(ctx, func(sess *zk.Session) error {
-			names, _, err := sess.Children(ctx, yard.segment(n))
+			names, _, err := sess.Children(ctx, yard.Segment(n))
 			if errors.Is(err, zk.NoNode) {
 				return nil
 			}
-			items = numbers(names, parseItem)
+			items = segment.Numbers(names, segment.ParseItem)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		for chunk := range slices.Chunk(items, readChunk) {
-			graves, err := q.readGraves(ctx, yard.segment(n), chunk)
+		for chunk := range slices.Chunk(items, segment.ReadChunk) {
+			graves, err := q.readGraves(ctx, yard.Segment(n), chunk)
 			if err != nil {
 				return err
 			}
@@ -88,18 +89,18 @@ func (q *Queue) eachDead(ctx context.Context, f func(*grave) (bool, error)) erro
 	return nil
 }
 
-func (q *Queue) readGraves(ctx context.Context, segment string, items []int) ([]*grave, error) {
+func (q *Queue) readGraves(ctx context.Context, dir string, items []int) ([]*grave, error) {
 	var graves []*grave
 	err := q.look(ctx, func(sess *zk.Session) error {
 		graves = nil
-		class, _, err := sess.Get(ctx, segment)
+		class, _, err := sess.Get(ctx, dir)
 		if errors.Is(err, zk.NoNode) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		nodes, err := q.readNodes(ctx, sess, segment, items, string(class) != largeSegment)
+		nodes, err := q.store.Read(ctx, sess, dir, items, segment.Large(class))
 		if err != nil {
 			return err
 		}
@@ -107,11 +108,11 @@ func (q *Queue) readGraves(ctx context.Context, segment string, items []int) ([]
 			if node == nil {
 				continue
 			}
-			rec, err := decodeRecord(node.Data)
+			rec, err := segment.DecodeRecord(node.Data)
 			if err != nil {
-				rec = &record{body: node.Data, enqueued: node.Stat.Ctime, reason: errRecord.Error()}
+				rec = &segment.Record{Body: node.Data, Enqueued: node.Stat.Ctime, Reason: segment.ErrRecord.Error()}
 			}
-			graves = append(graves, &grave{segment + "/" + itemName(items[i]), node.Stat.Version, node.Stat.Ctime, rec})
+			graves = append(graves, &grave{dir + "/" + segment.ItemName(items[i]), node.Stat.Version, node.Stat.Ctime, rec})
 		}
 		return nil
 	})
@@ -124,11 +125,11 @@ func (q *Queue) readGraves(ctx context.Context, segment string, items []int) ([]
 func (q *Queue) Requeue(ctx context.Context, ids ...string) (int, error) {
 	n := 0
 	err := q.eachDead(ctx, func(x *grave) (bool, error) {
-		if len(ids) > 0 && !slices.Contains(ids, x.rec.name()) {
+		if len(ids) > 0 && !slices.Contains(ids, x.rec.ID.String()) {
 			return true, nil
 		}
 		again := *x.rec
-		again.attempts, again.reason, again.delay, again.due = 0, "", 0, 0
+		again.Attempts, again.Reason, again.Delay, again.Due = 0, "", 0, 0
 		moved, err := q.exhume(ctx, x, &again)
 		if moved {
 			n++
@@ -146,7 +147,7 @@ func (q *Queue) Requeue(ctx context.Context, ids ...string) (int, error) {
 func (q *Queue) PurgeDead(ctx context.Context, ids ...string) (int, error) {
 	n := 0
 	err := q.eachDead(ctx, func(x *grave) (bool, error) {
-		if len(ids) > 0 && !slices.Contains(ids, x.rec.name()) {
+		if len(ids) > 0 && !slices.Contains(ids, x.rec.ID.String()) {
 			return true, nil
 		}
 		removed, err := q.exhume(ctx, x, nil)
@@ -164,30 +165,29 @@ func (q *Queue) PurgeDead(ctx context.Context, ids ...string) (int, error) {
 
 // exhume removes a dead letter, and puts it into its line in the same transaction if there is something to put. It reports whether the letter
 // is where it is meant to be by our doing.
-func (q *Queue) exhume(ctx context.Context, x *grave, to *record) (bool, error) {
+func (q *Queue) exhume(ctx context.Context, x *grave, to *segment.Record) (bool, error) {
 	moved := false
 	err := q.look(ctx, func(sess *zk.Session) error {
 		for {
-			p := q.newPlan(zk.DeleteOp(x.path, x.version))
+			p := q.store.NewTxn(zk.DeleteOp(x.path, x.version))
 			if to != nil {
-				c := q.line(to.priority)
-				if err := p.at(ctx, sess, c); err != nil {
+				c := q.line(to.Priority)
+				if err := p.Find(ctx, sess, c); err != nil {
 					return err
 				}
-				p.append(c, to.encode())
-				p.ring()
+				p.Append(c, to.Encode())
 			}
-			results, err := sess.Multi(ctx, p.ops...)
+			results, err := sess.Multi(ctx, p.Ops()...)
 			failed, refused := errors.AsType[*zk.MultiError](err)
 			switch {
 			case err == nil:
-				p.done(results)
+				p.Done(results)
 				moved = true
 				return nil
 			case refused && failed.Index == 0:
 				// Somebody else was quicker; or we were, and have not had the answer.
 				return nil
-			case p.stale(err):
+			case p.Stale(err):
 			case zk.OutcomeOf(err) == zk.Unknown && ctx.Err() == nil:
 				return fmt.Errorf("%w: %w", zk.ErrConnectionLost, err) // look asks again: the letter's node tells
 			default:
@@ -201,15 +201,15 @@ func (q *Queue) exhume(ctx context.Context, x *grave, to *record) (bool, error) 
 // tidyDead removes segments of dead letters that are sealed and empty, in the background.
 func (q *Queue) tidyDead() {
 	q.sweepAway(func(ctx context.Context, sess *zk.Session) {
-		yard := q.graveyard()
-		list, err := yard.segments(ctx, sess)
+		yard := q.deadLetters()
+		list, err := yard.Segments(ctx, sess)
 		if err != nil {
 			return // the next one does it
 		}
 		b := sess.Batch()
 		gone := make([]*zk.Future[struct{}], len(list))
 		for i, n := range list {
-			gone[i] = b.Delete(yard.segment(n), 1)
+			gone[i] = b.Delete(yard.Segment(n), 1)
 		}
 		b.Send()
 		for _, g := range gone {

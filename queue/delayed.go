@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -64,7 +65,7 @@ func (b bucket) compare(o bucket) int {
 
 func parseBucket(name string) (bucket, bool) {
 	for kind, w := range widths {
-		if n, ok := number(name, "b"+w.code); ok {
+		if n, ok := segment.Number(name, "b"+w.code); ok {
 			return bucket{kind, int64(n)}, true
 		}
 	}
@@ -74,17 +75,12 @@ func parseBucket(name string) (bucket, bool) {
 // keptBuckets is how many buckets a Queue remembers. They come and go.
 const keptBuckets = 1000
 
-// bucket returns the chain of a bucket.
-func (q *Queue) bucket(b bucket) *chain {
+// bucket returns the list of a bucket.
+func (q *Queue) bucket(b bucket) *segment.List {
 	if q.buckets.Add(1)%keptBuckets == 0 {
-		q.chains.Range(func(dir, c any) bool {
-			if c.(*chain).bell == q.path(dirDelayed) {
-				q.chains.Delete(dir)
-			}
-			return true
-		})
+		q.store.ForgetTemporary()
 	}
-	return q.chain(q.path(dirDelayed, b.name()), q.path(dirDelayed))
+	return q.store.List(q.path(dirDelayed, b.name()), q.path(dirDelayed), true)
 }
 
 // askTime learns the servers' time anew if it is not known, or was learned so long ago that it may be another: by a

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -46,7 +47,7 @@ type desk struct {
 	nextDue int64 // when a delayed item is due next, as far as is known; 0: none
 	alarms
 
-	seen map[*chain]int // the last segment of each line that we know of
+	seen map[*segment.List]int // the last segment of each line that we know of
 
 	stock chan struct{} // one slot: held while items are claimed, and while they are given back
 	told  chan struct{} // one slot: a claim's node was written, or nobody wants to any more
@@ -91,7 +92,7 @@ func (q *Queue) openDesk(ctx context.Context) (*desk, error) {
 		told: make(chan struct{}, 1), stock: make(chan struct{}, 1),
 	}
 	d.own = sess.NewOwnership(d)
-	d.bells, d.seen = make(map[int]*alarm), make(map[*chain]int)
+	d.bells, d.seen = make(map[int]*alarm), make(map[*segment.List]int)
 	d.waiting = line.Line{
 		Dir:     q.path(dirWaiters),
 		Prefix:  func(guid string) string { return guid + "-wait-" },
@@ -138,7 +139,7 @@ func (d *desk) enter(ctx context.Context) error {
 		return err
 	}
 	for {
-		id := newID()
+		id := segment.NewID()
 		d.id = hex.EncodeToString(id[:8])
 		d.node = d.q.path(dirConsumers, d.id)
 		c, err := d.sess.CreateNode(ctx, d.q.node(d.node, d.about, zk.Ephemeral))
@@ -334,7 +335,7 @@ func (d *desk) pop() *Item {
 
 // item returns what is handed out of the stock. The caller holds the queue's mutex.
 func (w *window) item(s stocked) *Item {
-	return &Item{q: w.d.q, d: w.d, w: w, seq: s.seq, rec: s.rec, created: s.created, attempt: s.rec.attempts + w.span.Tries + 1}
+	return &Item{q: w.d.q, d: w.d, w: w, seq: s.seq, rec: s.rec, created: s.created, attempt: s.rec.Attempts + w.span.Tries + 1}
 }
 
 // lookAhead lets serve claim the next items when few are left of a fast consumer's, so that nobody has to wait for them. The caller holds the

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -149,7 +150,7 @@ func (d *desk) listLines(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.lines = numbers(names, parseLine)
+	d.lines = segment.Numbers(names, parseLine)
 	d.q.mu.Lock()
 	d.newLine = &alarm{watch: w}
 	stale := d.retain(d.lines)
@@ -177,7 +178,7 @@ func (d *desk) claimFrom(ctx context.Context, priority int, arm bool) (found, se
 	if found || err != nil || !arm {
 		return found, false, err
 	}
-	_, _, w, err := d.sess.GetW(ctx, line.bell)
+	_, _, w, err := d.sess.GetW(ctx, line.Change)
 	if errors.Is(err, zk.NoNode) {
 		return false, false, nil // somebody is removing the line; the alarm on the list of lines tells of a new one
 	}
@@ -198,52 +199,52 @@ func (d *desk) claimFrom(ctx context.Context, priority int, arm bool) (found, se
 }
 
 // claimNext claims the items behind the line's cursor: as many as are wanted, of one segment.
-func (d *desk) claimNext(ctx context.Context, line *chain, priority int) (bool, error) {
-	data, stat, err := d.sess.Get(ctx, line.dir)
+func (d *desk) claimNext(ctx context.Context, line *segment.List, priority int) (bool, error) {
+	data, stat, err := d.sess.Get(ctx, line.Dir)
 	if errors.Is(err, zk.NoNode) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	from, ok := parseCursor(data)
+	from, ok := segment.ParseCursor(data)
 	if !ok {
-		return false, fmt.Errorf("%w: the data of %s is no cursor", ErrNotQueue, line.dir)
+		return false, fmt.Errorf("%w: the data of %s is no cursor", ErrNotQueue, line.Dir)
 	}
 	for at := from; ; {
-		data, seg, err := d.sess.Get(ctx, line.segment(at.segment))
+		data, seg, err := d.sess.Get(ctx, line.Segment(at.Segment))
 		if errors.Is(err, zk.NoNode) {
-			next, err := d.after(ctx, line, at.segment)
+			next, err := d.after(ctx, line, at.Segment)
 			if err != nil || next == 0 {
 				return false, err
 			}
-			at = cursor{segment: next}
+			at = segment.Cursor{Segment: next}
 			continue
 		}
 		if err != nil {
 			return false, err
 		}
-		if end := creations(seg); at.item < end {
-			w, err := d.claimBehind(line, place{priority, at.segment, at.item}, end, string(data), stat.Version)
+		if end := segment.Creations(seg); at.Item < end {
+			w, err := d.claimBehind(line, place{priority, at.Segment, at.Item}, end, string(data), stat.Version)
 			if err != nil {
 				return false, err
 			}
-			if at.segment > from.segment {
-				d.tidy(line, at.segment)
+			if at.Segment > from.Segment {
+				d.tidy(line, at.Segment)
 			}
 			return d.fill(w)
 		}
 		if seg.Version == 0 {
 			return false, nil // open: whatever comes next comes here
 		}
-		at = cursor{segment: at.segment + 1}
+		at = segment.Cursor{Segment: at.Segment + 1}
 	}
 }
 
 // after returns the first segment of a line behind the n-th, 0 if there is none. Segments are only ever missing where they were
 // drained and removed before.
-func (d *desk) after(ctx context.Context, line *chain, n int) (int, error) {
-	list, err := line.segments(ctx, d.sess)
+func (d *desk) after(ctx context.Context, line *segment.List, n int) (int, error) {
+	list, err := line.Segments(ctx, d.sess)
 	for _, s := range list {
 		if s > n {
 			return s, err
@@ -253,16 +254,16 @@ func (d *desk) after(ctx context.Context, line *chain, n int) (int, error) {
 }
 
 // tidy removes what is empty of a line's segments before the n-th, without waiting for it.
-func (d *desk) tidy(line *chain, n int) {
+func (d *desk) tidy(line *segment.List, n int) {
 	d.q.background(func() {
-		list, err := line.segments(d.ctx, d.sess)
+		list, err := line.Segments(d.ctx, d.sess)
 		if err != nil {
 			return // the next one that moves the cursor does it
 		}
 		b := d.sess.Batch()
 		for _, s := range list {
 			if s < n {
-				b.Delete(line.segment(s), 1)
+				b.Delete(line.Segment(s), 1)
 			}
 		}
 		b.Send()
@@ -276,11 +277,11 @@ func (d *desk) tidy(line *chain, n int) {
 // The cursor is one for all, and a consumer that finds it moved has asked in vain. So one that has met others here
 // moves it further, and makes claims of nobody of what it does not need: these are as many as consumers need at the
 // same time, and each is taken by itself.
-func (d *desk) claimBehind(line *chain, at place, end int, class string, version int32) (*window, error) {
+func (d *desk) claimBehind(line *segment.List, at place, end int, class string, version int32) (*window, error) {
 	q := d.q
 	q.mu.Lock()
 	room := d.room()
-	if class == largeSegment {
+	if segment.Large([]byte(class)) {
 		room = min(room, maxLarge)
 	}
 	s := span{First: at.item, Last: end - 1, Class: class}
@@ -294,21 +295,21 @@ func (d *desk) claimBehind(line *chain, at place, end int, class string, version
 		next = free[len(free)-1].Last + 1
 	}
 	w := d.window(line, at, s)
-	ops := append([]zk.Op{zk.SetData(line.dir, cursor{at.segment, next}.encode(), version)}, d.makeFree(line, at, free)...)
+	ops := append([]zk.Op{zk.SetData(line.Dir, segment.Cursor{Segment: at.segment, Item: next}.Encode(), version)}, d.makeFree(line, at, free)...)
 	q.mu.Unlock()
 	return w, d.make(w, ops...)
 }
 
 // makeFree returns the operations that make claims of nobody, and ring the line's bell: who waits may have looked for
 // such claims before, and at the cursor afterwards. The caller holds the queue's mutex.
-func (d *desk) makeFree(line *chain, at place, free []span) []zk.Op {
+func (d *desk) makeFree(line *segment.List, at place, free []span) []zk.Op {
 	var ops []zk.Op
 	for _, s := range free {
 		path := d.freePath(place{at.priority, at.segment, s.First})
 		ops = append(ops, d.q.create(path, s.encode(), zk.Persistent))
 	}
 	if len(free) > 0 {
-		ops = append(ops, zk.SetData(line.bell, nil, -1))
+		ops = append(ops, zk.SetData(line.Change, nil, -1))
 	}
 	return ops
 }
@@ -316,13 +317,13 @@ func (d *desk) makeFree(line *chain, at place, free []span) []zk.Op {
 // maxParts is how many claims of nobody one transaction may make: those that fit into a packet, and no more than are
 // taken while they are fresh.
 func (d *desk) maxParts() int {
-	each := 3*opSize + len(d.q.root) + d.q.aclSize()
+	each := 3*segment.OpSize + len(d.q.root) + d.q.store.ACLSize()
 	return max(1, min(64, (d.q.cfg.MaxPacket-headroom)/each))
 }
 
 // window returns what is to be a claim of a span that begins at a place. Those of its items that are about to be
 // handed out are marked. The caller holds the queue's mutex.
-func (d *desk) window(line *chain, at place, s span) *window {
+func (d *desk) window(line *segment.List, at place, s span) *window {
 	s.Handed = s.First + min(d.markAt(at), s.size()) - 1
 	d.seen[line] = max(d.seen[line], at.segment)
 	return &window{
@@ -358,7 +359,7 @@ func (d *desk) make(w *window, ops ...zk.Op) error {
 			return errTaken
 		case refused && errors.Is(failed, zk.NoNode): // somebody has removed the bell, or the directory
 			q.forget()
-			return cmp.Or(w.line.mend(d.ctx, d.sess), errAgain)
+			return cmp.Or(w.line.Mend(d.ctx, d.sess), errAgain)
 		case d.err() != nil:
 			return d.err()
 		case !errors.Is(err, zk.ErrConnectionLost):
@@ -491,11 +492,11 @@ func (d *desk) adopt(ctx context.Context, c *claim) (bool, error) {
 // one, and returns a function that tells whether something is left of a part of it. Nobody else finishes what it had
 // claimed, so what is not there now never will be.
 func (d *desk) unfinished(ctx context.Context, c *claim, s *span) (func(span) bool, error) {
-	names, _, err := d.sess.Children(ctx, d.q.line(c.priority).segment(c.segment))
+	names, _, err := d.sess.Children(ctx, d.q.line(c.priority).Segment(c.segment))
 	if err != nil && !errors.Is(err, zk.NoNode) {
 		return nil, err
 	}
-	items := numbers(names, parseItem)
+	items := segment.Numbers(names, segment.ParseItem)
 	if i, _ := slices.BinarySearch(items, s.First); i < len(items) && items[i] <= s.Last {
 		s.First = items[i]
 	}
@@ -513,7 +514,7 @@ func (d *desk) adopted(c *claim) {
 // fill reads a claim's items. It reports false if none of them is there any more; then the claim is removed. What
 // cannot be read is given back, with what stands behind it.
 func (d *desk) fill(w *window) (bool, error) {
-	stock, err := d.read(w.line.segment(w.segment), w.span.Class, w.span.items())
+	stock, err := d.read(w.line.Segment(w.segment), w.span.Class, w.span.items())
 	if unread, ok := errors.AsType[*unreadError](err); ok {
 		w.stock = stock
 		err = w.giveBack(d.ctx, unread.seq)
@@ -533,8 +534,8 @@ func (d *desk) fill(w *window) (bool, error) {
 	q := d.q
 	var good, bad []stocked
 	for _, s := range stock {
-		tries := s.rec.attempts + w.span.Tries
-		if s.rec.priority == corrupt || q.cfg.MaxAttempts > 0 && tries >= q.cfg.MaxAttempts {
+		tries := s.rec.Attempts + w.span.Tries
+		if s.rec.Priority == corrupt || q.cfg.MaxAttempts > 0 && tries >= q.cfg.MaxAttempts {
 			bad = append(bad, s)
 		} else {
 			good = append(good, s)
@@ -556,10 +557,10 @@ func (d *desk) fill(w *window) (bool, error) {
 	}
 	var failed []error
 	for _, s := range bad {
-		it := &Item{q: q, d: d, w: w, seq: s.seq, rec: s.rec, created: s.created, attempt: s.rec.attempts + w.span.Tries}
+		it := &Item{q: q, d: d, w: w, seq: s.seq, rec: s.rec, created: s.created, attempt: s.rec.Attempts + w.span.Tries}
 		reason := fmt.Sprintf("%d attempts did not finish it, and the last consumer that had it is gone", it.attempt)
-		if s.rec.priority == corrupt {
-			reason = errRecord.Error()
+		if s.rec.Priority == corrupt {
+			reason = segment.ErrRecord.Error()
 		}
 		failed = append(failed, it.bury(reason)) // one that cannot be is in nobody's way
 	}

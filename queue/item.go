@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -25,7 +26,7 @@ type Item struct {
 	d       *desk
 	w       *window
 	seq     int
-	rec     *record
+	rec     *segment.Record
 	created int64
 	attempt int
 
@@ -39,13 +40,13 @@ type Item struct {
 
 // Body returns a copy of what was put, a new one each time: what the caller does to it changes nothing of what Fail,
 // Retry and Reject store.
-func (it *Item) Body() []byte { return slices.Clone(it.rec.body) }
+func (it *Item) Body() []byte { return slices.Clone(it.rec.Body) }
 
 // ID returns the id that Put has returned.
-func (it *Item) ID() string { return it.rec.name() }
+func (it *Item) ID() string { return it.rec.ID.String() }
 
 // Headers returns a copy of the headers that were put with the item, nil if there were none.
-func (it *Item) Headers() map[string]string { return maps.Clone(it.rec.headers) }
+func (it *Item) Headers() map[string]string { return maps.Clone(it.rec.Headers) }
 
 // Priority returns the item's priority.
 func (it *Item) Priority() int { return it.w.priority }
@@ -56,14 +57,28 @@ func (it *Item) Attempt() int { return it.attempt }
 
 // EnqueuedAt returns when the item was put, by the server's clock.
 func (it *Item) EnqueuedAt() time.Time {
-	if it.rec.enqueued > 0 {
-		return time.UnixMilli(it.rec.enqueued)
+	if it.rec.Enqueued > 0 {
+		return time.UnixMilli(it.rec.Enqueued)
 	}
 	return time.UnixMilli(it.created)
 }
 
-// Failures returns the last failed attempts of which a reason is known: those that Fail and Consume have put off.
-func (it *Item) Failures() []Failure { return slices.Clone(it.rec.failures) }
+// Failure is a failed attempt.
+type Failure struct {
+	At     time.Time // by the server's clock
+	Reason string
+}
+
+func failures(stored []segment.Failure) []Failure {
+	var list []Failure
+	for _, f := range stored {
+		list = append(list, Failure(f))
+	}
+	return list
+}
+
+// Failures returns the latest failed attempts that have a reason: those that Fail or Consume has recorded.
+func (it *Item) Failures() []Failure { return failures(it.rec.Failures) }
 
 // Token returns the delivery's token.
 func (it *Item) Token() Token { return Token(it.w.token) }
@@ -83,7 +98,9 @@ func (it *Item) Guards() []zk.Op { return []zk.Op{it.Guard(), zk.Check(it.Path()
 func (it *Item) Session() *zk.Session { return it.d.sess }
 
 // Path returns the path of the item's node.
-func (it *Item) Path() string { return it.w.line.segment(it.w.segment) + "/" + itemName(it.seq) }
+func (it *Item) Path() string {
+	return it.w.line.Segment(it.w.segment) + "/" + segment.ItemName(it.seq)
+}
 
 // Context returns the item's context. It ends with ErrFinished when Done has succeeded, and as soon as Retry, Return, Fail
 // or Reject begins to give the item to others, whether that succeeds or not. It ends when the claim is lost: with
@@ -180,17 +197,17 @@ func (it *Item) again(ctx context.Context, delay time.Duration, attempts int, re
 	return it.finish(ctx, func() error {
 		it.part()
 		if delay < time.Millisecond && it.d.mayPutBack() {
-			return it.putBack(attempts - it.rec.attempts)
+			return it.putBack(attempts - it.rec.Attempts)
 		}
 		later := *it.rec
-		later.priority, later.attempts = it.w.priority, attempts
-		later.enqueued = it.EnqueuedAt().UnixMilli()
-		later.delay, later.due = max(1, delay.Milliseconds()), 0
+		later.Priority, later.Attempts = it.w.priority, attempts
+		later.Enqueued = it.EnqueuedAt().UnixMilli()
+		later.Delay, later.Due = max(1, delay.Milliseconds()), 0
 		if reason != "" {
-			later.failures = slices.Clone(later.failures)
-			later.fail(it.q.clock.now(), reason)
+			later.Failures = slices.Clone(later.Failures)
+			later.Fail(it.q.clock.now(), reason)
 		}
-		return it.remove(nil, func() *chain { return it.q.target(&later) }, later.encode())
+		return it.remove(nil, func() *segment.List { return it.q.target(&later) }, later.Encode())
 	}, func(ctx context.Context) {
 		if hook := it.q.cfg.Hooks.Retried; hook != nil {
 			hook(context.WithoutCancel(ctx), it, delay)
@@ -286,18 +303,18 @@ func (it *Item) failed(err error) error {
 // The transaction checks that the claim's node is there. Whoever takes a claim over removes that node, so that nothing is finished by one
 // who has lost it. Of the item's node nobody but the claim's owner decides: if it is not there any more after an unknown outcome, then
 // the transaction was done.
-func (it *Item) remove(ops []zk.Op, to func() *chain, data []byte) error {
+func (it *Item) remove(ops []zk.Op, to func() *segment.List, data []byte) error {
 	d, path := it.d, it.Path()
 	for try := 1; ; try++ {
 		if err := d.err(); err != nil {
 			return err
 		}
-		var c *chain
-		var end tail
+		var c *segment.List
+		var end segment.Tail
 		if to != nil {
 			c = to()
 			var err error
-			end, err = c.find(d.ctx, d.sess)
+			end, err = c.Find(d.ctx, d.sess)
 			switch {
 			case err == nil:
 			case it.q.missing(err), errors.Is(err, zk.ErrConnectionLost):
@@ -310,17 +327,16 @@ func (it *Item) remove(ops []zk.Op, to func() *chain, data []byte) error {
 		e := d.book(c == nil, it)
 		own := e.ops()
 		guards := slices.Concat([]zk.Op{zk.DeleteOp(path, -1), own[0]}, ops, own[1:])
-		p := it.q.newPlan(guards...)
+		p := it.q.store.NewTxn(guards...)
 		if c != nil {
-			p.tails[c] = end
-			p.append(c, data)
-			p.ring()
+			p.Assume(c, end)
+			p.Append(c, data)
 		}
-		sent := d.send(p.ops)
+		sent := d.send(p.Ops())
 		d.order.Unlock()
 		results, err := sent.Get(d.ctx)
 		if err == nil {
-			p.done(results)
+			p.Done(results)
 			it.q.clock.saw(results[len(guards)-1].Stat.Mtime) // 0 unless the last guard has set something
 			e.close(true)
 			return nil
@@ -335,7 +351,7 @@ func (it *Item) remove(ops []zk.Op, to func() *chain, data []byte) error {
 			e.close(false)
 			d.claimRemoved()
 			return d.err()
-		case p.stale(err):
+		case p.Stale(err):
 			e.close(false)
 			continue
 		case zk.OutcomeOf(err) != zk.Unknown:
@@ -360,18 +376,18 @@ func (it *Item) remove(ops []zk.Op, to func() *chain, data []byte) error {
 // bury moves the item to the dead letters.
 func (it *Item) bury(reason string) error {
 	dead := *it.rec
-	dead.priority, dead.attempts = it.w.priority, it.attempt
-	dead.enqueued = it.EnqueuedAt().UnixMilli()
-	dead.delay, dead.due = 0, 0
-	dead.reason = cut(reason, maxReason)
-	data := dead.encode()
-	if it.rec.priority == corrupt && len(data) > it.q.largest() {
+	dead.Priority, dead.Attempts = it.w.priority, it.attempt
+	dead.Enqueued = it.EnqueuedAt().UnixMilli()
+	dead.Delay, dead.Due = 0, 0
+	dead.Reason = segment.Shorten(reason)
+	data := dead.Encode()
+	if it.rec.Priority == corrupt && len(data) > it.q.largest() {
 		// What is no item may be as large as a packet, and no transaction could hold it. It stays where it is, and
 		// nobody is given it: the line's cursor is behind it.
 		it.w.left(1)
 		return nil
 	}
-	err := it.remove(nil, it.q.graveyard, data)
+	err := it.remove(nil, it.q.deadLetters, data)
 	if hook := it.q.cfg.Hooks.Dead; hook != nil && err == nil {
 		hook(it.d.ctx, it.ID(), reason)
 	}
@@ -404,7 +420,7 @@ func (it *Item) putBack(tries int) error {
 		_, err := d.sess.Multi(d.ctx, own,
 			zk.Check(it.Path(), -1),
 			q.create(free, back.encode(), zk.Persistent),
-			zk.SetData(w.line.bell, nil, -1))
+			zk.SetData(w.line.Change, nil, -1))
 		failed, refused := errors.AsType[*zk.MultiError](err)
 		switch {
 		case err == nil:
@@ -415,7 +431,7 @@ func (it *Item) putBack(tries int) error {
 			w.left(1) // there is nothing left to give back
 			return errItemRemoved
 		case refused && failed.Index == 3 && errors.Is(failed, zk.NoNode):
-			err := w.line.mend(d.ctx, d.sess) // somebody has removed the bell
+			err := w.line.Mend(d.ctx, d.sess) // somebody has removed the bell
 			if err != nil && !q.missing(err) && !errors.Is(err, zk.ErrConnectionLost) {
 				return d.orLost(err)
 			}

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -29,9 +29,6 @@ const (
 )
 
 var dirs = []string{dirReady, dirClaims, dirFree, dirConsumers, dirDelayed, dirDead, dirKeys, dirReceipts, dirWaiters}
-
-// bellName is the child of a chain that puts ring.
-const bellName = "bell"
 
 func (q *Queue) path(parts ...string) string {
 	return q.root + "/" + strings.Join(parts, "/")
@@ -120,28 +117,15 @@ const lineOffset = 1000
 func lineName(priority int) string { return fmt.Sprintf("p%04d", priority+lineOffset) }
 
 func parseLine(name string) (int, bool) {
-	n, ok := number(name, "p")
+	n, ok := segment.Number(name, "p")
 	return n - lineOffset, ok
 }
 
-func segmentName(n int) string { return fmt.Sprintf("s%010d", n) }
-
-func parseSegment(name string) (int, bool) { return number(name, "s") }
-
-func itemName(seq int) string { return fmt.Sprintf("%010d", seq) }
-
-func parseItem(name string) (int, bool) { return number(name, "") }
-
-// number parses what follows prefix as a decimal number. Foreign nodes have none.
-func number(name, prefix string) (int, bool) {
-	digits, ok := strings.CutPrefix(name, prefix)
-	if !ok || digits == "" || digits[0] < '0' || digits[0] > '9' {
-		return 0, false
-	}
-	n, err := strconv.Atoi(digits)
-	return n, err == nil
+// line returns the list of the ready items of a priority.
+func (q *Queue) line(priority int) *segment.List {
+	dir := q.path(dirReady, lineName(priority))
+	return q.store.List(dir, dir+"/"+segment.ChangeName, false)
 }
 
-// creations returns how many children were ever created under a node, which is the number of the next sequential one: the server shows
-// twice that, less the children that are there, as Cversion.
-func creations(s zk.Stat) int { return (int(s.Cversion) + int(s.NumChildren)) / 2 }
+// deadLetters returns the list of the dead letters.
+func (q *Queue) deadLetters() *segment.List { return q.store.List(q.path(dirDead), "", false) }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -21,11 +22,11 @@ const (
 // moveAll moves items: those of each chain in the order of their times.
 func (m *mover) moveAll(ctx context.Context, items []*delayedItem) error {
 	slices.SortStableFunc(items, func(a, b *delayedItem) int {
-		return cmp.Or(cmp.Compare(a.to.dir, b.to.dir), cmp.Compare(a.due, b.due))
+		return cmp.Or(cmp.Compare(a.to.Dir, b.to.Dir), cmp.Compare(a.due, b.due))
 	})
 	for len(items) > 0 {
 		// One chain a transaction: bells and ends of more would not fit into a packet that one large item fills.
-		n := slices.IndexFunc(items, func(x *delayedItem) bool { return x.to.dir != items[0].to.dir })
+		n := slices.IndexFunc(items, func(x *delayedItem) bool { return x.to.Dir != items[0].to.Dir })
 		if n < 0 {
 			n = len(items)
 		}
@@ -43,17 +44,15 @@ func (m *mover) moveAll(ctx context.Context, items []*delayedItem) error {
 func (m *mover) move(ctx context.Context, items []*delayedItem) (int, error) {
 	d, q := m.d, m.d.q
 	to := items[0].to
-	p := q.newPlan()
-	p.packet = cmp.Or(d.packet, p.packet)
-	if err := p.at(d.ctx, d.sess, to); err != nil {
+	p := q.store.NewTxn()
+	p.Packet = cmp.Or(d.packet, p.Packet)
+	if err := p.Find(d.ctx, d.sess, to); err != nil {
 		return 0, err
 	}
-	var guards []zk.Op
 	if m.sign != "" {
-		guards = append(guards, zk.SetData(m.sign, d.moverSign(), -1))
-		p.size += opSize + len(m.sign)
+		p.Guard(zk.SetData(m.sign, d.moverSign(), -1))
 	}
-	signs := len(guards)
+	signs := p.Guards()
 	for i, x := range items {
 		if x.rec == nil {
 			data, stat, err := d.sess.Get(ctx, x.path)
@@ -65,36 +64,32 @@ func (m *mover) move(ctx context.Context, items []*delayedItem) (int, error) {
 			}
 			x.rec = x.become(&zk.Data{Data: data, Stat: stat}, q.clock.now())
 		}
-		data := x.rec.encode()
-		if i > 0 && (i == readChunk || !p.fits(to, len(data)+opSize+len(x.path))) {
+		data := x.rec.Encode()
+		if i > 0 && (i == segment.ReadChunk || !p.Fits(to, len(data)+segment.OpSize+len(x.path))) {
 			break
 		}
-		guards = append(guards, zk.DeleteOp(x.path, -1))
-		p.size += opSize + len(x.path)
-		p.append(to, data)
+		p.Guard(zk.DeleteOp(x.path, -1))
+		p.Append(to, data)
 	}
-	p.guards = len(guards)
-	p.ops = slices.Concat(guards, p.ops)
-	p.ring()
-	results, err := d.sess.Multi(d.ctx, p.ops...)
+	results, err := d.sess.Multi(d.ctx, p.Ops()...)
 	d.moveBroke(err)
 	failed, refused := errors.AsType[*zk.MultiError](err)
 	switch {
 	case err == nil:
-		p.done(results)
+		p.Done(results)
 		if signs > 0 {
 			q.clock.saw(results[0].Stat.Mtime)
 		}
-		n := len(guards) - signs
+		n := p.Guards() - signs
 		for _, x := range items[:n] {
 			if hook := q.cfg.Hooks.Dead; hook != nil && x.dead {
-				hook(d.ctx, x.rec.name(), x.rec.reason)
+				hook(d.ctx, x.rec.ID.String(), x.rec.Reason)
 			}
 		}
 		return n, nil
-	case p.stale(err), errors.Is(err, zk.ErrConnectionLost):
+	case p.Stale(err), errors.Is(err, zk.ErrConnectionLost):
 		return 0, errAgain
-	case refused && failed.Index < p.guards && errors.Is(failed, zk.NoNode):
+	case refused && failed.Index < p.Guards() && errors.Is(failed, zk.NoNode):
 		return 0, errAgain // somebody else was quicker
 	case d.err() != nil:
 		return 0, d.err()
@@ -123,8 +118,8 @@ func (d *desk) moveBroke(err error) {
 func (d *desk) moverSign() []byte { return []byte("mover " + d.id) }
 
 // taken reports whether another consumer is emptying a bucket. Otherwise it returns the version of the bucket's node.
-func (m *mover) taken(ctx context.Context, c *chain) (bool, int32, error) {
-	data, stat, err := m.d.sess.Get(ctx, c.dir)
+func (m *mover) taken(ctx context.Context, c *segment.List) (bool, int32, error) {
+	data, stat, err := m.d.sess.Get(ctx, c.Dir)
 	if errors.Is(err, zk.NoNode) {
 		return false, 0, errAgain // it was emptied just now
 	}
@@ -132,7 +127,7 @@ func (m *mover) taken(ctx context.Context, c *chain) (bool, int32, error) {
 		return false, 0, err
 	}
 	age, wait := m.d.q.clock.now()-stat.Mtime, moverWait.Milliseconds()
-	_, cursor := parseCursor(data)
+	_, cursor := segment.ParseCursor(data)
 	switch {
 	case cursor, string(data) == string(m.d.moverSign()), age >= wait:
 		return false, stat.Version, nil
@@ -144,8 +139,8 @@ func (m *mover) taken(ctx context.Context, c *chain) (bool, int32, error) {
 }
 
 // announce tells the others that we empty a bucket, unless another consumer has done so just now.
-func (m *mover) announce(ctx context.Context, c *chain, version int32) (bool, error) {
-	stat, err := m.d.sess.Set(ctx, c.dir, m.d.moverSign(), version)
+func (m *mover) announce(ctx context.Context, c *segment.List, version int32) (bool, error) {
+	stat, err := m.d.sess.Set(ctx, c.Dir, m.d.moverSign(), version)
 	switch {
 	case errors.Is(err, zk.BadVersion):
 		m.sooner(m.d.q.clock.now() + moverWait.Milliseconds())
@@ -156,7 +151,7 @@ func (m *mover) announce(ctx context.Context, c *chain, version int32) (bool, er
 		return false, err
 	}
 	m.d.q.clock.saw(stat.Mtime)
-	m.sign = c.dir
+	m.sign = c.Dir
 	return true, nil
 }
 
@@ -178,19 +173,19 @@ func (m *mover) clear(ctx context.Context, group []bucket, shelves []*shelf) err
 				last = s.segment
 			default:
 				// Refused if something is in it that is no item: then so is the removal of the bucket.
-				_ = d.sess.Delete(ctx, s.c.segment(s.segment), -1)
+				_ = d.sess.Delete(ctx, s.c.Segment(s.segment), -1)
 			}
 		}
 		if kept {
 			m.passed[b] = true
 		}
 		if empty { // somebody has removed its segments
-			_ = d.sess.Delete(ctx, d.q.bucket(b).dir, -1)
+			_ = d.sess.Delete(ctx, d.q.bucket(b).Dir, -1)
 		}
 		if kept || last == 0 {
 			continue
 		}
-		err := d.q.bucket(b).drop(ctx, d.sess, last)
+		err := d.q.bucket(b).Drop(ctx, d.sess, last)
 		switch {
 		case err == nil, errors.Is(err, zk.NoNode):
 		case errors.Is(err, zk.NotEmpty):

@@ -24,7 +24,7 @@ func TestSignOfAMoverFromAClockThatWasAheadCountsForNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := q.bucket(bucket{})
-		node, err := d.sess.CreateNode(t.Context(), zk.Node{Path: c.dir, Data: []byte("mover another")})
+		node, err := d.sess.CreateNode(t.Context(), zk.Node{Path: c.Dir, Data: []byte("mover another")})
 		if err != nil {
 			t.Fatal(err)
 		}

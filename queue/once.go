@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -23,7 +24,7 @@ const sweepEvery = 64
 //
 // The key stands in a node of its own, made in the transaction that adds the item: there is no moment at which only one of the two is there.
 func (q *Queue) PutOnce(ctx context.Context, key string, body []byte, opts PutOptions) (id string, added bool, err error) {
-	p, err := q.wrap(&Message{Body: body, PutOptions: opts}, newID())
+	p, err := q.wrap(&Message{Body: body, PutOptions: opts}, segment.NewID())
 	if err != nil {
 		return "", false, q.failed("put", err)
 	}
@@ -45,7 +46,7 @@ type once struct {
 }
 
 func (o *once) put(ctx context.Context) (id string, added bool, err error) {
-	ours := o.parcel.rec.name()
+	ours := o.parcel.rec.ID.String()
 	data := keyData(ours, o.q.cfg.KeepKeys)
 	fresh := o.q.create(o.path, data, zk.Persistent)
 	for mark := fresh; ; {

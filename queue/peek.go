@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -76,7 +77,7 @@ func (q *Queue) eachHead(ctx context.Context, f func(Peeked)) error {
 	var lines []int
 	err := q.look(ctx, func(sess *zk.Session) error {
 		names, _, err := sess.Children(ctx, q.path(dirReady))
-		lines = numbers(names, parseLine)
+		lines = segment.Numbers(names, parseLine)
 		return err
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -115,7 +116,7 @@ func (m *mover) emptyAll(ctx context.Context, buckets []bucket) error {
 // shelf is a bucket's segment.
 type shelf struct {
 	b       bucket
-	c       *chain
+	c       *segment.List
 	segment int
 	last    bool
 	small   bool
@@ -126,10 +127,10 @@ type shelf struct {
 // delayedItem is an item of a bucket, on its way.
 type delayedItem struct {
 	path string
-	to   *chain
+	to   *segment.List
 	due  int64
-	rec  *record // what it becomes; nil for a large one, which is read again when it is moved
-	dead bool    // it goes to the dead letters
+	rec  *segment.Record // what it becomes; nil for a large one, which is read again when it is moved
+	dead bool            // it goes to the dead letters
 }
 
 // emptyGroup moves what it can out of the first bucket and those within its time, and removes those in which nothing
@@ -148,7 +149,7 @@ func (m *mover) emptyGroup(ctx context.Context, group []bucket) (bool, error) {
 	for _, s := range shelves {
 		n += len(s.items)
 	}
-	if m.sign != first.dir {
+	if m.sign != first.Dir {
 		m.sign = ""
 		if n > fewDelayed {
 			if ok, err := m.announce(ctx, first, version); err != nil || !ok {
@@ -183,32 +184,32 @@ func (m *mover) emptyGroup(ctx context.Context, group []bucket) (bool, error) {
 
 // list lists the items of buckets, up to about maxSorted: then it reports that those are not all.
 func (m *mover) list(ctx context.Context, group []bucket) (shelves []*shelf, whole bool, err error) {
-	d, n := m.d, 0
+	d, count := m.d, 0
 	for _, b := range group {
 		c := d.q.bucket(b)
-		segments, err := c.segments(ctx, d.sess)
+		segments, err := c.Segments(ctx, d.sess)
 		if err != nil {
 			return nil, false, err
 		}
-		for i, segment := range segments {
-			if n > maxSorted {
+		for i, n := range segments {
+			if count > maxSorted {
 				return shelves, false, nil
 			}
-			s := &shelf{b: b, c: c, segment: segment, last: i == len(segments)-1}
+			s := &shelf{b: b, c: c, segment: n, last: i == len(segments)-1}
 			batch := d.sess.Batch()
-			class, names := batch.Get(c.segment(segment)), batch.Children(c.segment(segment))
+			class, names := batch.Get(c.Segment(n)), batch.Children(c.Segment(n))
 			batch.Send()
 			data, err := class.Get(ctx)
 			if err == nil {
 				var list zk.Children
 				list, err = names.Get(ctx)
-				s.items = numbers(list.Names, parseItem)
+				s.items = segment.Numbers(list.Names, segment.ParseItem)
 			}
 			if err != nil && !errors.Is(err, zk.NoNode) { // somebody is quicker
 				return nil, false, err
 			}
-			s.small = string(data.Data) != largeSegment
-			n += len(s.items)
+			s.small = !segment.Large(data.Data)
+			count += len(s.items)
 			shelves = append(shelves, s)
 		}
 	}
@@ -220,7 +221,7 @@ func (m *mover) list(ctx context.Context, group []bucket) (shelves []*shelf, who
 // that is too wide for it.
 func (m *mover) look(ctx context.Context, s *shelf, split bool) ([]*delayedItem, error) {
 	q := m.d.q
-	size := readChunk
+	size := segment.ReadChunk
 	if !s.small {
 		size = maxLarge
 	}
@@ -235,15 +236,15 @@ func (m *mover) look(ctx context.Context, s *shelf, split bool) ([]*delayedItem,
 			if node == nil {
 				continue
 			}
-			x := &delayedItem{path: s.c.segment(s.segment) + "/" + itemName(chunk[i]), due: node.Stat.Ctime}
-			rec, err := decodeRecord(node.Data)
+			x := &delayedItem{path: s.c.Segment(s.segment) + "/" + segment.ItemName(chunk[i]), due: node.Stat.Ctime}
+			rec, err := segment.DecodeRecord(node.Data)
 			stays := false
 			switch {
 			case err != nil:
-				x.dead, x.to = true, q.graveyard()
+				x.dead, x.to = true, q.deadLetters()
 				stays = len(node.Data) > q.largest() // it is in nobody's way
 			default:
-				x.due = rec.dueAt(node.Stat.Ctime)
+				x.due = rec.DueAt(node.Stat.Ctime)
 				switch to := bucketFor(x.due, x.due-now); {
 				case x.due > now:
 					x.to = q.bucket(to)
@@ -253,17 +254,17 @@ func (m *mover) look(ctx context.Context, s *shelf, split bool) ([]*delayedItem,
 				case split:
 					x.to = q.bucket(bucketOf(x.due, s.b.kind-1))
 				default:
-					x.to = q.line(rec.priority)
+					x.to = q.line(rec.Priority)
 				}
 			}
 			if stays {
 				s.left = true
 				continue
 			}
-			if len(node.Data) <= smallItem {
+			if len(node.Data) <= segment.SmallItem {
 				x.rec = x.become(node, now)
 			}
-			m.again = m.again || q.isBucket(x.to)
+			m.again = m.again || x.to.Temporary
 			moving = append(moving, x)
 		}
 	}
@@ -271,29 +272,28 @@ func (m *mover) look(ctx context.Context, s *shelf, split bool) ([]*delayedItem,
 }
 
 // become returns what the item is when it has moved.
-func (x *delayedItem) become(node *zk.Data, now int64) *record {
-	rec, err := decodeRecord(node.Data)
+func (x *delayedItem) become(node *zk.Data, now int64) *segment.Record {
+	rec, err := segment.DecodeRecord(node.Data)
 	if err != nil {
-		return &record{id: newID(), enqueued: node.Stat.Ctime, reason: errRecord.Error(), body: node.Data}
+		return &segment.Record{
+			ID: segment.NewID(), Enqueued: node.Stat.Ctime, Reason: segment.ErrRecord.Error(), Body: node.Data,
+		}
 	}
-	rec.delay, rec.due = 0, 0
-	if x.to.q.isBucket(x.to) {
-		rec.due, rec.delay = x.due, max(1, x.due-now)
+	rec.Delay, rec.Due = 0, 0
+	if x.to.Temporary {
+		rec.Due, rec.Delay = x.due, max(1, x.due-now)
 	}
-	if rec.enqueued == 0 {
-		rec.enqueued = node.Stat.Ctime
+	if rec.Enqueued == 0 {
+		rec.Enqueued = node.Stat.Ctime
 	}
 	return rec
 }
-
-// isBucket reports whether a chain is of delayed items.
-func (q *Queue) isBucket(c *chain) bool { return c.bell == q.path(dirDelayed) }
 
 // read reads items. What is not there any more is nil, and so is what cannot be read, because of its permissions or
 // its size: that stays, and the others go on without it.
 func (m *mover) read(ctx context.Context, s *shelf, items []int) ([]*zk.Data, error) {
 	d := m.d
-	nodes, err := d.q.readNodes(ctx, d.sess, s.c.segment(s.segment), items, s.small)
+	nodes, err := d.q.store.Read(ctx, d.sess, s.c.Segment(s.segment), items, !s.small)
 	switch {
 	case err == nil:
 		return nodes, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -114,9 +115,9 @@ func (q *Queue) ends(ctx context.Context) (ends []place, err error) {
 		if err != nil {
 			return err
 		}
-		for _, p := range numbers(names, parseLine) {
+		for _, p := range segment.Numbers(names, parseLine) {
 			line := q.line(p)
-			list, err := line.segments(ctx, sess)
+			list, err := line.Segments(ctx, sess)
 			if err != nil {
 				return err
 			}
@@ -124,11 +125,11 @@ func (q *Queue) ends(ctx context.Context) (ends []place, err error) {
 				continue
 			}
 			last := list[len(list)-1]
-			stat, _, err := sess.Exists(ctx, line.segment(last)) // gone since we have listed: then so is what was in it
+			stat, _, err := sess.Exists(ctx, line.Segment(last)) // gone since we have listed: then so is what was in it
 			if err != nil {
 				return err
 			}
-			ends = append(ends, place{p, last, creations(stat)})
+			ends = append(ends, place{p, last, segment.Creations(stat)})
 		}
 		return nil
 	})
@@ -173,14 +174,14 @@ func (d *desk) claimBefore(ctx context.Context, end place) (bool, error) {
 		}
 	}
 	line := d.q.line(end.priority)
-	data, _, err := d.sess.Get(ctx, line.dir)
+	data, _, err := d.sess.Get(ctx, line.Dir)
 	if errors.Is(err, zk.NoNode) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	if at, ok := parseCursor(data); ok && (place{end.priority, at.segment, at.item}).compare(end) >= 0 {
+	if at, ok := segment.ParseCursor(data); ok && (place{end.priority, at.Segment, at.Item}).compare(end) >= 0 {
 		return false, nil
 	}
 	return d.claimNext(ctx, line, end.priority)
@@ -262,22 +263,22 @@ func (q *Queue) purgeDelayed(ctx context.Context) (int, error) {
 }
 
 // purgeChain removes all items of a chain.
-func (q *Queue) purgeChain(ctx context.Context, c *chain) (int, error) {
+func (q *Queue) purgeChain(ctx context.Context, c *segment.List) (int, error) {
 	n := 0
 	err := q.look(ctx, func(sess *zk.Session) error {
-		list, err := c.segments(ctx, sess)
+		list, err := c.Segments(ctx, sess)
 		if err != nil {
 			return err
 		}
 		for _, s := range list {
-			names, _, err := sess.Children(ctx, c.segment(s))
+			names, _, err := sess.Children(ctx, c.Segment(s))
 			if err != nil && !errors.Is(err, zk.NoNode) {
 				return err
 			}
 			b := sess.Batch()
 			var gone []*zk.Future[struct{}]
-			for _, item := range numbers(names, parseItem) {
-				gone = append(gone, b.Delete(c.segment(s)+"/"+itemName(item), -1))
+			for _, item := range segment.Numbers(names, segment.ParseItem) {
+				gone = append(gone, b.Delete(c.Segment(s)+"/"+segment.ItemName(item), -1))
 			}
 			b.Send()
 			for _, g := range gone {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -34,7 +35,7 @@ func (q *Queue) PutBatch(ctx context.Context, messages []Message) ([]string, err
 	s := &shipment{q: q, items: make([]parcel, len(messages))}
 	ids := make([]string, len(messages))
 	for i := range messages {
-		p, err := q.wrap(&messages[i], newID())
+		p, err := q.wrap(&messages[i], segment.NewID())
 		if err != nil {
 			if len(messages) > 1 {
 				err = fmt.Errorf("message %d: %w", i, err)
@@ -44,7 +45,7 @@ func (q *Queue) PutBatch(ctx context.Context, messages []Message) ([]string, err
 			}
 			return nil, q.failed("put", err)
 		}
-		s.items[i], ids[i] = p, p.rec.name()
+		s.items[i], ids[i] = p, p.rec.ID.String()
 	}
 	if err := s.send(ctx); err != nil {
 		return ids[:s.in], q.failed("put", err)
@@ -54,17 +55,19 @@ func (q *Queue) PutBatch(ctx context.Context, messages []Message) ([]string, err
 
 // parcel is an item on its way to its chain.
 type parcel struct {
-	rec  record
+	rec  segment.Record
 	data []byte
 }
 
 // wrap checks a message and makes an item of it.
-func (q *Queue) wrap(m *Message, id [16]byte) (parcel, error) {
+func (q *Queue) wrap(m *Message, id segment.ID) (parcel, error) {
 	if err := m.check(); err != nil {
 		return parcel{}, err
 	}
-	p := parcel{rec: record{id: id, priority: m.Priority, delay: m.Delay.Milliseconds(), headers: m.Headers, body: m.Body}}
-	p.data = p.rec.encode()
+	p := parcel{rec: segment.Record{
+		ID: id, Priority: m.Priority, Delay: m.Delay.Milliseconds(), Headers: m.Headers, Body: m.Body,
+	}}
+	p.data = p.rec.Encode()
 	if limit := q.largest(); len(p.data) > limit {
 		return parcel{}, &TooLargeError{Size: len(p.data), Limit: limit, packet: q.cfg.MaxPacket}
 	}
@@ -72,18 +75,18 @@ func (q *Queue) wrap(m *Message, id [16]byte) (parcel, error) {
 }
 
 // largest returns how large an item's data may be, in bytes.
-func (q *Queue) largest() int { return q.cfg.MaxPacket - headroom - 8*(len(q.root)+q.aclSize()) }
+func (q *Queue) largest() int { return q.cfg.MaxPacket - headroom - 8*(len(q.root)+q.store.ACLSize()) }
 
 // target returns the chain that an item goes to.
-func (q *Queue) target(r *record) *chain {
-	if r.delay == 0 && r.due == 0 {
-		return q.line(r.priority)
+func (q *Queue) target(r *segment.Record) *segment.List {
+	if r.Delay == 0 && r.Due == 0 {
+		return q.line(r.Priority)
 	}
-	due := r.due
+	due := r.Due
 	if due == 0 {
-		due = q.clock.now() + r.delay
+		due = q.clock.now() + r.Delay
 	}
-	return q.bucket(bucketFor(due, r.delay))
+	return q.bucket(bucketFor(due, r.Delay))
 }
 
 // shipment is a put under way.
@@ -120,7 +123,7 @@ func (s *shipment) stuck(before int) error {
 
 // flight is one transaction of it, without an answer yet.
 type flight struct {
-	plan   *plan
+	plan   *segment.Txn
 	stamp  string
 	to     int // the first item behind it
 	answer *zk.Future[[]zk.Result]
@@ -187,7 +190,7 @@ func (s *shipment) fly(ctx context.Context, sess *zk.Session) error {
 		return err
 	}
 	var flights []*flight
-	var last *plan
+	var last *segment.Txn
 	next := s.in
 	for next < len(s.items) || len(flights) > 0 {
 		for next < len(s.items) && len(flights) < maxFlights {
@@ -211,38 +214,37 @@ func (s *shipment) fly(ctx context.Context, sess *zk.Session) error {
 }
 
 // start sends the next transaction: as many items as fit.
-func (s *shipment) start(ctx context.Context, sess *zk.Session, last *plan, from int, version int32) (*flight, error) {
-	id := newID()
+func (s *shipment) start(ctx context.Context, sess *zk.Session, last *segment.Txn, from int, version int32) (*flight, error) {
+	id := segment.NewID()
 	stamp := string(id[:])
 	guards := append([]zk.Op{zk.SetData(s.receipt.path, id[:], version)}, s.guards...)
-	p := s.q.newPlan(guards...)
+	p := s.q.store.NewTxn(guards...)
 	if last != nil {
-		p.tails = last.tails // as the one before leaves them
+		p.Follow(last)
 	}
 	to := from
 	for to < len(s.items) {
 		item := &s.items[to]
-		c := p.same(s.q.target(&item.rec))
-		if p.items > 0 && !p.fits(c, len(item.data)) {
+		c := p.Same(s.q.target(&item.rec))
+		if p.Items() > 0 && !p.Fits(c, len(item.data)) {
 			break
 		}
-		if err := p.at(ctx, sess, c); err != nil {
+		if err := p.Find(ctx, sess, c); err != nil {
 			return nil, err
 		}
-		p.append(c, item.data)
+		p.Append(c, item.data)
 		to++
 	}
-	p.ring()
-	s.size = max(s.size, p.size)
+	s.size = max(s.size, p.Size())
 	b := sess.Batch()
-	f := &flight{plan: p, stamp: stamp, to: to, answer: b.Multi(p.ops...)}
+	f := &flight{plan: p, stamp: stamp, to: to, answer: b.Multi(p.Ops()...)}
 	b.Send()
 	return f, nil
 }
 
 // arrived books that a transaction was done.
 func (s *shipment) arrived(ctx context.Context, f *flight, results []zk.Result) {
-	f.plan.done(results)
+	f.plan.Done(results)
 	if len(results) > 0 {
 		s.q.clock.saw(results[0].Stat.Mtime)
 	}
@@ -293,7 +295,7 @@ func (s *shipment) land(ctx context.Context, flights []*flight, cause error) err
 }
 
 // refused deals with a transaction that the server, or this side, has refused: nothing of it was done, nor of those behind it.
-func (s *shipment) refused(p *plan, flights []*flight, err error) error {
+func (s *shipment) refused(p *segment.Txn, flights []*flight, err error) error {
 	failed, ok := errors.AsType[*zk.MultiError](err)
 	switch {
 	case !ok:
@@ -303,12 +305,12 @@ func (s *shipment) refused(p *plan, flights []*flight, err error) error {
 		s.receipt = nil
 		s.q.forget()
 		return nil
-	case failed.Index < p.guards:
+	case failed.Index < p.Guards():
 		return guardError{failed}
 	}
 	stale := false
 	for _, f := range flights {
-		stale = f.plan.stale(err) || stale
+		stale = f.plan.Stale(err) || stale
 	}
 	if stale {
 		return nil

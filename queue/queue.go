@@ -23,6 +23,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -55,12 +56,11 @@ type Queue struct {
 	root   string
 	cfg    Config
 	clock  clock
+	store  segment.Store
 
 	receipts receipts
 	puts     atomic.Int64 // calls of PutOnce that have added something
 	buckets  atomic.Int64 // calls of bucketAt
-	single   atomic.Bool  // the server does not know multiRead
-	chains   sync.Map     // path to *chain
 
 	mu      sync.Mutex // guards what follows; never held while anything is waited for
 	known   *zk.Session
@@ -100,6 +100,7 @@ func New(client *zk.Client, path string, cfg Config) (*Queue, error) {
 		return nil, err
 	}
 	q := &Queue{client: client, root: path, cfg: cfg}
+	q.store.ACL, q.store.Packet, q.store.Items, q.store.Missing = cfg.ACL, cfg.MaxPacket, cfg.segment, q.forget
 	q.receipts.q = q
 	q.kick = make(chan struct{}, 1)
 	q.ctx, q.stop = context.WithCancelCause(context.Background())

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -64,7 +65,7 @@ func (r *receipts) get(ctx context.Context, sess *zk.Session) (*receipt, error) 
 		return x, nil
 	}
 	q := r.q
-	id := newID()
+	id := segment.NewID()
 	dir := q.path(dirReceipts, hex.EncodeToString([]byte{id[0] % receiptShards}))
 	path := dir + "/" + hex.EncodeToString(id[:])
 	for {
@@ -119,7 +120,7 @@ func (r *receipts) sweep(dir string) {
 // next sweeper's business.
 func (q *Queue) sweep(ctx context.Context, sess *zk.Session, dir string, old func(*zk.Data) bool) {
 	const most, name = 500, 40
-	chunk := max(1, min(most, (q.cfg.MaxPacket-headroom)/(opSize+len(dir)+name)))
+	chunk := max(1, min(most, (q.cfg.MaxPacket-headroom)/(segment.OpSize+len(dir)+name)))
 	_, at, err := sess.Get(ctx, dir)
 	if err != nil {
 		return

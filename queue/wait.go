@@ -70,7 +70,7 @@ func (d *desk) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) err
 	all := d.all()
 	d.q.mu.Unlock()
 	for _, p := range deaf { // it has rung just now, or somebody has removed it
-		if err := d.q.line(p).mend(ctx, d.sess); err != nil {
+		if err := d.q.line(p).Mend(ctx, d.sess); err != nil {
 			return err
 		}
 	}

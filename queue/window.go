@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -14,7 +15,7 @@ import (
 type window struct {
 	d      *desk
 	path   string
-	line   *chain
+	line   *segment.List
 	place  // of its first item
 	token  int64
 	asked  time.Time // when its node was about to be made
@@ -36,7 +37,7 @@ type window struct {
 // stocked is an item that is not handed out yet.
 type stocked struct {
 	seq     int
-	rec     *record
+	rec     *segment.Record
 	created int64
 }
 
@@ -61,7 +62,7 @@ func (w *window) giveBack(ctx context.Context, from int) error {
 		ops := []zk.Op{
 			zk.DeleteOp(w.path, -1),
 			q.create(free, rest.encode(), zk.Persistent),
-			zk.SetData(w.line.bell, nil, -1),
+			zk.SetData(w.line.Change, nil, -1),
 		}
 		if !last {
 			ops[0] = zk.SetData(w.path, kept.encode(), -1)
@@ -86,7 +87,7 @@ func (w *window) giveBack(ctx context.Context, from int) error {
 			return w.d.err()
 		}
 		if failed, ok := errors.AsType[*zk.MultiError](err); ok && failed.Index == 2 && errors.Is(err, zk.NoNode) {
-			if err := w.line.mend(ctx, sess); err != nil { // somebody has removed the bell
+			if err := w.line.Mend(ctx, sess); err != nil { // somebody has removed the bell
 				return err
 			}
 			continue
@@ -227,7 +228,7 @@ func (w *window) tidy() {
 		return
 	}
 	b := w.d.sess.Batch()
-	b.Delete(w.line.segment(w.segment), 1) // refused unless it is sealed, which is version 1, and empty
+	b.Delete(w.line.Segment(w.segment), 1) // refused unless it is sealed, which is version 1, and empty
 	b.Send()
 }
 

@@ -40,7 +40,8 @@ var floors = []floor{
 	{path: "lock", ours: []string{"zk", "internal/line"}},
 	{path: "elect", ours: []string{"zk", "internal/line"}},
 	{path: "fence", ours: []string{"zk"}},
-	{path: "queue", ours: []string{"zk", "internal/line"}},
+	{path: "internal/segment", ours: []string{"zk"}},
+	{path: "queue", ours: []string{"zk", "internal/line", "internal/segment"}},
 	{path: "queue/classic", ours: []string{"zk", "internal/line", "queue"}}, // for its errors
 	{path: "zktest", ours: []string{"server", "zk", "internal/wire", "internal/jute"}},
 	{

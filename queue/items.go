@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -30,7 +32,7 @@ func (q *Queue) eachReady(ctx context.Context, f func(Peeked) bool) error {
 	var lines []int
 	err := q.look(ctx, func(sess *zk.Session) error {
 		names, _, err := sess.Children(ctx, q.path(dirReady))
-		lines = numbers(names, parseLine)
+		lines = segment.Numbers(names, parseLine)
 		return err
 	})
 	for _, p := range lines {
@@ -86,35 +88,35 @@ func (q *Queue) readSpan(ctx context.Context, c *claim) (span, error) {
 // eachOfLine calls f with the items behind a line's cursor.
 func (q *Queue) eachOfLine(ctx context.Context, priority int, f func(Peeked) bool) error {
 	line := q.line(priority)
-	var at cursor
+	var at segment.Cursor
 	var segments []int
 	err := q.look(ctx, func(sess *zk.Session) error {
-		data, _, err := sess.Get(ctx, line.dir)
+		data, _, err := sess.Get(ctx, line.Dir)
 		if errors.Is(err, zk.NoNode) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		at, _ = parseCursor(data)
-		segments, err = line.segments(ctx, sess)
+		at, _ = segment.ParseCursor(data)
+		segments, err = line.Segments(ctx, sess)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	for _, n := range segments {
-		if n < at.segment {
+		if n < at.Segment {
 			continue
 		}
 		from, end := 0, 0
-		if n == at.segment {
-			from = at.item
+		if n == at.Segment {
+			from = at.Item
 		}
 		err := q.look(ctx, func(sess *zk.Session) error {
-			stat, ok, err := sess.Exists(ctx, line.segment(n))
+			stat, ok, err := sess.Exists(ctx, line.Segment(n))
 			if end = 0; ok {
-				end = creations(stat)
+				end = segment.Creations(stat)
 			}
 			return err
 		})
@@ -133,28 +135,26 @@ func (q *Queue) eachOfLine(ctx context.Context, priority int, f func(Peeked) boo
 }
 
 // eachOf calls f with those of a segment's items that are there.
-func (q *Queue) eachOf(ctx context.Context, priority, segment int, items []int, f func(Peeked) bool) error {
-	dir := q.line(priority).segment(segment)
-	for len(items) > 0 {
-		n := min(readChunk, len(items))
-		graves, err := q.readGraves(ctx, dir, items[:n])
+func (q *Queue) eachOf(ctx context.Context, priority, n int, items []int, f func(Peeked) bool) error {
+	dir := q.line(priority).Segment(n)
+	for chunk := range slices.Chunk(items, segment.ReadChunk) {
+		graves, err := q.readGraves(ctx, dir, chunk)
 		if err != nil {
 			return err
 		}
 		for _, x := range graves {
 			put := x.died // when its node was made
-			if x.rec.enqueued > 0 {
-				put = x.rec.enqueued
+			if x.rec.Enqueued > 0 {
+				put = x.rec.Enqueued
 			}
 			p := Peeked{
-				ID: x.rec.name(), Body: x.rec.body, Headers: x.rec.headers, Priority: priority,
+				ID: x.rec.ID.String(), Body: x.rec.Body, Headers: x.rec.Headers, Priority: priority,
 				EnqueuedAt: time.UnixMilli(put), ready: time.UnixMilli(x.died),
 			}
-			if x.rec.reason == "" && !f(p) {
+			if x.rec.Reason == "" && !f(p) {
 				return errEnough
 			}
 		}
-		items = items[n:]
 	}
 	return nil
 }

@@ -1,30 +1,9 @@
 package queue
 
 import (
-	"bytes"
-	"reflect"
 	"slices"
 	"testing"
-	"time"
 )
-
-func FuzzRecord(f *testing.F) {
-	f.Add((&record{id: newID(), body: []byte("body")}).encode())
-	f.Add((&record{
-		id: newID(), priority: -100, attempts: 3, enqueued: 1, delay: 2, due: 3, headers: map[string]string{"k": "v"},
-		failures: []Failure{{time.UnixMilli(5), "no"}}, reason: "bad", body: []byte{0},
-	}).encode())
-	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := decodeRecord(data)
-		if err != nil {
-			return
-		}
-		again, err := decodeRecord(r.encode())
-		if err != nil || !reflect.DeepEqual(r, again) || !bytes.Equal(r.body, again.body) {
-			t.Fatalf("got %+v, %v, want %+v", again, err, r)
-		}
-	})
-}
 
 func FuzzClaim(f *testing.F) {
 	f.Add(claimName(place{-5, 7, 100}, "0123456789abcdef", "1"), span{First: 1, Last: 5, Handed: 2, Tries: 1, Except: []int{3}}.encode())

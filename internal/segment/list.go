@@ -41,10 +41,10 @@ type Store struct {
 }
 
 // List is a list of segments: the ready items of one priority, a bucket of delayed items, or the dead letters. A segment
-// is a node whose children are items. Items are only ever appended to the last segment, which is open: its version is 0.
-// A client that finds it full seals it, by setting its data, and creates the next one, in one transaction. Every append
-// checks in its own transaction that the version is 0, so that nothing is ever added to a sealed segment, nor to one
-// that was removed.
+// is a node whose children are items. Items are only ever appended to the last segment, which is open: its version is
+// 0. A client that finds it full seals it, by setting its data, and creates the next one, in one transaction. Every
+// append checks in its own transaction that the version is 0, so that nothing is ever added to a sealed segment, nor to
+// one that was removed.
 type List struct {
 	Dir    string // its node
 	Change string // the node that an append sets, for those who watch it; "" for none
@@ -58,8 +58,8 @@ type List struct {
 	tail Tail
 }
 
-// Tail is what is known of a list's end. It may be out of date: then the server refuses the append, and the client looks
-// again.
+// Tail is what is known of a list's end. It may be out of date: then the server refuses the append, and the client
+// looks again.
 type Tail struct {
 	segment int // its number, from 1; 0 if nothing is known
 	count   int // items that were ever added to it
@@ -249,7 +249,8 @@ func (l *List) created(err error) error {
 }
 
 // first returns the number of a new list's first segment. A temporary list that was dropped may be created again, and a
-// consumer that has read items of the former one may still be about to move them, by their paths. So no two share a path.
+// consumer that has read items of the former one may still be about to move them, by their paths. So no two share a
+// path.
 func (l *List) first() int {
 	if l.Temporary {
 		return 1 + rand.N(1<<60)
@@ -309,7 +310,8 @@ func (l *List) Mend(ctx context.Context, sess *zk.Session) error {
 	return l.created(err)
 }
 
-// Drop removes an empty list: its last segment, and its node. The server refuses if a client has put something meanwhile.
+// Drop removes an empty list: its last segment, and its node. The server refuses if a client has put something
+// meanwhile.
 func (l *List) Drop(ctx context.Context, sess *zk.Session, segment int) error {
 	_, err := sess.Multi(ctx, zk.DeleteOp(l.Segment(segment), -1), zk.DeleteOp(l.Dir, -1))
 	l.forget()

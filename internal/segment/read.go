@@ -14,7 +14,9 @@ const ReadChunk = 200
 // Read returns the nodes of a segment's items; nil stands for one that does not exist. Many small items come in one
 // reply, which a server makes ten times faster than as many replies. Large items come one by one, so that no reply
 // exceeds a packet.
-func (s *Store) Read(ctx context.Context, sess *zk.Session, segment string, items []int, large bool) ([]*zk.Data, error) {
+func (s *Store) Read(
+	ctx context.Context, sess *zk.Session, segment string, items []int, large bool,
+) ([]*zk.Data, error) {
 	nodes := make([]*zk.Data, len(items))
 	if !large && !s.single.Load() {
 		ops := make([]zk.ReadOp, len(items))

@@ -97,8 +97,8 @@ func appendText(b []byte, s string) []byte {
 // ErrRecord is DecodeRecord's answer to data that is not a record.
 var ErrRecord = errors.New("queue: the node's data is not an item")
 
-// DecodeRecord reads a stored record. It returns ErrRecord if data is not one, and never panics: other clients may write
-// anything to a node.
+// DecodeRecord reads a stored record. It returns ErrRecord if data is not one, and never panics: other clients may
+// write anything to a node.
 func DecodeRecord(data []byte) (*Record, error) {
 	if len(data) < 17 || data[0] != recordVersion {
 		return nil, ErrRecord

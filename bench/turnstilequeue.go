@@ -29,7 +29,7 @@ func openTurnstileQueue(ctx context.Context, p *plan) (tasks, error) {
 
 func (o *ourQueue) put(ctx context.Context, bodies [][]byte) error {
 	if len(bodies) == 1 {
-		_, err := o.queue.Put(ctx, bodies[0], queue.PutOptions{})
+		_, err := o.queue.Put(ctx, queue.Message{Body: bodies[0]})
 		return err
 	}
 	_, err := o.queue.PutBatch(ctx, messages(bodies))

@@ -59,7 +59,7 @@ func (h *hand) ship(ctx context.Context, q *queue.Queue, s shipment) {
 	for i, g := range s.items {
 		tag, body := tagged(h.number, p.Serial, i, g.size)
 		p.Parcels = append(p.Parcels, lincheck.Parcel{Body: tag, Priority: g.priority, Delayed: g.delay > 0})
-		messages = append(messages, queue.Message{Body: body, PutOptions: queue.PutOptions{Priority: g.priority, Delay: g.delay}})
+		messages = append(messages, queue.Message{Body: body, Priority: g.priority, Delay: g.delay})
 	}
 	var sess *zk.Session
 	var known int64
@@ -78,7 +78,7 @@ func (h *hand) ship(ctx context.Context, q *queue.Queue, s shipment) {
 	case s.key != "":
 		var id string
 		var added bool
-		id, added, err = q.PutOnce(ctx, s.key, first.Body, first.PutOptions)
+		id, added, err = q.PutOnce(ctx, s.key, first)
 		switch {
 		case err != nil:
 		case added:
@@ -88,7 +88,7 @@ func (h *hand) ship(ctx context.Context, q *queue.Queue, s shipment) {
 		}
 	case len(messages) == 1:
 		var id string
-		if id, err = q.Put(ctx, first.Body, first.PutOptions); err == nil {
+		if id, err = q.Put(ctx, first); err == nil {
 			p.IDs = []string{id}
 		}
 	default:

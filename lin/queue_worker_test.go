@@ -251,15 +251,15 @@ func (c *consumer) finish(item *queue.Item, d *lincheck.Delivery, f fate) {
 	var err error
 	switch {
 	case f.Marked:
-		err = item.DoneWith(ctx, zk.CreateOp(marks(c.Root+"/"+c.place)+"/"+item.ID(), nil, zk.Persistent))
+		err = item.Done(ctx, zk.CreateOp(marks(c.Root+"/"+c.place)+"/"+item.ID(), nil, zk.Persistent))
 	case f.Fate == lincheck.Acknowledged:
 		err = item.Done(ctx)
 	case f.Fate == lincheck.GivenBack:
-		err = item.Retry(ctx, 0)
+		err = item.Fail(ctx, &queue.RetryError{})
 	case f.Fate == lincheck.Rejected:
 		err = item.Reject(ctx, f.Reason)
 	case f.delay > 0:
-		err = item.Retry(ctx, f.delay)
+		err = item.Fail(ctx, &queue.RetryError{After: f.delay})
 	default:
 		err = item.Fail(ctx, errMood)
 	}

@@ -117,7 +117,7 @@ func taken(ctx context.Context, client *zk.Client, path string, put bool, leave 
 		return held{}, err
 	}
 	if put {
-		if _, err := q.Put(ctx, []byte("item"), queue.PutOptions{}); err != nil {
+		if _, err := q.Put(ctx, queue.Message{Body: []byte("item")}); err != nil {
 			return held{}, err
 		}
 	}

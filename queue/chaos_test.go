@@ -192,7 +192,7 @@ func consume(ctx context.Context, q *queue.Queue, l *ledger, moods *rand.Rand) {
 			}
 			switch moods.IntN(6) {
 			case 0:
-				err = item.Retry(context.Background(), 0)
+				err = item.Fail(context.Background(), &queue.RetryError{})
 			case 1:
 				err = item.Fail(context.Background(), errors.New("mood"))
 			default:

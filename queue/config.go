@@ -12,7 +12,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// The bounds of PutOptions.Priority.
+// The bounds of Message.Priority.
 const (
 	MostUrgent  = segment.MostUrgent  // -100
 	LeastUrgent = segment.LeastUrgent // 100
@@ -132,28 +132,25 @@ type Hooks struct {
 	Dead func(ctx context.Context, id, reason string)
 }
 
-// PutOptions say how an item is put. The zero value is an ordinary one.
-type PutOptions struct {
-	// Priority orders items before their arrival does: smaller is more urgent, as with Curator and kazoo. From MostUrgent to LeastUrgent.
+// Message is an item to put. Only Body is needed.
+type Message struct {
+	Body []byte
+	// Priority orders items before their arrival does: smaller is more urgent, as in Curator and kazoo. It goes from
+	// MostUrgent to LeastUrgent.
 	Priority int
-	// Delay is how long the item is not ready yet, by the servers' clock. When it is over, the item arrives. At most ten years.
+	// Delay is how long the item is not ready yet, by the servers' clock: at most ten years. When it is over, the item
+	// arrives.
 	Delay time.Duration
 	// Headers go with the item.
 	Headers map[string]string
 }
 
-func (o PutOptions) check() error {
+func (m *Message) check() error {
 	switch {
-	case o.Priority < MostUrgent || o.Priority > LeastUrgent:
-		return fmt.Errorf("queue: priority %d is not between %d and %d", o.Priority, MostUrgent, LeastUrgent)
-	case o.Delay < 0 || o.Delay > maxDelay:
-		return fmt.Errorf("queue: delay %v is not between 0 and ten years", o.Delay)
+	case m.Priority < MostUrgent || m.Priority > LeastUrgent:
+		return fmt.Errorf("priority must be between %d and %d: %d", MostUrgent, LeastUrgent, m.Priority)
+	case m.Delay < 0 || m.Delay > maxDelay:
+		return fmt.Errorf("delay must be between 0 and ten years: %v", m.Delay)
 	}
 	return nil
-}
-
-// Message is an item to put with others.
-type Message struct {
-	Body []byte
-	PutOptions
 }

@@ -159,7 +159,7 @@ func (w *world) waiter(t *testing.T, got chan<- *queue.Item) int64 {
 func TestItemThatIsGivenBackWhileAnotherGoesToWaitIsTaken(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, holder := w.queue(queue.Config{}), w.queue(queue.Config{})
-		put(t, producer, "before", queue.PutOptions{}) // the line is there
+		put(t, producer, "before", queue.Message{}) // the line is there
 		done(t, take(t, holder))
 		got := make(chan *queue.Item, 1)
 		waiter := w.waiter(t, got)
@@ -178,7 +178,7 @@ func TestItemThatIsGivenBackWhileAnotherGoesToWaitIsTaken(t *testing.T) {
 			}
 			return zktest.Pass
 		})
-		put(t, producer, "0", queue.PutOptions{})
+		put(t, producer, "0", queue.Message{})
 		synctest.Wait()
 		item := take(t, holder)
 		look()
@@ -196,7 +196,7 @@ func TestItemThatIsGivenBackWhileAnotherGoesToWaitIsTaken(t *testing.T) {
 			wantBody(t, item, "0")
 		default:
 			t.Error("an item is ready, and who waits for one is not told")
-			put(t, producer, "1", queue.PutOptions{})
+			put(t, producer, "1", queue.Message{})
 			<-got
 		}
 	})
@@ -208,7 +208,7 @@ func TestClaimOfAConsumerWhoseNodeIsGoneIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, q := w.queue(queue.Config{}), w.queue(queue.Config{})
 		sess := w.Session(t, time.Minute)
-		put(t, producer, "0", queue.PutOptions{})
+		put(t, producer, "0", queue.Message{})
 		done(t, take(t, q))
 		pass(time.Minute) // it has given back everything
 		claims, claim := context.WithCancel(t.Context())
@@ -220,7 +220,7 @@ func TestClaimOfAConsumerWhoseNodeIsGoneIsRefused(t *testing.T) {
 			}
 			return zktest.Pass
 		})
-		put(t, producer, "1", queue.PutOptions{})
+		put(t, producer, "1", queue.Message{})
 		got := make(chan *queue.Item, 1)
 		go takeInto(t, q, got)
 		synctest.Wait()
@@ -248,7 +248,7 @@ func TestClaimOfAConsumerWhoseNodeIsGoneIsRefused(t *testing.T) {
 func TestConsumerThatComesBetweenTheListsKeepsItsClaim(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, first, second := w.queue(queue.Config{}), w.queue(queue.Config{}), w.queue(queue.Config{})
-		put(t, producer, "before", queue.PutOptions{})
+		put(t, producer, "before", queue.Message{})
 		done(t, take(t, producer))
 		got := make(chan *queue.Item, 1)
 		waiter := w.waiter(t, got)
@@ -266,7 +266,7 @@ func TestConsumerThatComesBetweenTheListsKeepsItsClaim(t *testing.T) {
 		if !held {
 			t.Fatal("the consumer that waits has listed nothing")
 		}
-		put(t, producer, "0", queue.PutOptions{})
+		put(t, producer, "0", queue.Message{})
 		item := take(t, second)
 		list()
 		synctest.Wait()
@@ -274,7 +274,7 @@ func TestConsumerThatComesBetweenTheListsKeepsItsClaim(t *testing.T) {
 			t.Errorf("the claim of a consumer that lives was taken over: %v", context.Cause(item.Context()))
 		}
 		done(t, item)
-		put(t, producer, "1", queue.PutOptions{})
+		put(t, producer, "1", queue.Message{})
 		wantBody(t, <-got, "1")
 	})
 }
@@ -307,7 +307,7 @@ func TestPartsOfWhatWasLeftBehindAreTakenByWhoGoesToWait(t *testing.T) {
 		synctest.Wait()
 		if len(got) == 0 {
 			t.Error("items are ready, and who waits for one is not told")
-			put(t, producer, "40", queue.PutOptions{})
+			put(t, producer, "40", queue.Message{})
 		}
 		<-got
 	})

@@ -26,7 +26,7 @@ func TestItemThatMayNotBeReadIsLeftToOthers(t *testing.T) {
 		}
 		outsider := w.queue(queue.Config{})
 		putAll(t, outsider, 0, 30)
-		put(t, insider, "30", queue.PutOptions{})
+		put(t, insider, "30", queue.Message{})
 		putAll(t, outsider, 31, 61)
 		seen := 0
 		for range 5 {
@@ -62,7 +62,7 @@ func TestClaimThatCanNeitherBeReadNorGivenBackIsTriedAgain(t *testing.T) {
 		}
 		outsider := w.queue(queue.Config{})
 		putAll(t, outsider, 0, 3)
-		put(t, insider, "3", queue.PutOptions{})
+		put(t, insider, "3", queue.Message{})
 		putAll(t, outsider, 4, 8)
 		refused := 0
 		w.Control(func(r zktest.Request) zktest.Fault {
@@ -157,7 +157,7 @@ func TestConsumerWhoseClaimIsRemovedGivesUpTheOthers(t *testing.T) {
 			wantBody(t, item, strconv.Itoa(i))
 			done(t, item)
 		}
-		put(t, producer, "30", queue.PutOptions{})
+		put(t, producer, "30", queue.Message{})
 		wantBody(t, take(t, q), "30") // it goes on as another consumer
 	})
 }

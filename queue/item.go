@@ -19,8 +19,8 @@ import (
 // claimed the item.
 type Token int64
 
-// Item is an item that was taken: this consumer works on it, and nobody else is given it while the claim holds. It is finished by one of
-// Done, DoneWith, Retry, Return, Fail and Reject. Its methods may be called from any goroutine.
+// Item is an item that was taken: no other consumer is given it while the claim holds. One of Done, Fail, Return and
+// Reject finishes it. Its methods may be called from any goroutine.
 type Item struct {
 	q       *Queue
 	d       *desk
@@ -38,8 +38,7 @@ type Item struct {
 	over     bool // ctx has ended, or does when it is made, with ErrFinished
 }
 
-// Body returns a copy of what was put, a new one each time: what the caller does to it changes nothing of what Fail,
-// Retry and Reject store.
+// Body returns a copy of what was put, a new one each time: changes to it do not change what Fail and Reject store.
 func (it *Item) Body() []byte { return slices.Clone(it.rec.Body) }
 
 // ID returns the id that Put has returned.
@@ -83,15 +82,16 @@ func (it *Item) Failures() []Failure { return failures(it.rec.Failures) }
 // Token returns the delivery's token.
 func (it *Item) Token() Token { return Token(it.w.token) }
 
-// Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once the claim was taken over. Items
-// that were claimed together share the claim, and it stays until all of them are finished; see Guards. DoneWith is for writes that belong
-// to one item.
+// Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once another
+// consumer has taken the claim over. Items that were claimed together share the claim, and it stays until all of them are
+// finished; see Guards. Writes that belong to one item go with its Done.
 func (it *Item) Guard() zk.Op { return zk.Check(it.w.path, -1) }
 
-// Guards returns the operations to put first in a multi that also ends with the item: the server refuses the whole multi with zk.NoNode
-// once the claim was taken over, and once Done, DoneWith, Fail, Reject, or Retry or Return with a delay has finished the item. What Retry or
-// Return gives back at once is not told: such an item keeps its node and its place, and while other items of the claim are not finished the
-// multi is refused only when the next consumer has finished it.
+// Guards returns the operations to put first in a multi that must also end with the item: the server refuses the whole
+// multi with zk.NoNode once another consumer has taken the claim over, and once Done, Fail, Reject, or Return with a delay
+// has finished the item. It does not tell of an item that has gone back at once: such an item keeps its node and its
+// place, and while other items of the claim are not finished the server refuses the multi only when the next consumer has
+// finished it.
 func (it *Item) Guards() []zk.Op { return []zk.Op{it.Guard(), zk.Check(it.Path(), -1)} }
 
 // Session returns the session that the claim belongs to. Guarded writes go through it.
@@ -102,8 +102,8 @@ func (it *Item) Path() string {
 	return it.w.line.Segment(it.w.segment) + "/" + segment.ItemName(it.seq)
 }
 
-// Context returns the item's context. It ends with ErrFinished when Done has succeeded, and as soon as Retry, Return, Fail
-// or Reject begins to give the item to others, whether that succeeds or not. It ends when the claim is lost: with
+// Context returns the item's context. It ends with ErrFinished when Done has succeeded, and as soon as Fail, Return or
+// Reject begins to give the item to others, whether that succeeds or not. It ends when the claim is lost: with
 // ErrClaimLost and zk.ErrUncertain when no quorum of the servers has confirmed the session lately, which is before any of
 // them can give the item to another consumer; with zk.ErrLost, zk.ErrExpired or zk.ErrClosed when the session ended; with
 // ErrClaimLost when another client deleted the consumer's node.
@@ -120,21 +120,19 @@ func (it *Item) Context() context.Context {
 	return it.ctx
 }
 
-// Done acknowledges the item. After it has returned nil the item is never delivered again.
+// Done acknowledges the item, together with other writes if there are any: either all is done, or nothing. After it has
+// returned nil the item is never delivered again. If the servers refuse one of ops, it returns that refusal, and the item
+// is still the caller's.
 //
-// A connection that breaks does not make it fail: it finds out whether the item is gone before it tries again. It fails with ErrClaimLost
-// when the claim was lost before: then the item is, or will be, delivered to somebody else, unless the acknowledgement had reached the
-// servers in the session's last moments. If ctx ends first, it returns ctx's cause and goes on in the background.
-func (it *Item) Done(ctx context.Context) error { return it.done(ctx, it.acknowledge) }
-
-// DoneWith acknowledges the item and does other writes, all in one transaction: either all is done, or nothing. If one of ops is refused, it
-// returns that refusal, and the item is still the caller's. Otherwise it is like Done.
-func (it *Item) DoneWith(ctx context.Context, ops ...zk.Op) error {
-	return it.done(ctx, func() error { return it.remove(ops, nil, nil) })
-}
-
-func (it *Item) done(ctx context.Context, f func() error) error {
-	return it.finish(ctx, f, it.tellDone)
+// A broken connection does not make it fail: it finds out whether the item is gone before it tries again. It returns
+// ErrClaimLost if the claim was lost before: then the item is, or will be, delivered to another consumer, unless the
+// acknowledgement had reached the servers in the session's last moments. If ctx ends first, it returns ctx's cause and
+// goes on in the background.
+func (it *Item) Done(ctx context.Context, ops ...zk.Op) error {
+	if len(ops) == 0 {
+		return it.finish(ctx, it.acknowledge, it.tellDone)
+	}
+	return it.finish(ctx, func() error { return it.remove(ops, nil, nil) }, it.tellDone)
 }
 
 // tellDone calls the hook. Ctx is that of the caller, who may have left.
@@ -144,29 +142,53 @@ func (it *Item) tellDone(ctx context.Context) {
 	}
 }
 
-// Retry gives the item back to be delivered again: at once and in its old place, or after delay, by the servers' clock, behind what has
-// arrived by then. When Config.MaxAttempts have been made it goes to the dead letters instead. It fails as Done does.
-//
-// Places are kept for a thousand items that wait to be delivered again; what is given back beyond that arrives anew.
-func (it *Item) Retry(ctx context.Context, delay time.Duration) error {
-	return it.retry(ctx, delay, "")
+// Fail says that this attempt has failed, and why. The item is delivered again after the time that Config.Backoff gives
+// for this attempt, or that a *RetryError in reason gives, behind what has arrived by then. When Config.MaxAttempts have
+// been made it goes to the dead letters instead. Fail itself fails as Done does.
+func (it *Item) Fail(ctx context.Context, reason error) error {
+	retry, given := errors.AsType[*RetryError](reason)
+	switch {
+	case !given && reason == nil:
+		return it.retry(ctx, it.backoff(), "failed")
+	case !given:
+		return it.retry(ctx, it.backoff(), reason.Error())
+	case retry.Err == nil:
+		return it.retry(ctx, retry.After, "")
+	}
+	return it.retry(ctx, retry.After, reason.Error())
 }
 
-// Return gives the item back as if it had not been delivered: at once and in its old place, or after delay, as Retry does; but the attempt does
-// not count, and the item does not go to the dead letters. It is for a consumer that finds that it cannot work now, for reasons that are not
-// the item's. It fails as Done does.
+// backoff returns how long after a failure of this attempt the item is ready again.
+func (it *Item) backoff() time.Duration {
+	return max(time.Millisecond, it.q.cfg.Backoff.Delay(it.attempt))
+}
+
+// RetryError is a reason for Item.Fail, and an error for a handler of Consume to return, that says when the item is to
+// be delivered again: return &queue.RetryError{Err: err, After: time.Minute}.
+//
+// If After is zero the item is ready at once, in its old place, and Err is not recorded. Places are kept for a thousand
+// items that wait to be delivered again; what goes back beyond that arrives anew.
+type RetryError struct {
+	Err   error // may be nil
+	After time.Duration
+}
+
+// Error returns the text of the error that it wraps.
+func (e *RetryError) Error() string {
+	if e.Err == nil {
+		return "retry"
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns the error that it wraps.
+func (e *RetryError) Unwrap() error { return e.Err }
+
+// Return gives the item back as if it had not been delivered: at once and in its old place, or after delay, behind what
+// has arrived by then. The attempt does not count. It is for a consumer that cannot work now, for reasons that are not the
+// item's. It fails as Done does.
 func (it *Item) Return(ctx context.Context, delay time.Duration) error {
 	return it.again(ctx, delay, it.attempt-1, "")
-}
-
-// Fail gives the item back to be delivered again after the time that Config.Backoff says for this attempt, and remembers why. When
-// Config.MaxAttempts have been made it goes to the dead letters instead. It fails as Done does.
-func (it *Item) Fail(ctx context.Context, reason error) error {
-	text := "failed"
-	if reason != nil {
-		text = reason.Error()
-	}
-	return it.retry(ctx, max(time.Millisecond, it.q.cfg.Backoff.Delay(it.attempt)), text)
 }
 
 // Reject moves the item to the dead letters, with the reason. It fails as Done does.
@@ -192,7 +214,7 @@ func (it *Item) retry(ctx context.Context, delay time.Duration, reason string) e
 // again has the item delivered again, with so many attempts made.
 func (it *Item) again(ctx context.Context, delay time.Duration, attempts int, reason string) error {
 	if delay < 0 || delay > maxDelay {
-		return it.q.failed("retry", fmt.Errorf("delay %v is not between 0 and ten years", delay))
+		return it.failed(fmt.Errorf("delay must be between 0 and ten years: %v", delay))
 	}
 	return it.finish(ctx, func() error {
 		it.part()

@@ -56,7 +56,7 @@ func TestSegmentThatIsMadeLateIsNeverMadeUnderTheCursor(t *testing.T) {
 				})
 				stored := make(chan error, 1)
 				go func() {
-					_, err := late.Put(t.Context(), []byte("late"), queue.PutOptions{})
+					_, err := late.Put(t.Context(), queue.Message{Body: []byte("late")})
 					stored <- err
 				}()
 				synctest.Wait()
@@ -96,7 +96,7 @@ func TestPutMendsALineOfWhichSomebodyHasRemovedANode(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				producer, other, consumer := w.queue(queue.Config{}), w.queue(queue.Config{}), w.queue(queue.Config{})
 				sess := w.Session(t, time.Minute)
-				put(t, producer, "before", queue.PutOptions{})
+				put(t, producer, "before", queue.Message{})
 				done(t, take(t, consumer))
 				for _, q := range []*queue.Queue{producer, other} { // one that has put before, and one that has not
 					got := make(chan *queue.Item)
@@ -107,7 +107,7 @@ func TestPutMendsALineOfWhichSomebodyHasRemovedANode(t *testing.T) {
 					}
 					bounded(t, w, 1000)
 					synctest.Wait()
-					put(t, q, "after", queue.PutOptions{})
+					put(t, q, "after", queue.Message{})
 					wantBody(t, <-got, "after")
 				}
 			})
@@ -120,7 +120,7 @@ func TestPutsThatMendALineAtTheSameTimeMakeOneSegment(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		sess := w.Session(t, time.Minute)
 		consumer := w.queue(queue.Config{})
-		put(t, consumer, "before", queue.PutOptions{})
+		put(t, consumer, "before", queue.Message{})
 		done(t, take(t, consumer))
 		if err := sess.Delete(t.Context(), line0+"/s0000000001", -1); err != nil {
 			t.Fatal(err)
@@ -131,7 +131,7 @@ func TestPutsThatMendALineAtTheSameTimeMakeOneSegment(t *testing.T) {
 		for range n {
 			q := w.queue(queue.Config{})
 			go func() {
-				_, err := q.Put(t.Context(), nil, queue.PutOptions{})
+				_, err := q.Put(t.Context(), queue.Message{})
 				errs <- err
 			}()
 		}
@@ -157,13 +157,13 @@ func TestItemIsGivenBackAlsoIfSomebodyHasRemovedTheBell(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{})
 		sess := w.Session(t, time.Minute)
-		put(t, producer, "a", queue.PutOptions{})
+		put(t, producer, "a", queue.Message{})
 		item := take(t, consumer)
 		if err := sess.Delete(t.Context(), line0+"/bell", -1); err != nil {
 			t.Fatal(err)
 		}
 		bounded(t, w, 1000)
-		if err := item.Retry(t.Context(), 0); err != nil {
+		if err := item.Fail(t.Context(), &queue.RetryError{}); err != nil {
 			t.Fatal(err)
 		}
 		wantBody(t, take(t, consumer), "a")
@@ -188,7 +188,7 @@ func TestSegmentThatIsMadeLateIsNotMadeInALineMadeAnew(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, late, consumer := w.queue(queue.Config{}), w.queue(queue.Config{}), w.queue(queue.Config{})
 		sess := w.Session(t, time.Minute)
-		put(t, producer, "lost", queue.PutOptions{})
+		put(t, producer, "lost", queue.Message{})
 		s1, s2 := line0+"/s0000000001", line0+"/s0000000002"
 		if _, err := sess.Set(t.Context(), s1, []byte("small"), 0); err != nil {
 			t.Fatal(err)
@@ -204,7 +204,7 @@ func TestSegmentThatIsMadeLateIsNotMadeInALineMadeAnew(t *testing.T) {
 		})
 		stored := make(chan error, 1)
 		go func() {
-			_, err := late.Put(t.Context(), []byte("late"), queue.PutOptions{})
+			_, err := late.Put(t.Context(), queue.Message{Body: []byte("late")})
 			stored <- err
 		}()
 		synctest.Wait()
@@ -213,7 +213,7 @@ func TestSegmentThatIsMadeLateIsNotMadeInALineMadeAnew(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		put(t, producer, "first", queue.PutOptions{})
+		put(t, producer, "first", queue.Message{})
 		makeIt()
 		if err := <-stored; err != nil || !held {
 			t.Fatal(held, err)

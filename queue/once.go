@@ -23,8 +23,8 @@ const sweepEvery = 64
 // new ones. A full queue neither refuses nor delays a call whose item is in, or was. Everything else is as with Put.
 //
 // The key stands in a node of its own, made in the transaction that adds the item: there is no moment at which only one of the two is there.
-func (q *Queue) PutOnce(ctx context.Context, key string, body []byte, opts PutOptions) (id string, added bool, err error) {
-	p, err := q.wrap(&Message{Body: body, PutOptions: opts}, segment.NewID())
+func (q *Queue) PutOnce(ctx context.Context, key string, m Message) (id string, added bool, err error) {
+	p, err := q.wrap(&m, segment.NewID())
 	if err != nil {
 		return "", false, q.failed("put", err)
 	}

@@ -20,8 +20,8 @@ const headroom = 8 << 10
 // A connection that breaks, and a session that ends, do not make it fail: it finds out whether the item is in before it tries again, so that
 // nothing is put twice. If ctx ends first, the item may be in all the same: then the error is ErrUnresolved, too. It returns ErrTooLarge,
 // with the limit, for what no server would take, and ErrFull when Config.MaxItems are there.
-func (q *Queue) Put(ctx context.Context, body []byte, opts PutOptions) (string, error) {
-	ids, err := q.PutBatch(ctx, []Message{{Body: body, PutOptions: opts}})
+func (q *Queue) Put(ctx context.Context, m Message) (string, error) {
+	ids, err := q.PutBatch(ctx, []Message{m})
 	if err != nil {
 		return "", err
 	}

@@ -1,14 +1,14 @@
 // Package queue is a queue on ZooKeeper: at least once, in order, as deep as memory allows, and as fast as one durable write an item.
 //
 //	q, err := queue.New(client, "/queues/mail", queue.Config{})
-//	id, err := q.Put(ctx, body, queue.PutOptions{Priority: 5, Delay: time.Minute})
+//	id, err := q.Put(ctx, queue.Message{Body: body, Priority: 5, Delay: time.Minute})
 //
 //	item, err := q.Take(ctx)
 //	if err != nil {
 //		return err
 //	}
 //	err = send(item.Context(), item.Body())
-//	err = item.Done(ctx) // or item.Fail(ctx, err), item.Retry(ctx, delay), item.Reject(ctx, reason)
+//	err = item.Done(ctx) // or item.Fail(ctx, err), item.Return(ctx, delay), item.Reject(ctx, reason)
 //
 // An item that Put has acknowledged is delivered until a consumer has acknowledged it with Done, whoever crashes meanwhile. After Done
 // has returned nil it is never delivered again. Between the two it may be delivered more than once: when its consumer crashes, and when
@@ -37,7 +37,8 @@ var (
 	ErrTooLarge = errors.New("queue: item too large")
 	// ErrClosed is the answer of a queue that was closed.
 	ErrClosed = errors.New("queue: closed")
-	// ErrFinished is the answer to a second Done, Retry, Fail or Reject of an item, and the cause of its context after the first.
+	// ErrFinished is the answer to a second Done, Fail, Return or Reject of an item, and the cause of its context after
+	// the first.
 	ErrFinished = errors.New("queue: the item is finished")
 	// ErrClaimLost is the cause of an item's context, and the answer to Done, when the item has gone to somebody else: its consumer's
 	// node was deleted, or the item itself.

@@ -94,7 +94,7 @@ func putsAndTakes(t *testing.T, client *zk.Client, path string) {
 		}
 		if len(finished) == 3 && !retried {
 			retried = true
-			err = item.Retry(t.Context(), 0)
+			err = item.Fail(t.Context(), &queue.RetryError{})
 		} else if err = item.Done(t.Context()); err == nil {
 			finished[item.ID()] = true
 			delete(unclear, item.ID())

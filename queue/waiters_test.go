@@ -24,7 +24,7 @@ func TestConsumersGoOnWaitingWhenSomebodyDeletesANodeOfTheirs(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					producer, a, b := w.queue(queue.Config{}), w.queue(queue.Config{}), w.queue(queue.Config{})
 					sess := w.Session(t, time.Minute)
-					put(t, producer, "before", queue.PutOptions{})
+					put(t, producer, "before", queue.Message{})
 					done(t, take(t, producer))
 					_ = producer.Close(t.Context())
 					producer = w.queue(queue.Config{})
@@ -55,7 +55,7 @@ func TestConsumersGoOnWaitingWhenSomebodyDeletesANodeOfTheirs(t *testing.T) {
 					}
 					for i := range 4 {
 						synctest.Wait()
-						put(t, producer, strconv.Itoa(i), queue.PutOptions{})
+						put(t, producer, strconv.Itoa(i), queue.Message{})
 						select {
 						case body := <-got:
 							if body != strconv.Itoa(i) {
@@ -144,7 +144,7 @@ func TestRetryOfARemovedItemSaysThatItIsGone(t *testing.T) {
 		if err := sess.Delete(t.Context(), item.Path(), -1); err != nil {
 			t.Fatal(err)
 		}
-		if err := item.Retry(t.Context(), 0); !errors.Is(err, queue.ErrClaimLost) {
+		if err := item.Fail(t.Context(), &queue.RetryError{}); !errors.Is(err, queue.ErrClaimLost) {
 			t.Errorf("got %v, want ErrClaimLost", err)
 		}
 		names, _, err := sess.Children(t.Context(), root+"/claims")

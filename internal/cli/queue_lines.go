@@ -178,8 +178,9 @@ func (s *shipping) put(ctx context.Context, q *queue.Queue, batch []queue.Messag
 	if len(batch) == 0 {
 		return nil
 	}
-	for i := range batch {
-		batch[i].PutOptions = s.opts
+	for i, m := range batch {
+		batch[i] = s.message
+		batch[i].Body = m.Body
 	}
 	ids, err := q.PutBatch(ctx, batch)
 	s.in += len(ids)

@@ -46,11 +46,11 @@ func (q *Queue) Age(ctx context.Context) (time.Duration, error) {
 		if err != nil {
 			return 0, q.failed("age", err)
 		}
-		r, err := q.receipts.get(ctx, sess)
+		r, err := q.receipts.Get(ctx, sess)
 		if err != nil {
 			return 0, q.failed("age", err)
 		}
-		q.receipts.put(r)
+		q.receipts.Put(r)
 	}
 	return max(0, time.UnixMilli(q.clock.now()).Sub(oldest)), nil
 }

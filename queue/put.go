@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seed-a3166700/turnstile/internal/receipt"
 	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -96,7 +97,7 @@ type shipment struct {
 	in      int // how many are in, from the front
 	guards  []zk.Op
 	full    func(context.Context) error // unless nil, asked when there is no room: an error of its ends the put
-	receipt *receipt
+	receipt *receipt.Receipt
 	size    int  // of the largest request of the last attempt, about, in bytes
 	cut     bool // the last attempt ended with the connection
 	broken  int  // attempts in a row that ended with the connection and put nothing
@@ -137,7 +138,7 @@ func (e guardError) Unwrap() error { return e.failed.Err }
 
 // send puts the items until all are in.
 func (s *shipment) send(ctx context.Context) error {
-	defer func() { s.q.receipts.put(s.receipt) }()
+	defer func() { s.q.receipts.Put(s.receipt) }()
 	for s.in < len(s.items) {
 		sess, err := s.q.session(ctx)
 		if err != nil {
@@ -180,7 +181,7 @@ func (q *Queue) missing(err error) bool {
 // returns, unless ctx has ended.
 func (s *shipment) fly(ctx context.Context, sess *zk.Session) error {
 	if s.receipt == nil {
-		r, err := s.q.receipts.get(ctx, sess)
+		r, err := s.q.receipts.Get(ctx, sess)
 		if err != nil {
 			return err
 		}
@@ -194,7 +195,7 @@ func (s *shipment) fly(ctx context.Context, sess *zk.Session) error {
 	next := s.in
 	for next < len(s.items) || len(flights) > 0 {
 		for next < len(s.items) && len(flights) < maxFlights {
-			f, err := s.start(ctx, sess, last, next, s.receipt.version+int32(len(flights)))
+			f, err := s.start(ctx, sess, last, next, len(flights))
 			if err != nil {
 				// Those under way are awaited before anybody may use the receipt again.
 				return s.land(ctx, flights, err)
@@ -214,11 +215,9 @@ func (s *shipment) fly(ctx context.Context, sess *zk.Session) error {
 }
 
 // start sends the next transaction: as many items as fit.
-func (s *shipment) start(ctx context.Context, sess *zk.Session, last *segment.Txn, from int, version int32) (*flight, error) {
-	id := segment.NewID()
-	stamp := string(id[:])
-	guards := append([]zk.Op{zk.SetData(s.receipt.path, id[:], version)}, s.guards...)
-	p := s.q.store.NewTxn(guards...)
+func (s *shipment) start(ctx context.Context, sess *zk.Session, last *segment.Txn, from, ahead int) (*flight, error) {
+	op, stamp := s.receipt.Stamp(ahead)
+	p := s.q.store.NewTxn(append([]zk.Op{op}, s.guards...)...)
 	if last != nil {
 		p.Follow(last)
 	}
@@ -248,7 +247,7 @@ func (s *shipment) arrived(ctx context.Context, f *flight, results []zk.Result) 
 	if len(results) > 0 {
 		s.q.clock.saw(results[0].Stat.Mtime)
 	}
-	s.receipt.version++
+	s.receipt.Done()
 	s.book(ctx, f)
 }
 
@@ -318,62 +317,20 @@ func (s *shipment) refused(p *segment.Txn, flights []*flight, err error) error {
 	return err
 }
 
-// resolve finds out how many of the transactions that had no answer were done, and makes sure that no other ever will be.
-//
-// If its own write gets no answer it is repeated. Should it have been done, the repetition is refused and finds the receipt empty: that it
-// could be done says that no transaction was.
+// resolve finds out how many of the transactions without an answer were done, and makes sure that no other ever will be.
 func (s *shipment) resolve(ctx context.Context, flights []*flight) error {
-	for {
-		sess, err := s.q.client.Session(ctx)
-		if err != nil {
-			return s.lost(err)
-		}
-		stat, err := sess.Set(ctx, s.receipt.path, nil, s.receipt.version)
-		if errors.Is(err, zk.BadVersion) {
-			err = s.read(ctx, sess, flights)
-			if err == nil {
-				continue
-			}
-		}
-		switch {
-		case err == nil:
-			s.receipt.version = stat.Version
-			s.q.clock.saw(stat.Mtime)
-			return nil
-		case errors.Is(err, errFenced):
-			return nil
-		case errors.Is(err, zk.NoNode):
-			s.receipt = nil
-			return fmt.Errorf("%w: its receipt is gone", ErrUnresolved)
-		case ctx.Err() != nil:
-			return s.lost(err)
-		case sess.Err() != nil, errors.Is(err, zk.ErrConnectionLost):
-		default:
-			return s.lost(err)
-		}
+	stamps := make([]string, len(flights))
+	for i, f := range flights {
+		stamps[i] = f.stamp
 	}
-}
-
-var errFenced = errors.New("queue: the receipt is fenced")
-
-// read books what the receipt says.
-func (s *shipment) read(ctx context.Context, sess *zk.Session, flights []*flight) error {
-	// A server that lags behind may not know yet what the one that refused has known.
-	if err := sess.Sync(ctx, s.receipt.path); err != nil {
-		return err
-	}
-	data, stat, err := sess.Get(ctx, s.receipt.path)
-	if err != nil {
-		return err
-	}
-	s.receipt.version = stat.Version
-	if len(data) == 0 {
-		return errFenced
-	}
-	for _, f := range flights {
-		if f.stamp == string(data) && f.to > s.in {
+	done, err := s.receipt.Resolve(ctx, s.q.client.Session, stamps, s.q.clock.saw)
+	for _, f := range flights[:done] {
+		if f.to > s.in {
 			s.book(ctx, f)
 		}
+	}
+	if err != nil {
+		return s.lost(err)
 	}
 	return nil
 }

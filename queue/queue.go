@@ -23,6 +23,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/receipt"
 	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -59,9 +60,10 @@ type Queue struct {
 	clock  clock
 	store  segment.Store
 
-	receipts receipts
-	puts     atomic.Int64 // calls of PutOnce that have added something
-	buckets  atomic.Int64 // calls of bucketAt
+	receipts     *receipt.Pool
+	receiptsMade atomic.Int64
+	puts         atomic.Int64 // calls of PutOnce that have added something
+	buckets      atomic.Int64 // calls of bucketAt
 
 	mu      sync.Mutex // guards what follows; never held while anything is waited for
 	known   *zk.Session
@@ -102,7 +104,7 @@ func New(client *zk.Client, path string, cfg Config) (*Queue, error) {
 	}
 	q := &Queue{client: client, root: path, cfg: cfg}
 	q.store.ACL, q.store.Packet, q.store.Items, q.store.Missing = cfg.ACL, cfg.MaxPacket, cfg.segment, q.forget
-	q.receipts.q = q
+	q.receipts = q.newReceipts()
 	q.kick = make(chan struct{}, 1)
 	q.ctx, q.stop = context.WithCancelCause(context.Background())
 	q.sweeping, q.stopSweeping = context.WithCancelCause(context.Background())
@@ -133,7 +135,7 @@ func (q *Queue) Close(ctx context.Context) error {
 		err = errors.Join(err, d.close(ctx))
 	}
 	q.awaitSweeps(ctx)
-	q.receipts.close(ctx)
+	q.removeReceipts(ctx)
 	if err != nil {
 		return fmt.Errorf("queue: close %s: %w", q.root, err)
 	}

@@ -41,8 +41,9 @@ var floors = []floor{
 	{path: "elect", ours: []string{"zk", "internal/line"}},
 	{path: "fence", ours: []string{"zk"}},
 	{path: "internal/segment", ours: []string{"zk"}},
-	{path: "queue", ours: []string{"zk", "internal/line", "internal/segment"}},
-	{path: "queue/classic", ours: []string{"zk", "internal/line", "queue"}}, // for its errors
+	{path: "internal/receipt", ours: []string{"zk"}},
+	{path: "queue", ours: []string{"zk", "internal/line", "internal/segment", "internal/receipt"}},
+	{path: "queue/classic", ours: []string{"zk", "internal/line", "internal/receipt", "queue"}}, // queue for its errors
 	{path: "zktest", ours: []string{"server", "zk", "internal/wire", "internal/jute"}},
 	{
 		path:    "internal/cli/...",

@@ -94,7 +94,7 @@ func newDepot(client *zk.Client, path string, cfg Config, k kind) (*depot, error
 		dir:      path,
 		locks:    cfg.LockPath,
 		cfg:      cfg,
-		receipts: receipts{dir: cfg.Receipts, acl: cfg.ACL},
+		receipts: newReceipts(cfg.Receipts, cfg.ACL),
 		desk:     make(chan *window, 1),
 		broken:   map[string]bool{},
 	}

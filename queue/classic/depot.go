@@ -19,7 +19,7 @@ type depot struct {
 	dir      string // of the items
 	locks    string // of their locks; "" if items are removed when they are taken
 	cfg      Config
-	receipts receipts
+	receipts *receipts
 
 	desk  chan *window // whoever has the window looks for items; it lies here meanwhile
 	stale atomic.Bool  // an item that was taken out of the window is still in the queue

@@ -242,7 +242,7 @@ func TestMarksGoOnIntoTheNextClaim(t *testing.T) {
 			item := take(t, q)
 			wantBody(t, item, strconv.Itoa(i))
 			done(t, item)
-			synctest.Wait() // a claim that comes later than its first item is wanted has that marked by a write of its own
+			synctest.Wait() // a later claim whose first item is wanted before has that marked by a write of its own
 		}
 		w.Control(nil)
 		if marks > 0 {

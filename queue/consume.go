@@ -19,16 +19,16 @@ func (e *RejectError) Error() string { return e.Err.Error() }
 // Unwrap returns the error that it wraps.
 func (e *RejectError) Unwrap() error { return e.Err }
 
-// Consume calls handle for one item after the other, in n goroutines, until ctx ends. Then it takes no more items, waits
-// for the running handlers, and returns nil. It returns an error when taking fails for good: the client was closed, or
+// Consume calls handle for one item after the other, in n goroutines, until ctx ends. Then it takes no more items,
+// waits for the running handlers, and returns nil. It returns an error when taking fails for good: the client was closed, or
 // the servers refuse its credentials.
 //
 // The error of handle decides what becomes of the item: nil is Done, a *RejectError is Reject, any other error is Fail,
 // which a *RetryError tells when the item is ready again. If handle has finished the item itself, its error does not
 // matter. Consume does not recover a panic of handle: the item is delivered again when the session has ended.
 //
-// The context of handle has the values of ctx and ends when the claim is lost; it does not end with ctx. If the claim is
-// lost, the item goes to another consumer, whatever handle returns.
+// The context of handle has the values of ctx and ends when the claim is lost; it does not end with ctx. If the claim
+// is lost, the item goes to another consumer, whatever handle returns.
 func (q *Queue) Consume(ctx context.Context, n int, handle func(ctx context.Context, item *Item) error) error {
 	if n < 1 || n > maxPrefetch {
 		return q.failed("consume", fmt.Errorf("%w: %d workers, want 1 to %d", zk.BadArguments, n, maxPrefetch))

@@ -107,7 +107,7 @@ func (w *world) finishFrom(t *testing.T, delay time.Duration, consumers, each in
 	return took
 }
 
-// What a consumer had in hand when it was lost is divided among those who wait.
+// The items that a consumer had when it was lost are divided among the waiting consumers.
 func TestItemsOfALostConsumerAreDividedAmongTheOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const consumers, items = 32, 960
@@ -154,12 +154,12 @@ func (w *world) waiter(t *testing.T, got chan<- *queue.Item) int64 {
 	return sess.ID()
 }
 
-// An item that is given back after a consumer that is about to wait has looked for such items, and before it has
-// asked to be told of more, is not left there.
+// An item that is given back after a consumer that is about to wait has looked for such items, and before it has set
+// its watches, is not left there.
 func TestItemThatIsGivenBackWhileAnotherGoesToWaitIsTaken(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, holder := w.queue(queue.Config{}), w.queue(queue.Config{})
-		put(t, producer, "before", queue.Message{}) // the line is there
+		put(t, producer, "before", queue.Message{}) // the ready list exists
 		done(t, take(t, holder))
 		got := make(chan *queue.Item, 1)
 		waiter := w.waiter(t, got)
@@ -202,8 +202,8 @@ func TestItemThatIsGivenBackWhileAnotherGoesToWaitIsTaken(t *testing.T) {
 	})
 }
 
-// A consumer that somebody takes for dead cannot claim any more: the claim would be free for all while the items are
-// handed out.
+// A consumer that another client takes for dead cannot claim any more: the claim would be free for all while the
+// items are delivered.
 func TestClaimOfAConsumerWhoseNodeIsGoneIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, q := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -261,7 +261,7 @@ func TestConsumerThatComesBetweenTheListsKeepsItsClaim(t *testing.T) {
 			}
 			return zktest.Pass
 		})
-		wantEmpty(t, first) // it has come, so that the one who waits lists who is there
+		wantEmpty(t, first) // it has come, so that the waiting one lists the consumers
 		synctest.Wait()
 		if !held {
 			t.Fatal("the consumer that waits has listed nothing")

@@ -12,50 +12,52 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// DeadLetter is an item that is not delivered any more.
+// DeadLetter is an item that is no longer delivered.
 type DeadLetter struct {
 	ID         string
 	Body       []byte
 	Headers    map[string]string
 	Priority   int
 	Attempts   int
-	EnqueuedAt time.Time // when it was put first
+	EnqueuedAt time.Time // when it was first put
 	DiedAt     time.Time
 	Reason     string
-	Failures   []Failure // the last failed attempts of which a reason is known
+	Failures   []Failure // the latest failed attempts that have a reason
 }
 
 // DeadLetters yields the dead letters, in the order in which they have died. It reads a part of them at a time.
 func (q *Queue) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error] {
 	return func(yield func(DeadLetter, error) bool) {
-		err := q.eachDead(ctx, func(x *grave) (bool, error) { return yield(x.letter(), nil), nil })
+		err := q.eachDead(ctx, func(x *storedItem) (bool, error) { return yield(x.letter(), nil), nil })
 		if err != nil {
 			yield(DeadLetter{}, q.failed("list dead letters", err))
 		}
 	}
 }
 
-// grave is a dead letter and where it lies.
-type grave struct {
+// storedItem is an item and where it is.
+type storedItem struct {
 	path    string
 	version int32
-	died    int64
+	created int64
 	rec     *segment.Record
 }
 
-func (x *grave) letter() DeadLetter {
+func (x *storedItem) letter() DeadLetter {
 	return DeadLetter{
-		ID: x.rec.ID.String(), Body: x.rec.Body, Headers: x.rec.Headers, Priority: x.rec.Priority, Attempts: x.rec.Attempts,
-		EnqueuedAt: time.UnixMilli(x.rec.Enqueued), DiedAt: time.UnixMilli(x.died), Reason: x.rec.Reason, Failures: failures(x.rec.Failures),
+		ID: x.rec.ID.String(), Body: x.rec.Body, Headers: x.rec.Headers,
+		Priority: x.rec.Priority, Attempts: x.rec.Attempts,
+		EnqueuedAt: time.UnixMilli(x.rec.Enqueued), DiedAt: time.UnixMilli(x.created),
+		Reason: x.rec.Reason, Failures: failures(x.rec.Failures),
 	}
 }
 
 // eachDead calls f with the dead letters, in their order, until f returns false or an error.
-func (q *Queue) eachDead(ctx context.Context, f func(*grave) (bool, error)) error {
-	yard := q.deadLetters()
+func (q *Queue) eachDead(ctx context.Context, f func(*storedItem) (bool, error)) error {
+	dead := q.layout.deadLetters()
 	var list []int
-	err := q.look(ctx, func(sess *zk.Session) (err error) {
-		list, err = yard.Segments(ctx, sess)
+	err := q.retryRead(ctx, func(sess *zk.Session) (err error) {
+		list, err = dead.Segments(ctx, sess)
 		return err
 	})
 	if err != nil {
@@ -63,8 +65,8 @@ func (q *Queue) eachDead(ctx context.Context, f func(*grave) (bool, error)) erro
 	}
 	for _, n := range list {
 		var items []int
-		err := q.look(ctx, func(sess *zk.Session) error {
-			names, _, err := sess.Children(ctx, yard.Segment(n))
+		err := q.retryRead(ctx, func(sess *zk.Session) error {
+			names, _, err := sess.Children(ctx, dead.Segment(n))
 			if errors.Is(err, zk.NoNode) {
 				return nil
 			}
@@ -75,11 +77,11 @@ func (q *Queue) eachDead(ctx context.Context, f func(*grave) (bool, error)) erro
 			return err
 		}
 		for chunk := range slices.Chunk(items, segment.ReadChunk) {
-			graves, err := q.readGraves(ctx, yard.Segment(n), chunk)
+			found, err := q.readStored(ctx, dead.Segment(n), chunk)
 			if err != nil {
 				return err
 			}
-			for _, x := range graves {
+			for _, x := range found {
 				if more, err := f(x); err != nil || !more {
 					return err
 				}
@@ -89,10 +91,10 @@ func (q *Queue) eachDead(ctx context.Context, f func(*grave) (bool, error)) erro
 	return nil
 }
 
-func (q *Queue) readGraves(ctx context.Context, dir string, items []int) ([]*grave, error) {
-	var graves []*grave
-	err := q.look(ctx, func(sess *zk.Session) error {
-		graves = nil
+func (q *Queue) readStored(ctx context.Context, dir string, items []int) ([]*storedItem, error) {
+	var found []*storedItem
+	err := q.retryRead(ctx, func(sess *zk.Session) error {
+		found = nil
 		class, _, err := sess.Get(ctx, dir)
 		if errors.Is(err, zk.NoNode) {
 			return nil
@@ -100,7 +102,7 @@ func (q *Queue) readGraves(ctx context.Context, dir string, items []int) ([]*gra
 		if err != nil {
 			return err
 		}
-		nodes, err := q.store.Read(ctx, sess, dir, items, segment.Large(class))
+		nodes, err := q.layout.store.Read(ctx, sess, dir, items, segment.Large(class))
 		if err != nil {
 			return err
 		}
@@ -112,25 +114,26 @@ func (q *Queue) readGraves(ctx context.Context, dir string, items []int) ([]*gra
 			if err != nil {
 				rec = &segment.Record{Body: node.Data, Enqueued: node.Stat.Ctime, Reason: segment.ErrRecord.Error()}
 			}
-			graves = append(graves, &grave{dir + "/" + segment.ItemName(items[i]), node.Stat.Version, node.Stat.Ctime, rec})
+			path := dir + "/" + segment.ItemName(items[i])
+			found = append(found, &storedItem{path, node.Stat.Version, node.Stat.Ctime, rec})
 		}
 		return nil
 	})
-	return graves, err
+	return found, err
 }
 
-// Requeue puts dead letters back into the queue, behind what has arrived by now, with all their attempts before them, and returns how many.
-// It takes those with the given ids, or all if none is given. Each goes back in one transaction: whatever happens, it is in one place. One that has
-// gone back while the answer was lost may not be counted.
+// Requeue puts dead letters back into the queue, behind what has arrived by now, with all their attempts before them,
+// and returns how many. It takes those with the given ids, or all if none is given. Each goes back in one
+// transaction, so it is always in one place. One that has gone back while the answer was lost may not be counted.
 func (q *Queue) Requeue(ctx context.Context, ids ...string) (int, error) {
 	n := 0
-	err := q.eachDead(ctx, func(x *grave) (bool, error) {
+	err := q.eachDead(ctx, func(x *storedItem) (bool, error) {
 		if len(ids) > 0 && !slices.Contains(ids, x.rec.ID.String()) {
 			return true, nil
 		}
 		again := *x.rec
 		again.Attempts, again.Reason, again.Delay, again.Due = 0, "", 0, 0
-		moved, err := q.exhume(ctx, x, &again)
+		moved, err := q.takeOut(ctx, x, &again)
 		if moved {
 			n++
 		}
@@ -143,14 +146,15 @@ func (q *Queue) Requeue(ctx context.Context, ids ...string) (int, error) {
 	return n, nil
 }
 
-// PurgeDead removes dead letters for good, and returns how many. It takes those with the given ids, or all if none is given.
+// PurgeDead removes dead letters for good, and returns how many. It takes those with the given ids, or all if none is
+// given.
 func (q *Queue) PurgeDead(ctx context.Context, ids ...string) (int, error) {
 	n := 0
-	err := q.eachDead(ctx, func(x *grave) (bool, error) {
+	err := q.eachDead(ctx, func(x *storedItem) (bool, error) {
 		if len(ids) > 0 && !slices.Contains(ids, x.rec.ID.String()) {
 			return true, nil
 		}
-		removed, err := q.exhume(ctx, x, nil)
+		removed, err := q.takeOut(ctx, x, nil)
 		if removed {
 			n++
 		}
@@ -163,15 +167,15 @@ func (q *Queue) PurgeDead(ctx context.Context, ids ...string) (int, error) {
 	return n, nil
 }
 
-// exhume removes a dead letter, and puts it into its line in the same transaction if there is something to put. It reports whether the letter
-// is where it is meant to be by our doing.
-func (q *Queue) exhume(ctx context.Context, x *grave, to *segment.Record) (bool, error) {
+// takeOut removes a dead letter, and appends it to its ready list in the same transaction if there is something to
+// append. It reports whether this call has moved the letter.
+func (q *Queue) takeOut(ctx context.Context, x *storedItem, to *segment.Record) (bool, error) {
 	moved := false
-	err := q.look(ctx, func(sess *zk.Session) error {
+	err := q.retryRead(ctx, func(sess *zk.Session) error {
 		for {
-			p := q.store.NewTxn(zk.DeleteOp(x.path, x.version))
+			p := q.layout.store.NewTxn(zk.DeleteOp(x.path, x.version))
 			if to != nil {
-				c := q.line(to.Priority)
+				c := q.layout.readyList(to.Priority)
 				if err := p.Find(ctx, sess, c); err != nil {
 					return err
 				}
@@ -185,11 +189,11 @@ func (q *Queue) exhume(ctx context.Context, x *grave, to *segment.Record) (bool,
 				moved = true
 				return nil
 			case refused && failed.Index == 0:
-				// Somebody else was quicker; or we were, and have not had the answer.
+				// Another client was quicker; or we were, and did not get the answer.
 				return nil
 			case p.Stale(err):
 			case zk.OutcomeOf(err) == zk.Unknown && ctx.Err() == nil:
-				return fmt.Errorf("%w: %w", zk.ErrConnectionLost, err) // look asks again: the letter's node tells
+				return fmt.Errorf("%w: %w", zk.ErrConnectionLost, err) // retryRead calls again: the letter's node tells
 			default:
 				return err
 			}
@@ -201,19 +205,19 @@ func (q *Queue) exhume(ctx context.Context, x *grave, to *segment.Record) (bool,
 // tidyDead removes segments of dead letters that are sealed and empty, in the background.
 func (q *Queue) tidyDead() {
 	q.sweepAway(func(ctx context.Context, sess *zk.Session) {
-		yard := q.deadLetters()
-		list, err := yard.Segments(ctx, sess)
+		dead := q.layout.deadLetters()
+		list, err := dead.Segments(ctx, sess)
 		if err != nil {
 			return // the next one does it
 		}
 		b := sess.Batch()
 		gone := make([]*zk.Future[struct{}], len(list))
 		for i, n := range list {
-			gone[i] = b.Delete(yard.Segment(n), 1)
+			gone[i] = b.Delete(dead.Segment(n), 1)
 		}
 		b.Send()
 		for _, g := range gone {
-			_, _ = g.Get(ctx) // refused if it is open or something is in it
+			_, _ = g.Get(ctx) // refused if it is open or not empty
 		}
 	})
 }

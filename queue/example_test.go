@@ -57,7 +57,7 @@ func example(ctx context.Context) error {
 
 // A handler that says what becomes of its items.
 func ExampleQueue_Consume() {
-	if err := consume(context.Background()); err != nil {
+	if err := exampleConsume(context.Background()); err != nil {
 		fmt.Println(err)
 	}
 	// Output:
@@ -66,7 +66,7 @@ func ExampleQueue_Consume() {
 	// dead: no address
 }
 
-func consume(ctx context.Context) error {
+func exampleConsume(ctx context.Context) error {
 	srv, err := zktest.Start()
 	if err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// Whichever request of a whole life of a queue gets lost, or its reply, or both: nothing is lost, nothing is delivered twice, nothing is out of order
-// and nothing stays behind.
+// Whichever request of a whole life of a queue gets lost, or its reply, or both: nothing is lost, nothing is
+// delivered twice, nothing is out of order and nothing stays behind.
 func TestConnectionLostAtAnyStepChangesNothing(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
@@ -133,7 +133,7 @@ func TestCrashedConsumersItemsComeBackInTheirPlace(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{Linger: time.Hour}), w.queue(queue.Config{})
 		putAll(t, q, 0, 200)
-		for i := range 40 { // by now it holds many that nobody has had
+		for i := range 40 { // by now it holds many that were not delivered
 			item := take(t, q)
 			wantBody(t, item, strconv.Itoa(i))
 			done(t, item)
@@ -186,7 +186,8 @@ func TestWaitingConsumerHearsOfACrash(t *testing.T) {
 	})
 }
 
-// A put whose reply is lost together with its session is found by its receipt, also when the item was consumed meanwhile.
+// A put whose reply is lost together with its session is found by its receipt, also when the item was consumed
+// meanwhile.
 func TestPutIsNotRepeatedWhenItsSessionEnds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -263,8 +264,9 @@ func TestFormerOwnerCannotFinishAnItem(t *testing.T) {
 	})
 }
 
-// A leader shows those who are connected to it a tree without what is still on its way through the quorum, also after a sync. So after a
-// transaction without an answer all reads are behind, until a write of the same session has been answered. A consumer's node is there for longer.
+// A leader shows its clients a tree without what is still on its way through the quorum, also after a sync. So after
+// a transaction without an answer all reads are behind, until a write of the same session has been answered. A
+// consumer's node exists for longer.
 func (w *world) readsBehind(fault zktest.Fault, hit func(zktest.Request) bool) {
 	behind, done := false, false
 	w.Control(func(r zktest.Request) zktest.Fault {
@@ -346,7 +348,7 @@ func TestProducersAndConsumersGoOnWhenSomebodyRemovesTheQueue(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"one by one": func(t *testing.T, sess *zk.Session) { // others make some again meanwhile, which keeps those above them
+		"one by one": func(t *testing.T, sess *zk.Session) { // other clients create some again meanwhile, which keeps their parents
 			t.Helper()
 			for _, path := range below(t, sess, root) {
 				if err := sess.Delete(t.Context(), path, -1); err != nil && !errors.Is(err, zk.NoNode) && !errors.Is(err, zk.NotEmpty) {

@@ -11,10 +11,10 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// Items yields the items that are ready, in the order in which they would be taken, and takes none. It reads a part of them at a time, so that
-// items that are put or taken meanwhile may be there or not. Items that consumers have claimed are left out,
-// and so may be some whose claim is divided anew meanwhile. One that comes back behind the others meanwhile may be
-// yielded twice.
+// Items yields the items that are ready, in the order in which they would be taken, and takes none. It reads a part
+// of them at a time, so it may or may not yield items that are put or taken meanwhile. It leaves out items that
+// consumers have claimed, and may leave out items whose claim is divided meanwhile. It may yield an item twice that
+// goes back behind the others meanwhile.
 func (q *Queue) Items(ctx context.Context) iter.Seq2[Peeked, error] {
 	return func(yield func(Peeked, error) bool) {
 		err := q.eachReady(ctx, func(p Peeked) bool { return yield(p, nil) })
@@ -29,13 +29,13 @@ var errEnough = errors.New("queue: enough")
 
 // eachReady calls f with every item that is ready, in order, until it returns false.
 func (q *Queue) eachReady(ctx context.Context, f func(Peeked) bool) error {
-	var lines []int
-	err := q.look(ctx, func(sess *zk.Session) error {
-		names, _, err := sess.Children(ctx, q.path(dirReady))
-		lines = segment.Numbers(names, parseLine)
+	var priorities []int
+	err := q.retryRead(ctx, func(sess *zk.Session) error {
+		names, _, err := sess.Children(ctx, q.layout.path(dirReady))
+		priorities = segment.Numbers(names, parsePriority)
 		return err
 	})
-	for _, p := range lines {
+	for _, p := range priorities {
 		if err == nil {
 			err = q.eachReadyOf(ctx, p, f)
 		}
@@ -43,11 +43,12 @@ func (q *Queue) eachReady(ctx context.Context, f func(Peeked) bool) error {
 	return err
 }
 
-// eachReadyOf is eachReady for one priority: what was given back or left behind comes before what the line's cursor stands before.
+// eachReadyOf is eachReady for one priority: what was given back or left behind comes before what the cursor has not
+// reached.
 func (q *Queue) eachReadyOf(ctx context.Context, priority int, f func(Peeked) bool) error {
 	var claims []claim
-	err := q.look(ctx, func(sess *zk.Session) (err error) {
-		claims, err = q.listClaims(ctx, sess)
+	err := q.retryRead(ctx, func(sess *zk.Session) (err error) {
+		claims, err = q.layout.listClaims(ctx, sess)
 		return err
 	})
 	if err != nil {
@@ -58,7 +59,7 @@ func (q *Queue) eachReadyOf(ctx context.Context, priority int, f func(Peeked) bo
 		if c.priority != priority || !c.free {
 			continue
 		}
-		s, err := q.readSpan(ctx, c)
+		s, err := q.readRange(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -66,18 +67,18 @@ func (q *Queue) eachReadyOf(ctx context.Context, priority int, f func(Peeked) bo
 			return err
 		}
 	}
-	return q.eachOfLine(ctx, priority, f)
+	return q.eachBehindCursor(ctx, priority, f)
 }
 
-// readSpan returns what a claim is for: nothing if it is gone.
-func (q *Queue) readSpan(ctx context.Context, c *claim) (span, error) {
-	s := span{Last: -1}
-	err := q.look(ctx, func(sess *zk.Session) error {
+// readRange returns the range of a claim: an empty one if the claim is gone.
+func (q *Queue) readRange(ctx context.Context, c *claim) (itemRange, error) {
+	s := itemRange{Last: -1}
+	err := q.retryRead(ctx, func(sess *zk.Session) error {
 		data, _, err := sess.Get(ctx, c.path)
 		if errors.Is(err, zk.NoNode) {
 			return nil
 		}
-		if got, ok := parseSpan(data); err == nil && ok {
+		if got, ok := parseRange(data); err == nil && ok {
 			s = got
 		}
 		return err
@@ -85,13 +86,13 @@ func (q *Queue) readSpan(ctx context.Context, c *claim) (span, error) {
 	return s, err
 }
 
-// eachOfLine calls f with the items behind a line's cursor.
-func (q *Queue) eachOfLine(ctx context.Context, priority int, f func(Peeked) bool) error {
-	line := q.line(priority)
+// eachBehindCursor calls f with the items of a priority behind the cursor.
+func (q *Queue) eachBehindCursor(ctx context.Context, priority int, f func(Peeked) bool) error {
+	ready := q.layout.readyList(priority)
 	var at segment.Cursor
 	var segments []int
-	err := q.look(ctx, func(sess *zk.Session) error {
-		data, _, err := sess.Get(ctx, line.Dir)
+	err := q.retryRead(ctx, func(sess *zk.Session) error {
+		data, _, err := sess.Get(ctx, ready.Dir)
 		if errors.Is(err, zk.NoNode) {
 			return nil
 		}
@@ -99,7 +100,7 @@ func (q *Queue) eachOfLine(ctx context.Context, priority int, f func(Peeked) boo
 			return err
 		}
 		at, _ = segment.ParseCursor(data)
-		segments, err = line.Segments(ctx, sess)
+		segments, err = ready.Segments(ctx, sess)
 		return err
 	})
 	if err != nil {
@@ -113,8 +114,8 @@ func (q *Queue) eachOfLine(ctx context.Context, priority int, f func(Peeked) boo
 		if n == at.Segment {
 			from = at.Item
 		}
-		err := q.look(ctx, func(sess *zk.Session) error {
-			stat, ok, err := sess.Exists(ctx, line.Segment(n))
+		err := q.retryRead(ctx, func(sess *zk.Session) error {
+			stat, ok, err := sess.Exists(ctx, ready.Segment(n))
 			if end = 0; ok {
 				end = segment.Creations(stat)
 			}
@@ -134,22 +135,22 @@ func (q *Queue) eachOfLine(ctx context.Context, priority int, f func(Peeked) boo
 	return nil
 }
 
-// eachOf calls f with those of a segment's items that are there.
+// eachOf calls f with a segment's items that exist.
 func (q *Queue) eachOf(ctx context.Context, priority, n int, items []int, f func(Peeked) bool) error {
-	dir := q.line(priority).Segment(n)
+	dir := q.layout.readyList(priority).Segment(n)
 	for chunk := range slices.Chunk(items, segment.ReadChunk) {
-		graves, err := q.readGraves(ctx, dir, chunk)
+		found, err := q.readStored(ctx, dir, chunk)
 		if err != nil {
 			return err
 		}
-		for _, x := range graves {
-			put := x.died // when its node was made
+		for _, x := range found {
+			put := x.created // when its node was created
 			if x.rec.Enqueued > 0 {
 				put = x.rec.Enqueued
 			}
 			p := Peeked{
 				ID: x.rec.ID.String(), Body: x.rec.Body, Headers: x.rec.Headers, Priority: priority,
-				EnqueuedAt: time.UnixMilli(put), ready: time.UnixMilli(x.died),
+				EnqueuedAt: time.UnixMilli(put), ready: time.UnixMilli(x.created),
 			}
 			if x.rec.Reason == "" && !f(p) {
 				return errEnough

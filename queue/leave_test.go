@@ -15,7 +15,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// A caller who leaves before the answer is told that the put may have been done; a caller who leaves before anything was sent is not.
+// A caller that leaves before the answer learns that the put may have been done; a caller that leaves before anything
+// was sent does not.
 func TestCallerThatLeavesAPutIsToldWhetherItMayBeIn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -72,7 +73,7 @@ func TestDoneGoesOnWhenItsCallerLeaves(t *testing.T) {
 	})
 }
 
-// Hooks are told what was done, also if the caller has left before.
+// Hooks are called for what was done, also if the caller has left before.
 func TestHooksAreToldWhatIsDoneAfterItsCallerHasLeft(t *testing.T) {
 	t.Parallel()
 	for name, finish := range map[string]func(ctx context.Context, q *queue.Queue, item *queue.Item) error{
@@ -374,7 +375,8 @@ func TestPutThatIsAnsweredAtItsDeadlineIsNotSaidToHaveFailed(t *testing.T) {
 	})
 }
 
-// A purge whose session is lost on this side before the server ends it waits for what it had claimed, whichever of its requests that is in.
+// A purge whose session is lost on this side before the server ends it waits for what it had claimed, whichever of
+// its requests that is in.
 func TestPurgeLeavesNothingWhenItsSessionIsLost(t *testing.T) {
 	t.Parallel()
 	for nth := 1; nth <= 6; nth++ {

@@ -14,8 +14,8 @@ import (
 
 const line0 = root + "/ready/p1000"
 
-// An empty open segment where the cursor stands, with others behind it, would keep all consumers waiting: puts go to
-// the last one.
+// An empty open segment at the cursor, with others behind it, would keep all consumers waiting: puts go to the last
+// one.
 func TestSegmentThatIsMadeLateIsNeverMadeUnderTheCursor(t *testing.T) {
 	t.Parallel()
 	for _, byHand := range []bool{false, true} {
@@ -182,8 +182,8 @@ func bounded(t *testing.T, w *world, most int) {
 	})
 }
 
-// A line that was removed by hand, and made anew, has the same versions as the former one had: a request that was
-// meant for that makes no open segment behind the one where the cursor stands.
+// A ready list that was removed by hand and created again has the same versions as the former one: a request that was
+// meant for that one makes no open segment behind the one at the cursor.
 func TestSegmentThatIsMadeLateIsNotMadeInALineMadeAnew(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, late, consumer := w.queue(queue.Config{}), w.queue(queue.Config{}), w.queue(queue.Config{})

@@ -42,7 +42,7 @@ func TestKeyThatIsInIsFoundInAFullQueue(t *testing.T) {
 	})
 }
 
-// Who waits for room with a key is told when somebody else has put it meanwhile.
+// A caller that waits for room with a key gets the item's id when another client has put it meanwhile.
 func TestKeyThatComesInWhileItsPutWaitsForRoomEndsTheWait(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -131,7 +131,8 @@ func TestKeyWithoutATimeCountsForAsLongAsTheAskersOwn(t *testing.T) {
 	})
 }
 
-// A sweeper that is slow does not remove a key that was put anew since it has looked, whether another has swept the old one or not.
+// A sweeper that is slow does not remove a key that was put anew since it has looked, whether another has swept the
+// old one or not.
 func TestSlowSweepLeavesAKeyThatWasPutAnew(t *testing.T) {
 	t.Parallel()
 	for name, swept := range map[string]bool{"in place": false, "swept before": true} {

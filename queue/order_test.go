@@ -54,7 +54,7 @@ func TestUrgentItemsComeFirst(t *testing.T) {
 	})
 }
 
-// A line that is new, and has more than is claimed at once, is finished before what was claimed of less urgent ones.
+// A new ready list that has more than is claimed at once is finished before claimed items that are less urgent.
 func TestAllOfANewMoreUrgentLineComesFirst(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{Prefetch: 8}), w.queue(queue.Config{})
@@ -66,7 +66,7 @@ func TestAllOfANewMoreUrgentLineComesFirst(t *testing.T) {
 		if _, err := other.PutBatch(t.Context(), urgent); err != nil {
 			t.Fatal(err)
 		}
-		pass(time.Millisecond) // the consumer is told
+		pass(time.Millisecond) // the consumer's watch fires
 		for i := range 40 {
 			item := take(t, q)
 			wantBody(t, item, fmt.Sprint("urgent ", i))
@@ -85,7 +85,8 @@ func hold(t *testing.T, q *queue.Queue, n int) {
 	doneInOrder(t, q, 0, n)
 }
 
-// Whichever of the requests is lost with which a consumer looks for what comes before the items that it holds: it looks again.
+// Whichever of the requests is lost with which a consumer looks for what comes before the items that it holds: it
+// looks again.
 func TestLostRequestDoesNotMakeAConsumerForgetWhatComesFirst(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]func(t *testing.T, q, other *queue.Queue) string{
@@ -107,7 +108,7 @@ func TestLostRequestDoesNotMakeAConsumerForgetWhatComesFirst(t *testing.T) {
 					q, other := w.queue(queue.Config{Linger: time.Hour}), w.queue(queue.Config{})
 					hold(t, q, 20)
 					want := first(t, q, other)
-					pass(time.Millisecond) // the consumer is told
+					pass(time.Millisecond) // the consumer's watch fires
 					w.Control(func(r zktest.Request) zktest.Fault {
 						if r.Seq == step+1 {
 							return zktest.CutBefore
@@ -123,7 +124,7 @@ func TestLostRequestDoesNotMakeAConsumerForgetWhatComesFirst(t *testing.T) {
 	}
 }
 
-// Of several items that are given back each comes before what is claimed and stands behind it.
+// Of several items that are given back each comes before the claimed items behind it.
 func TestSeveralItemsThatAreGivenBackKeepTheirPlaces(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{Linger: time.Hour})
@@ -227,7 +228,7 @@ func TestConsumerThatReturnsAsItsItemsAreGivenBackKeepsItsOrder(t *testing.T) {
 		const items = 300 // some of which are not claimed yet when others are given back
 		putAll(t, producer, 0, items)
 		doneInOrder(t, q, 0, 30)
-		release := q.HoldPens()
+		release := q.HoldWrites()
 		pass(time.Second)
 		got := make(chan *queue.Item, 1)
 		go takeInto(t, q, got)

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// isMove reports whether a transaction moves delayed items into a line.
+// isMove reports whether a transaction moves delayed items into a ready list.
 func isMove(r zktest.Request) bool {
 	has := func(op zktest.Op, below string) bool {
 		return slices.ContainsFunc(r.Parts, func(p zktest.Part) bool {
@@ -85,8 +85,8 @@ func TestMovesThatBreakTheConnectionHoldNothingUp(t *testing.T) {
 	})
 }
 
-// Nobody was there for hours: items come in the order of their times, whichever buckets they lie in, and however many
-// they are.
+// No consumer was there for hours: items come in the order of their times, whichever buckets they are in, and however
+// many they are.
 func TestDelayedItemsArriveInTheOrderOfTheirTimes(t *testing.T) {
 	t.Parallel()
 	for name, n := range map[string]int{"few": 300, "many": 5000} {
@@ -417,8 +417,8 @@ func TestDelayedItemThatMayBeReadAgainArrives(t *testing.T) {
 	})
 }
 
-// A consumer that has items in stock asks nobody when it hands them out. It must know when what comes before them is
-// due, also if that has moved to a narrower bucket meanwhile.
+// A consumer with buffered items sends no request to deliver them. It must know when what comes before them is due,
+// also if that has moved to a narrower bucket meanwhile.
 func TestDelayedItemThatIsDueComesBeforeWhatIsClaimedAlready(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		begin := time.Now().Truncate(time.Hour).Add(time.Hour)

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// corrupt is the priority of what stands in a segment and is no item.
+// corrupt is the priority of a node in a segment that is not an item.
 const corrupt = LeastUrgent + 1
 
 // unreadError says which item could not be read, and why. Those before it could.
@@ -19,10 +19,10 @@ type unreadError struct {
 func (e *unreadError) Error() string { return e.err.Error() }
 func (e *unreadError) Unwrap() error { return e.err }
 
-// read reads items of a segment. Those that are not there are left out: they are finished. If the server refuses one,
-// or its answer is refused here, it returns those before it with an *unreadError.
-func (d *desk) read(dir, class string, items []int) ([]stocked, error) {
-	var stock []stocked
+// read reads items of a segment. It leaves out those that do not exist: they are finished. If the server refuses one,
+// or the client refuses its answer, it returns those before it with an *unreadError.
+func (f *fetcher) read(dir, class string, items []int) ([]bufferedItem, error) {
+	var buffer []bufferedItem
 	chunk := segment.ReadChunk
 	for len(items) > 0 {
 		n := min(chunk, len(items))
@@ -30,25 +30,25 @@ func (d *desk) read(dir, class string, items []int) ([]stocked, error) {
 		var err error
 		if class == "" {
 			var data []byte
-			data, _, err = d.sess.Get(d.ctx, dir)
+			data, _, err = f.co.sess.Get(f.co.ctx, dir)
 			class = string(data)
 		}
 		if err == nil {
-			nodes, err = d.q.store.Read(d.ctx, d.sess, dir, items[:n], segment.Large([]byte(class)))
+			nodes, err = f.co.q.layout.store.Read(f.co.ctx, f.co.sess, dir, items[:n], segment.Large([]byte(class)))
 		}
 		switch {
 		case err == nil:
 		case errors.Is(err, zk.NoNode):
-			return stock, nil // the segment is gone, and with it all its items
-		case d.err() != nil:
-			return nil, d.err()
+			return buffer, nil // the segment is gone, and with it all its items
+		case f.co.err() != nil:
+			return nil, f.co.err()
 		case errors.Is(err, zk.ErrConnectionLost):
 			continue
 		case n > 1:
-			chunk = n / 2 // without the one that cannot be read, or in answers that are small enough
+			chunk = n / 2 // without the one that cannot be read, or in replies that are small enough
 			continue
 		default:
-			return stock, &unreadError{items[0], err}
+			return buffer, &unreadError{items[0], err}
 		}
 		for i, node := range nodes {
 			if node == nil {
@@ -58,9 +58,9 @@ func (d *desk) read(dir, class string, items []int) ([]stocked, error) {
 			if err != nil {
 				rec = &segment.Record{ID: segment.NewID(), Priority: corrupt, Body: node.Data}
 			}
-			stock = append(stock, stocked{items[i], rec, node.Stat.Ctime})
+			buffer = append(buffer, bufferedItem{items[i], rec, node.Stat.Ctime})
 		}
 		items = items[n:]
 	}
-	return stock, nil
+	return buffer, nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// Whenever the session of a producer and consumer ends, and whether or not what it asked last was done: what was put is delivered, once
-// under its id, and what was done is not delivered again.
+// Whenever the session of a producer and consumer ends, and whether or not what it asked last was done: what was put
+// is delivered, once under its id, and what was done is not delivered again.
 func TestSessionEndedAtAnyStepLosesNothing(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{"before": zktest.Refuse, "after": zktest.DropReply} {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// Receipts of producers, and what they leave behind: old receipts and old keys of PutOnce.
+// Receipts of producers, and the removal of what they leave behind: old receipts and old keys of PutOnce.
 
 // keepReceipts is how long a receipt may be unused before other producers remove it.
 const keepReceipts = time.Hour
@@ -24,11 +24,11 @@ func (q *Queue) newReceipts() *receipt.Pool {
 	return &receipt.Pool{
 		Node: func() zk.Node {
 			id := segment.NewID()
-			dir := q.path(dirReceipts, hex.EncodeToString([]byte{id[0] % receiptShards}))
-			return q.node(dir+"/"+id.String(), nil, zk.Persistent)
+			dir := q.layout.path(dirReceipts, hex.EncodeToString([]byte{id[0] % receiptShards}))
+			return q.layout.node(dir+"/"+id.String(), nil, zk.Persistent)
 		},
 		MakeDir: func(ctx context.Context, sess *zk.Session, dir string) error {
-			_, err := sess.CreateNode(ctx, q.node(dir, nil, zk.Persistent))
+			_, err := sess.CreateNode(ctx, q.layout.node(dir, nil, zk.Persistent))
 			if errors.Is(err, zk.NodeExists) {
 				return nil
 			}
@@ -42,8 +42,9 @@ func (q *Queue) newReceipts() *receipt.Pool {
 	}
 }
 
-// sweepReceipts removes the receipts in dir of producers that are gone, in the background and now and then: many puts at
-// the same time create as many receipts, and each sweep reads all of its directory. If it fails, a later sweep does it.
+// sweepReceipts removes the receipts in dir of producers that are gone, in the background and now and then: many puts
+// at the same time create as many receipts, and each sweep reads all of its directory. If it fails, a later sweep
+// does it.
 func (q *Queue) sweepReceipts(dir string) {
 	if q.receiptsMade.Add(1)%sweepEvery != 1 {
 		return
@@ -78,11 +79,11 @@ func (q *Queue) removeReceipts(ctx context.Context) {
 	}
 }
 
-// sweep removes the children of dir that are old.
+// sweep removes the old children of dir.
 //
-// A child is removed on condition of the version with which it was seen. That would not tell a child that was removed and made anew; so whoever
-// removes some sets dir's data in the same transaction, on condition that nobody has since dir was looked at. What is refused for either is the
-// next sweeper's business.
+// It removes a child on condition of the version that it has seen. That would not tell a child that was deleted and
+// created again; so it also sets dir's data in the same transaction, on condition that it has not changed since the
+// sweep began. If the server refuses for either reason, a later sweep does the work.
 func (q *Queue) sweep(ctx context.Context, sess *zk.Session, dir string, old func(*zk.Data) bool) {
 	const most, name = 500, 40
 	chunk := max(1, min(most, (q.cfg.MaxPacket-headroom)/(segment.OpSize+len(dir)+name)))

@@ -68,7 +68,7 @@ func TestPutWakesFewOfThoseWhoWait(t *testing.T) {
 			put(t, producer, "a", queue.Message{Priority: i % 3, Delay: time.Duration(i%2) * time.Minute})
 			done(t, <-got)
 			synctest.Wait()
-			if woken := w.Traffic().Events - before; woken > 8 { // a new line and a delay cost some of their own
+			if woken := w.Traffic().Events - before; woken > 8 { // a new ready list and a delay cost some of their own
 				t.Errorf("put %d sent %d events", i, woken)
 			}
 		}
@@ -371,7 +371,7 @@ func TestPurgeLeavesWhatIsClaimed(t *testing.T) {
 	})
 }
 
-// Nobody has worked on what is purged.
+// No consumer has worked on what is purged.
 func TestPurgeTellsNoHook(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var told atomic.Int32

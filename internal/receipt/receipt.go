@@ -18,9 +18,10 @@ var ErrGone = errors.New("the receipt is gone")
 
 // Receipt is a node that one caller at a time uses. Each of its transactions sets the node's data to a random stamp, on
 // condition of the node's version. So of transactions that were sent one behind the other, none is done unless all
-// before it were. A caller without an answer writes to the node itself, on the same condition: if that succeeds, none of
-// the transactions was done nor ever will be, however late it arrives; if the server refuses it, the stamp in the node
-// says which was the last that was done. That holds across connections, and across sessions if the node is persistent.
+// before it were. A caller without an answer writes to the node itself, on the same condition: if that succeeds, none
+// of the transactions was done nor ever will be, however late it arrives; if the server refuses it, the stamp in the
+// node says which was the last that was done. That holds across connections, and across sessions if the node is
+// persistent.
 type Receipt struct {
 	Path string
 
@@ -96,8 +97,8 @@ func (r *Receipt) read(ctx context.Context, sess *zk.Session) ([]byte, error) {
 	return data, err
 }
 
-// Pool keeps the receipts that are not in use: as many as there were callers at once. Other clients do not notice them: a
-// change of a node's data wakes no client that watches a list.
+// Pool keeps the receipts that are not in use: as many as there were callers at once. Other clients do not notice them:
+// a change of a node's data wakes no client that watches a list.
 type Pool struct {
 	Node    func() zk.Node // of a new receipt: no other client uses its name
 	MakeDir func(ctx context.Context, sess *zk.Session, dir string) error
@@ -177,7 +178,8 @@ func (p *Pool) New(ctx context.Context, sess *zk.Session) (*Receipt, error) {
 		case errors.Is(err, zk.NoNode):
 			if tries++; tries > maxTries {
 				// Not wrapped: what is missing is not a node of the queue's.
-				return nil, fmt.Errorf("the directory of receipts vanishes as often as it is created: %v", err) //nolint:errorlint // see above
+				const text = "the directory of receipts vanishes as often as it is created: %v"
+				return nil, fmt.Errorf(text, err)
 			}
 			if err := p.MakeDir(ctx, sess, path.Dir(r.Path)); err != nil {
 				return nil, err

@@ -26,7 +26,8 @@ const (
 // Large reports whether a segment with this data may hold items that are larger than SmallItem.
 func Large(data []byte) bool { return string(data) == largeSegment }
 
-// ChangeName is the name of the child of a list that appends change, if the list has a change node of its own.
+// ChangeName is the name of a list's change node, if that is a child of the list: the node that every append sets, so
+// that clients can watch it.
 const ChangeName = "bell"
 
 // Store is what all lists of one queue share.
@@ -40,11 +41,11 @@ type Store struct {
 	single atomic.Bool // the server does not know multiRead
 }
 
-// List is a list of segments: the ready items of one priority, a bucket of delayed items, or the dead letters. A segment
-// is a node whose children are items. Items are only ever appended to the last segment, which is open: its version is
-// 0. A client that finds it full seals it, by setting its data, and creates the next one, in one transaction. Every
-// append checks in its own transaction that the version is 0, so that nothing is ever added to a sealed segment, nor to
-// one that was removed.
+// List is a list of segments: the ready items of one priority, a bucket of delayed items, or the dead letters. A
+// segment is a node whose children are items. Items are only ever appended to the last segment, which is open: its
+// version is 0. A client that finds it full seals it, by setting its data, and creates the next one, in one
+// transaction. Every append checks in its own transaction that the version is 0, so that nothing is ever added to a
+// sealed segment, nor to one that was removed.
 type List struct {
 	Dir    string // its node
 	Change string // the node that an append sets, for those who watch it; "" for none

@@ -33,12 +33,13 @@ func (r *receipts) multi(ctx context.Context, sess *zk.Session, ops ...zk.Op) er
 	})
 }
 
-// do executes a transaction, which send sends: stamp is to be its first operation. It returns nil if the transaction was
-// done, also if the reply was lost; an error that is ErrUnresolved if the session ended before the receipt could be read;
-// and otherwise an error that says why the transaction was not done, and will not be.
+// do executes a transaction, which send sends: stamp is to be its first operation. It returns nil if the transaction
+// was done, also if the reply was lost; an error that is ErrUnresolved if the session ended before the receipt could
+// be read; and otherwise an error that says why the transaction was not done, and will not be.
 //
-// If ctx ends while the request has left and the answer has not come, do still waits for it, at most until the session
-// ends: an item that was taken must not vanish with its caller, and a caller that does not know must not put one again.
+// If ctx ends while the request has left and the answer has not come, do still waits for it, at most until the
+// session ends: an item that was taken must not vanish with its caller, and a caller that does not know must not put
+// one again.
 func (r *receipts) do(ctx context.Context, sess *zk.Session, send func(stamp zk.Op) error) error {
 	rec, err := r.Get(ctx, sess)
 	if err != nil {
@@ -54,7 +55,8 @@ func (r *receipts) do(ctx context.Context, sess *zk.Session, send func(stamp zk.
 		}
 		refusal, refused := errors.AsType[*zk.MultiError](err)
 		switch {
-		case refused && refusal.Index == 0 && (refusal.Err == zk.NoNode || refusal.Err == zk.BadVersion) && tries < maxTries:
+		case refused && refusal.Index == 0 && tries < maxTries &&
+			(refusal.Err == zk.NoNode || refusal.Err == zk.BadVersion):
 			// Another client has deleted the receipt or written to it.
 			if rec, err = r.New(ctx, sess); err != nil {
 				return err
@@ -72,16 +74,17 @@ func (r *receipts) do(ctx context.Context, sess *zk.Session, send func(stamp zk.
 			case ctx.Err() != nil:
 				return context.Cause(ctx)
 			case tries >= maxTries: // as a server does to what is too large for it
-				return fmt.Errorf("classic: a request was not executed, because its connection was lost %d times in a row "+
-					"(is Config.MaxPacket right?): %v", tries, err) //nolint:errorlint // it is not to be tried again, as a lost connection is
+				// Not wrapped: it must not be tried again, as a lost connection is.
+				const text = "classic: not done, because the connection was lost %d times in a row (is Config.MaxPacket right?): %v"
+				return fmt.Errorf(text, tries, err)
 			}
 		}
 	}
 }
 
-// resolve reports whether the transaction with the stamp was done. If not it never will be. It fails only if the session
-// has ended. A receipt that another client has deleted counts as one without the stamp. That is a guess: no client has a
-// reason to delete one.
+// resolve reports whether the transaction with the stamp was done. If not it never will be. It fails only if the
+// session has ended. A receipt that another client has deleted counts as one without the stamp. That is a guess: no
+// client has a reason to delete one.
 func resolve(ctx context.Context, sess *zk.Session, rec *receipt.Receipt, stamp string) (bool, error) {
 	for {
 		live := func(context.Context) (*zk.Session, error) { return sess, sess.Err() }

@@ -148,7 +148,7 @@ func TestBadArgumentsAreRefused(t *testing.T) {
 		}
 		q := w.queue(queue.Config{})
 		for _, o := range []queue.Message{{Priority: 101}, {Priority: -101}, {Delay: -1}, {Delay: 100 * 365 * 24 * time.Hour}} {
-			if _, err := q.Put(t.Context(), nil, o); err == nil {
+			if _, err := q.Put(t.Context(), o); err == nil {
 				t.Errorf("put with %+v", o)
 			}
 		}

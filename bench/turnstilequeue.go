@@ -49,7 +49,7 @@ func (o *ourQueue) take(ctx context.Context) (func(context.Context) error, error
 	if err != nil {
 		return nil, err
 	}
-	return item.Done, nil
+	return func(ctx context.Context) error { return item.Done(ctx) }, nil
 }
 
 // close gives back what was claimed ahead. What cannot be given back goes back when the session ends.

@@ -34,6 +34,7 @@ func NewID() ID {
 	return id
 }
 
+// String returns the ID in hexadecimal.
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
 // Record is an item as it is stored: a head, followed by the body as it was given.

@@ -326,7 +326,7 @@ func (f *fetcher) makeFree(ready *segment.List, at place, free []itemRange) []zk
 	var ops []zk.Op
 	for _, s := range free {
 		path := f.co.freePath(place{at.priority, at.segment, s.First})
-		ops = append(ops, f.co.q.layout.create(path, s.encode(), zk.Persistent))
+		ops = append(ops, f.co.q.layout.store.CreateOp(path, s.encode()))
 	}
 	if len(free) > 0 {
 		ops = append(ops, zk.SetData(ready.Change, nil, -1))
@@ -359,7 +359,7 @@ var errTaken = fmt.Errorf("%w, and has claimed the same", errAgain)
 // consumer was quicker: then it returns errTaken.
 func (f *fetcher) make(l *lease, ops ...zk.Op) error {
 	q := f.co.q
-	ops = append([]zk.Op{zk.Check(f.co.node, -1), q.layout.create(l.path, l.claimed.encode(), zk.Persistent)}, ops...)
+	ops = append([]zk.Op{zk.Check(f.co.node, -1), q.layout.store.CreateOp(l.path, l.claimed.encode())}, ops...)
 	for {
 		results, err := f.co.sess.Multi(f.co.ctx, ops...)
 		if err == nil {

@@ -446,7 +446,7 @@ func (it *Item) putBack(tries int) error {
 		}
 		_, err := co.sess.Multi(co.ctx, own,
 			zk.Check(it.Path(), -1),
-			q.layout.create(free, back.encode(), zk.Persistent),
+			q.layout.store.CreateOp(free, back.encode()),
 			zk.SetData(l.list.Change, nil, -1))
 		failed, refused := errors.AsType[*zk.MultiError](err)
 		switch {

@@ -116,10 +116,6 @@ func (y *layout) node(path string, data []byte, mode zk.Mode) zk.Node {
 	return zk.Node{Path: path, Data: data, Mode: mode, ACL: y.store.ACL}
 }
 
-func (y *layout) create(path string, data []byte, mode zk.Mode) zk.Op {
-	return zk.CreateNodeOp(y.node(path, data, mode))
-}
-
 // Ready lists are named so that their names sort in the order in which they are served.
 const priorityOffset = 1000
 

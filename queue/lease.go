@@ -62,7 +62,7 @@ func (l *lease) giveBack(ctx context.Context, from int) error {
 		kept.Delivered = min(kept.Delivered, kept.Last)
 		ops := []zk.Op{
 			zk.DeleteOp(l.path, -1),
-			q.layout.create(free, rest.encode(), zk.Persistent),
+			q.layout.store.CreateOp(free, rest.encode()),
 			zk.SetData(l.list.Change, nil, -1),
 		}
 		if !last {

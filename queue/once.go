@@ -49,7 +49,7 @@ type once struct {
 func (o *once) put(ctx context.Context) (id string, added bool, err error) {
 	ours := o.encodedItem.rec.ID.String()
 	data := keyData(ours, o.q.cfg.KeepKeys)
-	fresh := o.q.layout.create(o.path, data, zk.Persistent)
+	fresh := o.q.layout.store.CreateOp(o.path, data)
 	for mark := fresh; ; {
 		s := &putOp{q: o.q, items: []encodedItem{o.encodedItem}, guards: []zk.Op{mark}, full: o.remembered}
 		err := s.send(ctx)

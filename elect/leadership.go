@@ -10,10 +10,11 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// Token is a fencing token: a later leader of a path has a larger token than every earlier one, across crashes, restarts and deletion of
-// the path. Give it to whatever only the leader may change, and let that refuse a token smaller than the largest it has seen: so a
-// leader that was paused past the end of its leadership cannot do harm. It is made as lock.Token is, so both compare.
-type Token int64
+// Token is a fencing token: a later leader of a path has a larger token than every earlier one, across crashes,
+// restarts and the deletion of the path. Pass it to what only the leader may change, and let that refuse a token smaller
+// than the largest it has seen (package fence does): so a leader that was paused past the end of its leadership cannot
+// do harm.
+type Token = zk.Token
 
 // Leadership is one term of office. It belongs to one session and never outlives it. Its methods may be called from any goroutine.
 type Leadership struct {
@@ -46,7 +47,7 @@ func (l *Leadership) Context() context.Context { return l.ctx }
 func (l *Leadership) Token() Token { return l.token }
 
 // Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once the leader's node is gone.
-func (l *Leadership) Guard() zk.Op { return zk.Check(l.Path(), -1) }
+func (l *Leadership) Guard() zk.Op { return zk.CheckOp(l.Path(), -1) }
 
 // Path returns the path of the leader's node.
 func (l *Leadership) Path() string { return l.tenure.Ground().Path() }
@@ -54,19 +55,20 @@ func (l *Leadership) Path() string { return l.tenure.Ground().Path() }
 // Session returns the session that the leadership belongs to. Guarded writes go through it.
 func (l *Leadership) Session() *zk.Session { return l.tenure.Ground().Session() }
 
-// Resign ends the leadership. It does not wait for the server: the removal of the node is sent at once, which is all that the next in
-// line waits for, and repeated in the background until it is done or the session has ended. A program that ends right after Resign
-// calls ResignWait instead, or closes its client.
+// Resign ends the leadership. It does not wait for the server: it sends the removal of the leader's node, which is repeated in the
+// background until it is done or the session has ended. A program that exits right after Resign calls ResignWait instead, or closes
+// its client.
 //
-// It returns nil if the candidate led until now, and why it did not otherwise: then somebody else may have led meanwhile. A second Resign
-// does nothing and returns what the first did.
-func (l *Leadership) Resign(context.Context) error {
+// Resign returns nil if the candidate led until now, and otherwise why it lost the leadership: another candidate may have led since. A
+// second Resign does nothing and returns the same.
+func (l *Leadership) Resign() error {
 	_, err := l.resign()
 	return err
 }
 
-// ResignWait ends the leadership and waits until the server has removed the node. It returns what Resign does; the server's refusal if
-// it will not delete the node; ctx's cause if that ends first, while the removal goes on in the background.
+// ResignWait ends the leadership as Resign does, and waits until the server has removed the node. Besides what Resign returns, it returns
+// the server's error if the server refuses to delete the node, and ctx's cause if ctx ends first; the removal then goes on in the
+// background.
 func (l *Leadership) ResignWait(ctx context.Context) error {
 	removal, err := l.resign()
 	return errors.Join(err, removal.Wait(ctx))

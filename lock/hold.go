@@ -34,13 +34,8 @@ type Hold struct {
 // and ErrSuspended when the connection was lost, if Config.OnSuspend says so.
 //
 // It is a context of its own: it does not end with the context that Lock was called with, and has none of its values.
-// A hold outlives the call, and what runs under it is usually told to stop before it is unlocked. Who wants both says
-// so:
-//
-//	work, cancel := context.WithCancelCause(ctx)
-//	defer cancel(nil)
-//	stop := context.AfterFunc(hold.Context(), func() { cancel(context.Cause(hold.Context())) })
-//	defer stop()
+// A hold outlives the call, and what runs under it is usually told to stop before it is unlocked. The context that Do
+// passes to its function ends with both.
 //
 // Of a deletion the holder hears only after the fact, and the next in line may be quicker: whoever deletes nodes of a lock that is
 // held takes that upon themselves. Tokens and guards hold then, too.
@@ -68,16 +63,16 @@ func (h *Hold) Token() Token {
 // Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once the hold's node is gone.
 // While goroutines of one process hand the lock to each other they share a node: what tells them apart is the token.
 //
-//	_, err = hold.Session().Multi(ctx, hold.Guard(), zk.SetData("/stock", stock, version))
+//	_, err = hold.Session().Multi(ctx, hold.Guard(), zk.SetOp("/stock", stock, version))
 //
 // A hold of a Set, of several permits of a Semaphore, and with the Layout Both has several nodes; Guard checks the first of them, Guards
 // all. The server removes them together, with the session as with the unlock: the difference is a node that somebody deletes by hand.
-func (h *Hold) Guard() zk.Op { return zk.Check(h.Path(), -1) }
+func (h *Hold) Guard() zk.Op { return zk.CheckOp(h.Path(), -1) }
 
 // Guards returns the operations to put first in a multi so that the server refuses it unless all of the hold's nodes are there: one
 // operation for each path of a Set and for each permit of a Semaphore, two for a lock with the Layout Both, one for every other lock.
 //
-//	_, err = hold.Session().Multi(ctx, append(hold.Guards(), zk.SetData("/stock", stock, version))...)
+//	_, err = hold.Session().Multi(ctx, append(hold.Guards(), zk.SetOp("/stock", stock, version))...)
 func (h *Hold) Guards() []zk.Op {
 	nodes, ok := h.tenure.Ground().(interface{ Paths() []string })
 	if !ok {
@@ -85,7 +80,7 @@ func (h *Hold) Guards() []zk.Op {
 	}
 	var guards []zk.Op
 	for _, path := range nodes.Paths() {
-		guards = append(guards, zk.Check(path, -1))
+		guards = append(guards, zk.CheckOp(path, -1))
 	}
 	return guards
 }
@@ -96,19 +91,17 @@ func (h *Hold) Path() string { return h.tenure.Ground().Path() }
 // Session returns the session that the hold belongs to. Guarded writes go through it.
 func (h *Hold) Session() *zk.Session { return h.tenure.sess }
 
-// Unlock gives the lock up. It does not wait for the server: the lock has passed to the next goroutine of this process, or is kept
-// for it (Config.Retain), or its node's removal leaves within microseconds, together with the next Lock of the same Mutex if that comes
-// right behind; within a millisecond if it has come right behind 16 times in a row, with nobody else in the line. A removal is repeated
-// in the background until it is done or the session has ended. A program that ends right after Unlock calls UnlockWait instead, or
-// closes its client.
+// Unlock releases the lock. It does not wait for the server: it hands the lock to the next goroutine of this process, keeps it
+// (Config.Retain), or sends the removal of the hold's node, which is repeated in the background until it is done or the session has
+// ended. A program that exits right after Unlock calls UnlockWait instead, or closes its client.
 //
-// It returns nil if the lock was held until now, and why it was not otherwise: then somebody else may have had it meanwhile. A second
-// Unlock does nothing and returns what the first did.
+// Unlock returns nil if the lock was held until now, and otherwise why it was lost: another client may have held it since. A second
+// Unlock does nothing and returns the same.
 //
-// While holds that are nested in it, or that it is nested in, are not unlocked, the lock is kept for them.
-func (h *Hold) Unlock(ctx context.Context) error {
-	defer h.report.tell(ctx) // after everything here
-	if h.kind != nil {       // it may be changing
+// The lock stays held until every hold that is nested in this one, and every hold that this one is nested in, is unlocked.
+func (h *Hold) Unlock() error {
+	defer h.report.tell() // after everything here
+	if h.kind != nil {    // it may be changing
 		h.kind.busy <- struct{}{}
 		defer func() { <-h.kind.busy }()
 	}
@@ -137,10 +130,11 @@ func (h *Hold) releaseBy(release func(*tenure) *line.Removal) {
 	}
 }
 
-// UnlockWait gives the lock up and waits until the server has removed the node, if Unlock removes it. It returns what Unlock does; the
-// server's refusal if it will not delete the node; ctx's cause if that ends first, while the removal goes on in the background.
+// UnlockWait releases the lock as Unlock does, and waits until the server has removed the hold's node if that is to be removed. Besides
+// what Unlock returns, it returns the server's error if the server refuses to delete the node, and ctx's cause if ctx ends first; the
+// removal then goes on in the background.
 func (h *Hold) UnlockWait(ctx context.Context) error {
-	err := h.Unlock(ctx)
+	err := h.Unlock()
 	h.mu.Lock()
 	removal := h.removal
 	h.mu.Unlock()

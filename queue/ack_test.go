@@ -255,7 +255,7 @@ func TestMarksGoOnIntoTheNextClaim(t *testing.T) {
 func TestGuardsRefuseOnceTheItemIsFinished(t *testing.T) {
 	finishes := map[string]func(ctx context.Context, item *queue.Item) error{
 		"done":      func(ctx context.Context, item *queue.Item) error { return item.Done(ctx) },
-		"done with": func(ctx context.Context, item *queue.Item) error { return item.Done(ctx, zk.Check("/queues", -1)) },
+		"done with": func(ctx context.Context, item *queue.Item) error { return item.Done(ctx, zk.CheckOp("/queues", -1)) },
 		"failed":    func(ctx context.Context, item *queue.Item) error { return item.Fail(ctx, errors.New("no")) },
 		"rejected":  func(ctx context.Context, item *queue.Item) error { return item.Reject(ctx, "no") },
 		"put off": func(ctx context.Context, item *queue.Item) error {
@@ -268,7 +268,7 @@ func TestGuardsRefuseOnceTheItemIsFinished(t *testing.T) {
 		putAll(t, q, 0, len(finishes)+1)
 		items := takeBatch(t, q, len(finishes)+1)
 		write := func(ops ...zk.Op) error {
-			_, err := items[0].Session().Multi(t.Context(), append(ops, zk.SetData("/queues", nil, -1))...)
+			_, err := items[0].Session().Multi(t.Context(), append(ops, zk.SetOp("/queues", nil, -1))...)
 			return err
 		}
 		i := 0

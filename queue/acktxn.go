@@ -43,7 +43,7 @@ func (co *consumer) beginAck(room bool, items ...*Item) *ackTxn {
 		s := l.claimed
 		s.Delivered = through
 		e.marked, e.through = l, through
-		e.update(l).op = zk.SetData(l.path, s.encode(), -1)
+		e.update(l).op = zk.SetOp(l.path, s.encode(), -1)
 	}
 	return e
 }
@@ -55,7 +55,7 @@ func (e *ackTxn) update(l *lease) *claimUpdate {
 			return &e.claims[i]
 		}
 	}
-	e.claims = append(e.claims, claimUpdate{lease: l, op: zk.Check(l.path, -1)})
+	e.claims = append(e.claims, claimUpdate{lease: l, op: zk.CheckOp(l.path, -1)})
 	return &e.claims[len(e.claims)-1]
 }
 

@@ -315,7 +315,7 @@ func (f *fetcher) claimBehind(ready *segment.List, at place, end int, class stri
 	}
 	l := f.newLease(ready, at, s)
 	cursor := segment.Cursor{Segment: at.segment, Item: next}
-	ops := append([]zk.Op{zk.SetData(ready.Dir, cursor.Encode(), version)}, f.makeFree(ready, at, free)...)
+	ops := append([]zk.Op{zk.SetOp(ready.Dir, cursor.Encode(), version)}, f.makeFree(ready, at, free)...)
 	q.mu.Unlock()
 	return l, f.make(l, ops...)
 }
@@ -329,7 +329,7 @@ func (f *fetcher) makeFree(ready *segment.List, at place, free []itemRange) []zk
 		ops = append(ops, f.co.q.layout.store.CreateOp(path, s.encode()))
 	}
 	if len(free) > 0 {
-		ops = append(ops, zk.SetData(ready.Change, nil, -1))
+		ops = append(ops, zk.SetOp(ready.Change, nil, -1))
 	}
 	return ops
 }
@@ -359,7 +359,7 @@ var errTaken = fmt.Errorf("%w, and has claimed the same", errAgain)
 // consumer was quicker: then it returns errTaken.
 func (f *fetcher) make(l *lease, ops ...zk.Op) error {
 	q := f.co.q
-	ops = append([]zk.Op{zk.Check(f.co.node, -1), q.layout.store.CreateOp(l.path, l.claimed.encode())}, ops...)
+	ops = append([]zk.Op{zk.CheckOp(f.co.node, -1), q.layout.store.CreateOp(l.path, l.claimed.encode())}, ops...)
 	for {
 		results, err := f.co.sess.Multi(f.co.ctx, ops...)
 		if err == nil {
@@ -501,9 +501,9 @@ func (f *fetcher) adopt(ctx context.Context, c *claim) (bool, error) {
 	}
 	f.adopted(c)
 	q.mu.Lock()
-	// There may be more where this came from, before what else is claimed. A consumer that keeps apart from others
-	// leaves that to them.
-	f.co.dirty = f.co.dirty || f.spread == 1 && len(f.co.leases) > 0
+	// Other claims may come before what was claimed ahead: more that was left behind with this one, and items that its
+	// owner gave back, which are claims of their own. A consumer that keeps apart from others leaves them to the others.
+	f.co.dirty = f.co.dirty || f.spread == 1 && (len(f.co.leases) > 0 || len(l.claimed.Except) > 0)
 	q.mu.Unlock()
 	return f.fill(l)
 }

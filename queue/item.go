@@ -16,8 +16,8 @@ import (
 )
 
 // Token orders the deliveries of one item: a later one has a larger token than every earlier one. It is the id of the
-// transaction that has claimed the item.
-type Token int64
+// transaction that claimed the item.
+type Token = zk.Token
 
 // Item is an item that was taken: no other consumer is given it while the claim holds. One of Done, Fail, Return and
 // Reject finishes it. Its methods may be called from any goroutine.
@@ -85,14 +85,14 @@ func (it *Item) Token() Token { return Token(it.lease.token) }
 // Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once another
 // consumer has taken the claim over. Items that were claimed together share the claim, and it stays until all of them
 // are finished; see Guards. Writes that belong to one item go with its Done.
-func (it *Item) Guard() zk.Op { return zk.Check(it.lease.path, -1) }
+func (it *Item) Guard() zk.Op { return zk.CheckOp(it.lease.path, -1) }
 
 // Guards returns the operations to put first in a multi that must also end with the item: the server refuses the
 // whole multi with zk.NoNode once another consumer has taken the claim over, and once Done, Fail, Reject, or Return
 // with a delay has finished the item. It does not tell of an item that has gone back at once: such an item keeps its
 // node and its place, and while other items of the claim are not finished the server refuses the multi only when the
 // next consumer has finished it.
-func (it *Item) Guards() []zk.Op { return []zk.Op{it.Guard(), zk.Check(it.Path(), -1)} }
+func (it *Item) Guards() []zk.Op { return []zk.Op{it.Guard(), zk.CheckOp(it.Path(), -1)} }
 
 // Session returns the session that the claim belongs to. Guarded writes go through it.
 func (it *Item) Session() *zk.Session { return it.co.sess }
@@ -440,14 +440,14 @@ func (it *Item) putBack(tries int) error {
 		free := co.freePath(place{l.priority, l.segment, it.seq})
 		q.mu.Unlock()
 		back := itemRange{First: it.seq, Last: it.seq, Delivered: it.seq - 1, Tries: tries}
-		own := zk.SetData(l.path, kept.encode(), -1)
+		own := zk.SetOp(l.path, kept.encode(), -1)
 		if last {
 			own = zk.DeleteOp(l.path, -1)
 		}
 		_, err := co.sess.Multi(co.ctx, own,
-			zk.Check(it.Path(), -1),
+			zk.CheckOp(it.Path(), -1),
 			q.layout.store.CreateOp(free, back.encode()),
-			zk.SetData(l.list.Change, nil, -1))
+			zk.SetOp(l.list.Change, nil, -1))
 		failed, refused := errors.AsType[*zk.MultiError](err)
 		switch {
 		case err == nil:

@@ -63,10 +63,10 @@ func (l *lease) giveBack(ctx context.Context, from int) error {
 		ops := []zk.Op{
 			zk.DeleteOp(l.path, -1),
 			q.layout.store.CreateOp(free, rest.encode()),
-			zk.SetData(l.list.Change, nil, -1),
+			zk.SetOp(l.list.Change, nil, -1),
 		}
 		if !last {
-			ops[0] = zk.SetData(l.path, kept.encode(), -1)
+			ops[0] = zk.SetOp(l.path, kept.encode(), -1)
 		}
 		_, err := sess.Multi(ctx, ops...)
 		if zk.OutcomeOf(err) == zk.Unknown && err != nil && l.co.err() == nil && ctx.Err() == nil {

@@ -51,7 +51,7 @@ func (m *mover) move(ctx context.Context, items []*delayedItem) (int, error) {
 		return 0, err
 	}
 	if m.marker != "" {
-		p.Guard(zk.SetData(m.marker, co.moverMark(), -1))
+		p.Guard(zk.SetOp(m.marker, co.moverMark(), -1))
 	}
 	signs := p.Guards()
 	for i, x := range items {

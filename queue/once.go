@@ -84,7 +84,7 @@ func (o *once) put(ctx context.Context) (id string, added bool, err error) {
 		default:
 			// It no longer counts: replace it, unless another producer is quicker. A node that was deleted and
 			// created would have the version of the old one, by which a sweeper goes that has seen the old one.
-			mark = zk.SetData(o.path, data, theirs.version)
+			mark = zk.SetOp(o.path, data, theirs.version)
 		}
 	}
 }

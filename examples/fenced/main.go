@@ -115,7 +115,7 @@ func write(ctx context.Context, servers, url, text string, in io.Reader, out io.
 	if err != nil {
 		return err
 	}
-	defer hold.Unlock(context.WithoutCancel(ctx))
+	defer hold.Unlock()
 
 	fmt.Fprintf(out, "has the lock, token %d; press Enter to write\n", hold.Token())
 	if _, err := bufio.NewReader(in).ReadString('\n'); err != nil {
@@ -137,7 +137,7 @@ func put(ctx context.Context, url, text string, token lock.Token) error {
 	if err != nil {
 		return err
 	}
-	fence.SetHeader(req, int64(token))
+	fence.SetHeader(req, token)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err

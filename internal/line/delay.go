@@ -101,7 +101,7 @@ func (p *Place) leaveMark(ctx context.Context, dir string) ([]string, error) {
 	node := p.marked()
 	for tries := 0; ; {
 		b := p.sess.Batch()
-		made := b.Multi(zk.Check(p.node.Path, -1), zk.CreateNodeOp(node))
+		made := b.Multi(zk.CheckOp(p.node.Path, -1), zk.CreateNodeOp(node))
 		listed := b.Children(dir)
 		b.Send()
 		_, err := made.Get(ctx)

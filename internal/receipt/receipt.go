@@ -34,7 +34,7 @@ type Receipt struct {
 func (r *Receipt) Stamp(ahead int) (zk.Op, string) {
 	stamp := make([]byte, 16)
 	rand.Read(stamp) // never fails (crypto/rand, since Go 1.24)
-	return zk.SetData(r.Path, stamp, r.version+int32(ahead)), string(stamp)
+	return zk.SetOp(r.Path, stamp, r.version+int32(ahead)), string(stamp)
 }
 
 // Done records that the first transaction without an answer was done.

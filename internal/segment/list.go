@@ -278,7 +278,7 @@ func (l *List) Mend(ctx context.Context, sess *zk.Session) error {
 	if err != nil || !exists {
 		return err
 	}
-	ops := []zk.Op{zk.SetData(l.Dir, data, stat.Version)}
+	ops := []zk.Op{zk.SetOp(l.Dir, data, stat.Version)}
 	if !l.hasChangeNode(names) {
 		ops = append(ops, l.store.CreateOp(l.Change, nil))
 	}
@@ -301,7 +301,7 @@ func (l *List) Mend(ctx context.Context, sess *zk.Session) error {
 		at, _ := ParseCursor(data) // the dead letters have none, nor has a bucket that is being emptied
 		next := max(n+1, at.Segment+1, l.first())
 		if n > 0 {
-			ops = append(ops, zk.Check(l.Segment(n), version))
+			ops = append(ops, zk.CheckOp(l.Segment(n), version))
 		}
 		ops = append(ops, l.store.CreateOp(l.Segment(next), []byte(smallSegment)))
 	}

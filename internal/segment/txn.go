@@ -56,7 +56,7 @@ func (t *Txn) Ops() []zk.Op {
 	ops := slices.Concat(t.guards, t.appends)
 	for l := range t.touched {
 		if l.Change != "" {
-			ops = append(ops, zk.SetData(l.Change, nil, -1))
+			ops = append(ops, zk.SetOp(l.Change, nil, -1))
 		}
 	}
 	return ops
@@ -112,11 +112,11 @@ func (t *Txn) Append(l *List, data []byte) {
 		t.touched[l] = true
 		t.size += OpSize + len(l.Change)
 		if !full { // else the seal checks the same
-			t.add(zk.Check(l.Segment(tail.segment), 0), len(l.Dir)+12)
+			t.add(zk.CheckOp(l.Segment(tail.segment), 0), len(l.Dir)+12)
 		}
 	}
 	if full {
-		t.add(zk.SetData(l.Segment(tail.segment), tail.data(), 0), len(l.Dir)+24)
+		t.add(zk.SetOp(l.Segment(tail.segment), tail.data(), 0), len(l.Dir)+24)
 		tail = Tail{segment: tail.segment + 1, large: large}
 		t.add(t.store.CreateOp(l.Segment(tail.segment), tail.data()), len(l.Dir)+24+t.store.ACLSize())
 	}

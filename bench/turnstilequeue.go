@@ -30,7 +30,7 @@ func openTurnstileQueue(ctx context.Context, p *plan) (tasks, error) {
 
 func (o *ourQueue) put(ctx context.Context, bodies [][]byte) error {
 	if len(bodies) == 1 {
-		_, err := o.queue.Put(ctx, bodies[0], queue.PutOptions{})
+		_, err := o.queue.Put(ctx, queue.Message{Body: bodies[0]})
 		return err
 	}
 	_, err := o.queue.PutBatch(ctx, messages(bodies))
@@ -50,7 +50,7 @@ func (o *ourQueue) take(ctx context.Context) (func(context.Context) error, error
 	if err != nil {
 		return nil, err
 	}
-	return item.Done, nil
+	return func(ctx context.Context) error { return item.Done(ctx) }, nil
 }
 
 // close gives back what was claimed ahead. What cannot be given back goes back when the session ends.

@@ -60,8 +60,7 @@ func (h *queueClient) put(ctx context.Context, q *queue.Queue, s putPlan) {
 	for i, g := range s.items {
 		tag, body := tagged(h.number, p.Serial, i, g.size)
 		p.Items = append(p.Items, lincheck.PutItem{Body: tag, Priority: g.priority, Delayed: g.delay > 0})
-		messages = append(messages,
-			queue.Message{Body: body, PutOptions: queue.PutOptions{Priority: g.priority, Delay: g.delay}})
+		messages = append(messages, queue.Message{Body: body, Priority: g.priority, Delay: g.delay})
 	}
 	var sess *zk.Session
 	var known int64
@@ -80,7 +79,7 @@ func (h *queueClient) put(ctx context.Context, q *queue.Queue, s putPlan) {
 	case s.key != "":
 		var id string
 		var added bool
-		id, added, err = q.PutOnce(ctx, s.key, first.Body, first.PutOptions)
+		id, added, err = q.PutOnce(ctx, s.key, first)
 		switch {
 		case err != nil:
 		case added:
@@ -90,7 +89,7 @@ func (h *queueClient) put(ctx context.Context, q *queue.Queue, s putPlan) {
 		}
 	case len(messages) == 1:
 		var id string
-		if id, err = q.Put(ctx, first.Body, first.PutOptions); err == nil {
+		if id, err = q.Put(ctx, first); err == nil {
 			p.IDs = []string{id}
 		}
 	default:

@@ -255,15 +255,15 @@ func (c *consumer) finish(item *queue.Item, d *lincheck.Delivery, f fate) {
 	var err error
 	switch {
 	case f.Marked:
-		err = item.DoneWith(ctx, zk.CreateOp(marks(c.Root+"/"+c.place)+"/"+item.ID(), nil, zk.Persistent))
+		err = item.Done(ctx, zk.CreateOp(marks(c.Root+"/"+c.place)+"/"+item.ID(), nil, zk.Persistent))
 	case f.Fate == lincheck.Acknowledged:
 		err = item.Done(ctx)
 	case f.Fate == lincheck.GivenBack:
-		err = item.Retry(ctx, 0)
+		err = item.Fail(ctx, &queue.RetryError{})
 	case f.Fate == lincheck.Rejected:
 		err = item.Reject(ctx, f.Reason)
 	case f.delay > 0:
-		err = item.Retry(ctx, f.delay)
+		err = item.Fail(ctx, &queue.RetryError{After: f.delay})
 	default:
 		err = item.Fail(ctx, errMood)
 	}
@@ -283,7 +283,7 @@ func (c *consumer) lost(d *lincheck.Delivery, err error) {
 	if !errors.Is(err, queue.ErrClaimLost) {
 		c.fail(string(d.Finish.Fate), err)
 	}
-	d.Finish.Robbed = strings.Contains(err.Error(), "somebody else has removed the item")
+	d.Finish.Robbed = strings.Contains(err.Error(), "another client has removed the item")
 }
 
 var errMood = errors.New("a mood")

@@ -81,10 +81,10 @@ var acquires = map[string]acquire{
 		return taken(ctx, client, path, true, returned)
 	},
 	"put+take+done": func(ctx context.Context, client *zk.Client, path string) (held, error) {
-		return taken(ctx, client, path, true, (*queue.Item).Done)
+		return taken(ctx, client, path, true, done)
 	},
 	"take+done": func(ctx context.Context, client *zk.Client, path string) (held, error) {
-		return taken(ctx, client, path, false, (*queue.Item).Done)
+		return taken(ctx, client, path, false, done)
 	},
 }
 
@@ -106,20 +106,20 @@ func holding(h *lock.Hold, err error) (held, error) {
 	return held{ctx: h.Context(), session: h.Session(), leave: h.UnlockWait}, nil
 }
 
-func returned(item *queue.Item, ctx context.Context) error { //nolint:revive // as the method expression
-	return item.Return(ctx, 0)
-}
+func done(ctx context.Context, item *queue.Item) error { return item.Done(ctx) }
+
+func returned(ctx context.Context, item *queue.Item) error { return item.Return(ctx, 0) }
 
 // taken claims the one item of a queue after putting it, or after another client has.
 func taken(
-	ctx context.Context, client *zk.Client, path string, put bool, leave func(*queue.Item, context.Context) error,
+	ctx context.Context, client *zk.Client, path string, put bool, leave func(context.Context, *queue.Item) error,
 ) (held, error) {
 	q, err := queue.New(client, path, queue.Config{Prefetch: -1})
 	if err != nil {
 		return held{}, err
 	}
 	if put {
-		if _, err := q.Put(ctx, []byte("item"), queue.PutOptions{}); err != nil {
+		if _, err := q.Put(ctx, queue.Message{Body: []byte("item")}); err != nil {
 			return held{}, err
 		}
 	}
@@ -130,12 +130,12 @@ func taken(
 	return held{
 		ctx: item.Context(), session: item.Session(),
 		leave: func(ctx context.Context) error {
-			if err := leave(item, ctx); err != nil {
+			if err := leave(ctx, item); err != nil {
 				return fmt.Errorf("%w (%w)", err, errors.Join(context.Cause(item.Context())))
 			}
 			return q.Close(ctx)
 		},
 		// A handler that cannot continue gives its item back.
-		late: func(ctx context.Context) error { return errors.Join(returned(item, ctx), q.Close(ctx)) },
+		late: func(ctx context.Context) error { return errors.Join(returned(ctx, item), q.Close(ctx)) },
 	}, nil
 }

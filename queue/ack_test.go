@@ -211,7 +211,7 @@ func TestAllWhoWaitAreToldWhenTheClaimIsLost(t *testing.T) {
 				t.Errorf("item %d: got %v, want ErrClaimLost", i, err)
 			}
 		}
-		put(t, other, "next", queue.PutOptions{})
+		put(t, other, "next", queue.Message{})
 		item := take(t, q)
 		wantBody(t, item, "next")
 		if _, err := item.Session().Multi(t.Context(), item.Guards()...); err != nil {
@@ -242,7 +242,7 @@ func TestMarksGoOnIntoTheNextClaim(t *testing.T) {
 			item := take(t, q)
 			wantBody(t, item, strconv.Itoa(i))
 			done(t, item)
-			synctest.Wait() // a claim that comes later than its first item is wanted has that marked by a write of its own
+			synctest.Wait() // a later claim whose first item is wanted before has that marked by a write of its own
 		}
 		w.Control(nil)
 		if marks > 0 {
@@ -255,11 +255,13 @@ func TestMarksGoOnIntoTheNextClaim(t *testing.T) {
 func TestGuardsRefuseOnceTheItemIsFinished(t *testing.T) {
 	finishes := map[string]func(ctx context.Context, item *queue.Item) error{
 		"done":      func(ctx context.Context, item *queue.Item) error { return item.Done(ctx) },
-		"done with": func(ctx context.Context, item *queue.Item) error { return item.DoneWith(ctx) },
+		"done with": func(ctx context.Context, item *queue.Item) error { return item.Done(ctx, zk.CheckOp("/queues", -1)) },
 		"failed":    func(ctx context.Context, item *queue.Item) error { return item.Fail(ctx, errors.New("no")) },
 		"rejected":  func(ctx context.Context, item *queue.Item) error { return item.Reject(ctx, "no") },
-		"put off":   func(ctx context.Context, item *queue.Item) error { return item.Retry(ctx, time.Second) },
-		"returned":  func(ctx context.Context, item *queue.Item) error { return item.Return(ctx, time.Second) },
+		"put off": func(ctx context.Context, item *queue.Item) error {
+			return item.Fail(ctx, &queue.RetryError{After: time.Second})
+		},
+		"returned": func(ctx context.Context, item *queue.Item) error { return item.Return(ctx, time.Second) },
 	}
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})

@@ -61,7 +61,7 @@ func BenchmarkPut(b *testing.B) {
 	q := benchQueue(b)
 	body := make([]byte, 100)
 	for b.Loop() {
-		if _, err := q.Put(b.Context(), body, queue.PutOptions{}); err != nil {
+		if _, err := q.Put(b.Context(), queue.Message{Body: body}); err != nil {
 			b.Fatal(err)
 		}
 	}

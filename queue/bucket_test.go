@@ -17,7 +17,7 @@ func TestSlowConsumerMovesNothingOfABucketThatWasMadeAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, slow, quick := w.queue(queue.Config{}), w.queue(queue.Config{}), w.queue(queue.Config{})
 		pass(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
-		put(t, producer, "first", queue.PutOptions{Delay: 2 * time.Second})
+		put(t, producer, "first", queue.Message{Delay: 2 * time.Second})
 		if _, err := slow.TryTake(t.Context()); !errors.Is(err, queue.ErrEmpty) {
 			t.Fatal(err)
 		}
@@ -42,7 +42,7 @@ func TestSlowConsumerMovesNothingOfABucketThatWasMadeAgain(t *testing.T) {
 		item := take(t, quick)
 		wantBody(t, item, "first")
 		done(t, item)
-		put(t, producer, "second", queue.PutOptions{Delay: 600 * time.Millisecond}) // due in the same second
+		put(t, producer, "second", queue.Message{Delay: 600 * time.Millisecond}) // due in the same second
 		if err := <-answer; !errors.Is(err, queue.ErrEmpty) {
 			t.Errorf("the slow consumer got %v, want ErrEmpty", err)
 		}

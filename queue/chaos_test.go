@@ -79,8 +79,9 @@ func (l *ledger) open() (open []string) {
 	return open
 }
 
-// Producers and consumers in processes of their own, whose connections break at random, with and without what was asked last being done, and
-// whose sessions end at random: nothing that was put is lost, nothing that was done is delivered again, nothing is put twice.
+// Producers and consumers in processes of their own, whose connections break at random, with and without what was
+// asked last being done, and whose sessions end at random: nothing that was put is lost, nothing that was done is
+// delivered again, nothing is put twice.
 func TestQueueUnderRandomFaults(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
@@ -144,8 +145,8 @@ func TestQueueUnderRandomFaults(t *testing.T) {
 	}
 }
 
-// cutOff keeps a session from the servers until it has timed out. (A session that is ended by force hears of it after the fact, and may hand
-// out what it has claimed for an instant longer; finishing that is refused.)
+// cutOff keeps a session from the servers until it has timed out. (A session that is ended by force hears of it after
+// the fact, and may hand out what it has claimed for an instant longer; finishing that is refused.)
 func cutOff(w *world, session int64) {
 	w.Cut(session)
 	pass(40 * time.Second)
@@ -192,7 +193,7 @@ func consume(ctx context.Context, q *queue.Queue, l *ledger, moods *rand.Rand) {
 			}
 			switch moods.IntN(6) {
 			case 0:
-				err = item.Retry(context.Background(), 0)
+				err = item.Fail(context.Background(), &queue.RetryError{})
 			case 1:
 				err = item.Fail(context.Background(), errors.New("mood"))
 			default:

@@ -8,22 +8,23 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// nobody owns what was given back.
-const nobody = "free"
+// freeOwner stands for the owner of a claim that was given back.
+const freeOwner = "free"
 
-// place is where an item stands in the order: smaller ones are served first.
+// place is where an item stands in the order: smaller places are served first.
 type place struct{ priority, segment, item int }
 
 func (p place) compare(o place) int {
 	return cmp.Or(cmp.Compare(p.priority, o.priority), cmp.Compare(p.segment, o.segment), cmp.Compare(p.item, o.item))
 }
 
-// claim is a claim's node: whose it is, and for what, is in its name, so that a list of names tells who may be helped
-// to what. Those of nobody have a directory of their own: a consumer that looks for items lists them each time, and
-// those of the others only when one of the others has gone.
+// claim is a claim's node: its name tells its owner and where it begins, so that a list of names tells which claims
+// may be taken over. Free claims have a directory of their own: a consumer that looks for items lists them each time,
+// and the claims of other consumers only when one of those has gone.
 type claim struct {
 	path string
 	place
@@ -31,12 +32,13 @@ type claim struct {
 	free  bool // given back, or its owner is gone
 }
 
-// claimName returns the name of a claim's node. Serial makes it one of its kind.
+// claimName returns the name of a claim's node. Serial makes it unique.
 func claimName(p place, owner, serial string) string {
-	return fmt.Sprintf("%s.%s.%s.%s.%s", lineName(p.priority), segmentName(p.segment), itemName(p.item), owner, serial)
+	return fmt.Sprintf("%s.%s.%s.%s.%s",
+		priorityName(p.priority), segment.Name(p.segment), segment.ItemName(p.item), owner, serial)
 }
 
-// parseClaim returns the claim whose node has that name in dir.
+// parseClaim returns the claim with that name in dir, and false if it is not the name of one.
 func parseClaim(dir, name string) (claim, bool) {
 	parts := strings.Split(name, ".")
 	if len(parts) != 5 {
@@ -44,24 +46,26 @@ func parseClaim(dir, name string) (claim, bool) {
 	}
 	c := claim{path: dir + "/" + name, owner: parts[3]}
 	var ok [3]bool
-	c.priority, ok[0] = parseLine(parts[0])
-	c.segment, ok[1] = parseSegment(parts[1])
-	c.item, ok[2] = parseItem(parts[2])
+	c.priority, ok[0] = parsePriority(parts[0])
+	c.segment, ok[1] = segment.ParseName(parts[1])
+	c.item, ok[2] = segment.ParseItem(parts[2])
 	return c, ok[0] && ok[1] && ok[2]
 }
 
-// span is the data of a claim: which items of the segment it is for. Those that are not there any more are finished.
-type span struct {
-	First  int   `json:"first"`
-	Last   int   `json:"last"`
-	Handed int   `json:"handed"`           // the last one that was handed out, or may have been: these count as tried when the owner is gone
-	Tries  int   `json:"tries,omitempty"`  // how often these items were handed out by earlier owners
-	Except []int `json:"except,omitempty"` // those that were given back one by one
+// itemRange is the data of a claim: which items of the segment it is for. Those that do not exist any more are
+// finished.
+type itemRange struct {
+	First int `json:"first"`
+	Last  int `json:"last"`
+	// Delivered is the last item that was delivered, or may have been: if the owner is gone, these count as tried.
+	Delivered int   `json:"handed"`
+	Tries     int   `json:"tries,omitempty"`  // how often earlier owners delivered these items
+	Except    []int `json:"except,omitempty"` // items that were given back one by one
 
-	Class string `json:"class,omitempty"` // what the segment's data says; "" if whoever made the claim did not know
+	Class string `json:"class,omitempty"` // the segment's data; "" if the consumer that made the claim did not know it
 }
 
-func (s span) encode() []byte {
+func (s itemRange) encode() []byte {
 	b, err := json.Marshal(s)
 	if err != nil {
 		return nil // cannot happen: every field marshals
@@ -69,43 +73,42 @@ func (s span) encode() []byte {
 	return b
 }
 
-func parseSpan(data []byte) (span, bool) {
-	var s span
+func parseRange(data []byte) (itemRange, bool) {
+	var s itemRange
 	if json.Unmarshal(data, &s) != nil || s.First < 0 || s.Last < s.First || s.Last-s.First > 1<<20 || s.Tries < 0 {
-		return span{}, false
+		return itemRange{}, false
 	}
 	return s, true
 }
 
-// split returns what of an orphaned claim was handed out and what was not.
-func (s span) split() (tried, rest span) {
+// split returns the part of an orphaned claim that was delivered and the part that was not.
+func (s itemRange) split() (tried, rest itemRange) {
 	tried, rest = s, s
-	tried.Last, tried.Tries = min(s.Handed, s.Last), s.Tries+1
-	rest.First = max(s.First, s.Handed+1)
+	tried.Last, tried.Tries = min(s.Delivered, s.Last), s.Tries+1
+	rest.First = max(s.First, s.Delivered+1)
 	return tried, rest
 }
 
-func (s span) empty() bool { return s.Last < s.First }
+func (s itemRange) empty() bool { return s.Last < s.First }
 
-func (s span) size() int { return s.Last - s.First + 1 }
+func (s itemRange) size() int { return s.Last - s.First + 1 }
 
-// from returns what of a span stands at place n or behind it. None of it is handed out.
-func (s span) from(n int) span {
+// from returns the part of a range from place n on, of which nothing is delivered.
+func (s itemRange) from(n int) itemRange {
 	s.First = max(s.First, n)
 	return s.upTo(s.Last)
 }
 
-// upTo returns what of a span stands at place n or before it. None of it is handed out.
-func (s span) upTo(n int) span {
-	s.Last, s.Handed = min(s.Last, n), s.First-1
+// upTo returns the part of a range up to place n, of which nothing is delivered.
+func (s itemRange) upTo(n int) itemRange {
+	s.Last, s.Delivered = min(s.Last, n), s.First-1
 	s.Except = slices.DeleteFunc(slices.Clone(s.Except), func(n int) bool { return n < s.First || n > s.Last })
 	return s
 }
 
-// cut cuts a span into parts of the given size, the last of which may be smaller. Parts that are for no item are left
-// out.
-func (s span) cut(size int) []span {
-	var list []span
+// cut cuts a range into parts of the given size, the last of which may be smaller. It leaves out parts without items.
+func (s itemRange) cut(size int) []itemRange {
+	var list []itemRange
 	for !s.empty() {
 		part := s.upTo(s.First + size - 1)
 		s = s.from(part.Last + 1)
@@ -116,8 +119,8 @@ func (s span) cut(size int) []span {
 	return list
 }
 
-// items returns the numbers that the span is for.
-func (s span) items() []int {
+// items returns the numbers of the range's items.
+func (s itemRange) items() []int {
 	var list []int
 	for n := s.First; n <= s.Last; n++ {
 		if !slices.Contains(s.Except, n) {
@@ -129,24 +132,24 @@ func (s span) items() []int {
 
 // listClaims lists all claims in the order of their places.
 //
-// Claims are listed before consumers, so that an owner who is missing is gone: nobody claims before being a consumer, and a
-// consumer's node, once gone, does not come back under its name.
-func (q *Queue) listClaims(ctx context.Context, sess *zk.Session) ([]claim, error) {
+// It lists claims before consumers, so that an owner that is missing is gone: no consumer claims before its node
+// exists, and once that is gone it does not come back under its name.
+func (y *layout) listClaims(ctx context.Context, sess *zk.Session) ([]claim, error) {
 	b := sess.Batch()
-	claims := b.Children(q.path(dirClaims))
-	consumers := b.Children(q.path(dirConsumers))
-	free := b.Children(q.path(dirFree)) // last: what is given back meanwhile is not missed
+	claims := b.Children(y.path(dirClaims))
+	consumers := b.Children(y.path(dirConsumers))
+	free := b.Children(y.path(dirFree)) // last, so that it does not miss what is given back meanwhile
 	b.Send()
-	list, _, err := q.owned(ctx, claims, consumers)
+	list, _, err := y.owned(ctx, claims, consumers)
 	if err != nil {
 		return nil, err
 	}
-	more, err := q.freed(free.Get(ctx))
+	more, err := y.freed(free.Get(ctx))
 	return inPlace(append(list, more...)), err
 }
 
 // owned returns the claims of consumers, and how many consumers there are.
-func (q *Queue) owned(ctx context.Context, claims, consumers *zk.Future[zk.Children]) ([]claim, int, error) {
+func (y *layout) owned(ctx context.Context, claims, consumers *zk.Future[zk.Children]) ([]claim, int, error) {
 	names, err := claims.Get(ctx)
 	if err != nil {
 		return nil, 0, err
@@ -161,7 +164,7 @@ func (q *Queue) owned(ctx context.Context, claims, consumers *zk.Future[zk.Child
 	}
 	var list []claim
 	for _, name := range names.Names {
-		if c, ok := parseClaim(q.path(dirClaims), name); ok {
+		if c, ok := parseClaim(y.path(dirClaims), name); ok {
 			c.free = !live[c.owner]
 			list = append(list, c)
 		}
@@ -169,11 +172,11 @@ func (q *Queue) owned(ctx context.Context, claims, consumers *zk.Future[zk.Child
 	return list, len(live), nil
 }
 
-// freed returns the claims of nobody.
-func (q *Queue) freed(names zk.Children, err error) ([]claim, error) {
+// freed returns the free claims.
+func (y *layout) freed(names zk.Children, err error) ([]claim, error) {
 	var list []claim
 	for _, name := range names.Names {
-		if c, ok := parseClaim(q.path(dirFree), name); ok {
+		if c, ok := parseClaim(y.path(dirFree), name); ok {
 			c.free = true
 			list = append(list, c)
 		}
@@ -186,7 +189,7 @@ func inPlace(list []claim) []claim {
 	return list
 }
 
-// freePath returns the path of a new claim of nobody, which begins at a place.
-func (d *desk) freePath(at place) string {
-	return d.q.path(dirFree, claimName(at, nobody, d.nextSerial()))
+// freePath returns the path of a new free claim that begins at a place.
+func (co *consumer) freePath(at place) string {
+	return co.q.layout.path(dirFree, claimName(at, freeOwner, co.nextSerial()))
 }

@@ -8,18 +8,19 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// The bounds of PutOptions.Priority.
+// The bounds of Message.Priority.
 const (
-	MostUrgent  = -100
-	LeastUrgent = 100
+	MostUrgent  = segment.MostUrgent  // -100
+	LeastUrgent = segment.LeastUrgent // 100
 )
 
 const (
-	defaultPacket   = 0xfffff // jute.maxbuffer of servers that nobody has configured
-	defaultPrefetch = readChunk
+	defaultPacket   = 0xfffff // jute.maxbuffer of servers by default
+	defaultPrefetch = segment.ReadChunk
 	defaultAttempts = 20
 	defaultSegment  = 1000
 	defaultLinger   = time.Second
@@ -28,39 +29,42 @@ const (
 	maxDelay        = 10 * 365 * 24 * time.Hour
 )
 
-// Config says how a queue behaves. The zero Config is ready to use. Producers and consumers of one path may differ in it.
+// Config says how a queue behaves. The zero Config is ready to use. Producers and consumers at one path may have
+// different ones.
 type Config struct {
-	// ACL is that of the nodes and of the parents that are made for them; open to everybody if nil.
+	// ACL is the access list of the queue's nodes, and of parents that it creates; open to everyone if nil.
 	ACL []zk.ACL
 
-	// MaxItems bounds how many items there are: ready, delayed and claimed ones, not dead letters. A put that would exceed it returns
-	// ErrFull, or waits if WaitWhenFull is set. Puts that are under way at the same time are not counted against each other, so
+	// MaxItems bounds how many items there are: ready, delayed and claimed ones, not dead letters. A put that would
+	// exceed it returns ErrFull, or waits if WaitWhenFull is set. Puts at the same time do not count each other, so
 	// that the queue may exceed the bound by as many items as they put. Zero is no bound.
 	//
-	// A bound costs each Put or PutBatch reads before it writes: of the lists of lines and of delayed items, and of the
-	// Stat of each segment, one for about a thousand items. They are as of the server that this client is connected to, which may lag.
+	// A bound costs each Put or PutBatch reads before it writes: of the lists of priorities and of delayed items, and
+	// of the Stat of each segment, one for about a thousand items. The server that this client is connected to
+	// answers them, and it may lag.
 	MaxItems int
 	// WaitWhenFull makes puts wait for room instead of returning ErrFull.
 	WaitWhenFull bool
 	// MaxPacket is the largest request that the servers accept, in bytes: their jute.maxbuffer; 1,048,575 if zero.
 	MaxPacket int
-	// KeepKeys is how long a key of PutOnce counts after the put, by the servers' clock; a day if zero. It is stored with the key: all producers
-	// go by that of the one that has put it.
+	// KeepKeys is how long a key of PutOnce counts after the put, by the servers' clock; a day if zero. It is stored
+	// with the key, so all producers go by the value of the one that has put it.
 	KeepKeys time.Duration
 
-	// MaxAttempts is how often an item is delivered before it goes to the dead letters; 20 if zero, without end if negative.
+	// MaxAttempts is how often an item is delivered before it goes to the dead letters; 20 if zero, no limit if
+	// negative.
 	MaxAttempts int
 	// Backoff says how long after a failed attempt an item is ready again, for Item.Fail and Consume.
 	Backoff Backoff
 	// Prefetch is how many items a Queue claims at once, ahead of its takers, at most 1,000; 200 if zero, none if
 	// negative. How many it does claim follows the pace at which they are taken: no more than are taken in about a
-	// tenth of a second or, if that is longer, in a few times the time that a claim takes. The next are claimed when a
+	// tenth of a second or, if that is longer, in a few times the time that a claim takes. It claims the next when a
 	// quarter is left.
 	Prefetch int
-	// Linger is how long items that were claimed ahead wait for a taker before they are given back to all; 1s if zero.
+	// Linger is how long items that were claimed ahead wait for a taker before they are given back; 1s if zero.
 	Linger time.Duration
 
-	// Hooks tell of what happens.
+	// Hooks are called when something happens.
 	Hooks Hooks
 
 	segment int // items after which a segment is sealed; tests set it
@@ -68,8 +72,8 @@ type Config struct {
 	_ struct{}
 }
 
-// Backoff says how long after its n-th failed attempt an item is ready again: First × 2^(n−1), at most Max, and a tenth more or less, so that
-// what failed together does not come back together.
+// Backoff says how long after its n-th failed attempt an item is ready again: First × 2^(n−1), at most Max, and up to
+// a tenth more or less, so that items that failed together do not come back together.
 type Backoff struct {
 	First time.Duration // 1s if zero
 	Max   time.Duration // 10 minutes if zero
@@ -103,27 +107,29 @@ func (c Config) withDefaults() (Config, error) {
 	c.segment = cmp.Or(c.segment, defaultSegment)
 	switch {
 	case c.MaxItems < 0:
-		return c, fmt.Errorf("queue: MaxItems is %d; leave it zero for no bound", c.MaxItems)
+		return c, fmt.Errorf("queue: MaxItems must not be negative: %d; zero is no bound", c.MaxItems)
 	case c.WaitWhenFull && c.MaxItems == 0:
 		return c, errors.New("queue: WaitWhenFull needs MaxItems")
 	case c.MaxPacket < 16<<10:
-		return c, fmt.Errorf("queue: MaxPacket is %d bytes, want %d at least", c.MaxPacket, 16<<10)
+		return c, fmt.Errorf("queue: MaxPacket is too small: %d bytes; use %d or more", c.MaxPacket, 16<<10)
 	case c.KeepKeys < 0, c.Linger < 0, c.Backoff.First < 0, c.Backoff.Max < c.Backoff.First:
-		return c, errors.New("queue: KeepKeys, Linger and Backoff must not be negative, and Backoff.Max not less than Backoff.First")
+		return c, errors.New(
+			"queue: KeepKeys, Linger and Backoff must not be negative, and Backoff.Max not less than Backoff.First")
 	case c.Prefetch > maxPrefetch:
-		return c, fmt.Errorf("queue: Prefetch is %d, want %d at most", c.Prefetch, maxPrefetch)
+		return c, fmt.Errorf("queue: Prefetch is too large: %d; use %d or less", c.Prefetch, maxPrefetch)
 	}
 	return c, nil
 }
 
-// Hooks are called on the goroutine that did the work, also when the caller's context has ended before it was done: then Done and Retried have the
-// values of that context, and not its end. Nil fields cost nothing. They must not block.
+// Hooks are called on the goroutine that did the work, also when the caller's context has ended before it was done:
+// then Done and Retried get the values of that context, but not its end. Nil fields cost nothing. Hooks must not
+// block.
 type Hooks struct {
 	// Put is called when items were put: how many, in one transaction.
 	Put func(ctx context.Context, items int)
-	// Claimed is called when an item is handed out.
+	// Claimed is called when an item is delivered.
 	Claimed func(ctx context.Context, item *Item)
-	// Done is called when an item was acknowledged. What Purge removes was not.
+	// Done is called when an item was acknowledged. Purge does not call it.
 	Done func(ctx context.Context, item *Item)
 	// Retried is called when an item goes back to be delivered again after delay.
 	Retried func(ctx context.Context, item *Item, delay time.Duration)
@@ -131,28 +137,25 @@ type Hooks struct {
 	Dead func(ctx context.Context, id, reason string)
 }
 
-// PutOptions say how an item is put. The zero value is an ordinary one.
-type PutOptions struct {
-	// Priority orders items before their arrival does: smaller is more urgent, as with Curator and kazoo. From MostUrgent to LeastUrgent.
+// Message is an item to put. Only Body is needed.
+type Message struct {
+	Body []byte
+	// Priority orders items before their arrival does: smaller is more urgent, as in Curator and kazoo. It goes from
+	// MostUrgent to LeastUrgent.
 	Priority int
-	// Delay is how long the item is not ready yet, by the servers' clock. When it is over, the item arrives. At most ten years.
+	// Delay is how long the item is not ready yet, by the servers' clock: at most ten years. When it is over, the item
+	// arrives.
 	Delay time.Duration
 	// Headers go with the item.
 	Headers map[string]string
 }
 
-func (o PutOptions) check() error {
+func (m *Message) check() error {
 	switch {
-	case o.Priority < MostUrgent || o.Priority > LeastUrgent:
-		return fmt.Errorf("queue: priority %d is not between %d and %d", o.Priority, MostUrgent, LeastUrgent)
-	case o.Delay < 0 || o.Delay > maxDelay:
-		return fmt.Errorf("queue: delay %v is not between 0 and ten years", o.Delay)
+	case m.Priority < MostUrgent || m.Priority > LeastUrgent:
+		return fmt.Errorf("priority must be between %d and %d: %d", MostUrgent, LeastUrgent, m.Priority)
+	case m.Delay < 0 || m.Delay > maxDelay:
+		return fmt.Errorf("delay must be between 0 and ten years: %v", m.Delay)
 	}
 	return nil
-}
-
-// Message is an item to put with others.
-type Message struct {
-	Body []byte
-	PutOptions
 }

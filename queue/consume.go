@@ -9,23 +9,26 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// RejectError is what a handler of Consume returns to send the item to the dead letters at once, with the error as
-// the reason. It is a pointer that is an error: return &queue.RejectError{Err: err}.
+// RejectError is what a handler of Consume returns to move the item to the dead letters at once, with the error as the
+// reason: return &queue.RejectError{Err: err}.
 type RejectError struct{ Err error }
 
-// Error returns what the error it wraps does.
+// Error returns the text of the error that it wraps.
 func (e *RejectError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the error it wraps.
+// Unwrap returns the error that it wraps.
 func (e *RejectError) Unwrap() error { return e.Err }
 
-// Consume calls handle for one item after the other, in n goroutines, until ctx ends. Then it takes no more items, waits for the handlers that
-// run, and returns nil. What handle returns decides what becomes of the item: nil is Done, a *RejectError is Reject, any other error is Fail.
-// A panic of handle is not recovered: the item is delivered again when the session has ended.
+// Consume calls handle for one item after the other, in n goroutines, until ctx ends. Then it takes no more items,
+// waits for the running handlers, and returns nil. It returns an error when taking fails for good: the client was closed, or
+// the servers refuse its credentials.
 //
-// The context that handle gets has the values of ctx and ends when the claim is lost; it does not end with ctx. An item whose claim is lost
-// is somebody else's, whatever handle returns. Consume returns an error when taking fails for good: the client was closed, or its
-// credentials are refused.
+// The error of handle decides what becomes of the item: nil is Done, a *RejectError is Reject, any other error is Fail,
+// which a *RetryError tells when the item is ready again. If handle has finished the item itself, its error does not
+// matter. Consume does not recover a panic of handle: the item is delivered again when the session has ended.
+//
+// The context of handle has the values of ctx and ends when the claim is lost; it does not end with ctx. If the claim
+// is lost, the item goes to another consumer, whatever handle returns.
 func (q *Queue) Consume(ctx context.Context, n int, handle func(ctx context.Context, item *Item) error) error {
 	if n < 1 || n > maxPrefetch {
 		return q.failed("consume", fmt.Errorf("%w: %d workers, want 1 to %d", zk.BadArguments, n, maxPrefetch))
@@ -55,19 +58,19 @@ func (q *Queue) work(ctx context.Context, handle func(ctx context.Context, item 
 		case err != nil:
 			return err
 		}
-		if err := item.settle(ctx, handle); err != nil && !errors.Is(err, ErrClaimLost) {
+		if err := item.handle(ctx, handle); err != nil && !errors.Is(err, ErrClaimLost) {
 			return err
 		}
 	}
 }
 
-// settle lets handle work on the item and does what it says.
-func (it *Item) settle(ctx context.Context, handle func(ctx context.Context, item *Item) error) error {
+// handle calls f with the item, and finishes the item as the error of f says.
+func (it *Item) handle(ctx context.Context, f func(ctx context.Context, item *Item) error) error {
 	values := context.WithoutCancel(ctx)
 	work, cancel := context.WithCancelCause(values)
 	held := it.Context()
 	stop := context.AfterFunc(held, func() { cancel(context.Cause(held)) })
-	err := handle(work, it)
+	err := f(work, it)
 	stop()
 	cancel(ErrFinished)
 	var reject *RejectError
@@ -80,7 +83,7 @@ func (it *Item) settle(ctx context.Context, handle func(ctx context.Context, ite
 		err = it.Fail(values, err)
 	}
 	if errors.Is(err, ErrFinished) {
-		return nil // by handle itself
+		return nil // f has finished the item itself
 	}
 	return err
 }

@@ -6,21 +6,23 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // Counts tells how many items there are, by state.
 type Counts struct {
-	Ready   int // wait for a consumer
-	Delayed int // are not due yet
-	Claimed int // a consumer has them, or holds them ready for its takers
-	Dead    int // are dead letters
+	Ready   int // waiting for a consumer
+	Delayed int // not due yet
+	Claimed int // delivered, or buffered by a consumer
+	Dead    int // dead letters
 }
 
-// Len counts the items. It reads no item, only how many children segments have; items that are put, claimed or finished meanwhile may be counted or not.
+// Len counts the items. It reads no item, only how many children segments have. It may or may not count items that
+// are put, claimed or finished meanwhile.
 func (q *Queue) Len(ctx context.Context) (Counts, error) {
 	var n Counts
-	err := q.look(ctx, func(sess *zk.Session) error {
+	err := q.retryRead(ctx, func(sess *zk.Session) error {
 		n = Counts{}
 		stored, err := q.countBelow(ctx, sess, dirReady)
 		if err != nil {
@@ -29,7 +31,7 @@ func (q *Queue) Len(ctx context.Context) (Counts, error) {
 		if n.Delayed, err = q.countBelow(ctx, sess, dirDelayed); err != nil {
 			return err
 		}
-		if n.Dead, err = q.graveyard().items(ctx, sess); err != nil {
+		if n.Dead, err = q.layout.deadLetters().Count(ctx, sess); err != nil {
 			return err
 		}
 		if n.Claimed, err = q.countClaimed(ctx, sess); err != nil {
@@ -45,8 +47,8 @@ func (q *Queue) Len(ctx context.Context) (Counts, error) {
 	return n, nil
 }
 
-// look calls f, which only reads, until it gets through without a break of the connection or the end of a session.
-func (q *Queue) look(ctx context.Context, f func(*zk.Session) error) error {
+// retryRead calls f, which only reads, until no broken connection and no end of a session interrupts it.
+func (q *Queue) retryRead(ctx context.Context, f func(*zk.Session) error) error {
 	for {
 		sess, err := q.session(ctx)
 		if err != nil {
@@ -59,15 +61,15 @@ func (q *Queue) look(ctx context.Context, f func(*zk.Session) error) error {
 	}
 }
 
-// countBelow counts the items of all chains below a node.
+// countBelow counts the items of all lists below a node.
 func (q *Queue) countBelow(ctx context.Context, sess *zk.Session, dir string) (int, error) {
-	names, _, err := sess.Children(ctx, q.path(dir))
+	names, _, err := sess.Children(ctx, q.layout.path(dir))
 	if err != nil {
 		return 0, err
 	}
 	total := 0
 	for _, name := range names {
-		n, err := (&chain{q: q, dir: q.path(dir, name)}).items(ctx, sess)
+		n, err := (&segment.List{Dir: q.layout.path(dir, name)}).Count(ctx, sess)
 		if err != nil {
 			return 0, err
 		}
@@ -76,32 +78,9 @@ func (q *Queue) countBelow(ctx context.Context, sess *zk.Session, dir string) (i
 	return total, nil
 }
 
-// items counts a chain's items.
-func (c *chain) items(ctx context.Context, sess *zk.Session) (int, error) {
-	list, err := c.segments(ctx, sess)
-	if err != nil || len(list) == 0 {
-		return 0, err
-	}
-	b := sess.Batch()
-	looks := make([]*zk.Future[zk.Existence], len(list))
-	for i, n := range list {
-		looks[i] = b.Exists(c.segment(n))
-	}
-	b.Send()
-	total := 0
-	for _, l := range looks {
-		e, err := l.Get(ctx)
-		if err != nil {
-			return 0, err
-		}
-		total += int(e.Stat.NumChildren)
-	}
-	return total, nil
-}
-
-// countClaimed counts the items that consumers who live have claimed.
+// countClaimed counts the items that live consumers have claimed.
 func (q *Queue) countClaimed(ctx context.Context, sess *zk.Session) (int, error) {
-	list, err := q.listClaims(ctx, sess)
+	list, err := q.layout.listClaims(ctx, sess)
 	if err != nil {
 		return 0, err
 	}
@@ -117,7 +96,7 @@ func (q *Queue) countClaimed(ctx context.Context, sess *zk.Session) (int, error)
 		if err != nil {
 			return 0, err
 		}
-		s, ok := parseSpan(data)
+		s, ok := parseRange(data)
 		if !ok {
 			continue
 		}
@@ -125,7 +104,7 @@ func (q *Queue) countClaimed(ctx context.Context, sess *zk.Session) (int, error)
 		var looks []*zk.Future[zk.Existence]
 		for seq := s.First; seq <= s.Last; seq++ {
 			if !slices.Contains(s.Except, seq) {
-				looks = append(looks, b.Exists(q.line(c.priority).segment(c.segment)+"/"+itemName(seq)))
+				looks = append(looks, b.Exists(q.layout.readyList(c.priority).Item(c.segment, seq)))
 			}
 		}
 		b.Send()
@@ -142,16 +121,16 @@ func (q *Queue) countClaimed(ctx context.Context, sess *zk.Session) (int, error)
 	return total, nil
 }
 
-// How long a put that waits for room waits until it looks again.
+// How long a put that waits for room waits before it looks again.
 const (
 	roomFirst = 20 * time.Millisecond
 	roomMax   = time.Second
 )
 
-// room waits until n more items may be put, or says that they may not. Full, unless nil, is asked whenever there is no room; an error of its
-// ends the wait.
+// room waits until n more items may be put, or returns an error if they may not. It calls full, unless nil, whenever
+// there is no room; if full fails, room returns its error.
 //
-// What it counts may have changed when the put is done: puts that are under way at the same time do not see each other.
+// What it counts may have changed when the put is done: puts at the same time do not see each other.
 func (q *Queue) room(ctx context.Context, sess *zk.Session, n int, full func(context.Context) error) error {
 	if q.cfg.MaxItems == 0 {
 		return nil

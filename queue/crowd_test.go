@@ -107,7 +107,7 @@ func (w *world) finishFrom(t *testing.T, delay time.Duration, consumers, each in
 	return took
 }
 
-// What a consumer had in hand when it was lost is divided among those who wait.
+// The items that a consumer had when it was lost are divided among the waiting consumers.
 func TestItemsOfALostConsumerAreDividedAmongTheOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const consumers, items = 32, 960
@@ -154,12 +154,12 @@ func (w *world) waiter(t *testing.T, got chan<- *queue.Item) int64 {
 	return sess.ID()
 }
 
-// An item that is given back after a consumer that is about to wait has looked for such items, and before it has
-// asked to be told of more, is not left there.
+// An item that is given back after a consumer that is about to wait has looked for such items, and before it has set
+// its watches, is not left there.
 func TestItemThatIsGivenBackWhileAnotherGoesToWaitIsTaken(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, holder := w.queue(queue.Config{}), w.queue(queue.Config{})
-		put(t, producer, "before", queue.PutOptions{}) // the line is there
+		put(t, producer, "before", queue.Message{}) // the ready list exists
 		done(t, take(t, holder))
 		got := make(chan *queue.Item, 1)
 		waiter := w.waiter(t, got)
@@ -178,7 +178,7 @@ func TestItemThatIsGivenBackWhileAnotherGoesToWaitIsTaken(t *testing.T) {
 			}
 			return zktest.Pass
 		})
-		put(t, producer, "0", queue.PutOptions{})
+		put(t, producer, "0", queue.Message{})
 		synctest.Wait()
 		item := take(t, holder)
 		look()
@@ -196,19 +196,19 @@ func TestItemThatIsGivenBackWhileAnotherGoesToWaitIsTaken(t *testing.T) {
 			wantBody(t, item, "0")
 		default:
 			t.Error("an item is ready, and who waits for one is not told")
-			put(t, producer, "1", queue.PutOptions{})
+			put(t, producer, "1", queue.Message{})
 			<-got
 		}
 	})
 }
 
-// A consumer that somebody takes for dead cannot claim any more: the claim would be free for all while the items are
-// handed out.
+// A consumer that another client takes for dead cannot claim any more: the claim would be free for all while the
+// items are delivered.
 func TestClaimOfAConsumerWhoseNodeIsGoneIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, q := w.queue(queue.Config{}), w.queue(queue.Config{})
 		sess := w.Session(t, time.Minute)
-		put(t, producer, "0", queue.PutOptions{})
+		put(t, producer, "0", queue.Message{})
 		done(t, take(t, q))
 		pass(time.Minute) // it has given back everything
 		claims, claim := context.WithCancel(t.Context())
@@ -220,7 +220,7 @@ func TestClaimOfAConsumerWhoseNodeIsGoneIsRefused(t *testing.T) {
 			}
 			return zktest.Pass
 		})
-		put(t, producer, "1", queue.PutOptions{})
+		put(t, producer, "1", queue.Message{})
 		got := make(chan *queue.Item, 1)
 		go takeInto(t, q, got)
 		synctest.Wait()
@@ -248,7 +248,7 @@ func TestClaimOfAConsumerWhoseNodeIsGoneIsRefused(t *testing.T) {
 func TestConsumerThatComesBetweenTheListsKeepsItsClaim(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, first, second := w.queue(queue.Config{}), w.queue(queue.Config{}), w.queue(queue.Config{})
-		put(t, producer, "before", queue.PutOptions{})
+		put(t, producer, "before", queue.Message{})
 		done(t, take(t, producer))
 		got := make(chan *queue.Item, 1)
 		waiter := w.waiter(t, got)
@@ -261,12 +261,12 @@ func TestConsumerThatComesBetweenTheListsKeepsItsClaim(t *testing.T) {
 			}
 			return zktest.Pass
 		})
-		wantEmpty(t, first) // it has come, so that the one who waits lists who is there
+		wantEmpty(t, first) // it has come, so that the waiting one lists the consumers
 		synctest.Wait()
 		if !held {
 			t.Fatal("the consumer that waits has listed nothing")
 		}
-		put(t, producer, "0", queue.PutOptions{})
+		put(t, producer, "0", queue.Message{})
 		item := take(t, second)
 		list()
 		synctest.Wait()
@@ -274,7 +274,7 @@ func TestConsumerThatComesBetweenTheListsKeepsItsClaim(t *testing.T) {
 			t.Errorf("the claim of a consumer that lives was taken over: %v", context.Cause(item.Context()))
 		}
 		done(t, item)
-		put(t, producer, "1", queue.PutOptions{})
+		put(t, producer, "1", queue.Message{})
 		wantBody(t, <-got, "1")
 	})
 }
@@ -307,7 +307,7 @@ func TestPartsOfWhatWasLeftBehindAreTakenByWhoGoesToWait(t *testing.T) {
 		synctest.Wait()
 		if len(got) == 0 {
 			t.Error("items are ready, and who waits for one is not told")
-			put(t, producer, "40", queue.PutOptions{})
+			put(t, producer, "40", queue.Message{})
 		}
 		<-got
 	})

@@ -86,15 +86,15 @@ func (y *tally) check(t *testing.T, items int, ended bool) {
 	for i := range items {
 		body := strconv.Itoa(i)
 		begun, done := y.begun[body], y.done[body]
-		// What was acknowledged in a session's last moments may be done, and nobody be told.
+		// An item that was acknowledged in a session's last moments may be done, and its consumer may not learn it.
 		if begun == 0 || done > 1 || !ended && (begun > 1 || done == 0) {
 			t.Errorf("item %d was delivered %d times and done %d times", i, begun, done)
 		}
 	}
 }
 
-// cuts reports whether a transaction makes claims of nobody: of what stands behind the cursor, or of what a consumer
-// has left behind.
+// cuts reports whether a transaction makes free claims: of items behind the cursor, or of what a consumer has left
+// behind.
 func cuts(r zktest.Request, orphans bool) bool {
 	return len(r.Parts) > 3 && strings.HasPrefix(r.Parts[2].Path, root+"/claims/") == orphans &&
 		strings.HasPrefix(r.Parts[1].Path, root+"/claims/") &&
@@ -103,8 +103,8 @@ func cuts(r zktest.Request, orphans bool) bool {
 		})
 }
 
-// Whatever happens to the transaction that makes claims of nobody, or to who sends it: no item is lost, none is with
-// two, and no claim stays behind.
+// Whatever happens to the transaction that makes free claims, or to its sender: no item is lost, none is with two
+// consumers, and no claim stays behind.
 func TestFaultsWhileAClaimIsCutChangeNothing(t *testing.T) {
 	t.Parallel()
 	faults := []struct {
@@ -199,7 +199,7 @@ func TestFaultsWhileAClaimIsCutChangeNothing(t *testing.T) {
 	}
 }
 
-// What stands behind a claim that is cut goes on when somebody has removed the bell.
+// The items behind a claim that is cut are delivered although another client has removed the change node.
 func TestClaimIsCutAlsoIfSomebodyHasRemovedTheBell(t *testing.T) {
 	t.Parallel()
 	for _, orphan := range []bool{false, true} {
@@ -227,7 +227,7 @@ func TestClaimIsCutAlsoIfSomebodyHasRemovedTheBell(t *testing.T) {
 	}
 }
 
-// What is claimed ahead is given back although somebody has removed the bell.
+// Items that were claimed ahead are given back although another client has removed the change node.
 func TestClaimIsGivenBackAlsoIfSomebodyHasRemovedTheBell(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, q, other := w.queue(queue.Config{}), w.queue(queue.Config{}), w.queue(queue.Config{})

@@ -8,53 +8,56 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// DeadLetter is an item that is not delivered any more.
+// DeadLetter is an item that is no longer delivered.
 type DeadLetter struct {
 	ID         string
 	Body       []byte
 	Headers    map[string]string
 	Priority   int
 	Attempts   int
-	EnqueuedAt time.Time // when it was put first
+	EnqueuedAt time.Time // when it was first put
 	DiedAt     time.Time
 	Reason     string
-	Failures   []Failure // the last failed attempts of which a reason is known
+	Failures   []Failure // the latest failed attempts that have a reason
 }
 
 // DeadLetters yields the dead letters, in the order in which they have died. It reads a part of them at a time.
 func (q *Queue) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error] {
 	return func(yield func(DeadLetter, error) bool) {
-		err := q.eachDead(ctx, func(x *grave) (bool, error) { return yield(x.letter(), nil), nil })
+		err := q.eachDead(ctx, func(x *storedItem) (bool, error) { return yield(x.letter(), nil), nil })
 		if err != nil {
 			yield(DeadLetter{}, q.failed("list dead letters", err))
 		}
 	}
 }
 
-// grave is a dead letter and where it lies.
-type grave struct {
+// storedItem is an item and where it is.
+type storedItem struct {
 	path    string
 	version int32
-	died    int64
-	rec     *record
+	created int64
+	rec     *segment.Record
 }
 
-func (x *grave) letter() DeadLetter {
+func (x *storedItem) letter() DeadLetter {
 	return DeadLetter{
-		ID: x.rec.name(), Body: x.rec.body, Headers: x.rec.headers, Priority: x.rec.priority, Attempts: x.rec.attempts,
-		EnqueuedAt: time.UnixMilli(x.rec.enqueued), DiedAt: time.UnixMilli(x.died), Reason: x.rec.reason, Failures: x.rec.failures,
+		ID: x.rec.ID.String(), Body: x.rec.Body, Headers: x.rec.Headers,
+		Priority: x.rec.Priority, Attempts: x.rec.Attempts,
+		EnqueuedAt: time.UnixMilli(x.rec.Enqueued), DiedAt: time.UnixMilli(x.created),
+		Reason: x.rec.Reason, Failures: failures(x.rec.Failures),
 	}
 }
 
 // eachDead calls f with the dead letters, in their order, until f returns false or an error.
-func (q *Queue) eachDead(ctx context.Context, f func(*grave) (bool, error)) error {
-	yard := q.graveyard()
+func (q *Queue) eachDead(ctx context.Context, f func(*storedItem) (bool, error)) error {
+	dead := q.layout.deadLetters()
 	var list []int
-	err := q.look(ctx, func(sess *zk.Session) (err error) {
-		list, err = yard.segments(ctx, sess)
+	err := q.retryRead(ctx, func(sess *zk.Session) (err error) {
+		list, err = dead.Segments(ctx, sess)
 		return err
 	})
 	if err != nil {
@@ -62,23 +65,23 @@ func (q *Queue) eachDead(ctx context.Context, f func(*grave) (bool, error)) erro
 	}
 	for _, n := range list {
 		var items []int
-		err := q.look(ctx, func(sess *zk.Session) error {
-			names, _, err := sess.Children(ctx, yard.segment(n))
+		err := q.retryRead(ctx, func(sess *zk.Session) error {
+			names, _, err := sess.Children(ctx, dead.Segment(n))
 			if errors.Is(err, zk.NoNode) {
 				return nil
 			}
-			items = numbers(names, parseItem)
+			items = segment.Numbers(names, segment.ParseItem)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		for chunk := range slices.Chunk(items, readChunk) {
-			graves, err := q.readGraves(ctx, yard.segment(n), chunk)
+		for chunk := range slices.Chunk(items, segment.ReadChunk) {
+			found, err := q.readStored(ctx, dead.Segment(n), chunk)
 			if err != nil {
 				return err
 			}
-			for _, x := range graves {
+			for _, x := range found {
 				if more, err := f(x); err != nil || !more {
 					return err
 				}
@@ -88,18 +91,18 @@ func (q *Queue) eachDead(ctx context.Context, f func(*grave) (bool, error)) erro
 	return nil
 }
 
-func (q *Queue) readGraves(ctx context.Context, segment string, items []int) ([]*grave, error) {
-	var graves []*grave
-	err := q.look(ctx, func(sess *zk.Session) error {
-		graves = nil
-		class, _, err := sess.Get(ctx, segment)
+func (q *Queue) readStored(ctx context.Context, dir string, items []int) ([]*storedItem, error) {
+	var found []*storedItem
+	err := q.retryRead(ctx, func(sess *zk.Session) error {
+		found = nil
+		class, _, err := sess.Get(ctx, dir)
 		if errors.Is(err, zk.NoNode) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		nodes, err := q.readNodes(ctx, sess, segment, items, string(class) != largeSegment)
+		nodes, err := q.layout.store.Read(ctx, sess, dir, items, segment.Large(class))
 		if err != nil {
 			return err
 		}
@@ -107,29 +110,30 @@ func (q *Queue) readGraves(ctx context.Context, segment string, items []int) ([]
 			if node == nil {
 				continue
 			}
-			rec, err := decodeRecord(node.Data)
+			rec, err := segment.DecodeRecord(node.Data)
 			if err != nil {
-				rec = &record{body: node.Data, enqueued: node.Stat.Ctime, reason: errRecord.Error()}
+				rec = &segment.Record{Body: node.Data, Enqueued: node.Stat.Ctime, Reason: segment.ErrRecord.Error()}
 			}
-			graves = append(graves, &grave{segment + "/" + itemName(items[i]), node.Stat.Version, node.Stat.Ctime, rec})
+			path := dir + "/" + segment.ItemName(items[i])
+			found = append(found, &storedItem{path, node.Stat.Version, node.Stat.Ctime, rec})
 		}
 		return nil
 	})
-	return graves, err
+	return found, err
 }
 
-// Requeue puts dead letters back into the queue, behind what has arrived by now, with all their attempts before them, and returns how many.
-// It takes those with the given ids, or all if none is given. Each goes back in one transaction: whatever happens, it is in one place. One that has
-// gone back while the answer was lost may not be counted.
+// Requeue puts dead letters back into the queue, behind what has arrived by now, with all their attempts before them,
+// and returns how many. It takes those with the given ids, or all if none is given. Each goes back in one
+// transaction, so it is always in one place. One that has gone back while the answer was lost may not be counted.
 func (q *Queue) Requeue(ctx context.Context, ids ...string) (int, error) {
 	n := 0
-	err := q.eachDead(ctx, func(x *grave) (bool, error) {
-		if len(ids) > 0 && !slices.Contains(ids, x.rec.name()) {
+	err := q.eachDead(ctx, func(x *storedItem) (bool, error) {
+		if len(ids) > 0 && !slices.Contains(ids, x.rec.ID.String()) {
 			return true, nil
 		}
 		again := *x.rec
-		again.attempts, again.reason, again.delay, again.due = 0, "", 0, 0
-		moved, err := q.exhume(ctx, x, &again)
+		again.Attempts, again.Reason, again.Delay, again.Due = 0, "", 0, 0
+		moved, err := q.takeOut(ctx, x, &again)
 		if moved {
 			n++
 		}
@@ -142,14 +146,15 @@ func (q *Queue) Requeue(ctx context.Context, ids ...string) (int, error) {
 	return n, nil
 }
 
-// PurgeDead removes dead letters for good, and returns how many. It takes those with the given ids, or all if none is given.
+// PurgeDead removes dead letters for good, and returns how many. It takes those with the given ids, or all if none is
+// given.
 func (q *Queue) PurgeDead(ctx context.Context, ids ...string) (int, error) {
 	n := 0
-	err := q.eachDead(ctx, func(x *grave) (bool, error) {
-		if len(ids) > 0 && !slices.Contains(ids, x.rec.name()) {
+	err := q.eachDead(ctx, func(x *storedItem) (bool, error) {
+		if len(ids) > 0 && !slices.Contains(ids, x.rec.ID.String()) {
 			return true, nil
 		}
-		removed, err := q.exhume(ctx, x, nil)
+		removed, err := q.takeOut(ctx, x, nil)
 		if removed {
 			n++
 		}
@@ -162,34 +167,33 @@ func (q *Queue) PurgeDead(ctx context.Context, ids ...string) (int, error) {
 	return n, nil
 }
 
-// exhume removes a dead letter, and puts it into its line in the same transaction if there is something to put. It reports whether the letter
-// is where it is meant to be by our doing.
-func (q *Queue) exhume(ctx context.Context, x *grave, to *record) (bool, error) {
+// takeOut removes a dead letter, and appends it to its ready list in the same transaction if there is something to
+// append. It reports whether this call has moved the letter.
+func (q *Queue) takeOut(ctx context.Context, x *storedItem, to *segment.Record) (bool, error) {
 	moved := false
-	err := q.look(ctx, func(sess *zk.Session) error {
+	err := q.retryRead(ctx, func(sess *zk.Session) error {
 		for {
-			p := q.newPlan(zk.DeleteOp(x.path, x.version))
+			p := q.layout.store.NewTxn(zk.DeleteOp(x.path, x.version))
 			if to != nil {
-				c := q.line(to.priority)
-				if err := p.at(ctx, sess, c); err != nil {
+				c := q.layout.readyList(to.Priority)
+				if err := p.Find(ctx, sess, c); err != nil {
 					return err
 				}
-				p.append(c, to.encode())
-				p.ring()
+				p.Append(c, to.Encode())
 			}
-			results, err := sess.Multi(ctx, p.ops...)
+			results, err := sess.Multi(ctx, p.Ops()...)
 			failed, refused := errors.AsType[*zk.MultiError](err)
 			switch {
 			case err == nil:
-				p.done(results)
+				p.Done(results)
 				moved = true
 				return nil
 			case refused && failed.Index == 0:
-				// Somebody else was quicker; or we were, and have not had the answer.
+				// Another client was quicker; or we were, and did not get the answer.
 				return nil
-			case p.stale(err):
+			case p.Stale(err):
 			case zk.OutcomeOf(err) == zk.Unknown && ctx.Err() == nil:
-				return fmt.Errorf("%w: %w", zk.ErrConnectionLost, err) // look asks again: the letter's node tells
+				return fmt.Errorf("%w: %w", zk.ErrConnectionLost, err) // retryRead calls again: the letter's node tells
 			default:
 				return err
 			}
@@ -201,19 +205,19 @@ func (q *Queue) exhume(ctx context.Context, x *grave, to *record) (bool, error) 
 // tidyDead removes segments of dead letters that are sealed and empty, in the background.
 func (q *Queue) tidyDead() {
 	q.sweepAway(func(ctx context.Context, sess *zk.Session) {
-		yard := q.graveyard()
-		list, err := yard.segments(ctx, sess)
+		dead := q.layout.deadLetters()
+		list, err := dead.Segments(ctx, sess)
 		if err != nil {
 			return // the next one does it
 		}
 		b := sess.Batch()
 		gone := make([]*zk.Future[struct{}], len(list))
 		for i, n := range list {
-			gone[i] = b.Delete(yard.segment(n), 1)
+			gone[i] = b.Delete(dead.Segment(n), 1)
 		}
 		b.Send()
 		for _, g := range gone {
-			_, _ = g.Get(ctx) // refused if it is open or something is in it
+			_, _ = g.Get(ctx) // refused if it is open or not empty
 		}
 	})
 }

@@ -24,8 +24,8 @@ const (
 	// serveEnv makes the test binary a server in the directory that it holds, to be killed.
 	serveEnv = "TURNSTILE_TEST_SERVE"
 
-	// smallPacket is the largest request that the deep queue's server accepts, and the largest reply that its client does: a list of a few tens
-	// of thousands of names is more.
+	// smallPacket is the largest request that the deep queue's server accepts, and the largest reply that its client
+	// does: a list of a few tens of thousands of names is more.
 	smallPacket = 256 << 10
 )
 
@@ -77,8 +77,9 @@ func (m *mortal) kill() {
 	m.cmd = nil
 }
 
-// A queue far deeper than any list that fits into a packet is put, taken and acknowledged, and its server is killed in the middle of both: every
-// item that was acknowledged is there, none comes back after it is done, and no request or reply exceeds a packet a quarter of the usual size.
+// A queue far deeper than any list that fits into a packet is put, taken and acknowledged, and its server is killed
+// in the middle of both: every item that was acknowledged is there, none comes back after it is done, and no request
+// or reply exceeds a packet a quarter of the usual size.
 //
 // The speed at each depth is in the log.
 func TestDeepQueueSurvivesKills(t *testing.T) {

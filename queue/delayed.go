@@ -8,23 +8,24 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// Delayed items lie in buckets: chains named for the span of time in which their items are due. A bucket far ahead is
+// Delayed items lie in buckets: lists named for the span of time in which their items are due. A bucket far ahead is
 // wide, so that there are never many; when its time begins, its items move to narrower ones, and from the narrowest
-// into their lines. See promote.go.
+// into their ready lists. See promote.go.
 //
-// In which bucket an item is put follows from what its producer believes about the servers' time. When it is due does not: that is
-// the time that the server has put into its node, plus its delay. A producer never believes in a time that is ahead of the servers'
-// (see clock), so no bucket begins after an item of its is due.
+// A producer's idea of the servers' time decides in which bucket it puts an item. It does not decide when the item is
+// due: that is the time that the server has put into its node, plus its delay. A producer never believes in a time
+// ahead of the servers' (see clock), so no bucket begins after one of its items is due.
 
-// A width is a kind of buckets. Each is a multiple of the one before, so that a narrower bucket lies within one wider
-// one.
+// width is a kind of bucket. Each width is a multiple of the one before, so that a narrower bucket lies within one
+// wider one.
 type width struct {
 	code  string
 	ms    int64
-	ahead int64 // for how much ahead, in ms, items go there
+	ahead int64 // how far ahead, in ms, items go there
 }
 
 var widths = []width{
@@ -51,7 +52,7 @@ func bucketFor(due, ahead int64) bucket {
 
 func bucketOf(due int64, kind int) bucket { return bucket{kind, due - due%widths[kind].ms} }
 
-// end returns the first time behind the bucket's.
+// end returns the first time after the bucket's.
 func (b bucket) end() int64 { return b.start + widths[b.kind].ms }
 
 func (b bucket) name() string { return fmt.Sprintf("b%s%014d", widths[b.kind].code, b.start) }
@@ -64,43 +65,27 @@ func (b bucket) compare(o bucket) int {
 
 func parseBucket(name string) (bucket, bool) {
 	for kind, w := range widths {
-		if n, ok := number(name, "b"+w.code); ok {
+		if n, ok := segment.Number(name, "b"+w.code); ok {
 			return bucket{kind, int64(n)}, true
 		}
 	}
 	return bucket{}, false
 }
 
-// keptBuckets is how many buckets a Queue remembers. They come and go.
-const keptBuckets = 1000
-
-// bucket returns the chain of a bucket.
-func (q *Queue) bucket(b bucket) *chain {
-	if q.buckets.Add(1)%keptBuckets == 0 {
-		q.chains.Range(func(dir, c any) bool {
-			if c.(*chain).bell == q.path(dirDelayed) {
-				q.chains.Delete(dir)
-			}
-			return true
-		})
-	}
-	return q.chain(q.path(dirDelayed, b.name()), q.path(dirDelayed))
-}
-
-// askTime learns the servers' time anew if it is not known, or was learned so long ago that it may be another: by a
-// write to the consumer's own node, since only what was written tells.
-func (d *desk) askTime(ctx context.Context) error {
-	if d.q.clock.fresh() {
+// askTime learns the servers' time if it is unknown, or was learned so long ago that it may have changed: by a write
+// to the consumer's own node, since only a write tells it.
+func (f *fetcher) askTime(ctx context.Context) error {
+	if f.co.q.clock.fresh() {
 		return nil
 	}
-	stat, err := d.sess.Set(ctx, d.node, d.about, -1)
+	stat, err := f.co.sess.Set(ctx, f.co.node, f.co.about, -1)
 	switch {
 	case err == nil:
-		d.q.clock.saw(stat.Mtime)
+		f.co.q.clock.saw(stat.Mtime)
 		return nil
 	case errors.Is(err, zk.NoNode):
-		d.Gone(d.node)
-		return d.err()
+		f.co.Gone(f.co.node)
+		return f.co.err()
 	}
 	return err
 }

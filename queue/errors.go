@@ -2,10 +2,10 @@ package queue
 
 import "fmt"
 
-// FullError tells how full a queue is that takes no more. It is an ErrFull.
+// FullError says how full a queue is that takes no more items. It is an ErrFull.
 type FullError struct{ Items, MaxItems int }
 
-// Error returns how many items there are, and how many there may be.
+// Error says how many items there are, and how many there may be.
 func (e *FullError) Error() string {
 	return fmt.Sprintf("%v: %d items are in, and Config.MaxItems is %d", ErrFull, e.Items, e.MaxItems)
 }
@@ -13,17 +13,18 @@ func (e *FullError) Error() string {
 // Unwrap returns ErrFull.
 func (e *FullError) Unwrap() error { return ErrFull }
 
-// TooLargeError tells which item no server would accept. It is an ErrTooLarge.
+// TooLargeError says which item no server would accept. It is an ErrTooLarge.
 type TooLargeError struct {
-	Message int // the first such of a PutBatch, counted from 0
+	Message int // the index of the first such message of a PutBatch
 	Size    int // in bytes, with its headers
 	Limit   int
 	packet  int
 }
 
-// Error returns how large the item is, and how large it may be.
+// Error says how large the item is, and how large it may be.
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("%v: %d bytes with its headers, and the limit is %d (Config.MaxPacket is %d)", ErrTooLarge, e.Size, e.Limit, e.packet)
+	return fmt.Sprintf("%v: %d bytes with its headers, and the limit is %d (Config.MaxPacket is %d)",
+		ErrTooLarge, e.Size, e.Limit, e.packet)
 }
 
 // Unwrap returns ErrTooLarge.

@@ -36,7 +36,7 @@ func example(ctx context.Context) error {
 		return err
 	}
 	for _, to := range []string{"ada", "grace"} {
-		if _, err := q.Put(ctx, []byte(to), queue.PutOptions{}); err != nil {
+		if _, err := q.Put(ctx, queue.Message{Body: []byte(to)}); err != nil {
 			return err
 		}
 	}
@@ -53,4 +53,59 @@ func example(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// A handler that says what becomes of its items.
+func ExampleQueue_Consume() {
+	if err := exampleConsume(context.Background()); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// ada: attempt 1
+	// ada: attempt 2
+	// dead: no address
+}
+
+func exampleConsume(ctx context.Context) error {
+	srv, err := zktest.Start()
+	if err != nil {
+		return err
+	}
+	defer srv.Close()
+	client, err := zk.Open(ctx, zk.Config{Servers: srv.Addr()})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	q, err := queue.New(client, "/queues/mail", queue.Config{})
+	if err != nil {
+		return err
+	}
+	if _, err := q.PutBatch(ctx, []queue.Message{{Body: []byte("ada")}, {Body: []byte("nobody"), Priority: 1}}); err != nil {
+		return err
+	}
+
+	work, stop := context.WithCancel(ctx)
+	defer stop()
+	err = q.Consume(work, 1, func(_ context.Context, item *queue.Item) error {
+		if string(item.Body()) == "nobody" {
+			stop() // after this item
+			return &queue.RejectError{Err: errors.New("no address")}
+		}
+		fmt.Printf("%s: attempt %d\n", item.Body(), item.Attempt())
+		if item.Attempt() == 1 {
+			return &queue.RetryError{} // at once; another error: after Config.Backoff
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for letter, err := range q.DeadLetters(ctx) {
+		if err != nil {
+			return err
+		}
+		fmt.Println("dead:", letter.Reason)
+	}
+	return nil
 }

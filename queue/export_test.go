@@ -10,16 +10,16 @@ func (c Config) WithSegment(n int) Config {
 
 // HoldPens keeps everybody from writing the nodes of the consumer's claims, until the function that it returns is
 // called.
-func (q *Queue) HoldPens() func() {
+func (q *Queue) HoldWrites() func() {
 	q.mu.Lock()
-	windows := slices.Clone(q.desk.windows)
+	leases := slices.Clone(q.consumer.leases)
 	q.mu.Unlock()
-	for _, w := range windows {
-		w.pen <- struct{}{}
+	for _, l := range leases {
+		l.writing <- struct{}{}
 	}
 	return func() {
-		for _, w := range windows {
-			w.written()
+		for _, l := range leases {
+			l.endWrite()
 		}
 	}
 }

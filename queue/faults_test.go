@@ -15,8 +15,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// Whichever request of a whole life of a queue gets lost, or its reply, or both: nothing is lost, nothing is delivered twice, nothing is out of order
-// and nothing stays behind.
+// Whichever request of a whole life of a queue gets lost, or its reply, or both: nothing is lost, nothing is
+// delivered twice, nothing is out of order and nothing stays behind.
 func TestConnectionLostAtAnyStepChangesNothing(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
@@ -72,13 +72,13 @@ func life(t *testing.T, client *zk.Client, path string, where func() string, del
 	check(err)
 	ids, err := q.PutBatch(t.Context(), messages("a", "b", "c", "d", "e"))
 	check(err)
-	urgent, err := q.Put(t.Context(), []byte("urgent"), queue.PutOptions{Priority: -1})
+	urgent, err := q.Put(t.Context(), queue.Message{Body: []byte("urgent"), Priority: -1})
 	check(err)
-	late, err := q.Put(t.Context(), []byte("late"), queue.PutOptions{Delay: delay})
+	late, err := q.Put(t.Context(), queue.Message{Body: []byte("late"), Delay: delay})
 	check(err)
-	once, added, err := q.PutOnce(t.Context(), "key", []byte("once"), queue.PutOptions{})
+	once, added, err := q.PutOnce(t.Context(), "key", queue.Message{Body: []byte("once")})
 	check(err)
-	again, addedAgain, err := q.PutOnce(t.Context(), "key", []byte("once more"), queue.PutOptions{})
+	again, addedAgain, err := q.PutOnce(t.Context(), "key", queue.Message{Body: []byte("once more")})
 	check(err)
 	if !added || addedAgain || again != once {
 		t.Fatalf("%s: put once: %q %v, then %q %v", where(), once, added, again, addedAgain)
@@ -95,11 +95,11 @@ func life(t *testing.T, client *zk.Client, path string, where func() string, del
 	check(next(urgent, 1).Done(t.Context()))
 	check(next(ids[0], 1).Done(t.Context()))
 	b := next(ids[1], 1)
-	check(b.Retry(t.Context(), 0))
-	check(next(ids[1], 2).DoneWith(t.Context(), zk.CreateOp(path+"/dead/mark", nil, zk.Persistent)))
+	check(b.Fail(t.Context(), &queue.RetryError{}))
+	check(next(ids[1], 2).Done(t.Context(), zk.CreateOp(path+"/dead/mark", nil, zk.Persistent)))
 	c, d := next(ids[2], 1), next(ids[3], 1)
 	check(d.Done(t.Context()))
-	check(c.Retry(t.Context(), time.Second))
+	check(c.Fail(t.Context(), &queue.RetryError{After: time.Second}))
 	check(next(ids[4], 1).Reject(t.Context(), "bad"))
 	check(next(once, 1).Done(t.Context()))
 	check(next(ids[2], 2).Done(t.Context()))
@@ -133,7 +133,7 @@ func TestCrashedConsumersItemsComeBackInTheirPlace(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{Linger: time.Hour}), w.queue(queue.Config{})
 		putAll(t, q, 0, 200)
-		for i := range 40 { // by now it holds many that nobody has had
+		for i := range 40 { // by now it holds many that were not delivered
 			item := take(t, q)
 			wantBody(t, item, strconv.Itoa(i))
 			done(t, item)
@@ -167,7 +167,7 @@ func TestCrashedConsumersItemsComeBackInTheirPlace(t *testing.T) {
 func TestWaitingConsumerHearsOfACrash(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
-		put(t, q, "a", queue.PutOptions{})
+		put(t, q, "a", queue.Message{})
 		held := take(t, q)
 		got := make(chan *queue.Item)
 		go takeInto(t, other, got)
@@ -186,11 +186,12 @@ func TestWaitingConsumerHearsOfACrash(t *testing.T) {
 	})
 }
 
-// A put whose reply is lost together with its session is found by its receipt, also when the item was consumed meanwhile.
+// A put whose reply is lost together with its session is found by its receipt, also when the item was consumed
+// meanwhile.
 func TestPutIsNotRepeatedWhenItsSessionEnds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
-		put(t, q, "first", queue.PutOptions{})
+		put(t, q, "first", queue.Message{})
 		done(t, take(t, other))
 		w.Control(func(r zktest.Request) zktest.Fault {
 			if r.Op == zktest.OpMulti && slices.ContainsFunc(r.Parts, func(p zktest.Part) bool { return p.Op == zktest.OpCreate }) && r.Nth == 1 {
@@ -200,7 +201,7 @@ func TestPutIsNotRepeatedWhenItsSessionEnds(t *testing.T) {
 		})
 		result := make(chan error)
 		go func() {
-			_, err := q.Put(t.Context(), []byte("second"), queue.PutOptions{})
+			_, err := q.Put(t.Context(), queue.Message{Body: []byte("second")})
 			result <- err
 		}()
 		item := take(t, other)
@@ -219,7 +220,7 @@ func TestRestartOfTheServerLosesNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
 		for i := range 30 {
-			put(t, q, strconv.Itoa(i), queue.PutOptions{})
+			put(t, q, strconv.Itoa(i), queue.Message{})
 		}
 		for i := range 30 {
 			item := take(t, q)
@@ -236,7 +237,7 @@ func TestRestartOfTheServerLosesNothing(t *testing.T) {
 func TestFormerOwnerCannotFinishAnItem(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
-		put(t, q, "a", queue.PutOptions{})
+		put(t, q, "a", queue.Message{})
 		held := take(t, q)
 		sess := w.Session(t, time.Minute)
 		names, _, err := sess.Children(t.Context(), root+"/consumers")
@@ -258,13 +259,14 @@ func TestFormerOwnerCannotFinishAnItem(t *testing.T) {
 		}
 		<-held.Context().Done()
 		done(t, item)
-		put(t, q, "b", queue.PutOptions{})
+		put(t, q, "b", queue.Message{})
 		done(t, take(t, q))
 	})
 }
 
-// A leader shows those who are connected to it a tree without what is still on its way through the quorum, also after a sync. So after a
-// transaction without an answer all reads are behind, until a write of the same session has been answered. A consumer's node is there for longer.
+// A leader shows its clients a tree without what is still on its way through the quorum, also after a sync. So after
+// a transaction without an answer all reads are behind, until a write of the same session has been answered. A
+// consumer's node exists for longer.
 func (w *world) readsBehind(fault zktest.Fault, hit func(zktest.Request) bool) {
 	behind, done := false, false
 	w.Control(func(r zktest.Request) zktest.Fault {
@@ -295,7 +297,7 @@ func TestOutcomeIsFoundThoughReadsAreBehind(t *testing.T) {
 						w.readsBehind(fault, func(r zktest.Request) bool { return r.Op == zktest.OpMulti && r.Parts[0].Op == first })
 						if op == "done" {
 							done(t, items[0])
-						} else if err := items[0].Retry(t.Context(), 0); err != nil {
+						} else if err := items[0].Fail(t.Context(), &queue.RetryError{}); err != nil {
 							t.Fatal(err)
 						}
 						done(t, items[1])
@@ -346,7 +348,7 @@ func TestProducersAndConsumersGoOnWhenSomebodyRemovesTheQueue(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"one by one": func(t *testing.T, sess *zk.Session) { // others make some again meanwhile, which keeps those above them
+		"one by one": func(t *testing.T, sess *zk.Session) { // other clients create some again meanwhile, which keeps their parents
 			t.Helper()
 			for _, path := range below(t, sess, root) {
 				if err := sess.Delete(t.Context(), path, -1); err != nil && !errors.Is(err, zk.NoNode) && !errors.Is(err, zk.NotEmpty) {
@@ -360,7 +362,7 @@ func TestProducersAndConsumersGoOnWhenSomebodyRemovesTheQueue(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{})
 				sess := w.Session(t, time.Minute)
-				put(t, producer, "before", queue.PutOptions{})
+				put(t, producer, "before", queue.Message{})
 				done(t, take(t, consumer))
 				for i := range 3 {
 					got := make(chan *queue.Item)
@@ -369,7 +371,7 @@ func TestProducersAndConsumersGoOnWhenSomebodyRemovesTheQueue(t *testing.T) {
 					remove(t, sess)
 					synctest.Wait()
 					want := strconv.Itoa(i)
-					put(t, producer, want, queue.PutOptions{})
+					put(t, producer, want, queue.Message{})
 					item := <-got
 					if item == nil {
 						return
@@ -405,7 +407,7 @@ func TestPutAsksAServerThatLagsOnlyAfterASync(t *testing.T) {
 			}
 			return zktest.Pass
 		})
-		put(t, q, "a", queue.PutOptions{})
+		put(t, q, "a", queue.Message{})
 		w.Control(nil)
 		if !asked {
 			t.Error("the receipt was not read")

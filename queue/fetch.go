@@ -10,35 +10,54 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// fetch looks for items that come before those that are claimed already, and claims the first of them. It reports whether it has.
+// fetcher is the part of a consumer that looks for items, claims them, and moves delayed ones. Only the goroutine of
+// serve uses it.
+type fetcher struct {
+	co *consumer
+
+	priorities []int   // that have ready lists
+	orphans    []claim // claims of consumers that were gone when the list of consumers last changed
+	consumers  int     // how many consumers there were then
+	spread     int     // how many consumers try to claim at the same time, by estimate: see metOthers
+
+	// Of the transactions that move delayed items.
+	delays    int32 // the version of the delayed items' change node at the last look; -1: never
+	packet    int   // how large the transactions may be, in bytes; 0: Config.MaxPacket
+	breaks    int   // how often in a row the connection broke under one
+	moveAfter int64 // when to try again
+}
+
+// fetch looks for items that come before the buffered ones, and claims the first of them. It reports whether it has.
+// If more is set, it claims what comes behind those, too, if there is any.
 //
-// With more, it claims what comes behind those, too, if there is any.
+// It reads with ctx, which ends when no taker wants anything any more, and writes under the consumer's own context: a
+// claim that was sent is seen through.
 //
-// It reads with ctx, which ends when nobody wants anything any more, and writes under the desk's own life: a claim that was sent is
-// seen through.
-//
-// What it meets that others take at the same time it looks for once more: somebody has given it back, or claimed it.
-func (d *desk) fetch(ctx context.Context, more bool) (found bool, err error) {
-	q := d.q
+// If other consumers take what it meets at the same time, it looks once more: one may have given something back, or
+// claimed it.
+func (f *fetcher) fetch(ctx context.Context, more bool) (found bool, err error) {
+	q := f.co.q
 	defer func() {
 		q.mu.Lock()
-		d.looking = false
-		d.dirty = d.dirty || err != nil // what was to be looked at still is
+		f.co.fetching = false
+		f.co.dirty = f.co.dirty || err != nil // it still has to look
 		q.mu.Unlock()
 	}()
 	q.mu.Lock()
-	limit, has := d.best()
-	last := limit // up to the end of our parts there may be something that was given back, or left behind, and comes first
-	for _, w := range d.windows {
-		if end := (place{w.priority, w.segment, w.stock[len(w.stock)-1].seq}); end.compare(last) > 0 {
+	limit, has := f.co.best()
+	// Before the end of our ranges there may be something that was given back, or left behind, and comes first.
+	last := limit
+	for _, l := range f.co.leases {
+		if end := (place{l.priority, l.segment, l.buffer[len(l.buffer)-1].seq}); end.compare(last) > 0 {
 			last = end
 		}
 	}
 	if !more {
-		d.looking, d.dirty = true, false
+		f.co.fetching, f.co.dirty = true, false
 	}
 	has = has && !more
 	trying := false
@@ -47,36 +66,36 @@ func (d *desk) fetch(ctx context.Context, more bool) (found bool, err error) {
 	}
 	q.mu.Unlock()
 	if trying {
-		// Who does not want to wait is told what stands now, not what a server that lags behind believes.
-		if err := d.sess.Sync(ctx, q.root); err != nil {
+		// A taker that does not want to wait learns what is true now, not what a server that lags behind believes.
+		if err := f.co.sess.Sync(ctx, q.layout.root); err != nil {
 			return false, err
 		}
 	}
-	if err := d.promote(ctx); err != nil {
+	if err := f.promote(ctx); err != nil {
 		return false, err
 	}
 	look := func() (found, armed bool, err error) {
-		if err := d.listLines(ctx); err != nil {
+		if err := f.listPriorities(ctx); err != nil {
 			return false, false, err
 		}
-		claims, err := d.leftBehind(ctx)
+		claims, err := f.leftBehind(ctx)
 		if err != nil {
 			return false, false, err
 		}
-		for _, p := range d.lines {
+		for _, p := range f.priorities {
 			if has && p > last.priority {
 				break
 			}
 			mine := slices.DeleteFunc(slices.Clone(claims), func(c claim) bool {
 				return c.priority != p || has && c.place.compare(last) >= 0
 			})
-			if found, err = d.adoptAny(ctx, mine); found || err != nil {
+			if found, err = f.adoptAny(ctx, mine); found || err != nil {
 				return found, armed, err
 			}
 			if has && p >= limit.priority {
-				continue // what its line holds comes later
+				continue // what its ready list holds comes later
 			}
-			found, set, err := d.claimFrom(ctx, p, !more)
+			found, set, err := f.claimFrom(ctx, p, !more)
 			if armed = armed || set; found || err != nil {
 				return found, armed, err
 			}
@@ -86,164 +105,165 @@ func (d *desk) fetch(ctx context.Context, more bool) (found bool, err error) {
 	for tries := 1; ; tries++ {
 		found, armed, err := look()
 		switch {
-		case errors.Is(err, errTaken) && tries < maxTries: // by somebody who may have made claims of nobody
+		case errors.Is(err, errTaken) && tries < maxTries: // by a consumer that may have made free claims
 		case err == nil && !found && armed:
-			// Between our look at what was left behind and the alarm something may have been given back, and nothing would
-			// tell us.
+			// Between the listing of what was left behind and the setting of the watch something may have been given
+			// back, and no watch would tell.
 		default:
 			return found, err
 		}
 	}
 }
 
-// leftBehind returns the claims that may be taken over, in the order of their places: those of nobody, and those
-// whose owner has gone.
+// leftBehind returns the claims that may be taken over, in the order of their places: free ones, and those whose
+// owner is gone.
 //
-// Who has gone is only asked when the list of consumers has changed since it was asked last. The alarm on it is set
-// before the claims are listed, so that whoever goes later sets it off, and the claims of whoever went before are
-// seen. Consumers are listed once more after the claims: see listClaims.
-func (d *desk) leftBehind(ctx context.Context) ([]claim, error) {
-	q := d.q
+// It only asks which owners are gone if the list of consumers has changed since it last asked. It sets the watch on
+// that list before it lists the claims, so that a consumer that goes later fires the watch, and the claims of one
+// that went before are seen. Consumers are listed once more after the claims: see listClaims.
+func (f *fetcher) leftBehind(ctx context.Context) ([]claim, error) {
+	q := f.co.q
 	q.mu.Lock()
-	known := !d.gone.rung()
+	known := !f.co.left.hasFired()
 	q.mu.Unlock()
 	if !known {
-		_, _, w, err := d.sess.ChildrenW(ctx, q.path(dirConsumers))
+		_, _, w, err := f.co.sess.ChildrenW(ctx, q.layout.path(dirConsumers))
 		if err != nil {
 			return nil, err
 		}
-		b := d.sess.Batch()
-		claims, consumers := b.Children(q.path(dirClaims)), b.Children(q.path(dirConsumers))
+		b := f.co.sess.Batch()
+		claims, consumers := b.Children(q.layout.path(dirClaims)), b.Children(q.layout.path(dirConsumers))
 		b.Send()
-		list, crowd, err := q.owned(ctx, claims, consumers)
+		list, live, err := q.layout.owned(ctx, claims, consumers)
 		if err != nil {
 			w.Close()
 			return nil, err
 		}
-		d.orphans = slices.DeleteFunc(list, func(c claim) bool { return !c.free })
-		d.crowd = max(1, crowd)
-		if d.spread = min(d.spread, d.crowd); d.spread == 0 {
-			d.spread = max(1, d.crowd/4) // those who come together meet
+		f.orphans = slices.DeleteFunc(list, func(c claim) bool { return !c.free })
+		f.consumers = max(1, live)
+		if f.spread = min(f.spread, f.consumers); f.spread == 0 {
+			f.spread = max(1, f.consumers/4) // consumers that come together meet
 		}
 		q.mu.Lock()
-		d.gone = &alarm{watch: w}
+		f.co.left = &watch{w: w}
 		q.mu.Unlock()
 	}
-	names, _, err := d.sess.Children(ctx, q.path(dirFree))
-	free, err := q.freed(zk.Children{Names: names}, err)
+	names, _, err := f.co.sess.Children(ctx, q.layout.path(dirFree))
+	free, err := q.layout.freed(zk.Children{Names: names}, err)
 	q.mu.Lock()
-	d.claims = len(free)
+	f.co.claims = len(free)
 	q.mu.Unlock()
-	return inPlace(append(free, d.orphans...)), err
+	return inPlace(append(free, f.orphans...)), err
 }
 
-// listLines learns which priorities have lines, and sets an alarm for others.
-func (d *desk) listLines(ctx context.Context) error {
-	d.q.mu.Lock()
-	known := !d.newLine.rung()
-	d.q.mu.Unlock()
+// listPriorities learns which priorities have ready lists, and sets a watch for others.
+func (f *fetcher) listPriorities(ctx context.Context) error {
+	f.co.q.mu.Lock()
+	known := !f.co.newPriority.hasFired()
+	f.co.q.mu.Unlock()
 	if known {
 		return nil
 	}
-	names, _, w, err := d.sess.ChildrenW(ctx, d.q.path(dirReady))
+	names, _, w, err := f.co.sess.ChildrenW(ctx, f.co.q.layout.path(dirReady))
 	if err != nil {
 		return err
 	}
-	d.lines = numbers(names, parseLine)
-	d.q.mu.Lock()
-	d.newLine = &alarm{watch: w}
-	stale := d.retain(d.lines)
-	d.q.mu.Unlock()
+	f.priorities = segment.Numbers(names, parsePriority)
+	f.co.q.mu.Lock()
+	f.co.newPriority = &watch{w: w}
+	stale := f.co.keepOnly(f.priorities)
+	f.co.q.mu.Unlock()
 	closeAll(stale)
 	return nil
 }
 
-// claimFrom claims the next items of a line. It reports false if there are none; then, if wanted, it sets an alarm,
-// and says so: who waits for that looks once more.
-func (d *desk) claimFrom(ctx context.Context, priority int, arm bool) (found, set bool, err error) {
-	line := d.q.line(priority)
-	d.q.mu.Lock()
-	quiet := !d.bells[priority].rung()
-	d.q.mu.Unlock()
+// claimFrom claims the next items of a ready list. It returns false if there are none; then it sets a watch, if arm
+// says so, and reports that: the caller looks once more.
+func (f *fetcher) claimFrom(ctx context.Context, priority int, arm bool) (found, set bool, err error) {
+	ready := f.co.q.layout.readyList(priority)
+	f.co.q.mu.Lock()
+	quiet := !f.co.changes[priority].hasFired()
+	f.co.q.mu.Unlock()
 	if quiet {
 		return false, false, nil
 	}
-	found, err = d.claimNext(ctx, line, priority)
+	found, err = f.claimNext(ctx, ready, priority)
 	if found {
-		d.q.mu.Lock()
-		d.more(priority)
-		d.q.mu.Unlock()
+		f.co.q.mu.Lock()
+		f.co.noteMore(priority)
+		f.co.q.mu.Unlock()
 	}
 	if found || err != nil || !arm {
 		return found, false, err
 	}
-	_, _, w, err := d.sess.GetW(ctx, line.bell)
+	_, _, w, err := f.co.sess.GetW(ctx, ready.Change)
 	if errors.Is(err, zk.NoNode) {
-		return false, false, nil // somebody is removing the line; the alarm on the list of lines tells of a new one
+		// Another client is removing the list; the watch on the list of priorities tells of a new one.
+		return false, false, nil
 	}
 	if err != nil {
 		return false, false, err
 	}
-	if found, err := d.claimNext(ctx, line, priority); found || err != nil {
+	if found, err := f.claimNext(ctx, ready, priority); found || err != nil {
 		w.Close()
-		d.q.mu.Lock()
-		d.more(priority)
-		d.q.mu.Unlock()
+		f.co.q.mu.Lock()
+		f.co.noteMore(priority)
+		f.co.q.mu.Unlock()
 		return found, false, err
 	}
-	d.q.mu.Lock()
-	d.bells[priority] = &alarm{watch: w}
-	d.q.mu.Unlock()
+	f.co.q.mu.Lock()
+	f.co.changes[priority] = &watch{w: w}
+	f.co.q.mu.Unlock()
 	return false, true, nil
 }
 
-// claimNext claims the items behind the line's cursor: as many as are wanted, of one segment.
-func (d *desk) claimNext(ctx context.Context, line *chain, priority int) (bool, error) {
-	data, stat, err := d.sess.Get(ctx, line.dir)
+// claimNext claims the items behind the ready list's cursor: as many as are wanted, of one segment.
+func (f *fetcher) claimNext(ctx context.Context, ready *segment.List, priority int) (bool, error) {
+	data, stat, err := f.co.sess.Get(ctx, ready.Dir)
 	if errors.Is(err, zk.NoNode) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	from, ok := parseCursor(data)
+	from, ok := segment.ParseCursor(data)
 	if !ok {
-		return false, fmt.Errorf("%w: the data of %s is no cursor", ErrNotQueue, line.dir)
+		return false, fmt.Errorf("%w: the data of %s is no cursor", ErrNotQueue, ready.Dir)
 	}
 	for at := from; ; {
-		data, seg, err := d.sess.Get(ctx, line.segment(at.segment))
+		data, seg, err := f.co.sess.Get(ctx, ready.Segment(at.Segment))
 		if errors.Is(err, zk.NoNode) {
-			next, err := d.after(ctx, line, at.segment)
+			next, err := f.after(ctx, ready, at.Segment)
 			if err != nil || next == 0 {
 				return false, err
 			}
-			at = cursor{segment: next}
+			at = segment.Cursor{Segment: next}
 			continue
 		}
 		if err != nil {
 			return false, err
 		}
-		if end := creations(seg); at.item < end {
-			w, err := d.claimBehind(line, place{priority, at.segment, at.item}, end, string(data), stat.Version)
+		if end := segment.Creations(seg); at.Item < end {
+			l, err := f.claimBehind(ready, place{priority, at.Segment, at.Item}, end, string(data), stat.Version)
 			if err != nil {
 				return false, err
 			}
-			if at.segment > from.segment {
-				d.tidy(line, at.segment)
+			if at.Segment > from.Segment {
+				f.tidy(ready, at.Segment)
 			}
-			return d.fill(w)
+			return f.fill(l)
 		}
 		if seg.Version == 0 {
 			return false, nil // open: whatever comes next comes here
 		}
-		at = cursor{segment: at.segment + 1}
+		at = segment.Cursor{Segment: at.Segment + 1}
 	}
 }
 
-// after returns the first segment of a line behind the n-th, 0 if there is none. Segments are only ever missing where they were
-// drained and removed before.
-func (d *desk) after(ctx context.Context, line *chain, n int) (int, error) {
-	list, err := line.segments(ctx, d.sess)
+// after returns the list's first segment behind the n-th, 0 if there is none. Segments are only ever missing where
+// they were emptied and removed before.
+func (f *fetcher) after(ctx context.Context, ready *segment.List, n int) (int, error) {
+	list, err := ready.Segments(ctx, f.co.sess)
 	for _, s := range list {
 		if s > n {
 			return s, err
@@ -252,17 +272,17 @@ func (d *desk) after(ctx context.Context, line *chain, n int) (int, error) {
 	return 0, err
 }
 
-// tidy removes what is empty of a line's segments before the n-th, without waiting for it.
-func (d *desk) tidy(line *chain, n int) {
-	d.q.background(func() {
-		list, err := line.segments(d.ctx, d.sess)
+// tidy removes the list's empty segments before the n-th, without waiting.
+func (f *fetcher) tidy(ready *segment.List, n int) {
+	f.co.q.background(func() {
+		list, err := ready.Segments(f.co.ctx, f.co.sess)
 		if err != nil {
-			return // the next one that moves the cursor does it
+			return // the next consumer that moves the cursor does it
 		}
-		b := d.sess.Batch()
+		b := f.co.sess.Batch()
 		for _, s := range list {
 			if s < n {
-				b.Delete(line.segment(s), 1)
+				b.Delete(ready.Segment(s), 1)
 			}
 		}
 		b.Send()
@@ -270,131 +290,132 @@ func (d *desk) tidy(line *chain, n int) {
 }
 
 // claimBehind claims the items of a segment from a place up to end, or as many as there is room for: it moves the
-// line's cursor behind them, on condition that nobody else has moved it, and makes a claim's node, in one
-// transaction.
+// ready list's cursor behind them, on condition that no other consumer has moved it, and creates a claim's node, in
+// one transaction.
 //
-// The cursor is one for all, and a consumer that finds it moved has asked in vain. So one that has met others here
-// moves it further, and makes claims of nobody of what it does not need: these are as many as consumers need at the
-// same time, and each is taken by itself.
-func (d *desk) claimBehind(line *chain, at place, end int, class string, version int32) (*window, error) {
-	q := d.q
+// All consumers share the cursor, and one that finds it moved has asked in vain. So a consumer that has met others
+// here moves it further, and makes free claims of what it does not need: as many as consumers need at the same time,
+// each of which is taken by itself.
+func (f *fetcher) claimBehind(ready *segment.List, at place, end int, class string, version int32) (*lease, error) {
+	q := f.co.q
 	q.mu.Lock()
-	room := d.room()
-	if class == largeSegment {
+	room := f.co.room()
+	if segment.Large([]byte(class)) {
 		room = min(room, maxLarge)
 	}
-	s := span{First: at.item, Last: end - 1, Class: class}
-	var free []span
-	if d.spread > 1 && d.claims < maxPutBack/2 {
-		free = s.from(at.item + room).upTo(at.item + room*(1+min(2*d.spread, d.maxParts())) - 1).cut(room)
+	s := itemRange{First: at.item, Last: end - 1, Class: class}
+	var free []itemRange
+	if f.spread > 1 && f.co.claims < maxPutBack/2 {
+		free = s.from(at.item + room).upTo(at.item + room*(1+min(2*f.spread, f.maxParts())) - 1).cut(room)
 	}
 	s = s.upTo(at.item + room - 1)
 	next := s.Last + 1
 	if len(free) > 0 {
 		next = free[len(free)-1].Last + 1
 	}
-	w := d.window(line, at, s)
-	ops := append([]zk.Op{zk.SetOp(line.dir, cursor{at.segment, next}.encode(), version)}, d.makeFree(line, at, free)...)
+	l := f.newLease(ready, at, s)
+	cursor := segment.Cursor{Segment: at.segment, Item: next}
+	ops := append([]zk.Op{zk.SetOp(ready.Dir, cursor.Encode(), version)}, f.makeFree(ready, at, free)...)
 	q.mu.Unlock()
-	return w, d.make(w, ops...)
+	return l, f.make(l, ops...)
 }
 
-// makeFree returns the operations that make claims of nobody, and ring the line's bell: who waits may have looked for
-// such claims before, and at the cursor afterwards. The caller holds the queue's mutex.
-func (d *desk) makeFree(line *chain, at place, free []span) []zk.Op {
+// makeFree returns the operations that create free claims, and change the ready list's change node: waiting consumers
+// may have looked for free claims before, and at the cursor afterwards. The caller holds the queue's mutex.
+func (f *fetcher) makeFree(ready *segment.List, at place, free []itemRange) []zk.Op {
 	var ops []zk.Op
 	for _, s := range free {
-		path := d.freePath(place{at.priority, at.segment, s.First})
-		ops = append(ops, d.q.create(path, s.encode(), zk.Persistent))
+		path := f.co.freePath(place{at.priority, at.segment, s.First})
+		ops = append(ops, f.co.q.layout.store.CreateOp(path, s.encode()))
 	}
 	if len(free) > 0 {
-		ops = append(ops, zk.SetOp(line.bell, nil, -1))
+		ops = append(ops, zk.SetOp(ready.Change, nil, -1))
 	}
 	return ops
 }
 
-// maxParts is how many claims of nobody one transaction may make: those that fit into a packet, and no more than are
+// maxParts is how many free claims one transaction may create: those that fit into a packet, and no more than are
 // taken while they are fresh.
-func (d *desk) maxParts() int {
-	each := 3*opSize + len(d.q.root) + d.q.aclSize()
-	return max(1, min(64, (d.q.cfg.MaxPacket-headroom)/each))
+func (f *fetcher) maxParts() int {
+	each := 3*segment.OpSize + len(f.co.q.layout.root) + f.co.q.layout.store.ACLSize()
+	return max(1, min(64, (f.co.q.cfg.MaxPacket-headroom)/each))
 }
 
-// window returns what is to be a claim of a span that begins at a place. Those of its items that are about to be
-// handed out are marked. The caller holds the queue's mutex.
-func (d *desk) window(line *chain, at place, s span) *window {
-	s.Handed = s.First + min(d.markAt(at), s.size()) - 1
-	d.seen[line] = max(d.seen[line], at.segment)
-	return &window{
-		d: d, path: d.q.path(dirClaims, claimName(at, d.id, d.nextSerial())), line: line, place: at,
-		asked: time.Now(), size: s.size(), pen: make(chan struct{}, 1), span: s,
+// newLease returns what is to be a claim of a range that begins at a place. It marks those of its items that are
+// about to be delivered. The caller holds the queue's mutex.
+func (f *fetcher) newLease(ready *segment.List, at place, s itemRange) *lease {
+	s.Delivered = s.First + min(f.co.markAt(at), s.size()) - 1
+	f.co.seen[ready] = max(f.co.seen[ready], at.segment)
+	return &lease{
+		co: f.co, path: f.co.q.layout.path(dirClaims, claimName(at, f.co.id, f.co.nextSerial())), list: ready, place: at,
+		asked: time.Now(), size: s.size(), writing: make(chan struct{}, 1), claimed: s,
 	}
 }
 
-// errTaken says that somebody else was quicker to claim the same.
+// errTaken says that another consumer was quicker to claim the same.
 var errTaken = fmt.Errorf("%w, and has claimed the same", errAgain)
 
-// make makes a claim's node in one transaction with other operations, the first of which is refused if somebody else
-// was quicker: then it returns errTaken.
-func (d *desk) make(w *window, ops ...zk.Op) error {
-	q := d.q
-	ops = append([]zk.Op{zk.CheckOp(d.node, -1), q.create(w.path, w.span.encode(), zk.Persistent)}, ops...)
+// make creates a claim's node in one transaction with other operations, the first of which is refused if another
+// consumer was quicker: then it returns errTaken.
+func (f *fetcher) make(l *lease, ops ...zk.Op) error {
+	q := f.co.q
+	ops = append([]zk.Op{zk.CheckOp(f.co.node, -1), q.layout.store.CreateOp(l.path, l.claimed.encode())}, ops...)
 	for {
-		results, err := d.sess.Multi(d.ctx, ops...)
+		results, err := f.co.sess.Multi(f.co.ctx, ops...)
 		if err == nil {
-			w.token = results[0].Zxid
+			l.token = results[0].Zxid
 			return nil
 		}
 		failed, refused := errors.AsType[*zk.MultiError](err)
 		switch {
 		case refused && failed.Index == 0:
-			d.Gone(d.node)
-			return d.err()
+			f.co.Gone(f.co.node)
+			return f.co.err()
 		case refused && failed.Index == 1 && errors.Is(failed, zk.NoNode):
-			q.forget()
+			q.recheckNodes()
 			return errAgain
 		case refused && failed.Index == 2 && (errors.Is(failed, zk.BadVersion) || errors.Is(failed, zk.NoNode)):
-			d.crowded()
+			f.metOthers()
 			return errTaken
-		case refused && errors.Is(failed, zk.NoNode): // somebody has removed the bell, or the directory
-			q.forget()
-			return cmp.Or(w.line.mend(d.ctx, d.sess), errAgain)
-		case d.err() != nil:
-			return d.err()
+		case refused && errors.Is(failed, zk.NoNode): // another client has removed the change node, or the directory
+			q.recheckNodes()
+			return cmp.Or(l.list.Mend(f.co.ctx, f.co.sess), errAgain)
+		case f.co.err() != nil:
+			return f.co.err()
 		case !errors.Is(err, zk.ErrConnectionLost):
 			return err
 		}
-		// Nobody else makes a node of this name: it tells whether we have.
-		there, err := d.look(w.path)
+		// No other consumer creates a node of this name: it tells whether we have.
+		there, err := f.co.exist(l.path)
 		if err != nil {
 			return err
 		}
 		if there[0].Exists {
-			w.token = there[0].Stat.Czxid
+			l.token = there[0].Stat.Czxid
 			return nil
 		}
 	}
 }
 
-// look tells whether nodes are there, after everything that this session has sent before was done or never will be.
-func (d *desk) look(paths ...string) ([]zk.Existence, error) {
+// exist tells which nodes exist, after everything that this session has sent before was done or never will be.
+func (co *consumer) exist(paths ...string) ([]zk.Existence, error) {
 	for {
-		b := d.sess.Batch()
-		passed := line.Barrier(b, d.node)
+		b := co.sess.Batch()
+		passed := line.Barrier(b, co.node)
 		looks := make([]*zk.Future[zk.Existence], len(paths))
 		for i, path := range paths {
 			looks[i] = b.Exists(path)
 		}
 		b.Send()
 		there := make([]zk.Existence, len(paths))
-		err := passed(d.ctx)
+		err := passed(co.ctx)
 		for i := 0; i < len(looks) && err == nil; i++ {
-			there[i], err = looks[i].Get(d.ctx)
+			there[i], err = looks[i].Get(co.ctx)
 		}
 		if err == nil {
 			return there, nil
 		}
-		if err := d.err(); err != nil {
+		if err := co.err(); err != nil {
 			return nil, err
 		}
 		if !errors.Is(err, zk.ErrConnectionLost) {
@@ -406,12 +427,12 @@ func (d *desk) look(paths ...string) ([]zk.Existence, error) {
 // maxTries is how many claims a consumer tries to take over before it lists them anew: the list grows old.
 const maxTries = 3
 
-// adoptAny takes over one of the claims, which are in the order of their places: the first that is there; or, if
-// others take some at the same time, one of the first few.
-func (d *desk) adoptAny(ctx context.Context, claims []claim) (bool, error) {
+// adoptAny takes over one of the claims, which are in the order of their places: the first that exists; or, if others
+// take some at the same time, one of the first few.
+func (f *fetcher) adoptAny(ctx context.Context, claims []claim) (bool, error) {
 	for tries := 0; len(claims) > 0; {
-		i := rand.IntN(min(d.spread, len(claims)))
-		ok, err := d.adopt(ctx, &claims[i])
+		i := rand.IntN(min(f.spread, len(claims)))
+		ok, err := f.adopt(ctx, &claims[i])
 		switch {
 		case errors.Is(err, errTaken):
 			if tries++; tries == maxTries {
@@ -419,7 +440,7 @@ func (d *desk) adoptAny(ctx context.Context, claims []claim) (bool, error) {
 			}
 		case ok || err != nil:
 			if ok && tries == 0 {
-				d.calm()
+				f.metNone()
 			}
 			return ok, err
 		}
@@ -428,140 +449,141 @@ func (d *desk) adoptAny(ctx context.Context, claims []claim) (bool, error) {
 	return false, nil
 }
 
-// crowded books that somebody else was quicker, and calm that nobody was. Consumers that meet others choose among so
-// many claims as will keep them apart. One that is alone is always the first to take the first.
-func (d *desk) crowded() { d.spread = min(2*d.spread, d.crowd) }
+// metOthers records that another consumer was quicker, and metNone that none was. Consumers that meet others choose
+// among as many claims as will keep them apart. A consumer that is alone always takes the first.
+func (f *fetcher) metOthers() { f.spread = min(2*f.spread, f.consumers) }
 
-func (d *desk) calm() { d.spread = max(1, d.spread-(d.spread+7)/8) }
+func (f *fetcher) metNone() { f.spread = max(1, f.spread-(f.spread+7)/8) }
 
-// adopt takes over what was given back, or left behind by a consumer that is gone. What was handed out there counts
-// as tried. What there is no room for goes back, in as many parts as there are consumers.
-func (d *desk) adopt(ctx context.Context, c *claim) (bool, error) {
-	q := d.q
-	data, stat, err := d.sess.Get(ctx, c.path)
+// adopt takes over a claim that was given back, or left behind by a consumer that is gone. Items that were delivered
+// there count as tried. What there is no room for becomes free claims, as many as there are consumers.
+func (f *fetcher) adopt(ctx context.Context, c *claim) (bool, error) {
+	q := f.co.q
+	data, stat, err := f.co.sess.Get(ctx, c.path)
 	if errors.Is(err, zk.NoNode) {
-		d.adopted(c)
-		d.crowded()
+		f.adopted(c)
+		f.metOthers()
 		return false, errTaken
 	}
 	if err != nil {
 		return false, err
 	}
-	old, ok := parseSpan(data)
+	old, ok := parseRange(data)
 	if !ok {
-		d.adopted(c)
-		return false, nil // not ours; it is in nobody's way
+		f.adopted(c)
+		return false, nil // not a claim; it is in no consumer's way
 	}
-	left := func(span) bool { return true }
-	if c.owner != nobody {
-		if left, err = d.unfinished(ctx, c, &old); err != nil {
+	left := func(itemRange) bool { return true }
+	if c.owner != freeOwner {
+		if left, err = f.unfinished(ctx, c, &old); err != nil {
 			return false, err
 		}
 	}
 	s, rest := old.split()
 	if s.empty() {
-		s, rest = rest, span{Last: -1}
+		s, rest = rest, itemRange{Last: -1}
 	}
 	q.mu.Lock()
-	room := d.room()
-	parts := max(1, min(d.crowd, d.maxParts()/2))
-	var free []span
-	for _, s := range []span{s.from(s.First + room), rest} {
+	room := f.co.room()
+	parts := max(1, min(f.consumers, f.maxParts()/2))
+	var free []itemRange
+	for _, s := range []itemRange{s.from(s.First + room), rest} {
 		free = append(free, s.cut(max(room, (s.size()+parts-1)/parts))...)
 	}
-	free = slices.DeleteFunc(free, func(s span) bool { return !left(s) })
+	free = slices.DeleteFunc(free, func(s itemRange) bool { return !left(s) })
 	s = s.upTo(s.First + room - 1)
-	line := q.line(c.priority)
-	w := d.window(line, place{c.priority, c.segment, s.First}, s)
-	ops := append([]zk.Op{takeOver(c.path, stat.Version)}, d.makeFree(line, w.place, free)...)
+	ready := q.layout.readyList(c.priority)
+	l := f.newLease(ready, place{c.priority, c.segment, s.First}, s)
+	ops := append([]zk.Op{takeOver(c.path, stat.Version)}, f.makeFree(ready, l.place, free)...)
 	q.mu.Unlock()
-	if err := d.make(w, ops...); err != nil {
-		return false, err // it may be there still: its owner has written it meanwhile
+	if err := f.make(l, ops...); err != nil {
+		return false, err // it may still exist: its owner has written it meanwhile
 	}
-	d.adopted(c)
+	f.adopted(c)
 	q.mu.Lock()
-	// There may be more where this came from, before what else is claimed, and what was given back of this is another
-	// claim, which may come first. A consumer that keeps apart from others leaves that to them.
-	d.dirty = d.dirty || d.spread == 1 && (len(d.windows) > 0 || len(w.span.Except) > 0)
+	// Other claims may come before what was claimed ahead: more that was left behind with this one, and items that its
+	// owner gave back, which are claims of their own. A consumer that keeps apart from others leaves them to the others.
+	f.co.dirty = f.co.dirty || f.spread == 1 && (len(f.co.leases) > 0 || len(l.claimed.Except) > 0)
 	q.mu.Unlock()
-	return d.fill(w)
+	return f.fill(l)
 }
 
-// unfinished makes what a consumer has left behind begin with the first item that it has not finished, if there is
-// one, and returns a function that tells whether something is left of a part of it. Nobody else finishes what it had
-// claimed, so what is not there now never will be.
-func (d *desk) unfinished(ctx context.Context, c *claim, s *span) (func(span) bool, error) {
-	names, _, err := d.sess.Children(ctx, d.q.line(c.priority).segment(c.segment))
+// unfinished makes a range that a consumer has left behind begin with the first item that it has not finished, if
+// there is one, and returns a function that tells whether something is left of a part of it. No other consumer
+// finishes what that one had claimed, so an item that does not exist now never will.
+func (f *fetcher) unfinished(ctx context.Context, c *claim, s *itemRange) (func(itemRange) bool, error) {
+	names, _, err := f.co.sess.Children(ctx, f.co.q.layout.readyList(c.priority).Segment(c.segment))
 	if err != nil && !errors.Is(err, zk.NoNode) {
 		return nil, err
 	}
-	items := numbers(names, parseItem)
+	items := segment.Numbers(names, segment.ParseItem)
 	if i, _ := slices.BinarySearch(items, s.First); i < len(items) && items[i] <= s.Last {
 		s.First = items[i]
 	}
-	return func(s span) bool {
+	return func(s itemRange) bool {
 		i, _ := slices.BinarySearch(items, s.First)
 		return i < len(items) && items[i] <= s.Last
 	}, nil
 }
 
-// adopted forgets a claim of a consumer that is gone, which has been taken over.
-func (d *desk) adopted(c *claim) {
-	d.orphans = slices.DeleteFunc(d.orphans, func(o claim) bool { return o.path == c.path })
+// adopted forgets a claim of a consumer that is gone, after it was taken over.
+func (f *fetcher) adopted(c *claim) {
+	f.orphans = slices.DeleteFunc(f.orphans, func(o claim) bool { return o.path == c.path })
 }
 
-// fill reads a claim's items. It reports false if none of them is there any more; then the claim is removed. What
-// cannot be read is given back, with what stands behind it.
-func (d *desk) fill(w *window) (bool, error) {
-	stock, err := d.read(w.line.segment(w.segment), w.span.Class, w.span.items())
+// fill reads a claim's items. It returns false if none of them exists any more; then it removes the claim. If an item
+// cannot be read, it gives back that item and those behind it.
+func (f *fetcher) fill(l *lease) (bool, error) {
+	buffer, err := f.read(l.list.Segment(l.segment), l.claimed.Class, l.claimed.items())
 	if unread, ok := errors.AsType[*unreadError](err); ok {
-		w.stock = stock
-		err = w.giveBack(d.ctx, unread.seq)
-		if err == nil && len(stock) == 0 {
+		l.buffer = buffer
+		err = l.giveBack(f.co.ctx, unread.seq)
+		if err == nil && len(buffer) == 0 {
 			return false, unread
 		}
 		if err != nil && zk.OutcomeOf(err) != zk.Unknown {
-			d.owe(w)
+			f.co.returnLater(l)
 		}
 	}
 	if err == nil {
-		err = d.certify()
+		err = f.co.certify()
 	}
 	if err != nil {
 		return false, err
 	}
-	q := d.q
-	var good, bad []stocked
-	for _, s := range stock {
-		tries := s.rec.attempts + w.span.Tries
-		if s.rec.priority == corrupt || q.cfg.MaxAttempts > 0 && tries >= q.cfg.MaxAttempts {
+	q := f.co.q
+	var good, bad []bufferedItem
+	for _, s := range buffer {
+		tries := s.rec.Attempts + l.claimed.Tries
+		if s.rec.Priority == corrupt || q.cfg.MaxAttempts > 0 && tries >= q.cfg.MaxAttempts {
 			bad = append(bad, s)
 		} else {
 			good = append(good, s)
 		}
 	}
 	q.mu.Lock()
-	w.filled = time.Now()
-	w.stock, w.open = good, len(bad)
-	d.open += len(bad)
-	w.settled = len(stock) == 0
+	l.filled = time.Now()
+	l.buffer, l.open = good, len(bad)
+	f.co.open += len(bad)
+	l.nodeGone = len(buffer) == 0
 	if len(good) > 0 {
-		d.add(w)
+		f.co.add(l)
 	}
-	d.weigh()
+	f.co.updateOwnership()
 	q.mu.Unlock()
-	if len(stock) == 0 {
-		w.clear()
+	if len(buffer) == 0 {
+		l.deleteNode()
 		return false, errAgain
 	}
 	var failed []error
 	for _, s := range bad {
-		it := &Item{q: q, d: d, w: w, seq: s.seq, rec: s.rec, created: s.created, attempt: s.rec.attempts + w.span.Tries}
+		it := l.item(s)
+		it.attempt-- // it is not delivered
 		reason := fmt.Sprintf("%d attempts did not finish it, and the last consumer that had it is gone", it.attempt)
-		if s.rec.priority == corrupt {
-			reason = errRecord.Error()
+		if s.rec.Priority == corrupt {
+			reason = segment.ErrRecord.Error()
 		}
-		failed = append(failed, it.bury(reason)) // one that cannot be is in nobody's way
+		failed = append(failed, it.moveToDead(reason)) // one that cannot be moved is in no consumer's way
 	}
 	if err := errors.Join(failed...); err != nil {
 		return false, err

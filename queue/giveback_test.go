@@ -15,8 +15,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// An item that this consumer may not read stops it there, with an error that names the item. Those before it come,
-// and those behind it are for whoever may read it.
+// An item that this consumer may not read stops it there, with an error that names the item. Items before it are
+// delivered, and those behind it are free for consumers that may read it.
 func TestItemThatMayNotBeReadIsLeftToOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		private, _ := w.login(t)
@@ -26,7 +26,7 @@ func TestItemThatMayNotBeReadIsLeftToOthers(t *testing.T) {
 		}
 		outsider := w.queue(queue.Config{})
 		putAll(t, outsider, 0, 30)
-		put(t, insider, "30", queue.PutOptions{})
+		put(t, insider, "30", queue.Message{})
 		putAll(t, outsider, 31, 61)
 		seen := 0
 		for range 5 {
@@ -62,7 +62,7 @@ func TestClaimThatCanNeitherBeReadNorGivenBackIsTriedAgain(t *testing.T) {
 		}
 		outsider := w.queue(queue.Config{})
 		putAll(t, outsider, 0, 3)
-		put(t, insider, "3", queue.PutOptions{})
+		put(t, insider, "3", queue.Message{})
 		putAll(t, outsider, 4, 8)
 		refused := 0
 		w.Control(func(r zktest.Request) zktest.Fault {
@@ -77,7 +77,7 @@ func TestClaimThatCanNeitherBeReadNorGivenBackIsTriedAgain(t *testing.T) {
 		}
 		wantLen(t, insider, queue.Counts{Claimed: 8})
 		got := make(chan *queue.Item, 1)
-		go takeInto(t, outsider, got) // that somebody waits is no reason to keep them
+		go takeInto(t, outsider, got) // that a taker waits is no reason to keep them
 		item := <-got
 		wantBody(t, item, "0")
 		done(t, item)
@@ -123,8 +123,8 @@ func TestConsumerWithSmallFramesReadsFewItemsAtOnce(t *testing.T) {
 	})
 }
 
-// A consumer that finds one of its claims removed by hand gives up the others, too: what it has not finished goes to
-// somebody else.
+// A consumer that finds one of its claims removed by hand gives up the others, too: another consumer gets what it has
+// not finished.
 func TestConsumerWhoseClaimIsRemovedGivesUpTheOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, q, other := w.queue(queue.Config{}), w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -157,7 +157,7 @@ func TestConsumerWhoseClaimIsRemovedGivesUpTheOthers(t *testing.T) {
 			wantBody(t, item, strconv.Itoa(i))
 			done(t, item)
 		}
-		put(t, producer, "30", queue.PutOptions{})
+		put(t, producer, "30", queue.Message{})
 		wantBody(t, take(t, q), "30") // it goes on as another consumer
 	})
 }

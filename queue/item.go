@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -18,84 +19,100 @@ import (
 // transaction that claimed the item.
 type Token = zk.Token
 
-// Item is an item that was taken: this consumer works on it, and nobody else is given it while the claim holds. It is finished by one of
-// Done, DoneWith, Retry, Return, Fail and Reject. Its methods may be called from any goroutine.
+// Item is an item that was taken: no other consumer is given it while the claim holds. One of Done, Fail, Return and
+// Reject finishes it. Its methods may be called from any goroutine.
 type Item struct {
 	q       *Queue
-	d       *desk
-	w       *window
+	co      *consumer
+	lease   *lease
 	seq     int
-	rec     *record
+	rec     *segment.Record
 	created int64
 	attempt int
 
-	mu       sync.Mutex      // guards the fields below; never held while anything is waited for
-	ctx      context.Context //nolint:containedctx // nil until somebody asks for it
+	mu       sync.Mutex      // guards the fields below; never held while waiting
+	ctx      context.Context //nolint:containedctx // nil until the caller asks for it
 	cancel   context.CancelCauseFunc
 	busy     bool // it is being finished
 	finished bool
-	over     bool // ctx has ended, or does when it is made, with ErrFinished
+	over     bool // ctx has ended with ErrFinished, or does when it is created
 }
 
-// Body returns a copy of what was put, a new one each time: what the caller does to it changes nothing of what Fail,
-// Retry and Reject store.
-func (it *Item) Body() []byte { return slices.Clone(it.rec.body) }
+// Body returns a copy of what was put, a new one each time: changes to it do not change what Fail and Reject store.
+func (it *Item) Body() []byte { return slices.Clone(it.rec.Body) }
 
-// ID returns the id that Put has returned.
-func (it *Item) ID() string { return it.rec.name() }
+// ID returns the id that Put returned.
+func (it *Item) ID() string { return it.rec.ID.String() }
 
 // Headers returns a copy of the headers that were put with the item, nil if there were none.
-func (it *Item) Headers() map[string]string { return maps.Clone(it.rec.headers) }
+func (it *Item) Headers() map[string]string { return maps.Clone(it.rec.Headers) }
 
 // Priority returns the item's priority.
-func (it *Item) Priority() int { return it.w.priority }
+func (it *Item) Priority() int { return it.lease.priority }
 
-// Attempt returns which delivery of the item this is, counted from 1. When a consumer crashes, an item that was about to be handed out
-// there may count one that never was.
+// Attempt returns which delivery of the item this is, counted from 1. After a consumer has crashed, the count may
+// include a delivery that was about to happen and did not.
 func (it *Item) Attempt() int { return it.attempt }
 
 // EnqueuedAt returns when the item was put, by the server's clock.
 func (it *Item) EnqueuedAt() time.Time {
-	if it.rec.enqueued > 0 {
-		return time.UnixMilli(it.rec.enqueued)
+	if it.rec.Enqueued > 0 {
+		return time.UnixMilli(it.rec.Enqueued)
 	}
 	return time.UnixMilli(it.created)
 }
 
-// Failures returns the last failed attempts of which a reason is known: those that Fail and Consume have put off.
-func (it *Item) Failures() []Failure { return slices.Clone(it.rec.failures) }
+// Failure is a failed attempt.
+type Failure struct {
+	At     time.Time // by the server's clock
+	Reason string
+}
+
+func failures(stored []segment.Failure) []Failure {
+	var list []Failure
+	for _, f := range stored {
+		list = append(list, Failure(f))
+	}
+	return list
+}
+
+// Failures returns the latest failed attempts that have a reason: those that Fail or Consume has recorded.
+func (it *Item) Failures() []Failure { return failures(it.rec.Failures) }
 
 // Token returns the delivery's token.
-func (it *Item) Token() Token { return Token(it.w.token) }
+func (it *Item) Token() Token { return Token(it.lease.token) }
 
-// Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once the claim was taken over. Items
-// that were claimed together share the claim, and it stays until all of them are finished; see Guards. DoneWith is for writes that belong
-// to one item.
-func (it *Item) Guard() zk.Op { return zk.CheckOp(it.w.path, -1) }
+// Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once another
+// consumer has taken the claim over. Items that were claimed together share the claim, and it stays until all of them
+// are finished; see Guards. Writes that belong to one item go with its Done.
+func (it *Item) Guard() zk.Op { return zk.CheckOp(it.lease.path, -1) }
 
-// Guards returns the operations to put first in a multi that also ends with the item: the server refuses the whole multi with zk.NoNode
-// once the claim was taken over, and once Done, DoneWith, Fail, Reject, or Retry or Return with a delay has finished the item. What Retry or
-// Return gives back at once is not told: such an item keeps its node and its place, and while other items of the claim are not finished the
-// multi is refused only when the next consumer has finished it.
+// Guards returns the operations to put first in a multi that must also end with the item: the server refuses the
+// whole multi with zk.NoNode once another consumer has taken the claim over, and once Done, Fail, Reject, or Return
+// with a delay has finished the item. It does not tell of an item that has gone back at once: such an item keeps its
+// node and its place, and while other items of the claim are not finished the server refuses the multi only when the
+// next consumer has finished it.
 func (it *Item) Guards() []zk.Op { return []zk.Op{it.Guard(), zk.CheckOp(it.Path(), -1)} }
 
 // Session returns the session that the claim belongs to. Guarded writes go through it.
-func (it *Item) Session() *zk.Session { return it.d.sess }
+func (it *Item) Session() *zk.Session { return it.co.sess }
 
 // Path returns the path of the item's node.
-func (it *Item) Path() string { return it.w.line.segment(it.w.segment) + "/" + itemName(it.seq) }
+func (it *Item) Path() string {
+	return it.lease.list.Segment(it.lease.segment) + "/" + segment.ItemName(it.seq)
+}
 
-// Context returns the item's context. It ends with ErrFinished when Done has succeeded, and as soon as Retry, Return, Fail
+// Context returns the item's context. It ends with ErrFinished when Done has succeeded, and as soon as Fail, Return
 // or Reject begins to give the item to others, whether that succeeds or not. It ends when the claim is lost: with
-// ErrClaimLost and zk.ErrUncertain when no quorum of the servers has confirmed the session lately, which is before any of
-// them can give the item to another consumer; with zk.ErrLost, zk.ErrExpired or zk.ErrClosed when the session ended; with
-// ErrClaimLost when another client deleted the consumer's node.
+// ErrClaimLost and zk.ErrUncertain when no quorum of the servers has confirmed the session lately, which is before
+// any of them can give the item to another consumer; with zk.ErrLost, zk.ErrExpired or zk.ErrClosed when the session
+// ended; with ErrClaimLost when another client deleted the consumer's node.
 func (it *Item) Context() context.Context {
 	it.mu.Lock()
 	defer it.mu.Unlock()
 	if it.ctx == nil {
-		ctx, cancel := context.WithCancelCause(it.d.ctx)
-		it.ctx, it.cancel = line.Bound(ctx, it.d.own), cancel
+		ctx, cancel := context.WithCancelCause(it.co.ctx)
+		it.ctx, it.cancel = line.Bound(ctx, it.co.own), cancel
 		if it.over {
 			cancel(ErrFinished)
 		}
@@ -103,60 +120,82 @@ func (it *Item) Context() context.Context {
 	return it.ctx
 }
 
-// Done acknowledges the item. After it has returned nil the item is never delivered again.
+// Done acknowledges the item, together with other writes if there are any: either all is done, or nothing. After it
+// has returned nil the item is never delivered again. If the servers refuse one of ops, it returns that refusal, and
+// the item is still the caller's.
 //
-// A connection that breaks does not make it fail: it finds out whether the item is gone before it tries again. It fails with ErrClaimLost
-// when the claim was lost before: then the item is, or will be, delivered to somebody else, unless the acknowledgement had reached the
-// servers in the session's last moments. If ctx ends first, it returns ctx's cause and goes on in the background.
-func (it *Item) Done(ctx context.Context) error { return it.done(ctx, it.acknowledge) }
-
-// DoneWith acknowledges the item and does other writes, all in one transaction: either all is done, or nothing. If one of ops is refused, it
-// returns that refusal, and the item is still the caller's. Otherwise it is like Done.
-func (it *Item) DoneWith(ctx context.Context, ops ...zk.Op) error {
-	return it.done(ctx, func() error { return it.remove(ops, nil, nil) })
+// A broken connection does not make it fail: it finds out whether the item is gone before it tries again. It returns
+// ErrClaimLost if the claim was lost before: then the item is, or will be, delivered to another consumer, unless the
+// acknowledgement had reached the servers in the session's last moments. If ctx ends first, it returns ctx's cause
+// and goes on in the background.
+func (it *Item) Done(ctx context.Context, ops ...zk.Op) error {
+	if len(ops) == 0 {
+		return it.finish(ctx, it.acknowledge, it.tellDone)
+	}
+	return it.finish(ctx, func() error { return it.remove(ops, nil, nil) }, it.tellDone)
 }
 
-func (it *Item) done(ctx context.Context, f func() error) error {
-	return it.finish(ctx, f, it.tellDone)
-}
-
-// tellDone calls the hook. Ctx is that of the caller, who may have left.
+// tellDone calls the hook. Ctx is that of the caller, which may have left.
 func (it *Item) tellDone(ctx context.Context) {
 	if hook := it.q.cfg.Hooks.Done; hook != nil {
 		hook(context.WithoutCancel(ctx), it)
 	}
 }
 
-// Retry gives the item back to be delivered again: at once and in its old place, or after delay, by the servers' clock, behind what has
-// arrived by then. When Config.MaxAttempts have been made it goes to the dead letters instead. It fails as Done does.
-//
-// Places are kept for a thousand items that wait to be delivered again; what is given back beyond that arrives anew.
-func (it *Item) Retry(ctx context.Context, delay time.Duration) error {
-	return it.retry(ctx, delay, "")
+// Fail says that this attempt has failed, and why. The item is delivered again after the time that Config.Backoff
+// gives for this attempt, or that a *RetryError in reason gives, behind what has arrived by then. When
+// Config.MaxAttempts have been made it goes to the dead letters instead. Fail itself fails as Done does.
+func (it *Item) Fail(ctx context.Context, reason error) error {
+	retry, given := errors.AsType[*RetryError](reason)
+	switch {
+	case !given && reason == nil:
+		return it.retry(ctx, it.backoff(), "failed")
+	case !given:
+		return it.retry(ctx, it.backoff(), reason.Error())
+	case retry.Err == nil:
+		return it.retry(ctx, retry.After, "")
+	}
+	return it.retry(ctx, retry.After, reason.Error())
 }
 
-// Return gives the item back as if it had not been delivered: at once and in its old place, or after delay, as Retry does; but the attempt does
-// not count, and the item does not go to the dead letters. It is for a consumer that finds that it cannot work now, for reasons that are not
-// the item's. It fails as Done does.
+// backoff returns how long after a failure of this attempt the item is ready again.
+func (it *Item) backoff() time.Duration {
+	return max(time.Millisecond, it.q.cfg.Backoff.Delay(it.attempt))
+}
+
+// RetryError is a reason for Item.Fail, and an error for a handler of Consume to return. It says when the item is to
+// be delivered again: return &queue.RetryError{Err: err, After: time.Minute}.
+//
+// If After is zero the item is ready at once, in its old place, and Err is not recorded. Places are kept for a
+// thousand items that wait to be delivered again; an item that goes back beyond that arrives anew.
+type RetryError struct {
+	Err   error // may be nil
+	After time.Duration
+}
+
+// Error returns the text of the error that it wraps.
+func (e *RetryError) Error() string {
+	if e.Err == nil {
+		return "retry"
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns the error that it wraps.
+func (e *RetryError) Unwrap() error { return e.Err }
+
+// Return gives the item back as if it had not been delivered: at once and in its old place, or after delay, behind
+// what has arrived by then. The attempt does not count. It is for a consumer that cannot work now, for reasons that
+// are not the item's. It fails as Done does.
 func (it *Item) Return(ctx context.Context, delay time.Duration) error {
 	return it.again(ctx, delay, it.attempt-1, "")
-}
-
-// Fail gives the item back to be delivered again after the time that Config.Backoff says for this attempt, and remembers why. When
-// Config.MaxAttempts have been made it goes to the dead letters instead. It fails as Done does.
-func (it *Item) Fail(ctx context.Context, reason error) error {
-	text := "failed"
-	if reason != nil {
-		text = reason.Error()
-	}
-	return it.retry(ctx, max(time.Millisecond, it.q.cfg.Backoff.Delay(it.attempt)), text)
 }
 
 // Reject moves the item to the dead letters, with the reason. It fails as Done does.
 func (it *Item) Reject(ctx context.Context, reason string) error {
 	return it.finish(ctx, func() error {
-		it.part()
-		return it.bury(reason)
+		it.endContext()
+		return it.moveToDead(reason)
 	}, nil)
 }
 
@@ -172,25 +211,25 @@ func (it *Item) retry(ctx context.Context, delay time.Duration, reason string) e
 	return it.again(ctx, delay, it.attempt, reason)
 }
 
-// again has the item delivered again, with so many attempts made.
+// again makes the item be delivered again, with so many attempts made.
 func (it *Item) again(ctx context.Context, delay time.Duration, attempts int, reason string) error {
 	if delay < 0 || delay > maxDelay {
-		return it.q.failed("retry", fmt.Errorf("delay %v is not between 0 and ten years", delay))
+		return it.failed(fmt.Errorf("delay must be between 0 and ten years: %v", delay))
 	}
 	return it.finish(ctx, func() error {
-		it.part()
-		if delay < time.Millisecond && it.d.mayPutBack() {
-			return it.putBack(attempts - it.rec.attempts)
+		it.endContext()
+		if delay < time.Millisecond && it.co.mayPutBack() {
+			return it.putBack(attempts - it.rec.Attempts)
 		}
 		later := *it.rec
-		later.priority, later.attempts = it.w.priority, attempts
-		later.enqueued = it.EnqueuedAt().UnixMilli()
-		later.delay, later.due = max(1, delay.Milliseconds()), 0
+		later.Priority, later.Attempts = it.lease.priority, attempts
+		later.Enqueued = it.EnqueuedAt().UnixMilli()
+		later.Delay, later.Due = max(1, delay.Milliseconds()), 0
 		if reason != "" {
-			later.failures = slices.Clone(later.failures)
-			later.fail(it.q.clock.now(), reason)
+			later.Failures = slices.Clone(later.Failures)
+			later.Fail(it.q.clock.now(), reason)
 		}
-		return it.remove(nil, func() *chain { return it.q.target(&later) }, later.encode())
+		return it.remove(nil, func() *segment.List { return it.q.target(&later) }, later.Encode())
 	}, func(ctx context.Context) {
 		if hook := it.q.cfg.Hooks.Retried; hook != nil {
 			hook(context.WithoutCancel(ctx), it, delay)
@@ -198,7 +237,8 @@ func (it *Item) again(ctx context.Context, delay time.Duration, attempts int, re
 	})
 }
 
-// finish lets f finish the item, once, and calls told, unless nil, if it has. f goes on if ctx ends first: it ends with the session at the latest.
+// finish calls f to finish the item, unless another call does or has, and then told, unless nil. If ctx ends first, f
+// goes on: it ends with the session at the latest.
 func (it *Item) finish(ctx context.Context, f func() error, told func(context.Context)) error {
 	if ctx.Err() != nil {
 		return it.failed(context.Cause(ctx))
@@ -219,7 +259,7 @@ func (it *Item) finish(ctx context.Context, f func() error, told func(context.Co
 	return it.failed(err)
 }
 
-// through runs f, and reports whether it has returned before ctx ended. It goes on if it has not.
+// through runs f, and reports whether it returned before ctx ended. If not, f goes on.
 func through(ctx context.Context, f func()) bool {
 	if ctx.Done() == nil {
 		f()
@@ -238,7 +278,7 @@ func through(ctx context.Context, f func()) bool {
 	}
 }
 
-// begin reports whether the caller is the one to finish the item. Then he calls end.
+// begin reports whether the caller may finish the item. If so, it calls end.
 func (it *Item) begin() bool {
 	it.mu.Lock()
 	defer it.mu.Unlock()
@@ -255,201 +295,204 @@ func (it *Item) end(err error) {
 	it.busy = false
 	if err == nil || errors.Is(err, ErrClaimLost) {
 		it.finished = true
-		it.tell(cmp.Or(err, ErrFinished))
+		it.cancelContext(cmp.Or(err, ErrFinished))
 	}
 }
 
-// tell ends the item's context. The caller has locked.
-func (it *Item) tell(cause error) {
+// cancelContext ends the item's context. The caller holds it.mu.
+func (it *Item) cancelContext(cause error) {
 	it.over = true
 	if it.cancel != nil {
 		it.cancel(cause)
 	}
 }
 
-// part ends the item's context before a request that gives the item to others: one of them may have it before the answer is here.
-func (it *Item) part() {
+// endContext ends the item's context before a request that gives the item to others: one of them may have it before
+// the answer comes.
+func (it *Item) endContext() {
 	it.mu.Lock()
 	defer it.mu.Unlock()
-	it.tell(ErrFinished)
+	it.cancelContext(ErrFinished)
 }
 
 func (it *Item) failed(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("queue: item %s of %s: %w", it.ID(), it.q.root, err)
+	return fmt.Errorf("queue: item %s of %s: %w", it.ID(), it.q.layout.root, err)
 }
 
-// remove removes the item in one transaction with other operations, and puts what became of it into another chain, if there is one.
+// remove removes the item in one transaction with other operations, and appends data to another list, if there is
+// one.
 //
-// The transaction checks that the claim's node is there. Whoever takes a claim over removes that node, so that nothing is finished by one
-// who has lost it. Of the item's node nobody but the claim's owner decides: if it is not there any more after an unknown outcome, then
-// the transaction was done.
-func (it *Item) remove(ops []zk.Op, to func() *chain, data []byte) error {
-	d, path := it.d, it.Path()
+// The transaction checks that the claim's node exists. A consumer that takes a claim over removes that node, so a
+// consumer that has lost its claim finishes nothing. Only the claim's owner removes the item's node: if it does not
+// exist after an unknown outcome, the transaction was done.
+func (it *Item) remove(ops []zk.Op, to func() *segment.List, data []byte) error {
+	co, path := it.co, it.Path()
 	for try := 1; ; try++ {
-		if err := d.err(); err != nil {
+		if err := co.err(); err != nil {
 			return err
 		}
-		var c *chain
-		var end tail
+		var c *segment.List
+		var end segment.Tail
 		if to != nil {
 			c = to()
 			var err error
-			end, err = c.find(d.ctx, d.sess)
+			end, err = c.Find(co.ctx, co.sess)
 			switch {
 			case err == nil:
 			case it.q.missing(err), errors.Is(err, zk.ErrConnectionLost):
 				continue
 			default:
-				return d.orLost(err)
+				return co.orLost(err)
 			}
 		}
-		d.order.Lock()
-		e := d.book(c == nil, it)
+		co.markOrder.Lock()
+		e := co.beginAck(c == nil, it)
 		own := e.ops()
 		guards := slices.Concat([]zk.Op{zk.DeleteOp(path, -1), own[0]}, ops, own[1:])
-		p := it.q.newPlan(guards...)
+		p := it.q.layout.store.NewTxn(guards...)
 		if c != nil {
-			p.tails[c] = end
-			p.append(c, data)
-			p.ring()
+			p.Assume(c, end)
+			p.Append(c, data)
 		}
-		sent := d.send(p.ops)
-		d.order.Unlock()
-		results, err := sent.Get(d.ctx)
+		sent := co.send(p.Ops())
+		co.markOrder.Unlock()
+		results, err := sent.Get(co.ctx)
 		if err == nil {
-			p.done(results)
+			p.Done(results)
 			it.q.clock.saw(results[len(guards)-1].Stat.Mtime) // 0 unless the last guard has set something
-			e.close(true)
+			e.end(true)
 			return nil
 		}
 		failed, refused := errors.AsType[*zk.MultiError](err)
 		switch {
 		case refused && failed.Index == 0 && errors.Is(failed, zk.NoNode):
-			e.close(false)
-			it.w.left(1) // there is nothing left to claim
+			e.end(false)
+			it.lease.finished(1) // there is nothing left to claim
 			return errItemRemoved
-		case refused && errors.Is(failed, zk.NoNode) && (failed.Index == 1 || failed.Index >= 2+len(ops) && failed.Index < len(guards)):
-			e.close(false)
-			d.claimRemoved()
-			return d.err()
-		case p.stale(err):
-			e.close(false)
+		case refused && errors.Is(failed, zk.NoNode) &&
+			(failed.Index == 1 || failed.Index >= 2+len(ops) && failed.Index < len(guards)):
+			e.end(false)
+			co.claimRemoved()
+			return co.err()
+		case p.Stale(err):
+			e.end(false)
 			continue
 		case zk.OutcomeOf(err) != zk.Unknown:
-			e.close(false)
-			return d.orLost(err)
+			e.end(false)
+			return co.orLost(err)
 		}
-		there, lookErr := d.look(path)
+		there, lookErr := co.exist(path)
 		if lookErr != nil {
-			e.close(false)
-			return d.orLost(errors.Join(err, lookErr))
+			e.end(false)
+			return co.orLost(errors.Join(err, lookErr))
 		}
-		e.close(!there[0].Exists)
+		e.end(!there[0].Exists)
 		if !there[0].Exists {
 			return nil
 		}
 		if try >= maxBroken && len(ops) > 0 {
-			return fmt.Errorf("not done, and the connection broke %d times in a row; do the servers accept a request of this size? %w", try, err)
+			return fmt.Errorf("not done, and the connection broke %d times in a row; "+
+				"do the servers accept a request of this size? %w", try, err)
 		}
 	}
 }
 
-// bury moves the item to the dead letters.
-func (it *Item) bury(reason string) error {
+// moveToDead moves the item to the dead letters.
+func (it *Item) moveToDead(reason string) error {
 	dead := *it.rec
-	dead.priority, dead.attempts = it.w.priority, it.attempt
-	dead.enqueued = it.EnqueuedAt().UnixMilli()
-	dead.delay, dead.due = 0, 0
-	dead.reason = cut(reason, maxReason)
-	data := dead.encode()
-	if it.rec.priority == corrupt && len(data) > it.q.largest() {
-		// What is no item may be as large as a packet, and no transaction could hold it. It stays where it is, and
-		// nobody is given it: the line's cursor is behind it.
-		it.w.left(1)
+	dead.Priority, dead.Attempts = it.lease.priority, it.attempt
+	dead.Enqueued = it.EnqueuedAt().UnixMilli()
+	dead.Delay, dead.Due = 0, 0
+	dead.Reason = segment.Shorten(reason)
+	data := dead.Encode()
+	if it.rec.Priority == corrupt && len(data) > it.q.largest() {
+		// A node that is not an item may be as large as a packet, and then no transaction could hold it. It stays
+		// where it is, and is not delivered: the cursor is behind it.
+		it.lease.finished(1)
 		return nil
 	}
-	err := it.remove(nil, it.q.graveyard, data)
+	err := it.remove(nil, it.q.layout.deadLetters, data)
 	if hook := it.q.cfg.Hooks.Dead; hook != nil && err == nil {
-		hook(it.d.ctx, it.ID(), reason)
+		hook(it.co.ctx, it.ID(), reason)
 	}
 	return err
 }
 
-// putBack makes the item free for all, in its old place: the claim does not count it any more, and a claim that nobody owns does. That
-// claim counts so many tries beside the attempts that the item's data counts.
+// putBack makes the item free for all, in its old place: its claim excludes it from now on, and a free claim holds
+// it. That claim counts so many tries beside the attempts that the item's data counts.
 func (it *Item) putBack(tries int) error {
-	w, d, q := it.w, it.d, it.q
-	if err := w.write(d.ctx); err != nil {
-		return d.orLost(err)
+	l, co, q := it.lease, it.co, it.q
+	if err := l.beginWrite(co.ctx); err != nil {
+		return co.orLost(err)
 	}
-	defer w.written()
+	defer l.endWrite()
 	for {
-		if err := d.err(); err != nil {
+		if err := co.err(); err != nil {
 			return err
 		}
 		q.mu.Lock()
-		kept := w.span
+		kept := l.claimed
 		kept.Except = append(slices.Clone(kept.Except), it.seq)
-		last := w.ends(1)
-		free := d.freePath(place{w.priority, w.segment, it.seq})
+		last := l.ends(1)
+		free := co.freePath(place{l.priority, l.segment, it.seq})
 		q.mu.Unlock()
-		back := span{First: it.seq, Last: it.seq, Handed: it.seq - 1, Tries: tries}
-		own := zk.SetOp(w.path, kept.encode(), -1)
+		back := itemRange{First: it.seq, Last: it.seq, Delivered: it.seq - 1, Tries: tries}
+		own := zk.SetOp(l.path, kept.encode(), -1)
 		if last {
-			own = zk.DeleteOp(w.path, -1)
+			own = zk.DeleteOp(l.path, -1)
 		}
-		_, err := d.sess.Multi(d.ctx, own,
+		_, err := co.sess.Multi(co.ctx, own,
 			zk.CheckOp(it.Path(), -1),
-			q.create(free, back.encode(), zk.Persistent),
-			zk.SetOp(w.line.bell, nil, -1))
+			q.layout.store.CreateOp(free, back.encode()),
+			zk.SetOp(l.list.Change, nil, -1))
 		failed, refused := errors.AsType[*zk.MultiError](err)
 		switch {
 		case err == nil:
 		case refused && failed.Index == 0 && errors.Is(failed, zk.NoNode):
-			d.claimRemoved()
-			return d.err()
+			co.claimRemoved()
+			return co.err()
 		case refused && failed.Index == 1 && errors.Is(failed, zk.NoNode):
-			w.left(1) // there is nothing left to give back
+			l.finished(1) // there is nothing left to give back
 			return errItemRemoved
 		case refused && failed.Index == 3 && errors.Is(failed, zk.NoNode):
-			err := w.line.mend(d.ctx, d.sess) // somebody has removed the bell
+			err := l.list.Mend(co.ctx, co.sess) // another client has removed the change node
 			if err != nil && !q.missing(err) && !errors.Is(err, zk.ErrConnectionLost) {
-				return d.orLost(err)
+				return co.orLost(err)
 			}
 			continue
 		case zk.OutcomeOf(err) != zk.Unknown:
-			return d.orLost(err)
+			return co.orLost(err)
 		default:
-			// Only we write the claim's node, so it tells whether we have.
-			s, there, lookErr := w.look(d.ctx)
+			// Only this consumer writes the claim's node, so it tells whether it has.
+			s, there, lookErr := l.readNode(co.ctx)
 			if lookErr != nil {
-				return d.orLost(errors.Join(err, lookErr))
+				return co.orLost(errors.Join(err, lookErr))
 			}
 			if there && !slices.Contains(s.Except, it.seq) {
 				continue
 			}
 		}
 		q.mu.Lock()
-		w.span = kept
-		w.settled = w.settled || last
-		d.dirty = true
+		l.claimed = kept
+		l.nodeGone = l.nodeGone || last
+		co.dirty = true
 		q.mu.Unlock()
-		w.left(1)
+		l.finished(1)
 		return nil
 	}
 }
 
-// maxPutBack is how many claims there may be for an item that is given back to have one of its own: they are listed, and a list must stay
-// far smaller than a packet.
+// maxPutBack is up to how many free claims an item that is given back gets one of its own: they are listed, and a
+// list must stay far smaller than a packet.
 const maxPutBack = 1000
 
 // mayPutBack reports whether one more item may have a claim of its own, and counts it.
-func (d *desk) mayPutBack() bool {
-	d.q.mu.Lock()
-	defer d.q.mu.Unlock()
-	d.claims++
-	return d.claims <= maxPutBack
+func (co *consumer) mayPutBack() bool {
+	co.q.mu.Lock()
+	defer co.q.mu.Unlock()
+	co.claims++
+	return co.claims <= maxPutBack
 }

@@ -6,16 +6,17 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
+	"sync/atomic"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// mark is the data of a queue's root: what tells it from other recipes' nodes, and its layout from later ones.
+// mark is the data of a queue's root: it distinguishes it from other recipes' nodes, and its layout from later ones.
 const mark = `{"recipe":"turnstile queue","layout":1}`
 
-// The nodes below the root. The page on the layout in docs/decisions says what each is for.
+// The nodes below the root. docs/decisions/020-queue-layout.md says what each is for.
 const (
 	dirReady     = "ready"
 	dirClaims    = "claims"
@@ -30,34 +31,38 @@ const (
 
 var dirs = []string{dirReady, dirClaims, dirFree, dirConsumers, dirDelayed, dirDead, dirKeys, dirReceipts, dirWaiters}
 
-// bellName is the child of a chain that puts ring.
-const bellName = "bell"
-
-func (q *Queue) path(parts ...string) string {
-	return q.root + "/" + strings.Join(parts, "/")
+// layout is where a queue's nodes are, and how they are created.
+type layout struct {
+	root    string
+	store   segment.Store
+	buckets atomic.Int64 // calls of bucket
 }
 
-// build makes the queue's nodes, as far as they are not there.
-func (q *Queue) build(ctx context.Context, sess *zk.Session) error {
-	data, stat, err := sess.Get(ctx, q.root)
+func (y *layout) path(parts ...string) string {
+	return y.root + "/" + strings.Join(parts, "/")
+}
+
+// build creates those of the queue's nodes that do not exist.
+func (y *layout) build(ctx context.Context, sess *zk.Session) error {
+	data, stat, err := sess.Get(ctx, y.root)
 	switch {
 	case errors.Is(err, zk.NoNode):
-		if err := q.makeRoot(ctx, sess); err != nil {
+		if err := y.makeRoot(ctx, sess); err != nil {
 			return err
 		}
 	case err != nil:
 		return err
 	case string(data) == mark:
 	case len(data) == 0 && stat.NumChildren == 0:
-		// Somebody made an empty node for us.
-		if _, err := sess.Set(ctx, q.root, []byte(mark), stat.Version); err != nil {
+		// Another client has created an empty node for us.
+		if _, err := sess.Set(ctx, y.root, []byte(mark), stat.Version); err != nil {
 			return err
 		}
 	default:
-		return fmt.Errorf("%w: the node at %s belongs to something else", ErrNotQueue, q.root)
+		return fmt.Errorf("%w: the node at %s belongs to something else", ErrNotQueue, y.root)
 	}
-	// Only what is missing is made: whoever may only read can look at a queue that is there.
-	there, _, err := sess.Children(ctx, q.root)
+	// It only creates what is missing: a client that may only read can look at a queue that exists.
+	there, _, err := sess.Children(ctx, y.root)
 	if err != nil {
 		return err
 	}
@@ -65,7 +70,7 @@ func (q *Queue) build(ctx context.Context, sess *zk.Session) error {
 	var made []*zk.Future[zk.Created]
 	for _, dir := range dirs {
 		if !slices.Contains(there, dir) {
-			made = append(made, b.CreateNode(q.node(q.path(dir), nil, zk.Persistent)))
+			made = append(made, b.CreateNode(y.node(y.path(dir), nil, zk.Persistent)))
 		}
 	}
 	b.Send()
@@ -77,13 +82,13 @@ func (q *Queue) build(ctx context.Context, sess *zk.Session) error {
 	return nil
 }
 
-func (q *Queue) makeRoot(ctx context.Context, sess *zk.Session) error {
-	_, err := sess.CreateNode(ctx, q.node(q.root, []byte(mark), zk.Persistent))
+func (y *layout) makeRoot(ctx context.Context, sess *zk.Session) error {
+	_, err := sess.CreateNode(ctx, y.node(y.root, []byte(mark), zk.Persistent))
 	if errors.Is(err, zk.NoNode) {
-		if err := q.makeParents(ctx, sess, path.Dir(q.root)); err != nil {
+		if err := y.makeParents(ctx, sess, path.Dir(y.root)); err != nil {
 			return err
 		}
-		_, err = sess.CreateNode(ctx, q.node(q.root, []byte(mark), zk.Persistent))
+		_, err = sess.CreateNode(ctx, y.node(y.root, []byte(mark), zk.Persistent))
 	}
 	if errors.Is(err, zk.NodeExists) {
 		return nil
@@ -91,14 +96,15 @@ func (q *Queue) makeRoot(ctx context.Context, sess *zk.Session) error {
 	return err
 }
 
-// makeParents makes what is missing above the root, from the leaf upward, because the ancestors may be closed to us (CURATOR-715).
-func (q *Queue) makeParents(ctx context.Context, sess *zk.Session, dir string) error {
-	_, err := sess.CreateNode(ctx, q.node(dir, nil, zk.Persistent))
+// makeParents creates what is missing above the root, from the leaf upward, because the ancestors may be closed to us
+// (CURATOR-715).
+func (y *layout) makeParents(ctx context.Context, sess *zk.Session, dir string) error {
+	_, err := sess.CreateNode(ctx, y.node(dir, nil, zk.Persistent))
 	if errors.Is(err, zk.NoNode) && path.Dir(dir) != dir {
-		if err := q.makeParents(ctx, sess, path.Dir(dir)); err != nil {
+		if err := y.makeParents(ctx, sess, path.Dir(dir)); err != nil {
 			return err
 		}
-		_, err = sess.CreateNode(ctx, q.node(dir, nil, zk.Persistent))
+		_, err = sess.CreateNode(ctx, y.node(dir, nil, zk.Persistent))
 	}
 	if errors.Is(err, zk.NodeExists) {
 		return nil
@@ -106,42 +112,36 @@ func (q *Queue) makeParents(ctx context.Context, sess *zk.Session, dir string) e
 	return err
 }
 
-func (q *Queue) node(path string, data []byte, mode zk.Mode) zk.Node {
-	return zk.Node{Path: path, Data: data, Mode: mode, ACL: q.cfg.ACL}
+func (y *layout) node(path string, data []byte, mode zk.Mode) zk.Node {
+	return zk.Node{Path: path, Data: data, Mode: mode, ACL: y.store.ACL}
 }
 
-func (q *Queue) create(path string, data []byte, mode zk.Mode) zk.Op {
-	return zk.CreateNodeOp(q.node(path, data, mode))
+// Ready lists are named so that their names sort in the order in which they are served.
+const priorityOffset = 1000
+
+func priorityName(priority int) string { return fmt.Sprintf("p%04d", priority+priorityOffset) }
+
+func parsePriority(name string) (int, bool) {
+	n, ok := segment.Number(name, "p")
+	return n - priorityOffset, ok
 }
 
-// Lines are named so that their names sort as they are served.
-const lineOffset = 1000
-
-func lineName(priority int) string { return fmt.Sprintf("p%04d", priority+lineOffset) }
-
-func parseLine(name string) (int, bool) {
-	n, ok := number(name, "p")
-	return n - lineOffset, ok
+// readyList returns the list of the ready items of a priority.
+func (y *layout) readyList(priority int) *segment.List {
+	dir := y.path(dirReady, priorityName(priority))
+	return y.store.List(dir, dir+"/"+segment.ChangeName, false)
 }
 
-func segmentName(n int) string { return fmt.Sprintf("s%010d", n) }
+// deadLetters returns the list of the dead letters.
+func (y *layout) deadLetters() *segment.List { return y.store.List(y.path(dirDead), "", false) }
 
-func parseSegment(name string) (int, bool) { return number(name, "s") }
+// keptBuckets is how many buckets a Queue remembers. They come and go.
+const keptBuckets = 1000
 
-func itemName(seq int) string { return fmt.Sprintf("%010d", seq) }
-
-func parseItem(name string) (int, bool) { return number(name, "") }
-
-// number parses what follows prefix as a decimal number. Foreign nodes have none.
-func number(name, prefix string) (int, bool) {
-	digits, ok := strings.CutPrefix(name, prefix)
-	if !ok || digits == "" || digits[0] < '0' || digits[0] > '9' {
-		return 0, false
+// bucket returns the list of a bucket.
+func (y *layout) bucket(b bucket) *segment.List {
+	if y.buckets.Add(1)%keptBuckets == 0 {
+		y.store.ForgetTemporary()
 	}
-	n, err := strconv.Atoi(digits)
-	return n, err == nil
+	return y.store.List(y.path(dirDelayed, b.name()), y.path(dirDelayed), true)
 }
-
-// creations returns how many children were ever created under a node, which is the number of the next sequential one: the server shows
-// twice that, less the children that are there, as Cversion.
-func creations(s zk.Stat) int { return (int(s.Cversion) + int(s.NumChildren)) / 2 }

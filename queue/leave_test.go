@@ -15,11 +15,12 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// A caller who leaves before the answer is told that the put may have been done; a caller who leaves before anything was sent is not.
+// A caller that leaves before the answer learns that the put may have been done; a caller that leaves before anything
+// was sent does not.
 func TestCallerThatLeavesAPutIsToldWhetherItMayBeIn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
-		put(t, q, "a", queue.PutOptions{})
+		put(t, q, "a", queue.Message{})
 		w.Control(func(r zktest.Request) zktest.Fault {
 			if r.Op == zktest.OpMulti {
 				return zktest.DelayReply(10 * time.Second)
@@ -28,15 +29,15 @@ func TestCallerThatLeavesAPutIsToldWhetherItMayBeIn(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := q.Put(ctx, []byte("b"), queue.PutOptions{}); !errors.Is(err, queue.ErrUnresolved) || !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := q.Put(ctx, queue.Message{Body: []byte("b")}); !errors.Is(err, queue.ErrUnresolved) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want ErrUnresolved and DeadlineExceeded", err)
 		}
-		if _, err := q.Put(ctx, []byte("c"), queue.PutOptions{}); errors.Is(err, queue.ErrUnresolved) || !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := q.Put(ctx, queue.Message{Body: []byte("c")}); errors.Is(err, queue.ErrUnresolved) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want DeadlineExceeded alone", err)
 		}
 		w.Control(nil)
 		pass(time.Minute)
-		put(t, q, "d", queue.PutOptions{})
+		put(t, q, "d", queue.Message{})
 		for _, want := range []string{"a", "b", "d"} {
 			item := take(t, q)
 			wantBody(t, item, want)
@@ -72,7 +73,7 @@ func TestDoneGoesOnWhenItsCallerLeaves(t *testing.T) {
 	})
 }
 
-// Hooks are told what was done, also if the caller has left before.
+// Hooks are called for what was done, also if the caller has left before.
 func TestHooksAreToldWhatIsDoneAfterItsCallerHasLeft(t *testing.T) {
 	t.Parallel()
 	for name, finish := range map[string]func(ctx context.Context, q *queue.Queue, item *queue.Item) error{
@@ -80,7 +81,9 @@ func TestHooksAreToldWhatIsDoneAfterItsCallerHasLeft(t *testing.T) {
 		"all": func(ctx context.Context, q *queue.Queue, item *queue.Item) error {
 			return q.DoneAll(ctx, []*queue.Item{item})
 		},
-		"retry": func(ctx context.Context, _ *queue.Queue, item *queue.Item) error { return item.Retry(ctx, time.Hour) },
+		"retry": func(ctx context.Context, _ *queue.Queue, item *queue.Item) error {
+			return item.Fail(ctx, &queue.RetryError{After: time.Hour})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -129,7 +132,7 @@ func TestConsumerThatLeavesAtOnceLeavesNoNode(t *testing.T) {
 			t.Run(name+", "+what, func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					q := w.queue(queue.Config{})
-					put(t, q, "a", queue.PutOptions{})
+					put(t, q, "a", queue.Message{})
 					asked := make(chan struct{}, 100)
 					w.Control(func(r zktest.Request) zktest.Fault {
 						if r.Op != zktest.OpCreate || !strings.HasPrefix(r.Path, root+"/consumers/") {
@@ -270,7 +273,7 @@ func TestCloseEndsAConsumerThatIsAboutToClaimAhead(t *testing.T) {
 func putByPriority(t *testing.T, q *queue.Queue) {
 	t.Helper()
 	for i := range 6 {
-		put(t, q, strconv.Itoa(i), queue.PutOptions{Priority: i / 2})
+		put(t, q, strconv.Itoa(i), queue.Message{Priority: i / 2})
 	}
 }
 
@@ -315,14 +318,14 @@ func TestPurgeEndsWhileOthersPut(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
 		for i := range 300 {
-			put(t, other, "old", queue.PutOptions{Priority: 5 + i%2})
+			put(t, other, "old", queue.Message{Priority: 5 + i%2})
 		}
 		taken := take(t, q) // what is claimed with it, this purge gives back
 		var over atomic.Bool
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			for !over.Load() {
-				put(t, other, "new", queue.PutOptions{})
+				put(t, other, "new", queue.Message{})
 			}
 		})
 		n, err := q.Purge(t.Context())
@@ -341,7 +344,7 @@ func TestPurgeEndsWhileOthersPut(t *testing.T) {
 func TestPutThatIsAnsweredAtItsDeadlineIsNotSaidToHaveFailed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
-		put(t, q, "first", queue.PutOptions{})
+		put(t, q, "first", queue.Message{})
 		in := map[string]bool{"first": true}
 		w.Control(func(r zktest.Request) zktest.Fault {
 			if r.Op == zktest.OpMulti {
@@ -354,9 +357,9 @@ func TestPutThatIsAnsweredAtItsDeadlineIsNotSaidToHaveFailed(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			var err error
 			if i%2 == 0 {
-				_, err = q.Put(ctx, []byte(body), queue.PutOptions{})
+				_, err = q.Put(ctx, queue.Message{Body: []byte(body)})
 			} else {
-				_, _, err = q.PutOnce(ctx, "key "+body, []byte(body), queue.PutOptions{})
+				_, _, err = q.PutOnce(ctx, "key "+body, queue.Message{Body: []byte(body)})
 			}
 			cancel()
 			if !errors.Is(err, queue.ErrUnresolved) {
@@ -372,7 +375,8 @@ func TestPutThatIsAnsweredAtItsDeadlineIsNotSaidToHaveFailed(t *testing.T) {
 	})
 }
 
-// A purge whose session is lost on this side before the server ends it waits for what it had claimed, whichever of its requests that is in.
+// A purge whose session is lost on this side before the server ends it waits for what it had claimed, whichever of
+// its requests that is in.
 func TestPurgeLeavesNothingWhenItsSessionIsLost(t *testing.T) {
 	t.Parallel()
 	for nth := 1; nth <= 6; nth++ {
@@ -401,7 +405,7 @@ func TestPutThatIsLeftBehindChangesNothingForLaterOnes(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{MaxPacket: 64 << 10})
 		want := []string{strings.Repeat("a", 40<<10), "b"}
-		put(t, q, want[0], queue.PutOptions{})
+		put(t, q, want[0], queue.Message{})
 		w.Control(func(r zktest.Request) zktest.Fault {
 			if r.Op == zktest.OpMulti {
 				return zktest.Delay(10 * time.Second)
@@ -410,7 +414,7 @@ func TestPutThatIsLeftBehindChangesNothingForLaterOnes(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := q.Put(ctx, []byte("b"), queue.PutOptions{}); !errors.Is(err, queue.ErrUnresolved) {
+		if _, err := q.Put(ctx, queue.Message{Body: []byte("b")}); !errors.Is(err, queue.ErrUnresolved) {
 			t.Fatalf("got %v, want ErrUnresolved", err)
 		}
 		w.Control(nil)

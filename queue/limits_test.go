@@ -20,7 +20,7 @@ func TestItemThatIsTooLargeIsRefusedWithTheLimit(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
 		before := w.Traffic().Requests[zktest.OpMulti]
-		_, err := q.Put(t.Context(), make([]byte, 1<<20), queue.PutOptions{})
+		_, err := q.Put(t.Context(), queue.Message{Body: make([]byte, 1<<20)})
 		if !errors.Is(err, queue.ErrTooLarge) || !strings.Contains(err.Error(), "limit is 10") {
 			t.Errorf("got %v, want ErrTooLarge with the limit", err)
 		}
@@ -45,7 +45,7 @@ func TestLargeItemsGoThroughEveryState(t *testing.T) {
 			list = append(list, queue.Message{Body: large})
 			if i%3 == 0 {
 				list = append(list, queue.Message{Body: []byte("small")})
-				list = append(list, queue.Message{Body: large, PutOptions: queue.PutOptions{Delay: 2 * time.Minute}})
+				list = append(list, queue.Message{Body: large, Delay: 2 * time.Minute})
 			}
 		}
 		ids, err := q.PutBatch(t.Context(), list)
@@ -76,12 +76,12 @@ func TestLargeItemsGoThroughEveryState(t *testing.T) {
 func TestServerThatTakesSmallerPacketsIsNotAskedForEver(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
-		if _, err := q.Put(t.Context(), make([]byte, 500_000), queue.PutOptions{}); !errors.Is(err, queue.ErrTooLarge) {
+		if _, err := q.Put(t.Context(), queue.Message{Body: make([]byte, 500_000)}); !errors.Is(err, queue.ErrTooLarge) {
 			t.Errorf("put: got %v, want ErrTooLarge", err)
 		}
-		put(t, q, "small", queue.PutOptions{})
+		put(t, q, "small", queue.Message{})
 		item := take(t, q)
-		if err := item.DoneWith(t.Context(), zk.CreateOp("/large", make([]byte, 500_000), zk.Persistent)); err == nil {
+		if err := item.Done(t.Context(), zk.CreateOp("/large", make([]byte, 500_000), zk.Persistent)); err == nil {
 			t.Error("done with more than the server takes")
 		}
 		done(t, item)
@@ -92,7 +92,7 @@ func TestFullQueueRefusesOrWaits(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{MaxItems: 3})
 		putAll(t, q, 0, 3)
-		_, err := q.Put(t.Context(), []byte("3"), queue.PutOptions{})
+		_, err := q.Put(t.Context(), queue.Message{Body: []byte("3")})
 		full, ok := errors.AsType[*queue.FullError](err)
 		if !errors.Is(err, queue.ErrFull) || !ok || full.Items != 3 || full.MaxItems != 3 {
 			t.Fatalf("got %v, want ErrFull", err)
@@ -100,7 +100,7 @@ func TestFullQueueRefusesOrWaits(t *testing.T) {
 		patient := w.queue(queue.Config{MaxItems: 3, WaitWhenFull: true})
 		result := make(chan error)
 		go func() {
-			_, err := patient.Put(t.Context(), []byte("3"), queue.PutOptions{})
+			_, err := patient.Put(t.Context(), queue.Message{Body: []byte("3")})
 			result <- err
 		}()
 		pass(time.Minute)
@@ -147,8 +147,8 @@ func TestBadArgumentsAreRefused(t *testing.T) {
 			t.Error("a queue without a client")
 		}
 		q := w.queue(queue.Config{})
-		for _, o := range []queue.PutOptions{{Priority: 101}, {Priority: -101}, {Delay: -1}, {Delay: 100 * 365 * 24 * time.Hour}} {
-			if _, err := q.Put(t.Context(), nil, o); err == nil {
+		for _, o := range []queue.Message{{Priority: 101}, {Priority: -101}, {Delay: -1}, {Delay: 100 * 365 * 24 * time.Hour}} {
+			if _, err := q.Put(t.Context(), o); err == nil {
 				t.Errorf("put with %+v", o)
 			}
 		}
@@ -170,7 +170,7 @@ func TestForeignNodeIsNotAQueue(t *testing.T) {
 			}
 		}
 		q := w.queue(queue.Config{})
-		if _, err := q.Put(t.Context(), nil, queue.PutOptions{}); !errors.Is(err, queue.ErrNotQueue) {
+		if _, err := q.Put(t.Context(), queue.Message{}); !errors.Is(err, queue.ErrNotQueue) {
 			t.Errorf("put: got %v, want ErrNotQueue", err)
 		}
 		if _, err := q.TryTake(t.Context()); !errors.Is(err, queue.ErrNotQueue) {
@@ -189,7 +189,7 @@ func TestEmptyNodeBecomesAQueue(t *testing.T) {
 			}
 		}
 		q := w.queue(queue.Config{})
-		put(t, q, "a", queue.PutOptions{})
+		put(t, q, "a", queue.Message{})
 		wantBody(t, take(t, q), "a")
 	})
 }
@@ -226,7 +226,7 @@ func TestForeignChildrenAreLeftAlone(t *testing.T) {
 func TestForeignNodesAmongDelayedItemsAreInNobodysWay(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
-		put(t, q, "a", queue.PutOptions{Delay: time.Second})
+		put(t, q, "a", queue.Message{Delay: time.Second})
 		sess := w.Session(t, 10*time.Second)
 		names := w.children(root + "/delayed")
 		if len(names) != 1 {
@@ -248,7 +248,7 @@ func TestForeignNodesAmongDelayedItemsAreInNobodysWay(t *testing.T) {
 		if n := w.Traffic().Replies - before; n > 20 {
 			t.Errorf("%d replies to find nothing", n)
 		}
-		put(t, q, "b", queue.PutOptions{Delay: 2 * time.Second})
+		put(t, q, "b", queue.Message{Delay: 2 * time.Second})
 		wantBody(t, take(t, q), "b")
 	})
 }
@@ -276,8 +276,8 @@ func TestWhatIsNoItemAmongDelayedOnesGoesToTheDeadLetters(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var died []string
 		q := w.queue(queue.Config{Hooks: queue.Hooks{Dead: func(_ context.Context, id, _ string) { died = append(died, id) }}})
-		put(t, q, "a", queue.PutOptions{Delay: time.Second})
-		put(t, q, "b", queue.PutOptions{Delay: 30 * time.Minute}) // a bucket that is emptied into others
+		put(t, q, "a", queue.Message{Delay: time.Second})
+		put(t, q, "b", queue.Message{Delay: 30 * time.Minute}) // a bucket that is emptied into others
 		for _, name := range w.children(root + "/delayed") {
 			bucket := root + "/delayed/" + name
 			segment := bucket + "/" + w.children(bucket)[0] + "/"
@@ -307,12 +307,12 @@ func TestForeignNodeThatIsTooLargeToBeMovedIsInNobodysWay(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{})
 		sess := w.Session(t, time.Minute)
-		put(t, producer, "a", queue.PutOptions{})
+		put(t, producer, "a", queue.Message{})
 		segment, large := root+"/ready/p1000/s0000000001/", bytes.Repeat([]byte("z"), 1048480)
 		if _, err := sess.Create(t.Context(), segment, large, zk.PersistentSequential); err != nil {
 			t.Fatal(err)
 		}
-		put(t, producer, "b", queue.PutOptions{})
+		put(t, producer, "b", queue.Message{})
 		bounded(t, w, 1000)
 		for _, want := range []string{"a", "b"} {
 			item := take(t, consumer)
@@ -333,12 +333,12 @@ func TestWhoMayOnlyReadCanLookAtAQueue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		put(t, q, "a", queue.PutOptions{})
+		put(t, q, "a", queue.Message{})
 		if err := take(t, q).Reject(t.Context(), "bad"); err != nil {
 			t.Fatal(err)
 		}
-		put(t, q, "b", queue.PutOptions{})
-		put(t, q, "c", queue.PutOptions{Delay: time.Hour})
+		put(t, q, "b", queue.Message{})
+		put(t, q, "c", queue.Message{Delay: time.Hour})
 		reader := w.queue(queue.Config{})
 		wantLen(t, reader, queue.Counts{Ready: 1, Delayed: 1, Dead: 1})
 		if p, err := reader.Peek(t.Context()); err != nil || string(p.Body) != "b" {
@@ -349,7 +349,7 @@ func TestWhoMayOnlyReadCanLookAtAQueue(t *testing.T) {
 				t.Errorf("dead letters: %q, %v", x.Body, err)
 			}
 		}
-		if _, err := reader.Put(t.Context(), nil, queue.PutOptions{}); !errors.Is(err, zk.NoAuth) {
+		if _, err := reader.Put(t.Context(), queue.Message{}); !errors.Is(err, zk.NoAuth) {
 			t.Errorf("put: got %v, want NoAuth", err)
 		}
 	})
@@ -359,7 +359,7 @@ func TestWhoMayOnlyReadCanLookAtAQueue(t *testing.T) {
 func TestManyPutsAtTheSameTimeReadFewReceipts(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
-		put(t, q, "first", queue.PutOptions{})
+		put(t, q, "first", queue.Message{})
 		const n = 600
 		read := 0
 		w.Control(func(r zktest.Request) zktest.Fault {
@@ -372,7 +372,7 @@ func TestManyPutsAtTheSameTimeReadFewReceipts(t *testing.T) {
 		errs := make(chan error)
 		for range n {
 			go func() {
-				_, err := q.Put(t.Context(), nil, queue.PutOptions{})
+				_, err := q.Put(t.Context(), queue.Message{})
 				errs <- err
 			}()
 		}
@@ -403,7 +403,7 @@ func TestConsumerThatMayNotReadItsNodeAsksNowAndThen(t *testing.T) {
 			}
 			return zktest.Pass
 		})
-		put(t, q, "a", queue.PutOptions{})
+		put(t, q, "a", queue.Message{})
 		item := take(t, q)
 		pass(time.Minute)
 		done(t, item)
@@ -417,7 +417,7 @@ func TestConsumerThatMayNotReadItsNodeAsksNowAndThen(t *testing.T) {
 func TestBodyAndHeadersAreTheCallersOwn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
-		put(t, q, "body", queue.PutOptions{Headers: map[string]string{"k": "v"}})
+		put(t, q, "body", queue.Message{Headers: map[string]string{"k": "v"}})
 		check := func(attempt int) *queue.Item {
 			item := take(t, q)
 			wantBody(t, item, "body")
@@ -431,7 +431,7 @@ func TestBodyAndHeadersAreTheCallersOwn(t *testing.T) {
 		if err := check(1).Fail(t.Context(), errors.New("no")); err != nil {
 			t.Fatal(err)
 		}
-		if err := check(2).Retry(t.Context(), time.Second); err != nil {
+		if err := check(2).Fail(t.Context(), &queue.RetryError{After: time.Second}); err != nil {
 			t.Fatal(err)
 		}
 		if err := check(3).Reject(t.Context(), "bad"); err != nil {

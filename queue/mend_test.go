@@ -14,8 +14,8 @@ import (
 
 const line0 = root + "/ready/p1000"
 
-// An empty open segment where the cursor stands, with others behind it, would keep all consumers waiting: puts go to
-// the last one.
+// An empty open segment at the cursor, with others behind it, would keep all consumers waiting: puts go to the last
+// one.
 func TestSegmentThatIsMadeLateIsNeverMadeUnderTheCursor(t *testing.T) {
 	t.Parallel()
 	for _, byHand := range []bool{false, true} {
@@ -56,7 +56,7 @@ func TestSegmentThatIsMadeLateIsNeverMadeUnderTheCursor(t *testing.T) {
 				})
 				stored := make(chan error, 1)
 				go func() {
-					_, err := late.Put(t.Context(), []byte("late"), queue.PutOptions{})
+					_, err := late.Put(t.Context(), queue.Message{Body: []byte("late")})
 					stored <- err
 				}()
 				synctest.Wait()
@@ -96,7 +96,7 @@ func TestPutMendsALineOfWhichSomebodyHasRemovedANode(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				producer, other, consumer := w.queue(queue.Config{}), w.queue(queue.Config{}), w.queue(queue.Config{})
 				sess := w.Session(t, time.Minute)
-				put(t, producer, "before", queue.PutOptions{})
+				put(t, producer, "before", queue.Message{})
 				done(t, take(t, consumer))
 				for _, q := range []*queue.Queue{producer, other} { // one that has put before, and one that has not
 					got := make(chan *queue.Item)
@@ -107,7 +107,7 @@ func TestPutMendsALineOfWhichSomebodyHasRemovedANode(t *testing.T) {
 					}
 					bounded(t, w, 1000)
 					synctest.Wait()
-					put(t, q, "after", queue.PutOptions{})
+					put(t, q, "after", queue.Message{})
 					wantBody(t, <-got, "after")
 				}
 			})
@@ -120,7 +120,7 @@ func TestPutsThatMendALineAtTheSameTimeMakeOneSegment(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		sess := w.Session(t, time.Minute)
 		consumer := w.queue(queue.Config{})
-		put(t, consumer, "before", queue.PutOptions{})
+		put(t, consumer, "before", queue.Message{})
 		done(t, take(t, consumer))
 		if err := sess.Delete(t.Context(), line0+"/s0000000001", -1); err != nil {
 			t.Fatal(err)
@@ -131,7 +131,7 @@ func TestPutsThatMendALineAtTheSameTimeMakeOneSegment(t *testing.T) {
 		for range n {
 			q := w.queue(queue.Config{})
 			go func() {
-				_, err := q.Put(t.Context(), nil, queue.PutOptions{})
+				_, err := q.Put(t.Context(), queue.Message{})
 				errs <- err
 			}()
 		}
@@ -157,13 +157,13 @@ func TestItemIsGivenBackAlsoIfSomebodyHasRemovedTheBell(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{})
 		sess := w.Session(t, time.Minute)
-		put(t, producer, "a", queue.PutOptions{})
+		put(t, producer, "a", queue.Message{})
 		item := take(t, consumer)
 		if err := sess.Delete(t.Context(), line0+"/bell", -1); err != nil {
 			t.Fatal(err)
 		}
 		bounded(t, w, 1000)
-		if err := item.Retry(t.Context(), 0); err != nil {
+		if err := item.Fail(t.Context(), &queue.RetryError{}); err != nil {
 			t.Fatal(err)
 		}
 		wantBody(t, take(t, consumer), "a")
@@ -182,13 +182,13 @@ func bounded(t *testing.T, w *world, most int) {
 	})
 }
 
-// A line that was removed by hand, and made anew, has the same versions as the former one had: a request that was
-// meant for that makes no open segment behind the one where the cursor stands.
+// A ready list that was removed by hand and created again has the same versions as the former one: a request that was
+// meant for that one makes no open segment behind the one at the cursor.
 func TestSegmentThatIsMadeLateIsNotMadeInALineMadeAnew(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, late, consumer := w.queue(queue.Config{}), w.queue(queue.Config{}), w.queue(queue.Config{})
 		sess := w.Session(t, time.Minute)
-		put(t, producer, "lost", queue.PutOptions{})
+		put(t, producer, "lost", queue.Message{})
 		s1, s2 := line0+"/s0000000001", line0+"/s0000000002"
 		if _, err := sess.Set(t.Context(), s1, []byte("small"), 0); err != nil {
 			t.Fatal(err)
@@ -204,7 +204,7 @@ func TestSegmentThatIsMadeLateIsNotMadeInALineMadeAnew(t *testing.T) {
 		})
 		stored := make(chan error, 1)
 		go func() {
-			_, err := late.Put(t.Context(), []byte("late"), queue.PutOptions{})
+			_, err := late.Put(t.Context(), queue.Message{Body: []byte("late")})
 			stored <- err
 		}()
 		synctest.Wait()
@@ -213,7 +213,7 @@ func TestSegmentThatIsMadeLateIsNotMadeInALineMadeAnew(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		put(t, producer, "first", queue.PutOptions{})
+		put(t, producer, "first", queue.Message{})
 		makeIt()
 		if err := <-stored; err != nil || !held {
 			t.Fatal(held, err)

@@ -19,12 +19,12 @@ func TestSignOfAMoverFromAClockThatWasAheadCountsForNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := q.openDesk(t.Context())
+		co, err := q.openConsumer(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := q.bucket(bucket{})
-		node, err := d.sess.CreateNode(t.Context(), zk.Node{Path: c.dir, Data: []byte("mover another")})
+		c := q.layout.bucket(bucket{})
+		node, err := co.sess.CreateNode(t.Context(), zk.Node{Path: c.Dir, Data: []byte("mover another")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,9 +33,9 @@ func TestSignOfAMoverFromAClockThatWasAheadCountsForNothing(t *testing.T) {
 			0: true, wait - 1: true, wait: false, 100 * wait: false, -wait: false,
 		} {
 			q.clock.saw(node.Stat.Mtime - behind)
-			m := &mover{d: d}
+			m := &mover{co: co, f: co.fetcher}
 			if taken, _, err := m.taken(t.Context(), c); err != nil || taken != want {
-				t.Errorf("a sign from %d ms ahead: got %v, %v, want %v", behind, taken, err, want)
+				t.Errorf("a mark from %d ms ahead: got %v, %v, want %v", behind, taken, err, want)
 			}
 		}
 		if err := q.Close(t.Context()); err != nil {

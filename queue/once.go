@@ -10,26 +10,28 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// sweepEvery is after how many puts a Queue sweeps old keys away, in that part of them which the put has used.
+// sweepEvery is after how many puts a Queue removes old keys, in the directory of the put's key.
 const sweepEvery = 64
 
 // PutOnce adds an item unless one was added under the same key before, and returns the id of the one that is in, or
-// was, and whether this call has added it. The key is remembered for Config.KeepKeys after the put, also after the
-// item was consumed, and across restarts of the producer. Keys that have had their time are removed by later puts of
-// new ones. A full queue neither refuses nor delays a call whose item is in, or was. Everything else is as with Put.
+// was, and whether this call has added it. The key counts for Config.KeepKeys after the put, also after the item was
+// consumed, and across restarts of the producer. Later puts of new keys remove keys that no longer count. A full
+// queue neither refuses nor delays a call whose item is in, or was. Otherwise it is like Put.
 //
-// The key stands in a node of its own, made in the transaction that adds the item: there is no moment at which only one of the two is there.
-func (q *Queue) PutOnce(ctx context.Context, key string, body []byte, opts PutOptions) (id string, added bool, err error) {
-	p, err := q.wrap(&Message{Body: body, PutOptions: opts}, newID())
+// The key is a node, which the transaction that adds the item creates: there is no moment at which only one of the
+// two exists.
+func (q *Queue) PutOnce(ctx context.Context, key string, m Message) (id string, added bool, err error) {
+	p, err := q.wrap(&m, segment.NewID())
 	if err != nil {
 		return "", false, q.failed("put", err)
 	}
 	sum := sha256.Sum256([]byte(key))
-	dir := q.path(dirKeys, hex.EncodeToString(sum[:1]))
-	o := &once{q: q, dir: dir, path: dir + "/" + hex.EncodeToString(sum[1:17]), parcel: p}
+	dir := q.layout.path(dirKeys, hex.EncodeToString(sum[:1]))
+	o := &once{q: q, dir: dir, path: dir + "/" + hex.EncodeToString(sum[1:17]), encodedItem: p}
 	id, added, err = o.put(ctx)
 	if err != nil {
 		return "", false, q.failed("put", err)
@@ -37,19 +39,19 @@ func (q *Queue) PutOnce(ctx context.Context, key string, body []byte, opts PutOp
 	return id, added, nil
 }
 
-// once is a PutOnce under way.
+// once is a PutOnce operation.
 type once struct {
-	q         *Queue
-	dir, path string
-	parcel    parcel
+	q           *Queue
+	dir, path   string
+	encodedItem encodedItem
 }
 
 func (o *once) put(ctx context.Context) (id string, added bool, err error) {
-	ours := o.parcel.rec.name()
+	ours := o.encodedItem.rec.ID.String()
 	data := keyData(ours, o.q.cfg.KeepKeys)
-	fresh := o.q.create(o.path, data, zk.Persistent)
+	fresh := o.q.layout.store.CreateOp(o.path, data)
 	for mark := fresh; ; {
-		s := &shipment{q: o.q, items: []parcel{o.parcel}, guards: []zk.Op{mark}, full: o.remembered}
+		s := &putOp{q: o.q, items: []encodedItem{o.encodedItem}, guards: []zk.Op{mark}, full: o.remembered}
 		err := s.send(ctx)
 		failed, refused := errors.AsType[guardError](err)
 		known, remembered := errors.AsType[rememberedError](err)
@@ -62,7 +64,7 @@ func (o *once) put(ctx context.Context) (id string, added bool, err error) {
 		case !refused:
 			return "", false, err
 		case errors.Is(failed, zk.NoNode):
-			// There is no place for keys like this one yet; or the old key that we wanted to replace was swept.
+			// The directory of such keys is missing; or the old key that was to be replaced was removed.
 			mark = fresh
 			if err := o.makeDir(ctx); err != nil {
 				return "", false, err
@@ -80,8 +82,8 @@ func (o *once) put(ctx context.Context) (id string, added bool, err error) {
 		case theirs.id == ours || o.q.counts(theirs):
 			return theirs.id, theirs.id == ours, nil
 		default:
-			// Old: it is written anew, unless somebody else is quicker. A node made anew would have the old one's version, which a sweeper
-			// that has seen the old one goes by.
+			// It no longer counts: replace it, unless another producer is quicker. A node that was deleted and
+			// created would have the version of the old one, by which a sweeper goes that has seen the old one.
 			mark = zk.SetOp(o.path, data, theirs.version)
 		}
 	}
@@ -92,7 +94,8 @@ type rememberedError struct{ id string }
 
 func (e rememberedError) Error() string { return "queue: there was a put of this key: " + e.id }
 
-// remembered returns a rememberedError if the key counts. It is asked where a put would wait for room, which this one does not need then.
+// remembered returns a rememberedError if the key counts. It is called where a put would wait for room, which this
+// one then does not need.
 func (o *once) remembered(ctx context.Context) error {
 	k, err := o.read(ctx)
 	switch {
@@ -106,19 +109,20 @@ func (o *once) remembered(ctx context.Context) error {
 	return nil
 }
 
-// key is what a key's node says: which item was put under it, and until when that counts, by the servers' clock.
+// key is a key's node: which item was put under it, and until when that counts, by the servers' clock.
 type key struct {
 	id      string
 	until   int64
 	version int32
 }
 
-// keyData is a key's data: the item's id, and for how many milliseconds the key counts. Each producer says so for its own.
+// keyData returns a key's data: the item's id, and for how many milliseconds the key counts. Each producer decides
+// that for its own keys.
 func keyData(id string, keep time.Duration) []byte {
 	return []byte(id + " " + strconv.FormatInt(keep.Milliseconds(), 10))
 }
 
-// parseKey reads a key's node. One that does not say for how long it counts does so for as long as ours.
+// parseKey reads a key's node. If it does not say how long it counts, it counts as long as ours.
 func (q *Queue) parseKey(d *zk.Data) key {
 	id, text, _ := strings.Cut(string(d.Data), " ")
 	keep, err := strconv.ParseInt(text, 10, 64)
@@ -128,7 +132,7 @@ func (q *Queue) parseKey(d *zk.Data) key {
 	return key{id: id, until: d.Stat.Mtime + keep, version: d.Stat.Version}
 }
 
-// counts reports whether a key is remembered still.
+// counts reports whether a key still counts.
 func (q *Queue) counts(k key) bool { return k.until > q.clock.now() }
 
 // read returns what the key's node says.
@@ -149,7 +153,7 @@ func (o *once) read(ctx context.Context) (key, error) {
 	}
 }
 
-// again reports whether what failed with err is worth another try: the connection broke, or the session ended.
+// again reports whether it is worth trying again after err: the connection broke, or the session ended.
 func (q *Queue) again(ctx context.Context, sess *zk.Session, err error) bool {
 	return ctx.Err() == nil && (sess.Err() != nil || errors.Is(err, zk.ErrConnectionLost))
 }
@@ -160,7 +164,7 @@ func (o *once) makeDir(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, err = sess.CreateNode(ctx, o.q.node(o.dir, nil, zk.Persistent))
+		_, err = sess.CreateNode(ctx, o.q.layout.node(o.dir, nil, zk.Persistent))
 		switch {
 		case err == nil, errors.Is(err, zk.NodeExists):
 			return nil

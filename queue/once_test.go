@@ -18,7 +18,7 @@ import (
 
 func putOnce(t *testing.T, q *queue.Queue, key string) (id string, added bool) {
 	t.Helper()
-	id, added, err := q.PutOnce(t.Context(), key, []byte(key), queue.PutOptions{})
+	id, added, err := q.PutOnce(t.Context(), key, queue.Message{Body: []byte(key)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,17 +36,17 @@ func TestKeyThatIsInIsFoundInAFullQueue(t *testing.T) {
 			}
 			wantLen(t, q, queue.Counts{Ready: 1})
 		}
-		if _, _, err := w.queue(queue.Config{MaxItems: 1}).PutOnce(t.Context(), "other", nil, queue.PutOptions{}); !errors.Is(err, queue.ErrFull) {
+		if _, _, err := w.queue(queue.Config{MaxItems: 1}).PutOnce(t.Context(), "other", queue.Message{}); !errors.Is(err, queue.ErrFull) {
 			t.Errorf("another key: got %v, want ErrFull", err)
 		}
 	})
 }
 
-// Who waits for room with a key is told when somebody else has put it meanwhile.
+// A caller that waits for room with a key gets the item's id when another client has put it meanwhile.
 func TestKeyThatComesInWhileItsPutWaitsForRoomEndsTheWait(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
-		put(t, q, "a", queue.PutOptions{})
+		put(t, q, "a", queue.Message{})
 		type answer struct {
 			id    string
 			added bool
@@ -55,7 +55,7 @@ func TestKeyThatComesInWhileItsPutWaitsForRoomEndsTheWait(t *testing.T) {
 		answers := make(chan answer)
 		patient := w.queue(queue.Config{MaxItems: 1, WaitWhenFull: true})
 		go func() {
-			id, added, err := patient.PutOnce(t.Context(), "k", nil, queue.PutOptions{})
+			id, added, err := patient.PutOnce(t.Context(), "k", queue.Message{})
 			answers <- answer{id, added, err}
 		}()
 		pass(time.Minute)
@@ -72,7 +72,7 @@ func TestKeyThatIsForgottenNeedsRoom(t *testing.T) {
 		putOnce(t, w.queue(queue.Config{KeepKeys: time.Minute}), "k")
 		pass(time.Hour)
 		q := w.queue(queue.Config{MaxItems: 1, KeepKeys: time.Minute})
-		if _, _, err := q.PutOnce(t.Context(), "k", nil, queue.PutOptions{}); !errors.Is(err, queue.ErrFull) {
+		if _, _, err := q.PutOnce(t.Context(), "k", queue.Message{}); !errors.Is(err, queue.ErrFull) {
 			t.Errorf("got %v, want ErrFull", err)
 		}
 	})
@@ -131,7 +131,8 @@ func TestKeyWithoutATimeCountsForAsLongAsTheAskersOwn(t *testing.T) {
 	})
 }
 
-// A sweeper that is slow does not remove a key that was put anew since it has looked, whether another has swept the old one or not.
+// A sweeper that is slow does not remove a key that was put anew since it has looked, whether another has swept the
+// old one or not.
 func TestSlowSweepLeavesAKeyThatWasPutAnew(t *testing.T) {
 	t.Parallel()
 	for name, swept := range map[string]bool{"in place": false, "swept before": true} {

@@ -15,7 +15,7 @@ import (
 func TestItemsComeInTheOrderOfTheirArrival(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
-		put(t, q, "a", queue.PutOptions{Headers: map[string]string{"k": "v"}})
+		put(t, q, "a", queue.Message{Headers: map[string]string{"k": "v"}})
 		item := take(t, q)
 		wantBody(t, item, "a")
 		if item.Headers()["k"] != "v" || item.Attempt() != 1 || item.EnqueuedAt().IsZero() || item.Token() == 0 {
@@ -35,14 +35,14 @@ func TestUrgentItemsComeFirst(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
 		for i := range 40 {
-			put(t, q, fmt.Sprint("later ", i), queue.PutOptions{Priority: 5})
+			put(t, q, fmt.Sprint("later ", i), queue.Message{Priority: 5})
 		}
 		for i := range 20 {
 			item := take(t, q)
 			wantBody(t, item, fmt.Sprint("later ", i))
 			if i == 10 {
 				// The consumer holds a part of the queue by now; what is more urgent comes first all the same.
-				put(t, other, "urgent", queue.PutOptions{Priority: -5})
+				put(t, other, "urgent", queue.Message{Priority: -5})
 			}
 			done(t, item)
 			if i == 10 {
@@ -54,19 +54,19 @@ func TestUrgentItemsComeFirst(t *testing.T) {
 	})
 }
 
-// A line that is new, and has more than is claimed at once, is finished before what was claimed of less urgent ones.
+// A new ready list that has more than is claimed at once is finished before claimed items that are less urgent.
 func TestAllOfANewMoreUrgentLineComesFirst(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{Prefetch: 8}), w.queue(queue.Config{})
 		hold(t, q, 20)
 		var urgent []queue.Message
 		for i := range 40 {
-			urgent = append(urgent, queue.Message{Body: fmt.Appendf(nil, "urgent %d", i), PutOptions: queue.PutOptions{Priority: -1}})
+			urgent = append(urgent, queue.Message{Body: fmt.Appendf(nil, "urgent %d", i), Priority: -1})
 		}
 		if _, err := other.PutBatch(t.Context(), urgent); err != nil {
 			t.Fatal(err)
 		}
-		pass(time.Millisecond) // the consumer is told
+		pass(time.Millisecond) // the consumer's watch fires
 		for i := range 40 {
 			item := take(t, q)
 			wantBody(t, item, fmt.Sprint("urgent ", i))
@@ -85,19 +85,20 @@ func hold(t *testing.T, q *queue.Queue, n int) {
 	doneInOrder(t, q, 0, n)
 }
 
-// Whichever of the requests is lost with which a consumer looks for what comes before the items that it holds: it looks again.
+// Whichever of the requests is lost with which a consumer looks for what comes before the items that it holds: it
+// looks again.
 func TestLostRequestDoesNotMakeAConsumerForgetWhatComesFirst(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]func(t *testing.T, q, other *queue.Queue) string{
 		"given back": func(t *testing.T, q, _ *queue.Queue) string {
 			item := take(t, q)
-			if err := item.Retry(t.Context(), 0); err != nil {
+			if err := item.Fail(t.Context(), &queue.RetryError{}); err != nil {
 				t.Fatal(err)
 			}
 			return string(item.Body())
 		},
 		"a new line": func(t *testing.T, _, other *queue.Queue) string {
-			put(t, other, "urgent", queue.PutOptions{Priority: -1})
+			put(t, other, "urgent", queue.Message{Priority: -1})
 			return "urgent"
 		},
 	} {
@@ -107,7 +108,7 @@ func TestLostRequestDoesNotMakeAConsumerForgetWhatComesFirst(t *testing.T) {
 					q, other := w.queue(queue.Config{Linger: time.Hour}), w.queue(queue.Config{})
 					hold(t, q, 20)
 					want := first(t, q, other)
-					pass(time.Millisecond) // the consumer is told
+					pass(time.Millisecond) // the consumer's watch fires
 					w.Control(func(r zktest.Request) zktest.Fault {
 						if r.Seq == step+1 {
 							return zktest.CutBefore
@@ -123,7 +124,7 @@ func TestLostRequestDoesNotMakeAConsumerForgetWhatComesFirst(t *testing.T) {
 	}
 }
 
-// Of several items that are given back each comes before what is claimed and stands behind it.
+// Of several items that are given back each comes before the claimed items behind it.
 func TestSeveralItemsThatAreGivenBackKeepTheirPlaces(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{Linger: time.Hour})
@@ -134,7 +135,7 @@ func TestSeveralItemsThatAreGivenBackKeepTheirPlaces(t *testing.T) {
 			done(t, take(t, q))
 		}
 		for _, item := range back {
-			if err := item.Retry(t.Context(), 0); err != nil {
+			if err := item.Fail(t.Context(), &queue.RetryError{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -152,7 +153,7 @@ func TestNothingIsHandedOutWhileAConsumerLooksForWhatComesFirst(t *testing.T) {
 		q := w.queue(queue.Config{Linger: time.Hour})
 		hold(t, q, 20)
 		first, second := take(t, q), take(t, q)
-		if err := first.Retry(t.Context(), 0); err != nil {
+		if err := first.Fail(t.Context(), &queue.RetryError{}); err != nil {
 			t.Fatal(err)
 		}
 		w.Delay(10 * time.Millisecond) // looking takes several requests, Done takes one
@@ -169,7 +170,7 @@ func TestDelayedItemsComeWhenTheyAreDue(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
 		for _, delay := range []time.Duration{3 * time.Hour, 90 * time.Second, 500 * time.Millisecond, 2 * time.Second} {
-			put(t, q, delay.String(), queue.PutOptions{Delay: delay})
+			put(t, q, delay.String(), queue.Message{Delay: delay})
 		}
 		wantEmpty(t, q)
 		wantLen(t, q, queue.Counts{Delayed: 4})
@@ -227,7 +228,7 @@ func TestConsumerThatReturnsAsItsItemsAreGivenBackKeepsItsOrder(t *testing.T) {
 		const items = 300 // some of which are not claimed yet when others are given back
 		putAll(t, producer, 0, items)
 		doneInOrder(t, q, 0, 30)
-		release := q.HoldPens()
+		release := q.HoldWrites()
 		pass(time.Second)
 		got := make(chan *queue.Item, 1)
 		go takeInto(t, q, got)

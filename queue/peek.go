@@ -5,10 +5,11 @@ import (
 	"errors"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// Peeked is an item that somebody has looked at and not taken.
+// Peeked is an item that was looked at and not taken.
 type Peeked struct {
 	ID         string
 	Body       []byte
@@ -16,11 +17,11 @@ type Peeked struct {
 	Priority   int
 	EnqueuedAt time.Time
 
-	ready time.Time // since when it is
+	ready time.Time // since when it is ready
 }
 
-// Peek returns the item that the next consumer without a claim of its own would be given, and leaves it there; ErrEmpty if none is ready.
-// Delayed items that are due count once a consumer has looked for items.
+// Peek returns the item that the next consumer without a claim of its own would get, and leaves it there; ErrEmpty if
+// none is ready. Delayed items that are due count once a consumer has looked for items.
 func (q *Queue) Peek(ctx context.Context) (Peeked, error) {
 	p, _, err := q.head(ctx)
 	if err != nil {
@@ -29,27 +30,27 @@ func (q *Queue) Peek(ctx context.Context) (Peeked, error) {
 	return p, nil
 }
 
-// Age returns for how long the next item of some priority has been ready, whichever has been so longest, by the
-// servers' clock: the latency of the queue. A delay does not count, nor what came before an attempt that was put off,
-// or before a requeue. One that was given back at once, or left behind by a consumer that is gone, keeps its place and
-// its age. It returns ErrEmpty if none is ready. It needs the right to write, because only a write tells the servers'
-// time.
+// Age returns how long the next item of some priority has been ready, the longest of all priorities, by the servers'
+// clock: the latency of the queue. A delay does not count, nor does the time before an attempt that was put off, or
+// before a requeue. An item that was given back at once, or left behind by a consumer that is gone, keeps its place
+// and its age. Age returns ErrEmpty if none is ready. It needs the right to write, because only a write tells the
+// servers' time.
 func (q *Queue) Age(ctx context.Context) (time.Duration, error) {
 	_, oldest, err := q.head(ctx)
 	if err != nil {
 		return 0, q.failed("age", err)
 	}
 	if q.clock.now() == 0 {
-		// Only what we write tells the servers' time.
+		// Only a write tells the servers' time.
 		sess, err := q.session(ctx)
 		if err != nil {
 			return 0, q.failed("age", err)
 		}
-		r, err := q.receipts.get(ctx, sess)
+		r, err := q.receipts.Get(ctx, sess)
 		if err != nil {
 			return 0, q.failed("age", err)
 		}
-		q.receipts.put(r)
+		q.receipts.Put(r)
 	}
 	return max(0, time.UnixMilli(q.clock.now()).Sub(oldest)), nil
 }
@@ -73,16 +74,16 @@ func (q *Queue) head(ctx context.Context) (first Peeked, oldest time.Time, err e
 
 // eachHead calls f with the first ready item of each priority.
 func (q *Queue) eachHead(ctx context.Context, f func(Peeked)) error {
-	var lines []int
-	err := q.look(ctx, func(sess *zk.Session) error {
-		names, _, err := sess.Children(ctx, q.path(dirReady))
-		lines = numbers(names, parseLine)
+	var priorities []int
+	err := q.retryRead(ctx, func(sess *zk.Session) error {
+		names, _, err := sess.Children(ctx, q.layout.path(dirReady))
+		priorities = segment.Numbers(names, parsePriority)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for _, p := range lines {
+	for _, p := range priorities {
 		err := q.eachReadyOf(ctx, p, func(p Peeked) bool {
 			f(p)
 			return false

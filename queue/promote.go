@@ -6,34 +6,35 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
 const (
 	// maxSorted is how many delayed items are looked at together, and moved in the order of their times.
 	maxSorted = 2000
-	// fewDelayed is up to how many are moved without a word: of several consumers that do so at the same time the
-	// servers refuse all but one.
+	// fewDelayed is up to how many items are moved without an announcement: of several consumers that do so at the
+	// same time the servers refuse all but one.
 	fewDelayed = 20
-	// lookAgain is when what could not be read is looked at again.
-	lookAgain = time.Minute
+	// rereadAfter is after how long items that could not be read are read again.
+	rereadAfter = time.Minute
 )
 
-// promote moves what is due into the lines, and learns when the next item is due.
+// promote moves what is due into the ready lists, and learns when the next item is due.
 //
-// Buckets are emptied in the order of their times, the widest of those that begin together first, together with those
-// that lie within its time: so all that is due is known before any of it arrives. If that is too much at once, the
+// It empties buckets in the order of their times, the widest of those that begin together first, together with those
+// that lie within its time: so it knows all that is due before any of it arrives. If that is too much at once, the
 // wide bucket's items go to narrower ones, and what is due in the narrowest arrives in parts.
 //
-// One consumer does it at a time, so that many do not all read the same. It writes its name into the first bucket, and
-// again with every transaction; the others look again when it has not done so for a while, and go on. That is for
-// speed only: an item's node is deleted in the transaction that makes the new one, so that of two that move an item
-// one is refused.
-func (d *desk) promote(ctx context.Context) error {
-	q := d.q
-	m := &mover{d: d, passed: make(map[bucket]bool)}
+// One consumer does it at a time, so that many do not all read the same. It writes its name into the first bucket,
+// and again with every transaction; if it has not done so for a while, the others look again and go on. That is for
+// speed only: the transaction that creates an item's new node deletes the old one, so if two consumers move an item
+// the servers refuse one.
+func (f *fetcher) promote(ctx context.Context) error {
+	q := f.co.q
+	m := &mover{co: f.co, f: f, passed: make(map[bucket]bool)}
 	for {
-		names, stat, err := d.sess.Children(ctx, q.path(dirDelayed))
+		names, stat, err := f.co.sess.Children(ctx, q.layout.path(dirDelayed))
 		if err != nil {
 			return err
 		}
@@ -44,21 +45,21 @@ func (d *desk) promote(ctx context.Context) error {
 			}
 		}
 		if len(buckets) > 0 {
-			if err := d.askTime(ctx); err != nil {
+			if err := f.askTime(ctx); err != nil {
 				return err
 			}
 		}
 		q.mu.Lock()
-		due := d.nextDue
+		due := f.co.nextDue
 		q.mu.Unlock()
 		switch now := q.clock.now(); {
-		case now < d.moveAfter:
+		case now < f.moveAfter:
 			q.mu.Lock()
-			d.nextDue = d.moveAfter
+			f.co.nextDue = f.moveAfter
 			q.mu.Unlock()
 			return nil
-		case !m.again && stat.Version == d.delays && (due == 0 || now < due):
-			return nil // nothing was put since, and nothing is due
+		case !m.again && stat.Version == f.delays && (due == 0 || now < due):
+			return nil // nothing was put since then, and nothing is due
 		}
 		slices.SortFunc(buckets, bucket.compare)
 		if err := m.emptyAll(ctx, buckets); err != nil {
@@ -66,9 +67,9 @@ func (d *desk) promote(ctx context.Context) error {
 		}
 		if !m.again {
 			q.mu.Lock()
-			d.nextDue = m.next
+			f.co.nextDue = m.next
 			q.mu.Unlock()
-			d.delays = stat.Version
+			f.delays = stat.Version
 			return nil
 		}
 	}
@@ -76,32 +77,33 @@ func (d *desk) promote(ctx context.Context) error {
 
 // mover is a consumer that moves delayed items.
 type mover struct {
-	d      *desk
-	next   int64           // when the next of what stays is due, 0 if nothing is
-	again  bool            // the buckets are others now
-	passed map[bucket]bool // which were looked at, and keep something
-	sign   string          // the bucket that says that we are at it; "" for none
+	f      *fetcher
+	co     *consumer
+	next   int64           // when the next of the items that stay is due, 0 if none is
+	again  bool            // the buckets have changed
+	passed map[bucket]bool // buckets that were looked at, and keep something
+	marker string          // the bucket that names this consumer as the one that empties it; "" for none
 }
 
-// sooner books that something is due at the given time.
+// sooner records that something is due at the given time.
 func (m *mover) sooner(at int64) {
 	if at > 0 && (m.next == 0 || at < m.next) {
 		m.next = at
 	}
 }
 
-// emptyAll empties the buckets, which are in order, as far as their time has begun. It ends early, with again set,
-// when they are to be listed anew.
+// emptyAll empties the buckets, which are in order, as far as their time has begun. It ends early, with again set, if
+// they are to be listed anew.
 func (m *mover) emptyAll(ctx context.Context, buckets []bucket) error {
 	m.again = false
 	for len(buckets) > 0 && !m.again {
 		first := buckets[0]
-		if now := m.d.q.clock.now(); first.start > now {
+		if now := m.co.q.clock.now(); first.start > now {
 			m.sooner(first.start)
 			return nil
 		}
 		n := 1
-		for n < len(buckets) && buckets[n].start < first.end() && buckets[n].start <= m.d.q.clock.now() {
+		for n < len(buckets) && buckets[n].start < first.end() && buckets[n].start <= m.co.q.clock.now() {
 			n++
 		}
 		if mine, err := m.emptyGroup(ctx, buckets[:n]); err != nil || !mine {
@@ -112,44 +114,44 @@ func (m *mover) emptyAll(ctx context.Context, buckets []bucket) error {
 	return nil
 }
 
-// shelf is a bucket's segment.
-type shelf struct {
+// bucketSegment is a segment of a bucket.
+type bucketSegment struct {
 	b       bucket
-	c       *chain
+	c       *segment.List
 	segment int
 	last    bool
 	small   bool
 	items   []int
-	left    bool // something stays in it
+	left    bool // an item stays in it
 }
 
-// delayedItem is an item of a bucket, on its way.
+// delayedItem is an item of a bucket that is to be moved.
 type delayedItem struct {
 	path string
-	to   *chain
+	to   *segment.List
 	due  int64
-	rec  *record // what it becomes; nil for a large one, which is read again when it is moved
-	dead bool    // it goes to the dead letters
+	rec  *segment.Record // what it becomes; nil for a large one, which is read again when it is moved
+	dead bool            // it goes to the dead letters
 }
 
-// emptyGroup moves what it can out of the first bucket and those within its time, and removes those in which nothing
-// is left. It reports false if another consumer is at it.
+// emptyGroup moves what it can out of the first bucket and those within its time, and removes the buckets that are
+// empty then. It returns false if another consumer is emptying them.
 func (m *mover) emptyGroup(ctx context.Context, group []bucket) (bool, error) {
-	first := m.d.q.bucket(group[0])
+	first := m.co.q.layout.bucket(group[0])
 	taken, version, err := m.taken(ctx, first)
 	if err != nil || taken {
 		return false, err
 	}
-	shelves, whole, err := m.list(ctx, group)
+	segments, whole, err := m.list(ctx, group)
 	if err != nil {
 		return false, err
 	}
 	n := 0
-	for _, s := range shelves {
+	for _, s := range segments {
 		n += len(s.items)
 	}
-	if m.sign != first.dir {
-		m.sign = ""
+	if m.marker != first.Dir {
+		m.marker = ""
 		if n > fewDelayed {
 			if ok, err := m.announce(ctx, first, version); err != nil || !ok {
 				return false, err
@@ -158,12 +160,12 @@ func (m *mover) emptyGroup(ctx context.Context, group []bucket) (bool, error) {
 	}
 	split := !whole && group[0].kind > 0 // what is due now arrives when what is in the others is known
 	if !whole {
-		shelves = slices.DeleteFunc(shelves, func(s *shelf) bool { return s.b != group[0] })
+		segments = slices.DeleteFunc(segments, func(s *bucketSegment) bool { return s.b != group[0] })
 		group = group[:1]
 	}
 	var moving []*delayedItem
-	for _, s := range shelves {
-		some, err := m.look(ctx, s, split)
+	for _, s := range segments {
+		some, err := m.choose(ctx, s, split)
 		if err != nil {
 			return false, err
 		}
@@ -175,52 +177,52 @@ func (m *mover) emptyGroup(ctx context.Context, group []bucket) (bool, error) {
 	if !whole {
 		m.again = true
 		if len(moving) == 0 {
-			m.passed[group[0]] = true // nothing of it could be moved: the others go on without it
+			m.passed[group[0]] = true // none of it could be moved: the others go on without it
 		}
 	}
-	return true, m.clear(ctx, group, shelves)
+	return true, m.clear(ctx, group, segments)
 }
 
-// list lists the items of buckets, up to about maxSorted: then it reports that those are not all.
-func (m *mover) list(ctx context.Context, group []bucket) (shelves []*shelf, whole bool, err error) {
-	d, n := m.d, 0
+// list lists the items of buckets, up to about maxSorted: if there are more, whole is false.
+func (m *mover) list(ctx context.Context, group []bucket) (segments []*bucketSegment, whole bool, err error) {
+	co, count := m.co, 0
 	for _, b := range group {
-		c := d.q.bucket(b)
-		segments, err := c.segments(ctx, d.sess)
+		c := co.q.layout.bucket(b)
+		numbers, err := c.Segments(ctx, co.sess)
 		if err != nil {
 			return nil, false, err
 		}
-		for i, segment := range segments {
-			if n > maxSorted {
-				return shelves, false, nil
+		for i, n := range numbers {
+			if count > maxSorted {
+				return segments, false, nil
 			}
-			s := &shelf{b: b, c: c, segment: segment, last: i == len(segments)-1}
-			batch := d.sess.Batch()
-			class, names := batch.Get(c.segment(segment)), batch.Children(c.segment(segment))
+			s := &bucketSegment{b: b, c: c, segment: n, last: i == len(numbers)-1}
+			batch := co.sess.Batch()
+			class, names := batch.Get(c.Segment(n)), batch.Children(c.Segment(n))
 			batch.Send()
 			data, err := class.Get(ctx)
 			if err == nil {
 				var list zk.Children
 				list, err = names.Get(ctx)
-				s.items = numbers(list.Names, parseItem)
+				s.items = segment.Numbers(list.Names, segment.ParseItem)
 			}
-			if err != nil && !errors.Is(err, zk.NoNode) { // somebody is quicker
+			if err != nil && !errors.Is(err, zk.NoNode) { // another consumer is quicker
 				return nil, false, err
 			}
-			s.small = string(data.Data) != largeSegment
-			n += len(s.items)
-			shelves = append(shelves, s)
+			s.small = !segment.Large(data.Data)
+			count += len(s.items)
+			segments = append(segments, s)
 		}
 	}
-	return shelves, true, nil
+	return segments, true, nil
 }
 
-// look reads a segment's items, and returns those that are to be moved: into their lines what is due, unless it is to
-// be split among narrower buckets, to the dead letters what is no item, and where it belongs what lies in a bucket
-// that is too wide for it.
-func (m *mover) look(ctx context.Context, s *shelf, split bool) ([]*delayedItem, error) {
-	q := m.d.q
-	size := readChunk
+// choose reads a segment's items, and returns those that are to be moved: items that are due into their ready lists,
+// unless they are to be split among narrower buckets; nodes that are not items to the dead letters; and items in a
+// bucket that is too wide for them to where they belong.
+func (m *mover) choose(ctx context.Context, s *bucketSegment, split bool) ([]*delayedItem, error) {
+	q := m.co.q
+	size := segment.ReadChunk
 	if !s.small {
 		size = maxLarge
 	}
@@ -235,35 +237,35 @@ func (m *mover) look(ctx context.Context, s *shelf, split bool) ([]*delayedItem,
 			if node == nil {
 				continue
 			}
-			x := &delayedItem{path: s.c.segment(s.segment) + "/" + itemName(chunk[i]), due: node.Stat.Ctime}
-			rec, err := decodeRecord(node.Data)
+			x := &delayedItem{path: s.c.Segment(s.segment) + "/" + segment.ItemName(chunk[i]), due: node.Stat.Ctime}
+			rec, err := segment.DecodeRecord(node.Data)
 			stays := false
 			switch {
 			case err != nil:
-				x.dead, x.to = true, q.graveyard()
-				stays = len(node.Data) > q.largest() // it is in nobody's way
+				x.dead, x.to = true, q.layout.deadLetters()
+				stays = len(node.Data) > q.largest() // it is in no consumer's way
 			default:
-				x.due = rec.dueAt(node.Stat.Ctime)
+				x.due = rec.DueAt(node.Stat.Ctime)
 				switch to := bucketFor(x.due, x.due-now); {
 				case x.due > now:
-					x.to = q.bucket(to)
+					x.to = q.layout.bucket(to)
 					if stays = to == s.b; stays {
 						m.sooner(x.due)
 					}
 				case split:
-					x.to = q.bucket(bucketOf(x.due, s.b.kind-1))
+					x.to = q.layout.bucket(bucketOf(x.due, s.b.kind-1))
 				default:
-					x.to = q.line(rec.priority)
+					x.to = q.layout.readyList(rec.Priority)
 				}
 			}
 			if stays {
 				s.left = true
 				continue
 			}
-			if len(node.Data) <= smallItem {
+			if len(node.Data) <= segment.SmallItem {
 				x.rec = x.become(node, now)
 			}
-			m.again = m.again || q.isBucket(x.to)
+			m.again = m.again || x.to.Temporary
 			moving = append(moving, x)
 		}
 	}
@@ -271,39 +273,38 @@ func (m *mover) look(ctx context.Context, s *shelf, split bool) ([]*delayedItem,
 }
 
 // become returns what the item is when it has moved.
-func (x *delayedItem) become(node *zk.Data, now int64) *record {
-	rec, err := decodeRecord(node.Data)
+func (x *delayedItem) become(node *zk.Data, now int64) *segment.Record {
+	rec, err := segment.DecodeRecord(node.Data)
 	if err != nil {
-		return &record{id: newID(), enqueued: node.Stat.Ctime, reason: errRecord.Error(), body: node.Data}
+		return &segment.Record{
+			ID: segment.NewID(), Enqueued: node.Stat.Ctime, Reason: segment.ErrRecord.Error(), Body: node.Data,
+		}
 	}
-	rec.delay, rec.due = 0, 0
-	if x.to.q.isBucket(x.to) {
-		rec.due, rec.delay = x.due, max(1, x.due-now)
+	rec.Delay, rec.Due = 0, 0
+	if x.to.Temporary {
+		rec.Due, rec.Delay = x.due, max(1, x.due-now)
 	}
-	if rec.enqueued == 0 {
-		rec.enqueued = node.Stat.Ctime
+	if rec.Enqueued == 0 {
+		rec.Enqueued = node.Stat.Ctime
 	}
 	return rec
 }
 
-// isBucket reports whether a chain is of delayed items.
-func (q *Queue) isBucket(c *chain) bool { return c.bell == q.path(dirDelayed) }
-
-// read reads items. What is not there any more is nil, and so is what cannot be read, because of its permissions or
-// its size: that stays, and the others go on without it.
-func (m *mover) read(ctx context.Context, s *shelf, items []int) ([]*zk.Data, error) {
-	d := m.d
-	nodes, err := d.q.readNodes(ctx, d.sess, s.c.segment(s.segment), items, s.small)
+// read reads items. An item that no longer exists is nil, and so is one that cannot be read, because of its
+// permissions or its size: that stays, and the others go on without it.
+func (m *mover) read(ctx context.Context, s *bucketSegment, items []int) ([]*zk.Data, error) {
+	co := m.co
+	nodes, err := co.q.layout.store.Read(ctx, co.sess, s.c.Segment(s.segment), items, !s.small)
 	switch {
 	case err == nil:
 		return nodes, nil
 	case ctx.Err() != nil, errors.Is(err, zk.ErrConnectionLost):
 		return nil, err
-	case d.err() != nil:
-		return nil, d.err()
+	case co.err() != nil:
+		return nil, co.err()
 	case len(items) == 1:
 		s.left = true
-		m.sooner(d.q.clock.now() + lookAgain.Milliseconds())
+		m.sooner(co.q.clock.now() + rereadAfter.Milliseconds())
 		return []*zk.Data{nil}, nil
 	}
 	half := len(items) / 2

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// isMove reports whether a transaction moves delayed items into a line.
+// isMove reports whether a transaction moves delayed items into a ready list.
 func isMove(r zktest.Request) bool {
 	has := func(op zktest.Op, below string) bool {
 		return slices.ContainsFunc(r.Parts, func(p zktest.Part) bool {
@@ -34,9 +34,9 @@ func TestDelayedItemsWithLargeHeadersArrive(t *testing.T) {
 		const n = 400
 		var messages []queue.Message
 		for i := range n {
-			messages = append(messages, queue.Message{Body: fmt.Append(nil, i), PutOptions: queue.PutOptions{
-				Headers: map[string]string{"h": strings.Repeat("x", 5500)}, Delay: 5 * time.Second,
-			}})
+			messages = append(messages, queue.Message{
+				Body: fmt.Append(nil, i), Headers: map[string]string{"h": strings.Repeat("x", 5500)}, Delay: 5 * time.Second,
+			})
 		}
 		if _, err := producer.PutBatch(t.Context(), messages); err != nil {
 			t.Fatal(err)
@@ -60,7 +60,7 @@ func TestMovesThatBreakTheConnectionHoldNothingUp(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{})
 		for i := range 40 {
-			put(t, producer, strings.Repeat("x", 3000)+strconv.Itoa(i), queue.PutOptions{Delay: 5 * time.Second})
+			put(t, producer, strings.Repeat("x", 3000)+strconv.Itoa(i), queue.Message{Delay: 5 * time.Second})
 		}
 		pass(10 * time.Second)
 		seen := 0
@@ -73,7 +73,7 @@ func TestMovesThatBreakTheConnectionHoldNothingUp(t *testing.T) {
 			}
 			return zktest.Pass
 		})
-		put(t, producer, "ready", queue.PutOptions{})
+		put(t, producer, "ready", queue.Message{})
 		begin := time.Now()
 		wantBody(t, take(t, consumer), "ready")
 		for range 40 {
@@ -85,8 +85,8 @@ func TestMovesThatBreakTheConnectionHoldNothingUp(t *testing.T) {
 	})
 }
 
-// Nobody was there for hours: items come in the order of their times, whichever buckets they lie in, and however many
-// they are.
+// No consumer was there for hours: items come in the order of their times, whichever buckets they are in, and however
+// many they are.
 func TestDelayedItemsArriveInTheOrderOfTheirTimes(t *testing.T) {
 	t.Parallel()
 	for name, n := range map[string]int{"few": 300, "many": 5000} {
@@ -141,7 +141,7 @@ func TestOneConsumerMovesWhatIsDue(t *testing.T) {
 		const n, consumers, busy = 600, 12, 110
 		var messages []queue.Message
 		for range n {
-			messages = append(messages, queue.Message{PutOptions: queue.PutOptions{Delay: 20 * time.Second}})
+			messages = append(messages, queue.Message{Delay: 20 * time.Second})
 		}
 		if _, err := producer.PutBatch(t.Context(), messages); err != nil {
 			t.Fatal(err)
@@ -254,7 +254,7 @@ func TestOthersGoOnWhenTheConsumerThatMovesItemsIsLost(t *testing.T) {
 func TestDelayedItemArrivesAlsoIfTheReplyToTheConsumersFirstWriteIsLost(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{})
-		put(t, producer, "a", queue.PutOptions{Delay: 10 * time.Second})
+		put(t, producer, "a", queue.Message{Delay: 10 * time.Second})
 		begin := time.Now()
 		lost := false
 		w.Control(func(r zktest.Request) zktest.Fault {
@@ -291,7 +291,7 @@ func TestConsumerLearnsTheServersTimeAnew(t *testing.T) {
 		go takeInto(t, consumer, got)
 		pass(2 * time.Minute)
 		w.Control(nil)
-		put(t, producer, "a", queue.PutOptions{Delay: 10 * time.Second})
+		put(t, producer, "a", queue.Message{Delay: 10 * time.Second})
 		begin := time.Now()
 		wantBody(t, <-got, "a")
 		if took := time.Since(begin); took > 11*time.Second {
@@ -309,8 +309,8 @@ func TestDelayedNodesThatCannotBeMovedAreInNobodysWay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		put(t, producer, "a", queue.PutOptions{Delay: 5 * time.Second})
-		put(t, producer, "b", queue.PutOptions{Delay: 5 * time.Second})
+		put(t, producer, "a", queue.Message{Delay: 5 * time.Second})
+		put(t, producer, "b", queue.Message{Delay: 5 * time.Second})
 		buckets := w.children(root + "/delayed")
 		if len(buckets) != 1 {
 			t.Fatal(buckets)
@@ -325,7 +325,7 @@ func TestDelayedNodesThatCannotBeMovedAreInNobodysWay(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		put(t, producer, "c", queue.PutOptions{Delay: 5 * time.Second})
+		put(t, producer, "c", queue.Message{Delay: 5 * time.Second})
 		bounded(t, w, 2000)
 		for _, want := range []string{"a", "b", "c"} {
 			item := take(t, consumer)
@@ -337,7 +337,7 @@ func TestDelayedNodesThatCannotBeMovedAreInNobodysWay(t *testing.T) {
 		if _, there, err := sess.Exists(t.Context(), segment+"0000000003"); !there || err != nil {
 			t.Errorf("the large node: %v, %v", there, err)
 		}
-		put(t, producer, "d", queue.PutOptions{})
+		put(t, producer, "d", queue.Message{})
 		wantBody(t, take(t, consumer), "d")
 	})
 }
@@ -348,7 +348,7 @@ func TestPurgeBesideAConsumerThatMovesItems(t *testing.T) {
 		producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{})
 		var messages []queue.Message
 		for range 300 {
-			messages = append(messages, queue.Message{PutOptions: queue.PutOptions{Delay: 5 * time.Second}})
+			messages = append(messages, queue.Message{Delay: 5 * time.Second})
 		}
 		if _, err := producer.PutBatch(t.Context(), messages); err != nil {
 			t.Fatal(err)
@@ -392,7 +392,7 @@ func TestDelayedItemThatMayBeReadAgainArrives(t *testing.T) {
 			t.Fatal(err)
 		}
 		producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{})
-		put(t, producer, "a", queue.PutOptions{Delay: 5 * time.Second})
+		put(t, producer, "a", queue.Message{Delay: 5 * time.Second})
 		bucket := root + "/delayed/" + w.children(root + "/delayed")[0]
 		segment := bucket + "/" + w.children(bucket)[0]
 		item := segment + "/" + w.children(segment)[0]
@@ -411,20 +411,20 @@ func TestDelayedItemThatMayBeReadAgainArrives(t *testing.T) {
 			wantBody(t, x, "a")
 		default:
 			t.Error("the item that may be read for a minute has not arrived")
-			put(t, producer, "", queue.PutOptions{}) // ends the wait
+			put(t, producer, "", queue.Message{}) // ends the wait
 			<-got
 		}
 	})
 }
 
-// A consumer that has items in stock asks nobody when it hands them out. It must know when what comes before them is
-// due, also if that has moved to a narrower bucket meanwhile.
+// A consumer with buffered items sends no request to deliver them. It must know when what comes before them is due,
+// also if that has moved to a narrower bucket meanwhile.
 func TestDelayedItemThatIsDueComesBeforeWhatIsClaimedAlready(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		begin := time.Now().Truncate(time.Hour).Add(time.Hour)
 		pass(time.Until(begin))
 		q := w.queue(queue.Config{Linger: time.Hour})
-		put(t, q, "urgent", queue.PutOptions{Priority: -1, Delay: 90 * time.Second})
+		put(t, q, "urgent", queue.Message{Priority: -1, Delay: 90 * time.Second})
 		putAll(t, q, 0, 100)
 		doneInOrder(t, q, 0, 20)
 		pass(time.Until(begin.Add(65 * time.Second)))

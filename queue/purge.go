@@ -5,14 +5,16 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// Purge removes every item that is ready or delayed, for good, and returns how many. It leaves alone what consumers have claimed, dead
-// letters, and the keys of PutOnce. Items that are put while it works may be removed or not; however many they are, it ends. If ctx ends first, it returns
-// ctx's cause, and goes on in the background with what it has claimed by then, which is not counted.
+// Purge removes every item that is ready or delayed, for good, and returns how many. It leaves claimed items, dead
+// letters and the keys of PutOnce alone. It may or may not remove items that are put meanwhile; however many they
+// are, it ends. If ctx ends first, it returns ctx's cause, and goes on in the background with what it has claimed by
+// then, which it does not count.
 func (q *Queue) Purge(ctx context.Context) (int, error) {
-	n, err := q.purgeDelayed(ctx) // first, so that what becomes ready meanwhile is found where it goes
+	n, err := q.purgeDelayed(ctx) // first, so that it finds what becomes ready meanwhile where it goes
 	if err == nil {
 		var ready int
 		ready, err = q.purgeReady(ctx)
@@ -24,32 +26,32 @@ func (q *Queue) Purge(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// purgeReady removes what is ready, as a consumer of its own that claims up to where the lines end now: one that took items as others do would have
-// more urgent ones put before it without end.
+// purgeReady removes what is ready, as a consumer of its own that claims up to where the ready lists end now: if it
+// took items as others do, more urgent ones could be put before it without end.
 func (q *Queue) purgeReady(ctx context.Context) (int, error) {
 	cfg := q.cfg
 	cfg.Hooks = Hooks{}
-	cleaner, err := New(q.client, q.root, cfg)
+	purger, err := New(q.client, q.layout.root, cfg)
 	if err != nil {
 		return 0, err
 	}
-	defer cleaner.goHome(ctx)
-	if d := q.current(); d != nil {
+	defer purger.closePurger(ctx)
+	if co := q.current(); co != nil {
 		var err error
-		if !through(ctx, func() { _, err = d.returnStock(d.ctx, false) }) {
+		if !through(ctx, func() { _, err = co.returnBuffered(co.ctx, false) }) {
 			return 0, context.Cause(ctx)
 		}
-		if err != nil && d.err() == nil {
+		if err != nil && co.err() == nil {
 			return 0, err
 		}
 	}
 	ends, err := q.ends(ctx)
 	n := 0
 	for len(ends) > 0 && err == nil {
-		var d *desk
+		var co *consumer
 		var removed int
-		if d, err = cleaner.openDesk(ctx); err == nil {
-			removed, err = d.purgeLine(ctx, ends[0])
+		if co, err = purger.openConsumer(ctx); err == nil {
+			removed, err = co.fetcher.purgePriority(ctx, ends[0])
 			n += removed
 		}
 		switch {
@@ -57,37 +59,40 @@ func (q *Queue) purgeReady(ctx context.Context) (int, error) {
 			ends = ends[1:]
 		case q.ctx.Err() != nil:
 			err = ErrClosed
-		case ctx.Err() == nil && cleaner.passes(err):
-			err = cleaner.vacated(ctx, d) // then once more
+		case ctx.Err() == nil && purger.passes(err):
+			err = purger.awaitAbandoned(ctx, co) // then once more
 		}
 	}
 	return n, err
 }
 
-// goHome ends a cleaner. What it could not remove is nobody's then, but for what a caller that has left lets go on.
-func (q *Queue) goHome(ctx context.Context) {
+// closePurger ends a purger. What it could not remove is free then, except what it still removes for a caller that
+// has left.
+func (q *Queue) closePurger(ctx context.Context) {
 	if ctx.Err() != nil {
-		go func() { _ = q.Close(context.WithoutCancel(ctx)) }() // what cannot be given back goes back when the session ends
+		// What cannot be given back goes back when the session ends.
+		go func() { _ = q.Close(context.WithoutCancel(ctx)) }()
 		return
 	}
-	d := q.current()
+	co := q.current()
 	_ = q.Close(ctx)
-	if d != nil && d.ctx.Err() == nil {
-		_ = d.depart().Wait(ctx)
+	if co != nil && co.ctx.Err() == nil {
+		_ = co.removeNode().Wait(ctx)
 	}
 }
 
-// vacated returns when what a desk has claimed is free, if the desk has ended. A session that has ended here may have some time left at the server.
-func (q *Queue) vacated(ctx context.Context, d *desk) error {
-	if d == nil || d.ctx.Err() == nil {
+// awaitAbandoned returns when the claims of a consumer are free, if the consumer has ended. A session that has ended
+// here may live on at the server for a while.
+func (q *Queue) awaitAbandoned(ctx context.Context, co *consumer) error {
+	if co == nil || co.ctx.Err() == nil {
 		return nil
 	}
-	if d.sess.Err() == nil {
-		return d.depart().Wait(ctx)
+	if co.sess.Err() == nil {
+		return co.removeNode().Wait(ctx)
 	}
-	return q.look(ctx, func(sess *zk.Session) error {
+	return q.retryRead(ctx, func(sess *zk.Session) error {
 		for {
-			_, there, w, err := sess.ExistsW(ctx, d.node)
+			_, there, w, err := sess.ExistsW(ctx, co.node)
 			if err != nil {
 				return err
 			}
@@ -102,21 +107,21 @@ func (q *Queue) vacated(ctx context.Context, d *desk) error {
 	})
 }
 
-// ends returns where each line ends: the place behind its last item.
+// ends returns where each ready list ends: the place behind its last item.
 func (q *Queue) ends(ctx context.Context) (ends []place, err error) {
-	err = q.look(ctx, func(sess *zk.Session) error {
+	err = q.retryRead(ctx, func(sess *zk.Session) error {
 		ends = nil
-		// A server that lags behind may not know yet what others were told is in.
-		if err := sess.Sync(ctx, q.root); err != nil {
+		// A server that lags behind may not know yet of items that were put.
+		if err := sess.Sync(ctx, q.layout.root); err != nil {
 			return err
 		}
-		names, _, err := sess.Children(ctx, q.path(dirReady))
+		names, _, err := sess.Children(ctx, q.layout.path(dirReady))
 		if err != nil {
 			return err
 		}
-		for _, p := range numbers(names, parseLine) {
-			line := q.line(p)
-			list, err := line.segments(ctx, sess)
+		for _, p := range segment.Numbers(names, parsePriority) {
+			ready := q.layout.readyList(p)
+			list, err := ready.Segments(ctx, sess)
 			if err != nil {
 				return err
 			}
@@ -124,31 +129,31 @@ func (q *Queue) ends(ctx context.Context) (ends []place, err error) {
 				continue
 			}
 			last := list[len(list)-1]
-			stat, _, err := sess.Exists(ctx, line.segment(last)) // gone since we have listed: then so is what was in it
+			stat, _, err := sess.Exists(ctx, ready.Segment(last)) // gone since it was listed: then so is what was in it
 			if err != nil {
 				return err
 			}
-			ends = append(ends, place{p, last, creations(stat)})
+			ends = append(ends, place{p, last, segment.Creations(stat)})
 		}
 		return nil
 	})
 	return ends, err
 }
 
-// purgeLine removes what is ready in a line before its end, and returns how many items that were.
-func (d *desk) purgeLine(ctx context.Context, end place) (n int, err error) {
+// purgePriority removes what is ready in a list before its end, and returns how many items that were.
+func (f *fetcher) purgePriority(ctx context.Context, end place) (n int, err error) {
 	for {
-		d.q.mu.Lock()
-		d.pace = maxPrefetch
-		d.q.mu.Unlock()
-		found, err := d.claimBefore(ctx, end)
+		f.co.q.mu.Lock()
+		f.co.pace = maxPrefetch
+		f.co.q.mu.Unlock()
+		found, err := f.claimBefore(ctx, end)
 		if errors.Is(err, errAgain) {
 			continue
 		}
 		if err != nil || !found {
 			return n, err
 		}
-		removed, err := d.q.removeAll(ctx, d.takeStock())
+		removed, err := f.co.q.removeAll(ctx, f.co.takeBuffered())
 		n += removed
 		if err != nil {
 			return n, err
@@ -156,10 +161,10 @@ func (d *desk) purgeLine(ctx context.Context, end place) (n int, err error) {
 	}
 }
 
-// claimBefore claims something of a line before its end: what was given back or left behind, or what nobody has claimed yet. It reports false if there is
-// nothing.
-func (d *desk) claimBefore(ctx context.Context, end place) (bool, error) {
-	claims, err := d.q.listClaims(ctx, d.sess)
+// claimBefore claims something of a ready list before its end: what was given back or left behind, or what is not
+// claimed yet. It returns false if there is nothing.
+func (f *fetcher) claimBefore(ctx context.Context, end place) (bool, error) {
+	claims, err := f.co.q.layout.listClaims(ctx, f.co.sess)
 	if err != nil {
 		return false, err
 	}
@@ -168,47 +173,47 @@ func (d *desk) claimBefore(ctx context.Context, end place) (bool, error) {
 		if c.priority != end.priority || !c.free || c.place.compare(end) >= 0 {
 			continue
 		}
-		if ok, err := d.adopt(ctx, c); ok || err != nil {
+		if ok, err := f.adopt(ctx, c); ok || err != nil {
 			return ok, err
 		}
 	}
-	line := d.q.line(end.priority)
-	data, _, err := d.sess.Get(ctx, line.dir)
+	ready := f.co.q.layout.readyList(end.priority)
+	data, _, err := f.co.sess.Get(ctx, ready.Dir)
 	if errors.Is(err, zk.NoNode) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	if at, ok := parseCursor(data); ok && (place{end.priority, at.segment, at.item}).compare(end) >= 0 {
+	if at, ok := segment.ParseCursor(data); ok && (place{end.priority, at.Segment, at.Item}).compare(end) >= 0 {
 		return false, nil
 	}
-	return d.claimNext(ctx, line, end.priority)
+	return f.claimNext(ctx, ready, end.priority)
 }
 
-// takeStock takes all that is claimed and not handed out.
-func (d *desk) takeStock() []*Item {
-	d.q.mu.Lock()
-	defer d.q.mu.Unlock()
+// takeBuffered takes all buffered items.
+func (co *consumer) takeBuffered() []*Item {
+	co.q.mu.Lock()
+	defer co.q.mu.Unlock()
 	var items []*Item
-	for _, w := range d.windows {
-		for _, s := range w.stock {
-			items = append(items, w.item(s))
+	for _, l := range co.leases {
+		for _, s := range l.buffer {
+			items = append(items, l.item(s))
 		}
-		w.open += len(w.stock)
-		d.open += len(w.stock)
-		w.stock = nil
+		l.open += len(l.buffer)
+		co.open += len(l.buffer)
+		l.buffer = nil
 	}
-	d.windows = nil
-	d.weigh()
-	if d.linger != nil {
-		d.linger.Stop()
+	co.leases = nil
+	co.updateOwnership()
+	if co.linger != nil {
+		co.linger.Stop()
 	}
 	return items
 }
 
-// removeAll finishes items that were not handed out, all at the same time, and returns how many. If ctx ends first, it goes on: nobody else would finish
-// them. Hooks are not told: nobody has worked on them.
+// removeAll finishes items that were not delivered, all at the same time, and returns how many. If ctx ends first, it
+// goes on: nothing else would finish them. It calls no hooks: no consumer has worked on them.
 func (q *Queue) removeAll(ctx context.Context, items []*Item) (int, error) {
 	if len(items) == 0 {
 		return 0, nil
@@ -222,7 +227,7 @@ func (q *Queue) removeAll(ctx context.Context, items []*Item) (int, error) {
 		}
 		wg.Wait()
 	}) {
-		return 0, &zk.Error{Op: "finish", Path: q.root, Err: context.Cause(ctx), Outcome: zk.Unknown}
+		return 0, &zk.Error{Op: "finish", Path: q.layout.root, Err: context.Cause(ctx), Outcome: zk.Unknown}
 	}
 	n := 0
 	for _, err := range errs {
@@ -236,12 +241,12 @@ func (q *Queue) removeAll(ctx context.Context, items []*Item) (int, error) {
 func (q *Queue) purgeDelayed(ctx context.Context) (int, error) {
 	n := 0
 	var names []string
-	err := q.look(ctx, func(sess *zk.Session) (err error) {
-		// A server that lags behind may not know yet what others were told is in.
-		if err := sess.Sync(ctx, q.root); err != nil {
+	err := q.retryRead(ctx, func(sess *zk.Session) (err error) {
+		// A server that lags behind may not know yet of items that were put.
+		if err := sess.Sync(ctx, q.layout.root); err != nil {
 			return err
 		}
-		names, _, err = sess.Children(ctx, q.path(dirDelayed))
+		names, _, err = sess.Children(ctx, q.layout.path(dirDelayed))
 		return err
 	})
 	if err != nil {
@@ -252,7 +257,7 @@ func (q *Queue) purgeDelayed(ctx context.Context) (int, error) {
 		if !ok {
 			continue
 		}
-		removed, err := q.purgeChain(ctx, q.bucket(b))
+		removed, err := q.purgeList(ctx, q.layout.bucket(b))
 		n += removed
 		if err != nil {
 			return n, err
@@ -261,23 +266,23 @@ func (q *Queue) purgeDelayed(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// purgeChain removes all items of a chain.
-func (q *Queue) purgeChain(ctx context.Context, c *chain) (int, error) {
+// purgeList removes all items of a list.
+func (q *Queue) purgeList(ctx context.Context, c *segment.List) (int, error) {
 	n := 0
-	err := q.look(ctx, func(sess *zk.Session) error {
-		list, err := c.segments(ctx, sess)
+	err := q.retryRead(ctx, func(sess *zk.Session) error {
+		list, err := c.Segments(ctx, sess)
 		if err != nil {
 			return err
 		}
 		for _, s := range list {
-			names, _, err := sess.Children(ctx, c.segment(s))
+			names, _, err := sess.Children(ctx, c.Segment(s))
 			if err != nil && !errors.Is(err, zk.NoNode) {
 				return err
 			}
 			b := sess.Batch()
 			var gone []*zk.Future[struct{}]
-			for _, item := range numbers(names, parseItem) {
-				gone = append(gone, b.Delete(c.segment(s)+"/"+itemName(item), -1))
+			for _, item := range segment.Numbers(names, segment.ParseItem) {
+				gone = append(gone, b.Delete(c.Segment(s)+"/"+segment.ItemName(item), -1))
 			}
 			b.Send()
 			for _, g := range gone {

@@ -5,36 +5,41 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seed-a3166700/turnstile/internal/receipt"
+	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// maxFlights is how many transactions of one PutBatch are under way at the same time.
-const maxFlights = 4
+// maxInFlight is how many transactions of one PutBatch are in flight at the same time.
+const maxInFlight = 4
 
-// headroom is what an item's packet holds beside the item: the other operations of the transaction, and what it may gather in failed attempts.
+// headroom is what an item's packet holds beside the item: the other operations of the transaction, and what failed
+// attempts may add to the item.
 const headroom = 8 << 10
 
 // Put adds an item and returns its id. When it returns nil the item is on the servers' disks, and will be delivered.
 //
-// A connection that breaks, and a session that ends, do not make it fail: it finds out whether the item is in before it tries again, so that
-// nothing is put twice. If ctx ends first, the item may be in all the same: then the error is ErrUnresolved, too. It returns ErrTooLarge,
-// with the limit, for what no server would take, and ErrFull when Config.MaxItems are there.
-func (q *Queue) Put(ctx context.Context, body []byte, opts PutOptions) (string, error) {
-	ids, err := q.PutBatch(ctx, []Message{{Body: body, PutOptions: opts}})
+// A connection that breaks, and a session that ends, do not make it fail: it finds out whether the item is in before
+// it tries again, so that it never puts an item twice. If ctx ends first, the item may be in all the same: then the
+// error is ErrUnresolved, too. It returns ErrTooLarge, with the limit, for an item that no server would accept, and
+// ErrFull when Config.MaxItems are in.
+func (q *Queue) Put(ctx context.Context, m Message) (string, error) {
+	ids, err := q.PutBatch(ctx, []Message{m})
 	if err != nil {
 		return "", err
 	}
 	return ids[0], nil
 }
 
-// PutBatch adds items in their order, in as few transactions as packets allow, and returns their ids. Each transaction is done whole or not at
-// all. If it returns an error, the items whose ids it returns are in: the first so many; those behind them are not, unless the error is
-// ErrUnresolved. All messages are checked before anything is sent: a *TooLargeError says which one no server would take.
+// PutBatch adds items in their order, in as few transactions as packets allow, and returns their ids. Each
+// transaction is done whole or not at all. If it returns an error, the items whose ids it returns are in, from the
+// first on; those behind them are not, unless the error is ErrUnresolved. It checks all messages before it sends
+// anything: a *TooLargeError says which one no server would accept.
 func (q *Queue) PutBatch(ctx context.Context, messages []Message) ([]string, error) {
-	s := &shipment{q: q, items: make([]parcel, len(messages))}
+	s := &putOp{q: q, items: make([]encodedItem, len(messages))}
 	ids := make([]string, len(messages))
 	for i := range messages {
-		p, err := q.wrap(&messages[i], newID())
+		p, err := q.wrap(&messages[i], segment.NewID())
 		if err != nil {
 			if len(messages) > 1 {
 				err = fmt.Errorf("message %d: %w", i, err)
@@ -44,7 +49,7 @@ func (q *Queue) PutBatch(ctx context.Context, messages []Message) ([]string, err
 			}
 			return nil, q.failed("put", err)
 		}
-		s.items[i], ids[i] = p, p.rec.name()
+		s.items[i], ids[i] = p, p.rec.ID.String()
 	}
 	if err := s.send(ctx); err != nil {
 		return ids[:s.in], q.failed("put", err)
@@ -52,61 +57,65 @@ func (q *Queue) PutBatch(ctx context.Context, messages []Message) ([]string, err
 	return ids, nil
 }
 
-// parcel is an item on its way to its chain.
-type parcel struct {
-	rec  record
+// encodedItem is an item that is to be appended to a list.
+type encodedItem struct {
+	rec  segment.Record
 	data []byte
 }
 
 // wrap checks a message and makes an item of it.
-func (q *Queue) wrap(m *Message, id [16]byte) (parcel, error) {
+func (q *Queue) wrap(m *Message, id segment.ID) (encodedItem, error) {
 	if err := m.check(); err != nil {
-		return parcel{}, err
+		return encodedItem{}, err
 	}
-	p := parcel{rec: record{id: id, priority: m.Priority, delay: m.Delay.Milliseconds(), headers: m.Headers, body: m.Body}}
-	p.data = p.rec.encode()
+	p := encodedItem{rec: segment.Record{
+		ID: id, Priority: m.Priority, Delay: m.Delay.Milliseconds(), Headers: m.Headers, Body: m.Body,
+	}}
+	p.data = p.rec.Encode()
 	if limit := q.largest(); len(p.data) > limit {
-		return parcel{}, &TooLargeError{Size: len(p.data), Limit: limit, packet: q.cfg.MaxPacket}
+		return encodedItem{}, &TooLargeError{Size: len(p.data), Limit: limit, packet: q.cfg.MaxPacket}
 	}
 	return p, nil
 }
 
 // largest returns how large an item's data may be, in bytes.
-func (q *Queue) largest() int { return q.cfg.MaxPacket - headroom - 8*(len(q.root)+q.aclSize()) }
-
-// target returns the chain that an item goes to.
-func (q *Queue) target(r *record) *chain {
-	if r.delay == 0 && r.due == 0 {
-		return q.line(r.priority)
-	}
-	due := r.due
-	if due == 0 {
-		due = q.clock.now() + r.delay
-	}
-	return q.bucket(bucketFor(due, r.delay))
+func (q *Queue) largest() int {
+	return q.cfg.MaxPacket - headroom - 8*(len(q.layout.root)+q.layout.store.ACLSize())
 }
 
-// shipment is a put under way.
-type shipment struct {
+// target returns the list that an item goes to.
+func (q *Queue) target(r *segment.Record) *segment.List {
+	if r.Delay == 0 && r.Due == 0 {
+		return q.layout.readyList(r.Priority)
+	}
+	due := r.Due
+	if due == 0 {
+		due = q.clock.now() + r.Delay
+	}
+	return q.layout.bucket(bucketFor(due, r.Delay))
+}
+
+// putOp is a put operation.
+type putOp struct {
 	q       *Queue
-	items   []parcel
+	items   []encodedItem
 	in      int // how many are in, from the front
 	guards  []zk.Op
-	full    func(context.Context) error // unless nil, asked when there is no room: an error of its ends the put
-	receipt *receipt
-	size    int  // of the largest request of the last attempt, about, in bytes
+	full    func(context.Context) error // unless nil, called when there is no room: if it fails, so does the put
+	receipt *receipt.Receipt
+	size    int  // of the largest request of the last attempt, in bytes, about
 	cut     bool // the last attempt ended with the connection
 	broken  int  // attempts in a row that ended with the connection and put nothing
 }
 
-// A connection that breaks whenever a large request is on it is taken for a server that does not accept such requests.
+// If the connection breaks each time a large request is on it, the server presumably does not accept such requests.
 const (
 	maxBroken   = 10
 	largePacket = 64 << 10
 )
 
 // stuck counts the attempts that put nothing.
-func (s *shipment) stuck(before int) error {
+func (s *putOp) stuck(before int) error {
 	if s.in > before || s.size < largePacket {
 		s.broken = 0
 		return nil
@@ -114,27 +123,28 @@ func (s *shipment) stuck(before int) error {
 	if s.broken++; s.broken < maxBroken {
 		return nil
 	}
-	return fmt.Errorf("%w: the connection broke %d times in a row under a request of about %d bytes; do the servers accept Config.MaxPacket, %d bytes (their jute.maxbuffer)?",
+	return fmt.Errorf("%w: the connection broke %d times in a row under a request of about %d bytes; "+
+		"do the servers accept Config.MaxPacket, %d bytes (their jute.maxbuffer)?",
 		ErrTooLarge, s.broken, s.size, s.q.cfg.MaxPacket)
 }
 
-// flight is one transaction of it, without an answer yet.
-type flight struct {
-	plan   *plan
+// inFlight is a transaction of a put operation that has no answer yet.
+type inFlight struct {
+	txn    *segment.Txn
 	stamp  string
 	to     int // the first item behind it
 	answer *zk.Future[[]zk.Result]
 }
 
-// guardError says that an operation of the caller's was refused, and nothing was done.
+// guardError says that the server refused an operation of the caller's, and did nothing.
 type guardError struct{ failed *zk.MultiError }
 
 func (e guardError) Error() string { return e.failed.Error() }
 func (e guardError) Unwrap() error { return e.failed.Err }
 
 // send puts the items until all are in.
-func (s *shipment) send(ctx context.Context) error {
-	defer func() { s.q.receipts.put(s.receipt) }()
+func (s *putOp) send(ctx context.Context) error {
+	defer func() { s.q.receipts.Put(s.receipt) }()
 	for s.in < len(s.items) {
 		sess, err := s.q.session(ctx)
 		if err != nil {
@@ -142,7 +152,7 @@ func (s *shipment) send(ctx context.Context) error {
 		}
 		before := s.in
 		s.size, s.cut = 0, false
-		err = s.fly(ctx, sess)
+		err = s.sendAll(ctx, sess)
 		switch {
 		case err == nil && s.cut:
 			if err := s.stuck(before); err != nil {
@@ -152,7 +162,7 @@ func (s *shipment) send(ctx context.Context) error {
 		case ctx.Err() != nil, errors.Is(err, ErrFull), errors.Is(err, ErrUnresolved):
 			return err
 		case sess.Err() != nil, errors.Is(err, zk.ErrConnectionLost):
-			// What was under way is accounted for, or nothing was.
+			// What was in flight is accounted for, or nothing was.
 		case s.q.missing(err):
 		default:
 			return err
@@ -161,7 +171,7 @@ func (s *shipment) send(ctx context.Context) error {
 	return nil
 }
 
-// missing reports whether a node of the queue's was not there. The next call of session makes it.
+// missing reports whether err says that one of the queue's nodes is missing. The next call of session creates it.
 func (q *Queue) missing(err error) bool {
 	if !errors.Is(err, zk.NoNode) {
 		return false
@@ -169,15 +179,15 @@ func (q *Queue) missing(err error) bool {
 	if _, ok := errors.AsType[guardError](err); ok {
 		return false
 	}
-	q.forget()
+	q.recheckNodes()
 	return true
 }
 
-// fly sends transactions one behind the other, until all items are in or something goes wrong. Whatever that is, it knows what is in when it
-// returns, unless ctx has ended.
-func (s *shipment) fly(ctx context.Context, sess *zk.Session) error {
+// sendAll sends transactions one behind the other, until all items are in or something goes wrong. In any case it
+// knows what is in when it returns, unless ctx has ended.
+func (s *putOp) sendAll(ctx context.Context, sess *zk.Session) error {
 	if s.receipt == nil {
-		r, err := s.q.receipts.get(ctx, sess)
+		r, err := s.q.receipts.Get(ctx, sess)
 		if err != nil {
 			return err
 		}
@@ -186,71 +196,68 @@ func (s *shipment) fly(ctx context.Context, sess *zk.Session) error {
 	if err := s.q.room(ctx, sess, len(s.items)-s.in, s.full); err != nil {
 		return err
 	}
-	var flights []*flight
-	var last *plan
+	var pending []*inFlight
+	var last *segment.Txn
 	next := s.in
-	for next < len(s.items) || len(flights) > 0 {
-		for next < len(s.items) && len(flights) < maxFlights {
-			f, err := s.start(ctx, sess, last, next, s.receipt.version+int32(len(flights)))
+	for next < len(s.items) || len(pending) > 0 {
+		for next < len(s.items) && len(pending) < maxInFlight {
+			f, err := s.start(ctx, sess, last, next, len(pending))
 			if err != nil {
-				// Those under way are awaited before anybody may use the receipt again.
-				return s.land(ctx, flights, err)
+				// The receipt must not be used again before those in flight have their answers.
+				return s.awaitPending(ctx, pending, err)
 			}
-			flights = append(flights, f)
-			last, next = f.plan, f.to
+			pending = append(pending, f)
+			last, next = f.txn, f.to
 		}
-		f := flights[0]
+		f := pending[0]
 		results, err := f.answer.Get(ctx)
 		if err != nil {
-			return s.land(ctx, flights, err)
+			return s.awaitPending(ctx, pending, err)
 		}
-		s.arrived(ctx, f, results)
-		flights = flights[1:]
+		s.committed(ctx, f, results)
+		pending = pending[1:]
 	}
 	return nil
 }
 
 // start sends the next transaction: as many items as fit.
-func (s *shipment) start(ctx context.Context, sess *zk.Session, last *plan, from int, version int32) (*flight, error) {
-	id := newID()
-	stamp := string(id[:])
-	guards := append([]zk.Op{zk.SetOp(s.receipt.path, id[:], version)}, s.guards...)
-	p := s.q.newPlan(guards...)
+func (s *putOp) start(ctx context.Context, sess *zk.Session, last *segment.Txn, from, ahead int) (*inFlight, error) {
+	op, stamp := s.receipt.Stamp(ahead)
+	p := s.q.layout.store.NewTxn(append([]zk.Op{op}, s.guards...)...)
 	if last != nil {
-		p.tails = last.tails // as the one before leaves them
+		p.Follow(last)
 	}
 	to := from
 	for to < len(s.items) {
 		item := &s.items[to]
-		c := p.same(s.q.target(&item.rec))
-		if p.items > 0 && !p.fits(c, len(item.data)) {
+		c := p.Same(s.q.target(&item.rec))
+		if p.Items() > 0 && !p.Fits(c, len(item.data)) {
 			break
 		}
-		if err := p.at(ctx, sess, c); err != nil {
+		if err := p.Find(ctx, sess, c); err != nil {
 			return nil, err
 		}
-		p.append(c, item.data)
+		p.Append(c, item.data)
 		to++
 	}
-	p.ring()
-	s.size = max(s.size, p.size)
+	s.size = max(s.size, p.Size())
 	b := sess.Batch()
-	f := &flight{plan: p, stamp: stamp, to: to, answer: b.Multi(p.ops...)}
+	f := &inFlight{txn: p, stamp: stamp, to: to, answer: b.Multi(p.Ops()...)}
 	b.Send()
 	return f, nil
 }
 
-// arrived books that a transaction was done.
-func (s *shipment) arrived(ctx context.Context, f *flight, results []zk.Result) {
-	f.plan.done(results)
+// committed records that a transaction was done.
+func (s *putOp) committed(ctx context.Context, f *inFlight, results []zk.Result) {
+	f.txn.Done(results)
 	if len(results) > 0 {
 		s.q.clock.saw(results[0].Stat.Mtime)
 	}
-	s.receipt.version++
-	s.book(ctx, f)
+	s.receipt.Done()
+	s.record(ctx, f)
 }
 
-func (s *shipment) book(ctx context.Context, f *flight) {
+func (s *putOp) record(ctx context.Context, f *inFlight) {
 	n := f.to - s.in
 	s.in = f.to
 	if hook := s.q.cfg.Hooks.Put; hook != nil {
@@ -258,16 +265,17 @@ func (s *shipment) book(ctx context.Context, f *flight) {
 	}
 }
 
-// land deals with the failure of the first of flights, or with cause if none has failed. It returns nil if the caller is to look at what is left
-// and go on, or nothing is left: whoever has stopped waiting just when the answer came has his answer.
-func (s *shipment) land(ctx context.Context, flights []*flight, cause error) error {
+// awaitPending deals with the failure of the first of the pending transactions, or with cause if none has failed. It
+// returns nil if the caller is to look at what is left and go on, or if nothing is left: a caller whose ctx ended
+// just when the answer came has its answer.
+func (s *putOp) awaitPending(ctx context.Context, pending []*inFlight, cause error) error {
 	unknown := false
 	var first error
-	for _, f := range flights {
+	for _, f := range pending {
 		results, err := f.answer.Get(ctx)
 		switch {
 		case err == nil && first == nil:
-			s.arrived(ctx, f, results)
+			s.committed(ctx, f, results)
 			continue
 		case first == nil:
 			first = err
@@ -281,7 +289,7 @@ func (s *shipment) land(ctx context.Context, flights []*flight, cause error) err
 		return cause
 	}
 	if unknown {
-		if err := s.resolve(ctx, flights); err != nil {
+		if err := s.resolve(ctx, pending); err != nil {
 			return err
 		}
 		if zk.OutcomeOf(first) == zk.Unknown {
@@ -289,26 +297,28 @@ func (s *shipment) land(ctx context.Context, flights []*flight, cause error) err
 			return nil
 		}
 	}
-	return s.refused(flights[0].plan, flights, first)
+	return s.refused(pending[0].txn, pending, first)
 }
 
-// refused deals with a transaction that the server, or this side, has refused: nothing of it was done, nor of those behind it.
-func (s *shipment) refused(p *plan, flights []*flight, err error) error {
+// refused deals with a transaction that the server, or the client, has refused: nothing of it was done, nor of those
+// behind it.
+func (s *putOp) refused(p *segment.Txn, pending []*inFlight, err error) error {
 	failed, ok := errors.AsType[*zk.MultiError](err)
 	switch {
 	case !ok:
 		return err
 	case failed.Index == 0:
-		// Our receipt was swept away, or somebody has written to it. It tells nothing any more; nothing is owed to it either.
+		// Our receipt was swept away, or another client has written to it. It tells nothing any more, and no
+		// transaction needs it.
 		s.receipt = nil
-		s.q.forget()
+		s.q.recheckNodes()
 		return nil
-	case failed.Index < p.guards:
+	case failed.Index < p.Guards():
 		return guardError{failed}
 	}
 	stale := false
-	for _, f := range flights {
-		stale = f.plan.stale(err) || stale
+	for _, f := range pending {
+		stale = f.txn.Stale(err) || stale
 	}
 	if stale {
 		return nil
@@ -316,68 +326,28 @@ func (s *shipment) refused(p *plan, flights []*flight, err error) error {
 	return err
 }
 
-// resolve finds out how many of the transactions that had no answer were done, and makes sure that no other ever will be.
-//
-// If its own write gets no answer it is repeated. Should it have been done, the repetition is refused and finds the receipt empty: that it
-// could be done says that no transaction was.
-func (s *shipment) resolve(ctx context.Context, flights []*flight) error {
-	for {
-		sess, err := s.q.client.Session(ctx)
-		if err != nil {
-			return s.lost(err)
-		}
-		stat, err := sess.Set(ctx, s.receipt.path, nil, s.receipt.version)
-		if errors.Is(err, zk.BadVersion) {
-			err = s.read(ctx, sess, flights)
-			if err == nil {
-				continue
-			}
-		}
-		switch {
-		case err == nil:
-			s.receipt.version = stat.Version
-			s.q.clock.saw(stat.Mtime)
-			return nil
-		case errors.Is(err, errFenced):
-			return nil
-		case errors.Is(err, zk.NoNode):
-			s.receipt = nil
-			return fmt.Errorf("%w: its receipt is gone", ErrUnresolved)
-		case ctx.Err() != nil:
-			return s.lost(err)
-		case sess.Err() != nil, errors.Is(err, zk.ErrConnectionLost):
-		default:
-			return s.lost(err)
+// resolve finds out how many of the transactions without an answer were done, and makes sure that no other ever will
+// be.
+func (s *putOp) resolve(ctx context.Context, pending []*inFlight) error {
+	stamps := make([]string, len(pending))
+	for i, f := range pending {
+		stamps[i] = f.stamp
+	}
+	done, err := s.receipt.Resolve(ctx, s.q.client.Session, stamps, s.q.clock.saw)
+	for _, f := range pending[:done] {
+		if f.to > s.in {
+			s.record(ctx, f)
 		}
 	}
-}
-
-var errFenced = errors.New("queue: the receipt is fenced")
-
-// read books what the receipt says.
-func (s *shipment) read(ctx context.Context, sess *zk.Session, flights []*flight) error {
-	// A server that lags behind may not know yet what the one that refused has known.
-	if err := sess.Sync(ctx, s.receipt.path); err != nil {
-		return err
-	}
-	data, stat, err := sess.Get(ctx, s.receipt.path)
 	if err != nil {
-		return err
-	}
-	s.receipt.version = stat.Version
-	if len(data) == 0 {
-		return errFenced
-	}
-	for _, f := range flights {
-		if f.stamp == string(data) && f.to > s.in {
-			s.book(ctx, f)
-		}
+		return s.lost(err)
 	}
 	return nil
 }
 
-// lost gives up on a put whose outcome is not known. The receipt must not be used again: what is under way would take it for its own.
-func (s *shipment) lost(err error) error {
+// lost gives up on a put whose outcome is unknown. The receipt must not be used again: a transaction that is still in
+// flight would take a later one for its own.
+func (s *putOp) lost(err error) error {
 	s.receipt = nil
 	return fmt.Errorf("%w: %w", ErrUnresolved, err)
 }

@@ -20,7 +20,7 @@ func TestItemsThatAreGivenBackKeepTheirPlaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, i := range []int{7, 3, 0, 9} {
-			if err := items[i].Retry(t.Context(), 0); err != nil {
+			if err := items[i].Fail(t.Context(), &queue.RetryError{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -43,7 +43,7 @@ func TestItemsThatAreGivenBackKeepTheirPlaces(t *testing.T) {
 func TestContextEndsBeforeAnItemIsGivenToOthers(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(context.Context, *queue.Item) error{
-		"Retry":  func(ctx context.Context, it *queue.Item) error { return it.Retry(ctx, 0) },
+		"Retry":  func(ctx context.Context, it *queue.Item) error { return it.Fail(ctx, &queue.RetryError{}) },
 		"Return": func(ctx context.Context, it *queue.Item) error { return it.Return(ctx, 0) },
 		"Fail":   func(ctx context.Context, it *queue.Item) error { return it.Fail(ctx, errors.New("not now")) },
 	}
@@ -86,7 +86,7 @@ func TestItemsThatAreLeftBehindKeepTheirPlacesBesideThoseThatWereGivenBack(t *te
 			t.Fatal(err)
 		}
 		for _, i := range []int{4, 1, 2} {
-			if err := items[i].Retry(t.Context(), 0); err != nil {
+			if err := items[i].Fail(t.Context(), &queue.RetryError{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -109,7 +109,7 @@ func TestItemThatWasGivenBackComesBeforeWhatIsLeftBehindItsPlace(t *testing.T) {
 		}
 		done(t, items[0])
 		for _, i := range []int{3, 1} {
-			if err := items[i].Retry(t.Context(), 0); err != nil {
+			if err := items[i].Fail(t.Context(), &queue.RetryError{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -146,7 +146,7 @@ func TestListOfClaimsStaysSmall(t *testing.T) {
 			items = append(items, more...)
 		}
 		for _, item := range items {
-			if err := item.Retry(t.Context(), 0); err != nil {
+			if err := item.Fail(t.Context(), &queue.RetryError{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -189,7 +189,7 @@ func TestReturnedItemHasNotBeenTried(t *testing.T) {
 		for range 5 {
 			back(again(1).Return(t.Context(), 0))
 		}
-		back(again(1).Retry(t.Context(), 0))
+		back(again(1).Fail(t.Context(), &queue.RetryError{}))
 		for range 5 {
 			back(again(2).Return(t.Context(), 0))
 		}
@@ -202,7 +202,7 @@ func TestReturnedItemHasNotBeenTried(t *testing.T) {
 		if err := item.Return(t.Context(), 0); !errors.Is(err, queue.ErrFinished) {
 			t.Errorf("returned twice: %v, want ErrFinished", err)
 		}
-		back(again(2).Retry(t.Context(), 0))
+		back(again(2).Fail(t.Context(), &queue.RetryError{}))
 		wantLen(t, q, queue.Counts{Dead: 1})
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// Whenever the session of a producer and consumer ends, and whether or not what it asked last was done: what was put is delivered, once
-// under its id, and what was done is not delivered again.
+// Whenever the session of a producer and consumer ends, and whether or not what it asked last was done: what was put
+// is delivered, once under its id, and what was done is not delivered again.
 func TestSessionEndedAtAnyStepLosesNothing(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{"before": zktest.Refuse, "after": zktest.DropReply} {
@@ -94,7 +94,7 @@ func putsAndTakes(t *testing.T, client *zk.Client, path string) {
 		}
 		if len(finished) == 3 && !retried {
 			retried = true
-			err = item.Retry(t.Context(), 0)
+			err = item.Fail(t.Context(), &queue.RetryError{})
 		} else if err = item.Done(t.Context()); err == nil {
 			finished[item.ID()] = true
 			delete(unclear, item.ID())

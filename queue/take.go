@@ -10,19 +10,20 @@ import (
 
 // taker is a goroutine that wants items. It gets one answer, unless it leaves first.
 type taker struct {
-	want   int
-	try    bool // wants no item that is not there yet
-	looked bool // somebody has looked since it came
-	got    []*Item
-	answer chan error // one slot, so that answering never blocks
+	want    int
+	try     bool // does not want to wait for an item
+	fetched bool // serve has looked since it came
+	got     []*Item
+	answer  chan error // one slot, so that answering never blocks
 }
 
-// Take waits for an item and returns it: the most urgent one that is ready, and of those the one that has arrived first.
+// Take waits for an item and returns it: the most urgent one that is ready, and of those the one that arrived first.
+// If ctx ends first it returns ctx's cause, and no item is lost. If the session ends while it waits, it goes on under
+// the next one.
 //
-// With one consumer that order is strict: no item is returned while one is ready that comes before it, as far as the servers had told this
-// process when Take was called. Several consumers each take their own part of the queue, of at most Config.Prefetch items.
-//
-// If ctx ends first it returns ctx's cause, and no item is lost. If the session ends while it waits, it goes on under the next one.
+// With one consumer that order is strict: Take returns no item while one is ready that comes before it, as far as the
+// servers had told this process when Take was called. Several consumers each take their own part of the queue, of at
+// most Config.Prefetch items.
 func (q *Queue) Take(ctx context.Context) (*Item, error) {
 	items, err := q.take(ctx, 1, false)
 	if err != nil {
@@ -40,7 +41,8 @@ func (q *Queue) TryTake(ctx context.Context) (*Item, error) {
 	return items[0], nil
 }
 
-// TakeBatch waits for an item and returns it with those that are ready behind it, n at most, in their order. n is at most 1,000.
+// TakeBatch waits for an item and returns it with those that are ready behind it, at most n, in their order. n is at
+// most 1,000.
 func (q *Queue) TakeBatch(ctx context.Context, n int) ([]*Item, error) {
 	if n < 1 || n > maxPrefetch {
 		return nil, q.failed("take", zk.BadArguments)
@@ -71,8 +73,8 @@ func (q *Queue) await(ctx context.Context, want int, try bool) ([]*Item, error) 
 		q.mu.Unlock()
 		return nil, ErrClosed
 	}
-	if d := q.desk; d != nil && len(q.takers) == 0 && want == 1 {
-		if item := d.pop(); item != nil {
+	if co := q.consumer; co != nil && len(q.takers) == 0 && want == 1 {
+		if item := co.next(); item != nil {
 			q.mu.Unlock()
 			return []*Item{item}, nil
 		}
@@ -80,7 +82,7 @@ func (q *Queue) await(ctx context.Context, want int, try bool) ([]*Item, error) 
 	t := &taker{want: want, try: try, answer: make(chan error, 1)}
 	q.takers = append(q.takers, t)
 	if q.serving {
-		q.prod()
+		q.wake()
 	} else {
 		q.serving = true
 		q.wg.Go(q.serve)
@@ -101,18 +103,19 @@ func (q *Queue) await(ctx context.Context, want int, try bool) ([]*Item, error) 
 	if len(q.takers) == 0 && q.giveUp != nil {
 		q.giveUp()
 	}
-	if t.fresh(); len(t.got) > 0 {
+	if t.dropLost(); len(t.got) > 0 {
 		return t.got, nil
 	}
 	return nil, context.Cause(ctx)
 }
 
-// fresh drops the items whose claims were lost while the taker waited for more. The caller holds the queue's mutex.
-func (t *taker) fresh() {
-	t.got = slices.DeleteFunc(t.got, func(it *Item) bool { return it.d.err() != nil })
+// dropLost drops the items whose claims were lost while the taker waited for more. The caller holds the queue's
+// mutex.
+func (t *taker) dropLost() {
+	t.got = slices.DeleteFunc(t.got, func(it *Item) bool { return it.co.err() != nil })
 }
 
-// demand returns how many items are wanted. The caller holds q.mu.
+// demand returns how many items takers want. The caller holds the queue's mutex.
 func (q *Queue) demand() int {
 	n := 0
 	for _, t := range q.takers {
@@ -121,10 +124,10 @@ func (q *Queue) demand() int {
 	return n
 }
 
-// prod makes serve look at its takers again.
-func (q *Queue) prod() {
+// wake makes serve look at its takers again.
+func (q *Queue) wake() {
 	select {
-	case q.kick <- struct{}{}:
+	case q.wakeup <- struct{}{}:
 	default:
 	}
 }
@@ -134,7 +137,7 @@ func (q *Queue) serve() {
 	for {
 		ctx, cancel := context.WithCancel(q.ctx)
 		q.mu.Lock()
-		q.more = q.more && !q.closed // who closes the queue wants no more
+		q.more = q.more && !q.closed // a queue that is closed claims nothing ahead
 		if len(q.takers) == 0 && !q.more && q.rested() {
 			q.mu.Unlock()
 			cancel()
@@ -150,14 +153,15 @@ func (q *Queue) serve() {
 		case q.ctx.Err() != nil:
 			q.fail(ErrClosed)
 		case given, q.passes(err):
-			// Another step, under the next session if this one has ended. What a step asks first tells when there is none.
+			// Take another step, under the next session if this one has ended. A step first asks for the session,
+			// which tells when there is none.
 		default:
 			q.fail(err)
 		}
 	}
 }
 
-// passes reports whether what a consumer failed with is worth another try, under the next session if this one has ended.
+// passes reports whether it is worth trying again after err, under the next session if this one has ended.
 func (q *Queue) passes(err error) bool {
 	for _, passing := range []error{errAgain, zk.ErrConnectionLost, ErrClaimLost, zk.ErrExpired, zk.ErrLost} {
 		if errors.Is(err, passing) {
@@ -167,37 +171,39 @@ func (q *Queue) passes(err error) bool {
 	return q.missing(err)
 }
 
-// leaveLost gives up the place in the line of those who wait of a desk that has ended: its session may live on.
+// leaveLost gives up the place in the line of waiting consumers of a consumer that has ended: its session may live
+// on.
 func (q *Queue) leaveLost() {
-	if d := q.served; d != nil && d.ctx.Err() != nil {
-		d.leave()
+	if co := q.served; co != nil && co.ctx.Err() != nil {
+		co.waiter.leave()
 		q.served = nil
 	}
 }
 
-// rested takes back what only takers need, and ends serve unless somebody has come meanwhile. The caller holds q.mu.
+// rested removes what only takers need, and ends serve unless a taker has come meanwhile. The caller holds the
+// queue's mutex.
 func (q *Queue) rested() bool {
 	q.giveUp = nil
-	d := q.desk
+	co := q.consumer
 	q.mu.Unlock()
 	q.leaveLost()
-	if d != nil {
-		d.relax()
+	if co != nil {
+		co.waiter.standDown()
 	}
 	q.mu.Lock()
 	q.serving = len(q.takers) > 0 || q.more
 	return !q.serving
 }
 
-// errAgain says that somebody else was quicker.
-var errAgain = errors.New("queue: somebody else was quicker")
+// errAgain says that another client was quicker.
+var errAgain = errors.New("queue: another client was quicker")
 
-// fail answers everybody who waits.
+// fail answers all takers.
 func (q *Queue) fail(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, t := range q.takers {
-		if t.fresh(); len(t.got) > 0 {
+		if t.dropLost(); len(t.got) > 0 {
 			t.answer <- nil
 		} else {
 			t.answer <- err
@@ -206,64 +212,65 @@ func (q *Queue) fail(err error) {
 	q.takers = nil
 }
 
-// step does the next thing for those who wait: it looks for items, hands them out, or waits for some.
+// step does the next thing for the takers: it looks for items, delivers them, or waits for some.
 func (q *Queue) step(ctx context.Context) error {
 	q.leaveLost()
-	d, err := q.openDesk(ctx)
+	co, err := q.openConsumer(ctx)
 	if err != nil {
 		return err
 	}
-	q.served = d
+	q.served = co
 	q.mu.Lock()
-	blind, more := d.blind(), q.more
+	mustFetch, more := co.mustFetch(), q.more
 	q.more = false
 	for _, t := range q.takers {
-		t.looked = t.looked || blind
+		t.fetched = t.fetched || mustFetch
 	}
 	q.mu.Unlock()
 	found := false
-	if blind || more {
-		if err := d.holdStock(ctx); err != nil {
+	if mustFetch || more {
+		if err := co.beginClaiming(ctx); err != nil {
 			return err
 		}
-		found, err = d.fetch(ctx, !blind)
-		d.freeStock()
+		found, err = co.fetcher.fetch(ctx, !mustFetch)
+		co.endClaiming()
 		if err != nil {
 			return err
 		}
 	}
 	q.mu.Lock()
-	d.handOut()
-	if blind && !found && len(d.windows) == 0 {
+	co.handOut()
+	if mustFetch && !found && len(co.leases) == 0 {
 		q.nothingThere()
 		waiting := len(q.takers) > 0
 		q.mu.Unlock()
 		if waiting {
-			return d.wait(ctx)
+			return co.waiter.wait(ctx)
 		}
 		return nil
 	}
-	unmarked := len(q.takers) > 0 && len(d.windows) > 0 && !d.blind()
+	unmarked := len(q.takers) > 0 && len(co.leases) > 0 && !co.mustFetch()
 	q.mu.Unlock()
 	if found {
-		d.leave()
+		co.waiter.leave()
 	}
 	if unmarked {
-		return d.mark(ctx)
+		return co.mark(ctx)
 	}
 	return nil
 }
 
-// handOut serves the takers, first come first served, as far as items may be handed out. The caller holds q.mu.
-func (d *desk) handOut() {
-	q := d.q
+// handOut serves the takers, first come first served, as far as items may be delivered. The caller holds the queue's
+// mutex.
+func (co *consumer) handOut() {
+	q := co.q
 	for len(q.takers) > 0 {
-		item := d.pop()
+		item := co.next()
 		if item == nil {
 			return
 		}
 		t := q.takers[0]
-		t.fresh()
+		t.dropLost()
 		if t.got = append(t.got, item); len(t.got) == t.want {
 			q.takers = q.takers[1:]
 			t.answer <- nil
@@ -271,14 +278,14 @@ func (d *desk) handOut() {
 	}
 }
 
-// nothingThere answers those who do not want to wait. The caller holds q.mu.
+// nothingThere answers the takers that do not want to wait. The caller holds the queue's mutex.
 func (q *Queue) nothingThere() {
 	q.takers = slices.DeleteFunc(q.takers, func(t *taker) bool {
-		t.fresh()
+		t.dropLost()
 		switch {
 		case len(t.got) > 0:
 			t.answer <- nil
-		case t.try && t.looked:
+		case t.try && t.fetched:
 			t.answer <- ErrEmpty
 		default:
 			return false

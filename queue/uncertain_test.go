@@ -12,8 +12,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// A consumer whose server answers, but has no quorum, is told. Another one gets the item when the first has had the margin to stop, and the
-// first gets items again under the same session.
+// A consumer whose server answers, but has no quorum, learns it. Another one gets the item when the first has had the
+// margin to stop, and the first gets items again under the same session.
 func TestUncertainConsumerIsToldAndItsItemsAreDelivered(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -76,7 +76,7 @@ func TestUncertainConsumerKeepsItsOrder(t *testing.T) {
 	})
 }
 
-// A consumer that is lost while another of its goroutines waits for an item leaves the line of those who wait.
+// A consumer that is lost while another of its goroutines waits for an item leaves the line of waiting consumers.
 func TestUncertainConsumerLeavesTheLine(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})

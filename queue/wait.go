@@ -10,67 +10,87 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
-// wait waits until there may be something to take. Those who wait stand in line, and only the first of them has set alarms: a put wakes
-// it, its leaving wakes the next, and nobody else.
+// waiter is the part of a consumer that waits for items. Only the goroutine of serve uses it.
+type waiter struct {
+	co    *consumer
+	line  line.Line
+	place *line.Place // among the waiting consumers; nil while not waiting
+}
+
+func newWaiter(co *consumer) *waiter {
+	return &waiter{co: co, line: line.Line{
+		Dir:     co.q.layout.path(dirWaiters),
+		Prefix:  func(guid string) string { return guid + "-wait-" },
+		Markers: []line.Marker{"wait-"},
+		Blocks:  func(line.Seat) bool { return true },
+		Data:    func() []byte { return []byte(co.id) },
+		ACL:     co.q.cfg.ACL,
+
+		Unordered: true, // if two are first, both set watches, and both wake where one would do
+	}}
+}
+
+// wait waits until there may be something to take. Waiting consumers stand in line, and only the first has set
+// watches: a put wakes it, its leaving wakes the next, and no others.
 //
-// It returns when it is worth looking again. Whoever has become first looks once more after all alarms are set, so that nothing that has
-// arrived before goes unseen.
-func (d *desk) wait(ctx context.Context) error {
+// It returns when it is worth looking again. A consumer that has become first looks once more after all watches are
+// set, so that it sees everything that arrived before.
+func (w *waiter) wait(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(d.ctx, cancel)()
+	defer context.AfterFunc(w.co.ctx, cancel)()
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	wg.Go(func() { // a new taker may not want to wait: he gets his look, and the place in the line stays
+	wg.Go(func() { // a new taker may not want to wait: it gets its look, and the place in line stays
 		select {
-		case <-d.q.kick:
+		case <-w.co.q.wakeup:
 			cancel()
 		case <-ctx.Done():
 		}
 	})
 	defer cancel()
-	err := d.await(ctx, cancel, &wg)
+	err := w.await(ctx, cancel, &wg)
 	if ctx.Err() != nil {
 		return nil
 	}
 	return err
 }
 
-func (d *desk) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) error {
-	if d.place == nil {
-		place, err := d.waiting.Enter(ctx, d.sess)
+func (w *waiter) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) error {
+	if w.place == nil {
+		place, err := w.line.Enter(ctx, w.co.sess)
 		if err != nil {
 			return err
 		}
-		d.place = place
+		w.place = place
 	}
-	if !d.place.First() {
-		d.q.mu.Lock()
-		watches := d.silence()
-		d.q.mu.Unlock()
+	if !w.place.First() {
+		w.co.q.mu.Lock()
+		watches := w.co.forgetAll()
+		w.co.q.mu.Unlock()
 		closeAll(watches)
-		if err := d.place.Await(ctx); err != nil {
+		if err := w.place.Await(ctx); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
-			d.leave()
+			w.leave()
 			if errors.Is(err, line.ErrGone) {
-				return errAgain // somebody has deleted our node; the next step stands in line anew
+				return errAgain // another client has deleted our node; the next step enters the line anew
 			}
 			return err
 		}
 	}
-	if set, err := d.arm(ctx); set || err != nil {
+	if set, err := w.arm(ctx); set || err != nil {
 		return err
 	}
-	d.q.mu.Lock()
-	ready := d.complete(d.lines)
-	deaf := slices.DeleteFunc(slices.Clone(d.lines), func(p int) bool { return !d.bells[p].rung() })
-	due := d.nextDue
-	all := d.all()
-	d.q.mu.Unlock()
-	for _, p := range deaf { // it has rung just now, or somebody has removed it
-		if err := d.q.line(p).mend(ctx, d.sess); err != nil {
+	w.co.q.mu.Lock()
+	ready := w.co.allQuiet(w.co.fetcher.priorities)
+	deaf := slices.DeleteFunc(slices.Clone(w.co.fetcher.priorities), func(p int) bool { return !w.co.changes[p].hasFired() })
+	due := w.co.nextDue
+	all := w.co.all()
+	w.co.q.mu.Unlock()
+	for _, p := range deaf { // it has fired just now, or another client has removed it
+		if err := w.co.q.layout.readyList(p).Mend(ctx, w.co.sess); err != nil {
 			return err
 		}
 	}
@@ -78,51 +98,51 @@ func (d *desk) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) err
 		return nil
 	}
 	for _, a := range all {
-		wg.Go(func() { d.listen(ctx, a, cancel) })
+		wg.Go(func() { w.co.awaitChange(ctx, a, cancel) })
 	}
 	if due > 0 {
-		timer := time.AfterFunc(time.Duration(max(1, due-d.q.clock.now()))*time.Millisecond, cancel)
+		timer := time.AfterFunc(time.Duration(max(1, due-w.co.q.clock.now()))*time.Millisecond, cancel)
 		defer timer.Stop()
 	}
 	<-ctx.Done()
 	return nil
 }
 
-// leave gives up the place among those who wait.
-func (d *desk) leave() {
-	if d.place != nil {
-		d.place.Leave()
-		d.place = nil
+// leave gives up the place among the waiting consumers.
+func (w *waiter) leave() {
+	if w.place != nil {
+		w.place.Leave()
+		w.place = nil
 	}
 }
 
-// relax takes back what only takers need.
-func (d *desk) relax() {
-	d.leave()
-	d.q.mu.Lock()
-	if len(d.windows) > 0 {
-		d.q.mu.Unlock()
+// standDown removes what only takers need.
+func (w *waiter) standDown() {
+	w.leave()
+	w.co.q.mu.Lock()
+	if len(w.co.leases) > 0 {
+		w.co.q.mu.Unlock()
 		return
 	}
-	watches := d.silence()
-	d.q.mu.Unlock()
+	watches := w.co.forgetAll()
+	w.co.q.mu.Unlock()
 	closeAll(watches)
 }
 
-// arm sets the alarm that only the first of those who wait has, for what is put with a delay. It reports whether it
-// had to.
-func (d *desk) arm(ctx context.Context) (bool, error) {
-	q := d.q
+// arm sets the watch that only the first of the waiting consumers has, for items that are put with a delay. It
+// reports whether it had to.
+func (w *waiter) arm(ctx context.Context) (bool, error) {
+	q := w.co.q
 	q.mu.Lock()
-	delayed := d.delayed.rung()
+	delayed := w.co.delayed.hasFired()
 	q.mu.Unlock()
 	if delayed {
-		_, _, w, err := d.sess.GetW(ctx, q.path(dirDelayed))
+		_, _, fired, err := w.co.sess.GetW(ctx, q.layout.path(dirDelayed))
 		if err != nil {
 			return false, err
 		}
 		q.mu.Lock()
-		d.delayed = &alarm{watch: w}
+		w.co.delayed = &watch{w: fired}
 		q.mu.Unlock()
 	}
 	return delayed, nil

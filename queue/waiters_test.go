@@ -15,7 +15,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// Somebody deletes the node of one who waits, or its consumer's: both go on, and are woken.
+// Another client deletes the node of a waiting consumer, in line or among the consumers: both go on, and wake.
 func TestConsumersGoOnWaitingWhenSomebodyDeletesANodeOfTheirs(t *testing.T) {
 	t.Parallel()
 	for _, dir := range []string{"waiters", "consumers"} {
@@ -24,7 +24,7 @@ func TestConsumersGoOnWaitingWhenSomebodyDeletesANodeOfTheirs(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					producer, a, b := w.queue(queue.Config{}), w.queue(queue.Config{}), w.queue(queue.Config{})
 					sess := w.Session(t, time.Minute)
-					put(t, producer, "before", queue.PutOptions{})
+					put(t, producer, "before", queue.Message{})
 					done(t, take(t, producer))
 					_ = producer.Close(t.Context())
 					producer = w.queue(queue.Config{})
@@ -55,7 +55,7 @@ func TestConsumersGoOnWaitingWhenSomebodyDeletesANodeOfTheirs(t *testing.T) {
 					}
 					for i := range 4 {
 						synctest.Wait()
-						put(t, producer, strconv.Itoa(i), queue.PutOptions{})
+						put(t, producer, strconv.Itoa(i), queue.Message{})
 						select {
 						case body := <-got:
 							if body != strconv.Itoa(i) {
@@ -134,7 +134,7 @@ func TestNothingIsHandedOutWhenTheSessionIsNotCertain(t *testing.T) {
 	})
 }
 
-// An item that somebody has removed is not given back: there would be a claim on nothing.
+// An item that another client has removed is not given back: there would be a claim on nothing.
 func TestRetryOfARemovedItemSaysThatItIsGone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -144,7 +144,7 @@ func TestRetryOfARemovedItemSaysThatItIsGone(t *testing.T) {
 		if err := sess.Delete(t.Context(), item.Path(), -1); err != nil {
 			t.Fatal(err)
 		}
-		if err := item.Retry(t.Context(), 0); !errors.Is(err, queue.ErrClaimLost) {
+		if err := item.Fail(t.Context(), &queue.RetryError{}); !errors.Is(err, queue.ErrClaimLost) {
 			t.Errorf("got %v, want ErrClaimLost", err)
 		}
 		names, _, err := sess.Children(t.Context(), root+"/claims")
@@ -159,8 +159,8 @@ func TestRetryOfARemovedItemSaysThatItIsGone(t *testing.T) {
 	})
 }
 
-// Some of what nobody takes is given back, and the rest is refused: the consumer goes on with what comes first, which
-// is not its own any more.
+// Some of the items that no taker wants are given back, and the server refuses the rest: the consumer goes on with
+// what comes first, which is no longer its own.
 func TestOrderIsKeptWhenSomeItemsAreGivenBackAndOthersAreRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		reached := false
@@ -177,7 +177,7 @@ func TestOrderIsKeptWhenSomeItemsAreGivenBackAndOthersAreRefused(t *testing.T) {
 				}
 				return zktest.Pass
 			})
-			pass(1100 * time.Millisecond) // the time after which what nobody takes goes back
+			pass(1100 * time.Millisecond) // the time after which items that no taker wants go back
 			synctest.Wait()
 			reached = reached || back >= 2
 			w.Control(nil)

@@ -21,7 +21,7 @@ import (
 func TestEachItemCostsOneWrite(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{Linger: time.Hour})
-		put(t, q, "warm", queue.PutOptions{})
+		put(t, q, "warm", queue.Message{})
 		done(t, take(t, q))
 		const n = 3000
 		count := func(what string, most int, f func()) {
@@ -41,7 +41,7 @@ func TestEachItemCostsOneWrite(t *testing.T) {
 		}
 		count("put one by one", 102, func() {
 			for range 100 {
-				put(t, q, "a", queue.PutOptions{})
+				put(t, q, "a", queue.Message{})
 			}
 		})
 		count("put at once", 5, func() { putAll(t, q, 0, n) })
@@ -65,10 +65,10 @@ func TestPutWakesFewOfThoseWhoWait(t *testing.T) {
 		}
 		for i := range n {
 			before := w.Traffic().Events
-			put(t, producer, "a", queue.PutOptions{Priority: i % 3, Delay: time.Duration(i%2) * time.Minute})
+			put(t, producer, "a", queue.Message{Priority: i % 3, Delay: time.Duration(i%2) * time.Minute})
 			done(t, <-got)
 			synctest.Wait()
-			if woken := w.Traffic().Events - before; woken > 8 { // a new line and a delay cost some of their own
+			if woken := w.Traffic().Events - before; woken > 8 { // a new ready list and a delay cost some of their own
 				t.Errorf("put %d sent %d events", i, woken)
 			}
 		}
@@ -177,11 +177,46 @@ func TestCloseGivesBackWhatWasNotHandedOut(t *testing.T) {
 	})
 }
 
+func TestHandlerSaysWhenItsItemIsDeliveredAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{Backoff: queue.Backoff{First: time.Hour}})
+		put(t, q, "a", queue.Message{})
+		ctx, stop := context.WithCancel(t.Context())
+		var times []time.Time
+		err := q.Consume(ctx, 1, func(_ context.Context, item *queue.Item) error {
+			times = append(times, time.Now())
+			switch failures := item.Failures(); len(times) {
+			case 1:
+				return fmt.Errorf("wrapped: %w", &queue.RetryError{Err: errors.New("busy"), After: time.Minute})
+			case 2:
+				if len(failures) != 1 || failures[0].Reason != "wrapped: busy" {
+					t.Errorf("got failures %v, want the one", failures)
+				}
+				return &queue.RetryError{}
+			}
+			stop()
+			if item.Attempt() != 3 {
+				t.Errorf("got attempt %d, want 3", item.Attempt())
+			}
+			return nil
+		})
+		if err != nil || len(times) != 3 {
+			t.Fatal(err, times)
+		}
+		if got := times[1].Sub(times[0]); got < time.Minute || got > time.Minute+2*time.Second {
+			t.Errorf("the second attempt came after %v, want a minute", got)
+		}
+		if got := times[2].Sub(times[1]); got > time.Second {
+			t.Errorf("the third attempt came after %v, want none", got)
+		}
+	})
+}
+
 func TestFailuresBackOffAndEndAmongTheDeadLetters(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{MaxAttempts: 3, Backoff: queue.Backoff{First: time.Minute, Max: time.Hour}})
-		put(t, q, "bad", queue.PutOptions{Priority: 7})
-		put(t, q, "worse", queue.PutOptions{Priority: 9})
+		put(t, q, "bad", queue.Message{Priority: 7})
+		put(t, q, "worse", queue.Message{Priority: 9})
 		ctx, stop := context.WithCancel(t.Context())
 		var times []time.Time
 		dead := 0
@@ -272,18 +307,18 @@ func TestConsumeStopsWithoutDroppingItsWork(t *testing.T) {
 	})
 }
 
-func TestDoneWithIsAllOrNothing(t *testing.T) {
+func TestDoneWithWritesIsAllOrNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
 		putAll(t, q, 0, 1)
 		item := take(t, q)
-		if err := item.DoneWith(t.Context(), zk.CreateOp("/a", nil, zk.Persistent), zk.DeleteOp("/missing", -1)); !errors.Is(err, zk.NoNode) {
+		if err := item.Done(t.Context(), zk.CreateOp("/a", nil, zk.Persistent), zk.DeleteOp("/missing", -1)); !errors.Is(err, zk.NoNode) {
 			t.Fatalf("got %v, want NoNode", err)
 		}
 		if err := item.Context().Err(); err != nil {
 			t.Fatalf("the item is not ours any more: %v", err)
 		}
-		if err := item.DoneWith(t.Context(), zk.CreateOp("/a", nil, zk.Persistent)); err != nil {
+		if err := item.Done(t.Context(), zk.CreateOp("/a", nil, zk.Persistent)); err != nil {
 			t.Fatal(err)
 		}
 		if err := item.Done(t.Context()); !errors.Is(err, queue.ErrFinished) {
@@ -325,7 +360,7 @@ func TestPurgeLeavesWhatIsClaimed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
 		putAll(t, q, 0, 2200)
-		put(t, q, "later", queue.PutOptions{Delay: time.Hour})
+		put(t, q, "later", queue.Message{Delay: time.Hour})
 		held := take(t, other)
 		if n, err := q.Purge(t.Context()); n != 2200 || err != nil {
 			t.Fatalf("purged %d, %v", n, err)
@@ -336,7 +371,7 @@ func TestPurgeLeavesWhatIsClaimed(t *testing.T) {
 	})
 }
 
-// Nobody has worked on what is purged.
+// No consumer has worked on what is purged.
 func TestPurgeTellsNoHook(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var told atomic.Int32
@@ -357,8 +392,8 @@ func TestPurgeTellsNoHook(t *testing.T) {
 func TestAgeDoesNotCountWhatCameBeforeAnItemWasReady(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
-		put(t, q, "first", queue.PutOptions{})
-		put(t, q, "a", queue.PutOptions{Delay: time.Hour, Priority: 5})
+		put(t, q, "first", queue.Message{})
+		put(t, q, "a", queue.Message{Delay: time.Hour, Priority: 5})
 		pass(time.Hour + time.Second)
 		done(t, take(t, q)) // a consumer that looks makes ready what is due
 		wantAge := func(when string, want time.Duration) {
@@ -384,9 +419,9 @@ func TestPeekAndAgeTakeNothing(t *testing.T) {
 		if _, err := q.Age(t.Context()); !errors.Is(err, queue.ErrEmpty) {
 			t.Errorf("got %v, want ErrEmpty", err)
 		}
-		id := put(t, q, "a", queue.PutOptions{Priority: 3})
+		id := put(t, q, "a", queue.Message{Priority: 3})
 		time.Sleep(time.Minute)
-		put(t, q, "b", queue.PutOptions{})
+		put(t, q, "b", queue.Message{})
 		p, err := q.Peek(t.Context())
 		if err != nil || string(p.Body) != "b" {
 			t.Fatalf("got %+v, %v", p, err)
@@ -407,12 +442,12 @@ func TestItemsListsWhatIsReadyInItsOrder(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{}.WithSegment(10)), w.queue(queue.Config{})
 		putAll(t, q, 0, 45)
-		put(t, q, "urgent", queue.PutOptions{Priority: -1})
+		put(t, q, "urgent", queue.Message{Priority: -1})
 		items, err := other.TakeBatch(t.Context(), 10)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := items[4].Retry(t.Context(), 0); err != nil {
+		if err := items[4].Fail(t.Context(), &queue.RetryError{}); err != nil {
 			t.Fatal(err)
 		}
 		want := []string{"3"}
@@ -451,7 +486,7 @@ func TestTakeLeavesNothingBehindWhenItsCallerLeaves(t *testing.T) {
 		synctest.Wait()
 		w.NoNodes(t, root+"/waiters")
 		w.NoNodes(t, root+"/claims")
-		put(t, q, "a", queue.PutOptions{})
+		put(t, q, "a", queue.Message{})
 		done(t, take(t, q))
 	})
 }
@@ -494,7 +529,7 @@ func TestHooksTellWhatHappens(t *testing.T) {
 			Dead:    func(_ context.Context, _, reason string) { say("dead %s", reason) },
 		}})
 		putAll(t, q, 0, 2)
-		if err := take(t, q).Retry(t.Context(), 0); err != nil {
+		if err := take(t, q).Fail(t.Context(), &queue.RetryError{}); err != nil {
 			t.Fatal(err)
 		}
 		done(t, take(t, q))
@@ -511,19 +546,19 @@ func TestHooksTellWhatHappens(t *testing.T) {
 func TestKeysAreForgottenInTheirTime(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		cfg := queue.Config{KeepKeys: time.Hour}
-		id, added, err := w.queue(cfg).PutOnce(t.Context(), "k", []byte("a"), queue.PutOptions{})
+		id, added, err := w.queue(cfg).PutOnce(t.Context(), "k", queue.Message{Body: []byte("a")})
 		if err != nil || !added {
 			t.Fatal(added, err)
 		}
 		q := w.queue(cfg) // the producer, restarted
 		done(t, take(t, q))
 		time.Sleep(59 * time.Minute)
-		if again, added, err := q.PutOnce(t.Context(), "k", []byte("a"), queue.PutOptions{}); err != nil || added || again != id {
+		if again, added, err := q.PutOnce(t.Context(), "k", queue.Message{Body: []byte("a")}); err != nil || added || again != id {
 			t.Fatal(again, added, err)
 		}
 		time.Sleep(2 * time.Minute)
-		put(t, q, "b", queue.PutOptions{}) // tells the time
-		if again, added, err := q.PutOnce(t.Context(), "k", []byte("a"), queue.PutOptions{}); err != nil || !added || again == id {
+		put(t, q, "b", queue.Message{}) // tells the time
+		if again, added, err := q.PutOnce(t.Context(), "k", queue.Message{Body: []byte("a")}); err != nil || !added || again == id {
 			t.Fatal(again, added, err)
 		}
 	})
@@ -567,7 +602,7 @@ func TestSegmentsOfOneProducerAreFull(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{}.WithSegment(10))
 		for range 25 {
-			put(t, q, "", queue.PutOptions{})
+			put(t, q, "", queue.Message{})
 		}
 		for i, want := range []int{10, 10, 5} {
 			if got := len(w.children(fmt.Sprintf("%s/s%010d", line0, i+1))); got != want {

@@ -64,9 +64,11 @@ func (w *world) login(t *testing.T) (*zk.Client, *zk.Session) {
 // pass lets time pass in the bubble.
 func pass(d time.Duration) { time.Sleep(d) }
 
-func put(t *testing.T, q *queue.Queue, body string, opts queue.PutOptions) string {
+// put puts m with the given body, and returns the item's id.
+func put(t *testing.T, q *queue.Queue, body string, m queue.Message) string {
 	t.Helper()
-	id, err := q.Put(t.Context(), []byte(body), opts)
+	m.Body = []byte(body)
+	id, err := q.Put(t.Context(), m)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func TestQueueOnAnEnsembleThatLosesItsLeader(t *testing.T) {
 		producing.Go(func() {
 			for i := range items {
 				body := fmt.Sprintf("%d.%d", p, i)
-				id, err := q.Put(ctx, []byte(body), queue.PutOptions{Priority: i % 2})
+				id, err := q.Put(ctx, queue.Message{Body: []byte(body), Priority: i % 2})
 				if err != nil {
 					t.Errorf("put: %v", err)
 					return

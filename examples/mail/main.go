@@ -34,7 +34,7 @@ func open(ctx context.Context, servers string, addresses []string, send func(con
 	}
 	defer q.Close(context.WithoutCancel(ctx))
 	for _, to := range addresses {
-		if _, err := q.Put(ctx, []byte(to), queue.PutOptions{}); err != nil {
+		if _, err := q.Put(ctx, queue.Message{Body: []byte(to)}); err != nil {
 			return err
 		}
 	}

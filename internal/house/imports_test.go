@@ -40,8 +40,10 @@ var rules = []rule{
 	{path: "lock", ours: []string{"zk", "internal/line"}},
 	{path: "elect", ours: []string{"zk", "internal/line"}},
 	{path: "fence", ours: []string{"zk"}},
-	{path: "queue", ours: []string{"zk", "internal/line"}},
-	{path: "queue/classic", ours: []string{"zk", "internal/line", "queue"}}, // for its errors
+	{path: "internal/segment", ours: []string{"zk"}},
+	{path: "internal/receipt", ours: []string{"zk"}},
+	{path: "queue", ours: []string{"zk", "internal/line", "internal/segment", "internal/receipt"}},
+	{path: "queue/classic", ours: []string{"zk", "internal/line", "internal/receipt", "queue"}}, // queue for its errors
 	{path: "zktest", ours: []string{"server", "zk", "internal/wire", "internal/jute"}},
 	{path: "internal/supervise", ours: []string{"zk"}, foreign: []string{"golang.org/x/sys"}},
 	{path: "internal/measure", ours: []string{"lock"}},

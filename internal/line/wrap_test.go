@@ -297,7 +297,7 @@ func consume(t *testing.T, clients []*zk.Client) {
 		})
 	}
 	for i := range items {
-		if _, err := producer.Put(ctx, nil, queue.PutOptions{}); err != nil {
+		if _, err := producer.Put(ctx, queue.Message{}); err != nil {
 			t.Fatal(err)
 		}
 		select {

@@ -10,16 +10,16 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// claim takes an item by making its lock, a node that goes with the session.
+// claim takes an item by creating its lock, a node that goes with the session.
 //
-// The lock is requested and the item read in one write, in that order, so that an item that is there then is ours: whoever has taken it
-// before has removed it before the lock, or with it. The lock has a random text of its own, by which it is known again
-// later; kazoo keeps such a text there, too.
+// It requests the lock and reads the item in one write, in that order, so that an item that exists then is ours: a
+// consumer that took it before has removed it before the lock, or with it. The lock has a random text, by which it is
+// recognized later; kazoo keeps such a text there, too.
 //
-// The caller may leave: the answers are awaited all the same, at most until the session ends, so that no lock stays behind of which
-// nobody knows.
-func (d *depot) claim(ctx context.Context, sess *zk.Session, e entry) (*Item, error) {
-	item := &Item{depot: d, sess: sess, entry: e, id: []byte(strings.ReplaceAll(line.NewGUID(), "-", ""))}
+// If the caller leaves, claim still waits for the answers, at most until the session ends, so that it leaves no
+// unknown lock behind.
+func (d *base) claim(ctx context.Context, sess *zk.Session, e entry) (*Item, error) {
+	item := &Item{base: d, sess: sess, entry: e, id: []byte(strings.ReplaceAll(line.NewGUID(), "-", ""))}
 	after := context.WithoutCancel(ctx)
 	read, err := item.lock(ctx)
 	if errors.Is(err, zk.NoNode) {
@@ -32,14 +32,14 @@ func (d *depot) claim(ctx context.Context, sess *zk.Session, e entry) (*Item, er
 	case err == nil:
 	case errors.Is(err, zk.NodeExists):
 		return nil, nil
-	case sess.Err() != nil: // what became of the lock does not matter, then
+	case sess.Err() != nil: // then it does not matter what became of the lock
 		return nil, sess.Err()
 	default:
 		return nil, err
 	}
 	data, err := read(after)
 	switch {
-	case errors.Is(err, zk.NoNode): // it was done before we had the lock
+	case errors.Is(err, zk.NoNode): // another consumer finished it before we had the lock
 		return nil, item.unlock(after)
 	case err != nil:
 		return nil, errors.Join(err, item.unlock(after))
@@ -56,11 +56,11 @@ func (d *depot) claim(ctx context.Context, sess *zk.Session, e entry) (*Item, er
 	return item, nil
 }
 
-// lock makes the item's lock. Read returns the item's content as it is since then.
+// lock creates the item's lock. Read returns the item's content since then.
 func (it *Item) lock(ctx context.Context) (read func(context.Context) (zk.Data, error), err error) {
 	var got *zk.Future[zk.Data]
-	lock := zk.CreateNodeOp(zk.Node{Path: it.lockPath(), Data: it.id, Mode: zk.Ephemeral, ACL: it.depot.cfg.ACL})
-	err = it.depot.receipts.do(ctx, it.sess, func(stamp zk.Op) error {
+	lock := zk.CreateNodeOp(zk.Node{Path: it.lockPath(), Data: it.id, Mode: zk.Ephemeral, ACL: it.base.cfg.ACL})
+	err = it.base.receipts.do(ctx, it.sess, func(stamp zk.Op) error {
 		b := it.sess.Batch()
 		locked := b.Multi(stamp, lock)
 		got = b.Get(it.path())
@@ -80,7 +80,7 @@ func (it *Item) lock(ctx context.Context) (read func(context.Context) (zk.Data, 
 	}, err
 }
 
-// look finds out whether the lock is ours and whether the item is there, as of now, whatever the server knew before.
+// look finds out whether the lock is ours and whether the item exists, as of now, whatever the server knew before.
 func (it *Item) look(ctx context.Context) (locked, there bool, err error) {
 	for {
 		b := it.sess.Batch()
@@ -101,14 +101,14 @@ func (it *Item) look(ctx context.Context) (locked, there bool, err error) {
 	}
 }
 
-// unlock removes the lock, and waits until that is done or the session has ended, which removes it as well; that it is
-// gone is success. It fails if the server refuses, or if ctx ends first, while the removal goes on.
+// unlock removes the lock, and waits until that is done or the session has ended, which removes it as well. If the
+// lock is gone, that is success. It fails if the server refuses, or if ctx ends first, while the removal goes on.
 func (it *Item) unlock(ctx context.Context) error {
 	it.hold.over()
 	return line.RemoveBy(func() error {
 		ctx := context.Background()
 		for {
-			err := it.depot.receipts.multi(ctx, it.sess, zk.DeleteOp(it.lockPath(), -1))
+			err := it.base.receipts.multi(ctx, it.sess, zk.DeleteOp(it.lockPath(), -1))
 			if err == nil || errors.Is(err, zk.NoNode) {
 				return nil
 			}

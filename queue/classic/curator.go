@@ -8,13 +8,13 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-func newCurator(client *zk.Client, path string, cfg Config, n naming) (taker, error) {
-	d, err := newDepot(client, path, cfg, kind{naming: n, format: framed, lockable: true})
-	return taker{d}, err
+func newCurator(client *zk.Client, path string, cfg Config, n naming) (consumer, error) {
+	d, err := newBase(client, path, cfg, kind{naming: n, format: framed, lockable: true})
+	return consumer{d}, err
 }
 
-// Curator is Curator's DistributedQueue: first in, first out. All methods may be called from any goroutine.
-type Curator struct{ taker }
+// Curator is Curator's DistributedQueue: first in, first out. Its methods may be called from any goroutine.
+type Curator struct{ consumer }
 
 // NewCurator returns the queue at path. It asks no server.
 func NewCurator(client *zk.Client, path string, cfg Config) (*Curator, error) {
@@ -25,18 +25,19 @@ func NewCurator(client *zk.Client, path string, cfg Config) (*Curator, error) {
 	return &Curator{t}, nil
 }
 
-// Put puts an item at the end. When it has returned nil the item is in once; after an error it is not in, except that after an
-// UnresolvedError it may be.
+// Put puts an item at the end. When it has returned nil the item is in, once. After an error it is not in, except
+// that after an UnresolvedError it may be.
 func (q *Curator) Put(ctx context.Context, body []byte) error { return q.PutMulti(ctx, body) }
 
-// PutMulti puts several bodies in one node, as one item: they are taken together. Otherwise it is as Put.
+// PutMulti puts several bodies in one node, as one item: they are taken together. Otherwise it is like Put.
 func (q *Curator) PutMulti(ctx context.Context, bodies ...[]byte) error {
-	return q.depot.put(ctx, curatorPrefix, MarshalElements(bodies...))
+	return q.base.put(ctx, curatorPrefix, MarshalElements(bodies...))
 }
 
-// CuratorPriority is Curator's DistributedPriorityQueue: the smallest priority first, then first in, first out. All methods may be called
-// from any goroutine. Items that Curator has put back after an error have lost their priority and come first.
-type CuratorPriority struct{ taker }
+// CuratorPriority is Curator's DistributedPriorityQueue: the smallest priority first, then first in, first out. Its
+// methods may be called from any goroutine. Items that Curator has put back after an error have lost their priority
+// and come first.
+type CuratorPriority struct{ consumer }
 
 // NewCuratorPriority returns the queue at path. It asks no server.
 func NewCuratorPriority(client *zk.Client, path string, cfg Config) (*CuratorPriority, error) {
@@ -47,19 +48,19 @@ func NewCuratorPriority(client *zk.Client, path string, cfg Config) (*CuratorPri
 	return &CuratorPriority{t}, nil
 }
 
-// Put puts an item behind all others of its priority. Otherwise it is as Curator.Put.
+// Put puts an item behind all others of its priority. Otherwise it is like Curator.Put.
 func (q *CuratorPriority) Put(ctx context.Context, priority int32, body []byte) error {
 	return q.PutMulti(ctx, priority, body)
 }
 
-// PutMulti puts several bodies in one node, as one item: they are taken together. Otherwise it is as Put.
+// PutMulti puts several bodies in one node, as one item: they are taken together. Otherwise it is like Put.
 func (q *CuratorPriority) PutMulti(ctx context.Context, priority int32, bodies ...[]byte) error {
-	return q.depot.put(ctx, priorityPrefix(priority), MarshalElements(bodies...))
+	return q.base.put(ctx, priorityPrefix(priority), MarshalElements(bodies...))
 }
 
-// CuratorDelay is Curator's DistributedDelayQueue: no item before its time, and those whose time has come in the order of their times. It is the
-// consumer's clock that tells the time, as in Curator's. All methods may be called from any goroutine.
-type CuratorDelay struct{ taker }
+// CuratorDelay is Curator's DistributedDelayQueue: no item before its time, and items that are due in the order of
+// their times. The consumer's clock tells the time, as in Curator. Its methods may be called from any goroutine.
+type CuratorDelay struct{ consumer }
 
 // NewCuratorDelay returns the queue at path. It asks no server.
 func NewCuratorDelay(client *zk.Client, path string, cfg Config) (*CuratorDelay, error) {
@@ -70,19 +71,19 @@ func NewCuratorDelay(client *zk.Client, path string, cfg Config) (*CuratorDelay,
 	return &CuratorDelay{t}, nil
 }
 
-// Put puts an item that must not be taken before due, which counts in milliseconds. Otherwise it is as Curator.Put.
+// Put puts an item that must not be taken before due, which counts in milliseconds. Otherwise it is like Curator.Put.
 func (q *CuratorDelay) Put(ctx context.Context, due time.Time, body []byte) error {
 	return q.PutMulti(ctx, due, body)
 }
 
-// PutMulti puts several bodies in one node, as one item: they are taken together. Otherwise it is as Put.
+// PutMulti puts several bodies in one node, as one item: they are taken together. Otherwise it is like Put.
 func (q *CuratorDelay) PutMulti(ctx context.Context, due time.Time, bodies ...[]byte) error {
-	return q.depot.put(ctx, delayPrefix(due), MarshalElements(bodies...))
+	return q.base.put(ctx, delayPrefix(due), MarshalElements(bodies...))
 }
 
-// CuratorID is Curator's DistributedIdQueue: first in, first out, and items can be removed by an id. All methods may be called from any
-// goroutine.
-type CuratorID struct{ taker }
+// CuratorID is Curator's DistributedIdQueue: first in, first out, and items can be removed by an id. Its methods may
+// be called from any goroutine.
+type CuratorID struct{ consumer }
 
 // NewCuratorID returns the queue at path. It asks no server.
 func NewCuratorID(client *zk.Client, path string, cfg Config) (*CuratorID, error) {
@@ -93,30 +94,32 @@ func NewCuratorID(client *zk.Client, path string, cfg Config) (*CuratorID, error
 	return &CuratorID{t}, nil
 }
 
-// Put puts an item with an id, which others may have, too. Slashes and bars in it count as underscores. Otherwise it is as Curator.Put.
+// Put puts an item with an id, which other items may have, too. Slashes and bars in it count as underscores.
+// Otherwise it is like Curator.Put.
 func (q *CuratorID) Put(ctx context.Context, id string, body []byte) error {
-	return q.depot.put(ctx, idPrefix(id), MarshalElements(body))
+	return q.base.put(ctx, idPrefix(id), MarshalElements(body))
 }
 
-// Remove removes all items with the id that nobody is handling under a lock, and returns how many it has removed, also along with an error.
+// Remove removes all items with the id that no consumer is handling under a lock, and returns how many it has
+// removed, also along with an error.
 func (q *CuratorID) Remove(ctx context.Context, id string) (int, error) {
 	removed := 0
-	items, err := q.depot.all(ctx)
+	items, err := q.base.all(ctx)
 	for _, e := range items {
 		middle, _, ok := cutBars(e.name)
 		if !ok || middle != idText(id) {
 			continue
 		}
 		gone := false
-		if err = q.depot.attempt(ctx, func(sess *zk.Session) error {
-			item, err := q.depot.grab(ctx, sess, e)
+		if err = q.base.attempt(ctx, func(sess *zk.Session) error {
+			item, err := q.base.grab(ctx, sess, e)
 			if err != nil || item == nil {
 				return err
 			}
 			err = item.Done(context.WithoutCancel(ctx))
 			gone = err == nil
 			return err
-		}); errors.Is(err, ErrLost) { // somebody else has it
+		}); errors.Is(err, ErrLost) { // another consumer has it
 			err = nil
 		}
 		if err != nil {

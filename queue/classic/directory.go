@@ -9,11 +9,11 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// maxTries bounds how often what vanished in between is made anew.
+// maxTries bounds how often it creates anew what vanished in between.
 const maxTries = 10
 
-// makeDir makes a directory, and what is missing above it in the mode above. It works from the leaf upward, because the ancestors may
-// be closed to us. Having been there already is success, so that it may be repeated.
+// makeDir creates a directory, and what is missing above it in the mode above. It works from the leaf upward, because
+// the ancestors may be closed to us. If the directory exists already, that is success, so that it may be repeated.
 func makeDir(ctx context.Context, sess *zk.Session, dir zk.Node, above zk.Mode) error {
 	for range maxTries {
 		_, err := sess.CreateNode(ctx, dir)
@@ -21,7 +21,8 @@ func makeDir(ctx context.Context, sess *zk.Session, dir zk.Node, above zk.Mode) 
 		case err == nil || errors.Is(err, zk.NodeExists):
 			return nil
 		case errors.Is(err, zk.NoNode) && path.Dir(dir.Path) != dir.Path:
-			if err := makeDir(ctx, sess, zk.Node{Path: path.Dir(dir.Path), Mode: above, ACL: dir.ACL}, above); err != nil {
+			parent := zk.Node{Path: path.Dir(dir.Path), Mode: above, ACL: dir.ACL}
+			if err := makeDir(ctx, sess, parent, above); err != nil {
 				return err
 			}
 		case errors.Is(err, zk.Unimplemented) && dir.Mode == zk.Container:
@@ -33,8 +34,8 @@ func makeDir(ctx context.Context, sess *zk.Session, dir zk.Node, above zk.Mode) 
 	return &zk.Error{Op: "create", Path: dir.Path, Err: zk.NoNode, Outcome: zk.Refused}
 }
 
-// pause waits a little after err if it may pass: a lost connection not at all, since requests wait for the next one by themselves. It
-// returns why there is no sense in asking again.
+// pause waits a little after err if err may pass: not at all after a lost connection, since requests wait for the
+// next one by themselves. It returns an error if it is useless to ask again.
 func pause(ctx context.Context, sess *zk.Session, err error) error {
 	switch {
 	case sess.Err() != nil:

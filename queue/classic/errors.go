@@ -7,21 +7,26 @@ import (
 	"github.com/seed-a3166700/turnstile/queue"
 )
 
-// What can go wrong besides what the client and the servers say. Those that package queue knows, too, are also its errors: code that asks
-// errors.Is(err, queue.ErrEmpty) serves both.
+// What can go wrong besides what the client and the servers report. Errors that package queue has, too, are also its
+// errors: code that calls errors.Is(err, queue.ErrEmpty) serves both.
 var (
 	// ErrEmpty: there is no item, or none that is due and not locked by others. It is a queue.ErrEmpty.
 	ErrEmpty error = &kindError{"classic: no item is ready", queue.ErrEmpty}
-	// ErrLost: the lock on the item is gone, or the item itself is. Others may have it, now or later. It is a queue.ErrClaimLost.
+	// ErrLost: the lock on the item is gone, or the item itself is. Others may have it, now or later. It is a
+	// queue.ErrClaimLost.
 	ErrLost error = &kindError{"classic: the item is not ours any more", queue.ErrClaimLost}
-	// ErrTooLarge: the items do not fit into a request that the servers accept (Config.MaxPacket). It is a queue.ErrTooLarge.
+	// ErrTooLarge: the items do not fit into a request that the servers accept (Config.MaxPacket). It is a
+	// queue.ErrTooLarge.
 	ErrTooLarge error = &kindError{"classic: too large for one request", queue.ErrTooLarge}
 	// ErrRemoved: the item was removed when it was taken, because the queue has no locks; it can only be put again.
 	ErrRemoved = errors.New("classic: the item was removed when it was taken")
 	// ErrCorrupt: a node of the queue is not what its layout says.
 	ErrCorrupt = errors.New("classic: corrupt item")
-	// ErrUnresolved: nobody can tell whether a write was done, because the session ended before its answer came. It is a queue.ErrUnresolved.
-	ErrUnresolved error = &kindError{"classic: nobody can tell whether the write was done: the session ended before its answer came", queue.ErrUnresolved}
+	// ErrUnresolved: it is unknown whether a write was done, because the session ended before its answer came. It is
+	// a queue.ErrUnresolved.
+	ErrUnresolved error = &kindError{
+		"classic: it is unknown whether the write was done: the session ended before its answer came", queue.ErrUnresolved,
+	}
 )
 
 // kindError is an error of this package that is also one of package queue.
@@ -33,15 +38,15 @@ type kindError struct {
 func (e *kindError) Error() string { return e.text }
 func (e *kindError) Unwrap() error { return e.kind }
 
-// UnresolvedError tells of a write that may have been done or not. It is an ErrUnresolved.
-// If Item is not nil it was to be taken: it is gone from the queue, and then this is the only copy of it, or it is still there, or
-// somebody else has it.
+// UnresolvedError is about a write that may have been done or not. It is an ErrUnresolved. If Item is not nil it was
+// to be taken: it is gone from the queue, and then this is the only copy of it, or it is still there, or another
+// consumer has it.
 type UnresolvedError struct {
 	Item *Item // nil for a put
 	Err  error // why the session ended
 }
 
-// Error says what is open, and why.
+// Error says what is unknown, and why.
 func (e *UnresolvedError) Error() string {
 	if e.Item != nil {
 		return fmt.Sprintf("%v (taking %s): %v", ErrUnresolved, e.Item.Name(), e.Err)
@@ -52,8 +57,8 @@ func (e *UnresolvedError) Error() string {
 // Unwrap returns ErrUnresolved and why the session ended.
 func (e *UnresolvedError) Unwrap() []error { return []error{ErrUnresolved, e.Err} }
 
-// CorruptError tells of a node that stays where it is, because its content cannot be read. A queue tells of each such node once, and
-// passes it over from then on. It is an ErrCorrupt.
+// CorruptError is about a node that stays where it is, because its content cannot be read. A queue reports each such
+// node once, and then passes it over. It is an ErrCorrupt.
 type CorruptError struct {
 	Path string // of the node
 	Data []byte // its content

@@ -21,7 +21,8 @@ var faults = map[string]zktest.Fault{
 	"the connection ends behind it": zktest.CutAfter,
 }
 
-// atEveryStep prepares and runs do with a fault at its first request, again with one at its second, and so on until it has no further one.
+// atEveryStep prepares and runs do with a fault at its first request, again with one at its second, and so on until
+// it has no further one.
 func (w *world) atEveryStep(prepare func(), do func(fault string, step int)) {
 	for name, fault := range faults {
 		for step := 1; ; step++ {
@@ -43,7 +44,8 @@ func (w *world) atEveryStep(prepare func(), do func(fault string, step int)) {
 	}
 }
 
-// The layouts have no room for a mark in an item: without the receipts a put whose reply is lost would be made twice or not at all.
+// The layouts have no room for a mark in an item: without the receipts a put whose reply is lost would be made twice
+// or not at all.
 func TestPutMakesOneItemWhateverHitsItAtWhicheverStep(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		reader := w.queue(k)
@@ -59,7 +61,7 @@ func TestPutMakesOneItemWhateverHitsItAtWhicheverStep(t *testing.T) {
 	})
 }
 
-// Removing and locking, reading, ending: an item whose deletion's reply is lost is neither handed to nobody nor to two.
+// Removing and locking, reading, ending: an item whose deletion's reply is lost is neither lost nor delivered twice.
 func TestTakeHandsOutEachItemOnceWhateverHitsItAtWhicheverStep(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		writer := w.queue(k)
@@ -223,7 +225,7 @@ func TestWaitingTakeGoesOnAfterAnOutageAndUnderTheNextSession(t *testing.T) {
 	})
 }
 
-// CURATOR-308: the directory goes with its last item, or by somebody's hand, while a consumer waits.
+// CURATOR-308: the directory goes with its last item, or another client removes it, while a consumer waits.
 func TestWaitingTakeSurvivesTheDirectorysEnd(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		q, writer := w.queue(k), w.queue(k)
@@ -287,7 +289,7 @@ func TestPutThatEndsTheConnectionEachTimeFails(t *testing.T) {
 	})
 }
 
-// Whoever looks aside must not make the others forget that an item is left in the queue.
+// A goroutine that looks aside must not make the others forget that an item is left in the queue.
 func TestItemThatATakerLeavesIsNotOvertakenByLaterOnes(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		q := w.queue(k)
@@ -311,8 +313,8 @@ func TestItemThatATakerLeavesIsNotOvertakenByLaterOnes(t *testing.T) {
 	})
 }
 
-// A leader shows those who are connected to it a tree without what is still on its way through the quorum, also after a sync. So after a write
-// whose reply was lost all reads are behind, until a write of the same session has been answered.
+// A leader shows its clients a tree without what is still on its way through the quorum, also after a sync. So after
+// a write whose reply was lost all reads are behind, until a write of the same session has been answered.
 func (w *world) readsBehind() {
 	behind, done := false, false
 	w.Control(func(r zktest.Request) zktest.Fault {
@@ -444,7 +446,7 @@ func TestReleaseGoesOnWhenItsCallerHasLeft(t *testing.T) {
 	})
 }
 
-// A list that is too large is the same whenever it is asked for: who takes is told, and who puts goes on.
+// A list that is too large stays too large: a consumer gets an error, and puts go on.
 func TestListThatIsTooLargeIsAnErrorAndNotAskedForAgain(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		fill(t, w.queue(k), 100)
@@ -470,7 +472,7 @@ func TestListThatIsTooLargeIsAnErrorAndNotAskedForAgain(t *testing.T) {
 	})
 }
 
-// The same goes for an item. It stays, and nobody's lock stays on it.
+// The same goes for an item. It stays, and no lock stays on it.
 func TestItemThatIsTooLargeIsAnErrorAndIsLeftAlone(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		writer := w.queue(k)
@@ -485,7 +487,7 @@ func TestItemThatIsTooLargeIsAnErrorAndIsLeftAlone(t *testing.T) {
 	})
 }
 
-// A caller who leaves while it is found out whether the put was done still hears what has become of it.
+// A caller that leaves while the client finds out whether the put was done still gets the outcome.
 func TestPutWhoseCallerLeavesWithItsReplyLostIsAccountedFor(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		q := w.queue(k)

@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// A format is how the nodes of a queue hold what was put: one body as it is, or several elements in Curator's framing.
+// format is how the nodes of a queue hold what was put: one body as it is, or several elements in Curator's framing.
 type format struct {
 	append func(elements ...[]byte) []byte
 	parse  func(data []byte) ([][]byte, error)
@@ -45,8 +45,8 @@ func MarshalElements(elements ...[]byte) []byte {
 
 var errShort = errors.New("it ends before its end mark")
 
-// UnmarshalElements returns the elements of a node of Curator's queues, of which there may be none. What stands behind the end mark is
-// ignored, as Curator does. The elements share data's memory.
+// UnmarshalElements returns the elements of a node of Curator's queues, of which there may be none. It ignores what
+// is behind the end mark, as Curator does. The elements share data's memory.
 func UnmarshalElements(data []byte) ([][]byte, error) {
 	if len(data) < 4 {
 		return nil, errShort

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// A hold is the time for which the lock of an item is ours.
+// hold is the time for which the lock of an item is ours.
 type hold struct {
 	item *Item
 	own  *zk.Ownership
@@ -18,7 +18,7 @@ type hold struct {
 	end  context.CancelCauseFunc
 }
 
-// begin begins the hold of an item whose lock was made, once the session is certain that the lock is ours.
+// begin begins the hold of an item whose lock was created, once the session is certain that the lock is ours.
 func (it *Item) begin(ctx context.Context) error {
 	if err := it.sess.Certify(ctx, it.lockPath()); err != nil {
 		if errors.Is(err, zk.NoNode) {
@@ -41,8 +41,8 @@ func (h *hold) Nodes() []string { return []string{h.item.lockPath()} }
 // Gone ends the hold because another client has deleted the lock.
 func (h *hold) Gone(string) { h.end(fmt.Errorf("%w: its lock is gone", ErrLost)) }
 
-// Lost ends the hold because the session is uncertain. If the lock is still there, it goes as soon as a server can be reached, but not before
-// the consumer has had the cooldown to stop.
+// Lost ends the hold because the session is uncertain. If the lock still exists, it goes as soon as a server can be
+// reached, but not before the consumer has had the cooldown to stop.
 func (h *hold) Lost(cause error, cooldown time.Duration) {
 	h.end(fmt.Errorf("%w: %w", ErrLost, cause))
 	time.AfterFunc(cooldown, func() { _ = h.item.Release(h.item.sess.Context()) })

@@ -8,18 +8,18 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// An Item was taken from a queue. Where the queue has locks it is to be ended by Done, Requeue or Release, and is others' to take when the
-// session ends before that. Where it has none the item is gone from the queue already, and Done does nothing.
-// It is used by one goroutine at a time.
+// Item is an item that was taken from a queue. If the queue has locks, Done, Requeue or Release ends it, and others
+// may take it when the session ends before that. If it has none, the item is gone from the queue already, and Done
+// does nothing. One goroutine at a time may use it.
 type Item struct {
-	// Elements is what was put: one body, several after PutMulti, none if somebody has put none.
+	// Elements is what was put: one body, several after PutMulti, none if none was put.
 	Elements [][]byte
 
-	depot *depot
+	base  *base
 	sess  *zk.Session
 	entry entry
-	id    []byte // what our lock says; nil if there is none
-	hold  *hold  // of the lock; nil likewise
+	id    []byte // the text of our lock; nil if there is none
+	hold  *hold  // of the lock; nil if there is none
 }
 
 // Body returns the first element, nil if there is none.
@@ -33,8 +33,9 @@ func (it *Item) Body() []byte {
 // Name returns the name of the item's node.
 func (it *Item) Name() string { return it.entry.name }
 
-// Context ends with the session that the item was taken under, with its cause. Where the queue has locks it also ends with ErrLost when the
-// session can no longer be certain that the lock is ours (zk.ErrUncertain): others may take the item some time after that (CURATOR-605).
+// Context ends with the session that the item was taken under, with its cause. If the queue has locks it also ends
+// with ErrLost when the session can no longer be certain that the lock is ours (zk.ErrUncertain): others may take the
+// item some time after that (CURATOR-605).
 func (it *Item) Context() context.Context {
 	if it.hold == nil {
 		return it.sess.Context()
@@ -42,8 +43,8 @@ func (it *Item) Context() context.Context {
 	return it.hold.ctx
 }
 
-// Guard is a check to put first into a Multi of the item's session: the write is refused once the lock is gone. Where the queue has no
-// locks there is nothing to check, and the Multi fails with zk.BadArguments.
+// Guard is a check to put first into a Multi of the item's session: the server refuses the write once the lock is
+// gone. If the queue has no locks there is nothing to check, and the Multi fails with zk.BadArguments.
 func (it *Item) Guard() zk.Op {
 	if it.id == nil {
 		return zk.Op{}
@@ -54,8 +55,8 @@ func (it *Item) Guard() zk.Op {
 // Session returns the session that the item was taken under.
 func (it *Item) Session() *zk.Session { return it.sess }
 
-// Held asks the servers whether the lock is still ours: kazoo's holds_lock, but that a lock that is gone is no error. It is false where
-// the queue has no locks.
+// Held asks the servers whether the lock is still ours. It is kazoo's holds_lock, except that a lock that is gone is
+// not an error. It returns false if the queue has no locks.
 func (it *Item) Held(ctx context.Context) (bool, error) {
 	if it.id == nil {
 		return false, nil
@@ -67,9 +68,9 @@ func (it *Item) Held(ctx context.Context) (bool, error) {
 	return locked, err
 }
 
-// Done removes the item and its lock, in one transaction. After it has returned nil the item is never delivered again. It returns ErrLost if the item
-// is not ours any more, or the session ended before the answer came; the item may be delivered again then. If ctx ends it returns
-// ctx's cause, and may be called again.
+// Done removes the item and its lock, in one transaction. After it has returned nil the item is never delivered
+// again. It returns ErrLost if the item is no longer ours, or the session ended before the answer came; then the item
+// may be delivered again. If ctx ends it returns ctx's cause, and may be called again.
 func (it *Item) Done(ctx context.Context) error {
 	if it.id == nil {
 		return nil
@@ -77,20 +78,20 @@ func (it *Item) Done(ctx context.Context) error {
 	return it.finish(ctx)
 }
 
-// Requeue puts the item at the end of its kind: with the priority, the time or the id that it had, which Curator's own queues lose. Where the
-// queue has locks that is one transaction with its removal. Errors are as of Done.
+// Requeue puts the item at the end of its kind: with the priority, the time or the id that it had, which Curator's
+// own queues lose. If the queue has locks that is one transaction with its removal. It fails as Done does.
 func (it *Item) Requeue(ctx context.Context) error {
-	data := it.depot.format.append(it.Elements...)
+	data := it.base.format.append(it.Elements...)
 	if it.id == nil {
-		return it.depot.put(ctx, it.entry.key.base, data)
+		return it.base.put(ctx, it.entry.key.base, data)
 	}
 	return it.finish(ctx, zk.CreateNodeOp(zk.Node{
-		Path: it.depot.dir + "/" + it.entry.key.base, Data: data, Mode: zk.PersistentSequential, ACL: it.depot.cfg.ACL,
+		Path: it.base.dir + "/" + it.entry.key.base, Data: data, Mode: zk.PersistentSequential, ACL: it.base.cfg.ACL,
 	}))
 }
 
-// Release removes the lock and leaves the item in its old place. It returns ErrRemoved where the queue has no locks, and nil if the lock
-// is gone already. If ctx ends it returns ctx's cause; a removal that has begun goes on then.
+// Release removes the lock and leaves the item in its old place. It returns ErrRemoved if the queue has no locks, and
+// nil if the lock is gone already. If ctx ends it returns ctx's cause; then a removal that has begun goes on.
 func (it *Item) Release(ctx context.Context) error {
 	if it.id == nil {
 		return ErrRemoved
@@ -107,12 +108,12 @@ func (it *Item) Release(ctx context.Context) error {
 	return it.unlock(ctx)
 }
 
-// finish removes item and lock and does also what else is to be done, all in one transaction.
+// finish removes item and lock, together with other writes, all in one transaction.
 //
-// If the reply is lost, the lock tells: as long as it is ours nothing was done, because only this transaction removes it, and it is sent
-// again. If lock and item are both gone, it was done. Otherwise another client has changed them. A request that a
-// partition holds up is refused if the item is gone when it arrives, and does what the caller had asked for if the item
-// is still there.
+// If the reply is lost, the lock tells: as long as it is ours nothing was done, because only this transaction removes
+// it, and finish sends it again. If lock and item are both gone, it was done. Otherwise another client has changed
+// them. A request that a partition holds up is refused if the item is gone when it arrives, and does what the caller
+// had asked for if the item still exists.
 func (it *Item) finish(ctx context.Context, also ...zk.Op) error {
 	ops := append([]zk.Op{zk.DeleteOp(it.path(), -1), zk.DeleteOp(it.lockPath(), -1)}, also...)
 	for {
@@ -142,20 +143,20 @@ func (it *Item) finish(ctx context.Context, also ...zk.Op) error {
 		case !locked:
 			return fmt.Errorf("%w: its lock is gone", ErrLost)
 		case !there:
-			return errors.Join(fmt.Errorf("%w: somebody else has removed it", ErrLost), it.unlock(ctx))
+			return errors.Join(fmt.Errorf("%w: another client has removed it", ErrLost), it.unlock(ctx))
 		}
 	}
 }
 
-// read takes the item's elements from its node. A node that cannot be read is passed over from now on.
+// read takes the item's elements from its node's data. A node that cannot be read is passed over from now on.
 func (it *Item) read(data []byte) error {
 	var err error
-	if it.Elements, err = it.depot.format.parse(data); err != nil {
-		it.depot.passOver(it.Name())
+	if it.Elements, err = it.base.format.parse(data); err != nil {
+		it.base.passOver(it.Name())
 		return &CorruptError{Path: it.path(), Data: data, Err: err}
 	}
 	return nil
 }
 
-func (it *Item) path() string     { return it.depot.dir + "/" + it.Name() }
-func (it *Item) lockPath() string { return it.depot.locks + "/" + it.Name() }
+func (it *Item) path() string     { return it.base.dir + "/" + it.Name() }
+func (it *Item) lockPath() string { return it.base.locks + "/" + it.Name() }

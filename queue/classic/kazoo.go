@@ -8,7 +8,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// DefaultPriority is that of kazoo's items of which nobody has said another.
+// DefaultPriority is the default priority of kazoo's items.
 const DefaultPriority = 100
 
 const maxPriority = 999
@@ -20,59 +20,60 @@ func checkPriority(priority int) error {
 	return nil
 }
 
-// Kazoo is kazoo's Queue: the smallest priority first, then first in, first out, and removed when taken. All methods may be called from any
-// goroutine. Foreign nodes are left alone, where kazoo takes them.
-type Kazoo struct{ taker }
+// Kazoo is kazoo's Queue: the smallest priority first, then first in, first out, and removed when taken. Its methods
+// may be called from any goroutine. It leaves foreign nodes alone, where kazoo takes them.
+type Kazoo struct{ consumer }
 
 // NewKazoo returns the queue at path. It asks no server.
 func NewKazoo(client *zk.Client, path string, cfg Config) (*Kazoo, error) {
-	d, err := newDepot(client, path, cfg, kind{naming: kazooNames, format: plain})
+	d, err := newBase(client, path, cfg, kind{naming: kazooNames, format: plain})
 	if err != nil {
 		return nil, err
 	}
-	return &Kazoo{taker{d}}, nil
+	return &Kazoo{consumer{d}}, nil
 }
 
-// Put puts an item behind all others of its priority, which is from 0 to 999. When it has returned nil the item is in once; after an error
-// it is not in, except that after an UnresolvedError it may be.
+// Put puts an item behind all others of its priority, which is from 0 to 999. When it has returned nil the item is
+// in, once. After an error it is not in, except that after an UnresolvedError it may be.
 func (q *Kazoo) Put(ctx context.Context, value []byte, priority int) error {
 	if err := checkPriority(priority); err != nil {
 		return err
 	}
-	return q.depot.put(ctx, kazooName(priority), value)
+	return q.base.put(ctx, kazooName(priority), value)
 }
 
 // Get takes the first item; false if there is none.
 func (q *Kazoo) Get(ctx context.Context) ([]byte, bool, error) {
-	return orNone(bodyOf(q.depot.take(ctx, false)))
+	return orNone(bodyOf(q.base.take(ctx, false)))
 }
 
-// KazooLocking is kazoo's LockingQueue: the smallest priority first, then first in, first out; an item is locked when it is taken and
-// removed when it is done. All methods may be called from any goroutine; unlike kazoo's object, one of these may have any number of items taken
-// at a time.
-type KazooLocking struct{ taker }
+// KazooLocking is kazoo's LockingQueue: the smallest priority first, then first in, first out; an item is locked when
+// it is taken and removed when it is done. Its methods may be called from any goroutine; unlike kazoo's object, one
+// of these may have any number of items taken at a time.
+type KazooLocking struct{ consumer }
 
 // NewKazooLocking returns the queue at path. It asks no server.
 func NewKazooLocking(client *zk.Client, path string, cfg Config) (*KazooLocking, error) {
 	if cfg.LockPath != "" {
-		return nil, fmt.Errorf("classic: %w: kazoo's locks lie below the queue's path; leave LockPath empty", zk.BadArguments)
+		const text = "classic: %w: kazoo's locks are below the queue's path; leave LockPath empty"
+		return nil, fmt.Errorf(text, zk.BadArguments)
 	}
 	cfg.LockPath = path + "/taken"
 	cfg.Receipts = cmp.Or(cfg.Receipts, path+"/receipts")
-	d, err := newDepot(client, path+"/entries", cfg, kind{naming: kazooNames, format: plain, lockable: true})
+	d, err := newBase(client, path+"/entries", cfg, kind{naming: kazooNames, format: plain, lockable: true})
 	if err != nil {
 		return nil, err
 	}
-	return &KazooLocking{taker{d}}, nil
+	return &KazooLocking{consumer{d}}, nil
 }
 
-// Put puts an item behind all others of its priority, which is from 0 to 999. When it has returned nil the item is in once; after an error
-// it is not in, except that after an UnresolvedError it may be.
+// Put puts an item behind all others of its priority, which is from 0 to 999. When it has returned nil the item is
+// in, once. After an error it is not in, except that after an UnresolvedError it may be.
 func (q *KazooLocking) Put(ctx context.Context, value []byte, priority int) error {
 	return q.PutAll(ctx, [][]byte{value}, priority)
 }
 
-// PutAll puts several items, all or none. Otherwise it is as Put.
+// PutAll puts several items, all or none. Otherwise it is like Put.
 func (q *KazooLocking) PutAll(ctx context.Context, values [][]byte, priority int) error {
 	if err := checkPriority(priority); err != nil {
 		return err
@@ -80,5 +81,5 @@ func (q *KazooLocking) PutAll(ctx context.Context, values [][]byte, priority int
 	if len(values) == 0 {
 		return nil
 	}
-	return q.depot.put(ctx, kazooName(priority), values...)
+	return q.base.put(ctx, kazooName(priority), values...)
 }

@@ -89,7 +89,8 @@ func TestItemsAreNamedAsTheOriginalsNameThem(t *testing.T) {
 	}
 }
 
-// An empty container is collected. kazoo does not find that out, and ZooKeeper's own queue fails where two of its users do.
+// An empty container is collected. kazoo does not find that out, and ZooKeeper's own queue fails where two of its
+// users do.
 func TestDirectoryOfAnEmptyQueueStays(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		q := w.queue(k)
@@ -155,7 +156,7 @@ func TestItemsComeInTheOrderOfTheirKind(t *testing.T) {
 	})
 }
 
-// A list that was read once is good for many items, but not for those that come later and stand further ahead.
+// A list that was read once is good for many items, but not for those that come later and belong further ahead.
 func TestSmallerPriorityOvertakesWhatWasListedBefore(t *testing.T) {
 	t.Parallel()
 	for _, lockPath := range []string{"", locks} {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
-// A key says where an item stands in its queue.
+// key says where an item is in its queue.
 type key struct {
 	rank string    // first what the original compares as text: the priority, mostly
 	due  int64     // then the time before which it must not be taken, in milliseconds since 1970
@@ -19,8 +19,8 @@ type key struct {
 	base string // the name before the server appended the number: what makes another of the same kind
 }
 
-// Numbers are compared as numbers, and across their wrap (see line.Before), where the originals compare texts: those serve the items of the
-// two thousand million numbers after the wrap in reverse. Up to there the orders are the same.
+// Numbers are compared as numbers, and across their wrap (see line.Before), where the originals compare texts: those
+// serve the items of the two thousand million numbers after the wrap in reverse. Up to there the orders are the same.
 func compareKeys(a, b key) int {
 	switch {
 	case a.rank != b.rank:
@@ -36,10 +36,10 @@ func compareKeys(a, b key) int {
 	}
 }
 
-// A naming is how a queue's nodes are called.
+// naming is how a queue's nodes are named.
 type naming struct {
 	parse func(name string) (key, bool) // false for a foreign node, which is neither taken nor counted
-	fifo  bool                          // what comes later always stands behind what is there
+	fifo  bool                          // later items always come behind those that exist
 }
 
 var (
@@ -73,8 +73,8 @@ func simpleKey(name string) (key, bool) {
 	return numbered(name, len(simplePrefix))
 }
 
-// curatorKey takes everything that begins with queue-, as Curator does. What has no number comes last, by its name, and is put again
-// under a new one, which does not grow (CURATOR-56).
+// curatorKey accepts every name that begins with queue-, as Curator does. A name without a number comes last, by its
+// text, and is requeued under a new one, which does not grow (CURATOR-56).
 func curatorKey(name string) (key, bool) {
 	if !strings.HasPrefix(name, curatorPrefix) {
 		return key{}, false
@@ -118,7 +118,8 @@ func idText(id string) string { return strings.NewReplacer("/", "_", "|", "_").R
 // priorityDigits is the length of a priority in a name: a digit that tells the sign, and eight of a hexadecimal number.
 const priorityDigits = 9
 
-// priorityKey puts what has no priority, as items that Curator has put back, first: there it is, too.
+// priorityKey puts items without a priority first, such as those that Curator has put back: there they are first,
+// too.
 func priorityKey(name string) (key, bool) {
 	const n = len(curatorPrefix) + priorityDigits
 	if len(name) > n && strings.HasPrefix(name, curatorPrefix) {
@@ -138,7 +139,7 @@ func priorityPrefix(priority int32) string {
 	return fmt.Sprintf("%s%c%08X", curatorPrefix, sign, uint32(priority))
 }
 
-// delayKey takes a time that cannot be read for the beginning of 1970, as Curator does.
+// delayKey takes a time that cannot be read as the beginning of 1970, as Curator does.
 func delayKey(name string) (key, bool) {
 	epoch, _, ok := cutBars(name)
 	if !ok {
@@ -155,7 +156,7 @@ func delayPrefix(due time.Time) string {
 	return fmt.Sprintf("%s|%08X|", curatorPrefix, max(0, due.UnixMilli()))
 }
 
-// kazooKey wants entry-PPP-, where kazoo takes any node at all.
+// kazooKey requires entry-PPP-, where kazoo takes any node at all.
 func kazooKey(name string) (key, bool) {
 	const n = len("entry-000-")
 	if len(name) < n || !strings.HasPrefix(name, kazooPrefix) || name[n-1] != '-' {

@@ -11,7 +11,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// A consumer whose server answers, but has no quorum, is told. The lock of its item goes when it has had the margin to stop.
+// A consumer whose server answers, but has no quorum, learns it. The lock of its item goes when it has had the margin
+// to stop.
 func TestUncertainHoldOfAnItemIsToldAndEnds(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		if !k.locks {

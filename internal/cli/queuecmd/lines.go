@@ -180,8 +180,9 @@ func (l *linePut) put(ctx context.Context, q *queue.Queue, batch []queue.Message
 	if len(batch) == 0 {
 		return nil
 	}
-	for i := range batch {
-		batch[i].PutOptions = l.p.opts
+	for i, m := range batch {
+		batch[i] = l.p.message
+		batch[i].Body = m.Body
 	}
 	ids, err := q.PutBatch(ctx, batch)
 	l.in += len(ids)

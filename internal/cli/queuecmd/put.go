@@ -29,7 +29,7 @@ type putter struct {
 	lines    bool
 	null     bool
 
-	opts queue.PutOptions
+	message queue.Message // without its body
 }
 
 // putJSON is what "turnstile queue put --json" prints.
@@ -109,16 +109,16 @@ func (p *putter) parse(cmd *cobra.Command, args []string) error {
 	case p.priority < queue.MostUrgent || p.priority > queue.LeastUrgent:
 		return command.Usagef(cmd, "--priority must be from %d to %d", queue.MostUrgent, queue.LeastUrgent)
 	}
-	p.opts = queue.PutOptions{Priority: p.priority, Delay: time.Duration(p.delay)}
+	p.message = queue.Message{Priority: p.priority, Delay: time.Duration(p.delay)}
 	for _, header := range p.headers {
 		name, value, ok := strings.Cut(header, "=")
-		if _, twice := p.opts.Headers[name]; !ok || name == "" || twice {
+		if _, twice := p.message.Headers[name]; !ok || name == "" || twice {
 			return command.Usagef(cmd, "--header %q must be name=value, and each name must be used once", header)
 		}
-		if p.opts.Headers == nil {
-			p.opts.Headers = make(map[string]string)
+		if p.message.Headers == nil {
+			p.message.Headers = make(map[string]string)
 		}
-		p.opts.Headers[name] = value
+		p.message.Headers[name] = value
 	}
 	return nil
 }
@@ -154,10 +154,12 @@ func (p *putter) put(ctx context.Context, body []byte) error {
 		defer cancel()
 		var err error
 		out := putJSON{Path: p.path, Added: true}
+		m := p.message
+		m.Body = body
 		if p.key != "" {
-			out.ID, out.Added, err = q.PutOnce(ctx, p.key, body, p.opts)
+			out.ID, out.Added, err = q.PutOnce(ctx, p.key, m)
 		} else {
-			out.ID, err = q.Put(ctx, body, p.opts)
+			out.ID, err = q.Put(ctx, m)
 		}
 		switch {
 		case errors.Is(err, queue.ErrUnresolved):

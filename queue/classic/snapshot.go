@@ -10,13 +10,13 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// A window is what is known of a queue's directories, so that they need not be listed for each item.
-type window struct {
+// snapshot is what is known of a queue's directories, so that they need not be listed for each item.
+type snapshot struct {
 	sess  *zk.Session
-	ready []entry // what was there and not locked, the next one first
-	seen  marks
+	ready []entry // what existed and was not locked, the next one first
+	seen  counters
 
-	aside bool // not the one that the others look through, but one for a single item
+	aside bool // not the shared one, but one for a single item
 }
 
 type entry struct {
@@ -24,17 +24,17 @@ type entry struct {
 	key  key
 }
 
-// marks tell whether a list is still complete. A Stat counts the children that were made and deleted: Cversion is the sum of both,
-// NumChildren the difference. So what was put since can be seen without listing; and what was unlocked without being removed, too,
-// because the removal of an item is one deletion in either directory.
-type marks struct {
+// counters tell whether a list is still complete. A Stat counts the children that were created and deleted: Cversion
+// is the sum of both, NumChildren the difference. So items that were put since can be seen without listing; and items
+// that were unlocked without being removed, too, because the removal of an item is one deletion in either directory.
+type counters struct {
 	born     int64 // the directory's own creation: its counters start anew with it
-	added    int32 // twice what was made in the items' directory
+	added    int32 // twice what was created in the items' directory
 	released int32 // twice by how much more was deleted in the locks' directory than in the items'
 }
 
-func marksOf(items, locks zk.Stat) marks {
-	return marks{
+func countersOf(items, locks zk.Stat) counters {
+	return counters{
 		born:     items.Czxid,
 		added:    items.Cversion + items.NumChildren,
 		released: (locks.Cversion - locks.NumChildren) - (items.Cversion - items.NumChildren),
@@ -42,7 +42,7 @@ func marksOf(items, locks zk.Stat) marks {
 }
 
 // pop takes the next entry that is due.
-func (w *window) pop() (entry, bool) {
+func (w *snapshot) pop() (entry, bool) {
 	if len(w.ready) == 0 || w.ready[0].key.due > time.Now().UnixMilli() {
 		return entry{}, false
 	}
@@ -53,10 +53,11 @@ func (w *window) pop() (entry, bool) {
 
 // next returns the item to try next. If there is none it waits, or returns ErrEmpty at once.
 //
-// Only one goroutine of a queue looks into the directories and waits at them, the others wait for it: whatever the number of goroutines, a
-// put wakes one of a process. Among processes the layouts know no order of the waiting: each has to be told, and one gets the item.
-func (d *depot) next(ctx context.Context, sess *zk.Session, wait bool) (entry, error) {
-	w, back, err := d.window(ctx, sess, wait)
+// Only one goroutine of a queue looks into the directories and waits at them, and the others wait for it: however
+// many goroutines there are, a put wakes one in a process. Among processes the layouts have no order of waiting: a
+// put wakes each process, and one gets the item.
+func (d *base) next(ctx context.Context, sess *zk.Session, wait bool) (entry, error) {
+	w, back, err := d.takeTurn(ctx, sess, wait)
 	if err != nil {
 		return entry{}, err
 	}
@@ -79,19 +80,20 @@ func (d *depot) next(ctx context.Context, sess *zk.Session, wait bool) (entry, e
 	}
 }
 
-// window waits for the right to look. Who does not want to wait looks for itself if another is at it: that one may wait for an item.
-func (d *depot) window(ctx context.Context, sess *zk.Session, wait bool) (w *window, back func(), err error) {
-	back = func() { d.desk <- w }
+// takeTurn waits for the shared snapshot. A caller that does not want to wait gets one of its own if another
+// goroutine has that: it may be waiting for an item.
+func (d *base) takeTurn(ctx context.Context, sess *zk.Session, wait bool) (w *snapshot, back func(), err error) {
+	back = func() { d.turn <- w }
 	if !wait {
 		select {
-		case w = <-d.desk:
+		case w = <-d.turn:
 			return w, back, nil
 		default:
-			return &window{aside: true}, func() {}, nil
+			return &snapshot{aside: true}, func() {}, nil
 		}
 	}
 	select {
-	case w = <-d.desk:
+	case w = <-d.turn:
 		return w, back, nil
 	case <-ctx.Done():
 		return nil, nil, context.Cause(ctx)
@@ -100,14 +102,15 @@ func (d *depot) window(ctx context.Context, sess *zk.Session, wait bool) (w *win
 	}
 }
 
-// complete reports whether the first of the window is still the first of the queue. If it cannot tell, it is not.
-func (d *depot) complete(ctx context.Context, sess *zk.Session, w *window) bool {
+// complete reports whether the first of the snapshot is still the first of the queue. If it cannot tell, it returns
+// false.
+func (d *base) complete(ctx context.Context, sess *zk.Session, w *snapshot) bool {
 	stale := !w.aside && d.stale.Swap(false)
 	switch {
 	case w.sess != sess || len(w.ready) == 0 || stale:
 		return false
 	case d.naming.fifo && d.locks == "":
-		return true // what comes later stands behind
+		return true // later items come behind those that exist
 	}
 	b := sess.Batch()
 	items := b.Exists(d.dir)
@@ -124,7 +127,7 @@ func (d *depot) complete(ctx context.Context, sess *zk.Session, w *window) bool 
 	if err != nil {
 		return false
 	}
-	now := marksOf(i.Stat, l.Stat)
+	now := countersOf(i.Stat, l.Stat)
 	if d.naming.fifo {
 		now.added = w.seen.added
 	}
@@ -132,8 +135,8 @@ func (d *depot) complete(ctx context.Context, sess *zk.Session, w *window) bool 
 }
 
 // await waits until there may be something ready that was not before.
-func (d *depot) await(ctx context.Context, sess *zk.Session, w *window) error {
-	if d.locks != "" { // or nobody could be told when a lock goes
+func (d *base) await(ctx context.Context, sess *zk.Session, w *snapshot) error {
+	if d.locks != "" { // or the removal of a lock could not be watched
 		if err := d.makeDir(ctx, sess, d.locks); err != nil {
 			return err
 		}
@@ -149,7 +152,7 @@ func (d *depot) await(ctx context.Context, sess *zk.Session, w *window) error {
 		if due <= now {
 			return nil
 		}
-		// The clock is looked at again now and then: somebody may set it.
+		// Look at the clock again now and then: it may be set.
 		until, cancel := context.WithTimeout(ctx, min(time.Duration(due-now)*time.Millisecond, time.Minute))
 		defer cancel()
 		err := at.wait(until)
@@ -162,9 +165,10 @@ func (d *depot) await(ctx context.Context, sess *zk.Session, w *window) error {
 	return at.wait(ctx)
 }
 
-// list fills the window: with all items that are there, not locked and not broken. If at is not nil it gets watches on what was listed.
-func (d *depot) list(ctx context.Context, sess *zk.Session, w *window, at *watches) error {
-	*w = window{sess: sess, aside: w.aside}
+// list fills the snapshot with all items that exist, are not locked and not broken. If at is not nil it gets watches
+// on what was listed.
+func (d *base) list(ctx context.Context, sess *zk.Session, w *snapshot, at *watches) error {
+	*w = snapshot{sess: sess, aside: w.aside}
 	items, itemStat, err := at.children(ctx, sess, d.dir)
 	if err != nil {
 		return err
@@ -179,7 +183,7 @@ func (d *depot) list(ctx context.Context, sess *zk.Session, w *window, at *watch
 			locked[name] = true
 		}
 	}
-	w.seen = marksOf(itemStat, lockStat)
+	w.seen = countersOf(itemStat, lockStat)
 	broken := d.passedOver(items)
 	for _, name := range items {
 		if k, ok := d.naming.parse(name); ok && !locked[name] && !broken[name] {
@@ -190,11 +194,11 @@ func (d *depot) list(ctx context.Context, sess *zk.Session, w *window, at *watch
 	return nil
 }
 
-// watches are those that somebody waits at. A nil *watches lists without watching.
+// watches are the watches of a goroutine that waits. A nil *watches lists without watching.
 type watches struct{ all []*zk.Watch }
 
-// children lists a directory, which is empty if it does not exist; then the watch is for its creation: nobody is there to be listed, and a
-// directory that is made for the sake of waiting would be left behind (CURATOR-545).
+// children lists a directory, which is empty if it does not exist; then the watch is for its creation: a directory
+// that was created for the sake of waiting would be left behind (CURATOR-545).
 func (ws *watches) children(ctx context.Context, sess *zk.Session, dir string) ([]string, zk.Stat, error) {
 	for {
 		if ws == nil {
@@ -219,7 +223,7 @@ func (ws *watches) children(ctx context.Context, sess *zk.Session, dir string) (
 			ws.all = append(ws.all, w)
 			return nil, zk.Stat{}, nil
 		}
-		w.Close() // made in between
+		w.Close() // created in between
 	}
 }
 

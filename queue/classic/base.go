@@ -11,26 +11,26 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// A depot is what all queues here are made of: a directory of items and perhaps one of locks.
-type depot struct {
+// base is what all queues here have in common: a directory of items and perhaps one of locks.
+type base struct {
 	kind
 
 	client   *zk.Client
 	dir      string // of the items
 	locks    string // of their locks; "" if items are removed when they are taken
 	cfg      Config
-	receipts receipts
+	receipts *receipts
 
-	desk  chan *window // whoever has the window looks for items; it lies here meanwhile
-	stale atomic.Bool  // an item that was taken out of the window is still in the queue
+	turn  chan *snapshot // holds the snapshot; the goroutine that takes it out looks for items
+	stale atomic.Bool    // an item that was taken out of the snapshot is still in the queue
 
 	mu     sync.Mutex      // guards broken
-	broken map[string]bool // items that cannot be read, of which somebody has been told
+	broken map[string]bool // items that cannot be read, and that a caller was told of
 }
 
-// attempt runs try under the live session until it succeeds or fails for good. What ends with one session is tried again under the next,
-// except a write of which nobody knows whether it was done.
-func (d *depot) attempt(ctx context.Context, try func(*zk.Session) error) error {
+// attempt runs try under the live session until it succeeds or fails for good. If the session ends, it tries again
+// under the next, except for a write whose outcome is unknown.
+func (d *base) attempt(ctx context.Context, try func(*zk.Session) error) error {
 	for {
 		sess, err := d.client.Session(ctx)
 		if err != nil {
@@ -43,23 +43,26 @@ func (d *depot) attempt(ctx context.Context, try func(*zk.Session) error) error 
 		case ctx.Err() != nil:
 			return line.Explain(d.client, context.Cause(ctx))
 		case sess.Context().Err() != nil, errors.Is(err, zk.ErrConnectionLost):
-			// Session tells when there is no next one, so this ends.
+			// Session fails when there is no next one, so this ends.
 		default:
 			return err
 		}
 	}
 }
 
-// put makes nodes, all or none, each with a name that begins with prefix.
-func (d *depot) put(ctx context.Context, prefix string, nodes ...[]byte) error {
+// put creates nodes, all or none, each with a name that begins with prefix.
+func (d *base) put(ctx context.Context, prefix string, nodes ...[]byte) error {
 	size := overhead + len(nodes)*(len(d.dir)+len(prefix)+100)
 	ops := make([]zk.Op, len(nodes))
 	for i, data := range nodes {
 		size += len(data)
-		ops[i] = zk.CreateNodeOp(zk.Node{Path: d.dir + "/" + prefix, Data: data, Mode: zk.PersistentSequential, ACL: d.cfg.ACL})
+		ops[i] = zk.CreateNodeOp(zk.Node{
+			Path: d.dir + "/" + prefix, Data: data, Mode: zk.PersistentSequential, ACL: d.cfg.ACL,
+		})
 	}
 	if size > d.cfg.MaxPacket {
-		return fmt.Errorf("%w: the request would be of %d bytes, the limit is %d (Config.MaxPacket)", ErrTooLarge, size, d.cfg.MaxPacket)
+		const text = "%w: the request would have %d bytes, the limit is %d (Config.MaxPacket)"
+		return fmt.Errorf(text, ErrTooLarge, size, d.cfg.MaxPacket)
 	}
 	return d.attempt(ctx, func(sess *zk.Session) error {
 		for tries := 0; ; tries++ {
@@ -67,7 +70,8 @@ func (d *depot) put(ctx context.Context, prefix string, nodes ...[]byte) error {
 			if !errors.Is(err, zk.NoNode) || tries == maxTries {
 				return err
 			}
-			// The directory was never made, or it is a container of Curator's that was collected (CURATOR-308).
+			// The directory never existed, or it is a container of Curator's that the server has removed
+			// (CURATOR-308).
 			if err := d.makeDir(ctx, sess, d.dir); err != nil {
 				return err
 			}
@@ -75,14 +79,14 @@ func (d *depot) put(ctx context.Context, prefix string, nodes ...[]byte) error {
 	})
 }
 
-// makeDir makes the directory of the items or of the locks, as a node that stays: kazoo does not find out that it has gone, and of two
-// consumers or producers of ZooKeeper's own queue that do find out one fails, because both make it.
-func (d *depot) makeDir(ctx context.Context, sess *zk.Session, dir string) error {
+// makeDir creates the directory of the items or of the locks, as a node that stays: kazoo does not notice that it has
+// gone, and of two consumers or producers of ZooKeeper's own queue that do notice one fails, because both create it.
+func (d *base) makeDir(ctx context.Context, sess *zk.Session, dir string) error {
 	return makeDir(ctx, sess, zk.Node{Path: dir, ACL: d.cfg.ACL}, zk.Persistent)
 }
 
 // take takes the first item. If there is none it waits, or returns ErrEmpty at once.
-func (d *depot) take(ctx context.Context, wait bool) (*Item, error) {
+func (d *base) take(ctx context.Context, wait bool) (*Item, error) {
 	var item *Item
 	err := d.attempt(ctx, func(sess *zk.Session) error {
 		for item == nil {
@@ -91,7 +95,7 @@ func (d *depot) take(ctx context.Context, wait bool) (*Item, error) {
 				return err
 			}
 			if item, err = d.grab(ctx, sess, e); err != nil {
-				d.stale.Store(true) // the item may still be there, and nobody else here would look at it soon
+				d.stale.Store(true) // the item may still exist, and no other goroutine here would look at it soon
 				return err
 			}
 		}
@@ -100,8 +104,8 @@ func (d *depot) take(ctx context.Context, wait bool) (*Item, error) {
 	return item, err
 }
 
-// grab takes an item. It returns nil if the item is somebody else's by now.
-func (d *depot) grab(ctx context.Context, sess *zk.Session, e entry) (*Item, error) {
+// grab takes an item. It returns nil if another consumer has it by now.
+func (d *base) grab(ctx context.Context, sess *zk.Session, e entry) (*Item, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -111,10 +115,10 @@ func (d *depot) grab(ctx context.Context, sess *zk.Session, e entry) (*Item, err
 	return d.claim(ctx, sess, e)
 }
 
-// remove takes an item by removing it, in the version that was read. Who removes a node has it alone: a server executes one of
-// the deletions, and our receipt says whether it was ours if the reply is lost.
-func (d *depot) remove(ctx context.Context, sess *zk.Session, e entry) (*Item, error) {
-	item := &Item{depot: d, sess: sess, entry: e}
+// remove takes an item by removing it, in the version that was read. A client that removes a node has it alone: a
+// server executes one of the deletions, and if the reply is lost our receipt says whether it was ours.
+func (d *base) remove(ctx context.Context, sess *zk.Session, e entry) (*Item, error) {
+	item := &Item{base: d, sess: sess, entry: e}
 	data, stat, err := sess.Get(ctx, item.path())
 	if errors.Is(err, zk.NoNode) {
 		return nil, nil
@@ -135,7 +139,7 @@ func (d *depot) remove(ctx context.Context, sess *zk.Session, e entry) (*Item, e
 		return nil, unresolved
 	case errors.Is(err, zk.NoNode):
 		return nil, nil
-	case errors.Is(err, zk.BadVersion): // somebody has changed it meanwhile
+	case errors.Is(err, zk.BadVersion): // another client has changed it meanwhile
 		d.stale.Store(true)
 		return nil, nil
 	default:
@@ -143,18 +147,18 @@ func (d *depot) remove(ctx context.Context, sess *zk.Session, e entry) (*Item, e
 	}
 }
 
-// all lists the queue's own nodes, in order, whether they are locked or not.
-func (d *depot) all(ctx context.Context) ([]entry, error) {
-	var w window
+// all lists the queue's own nodes, in order, locked or not.
+func (d *base) all(ctx context.Context) ([]entry, error) {
+	var w snapshot
 	err := d.attempt(ctx, func(sess *zk.Session) error {
-		open := &depot{kind: d.kind, dir: d.dir} // no locks, nothing broken
+		open := &base{kind: d.kind, dir: d.dir} // without locks and broken items
 		return open.list(ctx, sess, &w, nil)
 	})
 	return w.ready, err
 }
 
 // passedOver returns which of names are broken, and forgets those that are gone.
-func (d *depot) passedOver(names []string) map[string]bool {
+func (d *base) passedOver(names []string) map[string]bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.broken) == 0 {
@@ -170,12 +174,12 @@ func (d *depot) passedOver(names []string) map[string]bool {
 	return still
 }
 
-func (d *depot) passOver(name string) {
+func (d *base) passOver(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	still := map[string]bool{name: true}
 	for n := range d.broken {
 		still[n] = true
 	}
-	d.broken = still // a new one: lists that are being made have the old one
+	d.broken = still // a new map: lists that are being made have the old one
 }

@@ -1,0 +1,196 @@
+// Package receipt tells a client whether a transaction was done whose reply is lost, whatever nodes it is about.
+package receipt
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"sync"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// ErrGone is Resolve's answer if another client has deleted the receipt.
+var ErrGone = errors.New("the receipt is gone")
+
+// Receipt is a node that one caller at a time uses. Each of its transactions sets the node's data to a random stamp, on
+// condition of the node's version. So of transactions that were sent one behind the other, none is done unless all
+// before it were. A caller without an answer writes to the node itself, on the same condition: if that succeeds, none
+// of the transactions was done nor ever will be, however late it arrives; if the server refuses it, the stamp in the
+// node says which was the last that was done. That holds across connections, and across sessions if the node is
+// persistent.
+type Receipt struct {
+	Path string
+
+	version int32
+	sess    *zk.Session // that it belongs to; nil if it is persistent
+}
+
+// Stamp returns the operation to put first into the next transaction, and the stamp that it writes. Ahead is how many
+// transactions were sent before and have no answer yet.
+func (r *Receipt) Stamp(ahead int) (zk.Op, string) {
+	stamp := make([]byte, 16)
+	rand.Read(stamp) // never fails (crypto/rand, since Go 1.24)
+	return zk.SetOp(r.Path, stamp, r.version+int32(ahead)), string(stamp)
+}
+
+// Done records that the first transaction without an answer was done.
+func (r *Receipt) Done() { r.version++ }
+
+// Resolve finds out which transactions were done whose answers are lost, given their stamps in the order in which they
+// were sent. It returns how many were, and makes sure that no other ever will be. Seen is told the server's time.
+//
+// If session returns an error, or a server refuses to answer, it returns that error, and the caller must not use the
+// receipt again: a transaction that is still under way would take later ones for its own.
+func (r *Receipt) Resolve(
+	ctx context.Context, session func(context.Context) (*zk.Session, error), stamps []string, seen func(ms int64),
+) (done int, err error) {
+	for {
+		sess, err := session(ctx)
+		if err != nil {
+			return done, err
+		}
+		// If this write gets no answer it is repeated. Should it have been done, the server refuses the repetition, and
+		// the receipt is empty: that the write could be done says that no other transaction was.
+		stat, err := sess.Set(ctx, r.Path, nil, r.version)
+		if err == nil {
+			r.version = stat.Version
+			seen(stat.Mtime)
+			return done, nil
+		}
+		if errors.Is(err, zk.BadVersion) {
+			var stamp []byte
+			stamp, err = r.read(ctx, sess)
+			if err == nil {
+				done = max(done, 1+slices.Index(stamps, string(stamp)))
+				if len(stamp) == 0 || done == len(stamps) {
+					return done, nil
+				}
+				continue // those behind the one that was done may still come
+			}
+		}
+		switch {
+		case errors.Is(err, zk.NoNode):
+			return done, ErrGone
+		case ctx.Err() != nil:
+			return done, err
+		case sess.Err() != nil, errors.Is(err, zk.ErrConnectionLost):
+		default:
+			return done, err
+		}
+	}
+}
+
+// read returns the receipt's data, and learns its version.
+func (r *Receipt) read(ctx context.Context, sess *zk.Session) ([]byte, error) {
+	// A server that lags behind may not know yet what the one that refused has known.
+	if err := sess.Sync(ctx, r.Path); err != nil {
+		return nil, err
+	}
+	data, stat, err := sess.Get(ctx, r.Path)
+	if err == nil {
+		r.version = stat.Version
+	}
+	return data, err
+}
+
+// Pool keeps the receipts that are not in use: as many as there were callers at once. Other clients do not notice them:
+// a change of a node's data wakes no client that watches a list.
+type Pool struct {
+	Node    func() zk.Node // of a new receipt: no other client uses its name
+	MakeDir func(ctx context.Context, sess *zk.Session, dir string) error
+	Created func(path string, ms int64) // called with a new receipt and the server's time
+
+	mu   sync.Mutex // guards idle; never held while an answer is waited for
+	idle []*Receipt
+}
+
+// Get returns a receipt that is not in use. It creates one if there is none.
+func (p *Pool) Get(ctx context.Context, sess *zk.Session) (*Receipt, error) {
+	if r := p.pop(sess); r != nil {
+		return r, nil
+	}
+	return p.New(ctx, sess)
+}
+
+func (p *Pool) pop(sess *zk.Session) *Receipt {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for n := len(p.idle); n > 0; n = len(p.idle) {
+		r := p.idle[n-1]
+		p.idle = p.idle[:n-1]
+		if r.sess == nil || r.sess == sess {
+			return r
+		}
+	}
+	return nil
+}
+
+// Put takes back a receipt whose version is certain. A nil receipt is ignored.
+func (p *Pool) Put(r *Receipt) {
+	if r == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = append(p.idle, r)
+}
+
+// Drain returns all receipts that are not in use, and forgets them.
+func (p *Pool) Drain() []*Receipt {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	idle := p.idle
+	p.idle = nil
+	return idle
+}
+
+// maxTries is how often the directory is made anew that another client removes.
+const maxTries = 10
+
+// New creates a receipt.
+func (p *Pool) New(ctx context.Context, sess *zk.Session) (*Receipt, error) {
+	node := p.Node()
+	r := &Receipt{Path: node.Path}
+	if node.Mode == zk.Ephemeral {
+		r.sess = sess
+	}
+	for tries := 0; ; {
+		c, err := sess.CreateNode(ctx, node)
+		switch {
+		case err == nil:
+			p.Created(r.Path, c.Stat.Ctime)
+			return r, nil
+		case errors.Is(err, zk.NodeExists):
+			// It is ours: the answer was lost, and no other client has this name.
+			stat, err := sess.Set(ctx, r.Path, nil, -1) // tells the server's time, which the answer would have told
+			if err == nil {
+				r.version = stat.Version
+				p.Created(r.Path, stat.Mtime)
+				return r, nil
+			}
+			if !errors.Is(err, zk.NoNode) && !lost(ctx, sess, err) {
+				return nil, err
+			}
+		case errors.Is(err, zk.NoNode):
+			if tries++; tries > maxTries {
+				// Not wrapped: what is missing is not a node of the queue's.
+				const text = "the directory of receipts vanishes as often as it is created: %v"
+				return nil, fmt.Errorf(text, err)
+			}
+			if err := p.MakeDir(ctx, sess, path.Dir(r.Path)); err != nil {
+				return nil, err
+			}
+		case !lost(ctx, sess, err):
+			return nil, err
+		}
+	}
+}
+
+// lost reports whether err is a lost connection, and it is worth asking again.
+func lost(ctx context.Context, sess *zk.Session, err error) bool {
+	return errors.Is(err, zk.ErrConnectionLost) && sess.Err() == nil && ctx.Err() == nil
+}

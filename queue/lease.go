@@ -1,0 +1,244 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/segment"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// lease is a claim of this consumer: a range of a segment's items, of which some are delivered and some still
+// buffered.
+type lease struct {
+	co      *consumer
+	path    string
+	list    *segment.List
+	place   // of its first item
+	token   int64
+	asked   time.Time // when the consumer was about to create its node
+	filled  time.Time // when its items had been read
+	size    int
+	writing chan struct{} // one slot, the write semaphore: held to write the claim's node; pending marks share it
+
+	// Guarded by the queue's mutex.
+	claimed        itemRange // as the node says
+	pendingMarks   int       // under way
+	pendingThrough int       // while there are any: through which item the last one marks
+	writers        int       // goroutines that wait to write
+	buffer         []bufferedItem
+	open           int  // delivered and not finished
+	nodeGone       bool // its node is deleted, or about to be
+	returning      bool // the buffered items are about to be given back: until then the claim's node must stay
+}
+
+// bufferedItem is an item that is not delivered yet.
+type bufferedItem struct {
+	seq     int
+	rec     *segment.Record
+	created int64
+}
+
+// maxLarge is how many items of a segment of large ones are claimed at once.
+const maxLarge = 4
+
+// giveBack makes the claimed items from the given one on free for all, in their places.
+func (l *lease) giveBack(ctx context.Context, from int) error {
+	q, sess := l.co.q, l.co.sess
+	if err := l.beginWrite(ctx); err != nil {
+		return err
+	}
+	defer l.endWrite()
+	for {
+		q.mu.Lock()
+		rest, kept := l.claimed.from(from), l.claimed
+		last := l.open == 0 && len(l.buffer) == 0
+		free := l.co.freePath(place{l.priority, l.segment, from})
+		q.mu.Unlock()
+		kept.Last = from - 1
+		kept.Delivered = min(kept.Delivered, kept.Last)
+		ops := []zk.Op{
+			zk.DeleteOp(l.path, -1),
+			q.layout.store.CreateOp(free, rest.encode()),
+			zk.SetOp(l.list.Change, nil, -1),
+		}
+		if !last {
+			ops[0] = zk.SetOp(l.path, kept.encode(), -1)
+		}
+		_, err := sess.Multi(ctx, ops...)
+		if zk.OutcomeOf(err) == zk.Unknown && err != nil && l.co.err() == nil && ctx.Err() == nil {
+			// Only this consumer writes the node, so it tells whether it has.
+			s, there, lookErr := l.readNode(ctx)
+			if lookErr != nil {
+				return errors.Join(err, lookErr) // it is unknown whether the items were given back
+			}
+			if there && s.Last != kept.Last {
+				continue
+			}
+			err = nil
+		}
+		if zk.OutcomeOf(err) == zk.NotSent && errors.Is(err, zk.ErrConnectionLost) && l.co.err() == nil {
+			continue // it has never left, and waits for the next connection
+		}
+		if failed, ok := errors.AsType[*zk.MultiError](err); ok && failed.Index == 0 && errors.Is(err, zk.NoNode) {
+			l.co.claimRemoved()
+			return l.co.err()
+		}
+		if failed, ok := errors.AsType[*zk.MultiError](err); ok && failed.Index == 2 && errors.Is(err, zk.NoNode) {
+			if err := l.list.Mend(ctx, sess); err != nil { // another client has removed the change node
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		q.mu.Lock()
+		l.claimed, l.nodeGone, l.returning = kept, l.nodeGone || last, false
+		settle := !l.nodeGone && l.open == 0 && len(l.buffer) == 0
+		l.nodeGone = l.nodeGone || settle
+		q.mu.Unlock()
+		if settle {
+			l.deleteNode()
+		}
+		return nil
+	}
+}
+
+// beginWrite waits until no other goroutine writes the claim's node, and takes the write semaphore.
+func (l *lease) beginWrite(ctx context.Context) error {
+	q := l.co.q
+	q.mu.Lock()
+	l.writers++
+	q.mu.Unlock()
+	defer func() {
+		q.mu.Lock()
+		l.writers--
+		q.mu.Unlock()
+		l.co.marksChanged()
+	}()
+	select {
+	case l.writing <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-l.co.ctx.Done():
+		return context.Cause(l.co.ctx)
+	}
+}
+
+// tryBeginWrite is beginWrite if no other goroutine is writing.
+func (l *lease) tryBeginWrite() bool {
+	select {
+	case l.writing <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *lease) endWrite() {
+	<-l.writing
+	l.co.marksChanged()
+}
+
+// tryMark begins a mark, unless another goroutine writes the node otherwise or waits to. The caller holds the queue's
+// mutex, and the consumer's markOrder until the mark is sent.
+func (l *lease) tryMark() bool {
+	if l.writers > 0 || l.pendingMarks == 0 && !l.tryBeginWrite() {
+		return false
+	}
+	l.pendingMarks++
+	return true
+}
+
+// endMark ends a mark. The caller holds the queue's mutex.
+func (l *lease) endMark(through int, done bool) {
+	if done {
+		l.claimed.Delivered = max(l.claimed.Delivered, through)
+	}
+	if l.pendingMarks--; l.pendingMarks == 0 {
+		l.endWrite()
+	}
+}
+
+// markedThrough returns through which item the lease is marked, or will be when all that was sent is done. The caller
+// holds the queue's mutex.
+func (l *lease) markedThrough() int {
+	if l.pendingMarks > 0 {
+		return l.pendingThrough
+	}
+	return l.claimed.Delivered
+}
+
+// ends reports whether nothing is left of the claim when n more items are finished. The caller holds the queue's
+// mutex.
+func (l *lease) ends(n int) bool { return l.open == n && len(l.buffer) == 0 && !l.returning }
+
+// readNode reads the claim's node, as it is when everything that was sent before was done or never will be.
+func (l *lease) readNode(ctx context.Context) (itemRange, bool, error) {
+	for {
+		b := l.co.sess.Batch()
+		passed := line.Barrier(b, l.path)
+		get := b.Get(l.path)
+		b.Send()
+		err := passed(ctx)
+		var data zk.Data
+		if err == nil {
+			data, err = get.Get(ctx)
+		}
+		switch {
+		case err == nil:
+			s, ok := parseRange(data.Data)
+			return s, ok, nil
+		case errors.Is(err, zk.NoNode):
+			return itemRange{}, false, nil
+		case ctx.Err() != nil:
+			return itemRange{}, false, context.Cause(ctx)
+		case l.co.err() != nil:
+			return itemRange{}, false, l.co.err()
+		case !errors.Is(err, zk.ErrConnectionLost):
+			return itemRange{}, false, err
+		}
+	}
+}
+
+// deleteNode deletes the node of a claim that has no items left, in the background. If that does not succeed before
+// the session ends, the consumer that takes the claim over finds nothing in it, and removes it.
+func (l *lease) deleteNode() {
+	sess := l.co.sess
+	go func() {
+		for sess.Err() == nil {
+			err := sess.Delete(sess.Context(), l.path, -1)
+			if err == nil || !errors.Is(err, zk.ErrConnectionLost) {
+				break
+			}
+		}
+		l.tidy()
+	}()
+}
+
+// tidy removes the lease's segment if that is empty and will stay so, without waiting. It keeps the last segment, in
+// which the list may go on: the consumer that moves the cursor into the next segment removes those before it.
+func (l *lease) tidy() {
+	l.co.q.mu.Lock()
+	last := l.segment >= l.co.seen[l.list]
+	l.co.q.mu.Unlock()
+	if last {
+		return
+	}
+	b := l.co.sess.Batch()
+	b.Delete(l.list.Segment(l.segment), 1) // refused unless it is sealed, which is version 1, and empty
+	b.Send()
+}
+
+// markedAhead returns how many of the buffered items are marked, or will be. The caller holds the queue's mutex.
+func (l *lease) markedAhead() int {
+	n, _ := slices.BinarySearchFunc(l.buffer, l.markedThrough()+1, func(s bufferedItem, seq int) int {
+		return s.seq - seq
+	})
+	return n
+}

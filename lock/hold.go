@@ -98,8 +98,7 @@ func (h *Hold) Session() *zk.Session { return h.tenure.sess }
 
 // Unlock gives the lock up. It does not wait for the server: the lock has passed to the next goroutine of this process, or is kept
 // for it (Config.Retain), or its node's removal leaves within microseconds, together with the next Lock of the same Mutex if that comes
-// right behind; within a millisecond if it has come right behind 16 times in a row, with nobody else in the line. A removal is repeated
-// in the background until it is done or the session has ended. A program that ends right after Unlock calls UnlockWait instead, or
+// right behind. A removal is repeated in the background until it is done or the session has ended. A program that ends right after Unlock calls UnlockWait instead, or
 // closes its client.
 //
 // It returns nil if the lock was held until now, and why it was not otherwise: then somebody else may have had it meanwhile. A second

@@ -1,8 +1,6 @@
-//go:build !plantedbug
-
 package queue
 
 import "github.com/seed-a3166700/turnstile/zk"
 
-// takeOver is what the transaction that takes a claim over does to its node: it removes it, so that whoever had the claim has it no more.
+// takeOver is what the transaction that takes a claim over does to its node: it removes it, so that the former owner has it no more.
 func takeOver(path string, version int32) zk.Op { return zk.DeleteOp(path, version) }

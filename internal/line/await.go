@@ -15,7 +15,7 @@ func (p *Place) Await(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
-		case inferred || gone && p.ahead == 1 && p.steady():
+		case gone && p.ahead == 1 && p.steady():
 			// The seats ahead only ever get fewer: whoever comes later gets a larger number. The one that is gone was
 			// the last of them, and our own node was still there after it (see awaitNearest). No second look is needed.
 			p.ahead = 0

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -15,20 +14,11 @@ import (
 //
 // That is worth a mechanism. A server makes a transaction durable before it answers, and a deletion that travels alone usually gets a
 // flush of the disk for itself: a lock that is taken again and again in a row costs two flushes a cycle without this, and one with it.
-//
-// To begin a goroutine wakes a thread, which costs the cycle some percent more. So once a line has been entered again at once often
-// enough, with nobody else in it, a departure waits up to patience for the next time. Somebody else is seen by the number of the next
-// node: a line that others want, too, is never kept waiting, but for the one time that they come just before the habit ends.
 type departure struct {
 	place   *Place
 	own     *zk.Watch // on its node, to be closed in the same write, ahead of the removal; nil if there is none
 	removal *Removal
 }
-
-const (
-	habit    = 16 // how often in a row a line must have been entered again at once by the only one who wants it
-	patience = time.Millisecond
-)
 
 // depart registers the departure of p, whose node is watched by own unless that is nil.
 func (l *Line) depart(p *Place, own *zk.Watch) *Removal {
@@ -42,43 +32,14 @@ func (l *Line) depart(p *Place, own *zk.Watch) *Removal {
 		l.leaving.send()
 	}
 	l.leaving = d
-	if l.returns >= habit {
-		if !l.clock.runs {
-			l.clock.start(patience, l.late)
-		}
-		return d.removal
-	}
 	go func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.leaving == d {
-			l.returns = 0
 			l.sendLeaving()
 		}
 	}()
 	return d.removal
-}
-
-// late ends the habit if the line was not entered again in time.
-func (l *Line) late() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.clock.runs = false
-	if l.leaving != nil {
-		l.returns = 0
-		l.sendLeaving()
-	}
-}
-
-// returned says that the line was entered again at once, and whether nobody else has been seen there.
-func (l *Line) returned(alone bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if alone {
-		l.returns++
-	} else {
-		l.returns = 0
-	}
 }
 
 // sendLeaving sends the departure. The caller holds l.mu until it is sent, so that nobody finds it neither here nor on its way.
@@ -102,7 +63,6 @@ func (l *Line) overtake(sess *zk.Session) *departure {
 	defer l.mu.Unlock()
 	d := l.leaving
 	if d == nil || d.place.sess != sess {
-		l.returns = 0 // another place of ours stands in the line, or it was not at once
 		return nil
 	}
 	l.leaving = nil
@@ -223,9 +183,7 @@ func madeBy(results []zk.Result, sess *zk.Session) []zk.Created {
 // have left, which only makes p wait for a number that is too large.
 func (p *Place) lookAfter(old *Place, listed *zk.Future[zk.Children]) func(context.Context) error {
 	return func(ctx context.Context) error {
-		alone := old.ahead == 0 && p.seat.Seq == old.seat.Seq+int32(old.line.width())
-		p.line.returned(alone)
-		if alone {
+		if old.ahead == 0 && p.seat.Seq == old.seat.Seq+int32(old.line.width()) {
 			p.ahead = 0
 			p.abandonEarly()
 			return nil

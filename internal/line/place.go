@@ -38,8 +38,6 @@ type Line struct {
 
 	mu      sync.Mutex // guards what follows; never held while an answer is waited for
 	leaving *departure // not on its way to the server yet; nil if there is none
-	returns int        // how often in a row a departure was overtaken while nobody else came
-	clock   clock      // of departures that wait for the next time
 	head    *Place     // of ours, which was first when it was last heard of; nil if there is none
 	behind  map[string]*follower
 

@@ -72,7 +72,7 @@ func (l *ourLocker) lock(ctx context.Context) (err error) {
 	return err
 }
 
-func (l *ourLocker) unlock(ctx context.Context) error { return l.hold.Unlock(ctx) }
+func (l *ourLocker) unlock(context.Context) error { return l.hold.Unlock() }
 
 func (l *ourLocker) settle(ctx context.Context) error {
 	if l.hold == nil {

@@ -286,7 +286,7 @@ func TestLeaderIsToldBeforeAnybodyElseCanLead(t *testing.T) {
 		if in := time.Since(dark); told > timeout*3/4 || in-told < timeout/4 {
 			t.Errorf("told after %v, next leader after %v, with a timeout of %v", told, in, timeout)
 		}
-		if err := leader.Resign(t.Context()); !errors.Is(err, zk.ErrLost) {
+		if err := leader.Resign(); !errors.Is(err, zk.ErrLost) {
 			t.Errorf("Resign of a lost leadership: got %v, want zk.ErrLost", err)
 		}
 	})
@@ -315,7 +315,7 @@ func TestCampaignGoesOnAfterThePathWasDeleted(t *testing.T) {
 		if cause := context.Cause(leader.Context()); !errors.Is(cause, elect.ErrDeleted) {
 			t.Errorf("got cause %v, want elect.ErrDeleted", cause)
 		}
-		if err := leader.Resign(t.Context()); !errors.Is(err, elect.ErrDeleted) {
+		if err := leader.Resign(); !errors.Is(err, elect.ErrDeleted) {
 			t.Errorf("Resign: got %v, want elect.ErrDeleted", err)
 		}
 		resign(t, l)
@@ -416,7 +416,7 @@ func TestHandOverTakesOneRoundTrip(t *testing.T) {
 		time.Sleep(time.Second)
 		w.Delay(way)
 		before, events, begin := w.Traffic().Requests[zktest.OpGetChildren], w.Traffic().Events, time.Now()
-		if err := leader.Resign(t.Context()); err != nil {
+		if err := leader.Resign(); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(begin); took != 0 {

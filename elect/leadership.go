@@ -54,19 +54,20 @@ func (l *Leadership) Path() string { return l.tenure.Ground().Path() }
 // Session returns the session that the leadership belongs to. Guarded writes go through it.
 func (l *Leadership) Session() *zk.Session { return l.tenure.Ground().Session() }
 
-// Resign ends the leadership. It does not wait for the server: the removal of the node is sent at once, which is all that the next in
-// line waits for, and repeated in the background until it is done or the session has ended. A program that ends right after Resign
-// calls ResignWait instead, or closes its client.
+// Resign ends the leadership. It does not wait for the server: it sends the removal of the leader's node, which is repeated in the
+// background until it is done or the session has ended. A program that exits right after Resign calls ResignWait instead, or closes
+// its client.
 //
-// It returns nil if the candidate led until now, and why it did not otherwise: then somebody else may have led meanwhile. A second Resign
-// does nothing and returns what the first did.
-func (l *Leadership) Resign(context.Context) error {
+// Resign returns nil if the candidate led until now, and otherwise why it lost the leadership: another candidate may have led since. A
+// second Resign does nothing and returns the same.
+func (l *Leadership) Resign() error {
 	_, err := l.resign()
 	return err
 }
 
-// ResignWait ends the leadership and waits until the server has removed the node. It returns what Resign does; the server's refusal if
-// it will not delete the node; ctx's cause if that ends first, while the removal goes on in the background.
+// ResignWait ends the leadership as Resign does, and waits until the server has removed the node. Besides what Resign returns, it returns
+// the server's error if the server refuses to delete the node, and ctx's cause if ctx ends first; the removal then goes on in the
+// background.
 func (l *Leadership) ResignWait(ctx context.Context) error {
 	removal, err := l.resign()
 	return errors.Join(err, removal.Wait(ctx))

@@ -30,7 +30,7 @@ func (c *Candidate) Run(ctx context.Context, lead func(ctx context.Context) erro
 // lead calls the function for one leadership. It returns why the leadership had ended when the function returned, and the
 // function's error.
 func (c *Candidate) lead(ctx context.Context, l *Leadership, lead func(ctx context.Context) error) (lost, err error) {
-	defer func() { lost = l.Resign(ctx) }() // also when the function panics
+	defer func() { lost = l.Resign() }() // also when the function panics
 	term, stop := newTermContext(ctx, l)
 	defer stop()
 	if c.cfg.Hooks.Elected != nil {

@@ -30,7 +30,7 @@ func TestUncertainLeaderIsToldAndFollowed(t *testing.T) {
 		if after := time.Since(told); after < timeout/4 || after > timeout/2 {
 			t.Errorf("the next one led %v after the leader was told", after)
 		}
-		if err := leader.Resign(t.Context()); !errors.Is(err, zk.ErrUncertain) {
+		if err := leader.Resign(); !errors.Is(err, zk.ErrUncertain) {
 			t.Errorf("Resign: %v, want zk.ErrUncertain", err)
 		}
 		if leader.Session().Err() != nil || l.Token() <= leader.Token() {

@@ -193,7 +193,7 @@ func TestNodeTellsApartHoldsThatShareANode(t *testing.T) {
 			t.Fatal(err)
 		}
 		sess := first.Session()
-		first.Unlock(t.Context())
+		first.Unlock()
 		second, err := m.Lock(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -206,7 +206,7 @@ func TestNodeTellsApartHoldsThatShareANode(t *testing.T) {
 		}
 		_, err = n.Write(t.Context(), sess, int64(first.Token()), first.Guard())
 		wantStale(t, err, int64(first.Token()), int64(second.Token()))
-		second.Unlock(t.Context())
+		second.Unlock()
 	})
 }
 

@@ -136,7 +136,7 @@ func (p *polite) locked(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(hold.Context().Err(), hold.Unlock(ctx))
+	return errors.Join(hold.Context().Err(), hold.Unlock())
 }
 
 // time notes how long f takes.

@@ -74,7 +74,7 @@ func contend(t *testing.T, addr, path, inside string, turns int) error {
 		if err := sess.Delete(ctx, inside, -1); err != nil {
 			return fmt.Errorf("turn %d: %w", turn, err)
 		}
-		if err := hold.Unlock(ctx); err != nil {
+		if err := hold.Unlock(); err != nil {
 			return fmt.Errorf("turn %d: %w", turn, err)
 		}
 	}

@@ -124,7 +124,7 @@ func held(ctx context.Context, d *door, acquire func(context.Context) (*lock.Hol
 		return false, err
 	}
 	end, err := d.visit(weight)
-	return end, errors.Join(err, hold.Unlock(ctx))
+	return end, errors.Join(err, hold.Unlock())
 }
 
 // serve takes turns until the referee dismisses it.

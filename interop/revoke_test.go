@@ -59,7 +59,7 @@ func TestRevocationIsHeardByCuratorAndByUs(t *testing.T) {
 		if cause := context.Cause(hold.Context()); !errors.Is(cause, lock.ErrRevoked) {
 			t.Errorf("Curator asks us: got cause %v, want lock.ErrRevoked", cause)
 		}
-		if err := hold.Unlock(ctx); err != nil { // it was held until then
+		if err := hold.Unlock(); err != nil { // it was held until then
 			t.Errorf("unlock: %v", err)
 		}
 		if err := <-done; err != nil {

@@ -35,7 +35,7 @@ func openElection(client *zk.Client, path string, number int) (take, error) {
 					_ = l.ResignWait(ctx)
 					return
 				}
-				_ = l.Resign(ctx)
+				_ = l.Resign()
 			},
 		}, nil
 	}, nil

@@ -234,7 +234,7 @@ func gripOf(h *lock.Hold, err error) (*grip, error) {
 				_ = h.UnlockWait(ctx) // whether it was lost before is what its context has told
 				return
 			}
-			_ = h.Unlock(ctx)
+			_ = h.Unlock()
 		},
 	}, nil
 }

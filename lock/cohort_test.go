@@ -61,7 +61,7 @@ func got(t *testing.T, c <-chan result) *lock.Hold {
 
 func unlock(t *testing.T, h *lock.Hold) {
 	t.Helper()
-	if err := h.Unlock(t.Context()); err != nil {
+	if err := h.Unlock(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -146,7 +146,7 @@ func TestHandOffIsBoundedInTimeWhileOthersWait(t *testing.T) {
 						return
 					}
 					time.Sleep(10 * time.Millisecond)
-					_ = hold.Unlock(t.Context())
+					_ = hold.Unlock()
 				}
 			})
 		}
@@ -279,7 +279,7 @@ func TestLossOfTheSessionRestartsTheLocalLineInItsOrder(t *testing.T) {
 					unlock(t, next)
 					last = next
 				}
-				if err := hold.Unlock(t.Context()); !errors.Is(err, zk.ErrExpired) {
+				if err := hold.Unlock(); !errors.Is(err, zk.ErrExpired) {
 					t.Errorf("Unlock of the lost hold: got %v, want zk.ErrExpired", err)
 				}
 			})
@@ -460,7 +460,7 @@ func TestManyGoroutinesOfManyClientsExcludeEachOther(t *testing.T) {
 							}
 							last = hold.Token()
 							inside.Unlock()
-							if err := hold.Unlock(t.Context()); err != nil {
+							if err := hold.Unlock(); err != nil {
 								t.Error(err)
 							}
 						}

@@ -163,7 +163,7 @@ func TestWhoComesBackBehindOthersWaitsForAllOfThem(t *testing.T) {
 				})
 				back := make(chan result, 1)
 				go func() {
-					_ = hold.Unlock(lasts)
+					_ = hold.Unlock()
 					h, err := m.Lock(lasts)
 					back <- result{h, err}
 				}()
@@ -222,7 +222,7 @@ func TestLinesOfSeveralProcessesWithSeveralGoroutinesExcludeEachOther(t *testing
 							time.Sleep(time.Duration(rnd.IntN(5)) * time.Millisecond)
 						}
 						enter(-1)
-						if err := hold.Unlock(t.Context()); err != nil {
+						if err := hold.Unlock(); err != nil {
 							t.Error(err)
 						}
 					}
@@ -254,7 +254,7 @@ func TestHoldsThatFollowEachOtherAreEachWatchedInTime(t *testing.T) {
 			if took := time.Since(begun); took > 100*time.Millisecond || !errors.Is(context.Cause(hold.Context()), lock.ErrDeleted) {
 				t.Errorf("hold %d: told after %v: %v; want ErrDeleted within 100ms of its beginning", i, took, context.Cause(hold.Context()))
 			}
-			_ = hold.Unlock(t.Context()) // was deleted
+			_ = hold.Unlock() // was deleted
 		}
 	})
 }

@@ -96,18 +96,17 @@ func (h *Hold) Path() string { return h.tenure.Ground().Path() }
 // Session returns the session that the hold belongs to. Guarded writes go through it.
 func (h *Hold) Session() *zk.Session { return h.tenure.sess }
 
-// Unlock gives the lock up. It does not wait for the server: the lock has passed to the next goroutine of this process, or is kept
-// for it (Config.Retain), or its node's removal leaves within microseconds, together with the next Lock of the same Mutex if that comes
-// right behind. A removal is repeated in the background until it is done or the session has ended. A program that ends right after Unlock calls UnlockWait instead, or
-// closes its client.
+// Unlock releases the lock. It does not wait for the server: it hands the lock to the next goroutine of this process, keeps it
+// (Config.Retain), or sends the removal of the hold's node, which is repeated in the background until it is done or the session has
+// ended. A program that exits right after Unlock calls UnlockWait instead, or closes its client.
 //
-// It returns nil if the lock was held until now, and why it was not otherwise: then somebody else may have had it meanwhile. A second
-// Unlock does nothing and returns what the first did.
+// Unlock returns nil if the lock was held until now, and otherwise why it was lost: another client may have held it since. A second
+// Unlock does nothing and returns the same.
 //
-// While holds that are nested in it, or that it is nested in, are not unlocked, the lock is kept for them.
-func (h *Hold) Unlock(ctx context.Context) error {
-	defer h.report.tell(ctx) // after everything here
-	if h.kind != nil {       // it may be changing
+// The lock stays held until every hold that is nested in this one, and every hold that this one is nested in, is unlocked.
+func (h *Hold) Unlock() error {
+	defer h.report.tell() // after everything here
+	if h.kind != nil {    // it may be changing
 		h.kind.busy <- struct{}{}
 		defer func() { <-h.kind.busy }()
 	}
@@ -136,10 +135,11 @@ func (h *Hold) releaseBy(release func(*tenure) *line.Removal) {
 	}
 }
 
-// UnlockWait gives the lock up and waits until the server has removed the node, if Unlock removes it. It returns what Unlock does; the
-// server's refusal if it will not delete the node; ctx's cause if that ends first, while the removal goes on in the background.
+// UnlockWait releases the lock as Unlock does, and waits until the server has removed the hold's node if that is to be removed. Besides
+// what Unlock returns, it returns the server's error if the server refuses to delete the node, and ctx's cause if ctx ends first; the
+// removal then goes on in the background.
 func (h *Hold) UnlockWait(ctx context.Context) error {
-	err := h.Unlock(ctx)
+	err := h.Unlock()
 	h.mu.Lock()
 	removal := h.removal
 	h.mu.Unlock()

@@ -19,8 +19,8 @@ type Hooks struct {
 	Enqueued func(ctx context.Context, e Event)
 	// Acquired is called by the goroutine that calls Lock or TryLock, before that returns the hold.
 	Acquired func(ctx context.Context, e Event)
-	// Released is called by the goroutine that calls Unlock, after the lock was given up: the next holder's Acquired may come first.
-	Released func(ctx context.Context, e Event)
+	// Released is called by the goroutine that calls Unlock, after the lock was released: the next holder's Acquired may come first.
+	Released func(e Event)
 	// Lost is called when a hold has ended before it was unlocked, by a goroutine of its own or by the one that calls Unlock, whoever
 	// finds out first.
 	Lost func(e Event)
@@ -136,12 +136,12 @@ func (r *report) lost(cause error) {
 	}
 	r.mu.Unlock()
 	if !ended {
-		r.tell(context.Background())
+		r.tell()
 	}
 }
 
 // tell tells the end of the hold if it has come and was not told yet. It does nothing for the holds of those who have no hooks.
-func (r *report) tell(ctx context.Context) {
+func (r *report) tell() {
 	if r == nil {
 		return
 	}
@@ -155,7 +155,7 @@ func (r *report) tell(ctx context.Context) {
 	r.mu.Unlock()
 	switch {
 	case cause == nil && r.hooks.Released != nil:
-		r.hooks.Released(ctx, e)
+		r.hooks.Released(e)
 	case cause != nil && r.hooks.Lost != nil:
 		e.Err = cause
 		r.hooks.Lost(e)

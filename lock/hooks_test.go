@@ -32,7 +32,7 @@ func (d *diary) hooks() lock.Hooks {
 	return lock.Hooks{
 		Enqueued: func(_ context.Context, e lock.Event) { d.write("enqueued", e) },
 		Acquired: func(_ context.Context, e lock.Event) { d.write("acquired", e) },
-		Released: func(_ context.Context, e lock.Event) { d.write("released", e) },
+		Released: func(e lock.Event) { d.write("released", e) },
 		Lost:     func(e lock.Event) { d.write("lost", e) },
 	}
 }
@@ -155,7 +155,7 @@ func TestLossIsToldOnceAndInPlaceOfTheRelease(t *testing.T) {
 		if e := d.events[1]; !errors.Is(e.Err, zk.ErrExpired) || e.Token != hold.Token() {
 			t.Errorf("got %+v", e)
 		}
-		_ = hold.Unlock(t.Context()) // was lost
+		_ = hold.Unlock() // was lost
 		d.want(t)
 
 		hold = acquire(t, m)
@@ -183,7 +183,7 @@ func TestNestedHoldsAreNotTold(t *testing.T) {
 		inner = lockWith(outer.Context(), t, m)
 		w.ExpireSession(outer.Session().ID())
 		d.want(t, "acquired", "lost")
-		_, _ = inner.Unlock(t.Context()), outer.Unlock(t.Context()) // were lost
+		_, _ = inner.Unlock(), outer.Unlock() // were lost
 		d.want(t)
 	})
 }
@@ -219,7 +219,7 @@ func TestReadWriteLocksAndSetsTellTheirHooks(t *testing.T) {
 		lost := got(t, writer)
 		w.ExpireSession(lost.Session().ID())
 		d.want(t, "lost")
-		_ = lost.Unlock(t.Context()) // was lost
+		_ = lost.Unlock() // was lost
 		d.want(t)
 
 		s, err := lock.NewSet(client, []string{pathA, pathB}, lock.Config{Hooks: d.hooks()})
@@ -247,7 +247,7 @@ func TestHooksMayUseTheLock(t *testing.T) {
 		var problems []string
 		use := func(what string) {
 			if h, err := m.TryLock(t.Context()); err == nil {
-				h.Unlock(t.Context())
+				h.Unlock()
 			} else if !errors.Is(err, lock.ErrHeld) {
 				problems = append(problems, fmt.Sprintf("%s: %v", what, err))
 			}
@@ -263,7 +263,7 @@ func TestHooksMayUseTheLock(t *testing.T) {
 		m = w.mutex(lock.Config{Hooks: lock.Hooks{
 			Enqueued: func(context.Context, lock.Event) { once("enqueued") },
 			Acquired: func(context.Context, lock.Event) { once("acquired") },
-			Released: func(context.Context, lock.Event) { once("released") },
+			Released: func(lock.Event) { once("released") },
 			Lost:     func(lock.Event) { once("lost") },
 		}})
 		unlock(t, acquire(t, m))
@@ -274,7 +274,7 @@ func TestHooksMayUseTheLock(t *testing.T) {
 		hold := got(t, waiting)
 		w.ExpireSession(hold.Session().ID())
 		synctest.Wait()
-		_ = hold.Unlock(t.Context()) // was lost
+		_ = hold.Unlock() // was lost
 		if len(problems) > 0 {
 			t.Error(problems)
 		}

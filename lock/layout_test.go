@@ -183,7 +183,7 @@ func (w *world) deleteOne(t *testing.T, what string, i int) {
 
 func unlockLost(t *testing.T, h *lock.Hold) {
 	t.Helper()
-	if err := h.Unlock(t.Context()); !errors.Is(err, lock.ErrDeleted) {
+	if err := h.Unlock(); !errors.Is(err, lock.ErrDeleted) {
 		t.Errorf("unlock: got %v, want lock.ErrDeleted", err)
 	}
 }
@@ -244,7 +244,7 @@ func (w *world) brief(t *testing.T, layout lock.Layout) <-chan result {
 	return waits(t.Context(), func(ctx context.Context) (*lock.Hold, error) {
 		h, err := m.Lock(ctx)
 		if err == nil {
-			err = h.Unlock(ctx)
+			err = h.Unlock()
 		}
 		return h, err
 	})

@@ -5,7 +5,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	defer hold.Unlock(context.WithoutCancel(ctx))
+//	defer hold.Unlock()
 //	err = report(hold.Context(), hold.Token())
 //
 // What a lock returns is a Hold: a value with a context that ends when the lock is lost, before anybody else can have it; a token

@@ -162,7 +162,7 @@ func TestWaitersAreServedInTheOrderOfTheirArrival(t *testing.T) {
 			t.Fatalf("waiter %d is in while another holds: %+v", i, r)
 		default:
 		}
-		if err := held.Unlock(t.Context()); err != nil {
+		if err := held.Unlock(); err != nil {
 			t.Fatal(err)
 		}
 		r := <-w
@@ -218,7 +218,7 @@ func TestCallerThatLeavesDuringTheCreationLeavesNoNode(t *testing.T) {
 				return zktest.Pass
 			})
 			if hold, err := m.Lock(ctx); err == nil { // the answer may be quicker than the leaving
-				_ = hold.Unlock(t.Context())
+				_ = hold.Unlock()
 			} else if !errors.Is(err, context.Canceled) {
 				t.Fatalf("got %v, want context.Canceled", err)
 			}
@@ -240,7 +240,7 @@ func TestUnlockSurvivesTheLossOfTheConnection(t *testing.T) {
 		}
 		return zktest.Pass
 	})
-	if err := hold.Unlock(t.Context()); err != nil {
+	if err := hold.Unlock(); err != nil {
 		t.Fatal(err)
 	}
 	if r := <-waiting; r.err != nil {
@@ -266,7 +266,7 @@ func TestWaiterThatDiesIsSkipped(t *testing.T) {
 		t.Fatalf("somebody leaving in the middle let the next one in: %+v", r)
 	default:
 	}
-	if err := hold.Unlock(t.Context()); err != nil {
+	if err := hold.Unlock(); err != nil {
 		t.Fatal(err)
 	}
 	if r := <-last; r.err != nil {
@@ -288,7 +288,7 @@ func TestWaiterWhoseSessionEndsJoinsTheLineAgain(t *testing.T) {
 	if before[1].Path == after[1].Path {
 		t.Errorf("the waiter still stands with the node of its old session, %s", after[1].Path)
 	}
-	if err := hold.Unlock(t.Context()); err != nil {
+	if err := hold.Unlock(); err != nil {
 		t.Fatal(err)
 	}
 	r := <-waiting
@@ -313,7 +313,7 @@ func TestHolderWhoseSessionExpiresIsToldAndMayNotWrite(t *testing.T) {
 	if cause := context.Cause(hold.Context()); !errors.Is(cause, zk.ErrExpired) {
 		t.Errorf("got cause %v, want zk.ErrExpired", cause)
 	}
-	if err := hold.Unlock(t.Context()); !errors.Is(err, zk.ErrExpired) {
+	if err := hold.Unlock(); !errors.Is(err, zk.ErrExpired) {
 		t.Errorf("Unlock of a lost hold: got %v, want zk.ErrExpired", err)
 	}
 	_, err := session(t, client).Multi(t.Context(), hold.Guard(), zk.SetData("/stock", []byte("late"), -1))
@@ -335,7 +335,7 @@ func TestHoldEndsWhenItsNodeIsDeletedByOthers(t *testing.T) {
 	if cause := context.Cause(hold.Context()); !errors.Is(cause, lock.ErrDeleted) {
 		t.Errorf("got cause %v, want lock.ErrDeleted", cause)
 	}
-	if err := acquire(t, m).Unlock(t.Context()); err != nil {
+	if err := acquire(t, m).Unlock(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -353,7 +353,7 @@ func TestWaiterWhoseNodeIsDeletedByOthersIsNotLetIn(t *testing.T) {
 	b := hold.Session().Batch()
 	b.Delete(second, -1)
 	b.Send()
-	if err := hold.Unlock(t.Context()); err != nil {
+	if err := hold.Unlock(); err != nil {
 		t.Fatal(err)
 	}
 	r := <-third
@@ -366,7 +366,7 @@ func TestWaiterWhoseNodeIsDeletedByOthersIsNotLetIn(t *testing.T) {
 		t.Fatalf("two holders: %+v", r)
 	default:
 	}
-	if err := r.hold.Unlock(t.Context()); err != nil {
+	if err := r.hold.Unlock(); err != nil {
 		t.Fatal(err)
 	}
 	if r := <-waiting; r.err != nil {
@@ -391,7 +391,7 @@ func TestForeignChildrenNeitherBlockNorFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := hold.Unlock(t.Context()); err != nil {
+	if err := hold.Unlock(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -453,13 +453,13 @@ func TestTryLockOfAHeldLockCostsNothing(t *testing.T) {
 	if before.Cversion != after.Cversion {
 		t.Errorf("ten failed tries changed the line: %+v became %+v", before, after)
 	}
-	if err := hold.Unlock(t.Context()); err != nil {
+	if err := hold.Unlock(); err != nil {
 		t.Fatal(err)
 	}
 	if hold, err = m.TryLock(t.Context()); err != nil {
 		t.Fatalf("a try behind one's own unlock: %v", err)
 	}
-	if err := hold.Unlock(t.Context()); err != nil {
+	if err := hold.Unlock(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -490,14 +490,14 @@ func TestSecondUnlockDoesNothing(t *testing.T) {
 	srv := zktest.Run(t)
 	m := mutex(t, open(t, srv))
 	hold := acquire(t, m)
-	if err := errors.Join(hold.Unlock(t.Context()), hold.Unlock(t.Context()), hold.UnlockWait(t.Context())); err != nil {
+	if err := errors.Join(hold.Unlock(), hold.Unlock(), hold.UnlockWait(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	if cause := context.Cause(hold.Context()); !errors.Is(cause, lock.ErrUnlocked) {
 		t.Errorf("got cause %v, want lock.ErrUnlocked", cause)
 	}
 	next := acquire(t, m)
-	if err := hold.Unlock(t.Context()); err != nil {
+	if err := hold.Unlock(); err != nil {
 		t.Fatal(err)
 	}
 	if err := next.Context().Err(); err != nil {

@@ -187,7 +187,7 @@ func (m *RWMutex) again(ctx context.Context, outer *Hold, write bool) (*Hold, er
 			continue
 		}
 		if write && reads {
-			_ = nested.Unlock(ctx) // the outer one is held still, and says what there is to say
+			_ = nested.Unlock() // the outer one is held still, and says what there is to say
 			return nil, m.failed(fmt.Errorf("inside a hold for reading, which would wait for itself: %w", ErrUpgradeConflict))
 		}
 		return nested, nil

@@ -131,7 +131,7 @@ func TestNestedHoldsOfAllKindsEndWithTheSession(t *testing.T) {
 		}
 		for _, h := range inner {
 			<-h.Context().Done()
-			if err := h.Unlock(t.Context()); err == nil {
+			if err := h.Unlock(); err == nil {
 				t.Error("Unlock of a nested hold that was lost: got no error")
 			}
 		}

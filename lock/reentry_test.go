@@ -159,7 +159,7 @@ func TestLossEndsNestedHolds(t *testing.T) {
 			t.Errorf("got token %d after %d", next.Token(), outer.Token())
 		}
 		for _, h := range []*lock.Hold{outer, inner} {
-			if err := h.Unlock(t.Context()); !errors.Is(err, zk.ErrExpired) {
+			if err := h.Unlock(); !errors.Is(err, zk.ErrExpired) {
 				t.Errorf("unlock of a lost hold: got %v", err)
 			}
 		}
@@ -185,7 +185,7 @@ func TestNestedHoldsOfManyGoroutinesAreOneForOthers(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					h.Unlock(t.Context())
+					h.Unlock()
 				}
 			})
 		}

@@ -89,7 +89,7 @@ func TestHolderThatKeepsTheLockIsForcedAfterTheGraceAndNoSooner(t *testing.T) {
 			t.Errorf("got %+v, want one holder who was forced", r)
 		}
 		synctest.Wait() // until the holder has heard of it, which is no sooner than the next one
-		if err := hold.Unlock(t.Context()); !errors.Is(err, lock.ErrDeleted) {
+		if err := hold.Unlock(); !errors.Is(err, lock.ErrDeleted) {
 			t.Errorf("Unlock after force: got %v, want lock.ErrDeleted", err)
 		}
 		if next.Token() <= hold.Token() {
@@ -182,7 +182,7 @@ func TestHooksTellARevokedHoldThatWasUnlockedAsReleased(t *testing.T) {
 			t.Fatal(r.err)
 		}
 		d.want(t, "acquired", "lost")
-		if err := hold.Unlock(t.Context()); !errors.Is(err, lock.ErrDeleted) {
+		if err := hold.Unlock(); !errors.Is(err, lock.ErrDeleted) {
 			t.Errorf("got %v, want lock.ErrDeleted", err)
 		}
 		d.want(t)
@@ -342,7 +342,7 @@ func TestRevocationsAreRecordedBesideThePath(t *testing.T) {
 			if r := <-done; r.err != nil {
 				t.Fatal(r.err)
 			}
-			_ = hold.Unlock(t.Context()) // was deleted
+			_ = hold.Unlock() // was deleted
 		}
 		list, err := lock.Revocations(t.Context(), client, path)
 		if err != nil || len(list) != 32 {
@@ -365,7 +365,7 @@ func TestRecordOfARevocationHasTheACLThatIsWanted(t *testing.T) {
 			if r := <-w.revoke(lock.RevokeOptions{Record: true, ACL: acl, Force: true, Grace: time.Second}); r.err != nil {
 				t.Fatal(r.err)
 			}
-			_ = hold.Unlock(t.Context()) // was deleted
+			_ = hold.Unlock() // was deleted
 			if acl == nil {
 				acl = zk.OpenACL()
 			}

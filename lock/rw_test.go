@@ -257,7 +257,7 @@ func TestLossOfTheSessionKeepsTheOrderOfReadersAndWriters(t *testing.T) {
 			none(t, fmt.Sprintf("while number %d holds", i), waiting[i+1:]...)
 			unlock(t, h)
 		}
-		if err := first.Unlock(t.Context()); !errors.Is(err, zk.ErrExpired) {
+		if err := first.Unlock(); !errors.Is(err, zk.ErrExpired) {
 			t.Errorf("Unlock of the lost hold: got %v, want zk.ErrExpired", err)
 		}
 	})
@@ -391,7 +391,7 @@ func TestHoldThatChangedEndsWhenItsNodeIsDeletedByOthers(t *testing.T) {
 			if err := change[name](hold, t.Context()); !errors.Is(err, lock.ErrDeleted) {
 				t.Errorf("%s once more: got %v, want lock.ErrDeleted", name, err)
 			}
-			if err := hold.Unlock(t.Context()); !errors.Is(err, lock.ErrDeleted) {
+			if err := hold.Unlock(); !errors.Is(err, lock.ErrDeleted) {
 				t.Errorf("%s, Unlock: got %v, want lock.ErrDeleted", name, err)
 			}
 		}
@@ -850,7 +850,7 @@ func TestReadersAndWritersOfManyClientsExcludeEachOther(t *testing.T) {
 							if rnd.IntN(10) == 0 {
 								srv.Drop(h.Session().ID())
 							}
-							if err := h.Unlock(t.Context()); err != nil {
+							if err := h.Unlock(); err != nil {
 								t.Error(err)
 							}
 						}

@@ -357,7 +357,7 @@ func neverMore(t *testing.T, link *zktest.Link) {
 					}
 					disturb(link, rnd, hold)
 					out.Add(int64(-n))
-					if err := hold.Unlock(t.Context()); err != nil {
+					if err := hold.Unlock(); err != nil {
 						t.Error(err)
 						return
 					}

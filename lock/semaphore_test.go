@@ -231,7 +231,7 @@ func TestHoldOfPermitsHasATokenAndAGuardForEach(t *testing.T) {
 		if _, err := hold.Session().Multi(t.Context(), hold.Guards()...); !errors.Is(err, zk.NoNode) {
 			t.Errorf("the guards: got %v, want zk.NoNode", err)
 		}
-		if err := hold.Unlock(t.Context()); !errors.Is(err, lock.ErrDeleted) {
+		if err := hold.Unlock(); !errors.Is(err, lock.ErrDeleted) {
 			t.Errorf("Unlock: got %v, want lock.ErrDeleted", err)
 		}
 		w.empty(leasesPath)
@@ -307,7 +307,7 @@ func TestPermitsReportToHooks(t *testing.T) {
 		cfg := lock.Config{Hooks: lock.Hooks{
 			Enqueued: func(context.Context, lock.Event) { told = append(told, "enqueued") },
 			Acquired: func(context.Context, lock.Event) { told = append(told, "acquired") },
-			Released: func(context.Context, lock.Event) { told = append(told, "released") },
+			Released: func(lock.Event) { told = append(told, "released") },
 			Lost:     func(lock.Event) { told = append(told, "lost") },
 		}}
 		other := locked(t, w.another(2, 1).Lock)

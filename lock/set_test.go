@@ -135,7 +135,7 @@ func TestSetEndsAsAWhole(t *testing.T) {
 		if _, err := hold.Session().Multi(t.Context(), hold.Guards()...); !errors.Is(err, zk.NoNode) {
 			t.Errorf("the guards: got %v, want zk.NoNode", err)
 		}
-		_ = hold.Unlock(t.Context())
+		_ = hold.Unlock()
 		w.empty(pathA, pathB)
 		hold = locked(t, s.Lock)
 		waiting := waits(t.Context(), s.Lock)
@@ -256,7 +256,7 @@ func TestSetsInAnyOrderNeitherMeetNorDeadlock(t *testing.T) {
 				if rnd.IntN(10) == 0 {
 					srv.Drop(hold.Session().ID())
 				}
-				if err := hold.Unlock(t.Context()); err != nil {
+				if err := hold.Unlock(); err != nil {
 					t.Error(err)
 				}
 			}

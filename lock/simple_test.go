@@ -286,7 +286,7 @@ func TestLossOfTheSessionEndsASimpleHoldAndRestartsItsWaiters(t *testing.T) {
 		if next.Token() <= hold.Token() {
 			t.Errorf("got token %d after %d", next.Token(), hold.Token())
 		}
-		if err := hold.Unlock(t.Context()); !errors.Is(err, zk.ErrExpired) {
+		if err := hold.Unlock(); !errors.Is(err, zk.ErrExpired) {
 			t.Errorf("Unlock: got %v, want zk.ErrExpired", err)
 		}
 		synctest.Wait()

@@ -45,7 +45,7 @@ func TestEndOfTheSessionIsNotTakenForALostConnection(t *testing.T) {
 				t.Errorf("got cause %v, want %v", cause, row.want)
 			}
 		}
-		if err := hold.Unlock(t.Context()); err != nil {
+		if err := hold.Unlock(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -56,7 +56,7 @@ func (w *world) workOf(m *lock.Mutex, n int) (requests, events int) {
 				return
 			}
 			inside++ // the race detector sees to it that one at a time is here
-			if err := h.Unlock(w.t.Context()); err != nil {
+			if err := h.Unlock(); err != nil {
 				w.t.Error(err)
 			}
 		})

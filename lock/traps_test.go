@@ -208,7 +208,7 @@ func TestWaiterThatIsDeletedTogetherWithTheOneAheadDoesNotHoldTheLock(t *testing
 					if r := <-second; r.err == nil && r.hold.Path() == line[1].Path && r.hold.Context().Err() == nil {
 						t.Error("a hold goes on whose node was deleted before it began")
 					} else if r.err == nil {
-						_ = r.hold.Unlock(t.Context())
+						_ = r.hold.Unlock()
 					}
 					second = nil
 				}
@@ -217,7 +217,7 @@ func TestWaiterThatIsDeletedTogetherWithTheOneAheadDoesNotHoldTheLock(t *testing
 				if second != nil {
 					unlock(t, got(t, second))
 				}
-				_ = first.Unlock(t.Context()) // was deleted
+				_ = first.Unlock() // was deleted
 			})
 		})
 	}

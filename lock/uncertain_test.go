@@ -141,7 +141,7 @@ func freeUncertain(t *testing.T, take func(context.Context, *zk.Client) (*lock.H
 	if in.Before(least) || in.After(least.Add(certainTimeout/4)) {
 		t.Errorf("the next one was in %v after the holder was told, want it from %v on", in.Sub(told), least.Sub(told))
 	}
-	if err := hold.Unlock(t.Context()); !errors.Is(err, zk.ErrUncertain) {
+	if err := hold.Unlock(); !errors.Is(err, zk.ErrUncertain) {
 		t.Errorf("Unlock: %v, want zk.ErrUncertain", err)
 	}
 	if h := next.Load(); h != nil {
@@ -170,7 +170,7 @@ func TestUncertainHoldIsFollowedByOneOfTheSameMutex(t *testing.T) {
 		if after := time.Since(told); after < certainTimeout/4 || again.Token() <= hold.Token() {
 			t.Errorf("held again after %v with token %d after %d", after, again.Token(), hold.Token())
 		}
-		_ = hold.Unlock(t.Context())
+		_ = hold.Unlock()
 		if err := again.UnlockWait(t.Context()); err != nil {
 			t.Error(err)
 		}

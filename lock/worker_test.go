@@ -137,7 +137,7 @@ func contend(ctx context.Context, m *lock.Mutex, client int, rnd *rand.Rand, rep
 		// A moment counts as held if the context is still alive after the clock was read.
 		got := time.Now().UnixNano()
 		if hold.Context().Err() != nil { // over before it was seen
-			_ = hold.Unlock(ctx)
+			_ = hold.Unlock()
 			continue
 		}
 		h := lincheck.Hold{Client: client, Node: hold.Path(), Token: int64(hold.Token()), Got: got, Alive: got}
@@ -157,7 +157,7 @@ func contend(ctx context.Context, m *lock.Mutex, client int, rnd *rand.Rand, rep
 		if hold.Context().Err() == nil {
 			h.Alive = now
 		}
-		_ = hold.Unlock(ctx)
+		_ = hold.Unlock()
 		h.Ended = time.Now().UnixNano()
 		report(h)
 	}

@@ -115,7 +115,7 @@ func write(ctx context.Context, servers, url, text string, in io.Reader, out io.
 	if err != nil {
 		return err
 	}
-	defer hold.Unlock(context.WithoutCancel(ctx))
+	defer hold.Unlock()
 
 	fmt.Fprintf(out, "has the lock, token %d; press Enter to write\n", hold.Token())
 	if _, err := bufio.NewReader(in).ReadString('\n'); err != nil {

@@ -40,7 +40,7 @@ func run(ctx context.Context, client *zk.Client) error {
 	if err != nil {
 		return err
 	}
-	defer hold.Unlock(context.WithoutCancel(ctx))
+	defer hold.Unlock()
 	return write(hold.Context(), hold.Token())
 }
 

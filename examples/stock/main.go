@@ -49,7 +49,7 @@ func take(ctx context.Context, client *zk.Client, path string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer hold.Unlock(context.WithoutCancel(ctx))
+	defer hold.Unlock()
 
 	sess := hold.Session()
 	if _, err := sess.Create(ctx, path, []byte("10"), zk.Persistent); err != nil && !errors.Is(err, zk.NodeExists) {

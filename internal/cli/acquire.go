@@ -122,20 +122,20 @@ type held interface {
 // owned is held until it is given back: a lock, or a leadership.
 type owned interface {
 	held
-	release(ctx context.Context) error
+	release() error
 	releaseWait(ctx context.Context) error
 }
 
 type lockHeld struct{ *lock.Hold }
 
 func (h lockHeld) number() int64                         { return int64(h.Token()) }
-func (h lockHeld) release(ctx context.Context) error     { return h.Unlock(ctx) }
+func (h lockHeld) release() error                        { return h.Unlock() }
 func (h lockHeld) releaseWait(ctx context.Context) error { return h.UnlockWait(ctx) }
 
 // giveBack unlocks, and returns why the hold had ended before if it had. Closing the client sends what is on its way when there is a
 // connection; when there is none, it is worth waiting a little for the next one: the others would wait for the session's timeout.
 func giveBack(ctx context.Context, hold owned) error {
-	err := hold.release(ctx)
+	err := hold.release()
 	if state, _ := hold.Session().State(); state == zk.Suspended {
 		ctx, cancel := context.WithTimeout(ctx, reconnectWait)
 		defer cancel()

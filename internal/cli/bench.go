@@ -204,7 +204,7 @@ func (b *bencher) cycle(ctx context.Context, mutexes []*lock.Mutex) ([]time.Dura
 					return
 				}
 				waits[i] = append(waits[i], time.Since(begin))
-				errs[i] = hold.Unlock(ctx)
+				errs[i] = hold.Unlock()
 			}
 		})
 	}

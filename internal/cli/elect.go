@@ -241,5 +241,5 @@ func leads(ctx context.Context, candidate *elect.Candidate) string {
 type leaderHeld struct{ *elect.Leadership }
 
 func (h leaderHeld) number() int64                         { return int64(h.Token()) }
-func (h leaderHeld) release(ctx context.Context) error     { return h.Resign(ctx) }
+func (h leaderHeld) release() error                        { return h.Resign() }
 func (h leaderHeld) releaseWait(ctx context.Context) error { return h.ResignWait(ctx) }

@@ -80,7 +80,7 @@ func NewCandidate(client *zk.Client, path, id string, cfg Config) (*Candidate, e
 		Dir:     path,
 		Prefix:  cfg.Layout.prefix,
 		Markers: cfg.Layout.markers(),
-		Blocks:  func(line.Seat) bool { return true },
+		Blocks:  func(line.Contender) bool { return true },
 		Data:    func() []byte { return encode(id, nil) },
 		ACL:     cfg.ACL,
 		Lasting: cfg.Layout == KazooElection,
@@ -114,50 +114,48 @@ func (c *Candidate) ID() string { return c.id }
 // under the next one, for as long as ctx lasts: there is no limit of tries; a client that is closed, or whose credentials are refused, ends
 // the wait with the client's error. Whenever it returns an error, it has left no node behind, or is still removing it in the background.
 func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
-	return c.campaign(ctx, func() (*line.Place, error) { return c.line.Stand(ctx, c.client) })
+	return c.campaign(ctx, func(sess *zk.Session) (*line.Own, error) {
+		own, err := line.Enter(ctx, sess, &c.line)
+		if err != nil {
+			return nil, err
+		}
+		if err := own.Await(ctx); err != nil {
+			own.Release()
+			return nil, err
+		}
+		return own, nil
+	})
 }
 
 // TryCampaign returns the leadership if nobody stands for election, and ErrLed at once if anybody leads or waits to. That somebody else
 // resigned a moment ago may not have reached the server that answers: then ErrLed is late news, never two leaders. Otherwise it behaves
 // as Campaign does.
 func (c *Candidate) TryCampaign(ctx context.Context) (*Leadership, error) {
-	return c.campaign(ctx, func() (*line.Place, error) { return line.Own(ctx, c.client, c.try(ctx)) })
-}
-
-// try takes the first place in line if nobody stands in it.
-func (c *Candidate) try(ctx context.Context) func(*zk.Session) (*line.Place, error) {
-	return func(sess *zk.Session) (*line.Place, error) {
-		free, err := line.Empty(ctx, sess, []*line.Line{&c.line})
-		if err == nil && !free {
+	return c.campaign(ctx, func(sess *zk.Session) (*line.Own, error) {
+		own, err := line.TryEnter(ctx, sess, &c.line)
+		if err == nil && own == nil {
 			err = ErrLed
 		}
-		if err != nil {
-			return nil, err
-		}
-		place, err := c.line.Enter(ctx, sess)
-		if err == nil && !place.First() {
-			place.Leave()
-			err = ErrLed
-		}
-		if err != nil {
-			return nil, err
-		}
-		return place, nil
-	}
+		return own, err
+	})
 }
 
-func (c *Candidate) campaign(ctx context.Context, stand func() (*line.Place, error)) (*Leadership, error) {
+// campaign returns the leadership of the node that stand makes the first in line.
+func (c *Candidate) campaign(ctx context.Context, stand func(*zk.Session) (*line.Own, error)) (*Leadership, error) {
 	for {
 		if ctx.Err() != nil {
 			return nil, c.failed(context.Cause(ctx))
 		}
-		place, err := stand()
-		tenure, err := line.Begin(place, err, ErrDeleted, nil)
+		own, err := line.Acquire(ctx, c.client, stand)
 		if err != nil {
 			return nil, c.failed(err)
 		}
-		l := newLeadership(c, tenure)
-		if tenure.Err() == nil {
+		ownership, err := line.Begin(own, ErrDeleted, nil)
+		if err != nil {
+			return nil, c.failed(err)
+		}
+		l := newLeadership(c, ownership)
+		if ownership.Err() == nil {
 			return l, nil
 		}
 		_, _ = l.resign() // won, and lost before anybody could be told

@@ -81,16 +81,16 @@ func (c *Candidate) Participants(ctx context.Context) ([]Participant, error) {
 	if err != nil {
 		return nil, c.failed(err)
 	}
-	seats := line.Seats(children, c.line.Markers)
-	line.Sort(seats)
+	contenders := line.Contenders(children, c.line.Markers)
+	line.Sort(contenders)
 	b := sess.Batch()
-	reads := make([]*zk.Future[zk.Data], len(seats))
-	for i, s := range seats {
+	reads := make([]*zk.Future[zk.Data], len(contenders))
+	for i, s := range contenders {
 		reads[i] = b.Get(c.path + "/" + s.Name)
 	}
 	b.Send()
-	list := make([]Participant, 0, len(seats))
-	for i, s := range seats {
+	list := make([]Participant, 0, len(contenders))
+	for i, s := range contenders {
 		node, err := reads[i].Get(ctx)
 		if errors.Is(err, zk.NoNode) {
 			continue

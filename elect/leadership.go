@@ -18,7 +18,7 @@ type Token int64
 // Leadership is one term of office. It belongs to one session and never outlives it. Its methods may be called from any goroutine.
 type Leadership struct {
 	candidate *Candidate
-	tenure    *line.Tenure
+	ownership *line.Ownership
 	ctx       context.Context //nolint:containedctx // the leadership's own
 	token     Token
 
@@ -28,9 +28,9 @@ type Leadership struct {
 	removal *line.Removal
 }
 
-func newLeadership(c *Candidate, tenure *line.Tenure) *Leadership {
-	l := &Leadership{candidate: c, tenure: tenure, token: Token(tenure.Token(0))}
-	l.ctx, _ = tenure.NewContext() // ends with the tenure
+func newLeadership(c *Candidate, ownership *line.Ownership) *Leadership {
+	l := &Leadership{candidate: c, ownership: ownership, token: Token(ownership.FirstToken())}
+	l.ctx, _ = ownership.NewContext() // ends with the ownership
 	return l
 }
 
@@ -49,10 +49,10 @@ func (l *Leadership) Token() Token { return l.token }
 func (l *Leadership) Guard() zk.Op { return zk.Check(l.Path(), -1) }
 
 // Path returns the path of the leader's node.
-func (l *Leadership) Path() string { return l.tenure.Ground().Path() }
+func (l *Leadership) Path() string { return l.ownership.Own().Path() }
 
 // Session returns the session that the leadership belongs to. Guarded writes go through it.
-func (l *Leadership) Session() *zk.Session { return l.tenure.Ground().Session() }
+func (l *Leadership) Session() *zk.Session { return l.ownership.Session() }
 
 // Resign ends the leadership. It does not wait for the server: it sends the removal of the leader's node, which is repeated in the
 // background until it is done or the session has ended. A program that exits right after Resign calls ResignWait instead, or closes
@@ -77,8 +77,8 @@ func (l *Leadership) resign() (*line.Removal, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.over {
-		l.over, l.lost = true, l.tenure.Err()
-		l.removal = l.tenure.Leave(ErrResigned)
+		l.over, l.lost = true, l.ownership.Err()
+		l.removal = l.ownership.Release(ErrResigned)
 	}
 	return l.removal, l.lost
 }
@@ -92,11 +92,11 @@ func (l *Leadership) Proclaim(ctx context.Context, value []byte) error {
 	if len(value) > maxValue {
 		return fmt.Errorf("elect: %s: a value of %d bytes is too large; proclaim at most %d, such as the path where the rest is", l.candidate.path, len(value), maxValue)
 	}
-	if err := l.tenure.Err(); err != nil {
+	if err := l.ownership.Err(); err != nil {
 		return l.candidate.failed(err)
 	}
 	_, err := l.Session().Set(ctx, l.Path(), encode(l.candidate.id, value), -1)
-	if over := l.tenure.Err(); err != nil && over != nil {
+	if over := l.ownership.Err(); err != nil && over != nil {
 		err = over
 	}
 	if errors.Is(err, zk.NoNode) {

@@ -30,8 +30,8 @@ func (c *Candidate) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 				err = context.Cause(ctx)
 			case sess != nil && sess.Context().Err() != nil:
 				continue // Session tells when there is no next one
-			case sess != nil && line.Passing(err):
-				_ = line.Settle(ctx, sess, err) // if ctx ends meanwhile, the next session's error says so
+			case sess != nil && line.Transient(err):
+				_ = line.AwaitRetry(ctx, sess, err) // if ctx ends meanwhile, the next session's error says so
 				continue
 			}
 			yield(Leader{}, c.failed(err))
@@ -131,11 +131,11 @@ func (o *observer) await(ctx context.Context, sess *zk.Session) (Leader, *zk.Wat
 	return Leader{}, watch, nil
 }
 
-func (o *observer) first(children []string) (line.Seat, bool) {
-	seats := line.Seats(children, o.candidate.line.Markers)
-	if len(seats) == 0 {
-		return line.Seat{}, false
+func (o *observer) first(children []string) (line.Contender, bool) {
+	contenders := line.Contenders(children, o.candidate.line.Markers)
+	if len(contenders) == 0 {
+		return line.Contender{}, false
 	}
-	line.Sort(seats)
-	return seats[0], true
+	line.Sort(contenders)
+	return contenders[0], true
 }

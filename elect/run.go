@@ -51,7 +51,7 @@ type termContext struct {
 }
 
 func newTermContext(ctx context.Context, l *Leadership) (context.Context, func()) {
-	own, cancel := l.tenure.NewContext()
+	own, cancel := l.ownership.NewContext()
 	t := &termContext{Context: own, cancel: cancel, caller: ctx}
 	stop := context.AfterFunc(ctx, t.callOff)
 	return t, func() {

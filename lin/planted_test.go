@@ -34,7 +34,7 @@ var broken = []string{"mutex-0", "mutex-slow"}
 type bug struct{ file, expression, planted string }
 
 // inference is that of a waiter which takes itself for first whenever the node ahead is gone or was changed.
-var inference = bug{"internal/line/await.go", "gone && p.ahead == 1 && p.steady()", "gone || true"}
+var inference = bug{"internal/line/position.go", "gone && p.ahead == 1 && p.steady()", "gone || true"}
 
 // sharedClaim is that of a consumer which leaves the node of a claim that it takes over, for the next to take it over, too.
 var sharedClaim = bug{"queue/takeover.go", "zk.DeleteOp(path, version)", "zk.Check(path, version)"}

@@ -24,10 +24,11 @@ type cohort struct {
 	queue    []*waiter
 	standing bool
 	giveUp   context.CancelFunc // ends the attempt of stand that is under way; nil if there is none
-	tenure   *tenure
+	tenure   *line.Ownership
 	heed     func() bool // ends the wait for the tenure's end; nil if there is no tenure
 	held     bool
 	bound    bound
+	attended bool // the tenure's line is watched
 	retained retention
 }
 
@@ -124,7 +125,7 @@ func (c *cohort) try(ctx context.Context) (*Hold, error) {
 	}
 	c.standing = true // who comes meanwhile queues behind this try
 	c.mu.Unlock()
-	t, err := c.mutex.cfg.tenure(c.mutex.tryPlace(ctx))
+	t, err := c.mutex.cfg.own(c.mutex.tryPlace(ctx))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.standing = false
@@ -136,7 +137,7 @@ func (c *cohort) try(ctx context.Context) (*Hold, error) {
 	}
 	c.begin(t)
 	c.held = true
-	return t.hold(c.unlock), nil
+	return newHold(t, c.unlock), nil
 }
 
 // standUp sends somebody to stand in line, unless somebody does. The caller holds c.mu.
@@ -156,8 +157,8 @@ func (c *cohort) lead(ctx context.Context) {
 		return
 	}
 	asked := c.mutex.line.Ask(sess)
-	if place, err := asked.Place(ctx); err == nil && place.First() && c.mutex.cfg.Delay == 0 && sess.Certify(ctx, place.Path()) == nil {
-		c.settle(c.mutex.cfg.tenure(place, nil))
+	if place, err := asked.Own(ctx); err == nil && place.First() && c.mutex.cfg.Delay == 0 && sess.Certify(ctx, place.Path()) == nil {
+		c.settle(c.mutex.cfg.own(place, nil))
 		return
 	}
 	go c.stand(asked)
@@ -165,7 +166,7 @@ func (c *cohort) lead(ctx context.Context) {
 
 // stand stands in the servers' line for whoever waits here, in the place that has been asked for if that is not nil. It ends when it has a
 // tenure to give out, when nobody waits any more, or when there is nothing to wait for.
-func (c *cohort) stand(asked *line.Entry) {
+func (c *cohort) stand(asked *line.Request) {
 	for {
 		ctx, cancel := context.WithCancel(context.Background())
 		c.mu.Lock()
@@ -174,13 +175,13 @@ func (c *cohort) stand(asked *line.Entry) {
 			c.mu.Unlock()
 			cancel()
 			if asked != nil {
-				asked.Abandon()
+				asked.Cancel()
 			}
 			return
 		}
 		c.giveUp = cancel
 		c.mu.Unlock()
-		t, err := c.mutex.cfg.tenure(c.mutex.place(ctx, asked, nil, c.queuedAll))
+		t, err := c.mutex.cfg.own(c.mutex.place(ctx, asked, nil, c.queuedAll))
 		asked = nil
 		given := ctx.Err() != nil // nobody waited for a while; somebody may again
 		cancel()
@@ -197,7 +198,7 @@ func (c *cohort) stand(asked *line.Entry) {
 }
 
 // settle gives whoever waits here the tenure that standing in line has led to, or the error.
-func (c *cohort) settle(t *tenure, err error) {
+func (c *cohort) settle(t *line.Ownership, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.standing = false
@@ -218,24 +219,24 @@ func (c *cohort) fail(err error) {
 }
 
 // begin starts a tenure. The caller holds c.mu, and says what becomes of it.
-func (c *cohort) begin(t *tenure) {
-	c.tenure, c.held = t, false
+func (c *cohort) begin(t *line.Ownership) {
+	c.tenure, c.held, c.attended = t, false, false
 	c.bound = bound{at: time.Now()}
 	c.retained = retention{}
-	c.heed = context.AfterFunc(t.use, func() { c.ended(t) })
+	c.heed = context.AfterFunc(t.Use(), func() { c.ended(t) })
 }
 
 // ended sees to those who wait when a tenure serves nobody any more without our doing: its session ended, its node was deleted, or it
 // was asked for. They are served in their order by the next tenure. Who holds a lock that was asked for has it until the unlock.
-func (c *cohort) ended(t *tenure) {
+func (c *cohort) ended(t *line.Ownership) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.tenure != t:
-	case c.held && t.err() == nil:
-		c.heed = context.AfterFunc(t.ctx, func() { c.ended(t) })
-	case c.held && errors.Is(t.err(), zk.ErrUncertain):
-		// The node goes with the unlock, or when the holder has had time to stop: see line.Tenure.Lost. Whoever waits here stands behind it.
+	case c.held && t.Err() == nil:
+		c.heed = context.AfterFunc(t.Context(), func() { c.ended(t) })
+	case c.held && errors.Is(t.Err(), zk.ErrUncertain):
+		// The node goes with the unlock, or when the holder has had time to stop: see line.Ownership.Lost. Whoever waits here stands behind it.
 		c.forget()
 		c.relay()
 	default:
@@ -244,11 +245,11 @@ func (c *cohort) ended(t *tenure) {
 }
 
 // unlock takes the lock back from a hold.
-func (c *cohort) unlock(t *tenure) *line.Removal {
+func (c *cohort) unlock(t *line.Ownership) *line.Removal {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.tenure != t {
-		return t.leave() // it has ended before, and was left unless its session was uncertain
+		return t.Release(ErrUnlocked) // it has ended before, and was left unless its session was uncertain
 	}
 	c.held = false
 	return c.next()
@@ -259,24 +260,24 @@ func (c *cohort) unlock(t *tenure) *line.Removal {
 func (c *cohort) next() *line.Removal {
 	t := c.tenure
 	switch {
-	case t.stopped() != nil:
+	case t.Stopped() != nil:
 		return c.drop()
 	case len(c.queue) == 0:
 		if c.retain() {
 			return nil
 		}
 		return c.drop()
-	case t.exhausted():
+	case t.Exhausted():
 		return c.drop()
 	}
 	now := time.Now()
 	limits := c.mutex.cfg.Handoff
-	if c.bound.near(limits, t.turn, now) {
+	if c.bound.near(limits, t.Turn(), now) {
 		c.bound.looking = true
-		go c.look(t, t.turn, now)
+		go c.look(t, t.Turn(), now)
 	}
 	switch {
-	case !c.bound.reached(limits, t.turn, now):
+	case !c.bound.reached(limits, t.Turn(), now):
 		c.serve()
 		return nil
 	case c.bound.looking:
@@ -292,18 +293,18 @@ func (c *cohort) serve() {
 	c.queue[0] = nil
 	c.queue = c.queue[1:]
 	c.held = true
-	w.answer <- answer{hold: c.tenure.hold(c.unlock)}
+	w.answer <- answer{hold: newHold(c.tenure, c.unlock)}
 }
 
 // drop ends the tenure, and sends somebody to the end of the servers' line if anybody waits here. The caller holds c.mu.
 func (c *cohort) drop() *line.Removal {
-	removal := c.forget().leave()
+	removal := c.forget().Release(ErrUnlocked)
 	c.relay()
 	return removal
 }
 
 // forget parts with the tenure. The caller holds c.mu.
-func (c *cohort) forget() *tenure {
+func (c *cohort) forget() *line.Ownership {
 	t := c.tenure
 	c.tenure, c.held = nil, false
 	c.retained.stop()
@@ -329,8 +330,8 @@ func (c *cohort) deserted() {
 }
 
 // look finds out whether anybody else stands in the line. What it finds is as of when it was sent.
-func (c *cohort) look(t *tenure, turn int, sent time.Time) {
-	others, err := t.place.Others(t.ctx)
+func (c *cohort) look(t *line.Ownership, turn int, sent time.Time) {
+	others, err := t.Own().Others(t.Context(), anyone)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.tenure != t {

@@ -12,15 +12,17 @@ import (
 // path exclude each other.
 var contenders = []line.Marker{line.CuratorLock, line.KazooLock, line.CuratorRead, line.CuratorWrite, line.KazooRead}
 
-func anyone(line.Seat) bool { return true }
+func anyone(line.Contender) bool { return true }
 
-func isReader(s line.Seat) bool { return s.Marker == line.CuratorRead || s.Marker == line.KazooRead }
+func isReader(s line.Contender) bool {
+	return s.Marker == line.CuratorRead || s.Marker == line.KazooRead
+}
 
-func isWriter(s line.Seat) bool { return !isReader(s) }
+func isWriter(s line.Contender) bool { return !isReader(s) }
 
 // unsteady reports whether a seat may become another where it stands. A writer of a read/write lock may, and a reader; in kazoo's layout
 // its name is that of a mutex's contender.
-func unsteady(s line.Seat) bool { return s.Marker != line.CuratorLock }
+func unsteady(s line.Contender) bool { return s.Marker != line.CuratorLock }
 
 // checkNew checks what every lock is made of.
 func checkNew(client *zk.Client, path string, cfg Config) (Config, error) {
@@ -45,7 +47,7 @@ func ValidatePath(path string) error {
 }
 
 // contenderLine makes l a line in which we stand with nodes named after the stem.
-func contenderLine(l *line.Line, dir string, cfg Config, name stem, blocks func(line.Seat) bool) {
+func contenderLine(l *line.Line, dir string, cfg Config, name stem, blocks func(line.Contender) bool) {
 	*l = line.Line{
 		Dir:     dir,
 		Markers: contenders,
@@ -65,13 +67,28 @@ func checkSize(lines ...*line.Line) error {
 	return nil
 }
 
-// holdOn makes a hold of nodes that serve nobody else, unless getting them has failed with err.
-func (c *Config) holdOn(client *zk.Client, path string, ground line.Ground, err error) (*Hold, error) {
-	t, err := c.tenure(ground, err)
+// own begins the ownership of a contender that is first, unless getting there has failed with err.
+func (c *Config) own(own *line.Own, err error) (*line.Ownership, error) {
+	if err != nil {
+		return nil, err
+	}
+	o, err := line.Begin(own, ErrDeleted, c.asked)
+	if err == nil && c.OnSuspend == EndHold {
+		endSuspended(o)
+	}
+	return o, err
+}
+
+// release ends an ownership and its holds, and removes the nodes.
+func release(o *line.Ownership) *line.Removal { return o.Release(ErrUnlocked) }
+
+// holdOn makes the only hold of a contender that is first, unless getting there has failed with err.
+func (c *Config) holdOn(client *zk.Client, path string, own *line.Own, err error) (*Hold, error) {
+	o, err := c.own(own, err)
 	if err != nil {
 		return nil, failedAt(client, path, err)
 	}
-	return t.hold((*tenure).leave), nil
+	return newHold(o, release), nil
 }
 
 // failedAt says of which lock err is, and, when waiting was cut short without a server in sight, why there was none.

@@ -11,19 +11,24 @@ import (
 
 // Hold is a lock that is held. It belongs to one session and never outlives it. Its methods may be called from any goroutine.
 type Hold struct {
-	tenure *tenure
+	tenure *line.Ownership
 	kind   *kind   // of a hold of an RWMutex; nil otherwise
 	in     inside  // what it was acquired in
 	report *report // tells its end; nil if nobody wants to know
 
 	mu      sync.Mutex // guards the fields below; never held while anything is waited for
 	token   Token
-	release func(*tenure) *line.Removal
+	release func(*line.Ownership) *line.Removal
 	ctx     context.Context //nolint:containedctx // made when it is first asked for
 	cancel  context.CancelCauseFunc
 	over    bool  // unlocked
 	lost    error // why the hold had ended before it was unlocked
 	removal *line.Removal
+}
+
+// newHold gives out the next turn of an ownership. Release is what the hold calls when it is unlocked, once.
+func newHold(o *line.Ownership, release func(*line.Ownership) *line.Removal) *Hold {
+	return &Hold{tenure: o, token: Token(o.NextToken()), release: release}
 }
 
 // Context returns the hold's context. It ends when the hold does, and context.Cause says why: ErrUnlocked; zk.ErrUncertain when no quorum of the
@@ -79,22 +84,18 @@ func (h *Hold) Guard() zk.Op { return zk.Check(h.Path(), -1) }
 //
 //	_, err = hold.Session().Multi(ctx, append(hold.Guards(), zk.SetData("/stock", stock, version))...)
 func (h *Hold) Guards() []zk.Op {
-	nodes, ok := h.tenure.Ground().(interface{ Paths() []string })
-	if !ok {
-		return []zk.Op{h.Guard()}
-	}
 	var guards []zk.Op
-	for _, path := range nodes.Paths() {
+	for _, path := range h.tenure.Nodes() {
 		guards = append(guards, zk.Check(path, -1))
 	}
 	return guards
 }
 
 // Path returns the path of the hold's node, of the first of them if it has several.
-func (h *Hold) Path() string { return h.tenure.Ground().Path() }
+func (h *Hold) Path() string { return h.tenure.Own().Path() }
 
 // Session returns the session that the hold belongs to. Guarded writes go through it.
-func (h *Hold) Session() *zk.Session { return h.tenure.sess }
+func (h *Hold) Session() *zk.Session { return h.tenure.Session() }
 
 // Unlock releases the lock. It does not wait for the server: it hands the lock to the next goroutine of this process, keeps it
 // (Config.Retain), or sends the removal of the hold's node, which is repeated in the background until it is done or the session has
@@ -115,7 +116,7 @@ func (h *Hold) Unlock() error {
 	if h.over {
 		return h.lost
 	}
-	h.over, h.lost = true, h.tenure.err()
+	h.over, h.lost = true, h.tenure.Err()
 	if h.cancel != nil {
 		h.cancel(ErrUnlocked)
 	}
@@ -124,7 +125,7 @@ func (h *Hold) Unlock() error {
 }
 
 // releaseBy has the hold given up by another function, after it has become of another kind. The caller holds h.mu.
-func (h *Hold) releaseBy(release func(*tenure) *line.Removal) {
+func (h *Hold) releaseBy(release func(*line.Ownership) *line.Removal) {
 	switch {
 	case h.report != nil:
 		h.report.release = release

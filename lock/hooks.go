@@ -93,7 +93,7 @@ func (k *Hooks) follow(h *Hold, e Event, since time.Time) {
 	h.release, h.report = r.released, r
 	h.mu.Unlock()
 	if k.Lost != nil {
-		tenure := h.tenure.ctx
+		tenure := h.tenure.Context()
 		r.stop = context.AfterFunc(tenure, func() { r.lost(context.Cause(tenure)) })
 	}
 }
@@ -103,8 +103,8 @@ type report struct {
 	hooks   *Hooks
 	event   Event
 	since   time.Time
-	release func(*tenure) *line.Removal // guarded by the hold's mu
-	stop    func() bool                 // ends the wait for the tenure's end; nil if nobody wants to know
+	release func(*line.Ownership) *line.Removal // guarded by the hold's mu
+	stop    func() bool                         // ends the wait for the tenure's end; nil if nobody wants to know
 
 	mu    sync.Mutex // guards the fields below
 	over  bool       // given up or lost
@@ -113,10 +113,10 @@ type report struct {
 }
 
 // released gives the lock up. The end is told later, by tell, because the caller holds locks.
-func (r *report) released(t *tenure) *line.Removal {
+func (r *report) released(t *line.Ownership) *line.Removal {
 	r.mu.Lock()
 	if !r.over {
-		r.over, r.cause = true, t.err()
+		r.over, r.cause = true, t.Err()
 		r.event.Took = time.Since(r.since)
 	}
 	r.mu.Unlock()

@@ -44,7 +44,7 @@ func (k Kind) String() string {
 	}
 }
 
-func kindOf(s line.Seat) Kind {
+func kindOf(s line.Contender) Kind {
 	switch {
 	case isReader(s):
 		return Reader
@@ -200,7 +200,7 @@ func inspectPermits(ctx context.Context, sess *zk.Session, path string) ([]Conte
 }
 
 // fold takes the second nodes of contenders that have two out of the seats, and returns their names by those of the first.
-func fold(seats []line.Seat) (left []line.Seat, second map[string]string) {
+func fold(seats []line.Contender) (left []line.Contender, second map[string]string) {
 	first := make(map[string]string)
 	for _, s := range seats {
 		if !kazoos(s) {
@@ -208,7 +208,7 @@ func fold(seats []line.Seat) (left []line.Seat, second map[string]string) {
 		}
 	}
 	second = make(map[string]string)
-	left = slices.DeleteFunc(seats, func(s line.Seat) bool {
+	left = slices.DeleteFunc(seats, func(s line.Contender) bool {
 		name, ok := first[chosen(s.Name)]
 		if !ok || !kazoos(s) {
 			return false
@@ -219,7 +219,7 @@ func fold(seats []line.Seat) (left []line.Seat, second map[string]string) {
 	return left, second
 }
 
-func kazoos(s line.Seat) bool { return s.Marker == line.KazooLock || s.Marker == line.KazooRead }
+func kazoos(s line.Contender) bool { return s.Marker == line.KazooLock || s.Marker == line.KazooRead }
 
 // chosen is the part of a contender's name that it has chosen at random, in the form of Curator and ours: _c_UUID-. It is the
 // name itself in another form.
@@ -230,7 +230,7 @@ func chosen(name string) string {
 
 // describe reads the nodes of those children of path that stand in line, all in one go.
 func describe(ctx context.Context, sess *zk.Session, path string, children []string, markers []line.Marker) ([]Contender, error) {
-	seats, second := fold(line.Seats(children, markers))
+	seats, second := fold(line.Contenders(children, markers))
 	line.Sort(seats)
 	b := sess.Batch()
 	reads := make([]*zk.Future[zk.Data], len(seats))
@@ -239,7 +239,7 @@ func describe(ctx context.Context, sess *zk.Session, path string, children []str
 	}
 	b.Send()
 	list := make([]Contender, 0, len(seats))
-	var there []line.Seat
+	var there []line.Contender
 	for i, s := range seats {
 		node, err := reads[i].Get(ctx)
 		if errors.Is(err, zk.NoNode) {

@@ -70,7 +70,7 @@ func (l Layout) apply(to *line.Line, s stem) {
 	case Kazoo:
 		to.Prefix = named(s.kazoo)
 	case Both:
-		to.Prefix, to.Twin = named(s.curator), named(s.kazoo)
+		to.Prefix, to.Second = named(s.curator), named(s.kazoo)
 	default:
 		to.Prefix = named(s.curator)
 	}

@@ -192,7 +192,7 @@ func (m *Mutex) strict(ctx context.Context) (*Hold, error) {
 // Who has sent the request counts as having joined. Nobody waits for an answer before the next one asks, because the servers execute
 // the requests of a session in the order in which they were sent. A request that has to be sent again (its connection broke, or the
 // path was not there yet) has lost its turn to those that were sent meanwhile.
-func (m *Mutex) ask(ctx context.Context, sess *zk.Session, t *ticket) (*line.Entry, error) {
+func (m *Mutex) ask(ctx context.Context, sess *zk.Session, t *ticket) (*line.Request, error) {
 	if t == nil {
 		return m.line.Ask(sess), nil
 	}
@@ -224,65 +224,49 @@ func (m *Mutex) tryLock(ctx context.Context) (*Hold, error) {
 }
 
 // alone makes a hold of a place that serves nobody else.
-func (m *Mutex) alone(place *line.Place, err error) (*Hold, error) {
+func (m *Mutex) alone(place *line.Own, err error) (*Hold, error) {
 	return m.cfg.holdOn(m.client, m.path, place, err)
 }
 
 // place stands in line until it is first, in the place that has been asked for if that is not nil. T is as for ask. It calls queued
 // whenever it finds somebody ahead of a new place.
-func (m *Mutex) place(ctx context.Context, asked *line.Entry, t *ticket, queued func()) (*line.Place, error) {
+func (m *Mutex) place(ctx context.Context, asked *line.Request, t *ticket, queued func()) (*line.Own, error) {
 	defer func() {
 		if asked != nil {
-			asked.Abandon()
+			asked.Cancel()
 		}
 	}()
-	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Place, error) {
+	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Own, error) {
 		entry := asked
 		if asked = nil; entry == nil || entry.Session() != sess {
 			if entry != nil { // its node has ended with its session, but whoever leaves by the same transaction waits for its answer
-				entry.Abandon()
+				entry.Cancel()
 			}
 			var err error
 			if entry, err = m.ask(ctx, sess, t); err != nil {
 				return nil, err
 			}
 		}
-		place, err := entry.Place(ctx)
+		place, err := entry.Own(ctx)
 		if err != nil {
-			entry.Abandon()
+			entry.Cancel()
 			return nil, err
 		}
 		if !place.First() {
 			queued()
 		}
 		if err := place.Await(ctx); err != nil {
-			place.Leave()
+			place.Release()
 			return nil, err
 		}
-		return m.cfg.start(ctx, m.path, place, waitsOut(queued))
+		return m.cfg.start(ctx, place, waitsOut(queued))
 	})
 }
 
 // tryPlace takes the first place in line if nobody stands in it.
-func (m *Mutex) tryPlace(ctx context.Context) (*line.Place, error) {
-	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Place, error) {
-		m.line.Flush() // or we would find ourselves in the line
-		children, _, err := sess.Children(ctx, m.path)
-		if err != nil && !errors.Is(err, zk.NoNode) {
-			return nil, err
-		}
-		if len(line.Seats(children, m.line.Markers)) > 0 {
-			return nil, ErrHeld
-		}
-		place, err := m.line.Enter(ctx, sess)
-		if err != nil {
-			return nil, err
-		}
-		if !place.First() {
-			place.Leave()
-			return nil, ErrHeld
-		}
-		return m.cfg.start(ctx, m.path, place, waitsNot)
+func (m *Mutex) tryPlace(ctx context.Context) (*line.Own, error) {
+	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Own, error) {
+		return m.cfg.tryEnter(ctx, sess, &m.line)
 	})
 }
 

@@ -42,6 +42,6 @@ func inspectNumbers(ctx context.Context, sess *zk.Session, path string) (Numbers
 	if err != nil && !errors.Is(err, zk.NoNode) {
 		return Numbers{}, err
 	}
-	left := line.NumbersLeft(line.Seats(children, known), stat)
+	left := line.NumbersLeft(line.Contenders(children, known), stat)
 	return Numbers{Path: path, Left: left, Low: left <= line.HalfLeft}, nil
 }

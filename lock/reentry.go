@@ -37,11 +37,11 @@ type inside struct {
 // nest counts the holds that are one for everybody else.
 type nest struct {
 	open    atomic.Int32 // not unlocked yet
-	release func(*tenure) *line.Removal
+	release func(*line.Ownership) *line.Removal
 }
 
 // leave is what each of the holds calls when it is unlocked, once. The last of them gives the lock up.
-func (n *nest) leave(t *tenure) *line.Removal {
+func (n *nest) leave(t *line.Ownership) *line.Removal {
 	if n.open.Add(-1) > 0 {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (h *Hold) shared() bool {
 func (h *Hold) nested(outer *Hold) *Hold {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.over || h.tenure.stopped() != nil {
+	if h.over || h.tenure.Stopped() != nil {
 		return nil
 	}
 	if h.in.nest == nil {
@@ -127,8 +127,8 @@ func (c *Config) end(ctx context.Context, of any, path string, a acquisition, h 
 
 // takeAlone takes a lock that has one holder, as try does it, or nests in a hold of it that the caller has already. The lock is said as in
 // inside, and name is what errors and hooks call it.
-func takeAlone[G line.Ground](
-	ctx context.Context, c *Config, client *zk.Client, of any, name string, try func(*zk.Session) (G, error),
+func takeAlone(
+	ctx context.Context, c *Config, client *zk.Client, of any, name string, try func(*zk.Session) (*line.Own, error),
 ) (*Hold, error) {
 	if ctx.Err() != nil {
 		return nil, failedAt(client, name, context.Cause(ctx))

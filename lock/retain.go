@@ -2,6 +2,8 @@ package lock
 
 import (
 	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
 // retention is a tenure that is kept although nobody here wants the lock, for when somebody does again.
@@ -23,7 +25,7 @@ func (c *cohort) retain() bool {
 	t := c.tenure
 	now := time.Now()
 	kept := c.retained.timer != nil
-	if keep == 0 || t.turn == 0 || t.exhausted() || !c.bound.keeps(c.mutex.cfg.Handoff, kept, now) {
+	if keep == 0 || t.Turn() == 0 || t.Exhausted() || !c.bound.keeps(c.mutex.cfg.Handoff, kept, now) {
 		return false
 	}
 	c.retained.since = now
@@ -36,15 +38,15 @@ func (c *cohort) retain() bool {
 
 // fromRetained gives the lock out if it is kept, nil otherwise. The caller holds c.mu.
 func (c *cohort) fromRetained() *Hold {
-	if c.tenure == nil || c.held || len(c.queue) > 0 || c.tenure.stopped() != nil {
+	if c.tenure == nil || c.held || len(c.queue) > 0 || c.tenure.Stopped() != nil {
 		return nil
 	}
 	c.held = true
-	return c.tenure.hold(c.unlock)
+	return newHold(c.tenure, c.unlock)
 }
 
 // expire ends a tenure that was kept for as long as was wanted.
-func (c *cohort) expire(t *tenure) {
+func (c *cohort) expire(t *line.Ownership) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.tenure != t {
@@ -62,17 +64,17 @@ func (c *cohort) expire(t *tenure) {
 }
 
 // attendOnce starts attend, once in a tenure. The caller holds c.mu.
-func (c *cohort) attendOnce(t *tenure) {
-	if !t.attended {
-		t.attended = true
+func (c *cohort) attendOnce(t *line.Ownership) {
+	if !c.attended {
+		c.attended = true
 		go c.attend(t)
 	}
 }
 
 // attend watches the line of a tenure that is kept or passed on, and gives it up when somebody else comes: at once if nobody holds the lock, with
 // the unlock or at the hand-off's bound otherwise.
-func (c *cohort) attend(t *tenure) {
-	err := t.place.WatchLine(t.ctx, func(others bool) (goOn bool) {
+func (c *cohort) attend(t *line.Ownership) {
+	err := t.Own().WatchLine(t.Context(), func(others bool) (goOn bool) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.tenure != t {
@@ -85,7 +87,7 @@ func (c *cohort) attend(t *tenure) {
 		c.crowd()
 		return false
 	})
-	if err == nil || t.err() != nil {
+	if err == nil || t.Err() != nil {
 		return
 	}
 	c.mu.Lock()
@@ -99,7 +101,7 @@ func (c *cohort) attend(t *tenure) {
 func (c *cohort) crowd() {
 	if !c.bound.crowded {
 		// Who came was not there before: the bound counts from now.
-		c.bound = bound{turn: c.tenure.turn, at: time.Now(), crowded: true}
+		c.bound = bound{turn: c.tenure.Turn(), at: time.Now(), crowded: true}
 	}
 	if !c.held && len(c.queue) == 0 {
 		c.drop()

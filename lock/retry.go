@@ -95,18 +95,18 @@ func (r Retry) before(n int) (time.Duration, bool) {
 }
 
 // attempt runs try under the live session until what it gets can be owned or it fails for good, and again when r wants it.
-func attempt[G line.Ground](ctx context.Context, r Retry, client *zk.Client, try func(*zk.Session) (G, error)) (G, error) {
+func attempt(ctx context.Context, r Retry, client *zk.Client, try func(*zk.Session) (*line.Own, error)) (*line.Own, error) {
 	if r == (Retry{}) {
-		return line.Own(ctx, client, try)
+		return line.Acquire(ctx, client, try)
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	a := attempts{policy: r, giveUp: giveUp}
-	got, err := line.Attempt(ctx, client, func(sess *zk.Session) (G, error) {
+	got, err := line.Attempt(ctx, client, func(sess *zk.Session) (*line.Own, error) {
 		a.begin()
 		got, err := try(sess)
 		if err == nil {
-			err = line.Certify(ctx, got)
+			err = got.Certify(ctx)
 		}
 		if err != nil && ctx.Err() == nil && passing(sess, err) {
 			a.failed(ctx, err)
@@ -186,5 +186,5 @@ var (
 
 // passing reports whether err, of a try under sess, is what line.Attempt tries again.
 func passing(sess *zk.Session, err error) bool {
-	return sess.Context().Err() != nil || errors.Is(err, line.ErrGone) || line.Passing(err)
+	return sess.Context().Err() != nil || errors.Is(err, line.ErrGone) || line.Transient(err)
 }

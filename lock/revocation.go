@@ -100,8 +100,8 @@ func (r Revocation) request(data []byte, of *Contender) []byte {
 // asked ends the holds of a tenure if its node asks for that, unless the holder is asked and will not.
 //
 // The node stays until the lock is unlocked, so that nobody comes in while the holder still finishes.
-func (c *Config) asked(t *line.Tenure, data []byte) {
-	r, ok := parseRevocation(data, Token(t.Token(0)))
+func (c *Config) asked(t *line.Ownership, data []byte) {
+	r, ok := parseRevocation(data, Token(t.FirstToken()))
 	if !ok {
 		return
 	}

@@ -84,7 +84,7 @@ func (m *RWMutex) lock(ctx context.Context) (*Hold, error) {
 	m.group = nil // who comes to read from now on comes after us
 	t := m.tickets.draw()
 	m.mu.Unlock()
-	return m.writing(m.cfg.tenure(m.place(ctx, &m.write, t, m.cfg.Hooks.enqueuedOnce(ctx, m.path))))
+	return m.writing(m.cfg.own(m.place(ctx, &m.write, t, m.cfg.Hooks.enqueuedOnce(ctx, m.path))))
 }
 
 // RLock waits until nobody writes who came before, and returns the hold. It behaves as Lock does.
@@ -136,7 +136,7 @@ func (m *RWMutex) rlock(ctx context.Context) (*Hold, error) {
 func (m *RWMutex) TryLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, true, m.tryLock) }
 
 func (m *RWMutex) tryLock(ctx context.Context) (*Hold, error) {
-	return m.writing(m.cfg.tenure(m.try(ctx, &m.write)))
+	return m.writing(m.cfg.own(m.try(ctx, &m.write)))
 }
 
 // TryRLock returns the hold if nobody writes or waits to write, and ErrHeld at once otherwise, as TryLock does.
@@ -153,7 +153,7 @@ func (m *RWMutex) tryRLock(ctx context.Context) (*Hold, error) {
 	}
 	writers := m.writers
 	m.mu.Unlock()
-	t, err := m.cfg.tenure(m.try(ctx, &m.read))
+	t, err := m.cfg.own(m.try(ctx, &m.read))
 	if err != nil {
 		return nil, m.failed(err)
 	}
@@ -188,20 +188,20 @@ func (m *RWMutex) acquire(ctx context.Context, write bool, take func(context.Con
 }
 
 // writing makes a writer's hold of a tenure.
-func (m *RWMutex) writing(t *tenure, err error) (*Hold, error) {
+func (m *RWMutex) writing(t *line.Ownership, err error) (*Hold, error) {
 	if err != nil {
 		return nil, m.failed(err)
 	}
-	h := t.hold((*tenure).leave)
-	h.kind = &kind{lock: m, place: t.place, busy: make(chan struct{}, 1)}
+	h := newHold(t, release)
+	h.kind = &kind{lock: m, place: t.Own(), busy: make(chan struct{}, 1)}
 	return h, nil
 }
 
 // place stands in line until it is first, entering it after those who drew a ticket before. It calls queued whenever it finds somebody
 // ahead of a new place.
-func (m *RWMutex) place(ctx context.Context, l *line.Line, t *ticket, queued func()) (*line.Place, error) {
+func (m *RWMutex) place(ctx context.Context, l *line.Line, t *ticket, queued func()) (*line.Own, error) {
 	defer t.drop(&m.mu)
-	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Place, error) {
+	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Own, error) {
 		if err := m.tickets.turn(ctx, &m.mu, t, sess); err != nil {
 			return nil, err
 		}
@@ -210,7 +210,7 @@ func (m *RWMutex) place(ctx context.Context, l *line.Line, t *ticket, queued fun
 				other.Flush() // or we would stand behind our own node until it goes
 			}
 		}
-		place, err := l.Enter(ctx, sess)
+		place, err := line.Enter(ctx, sess, l)
 		if err != nil {
 			return nil, err
 		}
@@ -219,35 +219,20 @@ func (m *RWMutex) place(ctx context.Context, l *line.Line, t *ticket, queued fun
 			queued()
 		}
 		if err := place.Await(ctx); err != nil {
-			place.Leave()
+			place.Release()
 			return nil, err
 		}
-		return m.cfg.start(ctx, m.path, place, waitsOut(queued))
+		return m.cfg.start(ctx, place, waitsOut(queued))
 	})
 }
 
 // try takes a place in line if nobody stands in it who blocks it, whether ahead or behind.
-func (m *RWMutex) try(ctx context.Context, l *line.Line) (*line.Place, error) {
-	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Place, error) {
+func (m *RWMutex) try(ctx context.Context, l *line.Line) (*line.Own, error) {
+	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Own, error) {
 		for _, own := range m.lines() {
 			own.Flush() // or we would find ourselves in the line
 		}
-		children, _, err := sess.Children(ctx, m.path)
-		if err != nil && !errors.Is(err, zk.NoNode) {
-			return nil, err
-		}
-		if slices.ContainsFunc(line.Seats(children, l.Markers), l.Blocks) {
-			return nil, ErrHeld
-		}
-		place, err := l.Enter(ctx, sess)
-		if err != nil {
-			return nil, err
-		}
-		if !place.First() {
-			place.Leave()
-			return nil, ErrHeld
-		}
-		return m.cfg.start(ctx, m.path, place, waitsNot)
+		return m.cfg.tryEnter(ctx, sess, l)
 	})
 }
 

@@ -22,7 +22,7 @@ var errNotShared = errors.New("lock: only a hold of an RWMutex can be downgraded
 type kind struct {
 	lock  *RWMutex
 	busy  chan struct{} // one slot
-	place *line.Place
+	place *line.Own
 	group *readers // nil for a writer
 }
 
@@ -45,7 +45,7 @@ func (h *Hold) change(ctx context.Context) (done func(), err error) {
 	over, lost := h.over, h.lost
 	h.mu.Unlock()
 	if !over {
-		lost = h.tenure.stopped()
+		lost = h.tenure.Stopped()
 	}
 	switch {
 	case lost != nil:
@@ -84,7 +84,7 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 	result := make(chan error, 1)
 	go func() {
 		defer done()
-		result <- h.tenure.Exchange(func() (line.Ground, error) {
+		result <- h.tenure.Exchange(func() (*line.Own, error) {
 			next, err := k.place.Become(&m.read)
 			if err != nil {
 				return nil, err
@@ -126,7 +126,7 @@ func (h *Hold) Upgrade(ctx context.Context) error {
 	}
 	m, g := k.lock, k.group
 	m.mu.Lock()
-	alone, joinable, writers := g.holds == 1 && !h.tenure.exhausted(), m.group == g, m.writers
+	alone, joinable, writers := g.holds == 1 && !h.tenure.Exhausted(), m.group == g, m.writers
 	if alone {
 		g.close()
 	}
@@ -134,9 +134,9 @@ func (h *Hold) Upgrade(ctx context.Context) error {
 	if !alone {
 		return ErrUpgradeConflict
 	}
-	err = h.tenure.Exchange(func() (line.Ground, error) {
-		seats, err := k.place.Seats(ctx)
-		if err == nil && othersRead(seats, k.place.Seat()) {
+	err = h.tenure.Exchange(func() (*line.Own, error) {
+		seats, err := k.place.Contenders(ctx)
+		if err == nil && othersRead(seats, k.place.Self()) {
 			err = ErrUpgradeConflict
 		}
 		if err != nil {
@@ -147,18 +147,18 @@ func (h *Hold) Upgrade(ctx context.Context) error {
 			return nil, err
 		}
 		// Who came to read between the two looks may not have seen our writer's node. Who comes now does, and waits.
-		if othersRead(seats, k.place.Seat()) {
-			next.Leave()
+		if othersRead(seats, k.place.Self()) {
+			next.Release()
 			return nil, ErrUpgradeConflict
 		}
 		if err := next.Succeed(ctx, k.place); err != nil {
-			next.Leave()
+			next.Release()
 			return nil, err
 		}
 		k.place, k.group = next, nil
 		h.mu.Lock()
-		h.releaseBy((*tenure).leave)
-		h.token = h.tenure.take()
+		h.releaseBy(release)
+		h.token = Token(h.tenure.NextToken())
 		h.mu.Unlock()
 		return next, nil
 	})
@@ -174,7 +174,7 @@ func (h *Hold) Upgrade(ctx context.Context) error {
 //
 // A reader has it not if a writer stands ahead of it that was there before it, and that it respects: Curator's readers and ours respect
 // __WRIT__, kazoo's __lock__. Numbers are the order of creation, except for nodes that were made by Upgrade, so these prove nothing.
-func othersRead(seats []line.Seat, mine line.Seat) bool {
+func othersRead(seats []line.Contender, mine line.Contender) bool {
 	for _, r := range seats {
 		if isWriter(r) || r.Name == mine.Name {
 			continue
@@ -183,7 +183,7 @@ func othersRead(seats []line.Seat, mine line.Seat) bool {
 		if r.Marker == line.KazooRead {
 			respected = line.KazooLock
 		}
-		_, waits := line.Ahead(seats, r, func(w line.Seat) bool { return w.Marker == respected && !isUpgraded(w) })
+		_, waits := line.Ahead(seats, r, func(w line.Contender) bool { return w.Marker == respected && !isUpgraded(w) })
 		if waits == 0 {
 			return true
 		}
@@ -202,6 +202,6 @@ func (h *Hold) changed(err error) error {
 	return h.kind.lock.failed(err)
 }
 
-func isUpgraded(w line.Seat) bool {
+func isUpgraded(w line.Contender) bool {
 	return strings.Contains(w.Name, upgraded+string(w.Marker))
 }

@@ -13,9 +13,9 @@ type readers struct {
 	ctx     context.Context //nolint:containedctx // of the wait for the node's turn
 	giveUp  context.CancelFunc
 	waiting []*waiter
-	behind  bool    // somebody has been found ahead
-	tenure  *tenure // nil until the node's turn has come
-	holds   int     // that are not unlocked
+	behind  bool            // somebody has been found ahead
+	tenure  *line.Ownership // nil until the node's turn has come
+	holds   int             // that are not unlocked
 	bound   bound
 	rest    *readers // whom those were given to whom the node has no turns for
 }
@@ -40,20 +40,20 @@ func (g *readers) open(now time.Time) bool {
 	if t == nil {
 		return g.ctx.Err() == nil
 	}
-	if t.stopped() != nil || t.exhausted() {
+	if t.Stopped() != nil || t.Exhausted() {
 		return false
 	}
 	limits := g.lock.cfg.Handoff
-	if g.bound.near(limits, t.turn, now) {
+	if g.bound.near(limits, t.Turn(), now) {
 		g.bound.looking = true
-		go g.look(t.turn, now)
+		go g.look(t.Turn(), now)
 	}
-	return !g.bound.reached(limits, t.turn, now)
+	return !g.bound.reached(limits, t.Turn(), now)
 }
 
 // look finds out whether anybody waits to write. What it finds is as of when it was sent.
 func (g *readers) look(turn int, sent time.Time) {
-	writers, err := g.tenure.place.Any(g.tenure.ctx, isWriter)
+	writers, err := g.tenure.Own().Others(g.tenure.Context(), isWriter)
 	m := g.lock
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,7 +75,7 @@ func (g *readers) close() {
 // stand waits for the node's turn, for all who wait here.
 func (g *readers) stand(t *ticket) {
 	m := g.lock
-	began, err := m.cfg.tenure(m.place(g.ctx, &m.read, t, g.queued))
+	began, err := m.cfg.own(m.place(g.ctx, &m.read, t, g.queued))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err != nil {
@@ -91,10 +91,10 @@ func (g *readers) stand(t *ticket) {
 	g.begin(began)
 	if len(g.waiting) == 0 { // all have left meanwhile
 		g.close()
-		began.leave()
+		began.Release(ErrUnlocked)
 		return
 	}
-	for len(g.waiting) > 0 && !began.exhausted() {
+	for len(g.waiting) > 0 && !began.Exhausted() {
 		g.waiting[0].answer <- answer{hold: g.serve()}
 		g.waiting = g.waiting[1:]
 	}
@@ -119,7 +119,7 @@ func (g *readers) queued() {
 }
 
 // begin starts the group's tenure.
-func (g *readers) begin(t *tenure) {
+func (g *readers) begin(t *line.Ownership) {
 	g.tenure = t
 	g.bound = bound{at: time.Now()}
 	g.giveUp() // nothing is waited for any more
@@ -128,13 +128,13 @@ func (g *readers) begin(t *tenure) {
 // serve gives the lock to one more reader.
 func (g *readers) serve() *Hold {
 	g.holds++
-	h := g.tenure.hold(g.release)
-	h.kind = &kind{lock: g.lock, place: g.tenure.place, group: g, busy: make(chan struct{}, 1)}
+	h := newHold(g.tenure, g.release)
+	h.kind = &kind{lock: g.lock, place: g.tenure.Own(), group: g, busy: make(chan struct{}, 1)}
 	return h
 }
 
 // release takes the lock back from a hold. The last takes the node along.
-func (g *readers) release(t *tenure) *line.Removal {
+func (g *readers) release(t *line.Ownership) *line.Removal {
 	m := g.lock
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,5 +142,5 @@ func (g *readers) release(t *tenure) *line.Removal {
 		return nil
 	}
 	g.close()
-	return t.leave()
+	return t.Release(ErrUnlocked)
 }

@@ -551,7 +551,7 @@ func TestCallerThatLeavesDuringAnUpgradeKeepsTheReadersHold(t *testing.T) {
 	})
 }
 
-// The writer's node is made, its reply lost, and the caller leaves while it is asked for again, which finds it there already.
+// The writer's node is made, its reply lost, and the caller leaves while it is looked for.
 func TestCallerThatLeavesAnUpgradeWhoseReplyWasLostLeavesNoWriter(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.rw(lock.Config{})
@@ -561,11 +561,12 @@ func TestCallerThatLeavesAnUpgradeWhoseReplyWasLostLeavesNoWriter(t *testing.T) 
 		defer proceed()
 		asked := 0
 		w.Control(func(r zktest.Request) zktest.Fault {
-			if r.Op != zktest.OpCreate {
-				return zktest.Pass
-			}
-			if asked++; asked == 1 {
+			switch {
+			case r.Op == zktest.OpCreate:
+				asked++
 				return zktest.DropReply
+			case asked == 0:
+				return zktest.Pass
 			}
 			leave()
 			return zktest.ReplyUntil(answer)

@@ -100,7 +100,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*Hold, error) {
 	t := s.tickets.draw()
 	s.mu.Unlock()
 	defer t.drop(&s.mu)
-	return s.acquire(ctx, n, func(sess *zk.Session) (*line.Bundle, error) {
+	return s.acquire(ctx, n, func(sess *zk.Session) (*line.Own, error) {
 		if err := s.tickets.turn(ctx, &s.mu, t, sess); err != nil {
 			return nil, err
 		}
@@ -113,7 +113,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*Hold, error) {
 			queued()
 		}
 		if count, err = s.pool.Await(ctx, place, count); err != nil {
-			place.Leave()
+			place.Release()
 			return nil, err
 		}
 		return s.take(ctx, place, n, count, func() error {
@@ -127,9 +127,9 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*Hold, error) {
 // a moment ago may not have reached the server that answers, and somebody who stands in line may be about to be served: then ErrHeld
 // is late news, never a permit given twice. A try that fails costs one round trip, or two with a stored limit.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Hold, error) {
-	return s.acquire(ctx, n, func(sess *zk.Session) (*line.Bundle, error) {
+	return s.acquire(ctx, n, func(sess *zk.Session) (*line.Own, error) {
 		count := s.pool.Count(sess)
-		empty, err := line.Empty(ctx, sess, []*line.Line{&s.queue})
+		empty, err := line.Empty(ctx, sess, &s.queue)
 		if err != nil {
 			return nil, err
 		}
@@ -143,7 +143,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Hold, error) {
 			return nil, err
 		}
 		if !place.First() {
-			place.Leave()
+			place.Release()
 			return nil, ErrHeld
 		}
 		return s.take(ctx, place, n, count, func() error { return ErrHeld })
@@ -151,7 +151,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Hold, error) {
 }
 
 // acquire has permits taken, and tells the hooks.
-func (s *Semaphore) acquire(ctx context.Context, n int, take func(*zk.Session) (*line.Bundle, error)) (*Hold, error) {
+func (s *Semaphore) acquire(ctx context.Context, n int, take func(*zk.Session) (*line.Own, error)) (*Hold, error) {
 	switch {
 	case n < 1 || n > MaxPermits:
 		return nil, s.failed(fmt.Errorf("%d permits are wanted; one to %d can be had at once", n, MaxPermits))
@@ -164,7 +164,7 @@ func (s *Semaphore) acquire(ctx context.Context, n int, take func(*zk.Session) (
 		return nil, s.failed(err)
 	}
 	return s.cfg.Hooks.around(ctx, s.path, func() (*Hold, error) {
-		leases, err := attempt(ctx, s.cfg.Retry, s.client, func(sess *zk.Session) (*line.Bundle, error) {
+		leases, err := attempt(ctx, s.cfg.Retry, s.client, func(sess *zk.Session) (*line.Own, error) {
 			if err := s.limit.store(ctx, sess, &s.dir); err != nil {
 				return nil, err
 			}
@@ -176,11 +176,11 @@ func (s *Semaphore) acquire(ctx context.Context, n int, take func(*zk.Session) (
 
 // take exchanges a place that is first for permits.
 func (s *Semaphore) take(
-	ctx context.Context, place *line.Place, n int, count *line.Count, full func() error,
-) (*line.Bundle, error) {
+	ctx context.Context, place *line.Own, n int, count *line.Count, full func() error,
+) (*line.Own, error) {
 	leases, err := s.pool.Take(ctx, place, n, count, full)
 	if err != nil {
-		place.Leave()
+		place.Release()
 		return nil, err
 	}
 	return leases, nil

@@ -73,8 +73,8 @@ func (s *Set) Paths() []string { return slices.Clone(s.paths) }
 // Set and no other: a Mutex or another Set with one of its paths waits for it, inside a hold of it as well as outside.
 func (s *Set) Lock(ctx context.Context) (*Hold, error) {
 	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.name())
-	return s.lock(ctx, func(sess *zk.Session) (*line.Group, error) {
-		g, err := line.EnterAll(ctx, sess, s.lines)
+	return s.lock(ctx, func(sess *zk.Session) (*line.Own, error) {
+		g, err := line.Enter(ctx, sess, s.lines...)
 		if err != nil {
 			return nil, err
 		}
@@ -82,37 +82,22 @@ func (s *Set) Lock(ctx context.Context) (*Hold, error) {
 			queued()
 		}
 		if err := g.Await(ctx); err != nil {
-			g.Leave()
+			g.Release()
 			return nil, err
 		}
-		return s.cfg.startAll(ctx, g, waitsOut(queued))
+		return s.cfg.start(ctx, g, waitsOut(queued))
 	})
 }
 
 // TryLock returns the hold if all of the mutexes are free, and ErrHeld at once if anybody has one of them or waits for it. A try that
 // fails costs one round trip.
 func (s *Set) TryLock(ctx context.Context) (*Hold, error) {
-	return s.lock(ctx, func(sess *zk.Session) (*line.Group, error) {
-		free, err := line.Empty(ctx, sess, s.lines)
-		if err != nil {
-			return nil, err
-		}
-		if !free {
-			return nil, ErrHeld
-		}
-		g, err := line.EnterAll(ctx, sess, s.lines)
-		if err != nil {
-			return nil, err
-		}
-		if !g.First() {
-			g.Leave()
-			return nil, ErrHeld
-		}
-		return s.cfg.startAll(ctx, g, waitsNot)
+	return s.lock(ctx, func(sess *zk.Session) (*line.Own, error) {
+		return s.cfg.tryEnter(ctx, sess, s.lines...)
 	})
 }
 
-func (s *Set) lock(ctx context.Context, try func(*zk.Session) (*line.Group, error)) (*Hold, error) {
+func (s *Set) lock(ctx context.Context, try func(*zk.Session) (*line.Own, error)) (*Hold, error) {
 	return takeAlone(ctx, &s.cfg, s.client, s, s.name(), try)
 }
 

@@ -30,7 +30,7 @@ type Simple struct {
 	client *zk.Client
 	path   string
 	cfg    Config
-	spot   line.Spot
+	spot   line.NodeLock
 }
 
 // NewSimple returns the simple lock at path, which is the path of its node: nothing may be below it. Nothing is asked of the server yet;
@@ -50,7 +50,7 @@ func NewSimple(client *zk.Client, path string, cfg Config) (*Simple, error) {
 		return nil, fmt.Errorf("lock: a simple lock is a node at the path itself, so it has no layout %v; leave Layout zero", cfg.Layout)
 	}
 	owner := thisProcess(cfg.Label)
-	s := &Simple{client: client, path: path, cfg: cfg, spot: line.Spot{
+	s := &Simple{client: client, path: path, cfg: cfg, spot: line.NodeLock{
 		Line: &line.Line{Dir: stdpath.Dir(path), ACL: cfg.ACL},
 		Path: path,
 		Data: func(guid string) []byte {
@@ -88,7 +88,7 @@ func (s *Simple) Path() string { return s.path }
 // If ctx descends from the context of a hold of this Simple that lasts, Lock and TryLock return a nested hold at once, as Mutex.Lock does.
 func (s *Simple) Lock(ctx context.Context) (*Hold, error) {
 	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.path)
-	return s.acquire(ctx, func(sess *zk.Session) (*line.Post, error) {
+	return s.acquire(ctx, func(sess *zk.Session) (*line.Own, error) {
 		return s.spot.Take(ctx, sess, func() error {
 			queued()
 			return nil
@@ -99,7 +99,7 @@ func (s *Simple) Lock(ctx context.Context) (*Hold, error) {
 // TryLock returns the hold if the lock is free, and ErrHeld at once if there is a node, whoever has made it. A try that fails costs one
 // read, or an attempt to write if somebody else is quicker.
 func (s *Simple) TryLock(ctx context.Context) (*Hold, error) {
-	return s.acquire(ctx, func(sess *zk.Session) (*line.Post, error) {
+	return s.acquire(ctx, func(sess *zk.Session) (*line.Own, error) {
 		switch _, exists, err := sess.Exists(ctx, s.path); {
 		case err != nil:
 			return nil, err
@@ -110,6 +110,6 @@ func (s *Simple) TryLock(ctx context.Context) (*Hold, error) {
 	})
 }
 
-func (s *Simple) acquire(ctx context.Context, take func(*zk.Session) (*line.Post, error)) (*Hold, error) {
+func (s *Simple) acquire(ctx context.Context, take func(*zk.Session) (*line.Own, error)) (*Hold, error) {
 	return takeAlone(ctx, &s.cfg, s.client, s, s.path, take)
 }

@@ -197,23 +197,34 @@ func TestSimpleLockThatIsMadeTooLateIsRemoved(t *testing.T) {
 				if _, err := sess.Create(t.Context(), stdpath.Dir(path), nil, zk.Persistent); err != nil {
 					t.Fatal(err)
 				}
+				looked, look := context.WithCancel(t.Context())
 				answer, proceed := context.WithCancel(t.Context())
 				attempts := 0
 				w.Control(func(r zktest.Request) zktest.Fault {
-					if r.Op != zktest.OpCreate || r.Path != path {
+					switch {
+					case r.Op == zktest.OpDelete && r.Path != path: // the barrier before the search for the node
+						return zktest.Until(looked)
+					case r.Op != zktest.OpCreate || r.Path != path:
 						return zktest.Pass
 					}
 					if attempts++; attempts == 1 {
-						return zktest.Refuse
+						return zktest.DropReply
 					}
 					return zktest.ReplyUntil(answer)
 				})
 				ctx, leave := context.WithCancel(t.Context())
 				first := waits(ctx, s.Lock)
 				time.Sleep(2 * time.Second)
-				data, _, err := w.Session(t, timeout).Get(t.Context(), path)
-				if err != nil || attempts != 2 {
-					t.Fatalf("after %d attempts, want 2: %v", attempts, err)
+				// It is as if the first attempt's node had not been made yet.
+				other := w.Session(t, timeout)
+				data, _, err := other.Get(t.Context(), path)
+				if err = errors.Join(err, other.Delete(t.Context(), path, -1)); err != nil {
+					t.Fatal(err)
+				}
+				look()
+				time.Sleep(2 * time.Second)
+				if attempts != 2 {
+					t.Fatalf("after %d attempts, want 2", attempts)
 				}
 				if leaves {
 					leave()

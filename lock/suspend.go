@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -29,23 +30,23 @@ func (o OnSuspend) check() error {
 	return nil
 }
 
-// endSuspended ends the tenure's holds when the connection is lost. From Connected a session comes to no other state
-// without having lost it, so the first change counts, even if it is connected again when we look: that it is connected
-// now is seen before the tenure serves anybody.
-func (t *tenure) endSuspended() {
-	state, changed := t.sess.State()
-	go t.suspended(state, changed)
+// endSuspended ends the holds of an ownership when the connection is lost. From Connected a session comes to no other
+// state without having lost it, so the first change counts, even if it is connected again when we look: that it is
+// connected now is seen before the ownership serves anyone.
+func endSuspended(o *line.Ownership) {
+	state, changed := o.Session().State()
+	go suspended(o, o.Session(), state, changed)
 }
 
-func (t *tenure) suspended(state zk.State, changed <-chan struct{}) {
+func suspended(o *line.Ownership, sess *zk.Session, state zk.State, changed <-chan struct{}) {
 	if state == zk.Connected {
 		select {
 		case <-changed:
-		case <-t.use.Done():
+		case <-o.Use().Done():
 			return
 		}
 	}
-	if t.sess.Err() == nil { // or the session's end is the better answer, and on its way
-		t.Stop(ErrSuspended)
+	if sess.Err() == nil { // or the session's end is the better answer, and on its way
+		o.Stop(ErrSuspended)
 	}
 }

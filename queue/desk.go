@@ -54,7 +54,7 @@ type desk struct {
 
 	// Used by serve alone.
 	waiting line.Line
-	place   *line.Place // in the line of those who wait; nil while not waiting
+	place   *line.Own // in the line of those who wait; nil while not waiting
 	lines   []int       // the priorities that have lines
 	delays  int32       // the version of the delayed items' bell when they were looked at last; -1: never
 	orphans []claim     // what consumers that are gone have left behind, when the list of consumers had changed last
@@ -96,7 +96,7 @@ func (q *Queue) openDesk(ctx context.Context) (*desk, error) {
 		Dir:     q.path(dirWaiters),
 		Prefix:  func(guid string) string { return guid + "-wait-" },
 		Markers: []line.Marker{"wait-"},
-		Blocks:  func(line.Seat) bool { return true },
+		Blocks:  func(line.Contender) bool { return true },
 		Data:    func() []byte { return []byte(d.id) },
 		ACL:     q.cfg.ACL,
 
@@ -598,5 +598,5 @@ func (d *desk) close(ctx context.Context) error {
 // depart ends the desk and removes its node, when there is nothing that it stands for.
 func (d *desk) depart() *line.Removal {
 	d.end(ErrClosed)
-	return line.OwnBundle(d.sess, zk.Created{Path: d.node}).Leave()
+	return line.Remove(d.sess, d.node)
 }

@@ -38,7 +38,7 @@ func (d *desk) wait(ctx context.Context) error {
 
 func (d *desk) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) error {
 	if d.place == nil {
-		place, err := d.waiting.Enter(ctx, d.sess)
+		place, err := line.Enter(ctx, d.sess, &d.waiting)
 		if err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (d *desk) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) err
 // leave gives up the place among those who wait.
 func (d *desk) leave() {
 	if d.place != nil {
-		d.place.Leave()
+		d.place.Release()
 		d.place = nil
 	}
 }

@@ -123,7 +123,8 @@ func kinds() []kind {
 	return all
 }
 
-// counters are where the numbers of a path begin: where some are left, where ZooKeeper's stay, and where our server counts on.
+// counters are where the numbers of a path begin: where some are left, where ZooKeeper's stay, and where our server
+// counts on.
 var counters = []int32{firstRefused - 6, math.MaxInt32 - 2, math.MinInt32, -100}
 
 // at is the path of a kind's contenders whose counter began there.
@@ -174,8 +175,8 @@ type counted struct {
 	counter int32
 }
 
-// snapshot returns a data directory of ZooKeeper 3.8.0 with nodes below /locks. It is made of one with a node /locks/m that has counted to
-// 2147483645.
+// snapshot returns a data directory of ZooKeeper 3.8.0 with nodes below /locks. It is made of one with a node /locks/m
+// that has counted to 2147483645.
 func snapshot(t *testing.T, nodes []counted) string {
 	t.Helper()
 	const name = "version-2/snapshot.3"
@@ -308,7 +309,8 @@ func consume(t *testing.T, clients []*zk.Client) {
 	}
 }
 
-// compete has a contender of each client acquire again and again until it is refused, and returns how many holds there were.
+// compete has a contender of each client acquire again and again until it is refused, and returns how many holds there
+// were.
 func compete(t *testing.T, clients []*zk.Client, k kind, path string) int32 {
 	t.Helper()
 	var inside, holds atomic.Int32

@@ -57,7 +57,7 @@ func (c *cohort) lock(ctx context.Context) (*Hold, error) {
 
 // told is the rest of lock for a waiter with a hook that wants to know whether it has to wait.
 func (c *cohort) told(ctx context.Context, w *waiter) (*Hold, error) {
-	a, ok := w.await(ctx, c.mutex.path)
+	a, ok := w.await(ctx, c.mutex.name)
 	if !ok {
 		c.abandon(ctx, w)
 		a = <-w.answer
@@ -97,7 +97,7 @@ func (c *cohort) abandon(ctx context.Context, w *waiter) {
 		return
 	}
 	c.queue = slices.Delete(c.queue, i, i+1)
-	w.answer <- answer{err: c.mutex.failed(context.Cause(ctx))}
+	w.answer <- answer{err: context.Cause(ctx)}
 	if len(c.queue) == 0 {
 		c.deserted()
 	}
@@ -125,7 +125,7 @@ func (c *cohort) try(ctx context.Context) (*Hold, error) {
 	}
 	c.standing = true // who comes meanwhile queues behind this try
 	c.mu.Unlock()
-	t, err := c.mutex.cfg.own(c.mutex.tryPlace(ctx))
+	t, err := c.mutex.own(ctx, c.mutex.tryFirst(ctx))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.standing = false
@@ -133,11 +133,11 @@ func (c *cohort) try(ctx context.Context) (*Hold, error) {
 		if len(c.queue) > 0 {
 			c.standUp()
 		}
-		return nil, c.mutex.failed(err)
+		return nil, err
 	}
 	c.begin(t)
 	c.held = true
-	return newHold(t, c.unlock), nil
+	return newHold(t, c), nil
 }
 
 // standUp sends somebody to stand in line, unless somebody does. The caller holds c.mu.
@@ -157,8 +157,9 @@ func (c *cohort) lead(ctx context.Context) {
 		return
 	}
 	asked := c.mutex.line.Ask(sess)
-	if place, err := asked.Own(ctx); err == nil && place.First() && c.mutex.cfg.Delay == 0 && sess.Certify(ctx, place.Path()) == nil {
-		c.settle(c.mutex.cfg.own(place, nil))
+	own, err := asked.Own(ctx)
+	if err == nil && own.First() && c.mutex.cfg.Delay == 0 && sess.Certify(ctx, own.Path()) == nil {
+		c.settle(c.mutex.begin(own))
 		return
 	}
 	go c.stand(asked)
@@ -181,7 +182,7 @@ func (c *cohort) stand(asked *line.Request) {
 		}
 		c.giveUp = cancel
 		c.mu.Unlock()
-		t, err := c.mutex.cfg.own(c.mutex.place(ctx, asked, nil, c.queuedAll))
+		t, err := c.await(ctx, asked)
 		asked = nil
 		given := ctx.Err() != nil // nobody waited for a while; somebody may again
 		cancel()
@@ -197,13 +198,33 @@ func (c *cohort) stand(asked *line.Request) {
 	}
 }
 
+// await waits for the servers' line, with the contender that has been asked for if that is not nil.
+func (c *cohort) await(ctx context.Context, asked *line.Request) (*line.Ownership, error) {
+	defer func() {
+		if asked != nil {
+			asked.Cancel()
+		}
+	}()
+	return c.mutex.own(ctx, func(sess *zk.Session) (*line.Own, error) {
+		if asked != nil && asked.Session() != sess {
+			asked.Cancel() // its node has ended with its session, but a merged release waits for its answer
+			asked = nil
+		}
+		request := asked
+		if asked = nil; request == nil {
+			request = c.mutex.line.Ask(sess)
+		}
+		return c.mutex.first(ctx, request, c.queuedAll)
+	})
+}
+
 // settle gives whoever waits here the tenure that standing in line has led to, or the error.
 func (c *cohort) settle(t *line.Ownership, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.standing = false
 	if err != nil {
-		c.fail(c.mutex.failed(err))
+		c.fail(err)
 		return
 	}
 	c.begin(t)
@@ -244,8 +265,8 @@ func (c *cohort) ended(t *line.Ownership) {
 	}
 }
 
-// unlock takes the lock back from a hold.
-func (c *cohort) unlock(t *line.Ownership) *line.Removal {
+// take takes the lock back from a hold.
+func (c *cohort) take(t *line.Ownership) *line.Removal {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.tenure != t {
@@ -293,7 +314,7 @@ func (c *cohort) serve() {
 	c.queue[0] = nil
 	c.queue = c.queue[1:]
 	c.held = true
-	w.answer <- answer{hold: newHold(c.tenure, c.unlock)}
+	w.answer <- answer{hold: newHold(c.tenure, c)}
 }
 
 // drop ends the tenure, and sends somebody to the end of the servers' line if anybody waits here. The caller holds c.mu.

@@ -66,35 +66,3 @@ func checkSize(lines ...*line.Line) error {
 	}
 	return nil
 }
-
-// own begins the ownership of a contender that is first, unless getting there has failed with err.
-func (c *Config) own(own *line.Own, err error) (*line.Ownership, error) {
-	if err != nil {
-		return nil, err
-	}
-	o, err := line.Begin(own, ErrDeleted, c.asked)
-	if err == nil && c.OnSuspend == EndHold {
-		endSuspended(o)
-	}
-	return o, err
-}
-
-// release ends an ownership and its holds, and removes the nodes.
-func release(o *line.Ownership) *line.Removal { return o.Release(ErrUnlocked) }
-
-// holdOn makes the only hold of a contender that is first, unless getting there has failed with err.
-func (c *Config) holdOn(client *zk.Client, path string, own *line.Own, err error) (*Hold, error) {
-	o, err := c.own(own, err)
-	if err != nil {
-		return nil, failedAt(client, path, err)
-	}
-	return newHold(o, release), nil
-}
-
-// failedAt says of which lock err is, and, when waiting was cut short without a server in sight, why there was none.
-func failedAt(client *zk.Client, path string, err error) error {
-	if errors.Is(err, ErrHeld) {
-		return err
-	}
-	return fmt.Errorf("lock: %s: %w", path, line.Explain(client, err))
-}

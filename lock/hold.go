@@ -11,14 +11,12 @@ import (
 
 // Hold is a lock that is held. It belongs to one session and never outlives it. Its methods may be called from any goroutine.
 type Hold struct {
-	tenure *line.Ownership
-	kind   *kind   // of a hold of an RWMutex; nil otherwise
-	in     inside  // what it was acquired in
-	report *report // tells its end; nil if nobody wants to know
+	grant *grant // shared with the holds that are nested in this one
+	outer *Hold  // which it was acquired inside of, of whichever lock; nil if none
+	first grant  // of a hold that is not nested
 
 	mu      sync.Mutex // guards the fields below; never held while anything is waited for
 	token   Token
-	release func(*line.Ownership) *line.Removal
 	ctx     context.Context //nolint:containedctx // made when it is first asked for
 	cancel  context.CancelCauseFunc
 	over    bool  // unlocked
@@ -26,9 +24,64 @@ type Hold struct {
 	removal *line.Removal
 }
 
-// newHold gives out the next turn of an ownership. Release is what the hold calls when it is unlocked, once.
-func newHold(o *line.Ownership, release func(*line.Ownership) *line.Removal) *Hold {
-	return &Hold{tenure: o, token: Token(o.NextToken()), release: release}
+// A grant is what one acquisition got. Its hold and the holds nested in that share it: for others they are one. The last
+// of them that is unlocked gives the lock back.
+type grant struct {
+	*line.Ownership
+	of     any           // the lock: *Mutex, *RWMutex, *Set, *Semaphore or *Simple
+	report *report       // tells its end; nil if no hook wants to know
+	change chan struct{} // one slot, filled while a hold of an RWMutex changes its kind; nil for other locks
+
+	mu   sync.Mutex // guards the fields below
+	open int        // holds that are not unlocked
+	back giver      // takes the lock back
+}
+
+// A giver gives an ownership to holds: as many at a time as its lock allows.
+type giver interface {
+	// take takes the lock back from a grant, once. It returns the removal of the nodes if that ends the ownership.
+	take(o *line.Ownership) *line.Removal
+}
+
+// sole is the giver of an ownership that serves one grant.
+type sole struct{}
+
+func (sole) take(o *line.Ownership) *line.Removal { return o.Release(ErrUnlocked) }
+
+// newHold gives out the next turn of an ownership.
+func newHold(o *line.Ownership, from giver) *Hold {
+	h := &Hold{token: Token(o.NextToken())}
+	h.first.Ownership, h.first.open, h.first.back = o, 1, from
+	h.grant = &h.first
+	return h
+}
+
+// leave counts a hold out. The last one gives the lock back.
+func (g *grant) leave() *line.Removal {
+	g.mu.Lock()
+	g.open--
+	last, back := g.open == 0, g.back
+	g.mu.Unlock()
+	if !last {
+		return nil
+	}
+	g.report.released(g.Err())
+	return back.take(g.Ownership)
+}
+
+// giveBackTo changes who takes the lock back, after the hold has become of another kind.
+func (g *grant) giveBackTo(back giver) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.back = back
+}
+
+// readers returns those with whom the grant shares a lock for reading, nil if it is not for reading.
+func (g *grant) readers() *readers {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r, _ := g.back.(*readers)
+	return r
 }
 
 // Context returns the hold's context. It ends when the hold does, and context.Cause says why: ErrUnlocked; zk.ErrUncertain when no quorum of the
@@ -53,7 +106,7 @@ func (h *Hold) Context() context.Context {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ctx == nil {
-		h.ctx, h.cancel = h.tenure.NewContext()
+		h.ctx, h.cancel = h.grant.NewContext()
 		h.ctx = holdContext{h.ctx, h}
 		if h.over {
 			h.cancel(ErrUnlocked)
@@ -85,17 +138,17 @@ func (h *Hold) Guard() zk.Op { return zk.Check(h.Path(), -1) }
 //	_, err = hold.Session().Multi(ctx, append(hold.Guards(), zk.SetData("/stock", stock, version))...)
 func (h *Hold) Guards() []zk.Op {
 	var guards []zk.Op
-	for _, path := range h.tenure.Nodes() {
+	for _, path := range h.grant.Nodes() {
 		guards = append(guards, zk.Check(path, -1))
 	}
 	return guards
 }
 
 // Path returns the path of the hold's node, of the first of them if it has several.
-func (h *Hold) Path() string { return h.tenure.Own().Path() }
+func (h *Hold) Path() string { return h.grant.Own().Path() }
 
 // Session returns the session that the hold belongs to. Guarded writes go through it.
-func (h *Hold) Session() *zk.Session { return h.tenure.Session() }
+func (h *Hold) Session() *zk.Session { return h.grant.Session() }
 
 // Unlock releases the lock. It does not wait for the server: it hands the lock to the next goroutine of this process, keeps it
 // (Config.Retain), or sends the removal of the hold's node, which is repeated in the background until it is done or the session has
@@ -106,34 +159,22 @@ func (h *Hold) Session() *zk.Session { return h.tenure.Session() }
 //
 // The lock stays held until every hold that is nested in this one, and every hold that this one is nested in, is unlocked.
 func (h *Hold) Unlock() error {
-	defer h.report.tell() // after everything here
-	if h.kind != nil {    // it may be changing
-		h.kind.busy <- struct{}{}
-		defer func() { <-h.kind.busy }()
+	defer h.grant.report.tell() // after everything here
+	if h.grant.change != nil {
+		h.grant.change <- struct{}{}
+		defer func() { <-h.grant.change }()
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over {
 		return h.lost
 	}
-	h.over, h.lost = true, h.tenure.Err()
+	h.over, h.lost = true, h.grant.Err()
 	if h.cancel != nil {
 		h.cancel(ErrUnlocked)
 	}
-	h.removal = h.release(h.tenure)
+	h.removal = h.grant.leave()
 	return h.lost
-}
-
-// releaseBy has the hold given up by another function, after it has become of another kind. The caller holds h.mu.
-func (h *Hold) releaseBy(release func(*line.Ownership) *line.Removal) {
-	switch {
-	case h.report != nil:
-		h.report.release = release
-	case h.in.nest != nil:
-		h.in.nest.release = release
-	default:
-		h.release = release
-	}
 }
 
 // UnlockWait releases the lock as Unlock does, and waits until the server has removed the hold's node if that is to be removed. Besides

@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
 // Hooks are told what becomes of a lock's acquisitions, for logs and metrics. Nil fields cost nothing. They are called without any lock of
@@ -53,16 +51,6 @@ func (k *Hooks) enqueuedOnce(ctx context.Context, path string) func() {
 	}
 }
 
-// around tells of an acquisition of the lock at path, which take does, and of the end of its hold.
-func (k *Hooks) around(ctx context.Context, path string, take func() (*Hold, error)) (*Hold, error) {
-	begin := k.begin()
-	h, err := take()
-	if err == nil {
-		k.acquired(ctx, path, h, begin)
-	}
-	return h, err
-}
-
 // begin returns the time if anybody wants to know how long something takes.
 func (k *Hooks) begin() time.Time {
 	if k.Acquired == nil && k.Released == nil && k.Lost == nil {
@@ -88,42 +76,42 @@ func (k *Hooks) acquired(ctx context.Context, path string, h *Hold, begin time.T
 
 // follow has the end of the hold told.
 func (k *Hooks) follow(h *Hold, e Event, since time.Time) {
-	r := &report{hooks: k, event: e, since: since, release: h.release}
-	h.mu.Lock()
-	h.release, h.report = r.released, r
-	h.mu.Unlock()
+	r := &report{hooks: k, event: e, since: since}
+	h.grant.report = r
 	if k.Lost != nil {
-		tenure := h.tenure.Context()
-		r.stop = context.AfterFunc(tenure, func() { r.lost(context.Cause(tenure)) })
+		ctx := h.grant.Ownership.Context()
+		r.stop = context.AfterFunc(ctx, func() { r.lost(context.Cause(ctx)) })
 	}
 }
 
 // report tells the end of a hold, once.
 type report struct {
-	hooks   *Hooks
-	event   Event
-	since   time.Time
-	release func(*line.Ownership) *line.Removal // guarded by the hold's mu
-	stop    func() bool                         // ends the wait for the tenure's end; nil if nobody wants to know
+	hooks *Hooks
+	event Event
+	since time.Time
+	stop  func() bool // ends the wait for the ownership's end; nil if no hook wants to know
 
 	mu    sync.Mutex // guards the fields below
-	over  bool       // given up or lost
+	over  bool       // given back or lost
 	told  bool
 	cause error // of the loss
 }
 
-// released gives the lock up. The end is told later, by tell, because the caller holds locks.
-func (r *report) released(t *line.Ownership) *line.Removal {
+// released notes that the lock is given back, and the cause if it was lost before. The end is told later, by tell, because
+// the caller holds locks. It does nothing for holds without hooks.
+func (r *report) released(cause error) {
+	if r == nil {
+		return
+	}
 	r.mu.Lock()
 	if !r.over {
-		r.over, r.cause = true, t.Err()
+		r.over, r.cause = true, cause
 		r.event.Took = time.Since(r.since)
 	}
 	r.mu.Unlock()
 	if r.stop != nil {
 		r.stop()
 	}
-	return r.release(t)
 }
 
 // lost notes that the hold has ended without an unlock, and tells it.

@@ -120,9 +120,7 @@ func (c Config) withDefaults() (Config, error) {
 // A Mutex and an RWMutex of one path exclude each other: what holds the one waits for readers and writers of the other, and is waited for
 // like a writer. Curator's InterProcessMutex and InterProcessReadWriteLock, which do not see each other, are not helped by that.
 type Mutex struct {
-	client *zk.Client
-	path   string
-	cfg    Config
+	base
 	line   line.Line
 	cohort cohort
 
@@ -137,7 +135,7 @@ func NewMutex(client *zk.Client, path string, cfg Config) (*Mutex, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Mutex{client: client, path: path, cfg: cfg}
+	m := &Mutex{base: base{client: client, name: path, cfg: cfg}}
 	m.cohort.mutex = m
 	m.tickets.init()
 	contenderLine(&m.line, path, cfg, lockStem, anyone)
@@ -148,7 +146,7 @@ func NewMutex(client *zk.Client, path string, cfg Config) (*Mutex, error) {
 }
 
 // Path returns the mutex's path.
-func (m *Mutex) Path() string { return m.path }
+func (m *Mutex) Path() string { return m.name }
 
 // Lock waits for the lock and returns the hold. Contenders are served in the order in which the server saw them, goroutines that share
 // this Mutex in the order of their calls.
@@ -163,12 +161,7 @@ func (m *Mutex) Path() string { return m.path }
 // caller has the lock already: Lock returns a nested hold at once, with the same token. Others get the lock when the outermost hold
 // and all that are nested in it are unlocked, in whatever order. Only the context says who is inside, not the goroutine.
 func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
-	a, nested, err := m.begin(ctx)
-	if nested != nil || err != nil {
-		return nested, err
-	}
-	h, err := m.lock(ctx)
-	return m.end(ctx, a, h, err)
+	return m.acquire(ctx, m, true, m.lock)
 }
 
 func (m *Mutex) lock(ctx context.Context) (*Hold, error) {
@@ -184,91 +177,35 @@ func (m *Mutex) strict(ctx context.Context) (*Hold, error) {
 	t := m.tickets.draw()
 	m.mu.Unlock()
 	defer t.drop(&m.mu)
-	return m.alone(m.place(ctx, nil, t, m.cfg.Hooks.enqueuedOnce(ctx, m.path)))
-}
-
-// ask asks for a place, after those who drew a ticket before; t is nil for who has nobody of ours beside them.
-//
-// Who has sent the request counts as having joined. Nobody waits for an answer before the next one asks, because the servers execute
-// the requests of a session in the order in which they were sent. A request that has to be sent again (its connection broke, or the
-// path was not there yet) has lost its turn to those that were sent meanwhile.
-func (m *Mutex) ask(ctx context.Context, sess *zk.Session, t *ticket) (*line.Request, error) {
-	if t == nil {
-		return m.line.Ask(sess), nil
-	}
-	if err := m.tickets.turn(ctx, &m.mu, t, sess); err != nil {
-		return nil, err
-	}
-	asked := m.line.Ask(sess)
-	t.enter(&m.mu, sess)
-	return asked, nil
+	queued := m.cfg.Hooks.enqueuedOnce(ctx, m.name)
+	return m.alone(ctx, func(sess *zk.Session) (*line.Own, error) {
+		if err := m.tickets.turn(ctx, &m.mu, t, sess); err != nil {
+			return nil, err
+		}
+		asked := m.line.Ask(sess)
+		// The request counts as having joined, and the next caller asks before the answer: the servers execute the requests
+		// of a session in the order in which they were sent. A request that has to be sent again (its connection broke, or
+		// the path was not there yet) has lost its turn to those that were sent meanwhile.
+		t.enter(&m.mu, sess)
+		return m.first(ctx, asked, queued)
+	})
 }
 
 // TryLock returns the hold if the lock is free, and ErrHeld at once if anybody has it or waits for it. That somebody else left a
 // moment ago may not have reached the server that answers: then ErrHeld is late news, never the lock given twice. A try that fails
 // costs one read and no number in the line. Whoever has the lock already gets a nested hold, as from Lock.
 func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
-	a, nested, err := m.begin(ctx)
-	if nested != nil || err != nil {
-		return nested, err
-	}
-	h, err := m.tryLock(ctx)
-	return m.end(ctx, a, h, err)
+	return m.acquire(ctx, m, true, m.tryLock)
 }
 
 func (m *Mutex) tryLock(ctx context.Context) (*Hold, error) {
 	if m.cfg.Handoff == StrictFIFO {
-		return m.alone(m.tryPlace(ctx))
+		return m.alone(ctx, m.tryFirst(ctx))
 	}
 	return m.cohort.try(ctx)
 }
 
-// alone makes a hold of a place that serves nobody else.
-func (m *Mutex) alone(place *line.Own, err error) (*Hold, error) {
-	return m.cfg.holdOn(m.client, m.path, place, err)
+// tryFirst returns what takes the first place in line if no other contender is there.
+func (m *Mutex) tryFirst(ctx context.Context) func(*zk.Session) (*line.Own, error) {
+	return func(sess *zk.Session) (*line.Own, error) { return m.cfg.tryEnter(ctx, sess, &m.line) }
 }
-
-// place stands in line until it is first, in the place that has been asked for if that is not nil. T is as for ask. It calls queued
-// whenever it finds somebody ahead of a new place.
-func (m *Mutex) place(ctx context.Context, asked *line.Request, t *ticket, queued func()) (*line.Own, error) {
-	defer func() {
-		if asked != nil {
-			asked.Cancel()
-		}
-	}()
-	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Own, error) {
-		entry := asked
-		if asked = nil; entry == nil || entry.Session() != sess {
-			if entry != nil { // its node has ended with its session, but whoever leaves by the same transaction waits for its answer
-				entry.Cancel()
-			}
-			var err error
-			if entry, err = m.ask(ctx, sess, t); err != nil {
-				return nil, err
-			}
-		}
-		place, err := entry.Own(ctx)
-		if err != nil {
-			entry.Cancel()
-			return nil, err
-		}
-		if !place.First() {
-			queued()
-		}
-		if err := place.Await(ctx); err != nil {
-			place.Release()
-			return nil, err
-		}
-		return m.cfg.start(ctx, place, waitsOut(queued))
-	})
-}
-
-// tryPlace takes the first place in line if nobody stands in it.
-func (m *Mutex) tryPlace(ctx context.Context) (*line.Own, error) {
-	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Own, error) {
-		return m.cfg.tryEnter(ctx, sess, &m.line)
-	})
-}
-
-// failed says of which lock err is, and, when waiting was cut short without a server in sight, why there was none.
-func (m *Mutex) failed(err error) error { return failedAt(m.client, m.path, err) }

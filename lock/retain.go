@@ -42,7 +42,7 @@ func (c *cohort) fromRetained() *Hold {
 		return nil
 	}
 	c.held = true
-	return newHold(c.tenure, c.unlock)
+	return newHold(c.tenure, c)
 }
 
 // expire ends a tenure that was kept for as long as was wanted.

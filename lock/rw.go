@@ -24,9 +24,7 @@ import (
 // no order that means anything. What the lock protects should therefore remember the
 // largest token of a writer, and refuse readers and writers with a smaller one.
 type RWMutex struct {
-	client *zk.Client
-	path   string
-	cfg    Config
+	base
 
 	read, write, upgrade line.Line
 
@@ -47,7 +45,7 @@ func NewRWMutex(client *zk.Client, path string, cfg Config) (*RWMutex, error) {
 	if cfg.Retain > 0 {
 		return nil, errors.New("lock: a read/write lock is not retained; leave Retain zero")
 	}
-	m := &RWMutex{client: client, path: path, cfg: cfg}
+	m := &RWMutex{base: base{client: client, name: path, cfg: cfg}}
 	m.tickets.init()
 	contenderLine(&m.read, path, cfg, readStem, isWriter)
 	contenderLine(&m.write, path, cfg, writeStem, anyone)
@@ -62,7 +60,7 @@ func NewRWMutex(client *zk.Client, path string, cfg Config) (*RWMutex, error) {
 }
 
 // Path returns the lock's path.
-func (m *RWMutex) Path() string { return m.path }
+func (m *RWMutex) Path() string { return m.name }
 
 func (m *RWMutex) lines() []*line.Line { return []*line.Line{&m.read, &m.write, &m.upgrade} }
 
@@ -76,7 +74,7 @@ func (m *RWMutex) lines() []*line.Line { return []*line.Line{&m.read, &m.write, 
 // If ctx descends from the context of a hold of this RWMutex for writing that lasts, Lock returns a nested hold at once, as
 // Mutex.Lock does, and so does RLock, which also nests in a hold for reading. Lock inside a hold for reading, which could only wait for
 // itself, fails at once with ErrUpgradeConflict: see Hold.Upgrade. The same is true of TryLock and TryRLock.
-func (m *RWMutex) Lock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, true, m.lock) }
+func (m *RWMutex) Lock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m, true, m.lock) }
 
 func (m *RWMutex) lock(ctx context.Context) (*Hold, error) {
 	m.mu.Lock()
@@ -84,11 +82,12 @@ func (m *RWMutex) lock(ctx context.Context) (*Hold, error) {
 	m.group = nil // who comes to read from now on comes after us
 	t := m.tickets.draw()
 	m.mu.Unlock()
-	return m.writing(m.cfg.own(m.place(ctx, &m.write, t, m.cfg.Hooks.enqueuedOnce(ctx, m.path))))
+	defer t.drop(&m.mu)
+	return m.writing(m.own(ctx, m.stand(ctx, &m.write, t, m.cfg.Hooks.enqueuedOnce(ctx, m.name))))
 }
 
 // RLock waits until nobody writes who came before, and returns the hold. It behaves as Lock does.
-func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, false, m.rlock) }
+func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m, false, m.rlock) }
 
 func (m *RWMutex) rlock(ctx context.Context) (*Hold, error) {
 	m.mu.Lock()
@@ -111,7 +110,7 @@ func (m *RWMutex) rlock(ctx context.Context) (*Hold, error) {
 	}
 	g.waiting = append(g.waiting, w)
 	m.mu.Unlock()
-	if a, ok := w.await(ctx, m.path); ok {
+	if a, ok := w.await(ctx, m.name); ok {
 		return a.hold, a.err
 	}
 	m.mu.Lock()
@@ -128,20 +127,22 @@ func (m *RWMutex) rlock(ctx context.Context) (*Hold, error) {
 		g.giveUp()
 	}
 	m.mu.Unlock()
-	return nil, m.failed(context.Cause(ctx))
+	return nil, context.Cause(ctx)
 }
 
 // TryLock returns the hold if nobody reads, writes or waits, and ErrHeld at once otherwise. That somebody left a moment ago may not have
 // reached the server that answers: then ErrHeld is late news, never the lock given twice. A try that fails costs one read.
-func (m *RWMutex) TryLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, true, m.tryLock) }
+func (m *RWMutex) TryLock(ctx context.Context) (*Hold, error) {
+	return m.acquire(ctx, m, true, m.tryLock)
+}
 
 func (m *RWMutex) tryLock(ctx context.Context) (*Hold, error) {
-	return m.writing(m.cfg.own(m.try(ctx, &m.write)))
+	return m.writing(m.own(ctx, m.try(ctx, &m.write)))
 }
 
 // TryRLock returns the hold if nobody writes or waits to write, and ErrHeld at once otherwise, as TryLock does.
 func (m *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
-	return m.acquire(ctx, false, m.tryRLock)
+	return m.acquire(ctx, m, false, m.tryRLock)
 }
 
 func (m *RWMutex) tryRLock(ctx context.Context) (*Hold, error) {
@@ -153,9 +154,9 @@ func (m *RWMutex) tryRLock(ctx context.Context) (*Hold, error) {
 	}
 	writers := m.writers
 	m.mu.Unlock()
-	t, err := m.cfg.own(m.try(ctx, &m.read))
+	t, err := m.own(ctx, m.try(ctx, &m.read))
 	if err != nil {
-		return nil, m.failed(err)
+		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -167,74 +168,50 @@ func (m *RWMutex) tryRLock(ctx context.Context) (*Hold, error) {
 	return g.serve(), nil
 }
 
-// acquire returns a nested hold to who has the lock already, and takes it otherwise.
-func (m *RWMutex) acquire(ctx context.Context, write bool, take func(context.Context) (*Hold, error)) (*Hold, error) {
-	if ctx.Err() != nil {
-		return nil, m.failed(context.Cause(ctx))
-	}
-	outer := holdOf(ctx)
-	if h, err := m.again(ctx, outer, write); h != nil || err != nil {
-		return h, err
-	}
-	outer = outer.lasting()
-	begin := m.cfg.Hooks.begin()
-	h, err := take(ctx)
+// writing makes a writer's hold of an ownership, unless getting it has failed with err.
+func (m *RWMutex) writing(o *line.Ownership, err error) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.in = inside{of: m, outer: outer}
-	m.cfg.Hooks.acquired(ctx, m.path, h, begin)
-	return h, nil
+	return newRWHold(o, sole{}), nil
 }
 
-// writing makes a writer's hold of a tenure.
-func (m *RWMutex) writing(t *line.Ownership, err error) (*Hold, error) {
-	if err != nil {
-		return nil, m.failed(err)
-	}
-	h := newHold(t, release)
-	h.kind = &kind{lock: m, place: t.Own(), busy: make(chan struct{}, 1)}
-	return h, nil
+func newRWHold(o *line.Ownership, from giver) *Hold {
+	h := newHold(o, from)
+	h.grant.change = make(chan struct{}, 1)
+	return h
 }
 
-// place stands in line until it is first, entering it after those who drew a ticket before. It calls queued whenever it finds somebody
-// ahead of a new place.
-func (m *RWMutex) place(ctx context.Context, l *line.Line, t *ticket, queued func()) (*line.Own, error) {
-	defer t.drop(&m.mu)
-	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Own, error) {
+// stand returns what waits until it is first in l, which it enters after those that drew a ticket before. It calls queued
+// whenever it finds a new contender of ours behind others.
+func (m *RWMutex) stand(ctx context.Context, l *line.Line, t *ticket, queued func()) func(*zk.Session) (*line.Own, error) {
+	return func(sess *zk.Session) (*line.Own, error) {
 		if err := m.tickets.turn(ctx, &m.mu, t, sess); err != nil {
 			return nil, err
 		}
-		for _, other := range m.lines() {
-			if other != l {
-				other.Flush() // or we would stand behind our own node until it goes
-			}
-		}
-		place, err := line.Enter(ctx, sess, l)
+		m.flush(l) // or we would stand behind our own node until it goes
+		own, err := line.Enter(ctx, sess, l)
 		if err != nil {
 			return nil, err
 		}
 		t.enter(&m.mu, sess)
-		if !place.First() {
-			queued()
-		}
-		if err := place.Await(ctx); err != nil {
-			place.Release()
-			return nil, err
-		}
-		return m.cfg.start(ctx, place, waitsOut(queued))
-	})
+		return m.await(ctx, own, queued)
+	}
 }
 
-// try takes a place in line if nobody stands in it who blocks it, whether ahead or behind.
-func (m *RWMutex) try(ctx context.Context, l *line.Line) (*line.Own, error) {
-	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Own, error) {
-		for _, own := range m.lines() {
-			own.Flush() // or we would find ourselves in the line
-		}
+// try returns what takes a place in l if no contender stands there that blocks it, whether ahead or behind.
+func (m *RWMutex) try(ctx context.Context, l *line.Line) func(*zk.Session) (*line.Own, error) {
+	return func(sess *zk.Session) (*line.Own, error) {
+		m.flush(l) // or we would find ourselves in the line
 		return m.cfg.tryEnter(ctx, sess, l)
-	})
+	}
 }
 
-// failed says of which lock err is.
-func (m *RWMutex) failed(err error) error { return failedAt(m.client, m.path, err) }
+// flush sends what is about to leave the other lines of m's path.
+func (m *RWMutex) flush(l *line.Line) {
+	for _, other := range m.lines() {
+		if other != l {
+			other.Flush()
+		}
+	}
+}

@@ -75,12 +75,12 @@ func (g *readers) close() {
 // stand waits for the node's turn, for all who wait here.
 func (g *readers) stand(t *ticket) {
 	m := g.lock
-	began, err := m.cfg.own(m.place(g.ctx, &m.read, t, g.queued))
+	began, err := m.own(g.ctx, m.stand(g.ctx, &m.read, t, g.queued))
+	t.drop(&m.mu)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err != nil {
 		g.close()
-		err = m.failed(err)
 		for _, w := range g.waiting {
 			w.answer <- answer{err: err}
 		}
@@ -128,13 +128,11 @@ func (g *readers) begin(t *line.Ownership) {
 // serve gives the lock to one more reader.
 func (g *readers) serve() *Hold {
 	g.holds++
-	h := newHold(g.tenure, g.release)
-	h.kind = &kind{lock: g.lock, place: g.tenure.Own(), group: g, busy: make(chan struct{}, 1)}
-	return h
+	return newRWHold(g.tenure, g)
 }
 
-// release takes the lock back from a hold. The last takes the node along.
-func (g *readers) release(t *line.Ownership) *line.Removal {
+// take takes the lock back from a hold. The last takes the node along.
+func (g *readers) take(t *line.Ownership) *line.Removal {
 	m := g.lock
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -27,9 +27,7 @@ const MaxPermits = 1000
 // Tokens grow in the order in which permits are given out, and no two holds have the same. As several hold at a time, the larger token is
 // not the only valid one: what refuses smaller tokens lets in only the last. Guards are of more use here.
 type Semaphore struct {
-	client *zk.Client
-	path   string
-	cfg    Config
+	base
 	limit  Limit
 	dir    line.Line
 	queue  line.Line
@@ -67,7 +65,7 @@ func NewSemaphore(client *zk.Client, path string, limit Limit, cfg Config) (*Sem
 	if err := limit.check(path); err != nil {
 		return nil, err
 	}
-	s := &Semaphore{client: client, path: path, cfg: cfg, limit: limit}
+	s := &Semaphore{base: base{client: client, name: path, cfg: cfg}, limit: limit}
 	s.tickets.init()
 	s.dir = line.Line{Dir: path, ACL: cfg.ACL, Lasting: true}
 	contenderLine(&s.queue, path+"/"+queueDir, cfg, lockStem, anyone)
@@ -81,7 +79,7 @@ func NewSemaphore(client *zk.Client, path string, limit Limit, cfg Config) (*Sem
 }
 
 // Path returns the semaphore's path.
-func (s *Semaphore) Path() string { return s.path }
+func (s *Semaphore) Path() string { return s.name }
 
 // Acquire waits until n permits are free and everybody who came before has been served, and returns one hold of all n: they end together,
 // and Unlock gives all back. Others are served in the order in which the server saw them come.
@@ -95,28 +93,28 @@ func (s *Semaphore) Path() string { return s.path }
 // under the next one; a client that is closed, or whose credentials are refused, ends the wait with the client's error. Whenever it
 // returns an error, it has taken no permit and left no node behind, or is still removing them in the background.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*Hold, error) {
-	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.path)
+	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.name)
 	s.mu.Lock()
 	t := s.tickets.draw()
 	s.mu.Unlock()
 	defer t.drop(&s.mu)
-	return s.acquire(ctx, n, func(sess *zk.Session) (*line.Own, error) {
+	return s.permits(ctx, n, func(sess *zk.Session) (*line.Own, error) {
 		if err := s.tickets.turn(ctx, &s.mu, t, sess); err != nil {
 			return nil, err
 		}
-		place, count, err := s.pool.Enter(ctx, sess)
+		own, count, err := s.pool.Enter(ctx, sess)
 		if err != nil {
 			return nil, err
 		}
 		t.enter(&s.mu, sess)
-		if !place.First() {
+		if !own.First() {
 			queued()
 		}
-		if count, err = s.pool.Await(ctx, place, count); err != nil {
-			place.Release()
+		if count, err = s.pool.Await(ctx, own, count); err != nil {
+			own.Release()
 			return nil, err
 		}
-		return s.take(ctx, place, n, count, func() error {
+		return s.take(ctx, own, n, count, func() error {
 			queued()
 			return nil
 		})
@@ -127,7 +125,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*Hold, error) {
 // a moment ago may not have reached the server that answers, and somebody who stands in line may be about to be served: then ErrHeld
 // is late news, never a permit given twice. A try that fails costs one round trip, or two with a stored limit.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Hold, error) {
-	return s.acquire(ctx, n, func(sess *zk.Session) (*line.Own, error) {
+	return s.permits(ctx, n, func(sess *zk.Session) (*line.Own, error) {
 		count := s.pool.Count(sess)
 		empty, err := line.Empty(ctx, sess, &s.queue)
 		if err != nil {
@@ -138,53 +136,47 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Hold, error) {
 		} else if !empty || free < n {
 			return nil, ErrHeld
 		}
-		place, count, err := s.pool.Enter(ctx, sess)
+		own, count, err := s.pool.Enter(ctx, sess)
 		if err != nil {
 			return nil, err
 		}
-		if !place.First() {
-			place.Release()
+		if !own.First() {
+			own.Release()
 			return nil, ErrHeld
 		}
-		return s.take(ctx, place, n, count, func() error { return ErrHeld })
+		return s.take(ctx, own, n, count, func() error { return ErrHeld })
 	})
 }
 
-// acquire has permits taken, and tells the hooks.
-func (s *Semaphore) acquire(ctx context.Context, n int, take func(*zk.Session) (*line.Own, error)) (*Hold, error) {
+// permits has n permits taken.
+func (s *Semaphore) permits(ctx context.Context, n int, take func(*zk.Session) (*line.Own, error)) (*Hold, error) {
 	switch {
 	case n < 1 || n > MaxPermits:
 		return nil, s.failed(fmt.Errorf("%d permits are wanted; one to %d can be had at once", n, MaxPermits))
 	case !s.limit.holds(n):
 		return nil, s.failed(fmt.Errorf("%d permits are wanted, and there are %d in all", n, s.limit.permits))
-	case ctx.Err() != nil:
-		return nil, s.failed(context.Cause(ctx))
 	}
 	if err := line.CheckSize(slices.Repeat([]*line.Line{&s.leases}, n)...); err != nil {
 		return nil, s.failed(err)
 	}
-	return s.cfg.Hooks.around(ctx, s.path, func() (*Hold, error) {
-		leases, err := attempt(ctx, s.cfg.Retry, s.client, func(sess *zk.Session) (*line.Own, error) {
+	return s.acquire(ctx, nil, true, func(ctx context.Context) (*Hold, error) { // nil: permits do not nest
+		return s.alone(ctx, func(sess *zk.Session) (*line.Own, error) {
 			if err := s.limit.store(ctx, sess, &s.dir); err != nil {
 				return nil, err
 			}
 			return take(sess)
 		})
-		return s.cfg.holdOn(s.client, s.path, leases, err)
 	})
 }
 
-// take exchanges a place that is first for permits.
+// take exchanges a contender that is first for permits.
 func (s *Semaphore) take(
-	ctx context.Context, place *line.Own, n int, count *line.Count, full func() error,
+	ctx context.Context, own *line.Own, n int, count *line.Count, full func() error,
 ) (*line.Own, error) {
-	leases, err := s.pool.Take(ctx, place, n, count, full)
+	leases, err := s.pool.Take(ctx, own, n, count, full)
 	if err != nil {
-		place.Release()
+		own.Release()
 		return nil, err
 	}
 	return leases, nil
 }
-
-// failed says of which semaphore err is.
-func (s *Semaphore) failed(err error) error { return failedAt(s.client, s.path, err) }

@@ -20,10 +20,9 @@ import (
 // A Set may be used by any number of goroutines. They exclude each other like any other contenders, each with nodes of its own:
 // Config.Handoff has no effect.
 type Set struct {
-	client *zk.Client
-	cfg    Config
-	lines  []*line.Line
-	paths  []string
+	base
+	lines []*line.Line
+	paths []string
 }
 
 // NewSet returns the set of the mutexes at paths. Nothing is asked of the server yet. It returns an error for a path
@@ -34,7 +33,7 @@ func NewSet(client *zk.Client, paths []string, cfg Config) (*Set, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("lock: a set needs a path")
 	}
-	s := &Set{client: client, cfg: cfg, paths: slices.Clone(paths)}
+	s := &Set{base: base{client: client, name: strings.Join(paths, " and "), cfg: cfg}, paths: slices.Clone(paths)}
 	paths = s.paths
 	named := setRecords(paths)
 	for i, path := range paths {
@@ -72,20 +71,13 @@ func (s *Set) Paths() []string { return slices.Clone(s.paths) }
 // If ctx descends from the context of a hold of this Set that lasts, Lock returns a nested hold at once, as Mutex.Lock does. That is this
 // Set and no other: a Mutex or another Set with one of its paths waits for it, inside a hold of it as well as outside.
 func (s *Set) Lock(ctx context.Context) (*Hold, error) {
-	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.name())
+	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.name)
 	return s.lock(ctx, func(sess *zk.Session) (*line.Own, error) {
-		g, err := line.Enter(ctx, sess, s.lines...)
+		own, err := line.Enter(ctx, sess, s.lines...)
 		if err != nil {
 			return nil, err
 		}
-		if !g.First() {
-			queued()
-		}
-		if err := g.Await(ctx); err != nil {
-			g.Release()
-			return nil, err
-		}
-		return s.cfg.start(ctx, g, waitsOut(queued))
+		return s.await(ctx, own, queued)
 	})
 }
 
@@ -98,8 +90,5 @@ func (s *Set) TryLock(ctx context.Context) (*Hold, error) {
 }
 
 func (s *Set) lock(ctx context.Context, try func(*zk.Session) (*line.Own, error)) (*Hold, error) {
-	return takeAlone(ctx, &s.cfg, s.client, s, s.name(), try)
+	return s.acquire(ctx, s, true, func(ctx context.Context) (*Hold, error) { return s.alone(ctx, try) })
 }
-
-// name is what errors and hooks call the set.
-func (s *Set) name() string { return strings.Join(s.paths, " and ") }

@@ -27,10 +27,8 @@ import (
 // and neither can an Unlock, or a Revoke with Force, in the moment in which it deletes, or when a partition between
 // servers holds its request up and delivers it after a retry. Tokens can.
 type Simple struct {
-	client *zk.Client
-	path   string
-	cfg    Config
-	spot   line.NodeLock
+	base
+	node line.NodeLock
 }
 
 // NewSimple returns the simple lock at path, which is the path of its node: nothing may be below it. Nothing is asked of the server yet;
@@ -50,7 +48,7 @@ func NewSimple(client *zk.Client, path string, cfg Config) (*Simple, error) {
 		return nil, fmt.Errorf("lock: a simple lock is a node at the path itself, so it has no layout %v; leave Layout zero", cfg.Layout)
 	}
 	owner := thisProcess(cfg.Label)
-	s := &Simple{client: client, path: path, cfg: cfg, spot: line.NodeLock{
+	s := &Simple{base: base{client: client, name: path, cfg: cfg}, node: line.NodeLock{
 		Line: &line.Line{Dir: stdpath.Dir(path), ACL: cfg.ACL},
 		Path: path,
 		Data: func(guid string) []byte {
@@ -64,7 +62,7 @@ func NewSimple(client *zk.Client, path string, cfg Config) (*Simple, error) {
 			return json.Unmarshal(data, &o) == nil && o.ID == guid
 		},
 	}}
-	if err := s.spot.CheckSize(); err != nil {
+	if err := s.node.CheckSize(); err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
 	return s, nil
@@ -77,7 +75,7 @@ type signed struct {
 }
 
 // Path returns the lock's path, which is that of its node.
-func (s *Simple) Path() string { return s.path }
+func (s *Simple) Path() string { return s.name }
 
 // Lock waits until it has made the node, and returns the hold. Who comes first is not served first.
 //
@@ -87,9 +85,9 @@ func (s *Simple) Path() string { return s.path }
 //
 // If ctx descends from the context of a hold of this Simple that lasts, Lock and TryLock return a nested hold at once, as Mutex.Lock does.
 func (s *Simple) Lock(ctx context.Context) (*Hold, error) {
-	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.path)
-	return s.acquire(ctx, func(sess *zk.Session) (*line.Own, error) {
-		return s.spot.Take(ctx, sess, func() error {
+	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.name)
+	return s.lock(ctx, func(sess *zk.Session) (*line.Own, error) {
+		return s.node.Take(ctx, sess, func() error {
 			queued()
 			return nil
 		})
@@ -99,17 +97,17 @@ func (s *Simple) Lock(ctx context.Context) (*Hold, error) {
 // TryLock returns the hold if the lock is free, and ErrHeld at once if there is a node, whoever has made it. A try that fails costs one
 // read, or an attempt to write if somebody else is quicker.
 func (s *Simple) TryLock(ctx context.Context) (*Hold, error) {
-	return s.acquire(ctx, func(sess *zk.Session) (*line.Own, error) {
-		switch _, exists, err := sess.Exists(ctx, s.path); {
+	return s.lock(ctx, func(sess *zk.Session) (*line.Own, error) {
+		switch _, exists, err := sess.Exists(ctx, s.name); {
 		case err != nil:
 			return nil, err
 		case exists:
 			return nil, ErrHeld
 		}
-		return s.spot.Take(ctx, sess, func() error { return ErrHeld })
+		return s.node.Take(ctx, sess, func() error { return ErrHeld })
 	})
 }
 
-func (s *Simple) acquire(ctx context.Context, take func(*zk.Session) (*line.Own, error)) (*Hold, error) {
-	return takeAlone(ctx, &s.cfg, s.client, s, s.path, take)
+func (s *Simple) lock(ctx context.Context, take func(*zk.Session) (*line.Own, error)) (*Hold, error) {
+	return s.acquire(ctx, s, true, func(ctx context.Context) (*Hold, error) { return s.alone(ctx, take) })
 }

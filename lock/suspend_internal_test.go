@@ -39,7 +39,7 @@ func TestEndOfTheSessionIsNotTakenForALostConnection(t *testing.T) {
 			sess *zk.Session
 			want error
 		}{{ended, nil}, {hold.Session(), ErrSuspended}} {
-			suspended(hold.tenure, row.sess, zk.Connected, changed)
+			suspended(hold.grant.Ownership, row.sess, zk.Connected, changed)
 			if cause := context.Cause(hold.Context()); cause != row.want { //nolint:errorlint // the very error
 				t.Errorf("got cause %v, want %v", cause, row.want)
 			}

@@ -3,7 +3,9 @@
 // leader, and a guard that makes a former leader's writes to ZooKeeper fail.
 //
 //	c, err := elect.NewCandidate(client, "/app/leader", "host-1", elect.Config{})
-//	err = c.Run(ctx, func(ctx context.Context) error { return serve(ctx) }) // serves while it leads, and again after a loss
+//	err = c.Run(ctx, func(ctx context.Context, l *elect.Leadership) error {
+//		return serve(ctx, l.Token()) // while it leads, and again after a loss
+//	})
 package elect
 
 import (

@@ -10,10 +10,11 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// Token is a fencing token: a later leader of a path has a larger token than every earlier one, across crashes, restarts and deletion of
-// the path. Give it to whatever only the leader may change, and let that refuse a token smaller than the largest it has seen: so a
-// leader that was paused past the end of its leadership cannot do harm. It is made as lock.Token is, so both compare.
-type Token int64
+// Token is a fencing token: a later leader of a path has a larger token than every earlier one, across crashes,
+// restarts and the deletion of the path. Pass it to what only the leader may change, and let that refuse a token smaller
+// than the largest it has seen (package fence does): so a leader that was paused past the end of its leadership cannot
+// do harm.
+type Token = zk.Token
 
 // Leadership is one term of office. It belongs to one session and never outlives it. Its methods may be called from any goroutine.
 type Leadership struct {

@@ -19,7 +19,7 @@ func TestRunReturnsTheFunctionsErrorAndResigns(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		why := errors.New("the function's")
 		for _, want := range []error{why, nil} {
-			err := w.candidate("a", elect.Config{}).Run(t.Context(), func(context.Context) error { return want })
+			err := w.candidate("a", elect.Config{}).Run(t.Context(), func(context.Context, *elect.Leadership) error { return want })
 			if !errors.Is(err, want) {
 				t.Errorf("got %v, want %v", err, want)
 			}
@@ -36,7 +36,7 @@ func TestRunResignsOnlyAfterTheFunctionHasReturned(t *testing.T) {
 		finish := make(chan struct{})
 		ended := make(chan error, 1)
 		go func() {
-			ended <- w.candidate("a", elect.Config{}).Run(ctx, func(ctx context.Context) error {
+			ended <- w.candidate("a", elect.Config{}).Run(ctx, func(ctx context.Context, _ *elect.Leadership) error {
 				<-ctx.Done()
 				<-finish // it is slow to end
 				return context.Cause(ctx)
@@ -64,7 +64,7 @@ func TestRunCampaignsAgainAfterALoss(t *testing.T) {
 			Elected: func(l *elect.Leadership) { led = l },
 			Lost:    func(cause, _ error) { lost = append(lost, cause) },
 		}}
-		err := w.candidate("a", cfg).Run(t.Context(), func(ctx context.Context) error {
+		err := w.candidate("a", cfg).Run(t.Context(), func(ctx context.Context, _ *elect.Leadership) error {
 			tokens = append(tokens, led.Token())
 			switch len(tokens) {
 			case 1:
@@ -108,7 +108,7 @@ func TestFunctionIsNotCalledForALeadershipThatIsOver(t *testing.T) {
 				<-l.Context().Done()
 			}
 		}}}
-		err := w.candidate("a", cfg).Run(t.Context(), func(context.Context) error {
+		err := w.candidate("a", cfg).Run(t.Context(), func(context.Context, *elect.Leadership) error {
 			called++
 			return nil
 		})
@@ -122,7 +122,7 @@ func TestFunctionThatPanicsResigns(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		func() {
 			defer func() { _ = recover() }()
-			_ = w.candidate("a", elect.Config{}).Run(t.Context(), func(context.Context) error { panic("no") })
+			_ = w.candidate("a", elect.Config{}).Run(t.Context(), func(context.Context, *elect.Leadership) error { panic("no") })
 		}()
 		resign(t, win(t, w.candidate("b", elect.Config{})))
 	})
@@ -134,7 +134,7 @@ func TestFunctionsContextHasTheCallersValuesAndDeadline(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "v"), time.Minute)
 		defer cancel()
-		err := w.candidate("a", elect.Config{}).Run(ctx, func(got context.Context) error {
+		err := w.candidate("a", elect.Config{}).Run(ctx, func(got context.Context, _ *elect.Leadership) error {
 			below, cancel := context.WithCancel(got)
 			defer cancel()
 			want, _ := ctx.Deadline()
@@ -156,7 +156,7 @@ func TestRunThatIsCalledOffInLineLeavesIt(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
-			ended <- w.candidate("b", elect.Config{}).Run(ctx, func(context.Context) error {
+			ended <- w.candidate("b", elect.Config{}).Run(ctx, func(context.Context, *elect.Leadership) error {
 				t.Error("it leads")
 				return nil
 			})
@@ -183,7 +183,7 @@ func TestLeadershipRotates(t *testing.T) {
 			c := w.candidate(strconv.Itoa(i), elect.Config{})
 			wg.Go(func() {
 				for range rounds {
-					err := c.Run(t.Context(), func(context.Context) error {
+					err := c.Run(t.Context(), func(context.Context, *elect.Leadership) error {
 						time.Sleep(time.Second)
 						mu.Lock()
 						defer mu.Unlock()
@@ -232,7 +232,7 @@ func turmoil(t *testing.T, w *world, random *rand.Rand) {
 		pause := time.Duration(random.IntN(60)) * time.Second
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				_ = c.Run(ctx, func(ctx context.Context) error {
+				_ = c.Run(ctx, func(ctx context.Context, _ *elect.Leadership) error {
 					mu.Lock()
 					if leading != "" {
 						t.Errorf("%s leads while %s does", id, leading)
@@ -307,7 +307,7 @@ func TestFunctionsContextEndsWithTheCallers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		enough := errors.New("enough")
-		err := w.candidate("a", elect.Config{}).Run(ctx, func(got context.Context) error {
+		err := w.candidate("a", elect.Config{}).Run(ctx, func(got context.Context, _ *elect.Leadership) error {
 			cancel(enough)
 			if got.Err() == nil || !errors.Is(context.Cause(got), enough) {
 				t.Errorf("got %v, %v, want the caller's end", got.Err(), context.Cause(got))
@@ -318,7 +318,7 @@ func TestFunctionsContextEndsWithTheCallers(t *testing.T) {
 			t.Errorf("got %v, want the cause of the caller's context", err)
 		}
 		ctx, cancel = context.WithCancelCause(t.Context())
-		err = w.candidate("a", elect.Config{}).Run(ctx, func(got context.Context) error {
+		err = w.candidate("a", elect.Config{}).Run(ctx, func(got context.Context, _ *elect.Leadership) error {
 			time.AfterFunc(time.Second, func() { cancel(enough) })
 			select {
 			case <-got.Done():

@@ -5,14 +5,14 @@ import (
 )
 
 // SetHeader puts the token into a request that is about to be sent.
-func SetHeader(r *http.Request, token int64) { r.Header.Set(Header, FormatToken(token)) }
+func SetHeader(r *http.Request, token Token) { r.Header.Set(Header, FormatToken(token)) }
 
 // Transport is an http.RoundTripper that puts a token into every request that it passes on, for clients which make their requests
 // themselves. It lasts as long as its hold: the next hold needs another one, while the transport below can be the same.
 //
-//	client := &http.Client{Transport: &fence.Transport{Token: int64(hold.Token())}}
+//	client := &http.Client{Transport: &fence.Transport{Token: hold.Token()}}
 type Transport struct {
-	Token int64             // of the hold under which the requests are made
+	Token Token             // of the hold under which the requests are made
 	Base  http.RoundTripper // sends the requests; http.DefaultTransport if nil
 	_     struct{}          // fields by name only, so that more can be added
 }

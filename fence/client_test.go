@@ -18,7 +18,7 @@ func TestClientShowsItsTokenAndKnowsARefusal(t *testing.T) {
 		}
 	})))
 	defer srv.Close()
-	send := func(token int64, etag string) (int, error) {
+	send := func(token fence.Token, etag string) (int, error) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, srv.URL+"/stock", strings.NewReader("10"))
 		if err != nil {
 			t.Fatal(err)

@@ -24,7 +24,7 @@ func ExampleFile() {
 	ctx := context.Background() // hold.Context(), so that a lost lock ends the wait
 	report := fence.NewFile(filepath.Join(dir, "report"))
 
-	fmt.Println(report.Write(ctx, 8, []byte("now"))) // int64(hold.Token())
+	fmt.Println(report.Write(ctx, 8, []byte("now"))) // hold.Token()
 	fmt.Println(report.Write(ctx, 8, []byte("now, and more")))
 	err = report.Write(ctx, 7, []byte("then"))
 	fmt.Println(strings.ReplaceAll(err.Error(), dir, "."))
@@ -41,7 +41,7 @@ func ExampleHTTP() {
 	})))
 	defer service.Close()
 
-	for _, token := range []int64{8, 7} {
+	for _, token := range []fence.Token{8, 7} {
 		client := &http.Client{Transport: &fence.Transport{Token: token}}
 		res, err := client.Post(service.URL+"/stock", "text/plain", strings.NewReader("10"))
 		if err != nil {

@@ -31,7 +31,7 @@
 //
 // # Tokens
 //
-// Tokens are those of lock.Hold: int64(hold.Token()). A fence must see the tokens of one lock only; those of different
+// Tokens come from hold.Token(). A fence must see the tokens of one lock only; those of different
 // locks say nothing about each other. The lock must be an exclusive one: of holders that may hold at the same time, such as those of a semaphore, the
 // one with the largest token would shut out the others. Forgetting the largest token (dropping the table, deleting the node or the file) lets late
 // writers in until a newer token is shown.
@@ -47,21 +47,26 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
+// Token is a fencing token, of a lock.Hold, an elect.Leadership or a queue.Item.
+type Token = zk.Token
+
 var (
-	// ErrStale says that a larger token has been seen: the lock has passed to somebody else, and the write was not done. A *StaleError
-	// has the details.
+	// ErrStale reports that a larger token has been seen: the lock has passed to a later holder, and the write was not
+	// done. A *StaleError has the details.
 	ErrStale = errors.New("fence: the lock has passed to a later holder")
-	// ErrBadToken says that a token is none: tokens are positive numbers.
-	ErrBadToken = errors.New("fence: not a fencing token; give int64(hold.Token()), which is positive")
+	// ErrBadToken reports a number that is not a token: tokens are positive.
+	ErrBadToken = errors.New("fence: not a fencing token; pass hold.Token(), which is positive")
 )
 
 // StaleError says which token was refused, and by which. errors.Is finds ErrStale in it.
 type StaleError struct {
 	Resource string // what the token was shown for
-	Token    int64  // the token that was refused
-	Newest   int64  // the largest that has been seen
+	Token    Token  // the token that was refused
+	Newest   Token  // the largest that has been seen
 }
 
 // Error returns the tokens and the resource.
@@ -74,8 +79,9 @@ func (e *StaleError) Unwrap() error { return ErrStale }
 
 // ParseToken reads a token from its decimal form, as FormatToken writes it and nothing else: no sign, no spaces, no leading zeros. It
 // returns ErrBadToken otherwise.
-func ParseToken(s string) (int64, error) {
-	token, err := strconv.ParseInt(s, 10, 64)
+func ParseToken(s string) (Token, error) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	token := Token(n)
 	if err != nil || token <= 0 || FormatToken(token) != s {
 		return 0, fmt.Errorf("%w: %.40q", ErrBadToken, s)
 	}
@@ -83,10 +89,10 @@ func ParseToken(s string) (int64, error) {
 }
 
 // FormatToken returns a token's decimal form.
-func FormatToken(token int64) string { return strconv.FormatInt(token, 10) }
+func FormatToken(token Token) string { return strconv.FormatInt(int64(token), 10) }
 
 // admit compares a token with the largest seen.
-func admit(resource string, token, newest int64) error {
+func admit(resource string, token, newest Token) error {
 	if err := checkToken(token); err != nil {
 		return err
 	}
@@ -96,7 +102,7 @@ func admit(resource string, token, newest int64) error {
 	return nil
 }
 
-func checkToken(token int64) error {
+func checkToken(token Token) error {
 	if token <= 0 {
 		return fmt.Errorf("%w: %d", ErrBadToken, token)
 	}

@@ -10,7 +10,7 @@ import (
 
 func TestOnlyPlainPositiveNumbersAreTokens(t *testing.T) {
 	t.Parallel()
-	for _, token := range []int64{1, 4096, math.MaxInt64} {
+	for _, token := range []fence.Token{1, 4096, math.MaxInt64} {
 		if got, err := fence.ParseToken(fence.FormatToken(token)); got != token || err != nil {
 			t.Errorf("got %d, %v back for %d", got, err, token)
 		}
@@ -23,7 +23,7 @@ func TestOnlyPlainPositiveNumbersAreTokens(t *testing.T) {
 }
 
 // wantStale fails the test unless err refuses token because of newest.
-func wantStale(t *testing.T, err error, token, newest int64) {
+func wantStale(t *testing.T, err error, token, newest fence.Token) {
 	t.Helper()
 	stale, ok := errors.AsType[*fence.StaleError](err)
 	if !ok || !errors.Is(err, fence.ErrStale) || stale.Token != token || stale.Newest != newest {

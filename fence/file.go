@@ -21,7 +21,7 @@ type File struct {
 	turn chan struct{} // one slot: goroutines of this File wait here, and not by asking the system again and again
 
 	// Whoever has the turn and the system's lock owns these.
-	durable int64 // the token that this File itself has put on the disk
+	durable Token // the token that this File itself has put on the disk
 	rooted  bool  // the directory knows the record, on the disk
 }
 
@@ -34,7 +34,7 @@ func NewFile(path string) *File {
 // synced, and renamed, and the directory is synced (which Windows cannot). It returns a *StaleError, and writes nothing, if a larger token has been seen;
 // ctx's cause if that has ended or ends while another write is under way. After any other error the file has the old content or the new, and the
 // write may be repeated. A file that exists keeps its permissions, a new one gets 0o644.
-func (f *File) Write(ctx context.Context, token int64, data []byte) error {
+func (f *File) Write(ctx context.Context, token Token, data []byte) error {
 	return f.Do(ctx, token, func() error {
 		if err := replace(f.path, f.path+".fence.tmp", data); err != nil {
 			return fmt.Errorf("fence: %w", err)
@@ -46,7 +46,7 @@ func (f *File) Write(ctx context.Context, token int64, data []byte) error {
 // Do runs write after it has admitted the token, durably, and lets nobody else write until that returns. It is for what Write
 // cannot do: append, change in place, several files. It returns write's error as it is; the token counts as seen then, too. It does not
 // run write, and returns a *StaleError, if a larger token has been seen; ctx's cause if that has ended or ends while another write is under way.
-func (f *File) Do(ctx context.Context, token int64, write func() error) error {
+func (f *File) Do(ctx context.Context, token Token, write func() error) error {
 	if err := checkToken(token); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (f *File) Do(ctx context.Context, token int64, write func() error) error {
 // the disk: its writer may have been killed, or its sync may have failed, between the two. Then a crash of the machine would keep the
 // data and forget the token. So every File writes and syncs a token once itself, and before it writes over the slot of the token
 // before the last, it sees to it that the last is on the disk.
-func (f *File) remember(record *os.File, r record, token int64) error {
+func (f *File) remember(record *os.File, r record, token Token) error {
 	if r.token == f.durable {
 		if token == r.token {
 			return nil
@@ -91,13 +91,13 @@ func (f *File) remember(record *os.File, r record, token int64) error {
 
 // Raise shows the token and writes nothing else: what later tries a smaller one is refused. Call it before reading what a write
 // depends on.
-func (f *File) Raise(ctx context.Context, token int64) error {
+func (f *File) Raise(ctx context.Context, token Token) error {
 	return f.Do(ctx, token, func() error { return nil })
 }
 
 // Newest returns the largest token that has been seen, zero if none has.
-func (f *File) Newest(ctx context.Context) (int64, error) {
-	var newest int64
+func (f *File) Newest(ctx context.Context) (Token, error) {
+	var newest Token
 	err := f.locked(ctx, func(record *os.File) error {
 		r, err := readRecord(record)
 		newest = r.token

@@ -20,7 +20,7 @@ func TestFileRefusesSmallerTokens(t *testing.T) {
 	if got, err := f.Newest(t.Context()); got != 0 || err != nil {
 		t.Errorf("before any token: got %d, %v", got, err)
 	}
-	for _, token := range []int64{3, 3, 9, 1 << 62} {
+	for _, token := range []fence.Token{3, 3, 9, 1 << 62} {
 		if err := f.Write(t.Context(), token, []byte(fence.FormatToken(token))); err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestFileSurvivesATokenThatIsNotWrittenWhole(t *testing.T) {
 	record := path + ".fence"
 	f := fence.NewFile(path)
 	var whole [][]byte
-	for token := int64(1); token <= 4; token++ {
+	for token := fence.Token(1); token <= 4; token++ {
 		if err := f.Raise(t.Context(), token); err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestFileSurvivesATokenThatIsNotWrittenWhole(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := f.Newest(t.Context())
-			if err != nil || got != int64(i) && got != int64(i+1) {
+			if err != nil || got != fence.Token(i) && got != fence.Token(i+1) {
 				t.Fatalf("token %d cut after %d bytes: got %d, %v", i+1, cut, got, err)
 			}
 		}
@@ -129,12 +129,12 @@ func TestFileAdmitsTokensInOrderFromManyWriters(t *testing.T) {
 			if i%2 == 0 {
 				f = fence.NewFile(path)
 			}
-			for token := int64(1 + i); token <= 80; token += 8 {
+			for token := fence.Token(1 + i); token <= 80; token += 8 {
 				err := f.Do(t.Context(), token, func() error {
-					if last := newest.Load(); token < last {
+					if last := fence.Token(newest.Load()); token < last {
 						t.Errorf("token %d was let in after %d", token, last)
 					}
-					newest.Store(token)
+					newest.Store(int64(token))
 					return nil
 				})
 				if err != nil && !errors.Is(err, fence.ErrStale) {

@@ -12,8 +12,8 @@ import (
 //
 // Table.Store is one. One for a single resource is made of a File or a Node in a line:
 //
-//	func(ctx context.Context, _ string, token int64) error { return file.Raise(ctx, token) }
-type Store func(ctx context.Context, resource string, token int64) error
+//	func(ctx context.Context, _ string, token fence.Token) error { return file.Raise(ctx, token) }
+type Store func(ctx context.Context, resource string, token Token) error
 
 // Gate is a fence within one process, before whatever that process does: it lets work in by its token, and never two tokens of
 // one resource at a time. Work of one token may run many times at once.
@@ -32,8 +32,8 @@ type Gate struct {
 
 // door is one resource's part of a gate.
 type door struct {
-	newest int64               // the largest token that has come here
-	stored int64               // the largest token that the store has admitted
+	newest Token               // the largest token that has come here
+	stored Token               // the largest token that the store has admitted
 	users  int                 // who is inside or waits to be
 	inside map[*visit]struct{} // whose work is under way
 	empty  chan struct{}       // closed when the last inside leaves; nil if nobody waits for that
@@ -41,7 +41,7 @@ type door struct {
 
 // visit is one piece of work.
 type visit struct {
-	token  int64
+	token  Token
 	cancel context.CancelCauseFunc
 }
 
@@ -55,7 +55,7 @@ func NewGate(store Store) *Gate {
 // (FromContext), and ends with ErrStale as its cause when a larger token has come: then work should return soon, because the new holder
 // waits for it. Do returns a *StaleError without running work if a larger token has come; the store's error; ctx's cause if that has ended or
 // ends while work of a smaller token is under way. The token counts as seen in the last case, too.
-func (g *Gate) Do(ctx context.Context, resource string, token int64, work func(ctx context.Context) error) error {
+func (g *Gate) Do(ctx context.Context, resource string, token Token, work func(ctx context.Context) error) error {
 	if err := checkToken(token); err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (g *Gate) Do(ctx context.Context, resource string, token int64, work func(c
 }
 
 // arrive announces the token: from now on nothing smaller is let in.
-func (g *Gate) arrive(resource string, token int64) (*door, error) {
+func (g *Gate) arrive(resource string, token Token) (*door, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	d := g.doors[resource]
@@ -97,7 +97,7 @@ func (g *Gate) arrive(resource string, token int64) (*door, error) {
 }
 
 // raise makes token the newest, and tells work of smaller ones to end. The caller holds the gate's mu.
-func (d *door) raise(token int64) {
+func (d *door) raise(token Token) {
 	if token <= d.newest {
 		return
 	}
@@ -109,7 +109,7 @@ func (d *door) raise(token int64) {
 
 // remember has the store admit the token, once for each. Only then does the token count here: one that the store refuses, or cannot
 // keep, must not shut anybody out.
-func (g *Gate) remember(ctx context.Context, d *door, resource string, token int64) error {
+func (g *Gate) remember(ctx context.Context, d *door, resource string, token Token) error {
 	g.mu.Lock()
 	known := g.store == nil || d.stored >= token
 	g.mu.Unlock()
@@ -160,7 +160,7 @@ func (g *Gate) enter(ctx context.Context, d *door, resource string, v *visit) er
 	}
 }
 
-func (d *door) older(token int64) bool {
+func (d *door) older(token Token) bool {
 	for v := range d.inside {
 		return v.token < token // all inside have one token
 	}
@@ -188,7 +188,7 @@ func (g *Gate) depart(resource string, d *door) {
 
 // Newest returns the largest token of resource that has come here, zero if none has, or if the store remembers it and nobody is
 // at work.
-func (g *Gate) Newest(resource string) int64 {
+func (g *Gate) Newest(resource string) Token {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if d := g.doors[resource]; d != nil {
@@ -200,7 +200,7 @@ func (g *Gate) Newest(resource string) int64 {
 type tokenKey struct{}
 
 // FromContext returns the token under which a Gate, or HTTP, has let the work in that ctx belongs to.
-func FromContext(ctx context.Context) (token int64, ok bool) {
-	token, ok = ctx.Value(tokenKey{}).(int64)
+func FromContext(ctx context.Context) (token Token, ok bool) {
+	token, ok = ctx.Value(tokenKey{}).(Token)
 	return token, ok
 }

@@ -15,7 +15,7 @@ func nothing(context.Context) error { return nil }
 func TestGateRefusesSmallerTokensOfTheSameResource(t *testing.T) {
 	t.Parallel()
 	g := fence.NewGate(nil)
-	for _, token := range []int64{4, 4, 7} {
+	for _, token := range []fence.Token{4, 4, 7} {
 		if err := g.Do(t.Context(), "stock", token, func(ctx context.Context) error {
 			if got, ok := fence.FromContext(ctx); !ok || got != token {
 				t.Errorf("work of token %d finds %d in its context", token, got)
@@ -92,11 +92,11 @@ func TestGateNeverHasTwoTokensAtWork(t *testing.T) {
 		g := fence.NewGate(store)
 		var workers sync.WaitGroup
 		var mu sync.Mutex // guards the fields below
-		inside := make(map[int64]int)
-		var newest int64
+		inside := make(map[fence.Token]int)
+		var newest fence.Token
 		for i := range 16 {
 			workers.Go(func() {
-				for token := int64(1 + i/2); token <= 200; token += 8 { // each by two
+				for token := fence.Token(1 + i/2); token <= 200; token += 8 { // each by two
 					err := g.Do(t.Context(), "stock", token, func(context.Context) error {
 						mu.Lock()
 						inside[token]++
@@ -125,8 +125,8 @@ func TestGateNeverHasTwoTokensAtWork(t *testing.T) {
 // remembering is a store in memory.
 func remembering() fence.Store {
 	var mu sync.Mutex
-	newest := make(map[string]int64)
-	return func(_ context.Context, resource string, token int64) error {
+	newest := make(map[string]fence.Token)
+	return func(_ context.Context, resource string, token fence.Token) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if token < newest[resource] {
@@ -152,7 +152,7 @@ func TestTokenThatCannotBeStoredDoesNotCount(t *testing.T) {
 	full := errors.New("disk full")
 	down := true
 	store := remembering()
-	g := fence.NewGate(func(ctx context.Context, resource string, token int64) error {
+	g := fence.NewGate(func(ctx context.Context, resource string, token fence.Token) error {
 		if down {
 			return full
 		}

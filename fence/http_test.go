@@ -37,7 +37,7 @@ func put(t *testing.T, url string, body io.Reader, tokens ...string) (code int, 
 
 func TestRequestsAreAnsweredByTheirToken(t *testing.T) {
 	t.Parallel()
-	var seen []int64
+	var seen []fence.Token
 	srv := httptest.NewServer(fence.HTTP(fence.NewGate(nil), func(r *http.Request) string { return r.URL.Path },
 		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			token, _ := fence.FromContext(r.Context())
@@ -71,7 +71,7 @@ func TestRequestsAreAnsweredByTheirToken(t *testing.T) {
 
 func TestGateThatCannotRememberAnswersServiceUnavailable(t *testing.T) {
 	t.Parallel()
-	g := fence.NewGate(func(context.Context, string, int64) error { return errors.New("disk full of secrets") })
+	g := fence.NewGate(func(context.Context, string, fence.Token) error { return errors.New("disk full of secrets") })
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodPut, "/", nil)
 	fence.SetHeader(r, 5)

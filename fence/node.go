@@ -46,7 +46,7 @@ func (n *Node) Path() string { return n.path }
 //
 // Whether a write happened whose answer was lost is unknown, as zk.OutcomeOf says of the error; it is not repeated. If it happened its token was
 // raised, if not then not: both are in one transaction.
-func (n *Node) Write(ctx context.Context, sess *zk.Session, token int64, ops ...zk.Op) ([]zk.Result, error) {
+func (n *Node) Write(ctx context.Context, sess *zk.Session, token Token, ops ...zk.Op) ([]zk.Result, error) {
 	if err := checkToken(token); err != nil {
 		return nil, err
 	}
@@ -84,19 +84,19 @@ func (n *Node) Write(ctx context.Context, sess *zk.Session, token int64, ops ...
 
 // Raise shows the token and writes nothing else: what later tries a smaller one is refused. Call it before reading what a write
 // depends on.
-func (n *Node) Raise(ctx context.Context, sess *zk.Session, token int64) error {
+func (n *Node) Raise(ctx context.Context, sess *zk.Session, token Token) error {
 	_, err := n.Write(ctx, sess, token)
 	return err
 }
 
 // Newest returns the largest token that has been seen, zero if none has. A server that lags behind may answer with an older one; Write does
 // not rely on it.
-func (n *Node) Newest(ctx context.Context, sess *zk.Session) (int64, error) {
+func (n *Node) Newest(ctx context.Context, sess *zk.Session) (Token, error) {
 	newest, _, _, err := n.read(ctx, sess)
 	return newest, err
 }
 
-func (n *Node) read(ctx context.Context, sess *zk.Session) (newest int64, stat zk.Stat, exists bool, err error) {
+func (n *Node) read(ctx context.Context, sess *zk.Session) (newest Token, stat zk.Stat, exists bool, err error) {
 	data, stat, err := sess.Get(ctx, n.path)
 	if errors.Is(err, zk.NoNode) {
 		return 0, zk.Stat{}, false, nil
@@ -117,7 +117,7 @@ func (n *Node) read(ctx context.Context, sess *zk.Session) (newest int64, stat z
 }
 
 // raise returns the operation that succeeds if nothing has changed since the node was read, and then leaves it with the token.
-func (n *Node) raise(token, newest int64, stat zk.Stat, exists bool) zk.Op {
+func (n *Node) raise(token, newest Token, stat zk.Stat, exists bool) zk.Op {
 	switch {
 	case !exists:
 		return zk.CreateNodeOp(zk.Node{Path: n.path, Data: []byte(FormatToken(token)), Mode: zk.Persistent, ACL: n.acl})

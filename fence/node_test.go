@@ -47,7 +47,7 @@ func TestNodeRefusesSmallerTokensInTheSameTransactionAsTheWrite(t *testing.T) {
 		if err != nil || len(results) != 1 || results[0].Path != "/stock" {
 			t.Fatalf("got %v, %v for the first write", results, err)
 		}
-		for _, token := range []int64{5, 5, 8} {
+		for _, token := range []fence.Token{5, 5, 8} {
 			if _, err := n.Write(t.Context(), sess, token, zk.SetData("/stock", []byte(fence.FormatToken(token)), -1)); err != nil {
 				t.Errorf("token %d: %v", token, err)
 			}
@@ -86,7 +86,7 @@ func TestNodeSeesATokenThatIsRaisedBehindItsBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		sess, other := srv.Session(t, 10*time.Second), srv.Session(t, 10*time.Second)
 		n := node(t, "/fence")
-		for _, c := range []struct{ before, token int64 }{
+		for _, c := range []struct{ before, token fence.Token }{
 			{0, 1}, // makes the fence
 			{3, 4}, // raises it
 			{3, 3}, // leaves it as it is
@@ -132,7 +132,7 @@ func TestNodeAdmitsTokensInOrderFromManyWriters(t *testing.T) {
 		for range at {
 			sess := srv.Session(t, 10*time.Second)
 			writers.Go(func() {
-				for token := next.Add(1); token <= tokens; token = next.Add(1) {
+				for token := fence.Token(next.Add(1)); token <= tokens; token = fence.Token(next.Add(1)) {
 					_, err := n.Write(t.Context(), sess, token, zk.CreateOp("/log/"+fence.FormatToken(token)+"-", nil, zk.PersistentSequential))
 					if err != nil && !errors.Is(err, fence.ErrStale) {
 						t.Errorf("token %d: %v", token, err)
@@ -164,7 +164,7 @@ func wantAscending(t *testing.T, names []string) {
 		}
 		return 1
 	})
-	var last int64
+	var last fence.Token
 	for _, name := range names {
 		token, err := fence.ParseToken(name[:len(name)-digits-1])
 		if err != nil {
@@ -201,11 +201,11 @@ func TestNodeTellsApartHoldsThatShareANode(t *testing.T) {
 		if second.Path() != first.Path() {
 			t.Fatalf("the holds have nodes of their own, %s and %s", first.Path(), second.Path())
 		}
-		if err := n.Raise(t.Context(), sess, int64(second.Token())); err != nil {
+		if err := n.Raise(t.Context(), sess, second.Token()); err != nil {
 			t.Fatal(err)
 		}
-		_, err = n.Write(t.Context(), sess, int64(first.Token()), first.Guard())
-		wantStale(t, err, int64(first.Token()), int64(second.Token()))
+		_, err = n.Write(t.Context(), sess, first.Token(), first.Guard())
+		wantStale(t, err, first.Token(), second.Token())
 		second.Unlock()
 	})
 }

@@ -186,7 +186,7 @@ func wantLog(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var newest int64
+	var newest fence.Token
 	joined := 0
 	for line := range strings.Lines(string(b)) {
 		token, err := fence.ParseToken(strings.TrimSpace(line))

@@ -13,7 +13,7 @@ import (
 // record is what the file with the token holds: two slots, of which each new token takes the other one, so that a crash in
 // the middle of a write leaves the older.
 type record struct {
-	token int64 // the larger of the two
+	token Token // the larger of the two
 	slot  int   // where it is
 }
 
@@ -52,7 +52,7 @@ func neverWhole(b []byte) bool {
 }
 
 // write puts the token into the slot that does not have the largest.
-func (r record) write(f *os.File, token int64) error {
+func (r record) write(f *os.File, token Token) error {
 	if _, err := f.WriteAt(formatSlot(token), int64(1-r.slot)*slotSize); err != nil {
 		return err
 	}
@@ -62,15 +62,15 @@ func (r record) write(f *os.File, token int64) error {
 const slotPrefix = "token "
 
 // formatSlot writes a token as a line of slotSize bytes that people can read and that tells when it was not written whole.
-func formatSlot(token int64) []byte {
+func formatSlot(token Token) []byte {
 	s := slotPrefix + FormatToken(token)
 	s = fmt.Sprintf("%s crc32 %08x", s, crc32.ChecksumIEEE([]byte(s)))
 	return []byte(s + strings.Repeat(" ", slotSize-1-len(s)) + "\n")
 }
 
 // parseSlot reads what formatSlot has written, and reports false for everything else.
-func parseSlot(b []byte) (int64, bool) {
-	var token int64
+func parseSlot(b []byte) (Token, bool) {
+	var token Token
 	if n, err := fmt.Sscanf(string(b), slotPrefix+"%d", &token); n != 1 || err != nil || token <= 0 {
 		return 0, false
 	}

@@ -105,18 +105,18 @@ func (t *Table) Create(ctx context.Context, db *sql.DB) error {
 // the database come wrapped; one that says that the transaction met another (a serialization failure, a deadlock, a busy
 // database) is answered, as ever, by doing the whole transaction again. Who waits for another's transaction waits as long as the database lets it:
 // until ctx ends, or a limit of the database's (innodb_lock_wait_timeout, SQLite's busy_timeout, which is zero if it is not set).
-func (t *Table) Admit(ctx context.Context, tx *sql.Tx, resource string, token int64) error {
+func (t *Table) Admit(ctx context.Context, tx *sql.Tx, resource string, token Token) error {
 	if err := checkToken(token); err != nil {
 		return err
 	}
 	if err := checkResource(resource); err != nil {
 		return err
 	}
-	var newest int64
+	var newest Token
 	var err error
 	if t.locked == "" {
-		err = tx.QueryRowContext(ctx, t.raise, resource, token).Scan(&newest)
-	} else if _, err = tx.ExecContext(ctx, t.raise, resource, token, token); err == nil {
+		err = tx.QueryRowContext(ctx, t.raise, resource, int64(token)).Scan(&newest)
+	} else if _, err = tx.ExecContext(ctx, t.raise, resource, int64(token), int64(token)); err == nil {
 		err = tx.QueryRowContext(ctx, t.locked, resource).Scan(&newest)
 	}
 	if err != nil {
@@ -128,7 +128,7 @@ func (t *Table) Admit(ctx context.Context, tx *sql.Tx, resource string, token in
 // Do runs write in a transaction that has admitted the token, and commits it. If the token is refused, write is not run; if write
 // returns an error, the transaction is rolled back, and so is the token, and the error comes back as it is. An error of the commit itself (it
 // begins "fence: TABLE: commit") may mean that everything was committed and only the answer was lost.
-func (t *Table) Do(ctx context.Context, db *sql.DB, resource string, token int64, write func(tx *sql.Tx) error) error {
+func (t *Table) Do(ctx context.Context, db *sql.DB, resource string, token Token, write func(tx *sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return t.failed("begin", err)
@@ -147,13 +147,13 @@ func (t *Table) Do(ctx context.Context, db *sql.DB, resource string, token int64
 }
 
 // Raise shows the token for resource and writes nothing else: what later tries a smaller one is refused.
-func (t *Table) Raise(ctx context.Context, db *sql.DB, resource string, token int64) error {
+func (t *Table) Raise(ctx context.Context, db *sql.DB, resource string, token Token) error {
 	return t.Do(ctx, db, resource, token, func(*sql.Tx) error { return nil })
 }
 
 // Newest returns the largest token that has been seen for resource, zero if none has.
-func (t *Table) Newest(ctx context.Context, db *sql.DB, resource string) (int64, error) {
-	var token int64
+func (t *Table) Newest(ctx context.Context, db *sql.DB, resource string) (Token, error) {
+	var token Token
 	err := db.QueryRowContext(ctx, t.read, resource).Scan(&token)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return 0, t.failed("read the token of "+resource, err)
@@ -163,7 +163,7 @@ func (t *Table) Newest(ctx context.Context, db *sql.DB, resource string) (int64,
 
 // Store makes the table remember for a Gate.
 func (t *Table) Store(db *sql.DB) Store {
-	return func(ctx context.Context, resource string, token int64) error {
+	return func(ctx context.Context, resource string, token Token) error {
 		return t.Raise(ctx, db, resource, token)
 	}
 }

@@ -36,7 +36,7 @@ func (s *script) note(what string, args []driver.NamedValue) {
 
 func formatArg(v driver.Value) string {
 	if n, ok := v.(int64); ok {
-		return fence.FormatToken(n)
+		return fence.FormatToken(fence.Token(n))
 	}
 	return v.(string)
 }
@@ -201,7 +201,7 @@ func TestTablesAndResourcesThatWouldNeedQuotesAreRefused(t *testing.T) {
 			t.Errorf("resource %q was accepted", resource)
 		}
 	}
-	for _, token := range []int64{0, -1} {
+	for _, token := range []fence.Token{0, -1} {
 		if err := f.Raise(t.Context(), db, "stock", token); !errors.Is(err, fence.ErrBadToken) {
 			t.Errorf("token %d: got %v", token, err)
 		}

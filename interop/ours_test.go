@@ -109,7 +109,7 @@ func ourTurn(client *zk.Client, path, kind string, permits int) (turn, error) {
 // elected is a turn as the leader.
 func elected(c *elect.Candidate) turn {
 	return func(ctx context.Context, d *door) (end bool, err error) {
-		err = c.Run(ctx, func(context.Context) error {
+		err = c.Run(ctx, func(context.Context, *elect.Leadership) error {
 			end, err = d.visit(1)
 			return err
 		})

@@ -67,18 +67,15 @@ func openRun(client *zk.Client, path string, number int) (take, error) {
 			case <-ctx.Done():
 			}
 		}}
-		cfg := elect.Config{Layout: electionLayout(path), Hooks: elect.Hooks{Elected: func(l *elect.Leadership) {
-			g.sess, g.guard, g.node, g.token = l.Session(), l.Guard(), l.Path(), int64(l.Token())
-		}}}
-		c, err := elect.NewCandidate(client, path, fmt.Sprintf("candidate %d", number), cfg)
+		c, err := elect.NewCandidate(client, path, fmt.Sprintf("candidate %d", number), elect.Config{Layout: electionLayout(path)})
 		if err != nil {
 			stop()
 			return nil, err
 		}
 		go func() {
 			defer close(ended)
-			err = c.Run(running, func(term context.Context) error {
-				g.ctx = term
+			err = c.Run(running, func(term context.Context, l *elect.Leadership) error {
+				g.ctx, g.sess, g.guard, g.node, g.token = term, l.Session(), l.Guard(), l.Path(), int64(l.Token())
 				won <- g
 				<-over
 				stop() // once is enough, also for one who has lost it

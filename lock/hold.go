@@ -92,13 +92,8 @@ func (g *grant) readers() *readers {
 // and ErrSuspended when the connection was lost, if Config.OnSuspend says so.
 //
 // It is a context of its own: it does not end with the context that Lock was called with, and has none of its values.
-// A hold outlives the call, and what runs under it is usually told to stop before it is unlocked. Who wants both says
-// so:
-//
-//	work, cancel := context.WithCancelCause(ctx)
-//	defer cancel(nil)
-//	stop := context.AfterFunc(hold.Context(), func() { cancel(context.Cause(hold.Context())) })
-//	defer stop()
+// A hold outlives the call, and what runs under it is usually told to stop before it is unlocked. The context that Do
+// passes to its function ends with both.
 //
 // Of a deletion the holder hears only after the fact, and the next in line may be quicker: whoever deletes nodes of a lock that is
 // held takes that upon themselves. Tokens and guards hold then, too.

@@ -1,12 +1,10 @@
 // Package lock holds distributed locks on ZooKeeper: fair, told first when they are lost, and fenced.
 //
 //	m, err := lock.NewMutex(client, "/locks/report", lock.Config{})
-//	hold, err := m.Lock(ctx)
-//	if err != nil {
-//		return err
-//	}
-//	defer hold.Unlock()
-//	err = report(hold.Context(), hold.Token())
+//	...
+//	err = m.Do(ctx, func(ctx context.Context, hold *lock.Hold) error {
+//		return report(ctx, hold.Token())
+//	})
 //
 // What a lock returns is a Hold: a value with a context that ends when the lock is lost, before anybody else can have it; a token
 // that is larger for every later hold; and a guard that makes writes to ZooKeeper fail once the hold is gone.

@@ -14,9 +14,9 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// Token orders the deliveries of one item: a later one has a larger token than every earlier one. It is the id of the transaction that has
-// claimed the item.
-type Token int64
+// Token orders the deliveries of one item: a later one has a larger token than every earlier one. It is the id of the
+// transaction that claimed the item.
+type Token = zk.Token
 
 // Item is an item that was taken: this consumer works on it, and nobody else is given it while the claim holds. It is finished by one of
 // Done, DoneWith, Retry, Return, Fail and Reject. Its methods may be called from any goroutine.

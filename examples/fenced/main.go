@@ -137,7 +137,7 @@ func put(ctx context.Context, url, text string, token lock.Token) error {
 	if err != nil {
 		return err
 	}
-	fence.SetHeader(req, int64(token))
+	fence.SetHeader(req, token)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err

@@ -36,12 +36,9 @@ func run(ctx context.Context, client *zk.Client) error {
 	if err != nil {
 		return err
 	}
-	hold, err := m.Lock(ctx) // waits in line; ctx ends the wait
-	if err != nil {
-		return err
-	}
-	defer hold.Unlock()
-	return write(hold.Context(), hold.Token())
+	return m.Do(ctx, func(ctx context.Context, hold *lock.Hold) error { // waits in line; ctx ends the wait
+		return write(ctx, hold.Token())
+	})
 }
 
 // write does the work. Its ctx ends, with the cause, before anybody else can have the lock; token is larger than

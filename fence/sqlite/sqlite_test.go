@@ -56,7 +56,7 @@ func open(t *testing.T, path string, wait int) *sql.DB {
 }
 
 // write puts the token into the log, under the fence.
-func write(ctx context.Context, db *sql.DB, f *fence.Table, token int64) error {
+func write(ctx context.Context, db *sql.DB, f *fence.Table, token fence.Token) error {
 	return f.Do(ctx, db, "stock", token, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO log (token) VALUES (?)", token)
 		return err
@@ -64,16 +64,16 @@ func write(ctx context.Context, db *sql.DB, f *fence.Table, token int64) error {
 }
 
 // written returns the tokens of the log, in the order in which they were written.
-func written(t *testing.T, db *sql.DB) []int64 {
+func written(t *testing.T, db *sql.DB) []fence.Token {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), "SELECT token FROM log ORDER BY id")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rows.Close()
-	var tokens []int64
+	var tokens []fence.Token
 	for rows.Next() {
-		var token int64
+		var token fence.Token
 		if err := rows.Scan(&token); err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestTableRefusesSmallerTokensInTheTransactionOfTheWrite(t *testing.T) {
 	if got, err := f.Newest(t.Context(), db, "stock"); got != 0 || err != nil {
 		t.Errorf("before any token: got %d, %v", got, err)
 	}
-	for _, token := range []int64{5, 5, 8, 1<<63 - 1} {
+	for _, token := range []fence.Token{5, 5, 8, 1<<63 - 1} {
 		if err := write(t.Context(), db, f, token); err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestCheckAndWriteAreOneTransactionOfTheCallers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "shop.db")
 	db, f := shop(t, path)
 	// enter begins a transaction, shows the token and writes.
-	enter := func(token int64) (*sql.Tx, error) {
+	enter := func(token fence.Token) (*sql.Tx, error) {
 		tx, err := db.BeginTx(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -146,7 +146,7 @@ func TestCheckAndWriteAreOneTransactionOfTheCallers(t *testing.T) {
 		}
 		return tx, nil
 	}
-	want := func(when string, newest int64, log ...int64) {
+	want := func(when string, newest fence.Token, log ...fence.Token) {
 		t.Helper()
 		if got, err := f.Newest(t.Context(), db, "stock"); got != newest || err != nil {
 			t.Errorf("%s: got newest %d, %v, want %d", when, got, err, newest)
@@ -163,7 +163,7 @@ func TestCheckAndWriteAreOneTransactionOfTheCallers(t *testing.T) {
 	want("before the commit", 0)
 	// Nobody else gets in meanwhile, whatever its token: who does not wait is told that the database is in use.
 	hasty := open(t, path, 0)
-	for _, token := range []int64{4, 5, 6} {
+	for _, token := range []fence.Token{4, 5, 6} {
 		if err := f.Raise(t.Context(), hasty, "stock", token); err == nil || errors.Is(err, fence.ErrStale) {
 			t.Errorf("token %d, while a transaction is open: got %v", token, err)
 		}
@@ -202,7 +202,7 @@ func TestTableAdmitsTokensInOrderFromManyWriters(t *testing.T) {
 	for i := range 6 {
 		db := open(t, path, patient)
 		writers.Go(func() {
-			for token := int64(1 + i); token <= 60; token += 6 {
+			for token := fence.Token(1 + i); token <= 60; token += 6 {
 				if err := write(t.Context(), db, f, token); err != nil && !errors.Is(err, fence.ErrStale) {
 					t.Errorf("token %d: %v", token, err)
 				}

@@ -119,8 +119,8 @@ func (c Config) withDefaults() (Config, error) {
 // like a writer. Curator's InterProcessMutex and InterProcessReadWriteLock, which do not see each other, are not helped by that.
 type Mutex struct {
 	base
-	line   line.Line
-	cohort cohort
+	line  line.Line
+	queue localQueue
 
 	mu      sync.Mutex // guards the tickets; never held while anything is waited for
 	tickets ticket     // with StrictFIFO, the head of a ring of those who are on their way
@@ -134,7 +134,7 @@ func NewMutex(client *zk.Client, path string, cfg Config) (*Mutex, error) {
 		return nil, err
 	}
 	m := &Mutex{base: base{client: client, name: path, cfg: cfg}}
-	m.cohort.mutex = m
+	m.queue.mutex = m
 	m.tickets.init()
 	contenderLine(&m.line, path, cfg, lockStem, anyone)
 	if err := checkSize(&m.line); err != nil {
@@ -166,7 +166,7 @@ func (m *Mutex) lock(ctx context.Context) (*Hold, error) {
 	if m.cfg.Handoff == StrictFIFO {
 		return m.strict(ctx)
 	}
-	return m.cohort.lock(ctx)
+	return m.queue.lock(ctx)
 }
 
 // strict is lock for StrictFIFO: a place in the servers' line for each caller, in the order of the calls.
@@ -200,7 +200,7 @@ func (m *Mutex) tryLock(ctx context.Context) (*Hold, error) {
 	if m.cfg.Handoff == StrictFIFO {
 		return m.alone(ctx, m.tryFirst(ctx))
 	}
-	return m.cohort.try(ctx)
+	return m.queue.try(ctx)
 }
 
 // tryFirst returns what takes the first place in line if no other contender is there.

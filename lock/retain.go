@@ -6,9 +6,9 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
-// retention is a tenure that is kept although nobody here wants the lock, for when somebody does again.
+// A retention is what is known of an ownership that is kept although no goroutine here wants the lock.
 type retention struct {
-	timer *time.Timer // nil until the tenure is first kept
+	timer *time.Timer // nil until the ownership is first kept
 	since time.Time   // when it was last unlocked
 }
 
@@ -18,92 +18,91 @@ func (r *retention) stop() {
 	}
 }
 
-// retain keeps the tenure for a while, if that is wanted and nobody else stands in the line. The caller holds c.mu, and nobody
-// waits here.
-func (c *cohort) retain() bool {
-	keep := c.mutex.cfg.Retain
-	t := c.tenure
-	now := time.Now()
-	kept := c.retained.timer != nil
-	if keep == 0 || t.Turn() == 0 || t.Exhausted() || !c.bound.keeps(c.mutex.cfg.Handoff, kept, now) {
+// retain keeps the ownership for a while, if Config.Retain says so and no other contender stands in the line. The caller
+// holds q.mu, and no goroutine waits.
+func (q *localQueue) retain() bool {
+	keep := q.mutex.cfg.Retain
+	o, now := q.ownership, time.Now()
+	kept := q.retained.timer != nil
+	if keep == 0 || o.Turn() == 0 || o.Exhausted() || !q.bound.keeps(q.mutex.cfg.Handoff, kept, now) {
 		return false
 	}
-	c.retained.since = now
+	q.retained.since = now
 	if !kept {
-		c.retained.timer = time.AfterFunc(keep, func() { c.expire(t) })
-		c.attendOnce(t)
+		q.retained.timer = time.AfterFunc(keep, func() { q.expire(o) })
+		q.watchOnce()
 	}
 	return true
 }
 
-// fromRetained gives the lock out if it is kept, nil otherwise. The caller holds c.mu.
-func (c *cohort) fromRetained() *Hold {
-	if c.tenure == nil || c.held || len(c.queue) > 0 || c.tenure.Stopped() != nil {
+// serveRetained gives the lock out if it is retained, nil otherwise. The caller holds q.mu.
+func (q *localQueue) serveRetained() *Hold {
+	if q.ownership == nil || q.held || len(q.waiting) > 0 || q.ownership.Stopped() != nil {
 		return nil
 	}
-	c.held = true
-	return newHold(c.tenure, c)
+	q.held = true
+	return newHold(q.ownership, q)
 }
 
-// expire ends a tenure that was kept for as long as was wanted.
-func (c *cohort) expire(t *line.Ownership) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.tenure != t {
+// expire ends an ownership that was retained for as long as Config.Retain says.
+func (q *localQueue) expire(o *line.Ownership) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ownership != o {
 		return
 	}
-	left := c.mutex.cfg.Retain
-	if !c.held && len(c.queue) == 0 {
-		left -= time.Since(c.retained.since)
+	left := q.mutex.cfg.Retain
+	if !q.held && len(q.waiting) == 0 {
+		left -= time.Since(q.retained.since)
 	}
 	if left > 0 {
-		c.retained.timer.Reset(left)
+		q.retained.timer.Reset(left)
 		return
 	}
-	c.drop()
+	q.release()
 }
 
-// attendOnce starts attend, once in a tenure. The caller holds c.mu.
-func (c *cohort) attendOnce(t *line.Ownership) {
-	if !c.attended {
-		c.attended = true
-		go c.attend(t)
+// watchOnce starts watchLine, once in an ownership. The caller holds q.mu.
+func (q *localQueue) watchOnce() {
+	if !q.watching {
+		q.watching = true
+		go q.watchLine(q.ownership)
 	}
 }
 
-// attend watches the line of a tenure that is kept or passed on, and gives it up when somebody else comes: at once if nobody holds the lock, with
-// the unlock or at the hand-off's bound otherwise.
-func (c *cohort) attend(t *line.Ownership) {
-	err := t.Own().WatchLine(t.Context(), func(others bool) (goOn bool) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.tenure != t {
+// watchLine watches the line of an ownership that is retained or passed on, and gives it up when another contender comes:
+// at once if it is not held, with the unlock or at the hand-off's bound otherwise.
+func (q *localQueue) watchLine(o *line.Ownership) {
+	err := o.Own().WatchLine(o.Context(), func(others bool) (goOn bool) {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if q.ownership != o {
 			return false
 		}
 		if !others {
-			c.bound.watched = true
+			q.bound.watched = true
 			return true
 		}
-		c.crowd()
+		q.othersCame()
 		return false
 	})
-	if err == nil || t.Err() != nil {
+	if err == nil || o.Err() != nil {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.tenure == t { // the line cannot be watched, so it cannot be kept
-		c.crowd()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ownership == o { // the line cannot be watched, so the lock cannot be kept
+		q.othersCame()
 	}
 }
 
-// crowd notes that somebody else stands in the line. The caller holds c.mu.
-func (c *cohort) crowd() {
-	if !c.bound.crowded {
-		// Who came was not there before: the bound counts from now.
-		c.bound = bound{turn: c.tenure.Turn(), at: time.Now(), crowded: true}
+// othersCame notes that another contender stands in the line. The caller holds q.mu.
+func (q *localQueue) othersCame() {
+	if !q.bound.crowded {
+		// It was not there before: the bound counts from now.
+		q.bound = bound{turn: q.ownership.Turn(), at: time.Now(), crowded: true}
 	}
-	if !c.held && len(c.queue) == 0 {
-		c.drop()
+	if !q.held && len(q.waiting) == 0 {
+		q.release()
 	}
 }

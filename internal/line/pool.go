@@ -67,11 +67,11 @@ type tally struct {
 func (c *Count) await(ctx context.Context) (tally, error) {
 	asked := c
 	return retry(ctx, c.sess, func() (tally, error) {
-		t, err := asked.answer(ctx)
-		if err != nil {
-			asked = c.pool.Count(c.sess)
+		count := asked
+		if asked = nil; count == nil {
+			count = c.pool.Count(c.sess)
 		}
-		return t, err
+		return count.answer(ctx)
 	})
 }
 

@@ -204,6 +204,10 @@ func (r *Request) make(ctx context.Context) error {
 	failed, _ := errors.AsType[*zk.MultiError](err)
 	switch {
 	case err == nil:
+		if _, lost := r.answer(ctx); lost != nil { // and so is what was asked behind it
+			r.releases = nil
+			r.cancelPrefetch()
+		}
 		return r.take(nodes)
 	case ctx.Err() != nil || sess.Err() != nil || errors.Is(err, ErrGone):
 		return err

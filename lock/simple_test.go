@@ -223,6 +223,7 @@ func TestSimpleLockThatIsMadeTooLateIsRemoved(t *testing.T) {
 				}
 				look()
 				time.Sleep(2 * time.Second)
+				synctest.Wait()
 				if attempts != 2 {
 					t.Fatalf("after %d attempts, want 2", attempts)
 				}

@@ -1,4 +1,4 @@
-# Two commands do all: "go run ./cmd/turnstile lock /jobs/hello -- echo 'my turn'" and "make test".
+# To try it: go run ./cmd/turnstile lock /jobs/hello -- echo 'my turn'. To test it: make test.
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
 GO          ?= go
@@ -15,53 +15,60 @@ ATTACK      ?=
 ITEMS       ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help lint fix test race fuzz conformance interop lin lin-queue partitions hostile deep bench herd cover build peers
+.PHONY: help build test race conformance interop lin lin-queue partitions hostile deep fuzz bench herd cover \
+	lint fix peers
 
-help: ## This list
+help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build ./bin/turnstile
 	$(GO) build -trimpath -o bin/turnstile ./cmd/turnstile
 
-test: ## Run every test, with the race detector and in random order; names the peers that are missing
+test: ## Run all tests with the race detector, in random order; lists missing peers
 	@.ci/peers
 	$(GO) -C bench vet ./...
 	$(GO) -C bench test -race -timeout 5m ./...
 	$(GO) -C fence/sqlite test -race -shuffle=on -timeout 5m ./...
 	$(GO) test -race -shuffle=on -timeout 20m ./...
 
-race: ## Run the tests of the concurrent packages COUNT times (20)
+race: ## Run the tests of concurrent packages COUNT times (20)
 	$(GO) test -race -shuffle=on -timeout 60m -count=$(COUNT) ./zk ./internal/line ./lock ./fence ./server ./zktest
 
-conformance: ## Compare our server with Apache ZooKeeper, answer by answer
+conformance: ## Compare the embedded server with Apache ZooKeeper, answer by answer
 	@.ci/peers
 	$(GO) test -race -count=1 -v ./conformance
 
-interop: ## Run other projects' clients against our server, and our locks against Apache ZooKeeper under faults
+interop: ## Run other projects' clients on the embedded server, and our locks on Apache ZooKeeper under faults
 	@.ci/peers
 	$(GO) test -race -count=1 -v ./interop ./lock
 
-lin: ## Use locks at random under random faults, and judge what was seen: MINUTES (1), SEED (a new one)
+lin: ## Use locks at random under random faults, and check the histories: MINUTES (1), SEED (random)
 	@.ci/peers
-	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v -timeout $$(( $(MINUTES) * 2 + 10 ))m -run 'Locks|Infers|Holder' ./lin
+	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v \
+		-timeout $$(( $(MINUTES) * 2 + 10 ))m -run 'Locks|Infers|Holder' ./lin
 
-lin-queue: ## The same with queues
+lin-queue: ## The same for queues
 	@.ci/peers
-	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v -timeout $$(( $(MINUTES) * 2 + 10 ))m -run 'Queue|Leaves' ./lin
+	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v \
+		-timeout $$(( $(MINUTES) * 2 + 10 ))m -run 'Queue|Leaves' ./lin
 
-partitions: ## Partition ensembles under holders, ours and other projects': PHASES (3) of each shape, TICK (1s), SEED (a new one); writes docs/partitions.md
+# Writes docs/partitions.md.
+partitions: ## Partition ensembles under holders, ours and others': PHASES (3), TICK (1s), SEED (random)
 	@.ci/peers
-	TURNSTILE_PARTITIONS_PHASES=$(PHASES) TURNSTILE_PARTITIONS_TICK=$(TICK) TURNSTILE_SEED=$(SEED) TURNSTILE_PARTITIONS_WRITE=$(CURDIR)/docs \
+	TURNSTILE_PARTITIONS_PHASES=$(PHASES) TURNSTILE_PARTITIONS_TICK=$(TICK) TURNSTILE_SEED=$(SEED) \
+		TURNSTILE_PARTITIONS_WRITE=$(CURDIR)/docs \
 		$(GO) test -race -count=1 -v -timeout $$(( $(PHASES) * 30 + 10 ))m ./partitions
 
-hostile: ## Attack the embedded server: MINUTES (1; from 10 on times are judged and written to docs/limits.md), SEED, ATTACK
-	TURNSTILE_HOSTILE=$(MINUTES)m TURNSTILE_SEED=$(SEED) TURNSTILE_HOSTILE_ONLY='$(ATTACK)' TURNSTILE_HOSTILE_WRITE=$(CURDIR)/docs \
+# From 10 minutes on it checks times, too, and writes them to docs/limits.md.
+hostile: ## Attack the embedded server: MINUTES (1), SEED (random), ATTACK (all)
+	TURNSTILE_HOSTILE=$(MINUTES)m TURNSTILE_SEED=$(SEED) TURNSTILE_HOSTILE_ONLY='$(ATTACK)' \
+		TURNSTILE_HOSTILE_WRITE=$(CURDIR)/docs \
 		$(GO) test -count=1 -v -timeout $$(( $(MINUTES) * 2 + 10 ))m ./hostile
 
-deep: ## Put and drain a queue of ITEMS (1000000) on the embedded server, which is killed in the middle of both; prints the speed at each depth
+deep: ## Put and drain a queue of ITEMS (1000000) on an embedded server that is killed meanwhile
 	TURNSTILE_ITEMS=$(ITEMS) $(GO) test -count=1 -v -timeout 60m -run '^TestDeepQueueSurvivesKills$$' ./queue
 
-fuzz: ## Fuzz every decoder, FUZZTIME (10s) each, those below FUZZDIR (.)
+fuzz: ## Fuzz every decoder below FUZZDIR (.) for FUZZTIME (10s)
 	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
 	grep -rlE --include='*_test.go' '^func Fuzz' $(FUZZDIR) | xargs -n 1 dirname | sort -u | while read -r dir; do \
 		$(GO) test -c -fuzz . -o $$tmp/fuzz.test ./$$dir </dev/null; \
@@ -73,11 +80,13 @@ fuzz: ## Fuzz every decoder, FUZZTIME (10s) each, those below FUZZDIR (.)
 		done; \
 	done
 
-bench: ## Measure against other projects side by side in about 15 minutes (BENCHFLAGS='-part queues' for a half, '-only hot' for some loads, -list for their names); writes docs/benchmarks*
+# Writes docs/benchmarks*. BENCHFLAGS: '-part queues' runs one half, '-only hot' some loads, '-list' lists them.
+bench: ## Benchmark against other projects in about 15 minutes: BENCHFLAGS
 	@.ci/peers
 	$(GO) -C bench run . -write ../docs $(BENCHFLAGS)
 
-herd: ## Count the watch events of a release, simple lock beside line, on both servers; writes docs/herd.md and docs/herd.svg
+# Writes docs/herd.md and docs/herd.svg.
+herd: ## Count the watch events of a release, for a simple lock and for a line, on both servers
 	@.ci/peers
 	$(GO) run ./docs/herd -docs docs
 
@@ -87,17 +96,19 @@ cover: ## Write cover.out and print the coverage of each package's functions
 
 lint: ## Run the linters, and check that formatting, go fix and go mod tidy leave no diff
 	$(LINT) run
-	linter=$$($(LINT:golangci-lint=-n golangci-lint)); (cd bench && $$linter run --config ../.golangci.yml); cd fence/sqlite && $$linter run --config ../../.golangci.yml
+	linter=$$($(LINT:golangci-lint=-n golangci-lint)); (cd bench && $$linter run --config ../.golangci.yml); \
+		cd fence/sqlite && $$linter run --config ../../.golangci.yml
 	$(GO) mod tidy -diff
 	$(GO) -C bench mod tidy -diff
 	$(GO) -C fence/sqlite mod tidy -diff
 
-fix: ## Let the formatters, go fix and the linters mend what they can
+fix: ## Format, fix what tools can, wrap Markdown, and write the file map of docs/architecture.md
 	$(GO) fix ./...
 	$(LINT) run --fix
 	$(GO) mod tidy
 	$(GO) -C bench mod tidy
 	$(GO) -C fence/sqlite mod tidy
+	$(GO) test ./internal/house -update
 
-peers: ## Install the other projects' servers and clients that tests run against (Debian, Ubuntu)
+peers: ## Install the other projects' servers and clients for the tests (Debian, Ubuntu)
 	@.ci/peers install

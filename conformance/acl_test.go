@@ -9,7 +9,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// digestUP is the digest of u:p, as it stands in an access list.
+// digestUP is the digest of u:p in an access list.
 const digestUP = "u:wEfJXMsqBkiZHnz2SSkdl+ve4Uc="
 
 var aclCases = []testCase{
@@ -37,7 +37,10 @@ var aclCases = []testCase{
 			"sasl":   {"me"},
 			"x509":   {"CN=me"},
 			"digest": {"u:x", "u", "u:", ":x", "a:b:c", "a:b:", "", ":"},
-			"ip":     {"127.0.0.1", "127.0.0.0/8", "127.0.0.0/0", "127.0.0.0/32", "127.0.0.0/33", "127.0.0.0/-1", "127.0.0.0/", "127.0.0.0/x", "1.2.3", "1.2.3.256", "host", "", "1.2.3.4/8/9"},
+			"ip": {
+				"127.0.0.1", "127.0.0.0/8", "127.0.0.0/0", "127.0.0.0/32", "127.0.0.0/33", "127.0.0.0/-1",
+				"127.0.0.0/", "127.0.0.0/x", "1.2.3", "1.2.3.256", "host", "", "1.2.3.4/8/9",
+			},
 		} {
 			for _, id := range ids {
 				lists = append(lists, []wire.ACL{acl(31, scheme, id)})
@@ -48,24 +51,27 @@ var aclCases = []testCase{
 		})
 		for _, list := range lists {
 			s.logf("# %s", acls(list))
-			l.each(createWith(r+"/x", list...), getACL(r+"/x"), del(r+"/x", -1), setACL(r, -1, list...), getACL(r), setACL(r, -1, open...))
+			l.each(createWith(r+"/x", list...), getACL(r+"/x"), del(r+"/x", -1), setACL(r, -1, list...), getACL(r),
+				setACL(r, -1, open...))
 			l.each(setACL(r+"/none", -1, list...))
 		}
 	}},
 	{"auth in an access list stands for the connection's identities", func(s *script) {
-		s.norm.anyACLOrder = true // identities are a set
+		s.norm.anyACLOrder = true // the order does not matter
 		l := s.open("a")
 		r := s.root
 		l.each(createWith(r+"/a", mine...), auth("digest", "u:p"), createWith(r+"/a", mine...), getACL(r+"/a"))
 		l.each(auth("digest", "v:q"), createWith(r+"/b", acl(1, "auth", "ignored"), open[0]), getACL(r+"/b"), whoAmI())
 		l.each(setACL(r+"/b", -1, acl(31, "auth", ""), acl(31, "auth", "")), getACL(r+"/b"))
 		b := s.open("b")
-		b.each(getACL(r+"/a"), getACL(r+"/b"), get(r+"/a", false), auth("digest", "v:q"), get(r+"/a", false), get(r+"/b", false), getACL(r+"/b"))
+		b.each(getACL(r+"/a"), getACL(r+"/b"), get(r+"/a", false), auth("digest", "v:q"), get(r+"/a", false),
+			get(r+"/b", false), getACL(r+"/b"))
 	}},
 	{"auth packets", func(s *script) {
 		l := s.open("a")
 		l.each(
-			whoAmI(), auth("digest", "u:p"), whoAmI(), auth("digest", "u:p"), auth("digest", "u:other"), auth("digest", "nocolon"),
+			whoAmI(), auth("digest", "u:p"), whoAmI(), auth("digest", "u:p"), auth("digest", "u:other"), auth("digest",
+				"nocolon"),
 			auth("digest", ""), auth("digest", "a:b:c"), whoAmI(), auth("ip", "x"), auth("ip", ""), whoAmI(),
 		)
 		for _, scheme := range []string{"world", "sasl", "super", "none", "", "x509", "auth"} {
@@ -87,8 +93,10 @@ var aclCases = []testCase{
 		)
 		b := s.open("b")
 		b.each(
-			auth("digest", "super:wrong"), get(r+"/closed", false), auth("digest", "super:secret"), whoAmI(), get(r+"/closed", false),
-			set(r+"/closed", "", -1), create(r+"/closed/k", "", 0), del(r+"/closed/k", -1), setACL(r+"/closed", -1, reading...),
+			auth("digest", "super:wrong"), get(r+"/closed", false), auth("digest",
+				"super:secret"), whoAmI(), get(r+"/closed", false),
+			set(r+"/closed", "", -1), create(r+"/closed/k", "", 0), del(r+"/closed/k", -1), setACL(r+"/closed", -1,
+				reading...),
 			createWith(r+"/auth", mine...), getACL(r+"/auth"), del("/zookeeper/quota", -1),
 		)
 	}},
@@ -105,7 +113,8 @@ var aclCases = []testCase{
 			l.each(
 				get(p, false), children(p, false), children2(p, false), count(p), multi(check(p, -1)),
 				multiRead(get(p, false), children(p, false)), set(p, "", -1), set(p, "", 7), create(p+"/new", "", 0),
-				create(p+"/kid", "", 0), create2(p+"/q-", "", 2), del(p+"/none", -1), del(p+"/kid", 9), del(p+"/kid", -1), syncPath(p),
+				create(p+"/kid", "", 0), create2(p+"/q-", "", 2), del(p+"/none", -1), del(p+"/kid", 9), del(p+"/kid",
+					-1), syncPath(p),
 				getACL(p), addWatch(p, 0), removeWatches(p, 3),
 			)
 			if bit&wire.PermRead == 0 {
@@ -129,7 +138,8 @@ var aclCases = []testCase{
 		r := s.root
 		a.each(
 			auth("digest", "u:p"),
-			createWith(r+"/a", acl(31, "auth", ""), reading[0], acl(1, "ip", "10.0.0.0/8"), acl(1, "digest", "w:hash")), getACL(r+"/a"),
+			createWith(r+"/a", acl(31, "auth", ""), reading[0], acl(1, "ip", "10.0.0.0/8"),
+				acl(1, "digest", "w:hash")), getACL(r+"/a"),
 		)
 		b.each(getACL(r + "/a"))
 		a.each(createWith(r+"/b", acl(31, "digest", digestUP)), get(r+"/b", false), getACL(r+"/b"))
@@ -140,13 +150,18 @@ var aclCases = []testCase{
 	{"ip access lists", func(s *script) {
 		l := s.open("a")
 		r := s.root
-		for _, id := range []string{"127.0.0.1", "127.0.0.0/8", "127.0.0.0/31", "126.0.0.0/7", "10.0.0.1", "10.0.0.0/8", "0.0.0.0/0"} {
+		for _, id := range []string{
+			"127.0.0.1", "127.0.0.0/8", "127.0.0.0/31", "126.0.0.0/7", "10.0.0.1", "10.0.0.0/8",
+			"0.0.0.0/0",
+		} {
 			l.each(createWith(r+"/x", acl(31, "ip", id)), get(r+"/x", false), del(r+"/x", -1))
 		}
 		for i, id := range []string{"::1", "fe80::/10"} {
 			zxid := fmt.Sprintf("+%d", 16+i)
-			s.differs("no IPv6 in access lists, against there from 3.9 on", []string{"a< create2 zxid=" + zxid + " ERROR -114 invalid acl"},
-				[]string{"a< create2 zxid=" + zxid + " ok Path=$/v6-" + string(rune('0'+i)) + " {c" + zxid + " m" + zxid + " p" + zxid + " ctime=t mtime=t v0 cv0 av0 owner=- len1 kids0}"}, func() {
+			created := fmt.Sprintf("a< create2 zxid=%[1]s ok Path=$/v6-%[2]d"+
+				" {c%[1]s m%[1]s p%[1]s ctime=t mtime=t v0 cv0 av0 owner=- len1 kids0}", zxid, i)
+			s.differs("no IPv6 in access lists, against there from 3.9 on",
+				[]string{"a< create2 zxid=" + zxid + " ERROR -114 invalid acl"}, []string{created}, func() {
 					l.each(createWith(fmt.Sprintf("%s/v6-%d", r, i), acl(31, "ip", id)))
 				})
 		}
@@ -154,9 +169,11 @@ var aclCases = []testCase{
 	{"an access list that lost its last entry", func(s *script) {
 		l := s.open("a")
 		r := s.root
-		l.each(createWith(r+"/a", acl(31, "digest", "u:nobody")), setACL(r+"/a", -1, open...), get(r+"/a", false), del(r+"/a", -1))
+		l.each(createWith(r+"/a", acl(31, "digest", "u:nobody")), setACL(r+"/a", -1, open...), get(r+"/a", false),
+			del(r+"/a", -1))
 		l.each(
-			createWith(r+"/b", acl(1, "digest", "u:nobody"), acl(2, "world", "anyone"), acl(4, "world", "anyone")), get(r+"/b", false),
+			createWith(r+"/b", acl(1, "digest", "u:nobody"), acl(2, "world", "anyone"),
+				acl(4, "world", "anyone")), get(r+"/b", false),
 			set(r+"/b", "", -1), create(r+"/b/k", "", 0), del(r+"/b/k", -1),
 		)
 	}},

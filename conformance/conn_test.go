@@ -13,34 +13,34 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// patience bounds the wait for one message: past it the server counts as silent and the script fails.
+// patience is how long a script waits for one message before it fails.
 const patience = 20 * time.Second
 
-// errClosed says that the server has closed the connection.
+// errClosed means that the server has closed the connection.
 var errClosed = errors.New("closed by the server")
 
-// A conn is one raw connection to a server: it sends any bytes and shows every frame that comes back.
+// A conn is a raw connection to a server: it sends any bytes and returns every frame.
 type conn struct {
 	name     string
 	net      net.Conn
 	in       *bufio.Reader
 	xid      int32
-	pending  []wire.RequestHeader // requests without an answer so far, in order
+	pending  []wire.RequestHeader // requests without an answer, in order
 	session  int64
 	password []byte
 	closed   bool
 	company  int // pings to send before each request
-	unheard  int // answers to these that are yet to come
+	unheard  int // answers to these pings that have not come yet
 }
 
-// A message is one frame from the server: an event, or the answer to a request of kind op.
+// A message is one frame of the server: an event, or the answer to a request of kind op.
 type message struct {
 	wire.ReplyHeader
 	op    wire.Op
 	event *wire.Event
-	body  wire.Record // nil if the header tells an error
-	rest  []byte      // what the body should not have
-	exact bool        // encoding the body gives the frame's bytes again
+	body  wire.Record // nil if the header has an error
+	rest  []byte      // bytes after the end of the body
+	exact bool        // whether encoding the body gives the frame's bytes
 }
 
 func dial(ctx context.Context, name, addr string) (*conn, error) {
@@ -52,7 +52,7 @@ func dial(ctx context.Context, name, addr string) (*conn, error) {
 	return &conn{name: name, net: nc, in: bufio.NewReader(nc)}, nil
 }
 
-// write sends bytes as they are. Its error does not matter: if the server has gone, the next read says so.
+// write sends bytes. It ignores the error: if the server has closed, the next read reports it.
 func (c *conn) write(b []byte) {
 	_ = c.net.SetWriteDeadline(time.Now().Add(patience))
 	_, _ = c.net.Write(b)
@@ -72,13 +72,13 @@ func (c *conn) readFrame() ([]byte, error) {
 		return frame, nil
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return nil, fmt.Errorf("%s: no frame within %v", c.name, patience)
-	default: // end of file or reset: the same news
+	default: // end of file or reset
 		c.cut()
 		return nil, errClosed
 	}
 }
 
-// cut closes the connection as a client that dies.
+// cut closes the connection as the death of a client does.
 func (c *conn) cut() {
 	c.closed = true
 	_ = c.net.Close()
@@ -98,7 +98,7 @@ func (c *conn) readAll() (string, error) {
 	return string(b), nil
 }
 
-// nextXid returns the xid for a request of kind op: the special one if it has one.
+// nextXid returns the xid for a request of kind op, which is special for some.
 func (c *conn) nextXid(op wire.Op) int32 {
 	switch op {
 	case wire.OpPing:
@@ -113,14 +113,14 @@ func (c *conn) nextXid(op wire.Op) int32 {
 	}
 }
 
-// request returns the frame of a request and notes that an answer is due.
+// request returns the frame of a request and records that an answer must come.
 func (c *conn) request(op wire.Op, body wire.Record) []byte {
 	xid := c.nextXid(op)
 	c.pending = append(c.pending, wire.RequestHeader{Xid: xid, Op: op})
 	return wire.AppendRequest(nil, xid, op, body)
 }
 
-// accompany returns the frames of pings that nobody sees in a transcript.
+// accompany returns the frames of pings that the transcript leaves out.
 func (c *conn) accompany() []byte {
 	if c.session == 0 {
 		return nil
@@ -143,7 +143,7 @@ func (c *conn) receive() (*message, error) {
 	m := &message{}
 	m.Decode(d)
 	if d.Err() != nil {
-		return nil, fmt.Errorf("%s: a frame of %d bytes has no header", c.name, len(frame))
+		return nil, fmt.Errorf("%s: got a frame of %d bytes without a header", c.name, len(frame))
 	}
 	if m.Xid == wire.XidPing && c.unheard > 0 {
 		c.unheard--

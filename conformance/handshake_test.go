@@ -13,7 +13,10 @@ var handshakeCases = []testCase{
 		zeros := make([]byte, wire.PasswordLen)
 		s.dial("a").hello(wire.ConnectRequest{Timeout: sessionTimeout, Password: zeros, HasReadOnly: true})
 		s.dial("b").hello(wire.ConnectRequest{Timeout: sessionTimeout, Password: zeros})
-		s.dial("c").hello(wire.ConnectRequest{Timeout: sessionTimeout, Password: nil, HasReadOnly: true, ReadOnly: true})
+		s.dial("c").hello(wire.ConnectRequest{
+			Timeout: sessionTimeout, Password: nil, HasReadOnly: true,
+			ReadOnly: true,
+		})
 		s.dial("d").hello(wire.ConnectRequest{Timeout: sessionTimeout, Password: []byte{}, HasReadOnly: true})
 		s.dial("e").hello(wire.ConnectRequest{Timeout: sessionTimeout, Password: []byte("short"), ProtocolVersion: 7})
 	}},
@@ -33,16 +36,25 @@ var handshakeCases = []testCase{
 	}},
 	{"connect with an unknown session or a wrong password is answered with zeros", func(s *script) {
 		l := s.dial("unknown")
-		l.hello(wire.ConnectRequest{Timeout: sessionTimeout, SessionID: 0x1234567890, Password: make([]byte, wire.PasswordLen), HasReadOnly: true})
+		l.hello(wire.ConnectRequest{
+			Timeout: sessionTimeout, SessionID: 0x1234567890,
+			Password: make([]byte, wire.PasswordLen), HasReadOnly: true,
+		})
 		l.next()
 		a := s.open("a")
 		b := s.dial("old form")
-		b.hello(wire.ConnectRequest{Timeout: sessionTimeout, SessionID: 0x1234567890, Password: make([]byte, wire.PasswordLen)})
+		b.hello(wire.ConnectRequest{
+			Timeout: sessionTimeout, SessionID: 0x1234567890,
+			Password: make([]byte, wire.PasswordLen),
+		})
 		b.next()
 		a.each(closeSession())
 		a.next()
 		c := s.dial("closed")
-		c.hello(wire.ConnectRequest{Timeout: sessionTimeout, SessionID: a.session, Password: a.password, HasReadOnly: true})
+		c.hello(wire.ConnectRequest{
+			Timeout: sessionTimeout, SessionID: a.session, Password: a.password,
+			HasReadOnly: true,
+		})
 		c.next()
 	}},
 	{"requests sent with the connect are answered after it", func(s *script) {
@@ -136,7 +148,8 @@ var frameCases = []testCase{
 	{"a body that cannot be decoded is refused and the connection stays", func(s *script) {
 		l := s.open("a")
 		l.raw("create with an empty body", wire.OpCreate, nil)
-		l.raw("create with a null path", wire.OpCreate, jute.AppendInt(jute.AppendInt(jute.AppendNull(jute.AppendNull(nil)), 0), 0))
+		l.raw("create with a null path", wire.OpCreate,
+			jute.AppendInt(jute.AppendInt(jute.AppendNull(jute.AppendNull(nil)), 0), 0))
 		l.raw("getData without the watch flag", wire.OpGetData, jute.AppendString(nil, s.root))
 		l.raw("getData with a null path", wire.OpGetData, jute.AppendBool(jute.AppendNull(nil), false))
 		l.raw("exists with a null path", wire.OpExists, jute.AppendBool(jute.AppendNull(nil), false))
@@ -151,12 +164,15 @@ var frameCases = []testCase{
 		l.raw("a string of 2 GB", wire.OpGetACL, jute.AppendInt(nil, 1<<31-1))
 		l.raw("an ACL vector of 2^31-1", wire.OpSetACL, jute.AppendInt(jute.AppendString(nil, s.root), 1<<31-1))
 		l.raw("a null ACL vector", wire.OpSetACL, jute.AppendInt(jute.AppendNull(jute.AppendString(nil, s.root)), -1))
-		l.raw("setWatches with null vectors", wire.OpSetWatches, jute.AppendNull(jute.AppendNull(jute.AppendNull(jute.AppendLong(nil, 0)))))
+		l.raw("setWatches with null vectors", wire.OpSetWatches,
+			jute.AppendNull(jute.AppendNull(jute.AppendNull(jute.AppendLong(nil, 0)))))
 		l.raw("setWatches cut short", wire.OpSetWatches, jute.AppendLong(nil, 0))
-		l.raw("setWatches2 with three vectors", wire.OpSetWatches2, jute.AppendInt(jute.AppendInt(jute.AppendInt(jute.AppendLong(nil, 0), 0), 0), 0))
+		l.raw("setWatches2 with three vectors", wire.OpSetWatches2,
+			jute.AppendInt(jute.AppendInt(jute.AppendInt(jute.AppendLong(nil, 0), 0), 0), 0))
 		l.raw("addWatch without a mode", wire.OpAddWatch, jute.AppendString(nil, s.root))
 		l.raw("removeWatches without a type", wire.OpRemoveWatches, jute.AppendString(nil, s.root))
-		l.raw("createTTL without a ttl", wire.OpCreateTTL, (&wire.CreateRequest{Path: s.root + "/t", ACL: open, Flags: 5}).Append(nil))
+		l.raw("createTTL without a ttl", wire.OpCreateTTL,
+			(&wire.CreateRequest{Path: s.root + "/t", ACL: open, Flags: 5}).Append(nil))
 		l.raw("createContainer cut short", wire.OpCreateContainer, jute.AppendString(nil, s.root+"/c"))
 		l.raw("multi cut short", wire.OpMulti, jute.AppendInt(nil, 1))
 		l.raw("multiRead cut short", wire.OpMultiRead, jute.AppendInt(nil, 4))
@@ -168,7 +184,8 @@ var frameCases = []testCase{
 	{"bytes after a request are ignored", func(s *script) {
 		l := s.open("a")
 		l.raw("sync and 3 bytes more", wire.OpSync, append(jute.AppendString(nil, s.root), 1, 2, 3))
-		l.raw("getChildren and 3 bytes more", wire.OpGetChildren, append(jute.AppendBool(jute.AppendString(nil, s.root), false), 1, 2, 3))
+		l.raw("getChildren and 3 bytes more", wire.OpGetChildren,
+			append(jute.AppendBool(jute.AppendString(nil, s.root), false), 1, 2, 3))
 		l.raw("a boolean of 7", wire.OpGetData, append(jute.AppendString(nil, s.root), 7))
 		l.each(set(s.root, "1", -1))
 	}},
@@ -195,8 +212,10 @@ var frameCases = []testCase{
 	{"pipelined requests are answered in order", func(s *script) {
 		l := s.open("a")
 		r := s.root
-		l.together(create(r+"/a", "1", 0), ping(), get(r+"/a", true), set(r+"/a", "2", 0), set(r+"/a", "3", 0), get(r+"/a", false), exists(r+"/none", false),
-			create2(r+"/q-", "", 3), create2(r+"/q-", "", 3), children(r, true), del(r+"/a", -1), syncPath(r), multi(check(r, -1), create(r+"/b", "", 0)), whoAmI(), count(r))
+		l.together(create(r+"/a", "1", 0), ping(), get(r+"/a", true), set(r+"/a", "2", 0), set(r+"/a", "3", 0),
+			get(r+"/a", false), exists(r+"/none", false),
+			create2(r+"/q-", "", 3), create2(r+"/q-", "", 3), children(r, true), del(r+"/a",
+				-1), syncPath(r), multi(check(r, -1), create(r+"/b", "", 0)), whoAmI(), count(r))
 		l.together(create(r+"/c", "", 1), closeSession())
 		b := s.open("b")
 		b.each(children(r, false))

@@ -2,7 +2,7 @@ package conformance_test
 
 import "github.com/seed-a3166700/turnstile/internal/wire"
 
-// Access lists of the cases.
+// Access lists for the cases.
 var (
 	open    = []wire.ACL{{Perms: wire.PermAll, ID: wire.ID{Scheme: "world", ID: "anyone"}}}
 	reading = []wire.ACL{{Perms: wire.PermRead, ID: wire.ID{Scheme: "world", ID: "anyone"}}}
@@ -13,14 +13,20 @@ func acl(perms wire.Perms, scheme, id string) wire.ACL {
 	return wire.ACL{Perms: perms, ID: wire.ID{Scheme: scheme, ID: id}}
 }
 
-// Requests, as parts of a multi or of one write.
+// Requests, for a multi or for one write.
 
 func create(path, data string, flags int32) wire.SubRequest {
-	return wire.SubRequest{Op: wire.OpCreate, Request: &wire.CreateRequest{Path: path, Data: []byte(data), ACL: open, Flags: flags}}
+	return wire.SubRequest{
+		Op:      wire.OpCreate,
+		Request: &wire.CreateRequest{Path: path, Data: []byte(data), ACL: open, Flags: flags},
+	}
 }
 
 func create2(path, data string, flags int32) wire.SubRequest {
-	return wire.SubRequest{Op: wire.OpCreate2, Request: &wire.CreateRequest{Path: path, Data: []byte(data), ACL: open, Flags: flags}}
+	return wire.SubRequest{
+		Op:      wire.OpCreate2,
+		Request: &wire.CreateRequest{Path: path, Data: []byte(data), ACL: open, Flags: flags},
+	}
 }
 
 func createWith(path string, list ...wire.ACL) wire.SubRequest {
@@ -28,11 +34,20 @@ func createWith(path string, list ...wire.ACL) wire.SubRequest {
 }
 
 func container(path string, flags int32) wire.SubRequest {
-	return wire.SubRequest{Op: wire.OpCreateContainer, Request: &wire.CreateRequest{Path: path, ACL: open, Flags: flags}}
+	return wire.SubRequest{
+		Op:      wire.OpCreateContainer,
+		Request: &wire.CreateRequest{Path: path, ACL: open, Flags: flags},
+	}
 }
 
 func ttl(path string, flags int32, ms int64) wire.SubRequest {
-	return wire.SubRequest{Op: wire.OpCreateTTL, Request: &wire.CreateTTLRequest{CreateRequest: wire.CreateRequest{Path: path, ACL: open, Flags: flags}, TTL: ms}}
+	return wire.SubRequest{
+		Op: wire.OpCreateTTL,
+		Request: &wire.CreateTTLRequest{
+			CreateRequest: wire.CreateRequest{Path: path, ACL: open, Flags: flags},
+			TTL:           ms,
+		},
+	}
 }
 
 func del(path string, version int32) wire.SubRequest {
@@ -40,7 +55,10 @@ func del(path string, version int32) wire.SubRequest {
 }
 
 func set(path, data string, version int32) wire.SubRequest {
-	return wire.SubRequest{Op: wire.OpSetData, Request: &wire.SetDataRequest{Path: path, Data: []byte(data), Version: version}}
+	return wire.SubRequest{
+		Op:      wire.OpSetData,
+		Request: &wire.SetDataRequest{Path: path, Data: []byte(data), Version: version},
+	}
 }
 
 func check(path string, version int32) wire.SubRequest {
@@ -112,7 +130,10 @@ func removeWatches(path string, kind int32) wire.SubRequest {
 }
 
 func setWatches(rel int64, data, exist, child []string) wire.SubRequest {
-	return wire.SubRequest{Op: wire.OpSetWatches, Request: &wire.SetWatchesRequest{RelativeZxid: rel, Data: data, Exist: exist, Child: child}}
+	return wire.SubRequest{
+		Op:      wire.OpSetWatches,
+		Request: &wire.SetWatchesRequest{RelativeZxid: rel, Data: data, Exist: exist, Child: child},
+	}
 }
 
 func multi(ops ...wire.SubRequest) wire.SubRequest {
@@ -123,7 +144,7 @@ func multiRead(ops ...wire.SubRequest) wire.SubRequest {
 	return wire.SubRequest{Op: wire.OpMultiRead, Request: &wire.MultiRequest{Read: true, Ops: ops}}
 }
 
-// each sends requests one by one, reads each answer, and returns the last.
+// each sends requests one by one, reads each answer, and returns the last answer.
 func (l *link) each(requests ...wire.SubRequest) *message {
 	l.s.Helper()
 	var m *message

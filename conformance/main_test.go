@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write the transcripts in testdata anew, from Apache ZooKeeper")
 
-// A profile is one configuration of both servers. All cases of a profile share a server of each kind.
+// A profile is one configuration of both servers. All cases of a profile share one server of each kind.
 type profile struct {
 	name   string
 	apache peer.Options
@@ -25,7 +25,7 @@ type testCase struct {
 	run  func(s *script)
 }
 
-// slug is the case's name where spaces and the like are not wanted.
+// slug returns the case's name for file names.
 func (c testCase) slug() string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -52,7 +52,8 @@ func profiles() []profile {
 				"zookeeper.DigestAuthenticationProvider.superDigest": superDigest,
 			}},
 			cases: slices.Concat(
-				handshakeCases, frameCases, createCases, nodeCases, multiCases, watchCases, setWatchesCases, aclCases, sessionCases, quotaCases, wordCases,
+				handshakeCases, frameCases, createCases, nodeCases, multiCases, watchCases, setWatchesCases, aclCases,
+				sessionCases, quotaCases, wordCases,
 			),
 		},
 		{
@@ -94,20 +95,25 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// targetsOf starts the servers of a profile: Apache ZooKeeper first, if it is installed.
+// targetsOf starts the servers of a profile, with Apache ZooKeeper first if it is installed.
 func targetsOf(t *testing.T, p profile) []*target {
 	t.Helper()
 	var targets []*target
 	if peer.Installed() || os.Getenv("CI") == "true" {
 		zk := peer.ZooKeeper(t, p.apache)
-		targets = append(targets, &target{name: "Apache ZooKeeper", apache: true, addr: zk.Addr(0), restart: func(t *testing.T) { t.Helper(); zk.Restart(0) }})
+		targets = append(targets,
+			&target{name: "Apache ZooKeeper", apache: true, addr: zk.Addr(0), restart: func(t *testing.T) {
+				t.Helper()
+				zk.Restart(0)
+			}})
 	} else {
 		t.Log("Apache ZooKeeper is not installed: comparing with its transcripts only; run `make peers`")
 	}
 	return append(targets, ours(t, p.name)...)
 }
 
-// check runs the case on all targets. The first transcript, of Apache ZooKeeper or read from its file, is what the others must give.
+// check runs the case on all targets. The first transcript, of Apache ZooKeeper or from its file, is what the others
+// must match.
 func (c testCase) check(t *testing.T, targets []*target) {
 	t.Helper()
 	file := filepath.Join("testdata", c.slug()+".txt")
@@ -118,7 +124,7 @@ func (c testCase) check(t *testing.T, targets []*target) {
 	want := strings.Split(strings.TrimSuffix(string(recorded), "\n"), "\n")
 	for _, tg := range targets {
 		if tg.company > 0 && slices.ContainsFunc(wordCases, func(w testCase) bool { return w.name == c.name }) {
-			continue // which count what is sent
+			continue // these cases count what is sent
 		}
 		got := c.transcript(t, tg)
 		if tg.apache && *update {
@@ -131,7 +137,7 @@ func (c testCase) check(t *testing.T, targets []*target) {
 			}
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("%s does not follow the transcript %s:\n%s", tg.name, file, diff(want, got))
+			t.Errorf("%s: got a transcript other than %s:\n%s", tg.name, file, diff(want, got))
 		}
 	}
 }
@@ -144,7 +150,7 @@ func (c testCase) transcript(t *testing.T, tg *target) []string {
 	return s.lines
 }
 
-// diff shows the first place where got leaves want, with what came before.
+// diff shows the first difference between got and want, with the lines before it.
 func diff(want, got []string) string {
 	i := 0
 	for i < min(len(want), len(got)) && want[i] == got[i] {

@@ -10,21 +10,24 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// A normal writes values so that two servers give the same text when they behave the same: zxids count from the start of
-// the case, sessions and passwords have names in order of their appearance, times are checked and left out.
+// A normal formats values so that two servers give the same text if they behave the same. Zxids count from the start
+// of the case, sessions and passwords get names in order of appearance, and times are checked and left out.
 type normal struct {
 	base      int64
 	began     time.Time
 	sessions  map[int64]string
 	passwords map[string]string
-	times     map[int64]int64 // of a transaction, as far as stats have told
+	times     map[int64]int64 // of transactions, as far as stats have shown them
 
-	anyACLOrder bool // show access lists sorted
-	anyZxid     bool // show no zxid: the collector may spend some on nodes that are gone already
+	anyACLOrder bool // sort access lists
+	anyZxid     bool // leave out zxids: the collector may have used some for nodes that are already gone
 }
 
 func newNormal() *normal {
-	return &normal{began: time.Now(), sessions: map[int64]string{}, passwords: map[string]string{}, times: map[int64]int64{}}
+	return &normal{
+		began: time.Now(), sessions: map[int64]string{}, passwords: map[string]string{},
+		times: map[int64]int64{},
+	}
 }
 
 func (n *normal) zxid(z int64) string {
@@ -72,7 +75,8 @@ func (n *normal) identity(id int64, password []byte) string {
 	return fmt.Sprintf("session=%s password=%s", n.session(id), n.password(password))
 }
 
-// when checks the time of transaction zxid: within the case, never before an earlier transaction's, the same in every stat.
+// when checks the time of transaction zxid: within the case, never before an earlier transaction's, and the same in
+// every stat.
 func (n *normal) when(zxid, ms int64) string {
 	if zxid <= n.base {
 		if zxid == 0 && ms == 0 {
@@ -97,8 +101,10 @@ func (n *normal) when(zxid, ms int64) string {
 }
 
 func (n *normal) stat(s *wire.Stat) string {
-	return fmt.Sprintf("{c%s m%s p%s ctime=%s mtime=%s v%d cv%d av%d owner=%s len%d kids%d}", n.zxid(s.Czxid), n.zxid(s.Mzxid), n.zxid(s.Pzxid),
-		n.when(s.Czxid, s.Ctime), n.when(s.Mzxid, s.Mtime), s.Version, s.Cversion, s.Aversion, n.owner(s.EphemeralOwner), s.DataLength, s.NumChildren)
+	return fmt.Sprintf("{c%s m%s p%s ctime=%s mtime=%s v%d cv%d av%d owner=%s len%d kids%d}", n.zxid(s.Czxid),
+		n.zxid(s.Mzxid), n.zxid(s.Pzxid),
+		n.when(s.Czxid, s.Ctime), n.when(s.Mzxid,
+			s.Mtime), s.Version, s.Cversion, s.Aversion, n.owner(s.EphemeralOwner), s.DataLength, s.NumChildren)
 }
 
 func (n *normal) owner(id int64) string {
@@ -111,7 +117,7 @@ func (n *normal) owner(id int64) string {
 	return fmt.Sprintf("%#x", uint64(id))
 }
 
-// show writes a record's fields.
+// show formats a record's fields.
 func (n *normal) show(r wire.Record) string {
 	switch r := r.(type) {
 	case nil, *wire.Empty:
@@ -185,7 +191,9 @@ func (n *normal) fields(v reflect.Value) string {
 			fmt.Fprintf(&b, " %s=%s", name, quote(x))
 		case []wire.ACL:
 			if n.anyACLOrder {
-				x = slices.SortedFunc(slices.Values(x), func(a, b wire.ACL) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+				x = slices.SortedFunc(slices.Values(x), func(a, b wire.ACL) int {
+					return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
+				})
 			}
 			fmt.Fprintf(&b, " %s=%s", name, acls(x))
 		case string:

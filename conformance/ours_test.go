@@ -7,8 +7,9 @@ import (
 	"github.com/seed-a3166700/turnstile/server"
 )
 
-// ours starts the embedded server in memory and on disk, configured as the profile's Apache ZooKeeper is. A request that travels alone is
-// served and committed in another way than many, so the server on disk runs twice if company makes sense for the profile's cases.
+// ours starts the embedded server in memory and on disk, configured as the profile's Apache ZooKeeper. The server
+// handles and commits a single request in another way than several at once, so the server on disk runs twice if
+// company makes sense for the profile's cases.
 func ours(t *testing.T, profile string) []*target {
 	t.Helper()
 	cfg := server.Config{

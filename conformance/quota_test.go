@@ -8,16 +8,22 @@ var quotaCases = []testCase{
 		r := s.root
 		q := "/zookeeper/quota" + r
 		l.each(create(r+"/a", "12345", 0))
-		l.each(create(q, "", 0), create(q+"/zookeeper_limits", "count=5,bytes=100", 0), create(q+"/zookeeper_stats", "count=0,bytes=0", 0))
+		l.each(create(q, "", 0), create(q+"/zookeeper_limits", "count=5,bytes=100", 0),
+			create(q+"/zookeeper_stats", "count=0,bytes=0", 0))
 		l.each(get(q+"/zookeeper_limits", false), get(q+"/zookeeper_stats", true))
 		l.each(
-			create(r+"/b", "123", 0), get(q+"/zookeeper_stats", false), set(r+"/b", "12345678", -1), get(q+"/zookeeper_stats", false),
+			create(r+"/b", "123", 0), get(q+"/zookeeper_stats", false), set(r+"/b", "12345678",
+				-1), get(q+"/zookeeper_stats", false),
 			create(r+"/b/c", "1", 1), get(q+"/zookeeper_stats", false),
 		)
-		l.each(del(r+"/a", -1), get(q+"/zookeeper_stats", false), multi(create(r+"/m", "22", 0), set(r, "22", -1)), get(q+"/zookeeper_stats", false))
-		l.each(create(r+"/x1", string(make([]byte, 200)), 0), create(r+"/x2", "", 0), create(r+"/x3", "", 0), get(q+"/zookeeper_stats", false))
-		l.each(set(q+"/zookeeper_limits", "count=2,bytes=-1", -1), create(r+"/x4", "", 0), get(q+"/zookeeper_stats", false))
-		l.each(del(q+"/zookeeper_stats", -1), del(q+"/zookeeper_limits", -1), create(r+"/x5", "", 0), children2(r, false), del(q, -1))
+		l.each(del(r+"/a", -1), get(q+"/zookeeper_stats", false), multi(create(r+"/m", "22", 0), set(r, "22", -1)),
+			get(q+"/zookeeper_stats", false))
+		l.each(create(r+"/x1", string(make([]byte, 200)), 0), create(r+"/x2", "", 0), create(r+"/x3", "", 0),
+			get(q+"/zookeeper_stats", false))
+		l.each(set(q+"/zookeeper_limits", "count=2,bytes=-1", -1), create(r+"/x4", "", 0),
+			get(q+"/zookeeper_stats", false))
+		l.each(del(q+"/zookeeper_stats", -1), del(q+"/zookeeper_limits", -1), create(r+"/x5", "", 0),
+			children2(r, false), del(q, -1))
 	}},
 	{"quota in the shape of later tools", func(s *script) {
 		l := s.open("a")
@@ -25,10 +31,12 @@ var quotaCases = []testCase{
 		q := "/zookeeper/quota" + r
 		l.each(
 			create(q, "", 0),
-			multi(create(q+"/zookeeper_limits", "count=-1,bytes=10=;byteHardLimit=20;countHardLimit=3", 0), create(q+"/zookeeper_stats", "count=1,bytes=0", 0)),
+			multi(create(q+"/zookeeper_limits", "count=-1,bytes=10=;byteHardLimit=20;countHardLimit=3", 0),
+				create(q+"/zookeeper_stats", "count=1,bytes=0", 0)),
 		)
 		l.each(
-			get(q+"/zookeeper_stats", false), create(r+"/a", string(make([]byte, 30)), 0), create(r+"/b", "", 0), create(r+"/c", "", 0),
+			get(q+"/zookeeper_stats", false), create(r+"/a", string(make([]byte, 30)), 0), create(r+"/b", "",
+				0), create(r+"/c", "", 0),
 			create(r+"/d", "", 0), get(q+"/zookeeper_stats", false), children(r, false),
 		)
 	}},
@@ -57,7 +65,8 @@ var strictCases = []testCase{
 			create(r+"/t", "", 5), create2(r+"/t", "", 6), ttl("nopath", 5, 1000),
 		)
 		l.each(
-			multi(ttl(r+"/t", 5, 1000)), multi(create(r+"/x", "", 0), ttl(r+"/t", 5, 1000), create(r+"/y", "", 0)), container(r+"/c", 4),
+			multi(ttl(r+"/t", 5, 1000)), multi(create(r+"/x", "", 0), ttl(r+"/t", 5, 1000),
+				create(r+"/y", "", 0)), container(r+"/c", 4),
 			children2(r, false),
 		)
 	}},
@@ -70,7 +79,8 @@ var strictCases = []testCase{
 			create(q+"/zookeeper_stats", "count=0,bytes=0", 0),
 		)
 		l.each(
-			create(r+"/a", "1234567890", 0), create(r+"/b", "123456789", 0), create(r+"/c", "12", 0), create(r+"/c", "1", 0),
+			create(r+"/a", "1234567890", 0), create(r+"/b", "123456789", 0), create(r+"/c", "12", 0), create(r+"/c",
+				"1", 0),
 			create(r+"/d", "", 0), create(r+"/a", "", 0), set(r+"/a", "12345678901", -1), set(r+"/a", "12345678901", 9),
 			set(r+"/a", "1", -1), set(r+"/b", "1234567890123", -1),
 		)
@@ -85,19 +95,23 @@ var strictCases = []testCase{
 		q := "/zookeeper/quota" + r
 		l.each(
 			create(r+"/a", "123456789012345", 0), create(r+"/b", "12345", 0),
-			create(q, "", 0), create(q+"/zookeeper_limits", "count=-1,bytes=-1=;byteHardLimit=10;countHardLimit=2", 0), create(q+"/zookeeper_stats", "count=0,bytes=0", 0),
+			create(q, "", 0), create(q+"/zookeeper_limits", "count=-1,bytes=-1=;byteHardLimit=10;countHardLimit=2",
+				0), create(q+"/zookeeper_stats", "count=0,bytes=0", 0),
 			get(q+"/zookeeper_stats", false),
 		)
 		l.each(
-			set(r+"/a", "12345678901234", -1), set(r+"/a", "x23456789012345", -1), set(r+"/b", "", -1), multi(set(r+"/b", "1", -1)),
-			set(r+"/a", "12345", -1), set(r+"/b", "1234", -1), del(r+"/b", -1), create(r+"/c", "", 0), get(q+"/zookeeper_stats", false),
+			set(r+"/a", "12345678901234", -1), set(r+"/a", "x23456789012345", -1), set(r+"/b", "",
+				-1), multi(set(r+"/b", "1", -1)),
+			set(r+"/a", "12345", -1), set(r+"/b", "1234", -1), del(r+"/b", -1), create(r+"/c", "",
+				0), get(q+"/zookeeper_stats", false),
 		)
 	}},
 	{"a smaller frame limit", func(s *script) {
 		l := s.open("a")
 		path := s.root + "/big"
 		fits := 4096 - 20 - len(path)
-		l.each(create(path, "", 0), set(path, string(make([]byte, fits)), -1), get(path, false), set(path, string(make([]byte, fits+1)), -1))
+		l.each(create(path, "", 0), set(path, string(make([]byte, fits)), -1), get(path, false),
+			set(path, string(make([]byte, fits+1)), -1))
 	}},
 	{"too many connections of one address are dropped", func(s *script) {
 		a := s.open("a")
@@ -105,7 +119,7 @@ var strictCases = []testCase{
 		for _, name := range []string{"b", "c", "d", "e"} {
 			extra = append(extra, s.admitted(name))
 		}
-		if f, err := dial(s.Context(), "f", s.target.addr); err == nil { // else it was dropped even sooner
+		if f, err := dial(s.Context(), "f", s.target.addr); err == nil { // otherwise it was dropped even sooner
 			if _, err := f.readAll(); err != nil {
 				s.Fatal(err)
 			}
@@ -119,14 +133,18 @@ var strictCases = []testCase{
 		g.each(ping())
 	}},
 	{"four-letter words that are not allowed", func(s *script) {
-		for _, word := range []string{"ruok", "gtmk", "stmk", "hash", "stat", "mntr", "cons", "dump", "wchc", "conf", "isro", "srst"} {
+		for _, word := range []string{
+			"ruok", "gtmk", "stmk", "hash", "stat", "mntr", "cons", "dump", "wchc", "conf",
+			"isro", "srst",
+		} {
 			s.word(word)
 		}
 		s.logf("srvr %t", len(s.ask("srvr")) > 100)
 	}},
 	{"reconfig where it is on", func(s *script) {
 		l := s.open("a")
-		s.differs("reconfig on a single server spends a zxid, against none", []string{"a< reconfig zxid=+2 ERROR -6 not implemented by this server"},
+		s.differs("reconfig on a single server spends a zxid, against none",
+			[]string{"a< reconfig zxid=+2 ERROR -6 not implemented by this server"},
 			[]string{"a< reconfig zxid=+1 ERROR -6 not implemented by this server"}, func() {
 				l.do(wire.OpReconfig, &wire.ReconfigRequest{Joining: "server.5=localhost:1:2", FromConfig: -1})
 			})
@@ -138,17 +156,20 @@ var reaperCases = []testCase{
 		l := s.open("a")
 		l.each(
 			exists("/", false), children("/", false), count("/zookeeper"), count("/"), get("/zookeeper/config", false),
-			getACL("/zookeeper/config"), getACL("/zookeeper"), getACL("/zookeeper/quota"), getACL("/"), children("/zookeeper", false),
+			getACL("/zookeeper/config"), getACL(
+				"/zookeeper"), getACL("/zookeeper/quota"), getACL("/"), children("/zookeeper", false),
 			set("/zookeeper/config", "x", -1), exists("/zookeeper/config", false),
 		)
-		l.each(set("/zookeeper/quota", "x", -1), set("/zookeeper/quota", "", -1), create("/zookeeper/mine", "", 0), del("/zookeeper/mine", -1))
+		l.each(set("/zookeeper/quota", "x", -1), set("/zookeeper/quota", "", -1), create("/zookeeper/mine", "", 0),
+			del("/zookeeper/mine", -1))
 	}},
 	{"containers go once they are empty again", func(s *script) {
 		s.norm.anyZxid = true
 		l := s.open("a")
 		r := s.root
 		l.each(
-			container(r+"/c", 4), container(r+"/unused", 4), create(r+"/c/kid", "", 0), exists(r+"/c", true), children(r, true),
+			container(r+"/c", 4), container(r+"/unused", 4), create(r+"/c/kid", "", 0), exists(r+"/c",
+				true), children(r, true),
 			del(r+"/c/kid", -1),
 		)
 		s.until(l, "deleted "+r+"/c")
@@ -168,7 +189,8 @@ var reaperCases = []testCase{
 		l := s.open("a")
 		r := s.root
 		l.each(
-			ttl(r+"/t", 5, 60000), set(r+"/t", "x", -1), get(r+"/t", true), create2(r+"/plain", "", 4), create(r+"/plain/kid", "", 0),
+			ttl(r+"/t", 5, 60000), set(r+"/t", "x", -1), get(r+"/t", true), create2(r+"/plain", "",
+				4), create(r+"/plain/kid", "", 0),
 			del(r+"/plain/kid", -1),
 		)
 		s.wait(200e6)

@@ -19,10 +19,10 @@ var (
 	stepsFlag = flag.Int("steps", 250, "how many steps a random program has")
 )
 
-// TestRandomPrograms runs random programs of several sessions on Apache ZooKeeper and on ours. After each step all answers,
-// and all events that the step has caused in any session, must be equal. A failure names the seed that brings it back, and
-// shows a program with every step left out that is not needed for it.
-func TestRandomPrograms(t *testing.T) { //nolint:tparallel // programs share the servers, whose zxids they count
+// TestRandomPrograms runs random programs of several sessions on Apache ZooKeeper and on our server. After each step
+// all answers, and all events of the step in any session, must be equal. A failure names the seed that repeats it,
+// and shows the program without the steps that it does not need.
+func TestRandomPrograms(t *testing.T) { //nolint:tparallel // programs count the zxids of the servers that they share
 	t.Parallel()
 	if !peer.Installed() && os.Getenv("CI") != "true" {
 		t.Skip("Apache ZooKeeper is not installed; run `make peers`")
@@ -44,7 +44,8 @@ func TestRandomPrograms(t *testing.T) { //nolint:tparallel // programs share the
 					return
 				}
 				p, why = r.shrink(p[:at+1], why)
-				t.Fatalf("seed %d: %s differs from Apache ZooKeeper; -seed %d -seeds 1 brings it back; a shortened program:\n%s\n%s", seed, other.name, seed, p, why)
+				t.Fatalf("seed %d: %s differs from Apache ZooKeeper; repeat with -seed %d -seeds 1; shortened:\n%s\n%s",
+					seed, other.name, seed, p, why)
 			})
 		}
 	}
@@ -58,7 +59,7 @@ type runner struct {
 	apache, ours *target
 }
 
-// run returns the first step in which the servers differ and how, -1 if there is none.
+// run returns the first step after which the servers differ, and how; -1 if they do not.
 func (r *runner) run(p program) (int, string) {
 	r.t.Helper()
 	r.runs++
@@ -75,7 +76,7 @@ func (r *runner) run(p program) (int, string) {
 	return -1, ""
 }
 
-// shrink leaves out steps, in ever smaller pieces, as long as the servers still differ.
+// shrink drops steps, in ever smaller pieces, as long as the servers still differ.
 func (r *runner) shrink(p program, why string) (program, string) {
 	r.t.Helper()
 	for size := len(p) / 2; size >= 1 && r.runs < 150; {
@@ -100,11 +101,11 @@ type world struct {
 	s     *script
 	links []*link
 	root  string
-	seen  int64 // a zxid of the past, for setWatches
+	seen  int64 // an earlier zxid, for setWatches
 }
 
-// Sessions of a program. In 3.8.0 a one-shot watch and a persistent one on one path and connection destroy each other, which is a
-// declared difference, so each session sticks to one kind.
+// Sessions of a program. In 3.8.0 a one-shot watch and a persistent one on the same path and connection destroy each
+// other, which is a declared difference, so each session uses one kind.
 const (
 	oneShotSessions  = 2
 	persistentSlot   = 2
@@ -144,7 +145,7 @@ func (w *world) do(st step) []string {
 		w.seen = w.s.maxZxid
 	}
 	for _, other := range w.links {
-		other.each(ping()) // everything that the step has caused comes before this answer
+		other.each(ping()) // all events of the step come before this answer
 	}
 	lines := slices.Clone(w.s.lines[before:])
 	if st.kind == reopen {
@@ -153,7 +154,7 @@ func (w *world) do(st step) []string {
 	return lines
 }
 
-// A program is a list of steps that depends on its seed alone.
+// A program is a list of steps that depends only on its seed.
 type program []step
 
 func (p program) String() string {

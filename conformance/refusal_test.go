@@ -7,8 +7,9 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// TestOperationsOfServersAreRefused is for ours alone. ZooKeeper 3.8.0 takes these operations from any client: it answers createSession
-// with a second session in a frame without header, logs deleteContainer of any path, and leaves a check without an answer for ever.
+// TestOperationsOfServersAreRefused is for our server only. ZooKeeper 3.8.0 accepts these operations from any client:
+// it answers createSession with a second session in a frame without a header, logs deleteContainer of any path, and
+// never answers a check.
 func TestOperationsOfServersAreRefused(t *testing.T) {
 	t.Parallel()
 	tg := ours(t, "main")[0]
@@ -16,16 +17,17 @@ func TestOperationsOfServersAreRefused(t *testing.T) {
 		s := newScript(t, tg, "/refused-"+op.String())
 		l := s.open("a")
 		l.each(container(s.root+"/c", 4), create(s.root+"/c/kid", "", 0), del(s.root+"/c/kid", -1))
-		if m := l.raw(op.String(), op, jute.AppendInt(jute.AppendString(nil, s.root+"/c"), -1)); m.Err != wire.Unimplemented {
+		if m := l.raw(op.String(), op,
+			jute.AppendInt(jute.AppendString(nil, s.root+"/c"), -1)); m.Err != wire.Unimplemented {
 			t.Errorf("%v: got %v, want %v", op, m.Err, wire.Unimplemented)
 		}
 		l.next()
 		if !l.closed {
-			t.Errorf("%v: the connection stays open", op)
+			t.Errorf("%v: got an open connection, want it closed", op)
 		}
 		b := s.open("b")
 		if m := b.each(exists(s.root+"/c", false)); m.Err != wire.OK {
-			t.Errorf("%v: the container is gone: %v", op, m.Err)
+			t.Errorf("%v: got the container deleted: %v", op, m.Err)
 		}
 		s.finish()
 	}

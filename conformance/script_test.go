@@ -12,32 +12,34 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// sessionTimeout is what connections ask for unless a case is about timeouts: so long that nothing expires by the way.
+// sessionTimeout is the timeout of sessions in cases that are not about timeouts. It is so long that no session
+// expires.
 const sessionTimeout = 30000
 
-// A target is a server that the script runs on.
+// A target is a server on which the script runs.
 type target struct {
 	name    string
-	apache  bool // Apache ZooKeeper 3.8.0, else ours
+	apache  bool // Apache ZooKeeper 3.8.0; otherwise ours
 	addr    string
-	restart func(t *testing.T) // nil if its data does not survive
-	company int                // pings that go before the requests of each write: our server serves and commits many in another way than one
+	restart func(t *testing.T) // nil if its data does not survive a restart
+	// Pings before the requests of each write: our server handles and commits several requests in another way than one.
+	company int
 }
 
 // A script runs one case on one target and writes its transcript.
 type script struct {
 	testing.TB
 	target  *target
-	root    string // the case's own node
+	root    string // the node of this case
 	lines   []string
 	silent  bool
 	conns   []*conn
 	norm    *normal
 	maxZxid int64
-	events  []*message // of which the header's zxid is checked at the end
+	events  []*message // the zxid in their headers is checked at the end
 }
 
-// newScript makes root and settles the zxid that the transcript counts from.
+// newScript creates root and determines the zxid from which the transcript counts.
 func newScript(tb testing.TB, tg *target, root string) *script {
 	tb.Helper()
 	s := &script{TB: tb, target: tg, root: root, norm: newNormal()}
@@ -55,7 +57,8 @@ func newScript(tb testing.TB, tg *target, root string) *script {
 	return s
 }
 
-// finish ends all sessions of the case, whatever has become of their connections, so that none expires in a later case.
+// finish ends all sessions of the case, whatever happened to their connections, so that none expires during a later
+// case.
 func (s *script) finish() {
 	s.Helper()
 	s.quietly(func() {
@@ -71,7 +74,7 @@ func (s *script) finish() {
 				}
 				if !l.closed && l.session != 0 {
 					l.do(wire.OpCloseSession, &wire.Empty{})
-					l.next() // the end: from here on the server does not count the connection any more
+					l.next() // the end: from here on the server no longer counts the connection
 				}
 			}
 			_ = l.net.Close()
@@ -81,15 +84,17 @@ func (s *script) finish() {
 	s.checkEventZxids()
 }
 
-// checkEventZxids checks what the transcript leaves out because 3.8 and 3.9 differ in every event: the zxid in its header.
+// checkEventZxids checks the zxid in the headers of events, which the transcript leaves out because 3.8 and 3.9
+// differ in every event.
 func (s *script) checkEventZxids() {
 	s.Helper()
 	for _, m := range s.events {
 		switch {
 		case s.target.apache && m.Zxid != -1:
-			s.Errorf("event %v of 3.8.0 carries zxid %d, want -1", m.event, m.Zxid)
+			s.Errorf("got zxid %[2]d in event %[1]v of 3.8.0, want -1", m.event, m.Zxid)
 		case !s.target.apache && m.Zxid != -1 && (m.Zxid <= s.norm.base || m.Zxid > s.maxZxid):
-			s.Errorf("event %v carries zxid %d, want that of its transaction, between %d and %d", m.event, m.Zxid, s.norm.base, s.maxZxid)
+			s.Errorf("got zxid %d in event %v, want that of its transaction, between %d and %d",
+				m.Zxid, m.event, s.norm.base, s.maxZxid)
 		}
 	}
 }
@@ -100,7 +105,7 @@ func (s *script) logf(format string, args ...any) {
 	}
 }
 
-// short writes $ for the case's own node.
+// short replaces the case's node by $.
 func (s *script) short(line string) string {
 	if s.root == "" {
 		return line
@@ -116,7 +121,8 @@ func (s *script) quietly(f func()) {
 	s.silent = was
 }
 
-// differs runs f, in which 3.8.0 and 3.9 are known to differ: the answers (lines with "<" and "!") must be those given for the side.
+// differs runs f, for which 3.8.0 and 3.9 are known to differ: the answers (lines with "<" and "!") must be the ones
+// given for the target.
 func (s *script) differs(why string, apache, ours []string, f func()) {
 	s.Helper()
 	before := len(s.lines)
@@ -132,7 +138,8 @@ func (s *script) differs(why string, apache, ours []string, f func()) {
 		want = apache
 	}
 	if !slices.Equal(got, want) {
-		s.Errorf("declared difference %q does not hold on %s:\ngot\n\t%s\nwant\n\t%s", why, s.target.name, strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+		s.Errorf("declared difference %q does not hold on %s:\ngot\n\t%s\nwant\n\t%s", why, s.target.name,
+			strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
 	}
 	s.lines = append(s.lines[:before], "~ "+why)
 }
@@ -154,15 +161,18 @@ func (s *script) open(name string) *link {
 	s.Helper()
 	l := s.dial(name)
 	s.quietly(func() {
-		l.hello(wire.ConnectRequest{Timeout: sessionTimeout, Password: make([]byte, wire.PasswordLen), HasReadOnly: true})
+		l.hello(wire.ConnectRequest{
+			Timeout: sessionTimeout, Password: make([]byte, wire.PasswordLen),
+			HasReadOnly: true,
+		})
 	})
 	if l.session == 0 {
-		s.Fatalf("%s: %s refuses a new session", name, s.target.name)
+		s.Fatalf("%s: got a refusal of a new session by %s", name, s.target.name)
 	}
 	return l
 }
 
-// admitted is open for a server that limits connections: one that has just been closed may still count for a moment.
+// admitted is open for a server that limits connections, where a connection that was just closed may still count.
 func (s *script) admitted(name string) *link {
 	s.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
@@ -185,11 +195,14 @@ func (s *script) admitted(name string) *link {
 func (s *script) resume(name string, old *link) *link {
 	s.Helper()
 	l := s.dial(name)
-	l.hello(wire.ConnectRequest{Timeout: sessionTimeout, SessionID: old.session, Password: old.password, HasReadOnly: true})
+	l.hello(wire.ConnectRequest{
+		Timeout: sessionTimeout, SessionID: old.session, Password: old.password,
+		HasReadOnly: true,
+	})
 	return l
 }
 
-// A link is a connection whose traffic goes into the transcript.
+// A link is a connection whose messages go into the transcript.
 type link struct {
 	*conn
 	s *script
@@ -198,7 +211,8 @@ type link struct {
 // hello sends a ConnectRequest and reads the answer.
 func (l *link) hello(r wire.ConnectRequest) {
 	l.s.Helper()
-	l.s.logf("%s> connect %s timeout=%d lastZxid=%s readOnly=%t,%t", l.name, l.s.norm.identity(r.SessionID, r.Password), r.Timeout, l.s.norm.zxid(r.LastZxidSeen), r.HasReadOnly, r.ReadOnly)
+	l.s.logf("%s> connect %s timeout=%d lastZxid=%s readOnly=%t,%t", l.name, l.s.norm.identity(r.SessionID, r.Password),
+		r.Timeout, l.s.norm.zxid(r.LastZxidSeen), r.HasReadOnly, r.ReadOnly)
 	l.write(wire.EndFrame(r.Append(wire.BeginFrame(nil)), 0))
 	l.welcome()
 }
@@ -215,10 +229,11 @@ func (l *link) welcome() {
 	d := jute.NewDecoder(frame)
 	r.Decode(d)
 	if d.Err() != nil {
-		l.s.Fatalf("%s: bad ConnectResponse: %v: % x", l.name, d.Err(), frame)
+		l.s.Fatalf("%s: invalid ConnectResponse: %v: % x", l.name, d.Err(), frame)
 	}
 	l.session, l.password = r.SessionID, slices.Clone(r.Password)
-	l.s.logf("%s< connected %s bytes=%d version=%d timeout=%d readOnly=%t,%t", l.name, l.s.norm.identity(r.SessionID, r.Password), len(frame), r.ProtocolVersion, r.Timeout, r.HasReadOnly, r.ReadOnly)
+	l.s.logf("%s< connected %s bytes=%d version=%d timeout=%d readOnly=%t,%t", l.name,
+		l.s.norm.identity(r.SessionID, r.Password), len(frame), r.ProtocolVersion, r.Timeout, r.HasReadOnly, r.ReadOnly)
 }
 
 func (l *link) gone(err error) {
@@ -229,7 +244,7 @@ func (l *link) gone(err error) {
 	l.s.logf("%s< closed", l.name)
 }
 
-// send sends requests in one write, without waiting for the answers.
+// send sends requests in one write and does not wait for the answers.
 func (l *link) send(requests ...wire.SubRequest) {
 	b := l.accompany()
 	for _, r := range requests {
@@ -252,13 +267,14 @@ type rawBody []byte
 func (r rawBody) Append(b []byte) []byte { return append(b, r...) }
 func (r rawBody) Decode(*jute.Decoder)   {}
 
-// bytes sends any bytes, without a frame of their own.
+// bytes sends any bytes without a frame.
 func (l *link) bytes(what string, b []byte) {
 	l.s.logf("%s> %s", l.name, what)
 	l.write(b)
 }
 
-// do sends one request and reads up to its answer. It returns an empty message if the server closes instead.
+// do sends one request and reads up to its answer. It returns an empty message if the server closes the connection
+// instead.
 func (l *link) do(op wire.Op, body wire.Record) *message {
 	l.s.Helper()
 	l.send(wire.SubRequest{Op: op, Request: body})
@@ -283,7 +299,7 @@ func (l *link) answers(n int) {
 	}
 }
 
-// next reads one message. It returns an empty one if the server has closed.
+// next reads one message. It returns an empty one if the server has closed the connection.
 func (l *link) next() *message {
 	l.s.Helper()
 	m, err := l.receive()
@@ -313,7 +329,7 @@ func (s *script) record(l *link, m *message) {
 	s.logf("%s< %s zxid=%s ok%s%s", l.name, what, s.norm.zxid(m.Zxid), s.norm.show(m.body), m.oddities())
 }
 
-// oddities tells what no answer should have.
+// oddities returns what no answer should contain.
 func (m *message) oddities() string {
 	var s string
 	if len(m.rest) > 0 {
@@ -340,5 +356,5 @@ func eventName(e *wire.Event) string {
 	}
 }
 
-// wait waits for something that no frame tells. Only cases about time may use it.
+// wait waits for d. It is for cases about time, where no frame tells when to go on.
 func (s *script) wait(d time.Duration) { time.Sleep(d) } // time itself is compared

@@ -58,17 +58,23 @@ var sessionCases = []testCase{
 		a := s.open("a")
 		for _, timeout := range []int32{1, 5000, 1 << 20, 0} {
 			b := s.dial("b")
-			b.hello(wire.ConnectRequest{Timeout: timeout, SessionID: a.session, Password: a.password, HasReadOnly: true})
+			b.hello(wire.ConnectRequest{
+				Timeout: timeout, SessionID: a.session, Password: a.password,
+				HasReadOnly: true,
+			})
 		}
 	}},
 	{"a wrong password is answered with zeros", func(s *script) {
 		a := s.open("a")
 		for _, password := range [][]byte{make([]byte, 16), []byte("x"), nil, {}} {
 			b := s.dial("b")
-			b.hello(wire.ConnectRequest{Timeout: sessionTimeout, SessionID: a.session, Password: password, HasReadOnly: true})
+			b.hello(wire.ConnectRequest{
+				Timeout: sessionTimeout, SessionID: a.session, Password: password,
+				HasReadOnly: true,
+			})
 			b.next()
 		}
-		// Whether that has cost the owner its connection differs on purpose; its session lives in any case.
+		// It differs on purpose whether this ends the owner's connection. The owner's session lives in either case.
 		a.cut()
 		c := s.resume("c", a)
 		c.each(ping())
@@ -77,7 +83,10 @@ var sessionCases = []testCase{
 		a := s.open("a")
 		b := s.dial("b")
 		s.quietly(func() {
-			b.hello(wire.ConnectRequest{Timeout: sessionTimeout, SessionID: a.session, Password: make([]byte, 16), HasReadOnly: true})
+			b.hello(wire.ConnectRequest{
+				Timeout: sessionTimeout, SessionID: a.session, Password: make([]byte, 16),
+				HasReadOnly: true,
+			})
 			b.next()
 		})
 		s.differs("a wrong password cuts the owner off, against no effect (ours: the password is checked first)",

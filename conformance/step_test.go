@@ -14,10 +14,10 @@ const (
 	requests stepKind = iota // of one session, in one write
 	reopen                   // close the session and open another
 	resume                   // cut the connection and take the session up again
-	remember                 // the zxid that later setWatches name
+	remember                 // the zxid that later setWatches use
 )
 
-// A step is what one session does before all are compared. Its requests are made anew for each server.
+// A step is what one session does before the servers are compared. Its requests are built anew for each server.
 type step struct {
 	kind    stepKind
 	session int
@@ -42,17 +42,21 @@ func (st step) String() string {
 	return fmt.Sprintf("s%d: %s", st.session, strings.Join(parts, "; "))
 }
 
-// A request to be is a request but for the root and the remembered zxid.
+// A requestFor builds a request for a root and the remembered zxid.
 type requestFor func(root string, seen int64) wire.SubRequest
 
 func plain(f func(root string) wire.SubRequest) requestFor {
 	return func(root string, _ int64) wire.SubRequest { return f(root) }
 }
 
-// paths is where programs live, below their root. Few, so that operations meet.
-var paths = []string{"", "/a", "/b", "/a/x", "/a/y", "/a/x/deep", "/q", "/q/s-0000000000", "/q/s-0000000001", "/q/s-0000000002", "/q/s-0000000004", "/c"}
+// paths are the nodes of programs, below their root. They are few, so that operations meet.
+var paths = []string{
+	"", "/a", "/b", "/a/x", "/a/y", "/a/x/deep", "/q", "/q/s-0000000000", "/q/s-0000000001",
+	"/q/s-0000000002", "/q/s-0000000004", "/c",
+}
 
-// lists are the access lists of programs. All let everybody read: exists of an unreadable node is a declared difference.
+// lists are the access lists of programs. All of them let every client read, because exists of an unreadable node is
+// a declared difference.
 var lists = [][]wire.ACL{
 	open, open, open, reading,
 	{acl(wire.PermRead|wire.PermCreate, "world", "anyone")},
@@ -61,19 +65,22 @@ var lists = [][]wire.ACL{
 	nil,
 }
 
-// A generator makes one program. A private program has nodes that not everybody may read, and does not ask whether nodes
-// exist: without the right to read that differs, as declared.
+// A generator makes one program. A private program has nodes that not every client may read. It does not use exists,
+// which differs without the right to read, as declared.
 type generator struct {
 	*rand.Rand
 	private bool
 }
 
-// hidden are the access lists of private programs, beside the others.
+// hidden are the additional access lists of private programs.
 var hidden = [][]wire.ACL{
 	{acl(wire.PermAll, "digest", digestUP)},
 	{acl(wire.PermAll, "auth", "")},
 	{acl(wire.PermAll&^wire.PermRead, "world", "anyone")},
-	{acl(wire.PermRead, "digest", digestUP), acl(wire.PermWrite|wire.PermCreate|wire.PermDelete|wire.PermAdmin, "world", "anyone")},
+	{
+		acl(wire.PermRead, "digest", digestUP),
+		acl(wire.PermWrite|wire.PermCreate|wire.PermDelete|wire.PermAdmin, "world", "anyone"),
+	},
 }
 
 func (g *generator) list() []wire.ACL {
@@ -96,7 +103,7 @@ func version(g *generator) int32 {
 	return pick(g, []int32{-1, -1, -1, 0, 0, 1, 2, 3, -2})
 }
 
-// quotaStep puts a quota on the program's nodes, in some programs.
+// quotaStep sets a quota on the program's nodes, in some programs.
 func quotaStep(g *generator) step {
 	on := g.IntN(2) == 0
 	return step{build: func(root string, _ int64) []wire.SubRequest {
@@ -104,7 +111,10 @@ func quotaStep(g *generator) step {
 			return []wire.SubRequest{ping()}
 		}
 		q := "/zookeeper/quota" + root
-		return []wire.SubRequest{create(q, "", 0), create(q+"/zookeeper_limits", "count=3,bytes=10", 0), create(q+"/zookeeper_stats", "", 0)}
+		return []wire.SubRequest{
+			create(q, "", 0), create(q+"/zookeeper_limits", "count=3,bytes=10", 0),
+			create(q+"/zookeeper_stats", "", 0),
+		}
 	}}
 }
 
@@ -121,10 +131,14 @@ func randomStep(g *generator) step {
 	switch g.IntN(60) {
 	case 0: // auth alone, because its answer may overtake others
 		credentials := pick(g, []string{"u:p", "v:q"})
-		return step{session: session, build: func(string, int64) []wire.SubRequest { return []wire.SubRequest{auth("digest", credentials)} }}
-	case 1, 2: // setACL alone, because ZooKeeper judges requests close behind it by the old list
+		return step{session: session, build: func(string, int64) []wire.SubRequest {
+			return []wire.SubRequest{auth("digest", credentials)}
+		}}
+	case 1, 2: // setACL alone, because ZooKeeper checks requests right behind it by the old list
 		p, v, list := randomPath(g), version(g), g.list()
-		return step{session: session, build: func(root string, _ int64) []wire.SubRequest { return []wire.SubRequest{setACL(root+p, v, list...)} }}
+		return step{session: session, build: func(root string, _ int64) []wire.SubRequest {
+			return []wire.SubRequest{setACL(root+p, v, list...)}
+		}}
 	}
 	var list []requestFor
 	for range 1 + g.IntN(3)*g.IntN(2) {
@@ -169,7 +183,9 @@ func randomRequest(g *generator, session int) requestFor {
 	case n < 89:
 		return plain(func(string) wire.SubRequest { return whoAmI() })
 	case n < 92:
-		return plain(func(root string) wire.SubRequest { return get("/zookeeper/quota"+root+"/zookeeper_stats", false) })
+		return plain(func(root string) wire.SubRequest {
+			return get("/zookeeper/quota"+root+"/zookeeper_stats", false)
+		})
 	default:
 		return randomWatch(g, session, p)
 	}
@@ -211,7 +227,7 @@ func below(root string, list []string) []string {
 	return out
 }
 
-// randomWrite makes a create, delete or setData. Inside a multi it keeps to what 3.8.0 answers as 3.9 does.
+// randomWrite returns a create, delete or setData. Inside a multi it uses only what 3.8.0 answers as 3.9 does.
 func randomWrite(g *generator, p string, v int32, inMulti bool) requestFor {
 	data := strings.Repeat("d", g.IntN(8))
 	list := open
@@ -231,7 +247,10 @@ func randomWrite(g *generator, p string, v int32, inMulti bool) requestFor {
 			p = pick(g, []string{"/q/s-", "/q/s-", "/a/s-", "/q/", "/s-"})
 		}
 		return plain(func(root string) wire.SubRequest {
-			return wire.SubRequest{Op: op, Request: &wire.CreateRequest{Path: root + p, Data: []byte(data), ACL: list, Flags: flags}}
+			return wire.SubRequest{
+				Op:      op,
+				Request: &wire.CreateRequest{Path: root + p, Data: []byte(data), ACL: list, Flags: flags},
+			}
 		})
 	case n < 9:
 		return plain(func(root string) wire.SubRequest { return container(root+"/c", 4) })

@@ -41,7 +41,8 @@ var watchCases = []testCase{
 		r := s.root
 		l.each(create(r+"/x", "", 0))
 		l.together(
-			get(r+"/x", true), children(r, true), set(r+"/x", "1", -1), get(r+"/x", true), create(r+"/y", "", 0), del(r+"/x", -1),
+			get(r+"/x", true), children(r, true), set(r+"/x", "1", -1), get(r+"/x", true), create(r+"/y", "",
+				0), del(r+"/x", -1),
 			exists(r+"/x", true), create(r+"/x", "", 0),
 		)
 	}},
@@ -63,8 +64,10 @@ var watchCases = []testCase{
 		r := s.root
 		b.each(addWatch(r+"/x", 0), addWatch(r+"/x", 0))
 		a.each(
-			create(r+"/x", "", 0), set(r+"/x", "1", -1), set(r+"/x", "2", -1), create(r+"/x/k", "", 0), set(r+"/x/k", "", -1),
-			create(r+"/x/k/deep", "", 0), del(r+"/x/k/deep", -1), del(r+"/x/k", -1), setACL(r+"/x", -1, open...), del(r+"/x", -1),
+			create(r+"/x", "", 0), set(r+"/x", "1", -1), set(r+"/x", "2", -1), create(r+"/x/k", "", 0), set(r+"/x/k",
+				"", -1),
+			create(r+"/x/k/deep", "", 0), del(r+"/x/k/deep", -1), del(r+"/x/k", -1), setACL(r+"/x", -1,
+				open...), del(r+"/x", -1),
 			create(r+"/x", "", 0),
 		)
 		b.each(ping(), removeWatches(r+"/x", 3))
@@ -76,8 +79,10 @@ var watchCases = []testCase{
 		r := s.root
 		b.each(addWatch(r+"/x", 1))
 		a.each(
-			create(r+"/x", "", 0), set(r+"/x", "1", -1), create(r+"/x/k", "", 0), set(r+"/x/k", "", -1), create(r+"/x/k/deep", "", 0),
-			set(r+"/x/k/deep", "", -1), create(r+"/xy", "", 0), del(r+"/x/k/deep", -1), del(r+"/x/k", -1), del(r+"/x", -1),
+			create(r+"/x", "", 0), set(r+"/x", "1", -1), create(r+"/x/k", "", 0), set(r+"/x/k", "",
+				-1), create(r+"/x/k/deep", "", 0),
+			set(r+"/x/k/deep", "", -1), create(r+"/xy", "", 0), del(r+"/x/k/deep", -1), del(r+"/x/k", -1), del(r+"/x",
+				-1),
 		)
 		b.each(ping(), addWatch(r, 1), addWatch(r+"/x/k", 1), children(r+"/x", true), exists(r+"/x", true))
 		a.each(
@@ -92,7 +97,8 @@ var watchCases = []testCase{
 		for _, mode := range []int32{-1, 2, 3, 1 << 30} {
 			l.each(addWatch(r, mode))
 		}
-		l.each(addWatch(r+"/none/at/all", 0), addWatch("nopath", 0), addWatch("", 1), addWatch(r+"//x/", 1), set(r, "", -1))
+		l.each(addWatch(r+"/none/at/all", 0), addWatch("nopath", 0), addWatch("", 1), addWatch(r+"//x/", 1),
+			set(r, "", -1))
 		l.each(ping())
 	}},
 	{"persistent beside recursive", func(s *script) {
@@ -122,7 +128,15 @@ var watchCases = []testCase{
 		d.each(children(r+"/x", true), addWatch(r+"/x", 1))
 		a.each(create(r+"/x/k", "", 0))
 		s.differs("a recursive watch takes a child watch with it, against both live, from 3.9.0 on",
-			[]string{"d! created $/x/k state=3 err=0", "d< ping xid=-2 zxid=+10 ok"}, []string{"d! created $/x/k state=3 err=0", "d! childrenChanged $/x state=3 err=0", "d< ping xid=-2 zxid=+10 ok"}, func() { d.each(ping()) })
+			[]string{
+				"d! created $/x/k state=3 err=0",
+				"d< ping xid=-2 zxid=+10 ok",
+			}, []string{
+				"d! created $/x/k state=3 err=0",
+				"d! childrenChanged $/x state=3 err=0", "d< ping xid=-2 zxid=+10 ok",
+			}, func() {
+				d.each(ping())
+			})
 	}},
 	{"a one-shot watch beside a recursive one", func(s *script) {
 		a, b := s.open("a"), s.open("b")
@@ -160,17 +174,21 @@ var watchCases = []testCase{
 			l.each(checkWatches(r, kind), removeWatches(r, kind))
 		}
 		l.each(
-			get(r, true), checkWatches(r, 1), checkWatches(r, 2), checkWatches(r, 3), removeWatches(r, 1), removeWatches(r, 2),
+			get(r, true), checkWatches(r, 1), checkWatches(r, 2), checkWatches(r, 3), removeWatches(r,
+				1), removeWatches(r, 2),
 			removeWatches(r, 2), set(r, "", -1),
 		)
 		l.each(
-			children(r, true), checkWatches(r, 1), checkWatches(r, 2), checkWatches(r, 3), removeWatches(r, 2), removeWatches(r, 1),
+			children(r, true), checkWatches(r, 1), checkWatches(r, 2), checkWatches(r, 3), removeWatches(r,
+				2), removeWatches(r, 1),
 			create(r+"/a", "", 0),
 		)
-		l.each(children(r, true), get(r, true), removeWatches(r, 3), checkWatches(r, 3), set(r, "", -1), create(r+"/b", "", 0))
+		l.each(children(r, true), get(r, true), removeWatches(r, 3), checkWatches(r, 3), set(r, "", -1),
+			create(r+"/b", "", 0))
 		l.each(children(r, true), get(r, true), removeWatches(r, 2), set(r, "", -1), create(r+"/c", "", 0))
 		l.each(exists(r+"/none", true), removeWatches(r+"/none", 2), create(r+"/none", "", 0))
-		l.each(addWatch(r, 0), checkWatches(r, 3), removeWatches(r, 3), set(r, "", -1), addWatch(r, 1), removeWatches(r, 3), set(r, "", -1))
+		l.each(addWatch(r, 0), checkWatches(r, 3), removeWatches(r, 3), set(r, "", -1), addWatch(r, 1),
+			removeWatches(r, 3), set(r, "", -1))
 		b := s.open("b")
 		b.each(get(r, true))
 		l.each(removeWatches(r, 3), set(r, "", -1))
@@ -180,7 +198,10 @@ var watchCases = []testCase{
 		a, b := s.open("a"), s.open("b")
 		b.each(get(s.root, true))
 		s.differs("checkWatches counts the watches of all connections, against the caller's from 3.9.0 on",
-			[]string{"a< checkWatches zxid=+2 ok"}, []string{"a< checkWatches zxid=+2 ERROR -121 no such watch"}, func() { a.each(checkWatches(s.root, wire.WatcherData)) })
+			[]string{"a< checkWatches zxid=+2 ok"}, []string{"a< checkWatches zxid=+2 ERROR -121 no such watch"},
+			func() {
+				a.each(checkWatches(s.root, wire.WatcherData))
+			})
 		b.each(checkWatches(s.root, wire.WatcherData))
 	}},
 	{"watcher types for persistent watches", func(s *script) {
@@ -212,10 +233,19 @@ var watchCases = []testCase{
 		l.each(addWatch(r, 0))
 		for _, kind := range []int32{wire.WatcherChildren, wire.WatcherData} {
 			s.differs("types 1 and 2 remove persistent watches, against one-shot ones only from 3.9.0 on",
-				[]string{"a< removeWatches zxid=+1 ok"}, []string{"a< removeWatches zxid=+1 ERROR -121 no such watch"}, func() { l.each(removeWatches(r, kind)) })
+				[]string{"a< removeWatches zxid=+1 ok"}, []string{"a< removeWatches zxid=+1 ERROR -121 no such watch"},
+				func() {
+					l.each(removeWatches(r, kind))
+				})
 		}
-		s.differs("and so the watch is gone, against there", []string{"a< setData zxid=+2 ok {c-1 m+2 p-1 ctime=before mtime=t v1 cv0 av0 owner=- len0 kids0}"},
-			[]string{"a! dataChanged $ state=3 err=0", "a< setData zxid=+2 ok {c-1 m+2 p-1 ctime=before mtime=t v1 cv0 av0 owner=- len0 kids0}"}, func() { l.each(set(r, "", -1)) })
+		s.differs("and so the watch is gone, against there",
+			[]string{"a< setData zxid=+2 ok {c-1 m+2 p-1 ctime=before mtime=t v1 cv0 av0 owner=- len0 kids0}"},
+			[]string{
+				"a! dataChanged $ state=3 err=0",
+				"a< setData zxid=+2 ok {c-1 m+2 p-1 ctime=before mtime=t v1 cv0 av0 owner=- len0 kids0}",
+			}, func() {
+				l.each(set(r, "", -1))
+			})
 	}},
 	{"events are kept from those who may not read", func(s *script) {
 		a, b, c := s.open("a"), s.open("b"), s.open("c")
@@ -226,7 +256,8 @@ var watchCases = []testCase{
 			l.each(addWatch(r, 1), exists(r+"/closed/k", true))
 		}
 		a.each(
-			set(r+"/closed", "", -1), createWith(r+"/closed/k", mine...), set(r+"/closed/k", "", -1), create(r+"/closed/open", "", 0),
+			set(r+"/closed", "", -1), createWith(r+"/closed/k", mine...), set(r+"/closed/k", "",
+				-1), create(r+"/closed/open", "", 0),
 			set(r+"/closed/open", "", -1), set(r+"/open", "", -1),
 		)
 		b.each(ping())
@@ -252,14 +283,20 @@ var setWatchesCases = []testCase{
 		r := s.root
 		a.each(
 			create(r+"/same", "", 0), create(r+"/changed", "", 0), create(r+"/gone", "", 0), create(r+"/again", "", 0),
-			create(r+"/kids", "", 0), create(r+"/kids/a", "", 0), create(r+"/fewer", "", 0), create(r+"/fewer/a", "", 0),
+			create(r+"/kids", "", 0), create(r+"/kids/a", "", 0), create(r+"/fewer", "", 0), create(r+"/fewer/a", "",
+				0),
 		)
 		rel := a.each(syncPath(r)).Zxid
 		a.each(
-			set(r+"/changed", "", -1), del(r+"/gone", -1), del(r+"/again", -1), create(r+"/again", "", 0), create(r+"/kids/b", "", 0),
+			set(r+"/changed", "", -1), del(r+"/gone", -1), del(r+"/again", -1), create(r+"/again", "",
+				0), create(r+"/kids/b", "", 0),
 			del(r+"/fewer/a", -1), create(r+"/new", "", 0), setACL(r+"/same", -1, open...),
 		)
-		b.each(setWatches(rel, []string{r + "/same", r + "/changed", r + "/gone", r + "/again", r + "/kids"}, []string{r + "/none", r + "/new", r + "/same"}, []string{r + "/same", r + "/kids", r + "/fewer", r + "/gone", r + "/again"}))
+		b.each(setWatches(rel, []string{r + "/same", r + "/changed", r + "/gone", r + "/again", r + "/kids"},
+			[]string{r + "/none", r + "/new", r + "/same"}, []string{
+				r + "/same", r + "/kids", r + "/fewer",
+				r + "/gone", r + "/again",
+			}))
 		a.each(
 			set(r+"/same", "", -1), set(r+"/kids", "", -1), create(r+"/none", "", 0), create(r+"/same/k", "", 0),
 			create(r+"/kids/c", "", 0), set(r+"/changed", "", -1),
@@ -288,9 +325,14 @@ var setWatchesCases = []testCase{
 		a.each(create(r+"/p", "", 0), create(r+"/q", "", 0))
 		rel := a.each(syncPath(r)).Zxid
 		a.each(set(r+"/p", "", -1), set(r+"/q", "", -1), create(r+"/q/k", "", 0))
-		b.do(wire.OpSetWatches2, &wire.SetWatchesRequest{Two: true, RelativeZxid: rel, Data: []string{r + "/p"}, Persistent: []string{r + "/p", r + "/none"}, PersistentRecur: []string{r + "/q"}})
+		b.do(wire.OpSetWatches2,
+			&wire.SetWatchesRequest{
+				Two: true, RelativeZxid: rel, Data: []string{r + "/p"},
+				Persistent: []string{r + "/p", r + "/none"}, PersistentRecur: []string{r + "/q"},
+			})
 		a.each(
-			set(r+"/p", "", -1), create(r+"/p/k", "", 0), set(r+"/q", "", -1), set(r+"/q/k", "", -1), create(r+"/q/l", "", 0),
+			set(r+"/p", "", -1), create(r+"/p/k", "", 0), set(r+"/q", "", -1), set(r+"/q/k", "", -1), create(r+"/q/l",
+				"", 0),
 			create(r+"/none", "", 0),
 		)
 		b.each(ping())

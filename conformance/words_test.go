@@ -22,19 +22,19 @@ func (s *script) ask(word string) string {
 	return text
 }
 
-// word records the answer to a four-letter word as it is.
+// word records the answer to a four-letter word.
 func (s *script) word(word string) {
 	s.Helper()
 	s.logf("%q: %q", word, s.ask(word))
 }
 
-// until reads events until the one given, which some time must come.
+// until reads events up to the given one, which must come.
 func (s *script) until(l *link, event string) {
 	s.Helper()
 	for {
 		m := l.next()
 		if m.event == nil {
-			s.Fatalf("want event %q, got an answer or the end", event)
+			s.Fatalf("got an answer or the end, want event %q", event)
 		}
 		if eventName(m.event) == event {
 			return
@@ -48,7 +48,7 @@ var (
 	numberRE  = regexp.MustCompile(`-?\d+`)
 )
 
-// shape replaces what varies in a line.
+// shape replaces the variable parts of a line.
 func shape(line string) string {
 	line = hexRE.ReplaceAllString(line, "HEX")
 	line = decimalRE.ReplaceAllString(line, "DEC")
@@ -63,12 +63,16 @@ func shapes(text string) []string {
 	return lines
 }
 
-// mntrKeys are the lines of mntr that monitoring reads and that both servers must give in the same form.
+// mntrKeys are the lines of mntr that monitoring reads, and that both servers must give in the same form.
 var mntrKeys = []string{
-	"version", "server_state", "avg_latency", "max_latency", "min_latency", "packets_received", "packets_sent", "num_alive_connections",
-	"outstanding_requests", "uptime", "znode_count", "watch_count", "ephemerals_count", "approximate_data_size", "global_sessions",
-	"local_sessions", "open_file_descriptor_count", "max_file_descriptor_count", "connection_drop_probability", "last_client_response_size",
-	"max_client_response_size", "min_client_response_size", "outstanding_tls_handshake", "auth_failed_count", "non_mtls_remote_conn_count",
+	"version", "server_state", "avg_latency", "max_latency", "min_latency", "packets_received", "packets_sent",
+	"num_alive_connections",
+	"outstanding_requests", "uptime", "znode_count", "watch_count", "ephemerals_count", "approximate_data_size",
+	"global_sessions",
+	"local_sessions", "open_file_descriptor_count", "max_file_descriptor_count", "connection_drop_probability",
+	"last_client_response_size",
+	"max_client_response_size", "min_client_response_size", "outstanding_tls_handshake", "auth_failed_count",
+	"non_mtls_remote_conn_count",
 	"non_mtls_local_conn_count",
 }
 
@@ -82,7 +86,10 @@ var wordCases = []testCase{
 		}
 	}},
 	{"the trace mask", func(s *script) {
-		for _, word := range []string{"gtmk", "stmk\x00\x00\x00\x00\x00\x00\x01\x02", "gtmk", "stmk\x00\x00\x00\x00\x00\x00\x01\x32", "gtmk"} {
+		for _, word := range []string{
+			"gtmk", "stmk\x00\x00\x00\x00\x00\x00\x01\x02", "gtmk",
+			"stmk\x00\x00\x00\x00\x00\x00\x01\x32", "gtmk",
+		} {
 			s.word(word)
 		}
 	}},
@@ -115,14 +122,20 @@ var wordCases = []testCase{
 			key, _, _ := strings.Cut(line, "=")
 			keys = append(keys, key)
 		}
-		for _, key := range []string{"clientPort", "dataDir", "dataDirSize", "dataLogDir", "dataLogSize", "tickTime", "maxClientCnxns", "minSessionTimeout", "maxSessionTimeout", "serverId"} {
+		for _, key := range []string{
+			"clientPort", "dataDir", "dataDirSize", "dataLogDir", "dataLogSize", "tickTime",
+			"maxClientCnxns", "minSessionTimeout", "maxSessionTimeout", "serverId",
+		} {
 			s.logf("%s %t", key, slices.Contains(keys, key))
 		}
 	}},
 	{"the environment's keys", func(s *script) {
 		text := s.ask("envi")
 		s.logf("%s", strings.Split(text, "\n")[0])
-		for _, key := range []string{"zookeeper.version", "host.name", "os.name", "os.arch", "os.version", "user.name", "user.home", "user.dir"} {
+		for _, key := range []string{
+			"zookeeper.version", "host.name", "os.name", "os.arch", "os.version", "user.name",
+			"user.home", "user.dir",
+		} {
 			s.logf("%s %t", key, strings.Contains(text, "\n"+key+"="))
 		}
 	}},
@@ -176,7 +189,7 @@ var wordCases = []testCase{
 		}
 		for i, line := range slices.Compact(kept) {
 			s.logf("%q", line)
-			if strings.HasPrefix(line, "\tip") { // more of them if connections of the past are not forgotten yet
+			if strings.HasPrefix(line, "\tip") { // there are more lines if old connections still count
 				s.logf("ends with an empty line: %t", kept[len(kept)-1] == "" && i < len(kept)-1)
 				break
 			}

@@ -396,11 +396,11 @@ func TestGuardRefusesTheWritesOfAFormerLeader(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := win(t, w.candidate("a", elect.Config{}))
-		if _, err := l.Session().Multi(t.Context(), l.Guard(), zk.SetData("/stock", []byte("1"), -1)); err != nil {
+		if _, err := l.Session().Multi(t.Context(), l.Guard(), zk.SetOp("/stock", []byte("1"), -1)); err != nil {
 			t.Errorf("the leader's write: %v", err)
 		}
 		resign(t, l)
-		if _, err := l.Session().Multi(t.Context(), l.Guard(), zk.SetData("/stock", []byte("2"), -1)); !errors.Is(err, zk.NoNode) {
+		if _, err := l.Session().Multi(t.Context(), l.Guard(), zk.SetOp("/stock", []byte("2"), -1)); !errors.Is(err, zk.NoNode) {
 			t.Errorf("the former leader's write: got %v, want zk.NoNode", err)
 		}
 	})

@@ -47,7 +47,7 @@ func (l *Leadership) Context() context.Context { return l.ctx }
 func (l *Leadership) Token() Token { return l.token }
 
 // Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once the leader's node is gone.
-func (l *Leadership) Guard() zk.Op { return zk.Check(l.Path(), -1) }
+func (l *Leadership) Guard() zk.Op { return zk.CheckOp(l.Path(), -1) }
 
 // Path returns the path of the leader's node.
 func (l *Leadership) Path() string { return l.ownership.Own().Path() }

@@ -4,21 +4,21 @@ import (
 	"net/http"
 )
 
-// SetHeader puts the token into a request that is about to be sent.
+// SetHeader sets the header of r that carries the token.
 func SetHeader(r *http.Request, token Token) { r.Header.Set(Header, FormatToken(token)) }
 
-// Transport is an http.RoundTripper that puts a token into every request that it passes on, for clients which make their requests
-// themselves. It lasts as long as its hold: the next hold needs another one, while the transport below can be the same.
+// Transport is an http.RoundTripper that sets the token's header on every request. Use a new Transport for each hold;
+// they may share their Base.
 //
 //	client := &http.Client{Transport: &fence.Transport{Token: hold.Token()}}
 type Transport struct {
-	Token Token             // of the hold under which the requests are made
+	Token Token             // of the hold
 	Base  http.RoundTripper // sends the requests; http.DefaultTransport if nil
-	_     struct{}          // fields by name only, so that more can be added
+	_     struct{}          // use field names, so that fields can be added
 }
 
-// RoundTrip sends r with the token, in place of one that it may carry, and returns the answer of Base. It sends nothing, and returns ErrBadToken, if
-// Token is none. It may be used by any number of goroutines.
+// RoundTrip sends a copy of r with the token, which replaces a token that r may carry, and returns Base's response. It
+// sends nothing and returns ErrBadToken if Token is invalid. It is safe for concurrent use.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	base := t.Base
 	if base == nil {
@@ -26,29 +26,30 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if err := checkToken(t.Token); err != nil {
 		if r.Body != nil {
-			_ = r.Body.Close() // as every RoundTripper must, and nobody is told how it went
+			_ = r.Body.Close() // a RoundTripper must close the body, and returns the more useful error
 		}
 		return nil, err
 	}
-	r = r.Clone(r.Context()) // the caller's is not ours to change
+	r = r.Clone(r.Context()) // a RoundTripper must not change the caller's request
 	SetHeader(r, t.Token)
 	return base.RoundTrip(r)
 }
 
-// Refusal returns a *StaleError, whose resource is the request's path, if an answer is that of HTTP to a token that is too small, and nil for every
-// other, a 412 of the service's own included. The body is left as it is, for the caller to close.
+// Refusal returns a *StaleError, with the request's path as its resource, if res is the response of HTTP to a stale
+// token. It returns nil for every other response, including a 412 of the service itself. The caller still closes the
+// body.
 func Refusal(res *http.Response) error {
 	if res.StatusCode != http.StatusPreconditionFailed {
 		return nil
 	}
 	newest, err := ParseToken(res.Header.Get(NewestHeader))
 	if err != nil {
-		return nil //nolint:nilerr // without that header the refusal is not the fence's
+		return nil //nolint:nilerr // without that header the response is the service's own
 	}
 	stale := &StaleError{Newest: newest}
 	if res.Request != nil {
 		stale.Resource = res.Request.URL.Path
-		stale.Token, _ = ParseToken(res.Request.Header.Get(Header)) // zero if the transport below has set it
+		stale.Token, _ = ParseToken(res.Request.Header.Get(Header)) // zero if a transport has set it on a copy
 	}
 	return stale
 }

@@ -12,11 +12,12 @@ import (
 
 func TestClientShowsItsTokenAndKnowsARefusal(t *testing.T) {
 	t.Parallel()
-	srv := httptest.NewServer(fence.HTTP(fence.NewGate(nil), nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("If-Match") != "" {
-			w.WriteHeader(http.StatusPreconditionFailed) // the service's own
+			w.WriteHeader(http.StatusPreconditionFailed) // the service's own refusal
 		}
-	})))
+	})
+	srv := httptest.NewServer(fence.HTTP(fence.NewGate(nil), nil, next))
 	defer srv.Close()
 	send := func(token fence.Token, etag string) (int, error) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, srv.URL+"/stock", strings.NewReader("10"))
@@ -33,27 +34,27 @@ func TestClientShowsItsTokenAndKnowsARefusal(t *testing.T) {
 		}
 		defer res.Body.Close()
 		if req.Header.Get(fence.Header) != "" {
-			t.Error("the caller's request was changed")
+			t.Error("got a token in the caller's own request, want none")
 		}
 		return res.StatusCode, fence.Refusal(res)
 	}
 	if code, err := send(7, ""); code != http.StatusOK || err != nil {
-		t.Errorf("got %d, %v", code, err)
+		t.Errorf("got %d, %v, want 200", code, err)
 	}
 	if code, err := send(7, "x"); code != http.StatusPreconditionFailed || err != nil {
-		t.Errorf("the service's own refusal: got %d, %v", code, err)
+		t.Errorf("the service's own refusal: got %d, %v, want 412 without an error", code, err)
 	}
 	_, err := send(6, "")
 	wantStale(t, err, 6, 7)
 	if stale, ok := errors.AsType[*fence.StaleError](err); ok && stale.Resource != "/stock" {
-		t.Errorf("got resource %q", stale.Resource)
+		t.Errorf("got resource %q, want /stock", stale.Resource)
 	}
 	if _, err := send(0, ""); !errors.Is(err, fence.ErrBadToken) {
-		t.Errorf("token 0: got %v", err)
+		t.Errorf("token 0: got %v, want ErrBadToken", err)
 	}
 }
 
-// A token that the request had before, such as a request's that is passed on, does not stay beside the transport's.
+// The transport replaces a token that the request already carries, such as a request that is passed on.
 func TestTransportReplacesAnotherToken(t *testing.T) {
 	t.Parallel()
 	var got []string

@@ -1,46 +1,48 @@
-// Package fence refuses writers that come too late: it guards what a lock protects by the lock's fencing tokens.
+// Package fence refuses late writes to what a lock protects, by the lock's fencing tokens.
 //
-// A process that holds a lock may be stopped at any moment, a microsecond before its write, and go on after the lock has passed to
-// somebody else. No look at the lock can help it: the stop may come right after the look. What is written to can help. It remembers the
-// largest token that it has seen, and refuses a smaller one. Each later hold of a lock has a larger token, so once the new
-// holder has shown itself, no earlier one gets through.
+// A process that holds a lock may be stopped just before its write, and continue after another client has acquired the
+// lock. A check of the lock before the write does not help: the process may be stopped right after the check. Only what
+// is written to can refuse the write. A fence remembers the largest token that it has seen and refuses smaller ones.
+// Each later hold of a lock has a larger token, so no earlier holder can write once the fence has seen the new holder's
+// token.
 //
-// The checkers differ in where they remember the token, which is best where the data is:
+// The fences differ in where they keep the token, which is best next to the data:
 //
-//   - Table: in a table of the same SQL database, in the transaction that writes (PostgreSQL, MySQL and MariaDB, SQLite);
+//   - Table: in a table of the same SQL database, in the transaction that writes (PostgreSQL, MySQL and MariaDB,
+//     SQLite);
 //   - Node: in a znode, in the multi that writes;
-//   - File: beside a file that is written, on one machine;
-//   - Gate and HTTP: before a service that is written to by HTTP requests.
+//   - File: next to the file that is written, on one machine;
+//   - Gate and HTTP: in front of a service that is written to by HTTP requests.
 //
-// All of them admit a token that equals the largest seen: a holder may write more than once. All can be used by any number of goroutines,
-// and all but Gate by any number of processes: while an admitted write is under way, no larger token is admitted, so
-// that two writes never interleave, whoever they are from.
+// All of them admit a token that equals the largest seen, because a holder may write more than once. All are safe for
+// concurrent use by goroutines, and all but Gate by processes. While an admitted write is running they admit no larger
+// token, so that two writes never interleave.
 //
 // # Read under the fence, too
 //
-// A holder that reads, decides, and then writes must show its token before it reads. Otherwise a late write of the holder before can
-// fall between its read and its write: nobody has told the fence yet that there is a newer one. The functions that the Do methods
-// call run after the token was admitted; what they read is not changed by anybody late.
+// A holder that reads, decides and then writes must show its token before it reads. Otherwise a late write of the
+// previous holder can come between its read and its write, because the fence has not seen the new token yet. The
+// functions given to the Do methods run after the token is admitted, so no late writer changes what they read.
 //
-// # Who waits for whom
+// # Waiting
 //
-// A holder that is stopped in the middle of an admitted write, not before it, keeps the next holder waiting: half a write is not
-// something to build on. It ends when the stopped one goes on, is killed, or is cut off: databases have a limit for transactions that
-// nobody works on (PostgreSQL's idle_in_transaction_session_timeout, MySQL's wait_timeout); a Gate tells its work's context, and HTTP cuts off
-// the request's body. A Node has nothing to wait for, because a multi happens at once.
+// A holder that is stopped in the middle of an admitted write makes the next holder wait, because a half-done write is
+// nothing to build on. The wait ends when the stopped process continues, is killed, or is cut off: databases limit idle
+// transactions (PostgreSQL's idle_in_transaction_session_timeout, MySQL's wait_timeout), a Gate cancels the work's
+// context, and HTTP ends the request's body. A Node never waits, because a multi is one step.
 //
 // # Tokens
 //
-// Tokens come from hold.Token(). A fence must see the tokens of one lock only; those of different
-// locks say nothing about each other. The lock must be an exclusive one: of holders that may hold at the same time, such as those of a semaphore, the
-// one with the largest token would shut out the others. Forgetting the largest token (dropping the table, deleting the node or the file) lets late
-// writers in until a newer token is shown.
+// Tokens come from hold.Token(). Show a fence the tokens of one lock only; tokens of different
+// locks do not compare. The lock must be exclusive: of concurrent holders, such as a semaphore's, the one with the
+// largest token would shut out the others. A fence that forgets its token (a dropped table, a deleted node or file)
+// admits late writers until it sees a newer token.
 //
-// # When the answer is lost
+// # Lost replies
 //
-// Showing a token again changes nothing, so a call of which only the token matters (the Raise methods) may be repeated after any error. A write whose
-// answer was lost may have been done; no checker repeats it. As long as the caller's token is admitted nobody later has written, so it
-// can look for what it wrote before it writes again.
+// Showing a token again changes nothing, so a call that only shows a token (the Raise methods) may be repeated after
+// any error. A write whose reply was lost may have been done; no fence repeats it. While the fence admits the caller's
+// token no later holder has written, so the caller can check what it wrote before it writes again.
 package fence
 
 import (
@@ -55,18 +57,18 @@ import (
 type Token = zk.Token
 
 var (
-	// ErrStale reports that a larger token has been seen: the lock has passed to a later holder, and the write was not
-	// done. A *StaleError has the details.
+	// ErrStale means that the fence has seen a larger token: the lock has passed to a later holder, and the write was
+	// not done. A *StaleError has the details.
 	ErrStale = errors.New("fence: the lock has passed to a later holder")
-	// ErrBadToken reports a number that is not a token: tokens are positive.
+	// ErrBadToken means that a token is not a positive number.
 	ErrBadToken = errors.New("fence: not a fencing token; pass hold.Token(), which is positive")
 )
 
-// StaleError says which token was refused, and by which. errors.Is finds ErrStale in it.
+// StaleError describes a refused token. errors.Is finds ErrStale in it.
 type StaleError struct {
-	Resource string // what the token was shown for
-	Token    Token  // the token that was refused
-	Newest   Token  // the largest that has been seen
+	Resource string // the resource of the write
+	Token    Token  // the refused token
+	Newest   Token  // the largest token that the fence has seen
 }
 
 // Error returns the tokens and the resource.
@@ -77,8 +79,8 @@ func (e *StaleError) Error() string {
 // Unwrap returns ErrStale.
 func (e *StaleError) Unwrap() error { return ErrStale }
 
-// ParseToken reads a token from its decimal form, as FormatToken writes it and nothing else: no sign, no spaces, no leading zeros. It
-// returns ErrBadToken otherwise.
+// ParseToken parses the output of FormatToken. It returns ErrBadToken for anything else, including a sign, spaces and
+// leading zeros.
 func ParseToken(s string) (Token, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	token := Token(n)
@@ -88,10 +90,10 @@ func ParseToken(s string) (Token, error) {
 	return token, nil
 }
 
-// FormatToken returns a token's decimal form.
+// FormatToken returns the decimal form of a token.
 func FormatToken(token Token) string { return strconv.FormatInt(int64(token), 10) }
 
-// admit compares a token with the largest seen.
+// admit returns a *StaleError if token is smaller than newest, the largest seen.
 func admit(resource string, token, newest Token) error {
 	if err := checkToken(token); err != nil {
 		return err

@@ -10,30 +10,30 @@ import (
 	"time"
 )
 
-// File is a fence for a file, among the processes of one machine. Beside the file at path lies path.fence with the largest
-// token; it is locked while a write is under way, by the operating system, which gives the lock back whenever a process dies. It must
-// not be deleted: that would forget the token. Write puts new content into path.fence.tmp before it renames it. On a network file system it is as good as that system's locks are.
+// File is a fence for a file, among the processes of one machine. It keeps the largest token in path.fence, which it
+// locks during a write; the operating system releases that lock when a process dies. Deleting path.fence would forget
+// the token. On a network file system a File is as good as the system's locks.
 //
-// Two Files with one path are one fence. The path must be the file's own: a symbolic link is refused with an error, because a file with
-// two names would have two fences.
+// Two Files with the same path are one fence. File refuses a path that is a symbolic link, because a file with two
+// names would have two fences.
 type File struct {
 	path string
-	turn chan struct{} // one slot: goroutines of this File wait here, and not by asking the system again and again
+	slot chan struct{} // has one slot, so that goroutines of this File wait here and do not poll the system's lock
 
-	// Whoever has the turn and the system's lock owns these.
-	durable Token // the token that this File itself has put on the disk
-	rooted  bool  // the directory knows the record, on the disk
+	// Owned by the goroutine that has the slot and the system's lock.
+	durable    Token // the token that this File itself has synced
+	dirDurable bool  // the directory's entry of path.fence is synced
 }
 
-// NewFile returns the fence of the file at path. Nothing is read or written yet.
+// NewFile returns the fence of the file at path. It does not touch the file system yet.
 func NewFile(path string) *File {
-	return &File{path: path, turn: make(chan struct{}, 1)}
+	return &File{path: path, slot: make(chan struct{}, 1)}
 }
 
-// Write replaces the file's content by data. Readers see the old content or the new, also after a crash: the new is written beside it,
-// synced, and renamed, and the directory is synced (which Windows cannot). It returns a *StaleError, and writes nothing, if a larger token has been seen;
-// ctx's cause if that has ended or ends while another write is under way. After any other error the file has the old content or the new, and the
-// write may be repeated. A file that exists keeps its permissions, a new one gets 0o644.
+// Write replaces the file's content by data, atomically: it writes and syncs path.fence.tmp, renames it, and syncs the
+// directory (except on Windows). It returns a *StaleError, and writes nothing, if the fence has seen a larger token,
+// and ctx's cause if ctx ends before other writes have finished. After any other error the file has the old or the new
+// content, and the caller may retry. An existing file keeps its permissions; a new one gets 0o644.
 func (f *File) Write(ctx context.Context, token Token, data []byte) error {
 	return f.Do(ctx, token, func() error {
 		if err := replace(f.path, f.path+".fence.tmp", data); err != nil {
@@ -43,9 +43,10 @@ func (f *File) Write(ctx context.Context, token Token, data []byte) error {
 	})
 }
 
-// Do runs write after it has admitted the token, durably, and lets nobody else write until that returns. It is for what Write
-// cannot do: append, change in place, several files. It returns write's error as it is; the token counts as seen then, too. It does not
-// run write, and returns a *StaleError, if a larger token has been seen; ctx's cause if that has ended or ends while another write is under way.
+// Do admits the token durably, runs write, and admits no other write until it returns. It is for what Write cannot do:
+// append, change in place, change several files. Do returns write's error unchanged; the fence has seen the token
+// nevertheless. Without running write it returns a *StaleError if the fence has seen a larger token, and ctx's cause if
+// ctx ends before other writes have finished.
 func (f *File) Do(ctx context.Context, token Token, write func() error) error {
 	if err := checkToken(token); err != nil {
 		return err
@@ -59,16 +60,16 @@ func (f *File) Do(ctx context.Context, token Token, write func() error) error {
 			return err
 		}
 		if err := f.remember(record, r, token); err != nil {
-			return fmt.Errorf("fence: remember the token: %w", err)
+			return fmt.Errorf("fence: store the token: %w", err)
 		}
 		return write()
 	})
 }
 
-// remember puts the token on the disk before anything is written under it. That another process's token can be read does not mean that it is on
-// the disk: its writer may have been killed, or its sync may have failed, between the two. Then a crash of the machine would keep the
-// data and forget the token. So every File writes and syncs a token once itself, and before it writes over the slot of the token
-// before the last, it sees to it that the last is on the disk.
+// remember makes the token durable before the write that it admits. A token of another process that can be read may not
+// be on the disk: its writer may have been killed before the sync, or the sync may have failed. A crash of the machine
+// would then keep the data and forget the token. So every File writes and syncs a token once itself. Before it
+// overwrites the older slot, it syncs the newer one.
 func (f *File) remember(record *os.File, r record, token Token) error {
 	if r.token == f.durable {
 		if token == r.token {
@@ -80,22 +81,22 @@ func (f *File) remember(record *os.File, r record, token Token) error {
 	if err := r.write(record, token); err != nil {
 		return err
 	}
-	if r.token == 0 || !f.rooted {
+	if r.token == 0 || !f.dirDurable {
 		if err := syncDir(filepath.Dir(record.Name())); err != nil {
 			return err
 		}
 	}
-	f.durable, f.rooted = token, true
+	f.durable, f.dirDurable = token, true
 	return nil
 }
 
-// Raise shows the token and writes nothing else: what later tries a smaller one is refused. Call it before reading what a write
-// depends on.
+// Raise shows the fence the token and writes nothing else, so that it refuses smaller ones from then on. Call it before
+// you read what a write depends on.
 func (f *File) Raise(ctx context.Context, token Token) error {
 	return f.Do(ctx, token, func() error { return nil })
 }
 
-// Newest returns the largest token that has been seen, zero if none has.
+// Newest returns the largest token that the fence has seen, or zero.
 func (f *File) Newest(ctx context.Context) (Token, error) {
 	var newest Token
 	err := f.locked(ctx, func(record *os.File) error {
@@ -106,17 +107,17 @@ func (f *File) Newest(ctx context.Context) (Token, error) {
 	return newest, err
 }
 
-// locked runs do with the record open and locked.
+// locked calls do with the record open and locked.
 func (f *File) locked(ctx context.Context, do func(record *os.File) error) error {
-	if ctx.Err() != nil { // select would choose at random
+	if ctx.Err() != nil { // the select below would choose at random
 		return fmt.Errorf("fence: %s: %w", f.path, context.Cause(ctx))
 	}
 	if info, err := os.Lstat(f.path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		return fmt.Errorf("fence: %s is a symbolic link: name the file that it leads to", f.path)
+		return fmt.Errorf("fence: path must not be a symbolic link: %s; use the path of its target", f.path)
 	}
 	select {
-	case f.turn <- struct{}{}:
-		defer func() { <-f.turn }()
+	case f.slot <- struct{}{}:
+		defer func() { <-f.slot }()
 	case <-ctx.Done():
 		return fmt.Errorf("fence: %s: %w", f.path, context.Cause(ctx))
 	}
@@ -130,7 +131,7 @@ func (f *File) locked(ctx context.Context, do func(record *os.File) error) error
 		if !errors.Is(err, errBusy) {
 			return fmt.Errorf("fence: %w", err)
 		}
-		// The system could wait for us, but not for ctx.
+		// The system's own wait for the lock could not be interrupted by ctx.
 		select {
 		case <-time.After(pause):
 			pause = min(2*pause, 50*time.Millisecond)
@@ -140,11 +141,11 @@ func (f *File) locked(ctx context.Context, do func(record *os.File) error) error
 	}
 }
 
-// errBusy is openLocked's answer while somebody else has the file.
-var errBusy = errors.New("locked by somebody else")
+// errBusy means that another process or goroutine has the file locked.
+var errBusy = errors.New("locked by another process")
 
-// replace puts data into the file at path, all or nothing, by way of tmp. The caller has the fence's lock, so nobody else uses tmp; what
-// lies there is left from a crash.
+// replace atomically replaces the file at path by way of tmp. The caller has the fence's lock, so a tmp that exists is
+// left from a crash.
 func replace(path, tmp string, data []byte) (err error) {
 	mode := fs.FileMode(0o644)
 	if info, err := os.Stat(path); err == nil {
@@ -159,13 +160,14 @@ func replace(path, tmp string, data []byte) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			if gone := os.Remove(tmp); !errors.Is(gone, fs.ErrNotExist) { // renamed before the directory's sync failed
-				err = errors.Join(err, gone)
+			removeErr := os.Remove(tmp)
+			if !errors.Is(removeErr, fs.ErrNotExist) { // it was renamed if only the directory's sync has failed
+				err = errors.Join(err, removeErr)
 			}
 		}
 	}()
 	_, err = f.Write(data)
-	// In this order: the name must never lead to what is not on the disk yet.
+	// Sync before the rename: the name must never lead to content that is not on the disk yet.
 	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
 	if err != nil {
 		return err

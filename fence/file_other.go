@@ -8,10 +8,10 @@ import (
 	"os"
 )
 
-// openLocked fails: this system has no lock of files that ends with its process and keeps goroutines apart, too.
+// openLocked fails: this system has no file locks that end with their process and also exclude goroutines.
 func openLocked(path string) (*os.File, error) {
-	return nil, fmt.Errorf("lock %s: %w here: use another fence", path, errors.ErrUnsupported)
+	return nil, fmt.Errorf("lock %s: %w on this system; use another fence", path, errors.ErrUnsupported)
 }
 
-// syncDir is not reached.
+// syncDir is never called.
 func syncDir(string) error { return errors.ErrUnsupported }

@@ -18,23 +18,23 @@ func TestFileRefusesSmallerTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report")
 	f := fence.NewFile(path)
 	if got, err := f.Newest(t.Context()); got != 0 || err != nil {
-		t.Errorf("before any token: got %d, %v", got, err)
+		t.Errorf("got newest %d, %v before any token, want 0", got, err)
 	}
 	for _, token := range []fence.Token{3, 3, 9, 1 << 62} {
 		if err := f.Write(t.Context(), token, []byte(fence.FormatToken(token))); err != nil {
 			t.Fatal(err)
 		}
-		again := fence.NewFile(path) // after a restart
+		again := fence.NewFile(path) // as after a restart
 		wantStale(t, again.Write(t.Context(), token-1, []byte("late")), token-1, token)
 		if data, _ := os.ReadFile(path); string(data) != fence.FormatToken(token) {
-			t.Errorf("after token %d the file has %s", token, data)
+			t.Errorf("after token %d: got content %s", token, data)
 		}
 		if got, err := again.Newest(t.Context()); got != token || err != nil {
 			t.Errorf("got newest %d, %v, want %d", got, err, token)
 		}
 	}
 	if err := f.Raise(t.Context(), 0); !errors.Is(err, fence.ErrBadToken) {
-		t.Errorf("token 0: got %v", err)
+		t.Errorf("token 0: got %v, want ErrBadToken", err)
 	}
 }
 
@@ -59,11 +59,11 @@ func TestFileKeepsItsPermissionsAndLeavesNothingBehind(t *testing.T) {
 		t.Errorf("got %v in the directory, want the file and its fence", entries)
 	}
 	if err := fence.NewFile(filepath.Join(dir, "missing", "report")).Write(t.Context(), 1, nil); err == nil {
-		t.Error("a write into a directory that is not there succeeded")
+		t.Error("write into a missing directory: got nil, want an error")
 	}
 }
 
-// A crash while a token is being written leaves the one before; whatever is left of a first one is none.
+// A crash during the write of a token leaves the previous token; a crash during the first write leaves none.
 func TestFileSurvivesATokenThatIsNotWrittenWhole(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "report")
@@ -92,7 +92,7 @@ func TestFileSurvivesATokenThatIsNotWrittenWhole(t *testing.T) {
 			}
 			got, err := f.Newest(t.Context())
 			if err != nil || got != fence.Token(i) && got != fence.Token(i+1) {
-				t.Fatalf("token %d cut after %d bytes: got %d, %v", i+1, cut, got, err)
+				t.Fatalf("token %d cut after %d bytes: got %d, %v, want it or the previous one", i+1, cut, got, err)
 			}
 		}
 		before = after
@@ -102,27 +102,27 @@ func TestFileSurvivesATokenThatIsNotWrittenWhole(t *testing.T) {
 func TestFileThatIsNoFenceIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "garden")
-	for _, content := range []string{"a white one, two metres high", strings.Repeat("x", 200), strings.Repeat("\x00", 128)} {
+	for _, content := range []string{"a white one, 2 m high", strings.Repeat("x", 200), strings.Repeat("\x00", 128)} {
 		if err := os.WriteFile(path+".fence", []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		if err := fence.NewFile(path).Write(t.Context(), 1, nil); err == nil {
-			t.Errorf("took %.20q for a fence", content)
+			t.Errorf("content %.20q: got nil, want an error", content)
 		}
 		if b, _ := os.ReadFile(path + ".fence"); string(b) != content {
-			t.Errorf("%.20q is now %.20q", content, b)
+			t.Errorf("got content %.20q, want %.20q", b, content)
 		}
 	}
 }
 
-// Goroutines, each with a File of its own or with one of a few shared ones, show tokens at once: they are let in one at a time, and no
-// token after a larger one.
+// Goroutines show tokens concurrently, each with its own File or with a shared one. The fence admits one at a time,
+// and no token after a larger one.
 func TestFileAdmitsTokensInOrderFromManyWriters(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "report")
 	shared := fence.NewFile(path)
 	var writers sync.WaitGroup
-	var newest atomic.Int64 // atomic because the race detector does not know that the system's lock orders us
+	var newest atomic.Int64 // the race detector does not know that the system's lock orders the writes
 	for i := range 8 {
 		writers.Go(func() {
 			f := shared
@@ -132,7 +132,7 @@ func TestFileAdmitsTokensInOrderFromManyWriters(t *testing.T) {
 			for token := fence.Token(1 + i); token <= 80; token += 8 {
 				err := f.Do(t.Context(), token, func() error {
 					if last := fence.Token(newest.Load()); token < last {
-						t.Errorf("token %d was let in after %d", token, last)
+						t.Errorf("token %d admitted after %d", token, last)
 					}
 					newest.Store(int64(token))
 					return nil
@@ -145,11 +145,11 @@ func TestFileAdmitsTokensInOrderFromManyWriters(t *testing.T) {
 	}
 	writers.Wait()
 	if newest.Load() == 0 {
-		t.Error("nobody was let in")
+		t.Error("got no token admitted")
 	}
 }
 
-// What cannot be seen to be on the disk is written once more: the process that showed the token first may have been killed before its sync.
+// A File writes an equal token of another process again, because that process may have been killed before its sync.
 func TestFileWritesAnEqualTokenOfAnotherProcessAgain(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "report")
@@ -174,7 +174,7 @@ func TestFileWritesAnEqualTokenOfAnotherProcessAgain(t *testing.T) {
 	}
 }
 
-// A crash between a write's beginning and its end leaves the file beside it, which nobody reads.
+// A crash during Write leaves path.fence.tmp, which no reader opens.
 func TestFileGoesOnAfterAWriteThatACrashCutShort(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -187,13 +187,13 @@ func TestFileGoesOnAfterAWriteThatACrashCutShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b, _ := os.ReadFile(path); string(b) != "old" {
-		t.Errorf("readers see %q", b)
+		t.Errorf("got %q, want the old content", b)
 	}
 	if err := f.Write(t.Context(), 1, []byte("new")); err != nil {
 		t.Fatal(err)
 	}
 	if b, _ := os.ReadFile(path); string(b) != "new" {
-		t.Errorf("got %q, want what was written last", b)
+		t.Errorf("got %q, want the new content", b)
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 2 {
 		t.Errorf("got %v in the directory, want the file and its fence", entries)
@@ -205,10 +205,10 @@ func TestFileWithTwoNamesIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	other := filepath.Join(dir, "latest")
 	if err := os.Symlink(filepath.Join(dir, "report"), other); err != nil {
-		t.Skip("no symbolic links here:", err)
+		t.Skip("cannot create symbolic links:", err)
 	}
 	if err := fence.NewFile(other).Write(t.Context(), 1, nil); err == nil {
-		t.Error("a symbolic link has a fence of its own")
+		t.Error("write to a symbolic link: got nil, want an error")
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
 		t.Errorf("got %v in the directory, want the link alone", entries)
@@ -221,18 +221,18 @@ func TestContextThatHasEndedWritesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(lost)
 	path := filepath.Join(t.TempDir(), "report")
-	for range 20 { // not now and then
+	for range 20 { // the outcome must not be random
 		if err := fence.NewFile(path).Write(ctx, 5, nil); !errors.Is(err, lost) {
 			t.Fatalf("got %v, want the context's cause", err)
 		}
 		if err := fence.NewGate(nil).Do(ctx, "stock", 5, func(context.Context) error {
-			t.Error("work was let in")
+			t.Error("work ran, want it not to")
 			return nil
 		}); !errors.Is(err, lost) {
 			t.Fatalf("got %v, want the context's cause", err)
 		}
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the file is there: %v", err)
+		t.Errorf("stat: got %v, want ErrNotExist", err)
 	}
 }

@@ -8,15 +8,16 @@ import (
 	"syscall"
 )
 
-// openLocked opens the file, and makes it if it is not there, with an exclusive lock that ends when it is closed. It does not wait:
-// while somebody else has the lock it returns errBusy.
+// openLocked opens the file, creates it if it does not exist, and takes an exclusive lock that ends when the file is
+// closed. It does not wait: it returns errBusy while the file is locked elsewhere.
 func openLocked(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	for {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // the lock is the open file's, so it keeps goroutines apart, too
+		// The lock belongs to the open file, so it also excludes goroutines.
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if !errors.Is(err, syscall.EINTR) {
 			break
 		}
@@ -37,15 +38,15 @@ func openLocked(path string) (*os.File, error) {
 	return nil, &os.PathError{Op: "lock", Path: path, Err: err}
 }
 
-// sameFile returns errBusy if path no longer leads to f: somebody has deleted it between our opening and locking it, to begin anew, and who opens it
-// now locks another file.
+// sameFile returns errBusy if path no longer leads to f. That is so if another process has deleted it between our
+// opening and our locking it, and processes that open path now lock another file.
 func sameFile(f *os.File, path string) error {
 	mine, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	if there, err := os.Stat(path); err != nil || !os.SameFile(mine, there) {
-		return errBusy // try again: that opens what is there now, or says why not
+		return errBusy // the retry opens what is there now, or returns why it cannot
 	}
 	return nil
 }

@@ -6,11 +6,11 @@ import (
 	"syscall"
 )
 
-// errSharingViolation is the system's answer when a file is open elsewhere in a way that does not let us in.
+// errSharingViolation is the system's error for a file that another handle has open without sharing.
 const errSharingViolation syscall.Errno = 32
 
-// openLocked opens the file, and makes it if it is not there, so that nobody else can open it until it is closed. It does not wait:
-// while somebody else has it open it returns errBusy.
+// openLocked opens the file without sharing, and creates it if it does not exist, so that it cannot be opened again
+// until it is closed. It does not wait: it returns errBusy while another handle has the file open.
 func openLocked(path string) (*os.File, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {
@@ -28,5 +28,5 @@ func openLocked(path string) (*os.File, error) {
 	return os.NewFile(uintptr(h), path), nil
 }
 
-// syncDir does nothing: directories cannot be synced here.
+// syncDir does nothing, because Windows cannot sync directories.
 func syncDir(string) error { return nil }

@@ -7,111 +7,112 @@ import (
 	"sync"
 )
 
-// Store remembers the largest token of each resource for longer than a process lives. It is called with a token that is about to be admitted, and
-// returns a *StaleError if it knows a larger one. It may be called from any number of goroutines.
+// Store remembers the largest token of each resource beyond the life of a process. A Gate calls it, from any number of
+// goroutines, with a token that it is about to admit. Store returns a *StaleError if it knows a larger one.
 //
-// Table.Store is one. One for a single resource is made of a File or a Node in a line:
+// Table.Store is a Store. For a single resource, use a File or a Node:
 //
 //	func(ctx context.Context, _ string, token fence.Token) error { return file.Raise(ctx, token) }
 type Store func(ctx context.Context, resource string, token Token) error
 
-// Gate is a fence within one process, before whatever that process does: it lets work in by its token, and never two tokens of
-// one resource at a time. Work of one token may run many times at once.
+// Gate is a fence within one process. It never admits work of two different tokens of a resource at a time, and no
+// token after a larger one; work of one token may run concurrently. A larger token cancels the context of work under
+// smaller ones, with ErrStale as the cause, and waits until that work has returned.
 //
-// As soon as a larger token arrives, nothing smaller is let in any more. What is still at work under a smaller one is told by its context, with
-// ErrStale as the cause, and the larger token waits until it has returned.
-//
-// A service that runs as several processes needs more than a Gate: two processes may work on two tokens at a time. Let
-// their transactions admit the token, with Table.Admit or Node.Write, and FromContext to get it.
+// A service of several processes needs more, because two of them may admit two tokens at a time. Let their transactions
+// check the token, with Table.Admit or Node.Write; FromContext returns it.
 type Gate struct {
 	store Store
 
-	mu    sync.Mutex // guards doors and what is in them; never held while anything is waited for
-	doors map[string]*door
+	mu        sync.Mutex // guards resources and their contents; no goroutine waits while it holds mu
+	resources map[string]*resourceState
 }
 
-// door is one resource's part of a gate.
-type door struct {
-	newest Token               // the largest token that has come here
-	stored Token               // the largest token that the store has admitted
-	users  int                 // who is inside or waits to be
-	inside map[*visit]struct{} // whose work is under way
-	empty  chan struct{}       // closed when the last inside leaves; nil if nobody waits for that
+// resourceState is what a gate knows of one resource.
+type resourceState struct {
+	newest  Token              // the largest token that the gate has seen
+	stored  Token              // the largest token that the store has admitted
+	users   int                // the calls of Do in progress
+	running map[*call]struct{} // the calls whose work is running
+	empty   chan struct{}      // closed when running becomes empty; nil while no call waits for that
 }
 
-// visit is one piece of work.
-type visit struct {
+// call is one call of Do.
+type call struct {
 	token  Token
 	cancel context.CancelCauseFunc
 }
 
-// NewGate returns a gate that remembers in store. A nil store is memory alone: the gate forgets when the process ends, so a
-// late writer that comes after a restart and before any newer one gets in; and it keeps a few bytes for every resource it has ever seen.
+// NewGate returns a gate that remembers tokens in store. Without a store it forgets them when the process ends, so that
+// after a restart it admits a late writer until it has seen a newer token, and it keeps a few bytes for every resource
+// it has seen.
 func NewGate(store Store) *Gate {
-	return &Gate{store: store, doors: make(map[string]*door)}
+	return &Gate{store: store, resources: make(map[string]*resourceState)}
 }
 
-// Do runs work if no larger token of resource has come, and returns its error. Work's context descends from ctx, carries the token
-// (FromContext), and ends with ErrStale as its cause when a larger token has come: then work should return soon, because the new holder
-// waits for it. Do returns a *StaleError without running work if a larger token has come; the store's error; ctx's cause if that has ended or
-// ends while work of a smaller token is under way. The token counts as seen in the last case, too.
+// Do runs work if the gate has seen no larger token of resource, and returns work's error. Work's context descends from
+// ctx, carries the token (see FromContext), and ends with the cause ErrStale when a larger token arrives; work should
+// then return soon, because the new holder waits for it.
+//
+// Without running work, Do returns a *StaleError if there is a larger token, the store's error, or ctx's cause if ctx
+// ends before work of a smaller token has returned. In that last case the gate has seen the token nevertheless.
 func (g *Gate) Do(ctx context.Context, resource string, token Token, work func(ctx context.Context) error) error {
 	if err := checkToken(token); err != nil {
 		return err
 	}
-	d, err := g.arrive(resource, token)
+	r, err := g.register(resource, token)
 	if err != nil {
 		return err
 	}
-	defer g.depart(resource, d)
-	if err := g.remember(ctx, d, resource, token); err != nil {
+	defer g.unregister(resource, r)
+	if err := g.remember(ctx, r, resource, token); err != nil {
 		return err
 	}
 	inner, cancel := context.WithCancelCause(context.WithValue(ctx, tokenKey{}, token))
 	defer cancel(nil)
-	v := &visit{token: token, cancel: cancel}
-	if err := g.enter(ctx, d, resource, v); err != nil {
+	c := &call{token: token, cancel: cancel}
+	if err := g.begin(ctx, r, resource, c); err != nil {
 		return err
 	}
-	defer g.leave(d, v)
+	defer g.end(r, c)
 	return work(inner)
 }
 
-// arrive announces the token: from now on nothing smaller is let in.
-func (g *Gate) arrive(resource string, token Token) (*door, error) {
+// register counts a call, and refuses a token that is smaller than the newest.
+func (g *Gate) register(resource string, token Token) (*resourceState, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	d := g.doors[resource]
-	if d == nil {
-		d = &door{inside: make(map[*visit]struct{})}
-		g.doors[resource] = d
+	r := g.resources[resource]
+	if r == nil {
+		r = &resourceState{running: make(map[*call]struct{})}
+		g.resources[resource] = r
 	}
-	if err := admit(resource, token, d.newest); err != nil {
+	if err := admit(resource, token, r.newest); err != nil {
 		return nil, err
 	}
-	d.users++
+	r.users++
 	if g.store == nil {
-		d.raise(token)
+		r.raiseLocked(token)
 	}
-	return d, nil
+	return r, nil
 }
 
-// raise makes token the newest, and tells work of smaller ones to end. The caller holds the gate's mu.
-func (d *door) raise(token Token) {
-	if token <= d.newest {
+// raiseLocked makes token the newest, and cancels work of smaller ones.
+func (r *resourceState) raiseLocked(token Token) {
+	if token <= r.newest {
 		return
 	}
-	d.newest = token
-	for v := range d.inside {
-		v.cancel(ErrStale)
+	r.newest = token
+	for c := range r.running {
+		c.cancel(ErrStale)
 	}
 }
 
-// remember has the store admit the token, once for each. Only then does the token count here: one that the store refuses, or cannot
-// keep, must not shut anybody out.
-func (g *Gate) remember(ctx context.Context, d *door, resource string, token Token) error {
+// remember has the store admit the token, once for each token. The token counts here only after that: a token that the
+// store refuses, or fails to keep, must not shut out others.
+func (g *Gate) remember(ctx context.Context, r *resourceState, resource string, token Token) error {
 	g.mu.Lock()
-	known := g.store == nil || d.stored >= token
+	known := g.store == nil || r.stored >= token
 	g.mu.Unlock()
 	if known {
 		return nil
@@ -120,86 +121,87 @@ func (g *Gate) remember(ctx context.Context, d *door, resource string, token Tok
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if stale, ok := errors.AsType[*StaleError](err); ok {
-		d.raise(stale.Newest)
+		r.raiseLocked(stale.Newest)
 		return &StaleError{Resource: resource, Token: token, Newest: stale.Newest}
 	}
 	if err != nil {
 		return err
 	}
-	d.stored = max(d.stored, token)
-	d.raise(token)
+	r.stored = max(r.stored, token)
+	r.raiseLocked(token)
 	return nil
 }
 
-// enter waits until no smaller token is at work.
-func (g *Gate) enter(ctx context.Context, d *door, resource string, v *visit) error {
+// begin waits until no work of a smaller token is running.
+func (g *Gate) begin(ctx context.Context, r *resourceState, resource string, c *call) error {
 	for {
 		g.mu.Lock()
-		if err := admit(resource, v.token, d.newest); err != nil {
+		if err := admit(resource, c.token, r.newest); err != nil {
 			g.mu.Unlock()
 			return err
 		}
 		if err := context.Cause(ctx); err != nil {
 			g.mu.Unlock()
-			return fmt.Errorf("fence: %s: not let in: %w", resource, err)
+			return fmt.Errorf("fence: %s: not admitted: %w", resource, err)
 		}
-		if !d.older(v.token) {
-			d.inside[v] = struct{}{}
+		if !r.runsBefore(c.token) {
+			r.running[c] = struct{}{}
 			g.mu.Unlock()
 			return nil
 		}
-		if d.empty == nil {
-			d.empty = make(chan struct{})
+		if r.empty == nil {
+			r.empty = make(chan struct{})
 		}
-		empty := d.empty
+		empty := r.empty
 		g.mu.Unlock()
 		select {
 		case <-empty:
-		case <-ctx.Done(): // said above
+		case <-ctx.Done(): // the next round returns its cause
 		}
 	}
 }
 
-func (d *door) older(token Token) bool {
-	for v := range d.inside {
-		return v.token < token // all inside have one token
+// runsBefore reports whether work of a smaller token is running.
+func (r *resourceState) runsBefore(token Token) bool {
+	for c := range r.running {
+		return c.token < token // all running calls have the same token
 	}
 	return false
 }
 
-func (g *Gate) leave(d *door, v *visit) {
+func (g *Gate) end(r *resourceState, c *call) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(d.inside, v)
-	if len(d.inside) == 0 && d.empty != nil {
-		close(d.empty)
-		d.empty = nil
+	delete(r.running, c)
+	if len(r.running) == 0 && r.empty != nil {
+		close(r.empty)
+		r.empty = nil
 	}
 }
 
-// depart forgets a resource that nobody uses, if the store remembers it.
-func (g *Gate) depart(resource string, d *door) {
+// unregister drops a resource without calls if the store remembers its token.
+func (g *Gate) unregister(resource string, r *resourceState) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if d.users--; d.users == 0 && g.store != nil {
-		delete(g.doors, resource)
+	if r.users--; r.users == 0 && g.store != nil {
+		delete(g.resources, resource)
 	}
 }
 
-// Newest returns the largest token of resource that has come here, zero if none has, or if the store remembers it and nobody is
-// at work.
+// Newest returns the largest token of resource that the gate has seen. It returns zero if there is none, and, on a gate
+// with a store, while no work is running.
 func (g *Gate) Newest(resource string) Token {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if d := g.doors[resource]; d != nil {
-		return d.newest
+	if r := g.resources[resource]; r != nil {
+		return r.newest
 	}
 	return 0
 }
 
 type tokenKey struct{}
 
-// FromContext returns the token under which a Gate, or HTTP, has let the work in that ctx belongs to.
+// FromContext returns the token under which a Gate, or HTTP, runs the work that ctx belongs to.
 func FromContext(ctx context.Context) (token Token, ok bool) {
 	token, ok = ctx.Value(tokenKey{}).(Token)
 	return token, ok

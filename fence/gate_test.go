@@ -18,7 +18,7 @@ func TestGateRefusesSmallerTokensOfTheSameResource(t *testing.T) {
 	for _, token := range []fence.Token{4, 4, 7} {
 		if err := g.Do(t.Context(), "stock", token, func(ctx context.Context) error {
 			if got, ok := fence.FromContext(ctx); !ok || got != token {
-				t.Errorf("work of token %d finds %d in its context", token, got)
+				t.Errorf("token %d: got token %d in the context of work", token, got)
 			}
 			return nil
 		}); err != nil {
@@ -27,27 +27,27 @@ func TestGateRefusesSmallerTokensOfTheSameResource(t *testing.T) {
 	}
 	wantStale(t, g.Do(t.Context(), "stock", 6, nothing), 6, 7)
 	if err := g.Do(t.Context(), "staff", 1, nothing); err != nil {
-		t.Errorf("another resource: %v", err)
+		t.Errorf("another resource: got %v, want nil", err)
 	}
 	if err := g.Do(t.Context(), "stock", 0, nothing); !errors.Is(err, fence.ErrBadToken) {
-		t.Errorf("token 0: got %v", err)
+		t.Errorf("token 0: got %v, want ErrBadToken", err)
 	}
 	if g.Newest("stock") != 7 || g.Newest("none") != 0 {
 		t.Errorf("got newest %d and %d, want 7 and 0", g.Newest("stock"), g.Newest("none"))
 	}
 	if _, ok := fence.FromContext(t.Context()); ok {
-		t.Error("a context without a token has one")
+		t.Error("got a token from a context without one")
 	}
 }
 
-// While work of a token is under way, a larger one waits for it, tells it to end, and shuts out everything smaller.
+// While work of a token runs, a larger token waits for it, cancels its context, and keeps out everything smaller.
 func TestLargerTokenWaitsForWorkUnderWayAndTellsItToEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := fence.NewGate(nil)
 		leave := make(chan struct{})
 		told := make(chan error, 2)
-		for range 2 { // work of one token may run at once
+		for range 2 { // work of one token may run concurrently
 			go func() {
 				_ = g.Do(t.Context(), "stock", 4, func(ctx context.Context) error {
 					<-ctx.Done()
@@ -59,13 +59,13 @@ func TestLargerTokenWaitsForWorkUnderWayAndTellsItToEnd(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(told) != 0 {
-			t.Fatal("work was told to end before a larger token came")
+			t.Fatal("got work canceled before a larger token arrived")
 		}
 		entered := make(chan error, 1)
 		go func() { entered <- g.Do(t.Context(), "stock", 5, nothing) }()
 		for range 2 {
 			if cause := <-told; !errors.Is(cause, fence.ErrStale) {
-				t.Errorf("work was told %v", cause)
+				t.Errorf("got cause %v, want ErrStale", cause)
 			}
 		}
 		synctest.Wait()
@@ -73,13 +73,13 @@ func TestLargerTokenWaitsForWorkUnderWayAndTellsItToEnd(t *testing.T) {
 		gaveUp, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := g.Do(gaveUp, "stock", 6, nothing); !errors.Is(err, context.Canceled) {
-			t.Errorf("who gives up waiting got %v", err)
+			t.Errorf("got %v, want the cause of the context that ended the wait", err)
 		}
 		if len(entered) != 0 {
-			t.Fatal("two tokens were at work at once")
+			t.Fatal("got work of two tokens at once")
 		}
 		close(leave)
-		wantStale(t, <-entered, 5, 6) // 6 was seen, though it gave up
+		wantStale(t, <-entered, 5, 6) // the gate has seen 6, although its caller gave up
 		if err := g.Do(t.Context(), "stock", 6, nothing); err != nil {
 			t.Error(err)
 		}
@@ -96,12 +96,12 @@ func TestGateNeverHasTwoTokensAtWork(t *testing.T) {
 		var newest fence.Token
 		for i := range 16 {
 			workers.Go(func() {
-				for token := fence.Token(1 + i/2); token <= 200; token += 8 { // each by two
+				for token := fence.Token(1 + i/2); token <= 200; token += 8 { // each by two goroutines
 					err := g.Do(t.Context(), "stock", token, func(context.Context) error {
 						mu.Lock()
 						inside[token]++
 						if len(inside) > 1 || token < newest {
-							t.Errorf("token %d was let in after %d, with %v at work", token, newest, inside)
+							t.Errorf("token %d admitted after %d, while %v are running", token, newest, inside)
 						}
 						newest = token
 						mu.Unlock()
@@ -122,7 +122,7 @@ func TestGateNeverHasTwoTokensAtWork(t *testing.T) {
 	}
 }
 
-// remembering is a store in memory.
+// remembering returns an in-memory store.
 func remembering() fence.Store {
 	var mu sync.Mutex
 	newest := make(map[string]fence.Token)
@@ -146,7 +146,7 @@ func TestGateWithAStoreRemembersAcrossARestart(t *testing.T) {
 	wantStale(t, fence.NewGate(store).Do(t.Context(), "stock", 7, nothing), 7, 8)
 }
 
-// A token that the store cannot keep lets nobody in, and shuts nobody out.
+// A token that the store fails to keep is not admitted, and does not keep out others.
 func TestTokenThatCannotBeStoredDoesNotCount(t *testing.T) {
 	t.Parallel()
 	full := errors.New("disk full")
@@ -159,15 +159,15 @@ func TestTokenThatCannotBeStoredDoesNotCount(t *testing.T) {
 		return store(ctx, resource, token)
 	})
 	err := g.Do(t.Context(), "stock", 9, func(context.Context) error {
-		t.Error("work was let in with a token that is not stored")
+		t.Error("work ran with a token that is not stored")
 		return nil
 	})
 	if !errors.Is(err, full) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want the store's error", err)
 	}
 	down = false
 	if err := g.Do(t.Context(), "stock", 8, nothing); err != nil {
-		t.Errorf("after the store failed for a larger token: %v", err)
+		t.Errorf("after a larger token that was not stored: got %v, want nil", err)
 	}
 }
 
@@ -178,12 +178,12 @@ func TestGateForgetsIdleResourcesThatItsStoreRemembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := g.Newest("stock"); got != 0 {
-		t.Errorf("the gate still keeps token %d", got)
+		t.Errorf("got newest token %d, want 0", got)
 	}
 	wantStale(t, g.Do(t.Context(), "stock", 7, nothing), 7, 8)
 }
 
-// Work that panics lets the next in.
+// Work that panics does not block the next call.
 func TestWorkThatPanicsLeavesTheGate(t *testing.T) {
 	t.Parallel()
 	g := fence.NewGate(nil)

@@ -10,42 +10,42 @@ import (
 // Header is the HTTP header that carries a request's token, in decimal.
 const Header = "Turnstile-Token"
 
-// NewestHeader is the HTTP header with which a refusal tells the largest token that has been seen.
+// NewestHeader is the HTTP header of a refusal that carries the largest token that the gate has seen.
 const NewestHeader = "Turnstile-Newest-Token"
 
-// grace is how long a request that is cut short may still take to send its answer.
+// grace is how long a request that is cut off may still take to send its response.
 const grace = 5 * time.Second
 
-// HTTP returns a handler that has every request admitted by the gate before next sees it. Resource names what a request is for, one lock's
-// worth of things; if it is nil, everything behind next is one resource. It must not return what clients can make up at will, such as
-// a path that may not exist, for a gate without a store.
+// HTTP returns a handler that calls next for requests that the gate admits. Resource returns the resource of a request,
+// one for each lock; if it is nil, everything behind next is one resource. With a gate without a store, resource must
+// not return names that clients can invent, such as paths that do not exist: the gate keeps every name.
 //
-// A request is answered here, and next does not see it:
+// HTTP answers a request itself, without next, with:
 //
-//   - 412 Precondition Failed when its token is smaller than the largest seen; that is in the header Turnstile-Newest-Token. The client has lost
-//     its lock. Nothing was done, and trying again is of no use.
-//   - 428 Precondition Required when it has no token, 400 Bad Request when what it has is not one token;
-//   - 503 Service Unavailable when the gate's store fails, or when work of an earlier holder was still under way when the request's context
-//     ended. Nothing was done; the client may try again.
+//   - 412 Precondition Failed if its token is stale; the header Turnstile-Newest-Token has the largest one. The client
+//     has lost its lock, nothing was done, and a retry is pointless.
+//   - 428 Precondition Required if it has no token, and 400 Bad Request if it has anything but one valid token.
+//   - 503 Service Unavailable if the gate's store fails, or if the request's context ends while work of an earlier
+//     holder is running. Nothing was done, and the client may retry.
 //
-// 409 Conflict is never given: it stays next's own, for conflicts of the data.
+// It never answers 409 Conflict, which is left to next for conflicts of its data.
 //
-// A request that is at work when a larger token comes is cut short: its context ends with ErrStale as the cause, reading its body fails, and so do
-// writes of its answer that take longer than five seconds. So a holder that was stopped in the middle of sending or receiving cannot keep out the
-// next; what next does besides must heed the context. Requests that read must carry the token, too, if something is written that depends on
-// what they read (see the package's page).
+// A larger token cuts off requests that are in progress: their context ends with the cause ErrStale, reads of the body
+// fail, and so do writes of the response after five seconds. So a holder that was stopped while sending or receiving
+// cannot keep the next holder waiting, if next heeds the context in everything else that it does. A request that only
+// reads needs the token, too, if a later write depends on it (see the package's documentation).
 //
-// Clients set the header with SetHeader or a Transport, and tell a refusal from next's own answers with Refusal.
+// Clients set the header with SetHeader or a Transport, and recognize a refusal with Refusal.
 func HTTP(g *Gate, resource func(*http.Request) string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		values := r.Header.Values(Header)
 		if len(values) == 0 {
-			http.Error(w, "fence: this needs the token of a lock, in the header "+Header, http.StatusPreconditionRequired)
+			http.Error(w, "fence: no token: set the header "+Header, http.StatusPreconditionRequired)
 			return
 		}
 		token, err := ParseToken(values[0])
 		if err != nil || len(values) > 1 {
-			http.Error(w, "fence: the header "+Header+" must carry one token, a positive decimal number", http.StatusBadRequest)
+			http.Error(w, "fence: the header "+Header+" must be one positive decimal number", http.StatusBadRequest)
 			return
 		}
 		name := ""
@@ -65,14 +65,15 @@ func HTTP(g *Gate, resource func(*http.Request) string, next http.Handler) http.
 	})
 }
 
-// interruptible makes reads of the request's body fail once ctx ends by ErrStale, and soon after writes of the answer. Done ends that.
+// interruptible makes reads of the request's body fail once ctx ends by ErrStale, and writes of the response after a
+// grace period. The caller must call done before the handler returns.
 func interruptible(ctx context.Context, w http.ResponseWriter) (done func()) {
 	ended := make(chan struct{})
 	c := http.NewResponseController(w)
 	stop := context.AfterFunc(ctx, func() {
 		defer close(ended)
 		if errors.Is(context.Cause(ctx), ErrStale) {
-			// A writer without deadlines (a recorder, another middleware's) has nothing to interrupt.
+			// It fails for a writer without deadlines, such as a recorder, which has no connection to interrupt.
 			_ = c.SetReadDeadline(time.Unix(1, 0))
 			_ = c.SetWriteDeadline(time.Now().Add(grace))
 		}
@@ -82,13 +83,13 @@ func interruptible(ctx context.Context, w http.ResponseWriter) (done func()) {
 			return
 		}
 		<-ended // w must not be used after the handler has returned
-		// The connection may be a proxy's, which sends the requests of others on it next: the server renews deadlines for them only if it has
-		// some of its own.
-		var usual time.Time
+		// The connection may be a proxy's, and carry other clients' requests next. The server sets new deadlines for
+		// them only if it has a WriteTimeout.
+		var original time.Time
 		if srv, ok := ctx.Value(http.ServerContextKey).(*http.Server); ok && srv.WriteTimeout > 0 {
-			usual = time.Now().Add(srv.WriteTimeout)
+			original = time.Now().Add(srv.WriteTimeout)
 		}
-		_ = c.SetWriteDeadline(usual)
+		_ = c.SetWriteDeadline(original)
 	}
 }
 

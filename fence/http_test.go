@@ -16,7 +16,8 @@ import (
 	"github.com/seed-a3166700/turnstile/fence"
 )
 
-// put sends one request with the given values of the token's header, and returns the answer's code and its newest token.
+// put sends one request with the given tokens as its header. It returns the status code and the newest token of the
+// response.
 func put(t *testing.T, url string, body io.Reader, tokens ...string) (code int, newest string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, url, body)
@@ -61,11 +62,12 @@ func TestRequestsAreAnsweredByTheirToken(t *testing.T) {
 		{"/b", []string{"8"}, http.StatusOK, ""},
 	} {
 		if code, newest := put(t, srv.URL+c.path, nil, c.tokens...); code != c.code || newest != c.newest {
-			t.Errorf("%s with tokens %q: got %d, newest %q, want %d, %q", c.path, c.tokens, code, newest, c.code, c.newest)
+			t.Errorf("%s with tokens %q: got %d, newest %q, want %d, %q",
+				c.path, c.tokens, code, newest, c.code, c.newest)
 		}
 	}
 	if len(seen) != 4 {
-		t.Errorf("the handler saw tokens %d, want 4 of them", seen)
+		t.Errorf("got tokens %d in the handler, want 4", seen)
 	}
 }
 
@@ -77,16 +79,16 @@ func TestGateThatCannotRememberAnswersServiceUnavailable(t *testing.T) {
 	fence.SetHeader(r, 5)
 	fence.HTTP(g, nil, http.NotFoundHandler()).ServeHTTP(w, r)
 	if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "secrets") {
-		t.Errorf("got %d %s", w.Code, w.Body)
+		t.Errorf("got %d %s, want 503 without the store's error", w.Code, w.Body)
 	}
 }
 
-// A holder that was stopped in the middle of sending its request does not keep the next one out.
+// A holder that is stopped while it sends its request does not keep out the next holder.
 func TestRequestThatIsStoppedInItsMiddleIsCutOffByALargerToken(t *testing.T) {
 	t.Parallel()
 	reading := make(chan struct{})
 	ended := make(chan error, 1)
-	srv := httptest.NewServer(fence.HTTP(fence.NewGate(nil), nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if token, _ := fence.FromContext(r.Context()); token == 6 {
 			return
 		}
@@ -94,10 +96,11 @@ func TestRequestThatIsStoppedInItsMiddleIsCutOffByALargerToken(t *testing.T) {
 		_, err := io.ReadAll(r.Body)
 		ended <- err
 		if !errors.Is(context.Cause(r.Context()), fence.ErrStale) {
-			t.Errorf("the context of the request that was cut off ended by %v", context.Cause(r.Context()))
+			t.Errorf("got cause %v in the request that was cut off, want ErrStale", context.Cause(r.Context()))
 		}
 		w.WriteHeader(http.StatusInternalServerError)
-	})))
+	})
+	srv := httptest.NewServer(fence.HTTP(fence.NewGate(nil), nil, next))
 	defer srv.Close()
 	body, stopped := io.Pipe()
 	defer stopped.Close()
@@ -110,23 +113,23 @@ func TestRequestThatIsStoppedInItsMiddleIsCutOffByALargerToken(t *testing.T) {
 			return
 		}
 		fence.SetHeader(req, 5)
-		if res, err := http.DefaultClient.Do(req); err == nil { // an error is as good: the connection was cut
+		if res, err := http.DefaultClient.Do(req); err == nil { // an error is fine, too: the connection was cut
 			res.Body.Close()
 		}
 	}()
 	<-reading
 	if code, _ := put(t, srv.URL, nil, "6"); code != http.StatusOK {
-		t.Errorf("the next holder got %d", code)
+		t.Errorf("next holder: got %d, want 200", code)
 	}
 	if err := <-ended; err == nil {
-		t.Error("the request that was cut off was read to its end")
+		t.Error("got the whole body of the request that was cut off, want an error")
 	}
 	stopped.Close()
 	<-sent
 }
 
-// A holder that was stopped in the middle of receiving its answer does not keep the next one out either; and the connection, which may be a
-// proxy's, is good for the requests of others afterwards.
+// A holder that is stopped while it receives its response does not keep out the next holder. Afterwards the
+// connection, which may be a proxy's, still serves other clients' requests.
 func TestAnswerThatNobodyReadsIsCutOffByALargerToken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -140,7 +143,7 @@ func TestAnswerThatNobodyReadsIsCutOffByALargerToken(t *testing.T) {
 			fence.SetHeader(r, 5)
 			fence.HTTP(g, nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				if _, err := w.Write([]byte("much")); !errors.Is(err, os.ErrDeadlineExceeded) {
-					t.Errorf("got %v", err)
+					t.Errorf("got %v, want nil", err)
 				}
 			})).ServeHTTP(w, r)
 		}()
@@ -150,18 +153,18 @@ func TestAnswerThatNobodyReadsIsCutOffByALargerToken(t *testing.T) {
 		}
 		<-done
 		if w.write != (time.Time{}) {
-			t.Errorf("the connection is left with a deadline, %v", w.write)
+			t.Errorf("got write deadline %v after the request, want none", w.write)
 		}
 	})
 }
 
-// stuckWriter is an answer that nobody reads: what is written waits until its deadline.
+// stuckWriter is a response that no client reads: a write waits until the deadline.
 type stuckWriter struct {
 	header  http.Header
 	writing chan struct{} // closed by the first write
 
 	mu    sync.Mutex // guards write
-	limit *sync.Cond // write has changed
+	limit *sync.Cond // signals that write has changed
 	write time.Time  // the deadline
 }
 

@@ -11,29 +11,29 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// Node is a fence in a znode whose data is the largest token, as a decimal number. A token is checked and raised in the multi that
-// writes.
+// Node is a fence in a znode whose data is the largest token, as a decimal number. The multi that writes also checks
+// and raises the token.
 //
-// It is for writes to the same ensemble, as lock.Hold's guard is, and stronger: the guard refuses a write once the hold's node is gone, the
-// fence also tells apart the holds that goroutines of one process hand to each other, and it takes writes from
-// a session other than the hold's: a service's, which is told the token by its client.
+// Like the guard of lock.Hold it is for writes to the same ensemble, but it is stronger. The guard refuses a write once
+// the hold's node is gone. A Node also tells apart holds that share a node because goroutines of one process passed the
+// lock on, and it admits writes of any session, such as that of a service whose client holds the lock.
 type Node struct {
 	path string
 	acl  []zk.ACL
 }
 
-// maxParents is how often missing parents are made before that is given up: somebody deletes them all the time.
+// maxParents is how often Write creates missing parents before it gives up, because another client keeps deleting them.
 const maxParents = 10
 
-// NewNode returns the fence at path. The node and missing parents are made with the first token, persistent, with the given ACL, open to
-// everybody if that is nil. It must not lie below a lock's path, and must not be deleted: that would forget the token. It
-// returns an error for a path that is none.
+// NewNode returns the fence at path. The first token creates the node and missing parents as persistent nodes with the
+// given ACL; a nil ACL allows everything to all clients. The node must not be below a lock's path, and deleting it
+// would forget the token. NewNode returns an error if path is invalid.
 func NewNode(path string, acl []zk.ACL) (*Node, error) {
 	if err := zk.ValidatePath(path); err != nil {
 		return nil, fmt.Errorf("fence: %w", err)
 	}
 	if path == "/" || path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/") {
-		return nil, fmt.Errorf("fence: %s belongs to the server; name a path of the fence's own, such as /fences/stock", path)
+		return nil, fmt.Errorf("fence: path is reserved for the server: %s; use another, such as /fences/stock", path)
 	}
 	return &Node{path: path, acl: slices.Clone(acl)}, nil
 }
@@ -41,11 +41,12 @@ func NewNode(path string, acl []zk.ACL) (*Node, error) {
 // Path returns the fence's path.
 func (n *Node) Path() string { return n.path }
 
-// Write executes ops in one multi with the check of the token, and returns their results. It returns a *StaleError, and executes nothing,
-// if a larger token has been seen. If one of ops is refused, the error is the *zk.MultiError of ops alone, and the token is not raised.
+// Write executes ops in one multi with the check of the token, and returns their results. It returns a *StaleError, and
+// executes nothing, if the fence has seen a larger token. If the server refuses one of ops, Write returns the
+// *zk.MultiError of ops alone, and does not raise the token.
 //
-// Whether a write happened whose answer was lost is unknown, as zk.OutcomeOf says of the error; it is not repeated. If it happened its token was
-// raised, if not then not: both are in one transaction.
+// After a lost reply zk.OutcomeOf returns zk.Unknown for the error. Write does not repeat the multi; either both the
+// writes and the token are in effect, or neither.
 func (n *Node) Write(ctx context.Context, sess *zk.Session, token Token, ops ...zk.Op) ([]zk.Result, error) {
 	if err := checkToken(token); err != nil {
 		return nil, err
@@ -69,8 +70,9 @@ func (n *Node) Write(ctx context.Context, sess *zk.Session, token Token, ops ...
 		case multi.Index > 0:
 			return nil, multiOf(ops, multi)
 		case errors.Is(err, zk.BadVersion), errors.Is(err, zk.NodeExists), exists && errors.Is(err, zk.NoNode):
-			// Somebody else has raised it, or made it, or deleted it, in between. Each round is somebody's progress. That is so at a follower which lags
-			// behind, too: the refusal has its place among the writes, and the server that passes it on has applied all before it.
+			// Another client has raised, created or deleted the node since the read. Each round means progress of
+			// another client, also at a follower that lags behind: the refusal is ordered among the writes, and the
+			// follower has applied all earlier ones before it passes the refusal on.
 		case errors.Is(err, zk.NoNode) && parents < maxParents:
 			parents++
 			if err := n.makeParents(ctx, sess, path.Dir(n.path)); err != nil {
@@ -82,15 +84,15 @@ func (n *Node) Write(ctx context.Context, sess *zk.Session, token Token, ops ...
 	}
 }
 
-// Raise shows the token and writes nothing else: what later tries a smaller one is refused. Call it before reading what a write
-// depends on.
+// Raise shows the fence the token and writes nothing else, so that it refuses smaller ones from then on. Call it before
+// you read what a write depends on.
 func (n *Node) Raise(ctx context.Context, sess *zk.Session, token Token) error {
 	_, err := n.Write(ctx, sess, token)
 	return err
 }
 
-// Newest returns the largest token that has been seen, zero if none has. A server that lags behind may answer with an older one; Write does
-// not rely on it.
+// Newest returns the largest token that the fence has seen, or zero. A server that lags behind may return an older one,
+// which does not affect Write.
 func (n *Node) Newest(ctx context.Context, sess *zk.Session) (Token, error) {
 	newest, _, _, err := n.read(ctx, sess)
 	return newest, err
@@ -104,27 +106,29 @@ func (n *Node) read(ctx context.Context, sess *zk.Session) (newest Token, stat z
 	if err != nil {
 		return 0, zk.Stat{}, false, fmt.Errorf("fence: %w", err)
 	}
-	if stat.Version == -1 { // servers take it for any version, so nothing could be made conditional on it
-		return 0, zk.Stat{}, false, fmt.Errorf("fence: %s has been raised 2^32 times, and its version cannot be checked; set its data once, to itself", n.path)
+	if stat.Version == -1 { // in a request, version -1 means any version, so no write could depend on it
+		return 0, zk.Stat{}, false,
+			fmt.Errorf("fence: version of %s is -1 and cannot be checked; set its data once, unchanged", n.path)
 	}
-	if len(data) == 0 { // made by hand, or as a parent
+	if len(data) == 0 { // created by hand, or as a parent
 		return 0, stat, true, nil
 	}
 	if newest, err = ParseToken(string(data)); err != nil {
-		return 0, zk.Stat{}, false, fmt.Errorf("fence: %s is in use by somebody else, or damaged: %w", n.path, err)
+		return 0, zk.Stat{}, false,
+			fmt.Errorf("fence: data of %s is not a token; repair it or use another path: %w", n.path, err)
 	}
 	return newest, stat, true, nil
 }
 
-// raise returns the operation that succeeds if nothing has changed since the node was read, and then leaves it with the token.
+// raise returns the operation that stores the token if the node has not changed since it was read.
 func (n *Node) raise(token, newest Token, stat zk.Stat, exists bool) zk.Op {
 	switch {
 	case !exists:
 		return zk.CreateNodeOp(zk.Node{Path: n.path, Data: []byte(FormatToken(token)), Mode: zk.Persistent, ACL: n.acl})
 	case token == newest:
-		return zk.Check(n.path, stat.Version)
+		return zk.CheckOp(n.path, stat.Version)
 	default:
-		return zk.SetData(n.path, []byte(FormatToken(token)), stat.Version)
+		return zk.SetOp(n.path, []byte(FormatToken(token)), stat.Version)
 	}
 }
 
@@ -136,13 +140,13 @@ func (n *Node) makeParents(ctx context.Context, sess *zk.Session, dir string) er
 		}
 		_, err = sess.CreateNode(ctx, zk.Node{Path: dir, Mode: zk.Persistent, ACL: n.acl})
 	}
-	if err != nil && !errors.Is(err, zk.NodeExists) && !errors.Is(err, zk.NoNode) { // NoNode: the caller goes round again
+	if err != nil && !errors.Is(err, zk.NodeExists) && !errors.Is(err, zk.NoNode) { // NoNode: the caller retries
 		return fmt.Errorf("fence: %w", err)
 	}
 	return nil
 }
 
-// multiOf returns the failure of ops as if the check of the token had not been before them.
+// multiOf returns multi without the check of the token that preceded ops.
 func multiOf(ops []zk.Op, multi *zk.MultiError) error {
 	e := *multi
 	e.Index--

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// inBubble runs a test with a server and a session in a bubble of its own.
+// inBubble runs a test in a bubble of its own, with a server and a session.
 func inBubble(t *testing.T, test func(t *testing.T, srv *zktest.Server)) {
 	t.Helper()
 	t.Parallel()
@@ -41,21 +41,22 @@ func TestNodeRefusesSmallerTokensInTheSameTransactionAsTheWrite(t *testing.T) {
 		sess := srv.Session(t, 10*time.Second)
 		n := node(t, "/fences/shop/stock")
 		if got, err := n.Newest(t.Context(), sess); got != 0 || err != nil {
-			t.Errorf("before any token: got %d, %v", got, err)
+			t.Errorf("got newest %d, %v before any token, want 0", got, err)
 		}
 		results, err := n.Write(t.Context(), sess, 5, zk.CreateOp("/stock", []byte("10"), zk.Persistent))
 		if err != nil || len(results) != 1 || results[0].Path != "/stock" {
-			t.Fatalf("got %v, %v for the first write", results, err)
+			t.Fatalf("first write: got %v, %v", results, err)
 		}
 		for _, token := range []fence.Token{5, 5, 8} {
-			if _, err := n.Write(t.Context(), sess, token, zk.SetData("/stock", []byte(fence.FormatToken(token)), -1)); err != nil {
+			write := zk.SetOp("/stock", []byte(fence.FormatToken(token)), -1)
+			if _, err := n.Write(t.Context(), sess, token, write); err != nil {
 				t.Errorf("token %d: %v", token, err)
 			}
 		}
-		_, err = n.Write(t.Context(), sess, 7, zk.SetData("/stock", []byte("late"), -1))
+		_, err = n.Write(t.Context(), sess, 7, zk.SetOp("/stock", []byte("late"), -1))
 		wantStale(t, err, 7, 8)
 		if data, _, _ := sess.Get(t.Context(), "/stock"); string(data) != "8" {
-			t.Errorf("the late write is there: %s", data)
+			t.Errorf("got data %s of the late write", data)
 		}
 		if got, err := n.Newest(t.Context(), sess); got != 8 || err != nil {
 			t.Errorf("got newest %d, %v, want 8", got, err)
@@ -72,24 +73,25 @@ func TestRefusedOperationRaisesNoTokenAndKeepsItsOwnNumber(t *testing.T) {
 		}
 		_, err := n.Write(t.Context(), sess, 2, zk.CreateOp("/a", nil, zk.Persistent), zk.DeleteOp("/missing", -1))
 		multi, ok := errors.AsType[*zk.MultiError](err)
-		if !ok || multi.Index != 1 || multi.Path != "/missing" || len(multi.Results) != 2 || !errors.Is(err, zk.NoNode) || zk.OutcomeOf(err) != zk.Refused {
-			t.Errorf("got %#v", err)
+		if !ok || multi.Index != 1 || multi.Path != "/missing" || len(multi.Results) != 2 ||
+			!errors.Is(err, zk.NoNode) || zk.OutcomeOf(err) != zk.Refused {
+			t.Errorf("got %#v, want operation 1 refused with NoNode", err)
 		}
 		if got, _ := n.Newest(t.Context(), sess); got != 1 {
-			t.Errorf("a write that failed raised the token to %d", got)
+			t.Errorf("got newest %d after a refused write, want no change", got)
 		}
 	})
 }
 
-// A token that is raised between the look and the write is seen by the write.
+// Another client raises the token between Write's read and its multi.
 func TestNodeSeesATokenThatIsRaisedBehindItsBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		sess, other := srv.Session(t, 10*time.Second), srv.Session(t, 10*time.Second)
 		n := node(t, "/fence")
 		for _, c := range []struct{ before, token fence.Token }{
-			{0, 1}, // makes the fence
-			{3, 4}, // raises it
-			{3, 3}, // leaves it as it is
+			{0, 1}, // creates the node
+			{3, 4}, // raises the token
+			{3, 3}, // leaves the node as it is
 		} {
 			if c.before > 0 {
 				if err := n.Raise(t.Context(), other, c.before); err != nil {
@@ -119,21 +121,23 @@ func TestNodeSeesATokenThatIsRaisedBehindItsBack(t *testing.T) {
 	})
 }
 
-// Writers with random tokens, at once: what is written last has the largest token, and never was a smaller one written after a larger.
+// Writers show random tokens concurrently. No token is written after a larger one, and the last one written is the
+// largest.
 func TestNodeAdmitsTokensInOrderFromManyWriters(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := node(t, "/fence")
 		if _, err := srv.Session(t, 10*time.Second).Create(t.Context(), "/log", nil, zk.Persistent); err != nil {
 			t.Fatal(err)
 		}
-		const tokens, at = 60, 6 // as many at a time
+		const tokens, at = 60, 6 // writes at a time
 		var writers sync.WaitGroup
 		var next atomic.Int64
 		for range at {
 			sess := srv.Session(t, 10*time.Second)
 			writers.Go(func() {
 				for token := fence.Token(next.Add(1)); token <= tokens; token = fence.Token(next.Add(1)) {
-					_, err := n.Write(t.Context(), sess, token, zk.CreateOp("/log/"+fence.FormatToken(token)+"-", nil, zk.PersistentSequential))
+					entry := zk.CreateOp("/log/"+fence.FormatToken(token)+"-", nil, zk.PersistentSequential)
+					_, err := n.Write(t.Context(), sess, token, entry)
 					if err != nil && !errors.Is(err, fence.ErrStale) {
 						t.Errorf("token %d: %v", token, err)
 					}
@@ -146,15 +150,16 @@ func TestNodeAdmitsTokensInOrderFromManyWriters(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantAscending(t, log)
-		// A token that is refused was on its way together with a larger one that was admitted, and no more are on
-		// their way at a time.
+		// A refused token was in flight together with a larger one that was admitted, and at most that many are in
+		// flight at a time.
 		if len(log) < tokens/at {
-			t.Errorf("%d of %d tokens were admitted, want %d at least", len(log), tokens, tokens/at)
+			t.Errorf("got %d of %d tokens admitted, want at least %d", len(log), tokens, tokens/at)
 		}
 	})
 }
 
-// wantAscending checks names of the form TOKEN-SEQUENCE: in the order of the sequences, the tokens must not fall.
+// wantAscending checks names of the form TOKEN-SEQUENCE: in the order of the sequence numbers, the tokens must not
+// fall.
 func wantAscending(t *testing.T, names []string) {
 	t.Helper()
 	const digits = 10
@@ -171,16 +176,16 @@ func wantAscending(t *testing.T, names []string) {
 			t.Fatal(err)
 		}
 		if token < last {
-			t.Errorf("token %d was let in after %d", token, last)
+			t.Errorf("token %d admitted after %d", token, last)
 		}
 		last = token
 	}
 	if len(names) == 0 {
-		t.Error("nothing was written")
+		t.Error("got no node")
 	}
 }
 
-// What the guard cannot see, the fence does: two holds of one process that share a node.
+// The fence tells apart what the guard cannot: two holds of one process that share a node.
 func TestNodeTellsApartHoldsThatShareANode(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		m, err := lock.NewMutex(srv.Client(t, 10*time.Second), "/lock", lock.Config{Retain: time.Minute})
@@ -199,7 +204,7 @@ func TestNodeTellsApartHoldsThatShareANode(t *testing.T) {
 			t.Fatal(err)
 		}
 		if second.Path() != first.Path() {
-			t.Fatalf("the holds have nodes of their own, %s and %s", first.Path(), second.Path())
+			t.Fatalf("got holds with different nodes %s and %s, want a shared one", first.Path(), second.Path())
 		}
 		if err := n.Raise(t.Context(), sess, second.Token()); err != nil {
 			t.Fatal(err)
@@ -217,26 +222,26 @@ func TestNodeThatIsSomethingElseIsLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := node(t, "/config").Raise(t.Context(), sess, 1); !errors.Is(err, fence.ErrBadToken) {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want an error", err)
 		}
 		if data, _, _ := sess.Get(t.Context(), "/config"); string(data) != "colour=blue" {
-			t.Errorf("the node now holds %s", data)
+			t.Errorf("got data %s, want it unchanged", data)
 		}
 		if _, err := fence.NewNode("/a//b", nil); err == nil {
-			t.Error("a bad path was accepted")
+			t.Error("got a fence at an invalid path")
 		}
 		for _, path := range []string{"/", "/zookeeper", "/zookeeper/quota"} {
 			if _, err := fence.NewNode(path, nil); err == nil {
-				t.Errorf("%s was accepted", path)
+				t.Errorf("got a fence at %s, want an error", path)
 			}
 		}
 		if err := node(t, "/fence").Raise(t.Context(), sess, 0); !errors.Is(err, fence.ErrBadToken) {
-			t.Errorf("token 0: got %v", err)
+			t.Errorf("token 0: got %v, want ErrBadToken", err)
 		}
 	})
 }
 
-// The answer of the write is lost: the caller is told so, and nothing is written twice.
+// The reply to the write is lost. The caller learns that the outcome is unknown, and nothing is written twice.
 func TestNodeDoesNotRepeatAWriteOfUnknownOutcome(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		sess := srv.Session(t, 10*time.Second)
@@ -266,12 +271,12 @@ func TestNodeDoesNotRepeatAWriteOfUnknownOutcome(t *testing.T) {
 			}
 		}
 		if count != 1 {
-			t.Errorf("the write was executed %d times: %v", count, children)
+			t.Errorf("got %d executions, want 1: %v", count, children)
 		}
-		// It was executed, so its token counts; and whoever has that token may go on.
+		// The write was executed, so its token counts, and its holder may continue.
 		wantStale(t, n.Raise(t.Context(), sess, 1), 1, 2)
 		if err := n.Raise(t.Context(), sess, 2); err != nil {
-			t.Errorf("after the lost answer: %v", err)
+			t.Errorf("after the lost reply: got %v, want nil", err)
 		}
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-a3166700/turnstile/fence"
 )
 
-// workEnv makes the test binary another process that writes: what it is to do, and the file's path.
+// workEnv makes the test binary a writer process. Its value is the work and the file's path.
 const workEnv = "TURNSTILE_FENCE_WORK"
 
 func TestMain(m *testing.M) {
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// holdFence is at work with token 5 until stdin has a line.
+// holdFence holds the fence with token 5 until stdin has a line.
 func holdFence(path string) error {
 	return fence.NewFile(path).Do(context.Background(), 5, func() error {
 		fmt.Println("inside")
@@ -39,7 +39,8 @@ func holdFence(path string) error {
 	})
 }
 
-// appendTokens appends each token that it reads from stdin to the file, if the fence admits it, in two halves, and says so.
+// appendTokens reads tokens from stdin, appends each one to the file in two halves if the fence admits it, and prints
+// it.
 func appendTokens(path string) error {
 	f := fence.NewFile(path)
 	tokens := bufio.NewScanner(os.Stdin)
@@ -48,7 +49,8 @@ func appendTokens(path string) error {
 		if err != nil {
 			return err
 		}
-		if err := f.Do(context.Background(), token, func() error { return appendLine(path, tokens.Text()) }); err != nil && !errors.Is(err, fence.ErrStale) {
+		err = f.Do(context.Background(), token, func() error { return appendLine(path, tokens.Text()) })
+		if err != nil && !errors.Is(err, fence.ErrStale) {
 			return err
 		}
 		fmt.Println("done", token)
@@ -68,7 +70,7 @@ func appendLine(path, line string) error {
 	return errors.Join(err, f.Close())
 }
 
-// process is another process that writes.
+// process is a writer process.
 type process struct {
 	*exec.Cmd
 	in  io.WriteCloser
@@ -98,9 +100,9 @@ func start(t *testing.T, work, path string) *process {
 	return p
 }
 
-// line returns the next that the process says, without its end.
+// line returns the next line of the process's output.
 func (p *process) line() string {
-	s, _ := p.out.ReadString('\n') // what ended early is told by what is missing
+	s, _ := p.out.ReadString('\n') // an incomplete line fails the caller's check
 	return strings.TrimSuffix(s, "\n")
 }
 
@@ -117,7 +119,7 @@ func TestFileIsFreeAgainWhenAWriterOfAnotherProcessIsKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report")
 	writer := start(t, "hold", path)
 	if got := writer.line(); got != "inside" {
-		t.Fatalf("the writer says %q", got)
+		t.Fatalf("got %q from the writer, want inside", got)
 	}
 
 	f := fence.NewFile(path)
@@ -127,20 +129,21 @@ func TestFileIsFreeAgainWhenAWriterOfAnotherProcessIsKilled(t *testing.T) {
 	go func() { waiting <- f.Raise(impatient, 6) }()
 	cancel(stopped)
 	if err := <-waiting; !errors.Is(err, stopped) {
-		t.Errorf("while another process writes: got %v", err)
+		t.Errorf("got %v while another process writes, want the context's cause", err)
 	}
 
 	writer.kill(t)
 	if err := f.Raise(t.Context(), 6); err != nil {
-		t.Errorf("after the other was killed: %v", err)
+		t.Errorf("got %v after the writer was killed, want nil", err)
 	}
 	wantStale(t, f.Raise(t.Context(), 5), 5, 6)
 }
 
-// Processes append tokens to one file, and one of them is killed while it does: the tokens never fall, and no two writes mix.
+// Processes append tokens to one file, and one of them is killed meanwhile. The tokens never fall, and no two writes
+// interleave.
 func TestFileAdmitsTokensInOrderFromManyProcesses(t *testing.T) {
 	t.Parallel()
-	const processes, first, last = 4, 1000, 1119 // of four digits each, so that two which are joined are not taken for one
+	const processes, first, last = 4, 1000, 1119 // four digits each: two joined tokens do not look like one
 	path := filepath.Join(t.TempDir(), "log")
 	writers := make([]*process, processes)
 	for i := range writers {
@@ -159,16 +162,16 @@ func TestFileAdmitsTokensInOrderFromManyProcesses(t *testing.T) {
 		})
 	}
 	if got := writers[0].line(); got != "done 1000" {
-		t.Errorf("the first writer says %q", got)
+		t.Errorf("got %q from the first writer, want done 1000", got)
 	}
-	writers[0].kill(t) // it may have a token admitted, and half a line written
+	writers[0].kill(t) // a token may have been admitted, and half a line written
 	for i, w := range writers[1:] {
 		said := ""
 		for s := w.line(); s != ""; s = w.line() {
 			said = s
 		}
 		if err := w.Wait(); err != nil || said != fmt.Sprint("done ", last-processes+2+i) {
-			t.Errorf("writer %d: %v, said %q at last", i+1, err, said)
+			t.Errorf("writer %d: got %v, last line %q", i+1, err, said)
 		}
 	}
 	feeders.Wait()
@@ -179,7 +182,7 @@ func TestFileAdmitsTokensInOrderFromManyProcesses(t *testing.T) {
 	}
 }
 
-// wantLog checks that the file's tokens never fall. One may be joined to the token after it, by the writer that was killed between them.
+// wantLog checks that the file's tokens never fall. The killed writer may have left one token joined to the next one.
 func wantLog(t *testing.T, path string) {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -198,11 +201,11 @@ func wantLog(t *testing.T, path string) {
 			token %= 10000
 		}
 		if token < newest {
-			t.Errorf("token %d was let in after %d", token, newest)
+			t.Errorf("token %d admitted after %d", token, newest)
 		}
 		newest = token
 	}
 	if newest == 0 || joined > 1 {
-		t.Errorf("the log is\n%s", b)
+		t.Errorf("got log\n%s", b)
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// record is what the file with the token holds: two slots, of which each new token takes the other one, so that a crash in
-// the middle of a write leaves the older.
+// record is the content of the file with the token. The file has two slots, and each new token overwrites the older
+// one, so that a crash during the write leaves the newer.
 type record struct {
 	token Token // the larger of the two
-	slot  int   // where it is
+	slot  int   // its slot
 }
 
 const slotSize = 64
@@ -25,7 +25,7 @@ func readRecord(f *os.File) (record, error) {
 		return record{}, err
 	}
 	if len(b) > 2*slotSize {
-		return record{}, errors.New("not a fence's file: it is too long")
+		return record{}, errors.New("not the file of a fence: too long")
 	}
 	r := record{slot: 1}
 	valid := 0
@@ -39,19 +39,21 @@ func readRecord(f *os.File) (record, error) {
 			r = record{token: token, slot: i}
 		}
 	}
-	if valid == 0 && !neverWhole(b) {
-		return record{}, errors.New("not a fence's file, or damaged: no token can be read from it; if it is damaged, delete it and call Raise with the newest token")
+	if valid == 0 && !tornFirstToken(b) {
+		return record{}, errors.New("no token in it; " +
+			"if it is a damaged file of a fence, delete it and call Raise with the newest token")
 	}
 	return r, nil
 }
 
-// neverWhole reports whether b is what a crash can leave of the first token, which nobody was told had been admitted. A later
-// one that a crash tears leaves the other slot as it was.
-func neverWhole(b []byte) bool {
-	return len(b) <= slotSize && (len(bytes.Trim(b, "\x00")) == 0 || strings.HasPrefix(string(b), slotPrefix[:min(len(b), len(slotPrefix))]))
+// tornFirstToken reports whether b may be what a crash has left of the first token. No caller was told that the fence
+// had admitted that token. A crash during a later write leaves the other slot intact.
+func tornFirstToken(b []byte) bool {
+	empty := len(bytes.Trim(b, "\x00")) == 0
+	return len(b) <= slotSize && (empty || strings.HasPrefix(string(b), slotPrefix[:min(len(b), len(slotPrefix))]))
 }
 
-// write puts the token into the slot that does not have the largest.
+// write stores the token in the slot that does not have the largest.
 func (r record) write(f *os.File, token Token) error {
 	if _, err := f.WriteAt(formatSlot(token), int64(1-r.slot)*slotSize); err != nil {
 		return err
@@ -61,14 +63,14 @@ func (r record) write(f *os.File, token Token) error {
 
 const slotPrefix = "token "
 
-// formatSlot writes a token as a line of slotSize bytes that people can read and that tells when it was not written whole.
+// formatSlot returns a token as a readable line of slotSize bytes, with a checksum that detects an incomplete write.
 func formatSlot(token Token) []byte {
 	s := slotPrefix + FormatToken(token)
 	s = fmt.Sprintf("%s crc32 %08x", s, crc32.ChecksumIEEE([]byte(s)))
 	return []byte(s + strings.Repeat(" ", slotSize-1-len(s)) + "\n")
 }
 
-// parseSlot reads what formatSlot has written, and reports false for everything else.
+// parseSlot parses the output of formatSlot. It returns false for everything else.
 func parseSlot(b []byte) (Token, bool) {
 	var token Token
 	if n, err := fmt.Sscanf(string(b), slotPrefix+"%d", &token); n != 1 || err != nil || token <= 0 {

@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
-// A Dialect is what a SQL database understands.
+// A Dialect is the SQL dialect of a database.
 type Dialect int
 
 // The dialects.
@@ -33,11 +34,11 @@ func (d Dialect) String() string {
 	}
 }
 
-// maxResource is how many characters of a resource's name a table keeps.
+// maxResource is the longest name of a resource, in bytes.
 const maxResource = 255
 
-// Table is a fence in a SQL database: a table with the largest token of each resource. A token is checked and raised within the
-// transaction that writes, whose lock on the resource's row keeps every other token out until it ends.
+// Table is a fence in a SQL database: a table with the largest token of each resource. The transaction that writes also
+// checks and raises the token. Its lock on the resource's row keeps out every other token until it ends.
 type Table struct {
 	name    string
 	dialect Dialect
@@ -49,14 +50,16 @@ type Table struct {
 
 var tableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$`)
 
-// NewTable returns the fence whose table has the given name, "turnstile_fence" if that is empty; it may have a schema, as in
-// "app.fence". The table is not made: see Create and Schema. It returns an error for a name that would need quotes and for a dialect that is none.
+// NewTable returns the fence in the table called name, which may include a schema, as in "app.fence"; an empty name
+// means "turnstile_fence". It does not create the table: see Create and Schema. It returns an error if the name would
+// need quotes or the dialect is unknown.
 func NewTable(dialect Dialect, name string) (*Table, error) {
 	if name == "" {
 		name = "turnstile_fence"
 	}
 	if !tableName.MatchString(name) {
-		return nil, fmt.Errorf("fence: %q cannot be the name of a table: use letters, digits and underscores, and a schema before a dot", name)
+		return nil, fmt.Errorf(
+			"fence: invalid table name %q; use letters, digits and underscores, and a dot after the schema", name)
 	}
 	t := &Table{name: name, dialect: dialect}
 	const columns = " (resource, token) VALUES "
@@ -70,26 +73,29 @@ func NewTable(dialect Dialect, name string) (*Table, error) {
 			" ON CONFLICT (resource) DO UPDATE SET token = GREATEST(seen.token, EXCLUDED.token) RETURNING token"
 		t.read = strings.ReplaceAll(t.read, "?", "$1")
 	case MySQL:
-		// Names are compared byte by byte, as the others do. InnoDB, because MyISAM would ignore transactions.
+		// utf8mb4_bin compares names byte by byte, as the other databases do. MyISAM would ignore transactions, so use
+		// InnoDB.
 		t.schema = fmt.Sprintf(schema, "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL") + " ENGINE = InnoDB"
-		// The token is given twice because VALUES() is on its way out of MySQL and the alias that replaces it is not in MariaDB.
+		// The token is given twice because VALUES() is deprecated in MySQL, and MariaDB lacks the alias that replaces
+		// it.
 		t.raise = "INSERT INTO " + name + columns + "(?, ?) ON DUPLICATE KEY UPDATE token = GREATEST(token, ?)"
-		// The number of affected rows does not tell a token that is equal from one that is refused, so look.
+		// The number of affected rows is the same for an equal token and for a refused one, so read the token.
 		t.locked = t.read + " FOR UPDATE"
 	case SQLite:
 		t.schema = fmt.Sprintf(schema, "NOT NULL")
 		t.raise = "INSERT INTO " + name + " AS seen" + columns + "(?, ?)" +
 			" ON CONFLICT (resource) DO UPDATE SET token = max(seen.token, excluded.token) RETURNING token"
 	default:
-		return nil, fmt.Errorf("fence: no dialect %v: use PostgreSQL, MySQL or SQLite", dialect)
+		return nil, fmt.Errorf("fence: unknown dialect %v; use PostgreSQL, MySQL or SQLite", dialect)
 	}
 	return t, nil
 }
 
-// Schema returns the statement that makes the table if it is not there, for those who keep their schema elsewhere.
+// Schema returns the statement that creates the table if it does not exist, for programs that manage their schema
+// elsewhere.
 func (t *Table) Schema() string { return t.schema }
 
-// Create makes the table if it is not there.
+// Create creates the table if it does not exist.
 func (t *Table) Create(ctx context.Context, db *sql.DB) error {
 	if _, err := db.ExecContext(ctx, t.schema); err != nil {
 		return t.failed("create the table", err)
@@ -97,14 +103,14 @@ func (t *Table) Create(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// Admit shows the token for resource in the caller's transaction, and returns a *StaleError if a larger one has been seen. From then until tx ends
-// nobody else is admitted to the resource, and once tx is committed no smaller token ever again. What tx writes and the token become visible
-// together, or neither.
+// Admit shows the fence the token for resource in the caller's transaction. It returns a *StaleError if the fence has
+// seen a larger one. Until tx ends the fence admits no other transaction to the resource, and once tx has committed it
+// refuses smaller tokens for ever. The token and what tx writes take effect together or not at all.
 //
-// Call it first in the transaction, before anything that the resource's state is read from. After any error roll tx back. Errors of
-// the database come wrapped; one that says that the transaction met another (a serialization failure, a deadlock, a busy
-// database) is answered, as ever, by doing the whole transaction again. Who waits for another's transaction waits as long as the database lets it:
-// until ctx ends, or a limit of the database's (innodb_lock_wait_timeout, SQLite's busy_timeout, which is zero if it is not set).
+// Call Admit first in the transaction, before it reads anything that a write depends on. Roll tx back after any error.
+// Errors of the database come wrapped; after a conflict (a serialization failure, a deadlock, a busy database) repeat
+// the whole transaction. Admit waits for other transactions until ctx ends or a limit of the database has passed
+// (innodb_lock_wait_timeout, or SQLite's busy_timeout, which is zero by default).
 func (t *Table) Admit(ctx context.Context, tx *sql.Tx, resource string, token Token) error {
 	if err := checkToken(token); err != nil {
 		return err
@@ -125,15 +131,16 @@ func (t *Table) Admit(ctx context.Context, tx *sql.Tx, resource string, token To
 	return admit(resource, token, newest)
 }
 
-// Do runs write in a transaction that has admitted the token, and commits it. If the token is refused, write is not run; if write
-// returns an error, the transaction is rolled back, and so is the token, and the error comes back as it is. An error of the commit itself (it
-// begins "fence: TABLE: commit") may mean that everything was committed and only the answer was lost.
+// Do calls Admit and write in a transaction, and commits it. It does not run write if the token is refused. If write
+// returns an error, Do rolls back the transaction with the token, and returns the error unchanged. After an error of
+// the commit, which begins with "fence: TABLE: commit", the transaction may have been committed and only the reply
+// lost.
 func (t *Table) Do(ctx context.Context, db *sql.DB, resource string, token Token, write func(tx *sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return t.failed("begin", err)
 	}
-	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing, and after a failure that is what is returned
+	defer tx.Rollback() //nolint:errcheck // it does nothing after a commit, and the earlier error is returned otherwise
 	if err := t.Admit(ctx, tx, resource, token); err != nil {
 		return err
 	}
@@ -146,12 +153,12 @@ func (t *Table) Do(ctx context.Context, db *sql.DB, resource string, token Token
 	return nil
 }
 
-// Raise shows the token for resource and writes nothing else: what later tries a smaller one is refused.
+// Raise shows the fence the token for resource and writes nothing else, so that it refuses smaller ones from then on.
 func (t *Table) Raise(ctx context.Context, db *sql.DB, resource string, token Token) error {
 	return t.Do(ctx, db, resource, token, func(*sql.Tx) error { return nil })
 }
 
-// Newest returns the largest token that has been seen for resource, zero if none has.
+// Newest returns the largest token that the fence has seen for resource, or zero.
 func (t *Table) Newest(ctx context.Context, db *sql.DB, resource string) (Token, error) {
 	var token Token
 	err := db.QueryRowContext(ctx, t.read, resource).Scan(&token)
@@ -161,7 +168,7 @@ func (t *Table) Newest(ctx context.Context, db *sql.DB, resource string) (Token,
 	return token, nil
 }
 
-// Store makes the table remember for a Gate.
+// Store returns a Store that keeps a Gate's tokens in the table.
 func (t *Table) Store(db *sql.DB) Store {
 	return func(ctx context.Context, resource string, token Token) error {
 		return t.Raise(ctx, db, resource, token)
@@ -172,11 +179,14 @@ func (t *Table) failed(what string, err error) error {
 	return fmt.Errorf("fence: %s: %s: %w", t.name, what, err)
 }
 
-// checkResource refuses what databases would cut, change or refuse themselves: names that are cut become one.
+// checkResource refuses names that a database would truncate, change or refuse: two truncated names may become the same
+// one.
 func checkResource(resource string) error {
-	if resource == "" || len(resource) > maxResource || strings.ToValidUTF8(resource, "") != resource || strings.ContainsRune(resource, 0) ||
-		strings.HasSuffix(resource, " ") {
-		return fmt.Errorf("fence: %.40q cannot name a resource: use 1 to %d bytes of UTF-8, without zeros and not ending in a space", resource, maxResource)
+	if resource == "" || len(resource) > maxResource || !utf8.ValidString(resource) ||
+		strings.ContainsRune(resource, 0) || strings.HasSuffix(resource, " ") {
+		return fmt.Errorf(
+			"fence: invalid resource name %.40q; use 1 to %d bytes of UTF-8, without zeros or a space at the end",
+			resource, maxResource)
 	}
 	return nil
 }

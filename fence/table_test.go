@@ -15,7 +15,7 @@ import (
 	"github.com/seed-a3166700/turnstile/fence"
 )
 
-// script is a database that notes what it is asked, and answers every query with one number.
+// script is a database that records its statements and answers every query with one number.
 type script struct {
 	answer int64
 	fail   error // of queries and commands
@@ -99,29 +99,35 @@ func TestEachDialectRaisesTheTokenInItsOwnWords(t *testing.T) {
 		{
 			dialect: fence.PostgreSQL,
 			table:   "app.fence",
-			schema:  "CREATE TABLE IF NOT EXISTS app.fence (resource VARCHAR(255) NOT NULL PRIMARY KEY, token BIGINT NOT NULL)",
+			schema: "CREATE TABLE IF NOT EXISTS app.fence" +
+				" (resource VARCHAR(255) NOT NULL PRIMARY KEY, token BIGINT NOT NULL)",
 			raise: []string{
 				"INSERT INTO app.fence AS seen (resource, token) VALUES ($1, $2)" +
-					" ON CONFLICT (resource) DO UPDATE SET token = GREATEST(seen.token, EXCLUDED.token) RETURNING token|stock|7",
+					" ON CONFLICT (resource) DO UPDATE SET token = GREATEST(seen.token, EXCLUDED.token)" +
+					" RETURNING token|stock|7",
 			},
 			read: "SELECT token FROM app.fence WHERE resource = $1|stock",
 		},
 		{
 			dialect: fence.MySQL,
 			schema: "CREATE TABLE IF NOT EXISTS turnstile_fence" +
-				" (resource VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL PRIMARY KEY, token BIGINT NOT NULL) ENGINE = InnoDB",
+				" (resource VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL PRIMARY KEY," +
+				" token BIGINT NOT NULL) ENGINE = InnoDB",
 			raise: []string{
-				"INSERT INTO turnstile_fence (resource, token) VALUES (?, ?) ON DUPLICATE KEY UPDATE token = GREATEST(token, ?)|stock|7|7",
+				"INSERT INTO turnstile_fence (resource, token) VALUES (?, ?)" +
+					" ON DUPLICATE KEY UPDATE token = GREATEST(token, ?)|stock|7|7",
 				"SELECT token FROM turnstile_fence WHERE resource = ? FOR UPDATE|stock",
 			},
 			read: "SELECT token FROM turnstile_fence WHERE resource = ?|stock",
 		},
 		{
 			dialect: fence.SQLite,
-			schema:  "CREATE TABLE IF NOT EXISTS turnstile_fence (resource VARCHAR(255) NOT NULL PRIMARY KEY, token BIGINT NOT NULL)",
+			schema: "CREATE TABLE IF NOT EXISTS turnstile_fence" +
+				" (resource VARCHAR(255) NOT NULL PRIMARY KEY, token BIGINT NOT NULL)",
 			raise: []string{
 				"INSERT INTO turnstile_fence AS seen (resource, token) VALUES (?, ?)" +
-					" ON CONFLICT (resource) DO UPDATE SET token = max(seen.token, excluded.token) RETURNING token|stock|7",
+					" ON CONFLICT (resource) DO UPDATE SET token = max(seen.token, excluded.token)" +
+					" RETURNING token|stock|7",
 			},
 			read: "SELECT token FROM turnstile_fence WHERE resource = ?|stock",
 		},
@@ -145,21 +151,21 @@ func TestEachDialectRaisesTheTokenInItsOwnWords(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got, err := f.Newest(t.Context(), db, "stock"); got != 7 || err != nil {
-				t.Errorf("got newest %d, %v", got, err)
+				t.Errorf("got newest %d, %v, want 7", got, err)
 			}
 			want := append(append([]string{c.schema, "BEGIN"}, c.raise...), "write", "COMMIT", c.read)
 			if diff := cmp.Diff(want, s.asked); diff != "" {
-				t.Errorf("asked of the database (-want +got):\n%s", diff)
+				t.Errorf("statements (-want +got):\n%s", diff)
 			}
 
 			s.asked, s.answer = nil, 9
 			err := f.Do(t.Context(), db, "stock", 7, func(*sql.Tx) error {
-				t.Error("a write was let in with a smaller token than the largest seen")
+				t.Error("write ran with a stale token")
 				return nil
 			})
 			wantStale(t, err, 7, 9)
 			if want := append(append([]string{"BEGIN"}, c.raise...), "ROLLBACK"); !cmp.Equal(want, s.asked) {
-				t.Errorf("a refused write asked for %q", s.asked)
+				t.Errorf("got statements %q for a refused write", s.asked)
 			}
 		})
 	}
@@ -173,10 +179,10 @@ func TestDatabaseErrorsComeBackAndRollBack(t *testing.T) {
 		db := sql.OpenDB(s)
 		err := table(t, d, "").Raise(t.Context(), db, "stock", 7)
 		if !errors.Is(err, deadlock) {
-			t.Errorf("%v: got %v", d, err)
+			t.Errorf("%v: got %v, want the database's error", d, err)
 		}
 		if last := s.asked[len(s.asked)-1]; last != "ROLLBACK" {
-			t.Errorf("%v: after an error the last thing asked was %s", d, last)
+			t.Errorf("%v: got last statement %s after an error, want ROLLBACK", d, last)
 		}
 		db.Close()
 	}
@@ -186,11 +192,11 @@ func TestTablesAndResourcesThatWouldNeedQuotesAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a b", "x; DROP TABLE y", "a.b.c", "1a", `"a"`, "a.", "é"} {
 		if _, err := fence.NewTable(fence.SQLite, name); err == nil {
-			t.Errorf("a table called %q was accepted", name)
+			t.Errorf("table name %q: got nil, want an error", name)
 		}
 	}
 	if _, err := fence.NewTable(0, ""); err == nil || !strings.Contains(err.Error(), "SQLite") {
-		t.Errorf("dialect 0: got %v", err)
+		t.Errorf("dialect 0: got %v, want an error", err)
 	}
 	s := &script{answer: 1}
 	db := sql.OpenDB(s)
@@ -198,12 +204,12 @@ func TestTablesAndResourcesThatWouldNeedQuotesAreRefused(t *testing.T) {
 	f := table(t, fence.MySQL, "")
 	for _, resource := range []string{"", strings.Repeat("x", 256), "a\x00b", "\xff", "a "} {
 		if err := f.Raise(t.Context(), db, resource, 1); err == nil {
-			t.Errorf("resource %q was accepted", resource)
+			t.Errorf("resource %q: got nil, want an error", resource)
 		}
 	}
 	for _, token := range []fence.Token{0, -1} {
 		if err := f.Raise(t.Context(), db, "stock", token); !errors.Is(err, fence.ErrBadToken) {
-			t.Errorf("token %d: got %v", token, err)
+			t.Errorf("token %d: got %v, want ErrBadToken", token, err)
 		}
 	}
 }

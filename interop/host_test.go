@@ -20,7 +20,7 @@ import (
 // superDigest is the digest of super:test, which kazoo's suite expects.
 const superDigest = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
 
-// A host is a server that foreign clients run against.
+// A host is a server for other projects' clients.
 type host struct {
 	name   string
 	apache bool
@@ -29,10 +29,10 @@ type host struct {
 	start  func() error
 }
 
-// options of a server.
+// options are the options of a host.
 type options struct {
-	sasl      bool // with the users that kazoo's suite expects
-	oursAlone bool // not on Apache ZooKeeper
+	sasl      bool // with the users of kazoo's suite
+	oursAlone bool // no Apache ZooKeeper
 
 	requireSASL bool
 }
@@ -57,8 +57,8 @@ func onEach(t *testing.T, opts options, f func(t *testing.T, h *host)) {
 	})
 }
 
-// saslUsers are the users of servers with SASL. The first two are those of kazoo's suite; the others' names and
-// passwords are in ISO 8859-1, which DIGEST-MD5 hashes differently from all else, and beyond it.
+// saslUsers are the users of servers with SASL. The first two are those of kazoo's suite. The names and passwords of
+// the others are in ISO 8859-1, which DIGEST-MD5 hashes in a special way, and beyond it.
 var saslUsers = map[string]string{
 	"super": "super_secret", "jaasuser": "jaas_password",
 	"jürgen": "schlüssel", "yang": "密码", "ö": "ж",
@@ -136,7 +136,7 @@ func ours(t *testing.T, cfg server.Config) *host {
 	return h
 }
 
-// control listens for the lines "stop" and "start" and obeys them. It returns its address.
+// control listens for the lines "stop" and "start", executes them, and returns its address.
 func (h *host) control(t *testing.T) string {
 	t.Helper()
 	var lc net.ListenConfig
@@ -172,7 +172,7 @@ func (h *host) obey(conn net.Conn) {
 		case "start":
 			err = h.start()
 		default:
-			err = fmt.Errorf("unknown order %q", lines.Text())
+			err = fmt.Errorf("unknown command %q", lines.Text())
 		}
 		if _, err := fmt.Fprintf(conn, "%v\n", err); err != nil {
 			return
@@ -180,13 +180,13 @@ func (h *host) obey(conn net.Conn) {
 	}
 }
 
-// run runs a foreign program, which says by its exit code whether all went well.
+// run runs a program, whose exit status says whether it succeeded.
 func run(t *testing.T, limit time.Duration, program string, args ...string) string {
 	t.Helper()
 	return runInput(t, limit, "", program, args...)
 }
 
-// runInput is run with something to read for the program.
+// runInput is run with an input for the program.
 func runInput(t *testing.T, limit time.Duration, input, program string, args ...string) string {
 	t.Helper()
 	out, err := output(t.Context(), limit, input, program, args...)
@@ -199,7 +199,7 @@ func runInput(t *testing.T, limit time.Duration, input, program string, args ...
 	return out
 }
 
-// output returns what a program prints. If it fails, the error has that too.
+// output returns the output of a program. An error includes it, too.
 func output(ctx context.Context, limit time.Duration, input, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -16,10 +16,11 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/peer"
 )
 
-// classPath is all jars that the programs need.
-var classPath = strings.Join([]string{zookeeperJar, curatorJar, lockJar, queueJar, electionJar, jlineJar, quietJar}, ":")
+// classPath lists all jars that the programs need.
+var classPath = strings.Join([]string{zookeeperJar, curatorJar, lockJar, queueJar, electionJar, jlineJar, quietJar},
+	":")
 
-// Jars of Debian's packages. Each names what else it needs in its manifest, which java and javac follow.
+// Jars of Debian packages. A jar's manifest names its dependencies, which java and javac follow.
 const (
 	zookeeperJar = "/usr/share/java/zookeeper.jar"
 	curatorJar   = "/usr/share/java/curator-recipes.jar"
@@ -50,7 +51,8 @@ func TestCurator(t *testing.T) {
 	})
 }
 
-// TestCommandLineClient runs the class behind zkCli.sh, one command a run as scripts do, and several of them through its prompt.
+// TestCommandLineClient runs the class of zkCli.sh with one command a run, as scripts do, and with several commands
+// at its prompt.
 func TestCommandLineClient(t *testing.T) {
 	t.Parallel()
 	peer.Need(t, "java", zookeeperJar)
@@ -82,12 +84,13 @@ func TestCommandLineClient(t *testing.T) {
 			script.WriteString(c.line + "\n")
 		}
 		script.WriteString("quit\n")
-		out := runInput(t, time.Minute, script.String(), "java", javaArgs("org.apache.zookeeper.ZooKeeperMain", "-server", h.addr)...)
+		out := runInput(t, time.Minute, script.String(), "java",
+			javaArgs("org.apache.zookeeper.ZooKeeperMain", "-server", h.addr)...)
 		rest := out
 		for _, c := range commands {
 			at := strings.Index(rest, c.want)
 			if at < 0 {
-				t.Fatalf("no answer %q to %q on %s in\n%s", c.want, c.line, h.name, out)
+				t.Fatalf("got no %q after %q on %s in\n%s", c.want, c.line, h.name, out)
 			}
 			rest = rest[at+len(c.want):]
 		}
@@ -112,12 +115,15 @@ func ownArgs(t *testing.T, class string, args ...string) []string {
 }
 
 func javaArgs(class string, args ...string) []string {
-	return append([]string{"-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dzookeeper.extendedTypesEnabled=true", "-cp", classPath, class}, args...)
+	return append([]string{
+		"-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+		"-Dzookeeper.extendedTypesEnabled=true", "-cp", classPath, class,
+	}, args...)
 }
 
-var compiling sync.Mutex // guards the compilation: once is enough
+var compiling sync.Mutex // guards the compilation
 
-// classes compiles testdata/java and returns the directory of the classes. It is kept from one run to the next.
+// classes compiles testdata/java and returns the directory of the classes, which stays for later runs.
 func classes(t *testing.T) string {
 	t.Helper()
 	compiling.Lock()
@@ -139,15 +145,16 @@ func classes(t *testing.T) string {
 		return dir
 	}
 	scratch := t.TempDir()
-	run(t, time.Minute, "javac", append([]string{"-d", filepath.Join(scratch, "classes"), "-cp", classPath}, sources...)...)
-	// A rename makes the directory appear whole. Another process may have been faster, with the same classes.
+	run(t, time.Minute, "javac",
+		append([]string{"-d", filepath.Join(scratch, "classes"), "-cp", classPath}, sources...)...)
+	// A rename creates the directory in one step. Another process may have created it first, with the same classes.
 	if err := os.Rename(filepath.Join(scratch, "classes"), dir); err != nil && !errors.Is(err, fs.ErrExist) {
 		t.Fatal(err)
 	}
 	return dir
 }
 
-// TestRecipesOfZooKeeper runs the recipes that ZooKeeper itself brings along.
+// TestRecipesOfZooKeeper runs the recipes of ZooKeeper itself.
 func TestRecipesOfZooKeeper(t *testing.T) {
 	t.Parallel()
 	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)

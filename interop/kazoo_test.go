@@ -11,32 +11,36 @@ import (
 )
 
 const (
-	python   = "/usr/bin/python3" // Debian's, which sees Debian's kazoo
+	python   = "/usr/bin/python3" // Debian's, which finds Debian's kazoo
 	kazooDir = "/usr/lib/python3/dist-packages/kazoo/tests"
 )
 
-// suite is kazoo's modules of tests, in groups that run beside each other, each on a server of its own. A minus leaves a test
-// out: those need an ensemble.
+// suite lists kazoo's test modules, in groups that run concurrently, each on a server of its own. A minus leaves out
+// a test that needs an ensemble.
 var suite = map[string][]string{
 	"client": {
-		"test_client", "-test_client.TestReconfig.test_add_remove_observer", "-test_client.TestReconfig.test_bad_input", "-test_client.TestReconfig.test_no_super_auth",
+		"test_client", "-test_client.TestReconfig.test_add_remove_observer", "-test_client.TestReconfig.test_bad_input",
+		"-test_client.TestReconfig.test_no_super_auth",
 		"-test_client.TestReconfig.test_no_super_auth", "-test_client.TestClient.test_update_host_list",
-		"test_connection", "-test_connection.TestReadOnlyMode.test_read_only", "test_queue", "test_counter", "test_party", "test_barrier", "test_election", "test_lease",
+		"test_connection", "-test_connection.TestReadOnlyMode.test_read_only", "test_queue", "test_counter",
+		"test_party", "test_barrier", "test_election", "test_lease",
 	},
 	"lock":    {"test_lock", "test_watchers"},
 	"parties": {"test_partitioner", "test_cache"},
-	// Without test_invalid_sasl_auth: kazoo says that it is connected before it logs in, and its start succeeds, raises a time-out or the
-	// error that the test expects, whichever of its threads is faster. TestJavaClientLearnsHowItsLoginEnds tries a wrong password.
+	// Without test_invalid_sasl_auth: kazoo reports a connection before it logs in, so its start succeeds, times out
+	// or raises the expected error, depending on which of its threads is faster. TestJavaClientLearnsHowItsLoginEnds
+	// tries a wrong password.
 	"sasl": {
-		"test_sasl.TestLegacySASLDigestAuthentication", "-test_sasl.TestLegacySASLDigestAuthentication.test_invalid_sasl_auth",
+		"test_sasl.TestLegacySASLDigestAuthentication",
+		"-test_sasl.TestLegacySASLDigestAuthentication.test_invalid_sasl_auth",
 		"test_sasl.TestSASLDigestAuthentication", "-test_sasl.TestSASLDigestAuthentication.test_invalid_sasl_auth",
 	},
 }
 
-// slow are the groups that mostly wait, by the clock. They pass on Apache ZooKeeper too; INTEROP_ALL=1 runs them there as well.
+// slow lists the groups that mostly wait. They also pass on Apache ZooKeeper; INTEROP_ALL=1 runs them there, too.
 var slow = []string{"lock", "parties"}
 
-// TestKazooSuite runs the tests that kazoo 2.8.0 brings along.
+// TestKazooSuite runs the tests of kazoo 2.8.0.
 func TestKazooSuite(t *testing.T) {
 	t.Parallel()
 	peer.Need(t, python, kazooDir)
@@ -47,7 +51,10 @@ func TestKazooSuite(t *testing.T) {
 	for name, tests := range groups {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			opts := options{sasl: name == "sasl", oursAlone: slices.Contains(slow, name) && os.Getenv("INTEROP_ALL") == ""}
+			opts := options{
+				sasl:      name == "sasl",
+				oursAlone: slices.Contains(slow, name) && os.Getenv("INTEROP_ALL") == "",
+			}
 			onEach(t, opts, func(t *testing.T, h *host) {
 				t.Helper()
 				args := append([]string{"testdata/kazoo_suite.py", h.addr, h.control(t)}, tests...)
@@ -60,5 +67,9 @@ func TestKazooSuite(t *testing.T) {
 	}
 }
 
-// notOnApache are tests that want a session back from a server that was killed: ZooKeeper 3.8.0 loses one now and then.
-var notOnApache = []string{"-test_client.TestClient.test_request_queuing_session_recovered", "-test_client.TestClient.test_request_queuing_session_expired"}
+// notOnApache are tests that resume a session on a server that was killed. ZooKeeper 3.8.0 sometimes loses that
+// session.
+var notOnApache = []string{
+	"-test_client.TestClient.test_request_queuing_session_recovered",
+	"-test_client.TestClient.test_request_queuing_session_expired",
+}

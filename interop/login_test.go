@@ -13,15 +13,15 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// clientLogin is the client's half of a JAAS file.
+// clientLogin is the client's part of a JAAS file.
 const clientLogin = `Client {
     org.apache.zookeeper.server.auth.DigestLoginModule required
     username="jaasuser" password="%s";
 };
 `
 
-// TestJavaClientLearnsHowItsLoginEnds runs ZooKeeper's own client with the right password and a wrong one, on servers that let clients in
-// that do not log in and on those that do not.
+// TestJavaClientLearnsHowItsLoginEnds runs ZooKeeper's own client with the right and with a wrong password, on
+// servers that require a login and on servers that do not.
 func TestJavaClientLearnsHowItsLoginEnds(t *testing.T) {
 	t.Parallel()
 	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
@@ -43,7 +43,8 @@ func TestJavaClientLearnsHowItsLoginEnds(t *testing.T) {
 			}
 			onEach(t, options{sasl: true, requireSASL: row.required}, func(t *testing.T, h *host) {
 				t.Helper()
-				args := append([]string{"-Djava.security.auth.login.config=" + login}, ownArgs(t, "Login", h.addr, "15")...)
+				args := append([]string{"-Djava.security.auth.login.config=" + login},
+					ownArgs(t, "Login", h.addr, "15")...)
 				if out := run(t, time.Minute, "java", args...); !strings.Contains(out, row.want) {
 					t.Errorf("%s: got %q, want %q", h.name, out, row.want)
 				}
@@ -52,8 +53,8 @@ func TestJavaClientLearnsHowItsLoginEnds(t *testing.T) {
 	}
 }
 
-// TestOurClientLogsInByDigestMD5 runs our client's DIGEST-MD5 against Java's, which Apache ZooKeeper uses, and against
-// our server's.
+// TestOurClientLogsInByDigestMD5 runs our client's DIGEST-MD5 against Java's, which Apache ZooKeeper uses, and
+// against our server's.
 func TestOurClientLogsInByDigestMD5(t *testing.T) {
 	t.Parallel()
 	for _, required := range []bool{false, true} {
@@ -71,31 +72,31 @@ func TestOurClientLogsInByDigestMD5(t *testing.T) {
 			}
 			var first *zk.Session
 			for user, password := range saslUsers {
-				if user == "super" { // who may do all
+				if user == "super" { // super may do everything
 					continue
 				}
 				sess, err := open(user, password).Session(t.Context())
 				if err != nil {
-					t.Errorf("%s: %s with its password: %v", h.name, user, err)
+					t.Errorf("%s: %s with its password: got %v, want nil", h.name, user, err)
 					continue
 				}
 				path := "/of-" + user
 				own := []zk.ACL{{Perms: zk.PermAll, ID: zk.ID{Scheme: "sasl", ID: user}}}
 				if _, err := sess.CreateNode(t.Context(), zk.Node{Path: path, ACL: own}); err != nil {
-					t.Errorf("%s: %s makes a node of its own: %v", h.name, user, err)
+					t.Errorf("%s: %s creates its own node: got %v, want nil", h.name, user, err)
 				}
 				if _, _, err := sess.Get(t.Context(), path); err != nil {
-					t.Errorf("%s: %s reads its own node: %v", h.name, user, err)
+					t.Errorf("%s: %s reads its own node: got %v, want nil", h.name, user, err)
 				}
 				if first == nil {
 					first = sess
 				} else if _, _, err := first.Get(t.Context(), path); !errors.Is(err, zk.NoAuth) {
-					t.Errorf("%s: another reads the node of %s: %v, want NoAuth", h.name, user, err)
+					t.Errorf("%s: another user reads the node of %s: got %v, want NoAuth", h.name, user, err)
 				}
 			}
 			for _, wrong := range [][2]string{{"jaasuser", "no"}, {"nobody", "no"}} {
 				if _, err := open(wrong[0], wrong[1]).Session(t.Context()); !errors.Is(err, zk.ErrAuthFailed) {
-					t.Errorf("%s: %s with the password %s: %v, want ErrAuthFailed", h.name, wrong[0], wrong[1], err)
+					t.Errorf("%s: %s with the password %s: got %v, want ErrAuthFailed", h.name, wrong[0], wrong[1], err)
 				}
 			}
 			if err := h.stop(); err != nil { // each connection of a session logs in again
@@ -113,7 +114,7 @@ func TestOurClientLogsInByDigestMD5(t *testing.T) {
 					return
 				}
 				if !errors.Is(err, zk.ErrConnectionLost) {
-					t.Errorf("%s: after a restart: %v", h.name, err)
+					t.Errorf("%s: after a restart: got %v, want nil", h.name, err)
 					return
 				}
 			}

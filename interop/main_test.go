@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// workerEnv makes the test binary one of our workers instead.
+// workerEnv makes the test binary one of our workers.
 const workerEnv = "TURNSTILE_INTEROP_WORKER"
 
 var (
-	suiteDir   string // a directory for all tests together
-	gozkBinary string // there once it is needed
+	suiteDir   string // for all tests together
+	gozkBinary string // set once it is built
 )
 
 func TestMain(m *testing.M) {

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// TestMutexExcludesCurator lets our mutex and Curator's contend for one path. Whoever has the lock makes a node that nobody
-// else may find.
+// TestMutexExcludesCurator lets our mutex and Curator's contend for one path. The holder creates a node that must not
+// exist before.
 func TestMutexExcludesCurator(t *testing.T) {
 	t.Parallel()
 	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
@@ -45,7 +45,7 @@ func TestMutexExcludesCurator(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(left) != 0 {
-			t.Errorf("got %d contenders after the end, want none: %v", len(left), left)
+			t.Errorf("got %d contenders at the end, want none: %v", len(left), left)
 		}
 	})
 }
@@ -69,7 +69,7 @@ func contend(t *testing.T, addr, path, inside string, turns int) error {
 		}
 		sess := hold.Session()
 		if _, err := sess.Create(ctx, inside, nil, zk.Ephemeral); err != nil {
-			return fmt.Errorf("turn %d: somebody else is inside: %w", turn, err)
+			return fmt.Errorf("turn %d: another holder is inside: %w", turn, err)
 		}
 		if err := sess.Delete(ctx, inside, -1); err != nil {
 			return fmt.Errorf("turn %d: %w", turn, err)

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// work is our worker: what a process of ours does in a contest.
+// work is the program of our worker processes.
 func work(args []string) error {
 	if len(args) != 8 {
 		return errors.New("want SERVERS REFEREE PARTY PATH KIND SESSION_MS CONTENDERS PERMITS")
@@ -36,7 +36,7 @@ func work(args []string) error {
 	}
 	ctx := context.Background()
 	servers, referee, party, path, kind := args[0], args[1], args[2], args[3], args[4]
-	// The contenders share a client, as those of one program do, and so they pass a mutex on in memory.
+	// The contenders share a client, as those of one program do, and so pass a mutex on in memory.
 	client, err := zk.Open(ctx, zk.Config{Servers: servers, Timeout: time.Duration(session) * time.Millisecond})
 	if err != nil {
 		return err
@@ -56,26 +56,26 @@ func work(args []string) error {
 	return err
 }
 
-// A turn goes through the door once, under a lock. It reports whether to finish.
-type turn func(context.Context, *door) (bool, error)
+// A turn uses the resource once, under a lock. It reports whether to finish.
+type turn func(context.Context, *resource) (bool, error)
 
-// ourTurn makes what the turns of one client go through.
+// ourTurn returns the turn of one client's contenders.
 func ourTurn(client *zk.Client, path, kind string, permits int) (turn, error) {
 	kind, option, _ := strings.Cut(kind, ":")
 	recipe, layout, _ := strings.Cut(kind, "-") // "mutex-curator"
 	cfg := lock.Config{
 		Label:   "interop",
 		Layout:  map[string]lock.Layout{"curator": lock.Curator, "kazoo": lock.Kazoo, "both": lock.Both}[layout],
-		Handoff: lock.Handoff{Count: 2}, // few, for the sake of more hand-overs to the other side
+		Handoff: lock.Handoff{Count: 2}, // few, so that the lock often goes to the other side
 	}
 	switch recipe {
 	case "mutex":
-		cfg.Retain = 5 * time.Millisecond // the lock stays here for a moment if nobody else is in sight
+		cfg.Retain = 5 * time.Millisecond // keep the lock for a moment if there are no other contenders
 		m, err := lock.NewMutex(client, path, cfg)
-		return func(ctx context.Context, d *door) (bool, error) { return held(ctx, d, m.Lock, 1) }, err
+		return func(ctx context.Context, d *resource) (bool, error) { return held(ctx, d, m.Lock, 1) }, err
 	case "rwlock":
 		m, err := lock.NewRWMutex(client, path, cfg)
-		return func(ctx context.Context, d *door) (bool, error) {
+		return func(ctx context.Context, d *resource) (bool, error) {
 			if rand.IntN(10) < 7 && option != "write" {
 				return held(ctx, d, m.RLock, 0)
 			}
@@ -93,12 +93,15 @@ func ourTurn(client *zk.Client, path, kind string, permits int) (turn, error) {
 				return nil, err
 			}
 		}
-		return func(ctx context.Context, d *door) (bool, error) {
+		return func(ctx context.Context, d *resource) (bool, error) {
 			n := cmp.Or(fixed, 1+rand.IntN(2))
 			return held(ctx, d, func(ctx context.Context) (*lock.Hold, error) { return s.Acquire(ctx, n) }, n)
 		}, err
 	case "elect":
-		layouts := map[string]elect.Layout{"latch": elect.LeaderLatch, "selector": elect.LeaderSelector, "kazoo": elect.KazooElection}
+		layouts := map[string]elect.Layout{
+			"latch": elect.LeaderLatch, "selector": elect.LeaderSelector,
+			"kazoo": elect.KazooElection,
+		}
 		c, err := elect.NewCandidate(client, path, "ours", elect.Config{Layout: layouts[layout]})
 		return elected(c), err
 	default:
@@ -108,28 +111,30 @@ func ourTurn(client *zk.Client, path, kind string, permits int) (turn, error) {
 
 // elected is a turn as the leader.
 func elected(c *elect.Candidate) turn {
-	return func(ctx context.Context, d *door) (end bool, err error) {
+	return func(ctx context.Context, d *resource) (end bool, err error) {
 		err = c.Run(ctx, func(context.Context, *elect.Leadership) error {
-			end, err = d.visit(1)
+			end, err = d.use(1)
 			return err
 		})
 		return end, err
 	}
 }
 
-// held goes through the door with what acquire gives.
-func held(ctx context.Context, d *door, acquire func(context.Context) (*lock.Hold, error), weight int) (bool, error) {
+// held uses the resource under what acquire returns.
+func held(
+	ctx context.Context, d *resource, acquire func(context.Context) (*lock.Hold, error), weight int,
+) (bool, error) {
 	hold, err := acquire(ctx)
 	if err != nil {
 		return false, err
 	}
-	end, err := d.visit(weight)
+	end, err := d.use(weight)
 	return end, errors.Join(err, hold.Unlock())
 }
 
 // serve takes turns until the referee dismisses it.
 func serve(ctx context.Context, referee, party string, turn turn) error {
-	d, err := openDoor(ctx, referee, party)
+	d, err := openResource(ctx, referee, party)
 	if err != nil {
 		return err
 	}
@@ -141,13 +146,13 @@ func serve(ctx context.Context, referee, party string, turn turn) error {
 	}
 }
 
-// A door is a contender's way to the referee.
-type door struct {
+// A resource is a contender's connection to the referee, which stands for what the lock protects.
+type resource struct {
 	conn    net.Conn
 	answers *bufio.Reader
 }
 
-func openDoor(ctx context.Context, referee, party string) (*door, error) {
+func openResource(ctx context.Context, referee, party string) (*resource, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", referee)
 	if err != nil {
@@ -156,11 +161,11 @@ func openDoor(ctx context.Context, referee, party string) (*door, error) {
 	if _, err := fmt.Fprintln(conn, "hello", party); err != nil {
 		return nil, err
 	}
-	return &door{conn, bufio.NewReader(conn)}, nil
+	return &resource{conn, bufio.NewReader(conn)}, nil
 }
 
-// visit goes in and out, and reports whether to finish.
-func (d *door) visit(weight int) (bool, error) {
+// use enters and leaves, and reports whether to finish.
+func (d *resource) use(weight int) (bool, error) {
 	if _, err := d.ask("enter " + strconv.Itoa(weight)); err != nil {
 		return false, err
 	}
@@ -168,7 +173,7 @@ func (d *door) visit(weight int) (bool, error) {
 	return answer == "bye", err
 }
 
-func (d *door) ask(line string) (string, error) {
+func (d *resource) ask(line string) (string, error) {
 	if _, err := fmt.Fprintln(d.conn, line); err != nil {
 		return "", err
 	}

@@ -14,11 +14,12 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// patience bounds a contest. It is for what does not come to an end at all.
+// patience bounds a contest that does not end by itself.
 const patience = 6 * time.Minute
 
-// TestPairsExcludeEachOther lets each of our recipes contend with each peer's, in processes that are killed while they are inside and
-// started again, and has a referee count who is inside. INTEROP_HANDOVERS is how often each pair passes the lock to the other side.
+// TestPairsExcludeEachOther lets each of our recipes contend with each of a peer's, in processes that are killed
+// while they are inside and then restarted. A referee checks who is inside. INTEROP_HANDOVERS is how often each pair
+// passes the lock to the other side.
 func TestPairsExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	goal := 2000
@@ -34,8 +35,9 @@ func TestPairsExcludeEachOther(t *testing.T) {
 	})
 }
 
-// TestPairsThatAreSaidNotToExcludeEachOtherDoNot keeps one side inside until the other one has come in as well, or, where that one is
-// not said to, until it waits for the first. Where a later version of a peer behaves otherwise, this test finds it.
+// TestPairsThatAreSaidNotToExcludeEachOtherDoNot keeps one side inside until the other one has also entered or, if
+// the table says that it does not, waits for the first. If a later version of a peer behaves differently, this test
+// finds out.
 func TestPairsThatAreSaidNotToExcludeEachOtherDoNot(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(p pair) bool { return !p.exclusive() }, func(t *testing.T, p pair, zoo *peer.Cluster) {
@@ -50,12 +52,12 @@ func TestPairsThatAreSaidNotToExcludeEachOtherDoNot(t *testing.T) {
 	})
 }
 
-// eachPair runs f for every pair that is wanted, on an Apache ZooKeeper, a few at a time: they wait for sessions to time out more than
-// they compute.
+// eachPair runs f for every selected pair on an Apache ZooKeeper, a few at a time: they mostly wait for sessions to
+// expire.
 func eachPair(t *testing.T, wanted func(pair) bool, f func(t *testing.T, p pair, zoo *peer.Cluster)) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("many processes for a minute: not in short mode")
+		t.Skip("it runs many processes for a minute")
 	}
 	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
 	peer.Need(t, python, kazooDir)
@@ -76,7 +78,8 @@ func eachPair(t *testing.T, wanted func(pair) bool, f func(t *testing.T, p pair,
 	wg.Wait()
 }
 
-// contest lets the pair contend until the lock has changed sides often enough. Meanwhile each side is killed while it is inside.
+// contest lets the pair contend until the lock has changed sides often enough. Meanwhile it kills each side while it
+// is inside.
 func (p pair) contest(t *testing.T, servers string, goal int) {
 	t.Helper()
 	c, sess := p.prepare(t, servers, "contest")
@@ -105,8 +108,8 @@ func (p pair) contest(t *testing.T, servers string, goal int) {
 	for i, victim := range sides {
 		reached((i + 1) * goal / 3)
 		r.hold(victim.name)
-		if !r.await(func() bool { return r.within(victim.name) }, limit) {
-			t.Fatalf("%s does not come in", victim.name)
+		if !r.await(func() bool { return r.withinLocked(victim.name) }, limit) {
+			t.Fatalf("%s does not enter", victim.name)
 		}
 		victim.kill()
 		r.release(victim.name)
@@ -125,15 +128,15 @@ func (p pair) contest(t *testing.T, servers string, goal int) {
 	}
 	t.Logf("%d hand-overs in %v; entries: %v", seen.handovers, time.Since(began).Round(time.Millisecond), seen.entries)
 	if left := contendersAt(t, sess, c.path); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("got nodes %v at the end, want none", left)
 	}
 }
 
-// contendersAt lists the nodes of contenders below a path: its children, but of a semaphore's directories theirs.
+// contendersAt lists the nodes of contenders below a path: its children, or those of a semaphore's directories.
 func contendersAt(t *testing.T, sess *zk.Session, path string) []string {
 	t.Helper()
 	children, _, err := sess.Children(t.Context(), path)
-	if err != nil && !errors.Is(err, zk.NoNode) { // an empty container may be collected
+	if err != nil && !errors.Is(err, zk.NoNode) { // ZooKeeper may delete an empty container
 		t.Fatal(err)
 	}
 	var all []string
@@ -147,23 +150,24 @@ func contendersAt(t *testing.T, sess *zk.Session, path string) []string {
 	return all
 }
 
-// intrusion lets one side in, keeps it there, and waits until the intruder has come in as well.
+// intrusion keeps one side inside until the intruder has also entered.
 func (p pair) intrusion(t *testing.T, zoo *peer.Cluster, intruder string) {
 	t.Helper()
 	c, _ := p.prepare(t, zoo.Addr(0), "intrusion-of-"+intruder)
 	first, second := p.couple(t, c, intruder)
-	if !c.referee.await(func() bool { return c.referee.within(second.name) || second.ended() }, time.After(patience)) {
-		t.Fatalf("%s does not come in while %s is inside; if it waits, say so in the table", second.name, first.name)
+	entered := func() bool { return c.referee.withinLocked(second.name) || second.ended() }
+	if !c.referee.await(entered, time.After(patience)) {
+		t.Fatalf("%s does not enter while %s is inside; if it waits, correct the table", second.name, first.name)
 	}
 	if second.ended() {
 		t.Fatal(second.failure())
 	}
 	if seen := c.referee.score(); len(seen.overlaps) == 0 {
-		t.Errorf("%s came in while %s was inside, and nobody noticed", second.name, first.name)
+		t.Errorf("%s entered while %s was inside, and the referee did not notice", second.name, first.name)
 	}
 }
 
-// queueing lets one side in, keeps it there until the other one watches its node, and lets it go.
+// queueing keeps one side inside until the other one watches its node, and then lets it go.
 func (p pair) queueing(t *testing.T, zoo *peer.Cluster, waiter string) {
 	t.Helper()
 	c, sess := p.prepare(t, zoo.Addr(0), "patience-of-"+waiter)
@@ -173,18 +177,18 @@ func (p pair) queueing(t *testing.T, zoo *peer.Cluster, waiter string) {
 			t.Fatal(second.failure())
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%s does not wait for %s; if it comes in, say so in the table", second.name, first.name)
+			t.Fatalf("%s does not wait for %s; if it enters, correct the table", second.name, first.name)
 		}
 	}
 	c.referee.release(first.name)
 	first.kill()
-	c.referee.await(func() bool { return c.referee.within(second.name) }, time.After(patience))
+	c.referee.await(func() bool { return c.referee.withinLocked(second.name) }, time.After(patience))
 	if seen := c.referee.score(); len(seen.overlaps) > 0 || seen.entries[second.name] == 0 {
-		t.Errorf("%s did not come in after %s: %+v", second.name, first.name, seen)
+		t.Errorf("%s did not enter after %s: %+v", second.name, first.name, seen)
 	}
 }
 
-// couple lets one contender in, which stays inside, and starts the named side's.
+// couple lets one contender enter and stay inside, and then starts the named side's.
 func (p pair) couple(t *testing.T, c contest, late string) (first, second *side) {
 	t.Helper()
 	first, second = p.ourSide(), p.peerSide()
@@ -196,14 +200,16 @@ func (p pair) couple(t *testing.T, c contest, late string) (first, second *side)
 	c.referee.hold(first.name)
 	c.referee.hold(second.name)
 	first.start(t, c)
-	if !c.referee.await(func() bool { return c.referee.within(first.name) || first.ended() }, time.After(patience)) || first.ended() {
-		t.Fatalf("%s does not come in: %v", first.name, first.failure())
+	if !c.referee.await(func() bool {
+		return c.referee.withinLocked(first.name) || first.ended()
+	}, time.After(patience)) || first.ended() {
+		t.Fatalf("%s does not enter: %v", first.name, first.failure())
 	}
 	second.start(t, c)
 	return first, second
 }
 
-// watched reports whether somebody watches a node at path that is another's.
+// watched reports whether a session watches another session's node below path.
 func watched(t *testing.T, zoo *peer.Cluster, sess *zk.Session, path string) bool {
 	t.Helper()
 	children, _, err := sess.Children(t.Context(), path)
@@ -217,7 +223,7 @@ func watched(t *testing.T, zoo *peer.Cluster, sess *zk.Session, path string) boo
 	for _, name := range children {
 		_, stat, err := sess.Get(t.Context(), path+"/"+name)
 		if err != nil {
-			continue // gone meanwhile
+			continue // deleted meanwhile
 		}
 		_, watchers, _ := strings.Cut(watches, path+"/"+name+"\n")
 		for line := range strings.Lines(watchers) {
@@ -233,7 +239,7 @@ func watched(t *testing.T, zoo *peer.Cluster, sess *zk.Session, path string) boo
 	return false
 }
 
-// prepare makes a path of the pair's own, because some peers do not, and returns a session to look at it with.
+// prepare creates the path of the pair, because some peers do not, and returns a session to inspect it.
 func (p pair) prepare(t *testing.T, servers, purpose string) (contest, *zk.Session) {
 	t.Helper()
 	client, err := zk.Open(t.Context(), zk.Config{Servers: servers})

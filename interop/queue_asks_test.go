@@ -10,10 +10,10 @@ import (
 	"github.com/seed-a3166700/turnstile/queue/classic"
 )
 
-// An ask is an operation of a queue of ours. It is answered as peers answer it; see queuePeer.
+// An ask is an operation of our queue. Its answer has the form of queuePeer's.
 type ask func(ctx context.Context, arg string) (string, error)
 
-// orNone is an ask for an item that may not be there.
+// orNone asks for an item that may be missing.
 func orNone(f func(context.Context) ([]byte, bool, error)) ask {
 	return func(ctx context.Context, _ string) (string, error) {
 		body, ok, err := f(ctx)
@@ -24,7 +24,7 @@ func orNone(f func(context.Context) ([]byte, bool, error)) ask {
 	}
 }
 
-// orEmpty is an ask for an item that must be there.
+// orEmpty asks for an item that must be there.
 func orEmpty(f func(context.Context) ([]byte, error)) ask {
 	return func(ctx context.Context, _ string) (string, error) {
 		body, err := f(ctx)
@@ -35,7 +35,7 @@ func orEmpty(f func(context.Context) ([]byte, error)) ask {
 	}
 }
 
-// simpleAsks is what the simple queue is asked.
+// simpleAsks are the operations of the simple queue.
 func simpleAsks(q *classic.Simple) map[string]ask {
 	within := func(limit time.Duration) ask {
 		return orNone(func(ctx context.Context) ([]byte, bool, error) { return q.PollFor(ctx, limit) })
@@ -66,7 +66,7 @@ func textOf(item *classic.Item) string {
 	return strings.Join(bodies, " ")
 }
 
-// itemAsks is what those are asked. One item is in work at a time.
+// itemAsks are the operations of these queues. They have one item in progress at a time.
 func itemAsks(q items) map[string]ask {
 	inWork := new(classic.Item)
 	ends := func(how func(*classic.Item, context.Context) error) ask {

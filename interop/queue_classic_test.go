@@ -14,7 +14,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// bench is where a kind is tested.
+// bench is the environment of a kind's test.
 type bench struct {
 	*testing.T
 	kind   classicKind
@@ -90,11 +90,11 @@ func (b *bench) theyPutAndWeTake() {
 		got = append(got, body)
 	}
 	if want := b.kind.ordered(n); !slices.Equal(got, want) {
-		b.Errorf("we took %q, want %q", got, want)
+		b.Errorf("got %q from our queue, want %q", got, want)
 	}
 	if b.kind.poll {
 		if answer := b.peer.order(b.T, "poll %s", name); answer != "none" {
-			b.Errorf("the peer finds %q, want nothing left", answer)
+			b.Errorf("got %q from the peer at the end, want none", answer)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func (b *bench) wePutAndTheyTake() {
 	}
 	b.peer.order(b.T, "stop %s", name)
 	if want := b.kind.ordered(n); !slices.Equal(got, want) {
-		b.Errorf("they took %q, want %q", got, want)
+		b.Errorf("got %q from the peer, want %q", got, want)
 	}
 }
 
@@ -125,7 +125,8 @@ func (b *bench) allTakeEachOnce() {
 	b.Helper()
 	const each = 60
 	ours := b.ours("both")
-	if err := ours.put(b.Context(), b.kind.arg(0), "first"); err != nil { // ZooKeeper's own queues race for the directory and fail
+	// ZooKeeper's own queues race for the creation of the directory, and fail.
+	if err := ours.put(b.Context(), b.kind.arg(0), "first"); err != nil {
 		b.Fatal(err)
 	}
 	names := []string{b.kind.tell(b.T, b.peer, "both", "-1"), b.kind.tell(b.T, b.peer, "both", "-2")}
@@ -181,9 +182,9 @@ func (b *bench) allTakeEachOnce() {
 			seen[body]++
 			by[who]++
 		case <-b.peer.ended:
-			b.Fatalf("the peer's process has ended; %d of %d items were taken", len(seen), 2*each+1)
+			b.Fatalf("the peer's process has ended; got %d of %d items", len(seen), 2*each+1)
 		case <-time.After(queuePatience):
-			b.Fatalf("only %d of %d items were taken", len(seen), 2*each+1)
+			b.Fatalf("got %d of %d items", len(seen), 2*each+1)
 		}
 	}
 	for _, name := range names {
@@ -203,13 +204,13 @@ func (b *bench) allTakeEachOnce() {
 	}
 	for body, times := range seen {
 		if times != 1 {
-			b.Errorf("%s was taken %d times", body, times)
+			b.Errorf("got %s %d times, want once", body, times)
 		}
 	}
 	b.Logf("taken by %v", by)
 }
 
-// unlessOver reports what a goroutine of the test has met with, unless that is the test's own end.
+// unlessOver reports an error of one of the test's goroutines, unless the end of the test is the reason.
 func (b *bench) unlessOver(ctx context.Context, err error) {
 	b.Helper()
 	if ctx.Err() == nil {
@@ -222,7 +223,7 @@ func TestElementsOfOneNodeAreReadByCuratorAndUs(t *testing.T) {
 	t.Parallel()
 	onEachKind(t, func(b *bench) {
 		if !b.kind.java || slices.Contains([]string{"simple", "zookeeper", "id"}, b.kind.name) {
-			return // one body a node
+			return // one body in each node
 		}
 		ours, name := b.ours("multi"), b.kind.tell(b.T, b.peer, "multi", "")
 		b.peer.order(b.T, "put %s %s one two three", name, b.kind.arg(0))
@@ -231,7 +232,7 @@ func TestElementsOfOneNodeAreReadByCuratorAndUs(t *testing.T) {
 			b.Fatal(err)
 		}
 		if body != "one two three" {
-			b.Errorf("we got %q", body)
+			b.Errorf("got %q from our queue", body)
 		}
 		if err := done(b.Context()); err != nil {
 			b.Fatal(err)
@@ -242,13 +243,13 @@ func TestElementsOfOneNodeAreReadByCuratorAndUs(t *testing.T) {
 		b.peer.order(b.T, "consume %s", name)
 		for _, want := range []string{"four", "five"} {
 			if got := b.peer.next(b.T, name); got != want {
-				b.Errorf("they got %q, want %q", got, want)
+				b.Errorf("got %q from the peer, want %q", got, want)
 			}
 		}
 	})
 }
 
-// TestRemovalByIDCountsTheSameHereAndThere removes items of the other side by their id.
+// TestRemovalByIDCountsTheSameHereAndThere removes items of the other side by their ids.
 func TestRemovalByIDCountsTheSameHereAndThere(t *testing.T) {
 	t.Parallel()
 	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
@@ -267,18 +268,18 @@ func TestRemovalByIDCountsTheSameHereAndThere(t *testing.T) {
 			}
 		}
 		if n, err := q.Remove(t.Context(), "a/1"); n != 3 || err != nil {
-			t.Errorf("we removed %d, %v, want 3", n, err)
+			t.Errorf("got %d, %v removed by us, want 3", n, err)
 		}
 		t.Logf("Curator, asked for b|0, which it stores as b_0: %s", java.order(t, "remove ids b|0"))
 		if answer := java.order(t, "remove ids b_1"); answer != "removed 3" {
-			t.Errorf("they say %q, want 3 removed", answer)
+			t.Errorf("got %q from Curator, want removed 3", answer)
 		}
 		left, err := q.Remove(t.Context(), "b|0")
 		if err != nil || left != 3 {
-			t.Errorf("we removed %d, %v of the others, want 3", left, err)
+			t.Errorf("got %d, %v of the others removed by us, want 3", left, err)
 		}
 		if n, err := q.Len(t.Context()); n != 3 || err != nil {
-			t.Errorf("got %d, %v left, want 3", n, err)
+			t.Errorf("got %d, %v items left, want 3", n, err)
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/peer"
 )
 
-// holderEnv makes TestHolderOfClassicItems a process that holds items: the server's address.
+// holderEnv makes TestHolderOfClassicItems a process that holds items. Its value is the server's address.
 const holderEnv = "TURNSTILE_CLASSIC_HOLDER"
 
 // TestHolderOfClassicItems is the process that TestItemsOfAKilledConsumerAreDeliveredAgain kills.
@@ -20,7 +20,7 @@ func TestHolderOfClassicItems(t *testing.T) {
 	t.Parallel()
 	addr := os.Getenv(holderEnv)
 	if addr == "" {
-		t.Skip("it is a process of TestItemsOfAKilledConsumerAreDeliveredAgain")
+		t.Skip("it is the process of TestItemsOfAKilledConsumerAreDeliveredAgain")
 	}
 	client := classicClient(t, &host{addr: addr}, victimSession)
 	for _, k := range classicKinds() {
@@ -59,7 +59,7 @@ func startHolder(t *testing.T, h *host) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // fails only if it is gone
+		_ = cmd.Process.Kill() // it fails only if the process is gone
 		_ = cmd.Wait()
 	})
 	for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -101,18 +101,18 @@ func TestItemsOfAKilledConsumerAreDeliveredAgain(t *testing.T) {
 		for _, k := range kinds {
 			name := k.tell(t, victims[k.java], "they-die", "")
 			if got := victims[k.java].order(t, "get %s", name); got != "item precious" {
-				t.Fatalf("%s: the peer got %q", k, got)
+				t.Fatalf("%s: got %q from the peer", k, got)
 			}
 		}
 		holder := startHolder(t, h)
 		for _, v := range victims {
 			v.kill()
 		}
-		_ = holder.Process.Kill() // fails only if it is gone
+		_ = holder.Process.Kill() // it fails only if the process is gone
 		for _, k := range kinds {
 			body, done, err := queues[k.label("they-die")].take(t.Context())
 			if err != nil || body != "precious" {
-				t.Fatalf("%s: we got %q, %v", k, body, err)
+				t.Fatalf("%s: got %q, %v from our queue", k, body, err)
 			}
 			if err := done(t.Context()); err != nil {
 				t.Fatal(err)
@@ -126,13 +126,13 @@ func TestItemsOfAKilledConsumerAreDeliveredAgain(t *testing.T) {
 			name := k.tell(t, survivor, "we-die", "")
 			survivor.order(t, "consume %s", name)
 			if got := nextAgain(t, survivor, name, queues[name], k); got != "precious" {
-				t.Errorf("%s: the peer got %q", k, got)
+				t.Errorf("%s: got %q from the peer", k, got)
 			}
 		}
 	})
 }
 
-// nextAgain puts another item now and then: Curator's consumers look for locks that are gone only when an item comes.
+// nextAgain puts another item now and then: Curator's consumers look for dead locks only when an item arrives.
 func nextAgain(t *testing.T, p *queuePeer, name string, q classicQueue, k classicKind) string {
 	t.Helper()
 	limit := time.After(queuePatience)
@@ -149,7 +149,7 @@ func nextAgain(t *testing.T, p *queuePeer, name string, q classicQueue, k classi
 				t.Fatal(err)
 			}
 		case <-limit:
-			t.Fatalf("%s: the item is not delivered again", k)
+			t.Fatalf("%s: got no second delivery of the item", k)
 		}
 	}
 }

@@ -13,19 +13,19 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// A classicQueue is one of ours.
+// A classicQueue is one of our queues in another project's format.
 type classicQueue struct {
 	put  func(ctx context.Context, arg string, bodies ...string) error
 	take func(ctx context.Context) (body string, done func(context.Context) error, err error)
-	asks map[string]ask // by the names that peers know them by
+	asks map[string]ask // by their names in peers' commands
 }
 
-// A classicKind is a kind of queue of another project, and ours for the same nodes.
+// A classicKind is a kind of queue of another project, and our queue on the same nodes.
 type classicKind struct {
-	name string // as peers are told
-	java bool   // or kazoo
+	name string // in peers' commands
+	java bool   // otherwise kazoo
 	lock bool
-	poll bool               // the peer can take one item and say that there is none
+	poll bool               // the peer can take one item and report that there is none
 	arg  func(i int) string // the argument of item i
 	open func(client *zk.Client, path, locks string) (classicQueue, error)
 }
@@ -37,7 +37,7 @@ func (k classicKind) String() string {
 	return k.name
 }
 
-// path returns where the queue of a test lies. Peers call it by its last part.
+// path returns the path of a test's queue. Peers call the queue by the last part.
 func (k classicKind) path(test string) string { return "/" + k.label(test) }
 
 func (k classicKind) label(test string) string {
@@ -63,7 +63,7 @@ func (k classicKind) tell(t *testing.T, p *queuePeer, test, suffix string) strin
 
 func none(int) string { return "-" }
 
-// spread is an argument by which the order of the items is not that of putting them.
+// spread is an argument for which the items' order is not that of their puts.
 func spread(i int) int { return i * 7 % 5 }
 
 func raw(bodies []string) [][]byte {
@@ -103,7 +103,9 @@ func itemsOf(q items, put func(ctx context.Context, arg string, bodies ...string
 
 func openCurator(client *zk.Client, path, locks string) (classicQueue, error) {
 	q, err := classic.NewCurator(client, path, classic.Config{LockPath: locks})
-	return itemsOf(q, func(ctx context.Context, _ string, bodies ...string) error { return q.PutMulti(ctx, raw(bodies)...) }), err
+	return itemsOf(q, func(ctx context.Context, _ string, bodies ...string) error {
+		return q.PutMulti(ctx, raw(bodies)...)
+	}), err
 }
 
 func openPriority(client *zk.Client, path, locks string) (classicQueue, error) {
@@ -167,7 +169,7 @@ func openKazooLocking(client *zk.Client, path, _ string) (classicQueue, error) {
 func classicKinds() []classicKind {
 	began := time.Now()
 	priority := func(i int) string { return strconv.Itoa(spread(i) - 2) }
-	due := func(i int) string { // no two the same: Curator gives those in any order
+	due := func(i int) string { // all different: Curator delivers equal ones in any order
 		return strconv.FormatInt(began.Add(-time.Minute).UnixMilli()+int64(1000*spread(i)+i), 10)
 	}
 	id := func(i int) string { return "id" + strconv.Itoa(i%3) }
@@ -175,7 +177,9 @@ func classicKinds() []classicKind {
 		{name: "simple", java: true, poll: true, arg: none, open: openSimple},
 		{name: "zookeeper", java: true, poll: true, arg: none, open: openSimple},
 		{name: "queue", poll: true, arg: func(i int) string { return strconv.Itoa(100 + spread(i)) }, open: openKazoo},
-		{name: "locking", lock: true, poll: true, arg: func(i int) string { return strconv.Itoa(100 + spread(i)) }, open: openKazooLocking},
+		{name: "locking", lock: true, poll: true, arg: func(i int) string {
+			return strconv.Itoa(100 + spread(i))
+		}, open: openKazooLocking},
 	}
 	for _, lock := range []bool{false, true} {
 		kinds = append(
@@ -189,7 +193,7 @@ func classicKinds() []classicKind {
 	return kinds
 }
 
-// ordered returns n bodies in the order in which the queue must give them.
+// ordered returns n bodies in the order in which the queue must deliver them.
 func (k classicKind) ordered(n int) []string {
 	order := make([]int, n)
 	for i := range order {

@@ -13,41 +13,42 @@ import (
 	"time"
 )
 
-// The session timeouts of those who use queues. ZooKeeper's own queue fails when its connection does, so nobody who is to live has a short one.
+// The session timeouts of queue users. ZooKeeper's own queue fails with its connection, so only victims have a short
+// one.
 const (
 	queueSession  = 30 * time.Second
-	victimSession = 4 * time.Second // a killed one keeps its items locked for so long
+	victimSession = 4 * time.Second // a killed consumer keeps its items locked for this long
 )
 
 const queuePatience = 40 * time.Second
 
-// A queuePeer is a process of another project's queues. It takes orders, one a line, and answers each with one line:
+// A queuePeer is a process with another project's queues. It reads one command a line and answers each with one line:
 //
-//	open NAME KIND PATH LOCKS    a queue, to be called NAME; LOCKS is - if it has no lock path
-//	put NAME ARG BODY…           ARG is the priority, the time in milliseconds or the id; - if there is none
-//	consume NAME                 from now on "got NAME BODY" for each item, between the answers
-//	stop NAME                    no more items
+//	open NAME KIND PATH LOCKS    open a queue and call it NAME; LOCKS is - without a lock path
+//	put NAME ARG BODY…           ARG is the priority, the time in milliseconds or the id, or - without any
+//	consume NAME                 from now on print "got NAME BODY" for each item, between the answers
+//	stop NAME                    stop consuming
 //
-// and these, as far as the queue has them, which are answered by "ok" or by what stands there:
+// Queues have some of these commands, too, whose answer is "ok" if none is given:
 //
 //	peek NAME, poll NAME         "item BODY", or "none"
 //	element NAME, remove NAME    "item BODY", or "empty"
-//	take NAME                    "item BODY", once there is one
+//	take NAME                    "item BODY", when there is an item
 //	pollfor NAME                 the same
 //	pollbriefly NAME             the same, but "none" after a moment
-//	len NAME                     how many items there are
+//	len NAME                     the number of items
 //	remove NAME ID               "removed COUNT"
-//	get NAME                     "item BODY", once there is one; from now on it is in work
-//	holds NAME                   whether the item that is in work is still ours: "yes", or "no"
-//	done NAME                    it is finished
-//	release NAME                 it is given back, to its old place
-//	requeue NAME                 it has failed, and is put again: Curator's ErrorMode.REQUEUE
-//	drop NAME                    it has failed, and is dropped: Curator's ErrorMode.DELETE
+//	get NAME                     "item BODY", when there is an item, which is now in progress
+//	holds NAME                   whether the peer still has the item in progress: "yes", or "no"
+//	done NAME                    finish it
+//	release NAME                 give it back, to its old place
+//	requeue NAME                 fail and put it again: Curator's ErrorMode.REQUEUE
+//	drop NAME                    fail and drop it: Curator's ErrorMode.DELETE
 type queuePeer struct {
 	cmd     *exec.Cmd
 	orders  io.WriteCloser
 	answers chan string
-	ended   chan struct{} // closed when the process has said its last
+	ended   chan struct{} // closed when the process has ended its output
 
 	mu  sync.Mutex // guards got
 	got map[string]chan string
@@ -108,7 +109,7 @@ func (p *queuePeer) read(out io.Reader) {
 	}
 }
 
-// items returns where the items of a queue come that is consumed.
+// items returns the channel of a consumed queue's items.
 func (p *queuePeer) items(name string) chan string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,9 +120,9 @@ func (p *queuePeer) items(name string) chan string {
 }
 
 // kill ends the process as kill -9 does.
-func (p *queuePeer) kill() { _ = p.cmd.Process.Kill() } // fails only if it is gone
+func (p *queuePeer) kill() { _ = p.cmd.Process.Kill() } // it fails only if the process is gone
 
-// order gives an order on behalf of t and returns the answer.
+// order sends a command on behalf of t and returns the answer.
 func (p *queuePeer) order(t *testing.T, format string, args ...any) string {
 	t.Helper()
 	line := fmt.Sprintf(format, args...)
@@ -138,7 +139,7 @@ func (p *queuePeer) order(t *testing.T, format string, args ...any) string {
 		}
 		return answer
 	case <-time.After(queuePatience):
-		t.Fatalf("%s: no answer", line)
+		t.Fatalf("%s: got no answer", line)
 		return ""
 	}
 }
@@ -152,7 +153,7 @@ func (p *queuePeer) next(t *testing.T, name string) string {
 	case <-p.ended:
 		t.Fatalf("%s: the peer's process has ended", name)
 	case <-time.After(queuePatience):
-		t.Fatalf("%s: the peer consumes nothing", name)
+		t.Fatalf("%s: got no item from the peer", name)
 	}
 	return ""
 }

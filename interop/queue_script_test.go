@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// A script is what two sides do to one queue: in each line who, an order as queuePeer has them, and the answer if that is not "ok". A number
-// stands for an argument of the queue's kind: 0 puts before 1, and 1 before 2. What is put with "soon" is due in a second.
+// A script is what two sides do to one queue: in each line a side, a command of queuePeer, and the answer if that is
+// not "ok". A number stands for an argument of the queue's kind: 0 puts before 1, and 1 before 2. An item that is put
+// with "soon" is due in a second.
 type script struct {
 	name  string
-	of    []string // the kinds, by their names
-	locks bool     // only those with locks
-	bare  bool     // only those without
-	a     string   // who is A, if B cannot do what A does; otherwise it is played with A on either side
+	of    []string // the names of the kinds
+	locks bool     // only kinds with locks
+	bare  bool     // only kinds without locks
+	a     string   // who is A, if B cannot do what A does; otherwise it runs with either side as A
 	lines string
 }
 
@@ -170,7 +171,7 @@ func scripts() []script {
 			B done
 			we len = 1
 			we poll = none`},
-		// Curator's consumer would look at what is due only when the list has changed, as long as what comes first is locked.
+		// While the first item is locked, Curator's consumer would look for due items only when the list has changed.
 		{name: "delays behind what is in work", of: []string{"delay"}, locks: true, a: "they", lines: `
 			A put soon two
 			B put 0 one
@@ -209,7 +210,8 @@ func (s script) fits(k classicKind) bool {
 	return slices.Contains(s.of, k.name) && (k.lock || !s.locks) && (!k.lock || !s.bare)
 }
 
-// TestWhatOneSideDoesToAClassicQueueTheOtherSees has ours and the original answer each other in every operation that both have.
+// TestWhatOneSideDoesToAClassicQueueTheOtherSees runs every operation that both sides have on ours and on the
+// original.
 func TestWhatOneSideDoesToAClassicQueueTheOtherSees(t *testing.T) {
 	t.Parallel()
 	onEachKind(t, func(b *bench) {
@@ -227,7 +229,7 @@ func TestWhatOneSideDoesToAClassicQueueTheOtherSees(t *testing.T) {
 	})
 }
 
-// play plays a script. A is "we" or "they", and B the other.
+// play runs a script. A is "we" or "they", and B the other side.
 func (b *bench) play(s script, a string) {
 	b.Helper()
 	roles := map[string]string{"A": a, "B": "they", "we": "we"}
@@ -265,12 +267,12 @@ func (b *bench) play(s script, a string) {
 			b.Fatalf("%q, and %s are A: got %q, want %q", said, a, answer, want)
 		}
 		if body, is := strings.CutPrefix(answer, "item "); is && time.Now().Before(due[body]) {
-			b.Errorf("%q, and %s are A: %s comes before its time", said, a, body)
+			b.Errorf("%q, and %s are A: got %s before its time", said, a, body)
 		}
 	}
 }
 
-// arg is the argument that a word of a script stands for, and the time from which its item may be taken if that is still to come.
+// arg returns the argument for a word of a script, and the time from which its item is due if that is still to come.
 func (b *bench) arg(word string) (string, time.Time) {
 	b.Helper()
 	in := func(d time.Duration) (string, time.Time) {

@@ -15,25 +15,26 @@ import (
 	"time"
 )
 
-// A referee stands at the door of what a lock protects. Workers of every language tell it in lines over TCP, one connection for each
-// contender:
+// A referee guards a resource that locks protect, and sees whether two contenders use it at once. Workers of every
+// language send it lines over TCP, on one connection for each contender:
 //
 //	hello PARTY        who it is; no answer
 //	enter WEIGHT       it has the lock, or WEIGHT permits; 0 is a lock that readers share
-//	leave              it is about to give that back
+//	leave              it is about to release
 //
-// Enter and leave are answered, with "ok" or, when a leaving contender is to finish, with "bye". A contender gives nothing back
-// before it has heard the answer. A connection that breaks is a contender that has left.
+// The answer to enter and leave is "ok", or "bye" if a leaving contender must finish. A contender releases only after
+// it has the answer. A connection that breaks is a contender that has left.
 //
-// So two who are inside at once were let in at once, whatever the order in which their lines arrive.
+// So two contenders that are inside at once held at once, in whatever order their lines arrive.
 type referee struct {
 	listener net.Listener
-	limit    int                    // how many permits there are; 1 for locks
-	apart    func(a, b string) bool // whether these two parties must not be inside together; a party is apart from itself
+	limit    int // how many permits there are; 1 for locks
+	// apart reports whether these two parties must not be inside together; a party is apart from itself.
+	apart func(a, b string) bool
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	news    chan struct{}
-	inside  []*visit
+	inside  []*occupant
 	latest  string // the party that entered last
 	seen    score
 	held    map[string]bool // parties that stay inside
@@ -42,13 +43,13 @@ type referee struct {
 
 // A score is what the referee has seen.
 type score struct {
-	handovers int            // entries by another party than the one before
+	handovers int            // entries by another party than the previous one
 	entries   map[string]int // by party
 	overlaps  []string
 }
 
-// A visit is one contender between its two lines.
-type visit struct {
+// An occupant is a contender between its two lines.
+type occupant struct {
 	party  string
 	weight int
 }
@@ -82,18 +83,18 @@ func newReferee(t *testing.T, limit int) *referee {
 		_ = ln.Close()
 		r.mu.Lock()
 		clear(r.held)
-		r.tell()
+		r.tellLocked()
 		r.mu.Unlock()
 		wg.Wait()
 	})
 	return r
 }
 
-// attend serves one contender until it is gone.
+// attend serves one contender until it leaves.
 func (r *referee) attend(conn net.Conn) {
 	defer conn.Close()
 	var party string
-	var here *visit
+	var here *occupant
 	defer func() { r.leave(here) }()
 	for lines := bufio.NewScanner(conn); lines.Scan(); {
 		answer := "ok"
@@ -122,10 +123,10 @@ func (r *referee) attend(conn net.Conn) {
 	}
 }
 
-func (r *referee) enter(party string, weight int) *visit {
+func (r *referee) enter(party string, weight int) *occupant {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v := &visit{party, weight}
+	v := &occupant{party, weight}
 	sum := weight
 	for _, o := range r.inside {
 		if !r.apart(o.party, party) {
@@ -133,11 +134,13 @@ func (r *referee) enter(party string, weight int) *visit {
 		}
 		sum += o.weight
 		if r.limit == 1 && (o.weight > 0 || weight > 0) {
-			r.seen.overlaps = append(r.seen.overlaps, fmt.Sprintf("%s (%d) entered while %s (%d) was inside", party, weight, o.party, o.weight))
+			r.seen.overlaps = append(r.seen.overlaps,
+				fmt.Sprintf("%s (%d) entered while %s (%d) was inside", party, weight, o.party, o.weight))
 		}
 	}
 	if r.limit > 1 && sum > r.limit {
-		r.seen.overlaps = append(r.seen.overlaps, fmt.Sprintf("%s entered with %d permits, and %d of %d are in use", party, weight, sum, r.limit))
+		r.seen.overlaps = append(r.seen.overlaps,
+			fmt.Sprintf("%s entered with %d permits, and %d of %d are in use", party, weight, sum, r.limit))
 	}
 	if r.latest != party {
 		r.seen.handovers++
@@ -145,12 +148,12 @@ func (r *referee) enter(party string, weight int) *visit {
 	r.latest = party
 	r.seen.entries[party]++
 	r.inside = append(r.inside, v)
-	r.tell()
+	r.tellLocked()
 	return v
 }
 
-// stay keeps a contender inside: one in eight for a moment, so that others have time to come in where they must not, and a party that
-// is held until it is let go.
+// stay keeps a contender inside: one in eight for a moment, so that others have time to enter where they must not,
+// and a held party until its release.
 func (r *referee) stay(party string) {
 	if rand.IntN(8) == 0 {
 		<-time.After(time.Millisecond)
@@ -158,22 +161,22 @@ func (r *referee) stay(party string) {
 	r.await(func() bool { return !r.held[party] }, nil)
 }
 
-// leave reports whether the contender is to finish.
-func (r *referee) leave(v *visit) bool {
+// leave reports whether the contender must finish.
+func (r *referee) leave(v *occupant) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.inside = slices.DeleteFunc(r.inside, func(o *visit) bool { return o == v })
-	r.tell()
+	r.inside = slices.DeleteFunc(r.inside, func(o *occupant) bool { return o == v })
+	r.tellLocked()
 	return r.closing
 }
 
-// tell wakes those who await something. The caller holds r.mu.
-func (r *referee) tell() {
+// tellLocked wakes the goroutines in await.
+func (r *referee) tellLocked() {
 	close(r.news)
 	r.news = make(chan struct{})
 }
 
-// await waits until what, called under r.mu, reports true, or until done. It reports which.
+// await waits until what, called under r.mu, returns true, or until done. It reports which.
 func (r *referee) await(what func() bool, done <-chan time.Time) bool {
 	for {
 		r.mu.Lock()
@@ -190,19 +193,19 @@ func (r *referee) await(what func() bool, done <-chan time.Time) bool {
 	}
 }
 
-// hold keeps those of a party who enter from now on inside, until release.
+// hold keeps those of a party that enter from now on inside, until release.
 func (r *referee) hold(party string) { r.set(func() { r.held[party] = true }) }
 
 func (r *referee) release(party string) { r.set(func() { delete(r.held, party) }) }
 
-// dismiss lets every contender finish when it has been inside once more.
+// dismiss makes every contender finish after it has been inside once more.
 func (r *referee) dismiss() { r.set(func() { r.closing = true }) }
 
 func (r *referee) set(change func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change()
-	r.tell()
+	r.tellLocked()
 }
 
 func (r *referee) score() score {
@@ -211,7 +214,7 @@ func (r *referee) score() score {
 	return score{r.seen.handovers, maps.Clone(r.seen.entries), slices.Clone(r.seen.overlaps)}
 }
 
-// within reports whether one of the party is inside. The caller holds r.mu.
-func (r *referee) within(party string) bool {
-	return slices.ContainsFunc(r.inside, func(v *visit) bool { return v.party == party })
+// withinLocked reports whether a contender of the party is inside.
+func (r *referee) withinLocked(party string) bool {
+	return slices.ContainsFunc(r.inside, func(v *occupant) bool { return v.party == party })
 }

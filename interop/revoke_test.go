@@ -12,7 +12,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// TestRevocationIsHeardByCuratorAndByUs has us ask a revocable InterProcessMutex for its lock, and then Curator's Revoker ask us.
+// TestRevocationIsHeardByCuratorAndByUs revokes the lock of a revocable InterProcessMutex, and then lets Curator's
+// Revoker revoke ours.
 func TestRevocationIsHeardByCuratorAndByUs(t *testing.T) {
 	t.Parallel()
 	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
@@ -37,7 +38,7 @@ func TestRevocationIsHeardByCuratorAndByUs(t *testing.T) {
 		awaitNode(ctx, t, client, theirs)
 		revoked, err := lock.Revoke(ctx, client, path, lock.RevokeOptions{Reason: "maintenance", Grace: time.Minute})
 		if err != nil || len(revoked) != 1 || revoked[0].Ending != lock.EndingReleased || revoked[0].Holder.Known {
-			t.Fatalf("we ask Curator: got %+v, %v", revoked, err)
+			t.Fatalf("revoke Curator's lock: got %+v, %v", revoked, err)
 		}
 
 		m, err := lock.NewMutex(client, path, lock.Config{})
@@ -54,10 +55,10 @@ func TestRevocationIsHeardByCuratorAndByUs(t *testing.T) {
 		select {
 		case <-hold.Context().Done():
 		case err := <-done:
-			t.Fatalf("Curator asks us: we do not hear of it; it ended with %v", err)
+			t.Fatalf("revoke our lock: got no revocation; Curator ended with %v", err)
 		}
 		if cause := context.Cause(hold.Context()); !errors.Is(cause, lock.ErrRevoked) {
-			t.Errorf("Curator asks us: got cause %v, want lock.ErrRevoked", cause)
+			t.Errorf("revoke our lock: got cause %v, want lock.ErrRevoked", cause)
 		}
 		if err := hold.Unlock(); err != nil { // it was held until then
 			t.Errorf("unlock: %v", err)

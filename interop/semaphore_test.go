@@ -10,23 +10,25 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// TestThirdWhoWantsTwoOfThreePermitsStandsBehindTwoHalfServed shows what the page says of Curator's InterProcessSemaphoreV2: acquire(2)
-// takes one lease, leaves the line, and joins it again at its end for the other one. Of three permits, two such contenders have one
-// each, and a third one that wants two does not get them, nor do those behind it. Whether the third is ours or Curator's makes no
-// difference. That it was the third they waited for is seen when it dies.
+// TestThirdWhoWantsTwoOfThreePermitsStandsBehindTwoHalfServed shows what docs/interop.md says of Curator's
+// InterProcessSemaphoreV2: acquire(2) takes one lease, leaves the line, and joins it again at its end for the other
+// one. Of three permits, two such contenders have one each. A third one that wants two does not get them, nor do
+// those behind it. It makes no difference whether the third is ours or Curator's. When it dies, the others continue,
+// which shows that they waited for it.
 func TestThirdWhoWantsTwoOfThreePermitsStandsBehindTwoHalfServed(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("a session has to time out: not in short mode")
+		t.Skip("it waits for a session to expire")
 	}
 	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
 	zoo := peer.ZooKeeper(t, peer.Options{Properties: map[string]string{"zookeeper.forceSync": "no"}, Heap: "256m"})
 	for _, third := range []struct {
 		kind  string
-		taken int // leases there are when nobody goes on
+		taken int // the leases when all contenders are stuck
 	}{
 		{"ours semaphore-curator:2", 2}, // ours takes two at once or none
-		{"java semaphore:2", 4},         // Curator's takes its one; the first then has a second one, which is one too many, and waits with it
+		// Curator's takes its one; the first then has a second one, which is one too many, and waits with it.
+		{"java semaphore:2", 4},
 	} {
 		t.Run(third.kind, func(t *testing.T) {
 			t.Parallel()
@@ -36,7 +38,7 @@ func TestThirdWhoWantsTwoOfThreePermitsStandsBehindTwoHalfServed(t *testing.T) {
 			two := &side{name: "two", kind: "java semaphore:2", contenders: 2}
 			last := &side{name: "last", kind: third.kind, contenders: 1}
 			two.start(t, c)
-			// The first of the line has made its lease already, and waits until it counts.
+			// The first of the line has already created its lease, and waits until it counts.
 			c.standing(t, sess, 2, 4, two)
 			last.start(t, c)
 			c.standing(t, sess, 3, 4, two, last)
@@ -46,13 +48,15 @@ func TestThirdWhoWantsTwoOfThreePermitsStandsBehindTwoHalfServed(t *testing.T) {
 			}
 			c.standing(t, sess, 3, third.taken, two, last)
 			if seen := c.referee.score(); len(seen.entries) > 0 {
-				t.Fatalf("somebody came in: %v; if nobody stops the others any more, say so on the page", seen.entries)
+				t.Fatalf("got entries %v; if the contenders are no longer stuck, correct docs/interop.md", seen.entries)
 			}
 
 			last.kill()
 			limit := time.After(patience)
-			if !c.referee.await(func() bool { return c.referee.seen.entries[two.name] > 0 || two.ended() }, limit) || two.ended() {
-				t.Fatalf("nobody came in after the third had died: %v", two.failure())
+			if !c.referee.await(func() bool {
+				return c.referee.seen.entries[two.name] > 0 || two.ended()
+			}, limit) || two.ended() {
+				t.Fatalf("got no entry after the third had died: %v", two.failure())
 			}
 			c.referee.dismiss()
 			if err := two.finish(limit); err != nil {
@@ -84,7 +88,7 @@ func takeAll(t *testing.T, c contest) *lock.Hold {
 	return hold
 }
 
-// standing waits until so many stand in the line of the semaphore, and there are so many leases.
+// standing waits until the semaphore's line and its leases have these lengths.
 func (c contest) standing(t *testing.T, sess *zk.Session, waiting, leases int, sides ...*side) {
 	t.Helper()
 	end := time.Now().Add(patience)
@@ -99,12 +103,13 @@ func (c contest) standing(t *testing.T, sess *zk.Session, waiting, leases int, s
 			}
 		}
 		if time.Now().After(end) {
-			t.Fatalf("got the line %v and the leases %v; want %d and %d; entries: %v", line, taken, waiting, leases, c.referee.score().entries)
+			t.Fatalf("got the line %v and the leases %v; want %d and %d; entries: %v", line, taken, waiting, leases,
+				c.referee.score().entries)
 		}
 	}
 }
 
-// childrenOf lists a node's children; none if there is no such node.
+// childrenOf lists a node's children, or none if the node does not exist.
 func childrenOf(t *testing.T, sess *zk.Session, path string) []string {
 	t.Helper()
 	names, _, err := sess.Children(t.Context(), path)

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/peer"
 )
 
-// zooCfg is what kazoo's harness writes for the servers that it starts, with its Java property as a key.
+// zooCfg is what kazoo's harness writes for its servers, with its Java property as a key.
 const zooCfg = `
 tickTime=2000
 dataDir=%s
@@ -28,8 +28,8 @@ reconfigEnabled=true
 DigestAuthenticationProvider.superDigest=` + superDigest + `
 `
 
-// TestServeReadsZooCfg runs "turnstile serve" on a configuration file of ZooKeeper, and kazoo's tests on that.
-// Where they stop the server it is killed.
+// TestServeReadsZooCfg runs "turnstile serve" with a configuration file of ZooKeeper, and kazoo's tests on it. Where
+// they stop the server it is killed.
 func TestServeReadsZooCfg(t *testing.T) {
 	t.Parallel()
 	peer.Need(t, python, kazooDir)
@@ -53,7 +53,7 @@ func TestServeReadsZooCfg(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			return err
 		}
-		_, err = bufio.NewReader(out).ReadString('\n') // it says when it serves
+		_, err = bufio.NewReader(out).ReadString('\n') // it prints a line when it serves
 		return err
 	}
 	h.stop = func() error {
@@ -65,7 +65,8 @@ func TestServeReadsZooCfg(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = h.stop() }()
-	run(t, 2*time.Minute, python, append([]string{"testdata/kazoo_suite.py", h.addr, h.control(t)}, suite["client"]...)...)
+	run(t, 2*time.Minute, python,
+		append([]string{"testdata/kazoo_suite.py", h.addr, h.control(t)}, suite["client"]...)...)
 }
 
 func freePort(t *testing.T) int {

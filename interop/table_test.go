@@ -29,11 +29,15 @@ type reason string
 
 const (
 	kazoosNames  reason = "kazoo counts nodes that are named like its own and no others, so it does not wait for ours"
-	curatorNames reason = "Curator compares what follows its own marker; a name without that comes last, as if it had come later, so it does not wait for ours"
-	renamed      reason = "kazoo under Curator's names counts those alone, so it does not wait for ours"
-	noNumber     reason = "`WriteLock` reads a number after the last dash of a name, and kazoo's names have none there; nobody else takes its `x-SESSION-SEQ` for a contender's: neither waits"
-	sessionNames reason = "`WriteLock` names its nodes by session, `x-SESSION-SEQ`. It waits for ours; nobody else takes such a name for a contender's, so we do not wait for it"
-	mendedReader reason = "Tested with one method of kazoo 2.8.0's `ReadLock` corrected. As released, before 2.9.0 (kazoo#649), a reader and a writer may wait for each other for ever, " +
+	curatorNames reason = "Curator compares what follows its own marker; a name without that comes last, " +
+		"as if it had come later, so it does not wait for ours"
+	renamed  reason = "kazoo under Curator's names counts those alone, so it does not wait for ours"
+	noNumber reason = "`WriteLock` reads a number after the last dash of a name, and kazoo's names have none there; " +
+		"nobody else takes its `x-SESSION-SEQ` for a contender's: neither waits"
+	sessionNames reason = "`WriteLock` names its nodes by session, `x-SESSION-SEQ`. It waits for ours; " +
+		"nobody else takes such a name for a contender's, so we do not wait for it"
+	mendedReader reason = "Tested with one method of kazoo 2.8.0's `ReadLock` corrected. As released, before 2.9.0 " +
+		"(kazoo#649), a reader and a writer may wait for each other for ever, " +
 		"beside ours and among kazoo's own: [what to know of the peers](#what-to-know-of-the-peers)"
 )
 
@@ -118,8 +122,8 @@ func families() []family {
 				{"semaphore-stored", "`lock.Semaphore`, `StoredLimit`"},
 			},
 			cols: []named{{"java semaphore", "Curator `InterProcessSemaphoreV2`"}},
-			// Both want one permit or two. Two of Curator's contenders that have one of two, and ours that waits for two, are stuck with
-			// three permits: TestThirdWhoWantsTwoOfThreePermitsStandsBehindTwoHalfServed.
+			// Both want one permit or two. Two of Curator's contenders that have one of two, and ours that waits for
+			// two, are stuck with three permits: TestThirdWhoWantsTwoOfThreePermitsStandsBehindTwoHalfServed.
 			pairs: []pair{
 				{ours: "semaphore-curator", peer: "java semaphore", limit: 4},
 				{ours: "semaphore-stored", peer: "java semaphore", limit: 4},

@@ -14,23 +14,23 @@ import (
 	"time"
 )
 
-// workerSession is the session timeout of workers, in milliseconds. A killed one blocks the line for so long; and one that the machine
-// lets stand still for so long is taken for two inside, since most peers do not look at the clock.
+// workerSession is the session timeout of workers, in milliseconds. A killed worker blocks the line for so long. If
+// the machine stalls a worker for so long, the referee sees two inside, because most peers do not check the clock.
 const workerSession = 5000
 
-// A contest is a path and those who contend for it.
+// A contest is a path and its contenders.
 type contest struct {
 	servers string
 	path    string
 	referee *referee
 }
 
-// A side is one process of contenders: started, killed, started again. It is used by one goroutine.
+// A side is one process of contenders, which can be killed and restarted. Only one goroutine uses it.
 type side struct {
-	name       string // as told to the referee
-	kind       string // the language, and what of it contends: "java mutex"
-	contenders int    // how many a process has
-	write      bool   // whether those who may read or write only write
+	name       string // for the referee
+	kind       string // the language and the recipe: "java mutex"
+	contenders int    // in the process
+	write      bool   // whether readers/writers only write
 	run        *running
 }
 
@@ -38,13 +38,14 @@ type running struct {
 	cmd    *exec.Cmd
 	output bytes.Buffer
 	done   chan struct{} // closed when the process has ended
-	err    error         // why; set before done is closed
+	err    error         // why it ended; set before done is closed
 }
 
 // start starts the side's process.
 //
-// Every worker is told the same: the servers, the referee, its party's name, the path, what it is to be, the session timeout, how many
-// contenders it consists of, and how many permits there are. It exits with 0 when all its contenders were dismissed.
+// Every worker gets the same arguments: the servers, the referee, its party's name, the path, the recipe, the session
+// timeout, the number of its contenders, and the number of permits. It exits with status 0 when all its contenders
+// were dismissed.
 func (s *side) start(t *testing.T, c contest) {
 	t.Helper()
 	language, what, _ := strings.Cut(s.kind, " ")
@@ -84,18 +85,18 @@ func (s *side) start(t *testing.T, c contest) {
 	go func() {
 		r.err = cmd.Wait()
 		close(r.done)
-		c.referee.set(func() {}) // whoever waits for a contender learns that there is none
+		c.referee.set(func() {}) // wake those that wait for a contender of this process
 	}()
 	s.run = r
 }
 
 // kill ends the process as kill -9 does.
 func (s *side) kill() {
-	_ = s.run.cmd.Process.Kill() // fails only if it is gone already
+	_ = s.run.cmd.Process.Kill() // it fails only if the process is gone
 	<-s.run.done
 }
 
-// finish waits until the process has ended by itself, as it does when its contenders were dismissed.
+// finish waits until the process ends by itself, which it does when its contenders were dismissed.
 func (s *side) finish(limit <-chan time.Time) error {
 	select {
 	case <-s.run.done:
@@ -116,7 +117,7 @@ func (s *side) ended() bool {
 	}
 }
 
-// failure says what went wrong in a process that has ended, nil if nothing did.
+// failure returns what went wrong in a process that has ended, or nil.
 func (s *side) failure() error {
 	if s.run.err == nil {
 		return nil
@@ -124,9 +125,10 @@ func (s *side) failure() error {
 	return fmt.Errorf("%s: %w; it printed\n%s", s.name, s.run.err, s.run.output.String())
 }
 
-var building sync.Mutex // guards the building of go-zookeeper's worker
+var building sync.Mutex // guards the build of go-zookeeper's worker
 
-// gozk builds the worker that uses go-zookeeper. It belongs to the benchmarks' module, so that no user of ours gets that as a dependency.
+// gozk builds the worker that uses go-zookeeper. It belongs to the benchmarks' module, so that our users do not
+// depend on that project.
 func gozk(t *testing.T) string {
 	t.Helper()
 	building.Lock()

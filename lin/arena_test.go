@@ -30,41 +30,41 @@ const (
 	timeout             = 2 * time.Second // of the sessions
 )
 
-// arena is where workers are at work: servers, their way to these, and what goes wrong there.
+// arena is where workers run: their servers, and what goes wrong.
 type arena struct {
-	ensemble *peer.Cluster // nil if the servers stay as they are
+	ensemble *peer.Cluster // nil if the servers have no faults
 	servers  string        // a connect string
 	exe      string        // the workers' program
-	dir      string        // what is kept of a failure
+	dir      string        // for what is kept of a failure
 	trial    trial
 	length   time.Duration // of an epoch
 	plan     func(rnd *rand.Rand, length time.Duration, places []string) schedule
-	patience time.Duration // until everybody must have been served once the faults are over, and all nodes be gone
+	patience time.Duration // until all must be served and all nodes gone after the faults
 }
 
-// epoch is some seconds of an arena: a seed, new paths, new processes.
+// epoch is a few seconds in an arena, with its own seed, paths and processes.
 type epoch struct {
 	arena
 	t       *testing.T
 	seed    uint64
 	root    string
 	dir     string
-	links   []*zktest.Link // one for each client, so that faults hit who is meant
-	client  *zk.Client     // the test's own
+	links   []*zktest.Link // one for each client, so that a fault hits only its target
+	client  *zk.Client     // of the test itself
 	journal journal
-	team    []*process  // while the faults last, their goroutine's
-	first   []int       // the first number of each
-	started int         // processes so far
-	broken  error       // why there could not be another
-	faults  sync.Mutex  // held while what happens is written down
-	quiet   atomic.Bool // nothing happens to clients
+	team    []*process  // owned by the faults' goroutine while faults last
+	first   []int       // the first number of each process
+	started int         // processes started so far
+	broken  error       // why a process could not be started again
+	faults  sync.Mutex  // held while a fault is recorded
+	quiet   atomic.Bool // no faults for clients
 }
 
-// run runs an epoch and judges it. It fails t if something is broken that the epoch is not about.
+// run runs an epoch and returns what its judge found. It fails t if something else is broken.
 func (a arena) run(t *testing.T, seed uint64, length time.Duration) error {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	s := a.plan(rnd, epochLength, a.trial.places()) // whatever is cut off, so that a seed has one schedule
+	s := a.plan(rnd, epochLength, a.trial.places()) // the same whatever is cut off, so that a seed has one schedule
 	e := &epoch{
 		arena: a, t: t, seed: seed, root: fmt.Sprintf("/lin-%d", seed), journal: a.trial.newJournal(),
 		dir: filepath.Join(a.dir, fmt.Sprintf("seed-%d", seed)),
@@ -105,7 +105,7 @@ func (a arena) run(t *testing.T, seed uint64, length time.Duration) error {
 	if e.ensemble != nil {
 		if i, said := e.ensemble.Odd(); i >= 0 {
 			e.ensemble.Renew(i)
-			t.Logf("void, because ZooKeeper's servers differ (docs/bugs.md); server %d gets the others' data: %v\n%s",
+			t.Logf("void, because ZooKeeper's servers differ (docs/bugs.md); server %d copies the others' data: %v\n%s",
 				i, trouble, said)
 			return nil
 		}
@@ -113,7 +113,7 @@ func (a arena) run(t *testing.T, seed uint64, length time.Duration) error {
 	return errors.Join(trouble, e.journal.judge(e.dir))
 }
 
-// keep writes down what is going to go wrong.
+// keep writes the schedule of faults to a file.
 func (e *epoch) keep(s schedule) {
 	var text strings.Builder
 	for _, f := range s.clients {
@@ -127,7 +127,7 @@ func (e *epoch) keep(s schedule) {
 	}
 }
 
-// prepare makes what must be there, under a session that no fault hits on its way.
+// prepare creates the nodes that workers need, in a session without faults.
 func (e *epoch) prepare() *zk.Session {
 	e.t.Helper()
 	client, err := zk.Open(e.t.Context(), zk.Config{Servers: e.arena.servers, Timeout: 30 * time.Second})
@@ -149,7 +149,7 @@ func (e *epoch) prepare() *zk.Session {
 	return sess
 }
 
-// start starts a process in the place of process i, with numbers that none had before.
+// start starts a process in place of process i, with new numbers.
 func (e *epoch) start(i int) {
 	o := orders{Root: e.root, Index: i, First: e.started * numbersPerProcess, Seed: e.seed}
 	e.trial.instruct(&o)

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// calmDown ends all faults, waits until everybody has come to rest, and sees that everything is as it should be then.
+// calmDown ends all faults, waits until all workers have finished, and checks the result.
 func (e *epoch) calmDown(sess *zk.Session) error {
 	for _, l := range e.links {
 		l.Control(nil)
@@ -33,7 +33,7 @@ func (e *epoch) calmDown(sess *zk.Session) error {
 			p.dump()
 		}
 	}
-	if len(trouble) == 0 { // the sessions are still there, so what they hold is not gone with them
+	if len(trouble) == 0 { // the sessions are still there, so their nodes did not disappear with them
 		if err := e.trial.settle(e, sess); err != nil {
 			trouble = append(trouble, err)
 			e.keepServers(sess)
@@ -45,7 +45,7 @@ func (e *epoch) calmDown(sess *zk.Session) error {
 	return errors.Join(trouble...)
 }
 
-// keepServers writes down what the servers know of those who have not come to an end.
+// keepServers records what the servers know of workers that have not finished.
 func (e *epoch) keepServers(sess *zk.Session) {
 	var text strings.Builder
 	left, err := ephemerals(e.t.Context(), sess, e.root)
@@ -56,11 +56,12 @@ func (e *epoch) keepServers(sess *zk.Session) {
 			fmt.Fprintf(&text, "\n== server %d, %s (%v)\n%s", i, word, err, answer)
 		}
 	}
-	_ = os.WriteFile(filepath.Join(e.dir, "servers.txt"), []byte(text.String()), 0o600) // the failure itself is told
+	// The failure itself is reported.
+	_ = os.WriteFile(filepath.Join(e.dir, "servers.txt"), []byte(text.String()), 0o600)
 }
 
-// noOrphans waits until no ephemeral node is left below a path. Nodes of sessions whose processes were killed, or lost them, go when these
-// expire; what is there long after that is an orphan.
+// noOrphans waits until there is no ephemeral node below a path. Nodes of sessions whose processes were killed, or
+// lost them, disappear when these expire. A node that is there long afterwards is an orphan.
 func (e *epoch) noOrphans(sess *zk.Session, path string) error {
 	ctx, cancel := context.WithTimeout(e.t.Context(), e.patience)
 	defer cancel()
@@ -70,12 +71,13 @@ func (e *epoch) noOrphans(sess *zk.Session, path string) error {
 			return nil
 		}
 		if !pause(ctx, 50*time.Millisecond) {
-			return errors.Join(fmt.Errorf("orphans: %v after everybody has left: %v", e.patience, left), err)
+			return errors.Join(fmt.Errorf("got ephemeral nodes %v after all workers have finished: %v", e.patience,
+				left), err)
 		}
 	}
 }
 
-// ephemerals returns the ephemeral nodes below a path, with the sessions that they belong to.
+// ephemerals returns the ephemeral nodes below a path, with their sessions.
 func ephemerals(ctx context.Context, sess *zk.Session, path string) ([]string, error) {
 	names, _, err := sess.Children(ctx, path)
 	if errors.Is(err, zk.NoNode) {

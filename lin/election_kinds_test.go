@@ -13,11 +13,12 @@ import (
 )
 
 func openElection(client *zk.Client, path string, number int) (take, error) {
-	c, err := elect.NewCandidate(client, path, fmt.Sprintf("candidate %d", number), elect.Config{Layout: electionLayout(path)})
+	c, err := elect.NewCandidate(client, path, fmt.Sprintf("candidate %d", number),
+		elect.Config{Layout: electionLayout(path)})
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, p plan) (*grip, error) {
+	return func(ctx context.Context, p plan) (*holding, error) {
 		ctx, cancel := patient(ctx, p)
 		defer cancel()
 		campaign := c.Campaign
@@ -28,7 +29,7 @@ func openElection(client *zk.Client, path string, number int) (take, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &grip{
+		return &holding{
 			ctx: l.Context(), sess: l.Session(), guard: l.Guard(), node: l.Path(), token: int64(l.Token()),
 			release: func(ctx context.Context, wait bool) {
 				if wait {
@@ -41,7 +42,7 @@ func openElection(client *zk.Client, path string, number int) (take, error) {
 	}, nil
 }
 
-// electionLayout is the layout of all candidates of a path: each is used somewhere.
+// electionLayout returns the layout of all candidates of a path. Every layout is used for some path.
 func electionLayout(path string) elect.Layout {
 	switch {
 	case isSlow(path):
@@ -55,19 +56,20 @@ func electionLayout(path string) elect.Layout {
 
 // openRun opens candidates that lead within Run.
 func openRun(client *zk.Client, path string, number int) (take, error) {
-	return func(ctx context.Context, p plan) (*grip, error) {
+	return func(ctx context.Context, p plan) (*holding, error) {
 		waiting, cancel := patient(ctx, p)
 		defer cancel()
 		running, stop := context.WithCancel(context.WithoutCancel(ctx))
-		won, over, ended := make(chan *grip, 1), make(chan struct{}), make(chan struct{})
-		g := &grip{release: func(ctx context.Context, wait bool) {
+		won, over, ended := make(chan *holding, 1), make(chan struct{}), make(chan struct{})
+		g := &holding{release: func(ctx context.Context, wait bool) {
 			close(over)
 			select {
 			case <-ended:
 			case <-ctx.Done():
 			}
 		}}
-		c, err := elect.NewCandidate(client, path, fmt.Sprintf("candidate %d", number), elect.Config{Layout: electionLayout(path)})
+		id, cfg := fmt.Sprintf("candidate %d", number), elect.Config{Layout: electionLayout(path)}
+		c, err := elect.NewCandidate(client, path, id, cfg)
 		if err != nil {
 			stop()
 			return nil, err
@@ -78,7 +80,7 @@ func openRun(client *zk.Client, path string, number int) (take, error) {
 				g.ctx, g.sess, g.guard, g.node, g.token = term, l.Session(), l.Guard(), l.Path(), int64(l.Token())
 				won <- g
 				<-over
-				stop() // once is enough, also for one who has lost it
+				stop() // once is enough, also after a loss
 				return nil
 			})
 			stop()
@@ -92,7 +94,7 @@ func openRun(client *zk.Client, path string, number int) (take, error) {
 			stop()
 		}
 		select {
-		case g := <-won: // in the same moment
+		case g := <-won: // at the same moment
 			return g, nil
 		case <-ended:
 			return nil, errors.Join(err, context.Cause(waiting))

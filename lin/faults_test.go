@@ -17,7 +17,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// clientFaults lets faults come over the clients at their times, and ends those that last at theirs.
+// clientFaults injects the clients' faults at their times, and ends those that last.
 func (e *epoch) clientFaults(ctx context.Context, faults []fault) {
 	begin := time.Now()
 	type end struct {
@@ -47,7 +47,7 @@ func (e *epoch) clientFaults(ctx context.Context, faults []fault) {
 	endUntil(math.MaxInt64)
 }
 
-// blips are the faults that are aimed at one request.
+// blips are the faults that hit one request.
 var blips = map[string]func(f fault) zktest.Fault{
 	dropReply:  func(fault) zktest.Fault { return zktest.DropReply },
 	refuse:     func(fault) zktest.Fault { return zktest.Refuse },
@@ -56,14 +56,15 @@ var blips = map[string]func(f fault) zktest.Fault{
 	delayReply: func(f fault) zktest.Fault { return zktest.DelayReply(f.lasts) },
 }
 
-// hit makes f happen, and returns what ends it if it lasts. If two things are wrong with a connection, the end of the first ends both.
+// hit injects f and returns the function that ends it. If a connection has two faults, the end of the first ends
+// both.
 func (e *epoch) hit(f fault) (heal func()) {
 	if e.quiet.Load() {
 		return nil
 	}
 	whom := f.whom
 	if number, _, held := e.journal.busy(f.place); held {
-		if i := slices.Index(e.first, number/numbersPerProcess*numbersPerProcess); i >= 0 { // or it has been killed
+		if i := slices.Index(e.first, number/numbersPerProcess*numbersPerProcess); i >= 0 { // unless it has been killed
 			whom = i*clientsPerProcess + number%numbersPerProcess/goroutinesPerClient
 		}
 	}
@@ -115,7 +116,7 @@ func (e *epoch) hit(f fault) (heal func()) {
 	}
 }
 
-// happens writes down what goes wrong, or is over, just now, by the clock of what the workers tell.
+// happens records the begin or end of a fault, by the clock of the workers' reports.
 func (e *epoch) happens(what string) {
 	e.faults.Lock()
 	defer e.faults.Unlock()
@@ -129,7 +130,7 @@ func (e *epoch) happens(what string) {
 	}
 }
 
-// serverFaults lets faults come over the servers, one after the other, until ctx ends. Then all servers serve.
+// serverFaults injects the servers' faults, one after the other, until ctx ends. Then all servers serve.
 func (e *epoch) serverFaults(ctx context.Context, faults []fault) {
 	if e.ensemble == nil {
 		<-ctx.Done()
@@ -144,7 +145,7 @@ func (e *epoch) serverFaults(ctx context.Context, faults []fault) {
 	<-ctx.Done()
 }
 
-// serverFault makes f happen, and returns when it is over.
+// serverFault injects f and returns when it is over.
 func (e *epoch) serverFault(ctx context.Context, f fault) {
 	whom, leader := e.aim(ctx, f)
 	links := e.ensemble.Links()
@@ -158,7 +159,7 @@ func (e *epoch) serverFault(ctx context.Context, f fault) {
 	case stopServer, stopLeader:
 		e.ensemble.Pause(whom)
 		if pause(ctx, min(f.lasts, leaves)) && f.lasts > leaves {
-			links.Zombie(whom) // when it wakes up it may believe for a while that it leads
+			links.Zombie(whom) // when it resumes it may believe for a while that it leads
 			pause(ctx, f.lasts-leaves)
 		}
 		e.ensemble.Resume(whom)
@@ -172,7 +173,7 @@ func (e *epoch) serverFault(ctx context.Context, f fault) {
 	e.happens("end: " + name)
 }
 
-// pause waits for d, and reports whether ctx goes on.
+// pause waits for d. It returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

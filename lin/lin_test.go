@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// epochLength is short enough for every history to be judged in no time, and long enough for sessions to be lost and begun anew.
+// epochLength is short enough for a quick judgement of each history, and long enough to lose and renew sessions.
 const epochLength = 15 * time.Second
 
 func TestLocksKeepTheirPromisesUnderRandomFaults(t *testing.T) {
@@ -22,36 +22,37 @@ func TestQueuesKeepTheirPromisesUnderRandomFaults(t *testing.T) {
 	tryFor(t, queueTrial{}, "lin-queue")
 }
 
-// tryFor runs epochs on an ensemble for as long as is wanted. The target of make runs them again.
+// tryFor runs epochs on an ensemble for the configured time. A failure names the target of make that repeats them.
 func tryFor(t *testing.T, what trial, target string) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("many processes for a minute: not in short mode")
+		t.Skip("it runs many processes for a minute")
 	}
 	seed := seedOf(t)
 	a := newArena(t, seed)
 	a.ensemble = newEnsemble(t)
 	a.servers, a.trial = a.ensemble.ConnectString(), what
-	end := time.Now().Add(lengthOf(t)) // servers of a machine with much to do take their time to start
+	end := time.Now().Add(lengthOf(t)) // servers take long to start on a busy machine
 	for n := 1; time.Now().Before(end) && !t.Failed(); n++ {
 		length := min(epochLength, time.Until(end))
 		t.Run(fmt.Sprintf("epoch=%d", n), func(t *testing.T) {
 			if err := a.run(t, seed, length); err != nil {
-				t.Errorf("with seed %d: %v\neverything is kept in %s; again with: make %s SEED=%d", seed, err, a.dir, target, seed)
+				t.Errorf("with seed %d: %v\nthe history is in %s; repeat with: make %s SEED=%d", seed, err, a.dir,
+					target, seed)
 			}
 		})
 		seed = rand.New(rand.NewPCG(seed, 1)).Uint64()
 	}
 }
 
-// newArena returns an arena without servers. Its folder is removed when the test has passed.
+// newArena returns an arena without servers. It removes the arena's directory if the test passes.
 func newArena(t *testing.T, seed uint64) arena {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", fmt.Sprintf("turnstile-lin-%d-", seed)) //nolint:usetesting // it outlives a test that has failed
+	dir, err := os.MkdirTemp("", fmt.Sprintf("turnstile-lin-%d-", seed)) //nolint:usetesting // kept after a failure
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func newArena(t *testing.T, seed uint64) arena {
 	return arena{exe: exe, dir: dir, patience: time.Minute, plan: newSchedule}
 }
 
-// seedOf is the seed of the first epoch: new every time, or the one that TURNSTILE_SEED repeats.
+// seedOf returns the seed of the first epoch: that of TURNSTILE_SEED, or a new one.
 func seedOf(t *testing.T) uint64 {
 	t.Helper()
 	text := os.Getenv("TURNSTILE_SEED")
@@ -77,7 +78,7 @@ func seedOf(t *testing.T) uint64 {
 	return seed
 }
 
-// lengthOf is how long the run lasts: a minute, or what TURNSTILE_LIN says.
+// lengthOf returns how long the run lasts: as TURNSTILE_LIN says, or a minute.
 func lengthOf(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("TURNSTILE_LIN")

@@ -14,28 +14,29 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
 )
 
-// lockJournal is what the workers of an epoch have seen of its locks.
+// lockJournal is what the workers of an epoch reported of its locks.
 type lockJournal struct {
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // guards the fields below
 	places map[string]*lockPage
 }
 
-// lockPage is what was seen in one place.
+// lockPage is what was reported of one place.
 type lockPage struct {
 	holds       map[noteID]lincheck.Hold
 	writes      []lincheck.Write
 	seen        []lincheck.Sighting
 	limits      map[noteID]lincheck.Limit
 	revocations map[noteID]lincheck.Revocation
-	last        lincheck.Hold // the one that was reported last
-	failures    int           // of acquisitions that gave up by themselves
+	last        lincheck.Hold // the last one that was reported
+	failures    int           // acquisitions that failed by themselves
 }
 
-// noteID tells what is reported several times from everything else: a hold from others even if a lock gives one token twice.
+// noteID identifies what is reported several times. It tells a hold from others even if a broken lock gives two holds
+// the same token.
 type noteID struct {
 	client int
 	at     int64
-	node   string // of those who are asked at one time
+	node   string // of the holders that are asked at a time
 }
 
 func newLockJournal() *lockJournal { return &lockJournal{places: make(map[string]*lockPage)} }
@@ -46,7 +47,8 @@ func (j *lockJournal) note(r report) {
 	page := j.places[r.Place]
 	if page == nil {
 		page = &lockPage{
-			holds: make(map[noteID]lincheck.Hold), limits: make(map[noteID]lincheck.Limit), revocations: make(map[noteID]lincheck.Revocation),
+			holds: make(map[noteID]lincheck.Hold), limits: make(map[noteID]lincheck.Limit),
+			revocations: make(map[noteID]lincheck.Revocation),
 		}
 		j.places[r.Place] = page
 	}
@@ -71,7 +73,7 @@ func (j *lockJournal) note(r report) {
 	}
 }
 
-// busy returns the number and the session of whoever is known to hold the lock in a place just now.
+// busy returns the number and the session of the last known holder in a place.
 func (j *lockJournal) busy(place string) (number int, session int64, held bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -82,7 +84,7 @@ func (j *lockJournal) busy(place string) (number int, session int64, held bool) 
 	return page.last.Client, page.last.Session, len(page.holds) > 0 && page.last.Ended == 0
 }
 
-// count says how much was seen in each place.
+// count returns how much was reported of each place.
 func (j *lockJournal) count() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -118,7 +120,7 @@ func (p *lockPage) count() string {
 		{len(p.revocations), "asked for"},
 		{lost, "lost to that"},
 		{uncertain, "lost as uncertain"},
-		{p.failures, "failed for good"},
+		{p.failures, "failed"},
 	} {
 		if c.n > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", c.n, c.what))
@@ -127,7 +129,7 @@ func (p *lockPage) count() string {
 	return strings.Join(counts, ", ")
 }
 
-// judge returns nil if each place was what its kind promises. Otherwise it keeps what was seen in dir.
+// judge returns nil if each place behaved as its kind promises. Otherwise it keeps the history in dir.
 func (j *lockJournal) judge(dir string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -150,7 +152,10 @@ func (j *lockJournal) judge(dir string) error {
 			continue
 		}
 		verdicts = append(verdicts, fmt.Errorf("%s: %w", place, err))
-		everything := map[string]any{"holds": holds, "writes": page.writes, "sightings": page.seen, "limits": limits, "revocations": revocations}
+		everything := map[string]any{
+			"holds": holds, "writes": page.writes, "sightings": page.seen, "limits": limits,
+			"revocations": revocations,
+		}
 		keepHistory(kept, everything)
 	}
 	return errors.Join(verdicts...)

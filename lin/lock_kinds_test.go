@@ -14,8 +14,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// grip is something that is held, whatever it is.
-type grip struct {
+// holding is a hold of any kind.
+type holding struct {
 	ctx     context.Context //nolint:containedctx // the hold's
 	sess    *zk.Session
 	guard   zk.Op
@@ -24,28 +24,30 @@ type grip struct {
 	shared  bool
 	permits int64
 	release func(ctx context.Context, wait bool)
-	change  func(ctx context.Context, shared bool) (token int64, err error) // an upgrade or a downgrade; nil if there is none
-	again   func(ctx context.Context, shared bool) (*grip, error)           // a hold nested in it, by its context; nil if there is none
-	lost    func() string                                                   // why it has ended by itself, as lincheck.Hold.Lost has it; nil if nobody asks
-	alive   *int64                                                          // where its holder books when it was last seen alive
+	// change is an upgrade or a downgrade; nil if there is none.
+	change func(ctx context.Context, shared bool) (token int64, err error)
+	// again acquires a hold nested in it, by its context; nil if there is none.
+	again func(ctx context.Context, shared bool) (*holding, error)
+	lost  func() string // why it ended by itself, as in lincheck.Hold.Lost; nil if it does not matter
+	alive *int64        // where its holder records when it was last seen alive
 }
 
-// kind is one sort of lock: how a client takes it, and who judges what its holders saw.
+// kind is one kind of lock: how a client acquires it, and which checker judges it.
 type kind struct {
 	name  string
 	open  func(client *zk.Client, path string, number int) (take, error)
 	judge func(holds []lincheck.Hold, dir string) error
-	// meddle does something else with the lock than to take it, in one of so many plans as often says; nil if there is nothing. Restore makes up
-	// for it in the end, so that everybody can be served, and reports whether it has.
-	meddle  func(ctx context.Context, c *contender, p plan)
+	// disturb does something with the lock other than acquiring it, in one of every often plans; nil if there is
+	// nothing. Restore undoes it at the end, so that all can be served, and reports whether it has.
+	disturb func(ctx context.Context, c *contender, p plan)
 	often   int
 	restore func(ctx context.Context, c *contender, place string) bool
-	// observe tells of the tokens of those who hold the lock, as seen from outside, until ctx ends; nil if nobody can see that.
+	// observe reports the tokens of holders, as seen from outside, until ctx ends; nil if they cannot be observed.
 	observe func(ctx context.Context, client *zk.Client, path string, seen func(token int64)) error
 }
 
-// take asks for the lock as planned.
-type take func(ctx context.Context, p plan) (*grip, error)
+// take acquires the lock as planned.
+type take func(ctx context.Context, p plan) (*holding, error)
 
 var kinds = []kind{
 	{name: "mutex", open: openMutex, judge: lincheck.CheckMutex},
@@ -54,20 +56,21 @@ var kinds = []kind{
 	{name: "simple", open: openSimple, judge: lincheck.CheckMutex},
 	{name: "rw", open: openRW, judge: lincheck.CheckRW},
 	{name: "semaphore", open: openSemaphore, judge: judgePermits},
-	{name: "watched", open: openWatched, judge: judgePermits, meddle: changeLimit, often: 12, restore: restoreLimit},
-	{name: "revoked", open: openRevoked, judge: lincheck.CheckMutex, meddle: revoke, often: 3},
-	{name: "revokedrw", open: openRevokedRW, judge: lincheck.CheckRW, meddle: revoke, often: 3},
+	{name: "watched", open: openWatched, judge: judgePermits, disturb: changeLimit, often: 12, restore: restoreLimit},
+	{name: "revoked", open: openRevoked, judge: lincheck.CheckMutex, disturb: revoke, often: 3},
+	{name: "revokedrw", open: openRevokedRW, judge: lincheck.CheckRW, disturb: revoke, often: 3},
 	{name: "election", open: openElection, judge: lincheck.CheckElection, observe: observeElection},
 	{name: "run", open: openRun, judge: lincheck.CheckElection, observe: observeElection},
 }
 
 // places are the locks of an epoch, each named after its kind.
 var places = []string{
-	"mutex-0", "mutex-1", "mutex-slow", "rw-0", "rw-slow", "semaphore-0", "semaphore-slow", "election-0", "election-slow",
+	"mutex-0", "mutex-1", "mutex-slow", "rw-0", "rw-slow", "semaphore-0", "semaphore-slow",
+	"election-0", "election-slow",
 	"layouts-0", "set-0", "simple-0", "watched-0", "run-0", "revoked-0", "revoked-slow", "revokedrw-0",
 }
 
-// permits is how many each semaphore has.
+// permits is the number of permits of each semaphore.
 const permits = 5
 
 func judgePermits(holds []lincheck.Hold, dir string) error {
@@ -80,10 +83,10 @@ func kindOf(place string) kind {
 			return k
 		}
 	}
-	panic("no kind of lock is called " + place)
+	panic("unknown kind of lock: " + place)
 }
 
-// patient ends ctx as p says, if the lock is to be waited for.
+// patient returns a ctx that ends as p says, if the call is to wait.
 func patient(ctx context.Context, p plan) (context.Context, context.CancelFunc) {
 	if p.manner == impatient {
 		return context.WithTimeout(ctx, p.patience)
@@ -91,7 +94,7 @@ func patient(ctx context.Context, p plan) (context.Context, context.CancelFunc) 
 	return context.WithCancel(ctx)
 }
 
-// behaviours are what the clients' mutexes are like.
+// behaviours are the configurations of the clients' mutexes.
 var behaviours = []lock.Config{
 	{Label: "hands off"},
 	{Label: "strict", Handoff: lock.StrictFIFO},
@@ -100,11 +103,11 @@ var behaviours = []lock.Config{
 	{Label: "keeps", Retain: 5 * time.Millisecond},
 }
 
-// retries are the clients' policies. Half of the clients give up when they have lost their session or their connection, and leave what they have made
-// to be removed in the background.
+// retries are the clients' retry policies. Half of the clients give up after the loss of their session or their
+// connection, and leave their nodes to be removed in the background.
 var retries = []lock.Retry{{}, lock.NTimes(0, 0), {}, lock.Exponential(time.Millisecond, 50*time.Millisecond).Times(1)}
 
-// tryingAgain is cfg with the policy of a client.
+// tryingAgain returns cfg with the retry policy of a client.
 func tryingAgain(cfg lock.Config, number int) lock.Config {
 	cfg.Retry = retries[number%len(retries)]
 	return cfg
@@ -114,21 +117,22 @@ func openMutex(client *zk.Client, path string, number int) (take, error) {
 	return plain(lock.NewMutex(client, path, tryingAgain(behaviours[number%len(behaviours)], number)))
 }
 
-// openLayouts opens mutexes that differ in their nodes as well.
+// openLayouts opens mutexes with different layouts.
 func openLayouts(client *zk.Client, path string, number int) (take, error) {
 	cfg := tryingAgain(behaviours[number%len(behaviours)], number)
 	cfg.Layout = lock.Layout(number / 2 % 3)
 	return plain(lock.NewMutex(client, path, cfg))
 }
 
-// openSet opens sets of the same two paths, in one order and in the other, and mutexes of one of these.
+// openSet opens sets of the same two paths, in both orders, and mutexes of one of these paths.
 func openSet(client *zk.Client, path string, number int) (take, error) {
 	paths := []string{path, path + "-too"}
 	switch number % 3 {
 	case 0:
 		return plain(lock.NewSet(client, paths, tryingAgain(lock.Config{}, number)))
 	case 1:
-		return plain(lock.NewSet(client, []string{paths[1], paths[0]}, tryingAgain(lock.Config{Layout: lock.Both}, number)))
+		return plain(lock.NewSet(client, []string{paths[1], paths[0]},
+			tryingAgain(lock.Config{Layout: lock.Both}, number)))
 	default:
 		return plain(lock.NewMutex(client, path, lock.Config{}))
 	}
@@ -138,7 +142,7 @@ func openSimple(client *zk.Client, path string, number int) (take, error) {
 	return plain(lock.NewSimple(client, path, tryingAgain(lock.Config{}, number)))
 }
 
-// plain takes a lock that has one holder.
+// plain acquires a lock with one holder.
 func plain[T interface {
 	Lock(ctx context.Context) (*lock.Hold, error)
 	TryLock(ctx context.Context) (*lock.Hold, error)
@@ -146,15 +150,15 @@ func plain[T interface {
 	if err != nil {
 		return nil, err
 	}
-	again := func(ctx context.Context, _ bool) (*grip, error) { return gripOf(m.Lock(ctx)) }
-	return func(ctx context.Context, p plan) (*grip, error) {
+	again := func(ctx context.Context, _ bool) (*holding, error) { return holdingOf(m.Lock(ctx)) }
+	return func(ctx context.Context, p plan) (*holding, error) {
 		ctx, cancel := patient(ctx, p)
 		defer cancel()
 		way := m.Lock
 		if p.manner == trying {
 			way = m.TryLock
 		}
-		g, err := gripOf(way(ctx))
+		g, err := holdingOf(way(ctx))
 		if err == nil {
 			g.again = again
 		}
@@ -163,7 +167,8 @@ func plain[T interface {
 }
 
 func openRW(client *zk.Client, path string, number int) (take, error) {
-	m, err := lock.NewRWMutex(client, path, tryingAgain(behaviours[number/2%4], number)) // nobody keeps a read/write lock
+	// Nobody keeps a read/write lock.
+	m, err := lock.NewRWMutex(client, path, tryingAgain(behaviours[number/2%4], number))
 	if err != nil {
 		return nil, err
 	}
@@ -171,16 +176,18 @@ func openRW(client *zk.Client, path string, number int) (take, error) {
 		false: {false: m.Lock, true: m.RLock},
 		true:  {false: m.TryLock, true: m.TryRLock},
 	}
-	return func(ctx context.Context, p plan) (*grip, error) {
+	return func(ctx context.Context, p plan) (*holding, error) {
 		ctx, cancel := patient(ctx, p)
 		defer cancel()
 		h, err := ways[p.manner == trying][p.shared](ctx)
 		if err != nil {
 			return nil, err
 		}
-		g, _ := gripOf(h, nil)
+		g, _ := holdingOf(h, nil)
 		g.shared = p.shared
-		g.again = func(ctx context.Context, shared bool) (*grip, error) { return gripOf(ways[false][shared](ctx)) }
+		g.again = func(ctx context.Context, shared bool) (*holding, error) {
+			return holdingOf(ways[false][shared](ctx))
+		}
 		g.change = func(ctx context.Context, shared bool) (int64, error) {
 			change := h.Upgrade
 			if shared {
@@ -201,19 +208,19 @@ func openSemaphore(client *zk.Client, path string, number int) (take, error) {
 	return permitted(lock.NewSemaphore(client, path, limit, tryingAgain(lock.Config{}, number)))
 }
 
-// permitted takes permits.
+// permitted acquires permits.
 func permitted(m *lock.Semaphore, err error) (take, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, p plan) (*grip, error) {
+	return func(ctx context.Context, p plan) (*holding, error) {
 		ctx, cancel := patient(ctx, p)
 		defer cancel()
 		acquire := m.Acquire
 		if p.manner == trying {
 			acquire = m.TryAcquire
 		}
-		g, err := gripOf(acquire(ctx, int(p.permits)))
+		g, err := holdingOf(acquire(ctx, int(p.permits)))
 		if err != nil {
 			return nil, err
 		}
@@ -222,11 +229,11 @@ func permitted(m *lock.Semaphore, err error) (take, error) {
 	}, nil
 }
 
-func gripOf(h *lock.Hold, err error) (*grip, error) {
+func holdingOf(h *lock.Hold, err error) (*holding, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &grip{
+	return &holding{
 		ctx: h.Context(), sess: h.Session(), guard: h.Guard(), node: h.Path(), token: int64(h.Token()),
 		lost: func() string { return lost(h) },
 		release: func(ctx context.Context, wait bool) {
@@ -239,7 +246,7 @@ func gripOf(h *lock.Hold, err error) (*grip, error) {
 	}, nil
 }
 
-// lost says why a hold has ended that was not given up, if neither its session nor its Config is the reason.
+// lost returns why a hold ended that was not released, if neither its session nor its Config is the reason.
 func lost(h *lock.Hold) string {
 	switch cause := context.Cause(h.Context()); {
 	case cause == nil || h.Session().Err() != nil || errors.Is(cause, lock.ErrSuspended):
@@ -255,12 +262,12 @@ func lost(h *lock.Hold) string {
 	}
 }
 
-// witness is the node to which holders of a lock write, guarded.
+// witness returns the node of a lock's guarded writes.
 func witness(path string) string { return path + "-witness" }
 
-// write makes a guarded write and returns the version that it made.
-func (g *grip) write(path string) (int32, error) {
-	results, err := g.sess.Multi(g.ctx, g.guard, zk.SetData(witness(path), fmt.Append(nil, g.token), -1))
+// write makes a guarded write and returns its version.
+func (g *holding) write(path string) (int32, error) {
+	results, err := g.sess.Multi(g.ctx, g.guard, zk.SetOp(witness(path), fmt.Append(nil, g.token), -1))
 	if err != nil {
 		return 0, err
 	}
@@ -269,9 +276,9 @@ func (g *grip) write(path string) (int32, error) {
 
 // lockTrial tries locks of all kinds.
 type lockTrial struct {
-	names    []string // of locks
+	names    []string // of the locks
 	deaf     bool     // see orders
-	unproved bool     // likewise
+	unproved bool     // see orders
 }
 
 func (l lockTrial) places() []string { return l.names }

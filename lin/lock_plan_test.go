@@ -8,42 +8,43 @@ import (
 	"time"
 )
 
-// slowly ends the names of places that are held for long.
+// slowly is the suffix of places with long holds.
 const slowly = "-slow"
 
 func isSlow(place string) bool { return strings.HasSuffix(place, slowly) }
 
-// manner is how a lock is asked for.
+// manner is how a lock is acquired.
 type manner int
 
 const (
-	waiting   manner = iota // as long as it takes
+	waiting   manner = iota // without a limit
 	impatient               // for a while
-	trying                  // not at all
+	trying                  // without waiting
 )
 
-// plan is what a client does next. All of it is drawn before anything is done, so that a seed leads to the same plans whatever comes of them.
+// plan is what a client does next. All of it is drawn in advance, so that a seed gives the same plans whatever
+// happens.
 type plan struct {
 	place    string
 	manner   manner
-	patience time.Duration // of one who is impatient
+	patience time.Duration // if impatient
 	hold     time.Duration
-	shared   bool  // to read, where that is possible
+	shared   bool  // as a reader, where possible
 	permits  int64 // of a semaphore
-	change   bool  // from a writer to a reader or back while it holds, where that is possible
-	write    bool  // a guarded write while it holds
-	waits    bool  // for the removal
+	change   bool  // upgrade or downgrade while it holds, where possible
+	write    bool  // make a guarded write while it holds
+	waits    bool  // wait until the server has removed the node
 	pause    time.Duration
 
-	nested int   // how many holds are nested in it, where that is possible
-	order  []int // in which they and the outer one are given up
+	nested int   // how many holds to nest in it, where possible
+	order  []int // the order in which to release them and the outer one
 
-	meddle int // if it can be divided by the kind's often, something else is done with the lock instead
-	limit  int64
-	lowers time.Duration // for how long
-	force  bool
-	grace  time.Duration
-	reason string
+	disturb int // if it is divisible by the kind's often, disturb the lock instead
+	limit   int64
+	lowers  time.Duration // for how long
+	force   bool
+	grace   time.Duration
+	reason  string
 }
 
 func newPlan(rnd *rand.Rand, places []string) plan {
@@ -60,14 +61,15 @@ func newPlan(rnd *rand.Rand, places []string) plan {
 	}
 	p.nested = max(0, rnd.IntN(6)-3)
 	p.order = rnd.Perm(p.nested + 1)
-	p.meddle = rnd.IntN(24)
+	p.disturb = rnd.IntN(24)
 	p.limit, p.lowers = rnd.Int64N(permits), upTo(rnd, time.Second)
 	p.force, p.grace = rnd.IntN(2) == 0, 1+upTo(rnd, 200*time.Millisecond)
 	if rnd.IntN(2) == 0 {
-		p.reason = "somebody wants it"
+		p.reason = "wanted elsewhere"
 	}
-	// Most holds are short, so that there are many. In slow places they are long, so that faults hit them. Where locks are revoked there must be
-	// somebody to ask, who has held for so long that he hears of it; where the limit changes there must be permits that are out.
+	// Most holds are short, so that there are many. In slow places they are long, so that faults hit them. Where
+	// locks are revoked, a holder must hold for long enough to learn of it. Where the limit changes, permits must be
+	// held.
 	switch how := rnd.IntN(5); {
 	case isSlow(p.place):
 		p.hold = upTo(rnd, 3*timeout)

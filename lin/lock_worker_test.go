@@ -20,7 +20,8 @@ import (
 
 const lockJob = "locks"
 
-// useLocks lets a client's goroutines use locks, one at a time. At the end every one of them takes every lock once more and then none again.
+// useLocks starts the goroutines of a client that use locks, one at a time. At the end each of them acquires every
+// lock once more and then stops.
 func useLocks(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Client, i int) error {
 	number := w.First/goroutinesPerClient + i // of the client
 	for _, place := range w.Places {
@@ -48,7 +49,7 @@ func useLocks(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Cli
 	return nil
 }
 
-// observed ends a worker whose observer could not go on: it should whatever happens to connections and sessions.
+// observed ends a worker whose observer failed: observers must survive whatever happens to connections and sessions.
 func (w *worker) observed(place string, err error) {
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "worker: observe %s: %v\n", place, err)
@@ -61,17 +62,17 @@ type contender struct {
 	*worker
 	client *zk.Client
 	number int
-	takes  map[string]take // how, by the name of the place
+	takes  map[string]take // by the name of the place
 	mine   []string        // the places that it uses
 }
 
-// contend follows plans until ctx ends. Then the faults are over, and everybody must be served.
+// contend follows plans until ctx ends. Then the faults are over, and every acquisition must succeed.
 func (c *contender) contend(ctx context.Context) {
 	rnd := rand.New(rand.NewPCG(c.Seed, uint64(c.number)))
 	for ctx.Err() == nil {
 		p := newPlan(rnd, c.mine)
-		if k := kindOf(p.place); k.meddle != nil && p.meddle%k.often == 0 {
-			k.meddle(ctx, c, p)
+		if k := kindOf(p.place); k.disturb != nil && p.disturb%k.often == 0 {
+			k.disturb(ctx, c, p)
 		} else {
 			c.follow(ctx, p)
 		}
@@ -93,7 +94,7 @@ func (c *contender) contend(ctx context.Context) {
 	}
 }
 
-// follow follows one plan, and reports whether it came to a hold.
+// follow follows one plan, and reports whether it acquired a hold.
 func (c *contender) follow(ctx context.Context, p plan) bool {
 	place := p.place
 	asked := clock()
@@ -106,12 +107,13 @@ func (c *contender) follow(ctx context.Context, p plan) bool {
 	}
 	// A moment counts as held if the context is still alive after the clock was read.
 	got := clock()
-	if c.gone(g) { // over before it was seen
+	if c.gone(g) { // it ended before it was seen
 		g.release(ctx, false)
 		return false
 	}
 	h := lincheck.Hold{
-		Client: c.number, Node: g.node, Session: g.sess.ID(), Token: g.token, Shared: g.shared, Permits: g.permits, Asked: asked, Got: got, Alive: got,
+		Client: c.number, Node: g.node, Session: g.sess.ID(), Token: g.token, Shared: g.shared, Permits: g.permits,
+		Asked: asked, Got: got, Alive: got,
 	}
 	c.report(report{Place: place, Hold: &h})
 	if p.write && !g.shared && g.permits == 0 {
@@ -124,7 +126,7 @@ func (c *contender) follow(ctx context.Context, p plan) bool {
 	}
 	all := c.nest(g, p, &h)
 	for n, i := range p.order {
-		if i >= len(all) { // it has not come to that
+		if i >= len(all) { // that hold was not acquired
 			continue
 		}
 		c.hold(place, all[i], p.hold/time.Duration(len(all)), &h)
@@ -138,20 +140,21 @@ func (c *contender) follow(ctx context.Context, p plan) bool {
 	return true
 }
 
-// gaveUp reports whether an acquisition has failed by itself, and not because it was not to wait.
+// gaveUp reports whether an acquisition failed by itself, and not because it was not to wait.
 func gaveUp(err error) bool {
-	return !errors.Is(err, lock.ErrHeld) && !errors.Is(err, elect.ErrLed) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
+	return !errors.Is(err, lock.ErrHeld) && !errors.Is(err, elect.ErrLed) &&
+		!errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
 }
 
-// leave gives g up.
-func leave(ctx context.Context, g *grip, wait bool) {
+// leave releases g.
+func leave(ctx context.Context, g *holding, wait bool) {
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	g.release(leaving, wait)
 }
 
-// change makes a reader a writer or the other way round. If it fails, the hold is what it was, if it is still one.
-func (c *contender) change(g *grip, h *lincheck.Hold) {
+// change upgrades or downgrades a hold. If that fails, the hold stays as it was, or has ended.
+func (c *contender) change(g *holding, h *lincheck.Hold) {
 	asked := clock()
 	token, err := g.change(g.ctx, !h.Shared)
 	done := clock()
@@ -161,10 +164,10 @@ func (c *contender) change(g *grip, h *lincheck.Hold) {
 	}
 }
 
-// nest acquires the holds that are to be nested in g, and returns g and them. It ends when g does.
-func (c *contender) nest(g *grip, p plan, h *lincheck.Hold) []*grip {
+// nest acquires the planned holds nested in g, and returns g and them. It stops when g ends.
+func (c *contender) nest(g *holding, p plan, h *lincheck.Hold) []*holding {
 	g.alive = &h.Alive
-	all := []*grip{g}
+	all := []*holding{g}
 	if g.again == nil {
 		return all
 	}
@@ -172,14 +175,14 @@ func (c *contender) nest(g *grip, p plan, h *lincheck.Hold) []*grip {
 	for _, change := range h.Changes {
 		shared = change.Shared
 	}
-	h.Nested = make([]lincheck.Nested, 0, p.nested) // which is not to move
+	h.Nested = make([]lincheck.Nested, 0, p.nested) // it must not move
 	for range p.nested {
 		inner, err := g.again(all[len(all)-1].ctx, shared)
 		got := clock()
 		if err != nil {
 			break
 		}
-		if c.gone(g) { // there was nothing to nest in, and this may be a hold of its own
+		if c.gone(g) { // the outer hold has ended, so this one may not be nested
 			inner.release(g.ctx, false)
 			break
 		}
@@ -190,13 +193,13 @@ func (c *contender) nest(g *grip, p plan, h *lincheck.Hold) []*grip {
 	return all
 }
 
-// hold holds g for so long, or until it is lost.
-func (c *contender) hold(place string, g *grip, length time.Duration, h *lincheck.Hold) {
+// hold holds g for the given time, or until it is lost.
+func (c *contender) hold(place string, g *holding, length time.Duration, h *lincheck.Hold) {
 	ctx := g.ctx
-	if c.Deaf { // and so it must be found before its hold would have ended anyway
+	if c.Deaf { // a deaf worker must be found before its hold would have ended anyway
 		ctx, length = context.WithoutCancel(ctx), 3*length
 	}
 	stay(ctx, clock(), length, g.alive, func() { c.report(report{Place: place, Hold: h}) })
 }
 
-func (c *contender) gone(g *grip) bool { return !c.Deaf && g.ctx.Err() != nil }
+func (c *contender) gone(g *holding) bool { return !c.Deaf && g.ctx.Err() != nil }

@@ -14,15 +14,15 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/peer"
 )
 
-// Servers hang up on each other after so many ticks of silence: twice a session timeout. A server that is cut off
-// serves its clients until then, long after their sessions may have expired elsewhere.
+// Servers hang up on each other after this many ticks of silence: twice a session timeout. Until then a server that
+// is cut off serves its clients, long after their sessions may have expired elsewhere.
 const (
 	tick      = timeout / 10
 	syncLimit = 20
-	leaves    = timeout / 2 // how long the others bear with a server that was stopped
+	leaves    = timeout / 2 // how long the others wait for a stopped server
 )
 
-// newEnsemble starts servers that can be cut off from each other. Clients stay connected to those that are.
+// newEnsemble starts servers that can be cut off from each other, and stay connected to their clients.
 func newEnsemble(t *testing.T) *peer.Cluster {
 	t.Helper()
 	return peer.Ensemble(t, servers, peer.Options{
@@ -30,14 +30,16 @@ func newEnsemble(t *testing.T) *peer.Cluster {
 		Tick:  tick,
 		Keys:  map[string]string{"syncLimit": strconv.Itoa(syncLimit)},
 		Properties: map[string]string{
-			"zookeeper.cnxTimeout":                         "500",  // else an election waits for a silent server for five seconds
-			"zookeeper.fastleader.maxNotificationInterval": "1000", // else a server that was alone for long comes back late
+			// Else an election waits for a silent server for five seconds.
+			"zookeeper.cnxTimeout": "500",
+			// Else a server that was alone for long comes back late.
+			"zookeeper.fastleader.maxNotificationInterval": "1000",
 		},
 	})
 }
 
-// aim returns the server that f is meant for, and the leader, -1 if there is none. A quiet partition waits for a new
-// holder, who will hold for long.
+// aim returns the server that f hits, and the leader, or -1 if there is none. A quiet partition waits for a new
+// holder, which will hold for long.
 func (e *epoch) aim(ctx context.Context, f fault) (whom, leader int) {
 	if f.quiet && f.place != "" {
 		e.awaitHolder(ctx, f.place)
@@ -54,7 +56,7 @@ func (e *epoch) aim(ctx context.Context, f fault) (whom, leader int) {
 	return whom, leader
 }
 
-// awaitHolder waits until a place has a new holder, for some time.
+// awaitHolder waits, for a limited time, until a place has a new holder.
 func (e *epoch) awaitHolder(ctx context.Context, place string) {
 	ctx, cancel := context.WithTimeout(ctx, 2*timeout)
 	defer cancel()
@@ -70,7 +72,7 @@ func (e *epoch) awaitHolder(ctx context.Context, place string) {
 func (e *epoch) partition(f fault, whom, leader int) {
 	links := e.ensemble.Links()
 	other := (whom + f.other) % servers
-	if leader >= 0 && leader != whom { // what followers say to each other matters to elections alone
+	if leader >= 0 && leader != whom { // what followers send each other matters only in elections
 		other = leader
 	}
 	switch f.what {
@@ -88,7 +90,7 @@ func (e *epoch) partition(f fault, whom, leader int) {
 	}
 }
 
-// serverOf returns the server that a session is connected to, -1 if none says that.
+// serverOf returns the server of a session's connection, or -1 if no server has it.
 func (e *epoch) serverOf(session int64) int {
 	id := fmt.Sprintf("sid=%#x,", uint64(session)) //nolint:gosec // as servers print it
 	for i := range e.ensemble.Len() {

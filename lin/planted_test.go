@@ -18,13 +18,13 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// A run that cannot fail proves nothing. These are locks and queues that are broken, and the run must find it.
+// A run that cannot fail proves nothing. These locks and queues are broken, and the run must find that.
 
 func TestBugIsFoundThatInfersOwnershipInsteadOfCheckingIt(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds a program and runs it for a while: not in short mode")
+		t.Skip("it builds and runs a program")
 	}
-	found(t, lockTrial{names: broken}, "is not a mutex's", func(a *arena) { a.exe = inference.program(t) })
+	found(t, lockTrial{names: broken}, "is not that of a mutex", func(a *arena) { a.exe = inference.program(t) })
 }
 
 // broken are the locks that show a bug.
@@ -36,8 +36,9 @@ type bug struct{ file, expression, planted string }
 // inference is that of a waiter which takes itself for first whenever the node ahead is gone or was changed.
 var inference = bug{"internal/line/position.go", "gone && p.ahead == 1 && p.steady()", "gone || true"}
 
-// sharedClaim is that of a consumer which leaves the node of a claim that it takes over, for the next to take it over, too.
-var sharedClaim = bug{"queue/takeover.go", "zk.DeleteOp(path, version)", "zk.Check(path, version)"}
+// sharedClaim is that of a consumer which leaves the node of a claim that it takes over, so that the next one takes
+// it over, too.
+var sharedClaim = bug{"queue/takeover.go", "zk.DeleteOp(path, version)", "zk.CheckOp(path, version)"}
 
 // plant returns the overlay that has the bug built in: a file for go build -overlay.
 func (b bug) plant(t *testing.T) string {
@@ -70,8 +71,9 @@ func (b bug) program(t *testing.T) string {
 	t.Helper()
 	exe := filepath.Join(t.TempDir(), "lin.test")
 	args := []string{"test", "-c", "-overlay", b.plant(t), "-o", exe}
-	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		args = append(args, "-race") // what it consists of is built already
+	if info, ok := debug.ReadBuildInfo(); ok &&
+		slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		args = append(args, "-race") // the race detector's packages are built already
 	}
 	if out, err := exec.CommandContext(t.Context(), "go", append(args, ".")...).CombinedOutput(); err != nil {
 		t.Fatalf("go %v: %v\n%s", args, err, out)
@@ -81,47 +83,47 @@ func (b bug) program(t *testing.T) string {
 
 func TestHolderIsFoundThatDoesNotHeedTheEndOfItsHold(t *testing.T) {
 	if testing.Short() {
-		t.Skip("many processes for a while: not in short mode")
+		t.Skip("it runs many processes")
 	}
-	found(t, lockTrial{names: broken, deaf: true}, "is not a mutex's", func(*arena) {})
+	found(t, lockTrial{names: broken, deaf: true}, "is not that of a mutex", func(*arena) {})
 }
 
-// Producers that know of no bound put what is too much, as those would that count wrongly.
+// Producers without a bound put too much, as producers that count wrongly would.
 func TestQueueIsFoundThatKeepsNoBound(t *testing.T) {
 	if testing.Short() {
-		t.Skip("many processes for a while: not in short mode")
+		t.Skip("it runs many processes")
 	}
 	found(t, queueTrial{deaf: true}, "more than the bound", func(a *arena) { a.length = 4 * time.Second })
 }
 
-// Whoever takes a claim over leaves its node there. Items are given back all the time, and each that is makes a claim to be taken over, so that the first
-// moments show it.
+// A client that takes over a claim leaves its node behind. Items are given back all the time, and each of them makes
+// a claim to take over, so that the first moments show the bug.
 func TestBugIsFoundThatLeavesAClaimToItsFormerOwner(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds a program and runs it for a while: not in short mode")
+		t.Skip("it builds and runs a program")
 	}
-	found(t, queueTrial{}, "is not a queue's", func(a *arena) {
+	found(t, queueTrial{}, "is not that of a queue", func(a *arena) {
 		a.exe, a.length = sharedClaim.program(t), 3*time.Second
 		a.patience = 5 * time.Second // such a queue is never empty
 	})
 }
 
-// Whoever counts its certainty from any answer takes a server at its word that is cut off from the others.
+// A client that counts its certainty from any answer trusts a server that is cut off from the others.
 func TestHoldersAreFoundThatCountFromPings(t *testing.T) {
 	if testing.Short() {
-		t.Skip("partitions last: not in short mode")
+		t.Skip("partitions take long")
 	}
-	found(t, lockTrial{names: broken, unproved: true}, "is not a mutex's", partitioned(t))
+	found(t, lockTrial{names: broken, unproved: true}, "is not that of a mutex", partitioned(t))
 }
 
 func TestQueueIsFoundWhoseConsumersCountFromPings(t *testing.T) {
 	if testing.Short() {
-		t.Skip("partitions last: not in short mode")
+		t.Skip("partitions take long")
 	}
 	found(t, queueTrial{unproved: true}, "two consumers at once", partitioned(t))
 }
 
-// partitioned plants an ensemble whose links are cut.
+// partitioned gives the arena an ensemble whose links are cut.
 func partitioned(t *testing.T) func(*arena) {
 	t.Helper()
 	return func(a *arena) {
@@ -130,17 +132,18 @@ func partitioned(t *testing.T) func(*arena) {
 	}
 }
 
-// tries is how many epochs there are to find a bug in: as many as the minute has for which CI tries what is sound, and none is longer. A
-// bug that takes more would not be noticed there. On 2026-11-22 each but those of partitions was found in its first epoch, three times
-// of three, on a busy machine. An epoch of partitions finds its bug every other time only, because the holder must be a client of the
-// server that is cut off; so there are more of them, and one run in 4,000 fails by bad luck.
+// tries is how many epochs may run until a bug is found: as many as CI's minute for the working locks and queues has,
+// and none is longer. CI would not notice a bug that takes more. On 2026-11-22, on a busy machine, every bug but
+// those of partitions was found in the first epoch, three times out of three. An epoch with partitions finds its bug
+// only every other time, because the holder must be a client of the server that is cut off. So there are more of
+// these epochs, and one run in 4,000 fails by bad luck.
 const (
 	tries          = int(time.Minute / epochLength)
 	partitionTries = 12
 )
 
-// found runs what is broken until that is found. Unless plant says otherwise, it runs on a server whose faults are
-// those of the connections alone.
+// found runs what is broken until the bug is found. Unless plant says otherwise, it runs on one server, with faults
+// of the connections only.
 func found(t *testing.T, what trial, want string, plant func(*arena)) {
 	t.Helper()
 	seed := seedOf(t)
@@ -158,8 +161,8 @@ func found(t *testing.T, what trial, want string, plant func(*arena)) {
 			t.Logf("found: %v", err)
 			return
 		}
-		t.Logf("not what is planted: %v", err)
+		t.Logf("got another failure: %v", err)
 		seed++
 	}
-	t.Errorf("%d epochs have not found the bug", tries)
+	t.Errorf("got no failure in %d epochs, want the planted bug found", tries)
 }

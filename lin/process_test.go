@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// process is a worker process, seen from the test.
+// process is a worker process, as the test sees it.
 type process struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
-	log   string        // the file with what it says in trouble
-	calm  chan struct{} // closed when it holds nothing any more, or is gone
+	log   string        // the file with its error output
+	calm  chan struct{} // closed when it holds nothing any more, or has ended
 	ended chan struct{} // closed when its output has ended
 }
 
-// startProcess starts exe as a worker whose reports go to j.
+// startProcess starts exe as a worker that reports to j.
 func startProcess(exe string, o orders, j journal, dir string) (*process, error) {
 	encoded, err := json.Marshal(o)
 	if err != nil {
@@ -34,7 +34,8 @@ func startProcess(exe string, o orders, j journal, dir string) (*process, error)
 		log: filepath.Join(dir, fmt.Sprintf("worker-%d.log", o.First)),
 	}
 	p.cmd.Env = append(os.Environ(), workerEnv+"="+string(encoded))
-	// A group of its own whose parent dies is orphaned, and the kernel then wakes and ends the stopped processes in it.
+	// A process group whose parent dies becomes orphaned, and the kernel then wakes and ends the stopped processes in
+	// it.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	log, err := os.Create(p.log)
 	if err != nil {
@@ -69,7 +70,7 @@ func (p *process) read(out io.Reader, j journal) {
 	for lines.Scan() {
 		var r report
 		switch {
-		case json.Unmarshal(lines.Bytes(), &r) != nil: // the last line of a killed worker
+		case json.Unmarshal(lines.Bytes(), &r) != nil: // the last line of a killed worker may be incomplete
 		case r.Place != "":
 			j.note(r)
 		case !calm:
@@ -79,36 +80,37 @@ func (p *process) read(out io.Reader, j journal) {
 	}
 }
 
-func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) } // fails only if it is gone
+func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) } // it fails only if the process has ended
 
-// calmDown makes the worker come to an end: every goroutine takes every lock once more, and then none.
+// calmDown makes the worker finish: every goroutine acquires every lock once more and then stops.
 func (p *process) calmDown() { _, _ = fmt.Fprintln(p.stdin, "calm") }
 
-// awaitCalm waits until the worker holds nothing any more.
+// awaitCalm waits until the worker holds nothing.
 func (p *process) awaitCalm(within time.Duration) error {
 	limit := time.NewTimer(within)
 	defer limit.Stop()
 	select {
 	case <-p.calm:
 	case <-limit.C:
-		return fmt.Errorf("with all faults over, some were not served within %v; what they waited for is in %s", within, p.log)
+		return fmt.Errorf("not all were served within %v after the faults; what they waited for is in %s", within,
+			p.log)
 	}
 	select {
 	case <-p.ended:
-		return fmt.Errorf("a worker ended by itself (%w); see %s", p.cmd.Wait(), p.log)
+		return fmt.Errorf("worker ended by itself (%w); see %s", p.cmd.Wait(), p.log)
 	default:
 		return nil
 	}
 }
 
-// dump ends the worker and makes it say what it was doing.
+// dump ends the worker and makes it print its goroutines.
 func (p *process) dump() {
 	p.signal(syscall.SIGQUIT)
 	<-p.ended
 	_ = p.cmd.Wait()
 }
 
-// end lets the worker close its sessions, and waits for it.
+// end makes the worker close its sessions, and waits for it.
 func (p *process) end() {
 	_ = p.stdin.Close()
 	<-p.ended

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// drain takes out of a queue what is in it, as a consumer that is alone, and looks what else there is. Then nothing may be left.
+// drain takes everything out of a queue, as a consumer that is alone, and checks that nothing else is left.
 func (e *epoch) drain(place string, sess *zk.Session) error {
 	path := e.root + "/" + place
 	for _, dir := range []string{"/consumers", "/waiters"} {
@@ -25,12 +25,13 @@ func (e *epoch) drain(place string, sess *zk.Session) error {
 	ctx, cancel := context.WithCancelCause(e.t.Context())
 	defer cancel(nil)
 	d := &drainer{consumer: consumer{place: place, alone: sess}, journal: e.journal}
-	stuck := time.AfterFunc(e.patience, func() { cancel(fmt.Errorf("nothing came out for %v", e.patience)) })
+	stuck := time.AfterFunc(e.patience, func() { cancel(fmt.Errorf("got no item for %v", e.patience)) })
 	defer stuck.Stop()
-	d.came = func() { stuck.Reset(e.patience) } // a machine with much to do may take its time for all of them
-	d.hand = &hand{worker: &worker{out: d}, client: e.client, number: -1, fail: func(what string, err error) {
+	d.came = func() { stuck.Reset(e.patience) } // draining everything may take long on a busy machine
+	fail := func(what string, err error) {
 		e.t.Errorf("drain %s: %s: %v", place, what, err)
-	}}
+	}
+	d.queueClient = &queueClient{worker: &worker{out: d}, client: e.client, number: -1, fail: fail}
 	d.Root = e.root
 	d.q = d.open(place, false)
 	asked := clock()
@@ -59,7 +60,7 @@ type drainer struct {
 	came    func() // called for each item
 }
 
-// Encode makes the journal the drainer's output.
+// Encode adds the drainer's reports to the journal.
 func (d *drainer) Encode(what any) error {
 	r := what.(report)
 	delivery := *r.Delivery
@@ -103,18 +104,21 @@ func (d *drainer) drain(ctx context.Context) error {
 	}
 }
 
-// raise puts all dead letters back, and drains the queue again.
+// raise puts back all dead letters and drains the queue again.
 func (d *drainer) raise(ctx context.Context) error {
 	dead, err := d.dead(ctx)
 	if err != nil {
 		return err
 	}
-	r := lincheck.Requeue{Client: d.number, Serial: int(d.serial.Add(1)), Seen: dead, Asked: clock(), Session: d.alone.ID()}
+	r := lincheck.Requeue{
+		Client: d.number, Serial: int(d.serial.Add(1)), Seen: dead, Asked: clock(),
+		Session: d.alone.ID(),
+	}
 	for _, x := range dead {
 		r.Items = append(r.Items, x.Item)
 	}
 	if r.N, err = d.q.Requeue(ctx, r.Items...); err != nil || r.N != len(dead) {
-		return fmt.Errorf("of %d dead letters %d were put back: %w", len(dead), r.N, err)
+		return fmt.Errorf("got %d of %d dead letters put back: %w", r.N, len(dead), err)
 	}
 	r.Done = clock()
 	d.journal.note(report{Place: d.place, Requeue: &r})
@@ -140,7 +144,7 @@ func awaitNone(ctx context.Context, sess *zk.Session, path string) error {
 			return nil
 		}
 		if !pause(ctx, 10*time.Millisecond) {
-			return errors.Join(fmt.Errorf("left behind in %s: %v", path, names), err)
+			return errors.Join(fmt.Errorf("got children of %s: %v", path, names), err)
 		}
 	}
 }

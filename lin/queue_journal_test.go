@@ -14,33 +14,34 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
 )
 
-// queueJournal is what the workers of an epoch have seen of its queues, and what was found in these in the end.
+// queueJournal is what the workers of an epoch reported of its queues, and what was in them at the end.
 type queueJournal struct {
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // guards the fields below
 	queues map[string]*queuePages
 }
 
-// queuePages are what concerns one queue.
+// queuePages is what was reported of one queue.
 type queuePages struct {
 	seen       lincheck.QueueHistory
-	puts       map[callID]int // where they are in seen
+	puts       map[callID]int // their indexes in seen
 	deliveries map[callID]int
 	purges     map[callID]int
 	requeues   map[callID]int
-	last       int // the delivery that was reported last
+	last       int // the last one that was reported
 	lives      int // sessions of consumers
 }
 
-// callID tells calls of all workers apart.
+// callID identifies a call among those of all workers.
 type callID struct{ client, serial int }
 
 func newQueueJournal() *queueJournal { return &queueJournal{queues: make(map[string]*queuePages)} }
 
-// pages returns those of a queue. The caller holds the mutex.
-func (j *queueJournal) pages(place string) *queuePages {
+// pagesLocked returns the pages of a queue.
+func (j *queueJournal) pagesLocked(place string) *queuePages {
 	if j.queues[place] == nil {
 		j.queues[place] = &queuePages{
-			puts: make(map[callID]int), deliveries: make(map[callID]int), purges: make(map[callID]int), requeues: make(map[callID]int),
+			puts: make(map[callID]int), deliveries: make(map[callID]int),
+			purges: make(map[callID]int), requeues: make(map[callID]int),
 		}
 	}
 	return j.queues[place]
@@ -49,7 +50,7 @@ func (j *queueJournal) pages(place string) *queuePages {
 func (j *queueJournal) note(r report) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	q := j.pages(r.Place)
+	q := j.pagesLocked(r.Place)
 	if r.Life {
 		q.lives++
 	}
@@ -67,7 +68,7 @@ func (j *queueJournal) note(r report) {
 	}
 }
 
-// noted adds what is new to a list, and replaces what is told in more words than before. It returns the place in the list, too.
+// noted adds a new element to a list, or replaces it by its later report. It also returns the element's index.
 func noted[T any](list []T, known map[callID]int, id callID, what T) ([]T, int) {
 	if i, ok := known[id]; ok {
 		list[i] = what
@@ -77,15 +78,15 @@ func noted[T any](list []T, known map[callID]int, id callID, what T) ([]T, int) 
 	return append(list, what), len(list)
 }
 
-// found books what was in a queue in the end.
+// found records what was in a queue at the end.
 func (j *queueJournal) found(place string, dead []lincheck.Dead, marks []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	q := j.pages(place)
+	q := j.pagesLocked(place)
 	q.seen.Dead, q.seen.Marks = dead, marks
 }
 
-// busy returns the number and the session of a consumer that has an item of the queue in hand.
+// busy returns the number and the session of a consumer that has an item of the queue.
 func (j *queueJournal) busy(place string) (number int, session int64, known bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -125,8 +126,9 @@ func (j *queueJournal) count() string {
 				together++
 			}
 		}
-		counts = append(counts, fmt.Sprintf("%s: %d items put, %d deliveries to %d sessions, %d of them in strict order, %d again, %d without an end, "+
-			"%d done together, %d dead", place, items, len(q.seen.Deliveries), q.lives, alone, again, unclear, together, len(q.seen.Dead)))
+		counts = append(counts, fmt.Sprintf("%s: %d items put, %d deliveries to %d sessions,"+
+			" %d of them in strict order, %d again, %d without an end, %d done together, %d dead",
+			place, items, len(q.seen.Deliveries), q.lives, alone, again, unclear, together, len(q.seen.Dead)))
 		if full > 0 {
 			counts[len(counts)-1] += fmt.Sprintf(", %d times full", full)
 		}
@@ -138,7 +140,8 @@ func (j *queueJournal) count() string {
 					alone++
 				}
 			}
-			counts[len(counts)-1] += fmt.Sprintf(", %d gone in %d purges, %d of them cut short, %d alone", gone, n, q.cut(), alone)
+			counts[len(counts)-1] += fmt.Sprintf(", %d gone in %d purges, %d of them cut short, %d alone", gone, n,
+				q.cut(), alone)
 		}
 		if n := len(q.seen.Requeues); n > 0 {
 			back := 0
@@ -151,7 +154,7 @@ func (j *queueJournal) count() string {
 	return strings.Join(counts, "; ")
 }
 
-// cut is how many purges have returned an error, or nothing.
+// cut returns how many purges returned an error or did not return.
 func (q *queuePages) cut() int {
 	n := 0
 	for i := range q.seen.Purges {

@@ -12,31 +12,32 @@ import (
 
 // The queues of an epoch.
 const (
-	loneQueue   = "queue-lone"   // one consumer at a time has it to itself, and so its order is strict
-	manyQueue   = "queue-many"   // all but the quiet clients consume, in every manner, and items die
+	loneQueue   = "queue-lone"   // has one consumer at a time, so its order is strict
+	manyQueue   = "queue-many"   // all clients but the quiet ones consume in every manner, and items die
 	slowQueue   = "queue-slow"   // all clients consume, and those that do nothing else keep their items for long
-	boundQueue  = "queue-bound"  // it is full most of the time; some puts are refused, others wait
-	deadQueue   = "queue-dead"   // items die soon, and are put back
-	purgedQueue = "queue-purged" // all but the quiet clients consume, and now and then somebody removes what is left
-	sweptQueue  = "queue-swept"  // one consumer at a time has it to itself, and so a purge of its leaves nothing
+	boundQueue  = "queue-bound"  // is full most of the time; some puts are refused, others wait
+	deadQueue   = "queue-dead"   // items die soon and are put back
+	purgedQueue = "queue-purged" // all clients but the quiet ones consume, and sometimes a client purges
+	sweptQueue  = "queue-swept"  // has one consumer at a time, so its purges leave nothing
 )
 
-// queueKind is what the clients of a queue are like.
+// queueKind is how clients use a queue.
 type queueKind struct {
 	cfg    queue.Config
-	takers int // goroutines of a client that take from one Queue
-	hands  int // how many items a client has in hand at most, in all its goroutines
+	takers int // goroutines of a client that share one Queue
+	hands  int // how many items a client has at most, in all its goroutines
 
 	lone     bool // only one client of a process takes from it
-	home     int  // the process
+	home     int  // the number of that process
 	requeues bool // consumers put dead letters back
 	purges   bool // consumers purge it
 }
 
-// loneClient is the number in its process of the client that has a queue to itself.
+// loneClient is the number, in its process, of the client that is a queue's only consumer.
 const loneClient = 1
 
-// batchSize is how many items are taken at once, at most. One goroutine has that many in hand, and as many again and once more in its basket.
+// batchSize is how many items are taken at once, at most. A goroutine has that many items, and up to twice as many in
+// its basket.
 const (
 	batchSize = 5
 	handful   = 3 * batchSize
@@ -71,13 +72,13 @@ var backoff = queue.Backoff{First: 50 * time.Millisecond, Max: 500 * time.Millis
 // purgeSize is how many items a purge takes at once, at most.
 const purgeSize = 1000
 
-// rules are what a queue's promises come to when its consumers have had so many sessions, and so many purges had no good end. How many of the
-// sessions were lost is not asked: one that was closed in good order is a slack.
+// rules returns a queue's promises for this many sessions of consumers and this many purges that failed. It does not
+// matter how many of the sessions were lost: a session that was closed in order leaves a little slack.
 func (k queueKind) rules(lives, cut int) lincheck.QueueRules {
 	claimed := k.cfg.Prefetch*5/4 + k.hands // by one consumer, and not handed out
-	// A consumer marks as many as it has in hand before it hands them out. As many may have been handed out by then to
-	// one that was killed, or has lost its session, before it could say so. Beside what the others have claimed, one
-	// that meets others may pass over as many claims of nobody as there are consumers.
+	// A consumer marks as many items as it can have before it hands them out. A consumer that is killed, or loses its
+	// session, may have received as many that it could not report. Beside what others have claimed, a consumer may
+	// pass over as many abandoned claims as there are consumers.
 	rules := lincheck.QueueRules{
 		MaxAttempts: max(0, k.cfg.MaxAttempts), Reach: 2 * lives * claimed,
 		Spare: lives*2*k.hands + cut*purgeSize, MaxItems: k.cfg.MaxItems,
@@ -90,7 +91,7 @@ func (k queueKind) rules(lives, cut int) lincheck.QueueRules {
 
 // queueTrial tries queues.
 type queueTrial struct {
-	deaf     bool // producers know of no bound
+	deaf     bool // see orders
 	unproved bool // see orders
 }
 
@@ -98,7 +99,7 @@ func (queueTrial) places() []string {
 	return []string{loneQueue, manyQueue, slowQueue, boundQueue, deadQueue, purgedQueue, sweptQueue}
 }
 
-// marks is the node below which acknowledgements leave their marks.
+// marks returns the node below which acknowledgements leave their marks.
 func marks(path string) string { return path + "-marks" }
 
 func (t queueTrial) prepare(e *epoch, sess *zk.Session) error {
@@ -116,7 +117,7 @@ func (t queueTrial) instruct(o *orders) {
 
 func (queueTrial) newJournal() journal { return newQueueJournal() }
 
-// settle empties the queues, so that it is known what was in them.
+// settle drains the queues to find out what was in them.
 func (t queueTrial) settle(e *epoch, sess *zk.Session) error {
 	for _, place := range t.places() {
 		if err := e.drain(place, sess); err != nil {

@@ -11,34 +11,36 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
 )
 
-// keys is how many keys there are for items that are put once. All producers use them, and those that come after them.
+// keys is the number of keys for items that are put once. All producers share them, and so do those that replace
+// them.
 const keys = 400
 
-// shipment is what a producer does next: items for one queue, at once.
-type shipment struct {
+// putPlan is what a producer does next: items for one queue, in one call.
+type putPlan struct {
 	place    string
-	waits    bool   // for room, if it has a bound
-	key      string // if it is to be put once
-	items    []goods
-	patience time.Duration // 0: as long as it takes
+	waits    bool   // for room, in a bounded queue
+	key      string // if the item is to be put once
+	items    []putItem
+	patience time.Duration // 0: without a limit
 	pause    time.Duration
 }
 
-// goods is an item to put.
-type goods struct {
+// putItem is an item to put.
+type putItem struct {
 	priority int
 	delay    time.Duration
 	size     int
 }
 
-// A client has two producers, each of which chooses among some queues, some of these more often than others.
+// A client has two producers. Each of them draws from some of the queues, from some more often.
 var (
-	firstQueues = slices.Concat(slices.Repeat([]string{loneQueue}, 7), slices.Repeat([]string{manyQueue}, 11), []string{slowQueue, slowQueue})
+	firstQueues = slices.Concat(slices.Repeat([]string{loneQueue}, 7), slices.Repeat([]string{manyQueue}, 11),
+		[]string{slowQueue, slowQueue})
 	otherQueues = []string{boundQueue, boundQueue, deadQueue, purgedQueue, purgedQueue, sweptQueue}
 )
 
-func newShipment(rnd *rand.Rand, places []string) shipment {
-	s := shipment{place: places[rnd.IntN(len(places))], pause: upTo(rnd, 200*time.Millisecond)}
+func newPutPlan(rnd *rand.Rand, places []string) putPlan {
+	s := putPlan{place: places[rnd.IntN(len(places))], pause: upTo(rnd, 200*time.Millisecond)}
 	n := 1
 	switch how := rnd.IntN(100); {
 	case s.place == slowQueue:
@@ -47,10 +49,10 @@ func newShipment(rnd *rand.Rand, places []string) shipment {
 	case how < 40:
 		n = 1 + rnd.IntN(10)
 	case how == 40 && s.place != boundQueue:
-		n = 1 + rnd.IntN(200) // more than there is in a window
+		n = 1 + rnd.IntN(200) // more than fit in flight
 	}
 	for range n {
-		g := goods{priority: rnd.IntN(3) - 1, size: rnd.IntN(100)}
+		g := putItem{priority: rnd.IntN(3) - 1, size: rnd.IntN(100)}
 		if n == 1 && rnd.IntN(8) == 0 {
 			g.delay = time.Millisecond + upTo(rnd, 1500*time.Millisecond)
 		}
@@ -68,9 +70,9 @@ func newShipment(rnd *rand.Rand, places []string) shipment {
 	return s
 }
 
-// aimAtBound makes a shipment one for a queue that is full most of the time. What moves may be missed by those who count, or seen twice, and so there is
-// little of it.
-func (s *shipment) aimAtBound(rnd *rand.Rand) {
+// aimAtBound changes a putPlan for a queue that is full most of the time. A count may miss items that move, or see
+// them twice, so few of them move.
+func (s *putPlan) aimAtBound(rnd *rand.Rand) {
 	if s.key != "" {
 		s.key = fmt.Sprintf("key %d", rnd.IntN(keys/10))
 	}
@@ -80,32 +82,33 @@ func (s *shipment) aimAtBound(rnd *rand.Rand) {
 		}
 	}
 	if s.waits = rnd.IntN(2) == 0; s.waits && s.patience == 0 {
-		s.patience = upTo(rnd, 500*time.Millisecond) // who waits for room in the end, when nobody takes any more, waits in vain
+		// A producer that waits for room at the end, when no consumer takes any more, waits in vain.
+		s.patience = upTo(rnd, 500*time.Millisecond)
 	}
 }
 
-// taking is what a consumer does next.
-type taking struct {
+// takePlan is what a consumer does next.
+type takePlan struct {
 	manner   taker
 	n        int // items at once
 	patience time.Duration
 	fates    []fate // one for each item
-	together bool   // those that are acknowledged are gathered in a basket, until that is full
+	together bool   // gather acknowledged items in a basket until it is full
 	pause    time.Duration
-	errand   errand // unless none, it is done instead
-	all      bool   // of an errand: it is about all items
+	chore    chore // unless none, do this instead
+	all      bool  // the chore is about all items
 }
 
-// errand is what a consumer does beside taking.
-type errand int
+// chore is what a consumer does besides taking items.
+type chore int
 
 const (
-	none    errand = iota
-	purges         // whatever is not claimed
-	requeue        // dead letters
+	none    chore = iota
+	purges        // unclaimed items
+	requeue       // dead letters
 )
 
-// taker is how items are asked for.
+// taker is how items are taken.
 type taker int
 
 const (
@@ -120,16 +123,19 @@ type fate struct {
 	lincheck.Finish
 
 	hold  time.Duration
-	delay time.Duration // of one that is put off; 0: what the queue says after a failure
+	delay time.Duration // of an item that is put off; 0: as the queue's retry policy says
 }
 
-func newTaking(rnd *rand.Rand, place string) taking {
-	t := taking{manner: taker(rnd.IntN(4)), n: 1 + rnd.IntN(batchSize), patience: upTo(rnd, 2*timeout), pause: upTo(rnd, 4*time.Millisecond)}
+func newTakePlan(rnd *rand.Rand, place string) takePlan {
+	t := takePlan{
+		manner: taker(rnd.IntN(4)), n: 1 + rnd.IntN(batchSize), patience: upTo(rnd, 2*timeout),
+		pause: upTo(rnd, 4*time.Millisecond),
+	}
 	kind := queueKinds[place]
 	if place == slowQueue || kind.lone && t.manner == consumes {
 		t.manner, t.n = takes, 1
 	}
-	switch place { // what is put is to stay a while
+	switch place { // items are to stay for a while
 	case boundQueue, purgedQueue:
 		t.pause, t.patience = upTo(rnd, 3*timeout/2), upTo(rnd, 50*time.Millisecond)
 	case sweptQueue:
@@ -138,12 +144,12 @@ func newTaking(rnd *rand.Rand, place string) taking {
 	t.together, t.all = place != slowQueue && rnd.IntN(3) == 0, rnd.IntN(2) == 0
 	switch {
 	case kind.purges && rnd.IntN(6) == 0:
-		t.errand = purges
+		t.chore = purges
 	case kind.requeues && rnd.IntN(20) == 0:
-		t.errand = requeue
+		t.chore = requeue
 	}
 	if rnd.IntN(50) == 0 {
-		t.pause = upTo(rnd, 400*time.Millisecond) // what was claimed ahead is given back
+		t.pause = upTo(rnd, 400*time.Millisecond) // what was prefetched is given back
 	}
 	if rnd.IntN(10) == 0 {
 		t.patience = upTo(rnd, 50*time.Millisecond)

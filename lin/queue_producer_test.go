@@ -15,36 +15,37 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// tagged makes an item's body, which says whose it is and is padded in a way that shows damage.
+// tagged returns an item's body, which identifies the item and is padded so that damage shows.
 func tagged(client, serial, i, size int) (tag string, body []byte) {
 	tag = fmt.Sprintf("%d.%d.%d.%d", client, serial, i, size)
 	return tag, append([]byte(tag+"|"), bytes.Repeat([]byte{'x'}, size)...)
 }
 
-// tagOf reads a body.
+// tagOf returns the tag of a body.
 func tagOf(body []byte) string {
 	tag, padding, _ := strings.Cut(string(body), "|")
 	var client, serial, i, size int
-	if _, err := fmt.Sscanf(tag, "%d.%d.%d.%d", &client, &serial, &i, &size); err != nil || padding != strings.Repeat("x", size) {
+	if _, err := fmt.Sscanf(tag, "%d.%d.%d.%d", &client, &serial, &i, &size); err != nil ||
+		padding != strings.Repeat("x", size) {
 		return fmt.Sprintf("damaged: %.100q", body)
 	}
 	return tag
 }
 
 // produce puts items into some of the queues until ctx ends.
-func (h *hand) produce(ctx context.Context, rnd *rand.Rand, places []string) {
+func (h *queueClient) produce(ctx context.Context, rnd *rand.Rand, places []string) {
 	type door struct {
 		place string
 		waits bool
 	}
 	queues := make(map[door]*queue.Queue)
 	for ctx.Err() == nil {
-		s := newShipment(rnd, places)
+		s := newPutPlan(rnd, places)
 		at := door{s.place, s.waits}
 		if queues[at] == nil {
 			queues[at] = h.open(s.place, s.waits)
 		}
-		h.ship(context.WithoutCancel(ctx), queues[at], s)
+		h.put(context.WithoutCancel(ctx), queues[at], s)
 		pause(ctx, s.pause)
 	}
 	for _, q := range queues {
@@ -52,14 +53,15 @@ func (h *hand) produce(ctx context.Context, rnd *rand.Rand, places []string) {
 	}
 }
 
-// ship puts items, and tells before what it is about to put and then what it was told.
-func (h *hand) ship(ctx context.Context, q *queue.Queue, s shipment) {
+// put puts items. It reports before what it is about to put, and afterwards what it learned.
+func (h *queueClient) put(ctx context.Context, q *queue.Queue, s putPlan) {
 	p := lincheck.Put{Client: h.number, Serial: int(h.serial.Add(1)), Key: s.key, Waits: s.waits}
 	var messages []queue.Message
 	for i, g := range s.items {
 		tag, body := tagged(h.number, p.Serial, i, g.size)
-		p.Parcels = append(p.Parcels, lincheck.Parcel{Body: tag, Priority: g.priority, Delayed: g.delay > 0})
-		messages = append(messages, queue.Message{Body: body, PutOptions: queue.PutOptions{Priority: g.priority, Delay: g.delay}})
+		p.Items = append(p.Items, lincheck.PutItem{Body: tag, Priority: g.priority, Delayed: g.delay > 0})
+		messages = append(messages,
+			queue.Message{Body: body, PutOptions: queue.PutOptions{Priority: g.priority, Delay: g.delay}})
 	}
 	var sess *zk.Session
 	var known int64
@@ -95,7 +97,7 @@ func (h *hand) ship(ctx context.Context, q *queue.Queue, s shipment) {
 		p.IDs, err = q.PutBatch(ctx, messages)
 	}
 	p.Done, p.Certain, p.Full = clock(), !errors.Is(err, queue.ErrUnresolved), errors.Is(err, queue.ErrFull)
-	if sess != nil && sess.Err() == nil { // and so it was all done under this session
+	if sess != nil && sess.Err() == nil { // so all of it was done under this session
 		p.Known = known
 	}
 	if err != nil && p.Certain && ctx.Err() == nil && (!p.Full || queueKinds[s.place].cfg.MaxItems == 0) {
@@ -104,9 +106,9 @@ func (h *hand) ship(ctx context.Context, q *queue.Queue, s shipment) {
 	h.report(report{Place: s.place, Put: &p})
 }
 
-// ask makes sure that the client's session has been told of whatever was acknowledged before a time, and returns both. It returns nil if there is no
-// answer now.
-func (h *hand) ask(ctx context.Context, place string) (*zk.Session, int64) {
+// ask makes sure that the client's session has learned of everything that was acknowledged before a time, and returns
+// both. It returns nil if there is no answer now.
+func (h *queueClient) ask(ctx context.Context, place string) (*zk.Session, int64) {
 	sess, err := h.client.Session(ctx)
 	if err != nil {
 		return nil, 0

@@ -20,35 +20,38 @@ import (
 
 const queueJob = "queues"
 
-// hand is a client that puts and takes.
-type hand struct {
+// queueClient is a client that puts and takes items.
+type queueClient struct {
 	*worker
 
 	client *zk.Client
 	number int
 	quiet  bool
 	serial atomic.Int64
-	acked  sync.Map // item to delivery, of those that Consume is to acknowledge
+	acked  sync.Map // item to delivery, for those that Consume is to acknowledge
 	fail   func(what string, err error)
 }
 
-// useQueues lets a client's goroutines put items into queues and take them out again. At the end all that were taken
-// are finished, and no more are taken. A client of the first process, and whoever takes its place, has a queue to
-// itself; so has one of the second.
+// useQueues starts a client's goroutines, which put items into queues and take them out again. At the end they finish
+// all items and take no more. One client of the first process, and later its replacement, is the only consumer of a
+// queue; so is one of the second process.
 func useQueues(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Client, i int) error {
-	h := &hand{worker: w, client: client, number: w.First + i*goroutinesPerClient, quiet: quiet(i)}
+	h := &queueClient{worker: w, client: client, number: w.First + i*goroutinesPerClient, quiet: quiet(i)}
 	h.fail = func(what string, err error) {
-		fmt.Fprintf(os.Stderr, "worker: client %d: %s, and no fault explains it: %v\n", h.number, what, err)
+		fmt.Fprintf(os.Stderr, "worker: client %d: %s: error without a fault that explains it: %v\n", h.number, what,
+			err)
 		os.Exit(1)
 	}
 	var mine []string
 	for _, place := range w.Places {
-		if kind := queueKinds[place]; (isSlow(place) || !quiet(i)) && (!kind.lone || kind.home == w.Index && i == loneClient) {
+		if kind := queueKinds[place]; (isSlow(place) || !quiet(i)) &&
+			(!kind.lone || kind.home == w.Index && i == loneClient) {
 			mine = append(mine, place)
 		}
 	}
 	wg.Go(func() {
-		// Nothing is claimed under a session before it is known to the journal, but perhaps under a later one that ends at once.
+		// The journal knows of a session before anything is claimed under it. It may not know of a later session that
+		// ends at once.
 		sess, err := client.Session(ctx)
 		if err != nil {
 			return
@@ -68,7 +71,7 @@ func useQueues(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Cl
 			var takers sync.WaitGroup
 			for n := range queueKinds[place].takers {
 				takers.Go(func() {
-					c := &consumer{hand: h, place: place, q: q}
+					c := &consumer{queueClient: h, place: place, q: q}
 					c.consume(ctx, h.random(2+2*k+n))
 				})
 			}
@@ -81,13 +84,13 @@ func useQueues(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Cl
 	return nil
 }
 
-// random returns the dice of one goroutine.
-func (h *hand) random(role int) *rand.Rand {
+// random returns the random numbers of one goroutine.
+func (h *queueClient) random(role int) *rand.Rand {
 	return rand.New(rand.NewPCG(h.Seed, uint64(h.number)<<8|uint64(role)))
 }
 
-// open returns a queue, as one who waits for room in it or not.
-func (h *hand) open(place string, waits bool) *queue.Queue {
+// open returns a queue whose puts wait for room, or do not.
+func (h *queueClient) open(place string, waits bool) *queue.Queue {
 	cfg := queueKinds[place].cfg
 	cfg.Hooks.Done = func(_ context.Context, item *queue.Item) {
 		if d, ok := h.acked.LoadAndDelete(item); ok {
@@ -107,23 +110,23 @@ func (h *hand) open(place string, waits bool) *queue.Queue {
 	return q
 }
 
-func (h *hand) close(ctx context.Context, q *queue.Queue) {
+func (h *queueClient) close(ctx context.Context, q *queue.Queue) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	if err := q.Close(ctx); err != nil { // then the session has ended, or what was claimed is found later
+	if err := q.Close(ctx); err != nil { // the session has ended, or the claims are found later
 		fmt.Fprintf(os.Stderr, "worker: client %d: %v\n", h.number, err)
 	}
 }
 
-// lives tells that consumers have begun a session.
-func (h *hand) lives(places []string) {
+// lives reports that consumers have begun a session.
+func (h *queueClient) lives(places []string) {
 	for _, place := range places {
 		h.report(report{Place: place, Life: true})
 	}
 }
 
-// live tells of every session after the first.
-func (h *hand) live(ctx context.Context, sess *zk.Session, places []string) {
+// live reports every session after the first.
+func (h *queueClient) live(ctx context.Context, sess *zk.Session, places []string) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -143,13 +146,13 @@ func (h *hand) live(ctx context.Context, sess *zk.Session, places []string) {
 
 // consumer takes items of one queue.
 type consumer struct {
-	*hand
+	*queueClient
 
 	place string
 	q     *queue.Queue
 
 	alone *zk.Session  // it is alone as long as it has this session
-	known atomic.Int64 // before when it has been told of everything
+	known atomic.Int64 // it knows everything before this time
 
 	basket []held
 }
@@ -157,14 +160,14 @@ type consumer struct {
 // consume takes items, in every manner, until ctx ends.
 func (c *consumer) consume(ctx context.Context, rnd *rand.Rand) {
 	for ctx.Err() == nil {
-		c.turn(ctx, newTaking(rnd, c.place))
+		c.turn(ctx, newTakePlan(rnd, c.place))
 	}
 	c.empty()
 }
 
 // turn follows one plan.
-func (c *consumer) turn(ctx context.Context, t taking) {
-	switch t.errand {
+func (c *consumer) turn(ctx context.Context, t takePlan) {
+	switch t.chore {
 	case none:
 	case purges:
 		c.purge(ctx, t)
@@ -202,7 +205,7 @@ func (c *consumer) turn(ctx context.Context, t taking) {
 		seen = append(seen, c.receive(item, asked, known))
 	}
 	for i := range items {
-		i = len(items) - 1 - i // so that the places of several are kept by themselves, and not by the order in which they are finished
+		i = len(items) - 1 - i // so that their places, and not the order of their ends, order them
 		c.hold(items[i], seen[i], t.fates[i].hold)
 		if f := t.fates[i]; t.together && f.Fate == lincheck.Acknowledged && !f.Marked {
 			c.basket = append(c.basket, held{items[i], seen[i]})
@@ -216,10 +219,11 @@ func (c *consumer) turn(ctx context.Context, t taking) {
 	pause(ctx, t.pause)
 }
 
-// receive tells of an item as soon as it is there.
+// receive reports an item as soon as it arrives.
 func (c *consumer) receive(item *queue.Item, asked, known int64) *lincheck.Delivery {
 	d := &lincheck.Delivery{
-		Client: c.number, Serial: int(c.serial.Add(1)), Session: item.Session().ID(), Item: item.ID(), Place: item.Path(), Body: tagOf(item.Body()),
+		Client: c.number, Serial: int(c.serial.Add(1)), Session: item.Session().ID(),
+		Item: item.ID(), Place: item.Path(), Body: tagOf(item.Body()),
 		Priority: item.Priority(), Attempt: item.Attempt(), Token: int64(item.Token()), Asked: asked,
 	}
 	if c.alone != nil && c.alone == item.Session() {
@@ -233,8 +237,8 @@ func (c *consumer) receive(item *queue.Item, asked, known int64) *lincheck.Deliv
 	return d
 }
 
-// hold works on an item for so long, or until its claim is lost. Clients that are not quiet are quick, also where others
-// are slow: then there is one to take an item over at once.
+// hold works on an item for the given time, or until its claim is lost. Clients that are not quiet are quick, also in
+// slow queues: then one of them is free to take over an item at once.
 func (c *consumer) hold(item *queue.Item, d *lincheck.Delivery, length time.Duration) {
 	if isSlow(c.place) && !c.quiet {
 		length /= 100
@@ -242,7 +246,7 @@ func (c *consumer) hold(item *queue.Item, d *lincheck.Delivery, length time.Dura
 	stay(item.Context(), d.Got, length, &d.Alive, func() { c.report(report{Place: c.place, Delivery: d}) })
 }
 
-// finish does with an item what is planned, and tells of it before and after.
+// finish finishes an item as planned, and reports before and after.
 func (c *consumer) finish(item *queue.Item, d *lincheck.Delivery, f fate) {
 	ctx := context.Background()
 	d.Finish = f.Finish
@@ -274,7 +278,7 @@ func (c *consumer) finish(item *queue.Item, d *lincheck.Delivery, f fate) {
 	c.report(report{Place: c.place, Delivery: d})
 }
 
-// lost books that an item could not be finished, which is only so if its claim is lost.
+// lost records that an item could not be finished, which may only be because its claim is lost.
 func (c *consumer) lost(d *lincheck.Delivery, err error) {
 	if !errors.Is(err, queue.ErrClaimLost) {
 		c.fail(string(d.Finish.Fate), err)
@@ -284,7 +288,8 @@ func (c *consumer) lost(d *lincheck.Delivery, err error) {
 
 var errMood = errors.New("a mood")
 
-// learn books that the consumer's session has had an answer to a write that was asked for at that time: it shows whatever was acknowledged before.
+// learn records that the consumer's session has an answer to a write that was sent at that time: it has learned of
+// everything acknowledged before.
 func (c *consumer) learn(at int64) {
 	for {
 		known := c.known.Load()
@@ -294,8 +299,8 @@ func (c *consumer) learn(at int64) {
 	}
 }
 
-// handler returns what Consume calls. Of what becomes of an item afterwards the handler sees nothing: a hook tells if it was acknowledged, otherwise the
-// outcome stays open.
+// handler returns the function for Consume. The handler does not see what becomes of an item afterwards: a hook
+// reports an acknowledgement, and otherwise the outcome stays open.
 func (c *consumer) handler(fates []fate, asked int64) func(context.Context, *queue.Item) error {
 	var next atomic.Int64
 	return func(_ context.Context, item *queue.Item) error {
@@ -303,7 +308,7 @@ func (c *consumer) handler(fates []fate, asked int64) func(context.Context, *que
 		d := c.receive(item, asked, 0)
 		c.hold(item, d, f.hold)
 		switch {
-		case f.Marked, f.Fate == lincheck.GivenBack, f.delay > 0: // which a handler does itself
+		case f.Marked, f.Fate == lincheck.GivenBack, f.delay > 0: // the handler does these itself
 			c.finish(item, d, f)
 			return nil
 		}
@@ -322,24 +327,24 @@ func (c *consumer) handler(fates []fate, asked int64) func(context.Context, *que
 	}
 }
 
-// consumeAlone takes items of a queue that nobody else takes from, until ctx ends. Whenever its session has ended it closes its Queue, waits until
-// nobody has claimed anything, and opens another.
-func (h *hand) consumeAlone(ctx context.Context, place string, rnd *rand.Rand) {
+// consumeAlone takes items of a queue with no other consumer, until ctx ends. When its session ends it closes its
+// Queue, waits until there are no claims, and opens another one.
+func (h *queueClient) consumeAlone(ctx context.Context, place string, rnd *rand.Rand) {
 	for {
-		c := &consumer{hand: h, place: place, q: h.open(place, false)}
+		c := &consumer{queueClient: h, place: place, q: h.open(place, false)}
 		if !c.awaitAlone(ctx) {
 			return
 		}
 		for ctx.Err() == nil && c.alone.Err() == nil {
-			c.turn(ctx, newTaking(rnd, c.place))
+			c.turn(ctx, newTakePlan(rnd, c.place))
 		}
 		c.empty()
 		h.close(ctx, c.q)
 	}
 }
 
-// passBarrier makes sure that what the session reads from now on shows whatever was acknowledged before, to anybody. That takes a write, if only one
-// of nothing: the leader answers a sync by itself.
+// passBarrier makes sure that what the session reads from now on includes everything that any client's
+// acknowledgement confirmed before. That takes a write, even an empty one: the leader answers a sync by itself.
 func passBarrier(ctx context.Context, sess *zk.Session, path string) error {
 	if err := sess.Delete(ctx, path+"/none", -1); !errors.Is(err, zk.NoNode) {
 		return err
@@ -347,8 +352,8 @@ func passBarrier(ctx context.Context, sess *zk.Session, path string) error {
 	return nil
 }
 
-// awaitAlone waits until the queue has no consumer, and reports whether that was before ctx ended. Whoever has claimed something is a consumer
-// until that is free.
+// awaitAlone waits until the queue has no consumer. It returns false if ctx ends first. A client with a claim is a
+// consumer until the claim is free.
 func (c *consumer) awaitAlone(ctx context.Context) bool {
 	path := c.Root + "/" + c.place
 	for ; ctx.Err() == nil; pause(ctx, 10*time.Millisecond) {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What can happen. A blip is over at once; a stall and an outage last, often longer than a session.
+// The faults. A blip is over at once; a stall and an outage last, often longer than a session.
 const (
 	drop       = "drop the connection of"
 	dropReply  = "lose a reply of"
@@ -40,7 +40,7 @@ const (
 	slowServer    = "delay what the leader, or another, says to and hears from server"
 )
 
-// What is drawn from.
+// The sets from which faults are drawn.
 var (
 	blipNames  = []string{drop, dropReply, dropReply, refuse, cutBefore, cutAfter, delayReply}
 	stalls     = []string{dropAll, cut, halfOpen, halfOpen, mute, freeze, slow, stopProcess, stopProcess, killProcess}
@@ -50,31 +50,32 @@ var (
 
 // fault is something that happens to a client or to a server.
 type fault struct {
-	at    time.Duration // to a client: since the beginning of the epoch; to a server: since the end of the one before
+	// For a client, since the beginning of the epoch; for a server, since the end of the previous fault.
+	at    time.Duration
 	what  string
 	whom  int           // the number of the client or of the server
-	place string        // if somebody is busy in this place at that time, it is them instead
-	nth   int           // which of the client's next requests, of a blip that is aimed at one
-	lasts time.Duration // of a stall or an outage; of a delay, how long it is
+	place string        // if a client is busy in this place at that time, it is the target instead
+	nth   int           // for a blip at a request: which of the client's next requests
+	lasts time.Duration // of a stall or an outage; for a delay, its length
 
-	// Of a partition. The place is one whose holder's server it is to be.
+	// For partitions. The place is one whose holder's server is the target.
 	other int           // how many servers further the other end of a link is, if no end is the leader
-	late  time.Duration // what a link delays
-	quiet bool          // nothing happens to clients while it lasts
+	late  time.Duration // the delay of a link
+	quiet bool          // no faults for clients meanwhile
 }
 
 func (f fault) String() string {
-	text := fmt.Sprintf("%v: %s %d, or whoever is busy in %q (%d, %v)", f.at, f.what, f.whom, f.place, f.nth, f.lasts)
+	text := fmt.Sprintf("%v: %s %d, or the client busy in %q (%d, %v)", f.at, f.what, f.whom, f.place, f.nth, f.lasts)
 	if f.quiet {
 		text += ", and nothing else"
 	}
 	return text
 }
 
-// schedule is all that goes wrong in an epoch, drawn before it begins.
+// schedule is everything that goes wrong in an epoch, drawn before it begins.
 type schedule struct {
 	clients []fault
-	servers []fault // one after the other: two that are away at once are no ensemble
+	servers []fault // one after the other: an ensemble of three cannot lose two
 }
 
 // dice draw schedules.
@@ -122,8 +123,8 @@ func newSchedule(rnd *rand.Rand, length time.Duration, places []string) schedule
 	return s
 }
 
-// partition completes a partition. Half of them last until sessions have expired that were not heard, most of these
-// with no other fault beside them: connections that end for other reasons would let clients find a better server.
+// partition completes a partition. Half of them last until sessions that were not heard have expired, most of these
+// without another fault: connections that end for other reasons would let clients find a better server.
 func (d dice) partition(f *fault, places []string) {
 	f.other, f.late = 1+d.IntN(servers-1), d.between(0, timeout/2)
 	if d.IntN(2) == 0 {
@@ -135,8 +136,8 @@ func (d dice) partition(f *fault, places []string) {
 	}
 }
 
-// partitionsAlone is a schedule of long partitions of holders' servers. Between them connections are dropped, and
-// nothing else happens: clients that have fled from a server would all be at the same one.
+// partitionsAlone returns a schedule of long partitions of holders' servers. Between them connections are dropped,
+// and nothing else happens: otherwise all clients would flee to the same server.
 func partitionsAlone(rnd *rand.Rand, length time.Duration, places []string) schedule {
 	d := dice{rnd}
 	slowOnes := slowOf(places)

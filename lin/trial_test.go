@@ -12,40 +12,41 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// trial is what epochs try: locks, or queues.
+// trial is what epochs try: locks or queues.
 type trial interface {
-	// places are the names of what is tried. Faults are aimed at whoever is busy there.
+	// places are the names of the locks or queues. Faults are aimed at clients that are busy there.
 	places() []string
-	// prepare makes below the epoch's root what must be there before anybody starts.
+	// prepare creates, below the epoch's root, what workers need.
 	prepare(e *epoch, sess *zk.Session) error
 	// instruct completes the orders of a worker.
 	instruct(o *orders)
 	// newJournal returns an empty journal.
 	newJournal() journal
-	// settle is called when the faults are over and all workers have come to rest, and their sessions are still there. It sees that nothing
-	// is left behind.
+	// settle is called when the faults are over and all workers have finished, but their sessions are still there. It
+	// checks that nothing is left behind.
 	settle(e *epoch, sess *zk.Session) error
 }
 
-// journal is what the workers of an epoch have seen.
+// journal is what the workers of an epoch reported.
 type journal interface {
 	note(r report)
-	// busy returns the number and the session of whoever is known to have something in a place just now.
+	// busy returns the number and the session of a client that is known to have something in a place.
 	busy(place string) (number int, session int64, known bool)
-	// count says how much was seen.
+	// count returns how much was reported.
 	count() string
-	// judge returns nil if what was seen is what is promised. Otherwise it keeps it in dir.
+	// judge returns nil if the reports keep the promises. Otherwise it keeps the history in dir.
 	judge(dir string) error
 }
 
-// keepHistory writes all that was seen in a place into dir, for programs; the page is what matters.
+// keepHistory writes everything reported of a place into dir, for programs. People read the page.
 func keepHistory(dir string, history any) {
 	if raw, err := json.Marshal(history); err == nil && os.MkdirAll(dir, 0o755) == nil {
 		_ = os.WriteFile(filepath.Join(dir, "history.json"), raw, 0o600)
 	}
 }
 
-// jobs are what workers can be told to do, by orders.Job: a client starts its goroutines, which come to an end some time after ctx does.
+// jobs are what workers can be told to do, by orders.Job. A client starts its goroutines, which finish some time
+// after ctx ends.
 var jobs = map[string]func(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Client, i int) error{
 	lockJob:  useLocks,
 	queueJob: useQueues,

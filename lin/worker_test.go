@@ -17,44 +17,45 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// workerEnv carries a worker's orders: with it set, the test binary is a worker and no test.
+// workerEnv carries a worker's orders. If it is set, the test binary is a worker.
 const workerEnv = "TURNSTILE_LIN_WORKER"
 
-// orders say what a worker process does: several clients, each with a session and a way to the servers of its own, use locks or queues.
+// orders tell a worker process what to do: several clients, each with its own session and connection, use locks or
+// queues.
 type orders struct {
 	Job     string
 	Servers []string // one connect string for each client
-	Root    string   // where the locks or queues are
+	Root    string   // above the locks or queues
 	Places  []string // their names
-	Index   int      // which of the processes this is, or has taken the place of
-	First   int      // number of the first goroutine
+	Index   int      // the number of the process, or of the process that it replaces
+	First   int      // the number of its first goroutine
 	Seed    uint64
-	Deaf    bool // holders go on whatever their hold's context says; producers know of no bound
+	Deaf    bool // holders ignore the end of their holds; producers ignore the bound
 
 	Unproved bool // sessions count their certainty from any answer: see zk.Config.NoCertificates
 }
 
-// quiet reports whether the client of a process sees to the slow places, and to nothing else. It keeps none of the
-// others waiting; and it writes so seldom that it does not notice when its server is cut off from the others: a write
-// that waits for them would tell it.
+// quiet reports whether this client of a process uses the slow places, and nothing else. It keeps no other client
+// waiting. It writes so seldom that it does not notice that its server is cut off, which a write that waits for the
+// other servers would show.
 func quiet(i int) bool { return i == 0 }
 
-// report is a line of a worker's output. One that names no place says that the worker holds nothing and takes nothing any more. It is in the
-// pipe when report returns, and so survives the worker.
+// report is a line of a worker's output. A report without a place says that the worker holds nothing and takes
+// nothing any more. It is in the pipe when report returns, and so survives the worker.
 type report struct {
 	Place string             `json:",omitempty"`
-	Hold  *lincheck.Hold     `json:",omitempty"` // when it begins, while it lasts, and when it ends
+	Hold  *lincheck.Hold     `json:",omitempty"` // at its beginning, now and then, and at its end
 	Write *lincheck.Write    `json:",omitempty"`
 	Seen  *lincheck.Sighting `json:",omitempty"`
 
-	Failed     bool                 `json:",omitempty"` // an acquisition gave up by itself, for good
-	Limit      *lincheck.Limit      `json:",omitempty"` // before it is written, and when that is answered
-	Revocation *lincheck.Revocation `json:",omitempty"` // before the holder is asked, and when it has given the lock up
+	Failed     bool                 `json:",omitempty"` // an acquisition failed by itself
+	Limit      *lincheck.Limit      `json:",omitempty"` // before the write and after its reply
+	Revocation *lincheck.Revocation `json:",omitempty"` // before the request and after the release
 
-	Put      *lincheck.Put      `json:",omitempty"` // before it is asked, and when it is answered
-	Delivery *lincheck.Delivery `json:",omitempty"` // when it begins, while it lasts, before it is finished, and when that is answered
-	Purge    *lincheck.Purge    `json:",omitempty"` // before it is asked, and when it is answered
-	Requeue  *lincheck.Requeue  `json:",omitempty"` // likewise
+	Put      *lincheck.Put      `json:",omitempty"` // before the call and after it
+	Delivery *lincheck.Delivery `json:",omitempty"` // at its beginning, now and then, before and after its finish
+	Purge    *lincheck.Purge    `json:",omitempty"` // before the call and after it
+	Requeue  *lincheck.Requeue  `json:",omitempty"` // before the call and after it
 	Life     bool               `json:",omitempty"` // a consumer has begun a session
 }
 
@@ -69,7 +70,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// work runs a worker until its standard input ends. After the first line of that, every goroutine comes to rest.
+// work runs a worker until its standard input ends. After the first line of input every goroutine finishes.
 func work(encoded string) error {
 	w := worker{out: json.NewEncoder(os.Stdout)}
 	if err := json.Unmarshal([]byte(encoded), &w.orders); err != nil {
@@ -92,7 +93,7 @@ func work(encoded string) error {
 	in := bufio.NewReader(os.Stdin)
 	_, err := in.ReadString('\n')
 	if err != nil {
-		return nil // whoever started this has gone, and so does this
+		return nil // the process that started this one has ended
 	}
 	stop()
 	wg.Wait()
@@ -104,24 +105,25 @@ func work(encoded string) error {
 	return nil
 }
 
-// worker is a worker process, seen from within.
+// worker is a worker process, as it sees itself.
 type worker struct {
 	orders
 	mu  sync.Mutex // guards out
 	out encoder
 }
 
-// encoder is where reports go: a *json.Encoder, unless they do not leave the process.
+// encoder receives reports: a *json.Encoder, unless they stay in the process.
 type encoder interface{ Encode(v any) error }
 
 func (w *worker) report(r report) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_ = w.out.Encode(r) // if nobody listens any more, the input has ended, too
+	_ = w.out.Encode(r) // if it fails the reader is gone, and the input has ended, too
 }
 
-// stay returns when something that was got at a time has been held for so long, or when ctx has ended. Until then it books at which time ctx was
-// alive last, and tells of it now and then, so that it is known if this process is killed.
+// stay returns when something that was acquired at a time has been held for the given length, or when ctx has ended.
+// Until then it records when ctx was last alive, and reports it now and then, for the case that the process is
+// killed.
 func stay(ctx context.Context, got int64, length time.Duration, alive *int64, tell func()) {
 	told := got
 	for {

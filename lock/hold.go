@@ -121,20 +121,20 @@ func (h *Hold) Token() Token {
 // Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once the hold's node is gone.
 // While goroutines of one process hand the lock to each other they share a node: what tells them apart is the token.
 //
-//	_, err = hold.Session().Multi(ctx, hold.Guard(), zk.SetData("/stock", stock, version))
+//	_, err = hold.Session().Multi(ctx, hold.Guard(), zk.SetOp("/stock", stock, version))
 //
 // A hold of a Set, of several permits of a Semaphore, and with the Layout Both has several nodes; Guard checks the first of them, Guards
 // all. The server removes them together, with the session as with the unlock: the difference is a node that somebody deletes by hand.
-func (h *Hold) Guard() zk.Op { return zk.Check(h.Path(), -1) }
+func (h *Hold) Guard() zk.Op { return zk.CheckOp(h.Path(), -1) }
 
 // Guards returns the operations to put first in a multi so that the server refuses it unless all of the hold's nodes are there: one
 // operation for each path of a Set and for each permit of a Semaphore, two for a lock with the Layout Both, one for every other lock.
 //
-//	_, err = hold.Session().Multi(ctx, append(hold.Guards(), zk.SetData("/stock", stock, version))...)
+//	_, err = hold.Session().Multi(ctx, append(hold.Guards(), zk.SetOp("/stock", stock, version))...)
 func (h *Hold) Guards() []zk.Op {
 	var guards []zk.Op
 	for _, path := range h.grant.Nodes() {
-		guards = append(guards, zk.Check(path, -1))
+		guards = append(guards, zk.CheckOp(path, -1))
 	}
 	return guards
 }

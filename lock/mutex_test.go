@@ -316,7 +316,7 @@ func TestHolderWhoseSessionExpiresIsToldAndMayNotWrite(t *testing.T) {
 	if err := hold.Unlock(); !errors.Is(err, zk.ErrExpired) {
 		t.Errorf("Unlock of a lost hold: got %v, want zk.ErrExpired", err)
 	}
-	_, err := session(t, client).Multi(t.Context(), hold.Guard(), zk.SetData("/stock", []byte("late"), -1))
+	_, err := session(t, client).Multi(t.Context(), hold.Guard(), zk.SetOp("/stock", []byte("late"), -1))
 	if !errors.Is(err, zk.NoNode) {
 		t.Errorf("a late guarded write: got %v, want zk.NoNode", err)
 	}

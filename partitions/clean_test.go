@@ -27,14 +27,14 @@ func noEphemerals(t *testing.T, client *zk.Client, root string) {
 		}
 		select {
 		case <-ctx.Done():
-			t.Errorf("left behind: %v %v", owned, err)
+			t.Errorf("got ephemeral nodes %v, %v, want none", owned, err)
 			return
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
 
-// ephemerals returns the nodes at and below a path that belong to a session.
+// ephemerals returns the ephemeral nodes at and below a path.
 func ephemerals(ctx context.Context, session *zk.Session, path string) ([]string, error) {
 	_, stat, err := session.Get(ctx, path)
 	if errors.Is(err, zk.NoNode) {

@@ -19,21 +19,21 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// pollEvery is how often a party asks every hold's context whether it has ended, beside waiting for that.
+// pollEvery is how often a party checks every hold's context, besides waiting for its end.
 const pollEvery = 2 * time.Millisecond
 
-// A contest is what a party of ours does, from within.
+// A contest is a party of ours, as it sees itself.
 type contest struct {
 	ctx context.Context //nolint:containedctx // of the process
 	wg  sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	out     io.Writer
 	clients map[string]*gate
 	holding map[string]*contender
 }
 
-// A gate is a client that keeps to some servers until it has acquired something.
+// A gate is a client that uses some servers until it has acquired something, and others from then on.
 type gate struct {
 	*zk.Client
 	first []string
@@ -47,7 +47,7 @@ type contender struct {
 	leave sync.Once
 }
 
-// contend obeys the commands of in until that ends. See the package comment.
+// contend executes the commands of in until it ends. See the package comment.
 func contend(in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -66,7 +66,7 @@ func contend(in io.Reader, out io.Writer) error {
 		case len(words) == 2 && words[0] == "leave":
 			c.wg.Go(func() { c.leave(words[1]) })
 		default:
-			return fmt.Errorf("no such command: %q", lines.Text())
+			return fmt.Errorf("unknown command %q", lines.Text())
 		}
 	}
 	cancel()
@@ -74,7 +74,7 @@ func contend(in io.Reader, out io.Writer) error {
 	clients := c.clients
 	c.mu.Unlock()
 	for _, client := range clients {
-		_ = client.Close() // whatever it holds goes with its session
+		_ = client.Close() // what it holds ends with its session
 	}
 	c.wg.Wait()
 	return lines.Err()
@@ -97,12 +97,13 @@ func (c *contest) client(name, first, then, ms string) (*gate, error) {
 		return nil, err
 	}
 	g := &gate{first: strings.Split(first, ",")}
-	g.Client, err = zk.Open(c.ctx, zk.Config{Servers: then, Timeout: time.Duration(timeout) * time.Millisecond, Dial: g.dial})
+	g.Client, err = zk.Open(c.ctx,
+		zk.Config{Servers: then, Timeout: time.Duration(timeout) * time.Millisecond, Dial: g.dial})
 	c.clients[name] = g
 	return g, err
 }
 
-var errNotYet = errors.New("not to be used yet")
+var errNotYet = errors.New("not to be used before the acquisition")
 
 func (g *gate) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if !g.free.Load() && !slices.Contains(g.first, address) {
@@ -129,7 +130,7 @@ func (c *contest) join(name string, client *gate, acquire acquire, path string) 
 	c.left(k)
 }
 
-// poll finds the end of contexts as a program does that does not wait for it.
+// poll detects the end of contexts as a program that does not wait for it.
 func (c *contest) poll() {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
@@ -154,7 +155,7 @@ func (c *contest) poll() {
 	}
 }
 
-// told reports when the context was seen to have ended: who saw it first says when.
+// told reports when the context ended: at the time of the first detection.
 func (c *contest) told(k *contender, at int64) {
 	k.told.Do(func() {
 		c.mu.Lock()
@@ -168,12 +169,12 @@ func (c *contest) leave(name string) {
 	c.mu.Lock()
 	k := c.holding[name]
 	c.mu.Unlock()
-	if k != nil { // else it has been told, and leaves by itself
+	if k != nil { // otherwise it has been told, and leaves by itself
 		c.left(k)
 	}
 }
 
-// left releases, once: when asked to, or when the hold is over.
+// left releases once: on command, or when the hold is over.
 func (c *contest) left(k *contender) {
 	k.leave.Do(func() {
 		leave := k.held.leave
@@ -184,7 +185,7 @@ func (c *contest) left(k *contender) {
 		if err := leave(context.WithoutCancel(c.ctx)); err != nil {
 			result = err.Error()
 		}
-		if k.session.Err() == nil { // then it is not the session's end that let another one in
+		if k.session.Err() == nil { // so it is not the session's end that admits another contender
 			c.report(k.name, "released", clock(), "")
 		}
 		c.report(k.name, "left", clock(), result)

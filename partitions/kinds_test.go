@@ -13,8 +13,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// A kind is something that can be held: what the holder acquires, what another one acquires that excludes it, and what the holder acquires
-// when all is over.
+// A kind is something to hold: what the holder acquires, what the contender acquires that excludes it, and what the
+// holder acquires at the end.
 type kind struct{ name, holder, other, again string }
 
 var kinds = []kind{
@@ -29,16 +29,16 @@ var kinds = []kind{
 
 // A held is what was acquired.
 type held struct {
-	ctx     context.Context //nolint:containedctx // that of the hold
+	ctx     context.Context //nolint:containedctx // of the hold
 	session *zk.Session
-	leave   func(ctx context.Context) error // returns when the server knows
-	late    func(ctx context.Context) error // leaves after ctx has ended; leave if nil
+	leave   func(ctx context.Context) error // returns when the server has released it
+	late    func(ctx context.Context) error // leaves after ctx has ended; nil if leave does
 }
 
 // An acquire waits until it has acquired what is at the path.
 type acquire func(ctx context.Context, client *zk.Client, path string) (held, error)
 
-// acquires has the words of kind.
+// acquires has an acquire for each name in kinds.
 var acquires = map[string]acquire{
 	"mutex": func(ctx context.Context, client *zk.Client, path string) (held, error) {
 		m, err := lock.NewMutex(client, path, lock.Config{})
@@ -110,8 +110,10 @@ func returned(item *queue.Item, ctx context.Context) error { //nolint:revive // 
 	return item.Return(ctx, 0)
 }
 
-// taken claims the one item of a queue, after it has put it there or another one has.
-func taken(ctx context.Context, client *zk.Client, path string, put bool, leave func(*queue.Item, context.Context) error) (held, error) {
+// taken claims the one item of a queue after putting it, or after another client has.
+func taken(
+	ctx context.Context, client *zk.Client, path string, put bool, leave func(*queue.Item, context.Context) error,
+) (held, error) {
 	q, err := queue.New(client, path, queue.Config{Prefetch: -1})
 	if err != nil {
 		return held{}, err
@@ -133,7 +135,7 @@ func taken(ctx context.Context, client *zk.Client, path string, put bool, leave 
 			}
 			return q.Close(ctx)
 		},
-		// A handler that cannot go on gives its item back.
+		// A handler that cannot continue gives its item back.
 		late: func(ctx context.Context) error { return errors.Join(returned(item, ctx), q.Close(ctx)) },
 	}, nil
 }

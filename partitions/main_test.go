@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// partyEnv makes the test binary a party and no test.
+// partyEnv makes the test binary a party.
 const partyEnv = "TURNSTILE_PARTITIONS_PARTY"
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// clock returns the time in nanoseconds of the clock that all processes of the machine share and nobody sets.
+// clock returns the time in nanoseconds of a clock that all processes of the machine share and that is never set.
 func clock() int64 {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {

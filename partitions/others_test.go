@@ -13,16 +13,16 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/peer"
 )
 
-// Files of Debian's packages. A jar names what else it needs in its manifest, which java and javac follow.
+// Files of Debian packages. A jar's manifest names its dependencies, which java and javac follow.
 const (
-	python       = "/usr/bin/python3" // Debian's, which sees Debian's kazoo
+	python       = "/usr/bin/python3" // Debian's, which finds Debian's kazoo
 	kazooFile    = "/usr/lib/python3/dist-packages/kazoo/__init__.py"
 	zookeeperJar = "/usr/share/java/zookeeper.jar"
 	curatorJar   = "/usr/share/java/curator-recipes.jar"
 	quietJar     = "/usr/share/java/slf4j-nop.jar"
 )
 
-// The names of the other projects, as the results show them.
+// The names of the other projects in the results.
 const (
 	curatorName     = "Curator"
 	kazooName       = "kazoo"
@@ -30,11 +30,11 @@ const (
 	etcdName        = "etcd"
 )
 
-// TestOthersAreMeasured partitions ensembles in the same ways under holders of other projects' locks, and of our mutex beside them. When
-// they are told is written down; it fails for ours alone. All of one kind of server are in one partition.
+// TestOthersAreMeasured partitions ensembles under holders of other projects' locks and of our mutex. It records when
+// each of them is told, and fails only for ours. Each partition has the projects of one kind of server.
 func TestOthersAreMeasured(t *testing.T) {
 	if os.Getenv("TURNSTILE_PARTITIONS_WRITE") == "" {
-		t.Skip("others are measured by make partitions")
+		t.Skip("it takes long; run make partitions")
 	}
 	phases, tick, seed := settings(t)
 	peer.Need(t, "javac", zookeeperJar, curatorJar, kazooFile)
@@ -46,7 +46,8 @@ func TestOthersAreMeasured(t *testing.T) {
 		projects []project
 	}{
 		{newVenue(zk, tick), []project{
-			us, other(curatorName, curator(t)), other(kazooName, kazoo), other(goZooKeeperName, golang(t, "go-zookeeper")),
+			us, other(curatorName, curator(t)), other(kazooName, kazoo), other(goZooKeeperName,
+				golang(t, "go-zookeeper")),
 		}},
 		{newVenue(peer.Etcd(t, 3), tick), []project{other(etcdName, golang(t, "etcd"))}},
 	}
@@ -64,7 +65,7 @@ func TestOthersAreMeasured(t *testing.T) {
 	}
 }
 
-// other returns a project that has a mutex, whose holders keep to their server.
+// other returns a project with a mutex, whose holders are pinned to their server.
 func other(name string, command func() *exec.Cmd) project {
 	return project{name: name, kinds: kinds[:1], variants: 1, start: func(t *testing.T, tell *journal) *party {
 		t.Helper()
@@ -84,7 +85,8 @@ func curator(t *testing.T) func() *exec.Cmd {
 
 func kazoo() *exec.Cmd { return exec.Command(python, "testdata/kazoo_party.py") }
 
-// golang builds the party of a project written in Go. It is in the benchmarks' module, so that no user of ours gets that as a dependency.
+// golang builds the party of a project written in Go. It belongs to the benchmarks' module, so that our users do not
+// depend on that project.
 func golang(t *testing.T, name string) func() *exec.Cmd {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "party")

@@ -17,7 +17,7 @@ import (
 // TestHoldersAreToldBeforeOthersAcquire partitions an ensemble in every shape.
 func TestHoldersAreToldBeforeOthersAcquire(t *testing.T) {
 	if testing.Short() {
-		t.Skip("partitions last: not in short mode")
+		t.Skip("partitions take long")
 	}
 	phases, tick, seed := settings(t)
 	servers := zookeeper(t, tick)
@@ -54,14 +54,16 @@ func zookeeper(t *testing.T, tick time.Duration) *peer.Cluster {
 		Tick:  tick,
 		Keys:  map[string]string{"syncLimit": "5", "initLimit": "10"},
 		Properties: map[string]string{
-			"zookeeper.cnxTimeout":                         "500",  // else an election waits for a silent server for five seconds
-			"zookeeper.fastleader.maxNotificationInterval": "1000", // else a server that was alone for long comes back late
+			// Otherwise an election waits five seconds for a silent server.
+			"zookeeper.cnxTimeout": "500",
+			// Otherwise a server that was alone for long returns late.
+			"zookeeper.fastleader.maxNotificationInterval": "1000",
 		},
 	})
 }
 
-// settings are how many partitions of each shape there are, the servers' tick, and the seed: one short one, or what the variables say that
-// make partitions sets.
+// settings returns the number of partitions of each shape, the servers' tick and the seed: one short partition, or
+// what make partitions sets in the environment.
 func settings(t *testing.T) (phases int, tick time.Duration, seed uint64) {
 	t.Helper()
 	phases, tick, seed = 1, 500*time.Millisecond, rand.Uint64N(1<<32)
@@ -81,6 +83,6 @@ func settings(t *testing.T) (phases int, tick time.Duration, seed uint64) {
 			t.Fatalf("TURNSTILE_SEED: %v", err)
 		}
 	}
-	t.Logf("again with: make partitions PHASES=%d TICK=%v SEED=%d", phases, tick, seed)
+	t.Logf("repeat with: make partitions PHASES=%d TICK=%v SEED=%d", phases, tick, seed)
 	return phases, tick, seed
 }

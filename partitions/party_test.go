@@ -21,37 +21,41 @@ import (
 type project struct {
 	name      string
 	kinds     []kind
-	variants  int  // 1: holders are pinned to their server; 2: others are free to leave it, besides
-	processes bool // the holders of each session timeout are a party of their own, to be stopped
+	variants  int  // 1: holders are pinned to their server; 2: other holders are free to leave it
+	processes bool // the holders of each session timeout have a process of their own, which can be stopped
 	start     func(t *testing.T, tell *journal) *party
-	clean     func(t *testing.T, root string) // checks that nothing is left below a path; nil for those that are only measured
+	clean     func(t *testing.T, root string) // checks that nothing is left below root; nil for other projects
 }
 
-// ours is this project: each party is the test binary again.
-var ours = project{name: "Turnstile", kinds: kinds, variants: 2, processes: true, start: func(t *testing.T, tell *journal) *party {
-	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), partyEnv+"=1")
-	return startParty(t, cmd, tell)
-}}
+// ours is this project: each party is the test binary.
+var ours = project{
+	name: "Turnstile", kinds: kinds, variants: 2, processes: true,
+	start: func(t *testing.T, tell *journal) *party {
+		t.Helper()
+		exe, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(exe)
+		cmd.Env = append(os.Environ(), partyEnv+"=1")
+		return startParty(t, cmd, tell)
+	},
+}
 
 // A party is a process with contenders.
 type party struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
-	stderr bytes.Buffer // read it when done is closed
+	stderr bytes.Buffer // readable after done is closed
 	done   chan struct{}
 }
 
-// startParty starts a program that speaks as the package comment says. The test's cleanup ends it.
+// startParty starts a program that follows the package comment. It ends with the test.
 func startParty(t *testing.T, cmd *exec.Cmd, tell *journal) *party {
 	t.Helper()
 	p := &party{cmd: cmd, done: make(chan struct{})}
-	// A group of its own whose parent dies is orphaned, and the kernel then wakes and ends the stopped processes in it.
+	// A process group whose parent dies becomes orphaned, and the kernel then wakes and ends the stopped processes in
+	// it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stderr = &p.stderr
 	stdin, err := cmd.StdinPipe()
@@ -90,7 +94,7 @@ func startParty(t *testing.T, cmd *exec.Cmd, tell *journal) *party {
 func (p *party) say(t *testing.T, words ...string) {
 	t.Helper()
 	if _, err := fmt.Fprintln(p.stdin, strings.Join(words, " ")); err != nil {
-		t.Fatalf("a party has ended: %v", err)
+		t.Fatalf("party ended: %v", err)
 	}
 }
 
@@ -101,15 +105,15 @@ func (p *party) signal(t *testing.T, s syscall.Signal) {
 	}
 }
 
-// An event is what a party has reported.
+// An event is a report of a party.
 type event struct {
 	at  int64
 	why string
 }
 
-// A journal is what the parties of a run have reported.
+// A journal has the reports of a run's parties.
 type journal struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	events  map[string]event
 	failed  []string
 	changed chan struct{}
@@ -129,7 +133,7 @@ func (j *journal) note(line string) {
 	}
 	switch {
 	case len(words) < 3 || err != nil:
-		j.failed = append(j.failed, "a party says "+line)
+		j.failed = append(j.failed, "unexpected report: "+line)
 	case words[1] == "failed":
 		j.failed = append(j.failed, line)
 	default:
@@ -145,7 +149,7 @@ func (j *journal) note(line string) {
 	j.changed = make(chan struct{})
 }
 
-// get returns what was reported first of the contender: acquired, told, lost or left.
+// get returns a contender's first report of what: acquired, told, lost or left.
 func (j *journal) get(name, what string) (event, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -153,7 +157,8 @@ func (j *journal) get(name, what string) (event, bool) {
 	return e, ok
 }
 
-// await waits until all contenders have reported it, or have failed, and returns those of which it is not known when the time is over.
+// await waits until all contenders have reported what, or have failed. It returns those that have not when the time
+// is over.
 func (j *journal) await(names []string, what string, limit time.Duration) (missing []string, failed error) {
 	end := time.NewTimer(limit)
 	defer end.Stop()

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// results are the samples of all tests.
+// results has the samples of all tests.
 var results collection
 
 type collection struct {
@@ -34,10 +34,10 @@ func (c *collection) add(s sample) {
 // projects are the columns of the results.
 var projects = []string{ours.name, curatorName, kazooName, goZooKeeperName, etcdName}
 
-// Between these lines of partitions.md stands what write writes.
+// The part of partitions.md that write replaces is between these lines.
 const begins, ends = "<!-- results -->\n", "<!-- /results -->\n"
 
-// write puts the results into partitions.md and partitions.svg in a folder. All else in partitions.md stays as it is.
+// write updates the results in partitions.md and writes partitions.svg, both in dir. The rest of partitions.md stays.
 func (c *collection) write(dir string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,17 +61,17 @@ func (c *collection) write(dir string) error {
 	)
 }
 
-// facts are what the page shows.
+// facts is the data of the page.
 type facts struct {
 	Date     string
 	Tick     time.Duration
 	Phases   int
-	Samples  int // of ours, in which another one acquired although the holder had not released
-	Kept     int // of ours, in which the holder kept what it held
-	Released int // of ours, in which the holder was told and released before its session ended
+	Samples  int // ours in which the contender acquired without a release of the holder
+	Kept     int // ours in which the hold outlasted the partition
+	Released int // ours in which the holder was told and released before its session ended
 	Projects []string
 	Rows     []row
-	Lost     string // how much later Curator says LOST than SUSPENDED
+	Lost     string // how much later Curator reports LOST than SUSPENDED
 	Versions string
 }
 
@@ -113,16 +113,18 @@ func (c *collection) facts() facts {
 	return f
 }
 
-// of returns the samples of a project in a shape, or in all if it is empty, in which the holder did not let the other one in by releasing.
+// of returns the samples of a project in a shape, or in all shapes if shape is empty, in which the contender acquired
+// without a release of the holder.
 func (c *collection) of(project, shape string, timeout int) []sample {
 	return slices.DeleteFunc(slices.Clone(c.samples), func(s sample) bool {
-		return s.project != project || shape != "" && s.shape != shape || s.timeout != timeout || s.kept || s.released || s.acquired == 0
+		return s.project != project || shape != "" && s.shape != shape || s.timeout != timeout || s.kept ||
+			s.released || s.acquired == 0
 	})
 }
 
 const none = "–"
 
-// worst says how the worst of the samples ended.
+// worst returns the result of the worst sample.
 func worst(samples []sample) string {
 	if len(samples) == 0 {
 		return none
@@ -130,7 +132,7 @@ func worst(samples []sample) string {
 	return verdict(slices.MinFunc(samples, func(a, b sample) int { return int(a.distance() - b.distance()) }))
 }
 
-// verdict says how a sample ended.
+// verdict returns the result of a sample.
 func verdict(s sample) string {
 	switch d := s.distance(); {
 	case s.told == 0:
@@ -142,7 +144,7 @@ func verdict(s sample) string {
 	}
 }
 
-// later says how much later than the first notice the second one came.
+// later returns how much later the second notice came than the first.
 func later(samples []sample) string {
 	samples = slices.DeleteFunc(samples, func(s sample) bool { return s.lost == 0 || s.told == 0 })
 	if len(samples) == 0 {
@@ -156,11 +158,14 @@ func later(samples []sample) string {
 	return fmt.Sprintf("%.1f to %.1f s", least, most)
 }
 
-// versions names the versions of what was measured, as far as they are known.
+// versions returns the known versions of the software that was measured.
 func versions() string {
 	var list []string
 	for _, p := range []struct{ name, debian string }{
-		{"ZooKeeper", "zookeeper"}, {curatorName, "libcurator-recipes-java"}, {kazooName, "python3-kazoo"}, {etcdName, "etcd-server"},
+		{"ZooKeeper", "zookeeper"}, {curatorName, "libcurator-recipes-java"}, {kazooName, "python3-kazoo"}, {
+			etcdName,
+			"etcd-server",
+		},
 	} {
 		if out, err := exec.Command("dpkg-query", "-W", "-f", "${Version}", p.debian).Output(); err == nil {
 			list = append(list, p.name+" "+string(out))
@@ -169,7 +174,8 @@ func versions() string {
 	for _, p := range []struct{ name, module string }{
 		{goZooKeeperName, "github.com/go-zookeeper/zk"}, {"etcd's client", "go.etcd.io/etcd/client/v3"},
 	} {
-		if out, err := exec.Command("go", "-C", "../bench", "list", "-m", "-f", "{{.Version}}", p.module).Output(); err == nil {
+		if out, err := exec.Command("go", "-C", "../bench", "list", "-m", "-f", "{{.Version}}",
+			p.module).Output(); err == nil {
 			list = append(list, p.name+" "+strings.TrimSpace(string(out)))
 		}
 	}
@@ -177,18 +183,20 @@ func versions() string {
 }
 
 var page = template.Must(template.New("partitions.md").Parse(`
-Written by ` + "`make partitions`" + ` on {{.Date}}: three servers, tickTime {{.Tick}}, partitions of each shape: {{.Phases}}. Session timeouts are in
-ticks. A cell is the worst sample: how long before another contender acquired the holder had its first notice of any kind, or for how long
-both held without one. For Turnstile that is the worst over all kinds, {{.Samples}} samples; in {{.Kept}} more the holder
-kept what it held, and in {{.Released}} it was told and released in time, while its session went on.
+Written by ` + "`make partitions`" + ` on {{.Date}}: three servers, tickTime {{.Tick}}, {{.Phases}} partitions of
+each shape. Session timeouts are in ticks. A cell is the worst sample: how long the holder had its first notice of any
+kind before another contender acquired, or for how long both held without a notice. For Turnstile that is the worst of
+all kinds, {{.Samples}} samples. In {{.Kept}} more the hold outlasted the partition, and in {{.Released}} the holder was
+told and released in time, while its session lasted.
 
 | shape | timeout |{{range .Projects}} {{.}} |{{end}}
 | --- | --- |{{range .Projects}} --- |{{end}}
 {{range .Rows}}| {{.Shape}} | {{.Timeout}} |{{range .Cells}} {{.}} |{{end}}
 {{end}}
-The holder's first notice is, for Turnstile, the end of the hold's context; for Curator and kazoo SUSPENDED or LOST; for go-zookeeper the event
-StateDisconnected or StateExpired; for etcd the end of the session. A program that goes on after SUSPENDED and stops at LOST learns later still:
-Curator's LOST came {{.Lost}} after it. kazoo's LOST and go-zookeeper's StateExpired come when the client reaches a server again.
+The holder's first notice is, for Turnstile, the end of the hold's context; for Curator and kazoo, SUSPENDED or LOST;
+for go-zookeeper, the event StateDisconnected or StateExpired; for etcd, the end of the session. A program that
+continues after SUSPENDED and stops at LOST learns even later: Curator's LOST came {{.Lost}} later. kazoo's LOST and
+go-zookeeper's StateExpired come when the client reaches a server again.
 
 Versions: {{.Versions}}.
 

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	beginLimit = 30 * time.Second // for all to acquire, or to release, while nothing is wrong
-	slack      = 20 * time.Second // for others to acquire, beyond the longest session timeout
+	beginLimit = 30 * time.Second // for all to acquire, or to release, without a partition
+	slack      = 20 * time.Second // for contenders to acquire, beyond the longest session timeout
 )
 
 // A run is one partition of a shape, with holders of one project or of several.
@@ -25,22 +25,24 @@ type run struct {
 	pairs   []*pair
 }
 
-// A pair is a holder and the other one, who wants the same.
+// A pair is a holder and the contender for the same.
 type pair struct {
 	sample
 	kind                   kind
 	clean                  func(t *testing.T, root string) // of the project
 	path                   string
 	holder, other          string // their names
-	holderParty, healthier *party // where they are
+	holderParty, healthier *party // their processes
 }
 
-// newRun starts the parties. Holders go to the leader or to one of its followers, others to the rest.
+// newRun starts the parties. Holders connect to the leader or to one of its followers, contenders to the other
+// servers.
 func newRun(t *testing.T, projects []project, sh shape, v venue, phase int, seed uint64) *run {
 	t.Helper()
 	r := &run{shape: sh, root: fmt.Sprintf("/partitions-%d", clock()), journal: newJournal()}
 	r.scene = scene{
-		venue: v, t: t, links: v.cluster.Links(), rnd: rand.New(rand.NewPCG(seed, uint64(phase))), //nolint:gosec // not negative
+		venue: v, t: t, links: v.cluster.Links(),
+		rnd:     rand.New(rand.NewPCG(seed, uint64(phase))), //nolint:gosec // not negative
 		holders: make(map[int]*party),
 	}
 	r.cluster.AwaitAll()
@@ -61,8 +63,12 @@ func newRun(t *testing.T, projects []project, sh shape, v venue, phase int, seed
 				for _, free := range []bool{false, true}[:p.variants] {
 					what := fmt.Sprintf("%s/%s/%d/%t", p.name, k.name, timeout, free)
 					r.pairs = append(r.pairs, &pair{
-						sample: sample{project: p.name, shape: sh.name, phase: phase, kind: k.name, timeout: timeout, tick: v.tick, free: free},
-						kind:   k, clean: p.clean, path: fmt.Sprintf("%s/%s-%s-%d-%t", r.root, p.name, k.name, timeout, free),
+						sample: sample{
+							project: p.name, shape: sh.name, phase: phase, kind: k.name, timeout: timeout,
+							tick: v.tick, free: free,
+						},
+						kind: k, clean: p.clean, path: fmt.Sprintf("%s/%s-%s-%d-%t", r.root, p.name, k.name, timeout,
+							free),
 						holder: "holder/" + what, other: "other/" + what, holderParty: holders, healthier: healthier,
 					})
 				}
@@ -78,13 +84,14 @@ func (r *run) play() {
 	if !r.begin() {
 		return
 	}
-	r.wait(r.ticks(2, 4)) // nothing tells that the others stand in line; and the servers' ticks are met at any phase
+	r.wait(r.ticks(2, 4)) // no event shows that the contenders wait; and so the fault falls at any phase of the ticks
 	defer r.links.Heal()
 	r.act()
 	pinned := r.names(func(p *pair) bool { return !p.free }, otherName)
 	limit := time.Duration(slices.Max(timeouts)+10)*r.tick + slack
 	if r.shape.heals {
-		r.wait(time.Duration(float64(slices.Max(timeouts))*1.25+1) * r.tick) // whoever has kept a hold by then keeps it
+		// A hold that lasts until then outlasts the partition.
+		r.wait(time.Duration(float64(slices.Max(timeouts))*1.25+1) * r.tick)
 	} else if _, err := r.journal.await(pinned, "acquired", limit); err != nil {
 		r.t.Error(err)
 	}
@@ -99,7 +106,7 @@ func (r *run) play() {
 
 func (r *run) act() { r.shape.act(&r.scene) }
 
-// begin has everything held and wanted.
+// begin makes the holders acquire and the contenders wait.
 func (r *run) begin() bool {
 	r.t.Helper()
 	all := r.links.ConnectString(r.client)
@@ -111,8 +118,9 @@ func (r *run) begin() bool {
 		}
 		p.holderParty.say(r.t, "join", p.holder, p.holder, p.kind.holder, at, then, p.path, r.ms(p.timeout))
 	}
-	if missing, err := r.journal.await(r.names(nil, holderName), "acquired", beginLimit); err != nil || len(missing) > 0 {
-		r.t.Errorf("not acquired: %v %v", missing, err)
+	if missing, err := r.journal.await(r.names(nil, holderName), "acquired", beginLimit); err != nil ||
+		len(missing) > 0 {
+		r.t.Errorf("did not acquire: %v %v", missing, err)
 		return false
 	}
 	var healthy []int
@@ -120,12 +128,14 @@ func (r *run) begin() bool {
 	servers := r.links.ConnectString(r.healthier, healthy...)
 	for _, p := range r.pairs {
 		client := fmt.Sprintf("others/%s/%d", p.project, p.timeout)
-		p.healthier.say(r.t, "join", p.other, client, p.kind.other, servers, servers, p.path, r.ms(slices.Max(timeouts)))
+		p.healthier.say(r.t, "join", p.other, client, p.kind.other, servers, servers, p.path,
+			r.ms(slices.Max(timeouts)))
 	}
 	return true
 }
 
-// takeOver lets the holders release that have kept what they hold, and waits until all others have acquired. It returns whether they have.
+// takeOver makes the holders release that still hold, and waits until all contenders have acquired. It reports
+// whether they have.
 func (r *run) takeOver(limit time.Duration) bool {
 	r.t.Helper()
 	for _, p := range r.pairs {
@@ -141,7 +151,7 @@ func (r *run) takeOver(limit time.Duration) bool {
 	}
 	for _, p := range r.pairs {
 		if left, _ := r.journal.get(p.holder, "left"); p.kept && left.why != "ok" {
-			p.kept = false // it was told just then
+			p.kept = false // its hold ended at that moment
 			r.t.Logf("%v: asked to release: %s", &p.sample, left.why)
 		}
 	}
@@ -157,7 +167,7 @@ func (r *run) takeOver(limit time.Duration) bool {
 	return len(missing)+len(untold) == 0
 }
 
-// judge completes the samples and fails the test for each that breaks the promise.
+// judge completes the samples, and fails the test for each one that breaks the promise.
 func (r *run) judge() {
 	r.t.Helper()
 	var smallest *sample
@@ -169,8 +179,10 @@ func (r *run) judge() {
 		_, p.released = r.journal.get(p.holder, "released")
 		results.add(p.sample)
 		wrong := p.wrong()
-		if r.healedAt > 0 && !p.kept && wrong == "" && time.Duration(r.healedAt-r.cutAt) < r.tick*time.Duration(p.timeout)/4 {
-			wrong = fmt.Sprintf("the hold ended (%s) although the partition lasted less than a quarter of the session timeout", p.why)
+		if r.healedAt > 0 && !p.kept && wrong == "" &&
+			time.Duration(r.healedAt-r.cutAt) < r.tick*time.Duration(p.timeout)/4 {
+			wrong = fmt.Sprintf(
+				"the hold ended (%s) although the partition lasted less than a quarter of the session timeout", p.why)
 		}
 		switch {
 		case wrong != "" && p.clean != nil:
@@ -181,22 +193,24 @@ func (r *run) judge() {
 			r.t.Logf("%v: kept", &p.sample)
 		default:
 			if p.released {
-				r.t.Logf("%v: told %v after the cut, and released", &p.sample, p.since(p.told))
+				r.t.Logf("%v: told %v after the cut, then released", &p.sample, p.since(p.told))
 				continue
 			}
 			if smallest == nil || p.distance() < smallest.distance() {
 				smallest = &p.sample
 			}
-			r.t.Logf("%v: told %v after the cut, %v before the other one acquired (%s)",
+			r.t.Logf("%v: told %v after the cut, %v before the contender acquired (%s)",
 				&p.sample, p.since(p.told), p.distance().Round(time.Millisecond), p.why)
 		}
 	}
 	if smallest != nil {
-		r.t.Logf("%s: the closest call was %v, with %v", r.shape.name, smallest.distance().Round(time.Millisecond), smallest)
+		r.t.Logf("%s: the closest call was %v, with %v", r.shape.name, smallest.distance().Round(time.Millisecond),
+			smallest)
 	}
 }
 
-// again checks that nothing of ours is left behind: others release, holders acquire and release again, and then no node of theirs is there.
+// again checks that nothing of ours is left behind: the contenders release, the holders acquire and release again,
+// and then no ephemeral node is left.
 func (r *run) again() {
 	r.t.Helper()
 	r.pairs = slices.DeleteFunc(r.pairs, func(p *pair) bool { return p.clean == nil })
@@ -213,7 +227,7 @@ func (r *run) again() {
 		p.holderParty.say(r.t, "join", again(p), p.holder, p.kind.again, all, all, p.path, r.ms(p.timeout))
 	}
 	if missing, err := r.journal.await(r.names(nil, again), "acquired", beginLimit); err != nil || len(missing) > 0 {
-		r.t.Errorf("with the partition over, not acquired again: %v %v", missing, err)
+		r.t.Errorf("did not acquire after the partition: %v %v", missing, err)
 		return
 	}
 	for _, p := range r.pairs {
@@ -226,19 +240,20 @@ func (r *run) again() {
 	}
 }
 
-// left waits until all have left. A hold that has ended meanwhile breaks no promise: short timeouts do not outlast every stall of a busy machine.
+// left waits until all have left. A hold that ends meanwhile breaks no promise: short timeouts do not outlast every
+// stall of a busy machine.
 func (r *run) left(who func(*pair) string) {
 	r.t.Helper()
 	names := r.names(nil, who)
 	if missing, err := r.journal.await(names, "left", beginLimit); err != nil || len(missing) > 0 {
-		r.t.Errorf("not released: %v %v", missing, err)
+		r.t.Errorf("did not release: %v %v", missing, err)
 	}
 }
 
 func holderName(p *pair) string { return p.holder }
 func otherName(p *pair) string  { return p.other }
 
-// names returns the names of those that choose picks; nil picks all.
+// names returns the names of the pairs that choose picks; nil picks all.
 func (r *run) names(choose func(*pair) bool, name func(*pair) string) []string {
 	var list []string
 	for _, p := range r.pairs {

@@ -12,15 +12,15 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/peer"
 )
 
-// timeouts are the holders' session timeouts, in ticks, the shortest first. Two ticks are the least that servers grant.
+// timeouts are the holders' session timeouts in ticks, the shortest first. Servers grant no less than two ticks.
 var timeouts = []int{2, 5, 10}
 
 // A shape is a way to partition an ensemble.
 type shape struct {
 	name   string
-	leader bool // the holders' server is the leader, not a follower
+	leader bool // holders use the leader, not a follower
 	act    func(s *scene)
-	heals  bool // act heals at its end: holders may keep what they hold
+	heals  bool // act heals at its end, and holders may keep what they hold
 	peers  bool // other projects' locks are measured with it, too
 }
 
@@ -33,14 +33,15 @@ var shapes = []shape{
 		s.cut()
 		s.links.Zombie(s.at)
 	}},
-	// The leader still reaches the follower, which goes on serving: what the leader does not hear is which sessions are alive.
+	// The leader still reaches the follower, which continues to serve. What the leader does not learn is which
+	// sessions are alive.
 	{name: "follower unheard", peers: true, act: func(s *scene) {
 		s.cut()
 		s.others(func(j int) { s.links.Freeze(s.at, j) })
 		s.wait(s.ticks(0.1, 1.5))
 		s.others(func(j int) { s.links.Freeze(j, s.at) })
 	}},
-	// What the leader had said meanwhile arrives when nothing can be said to it any more.
+	// What the leader has sent meanwhile arrives when the follower can no longer reply.
 	{name: "follower deaf, then unheard", peers: true, act: func(s *scene) {
 		s.cut()
 		s.others(func(j int) { s.links.Freeze(j, s.at) })
@@ -50,7 +51,7 @@ var shapes = []shape{
 		s.others(func(j int) { s.links.Thaw(j, s.at) })
 	}},
 	{name: "healed just before the deadline", heals: true, act: func(s *scene) {
-		timeout := timeouts[s.rnd.IntN(2)] // beyond five ticks servers hang up by themselves
+		timeout := timeouts[s.rnd.IntN(2)] // beyond five ticks the servers hang up by themselves
 		s.cut()
 		s.links.CutOff(s.at)
 		s.wait(s.ticks(0.85*float64(timeout), 0.97*float64(timeout)))
@@ -103,7 +104,7 @@ var shapes = []shape{
 	}},
 }
 
-// cluster is what both ZooKeeper's servers and etcd's can do.
+// cluster is what ensembles of ZooKeeper and of etcd have in common.
 type cluster interface {
 	Len() int
 	Links() *peer.Links
@@ -113,12 +114,12 @@ type cluster interface {
 	Resume(i int)
 }
 
-// A venue is servers to partition, with the ways of clients to them.
+// A venue is a cluster to partition, and the numbers of its clients.
 type venue struct {
 	cluster   cluster
 	tick      time.Duration
-	client    int // the number of the holders in the cluster's links
-	healthier int // that of the others
+	client    int // the holders' number in the cluster's links
+	healthier int // the contenders' number
 }
 
 func newVenue(c cluster, tick time.Duration) venue {
@@ -131,14 +132,14 @@ type scene struct {
 	t        *testing.T
 	links    *peer.Links
 	rnd      *rand.Rand
-	at       int            // the server that holders are connected to
-	leader   int            // the one that leads
-	holders  map[int]*party // of ours, by session timeout in ticks
+	at       int            // the server that the holders are connected to
+	leader   int            // the leader
+	holders  map[int]*party // of our project, by session timeout in ticks
 	cutAt    int64
-	healedAt int64 // when the partition was over; only shapes that heal by themselves say so
+	healedAt int64 // when the partition ended; set by the shapes that heal
 }
 
-// cut notes that the partition begins that is not healed before others may acquire.
+// cut records the begin of a partition that is not healed before contenders may acquire.
 func (s *scene) cut() { s.cutAt = clock() }
 
 // others calls f for every other server, the leader first.
@@ -159,5 +160,5 @@ func (s *scene) ticks(from, to float64) time.Duration {
 }
 
 func (s *scene) wait(d time.Duration) {
-	time.Sleep(d) // faults come at times that were drawn: there is no event to wait for
+	time.Sleep(d) // faults come at random times: there is no event to wait for
 }

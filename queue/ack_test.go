@@ -266,7 +266,7 @@ func TestGuardsRefuseOnceTheItemIsFinished(t *testing.T) {
 		putAll(t, q, 0, len(finishes)+1)
 		items := takeBatch(t, q, len(finishes)+1)
 		write := func(ops ...zk.Op) error {
-			_, err := items[0].Session().Multi(t.Context(), append(ops, zk.SetData("/queues", nil, -1))...)
+			_, err := items[0].Session().Multi(t.Context(), append(ops, zk.SetOp("/queues", nil, -1))...)
 			return err
 		}
 		i := 0

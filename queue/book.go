@@ -42,7 +42,7 @@ func (d *desk) book(room bool, items ...*Item) *entry {
 		s := w.span
 		s.Handed = handed
 		e.marked, e.handed = w, handed
-		e.at(w).op = zk.SetData(w.path, s.encode(), -1)
+		e.at(w).op = zk.SetOp(w.path, s.encode(), -1)
 	}
 	return e
 }
@@ -54,7 +54,7 @@ func (e *entry) at(w *window) *part {
 			return &e.parts[i]
 		}
 	}
-	e.parts = append(e.parts, part{w: w, op: zk.Check(w.path, -1)})
+	e.parts = append(e.parts, part{w: w, op: zk.CheckOp(w.path, -1)})
 	return &e.parts[len(e.parts)-1]
 }
 

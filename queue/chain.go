@@ -198,7 +198,7 @@ func (c *chain) mend(ctx context.Context, sess *zk.Session) error {
 	if err != nil || !there {
 		return err
 	}
-	ops := []zk.Op{zk.SetData(c.dir, data, stat.Version)}
+	ops := []zk.Op{zk.SetOp(c.dir, data, stat.Version)}
 	if !c.hasBell(names) {
 		ops = append(ops, c.q.create(c.bell, nil, zk.Persistent))
 	}
@@ -224,7 +224,7 @@ func (c *chain) mend(ctx context.Context, sess *zk.Session) error {
 		at, _ := parseCursor(data) // the dead letters have none, nor has a bucket that is emptied
 		next := max(n+1, at.segment+1, c.first())
 		if n > 0 {
-			ops = append(ops, zk.Check(c.segment(n), version))
+			ops = append(ops, zk.CheckOp(c.segment(n), version))
 		}
 		ops = append(ops, c.q.create(c.segment(next), []byte(smallSegment), zk.Persistent))
 	}
@@ -306,11 +306,11 @@ func (p *plan) append(c *chain, data []byte) {
 		p.first[c] = true
 		p.size += opSize + len(c.bell)                        // for the bell
 		if t.count < p.q.cfg.segment && (t.large || !large) { // else the seal checks the same
-			p.add(zk.Check(c.segment(t.segment), 0), len(c.dir)+12)
+			p.add(zk.CheckOp(c.segment(t.segment), 0), len(c.dir)+12)
 		}
 	}
 	if t.count >= p.q.cfg.segment || large && !t.large {
-		p.add(zk.SetData(c.segment(t.segment), t.data(), 0), len(c.dir)+24)
+		p.add(zk.SetOp(c.segment(t.segment), t.data(), 0), len(c.dir)+24)
 		t = tail{segment: t.segment + 1, large: large}
 		p.add(p.q.create(c.segment(t.segment), t.data(), zk.Persistent), len(c.dir)+24+p.q.aclSize())
 	}
@@ -343,7 +343,7 @@ func (p *plan) at(ctx context.Context, sess *zk.Session, c *chain) error {
 func (p *plan) ring() {
 	for c := range p.first {
 		if c.bell != "" {
-			p.ops = append(p.ops, zk.SetData(c.bell, nil, -1))
+			p.ops = append(p.ops, zk.SetOp(c.bell, nil, -1))
 		}
 	}
 }

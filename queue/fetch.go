@@ -294,7 +294,7 @@ func (d *desk) claimBehind(line *chain, at place, end int, class string, version
 		next = free[len(free)-1].Last + 1
 	}
 	w := d.window(line, at, s)
-	ops := append([]zk.Op{zk.SetData(line.dir, cursor{at.segment, next}.encode(), version)}, d.makeFree(line, at, free)...)
+	ops := append([]zk.Op{zk.SetOp(line.dir, cursor{at.segment, next}.encode(), version)}, d.makeFree(line, at, free)...)
 	q.mu.Unlock()
 	return w, d.make(w, ops...)
 }
@@ -308,7 +308,7 @@ func (d *desk) makeFree(line *chain, at place, free []span) []zk.Op {
 		ops = append(ops, d.q.create(path, s.encode(), zk.Persistent))
 	}
 	if len(free) > 0 {
-		ops = append(ops, zk.SetData(line.bell, nil, -1))
+		ops = append(ops, zk.SetOp(line.bell, nil, -1))
 	}
 	return ops
 }
@@ -338,7 +338,7 @@ var errTaken = fmt.Errorf("%w, and has claimed the same", errAgain)
 // was quicker: then it returns errTaken.
 func (d *desk) make(w *window, ops ...zk.Op) error {
 	q := d.q
-	ops = append([]zk.Op{zk.Check(d.node, -1), q.create(w.path, w.span.encode(), zk.Persistent)}, ops...)
+	ops = append([]zk.Op{zk.CheckOp(d.node, -1), q.create(w.path, w.span.encode(), zk.Persistent)}, ops...)
 	for {
 		results, err := d.sess.Multi(d.ctx, ops...)
 		if err == nil {
@@ -480,9 +480,9 @@ func (d *desk) adopt(ctx context.Context, c *claim) (bool, error) {
 	}
 	d.adopted(c)
 	q.mu.Lock()
-	// There may be more where this came from, before what else is claimed. A consumer that keeps apart from others
-	// leaves that to them.
-	d.dirty = d.dirty || d.spread == 1 && len(d.windows) > 0
+	// There may be more where this came from, before what else is claimed, and what was given back of this is another
+	// claim, which may come first. A consumer that keeps apart from others leaves that to them.
+	d.dirty = d.dirty || d.spread == 1 && (len(d.windows) > 0 || len(w.span.Except) > 0)
 	q.mu.Unlock()
 	return d.fill(w)
 }

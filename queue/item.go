@@ -71,13 +71,13 @@ func (it *Item) Token() Token { return Token(it.w.token) }
 // Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once the claim was taken over. Items
 // that were claimed together share the claim, and it stays until all of them are finished; see Guards. DoneWith is for writes that belong
 // to one item.
-func (it *Item) Guard() zk.Op { return zk.Check(it.w.path, -1) }
+func (it *Item) Guard() zk.Op { return zk.CheckOp(it.w.path, -1) }
 
 // Guards returns the operations to put first in a multi that also ends with the item: the server refuses the whole multi with zk.NoNode
 // once the claim was taken over, and once Done, DoneWith, Fail, Reject, or Retry or Return with a delay has finished the item. What Retry or
 // Return gives back at once is not told: such an item keeps its node and its place, and while other items of the claim are not finished the
 // multi is refused only when the next consumer has finished it.
-func (it *Item) Guards() []zk.Op { return []zk.Op{it.Guard(), zk.Check(it.Path(), -1)} }
+func (it *Item) Guards() []zk.Op { return []zk.Op{it.Guard(), zk.CheckOp(it.Path(), -1)} }
 
 // Session returns the session that the claim belongs to. Guarded writes go through it.
 func (it *Item) Session() *zk.Session { return it.d.sess }
@@ -397,14 +397,14 @@ func (it *Item) putBack(tries int) error {
 		free := d.freePath(place{w.priority, w.segment, it.seq})
 		q.mu.Unlock()
 		back := span{First: it.seq, Last: it.seq, Handed: it.seq - 1, Tries: tries}
-		own := zk.SetData(w.path, kept.encode(), -1)
+		own := zk.SetOp(w.path, kept.encode(), -1)
 		if last {
 			own = zk.DeleteOp(w.path, -1)
 		}
 		_, err := d.sess.Multi(d.ctx, own,
-			zk.Check(it.Path(), -1),
+			zk.CheckOp(it.Path(), -1),
 			q.create(free, back.encode(), zk.Persistent),
-			zk.SetData(w.line.bell, nil, -1))
+			zk.SetOp(w.line.bell, nil, -1))
 		failed, refused := errors.AsType[*zk.MultiError](err)
 		switch {
 		case err == nil:

@@ -50,7 +50,7 @@ func (m *mover) move(ctx context.Context, items []*delayedItem) (int, error) {
 	}
 	var guards []zk.Op
 	if m.sign != "" {
-		guards = append(guards, zk.SetData(m.sign, d.moverSign(), -1))
+		guards = append(guards, zk.SetOp(m.sign, d.moverSign(), -1))
 		p.size += opSize + len(m.sign)
 	}
 	signs := len(guards)

@@ -82,7 +82,7 @@ func (o *once) put(ctx context.Context) (id string, added bool, err error) {
 		default:
 			// Old: it is written anew, unless somebody else is quicker. A node made anew would have the old one's version, which a sweeper
 			// that has seen the old one goes by.
-			mark = zk.SetData(o.path, data, theirs.version)
+			mark = zk.SetOp(o.path, data, theirs.version)
 		}
 	}
 }

@@ -214,7 +214,7 @@ func (s *shipment) fly(ctx context.Context, sess *zk.Session) error {
 func (s *shipment) start(ctx context.Context, sess *zk.Session, last *plan, from int, version int32) (*flight, error) {
 	id := newID()
 	stamp := string(id[:])
-	guards := append([]zk.Op{zk.SetData(s.receipt.path, id[:], version)}, s.guards...)
+	guards := append([]zk.Op{zk.SetOp(s.receipt.path, id[:], version)}, s.guards...)
 	p := s.q.newPlan(guards...)
 	if last != nil {
 		p.tails = last.tails // as the one before leaves them

@@ -98,6 +98,39 @@ func TestItemsThatAreLeftBehindKeepTheirPlacesBesideThoseThatWereGivenBack(t *te
 	})
 }
 
+// What is left of a claim may begin behind an item that was given back, though the claim is named after an earlier one.
+func TestItemThatWasGivenBackComesBeforeWhatIsLeftBehindItsPlace(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		putAll(t, q, 0, 6)
+		items, err := q.TakeBatch(t.Context(), 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done(t, items[0])
+		for _, i := range []int{3, 1} {
+			if err := items[i].Retry(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.ExpireSession(items[0].Session().ID())
+		<-items[2].Context().Done()
+		other := w.queue(queue.Config{})
+		for next := 1; next < 6; {
+			items, err := other.TakeBatch(t.Context(), 4)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, item := range items {
+				wantBody(t, item, strconv.Itoa(next))
+				done(t, item)
+				next++
+			}
+		}
+		wantEmpty(t, other)
+	})
+}
+
 // However many items are given back one by one, the list of claims stays small; none is lost.
 func TestListOfClaimsStaysSmall(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

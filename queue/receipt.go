@@ -133,7 +133,7 @@ func (q *Queue) sweep(ctx context.Context, sess *zk.Session, dir string, old fun
 			looks[i] = b.Get(dir + "/" + name)
 		}
 		b.Send()
-		gone := []zk.Op{zk.SetData(dir, nil, at.Version)}
+		gone := []zk.Op{zk.SetOp(dir, nil, at.Version)}
 		for i, look := range looks {
 			d, lookErr := look.Get(ctx)
 			switch {

@@ -61,10 +61,10 @@ func (w *window) giveBack(ctx context.Context, from int) error {
 		ops := []zk.Op{
 			zk.DeleteOp(w.path, -1),
 			q.create(free, rest.encode(), zk.Persistent),
-			zk.SetData(w.line.bell, nil, -1),
+			zk.SetOp(w.line.bell, nil, -1),
 		}
 		if !last {
-			ops[0] = zk.SetData(w.path, kept.encode(), -1)
+			ops[0] = zk.SetOp(w.path, kept.encode(), -1)
 		}
 		_, err := sess.Multi(ctx, ops...)
 		if zk.OutcomeOf(err) == zk.Unknown && err != nil && w.d.err() == nil && ctx.Err() == nil {

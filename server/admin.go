@@ -1,5 +1,7 @@
 package server
 
+// The HTTP server for commands of monitoring systems.
+
 import (
 	"context"
 	"encoding/json"
@@ -12,13 +14,13 @@ import (
 	"time"
 )
 
-// admin serves the commands that monitoring systems send by HTTP.
+// admin serves ZooKeeper's HTTP commands, which monitoring systems use.
 type admin struct {
 	http *http.Server
 	done chan struct{}
 }
 
-// startAdmin listens for HTTP, if that is configured.
+// startAdmin starts the HTTP server, if configured.
 func (s *Server) startAdmin(ctx context.Context) error {
 	if s.cfg.AdminListen == "" {
 		return nil
@@ -28,7 +30,7 @@ func (s *Server) startAdmin(ctx context.Context) error {
 		return fmt.Errorf("server: cannot listen for HTTP commands on %s: %w", s.cfg.AdminListen, err)
 	}
 	if a, ok := l.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
-		s.cfg.Logger.Warn("server: the HTTP commands are open to everybody who can reach the address", "address", a.String())
+		s.cfg.Logger.Warn("server: HTTP commands are open to the network", "address", a.String())
 	}
 	a := &admin{done: make(chan struct{}), http: &http.Server{
 		Handler: s.adminHandler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second,
@@ -71,20 +73,26 @@ func (s *Server) adminHandler() http.Handler {
 		w.WriteHeader(status)
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
-		_ = e.Encode(answer) // whoever went away needs no answer
+		_ = e.Encode(answer) // fails if the client has gone
 	})
 	return mux
 }
 
-// adminCommand runs a command. Unknown ones are answered too, with an error inside.
+// adminCommand runs a command. As in ZooKeeper, the answer to an unknown one has status OK and an error inside.
 func (s *Server) adminCommand(name string) (status int, answer map[string]any) {
-	i := slices.IndexFunc(adminCommands, func(c adminCmd) bool { return c.name == name || slices.Contains(c.aliases, name) })
+	i := slices.IndexFunc(adminCommands, func(c adminCmd) bool {
+		return c.name == name ||
+			slices.Contains(c.aliases, name)
+	})
 	if i < 0 {
 		return http.StatusOK, map[string]any{"command": name, "error": "Unknown command: " + name}
 	}
 	c := adminCommands[i]
 	if c.run == nil {
-		return http.StatusUnauthorized, map[string]any{"command": c.name, "error": "this server does not serve " + c.name}
+		return http.StatusUnauthorized, map[string]any{
+			"command": c.name,
+			"error":   "not supported by this server: " + c.name,
+		}
 	}
 	f, ok := s.facts(c.detail)
 	if !ok {

@@ -1,12 +1,14 @@
 package server
 
+// The HTTP commands.
+
 import (
 	"maps"
 	"strconv"
 	"time"
 )
 
-// adminCmd is one HTTP command. Without run it is one of those that ZooKeeper serves to administrators who log in.
+// adminCmd is one HTTP command. Commands without run are not supported: ZooKeeper requires a login for them.
 type adminCmd struct {
 	name    string
 	aliases []string
@@ -22,7 +24,9 @@ var adminCommands = []adminCmd{
 		}
 		return nil
 	}},
-	{"connections", []string{"cons"}, detail{}, func(_ *Server, f *facts) map[string]any { return f.adminConns(false) }},
+	{"connections", []string{"cons"}, detail{}, func(_ *Server, f *facts) map[string]any {
+		return f.adminConns(false)
+	}},
 	{"dirs", nil, detail{}, func(s *Server, _ *facts) map[string]any {
 		return map[string]any{"datadir_size": s.diskSize(), "logdir_size": s.diskSize()}
 	}},
@@ -31,7 +35,9 @@ var adminCommands = []adminCmd{
 		for at, ids := range f.deadlines {
 			expiry[strconv.FormatInt(s.clock.wall(at).UnixMilli(), 10)] = sessionNames(ids)
 		}
-		return map[string]any{"expiry_time_to_session_ids": expiry, "session_id_to_ephemeral_paths": bySession(f.ephemeralsOf)}
+		return map[string]any{
+			"expiry_time_to_session_ids": expiry, "session_id_to_ephemeral_paths": bySession(f.ephemeralsOf),
+		}
 	}},
 	{"environment", []string{"env", "envi"}, detail{}, func(*Server, *facts) map[string]any {
 		m := make(map[string]any)
@@ -40,14 +46,18 @@ var adminCommands = []adminCmd{
 		}
 		return m
 	}},
-	{"get_trace_mask", []string{"gtmk"}, detail{}, func(s *Server, _ *facts) map[string]any { return map[string]any{"tracemask": s.traceMask.Load()} }},
+	{"get_trace_mask", []string{"gtmk"}, detail{}, func(s *Server, _ *facts) map[string]any {
+		return map[string]any{"tracemask": s.traceMask.Load()}
+	}},
 	{"hash", nil, detail{}, func(*Server, *facts) map[string]any { return map[string]any{"digests": []any{}} }},
 	{"initial_configuration", []string{"icfg"}, detail{}, func(s *Server, _ *facts) map[string]any {
 		return map[string]any{"initial_configuration": ""}
 	}},
-	{"is_read_only", []string{"isro"}, detail{}, func(*Server, *facts) map[string]any { return map[string]any{"read_only": false} }},
+	{"is_read_only", []string{"isro"}, detail{}, func(*Server, *facts) map[string]any {
+		return map[string]any{"read_only": false}
+	}},
 	{"last_snapshot", []string{"lsnp"}, detail{}, func(s *Server, f *facts) map[string]any {
-		// Every commit is one, so to speak.
+		// There are no snapshots; the last commit is the closest equivalent.
 		return map[string]any{"zxid": "0x" + strconv.FormatInt(f.zxid, 16), "timestamp": time.Now().Unix()}
 	}},
 	{"leader", []string{"lead"}, detail{}, func(s *Server, _ *facts) map[string]any {
@@ -67,7 +77,9 @@ var adminCommands = []adminCmd{
 	{"restore", []string{"rest"}, detail{}, nil},
 	{"ruok", nil, detail{}, func(*Server, *facts) map[string]any { return nil }},
 	{"server_stats", []string{"srvr"}, detail{}, adminStats},
-	{"set_trace_mask", []string{"stmk"}, detail{}, func(*Server, *facts) map[string]any { return map[string]any{"tracemask": 0} }},
+	{"set_trace_mask", []string{"stmk"}, detail{}, func(*Server, *facts) map[string]any {
+		return map[string]any{"tracemask": 0}
+	}},
 	{"snapshot", []string{"snap"}, detail{}, nil},
 	{"stat_reset", []string{"srst"}, detail{}, func(s *Server, _ *facts) map[string]any {
 		s.stats.reset()
@@ -79,9 +91,13 @@ var adminCommands = []adminCmd{
 		return m
 	}},
 	{"system_properties", []string{"sysp"}, detail{}, func(*Server, *facts) map[string]any { return nil }},
-	{"voting_view", nil, detail{}, func(*Server, *facts) map[string]any { return map[string]any{"current_config": map[string]any{}} }},
+	{"voting_view", nil, detail{}, func(*Server, *facts) map[string]any {
+		return map[string]any{"current_config": map[string]any{}}
+	}},
 	{"watch_summary", []string{"wchs"}, detail{}, func(_ *Server, f *facts) map[string]any {
-		return map[string]any{"num_connections": f.watchConns, "num_paths": f.watchPaths, "num_total_watches": f.watchTotal}
+		return map[string]any{
+			"num_connections": f.watchConns, "num_paths": f.watchPaths, "num_total_watches": f.watchTotal,
+		}
 	}},
 	{"watches", []string{"wchc"}, detail{watches: true}, func(_ *Server, f *facts) map[string]any {
 		return map[string]any{"session_id_to_watched_paths": bySession(f.byOwner)}
@@ -152,7 +168,8 @@ func (c *connFacts) admin(brief bool) map[string]any {
 	m["established"], m["session_timeout"] = c.since.UnixMilli(), c.timeout.Milliseconds()
 	m["last_cxid"], m["last_zxid"] = c.lcxid, c.lzxid
 	m["last_response_time"], m["last_latency"] = c.lresp.UnixMilli(), c.llat.Milliseconds()
-	m["min_latency"], m["avg_latency"], m["max_latency"] = c.latency.min.Milliseconds(), c.latency.avg(), c.latency.max.Milliseconds()
+	m["min_latency"], m["avg_latency"], m["max_latency"] =
+		c.latency.min.Milliseconds(), c.latency.avg(), c.latency.max.Milliseconds()
 	return m
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// wantRefused expects a refusal with a code, on a connection that goes on.
+// wantRefused checks that a request is refused with a code and that the connection stays open.
 func wantRefused(t *testing.T, c *rawClient, code wire.Code, op wire.Op, req wire.Record) {
 	t.Helper()
 	if err := c.call(op, req, nil); !errors.Is(err, codeError(code)) {
@@ -21,21 +21,22 @@ func wantRefused(t *testing.T, c *rawClient, code wire.Code, op wire.Op, req wir
 	c.ping(t)
 }
 
-// wantHit expects that a limit was met so many times, as mntr tells.
+// wantHit checks how often mntr says that a limit was hit.
 func wantHit(t *testing.T, s *Server, l limit, times int64) {
 	t.Helper()
 	var b strings.Builder
 	wordMntr(&b, s)
 	for _, line := range []string{
-		fmt.Sprintf("zk_limit_%s_hits\t%d\n", limitNames[l], times), fmt.Sprintf("zk_limit_%s\t%d\n", limitNames[l], s.cfg.limit(l)),
+		fmt.Sprintf("zk_limit_%s_hits\t%d\n", limitNames[l], times),
+		fmt.Sprintf("zk_limit_%s\t%d\n", limitNames[l], s.cfg.limit(l)),
 	} {
 		if !strings.Contains(b.String(), line) {
-			t.Errorf("mntr lacks %q", line)
+			t.Errorf("mntr: got no line %q", line)
 		}
 	}
 }
 
-func TestReplyAboveTheLimitIsRefusedBeforeItIsMade(t *testing.T) {
+func TestReplyAboveTheLimitIsRefusedBeforeItIsBuilt(t *testing.T) {
 	t.Parallel()
 	const limit = 3 << 20
 	onEachStore(t, Config{Limits: Limits{Reply: limit}}, func(t *testing.T, s *Server) {
@@ -54,7 +55,7 @@ func TestReplyAboveTheLimitIsRefusedBeforeItIsMade(t *testing.T) {
 		c.mustCall(t, wire.OpMultiRead, reads(wire.OpGetData, "/b", 2))
 		wantRefused(t, c, wire.MarshallingError, wire.OpMultiRead, reads(wire.OpGetData, "/b", 2500))
 		name := strings.Repeat("n", 1<<20-200)
-		for i := range 4 { // the last one is too much
+		for i := range 4 { // the last one exceeds the limit
 			if i > 0 {
 				c.mustCall(t, wire.OpMultiRead, reads(wire.OpGetChildren, "/b", 1))
 				c.mustCall(t, wire.OpGetChildren2, &wire.PathWatchRequest{Path: "/b"})
@@ -67,12 +68,13 @@ func TestReplyAboveTheLimitIsRefusedBeforeItIsMade(t *testing.T) {
 		wantRefused(t, c, wire.MarshallingError, wire.OpGetChildren, &wire.PathWatchRequest{Path: "/b", Watch: true})
 		wantRefused(t, c, wire.MarshallingError, wire.OpGetChildren2, &wire.PathWatchRequest{Path: "/b"})
 		wantRefused(t, c, wire.MarshallingError, wire.OpGetEphemerals, &wire.EphemeralsRequest{})
-		wantRefused(t, c, wire.NoWatcher, wire.OpCheckWatches, &wire.WatcherTypeRequest{Path: "/b", Type: wire.WatcherChildren})
+		wantRefused(t, c, wire.NoWatcher, wire.OpCheckWatches,
+			&wire.WatcherTypeRequest{Path: "/b", Type: wire.WatcherChildren})
 		wantHit(t, s, limitReply, 5)
 	})
 }
 
-func TestRequestAsLargeAsAFrameMayBeIsServed(t *testing.T) {
+func TestRequestOfTheLargestFrameIsServed(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, Config{MaxFrame: 16 << 20}, func(t *testing.T, s *Server) {
 		t.Helper()
@@ -80,7 +82,8 @@ func TestRequestAsLargeAsAFrameMayBeIsServed(t *testing.T) {
 		var b []byte
 		sizes := []int{100, maxRequests - 500, 100, maxRequests + 1, 100}
 		for i, n := range sizes {
-			b = wire.AppendRequest(b, int32(i), wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), Data: make([]byte, n), ACL: openACL})
+			b = wire.AppendRequest(b, int32(i), wire.OpCreate,
+				&wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), Data: make([]byte, n), ACL: openACL})
 		}
 		sent := make(chan error, 1)
 		go func() { _, err := c.nc.Write(b); sent <- err }()
@@ -105,7 +108,7 @@ func TestClientThatReadsNothingIsDisconnectedInTime(t *testing.T) {
 			if _, err := c.create("/b", make([]byte, 1<<20-200), 0); err != nil {
 				t.Fatal(err)
 			}
-			for i := range int32(4) { // softBacklog would hold the end of the session up
+			for i := range int32(4) { // fewer than softBacklog bytes, which would delay the end of the session
 				if err := c.send(i, wire.OpGetData, &wire.PathWatchRequest{Path: "/b"}); err != nil {
 					t.Fatal(err)
 				}
@@ -121,24 +124,25 @@ func TestClientThatReadsNothingIsDisconnectedInTime(t *testing.T) {
 			for s.openConns() > 1 {
 				other.ping(t)
 			}
-			if !closes { // else the system may have taken all, and it is the end of the connection that did not come in time
+			// else the system may have taken all, and it is the end of the connection that did not come in time
+			if !closes {
 				wantHit(t, s, limitSendTime, 1)
 			}
 			if data, _, err := other.get("/b"); err != nil || len(data) != 1<<20-200 {
-				t.Errorf("who reads: got %d bytes, %v", len(data), err)
+				t.Errorf("the client that reads: got %d bytes, %v", len(data), err)
 			}
 		})
 	}
 }
 
-// openConns returns how many connections are not closed, those included that are not told of any more.
+// openConns returns how many connections are not closed, including those that are no longer listed.
 func (s *Server) openConns() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.conns)
 }
 
-func TestClientsWithTheMostUnreadAreDisconnectedWhenAllTakeTooMuch(t *testing.T) {
+func TestClientsThatUseMostMemoryAreDisconnectedAtTheLimit(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, Config{Limits: Limits{Memory: 24 << 20}}, func(t *testing.T, s *Server) {
 		t.Helper()
@@ -156,14 +160,14 @@ func TestClientsWithTheMostUnreadAreDisconnectedWhenAllTakeTooMuch(t *testing.T)
 				t.Fatal(err)
 			}
 			if _, _, err := reader.get("/b"); err != nil {
-				t.Fatalf("who reads: %v", err)
+				t.Fatalf("the client that reads: got %v", err)
 			}
-			if total, _ := s.weights(); total > 24<<20+weighAfter+8<<20 {
-				t.Fatalf("%d bytes wait, want 24 MiB and what one look lets pass", total)
+			if total, _ := s.memoryUse(); total > 24<<20+enforceAfter+8<<20 {
+				t.Fatalf("got %d bytes in use, want at most 24 MiB and what comes between two checks", total)
 			}
 		}
 		if s.stats.hits[limitMemory].Load() == 0 || s.openConns() < 2 {
-			t.Errorf("got %d clients disconnected, %d left", s.stats.hits[limitMemory].Load(), s.openConns())
+			t.Errorf("got %d disconnected clients and %d left", s.stats.hits[limitMemory].Load(), s.openConns())
 		}
 	})
 }
@@ -182,7 +186,8 @@ func TestIdentitiesOfAConnectionAreLimited(t *testing.T) {
 			for i := range row.fit {
 				c.mustCall(t, wire.OpAuth, auth(i))
 			}
-			if err := c.call(wire.OpAuth, auth(row.fit), nil); !errors.Is(err, codeError(wire.AuthFailed)) || !c.ended() {
+			if err := c.call(wire.OpAuth, auth(row.fit), nil); !errors.Is(err, codeError(wire.AuthFailed)) ||
+				!c.ended() {
 				t.Errorf("got %v, want %v and the end of the connection", err, wire.AuthFailed)
 			}
 			wantHit(t, s, limitIdentities, 1)
@@ -196,24 +201,29 @@ func TestWatchesOfAConnectionAreLimited(t *testing.T) {
 		t.Helper()
 		c, other := mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{})
 		for i := range 9 {
-			if err := c.call(wire.OpExists, &wire.PathWatchRequest{Path: fmt.Sprintf("/%d", i), Watch: true}, nil); !errors.Is(err, codeError(wire.NoNode)) {
+			if err := c.call(wire.OpExists, &wire.PathWatchRequest{Path: fmt.Sprintf("/%d", i), Watch: true},
+				nil); !errors.Is(err, codeError(wire.NoNode)) {
 				t.Fatal(err)
 			}
 		}
-		wantRefused(t, c, wire.BadArguments, wire.OpAddWatch, &wire.AddWatchRequest{Path: "/", Mode: wire.WatchPersistent}) // two
-		wantRefused(t, c, wire.BadArguments, wire.OpExists, &wire.PathWatchRequest{Path: "/" + strings.Repeat("n", 10*watchPath), Watch: true})
+		// two
+		wantRefused(t, c, wire.BadArguments, wire.OpAddWatch,
+			&wire.AddWatchRequest{Path: "/", Mode: wire.WatchPersistent})
+		wantRefused(t, c, wire.BadArguments, wire.OpExists,
+			&wire.PathWatchRequest{Path: "/" + strings.Repeat("n", 10*watchPath), Watch: true})
 		c.mustCall(t, wire.OpAddWatch, &wire.AddWatchRequest{Path: "/", Mode: wire.WatchPersistentRecursive})
-		wantRefused(t, c, wire.BadArguments, wire.OpAddWatch, &wire.AddWatchRequest{Path: "/x", Mode: wire.WatchPersistentRecursive})
+		wantRefused(t, c, wire.BadArguments, wire.OpAddWatch,
+			&wire.AddWatchRequest{Path: "/x", Mode: wire.WatchPersistentRecursive})
 		wantRefused(t, c, wire.BadArguments, wire.OpGetData, &wire.PathWatchRequest{Path: "/zookeeper", Watch: true})
 		c.mustCall(t, wire.OpGetData, &wire.PathWatchRequest{Path: "/zookeeper"})
-		if _, err := other.create("/3", nil, 0); err != nil { // fires one
+		if _, err := other.create("/3", nil, 0); err != nil { // fires a watch
 			t.Fatal(err)
 		}
 		c.mustCall(t, wire.OpGetData, &wire.PathWatchRequest{Path: "/zookeeper", Watch: true})
 		c.mustCall(t, wire.OpRemoveWatches, &wire.WatcherTypeRequest{Path: "/", Type: wire.WatcherAny})
 		c.mustCall(t, wire.OpGetChildren, &wire.PathWatchRequest{Path: "/", Watch: true})
 
-		// A client does not notice when watches are refused that it had before a reconnect.
+		// A client does not notice if the server refuses to restore watches after a reconnect.
 		var many []string
 		for i := range 11 {
 			many = append(many, fmt.Sprintf("/m%d", i))
@@ -226,12 +236,12 @@ func TestWatchesOfAConnectionAreLimited(t *testing.T) {
 	})
 }
 
-func TestSessionsAreLimitedAndGivenBack(t *testing.T) {
+func TestSessionsAreLimitedAndEndedOnesDoNotCount(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{Limits: Limits{Sessions: 6}}, disk{})
 	for range 3 {
 		var open []*rawClient
-		for range 3 { // half, because they come from one address
+		for range 3 { // half of them, because they come from one address
 			open = append(open, mustConnect(t, s, wire.ConnectRequest{}))
 		}
 		if c, err := s.connect(wire.ConnectRequest{}); err == nil {
@@ -239,7 +249,7 @@ func TestSessionsAreLimitedAndGivenBack(t *testing.T) {
 		}
 		again, err := open[0].resume(s)
 		if err != nil {
-			t.Fatalf("a session that lives already is refused: %v", err)
+			t.Fatalf("resume a session at the limit: got %v, want the session", err)
 		}
 		open[0] = again
 		for _, c := range open {
@@ -250,7 +260,7 @@ func TestSessionsAreLimitedAndGivenBack(t *testing.T) {
 	wantHit(t, s, limitSessionsPerAddress, 3)
 }
 
-func TestConnectionsAreLimitedInAll(t *testing.T) {
+func TestConnectionsOfAllAddressesAreLimited(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{Limits: Limits{Conns: 2}, MaxClientConns: Unlimited}, disk{})
 	mustConnect(t, s, wire.ConnectRequest{})
@@ -269,7 +279,7 @@ func TestEveryLimitIsDocumented(t *testing.T) {
 	}
 	for _, name := range limitNames {
 		if !bytes.Contains(text, []byte("`"+name+"`")) {
-			t.Errorf("docs/limits.md lacks %s", name)
+			t.Errorf("docs/limits.md: got no row for %s", name)
 		}
 	}
 }

@@ -1,5 +1,7 @@
 package server
 
+// Identities that clients add to their connection.
+
 import (
 	"crypto/sha1"
 	"encoding/base64"
@@ -9,8 +11,8 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// auth adds an identity to a connection. There is no list of users to check it against: an identity counts by the access
-// lists that name it. A scheme that nobody can add ends the connection.
+// auth adds an identity to a connection. As in ZooKeeper it checks no password: an identity matters only where access
+// lists name it. Any other scheme ends the connection.
 func (o *owner) auth(it *item) {
 	req := it.req.(*wire.AuthRequest)
 	switch req.Scheme {
@@ -25,13 +27,14 @@ func (o *owner) auth(it *item) {
 		if o.cfg.SuperDigest != "" && id == o.cfg.SuperDigest {
 			it.conn.addSuper()
 		}
-	case "ip": // every connection has it
+	case "ip": // every connection has this identity already
 	case "ensemble":
 		if !o.cfg.EnsembleAuth {
 			o.failAuth(it)
 			return
 		}
-		if names := o.cfg.EnsembleNames; len(req.Auth) > 0 && len(names) > 0 && !slices.Contains(names, string(req.Auth)) {
+		if names := o.cfg.EnsembleNames; len(req.Auth) > 0 && len(names) > 0 &&
+			!slices.Contains(names, string(req.Auth)) {
 			o.failAuth(it)
 			return
 		}
@@ -54,7 +57,7 @@ func digestID(auth []byte) string {
 	return user + ":" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// mayAddID reports whether a connection may have another identity of that many bytes.
+// mayAddID reports whether a connection may add an identity of size bytes.
 func (o *owner) mayAddID(c *conn, size int) bool {
 	limit := o.cfg.Limits.Identities
 	for _, id := range c.caller.IDs {
@@ -63,7 +66,7 @@ func (o *owner) mayAddID(c *conn, size int) bool {
 	return limit < 0 || len(c.caller.IDs) <= limit && size <= limit*identitySize
 }
 
-// addID adds an identity, once.
+// addID adds an identity, unless the connection has it already.
 func (c *conn) addID(id wire.ID) {
 	if !slices.Contains(c.caller.IDs, id) {
 		c.caller.IDs = append(c.caller.IDs, id)
@@ -71,7 +74,7 @@ func (c *conn) addID(id wire.ID) {
 	}
 }
 
-// addSuper makes the connection the superuser's.
+// addSuper gives the connection the superuser's identity.
 func (c *conn) addSuper() {
 	c.addID(wire.ID{Scheme: "super"})
 	c.caller.Super = true

@@ -40,13 +40,16 @@ func TestIdentitiesAddUpOnAConnection(t *testing.T) {
 	c := mustConnect(t, s, wire.ConnectRequest{})
 	for _, auth := range []string{"a:1", "b:2", "a:1", "", "nocolon"} {
 		if err := c.addAuth("digest", auth); err != nil {
-			t.Errorf("%q: %v", auth, err)
+			t.Errorf("%q: got %v, want OK", auth, err)
 		}
 	}
 	if err := c.addAuth("ip", ""); err != nil {
 		t.Error(err)
 	}
-	if got, want := c.whoAmI(t), []string{"digest:", "digest:a", "digest:b", "digest:nocolon", "ip:127.0.0.1"}; !slices.Equal(got, want) {
+	if got, want := c.whoAmI(t), []string{
+		"digest:", "digest:a", "digest:b", "digest:nocolon",
+		"ip:127.0.0.1",
+	}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	mine := []wire.ACL{{Perms: wire.PermAll, ID: wire.ID{Scheme: "digest", ID: digestID([]byte("a:1"))}}}
@@ -62,23 +65,24 @@ func TestIdentitiesAddUpOnAConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := again.get("/mine"); !errors.Is(err, codeError(wire.NoAuth)) {
-		t.Errorf("same session, new connection: got %v, want %v: identities belong to the connection", err, wire.NoAuth)
+		t.Errorf("same session on a new connection: got %v, want %v, as identities belong to the connection", err,
+			wire.NoAuth)
 	}
 	if err := other.addAuth("digest", "super:secret"); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := other.get("/mine"); err != nil {
-		t.Errorf("super user: %v", err)
+		t.Errorf("superuser: got %v, want OK", err)
 	}
 }
 
-func TestSchemeThatNobodyCanAddEndsTheConnection(t *testing.T) {
+func TestUnknownSchemeEndsTheConnection(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{}, disk{})
 	for _, scheme := range []string{"unknown", "world", "super", "sasl", "x509", ""} {
 		c := mustConnect(t, s, wire.ConnectRequest{})
 		if err := c.addAuth(scheme, "x:y"); !errors.Is(err, codeError(wire.AuthFailed)) || !c.ended() {
-			t.Errorf("%q: got %v, want %v and the end", scheme, err, wire.AuthFailed)
+			t.Errorf("%q: got %v, want %v and the end of the connection", scheme, err, wire.AuthFailed)
 		}
 	}
 }
@@ -94,20 +98,24 @@ func (c *rawClient) login(user, password string) error {
 		return err
 	}
 	d["username"], d["cnonce"], d["nc"], d["digest-uri"] = user, "abc", "00000001", "zookeeper/zk-sasl-md5"
-	response := fmt.Sprintf(`charset=utf-8,username="%s",realm="%s",nonce="%s",nc=00000001,cnonce="abc",digest-uri="%s",maxbuf=65536,response=%s,qop=auth`,
+	response := fmt.Sprintf(`charset=utf-8,username="%s",realm="%s",nonce="%s",nc=00000001,cnonce="abc",`+
+		`digest-uri="%s",maxbuf=65536,response=%s,qop=auth`,
 		user, d["realm"], d["nonce"], d["digest-uri"], saslResponse(d, password, "AUTHENTICATE"))
 	if err := c.call(wire.OpSASL, &wire.SASLToken{Token: []byte(response)}, &token); err != nil {
 		return err
 	}
 	if want := "rspauth=" + saslResponse(d, password, ""); string(token.Token) != want {
-		return fmt.Errorf("got the proof %q, want %q", token.Token, want)
+		return fmt.Errorf("got proof %q, want %q", token.Token, want)
 	}
 	return nil
 }
 
-func TestSASLUserIsKnownByTheRightPasswordOnly(t *testing.T) {
+func TestSASLUserNeedsTheRightPassword(t *testing.T) {
 	t.Parallel()
-	s := serve(t, Config{SASLUsers: map[string]string{"bob": "geheim", "jürgen": "schlüssel"}, SASLSupers: []string{"bob"}}, disk{})
+	s := serve(t, Config{
+		SASLUsers:  map[string]string{"bob": "geheim", "jürgen": "schlüssel"},
+		SASLSupers: []string{"bob"},
+	}, disk{})
 	c := mustConnect(t, s, wire.ConnectRequest{})
 	if err := c.login("jürgen", "schlüssel"); err != nil {
 		t.Fatal(err)
@@ -124,17 +132,17 @@ func TestSASLUserIsKnownByTheRightPasswordOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := super.get("/mine"); err != nil {
-		t.Errorf("super user: %v", err)
+		t.Errorf("superuser: got %v, want OK", err)
 	}
 	for user, password := range map[string]string{"bob": "wrong", "nobody": "", "jürgen": ""} {
 		c := mustConnect(t, s, wire.ConnectRequest{})
 		if err := c.login(user, password); !errors.Is(err, codeError(wire.AuthFailed)) || !c.ended() {
-			t.Errorf("%s with %q: got %v, want %v and the end", user, password, err, wire.AuthFailed)
+			t.Errorf("%s with %q: got %v, want %v and the end of the connection", user, password, err, wire.AuthFailed)
 		}
 	}
 }
 
-func TestSASLChallengeIsGoodForOneResponse(t *testing.T) {
+func TestSASLChallengeAcceptsOneResponse(t *testing.T) {
 	t.Parallel()
 	users := map[string]string{"bob": "geheim"}
 	var s saslServer
@@ -143,13 +151,14 @@ func TestSASLChallengeIsGoodForOneResponse(t *testing.T) {
 		t.Fatal(err)
 	}
 	d["username"], d["cnonce"], d["nc"], d["digest-uri"] = "bob", "abc", "00000001", "zookeeper/zk-sasl-md5"
-	token := fmt.Sprintf(`username="bob",realm="%s",nonce="%s",nc=00000001,cnonce="abc",digest-uri="%s",response=%s,qop=auth`,
+	token := fmt.Sprintf(`username="bob",realm="%s",nonce="%s",nc=00000001,cnonce="abc",digest-uri="%s",`+
+		`response=%s,qop=auth`,
 		d["realm"], d["nonce"], d["digest-uri"], saslResponse(d, "geheim", "AUTHENTICATE"))
 	if _, _, err := s.respond(token, users); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := s.respond(token, users); err == nil {
-		t.Error("the same response was accepted twice")
+		t.Error("the same response again: got success, want an error")
 	}
 }
 
@@ -163,12 +172,12 @@ func TestServerWithoutUsersAnswersSASLWithNull(t *testing.T) {
 	}
 }
 
-func TestRequiredSASLRefusesEverythingElseFirst(t *testing.T) {
+func TestRequiredSASLRefusesRequestsBeforeTheLogin(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{SASLUsers: map[string]string{"bob": "geheim"}, RequireSASL: true}, disk{})
 	c := mustConnect(t, s, wire.ConnectRequest{})
 	if _, err := c.create("/a", nil, 0); !errors.Is(err, codeError(wire.SessionClosedRequireAuth)) || !c.ended() {
-		t.Errorf("got %v, want %v and the end", err, wire.SessionClosedRequireAuth)
+		t.Errorf("got %v, want %v and the end of the connection", err, wire.SessionClosedRequireAuth)
 	}
 	c = mustConnect(t, s, wire.ConnectRequest{})
 	if err := c.login("bob", "geheim"); err != nil {
@@ -179,7 +188,7 @@ func TestRequiredSASLRefusesEverythingElseFirst(t *testing.T) {
 	}
 }
 
-// FuzzSASLResponse feeds the parser of what clients send; nothing may panic or authenticate.
+// FuzzSASLResponse checks that no response makes the parser panic, or authenticates.
 func FuzzSASLResponse(f *testing.F) {
 	f.Add(`username="bob",realm="zk-sasl-md5",nonce="x",nc=00000001,response=00`)
 	f.Add(`a="\`)
@@ -187,7 +196,7 @@ func FuzzSASLResponse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, token string) {
 		s := saslServer{nonce: "secret"}
 		if _, _, err := s.respond(token, map[string]string{"bob": "geheim"}); err == nil {
-			t.Errorf("%q authenticates", token)
+			t.Errorf("%q: got success, want an error", token)
 		}
 	})
 }

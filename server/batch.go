@@ -1,5 +1,7 @@
 package server
 
+// What one commit makes durable.
+
 import (
 	"time"
 
@@ -7,26 +9,27 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// batch is what one commit makes durable, and the frames that wait for it: the replies to its writes, the events they
-// caused, and reads that saw, or could have seen, what is not durable yet.
+// batch is what one commit makes durable, with the frames that wait for it: replies to its writes, their events, and
+// replies to reads that may depend on writes that are not durable yet.
 type batch struct {
 	seq    uint64
-	zxid   int64        // the last one it spends
-	tx     *store.Batch // nil if there is nothing to write: then it only waits for the batches before
+	zxid   int64        // the last one it uses
+	tx     *store.Batch // nil if it has nothing to write and only waits for earlier batches
 	buf    []byte       // the bytes of all frames
 	frames []frame
-	dirty  []string // paths whose state it changes
-	large  int      // bytes of large requests and their replies that were served since it was begun
-	after  []func() // to call once it is durable
-	err    error    // why the store has not taken it
+	dirty  []string // paths that it changes
+	large  int      // bytes of large requests and their replies served since it was begun
+	after  []func() // called once it is durable
+	err    error    // of applying it
 }
 
-// frame is one reply or event in a batch's buffer. An event for many connections has many frames of the same bytes.
+// frame is one reply or event in a batch's buffer. Frames of one event for many connections share its bytes.
 type frame struct {
 	conn     *conn
 	from, to int
-	request  bool // it answers a request; else it is an event
-	last     bool // the connection ends after it
+	large    *large // instead of bytes, if the frame is large
+	request  bool   // a reply, not an event
+	last     bool   // the connection ends after it
 	op       wire.Op
 	size     int           // of the request
 	at       time.Duration // when the request came
@@ -43,7 +46,7 @@ func (b *batch) reset() {
 	*b = batch{buf: b.buf[:0], frames: b.frames[:0], dirty: b.dirty[:0], after: b.after[:0]}
 }
 
-// apply gives the batch to the store, in one of the ways that it has.
+// apply applies the batch to the store by one of the store's methods.
 func (b *batch) apply(how func(*store.Batch, int64) error) {
 	if b.tx != nil {
 		b.err = how(b.tx, b.zxid)
@@ -62,25 +65,33 @@ func (b *batch) wait(d *durability) error {
 	return err
 }
 
-// put hands the frames to their connections, in order, and returns these connections.
-func (b *batch) put(now time.Duration, loud []*conn) []*conn {
-	loud = loud[:0]
+// bytes returns the size of the frame.
+func (f *frame) bytes() int {
+	if f.large != nil {
+		return f.large.size
+	}
+	return f.to - f.from
+}
+
+// put appends the frames to the outboxes of their connections, in order. It returns the connections, in buf's memory.
+func (b *batch) put(now time.Duration, buf []*conn) []*conn {
+	conns := buf[:0]
 	for i := range b.frames {
 		f := &b.frames[i]
 		f.conn.put(f, b.buf[f.from:f.to], now)
-		loud = append(loud, f.conn)
+		conns = append(conns, f.conn)
 	}
-	return loud
+	return conns
 }
 
-// flush flushes the connections that got frames, each once if its frames stand together.
-func (b *batch) flush(loud []*conn) {
-	for i, c := range loud {
-		if i == 0 || c != loud[i-1] {
+// flush flushes the connections that got frames, once for consecutive frames of the same connection.
+func (b *batch) flush(conns []*conn) {
+	for i, c := range conns {
+		if i == 0 || c != conns[i-1] {
 			c.flush()
 		}
 	}
-	clear(loud)
+	clear(conns)
 	for _, f := range b.after {
 		f()
 	}

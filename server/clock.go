@@ -1,16 +1,18 @@
 package server
 
+// The clock by which sessions expire.
+
 import (
 	"sync/atomic"
 	"time"
 )
 
-// clock is the time by which sessions live: monotonic, from 0 at the start of the server, and it can be stopped.
-// Any goroutine may read it; one at a time stops and starts it.
+// clock measures the time by which sessions expire: monotonic, from 0 at the start of the server. Any goroutine may
+// read it; one at a time may stop and start it.
 type clock struct {
 	base    time.Time
-	lag     atomic.Int64 // nanoseconds for which it has stood still in all
-	stopped atomic.Int64 // its time while it stands still, plus 1; 0 while it runs
+	lag     atomic.Int64 // total nanoseconds for which it was stopped
+	stopped atomic.Int64 // its time plus 1 while it is stopped; 0 while it runs
 }
 
 func newClock() *clock { return &clock{base: time.Now()} }
@@ -37,7 +39,7 @@ func (c *clock) start() {
 
 func (c *clock) running() bool { return c.stopped.Load() == 0 }
 
-// wall returns the wall time of an instant of the clock. It is meant for people.
+// wall returns the wall time of an instant of the clock, for display.
 func (c *clock) wall(at time.Duration) time.Time {
 	return c.base.Add(at + time.Duration(c.lag.Load())).Round(0)
 }

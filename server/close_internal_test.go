@@ -17,17 +17,18 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// startWith starts a server whose disk a gate holds up. It is the test that closes it.
+// startWith starts a server on a disk behind a gate. The test must close the server.
 func startWith(t *testing.T, g *gate) *Server {
 	t.Helper()
-	s, err := start(t.Context(), Config{Data: "data", Listen: []string{"127.0.0.1:0"}}, disk{fs: errorfs.Wrap(vfs.NewMem(), g)})
+	s, err := start(t.Context(), Config{Data: "data", Listen: []string{"127.0.0.1:0"}},
+		disk{fs: errorfs.Wrap(vfs.NewMem(), g)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func TestNobodySeesAWriteThatIsLostWhileTheServerStops(t *testing.T) {
+func TestNoClientSeesAWriteThatIsLostWhileTheServerStops(t *testing.T) {
 	t.Parallel()
 	g := newGate()
 	s := startWith(t, g)
@@ -36,7 +37,10 @@ func TestNobodySeesAWriteThatIsLostWhileTheServerStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := g.shut(t)
-	if err := writer.send(100, wire.OpSetData, &wire.SetDataRequest{Path: "/a", Data: []byte("new"), Version: -1}); err != nil {
+	if err := writer.send(100, wire.OpSetData, &wire.SetDataRequest{
+		Path: "/a", Data: []byte("new"),
+		Version: -1,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	<-g.waits
@@ -51,18 +55,18 @@ func TestNobodySeesAWriteThatIsLostWhileTheServerStops(t *testing.T) {
 	noSpace := errors.New("no space left on device")
 	g.jam(noSpace)
 	open()
-	for name, c := range map[string]*rawClient{"who wrote": writer, "who read": reader} {
+	for name, c := range map[string]*rawClient{"writer": writer, "reader": reader} {
 		var resp wire.DataResponse
 		if h, err := c.reply(&resp); err == nil {
-			t.Errorf("%s got %+v %q of a write that is lost", name, h, resp.Data)
+			t.Errorf("%s: got %+v %q, which shows a lost write", name, h, resp.Data)
 		}
 	}
 	if err := s.Close(); !errors.Is(err, noSpace) {
-		t.Errorf("close: got %v, want why the write is lost", err)
+		t.Errorf("close: got %v, want the reason of the loss", err)
 	}
 }
 
-// held returns the batch that the next reply to a session has to wait for, 0 if there is none.
+// held returns the batch that the next reply to a session must wait for, 0 if there is none.
 func (s *Server) held(session int64) (seq uint64) {
 	_ = s.do(func(o *owner) {
 		if c := o.sessions[session].conn; o.holdReply(c) {
@@ -72,10 +76,10 @@ func (s *Server) held(session int64) (seq uint64) {
 	return seq
 }
 
-// A client has its last reply and sends on, more than is read ahead, while the owner is busy and the server is closed.
-func TestCloseEndsWithAClientThatSendsOnAfterItsLastReply(t *testing.T) {
+// A client keeps sending after its last reply, more than is read ahead, while the owner is busy and the server closes.
+func TestCloseEndsThoughAClientSendsAfterItsLastReply(t *testing.T) {
 	t.Parallel()
-	for try := range 6 { // whether the owner sees the end or what was sent first is up to chance
+	for try := range 6 { // chance decides whether the owner sees the end or the requests first
 		t.Run(strconv.Itoa(try), func(t *testing.T) {
 			t.Parallel()
 			g := newGate()
@@ -100,12 +104,12 @@ func TestCloseEndsWithAClientThatSendsOnAfterItsLastReply(t *testing.T) {
 					}
 				}
 			}()
-			for len(sc.taken) > 0 || s.queue.empty() { // until the reader waits for the owner
+			for len(sc.taken) > 0 || s.queue.empty() { // wait until the reader waits for the owner
 				runtime.Gosched()
 			}
 			open()
 			if h, err := c.reply(nil); err != nil || h.Xid != 1 {
-				t.Fatalf("got %+v %v, want the reply to the end of the session", h, err)
+				t.Fatalf("got %+v %v, want the reply to closeSession", h, err)
 			}
 			closed := make(chan error, 1)
 			go func() { closed <- s.Close() }()
@@ -122,9 +126,9 @@ func TestConnectionIsClosedWithoutWaitingForItsClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		cert := newAuthority(t).issue(t, pkix.Name{CommonName: "server"})
-		ours, theirs := net.Pipe() // which takes nothing that is not read
+		ours, theirs := net.Pipe() // a pipe has no buffer
 		server := tls.Server(ours, &tls.Config{Certificates: []tls.Certificate{cert}})
-		client := tls.Client(theirs, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // no matter who it is
+		client := tls.Client(theirs, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // a test
 		shaken := make(chan error, 1)
 		go func() { shaken <- server.Handshake() }()
 		if err := client.Handshake(); err != nil {
@@ -137,7 +141,7 @@ func TestConnectionIsClosedWithoutWaitingForItsClient(t *testing.T) {
 		begin := time.Now()
 		c.kill()
 		if took := time.Since(begin); took > 0 {
-			t.Errorf("the owner, and so everybody, waited %v for a client that reads nothing", took)
+			t.Errorf("the owner waited %v for a client that reads nothing, want no wait", took)
 		}
 		_ = theirs.Close()
 	})

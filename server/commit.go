@@ -1,5 +1,7 @@
 package server
 
+// Committing batches: applying, waiting for the disk, sending replies.
+
 import (
 	"sync"
 	"sync/atomic"
@@ -7,46 +9,48 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/store"
 )
 
-// maxInFlight is how many batches are sealed before the first of them is durable. While one is being synced
-// the next one is already in the log's buffer, so that the disk never waits for the owner; more would only make smaller batches.
+// maxInFlight is how many batches may be sealed and not durable. While the disk syncs one, the next is already in the
+// log's buffer, so the disk never waits for the owner. More would only make batches smaller.
 const maxInFlight = 2
 
-// flight counts the batches that are sealed and that the owner has not got back. It wakes the owner only when that
+// inFlight tracks the batches between the owner's seal and their durability. It wakes the owner only if the owner
 // waits.
-type flight struct {
-	count atomic.Int32
-	full  atomic.Bool   // the owner waits until there are less
-	land  chan struct{} // has a token when it need not wait any more
+type inFlight struct {
+	count   atomic.Int32
+	full    atomic.Bool   // the owner waits for room
+	hasRoom chan struct{} // has a token when there is room again
 
 	mu   sync.Mutex // guards back; nothing blocks under it
-	back []*batch   // durable, for the owner to clean up and to use again
+	back []*batch   // durable ones, for the owner to reuse
 }
 
-// room reports whether another batch may be given to the store. If not, land will get a token when one may.
-func (f *flight) room() bool {
+// room reports whether another batch may be sealed. If not, hasRoom gets a token as soon as one may.
+func (f *inFlight) room() bool {
 	if f.count.Load() < maxInFlight {
 		return true
 	}
 	f.full.Store(true)
-	if f.count.Load() < maxInFlight { // just landed, perhaps before it could see that somebody waits
+	if f.count.Load() < maxInFlight { // one became durable, perhaps before full was set
 		f.full.Store(false)
 		return true
 	}
 	return false
 }
 
-func (f *flight) landed(b *batch) {
+// done hands a durable batch back to the owner.
+func (f *inFlight) done(b *batch) {
+	large := b.large > 0 // the next large write waits for it
 	f.mu.Lock()
 	f.back = append(f.back, b)
 	f.mu.Unlock()
 	f.count.Add(-1)
-	if f.full.CompareAndSwap(true, false) {
-		token(f.land)
+	if f.full.CompareAndSwap(true, false) || large {
+		signal(f.hasRoom)
 	}
 }
 
-// collect returns the batches that have landed.
-func (f *flight) collect(buf []*batch) []*batch {
+// collect returns the batches that have become durable since the last call, in buf's memory.
+func (f *inFlight) collect(buf []*batch) []*batch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	buf = append(buf[:0], f.back...)
@@ -55,11 +59,11 @@ func (f *flight) collect(buf []*batch) []*batch {
 	return buf
 }
 
-// durability is how far the disk is. The committer moves it, the owner reads it.
+// durability is how far the disk is. The committer updates it; the owner reads it.
 type durability struct {
-	seq   atomic.Uint64 // the last batch that is durable and whose frames are in the outboxes
-	zxid  atomic.Int64  // the last zxid that may be shown
-	limit atomic.Int64  // the last zxid that is reserved on disk
+	seq   atomic.Uint64 // the last batch that is durable and has its frames in the outboxes
+	zxid  atomic.Int64  // the last zxid that replies may show
+	limit atomic.Int64  // the last zxid reserved on disk
 }
 
 // raise moves zxid up to at least z.
@@ -69,8 +73,8 @@ func (d *durability) raise(z int64) {
 	}
 }
 
-// apply gives the batches that the owner has sealed to the store, in order. The store may wait for the disk even before
-// it syncs: for a new log, or for room. The owner must not, because the pings and the reads of all clients wait for it.
+// apply applies sealed batches to the store, in order. That may wait for the disk even before the sync: for a new log,
+// or for room. The owner must not wait for that, because pings and reads of all clients wait for the owner.
 func (s *Server) apply() {
 	defer close(s.commits)
 	for b := range s.sealed {
@@ -81,36 +85,36 @@ func (s *Server) apply() {
 	}
 }
 
-// commit releases the batches that were applied, in order. It ends when the owner has sealed the last one and nobody
-// else releases one.
+// commit releases the applied batches, in order. It returns after the owner's last one, when no reader is releasing one
+// either.
 func (s *Server) commit() {
-	var loud []*conn
+	var conns []*conn
 	for b := range s.commits {
 		s.releasing <- struct{}{}
-		loud = s.release(b, loud)
+		conns = s.release(b, conns)
 		<-s.releasing
 	}
 	s.releasing <- struct{}{}
 }
 
-// release waits for a batch to be durable and hands out its frames. After a failure of the disk it hands out nothing any more. The caller has
-// the turn to release, which goes from batch to batch in their order.
-func (s *Server) release(b *batch, loud []*conn) []*conn {
+// release waits until a batch is durable and sends its frames. After a failure of the disk it sends none. The caller
+// has the turn to release, which batches get in their order. It returns buf's memory for the next call.
+func (s *Server) release(b *batch, buf []*conn) []*conn {
 	if err := b.wait(&s.durable); err != nil {
 		s.lost = true
 		s.stop(err)
-		return loud
+		return buf
 	}
 	if s.lost || s.failed() {
-		return loud
+		return buf
 	}
-	loud = b.put(s.clock.now(), loud)
-	// After its frames stand in the outboxes: a reply that shows this zxid must not overtake an event of it, or a client that
-	// loses its connection between the two would say that it has seen the event.
+	buf = b.put(s.clock.now(), buf)
+	// Only now that its frames are in the outboxes: a reply that shows this zxid must not overtake an event of it. A
+	// client that lost its connection between the two would claim to have seen the event.
 	s.durable.raise(b.zxid)
-	// Before any client can know its reply: what it asks next must not be held up by a batch that it knows to be durable.
+	// Before any client can get its reply: the client's next request must not wait for a batch that is durable.
 	s.durable.seq.Store(b.seq)
-	b.flush(loud)
-	s.flight.landed(b)
-	return loud
+	b.flush(buf)
+	s.inFlight.done(b)
+	return buf
 }

@@ -1,6 +1,9 @@
 package server
 
+// The configuration, its defaults and checks.
+
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -12,78 +15,69 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// Config says where a server listens, where it keeps its state and what it allows. Zero fields mean the default, which is
-// ZooKeeper's unless said otherwise.
+// Config configures a server. Zero fields mean the default, which is ZooKeeper's unless stated otherwise.
 type Config struct {
-	Listen    []string       // plain: "host:port", "unix:/path"; "127.0.0.1:2181" if there is no listener at all
-	TLSListen []string       // as Listen, with TLS
-	Listeners []net.Listener // more of them, ready-made; the server closes them
-	TLS       *tls.Config    // for TLSListen. A client certificate that it verifies becomes an identity of the scheme x509
+	Listen    []string       // without TLS: "host:port" or "unix:/path"; "127.0.0.1:2181" if no listener is given
+	TLSListen []string       // like Listen, with TLS
+	Listeners []net.Listener // further listeners, which the server closes
+	TLS       *tls.Config    // for TLSListen; a verified client certificate becomes an identity of the scheme x509
 
-	Data     string // the directory of the state; one server at a time. Required unless InMemory
-	InMemory bool   // keep nothing
+	Data     string // the data directory, for one server at a time; required unless InMemory
+	InMemory bool   // keep no state on disk
 
 	TickTime          time.Duration // the unit of session timeouts, 2s; expiry is at most one tick late
 	MinSessionTimeout time.Duration // 2 ticks
 	MaxSessionTimeout time.Duration // 20 ticks
-	HandshakeTimeout  time.Duration // how long a connection may take to ask for its session, 10s
-	MaxClientConns    int           // connections per client address, half of Limits.Conns
-	MaxFrame          int           // limit of a request's frame in bytes, 1048575; jute.maxbuffer
+	HandshakeTimeout  time.Duration // until a connection must have sent its handshake, 10s
+	MaxClientConns    int           // connections per client address; half of Limits.Conns
+	MaxFrame          int           // bytes of a request's frame, 1048575; ZooKeeper's jute.maxbuffer
 	Limits            Limits
 
-	SuperDigest   string            // "super:base64(sha1(super:password))": whoever adds that identity may do everything
-	X509SuperUser string            // subject of a client certificate that may do everything
-	SASLUsers     map[string]string // user to password, for DIGEST-MD5; SASL is off if empty
-	SASLSupers    []string          // users who may do everything
-	RequireSASL   bool              // refuse everything to connections that have not authenticated by SASL; without SASLUsers, to all
+	SuperDigest   string            // digest identity of the superuser: "super:base64(sha1(super:password))"
+	X509SuperUser string            // certificate subject of the superuser
+	SASLUsers     map[string]string // passwords by user, for DIGEST-MD5; SASL is off if empty
+	SASLSupers    []string          // users that are superusers
+	RequireSASL   bool              // serve only connections that have authenticated by SASL; none without SASLUsers
 
-	AllowFailedSASL bool     // a connection whose authentication by SASL fails goes on without, unless RequireSASL
-	EnsembleAuth    bool     // clients may say, with the scheme ensemble, whom they mean; the wrong name ends the connection
-	EnsembleNames   []string // the right names; any name is right if there are none
+	AllowFailedSASL bool     // keep connections whose SASL authentication fails, unless RequireSASL
+	EnsembleAuth    bool     // accept the scheme ensemble, by which clients name theirs; a wrong name closes
+	EnsembleNames   []string // the accepted names; all if empty
 
-	SkipACL      bool // everybody may do everything
-	EnforceQuota bool // hard quotas refuse writes
+	SkipACL      bool // do not check access lists
+	EnforceQuota bool // refuse writes above hard quotas
 
 	ExtendedTypes     bool          // allow TTL nodes
-	ContainerInterval time.Duration // how often empty containers and expired TTL nodes are collected, 60s
-	ContainerRate     int           // how many are collected per minute at most, 10000
-	ContainerUnused   time.Duration // collect containers that never had a child after this time; never if 0
+	ContainerInterval time.Duration // how often to delete empty containers and expired TTL nodes, 60s
+	ContainerRate     int           // how many of them to delete per minute at most, 10000
+	ContainerUnused   time.Duration // age at which to delete containers that never had a child; never if 0
 
-	FourLetterWords []string      // the words that are answered, "*" for all; "srvr" if nil
-	AdminListen     string        // address of the HTTP commands, off if empty
-	AdminPath       string        // "/commands"
-	IdleExit        time.Duration // stop after this time without any session; never if 0
+	FourLetterWords []string      // the four-letter words to answer, "*" for all; "srvr" if nil
+	AdminListen     string        // address of the HTTP commands; off if empty
+	AdminPath       string        // URL path of the HTTP commands, "/commands"
+	IdleExit        time.Duration // stop after this time without a session; never if 0
 
 	Logger *slog.Logger // silent if nil
 	_      struct{}
 }
 
-// withDefaults is the only place that reads raw fields.
+// withDefaults fills in defaults and checks the result.
 func (c Config) withDefaults() (Config, error) {
 	if len(c.Listen)+len(c.TLSListen)+len(c.Listeners) == 0 {
 		c.Listen = []string{"127.0.0.1:2181"}
 	}
-	c.TickTime = orDuration(c.TickTime, 2*time.Second)
-	c.MinSessionTimeout = orDuration(c.MinSessionTimeout, 2*c.TickTime)
-	c.MaxSessionTimeout = orDuration(c.MaxSessionTimeout, 20*c.TickTime)
-	c.HandshakeTimeout = orDuration(c.HandshakeTimeout, 10*time.Second)
-	c.ContainerInterval = orDuration(c.ContainerInterval, time.Minute)
-	if c.ContainerRate == 0 {
-		c.ContainerRate = 10_000
-	}
-	if c.MaxFrame == 0 {
-		c.MaxFrame = wire.DefaultMaxFrame
-	}
+	c.TickTime = cmp.Or(c.TickTime, 2*time.Second)
+	c.MinSessionTimeout = cmp.Or(c.MinSessionTimeout, 2*c.TickTime)
+	c.MaxSessionTimeout = cmp.Or(c.MaxSessionTimeout, 20*c.TickTime)
+	c.HandshakeTimeout = cmp.Or(c.HandshakeTimeout, 10*time.Second)
+	c.ContainerInterval = cmp.Or(c.ContainerInterval, time.Minute)
+	c.ContainerRate = cmp.Or(c.ContainerRate, 10_000)
+	c.MaxFrame = cmp.Or(c.MaxFrame, wire.DefaultMaxFrame)
 	c.Limits = c.Limits.withDefaults(c.MaxFrame)
-	if c.MaxClientConns == 0 {
-		c.MaxClientConns = half(c.Limits.Conns)
-	}
+	c.MaxClientConns = cmp.Or(c.MaxClientConns, half(c.Limits.Conns))
 	if c.FourLetterWords == nil {
 		c.FourLetterWords = []string{"srvr"}
 	}
-	if c.AdminPath == "" {
-		c.AdminPath = "/commands"
-	}
+	c.AdminPath = cmp.Or(c.AdminPath, "/commands")
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -93,7 +87,7 @@ func (c Config) withDefaults() (Config, error) {
 func (c *Config) check() error {
 	var errs []error
 	if c.InMemory == (c.Data != "") {
-		errs = append(errs, errors.New("server: choose a data directory or in-memory, one of them"))
+		errs = append(errs, errors.New("server: want either Data or InMemory"))
 	}
 	for _, d := range []struct {
 		name  string
@@ -106,39 +100,35 @@ func (c *Config) check() error {
 		{"ContainerInterval", c.ContainerInterval},
 	} {
 		if d.value < time.Millisecond {
-			errs = append(errs, fmt.Errorf("server: %s is %v, want at least 1ms", d.name, d.value))
+			errs = append(errs, fmt.Errorf("server: %s must be at least 1ms: %v", d.name, d.value))
 		}
 	}
 	if c.MinSessionTimeout > c.MaxSessionTimeout {
-		errs = append(errs, fmt.Errorf("server: MinSessionTimeout %v is above MaxSessionTimeout %v", c.MinSessionTimeout, c.MaxSessionTimeout))
+		errs = append(errs, fmt.Errorf("server: MinSessionTimeout must not be above MaxSessionTimeout: %v and %v",
+			c.MinSessionTimeout, c.MaxSessionTimeout))
 	}
 	if c.MaxSessionTimeout.Milliseconds() > 1<<31-1 {
-		errs = append(errs, fmt.Errorf("server: MaxSessionTimeout %v does not fit into the protocol, want at most %v", c.MaxSessionTimeout, (1<<31-1)*time.Millisecond))
+		errs = append(errs, fmt.Errorf("server: MaxSessionTimeout must be at most %v: %v",
+			(1<<31-1)*time.Millisecond, c.MaxSessionTimeout))
 	}
 	if c.MaxFrame < minFrame || c.MaxFrame > 1<<30 {
-		errs = append(errs, fmt.Errorf("server: MaxFrame is %d, want %d to %d", c.MaxFrame, minFrame, 1<<30))
+		errs = append(errs, fmt.Errorf("server: MaxFrame must be from %d to %d: %d", minFrame, 1<<30, c.MaxFrame))
 	}
 	if c.MaxClientConns < Unlimited || c.ContainerRate < 0 || c.IdleExit < 0 || c.ContainerUnused < 0 {
-		errs = append(errs, errors.New("server: ContainerRate, ContainerUnused and IdleExit must not be negative, MaxClientConns no less than Unlimited"))
+		errs = append(errs, errors.New("server: ContainerRate, ContainerUnused and IdleExit must not be negative, "+
+			"and MaxClientConns must not be below Unlimited"))
 	}
 	errs = append(errs, c.Limits.check(c.MaxFrame))
 	if len(c.TLSListen) > 0 && c.TLS == nil {
-		errs = append(errs, errors.New("server: TLSListen needs TLS, with a certificate"))
+		errs = append(errs, errors.New("server: TLSListen needs Config.TLS with a certificate"))
 	}
 	return errors.Join(errs...)
 }
 
-// minFrame is the size of a handshake's frame: with less nobody could connect.
+// minFrame is the size of a handshake's frame, which every client must be able to send.
 const minFrame = 45
 
-func orDuration(d, def time.Duration) time.Duration {
-	if d == 0 {
-		return def
-	}
-	return d
-}
-
-// schemes returns the schemes that ACLs may name beside those that are always there.
+// schemes returns the schemes that access lists may name beside the built-in ones.
 func (c *Config) schemes() []string {
 	var s []string
 	if len(c.SASLUsers) > 0 {

@@ -1,5 +1,7 @@
 package server
 
+// A connection and its reader.
+
 import (
 	"bufio"
 	"crypto/tls"
@@ -16,47 +18,48 @@ import (
 
 const (
 	readBuffer = 8 << 10 // of every connection
-	readBatch  = 64      // requests that a reader gives to the owner at once, at most
+	readBatch  = 64      // the most requests that a reader gives to the owner at a time
 )
 
-// conn is one client's connection. A reader goroutine decodes its frames and gives them to the owner; a writer goroutine
-// writes what outbox collects. Only the owner's goroutine touches the fields in the middle.
+// conn is a client's connection. Its reader goroutine decodes frames and gives them to the owner. Its writer goroutine
+// writes what the outbox has collected.
 type conn struct {
 	srv    *Server
 	id     tree.WatcherID
 	nc     net.Conn
-	remote string // for people
-	ip     string // the identity
+	remote string // the peer's address, for logs and monitoring
+	ip     string // the peer's address, as an identity
 	secure bool
 	since  time.Time
 
-	counted bool // against the limits, and told of; guarded by the server's mutex
+	counted bool // counts towards the limits and is listed; guarded by the server's mutex
 
 	sess atomic.Pointer[session] // set by the owner once the handshake is done
 	done chan struct{}           // closed by kill
 
-	coming atomic.Int64  // bytes of large requests that are being read, or that wait for room
-	taken  chan struct{} // has a token for each batch that the reader may give, as the owner has taken one before
-	once   sync.Once
+	incoming atomic.Int64  // bytes of large requests that are being read or wait for room
+	taken    chan struct{} // a token for each batch that the reader may give to the owner
+	killOnce sync.Once
 
-	state  connState
-	caller tree.Caller
-	held   uint64 // the last batch with a reply of this connection
-	parked []item // requests that wait until the client has read its replies
-	sasl   *saslServer
-	loud   bool // is in the owner's list of connections to flush
+	// Only the owner touches these.
+	state      connState
+	caller     tree.Caller
+	held       uint64 // the last batch with a reply of this connection
+	parked     []item // requests that wait for the client to read its replies, or for their turn
+	sasl       *saslServer
+	needsFlush bool // is in the owner's list toFlush
 
 	outbox
 	counters
 }
 
-// connState is where a connection stands, as the owner knows it.
+// connState is the state of a connection, as the owner sees it.
 type connState uint8
 
 const (
 	connNew     connState = iota // before the handshake
 	connOpen                     // has a session
-	connClosing                  // its last reply is made; whatever it still sends is dropped
+	connClosing                  // its last reply is made; further requests are dropped
 )
 
 func newConn(s *Server, nc net.Conn, id uint64, secure bool) *conn {
@@ -66,19 +69,24 @@ func newConn(s *Server, nc net.Conn, id uint64, secure bool) *conn {
 		taken: make(chan struct{}, maxGiven),
 	}
 	for range maxGiven {
-		token(c.taken)
+		signal(c.taken)
 	}
 	c.caller = tree.Caller{Watcher: c.id, IDs: []wire.ID{{Scheme: "ip", ID: c.ip}}}
 	c.outbox.init(c)
 	return c
 }
 
-// kill closes the connection at once. What was not written yet is lost.
+// kill closes the connection at once and drops what is not written yet.
 func (c *conn) kill() {
-	c.once.Do(func() {
+	c.killOnce.Do(func() {
 		c.srv.remove(c)
 		close(c.done)
-		closeNow(c.nc)
+		if c.backlog.Load() < bulkSize {
+			closeNow(c.nc)
+		} else {
+			// closing a full socket takes a millisecond, and the owner may kill many
+			c.srv.wg.Go(func() { closeNow(c.nc) })
+		}
 		c.discard()
 	})
 }
@@ -93,7 +101,8 @@ func (c *conn) ended() bool {
 	}
 }
 
-// closeNow closes a connection without waiting for its client. The end of TLS would be announced first, for seconds if the client does not read.
+// closeNow closes a connection without waiting for the client. Closing TLS would first send an alert, which takes
+// seconds if the client does not read.
 func closeNow(nc net.Conn) {
 	if secure, ok := nc.(*tls.Conn); ok {
 		nc = secure.NetConn()
@@ -101,7 +110,7 @@ func closeNow(nc net.Conn) {
 	_ = nc.Close()
 }
 
-// read decodes frames until the connection ends. It is the only reader of the connection.
+// read is the reader goroutine: it reads requests until the connection ends.
 func (c *conn) read() {
 	defer c.srv.gone(c)
 	defer c.kill()
@@ -136,54 +145,57 @@ func (c *conn) read() {
 	}
 }
 
-// give has requests served, now or when it is their turn. It reports false when the connection or the server has ended.
+// give serves requests inline if possible, and else queues them for the owner. It reports false if the connection or
+// the server has ended.
 func (c *conn) give(items []item) bool {
 	if !c.admit(items) {
 		return false
 	}
-	c.coming.Store(0)
+	c.incoming.Store(0)
 	select {
 	case <-c.taken:
 	case <-c.done:
 		return false
 	}
-	if c.srv.owner.lone(items) {
-		token(c.taken)
+	if c.srv.owner.serveInline(items) {
+		signal(c.taken)
 		return true
 	}
 	items[len(items)-1].tail = true
 	return c.srv.queue.push(items...)
 }
 
-// readFrame reads a frame. A large one counts while it comes: nobody fills the memory with frames that never end.
+// readFrame reads a frame. A large frame counts as memory while it arrives, so that frames that never end cannot fill
+// the memory.
 func (c *conn) readFrame(r *bufio.Reader) ([]byte, error) {
 	head, err := r.Peek(4)
 	if err == nil && binary.BigEndian.Uint32(head) > readBuffer {
-		return wire.ReadFrame(&arrival{c: c, r: r}, c.srv.cfg.MaxFrame, nil)
+		return wire.ReadFrame(&countingReader{c: c, r: r}, c.srv.cfg.MaxFrame, nil)
 	}
 	return wire.ReadFrame(r, c.srv.cfg.MaxFrame, nil)
 }
 
-// arrival counts a frame as it comes, each part from when there is memory for it. Its length alone counts nothing: it
-// costs a client four bytes, and others would be disconnected for it.
-type arrival struct {
+// countingReader counts the memory of a frame as it arrives. It counts each part when memory for it is allocated. The
+// announced length counts nothing: sending it costs a client four bytes, and other clients would be disconnected for
+// it.
+type countingReader struct {
 	c            *conn
 	r            *bufio.Reader
 	got, counted int
 }
 
-func (a *arrival) Read(p []byte) (int, error) {
+func (a *countingReader) Read(p []byte) (int, error) {
 	if more := a.got + len(p) - a.counted; more > 0 {
 		a.counted += more
-		a.c.coming.Add(int64(more))
-		a.c.srv.took(more)
+		a.c.incoming.Add(int64(more))
+		a.c.srv.countMemory(more)
 	}
 	n, err := a.r.Read(p)
 	a.got += n
 	return n, err
 }
 
-// readConnect reads the handshake's request. A frame that is none closes the connection.
+// readConnect reads the handshake's request. It reports false, which closes the connection, if the frame is not one.
 func (c *conn) readConnect(r *bufio.Reader) bool {
 	body, err := c.readFrame(r)
 	if err != nil {
@@ -199,14 +211,15 @@ func (c *conn) readConnect(r *bufio.Reader) bool {
 	if !c.admit([]item{it}) {
 		return false
 	}
-	c.coming.Store(0)
+	c.incoming.Store(0)
 	return c.srv.queue.push(it)
 }
 
-// connectRecord makes the handshake's request fit into an item.
+// connectRecord makes the handshake's request a wire.Record, as an item needs.
 type connectRecord struct{ *wire.ConnectRequest }
 
-// readRequest reads one request and touches the session, so that a slow disk expires nobody who is alive.
+// readRequest reads one request. It touches the session here, not when the request is served, so that a slow disk does
+// not expire the sessions of live clients.
 func (c *conn) readRequest(r *bufio.Reader) (item, bool) {
 	body, err := c.readFrame(r)
 	if err != nil {
@@ -228,14 +241,14 @@ func (c *conn) readRequest(r *bufio.Reader) (item, bool) {
 		if it.req.Decode(&d); d.Err() != nil {
 			it.code = wire.MarshallingError
 			if h.Op == wire.OpAuth {
-				return item{}, false // ZooKeeper answers no auth packet that it cannot read
+				return item{}, false // ZooKeeper closes the connection without an answer
 			}
 		}
 	}
 	return it, true
 }
 
-// nextIsBuffered reports whether a whole frame can be read without waiting.
+// nextIsBuffered reports whether a complete frame can be read without waiting.
 func nextIsBuffered(r *bufio.Reader) bool {
 	if r.Buffered() < 4 {
 		return false
@@ -244,7 +257,7 @@ func nextIsBuffered(r *bufio.Reader) bool {
 	return err == nil && int64(r.Buffered()-4) >= int64(binary.BigEndian.Uint32(head))
 }
 
-// remoteName returns the peer's address for people.
+// remoteName returns the peer's address for logs and monitoring.
 func remoteName(nc net.Conn) string {
 	a := nc.RemoteAddr()
 	if a == nil || a.String() == "" || a.String() == "@" {
@@ -253,7 +266,7 @@ func remoteName(nc net.Conn) string {
 	return a.String()
 }
 
-// remoteIP returns the peer's address as an identity. Whoever comes by a unix socket or from this process comes from this machine.
+// remoteIP returns the peer's address as an identity. Clients on unix sockets or in this process have the local one.
 func remoteIP(nc net.Conn) string {
 	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
 		return a.AddrPort().Addr().Unmap().WithZone("").String()

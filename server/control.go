@@ -1,5 +1,7 @@
 package server
 
+// What programs and tests may do to a running server.
+
 import (
 	"cmp"
 	"errors"
@@ -8,18 +10,18 @@ import (
 	"time"
 )
 
-// ErrClosed says that the server has stopped.
+// ErrClosed is returned by methods of a server that has stopped.
 var ErrClosed = errors.New("server: closed")
 
-// SessionInfo tells about one live session.
+// SessionInfo describes a live session.
 type SessionInfo struct {
 	ID        int64
-	Timeout   time.Duration // as negotiated last
+	Timeout   time.Duration // as last negotiated
 	Connected bool
-	Client    string // the address of its connection, "" if there is none
+	Client    string // the address of its connection, "" if it has none
 }
 
-// do runs f on the owner's goroutine and waits for it. It returns ErrClosed if the server has stopped instead.
+// do runs f on the owner's goroutine and waits for it. It returns ErrClosed if the server stops first.
 func (s *Server) do(f func(o *owner)) error {
 	done := make(chan struct{})
 	if !s.queue.push(item{kind: itemCall, call: func() { f(s.owner); close(done) }}) {
@@ -38,8 +40,9 @@ func (s *Server) do(f func(o *owner)) error {
 	}
 }
 
-// settle runs f on the owner's goroutine and waits until all that it changed is durable and its events are on their way.
-func (s *Server) settle(f func(o *owner)) error {
+// doDurably runs f on the owner's goroutine and waits until its changes are durable and its events have been handed to
+// their connections.
+func (s *Server) doDurably(f func(o *owner)) error {
 	durable := make(chan struct{})
 	err := s.do(func(o *owner) {
 		f(o)
@@ -61,11 +64,11 @@ func (s *Server) settle(f func(o *owner)) error {
 	}
 }
 
-// ExpireSession ends a session as if it had not been heard from for its timeout, and reports whether there was one. When it
-// returns, the session's ephemeral nodes are gone, durably.
+// ExpireSession ends a session as if its timeout had passed, and reports whether there was such a session. When it
+// returns, the session's ephemeral nodes are durably deleted.
 func (s *Server) ExpireSession(id int64) bool {
 	var found bool
-	err := s.settle(func(o *owner) {
+	err := s.doDurably(func(o *owner) {
 		sess := o.sessions[id]
 		if found = sess != nil; found {
 			o.endSession(sess)
@@ -74,7 +77,7 @@ func (s *Server) ExpireSession(id int64) bool {
 	return found && err == nil
 }
 
-// Sessions returns all live sessions in order of their ids, nil once the server has stopped.
+// Sessions returns all live sessions in order of their ids, nil if the server has stopped.
 func (s *Server) Sessions() []SessionInfo {
 	var infos []SessionInfo
 	_ = s.do(func(o *owner) {
@@ -90,13 +93,13 @@ func (s *Server) Sessions() []SessionInfo {
 	return infos
 }
 
-// PresetSequence makes next the number of the next sequential child of path. It is meant for tests.
+// PresetSequence makes next the number of path's next sequential child. It is meant for tests.
 func (s *Server) PresetSequence(path string, next int32) error {
 	var err error
-	if derr := s.settle(func(o *owner) {
+	if derr := s.doDurably(func(o *owner) {
 		r := o.tree.PresetSequence(path, next)
 		if r.Code != 0 {
-			err = fmt.Errorf("server: preset the sequence of %s: %v", path, r.Code)
+			err = fmt.Errorf("server: cannot preset the sequence of %s: %v", path, r.Code)
 			return
 		}
 		o.record(&r)
@@ -106,7 +109,8 @@ func (s *Server) PresetSequence(path string, next int32) error {
 	return err
 }
 
-// DropConnections closes the connection of the session with the given id, or all connections if id is 0. The sessions live on.
+// DropConnections closes the connection of the session with the given id, or of all sessions if id is 0. The sessions
+// continue.
 func (s *Server) DropConnections(id int64) {
 	_ = s.do(func(o *owner) {
 		for sid, sess := range o.sessions {
@@ -117,8 +121,8 @@ func (s *Server) DropConnections(id int64) {
 	})
 }
 
-// StopClock makes the time stand still by which sessions expire.
+// StopClock stops the clock by which sessions expire.
 func (s *Server) StopClock() { _ = s.do(func(o *owner) { o.clock.stop() }) }
 
-// StartClock lets the time go on that StopClock has stopped: sessions have as much time left as they had then.
+// StartClock starts the clock that StopClock has stopped. Sessions have as much time left as when it stopped.
 func (s *Server) StartClock() { _ = s.do(func(o *owner) { o.clock.start() }) }

@@ -1,5 +1,7 @@
 package server
 
+// Counters of requests, replies and latencies.
+
 import (
 	"sync"
 	"sync/atomic"
@@ -8,8 +10,8 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// counters are what the four-letter words tell about a connection. The first two belong to the reader, the rest is guarded
-// by the outbox's mutex.
+// counters are a connection's figures for the four-letter words. The reader counts the first two; the outbox's mutex
+// guards the rest.
 type counters struct {
 	recved atomic.Int64
 	lcxid  atomic.Int32
@@ -22,7 +24,7 @@ type counters struct {
 	latency latency
 }
 
-// latency sums up how long requests took.
+// latency summarizes how long requests took.
 type latency struct {
 	n             int64
 	sum, min, max time.Duration
@@ -70,7 +72,7 @@ func (c *conn) sent(f *frame, n int, now time.Duration) {
 	c.srv.stats.add(c.llat, n)
 }
 
-// resetStats is what crst does to a connection.
+// resetStats resets a connection's figures, for crst.
 func (c *conn) resetStats() {
 	c.recved.Store(0)
 	c.outbox.mu.Lock()
@@ -78,13 +80,13 @@ func (c *conn) resetStats() {
 	c.sentN, c.lop, c.lzxid, c.latency, c.llat = 0, 0, 0, latency{}, 0
 }
 
-// stats are what the four-letter words tell about the server.
+// stats are the server's figures for the four-letter words.
 type stats struct {
 	received   atomic.Int64
 	sent       atomic.Int64
 	authFailed atomic.Int64
 	tlsFailed  atomic.Int64
-	hits       [limitCount]atomic.Int64 // by clients, of limits
+	hits       [limitCount]atomic.Int64 // how often clients have hit each limit
 
 	mu      sync.Mutex // guards the fields below
 	latency latency
@@ -102,7 +104,7 @@ func (s *stats) add(d time.Duration, n int) {
 	}
 }
 
-// reset is what srst does.
+// reset resets the figures, for srst.
 func (s *stats) reset() {
 	s.received.Store(0)
 	s.sent.Store(0)

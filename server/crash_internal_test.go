@@ -15,28 +15,27 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// acked is what a client has been told: everything in it must survive. A node with a nil version was deleted; one that is missing
-// may be there or not.
+// acked is what the server has acknowledged, all of which must survive. A node that is missing here may exist or not.
 type acked struct {
-	nodes map[string][]byte // data of nodes whose last change was acknowledged; nil: acknowledged to be gone
-	loose map[string]bool   // nodes with a change that has been sent and not acknowledged yet
+	nodes map[string][]byte // data of nodes whose last change was acknowledged; nil if that was a deletion
+	loose map[string]bool   // nodes with a change that was sent and is not acknowledged yet
 	owner map[string]int64  // sessions of ephemeral nodes
 	live  map[int64][]byte  // sessions and their passwords
-	zxid  int64             // the highest one in a reply
+	zxid  int64             // the highest in a reply
 }
 
 func (a *acked) clone() *acked {
 	return &acked{maps.Clone(a.nodes), maps.Clone(a.loose), maps.Clone(a.owner), maps.Clone(a.live), a.zxid}
 }
 
-// crashPoint is a disk as a crash leaves it, and what had been acknowledged before.
+// crashPoint is a disk after a crash, and what was acknowledged before.
 type crashPoint struct {
 	op   string
 	disk *vfs.MemFS
 	told *acked
 }
 
-// crashDisk takes a crash point at every write and every sync that reaches the disk.
+// crashDisk records a crash point at every write and sync that reaches the disk.
 type crashDisk struct {
 	mem *vfs.MemFS
 	rng *rand.Rand
@@ -57,11 +56,14 @@ func (d *crashDisk) MaybeError(op errorfs.Op) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.seen++
-	// Later writes are taken less and less often: tables are written and old logs removed there, and they are many.
+	// Later writes are recorded less and less often: there are many, mostly from writing tables and removing logs.
 	if len(d.points) < d.limit && d.rng.IntN(1+d.seen/1000) == 0 {
-		told := d.told.clone() // before the clone: what was acknowledged by now must be in it
+		told := d.told.clone() // before cloning the disk, which must contain all of it
 		cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: []int{0, 50, 100}[d.rng.IntN(3)], RNG: d.rng}
-		d.points = append(d.points, crashPoint{fmt.Sprintf("%d (%v of %s)", len(d.points), op.Kind, op.Path), d.mem.CrashClone(cfg), told})
+		d.points = append(d.points, crashPoint{
+			fmt.Sprintf("%d (%v of %s)", len(d.points), op.Kind, op.Path),
+			d.mem.CrashClone(cfg), told,
+		})
 	}
 	return nil
 }
@@ -72,7 +74,7 @@ func (d *crashDisk) tell(f func(a *acked)) {
 	f(d.told)
 }
 
-// write sends a change of a node and keeps the books about it.
+// write sends a change of a node and records its acknowledgement.
 func (d *crashDisk) write(c *rawClient, path string, data []byte, ephemeral bool, do func() error) error {
 	d.tell(func(a *acked) { a.loose[path] = true })
 	err := do()
@@ -96,7 +98,7 @@ func (d *crashDisk) write(c *rawClient, path string, data []byte, ephemeral bool
 	return nil
 }
 
-// work is one client's day: all kinds of writes, also refused ones, and a session that is closed at the end of it.
+// work makes all kinds of writes, refused ones too, and closes the session at the end.
 func (d *crashDisk) work(s *Server, id, rounds int) error {
 	c, err := s.connect(wire.ConnectRequest{})
 	if err != nil {
@@ -109,9 +111,10 @@ func (d *crashDisk) work(s *Server, id, rounds int) error {
 		flags := int32(i % 2) // every second one is ephemeral
 		steps := []func() error{
 			func() error {
-				return d.write(c, path, data, flags == 1, func() error { _, err := c.create(path, data, flags); return err })
+				return d.write(c, path, data, flags == 1,
+					func() error { _, err := c.create(path, data, flags); return err })
 			},
-			func() error { // refused, but its zxid is spent
+			func() error { // refused, but it uses a zxid
 				return d.write(c, "/no/such", nil, false, func() error { return c.delete("/no/such") })
 			},
 		}
@@ -135,7 +138,7 @@ func (d *crashDisk) work(s *Server, id, rounds int) error {
 	return d.leave(c)
 }
 
-// leave closes the session: from the request on its nodes may be gone, from the reply on they must be.
+// leave closes the session: after the request its nodes may be gone, after the reply they must be.
 func (d *crashDisk) leave(c *rawClient) error {
 	var mine []string
 	d.tell(func(a *acked) {
@@ -161,19 +164,20 @@ func (d *crashDisk) leave(c *rawClient) error {
 	return c.nc.Close()
 }
 
-// check starts a server on the disk that a crash has left and asks for everything that had been acknowledged.
+// check starts a server on the disk after the crash and checks everything that was acknowledged.
 func (p *crashPoint) check(t *testing.T) {
 	t.Helper()
 	s := serve(t, Config{Data: "data"}, disk{fs: p.disk})
 	defer s.Close()
 	if s.owner.zxid < p.told.zxid {
-		t.Errorf("crash at %s: got zxid %d after the restart, but %d had been answered", p.op, s.owner.zxid, p.told.zxid)
+		t.Errorf("crash at %s: got zxid %d after the restart, want at least the answered %d", p.op, s.owner.zxid,
+			p.told.zxid)
 	}
 	for session, password := range p.told.live {
 		c := &rawClient{session: session, password: password, zxid: p.told.zxid}
 		again, err := c.resume(s)
 		if err != nil {
-			t.Errorf("crash at %s: session %x: %v", p.op, session, err)
+			t.Errorf("crash at %s: session %x: got %v", p.op, session, err)
 			continue
 		}
 		_ = again.nc.Close()
@@ -228,7 +232,7 @@ func TestCrashAtAnyWriteLosesNothingAcknowledged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(d.points) < limit/2 {
-		t.Errorf("got %d crash points, want more: the test does not test much", len(d.points))
+		t.Errorf("got %d crash points, want more for a meaningful test", len(d.points))
 	}
 	for i := range d.points {
 		d.points[i].check(t)

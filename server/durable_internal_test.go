@@ -15,12 +15,12 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// gate is a disk whose syncs of the log wait, or fail, when a test says so.
+// gate is a disk on which a test can make syncs of the log wait or fail.
 type gate struct {
 	mu     sync.Mutex // guards the fields below
 	closed chan struct{}
 	fail   error
-	waits  chan struct{} // gets a token when a sync waits
+	waits  chan struct{} // gets a token when a sync starts to wait
 }
 
 func newGate() *gate { return &gate{waits: make(chan struct{}, 100)} }
@@ -38,13 +38,13 @@ func (g *gate) MaybeError(op errorfs.Op) error {
 		g.waits <- struct{}{}
 		<-closed
 		g.mu.Lock()
-		fail = g.fail // what the test has said meanwhile
+		fail = g.fail // the test may have set it meanwhile
 		g.mu.Unlock()
 	}
 	return fail
 }
 
-// shut makes syncs wait until the function that it returns is called, or the test ends.
+// shut makes syncs wait until the returned function is called or the test ends.
 func (g *gate) shut(t *testing.T) (open func()) {
 	t.Helper()
 	g.mu.Lock()
@@ -67,11 +67,12 @@ func (g *gate) jam(err error) {
 	g.fail = err
 }
 
-func TestNobodySeesAWriteThatIsNotDurable(t *testing.T) {
+func TestNoClientSeesAWriteThatIsNotDurable(t *testing.T) {
 	t.Parallel()
 	g := newGate()
 	s := serve(t, Config{Data: "data"}, disk{fs: errorfs.Wrap(vfs.NewMem(), g)})
-	writer, reader, watcher := mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{})
+	writer, reader, watcher := mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{}),
+		mustConnect(t, s, wire.ConnectRequest{})
 	for _, path := range []string{"/a", "/b"} {
 		if _, err := writer.create(path, []byte("old"), 0); err != nil {
 			t.Fatal(err)
@@ -82,12 +83,15 @@ func TestNobodySeesAWriteThatIsNotDurable(t *testing.T) {
 	}
 	open := g.shut(t)
 	before := writer.zxid
-	if err := writer.send(100, wire.OpSetData, &wire.SetDataRequest{Path: "/a", Data: []byte("new"), Version: -1}); err != nil {
+	if err := writer.send(100, wire.OpSetData, &wire.SetDataRequest{
+		Path: "/a", Data: []byte("new"),
+		Version: -1,
+	}); err != nil {
 		t.Fatal(err)
 	}
-	<-g.waits // the write is applied, and on its way to the disk
+	<-g.waits // the write is applied and its sync has begun
 
-	// What does not depend on the write is answered while the disk is busy, and tells no zxid that could still be lost.
+	// Requests that do not depend on the write are answered meanwhile, with a zxid that cannot be lost.
 	for _, c := range []*rawClient{reader, watcher} {
 		if _, _, err := c.get("/b"); err != nil {
 			t.Fatal(err)
@@ -99,11 +103,12 @@ func TestNobodySeesAWriteThatIsNotDurable(t *testing.T) {
 			t.Errorf("ping: got zxid %d %v, want the durable one, %d", h.Zxid, err, before)
 		}
 		if c.zxid != before || len(c.events) > 0 {
-			t.Errorf("got zxid %d and events %v from what is not durable, want %d and none", c.zxid, c.events, before)
+			t.Errorf("got zxid %d and events %v before the write is durable, want %d and none", c.zxid, c.events,
+				before)
 		}
 	}
 
-	// What depends on it waits, and what stands behind that on the same connection waits too.
+	// Requests that depend on it wait, and so do those behind them on the same connection.
 	b := wire.AppendRequest(nil, 1, wire.OpGetData, &wire.PathWatchRequest{Path: "/a"})
 	b = wire.AppendRequest(b, 2, wire.OpGetData, &wire.PathWatchRequest{Path: "/b"})
 	b = wire.AppendRequest(b, -2, wire.OpPing, &wire.Empty{})
@@ -119,14 +124,14 @@ func TestNobodySeesAWriteThatIsNotDurable(t *testing.T) {
 		select {
 		case <-released:
 		default:
-			early = fmt.Errorf("got the reply %+v %q before the write was durable", h, resp.Data)
+			early = fmt.Errorf("got reply %+v %q before the write was durable", h, resp.Data)
 			return
 		}
 		if err != nil || h.Xid != 1 || string(resp.Data) != "new" || h.Zxid != before+1 {
 			early = fmt.Errorf("got %+v %q, want the new data at zxid %d: %w", h, resp.Data, before+1, err)
 		}
 	})
-	// Another client's requests have passed through the owner since then, so that the read has been served by now.
+	// The owner has served another client's requests since, so it has served the read by now.
 	for range 20 {
 		if _, _, err := watcher.get("/b"); err != nil {
 			t.Fatal(err)
@@ -144,14 +149,14 @@ func TestNobodySeesAWriteThatIsNotDurable(t *testing.T) {
 		}
 	}
 	if h, err := writer.reply(nil); err != nil || h.Xid != 100 || h.Zxid != before+1 {
-		t.Errorf("the write: got %+v %v", h, err)
+		t.Errorf("write: got %+v %v", h, err)
 	}
 	if data, _, err := watcher.get("/a"); err != nil || string(data) != "new" || len(watcher.events) != 1 {
 		t.Errorf("got %q %v %v, want the new data after its event", data, err, watcher.events)
 	}
 }
 
-func TestSlowDiskExpiresNobodyWhoIsAlive(t *testing.T) {
+func TestSlowDiskDoesNotExpireLiveClients(t *testing.T) {
 	t.Parallel()
 	g := newGate()
 	s := serve(t, Config{Data: "data"}, disk{fs: errorfs.Wrap(vfs.NewMem(), g)})
@@ -163,9 +168,9 @@ func TestSlowDiskExpiresNobodyWhoIsAlive(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-g.waits
-	sess := s.owner.sessions[c.session] // nobody changes the map now
+	sess := s.owner.sessions[c.session] // the map does not change now
 	before := sess.heard.Load()
-	if err := c.send(-2, wire.OpPing, &wire.Empty{}); err != nil { // its reply has to wait behind the creates'
+	if err := c.send(-2, wire.OpPing, &wire.Empty{}); err != nil { // its reply waits behind those to the creates
 		t.Fatal(err)
 	}
 	other := mustPing(t, s)
@@ -186,14 +191,14 @@ func TestSessionDoesNotExpireWhileItsReaderWaitsForTheDisk(t *testing.T) {
 	<-g.waits
 	late := 10 * time.Duration(s.owner.sessions[c.session].timeout.Load())
 	if n := expired(t, s, late); n != 0 {
-		t.Errorf("got %d sessions expired while nobody reads what they send, want none", n)
+		t.Errorf("got %d sessions expired while the server does not read, want none", n)
 	}
 	open()
 	if _, err := c.reply(nil); err != nil {
 		t.Fatal(err)
 	}
 	if n := expired(t, s, 10*late); n != 1 {
-		t.Errorf("got %d sessions expired after a silence of their own, want 1", n)
+		t.Errorf("got %d sessions expired after the client sent nothing, want 1", n)
 	}
 }
 
@@ -222,7 +227,7 @@ func TestSessionDoesNotExpireWhileTooManyOfItsRequestsWaitForTheDisk(t *testing.
 	}
 	late := 10 * time.Duration(sc.sess.Load().timeout.Load())
 	if n := expired(t, s, late); n != 0 {
-		t.Errorf("got %d sessions expired while nobody reads what they send, want none", n)
+		t.Errorf("got %d sessions expired while the server does not read, want none", n)
 	}
 	open()
 	for range many {
@@ -231,11 +236,11 @@ func TestSessionDoesNotExpireWhileTooManyOfItsRequestsWaitForTheDisk(t *testing.
 		}
 	}
 	if n := expired(t, s, 10*late); n != 1 {
-		t.Errorf("got %d sessions expired after a silence of their own, want 1", n)
+		t.Errorf("got %d sessions expired after the client sent nothing, want 1", n)
 	}
 }
 
-// expired lets time pass for the sessions, and returns how many have expired.
+// expired advances the sessions' time and returns how many have expired.
 func expired(t *testing.T, s *Server, after time.Duration) (n int) {
 	t.Helper()
 	err := s.do(func(o *owner) {
@@ -249,8 +254,8 @@ func expired(t *testing.T, s *Server, after time.Duration) (n int) {
 	return n
 }
 
-// A client whose answers wait for the disk gives its connection up. A new one must not wait for the same.
-func TestClientComesBackToItsSessionWhileTheDiskIsSlow(t *testing.T) {
+// A client whose replies wait for the disk closes its connection. A new one must not have to wait as well.
+func TestClientResumesItsSessionWhileTheDiskIsSlow(t *testing.T) {
 	t.Parallel()
 	for name, requests := range map[string]int32{"a request alone": 1, "several": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -261,7 +266,8 @@ func TestClientComesBackToItsSessionWhileTheDiskIsSlow(t *testing.T) {
 			open := g.shut(t)
 			var b []byte
 			for i := range requests {
-				b = wire.AppendRequest(b, i, wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), ACL: openACL})
+				b = wire.AppendRequest(b, i, wire.OpCreate,
+					&wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), ACL: openACL})
 			}
 			if _, err := c.nc.Write(b); err != nil {
 				t.Fatal(err)
@@ -270,12 +276,13 @@ func TestClientComesBackToItsSessionWhileTheDiskIsSlow(t *testing.T) {
 			again := dial(t, s)
 			hasten(t, again)
 			req := wire.ConnectRequest{Timeout: 600_000, SessionID: c.session, Password: c.password}
-			if resp, err := again.handshake(&req); err != nil || resp.SessionID != c.session || resp.Timeout != 600_000 {
+			if resp, err := again.handshake(&req); err != nil || resp.SessionID != c.session ||
+				resp.Timeout != 600_000 {
 				t.Fatalf("got %+v %v while the disk is slow, want the session", resp, err)
 			}
 			again.ping(t)
 
-			// A timeout that has changed is not promised before it is durable, to whoever asks for it.
+			// A changed timeout is confirmed to no client before it is durable.
 			req.Timeout = 300_000
 			var last *rawClient
 			for range 2 {
@@ -292,12 +299,12 @@ func TestClientComesBackToItsSessionWhileTheDiskIsSlow(t *testing.T) {
 						t.Fatal(err)
 					}
 					if unanswered == 0 {
-						t.Error("got an answer that promises what is not durable")
+						t.Error("got a reply with a timeout that is not durable")
 					}
 				}
 			}
 			open()
-			if resp, err := last.welcome(); err != nil || resp.Timeout != 300_000 {
+			if resp, err := last.readConnect(); err != nil || resp.Timeout != 300_000 {
 				t.Errorf("got %+v %v, want the new timeout", resp, err)
 			}
 		})
@@ -312,8 +319,8 @@ func hasten(t *testing.T, c *rawClient) {
 	}
 }
 
-// A log that is full is synced before there is another, and large writes fill it.
-func TestNobodyWaitsForALogThatIsFullButWhoWrites(t *testing.T) {
+// A full log is synced before the next one begins, and large writes fill it.
+func TestOnlyWritersWaitForAFullLog(t *testing.T) {
 	t.Parallel()
 	g := newGate()
 	s := serve(t, Config{Data: "data"}, disk{fs: errorfs.Wrap(vfs.NewMem(), g)})
@@ -325,11 +332,11 @@ func TestNobodyWaitsForALogThatIsFullButWhoWrites(t *testing.T) {
 	}
 	first, second := mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{})
 	open := g.shut(t)
-	// Two requests, which no reader serves itself.
+	// Two writes, which a reader does not serve inline.
 	b := wire.AppendRequest(nil, 1, wire.OpSetData, setOf("/a", 1))
 	b = wire.AppendRequest(b, 2, wire.OpSetData, setOf("/a", 12*largeSize))
 	for _, w := range []*rawClient{first, second} {
-		go func() { _, _ = w.nc.Write(b) }() // which ends when it is read
+		go func() { _, _ = w.nc.Write(b) }() // ends when the server has read it
 	}
 	<-g.waits
 	hasten(t, c)
@@ -353,7 +360,7 @@ func TestNobodyWaitsForALogThatIsFullButWhoWrites(t *testing.T) {
 	}
 }
 
-// mustPing connects nobody: it gives a function that lets other goroutines run by a round trip to the server.
+// mustPing returns a function that makes a round trip to the server, during which other goroutines run.
 func mustPing(t *testing.T, s *Server) func() {
 	t.Helper()
 	return func() { _ = s.do(func(*owner) {}) }
@@ -370,13 +377,13 @@ func TestFullDiskStopsAcknowledgingAndLosesNothing(t *testing.T) {
 	}
 	g.jam(noSpace)
 	if _, err := c.create("/lost", nil, 0); err == nil {
-		t.Error("a write that the disk refused was acknowledged")
+		t.Error("got success for a write that failed on disk, want an error")
 	} else if _, refused := errors.AsType[codeError](err); refused {
-		t.Errorf("got the code %v, want the end of the connection: whether the write is durable is not known", err)
+		t.Errorf("got code %v, want the end of the connection, as the outcome of the write is unknown", err)
 	}
 	<-s.Done()
 	if !errors.Is(s.Err(), noSpace) || !errors.Is(s.Close(), noSpace) {
-		t.Errorf("got %v and %v, want both to say why", s.Err(), s.Close())
+		t.Errorf("got %v and %v, want both to name the cause", s.Err(), s.Close())
 	}
 	s = serve(t, Config{Data: "data"}, disk{fs: mem.CrashClone(vfs.CrashCloneCfg{})})
 	again, err := c.resume(s)
@@ -385,27 +392,27 @@ func TestFullDiskStopsAcknowledgingAndLosesNothing(t *testing.T) {
 	}
 	defer again.nc.Close()
 	if data, _, err := again.get("/before"); err != nil || string(data) != "x" {
-		t.Errorf("got %q %v, want what was acknowledged", data, err)
+		t.Errorf("got %q %v, want the acknowledged data", data, err)
 	}
 }
 
-func TestRefusedWriteIsNotAnsweredAtAZxidThatACrashWouldGiveAgain(t *testing.T) {
+func TestZxidOfARefusedWriteIsNotReusedAfterACrash(t *testing.T) {
 	t.Parallel()
 	mem := vfs.NewCrashableMem()
 	s := serve(t, Config{Data: "data"}, disk{fs: mem})
 	c := mustConnect(t, s, wire.ConnectRequest{})
-	for range 2000 { // beyond any reserve
+	for range 2000 { // more than any reserve
 		if err := c.delete("/no"); !errors.Is(err, codeError(wire.NoNode)) {
 			t.Fatal(err)
 		}
 	}
 	s = serve(t, Config{Data: "data"}, disk{fs: mem.CrashClone(vfs.CrashCloneCfg{})})
 	if _, err := c.resume(s); err != nil {
-		t.Errorf("a client that has seen zxid %d: %v, but the server is at %d", c.zxid, err, s.owner.zxid)
+		t.Errorf("client that has seen zxid %d: got %v, and the server at zxid %d", c.zxid, err, s.owner.zxid)
 	}
 }
 
-func TestCleanRestartGoesOnAtTheNextZxid(t *testing.T) {
+func TestCleanRestartContinuesAtTheNextZxid(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Data: t.TempDir()}
 	s := serve(t, cfg, disk{})
@@ -414,7 +421,7 @@ func TestCleanRestartGoesOnAtTheNextZxid(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.delete("/no"); err == nil {
-		t.Fatal("deleted what is not there")
+		t.Fatal("delete of an absent node: got success, want an error")
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -426,7 +433,7 @@ func TestCleanRestartGoesOnAtTheNextZxid(t *testing.T) {
 	}
 	defer again.nc.Close()
 	if _, stat, err := again.get("/e"); err != nil || stat.EphemeralOwner != c.session {
-		t.Errorf("got %+v %v, want the ephemeral node of the session", stat, err)
+		t.Errorf("got %+v %v, want the session's ephemeral node", stat, err)
 	}
 	if _, err := again.create("/f", nil, 0); err != nil || again.zxid != c.zxid+1 {
 		t.Errorf("got zxid %d %v, want %d", again.zxid, err, c.zxid+1)
@@ -440,8 +447,8 @@ func TestDirectoryInUseIsRefused(t *testing.T) {
 	cfg.Listen = []string{"127.0.0.1:0"}
 	if s, err := start(t.Context(), cfg, disk{}); err == nil {
 		_ = s.Close()
-		t.Error("two servers share a directory")
+		t.Error("second server on the directory: got success, want an error")
 	} else if !strings.Contains(err.Error(), "in use by process") {
-		t.Errorf("got %v, want the holder's process id", err)
+		t.Errorf("got %v, want an error with the process id", err)
 	}
 }

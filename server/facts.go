@@ -1,5 +1,7 @@
 package server
 
+// What the four-letter words and the HTTP commands report.
+
 import (
 	"cmp"
 	"maps"
@@ -14,23 +16,23 @@ import (
 )
 
 const (
-	// versionText is what the server says it is: the version of ZooKeeper whose behaviour it follows, in the form that
-	// monitoring systems take apart.
+	// versionText names the version of ZooKeeper whose behaviour the server follows, in the form that monitoring
+	// systems parse.
 	versionText = "3.9.5-turnstile, built on 2026-11-21 00:00 UTC"
 	notServing  = "This ZooKeeper instance is not currently serving requests"
 	mode        = "standalone"
 	serverID    = 0
 )
 
-// facts are what the four-letter words and the HTTP commands tell, taken at one moment.
+// facts is a snapshot of what the four-letter words and the HTTP commands report.
 type facts struct {
 	zxid         int64
-	nodes        int // as ZooKeeper counts them: the root twice
+	nodes        int // as ZooKeeper counts them, with the root twice
 	dataSize     int64
 	sessions     int
 	ephemerals   int
 	watches      int
-	watchConns   int // of watches on data
+	watchConns   int // connections with watches on data
 	watchPaths   int
 	watchTotal   int
 	latency      latency
@@ -41,13 +43,13 @@ type facts struct {
 	outstanding  int
 	connections  []connFacts
 	uptime       time.Duration
-	byPath       map[string][]int64        // only if asked for
-	byOwner      map[int64][]string        // only if asked for
-	deadlines    map[time.Duration][]int64 // only if asked for: sessions by the time when they expire
-	ephemeralsOf map[int64][]string        // only if asked for
+	byPath       map[string][]int64        // only if requested
+	byOwner      map[int64][]string        // only if requested
+	deadlines    map[time.Duration][]int64 // only if requested: sessions by the time when they expire
+	ephemeralsOf map[int64][]string        // only if requested
 }
 
-// connFacts tell about one connection.
+// connFacts are the facts of one connection.
 type connFacts struct {
 	remote  string
 	secure  bool
@@ -65,10 +67,10 @@ type connFacts struct {
 	latency latency
 }
 
-// detail says which of the expensive facts are asked for.
+// detail selects expensive facts.
 type detail struct{ watches, dump bool }
 
-// facts collects the facts. It returns false when the server stops.
+// facts collects the facts. It returns false if the server has stopped.
 func (s *Server) facts(d detail) (*facts, bool) {
 	f := &facts{received: s.stats.received.Load(), sent: s.stats.sent.Load(), authFailed: s.stats.authFailed.Load()}
 	f.uptime = time.Since(s.clock.base)
@@ -126,7 +128,7 @@ func (o *owner) sessionsOf(ids []tree.WatcherID) []int64 {
 	return out
 }
 
-// allConns returns the connections that are told of, the oldest first: all but those that are about to close.
+// allConns returns the connections that count, oldest first: all but those that are about to close.
 func (s *Server) allConns() []*conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,10 +168,10 @@ func (s *Server) clientPort(secure bool) int {
 	return -1
 }
 
-// setting is one line of the word conf.
+// setting is one line of the four-letter word conf.
 type setting struct {
 	key   string // of conf
-	json  string // of the HTTP command; "" if it is not there
+	json  string // of the HTTP command; "" if it has no such key
 	value any
 }
 
@@ -200,7 +202,7 @@ func (s *Server) diskSize() int64 {
 	return s.store.Size()
 }
 
-// openFiles returns how many file descriptors the process has, -1 if that cannot be told here.
+// openFiles returns how many file descriptors the process has, -1 if unknown.
 func openFiles() int {
 	names, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -209,7 +211,7 @@ func openFiles() int {
 	return len(names)
 }
 
-// decimal writes a mean as ZooKeeper does: at least one digit after the point, at most four.
+// decimal formats a mean as ZooKeeper does: with one to four digits after the point.
 func decimal(v float64) string {
 	s := strconv.FormatFloat(v, 'f', 4, 64)
 	for len(s) > 1 && s[len(s)-1] == '0' && s[len(s)-2] != '.' {

@@ -7,20 +7,35 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// FuzzConnection sends any bytes on a connection that has a session: the server must serve others as before.
+// FuzzConnection sends arbitrary bytes on a connection with a session. The server must still serve other clients.
 func FuzzConnection(f *testing.F) {
 	all := wire.ACL{Perms: wire.PermAll, ID: wire.ID{Scheme: "auth"}}
 	for op, req := range map[wire.Op]wire.Record{
-		wire.OpCreate2:       &wire.CreateRequest{Path: "/a", Data: []byte{}, ACL: []wire.ACL{all}, Flags: wire.FlagSequential},
-		wire.OpCreateTTL:     &wire.CreateTTLRequest{CreateRequest: wire.CreateRequest{Path: "/b", ACL: openACL, Flags: wire.FlagTTL}, TTL: 5},
-		wire.OpSetACL:        &wire.SetACLRequest{Path: "/a", ACL: openACL, Version: -1},
-		wire.OpSetWatches2:   &wire.SetWatchesRequest{Two: true, Data: []string{"/"}, Exist: []string{"/"}, Child: []string{"/"}, Persistent: []string{"/"}, PersistentRecur: []string{"/"}},
+		wire.OpCreate2: &wire.CreateRequest{
+			Path: "/a", Data: []byte{}, ACL: []wire.ACL{all},
+			Flags: wire.FlagSequential,
+		},
+		wire.OpCreateTTL: &wire.CreateTTLRequest{CreateRequest: wire.CreateRequest{
+			Path: "/b", ACL: openACL,
+			Flags: wire.FlagTTL,
+		}, TTL: 5},
+		wire.OpSetACL: &wire.SetACLRequest{Path: "/a", ACL: openACL, Version: -1},
+		wire.OpSetWatches2: &wire.SetWatchesRequest{
+			Two: true, Data: []string{"/"}, Exist: []string{"/"},
+			Child: []string{"/"}, Persistent: []string{"/"}, PersistentRecur: []string{"/"},
+		},
 		wire.OpRemoveWatches: &wire.WatcherTypeRequest{Path: "/", Type: wire.WatcherAny},
 		wire.OpMulti: &wire.MultiRequest{Ops: []wire.SubRequest{
 			{Op: wire.OpCreate, Request: &wire.CreateRequest{Path: "/zookeeper/quota/a", ACL: openACL}},
-			{Op: wire.OpSetData, Request: &wire.SetDataRequest{Path: "/zookeeper/quota/zookeeper_limits", Data: []byte("count=1,bytes=1"), Version: -1}},
+			{Op: wire.OpSetData, Request: &wire.SetDataRequest{
+				Path: "/zookeeper/quota/zookeeper_limits",
+				Data: []byte("count=1,bytes=1"), Version: -1,
+			}},
 		}},
-		wire.OpMultiRead:    &wire.MultiRequest{Read: true, Ops: []wire.SubRequest{{Op: wire.OpGetChildren, Request: &wire.PathWatchRequest{Path: "/"}}}},
+		wire.OpMultiRead: &wire.MultiRequest{
+			Read: true,
+			Ops:  []wire.SubRequest{{Op: wire.OpGetChildren, Request: &wire.PathWatchRequest{Path: "/"}}},
+		},
 		wire.OpSASL:         &wire.SASLToken{Token: []byte(`username="bob",nonce="x"`)},
 		wire.OpAuth:         &wire.AuthRequest{Scheme: "digest", Auth: []byte("a:b")},
 		wire.OpReconfig:     &wire.ReconfigRequest{Leaving: "1"},
@@ -30,7 +45,8 @@ func FuzzConnection(f *testing.F) {
 		f.Add(wire.AppendRequest(b, 2, wire.OpGetChildren2, &wire.PathWatchRequest{Path: "/", Watch: true}))
 	}
 	s, err := Start(f.Context(), Config{
-		InMemory: true, Listen: []string{"127.0.0.1:0"}, ExtendedTypes: true, EnforceQuota: true, SASLUsers: map[string]string{"bob": "x"}, MaxFrame: 1 << 16,
+		InMemory: true, Listen: []string{"127.0.0.1:0"}, ExtendedTypes: true, EnforceQuota: true,
+		SASLUsers: map[string]string{"bob": "x"}, MaxFrame: 1 << 16,
 	})
 	if err != nil {
 		f.Fatal(err)
@@ -44,7 +60,7 @@ func FuzzConnection(f *testing.F) {
 		_ = s.ExpireSession(c.session)
 		other := mustConnect(t, s, wire.ConnectRequest{Timeout: 4000})
 		if err := other.call(wire.OpGetData, &wire.PathWatchRequest{Path: "/"}, nil); err != nil {
-			t.Errorf("another client's read: %v", err)
+			t.Errorf("another client's read: got %v, want OK", err)
 		}
 		if err := other.call(wire.OpCloseSession, &wire.Empty{}, nil); err != nil {
 			t.Error(err)

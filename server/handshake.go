@@ -1,5 +1,7 @@
 package server
 
+// Serving the handshake: new and resumed sessions.
+
 import (
 	"strconv"
 	"time"
@@ -7,7 +9,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// connect serves the handshake: a new session, an old one, or the word that the old one is gone.
+// connect serves the handshake: it creates a session, resumes one, or answers that the session has expired.
 func (o *owner) connect(it *item) {
 	c, req := it.conn, it.req.(connectRecord).ConnectRequest
 	if c.state != connNew {
@@ -15,8 +17,8 @@ func (o *owner) connect(it *item) {
 		return
 	}
 	if req.LastZxidSeen > o.zxid {
-		// The client has seen a later state than this server has: it must not go back in time.
-		o.cfg.Logger.Warn("server: client has seen a later zxid than this server has, closed", "client", c.remote,
+		// The client has seen a later state than this server has. It must not see older state now.
+		o.cfg.Logger.Warn("server: closed a client that has seen a later zxid than this server has", "client", c.remote,
 			"zxid", req.LastZxidSeen, "last", o.zxid)
 		c.drop(it)
 		c.kill()
@@ -31,7 +33,7 @@ func (o *owner) connect(it *item) {
 	if s == nil || !o.rightPassword(s.id, req.Password) {
 		c.state = connClosing
 		gone := &wire.ConnectResponse{Password: make([]byte, wire.PasswordLen), HasReadOnly: req.HasReadOnly}
-		o.welcome(it, gone, o.pending(), true)
+		o.replyConnect(it, gone, o.pending(), true)
 		return
 	}
 	o.resumeSession(it, req, s, timeout)
@@ -43,14 +45,14 @@ func (o *owner) newSession(it *item, req *wire.ConnectRequest, timeout time.Dura
 	if !tooMany {
 		tooMany, met = full(o.openedBy[c.ip], half(o.cfg.Limits.Sessions)), limitSessionsPerAddress
 	}
-	if tooMany { // a handshake has no way to say so: as ZooKeeper, which closes when there are too many connections
+	if tooMany { // close, as ZooKeeper does with too many connections: a handshake's reply has no error code
 		o.hit(met, c.remote)
 		c.drop(it)
 		c.kill()
 		return
 	}
 	id := o.nextSession()
-	r := o.tree.CreateSession(o.spend(), id, int32(timeout.Milliseconds()))
+	r := o.tree.CreateSession(o.nextZxid(), id, int32(timeout.Milliseconds()))
 	o.record(&r)
 	if o.store != nil {
 		o.tx(o.current()).SetSeed(o.seed)
@@ -59,15 +61,16 @@ func (o *owner) newSession(it *item, req *wire.ConnectRequest, timeout time.Dura
 	s.opener = c.ip
 	o.openedBy[c.ip]++
 	o.attach(c, s)
-	o.welcome(it, o.welcomeTo(s, req), o.store != nil, false)
+	o.replyConnect(it, o.connectResponse(s, req), o.store != nil, false)
 }
 
-// resumeSession gives a session to a new connection, whose password is right. The old connection, if there still is one, is closed.
-// A timeout that has changed is made durable before the client may rely on it.
+// resumeSession attaches a session to a new connection that has given the right password, and closes the old
+// connection, if any. A changed timeout is made durable before the reply.
 //
-// Nothing else of the answer can be lost: who knows the password was told it when the session was durable. So a client
-// whose answers wait for the disk, its pings' among them, goes on with its session on a new connection, however long
-// the disk takes. If that connection is lost, or the server ends, the client asks again, and the session is there.
+// Nothing else in the reply can be lost: a client knows the password only if the session was durable when it was told.
+// So a client whose replies wait for the disk, those to pings too, can go on with its session on a new connection,
+// however long the disk takes. If that connection or the server ends, the client asks again, and the session still
+// exists.
 func (o *owner) resumeSession(it *item, req *wire.ConnectRequest, s *session, timeout time.Duration) {
 	if s.conn != nil {
 		o.detach(s.conn)
@@ -77,29 +80,29 @@ func (o *owner) resumeSession(it *item, req *wire.ConnectRequest, s *session, ti
 		o.record(&r)
 		s.timeout.Store(int64(timeout))
 		if o.store != nil {
-			s.retimed = o.seq
+			s.timeoutBatch = o.seq
 		}
 	}
 	s.touch(o.clock.now())
 	o.expiry.remove(s)
 	o.expiry.add(s, o.clock.now())
 	o.attach(it.conn, s)
-	o.welcome(it, o.welcomeTo(s, req), s.retimed > o.durable.seq.Load(), false)
+	o.replyConnect(it, o.connectResponse(s, req), s.timeoutBatch > o.durable.seq.Load(), false)
 }
 
-func (o *owner) welcomeTo(s *session, req *wire.ConnectRequest) *wire.ConnectResponse {
+func (o *owner) connectResponse(s *session, req *wire.ConnectRequest) *wire.ConnectResponse {
 	return &wire.ConnectResponse{
 		Timeout: int32(time.Duration(s.timeout.Load()).Milliseconds()), SessionID: s.id,
 		Password: password(o.secret, s.id), HasReadOnly: req.HasReadOnly,
 	}
 }
 
-// welcome answers a handshake. The answer has no header, and the byte for read-only exactly if the request had it.
-func (o *owner) welcome(it *item, resp *wire.ConnectResponse, hold, last bool) {
+// replyConnect replies to a handshake. The reply has no header.
+func (o *owner) replyConnect(it *item, resp *wire.ConnectResponse, hold, last bool) {
 	o.replyBare(it, wire.OpCreateSession, resp, hold, last)
 }
 
-// replyBare sends a frame with no header but what body begins with.
+// replyBare sends a reply without the usual header.
 func (o *owner) replyBare(it *item, op wire.Op, body wire.Record, hold, last bool) {
 	f := frame{conn: it.conn, request: true, last: last, op: op, size: it.size, at: it.at}
 	if !hold {
@@ -119,17 +122,18 @@ func appendFrame(b []byte, body wire.Record) []byte {
 	return wire.EndFrame(body.Append(wire.BeginFrame(b)), start)
 }
 
-// putFrame encodes a frame without a header right into the outbox.
+// putFrame encodes a frame without a header directly into the outbox.
 func (o *outbox) putFrame(f *frame, body wire.Record, now time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	before := len(o.out)
-	o.out = appendFrame(o.out, body)
-	o.backlog.Add(int64(len(o.out) - before))
-	o.finish(f, len(o.out)-before, now)
+	end := o.end()
+	before := len(*end)
+	*end = appendFrame(*end, body)
+	o.backlog.Add(int64(len(*end) - before))
+	o.finish(f, len(*end)-before, now)
 }
 
-// attach gives a session its connection.
+// attach gives a session a connection.
 func (o *owner) attach(c *conn, s *session) {
 	s.conn = c
 	c.state = connOpen
@@ -138,7 +142,7 @@ func (o *owner) attach(c *conn, s *session) {
 	o.watchers[c.id] = c
 }
 
-// detach takes a connection from its session and closes it.
+// detach separates a connection from its session and closes it.
 func (o *owner) detach(c *conn) {
 	if s := c.sess.Load(); s != nil && s.conn == c {
 		s.conn = nil
@@ -149,14 +153,14 @@ func (o *owner) detach(c *conn) {
 	c.kill()
 }
 
-// connGone cleans up behind a connection that has ended. Its session lives on.
+// connGone cleans up after a connection that has ended. Its session continues.
 func (o *owner) connGone(c *conn) {
 	c.parked = nil
 	o.detach(c)
 	c.state = connClosing
 }
 
-// addSession makes a session that the tree knows known here.
+// addSession adds a session that exists in the tree.
 func (o *owner) addSession(id int64, timeout, now time.Duration) *session {
 	s := &session{id: id}
 	s.timeout.Store(int64(timeout))
@@ -167,8 +171,8 @@ func (o *owner) addSession(id int64, timeout, now time.Duration) *session {
 	return s
 }
 
-// forget drops a session whose close has been recorded. Its connection, if any, is the caller's.
-func (o *owner) forget(s *session) {
+// removeSession removes a session whose end has been recorded. The caller takes care of its connection, if any.
+func (o *owner) removeSession(s *session) {
 	o.expiry.remove(s)
 	delete(o.sessions, s.id)
 	if s.opener == "" {
@@ -179,16 +183,16 @@ func (o *owner) forget(s *session) {
 	}
 }
 
-// endSession closes a session from this side, as expiry does: its connection ends without a word, and who comes back
-// is told that the session is gone.
+// endSession ends a session for the server's own reasons, such as expiry. It closes the connection without a reply; a
+// client that reconnects learns that the session has expired.
 func (o *owner) endSession(s *session) {
 	if s.conn != nil {
 		o.detach(s.conn)
 	}
-	r := o.tree.CloseSession(o.spend(), time.Now().UnixMilli(), s.id)
-	o.forget(s)
+	r := o.tree.CloseSession(o.nextZxid(), time.Now().UnixMilli(), s.id)
+	o.removeSession(s)
 	o.record(&r)
 }
 
-// sessionName writes a session's id as ZooKeeper does.
+// sessionName formats a session's id as ZooKeeper does.
 func sessionName(id int64) string { return "0x" + strconv.FormatUint(uint64(id), 16) }

@@ -33,7 +33,7 @@ func dial(t *testing.T, s *Server) *rawClient {
 	return c
 }
 
-func TestAnswerHasReadOnlyByteExactlyIfTheRequestHas(t *testing.T) {
+func TestHandshakeReplyHasReadOnlyByteIfTheRequestHas(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{}, disk{})
 	for _, has := range []bool{false, true} {
@@ -48,7 +48,7 @@ func TestAnswerHasReadOnlyByteExactlyIfTheRequestHas(t *testing.T) {
 			want = 37
 		}
 		if err != nil || len(body) != want {
-			t.Errorf("read-only byte sent: %t: got %d bytes %v, want %d", has, len(body), err, want)
+			t.Errorf("read-only byte sent %t: got %d bytes %v, want %d", has, len(body), err, want)
 		}
 	}
 }
@@ -56,7 +56,13 @@ func TestAnswerHasReadOnlyByteExactlyIfTheRequestHas(t *testing.T) {
 func TestTimeoutIsNegotiatedOnEveryConnect(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{TickTime: time.Second, MinSessionTimeout: 3 * time.Second}, disk{})
-	for _, row := range []struct{ asked, want int32 }{{0, 3000}, {-5, 3000}, {1, 3000}, {7500, 7500}, {1 << 30, 20_000}} {
+	for _, row := range []struct{ asked, want int32 }{
+		{0, 3000},
+		{-5, 3000},
+		{1, 3000},
+		{7500, 7500},
+		{1 << 30, 20_000},
+	} {
 		c := dial(t, s)
 		resp, err := c.handshake(&wire.ConnectRequest{Timeout: row.asked})
 		if err != nil || resp.Timeout != row.want {
@@ -83,11 +89,11 @@ func TestChangedTimeoutSurvivesCrash(t *testing.T) {
 	s = serve(t, Config{Data: "data"}, disk{fs: mem.CrashClone(vfs.CrashCloneCfg{})})
 	sessions := s.Sessions()
 	if len(sessions) != 1 || sessions[0].ID != c.session || sessions[0].Timeout != 9*time.Second {
-		t.Errorf("got %+v, want the session with 9s", sessions)
+		t.Errorf("got %+v, want the session with a timeout of 9s", sessions)
 	}
 }
 
-func TestClientThatHasSeenMoreIsClosedWithoutAWord(t *testing.T) {
+func TestClientThatHasSeenALaterZxidIsDisconnected(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{}, disk{})
 	c := dial(t, s)
@@ -96,7 +102,7 @@ func TestClientThatHasSeenMoreIsClosedWithoutAWord(t *testing.T) {
 	}
 }
 
-func TestGoneSessionIsToldByZeros(t *testing.T) {
+func TestHandshakeReplyOfAnEndedSessionIsZero(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{}, disk{})
 	live := mustConnect(t, s, wire.ConnectRequest{})
@@ -110,22 +116,23 @@ func TestGoneSessionIsToldByZeros(t *testing.T) {
 	} {
 		c := dial(t, s)
 		resp, err := c.handshake(req)
-		if err != nil || resp.Timeout != 0 || resp.SessionID != 0 || !bytes.Equal(resp.Password, make([]byte, 16)) || resp.ReadOnly {
+		if err != nil || resp.Timeout != 0 || resp.SessionID != 0 || !bytes.Equal(resp.Password, make([]byte, 16)) ||
+			resp.ReadOnly {
 			t.Errorf("%s: got %+v %v, want zeros", name, resp, err)
 		}
 		if !c.ended() {
-			t.Errorf("%s: the connection is open still", name)
+			t.Errorf("%s: the connection is still open", name)
 		}
 	}
 	if err := live.call(wire.OpPing, &wire.Empty{}, nil); err == nil {
-		t.Error("a ping's reply must carry -2")
+		t.Error("ping: got another xid, want -2")
 	}
 	if _, err := live.create("/still", nil, 0); err != nil {
-		t.Errorf("wrong passwords for its session have hurt a live client: %v", err)
+		t.Errorf("client after others gave wrong passwords for its session: got %v, want OK", err)
 	}
 }
 
-func TestNewConnectionTakesTheSessionOver(t *testing.T) {
+func TestNewConnectionTakesOverTheSession(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{}, disk{})
 	old := mustConnect(t, s, wire.ConnectRequest{})
@@ -140,13 +147,13 @@ func TestNewConnectionTakesTheSessionOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !old.ended() {
-		t.Error("the old connection is open still")
+		t.Error("the old connection is still open")
 	}
 	if err := taken.delete("/e"); err != nil {
-		t.Errorf("ephemeral node after the takeover: %v", err)
+		t.Errorf("ephemeral node after the takeover: got %v", err)
 	}
 	if len(taken.events) > 0 {
-		t.Errorf("got %v, want no event: watches belong to the connection", taken.events)
+		t.Errorf("got %v, want no event, as watches belong to the connection", taken.events)
 	}
 }
 
@@ -170,7 +177,7 @@ func TestRequestsSentWithTheHandshakeAreServed(t *testing.T) {
 	}
 }
 
-func TestFirstFrameThatIsNoHandshakeEndsTheConnection(t *testing.T) {
+func TestInvalidHandshakeEndsTheConnection(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{MaxFrame: 4096}, disk{})
 	for name, b := range map[string][]byte{

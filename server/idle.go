@@ -1,21 +1,23 @@
 package server
 
+// Stopping a server that has no session for some time.
+
 import (
 	"errors"
 	"time"
 )
 
-// ErrIdle is why a server has stopped that had no session for Config.IdleExit.
+// ErrIdle is the reason of a server that stopped because it had no session for Config.IdleExit.
 var ErrIdle = errors.New("server: stopped after a time without any session")
 
-// idle stops the server when nobody has had a session for some time.
+// idle stops the server when there has been no session for some time.
 type idle struct {
-	since time.Time // since when there has been no session; zero while there is one
+	since time.Time // since when there is no session; zero while there is one
 }
 
 func (i *idle) active() { i.since = time.Time{} }
 
-// wait returns how long it is until the server may stop.
+// wait returns the time until the server may stop.
 func (i *idle) wait(o *owner) time.Duration {
 	if o.cfg.IdleExit == 0 {
 		return time.Hour

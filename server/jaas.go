@@ -1,12 +1,15 @@
 package server
 
+// Reading JAAS files.
+
 import (
 	"errors"
 	"fmt"
 	"strings"
 )
 
-// jaasUsers reads the users of the section Server of a JAAS file, which are the options user_<name>="password" of its login module.
+// jaasUsers returns the passwords by user of the section Server of a JAAS file. They are the options
+// user_<name>="password" of its login module.
 func jaasUsers(text string) (map[string]string, error) {
 	l := jaasLexer{rest: text}
 	users := make(map[string]string)
@@ -33,14 +36,15 @@ func jaasUsers(text string) (map[string]string, error) {
 	case l.err != nil:
 		return nil, l.err
 	case !found:
-		return nil, errors.New("there is no section Server")
+		return nil, errors.New("no section Server")
 	case len(users) == 0:
-		return nil, errors.New(`section Server names no user: want lines as user_bob="password"`)
+		return nil, errors.New(`section Server names no user: want options like user_bob="password"`)
 	}
 	return users, nil
 }
 
-// jaasLexer takes a JAAS file apart as Java does: words, quoted texts, and signs that stand alone. // and /* */ are comments.
+// jaasLexer splits a JAAS file into tokens as Java does: words, quoted strings and single signs. // and /* */ are
+// comments.
 type jaasLexer struct {
 	rest string
 	err  error
@@ -77,10 +81,10 @@ func (l *jaasLexer) section(option func(key, value string)) error {
 	}
 }
 
-// quoted begins a token that was in quotes, so that none of those is taken for a sign.
+// quoted is the first byte of a token that was in quotes, which tells it from a sign.
 const quoted = "\x00"
 
-// next returns the next word, sign, or text in quotes, without them and behind the mark. It returns false at the end.
+// next returns the next word, sign, or quoted string, the last with quoted in front. It returns false at the end.
 func (l *jaasLexer) next() (string, bool) {
 	for {
 		l.rest = strings.TrimLeft(l.rest, " \t\r\n\f")
@@ -93,7 +97,7 @@ func (l *jaasLexer) next() (string, bool) {
 				l.err = errors.New("a comment does not end: want */")
 			}
 			l.rest = after
-		case l.rest[0] == '/': // a second one is usual, and not needed
+		case l.rest[0] == '/': // as in Java, one slash suffices
 			_, l.rest, _ = strings.Cut(l.rest, "\n")
 		case l.rest[0] == '"' || l.rest[0] == '\'':
 			return l.quote()
@@ -131,6 +135,6 @@ func (l *jaasLexer) quote() (string, bool) {
 			b = append(b, c)
 		}
 	}
-	l.err = errors.New("a text in quotes does not end on its line")
+	l.err = errors.New("a quoted string does not end on its line")
 	return "", false
 }

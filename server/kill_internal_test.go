@@ -12,7 +12,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// killedEnv makes the test binary a server in the directory that it holds, to be killed.
+// killedEnv is the variable that makes the test binary run a server in the directory it names, to be killed.
 const killedEnv = "TURNSTILE_TEST_SERVE"
 
 func TestMain(m *testing.M) {
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestKilledServerComesBackWithAllThatItAcknowledged(t *testing.T) {
+func TestKilledServerKeepsAllThatItAcknowledged(t *testing.T) {
 	t.Parallel()
 	kills := 30
 	if testing.Short() {
@@ -46,20 +46,21 @@ func TestKilledServerComesBackWithAllThatItAcknowledged(t *testing.T) {
 				t.Fatal(err)
 			}
 		} else if owner, err = owner.resume(at); err != nil {
-			t.Fatalf("kill %d: the session that had its node: %v", kill, err)
+			t.Fatalf("kill %d: session of the node: got %v", kill, err)
 		}
 		if _, stat, err := owner.get("/e"); err != nil || stat.EphemeralOwner != owner.session {
 			t.Fatalf("kill %d: ephemeral node: got %+v %v", kill, stat, err)
 		}
 		for i := range created {
 			if _, _, err := owner.get(fmt.Sprintf("/n%d", i)); err != nil {
-				t.Fatalf("kill %d: node %d of %d: %v", kill, i, created, err)
+				t.Fatalf("kill %d: node %d of %d: got %v", kill, i, created, err)
 			}
 		}
-		// Writes are on their way when the server is killed, many together or each after the answer to the one before: those that were
-		// answered count.
+		// The server is killed while writes are in flight, many together or each after the reply to the one before.
+		// Those that were answered must survive.
 		create := func(b []byte, i, node int) []byte {
-			return wire.AppendRequest(b, int32(i), wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/n%d", node), ACL: openACL})
+			return wire.AppendRequest(b, int32(i), wire.OpCreate,
+				&wire.CreateRequest{Path: fmt.Sprintf("/n%d", node), ACL: openACL})
 		}
 		alone := kill%2 == 1
 		if !alone {
@@ -84,22 +85,23 @@ func TestKilledServerComesBackWithAllThatItAcknowledged(t *testing.T) {
 			if err != nil {
 				break
 			}
-			if h.Err != wire.OK && h.Err != wire.NodeExists { // made before an earlier kill, without a word
+			// NodeExists: created before an earlier kill but not answered
+			if h.Err != wire.OK && h.Err != wire.NodeExists {
 				t.Fatalf("kill %d: got %v", kill, h.Err)
 			}
 			created++
 		}
 		_ = owner.nc.Close()
 		if err := cmd.Wait(); err == nil {
-			t.Fatal("the server ended by itself")
+			t.Fatal("the server ended on its own")
 		} else if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.Exited() {
-			t.Fatalf("the server ended by itself: %v", err)
+			t.Fatalf("the server ended on its own: %v", err)
 		}
 	}
 	t.Logf("%d kills, %d nodes", kills, created)
 }
 
-// unixServer stands for a server in another process: clients connect to its socket.
+// unixServer represents a server in another process. Clients connect to its socket.
 func unixServer(path string) *Server {
 	return &Server{listeners: []listener{{Listener: elsewhere(path)}}}
 }

@@ -2,5 +2,7 @@
 
 package server
 
-// fileLimit returns -1: this system does not tell how many files the process may have open.
+// The limit of open files, which other systems do not have.
+
+// fileLimit returns -1, for unknown.
 func fileLimit() int64 { return -1 }

@@ -1,56 +1,65 @@
 package server
 
+// Limits of what clients may use.
+
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
 )
 
-// Unlimited lifts a limit.
+// Unlimited removes a limit.
 const Unlimited = -1
 
-// Limits bound what clients may take of the server, so that none of them can cost another client its service or the process its memory.
-// A field that is zero means the default. Unlimited lifts a limit, except those of replies and of the time to send. The word mntr
-// shows each limit, and how often it was hit. The rest of the table is in docs/limits.md.
+// Limits bound what clients may use, so that no client can keep the server from serving others or exhaust its memory.
+// Zero fields mean the default. Unlimited removes a limit, except Reply and SendTime. The four-letter word mntr shows
+// each limit and how often clients have hit it. docs/limits.md lists further limits.
 type Limits struct {
-	// Sessions is how many sessions may live, 100000. Half of them may belong to one address. A handshake that asks for more is closed.
+	// Sessions is the number of sessions, 100000. One address may have half of them. The server closes a connection
+	// that asks for one more.
 	Sessions int
-	// Conns is how many connections there may be, 20000 or three quarters of the files that the process may open. One more is closed.
+	// Conns is the number of connections: 20000, or three quarters of the files that the process may open if that is
+	// less. The server closes any further connection.
 	Conns int
-	// Watches is how many watches one connection may have, 100000, with 256 bytes of path for each. A persistent watch counts twice.
-	// A request for more is refused with BadArguments and changes nothing.
+	// Watches is the number of watches of one connection, 100000, with 256 bytes of path for each. A persistent watch
+	// counts twice. A request for more is refused with BadArguments and changes nothing.
 	Watches int
-	// Identities is how many identities one connection may add, 100, with 1024 bytes for each. A request for more is refused with AuthFailed.
+	// Identities is the number of identities that one connection may add, 100, with 1024 bytes for each. A request for
+	// more is refused with AuthFailed.
 	Identities int
-	// Reply is the size of a reply in bytes, 64 MiB or twice MaxFrame. A read that would say more is refused with MarshallingError.
+	// Reply is the size of a reply in bytes: 64 MiB, or twice MaxFrame if that is more. A read with a larger reply is
+	// refused with MarshallingError.
 	Reply int
-	// Unsent is how many bytes may wait to be sent to one client, 128 MiB or Reply and a half more. It stops being served earlier, so these are events.
-	// A client that lets more wait is disconnected.
+	// Unsent is how many bytes may wait to be sent to one client: 128 MiB, or one and a half times Reply if that is
+	// more. Requests of a slow reader are held back much earlier, so what exceeds the limit is events. The server then
+	// closes the connection.
 	Unsent int
-	// Memory is how many bytes requests, replies, events, watches and identities of all clients may take, 1 GiB. Beyond it
-	// the client with the most is disconnected.
+	// Memory is how many bytes requests, replies, events, watches and identities of all clients may use, 1 GiB. Above
+	// it the server closes the connections that use most.
 	Memory int
-	// SendTime is how long a client may take to read what was sent to it, 64 KiB at a time, 30s. Then it is disconnected.
+	// SendTime is how long a client may take to read 64 KiB that the server has sent, 30s. After that the server closes
+	// the connection.
 	SendTime time.Duration
 	_        struct{}
 }
 
-// The shares of some limits.
+// The bytes that go with each counted unit of a limit.
 const (
-	watchPath    = 256  // bytes of path a watch
-	identitySize = 1024 // bytes an identity
+	watchPath    = 256  // of path, per watch
+	identitySize = 1024 // per identity
 )
 
-// What a connection may leave undone before it is no longer read or served. Nothing is refused for these.
+// Bounds at which the server stops reading or serving a connection for a while. Nothing is refused because of them.
 const (
-	maxPending  = 1000    // unanswered requests, more are not read
-	maxRequests = 8 << 20 // bytes of them; one larger request is served alone
-	softBacklog = 4 << 20 // bytes that the client has not read yet: its next requests wait
-	sendChunk   = 64 << 10
-	maxLinger   = time.Second // for the client to close a connection whose last reply it has
-	weighAfter  = 16 << 20    // bytes that are taken from one look at the memory that clients take to the next
+	maxPending   = 1000    // unanswered requests; beyond them the server stops reading
+	maxRequests  = 8 << 20 // bytes of unanswered requests; a larger request is served alone
+	softBacklog  = 4 << 20 // bytes that the client has not read; beyond them its requests wait
+	sendChunk    = 64 << 10
+	maxLinger    = time.Second // for the client to close a connection after its last reply
+	enforceAfter = 16 << 20    // bytes allocated for clients between two checks of Limits.Memory
 
-	identityCost = 64 // bytes of an identity beside its text
+	identityCost = 64 // bytes of an identity besides its strings
 )
 
 // limit names one of the limits.
@@ -70,41 +79,37 @@ const (
 	limitCount
 )
 
-// limitNames are the names that mntr and the log use.
+// limitNames are the names in mntr and the log.
 var limitNames = [limitCount]string{
-	"sessions", "sessions_per_address", "connections", "connections_per_address", "watches_per_connection", "identities_per_connection",
+	"sessions", "sessions_per_address", "connections", "connections_per_address", "watches_per_connection",
+	"identities_per_connection",
 	"reply_bytes", "unsent_bytes_per_connection", "memory_bytes", "send_milliseconds",
 }
 
-// withDefaults fills in what is zero.
+// withDefaults fills in defaults.
 func (l Limits) withDefaults(maxFrame int) Limits {
-	set := func(v *int, def int) {
-		if *v == 0 {
-			*v = def
-		}
-	}
 	conns := 20_000
 	if files := fileLimit(); files > 0 {
 		conns = int(min(int64(conns), files*3/4))
 	}
-	set(&l.Sessions, 100_000)
-	set(&l.Conns, conns)
-	set(&l.Watches, 100_000)
-	set(&l.Identities, 100)
-	set(&l.Reply, max(64<<20, min(2*maxFrame, maxReply)))
-	set(&l.Unsent, max(128<<20, l.Reply+l.Reply/2))
-	set(&l.Memory, 1<<30)
-	l.SendTime = orDuration(l.SendTime, 30*time.Second)
+	l.Sessions = cmp.Or(l.Sessions, 100_000)
+	l.Conns = cmp.Or(l.Conns, conns)
+	l.Watches = cmp.Or(l.Watches, 100_000)
+	l.Identities = cmp.Or(l.Identities, 100)
+	l.Reply = cmp.Or(l.Reply, max(64<<20, min(2*maxFrame, maxReply)))
+	l.Unsent = cmp.Or(l.Unsent, max(128<<20, l.Reply+l.Reply/2))
+	l.Memory = cmp.Or(l.Memory, 1<<30)
+	l.SendTime = cmp.Or(l.SendTime, 30*time.Second)
 	return l
 }
 
-// The sizes of what is around a reply's body.
+// The sizes of what precedes a reply's body.
 const (
 	frameHeader = 4
 	replyHeader = 16
 )
 
-// maxReply is what the protocol's field for a frame's length can say.
+// maxReply is the largest length of a frame in the protocol.
 const maxReply = 1<<31 - 1
 
 func (l *Limits) check(maxFrame int) error {
@@ -121,25 +126,27 @@ func (l *Limits) check(maxFrame int) error {
 		{"Memory", l.Memory},
 	} {
 		if row.value < Unlimited {
-			errs = append(errs, fmt.Errorf("server: Limits.%s is %d, want a positive number or Unlimited", row.name, row.value))
+			errs = append(errs, fmt.Errorf("server: Limits.%s must be positive or Unlimited: %d", row.name, row.value))
 		}
 	}
 	if l.Reply < min(maxFrame+1024, maxReply) || l.Reply > maxReply {
-		errs = append(errs, fmt.Errorf("server: Limits.Reply is %d, want a little more than MaxFrame, which is %d, to %d", l.Reply, maxFrame, maxReply))
+		errs = append(errs, fmt.Errorf("server: Limits.Reply must be from %d (somewhat above MaxFrame) to %d: %d",
+			min(maxFrame+1024, maxReply), maxReply, l.Reply))
 	}
 	if l.Unsent > 0 && l.Unsent < l.Reply+softBacklog {
-		errs = append(errs, fmt.Errorf("server: Limits.Unsent is %d, want at least a reply and %d more", l.Unsent, softBacklog))
+		errs = append(errs, fmt.Errorf("server: Limits.Unsent must be at least %d (Limits.Reply and %d more): %d",
+			l.Reply+softBacklog, softBacklog, l.Unsent))
 	}
 	if l.SendTime < time.Millisecond {
-		errs = append(errs, fmt.Errorf("server: Limits.SendTime is %v, want at least 1ms", l.SendTime))
+		errs = append(errs, fmt.Errorf("server: Limits.SendTime must be at least 1ms: %v", l.SendTime))
 	}
 	return errors.Join(errs...)
 }
 
-// full reports whether n has reached a limit.
+// full reports whether n has reached limit.
 func full(n, limit int) bool { return limit >= 0 && n >= limit }
 
-// half returns one address's share of a limit.
+// half returns the share of a limit that one address may use.
 func half(limit int) int {
 	if limit < 0 {
 		return limit
@@ -150,14 +157,18 @@ func half(limit int) int {
 // limit returns the value of a limit.
 func (c *Config) limit(l limit) int64 {
 	return [limitCount]int64{
-		int64(c.Limits.Sessions), int64(half(c.Limits.Sessions)), int64(c.Limits.Conns), int64(c.MaxClientConns), int64(c.Limits.Watches),
-		int64(c.Limits.Identities), int64(c.Limits.Reply), int64(c.Limits.Unsent), int64(c.Limits.Memory), c.Limits.SendTime.Milliseconds(),
+		int64(c.Limits.Sessions), int64(half(c.Limits.Sessions)), int64(c.Limits.Conns), int64(c.MaxClientConns),
+		int64(c.Limits.Watches),
+		int64(c.Limits.Identities), int64(c.Limits.Reply), int64(c.Limits.Unsent), int64(c.Limits.Memory),
+		c.Limits.SendTime.Milliseconds(),
 	}[l]
 }
 
-// hit counts that a client has met a limit, and says so the first time, the second, the fourth and so on: whoever meets limits meets them often.
+// hit counts that a client has hit a limit. It logs the first time, the second, the fourth and so on, because a client
+// that hits a limit tends to hit it often.
 func (s *Server) hit(l limit, client string) {
 	if n := s.stats.hits[l].Add(1); n&(n-1) == 0 {
-		s.cfg.Logger.Warn("server: a client has met a limit", "limit", limitNames[l], "value", s.cfg.limit(l), "client", client, "times", n)
+		s.cfg.Logger.Warn("server: client hit a limit", "limit", limitNames[l], "value", s.cfg.limit(l),
+			"client", client, "times", n)
 	}
 }

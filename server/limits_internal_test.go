@@ -8,7 +8,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-func TestClientThatAsksAndDoesNotReadIsNotServedAhead(t *testing.T) {
+func TestRequestsOfAClientThatDoesNotReadWait(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]Config{"in memory": {}, "on disk": {Data: t.TempDir()}} {
 		t.Run(name, func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestClientThatAsksAndDoesNotReadIsNotServedAhead(t *testing.T) {
 				t.Fatal(err)
 			}
 			var backlog int64
-			for range 200 { // others are served meanwhile, and see no flood
+			for range 200 { // other clients are served meanwhile
 				if _, err := other.create("/p", nil, wire.FlagSequential); err != nil {
 					t.Fatal(err)
 				}
@@ -37,7 +37,7 @@ func TestClientThatAsksAndDoesNotReadIsNotServedAhead(t *testing.T) {
 				}
 			}
 			if limit := int64(softBacklog + 3*len(big)); backlog > limit {
-				t.Errorf("got %d bytes of replies that nobody reads, want at most %d", backlog, limit)
+				t.Errorf("got %d bytes of unread replies, want at most %d", backlog, limit)
 			}
 			for i := range int32(n) {
 				var resp wire.DataResponse
@@ -53,7 +53,8 @@ func TestClientThatDoesNotReadItsEventsIsDisconnected(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{}, disk{})
 	c, writer := mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{})
-	if err := c.call(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/", Mode: wire.WatchPersistentRecursive}, nil); err != nil {
+	if err := c.call(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/", Mode: wire.WatchPersistentRecursive},
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	path := "/" + string(bytes.Repeat([]byte("n"), 500_000))
@@ -65,12 +66,12 @@ func TestClientThatDoesNotReadItsEventsIsDisconnected(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i > 1000 {
-			t.Fatal("the client is connected still, with 500 MB of events")
+			t.Fatal("the client is still connected with 500 MB of unread events")
 		}
 	}
 }
 
-func TestConnectionsPerAddressAreLimitedAndGivenBack(t *testing.T) {
+func TestConnectionsPerAddressAreLimitedAndClosedOnesDoNotCount(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{MaxClientConns: 3}, disk{})
 	for range 5 {
@@ -80,13 +81,13 @@ func TestConnectionsPerAddressAreLimitedAndGivenBack(t *testing.T) {
 		}
 		extra := dial(t, s)
 		if _, err := extra.handshake(&wire.ConnectRequest{Timeout: 5000}); err == nil {
-			t.Error("a connection above the limit was served")
+			t.Error("connection above the limit: got a reply, want the end of the connection")
 		}
 		for _, c := range open {
 			_ = c.nc.Close()
 		}
 		for len(s.allConns()) > 0 {
-			s.Sessions() // lets the readers see the end
+			s.Sessions() // gives the readers time to see the end
 		}
 	}
 }
@@ -104,9 +105,11 @@ func TestManyRequestsAtOnceAreAnsweredInOrder(t *testing.T) {
 				for i := range int32(n) {
 					switch i % 3 {
 					case 0:
-						b = wire.AppendRequest(b, i, wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), ACL: openACL})
+						b = wire.AppendRequest(b, i, wire.OpCreate,
+							&wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), ACL: openACL})
 					case 1:
-						b = wire.AppendRequest(b, i, wire.OpGetData, &wire.PathWatchRequest{Path: fmt.Sprintf("/n%d", i-1)})
+						b = wire.AppendRequest(b, i, wire.OpGetData,
+							&wire.PathWatchRequest{Path: fmt.Sprintf("/n%d", i-1)})
 					case 2:
 						b = wire.AppendRequest(b, i, wire.OpExists, &wire.PathWatchRequest{Path: "/zookeeper"})
 					}
@@ -120,7 +123,7 @@ func TestManyRequestsAtOnceAreAnsweredInOrder(t *testing.T) {
 					t.Fatalf("reply %d: got %+v %v", i, h, err)
 				}
 				if h.Zxid < zxid {
-					t.Fatalf("reply %d: zxid goes back from %d to %d", i, zxid, h.Zxid)
+					t.Fatalf("reply %d: got zxid %[3]d after %[2]d, want no decrease", i, zxid, h.Zxid)
 				}
 				zxid = h.Zxid
 			}

@@ -1,5 +1,7 @@
 package server
 
+// Listeners, and admitting connections.
+
 import (
 	"context"
 	"crypto/tls"
@@ -13,13 +15,13 @@ import (
 	"time"
 )
 
-// listener is one place where clients come in.
+// listener is a listener for clients; secure if it has TLS.
 type listener struct {
 	net.Listener
 	secure bool
 }
 
-// listen opens all listeners of the configuration, or none.
+// listen opens all listeners of the configuration. If one fails it closes the others.
 func (s *Server) listen(ctx context.Context) (err error) {
 	defer func() {
 		if err != nil {
@@ -58,23 +60,24 @@ func listenOn(ctx context.Context, addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// listenUnix listens on a socket file that only the user may use. A file that a dead server has left is replaced, a live server's is not.
+// listenUnix listens on a socket file that only the user may use. It replaces the file of a dead server, but not that
+// of a live one.
 func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	fail := func(err error) (net.Listener, error) {
 		return nil, fmt.Errorf("server: cannot listen on unix:%s: %w", path, err)
 	}
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode()&fs.ModeSocket == 0 {
-			return fail(errors.New("there is a file of that name that is no socket"))
+			return fail(errors.New("the file exists and is not a socket"))
 		}
 		dialer := net.Dialer{Timeout: time.Second}
 		nc, err := dialer.DialContext(ctx, "unix", path)
 		switch {
 		case err == nil:
 			_ = nc.Close()
-			return fail(errors.New("another server is listening there"))
-		case !errors.Is(err, syscall.ECONNREFUSED): // only that says that nobody listens: another server may just be busy
-			return fail(fmt.Errorf("whether another server is listening there is not known: %w", err))
+			return fail(errors.New("another server is listening on it"))
+		case !errors.Is(err, syscall.ECONNREFUSED): // any other error may come from a live server that is busy
+			return fail(fmt.Errorf("cannot tell whether another server is listening on it: %w", err))
 		}
 		if err := os.Remove(path); err != nil {
 			return fail(err)
@@ -96,7 +99,7 @@ func (s *Server) closeListeners() {
 	}
 }
 
-// warnOpen says it aloud if anybody in the network may use the server.
+// warnOpen warns if any client on the network may use the server.
 func (s *Server) warnOpen() {
 	if s.cfg.RequireSASL {
 		return
@@ -107,23 +110,24 @@ func (s *Server) warnOpen() {
 			continue
 		}
 		if l.secure {
-			s.cfg.Logger.Warn("server: listening beyond this machine with TLS but without a certificate of every client that an authority of yours has signed: "+
-				"anybody who can reach the address may change everything that no access list protects", "address", a.String())
+			s.cfg.Logger.Warn("server: listening on the network with TLS but without requiring client certificates "+
+				"signed by your own authority: any client may change everything that no access list protects",
+				"address", a.String())
 			continue
 		}
-		s.cfg.Logger.Warn("server: listening beyond this machine without TLS and without authentication: "+
-			"anybody who can reach the address may read and change everything that no access list protects; "+
+		s.cfg.Logger.Warn("server: listening on the network without TLS and without authentication: "+
+			"any client may read and change everything that no access list protects; "+
 			"listen on 127.0.0.1, use TLS with client certificates, or require SASL", "address", a.String())
 	}
 }
 
-// knowsClients reports whether a client over TLS needs a certificate that an authority of the configuration has signed. Without one the
-// authorities are those that everybody trusts, and anybody can have a certificate of theirs.
+// knowsClients reports whether TLS clients need a certificate signed by an authority of the configuration. Without
+// ClientCAs the authorities are the public ones, from which anyone can get a certificate.
 func (s *Server) knowsClients() bool {
 	return s.cfg.TLS.ClientAuth == tls.RequireAndVerifyClientCert && s.cfg.TLS.ClientCAs != nil
 }
 
-// accept serves one listener until it is closed.
+// accept accepts connections of one listener until it is closed.
 func (s *Server) accept(l listener) {
 	for pause := time.Duration(0); ; {
 		nc, err := l.Accept()
@@ -137,9 +141,9 @@ func (s *Server) accept(l listener) {
 				s.stop(fmt.Errorf("server: listener %s was closed: %w", l.Addr(), err))
 				return
 			}
-			// Out of files, perhaps: wait for connections to close.
+			// The process may be out of file descriptors: wait for connections to close.
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-			s.cfg.Logger.Warn("server: cannot accept", "address", l.Addr().String(), "err", err)
+			s.cfg.Logger.Warn("server: cannot accept connections, will retry", "address", l.Addr().String(), "err", err)
 			select {
 			case <-time.After(pause):
 			case <-s.stopping:
@@ -152,7 +156,7 @@ func (s *Server) accept(l listener) {
 	}
 }
 
-// admitConn starts a connection's goroutines, unless there are too many connections already.
+// admitConn starts a connection's goroutines, or closes it if there are too many connections.
 func (s *Server) admitConn(nc net.Conn, secure bool) {
 	if tcp, ok := nc.(*net.TCPConn); ok {
 		_ = tcp.SetNoDelay(true)
@@ -183,8 +187,8 @@ func (s *Server) admitConn(nc net.Conn, secure bool) {
 	go func() { defer s.wg.Done(); c.write() }()
 }
 
-// discount counts a connection out, before its client can see that it ends: who comes back at once must not be refused for a connection
-// that is over, nor find it in a list.
+// discount stops counting a connection. It runs before the client can see the connection end: a client that reconnects
+// at once must not be refused because of a connection that is over, nor find it in a list.
 func (s *Server) discount(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +202,7 @@ func (s *Server) discount(c *conn) {
 	}
 }
 
-// remove forgets a connection that is closed.
+// remove removes a closed connection.
 func (s *Server) remove(c *conn) {
 	s.discount(c)
 	s.mu.Lock()
@@ -206,7 +210,7 @@ func (s *Server) remove(c *conn) {
 	delete(s.conns, c.id)
 }
 
-// gone tells the owner of a connection whose reader has ended.
+// gone tells the owner that a connection's reader has ended.
 func (s *Server) gone(c *conn) {
 	s.queue.push(item{kind: itemGone, conn: c})
 }

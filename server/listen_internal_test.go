@@ -23,7 +23,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// shortDir returns a directory whose name leaves room for a socket's.
+// shortDir returns a directory with a name short enough for a socket in it.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ts") //nolint:usetesting // the test's own directory has too long a name for a socket
@@ -34,7 +34,7 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-func TestUnixSocketOfADeadServerIsReplacedALiveOnesIsNot(t *testing.T) {
+func TestUnixSocketIsReplacedOnlyIfItsServerIsDead(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(shortDir(t), "sock")
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -49,20 +49,21 @@ func TestUnixSocketOfADeadServerIsReplacedALiveOnesIsNot(t *testing.T) {
 		t.Errorf("got %q, want the identity of this machine", got)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("got %v %v, want a socket for the user alone", info.Mode(), err)
+		t.Errorf("got %v %v, want a socket that only the user may use", info.Mode(), err)
 	}
-	if _, err := Start(t.Context(), Config{InMemory: true, Listen: []string{"unix:" + path}}); err == nil || !strings.Contains(err.Error(), "another server") {
-		t.Errorf("got %v, want the refusal to take a live server's socket", err)
+	if _, err := Start(t.Context(), Config{InMemory: true, Listen: []string{"unix:" + path}}); err == nil ||
+		!strings.Contains(err.Error(), "another server") {
+		t.Errorf("got %v, want an error for a live server's socket", err)
 	}
 	file := filepath.Join(filepath.Dir(path), "file")
 	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Start(t.Context(), Config{InMemory: true, Listen: []string{"unix:" + file}}); err == nil {
-		t.Error("a file was taken for a socket")
+		t.Error("regular file in place of the socket: got success, want an error")
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "mine" {
-		t.Errorf("the file: got %q %v, want it untouched", text, err)
+		t.Errorf("the file: got %q %v, want it unchanged", text, err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -72,38 +73,41 @@ func TestUnixSocketOfADeadServerIsReplacedALiveOnesIsNot(t *testing.T) {
 	}
 }
 
-func TestListeningToTheNetworkIsSaidAloud(t *testing.T) {
+func TestListeningOnTheNetworkLogsAWarning(t *testing.T) {
 	t.Parallel()
-	for addr, aloud := range map[string]bool{"127.0.0.1:0": false, "[::1]:0": false, "0.0.0.0:0": true, ":0": true} {
+	for addr, warns := range map[string]bool{"127.0.0.1:0": false, "[::1]:0": false, "0.0.0.0:0": true, ":0": true} {
 		var log bytes.Buffer
-		s, err := Start(t.Context(), Config{InMemory: true, Listen: []string{addr}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		s, err := Start(t.Context(), Config{
+			InMemory: true, Listen: []string{addr},
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
 		if err != nil {
-			t.Logf("%s: %v", addr, err) // no IPv6 here, perhaps
+			t.Logf("%s: %v", addr, err) // perhaps this machine has no IPv6
 			continue
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		if got := strings.Contains(log.String(), "level=WARN"); got != aloud {
-			t.Errorf("%s: got a warning: %t, want %t: %s", addr, got, aloud, log.String())
+		if got := strings.Contains(log.String(), "level=WARN"); got != warns {
+			t.Errorf("%s: got warning %t, want %t: %s", addr, got, warns, log.String())
 		}
 	}
 }
 
-func TestTLSThatLetsStrangersInIsSaidAloud(t *testing.T) {
+func TestTLSThatAdmitsAnyClientLogsAWarning(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	certs := []tls.Certificate{a.issue(t, pkix.Name{CommonName: "server"})}
 	for name, row := range map[string]struct {
 		auth  tls.ClientAuthType
 		pool  *x509.CertPool
-		aloud bool
+		warns bool
 	}{
-		"nobody needs a certificate":      {tls.NoClientCert, a.pool(), true},
-		"who has none gets in":            {tls.VerifyClientCertIfGiven, a.pool(), true},
-		"any certificate gets in":         {tls.RequireAnyClientCert, a.pool(), true},
-		"any public authority's gets in":  {tls.RequireAndVerifyClientCert, nil, true},
-		"who has one of ours alone is in": {tls.RequireAndVerifyClientCert, a.pool(), false},
+		"no certificate requested":     {tls.NoClientCert, a.pool(), true},
+		"certificate not required":     {tls.VerifyClientCertIfGiven, a.pool(), true},
+		"any certificate accepted":     {tls.RequireAnyClientCert, a.pool(), true},
+		"public authorities accepted":  {tls.RequireAndVerifyClientCert, nil, true},
+		"certificate of ours required": {tls.RequireAndVerifyClientCert, a.pool(), false},
 	} {
 		var log bytes.Buffer
 		cfg := Config{
@@ -117,8 +121,8 @@ func TestTLSThatLetsStrangersInIsSaidAloud(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		if got := strings.Contains(log.String(), "level=WARN"); got != row.aloud {
-			t.Errorf("%s: got a warning: %t, want %t: %s", name, got, row.aloud, log.String())
+		if got := strings.Contains(log.String(), "level=WARN"); got != row.warns {
+			t.Errorf("%s: got warning %t, want %t: %s", name, got, row.warns, log.String())
 		}
 	}
 }
@@ -133,14 +137,14 @@ func TestServerEndsWithItsContext(t *testing.T) {
 	cancel()
 	<-s.Done()
 	if s.Err() != nil || s.Close() != nil {
-		t.Errorf("got %v and %v, want nil: the end was asked for", s.Err(), s.Close())
+		t.Errorf("got %v and %v, want nil, as the context ended the server", s.Err(), s.Close())
 	}
 	if s.ExpireSession(1) || s.Sessions() != nil || s.PresetSequence("/", 1) == nil {
-		t.Error("a stopped server must say so")
+		t.Error("methods of a stopped server: got success, want failure")
 	}
 }
 
-// authority makes certificates for a test.
+// authority issues certificates for a test.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -180,7 +184,8 @@ func (a *authority) issue(t *testing.T, subject pkix.Name) tls.Certificate {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: subject, NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		SerialNumber: big.NewInt(2), Subject: subject, NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
@@ -194,11 +199,13 @@ func TestVerifiedClientCertificateIsAnIdentity(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	s := serve(t, Config{TLSListen: []string{"127.0.0.1:0"}, X509SuperUser: "CN=root", TLS: &tls.Config{
-		Certificates: []tls.Certificate{a.issue(t, pkix.Name{CommonName: "server"})}, ClientCAs: a.pool(), ClientAuth: tls.VerifyClientCertIfGiven,
+		Certificates: []tls.Certificate{a.issue(t, pkix.Name{CommonName: "server"})}, ClientCAs: a.pool(),
+		ClientAuth: tls.VerifyClientCertIfGiven,
 	}}, disk{})
 	connect := func(certs ...tls.Certificate) *rawClient {
 		t.Helper()
-		nc, err := (&tls.Dialer{Config: &tls.Config{RootCAs: a.pool(), Certificates: certs}}).DialContext(t.Context(), "tcp", s.Addrs()[0].String())
+		nc, err := (&tls.Dialer{Config: &tls.Config{RootCAs: a.pool(), Certificates: certs}}).DialContext(t.Context(),
+			"tcp", s.Addrs()[0].String())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +218,10 @@ func TestVerifiedClientCertificateIsAnIdentity(t *testing.T) {
 	}
 	name := pkix.Name{CommonName: "bob, the builder", Organization: []string{"Acme"}, Country: []string{"DE"}}
 	bob := connect(a.issue(t, name))
-	if got, want := bob.whoAmI(t), []string{"ip:127.0.0.1", `x509:CN=bob\, the builder,O=Acme,C=DE`}; !slices.Equal(got, want) {
+	if got, want := bob.whoAmI(t), []string{
+		"ip:127.0.0.1",
+		`x509:CN=bob\, the builder,O=Acme,C=DE`,
+	}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	mine := []wire.ACL{{Perms: wire.PermAll, ID: wire.ID{Scheme: "auth"}}}
@@ -219,20 +229,20 @@ func TestVerifiedClientCertificateIsAnIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := connect().whoAmI(t); !slices.Equal(got, []string{"ip:127.0.0.1"}) {
-		t.Errorf("without a certificate: got %q, want the address alone", got)
+		t.Errorf("without a certificate: got %q, want only the address", got)
 	}
 	if _, _, err := connect().get("/bobs"); err == nil {
-		t.Error("a stranger reads what is bob's")
+		t.Error("another client reads bob's node: got success, want an error")
 	}
 	if _, _, err := connect(a.issue(t, pkix.Name{CommonName: "root"})).get("/bobs"); err != nil {
-		t.Errorf("super user: %v", err)
+		t.Errorf("superuser: got %v, want OK", err)
 	}
 	if err := bob.call(wire.OpCloseSession, &wire.Empty{}, nil); err != nil || !bob.ended() {
-		t.Errorf("closing over TLS: %v", err)
+		t.Errorf("closeSession over TLS: got %v, want OK", err)
 	}
 }
 
-func TestClientThatFailsTheTLSHandshakeIsToldAloudNowAndThen(t *testing.T) {
+func TestClientThatFailsTheTLSHandshakeIsLoggedNowAndThen(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	var log bytes.Buffer
@@ -243,7 +253,7 @@ func TestClientThatFailsTheTLSHandshakeIsToldAloudNowAndThen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 4 { // and the first only looks whether the port is open
+	for i := range 4 { // the first only checks whether the port is open
 		nc, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.Addrs()[0].String())
 		if err != nil {
 			t.Fatal(err)
@@ -259,6 +269,7 @@ func TestClientThatFailsTheTLSHandshakeIsToldAloudNowAndThen(t *testing.T) {
 	}
 	warned := strings.Count(log.String(), "level=WARN msg=\"server: TLS handshake failed\"")
 	if all := strings.Count(log.String(), "TLS handshake failed"); warned != 2 || all < 3 {
-		t.Errorf("%d warnings in %d lines, want 2: the first and the second of three:\n%s", warned, all, log.String())
+		t.Errorf("got %d warnings in %d lines, want 2, for the first and second of three failures:\n%s", warned, all,
+			log.String())
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// failLogin sends a response that is none, and returns the answer with what follows its header.
+// failLogin sends an invalid response and returns the reply's header and body.
 func (c *rawClient) failLogin(t *testing.T) (wire.ReplyHeader, []byte) {
 	t.Helper()
 	c.mustCall(t, wire.OpSASL, &wire.SASLToken{Token: []byte{}})
@@ -23,12 +23,12 @@ func (c *rawClient) failLogin(t *testing.T) (wire.ReplyHeader, []byte) {
 	return h, d.Rest()
 }
 
-func TestRefusedLoginIsAnsweredInAWayThatEveryClientCanRead(t *testing.T) {
+func TestEveryClientCanReadTheReplyToARefusedLogin(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		cfg  Config
-		code wire.Code
-		goes bool // on
+		cfg   Config
+		code  wire.Code
+		stays bool // the connection stays open
 	}{
 		"optional":           {Config{}, wire.AuthFailed, false},
 		"required":           {Config{RequireSASL: true}, wire.SessionClosedRequireAuth, false},
@@ -43,38 +43,38 @@ func TestRefusedLoginIsAnsweredInAWayThatEveryClientCanRead(t *testing.T) {
 			if null := jute.AppendInt(nil, -1); h.Xid != 7 || h.Err != row.code || !slices.Equal(body, null) {
 				t.Errorf("got %+v and % x, want %v and a null token", h, body, row.code)
 			}
-			if row.goes {
+			if row.stays {
 				if got := c.whoAmI(t); !slices.Equal(got, []string{"ip:127.0.0.1"}) {
-					t.Errorf("got the identities %q, want the address alone", got)
+					t.Errorf("got identities %q, want only the address", got)
 				}
 			} else if !c.ended() {
-				t.Error("the connection goes on")
+				t.Error("the connection is still open")
 			}
 		})
 	}
 }
 
-func TestServerThatRequiresSASLAndHasNoUsersServesNobody(t *testing.T) {
+func TestServerThatRequiresSASLWithoutUsersServesNoClient(t *testing.T) {
 	t.Parallel()
 	c := mustConnect(t, serve(t, Config{RequireSASL: true}, disk{}), wire.ConnectRequest{})
-	c.mustCall(t, wire.OpSASL, &wire.SASLToken{Token: []byte{}}) // ZooKeeper says null, too
+	c.mustCall(t, wire.OpSASL, &wire.SASLToken{Token: []byte{}}) // ZooKeeper answers null too
 	if _, err := c.create("/a", nil, 0); !errors.Is(err, codeError(wire.SessionClosedRequireAuth)) || !c.ended() {
-		t.Errorf("got %v, want %v and the end", err, wire.SessionClosedRequireAuth)
+		t.Errorf("got %v, want %v and the end of the connection", err, wire.SessionClosedRequireAuth)
 	}
 }
 
-func TestClientOfAnotherEnsembleIsSentAway(t *testing.T) {
+func TestClientOfAnotherEnsembleIsDisconnected(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		cfg  Config
 		auth string
 		code wire.Code
 	}{
-		"right name":         {Config{EnsembleAuth: true, EnsembleNames: []string{"a", "b"}}, "b", wire.OK},
-		"no name":            {Config{EnsembleAuth: true, EnsembleNames: []string{"a", "b"}}, "", wire.OK},
-		"wrong name":         {Config{EnsembleAuth: true, EnsembleNames: []string{"a", "b"}}, "c", wire.AuthFailed},
-		"any name will do":   {Config{EnsembleAuth: true}, "c", wire.OK},
-		"nobody is asked it": {Config{}, "a", wire.AuthFailed},
+		"right name":        {Config{EnsembleAuth: true, EnsembleNames: []string{"a", "b"}}, "b", wire.OK},
+		"no name":           {Config{EnsembleAuth: true, EnsembleNames: []string{"a", "b"}}, "", wire.OK},
+		"wrong name":        {Config{EnsembleAuth: true, EnsembleNames: []string{"a", "b"}}, "c", wire.AuthFailed},
+		"any name accepted": {Config{EnsembleAuth: true}, "c", wire.OK},
+		"not configured":    {Config{}, "a", wire.AuthFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -82,12 +82,12 @@ func TestClientOfAnotherEnsembleIsSentAway(t *testing.T) {
 			err := c.addAuth("ensemble", row.auth)
 			if row.code != wire.OK {
 				if !errors.Is(err, codeError(row.code)) || !c.ended() {
-					t.Errorf("got %v, want %v and the end", err, row.code)
+					t.Errorf("got %v, want %v and the end of the connection", err, row.code)
 				}
 				return
 			}
 			if got := c.whoAmI(t); err != nil || !slices.Equal(got, []string{"ip:127.0.0.1"}) {
-				t.Errorf("got %v and %q, want no identity of it", err, got)
+				t.Errorf("got %v and %q, want no new identity", err, got)
 			}
 		})
 	}

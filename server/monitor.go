@@ -1,5 +1,7 @@
 package server
 
+// The values for monitoring systems.
+
 import (
 	"fmt"
 	"io"
@@ -15,7 +17,7 @@ type gauge struct {
 	value any
 }
 
-// gauges returns what monitoring systems ask for, in ZooKeeper's order and under its names.
+// gauges returns the values that monitoring systems read, in ZooKeeper's order and under its names.
 func (f *facts) gauges(s *Server) []gauge {
 	plain, tls := 0, 0
 	for _, c := range f.connections {
@@ -57,7 +59,8 @@ func (f *facts) gauges(s *Server) []gauge {
 		{"disk_size", s.diskSize()},
 	}
 	for l := range limitCount {
-		out = append(out, gauge{"limit_" + limitNames[l], s.cfg.limit(l)}, gauge{"limit_" + limitNames[l] + "_hits", s.stats.hits[l].Load()})
+		out = append(out, gauge{"limit_" + limitNames[l], s.cfg.limit(l)},
+			gauge{"limit_" + limitNames[l] + "_hits", s.stats.hits[l].Load()})
 	}
 	return out
 }
@@ -80,10 +83,10 @@ func (g gauge) text() string {
 	return fmt.Sprint(g.value)
 }
 
-// entry is one line of the word envi.
+// entry is one line of the four-letter word envi.
 type entry struct{ key, value string }
 
-// environment tells about the process under the names that ZooKeeper uses for its Java machine.
+// environment describes the process under the names that ZooKeeper uses for its Java virtual machine.
 func environment() []entry {
 	host, _ := os.Hostname()
 	home, _ := os.UserHomeDir()

@@ -1,10 +1,12 @@
 package server
 
+// Replies and events on their way to a client, and a connection's writer.
+
 import (
 	"crypto/tls"
 	"errors"
-	"net"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -13,15 +15,18 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-const keepBuffer = 16 << 10 // larger buffers are not kept for reuse: a connection may have two
+const (
+	keepBuffer = 16 << 10 // larger buffers are not reused; a connection keeps up to two
+	bulkSize   = 32 << 10 // larger frames are encoded by the writer
+)
 
-// outbox is the writing half of a connection: frames are appended by the owner and by the committer, and leave in order,
-// as many as there are in one write. Whoever appends calls flush afterwards.
+// outbox is the writing half of a connection. The owner and the committer append frames and then call flush. Frames
+// leave in order, all that are present in one write.
 type outbox struct {
 	c       *conn
-	wake    chan struct{} // to the writer: the turn to write is yours
-	room    chan struct{} // to the reader: look again whether there is room
-	backlog atomic.Int64  // bytes of replies and events made but not written, those that wait for the disk included
+	wake    chan struct{} // tells the writer that it has the turn to write
+	room    chan struct{} // tells the reader to check again whether there is room
+	backlog atomic.Int64  // bytes of replies and events not written yet, those that wait for the disk included
 	raw     syscall.RawConn
 	rawTry  func(fd uintptr) bool
 	rawBuf  []byte
@@ -30,14 +35,46 @@ type outbox struct {
 
 	mu      sync.Mutex // guards the fields below; nothing blocks under it
 	out     []byte
+	bulk    []bulk // comes after out
 	spare   []byte
-	writing bool // somebody has the turn to write
-	last    bool // close after what is in out
-	dead    bool // the connection is closed: nothing is kept for it any more
-	pending int  // requests read and not answered
-	bytes   int  // of those
+	writing bool // a goroutine has the turn to write
+	last    bool // close the connection after out is written
+	dead    bool // the connection is closed and nothing more is kept for it
+	pending int  // requests read but not answered
+	bytes   int  // of pending requests
 	full    bool // the reader waits for room
-	parked  bool // the owner waits for the backlog to shrink
+	parked  bool // the owner waits for backlog to shrink
+}
+
+// bulk is a large frame and the bytes after it. The writer encodes the frame when everything before it has been
+// written. Encoding takes about a millisecond per megabyte, in which the owner would serve no other client; and while a
+// client does not read, the replies that it has requested take no memory of their own.
+type bulk struct {
+	*large
+	after []byte
+}
+
+// large is a frame that is not encoded yet. Several connections may share it.
+type large struct {
+	header wire.ReplyHeader
+	body   wire.Record // may refer to data and lists of the tree, which replaces but never changes them
+	size   int         // estimated
+}
+
+// largeFrame returns a reply or event as a large frame, or nil if it is not large.
+func largeFrame(h wire.ReplyHeader, body wire.Record) *large {
+	if n := wire.ReplySize(h, body); n > bulkSize {
+		return &large{h, body, n}
+	}
+	return nil
+}
+
+// end returns the buffer to which to append a small frame. The caller holds o.mu.
+func (o *outbox) end() *[]byte {
+	if n := len(o.bulk); n > 0 {
+		return &o.bulk[n-1].after
+	}
+	return &o.out
 }
 
 func (o *outbox) init(c *conn) {
@@ -47,8 +84,8 @@ func (o *outbox) init(c *conn) {
 	o.initRaw(c.nc)
 }
 
-// admit waits until the client has not too many requests unanswered, and counts those that were read. One that is larger than all may be
-// together waits until there is none beside it. It reports false when the connection has ended.
+// admit waits until the client has room for more unanswered requests, and counts the given ones. A request that is
+// larger than the limit waits until there is no other. It reports false if the connection has ended.
 func (c *conn) admit(items []item) bool {
 	o := &c.outbox
 	size := 0
@@ -72,63 +109,80 @@ func (c *conn) admit(items []item) bool {
 	return true
 }
 
-// answered counts a request of size bytes that has its reply in the outbox. The caller holds o.mu.
+// answered notes that the reply to a request of size bytes is in the outbox. The caller holds o.mu.
 func (o *outbox) answered(size int) {
 	o.pending--
 	o.bytes -= size
 	if o.full && (o.pending == 0 || o.pending <= maxPending/2 && o.bytes <= maxRequests/2) {
 		o.full = false
-		token(o.room)
+		signal(o.room)
 	}
 }
 
-// stalled reports whether nobody reads what the client sends because of requests that the server has not answered, and
-// not because the client leaves its replies unread.
+// stalled reports whether the reader waits because the server has not answered requests, and not because the client
+// does not read its replies.
 func (o *outbox) stalled() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.full && !o.parked
 }
 
-// token puts a token into a channel, unless that is full.
-func token(ch chan struct{}) {
+// signal puts a token into a channel, unless the channel is full.
+func signal(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
 	default:
 	}
 }
 
-// flush sees to it that what was appended is written: here, if it can be done without waiting, or by the writer.
+// isSmall reports whether there is so little to write that any goroutine may do it. The caller holds o.mu.
+func (o *outbox) isSmall() bool { return len(o.bulk) == 0 && len(o.out) <= sendChunk }
+
+// flush writes what was appended: here as far as that takes no waiting, the rest by the writer.
 func (o *outbox) flush() {
 	o.mu.Lock()
-	if o.writing || (len(o.out) == 0 && !o.last) {
+	if o.writing || len(o.out) == 0 && len(o.bulk) == 0 && !o.last {
 		o.mu.Unlock()
 		return
 	}
 	o.writing = true
+	inline := o.raw != nil && o.isSmall()
 	o.mu.Unlock()
-	if o.raw != nil && o.writeNow() {
+	if inline && o.writeNow() {
 		return
 	}
-	token(o.wake)
+	signal(o.wake)
 }
 
-// next takes what there is to write, or gives the turn back if there is nothing.
-func (o *outbox) next(written []byte) (buf []byte, last bool) {
+// next takes bytes to write. If there are none it gives up the turn to write, unless there is work left that only the
+// writer does: encoding a large frame, or hanging up.
+func (o *outbox) next(written []byte) (buf []byte, more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if cap(written) <= keepBuffer && cap(written) > cap(o.spare) {
 		o.spare = written[:0]
 	}
 	if len(o.out) == 0 {
-		o.writing = o.last // after the last frame nobody writes again
-		return nil, o.last
+		o.writing = len(o.bulk) > 0 || o.last // after the last frame nothing is written any more
+		return nil, o.writing
 	}
 	buf, o.out, o.spare = o.out, o.spare, nil
 	return buf, false
 }
 
-// write writes what flush could not, until the connection ends.
+// nextLarge takes the next large frame once everything before it has been written. It returns nil if there is none.
+func (o *outbox) nextLarge() (f *large) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.bulk) > 0 {
+		f, o.out = o.bulk[0].large, o.bulk[0].after
+		o.bulk[0] = bulk{}
+		o.bulk = o.bulk[1:]
+	}
+	return f
+}
+
+// write is the writer goroutine: it writes what flush could not, until the connection ends.
 func (c *conn) write() {
 	defer c.kill()
 	for {
@@ -138,23 +192,28 @@ func (c *conn) write() {
 			return
 		}
 		var buf []byte
-		var last bool
+		var more bool
 		for {
-			if buf, last = c.next(buf); buf == nil {
-				break
+			if buf, more = c.next(buf); buf == nil {
+				if !more {
+					break
+				}
+				f := c.nextLarge()
+				if f == nil {
+					c.hangUp()
+					return
+				}
+				buf = wire.AppendReply(nil, f.header, f.body)
+				c.backlog.Add(int64(len(buf) - f.size))
 			}
 			if c.writeAll(buf) != nil {
 				return
 			}
 		}
-		if last {
-			c.hangUp()
-			return
-		}
 	}
 }
 
-// writeAll writes in pieces, each of which the client has to take in time.
+// writeAll writes in pieces, each of which must be sent within Limits.SendTime.
 func (c *conn) writeAll(buf []byte) error {
 	for len(buf) > 0 {
 		n := min(len(buf), sendChunk)
@@ -168,12 +227,14 @@ func (c *conn) writeAll(buf []byte) error {
 			return err
 		}
 		c.wrote(n)
-		buf = buf[n:]
+		if buf = buf[n:]; len(buf) > 0 {
+			runtime.Gosched() // goroutines with small frames go first
+		}
 	}
-	return c.nc.SetWriteDeadline(time.Time{}) // flush is next, and waits for nobody
+	return c.nc.SetWriteDeadline(time.Time{}) // the next write may be flush's, which must not see an old deadline
 }
 
-// wrote counts bytes that have left, and tells the owner if it waits for that.
+// wrote subtracts n written bytes from backlog, and tells the owner if it waits for that.
 func (o *outbox) wrote(n int) {
 	if o.backlog.Add(-int64(n)) > softBacklog/2 {
 		return
@@ -187,8 +248,8 @@ func (o *outbox) wrote(n int) {
 	}
 }
 
-// hangUp closes the connection so that the peer still reads the last reply: the sockets of an operating system drop what
-// they have sent when they are closed with something unread, so the peer gets a while to close first.
+// hangUp ends the connection so that the peer can still read the last reply. Closing a socket with unread input may
+// drop sent data that the peer has not read, so the peer gets some time to close first.
 func (c *conn) hangUp() {
 	half, ok := c.nc.(interface{ CloseWrite() error })
 	_, secure := c.nc.(*tls.Conn)
@@ -199,7 +260,7 @@ func (c *conn) hangUp() {
 	if half.CloseWrite() != nil || c.nc.SetReadDeadline(time.Now().Add(maxLinger)) != nil {
 		return
 	}
-	late := time.NewTimer(maxLinger) // the reader may wait for something else than the client
+	late := time.NewTimer(maxLinger) // the reader may not be reading, and so may not see the deadline
 	defer late.Stop()
 	select {
 	case <-c.done:
@@ -207,7 +268,7 @@ func (c *conn) hangUp() {
 	}
 }
 
-// park asks for an itemResume when the client has caught up. It reports false if it has already.
+// park requests an itemResume for when the client has caught up. It reports false if the client has already.
 func (o *outbox) park() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -218,24 +279,38 @@ func (o *outbox) park() bool {
 	return true
 }
 
-// put appends a frame's bytes for which backlog has been counted already.
+// put appends a frame's bytes, which backlog includes already.
 func (o *outbox) put(f *frame, b []byte, now time.Duration) {
 	o.mu.Lock()
-	if !o.dead {
-		o.out = append(o.out, b...)
+	n := len(b)
+	switch {
+	case f.large != nil:
+		n = f.large.size
+		if !o.dead {
+			o.bulk = append(o.bulk, bulk{large: f.large})
+		}
+	case !o.dead:
+		end := o.end()
+		*end = append(*end, b...)
 	}
-	o.finish(f, len(b), now)
+	o.finish(f, n, now)
 	o.mu.Unlock()
 }
 
-// putReply encodes a reply right into the outbox, and returns its size.
+// putReply appends a reply directly to the outbox and returns its size.
 func (o *outbox) putReply(f *frame, h wire.ReplyHeader, body wire.Record, now time.Duration) int {
+	if f.large = largeFrame(h, body); f.large != nil {
+		o.backlog.Add(int64(f.large.size))
+		o.put(f, nil, now)
+		return f.large.size
+	}
 	o.mu.Lock()
 	n := 0
 	if !o.dead {
-		before := len(o.out)
-		o.out = wire.AppendReply(o.out, h, body)
-		n = len(o.out) - before
+		end := o.end()
+		before := len(*end)
+		*end = wire.AppendReply(*end, h, body)
+		n = len(*end) - before
 	}
 	o.backlog.Add(int64(n))
 	o.finish(f, n, now)
@@ -243,17 +318,17 @@ func (o *outbox) putReply(f *frame, h wire.ReplyHeader, body wire.Record, now ti
 	return n
 }
 
-// discard drops what is not written, for good.
+// discard drops what is not written, and everything appended later.
 func (o *outbox) discard() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.dead, o.out, o.spare = true, nil, nil
+	o.dead, o.out, o.bulk, o.spare = true, nil, nil, nil
 }
 
-// finish does the accounts of a frame that has been appended. The caller holds o.mu.
+// finish updates the counters after a frame was appended. The caller holds o.mu.
 func (o *outbox) finish(f *frame, n int, now time.Duration) {
 	if f.request {
-		if s := o.c.sess.Load(); s != nil && o.full { // before full may change, see stalled
+		if s := o.c.sess.Load(); s != nil && o.full { // before answered changes full, see stalled
 			s.touch(now)
 		}
 		o.answered(f.size)
@@ -262,17 +337,4 @@ func (o *outbox) finish(f *frame, n int, now time.Duration) {
 		o.last = true
 	}
 	o.c.sent(f, n, now)
-}
-
-// rawConn returns nc's raw form if its writes can be tried without waiting.
-func rawConn(nc net.Conn) syscall.RawConn {
-	switch nc := nc.(type) {
-	case *net.TCPConn:
-		raw, _ := nc.SyscallConn()
-		return raw
-	case *net.UnixConn:
-		raw, _ := nc.SyscallConn()
-		return raw
-	}
-	return nil
 }

@@ -5,8 +5,8 @@ import (
 	"testing/synctest"
 )
 
-// Whoever waits for a client that has caught up would wait for ever.
-func TestNobodyWaitsForAClientThatHasCaughtUp(t *testing.T) {
+// Waiting for a client that has caught up already would last forever.
+func TestOwnerDoesNotWaitForAClientThatHasCaughtUp(t *testing.T) {
 	t.Parallel()
 	for backlog, want := range map[int64]bool{
 		0: false, softBacklog / 2: false, softBacklog/2 + 1: true, softBacklog + 1: true,
@@ -19,16 +19,16 @@ func TestNobodyWaitsForAClientThatHasCaughtUp(t *testing.T) {
 	}
 }
 
-func TestRequestsOfAConnectionAreReadAsFarAsTheirBytesAllow(t *testing.T) {
+func TestUnansweredRequestsOfAConnectionAreBounded(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		size   int // of each request
 		fit    int
 		beyond int
 	}{
-		"by their number":                    {1, maxPending, maxPending / 2},
-		"by their bytes":                     {maxRequests / 4, 4, 2},
-		"one that is larger than all may be": {2 * maxRequests, 1, 0},
+		"bounded by number":   {1, maxPending, maxPending / 2},
+		"bounded by bytes":    {maxRequests / 4, 4, 2},
+		"one above the bound": {2 * maxRequests, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -38,7 +38,7 @@ func TestRequestsOfAConnectionAreReadAsFarAsTheirBytesAllow(t *testing.T) {
 				request := []item{{size: row.size}}
 				for range row.fit {
 					if !c.admit(request) {
-						t.Fatal("not admitted")
+						t.Fatal("admit: got false, want true")
 					}
 				}
 				admitted := make(chan bool, 1)
@@ -47,14 +47,14 @@ func TestRequestsOfAConnectionAreReadAsFarAsTheirBytesAllow(t *testing.T) {
 				for ; left > row.beyond; left-- {
 					synctest.Wait()
 					if len(admitted) > 0 {
-						t.Fatalf("one more is admitted beside %d that have no answer", left)
+						t.Fatalf("admitted one more request with %d unanswered, want it to wait", left)
 					}
 					c.outbox.mu.Lock()
 					c.answered(row.size)
 					c.outbox.mu.Unlock()
 				}
 				if !<-admitted || c.pending != left+1 || c.bytes != (left+1)*row.size {
-					t.Errorf("%d requests of %d bytes are counted, want %d", c.pending, c.bytes, left+1)
+					t.Errorf("got %d requests of %d bytes, want %d requests", c.pending, c.bytes, left+1)
 				}
 			})
 		})

@@ -1,6 +1,9 @@
 package server
 
+// The goroutine that owns the tree, the sessions and the batch being filled.
+
 import (
+	"runtime"
 	"sync"
 	"time"
 
@@ -9,39 +12,46 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// owner is the state that one goroutine at a time owns: the tree, the sessions, and the batch that is being filled. That goroutine is
-// run, to which all others send items, or for a moment a reader, see lone. Whoever has the turn never waits for the disk or for a client.
+// owner is the state that one goroutine at a time owns: the tree, the sessions and the batch being filled. That
+// goroutine is run, to which the others send items, or for a moment a reader, see serveInline. While it has the turn it
+// never waits for the disk or for a client.
 type owner struct {
 	*Server
 	turn   sync.Mutex // guards everything below
-	ended  bool       // nobody is served any more
+	ended  bool       // no request is served any more
 	tree   *tree.Tree
 	secret []byte
 	seed   int64 // the last session id given out
-	zxid   int64 // the last one spent
+	zxid   int64 // the last one used
 
 	watchers map[tree.WatcherID]*conn // connections that have finished the handshake
 	sessions map[int64]*session
-	openedBy map[string]int // of them by address
+	openedBy map[string]int // number of sessions by the address that opened them
 	expiry   expiry
 	idle     idle
 	reaper   reaper
 
-	open    *batch            // being filled; nil if nothing waits for a commit of its own
-	spare   *batch            // for reuse
-	seq     uint64            // of the last batch begun
-	dirty   map[string]uint64 // the last batch that changes a path, for paths of batches that may not be durable
-	isDirty func(path string) bool
-	loud    []*conn // connections with direct replies to flush
-	landed  []*batch
-	large   []*conn // connections whose next request is large and waits for its turn
-	cost    int     // bytes of requests and replies so far
+	open       *batch            // the batch being filled, nil if there is none
+	spare      *batch            // for reuse
+	seq        uint64            // number of the last batch begun
+	dirty      map[string]uint64 // by path, the last batch that changes it, for batches that may not be durable
+	isDirty    func(path string) bool
+	toFlush    []*conn          // connections with direct replies to flush
+	recycled   []*batch         // scratch of recycle
+	cost       int              // bytes of requests and replies so far
+	unwatching []tree.WatcherID // closed connections with watches left to remove
+
+	large      []*conn   // connections whose next request is large and waits for its turn
+	largeBatch uint64    // the last batch with a large write
+	largeAt    time.Time // when it was sealed
+	largeNext  time.Time // no large write may be served before
 }
 
 func newOwner(s *Server, t *tree.Tree) *owner {
 	o := &owner{
 		Server: s, tree: t, zxid: t.Zxid(),
-		watchers: make(map[tree.WatcherID]*conn), sessions: make(map[int64]*session), openedBy: make(map[string]int), dirty: make(map[string]uint64),
+		watchers: make(map[tree.WatcherID]*conn), sessions: make(map[int64]*session),
+		openedBy: make(map[string]int), dirty: make(map[string]uint64),
 	}
 	o.isDirty = func(path string) bool {
 		seq, ok := o.dirty[path]
@@ -49,7 +59,7 @@ func newOwner(s *Server, t *tree.Tree) *owner {
 	}
 	now := s.clock.now()
 	o.expiry.init(s.cfg.TickTime)
-	for id, ms := range t.Sessions() { // each gets a full timeout from now on
+	for id, ms := range t.Sessions() { // each gets its full timeout from now on
 		o.addSession(id, time.Duration(ms)*time.Millisecond, now)
 	}
 	return o
@@ -63,8 +73,13 @@ func (o *owner) run() {
 	o.turn.Lock()
 	defer o.turn.Unlock()
 	for {
-		timer.Reset(o.nextAlarm())
+		timer.Reset(o.nextDue())
+		more := o.mayServeLarge() || len(o.unwatching) > 0
 		o.turn.Unlock()
+		if more { // serve small requests first, if any have come by now
+			signal(o.queue.wake)
+			runtime.Gosched()
+		}
 		why := o.sleep(timer.C)
 		o.turn.Lock()
 		switch why {
@@ -78,42 +93,40 @@ func (o *owner) run() {
 			items = o.queue.take(items)
 			o.serve(items)
 			clear(items)
-		case wokenByAlarm:
-			o.alarm()
+		case wokenByTimer:
+			o.runDue()
 		case wokenByRoom:
 		}
 		o.serveLarge()
+		o.removeWatches()
 		o.recycle()
-		if o.open != nil && o.flight.room() {
+		if o.open != nil && o.inFlight.room() {
 			o.seal()
-		}
-		if o.mayServeLarge() {
-			token(o.queue.wake) // what is small comes first, if there is any by now
 		}
 	}
 }
 
-// wake says why the owner's goroutine runs.
+// wake is why the owner's goroutine runs.
 type wake uint8
 
 const (
 	wokenToStop wake = iota
 	wokenByItems
 	wokenByRoom
-	wokenByAlarm
+	wokenByTimer
 )
 
 // sleep waits until there is something to do.
-func (o *owner) sleep(alarm <-chan time.Time) wake {
+func (o *owner) sleep(timer <-chan time.Time) wake {
 	select {
 	case <-o.stopping:
 		return wokenToStop
 	case <-o.queue.wake:
 		return wokenByItems
-	case <-o.flight.land:
+	case <-o.inFlight.hasRoom:
 		return wokenByRoom
-	case <-alarm:
-		return wokenByAlarm
+	case <-timer:
+		return wokenByTimer
 	}
 }
 
@@ -138,32 +151,34 @@ func (o *owner) serveOne(it *item) {
 		}
 	}
 	if it.tail {
-		token(it.conn.taken)
+		signal(it.conn.taken)
 	}
 }
 
 // flush writes the direct replies of this round.
 func (o *owner) flush() {
-	for i, c := range o.loud {
-		c.loud = false
+	for i, c := range o.toFlush {
+		c.needsFlush = false
 		c.flush()
-		o.loud[i] = nil
+		o.toFlush[i] = nil
 	}
-	o.loud = o.loud[:0]
+	o.toFlush = o.toFlush[:0]
 }
 
-// nextAlarm returns how long the owner may wait for the next item. It is never zero: see golang/go#78156 in
-// docs/bugs.md.
-func (o *owner) nextAlarm() time.Duration {
+// nextDue returns the time until runDue has something to do. It is never zero: see golang/go#78156 in docs/bugs.md.
+func (o *owner) nextDue() time.Duration {
 	wait := time.Hour
 	if len(o.expiry.buckets) > 0 && o.clock.running() {
 		wait = o.expiry.wait(o.clock.now())
 	}
+	if len(o.large) > 0 && !o.largeNext.IsZero() {
+		wait = min(wait, time.Until(o.largeNext))
+	}
 	return max(time.Nanosecond, min(wait, o.idle.wait(o), o.reaper.wait()))
 }
 
-// alarm does what has become due.
-func (o *owner) alarm() {
+// runDue does what has become due: expiry, collection, stopping when idle.
+func (o *owner) runDue() {
 	if len(o.expiry.buckets) > 0 {
 		for _, s := range o.expiry.expired(o.clock.now()) {
 			o.cfg.Logger.Info("server: session expired", "session", sessionName(s.id))
@@ -191,14 +206,14 @@ func (o *owner) current() *batch {
 // pending reports whether there are batches that are not durable yet.
 func (o *owner) pending() bool { return o.seq > o.durable.seq.Load() }
 
-// seal has the batch being filled committed.
+// seal sends the batch being filled, if any, to be committed.
 func (o *owner) seal() {
 	if b := o.finish(); b != nil {
 		o.sealed <- b
 	}
 }
 
-// finish ends the filling of a batch. It returns the batch, for somebody to apply and to release, or nil if there is none.
+// finish ends the batch being filled. The caller must have it applied and released. It returns nil if there is none.
 func (o *owner) finish() *batch {
 	b := o.open
 	if b == nil {
@@ -206,35 +221,42 @@ func (o *owner) finish() *batch {
 	}
 	o.open = nil
 	b.zxid = o.zxid
+	if b.large > 0 {
+		o.largeAt = time.Now()
+	}
 	if b.tx == nil && b.zxid > o.store.Reserved() {
 		b.tx = o.store.NewBatch()
 	}
-	o.flight.count.Add(1)
+	o.inFlight.count.Add(1)
 	return b
 }
 
-// recycle takes durable batches back.
+// recycle reuses durable batches.
 func (o *owner) recycle() {
-	o.landed = o.flight.collect(o.landed)
-	for i, b := range o.landed {
+	o.recycled = o.inFlight.collect(o.recycled)
+	for i, b := range o.recycled {
 		for _, path := range b.dirty {
 			if o.dirty[path] == b.seq {
 				delete(o.dirty, path)
 			}
 		}
+		if b.large > 0 && o.seq > b.seq { // other writes came meanwhile
+			now := time.Now()
+			o.largeNext = now.Add(now.Sub(o.largeAt))
+		}
 		b.reset()
 		o.spare = b
-		o.landed[i] = nil
+		o.recycled[i] = nil
 	}
 }
 
-// spend returns the zxid of the next write.
-func (o *owner) spend() int64 {
+// nextZxid returns the zxid of the next write.
+func (o *owner) nextZxid() int64 {
 	o.zxid++
 	return o.zxid
 }
 
-// record puts what a write changed into the batch being filled, and sends its events.
+// record adds the changes of a write to the batch being filled, and sends its events.
 func (o *owner) record(r *tree.Result) {
 	if o.store != nil && len(r.Changes) > 0 {
 		b := o.current()
@@ -256,10 +278,11 @@ func (o *owner) tx(b *batch) *store.Batch {
 	return b.tx
 }
 
-// fire sends events, into the batch being filled if hold. Several connections that get the same event share its bytes.
+// fire sends events: in the batch being filled if hold, else directly. Connections that get the same event share its
+// bytes.
 func (o *owner) fire(events []tree.Fired, hold bool) {
-	var from, to int
-	var shared *tree.Fired // the event whose bytes stand there; those before it may have had no connection
+	var made frame         // of the last event
+	var shared *tree.Fired // the last event with a connection, whose frame is made
 	for i := range events {
 		e := &events[i]
 		c := o.watchers[e.Watcher]
@@ -268,31 +291,37 @@ func (o *owner) fire(events []tree.Fired, hold bool) {
 		}
 		h := wire.ReplyHeader{Xid: wire.XidNotification, Zxid: e.Zxid}
 		if !hold {
-			o.spent(c.putReply(&frame{op: wire.OpNotification}, h, &e.Event, 0))
+			o.countBytes(c.putReply(&frame{op: wire.OpNotification}, h, &e.Event, 0))
 			o.direct(c)
 		} else {
 			b := o.current()
 			if shared == nil || shared.Event != e.Event || shared.Zxid != e.Zxid {
-				from = len(b.buf)
-				b.buf = wire.AppendReply(b.buf, h, &e.Event)
-				to, shared = len(b.buf), e
+				event := e.Event // a copy, because a large frame refers to it until it is encoded
+				made, shared = frame{op: wire.OpNotification, large: largeFrame(h, &event)}, e
+				if made.large == nil {
+					made.from = len(b.buf)
+					b.buf = wire.AppendReply(b.buf, h, &e.Event)
+					made.to = len(b.buf)
+				}
 			}
-			// A later reply may overtake the event if it does not wait itself: then it shows nothing of the change.
-			b.frames = append(b.frames, frame{conn: c, from: from, to: to, op: wire.OpNotification})
-			c.backlog.Add(int64(to - from))
-			o.spent(to - from)
+			made.conn = c
+			// A later reply may overtake the event only if it need not wait, and then it shows nothing of the change.
+			b.frames = append(b.frames, made)
+			c.backlog.Add(int64(made.bytes()))
+			o.countBytes(made.bytes())
 		}
-		if full(int(c.backlog.Load()), o.cfg.Limits.Unsent) { // events are made without asking the client
+		// clients do not ask for events, so parking requests is not enough
+		if full(int(c.backlog.Load()), o.cfg.Limits.Unsent) {
 			o.hit(limitUnsent, c.remote)
 			c.kill()
 		}
 	}
 }
 
-// direct remembers to flush a connection.
+// direct notes that a connection has a direct reply to flush.
 func (o *owner) direct(c *conn) {
-	if !c.loud {
-		c.loud = true
-		o.loud = append(o.loud, c)
+	if !c.needsFlush {
+		c.needsFlush = true
+		o.toFlush = append(o.toFlush, c)
 	}
 }

@@ -1,5 +1,7 @@
 package server
 
+// Reading Java properties files.
+
 import (
 	"bufio"
 	"fmt"
@@ -14,8 +16,8 @@ type property struct {
 	key, value string
 }
 
-// readProperties reads a Java properties file, which is what a zoo.cfg is: comments with # or !, keys and values separated by =, :
-// or space, lines continued by a backslash at their end, escapes.
+// readProperties reads a Java properties file such as zoo.cfg: comments start with # or !, keys and values are
+// separated by =, : or space, and a backslash at its end continues a line or, elsewhere, escapes a character.
 func readProperties(r io.Reader) ([]property, error) {
 	var props []property
 	lines := bufio.NewScanner(r)

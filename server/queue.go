@@ -1,5 +1,7 @@
 package server
 
+// The queue of messages to the owner.
+
 import (
 	"sync"
 	"time"
@@ -7,7 +9,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// itemKind says what an item asks the owner to do.
+// itemKind is what an item asks the owner to do.
 type itemKind uint8
 
 const (
@@ -25,16 +27,17 @@ type item struct {
 	xid  int32
 	code wire.Code // not OK if the request could not be decoded
 	size int       // of the frame in bytes
-	tail bool      // the last of a batch; its reader may give another one when the owner has come to it
+	more bool      // only a part has been served, see turns.go
+	tail bool      // the last of a batch; when it is served the reader may give another batch
 	at   time.Duration
 	conn *conn
 	req  wire.Record
 	call func()
 }
 
-// queue carries items from many goroutines to the owner, many at once. wake has a token when there is something to take.
+// queue carries items from many goroutines to the owner, which takes all of them at a time.
 type queue struct {
-	wake chan struct{}
+	wake chan struct{} // has a token when there are items
 
 	mu     sync.Mutex // guards the fields below; nothing blocks under it
 	items  []item
@@ -43,7 +46,7 @@ type queue struct {
 
 func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
 
-// push appends items in order. It reports false when the owner is gone.
+// push appends items in order. It reports false if the owner has ended.
 func (q *queue) push(items ...item) bool {
 	q.mu.Lock()
 	if q.closed {
@@ -54,22 +57,19 @@ func (q *queue) push(items ...item) bool {
 	q.items = append(q.items, items...)
 	q.mu.Unlock()
 	if first {
-		select {
-		case q.wake <- struct{}{}:
-		default:
-		}
+		signal(q.wake)
 	}
 	return true
 }
 
-// empty reports whether nothing waits.
+// empty reports whether there are no items.
 func (q *queue) empty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.items) == 0
 }
 
-// take returns all items that wait and gives the queue buf's memory to collect the next ones in.
+// take returns all items and gives the queue buf's memory for the next ones.
 func (q *queue) take(buf []item) []item {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -78,7 +78,7 @@ func (q *queue) take(buf []item) []item {
 	return items
 }
 
-// close makes push refuse. What waits is dropped, functions to call included: they are told by the owner's end.
+// close makes push fail and drops all items, calls included: do waits for the owner's end as well.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

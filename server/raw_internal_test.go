@@ -14,7 +14,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// serve starts a server for a test, on a free port unless cfg says otherwise.
+// serve starts a server for a test, on a free port unless cfg has a listener.
 func serve(t *testing.T, cfg Config, d disk) *Server {
 	t.Helper()
 	if len(cfg.Listen)+len(cfg.Listeners)+len(cfg.TLSListen) == 0 {
@@ -22,7 +22,7 @@ func serve(t *testing.T, cfg Config, d disk) *Server {
 	}
 	cfg.InMemory = cfg.Data == ""
 	if cfg.TickTime == 0 && cfg.MaxSessionTimeout == 0 {
-		cfg.MaxSessionTimeout = 10 * time.Minute // nobody expires because the machine is busy
+		cfg.MaxSessionTimeout = 10 * time.Minute // sessions must not expire because the machine is busy
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -35,14 +35,14 @@ func serve(t *testing.T, cfg Config, d disk) *Server {
 	return s
 }
 
-// rawClient speaks the protocol frame by frame, so that tests can say what no proper client would.
+// rawClient speaks the protocol frame by frame, so that tests can send what a proper client would not.
 type rawClient struct {
 	nc       net.Conn
 	xid      int32
 	session  int64
 	password []byte
 	timeout  time.Duration
-	zxid     int64 // the highest one seen
+	zxid     int64 // the highest seen
 	events   []wire.Event
 }
 
@@ -52,13 +52,13 @@ func (s *Server) dialRaw() (*rawClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := nc.SetDeadline(time.Now().Add(5 * time.Minute)); err != nil { // so that a test that would hang fails
+	if err := nc.SetDeadline(time.Now().Add(5 * time.Minute)); err != nil { // makes a test fail that would hang
 		return nil, err
 	}
 	return &rawClient{nc: nc}, nil
 }
 
-// connect opens a connection with a session: a new one, or resume's.
+// connect opens a connection with a new session, or the one that req names.
 func (s *Server) connect(req wire.ConnectRequest) (*rawClient, error) {
 	c, err := s.dialRaw()
 	if err != nil {
@@ -84,11 +84,11 @@ func (c *rawClient) handshake(req *wire.ConnectRequest) (*wire.ConnectResponse, 
 	if _, err := c.nc.Write(appendFrame(nil, req)); err != nil {
 		return nil, err
 	}
-	return c.welcome()
+	return c.readConnect()
 }
 
-// welcome reads the answer to a handshake.
-func (c *rawClient) welcome() (*wire.ConnectResponse, error) {
+// readConnect reads the reply to a handshake.
+func (c *rawClient) readConnect() (*wire.ConnectResponse, error) {
 	body, err := wire.ReadFrame(c.nc, 1<<30, nil)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,10 @@ func (c *rawClient) welcome() (*wire.ConnectResponse, error) {
 
 // resume opens a new connection for c's session.
 func (c *rawClient) resume(s *Server) (*rawClient, error) {
-	return s.connect(wire.ConnectRequest{SessionID: c.session, Password: c.password, LastZxidSeen: c.zxid, HasReadOnly: true})
+	return s.connect(wire.ConnectRequest{
+		SessionID: c.session, Password: c.password, LastZxidSeen: c.zxid,
+		HasReadOnly: true,
+	})
 }
 
 func (c *rawClient) send(xid int32, op wire.Op, req wire.Record) error {
@@ -110,7 +113,7 @@ func (c *rawClient) send(xid int32, op wire.Op, req wire.Record) error {
 	return err
 }
 
-// next reads one frame: a reply, or an event, which it remembers.
+// next reads one frame: a reply, or an event, which it keeps.
 func (c *rawClient) next() (h wire.ReplyHeader, d *jute.Decoder, err error) {
 	body, err := wire.ReadFrame(c.nc, 1<<30, nil)
 	if err != nil {
@@ -145,12 +148,12 @@ func (c *rawClient) reply(resp wire.Record) (wire.ReplyHeader, error) {
 	}
 }
 
-// codeError makes a code an error, for tests.
+// codeError is a code as an error.
 type codeError wire.Code
 
 func (e codeError) Error() string { return wire.Code(e).String() }
 
-// call sends a request and waits for its reply. A refusal is a codeError.
+// call sends a request and waits for the reply. It returns a codeError if the server refuses the request.
 func (c *rawClient) call(op wire.Op, req, resp wire.Record) error {
 	c.xid++
 	if err := c.send(c.xid, op, req); err != nil {
@@ -161,7 +164,7 @@ func (c *rawClient) call(op wire.Op, req, resp wire.Record) error {
 		return err
 	}
 	if h.Xid != c.xid {
-		return fmt.Errorf("got the reply to request %d, want %d", h.Xid, c.xid)
+		return fmt.Errorf("got reply to request %d, want %d", h.Xid, c.xid)
 	}
 	if h.Err != wire.OK {
 		return codeError(h.Err)

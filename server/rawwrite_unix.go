@@ -2,6 +2,8 @@
 
 package server
 
+// Writes that do not wait.
+
 import (
 	"errors"
 	"net"
@@ -21,14 +23,14 @@ func (o *outbox) initRaw(nc net.Conn) {
 	}
 }
 
-// writeNow writes what there is as far as the socket takes it at once. It reports false if the writer has to go on. The
-// caller has the turn to write.
+// writeNow writes as much as the socket takes without waiting. It reports false if the writer goroutine must continue.
+// The caller has the turn to write.
 func (o *outbox) writeNow() bool {
 	var buf []byte
-	var last bool
+	var more bool
 	for {
-		if buf, last = o.next(buf); buf == nil {
-			return !last // hanging up may wait
+		if buf, more = o.next(buf); buf == nil {
+			return !more
 		}
 		o.rawBuf, o.rawLen, o.rawErr = buf, 0, nil
 		err := o.raw.Write(o.rawTry)
@@ -51,4 +53,14 @@ func (o *outbox) writeNow() bool {
 			return false
 		}
 	}
+}
+
+// rawConn returns nc's raw connection, whose writes need not wait, or nil if it has none.
+func rawConn(nc net.Conn) syscall.RawConn {
+	switch nc.(type) {
+	case *net.TCPConn, *net.UnixConn:
+		raw, _ := nc.(syscall.Conn).SyscallConn()
+		return raw
+	}
+	return nil
 }

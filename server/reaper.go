@@ -1,18 +1,20 @@
 package server
 
+// Deleting empty containers and expired TTL nodes.
+
 import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// reapSlice is how many nodes are collected in one go, so that clients do not wait for a long pass.
+// reapSlice is how many nodes are deleted at a time, so that clients do not wait long.
 const reapSlice = 50
 
-// reaper collects empty containers and TTL nodes whose time is up, at a bounded rate.
+// reaper deletes empty containers and expired TTL nodes, at a bounded rate.
 type reaper struct {
 	next time.Time // of the next slice or pass
-	left []string  // of this pass
+	left []string  // paths left to delete in this pass
 }
 
 func (r *reaper) init(interval time.Duration) { r.next = time.Now().Add(interval) }
@@ -28,8 +30,9 @@ func (r *reaper) run(o *owner) {
 	}
 	n := min(reapSlice, len(r.left))
 	for _, path := range r.left[:n] {
-		// The tree checks again: the node may have got a child since.
-		res := o.tree.Write(o.spend(), time.Now().UnixMilli(), nil, wire.OpDeleteContainer, &wire.PathRequest{Path: path})
+		// The tree checks again, because the node may have a child by now.
+		res := o.tree.Write(o.nextZxid(), time.Now().UnixMilli(), nil, wire.OpDeleteContainer,
+			&wire.PathRequest{Path: path})
 		o.record(&res)
 	}
 	r.left = r.left[n:]

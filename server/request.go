@@ -1,5 +1,7 @@
 package server
 
+// Serving requests.
+
 import (
 	"time"
 
@@ -36,15 +38,15 @@ func (o *owner) request(it *item) {
 	case it.op == wire.OpSASL:
 		o.saslStep(it)
 	case it.op == wire.OpReconfig:
-		// RECONFIGDISABLED would be the true word, but kazoo does not know it and dies.
+		// ReconfigDisabled would be the right code, but kazoo does not know it and fails.
 		o.answer(it, wire.Unimplemented, nil, false)
 	default:
 		o.refuse(it, wire.Unimplemented)
 	}
-	o.spent(it.size + max(0, int(c.caller.Kept.Load()-kept)))
+	o.countBytes(it.size + max(0, int(c.caller.Kept.Load()-kept)))
 }
 
-// fromServersOnly reports whether op is one that servers make for themselves, or that only exists inside a multi.
+// fromServersOnly reports whether op is one that clients must not send, or may send only inside a multi.
 func fromServersOnly(op wire.Op) bool {
 	switch op {
 	case wire.OpCheck, wire.OpDeleteContainer, wire.OpCreateSession, wire.OpError, wire.OpNotification:
@@ -54,27 +56,36 @@ func fromServersOnly(op wire.Op) bool {
 	}
 }
 
-// exempt reports whether op is served before a required authentication.
+// exempt reports whether op is served without a required authentication.
 func (o *owner) exempt(op wire.Op) bool {
 	return op == wire.OpSASL || op == wire.OpPing || op == wire.OpCloseSession || op == wire.OpAuth
 }
 
-// read answers a read: at once if what it says is durable, else together with the batch that makes it so.
+// read answers a read: at once if everything it shows is durable, else with the batch that makes it durable.
 func (o *owner) read(it *item) {
 	c := it.conn
-	body, code, events := o.tree.Read(&c.caller, it.op, it.req)
+	req := it.req
+	part := tree.TakeWatches(req, watchesAtOnce)
+	if part != nil {
+		req = part
+	}
+	body, code, events := o.tree.Read(&c.caller, it.op, req)
 	if code != wire.OK && o.atLimit(it, code) {
 		return
 	}
-	hold := o.holdReply(c) || (o.pending() && tree.Sees(it.op, it.req, o.isDirty))
+	hold := o.holdReply(c) || (o.pending() && tree.DependsOn(it.op, req, o.isDirty))
 	o.fire(events, hold)
+	if part != nil && code == wire.OK {
+		it.more = true
+		return
+	}
 	o.reply(it, o.shown(hold), code, body, hold, false)
 }
 
-// atLimit counts a read that a limit has refused. Watches that a client wants to have back are not asked for again when they are
-// refused, and their events would be missed: this ends the connection.
+// atLimit counts a read that a limit has refused. If setWatches was refused it ends the connection and reports true:
+// clients do not ask for those watches again, and would miss their events.
 func (o *owner) atLimit(it *item, code wire.Code) (ended bool) {
-	switch o.tree.Met() {
+	switch o.tree.TakeLimit() {
 	case tree.WatchLimit:
 		o.hit(limitWatches, it.conn.remote)
 		if it.op == wire.OpSetWatches || it.op == wire.OpSetWatches2 {
@@ -88,10 +99,10 @@ func (o *owner) atLimit(it *item, code wire.Code) (ended bool) {
 	return false
 }
 
-// write applies a write and answers it when it is durable. A refused one has changed nothing, but its zxid is spent: it is
-// answered at once if that is reserved already and nothing that it may have seen waits for the disk.
+// write applies a write and answers when it is durable. A refused write has changed nothing but has used a zxid. It is
+// answered at once if that zxid is reserved on disk and nothing that the write may have seen waits for the disk.
 func (o *owner) write(it *item) {
-	zxid := o.spend()
+	zxid := o.nextZxid()
 	if it.code != wire.OK {
 		o.answerWrite(it, zxid, it.code, nil, false)
 		return
@@ -101,22 +112,22 @@ func (o *owner) write(it *item) {
 	o.answerWrite(it, zxid, r.Code, r.Body, false)
 }
 
-// closeSession ends the session of the one who asks. Its reply is the connection's last frame.
+// closeSession ends the client's session. The reply is the connection's last frame.
 func (o *owner) closeSession(it *item) {
 	s := it.conn.sess.Load()
-	zxid := o.spend()
+	zxid := o.nextZxid()
 	r := o.tree.CloseSession(zxid, time.Now().UnixMilli(), s.id)
-	o.forget(s)
+	o.removeSession(s)
 	o.record(&r)
 	o.answerWrite(it, zxid, r.Code, nil, true)
 	o.end(it.conn)
 }
 
-// end drops whatever c still sends, and all that it watches: its last reply is made.
+// end stops serving c after its last reply: it drops further requests and removes the watches.
 func (o *owner) end(c *conn) {
 	c.state = connClosing
-	o.tree.RemoveWatcher(c.id)
 	delete(o.watchers, c.id)
+	o.unwatch(c.id)
 }
 
 func (o *owner) answerWrite(it *item, zxid int64, code wire.Code, body wire.Record, last bool) {
@@ -127,7 +138,7 @@ func (o *owner) answerWrite(it *item, zxid int64, code wire.Code, body wire.Reco
 	o.reply(it, zxid, code, body, hold, last)
 }
 
-// answer answers what depends on no node.
+// answer answers a request whose answer depends on no node.
 func (o *owner) answer(it *item, code wire.Code, body wire.Record, last bool) {
 	hold := o.holdReply(it.conn)
 	o.reply(it, o.shown(hold), code, body, hold, last)
@@ -139,10 +150,10 @@ func (o *owner) refuse(it *item, code wire.Code) {
 	o.end(it.conn)
 }
 
-// holdReply reports whether c's next reply must wait because one before it does.
+// holdReply reports whether c's next reply must wait behind an earlier one that waits for the disk.
 func (o *owner) holdReply(c *conn) bool { return c.held > o.durable.seq.Load() }
 
-// shown returns the zxid for the reply to a read.
+// shown returns the zxid to put into the reply to a read.
 func (o *owner) shown(hold bool) int64 {
 	if hold || o.store == nil {
 		return o.zxid
@@ -150,11 +161,11 @@ func (o *owner) shown(hold bool) int64 {
 	return o.durable.zxid.Load()
 }
 
-// reply makes a request's reply, into the batch being filled if hold.
+// reply makes a request's reply: in the batch being filled if hold, else directly in the outbox.
 func (o *owner) reply(it *item, zxid int64, code wire.Code, body wire.Record, hold, last bool) {
 	c := it.conn
 	h := wire.ReplyHeader{Xid: it.xid, Zxid: zxid, Err: code}
-	switch { // as ZooKeeper, which answers these without looking at the tree
+	switch { // as in ZooKeeper
 	case it.op == wire.OpAuth, it.op == wire.OpSASL:
 		h.Zxid = 0
 	case code == wire.Unimplemented && last:
@@ -162,25 +173,27 @@ func (o *owner) reply(it *item, zxid int64, code wire.Code, body wire.Record, ho
 	}
 	f := frame{conn: c, request: true, last: last, op: it.op, size: it.size, at: it.at, zxid: h.Zxid}
 	if !hold {
-		o.spent(c.putReply(&f, h, body, o.clock.now()))
+		o.countBytes(c.putReply(&f, h, body, o.clock.now()))
 		o.direct(c)
 		return
 	}
 	b := o.current()
-	f.from = len(b.buf)
-	b.buf = wire.AppendReply(b.buf, h, body)
-	f.to = len(b.buf)
+	if f.large = largeFrame(h, body); f.large == nil {
+		f.from = len(b.buf)
+		b.buf = wire.AppendReply(b.buf, h, body)
+		f.to = len(b.buf)
+	}
 	o.holdFrame(b, f)
 }
 
 func (o *owner) holdFrame(b *batch, f frame) {
 	b.frames = append(b.frames, f)
 	f.conn.held = b.seq
-	f.conn.backlog.Add(int64(f.to - f.from))
-	o.spent(f.to - f.from)
+	f.conn.backlog.Add(int64(f.bytes()))
+	o.countBytes(f.bytes())
 }
 
-// drop forgets a request that gets no reply.
+// drop notes that a request gets no reply.
 func (c *conn) drop(it *item) {
 	c.outbox.mu.Lock()
 	defer c.outbox.mu.Unlock()

@@ -10,29 +10,35 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// rawBody is a request body that a test has made by hand.
+// rawBody is an encoded request body.
 type rawBody []byte
 
 func (r rawBody) Append(b []byte) []byte { return append(b, r...) }
 func (rawBody) Decode(*jute.Decoder)     {}
 
-func TestMalformedBodyIsAnsweredAndTheConnectionStays(t *testing.T) {
+func TestMalformedBodyIsRefusedAndTheConnectionStays(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{}, disk{})
 	c := mustConnect(t, s, wire.ConnectRequest{})
 	for _, op := range []wire.Op{
-		wire.OpCreate, wire.OpDelete, wire.OpExists, wire.OpGetData, wire.OpSetData, wire.OpGetACL, wire.OpSetACL, wire.OpGetChildren,
-		wire.OpSync, wire.OpGetChildren2, wire.OpMulti, wire.OpCreate2, wire.OpCheckWatches, wire.OpRemoveWatches, wire.OpCreateContainer,
-		wire.OpCreateTTL, wire.OpMultiRead, wire.OpSetWatches, wire.OpGetAllChildren, wire.OpSetWatches2, wire.OpAddWatch,
+		wire.OpCreate, wire.OpDelete, wire.OpExists, wire.OpGetData, wire.OpSetData, wire.OpGetACL, wire.OpSetACL,
+		wire.OpGetChildren,
+		wire.OpSync, wire.OpGetChildren2, wire.OpMulti, wire.OpCreate2, wire.OpCheckWatches, wire.OpRemoveWatches,
+		wire.OpCreateContainer,
+		wire.OpCreateTTL, wire.OpMultiRead, wire.OpSetWatches, wire.OpGetAllChildren, wire.OpSetWatches2,
+		wire.OpAddWatch,
 	} {
-		for name, body := range map[string]rawBody{"empty": nil, "short": {0, 0}, "null path": {0xff, 0xff, 0xff, 0xff}, "length of 2 GB": {0x7f, 0xff, 0xff, 0xff}} {
+		for name, body := range map[string]rawBody{
+			"empty": nil, "short": {0, 0},
+			"null path": {0xff, 0xff, 0xff, 0xff}, "length of 2 GB": {0x7f, 0xff, 0xff, 0xff},
+		} {
 			if err := c.call(op, body, nil); !errors.Is(err, codeError(wire.MarshallingError)) {
 				t.Errorf("%v, %s: got %v, want %v", op, name, err, wire.MarshallingError)
 			}
 		}
 	}
 	if _, err := c.create("/a", nil, 0); err != nil {
-		t.Errorf("after malformed requests: %v", err)
+		t.Errorf("after malformed requests: got %v, want OK", err)
 	}
 }
 
@@ -46,7 +52,7 @@ func TestTrailingBytesAreIgnored(t *testing.T) {
 	}
 }
 
-func TestOperationsThatNobodyMaySendEndTheConnection(t *testing.T) {
+func TestOperationsThatClientsMustNotSendEndTheConnection(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{}, disk{})
 	for _, op := range []wire.Op{
@@ -54,14 +60,15 @@ func TestOperationsThatNobodyMaySendEndTheConnection(t *testing.T) {
 		wire.OpCheck, wire.OpDeleteContainer,
 	} {
 		c := mustConnect(t, s, wire.ConnectRequest{})
-		if err := c.call(op, &wire.CheckRequest{Path: "/zookeeper", Version: -1}, nil); !errors.Is(err, codeError(wire.Unimplemented)) {
+		if err := c.call(op, &wire.CheckRequest{Path: "/zookeeper", Version: -1}, nil); !errors.Is(err,
+			codeError(wire.Unimplemented)) {
 			t.Errorf("%v: got %v, want %v", op, err, wire.Unimplemented)
 		}
 		if !c.ended() {
-			t.Errorf("%v: the connection is open still", op)
+			t.Errorf("%v: the connection is still open", op)
 		}
 		if _, err := c.resume(s); err != nil {
-			t.Errorf("%v: the session must live on: %v", op, err)
+			t.Errorf("%v: got %v, want the session", op, err)
 		}
 	}
 }
@@ -70,7 +77,8 @@ func TestReconfigIsUnimplementedAndTheConnectionStays(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{}, disk{})
 	c := mustConnect(t, s, wire.ConnectRequest{})
-	if err := c.call(wire.OpReconfig, &wire.ReconfigRequest{Leaving: "1", FromConfig: -1}, nil); !errors.Is(err, codeError(wire.Unimplemented)) {
+	if err := c.call(wire.OpReconfig, &wire.ReconfigRequest{Leaving: "1", FromConfig: -1}, nil); !errors.Is(err,
+		codeError(wire.Unimplemented)) {
 		t.Errorf("got %v, want %v", err, wire.Unimplemented)
 	}
 	if _, err := c.create("/a", nil, 0); err != nil {
@@ -96,14 +104,14 @@ func TestBadFrameEndsTheConnectionNotTheSession(t *testing.T) {
 			t.Errorf("%s: got %q %v, want nothing", name, got, err)
 		}
 		if _, err := c.resume(s); err != nil {
-			t.Errorf("%s: the session must live on: %v", name, err)
+			t.Errorf("%s: got %v, want the session", name, err)
 		}
 	}
 	c := mustConnect(t, s, wire.ConnectRequest{})
 	path := "/exactly"
 	overhead := len((&wire.CreateRequest{Path: path, ACL: openACL, Data: []byte{}}).Append(nil)) + 8
 	if _, err := c.create(path, make([]byte, 2048-overhead), 0); err != nil {
-		t.Errorf("a frame of exactly the limit: %v", err)
+		t.Errorf("frame of exactly the limit: got %v, want OK", err)
 	}
 }
 
@@ -144,13 +152,13 @@ func TestRepliesEchoXidsAndPingsCarryTheirOwn(t *testing.T) {
 	}
 }
 
-func TestRefusedWritesSpendAZxidAndReadsDoNot(t *testing.T) {
+func TestRefusedWritesUseAZxidAndReadsDoNot(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]Config{"in memory": {}, "on disk": {Data: t.TempDir()}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, cfg, disk{})
-			c := mustConnect(t, s, wire.ConnectRequest{}) // 1
+			c := mustConnect(t, s, wire.ConnectRequest{}) // zxid 1
 			steps := []struct {
 				op   wire.Op
 				req  wire.Record
@@ -198,16 +206,16 @@ func TestCloseSessionIsAnsweredThenTheConnectionEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 			if h, err := c.reply(nil); err != nil || h.Xid != 8 || h.Err != wire.OK {
-				t.Errorf("got %+v %v, want the reply to the close", h, err)
+				t.Errorf("got %+v %v, want the reply to closeSession", h, err)
 			}
 			if _, _, err := c.next(); err == nil {
-				t.Error("got a reply after the close's")
+				t.Error("got a reply after that to closeSession")
 			}
 			if _, _, err := other.get("/e"); !errors.Is(err, codeError(wire.NoNode)) {
-				t.Errorf("ephemeral node after the close's reply: got %v, want none", err)
+				t.Errorf("ephemeral node after closeSession: got %v, want none", err)
 			}
 			if _, err := c.resume(s); !errors.Is(err, errGone) {
-				t.Errorf("resuming a closed session: got %v, want the word that it is gone", err)
+				t.Errorf("resuming a closed session: got %v, want session expired", err)
 			}
 		})
 	}
@@ -235,10 +243,11 @@ func TestEventComesBeforeTheReplyThatShowsTheChange(t *testing.T) {
 				}
 				data, _, err := watcher.get("/a")
 				if err != nil || data[0] != byte(i) {
-					t.Fatalf("round %d: got %v %v: an acknowledged write is not seen", i, data, err)
+					t.Fatalf("round %d: got %v %v, want the acknowledged write", i, data, err)
 				}
 				if len(watcher.events) != 1 || len(writer.events) != 1 {
-					t.Fatalf("round %d: got %v and %v before the replies, want one event each", i, watcher.events, writer.events)
+					t.Fatalf("round %d: got %v and %v before the replies, want one event each", i, watcher.events,
+						writer.events)
 				}
 			}
 		})

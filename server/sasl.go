@@ -1,5 +1,7 @@
 package server
 
+// Authentication by SASL DIGEST-MD5.
+
 import (
 	"crypto/md5" //nolint:gosec // the mechanism is called DIGEST-MD5
 	"crypto/rand"
@@ -17,19 +19,19 @@ import (
 
 const (
 	saslRealm   = "zk-sasl-md5"
-	saslService = "zookeeper/" // begins every digest-uri
+	saslService = "zookeeper/" // prefix of every digest-uri
 )
 
-// saslServer is one connection's authentication by SASL DIGEST-MD5 (RFC 2831): an empty token is answered with a
-// challenge, the response to it with a proof that the server knows the password too.
+// saslServer is a connection's authentication by SASL DIGEST-MD5 (RFC 2831). The client sends an empty token and gets a
+// challenge. It sends its response and gets a proof that the server knows the password too.
 type saslServer struct {
-	nonce string // of the challenge that waits for its response, "" if none does
+	nonce string // of the open challenge, "" if there is none
 	done  bool   // the client has authenticated
 }
 
 func (c *conn) saslDone() bool { return c.sasl != nil && c.sasl.done }
 
-// saslStep serves one token. A server without users answers the null token, which tells clients to go on without.
+// saslStep serves one token. Without users the answer is the null token, which tells clients to go on without SASL.
 func (o *owner) saslStep(it *item) {
 	if len(o.cfg.SASLUsers) == 0 {
 		o.answer(it, wire.OK, &wire.SASLToken{}, false)
@@ -62,8 +64,8 @@ func (o *owner) saslStep(it *item) {
 	o.answer(it, wire.OK, &wire.SASLToken{Token: proof}, false)
 }
 
-// refuseSASL ends the connection of a client whose authentication has failed. Beside the error there is a null token: without it Java's clients
-// cannot read the answer, and come back for ever.
+// refuseSASL ends the connection after a failed authentication. The error reply contains a null token: without it Java
+// clients cannot read the reply and reconnect forever.
 func (o *owner) refuseSASL(it *item) {
 	h := wire.ReplyHeader{Xid: it.xid, Err: wire.AuthFailed}
 	if o.cfg.RequireSASL {
@@ -73,7 +75,7 @@ func (o *owner) refuseSASL(it *item) {
 	o.end(it.conn)
 }
 
-// saslRefusal is an error that has a body, as no other has.
+// saslRefusal is an error reply with a body, which no other error has.
 type saslRefusal struct{ wire.ReplyHeader }
 
 // Append appends the header and a null token.
@@ -81,7 +83,7 @@ func (r *saslRefusal) Append(b []byte) []byte {
 	return (&wire.SASLToken{}).Append(r.ReplyHeader.Append(b))
 }
 
-// Decode is there because records have it: nobody reads one here.
+// Decode makes saslRefusal a wire.Record. The server never calls it.
 func (r *saslRefusal) Decode(d *jute.Decoder) { r.ReplyHeader.Decode(d) }
 
 func (s *saslServer) challenge() []byte {
@@ -91,9 +93,10 @@ func (s *saslServer) challenge() []byte {
 	return fmt.Appendf(nil, `realm="%s",nonce="%s",qop="auth",charset=utf-8,algorithm=md5-sess`, saslRealm, s.nonce)
 }
 
-var errSASL = errors.New("user or password is wrong")
+var errSASL = errors.New("wrong user or password")
 
-// respond checks the response to the challenge, once, and returns the user's name and the server's own proof.
+// respond checks the response to the open challenge and returns the user's name and the server's proof. A challenge is
+// good for one response.
 func (s *saslServer) respond(token string, users map[string]string) (user string, proof []byte, err error) {
 	nonce := s.nonce
 	s.nonce = ""
@@ -110,11 +113,11 @@ func (s *saslServer) respond(token string, users map[string]string) (user string
 	case d["qop"] != "" && d["qop"] != "auth":
 		return "", nil, fmt.Errorf("protection %q was not offered", d["qop"])
 	case !strings.HasPrefix(d["digest-uri"], saslService):
-		return "", nil, fmt.Errorf("response is meant for %q", d["digest-uri"])
+		return "", nil, fmt.Errorf("response for another service %q", d["digest-uri"])
 	case d["realm"] != "" && d["realm"] != saslRealm:
 		return "", nil, fmt.Errorf("unknown realm %q", d["realm"])
 	case d["authzid"] != "" && d["authzid"] != user:
-		return "", nil, fmt.Errorf("%q must not act for %q", user, d["authzid"])
+		return "", nil, fmt.Errorf("user %q must not act as %q", user, d["authzid"])
 	}
 	password, known := users[user]
 	want := saslResponse(d, password, "AUTHENTICATE")
@@ -125,7 +128,7 @@ func (s *saslServer) respond(token string, users map[string]string) (user string
 	return user, []byte("rspauth=" + saslResponse(d, password, "")), nil
 }
 
-// saslResponse computes the proof that somebody knows the password: the client's with "AUTHENTICATE", the server's with "".
+// saslResponse computes the proof of knowing the password: the client's with verb "AUTHENTICATE", the server's with "".
 func saslResponse(d map[string]string, password, verb string) string {
 	secret := md5.Sum([]byte(latin1(d["username"]) + ":" + latin1(d["realm"]) + ":" + latin1(password)))
 	a1 := string(secret[:]) + ":" + d["nonce"] + ":" + d["cnonce"]
@@ -136,7 +139,10 @@ func saslResponse(d map[string]string, password, verb string) string {
 	if qop == "" {
 		qop = "auth"
 	}
-	return hexMD5(strings.Join([]string{hexMD5(a1), d["nonce"], d["nc"], d["cnonce"], qop, hexMD5(verb + ":" + d["digest-uri"])}, ":"))
+	return hexMD5(strings.Join([]string{
+		hexMD5(a1), d["nonce"], d["nc"], d["cnonce"], qop,
+		hexMD5(verb + ":" + d["digest-uri"]),
+	}, ":"))
 }
 
 func hexMD5(s string) string {
@@ -144,7 +150,7 @@ func hexMD5(s string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// latin1 converts text to ISO 8859-1 if it fits in there, as the mechanism wants it.
+// latin1 converts s to ISO 8859-1 if possible, as the mechanism requires.
 func latin1(s string) string {
 	b := make([]byte, 0, len(s))
 	for _, r := range s {
@@ -156,7 +162,7 @@ func latin1(s string) string {
 	return string(b)
 }
 
-// parseDirectives takes a list of key=value and key="value" apart. A key that comes twice is an error.
+// parseDirectives parses a list of key=value and key="value". A repeated key is an error.
 func parseDirectives(s string) (map[string]string, error) {
 	d := make(map[string]string)
 	for {
@@ -174,7 +180,7 @@ func parseDirectives(s string) (map[string]string, error) {
 		}
 		key = strings.ToLower(strings.TrimSpace(key))
 		if _, twice := d[key]; twice {
-			return nil, fmt.Errorf("response has %q twice", key)
+			return nil, fmt.Errorf("response repeats %q", key)
 		}
 		d[key] = value
 	}

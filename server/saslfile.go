@@ -1,5 +1,7 @@
 package server
 
+// Reading files of users and certificates.
+
 import (
 	"crypto/x509"
 	"errors"
@@ -9,11 +11,10 @@ import (
 	"strings"
 )
 
-// jaasFile tells a JAAS file from one with users alone: a section begins before any colon.
+// jaasFile matches a JAAS file, in which some line begins a section before any colon.
 var jaasFile = regexp.MustCompile(`(?m)^[^:#\n]*\{`)
 
-// readSASLUsers reads users and passwords: from a JAAS file, where ZooKeeper keeps them, or from a file with user:password
-// in each line.
+// readSASLUsers returns passwords by user from a file: a JAAS file, as ZooKeeper uses, or one with lines user:password.
 func readSASLUsers(path string) (map[string]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -40,7 +41,7 @@ func readSASLUsers(path string) (map[string]string, error) {
 		users[user] = password
 	}
 	if len(users) == 0 {
-		return nil, fmt.Errorf("%s: no users in it", path)
+		return nil, fmt.Errorf("%s: no users", path)
 	}
 	return users, nil
 }
@@ -48,7 +49,7 @@ func readSASLUsers(path string) (map[string]string, error) {
 func certPool(pem []byte) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, errors.New("no certificate in PEM form in it")
+		return nil, errors.New("no certificate in PEM format")
 	}
 	return pool, nil
 }

@@ -18,7 +18,7 @@ func writeUsers(t *testing.T, text string) string {
 	return path
 }
 
-func TestUserInACommentIsNoUser(t *testing.T) {
+func TestUsersInCommentsAreIgnored(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
 		"JAAS": `/* Server { x required user_mallory="a"; }; */
@@ -31,19 +31,20 @@ Server {
 };
 Client { x required user_mallory="e"; }; // Server { x required user_mallory="f"; };
 `,
-		"users alone": "# mallory:a\nbob:b // no comment\ncarol:c\"};\ndave:\"\\\n",
+		"only users": "# mallory:a\nbob:b // no comment\ncarol:c\"};\ndave:\"\\\n",
 	} {
 		got, err := readSASLUsers(writeUsers(t, text))
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v", name, err)
 		}
-		if diff := cmp.Diff(map[string]string{"bob": "b // no comment", "carol": `c"};`, "dave": `"\`}, got); diff != "" {
+		if diff := cmp.Diff(map[string]string{"bob": "b // no comment", "carol": `c"};`, "dave": `"\`},
+			got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
 }
 
-func TestUsersThatCannotBeReadAreRefused(t *testing.T) {
+func TestInvalidUserFilesAreRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                               "no users",
@@ -52,7 +53,7 @@ func TestUsersThatCannotBeReadAreRefused(t *testing.T) {
 		"Client { x user_bob=\"b\"; };":  "no section Server",
 		"Server { x user_bob=\"b\";":     "does not end",
 		"Server { x user_bob=\"b\"; }":   "want ;",
-		"Server { x user_bob=\"b;\n };":  "quotes",
+		"Server { x user_bob=\"b;\n };":  "a quoted string",
 		"Server { x user_bob=; };":       "user_bob has no value",
 		"Server { /* x user_bob=b; };":   "*/",
 		"Server x { user_bob=\"b\"; };":  "want {",

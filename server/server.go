@@ -1,5 +1,5 @@
-// Package server is a ZooKeeper server for one machine: it speaks the client protocol of ZooKeeper 3.9 to every client, and
-// keeps its state in a directory or in memory.
+// Package server provides a standalone ZooKeeper server. It speaks the client protocol of ZooKeeper 3.9 and keeps its
+// state in a directory or in memory.
 //
 //	srv, err := server.Start(ctx, server.Config{Data: "/var/lib/turnstile"})
 //	if err != nil {
@@ -7,9 +7,12 @@
 //	}
 //	defer srv.Close()
 //
-// What it has acknowledged survives kill -9 and power loss, and nobody ever sees a write that could still be lost: replies
-// and events wait for the commit, and so does a read that could show what is not durable yet. Many clients share a commit.
+// Acknowledged writes survive kill -9 and power loss, and no client ever sees a write that could still be lost: replies
+// and events wait for the commit, and so does a read whose answer depends on a write that is not durable yet. Writes of
+// many clients share a commit.
 package server
+
+// Starting and stopping a server.
 
 import (
 	"context"
@@ -28,7 +31,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/tree"
 )
 
-// Server is a running server. Its methods may be called by any goroutine at any time.
+// Server is a running server. Its methods are safe for concurrent use.
 type Server struct {
 	cfg       Config
 	disk      disk
@@ -36,17 +39,17 @@ type Server struct {
 	clock     *clock
 	queue     *queue
 	owner     *owner
-	sealed    chan *batch   // from the owner, which closes it, to who applies them
-	commits   chan *batch   // from there, where it is closed, to the committer
-	flight    flight        // and back
-	applying  chan struct{} // has a token while somebody has the turn to apply a batch
-	releasing chan struct{} // the same for releasing one
-	lost      bool          // a batch was not released, and none after it may be; of whoever has that turn
+	sealed    chan *batch   // from the owner, which closes it, to apply
+	commits   chan *batch   // from apply, which closes it, to commit
+	inFlight  inFlight      // back to the owner
+	applying  chan struct{} // semaphore: applying a batch
+	releasing chan struct{} // semaphore: releasing a batch
+	lost      bool          // a batch failed, so no later one may be released; guarded by releasing
 	durable   durability
 	stats     stats
 	traceMask atomic.Int64
-	taken     atomic.Int64 // bytes of memory for clients since the last weigh
-	weighing  sync.Mutex   // held by whoever weighs; nobody waits for it
+	taken     atomic.Int64 // bytes of memory taken for clients since the last enforceMemory
+	enforcing sync.Mutex   // held during enforceMemory; only tried, never waited for
 	admin     *admin
 	adminAddr net.Addr
 	listeners []listener
@@ -59,20 +62,20 @@ type Server struct {
 	endCtx    func() bool
 
 	mu       sync.Mutex // guards the fields below; nothing blocks under it
-	err      error      // why it stopped by itself
+	err      error      // why the server stopped on its own
 	closeErr error
 	closed   bool
 	lastConn uint64
-	conns    map[tree.WatcherID]*conn // all whose goroutines run
-	counted  int                      // of them
-	perIP    map[string]int           // counted
+	conns    map[tree.WatcherID]*conn // all open ones
+	counted  int                      // how many of them count towards the limits
+	perIP    map[string]int           // counted by address
 }
 
-// Start starts a server, which listens when Start returns. It runs until Close, until ctx ends, or until it cannot go on, which
-// Done and Err tell. A data directory that another server uses is refused with the process id of that server.
+// Start starts a server, which accepts connections when Start returns. It runs until Close, the end of ctx or a
+// failure, which Done and Err report. If another server uses the data directory, the error names its process id.
 func Start(ctx context.Context, cfg Config) (*Server, error) { return start(ctx, cfg, disk{}) }
 
-// disk is what tests choose about the store.
+// disk configures the store for tests.
 type disk struct {
 	fs     vfs.FS
 	memory int
@@ -86,8 +89,8 @@ func start(ctx context.Context, cfg Config, d disk) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, disk: d, clock: newClock(), queue: newQueue(),
-		sealed:  make(chan *batch, maxInFlight+1), // the last one is sealed without asking for room
-		commits: make(chan *batch, maxInFlight), flight: flight{land: make(chan struct{}, 1)},
+		sealed:  make(chan *batch, maxInFlight+1), // at the end the owner seals one without checking for room
+		commits: make(chan *batch, maxInFlight), inFlight: inFlight{hasRoom: make(chan struct{}, 1)},
 		applying: make(chan struct{}, 1), releasing: make(chan struct{}, 1),
 		stopping: make(chan struct{}), ownerDone: make(chan struct{}), done: make(chan struct{}),
 		conns: make(map[tree.WatcherID]*conn), perIP: make(map[string]int),
@@ -112,12 +115,13 @@ func closeAll(listeners []net.Listener) {
 	}
 }
 
-// load makes the owner, of the state in the data directory or of none.
+// load creates the owner from the state in the data directory, or from empty state.
 func (s *Server) load() error {
 	cfg := tree.Config{
 		ExtendedTypes: s.cfg.ExtendedTypes, EnforceQuota: s.cfg.EnforceQuota, SkipACL: s.cfg.SkipACL,
 		Schemes: s.cfg.schemes(), NeverUsedAfter: s.cfg.ContainerUnused.Milliseconds(),
-		MaxWatches: s.cfg.Limits.Watches, WatchPath: watchPath, MaxReply: s.cfg.Limits.Reply - replyHeader - frameHeader,
+		MaxWatches: s.cfg.Limits.Watches, WatchPath: watchPath,
+		MaxReply: s.cfg.Limits.Reply - replyHeader - frameHeader,
 	}
 	if s.cfg.InMemory {
 		s.owner = newOwner(s, tree.New(cfg))
@@ -142,11 +146,12 @@ func (s *Server) load() error {
 	return nil
 }
 
-// warnForeign says that the data of an Apache ZooKeeper in the same directory is not read, which its users could expect.
+// warnForeign warns if the directory has data of Apache ZooKeeper, which this server does not read.
 func (s *Server) warnForeign() {
 	dir := filepath.Join(s.cfg.Data, "version-2")
 	if _, err := os.Stat(dir); err == nil {
-		s.cfg.Logger.Warn("server: the data directory holds the data of an Apache ZooKeeper, which is not read: this server has its own beside it", "dir", dir)
+		s.cfg.Logger.Warn("server: ignoring data of Apache ZooKeeper in the data directory: "+
+			"this server uses its own format", "dir", dir)
 	}
 }
 
@@ -167,7 +172,7 @@ func (s *Server) run(ctx context.Context) {
 	go s.shutdown(&core)
 }
 
-// watchStore stops the server when the disk fails in the background.
+// watchStore stops the server if the store fails in the background.
 func (s *Server) watchStore() {
 	select {
 	case <-s.store.Failed():
@@ -176,7 +181,7 @@ func (s *Server) watchStore() {
 	}
 }
 
-// stop begins the end. err is why, nil if it was asked for.
+// stop starts the shutdown. err is the reason, nil for Close and the end of the context.
 func (s *Server) stop(err error) {
 	s.stopOnce.Do(func() {
 		if err != nil && !errors.Is(err, ErrIdle) {
@@ -190,7 +195,7 @@ func (s *Server) stop(err error) {
 	})
 }
 
-// failed reports whether the server stops because it could not go on.
+// failed reports whether the server is stopping because of a failure.
 func (s *Server) failed() bool {
 	select {
 	case <-s.stopping:
@@ -202,7 +207,8 @@ func (s *Server) failed() bool {
 	}
 }
 
-// shutdown ends everything in order: no new clients, the last batch made durable and answered, the connections, the store.
+// shutdown closes everything in order: the listeners, the owner after its last batch is durable and answered, the
+// connections, the store.
 func (s *Server) shutdown(core *sync.WaitGroup) {
 	<-s.stopping
 	s.endCtx()
@@ -228,7 +234,7 @@ func (s *Server) closeStore() error {
 	return nil
 }
 
-// Addrs returns the addresses that the server listens on: first the ready-made listeners, then Listen, then TLSListen.
+// Addrs returns the addresses that the server listens on: those of Config.Listeners, then Listen, then TLSListen.
 func (s *Server) Addrs() []net.Addr {
 	addrs := make([]net.Addr, len(s.listeners))
 	for i, l := range s.listeners {
@@ -237,19 +243,19 @@ func (s *Server) Addrs() []net.Addr {
 	return addrs
 }
 
-// Done returns a channel that is closed when the server has stopped and let go of its directory.
+// Done returns a channel that is closed when the server has stopped and unlocked its directory.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Err returns why the server has stopped by itself: ErrIdle, or what made it impossible to go on. It is nil while the server runs, and after
-// a Close that was asked for.
+// Err returns why the server stopped on its own: ErrIdle or a failure. It returns nil while the server runs and after
+// Close has stopped it.
 func (s *Server) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// Close stops the server and waits until it has stopped. Sessions live on in the data directory. It returns what went wrong at the
-// end, or why the server had stopped before; every call returns the same.
+// Close stops the server and waits until it has stopped. Sessions survive in the data directory. It returns the error
+// of the shutdown, or the failure that stopped the server before. Every call returns the same.
 func (s *Server) Close() error {
 	s.stop(nil)
 	<-s.done

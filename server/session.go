@@ -1,5 +1,7 @@
 package server
 
+// Sessions, their passwords and their expiry.
+
 import (
 	"crypto/hmac"
 	"crypto/sha256"
@@ -11,25 +13,26 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// session is one client's session as the owner knows it. The tree knows the same session by its id.
+// session is the owner's part of a session. The tree has the same session under its id.
 type session struct {
-	id      int64
-	timeout atomic.Int64 // nanoseconds, as negotiated last
-	heard   atomic.Int64 // on the server's clock: when a frame came last
-	unread  atomic.Int32 // connections of it that are not read just now, because of the disk
-	retimed uint64       // the batch that changed its timeout last
-	opener  string       // the address of its first connection, "" if that was before a restart
-	conn    *conn        // nil while the client is away
-	bucket  int64        // of the expiry queue
+	id           int64
+	timeout      atomic.Int64 // nanoseconds, as last negotiated
+	heard        atomic.Int64 // when the last frame came, on the server's clock
+	unread       atomic.Int32 // its connections whose readers wait for the disk
+	timeoutBatch uint64       // the last batch that changed its timeout
+	opener       string       // the address that opened it, "" if that was before a restart
+	conn         *conn        // nil while the client is disconnected
+	bucket       int64        // in expiry
 }
 
-// touch says that the client was alive at the given time of the server's clock. Any goroutine may call it.
+// touch notes that the client was alive at a time of the server's clock. Any goroutine may call it.
 func (s *session) touch(now time.Duration) { s.heard.Store(int64(now)) }
 
-// isUnread reports whether the server does not read what the client sends, so that its silence says nothing.
+// isUnread reports whether the server does not currently read the client's requests, so that hearing nothing from the
+// client does not mean that it is dead.
 func (s *session) isUnread() bool { return s.unread.Load() > 0 || s.conn != nil && s.conn.stalled() }
 
-// password returns a session's password: a MAC of its id, so that it needs not be stored and survives restarts.
+// password returns a session's password: a MAC of its id, which need not be stored and survives restarts.
 func password(secret []byte, id int64) []byte {
 	mac := hmac.New(sha256.New, secret)
 	var b [8]byte
@@ -42,39 +45,39 @@ func (o *owner) rightPassword(id int64, given []byte) bool {
 	return subtle.ConstantTimeCompare(password(o.secret, id), given) == 1
 }
 
-// nextSession returns a session id that was never used: server number 1 in the top byte, the time in the middle, a counter
-// below, and always above the last one.
+// nextSession returns a new session id, which is always above the last one: server number 1 in the top byte, then the
+// time, then a counter.
 func (o *owner) nextSession() int64 {
 	id := int64(1)<<56 | (time.Now().UnixMilli()<<24)>>8&(1<<56-1)
 	o.seed = max(o.seed+1, id)
 	return o.seed
 }
 
-// negotiate returns the timeout that a client gets for the one it asks for.
+// negotiate returns the session timeout for a client that asks for ms milliseconds.
 func (s *Server) negotiate(ms int32) time.Duration {
 	d := time.Duration(ms) * time.Millisecond
 	return min(max(d, s.cfg.MinSessionTimeout), s.cfg.MaxSessionTimeout)
 }
 
-// expiry finds the sessions that have not been heard from. Time is cut into ticks, and a session stands in the bucket of the tick by
-// which it must have been heard; it is moved on lazily, when that tick comes.
+// expiry finds the sessions whose timeout has passed. Time is divided into ticks. Each session is in the bucket of the
+// tick by which its client must have sent something, and moves to a later bucket only when that tick comes.
 type expiry struct {
 	tick    time.Duration
 	buckets map[int64]map[*session]struct{}
-	next    int64         // the bucket that comes next
-	grace   time.Duration // nobody expires before, because the server stood still
+	next    int64         // the next bucket to check
+	grace   time.Duration // no session expires before this time, because the process was not running
 }
 
 func (e *expiry) init(tick time.Duration) {
 	e.tick, e.buckets, e.next = tick, make(map[int64]map[*session]struct{}), 1
 }
 
-// due returns the bucket in which a session stands that was heard at the given time.
+// due returns the bucket of a session by the time of its last frame.
 func (e *expiry) due(s *session) int64 {
 	return int64(time.Duration(s.heard.Load()+s.timeout.Load())/e.tick) + 1
 }
 
-// add puts a session in that was heard just now.
+// add adds a session whose client has just sent something.
 func (e *expiry) add(s *session, now time.Duration) {
 	if len(e.buckets) == 0 {
 		e.next = int64(now/e.tick) + 1
@@ -100,9 +103,9 @@ func (e *expiry) remove(s *session) {
 	}
 }
 
-// expired removes and returns the sessions whose time is up. If the clock
-// has jumped by more than half a tick since the bucket was due, the process was not running, and clients may have
-// sent pings that nobody has read yet: everybody gets one more tick.
+// expired removes and returns the expired sessions. If it runs more than half a tick after a bucket was due, the
+// process was not running, and clients may have sent pings that the server has not read yet. Then every session gets
+// one more tick.
 func (e *expiry) expired(now time.Duration) []*session {
 	var gone []*session
 	if now-time.Duration(e.next)*e.tick > e.tick/2 {
@@ -112,7 +115,7 @@ func (e *expiry) expired(now time.Duration) []*session {
 		b := e.buckets[e.next]
 		delete(e.buckets, e.next)
 		for s := range b {
-			unread := s.isUnread() // before due: who begins to read again touches the session first
+			unread := s.isUnread() // before due: a reader touches the session before it starts to read again
 			switch {
 			case e.due(s) > e.next:
 				e.put(s, e.due(s))
@@ -128,5 +131,5 @@ func (e *expiry) expired(now time.Duration) []*session {
 	return gone
 }
 
-// wait returns how long it is until the next bucket is due.
+// wait returns the time until the next bucket is due.
 func (e *expiry) wait(now time.Duration) time.Duration { return time.Duration(e.next)*e.tick - now }

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// memListener accepts pipes, so that a server runs in a synctest bubble.
+// memListener accepts pipes, so that a server can run in a synctest bubble.
 type memListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -97,23 +97,26 @@ func TestSilentSessionExpiresWithinOneTickAfterItsTimeout(t *testing.T) {
 		start := time.Now()
 		h, _, err := observer.next()
 		if err != nil || h.Xid != wire.XidNotification || observer.events[0].Type != wire.EventDeleted {
-			t.Fatalf("got %+v %v %v, want the event of the node's end", h, observer.events, err)
+			t.Fatalf("got %+v %v %v, want the event of the node's deletion", h, observer.events, err)
 		}
 		if d := time.Since(start); d < 10*time.Second || d > 12*time.Second+time.Millisecond {
-			t.Errorf("expired after %v, want 10s to 12s", d)
+			t.Errorf("got expiry after %v, want 10s to 12s", d)
 		}
 		if _, _, err := silent.next(); err == nil {
-			t.Error("the expired client got a frame, want the end of its connection")
+			t.Error("expired client: got a frame, want the end of the connection")
 		}
 		back := l.dial(t)
-		resp, err := back.handshake(&wire.ConnectRequest{Timeout: 10_000, SessionID: silent.session, Password: silent.password})
+		resp, err := back.handshake(&wire.ConnectRequest{
+			Timeout: 10_000, SessionID: silent.session,
+			Password: silent.password,
+		})
 		if err != nil || resp.Timeout != 0 {
-			t.Errorf("coming back: got %+v %v, want the word that the session is gone", resp, err)
+			t.Errorf("reconnect: got %+v %v, want session expired", resp, err)
 		}
 	})
 }
 
-func TestAnyFrameKeepsASessionAliveAndSoDoesComingBack(t *testing.T) {
+func TestFramesAndReconnectsKeepASessionAlive(t *testing.T) {
 	t.Parallel()
 	bubble(t, Config{TickTime: time.Second}, func(t *testing.T, s *Server, l *memListener) {
 		t.Helper()
@@ -122,24 +125,24 @@ func TestAnyFrameKeepsASessionAliveAndSoDoesComingBack(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			c.ping(t)
 		}
-		for range 20 { // with no connection in between
+		for range 20 { // disconnected in between
 			_ = c.nc.Close()
 			time.Sleep(3 * time.Second)
 			next := l.dial(t)
 			resp, err := next.handshake(&wire.ConnectRequest{Timeout: 4000, SessionID: c.session, Password: c.password})
 			if err != nil || resp.SessionID != c.session {
-				t.Fatalf("coming back: got %+v %v", resp, err)
+				t.Fatalf("reconnect: got %+v %v", resp, err)
 			}
 			c = next
 		}
 		time.Sleep(6 * time.Second)
 		if sessions := s.Sessions(); len(sessions) != 0 {
-			t.Errorf("got %+v after silence, want no session", sessions)
+			t.Errorf("got %+v after the timeout, want no session", sessions)
 		}
 	})
 }
 
-func TestStoppedClockExpiresNobody(t *testing.T) {
+func TestStoppedClockExpiresNoSession(t *testing.T) {
 	t.Parallel()
 	bubble(t, Config{TickTime: time.Second}, func(t *testing.T, s *Server, l *memListener) {
 		t.Helper()
@@ -152,16 +155,16 @@ func TestStoppedClockExpiresNobody(t *testing.T) {
 		s.StartClock()
 		time.Sleep(3 * time.Second)
 		if len(s.Sessions()) != 1 {
-			t.Error("the session has not had its time since the clock goes on")
+			t.Error("the session expired before its timeout had passed on the clock")
 		}
 		time.Sleep(3 * time.Second)
 		if len(s.Sessions()) != 0 {
-			t.Error("the session lives on after the clock went on for its timeout")
+			t.Error("the session is alive after its timeout has passed on the clock")
 		}
 	})
 }
 
-func TestStallGivesEverybodyAnotherTick(t *testing.T) {
+func TestStallGivesEverySessionAnotherTick(t *testing.T) {
 	t.Parallel()
 	var e expiry
 	e.init(time.Second)
@@ -169,16 +172,16 @@ func TestStallGivesEverybodyAnotherTick(t *testing.T) {
 	s.timeout.Store(int64(4 * time.Second))
 	e.add(s, 0)
 	if gone := e.expired(3 * time.Second); len(gone) != 0 {
-		t.Fatal("expired before its timeout")
+		t.Fatal("got expiry before the timeout")
 	}
-	// The process stood still from 3s to 60s: there may be a ping that nobody has read yet.
+	// The process was not running from 3s to 60s. There may be a ping that the server has not read yet.
 	if gone := e.expired(60 * time.Second); len(gone) != 0 {
-		t.Fatal("expired at once after a stall")
+		t.Fatal("got expiry directly after a stall")
 	}
 	s.touch(60*time.Second + 1)
 	for now := 61 * time.Second; now < 64*time.Second; now += time.Second {
 		if gone := e.expired(now); len(gone) != 0 {
-			t.Fatalf("expired at %v though it was heard after the stall", now)
+			t.Fatalf("got expiry at %v though a frame came after the stall", now)
 		}
 	}
 	var gone []*session
@@ -201,13 +204,13 @@ func TestExpireSessionEndsItAtOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !s.ExpireSession(c.session) || s.ExpireSession(c.session) {
-				t.Error("want true for the live session, then false")
+				t.Error("got another result, want true for the live session, then false")
 			}
 			if _, _, err := other.get("/e"); !errors.Is(err, codeError(wire.NoNode)) {
 				t.Errorf("ephemeral node: got %v, want none", err)
 			}
 			if !c.ended() {
-				t.Error("the connection is open still")
+				t.Error("the connection is still open")
 			}
 		})
 	}
@@ -220,10 +223,10 @@ func TestConnectionWithoutHandshakeIsClosedInTime(t *testing.T) {
 		c := l.dial(t)
 		start := time.Now()
 		if _, _, err := c.next(); err == nil {
-			t.Error("got a frame")
+			t.Error("got a frame, want the end of the connection")
 		}
 		if d := time.Since(start); d != 10*time.Second {
-			t.Errorf("closed after %v, want 10s", d)
+			t.Errorf("got the end after %v, want 10s", d)
 		}
 	})
 }
@@ -244,18 +247,19 @@ func TestIdleServerStops(t *testing.T) {
 		}
 		<-s.Done()
 		if d := time.Since(start); d != 10*time.Minute || !errors.Is(s.Err(), ErrIdle) || s.Close() != nil {
-			t.Errorf("stopped after %v with %v, want 10m with %v", d, s.Err(), ErrIdle)
+			t.Errorf("got a stop after %v with %v, want 10m with %v", d, s.Err(), ErrIdle)
 		}
 	})
 }
 
-func TestCollectorTakesEmptyContainersAndOldTTLNodes(t *testing.T) {
+func TestCollectorDeletesEmptyContainersAndExpiredTTLNodes(t *testing.T) {
 	t.Parallel()
 	bubble(t, Config{ExtendedTypes: true, TickTime: time.Minute}, func(t *testing.T, s *Server, l *memListener) {
 		t.Helper()
 		c := l.connect(t, 20*60_000)
 		for path, child := range map[string]string{"/used": "/used/a", "/full": "/full/a", "/fresh": ""} {
-			if err := c.call(wire.OpCreateContainer, &wire.CreateRequest{Path: path, ACL: openACL, Flags: wire.FlagContainer}, nil); err != nil {
+			if err := c.call(wire.OpCreateContainer,
+				&wire.CreateRequest{Path: path, ACL: openACL, Flags: wire.FlagContainer}, nil); err != nil {
 				t.Fatal(err)
 			}
 			if child != "" {
@@ -264,7 +268,10 @@ func TestCollectorTakesEmptyContainersAndOldTTLNodes(t *testing.T) {
 				}
 			}
 		}
-		ttl := &wire.CreateTTLRequest{CreateRequest: wire.CreateRequest{Path: "/ttl", ACL: openACL, Flags: wire.FlagTTL}, TTL: 5 * 60_000}
+		ttl := &wire.CreateTTLRequest{CreateRequest: wire.CreateRequest{
+			Path: "/ttl", ACL: openACL,
+			Flags: wire.FlagTTL,
+		}, TTL: 5 * 60_000}
 		if err := c.call(wire.OpCreateTTL, ttl, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -277,11 +284,11 @@ func TestCollectorTakesEmptyContainersAndOldTTLNodes(t *testing.T) {
 		}
 		time.Sleep(61 * time.Second)
 		if exists("/used") || !exists("/full") || !exists("/fresh") || !exists("/ttl") {
-			t.Error("after a minute: want the emptied container gone, and nothing else")
+			t.Error("after a minute: got other nodes, want only the emptied container deleted")
 		}
 		time.Sleep(5 * time.Minute)
 		if exists("/ttl") || !exists("/full") || !exists("/fresh") {
-			t.Error("after the TTL: want the TTL node gone, and nothing else")
+			t.Error("after the TTL: got other nodes, want only the TTL node deleted")
 		}
 	})
 }

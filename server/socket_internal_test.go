@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestUnixSocketOfAServerThatIsBusyIsNotReplaced(t *testing.T) {
+func TestUnixSocketOfABusyServerIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(shortDir(t), "sock")
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
@@ -22,10 +22,10 @@ func TestUnixSocketOfAServerThatIsBusyIsNotReplaced(t *testing.T) {
 	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Listen(fd, 0); err != nil { // and accept nobody, as one that is stopped
+	if err := syscall.Listen(fd, 0); err != nil { // without accepting, like a stopped process
 		t.Fatal(err)
 	}
-	for { // until no more may wait
+	for { // until the backlog is full
 		nc, err := (&net.Dialer{Timeout: time.Second}).DialContext(t.Context(), "unix", path)
 		if err != nil {
 			break
@@ -34,10 +34,10 @@ func TestUnixSocketOfAServerThatIsBusyIsNotReplaced(t *testing.T) {
 	}
 	if s, err := Start(t.Context(), Config{InMemory: true, Listen: []string{"unix:" + path}}); err == nil {
 		_ = s.Close()
-		t.Error("a server has taken the socket of another one that lives")
+		t.Error("socket of a live server: got success, want an error")
 	}
 	if _, err := os.Stat(path); err != nil {
-		t.Errorf("the socket of the server that lives: %v", err)
+		t.Errorf("socket of the live server: got %v, want it unchanged", err)
 	}
 }
 
@@ -50,6 +50,6 @@ func TestUnixSocketIsPrivateFromTheStart(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("got %v %v before chmod, want a socket for the user alone", info.Mode(), err)
+		t.Errorf("got %v %v before chmod, want a socket that only the user may use", info.Mode(), err)
 	}
 }

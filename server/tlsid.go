@@ -1,5 +1,7 @@
 package server
 
+// The TLS handshake, and identities from client certificates.
+
 import (
 	"crypto/tls"
 	"crypto/x509"
@@ -15,8 +17,8 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// handshakeTLS ends the TLS handshake, if there is one, and makes the client's certificate, if the server has verified it,
-// an identity of the connection. It runs before the connection is known to the owner.
+// handshakeTLS does the TLS handshake, if any, and makes a verified client certificate an identity of the connection.
+// It runs before the owner knows the connection.
 func (c *conn) handshakeTLS() bool {
 	nc, ok := c.nc.(*tls.Conn)
 	if !ok {
@@ -38,8 +40,8 @@ func (c *conn) handshakeTLS() bool {
 	return true
 }
 
-// handshakeFailed says so the first time, the second, the fourth and so on, as hit does: a client that is not let in
-// comes again and again. Who only looks whether the port is open has not failed.
+// handshakeFailed logs a warning the first time, the second, the fourth and so on, because a client that cannot connect
+// tries again and again. A client that only connects and closes, as port checks do, is logged at level info.
 func (s *Server) handshakeFailed(client string, err error) {
 	tell, n := s.cfg.Logger.Info, int64(0)
 	if !errors.Is(err, io.EOF) {
@@ -50,13 +52,14 @@ func (s *Server) handshakeFailed(client string, err error) {
 	tell("server: TLS handshake failed", "client", client, "err", err, "times", n)
 }
 
-// subjectKeywords are the names of attributes that RFC 2253 knows; others are written as their numbers.
+// subjectKeywords are the attribute names of RFC 2253. Other attributes are written as their object identifiers.
 var subjectKeywords = map[string]string{
-	"2.5.4.3": "CN", "2.5.4.7": "L", "2.5.4.8": "ST", "2.5.4.10": "O", "2.5.4.11": "OU", "2.5.4.6": "C", "2.5.4.9": "STREET",
+	"2.5.4.3": "CN", "2.5.4.7": "L", "2.5.4.8": "ST", "2.5.4.10": "O", "2.5.4.11": "OU", "2.5.4.6": "C",
+	"2.5.4.9":                    "STREET",
 	"0.9.2342.19200300.100.1.25": "DC", "0.9.2342.19200300.100.1.1": "UID",
 }
 
-// subjectName writes a certificate's subject as RFC 2253 does, which is what ZooKeeper's access lists hold: the last part first.
+// subjectName formats a certificate's subject by RFC 2253, last part first, as ZooKeeper's access lists contain it.
 func subjectName(cert *x509.Certificate) string {
 	var seq pkix.RDNSequence
 	if rest, err := asn1.Unmarshal(cert.RawSubject, &seq); err != nil || len(rest) > 0 {

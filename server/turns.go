@@ -1,30 +1,41 @@
 package server
 
+// The order in which requests are served.
+
 import (
+	"time"
+
 	"github.com/seed-a3166700/turnstile/internal/tree"
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// Whose turn it is. There is one owner for all, so whatever it does for one client, the others wait for. Two rules
-// keep that short.
+// One owner serves all clients, so every client waits while it serves another. Two rules keep these waits short.
 //
-// A connection has at most maxGiven batches of readBatch requests in the owner's queue: its reader gives the next one
-// when the owner has come to the end of one. So one that sends without a pause gets its share of each round, and no
-// more. There are two, so that the next one is there when the owner has served the first: with one alone, a client that
-// has 256 writes in flight was slower by a tenth.
+// First, a connection has at most maxGiven batches of readBatch requests in the owner's queue. Its reader gives the
+// owner another batch when the owner has served one. So a connection that sends without a pause gets its share of each
+// round and no more. There are two batches so that the second is ready when the first has been served: with only one, a
+// client with 256 writes in flight was slower by a tenth.
 //
-// A large request is put aside, and with it what its connection sends later. The owner serves one large request, or a
-// few, and then looks what else has come. Nobody whose own requests are small waits for more than one large one at a
-// time. How large a request is must be known before it is served, or whoever connects anew for each of them would
-// never have had one.
+// Second, a large request is parked, and so are later requests of its connection. The owner serves one or a few large
+// requests and then checks for others, so a client with small requests waits for at most one large one. The size of a
+// request must be known before it is served: if it were learned from serving, a client could use a new connection for
+// each large request and always be served first. The owner leaves slow work to others or does it in pieces:
+//
+//   - The connection's writer encodes a large reply (see bulk).
+//   - The owner sets and removes watches in pieces. Other requests may be served between the pieces of one request, but
+//     its client cannot tell: each path is checked on its own, and the reply comes after the last piece. If the
+//     connection closes meanwhile, the owner removes the watches set so far.
+//   - The owner commits large writes one after the other (see mayServeLarge).
 
 const (
-	maxGiven   = 2        // batches of one connection that wait for the owner
-	largeSize  = 64 << 10 // of a request, or of its reply, in bytes
-	largeShare = 1 << 20  // bytes of them that are served in one round, and that one commit has
+	maxGiven   = 2         // batches of one connection in the owner's queue
+	largeSize  = 64 << 10  // bytes of a request or reply above which it is large
+	largeShare = 512 << 10 // bytes of large requests and replies in one round, and in one commit
+
+	watchesAtOnce = 100 // watches to set or remove in one round
 )
 
-// isLarge reports whether much is to be done for a request.
+// isLarge reports whether a request or its reply is large.
 func (o *owner) isLarge(it *item) bool {
 	if it.size > largeSize {
 		return true
@@ -33,9 +44,8 @@ func (o *owner) isLarge(it *item) bool {
 	return read && o.tree.Exceeds(&it.conn.caller, it.op, it.req, largeSize)
 }
 
-// mustPark puts a request aside if it has to wait: for those of its connection that wait already, for the client to
-// read its earlier replies, as one that asks and never reads would fill the memory, or for the turn of the large
-// ones.
+// mustPark parks a request and reports true if it must wait: for parked requests of its connection, for the client to
+// read earlier replies, which would otherwise fill the memory, or for its turn as a large request.
 func (o *owner) mustPark(it *item) bool {
 	c := it.conn
 	if len(c.parked) == 0 && !o.mustWait(it, !o.isLarge(it)) {
@@ -45,8 +55,8 @@ func (o *owner) mustPark(it *item) bool {
 	return true
 }
 
-// mustWait reports whether the first request of those that wait has to go on waiting, for its client or for its turn,
-// and sees to it that its connection is resumed.
+// mustWait reports whether a connection's next request must wait, for its client to read or, unless turn, for its turn.
+// It makes sure that the connection is resumed then.
 func (o *owner) mustWait(it *item, turn bool) bool {
 	c := it.conn
 	if c.backlog.Load() > softBacklog && c.park() {
@@ -56,14 +66,14 @@ func (o *owner) mustWait(it *item, turn bool) bool {
 		return false
 	}
 	o.large = append(o.large, c)
-	token(o.queue.wake)
+	signal(o.queue.wake)
 	return true
 }
 
-// resume serves the requests that were put aside, as far as the client has made room, and as far as one turn goes: what
-// waits behind a large request may be much together. The first may be large if it is its turn.
+// resume serves a connection's parked requests until one must wait for the client to read or the turn is used up,
+// because many requests may wait behind a large one. If turn, the first request may be large.
 //
-// Nothing is done for a client that has gone: work whose answers are no bytes would have no end.
+// It drops the requests of a closed connection. Their replies make no bytes, so nothing would end the turn.
 func (o *owner) resume(c *conn, turn bool) {
 	if c.ended() {
 		c.parked = nil
@@ -74,41 +84,88 @@ func (o *owner) resume(c *conn, turn bool) {
 		it := &c.parked[i]
 		mine := turn && i == 0 || o.cost-start < largeShare && !o.isLarge(it)
 		if o.mustWait(it, mine) {
-			clear(c.parked[:i])
-			c.parked = c.parked[i:]
+			c.unpark(i)
 			return
 		}
 		o.request(it)
+		if it.more {
+			it.more = false
+			o.cost = start + largeShare
+			c.unpark(i)
+			o.large = append(o.large, c)
+			return
+		}
 		if turn && i == 0 && o.cost-start < largeSize {
-			o.cost = start + largeShare // much was done, and refused in the end
+			o.cost = start + largeShare // it was refused, perhaps after much work
 		}
 	}
 	c.parked = nil
 }
 
-// serveLarge serves some of the large requests.
+// unpark drops the first n parked requests, which have been served.
+func (c *conn) unpark(n int) {
+	clear(c.parked[:n])
+	c.parked = c.parked[n:]
+}
+
+// writesNext reports whether the first parked request is a write.
+func (c *conn) writesNext() bool { return len(c.parked) > 0 && tree.IsWrite(c.parked[0].op) }
+
+// serveLarge serves large requests, up to largeShare in one call.
 func (o *owner) serveLarge() {
 	for start := o.cost; o.mayServeLarge() && o.cost-start < largeShare; {
 		c := o.large[0]
 		o.large[0] = nil
 		o.large = o.large[1:]
 		before := o.cost
+		isWrite := c.writesNext()
 		o.resume(c, true)
-		if o.open != nil {
+		if isWrite && o.open != nil {
 			o.open.large += o.cost - before
+			o.largeBatch = o.open.seq
 		}
 	}
 	o.flush()
 }
 
-// mayServeLarge reports whether there is a large request that need not wait for a commit: the small ones wait for the
-// same. How much there is of small ones does not matter, or enough of them would keep the large ones waiting for ever.
+// mayServeLarge reports whether the next large request may be served. A read always may. A small write waits for all
+// earlier commits, so only one commit at a time has large writes, and only a few. If small writes came during it, the
+// next large one waits for as long again as it took, and leaves the disk to small ones. The number of small writes
+// makes no difference, because otherwise enough of them would keep large ones waiting forever.
 func (o *owner) mayServeLarge() bool {
-	return len(o.large) > 0 && (o.open == nil || o.open.large < largeShare)
+	switch {
+	case len(o.large) == 0:
+		return false
+	case !o.large[0].writesNext():
+		return true
+	case o.open != nil && o.open.large > 0:
+		return o.open.large < largeShare
+	default:
+		return o.largeBatch <= o.durable.seq.Load() && !time.Now().Before(o.largeNext)
+	}
 }
 
-// spent counts the bytes of a request or of a reply.
-func (o *owner) spent(n int) {
+// unwatch removes the watches of a closed connection, which gets no events any more. If there are many, it removes the
+// rest in later rounds.
+func (o *owner) unwatch(id tree.WatcherID) {
+	if o.tree.RemoveWatcher(id, watchesAtOnce) {
+		o.unwatching = append(o.unwatching, id)
+		signal(o.queue.wake)
+	}
+}
+
+// removeWatches removes some watches of a closed connection, if any are left.
+func (o *owner) removeWatches() {
+	if len(o.unwatching) == 0 {
+		return
+	}
+	if !o.tree.RemoveWatcher(o.unwatching[0], watchesAtOnce) {
+		o.unwatching = o.unwatching[1:]
+	}
+}
+
+// countBytes counts the bytes of a request or reply.
+func (o *owner) countBytes(n int) {
 	o.cost += n
-	o.took(n)
+	o.countMemory(n)
 }

@@ -8,10 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-a3166700/turnstile/internal/tree"
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// occupied makes the owner wait until the function that it returns is called, so that requests come together.
+// occupied makes the owner wait until the returned function is called, so that requests queue up.
 func occupied(t *testing.T, s *Server) (release func()) {
 	t.Helper()
 	busy, begun := make(chan struct{}), make(chan struct{})
@@ -20,7 +21,7 @@ func occupied(t *testing.T, s *Server) (release func()) {
 	return func() { close(busy) }
 }
 
-// awaitQueue waits until the owner's queue has requests of so many connections.
+// awaitQueue waits until the owner's queue has requests of conns connections.
 func awaitQueue(s *Server, conns int) {
 	for waiting := 0; waiting < conns; runtime.Gosched() {
 		s.queue.mu.Lock()
@@ -33,7 +34,7 @@ func awaitQueue(s *Server, conns int) {
 	}
 }
 
-func TestSmallRequestsComeBeforeLargeOnesThatWait(t *testing.T) {
+func TestSmallRequestsAreServedBeforeWaitingLargeOnes(t *testing.T) {
 	t.Parallel()
 	const many = 5
 	data := bytes.Repeat([]byte("x"), 4*largeSize)
@@ -58,14 +59,15 @@ func TestSmallRequestsComeBeforeLargeOnesThatWait(t *testing.T) {
 				}
 				if name == "lists" {
 					for i := range 2 * largeSize / 64 {
-						if _, err := small.create(fmt.Sprintf("/b/%s%d", strings.Repeat("n", 60), i), nil, 0); err != nil {
+						if _, err := small.create(fmt.Sprintf("/b/%s%d", strings.Repeat("n", 60), i), nil,
+							0); err != nil {
 							t.Fatal(err)
 						}
 					}
 				}
 				release := occupied(t, s)
 				var clients []*rawClient
-				for range many { // the handshake would wait, too
+				for range many { // before, because the handshake would wait too
 					clients = append(clients, dial(t, s))
 				}
 				release()
@@ -78,7 +80,8 @@ func TestSmallRequestsComeBeforeLargeOnesThatWait(t *testing.T) {
 				for i, c := range clients {
 					sent := make(chan error, 1)
 					b := wire.AppendRequest(nil, 1, row.op, row.req)
-					b = wire.AppendRequest(b, 2, wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/after-%d", i), ACL: openACL})
+					b = wire.AppendRequest(b, 2, wire.OpCreate,
+						&wire.CreateRequest{Path: fmt.Sprintf("/after-%d", i), ACL: openACL})
 					go func() { _, err := c.nc.Write(b); sent <- err }()
 					awaitQueue(s, i+1)
 					if err := <-sent; err != nil {
@@ -90,17 +93,19 @@ func TestSmallRequestsComeBeforeLargeOnesThatWait(t *testing.T) {
 					release()
 				}()
 				var first wire.Create2Response
-				if err := small.call(wire.OpCreate2, &wire.CreateRequest{Path: "/small", ACL: openACL}, &first); err != nil {
+				if err := small.call(wire.OpCreate2, &wire.CreateRequest{Path: "/small", ACL: openACL},
+					&first); err != nil {
 					t.Fatal(err)
 				}
-				for _, c := range clients { // what comes behind a large request waits with it
+				for _, c := range clients { // requests behind a large one wait with it
 					for xid := range int32(2) {
 						h, err := c.reply(nil)
 						if err != nil || h.Err != wire.OK || h.Xid != xid+1 {
 							t.Fatalf("got %+v %v, want the reply to %d", h, err, xid+1)
 						}
 						if h.Xid == 2 && h.Zxid < first.Stat.Czxid {
-							t.Errorf("what came behind a large request was served before the small one: zxid %d, %d", h.Zxid, first.Stat.Czxid)
+							t.Errorf("request behind a large one: got zxid %d, want it above the small one's %d",
+								h.Zxid, first.Stat.Czxid)
 						}
 					}
 				}
@@ -109,14 +114,19 @@ func TestSmallRequestsComeBeforeLargeOnesThatWait(t *testing.T) {
 	}
 }
 
-// asideOf has the owner put requests aside for connections, one for each, and then do what turn says.
-func asideOf(t *testing.T, s *Server, clients []*rawClient, req wire.Record, turn func(o *owner, conns []*conn)) {
+// withParked parks two large requests for each connection and then calls turn on the owner.
+func withParked(
+	t *testing.T, s *Server, clients []*rawClient, op wire.Op, req wire.Record, turn func(o *owner, conns []*conn),
+) {
 	t.Helper()
 	err := s.do(func(o *owner) {
 		var conns []*conn
 		for _, client := range clients {
 			c := o.sessions[client.session].conn
-			it := item{kind: itemRequest, conn: c, op: wire.OpMultiRead, req: req, size: 100}
+			it := item{kind: itemRequest, conn: c, op: op, req: req, size: 100}
+			if tree.IsWrite(op) {
+				it.size = largeSize + 1
+			}
 			c.parked = []item{it, it}
 			conns = append(conns, c)
 		}
@@ -132,45 +142,47 @@ func asideOf(t *testing.T, s *Server, clients []*rawClient, req wire.Record, tur
 	}
 }
 
-// What is done for a large request that is refused in the end makes no bytes, and yet ends the turn: or all that
-// wait would be served in one, and nobody else meanwhile.
-func TestLargeRequestThatIsRefusedIsATurn(t *testing.T) {
+// Work for a large request that is refused in the end makes no bytes but must end the turn. Otherwise all waiting
+// requests would be served in one turn, and other clients would wait for all of them.
+func TestRefusedLargeRequestEndsTheTurn(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{MaxFrame: 2 * largeSize, Limits: Limits{Reply: 3 * largeSize}}, disk{})
-	clients := crowdWithData(t, s, largeSize)
+	clients := clientsWithData(t, s, largeSize)
 	var ops []wire.SubRequest
 	for range 4 {
 		ops = append(ops, wire.SubRequest{Op: wire.OpGetData, Request: &wire.PathWatchRequest{Path: "/b"}})
 	}
-	asideOf(t, s, clients, &wire.MultiRequest{Read: true, Ops: ops}, func(o *owner, conns []*conn) {
-		o.serveLarge()
-		if len(conns[0].parked) != 1 || len(conns[1].parked) != 2 {
-			t.Errorf("in one turn there is served so much that %d and %d requests are left, want 1 and 2",
-				len(conns[0].parked), len(conns[1].parked))
-		}
-	})
+	withParked(t, s, clients, wire.OpMultiRead, &wire.MultiRequest{Read: true, Ops: ops},
+		func(o *owner, conns []*conn) {
+			o.serveLarge()
+			if len(conns[0].parked) != 1 || len(conns[1].parked) != 2 {
+				t.Errorf("after one turn: got %d and %d requests left, want 1 and 2",
+					len(conns[0].parked), len(conns[1].parked))
+			}
+		})
 }
 
-// Requests of a client that has gone are dropped: their answers are no bytes that would end a turn.
-func TestNothingIsDoneForAClientThatHasGone(t *testing.T) {
+// Requests of a closed connection are dropped: their replies make no bytes that would end a turn.
+func TestRequestsOfAClosedConnectionAreDropped(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{}, disk{})
-	clients := crowdWithData(t, s, 2*largeSize)
+	clients := clientsWithData(t, s, 2*largeSize)
 	read := wire.SubRequest{Op: wire.OpGetData, Request: &wire.PathWatchRequest{Path: "/b"}}
-	asideOf(t, s, clients, &wire.MultiRequest{Read: true, Ops: []wire.SubRequest{read}}, func(o *owner, conns []*conn) {
-		for _, c := range conns {
-			c.kill()
-		}
-		before := o.cost
-		o.serveLarge()
-		if o.cost != before {
-			t.Error("requests of clients that have gone are served")
-		}
-	})
+	withParked(t, s, clients, wire.OpMultiRead, &wire.MultiRequest{Read: true, Ops: []wire.SubRequest{read}},
+		func(o *owner, conns []*conn) {
+			for _, c := range conns {
+				c.kill()
+			}
+			before := o.cost
+			o.serveLarge()
+			if o.cost != before {
+				t.Error("requests of closed connections were served")
+			}
+		})
 }
 
-// crowdWithData returns two clients of a server with a node /b of the given size.
-func crowdWithData(t *testing.T, s *Server, size int) []*rawClient {
+// clientsWithData returns two clients of a server with a node /b of the given size.
+func clientsWithData(t *testing.T, s *Server, size int) []*rawClient {
 	t.Helper()
 	clients := []*rawClient{mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{})}
 	if _, err := clients[0].create("/b", bytes.Repeat([]byte("x"), size), 0); err != nil {
@@ -179,7 +191,7 @@ func crowdWithData(t *testing.T, s *Server, size int) []*rawClient {
 	return clients
 }
 
-func TestConnectionThatSendsWithoutAPauseHasItsShareOfARound(t *testing.T) {
+func TestConnectionThatKeepsSendingGetsItsShareOfARound(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
 		t.Helper()
@@ -213,7 +225,9 @@ func TestConnectionThatSendsWithoutAPauseHasItsShareOfARound(t *testing.T) {
 			}
 		}
 		if share := int64(maxGiven * readBatch); got.Stat.Czxid > first+share {
-			t.Errorf("the other one's request came %d after the flood's first, want at most %d", got.Stat.Czxid-first, share)
+			t.Errorf("got the other client's request served %d after the first of the flood, want at most %d",
+				got.Stat.Czxid-first,
+				share)
 		}
 	})
 }
@@ -225,47 +239,52 @@ func TestWatchesAndIdentitiesOfAllClientsCountAsMemory(t *testing.T) {
 	for k := range 20 {
 		c := mustConnect(t, s, wire.ConnectRequest{})
 		req := &wire.SetWatchesRequest{RelativeZxid: 1 << 40}
-		for i := range 20_000 { // some 4 MB
+		for i := range 20_000 { // about 4 MB
 			req.Exist = append(req.Exist, fmt.Sprintf("/w%d", i))
 		}
-		if err := c.call(wire.OpSetWatches, req, nil); err != nil {
+		before := s.stats.hits[limitMemory].Load()
+		err := c.call(wire.OpSetWatches, req, nil)
+		if err == nil {
+			auth := &wire.AuthRequest{Scheme: "digest", Auth: bytes.Repeat([]byte("u"), 50_000)}
+			err = c.call(wire.OpAuth, auth, nil)
+		}
+		if err != nil && s.stats.hits[limitMemory].Load() == before { // the client with most may be this one
 			t.Fatalf("client %d: %v", k, err)
 		}
-		if err := c.call(wire.OpAuth, &wire.AuthRequest{Scheme: "digest", Auth: bytes.Repeat([]byte("u"), 50_000)}, nil); err != nil {
-			t.Fatalf("client %d: %v", k, err)
-		}
-		if total, _ := s.weights(); total > limit+weighAfter+8<<20 {
-			t.Fatalf("%d bytes are kept, want 24 MiB and what one look lets pass", total)
+		if total, _ := s.memoryUse(); total > limit+enforceAfter+8<<20 {
+			t.Fatalf("got %d bytes in use, want at most 24 MiB and what comes between two checks", total)
 		}
 	}
 	if s.stats.hits[limitMemory].Load() == 0 {
-		t.Error("nobody was disconnected")
+		t.Error("got no client disconnected, want some")
 	}
 }
 
-func TestFramesThatDoNotEndCountAsMemory(t *testing.T) {
+func TestUnfinishedFramesCountAsMemory(t *testing.T) {
 	t.Parallel()
 	const limit = 24 << 20
 	s := serve(t, Config{Limits: Limits{Memory: limit}}, disk{})
-	frame := wire.AppendRequest(nil, 1, wire.OpCreate, &wire.CreateRequest{Path: "/b", Data: make([]byte, 1<<20-200), ACL: openACL})
+	frame := wire.AppendRequest(nil, 1, wire.OpCreate,
+		&wire.CreateRequest{Path: "/b", Data: make([]byte, 1<<20-200), ACL: openACL})
 	for i := 0; s.stats.hits[limitMemory].Load() == 0; i++ {
 		if i > 200 {
-			t.Fatal("nobody was disconnected, with 200 MB of frames that do not end")
+			t.Fatal("got no client disconnected with 200 MB of unfinished frames, want some")
 		}
 		c := mustConnect(t, s, wire.ConnectRequest{})
-		_, _ = c.nc.Write(frame[:len(frame)-1]) // fails if it is the one that is disconnected
+		_, _ = c.nc.Write(frame[:len(frame)-1]) // fails if this client is the one disconnected
 	}
-	if total, _ := s.weights(); total > limit+weighAfter+8<<20 {
-		t.Errorf("%d bytes are kept, want 24 MiB and what one look lets pass", total)
+	if total, _ := s.memoryUse(); total > limit+enforceAfter+8<<20 {
+		t.Errorf("got %d bytes in use, want at most 24 MiB and what comes between two checks", total)
 	}
 	c := mustConnect(t, s, wire.ConnectRequest{})
-	if _, err := c.create("/b", make([]byte, 1<<20-200), 0); err != nil { // one that ends is served, and counts no more
+	// a complete one is served and no longer counts
+	if _, err := c.create("/b", make([]byte, 1<<20-200), 0); err != nil {
 		t.Fatal(err)
 	}
 	c.ping(t)
 	for _, sc := range s.allConns() {
-		if sess := sc.sess.Load(); sess != nil && sess.id == c.session && sc.coming.Load() != 0 {
-			t.Errorf("a request that is served counts %d bytes still", sc.coming.Load())
+		if sess := sc.sess.Load(); sess != nil && sess.id == c.session && sc.incoming.Load() != 0 {
+			t.Errorf("served request: got %d bytes counted, want 0", sc.incoming.Load())
 		}
 	}
 	if _, _, err := c.get("/nothing"); !errors.Is(err, codeError(wire.NoNode)) {
@@ -273,7 +292,7 @@ func TestFramesThatDoNotEndCountAsMemory(t *testing.T) {
 	}
 }
 
-// setOf is a write of n bytes.
+// setOf returns a write of n bytes.
 func setOf(path string, n int) *wire.SetDataRequest {
 	return &wire.SetDataRequest{Path: path, Data: make([]byte, n), Version: -1}
 }
@@ -283,9 +302,9 @@ func TestLargeRequestIsServedThoughSmallOnesFillEveryRound(t *testing.T) {
 	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
 		t.Helper()
 		const size = largeSize - 1000
-		var sets [2][]*rawClient // which take turns: each sends again when the other's round is over
+		var sets [2][]*rawClient // they alternate: each sends again when the other's round is over
 		for i := range sets {
-			for range largeShare/size + 2 { // together more than one commit has of large ones
+			for range largeShare/size + 2 { // together more than a commit's share of large requests
 				sets[i] = append(sets[i], mustConnect(t, s, wire.ConnectRequest{}))
 			}
 		}
@@ -298,7 +317,7 @@ func TestLargeRequestIsServedThoughSmallOnesFillEveryRound(t *testing.T) {
 			t.Fatal(err)
 		}
 		awaitQueue(s, 1)
-		waiting := 1 // in the queue, those that have no connection together
+		waiting := 1 // in the queue; items without a connection count as one
 		var last wire.ReplyHeader
 		replies := func(set []*rawClient) {
 			for _, c := range set {
@@ -328,12 +347,13 @@ func TestLargeRequestIsServedThoughSmallOnesFillEveryRound(t *testing.T) {
 		release()
 		replies(sets[(rounds-1)%2])
 		if h, err := large.reply(nil); err != nil || h.Err != wire.OK || h.Zxid > last.Zxid {
-			t.Errorf("large request: got %+v %v, want it served before the small ones of the last round, %d", h, err, last.Zxid)
+			t.Errorf("large request: got %+v %v, want it served before the small ones of the last round, %d", h, err,
+				last.Zxid)
 		}
 	})
 }
 
-func TestTurnEndsThoughMuchWaitsBehindALargeRequest(t *testing.T) {
+func TestTurnIsBoundedThoughMuchWaitsBehindALargeRequest(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
 		t.Helper()
@@ -356,10 +376,10 @@ func TestTurnEndsThoughMuchWaitsBehindALargeRequest(t *testing.T) {
 			start := o.cost
 			o.resume(sc, true)
 			if got := o.cost - start; got < largeShare || got > largeShare+2*largeSize {
-				t.Errorf("one turn took %d bytes, want about %d", got, largeShare)
+				t.Errorf("got %d bytes served in one turn, want about %d", got, largeShare)
 			}
 			if len(o.large) != 1 || o.large[0] != sc {
-				t.Errorf("%d connections wait for a turn, want the one whose turn has ended", len(o.large))
+				t.Errorf("got %d connections waiting for a turn, want the one whose turn has ended", len(o.large))
 			}
 		}); err != nil {
 			t.Fatal(err)
@@ -372,7 +392,7 @@ func TestTurnEndsThoughMuchWaitsBehindALargeRequest(t *testing.T) {
 	})
 }
 
-func TestClientThatLeavesBeforeItsTurnLeavesNothingBehind(t *testing.T) {
+func TestConnectionClosedBeforeItsTurnLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
 		t.Helper()
@@ -406,15 +426,15 @@ func TestClientThatLeavesBeforeItsTurnLeavesNothingBehind(t *testing.T) {
 			s.queue.mu.Unlock()
 		}
 		release()
-		if err := stays.set("/a", make([]byte, 3*largeSize)); err != nil { // waits for the turns of all
+		if err := stays.set("/a", make([]byte, 3*largeSize)); err != nil { // waits for all turns
 			t.Fatal(err)
 		}
 		if _, stat, err := stays.get("/a"); err != nil || stat.Version != 1 {
-			t.Errorf("got version %d %v, want 1: who had left before its turn has written", stat.Version, err)
+			t.Errorf("got version %d %v, want 1: a connection closed before its turn must not write", stat.Version, err)
 		}
 		if err := s.do(func(o *owner) {
 			if n := len(o.large); n > 0 {
-				t.Errorf("%d connections wait for a turn still", n)
+				t.Errorf("got %d connections waiting for a turn, want 0", n)
 			}
 		}); err != nil {
 			t.Fatal(err)
@@ -427,10 +447,10 @@ func TestClientThatLeavesBeforeItsTurnLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-// Those whose large writes queueLarge sends, and how large they are.
+// The number of clients whose large writes queueLarge sends, and the size of a write.
 const manyLarge, sizeOfLarge = 20, 8 * largeSize
 
-// queueLarge has clients send large writes while the disk waits, until open is called.
+// queueLarge makes clients send large writes while the disk waits until open is called.
 func queueLarge(t *testing.T, s *Server, g *gate) (others []*rawClient, open func()) {
 	t.Helper()
 	c := mustConnect(t, s, wire.ConnectRequest{})
@@ -441,16 +461,14 @@ func queueLarge(t *testing.T, s *Server, g *gate) (others []*rawClient, open fun
 		others = append(others, mustConnect(t, s, wire.ConnectRequest{}))
 	}
 	open = g.shut(t)
-	for i, other := range others {
-		n := sizeOfLarge
-		if i < maxInFlight { // the log has no room for large ones while its sync waits
-			n = 1
-		}
-		if err := other.send(1, wire.OpSetData, setOf("/a", n)); err != nil {
+	for _, other := range others {
+		if err := other.send(1, wire.OpSetData, setOf("/a", sizeOfLarge)); err != nil {
 			t.Fatal(err)
 		}
-		for i < maxInFlight && s.flight.count.Load() <= int32(i) {
-			runtime.Gosched()
+	}
+	for waiting := 0; waiting < manyLarge-1; runtime.Gosched() {
+		if err := s.do(func(o *owner) { waiting = len(o.large) }); err != nil {
+			t.Fatal(err)
 		}
 	}
 	return others, open
@@ -461,15 +479,6 @@ func TestCloseEndsWhileLargeRequestsWaitForTheDisk(t *testing.T) {
 	g := newGate()
 	s := startWith(t, g)
 	_, open := queueLarge(t, s, g)
-	for waiting := 0; waiting == 0; runtime.Gosched() {
-		if err := s.do(func(o *owner) {
-			if o.open != nil && o.open.large >= largeShare {
-				waiting = len(o.large)
-			}
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close() }()
 	<-s.stopping
@@ -479,8 +488,8 @@ func TestCloseEndsWhileLargeRequestsWaitForTheDisk(t *testing.T) {
 	}
 }
 
-// A request counts until it is answered, and its answer until it is sent, however they end.
-func TestRequestsThatAreAnsweredCountNoMore(t *testing.T) {
+// A request counts until it is answered, and its reply until it is sent, whatever the outcome.
+func TestAnsweredRequestsNoLongerCount(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Limits: Limits{Reply: 2 << 20, Watches: 10, Identities: 1}}
 	onEachStore(t, cfg, func(t *testing.T, s *Server) {
@@ -501,13 +510,16 @@ func TestRequestsThatAreAnsweredCountNoMore(t *testing.T) {
 			want wire.Code
 			ends bool
 		}{
-			{wire.OpCreate, &wire.CreateRequest{Path: "/b", Data: make([]byte, 2*largeSize), ACL: openACL}, wire.OK, false},
+			{
+				wire.OpCreate, &wire.CreateRequest{Path: "/b", Data: make([]byte, 2*largeSize), ACL: openACL}, wire.OK,
+				false,
+			},
 			{wire.OpGetData, &wire.PathWatchRequest{Path: "/b"}, wire.OK, false},
 			{wire.OpSetData, setOf("/none", 2*largeSize), wire.NoNode, false},
 			{wire.OpSetData, setOf("/none", 2), wire.NoNode, false},
 			{wire.OpMulti, &sets, wire.OK, false},
 			{wire.OpMultiRead, &reads, wire.MarshallingError, false},
-			{wire.OpGetData, &wire.SASLToken{Token: []byte(long)}, wire.MarshallingError, false}, // ends too early
+			{wire.OpGetData, &wire.SASLToken{Token: []byte(long)}, wire.MarshallingError, false}, // truncated
 			{wire.OpGetData, &wire.PathWatchRequest{Path: "/" + long, Watch: true}, wire.NoNode, false},
 			{wire.OpExists, &wire.PathWatchRequest{Path: "/" + long, Watch: true}, wire.BadArguments, false},
 			{wire.OpSetWatches, &wire.SetWatchesRequest{Exist: []string{"/" + long}}, wire.BadArguments, true},
@@ -529,15 +541,15 @@ func TestRequestsThatAreAnsweredCountNoMore(t *testing.T) {
 				_ = c.nc.Close()
 				c = mustConnect(t, s, wire.ConnectRequest{})
 			}
-			for total := -1; total != 0; runtime.Gosched() { // what is sent counts no more just after it was
-				if total, _ = s.weights(); total < 0 {
-					t.Fatalf("%v: %d bytes are kept", step.op, total)
+			for total := -1; total != 0; runtime.Gosched() { // sent bytes stop counting shortly after
+				if total, _ = s.memoryUse(); total < 0 {
+					t.Fatalf("%v: got %d bytes in use", step.op, total)
 				}
 			}
 			for _, sc := range s.allConns() {
 				sc.outbox.mu.Lock()
 				if sc.pending != 0 || sc.bytes != 0 {
-					t.Errorf("%v: %d requests and %d bytes of them count still", step.op, sc.pending, sc.bytes)
+					t.Errorf("%v: got %d requests of %d bytes counted, want none", step.op, sc.pending, sc.bytes)
 				}
 				sc.outbox.mu.Unlock()
 			}
@@ -545,13 +557,13 @@ func TestRequestsThatAreAnsweredCountNoMore(t *testing.T) {
 	})
 }
 
-func TestLengthOfAFrameThatDoesNotComeCountsLittle(t *testing.T) {
+func TestAnnouncedLengthOfAFrameDoesNotCount(t *testing.T) {
 	t.Parallel()
 	const limit, many = 24 << 20, 200
 	s := serve(t, Config{Limits: Limits{Memory: limit}}, disk{})
 	behaves := mustConnect(t, s, wire.ConnectRequest{})
 	req := &wire.SetWatchesRequest{RelativeZxid: 1 << 40}
-	for i := range 10_000 { // some 2 MB
+	for i := range 10_000 { // about 2 MB
 		req.Exist = append(req.Exist, fmt.Sprintf("/w%d", i))
 	}
 	behaves.mustCall(t, wire.OpSetWatches, req)
@@ -564,44 +576,256 @@ func TestLengthOfAFrameThatDoesNotComeCountsLittle(t *testing.T) {
 	for coming := 0; coming < many && s.stats.hits[limitMemory].Load() == 0; runtime.Gosched() {
 		coming = 0
 		for _, sc := range s.allConns() {
-			if sc.coming.Load() > 0 {
+			if sc.incoming.Load() > 0 {
 				coming++
 			}
 		}
 	}
-	s.weigh()
+	s.enforceMemory()
 	if n := s.stats.hits[limitMemory].Load(); n > 0 {
-		t.Errorf("%d clients were disconnected because others said that they would send much", n)
+		t.Errorf("got %d clients disconnected because others announced large frames, want 0", n)
 	}
 	behaves.ping(t)
 }
 
-// What one commit has of large requests is bounded, so that those who wait for it do not wait for all of them.
-func TestCommitHasFewLargeRequests(t *testing.T) {
+// A commit's share of large writes is bounded, so that a small write does not wait for all of them.
+func TestCommitHasFewLargeWrites(t *testing.T) {
+	t.Parallel()
+	s := startWith(t, newGate())
+	clients := clientsWithData(t, s, 1)
+	for len(clients) < 2*largeShare/largeSize {
+		clients = append(clients, mustConnect(t, s, wire.ConnectRequest{}))
+	}
+	withParked(t, s, clients, wire.OpSetData, setOf("/b", largeSize), func(o *owner, _ []*conn) {
+		for range clients {
+			o.serveLarge()
+		}
+		if n := o.open.large; n < largeShare || n > largeShare+2*largeSize {
+			t.Errorf("got %d bytes of large writes in one commit, want about %d", n, largeShare)
+		}
+	})
+}
+
+// A small write waits for at most one large write that was there before it.
+func TestOneLargeWriteIsCommittedAtATime(t *testing.T) {
 	t.Parallel()
 	g := newGate()
 	s := startWith(t, g)
+	small := mustConnect(t, s, wire.ConnectRequest{})
 	others, open := queueLarge(t, s, g)
-	for come := 0; come < manyLarge-maxInFlight; runtime.Gosched() {
+	if err := small.send(1, wire.OpCreate, &wire.CreateRequest{Path: "/small", ACL: openACL}); err != nil {
+		t.Fatal(err)
+	}
+	for served := false; !served; runtime.Gosched() {
 		if err := s.do(func(o *owner) {
-			if o.open == nil {
-				return
-			}
-			if come = len(o.large) + len(o.open.frames); o.open.large > largeShare+2*sizeOfLarge {
-				t.Errorf("one commit has %d bytes of large requests, want about %d", o.open.large, largeShare)
-				come = manyLarge
+			if served = o.seq-o.durable.seq.Load() > 1; served && len(o.large) != manyLarge-1 {
+				t.Errorf("got %d waiting large writes, want %d, as one is being committed", len(o.large), manyLarge-1)
 			}
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	open()
+	h, err := small.reply(nil)
+	if err != nil || h.Err != wire.OK {
+		t.Fatalf("got %+v %v", h, err)
+	}
+	before := 0
 	for i, other := range others {
-		if h, err := other.reply(nil); err != nil || h.Err != wire.OK {
-			t.Errorf("request %d: got %+v %v", i, h, err)
+		got, err := other.reply(nil)
+		if err != nil || got.Err != wire.OK {
+			t.Errorf("request %d: got %+v %v", i, got, err)
 		}
+		if got.Zxid < h.Zxid {
+			before++
+		}
+	}
+	if before != 1 {
+		t.Errorf("got %d large writes before a small one, want 1", before)
+	}
+	err = s.do(func(o *owner) {
+		if o.largeNext.IsZero() {
+			t.Error("got no pause between large writes though a small one came, want one")
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Large replies are encoded only when earlier ones have been sent, but nothing may overtake them.
+func TestLargeRepliesKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
+		t.Helper()
+		c, other := mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{})
+		data := [2][]byte{bytes.Repeat([]byte("a"), 2*bulkSize), bytes.Repeat([]byte("b"), 3*bulkSize)}
+		if _, err := c.create("/b", data[0], 0); err != nil {
+			t.Fatal(err)
+		}
+		get := &wire.PathWatchRequest{Path: "/b", Watch: true}
+		for xid, op := range []wire.Op{wire.OpExists, wire.OpGetData, wire.OpExists, wire.OpGetData} {
+			if err := c.send(int32(xid), op, get); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.awaitAnswered(t, s)
+		set := &wire.SetDataRequest{Path: "/b", Data: data[1], Version: -1}
+		if err := other.call(wire.OpSetData, set, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.send(4, wire.OpGetData, get); err != nil {
+			t.Fatal(err)
+		}
+		c.wantReply(t, 0, nil)
+		c.wantReply(t, 1, data[0])
+		c.wantReply(t, 2, nil)
+		c.wantReply(t, 3, data[0])
+		c.wantReply(t, wire.XidNotification, nil)
+		c.wantReply(t, 4, data[1])
+
+		// A read that sees what is not durable yet waits with it, and so does an event.
+		long := "/" + strings.Repeat("n", 2*bulkSize)
+		b := wire.AppendRequest(nil, 5, wire.OpSetData, &wire.SetDataRequest{Path: "/b", Data: data[0], Version: -1})
+		b = wire.AppendRequest(b, 6, wire.OpGetData, get)
+		var sets wire.MultiRequest
+		for range bulkSize / 10 {
+			set := &wire.SetDataRequest{Path: "/b", Data: data[1][:1], Version: -1}
+			sets.Ops = append(sets.Ops, wire.SubRequest{Op: wire.OpSetData, Request: set})
+		}
+		b = wire.AppendRequest(b, 7, wire.OpMulti, &sets)
+		b = wire.AppendRequest(b, 8, wire.OpAddWatch, &wire.AddWatchRequest{Path: long, Mode: wire.WatchPersistent})
+		b = wire.AppendRequest(b, 9, wire.OpCreate, &wire.CreateRequest{Path: long, ACL: openACL})
+		go func() { _, _ = c.nc.Write(b) }()
+		c.wantReply(t, wire.XidNotification, nil)
+		c.wantReply(t, 5, nil)
+		c.wantReply(t, 6, data[0])
+		c.wantReply(t, wire.XidNotification, nil)
+		c.wantReply(t, 7, nil)
+		c.wantReply(t, 8, nil)
+		c.wantReply(t, wire.XidNotification, nil)
+		if e := c.events[len(c.events)-1]; e.Path != long {
+			t.Errorf("got an event with a path of %d bytes, want %d", len(e.Path), len(long))
+		}
+		c.wantReply(t, 9, nil)
+		for total := -1; total != 0; runtime.Gosched() { // sent bytes stop counting shortly after
+			_ = s.do(func(o *owner) { total = int(o.sessions[c.session].conn.backlog.Load()) })
+		}
+	})
+}
+
+// wantReply reads the next frame. It must be the reply xid, or an event, and have the data, if that is not nil.
+func (c *rawClient) wantReply(t *testing.T, xid int32, data []byte) {
+	t.Helper()
+	h, d, err := c.next()
+	var got wire.DataResponse
+	if err == nil && data != nil {
+		got.Decode(d)
+	}
+	if err != nil || h.Xid != xid || h.Err != wire.OK || !bytes.Equal(got.Data, data) {
+		t.Fatalf("got %+v with %d bytes %.3q, %v, want xid %d with %d %.3q",
+			h, len(got.Data), got.Data, err, xid, len(data), data)
+	}
+}
+
+// awaitAnswered waits until the server has answered all requests of the client.
+func (c *rawClient) awaitAnswered(t *testing.T, s *Server) {
+	t.Helper()
+	for recved, pending := int64(0), 1; recved < 6 || pending > 0; runtime.Gosched() {
+		if err := s.do(func(o *owner) {
+			conn := o.sessions[c.session].conn
+			recved = conn.recved.Load()
+			conn.outbox.mu.Lock()
+			pending = conn.pending
+			conn.outbox.mu.Unlock()
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Watches are set and removed in pieces, because a client with many would otherwise keep all others waiting.
+func TestManyWatchesAreSetAndRemovedInPieces(t *testing.T) {
+	t.Parallel()
+	const all = 5 * watchesAtOnce
+	s := serve(t, Config{}, disk{})
+	c := mustConnect(t, s, wire.ConnectRequest{})
+	watches := func(o *owner) int {
+		_, _, n := o.tree.WatchSummary()
+		return n
+	}
+	set := &wire.SetWatchesRequest{RelativeZxid: 1 << 40}
+	for i := range all / 5 {
+		set.Exist = append(set.Exist, fmt.Sprintf("/e%d", i), fmt.Sprintf("/f%d", i), fmt.Sprintf("/g%d", i))
+		set.PersistentRecur = append(set.PersistentRecur, fmt.Sprintf("/r%d", i), fmt.Sprintf("/s%d", i))
+	}
+	err := s.do(func(o *owner) {
+		conn := o.sessions[c.session].conn
+		conn.parked = []item{{kind: itemRequest, conn: conn, op: wire.OpSetWatches2, req: set, xid: 7}}
+		o.large = append(o.large, conn)
+		for turn := 1; len(conn.parked) > 0; turn++ {
+			before := watches(o)
+			if o.serveLarge(); watches(o)-before != watchesAtOnce {
+				t.Errorf("turn %d: got %d more watches, want %d", turn, watches(o)-before, watchesAtOnce)
+				return
+			}
+		}
+		if watches(o) != all {
+			t.Errorf("got %d watches, want %d", watches(o), all)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h, err := c.reply(nil); err != nil || h.Xid != 7 || h.Err != wire.OK {
+		t.Fatalf("got %+v %v", h, err)
+	}
+	err = s.do(func(o *owner) {
+		o.detach(o.sessions[c.session].conn)
+		for left := all; left > 0; o.removeWatches() {
+			if left -= watchesAtOnce; watches(o) != left {
+				t.Errorf("got %d watches, want %d", watches(o), left)
+				return
+			}
+		}
+		if len(o.unwatching) > 0 {
+			t.Error("got watches left to remove, want none")
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A connection with much to send is closed by a goroutine of its own, and what it had to send is dropped.
+func TestConnectionWithMuchToSendIsClosed(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{}, disk{})
+	c := clientsWithData(t, s, 8*bulkSize)[0]
+	get := &wire.PathWatchRequest{Path: "/b"}
+	for xid := range int32(20) {
+		if err := c.send(xid, wire.OpGetData, get); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.do(func(o *owner) {
+		conn := o.sessions[c.session].conn
+		conn.backlog.Add(bulkSize)
+		conn.kill()
+		conn.outbox.mu.Lock()
+		defer conn.outbox.mu.Unlock()
+		if len(conn.out) > 0 || len(conn.bulk) > 0 {
+			t.Errorf("got %d bytes and %d large frames left to send, want none", len(conn.out), len(conn.bulk))
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, _, err := c.next(); err != nil {
+			return
+		}
 	}
 }

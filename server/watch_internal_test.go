@@ -29,11 +29,11 @@ func onEachStore(t *testing.T, cfg Config, f func(t *testing.T, s *Server)) {
 func (c *rawClient) mustCall(t *testing.T, op wire.Op, req wire.Record) {
 	t.Helper()
 	if err := c.call(op, req, nil); err != nil {
-		t.Fatalf("%v: %v", op, err)
+		t.Fatalf("%v: got %v, want OK", op, err)
 	}
 }
 
-// told returns the events that have reached c, once all that came before in the server's order are there.
+// told returns the events of c after all earlier changes in the server's order.
 func (c *rawClient) told(t *testing.T) []wire.Event {
 	t.Helper()
 	c.mustCall(t, wire.OpSync, &wire.PathRequest{Path: "/"})
@@ -44,8 +44,9 @@ func changed(kind wire.EventType, path string) []wire.Event {
 	return []wire.Event{{Type: kind, State: wire.StateSyncConnected, Path: path}}
 }
 
-// In each case x and b watch the children of /g, x first, and a watches the node that comes or goes. x is on its way out.
-func TestEachWatcherGetsItsOwnEventWhileAnotherOneLeaves(t *testing.T) {
+// In each case x and b watch the children of /g, x first, and a watches the node that is created or deleted. The
+// connection x is closing.
+func TestWatchersGetTheirEventsWhileAnotherOneCloses(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		leave func(t *testing.T, s *Server, x, writer *rawClient)
@@ -56,12 +57,12 @@ func TestEachWatcherGetsItsOwnEventWhileAnotherOneLeaves(t *testing.T) {
 			leave: func(t *testing.T, s *Server, x, _ *rawClient) {
 				t.Helper()
 				if !s.ExpireSession(x.session) {
-					t.Fatal("the session has not expired")
+					t.Fatal("the session is still alive")
 				}
 			},
 			kind: wire.EventDeleted, path: "/g/x",
 		},
-		"it has closed its session and not its connection": {
+		"it has closed only its session": {
 			leave: func(t *testing.T, _ *Server, x, writer *rawClient) {
 				t.Helper()
 				x.mustCall(t, wire.OpCloseSession, &wire.Empty{})
@@ -88,22 +89,23 @@ func TestEachWatcherGetsItsOwnEventWhileAnotherOneLeaves(t *testing.T) {
 				}
 				x.mustCall(t, wire.OpGetChildren, &wire.PathWatchRequest{Path: "/g", Watch: true})
 				b.mustCall(t, wire.OpGetChildren, &wire.PathWatchRequest{Path: "/g", Watch: true})
-				if err := a.call(wire.OpExists, &wire.PathWatchRequest{Path: row.path, Watch: true}, nil); err != nil && row.kind == wire.EventDeleted {
+				if err := a.call(wire.OpExists, &wire.PathWatchRequest{Path: row.path, Watch: true},
+					nil); err != nil && row.kind == wire.EventDeleted {
 					t.Fatal(err)
 				}
 				row.leave(t, s, x, writer)
 				if diff := cmp.Diff(changed(row.kind, row.path), a.told(t)); diff != "" {
-					t.Errorf("who watches the node: %s", diff)
+					t.Errorf("watcher of the node: %s", diff)
 				}
 				if diff := cmp.Diff(changed(wire.EventChildrenChanged, "/g"), b.told(t)); diff != "" {
-					t.Errorf("who watches the children: %s", diff)
+					t.Errorf("watcher of the children: %s", diff)
 				}
 			})
 		})
 	}
 }
 
-func TestWatchThatAnUndurableWriteHasSpentIsThereUntilTheWriteIsDurable(t *testing.T) {
+func TestWatchIsShownUntilTheWriteThatFiredItIsDurable(t *testing.T) {
 	t.Parallel()
 	for _, op := range []wire.Op{wire.OpCheckWatches, wire.OpRemoveWatches} {
 		t.Run(op.String(), func(t *testing.T) {
@@ -118,7 +120,8 @@ func TestWatchThatAnUndurableWriteHasSpentIsThereUntilTheWriteIsDurable(t *testi
 				c.mustCall(t, wire.OpGetData, &wire.PathWatchRequest{Path: path, Watch: true})
 			}
 			open := g.shut(t)
-			if err := writer.send(100, wire.OpSetData, &wire.SetDataRequest{Path: "/a", Data: []byte("new"), Version: -1}); err != nil {
+			if err := writer.send(100, wire.OpSetData,
+				&wire.SetDataRequest{Path: "/a", Data: []byte("new"), Version: -1}); err != nil {
 				t.Fatal(err)
 			}
 			<-g.waits
@@ -127,13 +130,13 @@ func TestWatchThatAnUndurableWriteHasSpentIsThereUntilTheWriteIsDurable(t *testi
 				t.Fatal(err)
 			}
 			for s.held(c.session) == 0 {
-				if n := s.answeredTo(c.session); n > 4 { // handshake, two reads and what asks for /b
-					t.Fatal("the answer tells of a write that could still be lost")
+				if n := s.answeredTo(c.session); n > 4 { // handshake, two reads and the request for /b
+					t.Fatal("got an answer that shows a write that could still be lost")
 				}
 			}
 			open()
 			if h, err := c.reply(nil); err != nil || h.Err != wire.NoWatcher || len(c.events) != 1 {
-				t.Errorf("got %+v %v, events %v, want the event and then that the watch is spent", h, err, c.events)
+				t.Errorf("got %+v %v, events %v, want the event and then no watch", h, err, c.events)
 			}
 		})
 	}

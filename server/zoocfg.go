@@ -1,5 +1,7 @@
 package server
 
+// Reading zoo.cfg.
+
 import (
 	"errors"
 	"fmt"
@@ -12,14 +14,15 @@ import (
 	"time"
 )
 
-// ErrEnsemble says that a configuration describes a member of an ensemble, which this server cannot be.
-var ErrEnsemble = errors.New("server: this configuration is for an ensemble, and this server stands alone: use Apache ZooKeeper for an ensemble, and point clients at it")
+// ErrEnsemble is the error of a configuration for a member of an ensemble, which this server cannot be.
+var ErrEnsemble = errors.New("server: ensembles are not supported: " +
+	"run Apache ZooKeeper for an ensemble, and point clients at it")
 
-// ParseZooCfg reads a ZooKeeper configuration file. docs/zoo-cfg.md has all its keys: those that it obeys, and those that have no effect here, of some
-// of which the warnings tell. What protects something and cannot be followed is an error. A key that ZooKeeper reads from a system property may have the property's
-// prefix "zookeeper." or not. Users for SASL come from the file that saslUsersFile (user:password in each line) or
-// java.security.auth.login.config (a JAAS file) names; certificates from PEM files. The configuration may lack
-// what the command line gives, and is checked by Start.
+// ParseZooCfg reads a ZooKeeper configuration file. It returns warnings about keys that have no effect here, and an
+// error for a key that protects something and that this server cannot obey. docs/zoo-cfg.md lists all keys. The prefix
+// "zookeeper." of a system property is optional. SASL users come from the file named by saslUsersFile (lines
+// user:password) or java.security.auth.login.config (a JAAS file), and certificates from PEM files. Start checks the
+// configuration, so the caller may add to it first.
 func ParseZooCfg(r io.Reader) (Config, []string, error) {
 	props, err := readProperties(r)
 	if err != nil {
@@ -28,13 +31,13 @@ func ParseZooCfg(r io.Reader) (Config, []string, error) {
 	z := zooCfg{values: make(map[string]property)}
 	for _, p := range props {
 		p.key = strings.TrimPrefix(p.key, "zookeeper.")
-		z.values[p.key] = p // the last one counts, as in ZooKeeper
+		z.values[p.key] = p // of repeated keys the last one counts, as in ZooKeeper
 	}
 	cfg := z.config()
 	return cfg, z.warnings, errors.Join(z.errs...)
 }
 
-// zooCfg is a configuration file being read: each key that is understood is taken out.
+// zooCfg is a configuration file being read. Reading a key removes it from values.
 type zooCfg struct {
 	values   map[string]property
 	warnings []string
@@ -47,11 +50,11 @@ func (z *zooCfg) config() Config {
 	z.addresses(&c)
 	c.Data = z.text("dataDir")
 	if dir := z.text("dataLogDir"); dir != "" && dir != c.Data {
-		z.warn("dataLogDir has no effect: this server keeps everything in dataDir")
+		z.warn("dataLogDir has no effect: everything is in dataDir")
 	}
 	c.TickTime = z.millis("tickTime")
 	if c.TickTime == 0 {
-		c.TickTime = 3 * time.Second // ZooKeeper's own default, which its sample configuration overrides
+		c.TickTime = 3 * time.Second // ZooKeeper's default, which its sample configuration overrides
 	}
 	c.MinSessionTimeout, c.MaxSessionTimeout = z.millis("minSessionTimeout"), z.millis("maxSessionTimeout")
 	c.MaxClientConns = 60
@@ -76,24 +79,25 @@ func (z *zooCfg) config() Config {
 	c.ContainerUnused = z.millis("znode.container.maxNeverUsedIntervalMs")
 	c.ContainerRate, _ = z.number("znode.container.maxPerMinute")
 	if z.boolean("reconfigEnabled") {
-		z.warn("reconfigEnabled has no effect: a server that stands alone has no members to change")
+		z.warn("reconfigEnabled has no effect: a standalone server has no members to change")
 	}
 	if v, ok := z.values["forceSync"]; ok && strings.EqualFold(v.value, "no") {
-		z.warn("forceSync=no has no effect: this server acknowledges nothing that is not on disk")
+		z.warn("forceSync=no has no effect: writes are always on disk before they are acknowledged")
 	}
 	delete(z.values, "forceSync")
 	z.admin(&c)
 	z.trust(&c)
-	z.leftovers()
+	z.checkUnused()
 	return c
 }
 
-// refuseEnsemble makes every key that only a member of an ensemble has an error.
+// refuseEnsemble reports ErrEnsemble for keys that only members of an ensemble have.
 func (z *zooCfg) refuseEnsemble() {
 	for _, key := range slices.Sorted(maps.Keys(z.values)) {
 		kind, _, numbered := strings.Cut(key, ".")
 		switch {
-		case numbered && (kind == "server" || kind == "group" || kind == "weight"), key == "dynamicConfigFile", key == "peerType":
+		case numbered && (kind == "server" || kind == "group" || kind == "weight"), key == "dynamicConfigFile",
+			key == "peerType":
 			if len(z.errs) == 0 {
 				z.errs = append(z.errs, fmt.Errorf("%w (line %d: %s)", ErrEnsemble, z.values[key].line, key))
 			}
@@ -111,20 +115,21 @@ func (z *zooCfg) addresses(c *Config) {
 	}
 }
 
-// address joins a port and an address. As in ZooKeeper, a port without an address is open to the network.
+// address joins a host and a port. As in ZooKeeper, a port without a host is open to the network.
 func (z *zooCfg) address(portKey, hostKey string) string {
 	host := z.text(hostKey)
 	port, ok := z.number(portKey)
 	if !ok {
 		if host != "" {
-			z.errs = append(z.errs, fmt.Errorf("server: %s is set but %s is not", hostKey, portKey))
+			z.errs = append(z.errs, fmt.Errorf("server: %s needs %s", hostKey, portKey))
 		}
 		return ""
 	}
 	return net.JoinHostPort(strings.Trim(host, "[]"), strconv.Itoa(port))
 }
 
-// admin turns the HTTP commands on if the file asks for them; ZooKeeper's default, a port open to the network, is not taken over.
+// admin turns the HTTP commands on if the file has a key for them. Unlike ZooKeeper it does not by default, which would
+// open a port to the network.
 func (z *zooCfg) admin(c *Config) {
 	on, given := z.values["admin.enableServer"]
 	delete(z.values, "admin.enableServer")
@@ -145,14 +150,14 @@ func (z *zooCfg) admin(c *Config) {
 
 func (z *zooCfg) warn(text string) { z.warnings = append(z.warnings, text) }
 
-// text takes a value out.
+// text reads a value.
 func (z *zooCfg) text(key string) string {
 	v := z.values[key].value
 	delete(z.values, key)
 	return v
 }
 
-// list takes out what commas separate.
+// list reads a comma-separated list.
 func (z *zooCfg) list(key string) []string {
 	var items []string
 	if v := z.text(key); v != "" {
@@ -163,7 +168,7 @@ func (z *zooCfg) list(key string) []string {
 	return items
 }
 
-// number takes a whole number out, decimal or with 0x.
+// number reads an integer, decimal or with 0x, and reports whether there is one.
 func (z *zooCfg) number(key string) (int, bool) {
 	p, ok := z.values[key]
 	delete(z.values, key)
@@ -175,13 +180,13 @@ func (z *zooCfg) number(key string) (int, bool) {
 		n, err = strconv.ParseInt(p.value, 10, 32)
 	}
 	if err != nil {
-		z.errs = append(z.errs, fmt.Errorf("server: line %d: %s=%s is not a number", p.line, key, p.value))
+		z.errs = append(z.errs, fmt.Errorf("server: line %d: %s must be a number: %s", p.line, key, p.value))
 		return 0, false
 	}
 	return int(n), true
 }
 
-// millis takes a time in milliseconds out; -1 and 0 mean the default.
+// millis reads a duration in milliseconds; 0 and negative numbers mean the default.
 func (z *zooCfg) millis(key string) time.Duration {
 	n, _ := z.number(key)
 	return time.Duration(max(n, 0)) * time.Millisecond

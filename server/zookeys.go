@@ -1,5 +1,7 @@
 package server
 
+// The table of all keys of zoo.cfg.
+
 import (
 	"fmt"
 	"maps"
@@ -7,7 +9,7 @@ import (
 	"strings"
 )
 
-// effect is what a key of a zoo.cfg does here.
+// effect is what a key of zoo.cfg does here.
 type effect string
 
 const (
@@ -17,27 +19,27 @@ const (
 	refused  effect = "refused"
 )
 
-// zooKey is one key, or all that begin as name does up to its star.
+// zooKey is one key, or with a star at the end of name all keys with that prefix.
 type zooKey struct {
 	name     string
 	effect   effect
-	harmless string // a value with which a refused key asks for what is the case anyway
+	harmless string // a value of a refused key that asks for what is the case anyway, and is accepted
 	why      string
 }
 
-// zooKeys are the keys of ZooKeeper 3.9.5, of which docs/zoo-cfg.md has the same table. Keys that protect something and that this server
-// cannot follow are refused. A longer name goes before a shorter one.
+// zooKeys are the keys of ZooKeeper 3.9.5. docs/zoo-cfg.md has the same table. Keys that protect something and that
+// this server cannot obey are refused. Of several matching names the longest counts.
 var zooKeys = []zooKey{
 	{"dataDir", obeyed, "", "the directory of the state"},
 	{"dataLogDir", warned, "", "everything is in dataDir"},
 	{"clientPort", obeyed, "", ""},
-	{"clientPortAddress", obeyed, "", "every address if it is not there, as in ZooKeeper"},
+	{"clientPortAddress", obeyed, "", "all addresses if missing, as in ZooKeeper"},
 	{"secureClientPort", obeyed, "", ""},
-	{"secureClientPortAddress", obeyed, "", "every address if it is not there"},
-	{"tickTime", obeyed, "", "3000 if it is not there"},
+	{"secureClientPortAddress", obeyed, "", "all addresses if missing"},
+	{"tickTime", obeyed, "", "3000 if missing"},
 	{"minSessionTimeout", obeyed, "", ""},
 	{"maxSessionTimeout", obeyed, "", ""},
-	{"maxClientCnxns", obeyed, "", "60 if it is not there; 0 is no limit"},
+	{"maxClientCnxns", obeyed, "", "60 if missing; 0 is no limit"},
 	{"maxCnxns", obeyed, "", "of all ports together; 0 is the default of limits.md"},
 	{"nio.sessionlessCnxnTimeout", obeyed, "", ""},
 	{"jute.maxbuffer", obeyed, "", "of requests"},
@@ -59,36 +61,36 @@ var zooKeys = []zooKey{
 	{"SASLAuthenticationProvider.superPassword", obeyed, "", "the password of the user super"},
 	{"sessionRequireClientSASLAuth", obeyed, "", ""},
 	{"allowSaslFailedClients", obeyed, "", ""},
-	{"enforce.auth.enabled", obeyed, "", "with the scheme sasl; another one is refused"},
+	{"enforce.auth.enabled", obeyed, "", "with the scheme sasl; others are refused"},
 	{"enforce.auth.schemes", obeyed, "", "see enforce.auth.enabled"},
 	{"java.security.auth.login.config", obeyed, "", "the users of its section Server, for DIGEST-MD5"},
-	{"saslUsersFile", obeyed, "", "this server's own: a file with user:password in each line"},
-	{"authProvider", obeyed, "", "ZooKeeper's own providers; another class is refused"},
-	{"authProvider.*", obeyed, "", "ZooKeeper's own providers; another class is refused"},
+	{"saslUsersFile", obeyed, "", "this server's own: a file with lines user:password"},
+	{"authProvider", obeyed, "", "ZooKeeper's own providers; other classes are refused"},
+	{"authProvider.*", obeyed, "", "ZooKeeper's own providers; other classes are refused"},
 	{"ensembleAuthName", obeyed, "", "with the provider of the scheme ensemble"},
 	{"ssl.keyStore.location", obeyed, "", "a PEM file with the key and its certificates"},
 	{"ssl.trustStore.location", obeyed, "", "a PEM file"},
 	{"ssl.clientAuth", obeyed, "", ""},
-	{"ssl.keyStore.type", obeyed, "", "PEM; another one is warned of"},
-	{"ssl.trustStore.type", obeyed, "", "PEM; another one is warned of"},
-	{"ssl.keyStore.password", obeyed, "", "has no effect, with a warning: PEM files are read without one"},
-	{"ssl.trustStore.password", obeyed, "", "has no effect, with a warning: PEM files are read without one"},
-	{"ssl.keyStore.passwordPath", warned, "", "PEM files are read without a password"},
-	{"ssl.trustStore.passwordPath", warned, "", "PEM files are read without a password"},
-	{"ssl.protocol", obeyed, "", "TLSv1.2, TLSv1.3 or TLS; another one is refused"},
-	{"ssl.enabledProtocols", obeyed, "", "TLSv1.2 and TLSv1.3; another one is refused"},
-	{"ssl.ciphersuites", refused, "", "this server chooses among those that are safe"},
-	{"ssl.crl", refused, "false", "certificates that were revoked are not looked for"},
-	{"ssl.ocsp", refused, "false", "certificates that were revoked are not looked for"},
-	{"ssl.clientHostnameVerification", refused, "false", "the names of clients are not verified"},
-	{"ssl.hostnameVerification", noEffect, "", "it is about the names of servers"},
+	{"ssl.keyStore.type", obeyed, "", "PEM; others cause a warning"},
+	{"ssl.trustStore.type", obeyed, "", "PEM; others cause a warning"},
+	{"ssl.keyStore.password", obeyed, "", "has no effect, with a warning: PEM files have no password here"},
+	{"ssl.trustStore.password", obeyed, "", "has no effect, with a warning: PEM files have no password here"},
+	{"ssl.keyStore.passwordPath", warned, "", "PEM files have no password here"},
+	{"ssl.trustStore.passwordPath", warned, "", "PEM files have no password here"},
+	{"ssl.protocol", obeyed, "", "TLSv1.2, TLSv1.3 or TLS; others are refused"},
+	{"ssl.enabledProtocols", obeyed, "", "TLSv1.2 and TLSv1.3; others are refused"},
+	{"ssl.ciphersuites", refused, "", "this server uses only safe ones"},
+	{"ssl.crl", refused, "false", "revoked certificates are not detected"},
+	{"ssl.ocsp", refused, "false", "revoked certificates are not detected"},
+	{"ssl.clientHostnameVerification", refused, "false", "names of clients are not verified"},
+	{"ssl.hostnameVerification", noEffect, "", "it concerns names of servers"},
 	{"ssl.context.supplier.class", refused, "", "there is no Java"},
 	{"ssl.authProvider", refused, "x509", "there is no Java"},
 	{"X509AuthenticationProvider.*", refused, "", "the identity of a certificate is its subject"},
-	{"ssl.handshakeDetectionTimeoutMillis", noEffect, "", "a handshake has the time of nio.sessionlessCnxnTimeout"},
-	{"ssl.sslProvider", noEffect, "", "there is one"},
+	{"ssl.handshakeDetectionTimeoutMillis", noEffect, "", "nio.sessionlessCnxnTimeout limits a handshake"},
+	{"ssl.sslProvider", noEffect, "", "there is only one"},
 	{"ssl.tcnative.*", noEffect, "", "there is no Java"},
-	{"fips-mode", noEffect, "", "Go has its own, GODEBUG=fips140"},
+	{"fips-mode", noEffect, "", "use Go's, GODEBUG=fips140"},
 	{"client.certReload", warned, "", "certificates are read at the start"},
 	{"client.portUnification", warned, "", "clientPort is plain and secureClientPort has TLS"},
 	{"ssl.quorum.*", noEffect, "", "only members of an ensemble use it"},
@@ -96,20 +98,20 @@ var zooKeys = []zooKey{
 	{"sslQuorumReloadCertFiles", noEffect, "", "only members of an ensemble use it"},
 	{"portUnification", noEffect, "", "only members of an ensemble use it"},
 	{"DigestAuthenticationProvider.enabled", refused, "true", "the scheme digest is always there"},
-	{"DigestAuthenticationProvider.digestAlg", refused, "SHA1", "identities would be others"},
+	{"DigestAuthenticationProvider.digestAlg", refused, "SHA1", "it would change identities"},
 	{"kerberos.*", refused, "false", "there is no Kerberos"},
 	{"sasl.serverconfig", refused, "Server", "users are read from the section Server"},
 	{"audit.enable", refused, "false", "there is no audit log"},
-	{"audit.impl.class", noEffect, "", "there is no audit log, and audit.enable is refused"},
+	{"audit.impl.class", noEffect, "", "there is no audit log, see audit.enable"},
 	{"admin.forceHttps", refused, "false", "the HTTP commands have no TLS"},
 	{"admin.portUnification", warned, "", "the HTTP commands have no TLS"},
-	{"admin.needClientAuth", noEffect, "", "only with TLS, which admin.forceHttps asks for and is refused"},
+	{"admin.needClientAuth", noEffect, "", "it needs TLS, see admin.forceHttps"},
 	{"admin.idleTimeout", noEffect, "", "30 s"},
-	{"admin.rateLimiterIntervalInMS", noEffect, "", "it is about snapshot and restore, which are not served"},
-	{"admin.snapshot.*", noEffect, "", "snapshot is not served"},
-	{"admin.restore.*", noEffect, "", "restore is not served"},
-	{"datadir.autocreate", refused, "true", "a missing data directory is made"},
-	{"db.autocreate", refused, "true", "an empty data directory is filled"},
+	{"admin.rateLimiterIntervalInMS", noEffect, "", "it concerns snapshot and restore, which are not supported"},
+	{"admin.snapshot.*", noEffect, "", "snapshot is not supported"},
+	{"admin.restore.*", noEffect, "", "restore is not supported"},
+	{"datadir.autocreate", refused, "true", "a missing data directory is created"},
+	{"db.autocreate", refused, "true", "an empty data directory is initialized"},
 	{"connectionMaxTokens", refused, "0", "the rate of new connections has no limit"},
 	{"connection_throttle_tokens", refused, "0", "the rate of new connections has no limit"},
 	{"connectionTokenFillTime", noEffect, "", "only with connectionMaxTokens"},
@@ -136,26 +138,26 @@ var zooKeys = []zooKey{
 	{"netty.*", noEffect, "", "this server has limits of its own: limits.md"},
 	{"advancedFlowControlEnabled", noEffect, "", "this server has limits of its own: limits.md"},
 	{"maxInProcessingDeadWatchers", noEffect, "", "this server has limits of its own: limits.md"},
-	{"forceSync", obeyed, "", "no has no effect, with a warning: nothing is acknowledged that is not on disk"},
+	{"forceSync", obeyed, "", "no has no effect, with a warning: writes are always synced before their reply"},
 	{"reconfigEnabled", obeyed, "", "true has no effect, with a warning: there are no members to change"},
 	{"metricsProvider.className", warned, "", "mntr and the HTTP commands have the numbers"},
 	{"metricsProvider.*", noEffect, "", "only with metricsProvider.className"},
-	{"autopurge.*", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"preAllocSize", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"snapCount", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"snapSizeLimitInKb", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"txnLogSizeLimitInKb", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"commitLogCount", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"fsync.warningthresholdms", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"flushDelay", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"maxWriteQueuePollTime", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"maxBatchSize", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"snapshot.*", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"digest.enabled", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"serializeLastProcessedZxid.enabled", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"closeSessionTxn.enabled", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"emulate353TTLNodes", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
-	{"jute.maxbuffer.extrasize", noEffect, "", "ZooKeeper's log and snapshots: this server has a database instead"},
+	{"autopurge.*", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"preAllocSize", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"snapCount", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"snapSizeLimitInKb", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"txnLogSizeLimitInKb", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"commitLogCount", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"fsync.warningthresholdms", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"flushDelay", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"maxWriteQueuePollTime", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"maxBatchSize", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"snapshot.*", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"digest.enabled", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"serializeLastProcessedZxid.enabled", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"closeSessionTxn.enabled", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"emulate353TTLNodes", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
+	{"jute.maxbuffer.extrasize", noEffect, "", "ZooKeeper's log and snapshots: this server uses a database"},
 	{"maxResponseCacheSize", noEffect, "", "threads and buffers of ZooKeeper"},
 	{"maxGetChildrenResponseCacheSize", noEffect, "", "threads and buffers of ZooKeeper"},
 	{"watchManagerName", noEffect, "", "threads and buffers of ZooKeeper"},
@@ -166,9 +168,9 @@ var zooKeys = []zooKey{
 	{"nio.*", noEffect, "", "threads and buffers of ZooKeeper"},
 	{"commitProcessor.*", noEffect, "", "threads and buffers of ZooKeeper"},
 	{"serverCnxnFactory", noEffect, "", "there is one, and it knows TLS"},
-	{"clientPortListenBacklog", noEffect, "", "the system's"},
-	{"clientTcpKeepAlive", noEffect, "", "always"},
-	{"enableEagerACLCheck", noEffect, "", "always"},
+	{"clientPortListenBacklog", noEffect, "", "the operating system's default"},
+	{"clientTcpKeepAlive", noEffect, "", "always on"},
+	{"enableEagerACLCheck", noEffect, "", "always on"},
 	{"jvm.pause.*", noEffect, "", "there is no Java"},
 	{"jmx.*", noEffect, "", "there is no Java"},
 	{"messageTracker.*", noEffect, "", "only members of an ensemble use it"},
@@ -202,11 +204,11 @@ var zooKeys = []zooKey{
 	{"quorum.*", noEffect, "", "only members of an ensemble use it"},
 	{"multiAddress.*", noEffect, "", "only members of an ensemble use it"},
 	{"oraclePath", noEffect, "", "only members of an ensemble use it"},
-	{"readonlymode.enabled", noEffect, "", "a server that stands alone is never cut off from others"},
+	{"readonlymode.enabled", noEffect, "", "a standalone server has no ensemble to lose contact with"},
 	{"skipReconfig*", noEffect, "", "only members of an ensemble use it"},
 }
 
-// keyOf finds what is known of a key.
+// keyOf returns the row of a key, and whether there is one.
 func keyOf(name string) (zooKey, bool) {
 	best, found := zooKey{}, false
 	for _, k := range zooKeys {
@@ -221,23 +223,24 @@ func keyOf(name string) (zooKey, bool) {
 	return best, found
 }
 
-// leftovers judges every key that nobody has taken.
-func (z *zooCfg) leftovers() {
+// checkUnused warns of keys that have no effect, and reports errors for those that are refused.
+func (z *zooCfg) checkUnused() {
 	for _, name := range slices.Sorted(maps.Keys(z.values)) {
 		p := z.values[name]
 		k, known := keyOf(name)
 		switch {
 		case !known:
-			z.warn(fmt.Sprintf("unknown key %s in line %d has no effect", name, p.line))
+			z.warn(fmt.Sprintf("line %d: unknown key %s has no effect", p.line, name))
 		case k.effect == warned:
-			z.warn(fmt.Sprintf("%s in line %d has no effect: %s", name, p.line, k.why))
+			z.warn(fmt.Sprintf("line %d: %s has no effect: %s", p.line, name, k.why))
 		case k.effect == refused && !strings.EqualFold(p.value, k.harmless):
 			z.refuse(name, p, k.why)
 		}
 	}
 }
 
-// refuse makes a key an error whose effect somebody relies on.
+// refuse reports an error for a key that the configuration relies on.
 func (z *zooCfg) refuse(name string, p property, why string) {
-	z.errs = append(z.errs, fmt.Errorf("server: line %d: %s=%s cannot be followed: %s; see docs/zoo-cfg.md", p.line, name, p.value, why))
+	z.errs = append(z.errs, fmt.Errorf("server: line %d: %s=%s is not supported: %s; see docs/zoo-cfg.md",
+		p.line, name, p.value, why))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestTableOfZooCfgKeysIsTheCodes(t *testing.T) {
+func TestZooCfgPageMatchesTheCode(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/zoo-cfg.md")
 	if err != nil {
@@ -30,7 +30,7 @@ func TestTableOfZooCfgKeysIsTheCodes(t *testing.T) {
 		}
 		want = append(want, fmt.Sprintf("| `%s` | %s | %s |", k.name, here, k.why))
 		if seen[k.name] {
-			t.Errorf("%s stands there twice", k.name)
+			t.Errorf("%s: got two rows, want one", k.name)
 		}
 		seen[k.name] = true
 	}
@@ -39,7 +39,7 @@ func TestTableOfZooCfgKeysIsTheCodes(t *testing.T) {
 	}
 }
 
-func TestZooCfgKeyDoesWhatTheTableSays(t *testing.T) {
+func TestZooCfgKeysHaveTheirDocumentedEffect(t *testing.T) {
 	t.Parallel()
 	for _, k := range zooKeys {
 		key := strings.Replace(k.name, "*", "1", 1)
@@ -47,7 +47,7 @@ func TestZooCfgKeyDoesWhatTheTableSays(t *testing.T) {
 			z := zooCfg{values: map[string]property{key: {line: 1, key: key}}}
 			z.config()
 			if len(z.values) > 0 || len(z.warnings) > 0 {
-				t.Errorf("%s is not read: %q", key, z.warnings)
+				t.Errorf("%s: got %q, want the key to be read", key, z.warnings)
 			}
 			continue
 		}
@@ -68,7 +68,8 @@ func TestZooCfgKeyDoesWhatTheTableSays(t *testing.T) {
 			if k.harmless == "" {
 				continue
 			}
-			if _, warnings, err := ParseZooCfg(strings.NewReader("zookeeper." + key + " = " + strings.ToUpper(k.harmless))); len(warnings) > 0 || err != nil {
+			text := "zookeeper." + key + " = " + strings.ToUpper(k.harmless)
+			if _, warnings, err := ParseZooCfg(strings.NewReader(text)); len(warnings) > 0 || err != nil {
 				t.Errorf("%s=%s: got %q %v, want neither warning nor error", key, k.harmless, warnings, err)
 			}
 		case obeyed:
@@ -76,30 +77,36 @@ func TestZooCfgKeyDoesWhatTheTableSays(t *testing.T) {
 	}
 }
 
-func TestZooCfgKeyThatProtectsIsFollowedOrRefused(t *testing.T) {
+func TestZooCfgKeysThatProtectAreObeyedOrRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		"enforce.auth.enabled=true", "enforce.auth.enabled=true\nenforce.auth.schemes=x509", "enforce.auth.enabled=true\nenforce.auth.schemes=sasl,x509",
-		"ssl.crl=true", "zookeeper.ssl.ocsp=true", "ssl.ciphersuites=TLS_X", "admin.forceHttps=true", "audit.enable=true",
-		"authProvider.1=com.corp.Gate", "authProvider.x=org.apache.zookeeper.server.auth.NoSuchProvider", "DigestAuthenticationProvider.enabled=false",
+		"enforce.auth.enabled=true", "enforce.auth.enabled=true\nenforce.auth.schemes=x509",
+		"enforce.auth.enabled=true\nenforce.auth.schemes=sasl,x509",
+		"ssl.crl=true", "zookeeper.ssl.ocsp=true", "ssl.ciphersuites=TLS_X", "admin.forceHttps=true",
+		"audit.enable=true",
+		"authProvider.1=com.corp.Gate", "authProvider.x=org.apache.zookeeper.server.auth.NoSuchProvider",
+		"DigestAuthenticationProvider.enabled=false",
 		"datadir.autocreate=false", "connectionMaxTokens=5",
 	} {
 		if _, _, err := ParseZooCfg(strings.NewReader(text)); err == nil || errors.Is(err, ErrEnsemble) {
-			t.Errorf("%q: got %v, want a refusal", text, err)
+			t.Errorf("%q: got %v, want an error", text, err)
 		}
 	}
-	const scheme = "authProvider.1=org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider\nensembleAuthName=a, b\nallowSaslFailedClients=true\n"
-	cfg, _, err := ParseZooCfg(strings.NewReader("enforce.auth.enabled=true\nenforce.auth.schemes=sasl\nmaxCnxns=10\nnio.sessionlessCnxnTimeout=700\n" + scheme))
+	const scheme = "authProvider.1=org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider\n" +
+		"ensembleAuthName=a, b\nallowSaslFailedClients=true\n"
+	cfg, _, err := ParseZooCfg(strings.NewReader("enforce.auth.enabled=true\nenforce.auth.schemes=sasl\n" +
+		"maxCnxns=10\nnio.sessionlessCnxnTimeout=700\n" + scheme))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := fmt.Sprint(cfg.RequireSASL, cfg.Limits.Conns, cfg.HandshakeTimeout, cfg.EnsembleAuth, cfg.EnsembleNames, cfg.AllowFailedSASL)
+	got := fmt.Sprint(cfg.RequireSASL, cfg.Limits.Conns, cfg.HandshakeTimeout, cfg.EnsembleAuth, cfg.EnsembleNames,
+		cfg.AllowFailedSASL)
 	if want := "true 10 700ms true [a b] true"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
-func TestVersionsOfTLSAreThoseOfTheZooCfg(t *testing.T) {
+func TestVersionsOfTLSFollowZooCfg(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ protocol, enabled, want string }{
 		{"", "", "303 0 true"},

@@ -1,5 +1,7 @@
 package server
 
+// The keys of zoo.cfg about authentication and TLS.
+
 import (
 	"crypto/tls"
 	"fmt"
@@ -9,7 +11,7 @@ import (
 	"strings"
 )
 
-// trust reads who may do what: users, super users, certificates.
+// trust reads the keys about users, superusers and certificates.
 func (z *zooCfg) trust(c *Config) {
 	c.SuperDigest = z.text("DigestAuthenticationProvider.superDigest")
 	c.X509SuperUser = z.text("X509AuthenticationProvider.superUser")
@@ -43,7 +45,7 @@ func (z *zooCfg) trust(c *Config) {
 	z.tls(c)
 }
 
-// enforce reads which authentication everybody needs. SASL is the one that can be required here.
+// enforce reads which authentication is required. Only SASL can be.
 func (z *zooCfg) enforce(c *Config) {
 	p := z.values["enforce.auth.enabled"]
 	schemes := z.values["enforce.auth.schemes"]
@@ -54,12 +56,15 @@ func (z *zooCfg) enforce(c *Config) {
 	case strings.EqualFold(schemes.value, "sasl"):
 		c.RequireSASL = true
 	default:
-		z.refuse("enforce.auth.enabled", p, fmt.Sprintf("enforce.auth.schemes is %q, and sasl alone can be required", schemes.value))
+		z.refuse("enforce.auth.enabled", p, fmt.Sprintf("enforce.auth.schemes must be sasl: %q", schemes.value))
 	}
 }
 
-// providers are the classes of ZooKeeper's own authentication, which are always there but for the last one.
-var providers = []string{"DigestAuthenticationProvider", "IPAuthenticationProvider", "SASLAuthenticationProvider", "X509AuthenticationProvider", ensembleProvider}
+// providers are ZooKeeper's own authentication classes. All but the last are always active.
+var providers = []string{
+	"DigestAuthenticationProvider", "IPAuthenticationProvider", "SASLAuthenticationProvider",
+	"X509AuthenticationProvider", ensembleProvider,
+}
 
 const ensembleProvider = "EnsembleAuthenticationProvider"
 
@@ -78,10 +83,13 @@ func (z *zooCfg) provider(c *Config, key string) {
 func (z *zooCfg) tls(c *Config) {
 	keys, trusted := z.text("ssl.keyStore.location"), z.text("ssl.trustStore.location")
 	client := z.text("ssl.clientAuth")
-	for _, key := range []string{"ssl.keyStore.type", "ssl.trustStore.type", "ssl.keyStore.password", "ssl.trustStore.password"} {
+	for _, key := range []string{
+		"ssl.keyStore.type", "ssl.trustStore.type", "ssl.keyStore.password",
+		"ssl.trustStore.password",
+	} {
 		v := z.text(key)
 		if v != "" && (strings.HasSuffix(key, ".password") || !strings.EqualFold(v, "PEM")) {
-			z.warn(key + " has no effect: this server reads certificates from PEM files without a password")
+			z.warn(key + " has no effect: certificates come from PEM files without a password")
 		}
 	}
 	protocol, enabled := z.values["ssl.protocol"], z.values["ssl.enabledProtocols"]
@@ -101,8 +109,8 @@ func (z *zooCfg) tls(c *Config) {
 	}
 }
 
-// tlsVersions returns the versions of TLS that a server may speak. As in Java, a list goes before the one protocol. Without either newer ones
-// than ZooKeeper's are welcome.
+// tlsVersions returns the lowest and highest TLS version to use. As in Java, the list of enabled protocols overrides
+// the single protocol. Without either, versions newer than ZooKeeper's default are allowed.
 func tlsVersions(protocol, enabled string) (lowest, highest uint16, err error) {
 	names := enabled
 	switch {
@@ -112,7 +120,7 @@ func tlsVersions(protocol, enabled string) (lowest, highest uint16, err error) {
 	case protocol == "", strings.EqualFold(protocol, "TLS"), strings.EqualFold(protocol, "TLSv1.2"):
 		return tls.VersionTLS12, 0, nil
 	default:
-		return 0, 0, fmt.Errorf("server: ssl.protocol=%s cannot be followed: want TLSv1.2 or TLSv1.3", protocol)
+		return 0, 0, fmt.Errorf("server: ssl.protocol must be TLSv1.2, TLSv1.3 or TLS: %s", protocol)
 	}
 	for name := range strings.SplitSeq(names, ",") {
 		var v uint16
@@ -122,7 +130,7 @@ func tlsVersions(protocol, enabled string) (lowest, highest uint16, err error) {
 		case strings.EqualFold(name, "TLSv1.3"):
 			v = tls.VersionTLS13
 		default:
-			return 0, 0, fmt.Errorf("server: ssl.enabledProtocols=%s cannot be followed: want TLSv1.2, TLSv1.3 or both", enabled)
+			return 0, 0, fmt.Errorf("server: ssl.enabledProtocols must be TLSv1.2, TLSv1.3 or both: %s", enabled)
 		}
 		if lowest == 0 || v < lowest {
 			lowest = v
@@ -132,11 +140,12 @@ func tlsVersions(protocol, enabled string) (lowest, highest uint16, err error) {
 	return lowest, highest, nil
 }
 
-// serverTLS makes the TLS configuration of a PEM file with key and certificates, and one with the authorities of clients.
+// serverTLS makes a TLS configuration from a PEM file with key and certificates, and one with authorities for clients.
 func serverTLS(keys, trusted, client string) (*tls.Config, error) {
 	cert, err := tls.LoadX509KeyPair(keys, keys)
 	if err != nil {
-		return nil, fmt.Errorf("server: ssl.keyStore.location: %w (want a PEM file with the key and its certificates)", err)
+		return nil, fmt.Errorf("server: ssl.keyStore.location must be a PEM file with a key and its certificates: %w",
+			err)
 	}
 	cfg := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
 	switch strings.ToLower(client) {

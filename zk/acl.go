@@ -1,5 +1,7 @@
 package zk
 
+// Access control lists and credentials.
+
 import (
 	"crypto/sha1"
 	"encoding/base64"

@@ -1,5 +1,7 @@
 package zk
 
+// Credentials that are added to a session.
+
 import (
 	"context"
 	"slices"

@@ -1,5 +1,7 @@
 package zk
 
+// Batches of requests, and futures of their replies.
+
 import (
 	"context"
 	"encoding/binary"

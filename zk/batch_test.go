@@ -56,12 +56,17 @@ func TestFailedMultiSaysWhichOperationAndWhy(t *testing.T) {
 			})
 		})
 		_, s := f.open(f.config())
-		ops := []zk.Op{zk.CreateOp("/a", nil, zk.Persistent), zk.Check("/b", 3), zk.DeleteOp("/c", -1)}
+		ops := []zk.Op{zk.CreateOp("/a", nil, zk.Persistent), zk.CheckOp("/b", 3), zk.DeleteOp("/c", -1)}
 		_, err := s.Multi(t.Context(), ops...)
 		wantFailure(t, err, zk.BadVersion, zk.Refused)
 		var multi *zk.MultiError
 		if !errors.As(err, &multi) || multi.Index != 1 || multi.Path != "/b" || multi.Op != "check" || len(multi.Results) != 3 {
 			t.Errorf("got %+v, want operation 1, check /b", multi)
+		}
+		for i, want := range []error{nil, zk.BadVersion, zk.RuntimeInconsistency} {
+			if got := multi.Results[i].Err; got != want { //nolint:errorlint // the result itself, not what it wraps
+				t.Errorf("operation %d: got %v, want %v", i, got, want)
+			}
 		}
 		b := s.Batch()
 		future := b.Multi(ops...)
@@ -90,12 +95,12 @@ func TestMultiThatIsAnsweredInPartIsNoSuccess(t *testing.T) {
 				})
 			})
 			_, s := f.open(f.config())
-			_, err := s.Multi(t.Context(), zk.Check("/a", -1), zk.Check("/b", -1))
+			_, err := s.Multi(t.Context(), zk.CheckOp("/a", -1), zk.CheckOp("/b", -1))
 			wantFailure(t, err, zk.ErrProtocol, zk.Unknown)
 			_, err = s.MultiRead(t.Context(), zk.GetOp("/a"), zk.GetOp("/b"))
 			wantFailure(t, err, zk.ErrProtocol, zk.Unknown)
 			b := s.Batch()
-			future := b.Multi(zk.Check("/a", -1), zk.Check("/b", -1))
+			future := b.Multi(zk.CheckOp("/a", -1), zk.CheckOp("/b", -1))
 			b.Send()
 			_, err = future.Get(t.Context())
 			wantFailure(t, err, zk.ErrProtocol, zk.Unknown)

@@ -1,5 +1,7 @@
 package zk
 
+// One request and its reply.
+
 import (
 	"bytes"
 	"fmt"

@@ -1,5 +1,7 @@
 package zk
 
+// Until when the ensemble cannot have ended a session.
+
 import "time"
 
 // certainty is what a session knows about how long the ensemble cannot have ended it. It does not count from every answer: a follower that

@@ -1,5 +1,7 @@
 package zk
 
+// The writes that prove a session to be alive.
+
 import (
 	"context"
 	"errors"
@@ -56,7 +58,7 @@ func (s *Session) Certify(ctx context.Context, paths ...string) error {
 func checks(paths []string) []Op {
 	ops := make([]Op, len(paths))
 	for i, path := range paths {
-		ops[i] = Check(path, -1)
+		ops[i] = CheckOp(path, -1)
 	}
 	return ops
 }

@@ -1,5 +1,7 @@
 package zk
 
+// The client, which opens one session after another.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package zk
 
+// The clock of a session, which includes the time for which the machine was suspended.
+
 import (
 	"sync/atomic"
 	"time"

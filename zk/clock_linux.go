@@ -1,5 +1,7 @@
 package zk
 
+// The time for which a Linux machine was suspended.
+
 import (
 	"syscall"
 	"time"

@@ -1,13 +1,14 @@
 package zk
 
+// The error codes of servers.
+
 import "github.com/seed-a3166700/turnstile/internal/wire"
 
-// Code is a server's verdict on a request. It is an error, so that errors.Is(err, zk.NoNode) works.
+// A Code says why a server refused a request. It is an error, so errors.Is(err, zk.NoNode) works.
 type Code int32
 
 // The codes that servers send.
 const (
-	OK                       = Code(wire.OK)
 	SystemError              = Code(wire.SystemError)
 	RuntimeInconsistency     = Code(wire.RuntimeInconsistency) // in a failed multi: this operation was not tried
 	DataInconsistency        = Code(wire.DataInconsistency)
@@ -40,3 +41,11 @@ const (
 
 // Error returns what the code means in a few words.
 func (c Code) Error() string { return wire.Code(c).String() }
+
+// codeError returns the error for a code from the server, or nil if it is OK.
+func codeError(c wire.Code) error {
+	if c == wire.OK {
+		return nil
+	}
+	return Code(c)
+}

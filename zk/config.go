@@ -1,5 +1,7 @@
 package zk
 
+// The configuration, its checks and its defaults.
+
 import (
 	"cmp"
 	"context"

@@ -1,5 +1,7 @@
 package zk
 
+// One connection: its reader and its writer.
+
 import (
 	"bufio"
 	"encoding/binary"

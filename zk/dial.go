@@ -1,5 +1,7 @@
 package zk
 
+// Dialing a server by name, and TLS.
+
 import (
 	"context"
 	"crypto/tls"

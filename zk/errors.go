@@ -1,5 +1,7 @@
 package zk
 
+// Errors, and what became of a request that failed.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package zk
 
+// The events of watches.
+
 import (
 	"fmt"
 

@@ -1,5 +1,7 @@
 package zk
 
+// A queue of calls.
+
 // fifo is a queue of calls in a ring that grows and is then reused.
 type fifo struct {
 	ring []*call

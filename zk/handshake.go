@@ -1,5 +1,7 @@
 package zk
 
+// The connect request, and what follows it before other requests.
+
 import (
 	"bufio"
 	"bytes"

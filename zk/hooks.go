@@ -1,5 +1,7 @@
 package zk
 
+// Hooks for metrics and logs.
+
 import (
 	"context"
 	"time"

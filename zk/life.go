@@ -1,5 +1,7 @@
 package zk
 
+// Connecting, reconnecting and closing.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package zk
 
+// The context of a session, whose Err reads the clock.
+
 import "context"
 
 // lifetime is a session's context. Its Err looks at the clock itself: after a process was stopped for a while (SIGSTOP, a paused

@@ -143,7 +143,7 @@ func TestEveryOperationWorksBelowAChroot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		recursive, err := s.Watch(ctx, "/", true)
+		recursive, err := s.WatchRecursive(ctx, "/")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestEveryOperationWorksBelowAChroot(t *testing.T) {
 		if n, err := s.DescendantCount(ctx, "/"); err != nil || n != 1 {
 			t.Errorf("descendants %d, %v", n, err)
 		}
-		results, err := s.Multi(ctx, zk.Check("/", -1), zk.CreateOp("/m", nil, zk.Persistent), zk.SetData("/m", []byte("2"), 0))
+		results, err := s.Multi(ctx, zk.CheckOp("/", -1), zk.CreateOp("/m", nil, zk.Persistent), zk.SetOp("/m", []byte("2"), 0))
 		if err != nil || len(results) != 3 || results[1].Path != "/m" || results[2].Stat.Version != 1 {
 			t.Errorf("multi: %+v, %v", results, err)
 		}

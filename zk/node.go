@@ -1,5 +1,7 @@
 package zk
 
+// Nodes, their modes and their metadata.
+
 import (
 	"time"
 

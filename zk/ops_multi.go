@@ -1,5 +1,7 @@
 package zk
 
+// Transactions, and several reads in one request.
+
 import (
 	"context"
 	"fmt"
@@ -28,13 +30,13 @@ func DeleteOp(path string, version int32) Op {
 	return Op{op: wire.OpDelete, node: Node{Path: path}, version: version, set: true}
 }
 
-// SetData replaces a node's data, as Session.Set does.
-func SetData(path string, data []byte, version int32) Op {
+// SetOp replaces a node's data, as Session.Set does.
+func SetOp(path string, data []byte, version int32) Op {
 	return Op{op: wire.OpSetData, node: Node{Path: path, Data: data}, version: version, set: true}
 }
 
-// Check refuses the whole Multi unless the node exists and version is that of its data, or -1.
-func Check(path string, version int32) Op {
+// CheckOp refuses the whole Multi unless the node exists and version is that of its data, or -1.
+func CheckOp(path string, version int32) Op {
 	return Op{op: wire.OpCheck, node: Node{Path: path}, version: version, set: true}
 }
 
@@ -47,7 +49,7 @@ func (o *Op) validate() error {
 		return ValidatePath(o.node.Path)
 	default:
 		if !o.set {
-			return fmt.Errorf("%w: an Op comes from CreateOp, DeleteOp, SetData or Check", BadArguments)
+			return fmt.Errorf("%w: an Op comes from CreateOp, DeleteOp, SetOp or CheckOp", BadArguments)
 		}
 		return o.node.validate()
 	}
@@ -71,9 +73,11 @@ func (o *Op) request(root chroot) wire.Record {
 // Result is the outcome of one operation of a Multi.
 type Result struct {
 	Path string // of creates
-	Stat Stat   // of creates (not before 3.8.4) and SetData
+	Stat Stat   // of creates (not before 3.8.4) and SetOp
 	Zxid int64  // the transaction, the same for all operations of one Multi: the Czxid of what it created
-	Err  Code   // OK; after a failure the verdict on this operation, RuntimeInconsistency if it was not tried
+	// Err is nil in the results of a Multi that succeeded. In MultiError.Results it is nil for the operations before the
+	// one that failed, which were undone, and RuntimeInconsistency for those after it, which the server did not try.
+	Err error
 }
 
 // MultiError says which operation made a Multi fail. Nothing was applied.
@@ -124,7 +128,7 @@ func (s *Session) multiRequest(ops []Op) (*wire.MultiRequest, error) {
 func (c *call) results() []Result {
 	results := make([]Result, len(c.multi))
 	for i, r := range c.multi {
-		results[i] = Result{Stat: Stat(r.Stat), Zxid: c.zxid, Err: Code(r.Err)}
+		results[i] = Result{Stat: Stat(r.Stat), Zxid: c.zxid, Err: codeError(r.Err)}
 		if r.Path != "" {
 			results[i].Path = c.sess.client.cfg.root.local(r.Path)
 		}
@@ -185,10 +189,7 @@ func (s *Session) MultiRead(ctx context.Context, ops ...ReadOp) ([]ReadResult, e
 	defer c.free()
 	results := make([]ReadResult, len(c.multi))
 	for i, r := range c.multi {
-		results[i] = ReadResult{Data: r.Data, Stat: Stat(r.Stat), Children: r.Children}
-		if r.Err != wire.OK {
-			results[i].Err = Code(r.Err)
-		}
+		results[i] = ReadResult{Data: r.Data, Stat: Stat(r.Stat), Children: r.Children, Err: codeError(r.Err)}
 	}
 	return results, nil
 }

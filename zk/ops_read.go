@@ -1,5 +1,7 @@
 package zk
 
+// The operations that read.
+
 import (
 	"context"
 

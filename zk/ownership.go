@@ -1,5 +1,7 @@
 package zk
 
+// What ends when a session is no longer certain.
+
 import "time"
 
 // An Owner owns something by nodes of its session: a lock, a leadership, a claim. Its methods are called without any lock of this package

@@ -1,5 +1,7 @@
 package zk
 
+// Valid paths, and the chroot.
+
 import (
 	"fmt"
 	"strings"

@@ -1,5 +1,7 @@
 package zk
 
+// The search for a server that also writes.
+
 import (
 	"context"
 	"errors"

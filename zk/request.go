@@ -1,5 +1,7 @@
 package zk
 
+// Sending a request and waiting for its reply.
+
 import (
 	"context"
 	"fmt"

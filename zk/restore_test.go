@@ -1,6 +1,7 @@
 package zk_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -180,14 +181,16 @@ func TestPersistentWatchesAreToldToReadAgainAfterAReconnect(t *testing.T) {
 		if op := <-ops; op != wire.OpSetWatches {
 			t.Errorf("without persistent watches: %v, want setWatches, which old servers know", op)
 		}
-		for path, recursive := range map[string]bool{"/a": true, "/b": false} {
-			w, err := s.Watch(t.Context(), path, recursive)
+		for path, watch := range map[string]func(context.Context, string) (*zk.Watch, error){
+			"/recursive": s.WatchRecursive, "/plain": s.Watch,
+		} {
+			w, err := watch(t.Context(), path)
 			if err != nil {
 				t.Fatal(err)
 			}
 			f.cut()
 			if op := <-ops; op != wire.OpSetWatches2 {
-				t.Errorf("with a persistent watch (recursive: %v): %v, want setWatches2", recursive, op)
+				t.Errorf("with a persistent watch of %s: %v, want setWatches2", path, op)
 			}
 			wantEvent(t, w, zk.EventResynced, path)
 			w.Close()
@@ -217,12 +220,12 @@ func TestPersistentWatchIsRemovedFromOldServersToo(t *testing.T) {
 		})
 		_, s := f.open(f.config())
 		ctx := t.Context()
-		alone, _ := s.Watch(ctx, "/alone", false)
+		alone, _ := s.Watch(ctx, "/alone")
 		alone.Close()
 		synctest.Wait()
 		log.want(t, removal{"/alone", wire.WatcherAny})
 		log.removals = nil
-		shared, _ := s.Watch(ctx, "/shared", true)
+		shared, _ := s.WatchRecursive(ctx, "/shared")
 		_, _, once, err := s.GetW(ctx, "/shared")
 		if err != nil {
 			t.Fatal(err)
@@ -254,7 +257,7 @@ func TestWatchThatNobodyReadsBlocksNobodyAndSaysWhatItDropped(t *testing.T) {
 			})
 		})
 		_, s := f.open(f.config())
-		w, err := s.Watch(t.Context(), "/a", false)
+		w, err := s.Watch(t.Context(), "/a")
 		if err != nil {
 			t.Fatal(err)
 		}

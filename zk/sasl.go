@@ -1,5 +1,7 @@
 package zk
 
+// The SASL mechanism DIGEST-MD5.
+
 import (
 	"crypto/md5"
 	"crypto/rand"

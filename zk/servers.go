@@ -1,5 +1,7 @@
 package zk
 
+// The syntax of a connect string.
+
 import (
 	"errors"
 	"fmt"

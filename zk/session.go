@@ -1,5 +1,7 @@
 package zk
 
+// A session: its state, its local deadline and its end.
+
 import (
 	"context"
 	"fmt"

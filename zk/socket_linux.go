@@ -1,5 +1,7 @@
 package zk
 
+// Reads and writes on a socket past the Go scheduler.
+
 import (
 	"io"
 	"net"

@@ -2,6 +2,8 @@
 
 package zk
 
+// Reads and writes of a socket where there is no shortcut.
+
 import (
 	"io"
 	"net"

@@ -1,5 +1,7 @@
 package zk
 
+// The states of a session.
+
 import "fmt"
 
 // State is how a session stands.

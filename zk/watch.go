@@ -1,5 +1,7 @@
 package zk
 
+// A watch as the caller sees it.
+
 import (
 	"context"
 	"slices"

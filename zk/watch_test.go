@@ -480,8 +480,8 @@ func TestEventsReachTheWatchesThatTheirKindConcerns(t *testing.T) {
 		if err != nil || found {
 			t.Fatalf("ExistsW of an absent node: %t, %v", found, err)
 		}
-		persistent, _ := s.Watch(ctx, "/a", false)
-		recursive, err := s.Watch(ctx, "/", true)
+		persistent, _ := s.Watch(ctx, "/a")
+		recursive, err := s.WatchRecursive(ctx, "/")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,5 +1,7 @@
 package zk
 
+// The operations that set watches, and the removal of watches from the server.
+
 import (
 	"context"
 
@@ -151,16 +153,23 @@ func (s *Session) callWatch(ctx context.Context, op wire.Op, path string, kind w
 	return c, nil
 }
 
-// Watch sets a persistent watch: it yields every change of the node and of its list of children, or, if recursive, every
-// creation, change and deletion of the node and of all nodes below it, until it is closed. The node need not exist.
-// Servers before 3.6 do not know it (Unimplemented).
-func (s *Session) Watch(ctx context.Context, path string, recursive bool) (*Watch, error) {
+// Watch sets a persistent watch on a node, which need not exist. Until it is closed it yields every change of the node's
+// data, its creation and deletion, and every change of its list of children. It returns Unimplemented if the server is
+// older than 3.6.
+func (s *Session) Watch(ctx context.Context, path string) (*Watch, error) {
+	return s.addWatch(ctx, path, watchPersistent, wire.WatchPersistent)
+}
+
+// WatchRecursive sets a persistent watch on a node, which need not exist, and on all nodes below it. Until it is closed it
+// yields each creation, change of data and deletion of any of them. It returns Unimplemented if the server is older than
+// 3.6.
+func (s *Session) WatchRecursive(ctx context.Context, path string) (*Watch, error) {
+	return s.addWatch(ctx, path, watchRecursive, wire.WatchPersistentRecursive)
+}
+
+func (s *Session) addWatch(ctx context.Context, path string, kind watchKind, mode int32) (*Watch, error) {
 	if err := ValidatePath(path); err != nil {
 		return nil, refuse(wire.OpAddWatch, path, err)
-	}
-	kind, mode := watchPersistent, wire.WatchPersistent
-	if recursive {
-		kind, mode = watchRecursive, wire.WatchPersistentRecursive
 	}
 	c := s.newCall(wire.OpAddWatch, path)
 	c.watch = s.newWatch(path, kind)

@@ -1,5 +1,7 @@
 package zk
 
+// The watches of a session, and how they are restored.
+
 import (
 	"strings"
 

@@ -12,9 +12,9 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// wreak does something bad to a random session, and mends it after a while. It does not make the server expire sessions before
-// their time: of those that cannot be reached just then nobody could be told in time.
-func wreak(srv *zktest.Server, random *rand.Rand) {
+// injectFault injects a fault into a random session and heals it after a while. It never makes the server expire a
+// session early, because a client that cannot be reached at that moment cannot learn of the loss in time.
+func injectFault(srv *zktest.Server, random *rand.Rand) {
 	ids := srv.Connected()
 	if len(ids) == 0 {
 		srv.Heal()
@@ -22,7 +22,7 @@ func wreak(srv *zktest.Server, random *rand.Rand) {
 	}
 	id := ids[random.IntN(len(ids))]
 	if random.IntN(10) == 0 {
-		id = 0 // all of them
+		id = 0 // every session
 	}
 	var sessions []int64
 	if id != 0 {
@@ -50,8 +50,8 @@ func wreak(srv *zktest.Server, random *rand.Rand) {
 	})
 }
 
-// TestLockInChaos has clients come and go in a lock while their connections suffer. All clocks are one, and exact: whoever is in
-// while somebody else gets in has not been told in time.
+// TestLockInChaos runs clients that acquire and release a lock while their connections suffer. All clocks are exact
+// and the same, so two holders at once mean that the earlier one did not learn of its loss in time.
 func TestLockInChaos(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -61,7 +61,7 @@ func TestLockInChaos(t *testing.T) {
 
 func lockInChaos(t *testing.T, random *rand.Rand) {
 	t.Helper()
-	const clients, visits = 5, 5
+	const clients, uses = 5, 5
 	ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 	defer cancel()
 	var n zktest.Net
@@ -69,14 +69,14 @@ func lockInChaos(t *testing.T, random *rand.Rand) {
 	faults := []zktest.Fault{
 		zktest.Refuse, zktest.CutBefore, zktest.DropReply, zktest.CutAfter, zktest.Mute, zktest.DelayReply(time.Second),
 	}
-	dice := rand.New(rand.NewPCG(random.Uint64(), 0)) // the control function's own
+	dice := rand.New(rand.NewPCG(random.Uint64(), 0)) // of the control function only
 	srv.Control(func(zktest.Request) zktest.Fault {
 		if i := dice.IntN(200); i < len(faults) {
 			return faults[i]
 		}
 		return zktest.Pass
 	})
-	room := room{pause: time.Millisecond}
+	shared := resource{pause: time.Millisecond}
 	var wg sync.WaitGroup
 	for range clients {
 		timeout := time.Duration(2000+random.IntN(20_000)) * time.Millisecond
@@ -86,28 +86,28 @@ func lockInChaos(t *testing.T, random *rand.Rand) {
 		}
 		taste := rand.New(rand.NewPCG(random.Uint64(), 1))
 		wg.Go(func() {
-			for range visits {
-				visit(ctx, t, &room, m, time.Duration(taste.IntN(int(2*timeout))))
+			for range uses {
+				useOnce(ctx, t, &shared, m, time.Duration(taste.IntN(int(2*timeout))))
 			}
 		})
 	}
-	visited := make(chan struct{})
+	finished := make(chan struct{})
 	go func() {
 		wg.Wait()
-		close(visited)
+		close(finished)
 	}()
 	for over := false; !over; {
 		select {
-		case <-visited:
+		case <-finished:
 			over = true
 		case <-time.After(time.Duration(random.IntN(8000)) * time.Millisecond):
-			wreak(srv, random)
+			injectFault(srv, random)
 		}
 	}
 	srv.Control(nil)
 	srv.Heal()
 	srv.ReleaseWatches()
-	<-time.After(time.Minute) // for sessions of which only the server knows
+	<-time.After(time.Minute) // for sessions that only the server still knows
 	srv.NoNodes(t, "/lock")
 	srv.NoWatches(t)
 }

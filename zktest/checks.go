@@ -10,16 +10,16 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// checkTime is how long a check waits for what clients still do in the background.
+// checkTime is how long a check waits for clients to finish in the background.
 const checkTime = 5 * time.Second
 
-// NoWatches fails the test unless the servers behind the link hold no watch any more, of whatever client. It waits a few seconds
-// for those that are being removed. A foreign server must allow the four-letter words mntr and wchp.
+// NoWatches fails the test if the servers behind the link hold a watch of any client. It waits up to 5 seconds for
+// watches that are being removed. A server that is not Turnstile's must allow the four-letter words mntr and wchp.
 func (l *Link) NoWatches(tb testing.TB) {
 	tb.Helper()
 	l.eventually(tb, func() error {
-		for i := range l.fronts {
-			if err := l.noWatches(i); err != nil {
+		for _, u := range l.upstreams {
+			if err := l.noWatches(u); err != nil {
 				return err
 			}
 		}
@@ -27,8 +27,9 @@ func (l *Link) NoWatches(tb testing.TB) {
 	})
 }
 
-// NoNodes fails the test unless there is no node below path; path itself may exist. It waits a few seconds for nodes that are being
-// removed. It looks with a session of its own, past all faults, and fails the test if that session may not list a node.
+// NoNodes fails the test if there is a node below path; path itself may exist. It waits up to 5 seconds for nodes that
+// are being removed. It uses a session of its own that no fault affects, and fails the test if that session may not
+// list a node.
 func (l *Link) NoNodes(tb testing.TB, path string) {
 	tb.Helper()
 	s, err := l.open(0, nil)
@@ -42,18 +43,18 @@ func (l *Link) NoNodes(tb testing.TB, path string) {
 		}
 	}()
 	l.eventually(tb, func() error {
-		found, err := s.below(path)
+		found, err := s.descendants(path)
 		if err != nil {
 			return fmt.Errorf("zktest: list %s: %w", path, err)
 		}
 		if len(found) > 0 {
-			return fmt.Errorf("zktest: nodes are left below %s: %s", path, strings.Join(found, " "))
+			return fmt.Errorf("zktest: got nodes below %s, want none: %s", path, strings.Join(found, " "))
 		}
 		return nil
 	})
 }
 
-// eventually calls check until it returns nil, and fails the test with what it returned last.
+// eventually calls check until it returns nil. After checkTime it fails the test with the last error.
 func (l *Link) eventually(tb testing.TB, check func() error) {
 	tb.Helper()
 	over := time.NewTimer(checkTime)
@@ -77,10 +78,10 @@ func (l *Link) eventually(tb testing.TB, check func() error) {
 	}
 }
 
-func (l *Link) noWatches(front int) error {
-	stats, err := l.word(front, "mntr")
+func (l *Link) noWatches(u upstream) error {
+	stats, err := l.fourLetterWord(u, "mntr")
 	if err != nil {
-		return fmt.Errorf("zktest: ask for the watches: %w", err)
+		return fmt.Errorf("zktest: count the watches: %w", err)
 	}
 	for line := range strings.Lines(stats) {
 		value, found := strings.CutPrefix(line, "zk_watch_count\t")
@@ -90,18 +91,18 @@ func (l *Link) noWatches(front int) error {
 		if n, err := strconv.Atoi(strings.TrimSpace(value)); err != nil || n == 0 {
 			return err
 		}
-		watches, err := l.word(front, "wchp")
+		watches, err := l.fourLetterWord(u, "wchp")
 		if err != nil {
-			return fmt.Errorf("zktest: ask for the watches: %w", err)
+			return fmt.Errorf("zktest: list the watches: %w", err)
 		}
-		return fmt.Errorf("zktest: %s watches are left; those that are not for children are: %s",
+		return fmt.Errorf("zktest: got %s watches, want none; the data watches are: %s",
 			strings.TrimSpace(value), strings.Join(strings.Fields(watches), " "))
 	}
-	return fmt.Errorf("zktest: mntr does not tell the number of watches: %q", stats)
+	return fmt.Errorf("zktest: no zk_watch_count in the answer to mntr: %q", stats)
 }
 
-// below lists the nodes below path, deepest first. Nodes that go meanwhile are not there.
-func (s *rawSession) below(path string) ([]string, error) {
+// descendants lists the nodes below path, deepest first. It ignores nodes that are deleted meanwhile.
+func (s *rawSession) descendants(path string) ([]string, error) {
 	var answer wire.ChildrenResponse
 	code, err := s.call(wire.OpGetChildren, &wire.PathWatchRequest{Path: path}, &answer)
 	switch {
@@ -118,7 +119,7 @@ func (s *rawSession) below(path string) ([]string, error) {
 		if child == "/zookeeper" {
 			continue // the server's own
 		}
-		more, err := s.below(child)
+		more, err := s.descendants(child)
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// recorder is a test that writes down what it fails with.
+// recorder is a testing.TB that records failures.
 type recorder struct {
 	testing.TB
 	failures []string
@@ -24,20 +24,20 @@ func (r *recorder) Errorf(format string, args ...any) {
 	r.failures = append(r.failures, fmt.Sprintf(format, args...))
 }
 
-// wantFailure fails the test unless r has failed once, with all of the words.
+// wantFailure fails the test unless r has recorded one failure that contains all the words.
 func wantFailure(t *testing.T, r *recorder, words ...string) {
 	t.Helper()
 	if len(r.failures) != 1 {
-		t.Fatalf("%d failures, want 1: %q", len(r.failures), r.failures)
+		t.Fatalf("got %d failures, want 1: %q", len(r.failures), r.failures)
 	}
 	for _, word := range words {
 		if !strings.Contains(r.failures[0], word) {
-			t.Errorf("failure %q does not tell %q", r.failures[0], word)
+			t.Errorf("got failure %q, want %q in it", r.failures[0], word)
 		}
 	}
 }
 
-func testNoNodes(p place) {
+func testNoNodes(p env) {
 	p.NoNodes(p, p.dir)
 	p.NoNodes(p, p.dir+"/absent")
 	r := p.newRaw()
@@ -46,7 +46,7 @@ func testNoNodes(p place) {
 	p.NoNodes(p, p.dir)
 }
 
-func testNoWatches(p place) {
+func testNoWatches(p env) {
 	r := p.newRaw()
 	r.wantDo(wire.OK, watch(p.dir))
 	r.send(set(p.dir, "x"))
@@ -55,7 +55,7 @@ func testNoWatches(p place) {
 
 func TestChecksFindWhatIsLeft(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // the checks wait a few seconds before they say so
+	synctest.Test(t, func(t *testing.T) { // the checks wait before they fail
 		var n zktest.Net
 		srv := zktest.Run(t, zktest.On(&n))
 		r := newRaw(t, srv.Link)

@@ -11,15 +11,15 @@ import (
 
 // conn is one end of an in-memory connection.
 type conn struct {
-	in, out       *half
+	in, out       *pipe
 	local, remote net.Addr
 	once          sync.Once
-	gone          func() // tells the road that this end has closed
+	onClose       func() // tells the endpoint
 }
 
-// newConns returns the two ends of a connection over r.
-func newConns(r *road, client, server net.Addr) (clientEnd, serverEnd *conn) {
-	up, down := &half{road: r}, &half{road: r}
+// newConns returns the two ends of a connection to e.
+func newConns(e *endpoint, client, server net.Addr) (clientEnd, serverEnd *conn) {
+	up, down := &pipe{endpoint: e}, &pipe{endpoint: e}
 	clientEnd = &conn{in: down, out: up, local: client, remote: server}
 	serverEnd = &conn{in: up, out: down, local: server, remote: client}
 	return clientEnd, serverEnd
@@ -35,7 +35,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return n, c.wrap("write", err)
 }
 
-// wrap makes err what a socket would return, so that errors.Is and net.Error work as they do there.
+// wrap turns err into what a socket returns, so that errors.Is and net.Error work.
 func (c *conn) wrap(op string, err error) error {
 	switch {
 	case err == nil || errors.Is(err, io.EOF):
@@ -46,18 +46,18 @@ func (c *conn) wrap(op string, err error) error {
 	return &net.OpError{Op: op, Net: c.local.Network(), Source: c.local, Addr: c.remote, Err: err}
 }
 
-// CloseWrite closes the writing half: the other end reads io.EOF after what was written before.
+// CloseWrite closes the writing side: the other end reads what was written before and then io.EOF.
 func (c *conn) CloseWrite() error {
-	c.out.end()
+	c.out.closeWrite()
 	return nil
 }
 
 func (c *conn) Close() error {
 	c.once.Do(func() {
-		c.out.end()
-		c.in.stop()
-		if c.gone != nil {
-			c.gone()
+		c.out.closeWrite()
+		c.in.closeRead()
+		if c.onClose != nil {
+			c.onClose()
 		}
 	})
 	return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// silences are the ways in which a server can fall silent for a session.
+// silences are the ways in which a server can become silent for a session.
 var silences = map[string]func(ctx context.Context, srv *zktest.Server, session int64){
 	"Cut":      func(_ context.Context, srv *zktest.Server, session int64) { srv.Cut(session) },
 	"HalfOpen": func(_ context.Context, srv *zktest.Server, session int64) { srv.HalfOpen(session) },
@@ -48,8 +48,8 @@ func TestSessionEndsHereBeforeItEndsAtTheServer(t *testing.T) {
 	}
 }
 
-// endFirst makes a client busy with a session of a random timeout, silences the server at a random time, and compares when either side
-// takes the session for ended.
+// endFirst silences the server at a random time for a busy client with a random session timeout, and compares when
+// each side considers the session ended.
 func endFirst(t *testing.T, random *rand.Rand, silence func(context.Context, *zktest.Server, int64)) {
 	t.Helper()
 	ctx := t.Context()
@@ -61,7 +61,7 @@ func endFirst(t *testing.T, random *rand.Rand, silence func(context.Context, *zk
 
 	observer, s := srv.Session(t, time.Hour), srv.Session(t, timeout)
 	if got := s.Timeout(); got != timeout {
-		t.Fatalf("a timeout of %v was granted, want %v", got, timeout)
+		t.Fatalf("got timeout %v, want %v", got, timeout)
 	}
 	if _, err := s.Create(ctx, "/mine", nil, zk.Ephemeral); err != nil {
 		t.Fatal(err)
@@ -79,23 +79,24 @@ func endFirst(t *testing.T, random *rand.Rand, silence func(context.Context, *zk
 	}
 	<-time.After(time.Duration(random.Int64N(int64(2 * timeout))))
 	if s.Context().Err() != nil {
-		t.Fatalf("an idle session has ended: %v", context.Cause(s.Context()))
+		t.Fatalf("idle session ended: %v", context.Cause(s.Context()))
 	}
 	silence(ctx, srv, s.ID())
 	silent := time.Now()
 	<-s.Context().Done()
 	here := time.Now()
 	if cause := context.Cause(s.Context()); !errors.Is(cause, zk.ErrLost) {
-		t.Errorf("the session has ended with %v, want %v", cause, zk.ErrLost)
+		t.Errorf("got cause %v, want %v", cause, zk.ErrLost)
 	}
 	if limit := silent.Add(timeout); here.After(limit) {
-		t.Errorf("the client noticed %v after the silence began, want %v at most", here.Sub(silent), timeout)
+		t.Errorf("client noticed the loss after %v of silence, want at most %v", here.Sub(silent), timeout)
 	}
 	if _, err := w.Next(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if there := time.Now(); !here.Before(there) {
-		t.Errorf("timeout %v, tick %v: the server has expired the session %v before the client gave it up", timeout, tick, here.Sub(there))
+		t.Errorf("timeout %v, tick %v: server expired the session %v before the client gave it up",
+			timeout, tick, here.Sub(there))
 	}
 }
 
@@ -108,13 +109,13 @@ func TestSessionThatIsReachedOnceInAWhileLives(t *testing.T) {
 		if _, err := s.Create(t.Context(), "/mine", nil, zk.Ephemeral); err != nil {
 			t.Fatal(err)
 		}
-		for i := range 50 { // four seconds of silence, of the seven and a half that there are
+		for i := range 50 { // four seconds of silence; the timeout allows seven and a half
 			srv.HalfOpen()
 			<-time.After(4 * time.Second)
 			srv.Heal()
 			<-time.After(2 * time.Second)
 			if s.Context().Err() != nil {
-				t.Fatalf("round %d: the session has ended: %v", i, context.Cause(s.Context()))
+				t.Fatalf("round %d: session ended: %v", i, context.Cause(s.Context()))
 			}
 		}
 		if _, _, err := s.Get(t.Context(), "/mine"); err != nil {
@@ -156,9 +157,10 @@ func TestNothingOfAnEndedSessionIsDoneUnderTheNext(t *testing.T) {
 					case checkErr != nil:
 						t.Fatal(checkErr)
 					case found && stat.EphemeralOwner != s.ID():
-						t.Errorf("a node that was asked for under session %x belongs to %x", s.ID(), stat.EphemeralOwner)
-					case found && err != nil && zk.OutcomeOf(err) != zk.Unknown, !found && err == nil && s.Context().Err() == nil:
-						t.Errorf("the node is there: %t, but the client says %v", found, err)
+						t.Errorf("got owner %x of a node that session %x created", stat.EphemeralOwner, s.ID())
+					case found && err != nil && zk.OutcomeOf(err) != zk.Unknown,
+						!found && err == nil && s.Context().Err() == nil:
+						t.Errorf("node exists: %t; client's error: %v", found, err)
 					}
 				}
 			}

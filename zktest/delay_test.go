@@ -14,7 +14,7 @@ import (
 func wantAfter(t *testing.T, start time.Time, d time.Duration) {
 	t.Helper()
 	if got := time.Since(start); got != d {
-		t.Errorf("%v have passed, want %v", got, d)
+		t.Errorf("got %v elapsed, want %v", got, d)
 	}
 }
 
@@ -26,7 +26,7 @@ func TestDelayOfARequestHoldsWhatIsBehindIt(t *testing.T) {
 		r := newRaw(t, srv.Link)
 		srv.Control(func(q zktest.Request) zktest.Fault {
 			if q.Op == zktest.OpCreate {
-				return zktest.Delay(time.Second) // all of them at once, not one after the other
+				return zktest.Delay(time.Second) // all of them together, not one after the other
 			}
 			return zktest.Pass
 		})

@@ -1,10 +1,10 @@
-// Package zktest is for everybody's tests: a ZooKeeper server in one line, and what goes wrong with one in one call.
+// Package zktest provides ZooKeeper servers for tests, and faults for them.
 //
 //	func TestReplyLost(t *testing.T) {
 //		srv := zktest.Run(t)
 //		srv.Control(func(r zktest.Request) zktest.Fault {
 //			if r.Op == zktest.OpCreate && r.Nth == 1 {
-//				return zktest.DropReply // applied, but the client never hears
+//				return zktest.DropReply // applied, but the client gets no reply
 //			}
 //			return zktest.Pass
 //		})
@@ -16,21 +16,22 @@
 //
 // # The server
 //
-// Run starts a server for one test: a real one, with every operation, sessions that expire, watches and access control, in this
-// process and in memory. Nothing has to be installed. Server.Client and Server.Session make clients of package zk.
+// Run starts a complete server for one test, in this process and in memory: with all operations, watches, access
+// control and sessions that expire. Nothing has to be installed. Server.Client and Server.Session return clients of
+// package zk.
 //
-// Proxy puts the same faults before servers that run elsewhere, such as an Apache ZooKeeper ensemble.
+// Proxy puts the same faults in front of servers that run elsewhere, such as an Apache ZooKeeper ensemble.
 //
 // # Faults
 //
-// Between clients and servers stands a Link, which knows the protocol. A fault at one request is a Fault that the function given to
-// Link.Control returns: lose the request, lose its reply, cut before or after, answer with an error, hold either until the test
-// goes on. A fault of the whole way, or of the connections of one session, is a method: Cut, Drop, HalfOpen,
-// Mute, Freeze, Delay, HoldWatches, Overtake.
-// What happens in the server itself is a method of Server: ExpireSession, StopClock, PresetSequence, Stop, Start, Restart, Wipe.
+// A Link stands between clients and servers and decodes the protocol. The function given to Link.Control returns the
+// Fault for one request: lose the request, lose its reply, end the connection before or after it, answer with an error,
+// or delay either one until the test goes on. Methods of Link inject faults into all connections, or into those of one
+// session: Cut, Drop, HalfOpen, Mute, Freeze, Delay, HoldWatches, Overtake. Methods of Server change the server itself:
+// ExpireSession, StopClock, PresetSequence, Stop, Start, Restart, Wipe.
 //
-// A control function sees requests in the order in which they come, with counts, so that a test can put a fault at every step
-// of what it tests, one after the other, until there is no step left:
+// A control function sees requests in the order of their arrival, with counts. So a test can inject a fault at each
+// step of what it tests, one run after the other, until there are no more steps:
 //
 //	for step := 1; ; step++ {
 //		reached := false
@@ -50,8 +51,8 @@
 //
 // # Time
 //
-// On a Net, a network in memory, server and clients run in a testing/synctest bubble: a session of an hour expires in no time, and
-// a delay is exact.
+// A Net is an in-memory network. On it, server and clients run in a testing/synctest bubble, where a session of an hour
+// expires without waiting and a delay is exact.
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		var net zktest.Net
@@ -61,5 +62,5 @@
 //		<-sess.Context().Done() // no real second passes
 //	})
 //
-// In a bubble use srv.Client or set zk.Config.Dial to srv.Dial, and close every client before the bubble ends.
+// In a bubble use srv.Client, or set zk.Config.Dial to srv.Dial, and close every client before the bubble ends.
 package zktest

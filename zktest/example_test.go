@@ -11,8 +11,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// A reply is lost after the server has applied the request: the client cannot know, and says so. In a test, zktest.Run(t)
-// stands in the place of Start and Close, and srv.Session(t, …) in that of Open and Session.
+// The server applies a request, but its reply is lost. The client reports that the outcome is unknown. A test calls
+// zktest.Run(t) instead of Start and Close, and srv.Session(t, …) instead of Open and Session.
 func Example() {
 	srv, sess := begin()
 	defer srv.Close()
@@ -34,7 +34,7 @@ func Example() {
 	// exists: true
 }
 
-// A session ends as if nobody had heard from its client.
+// A session expires as if its client had been silent for too long.
 func ExampleServer_ExpireSession() {
 	srv, sess := begin()
 	defer srv.Close()
@@ -44,6 +44,35 @@ func ExampleServer_ExpireSession() {
 	<-sess.Context().Done()
 	fmt.Println(errors.Is(context.Cause(sess.Context()), zk.ErrExpired))
 	// Output: true
+}
+
+// The server of a test counts the requests of its clients.
+func ExampleLink_Traffic() {
+	srv, sess := begin()
+	defer srv.Close()
+	defer sess.Client().Close()
+
+	_, err := sess.Create(context.Background(), "/job", nil, zk.Persistent)
+	fmt.Println(err, srv.Traffic().Requests[zktest.OpCreate])
+	// Output: <nil> 1
+}
+
+// A Net replaces the real network, also in a testing/synctest bubble.
+func ExampleNet() {
+	var network zktest.Net
+	srv, err := zktest.Start(zktest.On(&network))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+
+	fmt.Println(srv.Addr())
+	network.Cut()
+	_, err = network.Dial(context.Background(), "tcp", srv.Addr())
+	fmt.Println(err)
+	// Output:
+	// 10.0.0.1:2181
+	// dial tcp 127.0.0.1:1025->10.0.0.1:2181: connection refused
 }
 
 // begin starts a server and opens a session.

@@ -9,24 +9,25 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// exchange is a request under way and what is to happen with its reply.
+// exchange is a request without a reply yet, and the fault that applies to it.
 type exchange struct {
 	xid   int32
 	fault Fault
-	read  read   // what the server's reply is remembered as; zero if it is not
-	reply []byte // that is remembered, for kindStale
+	read  readKey // under which to remember the server's reply; zero if not at all
+	reply []byte  // the remembered reply, for kindStale
 }
 
-// read is what makes two reads the same.
-type read struct {
+// readKey identifies a read: two reads with the same key ask for the same.
+type readKey struct {
 	code int32
 	path string
 }
 
-// remembered bounds how many replies a Link remembers.
-const remembered = 1 << 12
+// maxLastReplies bounds how many replies a Link remembers.
+const maxLastReplies = 1 << 12
 
-// local says that the server does not know of the request: its reply is made here when it is its turn.
+// local reports whether the server never sees the request: the link replies when all earlier requests have their
+// replies.
 func (e *exchange) local() bool {
 	switch e.fault.kind {
 	case kindRefuse, kindCutBefore, kindAnswer, kindStale:
@@ -36,19 +37,19 @@ func (e *exchange) local() bool {
 	}
 }
 
-// request takes a frame of the client.
-func (p *pair) request(data []byte, handshake bool) {
+// request handles a frame of the client.
+func (p *proxied) request(data []byte, handshake bool) {
 	r, ok := p.decode(data[4:], handshake)
 	switch {
 	case !ok:
-		p.pass(p.up, parcel{data: data})
+		p.pass(p.up, packet{data: data})
 		return
 	case p.isDraining():
 		return
 	}
 	fault := p.link.decide(&r)
 	if handshake && fault.kind == kindAnswer {
-		fault = Refuse // there is no such thing as a handshake answered with an error
+		fault = Refuse // the protocol has no error reply to a handshake
 	}
 	p.forward(data, &r, fault)
 	if fault.kind == kindCutBefore {
@@ -56,7 +57,7 @@ func (p *pair) request(data []byte, handshake bool) {
 	}
 }
 
-func (p *pair) forward(data []byte, r *Request, fault Fault) {
+func (p *proxied) forward(data []byte, r *Request, fault Fault) {
 	p.link.mu.Lock()
 	defer p.link.mu.Unlock()
 	if p.draining {
@@ -66,17 +67,17 @@ func (p *pair) forward(data []byte, r *Request, fault Fault) {
 	e := exchange{xid: r.Xid, fault: fault}
 	switch r.Op {
 	case OpExists, OpGetData, OpGetChildren, OpGetACL:
-		e.read = read{r.Code, r.Path}
+		e.read = readKey{r.Code, r.Path}
 	default:
 	}
 	if fault.kind == kindStale {
-		if e.reply = p.link.seen[e.read]; e.reply == nil || r.Watch {
+		if e.reply = p.link.lastReplies[e.read]; e.reply == nil || r.Watch {
 			fault = Pass
 			e.fault = fault
 		}
 	}
 	p.pending = append(p.pending, e)
-	x := parcel{data: data}
+	x := packet{data: data}
 	switch fault.kind {
 	case kindRefuse, kindCutBefore:
 		p.draining = true
@@ -90,11 +91,11 @@ func (p *pair) forward(data []byte, r *Request, fault Fault) {
 	case kindPass, kindMute, kindHoldReply:
 		p.addLocked(p.up, x, 0)
 	}
-	p.settleLocked()
+	p.replyLocallyLocked()
 }
 
-// decode reads what a control function wants to know. False if there is no telling what the frame is.
-func (p *pair) decode(body []byte, handshake bool) (Request, bool) {
+// decode returns the Request that a control function sees. It returns false if the frame has no valid header.
+func (p *proxied) decode(body []byte, handshake bool) (Request, bool) {
 	if !handshake {
 		r, ok := decodeRequest(body)
 		p.link.mu.Lock()
@@ -118,69 +119,69 @@ func (p *pair) decode(body []byte, handshake bool) (Request, bool) {
 	return Request{Op: OpConnect, Session: c.SessionID, Conn: p.number}, true
 }
 
-// reply takes a frame of the server.
-func (p *pair) reply(data []byte) {
+// reply handles a frame of the server.
+func (p *proxied) reply(data []byte) {
 	p.link.mu.Lock()
 	defer p.link.mu.Unlock()
 	body := data[4:]
-	if !p.greeted {
-		p.greeted = true
-		p.greetLocked(body)
+	if !p.handshakeDone {
+		p.handshakeDone = true
+		p.finishHandshakeLocked(body)
 		p.answerLocked(data, 0)
 		return
 	}
 	d := jute.NewDecoder(body)
 	var h wire.ReplyHeader
 	if h.Decode(d); d.Err() != nil {
-		p.addLocked(p.down, parcel{data: data}, 0)
+		p.addLocked(p.down, packet{data: data}, 0)
 		return
 	}
 	if h.Xid == wire.XidNotification {
 		p.link.traffic.Events++
-		if p.waits != "" && eventPath(d) == p.waits {
-			p.waits, p.waiting = "", data
+		if p.overtakePath != "" && eventPath(d) == p.overtakePath {
+			p.overtakePath, p.overtaken = "", data
 			return
 		}
-		p.eventLocked(parcel{data: data})
-		p.overtakenLocked()
+		p.eventLocked(packet{data: data})
+		p.sendOvertakenLocked()
 		return
 	}
-	p.overtakenLocked() // what the reply shows was told before
+	p.sendOvertakenLocked() // an event comes before every reply that shows its change
 	p.zxid = max(p.zxid, h.Zxid)
 	p.answerLocked(data, h.Xid)
 }
 
-// eventPath returns the node that a notification is about.
+// eventPath returns the node of a notification.
 func eventPath(d *jute.Decoder) string {
 	var e wire.Event
 	e.Decode(d)
 	return e.Path
 }
 
-// overtakenLocked sends the event that has waited for another.
-func (p *pair) overtakenLocked() {
-	if p.waiting != nil {
-		p.eventLocked(parcel{data: p.waiting})
-		p.waiting = nil
+// sendOvertakenLocked sends the event that Overtake has kept back, if any.
+func (p *proxied) sendOvertakenLocked() {
+	if p.overtaken != nil {
+		p.eventLocked(packet{data: p.overtaken})
+		p.overtaken = nil
 	}
 }
 
-// greetLocked learns from the handshake's reply whose connection this is.
-func (p *pair) greetLocked(body []byte) {
+// finishHandshakeLocked takes the session from the handshake's reply.
+func (p *proxied) finishHandshakeLocked(body []byte) {
 	d := jute.NewDecoder(body)
 	var c wire.ConnectResponse
 	if c.Decode(d); d.Err() != nil {
 		return
 	}
 	if c.Timeout <= 0 {
-		p.session = 0 // it has expired
+		p.session = 0 // the session has expired
 		return
 	}
 	p.session = c.SessionID
-	p.link.sessions[c.SessionID] = append([]byte(nil), c.Password...)
+	p.link.passwords[c.SessionID] = append([]byte(nil), c.Password...)
 }
 
-func (p *pair) eventLocked(x parcel) {
+func (p *proxied) eventLocked(x packet) {
 	switch {
 	case p.muted:
 		p.lost = true
@@ -191,8 +192,8 @@ func (p *pair) eventLocked(x parcel) {
 	}
 }
 
-// releaseLocked sends the events that were held back, unless they are still to be.
-func (p *pair) releaseLocked() {
+// releaseLocked sends the events that were held back, unless a rule still holds them.
+func (p *proxied) releaseLocked() {
 	if p.link.ruleLocked(p).hold {
 		return
 	}
@@ -202,9 +203,9 @@ func (p *pair) releaseLocked() {
 	p.held = nil
 }
 
-// answerLocked takes the reply to the first request under way that has this xid, which is the first of all but for those that servers
-// answer out of turn: pings and auth.
-func (p *pair) answerLocked(data []byte, xid int32) {
+// answerLocked handles the reply to the first pending request with this xid. That is the first pending request of all,
+// unless it is a ping or an auth, which servers answer out of order.
+func (p *proxied) answerLocked(data []byte, xid int32) {
 	p.link.traffic.Replies++
 	var fault Fault
 	for i, e := range p.pending {
@@ -215,12 +216,12 @@ func (p *pair) answerLocked(data []byte, xid int32) {
 			break
 		}
 	}
-	x, delay := parcel{data: data}, time.Duration(0)
+	x, delay := packet{data: data}, time.Duration(0)
 	switch fault.kind {
 	case kindMute:
 		p.muted = true
 	case kindDropReply:
-		x = parcel{end: ended}
+		x = packet{end: ended}
 	case kindCutAfter:
 		x.end = ended
 	case kindHoldReply:
@@ -232,37 +233,37 @@ func (p *pair) answerLocked(data []byte, xid int32) {
 		return
 	}
 	p.addLocked(p.down, x, delay)
-	p.settleLocked()
+	p.replyLocallyLocked()
 }
 
 // rememberLocked keeps the reply to a read for Stale.
-func (l *Link) rememberLocked(r read, reply []byte) {
-	if r == (read{}) {
+func (l *Link) rememberLocked(key readKey, reply []byte) {
+	if key == (readKey{}) {
 		return
 	}
-	if len(l.seen) == remembered {
-		clear(l.seen)
+	if len(l.lastReplies) == maxLastReplies {
+		clear(l.lastReplies)
 	}
-	l.seen[r] = bytes.Clone(reply)
+	l.lastReplies[key] = bytes.Clone(reply)
 }
 
-// settleLocked does what is to be done in the server's place for the requests whose turn it is.
-func (p *pair) settleLocked() {
+// replyLocallyLocked replies in the server's place to the local requests at the head of the pending ones.
+func (p *proxied) replyLocallyLocked() {
 	for len(p.pending) > 0 && p.pending[0].local() {
 		e := p.pending[0]
 		p.pending = p.pending[1:]
 		switch e.fault.kind {
 		case kindStale:
 			reply := bytes.Clone(e.reply)
-			binary.BigEndian.PutUint32(reply[4:], uint32(e.xid)) // behind the length
-			p.addLocked(p.down, parcel{data: reply}, 0)
+			binary.BigEndian.PutUint32(reply[4:], uint32(e.xid)) // after the length
+			p.addLocked(p.down, packet{data: reply}, 0)
 			continue
 		case kindAnswer:
 		default:
-			p.addLocked(p.down, parcel{end: ended}, 0)
+			p.addLocked(p.down, packet{end: ended}, 0)
 			return
 		}
 		h := wire.ReplyHeader{Xid: e.xid, Zxid: p.zxid, Err: wire.Code(e.fault.code)}
-		p.addLocked(p.down, parcel{data: wire.AppendReply(nil, h, nil)}, 0)
+		p.addLocked(p.down, packet{data: wire.AppendReply(nil, h, nil)}, 0)
 	}
 }

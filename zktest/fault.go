@@ -8,7 +8,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// Fault is what happens to one request. The zero Fault is Pass.
+// Fault is what a Link does to one request. The zero Fault is Pass.
 type Fault struct {
 	kind  faultKind
 	delay time.Duration
@@ -31,60 +31,60 @@ const (
 	kindHoldReply
 )
 
-// The faults that need no argument. Those that end the connection deliver nothing that the client has sent behind the request,
-// so that what the server has done is certain.
+// The faults without an argument. A fault that ends the connection also drops every request behind this one, so that a
+// test knows what the server has applied.
 var (
 	// Pass lets the request through.
 	Pass = Fault{}
 
-	// Refuse loses the request before the server sees it. What the client sent before it is answered; then the connection ends.
+	// Refuse drops the request before the server sees it. Earlier requests get their replies; then the connection ends.
 	Refuse = Fault{kind: kindRefuse}
 
-	// CutBefore ends the connection at once: the server does not see the request, and the answers that are still under way to
-	// earlier ones are lost as well.
+	// CutBefore ends the connection at once: the server does not see the request, and earlier requests lose the replies
+	// that are still on their way.
 	CutBefore = Fault{kind: kindCutBefore}
 
-	// DropReply lets the server apply the request and loses the reply: the connection ends in its place.
+	// DropReply lets the server apply the request and drops the reply: the connection ends instead.
 	DropReply = Fault{kind: kindDropReply}
 
 	// CutAfter delivers the request and its reply, and then ends the connection.
 	CutAfter = Fault{kind: kindCutAfter}
 
-	// Stale answers a read as the server answered the same read last, whoever made it over this Link: as a server does that
-	// lags behind. It passes what nobody has read yet or is no read, and reads that leave a watch. The server does not see
-	// what is answered so. A client that has seen something newer already never meets such a server in ZooKeeper.
+	// Stale answers a read with the server's last reply to the same read of any client of this Link, as a server that
+	// lags behind would. The server does not see the request. Stale passes other requests, reads that set a watch, and
+	// reads that have no earlier reply. In ZooKeeper a client never meets a server that is behind what the client has
+	// already seen.
 	Stale = Fault{kind: kindStale}
 
-	// Mute delivers the request and all that the client sends from then on, but the client hears nothing any more, neither the
-	// reply nor anything behind it, while the connection stays open. Heal ends the connection.
+	// Mute delivers this request and all later ones of the connection, but drops every reply and event from this
+	// request's reply on. The connection stays open until Heal ends it.
 	Mute = Fault{kind: kindMute}
 )
 
-// Answer answers the request with an error in the server's place, in its turn; the server does not see it. A handshake, which cannot
-// be answered so, is refused. Answer panics on zk.OK, because a success has a body that only a server knows.
+// Answer replies to the request with an error, in order, and the server does not see the request. A handshake has no
+// error reply, so Answer refuses it. Answer panics if code is 0, because only a server knows the body of a success.
 func Answer(code zk.Code) Fault {
-	if code == zk.OK {
-		panic("zktest: Answer(zk.OK): only the server knows what a successful request is answered with; use Pass")
+	if code == 0 {
+		panic("zktest: Answer needs an error code, not 0; use Pass to have the server answer")
 	}
 	return Fault{kind: kindAnswer, code: code}
 }
 
-// Delay delivers the request d later, and behind it all that the client sends later on the same connection.
+// Delay delivers the request d later. What the client sends after it on the same connection waits behind it.
 func Delay(d time.Duration) Fault { return Fault{kind: kindHoldRequest, delay: d} }
 
-// DelayReply delivers the request at once and its reply d later, and behind it all that the server sends later on the same connection.
+// DelayReply delivers the reply d later. What the server sends after it on the same connection waits behind it.
 func DelayReply(d time.Duration) Fault { return Fault{kind: kindHoldReply, delay: d} }
 
-// Until delivers the request when ctx ends, and behind it all that the client sends later on the same connection.
-// It is how a test stops a client at a chosen step: ctx, proceed := context.WithCancel(t.Context()).
+// Until delivers the request when ctx ends. What the client sends after it on the same connection waits behind it.
+// With it a test stops a client at a chosen step: ctx, proceed := context.WithCancel(t.Context()).
 func Until(ctx context.Context) Fault { return Fault{kind: kindHoldRequest, until: ctx.Done()} }
 
-// ReplyUntil delivers the request at once and its reply when ctx ends, and behind it all that the server sends later on the same
-// connection.
+// ReplyUntil delivers the reply when ctx ends. What the server sends after it on the same connection waits behind it.
 func ReplyUntil(ctx context.Context) Fault { return Fault{kind: kindHoldReply, until: ctx.Done()} }
 
-// WithoutQuorum returns a function for Link.Control that makes the server one that has lost its quorum, as far as a session can see: pings and
-// reads are answered, writes and syncs refused with zk.NotReadOnly.
+// WithoutQuorum returns a function for Link.Control that makes the server look to one session as if it had lost its
+// quorum: it answers pings and reads, and refuses writes and syncs with zk.NotReadOnly.
 func WithoutQuorum(session int64) func(Request) Fault {
 	needed := []Op{OpCreate, OpDelete, OpSetData, OpSetACL, OpMulti, OpReconfig, OpSync}
 	return func(r Request) Fault {

@@ -11,32 +11,33 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// place is where a fault is tried out: a link, and below the node dir nobody else is.
-type place struct {
+// env is the environment of a fault test: a link, and a node dir that no other test uses.
+type env struct {
 	*testing.T
 	*zktest.Link
 	dir string
 }
 
-func (p place) newRaw() *raw {
+func (p env) newRaw() *raw {
 	p.Helper()
 	return newRaw(p.T, p.Link)
 }
 
-func (p place) dialRaw() *raw {
+func (p env) dialRaw() *raw {
 	p.Helper()
 	return dialRaw(p.T, p.Link)
 }
 
-// in calls test with a new node.
-func in(t *testing.T, l *zktest.Link, dir string, test func(place)) {
+// withNode calls test with a new node.
+func withNode(t *testing.T, l *zktest.Link, dir string, test func(env)) {
 	t.Helper()
 	newRaw(t, l).wantDo(wire.OK, create(dir))
-	test(place{t, l, dir})
+	test(env{t, l, dir})
 }
 
-// faultTests show that each fault does what it says. They run on sockets, over TLS, in a bubble and before an Apache ZooKeeper.
-var faultTests = map[string]func(place){
+// faultTests test what each fault does. They run on sockets, over TLS, in a bubble and in front of an Apache
+// ZooKeeper.
+var faultTests = map[string]func(env){
 	"PassLetsThrough":                            testPassLetsThrough,
 	"RequestsAreCountedAndDecoded":               testRequestsAreCountedAndDecoded,
 	"ControlNeedsNoLock":                         testControlNeedsNoLock,
@@ -78,7 +79,7 @@ func TestFaultsOnSockets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			srv := zktest.Run(t)
-			in(t, srv.Link, "/t", test)
+			withNode(t, srv.Link, "/t", test)
 		})
 	}
 }
@@ -89,7 +90,7 @@ func TestFaultsOnDisk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			srv := zktest.Run(t, zktest.Durable())
-			in(t, srv.Link, "/t", test)
+			withNode(t, srv.Link, "/t", test)
 		})
 	}
 }
@@ -102,7 +103,7 @@ func TestFaultsInABubble(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var n zktest.Net
 				srv := zktest.Run(t, zktest.On(&n))
-				in(t, srv.Link, "/t", test)
+				withNode(t, srv.Link, "/t", test)
 			})
 		})
 	}
@@ -112,28 +113,28 @@ func TestFaultsOverTLS(t *testing.T) {
 	t.Parallel()
 	for name, test := range faultTests {
 		if name == "FourLetterWordsPass" || name == "GarbagePasses" {
-			continue // the servers' own tests of a link without TLS are enough
+			continue // the server's own tests cover them
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			srv := zktest.Run(t, zktest.TLS())
-			in(t, srv.Link, "/t", test)
+			withNode(t, srv.Link, "/t", test)
 		})
 	}
 }
 
-func TestFaultsBeforeApacheZooKeeper(t *testing.T) { //nolint:tparallel // one after the other: some look for the watches of all
+func TestFaultsBeforeApacheZooKeeper(t *testing.T) { //nolint:tparallel // serial: some count the watches of all clients
 	t.Parallel()
 	zoo := peer.ZooKeeper(t, peer.Options{})
 	for name, test := range faultTests {
 		t.Run(name, func(t *testing.T) {
 			l := zktest.Proxy(t, zoo.ConnectString())
-			in(t, l, "/"+name, test)
+			withNode(t, l, "/"+name, test)
 		})
 	}
 }
 
-// once returns a control function that does f to the first request of an operation.
+// once returns a control function that returns f for the first request of an operation.
 func once(op zktest.Op, f zktest.Fault) func(zktest.Request) zktest.Fault {
 	return func(r zktest.Request) zktest.Fault {
 		if r.Op == op && r.Nth == 1 {
@@ -143,7 +144,7 @@ func once(op zktest.Op, f zktest.Fault) func(zktest.Request) zktest.Fault {
 	}
 }
 
-func testPassLetsThrough(p place) {
+func testPassLetsThrough(p env) {
 	r := p.newRaw()
 	r.wantDo(wire.OK, create(p.dir+"/a"))
 	r.wantDo(wire.NodeExists, create(p.dir+"/a"))
@@ -151,14 +152,14 @@ func testPassLetsThrough(p place) {
 	r.wantDo(wire.OK, exists(p.dir+"/a"))
 	after := p.Traffic()
 	if got := after.Requests[zktest.OpExists] - before.Requests[zktest.OpExists]; got != 1 {
-		p.Errorf("%d exists were counted, want 1", got)
+		p.Errorf("got %d exists, want 1", got)
 	}
 	if got := after.Replies - before.Replies; got != 1 {
-		p.Errorf("%d replies were counted, want 1", got)
+		p.Errorf("got %d replies, want 1", got)
 	}
 }
 
-func testDropReply(p place) {
+func testDropReply(p env) {
 	r, other := p.newRaw(), p.newRaw()
 	p.Control(once(zktest.OpCreate, zktest.DropReply))
 	r.send(exists(p.dir), create(p.dir+"/a"))
@@ -166,23 +167,23 @@ func testDropReply(p place) {
 	r.wantEnd()
 	other.wantDo(wire.OK, exists(p.dir+"/a"))
 	if _, err := r.resume(p.Link); err != nil {
-		p.Errorf("the session cannot be resumed: %v", err)
+		p.Errorf("resume the session: %v", err)
 	}
 }
 
-func testDropReplyOfHandshake(p place) {
+func testDropReplyOfHandshake(p env) {
 	before := p.Traffic()
 	p.Control(once(zktest.OpConnect, zktest.DropReply))
 	if err := p.dialRaw().connect(0, nil); err == nil {
-		p.Error("the handshake was answered")
+		p.Error("got an answer to the handshake, want none")
 	}
 	if got := p.Traffic().Replies - before.Replies; got != 1 {
-		p.Errorf("the server answered %d times, want 1", got)
+		p.Errorf("got %d replies of the server, want 1", got)
 	}
 	p.newRaw()
 }
 
-func testRefuse(p place) {
+func testRefuse(p env) {
 	r, other := p.newRaw(), p.newRaw()
 	p.Control(once(zktest.OpCreate, zktest.Refuse))
 	r.send(exists(p.dir), create(p.dir+"/a"), create(p.dir+"/b"))
@@ -192,7 +193,7 @@ func testRefuse(p place) {
 	other.wantDo(wire.NoNode, exists(p.dir+"/b"))
 }
 
-func testCutBefore(p place) {
+func testCutBefore(p env) {
 	r, other := p.newRaw(), p.newRaw()
 	p.Control(once(zktest.OpCreate, zktest.CutBefore))
 	r.send(create(p.dir+"/a"), create(p.dir+"/b"))
@@ -201,7 +202,7 @@ func testCutBefore(p place) {
 	other.wantDo(wire.NoNode, exists(p.dir+"/b"))
 }
 
-func testCutAfter(p place) {
+func testCutAfter(p env) {
 	r, other := p.newRaw(), p.newRaw()
 	p.Control(once(zktest.OpCreate, zktest.CutAfter))
 	r.send(exists(p.dir), create(p.dir+"/a"))
@@ -211,7 +212,7 @@ func testCutAfter(p place) {
 	other.wantDo(wire.OK, exists(p.dir+"/a"))
 }
 
-func testNothingBehind(p place) {
+func testNothingBehind(p env) {
 	for _, f := range []zktest.Fault{zktest.DropReply, zktest.CutAfter} {
 		r, other := p.newRaw(), p.newRaw()
 		p.Control(once(zktest.OpSetData, f))
@@ -226,7 +227,7 @@ func testNothingBehind(p place) {
 	}
 }
 
-func testRepliesBeforeTheEnd(p place) {
+func testRepliesBeforeTheEnd(p env) {
 	r := p.newRaw()
 	p.Control(once(zktest.OpDelete, zktest.Refuse))
 	var many []request
@@ -235,7 +236,7 @@ func testRepliesBeforeTheEnd(p place) {
 	}
 	many = append(many, remove(p.dir))
 	for range 200 {
-		many = append(many, exists(p.dir)) // unread by anybody when the connection ends
+		many = append(many, exists(p.dir)) // that no client has read when the connection ends
 	}
 	r.send(many...)
 	for i := range int32(200) {
@@ -245,7 +246,7 @@ func testRepliesBeforeTheEnd(p place) {
 	r.wantEnd()
 }
 
-func testMute(p place) {
+func testMute(p env) {
 	r, other := p.newRaw(), p.newRaw()
 	p.Control(once(zktest.OpCreate, zktest.Mute))
 	other.wantDo(wire.NoNode, watchFor(p.dir+"/b"))
@@ -258,7 +259,7 @@ func testMute(p place) {
 	r.wantEnd()
 }
 
-func testAnswer(p place) {
+func testAnswer(p env) {
 	r := p.newRaw()
 	p.Control(once(zktest.OpCreate, zktest.Answer(zk.NoAuth)))
 	r.wantDo(wire.NoAuth, create(p.dir+"/a"))
@@ -266,7 +267,7 @@ func testAnswer(p place) {
 	r.wantDo(wire.OK, create(p.dir+"/a"))
 }
 
-func testAnswerInTurn(p place) {
+func testAnswerInTurn(p env) {
 	r := p.newRaw()
 	p.Control(func(r zktest.Request) zktest.Fault {
 		if r.Op == zktest.OpCreate {
@@ -274,13 +275,16 @@ func testAnswerInTurn(p place) {
 		}
 		return zktest.Pass
 	})
-	r.send(create(p.dir+"/a"), exists(p.dir), create(p.dir+"/b"), create(p.dir+"/c"), exists(p.dir+"/a"), create(p.dir+"/d"))
-	for i, want := range []wire.Code{wire.QuotaExceeded, wire.OK, wire.QuotaExceeded, wire.QuotaExceeded, wire.NoNode, wire.QuotaExceeded} {
+	r.send(create(p.dir+"/a"), exists(p.dir), create(p.dir+"/b"), create(p.dir+"/c"), exists(p.dir+"/a"),
+		create(p.dir+"/d"))
+	for i, want := range []wire.Code{
+		wire.QuotaExceeded, wire.OK, wire.QuotaExceeded, wire.QuotaExceeded, wire.NoNode, wire.QuotaExceeded,
+	} {
 		r.want(int32(i+1), want)
 	}
 }
 
-func testUntil(p place) {
+func testUntil(p env) {
 	r, other := p.newRaw(), p.newRaw()
 	ctx, proceed := context.WithCancel(p.Context())
 	defer proceed()
@@ -293,7 +297,7 @@ func testUntil(p place) {
 	r.want(3, wire.OK)
 }
 
-func testReplyUntil(p place) {
+func testReplyUntil(p env) {
 	r, other := p.newRaw(), p.newRaw()
 	ctx, proceed := context.WithCancel(p.Context())
 	defer proceed()
@@ -307,7 +311,7 @@ func testReplyUntil(p place) {
 	r.want(2, wire.OK)
 }
 
-func testStale(p place) {
+func testStale(p env) {
 	r, other := p.newRaw(), p.newRaw()
 	node := p.dir + "/node"
 	other.wantDo(wire.NoNode, exists(node))
@@ -319,16 +323,16 @@ func testStale(p place) {
 		return zktest.Pass
 	})
 	r.wantDo(wire.NoNode, exists(node))
-	r.wantDo(wire.OK, request{wire.OpGetData, &wire.PathWatchRequest{Path: node}}) // nobody has read that
+	r.wantDo(wire.OK, request{wire.OpGetData, &wire.PathWatchRequest{Path: node}}) // the first such read
 	r.wantDo(wire.OK, watch(node))
-	r.wantDo(wire.NoNode, exists(node)) // whatever the others have read
+	r.wantDo(wire.NoNode, exists(node)) // whatever other reads have returned
 	other.wantDo(wire.OK, exists(node))
 	r.wantDo(wire.OK, exists(node))
 	other.wantDo(wire.OK, remove(node))
 	r.wantEvent(wire.EventDeleted, node)
 	r.send(exists(node), exists(p.dir), exists(node))
 	for xid := range int32(3) {
-		r.want(6+xid, wire.OK) // in their turn
+		r.want(6+xid, wire.OK) // in order
 	}
 	p.Control(nil)
 	r.wantDo(wire.NoNode, exists(node))

@@ -6,11 +6,11 @@ import (
 	"io"
 )
 
-// maxFrame is the longest frame that a link takes for one. What claims to be longer is no frame but one of the four-letter words,
-// its answer or garbage, and is passed on as it is.
+// maxFrame is the longest frame. A length beyond it means that the bytes are a four-letter word, the answer to one, or
+// garbage. The link passes such bytes as they are.
 const maxFrame = 64 << 20
 
-// frames reads a stream frame by frame, as long as it consists of frames.
+// frames cuts a stream into frames, up to the first bytes that are none.
 type frames struct {
 	r   *bufio.Reader
 	raw bool // no frames from here on
@@ -18,8 +18,8 @@ type frames struct {
 
 func newFrames(r io.Reader) *frames { return &frames{r: bufio.NewReaderSize(r, 32<<10)} }
 
-// next returns the next frame with its length before it. If framed is false the bytes are not a whole frame.
-// Bytes may come with an error, the last ones of the stream.
+// next returns the next frame, including its length. If framed is false the bytes are not a whole frame.
+// An error may come with the last bytes of the stream.
 func (f *frames) next() (data []byte, framed bool, err error) {
 	if !f.raw {
 		head, err := f.r.Peek(4)
@@ -43,7 +43,7 @@ func (f *frames) next() (data []byte, framed bool, err error) {
 	return data, false, err
 }
 
-// read reads n bytes, in steps so that a length alone makes nobody allocate.
+// read reads n bytes. It allocates in steps, so that a false length alone does not cost its memory.
 func (f *frames) read(n int) (data []byte, framed bool, err error) {
 	const step = 64 << 10
 	for len(data) < n {

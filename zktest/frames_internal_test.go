@@ -10,7 +10,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// FuzzFrames reads any stream as frames: no byte may be lost or changed, and what is decoded of it may fail but not panic.
+// FuzzFrames cuts any stream into frames. No byte may be lost or changed, and decoding may fail but not panic.
 func FuzzFrames(f *testing.F) {
 	f.Add([]byte("ruok"))
 	f.Add([]byte("ro"))
@@ -31,7 +31,7 @@ func FuzzFrames(f *testing.F) {
 				}
 				if err != nil {
 					if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-						t.Errorf("the stream ended with %v", err)
+						t.Errorf("got end of stream %v, want io.EOF or io.ErrUnexpectedEOF", err)
 					}
 					break
 				}

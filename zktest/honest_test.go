@@ -13,8 +13,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// deed is something that a client does and that can be seen afterwards.
-type deed struct {
+// action is one call of a client, and a check of whether the server has applied it.
+type action struct {
 	name string
 	do   func(ctx context.Context, s *zk.Session, dir string) error
 	done func(ctx context.Context, s *zk.Session, dir string) (bool, error)
@@ -34,8 +34,8 @@ func gone(name string) func(context.Context, *zk.Session, string) (bool, error) 
 	}
 }
 
-// deeds are independent of one another, so that any of them may fail.
-var deeds = []deed{
+// actions are independent of one another, so that any of them may fail.
+var actions = []action{
 	{"create", func(ctx context.Context, s *zk.Session, dir string) error {
 		_, err := s.Create(ctx, dir+"/a", nil, zk.Persistent)
 		return err
@@ -52,7 +52,8 @@ var deeds = []deed{
 		return string(data) == "new", err
 	}},
 	{"multi", func(ctx context.Context, s *zk.Session, dir string) error {
-		_, err := s.Multi(ctx, zk.Check(dir, -1), zk.CreateOp(dir+"/m", nil, zk.Persistent), zk.DeleteOp(dir+"/unwanted", -1))
+		_, err := s.Multi(ctx,
+			zk.CheckOp(dir, -1), zk.CreateOp(dir+"/m", nil, zk.Persistent), zk.DeleteOp(dir+"/unwanted", -1))
 		return err
 	}, func(ctx context.Context, s *zk.Session, dir string) (bool, error) {
 		made, err := there("m")(ctx, s, dir)
@@ -61,7 +62,7 @@ var deeds = []deed{
 		}
 		removed, err := gone("unwanted")(ctx, s, dir)
 		if made != removed {
-			return false, errors.Join(err, errors.New("half of a multi was applied"))
+			return false, errors.Join(err, errors.New("only part of a multi was applied"))
 		}
 		return made, err
 	}},
@@ -91,8 +92,8 @@ var everyFault = map[string]zktest.Fault{
 	"CutAfter": zktest.CutAfter, "Mute": zktest.Mute,
 }
 
-// tryEveryStep lets the deeds be done with a fault at each of the requests in turn, and compares what the client says about
-// each with what the server has.
+// tryEveryStep runs the actions with a fault at each of their requests in turn, and compares what the client reports
+// of each action with what the server has applied.
 func tryEveryStep(t *testing.T, l *zktest.Link, dir string, fault zktest.Fault) {
 	t.Helper()
 	judge := l.Session(t, 30*time.Second)
@@ -100,8 +101,8 @@ func tryEveryStep(t *testing.T, l *zktest.Link, dir string, fault zktest.Fault) 
 	for tryStep(t, l, judge, fmt.Sprintf("%s-%d", dir, steps+1), steps+1, fault) {
 		steps++
 	}
-	if steps < len(deeds) {
-		t.Errorf("the client has made %d requests, want one for each of the %d deeds at least", steps, len(deeds))
+	if steps < len(actions) {
+		t.Errorf("got %d requests, want at least one for each of %d actions", steps, len(actions))
 	}
 	if err := judge.Client().Close(); err != nil {
 		t.Error(err)
@@ -109,7 +110,7 @@ func tryEveryStep(t *testing.T, l *zktest.Link, dir string, fault zktest.Fault) 
 	l.NoWatches(t)
 }
 
-// tryStep reports whether there was such a step.
+// tryStep runs the actions with a fault at one step. It reports whether there was such a step.
 func tryStep(t *testing.T, l *zktest.Link, judge *zk.Session, dir string, step int, fault zktest.Fault) (reached bool) {
 	t.Helper()
 	ctx := t.Context()
@@ -132,8 +133,8 @@ func tryStep(t *testing.T, l *zktest.Link, judge *zk.Session, dir string, step i
 	})
 
 	_, _, w, watchErr := s.GetW(ctx, dir+"/watched")
-	errs := make([]error, len(deeds))
-	for i, d := range deeds {
+	errs := make([]error, len(actions))
+	for i, d := range actions {
 		errs[i] = d.do(ctx, s, dir)
 	}
 	if _, err := judge.Set(ctx, dir+"/watched", []byte("changed"), -1); err != nil {
@@ -141,31 +142,31 @@ func tryStep(t *testing.T, l *zktest.Link, judge *zk.Session, dir string, step i
 	}
 	if watchErr == nil {
 		if e, err := w.Next(ctx); err != nil || e.Type != zk.EventDataChanged {
-			t.Errorf("step %d: the watch says %v, %v", step, e, err)
+			t.Errorf("step %d: watch returned %v, %v", step, e, err)
 		}
 	}
 	l.Control(nil)
 
-	for i, d := range deeds {
+	for i, d := range actions {
 		done, err := d.done(ctx, judge, dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		switch known := errs[i] == nil || zk.OutcomeOf(errs[i]) != zk.Unknown; {
 		case known && done != (errs[i] == nil):
-			t.Errorf("step %d: %s: done is %t at the server; the client says %v", step, d.name, done, errs[i])
+			t.Errorf("step %d: %s: applied: %t; client's error: %v", step, d.name, done, errs[i])
 		case fault == zktest.Pass && !known:
-			t.Errorf("step %d: %s: without a fault the outcome is unknown: %v", step, d.name, errs[i])
+			t.Errorf("step %d: %s: got an unknown outcome without a fault: %v", step, d.name, errs[i])
 		}
 	}
 	if s.Context().Err() != nil || s.ID() != id {
-		t.Errorf("step %d: the session has ended: %v", step, context.Cause(s.Context()))
+		t.Errorf("step %d: session ended: %v", step, context.Cause(s.Context()))
 	}
 	if err := s.Client().Close(); err != nil {
 		t.Error(err)
 	}
 	if done, err := there("e")(ctx, judge, dir); done || err != nil {
-		t.Errorf("step %d: the ephemeral node outlives its session: %v", step, err)
+		t.Errorf("step %d: ephemeral node after the end of its session: %v", step, err)
 	}
 	return reached
 }
@@ -184,12 +185,13 @@ func TestClientKnowsWhatItDidWhateverTheFaultAndTheStep(t *testing.T) {
 	}
 }
 
-func TestClientKnowsWhatItDidAtApacheZooKeeper(t *testing.T) { //nolint:tparallel // one after the other, for the watches
+//nolint:tparallel // serial, because each subtest counts the watches of all clients
+func TestClientKnowsWhatItDidAtApacheZooKeeper(t *testing.T) {
 	t.Parallel()
 	zoo := peer.ZooKeeper(t, peer.Options{})
 	for name, fault := range everyFault {
 		if fault == zktest.Mute {
-			continue // takes real seconds
+			continue // it takes real seconds
 		}
 		t.Run(name, func(t *testing.T) {
 			tryEveryStep(t, zktest.Proxy(t, zoo.ConnectString()), "/"+name, fault)

@@ -5,83 +5,85 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
 
-// Link is the way from clients to a server, with faults at call. It knows the frames of ZooKeeper's protocol, so that a fault can be
-// aimed at a request, at its reply, at watch events or at a session. Server has one, and Proxy puts one before any other server.
+// Link is a proxy between clients and servers that injects faults. It decodes ZooKeeper's protocol, so that a fault can
+// apply to a request, to its reply, to watch events or to a session. Server has a Link, and Proxy puts one in front of
+// any server.
 //
-// Faults that take sessions mean the connections of these sessions, now and when they reconnect; without a session they mean every
-// connection. All methods may be called at any time from any goroutine.
+// Methods that take sessions apply to the connections of these sessions, now and after they reconnect; without a
+// session they apply to every connection. All methods may be called at any time from any goroutine.
 type Link struct {
-	fronts    []front
+	upstreams []upstream
 	clientTLS *tls.Config
-	tls       *tls.Config                                                          // how clients are served; nil: plain
-	dial      func(ctx context.Context, network, address string) (net.Conn, error) // how clients get here
-	fail      func(format string, args ...any)                                     // reports misuse
+	tls       *tls.Config // nil: clients connect without TLS
+	dial      func(ctx context.Context, network, address string) (net.Conn, error)
+	fail      func(format string, args ...any) // reports misuse
 
-	closing context.Context //nolint:containedctx // ends when Close begins
+	closing context.Context //nolint:containedctx // ends when stop begins
 	close   context.CancelFunc
 	wg      sync.WaitGroup
 
-	turn    chan struct{} // one slot: whoever fills it may use the three fields below
-	control func(Request) Fault
-	nth     map[Op]int
-	seq     int
+	controlSlot chan struct{} // guards the three fields below: the goroutine that has filled its one slot may use them
+	control     func(Request) Fault
+	nth         map[Op]int
+	seq         int
 
-	mu       sync.Mutex // guards the fields below; nobody waits with it held
-	pairs    map[*pair]struct{}
-	all      rule             // for every connection
-	per      map[int64]rule   // for those of a session
-	sessions map[int64][]byte // the passwords of sessions that were seen
-	traffic  Traffic
-	seen     map[read][]byte // the last replies to reads
+	mu          sync.Mutex // guards the fields below; no goroutine waits while it holds mu
+	conns       map[*proxied]struct{}
+	all         rule             // for every connection
+	bySession   map[int64]rule   // for the connections of a session
+	passwords   map[int64][]byte // of the sessions that the link has seen
+	traffic     Traffic
+	lastReplies map[readKey][]byte // for Stale
 }
 
-// front is where clients connect to, and the way on from there.
-type front struct {
+// upstream is one server behind a link: where clients connect, and how to reach the server.
+type upstream struct {
 	listener net.Listener
-	toServer func(ctx context.Context, client net.Addr) (net.Conn, error)
+	dial     func(ctx context.Context, client net.Addr) (net.Conn, error)
 }
 
-// rule is what is wrong with connections until further notice.
+// rule is a set of faults that stay until Heal.
 type rule struct {
-	cut    bool
-	dark   bool // what is on its way vanishes
-	mute   bool // what is on its way to the client vanishes
-	frozen bool // what is on its way waits
-	hold   bool // watch events are held back
-	delay  time.Duration
+	cut      bool
+	halfOpen bool // drops everything
+	mute     bool // drops what goes to the client
+	frozen   bool // delays everything until it thaws
+	hold     bool // holds back watch events
+	delay    time.Duration
 }
 
 func (r rule) and(s rule) rule {
 	return rule{
-		cut: r.cut || s.cut, dark: r.dark || s.dark, mute: r.mute || s.mute, frozen: r.frozen || s.frozen,
+		cut: r.cut || s.cut, halfOpen: r.halfOpen || s.halfOpen, mute: r.mute || s.mute, frozen: r.frozen || s.frozen,
 		hold: r.hold || s.hold, delay: max(r.delay, s.delay),
 	}
 }
 
-// start makes l accept on its listeners.
+// start accepts connections on all listeners.
 func (l *Link) start() {
 	l.closing, l.close = context.WithCancel(context.Background())
-	l.turn = make(chan struct{}, 1)
+	l.controlSlot = make(chan struct{}, 1)
 	l.nth = make(map[Op]int)
-	l.pairs = make(map[*pair]struct{})
-	l.per = make(map[int64]rule)
-	l.sessions = make(map[int64][]byte)
-	l.seen = make(map[read][]byte)
+	l.conns = make(map[*proxied]struct{})
+	l.bySession = make(map[int64]rule)
+	l.passwords = make(map[int64][]byte)
+	l.lastReplies = make(map[readKey][]byte)
 	l.traffic.Requests = make(map[Op]int)
-	for _, f := range l.fronts {
-		l.wg.Go(func() { l.accept(f) })
+	for _, u := range l.upstreams {
+		l.wg.Go(func() { l.accept(u) })
 	}
 }
 
-// stop closes everything and waits for it.
+// stop closes every listener and connection and waits for all goroutines.
 func (l *Link) stop() {
 	l.close()
-	for _, f := range l.fronts {
-		_ = f.listener.Close() // it may have been closed before
+	for _, u := range l.upstreams {
+		_ = u.listener.Close() // it may be closed already
 	}
 	for _, p := range l.matching(nil) {
 		p.close()
@@ -89,15 +91,15 @@ func (l *Link) stop() {
 	l.wg.Wait()
 }
 
-func (l *Link) accept(f front) {
+func (l *Link) accept(u upstream) {
 	for {
-		c, err := f.listener.Accept()
+		c, err := u.listener.Accept()
 		switch {
 		case err == nil:
-			l.wg.Go(func() { l.serve(f, c) })
+			l.wg.Go(func() { l.serve(u, c) })
 		case errors.Is(err, net.ErrClosed) || l.closing.Err() != nil:
 			return
-		default: // the process is out of file descriptors, which passes
+		default: // the process has run out of file descriptors; try again later
 			select {
 			case <-time.After(10 * time.Millisecond):
 			case <-l.closing.Done():
@@ -106,24 +108,24 @@ func (l *Link) accept(f front) {
 	}
 }
 
-func (l *Link) serve(f front, client net.Conn) {
-	server, err := f.toServer(l.closing, client.RemoteAddr())
+func (l *Link) serve(u upstream, client net.Conn) {
+	server, err := u.dial(l.closing, client.RemoteAddr())
 	if err != nil {
-		_ = client.Close() // the client sees that nobody serves
+		_ = client.Close() // all that a client learns of a server that is down
 		return
 	}
 	if l.tls != nil {
 		client = tls.Server(client, l.tls)
 	}
-	p := newPair(l, client, server)
-	if !l.join(p) {
+	p := newProxied(l, client, server)
+	if !l.add(p) {
 		p.close()
 		return
 	}
 	p.run()
 }
 
-func (l *Link) join(p *pair) bool {
+func (l *Link) add(p *proxied) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.all.cut || l.closing.Err() != nil {
@@ -131,62 +133,58 @@ func (l *Link) join(p *pair) bool {
 	}
 	l.traffic.Connections++
 	p.number = l.traffic.Connections
-	l.pairs[p] = struct{}{}
+	l.conns[p] = struct{}{}
 	return true
 }
 
-func (l *Link) leave(p *pair) {
+func (l *Link) remove(p *proxied) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.pairs, p)
+	delete(l.conns, p)
 }
 
-func (l *Link) ruleLocked(p *pair) rule { return l.all.and(l.per[p.session]) }
+func (l *Link) ruleLocked(p *proxied) rule { return l.all.and(l.bySession[p.session]) }
 
-// matching returns the connections of the sessions, all of them if there is none.
-func (l *Link) matching(sessions []int64) []*pair {
+// matching returns the connections of the sessions, or every connection if sessions is empty.
+func (l *Link) matching(sessions []int64) []*proxied {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.matchingLocked(sessions)
 }
 
-func (l *Link) matchingLocked(sessions []int64) []*pair {
-	var found []*pair
-	for p := range l.pairs {
-		match := len(sessions) == 0
-		for _, id := range sessions {
-			match = match || id == p.session
-		}
-		if match {
+func (l *Link) matchingLocked(sessions []int64) []*proxied {
+	var found []*proxied
+	for p := range l.conns {
+		if len(sessions) == 0 || slices.Contains(sessions, p.session) {
 			found = append(found, p)
 		}
 	}
 	return found
 }
 
-// change changes the rules and returns the connections that they are about.
-func (l *Link) change(sessions []int64, change func(*rule)) []*pair {
+// change changes the rules and returns the connections to which they apply.
+func (l *Link) change(sessions []int64, change func(*rule)) []*proxied {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(sessions) == 0 {
 		change(&l.all)
-		for id, r := range l.per {
+		for id, r := range l.bySession {
 			change(&r)
-			l.per[id] = r
+			l.bySession[id] = r
 		}
 	}
 	for _, id := range sessions {
-		r := l.per[id]
+		r := l.bySession[id]
 		change(&r)
-		l.per[id] = r
+		l.bySession[id] = r
 	}
 	return l.matchingLocked(sessions)
 }
 
-// decide counts a request and asks the control function about it.
+// decide counts a request and calls the control function with it.
 func (l *Link) decide(r *Request) Fault {
-	l.turn <- struct{}{}
-	defer func() { <-l.turn }()
+	l.controlSlot <- struct{}{}
+	defer func() { <-l.controlSlot }()
 	l.nth[r.Op]++
 	r.Nth = l.nth[r.Op]
 	if r.Op != OpPing && r.Op != OpConnect {

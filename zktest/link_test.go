@@ -15,7 +15,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-func testRequestsAreCountedAndDecoded(p place) {
+func testRequestsAreCountedAndDecoded(p env) {
 	p.newRaw()
 	r := p.dialRaw()
 	var got []zktest.Request
@@ -31,7 +31,8 @@ func testRequestsAreCountedAndDecoded(p place) {
 	r.wantDo(wire.OK, create(p.dir+"/a"))
 	r.wantDo(wire.OK, request{wire.OpCreate2, create(p.dir + "/b").body})
 	r.wantDo(wire.OK, request{wire.OpMulti, &wire.MultiRequest{Ops: []wire.SubRequest{
-		{Op: wire.OpSetData, Request: set(p.dir+"/a", "x").body}, {Op: wire.OpDelete, Request: remove(p.dir + "/b").body},
+		{Op: wire.OpSetData, Request: set(p.dir+"/a", "x").body},
+		{Op: wire.OpDelete, Request: remove(p.dir + "/b").body},
 	}}})
 	r.wantDo(wire.OK, request{wire.OpGetChildren2, &wire.PathWatchRequest{Path: p.dir}})
 	p.Control(nil)
@@ -44,12 +45,13 @@ func testRequestsAreCountedAndDecoded(p place) {
 		{Op: zktest.OpCreate, Code: 1, Nth: 1, Seq: 1, Path: p.dir + "/a", Session: id, Xid: 2},
 		{Op: zktest.OpCreate, Code: 15, Nth: 2, Seq: 2, Path: p.dir + "/b", Session: id, Xid: 3},
 		{Op: zktest.OpMulti, Code: 14, Nth: 1, Seq: 3, Session: id, Xid: 4, Parts: []zktest.Part{
-			{Op: zktest.OpSetData, Path: p.dir + "/a", Version: -1}, {Op: zktest.OpDelete, Path: p.dir + "/b", Version: -1},
+			{Op: zktest.OpSetData, Path: p.dir + "/a", Version: -1},
+			{Op: zktest.OpDelete, Path: p.dir + "/b", Version: -1},
 		}},
 		{Op: zktest.OpGetChildren, Code: 12, Nth: 1, Seq: 4, Path: p.dir, Session: id, Xid: 5},
 	}
 	if len(got) != len(want) {
-		p.Fatalf("the control function saw %d requests, want %d: %+v", len(got), len(want), got)
+		p.Fatalf("got %d requests, want %d: %+v", len(got), len(want), got)
 	}
 	for i := range want {
 		want[i].Conn = conn
@@ -59,8 +61,8 @@ func testRequestsAreCountedAndDecoded(p place) {
 	}
 }
 
-// await waits until something has happened that nobody tells of.
-func (p place) await(happened func() bool) {
+// await waits until happened returns true, for what cannot be waited for otherwise.
+func (p env) await(happened func() bool) {
 	p.Helper()
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
@@ -80,7 +82,7 @@ func sameRequest(a, b zktest.Request) bool {
 		a.Session == b.Session && a.Conn == b.Conn && a.Xid == b.Xid
 }
 
-func testControlNeedsNoLock(p place) {
+func testControlNeedsNoLock(p env) {
 	const clients, each = 8, 50
 	seen := 0
 	p.Control(func(q zktest.Request) zktest.Fault {
@@ -105,45 +107,45 @@ func testControlNeedsNoLock(p place) {
 	wg.Wait()
 	p.Control(nil)
 	if seen != clients*each {
-		p.Errorf("the control function saw %d requests, want %d", seen, clients*each)
+		p.Errorf("got %d requests, want %d", seen, clients*each)
 	}
 }
 
-func testCut(p place) {
+func testCut(p env) {
 	r := p.newRaw()
 	r.wantDo(wire.OK, createNode(p.dir+"/mine", wire.FlagEphemeral))
 	p.Cut()
 	r.wantEnd()
 	if c, err := p.Dial(p.Context(), "tcp", p.Addr()); err == nil {
 		if n, err := c.Read(make([]byte, 1)); err == nil {
-			p.Errorf("read %d bytes over a cut link", n)
+			p.Errorf("got %d bytes over a cut link, want none", n)
 		}
 		_ = c.Close()
 	}
 	p.Heal()
 	again, err := r.resume(p.Link)
 	if err != nil {
-		p.Fatalf("the session did not survive: %v", err)
+		p.Fatalf("session ended: %v", err)
 	}
 	again.wantDo(wire.OK, exists(p.dir+"/mine"))
 }
 
-func testCutOfOneSession(p place) {
+func testCutOfOneSession(p env) {
 	r, other := p.newRaw(), p.newRaw()
 	p.Cut(r.SessionID)
 	r.wantEnd()
 	if _, err := r.resume(p.Link); err == nil {
-		p.Error("a session that is cut off was resumed")
+		p.Error("resumed a session that is cut, want an error")
 	}
 	other.wantDo(wire.OK, exists(p.dir))
 	p.newRaw()
 	p.Heal(r.SessionID)
 	if _, err := r.resume(p.Link); err != nil {
-		p.Errorf("the session cannot be resumed after Heal: %v", err)
+		p.Errorf("resume the session after Heal: %v", err)
 	}
 }
 
-func testDrop(p place) {
+func testDrop(p env) {
 	r, other := p.newRaw(), p.newRaw()
 	p.Drop(r.SessionID)
 	r.wantEnd()
@@ -158,7 +160,7 @@ func testDrop(p place) {
 	other.wantEnd()
 }
 
-func testHalfOpen(p place) {
+func testHalfOpen(p env) {
 	r, idle, other := p.newRaw(), p.newRaw(), p.newRaw()
 	p.HalfOpen(r.SessionID, idle.SessionID)
 	before := p.Traffic().Requests[zktest.OpCreate]
@@ -170,26 +172,26 @@ func testHalfOpen(p place) {
 	idle.wantDo(wire.OK, exists(p.dir))
 }
 
-func testHalfOpenHidesEnd(p place) {
+func testHalfOpenHidesEnd(p env) {
 	r, other := p.newRaw(), p.newRaw()
 	r.wantDo(wire.OK, createNode(p.dir+"/mine", wire.FlagEphemeral))
 	other.wantDo(wire.OK, watch(p.dir+"/mine"))
 	p.HalfOpen(r.SessionID)
 	if !p.ExpireSession(r.SessionID) {
-		p.Fatal("the server does not know the session")
+		p.Fatal("expire the session: got false, want true")
 	}
 	other.wantEvent(wire.EventDeleted, p.dir+"/mine")
 	before := p.Traffic().Requests[zktest.OpExists]
-	r.send(exists(p.dir)) // nobody has told r anything
+	r.send(exists(p.dir)) // r has not read anything yet
 	p.await(func() bool { return p.Traffic().Requests[zktest.OpExists] > before })
 	p.Heal()
 	r.wantEnd()
 	if _, err := r.resume(p.Link); !errors.Is(err, errExpired) {
-		p.Errorf("resuming an expired session: %v", err)
+		p.Errorf("resume an expired session: got %v, want errExpired", err)
 	}
 }
 
-func testMutedLink(p place) {
+func testMutedLink(p env) {
 	r, other := p.newRaw(), p.newRaw()
 	other.wantDo(wire.NoNode, watchFor(p.dir+"/a"))
 	p.Mute(r.SessionID)
@@ -200,31 +202,31 @@ func testMutedLink(p place) {
 	p.Heal()
 	r.wantEnd()
 	if _, err := r.resume(p.Link); err != nil {
-		p.Errorf("the session cannot be resumed: %v", err)
+		p.Errorf("resume the session: %v", err)
 	}
 }
 
-func testExpireSession(p place) {
+func testExpireSession(p env) {
 	r, other := p.newRaw(), p.newRaw()
 	r.wantDo(wire.OK, createNode(p.dir+"/mine", wire.FlagEphemeral))
 	other.wantDo(wire.OK, watch(p.dir+"/mine"))
 	if !p.ExpireSession(r.SessionID) {
-		p.Fatal("the server does not know the session")
+		p.Fatal("expire the session: got false, want true")
 	}
 	other.wantEvent(wire.EventDeleted, p.dir+"/mine")
 	r.wantEnd()
 	if _, err := r.resume(p.Link); !errors.Is(err, errExpired) {
-		p.Errorf("resuming an expired session: %v", err)
+		p.Errorf("resume an expired session: got %v, want errExpired", err)
 	}
 	if p.ExpireSession(r.SessionID) {
-		p.Error("a session was expired twice")
+		p.Error("expire a session twice: got true, want false")
 	}
 	if p.ExpireSession(12345) {
-		p.Error("a session that never was has been expired")
+		p.Error("expire an unknown session: got true, want false")
 	}
 }
 
-func testConnected(p place) {
+func testConnected(p env) {
 	before := p.Connected()
 	r := p.newRaw()
 	if got := p.Connected(); !slices.Contains(got, r.SessionID) || len(got) != len(before)+1 {
@@ -236,7 +238,7 @@ func testConnected(p place) {
 	}
 }
 
-func testFourLetterWords(p place) {
+func testFourLetterWords(p env) {
 	r := p.dialRaw()
 	if _, err := r.conn.Write([]byte("ruok")); err != nil {
 		p.Fatal(err)
@@ -249,11 +251,11 @@ func testFourLetterWords(p place) {
 		p.Fatal(err)
 	}
 	if got, err := io.ReadAll(r.conn); err != nil || !strings.Contains(string(got), "Mode: standalone") {
-		p.Errorf("got %q, %v, want the server's state", got, err)
+		p.Errorf("got %q, %v, want the server's statistics", got, err)
 	}
 }
 
-func testGarbage(p place) {
+func testGarbage(p env) {
 	r := p.newRaw()
 	if _, err := r.conn.Write(binary.BigEndian.AppendUint32(nil, 0xfffffff0)); err != nil {
 		p.Fatal(err)
@@ -266,13 +268,13 @@ func testGarbage(p place) {
 	r.wantEnd()
 }
 
-func testLargeFrames(p place) {
+func testLargeFrames(p env) {
 	r := p.newRaw()
 	data := bytes.Repeat([]byte("0123456789abcdef"), 1_000_000/16)
 	r.wantDo(wire.OK, set(p.dir, string(data)))
 	r.send(request{wire.OpGetData, &wire.PathWatchRequest{Path: p.dir}})
 	m := r.want(2, wire.OK)
 	if got := m.body[4 : 4+len(data)]; !bytes.Equal(got, data) {
-		p.Error("the data came back changed")
+		p.Error("got other data than was written")
 	}
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// blows are what may hit a session at a step. Those that last are left to last: whoever is hit has to get over it.
-var blows = map[string]func(srv *zktest.Server, session int64) zktest.Fault{
+// stepFaults are the faults that can hit a session at a step. The victim must recover even if the fault lasts to the
+// end.
+var stepFaults = map[string]func(srv *zktest.Server, session int64) zktest.Fault{
 	"Nothing":   func(*zktest.Server, int64) zktest.Fault { return zktest.Pass },
 	"Refuse":    func(*zktest.Server, int64) zktest.Fault { return zktest.Refuse },
 	"CutBefore": func(*zktest.Server, int64) zktest.Fault { return zktest.CutBefore },
@@ -42,7 +43,8 @@ var blows = map[string]func(srv *zktest.Server, session int64) zktest.Fault{
 	},
 	"FrozenForTooLong": func(srv *zktest.Server, session int64) zktest.Fault {
 		srv.Freeze(session)
-		time.AfterFunc(18*time.Second, func() { srv.Heal(session) }) // the client has given up and the server has not
+		// After the client gives up, before the server does.
+		time.AfterFunc(18*time.Second, func() { srv.Heal(session) })
 		return zktest.Pass
 	},
 	"MutedForGood": func(srv *zktest.Server, session int64) zktest.Fault {
@@ -64,33 +66,33 @@ var blows = map[string]func(srv *zktest.Server, session int64) zktest.Fault{
 	},
 }
 
-// room is what a lock protects.
-type room struct {
-	pause  time.Duration // before one goes in
+// resource is what a lock protects.
+type resource struct {
+	pause  time.Duration // before use
 	mu     sync.Mutex    // guards inside
 	inside []*lock.Hold
 }
 
-// enter fails the test if somebody is inside who has not been told to leave.
-func (r *room) enter(t *testing.T, h *lock.Hold) {
+// enter fails the test if another holder is inside whose hold has not ended.
+func (r *resource) enter(t *testing.T, h *lock.Hold) {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if h.Context().Err() != nil {
-		return // told in time not to go in
+		return // the hold ended before use
 	}
 	for _, other := range r.inside {
 		if other.Context().Err() == nil {
-			t.Errorf("two holders at once: %s and %s", other.Path(), h.Path())
+			t.Errorf("got two holders at once: %s and %s", other.Path(), h.Path())
 		}
 		if other.Token() >= h.Token() {
-			t.Errorf("token %d after %d", h.Token(), other.Token())
+			t.Errorf("got token %d after %d, want a larger one", h.Token(), other.Token())
 		}
 	}
 	r.inside = append(r.inside, h)
 }
 
-func (r *room) leave(h *lock.Hold) {
+func (r *resource) leave(h *lock.Hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, other := range r.inside {
@@ -101,13 +103,14 @@ func (r *room) leave(h *lock.Hold) {
 	}
 }
 
-// visit takes the lock, trying again after failures, stays for a while or until it is told to leave, and leaves.
-func visit(ctx context.Context, t *testing.T, r *room, m *lock.Mutex, stay time.Duration) {
+// useOnce acquires the lock, retrying after failures, keeps it for the time stay or until the hold ends, and releases
+// it.
+func useOnce(ctx context.Context, t *testing.T, r *resource, m *lock.Mutex, stay time.Duration) {
 	t.Helper()
 	for {
 		h, err := m.Lock(ctx)
 		if ctx.Err() != nil {
-			t.Errorf("no lock in an hour: %v", err)
+			t.Errorf("got no lock within an hour: %v", err)
 			return
 		}
 		if err != nil {
@@ -125,13 +128,17 @@ func visit(ctx context.Context, t *testing.T, r *room, m *lock.Mutex, stay time.
 	}
 }
 
-// contend lets two clients take turns, and hits the first one at the given step. It reports whether there was such a step.
-func contend(t *testing.T, srv *zktest.Server, path string, step int, blow func(*zktest.Server, int64) zktest.Fault) (reached bool) {
+// contend lets two clients acquire the lock in turns and injects the fault into the first one at the given step. It
+// reports whether there was such a step.
+func contend(
+	t *testing.T, srv *zktest.Server, path string, step int, fault func(*zktest.Server, int64) zktest.Fault,
+) (reached bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
-	// A session that the server ends for no reason at all is told so at the same instant as the next in line, not before.
-	room := room{pause: time.Millisecond}
+	// When the server expires a session without a reason, its client learns of it at the same instant as the next
+	// contender.
+	shared := resource{pause: time.Millisecond}
 	var wg sync.WaitGroup
 	var clients []*zk.Client
 	for range 2 {
@@ -150,7 +157,7 @@ func contend(t *testing.T, srv *zktest.Server, path string, step int, blow func(
 			return zktest.Pass
 		}
 		reached = true
-		return blow(srv, victim)
+		return fault(srv, victim)
 	})
 	for _, client := range clients {
 		m, err := lock.NewMutex(client, path, lock.Config{})
@@ -158,17 +165,18 @@ func contend(t *testing.T, srv *zktest.Server, path string, step int, blow func(
 			t.Fatal(err)
 		}
 		wg.Go(func() {
-			for _, stay := range []time.Duration{time.Minute, time.Second, time.Minute} { // sessions end after 20 seconds
-				visit(ctx, t, &room, m, stay)
+			// The sessions' timeout is 20 s.
+			for _, stay := range []time.Duration{time.Minute, time.Second, time.Minute} {
+				useOnce(ctx, t, &shared, m, stay)
 			}
 		})
-		synctest.Wait() // the victim is in first: it is hit while it holds, and later while it waits
+		synctest.Wait() // the victim is first: the fault hits it while it holds, and later while it waits
 	}
 	wg.Wait()
 	srv.Control(nil)
 	srv.Heal()
 	for _, client := range clients {
-		_ = client.Close() // it fails if that is what was hit
+		_ = client.Close() // it may fail because of the fault
 	}
 	srv.NoNodes(t, path)
 	srv.NoWatches(t)
@@ -177,18 +185,18 @@ func contend(t *testing.T, srv *zktest.Server, path string, step int, blow func(
 
 func TestLockIsExclusiveAndLeavesNothingWhateverHitsItAtWhicheverStep(t *testing.T) {
 	t.Parallel()
-	for name, blow := range blows {
+	for name, fault := range stepFaults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				var n zktest.Net
 				srv := zktest.Run(t, zktest.On(&n))
 				steps := 0
-				for contend(t, srv, fmt.Sprintf("/locks/%d", steps+1), steps+1, blow) {
+				for contend(t, srv, fmt.Sprintf("/locks/%d", steps+1), steps+1, fault) {
 					steps++
 				}
 				if steps < 6 {
-					t.Errorf("the lock has made %d requests, want more", steps)
+					t.Errorf("got %d requests of the lock, want more", steps)
 				}
 			})
 		})

@@ -42,7 +42,7 @@ func listen(t *testing.T, n *zktest.Net) net.Listener {
 func write(t *testing.T, c net.Conn, text string) {
 	t.Helper()
 	if n, err := c.Write([]byte(text)); n != len(text) || err != nil {
-		t.Fatalf("write %q: %d, %v", text, n, err)
+		t.Fatalf("write %q: got %d, %v", text, n, err)
 	}
 }
 
@@ -50,18 +50,18 @@ func wantRead(t *testing.T, c net.Conn, want string) {
 	t.Helper()
 	got := make([]byte, len(want))
 	if n, err := io.ReadFull(c, got); err != nil || string(got) != want {
-		t.Fatalf("read %q, %v, want %q", got[:n], err, want)
+		t.Fatalf("got %q, %v, want %q", got[:n], err, want)
 	}
 }
 
 func wantReadError(t *testing.T, c net.Conn, want error) {
 	t.Helper()
 	if n, err := c.Read(make([]byte, 1)); n != 0 || !errors.Is(err, want) {
-		t.Fatalf("read returned %d bytes and %v, want %v", n, err, want)
+		t.Fatalf("read: got %d bytes and %v, want %v", n, err, want)
 	}
 }
 
-// wantSilence fails the test if anything can be read from c within an hour, which only passes in a bubble.
+// wantSilence fails the test if c has anything to read within an hour. Use it in a bubble only.
 func wantSilence(t *testing.T, c net.Conn) {
 	t.Helper()
 	_ = c.SetReadDeadline(time.Now().Add(time.Hour))
@@ -91,7 +91,7 @@ func TestNetReadWaitsWithoutHoldingUpTime(t *testing.T) {
 		time.AfterFunc(time.Hour, func() { _, _ = client.Write([]byte("late")) })
 		wantRead(t, server, "late")
 		if got := time.Since(start); got != time.Hour {
-			t.Errorf("read returned after %v, want 1h", got)
+			t.Errorf("got read after %v, want 1h", got)
 		}
 	})
 }
@@ -105,18 +105,18 @@ func TestNetDeadlinesEndReadsAndWrites(t *testing.T) {
 		_ = client.SetDeadline(start.Add(time.Minute))
 		wantReadError(t, client, os.ErrDeadlineExceeded)
 		if got := time.Since(start); got != time.Minute {
-			t.Errorf("read gave up after %v, want 1m", got)
+			t.Errorf("got read deadline after %v, want 1m", got)
 		}
 
 		_ = client.SetDeadline(time.Now().Add(time.Minute))
 		wrote, err := client.Write(make([]byte, 10<<20))
 		var netErr net.Error
 		if !errors.As(err, &netErr) || !netErr.Timeout() {
-			t.Errorf("a write that nobody reads ended with %v, want a timeout", err)
+			t.Errorf("write without a reader: got %v, want a timeout", err)
 		}
 		got, _ := io.Copy(io.Discard, io.LimitReader(server, int64(wrote)))
 		if got != int64(wrote) {
-			t.Errorf("%d bytes arrived of %d that were written", got, wrote)
+			t.Errorf("got %d bytes, want the %d written", got, wrote)
 		}
 	})
 }
@@ -139,24 +139,24 @@ func TestNetClosesByHalves(t *testing.T) {
 		wantReadError(t, client, io.EOF)
 		wantReadError(t, server, net.ErrClosed)
 		if _, err := client.Write([]byte("x")); err == nil {
-			t.Error("a write to a closed half succeeded")
+			t.Error("write after CloseWrite: got nil, want an error")
 		}
 	})
 }
 
-func TestNetRefusesWhereNobodyListens(t *testing.T) {
+func TestNetRefusesAddressWithoutListener(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var n zktest.Net
 		if _, err := n.Dial(t.Context(), "tcp", "zk1:2181"); !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Errorf("dial where nobody listens: %v", err)
+			t.Errorf("dial without a listener: got %v, want ECONNREFUSED", err)
 		}
 		l, err := n.Listen("zk1:2181")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := n.Listen("zk1:2181"); !errors.Is(err, syscall.EADDRINUSE) {
-			t.Errorf("second listener: %v", err)
+			t.Errorf("second listener: got %v, want EADDRINUSE", err)
 		}
 		client, err := n.Dial(t.Context(), "tcp", "zk1:2181")
 		if err != nil {
@@ -165,10 +165,10 @@ func TestNetRefusesWhereNobodyListens(t *testing.T) {
 		_ = l.Close()
 		wantReadError(t, client, syscall.ECONNRESET)
 		if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("accept on a closed listener: %v", err)
+			t.Errorf("accept on a closed listener: got %v, want net.ErrClosed", err)
 		}
 		if _, err := n.Dial(t.Context(), "tcp", "zk1:2181"); !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Errorf("dial after close: %v", err)
+			t.Errorf("dial after close: got %v, want ECONNREFUSED", err)
 		}
 		_ = client.Close()
 	})
@@ -186,7 +186,7 @@ func TestNetCutBreaksAndRefusesUntilHealed(t *testing.T) {
 		wantReadError(t, server, syscall.ECONNRESET)
 		write(t, spared, "alive")
 		if _, err := n.Dial(t.Context(), "tcp", l.Addr().String()); !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Errorf("dial over a cut way: %v", err)
+			t.Errorf("dial a cut address: got %v, want ECONNREFUSED", err)
 		}
 		n.Heal(l.Addr().String())
 		client, server = connect(t, &n, l)
@@ -230,13 +230,13 @@ func TestNetHalfOpenKeepsDialsWaiting(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if _, err := n.Dial(ctx, "tcp", l.Addr().String()); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("dial into the dark: %v", err)
+			t.Errorf("dial a half-open address: got %v, want a deadline error", err)
 		}
 		time.AfterFunc(time.Hour, func() { n.Heal() })
 		start := time.Now()
 		client, server := connect(t, &n, l)
 		if got := time.Since(start); got != time.Hour {
-			t.Errorf("dial took %v, want 1h", got)
+			t.Errorf("got dial after %v, want 1h", got)
 		}
 		write(t, client, "x")
 		wantRead(t, server, "x")
@@ -247,27 +247,27 @@ func TestNetDelayIsAddedToEveryWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var n zktest.Net
-		n.Delay(10 * time.Millisecond) // also for addresses that come later
+		n.Delay(10 * time.Millisecond) // also for later addresses
 		start := time.Now()
 		client, server := connect(t, &n, listen(t, &n))
 		if got := time.Since(start); got != 20*time.Millisecond {
-			t.Errorf("connected after %v, want one round trip, 20ms", got)
+			t.Errorf("got connection after %v, want one round trip, 20ms", got)
 		}
 		start = time.Now()
 		write(t, client, "one")
 		write(t, client, "two")
 		if got := time.Since(start); got != 0 {
-			t.Errorf("writing took %v, want none", got)
+			t.Errorf("got write after %v, want 0s", got)
 		}
 		wantRead(t, server, "onetwo")
 		if got := time.Since(start); got != 10*time.Millisecond {
-			t.Errorf("arrived after %v, want 10ms", got)
+			t.Errorf("got data after %v, want 10ms", got)
 		}
 		n.Delay(0)
 		write(t, server, "fast")
 		wantRead(t, client, "fast")
 		if got := time.Since(start); got != 10*time.Millisecond {
-			t.Errorf("answered after %v, want 10ms", got)
+			t.Errorf("got answer after %v, want 10ms", got)
 		}
 	})
 }

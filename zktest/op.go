@@ -2,7 +2,7 @@ package zktest
 
 import "github.com/seed-a3166700/turnstile/internal/wire"
 
-// Op is what a request asks for, by the name that ZooKeeper's documentation uses. Variants of one operation have one Op.
+// Op is an operation of the protocol, by its name in ZooKeeper's documentation. Variants of one operation share an Op.
 type Op string
 
 // The operations of the protocol.
@@ -18,7 +18,7 @@ const (
 	OpSetACL        Op = "setACL"
 	OpGetChildren   Op = "getChildren" // also getChildren2
 	OpSync          Op = "sync"
-	OpCheck         Op = "check" // only as a part of a multi
+	OpCheck         Op = "check" // only inside a multi
 	OpMulti         Op = "multi"
 	OpMultiRead     Op = "multiRead"
 	OpAddWatch      Op = "addWatch"
@@ -34,7 +34,7 @@ const (
 	OpCloseSession  Op = "closeSession"
 )
 
-// opOf names an operation code. One that is not known is named by its number, as op(23).
+// opOf returns the Op of an operation code. An unknown code becomes its number, as in op(23).
 func opOf(code wire.Op) Op {
 	switch code {
 	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:

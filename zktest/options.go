@@ -10,13 +10,13 @@ import (
 	"github.com/seed-a3166700/turnstile/server"
 )
 
-// Option changes how Run starts a server.
+// Option is an option of Run, Start and Proxy.
 type Option func(*options)
 
 type options struct {
 	net       *Net
 	address   string
-	forServer string // an option that makes sense for a server of our own only
+	forServer string // the last option given that Proxy does not take
 	durable   bool
 	config    []func(*server.Config)
 	serverTLS *tls.Config
@@ -32,39 +32,39 @@ func newOptions(opts []Option) (*options, error) {
 	return o, errors.Join(o.errs...)
 }
 
-// On makes the server listen on a network in memory, which works in a synctest bubble, in place of a socket.
+// On makes the server listen on an in-memory network, which works in a synctest bubble, instead of a socket.
 func On(n *Net) Option {
 	return func(o *options) { o.net = n }
 }
 
-// At makes the server listen on the given address, host:port, in place of one that is free.
+// At makes the server listen on the given address, host:port, instead of a free one.
 func At(address string) Option {
 	return func(o *options) { o.address = address }
 }
 
-// Durable makes the server keep its state on disk, in a directory of the test, so that Restart finds it again.
+// Durable makes the server keep its state on disk, in a temporary directory of the test, so that it survives Restart.
 func Durable() Option {
 	return func(o *options) { o.durable, o.forServer = true, "Durable" }
 }
 
-// SessionTimeouts sets the limits between which session timeouts are granted. Without it they are 100 ms and 10 minutes.
+// SessionTimeouts sets the shortest and the longest session timeout that the server grants: 100 ms and 10 minutes by
+// default.
 func SessionTimeouts(shortest, longest time.Duration) Option {
 	return With(func(c *server.Config) { c.MinSessionTimeout, c.MaxSessionTimeout = shortest, longest })
 }
 
-// Tick sets the server's tick, which is how much later than at its timeout a session may expire. Without it, it is 50 ms.
+// Tick sets the server's tick, 50 ms by default. A session expires at most one tick after its timeout.
 func Tick(d time.Duration) Option {
 	return With(func(c *server.Config) { c.TickTime = d })
 }
 
-// With changes the server's configuration before it starts. The fields for listeners and for the place of the data are Run's.
+// With changes the server's configuration before it starts. Run sets the listeners and the data directory itself.
 func With(change func(*server.Config)) Option {
 	return func(o *options) { o.config, o.forServer = append(o.config, change), "With" }
 }
 
-// TLS makes clients speak TLS, with a certificate for the server's address that is made on the spot: Config and ClientTLS
-// hold what a client needs to trust it. It is the Link that speaks TLS, so that faults work as without it; the server behind it
-// does not see client certificates.
+// TLS makes the Link require TLS from clients, with a new certificate that Config and ClientTLS trust. The Link ends
+// the TLS, so that faults work as without it; the server behind it sees no client certificates.
 func TLS() Option {
 	return func(o *options) {
 		var err error
@@ -74,7 +74,7 @@ func TLS() Option {
 	}
 }
 
-// listen opens what clients connect to.
+// listen opens the listener for clients.
 func (o *options) listen() (net.Listener, error) {
 	if o.net != nil {
 		return o.net.Listen(o.address)
@@ -87,7 +87,7 @@ func (o *options) listen() (net.Listener, error) {
 	return lc.Listen(context.Background(), "tcp", address)
 }
 
-// dial returns how clients get to what listen has opened.
+// dial returns the function with which clients reach the listener.
 func (o *options) dial() func(ctx context.Context, network, address string) (net.Conn, error) {
 	if o.net != nil {
 		return o.net.Dial

@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// Proxy puts a Link before servers that run elsewhere, such as an Apache ZooKeeper, until the test ends. Servers is a list of
-// host:port as in a connect string, without a chroot; Addr is then a list of the same length, and the faults are for all of them.
-// The servers must speak plain; of the options, On and TLS may be given.
+// Proxy puts a Link in front of servers that run elsewhere, such as an Apache ZooKeeper ensemble, until the test ends.
+// Servers is a list of host:port as in a connect string, without a chroot and without TLS. Addr is then a list of the
+// same length, and faults apply to all of them. Proxy accepts the options On and TLS.
 func Proxy(tb testing.TB, servers string, opts ...Option) *Link {
 	tb.Helper()
 	o, err := newOptions(opts)
 	if err == nil && o.forServer != "" {
-		err = fmt.Errorf("zktest: %s is an option of Run, not of Proxy", o.forServer)
+		err = fmt.Errorf("zktest: option %s is not for Proxy, only for Run and Start", o.forServer)
 	}
 	if err != nil {
 		tb.Fatal(err)
@@ -27,7 +27,7 @@ func Proxy(tb testing.TB, servers string, opts ...Option) *Link {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		l.fronts = append(l.fronts, front{listener, func(ctx context.Context, _ net.Addr) (net.Conn, error) {
+		l.upstreams = append(l.upstreams, upstream{listener, func(ctx context.Context, _ net.Addr) (net.Conn, error) {
 			var d net.Dialer
 			return d.DialContext(ctx, "tcp", address)
 		}})

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// rawSession is a session of zktest's own at a server, past the link and its faults. One call at a time.
+// rawSession is a session of zktest's own that bypasses the link and its faults. It allows one call at a time.
 type rawSession struct {
 	conn net.Conn
 	id   int64
@@ -20,7 +20,7 @@ type rawSession struct {
 
 const rawTimeout = 10 * time.Second
 
-// openRaw opens a session on c, or takes over the session id by its password if id is not 0. It closes c on failure.
+// openRaw opens a session on c, or takes over the session id with its password if id is not 0. It closes c on failure.
 func openRaw(c net.Conn, id int64, password []byte) (*rawSession, error) {
 	s := &rawSession{conn: c}
 	if password == nil {
@@ -34,9 +34,11 @@ func openRaw(c net.Conn, id int64, password []byte) (*rawSession, error) {
 }
 
 func (s *rawSession) handshake(id int64, password []byte) error {
-	greeting := wire.ConnectRequest{Timeout: int32(rawTimeout.Milliseconds()), SessionID: id, Password: password, HasReadOnly: true}
+	connect := wire.ConnectRequest{
+		Timeout: int32(rawTimeout.Milliseconds()), SessionID: id, Password: password, HasReadOnly: true,
+	}
 	_ = s.conn.SetDeadline(time.Now().Add(rawTimeout))
-	if _, err := s.conn.Write(wire.EndFrame(greeting.Append(wire.BeginFrame(nil)), 0)); err != nil {
+	if _, err := s.conn.Write(wire.EndFrame(connect.Append(wire.BeginFrame(nil)), 0)); err != nil {
 		return err
 	}
 	body, err := wire.ReadFrame(s.conn, maxFrame, nil)
@@ -57,7 +59,7 @@ func (s *rawSession) handshake(id int64, password []byte) error {
 
 var errExpired = errors.New("the session has expired")
 
-// call sends a request and fills answer, if not nil, from its reply. Events that come meanwhile are thrown away.
+// call sends a request and decodes the reply into answer, if not nil. It drops events that come meanwhile.
 func (s *rawSession) call(op wire.Op, request, answer wire.Record) (wire.Code, error) {
 	s.xid++
 	_ = s.conn.SetDeadline(time.Now().Add(rawTimeout))
@@ -85,15 +87,15 @@ func (s *rawSession) call(op wire.Op, request, answer wire.Record) (wire.Code, e
 	}
 }
 
-// close closes the session at the server, and the connection.
+// close closes the session at the server and then the connection.
 func (s *rawSession) close() error {
 	_, err := s.call(wire.OpCloseSession, nil, nil)
 	return errors.Join(err, s.conn.Close())
 }
 
-// word sends a four-letter word to a server behind the link and returns the answer.
-func (l *Link) word(front int, word string) (string, error) {
-	c, err := l.fronts[front].toServer(l.closing, rawAddr)
+// fourLetterWord sends a four-letter word to a server behind the link and returns the answer.
+func (l *Link) fourLetterWord(u upstream, word string) (string, error) {
+	c, err := u.dial(l.closing, rawAddr)
 	if err != nil {
 		return "", err
 	}
@@ -115,14 +117,15 @@ func (l *Link) word(front int, word string) (string, error) {
 	}
 }
 
-// rawAddr is where zktest's own connections seem to come from.
+// rawAddr is the client address of zktest's own connections.
 var rawAddr net.Addr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
 
-// open opens a session of zktest's own at one of the servers behind the link, with the given identity if id is not 0.
+// open opens a session of zktest's own at one of the servers behind the link. If id is not 0 it takes over that
+// session.
 func (l *Link) open(id int64, password []byte) (*rawSession, error) {
 	var errs []error
-	for _, f := range l.fronts {
-		c, err := f.toServer(l.closing, rawAddr)
+	for _, u := range l.upstreams {
+		c, err := u.dial(l.closing, rawAddr)
 		if err == nil {
 			var s *rawSession
 			if s, err = openRaw(c, id, password); err == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// raw is a client that does nothing by itself: what is sent and what is read is all up to the test.
+// raw is a client without a goroutine of its own: the test decides what it sends and reads.
 type raw struct {
 	t    *testing.T
 	conn net.Conn
@@ -78,7 +78,7 @@ func (r *raw) connect(id int64, password []byte) error {
 	return nil
 }
 
-// message is one message of a server: an event if Xid is -1, else a reply.
+// message is one message of a server: an event if Xid is -1, otherwise a reply.
 type message struct {
 	wire.ReplyHeader
 	body []byte
@@ -90,7 +90,7 @@ func (m message) event() wire.Event {
 	return e
 }
 
-// request is what send sends.
+// request is one request for send.
 type request struct {
 	op   wire.Op
 	body wire.Record
@@ -125,15 +125,15 @@ func (r *raw) receive() (message, error) {
 	return m, d.Err()
 }
 
-// want reads a reply to the request with this number.
+// want reads the reply to the request with this xid.
 func (r *raw) want(xid int32, code wire.Code) message {
 	r.t.Helper()
 	m, err := r.receive()
 	if err != nil {
-		r.t.Fatalf("reply %d: %v", xid, err)
+		r.t.Fatalf("read reply %d: %v", xid, err)
 	}
 	if m.Xid != xid || m.Err != code {
-		r.t.Fatalf("got reply %d with %v, want reply %d with %v", m.Xid, m.Err, xid, code)
+		r.t.Fatalf("got reply %d, %v, want reply %d, %v", m.Xid, m.Err, xid, code)
 	}
 	return m
 }
@@ -147,13 +147,13 @@ func (r *raw) wantEvent(typ wire.EventType, path string) {
 	}
 }
 
-// wantEnd reads the end of the connection, and no message before it.
+// wantEnd fails the test unless the connection ends before another message.
 func (r *raw) wantEnd() {
 	r.t.Helper()
 	if m, err := r.receive(); err == nil {
 		r.t.Fatalf("got message %+v, want the end of the connection", m.ReplyHeader)
 	} else if errors.Is(err, io.ErrUnexpectedEOF) {
-		r.t.Fatalf("the connection ended within a message: %v", err)
+		r.t.Fatalf("read the end of the connection: %v", err)
 	}
 }
 
@@ -174,7 +174,7 @@ func (r *raw) call(op wire.Op, body wire.Record) wire.Code {
 func (r *raw) wantCall(want wire.Code, op wire.Op, body wire.Record) {
 	r.t.Helper()
 	if got := r.call(op, body); got != want {
-		r.t.Fatalf("%v: %v, want %v", op, got, want)
+		r.t.Fatalf("%v: got %v, want %v", op, got, want)
 	}
 }
 
@@ -200,7 +200,7 @@ func watch(path string) request {
 	return request{wire.OpGetData, &wire.PathWatchRequest{Path: path, Watch: true}}
 }
 
-// watchFor watches for a node that is not there yet.
+// watchFor sets a watch on a node that does not exist yet.
 func watchFor(path string) request {
 	return request{wire.OpExists, &wire.PathWatchRequest{Path: path, Watch: true}}
 }

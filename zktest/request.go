@@ -5,21 +5,21 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// Request is one request of a client on its way to the server.
+// Request describes one request of a client on its way to the server.
 type Request struct {
 	Op   Op
 	Code int32 // the operation's number in the protocol; 0 for OpConnect
 
-	// Nth counts the requests of this Op over all connections, from 1, since the control function was set.
+	// Nth counts the requests of this Op on all connections since the last call of Control, from 1.
 	Nth int
 
-	// Seq counts all requests but pings and handshakes over all connections, from 1, since the control function was set;
-	// 0 for pings and handshakes. With it a test can put a fault at every step of what it tests.
+	// Seq counts all requests except pings and handshakes, on all connections, since the last call of Control, from 1.
+	// It is 0 for pings and handshakes. With it a test injects a fault at each step in turn.
 	Seq int
 
-	Path    string // the node, empty if the request names none or cannot be decoded
+	Path    string // the node; empty if the request names none or cannot be decoded
 	Parts   []Part // the operations of a multi or multiRead
-	Watch   bool   // it is a read that leaves a watch
+	Watch   bool   // whether the request is a read that sets a watch
 	Session int64  // 0 for a handshake that asks for a new session
 	Conn    int    // the connection, counted from 1
 	Xid     int32  // the client's number for the request; 0 for OpConnect
@@ -29,11 +29,11 @@ type Request struct {
 type Part struct {
 	Op      Op
 	Path    string
-	Version int32 // that the node must have; -1 for any, and where there is none to tell
+	Version int32 // the version that the node must have; -1 if any will do or the operation has none
 }
 
-// decodeRequest reads the header of a request, and of the body what a Request tells. False if there is no header.
-// A body that cannot be decoded is the server's to refuse.
+// decodeRequest decodes a request's header and those parts of its body that Request has. It returns false if there is
+// no valid header. It leaves it to the server to refuse an invalid body.
 func decodeRequest(body []byte) (Request, bool) {
 	d := jute.NewDecoder(body)
 	var h wire.RequestHeader

@@ -13,21 +13,23 @@ import (
 	"github.com/seed-a3166700/turnstile/server"
 )
 
-// Server is a ZooKeeper server of Turnstile's own in this process, behind a Link whose faults it has. Most methods
-// are the Link's, which "go doc zktest.Link" lists: Client, Session and Addr to use it, Control, Cut, HalfOpen, Delay
-// and ExpireSession to have it fail.
+// Server is Turnstile's embedded ZooKeeper server behind a Link. Most methods are the Link's, which "go doc
+// zktest.Link" lists: Client, Session and Addr give access to the server; Control, Cut, HalfOpen and Delay inject
+// faults.
 type Server struct {
 	*Link
 
 	inside  Net           // between the link and the server
-	config  server.Config // as the server starts with it, but for the listener
-	scratch string        // a directory to remove in the end, if any
+	config  server.Config // without the listener
+	scratch string        // the directory that Close removes, if any
 
-	running chan *server.Server // one slot: whoever takes the server out of it has it for himself; nil while it is stopped
+	// running has one slot. The goroutine that takes the server out of it owns the server until it puts it back. The
+	// slot holds nil while the server is stopped.
+	running chan *server.Server
 }
 
-// Run starts a server with an empty tree, in memory, on a free port of the loopback interface, and closes it when the test ends.
-// It fails the test if the server does not start.
+// Run starts a server with an empty tree, in memory, on a free port of the loopback interface. It closes the server
+// when the test ends, and fails the test if the server does not start.
 func Run(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
 	s, err := start(opts, tb.TempDir, tb.Errorf)
@@ -42,13 +44,14 @@ func Run(tb testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// Start starts a server as Run does, for programs that are not tests. The caller closes it. What fails a test there panics here.
+// Start is Run for programs that are not tests. The caller closes the server. A method panics where it would fail a
+// test.
 func Start(opts ...Option) (*Server, error) {
 	dir := ""
 	s, err := start(opts, func() string {
 		var err error
 		if dir, err = os.MkdirTemp("", "zktest"); err != nil {
-			return "" // the server says that it needs a directory
+			return "" // server.Start reports that it needs a directory
 		}
 		return dir
 	}, func(format string, args ...any) { panic(fmt.Sprintf(format, args...)) })
@@ -68,8 +71,11 @@ func start(opts []Option, tempDir func() string, fail func(format string, args .
 		Link:    &Link{tls: o.serverTLS, clientTLS: o.clientTLS, dial: o.dial(), fail: fail},
 		running: make(chan *server.Server, 1),
 		config: server.Config{
-			TickTime: 50 * time.Millisecond, MinSessionTimeout: 100 * time.Millisecond, MaxSessionTimeout: 10 * time.Minute,
-			ExtendedTypes: true, FourLetterWords: []string{"*"},
+			TickTime:          50 * time.Millisecond,
+			MinSessionTimeout: 100 * time.Millisecond,
+			MaxSessionTimeout: 10 * time.Minute,
+			ExtendedTypes:     true,
+			FourLetterWords:   []string{"*"},
 		},
 	}
 	for _, change := range o.config {
@@ -83,7 +89,7 @@ func start(opts []Option, tempDir func() string, fail func(format string, args .
 	if err != nil {
 		return nil, err
 	}
-	s.fronts = []front{{listener, func(ctx context.Context, client net.Addr) (net.Conn, error) {
+	s.upstreams = []upstream{{listener, func(ctx context.Context, client net.Addr) (net.Conn, error) {
 		return s.inside.dial(ctx, client, insideAddr)
 	}}}
 	srv, err := s.launch()
@@ -92,7 +98,7 @@ func start(opts []Option, tempDir func() string, fail func(format string, args .
 		return nil, err
 	}
 	s.running <- srv
-	s.start()
+	s.Link.start()
 	return s, nil
 }
 
@@ -108,9 +114,9 @@ func (s *Server) launch() (*server.Server, error) {
 	return server.Start(context.Background(), cfg)
 }
 
-// Close ends all connections, the server and every goroutine that was started for it. Run's servers are closed when the test ends.
+// Close ends all connections and the server, and waits for its goroutines. A server from Run closes by itself.
 func (s *Server) Close() error {
-	s.stop()
+	s.Link.stop()
 	err := s.shutdown()
 	if s.scratch != "" {
 		err = errors.Join(err, os.RemoveAll(s.scratch))
@@ -127,21 +133,21 @@ func (s *Server) shutdown() error {
 	return srv.Close()
 }
 
-// Stop stops the server. Clients are refused until Start; sessions do not expire meanwhile.
+// Stop stops the server. It refuses clients until Start, and no session expires meanwhile.
 func (s *Server) Stop() {
 	if err := s.shutdown(); err != nil {
 		s.fail("zktest: stop the server: %v", err)
 	}
 }
 
-// Start starts the server again after Stop, with the data and the sessions that it had. That needs the option Durable.
+// Start starts the server again after Stop, with its data and sessions. It needs the option Durable.
 func (s *Server) Start() {
 	if s.durable() {
-		s.begin()
+		s.relaunch()
 	}
 }
 
-func (s *Server) begin() {
+func (s *Server) relaunch() {
 	srv := <-s.running
 	if srv == nil {
 		var err error
@@ -152,7 +158,7 @@ func (s *Server) begin() {
 	s.running <- srv
 }
 
-// Restart stops the server and starts it again, as Stop and Start do.
+// Restart calls Stop and Start.
 func (s *Server) Restart() {
 	if s.durable() {
 		s.Stop()
@@ -160,8 +166,7 @@ func (s *Server) Restart() {
 	}
 }
 
-// Wipe stops the server and starts it empty, as after the loss of its disk: what clients know is from another life then, and their
-// sessions are refused.
+// Wipe stops the server and starts it empty, as after the loss of its disk. It refuses all earlier sessions.
 func (s *Server) Wipe() {
 	s.Stop()
 	if dir := s.config.Data; dir != "" {
@@ -169,17 +174,17 @@ func (s *Server) Wipe() {
 			s.fail("zktest: wipe the server: %v", err)
 		}
 	}
-	s.begin()
+	s.relaunch()
 }
 
 func (s *Server) durable() bool {
 	if s.config.InMemory {
-		s.fail("zktest: the server keeps its state in memory and would start empty; give Run the option zktest.Durable()")
+		s.fail("zktest: an in-memory server cannot start again with its data; use the option zktest.Durable()")
 	}
 	return !s.config.InMemory
 }
 
-// with calls f with the server, false if it is stopped.
+// with calls f with the server. It returns false if the server is stopped.
 func (s *Server) with(f func(*server.Server)) bool {
 	srv := <-s.running
 	s.running <- srv
@@ -190,14 +195,15 @@ func (s *Server) with(f func(*server.Server)) bool {
 	return true
 }
 
-// ExpireSession makes the server expire a session now, as if its client had been silent for too long. False if there is no such session.
+// ExpireSession makes the server expire a session now, as if its client had been silent for too long. It returns false
+// if the server has no such session.
 func (s *Server) ExpireSession(id int64) bool {
 	known := false
 	s.with(func(srv *server.Server) { known = srv.ExpireSession(id) })
 	return known
 }
 
-// Sessions returns the sessions that the server knows, connected or not, in the order of their ids.
+// Sessions returns the ids of the server's sessions, connected or not, sorted.
 func (s *Server) Sessions() []int64 {
 	var ids []int64
 	s.with(func(srv *server.Server) {
@@ -209,7 +215,8 @@ func (s *Server) Sessions() []int64 {
 	return ids
 }
 
-// PresetSequence makes the next sequential child of path get the number n, for example math.MaxInt32. The node must exist.
+// PresetSequence makes n the number of the next sequential child of path, for example math.MaxInt32. The node must
+// exist.
 func (s *Server) PresetSequence(path string, n int32) {
 	var err error
 	if !s.with(func(srv *server.Server) { err = srv.PresetSequence(path, n) }) {
@@ -220,8 +227,8 @@ func (s *Server) PresetSequence(path string, n int32) {
 	}
 }
 
-// StopClock stops the time by which sessions live: none expires until StartClock, however long its client is silent.
+// StopClock stops the server's session clock: no session expires until StartClock, however long its client is silent.
 func (s *Server) StopClock() { s.with((*server.Server).StopClock) }
 
-// StartClock lets the time go on from where StopClock stopped it.
+// StartClock continues the session clock from where StopClock stopped it.
 func (s *Server) StartClock() { s.with((*server.Server).StartClock) }

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// pass lets time pass in a bubble.
+// pass waits for d in a bubble.
 func pass(d time.Duration) { <-time.After(d) }
 
 func TestSilentSessionExpiresInNoTime(t *testing.T) {
@@ -34,7 +34,7 @@ func TestSilentSessionExpiresInNoTime(t *testing.T) {
 		r.wantDo(wire.OK, createNode("/mine", wire.FlagEphemeral))
 		other.wantDo(wire.OK, watch("/mine"))
 		go func() {
-			for range 10 { // other stays alive for longer than r
+			for range 10 { // other lives longer than r
 				pass(10 * time.Second)
 				other.send(request{wire.OpPing, nil})
 			}
@@ -49,10 +49,10 @@ func TestSilentSessionExpiresInNoTime(t *testing.T) {
 			}
 		}
 		if got := time.Since(start); got < 30*time.Second || got > 31*time.Second {
-			t.Errorf("the session expired after %v, want 30s and a tick at most", got)
+			t.Errorf("got session expired after %v, want at most 30s and a tick", got)
 		}
 		r.wantEnd()
-		pass(100 * time.Second) // the pinging ends
+		pass(100 * time.Second) // until the pings end
 	})
 }
 
@@ -66,13 +66,13 @@ func TestClientLosesItsSessionOnACutLinkBeforeTheServerExpiresIt(t *testing.T) {
 		start := time.Now()
 		<-s.Context().Done()
 		if !errors.Is(context.Cause(s.Context()), zk.ErrLost) {
-			t.Errorf("the session ended with %v, want %v", context.Cause(s.Context()), zk.ErrLost)
+			t.Errorf("got cause %v, want %v", context.Cause(s.Context()), zk.ErrLost)
 		}
 		if got := time.Since(start); got > 30*time.Second {
-			t.Errorf("the client noticed after %v, want less than the timeout", got)
+			t.Errorf("client noticed after %v, want less than the timeout", got)
 		}
 		if ids := srv.Sessions(); !slices.Contains(ids, s.ID()) {
-			t.Errorf("the server has expired the session first: %x", ids)
+			t.Errorf("server expired the session first; it has %x", ids)
 		}
 		n.Heal()
 	})
@@ -83,14 +83,14 @@ func TestExpireSessionTellsTheClient(t *testing.T) {
 	srv := zktest.Run(t)
 	s := srv.Session(t, 30*time.Second)
 	if !srv.ExpireSession(s.ID()) {
-		t.Fatal("the server does not know the session")
+		t.Fatal("expire the session: got false, want true")
 	}
 	<-s.Context().Done()
 	if !errors.Is(context.Cause(s.Context()), zk.ErrExpired) {
-		t.Errorf("the session ended with %v, want %v", context.Cause(s.Context()), zk.ErrExpired)
+		t.Errorf("got cause %v, want %v", context.Cause(s.Context()), zk.ErrExpired)
 	}
 	if srv.ExpireSession(s.ID()) {
-		t.Error("the session was expired twice")
+		t.Error("expire the session again: got true, want false")
 	}
 }
 
@@ -119,14 +119,14 @@ func TestNothingExpiresWhileTheClockStandsStill(t *testing.T) {
 		srv.StopClock()
 		pass(time.Hour)
 		if got := srv.Sessions(); !slices.Equal(got, []int64{r.SessionID}) {
-			t.Errorf("sessions are %x, want %x", got, r.SessionID)
+			t.Errorf("got sessions %x, want %x", got, r.SessionID)
 		}
 		srv.StartClock()
 		pass(29 * time.Second)
 		r.wantDo(wire.OK, exists("/"))
 		pass(time.Minute)
 		if got := srv.Sessions(); len(got) != 0 {
-			t.Errorf("sessions are %x, want none", got)
+			t.Errorf("got sessions %x, want none", got)
 		}
 	})
 }
@@ -141,7 +141,7 @@ func TestDurableServerKeepsNodesAndSessionsOverARestart(t *testing.T) {
 	srv.Restart()
 	r.wantEnd()
 	if srv.Addr() != address {
-		t.Errorf("the address is %s, was %s", srv.Addr(), address)
+		t.Errorf("got address %s after the restart, want %s", srv.Addr(), address)
 	}
 	again, err := r.resume(srv.Link)
 	if err != nil {
@@ -163,13 +163,13 @@ func TestDurableServerRestartsInABubble(t *testing.T) {
 		srv.Restart()
 		pass(20 * time.Second)
 		if _, found, err := s.Exists(t.Context(), "/a"); !found || err != nil {
-			t.Errorf("the node is there: %t, %v", found, err)
+			t.Errorf("node exists: got %t, %v, want true", found, err)
 		}
 		srv.Stop()
-		pass(time.Minute) // the client has given up; the server's time has stood still
+		pass(time.Minute) // the client has given up; the server's clock has stood still
 		srv.Start()
 		if got := srv.Sessions(); !slices.Contains(got, s.ID()) {
-			t.Errorf("sessions are %x, want %x among them", got, s.ID())
+			t.Errorf("got sessions %x, want %x among them", got, s.ID())
 		}
 	})
 }
@@ -182,15 +182,15 @@ func TestStoppedServerRefusesUntilItIsStartedAgain(t *testing.T) {
 	srv.Stop()
 	r.wantEnd()
 	if _, err := r.resume(srv.Link); err == nil {
-		t.Error("a stopped server answered")
+		t.Error("got an answer of a stopped server")
 	}
 	if srv.ExpireSession(r.SessionID) || srv.Sessions() != nil {
-		t.Error("a stopped server knows sessions")
+		t.Error("got sessions of a stopped server")
 	}
 	srv.Start()
 	srv.Start()
 	if _, err := r.resume(srv.Link); err != nil {
-		t.Errorf("the session is gone: %v", err)
+		t.Errorf("session lost: %v", err)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestClientOfAServerThatLostItsDataBeginsAnew(t *testing.T) {
 					t.Fatal(err)
 				}
 				if _, found, err := s.Exists(t.Context(), "/a"); found || err != nil {
-					t.Errorf("the node is there: %t, %v", found, err)
+					t.Errorf("node exists: got %t, %v", found, err)
 				}
 			})
 		})
@@ -237,9 +237,9 @@ func TestClientSurvivesARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.ID() != id {
-		t.Errorf("session %x after the restart, %x before", s.ID(), id)
+		t.Errorf("got session %x after the restart, want %x", s.ID(), id)
 	}
-	for { // a request that was under way when the server went fails; then the client is back
+	for { // a request that was in flight when the server stopped fails; then the client reconnects
 		_, _, err := s.Exists(t.Context(), "/a")
 		if err == nil {
 			break
@@ -277,7 +277,7 @@ func TestOptionsReachTheServer(t *testing.T) {
 		zktest.With(func(c *server.Config) { c.ExtendedTypes = false }))
 	r := newRaw(t, srv.Link)
 	if got := r.Timeout; got != 8000 {
-		t.Errorf("a timeout of %d ms was granted, want 8000", got)
+		t.Errorf("got timeout %d ms, want 8000", got)
 	}
 	ttl := wire.CreateTTLRequest{TTL: 1000}
 	ttl.CreateRequest = *createNode("/ttl", wire.FlagTTL).body.(*wire.CreateRequest)
@@ -292,7 +292,7 @@ func TestServersOnOneNetHaveAddressesOfTheirOwn(t *testing.T) {
 		newRaw(t, a.Link).wantDo(wire.OK, create("/a"))
 		newRaw(t, b.Link).wantDo(wire.NoNode, exists("/a"))
 		if b.Addr() != "zk.example:2181" || a.Addr() == b.Addr() {
-			t.Errorf("addresses are %s and %s", a.Addr(), b.Addr())
+			t.Errorf("got addresses %s and %s", a.Addr(), b.Addr())
 		}
 	})
 }
@@ -303,7 +303,8 @@ func TestMisuseIsReported(t *testing.T) {
 	srv := zktest.Run(rec)
 	srv.Restart()
 	srv.PresetSequence("/absent", 1)
-	if len(rec.failures) != 2 || !strings.Contains(rec.failures[0], "zktest.Durable()") || !strings.Contains(rec.failures[1], "/absent") {
+	if len(rec.failures) != 2 || !strings.Contains(rec.failures[0], "zktest.Durable()") ||
+		!strings.Contains(rec.failures[1], "/absent") {
 		t.Errorf("failures: %q", rec.failures)
 	}
 
@@ -313,7 +314,7 @@ func TestMisuseIsReported(t *testing.T) {
 	}
 	defer func() {
 		if got := recover(); got == nil {
-			t.Error("misuse outside of a test did not panic")
+			t.Error("got no panic on misuse outside of a test")
 		}
 		if err := srv.Close(); err != nil {
 			t.Error(err)

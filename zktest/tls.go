@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// selfSigned makes a certificate for loopback and for the addresses that a Net chooses, and what its two sides need.
+// selfSigned makes a certificate for loopback and for the first addresses that a Net chooses. It returns the
+// configurations of both sides.
 func selfSigned() (server, client *tls.Config, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -45,7 +46,8 @@ func selfSigned() (server, client *tls.Config, err error) {
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(cert)
-	server = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS12}
+	chain := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	server = &tls.Config{Certificates: []tls.Certificate{chain}, MinVersion: tls.VersionTLS12}
 	client = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	return server, client, nil
 }

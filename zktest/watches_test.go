@@ -6,7 +6,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-func testHoldWatches(p place) {
+func testHoldWatches(p env) {
 	r, other := p.newRaw(), p.newRaw()
 	const nodes = 5
 	for i := range nodes {
@@ -18,7 +18,7 @@ func testHoldWatches(p place) {
 	for i := range nodes {
 		other.wantDo(wire.OK, set(fmt.Sprintf("%s/%d", p.dir, i), "changed"))
 	}
-	r.wantDo(wire.OK, exists(p.dir)) // a reply that by the server's order comes after the events
+	r.wantDo(wire.OK, exists(p.dir)) // the server sent it after the events
 	p.ReleaseWatches()
 	for i := range nodes {
 		r.wantEvent(wire.EventDataChanged, fmt.Sprintf("%s/%d", p.dir, i))
@@ -28,7 +28,7 @@ func testHoldWatches(p place) {
 	r.wantEvent(wire.EventDataChanged, p.dir)
 }
 
-func testHoldWatchesOfOneSession(p place) {
+func testHoldWatchesOfOneSession(p env) {
 	r, other := p.newRaw(), p.newRaw()
 	r.wantDo(wire.OK, watch(p.dir))
 	other.wantDo(wire.OK, watch(p.dir))
@@ -41,7 +41,7 @@ func testHoldWatchesOfOneSession(p place) {
 	r.wantEvent(wire.EventDataChanged, p.dir)
 }
 
-func testOvertake(p place) {
+func testOvertake(p env) {
 	r, other := p.newRaw(), p.newRaw()
 	nodes := []string{p.dir + "/0", p.dir + "/1", p.dir + "/2"}
 	for _, node := range nodes {
@@ -59,11 +59,11 @@ func testOvertake(p place) {
 	r.wantDo(wire.OK, watch(nodes[1]))
 	other.wantDo(wire.OK, set(nodes[0], "again"))
 	other.wantDo(wire.OK, set(nodes[1], "again"))
-	r.wantEvent(wire.EventDataChanged, nodes[0]) // it was for one event
+	r.wantEvent(wire.EventDataChanged, nodes[0]) // Overtake is for one event only
 	r.wantEvent(wire.EventDataChanged, nodes[1])
 }
 
-func testOvertakeByReply(p place) {
+func testOvertakeByReply(p env) {
 	r, other := p.newRaw(), p.newRaw()
 	r.wantDo(wire.OK, watch(p.dir))
 	p.Overtake(p.dir)

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// watchMany watches nodes while others change them and the watching client's connection is hit again and again: every node is
-// followed from one change to the next, and whoever misses one waits for ever.
+// watchMany watches nodes while another client changes them and faults hit the watching client's connection. It
+// follows every node from one change to the next, so that a missed change makes it wait for ever.
 func watchMany(t *testing.T, l *zktest.Link, dir string, nodes, rounds int, hit func(session int64, round int)) {
 	t.Helper()
 	ctx := t.Context()
@@ -66,13 +66,13 @@ func watchMany(t *testing.T, l *zktest.Link, dir string, nodes, rounds int, hit 
 	l.NoWatches(t)
 }
 
-// follow reads a node, and again after each event of the watch that it sets with it, until it has read the last value.
+// follow reads a node, and again after each event of the watch that the read sets, until it has read the last value.
 func follow(ctx context.Context, s *zk.Session, path, last string) error {
 	for {
 		data, _, w, err := s.GetW(ctx, path)
 		switch {
 		case err != nil && zk.OutcomeOf(err) == zk.Unknown && s.Context().Err() == nil && ctx.Err() == nil:
-			continue // the connection was hit under way
+			continue // a fault hit the connection
 		case err != nil:
 			return err
 		case string(data) == last:

@@ -1,5 +1,7 @@
 package main
 
+// One measurement: waiters, a release, and the watch events that follow.
+
 import (
 	"context"
 	"fmt"

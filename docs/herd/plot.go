@@ -1,5 +1,7 @@
 package main
 
+// The plot of the figures.
+
 import (
 	"bytes"
 	"fmt"

@@ -1,5 +1,7 @@
 package main
 
+// The page that shows the figures.
+
 import (
 	"fmt"
 	"io"

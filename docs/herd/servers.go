@@ -1,5 +1,7 @@
 package main
 
+// The servers that are measured.
+
 import (
 	"context"
 	"time"

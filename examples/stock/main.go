@@ -67,6 +67,6 @@ func take(ctx context.Context, client *zk.Client, path string) (int, error) {
 		return 0, errors.New("nothing left")
 	}
 	left--
-	_, err = sess.Multi(ctx, hold.Guard(), zk.SetData(path, []byte(strconv.Itoa(left)), stat.Version))
+	_, err = sess.Multi(ctx, hold.Guard(), zk.SetOp(path, []byte(strconv.Itoa(left)), stat.Version))
 	return left, err
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/seed-a3166700/turnstile/fence"
 )
 
-// writerEnv carries a database's path: with it set, the test binary writes under token 5, says so before it commits, and stays.
+// writerEnv carries a database's path. If it is set, the test binary writes with token 5, prints a line before it
+// commits, and waits.
 const writerEnv = "TURNSTILE_FENCE_DATABASE"
 
 func TestMain(m *testing.M) {
@@ -47,7 +48,8 @@ func stayInside(ctx context.Context, path string) error {
 	})
 }
 
-// A process that is killed in the middle of its transaction keeps nobody out, and has neither written nor shown its token.
+// A process that is killed in its transaction does not keep out others, and neither its write nor its token takes
+// effect.
 func TestWriterThatIsKilledInItsTransactionLeavesNothing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "shop.db")
@@ -73,11 +75,12 @@ func TestWriterThatIsKilledInItsTransactionLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "inside\n" {
-		t.Fatalf("the writer says %q, %v", line, err)
+		t.Fatalf("got %q, %v from the writer, want inside", line, err)
 	}
 
-	if err := write(t.Context(), open(t, path, 0), f, 6); err == nil || errors.Is(err, fence.ErrStale) || !strings.Contains(err.Error(), "locked") {
-		t.Errorf("while another process writes: got %v, want the database's word that it is locked", err)
+	err = write(t.Context(), open(t, path, 0), f, 6)
+	if err == nil || errors.Is(err, fence.ErrStale) || !strings.Contains(err.Error(), "locked") {
+		t.Errorf("got %v while another process writes, want the database's error that it is locked", err)
 	}
 	if err := writer.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -87,7 +90,7 @@ func TestWriterThatIsKilledInItsTransactionLeavesNothing(t *testing.T) {
 		t.Errorf("got newest %d, %v, want 3", got, err)
 	}
 	if err := write(t.Context(), db, f, 4); err != nil {
-		t.Errorf("after the other was killed: %v", err)
+		t.Errorf("got %v after the writer was killed, want nil", err)
 	}
 	if got := written(t, db); len(got) != 2 || got[1] != 4 {
 		t.Errorf("got %d written, want 3 and 4", got)

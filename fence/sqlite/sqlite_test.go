@@ -1,5 +1,5 @@
-// Package sqlite_test runs the SQL fence on a real database. It is a module of its own so that the database's does not reach those who
-// import the fence.
+// Package sqlite_test runs the SQL fence on a real database. It is a separate module so that users of package fence
+// do not depend on the database.
 package sqlite_test
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/seed-a3166700/turnstile/fence"
 )
 
-// shop is a database with a fence and one table behind it.
+// shop returns a database with a fence and a table that the fence protects.
 func shop(t *testing.T, path string) (*sql.DB, *fence.Table) {
 	t.Helper()
 	db := open(t, path, patient)
@@ -25,26 +25,27 @@ func shop(t *testing.T, path string) (*sql.DB, *fence.Table) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second time it is there
+	for range 2 { // the second call finds the table
 		if err := f.Create(t.Context(), db); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := db.ExecContext(t.Context(), "CREATE TABLE log (id INTEGER PRIMARY KEY, token BIGINT NOT NULL)"); err != nil {
+	_, err = db.ExecContext(t.Context(), "CREATE TABLE log (id INTEGER PRIMARY KEY, token BIGINT NOT NULL)")
+	if err != nil {
 		t.Fatal(err)
 	}
 	return db, f
 }
 
-// patient is a busy_timeout in milliseconds that no test outlasts.
+// patient is a busy_timeout in milliseconds that is longer than any test.
 const patient = 60_000
 
-// dsn names the database, and how many milliseconds to wait for others who use it.
+// dsn returns the data source name of the database, with a busy_timeout in milliseconds.
 func dsn(path string, wait int) string {
 	return fmt.Sprintf("file:%s?_pragma=busy_timeout(%d)&_pragma=synchronous(off)", path, wait)
 }
 
-// open opens the database, as a process of its own does: with connections that nobody shares.
+// open opens the database with its own connections, as another process would.
 func open(t *testing.T, path string, wait int) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", dsn(path, wait))
@@ -55,7 +56,7 @@ func open(t *testing.T, path string, wait int) *sql.DB {
 	return db
 }
 
-// write puts the token into the log, under the fence.
+// write appends the token to the log, under the fence.
 func write(ctx context.Context, db *sql.DB, f *fence.Table, token fence.Token) error {
 	return f.Do(ctx, db, "stock", token, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO log (token) VALUES (?)", token)
@@ -63,7 +64,7 @@ func write(ctx context.Context, db *sql.DB, f *fence.Table, token fence.Token) e
 	})
 }
 
-// written returns the tokens of the log, in the order in which they were written.
+// written returns the tokens of the log in the order of their writes.
 func written(t *testing.T, db *sql.DB) []fence.Token {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), "SELECT token FROM log ORDER BY id")
@@ -89,7 +90,7 @@ func TestTableRefusesSmallerTokensInTheTransactionOfTheWrite(t *testing.T) {
 	t.Parallel()
 	db, f := shop(t, filepath.Join(t.TempDir(), "shop.db"))
 	if got, err := f.Newest(t.Context(), db, "stock"); got != 0 || err != nil {
-		t.Errorf("before any token: got %d, %v", got, err)
+		t.Errorf("got newest %d, %v before any token, want 0", got, err)
 	}
 	for _, token := range []fence.Token{5, 5, 8, 1<<63 - 1} {
 		if err := write(t.Context(), db, f, token); err != nil {
@@ -98,17 +99,17 @@ func TestTableRefusesSmallerTokensInTheTransactionOfTheWrite(t *testing.T) {
 		err := write(t.Context(), db, f, token-1)
 		stale, ok := errors.AsType[*fence.StaleError](err)
 		if !ok || stale.Token != token-1 || stale.Newest != token || stale.Resource != "stock" {
-			t.Errorf("after %d, token %d: got %v", token, token-1, err)
+			t.Errorf("after %d, token %d: got %v, want ErrStale", token, token-1, err)
 		}
 		if got, err := f.Newest(t.Context(), db, "stock"); got != token || err != nil {
 			t.Errorf("got newest %d, %v, want %d", got, err, token)
 		}
 	}
 	if err := f.Raise(t.Context(), db, "staff", 1); err != nil {
-		t.Errorf("another resource: %v", err)
+		t.Errorf("another resource: got %v, want nil", err)
 	}
 	if got := written(t, db); len(got) != 4 {
-		t.Errorf("got %d written", got)
+		t.Errorf("got tokens %d in the log", got)
 	}
 }
 
@@ -120,14 +121,15 @@ func TestWriteThatFailsTakesItsTokenBack(t *testing.T) {
 	}
 	refused := errors.New("nothing left")
 	if err := f.Do(t.Context(), db, "stock", 9, func(*sql.Tx) error { return refused }); !errors.Is(err, refused) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want the error of write", err)
 	}
 	if err := write(t.Context(), db, f, 6); err != nil {
-		t.Errorf("a token smaller than that of a write which never was: %v", err)
+		t.Errorf("smaller token after a write that was rolled back: got %v, want nil", err)
 	}
 }
 
-// The fence is used within a transaction of the caller's: what that writes and the token appear together or not at all.
+// The fence runs in a transaction of the caller: the caller's writes and the token take effect together or not at
+// all.
 func TestCheckAndWriteAreOneTransactionOfTheCallers(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "shop.db")
@@ -161,11 +163,12 @@ func TestCheckAndWriteAreOneTransactionOfTheCallers(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("before the commit", 0)
-	// Nobody else gets in meanwhile, whatever its token: who does not wait is told that the database is in use.
+	// Until the commit no other transaction is admitted, whatever its token. Without waiting it fails because the
+	// database is locked.
 	hasty := open(t, path, 0)
 	for _, token := range []fence.Token{4, 5, 6} {
 		if err := f.Raise(t.Context(), hasty, "stock", token); err == nil || errors.Is(err, fence.ErrStale) {
-			t.Errorf("token %d, while a transaction is open: got %v", token, err)
+			t.Errorf("token %d while a transaction is open: got %v, want an error of the database", token, err)
 		}
 	}
 	if err := tx.Commit(); err != nil {
@@ -181,7 +184,7 @@ func TestCheckAndWriteAreOneTransactionOfTheCallers(t *testing.T) {
 	}
 	want("after a rollback", 5, 5)
 	if _, err := enter(4); !errors.Is(err, fence.ErrStale) {
-		t.Errorf("a smaller token: got %v", err)
+		t.Errorf("smaller token: got %v, want ErrStale", err)
 	}
 	want("after a refusal", 5, 5)
 	if tx, err = enter(6); err != nil {
@@ -193,7 +196,7 @@ func TestCheckAndWriteAreOneTransactionOfTheCallers(t *testing.T) {
 	want("at the end", 6, 5, 6)
 }
 
-// Many writers, each with connections of its own as a process has: the log's tokens never fall.
+// Many writers, each with its own connections as a process has: the tokens of the log never fall.
 func TestTableAdmitsTokensInOrderFromManyWriters(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "shop.db")
@@ -213,11 +216,11 @@ func TestTableAdmitsTokensInOrderFromManyWriters(t *testing.T) {
 	log := written(t, first)
 	for i := 1; i < len(log); i++ {
 		if log[i] < log[i-1] {
-			t.Errorf("token %d was let in after %d", log[i], log[i-1])
+			t.Errorf("token %d admitted after %d", log[i], log[i-1])
 		}
 	}
 	if len(log) == 0 {
-		t.Error("nothing was written")
+		t.Error("got an empty log")
 	}
 }
 
@@ -229,6 +232,6 @@ func TestTableRemembersForAGate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := fence.NewGate(f.Store(db)).Do(t.Context(), "stock", 7, nothing); !errors.Is(err, fence.ErrStale) {
-		t.Errorf("after a restart, a smaller token: got %v", err)
+		t.Errorf("smaller token after a restart: got %v, want ErrStale", err)
 	}
 }

@@ -1,12 +1,14 @@
 package certainty_test
 
+// The verdicts on each rule.
+
 import (
 	"os"
 	"testing"
 )
 
-// base is a timeout of 8 units in an ensemble whose ticks are as long as they may be: the leader's PINGs are a quarter
-// of the timeout apart. The margin is a quarter, too.
+// base is a timeout of 8 units in an ensemble with the longest possible ticks: the leader's PINGs are a quarter of
+// the timeout apart. The margin is a quarter, too.
 var base = model{timeout: 8, interval: 2, margin: 2, inFlight: 2}
 
 // with returns m with another rule.
@@ -23,8 +25,8 @@ func TestRuleHoldsInEveryInterleaving(t *testing.T) {
 	wantHolds(t, base.with(base.clientRule(base.interval)))
 }
 
-// A client that has held nothing for a while is certain again with one write, if PINGs are not held up for longer than
-// the gap allows.
+// A client that held nothing for a while is certain again after one write, if no PING is delayed by more than the gap
+// allows.
 func TestRuleHoldsForAClientThatWasIdle(t *testing.T) {
 	t.Parallel()
 	idle := base
@@ -60,8 +62,8 @@ func TestWeakerRulesFail(t *testing.T) {
 	}
 }
 
-// The margin does not make up for a late PING: a client that was silent for a while loses more than that. A longer gap
-// does.
+// The margin does not make up for a late PING, because a client that was silent for a while loses more than that. A
+// longer gap does.
 func TestLatePingNeedsLongerGap(t *testing.T) {
 	t.Parallel()
 	late := base
@@ -76,8 +78,8 @@ func TestLatePingNeedsLongerGap(t *testing.T) {
 	})
 }
 
-// Models with more faults have one request in flight. With TURNSTILE_CERTAINTY set they have two or three, which takes minutes and ten
-// gigabytes, so that they run one at a time.
+// Models with more faults have one request in flight. With TURNSTILE_CERTAINTY set they have two or three, which
+// takes minutes and 10 GB, so they run one at a time.
 func TestRuleHoldsInLargerModels(t *testing.T) {
 	large := os.Getenv("TURNSTILE_CERTAINTY") != ""
 	for _, test := range []struct {
@@ -100,8 +102,8 @@ func TestRuleHoldsInLargerModels(t *testing.T) {
 	}
 }
 
-// What is known from a relay needs no margin. The margin is for clocks that drift and clients that act late, and for
-// what a write alone says.
+// What a relay proves needs no margin. The margin is for clocks that drift, for clients that act late, and for what a
+// write alone proves.
 func TestRelayNeedsNoMargin(t *testing.T) {
 	t.Parallel()
 	m := base
@@ -127,7 +129,7 @@ func TestRuleRenewsCertainty(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			if r := explore(m, test.found); r.trace == nil {
-				t.Errorf("no history of %d states renews the client's certainty", r.states)
+				t.Errorf("got no history of %d states that renews the client's certainty", r.states)
 			}
 		})
 	}
@@ -136,7 +138,7 @@ func TestRuleRenewsCertainty(t *testing.T) {
 func wantHolds(t *testing.T, m model) {
 	t.Helper()
 	if r := refute(t, m); r.trace != nil {
-		t.Errorf("the rule fails:\n%s", m.format(r))
+		t.Errorf("got a history that refutes the rule:\n%s", m.format(r))
 	}
 }
 
@@ -144,7 +146,7 @@ func wantFails(t *testing.T, m model) {
 	t.Helper()
 	r := refute(t, m)
 	if r.trace == nil {
-		t.Errorf("no history refutes the rule, want one")
+		t.Errorf("got no history that refutes the rule, want one")
 		return
 	}
 	t.Logf("a shortest history that refutes the rule:\n%s", m.format(r))

@@ -1,5 +1,7 @@
 package certainty_test
 
+// The search through all states, and the histories that refute a rule.
+
 import (
 	"fmt"
 	"slices"
@@ -7,16 +9,16 @@ import (
 	"testing"
 )
 
-// A result is what a search has found.
+// A result is the outcome of a search.
 type result struct {
 	states int
-	trace  []event // leads to the state that was looked for; nil if it cannot be reached
+	trace  []event // leads to the state; nil if the state is unreachable
 	last   state
 }
 
-// explore visits every reachable state, in the order of the number of events that lead there, until a step is found. Of
-// states that differ only in the session's clock it visits the one with the least time left: whatever can go wrong with
-// more can go wrong there.
+// explore visits every reachable state, in the order of the number of events that lead there, until found returns
+// true for a step. Of states that differ only in the session's clock it visits the one with the least time left:
+// everything that can go wrong with more time can go wrong there.
 func explore(m model, found func(from, to *state) bool) result {
 	type node struct {
 		parent int32
@@ -97,7 +99,8 @@ func (e event) String() string {
 	}[e.about]
 	switch e.what {
 	case begin:
-		return fmt.Sprintf("the client creates its session through a follower; the leader's next PING is due in %d", e.due)
+		return fmt.Sprintf("the client creates its session through a follower; the leader's next PING is due in %d",
+			e.due)
 	case beginLeader:
 		return "the client creates its session on the leader"
 	case send:

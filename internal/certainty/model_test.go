@@ -1,5 +1,7 @@
 package certainty_test
 
+// The model: assumptions about ZooKeeper, messages and states.
+
 import "slices"
 
 // The model has discrete time. Within one unit of time any number of events may happen, in any order. These are its

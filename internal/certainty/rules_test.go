@@ -1,5 +1,7 @@
 package certainty_test
 
+// The rule for certainty, and weaker ones.
+
 // An age is how long ago something happened. An age that proves no more than the credit does is replaced by the
 // credit's, so that equivalent states become equal.
 type age = int8
@@ -9,9 +11,10 @@ const maxGap = 5
 
 // A client is what the client remembers. Each rule uses only some of it.
 type client struct {
-	credit age             // the client is certain for the timeout, less the margin, from here on
-	base   age             // when the current connection's handshake was sent
-	relay  age             // what an answered write will prove to have reached the leader, whenever it is sent from now on
+	credit age // the client is certain for the timeout, less the margin, from here on
+	base   age // when the current connection's handshake was sent
+	// What an answered write will prove to have reached the leader, whenever it is sent from now on.
+	relay  age
 	recent [maxGap + 1]age // when the newest known request was sent: known now, known one unit ago, two units ago, ...
 }
 
@@ -23,7 +26,7 @@ func newClient(credit age) client {
 	return c
 }
 
-// redial forgets what holds for one connection only.
+// redial forgets what is valid for one connection only.
 func (c *client) redial() { *c = newClient(c.credit) }
 
 // prove credits a request: the clock of the leader of the quorum was started no earlier than it was sent.
@@ -67,8 +70,8 @@ func relayed(k kind) bool { return k == sync || k == write }
 func isWrite(k kind) bool { return k == write }
 func anyKind(kind) bool   { return true }
 
-// answeredBeforeRelay is the rule that holds by itself. Let w be a write that was answered OK. It proves that the clock of the
-// leader of the quorum was started no earlier than
+// answeredBeforeRelay is the rule that holds by itself. Let w be a write that was answered OK. It proves that the clock
+// of the leader of the quorum was started no earlier than
 //
 //   - the handshake of the connection was sent, and
 //   - any request r of the connection was sent, provided that a sync or write y was sent at least a gap after r was

@@ -1,6 +1,8 @@
 package certainty_test
 
-// A model is a rule and the parameters under which it is judged.
+// The steps that can follow a state.
+
+// A model is a rule and the parameters for which it is checked.
 type model struct {
 	rule
 
@@ -9,9 +11,9 @@ type model struct {
 	late     int8 // how late a PING may be
 	margin   int8 // how much sooner than the timeout the client's certainty ends
 	inFlight int  // limit of unanswered requests
-	idle     bool // a client that is not certain goes on, and may be certain later; if not, it gives up
-	stuck    int8 // of an idle client: how long what the leader sends may be on its way before the link dies
-	slow     bool // answers may take time to reach the client; if not, they may only on the way between servers
+	idle     bool // a client that is not certain continues, and may become certain later; otherwise it gives up
+	stuck    int8 // of an idle client: how long the leader's messages may be in transit before the link dies
+	slow     bool // answers may be slow to reach the client; otherwise only messages between servers are slow
 }
 
 // An event is one step of a history.

@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/internal/supervise"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -38,22 +40,22 @@ type benchJSON struct {
 
 // bencher is "turnstile bench lock".
 type bencher struct {
-	*cli
-	connection connection
+	app        *command.App
+	connection command.Connection
 	processes  int
 	goroutines int
 	locks      int
-	duration   duration
-	retain     duration
+	duration   command.Duration
+	retain     command.Duration
 	strict     bool
-	layout     choice
+	layout     command.Choice
 	prefix     string
 	json       bool
 	worker     bool     // this is one of the processes
 	again      []string // the arguments of the processes
 }
 
-func (c *cli) bench() *cobra.Command {
+func newBench(app *command.App) *cobra.Command {
 	parent := &cobra.Command{
 		Use:     "bench",
 		Short:   "Measure how fast locks are",
@@ -61,7 +63,7 @@ func (c *cli) bench() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	b := &bencher{cli: c, duration: duration(5 * time.Second)}
+	b := &bencher{app: app, duration: command.Duration(5 * time.Second)}
 	cmd := &cobra.Command{
 		Use:   "lock",
 		Short: "Measure cycles of locking and unlocking",
@@ -76,21 +78,21 @@ turn at the server. --retain keeps a lock for the process that had it last while
   turnstile bench lock --connect 127.0.0.1:2181 --processes 16 --strict
   turnstile bench lock --retain 10s
   turnstile bench lock --layout both --strict`,
-		Args: exactArgs(0, ""),
+		Args: command.ExactArgs(0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := b.check(); err != nil {
-				return usage(cmd, err)
+				return command.Usage(cmd, err)
 			}
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := supervise.Until(cmd.Context())
 			defer stop()
 			if b.worker {
-				return failed(b.work(ctx))
+				return command.Failed(b.work(ctx))
 			}
 			b.again = commandLine(cmd.Flags())
-			return failed(b.run(ctx))
+			return command.Failed(b.run(ctx))
 		},
 	}
-	b.layout = choice{value: layoutCurator, words: []string{layoutCurator, layoutKazoo, layoutBoth}}
+	b.layout = command.NewChoice(layoutCurator, layoutKazoo, layoutBoth)
 	flags := cmd.Flags()
 	flags.IntVar(&b.processes, "processes", 1, "how many processes lock")
 	flags.IntVar(&b.goroutines, "goroutines", 1, "how many goroutines of each process lock")
@@ -103,7 +105,7 @@ turn at the server. --retain keeps a lock for the process that had it last while
 	flags.BoolVar(&b.json, "json", false, "print one JSON object (docs/cli-json.md)")
 	flags.BoolVar(&b.worker, workerFlag, false, "")
 	_ = flags.MarkHidden(workerFlag) // it is there
-	b.connection.flags(flags)
+	b.connection.Flags(flags)
 	parent.AddCommand(cmd)
 	return parent
 }
@@ -122,7 +124,7 @@ func (b *bencher) check() error {
 	case b.strict && b.retain > 0:
 		return errors.New("--strict and --retain contradict each other")
 	}
-	if err := checkPath(b.prefix); err != nil {
+	if err := command.CheckPath(b.prefix); err != nil {
 		return fmt.Errorf("--prefix: %w", err)
 	}
 	return nil
@@ -130,15 +132,15 @@ func (b *bencher) check() error {
 
 // run measures, cleans up and reports.
 func (b *bencher) run(ctx context.Context) error {
-	client, sess, err := b.open(ctx, &b.connection)
+	client, sess, err := b.connection.Open(ctx, b.app)
 	if err != nil {
 		return err
 	}
-	defer client.Close() // the session ends by itself if it cannot be closed now
+	defer client.Close() // if it fails, the session ends by itself
 	parents := b.missing(ctx, sess)
 	var measured measurement
 	if b.processes > 1 {
-		measured, err = b.together(ctx)
+		measured, err = b.measureProcesses(ctx)
 	} else {
 		measured, err = b.measure(ctx, client)
 	}
@@ -158,9 +160,9 @@ type measurement struct {
 	Took  time.Duration   `json:"took_ns"`
 }
 
-// measure has this process's goroutines lock and unlock.
+// measure locks and unlocks in the goroutines of this process.
 func (b *bencher) measure(ctx context.Context, client *zk.Client) (measurement, error) {
-	cfg := lock.Config{Label: "bench", Retain: time.Duration(b.retain), Layout: lockLayouts[b.layout.value]}
+	cfg := lock.Config{Label: "bench", Retain: time.Duration(b.retain), Layout: lockLayouts[b.layout.Value]}
 	if b.strict {
 		cfg.Handoff = lock.StrictFIFO
 	}
@@ -171,7 +173,7 @@ func (b *bencher) measure(ctx context.Context, client *zk.Client) (measurement, 
 	begin := time.Now()
 	waits, err := b.cycle(ctx, mutexes)
 	if err != nil {
-		return measurement{}, b.connection.gaveUp(err, client.LastError())
+		return measurement{}, b.connection.Unanswered(err, client)
 	}
 	return measurement{waits, time.Since(begin)}, nil
 }
@@ -187,7 +189,7 @@ func (b *bencher) mutexes(client *zk.Client, cfg lock.Config) ([]*lock.Mutex, er
 	return mutexes, nil
 }
 
-// cycle has the goroutines lock and unlock for the duration, and returns how long each acquisition took.
+// cycle locks and unlocks in goroutines for the duration, and returns how long each acquisition took.
 func (b *bencher) cycle(ctx context.Context, mutexes []*lock.Mutex) ([]time.Duration, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(b.duration), errTimeOver)
 	defer cancel()
@@ -209,17 +211,19 @@ func (b *bencher) cycle(ctx context.Context, mutexes []*lock.Mutex) ([]time.Dura
 		})
 	}
 	wg.Wait()
-	errs = slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, errTimeOver) || errors.Is(err, context.DeadlineExceeded) })
+	errs = slices.DeleteFunc(errs, func(err error) bool {
+		return errors.Is(err, errTimeOver) || errors.Is(err, context.DeadlineExceeded)
+	})
 	return slices.Concat(waits...), errors.Join(errs...)
 }
 
 var errTimeOver = errors.New("the time for measuring is over")
 
-// missing lists the parents of the prefix that are not there yet, the deepest first.
+// missing lists the parents of the prefix that do not exist yet, the deepest first.
 func (b *bencher) missing(ctx context.Context, sess *zk.Session) []string {
 	var list []string
 	for parent := path.Dir(b.prefix); parent != "/"; parent = path.Dir(parent) {
-		if _, there, err := sess.Exists(ctx, parent); there || err != nil { // whose it is nobody knows then, and it stays
+		if _, there, err := sess.Exists(ctx, parent); there || err != nil { // after an error it is not known whose it is, and it stays
 			break
 		}
 		list = append(list, parent)
@@ -227,16 +231,17 @@ func (b *bencher) missing(ctx context.Context, sess *zk.Session) []string {
 	return list
 }
 
-// clean removes the locks and the parents that were made for them, also after a measurement that has failed: in the layouts that kazoo
-// knows they are no containers, and stay until somebody deletes them. Whatever others have put there stays, and what is below it.
+// clean removes the locks and the parents that were created for them, also after a measurement that has failed: in
+// kazoo's layouts they are not containers, and the server would keep them. Nodes of other clients stay, and their
+// parents.
 func (b *bencher) clean(ctx context.Context, client *zk.Client, sess *zk.Session, parents []string) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	mutexes, err := b.mutexes(client, lock.Config{Label: "bench"}) // which keep nothing, and whom those that do make way for
+	mutexes, err := b.mutexes(client, lock.Config{Label: "bench"}) // without Retain: those with it give way to them
 	if err != nil {
 		return
 	}
-	for _, m := range mutexes[:min(b.locks, b.goroutines)] { // at the end of the line, all who left it before have left
+	for _, m := range mutexes[:min(b.locks, b.goroutines)] { // by then all nodes ahead are gone
 		if hold, err := m.Lock(ctx); err == nil {
 			_ = hold.UnlockWait(ctx) // it may be lost, as far as cleaning goes
 		}
@@ -270,17 +275,16 @@ func (b *bencher) report(m measurement, sess *zk.Session) error {
 		DurationSeconds: time.Duration(b.duration).Seconds(),
 		Strict:          b.strict,
 		RetainSeconds:   time.Duration(b.retain).Seconds(),
-		Layout:          b.layout.value,
+		Layout:          b.layout.Value,
 		Prefix:          b.prefix,
-		Connect:         b.connection.servers,
+		Connect:         b.connection.Servers,
 		SessionTimeout:  sess.Timeout().Milliseconds(),
 	}
 	if b.json {
-		return b.cli.json(r)
+		return b.app.JSON(r)
 	}
-	_, err := fmt.Fprintf(b.stdout, "%.0f cycles/s, acquire p50 %.*f µs, p99 %.*f µs (%s)\n",
+	return b.app.Printf("%.0f cycles/s, acquire p50 %.*f µs, p99 %.*f µs (%s)\n",
 		r.CyclesPerSecond, digits(r.AcquireP50), r.AcquireP50, digits(r.AcquireP99), r.AcquireP99, b.configuration())
-	return err
 }
 
 // digits is how many belong behind the point.
@@ -297,15 +301,16 @@ func (b *bencher) configuration() string {
 	if b.processes > 1 {
 		parts = append(parts, fmt.Sprintf("%d processes", b.processes))
 	}
-	parts = append(parts, fmt.Sprintf("%d goroutines", b.goroutines), fmt.Sprintf("%d locks", b.locks), time.Duration(b.duration).String())
+	parts = append(parts, fmt.Sprintf("%d goroutines", b.goroutines), fmt.Sprintf("%d locks", b.locks),
+		time.Duration(b.duration).String())
 	if b.strict {
 		parts = append(parts, "strict FIFO")
 	}
 	if b.retain > 0 {
 		parts = append(parts, "retained for "+time.Duration(b.retain).String())
 	}
-	if b.layout.value != layoutCurator {
-		parts = append(parts, "layout "+b.layout.value)
+	if b.layout.Value != layoutCurator {
+		parts = append(parts, "layout "+b.layout.Value)
 	}
-	return strings.Join(append(parts, b.connection.where()), ", ")
+	return strings.Join(append(parts, b.connection.Where()), ", ")
 }

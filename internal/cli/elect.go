@@ -5,20 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-a3166700/turnstile/elect"
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/internal/supervise"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// elector is "turnstile elect": a runner under a leadership, again and again.
+// elector is "turnstile elect".
 type elector struct {
-	runner
+	app     *command.App
+	run     command.Runner
 	id      string
 	json    bool
-	layout  choice
+	layout  command.Choice
 	observe bool
 	once    bool
 }
@@ -28,10 +30,11 @@ var layouts = map[string]elect.Layout{ //nolint:gochecknoglobals // a table
 	"latch": elect.LeaderLatch, "selector": elect.LeaderSelector, "kazoo": elect.KazooElection,
 }
 
-func (c *cli) elect() *cobra.Command {
-	e := &elector{runner: runner{cli: c, valid: checkPath, words: words{
-		path: "election", noun: "leadership", won: "elected", over: "resigned",
-		busy: "somebody leads or waits to", late: "not elected after this time, at first or after a loss", next: "turnstile who shows the line",
+func newElect(app *command.App) *cobra.Command {
+	e := &elector{app: app, run: command.Runner{App: app, CheckPath: command.CheckPath, Words: command.Words{
+		Path: "election", Noun: "leadership", Won: "elected", Over: "resigned",
+		Busy: "somebody leads or waits to", Late: "not elected after this time, at first or after a loss",
+		Next: "turnstile who shows the line",
 	}}}
 	cmd := &cobra.Command{
 		Use:   "elect [flags] PATH [-- COMMAND [ARG...]]",
@@ -58,55 +61,55 @@ cannot be executed; 127 not found.`,
   turnstile elect --observe /app/leader
   turnstile elect --observe --json /app/leader | jq -r .leader.id`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := e.take(cmd, args); err != nil {
+			if err := e.parse(cmd, args); err != nil {
 				return err
 			}
 			if e.observe {
 				return e.watch(cmd.Context())
 			}
-			return e.run(cmd.Context())
+			return e.lead(cmd.Context())
 		},
 	}
-	e.layout = choice{value: "latch", words: []string{"latch", "selector", "kazoo"}}
+	e.layout = command.NewChoice("latch", "selector", "kazoo")
 	flags := cmd.Flags()
-	e.waitFlags(flags, "n")
+	e.run.WaitFlags(cmd, "n")
 	flags.StringVar(&e.id, "id", "", "`name` by which others know this candidate (default: the host's name)")
-	flags.Var(&e.layout, "layout", "with whose candidates to stand: Curator's LeaderLatch, its LeaderSelector, or kazoo's Election")
+	flags.Var(&e.layout, "layout",
+		"with whose candidates to stand: Curator's LeaderLatch, its LeaderSelector, or kazoo's Election")
 	flags.BoolVar(&e.observe, "observe", false, "print who leads, now and after every change")
 	flags.BoolVar(&e.once, "once", false, "exit with 75 when the leadership is lost, do not stand again")
 	flags.BoolVar(&e.json, "json", false, "with --observe, print one JSON object per change (docs/cli-json.md)")
-	e.runner.flags(cmd, onLostTerm, onLostKill)
-	e.connection.aclFlag(flags)
+	e.run.Flags(cmd, supervise.Term, supervise.Kill)
 	return cmd
 }
 
-// take checks the command line.
-func (e *elector) take(cmd *cobra.Command, args []string) error {
-	if err := e.parse(cmd, args, e.takeMode); err != nil {
+// parse checks the command line.
+func (e *elector) parse(cmd *cobra.Command, args []string) error {
+	if err := e.run.Parse(cmd, args, e.checkMode); err != nil {
 		return err
 	}
 	if e.id == "" {
 		e.id, _ = os.Hostname() // without a name it stands without an id
 	}
-	e.extra = []string{"TURNSTILE_ID=" + e.id}
+	e.run.Env = []string{"TURNSTILE_ID=" + e.id}
 	return nil
 }
 
-// takeMode checks whether there is something to run, or to observe.
-func (e *elector) takeMode(cmd *cobra.Command) error {
+// checkMode checks that there is either something to run or an election to observe.
+func (e *elector) checkMode(cmd *cobra.Command) error {
 	flags := cmd.Flags()
-	wrong := func(text string) error { return usage(cmd, errors.New(text)) }
+	wrong := func(text string) error { return command.Usage(cmd, errors.New(text)) }
 	if e.observe && cmd.ArgsLenAtDash() < 0 && !flags.Changed("command") {
-		e.argv = nil // TURNSTILE_COMMAND is for those who run something
+		e.run.Argv = nil // TURNSTILE_COMMAND is for commands that run something
 	}
 	switch {
-	case len(e.paths) > 1:
+	case len(e.run.Paths) > 1:
 		return wrong("an election has one PATH")
-	case e.observe && e.argv != nil:
+	case e.observe && e.run.Argv != nil:
 		return wrong("--observe runs no command: leave one of the two out")
 	case e.observe && (flags.Changed("no-wait") || flags.Changed("wait") || flags.Changed("once")):
 		return wrong("--observe goes on until a signal comes: leave --no-wait, --wait and --once out")
-	case !e.observe && e.argv == nil:
+	case !e.observe && e.run.Argv == nil:
 		return wrong("the command to run while elected is missing (or --observe)")
 	case !e.observe && flags.Changed("json"):
 		return wrong("--json is for --observe: a command's output is its own")
@@ -114,132 +117,111 @@ func (e *elector) takeMode(cmd *cobra.Command) error {
 	return nil
 }
 
-// candidate connects. The caller closes the client, which comes back with an error, too.
-func (e *elector) candidate(ctx context.Context) (*zk.Client, *elect.Candidate, error) {
-	client, sess, err := e.open(ctx, &e.connection)
+// connect connects and returns the candidate. The caller closes the client, which is also returned with an error.
+func (e *elector) connect(ctx context.Context) (*zk.Client, *elect.Candidate, error) {
+	client, sess, err := e.run.Connection.Open(ctx, e.app)
 	if err != nil {
 		return nil, nil, err
 	}
-	e.mentionGrace(sess.Timeout())
-	fits := placeLock // whose names a LeaderSelector has, and kazoo's Election
-	if layouts[e.layout.value] == elect.LeaderLatch {
-		fits = placeElection
+	e.run.WarnOfGrace(sess.Timeout())
+	fits := useLock // LeaderSelector and kazoo's Election name their nodes as locks do
+	if layouts[e.layout.Value] == elect.LeaderLatch {
+		fits = useElection
 	}
-	if err := refuseOthers(ctx, client, sess, e.paths, fits); err != nil {
+	if err := refuseOthers(ctx, client, sess, e.run.Paths, fits); err != nil {
 		return client, nil, err
 	}
-	cfg := elect.Config{Layout: layouts[e.layout.value], ACL: e.connection.acl.list}
-	candidate, err := elect.NewCandidate(client, e.path, e.id, cfg)
+	cfg := elect.Config{Layout: layouts[e.layout.Value], ACL: e.run.Connection.ACL()}
+	candidate, err := elect.NewCandidate(client, e.run.Path, e.id, cfg)
 	if err != nil {
-		return client, nil, &exitError{code: ExitUsage, err: err, hint: "see --id"}
+		return client, nil, &command.Error{Code: command.ExitUsage, Err: err, Hint: "see --id"}
 	}
 	return client, candidate, nil
 }
 
-// run campaigns and runs the command while elected, until it has ended by itself or a signal has come.
-func (e *elector) run(ctx context.Context) error {
-	program, err := e.program()
+// lead campaigns and runs the command while elected, until it has ended by itself or a signal has come.
+func (e *elector) lead(ctx context.Context) error {
+	program, err := e.run.Program()
 	if err != nil {
 		return err
 	}
-	signals := catchSignals(ending()...)
-	defer func() { signals.release() }()
-	calm, settle := signals.ending(ctx)
-	client, candidate, err := e.candidate(calm)
-	settle()
+	signals := supervise.Catch()
+	defer signals.Release()
+	until, stop := signals.Until(ctx)
+	client, candidate, err := e.connect(until)
+	stop()
 	if client != nil {
-		defer client.Close() // the session ends by itself if it cannot be closed now
+		defer client.Close() // if it fails, the session ends by itself
 	}
-	if err = calledOff(ctx, calm, err); err != nil {
-		return failed(err)
+	if err = interrupted(ctx, until, err); err != nil {
+		return command.Failed(err)
 	}
 	for {
 		l, err := e.campaign(ctx, client, candidate, signals)
 		if err != nil {
-			return failed(err)
+			return command.Failed(err)
 		}
-		e.detail("%s: elected, token %d, session %s with a timeout of %v", e.path, l.Token(), sessionID(l.Session().ID()), l.Session().Timeout())
-		s, err := e.attend(ctx, leaderHeld{l}, signals, program)
+		e.app.Detail("%s: elected, token %d, session %s with a timeout of %v",
+			e.run.Path, l.Token(), command.SessionID(l.Session().ID()), l.Session().Timeout())
+		h := command.Hold{Hold: l, Token: int64(l.Token()), Release: l.Resign, ReleaseWait: l.ResignWait}
+		result, err := e.run.Run(ctx, h, signals, program)
 		switch {
 		case err != nil:
 			return err
-		case s.lost == nil:
-			return s.ended()
-		case e.once || s.called:
-			return e.lostError(s.lost)
+		case result.Lost == nil:
+			return command.Ended(result.Ending)
+		case e.once || result.Interrupted:
+			return e.run.LostError(result.Lost)
 		}
-		e.say("%s: leadership lost, standing for election again: %v", e.path, s.lost)
-		next, sig := signals.next()
-		if signals = next; sig != nil {
-			return failed(signalled{sig})
+		e.app.Say("%s: leadership lost, standing for election again: %v", e.run.Path, result.Lost)
+		if sig := signals.AfterCommand(); sig != nil {
+			return command.Failed(supervise.SignalError{Signal: sig})
 		}
 	}
 }
 
-// calledOff returns why what was done under calm has ended: a signal, ctx, or err.
-func calledOff(ctx, calm context.Context, err error) error {
-	if cause := context.Cause(calm); cause != nil { // a signal may have come with what was waited for
-		err = cause
-	}
-	if ctx.Err() != nil {
-		err = asSignal(err)
-	}
-	return err
-}
-
-// campaign stands for election as --no-wait and --wait say, until a signal comes. The caller closes the client, which takes along what a
-// signal has left behind.
-func (e *elector) campaign(ctx context.Context, client *zk.Client, candidate *elect.Candidate, signals *signals) (*elect.Leadership, error) {
-	calm, settle := signals.ending(ctx)
-	l, err := e.stand(calm, client, candidate)
-	settle()
-	if err := calledOff(ctx, calm, nil); err != nil {
+// campaign stands for election until a signal comes. What that leaves at the servers ends when the caller closes the
+// client.
+func (e *elector) campaign(ctx context.Context, client *zk.Client, candidate *elect.Candidate,
+	signals *supervise.Signals,
+) (*elect.Leadership, error) {
+	until, stop := signals.Until(ctx)
+	l, err := e.win(until, client, candidate)
+	stop()
+	if err := interrupted(ctx, until, nil); err != nil {
 		return nil, err
 	}
-	switch {
-	case errors.Is(err, elect.ErrLed), errors.Is(err, errWaited):
-		return nil, e.conflicted(ctx, client, func(ctx context.Context, _ *zk.Client) string { return leads(ctx, candidate) })
-	case errors.Is(err, errNoAnswer):
-		return nil, e.connection.noServer(client.LastError())
+	if errors.Is(err, elect.ErrLed) || errors.Is(err, command.ErrWaited) {
+		return nil, e.run.NotAcquired(ctx, func(ctx context.Context) string { return leads(ctx, candidate) })
 	}
-	return l, err
+	return l, e.run.Connection.Unanswered(err, client)
 }
 
-func (e *elector) stand(ctx context.Context, client *zk.Client, candidate *elect.Candidate) (*elect.Leadership, error) {
-	if e.noWait {
-		ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(e.connection.connectTimeout), errNoAnswer)
+// win becomes the leader, as --no-wait and --wait say.
+func (e *elector) win(ctx context.Context, client *zk.Client, candidate *elect.Candidate) (*elect.Leadership, error) {
+	if e.run.Wait.Not {
+		ctx, cancel := e.run.Connection.Answering(ctx)
 		defer cancel()
 		sess, err := client.Session(ctx)
 		if err == nil {
-			err = e.sync(ctx, sess) // who resigned before we came has resigned, also for the server that we are connected to
+			err = e.run.Sync(ctx, sess) // the server that we are connected to must know of leaders that have resigned before
 		}
 		if err != nil {
 			return nil, err
 		}
 		return candidate.TryCampaign(ctx)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := e.run.Wait.Context(ctx)
 	defer cancel()
-	if e.waits {
-		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(e.wait), errWaited)
-		defer cancel()
-	}
-	defer e.tellLater(func() string { return leads(ctx, candidate) })()
+	defer e.app.SayWaiting(e.run.Path, func() string { return leads(ctx, candidate) })()
 	return candidate.Campaign(ctx)
 }
 
-// leads says who leads. It is empty if nobody does, or nobody knows.
+// leads says who leads; empty if nobody does, or that is not known.
 func leads(ctx context.Context, candidate *elect.Candidate) string {
 	list, err := candidate.Participants(ctx)
 	if err != nil || len(list) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s leads, %d in line", plain(list[0].ID), len(list))
+	return fmt.Sprintf("%s leads, %d in line", command.Plain(list[0].ID), len(list))
 }
-
-// leaderHeld is a leadership that a command runs under.
-type leaderHeld struct{ *elect.Leadership }
-
-func (h leaderHeld) number() int64                         { return int64(h.Token()) }
-func (h leaderHeld) release() error                        { return h.Resign() }
-func (h leaderHeld) releaseWait(ctx context.Context) error { return h.ResignWait(ctx) }

@@ -2,12 +2,11 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strconv"
-	"syscall"
 
 	"github.com/seed-a3166700/turnstile/elect"
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/internal/supervise"
 )
 
 // electionJSON is what "turnstile elect --observe --json" prints for every change.
@@ -27,62 +26,38 @@ type leaderJSON struct {
 
 // watch prints who leads, until a signal comes.
 func (e *elector) watch(ctx context.Context) error {
-	ctx, stop := untilSignal(ctx)
+	ctx, stop := supervise.Until(ctx)
 	defer stop()
-	client, candidate, err := e.candidate(ctx)
+	client, candidate, err := e.connect(ctx)
 	if client != nil {
 		defer client.Close() // nothing of ours is at the server
 	}
 	if err != nil {
-		return failed(err)
+		return command.Failed(err)
 	}
 	for leader, err := range candidate.Observe(ctx) {
 		if err != nil {
-			return failed(err)
+			return command.Failed(err)
 		}
 		if err := e.print(leader); err != nil {
-			return unheard(err)
+			return err
 		}
 	}
 	return nil
 }
 
-// unheard is the error of output that cannot be written. When nobody reads it any more, as after "| head -1", there is nothing to say.
-func unheard(err error) error {
-	if errors.Is(err, syscall.EPIPE) {
-		return &exitError{code: ExitSignal + int(syscall.SIGPIPE)}
-	}
-	return failed(err)
-}
-
 func (e *elector) print(l elect.Leader) error {
 	switch {
 	case e.json:
-		return e.cli.json(election(e.path, l))
+		return e.app.JSON(election(e.run.Path, l))
 	case l.Nobody():
-		_, err := fmt.Fprintf(e.stdout, "%s: nobody leads\n", e.path)
-		return err
+		return e.app.Printf("%s: nobody leads\n", e.run.Path)
 	}
-	line := fmt.Sprintf("%s: %s leads, token %d", e.path, plain(l.ID), l.Token)
+	line := fmt.Sprintf("%s: %s leads, token %d", e.run.Path, command.Plain(l.ID), l.Token)
 	if l.Value != nil {
-		line += ", value " + plain(string(l.Value))
+		line += ", value " + command.Plain(string(l.Value))
 	}
-	_, err := fmt.Fprintln(e.stdout, line)
-	return err
-}
-
-// plain quotes what others have written, unless it is a plain word.
-func plain(s string) string {
-	if quoted := strconv.QuoteToGraphic(s); s == "" || quoted != `"`+s+`"` {
-		return quoted
-	}
-	return s
-}
-
-// printable is plain without the quotes: control characters, with which others could write over a terminal, come out as escapes.
-func printable(s string) string {
-	quoted := strconv.QuoteToGraphic(s)
-	return quoted[1 : len(quoted)-1]
+	return e.app.Printf("%s\n", line)
 }
 
 func election(path string, l elect.Leader) electionJSON {
@@ -92,8 +67,8 @@ func election(path string, l elect.Leader) electionJSON {
 	leader := &leaderJSON{
 		ID:      l.ID,
 		Node:    l.Path,
-		Since:   timestamp(l.Since),
-		Session: sessionID(l.Session),
+		Since:   command.Timestamp(l.Since),
+		Session: command.SessionID(l.Session),
 		Token:   int64(l.Token),
 	}
 	if l.Value != nil {

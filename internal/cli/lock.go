@@ -6,27 +6,32 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/internal/supervise"
 )
 
 // locker is "turnstile lock".
 type locker struct {
-	runner
+	app      *command.App
+	run      command.Runner
 	label    string
 	shared   bool
-	layout   choice
+	layout   command.Choice
 	permits  permits
 	newLimit bool
-	delay    duration
+	delay    command.Duration
 	json     bool
 
-	host string // who we are, in a line
+	host string // who we are among the contenders
 	pid  int
 }
 
-func (c *cli) lock() *cobra.Command {
-	l := &locker{runner: runner{cli: c, valid: checkPath, words: words{
-		path: "lock", noun: "lock", won: "acquired", over: "unlocked",
-		busy: "the lock is held or waited for", late: "the lock is not ours after this time", next: "turnstile who shows the line",
+func newLock(app *command.App) *cobra.Command {
+	l := &locker{app: app, run: command.Runner{App: app, CheckPath: command.CheckPath, Words: command.Words{
+		Path: "lock", Noun: "lock", Won: "acquired", Over: "unlocked",
+		Busy: "the lock is held or waited for", Late: "the lock is not ours after this time",
+		Next: "turnstile who shows the line",
 	}}}
 	cmd := &cobra.Command{
 		Use:   "lock [flags] PATH... [-- COMMAND [ARG...]]",
@@ -50,8 +55,9 @@ The command runs in a process group of its own with our standard input, output a
 signal that we get. It finds TURNSTILE_PATH, TURNSTILE_PATHS (one a line, if they are several),
 TURNSTILE_TOKEN (larger for every later holder of the lock), TURNSTILE_SESSION and
 TURNSTILE_SESSION_TIMEOUT_MS in its environment. If the lock is lost, its group gets SIGTERM, and SIGKILL
-before anybody else can have the lock; if it is revoked, likewise, and the lock is given up then. (If turnstile itself is killed with SIGKILL nobody is left to see to
-that; on Linux the command, but not what it has started, gets SIGTERM then.)
+before anybody else can have the lock; if it is revoked, likewise, and the lock is given up then. (If turnstile
+itself is killed with SIGKILL nobody is left to see to that; on Linux the command, but not what it has started,
+gets SIGTERM then.)
 
 Without a command it prints one line, path and token, when it has the lock, and holds it until standard
 input ends or a signal comes.
@@ -71,62 +77,81 @@ Exit codes: the command's, or 128+N if signal N ended it or our wait; 1 (or -E) 
   turnstile lock -w 30s -E 75 --connect zk1:2181,zk2:2181/app /deploy -- make deploy
   exec 3< <(sleep infinity | turnstile lock /shell); read -r path token <&3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := l.take(cmd, args); err != nil {
+			if err := l.parse(cmd, args); err != nil {
 				return err
 			}
-			return l.run(cmd.Context())
+			return l.lock(cmd.Context())
 		},
 	}
-	l.layout = choice{value: layoutCurator, words: []string{layoutCurator, layoutCuratorRW, layoutKazoo, layoutBoth}}
+	l.layout = command.NewChoice(layoutCurator, layoutCuratorRW, layoutKazoo, layoutBoth)
 	flags := cmd.Flags()
-	l.waitFlags(flags, "n")
+	l.run.WaitFlags(cmd, "n")
 	flags.BoolVarP(&l.shared, "shared", "s", false, "share the lock with others that say so, too")
 	flags.Var(&l.permits, "permits", "take so many permits, of which there are so many in all, instead of a lock")
 	flags.BoolVar(&l.newLimit, "new-limit", false, "with --permits, change the limit for all who use PATH")
 	flags.Var(&l.delay, "delay", "if we are lost, the next holder with a --delay is to wait so long after that")
 	flags.Var(&l.layout, "layout", "with whose programs to stand in one line")
 	flags.StringVar(&l.label, "label", "", "`text` that others see in the line (default: the command's name)")
-	flags.BoolVar(&l.json, "json", false, "without a command, print one JSON object when the lock is held (docs/cli-json.md)")
-	l.runner.flags(cmd, onLostTerm, onLostKill, onLostIgnore)
-	l.connection.aclFlag(flags)
+	flags.BoolVar(&l.json, "json", false,
+		"without a command, print one JSON object when the lock is held (docs/cli-json.md)")
+	l.run.Flags(cmd, supervise.Term, supervise.Kill, supervise.Ignore)
 	return cmd
 }
 
-// take checks the command line.
-func (l *locker) take(cmd *cobra.Command, args []string) error {
-	if err := l.parse(cmd, args, l.takeKind); err != nil {
+// parse checks the command line.
+func (l *locker) parse(cmd *cobra.Command, args []string) error {
+	if err := l.run.Parse(cmd, args, l.checkKind); err != nil {
 		return err
 	}
-	if l.argv != nil && cmd.Flags().Changed("json") {
-		return usage(cmd, errors.New("--json is for holding the lock without a command, whose output is its own"))
+	if l.run.Argv != nil && cmd.Flags().Changed("json") {
+		return command.Usage(cmd, errors.New("--json is for holding the lock without a command, whose output is its own"))
 	}
-	if l.label == "" && len(l.argv) > 0 {
-		l.label = l.name()
+	if l.label == "" && len(l.run.Argv) > 0 {
+		l.label = l.run.Name()
 	}
 	l.pid = os.Getpid()
-	l.host, _ = os.Hostname() // as the lock says it of us; who has none is told of itself at worst
+	l.host, _ = os.Hostname() // as the lock records it; without one, our own node may be shown as in the way
 	return nil
 }
 
-// run waits for the lock, and holds it while the command runs.
-func (l *locker) run(ctx context.Context) error {
-	program, err := l.program()
+// lock waits for the lock, and holds it while the command runs.
+func (l *locker) lock(ctx context.Context) error {
+	program, err := l.run.Program()
 	if err != nil {
 		return err
 	}
-	signals := catchSignals(ending()...)
-	defer signals.release()
-	calm, settle := signals.ending(ctx)
-	client, hold, err := l.acquire(calm)
-	settle()
+	signals := supervise.Catch()
+	defer signals.Release()
+	until, stop := signals.Until(ctx)
+	client, hold, err := l.acquire(until)
+	stop()
 	if client != nil {
-		defer client.Close() // the session ends by itself if it cannot be closed now
+		defer client.Close() // if it fails, the session ends by itself
 	}
-	if err := calledOff(ctx, calm, err); err != nil {
-		return failed(err)
+	if err := interrupted(ctx, until, err); err != nil {
+		return command.Failed(err)
 	}
-	if len(l.argv) == 0 {
-		return l.stand(ctx, hold, signals)
+	h := command.Hold{Hold: hold, Token: int64(hold.Token()), Release: hold.Unlock, ReleaseWait: hold.UnlockWait}
+	if len(l.run.Argv) == 0 {
+		return l.holdUntilEOF(ctx, h, signals)
 	}
-	return l.supervise(ctx, lockHeld{hold}, signals, program)
+	result, err := l.run.Run(ctx, h, signals, program)
+	switch {
+	case err != nil:
+		return err
+	case result.Lost == nil || l.run.OnLost() == supervise.Ignore:
+		return command.Ended(result.Ending)
+	}
+	return l.run.LostError(result.Lost)
+}
+
+// interrupted returns why a wait under until has ended: a signal, the end of ctx, or err.
+func interrupted(ctx, until context.Context, err error) error {
+	if cause := context.Cause(until); cause != nil { // a signal may have come together with what was waited for
+		err = cause
+	}
+	if ctx.Err() != nil {
+		err = supervise.AsSignal(err)
+	}
+	return err
 }

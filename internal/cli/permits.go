@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -40,41 +41,45 @@ func (p *permits) Set(s string) error {
 	return nil
 }
 
-// some is permits of a semaphore, to be taken as a lock is.
-type some struct {
+// semaphore is permits that are taken as a lock is.
+type semaphore struct {
 	s *lock.Semaphore
 	n int
 }
 
-func (p some) Lock(ctx context.Context) (*lock.Hold, error) { return limited(p.s.Acquire(ctx, p.n)) }
+func (p semaphore) Lock(ctx context.Context) (*lock.Hold, error) {
+	return limited(p.s.Acquire(ctx, p.n))
+}
 
-func (p some) TryLock(ctx context.Context) (*lock.Hold, error) {
+func (p semaphore) TryLock(ctx context.Context) (*lock.Hold, error) {
 	return limited(p.s.TryAcquire(ctx, p.n))
 }
 
-// limited says what to do where others use another limit.
+// limited says what to do if other clients use another limit.
 func limited(h *lock.Hold, err error) (*lock.Hold, error) {
 	if errors.Is(err, lock.ErrLimit) {
-		err = &exitError{code: ExitUsage, err: err, hint: "all must name the same LIMIT in --permits; --new-limit changes it for all"}
+		hint := "all must name the same LIMIT in --permits; --new-limit changes it for all"
+		err = &command.Error{Code: command.ExitUsage, Err: err, Hint: hint}
 	}
 	return h, err
 }
 
-// storeLimit writes the limit of --new-limit where a semaphore has it. Where there is none yet, the first who takes permits does.
+// storeLimit writes the limit of --new-limit into the semaphore's node. If there is no such node, the first client to
+// take permits writes it.
 func (l *locker) storeLimit(ctx context.Context, sess *zk.Session) error {
 	if !l.newLimit {
 		return nil
 	}
-	_, err := sess.Set(ctx, l.path, strconv.AppendInt(nil, int64(l.permits.limit), 10), -1)
+	_, err := sess.Set(ctx, l.run.Path, strconv.AppendInt(nil, int64(l.permits.limit), 10), -1)
 	if errors.Is(err, zk.NoNode) {
 		return nil
 	}
 	return err
 }
 
-// crowded says who has the permits, if there are not enough left for us.
-func (l *locker) crowded(line []lock.Contender) string {
-	list := together(line)
+// permitsTaken says who has the permits, if there are not enough left for us.
+func (l *locker) permitsTaken(line []lock.Contender) string {
+	list := groupPermits(line)
 	taken, holders := 0, 0
 	for _, c := range list {
 		taken += c.permits
@@ -89,20 +94,21 @@ func (l *locker) crowded(line []lock.Contender) string {
 	if holders > 1 {
 		others = fmt.Sprintf(" and %d more", holders-1)
 	}
-	return fmt.Sprintf("%d of %d permits are taken, by %s%s, %d in line", taken, l.permits.limit, owner(list[0].Contender), others, len(list)-holders)
+	return fmt.Sprintf("%d of %d permits are taken, by %s%s, %d in line",
+		taken, l.permits.limit, owner(list[0].Contender), others, len(list)-holders)
 }
 
-// together has the permits that were taken at once, each of which is a node, stand in the line as one.
-func together(line []lock.Contender) []standing {
-	var list []standing
+// groupPermits makes one contender of the permits that were taken together, each of which is a node.
+func groupPermits(line []lock.Contender) []contender {
+	var list []contender
 	for _, c := range line {
 		permit := c.Kind == lock.Permit && c.Holder
-		same := func(s standing) bool { return s.permits > 0 && s.Session == c.Session && s.Token == c.Token }
+		same := func(s contender) bool { return s.permits > 0 && s.Session == c.Session && s.Token == c.Token }
 		if i := slices.IndexFunc(list, same); permit && i >= 0 {
 			list[i].permits++
 			continue
 		}
-		s := standing{Contender: c}
+		s := contender{Contender: c}
 		if permit {
 			s.permits = 1
 		}

@@ -11,16 +11,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/internal/supervise"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // revoker is "turnstile revoke".
 type revoker struct {
-	*cli
-	connection connection
+	app        *command.App
+	connection command.Connection
 	reason     string
-	within     duration
+	within     command.Duration
 	force      bool
 	records    bool
 	node       string
@@ -62,8 +64,8 @@ type recordJSON struct {
 	revocationJSON
 }
 
-func (c *cli) revoke() *cobra.Command {
-	r := &revoker{cli: c}
+func newRevoke(app *command.App) *cobra.Command {
+	r := &revoker{app: app}
 	cmd := &cobra.Command{
 		Use:   "revoke [flags] PATH",
 		Short: "Have a lock given up by who holds it",
@@ -86,17 +88,17 @@ something else than a lock is at PATH; 64 usage; 69 no server; 77 access denied.
   turnstile revoke --force --within 30s --reason 'node is gone' /deploy
   turnstile revoke --session 0x1a1fc98997c0000 --reason 'this reader alone' /data
   turnstile revoke --records /jobs/report`,
-		Args: exactArgs(1, "PATH"),
+		Args: command.ExactArgs(1, "PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := r.take(cmd, args[0]); err != nil {
+			if err := r.parse(cmd, args[0]); err != nil {
 				return err
 			}
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := supervise.Until(cmd.Context())
 			defer stop()
-			return failed(r.run(ctx))
+			return command.Failed(r.run(ctx))
 		},
 	}
-	r.within = duration(10 * time.Second)
+	r.within = command.Duration(10 * time.Second)
 	flags := cmd.Flags()
 	flags.StringVar(&r.reason, "reason", "", "`text` that tells why, for the holder and the record")
 	flags.Var(&r.within, "within", "how long holders have to give the lock up")
@@ -105,55 +107,55 @@ something else than a lock is at PATH; 64 usage; 69 no server; 77 access denied.
 	flags.StringVar(&r.session, "session", "", "ask only holders with this `session`, such as 0x1a1fc98997c0000")
 	flags.BoolVar(&r.records, "records", false, "show the revocations of the past, and revoke nothing")
 	flags.BoolVar(&r.json, "json", false, "print one JSON object, with --records one for each (docs/cli-json.md)")
-	r.connection.flags(flags)
-	r.connection.aclFlag(flags)
+	r.connection.Flags(flags)
+	r.connection.ACLFlag(flags)
 	return cmd
 }
 
-// take checks the command line.
-func (r *revoker) take(cmd *cobra.Command, path string) error {
+// parse checks the command line.
+func (r *revoker) parse(cmd *cobra.Command, path string) error {
 	r.path = path
-	if err := checkPath(path); err != nil {
-		return usage(cmd, err)
+	if err := command.CheckPath(path); err != nil {
+		return command.Usage(cmd, err)
 	}
 	switch {
 	case !r.records && strings.TrimSpace(r.reason) == "":
-		return usage(cmd, errors.New("--reason is missing: say why, for the holder and for whoever asks later"))
+		return command.Usage(cmd, errors.New("--reason is missing: say why, for the holder and for whoever asks later"))
 	case r.records && (cmd.Flags().Changed("force") || cmd.Flags().Changed("within") || cmd.Flags().Changed("reason")):
-		return usage(cmd, errors.New("--records revokes nothing: leave --force, --within and --reason out"))
+		return command.Usage(cmd, errors.New("--records revokes nothing: leave --force, --within and --reason out"))
 	case r.records && (r.node != "" || r.session != ""):
-		return usage(cmd, errors.New("--records shows those of all holders: leave --node and --session out"))
+		return command.Usage(cmd, errors.New("--records shows those of all holders: leave --node and --session out"))
 	case r.within == 0:
-		return usage(cmd, errors.New("--within must not be 0: holders need a moment to end"))
+		return command.Usage(cmd, errors.New("--within must not be 0: holders need a moment to end"))
 	}
 	return nil
 }
 
 func (r *revoker) run(ctx context.Context) error {
-	client, sess, err := r.open(ctx, &r.connection)
+	client, sess, err := r.connection.Open(ctx, r.app)
 	if err != nil {
 		return err
 	}
 	defer client.Close() // nothing of ours is at the server that ends with the session
-	find, stop := context.WithTimeoutCause(ctx, time.Duration(r.connection.connectTimeout), errNoAnswer)
+	find, stop := r.connection.Answering(ctx)
 	defer stop()
 	if r.records {
 		list, err := lock.Revocations(find, client, r.path)
 		if err != nil {
-			return r.connection.gaveUp(err, client.LastError())
+			return r.connection.Unanswered(err, client)
 		}
 		return r.printRecords(list)
 	}
 	line, err := lock.Inspect(find, client, r.path)
 	if err != nil {
-		return r.connection.gaveUp(err, client.LastError())
+		return r.connection.Unanswered(err, client)
 	}
 	if slices.ContainsFunc(line, func(c lock.Contender) bool { return c.Kind == lock.Candidate }) {
 		err := fmt.Errorf("%s is an election, whose leader cannot be asked", r.path)
-		return &exitError{code: ExitUsage, err: err, hint: "end the leader's process, which turnstile who shows"}
+		return &command.Error{Code: command.ExitUsage, Err: err, Hint: "end the leader's process, which turnstile who shows"}
 	}
 	opts := lock.RevokeOptions{
-		Reason: r.reason, Grace: time.Duration(r.within), Force: r.force, Record: true, ACL: r.connection.acl.list,
+		Reason: r.reason, Grace: time.Duration(r.within), Force: r.force, Record: true, ACL: r.connection.ACL(),
 	}
 	if r.node != "" || r.session != "" {
 		opts.Holder = r.chosen
@@ -169,7 +171,7 @@ func (r *revoker) run(ctx context.Context) error {
 	if err != nil && !errors.Is(err, lock.ErrKept) {
 		return err
 	}
-	if rerr := r.recall(ctx, client, list); rerr != nil {
+	if rerr := r.restoreData(ctx, client, list); rerr != nil {
 		return rerr
 	}
 	if perr := r.print(list); perr != nil {
@@ -177,29 +179,29 @@ func (r *revoker) run(ctx context.Context) error {
 	}
 	others := slices.ContainsFunc(line, func(c lock.Contender) bool { return c.MayHold })
 	if err == nil && others && opts.Holder == nil {
-		return &exitError{
-			code: ExitNotAcquired,
-			err:  fmt.Errorf("%s: somebody may hold it as well, whose program looks for other names", r.path),
-			hint: "turnstile who shows them, and --node or --session asks them",
+		return &command.Error{
+			Code: command.ExitNotAcquired,
+			Err:  fmt.Errorf("%s: somebody may hold it as well, whose program looks for other names", r.path),
+			Hint: "turnstile who shows them, and --node or --session asks them",
 		}
 	}
 	if err != nil {
-		return &exitError{
-			code: ExitNotAcquired,
-			err:  fmt.Errorf("%s: somebody has not given it up within %v", r.path, time.Duration(r.within)),
-			hint: "--force deletes the nodes of those",
+		return &command.Error{
+			Code: command.ExitNotAcquired,
+			Err:  fmt.Errorf("%s: somebody has not given it up within %v", r.path, time.Duration(r.within)),
+			Hint: "--force deletes the nodes of those",
 		}
 	}
 	return nil
 }
 
-// recall says of holders over whose data an earlier revocation has written what was there.
-func (r *revoker) recall(ctx context.Context, client *zk.Client, list []lock.Revoked) error {
+// restoreData restores what is recorded of data that an earlier revocation has overwritten.
+func (r *revoker) restoreData(ctx context.Context, client *zk.Client, list []lock.Revoked) error {
 	line := make([]lock.Contender, len(list))
 	for i := range list {
 		line[i] = list[i].Holder
 	}
-	err := recall(ctx, client, r.path, line)
+	err := restoreData(ctx, client, r.path, line)
 	for i := range list {
 		list[i].Holder = line[i]
 	}
@@ -209,37 +211,36 @@ func (r *revoker) recall(ctx context.Context, client *zk.Client, list []lock.Rev
 // chosen reports whether --node and --session mean a contender.
 func (r *revoker) chosen(c lock.Contender) bool {
 	node := r.node == "" || c.Path == r.node || c.Second == r.node || path.Base(c.Path) == r.node
-	session := r.session == "" || strings.EqualFold(sessionID(c.Session), r.session)
+	session := r.session == "" || strings.EqualFold(command.SessionID(c.Session), r.session)
 	return node && session && (c.Holder || c.MayHold)
 }
 
 func (r *revoker) noneChosen() error {
 	err := fmt.Errorf("%s: no holder has that node and that session", r.path)
-	return &exitError{code: ExitNotAcquired, err: err, hint: "turnstile who shows the holders"}
+	return &command.Error{Code: command.ExitNotAcquired, Err: err, Hint: "turnstile who shows the holders"}
 }
 
-// nothingThere refuses a path at which there is something else than a lock.
+// nothingThere returns an error if something else than a lock is at the path.
 func (r *revoker) nothingThere(ctx context.Context, client *zk.Client, sess *zk.Session) error {
-	state, err := lookAt(ctx, sess, r.path, nil)
+	state, err := readPath(ctx, sess, r.path, nil)
 	if err != nil {
-		return r.connection.gaveUp(err, client.LastError())
+		return r.connection.Unanswered(err, client)
 	}
 	if other := state.instead(r.path); other != "" {
-		return &exitError{code: ExitNotAcquired, err: errors.New(other)}
+		return &command.Error{Code: command.ExitNotAcquired, Err: errors.New(other)}
 	}
 	return nil
 }
 
 func (r *revoker) print(list []lock.Revoked) error {
 	if r.json {
-		return r.cli.json(revokeJSON{Path: r.path, Revoked: revokedHolders(list)})
+		return r.app.JSON(revokeJSON{Path: r.path, Revoked: revokedHolders(list)})
 	}
 	if len(list) == 0 {
-		_, err := fmt.Fprintf(r.stdout, "nobody holds %s (asked %s)\n", r.path, r.connection.where())
-		return err
+		return r.app.Printf("nobody holds %s (asked %s)\n", r.path, r.connection.Where())
 	}
 	for _, who := range list {
-		if _, err := fmt.Fprintf(r.stdout, "%s: %s: %s\n", r.path, owner(who.Holder), became(who.Ending)); err != nil {
+		if err := r.app.Printf("%s: %s: %s\n", r.path, owner(who.Holder), became(who.Ending)); err != nil {
 			return err
 		}
 	}
@@ -263,7 +264,7 @@ func revokedHolders(list []lock.Revoked) []revokedJSON {
 	holders := []revokedJSON{}
 	for _, who := range list {
 		h := revokedJSON{
-			Node: who.Holder.Path, Since: timestamp(who.Holder.Since), Session: sessionID(who.Holder.Session),
+			Node: who.Holder.Path, Since: command.Timestamp(who.Holder.Since), Session: command.SessionID(who.Holder.Session),
 			Token: int64(who.Holder.Token), Ending: string(who.Ending),
 		}
 		if h.Owner.Text = string(who.Holder.Data); who.Holder.Known {
@@ -280,20 +281,19 @@ func revocation(r *lock.Revocation) *revocationJSON {
 	}
 	j := &revocationJSON{By: known(r.By), Reason: r.Reason}
 	if !r.At.IsZero() { // Curator's tells nothing
-		j.At = timestamp(r.At)
+		j.At = command.Timestamp(r.At)
 	}
 	return j
 }
 
 func (r *revoker) printRecords(list []lock.Record) error {
 	if len(list) == 0 && !r.json {
-		_, err := fmt.Fprintf(r.stdout, "nothing is recorded for %s\n", r.path)
-		return err
+		return r.app.Printf("nothing is recorded for %s\n", r.path)
 	}
 	for _, record := range list {
 		var err error
 		if r.json {
-			err = r.cli.json(r.record(record))
+			err = r.app.JSON(r.record(record))
 		} else {
 			err = r.printRecord(record)
 		}
@@ -308,7 +308,10 @@ func (r *revoker) record(record lock.Record) recordJSON {
 	j := recordJSON{Path: r.path, ID: record.ID, Force: record.Force, Over: record.Over, Revoked: []revokedJSON{}}
 	j.revocationJSON = *revocation(&record.Request)
 	for _, h := range record.Holders {
-		holder := revokedJSON{Node: h.Node, Since: timestamp(h.Since), Session: sessionID(h.Session), Token: int64(h.Token), Ending: string(h.Ending)}
+		holder := revokedJSON{
+			Node: h.Node, Since: command.Timestamp(h.Since), Session: command.SessionID(h.Session),
+			Token: int64(h.Token), Ending: string(h.Ending),
+		}
 		holder.Owner.Text = h.Data
 		if h.Owner != nil {
 			holder.Owner = known(*h.Owner)
@@ -319,10 +322,10 @@ func (r *revoker) record(record lock.Record) recordJSON {
 }
 
 func (r *revoker) printRecord(record lock.Record) error {
-	_, err := fmt.Fprintf(r.stdout, "%s  by %s: %s\n", record.Request.At.Local().Format(time.DateTime),
-		owner(lock.Contender{Known: true, Owner: record.Request.By}), printable(record.Request.Reason))
+	err := r.app.Printf("%s  by %s: %s\n", record.Request.At.Local().Format(time.DateTime),
+		owner(lock.Contender{Known: true, Owner: record.Request.By}), command.Printable(record.Request.Reason))
 	for _, h := range record.Holders {
-		who := plain(h.Node) // of whom no more is known
+		who := command.Plain(h.Node) // of whom no more is known
 		switch {
 		case h.Owner != nil:
 			who = owner(lock.Contender{Known: true, Owner: *h.Owner})
@@ -334,7 +337,7 @@ func (r *revoker) printRecord(record lock.Record) error {
 			what = "was asked; what became of it is not recorded yet"
 		}
 		if err == nil {
-			_, err = fmt.Fprintf(r.stdout, "    %s: %s\n", who, what)
+			err = r.app.Printf("    %s: %s\n", who, what)
 		}
 	}
 	return err

@@ -1,5 +1,5 @@
-// Package cli is the command line of Turnstile. Run is the whole of it; cmd/turnstile hands it the process's arguments, environment
-// and streams, and tests hand it their own.
+// Package cli is the command line of Turnstile. cmd/turnstile calls Main; tests call Run with their own arguments,
+// environment and streams.
 package cli
 
 import (
@@ -13,46 +13,38 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/internal/cli/queuecmd"
 )
 
-// Run runs the command that args name, without the program's name, and returns the exit code for it: see the constants. It reads the
-// environment from env alone. When ctx ends, the command ends as if it had been sent SIGTERM.
+// Run runs the command that args name, without the program's name, and returns its exit code: see the constants of
+// package command. It reads the environment from env alone. When ctx ends, the command ends as if it had been sent
+// SIGTERM.
 //
 // Run catches signals while it runs, so a process should run one at a time.
 func Run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return run(ctx, args, env, stdin, stdout, stderr).code
+	return run(ctx, args, env, stdin, stdout, stderr).Code
 }
 
 // Main is Run for this process, and ends the process: with the exit code, or by SIGINT if that ended the command or
-// the wait.
-//
-// A shell stops its script at Ctrl-C if it got SIGINT itself and the program that it waits for died of it. (A program
-// that exits has made its own use of the key, says bash, and the script goes on.) What the terminal has sent to the
-// command's process group alone, our own, which is the script's, gets from us.
+// the wait (see supervise.Ending).
 func Main() {
-	run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr).end()
+	run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr).Exit()
 }
 
-// run is Run, with all that there is to know of the end.
-func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) *exitError {
-	c := &cli{env: newEnviron(env), stdin: stdin, stdout: stdout, stderr: stderr}
-	root := c.root() //nolint:contextcheck // cobra hands the context to the command that runs
+// run is Run, and returns how to end the process.
+func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) *command.Error {
+	app := &command.App{Env: command.NewEnviron(env), Stdin: stdin, Stdout: stdout, Stderr: stderr}
+	root := newRoot(app) //nolint:contextcheck // cobra hands the context to the command that runs
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	return c.exit(root.ExecuteContext(ctx))
+	return exit(app, root.ExecuteContext(ctx))
 }
 
-// cli is what every command needs of the process.
-type cli struct {
-	env    environ
-	stdin  io.Reader
-	stdout io.Writer
-	stderr io.Writer
-}
-
-func (c *cli) root() *cobra.Command {
+func newRoot(app *command.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "turnstile",
 		Short: "Run commands under a fair distributed lock, or for the items of a queue",
@@ -70,70 +62,53 @@ Every flag has an environment variable of the same name: --connect is TURNSTILE_
 		SilenceErrors:     true,
 		Args:              cobra.NoArgs,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return c.env.bind(cmd.Flags()) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return app.Env.Bind(cmd.Flags()) },
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if slices.Contains([]string{"lock", "elect", "take", "work"}, cmd.Name()) {
-			return usage(cmd, fmt.Errorf("%w (flags of the command to run go after --)", err))
+			return command.Usage(cmd, fmt.Errorf("%w (flags of the command to run go after --)", err))
 		}
-		return usage(cmd, err)
+		return command.Usage(cmd, err)
 	})
-	root.AddCommand(c.lock(), c.elect(), c.who(), c.revoke(), c.queue())
-	root.AddCommand(c.serve(), c.ownServer(), c.bench(), c.version(), c.man())
+	root.AddCommand(newLock(app), newElect(app), newWho(app), newRevoke(app), queuecmd.New(app))
+	root.AddCommand(newServe(app), newOwnServer(app), newBench(app), newVersion(app), newMan())
 	completeChoices(root)
 	return root
 }
 
-// completeChoices has shells complete the words of flags that have some.
+// completeChoices lets shells complete the words of flags that have some.
 func completeChoices(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		completeChoices(sub)
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if c, ok := f.Value.(*choice); ok {
-			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(c.words, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+		if c, ok := f.Value.(*command.Choice); ok {
+			words := cobra.FixedCompletions(c.Words, cobra.ShellCompDirectiveNoFileComp)
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, words) // fails only if there is no such flag
 		}
 	})
 }
 
-// exit says why a command failed and returns how to end.
-func (c *cli) exit(err error) *exitError {
+// exit says why a command failed, and returns how to end.
+func exit(app *command.App, err error) *command.Error {
 	if err == nil {
-		return &exitError{code: ExitOK}
+		return &command.Error{Code: command.ExitOK}
 	}
-	var exit *exitError
+	var exit *command.Error
 	if !errors.As(err, &exit) { // cobra's own: no such command, wrong number of arguments
-		exit = &exitError{code: ExitUsage, err: err, hint: "turnstile --help lists the commands"}
+		exit = &command.Error{Code: command.ExitUsage, Err: err, Hint: "turnstile --help lists the commands"}
 	}
-	if exit.err != nil {
-		fmt.Fprintln(c.stderr, "turnstile:", undoubled(exit.Error()))
+	if exit.Err != nil {
+		fmt.Fprintln(app.Stderr, "turnstile:", undoubled(exit.Error()))
 	}
 	return exit
 }
 
-// undoubled says only once where an error comes from when two layers have said so one after the other.
+// undoubled removes the second of two equal prefixes, which two layers have put before an error.
 func undoubled(text string) string {
 	for _, name := range []string{"lock", "elect", "queue", "zk", "tls", "server"} {
 		text = strings.ReplaceAll(text, name+": "+name+": ", name+": ")
 	}
 	return text
-}
-
-// usage makes the error of a command line that is wrong.
-func usage(cmd *cobra.Command, err error) error {
-	return &exitError{code: ExitUsage, err: err, hint: cmd.CommandPath() + " --help shows how to use it"}
-}
-
-// args checks the number of a command's arguments.
-func exactArgs(n int, names string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < n:
-			return usage(cmd, fmt.Errorf("%s is missing", names))
-		case len(args) > n:
-			return usage(cmd, fmt.Errorf("unexpected argument %q", strings.Join(args[n:], " ")))
-		}
-		return nil
-	}
 }

@@ -14,6 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/internal/ownserver"
+	"github.com/seed-a3166700/turnstile/internal/supervise"
 	"github.com/seed-a3166700/turnstile/server"
 )
 
@@ -26,23 +29,22 @@ type servingJSON struct {
 
 // serving is "turnstile serve".
 type serving struct {
-	*cli
+	app       *command.App
 	listen    []string
 	tlsListen []string
 	data      string
 	inMemory  bool
-	idleExit  duration
+	idleExit  command.Duration
 	config    string
-	security  security
+	tls       command.TLS
 	saslUsers string
 	allow     allowances
 	detached  bool
-	verbose   bool
 	json      bool
 }
 
-func (c *cli) serve() *cobra.Command {
-	s := &serving{cli: c}
+func newServe(app *command.App) *cobra.Command {
+	s := &serving{app: app}
 	cmd := &cobra.Command{
 		Use:   "serve [flags]",
 		Short: "Run the embedded ZooKeeper server",
@@ -57,7 +59,7 @@ When it serves it prints one line with its addresses. Warnings go to standard er
 		Example: `  turnstile serve --listen 127.0.0.1:2181 --data /var/lib/turnstile
   turnstile serve --listen unix:/run/turnstile.sock --in-memory
   turnstile serve --config /etc/zookeeper/conf/zoo.cfg`,
-		Args: exactArgs(0, ""),
+		Args: command.ExactArgs(0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := s.settings(cmd)
 			if err != nil {
@@ -67,16 +69,18 @@ When it serves it prints one line with its addresses. Warnings go to standard er
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&s.listen, "listen", nil, "`address` to serve, as 127.0.0.1:2181 or unix:/path (repeatable; default 127.0.0.1:2181)")
-	flags.StringArrayVar(&s.tlsListen, "tls-listen", nil, "`address` to serve with TLS; the addresses of --listen are then plain (repeatable)")
+	flags.StringArrayVar(&s.listen, "listen", nil,
+		"`address` to serve, as 127.0.0.1:2181 or unix:/path (repeatable; default 127.0.0.1:2181)")
+	flags.StringArrayVar(&s.tlsListen, "tls-listen", nil,
+		"`address` to serve with TLS; the addresses of --listen are then plain (repeatable)")
 	flags.StringVar(&s.data, "data", "", "`directory` of the data (default: serve in this user's state directory)")
 	flags.BoolVar(&s.inMemory, "in-memory", false, "keep the data in memory only")
 	flags.Var(&s.idleExit, "idle-exit", "end after this time without a session; 0 is never")
 	flags.StringVar(&s.config, "config", "", "read a ZooKeeper configuration `file`, zoo.cfg; flags go before it")
-	s.security.serverFlags(flags)
+	s.tls.ServerFlags(flags)
 	flags.StringVar(&s.saslUsers, "sasl-users", "", "`file` of users for SASL DIGEST-MD5, a user:password on each line")
 	s.allow.flags(flags)
-	flags.BoolVarP(&s.verbose, "verbose", "v", false, "log what happens, on standard error")
+	flags.BoolVarP(&s.app.Verbose, "verbose", "v", false, "log what happens, on standard error")
 	flags.BoolVar(&s.json, "json", false, "print one JSON object when it serves (docs/cli-json.md)")
 	flags.BoolVar(&s.detached, "detached", false, "run as a user's own server, started by another command")
 	flags.Lookup("detached").Hidden = true
@@ -87,31 +91,31 @@ When it serves it prints one line with its addresses. Warnings go to standard er
 // settings makes the server's configuration of the flags and the configuration file.
 func (s *serving) settings(cmd *cobra.Command) (server.Config, error) {
 	level := slog.LevelWarn
-	if s.verbose || s.detached {
+	if s.app.Verbose || s.detached {
 		level = slog.LevelInfo
 	}
-	log := s.stderr
+	log := s.app.Stderr
 	if s.detached {
-		log = newOwnLog(log, s.data)
+		log = ownserver.NewLog(log, s.data)
 	}
-	logger := newLogger(log, level)
+	logger := command.NewLogger(log, level)
 	var cfg server.Config
 	if s.config != "" {
 		var err error
 		if cfg, err = readConfig(s.config, logger); err != nil {
-			return cfg, &exitError{code: ExitConfig, err: err}
+			return cfg, &command.Error{Code: command.ExitConfig, Err: err}
 		}
 	}
 	cfg.Logger = logger
-	if given(cmd.Flags(), s.env, "idle-exit") {
+	if s.app.Env.Given(cmd.Flags(), "idle-exit") {
 		cfg.IdleExit = time.Duration(s.idleExit)
 	}
 	err := errors.Join(s.place(&cfg, cmd), s.secure(&cfg))
 	if err == nil {
-		err = s.allow.apply(&cfg, func(flag string) bool { return given(cmd.Flags(), s.env, flag) })
+		err = s.allow.apply(&cfg, func(flag string) bool { return s.app.Env.Given(cmd.Flags(), flag) })
 	}
 	if err != nil {
-		return cfg, usage(cmd, err)
+		return cfg, command.Usage(cmd, err)
 	}
 	return cfg, nil
 }
@@ -141,7 +145,7 @@ func (s *serving) place(cfg *server.Config, cmd *cobra.Command) error {
 	case s.data != "":
 		cfg.InMemory, cfg.Data = false, s.data
 	case cfg.Data == "" && !cfg.InMemory:
-		dir, err := stateDir(s.env)
+		dir, err := ownserver.StateDir(s.app.Env.Lookup)
 		if err != nil {
 			return errors.New("there is no place for the data: name one with --data, or use --in-memory")
 		}
@@ -152,10 +156,10 @@ func (s *serving) place(cfg *server.Config, cmd *cobra.Command) error {
 
 // secure says where the server listens, and whom it trusts.
 func (s *serving) secure(cfg *server.Config) error {
-	if err := checkSockets(slices.Concat(s.listen, s.tlsListen)...); err != nil {
+	if err := ownserver.CheckSockets(slices.Concat(s.listen, s.tlsListen)...); err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
-	tlsConfig, err := s.security.server()
+	tlsConfig, err := s.tls.Server()
 	if err != nil {
 		return err
 	}
@@ -216,23 +220,23 @@ func readUsers(path string) (map[string]string, error) {
 // run serves until a signal comes, or until the server ends by itself.
 func (s *serving) run(ctx context.Context, cfg server.Config) error {
 	if s.detached {
-		if err := closeInherited(); err != nil {
-			return failed(err)
+		if err := ownserver.CloseInherited(); err != nil {
+			return command.Failed(err)
 		}
 	}
-	ctx, stop := untilSignal(ctx)
+	ctx, stop := supervise.Until(ctx)
 	defer stop()
 	if !cfg.InMemory {
 		if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
-			return &exitError{code: ExitNoServer, err: err, hint: "name a directory of yours with --data"}
+			return &command.Error{Code: command.ExitNoServer, Err: err, Hint: "name a directory of yours with --data"}
 		}
 	}
 	srv, err := server.Start(context.WithoutCancel(ctx), cfg)
 	if err != nil {
-		return &exitError{code: ExitNoServer, err: err}
+		return &command.Error{Code: command.ExitNoServer, Err: err}
 	}
 	if err := s.announce(srv.Addrs(), cfg.Data); err != nil {
-		return failed(errors.Join(err, srv.Close()))
+		return command.Failed(errors.Join(err, srv.Close()))
 	}
 	select {
 	case <-ctx.Done():
@@ -243,7 +247,7 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 		}
 	}
 	if err := srv.Close(); err != nil {
-		return &exitError{code: ExitSoftware, err: err}
+		return &command.Error{Code: command.ExitSoftware, Err: err}
 	}
 	return nil
 }
@@ -259,12 +263,11 @@ func (s *serving) announce(addrs []net.Addr, data string) error {
 		line.Addresses = append(line.Addresses, text)
 	}
 	if s.json {
-		return s.cli.json(line)
+		return s.app.JSON(line)
 	}
 	place := "in memory"
 	if data != "" {
 		place = "data in " + data
 	}
-	_, err := fmt.Fprintf(s.stdout, "serving %s (pid %d, %s)\n", strings.Join(line.Addresses, " "), line.PID, place)
-	return err
+	return s.app.Printf("serving %s (pid %d, %s)\n", strings.Join(line.Addresses, " "), line.PID, place)
 }

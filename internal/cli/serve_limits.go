@@ -8,23 +8,27 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/server"
 )
 
-// allowances are what "turnstile serve" grants its clients and whoever watches over it. Each flag goes before the configuration file.
+// allowances are what "turnstile serve" grants its clients and its operators. Each flag takes precedence over the
+// configuration file.
 type allowances struct {
 	requireSASL                             bool
 	words, admin                            string
 	sessions, conns, perAddress, maxWatches int
 	maxFrame, maxReply, memory              int
-	sendTime                                duration
+	sendTime                                command.Duration
 }
 
 func (a *allowances) flags(flags *pflag.FlagSet) {
 	flags.BoolVar(&a.requireSASL, "require-sasl", false, "serve nobody who has not logged in as one of --sasl-users")
-	flags.StringVar(&a.words, "words", "", "four-letter `words` to answer, with commas between, or * for all (default: srvr)")
+	flags.StringVar(&a.words, "words", "",
+		"four-letter `words` to answer, with commas between, or * for all (default: srvr)")
 	flags.StringVar(&a.admin, "admin", "", "`address` of ZooKeeper's HTTP commands, as 127.0.0.1:8080 (default: off)")
-	flags.IntVar(&a.conns, "max-connections", 0, "`number` of connections at most, -1 for no limit; default: docs/limits.md has this and the others")
+	flags.IntVar(&a.conns, "max-connections", 0,
+		"`number` of connections at most, -1 for no limit; default: docs/limits.md has this and the others")
 	flags.IntVar(&a.perAddress, "max-connections-per-address", 0, "`number` of them from one address")
 	flags.IntVar(&a.sessions, "max-sessions", 0, "`number` of sessions")
 	flags.IntVar(&a.maxWatches, "max-watches", 0, "`number` of watches of one connection")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seed-a3166700/turnstile/internal/cli"
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
 )
 
 // runHere runs turnstile in this process. What it runs here must end before it would touch a server.
@@ -171,8 +172,8 @@ func TestWrongUseIsRefusedBeforeAnythingIsDone(t *testing.T) {
 		t.Run(test.env+" "+test.args, func(t *testing.T) {
 			t.Parallel()
 			code, stdout, stderr := runHere(t, []string{test.env}, strings.Fields(test.args)...)
-			if code != cli.ExitUsage {
-				t.Errorf("exit code %d, want %d", code, cli.ExitUsage)
+			if code != command.ExitUsage {
+				t.Errorf("exit code %d, want %d", code, command.ExitUsage)
 			}
 			if stdout != "" {
 				t.Errorf("standard output %q, want none", stdout)

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
 )
 
 // versionJSON is what "turnstile version --json" prints.
@@ -18,20 +20,19 @@ type versionJSON struct {
 	Arch     string `json:"arch"`
 }
 
-func (c *cli) version() *cobra.Command {
+func newVersion(app *command.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "  turnstile version --json",
-		Args:    exactArgs(0, ""),
+		Args:    command.ExactArgs(0, ""),
 		RunE: func(*cobra.Command, []string) error {
 			v := thisVersion()
 			if asJSON {
-				return c.json(v)
+				return app.JSON(v)
 			}
-			_, err := fmt.Fprintln(c.stdout, v.text())
-			return failed(err)
+			return app.Printf("%s\n", v.text())
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object (docs/cli-json.md)")

@@ -9,10 +9,11 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/internal/supervise"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -23,7 +24,7 @@ type whoJSON struct {
 	Holder  *contenderJSON  `json:"holder"` // the first of the holders; null when nobody holds the lock
 	Holders []contenderJSON `json:"holders"`
 	Waiters []contenderJSON `json:"waiters"`
-	Place   place           `json:"place"`
+	Place   use             `json:"place"`
 	Numbers numbersJSON     `json:"numbers"`
 }
 
@@ -59,15 +60,15 @@ type ownerJSON struct {
 	Text    string   `json:"text,omitempty"`
 }
 
-// standing is a contender as it is shown.
-type standing struct {
+// contender is a contender as it is shown.
+type contender struct {
 	lock.Contender
 	permits int      // how many of a semaphore's it has
 	waitsAt []string // at which paths of its set it waits although it is first here
 }
 
-func (c *cli) who() *cobra.Command {
-	var n connection
+func newWho(app *command.App) *cobra.Command {
+	var n command.Connection
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "who [flags] PATH...",
@@ -87,35 +88,35 @@ Exit codes: 0; 1 something else than a lock is at PATH; 64 usage; 69 no server; 
   turnstile who --connect zk1:2181,zk2:2181/app --json /deploy`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage(cmd, errors.New("PATH is missing"))
+				return command.Usage(cmd, errors.New("PATH is missing"))
 			}
 			for _, path := range args {
-				if err := checkPath(path); err != nil {
-					return usage(cmd, err)
+				if err := command.CheckPath(path); err != nil {
+					return command.Usage(cmd, err)
 				}
 			}
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := supervise.Until(cmd.Context())
 			defer stop()
-			return failed(c.showWho(ctx, &n, args, asJSON))
+			return command.Failed(showWho(ctx, app, &n, args, asJSON))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a PATH (docs/cli-json.md)")
-	n.flags(cmd.Flags())
+	n.Flags(cmd.Flags())
 	return cmd
 }
 
-func (c *cli) showWho(ctx context.Context, n *connection, paths []string, asJSON bool) error {
-	client, sess, err := c.open(ctx, n)
+func showWho(ctx context.Context, app *command.App, n *command.Connection, paths []string, asJSON bool) error {
+	client, sess, err := n.Open(ctx, app)
 	if err != nil {
 		return err
 	}
 	defer client.Close() // nothing of ours is at the server
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(n.connectTimeout), errNoAnswer)
+	ctx, cancel := n.Answering(ctx)
 	defer cancel()
 	lines := make([]lineAt, len(paths))
 	for i, path := range paths {
-		if lines[i], err = look(ctx, client, sess, path); err != nil {
-			return n.gaveUp(err, client.LastError())
+		if lines[i], err = readLine(ctx, client, sess, path); err != nil {
+			return n.Unanswered(err, client)
 		}
 	}
 	var wrong error
@@ -126,14 +127,14 @@ func (c *cli) showWho(ctx context.Context, n *connection, paths []string, asJSON
 		}
 		switch {
 		case asJSON:
-			err = c.json(whoIs(l))
+			err = app.JSON(newWhoJSON(l))
 		case other == "":
-			c.warnOf(l)
-			err = c.printLine(l, len(paths) > 1, n.where())
+			warnOf(app, l)
+			err = printLine(app, l, len(paths) > 1, n.Where())
 		}
 		if other != "" {
-			wrong = &exitError{code: ExitNotAcquired}
-			fmt.Fprintln(c.stderr, "turnstile:", other)
+			wrong = &command.Error{Code: command.ExitNotAcquired}
+			fmt.Fprintln(app.Stderr, "turnstile:", other)
 		}
 		if err != nil {
 			return err
@@ -142,10 +143,10 @@ func (c *cli) showWho(ctx context.Context, n *connection, paths []string, asJSON
 	return wrong
 }
 
-// lineAt is who is at a path, and what else.
+// lineAt is what is at a path.
 type lineAt struct {
 	path    string
-	list    []standing
+	list    []contender
 	numbers lock.Numbers
 	found   pathState
 }
@@ -159,27 +160,27 @@ func (l lineAt) groups() int {
 	return n
 }
 
-func mayHold(list []standing) bool {
-	return slices.ContainsFunc(list, func(s standing) bool { return s.MayHold })
+func mayHold(list []contender) bool {
+	return slices.ContainsFunc(list, func(s contender) bool { return s.MayHold })
 }
 
-// warnOf says that a line is not what it seems to be, and what to do before the sequence numbers are used up, from
-// the middle on.
-func (c *cli) warnOf(l lineAt) {
+// warnOf warns of contenders that do not exclude each other, and of sequence numbers that are being used up.
+func warnOf(app *command.App, l lineAt) {
 	if l.groups() > 1 || mayHold(l.list) {
-		fmt.Fprintf(c.stderr, "turnstile: warning: not all at %s exclude each other: their programs look for different "+
-			"names, and several groups may hold at the same time (docs/interop.md)\n", l.path)
+		app.Say("warning: not all at %s exclude each other: their programs look for different "+
+			"names, and several groups may hold at the same time (docs/interop.md)", l.path)
 	}
 	if n := l.numbers; n.Low {
-		fmt.Fprintf(c.stderr, "turnstile: warning: %d sequence numbers are left at %s, and then new contenders are refused; "+
-			"delete %s at a time when it is empty (zkCli.sh delete), so that its numbers begin at 0 again\n", n.Left, n.Path, n.Path)
+		app.Say("warning: %d sequence numbers are left at %s, and then new contenders are refused; "+
+			"delete %s at a time when it is empty (zkCli.sh delete), so that its numbers begin at 0 again",
+			n.Left, n.Path, n.Path)
 	}
 }
 
-// look returns who stands in line at path.
-func look(ctx context.Context, client *zk.Client, sess *zk.Session, path string) (lineAt, error) {
+// readLine returns what is at path.
+func readLine(ctx context.Context, client *zk.Client, sess *zk.Session, path string) (lineAt, error) {
 	l := lineAt{path: path}
-	if err := sess.Sync(ctx, path); err != nil { // the server that we happen to be connected to may be behind
+	if err := sess.Sync(ctx, path); err != nil { // the server that we are connected to may be behind
 		return l, err
 	}
 	line, err := lock.Inspect(ctx, client, path)
@@ -187,12 +188,12 @@ func look(ctx context.Context, client *zk.Client, sess *zk.Session, path string)
 		l.numbers, err = lock.InspectNumbers(ctx, client, path)
 	}
 	if err == nil {
-		l.found, err = lookAt(ctx, sess, path, line)
+		l.found, err = readPath(ctx, sess, path, line)
 	}
 	if err == nil {
-		err = recall(ctx, client, path, line)
+		err = restoreData(ctx, client, path, line)
 	}
-	list := together(line)
+	list := groupPermits(line)
 	for i, c := range list {
 		if !c.Holder || err != nil {
 			continue
@@ -208,9 +209,8 @@ func look(ctx context.Context, client *zk.Client, sess *zk.Session, path string)
 	return l, err
 }
 
-// recall says of the nodes over which Curator's word for a revocation was written what was there before, if that is
-// recorded.
-func recall(ctx context.Context, client *zk.Client, path string, line []lock.Contender) error {
+// restoreData restores what is recorded of data that a revocation in Curator's layout has overwritten.
+func restoreData(ctx context.Context, client *zk.Client, path string, line []lock.Contender) error {
 	overwritten := func(c lock.Contender) bool { return c.Revoked != nil && !c.Known }
 	if !slices.ContainsFunc(line, overwritten) {
 		return nil
@@ -231,7 +231,8 @@ func recall(ctx context.Context, client *zk.Client, path string, line []lock.Con
 	return nil
 }
 
-// waitsAt reports whether a set's contender waits at another of its paths. Its nodes have a session and a transaction in common.
+// waitsAt reports whether a set's contender waits at another of its paths. Its nodes have the same session and were
+// created in one transaction.
 func waitsAt(ctx context.Context, client *zk.Client, path string, of lock.Contender) (bool, error) {
 	line, err := lock.Inspect(ctx, client, path)
 	return slices.ContainsFunc(line, func(c lock.Contender) bool {
@@ -239,22 +240,14 @@ func waitsAt(ctx context.Context, client *zk.Client, path string, of lock.Conten
 	}), err
 }
 
-// gaveUp says that the server went away when that is what err comes to.
-func (n *connection) gaveUp(err, why error) error {
-	if errors.Is(err, errNoAnswer) {
-		return n.noServer(why)
-	}
-	return err
-}
-
-func whoIs(l lineAt) whoJSON {
+func newWhoJSON(l lineAt) whoJSON {
 	w := whoJSON{
 		Path: l.path, Holders: []contenderJSON{}, Waiters: []contenderJSON{},
-		Place: l.found.place, Numbers: numbersJSON(l.numbers),
+		Place: l.found.use, Numbers: numbersJSON(l.numbers),
 	}
 	for _, c := range l.list {
 		entry := contenderJSON{
-			Node: c.Path, Kind: c.Kind.String(), Since: timestamp(c.Since), Session: sessionID(c.Session),
+			Node: c.Path, Kind: c.Kind.String(), Since: command.Timestamp(c.Since), Session: command.SessionID(c.Session),
 			WaitsAt: c.waitsAt, Permits: c.permits, Revoked: revocation(c.Revoked), MayHold: c.MayHold,
 		}
 		if l.groups() > 1 {
@@ -282,17 +275,16 @@ func known(o lock.Owner) ownerJSON {
 	return ownerJSON{Host: o.Host, PID: o.PID, Program: o.Program, Label: o.Label, Set: o.Set}
 }
 
-// printLine prints the line for people, each group by itself. Titled says of which path it is.
-func (c *cli) printLine(l lineAt, titled bool, server string) error {
+// printLine prints the contenders for people, each group by itself. If titled is set it prints the path, too.
+func printLine(app *command.App, l lineAt, titled bool, server string) error {
 	if len(l.list) == 0 {
 		absent := ""
-		if l.found.place == placeAbsent {
+		if l.found.use == useAbsent {
 			absent = "; there is no such path now"
 		}
-		_, err := fmt.Fprintf(c.stdout, "nobody holds %s or waits for it (asked %s%s)\n", l.path, server, absent)
-		return err
+		return app.Printf("nobody holds %s or waits for it (asked %s%s)\n", l.path, server, absent)
 	}
-	w := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(app.Stdout, 0, 0, 2, ' ', 0)
 	for group := range l.groups() {
 		title := ""
 		if titled {
@@ -303,35 +295,36 @@ func (c *cli) printLine(l lineAt, titled bool, server string) error {
 			fmt.Fprintln(w)
 		}
 		fmt.Fprintf(w, "%s\tOWNER\tSINCE\tSESSION\tTOKEN\n", title)
-		printGroup(w, slices.DeleteFunc(slices.Clone(l.list), func(s standing) bool { return s.Group != group }))
+		printGroup(w, slices.DeleteFunc(slices.Clone(l.list), func(s contender) bool { return s.Group != group }))
 	}
-	return w.Flush()
+	return command.OutputError(w.Flush())
 }
 
-// printGroup prints those of a group.
-func printGroup(w io.Writer, line []standing) {
+// printGroup prints the contenders of a group.
+func printGroup(w io.Writer, line []contender) {
 	waiting := 0
-	for _, contender := range line {
-		token := strconv.FormatInt(int64(contender.Token), 10)
-		if !contender.Holder {
+	for _, c := range line {
+		token := strconv.FormatInt(int64(c.Token), 10)
+		if !c.Holder {
 			token = "-"
 		}
-		if !contender.Holder && !contender.MayHold {
+		if !c.Holder && !c.MayHold {
 			waiting++
 		}
-		who := owner(contender.Contender)
-		if contender.Revoked != nil {
+		who := owner(c.Contender)
+		if c.Revoked != nil {
 			who += ", asked to give it up"
 		}
-		if len(contender.waitsAt) > 0 {
-			who += ", waits at " + strings.Join(contender.waitsAt, " ")
+		if len(c.waitsAt) > 0 {
+			who += ", waits at " + strings.Join(c.waitsAt, " ")
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", role(contender, waiting), who, since(contender.Since), sessionID(contender.Session), token)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n",
+			role(c, waiting), who, command.Since(c.Since), command.SessionID(c.Session), token)
 	}
 }
 
 // role says what a contender does in the line: the n-th that waits, if it waits.
-func role(c standing, n int) string {
+func role(c contender, n int) string {
 	holder, waiter := "holder", "waiter"
 	switch c.Kind {
 	case lock.Candidate:
@@ -361,22 +354,18 @@ func owner(c lock.Contender) string {
 	case !c.Known && len(c.Data) == 0:
 		return "?"
 	case !c.Known:
-		return plain(string(c.Data[:min(len(c.Data), 60)]))
+		return command.Plain(string(c.Data[:min(len(c.Data), 60)]))
 	}
 	var more []string
 	if c.Owner.Label != "" {
-		more = append(more, printable(c.Owner.Label))
+		more = append(more, command.Printable(c.Owner.Label))
 	}
 	if len(c.Owner.Set) > 0 {
-		more = append(more, "set of "+printable(strings.Join(c.Owner.Set, " ")))
+		more = append(more, "set of "+command.Printable(strings.Join(c.Owner.Set, " ")))
 	}
-	text := fmt.Sprintf("%s pid %d", plain(c.Owner.Host), c.Owner.PID)
+	text := fmt.Sprintf("%s pid %d", command.Plain(c.Owner.Host), c.Owner.PID)
 	if len(more) > 0 {
 		text += " (" + strings.Join(more, "; ") + ")"
 	}
 	return text
-}
-
-func since(t time.Time) string {
-	return fmt.Sprintf("%s (%v)", t.Local().Format(time.DateTime), max(0, time.Since(t)).Round(time.Second))
 }

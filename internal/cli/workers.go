@@ -15,43 +15,47 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/internal/ownserver"
 )
 
-// workerFlag makes a process one of those that "turnstile bench lock --processes" starts. It connects and says "ready", begins at a
-// line on its standard input, prints its measurement as JSON, and ends at the latest when its standard input does.
+// workerFlag makes a process one of those that "turnstile bench lock --processes" starts. It connects and prints
+// "ready", begins when it reads a line, prints its measurement as JSON, and ends at the latest at the end of its
+// standard input.
 const workerFlag = "worker"
 
-var errLeftAlone = errors.New("whoever has started this process is gone")
+var errParentGone = errors.New("the process that started this one is gone")
 
 // workerGrace is how long a worker may take to end when it is told to.
 const workerGrace = 5 * time.Second
 
-// work is the life of such a process.
+// work is what such a process does.
 func (b *bencher) work(ctx context.Context) error {
-	b.connection.quiet = true
-	client, _, err := b.open(ctx, &b.connection)
+	b.app.Quiet = true
+	client, _, err := b.connection.Open(ctx, b.app)
 	if err != nil {
 		return err
 	}
-	defer client.Close() // the session ends by itself if it cannot be closed now
-	if _, err := fmt.Fprintln(b.stdout, "ready"); err != nil {
+	defer client.Close() // if it fails, the session ends by itself
+	if err := b.app.Printf("ready\n"); err != nil {
 		return err
 	}
-	orders := bufio.NewReader(b.stdin)
-	if _, err := orders.ReadString('\n'); err != nil {
-		return nil // whoever has started us is gone
+	input := bufio.NewReader(b.app.Stdin)
+	if _, err := input.ReadString('\n'); err != nil {
+		return nil // the process that started us is gone
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() { // ends with the process if its starter lives longer
-		_, _ = io.Copy(io.Discard, orders) // any end is one
-		cancel(errLeftAlone)
+	go func() { // ends with the process at the latest
+		_, _ = io.Copy(io.Discard, input) // an error is an end, too
+		cancel(errParentGone)
 	}()
 	measured, err := b.measure(ctx, client)
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(b.stdout).Encode(measured)
+	return json.NewEncoder(b.app.Stdout).Encode(measured)
 }
 
 // commandLine writes the flags that were on the command line, for another process with the same environment.
@@ -81,11 +85,12 @@ type worker struct {
 	end    func() error // ends the process, if it has not ended, and returns how it did
 }
 
-// together has processes lock and unlock at the same time, and puts together what they have measured. They have ended when it returns.
-func (b *bencher) together(ctx context.Context) (all measurement, err error) {
+// measureProcesses measures in several processes at the same time, and combines what they have measured. They have
+// ended when it returns.
+func (b *bencher) measureProcesses(ctx context.Context) (all measurement, err error) {
 	var workers []*worker
 	defer func() {
-		_ = each(workers, func(_ int, w *worker) error { return w.end() }) // what was wrong with one is known by now
+		_ = each(workers, func(_ int, w *worker) error { return w.end() }) // their errors are known by now
 		if err != nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
@@ -123,13 +128,13 @@ func each(workers []*worker, f func(i int, w *worker) error) error {
 
 // start starts a process. It is told to end when ctx ends.
 func (b *bencher) start(ctx context.Context) (*worker, error) {
-	program, err := executable()
+	program, err := ownserver.Executable()
 	if err != nil {
 		return nil, err
 	}
 	w := &worker{cmd: exec.CommandContext(ctx, program, b.again...)}
 	w.cmd.Args[0] = "turnstile"
-	w.cmd.Env = b.env.list
+	w.cmd.Env = b.app.Env.List()
 	w.cmd.Stderr = &w.stderr
 	w.cmd.WaitDelay = workerGrace
 	if w.stdin, err = w.cmd.StdinPipe(); err != nil {
@@ -170,12 +175,12 @@ func (w *worker) measure(m *measurement) error {
 	return nil
 }
 
-// failed returns why a process has said less than it should: what it told and its exit code, or err if it told nothing.
+// failed returns why a process ended early: its message and exit code, or err if it printed none.
 func (w *worker) failed(err error) error {
 	exit, ok := errors.AsType[*exec.ExitError](w.end())
 	text, _ := strings.CutPrefix(strings.TrimSpace(w.stderr.String()), "turnstile: ")
 	if !ok || text == "" {
-		return fmt.Errorf("one of the processes has ended early: %w", cmp.Or(err, errors.New("it said what it should not")))
+		return fmt.Errorf("one of the processes has ended early: %w", cmp.Or(err, errors.New("unexpected output")))
 	}
-	return &exitError{code: exit.ExitCode(), err: errors.New(text)}
+	return &command.Error{Code: exit.ExitCode(), Err: errors.New(text)}
 }

@@ -1,8 +1,8 @@
 // Package jute encodes and decodes the primitive types of ZooKeeper's wire format: big-endian integers,
 // length-prefixed strings and buffers, counted vectors.
 //
-// Encoding appends to a byte slice and cannot fail. Decoding goes through a Decoder that remembers its first error,
-// so that a record decodes all its fields and asks once.
+// Encoding appends to a byte slice and cannot fail. A Decoder remembers its first error, so a record decodes all its
+// fields and checks for an error once.
 package jute
 
 import (
@@ -11,8 +11,8 @@ import (
 	"fmt"
 )
 
-// ErrShort says that a record ended before its last field did.
-var ErrShort = errors.New("jute: record is shorter than its fields")
+// ErrShort is the error for input that ends before the last field does.
+var ErrShort = errors.New("jute: input ends in the middle of a record")
 
 // AppendByte appends one byte.
 func AppendByte(b []byte, v byte) []byte { return append(b, v) }
@@ -31,10 +31,10 @@ func AppendInt(b []byte, v int32) []byte { return binary.BigEndian.AppendUint32(
 // AppendLong appends a 64-bit signed integer.
 func AppendLong(b []byte, v int64) []byte { return binary.BigEndian.AppendUint64(b, uint64(v)) }
 
-// AppendString appends a string with its length. The null string has a function of its own, AppendNull.
+// AppendString appends a string with its length. AppendNull appends the null string.
 func AppendString(b []byte, s string) []byte { return append(AppendInt(b, int32(len(s))), s...) }
 
-// AppendBuffer appends bytes with their length. A nil slice is the null buffer, which is not the empty one.
+// AppendBuffer appends bytes with their length. A nil slice is the null buffer, which differs from an empty one.
 func AppendBuffer(b, p []byte) []byte {
 	if p == nil {
 		return AppendNull(b)
@@ -42,10 +42,10 @@ func AppendBuffer(b, p []byte) []byte {
 	return append(AppendInt(b, int32(len(p))), p...)
 }
 
-// AppendNull appends the null string, the null buffer or the null vector: they look the same.
+// AppendNull appends the null string, buffer or vector, which all have the same encoding.
 func AppendNull(b []byte) []byte { return AppendInt(b, -1) }
 
-// AppendStrings appends a vector of strings. A nil slice is sent as the empty vector, because servers refuse the null one.
+// AppendStrings appends a vector of strings. A nil slice becomes the empty vector, because servers reject the null one.
 func AppendStrings(b []byte, v []string) []byte {
 	b = AppendInt(b, int32(len(v)))
 	for _, s := range v {
@@ -54,29 +54,29 @@ func AppendStrings(b []byte, v []string) []byte {
 	return b
 }
 
-// A Decoder reads one record out of a frame. Its methods return zero values from the first error on; Err tells it.
-// Nothing is allocated by a length that the rest of the frame could not fill.
+// A Decoder reads the fields of a record. After the first error its methods return zero values, and Err returns that
+// error. A length that exceeds the remaining input is an error before anything is allocated for it.
 type Decoder struct {
 	rest []byte
 	err  error
 }
 
-// NewDecoder returns a decoder of b. Buffers that it returns share b's memory.
+// NewDecoder returns a decoder of b. The buffers that it decodes share memory with b.
 func NewDecoder(b []byte) *Decoder { return &Decoder{rest: b} }
 
-// Reset makes d a decoder of b, as NewDecoder does without allocating.
+// Reset makes d a decoder of b, as NewDecoder does, without allocating.
 func (d *Decoder) Reset(b []byte) { d.rest, d.err = b, nil }
 
-// Err returns the first error, nil if there was none.
+// Err returns the first error, or nil.
 func (d *Decoder) Err() error { return d.err }
 
-// Len returns how many bytes are left.
+// Len returns the number of bytes left.
 func (d *Decoder) Len() int { return len(d.rest) }
 
-// Rest returns all bytes that are left, without consuming them.
+// Rest returns the bytes left, without consuming them.
 func (d *Decoder) Rest() []byte { return d.rest }
 
-// Fail makes err the decoder's error, unless it has one.
+// Fail sets the decoder's error, unless it has one.
 func (d *Decoder) Fail(err error) {
 	if d.err == nil {
 		d.err = err
@@ -105,7 +105,7 @@ func (d *Decoder) Byte() byte {
 	return 0
 }
 
-// Bool reads a boolean; every byte but 0 is true.
+// Bool reads a boolean. Every byte except 0 is true.
 func (d *Decoder) Bool() bool { return d.Byte() != 0 }
 
 // Int reads a 32-bit signed integer.
@@ -124,7 +124,7 @@ func (d *Decoder) Long() int64 {
 	return 0
 }
 
-// PeekInt returns the next 32-bit integer without consuming it, false if there is none.
+// PeekInt returns the next 32-bit integer without consuming it, or false if fewer than four bytes are left.
 func (d *Decoder) PeekInt() (int32, bool) {
 	if d.err != nil || len(d.rest) < 4 {
 		return 0, false
@@ -132,7 +132,7 @@ func (d *Decoder) PeekInt() (int32, bool) {
 	return int32(binary.BigEndian.Uint32(d.rest)), true
 }
 
-// Buffer reads a buffer: nil if it is null, empty but not nil if its length is 0. It shares the frame's memory.
+// Buffer reads a buffer: nil if it is null, empty but not nil if its length is 0. It shares memory with the input.
 func (d *Decoder) Buffer() []byte {
 	n := d.Int()
 	switch {
@@ -145,20 +145,20 @@ func (d *Decoder) Buffer() []byte {
 	return d.take(int(n))
 }
 
-// String reads a string; the null string reads as "".
+// String reads a string. The null string becomes "".
 func (d *Decoder) String() string { return string(d.Buffer()) }
 
 // Required reads a string that must not be null.
 func (d *Decoder) Required() string {
 	p := d.Buffer()
 	if p == nil {
-		d.Fail(errors.New("jute: null where a string is required"))
+		d.Fail(errors.New("jute: required string is null"))
 	}
 	return string(p)
 }
 
-// Count reads the count of a vector whose elements take at least size bytes each: -1 for the null vector.
-// A count that the rest of the frame could not hold is an error, so it is safe to allocate by it.
+// Count reads the number of elements of a vector, -1 for the null vector. Each element takes at least size bytes. A
+// count that exceeds the remaining input is an error, so it is safe to allocate that many elements.
 func (d *Decoder) Count(size int) int {
 	n := d.Int()
 	switch {
@@ -174,7 +174,7 @@ func (d *Decoder) Count(size int) int {
 	return int(n)
 }
 
-// Strings reads a vector of strings: nil if it is null, empty but not nil if it has no element.
+// Strings reads a vector of strings: nil if it is null, empty but not nil if it has no elements.
 func (d *Decoder) Strings() []string {
 	n := d.Count(4)
 	if n < 0 || d.err != nil {
@@ -191,7 +191,7 @@ func (d *Decoder) Strings() []string {
 func (d *Decoder) RequiredStrings() []string {
 	v := d.Strings()
 	if v == nil {
-		d.Fail(errors.New("jute: null where a vector is required"))
+		d.Fail(errors.New("jute: required vector is null"))
 	}
 	return v
 }

@@ -129,7 +129,7 @@ func TestNullIsNotEmpty(t *testing.T) {
 	}
 }
 
-// reads are all the ways to read one thing.
+// reads has a function for each method that reads one value.
 var reads = map[string]func(d *jute.Decoder){
 	"byte":             func(d *jute.Decoder) { d.Byte() },
 	"bool":             func(d *jute.Decoder) { d.Bool() },
@@ -143,13 +143,19 @@ var reads = map[string]func(d *jute.Decoder){
 	"count":            func(d *jute.Decoder) { d.Count(12) },
 }
 
-func TestShortAndLyingInputIsAnError(t *testing.T) {
+func TestTruncatedInputIsAnError(t *testing.T) {
 	t.Parallel()
 	full := map[string][]byte{
-		"byte": {1}, "bool": {1}, "int": {1, 2, 3, 4}, "long": {1, 2, 3, 4, 5, 6, 7, 8},
-		"string": jute.AppendString(nil, "abc"), "buffer": jute.AppendString(nil, "abc"), "required": jute.AppendString(nil, "abc"),
-		"strings": jute.AppendStrings(nil, []string{"a", "b"}), "required strings": jute.AppendStrings(nil, []string{"a", "b"}),
-		"count": append(jute.AppendInt(nil, 1), make([]byte, 12)...),
+		"byte":             {1},
+		"bool":             {1},
+		"int":              {1, 2, 3, 4},
+		"long":             {1, 2, 3, 4, 5, 6, 7, 8},
+		"string":           jute.AppendString(nil, "abc"),
+		"buffer":           jute.AppendString(nil, "abc"),
+		"required":         jute.AppendString(nil, "abc"),
+		"strings":          jute.AppendStrings(nil, []string{"a", "b"}),
+		"required strings": jute.AppendStrings(nil, []string{"a", "b"}),
+		"count":            append(jute.AppendInt(nil, 1), make([]byte, 12)...),
 	}
 	for name, read := range reads {
 		b := full[name]
@@ -204,8 +210,8 @@ func TestBuffersCannotGrowIntoTheFrame(t *testing.T) {
 	}
 }
 
-// TestNothingIsAllocatedByALengthAlone is not parallel: it counts what the whole program allocates.
-func TestNothingIsAllocatedByALengthAlone(t *testing.T) {
+// Not parallel: it counts the allocations of the whole program.
+func TestClaimedLengthAloneAllocatesNothing(t *testing.T) {
 	frame := append(jute.AppendInt(nil, math.MaxInt32), make([]byte, 64)...)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -218,7 +224,7 @@ func TestNothingIsAllocatedByALengthAlone(t *testing.T) {
 	}
 }
 
-// FuzzDecoder holds that no input makes a decoder panic, give more than there is, or go on after an error.
+// FuzzDecoder checks that no input makes a decoder panic, return more than the input has, or go on after an error.
 func FuzzDecoder(f *testing.F) {
 	f.Add([]byte("bilsunvc"), jute.AppendStrings(jute.AppendInt(nil, 3), []string{"a", "b"}))
 	f.Add([]byte("us"), jute.AppendNull(jute.AppendNull(nil)))

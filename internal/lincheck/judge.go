@@ -16,31 +16,32 @@ import (
 
 const (
 	judgeLimit  = 2 * time.Minute  // for a whole history
-	shrinkLimit = 10 * time.Second // for a part of one that was refused
-	contextSize = 20               // holds that are shown before the ones that contradict each other
+	shrinkLimit = 10 * time.Second // for a part of a refused history
+	contextSize = 20               // holds that are shown before the contradicting ones
 )
 
-// story is what one hold contributes to a history: operations that make sense only together. Of a history that a model accepts it also
-// accepts what is left when whole stories are taken out, so a part that is refused is the reason why the whole is.
-type story []porcupine.Operation
+// holdOps are the operations of one hold, which make sense only together. A model that accepts a history also accepts
+// it without any of its holds. So if it refuses a part, that part is the reason why it refuses the whole.
+type holdOps []porcupine.Operation
 
-// judge returns nil if the stories can be those of the model. Otherwise, and if it cannot find out in time, it writes the part of the
-// history that matters as a page into dir, which it makes, and returns an error that names it.
-func judge(model porcupine.Model, what string, stories []story, dir string) error {
-	slices.SortStableFunc(stories, func(a, b story) int { return cmp.Compare(a[0].Call, b[0].Call) })
-	result := porcupine.CheckOperationsTimeout(model, slices.Concat(stories...), judgeLimit)
+// judge returns nil if the model accepts the holds. Otherwise, or if it cannot find out in time, it writes the
+// relevant part of the history as a page into dir, which it creates, and returns an error with the page's name.
+func judge(model porcupine.Model, what string, holds []holdOps, dir string) error {
+	slices.SortStableFunc(holds, func(a, b holdOps) int { return cmp.Compare(a[0].Call, b[0].Call) })
+	result := porcupine.CheckOperationsTimeout(model, slices.Concat(holds...), judgeLimit)
 	if result == porcupine.Ok {
 		return nil
 	}
-	part := stories
+	part := holds
 	if result == porcupine.Illegal {
-		part = shrink(model, stories)
+		part = shrink(model, holds)
 	}
-	verdict := fmt.Errorf("lincheck: %s: the history of %d holds is not %s's", result, len(stories), what)
+	verdict := fmt.Errorf("lincheck: %s: history of %d holds is not that of %s", result, len(holds), what)
 	return keep(verdict, dir, func(page io.Writer) error { return show(model, part, page) })
 }
 
-// keep writes a page that shows why a history was refused into dir, which it makes, and returns the verdict with the page's name.
+// keep writes a page that explains a refusal into dir, which it creates, and returns the verdict with the page's
+// name.
 func keep(verdict error, dir string, show func(page io.Writer) error) error {
 	name := filepath.Join(dir, "history.html")
 	err := os.MkdirAll(dir, 0o755)
@@ -51,29 +52,29 @@ func keep(verdict error, dir string, show func(page io.Writer) error) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%w; it cannot be kept: %w", verdict, err)
+		return fmt.Errorf("%w; cannot write the page: %w", verdict, err)
 	}
 	return fmt.Errorf("%w; see %s", verdict, name)
 }
 
-// shrink returns a part of a history that is refused, as short as can be found quickly: it ends with the first story that contradicts
-// those before it, and begins a few stories before the last one that this needs.
-func shrink(model porcupine.Model, stories []story) []story {
-	refused := func(part []story) bool {
+// shrink returns a refused part of a refused history, as short as can be found quickly. It ends with the first hold
+// that contradicts those before it, and begins a few holds before the last one that the contradiction needs.
+func shrink(model porcupine.Model, holds []holdOps) []holdOps {
+	refused := func(part []holdOps) bool {
 		return porcupine.CheckOperationsTimeout(model, slices.Concat(part...), shrinkLimit) == porcupine.Illegal
 	}
-	n := sort.Search(len(stories), func(n int) bool { return refused(stories[:n]) })
-	part := stories[:n]
+	n := sort.Search(len(holds), func(n int) bool { return refused(holds[:n]) })
+	part := holds[:n]
 	if !refused(part) {
-		return stories // there was no time to find out
+		return holds // there was no time to find out
 	}
 	first := sort.Search(len(part), func(i int) bool { return !refused(part[i:]) }) - 1
 	return part[max(0, first-contextSize):]
 }
 
-// show writes a page that shows the stories.
-func show(model porcupine.Model, stories []story, page io.Writer) error {
-	history := slices.Concat(stories...)
+// show writes a page that shows the holds.
+func show(model porcupine.Model, holds []holdOps, page io.Writer) error {
+	history := slices.Concat(holds...)
 	rows := make(map[int]int) // the page has a row for every number up to the largest
 	for i, op := range history {
 		row, known := rows[op.ClientId]

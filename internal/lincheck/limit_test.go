@@ -33,17 +33,40 @@ func TestPermitsBeyondAWatchedLimitAreRefused(t *testing.T) {
 		{"one more after a raise", third, []lincheck.Limit{written(3, 1, 115, 118)}, true},
 		{"one more while it is raised", third, []lincheck.Limit{written(3, 1, 130, 170)}, true},
 		{"one more before a raise", third, []lincheck.Limit{written(3, 1, 141, 145)}, false},
-		{"one more after a raise that nobody answered", third, []lincheck.Limit{written(3, 1, 50, 0)}, true},
+		{"one more after a raise without a reply", third, []lincheck.Limit{written(3, 1, 50, 0)}, true},
 		{"one more after a raise that was refused", third, []lincheck.Limit{refused}, false},
-		{"one more after a raise that nobody answered and another forestalled", third, []lincheck.Limit{written(3, 1, 50, 0), written(2, 1, 60, 70)}, false},
-		{"one more after a raise that nobody answered and another followed", third, []lincheck.Limit{written(3, 1, 50, 0), written(2, 2, 60, 70)}, false},
+		{
+			"one more after a raise without a reply, whose version is another's",
+			third,
+			[]lincheck.Limit{written(3, 1, 50, 0), written(2, 1, 60, 70)},
+			false,
+		},
+		{
+			"one more after a raise without a reply, followed by another",
+			third,
+			[]lincheck.Limit{written(3, 1, 50, 0), written(2, 2, 60, 70)},
+			false,
+		},
 
 		{"a lowering leaves what is out", both, []lincheck.Limit{written(0, 1, 115, 118)}, true},
-		{"after a lowering nobody comes in", both, []lincheck.Limit{written(1, 1, 80, 85)}, false},
-		{"who asked before a lowering came in before it", both, []lincheck.Limit{written(1, 1, 96, 98)}, true},
-		{"who has the larger token came in after who asked after the lowering", []lincheck.Hold{asked(99, hold(1, 10, 100, 180, 190)), both[1]}, []lincheck.Limit{written(1, 1, 96, 98)}, false},
-		{"a lowering that nobody answered", both, []lincheck.Limit{written(0, 1, 50, 0)}, true},
-		{"a lowering after a raise of the same time", third, []lincheck.Limit{written(3, 1, 100, 119), written(2, 2, 100, 119)}, false},
+		{"no holder after a lowering", both, []lincheck.Limit{written(1, 1, 80, 85)}, false},
+		{"a request before a lowering, acquired before it", both, []lincheck.Limit{written(1, 1, 96, 98)}, true},
+		{
+			"a larger token than that of a request after the lowering",
+			[]lincheck.Hold{
+				asked(99, hold(1, 10, 100, 180, 190)),
+				both[1],
+			},
+			[]lincheck.Limit{written(1, 1, 96, 98)},
+			false,
+		},
+		{"a lowering without a reply", both, []lincheck.Limit{written(0, 1, 50, 0)}, true},
+		{
+			"a lowering after a raise of the same time",
+			third,
+			[]lincheck.Limit{written(3, 1, 100, 119), written(2, 2, 100, 119)},
+			false,
+		},
 		{"a lowering that overlaps", third, []lincheck.Limit{written(3, 1, 100, 119), written(2, 2, 118, 125)}, true},
 		{"a place that is free again", []lincheck.Hold{hold(1, 10, 100, 105, 109), both[1], third[2]}, nil, true},
 	} {
@@ -52,6 +75,6 @@ func TestPermitsBeyondAWatchedLimitAreRefused(t *testing.T) {
 		}
 	}
 	if err := lincheck.CheckLimits(third, nil); err != nil {
-		t.Errorf("no limits: %v", err)
+		t.Errorf("no limits: got %v, want nil", err)
 	}
 }

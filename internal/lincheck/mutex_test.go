@@ -9,9 +9,10 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
 )
 
-// A checker that cannot fail proves nothing: the histories below are such as it must refuse, beside those that it must accept.
+// A checker that cannot fail proves nothing. The tables below have histories that it must refuse beside those that it
+// must accept.
 
-// verdict is what a checker must say of a history.
+// verdict is a history, and whether the checker must accept it.
 type verdict struct {
 	why   string
 	holds []lincheck.Hold
@@ -31,23 +32,27 @@ func expect(t *testing.T, check func([]lincheck.Hold, string) error, cases []ver
 		}
 		page := filepath.Join(dir, "history.html")
 		if !strings.Contains(err.Error(), page) {
-			t.Errorf("%s: the error does not say where the history is: %v", c.why, err)
+			t.Errorf("%s: got %v, want the page's name in the error", c.why, err)
 		}
 		if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "<html") {
-			t.Errorf("%s: the history is not kept as a page: %v", c.why, err)
+			t.Errorf("%s: read the page: %v", c.why, err)
 		}
 	}
 }
 
-// base is less than every token of the cases, and larger than every token before them.
+// base is larger than the tokens of after, and smaller than those of the cases.
 const base = 1_000_000
 
-// after is a history of n holds, one after the other, and more.
+// after returns a history of n holds, one after the other, followed by more.
 func after(n int, more ...lincheck.Hold) []lincheck.Hold {
 	var holds []lincheck.Hold
 	for i := range int64(n) {
 		at := -1000 * (int64(n) - i)
-		holds = append(holds, lincheck.Hold{Client: 3, Node: "z", Token: base + at, Got: at + 100, Alive: at + 200, Ended: at + 300, Permits: 1})
+		holds = append(holds,
+			lincheck.Hold{
+				Client: 3, Node: "z", Token: base + at, Got: at + 100, Alive: at + 200, Ended: at + 300,
+				Permits: 1,
+			})
 	}
 	return append(holds, more...)
 }
@@ -61,12 +66,18 @@ var exclusive = []verdict{
 	{"a killed holder may have ended", after(0, hold(1, 10, 100, 0, 0), hold(2, 20, 130, 140, 160)), true},
 	{"a killed holder was seen alive", after(0, hold(1, 10, 100, 135, 0), hold(2, 20, 130, 132, 134)), false},
 	{"a token falls", after(0, hold(1, 20, 100, 110, 120), hold(2, 10, 130, 140, 150)), false},
-	{"a token falls after others", after(0, hold(1, 20, 100, 110, 120), hold(2, 30, 130, 140, 150), hold(1, 15, 160, 170, 180)), false},
+	{
+		"a token falls after others",
+		after(0, hold(1, 20, 100, 110, 120), hold(2, 30, 130, 140, 150), hold(1, 15, 160, 170, 180)), false,
+	},
 	{"a token repeats", after(0, hold(1, 20, 100, 110, 120), hold(2, 20, 130, 140, 150)), false},
 }
 
 func hold(client int, token, got, alive, ended int64) lincheck.Hold {
-	return lincheck.Hold{Client: client, Node: "n", Token: base + token, Got: got, Alive: alive, Ended: ended, Permits: 1}
+	return lincheck.Hold{
+		Client: client, Node: "n", Token: base + token, Got: got, Alive: alive, Ended: ended,
+		Permits: 1,
+	}
 }
 
 func TestHistoriesThatNoMutexHasAreRefused(t *testing.T) {
@@ -88,15 +99,18 @@ func TestOneOffenceAmongManyHoldsIsFoundAndShown(t *testing.T) {
 	expect(t, lincheck.CheckMutex, cases)
 	dir := t.TempDir()
 	if err := lincheck.CheckMutex(after(500, hold(1, 10, 100, 140, 150), hold(2, 20, 130, 135, 160)), dir); err == nil {
-		t.Fatal("two at once are accepted behind many others")
+		t.Fatal("got two holders at once accepted behind many others")
 	}
 	page, err := os.ReadFile(filepath.Join(dir, "history.html"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for text, want := range map[string]bool{"take 1000010 (n)": true, "take 1000020 (n)": true, "take 999000 (z)": true, "take 600000 (z)": false} {
+	for text, want := range map[string]bool{
+		"acquire 1000010 (n)": true, "acquire 1000020 (n)": true,
+		"acquire 999000 (z)": true, "acquire 600000 (z)": false,
+	} {
 		if got := strings.Contains(string(page), text); got != want {
-			t.Errorf("the page shows %q: %t, want %t", text, got, want)
+			t.Errorf("page contains %q: got %t, want %t", text, got, want)
 		}
 	}
 }
@@ -129,7 +143,11 @@ func TestLateWriteWithAnOldTokenIsRefused(t *testing.T) {
 		writes []lincheck.Write
 		ok     bool
 	}{
-		{"in order, reported in another", []lincheck.Write{write(20, 3), write(10, 1), write(10, 2), write(30, 7)}, true},
+		{
+			"in order, reported in another",
+			[]lincheck.Write{write(20, 3), write(10, 1), write(10, 2), write(30, 7)},
+			true,
+		},
 		{"an old token after a new one", []lincheck.Write{write(10, 1), write(20, 2), write(10, 3)}, false},
 		{"one version from two writes", []lincheck.Write{write(10, 1), write(20, 1)}, false},
 	} {

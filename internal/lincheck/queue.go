@@ -8,74 +8,77 @@ import (
 	"strings"
 )
 
-// QueueHistory is what producers and consumers of one queue saw, and what was found in it when all of them had come to rest. Times are those
-// of Hold.
+// QueueHistory is what the producers and consumers of one queue saw, and what was found in it at the end. Times are
+// those of Hold.
 type QueueHistory struct {
 	Puts       []Put
 	Deliveries []Delivery
 	Purges     []Purge   `json:",omitempty"`
 	Requeues   []Requeue `json:",omitempty"`
-	Dead       []Dead    // the dead letters in the end
-	Marks      []string  // the items whose acknowledgement has left a mark: see Finish.Marked
+	Dead       []Dead    // the dead letters at the end
+	Marks      []string  // the items whose acknowledgement left a mark: see Finish.Marked
 	Rules      QueueRules
 }
 
-// QueueRules are what the queue's promises come to under the configuration of its clients.
+// QueueRules are the queue's promises under the configuration of its clients.
 type QueueRules struct {
-	MaxAttempts int // as in the queue's configuration; 0: without end
-	// Reach is how many items may stand before one that is delivered, ready and not delivered yet, because other consumers have claimed
-	// them; 0: not judged.
+	MaxAttempts int // as in the queue's configuration; 0: unlimited
+	// Reach is how many ready items may be passed over by a first delivery because other consumers have claimed them;
+	// 0: not checked.
 	Reach int
-	// Spare is how many attempts may count that nobody has had: those that consumers which crashed were about to hand out.
+	// Spare is how many attempts may count without a delivery: those of items that a crashed consumer was about to
+	// hand out.
 	Spare int
-	// MaxItems is as in the configuration of the queue's producers; 0: no bound. A queue with a bound has no last attempt here.
+	// MaxItems is the bound in the configuration of the producers; 0: none. A queue with a bound has no last attempt
+	// here.
 	MaxItems int
 }
 
-// Put is a call that has put items, or has tried to.
+// Put is a call that put items, or tried to.
 type Put struct {
-	Client  int
-	Serial  int    // tells the calls of a client apart
-	Key     string `json:",omitempty"` // of an item that is put once
-	Parcels []Parcel
-	Asked   int64 // before it was called
-	Done    int64 // when it had returned; 0 if nobody lived to see it
+	Client int
+	Serial int    // numbers the calls of a client
+	Key    string `json:",omitempty"` // of an item that is put once
+	Items  []PutItem
+	Asked  int64 // before the call
+	Done   int64 // after the call; 0 if the caller was killed first
 
-	IDs     []string `json:",omitempty"` // of those that were acknowledged: the first so many
-	Certain bool     // that the others are not in, and never will be
-	Instead string   `json:",omitempty"` // the id that stands for the key, if it was put by an earlier call
+	IDs     []string `json:",omitempty"` // of the first items, those that were acknowledged
+	Certain bool     // whether the other items are certain to be absent for ever
+	Instead string   `json:",omitempty"` // the id of the item that an earlier call put under the key
 
-	Waits bool `json:",omitempty"` // for room, in a queue with a bound
-	Full  bool `json:",omitempty"` // it was told that there is none
-	// Known is before when the producer's session had been told of everything, if the call began after that and ended under the same session;
-	// 0: it did not.
+	Waits bool `json:",omitempty"` // whether the call waits for room in a bounded queue
+	Full  bool `json:",omitempty"` // whether the call reported a full queue
+	// Known is a time: the producer's session had learned of everything before it. It is 0 unless the call began
+	// after that and ended under the same session.
 	Known int64 `json:",omitempty"`
 }
 
-// Parcel is an item of a Put.
-type Parcel struct {
-	Body     string // no two parcels have the same
+// PutItem is an item of a Put.
+type PutItem struct {
+	Body     string // unique in the history
 	Priority int
 	Delayed  bool `json:",omitempty"`
 }
 
-// Delivery is an item that a consumer has had.
+// Delivery is an item that a consumer received.
 type Delivery struct {
 	Client   int
-	Serial   int // tells the deliveries of a client apart
+	Serial   int // numbers the deliveries of a client
 	Session  int64
-	Item     string // its id
-	Place    string `json:",omitempty"` // in the line of its priority: smaller ones have arrived earlier
+	Item     string // the item's id
+	Place    string `json:",omitempty"` // in the line of its priority: a smaller place arrived earlier
 	Body     string
 	Priority int
 	Attempt  int
 	Token    int64
-	Asked    int64 // before it was asked for
-	Got      int64 // when it had been given
-	Alive    int64 `json:",omitempty"` // when its context was last seen alive, before it was finished; 0: never
+	Asked    int64 // before the consumer asked for it
+	Got      int64 // when the consumer received it
+	Alive    int64 `json:",omitempty"` // when its context was last seen alive before it was finished; 0: never
 
-	// Alone says that no other consumer had anything claimed, from before the first claim of this one's session on. Then order is strict, as
-	// far as the consumer's process had been told. It had been told of whatever was acknowledged before Known.
+	// Alone says that no other consumer had claims, from before the first claim of this consumer's session on. Then
+	// the order is strict for what the consumer's process has learned. It has learned of everything that was
+	// acknowledged before Known.
 	Alone bool  `json:",omitempty"`
 	Known int64 `json:",omitempty"`
 
@@ -85,12 +88,12 @@ type Delivery struct {
 // Finish is what a consumer did with an item.
 type Finish struct {
 	Fate   Fate   `json:",omitempty"`
-	Marked bool   `json:",omitempty"` // the acknowledgement leaves a mark, in the same transaction
+	Marked bool   `json:",omitempty"` // whether the acknowledgement leaves a mark in the same transaction
 	Reason string `json:",omitempty"` // of a rejection
-	Others int    `json:",omitempty"` // how many items the same call acknowledges beside this one
-	Robbed bool   `json:",omitempty"` // the consumer was told that somebody else has removed the item
-	Asked  int64  `json:",omitempty"` // before it was called; 0: it was not
-	Done   int64  `json:",omitempty"` // when it had returned without error; 0: it may have been done or not
+	Others int    `json:",omitempty"` // how many other items the same call acknowledges
+	Robbed bool   `json:",omitempty"` // whether the consumer learned that another client had removed the item
+	Asked  int64  `json:",omitempty"` // before the call; 0: no call
+	Done   int64  `json:",omitempty"` // after the call, if it returned no error; 0: the outcome is unknown
 }
 
 // Fate is a way to finish an item.
@@ -100,11 +103,12 @@ type Fate string
 const (
 	Acknowledged Fate = "done"
 	GivenBack    Fate = "given back" // at once, to its old place
-	PutOff       Fate = "put off"    // to come again, behind others
+	PutOff       Fate = "put off"    // to be delivered again, behind others
 	Rejected     Fate = "rejected"   // to the dead letters
 )
 
-// ends reports whether the item is not delivered again after it. An item that is given back or put off after its last attempt is dead.
+// ends reports whether the item is not delivered again afterwards. An item that is given back or put off after its
+// last attempt becomes a dead letter.
 func (d *Delivery) ends(rules QueueRules) bool {
 	switch d.Finish.Fate {
 	case Acknowledged, Rejected:
@@ -122,32 +126,35 @@ type Dead struct {
 	Reason   string
 }
 
-// breach is something that a queue must not do, and the items that it concerns.
-type breach struct {
+// violation is a broken promise, and the items that it concerns.
+type violation struct {
 	text  string
 	items []string
 }
 
-// CheckQueue judges whether a history can be that of one queue:
+// CheckQueue checks that a history can be that of one queue:
 //
-//   - what was acknowledged as put is acknowledged as done in the end, or a dead letter, or may have been acknowledged by somebody who had no
-//     answer; so is whatever was delivered;
-//   - nothing is delivered or dead that nobody has put, or whose put has failed for certain; no put makes two items, nor does a key;
-//   - an item that was acknowledged or rejected is not delivered again: neither in a later delivery, nor in one that begins after that;
-//   - of two deliveries of an item the first is over, as far as its consumer can know, before the second begins; the second has the larger
-//     token and counts as a later attempt;
-//   - no more attempts count that nobody has had than rules allow; none is past the last that rules allow; dead letters have a reason that
-//     fits what was done to them;
-//   - an item that is gone without that was free at some time before the end of a purge, and no purge counts more than that; nothing that was free
-//     when a purge began which was alone is delivered after it; nobody removes what a consumer has claimed;
-//   - a dead letter that was put back is delivered, and its attempts count from one again; nobody else's item is delivered after its end;
-//   - a put is not let in while items that it must have known of, and that were not finished before its end, fill the queue to its bound, and is not
-//     refused while not so many can have been there; one that waits is not refused, nor is one whose key is in;
-//   - items of a priority get their places in the order in which they were put; a consumer that is alone gets the most urgent first and, of
-//     one priority, what has the first place; several get each what it has claimed in the order of its places, and reach no further than rules
-//     allow past what others have claimed.
-//
-// If it is not, what concerns the items of the first offences is written as a page into dir, and the error names it.
+//   - Every item whose put was acknowledged, and every delivered item, is in the end acknowledged as done, a dead
+//     letter, or may have been acknowledged by a consumer that got no reply.
+//   - Every delivered or dead item was put by a call that did not certainly fail. No put makes two items, nor does a
+//     key.
+//   - An item that was acknowledged or rejected is not delivered again: neither in a later delivery, nor in one that
+//     begins after that.
+//   - Of two deliveries of an item the first is over, as far as its consumer can know, before the second begins. The
+//     second has the larger token and counts as a later attempt.
+//   - No more attempts count without a delivery than the rules allow, and none is past the last. A dead letter has a
+//     reason that fits what was done to it.
+//   - An item that is gone otherwise was free at some time before the end of a purge, and no purge reports more items
+//     than that. Nothing that was free when a purge that was alone began is delivered after it. A claimed item is
+//     removed only by its consumer.
+//   - A dead letter that was put back is delivered, and its attempts count from one again. No other item is delivered
+//     after its end.
+//   - A put is refused if items that it must have known of, and that were not finished before its end, fill the queue
+//     to its bound. It is not refused if there cannot have been so many, if it waits for room, or if its key is in the
+//     queue.
+//   - Items of a priority get their places in the order of their puts. A consumer that is alone gets the most urgent
+//     item first and, of one priority, the one in the first place. Several consumers get the items of each claim in the
+//     order of their places, and pass over no more items that others have claimed than the rules allow.
 func CheckQueue(h QueueHistory, dir string) error {
 	j := newQueueJudge(h)
 	j.judgePuts()
@@ -162,52 +169,55 @@ func CheckQueue(h QueueHistory, dir string) error {
 	j.judgeParts()
 	j.judgeOrder()
 	j.judgeReach()
-	if len(j.breaches) == 0 {
+	if len(j.violations) == 0 {
 		return nil
 	}
-	verdict := fmt.Errorf("lincheck: the history of %d puts and %d deliveries is not a queue's, %d offences: %s",
-		len(h.Puts), len(h.Deliveries), len(j.breaches), j.breaches[0].text)
+	verdict := fmt.Errorf("lincheck: history of %d puts and %d deliveries is not that of a queue, %d violations: %s",
+		len(h.Puts), len(h.Deliveries), len(j.violations), j.violations[0].text)
 	return keep(verdict, dir, func(page io.Writer) error { return queuePage.Execute(page, j.page()) })
 }
 
-// queueJudge looks at a history item by item, and then at all of them in the order of time.
+// queueJudge checks a history item by item, and then all items in the order of time.
 type queueJudge struct {
 	QueueHistory
-	parcels  map[string]*parcel // by body
-	items    map[string]*item   // by id
-	order    []*item            // as they came up
-	marks    map[string]bool
-	breaches []breach
+	byBody     map[string]*putItem // by body
+	items      map[string]*item    // by id
+	order      []*item             // in the order of first appearance
+	marks      map[string]bool
+	violations []violation
 }
 
-// parcel is what is known of what one call has put, or has tried to.
-type parcel struct {
+// putItem is what is known of one item of a call that put it, or tried to.
+type putItem struct {
 	*Put
-	Parcel
+	PutItem
 
 	index int
 	id    string // "" unless it was acknowledged
-	seen  string // the id under which it was seen first
+	seen  string // the first id under which it was seen
 }
 
 // item is the life of an item.
 type item struct {
 	id         string
-	from       *parcel     // nil: of nobody
+	from       *putItem    // nil if no put is known
 	deliveries []*Delivery // in the order of their tokens
 	dead       []Dead
 }
 
 func newQueueJudge(h QueueHistory) *queueJudge {
-	j := &queueJudge{QueueHistory: h, parcels: make(map[string]*parcel), items: make(map[string]*item), marks: make(map[string]bool)}
+	j := &queueJudge{
+		QueueHistory: h, byBody: make(map[string]*putItem), items: make(map[string]*item),
+		marks: make(map[string]bool),
+	}
 	for i := range h.Puts {
 		p := &h.Puts[i]
-		for k, what := range p.Parcels {
-			x := &parcel{Put: p, Parcel: what, index: k}
+		for k, what := range p.Items {
+			x := &putItem{Put: p, PutItem: what, index: k}
 			if k < len(p.IDs) {
 				x.id = p.IDs[k]
 			}
-			j.parcels[what.Body] = x
+			j.byBody[what.Body] = x
 			if x.id != "" {
 				j.item(x.id, what.Body)
 			}
@@ -231,7 +241,9 @@ func newQueueJudge(h QueueHistory) *queueJudge {
 		j.marks[id] = true
 	}
 	for _, it := range j.order {
-		slices.SortStableFunc(it.deliveries, func(a, b *Delivery) int { return cmp.Or(cmp.Compare(a.Token, b.Token), cmp.Compare(a.Got, b.Got)) })
+		slices.SortStableFunc(it.deliveries, func(a, b *Delivery) int {
+			return cmp.Or(cmp.Compare(a.Token, b.Token), cmp.Compare(a.Got, b.Got))
+		})
 	}
 	return j
 }
@@ -240,20 +252,20 @@ func newQueueJudge(h QueueHistory) *queueJudge {
 func (j *queueJudge) item(id, body string) *item {
 	it := j.items[id]
 	if it == nil {
-		it = &item{id: id, from: j.parcels[body]}
+		it = &item{id: id, from: j.byBody[body]}
 		j.items[id] = it
 		j.order = append(j.order, it)
 	}
-	x := j.parcels[body]
+	x := j.byBody[body]
 	switch {
 	case x == nil:
-		j.offend([]string{id}, "item %s, %q, was never put", id, body)
+		j.report([]string{id}, "item %s, %q, was never put", id, body)
 	case it.from != x:
-		j.offend([]string{id}, "item %s is %q, and then %q", id, it.body(), body)
+		j.report([]string{id}, "item %s is %q, and then %q", id, it.body(), body)
 	case x.seen == "":
 		x.seen = id
 	case x.seen != id:
-		j.offend([]string{id, x.seen}, "%q is in twice, as items %s and %s", body, x.seen, id)
+		j.report([]string{id, x.seen}, "%q is in the queue twice, as items %s and %s", body, x.seen, id)
 	}
 	return it
 }
@@ -265,28 +277,29 @@ func (it *item) body() string {
 	return it.from.Body
 }
 
-func (j *queueJudge) offend(items []string, format string, args ...any) {
-	j.breaches = append(j.breaches, breach{fmt.Sprintf(format, args...), items})
+func (j *queueJudge) report(items []string, format string, args ...any) {
+	j.violations = append(j.violations, violation{fmt.Sprintf(format, args...), items})
 }
 
-// judgePuts judges what the producers were told.
+// judgePuts checks what the producers were told.
 func (j *queueJudge) judgePuts() {
-	keys := make(map[string]string) // to the id that stands for it
+	keys := make(map[string]string) // to the item's id
 	stands := func(key, id string) {
 		switch other := keys[key]; other {
 		case "":
 			keys[key] = id
 		case id:
 		default:
-			j.offend([]string{other, id}, "key %q stands for two items, %s and %s", key, other, id)
+			j.report([]string{other, id}, "key %q stands for two items, %s and %s", key, other, id)
 		}
 	}
 	for i := range j.Puts {
 		p := &j.Puts[i]
-		for _, what := range p.Parcels {
-			x := j.parcels[what.Body]
+		for _, what := range p.Items {
+			x := j.byBody[what.Body]
 			if x.seen != "" && x.id == "" && p.Certain {
-				j.offend([]string{x.seen}, "%q is in as item %s, and client %d was told that it is not", x.Body, x.seen, p.Client)
+				j.report([]string{x.seen}, "%q is item %s, but client %d was told that it is not in the queue", x.Body,
+					x.seen, p.Client)
 			}
 			if x.seen != "" && p.Key != "" {
 				stands(p.Key, x.seen)
@@ -298,12 +311,12 @@ func (j *queueJudge) judgePuts() {
 	}
 }
 
-// describe says in a line what became of a delivery.
+// describe returns a delivery's description in one line.
 func (d *Delivery) describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "client %d, session %#x, token %d, attempt %d", d.Client, d.Session, d.Token, d.Attempt)
 	if d.Alone {
-		fmt.Fprintf(&b, ", alone, knows what was before %d", d.Known)
+		fmt.Fprintf(&b, ", alone, knows everything before %d", d.Known)
 	}
 	return b.String()
 }

@@ -2,23 +2,25 @@ package lincheck
 
 import "math"
 
-// stay is for how long a parcel was in a queue, as far as is known.
+// stay is the time for which an item was in a queue, as far as is known.
 type stay struct {
-	*parcel
+	*putItem
 
-	sure     bool  // it was acknowledged, and did not move from one place to another where a count may miss it or see it twice
-	from, to int64 // it was in for certain between these, if it is sure
-	out      int64 // it was not there any more for certain after this
+	// sure means that the item was acknowledged, and did not move between places so that a count could miss it or see
+	// it twice.
+	sure     bool
+	from, to int64 // it certainly was in the queue between these, if it is sure
+	out      int64 // it certainly was gone after this
 }
 
-// stays returns those of everything that was put, or may have been.
+// stays returns the stays of all items that were put, or may have been.
 func (j *queueJudge) stays() []stay {
 	var list []stay
-	for _, x := range j.parcels {
+	for _, x := range j.byBody {
 		if x.seen == "" && x.id == "" && x.Certain {
 			continue
 		}
-		s := stay{parcel: x, sure: x.id != "" && !x.Delayed, from: x.Put.Done, to: math.MaxInt64, out: math.MaxInt64}
+		s := stay{putItem: x, sure: x.id != "" && !x.Delayed, from: x.Put.Done, to: math.MaxInt64, out: math.MaxInt64}
 		if it := j.items[x.seen]; it != nil {
 			for _, d := range it.deliveries {
 				f := d.Finish
@@ -38,8 +40,8 @@ func (j *queueJudge) stays() []stay {
 	return list
 }
 
-// judgeBound judges whether puts were let in, and refused, as the bound says. A put counts what is in some time after it was asked for, and what
-// others put at the same moment is not promised to count.
+// judgeBound checks that puts were admitted and refused as the bound demands. A put counts what is in the queue some
+// time after its call; that it counts concurrent puts is not promised.
 func (j *queueJudge) judgeBound() {
 	limit := j.Rules.MaxItems
 	if limit == 0 {
@@ -48,9 +50,10 @@ func (j *queueJudge) judgeBound() {
 	all := j.stays()
 	for i := range j.Puts {
 		p := &j.Puts[i]
-		n := len(p.Parcels)
+		n := len(p.Items)
 		if p.Full && p.Waits && n <= limit {
-			j.offend(p.IDs, "client %d was told at %d that the queue is full, and was to wait for room", p.Client, p.Done)
+			j.report(p.IDs, "client %d was told at %d that the queue is full, but was to wait for room", p.Client,
+				p.Done)
 		}
 		if p.Known == 0 || p.Done == 0 || len(p.IDs) == 0 && !p.Full {
 			continue
@@ -64,18 +67,24 @@ func (j *queueJudge) judgeBound() {
 				may++
 			case s.Put.Asked < p.Done && s.out > p.Known:
 				if may++; !s.sure {
-					may++ // it may have moved while it was counted
+					may++ // it may have moved during the count
 				}
 			}
 			if p.Full && p.Key != "" && s.Key == p.Key && s.id != "" && s.Put != p && s.Put.Done < p.Known {
-				j.offend([]string{s.id}, "client %d was told at %d that the queue is full, and item %s is in under its key", p.Client, p.Done, s.id)
+				j.report([]string{s.id}, "client %d was told at %d that the queue is full, but item %s has its key",
+					p.Client, p.Done, s.id)
 			}
 		}
 		switch {
 		case len(p.IDs) > 0 && in+n > limit:
-			j.offend(p.IDs, "client %d has put %d items at %d, and %d were in of which it must have known, more than the bound, %d", p.Client, n, p.Done, in, limit)
+			j.report(p.IDs,
+				"client %d put %d items at %d beside %d that it must have known of, more than the bound of %d",
+				p.Client, n, p.Done, in, limit)
 		case p.Full && may+n <= limit:
-			j.offend(p.IDs, "client %d was told at %d that %d items more are too many, and %d can have been in, of %d", p.Client, p.Done, n, may, limit)
+			j.report(p.IDs,
+				"client %d was told at %d that %d more items are too many,"+
+					" but at most %d of %d can have been in the queue",
+				p.Client, p.Done, n, may, limit)
 		}
 	}
 }

@@ -1,13 +1,14 @@
 package lincheck
 
-// judgeItem judges the life of one item.
+// judgeItem checks the life of one item.
 func (j *queueJudge) judgeItem(it *item) {
 	for i, d := range it.deliveries {
 		if it.from != nil && d.Priority != it.from.Priority {
-			j.offend([]string{it.id}, "item %s was put with priority %d and delivered with %d", it.id, it.from.Priority, d.Priority)
+			j.report([]string{it.id}, "item %s was put with priority %d and delivered with %d", it.id, it.from.Priority,
+				d.Priority)
 		}
 		if limit := j.Rules.MaxAttempts; limit > 0 && d.Attempt > limit {
-			j.offend([]string{it.id}, "item %s was delivered in attempt %d of %d", it.id, d.Attempt, limit)
+			j.report([]string{it.id}, "item %s was delivered in attempt %d of %d", it.id, d.Attempt, limit)
 		}
 		if i > 0 {
 			j.judgeNext(it, it.deliveries[i-1], d)
@@ -19,21 +20,24 @@ func (j *queueJudge) judgeItem(it *item) {
 	j.judgeEnd(it)
 }
 
-// judgeNext judges two deliveries, of which the second is the next after the first.
+// judgeNext checks a delivery against the one before it.
 func (j *queueJudge) judgeNext(it *item, a, b *Delivery) {
 	switch {
 	case a.Token == b.Token:
-		j.offend([]string{it.id}, "item %s was delivered twice under one claim, to clients %d and %d, token %d", it.id, a.Client, b.Client, a.Token)
+		j.report([]string{it.id}, "item %s was delivered twice under one claim, to clients %d and %d, token %d", it.id,
+			a.Client, b.Client, a.Token)
 	case b.Attempt <= a.Attempt && !j.revived(a, b):
-		j.offend([]string{it.id}, "item %s: attempt %d (client %d) after attempt %d (client %d)", it.id, b.Attempt, b.Client, a.Attempt, a.Client)
+		j.report([]string{it.id}, "item %s: attempt %d (client %d) after attempt %d (client %d)", it.id, b.Attempt,
+			b.Client, a.Attempt, a.Client)
 	}
-	if b.Alive > 0 && b.Got < a.Alive { // one that was never seen alive is nobody's
-		j.offend([]string{it.id}, "item %s had two consumers at once: client %d had it until %d at least, and client %d from %d on",
+	if b.Alive > 0 && b.Got < a.Alive { // a delivery that was never seen alive overlaps with none
+		j.report([]string{it.id},
+			"item %s had two consumers at once: client %d until at least %d, client %d from %d on",
 			it.id, a.Client, a.Alive, b.Client, b.Got)
 	}
 }
 
-// judgeEnded judges what came after delivery i, whose consumer was told that the item is finished for good.
+// judgeEnded checks what came after delivery i, whose consumer was told that the item is finished.
 func (j *queueJudge) judgeEnded(it *item, i int) {
 	d := it.deliveries[i]
 	for k, other := range it.deliveries {
@@ -41,13 +45,14 @@ func (j *queueJudge) judgeEnded(it *item, i int) {
 			continue
 		}
 		if k > i || k != i && other.Asked > d.Finish.Done {
-			j.offend([]string{it.id}, "item %s was delivered to client %d, token %d, after client %d, token %d, was told that it is %s",
+			j.report([]string{it.id},
+				"item %s was delivered to client %d, token %d, after client %d, token %d, was told that it is %s",
 				it.id, other.Client, other.Token, d.Client, d.Token, d.Finish.Fate)
 		}
 	}
 }
 
-// judgeEnd judges whether the item is where it should be when everything is over.
+// judgeEnd checks that the item is where it should be at the end.
 func (j *queueJudge) judgeEnd(it *item) {
 	j.judgeMark(it)
 	if len(it.dead) > 0 {
@@ -62,25 +67,27 @@ func (j *queueJudge) judgeEnd(it *item) {
 	case purged && it.deliveries[n-1].Finish.Done == 0, purged && !it.deliveries[n-1].ends(j.Rules):
 		return
 	case n == 0:
-		j.offend([]string{it.id}, "item %s, %q, was acknowledged as put, and is lost", it.id, it.body())
+		j.report([]string{it.id}, "item %s, %q, was acknowledged as put, and is lost", it.id, it.body())
 		return
 	}
 	switch last := it.deliveries[n-1]; {
 	case last.Finish.Asked == 0:
-		j.offend([]string{it.id}, "item %s was delivered to client %d last, which did nothing with it, and is lost", it.id, last.Client)
+		j.report([]string{it.id}, "item %s was delivered to client %d last, which did nothing with it, and is lost",
+			it.id, last.Client)
 	case last.Finish.Fate == Acknowledged && (last.Finish.Done > 0 || !last.Finish.Marked || j.marks[it.id]):
-		// It is done, or may be: its consumer had no answer.
+		// It is done, or may be: its consumer got no reply.
 	case last.Finish.Fate == Acknowledged:
-		j.offend([]string{it.id}, "item %s was not acknowledged by client %d, which has left no mark, and is lost", it.id, last.Client)
+		j.report([]string{it.id}, "item %s was not acknowledged by client %d, which left no mark, and is lost", it.id,
+			last.Client)
 	default:
-		j.offend([]string{it.id}, "item %s was %s by client %d, and is lost", it.id, last.Finish.Fate, last.Client)
+		j.report([]string{it.id}, "item %s was %s by client %d, and is lost", it.id, last.Finish.Fate, last.Client)
 	}
 }
 
-// judgeMark judges whether the mark that an acknowledgement leaves is there if, and only if, it was done.
+// judgeMark checks that the mark of an acknowledgement is there if, and only if, the acknowledgement was done.
 func (j *queueJudge) judgeMark(it *item) {
 	var last Finish
-	var after *Delivery // the last one after it
+	var after *Delivery // the last delivery after it
 	for _, d := range it.deliveries {
 		if after = d; d.Finish.Marked && d.Finish.Asked > 0 {
 			last, after = d.Finish, nil
@@ -88,43 +95,46 @@ func (j *queueJudge) judgeMark(it *item) {
 	}
 	switch {
 	case last.Done > 0 && !j.marks[it.id]:
-		j.offend([]string{it.id}, "item %s was acknowledged, and the write that belongs to it was not done", it.id)
+		j.report([]string{it.id}, "item %s was acknowledged, but the write in the same transaction was not done", it.id)
 	case !j.marks[it.id]:
 	case !last.Marked:
-		j.offend([]string{it.id}, "item %s has a mark that nobody has left", it.id)
+		j.report([]string{it.id}, "item %s has a mark that no acknowledgement left", it.id)
 	case after != nil:
-		j.offend([]string{it.id}, "item %s was delivered to client %d, token %d, after its acknowledgement had left its mark", it.id, after.Client, after.Token)
+		j.report([]string{it.id},
+			"item %s was delivered to client %d, token %d, after its acknowledgement had left its mark",
+			it.id, after.Client, after.Token)
 	case len(it.dead) > 0:
-		j.offend([]string{it.id}, "item %s is a dead letter, and its acknowledgement has left its mark", it.id)
+		j.report([]string{it.id}, "item %s is a dead letter, and its acknowledgement has left its mark", it.id)
 	}
 }
 
-// judgeDead judges a dead letter.
+// judgeDead checks a dead letter.
 func (j *queueJudge) judgeDead(it *item) {
 	dead := it.dead[0]
 	if len(it.dead) > 1 {
-		j.offend([]string{it.id}, "item %s is %d dead letters", it.id, len(it.dead))
+		j.report([]string{it.id}, "item %s is %d dead letters", it.id, len(it.dead))
 	}
 	rejected := false
 	for _, d := range it.deliveries {
 		if d.Finish.Done > 0 && d.Finish.Fate == Acknowledged {
-			j.offend([]string{it.id}, "item %s was acknowledged by client %d, and is a dead letter", it.id, d.Client)
+			j.report([]string{it.id}, "item %s was acknowledged by client %d, and is a dead letter", it.id, d.Client)
 		}
 	}
 	if n := len(it.deliveries); n > 0 {
 		last := it.deliveries[n-1]
 		rejected = last.Finish.Fate == Rejected && last.Finish.Asked > 0 && last.Finish.Reason == dead.Reason
 		if dead.Attempts < last.Attempt {
-			j.offend([]string{it.id}, "item %s is dead after %d attempts, and was delivered in attempt %d", it.id, dead.Attempts, last.Attempt)
+			j.report([]string{it.id}, "item %s is dead after %d attempts, and was delivered in attempt %d", it.id,
+				dead.Attempts, last.Attempt)
 		}
 	}
 	if !rejected && !j.spent(dead) {
-		j.offend([]string{it.id}, "item %s is dead after %d attempts of %d, because of %q, which nobody has said",
+		j.report([]string{it.id}, "item %s is dead after %d attempts of %d, because of %q, which no consumer gave",
 			it.id, dead.Attempts, j.Rules.MaxAttempts, dead.Reason)
 	}
 }
 
-// judgeSpare judges how many attempts count that nobody has had.
+// judgeSpare checks how many attempts count without a delivery.
 func (j *queueJudge) judgeSpare() {
 	spare := 0
 	var items []string
@@ -141,7 +151,7 @@ func (j *queueJudge) judgeSpare() {
 				for _, x := range it.dead {
 					counted = max(counted, x.Attempts)
 				}
-			case life[len(life)-1].Finish.Fate != Rejected: // then it had no attempt left
+			case life[len(life)-1].Finish.Fate != Rejected: // it had no attempt left
 				counted = max(counted, j.Rules.MaxAttempts)
 			}
 			more += max(0, counted-len(life))
@@ -152,6 +162,6 @@ func (j *queueJudge) judgeSpare() {
 		}
 	}
 	if spare > j.Rules.Spare {
-		j.offend(items, "%d attempts count that nobody has had, want %d at most", spare, j.Rules.Spare)
+		j.report(items, "%d attempts count without a delivery, want at most %d", spare, j.Rules.Spare)
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// arrival is when an item has arrived in its place: some time between two others. One that was put with a delay, or put off, arrives when
-// nobody looks, and is out of place as far as anybody can judge.
+// arrival is the interval in which an item arrived in its place. An item that was put with a delay, or put off,
+// arrives when no client sees it, and counts as out of place.
 type arrival struct {
 	*item
 	from, to int64
 	place    string // of the first delivery
-	left     int    // deliveries that are still to come
+	left     int    // deliveries still to come
 	ready    bool
 	moved    bool // out of place
 }
@@ -24,7 +24,10 @@ func (j *queueJudge) arrivals() map[string]*arrival {
 		if it.from == nil || len(it.deliveries) == 0 {
 			continue
 		}
-		a := &arrival{item: it, from: it.from.Asked, to: math.MaxInt64, left: len(it.deliveries), moved: it.from.Delayed, ready: true}
+		a := &arrival{
+			item: it, from: it.from.Asked, to: math.MaxInt64, left: len(it.deliveries),
+			moved: it.from.Delayed, ready: true,
+		}
 		if it.from.id != "" {
 			a.to = it.from.Done
 		}
@@ -32,13 +35,15 @@ func (j *queueJudge) arrivals() map[string]*arrival {
 			a.to = min(a.to, d.Got)
 		}
 		a.place = a.first().Place
-		a.moved = a.moved || j.Rules.MaxAttempts > 0 && j.mayBeBack(it.id, a.from, a.first().Got) // it may have died before anybody could tell
+		// It may have died before any client could tell.
+		a.moved = a.moved || j.Rules.MaxAttempts > 0 && j.mayBeBack(it.id, a.from, a.first().Got)
 		all[it.id] = a
 	}
 	return all
 }
 
-// line is the items of a priority that are ready, in an order in which it gives the first. It may hold what is not ready any more.
+// line holds the ready items of a priority in an order, and returns the first. It may contain items that are no
+// longer ready.
 type line struct {
 	list []*arrival
 	less func(a, b *arrival) bool
@@ -55,7 +60,7 @@ func (l *line) Pop() any {
 	return x
 }
 
-// first returns the first one that is ready, nil if there is none.
+// first returns the first ready item; nil if there is none.
 func (l *line) first() *arrival {
 	for l.Len() > 0 {
 		if x := l.list[0]; x.ready && !x.moved {
@@ -66,23 +71,25 @@ func (l *line) first() *arrival {
 	return nil
 }
 
-// lines are the items of a priority that are ready: by the time at which they had surely arrived, and by their places.
+// lines are the ready items of a priority: by the time at which they had certainly arrived, and by their places.
 type lines struct{ byTime, byPlace line }
 
-// sweep goes through the deliveries in the order of time, and knows at each what is ready beside it, for certain: it was put and not delivered
-// yet, or was given back to its place, or was left behind by a consumer that is no more; and it is delivered later.
+// sweep visits the deliveries in the order of time and tracks which items are certainly ready at each. These are
+// delivered later and were put and not delivered yet, given back to their places, or left behind by a consumer that
+// is gone.
 type sweep struct {
 	*queueJudge
 	all    map[string]*arrival
 	lines  map[int]*lines
-	back   map[string]*Delivery // deliveries whose item goes back to its place when they are over
-	parent map[*Put][]*arrival  // what a call has put, in its order
+	back   map[string]*Delivery // deliveries whose items return to their places when they are over
+	parent map[*Put][]*arrival  // the items of a call, in order
 }
 
-// judgeOrder judges the order in which consumers that were alone got their items.
+// judgeOrder checks the order in which consumers that were alone received their items.
 func (j *queueJudge) judgeOrder() {
 	s := &sweep{
-		queueJudge: j, all: j.arrivals(), lines: make(map[int]*lines), back: make(map[string]*Delivery), parent: make(map[*Put][]*arrival),
+		queueJudge: j, all: j.arrivals(),
+		lines: make(map[int]*lines), back: make(map[string]*Delivery), parent: make(map[*Put][]*arrival),
 	}
 	for _, it := range j.order {
 		if a := s.all[it.id]; a != nil {
@@ -103,7 +110,7 @@ func (j *queueJudge) judgeOrder() {
 	}
 }
 
-// judgePlaces judges whether items that were put one after the other stand so.
+// judgePlaces checks that items put one after the other have places in that order.
 func (j *queueJudge) judgePlaces() {
 	byPriority := make(map[int][]*arrival)
 	for _, a := range j.arrivals() {
@@ -112,14 +119,18 @@ func (j *queueJudge) judgePlaces() {
 		}
 	}
 	for _, list := range byPriority {
-		overtaken(list, func(a *arrival) (int64, int64, string) { return a.from, a.to, a.place }, func(a, last *arrival) {
-			j.offend([]string{a.id, last.id}, "item %s stands in place %s, before item %s in place %s, which had arrived before it",
+		overtaken(list, func(a *arrival) (int64, int64, string) {
+			return a.from, a.to, a.place
+		}, func(a, last *arrival) {
+			j.report([]string{a.id, last.id},
+				"item %s has place %s, before item %s in place %s, which had arrived before it",
 				a.id, a.place, last.id, last.place)
 		})
 	}
 }
 
-// overtaken tells of everything in a list whose place is before that of something that had ended when it began. It tells of the last such place.
+// overtaken calls tell for every element whose place is before that of an element that had ended when it began, with
+// the largest such place.
 func overtaken[T any](list []*T, look func(*T) (began, ended int64, place string), tell func(late, last *T)) {
 	byBegin := slices.Clone(list)
 	slices.SortStableFunc(byBegin, func(a, b *T) int {
@@ -133,7 +144,7 @@ func overtaken[T any](list []*T, look func(*T) (began, ended int64, place string
 		_, y, _ := look(b)
 		return cmp.Compare(x, y)
 	})
-	var last *T // of those that had ended
+	var last *T // of the elements that had ended
 	var lastPlace string
 	for _, late := range byBegin {
 		began, _, place := look(late)
@@ -153,7 +164,7 @@ func overtaken[T any](list []*T, look func(*T) (began, ended int64, place string
 	}
 }
 
-// byTime returns the deliveries in the order in which their consumers had them.
+// byTime returns the deliveries in the order in which consumers received them.
 func (j *queueJudge) byTime() []*Delivery {
 	var list []*Delivery
 	for i := range j.Deliveries {
@@ -175,10 +186,11 @@ func (s *sweep) push(a *arrival) {
 	heap.Push(&l.byPlace, a)
 }
 
-// goBack makes ready what has gone back to its place before d was asked for.
+// goBack makes ready what returned to its place before d was asked for.
 func (s *sweep) goBack(d *Delivery) {
 	for id, b := range s.back {
-		if b.Finish.Fate == GivenBack && b.Finish.Done > 0 && b.Finish.Done < d.Asked || b.Finish.Asked == 0 && b.Session != d.Session {
+		if b.Finish.Fate == GivenBack && b.Finish.Done > 0 && b.Finish.Done < d.Asked || b.Finish.Asked == 0 &&
+			b.Session != d.Session {
 			delete(s.back, id)
 			a := s.all[id]
 			a.ready = a.left > 0
@@ -187,7 +199,7 @@ func (s *sweep) goBack(d *Delivery) {
 	}
 }
 
-// judge judges whether d is the next one.
+// judge checks that d is the next delivery.
 func (s *sweep) judge(a *arrival, d *Delivery) {
 	a.ready = false
 	for priority, l := range s.lines {
@@ -195,16 +207,19 @@ func (s *sweep) judge(a *arrival, d *Delivery) {
 		switch {
 		case x == nil:
 		case priority < d.Priority && x.to < d.Known:
-			s.offend([]string{d.Item, x.id}, "client %d, alone, got item %s of priority %d before item %s of priority %d, of which it had been told",
+			s.report([]string{d.Item, x.id},
+				"client %d, alone, got item %s of priority %d before item %s of priority %d, which it knew",
 				d.Client, d.Item, d.Priority, x.id, priority)
 		case priority == d.Priority && !a.moved && x.to < a.from:
-			s.offend([]string{d.Item, x.id}, "client %d, alone, got item %s before item %s, which had arrived before it and was ready",
+			s.report([]string{d.Item, x.id},
+				"client %d, alone, got item %s before item %s, which had arrived before it and was ready",
 				d.Client, d.Item, x.id)
 		}
 	}
 	if l := s.lines[d.Priority]; l != nil {
 		if x := l.byPlace.first(); x != nil && x.place < d.Place {
-			s.offend([]string{d.Item, x.id}, "client %d, alone, got item %s in place %s before item %s in place %s, which was ready",
+			s.report([]string{d.Item, x.id},
+				"client %d, alone, got item %s in place %s before item %s in place %s, which was ready",
 				d.Client, d.Item, d.Place, x.id, x.place)
 		}
 	}
@@ -213,20 +228,21 @@ func (s *sweep) judge(a *arrival, d *Delivery) {
 	}
 	for _, x := range s.parent[a.item.from.Put] {
 		if x.item.from.index < a.item.from.index && x.item.from.Priority == d.Priority && x.ready && !x.moved {
-			s.offend([]string{d.Item, x.id}, "client %d, alone, got item %s before item %s, which was put before it in the same call and was ready",
+			s.report([]string{d.Item, x.id},
+				"client %d, alone, got item %s before item %s, which was put before it in the same call and was ready",
 				d.Client, d.Item, x.id)
 		}
 	}
 }
 
-// deliver books a delivery.
+// deliver records a delivery.
 func (s *sweep) deliver(a *arrival, d *Delivery) {
 	a.ready = false
 	a.left--
 	delete(s.back, d.Item)
 	switch {
 	case d.ends(s.Rules), s.Rules.MaxAttempts > 0 && s.mayBeBack(d.Item, d.Asked, a.last().Got):
-		a.moved = true // it may be dead, if not by this then by an attempt that nobody has seen, and come back behind others
+		a.moved = true // it may be dead, after this or an unseen attempt, and come back behind others
 	case d.Finish.Asked == 0, d.Finish.Fate == GivenBack:
 		s.back[d.Item] = d
 	case d.Finish.Fate == PutOff:
@@ -234,7 +250,7 @@ func (s *sweep) deliver(a *arrival, d *Delivery) {
 	}
 }
 
-// judgeParts judges whether consumers got the items of each of their claims in the order of their places.
+// judgeParts checks that consumers received the items of each claim in the order of their places.
 func (j *queueJudge) judgeParts() {
 	type part struct{ session, token int64 }
 	parts := make(map[part][]*Delivery)
@@ -243,14 +259,17 @@ func (j *queueJudge) judgeParts() {
 		parts[part{d.Session, d.Token}] = append(parts[part{d.Session, d.Token}], d)
 	}
 	for _, list := range parts {
-		overtaken(list, func(d *Delivery) (int64, int64, string) { return d.Asked, d.Got, d.Place }, func(d, last *Delivery) {
-			j.offend([]string{last.Item, d.Item}, "client %d got item %s in place %s of what it had claimed before item %s in place %s",
+		overtaken(list, func(d *Delivery) (int64, int64, string) {
+			return d.Asked, d.Got, d.Place
+		}, func(d, last *Delivery) {
+			j.report([]string{last.Item, d.Item},
+				"client %d got item %s in place %s of its claim before item %s in place %s",
 				d.Client, last.Item, last.Place, d.Item, d.Place)
 		})
 	}
 }
 
-// judgeReach judges how many items several consumers pass over that others have claimed.
+// judgeReach checks how many items several consumers pass over because others have claimed them.
 func (j *queueJudge) judgeReach() {
 	if j.Rules.Reach == 0 {
 		return
@@ -266,40 +285,48 @@ func (j *queueJudge) judgeReach() {
 	}
 }
 
-// judgeLineReach counts, for each item, those that had surely arrived before it and were surely handed out after it for the first time.
+// judgeLineReach counts, for each item, the items that had certainly arrived before it and were certainly first
+// delivered after it.
 func (j *queueJudge) judgeLineReach(line []*arrival) {
 	byArrival := slices.SortedFunc(slices.Values(line), func(a, b *arrival) int { return cmp.Compare(a.to, b.to) })
 	rank := make(map[*arrival]int, len(line))
 	for i, a := range byArrival {
 		rank[a] = i
 	}
-	// From the last that was handed out to the first, so that what is counted so far was handed out later.
-	byGot := slices.SortedFunc(slices.Values(line), func(a, b *arrival) int { return cmp.Compare(b.first().Got, a.first().Got) })
-	byAsked := slices.SortedFunc(slices.Values(line), func(a, b *arrival) int { return cmp.Compare(b.first().Asked, a.first().Asked) })
+	// From the last delivered to the first, so that all items counted so far were delivered later.
+	byGot := slices.SortedFunc(slices.Values(line), func(a, b *arrival) int {
+		return cmp.Compare(b.first().Got, a.first().Got)
+	})
+	byAsked := slices.SortedFunc(slices.Values(line), func(a, b *arrival) int {
+		return cmp.Compare(b.first().Asked, a.first().Asked)
+	})
 	later := make(counts, len(line)+1)
 	for _, a := range byGot {
 		for len(byAsked) > 0 && byAsked[0].first().Asked > a.first().Got {
 			later.add(rank[byAsked[0]])
 			byAsked = byAsked[1:]
 		}
-		before, _ := slices.BinarySearchFunc(byArrival, a.from, func(x *arrival, from int64) int { return cmp.Compare(x.to, from) })
+		before, _ := slices.BinarySearchFunc(byArrival, a.from, func(x *arrival, from int64) int {
+			return cmp.Compare(x.to, from)
+		})
 		if n := later.below(before); n > j.Rules.Reach {
-			j.offend([]string{a.id}, "item %s was delivered while %d that had arrived before it were not, want %d at most", a.id, n, j.Rules.Reach)
+			j.report([]string{a.id}, "item %s was delivered before %d that had arrived before it, want at most %d",
+				a.id, n, j.Rules.Reach)
 		}
 	}
 }
 
-// first returns the delivery that came first.
+// first returns the first delivery.
 func (a *arrival) first() *Delivery {
 	return slices.MinFunc(a.deliveries, func(x, y *Delivery) int { return cmp.Compare(x.Got, y.Got) })
 }
 
-// last returns the delivery that came last.
+// last returns the last delivery.
 func (a *arrival) last() *Delivery {
 	return slices.MaxFunc(a.deliveries, func(x, y *Delivery) int { return cmp.Compare(x.Got, y.Got) })
 }
 
-// counts counts numbers, and tells how many are below another (a Fenwick tree).
+// counts counts numbers and returns how many are below another (a Fenwick tree).
 type counts []int
 
 func (c counts) add(n int) {

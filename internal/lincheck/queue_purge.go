@@ -2,22 +2,22 @@ package lincheck
 
 import "math"
 
-// Purge is a call that has removed whatever was not claimed.
+// Purge is a call that removed the items that were not claimed.
 type Purge struct {
 	Client int
-	Serial int   // tells the calls of a client apart
-	Asked  int64 // before it was called
-	Done   int64 `json:",omitempty"` // when it had returned; 0 if nobody lived to see it
-	N      int   `json:",omitempty"` // how many it says it has removed
-	Failed bool  `json:",omitempty"` // it has returned an error: it may have removed all, or not
+	Serial int   // numbers the calls of a client
+	Asked  int64 // before the call
+	Done   int64 `json:",omitempty"` // after the call; 0 if the caller was killed first
+	N      int   `json:",omitempty"` // how many items it reported as removed
+	Failed bool  `json:",omitempty"` // whether it returned an error: it may have removed some
 
-	// Session is that of a purger which is a consumer that was alone until the purge had returned; 0: it was not. Then the purge had been told of
-	// whatever was acknowledged before Known.
+	// Session is that of a consumer that was alone until its purge returned; 0: another purge. Then the purge had
+	// learned of everything that was acknowledged before Known.
 	Session int64 `json:",omitempty"`
 	Known   int64 `json:",omitempty"`
 }
 
-// end is when the purge had removed what it removes, or had taken it to remove it.
+// end returns when the purge had removed, or claimed for removal, all that it removes.
 func (p *Purge) end() int64 {
 	if p.Done == 0 {
 		return math.MaxInt64
@@ -25,7 +25,7 @@ func (p *Purge) end() int64 {
 	return p.Done
 }
 
-// mayBePurged reports whether an item that was free from some time on, and was not seen after that, may have been purged.
+// mayBePurged reports whether an item that was free from a time on, and not seen afterwards, may have been purged.
 func (j *queueJudge) mayBePurged(free int64) bool {
 	for i := range j.Purges {
 		if j.Purges[i].end() > free {
@@ -35,7 +35,7 @@ func (j *queueJudge) mayBePurged(free int64) bool {
 	return false
 }
 
-// free is the earliest time from which on nobody had the item after its last delivery.
+// free returns the earliest time after its last delivery from which on no consumer had the item.
 func (it *item) free() int64 {
 	n := len(it.deliveries)
 	if n == 0 {
@@ -51,11 +51,11 @@ func (it *item) free() int64 {
 	case last.Alive > 0 && last.Finish.Asked == 0:
 		return last.Alive
 	default:
-		return last.Asked // its consumer may have lost it before it noticed
+		return last.Asked // its consumer may have lost it without noticing
 	}
 }
 
-// gone reports whether an item is nowhere, for all that is known for certain.
+// gone reports whether nothing certain is known of where the item went.
 func (it *item) gone() bool {
 	n := len(it.deliveries)
 	if len(it.dead) > 0 {
@@ -64,12 +64,14 @@ func (it *item) gone() bool {
 	return n == 0 || it.deliveries[n-1].Finish.Done == 0 || it.deliveries[n-1].Finish.Fate != Acknowledged
 }
 
-// judgePurges judges what purges have removed.
+// judgePurges checks what purges removed.
 func (j *queueJudge) judgePurges() {
 	for _, it := range j.order {
 		for _, d := range it.deliveries {
 			if d.Finish.Robbed {
-				j.offend([]string{it.id}, "item %s was claimed by client %d, token %d, and somebody else has removed it", it.id, d.Client, d.Token)
+				j.report([]string{it.id},
+					"item %s was claimed by client %d, token %d, and another client has removed it",
+					it.id, d.Client, d.Token)
 			}
 		}
 	}
@@ -81,14 +83,16 @@ func (j *queueJudge) judgePurges() {
 		}
 		for _, it := range j.order {
 			if d := it.survives(p); d != nil {
-				j.offend([]string{it.id}, "item %s was free when client %d, alone, began to purge at %d, and was delivered to client %d, token %d, after that was over",
+				j.report([]string{it.id},
+					"item %s was free when client %d, alone, began to purge at %d,"+
+						" and was delivered to client %d, token %d, afterwards",
 					it.id, p.Client, p.Asked, d.Client, d.Token)
 			}
 		}
 	}
 }
 
-// judgeNumber judges whether a purge has removed as many as it says.
+// judgeNumber checks the number that a purge reported.
 func (j *queueJudge) judgeNumber(p *Purge) {
 	may := 0
 	for _, it := range j.order {
@@ -96,17 +100,18 @@ func (j *queueJudge) judgeNumber(p *Purge) {
 			may++
 		}
 	}
-	for _, x := range j.parcels { // that were never seen, and may have been in
+	for _, x := range j.byBody { // never seen, but perhaps in the queue
 		if x.seen == "" && !x.Certain && x.Asked < p.end() {
 			may++
 		}
 	}
 	if p.N > may {
-		j.offend(nil, "client %d was told at %d that %d items are purged, and only %d can have been", p.Client, p.Done, p.N, may)
+		j.report(nil, "client %d was told at %d that %d items were purged, but only %d can have been", p.Client, p.Done,
+			p.N, may)
 	}
 }
 
-// survives returns a delivery of an item that the purge, which was alone, must have removed before; nil if there is none.
+// survives returns a delivery of an item that a purge which was alone must have removed; nil if there is none.
 func (it *item) survives(p *Purge) *Delivery {
 	if it.from == nil || it.from.id == "" || it.from.Put.Done >= p.Known {
 		return nil
@@ -117,7 +122,7 @@ func (it *item) survives(p *Purge) *Delivery {
 		case d.Asked > p.Done:
 			after = d
 		case d.Session == p.Session && (d.Finish.Done == 0 || d.Finish.Done > p.Asked):
-			return nil // it was in hand
+			return nil // its consumer had it
 		}
 	}
 	return after

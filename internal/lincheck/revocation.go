@@ -5,23 +5,24 @@ import (
 	"slices"
 )
 
-// Revocation is a request to one holder to give its lock up.
+// Revocation is a request to one holder to release its lock.
 type Revocation struct {
-	Client   int    // who asks
-	Node     string // the holder's; no two holders have the same, but those who hand it on in one process
-	Asked    int64  // before the holder was asked
-	Grace    int64  // how long its node was left in peace after that, at least
-	Force    bool   `json:",omitempty"` // its node may have been deleted then
-	Released int64  `json:",omitempty"` // when it was known to have gone by its own doing; 0 if it is not known
+	Client   int    // of the request
+	Node     string // the holder's, which only holders that hand it on within one process share
+	Asked    int64  // before the request
+	Grace    int64  // how long the holder's node was left alone after that, at least
+	Force    bool   `json:",omitempty"` // whether the node may have been deleted afterwards
+	Released int64  `json:",omitempty"` // when the revoker learned that the holder had released it; 0 if it did not
 }
 
-// strikes reports whether the revocation may have deleted a node by some time.
+// strikes reports whether the revocation may have deleted a node by a time.
 func (r Revocation) strikes(node string, by int64) bool {
 	return r.Force && r.Node == node && r.Asked+r.Grace < by
 }
 
-// Undisputed returns what is left of holds if they are undisputed only until somebody may have deleted their nodes by force. Whoever revokes
-// without force changes nothing: the lock is the holder's until it unlocks, or its session ends.
+// Undisputed returns the holds with their ends moved to the time at which a forced revocation may have deleted their
+// nodes. A revocation without force changes nothing: the holder keeps the lock until it releases it or its session
+// ends.
 func Undisputed(holds []Hold, revocations []Revocation) []Hold {
 	var left []Hold
 	for _, h := range holds {
@@ -31,7 +32,7 @@ func Undisputed(holds []Hold, revocations []Revocation) []Hold {
 				until = r.Asked + r.Grace
 			}
 		}
-		if until < h.Got { // the next in its process has it still, which has not heard of the deletion
+		if until < h.Got { // the holder is the next one of its process, which has not learned of the deletion
 			continue
 		}
 		if until < h.alive() {
@@ -42,19 +43,18 @@ func Undisputed(holds []Hold, revocations []Revocation) []Hold {
 	return left
 }
 
-// Why a hold has ended although its session lives.
+// Why a hold ended although its session lives.
 const (
-	LostRevoked = "revoked" // somebody asked
-	LostDeleted = "deleted" // somebody deleted its node
-	// LostUncertain: no quorum had confirmed the session in time. What the ensemble went through is not in the history,
-	// so it is not judged.
+	LostRevoked = "revoked" // a client asked for it
+	LostDeleted = "deleted" // a client deleted its node
+	// LostUncertain means that no quorum had confirmed the session in time. The history does not say what the
+	// ensemble went through, so it is not checked.
 	LostUncertain = "uncertain"
 )
 
-// CheckRevocations judges whether holds and the revocations of their lock fit: no hold ends while its session lives and
-// is certain unless somebody asked for that, least of all because a limit was lowered; nor because its node was deleted
-// unless somebody did so by force. And who is said to have given the lock up of its own accord does not hold it
-// afterwards.
+// CheckRevocations checks that holds and revocations fit. While its session lives and is certain, a hold ends only if
+// a client asked for it; a lowered limit is no reason. Its node is deleted only by a forced revocation. A holder that
+// is reported to have released the lock does not hold it afterwards.
 func CheckRevocations(holds []Hold, revocations []Revocation) error {
 	for _, h := range holds {
 		named := func(r Revocation) bool { return r.Node == h.Node && r.Asked < h.Ended }
@@ -65,12 +65,16 @@ func CheckRevocations(holds []Hold, revocations []Revocation) error {
 		case h.Lost == LostRevoked && slices.ContainsFunc(revocations, named):
 		case h.Lost == LostDeleted && forced:
 		default:
-			return fmt.Errorf("lincheck: client %d, whose session lived, lost its hold with token %d (%s) by %d, and nobody had asked for that: %s",
+			return fmt.Errorf(
+				"lincheck: client %d lost its hold with token %d (%s) by %d,"+
+					" although its session lived and no client asked: %s",
 				h.Client, h.Token, h.Node, h.Ended, h.Lost)
 		}
 		for _, r := range revocations {
 			if r.Node == h.Node && r.Released != 0 && r.Released < h.alive() && !forced {
-				return fmt.Errorf("lincheck: client %d was told at %d that client %d had given its hold with token %d (%s) up, which lasted until %d",
+				return fmt.Errorf(
+					"lincheck: client %d learned at %d that client %d had released its hold with token %d (%s),"+
+						" which lasted until %d",
 					r.Client, r.Released, h.Client, h.Token, h.Node, h.alive())
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
 )
 
-// of is h with a node of its own.
+// of returns h with a node of its own.
 func of(node string, h lincheck.Hold) lincheck.Hold {
 	h.Node = node
 	return h
@@ -20,13 +20,36 @@ func TestHoldIsUndisputedUntilItsNodeIsDeletedByForce(t *testing.T) {
 			return lincheck.CheckMutex(lincheck.Undisputed(holds, revocations), dir)
 		}
 		expect(t, mutex, []verdict{
-			{"who was revoked has left", after(3, of("a", hold(1, 10, 100, 110, 112)), of("b", hold(2, 20, 115, 140, 150))), true},
-			{"who was revoked is in still, within the grace", after(3, of("a", hold(1, 10, 100, 125, 130)), of("b", hold(2, 20, 115, 140, 150))), false},
-			{"who was revoked is in still, after the grace", after(3, of("a", hold(1, 10, 100, 160, 170)), of("b", hold(2, 20, 130, 140, 150))), force},
-			{"a hold that is nested in one that was revoked", after(3, inside(of("a", hold(1, 10, 100, 110, 170)), 10, 160), of("b", hold(2, 20, 130, 140, 150))), force},
-			{"the next in the process, after the grace", after(3, of("a", hold(1, 10, 100, 110, 112)), of("b", hold(2, 20, 130, 160, 170)), of("a", hold(1, 11, 140, 150, 151))), force},
-			{"another is in still", after(3, of("c", hold(1, 10, 100, 160, 170)), of("b", hold(2, 20, 130, 140, 150))), false},
-			{"the token of who comes after force is smaller", after(3, of("a", hold(1, 20, 100, 160, 170)), of("b", hold(2, 10, 130, 140, 150))), false},
+			{
+				"the revoked holder has released",
+				after(3, of("a", hold(1, 10, 100, 110, 112)), of("b", hold(2, 20, 115, 140, 150))), true,
+			},
+			{
+				"the revoked holder still holds within the grace",
+				after(3, of("a", hold(1, 10, 100, 125, 130)), of("b", hold(2, 20, 115, 140, 150))), false,
+			},
+			{
+				"the revoked holder still holds after the grace",
+				after(3, of("a", hold(1, 10, 100, 160, 170)), of("b", hold(2, 20, 130, 140, 150))), force,
+			},
+			{
+				"a hold that is nested in one that was revoked",
+				after(3, inside(of("a", hold(1, 10, 100, 110, 170)), 10, 160),
+					of("b", hold(2, 20, 130, 140, 150))), force,
+			},
+			{
+				"the next in the process, after the grace",
+				after(3, of("a", hold(1, 10, 100, 110, 112)), of("b", hold(2, 20, 130, 160, 170)),
+					of("a", hold(1, 11, 140, 150, 151))), force,
+			},
+			{
+				"another is in still",
+				after(3, of("c", hold(1, 10, 100, 160, 170)), of("b", hold(2, 20, 130, 140, 150))), false,
+			},
+			{
+				"a smaller token after force",
+				after(3, of("a", hold(1, 20, 100, 160, 170)), of("b", hold(2, 10, 130, 140, 150))), false,
+			},
 		})
 	}
 }
@@ -51,13 +74,33 @@ func TestHoldThatEndsAndNobodyHasAskedForThatIsRefused(t *testing.T) {
 		{"it was asked for later", lost(lincheck.LostRevoked), []lincheck.Revocation{asked(140)}, false},
 		{"another was asked for", lost(lincheck.LostRevoked), []lincheck.Revocation{{Node: "b", Asked: 110}}, false},
 		{"its node was deleted", lost(lincheck.LostDeleted), []lincheck.Revocation{force}, true},
-		{"its node was deleted within the grace", lost(lincheck.LostDeleted), []lincheck.Revocation{{Node: "a", Asked: 105, Grace: 30, Force: true}}, false},
-		{"its node was deleted and nobody used force", lost(lincheck.LostDeleted), []lincheck.Revocation{asked(105)}, false},
+		{
+			"its node was deleted within the grace",
+			lost(lincheck.LostDeleted),
+			[]lincheck.Revocation{{Node: "a", Asked: 105, Grace: 30, Force: true}},
+			false,
+		},
+		{
+			"its node was deleted without force",
+			lost(lincheck.LostDeleted),
+			[]lincheck.Revocation{asked(105)},
+			false,
+		},
 		{"of something else", lost("the limit was lowered"), []lincheck.Revocation{force}, false},
 
 		{"it is said to have gone", lost(""), []lincheck.Revocation{{Node: "a", Asked: 105, Released: 125}}, true},
-		{"it is said to have gone and is there", lost(""), []lincheck.Revocation{{Node: "a", Asked: 105, Released: 115}}, false},
-		{"it is said to have gone, and was forced to by another", lost(""), []lincheck.Revocation{{Node: "a", Asked: 105, Released: 118}, force}, true},
+		{
+			"it is said to have gone and is there",
+			lost(""),
+			[]lincheck.Revocation{{Node: "a", Asked: 105, Released: 115}},
+			false,
+		},
+		{
+			"it is said to have gone, and was forced to by another",
+			lost(""),
+			[]lincheck.Revocation{{Node: "a", Asked: 105, Released: 118}, force},
+			true,
+		},
 	} {
 		if err := lincheck.CheckRevocations([]lincheck.Hold{c.hold}, c.revs); (err == nil) != c.ok {
 			t.Errorf("%s: got %v, want accepted: %t", c.what, err, c.ok)

@@ -7,10 +7,10 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// rwOp is one operation of the history: to take the lock, to let go of it, or to change how it is held.
+// rwOp is one operation of a history: to acquire the lock, to release it, or to change how it is held.
 type rwOp struct {
 	kind   rwKind
-	shared bool  // whether it is held by a reader afterwards, or was, if it is left
+	shared bool  // whether the hold is a reader's, after an acquisition or a change, or before a release
 	token  int64 // of the hold that begins or ends
 	from   int64 // of the hold that a change ends
 	node   string
@@ -26,10 +26,10 @@ const (
 
 // rwState is the state of the model. Readers is sorted and never written to.
 type rwState struct {
-	writer  int64 // its token, 0 if nobody writes
+	writer  int64 // its token; 0 without a writer
 	readers []int64
-	written int64 // the largest token that a writer has had
-	largest int64 // the largest token at all
+	written int64 // the largest token of a writer so far
+	largest int64 // the largest token so far
 }
 
 func (s rwState) with(reader int64) rwState {
@@ -52,7 +52,7 @@ func (s rwState) reads(token int64) bool {
 	return found
 }
 
-// share lets a reader in: it must know of all writers before it.
+// share admits a reader. Its token must be larger than those of all earlier writers.
 func (s rwState) share(token int64) (bool, rwState) {
 	ok := s.writer == 0 && token > s.written && !s.reads(token)
 	s = s.with(token)
@@ -60,14 +60,14 @@ func (s rwState) share(token int64) (bool, rwState) {
 	return ok, s
 }
 
-// exclude lets a writer in: it must know of all readers and writers before it.
+// exclude admits a writer. Its token must be larger than those of all earlier readers and writers.
 func (s rwState) exclude(token int64) (bool, rwState) {
 	ok := s.writer == 0 && len(s.readers) == 0 && token > s.largest
 	s.writer, s.written, s.largest = token, token, token
 	return ok, s
 }
 
-// rwModel is a lock that one writer or any number of readers hold.
+// rwModel is a lock held by one writer or by any number of readers.
 var rwModel = porcupine.Model{
 	Init: func() any { return rwState{} },
 	Step: func(state, input, _ any) (bool, any) {
@@ -89,7 +89,8 @@ var rwModel = porcupine.Model{
 	},
 	Equal: func(a, b any) bool {
 		s, t := a.(rwState), b.(rwState)
-		return s.writer == t.writer && s.written == t.written && s.largest == t.largest && slices.Equal(s.readers, t.readers)
+		return s.writer == t.writer && s.written == t.written && s.largest == t.largest &&
+			slices.Equal(s.readers, t.readers)
 	},
 	DescribeOperation: func(input, _ any) string {
 		op := input.(rwOp)
@@ -99,9 +100,9 @@ var rwModel = porcupine.Model{
 		}
 		switch op.kind {
 		case rwTake:
-			return fmt.Sprintf("%s takes %d (%s)", who, op.token, op.node)
+			return fmt.Sprintf("%s acquires %d (%s)", who, op.token, op.node)
 		case rwLeave:
-			return fmt.Sprintf("%s leaves %d", who, op.token)
+			return fmt.Sprintf("%s releases %d", who, op.token)
 		default:
 			return fmt.Sprintf("%d becomes %s %d (%s)", op.from, who, op.token, op.node)
 		}
@@ -112,9 +113,9 @@ var rwModel = porcupine.Model{
 	},
 }
 
-// change makes a reader of the writer, with its token, or the writer of the only reader, with a larger one. That is larger than those of
-// all writers before it. Of readers it says nothing: it must be smaller than that of a writer which waits, and a reader may have come
-// and gone meanwhile which stood between the two.
+// change makes the writer a reader with the same token, or the only reader a writer with a larger token. That token
+// is larger than those of all earlier writers. It need not be larger than those of all readers: it must be smaller
+// than that of a waiting writer, and a reader between the two may have come and gone.
 func (s rwState) change(op rwOp) (bool, rwState) {
 	if op.shared {
 		ok := s.writer == op.from && op.token == op.from
@@ -128,11 +129,11 @@ func (s rwState) change(op rwOp) (bool, rwState) {
 	return ok, s
 }
 
-// CheckRW judges whether holds can be those of one read/write lock: a writer alone or readers together. The tokens of writers grow; that of
-// a reader is larger than those of the writers before it, and smaller than those of the writers after it, but for upgraded readers. It
-// reports as CheckMutex does.
+// CheckRW checks that holds can be those of one read/write lock: one writer alone or readers together. The tokens of
+// writers grow. A reader's token is larger than those of earlier writers and, except for upgraded readers, smaller
+// than those of later writers. CheckRW reports errors as CheckMutex does.
 func CheckRW(holds []Hold, dir string) error {
-	stories := make([]story, len(holds))
+	ops := make([]holdOps, len(holds))
 	for i, h := range holds {
 		take := rwOp{kind: rwTake, shared: h.Shared, token: h.Token, node: h.Node}
 		now := take
@@ -142,7 +143,7 @@ func CheckRW(holds []Hold, dir string) error {
 			changes = append(changes, now)
 		}
 		now.kind = rwLeave
-		stories[i] = h.story(take, changes, now)
+		ops[i] = h.ops(take, changes, now)
 	}
-	return judge(rwModel, "a read/write lock", stories, dir)
+	return judge(rwModel, "a read/write lock", ops, dir)
 }

@@ -138,7 +138,7 @@ func (p *position) leaveMark(ctx context.Context, dir string) ([]string, error) 
 	return retry(ctx, sess, func() ([]string, error) {
 		for {
 			b := sess.Batch()
-			made := b.Multi(zk.Check(p.nodes[0].path, -1), zk.CreateNodeOp(p.marked()))
+			made := b.Multi(zk.CheckOp(p.nodes[0].path, -1), zk.CreateNodeOp(p.marked()))
 			listed := b.Children(dir)
 			b.Send()
 			_, err := made.Get(ctx)

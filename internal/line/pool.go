@@ -99,7 +99,7 @@ func (p *Pool) tally(names []string, node zk.Data, err error) (tally, error) {
 	if err != nil {
 		return t, err
 	}
-	t.limit, t.unchanged = limit, []zk.Op{zk.Check(p.Limit.Path, node.Stat.Version)}
+	t.limit, t.unchanged = limit, []zk.Op{zk.CheckOp(p.Limit.Path, node.Stat.Version)}
 	return t, nil
 }
 

@@ -14,19 +14,18 @@ import (
 	"time"
 )
 
-// startLimit bounds the wait for a server to answer, readLimit that for an answer to a four-letter word.
 const (
-	startLimit = 60 * time.Second
-	readLimit  = 2 * time.Second
+	startLimit = 60 * time.Second // for a server to serve
+	readLimit  = 2 * time.Second  // for the answer to a four-letter word
 )
 
-// A Cluster is one standalone server or the servers of one ensemble, numbered from 0. Its methods may be called from several
-// goroutines as long as they name different servers. They fail the test if they cannot do what they say.
+// A Cluster is one standalone server or the servers of one ensemble, numbered from 0. Its methods may be called
+// concurrently for different servers. A method that fails fails the test.
 type Cluster struct {
 	t       T
 	members []*member
 	links   *Links                 // nil unless Options.Links
-	modeOf  func(m *member) string // what the server is, in ZooKeeper's words; empty if it does not serve
+	modeOf  func(m *member) string // the server's mode in ZooKeeper's terms; empty if it does not serve
 }
 
 // Len returns the number of servers.
@@ -35,7 +34,7 @@ func (c *Cluster) Len() int { return len(c.members) }
 // Addr returns the client address of server i, host and port.
 func (c *Cluster) Addr(i int) string { return c.members[i].addr }
 
-// ConnectString returns the addresses of all servers, with commas between.
+// ConnectString returns the addresses of all servers, separated by commas.
 func (c *Cluster) ConnectString() string {
 	var addrs []string
 	for _, m := range c.members {
@@ -44,32 +43,32 @@ func (c *Cluster) ConnectString() string {
 	return strings.Join(addrs, ",")
 }
 
-// Links returns the proxied connections among the servers, and lets clients have some. It is nil unless Options.Links was set.
+// Links returns the proxied connections of servers and clients. It is nil unless Options.Links was set.
 func (c *Cluster) Links() *Links { return c.links }
 
-// Dir returns the directory of server i: its zoo.cfg, its data and its log.
+// Dir returns the directory of server i with its zoo.cfg, its data and its log.
 func (c *Cluster) Dir(i int) string { return c.members[i].dir }
 
-// PID returns the process id of server i, 0 while it is not running.
+// PID returns the process id of server i, or 0 while it is not running.
 func (c *Cluster) PID(i int) int { return c.members[i].pid() }
 
-// Kill ends server i as kill -9 does, and returns when the process is gone. A server that is not running stays so.
+// Kill ends server i as kill -9 does, and returns when the process is gone. It does nothing if server i is not running.
 func (c *Cluster) Kill(i int) { c.members[i].kill() }
 
-// Restart starts server i again in its directory and on its ports, killing it first if it runs, and returns when it serves.
+// Restart kills server i if it is running, starts it in its directory and on its ports, and returns when it serves.
 func (c *Cluster) Restart(i int) {
 	c.t.Helper()
 	c.members[i].kill()
 	if err := c.members[i].start(); err != nil {
-		c.t.Fatalf("peer: server %d does not restart: %v", i, err)
+		c.t.Fatalf("peer: restart server %d: %v", i, err)
 		return
 	}
 	if err := c.await(i); err != nil {
-		c.t.Fatalf("peer: server %d does not serve after its restart: %v", i, err)
+		c.t.Fatalf("peer: server %d after its restart: %v", i, err)
 	}
 }
 
-// Pause stops server i as SIGSTOP does: its connections stay open and nothing answers.
+// Pause stops server i with SIGSTOP: its connections stay open, and it does not answer.
 func (c *Cluster) Pause(i int) {
 	c.t.Helper()
 	if err := c.members[i].pause(); err != nil {
@@ -77,7 +76,7 @@ func (c *Cluster) Pause(i int) {
 	}
 }
 
-// Resume lets a paused server i go on.
+// Resume continues a paused server i.
 func (c *Cluster) Resume(i int) {
 	c.t.Helper()
 	if err := c.members[i].resume(); err != nil {
@@ -85,7 +84,7 @@ func (c *Cluster) Resume(i int) {
 	}
 }
 
-// Leader returns the number of the server that leads, -1 if none does just now. A standalone server leads.
+// Leader returns the number of the leader, or -1 if there is none at the moment. A standalone server is a leader.
 func (c *Cluster) Leader() int {
 	for i := range c.members {
 		switch c.mode(i) {
@@ -97,31 +96,33 @@ func (c *Cluster) Leader() int {
 }
 
 // Word sends a four-letter word to server i and returns the answer.
-func (c *Cluster) Word(i int, word string) (string, error) { return word4(c.members[i].addr, word) }
+func (c *Cluster) Word(i int, word string) (string, error) {
+	return fourLetterWord(c.members[i].addr, word)
+}
 
-// Odd returns the number of the server whose tree has another number of nodes than those of the others after the same
-// transaction, and what each of them says; -1 if there is none, or if they do not come to rest. No client can bring that
-// about: ZooKeeper 3.8.0 does when a server is killed at the wrong moment (compare ZOOKEEPER-4541, ZOOKEEPER-4712), and
-// its clients are served wrongly then.
-func (c *Cluster) Odd() (i int, said string) {
+// Odd returns the number of the server whose tree has a different number of nodes than the others' after the same
+// transaction, and the answers of all servers. It returns -1 if there is none, or if transactions keep coming. No
+// client can cause this. ZooKeeper 3.8.0 does, when a server is killed at the wrong moment (compare ZOOKEEPER-4541,
+// ZOOKEEPER-4712), and clients of that server get wrong answers.
+func (c *Cluster) Odd() (i int, answers string) {
 	var before []string
 	for range 100 {
 		states := make([]string, len(c.members))
 		for i, m := range c.members {
-			states[i], _ = word4(m.addr, "srvr")
+			states[i], _ = fourLetterWord(m.addr, "srvr")
 		}
 		zxids, counts := each(states, zxidField), each(states, nodesField)
 		now := slices.Concat(zxids, counts)
 		if slices.Equal(now, before) && same(zxids) {
 			return odd(counts), strings.Join(states, "\n")
 		}
-		before = now // they are at it, or may be
+		before = now // there may be more transactions
 		time.Sleep(50 * time.Millisecond)
 	}
 	return -1, ""
 }
 
-// What a server says of itself in its answer to srvr.
+// The lines of a server's answer to srvr begin with these.
 const (
 	modeField  = "Mode: "
 	zxidField  = "Zxid: "
@@ -145,21 +146,21 @@ func same(values []string) bool {
 	return true
 }
 
-// odd returns the first of values that less than half of all agree with, -1 if there is none.
+// odd returns the index of the first value that less than half of the values equal, or -1.
 func odd(values []string) int {
-	of := map[string]int{}
+	count := map[string]int{}
 	for _, v := range values {
-		of[v]++
+		count[v]++
 	}
 	for i, v := range values {
-		if 2*of[v] < len(values) {
+		if 2*count[v] < len(values) {
 			return i
 		}
 	}
 	return -1
 }
 
-// field returns what follows name in the lines of an answer; "" if nothing does.
+// field returns the rest of the first line that begins with name, or "".
 func field(answer, name string) string {
 	for line := range strings.Lines(answer) {
 		if value, ok := strings.CutPrefix(line, name); ok {
@@ -169,17 +170,17 @@ func field(answer, name string) string {
 	return ""
 }
 
-// Renew takes all its data from server i, which gets the others' when it is back; it returns when the server serves.
+// Renew kills server i, deletes its data, restarts it so that it copies the others' data, and returns when it serves.
 func (c *Cluster) Renew(i int) {
 	c.t.Helper()
 	c.members[i].kill()
 	if err := os.RemoveAll(filepath.Join(c.members[i].dir, "data", "version-2")); err != nil {
-		c.t.Fatalf("peer: empty server %d: %v", i, err)
+		c.t.Fatalf("peer: delete the data of server %d: %v", i, err)
 	}
 	c.Restart(i)
 }
 
-// AwaitLeader waits until some server leads, other than the one numbered not, and returns its number. Pass -1 for any.
+// AwaitLeader waits for a leader other than server not, and returns its number. Pass -1 to wait for any leader.
 func (c *Cluster) AwaitLeader(not int) int {
 	c.t.Helper()
 	for end := time.Now().Add(startLimit); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
@@ -187,11 +188,11 @@ func (c *Cluster) AwaitLeader(not int) int {
 			return i
 		}
 	}
-	c.t.Fatalf("peer: no new leader within %v", startLimit)
+	c.t.Fatalf("peer: got no new leader within %v", startLimit)
 	return -1
 }
 
-// AwaitAll waits until every server serves as one leader or its follower.
+// AwaitAll waits until there is one leader and all other servers are its followers.
 func (c *Cluster) AwaitAll() {
 	c.t.Helper()
 	for end := time.Now().Add(startLimit); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
@@ -208,20 +209,20 @@ func (c *Cluster) AwaitAll() {
 			return
 		}
 	}
-	c.t.Fatalf("peer: not every server serves within %v", startLimit)
+	c.t.Fatalf("peer: got servers that do not serve within %v", startLimit)
 }
 
 func (c *Cluster) mode(i int) string { return c.modeOf(c.members[i]) }
 
 func zooKeeperMode(m *member) string {
-	text, err := word4(m.addr, "srvr")
+	text, err := fourLetterWord(m.addr, "srvr")
 	if err != nil {
 		return ""
 	}
 	return field(text, modeField)
 }
 
-// await waits until server i answers as a member that serves, or is dead.
+// await waits until server i serves. It returns an error if the server exits or takes too long.
 func (c *Cluster) await(i int) error {
 	m := c.members[i]
 	for end := time.Now().Add(startLimit); time.Now().Before(end); {
@@ -246,7 +247,7 @@ func (c *Cluster) stop() {
 	}
 }
 
-func word4(addr, word string) (string, error) {
+func fourLetterWord(addr, word string) (string, error) {
 	dialer := net.Dialer{Timeout: readLimit}
 	conn, err := dialer.DialContext(context.Background(), "tcp", addr)
 	if err != nil {
@@ -260,7 +261,7 @@ func word4(addr, word string) (string, error) {
 		return "", err
 	}
 	text, err := io.ReadAll(conn)
-	if errors.Is(err, syscall.ECONNRESET) { // the answer is whole; the server closes without reading to the end
+	if errors.Is(err, syscall.ECONNRESET) { // the answer is complete; the server closes without reading to the end
 		err = nil
 	}
 	return string(text), err

@@ -7,15 +7,15 @@ import (
 	"slices"
 )
 
-// Servers open an election connection with this: a negative protocol version, the number of the server that dials, and its election address,
-// as a string behind its length.
+// An election connection begins with a negative protocol version, the number of the server that dials, and its election
+// address, as a length and a string.
 const (
 	electionHeader = 8 + 8 + 4
 	longestAddress = 1 << 10
 )
 
-// rewriteElection reads the first message of an election connection and puts in the address at which the server that is dialled reaches the one
-// that dials. It dials back there: without this, around the links.
+// rewriteElection reads the first message of an election connection and replaces the address in it by that of the link
+// back to the server that dials. The other server may dial back, and would otherwise bypass the links.
 func (l *Links) rewriteElection(p *pump) ([]byte, error) {
 	message := make([]byte, electionHeader)
 	if n, err := io.ReadFull(p.src, message); err != nil {
@@ -23,7 +23,7 @@ func (l *Links) rewriteElection(p *pump) ([]byte, error) {
 	}
 	length := binary.BigEndian.Uint32(message[16:])
 	if int64(binary.BigEndian.Uint64(message)) >= 0 || length > longestAddress {
-		return message, nil // not such a message
+		return message, nil // another kind of message
 	}
 	own := make([]byte, length)
 	if n, err := io.ReadFull(p.src, own); err != nil {
@@ -37,7 +37,7 @@ func (l *Links) rewriteElection(p *pump) ([]byte, error) {
 	return slices.Concat(message, []byte(addr)), nil
 }
 
-// ended makes an ordinary end of one in the middle of a message.
+// ended replaces the error of an end within a message by that of an ordinary end.
 func ended(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return io.EOF

@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// Etcd starts n etcd servers with links, and returns when they have a leader. The test's cleanup stops them. The test is skipped if etcd is not
-// installed; see Need.
+// Etcd starts n etcd servers with links, returns when all of them serve, and stops them when the test ends. It skips
+// the test if etcd is not installed; see Need.
 func Etcd(t T, n int) *Cluster {
 	t.Helper()
 	Need(t, "etcd")
 	return startCluster(t, func() (*Cluster, error) { return newEtcd(t, n) })
 }
 
-// newEtcd configures the servers. All must be told the same addresses of each other, so one link leads to each server, which finds out who
-// dials it.
+// newEtcd starts the servers. All of them need the same list of addresses, so there is one link to each server, and
+// diallerOf finds out which server dials it.
 func newEtcd(t T, n int) (*Cluster, error) {
 	ports, err := freePorts(2 * n)
 	if err != nil {
@@ -51,7 +51,7 @@ func newEtcd(t T, n int) (*Cluster, error) {
 	return c, c.start()
 }
 
-// etcdMode asks a server for its metrics.
+// etcdMode reads a server's mode from its metrics.
 func etcdMode(m *member) string {
 	ctx, cancel := context.WithTimeout(context.Background(), readLimit)
 	defer cancel()
@@ -75,7 +75,7 @@ func etcdMode(m *member) string {
 	}
 }
 
-// diallerOf returns the number of the member whose process has the other end of a connection.
+// diallerOf returns the number of the member whose process owns the other end of a connection.
 func (c *Cluster) diallerOf(conn net.Conn) (int, bool) {
 	inode := socketOf(conn.RemoteAddr(), conn.LocalAddr())
 	for i, m := range c.members {
@@ -92,7 +92,7 @@ func (c *Cluster) diallerOf(conn net.Conn) (int, bool) {
 	return 0, false
 }
 
-// socketOf returns the inode of the socket that has this local address and that remote one, as Linux lists it; empty if it does not.
+// socketOf returns the inode of the socket with these two addresses, as Linux lists it, or "".
 func socketOf(local, remote net.Addr) string {
 	table, err := os.ReadFile("/proc/net/tcp")
 	if err != nil {
@@ -101,14 +101,15 @@ func socketOf(local, remote net.Addr) string {
 	from, to := portOf(local), portOf(remote)
 	for line := range strings.Lines(string(table)) {
 		const localAddress, remoteAddress, inode = 1, 2, 9
-		if f := strings.Fields(line); len(f) > inode && strings.HasSuffix(f[localAddress], from) && strings.HasSuffix(f[remoteAddress], to) {
+		if f := strings.Fields(line); len(f) > inode && strings.HasSuffix(f[localAddress], from) &&
+			strings.HasSuffix(f[remoteAddress], to) {
 			return f[inode]
 		}
 	}
 	return ""
 }
 
-// portOf returns the port of an address as Linux lists it, with the colon.
+// portOf returns the port of an address in the form of /proc/net/tcp, with its colon.
 func portOf(addr net.Addr) string {
 	_, port, _ := net.SplitHostPort(addr.String())
 	n, _ := strconv.Atoi(port)

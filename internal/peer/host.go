@@ -7,18 +7,19 @@ import (
 	"strings"
 )
 
-// A Host plays the test for a program that wants this package's servers: it keeps their folders, and their cleanups until Close. It is used
-// by one goroutine at a time.
+// A Host is a T for programs that are not tests. It holds the servers' directories, and their cleanups until Close.
+// Only one goroutine may use it at a time.
 type Host struct {
 	dir      string
 	log      io.Writer
 	cleanups []func()
 }
 
-// A failure is what Fatalf and Skipf panic with; Recover makes an error of it.
+// A failure is the panic of Fatalf and Skipf, which Recover turns into an error.
 type failure struct{ text string }
 
-// NewHost returns a host with a new folder below parent, or where the system keeps temporary files if that is empty.
+// NewHost returns a host with a new directory in parent, or in the system's directory for temporary files if parent is
+// empty.
 func NewHost(parent string, log io.Writer) (*Host, error) {
 	dir, err := os.MkdirTemp(parent, "turnstile-")
 	if err != nil {
@@ -27,13 +28,13 @@ func NewHost(parent string, log io.Writer) (*Host, error) {
 	return &Host{dir: dir, log: log}, nil
 }
 
-// Dir returns the host's folder, which Close removes.
+// Dir returns the host's directory, which Close removes.
 func (h *Host) Dir() string { return h.dir }
 
-// Helper is part of T.
+// Helper does nothing.
 func (h *Host) Helper() {}
 
-// Cleanup has Close call f, before what was to be called so far.
+// Cleanup makes Close call f, before the functions of earlier calls.
 func (h *Host) Cleanup(f func()) { h.cleanups = append(h.cleanups, f) }
 
 // Fatalf panics; see Recover.
@@ -47,7 +48,7 @@ func (h *Host) Logf(format string, args ...any) {
 	fmt.Fprintln(h.log, strings.TrimSuffix(fmt.Sprintf(format, args...), "\n"))
 }
 
-// TempDir makes a new folder in the host's.
+// TempDir creates a directory in the host's.
 func (h *Host) TempDir() string {
 	dir, err := os.MkdirTemp(h.dir, "server-")
 	if err != nil {
@@ -56,7 +57,7 @@ func (h *Host) TempDir() string {
 	return dir
 }
 
-// Recover turns a panic of Fatalf or Skipf into an error. Whoever calls what may panic so defers it, itself.
+// Recover turns a panic of Fatalf or Skipf into an error. The function that may panic must defer it directly.
 func (h *Host) Recover(err *error) {
 	switch p := recover().(type) {
 	case nil:
@@ -67,7 +68,7 @@ func (h *Host) Recover(err *error) {
 	}
 }
 
-// Close runs the cleanups, the last one first, and removes the host's folder.
+// Close calls the cleanups, the last one first, and removes the host's directory.
 func (h *Host) Close() {
 	for len(h.cleanups) > 0 {
 		last := len(h.cleanups) - 1
@@ -75,5 +76,5 @@ func (h *Host) Close() {
 		h.cleanups = h.cleanups[:last]
 		f()
 	}
-	_ = os.RemoveAll(h.dir) // what is left of a temporary folder is the system's to sweep
+	_ = os.RemoveAll(h.dir) // the system removes what is left in its directory for temporary files
 }

@@ -32,7 +32,7 @@ func TestHostTurnsAFailedTestIntoAnError(t *testing.T) {
 	func() {
 		defer func() {
 			if p := recover(); p != "a bug" {
-				t.Errorf("got %v, want a panic that is no failure to go on", p)
+				t.Errorf("got %v, want other panics to continue", p)
 			}
 		}()
 		_ = fail(func(peer.T) { panic("a bug") })
@@ -61,6 +61,6 @@ func TestHostCleansUpBackwards(t *testing.T) {
 		t.Errorf("got %v, want %v", order, want)
 	}
 	if _, err := os.Stat(host.Dir()); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("got %v for the folder after Close, want it gone", err)
+		t.Errorf("got %v for the directory after Close, want ErrNotExist", err)
 	}
 }

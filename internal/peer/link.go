@@ -13,19 +13,19 @@ const redial = 10 * time.Millisecond
 // A link is an address at which one end reaches a port of a server.
 type link struct {
 	way      direction
-	addr     string // empty until it was opened for the first time
-	target   string // the port behind it
-	election bool   // connections begin with the election address of the server that dials
-	client   bool   // a server that does not listen refuses, as it does without a link; servers wait for each other
+	addr     string // empty until the first openLocked
+	target   string // the server's port
+	election bool   // whether connections begin with the election address of the server that dials
+	client   bool   // whether a dial fails at once if the target does not listen; servers wait for each other
 	dialler  func(net.Conn) (int, bool)
 
-	// Links.mu guards these.
-	listener net.Listener // nil while from's dials are refused
+	// Guarded by Links.mu.
+	listener net.Listener // nil while dials of way.from are refused
 	conns    map[*connection]bool
 }
 
-// open listens, at the same address as before. The caller holds l.mu.
-func (k *link) open(l *Links) error {
+// openLocked listens, always at the same address.
+func (k *link) openLocked(l *Links) error {
 	if k.listener != nil {
 		return nil
 	}
@@ -52,8 +52,8 @@ func (k *link) open(l *Links) error {
 	return nil
 }
 
-// close refuses new connections. The caller holds Links.mu.
-func (k *link) close() {
+// closeLocked refuses new connections.
+func (k *link) closeLocked() {
 	if k.listener != nil {
 		_ = k.listener.Close()
 		k.listener = nil
@@ -99,7 +99,8 @@ func (l *Links) serve(k *link, near net.Conn) {
 	_, _ = near.Close(), far.Close()
 }
 
-// register makes the connection known to those who hang up; it returns false if its dial is refused, or nothing is forwarded any more.
+// register adds the connection to the link, so that Hangup finds it. It returns false if its dial is refused or the
+// links are closed.
 func (l *Links) register(k *link, c *connection) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,15 +119,15 @@ func (l *Links) unregister(k *link, c *connection) {
 	delete(k.conns, c)
 }
 
-// dial connects to the link's target once both directions are open. It waits until the target listens: to servers a connection that is closed at
-// once stalls an election. It returns nil if the near end has closed before.
+// dial connects to the link's target when both directions are open. For a server it waits until the target listens,
+// because a connection that is closed at once stalls an election. It returns nil if the near end closes first.
 func (l *Links) dial(k *link, c *connection, ended <-chan struct{}) net.Conn {
 	for l.await(ended, c.way, c.way.reverse()) {
 		far, err := new(net.Dialer).DialContext(l.ctx, "tcp", k.target)
 		switch {
 		case err == nil && l.connected(c, far):
 			return far
-		case err == nil: // frozen meanwhile: as if it had never been dialled
+		case err == nil: // frozen meanwhile: forget this connection and dial again later
 			reset(far)
 		case k.client:
 			return nil
@@ -152,18 +153,18 @@ func (l *Links) connected(c *connection, far net.Conn) bool {
 	return true
 }
 
-// A connection is one that is forwarded.
+// A connection is one proxied connection.
 type connection struct {
 	links   *Links
 	way     direction // from the near end, which dialled, to the far end
 	near    net.Conn
 	release func() bool
 
-	far net.Conn // nil until the target was reached; Links.mu guards it
+	far net.Conn // nil until the target is reached; guarded by Links.mu
 }
 
-// hangup ends the connection on the side of at, if it is one between the two ends. The caller holds Links.mu.
-func (c *connection) hangup(at, other int) {
+// hangupLocked ends the connection on the side of end at, if it connects the two ends.
+func (c *connection) hangupLocked(at, other int) {
 	switch {
 	case c.way == direction{at, other}:
 		reset(c.near)
@@ -181,7 +182,7 @@ func (c *connection) closeBoth() {
 	}
 }
 
-// listenLow listens on loopback, on a port below the range from which Linux takes the ports of outgoing connections.
+// listenLow listens on a loopback port below the range from which Linux takes the ports of outgoing connections.
 func listenLow() (net.Listener, error) {
 	const tries = 100
 	var listen net.ListenConfig

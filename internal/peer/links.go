@@ -9,15 +9,16 @@ import (
 	"time"
 )
 
-// Links are proxied connections: those between the servers of a cluster, and those of clients that dial a server through an address of
-// their own. The ends are numbered: servers from 0 as in Cluster, clients behind them as Client returns them.
+// Links are the proxied connections between the servers of a cluster, and those of clients that dial a server through
+// an address of their own. The ends have numbers: servers from 0 as in Cluster, then clients as Client returns them.
 //
-// Every direction between two ends is open, or delayed, or frozen. A frozen direction forwards nothing and closes nothing; what was sent is
-// held, and its sender sees back-pressure. Once the direction is open again it is delivered in order, unless the receiver has closed its side.
-// A new connection needs both directions: its dial hangs until both are open. Other changes apply to all connections of the two ends.
+// Every direction between two ends is open, delayed or frozen. A frozen direction forwards nothing and closes nothing:
+// it holds what was sent, and the sender sees back-pressure. When it is open again it delivers everything in order,
+// unless the receiver has closed its side. A dial waits until both directions are open. All other changes apply to all
+// connections of the two ends.
 //
-// A change has taken effect when the method returns, except that bytes which are being written at that moment may still arrive. The methods may
-// be called from any goroutine.
+// A change has taken effect when the method returns, but bytes that are being written at that moment may still arrive.
+// The methods may be called from any goroutine.
 type Links struct {
 	t    T
 	n    int             // servers
@@ -25,17 +26,17 @@ type Links struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows
-	changed chan struct{}
+	mu      sync.Mutex    // guards the fields below
+	changed chan struct{} // closed and replaced at each change
 	frozen  map[direction]bool
 	delays  map[direction]time.Duration
-	refused map[direction]bool // from dials to in vain
+	refused map[direction]bool // dials in this direction fail
 	links   []*link
-	targets []string // what clients dial: the servers' own addresses
+	targets []string // the servers' own addresses
 	clients int
 }
 
-// A direction is one way between two ends.
+// A direction is one of the two directions between two ends.
 type direction struct{ from, to int }
 
 func (d direction) reverse() direction { return direction{d.to, d.from} }
@@ -53,8 +54,8 @@ func newLinks(t T, n int) *Links {
 	return l
 }
 
-// Client returns the number of a new client. It reaches server i at Addr(client, i). Several connections may share one number, and so what
-// happens to it.
+// Client returns the number of a new client, which reaches server i at Addr(client, i). Several connections may share a
+// number; changes then apply to all of them.
 func (l *Links) Client() int {
 	l.t.Helper()
 	l.mu.Lock()
@@ -78,11 +79,12 @@ func (l *Links) Addr(client, i int) string {
 			return k.addr
 		}
 	}
-	l.t.Fatalf("peer: no client %d, or no server %d", client, i)
+	l.t.Fatalf("peer: unknown client %d or server %d", client, i)
 	return ""
 }
 
-// ConnectString returns the addresses at which a client reaches these servers, with commas between; of all servers if none is given.
+// ConnectString returns the addresses at which a client reaches the given servers, or all servers if none is given,
+// separated by commas.
 func (l *Links) ConnectString(client int, servers ...int) string {
 	if len(servers) == 0 {
 		for i := range l.n {
@@ -96,22 +98,22 @@ func (l *Links) ConnectString(client int, servers ...int) string {
 	return strings.Join(addrs, ",")
 }
 
-// Freeze forwards nothing from one end to another until Thaw or Heal.
+// Freeze stops forwarding from one end to another until Thaw or Heal.
 func (l *Links) Freeze(from, to int) {
 	l.change(func() { l.frozen[direction{from, to}] = true })
 }
 
-// Thaw opens one direction, and delivers what it has held. A delay stays.
+// Thaw opens one direction and delivers what it has held. It does not end a delay.
 func (l *Links) Thaw(from, to int) {
 	l.change(func() { delete(l.frozen, direction{from, to}) })
 }
 
-// Delay forwards what from sends so much later to the other end. Zero is no delay.
+// Delay forwards everything from one end to another with a delay of d. Zero ends the delay.
 func (l *Links) Delay(from, to int, d time.Duration) {
 	l.change(func() { l.delays[direction{from, to}] = d })
 }
 
-// CutOff freezes both directions between server i and every other server. Clients still reach all of them.
+// CutOff freezes both directions between server i and every other server. Clients still reach all servers.
 func (l *Links) CutOff(i int) {
 	l.change(func() {
 		for j := range l.n {
@@ -122,13 +124,13 @@ func (l *Links) CutOff(i int) {
 	})
 }
 
-// Hangup ends the connections between two ends on one side alone: that of end at. It sees a reset at once, and its new dials of the other end are
-// refused. For the other end they are open and silent, and its new dials hang.
+// Hangup ends the connections between two ends, but only end at notices: it sees a reset at once, and its new dials
+// fail. For the other end the connections are open and silent, and its new dials hang.
 func (l *Links) Hangup(at, other int) {
 	l.change(func() { l.hangupLocked(at, other) })
 }
 
-// Zombie leaves server i alone with its clients: every other server's connections with it end as by Hangup, and server i does not notice.
+// Zombie leaves server i alone with its clients: it calls Hangup for every other server, and server i does not notice.
 func (l *Links) Zombie(i int) {
 	l.change(func() {
 		for j := range l.n {
@@ -144,32 +146,30 @@ func (l *Links) hangupLocked(at, other int) {
 	l.refused[direction{at, other}] = true
 	for _, k := range l.links {
 		if k.way == (direction{at, other}) {
-			k.close()
+			k.closeLocked()
 		}
 		for c := range k.conns {
-			c.hangup(at, other)
+			c.hangupLocked(at, other)
 		}
 	}
 }
 
-// Heal opens all directions without delay, delivers what they have held, and lets everyone dial again.
+// Heal opens all directions, without delay, delivers what they have held, and stops refusing dials.
 func (l *Links) Heal() {
 	l.t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	clear(l.frozen)
-	clear(l.delays)
-	clear(l.refused)
-	for _, k := range l.links {
-		if err := k.open(l); err != nil {
-			l.t.Fatalf("peer: listen again for %d: %v", k.way.from, err)
+	l.change(func() {
+		clear(l.frozen)
+		clear(l.delays)
+		clear(l.refused)
+		for _, k := range l.links {
+			if err := k.openLocked(l); err != nil {
+				l.t.Fatalf("peer: listen again for %d: %v", k.way.from, err)
+			}
 		}
-	}
-	close(l.changed)
-	l.changed = make(chan struct{})
+	})
 }
 
-// change makes a change and wakes those who wait for one.
+// change makes a change and wakes the goroutines that wait for one.
 func (l *Links) change(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,7 +178,7 @@ func (l *Links) change(f func()) {
 	l.changed = make(chan struct{})
 }
 
-// await returns when every one of the directions is open. It returns false if end is closed first, or the links are.
+// await returns when all the directions are open. It returns false if end or the links are closed first.
 func (l *Links) await(end <-chan struct{}, all ...direction) bool {
 	for {
 		l.mu.Lock()
@@ -217,19 +217,19 @@ func (l *Links) add(k *link) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k.conns = make(map[*connection]bool)
-	if err := k.open(l); err != nil {
+	if err := k.openLocked(l); err != nil {
 		return "", err
 	}
 	l.links = append(l.links, k)
 	return k.addr, nil
 }
 
-// between returns the address of the link from one server to a port of another: where from is told to find to.
+// between adds a link from one server to a port of another and returns its address.
 func (l *Links) between(from, to int, target string, election bool) (string, error) {
 	return l.add(&link{way: direction{from, to}, target: target, election: election})
 }
 
-// electionAddr returns where server from is to dial the election port of server to.
+// electionAddr returns the address of the link from server from to the election port of server to.
 func (l *Links) electionAddr(from, to int) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -241,21 +241,21 @@ func (l *Links) electionAddr(from, to int) (string, error) {
 	return "", fmt.Errorf("no election link from %d to %d", from, to)
 }
 
-// close ends all connections and returns when nothing runs any more.
+// close ends all connections and waits for all goroutines.
 func (l *Links) close() {
 	l.stop()
 	l.mu.Lock()
 	for _, k := range l.links {
-		k.close()
+		k.closeLocked()
 	}
 	l.mu.Unlock()
 	l.wg.Wait()
 }
 
-// reset closes a connection so that its other end sees an error and not an orderly end.
+// reset closes a connection so that its other end sees an error, not an orderly end.
 func reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // fails only if it is closed already
+		_ = tcp.SetLinger(0) // it fails only if the connection is already closed
 	}
 	_ = c.Close()
 }

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// quiet is for how long nothing must arrive where nothing is forwarded.
+// quiet is how long a test waits to see that nothing arrives.
 const quiet = 50 * time.Millisecond
 
-// dialled is a connection from end 0 to end 1, seen from both.
+// dialled is a connection from end 0 to end 1, seen from both ends.
 type dialled struct {
 	links     *Links
 	addr      string
@@ -39,7 +39,7 @@ func dialLinks(t *testing.T) *dialled {
 	}
 	d.near = dial(t, d.addr)
 	d.far = accept(t, d.listener)
-	send(t, d.near, "hello") // what arrives has a connection: no change of the links is before that
+	send(t, d.near, "hello") // data arrives only on a connection: no later change comes before it
 	expect(t, d.far, "hello")
 	return d
 }
@@ -106,7 +106,7 @@ func TestFrozenDirectionPushesBackAndLosesNothing(t *testing.T) {
 	d := dialLinks(t)
 	d.links.Freeze(0, 1)
 	all := make([]byte, 32<<20)
-	_, _ = rand.NewChaCha8([32]byte{}).Read(all) // it has no errors
+	_, _ = rand.NewChaCha8([32]byte{}).Read(all) // it never fails
 	sent := make(chan error, 1)
 	go func() {
 		_, err := d.near.Write(all)
@@ -114,13 +114,13 @@ func TestFrozenDirectionPushesBackAndLosesNothing(t *testing.T) {
 	}()
 	select {
 	case err := <-sent:
-		t.Fatalf("32 MiB were taken in by a frozen direction (%v)", err)
+		t.Fatalf("got 32 MiB accepted by a frozen direction (%v), want back-pressure", err)
 	case <-time.After(quiet):
 	}
 	d.links.Thaw(0, 1)
 	got, err := io.ReadAll(d.far)
 	if err != nil || !bytes.Equal(got, all) {
-		t.Fatalf("got %d bytes (%v), want the %d that were sent", len(got), err, len(all))
+		t.Fatalf("got %d bytes (%v), want the %d sent", len(got), err, len(all))
 	}
 	if err := <-sent; err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestFrozenDirectionHoldsTheEndToo(t *testing.T) {
 	d.links.Heal()
 	expect(t, d.far, "last words")
 	if _, err := d.far.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		t.Fatalf("got %v, want the end", err)
+		t.Fatalf("got %v, want io.EOF", err)
 	}
 }
 
@@ -153,9 +153,9 @@ func TestDelayedDirectionIsLateAndInOrder(t *testing.T) {
 	send(t, d.far, "at once")
 	expect(t, d.near, "at once")
 	if took := time.Since(start); took >= delay {
-		t.Errorf("the other direction took %v", took)
+		t.Errorf("got %v in the other direction, want no delay", took)
 	}
-	time.Sleep(delay / 4) // no event says that the proxy has read the first
+	time.Sleep(delay / 4) // no event shows that the proxy has read the first bytes
 	d.links.Delay(0, 1, 0)
 	send(t, d.near, "and behind")
 	expect(t, d.far, "late, and behind")
@@ -211,15 +211,15 @@ func TestZombieDoesNotNoticeThatTheOthersHaveHungUp(t *testing.T) {
 				its, other = d.far, d.near
 			}
 			d.links.Zombie(zombie)
-			send(t, its, "is anybody there?")
+			send(t, its, "are you there?")
 			expectQuiet(t, its)
 			if _, err := other.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
-				t.Errorf("got %v on the other side, want a reset", err)
+				t.Errorf("got %v at the other server, want a reset", err)
 			}
 			var pending net.Conn
 			if zombie == 1 {
 				if _, err := net.Dial("tcp", d.addr); !errors.Is(err, syscall.ECONNREFUSED) {
-					t.Errorf("got %v for a new connection to it, want it refused", err)
+					t.Errorf("got %v for a new connection to it, want a refusal", err)
 				}
 			} else {
 				pending = dial(t, d.addr)
@@ -227,7 +227,7 @@ func TestZombieDoesNotNoticeThatTheOthersHaveHungUp(t *testing.T) {
 			}
 			d.links.Heal()
 			if n, err := its.Read(make([]byte, 1)); err == nil {
-				t.Errorf("got %d bytes after the heal, want an end", n)
+				t.Errorf("got %d bytes after Heal, want the end", n)
 			}
 			if pending == nil {
 				pending = dial(t, d.addr)
@@ -243,7 +243,7 @@ func TestAnEndTravelsAsItIs(t *testing.T) {
 	d := dialLinks(t)
 	reset(d.far)
 	if _, err := d.near.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("got %v, want the reset of the other side", err)
+		t.Errorf("got %v, want a reset", err)
 	}
 }
 

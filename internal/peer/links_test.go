@@ -36,7 +36,8 @@ func TestEnsembleGoesOnWithoutTheServerThatIsCutOff(t *testing.T) {
 	links.Heal()
 	zk.AwaitAll()
 	if links.Addr(client, 1) == zk.Addr(1) || links.ConnectString(client, 1) != links.Addr(client, 1) {
-		t.Errorf("got %s and %s for the client's way to server 1 at %s", links.Addr(client, 1), links.ConnectString(client, 1), zk.Addr(1))
+		t.Errorf("got %s and %s for the client's link to server 1 at %s",
+			links.Addr(client, 1), links.ConnectString(client, 1), zk.Addr(1))
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// A member is one server: a directory, its ports, and a process while it runs.
+// A member is one server: a directory, its ports, and a process while it is running.
 type member struct {
 	dir     string
 	addr    string
@@ -79,7 +79,7 @@ func newMember(dir string, i, n int, ports []int, links *Links, opts Options) (*
 		}
 	}
 	if !opts.Fast {
-		keys["preAllocSize"] = "1024" // KiB; the default writes 64 MiB of zeros for every log
+		keys["preAllocSize"] = "1024" // KiB; by default every log begins as 64 MiB of zeros
 	}
 	maps.Copy(keys, opts.Keys)
 	var cfg strings.Builder
@@ -108,7 +108,7 @@ func javaArgs(opts Options, config string) []string {
 	return append(args, "-cp", zookeeperConf+":"+zookeeperJar, mainClass, config)
 }
 
-// start runs the server's process. It does not wait for the server to serve.
+// start starts the server's process and does not wait until it serves.
 func (m *member) start() error {
 	if err := m.dropTornLogs(); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (m *member) start() error {
 		err := p.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = p.cmd.Wait() // killed, as a rule
+			_ = p.cmd.Wait() // it is usually killed
 		}
 		close(p.done)
 	}()
@@ -140,8 +140,8 @@ func (m *member) start() error {
 	return nil
 }
 
-// dropTornLogs removes transaction logs that end within their header. A kill can leave one behind, it holds no transaction,
-// and ZooKeeper 3.8.0 refuses to start over it.
+// dropTornLogs removes transaction logs that end within their header. A kill can leave one without a transaction, and
+// ZooKeeper 3.8.0 refuses to start with it.
 func (m *member) dropTornLogs() error {
 	const header = 16
 	logs, err := filepath.Glob(filepath.Join(m.dir, "data", "version-2", "log.*"))
@@ -178,7 +178,7 @@ func (m *member) kill() {
 	if p == nil {
 		return
 	}
-	_ = p.cmd.Process.Kill() // fails only if it is gone already
+	_ = p.cmd.Process.Kill() // it fails only if the process is already gone
 	<-p.done
 }
 
@@ -191,14 +191,14 @@ func (m *member) logTail() string {
 	return strings.TrimSpace(string(b[max(0, len(b)-limit):]))
 }
 
-// The ports that servers and links get.
+// Servers and links listen on ports in this range.
 const lowestPort, highestPort = 10000, 32000
 
-// local returns the address of a port on loopback.
+// local returns the loopback address with a port.
 func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// freePorts returns n ports that nobody listens on now. They lie below the range from which Linux takes the ports of
-// outgoing connections, so that a server that is down for a while finds its own ports free when it comes back.
+// freePorts returns n ports without a listener. They are below the range from which Linux takes the ports of outgoing
+// connections, so that a server finds its ports free when it restarts.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	var open []net.Listener
@@ -219,5 +219,5 @@ func freePorts(n int) ([]int, error) {
 		}
 		open, ports = append(open, ln), append(ports, port)
 	}
-	return nil, fmt.Errorf("peer: no %d free ports between %d and %d", n, lowestPort, highestPort)
+	return nil, fmt.Errorf("peer: found no %d free ports between %d and %d", n, lowestPort, highestPort)
 }

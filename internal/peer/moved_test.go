@@ -11,11 +11,11 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// A session moves away from a follower whose link to the leader has frozen with a creation in it. After that the leader
-// refuses the creation, so a write of the session tells that it will never be done. It does not if the client has also
-// tried to come back, even in vain: the request to revalidate the session is behind the creation in the link, and the
-// leader makes the follower the session's owner again before it looks whose the creation is. A client must not take
-// what it does not find after its write for what will never be there.
+// A session moves away from a follower whose link to the leader froze with a creation in it. From then on the leader
+// refuses the creation, so after a later write of the session it will never be done. That is not so if the client
+// also tried to reconnect to the follower, even in vain. The request to revalidate the session is behind the creation
+// in the link, and the leader makes the follower the session's owner again before it checks whose the creation is. So
+// a client must not conclude from a missing node after its write that the node will never appear.
 func TestCreationMayBeDoneAfterALaterWriteOfItsSession(t *testing.T) {
 	t.Parallel()
 	zk := peer.Ensemble(t, 3, peer.Options{Links: true, Keys: map[string]string{"syncLimit": "100"}})
@@ -63,15 +63,16 @@ func TestCreationMayBeDoneAfterALaterWriteOfItsSession(t *testing.T) {
 		}
 		t.Logf("returns %t: %d of %d creations were done after a later write of their session", returns, late, tries)
 		if late > 0 && !returns { // with returns it is a race, which the leader loses about every second time
-			t.Errorf("returns %t: %d of %d creations were done after a later write of their session", returns, late, tries)
+			t.Errorf("returns %t: got %d of %d creations done after a later write of their session",
+				returns, late, tries)
 		}
 	}
 }
 
-// forwarded waits until what was sent is in the link, or has come out of it: nothing tells that.
+// forwarded waits until the link has read or forwarded what was sent. No event shows that.
 func forwarded() { <-time.After(100 * time.Millisecond) }
 
-// A session speaks the protocol over one connection.
+// A session is a client's session on one connection, without goroutines of its own.
 type session struct {
 	t    *testing.T
 	conn net.Conn

@@ -26,8 +26,9 @@ func TestServerThatDiffersFromTheOthersIsNamed(t *testing.T) {
 		}
 	}
 	answer := "Zxid: 0x100000004\nMode: follower\nNode count: 7\n"
-	if field(answer, zxidField) != "0x100000004" || field(answer, nodesField) != "7" || field(answer, "Nothing: ") != "" {
-		t.Errorf("got %q, %q", field(answer, zxidField), field(answer, nodesField))
+	if field(answer, zxidField) != "0x100000004" || field(answer, nodesField) != "7" ||
+		field(answer, "Nothing: ") != "" {
+		t.Errorf("got %q, %q, want 0x100000004, 7", field(answer, zxidField), field(answer, nodesField))
 	}
 }
 
@@ -56,6 +57,6 @@ func TestServerIsRenewedFromTheOthers(t *testing.T) {
 	c.AwaitAll()
 	create("/b")
 	if odd, said := c.Odd(); odd != -1 || said == "" {
-		t.Errorf("server %d differs, or they do not come to rest:\n%s", odd, said)
+		t.Errorf("got server %d different from the others:\n%s", odd, said)
 	}
 }

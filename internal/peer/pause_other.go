@@ -2,9 +2,11 @@
 
 package peer
 
+// Systems on which a process cannot be paused.
+
 import "errors"
 
-var errNoPause = errors.New("this system cannot pause a process")
+var errNoPause = errors.New("cannot pause a process on this system")
 
 func (m *member) pause() error  { return errNoPause }
 func (m *member) resume() error { return errNoPause }

@@ -2,6 +2,8 @@
 
 package peer
 
+// Pausing a process, by SIGSTOP.
+
 import (
 	"errors"
 	"syscall"
@@ -12,7 +14,7 @@ func (m *member) resume() error { return m.signal(syscall.SIGCONT) }
 
 func (m *member) signal(sig syscall.Signal) error {
 	if m.pid() == 0 {
-		return errors.New("it is not running")
+		return errors.New("not running")
 	}
 	return m.proc.Load().cmd.Process.Signal(sig)
 }

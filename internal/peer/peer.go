@@ -1,5 +1,5 @@
-// Package peer starts Apache ZooKeeper, as Debian packages it, for tests and benchmarks: one server or an ensemble, with
-// its own ports and directories, killed, paused and restarted at will, and gone when the test is.
+// Package peer starts Apache ZooKeeper, as Debian packages it, for tests and benchmarks: one server or an ensemble,
+// with its own ports and directories. Tests can kill, pause and restart the servers, which end with their test.
 package peer
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// T is what a test, or a benchmark program that plays one, gives to this package. Every testing.TB is one.
+// T is the part of testing.TB that this package uses. A Host implements it for programs that are not tests.
 type T interface {
 	Helper()
 	Cleanup(f func())
@@ -20,16 +20,16 @@ type T interface {
 	TempDir() string
 }
 
-// Options say how servers are configured. The zero value is a server for tests: a small heap, short ticks, every
-// four-letter word, extended node types.
+// Options configure servers. The zero value means a server for tests: a small heap, short ticks, all four-letter words,
+// extended node types.
 type Options struct {
-	Keys       map[string]string // lines of zoo.cfg, beside the package's own; an empty value removes one of those
-	Properties map[string]string // Java system properties, beside the package's own
+	Keys       map[string]string // added to zoo.cfg; an empty value removes one of the package's own keys
+	Properties map[string]string // added to the Java system properties
 	Tick       time.Duration     // tickTime; 200ms if zero
 	Heap       string            // the JVM's -Xmx; 192m if empty
-	Links      bool              // let servers reach each other through proxies: see Cluster.Links
-	Fast       bool              // let the JVM compile as in production; else it starts sooner and stays slower
-	Data       string            // a folder to copy each server's data from, with version-2 in it; servers begin empty if it is empty
+	Links      bool              // connect the servers through proxies: see Cluster.Links
+	Fast       bool              // compile as in production; otherwise the JVM starts sooner and stays slower
+	Data       string            // a directory with version-2 to copy each server's data from; no data if empty
 	_          struct{}
 }
 
@@ -40,11 +40,11 @@ const (
 	mainClass     = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 )
 
-// Missing says which of the files that a peer needs are not there, "" if all are. java is the program to look for beside files.
-func Missing(java string, files ...string) string {
+// Missing returns which of the program and the files are not installed, separated by commas; "" if all are.
+func Missing(program string, files ...string) string {
 	var missing []string
-	if _, err := exec.LookPath(java); err != nil {
-		missing = append(missing, java)
+	if _, err := exec.LookPath(program); err != nil {
+		missing = append(missing, program)
 	}
 	for _, f := range files {
 		if _, err := os.Stat(f); err != nil {
@@ -54,8 +54,8 @@ func Missing(java string, files ...string) string {
 	return strings.Join(missing, ", ")
 }
 
-// Need skips the test if a program or file of a peer is not installed, and says how to get it. In CI, where a silent skip
-// would be a hole, it fails the test instead.
+// Need skips the test if the program or a file is not installed. In CI it fails the test, because a skip would go
+// unnoticed.
 func Need(t T, program string, files ...string) {
 	t.Helper()
 	missing := Missing(program, files...)
@@ -68,15 +68,15 @@ func Need(t T, program string, files ...string) {
 	}
 }
 
-// ZooKeeper starts one standalone server and returns when it answers. The test's cleanup stops it.
-// The test is skipped if ZooKeeper is not installed; see Need.
+// ZooKeeper starts one standalone server, returns when it serves, and stops it when the test ends.
+// It skips the test if ZooKeeper is not installed; see Need.
 func ZooKeeper(t T, opts Options) *Cluster {
 	t.Helper()
 	return start(t, 1, opts)
 }
 
-// Ensemble starts n servers that replicate, and returns when they have a leader and every one serves.
-// The test's cleanup stops them. The test is skipped if ZooKeeper is not installed; see Need.
+// Ensemble starts an ensemble of n servers, returns when all of them serve, and stops them when the test ends.
+// It skips the test if ZooKeeper is not installed; see Need.
 func Ensemble(t T, n int, opts Options) *Cluster {
 	t.Helper()
 	return start(t, n, opts)
@@ -91,7 +91,7 @@ func start(t T, n int, opts Options) *Cluster {
 func startCluster(t T, try func() (*Cluster, error)) *Cluster {
 	t.Helper()
 	var err error
-	// Ports are picked before the servers bind them, so somebody else may be faster: then everything is tried again.
+	// Ports are chosen before the servers listen on them, so another process may take one. Then try everything again.
 	for range 3 {
 		var c *Cluster
 		if c, err = try(); err == nil {
@@ -99,7 +99,7 @@ func startCluster(t T, try func() (*Cluster, error)) *Cluster {
 			return c
 		}
 	}
-	t.Fatalf("peer: servers do not start: %v", err)
+	t.Fatalf("peer: start the servers: %v", err)
 	return nil
 }
 
@@ -123,7 +123,7 @@ func newCluster(t T, n int, opts Options) (*Cluster, error) {
 	return c, c.start()
 }
 
-// start runs the members and returns when all serve. If they do not it stops them.
+// start starts the members and returns when all of them serve. On failure it stops them.
 func (c *Cluster) start() error {
 	for i, m := range c.members {
 		if c.links != nil {
@@ -143,5 +143,5 @@ func (c *Cluster) start() error {
 	return nil
 }
 
-// Installed reports whether ZooKeeper can be started here.
+// Installed reports whether ZooKeeper is installed.
 func Installed() bool { return Missing("java", zookeeperJar) == "" }

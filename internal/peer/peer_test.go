@@ -18,7 +18,7 @@ func TestStandaloneServesAgainAfterKill(t *testing.T) {
 		t.Fatalf("got pid %d after the kill, want 0", got)
 	}
 	if _, err := zk.Word(0, "ruok"); err == nil {
-		t.Fatal("a killed server answers")
+		t.Fatal("got an answer of a killed server")
 	}
 	zk.Restart(0)
 	if got, err := zk.Word(0, "ruok"); err != nil || got != "imok" {
@@ -35,13 +35,13 @@ func TestEnsembleElectsAnotherLeaderWhenTheLeaderDies(t *testing.T) {
 	first := zk.AwaitLeader(-1)
 	zk.Kill(first)
 	if second := zk.AwaitLeader(first); second == first {
-		t.Fatalf("got leader %d again", second)
+		t.Fatalf("got leader %d again, want another", second)
 	}
 	zk.Restart(first)
 	paused := (first + 1) % 3
 	zk.Pause(paused)
 	if got, err := zk.Word(paused, "ruok"); err == nil {
-		t.Fatalf("a paused server answers %q", got)
+		t.Fatalf("got %q from a paused server, want an error", got)
 	}
 	zk.Resume(paused)
 	zk.AwaitLeader(-1)

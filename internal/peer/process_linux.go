@@ -2,5 +2,5 @@ package peer
 
 import "syscall"
 
-// dieWithParent makes the kernel kill the child when the test dies without cleaning up.
+// dieWithParent makes the kernel kill the child when the test ends without cleaning up.
 func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// A pump holds at most so many chunks; then the sender sees back-pressure.
 const (
 	chunkSize  = 16 << 10
-	heldChunks = 1 << 10
+	heldChunks = 1 << 10 // the sender sees back-pressure when a pump holds this many
 )
 
 // A pump forwards one direction of a connection. One goroutine reads and one writes.
@@ -20,15 +19,15 @@ type pump struct {
 	links *Links
 	way   direction
 	src   net.Conn
-	first func(p *pump) ([]byte, error) // reads and returns what the connection begins with; nil if that is nothing special
+	first func(p *pump) ([]byte, error) // reads, and perhaps changes, the beginning of the connection; may be nil
 
 	held    chan chunk
 	ended   chan struct{} // closed when src has ended
-	stopped chan struct{} // closed when nobody writes any more
-	once    sync.Once     // guards the closing of stopped
+	stopped chan struct{} // closed when write has returned
+	once    sync.Once     // for closing stopped
 }
 
-// A chunk is bytes on their way, or the end of the direction.
+// A chunk is bytes on their way, or the end of the stream.
 type chunk struct {
 	bytes []byte
 	due   time.Time
@@ -42,7 +41,7 @@ func newPump(l *Links, way direction, src net.Conn) *pump {
 	}
 }
 
-// read takes in what src sends until that ends.
+// read holds what src sends, until src ends.
 func (p *pump) read() {
 	defer close(p.ended)
 	if p.first != nil {
@@ -60,7 +59,7 @@ func (p *pump) read() {
 	}
 }
 
-// hold queues bytes, and the end if err is not nil. It returns false if there is nothing more to read.
+// hold queues bytes, and the end if err is not nil. It returns false if read must stop.
 func (p *pump) hold(b []byte, err error) bool {
 	due := time.Now().Add(p.links.delay(p.way))
 	for _, c := range []chunk{{bytes: b, due: due}, {err: err, due: due}} {
@@ -78,7 +77,8 @@ func (p *pump) hold(b []byte, err error) bool {
 	return err == nil
 }
 
-// write forwards what is held, when it is due and the direction is open, until the end was forwarded or dst does not take it any more.
+// write forwards each held chunk when it is due and the direction is open. It returns after the end, or when a write to
+// dst fails.
 func (p *pump) write(dst net.Conn) {
 	defer p.stop()
 	for {
@@ -96,7 +96,7 @@ func (p *pump) write(dst net.Conn) {
 			return
 		}
 		if _, err := dst.Write(c.bytes); err != nil {
-			// Dst has ended. Its end travels the other way, and is held up there like all else.
+			// Dst has ended. Its end travels in the other direction, which may be frozen.
 			if p.links.await(nil, p.way.reverse()) {
 				reset(p.src)
 			}
@@ -107,7 +107,7 @@ func (p *pump) write(dst net.Conn) {
 
 func (p *pump) stop() { p.once.Do(func() { close(p.stopped) }) }
 
-// wait returns at the time, and false if the links are closed first.
+// wait waits until due. It returns false if the links are closed first.
 func (p *pump) wait(due time.Time) bool {
 	left := time.Until(due)
 	if left <= 0 {
@@ -123,12 +123,12 @@ func (p *pump) wait(due time.Time) bool {
 	}
 }
 
-// end ends a connection as its peer has ended it.
+// end ends dst in the way that err says: orderly or by a reset.
 func end(dst net.Conn, err error) {
 	tcp, ok := dst.(*net.TCPConn)
 	if !ok || !errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
 		reset(dst)
 		return
 	}
-	_ = tcp.CloseWrite() // fails only if it is closed already
+	_ = tcp.CloseWrite() // it fails only if the connection is already closed
 }

@@ -8,10 +8,10 @@ import (
 	"os/exec"
 )
 
-// serving is what a server that Rerun has started says when it serves.
+// serving is the line that a server started by Rerun prints when it serves.
 const serving = "serving"
 
-// Serving tells Rerun, from within the program that it has started, that the server is there, or why it is not.
+// Serving tells Rerun, from the program that it has started, that the server serves, or why it does not.
 func Serving(err error) {
 	if err != nil {
 		fmt.Println("error", err)
@@ -20,8 +20,8 @@ func Serving(err error) {
 	fmt.Println(serving)
 }
 
-// Rerun starts the test's own program again, with one more variable in its environment, NAME=value: its TestMain is to be a server then, to be
-// killed, and to call Serving. Rerun returns when it has. Whoever called it kills the process and waits for it.
+// Rerun starts the test's own program again with an additional environment variable, NAME=value, at which its TestMain
+// must run a server and call Serving. Rerun returns when it has done so. The caller kills the process and waits for it.
 func Rerun(t T, variable string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(context.Background(), os.Args[0])
@@ -35,7 +35,7 @@ func Rerun(t T, variable string) *exec.Cmd {
 		t.Fatalf("peer: start the test's program again: %v", err)
 	}
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != serving+"\n" {
-		t.Fatalf("peer: the server says %q %v", line, err)
+		t.Fatalf("peer: got %q, %v from the server, want %q", line, err, serving)
 	}
 	return cmd
 }

@@ -1,5 +1,7 @@
 package store
 
+// A transaction.
+
 import (
 	"encoding/binary"
 	"fmt"
@@ -9,23 +11,20 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/tree"
 )
 
-// Batch is one transaction: all of it is there after a crash, or none. It may be filled, applied and waited for by
-// different goroutines, but only one at a time may be in an Apply or an ApplyAlone, and only one in a Wait or an
-// ApplyAlone.
+// Batch is one transaction: after a crash the store contains all of it or nothing. Different goroutines may fill, apply
+// and wait for batches, but of all batches only one at a time may be in Apply or ApplyInline, and only one in Wait or
+// ApplyInline.
 type Batch struct {
-	s     *Store
-	b     *pebble.Batch
-	key   []byte // scratch
-	err   error
-	limit int64
-	alone bool // stands in the side log
+	s         *Store
+	b         *pebble.Batch
+	key       []byte // scratch
+	err       error
+	limit     int64
+	inSideLog bool // the transaction is durable by the side log, not by Pebble's log
 }
 
 // NewBatch returns an empty transaction.
 func (s *Store) NewBatch() *Batch { return &Batch{s: s, b: s.db.NewBatch()} }
-
-// Empty reports whether nothing has been added.
-func (b *Batch) Empty() bool { return b.b.Empty() }
 
 // Add adds the changes of a write. It keeps no reference to them.
 func (b *Batch) Add(changes []tree.Change) {
@@ -56,7 +55,7 @@ func (b *Batch) add(c *tree.Change) error {
 	case tree.RemoveSession:
 		return b.b.Delete(b.session(c.Session), nil)
 	default:
-		return fmt.Errorf("store: change of unknown kind %d", c.Kind)
+		return fmt.Errorf("store: unknown kind of change %d", c.Kind)
 	}
 }
 
@@ -70,7 +69,7 @@ func (b *Batch) session(id int64) []byte {
 	return b.key
 }
 
-// SetSeed remembers the last session id that was given out, so that no later one equals it.
+// SetSeed stores the last session id that was given out, so that no later id repeats it.
 func (b *Batch) SetSeed(id int64) {
 	var v [8]byte
 	binary.BigEndian.PutUint64(v[:], uint64(id))
@@ -79,20 +78,21 @@ func (b *Batch) SetSeed(id int64) {
 	}
 }
 
-// Apply gives the transaction to the log, as of zxid, and returns before it is durable. Transactions get to the disk
-// in the order in which they were applied. Wait must be called exactly once for each Apply that returned nil.
+// Apply gives the transaction to Pebble's log, as of zxid, and returns before it is durable. Transactions reach the
+// disk in the order in which they were applied. After each Apply that returned nil the caller must call Wait exactly
+// once.
 //
-// As a rule that is memory only. But whoever fills the table in memory makes Pebble begin a new log, and so waits until
-// the former one is synced; and who fills one after the other waits until they are written out.
+// Apply usually touches only memory. But when it fills Pebble's table in memory, Pebble begins a new log, and Apply
+// waits until the old one is synced. When tables fill faster than the disk takes them, it waits until they are written.
 func (b *Batch) Apply(zxid int64) error {
 	return b.apply(zxid, func() error { return b.s.db.ApplyNoSyncWait(b.b, pebble.Sync) })
 }
 
-// ApplyAlone is Apply for a transaction when Wait has returned for all before it, and will have for this one before the next is applied
-// with ApplyAlone: it becomes durable with less effort.
-func (b *Batch) ApplyAlone(zxid int64) error {
+// ApplyInline is like Apply, but Wait then syncs the transaction on the calling goroutine, which is faster. Wait must
+// have returned for all earlier transactions, and must return for this one before the next call of ApplyInline.
+func (b *Batch) ApplyInline(zxid int64) error {
 	return b.apply(zxid, func() error {
-		if b.alone = b.s.side.prepare(zxid, b.b.Repr()); b.alone {
+		if b.inSideLog = b.s.side.prepare(zxid, b.b.Repr()); b.inSideLog {
 			return b.s.db.Apply(b.b, pebble.NoSync)
 		}
 		return b.s.db.ApplyNoSyncWait(b.b, pebble.Sync)
@@ -120,7 +120,7 @@ func (b *Batch) apply(zxid int64, commit func() error) (err error) {
 		return s.Err()
 	}
 	defer func() {
-		if r := recover(); r != nil { // Pebble panics when it writes to a log that has failed before
+		if r := recover(); r != nil { // Pebble panics when it writes to a log that has failed
 			s.stuck = true
 			s.fail(fmt.Errorf("%v", r))
 			err = s.Err()
@@ -134,11 +134,11 @@ func (b *Batch) apply(zxid int64, commit func() error) (err error) {
 	return s.Err()
 }
 
-// Reserved returns the zxid up to which the transactions that were applied have reserved.
+// Reserved returns the last zxid that the applied transactions have reserved.
 func (s *Store) Reserved() int64 { return s.limit.Load() }
 
-// Wait waits until the transaction is on disk and returns the zxid up to which the server may now answer without another
-// transaction, because it is reserved. An error means that the transaction may be lost, and that the store has failed.
+// Wait waits until the transaction is on disk. It returns the last zxid that is reserved there: up to it the server may
+// answer without another transaction. After an error the transaction may be lost and the store has failed.
 func (b *Batch) Wait() (limit int64, err error) {
 	if err := b.sync(); err != nil {
 		b.s.fail(err)
@@ -152,7 +152,7 @@ func (b *Batch) Wait() (limit int64, err error) {
 }
 
 func (b *Batch) sync() error {
-	if b.alone {
+	if b.inSideLog {
 		return b.s.side.write()
 	}
 	if err := b.b.SyncWait(); err != nil {

@@ -1,5 +1,7 @@
 package store
 
+// How Pebble uses the file system.
+
 import (
 	"errors"
 	"strings"
@@ -7,16 +9,16 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// logSize is what a log is extended to when it is made: more than a table in memory fills.
+// logSize is the size to which a new log is extended: more than one table in memory can fill.
 const logSize = tableSize + tableSize/8
 
-// diskFS is the file system as Pebble should use it: safer in one place, faster in another.
+// diskFS changes how Pebble uses the file system, in two ways.
 //
-// A manifest's name is made durable before the marker that points to it. Pebble syncs the directory once after both, and a
-// file system that keeps only the marker over a crash would leave a database that does not open again.
+// It makes a manifest's name durable before the marker that points to it. Pebble syncs the directory only after both,
+// so a crash could keep the marker alone and leave a database that does not open.
 //
-// A log has its full size from the start. A file that grows with every write has its new size written with every sync,
-// which takes half as long again as the write itself. The zeros behind the last record end the log when it is read.
+// It gives a log its full size from the start. A sync of a file that has grown also writes the new size, which takes
+// half as long again as the data. The zeros after the last record end the log when Pebble reads it.
 type diskFS struct{ vfs.FS }
 
 // Create creates a file.

@@ -2,5 +2,7 @@
 
 package store
 
-// extend does nothing: here a log grows as it is written.
+// Extending a log to its full size, which other systems cannot do.
+
+// extend does nothing: on this system a log grows as it is written.
 func extend(uintptr, int64) {}

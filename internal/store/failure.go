@@ -1,25 +1,26 @@
 package store
 
+// Making failures of Pebble failures of the store.
+
 import (
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// pebbleLogger keeps Pebble's chatter out of the log, and turns what Pebble holds to be fatal for the process into the
-// store's failure.
+// pebbleLogger drops Pebble's routine messages and turns its fatal errors into a failure of the store.
 type pebbleLogger struct{ s *Store }
 
-// Infof drops Pebble's reports of its daily work.
+// Infof drops routine messages.
 func (l pebbleLogger) Infof(string, ...any) {}
 
-// Errorf logs what Pebble could not do and will try again.
+// Errorf logs errors after which Pebble tries again.
 func (l pebbleLogger) Errorf(format string, args ...any) {
-	l.s.logger.Warn("store: the database will try again", "what", fmt.Sprintf(format, args...))
+	l.s.logger.Warn("store: database error, will retry", "err", fmt.Sprintf(format, args...))
 }
 
-// Fatalf makes the store fail. It returns, which Pebble's callers allow for: the server stops acknowledging because of the
-// failure, and the log on disk holds all that was acknowledged.
+// Fatalf makes the store fail and returns, which Pebble's code allows. Nothing acknowledged is lost: because of the
+// failure the server acknowledges nothing more, and the log on disk has everything that it acknowledged before.
 func (l pebbleLogger) Fatalf(format string, args ...any) {
 	for _, a := range args {
 		if err, ok := a.(error); ok {
@@ -30,14 +31,14 @@ func (l pebbleLogger) Fatalf(format string, args ...any) {
 	l.s.fail(fmt.Errorf(format, args...))
 }
 
-// events makes every failure of Pebble's background work the store's failure: if tables cannot be written, writers would
-// sooner or later block for ever.
+// events makes every failure of Pebble's background work a failure of the store. If Pebble could not write its tables,
+// writers would sooner or later block forever.
 func (s *Store) events() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: s.fail,
 		DataCorruption:  func(info pebble.DataCorruptionInfo) { s.fail(fmt.Errorf("data corruption: %s", info)) },
 		DiskSlow: func(info pebble.DiskSlowInfo) {
-			s.logger.Warn("store: the disk is slow", "dir", s.dir, "info", info.String())
+			s.logger.Warn("store: slow disk", "dir", s.dir, "info", info.String())
 		},
 	}
 }

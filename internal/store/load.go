@@ -1,5 +1,7 @@
 package store
 
+// Building the tree from the store.
+
 import (
 	"encoding/binary"
 	"fmt"
@@ -9,13 +11,14 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/tree"
 )
 
-// Load makes a tree of what the store holds, and of a store that is new the tree of a new server. What Load had to correct, ephemeral nodes
-// of sessions that are gone, is corrected in the store as well before it returns.
+// Load builds the tree from the store; from a new store, the tree of a new server. It deletes ephemeral nodes whose
+// session is gone, and makes that durable before it returns.
 func (s *Store) Load(cfg tree.Config) (*tree.Tree, error) {
 	l := tree.NewLoader(cfg)
 	err := s.scan(prefixSession, func(key, value []byte) error {
 		if len(key) != 8 || len(value) != 4 {
-			return fmt.Errorf("store: session record of %d and %d bytes, want 8 and 4", len(key), len(value))
+			return fmt.Errorf("store: damaged session record: key of %d bytes and value of %d, want 8 and 4",
+				len(key), len(value))
 		}
 		l.Session(int64(binary.BigEndian.Uint64(key)), int32(binary.BigEndian.Uint32(value)))
 		return nil

@@ -1,5 +1,7 @@
 package store
 
+// The data directory, and its lock.
+
 import (
 	"fmt"
 	"io"
@@ -10,21 +12,22 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// InUseError says that the data directory belongs to another server.
+// InUseError is returned by Open if another process uses the data directory.
 type InUseError struct {
 	Dir string
-	PID int // of the process that has it, 0 if it did not say
+	PID int // of the process that uses it, 0 if unknown
 }
 
-// Error names the directory and its holder.
+// Error names the directory and the process that uses it.
 func (e *InUseError) Error() string {
-	if e.PID == 0 {
-		return fmt.Sprintf("store: data directory %s is in use by another process; stop it or choose another directory", e.Dir)
+	by := "another process"
+	if e.PID != 0 {
+		by = fmt.Sprintf("process %d", e.PID)
 	}
-	return fmt.Sprintf("store: data directory %s is in use by process %d; stop it or choose another directory", e.Dir, e.PID)
+	return fmt.Sprintf("store: data directory %s is in use by %s; stop it or choose another directory", e.Dir, by)
 }
 
-// makeDir makes a directory and what is missing above it, so that all of it survives a crash.
+// makeDir creates a directory and its missing parents, and makes all of them durable.
 func makeDir(fs vfs.FS, dir string) error {
 	missing := []string{dir}
 	for parent := fs.PathDir(dir); ; parent = fs.PathDir(parent) {
@@ -44,8 +47,8 @@ func makeDir(fs vfs.FS, dir string) error {
 	return nil
 }
 
-// lockDir takes the directory's lock, which the operating system releases when the process ends, and writes the process id
-// beside it. A file of its own holds the id, because taking the lock truncates the lock's file.
+// lockDir takes the directory's lock, which the operating system releases when the process ends, and writes the process
+// id. The id has its own file because taking the lock truncates the lock file.
 func lockDir(fs vfs.FS, dir string) (io.Closer, error) {
 	unlock, err := fs.Lock(fs.PathJoin(dir, "lock"))
 	if err != nil {

@@ -1,5 +1,7 @@
 package store
 
+// Keeping out other users of the machine.
+
 import (
 	"errors"
 	"os"
@@ -8,17 +10,18 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// The names below a store's directory.
+// The names of files in a store's directory.
 const (
 	dbName   = "db"
 	sideName = "side.log"
 )
 
-// makePrivate sees to it that other users of the machine cannot read what is stored, in whatever directory, before anything is: nobody else
-// may enter the database's directory or open the side log. It makes both if they are not there. fs is nil if it is the operating system's.
+// makePrivate creates the database's directory and the side log, if missing, and gives them modes that keep out other
+// users of the machine, whatever the mode of dir is. It must be called before anything is stored. fs is nil for the
+// operating system's file system.
 func makePrivate(fs vfs.FS, dir string) error {
 	if fs != nil {
-		return nil // it has no users
+		return nil // file systems of tests have no users
 	}
 	db := filepath.Join(dir, dbName)
 	if err := makeDir(vfs.Default, db); err != nil {

@@ -13,19 +13,20 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/store"
 )
 
-func TestOtherUsersCannotReadWhatIsStored(t *testing.T) {
+func TestOtherUsersCannotReadTheStore(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(dir string) error{
 		"new directory": os.Remove,
-		"directory that others may enter": func(dir string) error {
+		"directory open to other users": func(dir string) error {
 			return os.Chmod(dir, 0o755) //nolint:gosec // that is the point
 		},
-		"data of a server that let others in": func(dir string) error {
+		"old data readable by other users": func(dir string) error {
 			s, err := store.Open(store.Config{Dir: dir})
 			if err != nil {
 				return err
 			}
-			return errors.Join(s.Close(0), os.Chmod(dir, 0o755), os.Chmod(filepath.Join(dir, "db"), 0o755), os.Chmod(filepath.Join(dir, "side.log"), 0o644)) //nolint:gosec // that is the point
+			return errors.Join(s.Close(0), os.Chmod(dir, 0o755), os.Chmod(filepath.Join(dir, "db"), 0o755),
+				os.Chmod(filepath.Join(dir, "side.log"), 0o644)) //nolint:gosec // that is the point
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -37,7 +38,7 @@ func TestOtherUsersCannotReadWhatIsStored(t *testing.T) {
 			s := open(t, store.Config{Dir: dir})
 			tr := load(t, s)
 			commit(t, s, tr, tr.CreateSession(1, 7, 4000))
-			commitAlone(t, s, tr, create(tr, "/a", []byte("secret")))
+			commitInline(t, s, tr, create(tr, "/a", []byte("secret")))
 			var readable []string
 			err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 				if err != nil {
@@ -59,9 +60,10 @@ func TestOtherUsersCannotReadWhatIsStored(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			readable = slices.DeleteFunc(readable, func(name string) bool { return name == "pid" || name == "lock" }) // a number, nothing
+			// a process id and an empty file
+			readable = slices.DeleteFunc(readable, func(name string) bool { return name == "pid" || name == "lock" })
 			if len(readable) > 0 {
-				t.Errorf("others may read %q", readable)
+				t.Errorf("other users may read %q", readable)
 			}
 			if err := s.Close(tr.Zxid()); err != nil {
 				t.Fatal(err)

@@ -1,5 +1,7 @@
 package store
 
+// The log of single transactions.
+
 import (
 	"bytes"
 	"crypto/hmac"
@@ -15,39 +17,40 @@ import (
 )
 
 const (
-	sideSize   = 1 << 20  // of the side log; it never grows, so that a sync has no size to write
-	sideLimit  = 64 << 10 // of a transaction in it
+	sideSize   = 1 << 20  // of the side log, which never grows, so that a sync need not write its size
+	sideLimit  = 64 << 10 // the largest transaction in it
 	sideMAC    = 16
 	sideHeader = sideMAC + 4 + 8 + 8 // authenticator, length, zxid of the transaction before, zxid
 )
 
-// sideLog makes a transaction that travels alone durable on the goroutine that wants it so. Pebble's log is written and synced by a
-// goroutine of its own, which many transactions share well; one alone pays for waking it and for being woken, about as much as half a
-// sync costs.
+// sideLog makes a single transaction durable on the goroutine that waits for it. Pebble writes and syncs its log on a
+// goroutine of its own. That suits many transactions at a time, but a single one pays for two wake-ups, about as much
+// as half a sync.
 //
-// Such a transaction is applied to Pebble too, without a sync, and Pebble's log keeps the order of all. So what a crash can take from
-// Pebble is a tail of transactions, and of that tail those that were alone stand here, because nothing else is acknowledged before a sync of
-// Pebble's log that covers them as well. Opening applies those again that Pebble does not have.
+// A transaction in the side log is applied to Pebble too, without a sync. Pebble's log keeps the order of all
+// transactions, so a crash loses a tail of them. Every acknowledged transaction in that tail is in the side log: any
+// other is acknowledged only after a sync of Pebble's log, which covers all earlier ones too. Opening the store applies
+// again what Pebble has lost.
 //
-// Records are written one after the other from the start of the file. After each sync of Pebble's log all of them are obsolete, and the
-// next one is written at the start again: what it destroys is never needed. The zxids of records grow along the file, so that a
-// record that is left from before ends it.
+// Records follow each other from the start of the file. A sync of Pebble's log makes all of them obsolete, and the next
+// one goes to the start again, so it overwrites only obsolete records. The zxids of records grow along the file, so an
+// older record marks the end.
 //
-// What follows the last record is whatever was there before, pieces of clients' data among it. So each record carries an authenticator, under
-// a key that Pebble keeps and that changes with each opening: nobody else can make one, and a log that belongs to another state of the
-// database, from another backup say, has none that counts.
+// After the last record the file contains arbitrary old bytes, among them data that clients chose. So each record has
+// an authenticator. Its key is stored in Pebble and changes with each opening: clients cannot forge a record, and a
+// side log that belongs to another state of the database, say from another backup, has no valid ones.
 type sideLog struct {
 	file vfs.File
 	key  []byte
-	next int64  // where the next record goes
-	last int64  // the zxid of the transaction that was applied last
-	buf  []byte // the record that is about to be written
+	next int64  // the offset of the next record
+	last int64  // the zxid of the last transaction applied
+	buf  []byte // the record to be written next
 }
 
-// keySide is where Pebble keeps the key.
+// keySide is the key in Pebble under which the authenticators' key is stored.
 var keySide = []byte("mside")
 
-// openSide opens the side log of a directory, and makes it if it is not there.
+// openSide opens the side log of a directory, and creates it if it is missing.
 func openSide(fs vfs.FS, dir string) (*sideLog, error) {
 	name := fs.PathJoin(dir, sideName)
 	f, err := fs.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
@@ -61,7 +64,7 @@ func openSide(fs vfs.FS, dir string) (*sideLog, error) {
 	return l, nil
 }
 
-// extend gives the file its size.
+// extend gives the file its full size.
 func (l *sideLog) extend(fs vfs.FS, dir string) error {
 	info, err := l.file.Stat()
 	if err != nil {
@@ -72,11 +75,11 @@ func (l *sideLog) extend(fs vfs.FS, dir string) error {
 			return err
 		}
 	}
-	// Also of a file that was there already: who made it may have been killed before this.
+	// Sync an existing file too: the process that created it may have been killed before its sync.
 	return errors.Join(l.file.Sync(), syncDir(fs, dir))
 }
 
-// prepare takes a transaction, to be written by write. It reports false if there is no room.
+// prepare encodes a transaction for write. It reports false if the log has no room for it.
 func (l *sideLog) prepare(zxid int64, repr []byte) bool {
 	if len(repr) > sideLimit || l.next+sideHeader+int64(len(repr)) > sideSize {
 		return false
@@ -91,14 +94,14 @@ func (l *sideLog) prepare(zxid int64, repr []byte) bool {
 	return true
 }
 
-// authenticator covers all of a record but itself.
+// authenticator returns the MAC of a record without its first field, which is the authenticator.
 func (l *sideLog) authenticator(record []byte) []byte {
 	mac := hmac.New(sha256.New, l.key)
 	mac.Write(record[sideMAC:])
 	return mac.Sum(nil)[:sideMAC]
 }
 
-// write makes the transaction durable that was prepared last.
+// write makes the prepared transaction durable.
 func (l *sideLog) write() error {
 	if _, err := l.file.WriteAt(l.buf, l.next); err != nil {
 		return err
@@ -107,21 +110,21 @@ func (l *sideLog) write() error {
 	return l.file.SyncData()
 }
 
-// applied says that the transaction of a zxid was given to Pebble, after all before it.
+// applied notes that the transaction of zxid was applied to Pebble, after all earlier ones.
 func (l *sideLog) applied(zxid int64) { l.last = zxid }
 
-// reset says that Pebble has synced everything that is written here.
+// reset notes that Pebble has synced everything in the side log.
 func (l *sideLog) reset() { l.next = 0 }
 
-// recover applies to db what it has lost since the given zxid, makes that durable, and then makes a new key, under which nothing that stands
-// here counts any more.
+// recover applies to db what it has lost since zxid and makes that durable. Then it stores a new key, which makes all
+// present records invalid.
 func (l *sideLog) recover(db *pebble.DB, zxid int64) error {
 	key, closer, err := db.Get(keySide)
 	if err == nil {
 		l.key = bytes.Clone(key)
 		err = errors.Join(closer.Close(), l.replay(db, zxid))
 	}
-	if err != nil && !errors.Is(err, pebble.ErrNotFound) { // a database from before there was a side log has no key
+	if err != nil && !errors.Is(err, pebble.ErrNotFound) { // a database from before the side log existed has no key
 		return fmt.Errorf("side log: %w", err)
 	}
 	l.last = zxid
@@ -145,10 +148,11 @@ func (l *sideLog) replay(db *pebble.DB, zxid int64) error {
 			continue
 		}
 		if r.before > zxid {
-			return fmt.Errorf("it goes on from zxid %#x, and the database ends at %#x: restore both from one backup, or remove side.log and lose what only it has", r.before, zxid)
+			return fmt.Errorf("it continues from zxid %#x, but the database ends at %#x: "+
+				"restore both from the same backup, or remove side.log and lose what only it contains", r.before, zxid)
 		}
-		// Not synced one by one: recover ends with one sync of the log, which has them all before it.
-		b := db.NewBatch() // which keeps what it is given, for other batches to be written over
+		// No sync for each: the one sync at the end of recover covers them all.
+		b := db.NewBatch() // Pebble reuses a batch's memory for others, hence the clone
 		if err := errors.Join(b.SetRepr(bytes.Clone(r.repr)), db.Apply(b, pebble.NoSync), b.Close()); err != nil {
 			return fmt.Errorf("zxid %#x: %w", r.zxid, err)
 		}
@@ -161,7 +165,7 @@ type sideRecord struct {
 	repr         []byte
 }
 
-// cut cuts the first record off. It reports false if there is none, or only a part of one.
+// cut removes the first record from rest and returns it. It reports false if there is no complete and valid record.
 func (l *sideLog) cut(rest *[]byte) (sideRecord, bool) {
 	b := *rest
 	if len(b) < sideHeader {

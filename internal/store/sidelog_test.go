@@ -18,7 +18,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// wantData checks that exactly the nodes of want are there, with their data.
+// wantData checks that the tree has exactly the nodes of want, with their data.
 func wantData(t *testing.T, tr *tree.Tree, want map[string][]byte) {
 	t.Helper()
 	for path, data := range want {
@@ -27,13 +27,13 @@ func wantData(t *testing.T, tr *tree.Tree, want map[string][]byte) {
 		}
 	}
 	body, _, _ := tr.Read(&tree.Caller{}, wire.OpGetChildren, &wire.PathWatchRequest{Path: "/"})
-	if got := len(body.(*wire.ChildrenResponse).Children) - 1; got != len(want) { // but /zookeeper
+	if got := len(body.(*wire.ChildrenResponse).Children) - 1; got != len(want) { // without /zookeeper
 		t.Fatalf("got %d nodes, want %d", got, len(want))
 	}
 }
 
-// Transactions that travel alone and those that travel together are written to two logs. Whatever a crash leaves of what was not synced, and
-// wherever it comes, the state is that after the last one that was acknowledged.
+// Single transactions and groups of them go to two logs. At whatever point a crash comes, and whatever it leaves of
+// unsynced writes, the state must be that after the last acknowledged transaction.
 func TestCrashLosesNothingOfTwoLogs(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
@@ -53,12 +53,13 @@ func TestCrashLosesNothingOfTwoLogs(t *testing.T) {
 				path := fmt.Sprintf("/n%d", rng.IntN(30))
 				r := create(tr, path, data)
 				if _, ok := want[path]; ok {
-					r = tr.Write(tr.Zxid()+1, 1, &tree.Caller{Session: 7}, wire.OpSetData, &wire.SetDataRequest{Path: path, Data: data, Version: -1})
+					r = tr.Write(tr.Zxid()+1, 1, &tree.Caller{Session: 7}, wire.OpSetData,
+						&wire.SetDataRequest{Path: path, Data: data, Version: -1})
 				}
 				if rng.IntN(4) == 0 {
 					commit(t, s, tr, r)
 				} else {
-					commitAlone(t, s, tr, r)
+					commitInline(t, s, tr, r)
 				}
 				want[path] = data
 				if rng.IntN(10) > 0 {
@@ -80,15 +81,15 @@ func TestCrashLosesNothingOfTwoLogs(t *testing.T) {
 	}
 }
 
-func TestRecordThatIsCutOrChangedEndsTheSideLog(t *testing.T) {
+func TestTruncatedOrChangedRecordEndsTheSideLog(t *testing.T) {
 	t.Parallel()
 	mem := vfs.NewCrashableMem()
 	s := open(t, store.Config{Dir: "data", FS: mem})
 	tr := load(t, s)
 	commit(t, s, tr, tr.CreateSession(1, 7, 4000))
 	commit(t, s, tr, create(tr, "/first", nil))
-	commitAlone(t, s, tr, create(tr, "/second", []byte("x")))
-	commitAlone(t, s, tr, create(tr, "/third", []byte("y")))
+	commitInline(t, s, tr, create(tr, "/second", []byte("x")))
+	commitInline(t, s, tr, create(tr, "/third", []byte("y")))
 	after := mem.CrashClone(vfs.CrashCloneCfg{})
 	if err := s.Close(tr.Zxid()); err != nil {
 		t.Fatal(err)
@@ -121,7 +122,7 @@ func readAll(t *testing.T, fs vfs.FS, name string) []byte {
 	return all
 }
 
-// overwrite writes data over the side log, from a position on.
+// overwrite overwrites the side log with data at the given offset.
 func overwrite(t *testing.T, fs vfs.FS, data []byte, at int) {
 	t.Helper()
 	f, err := fs.OpenReadWrite("data/side.log", vfs.WriteCategoryUnspecified)
@@ -140,20 +141,21 @@ func TestRecordInTheDataOfAClientIsNotReplayed(t *testing.T) {
 	s := open(t, store.Config{Dir: "data", FS: mem})
 	tr := load(t, s)
 	commit(t, s, tr, tr.CreateSession(1, 7, 4000))
-	commitAlone(t, s, tr, create(tr, "/first", []byte("x")))
+	commitInline(t, s, tr, create(tr, "/first", []byte("x")))
 	log := readAll(t, mem, "data/side.log")
 	end := bytes.LastIndexFunc(log, func(r rune) bool { return r != 0 }) + 1
-	forged := bytes.Replace(log[:end], []byte("/first"), []byte("/forge"), 1) // a whole record, but for who made it
-	// It comes to stand exactly behind the record of the transaction that is written over its beginning.
+	// a complete record except for its authenticator
+	forged := bytes.Replace(log[:end], []byte("/first"), []byte("/forge"), 1)
+	// Place it directly after the last record of the side log.
 	filler := bytes.Repeat([]byte{1}, 300)
-	commitAlone(t, s, tr, create(tr, "/second", append(filler, forged...)))
+	commitInline(t, s, tr, create(tr, "/second", append(filler, forged...)))
 	log = readAll(t, mem, "data/side.log")
 	at := bytes.Index(log, forged[len(forged)-80:]) + 80 - len(forged)
 	clone := mem.CrashClone(vfs.CrashCloneCfg{})
-	overwrite(t, clone, log[at:at+len(forged)], end) // as if it stood there
+	overwrite(t, clone, log[at:at+len(forged)], end) // as old bytes of the file
 	again := open(t, store.Config{Dir: "data", FS: clone})
 	if _, code := get(load(t, again), "/forge"); code != wire.NoNode {
-		t.Fatalf("/forge: got %v, want that nobody has made it", code)
+		t.Fatalf("/forge: got %v, want no such node", code)
 	}
 	if err := again.Close(again.Zxid()); err != nil {
 		t.Fatal(err)
@@ -171,14 +173,15 @@ func TestSideLogOfAnotherStateOfTheDatabaseIsRefused(t *testing.T) {
 	commit(t, s, tr, tr.CreateSession(1, 7, 4000))
 	backup := mem.CrashClone(vfs.CrashCloneCfg{})
 	commit(t, s, tr, create(tr, "/first", nil))
-	commitAlone(t, s, tr, create(tr, "/second", nil))
+	commitInline(t, s, tr, create(tr, "/second", nil))
 	log := readAll(t, mem, "data/side.log")
 	if err := s.Close(tr.Zxid()); err != nil {
 		t.Fatal(err)
 	}
 	overwrite(t, backup, log, 0)
-	if _, err := store.Open(store.Config{Dir: "data", FS: backup}); err == nil || !strings.Contains(err.Error(), "one backup") {
-		t.Errorf("got %v, want an error that says what to do", err)
+	if _, err := store.Open(store.Config{Dir: "data", FS: backup}); err == nil ||
+		!strings.Contains(err.Error(), "same backup") {
+		t.Errorf("got %v, want an error that names what to do", err)
 	}
 }
 
@@ -192,7 +195,7 @@ func TestReplayOfTheSideLogDoesNotSyncEachRecord(t *testing.T) {
 	const records = 300
 	for i := range records {
 		path := fmt.Sprintf("/n%d", i)
-		commitAlone(t, s, tr, create(tr, path, []byte("x")))
+		commitInline(t, s, tr, create(tr, path, []byte("x")))
 		want[path] = []byte("x")
 	}
 	after := mem.CrashClone(vfs.CrashCloneCfg{})
@@ -208,9 +211,9 @@ func TestReplayOfTheSideLogDoesNotSyncEachRecord(t *testing.T) {
 	})
 	again := open(t, store.Config{Dir: "data", FS: errorfs.Wrap(after, count)})
 	if n := syncs.Load(); n > records/10 {
-		t.Errorf("got %d syncs for %d records, want a few for all", n, records)
+		t.Errorf("got %d syncs for %d records, want a few in all", n, records)
 	}
-	crashed := after.CrashClone(vfs.CrashCloneCfg{}) // what was replayed is durable
+	crashed := after.CrashClone(vfs.CrashCloneCfg{}) // replayed records must be durable
 	wantData(t, load(t, again), want)
 	if err := again.Close(again.Zxid()); err != nil {
 		t.Fatal(err)

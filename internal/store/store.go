@@ -1,9 +1,11 @@
-// Package store keeps a tree on disk, as records of a Pebble database: one batch is one transaction, and what a batch's
-// Wait has returned for survives kill -9, power loss and a cut at any byte.
+// Package store keeps a tree on disk, in a Pebble database. A batch is one transaction. Once Wait has returned for it,
+// it survives kill -9, power loss and a write cut off at any byte.
 //
-// The store promises that a zxid is never used twice, also one that was answered without a commit: every batch reserves
-// zxids ahead, and a store that was not closed cleanly opens at the end of its reserve. See Open.
+// A zxid is never used twice, even if it was answered without a commit: every batch reserves zxids ahead of its own,
+// and a store that was not closed cleanly opens at the end of the reserve.
 package store
+
+// Opening and closing a store; its keys.
 
 import (
 	"cmp"
@@ -20,7 +22,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// The database's keys: one letter for the kind, then the name. Paths sort parents before children.
+// Keys in the database are one letter for the kind, then the name. Parents sort before their children.
 const (
 	prefixMeta    = 'm'
 	prefixNode    = 'n'
@@ -38,25 +40,25 @@ var (
 // format is the version of the layout of keys and records.
 const format = 1
 
-// reserve is how many zxids a batch takes ahead of its own. A crash skips at most that many.
+// reserve is how many zxids a batch reserves ahead of its own. A crash skips at most that many.
 const reserve = 512
 
-// tableSize is the size of a table in memory, in bytes. Small ones are written out often, which the disk hardly notices.
+// tableSize is the size of a table in memory, in bytes. Small tables are written often, which costs the disk little.
 const tableSize = 4 << 20
 
-// secretLen is the length of the secret that session passwords are made from, in bytes.
+// secretLen is the length of the secret behind session passwords, in bytes.
 const secretLen = 32
 
-// Config says where a store lives.
+// Config configures Open.
 type Config struct {
-	Dir    string       // created if it is not there. Other users cannot read what the store keeps in it, whatever its own mode is
+	Dir    string       // created if missing; other users cannot read the store, whatever the mode of Dir is
 	FS     vfs.FS       // the operating system's if nil
-	Memory int          // size of a table in memory before it is written out, in bytes; 4 MiB if 0
+	Memory int          // size at which a table in memory is written to disk, in bytes; 4 MiB if 0
 	Logger *slog.Logger // silent if nil
 	_      struct{}
 }
 
-// Store is an open database. Batches may be made, applied and waited for by different goroutines; the rest is for one.
+// Store is an open database. Different goroutines may make, apply and wait for batches; one goroutine may use the rest.
 type Store struct {
 	dir    string
 	db     *pebble.DB
@@ -67,16 +69,16 @@ type Store struct {
 	secret []byte
 	seed   int64
 	zxid   int64
-	limit  atomic.Int64 // zxids up to this one are reserved by what has been applied
+	limit  atomic.Int64 // the last zxid reserved by the batches applied so far
 
 	failOnce sync.Once
 	failed   chan struct{} // closed by fail
 	err      error         // why; written once before failed is closed
-	stuck    bool          // a commit died inside Pebble, whose locks are therefore not to be trusted
+	stuck    bool          // a commit panicked inside Pebble, which may still hold locks
 }
 
-// Open opens the store of a directory and takes the directory's lock. An InUseError says that another process has it.
-// A directory that is empty or not there becomes an empty store, at zxid 0.
+// Open opens the store of a directory and locks the directory. It returns an InUseError if another process holds that
+// lock. An empty or missing directory becomes an empty store at zxid 0.
 func Open(cfg Config) (*Store, error) {
 	fs := cfg.FS
 	if fs == nil {
@@ -87,7 +89,7 @@ func Open(cfg Config) (*Store, error) {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
 	if err := makeDir(fs, cfg.Dir); err != nil {
-		return nil, fmt.Errorf("store: cannot make the data directory: %w", err)
+		return nil, fmt.Errorf("store: cannot create the data directory: %w", err)
 	}
 	unlock, err := lockDir(fs, cfg.Dir)
 	if err != nil {
@@ -95,7 +97,8 @@ func Open(cfg Config) (*Store, error) {
 	}
 	s.unlock = unlock
 	if err := makePrivate(cfg.FS, cfg.Dir); err != nil {
-		return nil, errors.Join(fmt.Errorf("store: cannot keep others out of %s: %w", cfg.Dir, err), unlock.Close())
+		return nil, errors.Join(fmt.Errorf("store: cannot make %s unreadable for other users: %w", cfg.Dir, err),
+			unlock.Close())
 	}
 	if s.db, err = pebble.Open(fs.PathJoin(cfg.Dir, dbName), s.options(fs, cfg.Memory)); err != nil {
 		return nil, errors.Join(fmt.Errorf("store: cannot open %s: %w", cfg.Dir, s.cause(err)), unlock.Close())
@@ -104,12 +107,13 @@ func Open(cfg Config) (*Store, error) {
 		err = s.loadMeta()
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("store: cannot open %s: %w", cfg.Dir, s.cause(err)), s.closeDB(), unlock.Close())
+		return nil, errors.Join(fmt.Errorf("store: cannot open %s: %w", cfg.Dir, s.cause(err)), s.closeDB(),
+			unlock.Close())
 	}
 	return s, nil
 }
 
-// options keep Pebble small: a server's state is in memory already, so that caches would hold it twice.
+// options keep Pebble's caches small: the server has all of its state in memory already.
 func (s *Store) options(fs vfs.FS, memory int) *pebble.Options {
 	return &pebble.Options{
 		FS:                          diskFS{fs},
@@ -135,7 +139,7 @@ func (s *Store) loadMeta() error {
 	case err != nil:
 		return err
 	case version != format:
-		return fmt.Errorf("its format is version %d, this program knows version %d: use the program that wrote it", version, format)
+		return fmt.Errorf("unknown format version %d, want %d: use the program version that wrote it", version, format)
 	}
 	if s.secret, err = s.get(keySecret); err != nil {
 		return fmt.Errorf("secret: %w", err)
@@ -153,7 +157,7 @@ func (s *Store) loadMeta() error {
 	return s.loadZxid()
 }
 
-// getZxids returns the last zxid that is in the database, and the end of its reserve.
+// getZxids returns the last zxid in the database and the end of the reserve.
 func (s *Store) getZxids() (zxid, limit int64, err error) {
 	v, err := s.get(keyZxid)
 	if err != nil {
@@ -165,8 +169,8 @@ func (s *Store) getZxids() (zxid, limit int64, err error) {
 	return int64(binary.BigEndian.Uint64(v)), int64(binary.BigEndian.Uint64(v[8:])), nil
 }
 
-// loadZxid opens at the end of the reserve: after a clean close that is the last zxid itself; after a crash, zxids up to
-// there may have been answered.
+// loadZxid opens at the end of the reserve. After a clean close that is the last zxid itself. After a crash, zxids up
+// to the end of the reserve may have been answered.
 func (s *Store) loadZxid() error {
 	_, limit, err := s.getZxids()
 	if err != nil {
@@ -215,19 +219,19 @@ func (s *Store) getInt(key []byte) (int64, error) {
 	return int64(binary.BigEndian.Uint64(v)), nil
 }
 
-// Secret returns the random bytes that were drawn when the store was created.
+// Secret returns random bytes that were generated when the store was created.
 func (s *Store) Secret() []byte { return s.secret }
 
-// Seed returns the last session id that was given to SetSeed, 0 if none was.
+// Seed returns the last session id passed to SetSeed, 0 if there was none.
 func (s *Store) Seed() int64 { return s.seed }
 
-// Zxid returns the zxid at which the store was opened: no zxid above it was ever answered.
+// Zxid returns the zxid at which the store was opened. No zxid above it was ever answered.
 func (s *Store) Zxid() int64 { return s.zxid }
 
-// Size returns the bytes that the store takes on disk.
+// Size returns how many bytes the store takes on disk.
 func (s *Store) Size() int64 { return int64(s.db.Metrics().DiskSpaceUsage()) }
 
-// Failed returns a channel that is closed when the disk has refused a write. From then on no batch succeeds.
+// Failed returns a channel that is closed when a write to the disk has failed. From then on no batch succeeds.
 func (s *Store) Failed() <-chan struct{} { return s.failed }
 
 // Err returns why the store has failed, nil if it has not.
@@ -243,12 +247,12 @@ func (s *Store) Err() error {
 // fail records the first failure.
 func (s *Store) fail(err error) {
 	s.failOnce.Do(func() {
-		s.err = fmt.Errorf("store: cannot write to %s: %w; what was not acknowledged may be lost, nothing else is", s.dir, err)
+		s.err = fmt.Errorf("store: cannot write to %s: %w; only unacknowledged writes may be lost", s.dir, err)
 		close(s.failed)
 	})
 }
 
-// cause prefers the failure that Pebble has logged to the error that followed from it.
+// cause returns the failure that Pebble has logged, if any, rather than err, which follows from it.
 func (s *Store) cause(err error) error {
 	if first := s.Err(); first != nil {
 		return errors.Unwrap(first)
@@ -256,25 +260,26 @@ func (s *Store) cause(err error) error {
 	return err
 }
 
-// Close gives back the zxids that were reserved above zxid, the last one used, closes the database and releases the directory.
+// Close releases the reserved zxids above zxid, which is the last one used, closes the database and unlocks the
+// directory.
 func (s *Store) Close(zxid int64) error {
 	if s.stuck {
-		// Pebble cannot be closed any more. The directory stays locked until the process ends, because Pebble's
-		// goroutines may still touch it.
+		// Pebble cannot be closed. The directory stays locked until the process ends, because Pebble's goroutines may
+		// still write to it.
 		return s.Err()
 	}
 	if s.Err() == nil {
-		s.giveBack(zxid)
+		s.endReserve(zxid)
 	}
 	err := s.closeDB()
 	if s.Err() != nil {
-		err = nil // it follows from the failure
+		err = nil // a consequence of the failure
 	}
 	return errors.Join(s.Err(), err, s.unlock.Close())
 }
 
-// giveBack ends the reserve at zxid. It makes the store fail if that does not get to the disk.
-func (s *Store) giveBack(zxid int64) {
+// endReserve ends the reserve at zxid. The store fails if that does not reach the disk.
+func (s *Store) endReserve(zxid int64) {
 	defer func() {
 		if r := recover(); r != nil { // as in apply
 			s.fail(fmt.Errorf("%v", r))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strconv"
 	"strings"
@@ -42,10 +43,10 @@ func commit(t *testing.T, s *store.Store, tr *tree.Tree, r tree.Result) {
 	commitBy(t, (*store.Batch).Apply, s, tr, r)
 }
 
-// commitAlone makes the changes of a write durable by themselves.
-func commitAlone(t *testing.T, s *store.Store, tr *tree.Tree, r tree.Result) {
+// commitInline makes the changes of a write durable by the inline way.
+func commitInline(t *testing.T, s *store.Store, tr *tree.Tree, r tree.Result) {
 	t.Helper()
-	commitBy(t, (*store.Batch).ApplyAlone, s, tr, r)
+	commitBy(t, (*store.Batch).ApplyInline, s, tr, r)
 }
 
 func commitBy(t *testing.T, apply func(*store.Batch, int64) error, s *store.Store, tr *tree.Tree, r tree.Result) {
@@ -64,7 +65,10 @@ func commitBy(t *testing.T, apply func(*store.Batch, int64) error, s *store.Stor
 }
 
 func create(tr *tree.Tree, path string, data []byte) tree.Result {
-	req := &wire.CreateRequest{Path: path, Data: data, ACL: []wire.ACL{{Perms: wire.PermAll, ID: wire.ID{Scheme: "world", ID: "anyone"}}}}
+	req := &wire.CreateRequest{
+		Path: path, Data: data,
+		ACL: []wire.ACL{{Perms: wire.PermAll, ID: wire.ID{Scheme: "world", ID: "anyone"}}},
+	}
 	return tr.Write(tr.Zxid()+1, 1, &tree.Caller{Session: 7}, wire.OpCreate, req)
 }
 
@@ -76,7 +80,7 @@ func get(tr *tree.Tree, path string) ([]byte, wire.Code) {
 	return body.(*wire.DataResponse).Data, code
 }
 
-func TestStateIsThereAgainAfterClose(t *testing.T) {
+func TestStateSurvivesClose(t *testing.T) {
 	t.Parallel()
 	cfg := store.Config{Dir: t.TempDir()}
 	s := open(t, cfg)
@@ -93,14 +97,14 @@ func TestStateIsThereAgainAfterClose(t *testing.T) {
 	s = open(t, cfg)
 	defer s.Close(s.Zxid())
 	if !bytes.Equal(s.Secret(), secret) {
-		t.Error("got another secret than before: passwords of live sessions would be wrong")
+		t.Error("got a different secret after reopening, want the same: it makes the passwords of live sessions")
 	}
 	if s.Zxid() != 5 {
 		t.Errorf("got zxid %d after a clean close, want 5", s.Zxid())
 	}
 	tr = load(t, s)
-	if ms, ok := tr.SessionTimeout(7); !ok || ms != 4000 {
-		t.Errorf("got session timeout %d %t, want 4000 true", ms, ok)
+	if got := maps.Collect(tr.Sessions()); !maps.Equal(got, map[int64]int32{7: 4000}) {
+		t.Errorf("got sessions %v, want 7 with a timeout of 4000", got)
 	}
 	for path, data := range want {
 		got, code := get(tr, path)
@@ -110,7 +114,7 @@ func TestStateIsThereAgainAfterClose(t *testing.T) {
 	}
 }
 
-func TestZxidsAreNotUsedAgainAfterCrash(t *testing.T) {
+func TestZxidsAreNotReusedAfterCrash(t *testing.T) {
 	t.Parallel()
 	mem := vfs.NewCrashableMem()
 	s := open(t, store.Config{Dir: "data", FS: mem})
@@ -124,11 +128,11 @@ func TestZxidsAreNotUsedAgainAfterCrash(t *testing.T) {
 	s = open(t, store.Config{Dir: "data", FS: crashed})
 	defer s.Close(s.Zxid())
 	if s.Zxid() != reserved {
-		t.Errorf("got zxid %d after a crash, want %d: all up to there may have been answered", s.Zxid(), reserved)
+		t.Errorf("got zxid %d after a crash, want %d: every zxid up to that may have been answered", s.Zxid(), reserved)
 	}
 }
 
-func TestDirectoryInUseIsRefusedWithHoldersPID(t *testing.T) {
+func TestDirectoryInUseIsRefusedWithItsPID(t *testing.T) {
 	t.Parallel()
 	cfg := store.Config{Dir: t.TempDir()}
 	s := open(t, cfg)
@@ -136,7 +140,7 @@ func TestDirectoryInUseIsRefusedWithHoldersPID(t *testing.T) {
 	_, err := store.Open(cfg)
 	inUse, ok := errors.AsType[*store.InUseError](err)
 	if !ok || inUse.PID != os.Getpid() || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
-		t.Errorf("got %v, want the refusal to name process %d", err, os.Getpid())
+		t.Errorf("got %v, want an error that names process %d", err, os.Getpid())
 	}
 }
 
@@ -169,11 +173,11 @@ func TestRefusedWriteFailsTheStoreWithItsCause(t *testing.T) {
 					_, err = b.Wait()
 				}
 				if err == nil {
-					t.Fatal("a write that the disk refused was acknowledged")
+					t.Fatal("got nil for a write that failed on disk, want an error")
 				}
 			}
 			if !errors.Is(err, noSpace) || !errors.Is(s.Err(), noSpace) {
-				t.Errorf("got %v and %v, want both to say why", err, s.Err())
+				t.Errorf("got %v and %v, want both to name the cause", err, s.Err())
 			}
 			<-s.Failed()
 			if err := s.Close(tr.Zxid()); !errors.Is(err, noSpace) {
@@ -182,7 +186,7 @@ func TestRefusedWriteFailsTheStoreWithItsCause(t *testing.T) {
 			s = open(t, store.Config{Dir: "data", FS: mem.CrashClone(vfs.CrashCloneCfg{})})
 			defer s.Close(s.Zxid())
 			if _, code := get(load(t, s), "/before"); code != wire.OK {
-				t.Errorf("got %v for a node that was acknowledged, want it", code)
+				t.Errorf("got %v for an acknowledged node, want OK", code)
 			}
 		})
 	}
@@ -202,16 +206,17 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	if err := errors.Join(db.Set([]byte("mformat"), version, pebble.Sync), db.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Open(store.Config{Dir: "data", FS: mem}); err == nil || !strings.Contains(err.Error(), "version 2") {
-		t.Errorf("got %v, want a refusal that names version 2", err)
+	if _, err := store.Open(store.Config{Dir: "data", FS: mem}); err == nil ||
+		!strings.Contains(err.Error(), "version 2") {
+		t.Errorf("got %v, want an error that names version 2", err)
 	}
-	// The refusal has let go of the directory.
+	// The failed Open has unlocked the directory.
 	if _, err := store.Open(store.Config{Dir: "data", FS: mem}); err == nil || strings.Contains(err.Error(), "in use") {
-		t.Errorf("got %v, want the same refusal again", err)
+		t.Errorf("got %v, want the same error again", err)
 	}
 }
 
-func TestCloseTellsWhenItsOwnSyncFails(t *testing.T) {
+func TestCloseReportsThatItsOwnSyncFailed(t *testing.T) {
 	t.Parallel()
 	noSpace := errors.New("no space left on device")
 	for _, kind := range []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileSyncData} {
@@ -227,7 +232,7 @@ func TestCloseTellsWhenItsOwnSyncFails(t *testing.T) {
 		commit(t, s, tr, tr.CreateSession(1, 7, 4000))
 		full.On()
 		if err := s.Close(tr.Zxid()); !errors.Is(err, noSpace) {
-			t.Errorf("%v: got %v, want why the end is not on disk", kind, err)
+			t.Errorf("%v: got %v, want the cause", kind, err)
 		}
 	}
 }

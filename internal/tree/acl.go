@@ -1,5 +1,7 @@
 package tree
 
+// Access lists.
+
 import (
 	"net/netip"
 	"slices"
@@ -13,8 +15,8 @@ import (
 // acl is an access control list, shared by all nodes that have an equal one.
 type acl struct {
 	list  []wire.ACL
-	world wire.Perms // what everybody may do
-	open  bool       // the list is exactly openList
+	world wire.Perms // what any client may do
+	open  bool       // the list equals openList
 	size  int        // bytes of the list in an answer
 }
 
@@ -34,8 +36,8 @@ func newACL(list []wire.ACL) *acl {
 	return a
 }
 
-// intern returns the shared value of a list. The table is bounded, in lists and in their bytes: when it is full it starts again, and lists that
-// are in use just are not shared with later ones.
+// intern returns the shared value of a list. The table is bounded, in lists and in bytes. When it is full it starts
+// again from empty; nodes keep their lists, but later equal lists do not share memory with them.
 func (t *Tree) intern(list []wire.ACL) *acl {
 	const limit, room = 4096, 16 << 20
 	if slices.Equal(list, openList) {
@@ -64,11 +66,12 @@ func decodeList(b []byte) ([]wire.ACL, error) {
 	return list, nil
 }
 
-// maxExpanded is how many bytes "auth" may stand for in one list. Each entry stands for all identities of the caller, and a frame has many.
+// maxExpanded is how many bytes "auth" may expand to in one list. Each such entry expands to all identities of the
+// caller, and a frame has room for many entries.
 const maxExpanded = 1 << 20
 
-// normalize makes the list that is stored out of the list that was asked for: without duplicates, and with the caller's
-// identities in place of "auth". It reports false if the list is invalid.
+// normalize turns the list of a request into the list to store: it drops duplicates and replaces "auth" by the caller's
+// identities. It reports false if the list is invalid.
 func (t *Tree) normalize(c *Caller, list []wire.ACL) (*acl, bool) {
 	if slices.Equal(list, openList) {
 		return t.open, true
@@ -105,7 +108,7 @@ func (t *Tree) normalize(c *Caller, list []wire.ACL) (*acl, bool) {
 	return t.intern(out), true
 }
 
-// distinct drops exact duplicates. A list may fill a frame, so a long one is not compared pair by pair.
+// distinct drops exact duplicates. A list may fill a frame, so long ones use a map rather than compare every pair.
 func distinct(list []wire.ACL) []wire.ACL {
 	const short = 8
 	out := make([]wire.ACL, 0, len(list))
@@ -127,8 +130,8 @@ func distinct(list []wire.ACL) []wire.ACL {
 	return out
 }
 
-// authenticated reports whether identities of a scheme are what "auth" stands for. An address is not, and the super user's
-// has no provider in ZooKeeper that could say so.
+// authenticated reports whether "auth" expands to identities of a scheme. As in ZooKeeper, it does not for addresses,
+// nor for the superuser, whose scheme has no provider there.
 func authenticated(scheme string) bool {
 	switch scheme {
 	case "digest", "sasl", "x509":
@@ -142,7 +145,7 @@ func (t *Tree) validID(id wire.ID) bool {
 	case "world":
 		return id == anyone
 	case "digest":
-		// As Java splits: parts at the end that are empty do not count.
+		// Like Java's String.split, which drops empty parts at the end.
 		parts := strings.Split(strings.TrimRight(id.ID, ":"), ":")
 		return id.ID != "" && len(parts) == 2
 	case "ip":
@@ -161,7 +164,7 @@ func validPrincipal(s string) bool {
 	return !ok || strings.Count(name, "/") <= 1 && !strings.ContainsAny(realm, "/@")
 }
 
-// parseNet reads an address with an optional number of bits.
+// parseNet parses an address with an optional prefix length.
 func parseNet(s string) (netip.Prefix, bool) {
 	text, bits, limited := strings.Cut(s, "/")
 	addr, err := netip.ParseAddr(text)
@@ -212,7 +215,7 @@ func inNet(address, network string) bool {
 	return err == nil && net.Contains(addr.WithZone("").Unmap())
 }
 
-// masked returns what a caller without ADMIN sees of a list: no hashes.
+// masked returns a list as a caller without ADMIN sees it: without password hashes.
 func masked(list []wire.ACL) []wire.ACL {
 	out := slices.Clone(list)
 	for i := range out {

@@ -27,7 +27,7 @@ func (c *client) getACL(path string) ([]wire.ACL, wire.Code) {
 	return r.ACL, code
 }
 
-func TestWhichIdentitiesAListMayName(t *testing.T) {
+func TestIdentitiesThatAccessListsMayName(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	sasl := newServer(t, tree.Config{Schemes: []string{"sasl", "x509"}})
@@ -80,7 +80,8 @@ func TestWhichIdentitiesAListMayName(t *testing.T) {
 		for at, want := range map[*client]bool{c: row.plain, d: row.more} {
 			at.s.zxid++
 			r := at.write(wire.OpCreate, &wire.CreateRequest{
-				Path: fmt.Sprintf("/n%d", at.s.zxid), ACL: []wire.ACL{entry(31, wire.ID{Scheme: row.scheme, ID: row.id})},
+				Path: fmt.Sprintf("/n%d", at.s.zxid),
+				ACL:  []wire.ACL{entry(31, wire.ID{Scheme: row.scheme, ID: row.id})},
 			})
 			if got := r.Code == wire.OK; got != want || !got && r.Code != wire.InvalidACL {
 				t.Errorf("%s:%s: got %v, want ok %t", row.scheme, row.id, r.Code, want)
@@ -135,12 +136,12 @@ func TestListsAreNormalized(t *testing.T) {
 	s.wantSound()
 }
 
-func TestWhichPermissionEachOperationNeeds(t *testing.T) {
+func TestPermissionThatEachOperationNeeds(t *testing.T) {
 	t.Parallel()
 	const r, w, cr, del, adm = wire.PermRead, wire.PermWrite, wire.PermCreate, wire.PermDelete, wire.PermAdmin
 	for _, row := range []struct {
 		name string
-		any  wire.Perms // each of these is enough; -1 if none is needed
+		any  wire.Perms // any of these suffices; -1 if none is needed
 		run  func(c *client) wire.Code
 	}{
 		{"create", cr, func(c *client) wire.Code { return c.create("/p/new", "", 0).Code }},
@@ -160,7 +161,10 @@ func TestWhichPermissionEachOperationNeeds(t *testing.T) {
 			return code
 		}},
 		{"check", r, func(c *client) wire.Code {
-			return c.multi(sub(wire.OpCheck, &wire.CheckRequest{Path: "/p", Version: -1})).Body.(*wire.MultiResponse).Results[0].Err
+			return c.multi(sub(wire.OpCheck, &wire.CheckRequest{
+				Path:    "/p",
+				Version: -1,
+			})).Body.(*wire.MultiResponse).Results[0].Err
 		}},
 		{"setData", w, func(c *client) wire.Code { return c.set("/p", "", -1).Code }},
 		{"getACL", r | adm, func(c *client) wire.Code { _, code := c.getACL("/p"); return code }},
@@ -187,7 +191,8 @@ func TestWhichPermissionEachOperationNeeds(t *testing.T) {
 						c = stranger
 					}
 					if got := row.run(c); (got == wire.OK) != want || !want && got != wire.NoAuth {
-						t.Errorf("%s with %b, skip %t, owner %t: got %v, want ok %t", row.name, perms, skip, owner, got, want)
+						t.Errorf("%s with %b, skip %t, owner %t: got %v, want ok %t", row.name, perms, skip, owner,
+							got, want)
 					}
 				}
 				try(true, skip || row.any < 0 || perms&row.any != 0)
@@ -197,7 +202,7 @@ func TestWhichPermissionEachOperationNeeds(t *testing.T) {
 	}
 }
 
-func TestAbsenceWinsOverRights(t *testing.T) {
+func TestAbsenceIsReportedBeforePermissions(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
@@ -207,7 +212,7 @@ func TestAbsenceWinsOverRights(t *testing.T) {
 	s.want(c.exists("/none", false), wire.NoNode, "exists")
 	s.want(c.set("/none", "", -1).Code, wire.NoNode, "setData")
 	s.want(c.setACL("/none", openACL, -1).Code, wire.NoNode, "setACL")
-	// The parent's rights win over the existence of the child.
+	// The parent's permissions are checked before the child's existence.
 	s.want(c.create("/none", "", 0).Code, wire.NoAuth, "create")
 	s.want(c.create("/zookeeper", "", 0).Code, wire.NoAuth, "create of what exists")
 	s.want(c.remove("/none", -1).Code, wire.NoAuth, "delete")
@@ -256,11 +261,14 @@ func TestAddressesMatchByPrefix(t *testing.T) {
 	} {
 		s := newServer(t, tree.Config{})
 		c := s.connect(1)
-		r := c.write(wire.OpCreate, &wire.CreateRequest{Path: "/n", ACL: []wire.ACL{entry(1, wire.ID{Scheme: "ip", ID: row.net})}})
+		r := c.write(wire.OpCreate, &wire.CreateRequest{
+			Path: "/n",
+			ACL:  []wire.ACL{entry(1, wire.ID{Scheme: "ip", ID: row.net})},
+		})
 		s.wantOK(r, row.net)
 		c.IDs = []wire.ID{{Scheme: "ip", ID: row.address}}
 		if _, code := c.get("/n", false); (code == wire.OK) != row.want {
-			t.Errorf("%s for %s: %v", row.address, row.net, code)
+			t.Errorf("%s for %s: got %v", row.address, row.net, code)
 		}
 	}
 }
@@ -276,7 +284,8 @@ func TestHashesAreHiddenFromReaders(t *testing.T) {
 		t.Errorf("with ADMIN: got %v, want %v", got, list)
 	}
 	masked := []wire.ACL{
-		entry(31, wire.ID{Scheme: "digest", ID: "alice:x"}), entry(1, wire.ID{Scheme: "digest", ID: "bob:x"}), entry(1, ip),
+		entry(31, wire.ID{Scheme: "digest", ID: "alice:x"}), entry(1, wire.ID{Scheme: "digest", ID: "bob:x"}),
+		entry(1, ip),
 	}
 	for range 2 {
 		if got, code := reader.getACL("/n"); code != wire.OK || !slices.Equal(got, masked) {
@@ -289,7 +298,7 @@ func TestHashesAreHiddenFromReaders(t *testing.T) {
 	s.wantSound()
 }
 
-func TestManyDifferentListsAreFine(t *testing.T) {
+func TestManyDifferentListsWork(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
@@ -301,7 +310,7 @@ func TestManyDifferentListsAreFine(t *testing.T) {
 	s.wantSound()
 }
 
-func TestListThatStandsForFarMoreThanItSaysIsInvalid(t *testing.T) {
+func TestListThatExpandsTooMuchIsInvalid(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
@@ -319,7 +328,7 @@ func TestListThatStandsForFarMoreThanItSaysIsInvalid(t *testing.T) {
 		return c.write(wire.OpCreate, &wire.CreateRequest{Path: path, ACL: list(n)}).Code
 	}
 	if code := create("/few", 20); code != wire.OK {
-		t.Errorf("20 entries: got %v", code)
+		t.Errorf("20 entries: got %v, want OK", code)
 	}
 	if code := create("/many", 20_000); code != wire.InvalidACL {
 		t.Errorf("20,000 entries for 50 identities of 1 KB: got %v, want %v", code, wire.InvalidACL)

@@ -8,14 +8,17 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// BenchmarkCreateDelete is what a lock does to the tree: an ephemeral sequential node comes and goes.
+// BenchmarkCreateDelete measures what a lock does to the tree: create and delete an ephemeral sequential node.
 func BenchmarkCreateDelete(b *testing.B) {
 	for _, others := range []int{0, 1000, 100000} {
 		b.Run(fmt.Sprintf("siblings=%d", others), func(b *testing.B) {
 			t := tree.New(tree.Config{})
 			t.CreateSession(1, 1, 4000)
 			c := &tree.Caller{Session: 1, Watcher: 1, IDs: []wire.ID{{Scheme: "ip", ID: "127.0.0.1"}}}
-			create := &wire.CreateRequest{Path: "/_c_00000000-0000-0000-0000-000000000000-lock-", Data: make([]byte, 100), ACL: openACL, Flags: wire.FlagEphemeralSequential}
+			create := &wire.CreateRequest{
+				Path: "/_c_00000000-0000-0000-0000-000000000000-lock-",
+				Data: make([]byte, 100), ACL: openACL, Flags: wire.FlagEphemeralSequential,
+			}
 			zxid := int64(1)
 			for range others {
 				zxid++
@@ -26,7 +29,8 @@ func BenchmarkCreateDelete(b *testing.B) {
 				zxid++
 				r := t.Write(zxid, 1, c, wire.OpCreate2, create)
 				zxid++
-				t.Write(zxid, 1, c, wire.OpDelete, &wire.DeleteRequest{Path: r.Body.(*wire.Create2Response).Path, Version: -1})
+				t.Write(zxid, 1, c, wire.OpDelete,
+					&wire.DeleteRequest{Path: r.Body.(*wire.Create2Response).Path, Version: -1})
 			}
 		})
 	}

@@ -1,16 +1,19 @@
 package tree
 
+// Containers and TTL nodes that may be deleted.
+
 import (
 	"slices"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// Containers returns the paths of the containers and TTL nodes that may be deleted at the given time (milliseconds since
-// 1970), sorted. Each is to be deleted by a Write of deleteContainer with a nil caller, which checks again.
+// Containers returns the sorted paths of the containers and TTL nodes that may be deleted at the given time, in
+// milliseconds since 1970. The caller deletes each with Write, operation deleteContainer and nil Caller, which checks
+// again.
 func (t *Tree) Containers(now int64) []string {
 	var paths []string
-	for n := range t.mortal {
+	for n := range t.collectables {
 		if t.collectable(n, now) {
 			paths = append(paths, n.path)
 		}
@@ -19,8 +22,8 @@ func (t *Tree) Containers(now int64) []string {
 	return paths
 }
 
-// collectable reports whether the collector may delete n. A container must have had a child, unless it has been waiting
-// for one for too long.
+// collectable reports whether the collector may delete n. A container must have had a child, or be older than
+// Config.NeverUsedAfter.
 func (t *Tree) collectable(n *node, now int64) bool {
 	if len(n.children) > 0 {
 		return false
@@ -35,7 +38,7 @@ func (t *Tree) collectable(n *node, now int64) bool {
 	return false
 }
 
-// serveDeleteContainer is the collector's operation; no client may send it.
+// serveDeleteContainer deletes a container or TTL node for the collector. No client may send it.
 func (t *Tree) serveDeleteContainer(c *Caller, req wire.Record) wire.Code {
 	r, ok := req.(*wire.PathRequest)
 	if c != nil {
@@ -57,8 +60,8 @@ func (t *Tree) serveDeleteContainer(c *Caller, req wire.Record) wire.Code {
 	return wire.OK
 }
 
-// PresetSequence makes next the number of path's next sequential child. It is there for tests, spends no zxid, and answers
-// NoNode if there is no such node.
+// PresetSequence makes next the number of path's next sequential child. It is meant for tests and uses no zxid. The
+// result is NoNode if there is no such node.
 func (t *Tree) PresetSequence(path string, next int32) Result {
 	n := t.lookup(path)
 	if n == nil {

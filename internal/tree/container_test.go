@@ -26,12 +26,12 @@ func (s *server) wantContainers(now int64, want ...string) {
 	}
 }
 
-func TestContainerGoesAfterItsLastChild(t *testing.T) {
+func TestContainerIsCollectableAfterItsLastChild(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
 	c.mkContainer("/box")
-	c.mk("/flagged", 4) // a plain node: the operation makes a container, not the flag
+	c.mk("/flagged", 4) // a persistent node: only createContainer makes a container
 	c.mk("/flagged/x", 0)
 	s.wantOK(c.remove("/flagged/x", -1), "delete")
 	s.wantContainers(math.MaxInt64)
@@ -50,7 +50,7 @@ func TestContainerGoesAfterItsLastChild(t *testing.T) {
 	s.wantSound()
 }
 
-func TestUnusedContainerStaysUnlessConfigured(t *testing.T) {
+func TestUnusedContainerIsCollectableOnlyIfConfigured(t *testing.T) {
 	t.Parallel()
 	for _, after := range []int64{0, 100} {
 		s := newServer(t, tree.Config{NeverUsedAfter: after})
@@ -65,7 +65,7 @@ func TestUnusedContainerStaysUnlessConfigured(t *testing.T) {
 	}
 }
 
-func TestTTLNodeGoesWhenItWasNotChangedForItsLife(t *testing.T) {
+func TestTTLNodeIsCollectableWhenUnchangedForItsTTL(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{ExtendedTypes: true})
 	c := s.connect(1)
@@ -83,7 +83,7 @@ func TestTTLNodeGoesWhenItWasNotChangedForItsLife(t *testing.T) {
 	s.want(s.collect("/t").Code, wire.NotEmpty, "collection with a child")
 	s.wantOK(c.remove("/t/x", -1), "delete")
 	if s.stat("/t").Mtime != changed {
-		t.Error("a child moved the time of change")
+		t.Error("got another mtime after a child was created, want the same")
 	}
 	s.wantContainers(s.now, "/t")
 	s.wantSound()
@@ -92,7 +92,7 @@ func TestTTLNodeGoesWhenItWasNotChangedForItsLife(t *testing.T) {
 	s.wantSound()
 }
 
-func TestCollectorTakesNothingElse(t *testing.T) {
+func TestCollectorDeletesNothingElse(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
@@ -103,11 +103,12 @@ func TestCollectorTakesNothingElse(t *testing.T) {
 	}
 	s.want(s.collect("/").Code, wire.NotEmpty, "collection of the root")
 	s.want(s.collect("nonsense").Code, wire.NoNode, "collection of nothing")
-	s.want(c.write(wire.OpDeleteContainer, &wire.PathRequest{Path: "/p"}).Code, wire.Unimplemented, "deleteContainer by a client")
+	s.want(c.write(wire.OpDeleteContainer, &wire.PathRequest{Path: "/p"}).Code, wire.Unimplemented,
+		"deleteContainer by a client")
 	s.wantSound()
 }
 
-func TestCollectionNeedsNoRights(t *testing.T) {
+func TestCollectorNeedsNoPermission(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)

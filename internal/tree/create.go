@@ -1,5 +1,7 @@
 package tree
 
+// Creating nodes.
+
 import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
@@ -17,8 +19,8 @@ func isSequential(flags int32) bool {
 	return false
 }
 
-// kindOf returns what a create makes. It is the operation that makes a container, whatever flags it comes with, and the
-// flag that stands for a container makes a plain node in any other operation.
+// kindOf returns the kind of node that a create makes. As in ZooKeeper, createContainer makes a container whatever its
+// flags are, and the container flag makes a persistent node in every other operation.
 func kindOf(op wire.Op, flags int32) kind {
 	if op == wire.OpCreateContainer {
 		return container
@@ -32,7 +34,8 @@ func kindOf(op wire.Op, flags int32) kind {
 	return persistent
 }
 
-// creation is what create, create2, createContainer and createTTL have in common. A time to live of -1 is none.
+// creation returns the part that create, create2, createContainer and createTTL share, and the time to live, -1 if the
+// request has none.
 func creation(req wire.Record) (r *wire.CreateRequest, life int64) {
 	switch req := req.(type) {
 	case *wire.CreateRequest:
@@ -45,7 +48,7 @@ func creation(req wire.Record) (r *wire.CreateRequest, life int64) {
 	return nil, -1
 }
 
-// checkMode judges flags and time to live, before anything else is looked at.
+// checkMode checks flags and time to live. ZooKeeper does so before every other check.
 func (t *Tree) checkMode(op wire.Op, flags int32, life int64) wire.Code {
 	timed := flags == wire.FlagTTL || flags == wire.FlagPersistentSequentialTTL
 	switch {
@@ -103,7 +106,7 @@ func (t *Tree) serveCreate(c *Caller, op wire.Op, req wire.Record) (wire.Record,
 	case t.overQuota(path, int64(len(r.Data)), 1):
 		return nil, wire.QuotaExceeded
 	case k == ephemeral && c == nil:
-		return nil, wire.SessionExpired // the server itself has no session to bind a node to
+		return nil, wire.SessionExpired // the server itself has no session that could own the node
 	}
 	n := &node{
 		path: path, parent: parent, data: clone(r.Data), acl: list, kind: k,

@@ -12,7 +12,7 @@ func ttlRequest(path string, flags int32, life int64) *wire.CreateTTLRequest {
 	return &wire.CreateTTLRequest{CreateRequest: *createRequest(path, "", flags), TTL: life}
 }
 
-func TestCreateChecksModeBeforeAllElse(t *testing.T) {
+func TestCreateChecksModeFirst(t *testing.T) {
 	t.Parallel()
 	const (
 		ok, bad, unimplemented = wire.OK, wire.BadArguments, wire.Unimplemented
@@ -119,7 +119,7 @@ func TestCreateSetsTheStat(t *testing.T) {
 		s.wantOK(r, row.name)
 		b, ok := r.Body.(*wire.Create2Response)
 		if !ok {
-			t.Fatalf("%s is answered with %T", row.name, r.Body)
+			t.Fatalf("%s: got an answer of type %T", row.name, r.Body)
 		}
 		want := wire.Stat{
 			Czxid: s.zxid, Mzxid: s.zxid, Pzxid: s.zxid, Ctime: s.now, Mtime: s.now,
@@ -130,7 +130,7 @@ func TestCreateSetsTheStat(t *testing.T) {
 		}
 	}
 	if r := c.write(wire.OpCreate, createRequest("/one", "", 0)); r.Body.(*wire.PathResponse).Path != "/one" {
-		t.Errorf("create is answered with %+v", r.Body)
+		t.Errorf("create: got answer %+v", r.Body)
 	}
 	s.wantSound()
 }
@@ -143,16 +143,16 @@ func TestContainerWithSequentialFlagIsNumbered(t *testing.T) {
 	s.wantOK(r, "createContainer")
 	path := r.Body.(*wire.Create2Response).Path
 	if path != "/box0000000000" {
-		t.Fatalf("container is called %s", path)
+		t.Fatalf("got container %s", path)
 	}
 	c.mk(path+"/x", 0)
 	s.wantOK(c.remove(path+"/x", -1), "delete")
 	if got := s.tree.Containers(s.now); len(got) != 1 || got[0] != path {
-		t.Errorf("collectable: %v", got)
+		t.Errorf("got collectable %v", got)
 	}
 }
 
-func TestCreateMovesOnlyCountersOfTheParent(t *testing.T) {
+func TestCreateChangesOnlyCountersOfTheParent(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
@@ -165,7 +165,7 @@ func TestCreateMovesOnlyCountersOfTheParent(t *testing.T) {
 		func() { s.close(1) },
 	} {
 		step()
-		// From the client's view every create and every delete of a child counts.
+		// Clients see a Cversion that counts every create and every delete of a child.
 		want.Cversion = int32(i + 1)
 		want.Pzxid = s.zxid
 		want.NumChildren = []int32{1, 2, 1, 0}[i]
@@ -176,7 +176,7 @@ func TestCreateMovesOnlyCountersOfTheParent(t *testing.T) {
 	s.wantSound()
 }
 
-func TestOnlySessionEphemeralsRefuseChildren(t *testing.T) {
+func TestOnlyEphemeralNodesRefuseChildren(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{ExtendedTypes: true})
 	c := s.connect(1)
@@ -209,7 +209,7 @@ func TestNullDataIsNotEmptyData(t *testing.T) {
 	check("/empty", false, "")
 	check("/full", false, "frame")
 	s.wantSound()
-	// And in every direction by setData.
+	// setData changes between all of them.
 	for _, data := range [][]byte{nil, {}, []byte("x"), {}, nil, []byte("y"), nil} {
 		s.wantOK(c.write(wire.OpSetData, &wire.SetDataRequest{Path: "/null", Data: data, Version: -1}), "setData")
 		check("/null", data == nil, string(data))
@@ -220,7 +220,7 @@ func TestNullDataIsNotEmptyData(t *testing.T) {
 	s.wantSound()
 }
 
-func TestDepthDoesNotMatter(t *testing.T) {
+func TestVeryDeepPathsWork(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
@@ -231,7 +231,7 @@ func TestDepthDoesNotMatter(t *testing.T) {
 	}
 	body, code, _ := c.read(wire.OpGetAllChildren, &wire.PathRequest{Path: "/d"})
 	if code != wire.OK || body.(*wire.CountResponse).Count != 1999 {
-		t.Errorf("descendants: %v %v", body, code)
+		t.Errorf("descendants: got %v %v", body, code)
 	}
 	for path != "" {
 		s.wantOK(c.remove(path, -1), "delete")

@@ -1,10 +1,9 @@
-// Package tree is what a ZooKeeper server knows: nodes, sessions, access rights, watches and quotas, as one state machine.
+// Package tree implements the state machine of a ZooKeeper server: nodes, sessions, access lists, watches and quotas.
 //
-// It is pure. It reads no clock, does no I/O and starts no goroutine: the caller gives every write its zxid and its time,
-// and the same calls in the same order give the same tree, the same answers and the same events. It is not safe for
-// concurrent use: one goroutine owns a Tree. What a call returns is never written to again, so that another goroutine may
-// encode it.
+// It reads no clock, does no I/O and starts no goroutine. The caller gives every write its zxid and its time, and the
+// same calls in the same order give the same tree, the same answers and the same events. One goroutine owns a Tree,
+// which is not safe for concurrent use. Results are never written to again, so another goroutine may encode them.
 //
-// A write answers with the Changes it made, each one operation on a key-value store. Load makes the same tree out of what
-// the store holds. A read whose answer could depend on a write that is not on disk yet is found with Sees.
+// A write returns the Changes it made, each of which is one operation on a key-value store. A Loader rebuilds the tree
+// from that store. DependsOn tells whether a read's answer could depend on a write that is not on disk yet.
 package tree

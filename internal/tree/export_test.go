@@ -5,9 +5,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// Dump writes down everything a tree holds, watches included, so that two trees can be compared.
+// Dump formats everything a tree holds, watches included, so that two trees can be compared.
 func (t *Tree) Dump() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "zxid %d nodes %d size %d\n", t.zxid, len(t.nodes), t.size)
@@ -15,11 +17,11 @@ func (t *Tree) Dump() string {
 	for id, timeout := range t.Sessions() {
 		fmt.Fprintf(&b, "session %d timeout %d nodes %q\n", id, timeout, t.Ephemerals()[id])
 	}
-	fmt.Fprintf(&b, "mortal %d quotas %q\n", len(t.mortal), slices.Sorted(maps.Keys(t.quotas)))
+	fmt.Fprintf(&b, "collectables %d quotas %q\n", len(t.collectables), slices.Sorted(maps.Keys(t.quotas)))
 	return b.String() + t.DumpWatches()
 }
 
-// DumpNodes writes down all nodes but no watch and no session.
+// DumpNodes formats all nodes, without watches and sessions.
 func (t *Tree) DumpNodes() string {
 	var b strings.Builder
 	for _, path := range slices.Sorted(maps.Keys(t.nodes)) {
@@ -32,7 +34,7 @@ func (t *Tree) DumpNodes() string {
 	return b.String()
 }
 
-// DumpWatches writes down all watches in the order in which they would fire.
+// DumpWatches formats all watches in the order in which they would fire.
 func (t *Tree) DumpWatches() string {
 	var b strings.Builder
 	for which := range t.tables {
@@ -51,7 +53,7 @@ func (t *Tree) DumpWatches() string {
 	return b.String()
 }
 
-// DumpOrder writes down the order of all children and of all sessions' nodes, which undoing has to restore as well.
+// DumpOrder formats the order of all children and of all sessions' nodes, which undoing must restore too.
 func (t *Tree) DumpOrder() string {
 	var b strings.Builder
 	for _, path := range slices.Sorted(maps.Keys(t.nodes)) {
@@ -68,51 +70,52 @@ func (t *Tree) DumpOrder() string {
 	return b.String()
 }
 
-// Check returns an error if the tree contradicts itself.
+// Check returns an error if the tree is inconsistent.
 func (t *Tree) Check() error {
-	size, mortal, ephemerals := int64(0), 0, 0
+	size, collectable, ephemerals := int64(0), 0, 0
 	for path, n := range t.nodes {
 		size += int64(len(path) + len(n.data))
 		if n.path != path {
-			return fmt.Errorf("node %q is kept as %q", n.path, path)
+			return fmt.Errorf("node %q has the key %q", n.path, path)
 		}
-		if n != t.root && (n.parent == nil || t.nodes[n.parent.path] != n.parent || n.parent.children[n.at[inParent]] != n) {
+		if n != t.root && (n.parent == nil || t.nodes[n.parent.path] != n.parent ||
+			n.parent.children[n.at[inParent]] != n) {
 			return fmt.Errorf("node %q is not a child of its parent", path)
 		}
 		for i, child := range n.children {
 			if t.nodes[child.path] != child || child.parent != n || int(child.at[inParent]) != i {
-				return fmt.Errorf("child %d of %q is not there", i, path)
+				return fmt.Errorf("child %d of %q is inconsistent", i, path)
 			}
 		}
 		switch n.kind {
 		case container, ttl:
-			mortal++
-			if _, ok := t.mortal[n]; !ok {
-				return fmt.Errorf("node %q is not among the mortal", path)
+			collectable++
+			if _, ok := t.collectables[n]; !ok {
+				return fmt.Errorf("node %q is not in the set of collectable nodes", path)
 			}
 		case ephemeral:
 			ephemerals++
 			s := t.sessions[n.owner]
 			if s == nil || s.nodes[n.at[inSession]] != n {
-				return fmt.Errorf("node %q is not among its session's", path)
+				return fmt.Errorf("node %q is not in its session's set", path)
 			}
 		case persistent:
 		}
 		if subject, ok := limitsOf(path); ok {
 			if _, ok := t.quotas[subject]; !ok {
-				return fmt.Errorf("quota of %q is not known", subject)
+				return fmt.Errorf("quota of %q is not in the set of quotas", subject)
 			}
 		}
 	}
 	switch {
 	case size != t.size:
-		return fmt.Errorf("size %d, counted %d", t.size, size)
-	case mortal != len(t.mortal):
-		return fmt.Errorf("%d mortal nodes, counted %d", len(t.mortal), mortal)
+		return fmt.Errorf("got size %d, want %d", t.size, size)
+	case collectable != len(t.collectables):
+		return fmt.Errorf("got %d collectable nodes, want %d", len(t.collectables), collectable)
 	case ephemerals != t.EphemeralCount():
-		return fmt.Errorf("%d ephemeral nodes, counted %d", t.EphemeralCount(), ephemerals)
+		return fmt.Errorf("got %d ephemeral nodes, want %d", t.EphemeralCount(), ephemerals)
 	case len(t.tx.steps) != 0 || len(t.tx.triggers) != 0 || len(t.tx.sessions) != 0:
-		return fmt.Errorf("a transaction is open: %d steps", len(t.tx.steps))
+		return fmt.Errorf("transaction left open with %d steps", len(t.tx.steps))
 	}
 	return t.checkWatches()
 }
@@ -144,11 +147,82 @@ func (t *Tree) checkWatches() error {
 			}
 		}
 		if count != tb.count || recursives != tb.recursive || watchers != tb.watchers {
-			return fmt.Errorf("table %d counts %d/%d/%d, has %d/%d/%d", which, tb.count, tb.recursive, tb.watchers, count, recursives, watchers)
+			return fmt.Errorf("table %d: got counts %d/%d/%d, want %d/%d/%d",
+				which, tb.count, tb.recursive, tb.watchers, count, recursives, watchers)
 		}
 	}
 	return nil
 }
 
-// SkipWatchesOf gives a tree that was loaded the watches of a live one, which no store keeps.
+// SkipWatchesOf copies the watches of a live tree to a loaded one, because stores do not keep watches.
 func (t *Tree) SkipWatchesOf(live *Tree) { t.tables, t.watchers = live.tables, live.watchers }
+
+// Node is the content of a node's meta record.
+type Node struct {
+	Czxid, Mzxid, Pzxid int64
+	Ctime, Mtime        int64
+	Version, Aversion   int32
+	Creates             int32 // children ever created
+	Session             int64 // of an ephemeral node
+	TTL                 int64 // of a TTL node, in milliseconds
+	Container           bool
+	DataLength          int32 // -1 if the data is null
+	ACL                 []wire.ACL
+}
+
+// AppendNode appends the meta record of n to b.
+func AppendNode(b []byte, n *Node) []byte {
+	k, owner := persistent, int64(0)
+	switch {
+	case n.Container:
+		k = container
+	case n.TTL != 0:
+		k, owner = ttl, n.TTL
+	case n.Session != 0:
+		k, owner = ephemeral, n.Session
+	}
+	return appendRecord(b, &node{
+		czxid: n.Czxid, mzxid: n.Mzxid, pzxid: n.Pzxid, ctime: n.Ctime, mtime: n.Mtime, owner: owner,
+		version: n.Version, aversion: n.Aversion, creates: n.Creates, kind: k, acl: newACL(n.ACL),
+	}, n.DataLength)
+}
+
+// DecodeNode decodes a meta record. It returns an error if the record is damaged or of an unknown version.
+func DecodeNode(b []byte) (Node, error) {
+	var n node
+	length, list, err := decodeRecord(b, &n)
+	if err != nil {
+		return Node{}, err
+	}
+	out := Node{
+		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid, Ctime: n.ctime, Mtime: n.mtime,
+		Version: n.version, Aversion: n.aversion, Creates: n.creates, Container: n.kind == container,
+		DataLength: length, ACL: list,
+	}
+	switch n.kind {
+	case ephemeral:
+		out.Session = n.owner
+	case ttl:
+		out.TTL = n.owner
+	case persistent, container:
+	}
+	return out, nil
+}
+
+// Stat returns a node's Stat, and whether there is such a node.
+func (t *Tree) Stat(path string) (wire.Stat, bool) {
+	n := t.lookup(path)
+	if n == nil {
+		return wire.Stat{}, false
+	}
+	return n.stat(), true
+}
+
+// SessionTimeout returns a session's timeout in milliseconds, and whether there is such a session.
+func (t *Tree) SessionTimeout(id int64) (int32, bool) {
+	s := t.sessions[id]
+	if s == nil {
+		return 0, false
+	}
+	return s.timeout, true
+}

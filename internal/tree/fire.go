@@ -1,17 +1,19 @@
 package tree
 
+// The events of a write.
+
 import (
 	"strings"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// trigger is what happened to one node, with the lists that say who may learn of it.
+// trigger is what happened to one node, with the access lists that decide which connections may learn of it.
 type trigger struct {
 	kind       wire.EventType
 	path       string
 	acl        *acl
-	parent     string // "" if the parent's children are as they were
+	parent     string // "" if the parent's children did not change
 	parentList *acl
 }
 
@@ -23,7 +25,7 @@ func (t *Tree) fireAll() []Fired {
 	var out []Fired
 	for i := range t.tx.triggers {
 		x := &t.tx.triggers[i]
-		// One stamp for both tables: who watches data and children of a deleted node is told once.
+		// One stamp for both tables: a connection that watches data and children of a deleted node gets one event.
 		t.stamp++
 		out = t.fire(out, onData, x.kind, x.path, x.acl)
 		out = t.fireAncestors(out, x)
@@ -38,7 +40,7 @@ func (t *Tree) fireAll() []Fired {
 	return out
 }
 
-// fire tells those who watch path in one table, and takes away the watches that fire once.
+// fire notifies the watchers of path in one table and removes the watches that fire once.
 func (t *Tree) fire(out []Fired, which int, kind wire.EventType, path string, list *acl) []Fired {
 	tb := &t.tables[which]
 	w := tb.heads[path]
@@ -47,9 +49,9 @@ func (t *Tree) fire(out []Fired, which int, kind wire.EventType, path string, li
 	}
 	for last := w.prev; ; {
 		next := w.next
-		out = t.tell(out, w.by, kind, path, list)
+		out = t.notify(out, w.by, kind, path, list)
 		done := w == last
-		t.unwatch(which, w, standard)
+		t.removeModes(which, w, standard)
 		if done {
 			return out
 		}
@@ -57,7 +59,7 @@ func (t *Tree) fire(out []Fired, which int, kind wire.EventType, path string, li
 	}
 }
 
-// fireAncestors tells those who watch an ancestor and all below.
+// fireAncestors notifies the connections that watch an ancestor recursively.
 func (t *Tree) fireAncestors(out []Fired, x *trigger) []Fired {
 	tb := &t.tables[onData]
 	if tb.recursive == 0 {
@@ -71,7 +73,7 @@ func (t *Tree) fireAncestors(out []Fired, x *trigger) []Fired {
 		head := tb.heads[path]
 		for w := head; w != nil; {
 			if w.modes&recursive != 0 {
-				out = t.tell(out, w.by, x.kind, x.path, x.acl)
+				out = t.notify(out, w.by, x.kind, x.path, x.acl)
 			}
 			if w = w.next; w == head {
 				break
@@ -81,8 +83,8 @@ func (t *Tree) fireAncestors(out []Fired, x *trigger) []Fired {
 	return out
 }
 
-// tell adds an event for one connection, unless it has it already or may not read the node.
-func (t *Tree) tell(out []Fired, by *watcher, kind wire.EventType, path string, list *acl) []Fired {
+// notify adds an event for one connection, unless the connection has it already or may not read the node.
+func (t *Tree) notify(out []Fired, by *watcher, kind wire.EventType, path string, list *acl) []Fired {
 	if by.stamp == t.stamp {
 		return out
 	}

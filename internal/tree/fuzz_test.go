@@ -9,15 +9,18 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// scripted are the operations that a script names by their index.
+// scripted lists the operations, which a script refers to by index.
 var scripted = []wire.Op{
-	wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete, wire.OpSetData, wire.OpSetACL,
-	wire.OpMulti, wire.OpCloseSession, wire.OpExists, wire.OpGetData, wire.OpGetACL, wire.OpGetChildren, wire.OpGetChildren2,
+	wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete, wire.OpSetData,
+	wire.OpSetACL,
+	wire.OpMulti, wire.OpCloseSession, wire.OpExists, wire.OpGetData, wire.OpGetACL, wire.OpGetChildren,
+	wire.OpGetChildren2,
 	wire.OpSync, wire.OpGetEphemerals, wire.OpGetAllChildren, wire.OpWhoAmI, wire.OpMultiRead, wire.OpAddWatch,
-	wire.OpCheckWatches, wire.OpRemoveWatches, wire.OpSetWatches, wire.OpSetWatches2, wire.OpDeleteContainer, wire.OpCheck,
+	wire.OpCheckWatches, wire.OpRemoveWatches, wire.OpSetWatches, wire.OpSetWatches2, wire.OpDeleteContainer,
+	wire.OpCheck,
 }
 
-// script writes a random program down as the fuzzer reads it: who, what, and the request's body.
+// script encodes a random program as the fuzzer reads it: the connection, the operation and the request's body.
 func script(seed uint64, steps int) []byte {
 	p := program{rand.New(rand.NewPCG(seed, 2))}
 	var b []byte
@@ -42,14 +45,17 @@ func script(seed uint64, steps int) []byte {
 	return b
 }
 
-// FuzzRequests holds that no request makes a tree panic or contradict itself, and that the store always holds all of it.
+// FuzzRequests checks that no request makes a tree panic or inconsistent, and that the store always matches the tree.
 func FuzzRequests(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(script(seed, 20))
 	}
 	quota := wire.CreateRequest{ACL: openACL, Data: []byte("count=1,bytes=1=;countHardLimit=2")}
 	var b []byte
-	for _, path := range []string{"/a", "/zookeeper/quota/a", "/zookeeper/quota/a/zookeeper_limits", "/zookeeper/quota/a/zookeeper_stats", "/a/b", "/a/c"} {
+	for _, path := range []string{
+		"/a", "/zookeeper/quota/a", "/zookeeper/quota/a/zookeeper_limits",
+		"/zookeeper/quota/a/zookeeper_stats", "/a/b", "/a/c",
+	} {
 		quota.Path = path
 		b = quota.Append(append(b, 0, 0))
 	}
@@ -72,14 +78,15 @@ func FuzzRequests(f *testing.F) {
 			}
 			s.now += int64(who)
 			if tree.IsRead(op) {
-				tree.Sees(op, req, func(string) bool { return false })
+				tree.DependsOn(op, req, func(string) bool { return false })
 				s.tree.Read(caller, op, req)
 				continue
 			}
 			s.zxid++
 			order := s.tree.DumpOrder()
-			if r := s.done(s.tree.Write(s.zxid, s.now, caller, op, req)); len(r.Changes) == 0 && order != s.tree.DumpOrder() {
-				t.Fatalf("%v %+v changed the tree and did not say so", op, req)
+			if r := s.done(s.tree.Write(s.zxid, s.now, caller, op, req)); len(r.Changes) == 0 &&
+				order != s.tree.DumpOrder() {
+				t.Fatalf("%v %+v changed the tree without returning a change", op, req)
 			}
 		}
 		for _, path := range s.tree.Containers(s.now) {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// server drives a tree as a server does: it counts zxids, keeps the time, and keeps what a store would hold.
+// server drives a tree as a server does: it counts zxids, keeps the time and applies changes to a store.
 type server struct {
 	t     testing.TB
 	tree  *tree.Tree
@@ -26,7 +26,7 @@ func newServer(tb testing.TB, cfg tree.Config) *server {
 	return &server{t: tb, tree: tree.New(cfg), cfg: cfg, now: 1000, store: newStore()}
 }
 
-// store is what the changes amount to.
+// store applies changes to maps.
 type store struct {
 	meta, data map[string][]byte
 	sessions   map[int64]int32
@@ -80,7 +80,7 @@ type client struct {
 	s *server
 }
 
-// connect opens a session on a connection of its own; both have the given number.
+// connect opens a session on a connection of its own. Both have the given number.
 func (s *server) connect(id int64, ids ...wire.ID) *client {
 	s.t.Helper()
 	s.zxid++
@@ -88,16 +88,19 @@ func (s *server) connect(id int64, ids ...wire.ID) *client {
 	return s.attach(id, tree.WatcherID(id), ids...)
 }
 
-// attach is another connection of a session.
+// attach returns another connection of a session.
 func (s *server) attach(id int64, w tree.WatcherID, ids ...wire.ID) *client {
-	return &client{s: s, Caller: &tree.Caller{Session: id, Watcher: w, IDs: append([]wire.ID{{Scheme: "ip", ID: "127.0.0.1"}}, ids...)}}
+	return &client{s: s, Caller: &tree.Caller{
+		Session: id, Watcher: w,
+		IDs: append([]wire.ID{{Scheme: "ip", ID: "127.0.0.1"}}, ids...),
+	}}
 }
 
 func (s *server) done(r tree.Result) tree.Result {
 	s.t.Helper()
 	s.store.apply(r.Changes)
 	if r.Code != wire.OK && (len(r.Changes) > 0 || len(r.Events) > 0 || r.Body != nil) {
-		s.t.Fatalf("refused write %v has effects: %+v", r.Code, r)
+		s.t.Fatalf("refused write %v: got effects %+v, want none", r.Code, r)
 	}
 	return r
 }
@@ -108,7 +111,7 @@ func (s *server) close(id int64) tree.Result {
 	return s.done(s.tree.CloseSession(s.zxid, s.now, id))
 }
 
-// collect deletes one node as the collector does.
+// collect deletes a node as the collector does.
 func (s *server) collect(path string) tree.Result {
 	s.t.Helper()
 	s.zxid++
@@ -136,13 +139,13 @@ func createRequest(path, data string, flags int32) *wire.CreateRequest {
 	return &wire.CreateRequest{Path: path, Data: []byte(data), ACL: openACL, Flags: flags}
 }
 
-// create makes a node and returns the result of create2.
+// create creates a node and returns the result of create2.
 func (c *client) create(path, data string, flags int32) tree.Result {
 	c.s.t.Helper()
 	return c.write(wire.OpCreate2, createRequest(path, data, flags))
 }
 
-// mk makes a node that has to succeed, and returns its path.
+// mk creates a node, which must succeed, and returns its path.
 func (c *client) mk(path string, flags int32) string {
 	c.s.t.Helper()
 	r := c.create(path, "", flags)
@@ -200,7 +203,7 @@ func (s *server) stat(path string) wire.Stat {
 	s.t.Helper()
 	st, ok := s.tree.Stat(path)
 	if !ok {
-		s.t.Fatalf("%s is not there", path)
+		s.t.Fatalf("node %s is missing", path)
 	}
 	return st
 }
@@ -217,7 +220,7 @@ func (s *server) wantOK(r tree.Result, what string) {
 	s.want(r.Code, wire.OK, what)
 }
 
-// wantEvents compares events with lines like "1 Created /a", one connection, type and path each.
+// wantEvents compares events with lines like "1 Created /a": connection, type and path.
 func (s *server) wantEvents(got []tree.Fired, want ...string) {
 	s.t.Helper()
 	var lines []string
@@ -239,7 +242,7 @@ var eventNames = map[wire.EventType]string{
 
 func sub(op wire.Op, r wire.Record) wire.SubRequest { return wire.SubRequest{Op: op, Request: r} }
 
-// wantSound checks that the tree does not contradict itself, and that the store holds all of it.
+// wantSound checks that the tree is consistent and that the store matches it.
 func (s *server) wantSound() {
 	s.t.Helper()
 	if err := s.tree.Check(); err != nil {
@@ -250,7 +253,7 @@ func (s *server) wantSound() {
 		s.t.Fatal(err)
 	}
 	if len(dropped) > 0 {
-		s.t.Fatalf("loading dropped %+v", dropped)
+		s.t.Fatalf("got dropped nodes %+v when loading, want none", dropped)
 	}
 	if err := loaded.Check(); err != nil {
 		s.t.Fatal(err)

@@ -1,36 +1,18 @@
 package tree
 
+// Counts and listings for monitoring.
+
 import (
 	"iter"
 	"maps"
 	"slices"
-
-	"github.com/seed-a3166700/turnstile/internal/wire"
 )
-
-// Stat returns what clients see of a node, and whether there is one.
-func (t *Tree) Stat(path string) (wire.Stat, bool) {
-	n := t.lookup(path)
-	if n == nil {
-		return wire.Stat{}, false
-	}
-	return n.stat(), true
-}
 
 // NodeCount returns the number of nodes, the root and the system nodes included.
 func (t *Tree) NodeCount() int { return len(t.nodes) }
 
 // DataSize returns the number of bytes in all paths and data.
 func (t *Tree) DataSize() int64 { return t.size }
-
-// SessionTimeout returns a session's timeout in milliseconds, and whether it lives.
-func (t *Tree) SessionTimeout(id int64) (int32, bool) {
-	s := t.sessions[id]
-	if s == nil {
-		return 0, false
-	}
-	return s.timeout, true
-}
 
 // SessionCount returns the number of sessions.
 func (t *Tree) SessionCount() int { return len(t.sessions) }
@@ -72,14 +54,14 @@ func (t *Tree) Ephemerals() map[int64][]string {
 	return out
 }
 
-// WatchSummary tells about the watches on data and existence: how many connections have any, on how many paths, how many there are.
+// WatchSummary counts the watches on data and existence: the connections that have any, the paths and the watches.
 func (t *Tree) WatchSummary() (connections, paths, total int) {
 	tb := &t.tables[onData]
 	return tb.watchers, len(tb.heads), tb.count
 }
 
-// WatchCount returns the number of all watches, those on children included. A persistent watch counts twice: as one on
-// data and as one on children.
+// WatchCount returns the number of all watches, those on children included. A persistent watch counts as two, one on
+// data and one on children.
 func (t *Tree) WatchCount() int { return t.tables[onData].count + t.tables[onChildren].count }
 
 // WatchesByPath returns the sorted connections that watch each path's data or existence.

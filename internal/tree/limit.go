@@ -1,12 +1,14 @@
 package tree
 
+// Limits of watches and replies.
+
 import (
 	"math"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// Limit is one of the limits of a Config.
+// Limit names one of the limits of a Config.
 type Limit uint8
 
 // The limits that a read may meet.
@@ -16,14 +18,14 @@ const (
 	ReplyLimit       // MaxReply: MarshallingError
 )
 
-// Met returns the limit because of which a Read was refused since the last call, NoLimit if there is none.
-func (t *Tree) Met() Limit {
-	met := t.met
-	t.met = NoLimit
-	return met
+// TakeLimit returns the limit that made Read refuse a request since the last call, NoLimit if none did.
+func (t *Tree) TakeLimit() Limit {
+	limit := t.limitHit
+	t.limitHit = NoLimit
+	return limit
 }
 
-// mayWatch reports whether c may have that many watches more, with that many bytes in their paths.
+// mayWatch reports whether c may add that many watches, with that many bytes in their paths.
 func (t *Tree) mayWatch(c *Caller, more, bytes int) bool {
 	if c == nil || t.cfg.MaxWatches <= 0 {
 		return true
@@ -35,20 +37,20 @@ func (t *Tree) mayWatch(c *Caller, more, bytes int) bool {
 	if more <= t.cfg.MaxWatches && bytes <= t.cfg.MaxWatches*t.cfg.WatchPath {
 		return true
 	}
-	t.met = WatchLimit
+	t.limitHit = WatchLimit
 	return false
 }
 
-// The sizes of what replies consist of, in bytes.
+// The sizes of the parts of replies, in bytes.
 const (
-	lengthSize = 4 // before a text, data or a list
+	lengthSize = 4 // before a string, a buffer or a list
 	statSize   = 68
 	resultSize = 9 // before each result of a multi
 
-	entrySize = 4 + 2*lengthSize // of an access list, beside its texts
+	entrySize = 4 + 2*lengthSize // of an access list, without its strings
 )
 
-// space returns how many bytes of lists or data a reply has room for beside one Stat.
+// space returns how many bytes of lists or data fit into a reply beside one Stat.
 func (t *Tree) space() int {
 	if t.cfg.MaxReply <= 0 {
 		return math.MaxInt
@@ -56,16 +58,16 @@ func (t *Tree) space() int {
 	return t.cfg.MaxReply - lengthSize - statSize
 }
 
-// fits takes size bytes from space. It reports false if there are not that many.
+// fits subtracts size from space. It reports false if the result is negative.
 func (t *Tree) fits(space *int, size int) bool {
 	if *space -= size; *space >= 0 {
 		return true
 	}
-	t.met = ReplyLimit
+	t.limitHit = ReplyLimit
 	return false
 }
 
-// Exceeds reports whether the answer to a read takes more than about size bytes, or as much work, without making it.
+// Exceeds estimates whether the answer to a read takes more than size bytes, or that much work, without building it.
 func (t *Tree) Exceeds(c *Caller, op wire.Op, req wire.Record, size int) bool {
 	switch r := req.(type) {
 	case *wire.PathWatchRequest:
@@ -79,12 +81,15 @@ func (t *Tree) Exceeds(c *Caller, op wire.Op, req wire.Record, size int) bool {
 				return true
 			}
 		}
+	case *wire.SetWatchesRequest:
+		n, bytes := demand(r)
+		return n*watchCost+bytes > size
 	case *wire.EphemeralsRequest:
 		s := t.sessions[c.Session]
 		return s != nil && len(s.nodes)*nameSize > size
 	case *wire.PathRequest:
 		if op == wire.OpGetAllChildren {
-			return len(r.Path) > 1 // everything below a node is walked, the root's is known
+			return len(r.Path) > 1 // the root's count is known; any other path needs a walk
 		}
 		n := t.lookup(r.Path)
 		return op == wire.OpGetACL && n != nil && n.acl.size > size
@@ -92,7 +97,7 @@ func (t *Tree) Exceeds(c *Caller, op wire.Op, req wire.Record, size int) bool {
 	return false
 }
 
-// nameSize is how many bytes a name has, about.
+// nameSize is the estimated size of a node's name in bytes.
 const nameSize = 64
 
 func (t *Tree) answerSize(op wire.Op, r *wire.PathWatchRequest) int {

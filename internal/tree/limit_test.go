@@ -9,8 +9,8 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// Whether an answer is large is told in advance as the answer itself tells it, if it is not just about that size.
-func TestAnswerIsKnownToBeLargeBeforeItIsMade(t *testing.T) {
+// The estimate must agree with the answer's real size, unless that is close to the limit.
+func TestLargeAnswersAreEstimatedBeforeTheyAreBuilt(t *testing.T) {
 	t.Parallel()
 	const size = 10_000
 	s := newServer(t, tree.Config{})
@@ -65,7 +65,7 @@ func TestAnswerIsKnownToBeLargeBeforeItIsMade(t *testing.T) {
 	}
 }
 
-func TestWatchesThatAreGoneTakeNoMemory(t *testing.T) {
+func TestRemovedWatchesTakeNoMemory(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c, w := s.connect(1), s.connect(2)
@@ -78,28 +78,29 @@ func TestWatchesThatAreGoneTakeNoMemory(t *testing.T) {
 		s.want(w.addWatch("/a", wire.WatchPersistent), wire.OK, "addWatch")
 		s.want(w.addWatch("/b", wire.WatchPersistentRecursive), wire.OK, "addWatch")
 		if got := w.Kept.Load(); got < 4*100 {
-			t.Errorf("watches take %d bytes", got)
+			t.Errorf("watches: got %d bytes", got)
 		}
 	}
 	watch()
-	s.wantOK(c.create("/none", "", 0), "create") // fires one
+	s.wantOK(c.create("/none", "", 0), "create") // fires a watch
 	for _, path := range []string{"/a", "/b"} {
-		if _, code, _ := w.read(wire.OpRemoveWatches, &wire.WatcherTypeRequest{Path: path, Type: wire.WatcherAny}); code != wire.OK {
-			t.Errorf("removing what is watched at %s: %v", path, code)
+		if _, code, _ := w.read(wire.OpRemoveWatches,
+			&wire.WatcherTypeRequest{Path: path, Type: wire.WatcherAny}); code != wire.OK {
+			t.Errorf("removeWatches at %s: got %v, want OK", path, code)
 		}
 	}
 	if got := w.Kept.Load(); got != 0 {
-		t.Errorf("watches that were removed take %d bytes", got)
+		t.Errorf("removed watches: got %d bytes, want 0", got)
 	}
 	s.wantOK(c.remove("/none", -1), "delete")
 	watch()
-	s.tree.RemoveWatcher(w.Watcher)
+	s.tree.RemoveWatcher(w.Watcher, 1000)
 	if got := w.Kept.Load(); got != 0 {
-		t.Errorf("watches of a connection that has ended take %d bytes", got)
+		t.Errorf("watches of a closed connection: got %d bytes, want 0", got)
 	}
 }
 
-func TestPathsOfAllWatchesOfAConnectionCount(t *testing.T) {
+func TestPathsOfAllWatchesOfAConnectionCountTowardsTheLimit(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{MaxWatches: 10, WatchPath: 10})
 	c := s.connect(1)
@@ -110,6 +111,6 @@ func TestPathsOfAllWatchesOfAConnectionCount(t *testing.T) {
 	s.want(c.exists(long(2), true), wire.BadArguments, "exists, with 120 bytes of paths for 100")
 	s.want(c.addWatch("/"+strings.Repeat("n", 19), wire.WatchPersistentRecursive), wire.OK, "addWatch, up to the limit")
 	s.want(c.exists("/", true), wire.BadArguments, "exists, a byte above it")
-	s.wantOK(c.create(long(0), "", 0), "create") // fires one
+	s.wantOK(c.create(long(0), "", 0), "create") // fires a watch
 	s.want(c.exists(long(2), true), wire.NoNode, "exists, in place of what has fired")
 }

@@ -1,5 +1,7 @@
 package tree
 
+// Building a tree from records.
+
 import (
 	"fmt"
 	"strings"
@@ -7,25 +9,25 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// Loader puts a tree together from the records of a store.
+// Loader builds a tree from the records of a store: first all sessions, then nodes in order of their paths, then data.
 type Loader struct {
 	t         *Tree
-	ephemeral []*node // in the order of the store; which of them stay is known at the end
-	missing   int     // data records that are yet to come
+	ephemeral []*node // in the order of the store; Tree drops those without a session
+	missing   int     // data records that are still to come
 }
 
-// NewLoader returns a Loader of a tree that has no records yet: Tree would return what New does.
+// NewLoader returns a Loader without records, whose Tree is that of New.
 func NewLoader(cfg Config) *Loader { return &Loader{t: New(cfg)} }
 
 // Session adds a session.
 func (l *Loader) Session(id int64, timeoutMs int32) { l.t.sessions[id] = &session{timeout: timeoutMs} }
 
-// Node adds a node from its meta record. Parents come before their children, as in the order of paths. It returns an error
-// if the record is damaged or has no place in the tree. It keeps no reference to meta.
+// Node adds a node from its meta record. Parents must come before their children, as they do in order of paths. It
+// returns an error if the record is damaged or does not fit into the tree. It keeps no reference to meta.
 func (l *Loader) Node(path string, meta []byte) error {
 	t := l.t
 	if !validPath(path) {
-		return fmt.Errorf("tree: %q is no path of a node", path)
+		return fmt.Errorf("tree: invalid path %q", path)
 	}
 	var n node
 	length, list, err := decodeRecord(meta, &n)
@@ -47,7 +49,7 @@ func (l *Loader) Node(path string, meta []byte) error {
 	case parent.kind == ephemeral:
 		return fmt.Errorf("tree: node %s is below an ephemeral node", path)
 	case t.nodes[path] != nil:
-		return fmt.Errorf("tree: node %s is there twice", path)
+		return fmt.Errorf("tree: duplicate node %s", path)
 	}
 	n.path, n.parent = strings.Clone(path), parent
 	parent.children.add(&n, inParent)
@@ -59,7 +61,7 @@ func (l *Loader) Node(path string, meta []byte) error {
 	return nil
 }
 
-// expect remembers the length of n's data record, in a field that has no other use before the tree is complete.
+// expect keeps the length of n's data record, in a field that is otherwise unused until the tree is complete.
 func (l *Loader) expect(n *node, length int32) {
 	switch {
 	case length > 0:
@@ -70,15 +72,15 @@ func (l *Loader) expect(n *node, length int32) {
 	}
 }
 
-// Data gives a node that was added already its data. It returns an error if there is no such node, or its meta record says
-// something else about its data. It keeps no reference to data.
+// Data sets the data of a node that Node has added. It returns an error if there is no such node, or if its meta record
+// states another length. It keeps no reference to data.
 func (l *Loader) Data(path string, data []byte) error {
 	n := l.t.nodes[path]
 	switch {
 	case n == nil:
-		return fmt.Errorf("tree: data of %s, which is no node", path)
+		return fmt.Errorf("tree: data without a node: %s", path)
 	case len(data) == 0 || int(n.at[inSession]) != len(data):
-		return fmt.Errorf("tree: %d bytes of data for %s, whose record says %d", len(data), path, n.at[inSession])
+		return fmt.Errorf("tree: data of %s has %d bytes, its record says %d", path, len(data), n.at[inSession])
 	}
 	n.at[inSession] = 0
 	l.missing--
@@ -86,8 +88,8 @@ func (l *Loader) Data(path string, data []byte) error {
 	return nil
 }
 
-// Tree returns the tree as of zxid. Ephemeral nodes of sessions that were not added are dropped from it: the changes are
-// what that means for the store. It returns an error if data is missing. The Loader must not be used any more.
+// Tree returns the tree as of zxid. It deletes ephemeral nodes whose session was not added, and returns the changes
+// that do so in the store. It returns an error if data is missing. The Loader must not be used again.
 func (l *Loader) Tree(zxid int64) (*Tree, []Change, error) {
 	t := l.t
 	if l.missing > 0 {
@@ -111,5 +113,5 @@ func (l *Loader) errMissing() error {
 			first = path
 		}
 	}
-	return fmt.Errorf("tree: data of %d nodes is missing, the first is %s", l.missing, first)
+	return fmt.Errorf("tree: data is missing for %d nodes, the first is %s", l.missing, first)
 }

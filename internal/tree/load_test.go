@@ -13,7 +13,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-func TestLoadingNothingIsAFreshTree(t *testing.T) {
+func TestLoadingNothingReturnsANewTree(t *testing.T) {
 	t.Parallel()
 	got, dropped, err := tree.NewLoader(tree.Config{}).Tree(0)
 	if err != nil || len(dropped) != 0 {
@@ -40,16 +40,16 @@ func TestLoadingDropsNodesOfUnknownSessions(t *testing.T) {
 	s.tree = loaded
 	s.store.apply(dropped)
 	if !slices.Equal(s.tree.Ephemerals()[2], []string{"/q/b"}) || s.tree.EphemeralCount() != 1 {
-		t.Errorf("ephemerals: %v", s.tree.Ephemerals())
+		t.Errorf("got ephemerals %v", s.tree.Ephemerals())
 	}
 	if st := s.stat("/q"); st.NumChildren != 1 || st.Pzxid != s.zxid {
-		t.Errorf("parent: %+v", st)
+		t.Errorf("got parent %+v", st)
 	}
 	b.wantStats("/q", "count=2,bytes=3")
 	s.wantSound()
 }
 
-func TestLoadedTreeGoesOnWhereItStopped(t *testing.T) {
+func TestLoadedTreeContinuesWhereItStopped(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{ExtendedTypes: true})
 	c := s.connect(1)
@@ -63,16 +63,16 @@ func TestLoadedTreeGoesOnWhereItStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := s.tree.Zxid(); got != s.zxid {
-		t.Errorf("zxid %d, want %d", got, s.zxid)
+		t.Errorf("got zxid %d, want %d", got, s.zxid)
 	}
 	if got := c.mk("/q/n", 3); got != "/q/n0000000001" {
-		t.Errorf("next sequential node is %s", got)
+		t.Errorf("got next sequential node %s", got)
 	}
 	s.wantOK(c.remove("/box/x", -1), "delete")
 	s.wantContainers(math.MaxInt64, "/box", "/t")
 	s.close(1)
 	if names, _ := c.children("/q", false); len(names) != 0 {
-		t.Errorf("left: %v", names)
+		t.Errorf("got remaining nodes %v", names)
 	}
 	s.wantSound()
 }
@@ -94,7 +94,12 @@ func TestDamagedStoreIsRefused(t *testing.T) {
 		"below ephemeral": func(l *tree.Loader) error { _ = l.Node("/a", ephemeral); return l.Node("/a/b", plain) },
 		"unexpected data": func(l *tree.Loader) error { _ = l.Node("/a", plain); return l.Data("/a", []byte("x")) },
 		"data cut":        func(l *tree.Loader) error { _ = l.Node("/a", withData); return l.Data("/a", []byte("xy")) },
-		"missing data":    func(l *tree.Loader) error { _ = l.Node("/a", withData); _, _, err := l.Tree(1); return err },
+		"missing data": func(l *tree.Loader) error {
+			_ = l.Node("/a", withData)
+			_, _,
+				err := l.Tree(1)
+			return err
+		},
 		"missing of root": func(l *tree.Loader) error { _ = l.Node("/", withData); _, _, err := l.Tree(1); return err },
 		"data twice": func(l *tree.Loader) error {
 			_ = l.Node("/a", withData)
@@ -110,7 +115,7 @@ func TestDamagedStoreIsRefused(t *testing.T) {
 	} {
 		err := load(tree.NewLoader(tree.Config{}))
 		if err == nil || !strings.HasPrefix(err.Error(), "tree: ") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 	}
 }
@@ -118,8 +123,9 @@ func TestDamagedStoreIsRefused(t *testing.T) {
 func TestNodeRecordsRoundTrip(t *testing.T) {
 	t.Parallel()
 	big := tree.Node{
-		Czxid: math.MaxInt64, Mzxid: math.MinInt64, Pzxid: -1, Ctime: 1, Mtime: 2, Version: math.MinInt32, Aversion: math.MaxInt32,
-		Creates: -5, Session: math.MinInt64, DataLength: math.MaxInt32,
+		Czxid: math.MaxInt64, Mzxid: math.MinInt64, Pzxid: -1, Ctime: 1, Mtime: 2, Version: math.MinInt32,
+		Aversion: math.MaxInt32,
+		Creates:  -5, Session: math.MinInt64, DataLength: math.MaxInt32,
 		ACL: []wire.ACL{entry(31, alice), entry(-1, world), entry(0, wire.ID{})},
 	}
 	for _, n := range []tree.Node{
@@ -137,7 +143,7 @@ func TestNodeRecordsRoundTrip(t *testing.T) {
 		}
 		for cut := range len(record) - 1 {
 			if _, err := tree.DecodeNode(record[1 : 1+cut]); err == nil {
-				t.Errorf("%d of %d bytes are a record", cut, len(record)-1)
+				t.Errorf("first %d of %d bytes: got a record, want an error", cut, len(record)-1)
 			}
 		}
 	}
@@ -158,13 +164,13 @@ func FuzzNodeRecord(f *testing.F) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(tree.AppendNode(nil, &m), again) {
-			t.Errorf("record %x is not stable", record)
+			t.Errorf("record %x changes when it is decoded and encoded again", record)
 		}
 	})
 }
 
-// TestChangesStayWithWhatAWriteTouched holds that a parent's data is not written when only its counters move.
-func TestChangesStayWithWhatAWriteTouched(t *testing.T) {
+// A parent's data must not be written when only its counters change.
+func TestChangesContainOnlyWhatAWriteTouched(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)

@@ -9,20 +9,20 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// model is the tree again, as slow and as plain as it can be: a map of values, no undo but a copy, no index at all. It
-// covers everything but quotas, and lists that name more than world and digest.
+// model is a second implementation of the tree, as plain as possible and slow: a map of values, undo by copying, no
+// indexes. It covers everything but quotas and access lists that name other schemes than world and digest.
 type model struct {
 	nodes    map[string]modelNode
 	sessions map[int64]bool
 	watches  []modelWatch
 	zxid, at int64
-	fired    []modelEvent // by the operation that runs
+	fired    []modelEvent // by the current operation
 }
 
 type modelNode struct {
 	data     []byte
 	acl      []wire.ACL
-	stat     wire.Stat // but the counts
+	stat     wire.Stat // without the counts
 	creates  int32
 	kind     string
 	lifetime int64
@@ -126,8 +126,10 @@ func modelACL(c *client, list []wire.ACL) ([]wire.ACL, bool) {
 	return out, len(out) > 0
 }
 
-// fire tells watchers of a path in one table. done are those who know already.
-func (m *model) fire(typ wire.EventType, path string, child bool, done map[int64]bool, acl []wire.ACL, who map[int64]*client) {
+// fire notifies watchers of a path in one table, except those in done.
+func (m *model) fire(typ wire.EventType, path string, child bool, done map[int64]bool, acl []wire.ACL,
+	who map[int64]*client,
+) {
 	var keep []modelWatch
 	tell := func(to int64) {
 		if !done[to] {
@@ -139,7 +141,8 @@ func (m *model) fire(typ wire.EventType, path string, child bool, done map[int64
 	}
 	for _, w := range m.watches {
 		at := w.child == child && w.path == path
-		below := w.mode == "recursive" && !child && (strings.HasPrefix(path, w.path+"/") && w.path != "" || w.path == "/")
+		below := w.mode == "recursive" && !child &&
+			(strings.HasPrefix(path, w.path+"/") && w.path != "" || w.path == "/")
 		if at || below {
 			tell(w.watcher)
 		}
@@ -168,7 +171,7 @@ func (m *model) watch(w modelWatch) {
 	}
 }
 
-// write answers as "code path stat", the parts that there are.
+// write formats its answer as "code path stat", without missing parts.
 func (m *model) write(c *client, op wire.Op, req wire.Record, who map[int64]*client) (string, wire.Code) {
 	alive := m.sessions[c.Session]
 	switch r := req.(type) {
@@ -276,7 +279,9 @@ func (m *model) remove(path string, who map[int64]*client) {
 	m.changed(wire.EventDeleted, path, n, who)
 }
 
-func (m *model) create(c *client, op wire.Op, r *wire.CreateRequest, ttl int64, who map[int64]*client) (string, wire.Code) {
+func (m *model) create(c *client, op wire.Op, r *wire.CreateRequest, ttl int64, who map[int64]*client) (string,
+	wire.Code,
+) {
 	kind := map[int32]string{1: "ephemeral", 3: "ephemeral", 5: "ttl", 6: "ttl"}[r.Flags]
 	if op == wire.OpCreateContainer {
 		kind = "container"

@@ -1,10 +1,12 @@
 package tree
 
+// Multi: several operations as one.
+
 import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// multi applies all operations or none. Its own code is OK either way, unless an operation has no place in a multi.
+// multi applies all operations or none. Its own code is OK either way, unless an operation is not allowed in a multi.
 func (t *Tree) multi(c *Caller, req wire.Record) (wire.Record, wire.Code) {
 	r, ok := req.(*wire.MultiRequest)
 	if !ok || r == nil || r.Read {
@@ -34,7 +36,8 @@ func (t *Tree) multi(c *Caller, req wire.Record) (wire.Record, wire.Code) {
 	return &wire.MultiResponse{Results: results}, wire.OK
 }
 
-// wellFormed reports whether an operation belongs into a multi. Flags that name no mode make the whole multi malformed.
+// wellFormed reports whether an operation is allowed in a multi. Flags that name no mode make the whole multi
+// malformed.
 func wellFormed(op *wire.SubRequest) bool {
 	switch r := op.Request.(type) {
 	case *wire.CreateRequest:
@@ -52,7 +55,7 @@ func wellFormed(op *wire.SubRequest) bool {
 	return false
 }
 
-// failed fills in the results of a multi whose operation at index at was refused.
+// failed fills in the results of a multi whose operation number at was refused.
 func failed(results []wire.MultiResult, at int, code wire.Code) []wire.MultiResult {
 	for i := range results {
 		results[i] = wire.MultiResult{Op: wire.OpError}
@@ -66,8 +69,8 @@ func failed(results []wire.MultiResult, at int, code wire.Code) []wire.MultiResu
 	return results
 }
 
-// outcome makes the result of one operation out of what it would answer alone. Its type follows the answer: every kind of
-// create but the first is answered as create2.
+// outcome converts the answer of one operation to a result of a multi. The result's type follows the answer: every kind
+// of create but plain create is answered as create2.
 func outcome(op wire.Op, body wire.Record) wire.MultiResult {
 	switch b := body.(type) {
 	case *wire.PathResponse:
@@ -80,8 +83,8 @@ func outcome(op wire.Op, body wire.Record) wire.MultiResult {
 	return wire.MultiResult{Op: op}
 }
 
-// multiRead answers each read for itself. It sets no watches, whatever the reads ask for. MarshallingError says that the answers together
-// are more than a reply may have.
+// multiRead answers each read on its own and sets no watches, whatever the reads ask for. It returns MarshallingError
+// if the answers together exceed Config.MaxReply.
 func (t *Tree) multiRead(c *Caller, req wire.Record) (wire.Record, wire.Code) {
 	r, ok := req.(*wire.MultiRequest)
 	if !ok || r == nil || !r.Read {

@@ -12,7 +12,7 @@ func results(t *testing.T, r tree.Result) []wire.MultiResult {
 	t.Helper()
 	b, ok := r.Body.(*wire.MultiResponse)
 	if r.Code != wire.OK || !ok {
-		t.Fatalf("multi: %v %+v", r.Code, r.Body)
+		t.Fatalf("multi: got %v %+v", r.Code, r.Body)
 	}
 	return b.Results
 }
@@ -57,10 +57,10 @@ func TestMultiAnswersByResult(t *testing.T) {
 		}
 	}
 	if st := got[4].Stat; st.Version != 1 || st.DataLength != 3 {
-		t.Errorf("stat of setData: %+v", st)
+		t.Errorf("setData: got stat %+v", st)
 	}
 	if got := results(t, c.multi()); len(got) != 0 {
-		t.Errorf("empty multi: %+v", got)
+		t.Errorf("empty multi: got %+v", got)
 	}
 	s.wantSound()
 }
@@ -82,7 +82,7 @@ func TestMultiSeesItsOwnEffects(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if st := s.stat("/p"); st.NumChildren != 1 || st.Cversion != 3 || st.Pzxid != s.zxid || st.Version != 1 {
-		t.Errorf("parent: %+v", st)
+		t.Errorf("parent: got %+v", st)
 	}
 	s.wantSound()
 	fails := results(t, c.multi(
@@ -113,7 +113,7 @@ func TestMultiThatDeletesAndRecreatesLeavesTheNewNode(t *testing.T) {
 	s.wantSound()
 }
 
-func TestMultiThatFailsTellsWhichOperation(t *testing.T) {
+func TestFailedMultiNamesTheOperationThatFailed(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
@@ -136,18 +136,19 @@ func TestMultiThatFailsTellsWhichOperation(t *testing.T) {
 			t.Errorf("got %v, want %v", codes(got), row.want)
 		}
 		for i, g := range got {
-			if want := (wire.MultiResult{Op: wire.OpError, Err: row.want[i]}); g.Op != want.Op || g.Err != want.Err || g.Path != "" || g.Stat != (wire.Stat{}) {
+			if want := (wire.MultiResult{Op: wire.OpError, Err: row.want[i]}); g.Op != want.Op || g.Err != want.Err ||
+				g.Path != "" || g.Stat != (wire.Stat{}) {
 				t.Errorf("entry %d: got %+v, want %+v", i, g, want)
 			}
 		}
 		if len(r.Changes) > 0 || len(r.Events) > 0 {
-			t.Errorf("a failed multi has effects: %+v", r)
+			t.Errorf("failed multi: got effects %+v, want none", r)
 		}
 	}
 	s.wantSound()
 }
 
-func TestMultiWithAForeignOperationIsMalformed(t *testing.T) {
+func TestMultiWithADisallowedOperationIsMalformed(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{ExtendedTypes: true})
 	c := s.connect(1)
@@ -173,7 +174,7 @@ func TestMultiWithAForeignOperationIsMalformed(t *testing.T) {
 	s.wantSound()
 }
 
-func TestMultiFiresWatchesAfterItSucceeded(t *testing.T) {
+func TestOnlySuccessfulMultiFiresWatches(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c, w := s.connect(1), s.connect(2)
@@ -189,7 +190,7 @@ func TestMultiFiresWatchesAfterItSucceeded(t *testing.T) {
 	)
 	s.wantEvents(r.Events)
 	if after := s.tree.DumpWatches(); before[len(before)-len(after):] != after {
-		t.Errorf("a failed multi touched watches:\n%s", after)
+		t.Errorf("failed multi: got changed watches\n%s", after)
 	}
 	r = c.multi(
 		sub(wire.OpSetData, &wire.SetDataRequest{Path: "/a", Version: -1}),
@@ -200,7 +201,7 @@ func TestMultiFiresWatchesAfterItSucceeded(t *testing.T) {
 	s.wantEvents(r.Events, "2 DataChanged /a", "2 Created /b", "2 ChildrenChanged /")
 	for _, e := range r.Events {
 		if e.Zxid != s.zxid {
-			t.Errorf("event has zxid %d, want %d", e.Zxid, s.zxid)
+			t.Errorf("event: got zxid %d, want %d", e.Zxid, s.zxid)
 		}
 	}
 	s.wantSound()
@@ -214,12 +215,14 @@ func TestMultiReadAnswersEachOnItsOwn(t *testing.T) {
 	c.mk("/p/x", 0)
 	s.wantOK(c.set("/p", "data", -1), "setData")
 	c.mk("/closed", 0)
-	s.wantOK(c.setACL("/closed", []wire.ACL{{Perms: wire.PermAdmin, ID: wire.ID{Scheme: "world", ID: "anyone"}}}, -1), "setACL")
+	s.wantOK(c.setACL("/closed", []wire.ACL{{Perms: wire.PermAdmin, ID: wire.ID{Scheme: "world", ID: "anyone"}}}, -1),
+		"setACL")
 	read := func(op wire.Op, path string) wire.SubRequest {
 		return sub(op, &wire.PathWatchRequest{Path: path, Watch: true})
 	}
 	body, code, events := c.read(wire.OpMultiRead, &wire.MultiRequest{Read: true, Ops: []wire.SubRequest{
-		read(wire.OpGetData, "/p"), read(wire.OpGetChildren, "/none"), read(wire.OpGetChildren, "/p"), read(wire.OpGetData, "/closed"),
+		read(wire.OpGetData, "/p"), read(wire.OpGetChildren, "/none"), read(wire.OpGetChildren, "/p"),
+		read(wire.OpGetData, "/closed"),
 	}})
 	s.want(code, wire.OK, "multiRead")
 	got := body.(*wire.MultiResponse).Results
@@ -227,16 +230,16 @@ func TestMultiReadAnswersEachOnItsOwn(t *testing.T) {
 	case len(got) != 4 || len(events) != 0:
 		t.Errorf("got %+v", got)
 	case got[0].Op != wire.OpGetData || string(got[0].Data) != "data" || got[0].Stat != s.stat("/p"):
-		t.Errorf("getData: %+v", got[0])
+		t.Errorf("getData: got %+v", got[0])
 	case got[1].Op != wire.OpError || got[1].Err != wire.NoNode:
-		t.Errorf("getChildren of an absent node: %+v", got[1])
+		t.Errorf("getChildren of an absent node: got %+v", got[1])
 	case got[2].Op != wire.OpGetChildren || !slices.Equal(got[2].Children, []string{"x"}):
-		t.Errorf("getChildren: %+v", got[2])
+		t.Errorf("getChildren: got %+v", got[2])
 	case got[3].Op != wire.OpError || got[3].Err != wire.NoAuth:
-		t.Errorf("getData without right: %+v", got[3])
+		t.Errorf("getData without permission: got %+v", got[3])
 	}
 	if n := s.tree.WatchCount(); n != 0 {
-		t.Errorf("multiRead set %d watches", n)
+		t.Errorf("multiRead: got %d watches, want 0", n)
 	}
 	for _, ops := range [][]wire.SubRequest{
 		{sub(wire.OpDelete, &wire.DeleteRequest{Path: "/p/x", Version: -1})},

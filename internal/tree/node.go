@@ -1,8 +1,8 @@
 package tree
 
-import (
-	"strings"
+// A node in memory.
 
+import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
@@ -15,10 +15,10 @@ const (
 	ttl
 )
 
-// empty is the data of a node that has data of length 0, which is not null.
+// empty is data of length 0, which is not the same as null.
 var empty = []byte{}
 
-// node is one znode. Its data and its list are never written to, only replaced, because replies refer to them.
+// node is one znode. Its data and its access list are never written to, only replaced, because replies refer to them.
 type node struct {
 	path     string
 	parent   *node // nil for the root
@@ -29,20 +29,16 @@ type node struct {
 	pzxid    int64
 	ctime    int64
 	mtime    int64
-	owner    int64 // session of an ephemeral node, life of a TTL node in milliseconds
+	owner    int64 // session of an ephemeral node, time to live of a TTL node in milliseconds
 	version  int32
 	aversion int32
-	creates  int32    // children ever created, which is the number of the next sequential one
+	creates  int32    // children ever created: the number of the next sequential child
 	at       [2]int32 // index in the parent's children and in the session's nodes
 	kind     kind
-	children bag
+	children nodeSet
 }
 
-// name returns the last component of n's path.
-func (n *node) name() string { return n.path[strings.LastIndexByte(n.path, '/')+1:] }
-
-// stat returns what clients see. They never learn about the owners of containers and TTL nodes: they would take them for
-// ephemeral ones.
+// stat returns the node's Stat. It hides the owner of TTL nodes, which clients would otherwise take for ephemeral ones.
 func (n *node) stat() wire.Stat {
 	st := wire.Stat{
 		Czxid: n.czxid, Mzxid: n.mzxid, Ctime: n.ctime, Mtime: n.mtime,
@@ -55,7 +51,7 @@ func (n *node) stat() wire.Stat {
 	return st
 }
 
-// dataLength is what n's meta record says about its data.
+// dataLength returns the length of n's data as its meta record states it.
 func (n *node) dataLength() int32 {
 	if n.data == nil {
 		return nullData
@@ -74,11 +70,11 @@ func clone(data []byte) []byte {
 	return append(make([]byte, 0, len(data)), data...)
 }
 
-// bag is a set of nodes that each know where they are in it, so that adding and removing cost the same however many there are.
-type bag []*node
+// nodeSet is a set of nodes. Each node knows its index in it, so adding and removing take constant time.
+type nodeSet []*node
 
-// smallBag is the capacity up to which a bag does not give memory back.
-const smallBag = 16
+// smallSet is the capacity up to which a nodeSet does not give memory back.
+const smallSet = 16
 
 // The slots of node.at.
 const (
@@ -86,12 +82,12 @@ const (
 	inSession
 )
 
-func (b *bag) add(n *node, slot int) {
+func (b *nodeSet) add(n *node, slot int) {
 	n.at[slot] = int32(len(*b))
 	*b = append(*b, n)
 }
 
-func (b *bag) remove(n *node, slot int) {
+func (b *nodeSet) remove(n *node, slot int) {
 	list := *b
 	last := len(list) - 1
 	at := n.at[slot]
@@ -100,14 +96,14 @@ func (b *bag) remove(n *node, slot int) {
 	n.at[slot] = at
 	list[last] = nil
 	list = list[:last]
-	if cap(list) > smallBag && len(list) < cap(list)/4 {
-		list = append(make(bag, 0, 2*len(list)), list...)
+	if cap(list) > smallSet && len(list) < cap(list)/4 {
+		list = append(make(nodeSet, 0, 2*len(list)), list...)
 	}
 	*b = list
 }
 
-// restore undoes remove, if everything that came after it was undone.
-func (b *bag) restore(n *node, slot int) {
+// restore undoes remove. Everything that came after the removal must have been undone before.
+func (b *nodeSet) restore(n *node, slot int) {
 	at := n.at[slot]
 	if int(at) == len(*b) {
 		*b = append(*b, n)

@@ -1,12 +1,14 @@
 package tree
 
+// Valid paths and the numbers of sequential nodes.
+
 import (
 	"strings"
 	"unicode/utf8"
 )
 
-// validPath reports whether path is one that a node may have. ZooKeeper checks UTF-16 units, so that a character outside
-// the basic plane is refused for its surrogates, and so is what is not UTF-8: Java reads it as U+FFFD.
+// validPath reports whether a node may have path. ZooKeeper checks UTF-16 units, so it refuses characters outside the
+// basic plane for their surrogates, and bytes that are not UTF-8 because Java decodes them as U+FFFD.
 func validPath(path string) bool {
 	if path == rootPath {
 		return true
@@ -43,17 +45,17 @@ func validPath(path string) bool {
 
 func validName(name string) bool { return name != "" && name != "." && name != ".." }
 
-// validRune judges a character outside ASCII. utf8.RuneError, which stands for bytes that are none, is in the last range.
+// validRune reports whether a name may contain r, which is not ASCII. The last range includes utf8.RuneError.
 func validRune(r rune) bool {
 	return r > 0x9f && (r < 0xd800 || r > 0xf8ff) && r < 0xfff0
 }
 
-// addressable is what create and delete ask of a path before they look for the parent.
+// addressable reports whether create and delete may go on to look up the parent of path.
 func addressable(path string) bool {
 	return strings.IndexByte(path, '/') >= 0 && strings.IndexByte(path, 0) < 0
 }
 
-// isSystem reports whether path is one of the nodes that cannot be deleted.
+// isSystem reports whether path is a system node, which cannot be deleted.
 func isSystem(path string) bool {
 	switch path {
 	case rootPath, systemPath, quotaPath, configPath:
@@ -62,7 +64,8 @@ func isSystem(path string) bool {
 	return false
 }
 
-// appendSequence appends the number of a sequential node: ten digits, the sign of a counter that has wrapped among them.
+// appendSequence appends the number of a sequential node, padded to ten characters. A counter that has wrapped has a
+// sign, which is one of the ten.
 func appendSequence(b []byte, seq int32) []byte {
 	const digits = 10
 	v, room := int64(seq), digits

@@ -10,19 +10,21 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// names that a node may have, and some that it may not.
+// names lists names and whether a node may have them.
 var (
 	goodNames = []string{
-		"a", "..a", "a..", "...", "a.b", ".a", " ", "a b", "ä", "名前", "\u00a0", "\u0fff", "\uf900", "\uffef", "!", "~", "%2f",
+		"a", "..a", "a..", "...", "a.b", ".a", " ", "a b", "ä", "名前", "\u00a0", "\u0fff", "\uf900", "\uffef", "!",
+		"~", "%2f",
 		"_c_1-lock-0000000000", "-2147483648", strings.Repeat("x", 1000),
 	}
 	badNames = []string{
-		".", "..", "\x01", "a\tb", "a\nb", "\x1f", "\x7f", "\u0080", "\u009f", "\ue000", "\uf8ff", "\ufff0", "\ufffd", "\uffff",
+		".", "..", "\x01", "a\tb", "a\nb", "\x1f", "\x7f", "\u0080", "\u009f", "\ue000", "\uf8ff", "\ufff0", "\ufffd",
+		"\uffff",
 		"\xff", "a\xc3", "\xed\xa0\x80", "😀", "\U00010000", "\U0010ffff",
 	}
 )
 
-func TestNamesThatANodeMayHave(t *testing.T) {
+func TestNamesOfNodesAreChecked(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
@@ -30,7 +32,7 @@ func TestNamesThatANodeMayHave(t *testing.T) {
 	for _, name := range goodNames {
 		for _, path := range []string{"/" + name, "/p/" + name} {
 			if got := c.mk(path, 0); got != path {
-				t.Errorf("create %q made %q", path, got)
+				t.Errorf("create %q: got %q", path, got)
 			}
 		}
 	}
@@ -112,13 +114,14 @@ func TestSequenceCountsCreatesOnly(t *testing.T) {
 	s.wantOK(c.set("/q", "x", -1), "setData")
 	s.want(c.create("/q/\x01", "", 2).Code, wire.BadArguments, "bad create")
 	s.want(c.create("/q/0000000003", "", 0).Code, wire.NodeExists, "create of what exists")
-	s.want(c.multi(sub(wire.OpCreate, createRequest("/q/m", "", 2)), sub(wire.OpDelete, &wire.DeleteRequest{Path: "/none"})).Code, wire.OK, "multi")
+	s.want(c.multi(sub(wire.OpCreate, createRequest("/q/m", "", 2)),
+		sub(wire.OpDelete, &wire.DeleteRequest{Path: "/none"})).Code, wire.OK, "multi")
 	step(2, "/q/n-", "/q/n-0000000004")
 	step(2, "/", "/0000000001")
 	s.wantSound()
 }
 
-func TestSequenceWrapsAndGoesOnCounting(t *testing.T) {
+func TestSequenceWrapsAndKeepsCounting(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
@@ -132,10 +135,13 @@ func TestSequenceWrapsAndGoesOnCounting(t *testing.T) {
 		t.Errorf("around the wrap: got %v, want %v", got, want)
 	}
 	s.wantSound()
-	for next, want := range map[int32]string{-999999999: "-999999999", -5: "-000000005", -1: "-000000001", 7: "0000000007"} {
+	for next, want := range map[int32]string{
+		-999999999: "-999999999", -5: "-000000005", -1: "-000000001",
+		7: "0000000007",
+	} {
 		s.done(s.tree.PresetSequence("/q", next))
 		if got := c.mk("/q/m", 2); got != "/q/m"+want {
-			t.Errorf("sequence %d is written %s, want %s", next, got, want)
+			t.Errorf("sequence %d: got %s, want %s", next, got, want)
 		}
 	}
 	s.want(s.tree.PresetSequence("/none", 1).Code, wire.NoNode, "preset of an absent node")

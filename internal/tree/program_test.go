@@ -13,7 +13,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// program makes random requests on few paths, so that they meet.
+// program makes random requests on few paths, so that requests affect each other.
 type program struct {
 	*rand.Rand
 }
@@ -23,7 +23,8 @@ func pick[T any](p program, from ...T) T { return from[p.IntN(len(from))] }
 func (p program) path() string {
 	switch p.IntN(40) {
 	case 0:
-		return pick(p, "", "a", "/a/", "//", "/a//b", "/\x01", "/a/..", "/a\x00", "/zookeeper", "/zookeeper/config", "/zookeeper/q")
+		return pick(p, "", "a", "/a/", "//", "/a//b", "/\x01", "/a/..", "/a\x00", "/zookeeper", "/zookeeper/config",
+			"/zookeeper/q")
 	case 1:
 		return "/"
 	case 2, 3:
@@ -46,11 +47,14 @@ func (p program) acl() []wire.ACL {
 		[]wire.ACL{entry(wire.PermAll&^wire.PermRead, world)}, []wire.ACL{entry(1, wire.ID{Scheme: "none"})})
 }
 
-// one makes an operation that may stand in a multi.
+// one makes an operation that is allowed in a multi.
 func (p program) one() (wire.Op, wire.Record) {
 	switch p.IntN(10) {
 	case 0, 1, 2, 3:
-		r := wire.CreateRequest{Path: p.path(), Data: p.data(), ACL: p.acl(), Flags: pick[int32](p, 0, 0, 0, 1, 2, 3, 4)}
+		r := wire.CreateRequest{
+			Path: p.path(), Data: p.data(), ACL: p.acl(),
+			Flags: pick[int32](p, 0, 0, 0, 1, 2, 3, 4),
+		}
 		if p.IntN(2) == 0 && r.Flags&2 != 0 {
 			r.Path = pick(p, "/a/s", "/b/s")
 		}
@@ -88,7 +92,7 @@ func (p program) write() (wire.Op, wire.Record) {
 	}
 }
 
-// answer writes a body down as the model does.
+// answer formats a body as the model does.
 func answer(body wire.Record) string {
 	switch b := body.(type) {
 	case *wire.PathResponse:
@@ -116,8 +120,8 @@ func answer(body wire.Record) string {
 	return ""
 }
 
-// twin runs one program on a tree and on the model, and compares every answer.
-type twin struct {
+// comparison runs one program on a tree and on the model, and compares every answer.
+type comparison struct {
 	*server
 	program
 	m       *model
@@ -125,21 +129,22 @@ type twin struct {
 	log     []string
 }
 
-const sessionsOfTwin = 4
+const comparedSessions = 4
 
-func newTwin(t *testing.T, seed uint64) *twin {
+func newComparison(t *testing.T, seed uint64) *comparison {
 	t.Helper()
-	w := &twin{
-		server: newServer(t, tree.Config{ExtendedTypes: true}), program: program{rand.New(rand.NewPCG(seed, 1))}, m: newModel(),
+	w := &comparison{
+		server: newServer(t, tree.Config{ExtendedTypes: true}), program: program{rand.New(rand.NewPCG(seed, 1))},
+		m:       newModel(),
 		clients: map[int64]*client{},
 	}
-	for id := range int64(sessionsOfTwin) {
+	for id := range int64(comparedSessions) {
 		w.open(id + 1)
 	}
 	return w
 }
 
-func (w *twin) open(id int64) {
+func (w *comparison) open(id int64) {
 	c := w.connect(id)
 	switch id {
 	case 1, 2:
@@ -153,12 +158,12 @@ func (w *twin) open(id int64) {
 	w.m.zxid = w.zxid
 }
 
-func (w *twin) fatal(what string, got, want any) {
+func (w *comparison) fatal(what string, got, want any) {
 	w.t.Helper()
 	w.t.Fatalf("%s\n%s:\ngot  %v\nwant %v", strings.Join(w.log[max(0, len(w.log)-12):], "\n"), what, got, want)
 }
 
-func (w *twin) write(c *client, op wire.Op, req wire.Record) {
+func (w *comparison) write(c *client, op wire.Op, req wire.Record) {
 	w.t.Helper()
 	w.log = append(w.log, fmt.Sprintf("%d: session %d %v %+v", w.zxid+1, c.Session, op, req))
 	before, order := w.tree.Dump(), w.tree.DumpOrder()
@@ -174,7 +179,7 @@ func (w *twin) write(c *client, op wire.Op, req wire.Record) {
 	w.compareEvents(op, r.Events)
 	failed := code != wire.OK || strings.Contains(body, "-") && op == wire.OpMulti && len(r.Changes) == 0
 	if failed {
-		// Nothing but the zxid may have moved.
+		// Nothing but the zxid may have changed.
 		after := strings.TrimPrefix(w.tree.Dump(), fmt.Sprintf("zxid %d", w.zxid))
 		if before = strings.TrimPrefix(before, fmt.Sprintf("zxid %d", w.zxid-1)); after != before {
 			w.fatal("tree after a refused write", after, before)
@@ -185,8 +190,8 @@ func (w *twin) write(c *client, op wire.Op, req wire.Record) {
 	}
 }
 
-// compareEvents compares what each connection gets, in order. A session's nodes go in no particular order.
-func (w *twin) compareEvents(op wire.Op, events []tree.Fired) {
+// compareEvents compares each connection's events in order. A session's nodes are deleted in no particular order.
+func (w *comparison) compareEvents(op wire.Op, events []tree.Fired) {
 	w.t.Helper()
 	got, want := map[int64][]string{}, map[int64][]string{}
 	for _, e := range events {
@@ -207,7 +212,7 @@ func (w *twin) compareEvents(op wire.Op, events []tree.Fired) {
 	}
 }
 
-func (w *twin) read(c *client) {
+func (w *comparison) read(c *client) {
 	w.t.Helper()
 	path, watch := w.path(), w.IntN(2) == 0
 	w.log = append(w.log, fmt.Sprintf("session %d reads and watches (%t) %q", c.Session, watch, path))
@@ -239,7 +244,8 @@ func (w *twin) read(c *client) {
 		}
 	case 2, 3:
 		r, got := c.get(path, watch)
-		if got != code || code == wire.OK && (r.Stat != w.m.stat(key) || string(r.Data) != string(n.data) || (r.Data == nil) != (n.data == nil)) {
+		if got != code || code == wire.OK && (r.Stat != w.m.stat(key) || string(r.Data) != string(n.data) ||
+			(r.Data == nil) != (n.data == nil)) {
 			w.fatal("getData", fmt.Sprint(r, got), fmt.Sprint(n, code))
 		}
 		if watch && code == wire.OK {
@@ -269,9 +275,9 @@ func (w *twin) read(c *client) {
 	}
 }
 
-func (w *twin) step() {
+func (w *comparison) step() {
 	w.t.Helper()
-	c := w.clients[int64(w.IntN(sessionsOfTwin))+1]
+	c := w.clients[int64(w.IntN(comparedSessions))+1]
 	switch n := w.IntN(100); {
 	case n < 50:
 		op, req := w.program.write()
@@ -279,11 +285,11 @@ func (w *twin) step() {
 	case n < 95:
 		w.read(c)
 	case n < 97:
-		// The session ends; its connection goes on, and its writes are refused, until it is opened again.
+		// The session ends but its connection goes on. Its writes are refused until the session is opened again.
 		w.write(c, wire.OpCloseSession, &wire.Empty{})
 	case n < 98:
 		w.log = append(w.log, fmt.Sprintf("connection %d goes", c.Session))
-		w.tree.RemoveWatcher(c.Watcher)
+		w.tree.RemoveWatcher(c.Watcher, 1000)
 		w.m.watches = slices.DeleteFunc(w.m.watches, func(x modelWatch) bool { return x.watcher == c.Session })
 	case n < 99:
 		w.collect()
@@ -298,11 +304,12 @@ func (w *twin) step() {
 	}
 }
 
-func (w *twin) collect() {
+func (w *comparison) collect() {
 	w.t.Helper()
 	var want []string
 	for path, n := range w.m.nodes {
-		if len(w.m.children(path)) == 0 && (n.kind == "container" && n.creates > 0 || n.kind == "ttl" && w.now-n.stat.Mtime > n.lifetime) {
+		if len(w.m.children(path)) == 0 && (n.kind == "container" && n.creates > 0 || n.kind == "ttl" &&
+			w.now-n.stat.Mtime > n.lifetime) {
 			want = append(want, path)
 		}
 	}
@@ -321,7 +328,7 @@ func (w *twin) collect() {
 	}
 }
 
-func (w *twin) compareTrees() {
+func (w *comparison) compareTrees() {
 	w.t.Helper()
 	if w.tree.NodeCount() != len(w.m.nodes) {
 		w.fatal("nodes", w.tree.NodeCount(), len(w.m.nodes))
@@ -343,7 +350,7 @@ func TestRandomProgramsAnswerAsTheModelDoes(t *testing.T) {
 	for seed := range programs {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
 			t.Parallel()
-			w := newTwin(t, uint64(seed))
+			w := newComparison(t, uint64(seed))
 			for i := range steps {
 				w.step()
 				if i%50 == 0 {

@@ -1,5 +1,7 @@
 package tree
 
+// Quotas.
+
 import (
 	"bytes"
 	"slices"
@@ -7,13 +9,13 @@ import (
 	"strings"
 )
 
-// A quota on a path is two nodes below /zookeeper/quota<path>: what is allowed, and what is used.
+// A quota on a path is two nodes below /zookeeper/quota<path>: the limits, and the usage, which ZooKeeper calls stats.
 const (
 	limitsName = "/zookeeper_limits"
 	statsName  = "/zookeeper_stats"
 )
 
-// limitsOf returns the path that a node sets limits for, false if it is no such node. The root has no quota.
+// limitsOf returns the path whose quota limits are stored at path, false if path stores none. The root has no quota.
 func limitsOf(path string) (string, bool) { return quotaOf(path, limitsName) }
 
 func quotaOf(path, name string) (string, bool) {
@@ -24,7 +26,7 @@ func quotaOf(path, name string) (string, bool) {
 	return subject, ok && subject != "" && subject[0] == '/'
 }
 
-// governing returns the longest path with a quota that path is at or below, "" if there is none.
+// governing returns the nearest path at or above path that has a quota, "" if there is none.
 func (t *Tree) governing(path string) string {
 	if len(t.quotas) == 0 {
 		return ""
@@ -38,7 +40,7 @@ func (t *Tree) governing(path string) string {
 	return ""
 }
 
-// accountNode counts a node that was made (+1) or deleted (-1). The stats node of a quota starts with what is there.
+// accountNode counts a node that was created (+1) or deleted (-1). A new stats node starts with the current usage.
 func (t *Tree) accountNode(n *node, sign int64) {
 	if subject, ok := quotaOf(n.path, statsName); ok && sign > 0 {
 		t.recount(subject, n)
@@ -46,7 +48,7 @@ func (t *Tree) accountNode(n *node, sign int64) {
 	t.account(n.path, sign*int64(len(n.data)), sign)
 }
 
-// account adds to what the quota that governs path says is used.
+// account adds to the usage in the quota that governs path.
 func (t *Tree) account(path string, bytes, count int64) {
 	subject := t.governing(path)
 	if subject == "" {
@@ -60,7 +62,7 @@ func (t *Tree) account(path string, bytes, count int64) {
 	}
 }
 
-// recount makes stats say what is used at and below subject.
+// recount sets the usage in stats to that of subject and everything below it.
 func (t *Tree) recount(subject string, stats *node) {
 	u := parseUsage(stats.data)
 	u.bytes, u.count = 0, 0
@@ -73,8 +75,8 @@ func (t *Tree) recount(subject string, stats *node) {
 	t.setStats(stats, u.append(nil))
 }
 
-// overQuota reports whether a hard limit forbids that this much is added at path. As in ZooKeeper, each operation of a multi
-// is judged by what was used before the multi.
+// overQuota reports whether a hard limit forbids adding bytes and count at path. As in ZooKeeper, each operation of a
+// multi is checked against the usage before the multi.
 func (t *Tree) overQuota(path string, bytes, count int64) bool {
 	if !t.cfg.EnforceQuota {
 		return false
@@ -92,18 +94,20 @@ func (t *Tree) overQuota(path string, bytes, count int64) bool {
 		before = stats.data
 	}
 	used, limit := parseUsage(before), parseUsage(limits.data)
-	return exceeds(used.bytes, bytes, limit.hard("byteHardLimit")) || exceeds(used.count, count, limit.hard("countHardLimit"))
+	return exceeds(used.bytes, bytes, limit.hard("byteHardLimit")) ||
+		exceeds(used.count, count, limit.hard("countHardLimit"))
 }
 
-// exceeds reports whether a limit forbids a change. As in ZooKeeper, it forbids every change that leaves more than it, smaller data, too.
+// exceeds reports whether a limit forbids a change. As in ZooKeeper, it forbids every change whose result is above the
+// limit, even one that makes data smaller.
 func exceeds(used, more, limit int64) bool { return more != 0 && limit >= 0 && used+more > limit }
 
-// maxUsage is the most that a quota's nodes need. A client may write more into them: that is not read, or else each write below would read and
-// write it again.
+// maxUsage bounds how much of a quota node's data is read. A client may write more into it, and without the bound every
+// write below the path would read and write all of that again.
 const maxUsage = 1 << 10
 
-// usage is the text in both nodes of a quota: "count=1,bytes=0", or with more keys "count=1,bytes=0=;byteHardLimit=5".
-// A number of -1 is no limit.
+// usage is the content of both nodes of a quota: "count=1,bytes=0", or with more keys
+// "count=1,bytes=0=;byteHardLimit=5". The number -1 means no limit.
 type usage struct {
 	count, bytes int64
 	more         []string // key=value, sorted
@@ -130,7 +134,7 @@ func parseUsage(data []byte) usage {
 	return u
 }
 
-// number reads a limit; what is none is no limit.
+// number parses a limit. Text that is not a number means no limit.
 func number(s string) int64 {
 	v, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
@@ -148,7 +152,7 @@ func (u *usage) hard(key string) int64 {
 	return -1
 }
 
-// append appends the text. The equals sign before further keys keeps programs going that know two keys only.
+// append appends the encoded usage. The equals sign before further keys is for programs that know the first two only.
 func (u *usage) append(b []byte) []byte {
 	b = strconv.AppendInt(append(b, "count="...), u.count, 10)
 	b = strconv.AppendInt(append(b, ",bytes="...), u.bytes, 10)

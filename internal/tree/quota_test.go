@@ -8,7 +8,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// setQuota does what zkCli's setquota does: the limits first, then the stats.
+// setQuota creates a quota as zkCli's setquota does: the limits first, then the stats.
 func (c *client) setQuota(path, limits string) {
 	c.s.t.Helper()
 	c.mk("/zookeeper/quota"+path, 0)
@@ -24,7 +24,7 @@ func (c *client) wantStats(path, want string) {
 	}
 }
 
-func TestQuotaCountsFromTheStart(t *testing.T) {
+func TestNewQuotaStartsWithTheCurrentUsage(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
@@ -43,7 +43,7 @@ func TestQuotaCountsFromTheStart(t *testing.T) {
 	s.wantSound()
 }
 
-func TestStatsFollowInPlace(t *testing.T) {
+func TestStatsAreUpdatedWithoutANewVersion(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c, w := s.connect(1), s.connect(2)
@@ -83,7 +83,7 @@ func TestStatsFollowInPlace(t *testing.T) {
 	}
 }
 
-func TestLongestPathWithAQuotaCounts(t *testing.T) {
+func TestNearestQuotaApplies(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
@@ -122,29 +122,30 @@ func TestHardLimitsRefuseOnlyWhenEnforced(t *testing.T) {
 			c.wantStats("/q", "count=3,bytes=5")
 		}
 		s.want(c.create("/q/d", "", 0).Code, over, "create of too many nodes")
-		s.want(c.set("/q/a", "12345678901", 99).Code, map[bool]wire.Code{false: wire.BadVersion, true: over}[enforce], "setData")
+		s.want(c.set("/q/a", "12345678901", 99).Code, map[bool]wire.Code{false: wire.BadVersion, true: over}[enforce],
+			"setData")
 		s.want(c.set("/q/a", "12345678901", -1).Code, over, "setData with too many bytes")
 		s.wantOK(c.set("/q/a", "1234567890", -1), "setData at the limit")
 		s.wantOK(c.set("/q/a", "1", -1), "setData with fewer bytes")
-		// What a multi frees counts after it.
+		// What a multi frees is free only after it.
 		got := results(t, c.multi(
 			sub(wire.OpDelete, &wire.DeleteRequest{Path: "/q/c", Version: -1}),
 			sub(wire.OpCreate, createRequest("/q/e", "", 0)),
 		))
 		if got[1].Err != over {
-			t.Errorf("a multi that frees and takes: %v", codes(got))
+			t.Errorf("multi that frees and takes: got %v", codes(got))
 		}
 		if enforce {
 			s.wantOK(c.remove("/q/c", -1), "delete")
 			c.wantStats("/q", "count=2,bytes=1")
 		}
-		// And so does what it takes.
+		// What it takes counts only after it, too.
 		got = results(t, c.multi(
 			sub(wire.OpCreate, createRequest("/q/e2", "", 0)),
 			sub(wire.OpCreate, createRequest("/q/f2", "", 0)),
 		))
 		if want := wire.OK; enforce && got[1].Err != want {
-			t.Errorf("a multi that takes more and more: %v", codes(got))
+			t.Errorf("multi that takes more than the limit: got %v", codes(got))
 		}
 		s.wantOK(c.set("/zookeeper/quota/q/zookeeper_limits", "count=-1,bytes=-1", -1), "setData of the limits")
 		s.wantOK(c.create("/q/g", "12345678901", 0), "create without hard limits")
@@ -152,9 +153,12 @@ func TestHardLimitsRefuseOnlyWhenEnforced(t *testing.T) {
 	}
 }
 
-func TestDamagedQuotaTextsAreNoLimits(t *testing.T) {
+func TestDamagedQuotasAreIgnored(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", "nonsense", "count=x,bytes=", ";;;===,,,", "count=1,bytes=2=;byteHardLimit=;countHardLimit=-1", "=;=1"} {
+	for _, text := range []string{
+		"", "nonsense", "count=x,bytes=", ";;;===,,,",
+		"count=1,bytes=2=;byteHardLimit=;countHardLimit=-1", "=;=1",
+	} {
 		s := newServer(t, tree.Config{EnforceQuota: true})
 		c := s.connect(1)
 		c.mk("/q", 0)
@@ -174,13 +178,14 @@ func TestStatsKeepTheirOtherKeys(t *testing.T) {
 	c := s.connect(1)
 	c.mk("/q", 0)
 	c.setQuota("/q", "count=-1,bytes=-1")
-	s.wantOK(c.set("/zookeeper/quota/q/zookeeper_stats", "count=1,bytes=0=;countHardLimit=7;byteHardLimit=9", -1), "setData of the stats")
+	s.wantOK(c.set("/zookeeper/quota/q/zookeeper_stats", "count=1,bytes=0=;countHardLimit=7;byteHardLimit=9", -1),
+		"setData of the stats")
 	c.mk("/q/x", 0)
 	c.wantStats("/q", "count=2,bytes=0=;byteHardLimit=9;countHardLimit=7")
 	s.wantSound()
 }
 
-func TestRootAndLookalikesHaveNoQuota(t *testing.T) {
+func TestRootAndSimilarPathsHaveNoQuota(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{EnforceQuota: true})
 	c := s.connect(1)
@@ -193,12 +198,12 @@ func TestRootAndLookalikesHaveNoQuota(t *testing.T) {
 	c.mk("/x/y", 0)
 	r, _ := c.get("/zookeeper/quota/zookeeper_stats", false)
 	if string(r.Data) != "x" {
-		t.Errorf("stats of the root: %s", r.Data)
+		t.Errorf("stats of the root: got %s", r.Data)
 	}
 	s.wantSound()
 }
 
-func TestStatsOfAClientThatAreHugeCostOneWriteAlone(t *testing.T) {
+func TestHugeStatsWrittenByAClientCostOneWrite(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{EnforceQuota: true})
 	c := s.connect(1)
@@ -210,7 +215,7 @@ func TestStatsOfAClientThatAreHugeCostOneWriteAlone(t *testing.T) {
 	s.wantOK(c.create("/q/a", "12345", 0), "create")
 	r, code := c.get(stats, false)
 	if code != wire.OK || !strings.HasPrefix(string(r.Data), "count=2,bytes=5") || len(r.Data) > 2048 {
-		t.Errorf("got %d bytes, %.40s %v, want a count that is short again", len(r.Data), r.Data, code)
+		t.Errorf("got %d bytes, %.40s %v, want a short count", len(r.Data), r.Data, code)
 	}
 	s.wantOK(c.create("/q/b", "", 0), "create")
 	if r := c.create("/q/c", "", 0); r.Code != wire.QuotaExceeded {

@@ -1,5 +1,7 @@
 package tree
 
+// Reads.
+
 import (
 	"slices"
 	"strings"
@@ -7,7 +9,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// IsRead reports whether op is one for Read.
+// IsRead reports whether Read serves op.
 func IsRead(op wire.Op) bool {
 	switch op {
 	case wire.OpExists, wire.OpGetData, wire.OpGetACL, wire.OpGetChildren, wire.OpGetChildren2, wire.OpSync,
@@ -18,10 +20,10 @@ func IsRead(op wire.Op) bool {
 	return false
 }
 
-// Read serves the operations that change no node: exists, getData, getACL, getChildren, getChildren2, sync, getEphemerals,
-// getAllChildrenNumber, whoAmI, multiRead, addWatch, checkWatches, removeWatches, setWatches, setWatches2. It registers
-// what it is asked to watch. The events, which setWatches makes, belong before the reply. Any other operation is
-// Unimplemented. A nil c reads everything and watches nothing.
+// Read serves the operations that change no node: exists, getData, getACL, getChildren, getChildren2, sync,
+// getEphemerals, getAllChildrenNumber, whoAmI, multiRead, addWatch, checkWatches, removeWatches, setWatches,
+// setWatches2. Any other is Unimplemented. It registers the watches that the request asks for. Events come from
+// setWatches alone and must be sent before the reply. A nil c reads everything and watches nothing.
 func (t *Tree) Read(c *Caller, op wire.Op, req wire.Record) (body wire.Record, code wire.Code, events []Fired) {
 	switch op {
 	case wire.OpSetWatches, wire.OpSetWatches2:
@@ -51,7 +53,7 @@ func (t *Tree) Read(c *Caller, op wire.Op, req wire.Record) (body wire.Record, c
 	return body, code, nil
 }
 
-// readable finds a node that c may read.
+// readable returns the node at path, NoNode if there is none, or NoAuth if c may not read it.
 func (t *Tree) readable(c *Caller, path string) (*node, wire.Code) {
 	n := t.lookup(path)
 	switch {
@@ -77,7 +79,7 @@ func (t *Tree) readNode(c *Caller, op wire.Op, req wire.Record) (wire.Record, wi
 		body, code = t.describe(op, n)
 	}
 	if r.Watch && (code == wire.OK || code == wire.NoNode && op == wire.OpExists) {
-		// Only exists watches what is not there.
+		// Only exists leaves a watch on an absent node.
 		which := onData
 		if op == wire.OpGetChildren || op == wire.OpGetChildren2 {
 			which = onChildren
@@ -90,7 +92,7 @@ func (t *Tree) readNode(c *Caller, op wire.Op, req wire.Record) (wire.Record, wi
 	return body, code
 }
 
-// describe answers a read of n.
+// describe returns the answer to a read of n.
 func (t *Tree) describe(op wire.Op, n *node) (wire.Record, wire.Code) {
 	switch op {
 	case wire.OpExists:
@@ -108,14 +110,19 @@ func (t *Tree) describe(op wire.Op, n *node) (wire.Record, wire.Code) {
 	return &wire.Children2Response{Children: names, Stat: n.stat()}, wire.OK
 }
 
-// names returns the names of n's children, in no particular order. MarshallingError says that they take more than space bytes.
+// names returns the names of n's children in no particular order, or MarshallingError if they take more than space
+// bytes.
 func (t *Tree) names(n *node, space int) ([]string, wire.Code) {
 	if least := len(n.children) * lengthSize; !t.fits(&space, least) {
 		return nil, wire.MarshallingError
 	}
 	names := make([]string, len(n.children))
+	dir := len(n.path) + 1 // with its slash
+	if n.path == "/" {
+		dir = 1
+	}
 	for i, child := range n.children {
-		names[i] = child.name()
+		names[i] = child.path[dir:] // not behind the last slash, which would have to be looked for
 		if !t.fits(&space, len(names[i])) {
 			return nil, wire.MarshallingError
 		}
@@ -142,7 +149,7 @@ func (t *Tree) getACL(c *Caller, req wire.Record) (wire.Record, wire.Code) {
 	return &wire.ACLResponse{ACL: list, Stat: n.stat()}, wire.OK
 }
 
-// sync echoes the path, which need not exist: everything that was asked before is answered before.
+// sync echoes the path, which need not exist. It has nothing to wait for: earlier requests are answered before it.
 func sync(req wire.Record) (wire.Record, wire.Code) {
 	r, ok := req.(*wire.PathRequest)
 	if !ok || r == nil {
@@ -195,7 +202,7 @@ func (t *Tree) countDescendants(c *Caller, req wire.Record) (wire.Record, wire.C
 
 // walk calls f for n and everything below it.
 func (n *node) walk(f func(*node)) {
-	// A path may be half a million components deep: no recursion.
+	// Not recursive: a path may be half a million components deep.
 	todo := []*node{n}
 	for len(todo) > 0 {
 		last := len(todo) - 1

@@ -41,8 +41,9 @@ func TestGetEphemeralsListsTheCallersByPrefix(t *testing.T) {
 			t.Errorf("prefix %q: got %v %v, want %v", prefix, got, code, want)
 		}
 	}
-	if got := s.tree.Ephemerals(); len(got) != 2 || !slices.Equal(got[1], []string{"/a", "/ab", "/plain/x"}) || s.tree.EphemeralCount() != 4 {
-		t.Errorf("ephemerals: %v", got)
+	if got := s.tree.Ephemerals(); len(got) != 2 || !slices.Equal(got[1], []string{"/a", "/ab", "/plain/x"}) ||
+		s.tree.EphemeralCount() != 4 {
+		t.Errorf("got ephemerals %v", got)
 	}
 	s.wantSound()
 }
@@ -54,7 +55,10 @@ func TestGetAllChildrenNumberCountsDescendants(t *testing.T) {
 	for _, path := range []string{"/a", "/a/b", "/a/b/c", "/a/b/d", "/ab"} {
 		c.mk(path, 0)
 	}
-	for path, want := range map[string]int32{"/": 8, "": 8, "/a": 3, "/a/b": 2, "/a/b/c": 0, "/ab": 0, "/zookeeper": 2} {
+	for path, want := range map[string]int32{
+		"/": 8, "": 8, "/a": 3, "/a/b": 2, "/a/b/c": 0, "/ab": 0,
+		"/zookeeper": 2,
+	} {
 		body, code, _ := c.read(wire.OpGetAllChildren, &wire.PathRequest{Path: path})
 		if r, ok := body.(*wire.CountResponse); !ok || r.Count != want {
 			t.Errorf("%q: got %+v %v, want %d", path, body, code, want)
@@ -88,7 +92,7 @@ func TestSyncEchoesAnyPath(t *testing.T) {
 	for _, path := range []string{"/", "", "/none", "nonsense\x00"} {
 		body, code, _ := c.read(wire.OpSync, &wire.PathRequest{Path: path})
 		if r, ok := body.(*wire.PathResponse); !ok || code != wire.OK || r.Path != path {
-			t.Errorf("sync %q: %+v %v", path, body, code)
+			t.Errorf("sync %q: got %+v %v", path, body, code)
 		}
 	}
 }
@@ -104,11 +108,11 @@ func TestServerReadsEverythingAndWatchesNothing(t *testing.T) {
 	_, code, _ = s.tree.Read(nil, wire.OpAddWatch, &wire.AddWatchRequest{Path: "/n"})
 	s.want(code, wire.OK, "addWatch")
 	if n := s.tree.WatchCount(); n != 0 {
-		t.Errorf("%d watches", n)
+		t.Errorf("got %d watches, want 0", n)
 	}
 }
 
-func TestSeesTellsWhichReadsAWriteConcerns(t *testing.T) {
+func TestDependsOnFindsReadsThatAWriteAffects(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
@@ -117,10 +121,10 @@ func TestSeesTellsWhichReadsAWriteConcerns(t *testing.T) {
 	touched := slices.Sorted(r.Touched())
 	touched = slices.Compact(touched)
 	if !slices.Equal(touched, []string{"/p", "/p/n"}) {
-		t.Errorf("create touched %v", touched)
+		t.Errorf("create: got touched paths %v", touched)
 	}
 	if got := slices.Compact(slices.Sorted(r.Touched())); !slices.Equal(got, touched) {
-		t.Errorf("asked twice, touched %v", got)
+		t.Errorf("second call: got touched paths %v", got)
 	}
 	dirty := func(path string) bool { return slices.Contains(touched, path) }
 	path := func(p string) wire.Record { return &wire.PathWatchRequest{Path: p} }
@@ -144,19 +148,25 @@ func TestSeesTellsWhichReadsAWriteConcerns(t *testing.T) {
 		{wire.OpCheckWatches, &wire.WatcherTypeRequest{Path: "/p"}, true},
 		{wire.OpRemoveWatches, &wire.WatcherTypeRequest{Path: "/p"}, true},
 		{wire.OpRemoveWatches, &wire.WatcherTypeRequest{Path: "/q"}, false},
-		{wire.OpMultiRead, &wire.MultiRequest{Read: true, Ops: []wire.SubRequest{sub(wire.OpGetData, path("/x"))}}, false},
-		{wire.OpMultiRead, &wire.MultiRequest{Read: true, Ops: []wire.SubRequest{sub(wire.OpGetData, path("/x")), sub(wire.OpGetData, path("/p"))}}, true},
+		{
+			wire.OpMultiRead, &wire.MultiRequest{Read: true, Ops: []wire.SubRequest{sub(wire.OpGetData, path("/x"))}},
+			false,
+		},
+		{wire.OpMultiRead, &wire.MultiRequest{
+			Read: true,
+			Ops:  []wire.SubRequest{sub(wire.OpGetData, path("/x")), sub(wire.OpGetData, path("/p"))},
+		}, true},
 		{wire.OpSetWatches, &wire.SetWatchesRequest{Data: []string{"/x"}}, false},
 		{wire.OpSetWatches, &wire.SetWatchesRequest{Exist: []string{"/x", "/p"}}, true},
 		{wire.OpSetWatches2, &wire.SetWatchesRequest{Two: true, Child: []string{"/p"}}, true},
 		{wire.OpSetWatches2, &wire.SetWatchesRequest{Two: true, Persistent: []string{"/p"}}, false},
 	} {
-		if got := tree.Sees(row.op, row.req, dirty); got != row.want {
+		if got := tree.DependsOn(row.op, row.req, dirty); got != row.want {
 			t.Errorf("%v %+v: got %t, want %t", row.op, row.req, got, row.want)
 		}
 	}
 	root := func(path string) bool { return path == "/" }
-	if !tree.Sees(wire.OpGetChildren, path(""), root) {
-		t.Error("the empty path does not see the root")
+	if !tree.DependsOn(wire.OpGetChildren, path(""), root) {
+		t.Error("the empty path: got false, want true for the root")
 	}
 }

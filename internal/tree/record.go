@@ -1,5 +1,7 @@
 package tree
 
+// Encoding of a node in the store.
+
 import (
 	"encoding/binary"
 	"errors"
@@ -8,69 +10,19 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// Node is what a node's meta record in the store says.
-type Node struct {
-	Czxid, Mzxid, Pzxid int64
-	Ctime, Mtime        int64
-	Version, Aversion   int32
-	Creates             int32 // children ever created
-	Session             int64 // of an ephemeral node
-	TTL                 int64 // of a TTL node, in milliseconds
-	Container           bool
-	DataLength          int32 // -1 if the data is null; no data record if it is not above 0
-	ACL                 []wire.ACL
-}
-
-// nullData is the length of data that is null.
+// nullData is the length in the meta record of a node whose data is null.
 const nullData = -1
 
 const (
 	recordVersion = 1
 	flagKind      = 0x03
-	flagOpen      = 0x04 // the list is world:anyone with all permissions, and left out
+	flagOpen      = 0x04 // the access list is openList and is left out
 )
 
-var errRecord = errors.New("tree: damaged record of a node")
+var errRecord = errors.New("tree: damaged node record")
 
-// AppendNode appends the meta record of n to b.
-func AppendNode(b []byte, n *Node) []byte {
-	k, owner := persistent, int64(0)
-	switch {
-	case n.Container:
-		k = container
-	case n.TTL != 0:
-		k, owner = ttl, n.TTL
-	case n.Session != 0:
-		k, owner = ephemeral, n.Session
-	}
-	return appendRecord(b, &node{
-		czxid: n.Czxid, mzxid: n.Mzxid, pzxid: n.Pzxid, ctime: n.Ctime, mtime: n.Mtime, owner: owner,
-		version: n.Version, aversion: n.Aversion, creates: n.Creates, kind: k, acl: newACL(n.ACL),
-	}, n.DataLength)
-}
-
-// DecodeNode reads a meta record. It returns an error if the record is damaged or of a version that it does not know.
-func DecodeNode(b []byte) (Node, error) {
-	var n node
-	length, list, err := decodeRecord(b, &n)
-	if err != nil {
-		return Node{}, err
-	}
-	out := Node{
-		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid, Ctime: n.ctime, Mtime: n.mtime,
-		Version: n.version, Aversion: n.aversion, Creates: n.creates, Container: n.kind == container,
-		DataLength: length, ACL: list,
-	}
-	switch n.kind {
-	case ephemeral:
-		out.Session = n.owner
-	case ttl:
-		out.TTL = n.owner
-	case persistent, container:
-	}
-	return out, nil
-}
-
+// appendRecord appends the meta record of n, whose data has the given length: -1 if it is null. A node without a data
+// record has length 0 or -1.
 func appendRecord(b []byte, n *node, length int32) []byte {
 	flags := byte(n.kind)
 	if n.acl.open {
@@ -89,13 +41,13 @@ func appendRecord(b []byte, n *node, length int32) []byte {
 	return wire.AppendACLs(b, n.acl.list)
 }
 
-// decodeRecord fills the fields of n that the record holds and returns the length of the data and the access control list.
+// decodeRecord sets the fields of n that the record holds, and returns the length of the data and the access list.
 func decodeRecord(b []byte, n *node) (length int32, list []wire.ACL, err error) {
 	if len(b) < 2 {
 		return 0, nil, errRecord
 	}
 	if b[0] != recordVersion {
-		return 0, nil, fmt.Errorf("tree: record of a node in version %d, this program knows %d", b[0], recordVersion)
+		return 0, nil, fmt.Errorf("tree: unknown version %d of a node record, want %d", b[0], recordVersion)
 	}
 	flags := b[1]
 	if flags&^(flagKind|flagOpen) != 0 {

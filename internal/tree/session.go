@@ -1,18 +1,20 @@
 package tree
 
+// Sessions and their ephemeral nodes.
+
 import (
 	"slices"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// session is what the tree knows of a session: how long it may be silent, and which nodes go with it.
+// session is a session's timeout and its ephemeral nodes. The server keeps the rest of a session.
 type session struct {
 	timeout int32 // milliseconds
-	nodes   bag
+	nodes   nodeSet
 }
 
-// CreateSession makes a session, or gives one that lives already another timeout.
+// CreateSession creates a session, or changes the timeout of an existing one.
 func (t *Tree) CreateSession(zxid, id int64, timeoutMs int32) Result {
 	t.begin(zxid, 0)
 	if s := t.sessions[id]; s != nil {

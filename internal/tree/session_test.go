@@ -23,27 +23,27 @@ func TestCloseDeletesTheSessionsNodesInOneTransaction(t *testing.T) {
 	r := a.write(wire.OpCloseSession, &wire.Empty{})
 	s.wantOK(r, "closeSession")
 	if r.Body != nil {
-		t.Errorf("closeSession is answered with %+v", r.Body)
+		t.Errorf("closeSession: got answer %+v, want none", r.Body)
 	}
 	if names, _ := b.children("/p", false); !slices.Equal(names, []string{"b"}) {
-		t.Errorf("left below /p: %v", names)
+		t.Errorf("got nodes %v below /p", names)
 	}
 	s.want(b.exists("/z", false), wire.NoNode, "exists")
 	if st := s.stat("/p"); st.Pzxid != s.zxid || st.NumChildren != 1 {
-		t.Errorf("parent: %+v", st)
+		t.Errorf("got parent %+v", st)
 	}
 	count := map[wire.EventType]int{}
 	for _, e := range r.Events {
 		count[e.Event.Type]++
 		if e.Zxid != s.zxid || e.Watcher != 2 {
-			t.Errorf("event: %+v", e)
+			t.Errorf("got event %+v", e)
 		}
 	}
 	if count[wire.EventDeleted] != 1 || count[wire.EventChildrenChanged] != 2 || len(r.Events) != 3 {
-		t.Errorf("events: %+v", r.Events)
+		t.Errorf("got events %+v", r.Events)
 	}
 	if _, ok := s.tree.SessionTimeout(1); ok || s.tree.SessionCount() != 1 {
-		t.Error("the session is still there")
+		t.Error("the session still exists")
 	}
 	s.want(s.close(1).Code, wire.SessionExpired, "second close")
 	s.wantSound()
@@ -58,17 +58,17 @@ func TestRecreatedEphemeralBelongsToItsNewOwner(t *testing.T) {
 	b.mk("/e", 1)
 	s.wantOK(s.close(1), "close of the old owner")
 	if got := s.stat("/e").EphemeralOwner; got != 2 {
-		t.Errorf("owner %d, want 2", got)
+		t.Errorf("got owner %d, want 2", got)
 	}
 	s.wantSound()
 	s.wantOK(s.close(2), "close of the new owner")
 	if _, ok := s.tree.Stat("/e"); ok {
-		t.Error("the node has outlived its session")
+		t.Error("the node still exists after its session")
 	}
 	s.wantSound()
 }
 
-func TestClosedSessionWritesNoMore(t *testing.T) {
+func TestClosedSessionCannotWrite(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c, other := s.connect(1), s.connect(2)
@@ -81,7 +81,7 @@ func TestClosedSessionWritesNoMore(t *testing.T) {
 	s.want(c.write(wire.OpCloseSession, &wire.Empty{}).Code, wire.SessionExpired, "closeSession")
 	got := results(t, c.multi(sub(wire.OpCheck, &wire.CheckRequest{Path: "/n", Version: -1})))
 	if !slices.Equal(codes(got), []wire.Code{wire.SessionExpired}) {
-		t.Errorf("multi: %+v", got)
+		t.Errorf("multi: got %+v", got)
 	}
 	s.wantSound()
 }
@@ -103,7 +103,7 @@ func TestSessionsAreListedWithTheirTimeouts(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if timeout, ok := s.tree.SessionTimeout(5); !ok || timeout != 400 {
-		t.Errorf("timeout %d %t", timeout, ok)
+		t.Errorf("got timeout %d %t", timeout, ok)
 	}
 	for range s.tree.Sessions() {
 		break
@@ -122,7 +122,7 @@ func TestNewTimeoutKeepsTheNodes(t *testing.T) {
 	s.want(c.exists("/e", false), wire.NoNode, "exists")
 }
 
-func TestFloodOfNodesComesAndGoes(t *testing.T) {
+func TestSessionWithVeryManyNodesEnds(t *testing.T) {
 	t.Parallel()
 	const flood = 10000
 	s := newServer(t, tree.Config{})
@@ -134,18 +134,18 @@ func TestFloodOfNodesComesAndGoes(t *testing.T) {
 	}
 	other.mk("/q/last", 1)
 	if got := s.tree.EphemeralCount(); got != flood+1 {
-		t.Errorf("%d ephemeral nodes, want %d", got, flood+1)
+		t.Errorf("got %d ephemeral nodes, want %d", got, flood+1)
 	}
 	r := s.close(1)
-	// Every node once, their parent once, the session.
+	// One change for every node, their parent and the session.
 	if len(r.Changes) != flood+2 {
-		t.Errorf("%d changes, want %d", len(r.Changes), flood+2)
+		t.Errorf("got %d changes, want %d", len(r.Changes), flood+2)
 	}
 	if names, _ := other.children("/q", false); !slices.Equal(names, []string{"last"}) {
-		t.Errorf("left: %v", names)
+		t.Errorf("got remaining nodes %v", names)
 	}
 	if got := s.tree.DataSize() - int64(len("/q/last")); got != empty {
-		t.Errorf("size %d, want %d", got, empty)
+		t.Errorf("got size %d, want %d", got, empty)
 	}
 	s.wantSound()
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-func TestSetWatchesSendsWhatWasMissed(t *testing.T) {
+func TestSetWatchesSendsMissedEvents(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
@@ -35,20 +35,22 @@ func TestSetWatchesSendsWhatWasMissed(t *testing.T) {
 		}
 		body, code, events := w.read(op, req)
 		if code != wire.OK || body != nil {
-			t.Errorf("%v: %v %v", op, body, code)
+			t.Errorf("%v: got %v %v", op, body, code)
 		}
 		s.wantEvents(
 			events,
 			"20 DataChanged /changed", "20 DataChanged /recreated", "20 Deleted /gone",
-			"20 Created /same", "20 Created /changed", "20 Created /children", "20 Created /less", "20 Created /recreated",
-			"20 ChildrenChanged /children", "20 ChildrenChanged /less", "20 ChildrenChanged /recreated", "20 Deleted /gone",
+			"20 Created /same", "20 Created /changed", "20 Created /children", "20 Created /less",
+			"20 Created /recreated",
+			"20 ChildrenChanged /children", "20 ChildrenChanged /less", "20 ChildrenChanged /recreated",
+			"20 Deleted /gone",
 		)
 		for _, e := range events {
 			if e.Zxid != -1 {
-				t.Errorf("%v: event has zxid %d, want -1", op, e.Zxid)
+				t.Errorf("%v: event: got zxid %d, want -1", op, e.Zxid)
 			}
 		}
-		// What was not sent is watched now.
+		// Where no event was sent, the watch is set.
 		s.wantEvents(c.set("/changed", "", -1).Events)
 		s.wantEvents(c.set("/same", "", -1).Events, "20 DataChanged /same")
 		s.wantEvents(c.create("/same/x", "", 0).Events, "20 ChildrenChanged /same")
@@ -58,7 +60,7 @@ func TestSetWatchesSendsWhatWasMissed(t *testing.T) {
 			want = []string{"20 DataChanged /gone"}
 		}
 		s.wantEvents(c.set("/gone", "", -1).Events, want...)
-		// A recursive watch sees below, the plain one on data fires once: both are one event.
+		// The recursive watch and the standard one make one event together.
 		s.wantEvents(c.set("/less", "", -1).Events, "20 DataChanged /less")
 		want = []string{}
 		if two {
@@ -66,7 +68,7 @@ func TestSetWatchesSendsWhatWasMissed(t *testing.T) {
 		}
 		s.wantEvents(c.create("/less/y", "", 0).Events, want...)
 		s.wantSound()
-		s.tree.RemoveWatcher(20)
+		s.tree.RemoveWatcher(20, 1000)
 		for _, path := range []string{"/less/y", "/same/x", "/gone"} {
 			s.wantOK(c.remove(path, -1), "delete")
 		}
@@ -80,11 +82,14 @@ func TestSetWatchesSendsWhatWasMissed(t *testing.T) {
 	}
 }
 
-func TestSetWatchesAsksForNoRights(t *testing.T) {
+func TestSetWatchesNeedsNoPermission(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
-	s.wantOK(c.write(wire.OpCreate, &wire.CreateRequest{Path: "/a", ACL: []wire.ACL{{Perms: wire.PermAdmin, ID: wire.ID{Scheme: "world", ID: "anyone"}}}}), "create")
+	s.wantOK(c.write(wire.OpCreate, &wire.CreateRequest{
+		Path: "/a",
+		ACL:  []wire.ACL{{Perms: wire.PermAdmin, ID: wire.ID{Scheme: "world", ID: "anyone"}}},
+	}), "create")
 	w := s.attach(1, 5)
 	_, code, events := w.read(wire.OpSetWatches, &wire.SetWatchesRequest{
 		Data: []string{"/a", "nonsense\x00", ""}, Exist: []string{"/a"}, Child: []string{"/a"},
@@ -94,7 +99,7 @@ func TestSetWatchesAsksForNoRights(t *testing.T) {
 	s.wantSound()
 }
 
-func TestRemoveWatchesTakesTheKindItNames(t *testing.T) {
+func TestRemoveWatchesRemovesTheGivenType(t *testing.T) {
 	t.Parallel()
 	type set = func(w *client)
 	data := func(w *client) { w.get("/a", true) }
@@ -129,7 +134,7 @@ func TestRemoveWatchesTakesTheKindItNames(t *testing.T) {
 			body, code, events := w.read(wire.OpCheckWatches, req)
 			s.want(code, want, "checkWatches "+what)
 			if s.tree.WatchCount() != before || body != nil || events != nil {
-				t.Errorf("checkWatches %s did something", what)
+				t.Errorf("checkWatches %s changed the watches", what)
 			}
 			_, code, _ = c.read(wire.OpRemoveWatches, req)
 			if want == wire.OK {
@@ -138,7 +143,7 @@ func TestRemoveWatchesTakesTheKindItNames(t *testing.T) {
 			body, code, events = w.read(wire.OpRemoveWatches, req)
 			s.want(code, want, "removeWatches "+what)
 			if n := s.tree.WatchCount(); n != row.left[typ] || body != nil || events != nil {
-				t.Errorf("%s: %d watches are left, want %d", what, n, row.left[typ])
+				t.Errorf("%s: got %d watches, want %d", what, n, row.left[typ])
 			}
 			if row.name == "all" && typ > 0 && typ < 6 && typ != 3 {
 				_, code, _ = w.read(wire.OpCheckWatches, req)
@@ -149,7 +154,7 @@ func TestRemoveWatchesTakesTheKindItNames(t *testing.T) {
 	}
 }
 
-func TestRemovedKindDoesNotFireAndOthersDo(t *testing.T) {
+func TestRemovedWatchesDoNotFireAndOthersDo(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c, w := s.connect(1), s.connect(2)

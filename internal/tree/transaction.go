@@ -1,17 +1,19 @@
 package tree
 
+// The steps of one write: applying, undoing, changes for the store.
+
 import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// transaction is what one write has done so far: enough to undo it, to tell the store, and to fire the watches.
+// transaction records what one write has done so far: enough to undo it, to derive its Changes and to fire its watches.
 type transaction struct {
 	zxid     int64
 	at       int64 // milliseconds since 1970
 	steps    []step
 	triggers []trigger
 	sessions []Change
-	used     map[*node][]byte // what stats nodes said before, if limits are enforced
+	used     map[*node][]byte // the data of stats nodes before the write, if quotas are enforced
 }
 
 type stepKind uint8
@@ -25,7 +27,7 @@ const (
 	sequenceSet
 )
 
-// step is one mutation of one node and what it takes to undo it.
+// step is one change of one node, with what is needed to undo it.
 type step struct {
 	kind    stepKind
 	n       *node
@@ -35,13 +37,13 @@ type step struct {
 	version int32  // before
 }
 
-// begin starts a write. Everything up to finish belongs to it.
+// begin starts a write, which lasts until finish.
 func (t *Tree) begin(zxid, at int64) {
 	t.zxid = zxid
 	t.tx.zxid, t.tx.at = zxid, at
 }
 
-// finish ends a write: it fires the watches and collects the changes, or undoes what a refused write has done.
+// finish ends a write: it fires the watches and collects the changes, or undoes the steps of a refused write.
 func (t *Tree) finish(body wire.Record, code wire.Code) Result {
 	if code != wire.OK {
 		t.rollback()
@@ -54,7 +56,7 @@ func (t *Tree) finish(body wire.Record, code wire.Code) Result {
 }
 
 func (t *Tree) reset() {
-	const keep = 1 << 10 // a session with very many nodes must not leave its room behind
+	const keep = 1 << 10 // the end of a session with very many nodes must not keep its memory allocated
 	x := &t.tx
 	if cap(x.steps) > keep {
 		*x = transaction{}
@@ -66,7 +68,7 @@ func (t *Tree) reset() {
 	x.steps, x.triggers, x.sessions = x.steps[:0], x.triggers[:0], nil
 }
 
-// add makes a node. Everything has been checked.
+// add creates a node. The caller has checked everything.
 func (t *Tree) add(n *node) {
 	p := n.parent
 	t.tx.steps = append(t.tx.steps, step{kind: created, n: n, zxid: p.pzxid})
@@ -77,7 +79,7 @@ func (t *Tree) add(n *node) {
 	t.accountNode(n, +1)
 }
 
-// remove deletes a node. Everything has been checked.
+// remove deletes a node. The caller has checked everything.
 func (t *Tree) remove(n *node) {
 	p := n.parent
 	t.tx.steps = append(t.tx.steps, step{kind: deleted, n: n, zxid: p.pzxid})
@@ -87,9 +89,12 @@ func (t *Tree) remove(n *node) {
 	t.accountNode(n, -1)
 }
 
-// setData replaces a node's data. Everything has been checked.
+// setData replaces a node's data. The caller has checked everything.
 func (t *Tree) setData(n *node, data []byte) {
-	t.tx.steps = append(t.tx.steps, step{kind: dataSet, n: n, data: n.data, zxid: n.mzxid, mtime: n.mtime, version: n.version})
+	t.tx.steps = append(t.tx.steps, step{
+		kind: dataSet, n: n, data: n.data, zxid: n.mzxid, mtime: n.mtime,
+		version: n.version,
+	})
 	t.tx.triggers = append(t.tx.triggers, trigger{kind: wire.EventDataChanged, path: n.path, acl: n.acl})
 	grown := int64(len(data) - len(n.data))
 	t.replace(n, data)
@@ -98,14 +103,14 @@ func (t *Tree) setData(n *node, data []byte) {
 	t.account(n.path, grown, 0)
 }
 
-// setList replaces a node's access control list. Everything has been checked. No watch sees it.
+// setList replaces a node's access list, which fires no watch. The caller has checked everything.
 func (t *Tree) setList(n *node, a *acl) {
 	t.tx.steps = append(t.tx.steps, step{kind: listSet, n: n})
 	n.acl = a
 	n.aversion++
 }
 
-// setStats rewrites the data of a quota's stats node in place: no version moves and no watch sees it.
+// setStats replaces the data of a quota's stats node. It changes no version and fires no watch.
 func (t *Tree) setStats(n *node, data []byte) {
 	t.tx.steps = append(t.tx.steps, step{kind: statsSet, n: n, data: n.data})
 	if t.cfg.EnforceQuota {
@@ -144,7 +149,7 @@ func (t *Tree) rollback() {
 		case statsSet:
 			t.replace(n, s.data)
 		case listSet, sequenceSet:
-			// These stand alone: nothing can fail after them.
+			// Nothing that could fail follows these in a transaction.
 		}
 	}
 	clear(x.steps)
@@ -155,16 +160,16 @@ func (t *Tree) rollback() {
 // touched is the effect of a transaction on one path.
 type touched struct {
 	path string
-	data bool // the data record is concerned, not the meta record alone
+	data bool // the data record changed as well as the meta record
 }
 
-// changes says what the steps mean for the store: the state of every touched node as it is after the last step, once.
+// changes converts the steps to changes of the store: one state per touched node, that after the last step.
 func (t *Tree) changes() []Change {
 	x := &t.tx
 	if len(x.steps) == 0 {
 		return x.sessions
 	}
-	// One step is what nearly every write has. More than a few are told apart by a map.
+	// Nearly every write has one step. Only writes with many steps need a map to find repeated paths.
 	const few = 4
 	var room [2 * few]touched
 	list := room[:0]
@@ -217,12 +222,15 @@ func (t *Tree) changes() []Change {
 }
 
 func (t *Tree) appendChanges(out []Change, e touched) []Change {
-	const record = 96 // bytes that hold a record with the open list
+	const record = 96 // bytes; enough for a record with openList
 	n := t.nodes[e.path]
 	if n == nil {
 		return append(out, Change{Kind: RemoveNode, Path: e.path})
 	}
-	out = append(out, Change{Kind: PutNode, Path: n.path, Value: appendRecord(make([]byte, 0, record), n, n.dataLength())})
+	out = append(out, Change{
+		Kind: PutNode, Path: n.path,
+		Value: appendRecord(make([]byte, 0, record), n, n.dataLength()),
+	})
 	switch {
 	case e.data && len(n.data) > 0:
 		out = append(out, Change{Kind: PutData, Path: n.path, Value: n.data})

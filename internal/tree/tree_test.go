@@ -8,7 +8,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-func TestFreshTreeHoldsTheSystemNodes(t *testing.T) {
+func TestNewTreeContainsTheSystemNodes(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
@@ -22,12 +22,15 @@ func TestFreshTreeHoldsTheSystemNodes(t *testing.T) {
 		{"/zookeeper/quota", 0, 0, 0, openACL},
 		{"/zookeeper/config", 0, -1, 0, readOnlyACL},
 	} {
-		if got, want := s.stat(row.path), (wire.Stat{Cversion: row.cversion, Aversion: row.aversion, NumChildren: row.children}); got != want {
+		if got, want := s.stat(row.path), (wire.Stat{
+			Cversion: row.cversion, Aversion: row.aversion,
+			NumChildren: row.children,
+		}); got != want {
 			t.Errorf("%s: got %+v, want %+v", row.path, got, want)
 		}
 		r, code := c.get(row.path, false)
 		if code != wire.OK || r.Data == nil || len(r.Data) != 0 {
-			t.Errorf("%s: data is not empty: %v, %v", row.path, r, code)
+			t.Errorf("%s: got data %v, %v, want empty data", row.path, r, code)
 		}
 		body, code, _ := c.read(wire.OpGetACL, &wire.PathRequest{Path: row.path})
 		if code != wire.OK || !slices.Equal(body.(*wire.ACLResponse).ACL, row.acl) {
@@ -35,11 +38,11 @@ func TestFreshTreeHoldsTheSystemNodes(t *testing.T) {
 		}
 	}
 	if names, _ := c.children("/zookeeper", false); !slices.Equal(names, []string{"config", "quota"}) {
-		t.Errorf("/zookeeper has %v", names)
+		t.Errorf("/zookeeper: got children %v", names)
 	}
 	body, _, _ := c.read(wire.OpGetAllChildren, &wire.PathRequest{Path: "/"})
 	if got := body.(*wire.CountResponse).Count; got != 3 {
-		t.Errorf("a fresh tree has %d nodes below the root, want 3", got)
+		t.Errorf("new tree: got %d nodes below the root, want 3", got)
 	}
 	s.wantSound()
 }

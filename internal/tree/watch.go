@@ -1,27 +1,29 @@
 package tree
 
+// Watches.
+
 import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// mode is a set of ways to watch a path.
+// mode is a set of the ways to watch a path.
 type mode uint8
 
 const (
-	standard  mode = 1 << iota // fires once
-	staying                    // stays
-	recursive                  // stays, and sees everything below
-	anyMode   = standard | staying | recursive
+	standard   mode = 1 << iota // fires once
+	persisting                  // fires every time
+	recursive                   // fires every time, also for everything below
+	anyMode    = standard | persisting | recursive
 )
 
-// The two tables. A watch that getData or exists sets is in the first, one that getChildren sets is in the second, a
-// persistent one is in both, a recursive one in the first.
+// The two tables of watches. Watches of getData, exists and recursive ones are in the first, those of getChildren in
+// the second, and persistent ones in both.
 const (
 	onData = iota
 	onChildren
 )
 
-// watch is what one connection watches at one path, in one table. The watches of a path form a ring in the order in which
+// watch is one connection's watch of one path in one table. The watches of a path form a ring in the order in which
 // they were set.
 type watch struct {
 	path       string
@@ -33,24 +35,24 @@ type watch struct {
 type table struct {
 	heads     map[string]*watch // the first watch of each path
 	count     int               // watches
-	recursive int               // those with that mode: without any, nobody looks at ancestors
+	recursive int               // watches with that mode: without any, ancestors need not be searched
 	watchers  int               // connections that have a watch here
 }
 
-// watchCost is about how many bytes a watch takes beside its path: itself, and its part of two maps.
+// watchCost is about how many bytes a watch takes beside its path: itself and its entries in two maps.
 const watchCost = 200
 
-// watcher is a connection that has watched something.
+// watcher is a connection that has set a watch.
 type watcher struct {
 	id      WatcherID
 	caller  *Caller
-	watches [2]map[string]*watch // by path, one map a table
-	count   int                  // of them
+	watches [2]map[string]*watch // by path, one map per table
+	count   int                  // of watches
 	bytes   int                  // in their paths
 	stamp   uint64
 }
 
-// watch registers what c watches, which it may. The nil Caller has no connection to tell.
+// watch sets a watch of c, which the caller has checked with mayWatch. The nil Caller has no connection to notify.
 func (t *Tree) watch(c *Caller, which int, path string, m mode) {
 	if c == nil {
 		return
@@ -95,8 +97,8 @@ func (tb *table) add(w *watch) {
 	head.prev.next, head.prev = w, w
 }
 
-// unwatch takes modes away from w, and w out of its table when none is left.
-func (t *Tree) unwatch(which int, w *watch, m mode) {
+// removeModes removes modes from w, and w from its table when no mode is left.
+func (t *Tree) removeModes(which int, w *watch, m mode) {
 	tb := &t.tables[which]
 	if w.modes&m&recursive != 0 {
 		tb.recursive--
@@ -123,18 +125,23 @@ func (t *Tree) unwatch(which int, w *watch, m mode) {
 	}
 }
 
-// RemoveWatcher forgets all watches of a connection.
-func (t *Tree) RemoveWatcher(id WatcherID) {
+// RemoveWatcher removes at most n watches of a connection, and reports whether more are left. Removing a hundred
+// thousand at a time would take too long.
+func (t *Tree) RemoveWatcher(id WatcherID, n int) (more bool) {
 	by := t.watchers[id]
 	if by == nil {
-		return
+		return false
 	}
 	for which := range t.tables {
 		for _, w := range by.watches[which] {
-			t.unwatch(which, w, anyMode)
+			if n--; n < 0 {
+				return true
+			}
+			t.removeModes(which, w, anyMode)
 		}
 	}
 	delete(t.watchers, id)
+	return false
 }
 
 func (t *Tree) addWatch(c *Caller, req wire.Record) (wire.Record, wire.Code) {
@@ -147,8 +154,8 @@ func (t *Tree) addWatch(c *Caller, req wire.Record) (wire.Record, wire.Code) {
 		if !t.mayWatch(c, 2, 2*len(r.Path)) {
 			return nil, wire.BadArguments
 		}
-		t.watch(c, onData, r.Path, staying)
-		t.watch(c, onChildren, r.Path, staying)
+		t.watch(c, onData, r.Path, persisting)
+		t.watch(c, onChildren, r.Path, persisting)
 	case wire.WatchPersistentRecursive:
 		if !t.mayWatch(c, 1, len(r.Path)) {
 			return nil, wire.BadArguments
@@ -160,7 +167,7 @@ func (t *Tree) addWatch(c *Caller, req wire.Record) (wire.Record, wire.Code) {
 	return &wire.ErrorResponse{}, wire.OK
 }
 
-// findWatches serves checkWatches and removeWatches: NoWatcher says that c has no such watch.
+// findWatches serves checkWatches and, if remove, removeWatches. It returns NoWatcher if c has no such watch.
 func (t *Tree) findWatches(c *Caller, req wire.Record, remove bool) wire.Code {
 	r, ok := req.(*wire.WatcherTypeRequest)
 	if !ok || r == nil {
@@ -175,7 +182,7 @@ func (t *Tree) findWatches(c *Caller, req wire.Record, remove bool) wire.Code {
 	case wire.WatcherAny:
 		wanted = [2]mode{anyMode, anyMode}
 	case wire.WatcherPersistent:
-		wanted = [2]mode{staying, staying}
+		wanted = [2]mode{persisting, persisting}
 	case wire.WatcherPersistentRecursive:
 		wanted[onData] = recursive
 	default:
@@ -192,15 +199,15 @@ func (t *Tree) findWatches(c *Caller, req wire.Record, remove bool) wire.Code {
 		}
 		code = wire.OK
 		if remove {
-			t.unwatch(which, w, m)
+			t.removeModes(which, w, m)
 		}
 	}
 	return code
 }
 
-// setWatches puts back what a client watched before it lost its connection, and makes up for the events that it missed:
-// where something has changed since the zxid it saw last, the event comes instead of the watch. BadArguments says that these are more
-// watches than c may have, and then it has got none of them.
+// setWatches restores the watches of a client that lost its connection. Where something has changed since the last zxid
+// that the client has seen, it returns an event instead of setting the watch. It returns BadArguments, and sets none,
+// if these are more watches than c may have.
 func (t *Tree) setWatches(c *Caller, req wire.Record) (wire.Code, []Fired) {
 	r, ok := req.(*wire.SetWatchesRequest)
 	if !ok || r == nil {
@@ -248,8 +255,8 @@ func (t *Tree) setWatches(c *Caller, req wire.Record) (wire.Code, []Fired) {
 		}
 	}
 	for _, path := range r.Persistent {
-		t.watch(c, onData, path, staying)
-		t.watch(c, onChildren, path, staying)
+		t.watch(c, onData, path, persisting)
+		t.watch(c, onChildren, path, persisting)
 	}
 	for _, path := range r.PersistentRecur {
 		t.watch(c, onData, path, recursive)
@@ -257,7 +264,31 @@ func (t *Tree) setWatches(c *Caller, req wire.Record) (wire.Code, []Fired) {
 	return wire.OK, events
 }
 
-// demand returns how many watches setWatches asks for at most, and how many bytes are in their paths.
+// TakeWatches removes n paths from a request that sets more watches than that, and returns a request for these. It
+// returns nil for any other request.
+func TakeWatches(req wire.Record, n int) *wire.SetWatchesRequest {
+	r, ok := req.(*wire.SetWatchesRequest)
+	if !ok || r == nil {
+		return nil
+	}
+	if all, _ := demand(r); all <= n {
+		return nil
+	}
+	part := &wire.SetWatchesRequest{RelativeZxid: r.RelativeZxid, Two: r.Two}
+	take := func(from, to *[]string) {
+		k := min(n, len(*from))
+		*to, *from = (*from)[:k], (*from)[k:]
+		n -= k
+	}
+	take(&r.Data, &part.Data)
+	take(&r.Exist, &part.Exist)
+	take(&r.Child, &part.Child)
+	take(&r.Persistent, &part.Persistent)
+	take(&r.PersistentRecur, &part.PersistentRecur)
+	return part
+}
+
+// demand returns the most watches that setWatches may set, and how many bytes are in their paths.
 func demand(r *wire.SetWatchesRequest) (n, bytes int) {
 	for _, list := range [][]string{r.Data, r.Exist, r.Child, r.Persistent, r.Persistent, r.PersistentRecur} {
 		n += len(list)

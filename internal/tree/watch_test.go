@@ -7,19 +7,20 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-func TestEveryWatchFiresOnWhatItIsFor(t *testing.T) {
+func TestWatchesFireOnTheirChanges(t *testing.T) {
 	t.Parallel()
 	// Connection 2 watches in one way; connection 1 writes. The node is /p/n, its parent /p.
 	watches := []struct {
 		name                                      string
 		set                                       func(s *server, w *client)
 		create, setData, remove, child, childGone []string
-		again                                     bool // still there after it fired
+		again                                     bool // still set after it has fired
 	}{
 		{
 			name:   "exists",
 			set:    func(_ *server, w *client) { w.exists("/p/n", true) },
-			create: []string{"2 Created /p/n"}, setData: []string{"2 DataChanged /p/n"}, remove: []string{"2 Deleted /p/n"},
+			create: []string{"2 Created /p/n"}, setData: []string{"2 DataChanged /p/n"},
+			remove: []string{"2 Deleted /p/n"},
 		},
 		{
 			name:    "getData",
@@ -29,7 +30,8 @@ func TestEveryWatchFiresOnWhatItIsFor(t *testing.T) {
 		{
 			name:   "getChildren",
 			set:    func(_ *server, w *client) { w.children("/p/n", true) },
-			remove: []string{"2 Deleted /p/n"}, child: []string{"2 ChildrenChanged /p/n"}, childGone: []string{"2 ChildrenChanged /p/n"},
+			remove: []string{"2 Deleted /p/n"}, child: []string{"2 ChildrenChanged /p/n"},
+			childGone: []string{"2 ChildrenChanged /p/n"},
 		},
 		{
 			name: "getChildren2 of the parent",
@@ -41,8 +43,9 @@ func TestEveryWatchFiresOnWhatItIsFor(t *testing.T) {
 		{
 			name:   "data and children",
 			set:    func(_ *server, w *client) { w.exists("/p/n", true); w.children("/p/n", true) },
-			create: []string{"2 Created /p/n"}, setData: []string{"2 DataChanged /p/n"}, remove: []string{"2 Deleted /p/n"},
-			child: []string{"2 ChildrenChanged /p/n"}, childGone: []string{"2 ChildrenChanged /p/n"},
+			create: []string{"2 Created /p/n"}, setData: []string{"2 DataChanged /p/n"},
+			remove: []string{"2 Deleted /p/n"},
+			child:  []string{"2 ChildrenChanged /p/n"}, childGone: []string{"2 ChildrenChanged /p/n"},
 		},
 		{
 			name: "data, children and children of the parent",
@@ -58,8 +61,9 @@ func TestEveryWatchFiresOnWhatItIsFor(t *testing.T) {
 		{
 			name:   "persistent",
 			set:    func(s *server, w *client) { s.want(w.addWatch("/p/n", 0), wire.OK, "addWatch") },
-			create: []string{"2 Created /p/n"}, setData: []string{"2 DataChanged /p/n"}, remove: []string{"2 Deleted /p/n"},
-			child: []string{"2 ChildrenChanged /p/n"}, childGone: []string{"2 ChildrenChanged /p/n"}, again: true,
+			create: []string{"2 Created /p/n"}, setData: []string{"2 DataChanged /p/n"},
+			remove: []string{"2 Deleted /p/n"},
+			child:  []string{"2 ChildrenChanged /p/n"}, childGone: []string{"2 ChildrenChanged /p/n"}, again: true,
 		},
 		{
 			name:   "persistent on the parent",
@@ -69,14 +73,16 @@ func TestEveryWatchFiresOnWhatItIsFor(t *testing.T) {
 		{
 			name:   "recursive",
 			set:    func(s *server, w *client) { s.want(w.addWatch("/p/n", 1), wire.OK, "addWatch") },
-			create: []string{"2 Created /p/n"}, setData: []string{"2 DataChanged /p/n"}, remove: []string{"2 Deleted /p/n"},
-			child: []string{"2 Created /p/n/c"}, childGone: []string{"2 Deleted /p/n/c"}, again: true,
+			create: []string{"2 Created /p/n"}, setData: []string{"2 DataChanged /p/n"},
+			remove: []string{"2 Deleted /p/n"},
+			child:  []string{"2 Created /p/n/c"}, childGone: []string{"2 Deleted /p/n/c"}, again: true,
 		},
 		{
 			name:   "recursive on the root",
 			set:    func(s *server, w *client) { s.want(w.addWatch("/", 1), wire.OK, "addWatch") },
-			create: []string{"2 Created /p/n"}, setData: []string{"2 DataChanged /p/n"}, remove: []string{"2 Deleted /p/n"},
-			child: []string{"2 Created /p/n/c"}, childGone: []string{"2 Deleted /p/n/c"}, again: true,
+			create: []string{"2 Created /p/n"}, setData: []string{"2 DataChanged /p/n"},
+			remove: []string{"2 Deleted /p/n"},
+			child:  []string{"2 Created /p/n/c"}, childGone: []string{"2 Deleted /p/n/c"}, again: true,
 		},
 		{
 			name: "recursive above and one-shot",
@@ -86,7 +92,8 @@ func TestEveryWatchFiresOnWhatItIsFor(t *testing.T) {
 				w.exists("/p/n", true)
 				w.children("/p/n", true)
 			},
-			create: []string{"2 Created /p/n"}, setData: []string{"2 DataChanged /p/n"}, remove: []string{"2 Deleted /p/n"},
+			create: []string{"2 Created /p/n"}, setData: []string{"2 DataChanged /p/n"},
+			remove:    []string{"2 Deleted /p/n"},
 			child:     []string{"2 Created /p/n/c", "2 ChildrenChanged /p/n"},
 			childGone: []string{"2 Deleted /p/n/c", "2 ChildrenChanged /p/n"}, again: true,
 		},
@@ -106,7 +113,7 @@ func TestEveryWatchFiresOnWhatItIsFor(t *testing.T) {
 				s.wantEvents(r.Events, want...)
 				s.wantEvents(c.setACL("/p", openACL, -1).Events)
 				if row.again && s.tree.WatchCount() == 0 {
-					t.Errorf("%s: the watch is gone", what)
+					t.Errorf("%s: the watch was removed", what)
 				}
 				s.wantSound()
 			}
@@ -139,7 +146,7 @@ func TestOneShotWatchFiresOnceAndSettingItTwiceIsOne(t *testing.T) {
 	s.wantSound()
 }
 
-func TestWriterGetsItsOwnEvent(t *testing.T) {
+func TestWriterGetsTheEventsOfItsWrites(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
@@ -147,24 +154,25 @@ func TestWriterGetsItsOwnEvent(t *testing.T) {
 	s.wantEvents(c.create("/a", "", 0).Events, "1 ChildrenChanged /")
 }
 
-func TestOnlyExistsWatchesWhatIsAbsent(t *testing.T) {
+func TestOnlyExistsWatchesAbsentNodes(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
 	c.get("/a", true)
 	c.children("/a", true)
 	if n := s.tree.WatchCount(); n != 0 {
-		t.Errorf("%d watches on an absent node", n)
+		t.Errorf("got %d watches on an absent node, want 0", n)
 	}
 	s.want(c.exists("/a", true), wire.NoNode, "exists")
 	s.wantEvents(c.create("/a", "", 0).Events, "1 Created /a")
 	c.mk("/closed", 0)
-	s.wantOK(c.setACL("/closed", []wire.ACL{{Perms: wire.PermWrite, ID: wire.ID{Scheme: "world", ID: "anyone"}}}, -1), "setACL")
+	s.wantOK(c.setACL("/closed", []wire.ACL{{Perms: wire.PermWrite, ID: wire.ID{Scheme: "world", ID: "anyone"}}}, -1),
+		"setACL")
 	c.get("/closed", true)
 	c.children("/closed", true)
 	s.want(c.exists("/closed", true), wire.NoAuth, "exists")
 	if n := s.tree.WatchCount(); n != 0 {
-		t.Errorf("%d watches without the right to read", n)
+		t.Errorf("got %d watches without permission to read, want 0", n)
 	}
 }
 
@@ -185,7 +193,7 @@ func TestPersistentWatchSurvivesOneShotOnTheSamePath(t *testing.T) {
 		s.wantEvents(c.create("/a", "", 0).Events, "2 Created /a")
 	}
 	if n := s.tree.WatchCount(); n != 2 {
-		t.Errorf("%d watches are left, want 2", n)
+		t.Errorf("got %d watches, want 2", n)
 	}
 	s.wantSound()
 }
@@ -199,8 +207,8 @@ func TestEventsComeInTheOrderInWhichWatchesWereSet(t *testing.T) {
 	for id := int64(9); id > 1; id-- {
 		s.connect(id).get("/a", true)
 	}
-	s.tree.RemoveWatcher(5)
-	s.tree.RemoveWatcher(9)
+	s.tree.RemoveWatcher(5, 1000)
+	s.tree.RemoveWatcher(9, 1000)
 	s.attach(5, 5).get("/a", true)
 	for _, id := range []string{"8", "7", "6", "4", "3", "2", "5"} {
 		want = append(want, id+" DataChanged /a")
@@ -217,7 +225,7 @@ func TestAddWatchChecksNothingButTheMode(t *testing.T) {
 		for _, mode := range []int32{0, 1} {
 			body, code, _ := c.read(wire.OpAddWatch, &wire.AddWatchRequest{Path: path, Mode: mode})
 			if r, ok := body.(*wire.ErrorResponse); code != wire.OK || !ok || r.Err != wire.OK {
-				t.Errorf("addWatch %q %d: %v %v", path, mode, body, code)
+				t.Errorf("addWatch %q %d: got %v %v", path, mode, body, code)
 			}
 		}
 	}
@@ -227,7 +235,7 @@ func TestAddWatchChecksNothingButTheMode(t *testing.T) {
 	s.wantSound()
 }
 
-func TestWatchesGoWithTheConnection(t *testing.T) {
+func TestWatchesEndWithTheConnection(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
@@ -239,18 +247,18 @@ func TestWatchesGoWithTheConnection(t *testing.T) {
 		w.addWatch("/", 1)
 		w.addWatch("/a", 0)
 	}
-	s.tree.RemoveWatcher(10)
-	s.tree.RemoveWatcher(99)
+	s.tree.RemoveWatcher(10, 1000)
+	s.tree.RemoveWatcher(99, 1000)
 	s.wantEvents(c.set("/a", "", -1).Events, "11 DataChanged /a")
-	s.tree.RemoveWatcher(11)
+	s.tree.RemoveWatcher(11, 1000)
 	s.wantEvents(c.set("/a", "", -1).Events)
 	if n := s.tree.WatchCount(); n != 0 {
-		t.Errorf("%d watches are left", n)
+		t.Errorf("got %d watches, want 0", n)
 	}
 	s.wantSound()
 }
 
-func TestEventsAreShownOnlyToThoseWhoMayRead(t *testing.T) {
+func TestEventsGoOnlyToConnectionsThatMayRead(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	alice := wire.ID{Scheme: "digest", ID: "alice:hash"}
@@ -265,12 +273,12 @@ func TestEventsAreShownOnlyToThoseWhoMayRead(t *testing.T) {
 	}
 	s.wantOK(c.setACL("/p/n", secret, -1), "setACL")
 	s.wantEvents(c.set("/p/n", "", -1).Events, "2 DataChanged /p/n")
-	// The watch that fires once is gone, shown or not. The parent's own list counts for its children.
+	// A standard watch is removed even if its event is not sent. For children, the parent's access list decides.
 	s.wantOK(c.setACL("/p/n", openACL, -1), "setACL")
 	s.wantEvents(c.set("/p/n", "", -1).Events, "2 DataChanged /p/n", "3 DataChanged /p/n")
 	s.wantOK(c.setACL("/p/n", secret, -1), "setACL")
 	s.wantEvents(c.remove("/p/n", -1).Events, "2 Deleted /p/n", "2 ChildrenChanged /p", "3 ChildrenChanged /p")
-	// An identity that the connection gains later counts.
+	// An identity that is added later counts.
 	blind.IDs = append(blind.IDs, alice)
 	r := c.write(wire.OpCreate, &wire.CreateRequest{Path: "/p/n", ACL: secret})
 	s.wantEvents(r.Events, "2 Created /p/n", "3 Created /p/n")
@@ -288,14 +296,14 @@ func TestWatchCountsAndListings(t *testing.T) {
 	a.addWatch("/zookeeper", 0)
 	connections, paths, total := s.tree.WatchSummary()
 	if connections != 2 || paths != 3 || total != 4 || s.tree.WatchCount() != 6 {
-		t.Errorf("got %d %d %d, all %d", connections, paths, total, s.tree.WatchCount())
+		t.Errorf("got %d %d %d, %d in all", connections, paths, total, s.tree.WatchCount())
 	}
 	byPath, byWatcher := s.tree.WatchesByPath(), s.tree.WatchesByWatcher()
 	if len(byPath) != 3 || len(byPath["/"]) != 2 || byPath["/"][0] != 1 || byPath["/"][1] != 2 {
-		t.Errorf("by path: %v", byPath)
+		t.Errorf("by path: got %v", byPath)
 	}
 	if len(byWatcher) != 2 || len(byWatcher[2]) != 2 || byWatcher[2][0] != "/" || byWatcher[2][1] != "/x" {
-		t.Errorf("by watcher: %v", byWatcher)
+		t.Errorf("by watcher: got %v", byWatcher)
 	}
 	s.wantSound()
 }

@@ -1,10 +1,12 @@
 package tree
 
+// Writes.
+
 import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// IsWrite reports whether op is one for Write that a client may send: create, create2, createContainer, createTTL, delete,
+// IsWrite reports whether op is a write that clients may send: create, create2, createContainer, createTTL, delete,
 // setData, setACL, multi, closeSession.
 func IsWrite(op wire.Op) bool {
 	switch op {
@@ -15,9 +17,9 @@ func IsWrite(op wire.Op) bool {
 	return false
 }
 
-// Write applies create, create2, createContainer, createTTL, delete, setData, setACL, multi, closeSession (of c's session)
-// and, if c is nil, deleteContainer, which is the collector's. at is the time in milliseconds since 1970. It keeps no
-// reference to the memory of req's data. Any other operation is Unimplemented.
+// Write applies create, create2, createContainer, createTTL, delete, setData, setACL, multi, closeSession (of c's
+// session) and, for the collector's nil c, deleteContainer. Any other operation is Unimplemented. The time at is in
+// milliseconds since 1970. Write keeps no reference to the memory of req's data.
 func (t *Tree) Write(zxid, at int64, c *Caller, op wire.Op, req wire.Record) Result {
 	t.begin(zxid, at)
 	switch op {
@@ -37,7 +39,7 @@ func (t *Tree) Write(zxid, at int64, c *Caller, op wire.Op, req wire.Record) Res
 	}
 }
 
-// one applies an operation that may stand in a multi as well as alone.
+// one applies an operation that is allowed both in a multi and on its own.
 func (t *Tree) one(c *Caller, op wire.Op, req wire.Record) (wire.Record, wire.Code) {
 	switch op {
 	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:
@@ -51,12 +53,12 @@ func (t *Tree) one(c *Caller, op wire.Op, req wire.Record) (wire.Record, wire.Co
 	}
 }
 
-// alive reports whether the caller's session may still write. The server itself may.
+// alive reports whether the caller's session may still write. The server itself always may.
 func (t *Tree) alive(c *Caller) bool {
 	return c == nil || t.sessions[c.Session] != nil
 }
 
-// matches compares the version that a request expects. Only -1 stands for any.
+// matches reports whether a node has the version that a request expects; -1 means any.
 func matches(want, have int32) bool { return want == -1 || want == have }
 
 func (t *Tree) serveDelete(c *Caller, req wire.Record) (wire.Record, wire.Code) {
@@ -144,7 +146,7 @@ func (t *Tree) serveSetACL(c *Caller, req wire.Record) (wire.Record, wire.Code) 
 	return &wire.StatResponse{Stat: n.stat()}, wire.OK
 }
 
-// serveCheck is an operation of multi alone.
+// serveCheck serves check, which is allowed only in a multi.
 func (t *Tree) serveCheck(c *Caller, req wire.Record) wire.Code {
 	r, ok := req.(*wire.CheckRequest)
 	if !ok || r == nil {

@@ -41,7 +41,7 @@ func TestDeleteChecksInZooKeepersOrder(t *testing.T) {
 	s.wantSound()
 }
 
-func TestSetDataMovesVersionMzxidAndMtimeAlone(t *testing.T) {
+func TestSetDataChangesOnlyVersionMzxidAndMtime(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
@@ -92,7 +92,7 @@ func TestSetDataChecksInZooKeepersOrder(t *testing.T) {
 	s.wantSound()
 }
 
-func TestSetACLMovesAversionAlone(t *testing.T) {
+func TestSetACLChangesOnlyAversion(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
@@ -135,7 +135,7 @@ func TestSetACLChecksInZooKeepersOrder(t *testing.T) {
 	s.wantSound()
 }
 
-func TestEveryWriteSpendsItsZxid(t *testing.T) {
+func TestEveryWriteUsesAZxid(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
@@ -148,12 +148,12 @@ func TestEveryWriteSpendsItsZxid(t *testing.T) {
 	} {
 		write()
 		if s.tree.Zxid() != s.zxid {
-			t.Errorf("tree is at zxid %d, server at %d", s.tree.Zxid(), s.zxid)
+			t.Errorf("got zxid %d, want %d", s.tree.Zxid(), s.zxid)
 		}
 	}
 	c.get("/a", false)
 	if s.tree.Zxid() != s.zxid {
-		t.Error("a read moved the zxid")
+		t.Error("a read changed the zxid")
 	}
 }
 
@@ -161,7 +161,10 @@ func TestVersionsWrap(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
-	record := tree.AppendNode(nil, &tree.Node{Version: math.MaxInt32, Aversion: math.MaxInt32, Creates: math.MinInt32, ACL: openACL})
+	record := tree.AppendNode(nil, &tree.Node{
+		Version: math.MaxInt32, Aversion: math.MaxInt32, Creates: math.MinInt32,
+		ACL: openACL,
+	})
 	s.store.meta["/n"] = record
 	var err error
 	if s.tree, _, err = s.store.load(s.cfg, s.zxid); err != nil {
@@ -176,7 +179,7 @@ func TestVersionsWrap(t *testing.T) {
 	s.wantSound()
 }
 
-func TestOperationsThatAreNoWritesAreUnimplemented(t *testing.T) {
+func TestWriteRefusesOtherOperations(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
@@ -190,7 +193,7 @@ func TestOperationsThatAreNoWritesAreUnimplemented(t *testing.T) {
 			s.want(code, wire.Unimplemented, op.String())
 		}
 		if tree.IsRead(op) && tree.IsWrite(op) {
-			t.Errorf("%v is both", op)
+			t.Errorf("%v is both a read and a write", op)
 		}
 	}
 }
@@ -200,9 +203,11 @@ func TestWrongRecordsAreMalformedAndDoNotPanic(t *testing.T) {
 	s := newServer(t, tree.Config{ExtendedTypes: true})
 	c := s.connect(1)
 	records := []wire.Record{
-		nil, (*wire.CreateRequest)(nil), (*wire.CreateTTLRequest)(nil), (*wire.DeleteRequest)(nil), (*wire.SetDataRequest)(nil),
+		nil, (*wire.CreateRequest)(nil), (*wire.CreateTTLRequest)(nil), (*wire.DeleteRequest)(nil),
+		(*wire.SetDataRequest)(nil),
 		(*wire.SetACLRequest)(nil), (*wire.MultiRequest)(nil), (*wire.PathRequest)(nil), (*wire.PathWatchRequest)(nil),
-		(*wire.SetWatchesRequest)(nil), (*wire.AddWatchRequest)(nil), (*wire.WatcherTypeRequest)(nil), (*wire.EphemeralsRequest)(nil),
+		(*wire.SetWatchesRequest)(nil), (*wire.AddWatchRequest)(nil), (*wire.WatcherTypeRequest)(nil),
+		(*wire.EphemeralsRequest)(nil),
 		(*wire.CheckRequest)(nil), &wire.Stat{},
 	}
 	for op := wire.Op(-12); op < 120; op++ {
@@ -211,14 +216,14 @@ func TestWrongRecordsAreMalformedAndDoNotPanic(t *testing.T) {
 				s.zxid++
 				res := s.done(s.tree.Write(s.zxid, s.now, caller, op, r))
 				if res.Code == wire.OK && op != wire.OpCloseSession {
-					t.Errorf("write %v with %T succeeded", op, r)
+					t.Errorf("write %v with %T: got success, want an error", op, r)
 				}
 				if _, code, _ := s.tree.Read(caller, op, r); code == wire.OK && op != wire.OpWhoAmI {
-					t.Errorf("read %v with %T succeeded", op, r)
+					t.Errorf("read %v with %T: got success, want an error", op, r)
 				}
-				tree.Sees(op, r, func(string) bool { return true })
+				tree.DependsOn(op, r, func(string) bool { return true })
 			}
-			// Inside a multi it is the whole that is malformed.
+			// In a multi it makes the whole multi malformed.
 			if op != wire.OpCloseSession {
 				res := c.multi(sub(op, r))
 				s.want(res.Code, wire.MarshallingError, fmt.Sprintf("multi with %v and %T", op, r))

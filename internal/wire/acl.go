@@ -1,5 +1,7 @@
 package wire
 
+// Access control lists: setACL, and the reply of getACL.
+
 import "github.com/seed-a3166700/turnstile/internal/jute"
 
 // Perms is a set of permissions.

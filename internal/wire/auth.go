@@ -1,5 +1,7 @@
 package wire
 
+// Identities: auth, sasl and whoAmI.
+
 import "github.com/seed-a3166700/turnstile/internal/jute"
 
 // AuthRequest adds an identity to a connection.

@@ -1,5 +1,7 @@
 package wire
 
+// Lists of children: the replies of getChildren and getEphemerals.
+
 import "github.com/seed-a3166700/turnstile/internal/jute"
 
 // ChildrenResponse answers getChildren and, without ACL, getEphemerals.

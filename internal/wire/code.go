@@ -1,5 +1,7 @@
 package wire
 
+// The error codes.
+
 import "fmt"
 
 // Code is a server's verdict on a request, 0 for success.

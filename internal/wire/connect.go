@@ -1,5 +1,7 @@
 package wire
 
+// The first request and reply of a connection.
+
 import "github.com/seed-a3166700/turnstile/internal/jute"
 
 // PasswordLen is the length of a session's password in bytes.

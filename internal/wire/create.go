@@ -1,5 +1,7 @@
 package wire
 
+// The records of create, create2, createContainer and createTTL.
+
 import "github.com/seed-a3166700/turnstile/internal/jute"
 
 // Flags of a create request: the kind of the node.

@@ -1,5 +1,7 @@
 package wire
 
+// Data: setData, and the reply of getData.
+
 import "github.com/seed-a3166700/turnstile/internal/jute"
 
 // DataResponse answers getData. Null data is nil, empty data is not.

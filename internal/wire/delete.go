@@ -1,5 +1,7 @@
 package wire
 
+// The records of delete and check.
+
 import "github.com/seed-a3166700/turnstile/internal/jute"
 
 // DeleteRequest removes a node without children, if its version is the given one or Version is -1.

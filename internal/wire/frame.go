@@ -1,5 +1,7 @@
 package wire
 
+// Frames: a length, and as many bytes.
+
 import (
 	"encoding/binary"
 	"errors"

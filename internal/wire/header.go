@@ -1,5 +1,7 @@
 package wire
 
+// The headers of requests and replies.
+
 import (
 	"slices"
 
@@ -51,8 +53,8 @@ func AppendRequest(b []byte, xid int32, op Op, body Record) []byte {
 // AppendReply appends a whole reply frame to b. The body is left out if h.Err is not OK.
 func AppendReply(b []byte, h ReplyHeader, body Record) []byte {
 	start := len(b)
-	if n := sizeOf(body); n > 0 {
-		b = slices.Grow(b, n+20)
+	if n := ReplySize(h, body); n > 0 {
+		b = slices.Grow(b, n)
 	}
 	b = h.Append(BeginFrame(b))
 	if body != nil && h.Err == OK {

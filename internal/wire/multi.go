@@ -1,5 +1,7 @@
 package wire
 
+// The records of multi and multiRead.
+
 import (
 	"fmt"
 

@@ -1,5 +1,7 @@
 package wire
 
+// Records that consist of a path, or of a Stat.
+
 import "github.com/seed-a3166700/turnstile/internal/jute"
 
 // PathRequest is the body of getACL, sync, getAllChildrenNumber and deleteContainer.

@@ -1,5 +1,7 @@
 package wire
 
+// The record of reconfig.
+
 import "github.com/seed-a3166700/turnstile/internal/jute"
 
 // ReconfigRequest changes the members of an ensemble. It is answered with a DataResponse: the new configuration.

@@ -1,5 +1,7 @@
 package wire
 
+// The metadata of a node.
+
 import "github.com/seed-a3166700/turnstile/internal/jute"
 
 // StatLen is the length of an encoded Stat in bytes.

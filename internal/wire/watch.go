@@ -1,5 +1,7 @@
 package wire
 
+// Events, and the requests about watches.
+
 import "github.com/seed-a3166700/turnstile/internal/jute"
 
 // EventType says what happened to a watched node.

@@ -1,9 +1,9 @@
-"""Runs the tests that Debian's python3-kazoo installs, against a server that is there already.
+"""Runs the tests of Debian's python3-kazoo on a running server.
 
 usage: kazoo_suite.py ADDRESS CONTROL [TEST...]
 
-CONTROL is the address of whoever can stop and start that server: it takes the lines "stop" and "start" and answers each with a
-line when it is done. TEST is a module or test name below kazoo.tests; a leading "-" leaves it out.
+CONTROL is the address of the program that can stop and start that server: it reads the lines "stop" and "start" and
+answers each with a line when it is done. TEST is a module or test name below kazoo.tests; a leading "-" leaves it out.
 """
 import contextlib
 import gc
@@ -49,7 +49,7 @@ def skip(reason=""):
     raise unittest.SkipTest(reason)
 
 
-# The tests use little of pytest and mock; Debian has neither among kazoo's dependencies.
+# The tests use little of pytest and mock, which are not among the dependencies of Debian's kazoo.
 pytest = types.ModuleType("pytest")
 pytest.raises, pytest.skip = raises, skip
 sys.modules["pytest"] = pytest
@@ -102,7 +102,7 @@ class PatientEvent(threading.Event):
 
 
 def be_patient(case):
-    """The tests of queued requests give a restarted server five seconds, which a busy machine may not keep."""
+    """The tests of queued requests allow a restarted server five seconds, which may not be enough on a busy machine."""
     common = case._request_queuing_common
 
     def patient(self, client, **kwargs):
@@ -138,7 +138,7 @@ def main():
                 wanted.addTest(t)
     result = unittest.TextTestRunner(verbosity=2, stream=sys.stdout).run(wanted)
     sys.stdout.flush()
-    os._exit(0 if result.wasSuccessful() else 1)  # kazoo leaves threads behind
+    os._exit(0 if result.wasSuccessful() else 1)  # kazoo leaves threads running
 
 
 main()

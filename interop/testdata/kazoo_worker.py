@@ -1,8 +1,8 @@
-"""Lets kazoo's recipes contend with other projects' locks.
+"""Runs contenders with kazoo's recipes.
 
 usage: kazoo_worker.py SERVERS REFEREE PARTY PATH KIND SESSION_MS CONTENDERS PERMITS
 
-It contends until the referee dismisses its contenders; referee_test.go says how they talk.
+It runs until the referee dismisses them all; referee_test.go has the protocol.
 """
 import logging
 import os
@@ -18,8 +18,8 @@ from kazoo.retry import ForceRetryError
 
 
 class Reader(ReadLock):
-    """ReadLock without the fault that its releases before 2.9.0 have (kazoo#649): there a reader also waits for a writer that came
-    later, and that one waits for the reader. Two programs of kazoo's own stand still then, too."""
+    """ReadLock without a bug of kazoo before 2.9.0 (kazoo#649): a reader also waits for a later writer, which waits for
+    the reader. Two programs that use kazoo's own locks deadlock, too."""
 
     def _get_predecessor(self, node):
         children = self.client.get_children(self.path)
@@ -30,7 +30,7 @@ class Reader(ReadLock):
         return max(ahead, key=lambda w: w.group(1)).string if ahead else None
 
 
-# Kazoo with Curator's names: what a Python program does to share a path with programs that it cannot change.
+# Kazoo with Curator's names: how a Python program shares a path with programs that it cannot change.
 class AsMutex(Lock):
     _NODE_NAME = "-lock-"
     _EXCLUDE_NAMES = ["-lock-"]
@@ -52,7 +52,7 @@ class AsReader(Reader):
 
 
 class Door:
-    """The way to the referee."""
+    """The connection to the referee."""
 
     def __init__(self, address, party):
         host, _, port = address.rpartition(":")
@@ -65,7 +65,7 @@ class Door:
         self._socket.sendall((line + "\n").encode())
 
     def visit(self, weight):
-        """Goes in and out; reports whether to finish."""
+        """Enters and leaves, and returns whether to finish."""
         for line in ("enter %d" % weight, "leave"):
             self._send(line)
             answer = self._lines.readline().strip()

@@ -1,4 +1,4 @@
-"""Uses kazoo's queues as it is told on its input; queue_peer_test.go says how.
+"""Executes the commands of queue_peer_test.go on kazoo's queues.
 
 usage: queue_peer.py SERVERS SESSION_MS
 """

@@ -10,7 +10,7 @@ import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.retry.RetryForever;
 
-/** Holds and contends for Curator's InterProcessMutex as it is told; doc.go has the commands. */
+/** Executes the commands of doc.go on Curator's InterProcessMutex. */
 final class CuratorParty {
     private static final Map<String, CuratorFramework> CLIENTS = new HashMap<>();
     private static final Map<String, CountDownLatch> LEAVING = new ConcurrentHashMap<>();

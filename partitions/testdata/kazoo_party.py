@@ -1,4 +1,4 @@
-"""Holds and contends for kazoo's Lock as it is told; doc.go has the commands."""
+"""Executes the commands of doc.go on kazoo's Lock."""
 import logging
 import os
 import sys

@@ -368,7 +368,7 @@ func (w *world) loseOne() (late func(sess *zk.Session)) {
 		if len(lost) != 2 {
 			w.t.Fatalf("the transaction that was lost has %d operations, want 2", len(lost))
 		}
-		ops := []zk.Op{zk.SetData(lost[0].Path, nil, lost[0].Version)}
+		ops := []zk.Op{zk.SetOp(lost[0].Path, nil, lost[0].Version)}
 		if node := lost[1]; node.Op == zktest.OpDelete {
 			ops = append(ops, zk.DeleteOp(node.Path, node.Version))
 		} else {

@@ -48,7 +48,7 @@ func (it *Item) Guard() zk.Op {
 	if it.id == nil {
 		return zk.Op{}
 	}
-	return zk.Check(it.lockPath(), -1)
+	return zk.CheckOp(it.lockPath(), -1)
 }
 
 // Session returns the session that the item was taken under.

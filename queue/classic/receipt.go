@@ -56,7 +56,7 @@ func (r *receipts) do(ctx context.Context, sess *zk.Session, send func(stamp zk.
 	defer func() { r.giveBack(sess, rec) }()
 	stamp := []byte(line.NewGUID())
 	for tries := 1; ; tries++ {
-		err := send(zk.SetData(rec.path, stamp, rec.version))
+		err := send(zk.SetOp(rec.path, stamp, rec.version))
 		if err == nil {
 			rec.version++
 			return nil

@@ -14,7 +14,7 @@ import org.apache.zookeeper.recipes.leader.LeaderElectionSupport;
 import org.apache.zookeeper.recipes.lock.WriteLock;
 import org.apache.zookeeper.recipes.queue.DistributedQueue;
 
-/** The recipes that ZooKeeper itself brings along. */
+/** The recipes of ZooKeeper itself. */
 final class Classics {
     static void writeLock() throws Exception {
         List<ZooKeeper> clients = new ArrayList<>();
@@ -44,7 +44,7 @@ final class Classics {
 
     static void queue() throws Exception {
         try (ZooKeeper a = Client.open(); ZooKeeper b = Client.open()) {
-            // Its clients race for the directory and do not expect to lose.
+            // Its clients race to create the directory, and all but one fail.
             a.create("/dq", null, ZooDefs.Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT);
             DistributedQueue in = new DistributedQueue(a, "/dq", null);
             DistributedQueue out = new DistributedQueue(b, "/dq", null);

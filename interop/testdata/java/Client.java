@@ -28,7 +28,7 @@ import org.apache.zookeeper.data.ClientInfo;
 import org.apache.zookeeper.data.Id;
 import org.apache.zookeeper.data.Stat;
 
-/** What users of ZooKeeper's own Java client do. */
+/** Uses ZooKeeper's own Java client. */
 final class Client {
     private static final List<ACL> OPEN = ZooDefs.Ids.OPEN_ACL_UNSAFE;
     static String servers;
@@ -219,7 +219,7 @@ final class Client {
             events.expectState(KeeperState.SyncConnected);
             b.create("/js/e", null, OPEN, CreateMode.EPHEMERAL);
             b.getData("/js", event -> { }, null);
-            // Another handle of the same session takes it over; the first one comes back to it, again and again.
+            // Two handles of one session take it over from each other, again and again.
             CountDownLatch up = new CountDownLatch(1);
             ZooKeeper twin = new ZooKeeper(servers, 15000, event -> {
                 if (event.getState() == KeeperState.SyncConnected) {
@@ -230,7 +230,7 @@ final class Client {
             Steps.equal(twin.getSessionId(), b.getSessionId());
             Events gone = new Events();
             Steps.yes(a.exists("/js/e", gone) != null, "the ephemeral went with the take-over");
-            twin.close(); // and with it the session
+            twin.close(); // it also ends the session
             gone.expect(EventType.NodeDeleted, "/js/e");
             Steps.until("expired", () -> {
                 try {

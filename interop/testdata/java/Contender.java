@@ -8,7 +8,7 @@ import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.zookeeper.CreateMode;
 
-/** Takes the lock at a path again and again, with several clients; a node that must not exist shows that nobody else is inside. */
+/** Takes the lock at a path repeatedly, with several clients. The holder creates a node that must not exist before. */
 final class Contender {
     public static void main(String[] args) throws Exception {
         String path = args[1];

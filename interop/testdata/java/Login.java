@@ -3,7 +3,7 @@ import java.util.concurrent.TimeUnit;
 import org.apache.zookeeper.Watcher.Event.KeeperState;
 import org.apache.zookeeper.ZooKeeper;
 
-/** Logs in by SASL, as the section Client of a JAAS file says, and prints how that ends. Arguments: the server, seconds to wait. */
+/** Logs in by SASL with a JAAS file's section Client and prints the outcome. Arguments: the server, seconds to wait. */
 public class Login {
     public static void main(String[] args) throws Exception {
         LinkedBlockingQueue<KeeperState> states = new LinkedBlockingQueue<>();

@@ -29,7 +29,7 @@ import org.apache.curator.retry.RetryForever;
 import org.apache.zookeeper.ZooKeeper;
 
 /**
- * Uses the queues of Curator and of ZooKeeper itself as it is told on its input; queue_peer_test.go says how.
+ * Executes the commands of queue_peer_test.go on the queues of Curator and of ZooKeeper itself.
  * Arguments: SERVERS SESSION_MS.
  */
 final class QueuePeer {
@@ -40,7 +40,7 @@ final class QueuePeer {
 
         void stop() throws Exception;
 
-        /** Any other order that the queue has, and its answer. */
+        /** Executes any other command of the queue and returns the answer. */
         String ask(String order, String arg) throws Exception;
     }
 
@@ -65,7 +65,7 @@ final class QueuePeer {
         return new UnsupportedOperationException("no order " + order);
     }
 
-    /** Curator's queues that give their items to a consumer. */
+    /** Curator's queues, which call a consumer with their items. */
     static final class Distributed implements Peer {
         private final String name;
         private final String kind;
@@ -176,7 +176,7 @@ final class QueuePeer {
         void consume(String body) throws Exception;
     }
 
-    /** Lets a consumer in for one item at a time, and keeps it there until it is told how that ends. */
+    /** Admits a consumer for one item at a time, and keeps it until a command says how that ends. */
     static final class Turnstile implements Executor, Consume {
         private final Semaphore open = new Semaphore(0);
         private final BlockingQueue<String> in = new LinkedBlockingQueue<>();
@@ -184,7 +184,7 @@ final class QueuePeer {
         private final Semaphore out = new Semaphore(0);
         private boolean through;
 
-        /** Handles an item, which somebody else may have by then. */
+        /** Handles an item, which another consumer may have by then. */
         @Override
         public void execute(Runnable item) {
             open.acquireUninterruptibly();
@@ -224,7 +224,7 @@ final class QueuePeer {
         boolean put(byte[] body) throws Exception;
     }
 
-    /** Queues whose items are asked for. */
+    /** Queues with methods that take an item. */
     static final class Asked implements Peer {
         private final String name;
         private final Put offer;

@@ -54,7 +54,7 @@ import org.apache.zookeeper.Watcher.Event.EventType;
 import org.apache.zookeeper.ZooDefs;
 import org.apache.zookeeper.ZooKeeper;
 
-/** What users of Curator do: its framework and each of its recipes, by several clients, over the loss of sessions. */
+/** Uses Curator's framework and each of its recipes with several clients, and through the loss of sessions. */
 final class Recipes {
     static String servers;
 
@@ -69,7 +69,7 @@ final class Recipes {
         return c;
     }
 
-    /** Ends a client's session at the server, as Curator's own tests do: another handle takes it over and closes it. */
+    /** Ends a client's session as Curator's own tests do: another handle takes it over and closes it. */
     static void killSession(CuratorFramework c) throws Exception {
         ZooKeeper zk = c.getZookeeperClient().getZooKeeper();
         CountDownLatch up = new CountDownLatch(1);
@@ -109,7 +109,7 @@ final class Recipes {
         }
     }
 
-    /** Several threads of several clients take the lock in turn; nobody may see another inside. */
+    /** Several threads of several clients take the lock in turn, and must never be inside together. */
     static void exclusive(List<InterProcessLock> locks) throws Exception {
         AtomicInteger inside = new AtomicInteger();
         AtomicInteger count = new AtomicInteger();
@@ -157,7 +157,7 @@ final class Recipes {
             Revoker.attemptRevoke(a, second.getParticipantNodes().iterator().next());
             Steps.await(revoked, "revocation");
             second.release();
-            // The lock's node is a container: it goes once it is empty.
+            // The lock's node is a container, which the server deletes when it is empty.
             Steps.until("collected", () -> a.checkExists().forPath("/cm/lock") == null);
         }
     }
@@ -462,7 +462,7 @@ final class Recipes {
             try (PersistentTtlNode node = new PersistentTtlNode(a, "/cttl", 300, "x".getBytes())) {
                 node.start();
                 Steps.yes(node.waitForInitialCreate(Steps.PATIENCE_SECONDS, TimeUnit.SECONDS), "not created");
-                Steps.until("touched", () -> !b.getChildren().forPath("/cttl").isEmpty()); // a container goes only if it had a child
+                Steps.until("touched", () -> !b.getChildren().forPath("/cttl").isEmpty()); // the server deletes only containers that had a child
             }
             Steps.until("gone by its time", () -> b.checkExists().forPath("/cttl") == null);
             try (GroupMember ga = new GroupMember(a, "/cg", "a"); GroupMember gb = new GroupMember(b, "/cg", "b", "data".getBytes())) {

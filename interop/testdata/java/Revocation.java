@@ -7,8 +7,8 @@ import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
 /**
- * Holds a revocable lock until somebody asks for it, and then asks another holder for it. Arguments: server, the lock's path, the node that
- * says that we hold it, the node that says that the other one does.
+ * Holds a revocable lock until it is revoked, and then revokes another holder's. Arguments: the server, the lock's path,
+ * the node that says that we hold the lock, the node that says that the other holder does.
  */
 public class Revocation {
     private static final long LIMIT = 60;

@@ -5,7 +5,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
-/** Runs named steps one after the other; the first that throws ends the program with exit code 1. */
+/** Runs named steps one after the other. The first that throws ends the program with exit status 1. */
 final class Steps {
     interface Step {
         void run() throws Exception;
@@ -19,7 +19,7 @@ final class Steps {
         steps.put(name, step);
     }
 
-    /** Runs all steps, or those whose names are given. */
+    /** Runs all steps, or the named ones. */
     void runAll(String[] only) {
         for (Map.Entry<String, Step> e : steps.entrySet()) {
             if (only.length > 0 && !java.util.Arrays.asList(only).contains(e.getKey())) {
@@ -54,7 +54,7 @@ final class Steps {
         yes(latch.await(PATIENCE_SECONDS, TimeUnit.SECONDS), "no " + what + " within " + PATIENCE_SECONDS + "s");
     }
 
-    /** Waits until ask answers true. */
+    /** Waits until ask returns true. */
     static void until(String what, Callable<Boolean> ask) throws Exception {
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS);
         while (!ask.call()) {

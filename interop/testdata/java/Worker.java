@@ -22,11 +22,11 @@ import org.apache.zookeeper.recipes.lock.LockListener;
 import org.apache.zookeeper.recipes.lock.WriteLock;
 
 /**
- * Lets recipes of Curator and of ZooKeeper itself contend with other projects' locks, until the referee dismisses all contenders.
- * Arguments: SERVERS REFEREE PARTY PATH KIND SESSION_MS CONTENDERS PERMITS; referee_test.go says how they talk.
+ * Runs contenders with recipes of Curator and of ZooKeeper itself until the referee dismisses them all.
+ * Arguments: SERVERS REFEREE PARTY PATH KIND SESSION_MS CONTENDERS PERMITS; referee_test.go has the protocol.
  */
 final class Worker {
-    /** The way to the referee. */
+    /** The connection to the referee. */
     private static final class Door {
         private final BufferedReader answers;
         private final OutputStream lines;
@@ -53,7 +53,7 @@ final class Worker {
             return answer;
         }
 
-        /** Goes in and out; reports whether to finish. */
+        /** Enters and leaves, and returns whether to finish. */
         boolean visit(int weight) throws IOException {
             ask("enter " + weight);
             return ask("leave").equals("bye");

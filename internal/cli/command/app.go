@@ -1,0 +1,92 @@
+// Package command is what the commands of turnstile have in common: the environment and streams of this process, the
+// flags that say how to reach a server, running a program under a hold, and exit codes.
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+)
+
+// App is what every command needs of this process, and how much it is to say.
+type App struct {
+	Env    Environ
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+
+	Quiet   bool // say only errors
+	Verbose bool // say what happens
+}
+
+// Say writes a line to standard error, unless --quiet is set.
+func (a *App) Say(format string, args ...any) {
+	if !a.Quiet {
+		fmt.Fprintf(a.Stderr, "turnstile: "+format+"\n", args...)
+	}
+}
+
+// Detail writes a line to standard error if --verbose is set.
+func (a *App) Detail(format string, args ...any) {
+	if a.Verbose {
+		a.Say(format, args...)
+	}
+}
+
+// chatty reports whether to say what a user at a terminal wants to know, but not the reader of a log.
+func (a *App) chatty() bool { return a.Verbose || !a.Quiet && IsTerminal(a.Stderr) }
+
+// SayWaiting says after a moment why the caller still waits, to a user who wants to know or sits at a terminal. The
+// caller calls stop when the wait is over.
+func (a *App) SayWaiting(path string, why func() string) (stop func() bool) {
+	if !a.chatty() {
+		return func() bool { return false }
+	}
+	return time.AfterFunc(sayWaitingAfter, func() {
+		if why := why(); why != "" {
+			a.Say("%s: waiting, %s", path, why)
+		}
+	}).Stop
+}
+
+// sayWaitingAfter is how long a wait lasts before it is worth a message.
+const sayWaitingAfter = 200 * time.Millisecond
+
+// Printf writes to standard output.
+func (a *App) Printf(format string, args ...any) error {
+	_, err := fmt.Fprintf(a.Stdout, format, args...)
+	return OutputError(err)
+}
+
+// JSON prints v as one line of JSON, as docs/cli-json.md promises.
+func (a *App) JSON(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return Failed(err)
+	}
+	return a.Printf("%s\n", b)
+}
+
+// NewLogger returns a logger that writes text for people, with sessions as SessionID writes them.
+func NewLogger(w io.Writer, level slog.Level) *slog.Logger {
+	hex := func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == "session" && a.Value.Kind() == slog.KindInt64 {
+			a.Value = slog.StringValue(SessionID(a.Value.Int64()))
+		}
+		return a
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: hex}))
+}
+
+// IsTerminal reports whether a stream is a terminal, or another character device.
+func IsTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

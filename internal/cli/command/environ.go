@@ -1,0 +1,96 @@
+package command
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// prefix begins the name of every environment variable of ours.
+const prefix = "TURNSTILE_"
+
+// Environ is a process's environment.
+type Environ struct {
+	list   []string
+	values map[string]string // the last one of a name counts, as for every shell and exec
+}
+
+// NewEnviron reads an environment, as os.Environ returns it.
+func NewEnviron(list []string) Environ {
+	e := Environ{list: list, values: make(map[string]string, len(list))}
+	for _, entry := range list {
+		if name, value, ok := strings.Cut(entry, "="); ok {
+			e.values[name] = value
+		}
+	}
+	return e
+}
+
+// List returns the environment for a process that is to have the same.
+func (e Environ) List() []string { return e.list }
+
+// Get returns a variable's value, empty if it is not set.
+func (e Environ) Get(name string) string { return e.values[name] }
+
+// Lookup returns a variable's value, and whether it is set.
+func (e Environ) Lookup(name string) (value string, ok bool) {
+	value, ok = e.values[name]
+	return value, ok
+}
+
+// With returns the environment with the given entries last, and no other entry of their names.
+func (e Environ) With(entries ...string) []string {
+	own := func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.ContainsFunc(entries, func(s string) bool { return strings.HasPrefix(s, name+"=") })
+	}
+	return append(slices.DeleteFunc(slices.Clone(e.list), own), entries...)
+}
+
+// variable is the name of a flag's environment variable.
+func variable(flag string) string {
+	return prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// flag returns the value of a flag's environment variable, empty if the variable says nothing about the flag.
+//
+// Two variables are those that turnstile sets for the commands that it runs: TURNSTILE_SESSION is about the hold that
+// we run under, and so is TURNSTILE_ID if TURNSTILE_SESSION is set, too.
+func (e Environ) flag(name string) string {
+	if name == "session" || name == "id" && e.Get("TURNSTILE_SESSION") != "" {
+		return ""
+	}
+	return e.Get(variable(name))
+}
+
+// Bind sets the flags that are not on the command line from their environment variables. An empty variable counts as
+// unset. Flags set this way do not count as changed: the command line takes precedence over them.
+func (e Environ) Bind(flags *pflag.FlagSet) error {
+	var err error
+	flags.VisitAll(func(f *pflag.Flag) {
+		value := e.flag(f.Name)
+		if err != nil || f.Changed || value == "" || f.Hidden || f.Name == "help" || f.Name == "version" {
+			return
+		}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			err = list.Replace(strings.Fields(value))
+		} else {
+			err = f.Value.Set(value)
+		}
+		if err != nil {
+			err = &Error{
+				Code: ExitUsage,
+				Err:  fmt.Errorf("environment variable %s: %w", variable(f.Name), err),
+				Hint: "set it to what --" + f.Name + " takes, or unset it",
+			}
+		}
+	})
+	return err
+}
+
+// Given reports whether a flag has a value, on the command line or from its environment variable.
+func (e Environ) Given(flags *pflag.FlagSet, name string) bool {
+	return flags.Changed(name) || e.flag(name) != ""
+}

@@ -1,0 +1,120 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/supervise"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+const (
+	// ReconnectWait is how long a command that has ended waits for a server to give its hold back to.
+	ReconnectWait = 3 * time.Second
+
+	// leftoverWait is how long processes that a command leaves behind may take to end before that is worth a
+	// warning: a tee(1) whose input has just ended is not.
+	leftoverWait = 100 * time.Millisecond
+)
+
+// Hold is a lock or a leadership that a command runs under.
+type Hold struct {
+	supervise.Hold
+	Token       int64
+	Release     func() error                    // returns why the hold had ended before, if it had
+	ReleaseWait func(ctx context.Context) error // also waits until the servers know
+}
+
+// GiveBack releases the hold, and returns why it had ended before if it had. Closing the client sends what is on its
+// way if there is a connection. If there is none, GiveBack waits a little for the next one: otherwise the next holder
+// would have to wait for the session timeout.
+func (h Hold) GiveBack(ctx context.Context) error {
+	err := h.Release()
+	if state, _ := h.Session().State(); state == zk.Suspended {
+		ctx, cancel := context.WithTimeout(ctx, ReconnectWait)
+		defer cancel()
+		_ = h.ReleaseWait(ctx) // if it fails, the hold ends with the session
+	}
+	return err
+}
+
+// Run runs the command under a hold, gives the hold back when the command has ended, and returns what happened to
+// both. It returns an error if the command cannot be started.
+func (r *Runner) Run(ctx context.Context, h Hold, signals *supervise.Signals, program string) (
+	supervise.Result, error,
+) {
+	begin := time.Now()
+	c := r.Command(program, h, h.Token)
+	c.Stdin = r.App.Stdin
+	p, err := supervise.Start(c, h, signals)
+	if err != nil {
+		_ = h.GiveBack(context.WithoutCancel(ctx)) // nothing ran under it
+		return supervise.Result{}, CannotRun(err)
+	}
+	result := p.Wait(ctx)
+	if err := h.GiveBack(context.WithoutCancel(ctx)); result.Lost == nil {
+		result.Lost = err
+	}
+	r.App.Detail("%s: %s after %v", r.Path, r.Words.Over, time.Since(begin).Round(time.Millisecond))
+	if result.Lost == nil && p.RunsOn(leftoverWait) {
+		r.App.Say("%s: warning: the command has ended, and what it has started in the background runs on without the %s; "+
+			"end it with wait", r.Path, r.Words.Noun)
+	}
+	return result, nil
+}
+
+// Command returns the command for a hold, without standard input. env is added to its environment.
+func (r *Runner) Command(program string, hold supervise.Hold, token int64, env ...string) supervise.Command {
+	return supervise.Command{
+		Program: program, Args: r.Argv, Env: r.environment(hold.Session(), token, env),
+		Stdout: r.App.Stdout, Stderr: r.App.Stderr,
+		OnLost: r.OnLost(), Grace: time.Duration(r.grace),
+		Lost: func(cause error, grace time.Duration) {
+			if r.OnLost() == supervise.Ignore {
+				r.App.Say("%s: %s lost, the command runs on: %v", r.Path, r.Words.Noun, cause)
+				return
+			}
+			r.App.Detail("%s: %s lost, the command has %v to end: %v",
+				r.Path, r.Words.Noun, grace.Round(time.Millisecond), cause)
+		},
+		Stopping: func(left time.Duration) {
+			r.App.Say("%s: stopped: if it does not go on within %v, the %s is lost and the command ended; "+
+				"--session-timeout gives it longer", r.Path, left.Round(100*time.Millisecond), r.Words.Noun)
+		},
+	}
+}
+
+// OnLost is what --on-lost says.
+func (r *Runner) OnLost() supervise.OnLost { return supervise.OnLost(r.onLost.Value) }
+
+// environment is the command's environment, our variables last.
+func (r *Runner) environment(sess *zk.Session, token int64, env []string) []string {
+	return r.App.Env.With(append(slices.Concat(r.Env, env),
+		"TURNSTILE_PATH="+r.Paths[0],
+		"TURNSTILE_PATHS="+strings.Join(r.Paths, "\n"),
+		"TURNSTILE_TOKEN="+strconv.FormatInt(token, 10),
+		"TURNSTILE_SESSION="+SessionID(sess.ID()),
+		"TURNSTILE_SESSION_TIMEOUT_MS="+strconv.FormatInt(sess.Timeout().Milliseconds(), 10),
+	)...)
+}
+
+// WarnOfGrace tells of a --grace that was asked for and that the session has no room for.
+func (r *Runner) WarnOfGrace(timeout time.Duration) {
+	wanted, granted := time.Duration(r.grace), supervise.MaxGrace(timeout)
+	if r.graceGiven && len(r.Argv) > 0 && r.OnLost() == supervise.Term && granted < wanted {
+		r.App.Say("%s: a session of %v has room for a grace of %v only: for %v ask for --session-timeout %v "+
+			"(the server may have a limit)", r.Path, timeout, granted, wanted, 8*wanted)
+	}
+}
+
+// LostError is the error of a hold that was lost.
+func (r *Runner) LostError(cause error) error {
+	if r.App.Quiet {
+		return &Error{Code: ExitLost}
+	}
+	return &Error{Code: ExitLost, Err: fmt.Errorf("%s: %s lost: %w", r.Path, r.Words.Noun, cause)}
+}

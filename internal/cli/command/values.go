@@ -1,0 +1,108 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// Duration is a flag's value: as Go writes durations, or in seconds as flock(1) takes them, with or without a fraction.
+type Duration time.Duration
+
+// Type is the word for the value in help texts.
+func (d *Duration) Type() string { return "duration" }
+
+func (d *Duration) String() string {
+	if *d == 0 {
+		return "0" // which help does not show as a default
+	}
+	return time.Duration(*d).String()
+}
+
+// Set parses the value.
+func (d *Duration) Set(s string) error {
+	parsed, err := time.ParseDuration(s)
+	if seconds, ferr := strconv.ParseFloat(s, 64); ferr == nil {
+		if math.IsNaN(seconds) || math.Abs(seconds) > math.MaxInt64/float64(time.Second) {
+			return fmt.Errorf("%q is out of range", s)
+		}
+		parsed, err = time.Duration(seconds*float64(time.Second)), nil
+	}
+	if err != nil {
+		return fmt.Errorf("%q is no duration: write 90s, 1m30s, or seconds such as 1.5", s)
+	}
+	if parsed < 0 {
+		return fmt.Errorf("%q is negative", s)
+	}
+	*d = Duration(parsed)
+	return nil
+}
+
+// ExitCode is a flag's value: what a process can exit with.
+type ExitCode int
+
+func (c *ExitCode) String() string { return strconv.Itoa(int(*c)) }
+
+// Type is the word for the value in help texts.
+func (c *ExitCode) Type() string { return "code" }
+
+// Set parses the value.
+func (c *ExitCode) Set(s string) error {
+	n, err := strconv.ParseUint(s, 10, 8)
+	if err != nil {
+		return fmt.Errorf("%q is no exit code: it must be from 0 to 255", s)
+	}
+	*c = ExitCode(n)
+	return nil
+}
+
+// NewChoice returns a flag's value that is one of these words, the first by default.
+func NewChoice(words ...string) Choice { return Choice{Value: words[0], Words: words} }
+
+// Choice is a flag's value: one of a few words.
+type Choice struct {
+	Value string
+	Words []string
+}
+
+func (c *Choice) String() string { return c.Value }
+
+// Type is the word for the value in help texts.
+func (c *Choice) Type() string { return strings.Join(c.Words, "|") }
+
+// Set parses the value.
+func (c *Choice) Set(s string) error {
+	if !slices.Contains(c.Words, s) {
+		return fmt.Errorf("%q is none of %s", s, strings.Join(c.Words, ", "))
+	}
+	c.Value = s
+	return nil
+}
+
+// exclusive returns an error if two flags that contradict each other are on the command line. If one is, it resets the
+// other, which the environment may have set.
+func exclusive(flags *pflag.FlagSet, one, other string) error {
+	switch {
+	case flags.Changed(one) && flags.Changed(other):
+		return fmt.Errorf("--%s and --%s contradict each other: leave one out", one, other)
+	case flags.Changed(one):
+		return reset(flags, other)
+	case flags.Changed(other):
+		return reset(flags, one)
+	}
+	return nil
+}
+
+func reset(flags *pflag.FlagSet, name string) error {
+	f := flags.Lookup(name)
+	if f == nil {
+		return errors.New("no flag --" + name)
+	}
+	return f.Value.Set(f.DefValue)
+}

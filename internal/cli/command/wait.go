@@ -1,0 +1,86 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// ErrWaited is the cause of a context that ended because of --wait.
+var ErrWaited = errors.New("waited long enough")
+
+// Wait is the flags that say how long to wait for a hold.
+type Wait struct {
+	Not bool // fail at once
+
+	limit    Duration
+	limited  bool // limit was given
+	conflict ExitCode
+}
+
+// WaitFlags adds the flags to commands that can do without the hold. Short is the short form of --no-wait, if it has
+// one.
+func (r *Runner) WaitFlags(cmd *cobra.Command, short string) {
+	w, flags := &r.Wait, cmd.Flags()
+	w.conflict = ExitNotAcquired
+	flags.BoolVarP(&w.Not, "no-wait", short, false, "fail at once if "+r.Words.Busy)
+	flags.VarP(&w.limit, "wait", "w", "fail if "+r.Words.Late+"; 0 is --no-wait (default: wait for ever)")
+	flags.VarP(&w.conflict, "conflict-exit-code", "E", "exit code when not "+r.Words.Won)
+}
+
+// parse checks the flags, if the command has them.
+func (w *Wait) parse(cmd *cobra.Command, env Environ) error {
+	flags := cmd.Flags()
+	if flags.Lookup("wait") == nil {
+		return nil
+	}
+	if err := exclusive(flags, "no-wait", "wait"); err != nil {
+		return Usage(cmd, err)
+	}
+	w.limited = env.Given(flags, "wait") && !flags.Changed("no-wait")
+	if w.limited && w.limit == 0 {
+		w.Not, w.limited = true, false
+	}
+	return nil
+}
+
+// Context returns a context that ends as --wait says, with ErrWaited.
+func (w *Wait) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+	if w.limited {
+		return context.WithTimeoutCause(ctx, time.Duration(w.limit), ErrWaited)
+	}
+	return context.WithCancel(ctx)
+}
+
+// NotAcquired is the error of a command that did not get its hold in time. why says what is in the way; it is empty if
+// that is not known.
+func (r *Runner) NotAcquired(ctx context.Context, why func(ctx context.Context) string) error {
+	exit := &Error{Code: int(r.Wait.conflict)}
+	if r.App.Quiet {
+		return exit
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	exit.Err, exit.Hint = fmt.Errorf("%s: not %s", r.Path, r.Words.Won), r.Words.Next
+	if why := why(ctx); why != "" {
+		exit.Err = fmt.Errorf("%w: %s", exit.Err, why)
+	}
+	return exit
+}
+
+// Sync makes the server that we are connected to catch up with what has happened at our paths.
+func (r *Runner) Sync(ctx context.Context, sess *zk.Session) error {
+	b := sess.Batch()
+	var last *zk.Future[struct{}]
+	for _, path := range r.Paths {
+		last = b.Sync(path)
+	}
+	b.Send()
+	_, err := last.Get(ctx) // answers arrive in the order of the requests
+	return err
+}

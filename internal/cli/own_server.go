@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/internal/ownserver"
+	"github.com/seed-a3166700/turnstile/internal/supervise"
+)
+
+// ownJSON is what "turnstile own-server status --json" prints.
+type ownJSON struct {
+	Running bool     `json:"running"`
+	PID     int      `json:"pid,omitempty"`
+	Connect []string `json:"connect"` // where it listens, or would
+	Data    string   `json:"data"`
+	Log     string   `json:"log"`
+}
+
+// errNotRunning ends status if no server runs, which it has printed.
+var errNotRunning = &command.Error{Code: command.ExitNotAcquired}
+
+func newOwnServer(app *command.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "own-server",
+		Short: "Show or stop this user's own server",
+		Long: `The commands that name no server with --connect use this user's own. The first one starts it, in the
+background; it ends after ten minutes without a client (TURNSTILE_IDLE_EXIT, when it is started), and the next
+command starts it again. Its data, its log and its socket are in $XDG_STATE_HOME/turnstile, or
+~/.local/state/turnstile. It is another server than that of "turnstile serve".`,
+		Example: "  turnstile own-server status\n  turnstile own-server stop",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newOwnStatus(app), newOwnStop(app))
+	return cmd
+}
+
+func newOwnStatus(app *command.App) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show whether this user's own server runs, and where its files are",
+		Long: `Shows whether this user's own server runs, and where its files are. It does not start it.
+
+Exit codes: 0 it runs; 1 it does not; 64 usage.`,
+		Example: "  turnstile own-server status --json",
+		Args:    command.ExactArgs(0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			own, err := ownserver.Find(app.Env.Lookup)
+			if err != nil {
+				return &command.Error{Code: command.ExitNoServer, Err: err}
+			}
+			ctx, stop := supervise.Until(cmd.Context())
+			defer stop()
+			return command.Failed(showOwn(ctx, app, own, asJSON))
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object (docs/cli-json.md)")
+	return cmd
+}
+
+func showOwn(ctx context.Context, app *command.App, own *ownserver.Server, asJSON bool) error {
+	s := ownJSON{Connect: own.Addresses(), Data: own.Data(), Log: own.Log()}
+	s.PID, s.Running = own.Running(ctx)
+	state := "it does not run"
+	if s.Running {
+		state = fmt.Sprintf("it runs, pid %d", s.PID)
+	}
+	var err error
+	if asJSON {
+		err = app.JSON(s)
+	} else {
+		err = app.Printf("%s\nconnect  %s\ndata     %s\nlog      %s\n", state, strings.Join(s.Connect, " "), s.Data, s.Log)
+	}
+	if err == nil && !s.Running {
+		return errNotRunning
+	}
+	return err
+}
+
+func newOwnStop(app *command.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "stop",
+		Short: "Stop this user's own server",
+		Long: `Stops this user's own server, and returns when it has ended. Nothing is lost by it: holders and waiters
+start it again when they notice, with the program that they are. So it is also how to upgrade.
+
+Exit codes: 0 it has ended, or did not run; 64 usage; 69 it cannot be stopped.`,
+		Example: "  turnstile own-server stop",
+		Args:    command.ExactArgs(0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			own, err := ownserver.Find(app.Env.Lookup)
+			if err == nil {
+				ctx, stop := supervise.Until(cmd.Context())
+				defer stop()
+				err = own.Stop(ctx)
+			}
+			if _, signal := errors.AsType[supervise.SignalError](err); err != nil && !signal {
+				return &command.Error{Code: command.ExitNoServer, Err: err}
+			}
+			return command.Failed(err)
+		},
+	}
+}

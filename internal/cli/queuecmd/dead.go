@@ -1,0 +1,157 @@
+package queuecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/queue"
+)
+
+// deadJSON is what "turnstile queue dead ls --json" prints of each.
+type deadJSON struct {
+	ID         string            `json:"id"`
+	Reason     string            `json:"reason"`
+	Attempts   int               `json:"attempts"`
+	Priority   int               `json:"priority"`
+	EnqueuedAt string            `json:"enqueued_at"`
+	DiedAt     string            `json:"died_at"`
+	Failures   []failureJSON     `json:"failures"`
+	Headers    map[string]string `json:"headers,omitempty"`
+	bodyJSON
+}
+
+type failureJSON struct {
+	At     string `json:"at"`
+	Reason string `json:"reason"`
+}
+
+// requeuedJSON is what "turnstile queue dead requeue --json" prints.
+type requeuedJSON struct {
+	Path     string `json:"path"`
+	Requeued int    `json:"requeued"`
+}
+
+func newDead(app *command.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "dead",
+		Short: "Show dead letters, requeue them, or remove them",
+		Long: `Dead letters are items that are not delivered any more: those whose command has failed --max-attempts times,
+and those that a program has rejected.`,
+		Example: `  turnstile queue dead ls /mail
+  turnstile queue dead requeue /mail --all`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newDeadList(app), newDeadRequeue(app), newDeadPurge(app))
+	return cmd
+}
+
+func newDeadList(app *command.App) *cobra.Command {
+	u := &access{app: app}
+	return listing(u, &cobra.Command{
+		Use:   "ls PATH",
+		Short: "Show dead letters, in the order in which they have died",
+		Example: `  turnstile queue dead ls /mail
+  turnstile queue dead ls -n 0 --json /mail | jq -r .reason`,
+	}, "a dead letter", "ID\tDIED\tATTEMPTS\tREASON\tBODY", func(ctx context.Context, q *queue.Queue) iter.Seq2[queue.DeadLetter, error] {
+		return q.DeadLetters(ctx)
+	}, func(t *table, letter queue.DeadLetter) error {
+		if u.asJSON {
+			return u.app.JSON(deadLetter(letter))
+		}
+		return t.row("%s\t%s\t%d\t%s\t%s%s", letter.ID, letter.DiedAt.Local().Format(time.DateTime), letter.Attempts,
+			command.Printable(letter.Reason), excerpt(letter.Body), headers(letter.Headers))
+	})
+}
+
+func deadLetter(l queue.DeadLetter) deadJSON {
+	j := deadJSON{
+		ID: l.ID, Reason: l.Reason, Attempts: l.Attempts, Priority: l.Priority, EnqueuedAt: command.Timestamp(l.EnqueuedAt), DiedAt: command.Timestamp(l.DiedAt),
+		Failures: []failureJSON{}, Headers: l.Headers, bodyJSON: newBodyJSON(l.Body),
+	}
+	for _, f := range l.Failures {
+		j.Failures = append(j.Failures, failureJSON{command.Timestamp(f.At), f.Reason})
+	}
+	return j
+}
+
+func newDeadRequeue(app *command.App) *cobra.Command {
+	u := &access{app: app}
+	return u.someDead(&cobra.Command{
+		Use:   "requeue PATH [ID... | --all]",
+		Short: "Put dead letters back into the queue, with all their attempts before them",
+		Example: `  turnstile queue dead requeue /mail 0f2c8ea9d1b44e0f8a4c1f2f5f0b7a11
+  turnstile queue dead requeue /mail --all`,
+	}, "put back", func(ctx context.Context, q *queue.Queue, ids []string) (int, error) {
+		return q.Requeue(ctx, ids...)
+	}, func(n int) error {
+		if u.asJSON {
+			return u.app.JSON(requeuedJSON{Path: u.path, Requeued: n})
+		}
+		return u.app.Printf("%s put back\n", command.Plural(n, "item"))
+	})
+}
+
+func newDeadPurge(app *command.App) *cobra.Command {
+	u := &access{app: app}
+	return u.someDead(&cobra.Command{
+		Use:   "purge PATH [ID... | --all]",
+		Short: "Remove dead letters, for good",
+		Example: `  turnstile queue dead purge /mail 0f2c8ea9d1b44e0f8a4c1f2f5f0b7a11
+  turnstile queue dead purge /mail --all`,
+	}, "removed", func(ctx context.Context, q *queue.Queue, ids []string) (int, error) {
+		return q.PurgeDead(ctx, ids...)
+	}, u.purged)
+}
+
+// someDead makes a command that does something to the dead letters that are named, and prints to how many.
+func (u *access) someDead(cmd *cobra.Command, done string,
+	do func(ctx context.Context, q *queue.Queue, ids []string) (int, error), tell func(n int) error,
+) *cobra.Command {
+	var all bool
+	cmd.Long = cmd.Short + `. Name them by the ids that turnstile queue dead ls shows,
+or say --all. Exit code 1 says that some of the ids are no dead letters, or not any more.`
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := u.parsePath(cmd, args); err != nil {
+			return err
+		}
+		ids := slices.Compact(slices.Sorted(slices.Values(args[1:])))
+		switch {
+		case all && len(ids) > 0:
+			return command.Usage(cmd, errors.New("ids and --all contradict each other: leave one out"))
+		case !all && len(ids) == 0:
+			return command.Usage(cmd, errors.New("say which: ids that turnstile queue dead ls shows, or --all"))
+		case slices.Contains(ids, ""):
+			return command.Usage(cmd, errors.New("an id is empty"))
+		}
+		none := func() error { return found(len(ids), 0, u.path, tell) }
+		return u.inspect(cmd.Context(), none, func(ctx context.Context, q *queue.Queue) error {
+			n, err := do(ctx, q, ids)
+			if err != nil {
+				return u.partly(n, done, err)
+			}
+			return found(len(ids), n, u.path, tell)
+		})
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "all of them")
+	u.flags(cmd, "one JSON object")
+	return cmd
+}
+
+// found prints how many of those that were asked for were there, and is an error if some were not.
+func found(asked, n int, path string, tell func(int) error) error {
+	if err := tell(n); err != nil || n >= asked {
+		return err
+	}
+	return &command.Error{
+		Code: command.ExitNotAcquired, Err: fmt.Errorf("%s: of %s %d named no dead letter", path, command.Plural(asked, "id"), asked-n),
+		Hint: "turnstile queue dead ls shows those that there are",
+	}
+}

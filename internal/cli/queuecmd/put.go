@@ -1,0 +1,214 @@
+package queuecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/internal/supervise"
+	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// maxBody is more than any server takes in one item by default.
+const maxBody = 1 << 20
+
+// putter is "turnstile queue put".
+type putter struct {
+	access
+	priority int
+	delay    command.Duration
+	key      string
+	headers  []string
+	lines    bool
+	null     bool
+
+	opts queue.PutOptions
+}
+
+// putJSON is what "turnstile queue put --json" prints.
+type putJSON struct {
+	Path  string `json:"path"`
+	ID    string `json:"id"`
+	Added bool   `json:"added"`
+}
+
+func newPut(app *command.App) *cobra.Command {
+	p := &putter{access: access{app: app}}
+	cmd := &cobra.Command{
+		Use:   "put [flags] PATH [BODY | -]",
+		Short: "Put an item, or a line an item",
+		Long: `Puts an item with the given BODY into the queue at PATH, or with all of standard input if BODY is - or
+missing, byte for byte, and prints the item's id. When it exits with 0 the item is on the servers' disks.
+
+With --key an item is put once: a put with a key that was used in the last day puts nothing and prints the id
+that the first one had. So a put that was interrupted can be repeated.
+
+With --lines every line of standard input is an item, newline and all, as if it were a file of its own; with
+--null it is what stands between NUL bytes, without them. They are put in their order, many at a time, as they
+come. Whatever interrupts it, a message says how many lines are in and with which one to go on. A line that
+is too large for the servers ends it; all before it are in.
+
+Smaller priorities are served first, from -100 to 100. A delayed item is ready when its time has come, by the
+servers' clock.
+
+Exit codes: 0; 64 usage; 65 too large (the limit is about 1 MB); 69 no server; 77 access denied; 128+N when
+signal N has interrupted it.`,
+		Example: `  turnstile queue put /mail 'to: ann'
+  turnstile queue put /thumbnails - <photo.jpg --header name=photo.jpg --priority -5
+  turnstile queue put /mail --key order-4711 --delay 10m 'to: ann'
+  seq 100000 | turnstile queue put /numbers --lines
+  find . -name '*.jpg' -print0 | turnstile queue put /thumbnails --lines --null`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := p.parse(cmd, args); err != nil {
+				return err
+			}
+			if p.lines {
+				return p.putLines(cmd.Context())
+			}
+			body, err := p.body(cmd, args[1:])
+			if err != nil {
+				return err
+			}
+			return p.put(cmd.Context(), body)
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&p.priority, "priority", 0,
+		fmt.Sprintf("smaller is served first, from %d to %d", queue.MostUrgent, queue.LeastUrgent))
+	flags.Var(&p.delay, "delay", "how long the item is not ready yet")
+	flags.StringVar(&p.key, "key", "", "put only if no item was put with the same `text` before")
+	flags.StringArrayVar(&p.headers, "header", nil, "`name=value` that goes with the item (repeatable)")
+	flags.BoolVar(&p.lines, "lines", false, "put each line of standard input as an item")
+	flags.BoolVarP(&p.null, "null", "0", false, "with --lines, lines end with a NUL byte, as find -print0 writes them")
+	p.access.flags(cmd, "one JSON object")
+	return cmd
+}
+
+// parse checks the command line.
+func (p *putter) parse(cmd *cobra.Command, args []string) error {
+	if err := p.parsePath(cmd, args); err != nil {
+		return err
+	}
+	wrong := func(format string, a ...any) error { return command.Usage(cmd, fmt.Errorf(format, a...)) }
+	switch {
+	case len(args) > 2:
+		return wrong("unexpected argument %q: put quotes around a BODY of several words", strings.Join(args[2:], " "))
+	case p.lines && len(args) == 2 && args[1] != "-":
+		return wrong("--lines reads items from standard input: leave BODY out")
+	case p.lines && p.key != "":
+		return wrong("--key is for one item: leave --lines out")
+	case p.null && !p.lines:
+		return wrong("--null is for --lines")
+	case p.priority < queue.MostUrgent || p.priority > queue.LeastUrgent:
+		return wrong("--priority %d is not from %d to %d", p.priority, queue.MostUrgent, queue.LeastUrgent)
+	}
+	p.opts = queue.PutOptions{Priority: p.priority, Delay: time.Duration(p.delay)}
+	for _, header := range p.headers {
+		name, value, ok := strings.Cut(header, "=")
+		if _, twice := p.opts.Headers[name]; !ok || name == "" || twice {
+			return wrong("--header %q: each must be name=value, and no name come twice", header)
+		}
+		if p.opts.Headers == nil {
+			p.opts.Headers = make(map[string]string)
+		}
+		p.opts.Headers[name] = value
+	}
+	return nil
+}
+
+// body returns what to put: the argument, or standard input.
+func (p *putter) body(cmd *cobra.Command, args []string) ([]byte, error) {
+	if len(args) == 1 && args[0] != "-" {
+		return []byte(args[0]), nil
+	}
+	if command.IsTerminal(p.app.Stdin) && command.IsTerminal(p.app.Stderr) {
+		p.app.Say("reading the item from the terminal; Ctrl-D at the beginning of a line ends it")
+	}
+	body, err := io.ReadAll(io.LimitReader(p.app.Stdin, maxBody+1))
+	switch {
+	case err != nil:
+		return nil, command.Usage(cmd, fmt.Errorf("standard input: %w", err))
+	case len(body) > maxBody:
+		return nil, p.tooLarge(fmt.Errorf("standard input is longer than %d bytes", maxBody))
+	}
+	return body, nil
+}
+
+// tooLarge is the error of an item that no server would take.
+func (p *putter) tooLarge(err error) error {
+	return &command.Error{Code: command.ExitData, Err: fmt.Errorf("%s: %w", p.path, err), Hint: "store it elsewhere, and put where it is"}
+}
+
+// put puts one item.
+func (p *putter) put(ctx context.Context, body []byte) error {
+	return p.with(ctx, func(ctx context.Context, _ *zk.Client, q *queue.Queue) error {
+		ctx, cancel := endLate(ctx)
+		defer cancel()
+		var err error
+		out := putJSON{Path: p.path, Added: true}
+		if p.key != "" {
+			out.ID, out.Added, err = q.PutOnce(ctx, p.key, body, p.opts)
+		} else {
+			out.ID, err = q.Put(ctx, body, p.opts)
+		}
+		switch {
+		case errors.Is(err, queue.ErrUnresolved):
+			return p.unresolved(ctx, err)
+		case errors.Is(err, queue.ErrTooLarge):
+			return p.tooLarge(err)
+		case err != nil:
+			return err
+		}
+		if !out.Added {
+			p.app.Say("%s: an item was put with this key before", p.path)
+		}
+		if p.asJSON {
+			return p.app.JSON(out)
+		}
+		return p.app.Printf("%s\n", out.ID)
+	})
+}
+
+// unresolved is the error of a put that may have been done.
+func (p *putter) unresolved(ctx context.Context, err error) error {
+	exit := &command.Error{
+		Code: command.ExitNoServer,
+		Err:  fmt.Errorf("%s: the item may be in, or not: %w", p.path, err),
+		Hint: "look with turnstile queue ls; with --key a put can be repeated whatever became of it",
+	}
+	if sig, ok := errors.AsType[supervise.SignalError](context.Cause(ctx)); ok {
+		exit.Code = sig.Ending().Code
+	}
+	if p.key != "" {
+		exit.Hint = "repeat the same command: --key puts it once"
+	}
+	return exit
+}
+
+// endLate returns a context for requests that a signal should not interrupt: it ends a while after ctx, with the same
+// cause.
+func endLate(ctx context.Context) (context.Context, context.CancelFunc) {
+	late, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), command.ErrNoAnswer) {
+			cancel(command.ErrNoAnswer) // it has waited long enough
+			return
+		}
+		select {
+		case <-time.After(command.ReconnectWait):
+			cancel(context.Cause(ctx))
+		case <-late.Done():
+		}
+	})
+	return late, func() {
+		stop()
+		cancel(nil)
+	}
+}

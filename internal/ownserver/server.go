@@ -1,0 +1,353 @@
+// Package ownserver finds, starts and stops the user's own embedded server on this machine: the server of commands that
+// name none.
+package ownserver
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	idleExit      = "10m"               // how long the server stays without a session
+	socketName    = "turnstile.sock"    // in the runtime and in the state directory
+	maxSocketPath = len(unixPath{}) - 1 // the longest path of a unix socket that the system accepts
+	retryFor      = time.Second         // how long to start the server again if it ends at once
+	retryEvery    = 50 * time.Millisecond
+	pollEvery     = 5 * time.Millisecond // how often to check whether the server answers, or has ended
+)
+
+// inherited are the variables that the server inherits from the process that starts it: what it needs, no secrets.
+var inherited = []string{
+	"HOME", "USER", "LOGNAME", "PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "XDG_STATE_HOME", "XDG_RUNTIME_DIR",
+	"GODEBUG", "GOGC", "GOMAXPROCS", "GOMEMLIMIT", "GOTRACEBACK", "GOCOVERDIR",
+	"SYSTEMROOT", "LOCALAPPDATA", "USERPROFILE", "TEMP", "TMP",
+}
+
+type unixPath = [len(syscall.RawSockaddrUnix{}.Path)]byte
+
+// CheckSockets returns an error if one of these addresses is a unix socket whose path is too long for the system.
+func CheckSockets(addresses ...string) error {
+	for _, address := range addresses {
+		path, ok := strings.CutPrefix(strings.TrimSpace(address), "unix:")
+		if path, _, _ = strings.Cut(path, "!"); ok && len(path) > maxSocketPath {
+			return fmt.Errorf(
+				"the path of the unix socket %s has %d bytes, but this system allows %d: choose a shorter one",
+				path, len(path), maxSocketPath,
+			)
+		}
+	}
+	return nil
+}
+
+// Server is the user's own server, whether it runs or not. It serves one state directory, and every process that uses
+// that directory finds it, from a login shell and from cron alike.
+type Server struct {
+	Started func() // called when this process has started it; may be nil
+
+	dir     string   // the state directory: data, log, and the lock of processes that start the server
+	sockets []string // where it listens; the first that answers is used
+	env     []string // of the server's process
+	idle    string
+}
+
+// Environment looks up an environment variable, as os.LookupEnv does.
+type Environment func(name string) (value string, ok bool)
+
+func (e Environment) get(name string) string {
+	value, _ := e(name)
+	return value
+}
+
+// Find returns the server of the user whose environment this is.
+func Find(env Environment) (*Server, error) {
+	dir, err := StateDir(env)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{dir: dir, idle: env.get("TURNSTILE_IDLE_EXIT")}
+	if s.idle == "" {
+		s.idle = idleExit
+	}
+	for _, name := range inherited {
+		if value, ok := env(name); ok {
+			s.env = append(s.env, name+"="+value)
+		}
+	}
+	// The server listens in both directories: the runtime directory is removed at logout and does not exist for cron.
+	if runtimeDir := env.get("XDG_RUNTIME_DIR"); filepath.IsAbs(runtimeDir) && ours(runtimeDir) {
+		socket := filepath.Join(runtimeDir, "turnstile", socketName)
+		if len(socket) <= maxSocketPath {
+			s.sockets = append(s.sockets, socket)
+		}
+	}
+	socket := filepath.Join(dir, socketName)
+	if len(socket) > maxSocketPath {
+		socket = shortSocket(dir)
+	}
+	s.sockets = append(s.sockets, socket)
+	return s, nil
+}
+
+// StateDir returns this program's directory by the XDG base directory specification. It need not exist.
+func StateDir(env Environment) (string, error) {
+	if dir := env.get("XDG_STATE_HOME"); filepath.IsAbs(dir) { // the specification says to ignore relative ones
+		return filepath.Join(dir, "turnstile"), nil
+	}
+	if dir := env.get("LOCALAPPDATA"); runtime.GOOS == "windows" && dir != "" {
+		return filepath.Join(dir, "turnstile"), nil
+	}
+	home := env.get("HOME")
+	if home == "" { // a system service: it must find the same directory as this user's shells
+		if u, err := user.Current(); err == nil {
+			home = u.HomeDir
+		}
+	}
+	if !filepath.IsAbs(home) {
+		return "", errors.New("there is no place for this user's own server: " +
+			"set HOME or XDG_STATE_HOME, or name a server with --connect")
+	}
+	return filepath.Join(home, ".local", "state", "turnstile"), nil
+}
+
+// shortSocket returns the path of the socket for a state directory whose own path is too long for one.
+func shortSocket(dir string) string {
+	tmp := "/tmp" // not TMPDIR: every process that uses the state directory must find the same socket
+	if runtime.GOOS == "windows" {
+		tmp = os.TempDir()
+	}
+	sum := sha256.Sum256([]byte(dir))
+	return filepath.Join(tmp, fmt.Sprintf("turnstile-%d", os.Getuid()), hex.EncodeToString(sum[:8])+".sock")
+}
+
+// Addresses returns where the server listens, or would, as --connect takes it.
+func (s *Server) Addresses() []string {
+	var list []string
+	for _, socket := range s.sockets {
+		list = append(list, "unix:"+socket)
+	}
+	return list
+}
+
+// Data is the directory of the server's data.
+func (s *Server) Data() string { return filepath.Join(s.dir, "data") }
+
+// Log is the file of the server's log.
+func (s *Server) Log() string { return filepath.Join(s.dir, logName) }
+
+// Dial connects to the server, and starts it first if it does not run, also one that has ended while we were connected:
+// its sessions are in its data. It fits zk.Config.Dial.
+func (s *Server) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	if conn, err := s.connect(ctx); err == nil {
+		return conn, nil
+	}
+	if err := s.start(ctx); err != nil {
+		return nil, err
+	}
+	return s.connect(ctx)
+}
+
+// Ensure starts the server if it does not run.
+func (s *Server) Ensure(ctx context.Context) error {
+	conn, err := s.Dial(ctx, "", "")
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// connect connects to the server if it runs.
+func (s *Server) connect(ctx context.Context) (net.Conn, error) {
+	var d net.Dialer
+	var errs []error
+	for _, socket := range s.sockets {
+		if dir := filepath.Dir(socket); !ours(dir) { // under /tmp any user can make a directory of that name
+			errs = append(errs, fmt.Errorf("not a directory of this user: %s", dir))
+			continue
+		}
+		conn, err := d.DialContext(ctx, "unix", socket)
+		if err == nil {
+			return conn, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+// start starts the server and returns when it answers. If several processes call it, one starts the server.
+func (s *Server) start(ctx context.Context) error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return fmt.Errorf("cannot keep this user's own server: %w", err)
+	}
+	if !ours(s.dir) {
+		return fmt.Errorf("%s belongs to another user: "+
+			"set XDG_STATE_HOME to a directory of yours, or name a server with --connect", s.dir)
+	}
+	unlock, err := lockFile(ctx, filepath.Join(s.dir, "start.lock"))
+	if err != nil {
+		return fmt.Errorf("waiting for another turnstile to start this user's own server: %w", err)
+	}
+	defer unlock()
+	if conn, err := s.connect(ctx); err == nil {
+		return conn.Close()
+	}
+	return s.spawn(ctx)
+}
+
+// spawn runs "turnstile serve" in a session of its own and waits until it answers.
+func (s *Server) spawn(ctx context.Context) error {
+	args := []string{"turnstile", "serve", "--detached", "--data", s.Data(), "--idle-exit", s.idle}
+	for _, socket := range s.sockets {
+		if err := privateDir(filepath.Dir(socket)); err != nil {
+			return fmt.Errorf("cannot keep the socket of this user's own server: %w", err)
+		}
+		args = append(args, "--listen", "unix:"+socket)
+	}
+	log, begin, err := s.openLog()
+	if err != nil {
+		return fmt.Errorf("cannot keep this user's own server: %w", err)
+	}
+	defer log.Close()
+	exe, err := Executable()
+	if err != nil {
+		return fmt.Errorf("cannot start this user's own server: %w", err)
+	}
+	for deadline := time.Now().Add(retryFor); ; {
+		cmd := &exec.Cmd{
+			Path: exe, Args: args, Dir: s.dir, Env: s.env, Stdout: log, Stderr: log, SysProcAttr: detached(),
+		}
+		if err := cmd.Start(); err != nil {
+			return fmt.Errorf("cannot start this user's own server: %w", err)
+		}
+		ended := make(chan struct{})
+		go func() { // the server outlives us; if it does not, it must be reaped
+			defer close(ended)
+			_ = cmd.Wait() // the reason of a failure is in its log
+		}()
+		err := s.await(ctx, ended)
+		if err == nil && s.Started != nil {
+			s.Started()
+		}
+		if err == nil || !errors.Is(err, errDidNotStart) || time.Now().After(deadline) {
+			return s.explain(err, begin)
+		}
+		// An idle server that is just ending may still have the data, or another one may be starting.
+		select {
+		case <-ctx.Done():
+			return s.explain(context.Cause(ctx), begin)
+		case <-time.After(retryEvery):
+		}
+	}
+}
+
+var errDidNotStart = errors.New("it ended at once")
+
+// await returns when the server answers.
+func (s *Server) await(ctx context.Context, ended <-chan struct{}) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		if conn, err := s.connect(ctx); err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("it does not answer: %w", context.Cause(ctx))
+		case <-ended:
+			return errDidNotStart
+		case <-tick.C:
+		}
+	}
+}
+
+// openLog opens the server's log for appending, and returns how long it is.
+func (s *Server) openLog() (*os.File, int64, error) {
+	if info, err := os.Stat(s.Log()); err == nil && info.Size() > maxLog {
+		if err := os.Rename(s.Log(), s.Log()+".1"); err != nil {
+			return nil, 0, err
+		}
+	}
+	f, err := os.OpenFile(s.Log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
+
+// explain adds to err what the server last wrote to its log since begin, and where the log is.
+func (s *Server) explain(err error, begin int64) error {
+	if err == nil {
+		return nil
+	}
+	last := ""
+	if f, ferr := os.Open(s.Log()); ferr == nil {
+		defer f.Close()
+		if text, rerr := io.ReadAll(io.NewSectionReader(f, begin, maxLog)); rerr == nil {
+			text = bytes.TrimSpace(text)
+			last = strings.TrimPrefix(string(text[bytes.LastIndexByte(text, '\n')+1:]), "turnstile: ")
+		}
+	}
+	if last != "" {
+		last = ": " + last
+	}
+	return fmt.Errorf("cannot start this user's own server: %w%s; its log is %s", err, last, s.Log())
+}
+
+// privateDir makes a directory that only this user can enter. It returns an error if another user has made it.
+func privateDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	switch {
+	case err != nil:
+		return err
+	case !info.IsDir() || !ours(dir):
+		return fmt.Errorf("%s belongs to another user: remove it, or name a server with --connect", dir)
+	}
+	return nil
+}
+
+// lockFile locks a file, until unlock or the end of the process.
+func lockFile(ctx context.Context, path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		locked, err := tryLock(f)
+		if locked {
+			return func() { f.Close() }, nil
+		}
+		if err != nil {
+			f.Close()
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,11 @@
+//go:build unix && !linux
+
+package supervise
+
+import "syscall"
+
+// dieWithParent does nothing: this system cannot signal a process when its parent dies.
+func dieWithParent(*syscall.SysProcAttr) {}
+
+// groupLives reports whether a process of the group is still running. This system does not tell zombies apart.
+func groupLives(int) bool { return true }

@@ -1,0 +1,95 @@
+//go:build unix
+
+package supervise
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// groupPoll is how often to check whether a process group has ended. Its members are not our children, so no event
+// tells us.
+const groupPoll = 5 * time.Millisecond
+
+// osProcess is a process that leads a process group.
+type osProcess struct{ pid int }
+
+func (p *osProcess) start(cmd *exec.Cmd, t *terminal) error {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	}
+	dieWithParent(cmd.SysProcAttr)
+	if t.interactive() {
+		cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, t.fd()
+	}
+	cmd.WaitDelay = time.Second // do not wait for other processes that keep the streams open
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	p.pid = cmd.Process.Pid
+	t.ignoreOutputStops()
+	return nil
+}
+
+// ownSession makes a process that has a session of its own and no terminal.
+func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+// wait returns how the process ended, and sends the signal to stopped each time the process is stopped.
+func (p *osProcess) wait(cmd *exec.Cmd, stopped chan<- syscall.Signal) Ending {
+	var status syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(p.pid, &status, syscall.WUNTRACED, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case err != nil:
+			return Ending{Code: unknownCode} // cannot happen: it is our child, and only we wait for it
+		case status.Stopped():
+			stopped <- status.StopSignal()
+			continue
+		}
+		_ = cmd.Wait() // fails because we have reaped the process; called to wait for the streams
+		if status.Signaled() {
+			return endingBy(status.Signal())
+		}
+		return Ending{Code: status.ExitStatus()}
+	}
+}
+
+// signal sends a signal to the group, if it still exists.
+func (p *osProcess) signal(sig os.Signal) {
+	if s, ok := sig.(syscall.Signal); ok {
+		_ = syscall.Kill(-p.pid, s)
+	}
+}
+
+// terminate asks the group to end, even if it is stopped.
+func (p *osProcess) terminate() {
+	p.signal(syscall.SIGTERM)
+	p.signal(syscall.SIGCONT)
+}
+
+func (p *osProcess) kill() { p.signal(syscall.SIGKILL) }
+
+// killGroup waits until the rest of the group of a process that has ended has ended too, and kills it at the deadline.
+func (p *osProcess) killGroup(deadline time.Time) {
+	if !p.groupEnded(deadline) {
+		p.kill()
+	}
+}
+
+// groupEnded waits until the rest of the group of a process that has ended has ended too, and reports whether it did
+// so before the deadline.
+func (p *osProcess) groupEnded(deadline time.Time) bool {
+	tick := time.NewTicker(groupPoll)
+	defer tick.Stop()
+	for syscall.Kill(-p.pid, 0) == nil && groupLives(p.pid) {
+		if now := <-tick.C; !now.Before(deadline) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,6 @@
+package supervise
+
+import "os"
+
+// Exit ends this process with the exit code.
+func (e Ending) Exit() { os.Exit(e.Code) }

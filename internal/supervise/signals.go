@@ -1,0 +1,113 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+)
+
+// Signals receives signals of this process.
+type Signals struct {
+	ch   chan os.Signal
+	pipe chan os.Signal // SIGPIPE, never read: once caught it does not end us when standard error is a closed pipe
+}
+
+// Catch catches every signal that would end this process, except those that it was started ignoring: under nohup(1),
+// SIGHUP stays ignored. The caller calls Release.
+func Catch() *Signals { return catch(ending()) }
+
+func catch(which []os.Signal) *Signals {
+	s := &Signals{ch: make(chan os.Signal, 64), pipe: make(chan os.Signal, 1)}
+	if which = slices.DeleteFunc(which, signal.Ignored); len(which) > 0 { // without any, Notify would catch all
+		signal.Notify(s.ch, which...)
+	}
+	signal.Notify(s.pipe, syscall.SIGPIPE)
+	return s
+}
+
+// Release stops catching signals.
+func (s *Signals) Release() {
+	signal.Stop(s.ch)
+	signal.Stop(s.pipe)
+}
+
+// Until returns a context that ends with the first SIGINT, SIGTERM or SIGHUP; its cause is a SignalError. The caller
+// calls stop.
+func Until(ctx context.Context) (until context.Context, stop func()) {
+	s := catch([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP})
+	until, cancel := s.Until(ctx)
+	return until, func() {
+		cancel()
+		s.Release()
+	}
+}
+
+// Until returns a context that ends with the first signal; its cause is a SignalError. After stop, which the caller
+// must call, the context no longer ends with a signal, and signals are kept for the next call of a method.
+func (s *Signals) Until(ctx context.Context) (until context.Context, stop func()) {
+	until, cancel := context.WithCancelCause(ctx)
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case sig := <-s.ch:
+			cancel(SignalError{sig})
+		case <-quit:
+		}
+	}()
+	return until, func() {
+		close(quit)
+		<-done
+	}
+}
+
+// catchAll also catches the signals that do not end a process, once there is a command to pass them to.
+func (s *Signals) catchAll() { signal.Notify(s.ch, forwardable()...) }
+
+// AfterCommand goes back to what Catch catches after Start has caught everything for its command. It returns a signal
+// that asked this process to end in the meantime, nil if none did.
+func (s *Signals) AfterCommand() os.Signal {
+	old := *s
+	*s = *Catch() // before the release, so that no signal is missed
+	old.Release()
+	for {
+		select {
+		case sig := <-old.ch:
+			if asksToEnd(sig) {
+				return sig
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+// asksToEnd reports whether a signal asks a process to end, and cannot mean anything else to it.
+func asksToEnd(sig os.Signal) bool {
+	return sig == os.Interrupt || sig == syscall.SIGTERM || sig == syscall.SIGQUIT
+}
+
+// SignalError is the cause of a context that a signal has ended.
+type SignalError struct{ Signal os.Signal }
+
+func (e SignalError) Error() string { return fmt.Sprintf("signal: %v", e.Signal) }
+
+// Ending is how a process ends that dies of the signal.
+func (e SignalError) Ending() Ending {
+	if sig, ok := e.Signal.(syscall.Signal); ok {
+		return endingBy(sig)
+	}
+	return endingBy(syscall.SIGINT)
+}
+
+// AsSignal returns the SignalError in err's chain. Any other error counts as SIGTERM.
+func AsSignal(err error) SignalError {
+	if s, ok := errors.AsType[SignalError](err); ok {
+		return s
+	}
+	return SignalError{syscall.SIGTERM}
+}

@@ -1,0 +1,12 @@
+package supervise
+
+import (
+	"os"
+	"syscall"
+)
+
+// ending returns the signals that end a process.
+func ending() []os.Signal { return forwardable() }
+
+// forwardable returns the signals that Windows has: Ctrl-C and Ctrl-Break, and the end of the console.
+func forwardable() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }

@@ -19,8 +19,8 @@ type base struct {
 // acquire acquires the lock of which b is the base: by nesting in a hold that ctx descends from, or as take does it. It
 // tells the hooks, and says of which lock an error is.
 //
-// Its frame is on the stack of every goroutine that waits in take (see localQueue.lock): the compiler must not inline what it
-// calls.
+// Its frame is on the stack of every goroutine that waits in take (see localQueue.lock): the compiler must not inline
+// what it calls.
 func (b *base) acquire(ctx context.Context, of any, write bool, take func(context.Context) (*Hold, error)) (*Hold, error) {
 	outer, nested, err := b.outer(ctx, of, write)
 	if nested != nil || err != nil {
@@ -36,8 +36,8 @@ func (b *base) acquire(ctx context.Context, of any, write bool, take func(contex
 	return h, nil
 }
 
-// outer returns a hold of the lock nested in one that ctx descends from, or else the hold that an acquisition with ctx is
-// inside of; both are nil if there is none.
+// outer returns a hold of the lock nested in one that ctx descends from, or else the hold that an acquisition with ctx
+// is inside of; both are nil if there is none.
 //
 //go:noinline
 func (b *base) outer(ctx context.Context, of any, write bool) (outer, nested *Hold, err error) {
@@ -79,7 +79,8 @@ func (b *base) alone(ctx context.Context, try func(*zk.Session) (*line.Own, erro
 	return newHold(o, sole{}), nil
 }
 
-// first waits until the contender that was asked for is first, and lets a delay pass. It calls queued when it has to wait.
+// first waits until the contender that was asked for is first, and lets a delay pass. It calls queued when it has to
+// wait.
 func (b *base) first(ctx context.Context, asked *line.Request, queued func()) (*line.Own, error) {
 	own, err := asked.Own(ctx)
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// A localQueue is the goroutines of this process that want one Mutex, in the order of their calls. They stand behind one
-// contender in the servers' line: while that is first, they pass the lock on in memory.
+// A localQueue is the goroutines of this process that want one Mutex, in the order of their calls. They stand behind
+// one contender in the servers' line: while that is first, they pass the lock on in memory.
 //
-// Its states: idle (no goroutine wants the lock); standing (the goroutine stand is on its way to an ownership); owning and
-// held; owning and not held, because the lock is retained (no goroutine waits) or parked (some wait, and the bound of the
-// hand-off is reached while a look at the line is under way).
+// Its states: idle (no goroutine wants the lock); standing (the goroutine stand is on its way to an ownership); owning
+// and held; owning and not held, because the lock is retained (no goroutine waits) or parked (some wait, and the bound
+// of the hand-off is reached while a look at the line is under way).
 type localQueue struct {
 	mutex *Mutex
 
@@ -34,9 +34,9 @@ type localQueue struct {
 
 // lock waits for the turn of the contender, and for the caller's turn in the queue.
 //
-// Thousands of goroutines may wait here, and a stack that is deeper than the smallest one doubles what each of them costs.
-// So a caller waits for one channel, which takes less of the stack than two do, and another goroutine sees the end of its
-// context.
+// Thousands of goroutines may wait here, and a stack that is deeper than the smallest one doubles what each of them
+// costs. So a caller waits for one channel, which takes less of the stack than two do, and another goroutine sees the
+// end of its context.
 func (q *localQueue) lock(ctx context.Context) (*Hold, error) {
 	w, h := q.enter(ctx)
 	if h != nil {
@@ -165,8 +165,8 @@ func (q *localQueue) lead(ctx context.Context) {
 	go q.stand(asked)
 }
 
-// stand stands in the servers' line for all waiters, with the contender that was asked for if that is not nil. It ends when
-// it has an ownership to give out, when no goroutine waits any more, or when waiting makes no sense.
+// stand stands in the servers' line for all waiters, with the contender that was asked for if that is not nil. It ends
+// when it has an ownership to give out, when no goroutine waits any more, or when waiting makes no sense.
 func (q *localQueue) stand(asked *line.Request) {
 	for {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -241,8 +241,9 @@ func (q *localQueue) begin(o *line.Ownership) {
 	q.stopEnded = context.AfterFunc(o.Use(), func() { q.ended(o) })
 }
 
-// ended sees to the waiters when an ownership has stopped without our doing: its session ended, its node was deleted, or it
-// was revoked. The next ownership serves them, in their order. The holder of a revoked lock has it until it unlocks.
+// ended sees to the waiters when an ownership has stopped without our doing: its session ended, its node was deleted,
+// or it was revoked. The next ownership serves them, in their order. The holder of a revoked lock has it until it
+// unlocks.
 func (q *localQueue) ended(o *line.Ownership) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -271,8 +272,8 @@ func (q *localQueue) take(o *line.Ownership) *line.Removal {
 	return q.next()
 }
 
-// next decides what becomes of an ownership that is not held: it serves the next waiter, is retained or parked, or ends.
-// The caller holds q.mu.
+// next decides what becomes of an ownership that is not held: it serves the next waiter, is retained or parked, or
+// ends. The caller holds q.mu.
 func (q *localQueue) next() *line.Removal {
 	o := q.ownership
 	switch {

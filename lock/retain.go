@@ -18,8 +18,8 @@ func (r *retention) stop() {
 	}
 }
 
-// retain keeps the ownership for a while, if Config.Retain says so and no other contender stands in the line. The caller
-// holds q.mu, and no goroutine waits.
+// retain keeps the ownership for a while, if Config.Retain says so and no other contender stands in the line. The
+// caller holds q.mu, and no goroutine waits.
 func (q *localQueue) retain() bool {
 	keep := q.mutex.cfg.Retain
 	o, now := q.ownership, time.Now()
@@ -70,8 +70,8 @@ func (q *localQueue) watchOnce() {
 	}
 }
 
-// watchLine watches the line of an ownership that is retained or passed on, and gives it up when another contender comes:
-// at once if it is not held, with the unlock or at the hand-off's bound otherwise.
+// watchLine watches the line of an ownership that is retained or passed on, and gives it up when another contender
+// comes: at once if it is not held, with the unlock or at the hand-off's bound otherwise.
 func (q *localQueue) watchLine(o *line.Ownership) {
 	err := o.Own().WatchLine(o.Context(), func(others bool) (goOn bool) {
 		q.mu.Lock()

@@ -99,7 +99,7 @@ func (m *RWMutex) rlock(ctx context.Context) (*Hold, error) {
 		}
 		go g.stand(m.tickets.draw())
 	}
-	if g.tenure != nil {
+	if g.ownership != nil {
 		h := g.serve()
 		m.mu.Unlock()
 		return h, nil
@@ -147,7 +147,7 @@ func (m *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
 
 func (m *RWMutex) tryRLock(ctx context.Context) (*Hold, error) {
 	m.mu.Lock()
-	if g := m.group; g != nil && g.tenure != nil && g.open(time.Now()) {
+	if g := m.group; g != nil && g.ownership != nil && g.open(time.Now()) {
 		h := g.serve()
 		m.mu.Unlock()
 		return h, nil

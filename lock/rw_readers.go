@@ -7,17 +7,18 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
-// readers is goroutines of this process that read together, behind one node in the line. The RWMutex's mu guards all of it.
+// A readers is goroutines of this process that read together, behind one contender in the line. The RWMutex's mu guards
+// all of it.
 type readers struct {
-	lock    *RWMutex
-	ctx     context.Context //nolint:containedctx // of the wait for the node's turn
-	giveUp  context.CancelFunc
-	waiting []*waiter
-	behind  bool            // somebody has been found ahead
-	tenure  *line.Ownership // nil until the node's turn has come
-	holds   int             // that are not unlocked
-	bound   bound
-	rest    *readers // whom those were given to whom the node has no turns for
+	lock      *RWMutex
+	ctx       context.Context //nolint:containedctx // of the wait for the contender's turn
+	giveUp    context.CancelFunc
+	waiting   []*waiter
+	behind    bool            // other contenders have been found ahead
+	ownership *line.Ownership // nil until the contender is first
+	holds     int             // that are not unlocked
+	bound     bound
+	rest      *readers // where those wait for whom the ownership has no tokens left
 }
 
 func (m *RWMutex) newGroup() *readers {
@@ -36,46 +37,46 @@ func (w *waiter) group(g *readers) *readers {
 
 // open reports whether another reader may join.
 func (g *readers) open(now time.Time) bool {
-	t := g.tenure
-	if t == nil {
+	o := g.ownership
+	if o == nil {
 		return g.ctx.Err() == nil
 	}
-	if t.Stopped() != nil || t.Exhausted() {
+	if o.Stopped() != nil || o.Exhausted() {
 		return false
 	}
-	limits := g.lock.cfg.Handoff
-	if g.bound.near(limits, t.Turn(), now) {
+	turn, limits := o.Turn(), g.lock.cfg.Handoff
+	if g.bound.near(limits, turn, now) {
 		g.bound.looking = true
-		go g.look(t.Turn(), now)
+		go g.look(turn, now)
 	}
-	return !g.bound.reached(limits, t.Turn(), now)
+	return !g.bound.reached(limits, turn, now)
 }
 
-// look finds out whether anybody waits to write. What it finds is as of when it was sent.
+// look finds out whether other contenders wait to write. What it finds is as of when it was sent.
 func (g *readers) look(turn int, sent time.Time) {
-	writers, err := g.tenure.Own().Others(g.tenure.Context(), isWriter)
+	writers, err := g.ownership.Own().Others(g.ownership.Context(), isWriter)
 	m := g.lock
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	g.bound.looking = false
-	if err != nil || writers { // who cannot know lets others have their turn
+	if err != nil || writers { // a process that cannot know lets others have their turn
 		g.bound.crowded = true
 	} else {
 		g.bound.turn, g.bound.at = turn, sent
 	}
 }
 
-// close lets nobody join any more.
+// close lets no other reader join.
 func (g *readers) close() {
 	if g.lock.group == g {
 		g.lock.group = nil
 	}
 }
 
-// stand waits for the node's turn, for all who wait here.
+// stand waits until the contender is first, for all who wait here.
 func (g *readers) stand(t *ticket) {
 	m := g.lock
-	began, err := m.own(g.ctx, m.stand(g.ctx, &m.read, t, g.queued))
+	o, err := m.own(g.ctx, m.stand(g.ctx, &m.read, t, g.queued))
 	t.drop(&m.mu)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,13 +89,13 @@ func (g *readers) stand(t *ticket) {
 		g.giveUp()
 		return
 	}
-	g.begin(began)
+	g.begin(o)
 	if len(g.waiting) == 0 { // all have left meanwhile
 		g.close()
-		began.Release(ErrUnlocked)
+		o.Release(ErrUnlocked)
 		return
 	}
-	for len(g.waiting) > 0 && !began.Exhausted() {
+	for len(g.waiting) > 0 && !o.Exhausted() {
 		g.waiting[0].answer <- answer{hold: g.serve()}
 		g.waiting = g.waiting[1:]
 	}
@@ -108,7 +109,7 @@ func (g *readers) stand(t *ticket) {
 	}
 }
 
-// queued tells everybody who waits here that somebody is ahead.
+// queued tells all who wait here that other contenders are ahead.
 func (g *readers) queued() {
 	g.lock.mu.Lock()
 	defer g.lock.mu.Unlock()
@@ -118,9 +119,9 @@ func (g *readers) queued() {
 	}
 }
 
-// begin starts the group's tenure.
-func (g *readers) begin(t *line.Ownership) {
-	g.tenure = t
+// begin begins to serve from an ownership.
+func (g *readers) begin(o *line.Ownership) {
+	g.ownership = o
 	g.bound = bound{at: time.Now()}
 	g.giveUp() // nothing is waited for any more
 }
@@ -128,11 +129,11 @@ func (g *readers) begin(t *line.Ownership) {
 // serve gives the lock to one more reader.
 func (g *readers) serve() *Hold {
 	g.holds++
-	return newRWHold(g.tenure, g)
+	return newRWHold(g.ownership, g)
 }
 
 // take takes the lock back from a hold. The last takes the node along.
-func (g *readers) take(t *line.Ownership) *line.Removal {
+func (g *readers) take(o *line.Ownership) *line.Removal {
 	m := g.lock
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -140,5 +141,5 @@ func (g *readers) take(t *line.Ownership) *line.Removal {
 		return nil
 	}
 	g.close()
-	return t.Release(ErrUnlocked)
+	return o.Release(ErrUnlocked)
 }

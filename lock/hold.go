@@ -76,12 +76,14 @@ func (g *grant) giveBackTo(back giver) {
 	g.back = back
 }
 
-// readers returns those with whom the grant shares a lock for reading, nil if it is not for reading.
-func (g *grant) readers() *readers {
+// readers returns the group with which the grant shares a lock for reading, nil if it is not for reading.
+func (g *grant) readers() *group {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	r, _ := g.back.(*readers)
-	return r
+	if r, ok := g.back.(*group); ok && r.queue.shares {
+		return r
+	}
+	return nil
 }
 
 // Context returns the hold's context. It ends when the hold does, and context.Cause says why: ErrUnlocked; zk.ErrUncertain when no quorum of the

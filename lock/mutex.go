@@ -14,7 +14,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
@@ -122,8 +121,7 @@ type Mutex struct {
 	line  line.Line
 	queue localQueue
 
-	mu      sync.Mutex // guards the tickets; never held while anything is waited for
-	tickets ticket     // with StrictFIFO, the head of a ring of those who are on their way
+	tickets ticket // with StrictFIFO, the head of a ring of callers on their way; the queue's mu guards it
 }
 
 // NewMutex returns the mutex at path, which is private to it: no other recipe may use it. Nothing is asked of the server yet; the path
@@ -134,8 +132,8 @@ func NewMutex(client *zk.Client, path string, cfg Config) (*Mutex, error) {
 		return nil, err
 	}
 	m := &Mutex{base: base{client: client, name: path, cfg: cfg}}
-	m.queue.mutex = m
 	m.tickets.init()
+	m.queue.base, m.queue.line, m.queue.others, m.queue.contend = &m.base, &m.line, anyone, m.contend
 	contenderLine(&m.line, path, cfg, lockStem, anyone)
 	if err := checkSize(&m.line); err != nil {
 		return nil, err
@@ -171,20 +169,20 @@ func (m *Mutex) lock(ctx context.Context) (*Hold, error) {
 
 // strict is lock for StrictFIFO: a place in the servers' line for each caller, in the order of the calls.
 func (m *Mutex) strict(ctx context.Context) (*Hold, error) {
-	m.mu.Lock()
+	m.queue.mu.Lock()
 	t := m.tickets.draw()
-	m.mu.Unlock()
-	defer t.drop(&m.mu)
+	m.queue.mu.Unlock()
+	defer t.drop(&m.queue.mu)
 	queued := m.cfg.Hooks.enqueuedOnce(ctx, m.name)
 	return m.alone(ctx, func(sess *zk.Session) (*line.Own, error) {
-		if err := m.tickets.turn(ctx, &m.mu, t, sess); err != nil {
+		if err := m.tickets.turn(ctx, &m.queue.mu, t, sess); err != nil {
 			return nil, err
 		}
 		asked := m.line.Ask(sess)
 		// The request counts as having joined, and the next caller asks before the answer: the servers execute the requests
 		// of a session in the order in which they were sent. A request that has to be sent again (its connection broke, or
 		// the path was not there yet) has lost its turn to those that were sent meanwhile.
-		t.enter(&m.mu, sess)
+		t.enter(&m.queue.mu, sess)
 		return m.first(ctx, asked, queued)
 	})
 }
@@ -200,10 +198,25 @@ func (m *Mutex) tryLock(ctx context.Context) (*Hold, error) {
 	if m.cfg.Handoff == StrictFIFO {
 		return m.alone(ctx, m.tryFirst(ctx))
 	}
-	return m.queue.try(ctx)
+	return m.queue.try(func() (*line.Ownership, error) { return m.own(ctx, m.tryFirst(ctx)) })
 }
 
 // tryFirst returns what takes the first place in line if no other contender is there.
 func (m *Mutex) tryFirst(ctx context.Context) func(*zk.Session) (*line.Own, error) {
 	return func(sess *zk.Session) (*line.Own, error) { return m.cfg.tryEnter(ctx, sess, &m.line) }
+}
+
+// contend returns what makes the contender of a group first.
+func (m *Mutex) contend(ctx context.Context, g *group) func(*zk.Session) (*line.Own, error) {
+	return func(sess *zk.Session) (*line.Own, error) {
+		asked := g.asked
+		if g.asked = nil; asked != nil && asked.Session() != sess {
+			asked.Cancel() // its node has ended with its session, but a merged release waits for its answer
+			asked = nil
+		}
+		if asked == nil {
+			asked = m.line.Ask(sess)
+		}
+		return m.first(ctx, asked, g.queued)
+	}
 }

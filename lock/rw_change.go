@@ -78,8 +78,7 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 			if err != nil {
 				return nil, err
 			}
-			g := m.newGroup() // which no other reader joins
-			g.begin(h.grant.Ownership)
+			g := m.readers.owning(h.grant.Ownership) // which no other reader joins
 			g.holds = 1
 			h.grant.giveBackTo(g)
 			return next, nil
@@ -110,12 +109,12 @@ func (h *Hold) Upgrade(ctx context.Context) error {
 	if g == nil {
 		return nil
 	}
-	m.mu.Lock()
-	alone, joinable, writers := g.holds == 1 && !h.grant.Exhausted(), m.group == g, m.writers
-	if alone {
-		g.close()
+	m.readers.mu.Lock()
+	alone, joinable, writers := g.holds == 1 && !h.grant.Exhausted(), m.readers.current == g, m.writers
+	if alone && joinable {
+		m.readers.current = nil
 	}
-	m.mu.Unlock()
+	m.readers.mu.Unlock()
 	if !alone {
 		return ErrUpgradeConflict
 	}
@@ -147,11 +146,11 @@ func (h *Hold) Upgrade(ctx context.Context) error {
 		h.mu.Unlock()
 		return next, nil
 	})
-	m.mu.Lock()
-	if err != nil && joinable && m.group == nil && m.writers == writers {
-		m.group = g
+	m.readers.mu.Lock()
+	if err != nil && joinable && m.readers.current == nil && m.writers == writers {
+		m.readers.current = g
 	}
-	m.mu.Unlock()
+	m.readers.mu.Unlock()
 	return m.changed(err)
 }
 

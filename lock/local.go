@@ -11,9 +11,9 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// A localQueue is the goroutines of this process that want one lock, in the order of their calls. They stand in groups, each
-// behind one contender in the servers' line. While that is first, the goroutines of a group share it: one after the other,
-// or all at a time if the queue shares.
+// A localQueue is the goroutines of this process that want one lock, in the order of their calls. They stand in groups,
+// each behind one contender in the servers' line. While that is first, the goroutines of a group share it: one after
+// the other, or all at a time if the queue shares.
 type localQueue struct {
 	base   *base
 	shares bool                      // several goroutines may hold at a time: readers
@@ -30,8 +30,9 @@ type localQueue struct {
 
 // A group is goroutines behind one contender. The queue's mu guards it.
 //
-// Its states: standing (ownership is nil); owning and held; owning and not held, because the lock is retained (no goroutine
-// waits) or parked (some wait, and the bound of the hand-off is reached while a look at the line is under way); over.
+// Its states: standing (ownership is nil); owning and held; owning and not held, because the lock is retained (no
+// goroutine waits) or parked (some wait, and the bound of the hand-off is reached while a look at the line is under
+// way); over.
 type group struct {
 	queue     *localQueue
 	ticket    *ticket       // nil if the queue has none
@@ -50,13 +51,19 @@ type group struct {
 
 // lock waits for the turn of a group's contender, and for the caller's turn in the group.
 //
-// Thousands of goroutines may wait here, and a stack that is deeper than the smallest one doubles what each of them costs.
-// So a caller waits for one channel, which takes less of the stack than two do, and another goroutine sees the end of its
-// context.
+// Thousands of goroutines may wait here, and a stack that is deeper than the smallest one doubles what each of them
+// costs. So a caller waits for one channel, which takes less of the stack than two do, and another goroutine sees the
+// end of its context.
 func (q *localQueue) lock(ctx context.Context) (*Hold, error) {
-	w, h := q.enter(ctx)
-	if h != nil {
+	w, h, begun := q.enter()
+	switch {
+	case h != nil:
 		return h, nil
+	case begun == nil:
+	case q.tickets == nil:
+		begun.lead(ctx)
+	default:
+		go begun.stand()
 	}
 	if w.queued != nil {
 		return q.lockTold(ctx, w)
@@ -82,35 +89,28 @@ func (q *localQueue) lockTold(ctx context.Context, w *waiter) (*Hold, error) {
 	return a.hold, a.err
 }
 
-// enter gives the caller the lock if a group has it to give, or else puts the caller at the end of the queue.
-func (q *localQueue) enter(ctx context.Context) (*waiter, *Hold) {
+// enter gives the caller the lock if a group has it to give, or else puts the caller at the end of the queue. Begun is
+// the group that it begins with the caller, which is to stand; nil if there is one that the caller could join.
+func (q *localQueue) enter() (w *waiter, h *Hold, begun *group) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	g := q.current
-	first := g == nil || !g.open()
-	if first {
-		g = q.newGroup()
-		if !q.single {
+	if g == nil || !g.open() {
+		begun = q.newGroup()
+		if g = begun; !q.single {
 			q.current = g
 		}
 	}
-	if h := g.serveNow(); h != nil {
-		q.mu.Unlock()
-		return nil, h
+	if h = g.serveNow(); h != nil {
+		return nil, h, nil
 	}
-	w := newWaiter(&q.base.cfg.Hooks)
+	w = newWaiter(&q.base.cfg.Hooks)
 	if g.behind || !q.shares && (g.ownership != nil || len(g.waiting) > 0) {
 		w.behind()
 	}
 	w.group = g
 	g.waiting = append(g.waiting, w)
-	q.mu.Unlock()
-	switch {
-	case first && q.tickets == nil:
-		g.lead(ctx)
-	case first:
-		go g.stand()
-	}
-	return w, nil
+	return w, nil, begun
 }
 
 // newGroup returns a group that is about to stand, behind all others. The caller holds q.mu.
@@ -122,8 +122,8 @@ func (q *localQueue) newGroup() *group {
 	return g
 }
 
-// owning returns a group for an ownership that was got otherwise. No goroutine can join unless the caller, which holds q.mu,
-// makes it the current one.
+// owning returns a group for an ownership that was got otherwise. No goroutine can join unless the caller, which holds
+// q.mu, makes it the current one.
 func (q *localQueue) owning(o *line.Ownership) *group {
 	g := &group{queue: q}
 	g.begin(o)
@@ -151,8 +151,8 @@ func (q *localQueue) cancel(ctx context.Context, w *waiter) {
 	}
 }
 
-// try takes the lock, by own, if no other contender and no other goroutine has it or waits for it. It is for queues that do
-// not share.
+// try takes the lock, by own, if no other contender and no other goroutine has it or waits for it. It is for queues
+// that do not share.
 func (q *localQueue) try(own func() (*line.Ownership, error)) (*Hold, error) {
 	q.mu.Lock()
 	if g := q.current; g != nil {
@@ -246,8 +246,8 @@ func (g *group) lead(ctx context.Context) {
 	go g.stand()
 }
 
-// stand stands in the servers' line for all waiters. It ends when the group has an ownership to give out, when no goroutine
-// waits any more, or when waiting makes no sense.
+// stand stands in the servers' line for all waiters. It ends when the group has an ownership to give out, when no
+// goroutine waits any more, or when waiting makes no sense.
 func (g *group) stand() {
 	q := g.queue
 	ctx, cancel := context.WithCancel(context.Background())
@@ -308,8 +308,9 @@ func (g *group) begin(o *line.Ownership) {
 	}
 }
 
-// ended sees to the waiters when an ownership has stopped without our doing: its session ended, its node was deleted, or it
-// was revoked. The next ownership serves them, in their order. The holder of a revoked lock has it until it unlocks.
+// ended sees to the waiters when an ownership has stopped without our doing: its session ended, its node was deleted,
+// or it was revoked. The next ownership serves them, in their order. The holder of a revoked lock has it until it
+// unlocks.
 func (g *group) ended(o *line.Ownership) {
 	g.queue.mu.Lock()
 	defer g.queue.mu.Unlock()
@@ -340,8 +341,8 @@ func (g *group) take(o *line.Ownership) *line.Removal {
 	}
 }
 
-// next decides what becomes of an ownership: it serves waiters, is retained or parked, or ends. Unless the queue shares, it
-// is not held.
+// next decides what becomes of an ownership: it serves waiters, is retained or parked, or ends. Unless the queue
+// shares, it is not held.
 func (g *group) next() *line.Removal {
 	o, q := g.ownership, g.queue
 	if q.shares {

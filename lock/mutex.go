@@ -157,17 +157,14 @@ func (m *Mutex) Path() string { return m.name }
 // caller has the lock already: Lock returns a nested hold at once, with the same token. Others get the lock when the outermost hold
 // and all that are nested in it are unlocked, in whatever order. Only the context says who is inside, not the goroutine.
 func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
-	return m.acquire(ctx, m, true, m.lock)
-}
-
-func (m *Mutex) lock(ctx context.Context) (*Hold, error) {
+	take := m.queue.lock
 	if m.cfg.Handoff == StrictFIFO {
-		return m.strict(ctx)
+		take = m.strict
 	}
-	return m.queue.lock(ctx)
+	return m.acquire(ctx, m, true, take)
 }
 
-// strict is lock for StrictFIFO: a place in the servers' line for each caller, in the order of the calls.
+// strict takes the lock with StrictFIFO: a contender in the servers' line for each caller, in the order of the calls.
 func (m *Mutex) strict(ctx context.Context) (*Hold, error) {
 	m.queue.mu.Lock()
 	t := m.tickets.draw()

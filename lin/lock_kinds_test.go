@@ -25,7 +25,7 @@ type grip struct {
 	permits int64
 	release func(ctx context.Context, wait bool)
 	change  func(ctx context.Context, shared bool) (token int64, err error) // an upgrade or a downgrade; nil if there is none
-	again   func(ctx context.Context, shared bool) (*grip, error)           // a hold nested in it, by its context; nil if there is none
+	again   func(ctx context.Context, shared bool) (*grip, error)           // a hold nested in it, with lock.Reenter; nil if there is none
 	lost    func() string                                                   // why it has ended by itself, as lincheck.Hold.Lost has it; nil if nobody asks
 	alive   *int64                                                          // where its holder books when it was last seen alive
 }
@@ -146,7 +146,7 @@ func plain[T interface {
 	if err != nil {
 		return nil, err
 	}
-	again := func(ctx context.Context, _ bool) (*grip, error) { return gripOf(m.Lock(ctx)) }
+	again := func(ctx context.Context, _ bool) (*grip, error) { return gripOf(m.Lock(lock.Reenter(ctx))) }
 	return func(ctx context.Context, p plan) (*grip, error) {
 		ctx, cancel := patient(ctx, p)
 		defer cancel()
@@ -180,7 +180,9 @@ func openRW(client *zk.Client, path string, number int) (take, error) {
 		}
 		g, _ := gripOf(h, nil)
 		g.shared = p.shared
-		g.again = func(ctx context.Context, shared bool) (*grip, error) { return gripOf(ways[false][shared](ctx)) }
+		g.again = func(ctx context.Context, shared bool) (*grip, error) {
+			return gripOf(ways[false][shared](lock.Reenter(ctx)))
+		}
 		g.change = func(ctx context.Context, shared bool) (int64, error) {
 			change := h.Upgrade
 			if shared {

@@ -173,14 +173,14 @@ func TestNestedHoldsAreNotTold(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, w *world, d *diary, m *lock.Mutex) {
 		outer := acquire(t, m)
-		inner := lockWith(outer.Context(), t, m)
+		inner := lockWith(lock.Reenter(outer.Context()), t, m)
 		unlock(t, outer)
 		d.want(t, "acquired")
 		unlock(t, inner)
 		d.want(t, "released")
 
 		outer = acquire(t, m)
-		inner = lockWith(outer.Context(), t, m)
+		inner = lockWith(lock.Reenter(outer.Context()), t, m)
 		w.ExpireSession(outer.Session().ID())
 		d.want(t, "acquired", "lost")
 		_, _ = inner.Unlock(), outer.Unlock() // were lost

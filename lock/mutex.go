@@ -157,9 +157,8 @@ func (m *Mutex) Path() string { return m.path }
 // the client's error. Whenever it returns an error, it has left no node behind, or is still removing it in the
 // background.
 //
-// If ctx descends from the context of a hold of this Mutex that lasts, or from that of a hold of another which was acquired inside it, the
-// caller has the lock already: Lock returns a nested hold at once, with the same token. Others get the lock when the outermost hold
-// and all that are nested in it are unlocked, in whatever order. Only the context says who is inside, not the goroutine.
+// Lock waits for every other hold, also for one of the caller's own: a caller that may have the lock already passes
+// Reenter(ctx).
 func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
 	a, nested, err := m.begin(ctx)
 	if nested != nil || err != nil {
@@ -204,7 +203,7 @@ func (m *Mutex) ask(ctx context.Context, sess *zk.Session, t *ticket) (*line.Ent
 
 // TryLock returns the hold if the lock is free, and ErrHeld at once if anybody has it or waits for it. That somebody else left a
 // moment ago may not have reached the server that answers: then ErrHeld is late news, never the lock given twice. A try that fails
-// costs one read and no number in the line. Whoever has the lock already gets a nested hold, as from Lock.
+// costs one read and no number in the line.
 func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
 	a, nested, err := m.begin(ctx)
 	if nested != nil || err != nil {

@@ -10,7 +10,22 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// holdContext carries its hold, so that who locks with it, or with a context that descends from it, is known to be inside.
+// Reenter returns a context for one call of Lock, TryLock, RLock, TryRLock or Do, of a caller that may have the lock
+// already. If ctx descends from the context of a hold of that lock, and the hold lasts, the call returns at once with a
+// hold that is nested in it: the same token, the same node. Other clients get the lock when all of them are unlocked, in
+// any order. Otherwise the call acquires the lock as usual.
+//
+// Holds that are nested in one do not exclude each other. Without Reenter, Lock waits for every hold there is, also for
+// those that ctx descends from: so goroutines that are started under a hold exclude each other.
+//
+// A Semaphore has no nested holds, and a hold of one lock is never nested in that of another, even if both have the same
+// path.
+func Reenter(ctx context.Context) context.Context { return context.WithValue(ctx, reenterKey{}, true) }
+
+// reenterKey is the key of Reenter's mark.
+type reenterKey struct{}
+
+// holdContext carries its hold, so that each acquisition knows inside which holds it goes on.
 type holdContext struct {
 	context.Context //nolint:containedctx // it is one
 	hold            *Hold
@@ -19,17 +34,21 @@ type holdContext struct {
 // holdKey is the key under which a context carries the innermost hold that it descends from.
 type holdKey struct{}
 
-// Value returns the hold for holdKey, and what the context carries otherwise.
+// Value returns the hold for holdKey, and what the context carries otherwise. Reenter's mark ends here: it is for the call
+// that it was passed to, and not for what runs under the hold which that call has returned.
 func (c holdContext) Value(key any) any {
-	if key == (holdKey{}) {
+	switch key {
+	case holdKey{}:
 		return c.hold
+	case reenterKey{}:
+		return false
 	}
 	return c.Context.Value(key)
 }
 
 // inside says to which lock a hold belongs, and inside which other hold it was acquired.
 type inside struct {
-	of    any // *Mutex, *RWMutex, *Set or *Simple
+	of    any // *Mutex, *RWMutex, *Set, *Simple or *Semaphore
 	outer *Hold
 	nest  *nest // shared with the holds that are nested in it; nil if there are none
 }
@@ -53,6 +72,9 @@ func holdOf(ctx context.Context) *Hold {
 	h, _ := ctx.Value(holdKey{}).(*Hold)
 	return h
 }
+
+// reenters reports whether an acquisition inside h may return a nested hold.
+func (h *Hold) reenters(ctx context.Context) bool { return h != nil && ctx.Value(reenterKey{}) == true }
 
 // again returns a hold of the same lock nested in h or in a hold outside of h, nil if none of them is a hold of that lock that lasts.
 func (h *Hold) again(of any, outer *Hold) *Hold {
@@ -105,12 +127,14 @@ type acquisition struct {
 	begin time.Time // zero if nobody wants to know
 }
 
-// begin returns a nested hold to who has the lock already, and otherwise an acquisition, for the caller to take the lock and end it. The
+// begin returns a nested hold to a caller that re-enters, and otherwise an acquisition, for the caller to take the lock and end it. The
 // lock is said as in inside.
 func (c *Config) begin(ctx context.Context, of any) (acquisition, *Hold) {
 	outer := holdOf(ctx)
-	if h := outer.again(of, outer); h != nil {
-		return acquisition{}, h
+	if outer.reenters(ctx) {
+		if h := outer.again(of, outer); h != nil {
+			return acquisition{}, h
+		}
 	}
 	return acquisition{outer.lasting(), c.Hooks.begin()}, nil
 }
@@ -125,7 +149,7 @@ func (c *Config) end(ctx context.Context, of any, path string, a acquisition, h 
 	return h, nil
 }
 
-// takeAlone takes a lock that has one holder, as try does it, or nests in a hold of it that the caller has already. The lock is said as in
+// takeAlone takes a lock that has one holder, as try does it, or nests in a hold of it that the caller re-enters. The lock is said as in
 // inside, and name is what errors and hooks call it.
 func takeAlone[G line.Ground](
 	ctx context.Context, c *Config, client *zk.Client, of any, name string, try func(*zk.Session) (G, error),

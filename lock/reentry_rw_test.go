@@ -12,7 +12,7 @@ import (
 
 func lockedIn(t *testing.T, outer *lock.Hold, take func(context.Context) (*lock.Hold, error)) *lock.Hold {
 	t.Helper()
-	h, err := take(outer.Context())
+	h, err := take(lock.Reenter(outer.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestWriterInsideAHoldForReadingIsRefusedAtOnce(t *testing.T) {
 		m := w.rw(lock.Config{})
 		reader := locked(t, m.RLock)
 		for _, take := range []func(context.Context) (*lock.Hold, error){m.Lock, m.TryLock} {
-			if _, err := take(reader.Context()); !errors.Is(err, lock.ErrUpgradeConflict) {
+			if _, err := take(lock.Reenter(reader.Context())); !errors.Is(err, lock.ErrUpgradeConflict) {
 				t.Errorf("got %v, want lock.ErrUpgradeConflict", err)
 			}
 		}
@@ -76,7 +76,7 @@ func TestWriterInsideAHoldForReadingIsRefusedAtOnce(t *testing.T) {
 		if err := reader.Downgrade(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Lock(reader.Context()); !errors.Is(err, lock.ErrUpgradeConflict) {
+		if _, err := m.Lock(lock.Reenter(reader.Context())); !errors.Is(err, lock.ErrUpgradeConflict) {
 			t.Errorf("after the downgrade: got %v, want lock.ErrUpgradeConflict", err)
 		}
 		unlock(t, reader)

@@ -73,9 +73,8 @@ func (m *RWMutex) lines() []*line.Line { return []*line.Line{&m.read, &m.write, 
 // next one; a client that is closed, or whose credentials are refused, ends the wait with the client's error. Whenever it returns an
 // error, it has left no node behind, or is still removing it in the background.
 //
-// If ctx descends from the context of a hold of this RWMutex for writing that lasts, Lock returns a nested hold at once, as
-// Mutex.Lock does, and so does RLock, which also nests in a hold for reading. Lock inside a hold for reading, which could only wait for
-// itself, fails at once with ErrUpgradeConflict: see Hold.Upgrade. The same is true of TryLock and TryRLock.
+// With Reenter, Lock and RLock nest in a hold for writing, and RLock also in a hold for reading. Lock inside a hold for
+// reading, which could only wait for itself, fails at once with ErrUpgradeConflict: see Hold.Upgrade.
 func (m *RWMutex) Lock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, true, m.lock) }
 
 func (m *RWMutex) lock(ctx context.Context) (*Hold, error) {
@@ -167,14 +166,16 @@ func (m *RWMutex) tryRLock(ctx context.Context) (*Hold, error) {
 	return g.serve(), nil
 }
 
-// acquire returns a nested hold to who has the lock already, and takes it otherwise.
+// acquire returns a nested hold to a caller that re-enters, and takes the lock otherwise.
 func (m *RWMutex) acquire(ctx context.Context, write bool, take func(context.Context) (*Hold, error)) (*Hold, error) {
 	if ctx.Err() != nil {
 		return nil, m.failed(context.Cause(ctx))
 	}
 	outer := holdOf(ctx)
-	if h, err := m.again(ctx, outer, write); h != nil || err != nil {
-		return h, err
+	if outer.reenters(ctx) {
+		if h, err := m.again(ctx, outer, write); h != nil || err != nil {
+			return h, err
+		}
 	}
 	outer = outer.lasting()
 	begin := m.cfg.Hooks.begin()

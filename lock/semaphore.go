@@ -163,6 +163,7 @@ func (s *Semaphore) acquire(ctx context.Context, n int, take func(*zk.Session) (
 	if err := line.CheckSize(slices.Repeat([]*line.Line{&s.leases}, n)...); err != nil {
 		return nil, s.failed(err)
 	}
+	outer := holdOf(ctx).lasting()
 	return s.cfg.Hooks.around(ctx, s.path, func() (*Hold, error) {
 		leases, err := attempt(ctx, s.cfg.Retry, s.client, func(sess *zk.Session) (*line.Bundle, error) {
 			if err := s.limit.store(ctx, sess, &s.dir); err != nil {
@@ -170,7 +171,12 @@ func (s *Semaphore) acquire(ctx context.Context, n int, take func(*zk.Session) (
 			}
 			return take(sess)
 		})
-		return s.cfg.holdOn(s.client, s.path, leases, err)
+		h, err := s.cfg.holdOn(s.client, s.path, leases, err)
+		if err != nil {
+			return nil, err
+		}
+		h.in = inside{of: s, outer: outer}
+		return h, nil
 	})
 }
 

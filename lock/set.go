@@ -69,8 +69,7 @@ func (s *Set) Paths() []string { return slices.Clone(s.paths) }
 // nodes, it joins all lines again at their ends. Whenever it returns an error, it has left no node behind, or is still removing them in
 // the background.
 //
-// If ctx descends from the context of a hold of this Set that lasts, Lock returns a nested hold at once, as Mutex.Lock does. That is this
-// Set and no other: a Mutex or another Set with one of its paths waits for it, inside a hold of it as well as outside.
+// With Reenter, Lock nests in a hold of this Set and of no other: a Mutex or another Set with one of its paths waits.
 func (s *Set) Lock(ctx context.Context) (*Hold, error) {
 	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.name())
 	return s.lock(ctx, func(sess *zk.Session) (*line.Group, error) {

@@ -84,8 +84,6 @@ func (s *Simple) Path() string { return s.path }
 // If ctx ends first, it returns ctx's cause. If the session ends while it waits, it goes on under the next one; a client that is closed, or
 // whose credentials are refused, ends the wait with the client's error. Whenever it returns an error, it has left no node behind, or is
 // still removing it in the background.
-//
-// If ctx descends from the context of a hold of this Simple that lasts, Lock and TryLock return a nested hold at once, as Mutex.Lock does.
 func (s *Simple) Lock(ctx context.Context) (*Hold, error) {
 	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.path)
 	return s.acquire(ctx, func(sess *zk.Session) (*line.Post, error) {

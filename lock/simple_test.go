@@ -334,7 +334,7 @@ func TestLockInsideASimpleHoldIsNestedInIt(t *testing.T) {
 		if inner.Token() != outer.Token() || third.Token() != outer.Token() {
 			t.Errorf("nested holds have the tokens %d and %d, want %d", inner.Token(), third.Token(), outer.Token())
 		}
-		if _, err := other.TryLock(outer.Context()); !errors.Is(err, lock.ErrHeld) {
+		if _, err := other.TryLock(lock.Reenter(outer.Context())); !errors.Is(err, lock.ErrHeld) {
 			t.Errorf("another simple lock inside: got %v, want lock.ErrHeld", err)
 		}
 		for _, h := range []*lock.Hold{outer, third, inner} {
@@ -344,7 +344,9 @@ func TestLockInsideASimpleHoldIsNestedInIt(t *testing.T) {
 			unlock(t, h)
 		}
 		w.free()
-		again := locked(t, func(context.Context) (*lock.Hold, error) { return s.Lock(context.WithoutCancel(outer.Context())) })
+		again := locked(t, func(context.Context) (*lock.Hold, error) {
+			return s.Lock(lock.Reenter(context.WithoutCancel(outer.Context())))
+		})
 		if again.Token() <= outer.Token() {
 			t.Errorf("inside a hold that is over: got token %d after %d", again.Token(), outer.Token())
 		}

@@ -184,11 +184,11 @@ func openRW(client *zk.Client, path string, number int) (take, error) {
 			return gripOf(ways[false][shared](lock.Reenter(ctx)))
 		}
 		g.change = func(ctx context.Context, shared bool) (int64, error) {
-			change := h.Upgrade
+			change := m.Upgrade
 			if shared {
-				change = h.Downgrade
+				change = m.Downgrade
 			}
-			err := change(ctx)
+			err := change(ctx, h)
 			return int64(h.Token()), err
 		}
 		return g, nil

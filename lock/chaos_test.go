@@ -118,10 +118,11 @@ func shared(what string, m *lock.RWMutex, s *spot) guest {
 		h, err := take(ctx)
 		got, err := asHeld(h, err)
 		if err == nil {
-			got.shared, got.change = a.shared, h.Downgrade
+			change := m.Downgrade
 			if a.shared {
-				got.change = h.Upgrade
+				change = m.Upgrade
 			}
+			got.shared, got.change = a.shared, func(ctx context.Context) error { return change(ctx, h) }
 		}
 		return got, err
 	}}

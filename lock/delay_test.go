@@ -352,16 +352,17 @@ func TestReadersRestAfterWritersAndWritersAfterAnybody(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		changed := func(h *lock.Hold, change func(context.Context) error) *lock.Hold {
+		type change = func(context.Context, *lock.Hold) error
+		changed := func(h *lock.Hold, change change) *lock.Hold {
 			t.Helper()
-			if err := change(t.Context()); err != nil {
+			if err := change(t.Context(), h); err != nil {
 				t.Fatal(err)
 			}
 			return h
 		}
 		for _, lose := range []func() *lock.Hold{
 			func() *lock.Hold { return writer(rw()) },
-			func() *lock.Hold { h := reader(rw()); return changed(h, h.Upgrade) },
+			func() *lock.Hold { m := rw(); return changed(reader(m), m.Upgrade) },
 		} {
 			lost := w.lose(lose())
 			if _, err := rw().TryRLock(t.Context()); !errors.Is(err, lock.ErrHeld) {
@@ -372,7 +373,7 @@ func TestReadersRestAfterWritersAndWritersAfterAnybody(t *testing.T) {
 		}
 		for _, lose := range []func() *lock.Hold{
 			func() *lock.Hold { return reader(rw()) },
-			func() *lock.Hold { h := writer(rw()); return changed(h, h.Downgrade) },
+			func() *lock.Hold { m := rw(); return changed(writer(m), m.Downgrade) },
 		} {
 			lost := w.lose(lose())
 			hold := reader(rw())
@@ -382,10 +383,9 @@ func TestReadersRestAfterWritersAndWritersAfterAnybody(t *testing.T) {
 			waited(t, lost, delay)
 		}
 		begin := time.Now() // what changed and was unlocked makes nobody wait
-		h := writer(rw())
-		leave(changed(h, h.Downgrade))
-		h = reader(rw())
-		leave(changed(h, h.Upgrade))
+		m := rw()
+		leave(changed(writer(m), m.Downgrade))
+		leave(changed(reader(m), m.Upgrade))
 		leave(writer(rw()))
 		atOnce(begin)
 		settled()
@@ -464,8 +464,9 @@ func TestDisconnectEndsTheHoldOnlyIfThatIsWanted(t *testing.T) {
 
 func TestLockRestsAfterADowngradedHoldWasDeletedByForce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		hold := locked(t, w.rw(lock.Config{Delay: delay}).Lock)
-		if err := hold.Downgrade(t.Context()); err != nil {
+		m := w.rw(lock.Config{Delay: delay})
+		hold := locked(t, m.Lock)
+		if err := m.Downgrade(t.Context(), hold); err != nil {
 			t.Fatal(err)
 		}
 		settled()

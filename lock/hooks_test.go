@@ -203,14 +203,14 @@ func TestReadWriteLocksAndSetsTellTheirHooks(t *testing.T) {
 		d.want(t, "enqueued", "enqueued")
 		writer := waits(t.Context(), m.Lock)
 		d.want(t, "enqueued")
-		if err := hold.Downgrade(t.Context()); err != nil {
+		if err := m.Downgrade(t.Context(), hold); err != nil {
 			t.Fatal(err)
 		}
 		d.want(t, "acquired", "acquired")
 		unlock(t, got(t, first))
 		unlock(t, got(t, second))
 		d.want(t, "released", "released")
-		if err := hold.Upgrade(t.Context()); err != nil {
+		if err := m.Upgrade(t.Context(), hold); err != nil {
 			t.Fatal(err)
 		}
 		d.want(t)

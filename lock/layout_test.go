@@ -214,12 +214,12 @@ func TestLostRepliesMakeNoOrphanOfTwoNodes(t *testing.T) {
 					}
 					time.Sleep(time.Second)
 					hold := locked(t, rw.Lock)
-					if err := hold.Downgrade(t.Context()); err != nil {
+					if err := rw.Downgrade(t.Context(), hold); err != nil {
 						t.Fatalf("step %d: %v", step, err)
 					}
 					unlock(t, locked(t, w.rw(lock.Config{Layout: lock.Kazoo}).RLock))
 					time.Sleep(time.Second) // its session may have to come back to give it back
-					if err := hold.Upgrade(t.Context()); err != nil {
+					if err := rw.Upgrade(t.Context(), hold); err != nil {
 						t.Fatalf("step %d: %v", step, err)
 					}
 					unlock(t, hold)

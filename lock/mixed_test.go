@@ -76,9 +76,10 @@ func TestDowngradeDoesNotLetAMutexIn(t *testing.T) {
 	for _, layout := range []lock.Layout{lock.Curator, lock.Kazoo, lock.Both} {
 		t.Run(layout.String(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				hold := locked(t, w.rw(lock.Config{Layout: layout}).Lock)
+				m := w.rw(lock.Config{Layout: layout})
+				hold := locked(t, m.Lock)
 				next := waits(t.Context(), w.mutex(lock.Config{Layout: layout}).Lock)
-				if err := hold.Downgrade(t.Context()); err != nil {
+				if err := m.Downgrade(t.Context(), hold); err != nil {
 					t.Fatal(err)
 				}
 				none(t, "behind a writer that has become a reader", next)

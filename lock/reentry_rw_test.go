@@ -65,15 +65,15 @@ func TestWriterInsideAHoldForReadingIsRefusedAtOnce(t *testing.T) {
 				t.Errorf("got %v, want lock.ErrUpgradeConflict", err)
 			}
 		}
-		if err := reader.Upgrade(t.Context()); err != nil {
+		if err := m.Upgrade(t.Context(), reader); err != nil {
 			t.Fatalf("the refused ones left something: %v", err)
 		}
 		inner := lockedIn(t, reader, m.Lock) // it is a writer's now
-		if err := reader.Downgrade(t.Context()); !errors.Is(err, lock.ErrNested) {
+		if err := m.Downgrade(t.Context(), reader); !errors.Is(err, lock.ErrNested) {
 			t.Errorf("a writer is inside: got %v, want lock.ErrNested", err)
 		}
 		unlock(t, inner)
-		if err := reader.Downgrade(t.Context()); err != nil {
+		if err := m.Downgrade(t.Context(), reader); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := m.Lock(lock.Reenter(reader.Context())); !errors.Is(err, lock.ErrUpgradeConflict) {
@@ -90,7 +90,7 @@ func TestReaderThatIsUpgradedTakesItsNestedHoldsAlong(t *testing.T) {
 		m := w.rw(lock.Config{})
 		outer := locked(t, m.RLock)
 		inner := lockedIn(t, outer, m.RLock)
-		if err := inner.Upgrade(t.Context()); err != nil {
+		if err := m.Upgrade(t.Context(), inner); err != nil {
 			t.Fatal(err)
 		}
 		waiting := waits(t.Context(), w.rw(lock.Config{}).RLock)

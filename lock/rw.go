@@ -74,7 +74,7 @@ func (m *RWMutex) lines() []*line.Line { return []*line.Line{&m.read, &m.write, 
 // error, it has left no node behind, or is still removing it in the background.
 //
 // With Reenter, Lock and RLock nest in a hold for writing, and RLock also in a hold for reading. Lock inside a hold for
-// reading, which could only wait for itself, fails at once with ErrUpgradeConflict: see Hold.Upgrade.
+// reading, which could only wait for itself, fails at once with ErrUpgradeConflict: see Upgrade.
 func (m *RWMutex) Lock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, true, m.lock) }
 
 func (m *RWMutex) lock(ctx context.Context) (*Hold, error) {

@@ -332,7 +332,7 @@ func TestDowngradeKeepsThePlaceAndAdmitsNoWriter(t *testing.T) {
 		direct := waits(t.Context(), w.rw(lock.Config{}).RLock)
 		writer := waits(t.Context(), w.rw(lock.Config{}).Lock)
 		local := waits(t.Context(), m.RLock)
-		if err := hold.Downgrade(t.Context()); err != nil {
+		if err := m.Downgrade(t.Context(), hold); err != nil {
 			t.Fatal(err)
 		}
 		none(t, "behind a reader that was a writer", writer, local)
@@ -343,7 +343,7 @@ func TestDowngradeKeepsThePlaceAndAdmitsNoWriter(t *testing.T) {
 		if err := hold.Context().Err(); err != nil {
 			t.Fatalf("the hold has ended: %v", context.Cause(hold.Context()))
 		}
-		if err := hold.Downgrade(t.Context()); err != nil {
+		if err := m.Downgrade(t.Context(), hold); err != nil {
 			t.Errorf("again: %v", err)
 		}
 		if _, err := hold.Session().Multi(t.Context(), hold.Guard()); err != nil {
@@ -360,9 +360,10 @@ func TestDowngradeKeepsThePlaceAndAdmitsNoWriter(t *testing.T) {
 // The writer directly behind watches the very node that vanishes.
 func TestDowngradeDoesNotLetTheNextWriterIn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		hold := locked(t, w.rw(lock.Config{}).Lock)
+		m := w.rw(lock.Config{})
+		hold := locked(t, m.Lock)
 		next := waits(t.Context(), w.rw(lock.Config{}).Lock)
-		if err := hold.Downgrade(t.Context()); err != nil {
+		if err := m.Downgrade(t.Context(), hold); err != nil {
 			t.Fatal(err)
 		}
 		none(t, "directly behind", next)
@@ -374,10 +375,10 @@ func TestDowngradeDoesNotLetTheNextWriterIn(t *testing.T) {
 func TestHoldThatChangedEndsWhenItsNodeIsDeletedByOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.rw(lock.Config{})
-		change := map[string]func(*lock.Hold, context.Context) error{"down": (*lock.Hold).Downgrade, "up": (*lock.Hold).Upgrade}
+		change := map[string]func(context.Context, *lock.Hold) error{"down": m.Downgrade, "up": m.Upgrade}
 		for name, take := range map[string]func(context.Context) (*lock.Hold, error){"down": m.Lock, "up": m.RLock} {
 			hold := locked(t, take)
-			if err := change[name](hold, t.Context()); err != nil {
+			if err := change[name](t.Context(), hold); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second)
@@ -388,7 +389,7 @@ func TestHoldThatChangedEndsWhenItsNodeIsDeletedByOthers(t *testing.T) {
 			if cause := context.Cause(hold.Context()); !errors.Is(cause, lock.ErrDeleted) {
 				t.Errorf("%s: got %v, want lock.ErrDeleted", name, cause)
 			}
-			if err := change[name](hold, t.Context()); !errors.Is(err, lock.ErrDeleted) {
+			if err := change[name](t.Context(), hold); !errors.Is(err, lock.ErrDeleted) {
 				t.Errorf("%s once more: got %v, want lock.ErrDeleted", name, err)
 			}
 			if err := hold.Unlock(); !errors.Is(err, lock.ErrDeleted) {
@@ -405,7 +406,7 @@ func TestUpgradeOfTheOnlyReaderKeepsThePlace(t *testing.T) {
 		time.Sleep(time.Second) // its node is watched
 		token := hold.Token()
 		before := waits(t.Context(), w.rw(lock.Config{}).Lock)
-		if err := hold.Upgrade(t.Context()); err != nil {
+		if err := m.Upgrade(t.Context(), hold); err != nil {
 			t.Fatal(err)
 		}
 		after := waits(t.Context(), w.rw(lock.Config{}).RLock)
@@ -419,7 +420,7 @@ func TestUpgradeOfTheOnlyReaderKeepsThePlace(t *testing.T) {
 			t.Errorf("the guard: %v", err)
 		}
 		// Down and up again.
-		if err := errors.Join(hold.Downgrade(t.Context()), hold.Upgrade(t.Context()), hold.Upgrade(t.Context())); err != nil {
+		if err := errors.Join(m.Downgrade(t.Context(), hold), m.Upgrade(t.Context(), hold), m.Upgrade(t.Context(), hold)); err != nil {
 			t.Fatal(err)
 		}
 		none(t, "down and up again", before, after, local)
@@ -440,9 +441,9 @@ func TestUpgradeOfTheOnlyReaderKeepsThePlace(t *testing.T) {
 func TestUpgradeBesideOtherReadersFailsAtOnceAndKeepsTheHold(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.rw(lock.Config{}), w.rw(lock.Config{})
-		conflict := func(what string, h *lock.Hold) {
+		conflict := func(what string, m *lock.RWMutex, h *lock.Hold) {
 			t.Helper()
-			if err := h.Upgrade(t.Context()); !errors.Is(err, lock.ErrUpgradeConflict) {
+			if err := m.Upgrade(t.Context(), h); !errors.Is(err, lock.ErrUpgradeConflict) {
 				t.Fatalf("%s: got %v, want lock.ErrUpgradeConflict", what, err)
 			}
 			if h.Context().Err() != nil {
@@ -450,20 +451,20 @@ func TestUpgradeBesideOtherReadersFailsAtOnceAndKeepsTheHold(t *testing.T) {
 			}
 		}
 		mine, theirs := locked(t, a.RLock), locked(t, b.RLock)
-		conflict("a reader in another process", mine)
-		conflict("a reader in another process, the other way", theirs)
+		conflict("a reader in another process", a, mine)
+		conflict("a reader in another process, the other way", b, theirs)
 		writer := waits(t.Context(), w.rw(lock.Config{}).Lock)
-		conflict("with a writer behind", mine)
+		conflict("with a writer behind", a, mine)
 		none(t, "behind readers", writer)
 		unlock(t, theirs)
 		local := locked(t, a.RLock)
 		if local.Path() == mine.Path() {
-			conflict("a reader of the same process, on the same node", mine)
+			conflict("a reader of the same process, on the same node", a, mine)
 		}
-		conflict("a reader of the same process", local)
+		conflict("a reader of the same process", a, local)
 		unlock(t, local)
 		synctest.Wait() // until the others' nodes are gone: Unlock does not wait for that
-		if err := mine.Upgrade(t.Context()); err != nil {
+		if err := a.Upgrade(t.Context(), mine); err != nil {
 			t.Fatalf("alone: %v", err)
 		}
 		none(t, "behind a writer", writer)
@@ -475,11 +476,12 @@ func TestUpgradeBesideOtherReadersFailsAtOnceAndKeepsTheHold(t *testing.T) {
 // A reader whose writer leaves must not take that for its turn: another reader, ahead of both, may be a writer by now.
 func TestReaderBehindAWriterThatLeavesSeesAnUpgradeAheadOfBoth(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		hold := locked(t, w.rw(lock.Config{}).RLock)
+		m := w.rw(lock.Config{})
+		hold := locked(t, m.RLock)
 		ctx, cancel := context.WithCancel(t.Context())
 		writer := waits(ctx, w.rw(lock.Config{}).Lock)
 		reader := waits(t.Context(), w.rw(lock.Config{}).RLock)
-		if err := hold.Upgrade(t.Context()); err != nil {
+		if err := m.Upgrade(t.Context(), hold); err != nil {
 			t.Fatal(err)
 		}
 		cancel()
@@ -504,7 +506,7 @@ func TestReaderThatComesDuringAnUpgradeMakesItFail(t *testing.T) {
 			return zktest.Pass
 		})
 		upgraded := make(chan error, 1)
-		go func() { upgraded <- hold.Upgrade(t.Context()) }()
+		go func() { upgraded <- a.Upgrade(t.Context(), hold) }()
 		synctest.Wait()
 		other := locked(t, b.RLock)
 		w.Control(nil)
@@ -536,7 +538,7 @@ func TestCallerThatLeavesDuringAnUpgradeKeepsTheReadersHold(t *testing.T) {
 			return zktest.Pass
 		})
 		upgraded := make(chan error, 1)
-		go func() { upgraded <- hold.Upgrade(ctx) }()
+		go func() { upgraded <- m.Upgrade(ctx, hold) }()
 		synctest.Wait()
 		cancel()
 		if err := <-upgraded; !errors.Is(err, context.Canceled) {
@@ -570,7 +572,7 @@ func TestCallerThatLeavesAnUpgradeWhoseReplyWasLostLeavesNoWriter(t *testing.T) 
 			leave()
 			return zktest.ReplyUntil(answer)
 		})
-		if err := hold.Upgrade(ctx); !errors.Is(err, context.Canceled) {
+		if err := m.Upgrade(ctx, hold); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want the context's end", err)
 		}
 		proceed()
@@ -586,7 +588,8 @@ func TestCallerThatLeavesAnUpgradeWhoseReplyWasLostLeavesNoWriter(t *testing.T) 
 
 func TestUnlockWaitsForADowngrade(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		hold := locked(t, w.rw(lock.Config{}).Lock)
+		m := w.rw(lock.Config{})
+		hold := locked(t, m.Lock)
 		held, proceed := context.WithCancel(t.Context())
 		defer proceed()
 		w.Control(func(r zktest.Request) zktest.Fault {
@@ -597,7 +600,7 @@ func TestUnlockWaitsForADowngrade(t *testing.T) {
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := hold.Downgrade(ctx); !errors.Is(err, context.Canceled) {
+		if err := m.Downgrade(ctx, hold); !errors.Is(err, context.Canceled) {
 			t.Fatalf("got %v, want context.Canceled", err)
 		}
 		unlocked := make(chan error, 1)
@@ -615,14 +618,17 @@ func TestUnlockWaitsForADowngrade(t *testing.T) {
 
 func TestChangeOfAnotherLocksHoldIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		hold := acquire(t, w.mutex(lock.Config{}))
-		if hold.Downgrade(t.Context()) == nil || hold.Upgrade(t.Context()) == nil {
-			t.Error("a mutex's hold was changed")
+		m, other := w.rw(lock.Config{}), w.rw(lock.Config{})
+		for _, take := range []func(context.Context) (*lock.Hold, error){w.mutex(lock.Config{}).Lock, other.RLock, other.Lock} {
+			hold := locked(t, take)
+			if m.Downgrade(t.Context(), hold) == nil || m.Upgrade(t.Context(), hold) == nil {
+				t.Error("another lock's hold was changed")
+			}
+			unlock(t, hold)
 		}
-		unlock(t, hold)
-		read := locked(t, w.rw(lock.Config{}).RLock)
+		read := locked(t, m.RLock)
 		unlock(t, read)
-		if err := read.Upgrade(t.Context()); !errors.Is(err, lock.ErrUnlocked) {
+		if err := m.Upgrade(t.Context(), read); !errors.Is(err, lock.ErrUnlocked) {
 			t.Errorf("a hold that is over: got %v, want lock.ErrUnlocked", err)
 		}
 	})
@@ -694,7 +700,7 @@ func TestReadersAndWritersOfCuratorAndKazooAreRespected(t *testing.T) {
 				none(t, "a reader behind "+c.name, reader)
 			} else {
 				h := got(t, reader)
-				if err := h.Upgrade(t.Context()); !errors.Is(err, lock.ErrUpgradeConflict) {
+				if err := m.Upgrade(t.Context(), h); !errors.Is(err, lock.ErrUpgradeConflict) {
 					t.Errorf("an upgrade beside %s: got %v", c.name, err)
 				}
 				unlock(t, h)
@@ -753,13 +759,13 @@ func TestLostRepliesMakeNoOrphanOfAReadWriteLock(t *testing.T) {
 						return fault
 					})
 					hold := locked(t, m.Lock)
-					if err := hold.Downgrade(t.Context()); err != nil {
+					if err := m.Downgrade(t.Context(), hold); err != nil {
 						t.Fatalf("step %d: %v", step, err)
 					}
 					beside := locked(t, w.rw(lock.Config{}).RLock)
 					unlock(t, beside)
 					time.Sleep(time.Second) // its session may have to come back for that
-					if err := hold.Upgrade(t.Context()); err != nil {
+					if err := m.Upgrade(t.Context(), hold); err != nil {
 						t.Fatalf("step %d: %v", step, err)
 					}
 					none(t, fmt.Sprintf("step %d: beside a writer", step), waits(t.Context(), func(ctx context.Context) (*lock.Hold, error) {
@@ -831,14 +837,14 @@ func TestReadersAndWritersOfManyClientsExcludeEachOther(t *testing.T) {
 							if strings.Contains(h.Path(), "__WRIT__") {
 								write(h)
 								if rnd.IntN(2) == 0 {
-									if err := h.Downgrade(t.Context()); err != nil {
+									if err := m.Downgrade(t.Context(), h); err != nil {
 										t.Error(err)
 									}
 									read()
 								}
 							} else {
 								read()
-								if err := h.Upgrade(t.Context()); err == nil {
+								if err := m.Upgrade(t.Context(), h); err == nil {
 									upgrades.Add(1)
 									write(h)
 								} else if !errors.Is(err, lock.ErrUpgradeConflict) {
@@ -875,7 +881,7 @@ func TestUpgradeIsRefusedWhenTheTokensOfItsNodeHaveRunOut(t *testing.T) {
 			hold = next
 		}
 		before := hold.Token()
-		if err := hold.Upgrade(t.Context()); !errors.Is(err, lock.ErrUpgradeConflict) {
+		if err := m.Upgrade(t.Context(), hold); !errors.Is(err, lock.ErrUpgradeConflict) {
 			t.Errorf("got %v and token %d after %d, want lock.ErrUpgradeConflict", err, hold.Token(), before)
 		}
 		unlock(t, hold)

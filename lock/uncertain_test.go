@@ -43,10 +43,10 @@ var takers = map[string]func(ctx context.Context, client *zk.Client) (*lock.Hold
 		}
 		h, err := m.Lock(ctx)
 		if err == nil {
-			err = h.Downgrade(ctx)
+			err = m.Downgrade(ctx, h)
 		}
 		if err == nil { // another reader would not have to wait
-			err = h.Upgrade(ctx)
+			err = m.Upgrade(ctx, h)
 		}
 		return h, err
 	},

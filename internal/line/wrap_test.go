@@ -491,7 +491,7 @@ func TestHoldFromBeforeTheEndChangesItsKind(t *testing.T) {
 				t.Fatal(err)
 			}
 			srv.PresetSequence(path, math.MaxInt32-1)
-			if err := errors.Join(h.Downgrade(t.Context()), h.Upgrade(t.Context()), h.Context().Err(), h.UnlockWait(t.Context())); err != nil {
+			if err := errors.Join(m.Downgrade(t.Context(), h), m.Upgrade(t.Context(), h), h.Context().Err(), h.UnlockWait(t.Context())); err != nil {
 				t.Error(err)
 			}
 		})

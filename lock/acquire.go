@@ -16,7 +16,7 @@ type base struct {
 	cfg    Config
 }
 
-// acquire acquires the lock of which b is the base: by nesting in a hold that ctx descends from, or as take does it. It
+// acquire acquires the lock of which b is the base: by nesting in a hold if the caller re-enters, or as take does it. It
 // tells the hooks, and says of which lock an error is.
 //
 // Its frame is on the stack of every goroutine that waits in take (see localQueue.lock): the compiler must not inline
@@ -45,11 +45,12 @@ func (b *base) outer(ctx context.Context, of any, write bool) (outer, nested *Ho
 		return nil, nil, b.failed(context.Cause(ctx))
 	}
 	innermost := holdOf(ctx)
-	nested, err = innermost.nestedIn(ctx, of, write)
-	if err != nil {
-		err = b.failed(err)
+	if innermost.reenters(ctx) {
+		if nested, err = innermost.nestedIn(ctx, of, write); err != nil {
+			return nil, nil, b.failed(err)
+		}
 	}
-	return innermost.lasting(), nested, err
+	return innermost.lasting(), nested, nil
 }
 
 // own makes a contender that is first, by try, and begins its ownership. It tries again as Config.Retry says.

@@ -35,7 +35,8 @@ var (
 	ErrWrap = line.ErrWrap
 )
 
-// Config says how a lock behaves. The zero Config is ready to use.
+// Config says how a Mutex behaves. The zero Config is ready to use. The other locks have configurations of their own, with
+// those of the fields that they obey.
 type Config struct {
 	Label  string   // what this contender is for, shown to whoever inspects the lock; UTF-8 of at most 1,024 bytes
 	Layout Layout   // whose contenders know ours for what they are; Curator's if zero
@@ -58,8 +59,7 @@ type Config struct {
 	// nor heed one. It costs a round trip for every place in line that comes to be first, and leaves a node beside the path, at
 	// DelayPath, while the lock is held and after a loss.
 	//
-	// A Mutex, an RWMutex and a Set have it, not together with Retain. Readers wait after a writer that was lost, and writers after anybody.
-	// A Semaphore has none, whose holders are at work at the same time in any case, and a Simple has nowhere to leave the node.
+	// It cannot be combined with Retain. Readers of an RWMutex wait after a writer that was lost, and writers after any loss.
 	Delay time.Duration
 
 	// OnSuspend says whether a hold ends when the connection is lost, or only at the session's deadline.
@@ -153,9 +153,8 @@ func (m *Mutex) Path() string { return m.name }
 // the client's error. Whenever it returns an error, it has left no node behind, or is still removing it in the
 // background.
 //
-// If ctx descends from the context of a hold of this Mutex that lasts, or from that of a hold of another which was acquired inside it, the
-// caller has the lock already: Lock returns a nested hold at once, with the same token. Others get the lock when the outermost hold
-// and all that are nested in it are unlocked, in whatever order. Only the context says who is inside, not the goroutine.
+// Lock waits for every other hold, also for one of the caller's own: a caller that may have the lock already passes
+// Reenter(ctx).
 func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
 	take := m.queue.lock
 	if m.cfg.Handoff == StrictFIFO {
@@ -186,7 +185,7 @@ func (m *Mutex) strict(ctx context.Context) (*Hold, error) {
 
 // TryLock returns the hold if the lock is free, and ErrHeld at once if anybody has it or waits for it. That somebody else left a
 // moment ago may not have reached the server that answers: then ErrHeld is late news, never the lock given twice. A try that fails
-// costs one read and no number in the line. Whoever has the lock already gets a nested hold, as from Lock.
+// costs one read and no number in the line.
 func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
 	return m.acquire(ctx, m, true, m.tryLock)
 }

@@ -2,7 +2,6 @@ package lock
 
 import (
 	"context"
-	"errors"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -31,15 +30,12 @@ type RWMutex struct {
 }
 
 // NewRWMutex returns the read/write lock at path, which is private to it: no other recipe may use it. Nothing is asked of the server
-// yet; the path and missing parents are made when they are needed and go away when they are not. It returns an error for a path that is
-// none, and for Config.Retain, which a read/write lock does not have.
-func NewRWMutex(client *zk.Client, path string, cfg Config) (*RWMutex, error) {
-	cfg, err := checkNew(client, path, cfg)
+// yet; the path and missing parents are made when they are needed and go away when they are not. It returns an error if the
+// path or the configuration is invalid.
+func NewRWMutex(client *zk.Client, path string, config RWConfig) (*RWMutex, error) {
+	cfg, err := checkNew(client, path, config.config())
 	if err != nil {
 		return nil, err
-	}
-	if cfg.Retain > 0 {
-		return nil, errors.New("lock: a read/write lock is not retained; leave Retain zero")
 	}
 	m := &RWMutex{base: base{client: client, name: path, cfg: cfg}}
 	m.tickets.init()
@@ -69,9 +65,8 @@ func (m *RWMutex) lines() []*line.Line { return []*line.Line{&m.read, &m.write, 
 // next one; a client that is closed, or whose credentials are refused, ends the wait with the client's error. Whenever it returns an
 // error, it has left no node behind, or is still removing it in the background.
 //
-// If ctx descends from the context of a hold of this RWMutex for writing that lasts, Lock returns a nested hold at once, as
-// Mutex.Lock does, and so does RLock, which also nests in a hold for reading. Lock inside a hold for reading, which could only wait for
-// itself, fails at once with ErrUpgradeConflict: see Hold.Upgrade. The same is true of TryLock and TryRLock.
+// With Reenter, Lock and RLock nest in a hold for writing, and RLock also in a hold for reading. Lock inside a hold for
+// reading, which could only wait for itself, fails at once with ErrUpgradeConflict: see Upgrade.
 func (m *RWMutex) Lock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m, true, m.lock) }
 
 func (m *RWMutex) lock(ctx context.Context) (*Hold, error) {

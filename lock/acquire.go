@@ -16,12 +16,14 @@ type base struct {
 	cfg    Config
 }
 
-// acquire acquires the lock of which b is the base: by nesting in a hold if the caller re-enters, or as take does it. It
-// tells the hooks, and says of which lock an error is.
+// acquire acquires the lock of which b is the base: by nesting in a hold if the caller re-enters, or as take does it.
+// It tells the hooks, and says of which lock an error is.
 //
 // Its frame is on the stack of every goroutine that waits in take (see localQueue.lock): the compiler must not inline
 // what it calls.
-func (b *base) acquire(ctx context.Context, of any, write bool, take func(context.Context) (*Hold, error)) (*Hold, error) {
+func (b *base) acquire(
+	ctx context.Context, of any, write bool, take func(context.Context) (*Hold, error),
+) (*Hold, error) {
 	outer, nested, err := b.outer(ctx, of, write)
 	if nested != nil || err != nil {
 		return nested, err

@@ -429,7 +429,7 @@ func (g *group) look(turn int, sent time.Time) {
 	default:
 		g.bound.turn, g.bound.at = turn, sent
 		if !g.queue.shares {
-			g.watchOnce() // a process that passes the lock on for long is told of others rather than asks again and again
+			g.watchOnce() // to be told of others rather than ask again and again
 		}
 	}
 	if g.holds == 0 && len(g.waiting) > 0 {

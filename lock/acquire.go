@@ -16,12 +16,14 @@ type base struct {
 	cfg    Config
 }
 
-// acquire acquires the lock of which b is the base: by nesting in a hold that ctx descends from, or as take does it. It
-// tells the hooks, and says of which lock an error is.
+// acquire acquires the lock of which b is the base: by nesting in a hold if the caller re-enters, or as take does it.
+// It tells the hooks, and says of which lock an error is.
 //
-// Its frame is on the stack of every goroutine that waits in take (see localQueue.lock): the compiler must not inline what it
-// calls.
-func (b *base) acquire(ctx context.Context, of any, write bool, take func(context.Context) (*Hold, error)) (*Hold, error) {
+// Its frame is on the stack of every goroutine that waits in take (see localQueue.lock): the compiler must not inline
+// what it calls.
+func (b *base) acquire(
+	ctx context.Context, of any, write bool, take func(context.Context) (*Hold, error),
+) (*Hold, error) {
 	outer, nested, err := b.outer(ctx, of, write)
 	if nested != nil || err != nil {
 		return nested, err
@@ -36,8 +38,8 @@ func (b *base) acquire(ctx context.Context, of any, write bool, take func(contex
 	return h, nil
 }
 
-// outer returns a hold of the lock nested in one that ctx descends from, or else the hold that an acquisition with ctx is
-// inside of; both are nil if there is none.
+// outer returns a hold of the lock nested in one that ctx descends from, or else the hold that an acquisition with ctx
+// is inside of; both are nil if there is none.
 //
 //go:noinline
 func (b *base) outer(ctx context.Context, of any, write bool) (outer, nested *Hold, err error) {
@@ -45,11 +47,12 @@ func (b *base) outer(ctx context.Context, of any, write bool) (outer, nested *Ho
 		return nil, nil, b.failed(context.Cause(ctx))
 	}
 	innermost := holdOf(ctx)
-	nested, err = innermost.nestedIn(ctx, of, write)
-	if err != nil {
-		err = b.failed(err)
+	if innermost.reenters(ctx) {
+		if nested, err = innermost.nestedIn(ctx, of, write); err != nil {
+			return nil, nil, b.failed(err)
+		}
 	}
-	return innermost.lasting(), nested, err
+	return innermost.lasting(), nested, nil
 }
 
 // own makes a contender that is first, by try, and begins its ownership. It tries again as Config.Retry says.
@@ -79,7 +82,8 @@ func (b *base) alone(ctx context.Context, try func(*zk.Session) (*line.Own, erro
 	return newHold(o, sole{}), nil
 }
 
-// first waits until the contender that was asked for is first, and lets a delay pass. It calls queued when it has to wait.
+// first waits until the contender that was asked for is first, and lets a delay pass. It calls queued when it has to
+// wait.
 func (b *base) first(ctx context.Context, asked *line.Request, queued func()) (*line.Own, error) {
 	own, err := asked.Own(ctx)
 	if err != nil {

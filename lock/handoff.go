@@ -33,7 +33,7 @@ func (h Handoff) withDefaults() (Handoff, error) {
 	return h, nil
 }
 
-// bound is how far a tenure has got in passing the lock on locally. It is counted from the last moment at which nobody else is known
+// bound is how far an ownership has got in passing the lock on locally. It is counted from the last moment at which nobody else is known
 // to have stood in the line, because whoever came after that waits since then at the earliest.
 type bound struct {
 	turn    int       // the turn that was next then
@@ -53,7 +53,7 @@ func (b *bound) near(h Handoff, turn int, now time.Time) bool {
 	return !b.looking && !b.crowded && !b.watched && (turn-b.turn >= h.Count/2 || now.Sub(b.at) >= h.Time/2)
 }
 
-// keeps reports whether a tenure may be kept although nobody here wants the lock: nobody else is known to stand in the line. Once it has been
+// keeps reports whether an ownership may be kept although nobody here wants the lock: nobody else is known to stand in the line. Once it has been
 // kept before, somebody watches the line; until that is so, a look that is too old is no knowledge.
 func (b *bound) keeps(h Handoff, before bool, now time.Time) bool {
 	return !b.crowded && (!before || b.watched || now.Sub(b.at) < h.Time)

@@ -11,36 +11,59 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// A localQueue is the goroutines of this process that want one Mutex, in the order of their calls. They stand behind one
-// contender in the servers' line: while that is first, they pass the lock on in memory.
-//
-// Its states: idle (no goroutine wants the lock); standing (the goroutine stand is on its way to an ownership); owning and
-// held; owning and not held, because the lock is retained (no goroutine waits) or parked (some wait, and the bound of the
-// hand-off is reached while a look at the line is under way).
+// A localQueue is the goroutines of this process that want one lock, in the order of their calls. They stand in groups,
+// each behind one contender in the servers' line. While that is first, the goroutines of a group share it: one after
+// the other, or all at a time if the queue shares.
 type localQueue struct {
-	mutex *Mutex
+	base   *base
+	shares bool                      // several goroutines may hold at a time: readers
+	single bool                      // every goroutine has a group of its own
+	others func(line.Contender) bool // whose waiting bounds how long a group keeps the lock
+	// contend returns what makes a group's contender first: the one that was asked for, if its session lives.
+	contend func(ctx context.Context, g *group) func(*zk.Session) (*line.Own, error)
+	line    *line.Line // in which the groups of a queue without tickets stand
+	tickets *ticket    // in whose order groups join the servers' line; nil if there is one group at a time
 
-	mu        sync.Mutex // guards the fields below; never held while anything is waited for
+	mu      sync.Mutex // guards current, the groups and the tickets; never held while anything is waited for
+	current *group     // which the next caller may join; nil if there is none
+}
+
+// A group is goroutines behind one contender. The queue's mu guards it.
+//
+// Its states: standing (ownership is nil); owning and held; owning and not held, because the lock is retained (no
+// goroutine waits) or parked (some wait, and the bound of the hand-off is reached while a look at the line is under
+// way); over.
+type group struct {
+	queue     *localQueue
+	ticket    *ticket       // nil if the queue has none
+	asked     *line.Request // for the contender, by lead; used by lead and stand alone
 	waiting   []*waiter
-	standing  bool
+	behind    bool               // other contenders have been found ahead
 	giveUp    context.CancelFunc // ends the attempt of stand that is under way; nil if there is none
-	ownership *line.Ownership
-	stopEnded func() bool // ends the wait for the ownership's end; nil if there is no ownership
-	held      bool
+	ownership *line.Ownership    // nil until the contender is first
+	stopEnded func() bool        // ends the wait for the ownership's end; nil if there is none
+	holds     int                // that are not unlocked
+	over      bool               // no goroutine may join, and the ownership serves none any more
 	bound     bound
-	watching  bool // a goroutine watches the servers' line for this ownership
+	watching  bool // a goroutine watches the servers' line
 	retained  retention
 }
 
-// lock waits for the turn of the contender, and for the caller's turn in the queue.
+// lock waits for the turn of a group's contender, and for the caller's turn in the group.
 //
-// Thousands of goroutines may wait here, and a stack that is deeper than the smallest one doubles what each of them costs.
-// So a caller waits for one channel, which takes less of the stack than two do, and another goroutine sees the end of its
-// context.
+// Thousands of goroutines may wait here, and a stack that is deeper than the smallest one doubles what each of them
+// costs. So a caller waits for one channel, which takes less of the stack than two do, and another goroutine sees the
+// end of its context.
 func (q *localQueue) lock(ctx context.Context) (*Hold, error) {
-	w, h := q.enter(ctx)
-	if h != nil {
+	w, h, begun := q.enter()
+	switch {
+	case h != nil:
 		return h, nil
+	case begun == nil:
+	case q.tickets == nil:
+		begun.lead(ctx)
+	default:
+		go begun.stand()
 	}
 	if w.queued != nil {
 		return q.lockTold(ctx, w)
@@ -58,7 +81,7 @@ func (q *localQueue) lock(ctx context.Context) (*Hold, error) {
 
 // lockTold is the rest of lock for a waiter with a hook that wants to know whether it has to wait.
 func (q *localQueue) lockTold(ctx context.Context, w *waiter) (*Hold, error) {
-	a, ok := w.await(ctx, q.mutex.name)
+	a, ok := w.await(ctx, q.base.name)
 	if !ok {
 		q.cancel(ctx, w)
 		a = <-w.answer
@@ -66,293 +89,356 @@ func (q *localQueue) lockTold(ctx context.Context, w *waiter) (*Hold, error) {
 	return a.hold, a.err
 }
 
-// enter puts the caller at the end of the queue, or gives it the lock if that is retained.
-func (q *localQueue) enter(ctx context.Context) (*waiter, *Hold) {
+// enter gives the caller the lock if a group has it to give, or else puts the caller at the end of the queue. Begun is
+// the group that it begins with the caller, which is to stand; nil if there is one that the caller could join.
+func (q *localQueue) enter() (w *waiter, h *Hold, begun *group) {
 	q.mu.Lock()
-	if h := q.serveRetained(); h != nil {
-		q.mu.Unlock()
-		return nil, h
+	defer q.mu.Unlock()
+	g := q.current
+	if g == nil || !g.open() {
+		begun = q.newGroup()
+		if g = begun; !q.single {
+			q.current = g
+		}
 	}
-	w := newWaiter(&q.mutex.cfg.Hooks)
-	if q.ownership != nil || len(q.waiting) > 0 {
+	if h = g.serveNow(); h != nil {
+		return nil, h, nil
+	}
+	w = newWaiter(&q.base.cfg.Hooks)
+	if g.behind || !q.shares && (g.ownership != nil || len(g.waiting) > 0) {
 		w.behind()
 	}
-	q.waiting = append(q.waiting, w)
-	first := q.ownership == nil && !q.standing
-	if first {
-		q.standing = true
+	w.group = g
+	g.waiting = append(g.waiting, w)
+	return w, nil, begun
+}
+
+// newGroup returns a group that is about to stand, behind all others. The caller holds q.mu.
+func (q *localQueue) newGroup() *group {
+	g := &group{queue: q}
+	if q.tickets != nil {
+		g.ticket = q.tickets.draw()
 	}
-	q.mu.Unlock()
-	if first {
-		q.lead(ctx)
-	}
-	return w, nil
+	return g
+}
+
+// owning returns a group for an ownership that was got otherwise. No goroutine can join unless the caller, which holds
+// q.mu, makes it the current one.
+func (q *localQueue) owning(o *line.Ownership) *group {
+	g := &group{queue: q}
+	g.begin(o)
+	return g
 }
 
 // cancel takes a waiter whose context has ended out of the queue, and answers it, unless it has its answer already.
 func (q *localQueue) cancel(ctx context.Context, w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	i := slices.Index(q.waiting, w)
+	g := w.group
+	i := slices.Index(g.waiting, w)
 	if i < 0 {
 		return
 	}
-	q.waiting = slices.Delete(q.waiting, i, i+1)
+	g.waiting = slices.Delete(g.waiting, i, i+1)
 	w.answer <- answer{err: context.Cause(ctx)}
-	if len(q.waiting) == 0 {
-		q.onEmpty()
+	switch {
+	case len(g.waiting) > 0:
+	case g.giveUp != nil:
+		g.close()
+		g.giveUp()
+	case g.ownership != nil && g.holds == 0: // parked
+		g.next()
 	}
 }
 
-// queuedAll tells all waiters that other contenders are ahead.
-func (q *localQueue) queuedAll() {
+// try takes the lock, by own, if no other contender and no other goroutine has it or waits for it. It is for queues
+// that do not share.
+func (q *localQueue) try(own func() (*line.Ownership, error)) (*Hold, error) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, w := range q.waiting {
-		w.behind()
-	}
-}
-
-// try takes the lock if no other contender and no other goroutine has it or waits for it.
-func (q *localQueue) try(ctx context.Context) (*Hold, error) {
-	q.mu.Lock()
-	if h := q.serveRetained(); h != nil {
-		q.mu.Unlock()
-		return h, nil
-	}
-	if q.ownership != nil || q.standing {
-		q.mu.Unlock()
+	if g := q.current; g != nil {
+		defer q.mu.Unlock()
+		if h := g.serveNow(); h != nil {
+			return h, nil
+		}
 		return nil, ErrHeld
 	}
-	q.standing = true // goroutines that come meanwhile queue behind this try
+	g := q.newGroup()
+	q.current = g // goroutines that come meanwhile queue behind this try
 	q.mu.Unlock()
-	o, err := q.mutex.own(ctx, q.mutex.tryFirst(ctx))
+	o, err := own()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.standing = false
-	if err != nil {
-		q.standAgain()
-		return nil, err
+	switch {
+	case err == nil:
+		g.begin(o)
+		return g.serve(), nil
+	case len(g.waiting) > 0:
+		go g.stand()
+	default:
+		g.close()
 	}
-	q.begin(o)
-	q.held = true
-	return newHold(o, q), nil
+	return nil, err
 }
 
-// standAgain sends a goroutine to the end of the servers' line if any waits here, unless one is on its way. The caller
-// holds q.mu.
-func (q *localQueue) standAgain() {
-	if len(q.waiting) > 0 && !q.standing {
-		q.standing = true
-		go q.stand(nil)
+// open reports whether another goroutine may join.
+func (g *group) open() bool {
+	switch {
+	case g.over:
+		return false
+	case g.ownership == nil || !g.queue.shares:
+		return true
+	case g.ownership.Stopped() != nil || g.ownership.Exhausted():
+		return false
+	}
+	return !g.bounded(time.Now())
+}
+
+// serveNow gives the lock out if that takes no wait, nil otherwise. The group is open. Where holders share, that is all
+// it takes, and it is not asked a second time: a caller that waited here because the ownership has just stopped would
+// wait for the last of the holders.
+func (g *group) serveNow() *Hold {
+	switch idle := g.holds == 0 && len(g.waiting) == 0; {
+	case g.ownership == nil:
+		return nil
+	case g.queue.shares:
+		return g.serve()
+	case !idle || g.ownership.Stopped() != nil:
+		return nil
+	}
+	return g.serve()
+}
+
+// serve gives the lock to one more goroutine.
+func (g *group) serve() *Hold {
+	g.holds++
+	h := newHold(g.ownership, g)
+	if g.queue.shares {
+		h.grant.change = make(chan struct{}, 1)
+	}
+	return h
+}
+
+// serveFirst gives the lock to the first waiter.
+func (g *group) serveFirst() {
+	w := g.waiting[0]
+	g.waiting[0] = nil
+	g.waiting = g.waiting[1:]
+	w.answer <- answer{hold: g.serve()}
+}
+
+// close lets no other goroutine join.
+func (g *group) close() {
+	g.over = true
+	if g.queue.current == g {
+		g.queue.current = nil
 	}
 }
 
 // lead asks for a contender on the first caller's goroutine, and takes the lock if it is free: two switches between
 // goroutines less than if stand did it. If it is not free, or ctx ends first, stand goes on from there for all waiters.
-func (q *localQueue) lead(ctx context.Context) {
-	sess, err := q.mutex.client.Session(ctx)
+func (g *group) lead(ctx context.Context) {
+	b := g.queue.base
+	sess, err := b.client.Session(ctx)
 	if err != nil {
-		go q.stand(nil)
+		go g.stand()
 		return
 	}
-	asked := q.mutex.line.Ask(sess)
-	own, err := asked.Own(ctx)
-	if err == nil && own.First() && q.mutex.cfg.Delay == 0 && sess.Certify(ctx, own.Path()) == nil {
-		q.stood(q.mutex.begin(own))
+	g.asked = g.queue.line.Ask(sess)
+	own, err := g.asked.Own(ctx)
+	if err == nil && own.First() && b.cfg.Delay == 0 && sess.Certify(ctx, own.Path()) == nil {
+		g.stood(b.begin(own))
 		return
 	}
-	go q.stand(asked)
+	go g.stand()
 }
 
-// stand stands in the servers' line for all waiters, with the contender that was asked for if that is not nil. It ends when
-// it has an ownership to give out, when no goroutine waits any more, or when waiting makes no sense.
-func (q *localQueue) stand(asked *line.Request) {
-	for {
-		ctx, cancel := context.WithCancel(context.Background())
-		q.mu.Lock()
-		if len(q.waiting) == 0 {
-			q.standing = false
-			q.mu.Unlock()
-			cancel()
-			if asked != nil {
-				asked.Cancel()
-			}
-			return
-		}
-		q.giveUp = cancel
-		q.mu.Unlock()
-		o, err := q.await(ctx, asked)
-		asked = nil
-		given := ctx.Err() != nil // no goroutine waited for a while; one may again
+// stand stands in the servers' line for all waiters. It ends when the group has an ownership to give out, when no
+// goroutine waits any more, or when waiting makes no sense.
+func (g *group) stand() {
+	q := g.queue
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	q.mu.Lock()
+	g.giveUp = cancel
+	if len(g.waiting) == 0 {
+		g.close()
 		cancel()
-		q.mu.Lock()
-		q.giveUp = nil
-		q.mu.Unlock()
-		if err != nil && given {
-			continue
-		}
-		q.stood(o, err)
-		return
 	}
+	q.mu.Unlock()
+	var o *line.Ownership
+	err := context.Cause(ctx)
+	if err == nil {
+		o, err = q.base.own(ctx, q.contend(ctx, g))
+	}
+	if g.asked != nil { // and not used
+		g.asked.Cancel()
+	}
+	if g.ticket != nil {
+		g.ticket.drop(&q.mu)
+	}
+	g.stood(o, err)
 }
 
-// await waits until our contender is first: the one that was asked for, if that is not nil and its session lives.
-func (q *localQueue) await(ctx context.Context, asked *line.Request) (*line.Ownership, error) {
-	defer func() {
-		if asked != nil {
-			asked.Cancel()
-		}
-	}()
-	return q.mutex.own(ctx, func(sess *zk.Session) (*line.Own, error) {
-		if asked != nil && asked.Session() != sess {
-			asked.Cancel() // its node has ended with its session, but a merged release waits for its answer
-			asked = nil
-		}
-		request := asked
-		if asked = nil; request == nil {
-			request = q.mutex.line.Ask(sess)
-		}
-		return q.mutex.first(ctx, request, q.queuedAll)
-	})
+// queued tells all waiters that other contenders are ahead.
+func (g *group) queued() {
+	g.queue.mu.Lock()
+	defer g.queue.mu.Unlock()
+	g.behind = true
+	for _, w := range g.waiting {
+		w.behind()
+	}
 }
 
 // stood gives the waiters the ownership that standing in line has led to, or the error.
-func (q *localQueue) stood(o *line.Ownership, err error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.standing = false
+func (g *group) stood(o *line.Ownership, err error) {
+	g.queue.mu.Lock()
+	defer g.queue.mu.Unlock()
+	g.giveUp = nil
 	if err != nil {
-		for _, w := range q.waiting {
+		g.close()
+		for _, w := range g.waiting {
 			w.answer <- answer{err: err}
 		}
-		q.waiting = nil
+		g.waiting = nil
 		return
 	}
-	q.begin(o)
-	q.next()
+	g.begin(o)
+	g.next()
 }
 
-// begin begins to serve from an ownership. The caller holds q.mu, and says what becomes of it.
-func (q *localQueue) begin(o *line.Ownership) {
-	q.ownership, q.held, q.watching = o, false, false
-	q.bound = bound{at: time.Now()}
-	q.retained = retention{}
-	q.stopEnded = context.AfterFunc(o.Use(), func() { q.ended(o) })
+// begin begins to serve from an ownership.
+func (g *group) begin(o *line.Ownership) {
+	g.ownership, g.bound = o, bound{at: time.Now()}
+	if !g.queue.shares { // where holders share, none waits while there are some
+		g.stopEnded = context.AfterFunc(o.Use(), func() { g.ended(o) })
+	}
 }
 
-// ended sees to the waiters when an ownership has stopped without our doing: its session ended, its node was deleted, or it
-// was revoked. The next ownership serves them, in their order. The holder of a revoked lock has it until it unlocks.
-func (q *localQueue) ended(o *line.Ownership) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+// ended sees to the waiters when an ownership has stopped without our doing: its session ended, its node was deleted,
+// or it was revoked. The next ownership serves them, in their order. The holder of a revoked lock has it until it
+// unlocks.
+func (g *group) ended(o *line.Ownership) {
+	g.queue.mu.Lock()
+	defer g.queue.mu.Unlock()
 	switch {
-	case q.ownership != o:
-	case q.held && o.Err() == nil:
-		q.stopEnded = context.AfterFunc(o.Context(), func() { q.ended(o) })
-	case q.held && errors.Is(o.Err(), zk.ErrUncertain):
-		// The node goes with the unlock, or when the holder has had time to stop: see line.Ownership.Lost. Our next
+	case g.over:
+	case g.holds > 0 && o.Err() == nil:
+		g.stopEnded = context.AfterFunc(o.Context(), func() { g.ended(o) })
+	case g.holds > 0 && errors.Is(o.Err(), zk.ErrUncertain):
+		// The node goes with the unlock, or when the holder has had time to stop: see line.Ownership.Lost. The next
 		// contender stands behind it.
-		q.detach()
-		q.standAgain()
+		g.pass()
 	default:
-		q.release()
+		g.release()
 	}
 }
 
 // take takes the lock back from a hold.
-func (q *localQueue) take(o *line.Ownership) *line.Removal {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.ownership != o {
-		return o.Release(ErrUnlocked) // it has ended before, and was released unless its session was uncertain
+func (g *group) take(o *line.Ownership) *line.Removal {
+	g.queue.mu.Lock()
+	defer g.queue.mu.Unlock()
+	switch g.holds--; {
+	case g.holds > 0:
+		return nil
+	case g.over:
+		return o.Release(ErrUnlocked) // was released before, unless its session was uncertain or others waited
+	default:
+		return g.next()
 	}
-	q.held = false
-	return q.next()
 }
 
-// next decides what becomes of an ownership that is not held: it serves the next waiter, is retained or parked, or ends.
-// The caller holds q.mu.
-func (q *localQueue) next() *line.Removal {
-	o := q.ownership
-	switch {
-	case o.Stopped() != nil:
-		return q.release()
-	case len(q.waiting) == 0:
-		if q.retain() {
-			return nil
+// next decides what becomes of an ownership: it serves waiters, is retained or parked, or ends. Unless the queue
+// shares, it is not held.
+func (g *group) next() *line.Removal {
+	o, q := g.ownership, g.queue
+	if q.shares {
+		for len(g.waiting) > 0 && !o.Exhausted() {
+			g.serveFirst()
 		}
-		return q.release()
-	case o.Exhausted():
-		return q.release()
-	}
-	now, turn, limits := time.Now(), o.Turn(), q.mutex.cfg.Handoff
-	if q.bound.near(limits, turn, now) {
-		q.bound.looking = true
-		go q.look(o, turn, now)
+		switch {
+		case g.holds == 0:
+			return g.release()
+		case len(g.waiting) > 0: // there are no tokens left
+			g.pass()
+		}
+		return nil
 	}
 	switch {
-	case !q.bound.reached(limits, turn, now):
-		q.serve()
+	case o.Stopped() != nil, len(g.waiting) > 0 && o.Exhausted():
+		return g.release()
+	case len(g.waiting) == 0 && g.retain():
 		return nil
-	case q.bound.looking:
+	case len(g.waiting) == 0:
+		return g.release()
+	case !g.bounded(time.Now()):
+		g.serveFirst()
+		return nil
+	case g.bound.looking:
 		return nil // parked: look decides
 	default:
-		return q.release()
+		return g.release()
 	}
 }
 
-// serve gives the lock to the first waiter. The caller holds q.mu.
-func (q *localQueue) serve() {
-	w := q.waiting[0]
-	q.waiting[0] = nil
-	q.waiting = q.waiting[1:]
-	q.held = true
-	w.answer <- answer{hold: newHold(q.ownership, q)}
-}
-
-// release ends the ownership, and has the waiters stand in the servers' line anew. The caller holds q.mu.
-func (q *localQueue) release() *line.Removal {
-	removal := q.detach().Release(ErrUnlocked)
-	q.standAgain()
+// release ends the ownership, and has the waiters stand anew.
+func (g *group) release() *line.Removal {
+	removal := g.ownership.Release(ErrUnlocked)
+	g.pass()
 	return removal
 }
 
-// detach parts with the ownership. The caller holds q.mu.
-func (q *localQueue) detach() *line.Ownership {
-	o := q.ownership
-	q.ownership, q.held = nil, false
-	q.retained.stop()
-	q.stopEnded() // or it would start a goroutine, to no purpose
-	return o
+// pass lets no other goroutine join, and has the waiters stand in the servers' line anew, in a group that follows.
+func (g *group) pass() {
+	q := g.queue
+	current := q.current == g
+	g.close()
+	g.retained.stop()
+	if g.stopEnded != nil {
+		g.stopEnded() // or it would start a goroutine, to no purpose
+	}
+	if len(g.waiting) == 0 {
+		return
+	}
+	next := q.newGroup()
+	next.waiting, g.waiting = g.waiting, nil
+	for _, w := range next.waiting {
+		w.group = next
+	}
+	if current {
+		q.current = next
+	}
+	go next.stand()
 }
 
-// onEmpty is called when the last waiter has left. The caller holds q.mu.
-func (q *localQueue) onEmpty() {
-	switch {
-	case q.giveUp != nil:
-		q.giveUp()
-	case q.ownership != nil && !q.held: // parked
-		q.next()
+// bounded reports whether the bound of the hand-off is reached. It has the line looked at in time.
+func (g *group) bounded(now time.Time) bool {
+	turn, limits := g.ownership.Turn(), g.queue.base.cfg.Handoff
+	if g.bound.near(limits, turn, now) {
+		g.bound.looking = true
+		go g.look(turn, now)
 	}
+	return g.bound.reached(limits, turn, now)
 }
 
 // look finds out whether other contenders stand in the line. What it finds is as of when it was sent.
-func (q *localQueue) look(o *line.Ownership, turn int, sent time.Time) {
-	others, err := o.Own().Others(o.Context(), anyone)
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.ownership != o {
+func (g *group) look(turn int, sent time.Time) {
+	others, err := g.ownership.Own().Others(g.ownership.Context(), g.queue.others)
+	g.queue.mu.Lock()
+	defer g.queue.mu.Unlock()
+	if g.over {
 		return
 	}
-	q.bound.looking = false
-	if err != nil || others { // a process that cannot know lets others have their turn
-		q.bound.crowded = true
-	} else {
-		q.bound.turn, q.bound.at = turn, sent
-		q.watchOnce() // a process that passes the lock on for long is told of others rather than asks again and again
+	g.bound.looking = false
+	switch {
+	case err != nil || others: // a process that cannot know lets others have their turn
+		g.bound.crowded = true
+	default:
+		g.bound.turn, g.bound.at = turn, sent
+		if !g.queue.shares {
+			g.watchOnce() // to be told of others rather than ask again and again
+		}
 	}
-	if !q.held && len(q.waiting) > 0 {
-		q.next()
+	if g.holds == 0 && len(g.waiting) > 0 {
+		g.next()
 	}
 }

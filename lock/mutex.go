@@ -14,7 +14,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
@@ -36,7 +35,8 @@ var (
 	ErrWrap = line.ErrWrap
 )
 
-// Config says how a lock behaves. The zero Config is ready to use.
+// Config says how a Mutex behaves. The zero Config is ready to use. The other locks have configurations of their own, with
+// those of the fields that they obey.
 type Config struct {
 	Label  string   // what this contender is for, shown to whoever inspects the lock; UTF-8 of at most 1,024 bytes
 	Layout Layout   // whose contenders know ours for what they are; Curator's if zero
@@ -59,8 +59,7 @@ type Config struct {
 	// nor heed one. It costs a round trip for every place in line that comes to be first, and leaves a node beside the path, at
 	// DelayPath, while the lock is held and after a loss.
 	//
-	// A Mutex, an RWMutex and a Set have it, not together with Retain. Readers wait after a writer that was lost, and writers after anybody.
-	// A Semaphore has none, whose holders are at work at the same time in any case, and a Simple has nowhere to leave the node.
+	// It cannot be combined with Retain. Readers of an RWMutex wait after a writer that was lost, and writers after any loss.
 	Delay time.Duration
 
 	// OnSuspend says whether a hold ends when the connection is lost, or only at the session's deadline.
@@ -122,8 +121,7 @@ type Mutex struct {
 	line  line.Line
 	queue localQueue
 
-	mu      sync.Mutex // guards the tickets; never held while anything is waited for
-	tickets ticket     // with StrictFIFO, the head of a ring of those who are on their way
+	tickets ticket // with StrictFIFO, the head of a ring of callers on their way; the queue's mu guards it
 }
 
 // NewMutex returns the mutex at path, which is private to it: no other recipe may use it. Nothing is asked of the server yet; the path
@@ -134,8 +132,8 @@ func NewMutex(client *zk.Client, path string, cfg Config) (*Mutex, error) {
 		return nil, err
 	}
 	m := &Mutex{base: base{client: client, name: path, cfg: cfg}}
-	m.queue.mutex = m
 	m.tickets.init()
+	m.queue.base, m.queue.line, m.queue.others, m.queue.contend = &m.base, &m.line, anyone, m.contend
 	contenderLine(&m.line, path, cfg, lockStem, anyone)
 	if err := checkSize(&m.line); err != nil {
 		return nil, err
@@ -155,43 +153,39 @@ func (m *Mutex) Path() string { return m.name }
 // the client's error. Whenever it returns an error, it has left no node behind, or is still removing it in the
 // background.
 //
-// If ctx descends from the context of a hold of this Mutex that lasts, or from that of a hold of another which was acquired inside it, the
-// caller has the lock already: Lock returns a nested hold at once, with the same token. Others get the lock when the outermost hold
-// and all that are nested in it are unlocked, in whatever order. Only the context says who is inside, not the goroutine.
+// Lock waits for every other hold, also for one of the caller's own: a caller that may have the lock already passes
+// Reenter(ctx).
 func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
-	return m.acquire(ctx, m, true, m.lock)
-}
-
-func (m *Mutex) lock(ctx context.Context) (*Hold, error) {
+	take := m.queue.lock
 	if m.cfg.Handoff == StrictFIFO {
-		return m.strict(ctx)
+		take = m.strict
 	}
-	return m.queue.lock(ctx)
+	return m.acquire(ctx, m, true, take)
 }
 
-// strict is lock for StrictFIFO: a place in the servers' line for each caller, in the order of the calls.
+// strict takes the lock with StrictFIFO: a contender in the servers' line for each caller, in the order of the calls.
 func (m *Mutex) strict(ctx context.Context) (*Hold, error) {
-	m.mu.Lock()
+	m.queue.mu.Lock()
 	t := m.tickets.draw()
-	m.mu.Unlock()
-	defer t.drop(&m.mu)
+	m.queue.mu.Unlock()
+	defer t.drop(&m.queue.mu)
 	queued := m.cfg.Hooks.enqueuedOnce(ctx, m.name)
 	return m.alone(ctx, func(sess *zk.Session) (*line.Own, error) {
-		if err := m.tickets.turn(ctx, &m.mu, t, sess); err != nil {
+		if err := m.tickets.turn(ctx, &m.queue.mu, t, sess); err != nil {
 			return nil, err
 		}
 		asked := m.line.Ask(sess)
 		// The request counts as having joined, and the next caller asks before the answer: the servers execute the requests
 		// of a session in the order in which they were sent. A request that has to be sent again (its connection broke, or
 		// the path was not there yet) has lost its turn to those that were sent meanwhile.
-		t.enter(&m.mu, sess)
+		t.enter(&m.queue.mu, sess)
 		return m.first(ctx, asked, queued)
 	})
 }
 
 // TryLock returns the hold if the lock is free, and ErrHeld at once if anybody has it or waits for it. That somebody else left a
 // moment ago may not have reached the server that answers: then ErrHeld is late news, never the lock given twice. A try that fails
-// costs one read and no number in the line. Whoever has the lock already gets a nested hold, as from Lock.
+// costs one read and no number in the line.
 func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
 	return m.acquire(ctx, m, true, m.tryLock)
 }
@@ -200,10 +194,25 @@ func (m *Mutex) tryLock(ctx context.Context) (*Hold, error) {
 	if m.cfg.Handoff == StrictFIFO {
 		return m.alone(ctx, m.tryFirst(ctx))
 	}
-	return m.queue.try(ctx)
+	return m.queue.try(func() (*line.Ownership, error) { return m.own(ctx, m.tryFirst(ctx)) })
 }
 
 // tryFirst returns what takes the first place in line if no other contender is there.
 func (m *Mutex) tryFirst(ctx context.Context) func(*zk.Session) (*line.Own, error) {
 	return func(sess *zk.Session) (*line.Own, error) { return m.cfg.tryEnter(ctx, sess, &m.line) }
+}
+
+// contend returns what makes the contender of a group first.
+func (m *Mutex) contend(ctx context.Context, g *group) func(*zk.Session) (*line.Own, error) {
+	return func(sess *zk.Session) (*line.Own, error) {
+		asked := g.asked
+		if g.asked = nil; asked != nil && asked.Session() != sess {
+			asked.Cancel() // its node has ended with its session, but a merged release waits for its answer
+			asked = nil
+		}
+		if asked == nil {
+			asked = m.line.Ask(sess)
+		}
+		return m.first(ctx, asked, g.queued)
+	}
 }

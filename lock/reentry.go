@@ -5,7 +5,22 @@ import (
 	"fmt"
 )
 
-// holdContext carries its hold, so that who locks with it, or with a context that descends from it, is known to be inside.
+// Reenter returns a context for one call of Lock, TryLock, RLock, TryRLock or Do, of a caller that may have the lock
+// already. If ctx descends from the context of a hold of that lock, and the hold lasts, the call returns at once with a
+// hold that is nested in it: the same token, the same node. Other clients get the lock when all of them are unlocked,
+// in any order. Otherwise the call acquires the lock as usual.
+//
+// Holds that are nested in one do not exclude each other. Without Reenter, Lock waits for every hold there is, also for
+// those that ctx descends from: so goroutines that are started under a hold exclude each other.
+//
+// A Semaphore has no nested holds, and a hold of one lock is never nested in that of another, even if both have the
+// same path.
+func Reenter(ctx context.Context) context.Context { return context.WithValue(ctx, reenterKey{}, true) }
+
+// reenterKey is the key of Reenter's mark.
+type reenterKey struct{}
+
+// holdContext carries its hold, so that each acquisition knows inside which holds it goes on.
 type holdContext struct {
 	context.Context //nolint:containedctx // it is one
 	hold            *Hold
@@ -14,10 +29,14 @@ type holdContext struct {
 // holdKey is the key under which a context carries the innermost hold that it descends from.
 type holdKey struct{}
 
-// Value returns the hold for holdKey, and what the context carries otherwise.
+// Value returns the hold for holdKey, and what the context carries otherwise. Reenter's mark ends here: it is for the
+// call that it was passed to, and not for what runs under the hold which that call has returned.
 func (c holdContext) Value(key any) any {
-	if key == (holdKey{}) {
+	switch key {
+	case holdKey{}:
 		return c.hold
+	case reenterKey{}:
+		return false
 	}
 	return c.Context.Value(key)
 }
@@ -28,11 +47,14 @@ func holdOf(ctx context.Context) *Hold {
 	return h
 }
 
+// reenters reports whether an acquisition inside h may return a nested hold.
+func (h *Hold) reenters(ctx context.Context) bool { return h != nil && ctx.Value(reenterKey{}) == true }
+
 // nestedIn returns a hold of the lock nested in h or in a hold outside of h, whichever is the innermost that lasts. It
-// returns nil if none is, and if of is nil. It returns ErrUpgradeConflict for a writer inside a hold for reading.
+// returns nil if none is, and for a Semaphore. It returns ErrUpgradeConflict for a writer inside a hold for reading.
 func (h *Hold) nestedIn(ctx context.Context, of any, write bool) (*Hold, error) {
 	for at := h; at != nil; at = at.outer {
-		if of == nil || at.grant.of != of {
+		if _, permits := of.(*Semaphore); permits || at.grant.of != of {
 			continue
 		}
 		done, err := at.grant.hold(ctx)
@@ -66,7 +88,8 @@ func (g *grant) hold(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// nested returns a hold that shares h's grant and token, nil if h is over. Outer is the hold that it is acquired inside of.
+// nested returns a hold that shares h's grant and token, nil if h is over. Outer is the hold that it is acquired inside
+// of.
 func (h *Hold) nested(outer *Hold) *Hold {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,8 +109,8 @@ func (h *Hold) shared() bool {
 	return h.grant.open > 1
 }
 
-// lasting returns h or the innermost hold outside of it that was not unlocked, nil if there is none: a chain of holds, each
-// acquired inside the one before, would keep them all.
+// lasting returns h or the innermost hold outside of it that was not unlocked, nil if there is none: a chain of holds,
+// each acquired inside the one before, would keep them all.
 func (h *Hold) lasting() *Hold {
 	for h != nil && h.done() {
 		h = h.outer

@@ -1,10 +1,6 @@
 package lock
 
-import (
-	"time"
-
-	"github.com/seed-a3166700/turnstile/internal/line"
-)
+import "time"
 
 // A retention is what is known of an ownership that is kept although no goroutine here wants the lock.
 type retention struct {
@@ -18,91 +14,83 @@ func (r *retention) stop() {
 	}
 }
 
-// retain keeps the ownership for a while, if Config.Retain says so and no other contender stands in the line. The caller
-// holds q.mu, and no goroutine waits.
-func (q *localQueue) retain() bool {
-	keep := q.mutex.cfg.Retain
-	o, now := q.ownership, time.Now()
-	kept := q.retained.timer != nil
-	if keep == 0 || o.Turn() == 0 || o.Exhausted() || !q.bound.keeps(q.mutex.cfg.Handoff, kept, now) {
+// retain keeps the ownership for a while, if Config.Retain says so and no other contender stands in the line. The
+// caller holds the queue's mu, and no goroutine waits.
+func (g *group) retain() bool {
+	keep := g.queue.base.cfg.Retain
+	o, now := g.ownership, time.Now()
+	kept := g.retained.timer != nil
+	if keep == 0 || o.Turn() == 0 || o.Exhausted() || !g.bound.keeps(g.queue.base.cfg.Handoff, kept, now) {
 		return false
 	}
-	q.retained.since = now
+	g.retained.since = now
 	if !kept {
-		q.retained.timer = time.AfterFunc(keep, func() { q.expire(o) })
-		q.watchOnce()
+		g.retained.timer = time.AfterFunc(keep, func() { g.expire() })
+		g.watchOnce()
 	}
 	return true
 }
 
-// serveRetained gives the lock out if it is retained, nil otherwise. The caller holds q.mu.
-func (q *localQueue) serveRetained() *Hold {
-	if q.ownership == nil || q.held || len(q.waiting) > 0 || q.ownership.Stopped() != nil {
-		return nil
-	}
-	q.held = true
-	return newHold(q.ownership, q)
-}
-
 // expire ends an ownership that was retained for as long as Config.Retain says.
-func (q *localQueue) expire(o *line.Ownership) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.ownership != o {
+func (g *group) expire() {
+	g.queue.mu.Lock()
+	defer g.queue.mu.Unlock()
+	if g.over {
 		return
 	}
-	left := q.mutex.cfg.Retain
-	if !q.held && len(q.waiting) == 0 {
-		left -= time.Since(q.retained.since)
+	left := g.queue.base.cfg.Retain
+	if g.holds == 0 && len(g.waiting) == 0 {
+		left -= time.Since(g.retained.since)
 	}
 	if left > 0 {
-		q.retained.timer.Reset(left)
+		g.retained.timer.Reset(left)
 		return
 	}
-	q.release()
+	g.release()
 }
 
-// watchOnce starts watchLine, once in an ownership. The caller holds q.mu.
-func (q *localQueue) watchOnce() {
-	if !q.watching {
-		q.watching = true
-		go q.watchLine(q.ownership)
+// watchOnce starts watchLine, once in an ownership. The caller holds the queue's mu.
+func (g *group) watchOnce() {
+	if !g.watching {
+		g.watching = true
+		go g.watchLine()
 	}
 }
 
-// watchLine watches the line of an ownership that is retained or passed on, and gives it up when another contender comes:
-// at once if it is not held, with the unlock or at the hand-off's bound otherwise.
-func (q *localQueue) watchLine(o *line.Ownership) {
+// watchLine watches the line of an ownership that is retained or passed on, and gives it up when another contender
+// comes: at once if it is not held, with the unlock or at the hand-off's bound otherwise.
+func (g *group) watchLine() {
+	o := g.ownership
 	err := o.Own().WatchLine(o.Context(), func(others bool) (goOn bool) {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		if q.ownership != o {
+		g.queue.mu.Lock()
+		defer g.queue.mu.Unlock()
+		if g.over {
 			return false
 		}
 		if !others {
-			q.bound.watched = true
+			g.bound.watched = true
 			return true
 		}
-		q.othersCame()
+		g.othersCame()
 		return false
 	})
 	if err == nil || o.Err() != nil {
 		return
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.ownership == o { // the line cannot be watched, so the lock cannot be kept
-		q.othersCame()
+	g.queue.mu.Lock()
+	defer g.queue.mu.Unlock()
+	if !g.over { // the line cannot be watched, so the lock cannot be kept
+		g.othersCame()
 	}
 }
 
-// othersCame notes that another contender stands in the line. The caller holds q.mu.
-func (q *localQueue) othersCame() {
-	if !q.bound.crowded {
+// othersCame notes that another contender stands in the line. The caller holds the queue's mu.
+func (g *group) othersCame() {
+	if !g.bound.crowded {
 		// It was not there before: the bound counts from now.
-		q.bound = bound{turn: q.ownership.Turn(), at: time.Now(), crowded: true}
+		g.bound = bound{turn: g.ownership.Turn(), at: time.Now(), crowded: true}
 	}
-	if !q.held && len(q.waiting) == 0 {
-		q.release()
+	if g.holds == 0 && len(g.waiting) == 0 {
+		g.release()
 	}
 }

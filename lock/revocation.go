@@ -97,7 +97,7 @@ func (r Revocation) request(data []byte, of *Contender) []byte {
 	return b
 }
 
-// asked ends the holds of a tenure if its node asks for that, unless the holder is asked and will not.
+// asked ends the holds of an ownership if its node asks for that, unless the holder is asked and will not.
 //
 // The node stays until the lock is unlocked, so that nobody comes in while the holder still finishes.
 func (c *Config) asked(t *line.Ownership, data []byte) {

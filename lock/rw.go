@@ -2,10 +2,6 @@ package lock
 
 import (
 	"context"
-	"errors"
-	"slices"
-	"sync"
-	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -28,25 +24,23 @@ type RWMutex struct {
 
 	read, write, upgrade line.Line
 
-	mu      sync.Mutex // guards the fields below; never held while anything is waited for
-	group   *readers   // which a reader may join; nil if none
-	writers int        // how often Lock was called
-	tickets ticket     // the head of a ring of those who are on their way
+	readers localQueue
+	writers int    // how often Lock was called; the queue's mu guards it and the tickets
+	tickets ticket // the head of a ring of callers that are on their way
 }
 
 // NewRWMutex returns the read/write lock at path, which is private to it: no other recipe may use it. Nothing is asked of the server
-// yet; the path and missing parents are made when they are needed and go away when they are not. It returns an error for a path that is
-// none, and for Config.Retain, which a read/write lock does not have.
-func NewRWMutex(client *zk.Client, path string, cfg Config) (*RWMutex, error) {
-	cfg, err := checkNew(client, path, cfg)
+// yet; the path and missing parents are made when they are needed and go away when they are not. It returns an error if the
+// path or the configuration is invalid.
+func NewRWMutex(client *zk.Client, path string, config RWConfig) (*RWMutex, error) {
+	cfg, err := checkNew(client, path, config.config())
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Retain > 0 {
-		return nil, errors.New("lock: a read/write lock is not retained; leave Retain zero")
-	}
 	m := &RWMutex{base: base{client: client, name: path, cfg: cfg}}
 	m.tickets.init()
+	m.readers.base, m.readers.shares, m.readers.single = &m.base, true, cfg.Handoff == StrictFIFO
+	m.readers.others, m.readers.contend, m.readers.tickets = isWriter, m.contend, &m.tickets
 	contenderLine(&m.read, path, cfg, readStem, isWriter)
 	contenderLine(&m.write, path, cfg, writeStem, anyone)
 	contenderLine(&m.upgrade, path, cfg, upgradeStem, anyone)
@@ -71,64 +65,24 @@ func (m *RWMutex) lines() []*line.Line { return []*line.Line{&m.read, &m.write, 
 // next one; a client that is closed, or whose credentials are refused, ends the wait with the client's error. Whenever it returns an
 // error, it has left no node behind, or is still removing it in the background.
 //
-// If ctx descends from the context of a hold of this RWMutex for writing that lasts, Lock returns a nested hold at once, as
-// Mutex.Lock does, and so does RLock, which also nests in a hold for reading. Lock inside a hold for reading, which could only wait for
-// itself, fails at once with ErrUpgradeConflict: see Hold.Upgrade. The same is true of TryLock and TryRLock.
+// With Reenter, Lock and RLock nest in a hold for writing, and RLock also in a hold for reading. Lock inside a hold for
+// reading, which could only wait for itself, fails at once with ErrUpgradeConflict: see Upgrade.
 func (m *RWMutex) Lock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m, true, m.lock) }
 
 func (m *RWMutex) lock(ctx context.Context) (*Hold, error) {
-	m.mu.Lock()
+	m.readers.mu.Lock()
 	m.writers++
-	m.group = nil // who comes to read from now on comes after us
+	m.readers.current = nil // who comes to read from now on comes after us
 	t := m.tickets.draw()
-	m.mu.Unlock()
-	defer t.drop(&m.mu)
+	m.readers.mu.Unlock()
+	defer t.drop(&m.readers.mu)
 	return m.writing(m.own(ctx, m.stand(ctx, &m.write, t, m.cfg.Hooks.enqueuedOnce(ctx, m.name))))
 }
 
 // RLock waits until nobody writes who came before, and returns the hold. It behaves as Lock does.
 func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m, false, m.rlock) }
 
-func (m *RWMutex) rlock(ctx context.Context) (*Hold, error) {
-	m.mu.Lock()
-	g := m.group
-	if g == nil || !g.open(time.Now()) {
-		g = m.newGroup()
-		if m.cfg.Handoff != StrictFIFO {
-			m.group = g
-		}
-		go g.stand(m.tickets.draw())
-	}
-	if g.tenure != nil {
-		h := g.serve()
-		m.mu.Unlock()
-		return h, nil
-	}
-	w := newWaiter(&m.cfg.Hooks)
-	if g.behind {
-		w.behind()
-	}
-	g.waiting = append(g.waiting, w)
-	m.mu.Unlock()
-	if a, ok := w.await(ctx, m.name); ok {
-		return a.hold, a.err
-	}
-	m.mu.Lock()
-	g = w.group(g)
-	i := slices.Index(g.waiting, w)
-	if i < 0 { // the answer was quicker
-		m.mu.Unlock()
-		a := <-w.answer
-		return a.hold, a.err
-	}
-	g.waiting = slices.Delete(g.waiting, i, i+1)
-	if len(g.waiting) == 0 {
-		g.close()
-		g.giveUp()
-	}
-	m.mu.Unlock()
-	return nil, context.Cause(ctx)
-}
+func (m *RWMutex) rlock(ctx context.Context) (*Hold, error) { return m.readers.lock(ctx) }
 
 // TryLock returns the hold if nobody reads, writes or waits, and ErrHeld at once otherwise. That somebody left a moment ago may not have
 // reached the server that answers: then ErrHeld is late news, never the lock given twice. A try that fails costs one read.
@@ -146,24 +100,23 @@ func (m *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
 }
 
 func (m *RWMutex) tryRLock(ctx context.Context) (*Hold, error) {
-	m.mu.Lock()
-	if g := m.group; g != nil && g.tenure != nil && g.open(time.Now()) {
+	m.readers.mu.Lock()
+	if g := m.readers.current; g != nil && g.ownership != nil && g.open() {
 		h := g.serve()
-		m.mu.Unlock()
+		m.readers.mu.Unlock()
 		return h, nil
 	}
 	writers := m.writers
-	m.mu.Unlock()
-	t, err := m.own(ctx, m.try(ctx, &m.read))
+	m.readers.mu.Unlock()
+	o, err := m.own(ctx, m.try(ctx, &m.read))
 	if err != nil {
 		return nil, err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	g := m.newGroup()
-	g.begin(t)
-	if m.group == nil && m.writers == writers && m.cfg.Handoff != StrictFIFO {
-		m.group = g
+	m.readers.mu.Lock()
+	defer m.readers.mu.Unlock()
+	g := m.readers.owning(o)
+	if m.readers.current == nil && m.writers == writers && !m.readers.single {
+		m.readers.current = g
 	}
 	return g.serve(), nil
 }
@@ -173,20 +126,21 @@ func (m *RWMutex) writing(o *line.Ownership, err error) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newRWHold(o, sole{}), nil
+	h := newHold(o, sole{})
+	h.grant.change = make(chan struct{}, 1)
+	return h, nil
 }
 
-func newRWHold(o *line.Ownership, from giver) *Hold {
-	h := newHold(o, from)
-	h.grant.change = make(chan struct{}, 1)
-	return h
+// contend returns what makes the contender of a group of readers first.
+func (m *RWMutex) contend(ctx context.Context, g *group) func(*zk.Session) (*line.Own, error) {
+	return m.stand(ctx, &m.read, g.ticket, g.queued)
 }
 
 // stand returns what waits until it is first in l, which it enters after those that drew a ticket before. It calls queued
 // whenever it finds a new contender of ours behind others.
 func (m *RWMutex) stand(ctx context.Context, l *line.Line, t *ticket, queued func()) func(*zk.Session) (*line.Own, error) {
 	return func(sess *zk.Session) (*line.Own, error) {
-		if err := m.tickets.turn(ctx, &m.mu, t, sess); err != nil {
+		if err := m.tickets.turn(ctx, &m.readers.mu, t, sess); err != nil {
 			return nil, err
 		}
 		m.flush(l) // or we would stand behind our own node until it goes
@@ -194,7 +148,7 @@ func (m *RWMutex) stand(ctx context.Context, l *line.Line, t *ticket, queued fun
 		if err != nil {
 			return nil, err
 		}
-		t.enter(&m.mu, sess)
+		t.enter(&m.readers.mu, sess)
 		return m.await(ctx, own, queued)
 	}
 }

@@ -17,22 +17,21 @@ import (
 // Its nodes are created in one transaction, so that all lines see sets come in one order: two sets that have paths in common never wait for
 // each other, whatever the order of their paths. That is not so for whoever takes one mutex after the other.
 //
-// A Set may be used by any number of goroutines. They exclude each other like any other contenders, each with nodes of its own:
-// Config.Handoff has no effect.
+// A Set may be used by any number of goroutines. They exclude each other like any other contenders, each with nodes of its own.
 type Set struct {
 	base
 	lines []*line.Line
 	paths []string
 }
 
-// NewSet returns the set of the mutexes at paths. Nothing is asked of the server yet. It returns an error for a path
-// that is none or is given twice, for no path at all, for so many or so long ones that their nodes do not fit into one
-// request, half a mebibyte (about a thousand paths of ordinary length), and for Config.Retain, which a set does not
-// have.
-func NewSet(client *zk.Client, paths []string, cfg Config) (*Set, error) {
+// NewSet returns the set of the mutexes at paths. Nothing is asked of the server yet. It returns an error if there is no
+// path, if one is invalid or given twice, if they are so many or so long that their nodes do not fit into one request of
+// half a mebibyte (about a thousand paths of ordinary length), and if the configuration is invalid.
+func NewSet(client *zk.Client, paths []string, config SetConfig) (*Set, error) {
 	if len(paths) == 0 {
-		return nil, errors.New("lock: a set needs a path")
+		return nil, errors.New("lock: a set needs at least one path")
 	}
+	cfg := config.config()
 	s := &Set{base: base{client: client, name: strings.Join(paths, " and "), cfg: cfg}, paths: slices.Clone(paths)}
 	paths = s.paths
 	named := setRecords(paths)
@@ -48,9 +47,6 @@ func NewSet(client *zk.Client, paths []string, cfg Config) (*Set, error) {
 		contenderLine(l, path, checked, lockStem, anyone)
 		l.Data = ownerData(cfg.Label, named[i])
 		s.lines = append(s.lines, l)
-	}
-	if cfg.Retain > 0 {
-		return nil, errors.New("lock: a set is not retained; leave Retain zero")
 	}
 	if err := checkSize(s.lines...); err != nil {
 		return nil, err
@@ -68,8 +64,7 @@ func (s *Set) Paths() []string { return slices.Clone(s.paths) }
 // nodes, it joins all lines again at their ends. Whenever it returns an error, it has left no node behind, or is still removing them in
 // the background.
 //
-// If ctx descends from the context of a hold of this Set that lasts, Lock returns a nested hold at once, as Mutex.Lock does. That is this
-// Set and no other: a Mutex or another Set with one of its paths waits for it, inside a hold of it as well as outside.
+// With Reenter, Lock nests in a hold of this Set and of no other: a Mutex or another Set with one of its paths waits.
 func (s *Set) Lock(ctx context.Context) (*Hold, error) {
 	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.name)
 	return s.lock(ctx, func(sess *zk.Session) (*line.Own, error) {

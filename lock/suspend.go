@@ -13,10 +13,11 @@ type OnSuspend int
 
 // What a lost connection is to a hold.
 const (
-	// KeepHold lets the hold go on until the session is uncertain, which comes before a server can give the lock to another client.
+	// KeepHold lets the hold go on until the session is uncertain, which comes before a server can give the lock to
+	// another client.
 	KeepHold OnSuspend = iota
-	// EndHold ends the hold's context with ErrSuspended as soon as the connection is lost, as Curator's standard error policy has it.
-	// The lock stays this holder's until Unlock, or until the session's end.
+	// EndHold ends the hold's context with ErrSuspended as soon as the connection is lost, as Curator's standard error
+	// policy has it. The lock stays this holder's until Unlock, or until the session's end.
 	EndHold
 )
 

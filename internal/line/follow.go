@@ -53,6 +53,15 @@ func (l *Line) unfollow(p *position, f *follower) bool {
 	return f.told
 }
 
+// lead says that o is first in all of its lines, if it is.
+func (o *Own) lead() {
+	if o.First() {
+		for _, p := range o.positions {
+			p.line.lead(p)
+		}
+	}
+}
+
 // lead says that p is first, and is about to be released at the earliest.
 func (l *Line) lead(p *position) {
 	l.mu.Lock()

@@ -45,15 +45,6 @@ func (p *position) identify() error {
 	return p.line.checkNumber(p.self.Seq)
 }
 
-// look lists the line and works out who is ahead; listed is as for list. It returns ErrGone if our nodes are not in it.
-func (p *position) look(ctx context.Context, listed *zk.Future[zk.Children]) error {
-	contenders, err := p.list(ctx, listed)
-	if err == nil {
-		p.see(contenders)
-	}
-	return err
-}
-
 // list returns the contenders in the line, ours among them, or ErrGone if ours is not. It uses the list that was asked
 // for already, unless that is nil or has failed.
 //
@@ -137,9 +128,11 @@ func (p *position) await(ctx context.Context) error {
 			// unlisted.
 			p.ahead = 0
 		default:
-			if err := p.look(ctx, listed); err != nil {
+			contenders, err := p.list(ctx, listed)
+			if err != nil {
 				return err
 			}
+			p.see(contenders)
 		}
 	}
 	p.line.lead(p)

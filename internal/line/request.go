@@ -64,9 +64,26 @@ func (r *Request) Own(ctx context.Context) (*Own, error) {
 	if r.final != nil {
 		return nil, r.final
 	}
-	err := r.await(ctx)
+	var err error
+	for err == nil && !r.made {
+		err = r.make(ctx)
+	}
+	for i, p := range r.own.positions {
+		if err != nil {
+			break
+		}
+		if p.ahead != unknown || r.releases != nil && p.infer(r.releases.own.positions[0]) {
+			continue
+		}
+		p.cancelPrefetch()
+		var contenders []Contender
+		if contenders, err = p.list(ctx, r.listed[i]); err == nil {
+			p.see(contenders)
+		}
+	}
 	switch {
 	case err == nil:
+		r.own.lead()
 		return r.own, nil
 	case ctx.Err() != nil && r.refused == nil:
 		return nil, context.Cause(ctx)
@@ -171,30 +188,6 @@ func transaction(
 		}
 		return made, nil
 	}, all.Done()
-}
-
-// await waits until the nodes are made and it is known who is ahead.
-func (r *Request) await(ctx context.Context) error {
-	for !r.made {
-		if err := r.make(ctx); err != nil {
-			return err
-		}
-	}
-	for i, p := range r.own.positions {
-		if p.ahead != unknown || r.releases != nil && p.infer(r.releases.own.positions[0]) {
-			continue
-		}
-		p.cancelPrefetch()
-		if err := p.look(ctx, r.listed[i]); err != nil {
-			return err
-		}
-	}
-	if r.own.First() {
-		for _, p := range r.own.positions {
-			p.line.lead(p)
-		}
-	}
-	return nil
 }
 
 // make waits for the answer of the creation that was sent last, and sends another if that is what it takes.

@@ -47,7 +47,8 @@ func (l *Line) checkNumber(number int32) error {
 		return nil
 	}
 	return fmt.Errorf("%w at %s (%d of %d): delete %s once it has no children, so that they begin at 0 again; "+
-		"if it cannot be emptied, move all contenders to another path at the same time", ErrWrap, l.Dir, number, math.MaxInt32, l.Dir)
+		"if it cannot be emptied, move all contenders to another path at the same time",
+		ErrWrap, l.Dir, number, math.MaxInt32, l.Dir)
 }
 
 // NumbersLeft returns how many more nodes contenders can make at a path before they get ErrWrap, going by its children

@@ -104,9 +104,12 @@ var behaviours = []lock.Config{
 // to be removed in the background.
 var retries = []lock.Retry{{}, lock.NTimes(0, 0), {}, lock.Exponential(time.Millisecond, 50*time.Millisecond).Times(1)}
 
+// retryOf is a client's policy.
+func retryOf(number int) lock.Retry { return retries[number%len(retries)] }
+
 // tryingAgain is cfg with the policy of a client.
 func tryingAgain(cfg lock.Config, number int) lock.Config {
-	cfg.Retry = retries[number%len(retries)]
+	cfg.Retry = retryOf(number)
 	return cfg
 }
 
@@ -126,16 +129,16 @@ func openSet(client *zk.Client, path string, number int) (take, error) {
 	paths := []string{path, path + "-too"}
 	switch number % 3 {
 	case 0:
-		return plain(lock.NewSet(client, paths, tryingAgain(lock.Config{}, number)))
+		return plain(lock.NewSet(client, paths, lock.SetConfig{Retry: retryOf(number)}))
 	case 1:
-		return plain(lock.NewSet(client, []string{paths[1], paths[0]}, tryingAgain(lock.Config{Layout: lock.Both}, number)))
+		return plain(lock.NewSet(client, []string{paths[1], paths[0]}, lock.SetConfig{Layout: lock.Both, Retry: retryOf(number)}))
 	default:
 		return plain(lock.NewMutex(client, path, lock.Config{}))
 	}
 }
 
 func openSimple(client *zk.Client, path string, number int) (take, error) {
-	return plain(lock.NewSimple(client, path, tryingAgain(lock.Config{}, number)))
+	return plain(lock.NewSimple(client, path, lock.SimpleConfig{Retry: retryOf(number)}))
 }
 
 // plain takes a lock that has one holder.
@@ -163,7 +166,10 @@ func plain[T interface {
 }
 
 func openRW(client *zk.Client, path string, number int) (take, error) {
-	m, err := lock.NewRWMutex(client, path, tryingAgain(behaviours[number/2%4], number)) // nobody keeps a read/write lock
+	like := behaviours[number/2%4] // nobody keeps a read/write lock
+	m, err := lock.NewRWMutex(client, path, lock.RWConfig{
+		Label: like.Label, Handoff: like.Handoff, Delay: like.Delay, OnSuspend: like.OnSuspend, Retry: retryOf(number),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +206,7 @@ func openSemaphore(client *zk.Client, path string, number int) (take, error) {
 	if isSlow(path) {
 		limit = lock.StoredLimit(permits)
 	}
-	return permitted(lock.NewSemaphore(client, path, limit, tryingAgain(lock.Config{}, number)))
+	return permitted(lock.NewSemaphore(client, path, limit, lock.SemaphoreConfig{Retry: retryOf(number)}))
 }
 
 // permitted takes permits.

@@ -16,7 +16,7 @@ import (
 func limitOf(path string) string { return path + "-limit" }
 
 func openWatched(client *zk.Client, path string, number int) (take, error) {
-	return permitted(lock.NewSemaphore(client, path, lock.WatchedLimit(limitOf(path)), tryingAgain(lock.Config{}, number)))
+	return permitted(lock.NewSemaphore(client, path, lock.WatchedLimit(limitOf(path)), lock.SemaphoreConfig{Retry: retryOf(number)}))
 }
 
 // changeLimit lowers the limit for a while: if it were low, or changed all the time, nobody would do anything but wait.

@@ -222,8 +222,8 @@ func TestHoldersWithoutADelayNeitherCauseNorHeedOne(t *testing.T) {
 
 // delayedKinds are locks with a delay for a client each time that they are asked for, and where they leave their marks.
 func (w *world) delayedKinds() map[string]func() func(context.Context) (*lock.Hold, error) {
-	cfg := lock.Config{Delay: delay}
-	set := func(cfg lock.Config) func(context.Context) (*lock.Hold, error) {
+	cfg, rw := lock.Config{Delay: delay}, lock.RWConfig{Delay: delay}
+	set := func(cfg lock.SetConfig) func(context.Context) (*lock.Hold, error) {
 		w.t.Helper()
 		s, err := lock.NewSet(w.Client(w.t, 20*time.Second), []string{path, pathA}, cfg)
 		if err != nil {
@@ -231,15 +231,15 @@ func (w *world) delayedKinds() map[string]func() func(context.Context) (*lock.Ho
 		}
 		return s.Lock
 	}
-	both := lock.Config{Delay: delay, Layout: lock.Both}
+	both := lock.SetConfig{Delay: delay, Layout: lock.Both}
 	return map[string]func() func(context.Context) (*lock.Hold, error){
 		"mutex":     func() func(context.Context) (*lock.Hold, error) { return w.mutex(cfg).Lock },
-		"two nodes": func() func(context.Context) (*lock.Hold, error) { return w.mutex(both).Lock },
-		"set":       func() func(context.Context) (*lock.Hold, error) { return set(cfg) },
+		"two nodes": func() func(context.Context) (*lock.Hold, error) { return w.mutex(lock.Config{Delay: delay, Layout: lock.Both}).Lock },
+		"set":       func() func(context.Context) (*lock.Hold, error) { return set(lock.SetConfig{Delay: delay}) },
 		"large set": func() func(context.Context) (*lock.Hold, error) { return set(both) },
-		"writer":    func() func(context.Context) (*lock.Hold, error) { return w.rw(cfg).Lock },
+		"writer":    func() func(context.Context) (*lock.Hold, error) { return w.rw(rw).Lock },
 		"reader": func() func(context.Context) (*lock.Hold, error) { // the next of whom is a writer
-			m := w.rw(cfg)
+			m := w.rw(rw)
 			first := true
 			return func(ctx context.Context) (*lock.Hold, error) {
 				take := m.Lock
@@ -315,7 +315,7 @@ func delaySurvives(t *testing.T, w *world, kind string, nth int, fault zktest.Fa
 func TestPathsOfALostSetRest(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		whole := func() *lock.Set {
-			s, err := lock.NewSet(w.Client(t, 20*time.Second), []string{path, pathA}, lock.Config{Delay: delay})
+			s, err := lock.NewSet(w.Client(t, 20*time.Second), []string{path, pathA}, lock.SetConfig{Delay: delay})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -338,7 +338,7 @@ func TestPathsOfALostSetRest(t *testing.T) {
 // Readers have nothing under way that other readers must not meet.
 func TestReadersRestAfterWritersAndWritersAfterAnybody(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		rw := func() *lock.RWMutex { return w.rw(lock.Config{Delay: delay}) }
+		rw := func() *lock.RWMutex { return w.rw(lock.RWConfig{Delay: delay}) }
 		atOnce := func(lost time.Time) {
 			t.Helper()
 			if took := time.Since(lost); took > time.Minute {
@@ -402,11 +402,11 @@ func TestDelayIsRefusedWhereThereIsNone(t *testing.T) {
 		if _, err := lock.NewMutex(client, path, lock.Config{Delay: 1, Retain: 1}); err == nil {
 			t.Error("a retained lock: got no error")
 		}
-		if _, err := lock.NewSemaphore(client, path, lock.AgreedLimit(1), lock.Config{Delay: 1}); err == nil {
-			t.Error("a semaphore: got no error")
+		if _, err := lock.NewRWMutex(client, path, lock.RWConfig{Delay: -1}); err == nil {
+			t.Error("a negative delay of a read/write lock: got no error")
 		}
-		if _, err := lock.NewSimple(client, path, lock.Config{Delay: 1}); err == nil {
-			t.Error("a simple lock: got no error")
+		if _, err := lock.NewSet(client, []string{path}, lock.SetConfig{Delay: -1}); err == nil {
+			t.Error("a negative delay of a set: got no error")
 		}
 		if _, err := lock.NewMutex(client, path, lock.Config{OnSuspend: 7}); err == nil {
 			t.Error("an OnSuspend that is none: got no error")
@@ -418,11 +418,11 @@ func TestDisconnectEndsTheHoldOnlyIfThatIsWanted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		keeps, ends := acquire(t, w.mutex(lock.Config{})), locked(t, w.set(pathA).Lock)
 		unlock(t, ends)
-		s, err := lock.NewSet(w.Client(t, 20*time.Second), []string{pathA}, lock.Config{OnSuspend: lock.EndHold})
+		s, err := lock.NewSet(w.Client(t, 20*time.Second), []string{pathA}, lock.SetConfig{OnSuspend: lock.EndHold})
 		if err != nil {
 			t.Fatal(err)
 		}
-		rw, err := lock.NewRWMutex(w.Client(t, 20*time.Second), pathB, lock.Config{OnSuspend: lock.EndHold})
+		rw, err := lock.NewRWMutex(w.Client(t, 20*time.Second), pathB, lock.RWConfig{OnSuspend: lock.EndHold})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -464,7 +464,7 @@ func TestDisconnectEndsTheHoldOnlyIfThatIsWanted(t *testing.T) {
 
 func TestLockRestsAfterADowngradedHoldWasDeletedByForce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{Delay: delay})
+		m := w.rw(lock.RWConfig{Delay: delay})
 		hold := locked(t, m.Lock)
 		if err := m.Downgrade(t.Context(), hold); err != nil {
 			t.Fatal(err)
@@ -476,7 +476,7 @@ func TestLockRestsAfterADowngradedHoldWasDeletedByForce(t *testing.T) {
 		if err := hold.UnlockWait(t.Context()); !errors.Is(err, lock.ErrDeleted) {
 			t.Errorf("got %v, want lock.ErrDeleted", err)
 		}
-		next := locked(t, w.rw(lock.Config{Delay: delay}).Lock)
+		next := locked(t, w.rw(lock.RWConfig{Delay: delay}).Lock)
 		waited(t, lost, delay)
 		unlock(t, next)
 	})

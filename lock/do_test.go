@@ -21,19 +21,19 @@ func doers(t *testing.T, w *world) map[string]func(context.Context, doFunc) erro
 	if err != nil {
 		t.Fatal(err)
 	}
-	rw, err := lock.NewRWMutex(client, "/locks/rw", lock.Config{})
+	rw, err := lock.NewRWMutex(client, "/locks/rw", lock.RWConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	sem, err := lock.NewSemaphore(client, "/locks/semaphore", lock.AgreedLimit(2), lock.Config{})
+	sem, err := lock.NewSemaphore(client, "/locks/semaphore", lock.AgreedLimit(2), lock.SemaphoreConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := lock.NewSet(client, []string{"/locks/set-a", "/locks/set-b"}, lock.Config{})
+	set, err := lock.NewSet(client, []string{"/locks/set-a", "/locks/set-b"}, lock.SetConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	simple, err := lock.NewSimple(client, "/locks/simple", lock.Config{})
+	simple, err := lock.NewSimple(client, "/locks/simple", lock.SimpleConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

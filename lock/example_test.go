@@ -90,7 +90,7 @@ func ExampleMutex_TryLock() {
 // Writers are alone, readers hold together.
 func ExampleRWMutex() {
 	connected(func(ctx context.Context, client *zk.Client) error {
-		m, err := lock.NewRWMutex(client, "/locks/config", lock.Config{})
+		m, err := lock.NewRWMutex(client, "/locks/config", lock.RWConfig{})
 		if err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func ExampleRWMutex() {
 // A reader finds that there is something to write.
 func ExampleRWMutex_Upgrade() {
 	connected(func(ctx context.Context, client *zk.Client) error {
-		m, err := lock.NewRWMutex(client, "/locks/config", lock.Config{})
+		m, err := lock.NewRWMutex(client, "/locks/config", lock.RWConfig{})
 		if err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func ExampleRWMutex_Upgrade() {
 // At most eight jobs use a GPU; this one uses two.
 func ExampleSemaphore() {
 	connected(func(ctx context.Context, client *zk.Client) error {
-		gpus, err := lock.NewSemaphore(client, "/pools/gpu", lock.StoredLimit(8), lock.Config{})
+		gpus, err := lock.NewSemaphore(client, "/pools/gpu", lock.StoredLimit(8), lock.SemaphoreConfig{})
 		if err != nil {
 			return err
 		}
@@ -151,7 +151,7 @@ func ExampleSemaphore() {
 // A transfer needs both accounts. Another one in the opposite direction does not deadlock with it.
 func ExampleSet() {
 	connected(func(ctx context.Context, client *zk.Client) error {
-		accounts, err := lock.NewSet(client, []string{"/locks/ada", "/locks/grace"}, lock.Config{})
+		accounts, err := lock.NewSet(client, []string{"/locks/ada", "/locks/grace"}, lock.SetConfig{})
 		if err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func ExampleSet() {
 // A lock that is shared with programs whose lock is one ephemeral node.
 func ExampleSimple() {
 	connected(func(ctx context.Context, client *zk.Client) error {
-		s, err := lock.NewSimple(client, "/legacy/lock", lock.Config{})
+		s, err := lock.NewSimple(client, "/legacy/lock", lock.SimpleConfig{})
 		if err != nil {
 			return err
 		}

@@ -192,7 +192,7 @@ func TestReadWriteLocksAndSetsTellTheirHooks(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		d := new(diary)
 		client := w.Client(t, 20*time.Second)
-		m := rwmutex(t, client, lock.Config{Hooks: d.hooks()})
+		m := rwmutex(t, client, lock.RWConfig{Hooks: d.hooks()})
 		for _, take := range []func(context.Context) (*lock.Hold, error){m.TryLock, m.TryRLock} {
 			unlock(t, locked(t, take))
 			d.want(t, "acquired", "released")
@@ -222,7 +222,7 @@ func TestReadWriteLocksAndSetsTellTheirHooks(t *testing.T) {
 		_ = lost.Unlock() // was lost
 		d.want(t)
 
-		s, err := lock.NewSet(client, []string{pathA, pathB}, lock.Config{Hooks: d.hooks()})
+		s, err := lock.NewSet(client, []string{pathA, pathB}, lock.SetConfig{Hooks: d.hooks()})
 		if err != nil {
 			t.Fatal(err)
 		}

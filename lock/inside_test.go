@@ -20,7 +20,7 @@ func (w *world) aloneKinds() map[string]func() takeFunc {
 	return map[string]func() takeFunc{
 		"mutex":        func() takeFunc { return w.mutex(lock.Config{}).Lock },
 		"strict mutex": func() takeFunc { return w.mutex(strict).Lock },
-		"writer":       func() takeFunc { return w.rw(lock.Config{}).Lock },
+		"writer":       func() takeFunc { return w.rw(lock.RWConfig{}).Lock },
 		"permits":      func() takeFunc { return permits{w.semaphore(lock.AgreedLimit(2)), 2}.Lock },
 		"set":          func() takeFunc { return w.set(pathA, pathB).Lock },
 		"simple":       func() takeFunc { return w.simple().Lock },

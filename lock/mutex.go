@@ -36,7 +36,8 @@ var (
 	ErrWrap = line.ErrWrap
 )
 
-// Config says how a lock behaves. The zero Config is ready to use.
+// Config says how a Mutex behaves. The zero Config is ready to use. The other locks have configurations of their own, with
+// those of the fields that they obey.
 type Config struct {
 	Label  string   // what this contender is for, shown to whoever inspects the lock; UTF-8 of at most 1,024 bytes
 	Layout Layout   // whose contenders know ours for what they are; Curator's if zero
@@ -59,8 +60,7 @@ type Config struct {
 	// nor heed one. It costs a round trip for every place in line that comes to be first, and leaves a node beside the path, at
 	// DelayPath, while the lock is held and after a loss.
 	//
-	// A Mutex, an RWMutex and a Set have it, not together with Retain. Readers wait after a writer that was lost, and writers after anybody.
-	// A Semaphore has none, whose holders are at work at the same time in any case, and a Simple has nowhere to leave the node.
+	// It cannot be combined with Retain. Readers of an RWMutex wait after a writer that was lost, and writers after any loss.
 	Delay time.Duration
 
 	// OnSuspend says whether a hold ends when the connection is lost, or only at the session's deadline.

@@ -28,7 +28,7 @@ func (w *world) everyKind() map[string]func() func(context.Context) (*lock.Hold,
 	for name, first := range map[string]bool{"reader": true, "reader behind a writer": false} {
 		reads := !first
 		kinds[name] = func() take {
-			m := w.rw(lock.Config{Delay: delay})
+			m := w.rw(lock.RWConfig{Delay: delay})
 			if reads = !reads; reads {
 				return m.RLock
 			}
@@ -76,7 +76,7 @@ func TestRefusalThatPassesEndsNoChangeOfAHold(t *testing.T) {
 		t.Run(code.Error(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				for step, reached := 1, true; reached; step++ {
-					m := w.rw(lock.Config{Layout: lock.Both})
+					m := w.rw(lock.RWConfig{Layout: lock.Both})
 					hold := locked(t, m.Lock)
 					hit := w.hit(step, zktest.Answer(code))
 					if err := m.Downgrade(t.Context(), hold); err != nil {

@@ -37,15 +37,12 @@ type RWMutex struct {
 }
 
 // NewRWMutex returns the read/write lock at path, which is private to it: no other recipe may use it. Nothing is asked of the server
-// yet; the path and missing parents are made when they are needed and go away when they are not. It returns an error for a path that is
-// none, and for Config.Retain, which a read/write lock does not have.
-func NewRWMutex(client *zk.Client, path string, cfg Config) (*RWMutex, error) {
-	cfg, err := checkNew(client, path, cfg)
+// yet; the path and missing parents are made when they are needed and go away when they are not. It returns an error if the
+// path or the configuration is invalid.
+func NewRWMutex(client *zk.Client, path string, config RWConfig) (*RWMutex, error) {
+	cfg, err := checkNew(client, path, config.config())
 	if err != nil {
 		return nil, err
-	}
-	if cfg.Retain > 0 {
-		return nil, errors.New("lock: a read/write lock is not retained; leave Retain zero")
 	}
 	m := &RWMutex{client: client, path: path, cfg: cfg}
 	m.tickets.init()

@@ -18,12 +18,12 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-func (w *world) rw(cfg lock.Config) *lock.RWMutex {
+func (w *world) rw(cfg lock.RWConfig) *lock.RWMutex {
 	w.t.Helper()
 	return rwmutex(w.t, w.Client(w.t, 20*time.Second), cfg)
 }
 
-func rwmutex(t *testing.T, client *zk.Client, cfg lock.Config) *lock.RWMutex {
+func rwmutex(t *testing.T, client *zk.Client, cfg lock.RWConfig) *lock.RWMutex {
 	t.Helper()
 	m, err := lock.NewRWMutex(client, path, cfg)
 	if err != nil {
@@ -80,11 +80,11 @@ func (w *world) nodes(dir string) []string {
 
 func TestReadersHoldTogetherAndWritersAlone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, b, c := w.rw(lock.Config{}), w.rw(lock.Config{}), w.rw(lock.Config{})
+		a, b, c := w.rw(lock.RWConfig{}), w.rw(lock.RWConfig{}), w.rw(lock.RWConfig{})
 		r1, r2 := locked(t, a.RLock), locked(t, b.RLock)
 		writer := waits(t.Context(), c.Lock)
 		late := waits(t.Context(), b.RLock) // joins b's node, which stands ahead of the writer
-		lone := waits(t.Context(), w.rw(lock.Config{}).RLock)
+		lone := waits(t.Context(), w.rw(lock.RWConfig{}).RLock)
 		none(t, "a writer behind readers, a reader behind it", writer, lone)
 		unlock(t, r1)
 		none(t, "one reader is left", writer, lone)
@@ -110,7 +110,7 @@ func TestReadersHoldTogetherAndWritersAlone(t *testing.T) {
 
 func TestReadersOfOneProcessShareANode(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{})
+		m := w.rw(lock.RWConfig{})
 		first := locked(t, m.RLock)
 		before := w.Traffic().Replies
 		var holds []*lock.Hold
@@ -134,7 +134,7 @@ func TestReadersOfOneProcessShareANode(t *testing.T) {
 		if left := w.nodes(path); len(left) != 0 {
 			t.Errorf("left behind: %v", left)
 		}
-		strict := w.rw(lock.Config{Handoff: lock.StrictFIFO})
+		strict := w.rw(lock.RWConfig{Handoff: lock.StrictFIFO})
 		a, b := locked(t, strict.RLock), locked(t, strict.RLock)
 		if a.Path() == b.Path() {
 			t.Error("with StrictFIFO two readers share a node")
@@ -146,7 +146,7 @@ func TestReadersOfOneProcessShareANode(t *testing.T) {
 
 func TestMoreReadersThanANodeHasTurnsGetAnotherNode(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m, writer := w.rw(lock.Config{}), locked(t, w.rw(lock.Config{}).Lock)
+		m, writer := w.rw(lock.RWConfig{}), locked(t, w.rw(lock.RWConfig{}).Lock)
 		const readers = 5000
 		answers := make(chan result, readers)
 		for range readers {
@@ -175,7 +175,7 @@ func TestLateLocalReadersDoNotKeepAWriterWaitingBeyondTheBound(t *testing.T) {
 	for name, h := range map[string]lock.Handoff{"count": {Count: 8, Time: time.Hour}, "time": {Count: 1 << 11, Time: time.Second}} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				m := w.rw(lock.Config{Handoff: h})
+				m := w.rw(lock.RWConfig{Handoff: h})
 				hold := locked(t, m.RLock)
 				for range 20 { // alone, nobody bounds them
 					next := locked(t, m.RLock)
@@ -184,7 +184,7 @@ func TestLateLocalReadersDoNotKeepAWriterWaitingBeyondTheBound(t *testing.T) {
 					hold = next
 					time.Sleep(h.Time / 4)
 				}
-				writer := waits(t.Context(), w.rw(lock.Config{}).Lock)
+				writer := waits(t.Context(), w.rw(lock.RWConfig{}).Lock)
 				asked, turns := time.Now(), 0
 				for done := false; !done; turns++ {
 					next := waits(t.Context(), m.RLock)
@@ -213,7 +213,7 @@ func TestLateLocalReadersDoNotKeepAWriterWaitingBeyondTheBound(t *testing.T) {
 
 func TestLocalReadersAndWritersAreServedInTheOrderOfTheirCalls(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{})
+		m := w.rw(lock.RWConfig{})
 		first := locked(t, m.RLock)
 		w1 := waits(t.Context(), m.Lock)
 		r1, r2 := waits(t.Context(), m.RLock), waits(t.Context(), m.RLock)
@@ -240,7 +240,7 @@ func TestLocalReadersAndWritersAreServedInTheOrderOfTheirCalls(t *testing.T) {
 
 func TestLossOfTheSessionKeepsTheOrderOfReadersAndWriters(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{})
+		m := w.rw(lock.RWConfig{})
 		first := locked(t, m.Lock)
 		var waiting []<-chan result
 		for i := range 20 {
@@ -265,7 +265,7 @@ func TestLossOfTheSessionKeepsTheOrderOfReadersAndWriters(t *testing.T) {
 
 func TestReaderThatLeavesTheLocalGroupTouchesNobodyElse(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m, writer := w.rw(lock.Config{}), locked(t, w.rw(lock.Config{}).Lock)
+		m, writer := w.rw(lock.RWConfig{}), locked(t, w.rw(lock.RWConfig{}).Lock)
 		ctx, cancel := context.WithCancel(t.Context())
 		leaving := waits(ctx, m.RLock)
 		staying := waits(t.Context(), m.RLock)
@@ -279,7 +279,7 @@ func TestReaderThatLeavesTheLocalGroupTouchesNobodyElse(t *testing.T) {
 		unlock(t, writer)
 		unlock(t, got(t, staying))
 		// The last that leaves takes the node along.
-		writer = locked(t, w.rw(lock.Config{}).Lock)
+		writer = locked(t, w.rw(lock.RWConfig{}).Lock)
 		ctx, cancel = context.WithCancel(t.Context())
 		leaving = waits(ctx, m.RLock)
 		alsoLeaving := waits(ctx, m.Lock)
@@ -296,7 +296,7 @@ func TestReaderThatLeavesTheLocalGroupTouchesNobodyElse(t *testing.T) {
 
 func TestTriesOfAReadWriteLockAreAnsweredAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.rw(lock.Config{}), w.rw(lock.Config{})
+		a, b := w.rw(lock.RWConfig{}), w.rw(lock.RWConfig{})
 		refused := func(what string, take func(context.Context) (*lock.Hold, error)) {
 			t.Helper()
 			if h, err := take(t.Context()); !errors.Is(err, lock.ErrHeld) {
@@ -314,7 +314,7 @@ func TestTriesOfAReadWriteLockAreAnsweredAtOnce(t *testing.T) {
 		}
 		refused("write beside readers", a.TryLock)
 		waiting := waits(t.Context(), b.Lock)
-		refused("read past a writer that waits", w.rw(lock.Config{}).TryRLock)
+		refused("read past a writer that waits", w.rw(lock.RWConfig{}).TryRLock)
 		for _, h := range []*lock.Hold{r1, r2, r3} {
 			unlock(t, h)
 		}
@@ -325,12 +325,12 @@ func TestTriesOfAReadWriteLockAreAnsweredAtOnce(t *testing.T) {
 
 func TestDowngradeKeepsThePlaceAndAdmitsNoWriter(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{})
+		m := w.rw(lock.RWConfig{})
 		hold := locked(t, m.Lock)
 		time.Sleep(time.Second) // its node is watched
 		node, token := hold.Path(), hold.Token()
-		direct := waits(t.Context(), w.rw(lock.Config{}).RLock)
-		writer := waits(t.Context(), w.rw(lock.Config{}).Lock)
+		direct := waits(t.Context(), w.rw(lock.RWConfig{}).RLock)
+		writer := waits(t.Context(), w.rw(lock.RWConfig{}).Lock)
 		local := waits(t.Context(), m.RLock)
 		if err := m.Downgrade(t.Context(), hold); err != nil {
 			t.Fatal(err)
@@ -360,9 +360,9 @@ func TestDowngradeKeepsThePlaceAndAdmitsNoWriter(t *testing.T) {
 // The writer directly behind watches the very node that vanishes.
 func TestDowngradeDoesNotLetTheNextWriterIn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{})
+		m := w.rw(lock.RWConfig{})
 		hold := locked(t, m.Lock)
-		next := waits(t.Context(), w.rw(lock.Config{}).Lock)
+		next := waits(t.Context(), w.rw(lock.RWConfig{}).Lock)
 		if err := m.Downgrade(t.Context(), hold); err != nil {
 			t.Fatal(err)
 		}
@@ -374,7 +374,7 @@ func TestDowngradeDoesNotLetTheNextWriterIn(t *testing.T) {
 
 func TestHoldThatChangedEndsWhenItsNodeIsDeletedByOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{})
+		m := w.rw(lock.RWConfig{})
 		change := map[string]func(context.Context, *lock.Hold) error{"down": m.Downgrade, "up": m.Upgrade}
 		for name, take := range map[string]func(context.Context) (*lock.Hold, error){"down": m.Lock, "up": m.RLock} {
 			hold := locked(t, take)
@@ -401,15 +401,15 @@ func TestHoldThatChangedEndsWhenItsNodeIsDeletedByOthers(t *testing.T) {
 
 func TestUpgradeOfTheOnlyReaderKeepsThePlace(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{})
+		m := w.rw(lock.RWConfig{})
 		hold := locked(t, m.RLock)
 		time.Sleep(time.Second) // its node is watched
 		token := hold.Token()
-		before := waits(t.Context(), w.rw(lock.Config{}).Lock)
+		before := waits(t.Context(), w.rw(lock.RWConfig{}).Lock)
 		if err := m.Upgrade(t.Context(), hold); err != nil {
 			t.Fatal(err)
 		}
-		after := waits(t.Context(), w.rw(lock.Config{}).RLock)
+		after := waits(t.Context(), w.rw(lock.RWConfig{}).RLock)
 		local := waits(t.Context(), m.RLock)
 		time.Sleep(time.Second)
 		none(t, "beside a writer that was a reader", before, after, local)
@@ -440,7 +440,7 @@ func TestUpgradeOfTheOnlyReaderKeepsThePlace(t *testing.T) {
 
 func TestUpgradeBesideOtherReadersFailsAtOnceAndKeepsTheHold(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.rw(lock.Config{}), w.rw(lock.Config{})
+		a, b := w.rw(lock.RWConfig{}), w.rw(lock.RWConfig{})
 		conflict := func(what string, m *lock.RWMutex, h *lock.Hold) {
 			t.Helper()
 			if err := m.Upgrade(t.Context(), h); !errors.Is(err, lock.ErrUpgradeConflict) {
@@ -453,7 +453,7 @@ func TestUpgradeBesideOtherReadersFailsAtOnceAndKeepsTheHold(t *testing.T) {
 		mine, theirs := locked(t, a.RLock), locked(t, b.RLock)
 		conflict("a reader in another process", a, mine)
 		conflict("a reader in another process, the other way", b, theirs)
-		writer := waits(t.Context(), w.rw(lock.Config{}).Lock)
+		writer := waits(t.Context(), w.rw(lock.RWConfig{}).Lock)
 		conflict("with a writer behind", a, mine)
 		none(t, "behind readers", writer)
 		unlock(t, theirs)
@@ -476,11 +476,11 @@ func TestUpgradeBesideOtherReadersFailsAtOnceAndKeepsTheHold(t *testing.T) {
 // A reader whose writer leaves must not take that for its turn: another reader, ahead of both, may be a writer by now.
 func TestReaderBehindAWriterThatLeavesSeesAnUpgradeAheadOfBoth(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{})
+		m := w.rw(lock.RWConfig{})
 		hold := locked(t, m.RLock)
 		ctx, cancel := context.WithCancel(t.Context())
-		writer := waits(ctx, w.rw(lock.Config{}).Lock)
-		reader := waits(t.Context(), w.rw(lock.Config{}).RLock)
+		writer := waits(ctx, w.rw(lock.RWConfig{}).Lock)
+		reader := waits(t.Context(), w.rw(lock.RWConfig{}).RLock)
 		if err := m.Upgrade(t.Context(), hold); err != nil {
 			t.Fatal(err)
 		}
@@ -495,7 +495,7 @@ func TestReaderBehindAWriterThatLeavesSeesAnUpgradeAheadOfBoth(t *testing.T) {
 // A reader that comes between an upgrade's look and its node is in: the upgrade must see it.
 func TestReaderThatComesDuringAnUpgradeMakesItFail(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.rw(lock.Config{}), w.rw(lock.Config{})
+		a, b := w.rw(lock.RWConfig{}), w.rw(lock.RWConfig{})
 		hold := locked(t, a.RLock)
 		ctx, proceed := context.WithCancel(t.Context())
 		defer proceed()
@@ -518,7 +518,7 @@ func TestReaderThatComesDuringAnUpgradeMakesItFail(t *testing.T) {
 			t.Errorf("got %v, want the two readers' nodes", names)
 		}
 		// Those who came while the writer's node was there are readers as ever.
-		unlock(t, locked(t, w.rw(lock.Config{}).RLock))
+		unlock(t, locked(t, w.rw(lock.RWConfig{}).RLock))
 		unlock(t, other)
 		unlock(t, hold)
 	})
@@ -526,7 +526,7 @@ func TestReaderThatComesDuringAnUpgradeMakesItFail(t *testing.T) {
 
 func TestCallerThatLeavesDuringAnUpgradeKeepsTheReadersHold(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{})
+		m := w.rw(lock.RWConfig{})
 		hold := locked(t, m.RLock)
 		ctx, cancel := context.WithCancel(t.Context())
 		held, proceed := context.WithCancel(t.Context())
@@ -556,7 +556,7 @@ func TestCallerThatLeavesDuringAnUpgradeKeepsTheReadersHold(t *testing.T) {
 // The writer's node is made, its reply lost, and the caller leaves while it is asked for again, which finds it there already.
 func TestCallerThatLeavesAnUpgradeWhoseReplyWasLostLeavesNoWriter(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{})
+		m := w.rw(lock.RWConfig{})
 		hold := locked(t, m.RLock)
 		ctx, leave := context.WithCancel(t.Context())
 		answer, proceed := context.WithCancel(t.Context())
@@ -582,13 +582,13 @@ func TestCallerThatLeavesAnUpgradeWhoseReplyWasLostLeavesNoWriter(t *testing.T) 
 			t.Errorf("beside the reader there is a writer that nobody is: %+v", line)
 		}
 		unlock(t, hold)
-		unlock(t, locked(t, w.rw(lock.Config{}).Lock))
+		unlock(t, locked(t, w.rw(lock.RWConfig{}).Lock))
 	})
 }
 
 func TestUnlockWaitsForADowngrade(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{})
+		m := w.rw(lock.RWConfig{})
 		hold := locked(t, m.Lock)
 		held, proceed := context.WithCancel(t.Context())
 		defer proceed()
@@ -618,7 +618,7 @@ func TestUnlockWaitsForADowngrade(t *testing.T) {
 
 func TestChangeOfAnotherLocksHoldIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m, other := w.rw(lock.Config{}), w.rw(lock.Config{})
+		m, other := w.rw(lock.RWConfig{}), w.rw(lock.RWConfig{})
 		for _, take := range []func(context.Context) (*lock.Hold, error){w.mutex(lock.Config{}).Lock, other.RLock, other.Lock} {
 			hold := locked(t, take)
 			if m.Downgrade(t.Context(), hold) == nil || m.Upgrade(t.Context(), hold) == nil {
@@ -638,12 +638,12 @@ func TestReaderThatLeavesWakesOnlyTheWriterThatWaitsForIt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var readers []*lock.Hold
 		for range 20 {
-			readers = append(readers, locked(t, w.rw(lock.Config{}).RLock))
+			readers = append(readers, locked(t, w.rw(lock.RWConfig{}).RLock))
 		}
-		writer := waits(t.Context(), w.rw(lock.Config{}).Lock)
+		writer := waits(t.Context(), w.rw(lock.RWConfig{}).Lock)
 		var behind []<-chan result
 		for range 20 {
-			behind = append(behind, waits(t.Context(), w.rw(lock.Config{}).RLock))
+			behind = append(behind, waits(t.Context(), w.rw(lock.RWConfig{}).RLock))
 		}
 		time.Sleep(time.Second)
 		before := w.Traffic().Events
@@ -676,7 +676,7 @@ func TestReaderThatLeavesWakesOnlyTheWriterThatWaitsForIt(t *testing.T) {
 func TestReadersAndWritersOfCuratorAndKazooAreRespected(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other := w.Session(t, 20*time.Second)
-		m := w.rw(lock.Config{})
+		m := w.rw(lock.RWConfig{})
 		unlock(t, locked(t, m.Lock)) // makes the parents
 		const guid = "0f8fad5bd9cb469fa16570867728950e"
 		for _, c := range []struct {
@@ -718,7 +718,7 @@ func TestReadersAndWritersOfCuratorAndKazooAreRespected(t *testing.T) {
 		if _, err := other.Create(t.Context(), path+"/"+guid+"__lock__", nil, zk.EphemeralSequential); err != nil {
 			t.Fatal(err)
 		}
-		none(t, "behind a kazoo writer", waits(t.Context(), w.rw(lock.Config{}).RLock))
+		none(t, "behind a kazoo writer", waits(t.Context(), w.rw(lock.RWConfig{}).RLock))
 		unlock(t, locked(t, m.RLock))
 		unlock(t, r)
 	})
@@ -727,13 +727,13 @@ func TestReadersAndWritersOfCuratorAndKazooAreRespected(t *testing.T) {
 func TestBoundsThatAReadWriteLockDoesNotHaveAreRefused(t *testing.T) {
 	t.Parallel()
 	client := open(t, zktest.Run(t))
-	if _, err := lock.NewRWMutex(client, path, lock.Config{Retain: time.Second}); err == nil {
-		t.Error("Retain: got no error")
+	if _, err := lock.NewRWMutex(client, path, lock.RWConfig{Handoff: lock.Handoff{Count: -2}}); err == nil {
+		t.Error("a negative hand-off: got no error")
 	}
-	if _, err := lock.NewRWMutex(client, "/", lock.Config{}); err == nil {
+	if _, err := lock.NewRWMutex(client, "/", lock.RWConfig{}); err == nil {
 		t.Error("the root: got no error")
 	}
-	if _, err := lock.NewRWMutex(nil, path, lock.Config{}); err == nil {
+	if _, err := lock.NewRWMutex(nil, path, lock.RWConfig{}); err == nil {
 		t.Error("no client: got no error")
 	}
 }
@@ -748,7 +748,7 @@ func TestLostRepliesMakeNoOrphanOfAReadWriteLock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				for step := 1; ; step++ {
-					m := w.rw(lock.Config{})
+					m := w.rw(lock.RWConfig{})
 					session(t, w.Client(t, 20*time.Second))
 					reached := false
 					w.Control(func(r zktest.Request) zktest.Fault {
@@ -762,14 +762,14 @@ func TestLostRepliesMakeNoOrphanOfAReadWriteLock(t *testing.T) {
 					if err := m.Downgrade(t.Context(), hold); err != nil {
 						t.Fatalf("step %d: %v", step, err)
 					}
-					beside := locked(t, w.rw(lock.Config{}).RLock)
+					beside := locked(t, w.rw(lock.RWConfig{}).RLock)
 					unlock(t, beside)
 					time.Sleep(time.Second) // its session may have to come back for that
 					if err := m.Upgrade(t.Context(), hold); err != nil {
 						t.Fatalf("step %d: %v", step, err)
 					}
 					none(t, fmt.Sprintf("step %d: beside a writer", step), waits(t.Context(), func(ctx context.Context) (*lock.Hold, error) {
-						h, err := w.rw(lock.Config{}).RLock(ctx)
+						h, err := w.rw(lock.RWConfig{}).RLock(ctx)
 						if err == nil {
 							unlock(t, h)
 						}
@@ -795,7 +795,7 @@ func TestLostRepliesMakeNoOrphanOfAReadWriteLock(t *testing.T) {
 // the tokens of writers grow.
 func TestReadersAndWritersOfManyClientsExcludeEachOther(t *testing.T) {
 	t.Parallel()
-	for _, cfg := range []lock.Config{{}, {Handoff: lock.StrictFIFO}, {Handoff: lock.Handoff{Count: 2}}} {
+	for _, cfg := range []lock.RWConfig{{}, {Handoff: lock.StrictFIFO}, {Handoff: lock.Handoff{Count: 2}}} {
 		t.Run(fmt.Sprintf("%+v", cfg.Handoff), func(t *testing.T) {
 			t.Parallel()
 			srv := zktest.Run(t)
@@ -873,7 +873,7 @@ func TestReadersAndWritersOfManyClientsExcludeEachOther(t *testing.T) {
 // a larger one.
 func TestUpgradeIsRefusedWhenTheTokensOfItsNodeHaveRunOut(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{Handoff: lock.Handoff{Count: 1 << 30, Time: time.Hour}})
+		m := w.rw(lock.RWConfig{Handoff: lock.Handoff{Count: 1 << 30, Time: time.Hour}})
 		hold := locked(t, m.RLock)
 		for range 1<<12 - 1 {
 			next := locked(t, m.RLock)
@@ -892,7 +892,7 @@ func TestUpgradeIsRefusedWhenTheTokensOfItsNodeHaveRunOut(t *testing.T) {
 // writer, and not join the reader who tried.
 func TestReaderBehindAWriterDoesNotJoinWhoTried(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{})
+		m := w.rw(lock.RWConfig{})
 		unlock(t, locked(t, m.Lock))
 		time.Sleep(time.Second)
 		stopped, proceed := context.WithCancel(t.Context())

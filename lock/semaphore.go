@@ -2,7 +2,6 @@ package lock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -21,8 +20,8 @@ const MaxPermits = 1000
 // Curator's acquire of several leases takes them one by one, and keeps what it has while it waits for more. If there are fewer permits than
 // docs/interop.md asks for, such clients can wait for each other without end, and an Acquire in front of them with them: end it by its context.
 //
-// A Semaphore may be used by any number of goroutines, each with nodes of its own: Config.Handoff has no effect. Acquisitions of one
-// Semaphore join the line in the order of the calls.
+// A Semaphore may be used by any number of goroutines, each with nodes of its own. Acquisitions of one Semaphore join the
+// line in the order of the calls.
 //
 // Tokens grow in the order in which permits are given out, and no two holds have the same. As several hold at a time, the larger token is
 // not the only valid one: what refuses smaller tokens lets in only the last. Guards are of more use here.
@@ -48,21 +47,11 @@ const (
 
 // NewSemaphore returns the semaphore at path, which is private to it: no other recipe may use it. Nothing is asked of the server yet; the
 // path and missing parents are made when they are needed, and go away when they are not unless they have a limit to keep. It returns an
-// error for a path that is none, for a limit that is none, for Config.Retain and Config.Delay, which a semaphore does not have, and for every
-// Config.Layout but Curator.
-func NewSemaphore(client *zk.Client, path string, limit Limit, cfg Config) (*Semaphore, error) {
-	cfg, err := checkNew(client, path, cfg)
+// error if the path, the limit or the configuration is invalid.
+func NewSemaphore(client *zk.Client, path string, limit Limit, config SemaphoreConfig) (*Semaphore, error) {
+	cfg, err := checkNew(client, path, config.config())
 	if err != nil {
 		return nil, err
-	}
-	if cfg.Retain > 0 {
-		return nil, errors.New("lock: permits are not retained; leave Retain zero")
-	}
-	if cfg.Delay > 0 {
-		return nil, errors.New("lock: holders of permits are at work at the same time in any case, so that a delay keeps nothing apart; leave Delay zero")
-	}
-	if cfg.Layout != Curator {
-		return nil, fmt.Errorf("lock: a semaphore has no layout %v; leave Layout zero for Curator's", cfg.Layout)
 	}
 	if err := limit.check(path); err != nil {
 		return nil, err

@@ -17,8 +17,7 @@ import (
 // Its nodes are created in one transaction, so that all lines see sets come in one order: two sets that have paths in common never wait for
 // each other, whatever the order of their paths. That is not so for whoever takes one mutex after the other.
 //
-// A Set may be used by any number of goroutines. They exclude each other like any other contenders, each with nodes of its own:
-// Config.Handoff has no effect.
+// A Set may be used by any number of goroutines. They exclude each other like any other contenders, each with nodes of its own.
 type Set struct {
 	client *zk.Client
 	cfg    Config
@@ -26,14 +25,14 @@ type Set struct {
 	paths  []string
 }
 
-// NewSet returns the set of the mutexes at paths. Nothing is asked of the server yet. It returns an error for a path
-// that is none or is given twice, for no path at all, for so many or so long ones that their nodes do not fit into one
-// request, half a mebibyte (about a thousand paths of ordinary length), and for Config.Retain, which a set does not
-// have.
-func NewSet(client *zk.Client, paths []string, cfg Config) (*Set, error) {
+// NewSet returns the set of the mutexes at paths. Nothing is asked of the server yet. It returns an error if there is no
+// path, if one is invalid or given twice, if they are so many or so long that their nodes do not fit into one request of
+// half a mebibyte (about a thousand paths of ordinary length), and if the configuration is invalid.
+func NewSet(client *zk.Client, paths []string, config SetConfig) (*Set, error) {
 	if len(paths) == 0 {
-		return nil, errors.New("lock: a set needs a path")
+		return nil, errors.New("lock: a set needs at least one path")
 	}
+	cfg := config.config()
 	s := &Set{client: client, cfg: cfg, paths: slices.Clone(paths)}
 	paths = s.paths
 	named := setRecords(paths)
@@ -49,9 +48,6 @@ func NewSet(client *zk.Client, paths []string, cfg Config) (*Set, error) {
 		contenderLine(l, path, checked, lockStem, anyone)
 		l.Data = ownerData(cfg.Label, named[i])
 		s.lines = append(s.lines, l)
-	}
-	if cfg.Retain > 0 {
-		return nil, errors.New("lock: a set is not retained; leave Retain zero")
 	}
 	if err := checkSize(s.lines...); err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package lock
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	stdpath "path"
 	"time"
@@ -17,8 +16,8 @@ import (
 //
 // It is not fair: when the lock is free all who wait try to make the node, and any of them may win, also who has just come. And it wakes
 // a herd: with n processes waiting one Unlock sends n events, answered by n attempts to write, of which one succeeds, so that n
-// hand-overs cost in the order of n² messages. docs/herd.md has figures; a Mutex sends one event. For the same reason Config.Handoff has no
-// effect: each goroutine tries for itself, though those that share a session share its one watch at the server.
+// hand-overs cost in the order of n² messages. docs/herd.md has figures; a Mutex sends one event. Goroutines
+// of one process try for themselves, too, though those that share a session share its one watch at the server.
 //
 // For the rest it keeps what a Mutex promises: its holds end with their sessions, before the server lets anybody else in; their tokens
 // grow; lost replies and callers that leave leave no node. Inspect shows the holder, not who waits; Revoke asks it and may take the lock by
@@ -34,20 +33,12 @@ type Simple struct {
 }
 
 // NewSimple returns the simple lock at path, which is the path of its node: nothing may be below it. Nothing is asked of the server yet;
-// missing parents are made when they are needed and go away when they are not. It returns an error for a path that is none, and for
-// Config.Retain, Config.Delay and Config.Layout, which a simple lock does not have.
-func NewSimple(client *zk.Client, path string, cfg Config) (*Simple, error) {
-	cfg, err := checkNew(client, path, cfg)
+// missing parents are made when they are needed and go away when they are not. It returns an error if the path or the
+// configuration is invalid.
+func NewSimple(client *zk.Client, path string, config SimpleConfig) (*Simple, error) {
+	cfg, err := checkNew(client, path, config.config())
 	if err != nil {
 		return nil, err
-	}
-	switch {
-	case cfg.Retain > 0:
-		return nil, errors.New("lock: a simple lock cannot be retained, because it does not show who waits; leave Retain zero")
-	case cfg.Delay > 0:
-		return nil, errors.New("lock: a simple lock has nowhere to leave a mark for those who come after it; leave Delay zero")
-	case cfg.Layout != Curator:
-		return nil, fmt.Errorf("lock: a simple lock is a node at the path itself, so it has no layout %v; leave Layout zero", cfg.Layout)
 	}
 	owner := thisProcess(cfg.Label)
 	s := &Simple{client: client, path: path, cfg: cfg, spot: line.Spot{

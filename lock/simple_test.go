@@ -14,9 +14,9 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-func (w *world) simple() *lock.Simple { return w.simpleWith(lock.Config{}) }
+func (w *world) simple() *lock.Simple { return w.simpleWith(lock.SimpleConfig{}) }
 
-func (w *world) simpleWith(cfg lock.Config) *lock.Simple {
+func (w *world) simpleWith(cfg lock.SimpleConfig) *lock.Simple {
 	w.t.Helper()
 	s, err := lock.NewSimple(w.Client(w.t, 20*time.Second), path, cfg)
 	if err != nil {
@@ -190,7 +190,7 @@ func TestSimpleLockThatIsMadeTooLateIsRemoved(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s, err := lock.NewSimple(client, path, lock.Config{})
+				s, err := lock.NewSimple(client, path, lock.SimpleConfig{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -327,7 +327,7 @@ func TestSimpleHoldWhoseNodeOthersDeleteIsToldAndUnlocksNobodyElse(t *testing.T)
 func TestLockInsideASimpleHoldIsNestedInIt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var d diary
-		s, other := w.simpleWith(lock.Config{Hooks: d.hooks()}), w.simple()
+		s, other := w.simpleWith(lock.SimpleConfig{Hooks: d.hooks()}), w.simple()
 		outer := locked(t, s.Lock)
 		inner := lockedIn(t, outer, s.Lock)
 		third := lockedIn(t, inner, s.TryLock)
@@ -360,7 +360,7 @@ func TestLockInsideASimpleHoldIsNestedInIt(t *testing.T) {
 
 func TestInspectShowsWhoHasASimpleLock(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		hold := locked(t, w.simpleWith(lock.Config{Label: "nightly"}).Lock)
+		hold := locked(t, w.simpleWith(lock.SimpleConfig{Label: "nightly"}).Lock)
 		waiting := waits(t.Context(), w.simple().Lock)
 		w.wantRoles("a simple lock", "H")
 		c := w.line()[0]
@@ -437,7 +437,7 @@ func TestHolderOfASimpleLockIsToldWhoRevokesIt(t *testing.T) {
 
 func TestHolderOfASimpleLockMayRefuseARevocation(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		hold := locked(t, w.simpleWith(lock.Config{OnRevoke: func(context.Context, lock.Revocation) bool { return false }}).Lock)
+		hold := locked(t, w.simpleWith(lock.SimpleConfig{OnRevoke: func(context.Context, lock.Revocation) bool { return false }}).Lock)
 		settled()
 		if r := <-w.revoke(lock.RevokeOptions{Grace: time.Second}); !errors.Is(r.err, lock.ErrKept) || hold.Context().Err() != nil {
 			t.Errorf("got %+v, the hold ended by %v, want lock.ErrKept", r, context.Cause(hold.Context()))
@@ -482,12 +482,9 @@ func TestPathsThatCannotBeASimpleLockAreRefused(t *testing.T) {
 	t.Parallel()
 	client := open(t, zktest.Run(t))
 	for _, p := range []string{"", "x", "/", "/zookeeper", "/a/"} {
-		if _, err := lock.NewSimple(client, p, lock.Config{}); err == nil {
+		if _, err := lock.NewSimple(client, p, lock.SimpleConfig{}); err == nil {
 			t.Errorf("NewSimple at %q: got no error", p)
 		}
-	}
-	if _, err := lock.NewSimple(client, path, lock.Config{Retain: 1}); err == nil {
-		t.Error("Retain: got no error")
 	}
 }
 
@@ -595,7 +592,7 @@ func TestTryLockOfASimpleLockThatComesTooLateLeavesNoWatch(t *testing.T) {
 func TestRevocationThatComesTooLateLeavesTheNodeOfTheNextAsItIs(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		refuse := func(context.Context, lock.Revocation) bool { return false }
-		hold := locked(t, w.simpleWith(lock.Config{OnRevoke: refuse}).Lock)
+		hold := locked(t, w.simpleWith(lock.SimpleConfig{OnRevoke: refuse}).Lock)
 		settled()
 		if r := <-w.revoke(lock.RevokeOptions{Grace: time.Second}); !errors.Is(r.err, lock.ErrKept) {
 			t.Fatalf("got %+v, want lock.ErrKept", r)

@@ -59,22 +59,21 @@ func (l *locker) takeKind(cmd *cobra.Command) error {
 // named after. So who wants a lock alone gets a Mutex, which InterProcessMutex knows; only a path that is shared with
 // InterProcessReadWriteLock, which does not know that, takes a writer.
 func (l *locker) wanted(client *zk.Client) (wanted, error) {
-	cfg := lock.Config{
-		Label: l.label, Delay: time.Duration(l.delay), Layout: lockLayouts[l.layout.value], ACL: l.connection.acl.list,
-	}
+	label, acl, layout, delay := l.label, l.connection.acl.list, lockLayouts[l.layout.value], time.Duration(l.delay)
+	rw := lock.RWConfig{Label: label, ACL: acl, Layout: layout, Delay: delay}
 	switch {
 	case l.permits.limit > 0:
-		s, err := lock.NewSemaphore(client, l.path, lock.StoredLimit(l.permits.limit), cfg)
+		s, err := lock.NewSemaphore(client, l.path, lock.StoredLimit(l.permits.limit), lock.SemaphoreConfig{Label: label, ACL: acl})
 		return some{s, l.permits.n}, err
 	case len(l.paths) > 1:
-		return lock.NewSet(client, l.paths, cfg)
+		return lock.NewSet(client, l.paths, lock.SetConfig{Label: label, ACL: acl, Layout: layout, Delay: delay})
 	case l.shared:
-		m, err := lock.NewRWMutex(client, l.path, cfg)
+		m, err := lock.NewRWMutex(client, l.path, rw)
 		return reading{m}, err
 	case l.layout.value == layoutCuratorRW:
-		return lock.NewRWMutex(client, l.path, cfg)
+		return lock.NewRWMutex(client, l.path, rw)
 	default:
-		return lock.NewMutex(client, l.path, cfg)
+		return lock.NewMutex(client, l.path, lock.Config{Label: label, ACL: acl, Layout: layout, Delay: delay})
 	}
 }
 

@@ -64,17 +64,17 @@ func kinds() []kind {
 		all = append(all, kind{name, dir, f})
 	}
 	for _, layout := range []lock.Layout{lock.Curator, lock.Kazoo, lock.Both} {
-		cfg := lock.Config{Layout: layout}
+		cfg, rw := lock.Config{Layout: layout}, lock.RWConfig{Layout: layout}
 		add("Mutex"+layout.String(), "", func(client *zk.Client, path string) (take, error) {
 			m, err := lock.NewMutex(client, path, cfg)
 			return func(ctx context.Context) (held, error) { return hold(room)(m.Lock(ctx)) }, err
 		})
 		add("Writer"+layout.String(), "", func(client *zk.Client, path string) (take, error) {
-			m, err := lock.NewRWMutex(client, path, cfg)
+			m, err := lock.NewRWMutex(client, path, rw)
 			return func(ctx context.Context) (held, error) { return hold(room)(m.Lock(ctx)) }, err
 		})
 		add("Either"+layout.String(), "", func(client *zk.Client, path string) (take, error) {
-			m, err := lock.NewRWMutex(client, path, cfg)
+			m, err := lock.NewRWMutex(client, path, rw)
 			var n int
 			return func(ctx context.Context) (held, error) {
 				if n++; n%3 == 0 {
@@ -88,7 +88,7 @@ func kinds() []kind {
 			if layout == lock.Both { // the first refused, with nodes behind it
 				slices.Reverse(paths)
 			}
-			s, err := lock.NewSet(client, paths, cfg)
+			s, err := lock.NewSet(client, paths, lock.SetConfig{Layout: layout})
 			return func(ctx context.Context) (held, error) { return hold(room)(s.Lock(ctx)) }, err
 		})
 	}
@@ -105,7 +105,7 @@ func kinds() []kind {
 		return func(ctx context.Context) (held, error) { return hold(room)(m.Lock(ctx)) }, err
 	})
 	add("Semaphore", "/locks", func(client *zk.Client, path string) (take, error) {
-		s, err := lock.NewSemaphore(client, path, lock.AgreedLimit(room), lock.Config{})
+		s, err := lock.NewSemaphore(client, path, lock.AgreedLimit(room), lock.SemaphoreConfig{})
 		return func(ctx context.Context) (held, error) { return hold(1)(s.Acquire(ctx, 1)) }, err
 	})
 	for _, layout := range []elect.Layout{elect.LeaderLatch, elect.LeaderSelector, elect.KazooElection} {
@@ -482,7 +482,7 @@ func TestHoldFromBeforeTheEndChangesItsKind(t *testing.T) {
 		t.Run(layout.String(), func(t *testing.T) {
 			t.Parallel()
 			path := "/change/" + layout.String()
-			m, err := lock.NewRWMutex(client(t, srv.Addr()), path, lock.Config{Layout: layout})
+			m, err := lock.NewRWMutex(client(t, srv.Addr()), path, lock.RWConfig{Layout: layout})
 			if err != nil {
 				t.Fatal(err)
 			}

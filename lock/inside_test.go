@@ -27,8 +27,8 @@ func (w *world) aloneKinds() map[string]func() takeFunc {
 	}
 }
 
-// together runs two goroutines under one context that ends when one of them fails, as an errgroup does, and fails the test
-// if both have the lock at a time.
+// together runs two goroutines under one context that ends when one of them fails, as an errgroup does, and fails the
+// test if both have the lock at a time.
 func together(ctx context.Context, t *testing.T, take takeFunc) error {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(ctx)

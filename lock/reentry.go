@@ -11,15 +11,15 @@ import (
 )
 
 // Reenter returns a context for one call of Lock, TryLock, RLock, TryRLock or Do, of a caller that may have the lock
-// already. If ctx descends from the context of a hold of that lock, and the hold lasts, the call returns at once with a
-// hold that is nested in it: the same token, the same node. Other clients get the lock when all of them are unlocked, in
-// any order. Otherwise the call acquires the lock as usual.
+// already. If ctx descends from the context of a hold of that lock, and the hold lasts, the call returns at once with
+// a hold that is nested in it: the same token, the same node. Other clients get the lock when all of them are
+// unlocked, in any order. Otherwise the call acquires the lock as usual.
 //
 // Holds that are nested in one do not exclude each other. Without Reenter, Lock waits for every hold there is, also for
 // those that ctx descends from: so goroutines that are started under a hold exclude each other.
 //
-// A Semaphore has no nested holds, and a hold of one lock is never nested in that of another, even if both have the same
-// path.
+// A Semaphore has no nested holds, and a hold of one lock is never nested in that of another, even if both have the
+// same path.
 func Reenter(ctx context.Context) context.Context { return context.WithValue(ctx, reenterKey{}, true) }
 
 // reenterKey is the key of Reenter's mark.
@@ -34,8 +34,8 @@ type holdContext struct {
 // holdKey is the key under which a context carries the innermost hold that it descends from.
 type holdKey struct{}
 
-// Value returns the hold for holdKey, and what the context carries otherwise. Reenter's mark ends here: it is for the call
-// that it was passed to, and not for what runs under the hold which that call has returned.
+// Value returns the hold for holdKey, and what the context carries otherwise. Reenter's mark ends here: it is for the
+// call that it was passed to, and not for what runs under the hold which that call has returned.
 func (c holdContext) Value(key any) any {
 	switch key {
 	case holdKey{}:
@@ -76,7 +76,8 @@ func holdOf(ctx context.Context) *Hold {
 // reenters reports whether an acquisition inside h may return a nested hold.
 func (h *Hold) reenters(ctx context.Context) bool { return h != nil && ctx.Value(reenterKey{}) == true }
 
-// again returns a hold of the same lock nested in h or in a hold outside of h, nil if none of them is a hold of that lock that lasts.
+// again returns a hold of the same lock nested in h or in a hold outside of h, nil if none of them is a hold of that
+// lock that lasts.
 func (h *Hold) again(of any, outer *Hold) *Hold {
 	for ; h != nil; h = h.in.outer {
 		if h.in.of != of {
@@ -127,8 +128,8 @@ type acquisition struct {
 	begin time.Time // zero if nobody wants to know
 }
 
-// begin returns a nested hold to a caller that re-enters, and otherwise an acquisition, for the caller to take the lock and end it. The
-// lock is said as in inside.
+// begin returns a nested hold to a caller that re-enters, and otherwise an acquisition, for the caller to take the
+// lock and end it. The lock is said as in inside.
 func (c *Config) begin(ctx context.Context, of any) (acquisition, *Hold) {
 	outer := holdOf(ctx)
 	if outer.reenters(ctx) {
@@ -149,8 +150,8 @@ func (c *Config) end(ctx context.Context, of any, path string, a acquisition, h 
 	return h, nil
 }
 
-// takeAlone takes a lock that has one holder, as try does it, or nests in a hold of it that the caller re-enters. The lock is said as in
-// inside, and name is what errors and hooks call it.
+// takeAlone takes a lock that has one holder, as try does it, or nests in a hold of it that the caller re-enters. The
+// lock is said as in inside, and name is what errors and hooks call it.
 func takeAlone[G line.Ground](
 	ctx context.Context, c *Config, client *zk.Client, of any, name string, try func(*zk.Session) (G, error),
 ) (*Hold, error) {
@@ -166,8 +167,8 @@ func takeAlone[G line.Ground](
 	return c.end(ctx, of, name, a, h, err)
 }
 
-// begin and end of a Mutex stand by themselves because the frame of Lock is on the stack of everybody who waits (see cohort.lock): inlined
-// they would double it.
+// begin and end of a Mutex stand by themselves because the frame of Lock is on the stack of everybody who waits (see
+// cohort.lock): inlined they would double it.
 //
 //go:noinline
 func (m *Mutex) begin(ctx context.Context) (acquisition, *Hold, error) {
@@ -183,8 +184,8 @@ func (m *Mutex) end(ctx context.Context, a acquisition, h *Hold, err error) (*Ho
 	return m.cfg.end(ctx, m, m.path, a, h, err)
 }
 
-// lasting returns h or the innermost hold outside of it that was not unlocked, nil if there is none: a chain of holds, each acquired
-// inside the one before, would keep them all.
+// lasting returns h or the innermost hold outside of it that was not unlocked, nil if there is none: a chain of
+// holds, each acquired inside the one before, would keep them all.
 func (h *Hold) lasting() *Hold {
 	for h != nil && h.done() {
 		h = h.in.outer
@@ -192,8 +193,8 @@ func (h *Hold) lasting() *Hold {
 	return h
 }
 
-// again returns a hold nested in the innermost hold of m that lasts, of outer and those outside of it, nil if there is none. It returns
-// ErrUpgradeConflict for a writer inside a hold for reading.
+// again returns a hold nested in the innermost hold of m that lasts, of outer and those outside of it, nil if there
+// is none. It returns ErrUpgradeConflict for a writer inside a hold for reading.
 func (m *RWMutex) again(ctx context.Context, outer *Hold, write bool) (*Hold, error) {
 	for h := outer; h != nil; h = h.in.outer {
 		if h.in.of != m {

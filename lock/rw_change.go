@@ -8,8 +8,8 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
-// ErrUpgradeConflict is what RWMutex.Upgrade returns when there are other readers: it cannot wait for them, because they
-// may wait for an upgrade, too.
+// ErrUpgradeConflict is what RWMutex.Upgrade returns when there are other readers: it cannot wait for them, because
+// they may wait for an upgrade, too.
 var ErrUpgradeConflict = errors.New("lock: others hold the lock for reading; unlock, and lock for writing")
 
 // ErrNested is what RWMutex.Downgrade returns while other holds are nested in the hold, or it in them (Reenter): their
@@ -19,7 +19,8 @@ var ErrNested = errors.New("lock: other holds are nested in this one, or it in t
 // errOther is the answer to a change of a hold that is not of this lock.
 var errOther = errors.New("the hold belongs to another lock; use the RWMutex that returned it")
 
-// kind is what a hold of an RWMutex is: for reading, with others, or for writing. Whoever fills busy may use the other fields.
+// kind is what a hold of an RWMutex is: for reading, with others, or for writing. Whoever fills busy may use the
+// other fields.
 type kind struct {
 	lock  *RWMutex
 	busy  chan struct{} // one slot
@@ -27,8 +28,8 @@ type kind struct {
 	group *readers // nil for a writer
 }
 
-// upgraded stands in the name of a writer's node before the marker if it was made by Upgrade: then its number is another node's, and
-// tells nothing about when it came.
+// upgraded stands in the name of a writer's node before the marker if it was made by Upgrade: then its number is
+// another node's, and tells nothing about when it came.
 const upgraded = "upgrade-"
 
 // change makes the caller's goroutine the only one that changes h or unlocks it, until done is called.
@@ -64,10 +65,10 @@ func (m *RWMutex) change(ctx context.Context, h *Hold) (done func(), err error) 
 // writer that waits does not. The hold goes on: its context, its token and its session stay, its node and its guard
 // change. A reader's hold stays one.
 //
-// Downgrade returns why the hold has ended if it has, and an error for a hold of another lock. If the server refuses, the
-// hold stays a writer's. If ctx ends first, Downgrade returns ctx's cause and goes on in the background, and Unlock waits
-// for it: take the hold for a reader's from then on. ErrNested is the error for a hold with other holds nested in it, or
-// nested in another.
+// Downgrade returns why the hold has ended if it has, and an error for a hold of another lock. If the server refuses,
+// the hold stays a writer's. If ctx ends first, Downgrade returns ctx's cause and goes on in the background, and
+// Unlock waits for it: take the hold for a reader's from then on. ErrNested is the error for a hold with other holds
+// nested in it, or nested in another.
 func (m *RWMutex) Downgrade(ctx context.Context, h *Hold) error {
 	done, err := m.change(ctx, h)
 	if err != nil {
@@ -113,8 +114,8 @@ func (m *RWMutex) Downgrade(ctx context.Context, h *Hold) error {
 // session stay, its node and its guard change, and its token grows. A writer's hold stays one. Holds that are nested in
 // it, or that it is nested in, become writers' as well, and keep their tokens.
 //
-// Upgrade returns why the hold has ended if it has, and an error for a hold of another lock. If the server refuses, or ctx
-// ends first, the hold stays a reader's.
+// Upgrade returns why the hold has ended if it has, and an error for a hold of another lock. If the server refuses,
+// or ctx ends first, the hold stays a reader's.
 func (m *RWMutex) Upgrade(ctx context.Context, h *Hold) error {
 	done, err := m.change(ctx, h)
 	if err != nil {
@@ -173,8 +174,9 @@ func (m *RWMutex) Upgrade(ctx context.Context, h *Hold) error {
 
 // othersRead reports whether anybody but mine may have the lock for reading.
 //
-// A reader has it not if a writer stands ahead of it that was there before it, and that it respects: Curator's readers and ours respect
-// __WRIT__, kazoo's __lock__. Numbers are the order of creation, except for nodes that were made by Upgrade, so these prove nothing.
+// A reader has it not if a writer stands ahead of it that was there before it, and that it respects: Curator's
+// readers and ours respect __WRIT__, kazoo's __lock__. Numbers are the order of creation, except for nodes that were
+// made by Upgrade, so these prove nothing.
 func othersRead(seats []line.Seat, mine line.Seat) bool {
 	for _, r := range seats {
 		if isWriter(r) || r.Name == mine.Name {

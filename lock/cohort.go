@@ -11,12 +11,12 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// cohort is the goroutines of this process that want one Mutex. They stand in a line of their own, first come first served, behind one
-// node in the servers' line: when that node's turn comes, they pass the lock on in memory.
+// cohort is the goroutines of this process that want one Mutex. They stand in a line of their own, first come first
+// served, behind one node in the servers' line: when that node's turn comes, they pass the lock on in memory.
 //
-// Its states: nothing (nobody wants the lock); standing (a goroutine, stand, is on its way to a tenure); a tenure that is held; a
-// tenure that is not held, because it is retained (nobody waits here) or parked (somebody waits here, and the bound of the
-// hand-off is reached while a look at the line is under way).
+// Its states: nothing (nobody wants the lock); standing (a goroutine, stand, is on its way to a tenure); a tenure
+// that is held; a tenure that is not held, because it is retained (nobody waits here) or parked (somebody waits here,
+// and the bound of the hand-off is reached while a look at the line is under way).
 type cohort struct {
 	mutex *Mutex
 
@@ -33,8 +33,9 @@ type cohort struct {
 
 // lock waits for the cohort's turn and the caller's in it.
 //
-// Thousands of goroutines may wait here, and a stack that is deeper than the smallest one doubles what each of them costs. So a caller
-// waits for one channel, which takes less of the stack than two do, and the end of its context is another goroutine's to see.
+// Thousands of goroutines may wait here, and a stack that is deeper than the smallest one doubles what each of them
+// costs. So a caller waits for one channel, which takes less of the stack than two do, and the end of its context is
+// another goroutine's to see.
 func (c *cohort) lock(ctx context.Context) (*Hold, error) {
 	w, h := c.enqueue(ctx)
 	if h != nil {
@@ -87,7 +88,8 @@ func (c *cohort) enqueue(ctx context.Context) (*waiter, *Hold) {
 	return w, nil
 }
 
-// abandon takes a waiter whose context has ended out of the local line, and answers it, unless it has its answer already.
+// abandon takes a waiter whose context has ended out of the local line, and answers it, unless it has its answer
+// already.
 func (c *cohort) abandon(ctx context.Context, w *waiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,8 +149,9 @@ func (c *cohort) standUp() {
 	}
 }
 
-// lead asks for a place on the goroutine of the first who wants the lock, and takes it if the lock is free: two switches between
-// goroutines less than if stand did it. If it is not, or ctx ends first, stand goes on from there for whoever waits here.
+// lead asks for a place on the goroutine of the first who wants the lock, and takes it if the lock is free: two
+// switches between goroutines less than if stand did it. If it is not, or ctx ends first, stand goes on from there
+// for whoever waits here.
 func (c *cohort) lead(ctx context.Context) {
 	sess, err := c.mutex.client.Session(ctx)
 	if err != nil {
@@ -156,15 +159,16 @@ func (c *cohort) lead(ctx context.Context) {
 		return
 	}
 	asked := c.mutex.line.Ask(sess)
-	if place, err := asked.Place(ctx); err == nil && place.First() && c.mutex.cfg.Delay == 0 && sess.Certify(ctx, place.Path()) == nil {
+	place, err := asked.Place(ctx)
+	if err == nil && place.First() && c.mutex.cfg.Delay == 0 && sess.Certify(ctx, place.Path()) == nil {
 		c.settle(c.mutex.cfg.tenure(place, nil))
 		return
 	}
 	go c.stand(asked)
 }
 
-// stand stands in the servers' line for whoever waits here, in the place that has been asked for if that is not nil. It ends when it has a
-// tenure to give out, when nobody waits any more, or when there is nothing to wait for.
+// stand stands in the servers' line for whoever waits here, in the place that has been asked for if that is not nil.
+// It ends when it has a tenure to give out, when nobody waits any more, or when there is nothing to wait for.
 func (c *cohort) stand(asked *line.Entry) {
 	for {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -225,8 +229,9 @@ func (c *cohort) begin(t *tenure) {
 	c.heed = context.AfterFunc(t.use, func() { c.ended(t) })
 }
 
-// ended sees to those who wait when a tenure serves nobody any more without our doing: its session ended, its node was deleted, or it
-// was asked for. They are served in their order by the next tenure. Who holds a lock that was asked for has it until the unlock.
+// ended sees to those who wait when a tenure serves nobody any more without our doing: its session ended, its node
+// was deleted, or it was asked for. They are served in their order by the next tenure. Who holds a lock that was
+// asked for has it until the unlock.
 func (c *cohort) ended(t *tenure) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -235,7 +240,8 @@ func (c *cohort) ended(t *tenure) {
 	case c.held && t.err() == nil:
 		c.heed = context.AfterFunc(t.ctx, func() { c.ended(t) })
 	case c.held && errors.Is(t.err(), zk.ErrUncertain):
-		// The node goes with the unlock, or when the holder has had time to stop: see line.Tenure.Lost. Whoever waits here stands behind it.
+		// The node goes with the unlock, or when the holder has had time to stop: see line.Tenure.Lost. Whoever waits
+		// here stands behind it.
 		c.forget()
 		c.relay()
 	default:
@@ -254,8 +260,8 @@ func (c *cohort) unlock(t *tenure) *line.Removal {
 	return c.next()
 }
 
-// next decides what becomes of a tenure that nobody holds: it serves the next in the local line, goes to the end of the servers'
-// line for them, is kept, or ends. The caller holds c.mu.
+// next decides what becomes of a tenure that nobody holds: it serves the next in the local line, goes to the end of
+// the servers' line for them, is kept, or ends. The caller holds c.mu.
 func (c *cohort) next() *line.Removal {
 	t := c.tenure
 	switch {
@@ -295,7 +301,8 @@ func (c *cohort) serve() {
 	w.answer <- answer{hold: c.tenure.hold(c.unlock)}
 }
 
-// drop ends the tenure, and sends somebody to the end of the servers' line if anybody waits here. The caller holds c.mu.
+// drop ends the tenure, and sends somebody to the end of the servers' line if anybody waits here. The caller holds
+// c.mu.
 func (c *cohort) drop() *line.Removal {
 	removal := c.forget().leave()
 	c.relay()

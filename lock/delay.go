@@ -8,8 +8,8 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
-// DelayPath returns the path of the directory, a sibling of the lock's, in which holders of the lock at path that have a Config.Delay leave
-// a node: while they have the lock, and after an unclean loss.
+// DelayPath returns the path of the directory, a sibling of the lock's path, in which holders with a Config.Delay
+// leave a node while they hold the lock and after an unclean loss.
 func DelayPath(path string) string { return path + "-__delay__" }
 
 // waitsOut lets a delay pass, after it has told of that.
@@ -23,9 +23,11 @@ func waitsOut(queued func()) func(time.Duration) bool {
 // waitsNot lets no delay pass.
 func waitsNot(time.Duration) bool { return false }
 
-// start does what Config.Delay asks of a place that is first. If it returns an error it has left the place; that is ErrHeld if there is a
-// delay that rest does not want to let pass.
-func (c *Config) start(ctx context.Context, path string, place *line.Place, rest func(time.Duration) bool) (*line.Place, error) {
+// start does what Config.Delay asks of a place that is first. If it returns an error it has left the place; that is
+// ErrHeld if there is a delay that rest does not want to let pass.
+func (c *Config) start(
+	ctx context.Context, path string, place *line.Place, rest func(time.Duration) bool,
+) (*line.Place, error) {
 	if c.Delay == 0 {
 		return place, nil
 	}

@@ -213,7 +213,8 @@ func (m *RWMutex) again(ctx context.Context, outer *Hold, write bool) (*Hold, er
 		}
 		if write && reads {
 			_ = nested.Unlock() // the outer one is held still, and says what there is to say
-			return nil, m.failed(fmt.Errorf("inside a hold for reading, which would wait for itself: %w", ErrUpgradeConflict))
+			err := fmt.Errorf("inside a hold for reading, which would wait for itself: %w", ErrUpgradeConflict)
+			return nil, m.failed(err)
 		}
 		return nested, nil
 	}

@@ -16,8 +16,8 @@ func (r *retention) stop() {
 	}
 }
 
-// retain keeps the tenure for a while, if that is wanted and nobody else stands in the line. The caller holds c.mu, and nobody
-// waits here.
+// retain keeps the tenure for a while, if that is wanted and nobody else stands in the line. The caller holds c.mu,
+// and nobody waits here.
 func (c *cohort) retain() bool {
 	keep := c.mutex.cfg.Retain
 	t := c.tenure
@@ -69,8 +69,8 @@ func (c *cohort) attendOnce(t *tenure) {
 	}
 }
 
-// attend watches the line of a tenure that is kept or passed on, and gives it up when somebody else comes: at once if nobody holds the lock, with
-// the unlock or at the hand-off's bound otherwise.
+// attend watches the line of a tenure that is kept or passed on, and gives it up when somebody else comes: at once if
+// nobody holds the lock, with the unlock or at the hand-off's bound otherwise.
 func (c *cohort) attend(t *tenure) {
 	err := t.place.WatchLine(t.ctx, func(others bool) (goOn bool) {
 		c.mu.Lock()

@@ -7,7 +7,8 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
-// readers is goroutines of this process that read together, behind one node in the line. The RWMutex's mu guards all of it.
+// readers is goroutines of this process that read together, behind one node in the line. The RWMutex's mu guards all
+// of it.
 type readers struct {
 	lock    *RWMutex
 	ctx     context.Context //nolint:containedctx // of the wait for the node's turn

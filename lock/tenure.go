@@ -19,8 +19,8 @@ type tenure struct {
 	attended bool // somebody watches the line
 }
 
-// tenure begins the tenure of nodes of ours that are what others wait for, unless getting there has failed with err. If the nodes give
-// no token it leaves them and returns ErrEpoch.
+// tenure begins the tenure of nodes of ours that are what others wait for, unless getting there has failed with err.
+// If the nodes give no token it leaves them and returns ErrEpoch.
 func (c *Config) tenure(ground line.Ground, err error) (*tenure, error) {
 	lasting, err := line.Begin(ground, err, ErrDeleted, c.asked)
 	if err != nil {
@@ -37,7 +37,8 @@ func (c *Config) tenure(ground line.Ground, err error) (*tenure, error) {
 // err returns nil while the tenure lasts, and why it has ended afterwards.
 func (t *tenure) err() error { return t.Err() }
 
-// stopped returns nil while the tenure can serve holds, and why it cannot afterwards: it has ended, or it lasts and is to end soon.
+// stopped returns nil while the tenure can serve holds, and why it cannot afterwards: it has ended, or it lasts and
+// is to end soon.
 func (t *tenure) stopped() error { return t.Stopped() }
 
 // exhausted reports whether there is no token left for another hold.

@@ -71,7 +71,9 @@ func TestGoroutinesUnderAHoldOfAnotherLockExcludeEachOther(t *testing.T) {
 					t.Errorf("under a hold: %v", err)
 				}
 				unlock(t, outer)
-				err = other.Do(t.Context(), func(ctx context.Context, _ *lock.Hold) error { return together(ctx, t, take) })
+				err = other.Do(t.Context(), func(ctx context.Context, _ *lock.Hold) error {
+					return together(ctx, t, take)
+				})
 				if err != nil {
 					t.Errorf("under Do: %v", err)
 				}

@@ -69,7 +69,8 @@ func (c SemaphoreConfig) config() Config {
 	}
 }
 
-// SimpleConfig says how a Simple behaves. The zero SimpleConfig is ready to use. Its fields mean what those of Config do.
+// SimpleConfig says how a Simple behaves. The zero SimpleConfig is ready to use. Its fields mean what those of Config
+// do.
 type SimpleConfig struct {
 	Label     string                                       // what this contender is for
 	ACL       []zk.ACL                                     // of the node

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// contenders are the markers of all who stand in a lock's line, whatever its kind and its layout: a Mutex or a Set and an RWMutex of one
-// path exclude each other.
+// contenders are the markers of all who stand in a lock's line, whatever its kind and its layout: a Mutex or a Set
+// and an RWMutex of one path exclude each other.
 var contenders = []line.Marker{line.CuratorLock, line.KazooLock, line.CuratorRead, line.CuratorWrite, line.KazooRead}
 
 func anyone(line.Contender) bool { return true }
@@ -20,14 +20,14 @@ func isReader(s line.Contender) bool {
 
 func isWriter(s line.Contender) bool { return !isReader(s) }
 
-// unsteady reports whether a seat may become another where it stands. A writer of a read/write lock may, and a reader; in kazoo's layout
-// its name is that of a mutex's contender.
+// unsteady reports whether a contender may become another where it stands. A writer of a read/write lock may, and a
+// reader; in kazoo's layout its name is that of a mutex's contender.
 func unsteady(s line.Contender) bool { return s.Marker != line.CuratorLock }
 
 // checkNew checks what every lock is made of.
 func checkNew(client *zk.Client, path string, cfg Config) (Config, error) {
 	if client == nil {
-		return cfg, errors.New("lock: no client given; open one with zk.Open")
+		return cfg, errors.New("lock: client is nil; open one with zk.Open")
 	}
 	if err := ValidatePath(path); err != nil {
 		return cfg, err
@@ -41,7 +41,7 @@ func ValidatePath(path string) error {
 		return fmt.Errorf("lock: %w", err)
 	}
 	if line.Reserved(path) {
-		return fmt.Errorf("lock: %s belongs to the server: name a path of the lock's own, such as /locks/report", path)
+		return fmt.Errorf("lock: %s belongs to the server; use a path such as /locks/report", path)
 	}
 	return nil
 }

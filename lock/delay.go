@@ -9,8 +9,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// DelayPath returns the path of the directory, a sibling of the lock's, in which holders of the lock at path that have
-// a Config.Delay leave a node: while they have the lock, and after an unclean loss.
+// DelayPath returns the path of the directory, a sibling of the lock's path, in which holders with a Config.Delay
+// leave a node while they hold the lock and after an unclean loss.
 func DelayPath(path string) string { return path + "-__delay__" }
 
 // waitsOut lets a delay pass, after it has told of that.

@@ -233,8 +233,10 @@ func (w *world) delayedKinds() map[string]func() func(context.Context) (*lock.Ho
 	}
 	both := lock.SetConfig{Delay: delay, Layout: lock.Both}
 	return map[string]func() func(context.Context) (*lock.Hold, error){
-		"mutex":     func() func(context.Context) (*lock.Hold, error) { return w.mutex(cfg).Lock },
-		"two nodes": func() func(context.Context) (*lock.Hold, error) { return w.mutex(both).Lock },
+		"mutex": func() func(context.Context) (*lock.Hold, error) { return w.mutex(cfg).Lock },
+		"two nodes": func() func(context.Context) (*lock.Hold, error) {
+			return w.mutex(lock.Config{Delay: delay, Layout: lock.Both}).Lock
+		},
 		"set":       func() func(context.Context) (*lock.Hold, error) { return set(lock.SetConfig{Delay: delay}) },
 		"large set": func() func(context.Context) (*lock.Hold, error) { return set(both) },
 		"writer":    func() func(context.Context) (*lock.Hold, error) { return w.rw(rw).Lock },

@@ -216,7 +216,8 @@ func TestDoTellsOfARevocationIfTheFunctionFails(t *testing.T) {
 		m := w.mutex(lock.Config{})
 		for _, fails := range []bool{true, false} {
 			err := m.Do(t.Context(), func(ctx context.Context, _ *lock.Hold) error {
-				go func() { _, _ = lock.Revoke(t.Context(), w.Client(t, 20*time.Second), path, lock.RevokeOptions{}) }()
+				client := w.Client(t, 20*time.Second)
+				go func() { _, _ = lock.Revoke(t.Context(), client, path, lock.RevokeOptions{}) }()
 				<-ctx.Done()
 				if fails {
 					return ctx.Err()

@@ -257,7 +257,8 @@ func ExampleRevoke() {
 			return err
 		}
 		context.AfterFunc(hold.Context(), func() { hold.Unlock() })
-		asked, err := lock.Revoke(ctx, client, "/locks/report", lock.RevokeOptions{Reason: "maintenance", Grace: time.Minute})
+		opts := lock.RevokeOptions{Reason: "maintenance", Grace: time.Minute}
+		asked, err := lock.Revoke(ctx, client, "/locks/report", opts)
 		if err != nil {
 			return err
 		}

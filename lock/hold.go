@@ -87,20 +87,19 @@ func (g *grant) readers() *group {
 	return nil
 }
 
-// Context returns the hold's context. It ends when the hold does, and context.Cause says why: ErrUnlocked;
-// zk.ErrUncertain when no quorum of the servers has confirmed the session lately, which is before any of them can give
-// the lock to another client; zk.ErrLost, zk.ErrExpired or zk.ErrClosed when the session ended; ErrDeleted when another
+// Context returns the hold's context. It ends when the hold does, with the reason as its cause: ErrUnlocked;
+// zk.ErrUncertain if no quorum of servers has confirmed the session lately, which is before any of them can give the
+// lock to another client; zk.ErrLost, zk.ErrExpired or zk.ErrClosed if the session ended; ErrDeleted if another
 // client deleted its node.
 //
-// Two causes end the context and leave the lock to the holder until it unlocks: a *RevokedError when somebody asked for
-// the lock (Revoke), and ErrSuspended when the connection was lost, if Config.OnSuspend says so.
+// Two causes end the context and leave the lock with the holder until Unlock: a *RevokedError if another client asked
+// for the lock (Revoke), and ErrSuspended if the connection was lost, with OnSuspend set to EndHold.
 //
-// It is a context of its own: it does not end with the context that Lock was called with, and has none of its values.
-// A hold outlives the call, and what runs under it is usually told to stop before it is unlocked. The context that Do
-// passes to its function ends with both.
+// The context does not end with the context that was passed to Lock, and has none of its values: a hold outlives the
+// call. The context that Do passes to its function ends with both.
 //
-// Of a deletion the holder hears only after the fact, and the next in line may be quicker: whoever deletes nodes of a
-// lock that is held takes that upon themselves. Tokens and guards hold then, too.
+// The holder learns of a deletion only after the fact, and the next contender may be quicker, so deleting the nodes
+// of a held lock by hand is at the operator's risk. Tokens and guards hold then, too.
 func (h *Hold) Context() context.Context {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -114,8 +113,8 @@ func (h *Hold) Context() context.Context {
 	return h.ctx
 }
 
-// Token returns the fencing token: larger than that of every earlier hold of the lock. See RWMutex and Semaphore for
-// what that says where several hold at a time.
+// Token returns the fencing token, which is larger than that of every earlier hold of the lock. See RWMutex and
+// Semaphore for locks with several holders at a time.
 func (h *Hold) Token() Token {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,19 +122,19 @@ func (h *Hold) Token() Token {
 }
 
 // Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once the
-// hold's node is gone. While goroutines of one process hand the lock to each other they share a node: what tells them
-// apart is the token.
+// hold's node is gone. Goroutines of one process that hand the lock to each other share a node; only their tokens
+// differ.
 //
 //	_, err = hold.Session().Multi(ctx, hold.Guard(), zk.SetOp("/stock", stock, version))
 //
-// A hold of a Set, of several permits of a Semaphore, and with the Layout Both has several nodes; Guard checks the
-// first of them, Guards all. The server removes them together, with the session as with the unlock: the difference is a
-// node that somebody deletes by hand.
+// A hold of a Set, of several permits of a Semaphore, or with the Layout Both has several nodes. Guard checks the
+// first of them, Guards all. The server removes them together, so the two differ only if someone deletes a node by
+// hand.
 func (h *Hold) Guard() zk.Op { return zk.CheckOp(h.Path(), -1) }
 
 // Guards returns the operations to put first in a multi so that the server refuses it unless all of the hold's nodes
-// are there: one operation for each path of a Set and for each permit of a Semaphore, two for a lock with the Layout
-// Both, one for every other lock.
+// exist: one for each path of a Set and for each permit of a Semaphore, two for a lock with the Layout Both, one
+// otherwise.
 //
 //	_, err = hold.Session().Multi(ctx, append(hold.Guards(), zk.SetOp("/stock", stock, version))...)
 func (h *Hold) Guards() []zk.Op {
@@ -146,10 +145,10 @@ func (h *Hold) Guards() []zk.Op {
 	return guards
 }
 
-// Path returns the path of the hold's node, of the first of them if it has several.
+// Path returns the path of the hold's node, or of the first of several.
 func (h *Hold) Path() string { return h.grant.Own().Path() }
 
-// Session returns the session that the hold belongs to. Guarded writes go through it.
+// Session returns the hold's session. Guarded writes go through it.
 func (h *Hold) Session() *zk.Session { return h.grant.Session() }
 
 // Unlock releases the lock. It does not wait for the server: it hands the lock to the next goroutine of this process,

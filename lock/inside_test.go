@@ -27,8 +27,8 @@ func (w *world) aloneKinds() map[string]func() takeFunc {
 	}
 }
 
-// together runs two goroutines under one context that ends when one of them fails, as an errgroup does, and fails the test
-// if both have the lock at a time.
+// together runs two goroutines under one context that ends when one of them fails, as an errgroup does, and fails the
+// test if both have the lock at a time.
 func together(ctx context.Context, t *testing.T, take takeFunc) error {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -71,7 +71,9 @@ func TestGoroutinesUnderAHoldOfAnotherLockExcludeEachOther(t *testing.T) {
 					t.Errorf("under a hold: %v", err)
 				}
 				unlock(t, outer)
-				err = other.Do(t.Context(), func(ctx context.Context, _ *lock.Hold) error { return together(ctx, t, take) })
+				err = other.Do(t.Context(), func(ctx context.Context, _ *lock.Hold) error {
+					return together(ctx, t, take)
+				})
 				if err != nil {
 					t.Errorf("under Do: %v", err)
 				}

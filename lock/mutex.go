@@ -1,4 +1,5 @@
-// Package lock holds distributed locks on ZooKeeper: fair, told first when they are lost, and fenced.
+// Package lock provides distributed locks on ZooKeeper. They are fair and fenced, and a holder learns that it has
+// lost the lock before another client can acquire it.
 //
 //	m, err := lock.NewMutex(client, "/locks/report", lock.Config{})
 //	...
@@ -6,8 +7,8 @@
 //		return report(ctx, hold.Token())
 //	})
 //
-// What a lock returns is a Hold: a value with a context that ends when the lock is lost, before anybody else can have it; a token
-// that is larger for every later hold; and a guard that makes writes to ZooKeeper fail once the hold is gone.
+// A lock returns a Hold: a value with a context that ends when the lock is lost, a token that grows with every hold,
+// and a guard that makes writes to ZooKeeper fail once the hold is gone.
 package lock
 
 import (
@@ -22,66 +23,70 @@ import (
 
 // Errors of this package. All are found with errors.Is.
 var (
-	// ErrHeld is TryLock's answer when somebody else has the lock or waits for it.
-	ErrHeld = errors.New("lock: held by somebody else")
+	// ErrHeld is what TryLock returns when another contender has the lock or waits for it.
+	ErrHeld = errors.New("lock: held by another contender")
 	// ErrUnlocked is the cause of a hold's context after Unlock.
 	ErrUnlocked = errors.New("lock: unlocked")
-	// ErrDeleted is the cause of a hold's context after its node was deleted by somebody else: an operator, say.
-	ErrDeleted = errors.New("lock: the hold's node was deleted by somebody else")
-	// ErrWrap is the answer to an attempt to stand in a line whose path has nearly used up its sequence numbers, after about two thousand
-	// million contenders: they end at 2147483647, and behind that there is no order of the line. Holds and waiters that were there
-	// before are not affected. To begin at 0 again, delete the path as soon as it is empty. The error names the path;
-	// InspectNumbers says how many are left.
+	// ErrDeleted is the cause of a hold's context after another client, such as an operator's, deleted its node.
+	ErrDeleted = errors.New("lock: the hold's node was deleted by another client")
+	// ErrWrap reports that a path has nearly used up its sequence numbers, after about two billion contenders: the
+	// numbers end at 2147483647, and there is no order after that. Holds and waiters that are there already are not
+	// affected. To start again from 0, delete the path, which the error names, as soon as it is empty. InspectNumbers
+	// tells how many numbers are left.
 	ErrWrap = line.ErrWrap
 )
 
-// Config says how a Mutex behaves. The zero Config is ready to use. The other locks have configurations of their own, with
-// those of the fields that they obey.
+// Config says how a Mutex behaves. The zero Config is ready to use. The other locks have configurations of their own,
+// with those of the fields that they obey.
 type Config struct {
-	Label  string   // what this contender is for, shown to whoever inspects the lock; UTF-8 of at most 1,024 bytes
-	Layout Layout   // whose contenders know ours for what they are; Curator's if zero
-	ACL    []zk.ACL // of the nodes and of the parents that are made for them; open to everybody if nil
+	Label  string   // what this contender is for, shown by Inspect; UTF-8 of at most 1,024 bytes
+	Layout Layout   // which other programs' locks respect ours; Curator's if zero
+	ACL    []zk.ACL // of the nodes and of parents that are created for them; open to everyone if nil
 
-	// Handoff bounds how goroutines of this process that use one Mutex pass the lock to each other without the server.
+	// Handoff limits how long goroutines of this process that share the Mutex pass the lock to each other without the
+	// server.
 	Handoff Handoff
 
-	// Retain keeps the lock for so long after the last Unlock, so that this process has it again without asking the server. It is
-	// given up at once when another process stands in line for it; a TryLock elsewhere does not stand in line. Zero keeps nothing.
+	// Retain keeps the lock for this long after the last Unlock, so that this process can have it again without the
+	// server. The lock is released at once when another process waits for it with Lock; a TryLock elsewhere does not
+	// wait. Zero keeps nothing.
 	Retain time.Duration
 
-	// Retry says how often and how soon an acquisition is tried again whose session or connection was lost while it stood in line. If it
-	// is zero that goes on for as long as the caller's context lasts. Goroutines that share one place in the line share its tries.
+	// Retry says how often and how soon an acquisition is retried after it lost its session or connection while it
+	// waited. Zero retries for as long as the caller's context lasts. Goroutines that share a place in line share its
+	// retries.
 	Retry Retry
 
-	// Delay is how long a lock must rest after an unclean loss, for whatever the former holder has under way to arrive: after its session
-	// ended without an unlock, or its node was deleted by force. The next holder with a Delay waits for as long as the lost one's says
-	// before Lock returns, and TryLock says ErrHeld meanwhile. After an unlock nobody waits. Holders without a Delay neither cause a wait
-	// nor heed one. It costs a round trip for every place in line that comes to be first, and leaves a node beside the path, at
-	// DelayPath, while the lock is held and after a loss.
+	// Delay is how long the lock rests after an unclean loss, to let late writes of the lost holder arrive: after its
+	// session ended without an unlock, or its node was deleted by force. The next holder with a Delay waits for as
+	// long as the lost one's says before Lock returns, and TryLock returns ErrHeld meanwhile. There is no wait after
+	// an unlock. Holders without a Delay neither cause a wait nor observe one. It costs a round trip whenever a
+	// contender becomes the first in line, and leaves a node at DelayPath while the lock is held and after a loss.
 	//
-	// It cannot be combined with Retain. Readers of an RWMutex wait after a writer that was lost, and writers after any loss.
+	// It cannot be combined with Retain. Readers of an RWMutex wait after a writer that was lost, and writers after
+	// any loss.
 	Delay time.Duration
 
 	// OnSuspend says whether a hold ends when the connection is lost, or only at the session's deadline.
 	OnSuspend OnSuspend
 
-	// OnRevoke, if it is not nil, is asked whenever somebody asks for the lock with Revoke, or with Curator's Revoker. It may first bring
-	// to an end what is under way. If it returns true the hold's context ends, with a *RevokedError; if it returns false the
-	// hold goes on, until whoever asked takes the lock by force. Its context ends with the hold. It is called by a goroutine of its own,
-	// for each request. If it is nil, the hold's context ends at once.
+	// OnRevoke is called when another client asks for the lock, with Revoke or with Curator's Revoker. It may finish
+	// work first. If it returns true, the hold's context ends, with a *RevokedError; if it returns false, the hold
+	// goes on, unless the other client takes the lock by force. The context that it gets ends with the hold. Each
+	// request calls it on a goroutine of its own. If OnRevoke is nil, the hold's context ends at once.
 	OnRevoke func(ctx context.Context, r Revocation) bool
 
-	Hooks Hooks // are told when the lock is waited for, acquired, released and lost
+	Hooks Hooks // called when the lock is waited for, acquired, released and lost
 
 	_ struct{}
 }
 
 func (c Config) withDefaults() (Config, error) {
 	if c.Retain < 0 {
-		return c, fmt.Errorf("lock: a lock cannot be kept for %v; leave Retain zero to keep nothing", c.Retain)
+		return c, fmt.Errorf("lock: Retain must not be negative: %v", c.Retain)
 	}
 	if c.Retain > 0 && c.Handoff == StrictFIFO {
-		return c, errors.New("lock: StrictFIFO takes a new place for every acquisition, so nothing can be retained; leave one of the two out")
+		return c, errors.New("lock: StrictFIFO and Retain cannot be combined; leave one of them zero")
 	}
 	if err := checkLabel(c.Label); err != nil {
 		return c, err
@@ -90,10 +95,10 @@ func (c Config) withDefaults() (Config, error) {
 		return c, err
 	}
 	if c.Delay < 0 {
-		return c, fmt.Errorf("lock: nobody can wait for %v; leave Delay zero for no delay", c.Delay)
+		return c, fmt.Errorf("lock: Delay must not be negative: %v", c.Delay)
 	}
 	if c.Delay > 0 && c.Retain > 0 {
-		return c, errors.New("lock: nobody could tell a retained lock that is lost from a held one, so it cannot have a Delay; leave one of the two out")
+		return c, errors.New("lock: Delay and Retain cannot be combined; leave one of them zero")
 	}
 	if c.Retry.err != nil {
 		return c, c.Retry.err
@@ -106,26 +111,28 @@ func (c Config) withDefaults() (Config, error) {
 	return c, err
 }
 
-// Mutex is a lock that one holder has at a time, among all processes that use its path, in the order in which the server saw them
-// come. It stands in one line with Curator's InterProcessMutex, go-zookeeper's Lock and kazoo's Lock, as far as those see it: see
-// Config.Layout.
+// Mutex is a lock with one holder at a time among all processes that use its path, in the order in which the server
+// saw them come. It shares a line with Curator's InterProcessMutex, go-zookeeper's Lock and kazoo's Lock, as far as
+// those see its nodes: see Config.Layout.
 //
-// A Mutex may be used by any number of goroutines. They exclude each other like any other contenders, and share one node in the line:
-// a lock that many goroutines of one process want passes from one to the next in memory, within the bounds of Config.Handoff. Two
-// Mutexes are two contenders, even if they have the same path. What is held is the Hold, not the Mutex.
+// A Mutex may be used by any number of goroutines. They exclude each other like any other contenders, and share one
+// node in the line: the lock passes from one goroutine to the next in memory, within the limits of Config.Handoff.
+// Two Mutexes are two contenders, even with the same path. What is held is the Hold, not the Mutex.
 //
-// A Mutex and an RWMutex of one path exclude each other: what holds the one waits for readers and writers of the other, and is waited for
-// like a writer. Curator's InterProcessMutex and InterProcessReadWriteLock, which do not see each other, are not helped by that.
+// A Mutex and an RWMutex with the same path exclude each other: to the RWMutex, a Mutex is a writer. That does not help
+// Curator's InterProcessMutex and InterProcessReadWriteLock, which do not see each other.
 type Mutex struct {
 	base
 	line  line.Line
 	queue localQueue
 
-	tickets ticket // with StrictFIFO, the head of a ring of callers on their way; the queue's mu guards it
+	// With StrictFIFO, tickets is the head of a ring of calls that have not joined the line yet. The queue's mu guards it.
+	tickets ticket
 }
 
-// NewMutex returns the mutex at path, which is private to it: no other recipe may use it. Nothing is asked of the server yet; the path
-// and missing parents are made when they are needed and go away when they are not. It returns an error for a path that is none.
+// NewMutex returns the mutex at path, which no other recipe may use. It does not contact the server: the path and
+// missing parents are created when they are needed and removed when they are not. It returns an error if the path or
+// the configuration is invalid.
 func NewMutex(client *zk.Client, path string, cfg Config) (*Mutex, error) {
 	cfg, err := checkNew(client, path, cfg)
 	if err != nil {
@@ -144,14 +151,13 @@ func NewMutex(client *zk.Client, path string, cfg Config) (*Mutex, error) {
 // Path returns the mutex's path.
 func (m *Mutex) Path() string { return m.name }
 
-// Lock waits for the lock and returns the hold. Contenders are served in the order in which the server saw them, goroutines that share
-// this Mutex in the order of their calls.
+// Lock waits for the lock and returns the hold. Contenders are served in the order in which the server saw them,
+// goroutines that share this Mutex in the order of their calls.
 //
-// If ctx ends first, it leaves the line and returns ctx's cause; zk.ErrNotConnected is in the error, too, if there
-// was no server to ask then, and is not if the lock was held. If the session ends while it waits, it joins the line
-// again at its end under the next one; a client that is closed, or whose credentials are refused, ends the wait with
-// the client's error. Whenever it returns an error, it has left no node behind, or is still removing it in the
-// background.
+// If ctx ends first, Lock leaves the line and returns ctx's cause; the error also wraps zk.ErrNotConnected if no
+// server could be asked then. If the session ends while it waits, it joins the line again, at its end, under the next
+// session. It returns the client's error if the client is closed or its credentials are refused. When Lock returns an
+// error, it has left no node behind, or is still removing it in the background.
 //
 // Lock waits for every other hold, also for one of the caller's own: a caller that may have the lock already passes
 // Reenter(ctx).
@@ -175,17 +181,17 @@ func (m *Mutex) strict(ctx context.Context) (*Hold, error) {
 			return nil, err
 		}
 		asked := m.line.Ask(sess)
-		// The request counts as having joined, and the next caller asks before the answer: the servers execute the requests
-		// of a session in the order in which they were sent. A request that has to be sent again (its connection broke, or
-		// the path was not there yet) has lost its turn to those that were sent meanwhile.
+		// The request counts as having joined, and the next caller asks before the answer: the servers execute the
+		// requests of a session in the order in which they were sent. A request that has to be sent again (its
+		// connection broke, or the path was not there yet) has lost its turn to those that were sent meanwhile.
 		t.enter(&m.queue.mu, sess)
 		return m.first(ctx, asked, queued)
 	})
 }
 
-// TryLock returns the hold if the lock is free, and ErrHeld at once if anybody has it or waits for it. That somebody else left a
-// moment ago may not have reached the server that answers: then ErrHeld is late news, never the lock given twice. A try that fails
-// costs one read and no number in the line.
+// TryLock returns the hold if the lock is free, and ErrHeld at once if another contender has it or waits for it. The
+// server that answers may not know yet that another holder has just unlocked, so ErrHeld may be outdated; the lock is
+// never given twice. A try that fails costs one read and no sequence number.
 func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
 	return m.acquire(ctx, m, true, m.tryLock)
 }

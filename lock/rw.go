@@ -7,18 +7,19 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// RWMutex is a lock that either one writer or any number of readers have at a time, among all processes that use its path. It is fair:
-// a reader waits for the writers that came before it, a writer for everybody who came before it. It stands in one line with Curator's
-// InterProcessReadWriteLock, and respects kazoo's WriteLock and ReadLock.
+// RWMutex is a lock with either one writer or any number of readers at a time, among all processes that use its path.
+// It is fair: a reader waits for the writers that came before it, a writer for every contender that did. It shares a
+// line with Curator's InterProcessReadWriteLock, and respects kazoo's WriteLock and ReadLock.
 //
-// An RWMutex may be used by any number of goroutines. Those that read share one node in the line; each that writes has its own. Who comes
-// to read while this process reads already joins in, also if another process waits to write, but only within the bounds of
-// Config.Handoff: after that, readers queue up behind the writer. With StrictFIFO every reader has a node of its own.
+// An RWMutex may be used by any number of goroutines. Its readers share one node in the line; each writer has its
+// own. While this process reads, another reader of it joins in at once, also if another process waits to write, but
+// only within the limits of RWConfig.Handoff; after that, readers queue up behind the writer. With StrictFIFO each
+// reader has its own node.
 //
-// Tokens of write holds grow. That of a read hold is larger than those of the write holds before it and smaller than those of the write
-// holds after it, except one that a read hold was upgraded to: that keeps the number of its node. Tokens of readers that hold together have
-// no order that means anything. What the lock protects should therefore remember the
-// largest token of a writer, and refuse readers and writers with a smaller one.
+// The token of a read hold is larger than those of the write holds before it and smaller than those of the write
+// holds after it, except one that a read hold was upgraded to: that keeps the number of its node. Tokens of readers
+// that hold together have no meaningful order. So what the lock protects should remember the largest token of a
+// writer, and refuse readers and writers with a smaller one.
 type RWMutex struct {
 	base
 
@@ -29,8 +30,8 @@ type RWMutex struct {
 	tickets ticket // the head of a ring of callers that are on their way
 }
 
-// NewRWMutex returns the read/write lock at path, which is private to it: no other recipe may use it. Nothing is asked of the server
-// yet; the path and missing parents are made when they are needed and go away when they are not. It returns an error if the
+// NewRWMutex returns the read/write lock at path, which no other recipe may use. It does not contact the server: the
+// path and missing parents are created when they are needed and removed when they are not. It returns an error if the
 // path or the configuration is invalid.
 func NewRWMutex(client *zk.Client, path string, config RWConfig) (*RWMutex, error) {
 	cfg, err := checkNew(client, path, config.config())
@@ -45,7 +46,8 @@ func NewRWMutex(client *zk.Client, path string, config RWConfig) (*RWMutex, erro
 	contenderLine(&m.write, path, cfg, writeStem, anyone)
 	contenderLine(&m.upgrade, path, cfg, upgradeStem, anyone)
 	for _, l := range m.lines() {
-		l.Change = anyone // a reader ahead, who does not block readers, may be a writer by the time that the one who does is gone
+		// A reader ahead, which does not block readers, may be a writer by the time that the writer behind it is gone.
+		l.Change = anyone
 		if err := checkSize(l); err != nil {
 			return nil, err
 		}
@@ -58,12 +60,9 @@ func (m *RWMutex) Path() string { return m.name }
 
 func (m *RWMutex) lines() []*line.Line { return []*line.Line{&m.read, &m.write, &m.upgrade} }
 
-// Lock waits until nobody else reads or writes, and returns the hold. Contenders are served in the order in which the server saw them,
-// goroutines that share this RWMutex in the order of their calls.
-//
-// If ctx ends first, it leaves the line and returns ctx's cause. If the session ends while it waits, it joins the line again under the
-// next one; a client that is closed, or whose credentials are refused, ends the wait with the client's error. Whenever it returns an
-// error, it has left no node behind, or is still removing it in the background.
+// Lock waits until there are no other writers and readers, and returns the hold. Contenders are served in the order
+// in which the server saw them, goroutines that share this RWMutex in the order of their calls. Its errors are those
+// of Mutex.Lock.
 //
 // With Reenter, Lock and RLock nest in a hold for writing, and RLock also in a hold for reading. Lock inside a hold for
 // reading, which could only wait for itself, fails at once with ErrUpgradeConflict: see Upgrade.
@@ -72,20 +71,19 @@ func (m *RWMutex) Lock(ctx context.Context) (*Hold, error) { return m.acquire(ct
 func (m *RWMutex) lock(ctx context.Context) (*Hold, error) {
 	m.readers.mu.Lock()
 	m.writers++
-	m.readers.current = nil // who comes to read from now on comes after us
+	m.readers.current = nil // readers that come from now on come after us
 	t := m.tickets.draw()
 	m.readers.mu.Unlock()
 	defer t.drop(&m.readers.mu)
 	return m.writing(m.own(ctx, m.stand(ctx, &m.write, t, m.cfg.Hooks.enqueuedOnce(ctx, m.name))))
 }
 
-// RLock waits until nobody writes who came before, and returns the hold. It behaves as Lock does.
+// RLock waits for the writers that came before, and returns the hold. Its errors are those of Mutex.Lock.
 func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m, false, m.rlock) }
 
 func (m *RWMutex) rlock(ctx context.Context) (*Hold, error) { return m.readers.lock(ctx) }
 
-// TryLock returns the hold if nobody reads, writes or waits, and ErrHeld at once otherwise. That somebody left a moment ago may not have
-// reached the server that answers: then ErrHeld is late news, never the lock given twice. A try that fails costs one read.
+// TryLock returns the hold if there is no other contender, and otherwise ErrHeld at once, as Mutex.TryLock does.
 func (m *RWMutex) TryLock(ctx context.Context) (*Hold, error) {
 	return m.acquire(ctx, m, true, m.tryLock)
 }
@@ -94,7 +92,7 @@ func (m *RWMutex) tryLock(ctx context.Context) (*Hold, error) {
 	return m.writing(m.own(ctx, m.try(ctx, &m.write)))
 }
 
-// TryRLock returns the hold if nobody writes or waits to write, and ErrHeld at once otherwise, as TryLock does.
+// TryRLock returns the hold if no writer has the lock or waits, and otherwise ErrHeld at once, as Mutex.TryLock does.
 func (m *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
 	return m.acquire(ctx, m, false, m.tryRLock)
 }
@@ -136,9 +134,11 @@ func (m *RWMutex) contend(ctx context.Context, g *group) func(*zk.Session) (*lin
 	return m.stand(ctx, &m.read, g.ticket, g.queued)
 }
 
-// stand returns what waits until it is first in l, which it enters after those that drew a ticket before. It calls queued
-// whenever it finds a new contender of ours behind others.
-func (m *RWMutex) stand(ctx context.Context, l *line.Line, t *ticket, queued func()) func(*zk.Session) (*line.Own, error) {
+// stand returns what waits until it is first in l, which it enters after those that drew a ticket before. It calls
+// queued whenever it finds a new contender of ours behind others.
+func (m *RWMutex) stand(
+	ctx context.Context, l *line.Line, t *ticket, queued func(),
+) func(*zk.Session) (*line.Own, error) {
 	return func(sess *zk.Session) (*line.Own, error) {
 		if err := m.tickets.turn(ctx, &m.readers.mu, t, sess); err != nil {
 			return nil, err

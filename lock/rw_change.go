@@ -170,7 +170,9 @@ func othersRead(contenders []line.Contender, mine line.Contender) bool {
 		if r.Marker == line.KazooRead {
 			respected = line.KazooLock
 		}
-		_, waits := line.Ahead(contenders, r, func(w line.Contender) bool { return w.Marker == respected && !isUpgraded(w) })
+		_, waits := line.Ahead(contenders, r, func(w line.Contender) bool {
+			return w.Marker == respected && !isUpgraded(w)
+		})
 		if waits == 0 {
 			return true
 		}

@@ -55,8 +55,8 @@ func (b *bound) near(h Handoff, turn int, now time.Time) bool {
 }
 
 // keeps reports whether an ownership may be kept although no goroutine here wants the lock: no other contender is known
-// to stand in the line. Once it has been kept before, a goroutine watches the line; until the watch is set, the last look
-// at the line counts for Handoff.Time only.
+// to stand in the line. Once it has been kept before, a goroutine watches the line; until the watch is set, the last
+// look at the line counts for Handoff.Time only.
 func (b *bound) keeps(h Handoff, before bool, now time.Time) bool {
 	return !b.crowded && (!before || b.watched || now.Sub(b.at) < h.Time)
 }

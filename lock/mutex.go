@@ -126,7 +126,8 @@ type Mutex struct {
 	line  line.Line
 	queue localQueue
 
-	// With StrictFIFO, tickets is the head of a ring of calls that have not joined the line yet. The queue's mu guards it.
+	// With StrictFIFO, tickets is the head of a ring of calls that have not joined the line yet. The queue's mu guards
+	// it.
 	tickets ticket
 }
 

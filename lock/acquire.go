@@ -46,8 +46,8 @@ func (b *base) outer(ctx context.Context, of any, write bool) (outer, nested *Ho
 	if ctx.Err() != nil {
 		return nil, nil, b.failed(context.Cause(ctx))
 	}
-	innermost := holdOf(ctx)
-	if innermost.reenters(ctx) {
+	innermost, _ := ctx.Value(holdKey{}).(*Hold)
+	if innermost != nil && ctx.Value(reenterKey{}) == true {
 		if nested, err = innermost.nestedIn(ctx, of, write); err != nil {
 			return nil, nil, b.failed(err)
 		}

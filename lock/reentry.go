@@ -41,15 +41,6 @@ func (c holdContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// holdOf returns the innermost hold that ctx descends from, nil if there is none.
-func holdOf(ctx context.Context) *Hold {
-	h, _ := ctx.Value(holdKey{}).(*Hold)
-	return h
-}
-
-// reenters reports whether an acquisition inside h may return a nested hold.
-func (h *Hold) reenters(ctx context.Context) bool { return h != nil && ctx.Value(reenterKey{}) == true }
-
 // nestedIn returns a hold of the lock nested in h or in a hold outside of h, whichever is the innermost that lasts. It
 // returns nil if none is, and for a Semaphore. It returns ErrUpgradeConflict for a writer inside a hold for reading.
 func (h *Hold) nestedIn(ctx context.Context, of any, write bool) (*Hold, error) {

@@ -51,23 +51,24 @@ func (p *position) identify() error {
 // A list that has our nodes is good enough, even from a server that lags: all contenders ahead were created before us,
 // so a server that knows our nodes knows all of them, and what it misses are leavings, which only make us wait.
 func (p *position) list(ctx context.Context, listed *zk.Future[zk.Children]) ([]Contender, error) {
-	children, err := retry(ctx, p.own.sess, func() ([]string, error) {
-		if listed != nil {
-			children, err := listed.Get(ctx)
-			if listed = nil; err == nil {
-				return children.Names, nil
-			}
-		}
-		children, _, err := p.own.sess.Children(ctx, p.line.Dir)
-		return children, err
-	})
+	var children zk.Children
+	var err error
+	if listed != nil {
+		children, err = listed.Get(ctx)
+	}
+	if listed == nil || err != nil {
+		children.Names, err = retry(ctx, p.own.sess, func() ([]string, error) {
+			names, _, err := p.own.sess.Children(ctx, p.line.Dir)
+			return names, err
+		})
+	}
 	if errors.Is(err, zk.NoNode) {
 		return nil, ErrGone
 	}
 	if err != nil {
 		return nil, err
 	}
-	contenders := Contenders(children, p.line.Markers)
+	contenders := Contenders(children.Names, p.line.Markers)
 	ours := 0
 	for _, c := range contenders {
 		if p.owns(c) {

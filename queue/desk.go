@@ -55,11 +55,11 @@ type desk struct {
 	// Used by serve alone.
 	waiting line.Line
 	place   *line.Own // in the line of those who wait; nil while not waiting
-	lines   []int       // the priorities that have lines
-	delays  int32       // the version of the delayed items' bell when they were looked at last; -1: never
-	orphans []claim     // what consumers that are gone have left behind, when the list of consumers had changed last
-	crowd   int         // how many consumers there were then
-	spread  int         // how many try to claim at the same time, as far as can be told: see crowded
+	lines   []int     // the priorities that have lines
+	delays  int32     // the version of the delayed items' bell when they were looked at last; -1: never
+	orphans []claim   // what consumers that are gone have left behind, when the list of consumers had changed last
+	crowd   int       // how many consumers there were then
+	spread  int       // how many try to claim at the same time, as far as can be told: see crowded
 
 	// Of the transactions that move delayed items; used by serve alone.
 	packet    int   // how large they may be, in bytes; 0: Config.MaxPacket

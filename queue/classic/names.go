@@ -12,8 +12,8 @@ import (
 
 // A key says where an item stands in its queue.
 type key struct {
-	rank string    // first what the original compares as text: the priority, mostly
-	due  int64     // then the time before which it must not be taken, in milliseconds since 1970
+	rank string         // first what the original compares as text: the priority, mostly
+	due  int64          // then the time before which it must not be taken, in milliseconds since 1970
 	seat line.Contender // then the number that the server gave it, and the name
 
 	base string // the name before the server appended the number: what makes another of the same kind

@@ -814,6 +814,9 @@ func TestConnectionWithMuchToSendIsClosed(t *testing.T) {
 	if err := s.do(func(o *owner) {
 		conn := o.sessions[c.session].conn
 		conn.backlog.Add(bulkSize)
+		for range 20 {
+			conn.put(&frame{large: &large{body: &wire.DataResponse{}}}, nil, 0)
+		}
 		conn.kill()
 		conn.outbox.mu.Lock()
 		defer conn.outbox.mu.Unlock()

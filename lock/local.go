@@ -122,8 +122,8 @@ func (q *localQueue) newGroup() *group {
 	return g
 }
 
-// owning returns a group for an ownership that was got otherwise. No goroutine can join it unless the caller makes it the
-// current one, under q.mu.
+// owning returns a group for an ownership that was got otherwise. No goroutine can join it unless the caller makes it
+// the current one, under q.mu.
 func (q *localQueue) owning(o *line.Ownership) *group {
 	g := &group{queue: q}
 	g.begin(o)

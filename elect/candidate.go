@@ -1,8 +1,9 @@
-// Package elect elects one leader among all processes that stand for election at a path of ZooKeeper, in the order in which the server
-// saw them come. Leadership is a value: it has a context that ends before anybody else can lead, a token that grows with every
-// leader, and a guard that makes a former leader's writes to ZooKeeper fail.
+// Package elect elects one leader among all processes that campaign at a path of ZooKeeper, in the order in which the
+// server saw them come. Leadership is a value: it has a context that ends before another candidate can lead, a token
+// that grows with every leader, and a guard that makes a former leader's writes to ZooKeeper fail.
 //
 //	c, err := elect.NewCandidate(client, "/app/leader", "host-1", elect.Config{})
+//	...
 //	err = c.Run(ctx, func(ctx context.Context, l *elect.Leadership) error {
 //		return serve(ctx, l.Token()) // while it leads, and again after a loss
 //	})
@@ -23,36 +24,36 @@ import (
 var (
 	// ErrResigned is the cause of a leadership's context after Resign.
 	ErrResigned = errors.New("elect: resigned")
-	// ErrDeleted is the cause of a leadership's context after its node was deleted by somebody else: an operator, say.
-	ErrDeleted = errors.New("elect: the leader's node was deleted by somebody else")
-	// ErrLed is TryCampaign's answer when somebody else leads or waits to.
-	ErrLed = errors.New("elect: somebody else leads")
-	// ErrEpoch says that the ensemble has elected so many leaders of its own that its transaction ids no longer fit into a token: more
-	// than 524,287.
+	// ErrDeleted is the cause of a leadership's context after another client, such as an operator's, deleted its node.
+	ErrDeleted = errors.New("elect: the leader's node was deleted by another client")
+	// ErrLed is what TryCampaign returns when another candidate leads or waits to.
+	ErrLed = errors.New("elect: another candidate leads")
+	// ErrEpoch reports that the ensemble has elected so many leaders of its own, more than 524,287, that its
+	// transaction ids no longer fit into a token.
 	ErrEpoch = line.ErrEpoch
-	// ErrWrap is the answer to an attempt to stand for election at a path that has nearly used up its sequence numbers, after about two
-	// thousand million candidates. It is lock.ErrWrap: the numbers end at 2147483647, and behind that there is no order of the line. Leaders
-	// and candidates that were there before are not affected. To begin at 0 again, delete the path as soon as it is empty.
+	// ErrWrap reports that a path has nearly used up its sequence numbers, after about two billion candidates. It is
+	// lock.ErrWrap: the numbers end at 2147483647, and there is no order after that. Leaders and candidates that are
+	// there already are not affected. To start again from 0, delete the path as soon as it is empty.
 	ErrWrap = line.ErrWrap
 )
 
 // Config says how a candidate behaves. The zero Config is ready to use.
 type Config struct {
-	Layout Layout   // with whose candidates it stands in one line; LeaderLatch if zero
-	ACL    []zk.ACL // of the nodes and of the parents that are made for them; open to everybody if nil
-	Hooks  Hooks    // what Run tells of
+	Layout Layout   // which other programs take part in the election; LeaderLatch if zero
+	ACL    []zk.ACL // of the nodes and of parents that are created for them; open to everyone if nil
+	Hooks  Hooks    // called by Run
 	_      struct{}
 }
 
-// Hooks are called by Run, on its goroutine, between a win and the function's start and between the function's return and the next
-// campaign. Nil fields cost nothing.
+// Hooks are called by Run, on its goroutine. Nil fields cost nothing.
 type Hooks struct {
 	Elected func(l *Leadership)      // before the function is called
-	Lost    func(cause, fnErr error) // after the function has returned: why the leadership had ended, and what the function returned
+	Lost    func(cause, fnErr error) // after the function returned: why the leadership ended, and its error
 }
 
-// Candidate stands for election at a path. It may be used by any number of goroutines; every Campaign has a place in line of its own, so
-// that two campaigns of one candidate exclude each other like those of any two. What leads is the Leadership, not the Candidate.
+// Candidate stands for election at a path. It may be used by any number of goroutines. Each Campaign has a place in
+// line of its own, so two campaigns of one Candidate exclude each other like any other two. What leads is the
+// Leadership, not the Candidate.
 type Candidate struct {
 	client *zk.Client
 	path   string
@@ -61,28 +62,29 @@ type Candidate struct {
 	line   line.Line
 }
 
-// NewCandidate returns a candidate for the election at path, which is private to it: no other recipe may use it. The id is how others
-// know the candidate; it may be empty, for those who only observe. Nothing is asked of the server yet; the path and missing parents
-// are made when they are needed. It returns an error for a path that is none, and for an id that is not one line of UTF-8.
+// NewCandidate returns a candidate for the election at path, which no other recipe may use. Other programs see the
+// candidate by its id; it may be empty for a candidate that only observes. NewCandidate does not contact the server:
+// the path and missing parents are created when they are needed. It returns an error if the path, the id or the
+// configuration is invalid.
 func NewCandidate(client *zk.Client, path, id string, cfg Config) (*Candidate, error) {
 	if client == nil {
-		return nil, errors.New("elect: no client given; open one with zk.Open")
+		return nil, errors.New("elect: client is nil; open one with zk.Open")
 	}
 	if err := checkPath(path); err != nil {
 		return nil, err
 	}
 	if !utf8.ValidString(id) || strings.Contains(id, "\n") || len(id) > maxID {
-		return nil, fmt.Errorf("elect: the id %.40q must be one line of UTF-8 of at most %d bytes", id, maxID)
+		return nil, fmt.Errorf("elect: invalid id %.40q; use one line of UTF-8 of at most %d bytes", id, maxID)
 	}
 	if cfg.Layout < LeaderLatch || cfg.Layout > KazooElection {
-		return nil, fmt.Errorf("elect: there is no %v; use LeaderLatch, LeaderSelector or KazooElection", cfg.Layout)
+		return nil, fmt.Errorf("elect: unknown layout %v; use LeaderLatch, LeaderSelector or KazooElection", cfg.Layout)
 	}
 	c := &Candidate{client: client, path: path, id: id, cfg: cfg}
 	c.line = line.Line{
 		Dir:     path,
 		Prefix:  cfg.Layout.prefix,
 		Markers: cfg.Layout.markers(),
-		Blocks:  func(line.Seat) bool { return true },
+		Blocks:  func(line.Contender) bool { return true },
 		Data:    func() []byte { return encode(id, nil) },
 		ACL:     cfg.ACL,
 		Lasting: cfg.Layout == KazooElection,
@@ -98,7 +100,7 @@ func checkPath(path string) error {
 		return fmt.Errorf("elect: %w", err)
 	}
 	if line.Reserved(path) {
-		return fmt.Errorf("elect: %s belongs to the server; name a path of the election's own, such as /app/leader", path)
+		return fmt.Errorf("elect: %s belongs to the server; use a path such as /app/leader", path)
 	}
 	return nil
 }
@@ -109,64 +111,63 @@ func (c *Candidate) Path() string { return c.path }
 // ID returns the candidate's id.
 func (c *Candidate) ID() string { return c.id }
 
-// Campaign waits until the candidate is elected and returns the leadership. Candidates are elected in the order in which the server saw
-// them.
+// Campaign waits until the candidate is elected and returns the leadership. Candidates are elected in the order in
+// which the server saw them.
 //
-// If ctx ends first, it leaves the line and returns ctx's cause. If the session ends while it waits, it joins the line again at its end
-// under the next one, for as long as ctx lasts: there is no limit of tries; a client that is closed, or whose credentials are refused, ends
-// the wait with the client's error. Whenever it returns an error, it has left no node behind, or is still removing it in the background.
+// If ctx ends first, Campaign leaves the line and returns ctx's cause. If the session ends while it waits, it joins
+// the line again, at its end, under the next session, any number of times. It returns the client's error if the
+// client is closed or its credentials are refused. When it returns an error, it has left no node behind, or is still
+// removing it in the background.
 func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
-	return c.campaign(ctx, func() (*line.Place, error) { return c.line.Stand(ctx, c.client) })
+	return c.campaign(ctx, func(sess *zk.Session) (*line.Own, error) {
+		own, err := line.Enter(ctx, sess, &c.line)
+		if err != nil {
+			return nil, err
+		}
+		if err := own.Await(ctx); err != nil {
+			own.Release()
+			return nil, err
+		}
+		return own, nil
+	})
 }
 
-// TryCampaign returns the leadership if nobody stands for election, and ErrLed at once if anybody leads or waits to. That somebody else
-// resigned a moment ago may not have reached the server that answers: then ErrLed is late news, never two leaders. Otherwise it behaves
-// as Campaign does.
+// TryCampaign returns the leadership if the line is empty, and otherwise ErrLed at once. The server that answers may
+// not know yet that another leader has just resigned, so ErrLed may be outdated; there are never two leaders. In all
+// else it behaves like Campaign.
 func (c *Candidate) TryCampaign(ctx context.Context) (*Leadership, error) {
-	return c.campaign(ctx, func() (*line.Place, error) { return line.Own(ctx, c.client, c.try(ctx)) })
-}
-
-// try takes the first place in line if nobody stands in it.
-func (c *Candidate) try(ctx context.Context) func(*zk.Session) (*line.Place, error) {
-	return func(sess *zk.Session) (*line.Place, error) {
-		free, err := line.Empty(ctx, sess, []*line.Line{&c.line})
-		if err == nil && !free {
+	return c.campaign(ctx, func(sess *zk.Session) (*line.Own, error) {
+		own, err := line.TryEnter(ctx, sess, &c.line)
+		if err == nil && own == nil {
 			err = ErrLed
 		}
-		if err != nil {
-			return nil, err
-		}
-		place, err := c.line.Enter(ctx, sess)
-		if err == nil && !place.First() {
-			place.Leave()
-			err = ErrLed
-		}
-		if err != nil {
-			return nil, err
-		}
-		return place, nil
-	}
+		return own, err
+	})
 }
 
-func (c *Candidate) campaign(ctx context.Context, stand func() (*line.Place, error)) (*Leadership, error) {
+// campaign returns the leadership of the node that stand makes the first in line.
+func (c *Candidate) campaign(ctx context.Context, stand func(*zk.Session) (*line.Own, error)) (*Leadership, error) {
 	for {
 		if ctx.Err() != nil {
 			return nil, c.failed(context.Cause(ctx))
 		}
-		place, err := stand()
-		tenure, err := line.Begin(place, err, ErrDeleted, nil)
+		own, err := line.Acquire(ctx, c.client, stand)
 		if err != nil {
 			return nil, c.failed(err)
 		}
-		l := newLeadership(c, tenure)
-		if tenure.Err() == nil {
+		ownership, err := line.Begin(own, ErrDeleted, nil)
+		if err != nil {
+			return nil, c.failed(err)
+		}
+		l := newLeadership(c, ownership)
+		if ownership.Err() == nil {
 			return l, nil
 		}
-		_, _ = l.resign() // won, and lost before anybody could be told
+		_, _ = l.resign() // lost before it could be returned
 	}
 }
 
-// failed says of which election err is, and, when waiting was cut short without a server in sight, why there was none.
+// failed adds the election's path to err, and, if there was no server to ask, the reason.
 func (c *Candidate) failed(err error) error {
 	if errors.Is(err, ErrLed) {
 		return err

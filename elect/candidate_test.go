@@ -246,7 +246,8 @@ func TestReconnectsMakeNoNodes(t *testing.T) {
 	})
 }
 
-// The node of a session that has ended here may be in the line for a while yet. Nobody leads by it: not its maker, not others.
+// The node of a session that has ended here may be in the line for a while yet. Nobody leads by it: not its maker,
+// not others.
 func TestNodeOfTheFormerSessionElectsNobody(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.candidate("a", elect.Config{})
@@ -406,7 +407,8 @@ func TestGuardRefusesTheWritesOfAFormerLeader(t *testing.T) {
 	})
 }
 
-// The next in line leads as soon as one message has gone from the leader to the server and one from the server to the next.
+// The next in line leads as soon as one message has gone from the leader to the server and one from the server to the
+// next.
 func TestHandOverTakesOneRoundTrip(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const way = 50 * time.Millisecond

@@ -6,22 +6,23 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
-// Layout is how an election's nodes are named: with whom it is shared. All candidates of a path use the same one.
+// Layout is how an election's nodes are named, and so which other programs can take part. All candidates of a path use
+// the same one.
 type Layout int
 
 // The layouts.
 const (
 	// LeaderLatch is the layout of Curator's LeaderLatch: nodes _c_UUID-latch-SEQ.
 	LeaderLatch Layout = iota
-	// LeaderSelector is the layout of Curator's LeaderSelector: nodes _c_UUID-lock-SEQ, the same as a mutex has. Whoever holds a lock at
-	// the path keeps the candidates waiting, and the other way round.
+	// LeaderSelector is the layout of Curator's LeaderSelector: nodes _c_UUID-lock-SEQ, as a mutex has. Holders of a
+	// lock at the path keep candidates waiting, and leaders keep lockers waiting.
 	LeaderSelector
-	// KazooElection is the layout of kazoo's Election and Lock: nodes _c_UUID-__lock__SEQ, below parents that are not removed when they are
-	// empty, because kazoo does not make them again.
+	// KazooElection is the layout of kazoo's Election and Lock: nodes _c_UUID-__lock__SEQ. Parents stay when they are
+	// empty, because kazoo does not create them again.
 	KazooElection
 )
 
-// String returns the name of the peer's recipe.
+// String returns the name of the other program's recipe.
 func (l Layout) String() string {
 	switch l {
 	case LeaderLatch:
@@ -35,21 +36,24 @@ func (l Layout) String() string {
 	}
 }
 
-// prefix is a candidate's name up to its number. The random part is what it is found by when nobody knows whether it was made.
+// prefix is a candidate's name up to its number. By its random part the node is found if the reply to its creation is
+// lost.
 func (l Layout) prefix(guid string) string {
 	switch l {
 	case LeaderSelector:
 		return "_c_" + guid + "-" + string(line.CuratorLock)
 	case KazooElection:
-		// Kazoo looks at the end of a name only. It begins as Curator's, because a LeaderSelector sorts a name without its own marker
-		// by all of its text, among bare numbers: kazoo's hexadecimal digits may come first there, an underscore never does.
+		// Kazoo looks at the end of a name only. The beginning is Curator's, because a LeaderSelector sorts names
+		// without its own marker by their whole text, among bare numbers: kazoo's hexadecimal digits may sort before
+		// those, an underscore never does.
 		return "_c_" + guid + "-" + string(line.KazooLock)
 	default:
 		return "_c_" + guid + "-" + string(line.CuratorLatch)
 	}
 }
 
-// markers tell who stands for election. Curator's and kazoo's locks see each other where they are set up to; we see both.
+// markers are those of the candidates' nodes. Curator's and kazoo's locks see each other only if configured to; we see
+// both.
 func (l Layout) markers() []line.Marker {
 	if l == LeaderLatch {
 		return []line.Marker{line.CuratorLatch}

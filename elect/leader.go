@@ -10,18 +10,18 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// What a candidate's node may carry. Servers refuse nodes of more than a mebibyte by cutting the connection.
+// Limits of a candidate's data. Servers refuse nodes of more than a mebibyte by closing the connection.
 const (
 	maxID    = 1 << 10
 	maxValue = 1 << 19
 )
 
-// Leader is who leads, as seen from outside. The zero Leader means that nobody does.
+// Leader is the leader as other clients see it. The zero Leader means that there is none.
 type Leader struct {
-	ID      string    // the candidate's; empty is an id, too
-	Value   []byte    // what it has proclaimed; nil if nothing
-	Path    string    // of its node; empty if nobody leads
-	Session int64     // whose node it is
+	ID      string    // of the candidate; can be empty
+	Value   []byte    // that it has proclaimed; nil if none
+	Path    string    // of its node; empty if there is no leader
+	Session int64     // that owns the node
 	Since   time.Time // when it joined the line, by the server's clock
 	Token   Token
 }
@@ -33,13 +33,14 @@ func (l Leader) same(other Leader) bool {
 	return l.Path == other.Path && l.Token == other.Token && l.ID == other.ID && bytes.Equal(l.Value, other.Value)
 }
 
-// Participant is one who leads or waits to.
+// Participant is a candidate that leads or waits to.
 type Participant struct {
-	Leader      // its id, its node and, should it ever lead, its token
+	Leader      // its id, its node, and the token that it has or will have
 	Leads  bool // first in line
 }
 
-// encode makes the data of a candidate's node: its id, as the peers have it, and what it proclaims on the lines below.
+// encode returns the data of a candidate's node: its id, as other programs store it, and a proclaimed value after a
+// newline.
 func encode(id string, value []byte) []byte {
 	if value == nil {
 		return []byte(id)
@@ -47,7 +48,7 @@ func encode(id string, value []byte) []byte {
 	return append(append([]byte(id), '\n'), value...)
 }
 
-// describe reads a candidate's node.
+// describe decodes a candidate's node.
 func describe(path string, data []byte, stat zk.Stat) (Leader, error) {
 	token, err := line.Token(stat.Czxid, 0)
 	if err != nil {
@@ -67,8 +68,9 @@ func describe(path string, data []byte, stat zk.Stat) (Leader, error) {
 	return l, nil
 }
 
-// Participants returns who leads and who waits to, in the order in which they will lead. It knows the candidates of the layout's peers,
-// too. Nobody there, or no such path, is an empty list. Who leaves meanwhile is left out.
+// Participants returns the leader and the waiting candidates, in the order in which they will lead, also those of
+// other programs with the same layout. The list is empty if there are none, or if the path does not exist. Candidates
+// that leave meanwhile are left out.
 func (c *Candidate) Participants(ctx context.Context) ([]Participant, error) {
 	sess, err := c.client.Session(ctx)
 	if err != nil {
@@ -81,16 +83,16 @@ func (c *Candidate) Participants(ctx context.Context) ([]Participant, error) {
 	if err != nil {
 		return nil, c.failed(err)
 	}
-	seats := line.Seats(children, c.line.Markers)
-	line.Sort(seats)
+	contenders := line.Contenders(children, c.line.Markers)
+	line.Sort(contenders)
 	b := sess.Batch()
-	reads := make([]*zk.Future[zk.Data], len(seats))
-	for i, s := range seats {
+	reads := make([]*zk.Future[zk.Data], len(contenders))
+	for i, s := range contenders {
 		reads[i] = b.Get(c.path + "/" + s.Name)
 	}
 	b.Send()
-	list := make([]Participant, 0, len(seats))
-	for i, s := range seats {
+	list := make([]Participant, 0, len(contenders))
+	for i, s := range contenders {
 		node, err := reads[i].Get(ctx)
 		if errors.Is(err, zk.NoNode) {
 			continue

@@ -11,64 +11,67 @@ import (
 )
 
 // Token is a fencing token: a later leader of a path has a larger token than every earlier one, across crashes,
-// restarts and the deletion of the path. Pass it to what only the leader may change, and let that refuse a token smaller
-// than the largest it has seen (package fence does): so a leader that was paused past the end of its leadership cannot
-// do harm.
+// restarts and the deletion of the path. Pass it to what only the leader may change, and let that refuse a token
+// smaller than the largest it has seen (package fence does): so a leader that was paused past the end of its
+// leadership cannot do harm.
 type Token = zk.Token
 
-// Leadership is one term of office. It belongs to one session and never outlives it. Its methods may be called from any goroutine.
+// Leadership is one term of leadership. It belongs to one session and never outlives it. Its methods may be called
+// from any goroutine.
 type Leadership struct {
 	candidate *Candidate
-	tenure    *line.Tenure
+	ownership *line.Ownership
 	ctx       context.Context //nolint:containedctx // the leadership's own
 	token     Token
 
-	mu      sync.Mutex // guards the fields below; never held while anything is waited for
+	mu      sync.Mutex // guards the fields below; never held while waiting
 	over    bool       // resigned
 	lost    error      // why the leadership had ended before it was resigned
 	removal *line.Removal
 }
 
-func newLeadership(c *Candidate, tenure *line.Tenure) *Leadership {
-	l := &Leadership{candidate: c, tenure: tenure, token: Token(tenure.Token(0))}
-	l.ctx, _ = tenure.NewContext() // ends with the tenure
+func newLeadership(c *Candidate, ownership *line.Ownership) *Leadership {
+	l := &Leadership{candidate: c, ownership: ownership, token: Token(ownership.FirstToken())}
+	l.ctx, _ = ownership.NewContext() // ends with the ownership
 	return l
 }
 
-// Context returns the leadership's context. It ends when the leadership does, and context.Cause says why: ErrResigned; zk.ErrUncertain when no
-// quorum of the servers has confirmed the session lately, which is before any of them can let another candidate lead; zk.ErrLost,
-// zk.ErrExpired or zk.ErrClosed when the session ended; ErrDeleted when another client deleted its node.
+// Context returns the leadership's context. It ends when the leadership does, with the reason as its cause:
+// ErrResigned; zk.ErrUncertain if no quorum of servers has confirmed the session lately, which is before any of them
+// can let another candidate lead; zk.ErrLost, zk.ErrExpired or zk.ErrClosed if the session ended; ErrDeleted if
+// another client deleted the leader's node.
 //
-// Of a deletion the leader hears only after the fact, and the next in line may be quicker: whoever deletes nodes of an election takes
-// that upon themselves. Tokens and guards hold then, too.
+// The leader learns of a deletion only after the fact, and the next candidate may be quicker, so deleting the nodes
+// of an election by hand is at the operator's risk. Tokens and guards hold then, too.
 func (l *Leadership) Context() context.Context { return l.ctx }
 
 // Token returns the fencing token: larger than that of every earlier leader of the path.
 func (l *Leadership) Token() Token { return l.token }
 
-// Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once the leader's node is gone.
+// Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once the
+// leader's node is gone.
 func (l *Leadership) Guard() zk.Op { return zk.CheckOp(l.Path(), -1) }
 
 // Path returns the path of the leader's node.
-func (l *Leadership) Path() string { return l.tenure.Ground().Path() }
+func (l *Leadership) Path() string { return l.ownership.Own().Path() }
 
-// Session returns the session that the leadership belongs to. Guarded writes go through it.
-func (l *Leadership) Session() *zk.Session { return l.tenure.Ground().Session() }
+// Session returns the leadership's session. Guarded writes go through it.
+func (l *Leadership) Session() *zk.Session { return l.ownership.Session() }
 
-// Resign ends the leadership. It does not wait for the server: it sends the removal of the leader's node, which is repeated in the
-// background until it is done or the session has ended. A program that exits right after Resign calls ResignWait instead, or closes
-// its client.
+// Resign ends the leadership. It does not wait for the server: it sends the removal of the leader's node, which is
+// repeated in the background until it is done or the session has ended. A program that exits right after Resign calls
+// ResignWait instead, or closes its client.
 //
-// Resign returns nil if the candidate led until now, and otherwise why it lost the leadership: another candidate may have led since. A
-// second Resign does nothing and returns the same.
+// Resign returns nil if the candidate led until now, and otherwise why it lost the leadership: another candidate may
+// have led since. A second Resign does nothing and returns the same.
 func (l *Leadership) Resign() error {
 	_, err := l.resign()
 	return err
 }
 
-// ResignWait ends the leadership as Resign does, and waits until the server has removed the node. Besides what Resign returns, it returns
-// the server's error if the server refuses to delete the node, and ctx's cause if ctx ends first; the removal then goes on in the
-// background.
+// ResignWait ends the leadership as Resign does, and waits until the server has removed the node. Besides what Resign
+// returns, it returns the server's error if the server refuses to delete the node, and ctx's cause if ctx ends first;
+// the removal then goes on in the background.
 func (l *Leadership) ResignWait(ctx context.Context) error {
 	removal, err := l.resign()
 	return errors.Join(err, removal.Wait(ctx))
@@ -78,30 +81,34 @@ func (l *Leadership) resign() (*line.Removal, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.over {
-		l.over, l.lost = true, l.tenure.Err()
-		l.removal = l.tenure.Leave(ErrResigned)
+		l.over, l.lost = true, l.ownership.Err()
+		l.removal = l.ownership.Release(ErrResigned)
 	}
 	return l.removal, l.lost
 }
 
-// Proclaim publishes a value of the leader's, such as an address, in its node: observers see it as Leader.Value. It replaces what was
-// proclaimed before, and goes when the leadership does. It returns why the leadership has ended if it has, an error for a value of
-// more than half a mebibyte, and the server's refusal; where the outcome is unknown, proclaiming again does no harm.
+// Proclaim publishes a value, such as an address, in the leader's node: observers see it as Leader.Value. It replaces
+// the value proclaimed before, and disappears with the leadership. Proclaim returns why the leadership has ended if
+// it has, an error for a value of more than half a mebibyte, and the server's error. If the outcome is unknown,
+// proclaim again.
 //
 // The node's data is then the id, a newline and the value; Curator's and kazoo's programs see all of it as the id.
 func (l *Leadership) Proclaim(ctx context.Context, value []byte) error {
 	if len(value) > maxValue {
-		return fmt.Errorf("elect: %s: a value of %d bytes is too large; proclaim at most %d, such as the path where the rest is", l.candidate.path, len(value), maxValue)
+		return fmt.Errorf(
+			"elect: %s: value too large: %d bytes; proclaim at most %d, such as the path of a node with the rest",
+			l.candidate.path, len(value), maxValue,
+		)
 	}
-	if err := l.tenure.Err(); err != nil {
+	if err := l.ownership.Err(); err != nil {
 		return l.candidate.failed(err)
 	}
 	_, err := l.Session().Set(ctx, l.Path(), encode(l.candidate.id, value), -1)
-	if over := l.tenure.Err(); err != nil && over != nil {
+	if over := l.ownership.Err(); err != nil && over != nil {
 		err = over
 	}
 	if errors.Is(err, zk.NoNode) {
-		err = ErrDeleted // as the watch is about to tell
+		err = ErrDeleted // the watch is about to report it
 	}
 	if err != nil {
 		return l.candidate.failed(err)

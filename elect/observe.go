@@ -9,12 +9,12 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// Observe yields who leads: now, and after every change of the leader or of what it proclaims. That nobody leads is a Leader, too. A
-// slow caller misses changes, never the last. It goes on over reconnects and sessions; while there is no connection, what was
-// yielded last may be out of date.
+// Observe yields the leader: now, and after every change of the leader or of its proclaimed value. Having no leader
+// is a change, too. A slow caller misses changes, but never the last one. Observe continues across reconnects and
+// sessions; without a connection, the last leader it yielded may be outdated.
 //
-// It ends with an error: ctx's cause, the client's if that is closed, or the server's refusal. Observing does not make a candidate, and
-// wakes nobody when candidates come and go behind the leader.
+// It ends with an error: ctx's cause, the client's error if the client is closed, or the server's refusal. Observing
+// does not make a candidate, and costs nothing when candidates behind the leader come and go.
 func (c *Candidate) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		o := observer{candidate: c, tell: yield}
@@ -29,9 +29,9 @@ func (c *Candidate) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			case ctx.Err() != nil:
 				err = context.Cause(ctx)
 			case sess != nil && sess.Context().Err() != nil:
-				continue // Session tells when there is no next one
-			case sess != nil && line.Passing(err):
-				_ = line.Settle(ctx, sess, err) // if ctx ends meanwhile, the next session's error says so
+				continue // Session returns an error if there is no next one
+			case sess != nil && line.Transient(err):
+				_ = line.AwaitRetry(ctx, sess, err) // if ctx ends meanwhile, Session returns its cause
 				continue
 			}
 			yield(Leader{}, c.failed(err))
@@ -40,18 +40,18 @@ func (c *Candidate) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	}
 }
 
-// observer is one loop over Observe.
+// observer is one iteration of Observe.
 type observer struct {
 	candidate *Candidate
 	tell      func(Leader, error) bool
 	last      Leader
-	told      bool // last was told
-	stopped   bool // the caller wants no more
+	told      bool // last was yielded
+	stopped   bool // the caller has left the loop
 }
 
-// follow tells of the leaders that sess sees until it cannot, or until the caller has had enough.
+// follow yields the leaders that sess sees, until it fails or the caller leaves the loop.
 func (o *observer) follow(ctx context.Context, sess *zk.Session) error {
-	// The server that the session is connected to may be behind the one that we have heard from before.
+	// The session's server may lag behind the one that answered before.
 	if err := sess.Sync(ctx, o.candidate.path); err != nil {
 		return err
 	}
@@ -61,9 +61,9 @@ func (o *observer) follow(ctx context.Context, sess *zk.Session) error {
 			return err
 		}
 		if watch == nil {
-			continue // what we looked at has gone meanwhile
+			continue // the node is gone meanwhile
 		}
-		// The watch was set before the caller is told: nothing that happens while it is busy is missed.
+		// The watch is set before the caller runs, so no change is missed meanwhile.
 		if !o.told || !leader.same(o.last) {
 			o.last, o.told = leader, true
 			if o.stopped = !o.tell(leader, nil); o.stopped {
@@ -79,8 +79,9 @@ func (o *observer) follow(ctx context.Context, sess *zk.Session) error {
 	}
 }
 
-// look returns the leader and a watch that fires when that changes: on the leader's own node, because whoever comes later stands behind
-// it; on the line while nobody stands there; on the path while there is none. It returns no watch if it was too late for one.
+// look returns the leader and a watch that fires when the leader changes: on the leader's own node, because later
+// candidates queue behind it; on the line while it is empty; on the path while it does not exist. It returns no watch
+// if the node went before it could be watched.
 func (o *observer) look(ctx context.Context, sess *zk.Session) (Leader, *zk.Watch, error) {
 	dir := o.candidate.path
 	children, _, err := sess.Children(ctx, dir)
@@ -115,7 +116,7 @@ func (o *observer) look(ctx context.Context, sess *zk.Session) (Leader, *zk.Watc
 	return Leader{}, watch, err
 }
 
-// await returns a watch on the line, in which nobody stands.
+// await returns a watch on the empty line.
 func (o *observer) await(ctx context.Context, sess *zk.Session) (Leader, *zk.Watch, error) {
 	children, _, watch, err := sess.ChildrenW(ctx, o.candidate.path)
 	if errors.Is(err, zk.NoNode) {
@@ -131,11 +132,11 @@ func (o *observer) await(ctx context.Context, sess *zk.Session) (Leader, *zk.Wat
 	return Leader{}, watch, nil
 }
 
-func (o *observer) first(children []string) (line.Seat, bool) {
-	seats := line.Seats(children, o.candidate.line.Markers)
-	if len(seats) == 0 {
-		return line.Seat{}, false
+func (o *observer) first(children []string) (line.Contender, bool) {
+	contenders := line.Contenders(children, o.candidate.line.Markers)
+	if len(contenders) == 0 {
+		return line.Contender{}, false
 	}
-	line.Sort(seats)
-	return seats[0], true
+	line.Sort(contenders)
+	return contenders[0], true
 }

@@ -29,8 +29,8 @@ func (c *Candidate) Run(ctx context.Context, lead func(ctx context.Context, l *L
 	}
 }
 
-// lead calls the function for one leadership. It returns why the leadership had ended when the function returned, and the
-// function's error.
+// lead calls the function for one leadership. It returns why the leadership ended before the function returned, if it
+// did, and the function's error.
 func (c *Candidate) lead(
 	ctx context.Context, l *Leadership, lead func(ctx context.Context, l *Leadership) error,
 ) (lost, err error) {

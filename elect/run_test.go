@@ -206,8 +206,9 @@ func TestLeadershipRotates(t *testing.T) {
 	})
 }
 
-// The seeds are fixed so that a failure can be had again. A leader stops the moment that its context ends, and not before. Sessions that
-// somebody expires by hand are not among the faults: there the server lets the next one in without waiting for anybody to be told.
+// The seeds are fixed so that a failure can be had again. A leader stops the moment that its context ends, and not
+// before. Sessions that somebody expires by hand are not among the faults: there the server lets the next one in
+// without waiting for anybody to be told.
 func TestNoTwoLeadersWhateverBecomesOfTheConnections(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(12) {

@@ -11,7 +11,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// A leader whose server answers, but has no quorum, is told. The next one leads when the leader has had the margin to stop.
+// A leader whose server answers, but has no quorum, is told. The next one leads when the leader has had the margin to
+// stop.
 func TestUncertainLeaderIsToldAndFollowed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		leader := win(t, w.candidate("a", elect.Config{}))

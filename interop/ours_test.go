@@ -74,7 +74,8 @@ func ourTurn(client *zk.Client, path, kind string, permits int) (turn, error) {
 		m, err := lock.NewMutex(client, path, cfg)
 		return func(ctx context.Context, d *resource) (bool, error) { return held(ctx, d, m.Lock, 1) }, err
 	case "rwlock":
-		m, err := lock.NewRWMutex(client, path, cfg)
+		rw := lock.RWConfig{Label: cfg.Label, Layout: cfg.Layout, Handoff: cfg.Handoff}
+		m, err := lock.NewRWMutex(client, path, rw)
 		return func(ctx context.Context, d *resource) (bool, error) {
 			if rand.IntN(10) < 7 && option != "write" {
 				return held(ctx, d, m.RLock, 0)
@@ -86,7 +87,7 @@ func ourTurn(client *zk.Client, path, kind string, permits int) (turn, error) {
 		if layout == "stored" {
 			limit = lock.StoredLimit(permits)
 		}
-		s, err := lock.NewSemaphore(client, path, limit, cfg)
+		s, err := lock.NewSemaphore(client, path, limit, lock.SemaphoreConfig{Label: cfg.Label})
 		fixed := 0
 		if option != "" {
 			if fixed, err = strconv.Atoi(option); err != nil {

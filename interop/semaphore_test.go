@@ -77,7 +77,7 @@ func takeAll(t *testing.T, c contest) *lock.Hold {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	s, err := lock.NewSemaphore(client, c.path, lock.AgreedLimit(c.referee.limit), lock.Config{})
+	s, err := lock.NewSemaphore(client, c.path, lock.AgreedLimit(c.referee.limit), lock.SemaphoreConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func limitOf(path string) string { return path + "-limit" }
 
 func openWatched(client *zk.Client, path string, number int) (take, error) {
 	return permitted(lock.NewSemaphore(client, path, lock.WatchedLimit(limitOf(path)),
-		tryingAgain(lock.Config{}, number)))
+		lock.SemaphoreConfig{Retry: retryOf(number)}))
 }
 
 // changeLimit lowers the limit for a while. If it were always low or changing, the clients would only wait.

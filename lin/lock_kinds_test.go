@@ -26,7 +26,7 @@ type holding struct {
 	release func(ctx context.Context, wait bool)
 	// change is an upgrade or a downgrade; nil if there is none.
 	change func(ctx context.Context, shared bool) (token int64, err error)
-	// again acquires a hold nested in it, by its context; nil if there is none.
+	// again acquires a hold nested in it, with lock.Reenter; nil if there is none.
 	again func(ctx context.Context, shared bool) (*holding, error)
 	lost  func() string // why it ended by itself, as in lincheck.Hold.Lost; nil if it does not matter
 	alive *int64        // where its holder records when it was last seen alive
@@ -107,9 +107,12 @@ var behaviours = []lock.Config{
 // connection, and leave their nodes to be removed in the background.
 var retries = []lock.Retry{{}, lock.NTimes(0, 0), {}, lock.Exponential(time.Millisecond, 50*time.Millisecond).Times(1)}
 
+// retryOf returns the retry policy of a client.
+func retryOf(number int) lock.Retry { return retries[number%len(retries)] }
+
 // tryingAgain returns cfg with the retry policy of a client.
 func tryingAgain(cfg lock.Config, number int) lock.Config {
-	cfg.Retry = retries[number%len(retries)]
+	cfg.Retry = retryOf(number)
 	return cfg
 }
 
@@ -129,17 +132,17 @@ func openSet(client *zk.Client, path string, number int) (take, error) {
 	paths := []string{path, path + "-too"}
 	switch number % 3 {
 	case 0:
-		return plain(lock.NewSet(client, paths, tryingAgain(lock.Config{}, number)))
+		return plain(lock.NewSet(client, paths, lock.SetConfig{Retry: retryOf(number)}))
 	case 1:
 		return plain(lock.NewSet(client, []string{paths[1], paths[0]},
-			tryingAgain(lock.Config{Layout: lock.Both}, number)))
+			lock.SetConfig{Layout: lock.Both, Retry: retryOf(number)}))
 	default:
 		return plain(lock.NewMutex(client, path, lock.Config{}))
 	}
 }
 
 func openSimple(client *zk.Client, path string, number int) (take, error) {
-	return plain(lock.NewSimple(client, path, tryingAgain(lock.Config{}, number)))
+	return plain(lock.NewSimple(client, path, lock.SimpleConfig{Retry: retryOf(number)}))
 }
 
 // plain acquires a lock with one holder.
@@ -150,7 +153,7 @@ func plain[T interface {
 	if err != nil {
 		return nil, err
 	}
-	again := func(ctx context.Context, _ bool) (*holding, error) { return holdingOf(m.Lock(ctx)) }
+	again := func(ctx context.Context, _ bool) (*holding, error) { return holdingOf(m.Lock(lock.Reenter(ctx))) }
 	return func(ctx context.Context, p plan) (*holding, error) {
 		ctx, cancel := patient(ctx, p)
 		defer cancel()
@@ -167,8 +170,10 @@ func plain[T interface {
 }
 
 func openRW(client *zk.Client, path string, number int) (take, error) {
-	// Nobody keeps a read/write lock.
-	m, err := lock.NewRWMutex(client, path, tryingAgain(behaviours[number/2%4], number))
+	like := behaviours[number/2%4] // Nobody keeps a read/write lock.
+	m, err := lock.NewRWMutex(client, path, lock.RWConfig{
+		Label: like.Label, Handoff: like.Handoff, Delay: like.Delay, OnSuspend: like.OnSuspend, Retry: retryOf(number),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -186,14 +191,14 @@ func openRW(client *zk.Client, path string, number int) (take, error) {
 		g, _ := holdingOf(h, nil)
 		g.shared = p.shared
 		g.again = func(ctx context.Context, shared bool) (*holding, error) {
-			return holdingOf(ways[false][shared](ctx))
+			return holdingOf(ways[false][shared](lock.Reenter(ctx)))
 		}
 		g.change = func(ctx context.Context, shared bool) (int64, error) {
-			change := h.Upgrade
+			change := m.Upgrade
 			if shared {
-				change = h.Downgrade
+				change = m.Downgrade
 			}
-			err := change(ctx)
+			err := change(ctx, h)
 			return int64(h.Token()), err
 		}
 		return g, nil
@@ -205,7 +210,7 @@ func openSemaphore(client *zk.Client, path string, number int) (take, error) {
 	if isSlow(path) {
 		limit = lock.StoredLimit(permits)
 	}
-	return permitted(lock.NewSemaphore(client, path, limit, tryingAgain(lock.Config{}, number)))
+	return permitted(lock.NewSemaphore(client, path, limit, lock.SemaphoreConfig{Retry: retryOf(number)}))
 }
 
 // permitted acquires permits.

@@ -118,10 +118,11 @@ func shared(what string, m *lock.RWMutex, s *spot) guest {
 		h, err := take(ctx)
 		got, err := asHeld(h, err)
 		if err == nil {
-			got.shared, got.change = a.shared, h.Downgrade
+			change := m.Downgrade
 			if a.shared {
-				got.change = h.Upgrade
+				change = m.Upgrade
 			}
+			got.shared, got.change = a.shared, func(ctx context.Context) error { return change(ctx, h) }
 		}
 		return got, err
 	}}
@@ -183,33 +184,32 @@ func (c *club) guests(t *testing.T, client *zk.Client, n int) []guest {
 		}
 	}
 	handoff := []lock.Config{{}, {Handoff: lock.StrictFIFO}, {Retain: 3 * time.Second}, {Handoff: lock.Handoff{Count: 2}}}[n%4]
-	layout := lock.Config{Layout: lock.Layout(n % 3)}
-	strict := lock.Config{}
+	layout, way := lock.Layout(n%3), lock.Handoff{}
 	if n%2 == 1 {
-		strict.Handoff, layout.Handoff = lock.StrictFIFO, lock.StrictFIFO
+		way = lock.StrictFIFO
 	}
 	m, err := lock.NewMutex(client, c.line.paths[0], handoff)
 	must(err)
-	l, err := lock.NewMutex(client, c.layouts.paths[0], layout)
+	l, err := lock.NewMutex(client, c.layouts.paths[0], lock.Config{Layout: layout, Handoff: way})
 	must(err)
 	r, err := lock.NewMutex(client, c.rest.paths[0], lock.Config{Delay: 5 * time.Second})
 	must(err)
-	set, err := lock.NewSet(client, []string{c.line.paths[0], c.layouts.paths[0]}, layout)
+	set, err := lock.NewSet(client, []string{c.line.paths[0], c.layouts.paths[0]}, lock.SetConfig{Layout: layout})
 	must(err)
-	set2, err := lock.NewSet(client, []string{c.layouts.paths[0], c.line.paths[0]}, lock.Config{Delay: 3 * time.Second})
+	set2, err := lock.NewSet(client, []string{c.layouts.paths[0], c.line.paths[0]}, lock.SetConfig{Delay: 3 * time.Second})
 	must(err)
-	strict.Delay = time.Duration(n%2) * 3 * time.Second
-	rw, err := lock.NewRWMutex(client, c.rw.paths[0], strict)
+	rests := time.Duration(n%2) * 3 * time.Second
+	rw, err := lock.NewRWMutex(client, c.rw.paths[0], lock.RWConfig{Handoff: way, Delay: rests})
 	must(err)
-	krw, err := lock.NewRWMutex(client, c.kazooRW.paths[0], layout)
+	krw, err := lock.NewRWMutex(client, c.kazooRW.paths[0], lock.RWConfig{Layout: layout, Handoff: way})
 	must(err)
-	agreed, err := lock.NewSemaphore(client, c.agreed.paths[0], lock.AgreedLimit(4), lock.Config{})
+	agreed, err := lock.NewSemaphore(client, c.agreed.paths[0], lock.AgreedLimit(4), lock.SemaphoreConfig{})
 	must(err)
-	stored, err := lock.NewSemaphore(client, c.stored.paths[0], lock.StoredLimit(3), lock.Config{})
+	stored, err := lock.NewSemaphore(client, c.stored.paths[0], lock.StoredLimit(3), lock.SemaphoreConfig{})
 	must(err)
-	watched, err := lock.NewSemaphore(client, c.watched.paths[0], lock.WatchedLimit("/c/limit"), lock.Config{})
+	watched, err := lock.NewSemaphore(client, c.watched.paths[0], lock.WatchedLimit("/c/limit"), lock.SemaphoreConfig{})
 	must(err)
-	simple, err := lock.NewSimple(client, c.simple.paths[0], lock.Config{})
+	simple, err := lock.NewSimple(client, c.simple.paths[0], lock.SimpleConfig{})
 	must(err)
 	latch, err := elect.NewCandidate(client, c.latch.paths[0], strconv.Itoa(n), elect.Config{})
 	must(err)

@@ -493,7 +493,7 @@ func TestPlaceThatWasNeverLookedAtIsNotFirst(t *testing.T) {
 				}
 			}
 		}
-		m, s := w.rw(lock.Config{}), w.set(path)
+		m, s := w.rw(lock.RWConfig{}), w.set(path)
 		for _, take := range []func(context.Context) (*lock.Hold, error){m.Lock, m.RLock, s.Lock} {
 			for range 5 {
 				if hold, err := take(t.Context()); !errors.Is(err, zk.NoAuth) {

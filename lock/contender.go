@@ -8,24 +8,26 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// contenders are the markers of all who stand in a lock's line, whatever its kind and its layout: a Mutex or a Set and an RWMutex of one
-// path exclude each other.
+// contenders are the markers of all who stand in a lock's line, whatever its kind and its layout: a Mutex or a Set
+// and an RWMutex of one path exclude each other.
 var contenders = []line.Marker{line.CuratorLock, line.KazooLock, line.CuratorRead, line.CuratorWrite, line.KazooRead}
 
-func anyone(line.Seat) bool { return true }
+func anyone(line.Contender) bool { return true }
 
-func isReader(s line.Seat) bool { return s.Marker == line.CuratorRead || s.Marker == line.KazooRead }
+func isReader(s line.Contender) bool {
+	return s.Marker == line.CuratorRead || s.Marker == line.KazooRead
+}
 
-func isWriter(s line.Seat) bool { return !isReader(s) }
+func isWriter(s line.Contender) bool { return !isReader(s) }
 
-// unsteady reports whether a seat may become another where it stands. A writer of a read/write lock may, and a reader; in kazoo's layout
-// its name is that of a mutex's contender.
-func unsteady(s line.Seat) bool { return s.Marker != line.CuratorLock }
+// unsteady reports whether a contender may become another where it stands. A writer of a read/write lock may, and a
+// reader; in kazoo's layout its name is that of a mutex's contender.
+func unsteady(s line.Contender) bool { return s.Marker != line.CuratorLock }
 
 // checkNew checks what every lock is made of.
 func checkNew(client *zk.Client, path string, cfg Config) (Config, error) {
 	if client == nil {
-		return cfg, errors.New("lock: no client given; open one with zk.Open")
+		return cfg, errors.New("lock: client is nil; open one with zk.Open")
 	}
 	if err := ValidatePath(path); err != nil {
 		return cfg, err
@@ -39,13 +41,13 @@ func ValidatePath(path string) error {
 		return fmt.Errorf("lock: %w", err)
 	}
 	if line.Reserved(path) {
-		return fmt.Errorf("lock: %s belongs to the server: name a path of the lock's own, such as /locks/report", path)
+		return fmt.Errorf("lock: %s belongs to the server; use a path such as /locks/report", path)
 	}
 	return nil
 }
 
 // contenderLine makes l a line in which we stand with nodes named after the stem.
-func contenderLine(l *line.Line, dir string, cfg Config, name stem, blocks func(line.Seat) bool) {
+func contenderLine(l *line.Line, dir string, cfg Config, name stem, blocks func(line.Contender) bool) {
 	*l = line.Line{
 		Dir:     dir,
 		Markers: contenders,
@@ -63,21 +65,4 @@ func checkSize(lines ...*line.Line) error {
 		return fmt.Errorf("lock: %w", err)
 	}
 	return nil
-}
-
-// holdOn makes a hold of nodes that serve nobody else, unless getting them has failed with err.
-func (c *Config) holdOn(client *zk.Client, path string, ground line.Ground, err error) (*Hold, error) {
-	t, err := c.tenure(ground, err)
-	if err != nil {
-		return nil, failedAt(client, path, err)
-	}
-	return t.hold((*tenure).leave), nil
-}
-
-// failedAt says of which lock err is, and, when waiting was cut short without a server in sight, why there was none.
-func failedAt(client *zk.Client, path string, err error) error {
-	if errors.Is(err, ErrHeld) {
-		return err
-	}
-	return fmt.Errorf("lock: %s: %w", path, line.Explain(client, err))
 }

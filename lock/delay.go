@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// DelayPath returns the path of the directory, a sibling of the lock's, in which holders of the lock at path that have a Config.Delay leave
-// a node: while they have the lock, and after an unclean loss.
+// DelayPath returns the path of the directory, a sibling of the lock's path, in which holders with a Config.Delay
+// leave a node while they hold the lock and after an unclean loss.
 func DelayPath(path string) string { return path + "-__delay__" }
 
 // waitsOut lets a delay pass, after it has told of that.
@@ -23,29 +24,30 @@ func waitsOut(queued func()) func(time.Duration) bool {
 // waitsNot lets no delay pass.
 func waitsNot(time.Duration) bool { return false }
 
-// start does what Config.Delay asks of a place that is first. If it returns an error it has left the place; that is ErrHeld if there is a
-// delay that rest does not want to let pass.
-func (c *Config) start(ctx context.Context, path string, place *line.Place, rest func(time.Duration) bool) (*line.Place, error) {
-	if c.Delay == 0 {
-		return place, nil
+// tryEnter takes the first place in the lines, or returns ErrHeld if any other contender is there, or a delay has not
+// passed.
+func (c *Config) tryEnter(ctx context.Context, sess *zk.Session, lines ...*line.Line) (*line.Own, error) {
+	own, err := line.TryEnter(ctx, sess, lines...)
+	if err == nil && own == nil {
+		err = ErrHeld
 	}
-	if err := place.Start(ctx, DelayPath(path), c.Delay, rest); err != nil {
-		place.Leave()
-		return nil, resting(err)
+	if err != nil {
+		return nil, err
 	}
-	return place, nil
+	return c.start(ctx, own, waitsNot)
 }
 
-// startAll is start for all places of a set.
-func (c *Config) startAll(ctx context.Context, g *line.Group, rest func(time.Duration) bool) (*line.Group, error) {
+// start does what Config.Delay asks of a contender that is first. If it returns an error it has released the contender.
+// The error is ErrHeld if there is a delay that rest does not want to let pass.
+func (c *Config) start(ctx context.Context, own *line.Own, rest func(time.Duration) bool) (*line.Own, error) {
 	if c.Delay == 0 {
-		return g, nil
+		return own, nil
 	}
-	if err := g.Start(ctx, DelayPath, c.Delay, rest); err != nil {
-		g.Leave()
+	if err := own.Start(ctx, DelayPath, c.Delay, rest); err != nil {
+		own.Release()
 		return nil, resting(err)
 	}
-	return g, nil
+	return own, nil
 }
 
 func resting(err error) error {

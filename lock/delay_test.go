@@ -222,8 +222,8 @@ func TestHoldersWithoutADelayNeitherCauseNorHeedOne(t *testing.T) {
 
 // delayedKinds are locks with a delay for a client each time that they are asked for, and where they leave their marks.
 func (w *world) delayedKinds() map[string]func() func(context.Context) (*lock.Hold, error) {
-	cfg := lock.Config{Delay: delay}
-	set := func(cfg lock.Config) func(context.Context) (*lock.Hold, error) {
+	cfg, rw := lock.Config{Delay: delay}, lock.RWConfig{Delay: delay}
+	set := func(cfg lock.SetConfig) func(context.Context) (*lock.Hold, error) {
 		w.t.Helper()
 		s, err := lock.NewSet(w.Client(w.t, 20*time.Second), []string{path, pathA}, cfg)
 		if err != nil {
@@ -231,15 +231,17 @@ func (w *world) delayedKinds() map[string]func() func(context.Context) (*lock.Ho
 		}
 		return s.Lock
 	}
-	both := lock.Config{Delay: delay, Layout: lock.Both}
+	both := lock.SetConfig{Delay: delay, Layout: lock.Both}
 	return map[string]func() func(context.Context) (*lock.Hold, error){
-		"mutex":     func() func(context.Context) (*lock.Hold, error) { return w.mutex(cfg).Lock },
-		"two nodes": func() func(context.Context) (*lock.Hold, error) { return w.mutex(both).Lock },
-		"set":       func() func(context.Context) (*lock.Hold, error) { return set(cfg) },
+		"mutex": func() func(context.Context) (*lock.Hold, error) { return w.mutex(cfg).Lock },
+		"two nodes": func() func(context.Context) (*lock.Hold, error) {
+			return w.mutex(lock.Config{Delay: delay, Layout: lock.Both}).Lock
+		},
+		"set":       func() func(context.Context) (*lock.Hold, error) { return set(lock.SetConfig{Delay: delay}) },
 		"large set": func() func(context.Context) (*lock.Hold, error) { return set(both) },
-		"writer":    func() func(context.Context) (*lock.Hold, error) { return w.rw(cfg).Lock },
+		"writer":    func() func(context.Context) (*lock.Hold, error) { return w.rw(rw).Lock },
 		"reader": func() func(context.Context) (*lock.Hold, error) { // the next of whom is a writer
-			m := w.rw(cfg)
+			m := w.rw(rw)
 			first := true
 			return func(ctx context.Context) (*lock.Hold, error) {
 				take := m.Lock
@@ -315,7 +317,7 @@ func delaySurvives(t *testing.T, w *world, kind string, nth int, fault zktest.Fa
 func TestPathsOfALostSetRest(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		whole := func() *lock.Set {
-			s, err := lock.NewSet(w.Client(t, 20*time.Second), []string{path, pathA}, lock.Config{Delay: delay})
+			s, err := lock.NewSet(w.Client(t, 20*time.Second), []string{path, pathA}, lock.SetConfig{Delay: delay})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -338,7 +340,7 @@ func TestPathsOfALostSetRest(t *testing.T) {
 // Readers have nothing under way that other readers must not meet.
 func TestReadersRestAfterWritersAndWritersAfterAnybody(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		rw := func() *lock.RWMutex { return w.rw(lock.Config{Delay: delay}) }
+		rw := func() *lock.RWMutex { return w.rw(lock.RWConfig{Delay: delay}) }
 		atOnce := func(lost time.Time) {
 			t.Helper()
 			if took := time.Since(lost); took > time.Minute {
@@ -352,16 +354,17 @@ func TestReadersRestAfterWritersAndWritersAfterAnybody(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		changed := func(h *lock.Hold, change func(context.Context) error) *lock.Hold {
+		type change = func(context.Context, *lock.Hold) error
+		changed := func(h *lock.Hold, change change) *lock.Hold {
 			t.Helper()
-			if err := change(t.Context()); err != nil {
+			if err := change(t.Context(), h); err != nil {
 				t.Fatal(err)
 			}
 			return h
 		}
 		for _, lose := range []func() *lock.Hold{
 			func() *lock.Hold { return writer(rw()) },
-			func() *lock.Hold { h := reader(rw()); return changed(h, h.Upgrade) },
+			func() *lock.Hold { m := rw(); return changed(reader(m), m.Upgrade) },
 		} {
 			lost := w.lose(lose())
 			if _, err := rw().TryRLock(t.Context()); !errors.Is(err, lock.ErrHeld) {
@@ -372,7 +375,7 @@ func TestReadersRestAfterWritersAndWritersAfterAnybody(t *testing.T) {
 		}
 		for _, lose := range []func() *lock.Hold{
 			func() *lock.Hold { return reader(rw()) },
-			func() *lock.Hold { h := writer(rw()); return changed(h, h.Downgrade) },
+			func() *lock.Hold { m := rw(); return changed(writer(m), m.Downgrade) },
 		} {
 			lost := w.lose(lose())
 			hold := reader(rw())
@@ -382,10 +385,9 @@ func TestReadersRestAfterWritersAndWritersAfterAnybody(t *testing.T) {
 			waited(t, lost, delay)
 		}
 		begin := time.Now() // what changed and was unlocked makes nobody wait
-		h := writer(rw())
-		leave(changed(h, h.Downgrade))
-		h = reader(rw())
-		leave(changed(h, h.Upgrade))
+		m := rw()
+		leave(changed(writer(m), m.Downgrade))
+		leave(changed(reader(m), m.Upgrade))
 		leave(writer(rw()))
 		atOnce(begin)
 		settled()
@@ -402,11 +404,11 @@ func TestDelayIsRefusedWhereThereIsNone(t *testing.T) {
 		if _, err := lock.NewMutex(client, path, lock.Config{Delay: 1, Retain: 1}); err == nil {
 			t.Error("a retained lock: got no error")
 		}
-		if _, err := lock.NewSemaphore(client, path, lock.AgreedLimit(1), lock.Config{Delay: 1}); err == nil {
-			t.Error("a semaphore: got no error")
+		if _, err := lock.NewRWMutex(client, path, lock.RWConfig{Delay: -1}); err == nil {
+			t.Error("a negative delay of a read/write lock: got no error")
 		}
-		if _, err := lock.NewSimple(client, path, lock.Config{Delay: 1}); err == nil {
-			t.Error("a simple lock: got no error")
+		if _, err := lock.NewSet(client, []string{path}, lock.SetConfig{Delay: -1}); err == nil {
+			t.Error("a negative delay of a set: got no error")
 		}
 		if _, err := lock.NewMutex(client, path, lock.Config{OnSuspend: 7}); err == nil {
 			t.Error("an OnSuspend that is none: got no error")
@@ -418,11 +420,11 @@ func TestDisconnectEndsTheHoldOnlyIfThatIsWanted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		keeps, ends := acquire(t, w.mutex(lock.Config{})), locked(t, w.set(pathA).Lock)
 		unlock(t, ends)
-		s, err := lock.NewSet(w.Client(t, 20*time.Second), []string{pathA}, lock.Config{OnSuspend: lock.EndHold})
+		s, err := lock.NewSet(w.Client(t, 20*time.Second), []string{pathA}, lock.SetConfig{OnSuspend: lock.EndHold})
 		if err != nil {
 			t.Fatal(err)
 		}
-		rw, err := lock.NewRWMutex(w.Client(t, 20*time.Second), pathB, lock.Config{OnSuspend: lock.EndHold})
+		rw, err := lock.NewRWMutex(w.Client(t, 20*time.Second), pathB, lock.RWConfig{OnSuspend: lock.EndHold})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -464,8 +466,9 @@ func TestDisconnectEndsTheHoldOnlyIfThatIsWanted(t *testing.T) {
 
 func TestLockRestsAfterADowngradedHoldWasDeletedByForce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		hold := locked(t, w.rw(lock.Config{Delay: delay}).Lock)
-		if err := hold.Downgrade(t.Context()); err != nil {
+		m := w.rw(lock.RWConfig{Delay: delay})
+		hold := locked(t, m.Lock)
+		if err := m.Downgrade(t.Context(), hold); err != nil {
 			t.Fatal(err)
 		}
 		settled()
@@ -475,7 +478,7 @@ func TestLockRestsAfterADowngradedHoldWasDeletedByForce(t *testing.T) {
 		if err := hold.UnlockWait(t.Context()); !errors.Is(err, lock.ErrDeleted) {
 			t.Errorf("got %v, want lock.ErrDeleted", err)
 		}
-		next := locked(t, w.rw(lock.Config{Delay: delay}).Lock)
+		next := locked(t, w.rw(lock.RWConfig{Delay: delay}).Lock)
 		waited(t, lost, delay)
 		unlock(t, next)
 	})

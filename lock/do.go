@@ -60,7 +60,7 @@ func do(
 
 // finish unlocks h after work that returned err, and returns what to report of the two.
 func (h *Hold) finish(err error) error {
-	ended := h.tenure.stopped()
+	ended := h.grant.Stopped()
 	lost := h.Unlock()
 	switch {
 	case lost != nil:

@@ -21,19 +21,19 @@ func doers(t *testing.T, w *world) map[string]func(context.Context, doFunc) erro
 	if err != nil {
 		t.Fatal(err)
 	}
-	rw, err := lock.NewRWMutex(client, "/locks/rw", lock.Config{})
+	rw, err := lock.NewRWMutex(client, "/locks/rw", lock.RWConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	sem, err := lock.NewSemaphore(client, "/locks/semaphore", lock.AgreedLimit(2), lock.Config{})
+	sem, err := lock.NewSemaphore(client, "/locks/semaphore", lock.AgreedLimit(2), lock.SemaphoreConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := lock.NewSet(client, []string{"/locks/set-a", "/locks/set-b"}, lock.Config{})
+	set, err := lock.NewSet(client, []string{"/locks/set-a", "/locks/set-b"}, lock.SetConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	simple, err := lock.NewSimple(client, "/locks/simple", lock.Config{})
+	simple, err := lock.NewSimple(client, "/locks/simple", lock.SimpleConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,8 @@ func TestDoTellsOfARevocationIfTheFunctionFails(t *testing.T) {
 		m := w.mutex(lock.Config{})
 		for _, fails := range []bool{true, false} {
 			err := m.Do(t.Context(), func(ctx context.Context, _ *lock.Hold) error {
-				go func() { _, _ = lock.Revoke(t.Context(), w.Client(t, 20*time.Second), path, lock.RevokeOptions{}) }()
+				client := w.Client(t, 20*time.Second)
+				go func() { _, _ = lock.Revoke(t.Context(), client, path, lock.RevokeOptions{}) }()
 				<-ctx.Done()
 				if fails {
 					return ctx.Err()

@@ -5,16 +5,17 @@ import (
 	"time"
 )
 
-// Handoff bounds how long goroutines of one process may pass a lock to each other in memory while contenders of other processes wait:
-// at most Count times, and for at most Time, whichever comes first. Then the process goes to the end of the line. It looks
-// whether anybody else waits before the bound is reached, and nobody waiting means no bound; where it cannot find out, it lets
-// others have their turn.
+// Handoff limits how long goroutines of one process may pass a lock to each other in memory while contenders of other
+// processes wait: at most Count times, and for at most Time, whichever comes first. Then the process goes to the end
+// of the line. While no other process waits there is no limit. If the process cannot find out whether one waits, it
+// assumes so.
 type Handoff struct {
 	Count int           // 64 if zero
 	Time  time.Duration // 50ms if zero
 }
 
-// StrictFIFO is no hand-off: every acquisition has a node of its own in the line and takes its turn in the servers' order.
+// StrictFIFO turns the hand-off in memory off: each acquisition has a node of its own in the line, in the server's
+// order.
 var StrictFIFO = Handoff{Count: -1} //nolint:gochecknoglobals // a constant that Go cannot write as one
 
 func (h Handoff) withDefaults() (Handoff, error) {
@@ -22,7 +23,7 @@ func (h Handoff) withDefaults() (Handoff, error) {
 		return h, nil
 	}
 	if h.Count < 0 || h.Time < 0 {
-		return h, fmt.Errorf("lock: hand-off %d times within %v: use positive bounds, or StrictFIFO", h.Count, h.Time)
+		return h, fmt.Errorf("lock: Handoff must not be negative: %d, %v; use StrictFIFO for none", h.Count, h.Time)
 	}
 	if h.Count == 0 {
 		h.Count = 64
@@ -33,8 +34,8 @@ func (h Handoff) withDefaults() (Handoff, error) {
 	return h, nil
 }
 
-// bound is how far a tenure has got in passing the lock on locally. It is counted from the last moment at which nobody else is known
-// to have stood in the line, because whoever came after that waits since then at the earliest.
+// bound is how far an ownership has got in passing the lock on locally. It is counted from the last moment at which the
+// line is known to have had no other contender: one that came later has waited since then at most.
 type bound struct {
 	turn    int       // the turn that was next then
 	at      time.Time // when that was
@@ -53,8 +54,9 @@ func (b *bound) near(h Handoff, turn int, now time.Time) bool {
 	return !b.looking && !b.crowded && !b.watched && (turn-b.turn >= h.Count/2 || now.Sub(b.at) >= h.Time/2)
 }
 
-// keeps reports whether a tenure may be kept although nobody here wants the lock: nobody else is known to stand in the line. Once it has been
-// kept before, somebody watches the line; until that is so, a look that is too old is no knowledge.
+// keeps reports whether an ownership may be kept although no goroutine here wants the lock: no other contender is known
+// to stand in the line. Once it has been kept before, a goroutine watches the line; until the watch is set, the last
+// look at the line counts for Handoff.Time only.
 func (b *bound) keeps(h Handoff, before bool, now time.Time) bool {
 	return !b.crowded && (!before || b.watched || now.Sub(b.at) < h.Time)
 }

@@ -4,35 +4,34 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
-// Hooks are told what becomes of a lock's acquisitions, for logs and metrics. Nil fields cost nothing. They are called without any lock of
-// this package held, so they may use the lock, and must not block for long: whoever locks or unlocks waits for them.
+// Hooks are called about a lock's acquisitions, for logs and metrics. Nil fields cost nothing. Hooks may use the
+// lock, and must not block for long: Lock and Unlock wait for them.
 //
-// Every acquisition that succeeds is told by Acquired once, and then by either Released or Lost once. Nested holds (Mutex.Lock) are part of
-// the outermost and are not told.
+// Each successful acquisition calls Acquired once, and later either Released or Lost once. Nested holds (Reenter) are
+// part of the outermost hold and call nothing.
 type Hooks struct {
-	// Enqueued is called once by an acquisition that has to wait, because somebody has the lock or was there first: by the goroutine that
-	// calls Lock, and before Acquired.
+	// Enqueued is called by the goroutine that calls Lock, at most once and before Acquired, if it has to wait for
+	// another contender.
 	Enqueued func(ctx context.Context, e Event)
 	// Acquired is called by the goroutine that calls Lock or TryLock, before that returns the hold.
 	Acquired func(ctx context.Context, e Event)
-	// Released is called by the goroutine that calls Unlock, after the lock was released: the next holder's Acquired may come first.
+	// Released is called by the goroutine that calls Unlock, after the lock was released. The next holder's Acquired
+	// may come first.
 	Released func(e Event)
-	// Lost is called when a hold has ended before it was unlocked, by a goroutine of its own or by the one that calls Unlock, whoever
-	// finds out first.
+	// Lost is called when a hold has ended before it was unlocked, by a goroutine of its own or by the one that calls
+	// Unlock, whichever is first.
 	Lost func(e Event)
 }
 
-// Event is what Hooks are told.
+// Event is the argument of the Hooks.
 type Event struct {
-	Path  string        // of the lock; of a Set's paths, with " and " between them
+	Path  string        // of the lock; a Set's paths with " and " between them
 	Node  string        // the hold's node; "" for Enqueued
 	Token Token         // the hold's; 0 for Enqueued
 	Took  time.Duration // Acquired: since Lock was called; Released and Lost: since the lock was acquired
-	Err   error         // Lost: why, as the cause of the hold's context says
+	Err   error         // Lost: the cause of the hold's context
 }
 
 // enqueued tells that an acquisition of the lock at path has to wait.
@@ -53,16 +52,6 @@ func (k *Hooks) enqueuedOnce(ctx context.Context, path string) func() {
 	}
 }
 
-// around tells of an acquisition of the lock at path, which take does, and of the end of its hold.
-func (k *Hooks) around(ctx context.Context, path string, take func() (*Hold, error)) (*Hold, error) {
-	begin := k.begin()
-	h, err := take()
-	if err == nil {
-		k.acquired(ctx, path, h, begin)
-	}
-	return h, err
-}
-
 // begin returns the time if anybody wants to know how long something takes.
 func (k *Hooks) begin() time.Time {
 	if k.Acquired == nil && k.Released == nil && k.Lost == nil {
@@ -71,7 +60,8 @@ func (k *Hooks) begin() time.Time {
 	return time.Now()
 }
 
-// acquired tells that the lock at path was acquired, and sees to it that the end of the hold is told, later. Nobody else knows h yet.
+// acquired tells that the lock at path was acquired, and sees to it that the end of the hold is told, later. Nobody
+// else knows h yet.
 func (k *Hooks) acquired(ctx context.Context, path string, h *Hold, begin time.Time) {
 	if begin.IsZero() {
 		return
@@ -88,42 +78,42 @@ func (k *Hooks) acquired(ctx context.Context, path string, h *Hold, begin time.T
 
 // follow has the end of the hold told.
 func (k *Hooks) follow(h *Hold, e Event, since time.Time) {
-	r := &report{hooks: k, event: e, since: since, release: h.release}
-	h.mu.Lock()
-	h.release, h.report = r.released, r
-	h.mu.Unlock()
+	r := &report{hooks: k, event: e, since: since}
+	h.grant.report = r
 	if k.Lost != nil {
-		tenure := h.tenure.ctx
-		r.stop = context.AfterFunc(tenure, func() { r.lost(context.Cause(tenure)) })
+		ctx := h.grant.Ownership.Context()
+		r.stop = context.AfterFunc(ctx, func() { r.lost(context.Cause(ctx)) })
 	}
 }
 
 // report tells the end of a hold, once.
 type report struct {
-	hooks   *Hooks
-	event   Event
-	since   time.Time
-	release func(*tenure) *line.Removal // guarded by the hold's mu
-	stop    func() bool                 // ends the wait for the tenure's end; nil if nobody wants to know
+	hooks *Hooks
+	event Event
+	since time.Time
+	stop  func() bool // ends the wait for the ownership's end; nil if no hook wants to know
 
 	mu    sync.Mutex // guards the fields below
-	over  bool       // given up or lost
+	over  bool       // given back or lost
 	told  bool
 	cause error // of the loss
 }
 
-// released gives the lock up. The end is told later, by tell, because the caller holds locks.
-func (r *report) released(t *tenure) *line.Removal {
+// released notes that the lock is given back, and the cause if it was lost before. The end is told later, by tell,
+// because the caller holds locks. It does nothing for holds without hooks.
+func (r *report) released(cause error) {
+	if r == nil {
+		return
+	}
 	r.mu.Lock()
 	if !r.over {
-		r.over, r.cause = true, t.err()
+		r.over, r.cause = true, cause
 		r.event.Took = time.Since(r.since)
 	}
 	r.mu.Unlock()
 	if r.stop != nil {
 		r.stop()
 	}
-	return r.release(t)
 }
 
 // lost notes that the hold has ended without an unlock, and tells it.
@@ -140,7 +130,8 @@ func (r *report) lost(cause error) {
 	}
 }
 
-// tell tells the end of the hold if it has come and was not told yet. It does nothing for the holds of those who have no hooks.
+// tell tells the end of the hold if it has come and was not told yet. It does nothing for the holds of those who have
+// no hooks.
 func (r *report) tell() {
 	if r == nil {
 		return

@@ -173,14 +173,14 @@ func TestNestedHoldsAreNotTold(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, w *world, d *diary, m *lock.Mutex) {
 		outer := acquire(t, m)
-		inner := lockWith(outer.Context(), t, m)
+		inner := lockWith(lock.Reenter(outer.Context()), t, m)
 		unlock(t, outer)
 		d.want(t, "acquired")
 		unlock(t, inner)
 		d.want(t, "released")
 
 		outer = acquire(t, m)
-		inner = lockWith(outer.Context(), t, m)
+		inner = lockWith(lock.Reenter(outer.Context()), t, m)
 		w.ExpireSession(outer.Session().ID())
 		d.want(t, "acquired", "lost")
 		_, _ = inner.Unlock(), outer.Unlock() // were lost
@@ -192,7 +192,7 @@ func TestReadWriteLocksAndSetsTellTheirHooks(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		d := new(diary)
 		client := w.Client(t, 20*time.Second)
-		m := rwmutex(t, client, lock.Config{Hooks: d.hooks()})
+		m := rwmutex(t, client, lock.RWConfig{Hooks: d.hooks()})
 		for _, take := range []func(context.Context) (*lock.Hold, error){m.TryLock, m.TryRLock} {
 			unlock(t, locked(t, take))
 			d.want(t, "acquired", "released")
@@ -203,14 +203,14 @@ func TestReadWriteLocksAndSetsTellTheirHooks(t *testing.T) {
 		d.want(t, "enqueued", "enqueued")
 		writer := waits(t.Context(), m.Lock)
 		d.want(t, "enqueued")
-		if err := hold.Downgrade(t.Context()); err != nil {
+		if err := m.Downgrade(t.Context(), hold); err != nil {
 			t.Fatal(err)
 		}
 		d.want(t, "acquired", "acquired")
 		unlock(t, got(t, first))
 		unlock(t, got(t, second))
 		d.want(t, "released", "released")
-		if err := hold.Upgrade(t.Context()); err != nil {
+		if err := m.Upgrade(t.Context(), hold); err != nil {
 			t.Fatal(err)
 		}
 		d.want(t)
@@ -222,7 +222,7 @@ func TestReadWriteLocksAndSetsTellTheirHooks(t *testing.T) {
 		_ = lost.Unlock() // was lost
 		d.want(t)
 
-		s, err := lock.NewSet(client, []string{pathA, pathB}, lock.Config{Hooks: d.hooks()})
+		s, err := lock.NewSet(client, []string{pathA, pathB}, lock.SetConfig{Hooks: d.hooks()})
 		if err != nil {
 			t.Fatal(err)
 		}

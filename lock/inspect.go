@@ -12,13 +12,13 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// Kind is what a contender wants of a lock.
+// Kind is the kind of lock that a contender wants.
 type Kind int
 
 // The kinds.
 const (
-	// Exclusive wants the lock for itself alone: a contender of a Mutex, of a Set, of Curator's InterProcessMutex, of kazoo's Lock and
-	// WriteLock. LeaderSelector's candidates, and those of kazoo's Election, have the same names.
+	// Exclusive wants the lock for itself alone: a contender of a Mutex, of a Set, of Curator's InterProcessMutex, of
+	// kazoo's Lock and WriteLock. LeaderSelector's candidates, and those of kazoo's Election, have the same names.
 	Exclusive Kind = iota
 	Writer         // wants a read/write lock for writing, in Curator's names
 	Reader         // wants a read/write lock for reading
@@ -44,7 +44,7 @@ func (k Kind) String() string {
 	}
 }
 
-func kindOf(s line.Seat) Kind {
+func kindOf(s line.Contender) Kind {
 	switch {
 	case isReader(s):
 		return Reader
@@ -57,7 +57,7 @@ func kindOf(s line.Seat) Kind {
 	}
 }
 
-// Contender is one who holds a lock or waits for it, as seen from outside.
+// Contender is a holder of a lock or a waiter, as other clients see it.
 type Contender struct {
 	Path    string    // of its node; of the one in Curator's layout if it has two
 	Second  string    // of the other one, in kazoo's layout; empty if there is none
@@ -67,7 +67,7 @@ type Contender struct {
 	Group   int       // contenders of one group wait for each other; those of different ones may hold together
 	Owner   Owner     // zero if the contender is not one of ours
 	Known   bool      // Owner was there
-	Data    []byte    // the node's data as it stands: an address in Curator's, an identifier in kazoo's, a candidate's id
+	Data    []byte    // of the node: an address in Curator's, an identifier in kazoo's, a candidate's id
 	Session int64     // whose node it is
 	Since   time.Time // when the node was made, by the server's clock
 	Token   Token     // of its first hold
@@ -85,12 +85,11 @@ func (c *Contender) czxid() int64 { return int64(c.Token) / line.Turns }
 // known are the markers of all whom Inspect knows.
 var known = append([]line.Marker{line.CuratorLatch}, contenders...)
 
-// Inspect returns who holds the lock at path and who waits for it, in the order in which they will be served; readers
-// hold together. Where contenders do not all exclude each other, because their programs look for different names,
-// they are of several groups. It knows the contenders of every Layout, of mutexes and of read/write locks, ours,
-// Curator's and kazoo's, those of an election, and those of Curator's semaphore, each permit by itself. Of a simple
-// lock, an ephemeral node at path itself, there is the holder alone. A Set is seen at each of its paths. Nobody
-// there, or no such path, is an empty list. A contender that leaves meanwhile is left out.
+// Inspect returns the holders and waiters of the lock at path, in the order in which they will be served; readers
+// hold together. Contenders whose programs do not respect each other's nodes are in different groups. Inspect knows
+// all layouts of mutexes and read/write locks, ours, Curator's and kazoo's; elections; and semaphores, each permit by
+// itself. Of a simple lock it shows the holder alone, and a Set at each of its paths. The list is empty if there is
+// no contender, or no such path. Contenders that leave meanwhile are left out.
 func Inspect(ctx context.Context, client *zk.Client, path string) ([]Contender, error) {
 	if err := ValidatePath(path); err != nil {
 		return nil, err
@@ -199,8 +198,9 @@ func inspectPermits(ctx context.Context, sess *zk.Session, path string) ([]Conte
 	return list, nil
 }
 
-// fold takes the second nodes of contenders that have two out of the seats, and returns their names by those of the first.
-func fold(seats []line.Seat) (left []line.Seat, second map[string]string) {
+// fold takes the second nodes of contenders that have two out of the list, and returns their names by those of the
+// first.
+func fold(seats []line.Contender) (left []line.Contender, second map[string]string) {
 	first := make(map[string]string)
 	for _, s := range seats {
 		if !kazoos(s) {
@@ -208,7 +208,7 @@ func fold(seats []line.Seat) (left []line.Seat, second map[string]string) {
 		}
 	}
 	second = make(map[string]string)
-	left = slices.DeleteFunc(seats, func(s line.Seat) bool {
+	left = slices.DeleteFunc(seats, func(s line.Contender) bool {
 		name, ok := first[chosen(s.Name)]
 		if !ok || !kazoos(s) {
 			return false
@@ -219,18 +219,20 @@ func fold(seats []line.Seat) (left []line.Seat, second map[string]string) {
 	return left, second
 }
 
-func kazoos(s line.Seat) bool { return s.Marker == line.KazooLock || s.Marker == line.KazooRead }
+func kazoos(s line.Contender) bool { return s.Marker == line.KazooLock || s.Marker == line.KazooRead }
 
-// chosen is the part of a contender's name that it has chosen at random, in the form of Curator and ours: _c_UUID-. It is the
-// name itself in another form.
+// chosen is the part of a contender's name that it has chosen at random, in the form of Curator and ours: _c_UUID-.
+// It is the name itself in another form.
 func chosen(name string) string {
 	const length = len("_c_") + 36 + len("-")
 	return name[:min(length, len(name))]
 }
 
 // describe reads the nodes of those children of path that stand in line, all in one go.
-func describe(ctx context.Context, sess *zk.Session, path string, children []string, markers []line.Marker) ([]Contender, error) {
-	seats, second := fold(line.Seats(children, markers))
+func describe(
+	ctx context.Context, sess *zk.Session, path string, children []string, markers []line.Marker,
+) ([]Contender, error) {
+	seats, second := fold(line.Contenders(children, markers))
 	line.Sort(seats)
 	b := sess.Batch()
 	reads := make([]*zk.Future[zk.Data], len(seats))
@@ -239,7 +241,7 @@ func describe(ctx context.Context, sess *zk.Session, path string, children []str
 	}
 	b.Send()
 	list := make([]Contender, 0, len(seats))
-	var there []line.Seat
+	var there []line.Contender
 	for i, s := range seats {
 		node, err := reads[i].Get(ctx)
 		if errors.Is(err, zk.NoNode) {

@@ -41,10 +41,10 @@ func (w *world) wantRoles(what, want string) {
 
 func TestInspectShowsAllWhoHold(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		r1, r2 := locked(t, w.rw(lock.Config{}).RLock), locked(t, w.rw(lock.Config{}).RLock)
-		writer := waits(t.Context(), w.rw(lock.Config{}).Lock)
+		r1, r2 := locked(t, w.rw(lock.RWConfig{}).RLock), locked(t, w.rw(lock.RWConfig{}).RLock)
+		writer := waits(t.Context(), w.rw(lock.RWConfig{}).Lock)
 		synctest.Wait()
-		reader := waits(t.Context(), w.rw(lock.Config{}).RLock)
+		reader := waits(t.Context(), w.rw(lock.RWConfig{}).RLock)
 		w.wantRoles("two readers, a writer and a reader behind", "SS--")
 		unlock(t, r1)
 		unlock(t, r2)
@@ -159,7 +159,7 @@ func TestPermitsAreInspectedAndRevokedOneByOne(t *testing.T) {
 
 func TestHolderOfPermitsIsToldWhoRevokesThem(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		s, err := lock.NewSemaphore(w.Client(t, 20*time.Second), path, lock.AgreedLimit(3), lock.Config{})
+		s, err := lock.NewSemaphore(w.Client(t, 20*time.Second), path, lock.AgreedLimit(3), lock.SemaphoreConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}

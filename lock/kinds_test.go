@@ -68,7 +68,7 @@ func TestInspectTellsKindsAndWhoHoldsTogether(t *testing.T) {
 func TestInspectTellsOfASetsOtherPathsAndShowsATwinOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, 20*time.Second)
-		s, err := lock.NewSet(client, []string{pathA, pathB}, lock.Config{Layout: lock.Both})
+		s, err := lock.NewSet(client, []string{pathA, pathB}, lock.SetConfig{Layout: lock.Both})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,20 +6,20 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
-// Layout is how a lock's nodes are named, and so who else knows that they stand in line. Whatever its own layout, a lock respects the
-// nodes of all of them.
+// Layout is how a lock's nodes are named, and so which other programs respect them. Whatever its own layout, a lock
+// respects the nodes of all layouts.
 type Layout int
 
-// The layouts. Docs/interop.md has the table of who excludes whom.
+// The layouts. The table in docs/interop.md says which locks exclude each other.
 const (
-	// Curator is the layout of Curator's InterProcessMutex and InterProcessReadWriteLock, and of go-zookeeper's Lock: nodes
-	// _c_UUID-lock-SEQ. Kazoo's locks do not see it, unless they are given extra_lock_patterns=["-lock-"].
+	// Curator is the layout of Curator's InterProcessMutex and InterProcessReadWriteLock, and of go-zookeeper's Lock:
+	// nodes _c_UUID-lock-SEQ. Kazoo's locks see it only with extra_lock_patterns=["-lock-"].
 	Curator Layout = iota
-	// Kazoo is the layout of kazoo's Lock, WriteLock and ReadLock: nodes _c_UUID-__lock__SEQ, below parents that stay when they are
-	// empty, because kazoo does not make them again. Curator's locks do not see it.
+	// Kazoo is the layout of kazoo's Lock, WriteLock and ReadLock: nodes _c_UUID-__lock__SEQ. Parents stay when they
+	// are empty, because kazoo does not create them again. Curator's locks do not see it.
 	Kazoo
-	// Both is a node of each kind for every contender, made in one transaction and removed in one, so that unmodified programs in Java
-	// and in Python respect it. They see each other no better than they did. It costs the server twice the nodes.
+	// Both creates a node of each layout for every contender, in one transaction, so that unmodified programs in Java
+	// and in Python respect it. Those still do not see each other. It costs the server twice the nodes.
 	Both
 )
 
@@ -39,12 +39,13 @@ func (l Layout) String() string {
 
 func (l Layout) check() error {
 	if l < Curator || l > Both {
-		return fmt.Errorf("lock: there is no %v; use Curator, Kazoo or Both", l)
+		return fmt.Errorf("lock: unknown layout %v; use Curator, Kazoo or Both", l)
 	}
 	return nil
 }
 
-// A stem is what stands in a contender's name between its random part and its number: in Curator's names and in kazoo's.
+// A stem is what stands in a contender's name between its random part and its number: in Curator's names and in
+// kazoo's.
 type stem struct{ curator, kazoo string }
 
 // stems of the contenders of a mutex, of those who share a read/write lock, and of a semaphore's permits.
@@ -58,10 +59,10 @@ var (
 
 // apply names the contenders of a line.
 //
-// The names in kazoo's layout begin as Curator's do and not as kazoo's own, with 32 hexadecimal digits. Kazoo looks at the end of a
-// name only. Curator sorts a name without its own marker by all of its text, among the bare numbers of the others: once these have
-// grown, hexadecimal digits may come before them, and a Curator contender would wait for one that came later and waits for it. Nothing
-// that begins with an underscore comes before a number.
+// The names in kazoo's layout begin as Curator's do and not as kazoo's own, with 32 hexadecimal digits. Kazoo looks
+// at the end of a name only. Curator sorts a name without its own marker by all of its text, among the bare numbers
+// of the others: once these have grown, hexadecimal digits may come before them, and a Curator contender would wait
+// for one that came later and waits for it. Nothing that begins with an underscore comes before a number.
 func (l Layout) apply(to *line.Line, s stem) {
 	named := func(stem string) func(string) string {
 		return func(guid string) string { return "_c_" + guid + "-" + stem }
@@ -70,7 +71,7 @@ func (l Layout) apply(to *line.Line, s stem) {
 	case Kazoo:
 		to.Prefix = named(s.kazoo)
 	case Both:
-		to.Prefix, to.Twin = named(s.curator), named(s.kazoo)
+		to.Prefix, to.Second = named(s.curator), named(s.kazoo)
 	default:
 		to.Prefix = named(s.curator)
 	}

@@ -24,7 +24,7 @@ const uuid = `_c_[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]
 func TestNodesAreNamedAsTheLayoutSays(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		take := func(layout lock.Layout, what string) (*lock.Hold, error) {
-			m := w.rw(lock.Config{Layout: layout})
+			m := w.rw(lock.RWConfig{Layout: layout})
 			switch what {
 			case "read":
 				return m.RLock(t.Context())
@@ -79,11 +79,6 @@ func TestLayoutThatIsNoneIsRefused(t *testing.T) {
 				t.Errorf("%v: no error", layout)
 			}
 		}
-		for _, layout := range []lock.Layout{lock.Kazoo, lock.Both} { // a semaphore has Curator's alone
-			if _, err := lock.NewSemaphore(w.Client(t, 20*time.Second), path, lock.AgreedLimit(3), lock.Config{Layout: layout}); err == nil {
-				t.Errorf("semaphore, %v: no error", layout)
-			}
-		}
 	})
 }
 
@@ -127,7 +122,7 @@ func TestHoldEndsWhenItsSecondNodeIsDeletedByOthers(t *testing.T) {
 // Who knows only the second node comes in when that is gone: a write that checks both nodes is refused then.
 func TestGuardsCheckBothNodesOfAContender(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		rw, err := lock.NewRWMutex(w.Client(t, 20*time.Second), path, lock.Config{Layout: lock.Both})
+		rw, err := lock.NewRWMutex(w.Client(t, 20*time.Second), path, lock.RWConfig{Layout: lock.Both})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +192,7 @@ func TestLostRepliesMakeNoOrphanOfTwoNodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				for step := 1; ; step++ {
-					m, rw := w.mutex(lock.Config{Layout: lock.Both}), w.rw(lock.Config{Layout: lock.Both})
+					m, rw := w.mutex(lock.Config{Layout: lock.Both}), w.rw(lock.RWConfig{Layout: lock.Both})
 					session(t, w.Client(t, 20*time.Second))
 					reached := false
 					w.Control(func(r zktest.Request) zktest.Fault {
@@ -214,12 +209,12 @@ func TestLostRepliesMakeNoOrphanOfTwoNodes(t *testing.T) {
 					}
 					time.Sleep(time.Second)
 					hold := locked(t, rw.Lock)
-					if err := hold.Downgrade(t.Context()); err != nil {
+					if err := rw.Downgrade(t.Context(), hold); err != nil {
 						t.Fatalf("step %d: %v", step, err)
 					}
-					unlock(t, locked(t, w.rw(lock.Config{Layout: lock.Kazoo}).RLock))
+					unlock(t, locked(t, w.rw(lock.RWConfig{Layout: lock.Kazoo}).RLock))
 					time.Sleep(time.Second) // its session may have to come back to give it back
-					if err := hold.Upgrade(t.Context()); err != nil {
+					if err := rw.Upgrade(t.Context(), hold); err != nil {
 						t.Fatalf("step %d: %v", step, err)
 					}
 					unlock(t, hold)
@@ -253,7 +248,7 @@ func (w *world) brief(t *testing.T, layout lock.Layout) <-chan result {
 func TestSetStandsInTheLinesOfItsLayout(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, 20*time.Second)
-		s, err := lock.NewSet(client, []string{path, "/locks/other"}, lock.Config{Layout: lock.Both})
+		s, err := lock.NewSet(client, []string{path, "/locks/other"}, lock.SetConfig{Layout: lock.Both})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -278,7 +273,7 @@ func TestSetStandsInTheLinesOfItsLayout(t *testing.T) {
 func TestInspectShowsAContenderOnceAndEveryReader(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		sess := session(t, w.Client(t, 20*time.Second))
-		first, second := locked(t, w.rw(lock.Config{Layout: lock.Both}).RLock), locked(t, w.rw(lock.Config{Layout: lock.Kazoo}).RLock)
+		first, second := locked(t, w.rw(lock.RWConfig{Layout: lock.Both}).RLock), locked(t, w.rw(lock.RWConfig{Layout: lock.Kazoo}).RLock)
 		for _, name := range []string{
 			"_c_0f8fad5b-d9cb-469f-a165-70867728950e-__READ__", "0f8fad5bd9cb469fa16570867728950e__rlock__",
 			"_c_1f8fad5b-d9cb-469f-a165-70867728950e-__WRIT__", "2f8fad5bd9cb469fa16570867728950e__rlock__", "foreign-",
@@ -287,7 +282,7 @@ func TestInspectShowsAContenderOnceAndEveryReader(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		waiting := waits(t.Context(), w.rw(lock.Config{Layout: lock.Both}).Lock)
+		waiting := waits(t.Context(), w.rw(lock.RWConfig{Layout: lock.Both}).Lock)
 		synctest.Wait()
 		type seen struct{ holder, shared, known bool }
 		want := []seen{{true, true, true}, {true, true, true}, {true, true, false}, {true, true, false}, {false, false, false}, {false, true, false}, {false, false, true}}

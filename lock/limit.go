@@ -12,35 +12,36 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// ErrLimit is the answer of a Semaphore whose stored limit is another than its own, or none.
-var ErrLimit = errors.New("lock: the semaphore's limit is another")
+// ErrLimit reports that a Semaphore's stored limit differs from its own.
+var ErrLimit = errors.New("lock: semaphore limit mismatch")
 
-// Limit says how many permits of a Semaphore there are, and who sees to it that all agree. The zero Limit is none.
+// Limit is the number of permits of a Semaphore, and how its users agree on it. The zero Limit is invalid.
 type Limit struct {
 	permits int
 	stored  bool
 	path    string // of the node that says it
 }
 
-// AgreedLimit is a number that all who use the semaphore pass, as with Curator's InterProcessSemaphoreV2: nothing checks that it is the
-// same. Who passes a larger one has more permits.
+// AgreedLimit is a number that all users of the semaphore pass, as with Curator's InterProcessSemaphoreV2. Nothing
+// checks that they pass the same one: a user that passes a larger number has more permits.
 func AgreedLimit(permits int) Limit { return Limit{permits: permits} }
 
-// StoredLimit is a number that the first who uses the semaphore writes, as decimal digits, to the node at its path, which is made to last.
-// Who uses it with another number gets ErrLimit. To change the number, write it to the node: whoever has permits keeps them, and
-// whoever wants some with the old number gets ErrLimit from then on.
+// StoredLimit is a number that the first user of the semaphore stores, as decimal digits, in the node at its path,
+// which is persistent. Users with another number get ErrLimit. To change the number, write it to the node: holders
+// keep their permits, and users with the old number get ErrLimit from then on.
 func StoredLimit(permits int) Limit { return Limit{permits: permits, stored: true} }
 
-// WatchedLimit is the number that the node at a path of its own says, in the form of Curator's SharedCount: four bytes, the highest first.
-// SetLimit writes it. When it is raised, those who wait come in; when it is lowered, whoever has permits keeps them, and nobody comes in
-// until there are fewer. No permit is given out after a number that was not the node's at that moment. Zero lets nobody in.
+// WatchedLimit is the number in the node at path, in the form of Curator's SharedCount: four bytes, big-endian.
+// SetLimit writes it. When it is raised, waiters come in; when it is lowered, holders keep their permits, and no
+// waiter comes in until there are fewer. Permits are given out only under the number that the node has at that
+// moment. Zero lets no one in.
 func WatchedLimit(path string) Limit { return Limit{path: path} }
 
 // check says what is wrong with the limit of a semaphore at path.
 func (l Limit) check(path string) error {
 	if l.path == "" {
 		if l.permits < 1 {
-			return fmt.Errorf("lock: %s: a semaphore of %d permits lets nobody in; give it one at least", path, l.permits)
+			return fmt.Errorf("lock: %s: limit must be positive: %d", path, l.permits)
 		}
 		return nil
 	}
@@ -48,7 +49,7 @@ func (l Limit) check(path string) error {
 		return err
 	}
 	if l.path == path {
-		return fmt.Errorf("lock: %s is the semaphore's own; name another node for its limit", path)
+		return fmt.Errorf("lock: %s is the semaphore's own path; use another node for its limit", path)
 	}
 	return nil
 }
@@ -69,7 +70,7 @@ func (l Limit) line(path string) line.Limit {
 	case l.path != "":
 		return line.Limit{Path: l.path, Read: func(data []byte, there bool) (int, error) {
 			if !there {
-				return 0, fmt.Errorf("there is no node %s with the limit; lock.SetLimit makes it", l.path)
+				return 0, fmt.Errorf("limit node %s does not exist; create it with lock.SetLimit", l.path)
 			}
 			return readCount(l.path, data)
 		}}
@@ -82,15 +83,16 @@ func (l Limit) line(path string) line.Limit {
 func (l Limit) same(data []byte) error {
 	switch n, err := strconv.Atoi(string(data)); {
 	case err != nil:
-		return fmt.Errorf("%w: its node says %.40q, which is no number, where %d is wanted", ErrLimit, data, l.permits)
+		return fmt.Errorf("%w: stored %.40q, which is not a number, given %d", ErrLimit, data, l.permits)
 	case n != l.permits:
-		return fmt.Errorf("%w: its node says %d, where %d is wanted", ErrLimit, n, l.permits)
+		return fmt.Errorf("%w: stored %d, given %d", ErrLimit, n, l.permits)
 	default:
 		return nil
 	}
 }
 
-// store writes the limit of a semaphore at path if it is to be stored and is not yet, and returns ErrLimit if another one is.
+// store writes the limit of a semaphore at path if it is to be stored and is not yet, and returns ErrLimit if another
+// one is.
 func (l Limit) store(ctx context.Context, sess *zk.Session, dir *line.Line) error {
 	if !l.stored {
 		return nil
@@ -116,15 +118,15 @@ func (l Limit) store(ctx context.Context, sess *zk.Session, dir *line.Line) erro
 	}
 }
 
-// SetLimit writes the number of permits for all semaphores whose WatchedLimit names path. It makes the node, which lasts, and missing
-// parents if there are none, open to everybody; make it yourself to have it otherwise. Whether the number was written when it returns an
-// error, zk.OutcomeOf tells.
+// SetLimit writes the number of permits for all semaphores whose WatchedLimit names path. It creates the node,
+// persistent and open to everyone, and missing parents if they do not exist; for other access rights create it first.
+// If SetLimit returns an error, zk.OutcomeOf says whether the number was written.
 func SetLimit(ctx context.Context, client *zk.Client, path string, permits int) error {
 	if err := ValidatePath(path); err != nil {
 		return err
 	}
 	if permits < 0 || permits > math.MaxInt32 {
-		return fmt.Errorf("lock: %s: a limit of %d permits is none", path, permits)
+		return fmt.Errorf("lock: %s: limit out of range: %d", path, permits)
 	}
 	sess, err := client.Session(ctx)
 	if err != nil {
@@ -147,11 +149,11 @@ func SetLimit(ctx context.Context, client *zk.Client, path string, permits int) 
 // readCount reads what SetLimit and Curator's SharedCount write.
 func readCount(path string, data []byte) (int, error) {
 	if len(data) != 4 {
-		return 0, fmt.Errorf("the limit at %s is %d bytes long, where four are wanted; lock.SetLimit writes it", path, len(data))
+		return 0, fmt.Errorf("limit at %s has %d bytes, want 4; write it with lock.SetLimit", path, len(data))
 	}
 	n := int32(binary.BigEndian.Uint32(data))
 	if n < 0 {
-		return 0, fmt.Errorf("the limit at %s is %d; lock.SetLimit writes another", path, n)
+		return 0, fmt.Errorf("limit at %s is negative: %d; write it with lock.SetLimit", path, n)
 	}
 	return int(n), nil
 }

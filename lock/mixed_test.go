@@ -20,9 +20,9 @@ type access struct {
 // accesses returns every way to take the lock at path, each on a client of its own.
 func (w *world) accesses(layout lock.Layout) []access {
 	w.t.Helper()
-	cfg := lock.Config{Layout: layout}
-	m, writer, reader := w.mutex(cfg), w.rw(cfg), w.rw(cfg)
-	s, err := lock.NewSet(w.Client(w.t, 20*time.Second), []string{path, pathB}, cfg)
+	rw := lock.RWConfig{Layout: layout}
+	m, writer, reader := w.mutex(lock.Config{Layout: layout}), w.rw(rw), w.rw(rw)
+	s, err := lock.NewSet(w.Client(w.t, 20*time.Second), []string{path, pathB}, lock.SetConfig{Layout: layout})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -76,9 +76,10 @@ func TestDowngradeDoesNotLetAMutexIn(t *testing.T) {
 	for _, layout := range []lock.Layout{lock.Curator, lock.Kazoo, lock.Both} {
 		t.Run(layout.String(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				hold := locked(t, w.rw(lock.Config{Layout: layout}).Lock)
+				m := w.rw(lock.RWConfig{Layout: layout})
+				hold := locked(t, m.Lock)
 				next := waits(t.Context(), w.mutex(lock.Config{Layout: layout}).Lock)
-				if err := hold.Downgrade(t.Context()); err != nil {
+				if err := m.Downgrade(t.Context(), hold); err != nil {
 					t.Fatal(err)
 				}
 				none(t, "behind a writer that has become a reader", next)
@@ -92,9 +93,9 @@ func TestDowngradeDoesNotLetAMutexIn(t *testing.T) {
 // A mutex that waits behind a reader is one who waits to write: readers that come later stand behind it.
 func TestReadersDoNotOvertakeAMutex(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		hold := locked(t, w.rw(lock.Config{}).RLock)
+		hold := locked(t, w.rw(lock.RWConfig{}).RLock)
 		m := waits(t.Context(), w.mutex(lock.Config{}).Lock)
-		reader := waits(t.Context(), w.rw(lock.Config{}).RLock)
+		reader := waits(t.Context(), w.rw(lock.RWConfig{}).RLock)
 		none(t, "behind a reader", m, reader)
 		unlock(t, hold)
 		exclusive := got(t, m)

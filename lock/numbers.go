@@ -12,13 +12,13 @@ import (
 
 // Numbers says how many more contenders a lock can have before its sequence numbers are used up; see ErrWrap.
 type Numbers struct {
-	Path string // of the node that counts, whose deletion makes numbers begin at 0: the lock's, or the child of a semaphore's where its line is
+	Path string // of the node that counts, whose deletion restarts it: the lock's, or a semaphore's child with its line
 	Left int    // how many more nodes its contenders can make: one each, or two with Layout Both
 	Low  bool   // 2^30 are used, about half
 }
 
-// InspectNumbers returns how many numbers are left at the path of a lock, an election or a semaphore. A server that counts on behind 2147483647,
-// as package server does, does not show that it has while no contender stands there: then Left is too large.
+// InspectNumbers returns how many sequence numbers are left at the path of a lock, an election or a semaphore. Left
+// is too large for a server that counts past 2147483647, as package server does, while no contender is there.
 func InspectNumbers(ctx context.Context, client *zk.Client, path string) (Numbers, error) {
 	if err := ValidatePath(path); err != nil {
 		return Numbers{}, err
@@ -42,6 +42,6 @@ func inspectNumbers(ctx context.Context, sess *zk.Session, path string) (Numbers
 	if err != nil && !errors.Is(err, zk.NoNode) {
 		return Numbers{}, err
 	}
-	left := line.NumbersLeft(line.Seats(children, known), stat)
+	left := line.NumbersLeft(line.Contenders(children, known), stat)
 	return Numbers{Path: path, Left: left, Low: left <= line.HalfLeft}, nil
 }

@@ -71,7 +71,7 @@ func TestNumbersAreLeftUntilTheFirstThatIsRefused(t *testing.T) {
 func TestNumbersOfASemaphoreAreThoseOfItsLine(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, 20*time.Second)
-		s, err := lock.NewSemaphore(client, path, lock.AgreedLimit(1), lock.Config{})
+		s, err := lock.NewSemaphore(client, path, lock.AgreedLimit(1), lock.SemaphoreConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Owner is what a contender tells about itself, as JSON in its node's data, for whoever looks at the line.
+// Owner describes a contender to others. It is stored as JSON in the data of its node.
 type Owner struct {
 	Host    string `json:"host"`
 	PID     int    `json:"pid"`
@@ -33,7 +33,7 @@ const (
 
 func checkLabel(label string) error {
 	if len(label) > maxLabel || !utf8.ValidString(label) {
-		return fmt.Errorf("lock: a label must be UTF-8 of at most %d bytes; put the rest elsewhere and say where", maxLabel)
+		return fmt.Errorf("lock: invalid label; use UTF-8 of at most %d bytes", maxLabel)
 	}
 	return nil
 }
@@ -82,7 +82,8 @@ func ownerData(label string, set []string) func() []byte {
 	}
 }
 
-// parseOwner reads a contender's data. It reports false for what others put there: Curator an address, kazoo an identifier.
+// parseOwner reads a contender's data. It reports false for what others put there: Curator an address, kazoo an
+// identifier.
 func parseOwner(data []byte) (Owner, bool) {
 	var o Owner
 	if len(data) == 0 || data[0] != '{' || json.Unmarshal(data, &o) != nil {

@@ -28,7 +28,7 @@ func (w *world) everyKind() map[string]func() func(context.Context) (*lock.Hold,
 	for name, first := range map[string]bool{"reader": true, "reader behind a writer": false} {
 		reads := !first
 		kinds[name] = func() take {
-			m := w.rw(lock.Config{Delay: delay})
+			m := w.rw(lock.RWConfig{Delay: delay})
 			if reads = !reads; reads {
 				return m.RLock
 			}
@@ -76,12 +76,13 @@ func TestRefusalThatPassesEndsNoChangeOfAHold(t *testing.T) {
 		t.Run(code.Error(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				for step, reached := 1, true; reached; step++ {
-					hold := locked(t, w.rw(lock.Config{Layout: lock.Both}).Lock)
+					m := w.rw(lock.RWConfig{Layout: lock.Both})
+					hold := locked(t, m.Lock)
 					hit := w.hit(step, zktest.Answer(code))
-					if err := hold.Downgrade(t.Context()); err != nil {
+					if err := m.Downgrade(t.Context(), hold); err != nil {
 						t.Fatalf("step %d: %v", step, err)
 					}
-					if err := hold.Upgrade(t.Context()); err != nil {
+					if err := m.Upgrade(t.Context(), hold); err != nil {
 						t.Fatalf("step %d: %v", step, err)
 					}
 					unlock(t, hold)

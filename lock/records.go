@@ -22,7 +22,7 @@ const (
 	maxRecordBytes   = 256 << 10
 )
 
-// Record is what is kept of a revocation.
+// Record is the record of a revocation.
 type Record struct {
 	ID      string         `json:"id"` // random
 	Request Revocation     `json:"request"`
@@ -44,11 +44,12 @@ type RecordHolder struct {
 	Ending  Ending    `json:"ending"`          // EndingKept until it is known
 }
 
-// RecordsPath returns the path of the node that keeps the revocations of the lock at path: its sibling, so that the line stays clean.
+// RecordsPath returns the path of the node with the records of revocations of the lock at path: a sibling, outside
+// the line.
 func RecordsPath(path string) string { return path + "-__revoked__" }
 
-// Revocations returns what is recorded of the revocations of the lock at path, the latest last: of those whose RevokeOptions said so, the
-// last 32. None is an empty list.
+// Revocations returns the records of the last 32 revocations of the lock at path that had RevokeOptions.Record set, the
+// latest last.
 func Revocations(ctx context.Context, client *zk.Client, path string) ([]Record, error) {
 	if err := ValidatePath(path); err != nil {
 		return nil, err
@@ -76,7 +77,7 @@ func readRecords(ctx context.Context, sess *zk.Session, path string) ([]Record, 
 	}
 	var list []Record
 	if err := json.Unmarshal(data, &list); err != nil {
-		return nil, stat, fmt.Errorf("%s is no record of revocations: delete it to begin another: %w", RecordsPath(path), err)
+		return nil, stat, fmt.Errorf("%s is not a record of revocations; delete it: %w", RecordsPath(path), err)
 	}
 	return list, stat, nil
 }
@@ -91,7 +92,8 @@ func (e *Record) keep(ctx context.Context, client *zk.Client, path string, list 
 	e.Holders = nil
 	for _, r := range list[:min(len(list), maxRecordHolders)] {
 		h := RecordHolder{
-			Node: r.Holder.Path, Session: r.Holder.Session, Since: r.Holder.Since, Token: r.Holder.Token, Ending: r.Ending,
+			Node: r.Holder.Path, Session: r.Holder.Session, Since: r.Holder.Since,
+			Token: r.Holder.Token, Ending: r.Ending,
 		}
 		if r.Holder.Known {
 			h.Owner = &r.Holder.Owner

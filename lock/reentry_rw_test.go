@@ -12,7 +12,7 @@ import (
 
 func lockedIn(t *testing.T, outer *lock.Hold, take func(context.Context) (*lock.Hold, error)) *lock.Hold {
 	t.Helper()
-	h, err := take(outer.Context())
+	h, err := take(lock.Reenter(outer.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,10 +24,10 @@ func lockedIn(t *testing.T, outer *lock.Hold, take func(context.Context) (*lock.
 
 func TestReadersAndWritersNestInsideTheirHolds(t *testing.T) {
 	t.Parallel()
-	for name, cfg := range map[string]lock.Config{"shared nodes": {}, "strict": {Handoff: lock.StrictFIFO}, "hooks": {Hooks: new(diary).hooks()}} {
+	for name, cfg := range map[string]lock.RWConfig{"shared nodes": {}, "strict": {Handoff: lock.StrictFIFO}, "hooks": {Hooks: new(diary).hooks()}} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				m, other := w.rw(cfg), w.rw(lock.Config{})
+				m, other := w.rw(cfg), w.rw(lock.RWConfig{})
 				writer := locked(t, m.Lock)
 				inner := []*lock.Hold{lockedIn(t, writer, m.Lock), lockedIn(t, writer, m.RLock), lockedIn(t, writer, m.TryLock), lockedIn(t, writer, m.TryRLock)}
 				waiting := waits(t.Context(), other.RLock)
@@ -58,25 +58,25 @@ func TestReadersAndWritersNestInsideTheirHolds(t *testing.T) {
 // Known of others: a writer inside a hold for reading waits for itself until its time is up.
 func TestWriterInsideAHoldForReadingIsRefusedAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{})
+		m := w.rw(lock.RWConfig{})
 		reader := locked(t, m.RLock)
 		for _, take := range []func(context.Context) (*lock.Hold, error){m.Lock, m.TryLock} {
-			if _, err := take(reader.Context()); !errors.Is(err, lock.ErrUpgradeConflict) {
+			if _, err := take(lock.Reenter(reader.Context())); !errors.Is(err, lock.ErrUpgradeConflict) {
 				t.Errorf("got %v, want lock.ErrUpgradeConflict", err)
 			}
 		}
-		if err := reader.Upgrade(t.Context()); err != nil {
+		if err := m.Upgrade(t.Context(), reader); err != nil {
 			t.Fatalf("the refused ones left something: %v", err)
 		}
 		inner := lockedIn(t, reader, m.Lock) // it is a writer's now
-		if err := reader.Downgrade(t.Context()); !errors.Is(err, lock.ErrNested) {
+		if err := m.Downgrade(t.Context(), reader); !errors.Is(err, lock.ErrNested) {
 			t.Errorf("a writer is inside: got %v, want lock.ErrNested", err)
 		}
 		unlock(t, inner)
-		if err := reader.Downgrade(t.Context()); err != nil {
+		if err := m.Downgrade(t.Context(), reader); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Lock(reader.Context()); !errors.Is(err, lock.ErrUpgradeConflict) {
+		if _, err := m.Lock(lock.Reenter(reader.Context())); !errors.Is(err, lock.ErrUpgradeConflict) {
 			t.Errorf("after the downgrade: got %v, want lock.ErrUpgradeConflict", err)
 		}
 		unlock(t, reader)
@@ -87,13 +87,13 @@ func TestWriterInsideAHoldForReadingIsRefusedAtOnce(t *testing.T) {
 
 func TestReaderThatIsUpgradedTakesItsNestedHoldsAlong(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{})
+		m := w.rw(lock.RWConfig{})
 		outer := locked(t, m.RLock)
 		inner := lockedIn(t, outer, m.RLock)
-		if err := inner.Upgrade(t.Context()); err != nil {
+		if err := m.Upgrade(t.Context(), inner); err != nil {
 			t.Fatal(err)
 		}
-		waiting := waits(t.Context(), w.rw(lock.Config{}).RLock)
+		waiting := waits(t.Context(), w.rw(lock.RWConfig{}).RLock)
 		unlock(t, inner)
 		none(t, "behind what was upgraded", waiting)
 		unlock(t, outer)
@@ -123,7 +123,7 @@ func TestSetInsideItsOwnHoldIsNested(t *testing.T) {
 
 func TestNestedHoldsOfAllKindsEndWithTheSession(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		rw, s := w.rw(lock.Config{}), w.set(pathA, pathB)
+		rw, s := w.rw(lock.RWConfig{}), w.set(pathA, pathB)
 		r, all := locked(t, rw.RLock), locked(t, s.Lock)
 		inner := []*lock.Hold{lockedIn(t, r, rw.RLock), lockedIn(t, all, s.Lock)}
 		for _, h := range []*lock.Hold{r, all} {

@@ -47,9 +47,9 @@ func TestLockInsideAHoldIsNestedInIt(t *testing.T) {
 				for _, order := range [][]int{{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 0, 3, 2}, {2, 3, 0, 1}} {
 					outer := acquire(t, m)
 					derived, cancel := context.WithTimeout(outer.Context(), time.Hour)
-					inner := lockWith(derived, t, m)
-					third := lockWith(inner.Context(), t, m)
-					tried, err := m.TryLock(context.WithoutCancel(outer.Context()))
+					inner := lockWith(lock.Reenter(derived), t, m)
+					third := lockWith(lock.Reenter(inner.Context()), t, m)
+					tried, err := m.TryLock(lock.Reenter(context.WithoutCancel(outer.Context())))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -93,11 +93,11 @@ func TestLockInsideAHoldOfAnotherLockIsStillNested(t *testing.T) {
 			t.Fatal(err)
 		}
 		first := acquire(t, a)
-		second := lockWith(first.Context(), t, b)
+		second := lockWith(lock.Reenter(first.Context()), t, b)
 		if second.Path() == first.Path() {
 			t.Fatal("a hold of another lock is nested")
 		}
-		third := lockWith(second.Context(), t, a)
+		third := lockWith(lock.Reenter(second.Context()), t, a)
 		if third.Token() != first.Token() {
 			t.Errorf("got token %d for a nested hold of %d", third.Token(), first.Token())
 		}
@@ -112,10 +112,10 @@ func TestOnlyHoldsOfTheSameMutexNest(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m, twin := w.mutex(lock.Config{}), w.mutex(lock.Config{})
 		hold := acquire(t, m)
-		if _, err := twin.TryLock(hold.Context()); !errors.Is(err, lock.ErrHeld) {
+		if _, err := twin.TryLock(lock.Reenter(hold.Context())); !errors.Is(err, lock.ErrHeld) {
 			t.Errorf("another Mutex with the same path: got %v", err)
 		}
-		if _, err := m.TryLock(t.Context()); !errors.Is(err, lock.ErrHeld) {
+		if _, err := m.TryLock(lock.Reenter(t.Context())); !errors.Is(err, lock.ErrHeld) {
 			t.Errorf("a context of nobody's: got %v", err)
 		}
 		unlock(t, hold)
@@ -129,10 +129,10 @@ func TestNothingNestsInAHoldThatIsOver(t *testing.T) {
 		hold := acquire(t, m)
 		ctx := hold.Context()
 		unlock(t, hold)
-		if _, err := m.Lock(ctx); !errors.Is(err, lock.ErrUnlocked) {
+		if _, err := m.Lock(lock.Reenter(ctx)); !errors.Is(err, lock.ErrUnlocked) {
 			t.Errorf("got %v", err)
 		}
-		again := lockWith(context.WithoutCancel(ctx), t, m)
+		again := lockWith(lock.Reenter(context.WithoutCancel(ctx)), t, m)
 		if again.Token() <= hold.Token() {
 			t.Errorf("got token %d after %d", again.Token(), hold.Token())
 		}
@@ -146,7 +146,7 @@ func TestLossEndsNestedHolds(t *testing.T) {
 		m := w.mutex(lock.Config{})
 		outer := acquire(t, m)
 		detached := context.WithoutCancel(outer.Context())
-		inner := lockWith(outer.Context(), t, m)
+		inner := lockWith(lock.Reenter(outer.Context()), t, m)
 		w.ExpireSession(outer.Session().ID())
 		for _, h := range []*lock.Hold{outer, inner} {
 			<-h.Context().Done()
@@ -154,7 +154,7 @@ func TestLossEndsNestedHolds(t *testing.T) {
 				t.Errorf("a hold ended by %v", cause)
 			}
 		}
-		next := lockWith(detached, t, m)
+		next := lockWith(lock.Reenter(detached), t, m)
 		if next.Token() <= outer.Token() {
 			t.Errorf("got token %d after %d", next.Token(), outer.Token())
 		}
@@ -180,7 +180,7 @@ func TestNestedHoldsOfManyGoroutinesAreOneForOthers(t *testing.T) {
 		for range 20 {
 			workers.Go(func() {
 				for range 20 {
-					h, err := m.Lock(outer.Context())
+					h, err := m.Lock(lock.Reenter(outer.Context()))
 					if err != nil {
 						t.Error(err)
 						return

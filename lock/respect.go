@@ -33,7 +33,7 @@ const (
 // inLine is a contender with the name that it stands in line by.
 type inLine struct {
 	*Contender
-	seat line.Seat
+	seat line.Contender
 }
 
 // markers are those of the contender's nodes.
@@ -81,7 +81,7 @@ func (c inLine) waits(other inLine) certainty {
 }
 
 // relate says of each contender whether it holds the lock, and puts those into one group who respect each other.
-func relate(list []Contender, seats []line.Seat) {
+func relate(list []Contender, seats []line.Contender) {
 	groups := 0
 	for i := range list {
 		c := inLine{&list[i], seats[i]}

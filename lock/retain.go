@@ -1,12 +1,10 @@
 package lock
 
-import (
-	"time"
-)
+import "time"
 
-// retention is a tenure that is kept although nobody here wants the lock, for when somebody does again.
+// A retention is what is known of an ownership that is kept although no goroutine here wants the lock.
 type retention struct {
-	timer *time.Timer // nil until the tenure is first kept
+	timer *time.Timer // nil until the ownership is first kept
 	since time.Time   // when it was last unlocked
 }
 
@@ -16,92 +14,83 @@ func (r *retention) stop() {
 	}
 }
 
-// retain keeps the tenure for a while, if that is wanted and nobody else stands in the line. The caller holds c.mu, and nobody
-// waits here.
-func (c *cohort) retain() bool {
-	keep := c.mutex.cfg.Retain
-	t := c.tenure
-	now := time.Now()
-	kept := c.retained.timer != nil
-	if keep == 0 || t.turn == 0 || t.exhausted() || !c.bound.keeps(c.mutex.cfg.Handoff, kept, now) {
+// retain keeps the ownership for a while, if Config.Retain says so and no other contender stands in the line. The
+// caller holds the queue's mu, and no goroutine waits.
+func (g *group) retain() bool {
+	keep := g.queue.base.cfg.Retain
+	o, now := g.ownership, time.Now()
+	kept := g.retained.timer != nil
+	if keep == 0 || o.Turn() == 0 || o.Exhausted() || !g.bound.keeps(g.queue.base.cfg.Handoff, kept, now) {
 		return false
 	}
-	c.retained.since = now
+	g.retained.since = now
 	if !kept {
-		c.retained.timer = time.AfterFunc(keep, func() { c.expire(t) })
-		c.attendOnce(t)
+		g.retained.timer = time.AfterFunc(keep, func() { g.expire() })
+		g.watchOnce()
 	}
 	return true
 }
 
-// fromRetained gives the lock out if it is kept, nil otherwise. The caller holds c.mu.
-func (c *cohort) fromRetained() *Hold {
-	if c.tenure == nil || c.held || len(c.queue) > 0 || c.tenure.stopped() != nil {
-		return nil
-	}
-	c.held = true
-	return c.tenure.hold(c.unlock)
-}
-
-// expire ends a tenure that was kept for as long as was wanted.
-func (c *cohort) expire(t *tenure) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.tenure != t {
+// expire ends an ownership that was retained for as long as Config.Retain says.
+func (g *group) expire() {
+	g.queue.mu.Lock()
+	defer g.queue.mu.Unlock()
+	if g.over {
 		return
 	}
-	left := c.mutex.cfg.Retain
-	if !c.held && len(c.queue) == 0 {
-		left -= time.Since(c.retained.since)
+	left := g.queue.base.cfg.Retain
+	if g.holds == 0 && len(g.waiting) == 0 {
+		left -= time.Since(g.retained.since)
 	}
 	if left > 0 {
-		c.retained.timer.Reset(left)
+		g.retained.timer.Reset(left)
 		return
 	}
-	c.drop()
+	g.release()
 }
 
-// attendOnce starts attend, once in a tenure. The caller holds c.mu.
-func (c *cohort) attendOnce(t *tenure) {
-	if !t.attended {
-		t.attended = true
-		go c.attend(t)
+// watchOnce starts watchLine, once in an ownership. The caller holds the queue's mu.
+func (g *group) watchOnce() {
+	if !g.watching {
+		g.watching = true
+		go g.watchLine()
 	}
 }
 
-// attend watches the line of a tenure that is kept or passed on, and gives it up when somebody else comes: at once if nobody holds the lock, with
-// the unlock or at the hand-off's bound otherwise.
-func (c *cohort) attend(t *tenure) {
-	err := t.place.WatchLine(t.ctx, func(others bool) (goOn bool) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.tenure != t {
+// watchLine watches the line of an ownership that is retained or passed on, and gives it up when another contender
+// comes: at once if it is not held, with the unlock or at the hand-off's bound otherwise.
+func (g *group) watchLine() {
+	o := g.ownership
+	err := o.Own().WatchLine(o.Context(), func(others bool) (goOn bool) {
+		g.queue.mu.Lock()
+		defer g.queue.mu.Unlock()
+		if g.over {
 			return false
 		}
 		if !others {
-			c.bound.watched = true
+			g.bound.watched = true
 			return true
 		}
-		c.crowd()
+		g.othersCame()
 		return false
 	})
-	if err == nil || t.err() != nil {
+	if err == nil || o.Err() != nil {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.tenure == t { // the line cannot be watched, so it cannot be kept
-		c.crowd()
+	g.queue.mu.Lock()
+	defer g.queue.mu.Unlock()
+	if !g.over { // the line cannot be watched, so the lock cannot be kept
+		g.othersCame()
 	}
 }
 
-// crowd notes that somebody else stands in the line. The caller holds c.mu.
-func (c *cohort) crowd() {
-	if !c.bound.crowded {
-		// Who came was not there before: the bound counts from now.
-		c.bound = bound{turn: c.tenure.turn, at: time.Now(), crowded: true}
+// othersCame notes that another contender stands in the line. The caller holds the queue's mu.
+func (g *group) othersCame() {
+	if !g.bound.crowded {
+		// It was not there before: the bound counts from now.
+		g.bound = bound{turn: g.ownership.Turn(), at: time.Now(), crowded: true}
 	}
-	if !c.held && len(c.queue) == 0 {
-		c.drop()
+	if g.holds == 0 && len(g.waiting) == 0 {
+		g.release()
 	}
 }

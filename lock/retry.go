@@ -12,13 +12,12 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// Retry says how often and how soon an acquisition is tried again after its session or its connection was lost, or its node deleted by
-// somebody else, while it stood in line. The zero Retry is Forever(0): at once, for as long as the caller's context lasts.
+// Retry says how often and how soon an acquisition is retried after it lost its session, its connection or its node
+// while it stood in line. The zero Retry is Forever(0): at once, for as long as the caller's context lasts.
 //
-// Waiting in line is no failure, and neither is waiting for a server before the first try: those are bounded by the
-// context alone. What a server refuses (rights that are missing, say) is never tried again, and neither is anything
-// after the client was closed. A refusal that passes, of a server that is overloaded or that the session has moved
-// away from, is no refusal here: the same is asked again.
+// Waiting in line is no failure, and neither is waiting for a server before the first try: only the context limits
+// those. A refusal by the server (missing rights, say) is not retried, unless it passes, as that of an overloaded
+// server does. Nothing is retried after the client was closed.
 type Retry struct {
 	times  int           // no bound if zero
 	within time.Duration // no bound if zero
@@ -27,34 +26,35 @@ type Retry struct {
 	err    error         // what is wrong with the policy
 }
 
-// Forever tries again, without end, after that pause.
+// Forever retries without end, after the given pause.
 func Forever(pause time.Duration) Retry {
 	r := Retry{pause: pause}
 	if pause < 0 {
-		r.err = fmt.Errorf("lock: a pause of %v before trying again is negative", pause)
+		r.err = fmt.Errorf("lock: retry pause must not be negative: %v", pause)
 	}
 	return r
 }
 
-// NTimes tries again n times at most, after that pause; zero times is never.
+// NTimes retries at most n times, after the given pause; NTimes(0, 0) never retries.
 func NTimes(n int, pause time.Duration) Retry { return Forever(pause).Times(n) }
 
-// UntilElapsed tries again, after that pause, until so much time has passed since the first failure; see Within.
+// UntilElapsed retries, after the given pause, until the given time has passed since the first failure; see Within.
 func UntilElapsed(within, pause time.Duration) Retry { return Forever(pause).Within(within) }
 
-// Exponential tries again, without end, after pauses with full jitter: each is drawn evenly from zero up to a bound, which is base first,
-// doubles with every try, and stays at limit. So clients that lost a server together do not come back together.
+// Exponential retries without end, after pauses with full jitter: each is drawn evenly between zero and a bound,
+// which is base at first, doubles with every retry, and stays at limit. So clients that lost a server together do not
+// return together.
 //
 //	lock.Exponential(50*time.Millisecond, 5*time.Second).Times(10)
 func Exponential(base, limit time.Duration) Retry {
 	r := Retry{pause: base, limit: limit}
 	if base <= 0 || limit < base {
-		r.err = fmt.Errorf("lock: pauses from %v to %v before trying again: the first must be positive, the last no smaller", base, limit)
+		r.err = fmt.Errorf("lock: invalid retry pauses: %v to %v; use 0 < base <= limit", base, limit)
 	}
 	return r
 }
 
-// Times returns the policy that ends after n tries more than the first one.
+// Times returns the policy that ends after n retries.
 func (r Retry) Times(n int) Retry {
 	switch {
 	case n > 0:
@@ -62,7 +62,7 @@ func (r Retry) Times(n int) Retry {
 	case n == 0:
 		r.times = never
 	default:
-		r.err = cmp.Or(r.err, fmt.Errorf("lock: nothing can be tried again %d times", n))
+		r.err = cmp.Or(r.err, fmt.Errorf("lock: number of retries must not be negative: %d", n))
 	}
 	return r
 }
@@ -70,16 +70,17 @@ func (r Retry) Times(n int) Retry {
 // never stands for zero times, because zero stands for no bound.
 const never = -1
 
-// Within returns the policy that ends when so much time has passed since the first failure without a place in line to wait at.
+// Within returns the policy that ends when the given time has passed since the first failure without a place in line.
 func (r Retry) Within(d time.Duration) Retry {
 	if d <= 0 {
-		r.err = cmp.Or(r.err, fmt.Errorf("lock: there is no time to try again within %v; NTimes(0, 0) never does", d))
+		r.err = cmp.Or(r.err, fmt.Errorf("lock: retry time must be positive: %v; for no retry use NTimes(0, 0)", d))
 	}
 	r.within = d
 	return r
 }
 
-// before returns the pause before try n, counted from one for the first after the failure, and false if there is to be none.
+// before returns the pause before try n, counted from one for the first after the failure, and false if there is to
+// be none.
 func (r Retry) before(n int) (time.Duration, bool) {
 	if r.times == never || r.times > 0 && n > r.times {
 		return 0, false
@@ -94,19 +95,22 @@ func (r Retry) before(n int) (time.Duration, bool) {
 	return rand.N(bound), true
 }
 
-// attempt runs try under the live session until what it gets can be owned or it fails for good, and again when r wants it.
-func attempt[G line.Ground](ctx context.Context, r Retry, client *zk.Client, try func(*zk.Session) (G, error)) (G, error) {
+// attempt runs try under the live session until what it gets can be owned or it fails for good, and again when r
+// wants it.
+func attempt(
+	ctx context.Context, r Retry, client *zk.Client, try func(*zk.Session) (*line.Own, error),
+) (*line.Own, error) {
 	if r == (Retry{}) {
-		return line.Own(ctx, client, try)
+		return line.Acquire(ctx, client, try)
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	a := attempts{policy: r, giveUp: giveUp}
-	got, err := line.Attempt(ctx, client, func(sess *zk.Session) (G, error) {
+	got, err := line.Attempt(ctx, client, func(sess *zk.Session) (*line.Own, error) {
 		a.begin()
 		got, err := try(sess)
 		if err == nil {
-			err = line.Certify(ctx, got)
+			err = got.Certify(ctx)
 		}
 		if err != nil && ctx.Err() == nil && passing(sess, err) {
 			a.failed(ctx, err)
@@ -186,5 +190,5 @@ var (
 
 // passing reports whether err, of a try under sess, is what line.Attempt tries again.
 func passing(sess *zk.Session, err error) bool {
-	return sess.Context().Err() != nil || errors.Is(err, line.ErrGone) || line.Passing(err)
+	return sess.Context().Err() != nil || errors.Is(err, line.ErrGone) || line.Transient(err)
 }

@@ -13,23 +13,24 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
-// ErrRevoked is found in the cause of a hold's context after somebody asked for the lock with Revoke. The lock is held still, until it
-// is unlocked: nobody else has it before, unless whoever asked takes it by force. A *RevokedError says who asked, and why.
+// ErrRevoked is wrapped by the cause of a hold's context after another client asked for the lock with Revoke. The
+// lock is still held until Unlock, unless the other client takes it by force. A *RevokedError says who asked, and
+// why.
 var ErrRevoked = errors.New("lock: revoked")
 
-// Revocation is a request to a holder to give its lock up. Curator's Revoker tells neither who asks nor why nor when.
+// Revocation is a request to a holder to release its lock. One by Curator's Revoker has no content.
 type Revocation struct {
-	By     Owner     `json:"by"`     // who asks
-	Reason string    `json:"reason"` // as it was given to Revoke
-	At     time.Time `json:"at"`     // by the clock of who asks
+	By     Owner     `json:"by"`     // the client that asks
+	Reason string    `json:"reason"` // as passed to Revoke
+	At     time.Time `json:"at"`     // by that client's clock
 }
 
-// RevokedError is the cause of a hold's context after a revocation. ErrRevoked is found in it.
+// RevokedError is the cause of a hold's context after a revocation. It wraps ErrRevoked.
 type RevokedError struct {
 	Revocation Revocation
 }
 
-// Error says who revoked the lock, and why, as far as that is known.
+// Error says who asked for the lock, and why, as far as that is known.
 func (e *RevokedError) Error() string {
 	var b strings.Builder
 	b.WriteString(ErrRevoked.Error())
@@ -50,7 +51,7 @@ const maxReason = 1 << 10
 
 func checkReason(reason string) error {
 	if len(reason) > maxReason || !utf8.ValidString(reason) {
-		return fmt.Errorf("lock: a reason must be UTF-8 of at most %d bytes; put the rest elsewhere and say where", maxReason)
+		return fmt.Errorf("lock: invalid reason; use UTF-8 of at most %d bytes", maxReason)
 	}
 	return nil
 }
@@ -58,15 +59,17 @@ func checkReason(reason string) error {
 // revokeToken is what Curator's Revoker writes into the node of a holder, and what Curator's holders look for.
 const revokeToken = "__REVOKE__"
 
-// askedOwner is the data of a node of ours whose holder was asked to give the lock up: who it is must not be lost by that.
+// askedOwner is the data of a node of ours whose holder was asked to give the lock up: who it is must not be lost by
+// that.
 type askedOwner struct {
 	signed
 	Revoked *Revocation `json:"revoked,omitempty"`
-	Asked   Token       `json:"asked,omitempty"` // of the node's first hold, where the node's name does not say who is asked
+	// Asked is the token of the node's first hold, where the node's name does not say which contender is asked.
+	Asked Token `json:"asked,omitempty"`
 }
 
-// parseRevocation reads the request from a node's data. It reports false if there is none, or one of somebody else: the node that was meant
-// has gone, and this one, whose first hold's token that is, has the same name.
+// parseRevocation reads the request from a node's data. It reports false if there is none, or one of somebody else:
+// the node that was meant has gone, and this one, whose first hold's token that is, has the same name.
 func parseRevocation(data []byte, token Token) (Revocation, bool) {
 	if bytes.Equal(data, []byte(revokeToken)) {
 		return Revocation{}, true
@@ -81,7 +84,8 @@ func parseRevocation(data []byte, token Token) (Revocation, bool) {
 	return *asked.Revoked, true
 }
 
-// request returns what to write into a holder's node: data with the request, for one of ours, Curator's word for all others.
+// request returns what to write into a holder's node: data with the request, for one of ours, Curator's word for all
+// others.
 func (r Revocation) request(data []byte, of *Contender) []byte {
 	asked := askedOwner{Revoked: &r}
 	if _, ours := parseOwner(data); !ours || json.Unmarshal(data, &asked.signed) != nil {
@@ -97,11 +101,11 @@ func (r Revocation) request(data []byte, of *Contender) []byte {
 	return b
 }
 
-// asked ends the holds of a tenure if its node asks for that, unless the holder is asked and will not.
+// asked ends the holds of an ownership if its node asks for that, unless the holder is asked and will not.
 //
 // The node stays until the lock is unlocked, so that nobody comes in while the holder still finishes.
-func (c *Config) asked(t *line.Tenure, data []byte) {
-	r, ok := parseRevocation(data, Token(t.Token(0)))
+func (c *Config) asked(t *line.Ownership, data []byte) {
+	r, ok := parseRevocation(data, Token(t.FirstToken()))
 	if !ok {
 		return
 	}
@@ -110,5 +114,6 @@ func (c *Config) asked(t *line.Tenure, data []byte) {
 		t.Stop(cause)
 		return
 	}
-	t.StopIf(func(ctx context.Context) bool { return c.OnRevoke(ctx, r) }, cause) // may take its time, while the node is watched on
+	// It may take its time, while the node is watched on.
+	t.StopIf(func(ctx context.Context) bool { return c.OnRevoke(ctx, r) }, cause)
 }

@@ -11,68 +11,71 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// ErrKept is Revoke's answer when a holder kept the lock past the grace and was not to be forced.
-var ErrKept = errors.New("lock: the holder has not given the lock up")
+// ErrKept is what Revoke returns when a holder kept the lock past the grace and was not to be forced.
+var ErrKept = errors.New("lock: the holder has not released the lock")
 
 // defaultGrace is RevokeOptions.Grace if that is zero.
 const defaultGrace = 10 * time.Second
 
 // RevokeOptions say how Revoke asks. The zero value asks every holder, waits for ten seconds and forces nobody.
 type RevokeOptions struct {
-	Reason string        // why, for the holder and the record; UTF-8 of at most 1,024 bytes
-	Label  string        // who asks, beside the host and the process
-	Grace  time.Duration // how long holders have to give the lock up; 10s if zero
+	Reason string        // for the holder and the record; UTF-8 of at most 1,024 bytes
+	Label  string        // of the client that asks, next to its host and process
+	Grace  time.Duration // how long holders have to release the lock; 10s if zero
 
-	// Force deletes the nodes of holders that have not given the lock up within the grace. Then somebody else has it although they may
-	// still be at work: tokens and guards tell them apart, and Config.Delay gives them time.
+	// Force deletes the nodes of holders that have not released the lock within the grace. Another contender gets it
+	// then although they may still be working: tokens and guards tell them apart, and Config.Delay gives them time.
 	Force bool
 
-	// Holder says which of the holders to ask, where several hold the lock at a time: readers, permits. It is asked
-	// about those that may hold the lock, too (Contender.MayHold). If it is nil, all are asked that do hold it.
+	// Holder selects the holders to ask, of a lock with several (readers, permits). It is also called with contenders
+	// that may hold the lock (Contender.MayHold). If it is nil, all holders are asked.
 	Holder func(Contender) bool
 
-	// Record keeps a record of the revocation beside the path, for Revocations: before anybody is asked, and again when it is over.
+	// Record keeps a record of the revocation next to the path, for Revocations: before the holders are asked, and
+	// again at the end.
 	Record bool
 
-	// ACL is that of the record's node, if this is the first revocation at the path that leaves one; open to everybody if it is nil.
-	// It must let whoever revokes read and write: the record is written again when the revocation is over.
+	// ACL is that of the record's node, if this is the path's first revocation with a record; open to everyone if
+	// nil. It must let the revoking clients read and write, because they write the record twice.
 	ACL []zk.ACL
 
 	_ struct{}
 }
 
-// Ending is what became of a holder that was asked to give its lock up.
+// Ending is what became of a holder that was asked to release its lock.
 type Ending string
 
 // The endings.
 const (
-	EndingReleased Ending = "released" // its node has gone, by its own doing or with its session
-	EndingForced   Ending = "forced"   // its node was deleted by Revoke
-	EndingKept     Ending = "kept"     // it has the lock still
+	EndingReleased Ending = "released" // it released the lock, or its session ended
+	EndingForced   Ending = "forced"   // Revoke deleted its node
+	EndingKept     Ending = "kept"     // it still has the lock
 )
 
-// Revoked is a holder that was asked to give its lock up, and what became of it.
+// Revoked is a holder that was asked to release its lock, and what became of it.
 type Revoked struct {
-	Holder Contender // as it was before it was asked
+	Holder Contender // as it was before
 	Ending Ending
 }
 
-// Revoke asks who holds the lock at path to give it up, waits until they have, for as long as the grace lasts, and then deletes their nodes
-// if it is to use force. It returns the holders that it asked, and what became of each; none if nobody holds the lock.
+// Revoke asks the holders of the lock at path to release it, waits for the grace, and then deletes the nodes of those
+// that still hold it if Force is set. It returns the holders that it asked and what became of each, or none if the
+// lock is free.
 //
-// A holder of this package is told by its hold's context, with a *RevokedError that carries the reason, or by
-// Config.OnRevoke; of Curator's, those that are revocable hear of it: their nodes, and go-zookeeper's, which have the
-// same names, are overwritten with Curator's word for it. All others give way to force alone, and their nodes are
-// left as they are: kazoo's, readers and permits of others, simple locks by other clients. What holds several nodes,
-// a Set say, ends with any of them. A holder that leaves is never mistaken for the one that comes after it.
+// A holder of this package learns of the request through its hold's context, with a *RevokedError, or through
+// Config.OnRevoke; Curator's holders learn of it if they are revocable. Revoke writes Curator's request into the
+// nodes of Curator's InterProcessMutex and of go-zookeeper's Lock, which have the same names, and leaves other
+// programs' nodes as they are. All but revocable ones give way to force alone: kazoo's, go-zookeeper's, other
+// programs' readers, permits and simple locks. What holds several nodes, such as a Set, ends with any of them. A
+// holder that leaves is never mistaken for the next one.
 //
-// It returns ErrKept if a holder has the lock still. If ctx ends first it returns ctx's cause: who was asked stays asked, and nobody is
-// forced. What the server refuses comes back as it is: to ask takes the right to write a holder's node, to force that to delete
-// children of path. Lost connections and sessions are seen to.
+// Revoke returns ErrKept if a holder still has the lock. If ctx ends first, it returns ctx's cause: holders that were
+// asked stay asked, and none is forced. It returns the server's error if access is denied: asking takes the right to
+// write a holder's node, force the right to delete children of path. Lost connections and sessions are retried.
 func Revoke(ctx context.Context, client *zk.Client, path string, opts RevokeOptions) ([]Revoked, error) {
 	err := cmp.Or(ValidatePath(path), checkReason(opts.Reason), checkReason(opts.Label))
 	if err == nil && opts.Grace < 0 {
-		err = fmt.Errorf("lock: a grace of %v is negative; leave it zero for %v", opts.Grace, defaultGrace)
+		err = fmt.Errorf("lock: Grace must not be negative: %v", opts.Grace)
 	}
 	if err != nil {
 		return nil, err
@@ -156,7 +159,8 @@ func (r *revoker) enforce(ctx context.Context, list []Revoked) error {
 	return kept
 }
 
-// each runs try under the live session until it has an answer, for one holder. Everything that Revoke does to a node can be done twice.
+// each runs try under the live session until it has an answer, for one holder. Everything that Revoke does to a node
+// can be done twice.
 func (r *revoker) each(ctx context.Context, who *Revoked, try func(*zk.Session) (gone bool, err error)) error {
 	gone, err := line.Attempt(ctx, r.client, try)
 	if errors.Is(err, zk.NoNode) {
@@ -168,8 +172,8 @@ func (r *revoker) each(ctx context.Context, who *Revoked, try func(*zk.Session) 
 	return err
 }
 
-// another reports whether a node of the holder's name is that of somebody else: names of kazoo's can come again, when the numbers of a
-// directory begin anew.
+// another reports whether a node of the holder's name is that of somebody else: names of kazoo's can come again, when
+// the numbers of a directory begin anew.
 func (who *Revoked) another(s zk.Stat) bool { return s.Czxid != who.Holder.czxid() }
 
 // ask writes the request into the node of a holder that may look for it.

@@ -237,10 +237,10 @@ func TestAllWhoHoldAreRevokedOrThoseThatWereChosen(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var readers []*lock.Hold
 		for range 3 {
-			readers = append(readers, locked(t, w.rw(lock.Config{}).RLock))
+			readers = append(readers, locked(t, w.rw(lock.RWConfig{}).RLock))
 		}
 		settled()
-		writer := waits(t.Context(), w.rw(lock.Config{}).Lock)
+		writer := waits(t.Context(), w.rw(lock.RWConfig{}).Lock)
 		synctest.Wait()
 		chosen := readers[1]
 		done := w.revoke(lock.RevokeOptions{Holder: func(c lock.Contender) bool { return c.Session == chosen.Session().ID() }})
@@ -471,7 +471,7 @@ func TestForceLeavesTheNextHolderOfASimpleLockAlone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := locked(t, w.simple().Lock)
 		client := w.Client(t, 20*time.Second)
-		next, err := lock.NewSimple(client, path, lock.Config{})
+		next, err := lock.NewSimple(client, path, lock.SimpleConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}

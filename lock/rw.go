@@ -2,58 +2,52 @@ package lock
 
 import (
 	"context"
-	"errors"
-	"slices"
-	"sync"
-	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// RWMutex is a lock that either one writer or any number of readers have at a time, among all processes that use its path. It is fair:
-// a reader waits for the writers that came before it, a writer for everybody who came before it. It stands in one line with Curator's
-// InterProcessReadWriteLock, and respects kazoo's WriteLock and ReadLock.
+// RWMutex is a lock with either one writer or any number of readers at a time, among all processes that use its path.
+// It is fair: a reader waits for the writers that came before it, a writer for every contender that did. It shares a
+// line with Curator's InterProcessReadWriteLock, and respects kazoo's WriteLock and ReadLock.
 //
-// An RWMutex may be used by any number of goroutines. Those that read share one node in the line; each that writes has its own. Who comes
-// to read while this process reads already joins in, also if another process waits to write, but only within the bounds of
-// Config.Handoff: after that, readers queue up behind the writer. With StrictFIFO every reader has a node of its own.
+// An RWMutex may be used by any number of goroutines. Its readers share one node in the line; each writer has its
+// own. While this process reads, another reader of it joins in at once, also if another process waits to write, but
+// only within the limits of RWConfig.Handoff; after that, readers queue up behind the writer. With StrictFIFO each
+// reader has its own node.
 //
-// Tokens of write holds grow. That of a read hold is larger than those of the write holds before it and smaller than those of the write
-// holds after it, except one that a read hold was upgraded to: that keeps the number of its node. Tokens of readers that hold together have
-// no order that means anything. What the lock protects should therefore remember the
-// largest token of a writer, and refuse readers and writers with a smaller one.
+// The token of a read hold is larger than those of the write holds before it and smaller than those of the write
+// holds after it, except one that a read hold was upgraded to: that keeps the number of its node. Tokens of readers
+// that hold together have no meaningful order. So what the lock protects should remember the largest token of a
+// writer, and refuse readers and writers with a smaller one.
 type RWMutex struct {
-	client *zk.Client
-	path   string
-	cfg    Config
+	base
 
 	read, write, upgrade line.Line
 
-	mu      sync.Mutex // guards the fields below; never held while anything is waited for
-	group   *readers   // which a reader may join; nil if none
-	writers int        // how often Lock was called
-	tickets ticket     // the head of a ring of those who are on their way
+	readers localQueue
+	writers int    // how often Lock was called; the queue's mu guards it and the tickets
+	tickets ticket // the head of a ring of callers that are on their way
 }
 
-// NewRWMutex returns the read/write lock at path, which is private to it: no other recipe may use it. Nothing is asked of the server
-// yet; the path and missing parents are made when they are needed and go away when they are not. It returns an error for a path that is
-// none, and for Config.Retain, which a read/write lock does not have.
-func NewRWMutex(client *zk.Client, path string, cfg Config) (*RWMutex, error) {
-	cfg, err := checkNew(client, path, cfg)
+// NewRWMutex returns the read/write lock at path, which no other recipe may use. It does not contact the server: the
+// path and missing parents are created when they are needed and removed when they are not. It returns an error if the
+// path or the configuration is invalid.
+func NewRWMutex(client *zk.Client, path string, config RWConfig) (*RWMutex, error) {
+	cfg, err := checkNew(client, path, config.config())
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Retain > 0 {
-		return nil, errors.New("lock: a read/write lock is not retained; leave Retain zero")
-	}
-	m := &RWMutex{client: client, path: path, cfg: cfg}
+	m := &RWMutex{base: base{client: client, name: path, cfg: cfg}}
 	m.tickets.init()
+	m.readers.base, m.readers.shares, m.readers.single = &m.base, true, cfg.Handoff == StrictFIFO
+	m.readers.others, m.readers.contend, m.readers.tickets = isWriter, m.contend, &m.tickets
 	contenderLine(&m.read, path, cfg, readStem, isWriter)
 	contenderLine(&m.write, path, cfg, writeStem, anyone)
 	contenderLine(&m.upgrade, path, cfg, upgradeStem, anyone)
 	for _, l := range m.lines() {
-		l.Change = anyone // a reader ahead, who does not block readers, may be a writer by the time that the one who does is gone
+		// A reader ahead, which does not block readers, may be a writer by the time that the writer behind it is gone.
+		l.Change = anyone
 		if err := checkSize(l); err != nil {
 			return nil, err
 		}
@@ -62,194 +56,116 @@ func NewRWMutex(client *zk.Client, path string, cfg Config) (*RWMutex, error) {
 }
 
 // Path returns the lock's path.
-func (m *RWMutex) Path() string { return m.path }
+func (m *RWMutex) Path() string { return m.name }
 
 func (m *RWMutex) lines() []*line.Line { return []*line.Line{&m.read, &m.write, &m.upgrade} }
 
-// Lock waits until nobody else reads or writes, and returns the hold. Contenders are served in the order in which the server saw them,
-// goroutines that share this RWMutex in the order of their calls.
+// Lock waits until there are no other writers and readers, and returns the hold. Contenders are served in the order
+// in which the server saw them, goroutines that share this RWMutex in the order of their calls. Its errors are those
+// of Mutex.Lock.
 //
-// If ctx ends first, it leaves the line and returns ctx's cause. If the session ends while it waits, it joins the line again under the
-// next one; a client that is closed, or whose credentials are refused, ends the wait with the client's error. Whenever it returns an
-// error, it has left no node behind, or is still removing it in the background.
-//
-// If ctx descends from the context of a hold of this RWMutex for writing that lasts, Lock returns a nested hold at once, as
-// Mutex.Lock does, and so does RLock, which also nests in a hold for reading. Lock inside a hold for reading, which could only wait for
-// itself, fails at once with ErrUpgradeConflict: see Hold.Upgrade. The same is true of TryLock and TryRLock.
-func (m *RWMutex) Lock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, true, m.lock) }
+// With Reenter, Lock and RLock nest in a hold for writing, and RLock also in a hold for reading. Lock inside a hold for
+// reading, which could only wait for itself, fails at once with ErrUpgradeConflict: see Upgrade.
+func (m *RWMutex) Lock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m, true, m.lock) }
 
 func (m *RWMutex) lock(ctx context.Context) (*Hold, error) {
-	m.mu.Lock()
+	m.readers.mu.Lock()
 	m.writers++
-	m.group = nil // who comes to read from now on comes after us
+	m.readers.current = nil // readers that come from now on come after us
 	t := m.tickets.draw()
-	m.mu.Unlock()
-	return m.writing(m.cfg.tenure(m.place(ctx, &m.write, t, m.cfg.Hooks.enqueuedOnce(ctx, m.path))))
+	m.readers.mu.Unlock()
+	defer t.drop(&m.readers.mu)
+	return m.writing(m.own(ctx, m.stand(ctx, &m.write, t, m.cfg.Hooks.enqueuedOnce(ctx, m.name))))
 }
 
-// RLock waits until nobody writes who came before, and returns the hold. It behaves as Lock does.
-func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, false, m.rlock) }
+// RLock waits for the writers that came before, and returns the hold. Its errors are those of Mutex.Lock.
+func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m, false, m.rlock) }
 
-func (m *RWMutex) rlock(ctx context.Context) (*Hold, error) {
-	m.mu.Lock()
-	g := m.group
-	if g == nil || !g.open(time.Now()) {
-		g = m.newGroup()
-		if m.cfg.Handoff != StrictFIFO {
-			m.group = g
-		}
-		go g.stand(m.tickets.draw())
-	}
-	if g.tenure != nil {
-		h := g.serve()
-		m.mu.Unlock()
-		return h, nil
-	}
-	w := newWaiter(&m.cfg.Hooks)
-	if g.behind {
-		w.behind()
-	}
-	g.waiting = append(g.waiting, w)
-	m.mu.Unlock()
-	if a, ok := w.await(ctx, m.path); ok {
-		return a.hold, a.err
-	}
-	m.mu.Lock()
-	g = w.group(g)
-	i := slices.Index(g.waiting, w)
-	if i < 0 { // the answer was quicker
-		m.mu.Unlock()
-		a := <-w.answer
-		return a.hold, a.err
-	}
-	g.waiting = slices.Delete(g.waiting, i, i+1)
-	if len(g.waiting) == 0 {
-		g.close()
-		g.giveUp()
-	}
-	m.mu.Unlock()
-	return nil, m.failed(context.Cause(ctx))
+func (m *RWMutex) rlock(ctx context.Context) (*Hold, error) { return m.readers.lock(ctx) }
+
+// TryLock returns the hold if there is no other contender, and otherwise ErrHeld at once, as Mutex.TryLock does.
+func (m *RWMutex) TryLock(ctx context.Context) (*Hold, error) {
+	return m.acquire(ctx, m, true, m.tryLock)
 }
-
-// TryLock returns the hold if nobody reads, writes or waits, and ErrHeld at once otherwise. That somebody left a moment ago may not have
-// reached the server that answers: then ErrHeld is late news, never the lock given twice. A try that fails costs one read.
-func (m *RWMutex) TryLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, true, m.tryLock) }
 
 func (m *RWMutex) tryLock(ctx context.Context) (*Hold, error) {
-	return m.writing(m.cfg.tenure(m.try(ctx, &m.write)))
+	return m.writing(m.own(ctx, m.try(ctx, &m.write)))
 }
 
-// TryRLock returns the hold if nobody writes or waits to write, and ErrHeld at once otherwise, as TryLock does.
+// TryRLock returns the hold if no writer has the lock or waits, and otherwise ErrHeld at once, as Mutex.TryLock does.
 func (m *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
-	return m.acquire(ctx, false, m.tryRLock)
+	return m.acquire(ctx, m, false, m.tryRLock)
 }
 
 func (m *RWMutex) tryRLock(ctx context.Context) (*Hold, error) {
-	m.mu.Lock()
-	if g := m.group; g != nil && g.tenure != nil && g.open(time.Now()) {
+	m.readers.mu.Lock()
+	if g := m.readers.current; g != nil && g.ownership != nil && g.open() {
 		h := g.serve()
-		m.mu.Unlock()
+		m.readers.mu.Unlock()
 		return h, nil
 	}
 	writers := m.writers
-	m.mu.Unlock()
-	t, err := m.cfg.tenure(m.try(ctx, &m.read))
+	m.readers.mu.Unlock()
+	o, err := m.own(ctx, m.try(ctx, &m.read))
 	if err != nil {
-		return nil, m.failed(err)
+		return nil, err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	g := m.newGroup()
-	g.begin(t)
-	if m.group == nil && m.writers == writers && m.cfg.Handoff != StrictFIFO {
-		m.group = g
+	m.readers.mu.Lock()
+	defer m.readers.mu.Unlock()
+	g := m.readers.owning(o)
+	if m.readers.current == nil && m.writers == writers && !m.readers.single {
+		m.readers.current = g
 	}
 	return g.serve(), nil
 }
 
-// acquire returns a nested hold to who has the lock already, and takes it otherwise.
-func (m *RWMutex) acquire(ctx context.Context, write bool, take func(context.Context) (*Hold, error)) (*Hold, error) {
-	if ctx.Err() != nil {
-		return nil, m.failed(context.Cause(ctx))
-	}
-	outer := holdOf(ctx)
-	if h, err := m.again(ctx, outer, write); h != nil || err != nil {
-		return h, err
-	}
-	outer = outer.lasting()
-	begin := m.cfg.Hooks.begin()
-	h, err := take(ctx)
+// writing makes a writer's hold of an ownership, unless getting it has failed with err.
+func (m *RWMutex) writing(o *line.Ownership, err error) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.in = inside{of: m, outer: outer}
-	m.cfg.Hooks.acquired(ctx, m.path, h, begin)
+	h := newHold(o, sole{})
+	h.grant.change = make(chan struct{}, 1)
 	return h, nil
 }
 
-// writing makes a writer's hold of a tenure.
-func (m *RWMutex) writing(t *tenure, err error) (*Hold, error) {
-	if err != nil {
-		return nil, m.failed(err)
+// contend returns what makes the contender of a group of readers first.
+func (m *RWMutex) contend(ctx context.Context, g *group) func(*zk.Session) (*line.Own, error) {
+	return m.stand(ctx, &m.read, g.ticket, g.queued)
+}
+
+// stand returns what waits until it is first in l, which it enters after those that drew a ticket before. It calls
+// queued whenever it finds a new contender of ours behind others.
+func (m *RWMutex) stand(
+	ctx context.Context, l *line.Line, t *ticket, queued func(),
+) func(*zk.Session) (*line.Own, error) {
+	return func(sess *zk.Session) (*line.Own, error) {
+		if err := m.tickets.turn(ctx, &m.readers.mu, t, sess); err != nil {
+			return nil, err
+		}
+		m.flush(l) // or we would stand behind our own node until it goes
+		own, err := line.Enter(ctx, sess, l)
+		if err != nil {
+			return nil, err
+		}
+		t.enter(&m.readers.mu, sess)
+		return m.await(ctx, own, queued)
 	}
-	h := t.hold((*tenure).leave)
-	h.kind = &kind{lock: m, place: t.place, busy: make(chan struct{}, 1)}
-	return h, nil
 }
 
-// place stands in line until it is first, entering it after those who drew a ticket before. It calls queued whenever it finds somebody
-// ahead of a new place.
-func (m *RWMutex) place(ctx context.Context, l *line.Line, t *ticket, queued func()) (*line.Place, error) {
-	defer t.drop(&m.mu)
-	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Place, error) {
-		if err := m.tickets.turn(ctx, &m.mu, t, sess); err != nil {
-			return nil, err
-		}
-		for _, other := range m.lines() {
-			if other != l {
-				other.Flush() // or we would stand behind our own node until it goes
-			}
-		}
-		place, err := l.Enter(ctx, sess)
-		if err != nil {
-			return nil, err
-		}
-		t.enter(&m.mu, sess)
-		if !place.First() {
-			queued()
-		}
-		if err := place.Await(ctx); err != nil {
-			place.Leave()
-			return nil, err
-		}
-		return m.cfg.start(ctx, m.path, place, waitsOut(queued))
-	})
+// try returns what takes a place in l if no contender stands there that blocks it, whether ahead or behind.
+func (m *RWMutex) try(ctx context.Context, l *line.Line) func(*zk.Session) (*line.Own, error) {
+	return func(sess *zk.Session) (*line.Own, error) {
+		m.flush(l) // or we would find ourselves in the line
+		return m.cfg.tryEnter(ctx, sess, l)
+	}
 }
 
-// try takes a place in line if nobody stands in it who blocks it, whether ahead or behind.
-func (m *RWMutex) try(ctx context.Context, l *line.Line) (*line.Place, error) {
-	return attempt(ctx, m.cfg.Retry, m.client, func(sess *zk.Session) (*line.Place, error) {
-		for _, own := range m.lines() {
-			own.Flush() // or we would find ourselves in the line
+// flush sends what is about to leave the other lines of m's path.
+func (m *RWMutex) flush(l *line.Line) {
+	for _, other := range m.lines() {
+		if other != l {
+			other.Flush()
 		}
-		children, _, err := sess.Children(ctx, m.path)
-		if err != nil && !errors.Is(err, zk.NoNode) {
-			return nil, err
-		}
-		if slices.ContainsFunc(line.Seats(children, l.Markers), l.Blocks) {
-			return nil, ErrHeld
-		}
-		place, err := l.Enter(ctx, sess)
-		if err != nil {
-			return nil, err
-		}
-		if !place.First() {
-			place.Leave()
-			return nil, ErrHeld
-		}
-		return m.cfg.start(ctx, m.path, place, waitsNot)
-	})
+	}
 }
-
-// failed says of which lock err is.
-func (m *RWMutex) failed(err error) error { return failedAt(m.client, m.path, err) }

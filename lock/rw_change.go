@@ -8,44 +8,35 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
-// ErrUpgradeConflict is Upgrade's answer when there are other readers: to wait for them could be to wait for ever, because they may do
-// the same.
+// ErrUpgradeConflict is what RWMutex.Upgrade returns when there are other readers: it cannot wait for them, because
+// they may wait for an upgrade, too.
 var ErrUpgradeConflict = errors.New("lock: others hold the lock for reading; unlock, and lock for writing")
 
-// ErrNested is Downgrade's answer while the lock is held more than once by the same caller: the others would not know.
+// ErrNested is what RWMutex.Downgrade returns while other holds are nested in the hold, or it in them (Reenter): their
+// users count on writing.
 var ErrNested = errors.New("lock: other holds are nested in this one, or it in them; unlock them first")
 
-// errNotShared is the answer to a change of a hold that knows only one kind.
-var errNotShared = errors.New("lock: only a hold of an RWMutex can be downgraded or upgraded")
+// errOther is the answer to a change of a hold that is not of this lock.
+var errOther = errors.New("the hold belongs to another lock; use the RWMutex that returned it")
 
-// kind is what a hold of an RWMutex is: for reading, with others, or for writing. Whoever fills busy may use the other fields.
-type kind struct {
-	lock  *RWMutex
-	busy  chan struct{} // one slot
-	place *line.Place
-	group *readers // nil for a writer
-}
-
-// upgraded stands in the name of a writer's node before the marker if it was made by Upgrade: then its number is another node's, and
-// tells nothing about when it came.
+// upgraded stands in the name of a writer's node before the marker if it was made by Upgrade: then its number is
+// another node's, and tells nothing about when it came.
 const upgraded = "upgrade-"
 
-// change makes h's goroutine the only one that changes it or unlocks it, until done is called.
-func (h *Hold) change(ctx context.Context) (done func(), err error) {
-	if h.kind == nil {
-		return nil, errNotShared
+// change makes the caller's goroutine the only one that changes h or unlocks it, until done is called.
+func (m *RWMutex) change(ctx context.Context, h *Hold) (done func(), err error) {
+	if h.grant.of != any(m) {
+		return nil, m.failed(errOther)
 	}
-	select {
-	case h.kind.busy <- struct{}{}:
-	case <-ctx.Done():
-		return nil, h.kind.lock.failed(context.Cause(ctx))
+	done, err = h.grant.hold(ctx)
+	if err != nil {
+		return nil, m.failed(err)
 	}
-	done = func() { <-h.kind.busy }
 	h.mu.Lock()
 	over, lost := h.over, h.lost
 	h.mu.Unlock()
 	if !over {
-		lost = h.tenure.stopped()
+		lost = h.grant.Stopped()
 	}
 	switch {
 	case lost != nil:
@@ -56,46 +47,41 @@ func (h *Hold) change(ctx context.Context) (done func(), err error) {
 		return done, nil
 	}
 	done()
-	return nil, h.kind.lock.failed(err)
+	return nil, m.failed(err)
 }
 
-// Downgrade makes a writer's hold of an RWMutex a reader's, in its place: readers that wait directly behind it come in, and a writer
-// that waits does not. The hold goes on: its context, its token and its session are the same, its node and its guard are others. A
-// reader's hold stays one.
+// Downgrade turns a writer's hold into a reader's, in its place: readers that wait directly behind it come in, and a
+// writer that waits does not. The hold goes on: its context, its token and its session stay, its node and its guard
+// change. A reader's hold stays one.
 //
-// It returns why the hold has ended if it has; the server's refusal, and then the hold is a writer's still; ctx's cause if that ends
-// first, and then the downgrade goes on in the background: count on a reader's hold. Unlock waits for it. A hold that is nested in another,
-// or that another is nested in, is not downgraded while both last: ErrNested.
-func (h *Hold) Downgrade(ctx context.Context) error {
-	done, err := h.change(ctx)
+// Downgrade returns why the hold has ended if it has, and an error for a hold of another lock. If the server refuses,
+// the hold stays a writer's. If ctx ends first, Downgrade returns ctx's cause and goes on in the background, and Unlock
+// waits for it: take the hold for a reader's from then on. ErrNested is the error for a hold with other holds nested in
+// it, or nested in another.
+func (m *RWMutex) Downgrade(ctx context.Context, h *Hold) error {
+	done, err := m.change(ctx, h)
 	if err != nil {
 		return err
 	}
-	k := h.kind
 	switch {
-	case k.group != nil:
+	case h.grant.readers() != nil:
 		done()
 		return nil
 	case h.shared():
 		done()
-		return k.lock.failed(ErrNested)
+		return m.failed(ErrNested)
 	}
-	m := k.lock
 	result := make(chan error, 1)
 	go func() {
 		defer done()
-		result <- h.tenure.Exchange(func() (line.Ground, error) {
-			next, err := k.place.Become(&m.read)
+		result <- h.grant.Exchange(func() (*line.Own, error) {
+			next, err := h.grant.Own().Become(&m.read)
 			if err != nil {
 				return nil, err
 			}
-			g := m.newGroup() // which nobody joins
-			g.begin(h.tenure)
+			g := m.readers.owning(h.grant.Ownership) // which no other reader joins
 			g.holds = 1
-			k.place, k.group = next, g
-			h.mu.Lock()
-			h.releaseBy(g.release)
-			h.mu.Unlock()
+			h.grant.giveBackTo(g)
 			return next, nil
 		})
 	}()
@@ -104,78 +90,79 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	return h.changed(err)
+	return m.changed(err)
 }
 
-// Upgrade makes a reader's hold of an RWMutex a writer's, in its place and so before all who wait, if nobody else reads. It fails at
-// once with ErrUpgradeConflict if anybody does, in this process or another, and the hold is a reader's still. The hold goes on: its
-// context and its session are the same, its node and its guard are others, and its token is a larger one. A writer's hold stays one.
-// Holds that are nested in it, or that it is nested in, become writers' as well, and keep their tokens.
+// Upgrade turns a reader's hold into a writer's, in its place and so before every waiter. It fails at once with
+// ErrUpgradeConflict if there is another reader, in this process or elsewhere. The hold goes on: its context and its
+// session stay, its node and its guard change, and its token grows. A writer's hold stays one. Holds that are nested in
+// it, or that it is nested in, become writers' as well, and keep their tokens.
 //
-// It returns why the hold has ended if it has; the server's refusal, or ctx's cause if that ends first, and then the hold is a reader's
-// still.
-func (h *Hold) Upgrade(ctx context.Context) error {
-	done, err := h.change(ctx)
+// Upgrade returns why the hold has ended if it has, and an error for a hold of another lock. If the server refuses, or
+// ctx ends first, the hold stays a reader's.
+func (m *RWMutex) Upgrade(ctx context.Context, h *Hold) error {
+	done, err := m.change(ctx, h)
 	if err != nil {
 		return err
 	}
 	defer done()
-	k := h.kind
-	if k.group == nil {
+	g := h.grant.readers()
+	if g == nil {
 		return nil
 	}
-	m, g := k.lock, k.group
-	m.mu.Lock()
-	alone, joinable, writers := g.holds == 1 && !h.tenure.exhausted(), m.group == g, m.writers
-	if alone {
-		g.close()
+	m.readers.mu.Lock()
+	alone, joinable, writers := g.holds == 1 && !h.grant.Exhausted(), m.readers.current == g, m.writers
+	if alone && joinable {
+		m.readers.current = nil
 	}
-	m.mu.Unlock()
+	m.readers.mu.Unlock()
 	if !alone {
 		return ErrUpgradeConflict
 	}
-	err = h.tenure.Exchange(func() (line.Ground, error) {
-		seats, err := k.place.Seats(ctx)
-		if err == nil && othersRead(seats, k.place.Seat()) {
+	err = h.grant.Exchange(func() (*line.Own, error) {
+		own := h.grant.Own()
+		contenders, err := own.Contenders(ctx)
+		if err == nil && othersRead(contenders, own.Self()) {
 			err = ErrUpgradeConflict
 		}
 		if err != nil {
 			return nil, err
 		}
-		next, seats, err := k.place.Beside(ctx, &m.upgrade)
+		next, contenders, err := own.Beside(ctx, &m.upgrade)
 		if err != nil {
 			return nil, err
 		}
-		// Who came to read between the two looks may not have seen our writer's node. Who comes now does, and waits.
-		if othersRead(seats, k.place.Seat()) {
-			next.Leave()
+		// A reader that came between the two lists may not have seen our writer's node. One that comes now does, and
+		// waits.
+		if othersRead(contenders, own.Self()) {
+			next.Release()
 			return nil, ErrUpgradeConflict
 		}
-		if err := next.Succeed(ctx, k.place); err != nil {
-			next.Leave()
+		if err := next.Succeed(ctx, own); err != nil {
+			next.Release()
 			return nil, err
 		}
-		k.place, k.group = next, nil
+		h.grant.giveBackTo(sole{})
 		h.mu.Lock()
-		h.releaseBy((*tenure).leave)
-		h.token = h.tenure.take()
+		h.token = Token(h.grant.NextToken())
 		h.mu.Unlock()
 		return next, nil
 	})
-	m.mu.Lock()
-	if err != nil && joinable && m.group == nil && m.writers == writers {
-		m.group = g
+	m.readers.mu.Lock()
+	if err != nil && joinable && m.readers.current == nil && m.writers == writers {
+		m.readers.current = g
 	}
-	m.mu.Unlock()
-	return h.changed(err)
+	m.readers.mu.Unlock()
+	return m.changed(err)
 }
 
 // othersRead reports whether anybody but mine may have the lock for reading.
 //
-// A reader has it not if a writer stands ahead of it that was there before it, and that it respects: Curator's readers and ours respect
-// __WRIT__, kazoo's __lock__. Numbers are the order of creation, except for nodes that were made by Upgrade, so these prove nothing.
-func othersRead(seats []line.Seat, mine line.Seat) bool {
-	for _, r := range seats {
+// A reader has it not if a writer stands ahead of it that was there before it, and that it respects: Curator's readers
+// and ours respect __WRIT__, kazoo's __lock__. Numbers are the order of creation, except for nodes that were made by
+// Upgrade, so these prove nothing.
+func othersRead(contenders []line.Contender, mine line.Contender) bool {
+	for _, r := range contenders {
 		if isWriter(r) || r.Name == mine.Name {
 			continue
 		}
@@ -183,7 +170,9 @@ func othersRead(seats []line.Seat, mine line.Seat) bool {
 		if r.Marker == line.KazooRead {
 			respected = line.KazooLock
 		}
-		_, waits := line.Ahead(seats, r, func(w line.Seat) bool { return w.Marker == respected && !isUpgraded(w) })
+		_, waits := line.Ahead(contenders, r, func(w line.Contender) bool {
+			return w.Marker == respected && !isUpgraded(w)
+		})
 		if waits == 0 {
 			return true
 		}
@@ -192,16 +181,16 @@ func othersRead(seats []line.Seat, mine line.Seat) bool {
 }
 
 // changed says what became of a change.
-func (h *Hold) changed(err error) error {
+func (m *RWMutex) changed(err error) error {
 	switch {
 	case err == nil, errors.Is(err, ErrUpgradeConflict):
 		return err
 	case errors.Is(err, line.ErrGone):
 		err = ErrDeleted
 	}
-	return h.kind.lock.failed(err)
+	return m.failed(err)
 }
 
-func isUpgraded(w line.Seat) bool {
+func isUpgraded(w line.Contender) bool {
 	return strings.Contains(w.Name, upgraded+string(w.Marker))
 }

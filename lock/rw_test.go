@@ -18,12 +18,12 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-func (w *world) rw(cfg lock.Config) *lock.RWMutex {
+func (w *world) rw(cfg lock.RWConfig) *lock.RWMutex {
 	w.t.Helper()
 	return rwmutex(w.t, w.Client(w.t, 20*time.Second), cfg)
 }
 
-func rwmutex(t *testing.T, client *zk.Client, cfg lock.Config) *lock.RWMutex {
+func rwmutex(t *testing.T, client *zk.Client, cfg lock.RWConfig) *lock.RWMutex {
 	t.Helper()
 	m, err := lock.NewRWMutex(client, path, cfg)
 	if err != nil {
@@ -80,11 +80,11 @@ func (w *world) nodes(dir string) []string {
 
 func TestReadersHoldTogetherAndWritersAlone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, b, c := w.rw(lock.Config{}), w.rw(lock.Config{}), w.rw(lock.Config{})
+		a, b, c := w.rw(lock.RWConfig{}), w.rw(lock.RWConfig{}), w.rw(lock.RWConfig{})
 		r1, r2 := locked(t, a.RLock), locked(t, b.RLock)
 		writer := waits(t.Context(), c.Lock)
 		late := waits(t.Context(), b.RLock) // joins b's node, which stands ahead of the writer
-		lone := waits(t.Context(), w.rw(lock.Config{}).RLock)
+		lone := waits(t.Context(), w.rw(lock.RWConfig{}).RLock)
 		none(t, "a writer behind readers, a reader behind it", writer, lone)
 		unlock(t, r1)
 		none(t, "one reader is left", writer, lone)
@@ -110,7 +110,7 @@ func TestReadersHoldTogetherAndWritersAlone(t *testing.T) {
 
 func TestReadersOfOneProcessShareANode(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{})
+		m := w.rw(lock.RWConfig{})
 		first := locked(t, m.RLock)
 		before := w.Traffic().Replies
 		var holds []*lock.Hold
@@ -134,7 +134,7 @@ func TestReadersOfOneProcessShareANode(t *testing.T) {
 		if left := w.nodes(path); len(left) != 0 {
 			t.Errorf("left behind: %v", left)
 		}
-		strict := w.rw(lock.Config{Handoff: lock.StrictFIFO})
+		strict := w.rw(lock.RWConfig{Handoff: lock.StrictFIFO})
 		a, b := locked(t, strict.RLock), locked(t, strict.RLock)
 		if a.Path() == b.Path() {
 			t.Error("with StrictFIFO two readers share a node")
@@ -146,7 +146,7 @@ func TestReadersOfOneProcessShareANode(t *testing.T) {
 
 func TestMoreReadersThanANodeHasTurnsGetAnotherNode(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m, writer := w.rw(lock.Config{}), locked(t, w.rw(lock.Config{}).Lock)
+		m, writer := w.rw(lock.RWConfig{}), locked(t, w.rw(lock.RWConfig{}).Lock)
 		const readers = 5000
 		answers := make(chan result, readers)
 		for range readers {
@@ -175,7 +175,7 @@ func TestLateLocalReadersDoNotKeepAWriterWaitingBeyondTheBound(t *testing.T) {
 	for name, h := range map[string]lock.Handoff{"count": {Count: 8, Time: time.Hour}, "time": {Count: 1 << 11, Time: time.Second}} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				m := w.rw(lock.Config{Handoff: h})
+				m := w.rw(lock.RWConfig{Handoff: h})
 				hold := locked(t, m.RLock)
 				for range 20 { // alone, nobody bounds them
 					next := locked(t, m.RLock)
@@ -184,7 +184,7 @@ func TestLateLocalReadersDoNotKeepAWriterWaitingBeyondTheBound(t *testing.T) {
 					hold = next
 					time.Sleep(h.Time / 4)
 				}
-				writer := waits(t.Context(), w.rw(lock.Config{}).Lock)
+				writer := waits(t.Context(), w.rw(lock.RWConfig{}).Lock)
 				asked, turns := time.Now(), 0
 				for done := false; !done; turns++ {
 					next := waits(t.Context(), m.RLock)
@@ -213,7 +213,7 @@ func TestLateLocalReadersDoNotKeepAWriterWaitingBeyondTheBound(t *testing.T) {
 
 func TestLocalReadersAndWritersAreServedInTheOrderOfTheirCalls(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{})
+		m := w.rw(lock.RWConfig{})
 		first := locked(t, m.RLock)
 		w1 := waits(t.Context(), m.Lock)
 		r1, r2 := waits(t.Context(), m.RLock), waits(t.Context(), m.RLock)
@@ -240,7 +240,7 @@ func TestLocalReadersAndWritersAreServedInTheOrderOfTheirCalls(t *testing.T) {
 
 func TestLossOfTheSessionKeepsTheOrderOfReadersAndWriters(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{})
+		m := w.rw(lock.RWConfig{})
 		first := locked(t, m.Lock)
 		var waiting []<-chan result
 		for i := range 20 {
@@ -265,7 +265,7 @@ func TestLossOfTheSessionKeepsTheOrderOfReadersAndWriters(t *testing.T) {
 
 func TestReaderThatLeavesTheLocalGroupTouchesNobodyElse(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m, writer := w.rw(lock.Config{}), locked(t, w.rw(lock.Config{}).Lock)
+		m, writer := w.rw(lock.RWConfig{}), locked(t, w.rw(lock.RWConfig{}).Lock)
 		ctx, cancel := context.WithCancel(t.Context())
 		leaving := waits(ctx, m.RLock)
 		staying := waits(t.Context(), m.RLock)
@@ -279,7 +279,7 @@ func TestReaderThatLeavesTheLocalGroupTouchesNobodyElse(t *testing.T) {
 		unlock(t, writer)
 		unlock(t, got(t, staying))
 		// The last that leaves takes the node along.
-		writer = locked(t, w.rw(lock.Config{}).Lock)
+		writer = locked(t, w.rw(lock.RWConfig{}).Lock)
 		ctx, cancel = context.WithCancel(t.Context())
 		leaving = waits(ctx, m.RLock)
 		alsoLeaving := waits(ctx, m.Lock)
@@ -296,7 +296,7 @@ func TestReaderThatLeavesTheLocalGroupTouchesNobodyElse(t *testing.T) {
 
 func TestTriesOfAReadWriteLockAreAnsweredAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.rw(lock.Config{}), w.rw(lock.Config{})
+		a, b := w.rw(lock.RWConfig{}), w.rw(lock.RWConfig{})
 		refused := func(what string, take func(context.Context) (*lock.Hold, error)) {
 			t.Helper()
 			if h, err := take(t.Context()); !errors.Is(err, lock.ErrHeld) {
@@ -314,7 +314,7 @@ func TestTriesOfAReadWriteLockAreAnsweredAtOnce(t *testing.T) {
 		}
 		refused("write beside readers", a.TryLock)
 		waiting := waits(t.Context(), b.Lock)
-		refused("read past a writer that waits", w.rw(lock.Config{}).TryRLock)
+		refused("read past a writer that waits", w.rw(lock.RWConfig{}).TryRLock)
 		for _, h := range []*lock.Hold{r1, r2, r3} {
 			unlock(t, h)
 		}
@@ -325,14 +325,14 @@ func TestTriesOfAReadWriteLockAreAnsweredAtOnce(t *testing.T) {
 
 func TestDowngradeKeepsThePlaceAndAdmitsNoWriter(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{})
+		m := w.rw(lock.RWConfig{})
 		hold := locked(t, m.Lock)
 		time.Sleep(time.Second) // its node is watched
 		node, token := hold.Path(), hold.Token()
-		direct := waits(t.Context(), w.rw(lock.Config{}).RLock)
-		writer := waits(t.Context(), w.rw(lock.Config{}).Lock)
+		direct := waits(t.Context(), w.rw(lock.RWConfig{}).RLock)
+		writer := waits(t.Context(), w.rw(lock.RWConfig{}).Lock)
 		local := waits(t.Context(), m.RLock)
-		if err := hold.Downgrade(t.Context()); err != nil {
+		if err := m.Downgrade(t.Context(), hold); err != nil {
 			t.Fatal(err)
 		}
 		none(t, "behind a reader that was a writer", writer, local)
@@ -343,7 +343,7 @@ func TestDowngradeKeepsThePlaceAndAdmitsNoWriter(t *testing.T) {
 		if err := hold.Context().Err(); err != nil {
 			t.Fatalf("the hold has ended: %v", context.Cause(hold.Context()))
 		}
-		if err := hold.Downgrade(t.Context()); err != nil {
+		if err := m.Downgrade(t.Context(), hold); err != nil {
 			t.Errorf("again: %v", err)
 		}
 		if _, err := hold.Session().Multi(t.Context(), hold.Guard()); err != nil {
@@ -360,9 +360,10 @@ func TestDowngradeKeepsThePlaceAndAdmitsNoWriter(t *testing.T) {
 // The writer directly behind watches the very node that vanishes.
 func TestDowngradeDoesNotLetTheNextWriterIn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		hold := locked(t, w.rw(lock.Config{}).Lock)
-		next := waits(t.Context(), w.rw(lock.Config{}).Lock)
-		if err := hold.Downgrade(t.Context()); err != nil {
+		m := w.rw(lock.RWConfig{})
+		hold := locked(t, m.Lock)
+		next := waits(t.Context(), w.rw(lock.RWConfig{}).Lock)
+		if err := m.Downgrade(t.Context(), hold); err != nil {
 			t.Fatal(err)
 		}
 		none(t, "directly behind", next)
@@ -373,11 +374,11 @@ func TestDowngradeDoesNotLetTheNextWriterIn(t *testing.T) {
 
 func TestHoldThatChangedEndsWhenItsNodeIsDeletedByOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{})
-		change := map[string]func(*lock.Hold, context.Context) error{"down": (*lock.Hold).Downgrade, "up": (*lock.Hold).Upgrade}
+		m := w.rw(lock.RWConfig{})
+		change := map[string]func(context.Context, *lock.Hold) error{"down": m.Downgrade, "up": m.Upgrade}
 		for name, take := range map[string]func(context.Context) (*lock.Hold, error){"down": m.Lock, "up": m.RLock} {
 			hold := locked(t, take)
-			if err := change[name](hold, t.Context()); err != nil {
+			if err := change[name](t.Context(), hold); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second)
@@ -388,7 +389,7 @@ func TestHoldThatChangedEndsWhenItsNodeIsDeletedByOthers(t *testing.T) {
 			if cause := context.Cause(hold.Context()); !errors.Is(cause, lock.ErrDeleted) {
 				t.Errorf("%s: got %v, want lock.ErrDeleted", name, cause)
 			}
-			if err := change[name](hold, t.Context()); !errors.Is(err, lock.ErrDeleted) {
+			if err := change[name](t.Context(), hold); !errors.Is(err, lock.ErrDeleted) {
 				t.Errorf("%s once more: got %v, want lock.ErrDeleted", name, err)
 			}
 			if err := hold.Unlock(); !errors.Is(err, lock.ErrDeleted) {
@@ -400,15 +401,15 @@ func TestHoldThatChangedEndsWhenItsNodeIsDeletedByOthers(t *testing.T) {
 
 func TestUpgradeOfTheOnlyReaderKeepsThePlace(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{})
+		m := w.rw(lock.RWConfig{})
 		hold := locked(t, m.RLock)
 		time.Sleep(time.Second) // its node is watched
 		token := hold.Token()
-		before := waits(t.Context(), w.rw(lock.Config{}).Lock)
-		if err := hold.Upgrade(t.Context()); err != nil {
+		before := waits(t.Context(), w.rw(lock.RWConfig{}).Lock)
+		if err := m.Upgrade(t.Context(), hold); err != nil {
 			t.Fatal(err)
 		}
-		after := waits(t.Context(), w.rw(lock.Config{}).RLock)
+		after := waits(t.Context(), w.rw(lock.RWConfig{}).RLock)
 		local := waits(t.Context(), m.RLock)
 		time.Sleep(time.Second)
 		none(t, "beside a writer that was a reader", before, after, local)
@@ -419,7 +420,7 @@ func TestUpgradeOfTheOnlyReaderKeepsThePlace(t *testing.T) {
 			t.Errorf("the guard: %v", err)
 		}
 		// Down and up again.
-		if err := errors.Join(hold.Downgrade(t.Context()), hold.Upgrade(t.Context()), hold.Upgrade(t.Context())); err != nil {
+		if err := errors.Join(m.Downgrade(t.Context(), hold), m.Upgrade(t.Context(), hold), m.Upgrade(t.Context(), hold)); err != nil {
 			t.Fatal(err)
 		}
 		none(t, "down and up again", before, after, local)
@@ -439,10 +440,10 @@ func TestUpgradeOfTheOnlyReaderKeepsThePlace(t *testing.T) {
 
 func TestUpgradeBesideOtherReadersFailsAtOnceAndKeepsTheHold(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.rw(lock.Config{}), w.rw(lock.Config{})
-		conflict := func(what string, h *lock.Hold) {
+		a, b := w.rw(lock.RWConfig{}), w.rw(lock.RWConfig{})
+		conflict := func(what string, m *lock.RWMutex, h *lock.Hold) {
 			t.Helper()
-			if err := h.Upgrade(t.Context()); !errors.Is(err, lock.ErrUpgradeConflict) {
+			if err := m.Upgrade(t.Context(), h); !errors.Is(err, lock.ErrUpgradeConflict) {
 				t.Fatalf("%s: got %v, want lock.ErrUpgradeConflict", what, err)
 			}
 			if h.Context().Err() != nil {
@@ -450,20 +451,20 @@ func TestUpgradeBesideOtherReadersFailsAtOnceAndKeepsTheHold(t *testing.T) {
 			}
 		}
 		mine, theirs := locked(t, a.RLock), locked(t, b.RLock)
-		conflict("a reader in another process", mine)
-		conflict("a reader in another process, the other way", theirs)
-		writer := waits(t.Context(), w.rw(lock.Config{}).Lock)
-		conflict("with a writer behind", mine)
+		conflict("a reader in another process", a, mine)
+		conflict("a reader in another process, the other way", b, theirs)
+		writer := waits(t.Context(), w.rw(lock.RWConfig{}).Lock)
+		conflict("with a writer behind", a, mine)
 		none(t, "behind readers", writer)
 		unlock(t, theirs)
 		local := locked(t, a.RLock)
 		if local.Path() == mine.Path() {
-			conflict("a reader of the same process, on the same node", mine)
+			conflict("a reader of the same process, on the same node", a, mine)
 		}
-		conflict("a reader of the same process", local)
+		conflict("a reader of the same process", a, local)
 		unlock(t, local)
 		synctest.Wait() // until the others' nodes are gone: Unlock does not wait for that
-		if err := mine.Upgrade(t.Context()); err != nil {
+		if err := a.Upgrade(t.Context(), mine); err != nil {
 			t.Fatalf("alone: %v", err)
 		}
 		none(t, "behind a writer", writer)
@@ -475,11 +476,12 @@ func TestUpgradeBesideOtherReadersFailsAtOnceAndKeepsTheHold(t *testing.T) {
 // A reader whose writer leaves must not take that for its turn: another reader, ahead of both, may be a writer by now.
 func TestReaderBehindAWriterThatLeavesSeesAnUpgradeAheadOfBoth(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		hold := locked(t, w.rw(lock.Config{}).RLock)
+		m := w.rw(lock.RWConfig{})
+		hold := locked(t, m.RLock)
 		ctx, cancel := context.WithCancel(t.Context())
-		writer := waits(ctx, w.rw(lock.Config{}).Lock)
-		reader := waits(t.Context(), w.rw(lock.Config{}).RLock)
-		if err := hold.Upgrade(t.Context()); err != nil {
+		writer := waits(ctx, w.rw(lock.RWConfig{}).Lock)
+		reader := waits(t.Context(), w.rw(lock.RWConfig{}).RLock)
+		if err := m.Upgrade(t.Context(), hold); err != nil {
 			t.Fatal(err)
 		}
 		cancel()
@@ -493,7 +495,7 @@ func TestReaderBehindAWriterThatLeavesSeesAnUpgradeAheadOfBoth(t *testing.T) {
 // A reader that comes between an upgrade's look and its node is in: the upgrade must see it.
 func TestReaderThatComesDuringAnUpgradeMakesItFail(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.rw(lock.Config{}), w.rw(lock.Config{})
+		a, b := w.rw(lock.RWConfig{}), w.rw(lock.RWConfig{})
 		hold := locked(t, a.RLock)
 		ctx, proceed := context.WithCancel(t.Context())
 		defer proceed()
@@ -504,7 +506,7 @@ func TestReaderThatComesDuringAnUpgradeMakesItFail(t *testing.T) {
 			return zktest.Pass
 		})
 		upgraded := make(chan error, 1)
-		go func() { upgraded <- hold.Upgrade(t.Context()) }()
+		go func() { upgraded <- a.Upgrade(t.Context(), hold) }()
 		synctest.Wait()
 		other := locked(t, b.RLock)
 		w.Control(nil)
@@ -516,7 +518,7 @@ func TestReaderThatComesDuringAnUpgradeMakesItFail(t *testing.T) {
 			t.Errorf("got %v, want the two readers' nodes", names)
 		}
 		// Those who came while the writer's node was there are readers as ever.
-		unlock(t, locked(t, w.rw(lock.Config{}).RLock))
+		unlock(t, locked(t, w.rw(lock.RWConfig{}).RLock))
 		unlock(t, other)
 		unlock(t, hold)
 	})
@@ -524,7 +526,7 @@ func TestReaderThatComesDuringAnUpgradeMakesItFail(t *testing.T) {
 
 func TestCallerThatLeavesDuringAnUpgradeKeepsTheReadersHold(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{})
+		m := w.rw(lock.RWConfig{})
 		hold := locked(t, m.RLock)
 		ctx, cancel := context.WithCancel(t.Context())
 		held, proceed := context.WithCancel(t.Context())
@@ -536,7 +538,7 @@ func TestCallerThatLeavesDuringAnUpgradeKeepsTheReadersHold(t *testing.T) {
 			return zktest.Pass
 		})
 		upgraded := make(chan error, 1)
-		go func() { upgraded <- hold.Upgrade(ctx) }()
+		go func() { upgraded <- m.Upgrade(ctx, hold) }()
 		synctest.Wait()
 		cancel()
 		if err := <-upgraded; !errors.Is(err, context.Canceled) {
@@ -551,26 +553,27 @@ func TestCallerThatLeavesDuringAnUpgradeKeepsTheReadersHold(t *testing.T) {
 	})
 }
 
-// The writer's node is made, its reply lost, and the caller leaves while it is asked for again, which finds it there already.
+// The writer's node is made, its reply lost, and the caller leaves while it is looked for.
 func TestCallerThatLeavesAnUpgradeWhoseReplyWasLostLeavesNoWriter(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{})
+		m := w.rw(lock.RWConfig{})
 		hold := locked(t, m.RLock)
 		ctx, leave := context.WithCancel(t.Context())
 		answer, proceed := context.WithCancel(t.Context())
 		defer proceed()
 		asked := 0
 		w.Control(func(r zktest.Request) zktest.Fault {
-			if r.Op != zktest.OpCreate {
-				return zktest.Pass
-			}
-			if asked++; asked == 1 {
+			switch {
+			case r.Op == zktest.OpCreate:
+				asked++
 				return zktest.DropReply
+			case asked == 0:
+				return zktest.Pass
 			}
 			leave()
 			return zktest.ReplyUntil(answer)
 		})
-		if err := hold.Upgrade(ctx); !errors.Is(err, context.Canceled) {
+		if err := m.Upgrade(ctx, hold); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want the context's end", err)
 		}
 		proceed()
@@ -580,13 +583,14 @@ func TestCallerThatLeavesAnUpgradeWhoseReplyWasLostLeavesNoWriter(t *testing.T) 
 			t.Errorf("beside the reader there is a writer that nobody is: %+v", line)
 		}
 		unlock(t, hold)
-		unlock(t, locked(t, w.rw(lock.Config{}).Lock))
+		unlock(t, locked(t, w.rw(lock.RWConfig{}).Lock))
 	})
 }
 
 func TestUnlockWaitsForADowngrade(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		hold := locked(t, w.rw(lock.Config{}).Lock)
+		m := w.rw(lock.RWConfig{})
+		hold := locked(t, m.Lock)
 		held, proceed := context.WithCancel(t.Context())
 		defer proceed()
 		w.Control(func(r zktest.Request) zktest.Fault {
@@ -597,7 +601,7 @@ func TestUnlockWaitsForADowngrade(t *testing.T) {
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := hold.Downgrade(ctx); !errors.Is(err, context.Canceled) {
+		if err := m.Downgrade(ctx, hold); !errors.Is(err, context.Canceled) {
 			t.Fatalf("got %v, want context.Canceled", err)
 		}
 		unlocked := make(chan error, 1)
@@ -615,14 +619,17 @@ func TestUnlockWaitsForADowngrade(t *testing.T) {
 
 func TestChangeOfAnotherLocksHoldIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		hold := acquire(t, w.mutex(lock.Config{}))
-		if hold.Downgrade(t.Context()) == nil || hold.Upgrade(t.Context()) == nil {
-			t.Error("a mutex's hold was changed")
+		m, other := w.rw(lock.RWConfig{}), w.rw(lock.RWConfig{})
+		for _, take := range []func(context.Context) (*lock.Hold, error){w.mutex(lock.Config{}).Lock, other.RLock, other.Lock} {
+			hold := locked(t, take)
+			if m.Downgrade(t.Context(), hold) == nil || m.Upgrade(t.Context(), hold) == nil {
+				t.Error("another lock's hold was changed")
+			}
+			unlock(t, hold)
 		}
-		unlock(t, hold)
-		read := locked(t, w.rw(lock.Config{}).RLock)
+		read := locked(t, m.RLock)
 		unlock(t, read)
-		if err := read.Upgrade(t.Context()); !errors.Is(err, lock.ErrUnlocked) {
+		if err := m.Upgrade(t.Context(), read); !errors.Is(err, lock.ErrUnlocked) {
 			t.Errorf("a hold that is over: got %v, want lock.ErrUnlocked", err)
 		}
 	})
@@ -632,12 +639,12 @@ func TestReaderThatLeavesWakesOnlyTheWriterThatWaitsForIt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var readers []*lock.Hold
 		for range 20 {
-			readers = append(readers, locked(t, w.rw(lock.Config{}).RLock))
+			readers = append(readers, locked(t, w.rw(lock.RWConfig{}).RLock))
 		}
-		writer := waits(t.Context(), w.rw(lock.Config{}).Lock)
+		writer := waits(t.Context(), w.rw(lock.RWConfig{}).Lock)
 		var behind []<-chan result
 		for range 20 {
-			behind = append(behind, waits(t.Context(), w.rw(lock.Config{}).RLock))
+			behind = append(behind, waits(t.Context(), w.rw(lock.RWConfig{}).RLock))
 		}
 		time.Sleep(time.Second)
 		before := w.Traffic().Events
@@ -670,7 +677,7 @@ func TestReaderThatLeavesWakesOnlyTheWriterThatWaitsForIt(t *testing.T) {
 func TestReadersAndWritersOfCuratorAndKazooAreRespected(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other := w.Session(t, 20*time.Second)
-		m := w.rw(lock.Config{})
+		m := w.rw(lock.RWConfig{})
 		unlock(t, locked(t, m.Lock)) // makes the parents
 		const guid = "0f8fad5bd9cb469fa16570867728950e"
 		for _, c := range []struct {
@@ -694,7 +701,7 @@ func TestReadersAndWritersOfCuratorAndKazooAreRespected(t *testing.T) {
 				none(t, "a reader behind "+c.name, reader)
 			} else {
 				h := got(t, reader)
-				if err := h.Upgrade(t.Context()); !errors.Is(err, lock.ErrUpgradeConflict) {
+				if err := m.Upgrade(t.Context(), h); !errors.Is(err, lock.ErrUpgradeConflict) {
 					t.Errorf("an upgrade beside %s: got %v", c.name, err)
 				}
 				unlock(t, h)
@@ -712,7 +719,7 @@ func TestReadersAndWritersOfCuratorAndKazooAreRespected(t *testing.T) {
 		if _, err := other.Create(t.Context(), path+"/"+guid+"__lock__", nil, zk.EphemeralSequential); err != nil {
 			t.Fatal(err)
 		}
-		none(t, "behind a kazoo writer", waits(t.Context(), w.rw(lock.Config{}).RLock))
+		none(t, "behind a kazoo writer", waits(t.Context(), w.rw(lock.RWConfig{}).RLock))
 		unlock(t, locked(t, m.RLock))
 		unlock(t, r)
 	})
@@ -721,13 +728,13 @@ func TestReadersAndWritersOfCuratorAndKazooAreRespected(t *testing.T) {
 func TestBoundsThatAReadWriteLockDoesNotHaveAreRefused(t *testing.T) {
 	t.Parallel()
 	client := open(t, zktest.Run(t))
-	if _, err := lock.NewRWMutex(client, path, lock.Config{Retain: time.Second}); err == nil {
-		t.Error("Retain: got no error")
+	if _, err := lock.NewRWMutex(client, path, lock.RWConfig{Handoff: lock.Handoff{Count: -2}}); err == nil {
+		t.Error("a negative hand-off: got no error")
 	}
-	if _, err := lock.NewRWMutex(client, "/", lock.Config{}); err == nil {
+	if _, err := lock.NewRWMutex(client, "/", lock.RWConfig{}); err == nil {
 		t.Error("the root: got no error")
 	}
-	if _, err := lock.NewRWMutex(nil, path, lock.Config{}); err == nil {
+	if _, err := lock.NewRWMutex(nil, path, lock.RWConfig{}); err == nil {
 		t.Error("no client: got no error")
 	}
 }
@@ -742,7 +749,7 @@ func TestLostRepliesMakeNoOrphanOfAReadWriteLock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				for step := 1; ; step++ {
-					m := w.rw(lock.Config{})
+					m := w.rw(lock.RWConfig{})
 					session(t, w.Client(t, 20*time.Second))
 					reached := false
 					w.Control(func(r zktest.Request) zktest.Fault {
@@ -753,17 +760,17 @@ func TestLostRepliesMakeNoOrphanOfAReadWriteLock(t *testing.T) {
 						return fault
 					})
 					hold := locked(t, m.Lock)
-					if err := hold.Downgrade(t.Context()); err != nil {
+					if err := m.Downgrade(t.Context(), hold); err != nil {
 						t.Fatalf("step %d: %v", step, err)
 					}
-					beside := locked(t, w.rw(lock.Config{}).RLock)
+					beside := locked(t, w.rw(lock.RWConfig{}).RLock)
 					unlock(t, beside)
 					time.Sleep(time.Second) // its session may have to come back for that
-					if err := hold.Upgrade(t.Context()); err != nil {
+					if err := m.Upgrade(t.Context(), hold); err != nil {
 						t.Fatalf("step %d: %v", step, err)
 					}
 					none(t, fmt.Sprintf("step %d: beside a writer", step), waits(t.Context(), func(ctx context.Context) (*lock.Hold, error) {
-						h, err := w.rw(lock.Config{}).RLock(ctx)
+						h, err := w.rw(lock.RWConfig{}).RLock(ctx)
 						if err == nil {
 							unlock(t, h)
 						}
@@ -789,7 +796,7 @@ func TestLostRepliesMakeNoOrphanOfAReadWriteLock(t *testing.T) {
 // the tokens of writers grow.
 func TestReadersAndWritersOfManyClientsExcludeEachOther(t *testing.T) {
 	t.Parallel()
-	for _, cfg := range []lock.Config{{}, {Handoff: lock.StrictFIFO}, {Handoff: lock.Handoff{Count: 2}}} {
+	for _, cfg := range []lock.RWConfig{{}, {Handoff: lock.StrictFIFO}, {Handoff: lock.Handoff{Count: 2}}} {
 		t.Run(fmt.Sprintf("%+v", cfg.Handoff), func(t *testing.T) {
 			t.Parallel()
 			srv := zktest.Run(t)
@@ -831,14 +838,14 @@ func TestReadersAndWritersOfManyClientsExcludeEachOther(t *testing.T) {
 							if strings.Contains(h.Path(), "__WRIT__") {
 								write(h)
 								if rnd.IntN(2) == 0 {
-									if err := h.Downgrade(t.Context()); err != nil {
+									if err := m.Downgrade(t.Context(), h); err != nil {
 										t.Error(err)
 									}
 									read()
 								}
 							} else {
 								read()
-								if err := h.Upgrade(t.Context()); err == nil {
+								if err := m.Upgrade(t.Context(), h); err == nil {
 									upgrades.Add(1)
 									write(h)
 								} else if !errors.Is(err, lock.ErrUpgradeConflict) {
@@ -867,7 +874,7 @@ func TestReadersAndWritersOfManyClientsExcludeEachOther(t *testing.T) {
 // a larger one.
 func TestUpgradeIsRefusedWhenTheTokensOfItsNodeHaveRunOut(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{Handoff: lock.Handoff{Count: 1 << 30, Time: time.Hour}})
+		m := w.rw(lock.RWConfig{Handoff: lock.Handoff{Count: 1 << 30, Time: time.Hour}})
 		hold := locked(t, m.RLock)
 		for range 1<<12 - 1 {
 			next := locked(t, m.RLock)
@@ -875,7 +882,7 @@ func TestUpgradeIsRefusedWhenTheTokensOfItsNodeHaveRunOut(t *testing.T) {
 			hold = next
 		}
 		before := hold.Token()
-		if err := hold.Upgrade(t.Context()); !errors.Is(err, lock.ErrUpgradeConflict) {
+		if err := m.Upgrade(t.Context(), hold); !errors.Is(err, lock.ErrUpgradeConflict) {
 			t.Errorf("got %v and token %d after %d, want lock.ErrUpgradeConflict", err, hold.Token(), before)
 		}
 		unlock(t, hold)
@@ -886,7 +893,7 @@ func TestUpgradeIsRefusedWhenTheTokensOfItsNodeHaveRunOut(t *testing.T) {
 // writer, and not join the reader who tried.
 func TestReaderBehindAWriterDoesNotJoinWhoTried(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.Config{})
+		m := w.rw(lock.RWConfig{})
 		unlock(t, locked(t, m.Lock))
 		time.Sleep(time.Second)
 		stopped, proceed := context.WithCancel(t.Context())

@@ -2,7 +2,6 @@ package lock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -11,25 +10,24 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// MaxPermits is how many permits one Acquire may take: they are nodes that are made in one transaction.
+// MaxPermits is how many permits one Acquire may take: their nodes are created in one transaction.
 const MaxPermits = 1000
 
-// Semaphore is a number of permits that are shared by all processes that use its path. There are never more holds than permits. It is
-// fair: who wants permits stands in a line, and only the first there is given some, so that a large request waits until there are
-// enough for it and small ones that came later wait behind it. It works on the nodes of Curator's InterProcessSemaphoreV2.
+// Semaphore is a number of permits that all processes with its path share. It is fair: contenders stand in a line,
+// and only the first is given permits, so a large request waits until there are enough for it, and smaller ones wait
+// behind it. It works on the nodes of Curator's InterProcessSemaphoreV2.
 //
-// Curator's acquire of several leases takes them one by one, and keeps what it has while it waits for more. If there are fewer permits than
-// docs/interop.md asks for, such clients can wait for each other without end, and an Acquire in front of them with them: end it by its context.
+// Curator acquires several leases one by one, and keeps what it has while it waits for more. With fewer permits than
+// docs/interop.md asks for, such clients can deadlock with each other, and an Acquire in front of them waits with
+// them until its context ends.
 //
-// A Semaphore may be used by any number of goroutines, each with nodes of its own: Config.Handoff has no effect. Acquisitions of one
-// Semaphore join the line in the order of the calls.
+// A Semaphore may be used by any number of goroutines, each with nodes of its own. Acquisitions of one Semaphore join
+// the line in the order of the calls.
 //
-// Tokens grow in the order in which permits are given out, and no two holds have the same. As several hold at a time, the larger token is
-// not the only valid one: what refuses smaller tokens lets in only the last. Guards are of more use here.
+// Tokens grow in the order in which permits are given out, and no two holds have the same. A fence that refuses smaller
+// tokens would admit only the latest of several holders, so use guards here.
 type Semaphore struct {
-	client *zk.Client
-	path   string
-	cfg    Config
+	base
 	limit  Limit
 	dir    line.Line
 	queue  line.Line
@@ -46,28 +44,18 @@ const (
 	leasesDir = "leases"
 )
 
-// NewSemaphore returns the semaphore at path, which is private to it: no other recipe may use it. Nothing is asked of the server yet; the
-// path and missing parents are made when they are needed, and go away when they are not unless they have a limit to keep. It returns an
-// error for a path that is none, for a limit that is none, for Config.Retain and Config.Delay, which a semaphore does not have, and for every
-// Config.Layout but Curator.
-func NewSemaphore(client *zk.Client, path string, limit Limit, cfg Config) (*Semaphore, error) {
-	cfg, err := checkNew(client, path, cfg)
+// NewSemaphore returns the semaphore at path, which no other recipe may use. It does not contact the server: the path
+// and missing parents are created when they are needed, and removed when they are not, unless they store a limit. It
+// returns an error if the path, the limit or the configuration is invalid.
+func NewSemaphore(client *zk.Client, path string, limit Limit, config SemaphoreConfig) (*Semaphore, error) {
+	cfg, err := checkNew(client, path, config.config())
 	if err != nil {
 		return nil, err
-	}
-	if cfg.Retain > 0 {
-		return nil, errors.New("lock: permits are not retained; leave Retain zero")
-	}
-	if cfg.Delay > 0 {
-		return nil, errors.New("lock: holders of permits are at work at the same time in any case, so that a delay keeps nothing apart; leave Delay zero")
-	}
-	if cfg.Layout != Curator {
-		return nil, fmt.Errorf("lock: a semaphore has no layout %v; leave Layout zero for Curator's", cfg.Layout)
 	}
 	if err := limit.check(path); err != nil {
 		return nil, err
 	}
-	s := &Semaphore{client: client, path: path, cfg: cfg, limit: limit}
+	s := &Semaphore{base: base{client: client, name: path, cfg: cfg}, limit: limit}
 	s.tickets.init()
 	s.dir = line.Line{Dir: path, ACL: cfg.ACL, Lasting: true}
 	contenderLine(&s.queue, path+"/"+queueDir, cfg, lockStem, anyone)
@@ -81,55 +69,50 @@ func NewSemaphore(client *zk.Client, path string, limit Limit, cfg Config) (*Sem
 }
 
 // Path returns the semaphore's path.
-func (s *Semaphore) Path() string { return s.path }
+func (s *Semaphore) Path() string { return s.name }
 
-// Acquire waits until n permits are free and everybody who came before has been served, and returns one hold of all n: they end together,
-// and Unlock gives all back. Others are served in the order in which the server saw them come.
+// Acquire waits until n permits are free and all earlier contenders are served, and returns one hold of all n: they end
+// together, and Unlock returns all.
 //
-// It returns an error at once if there can never be so many: n is less than one, larger than the limit, or larger than
-// MaxPermits; or with a path or label so long that the nodes of n permits do not fit into one request, half a
-// mebibyte. Of a watched limit nobody knows whether it will be raised, so there a request that is larger waits, and
-// others behind it.
-//
-// If ctx ends first, it leaves the line and returns ctx's cause. If the session ends while it waits, it joins the line again at its end
-// under the next one; a client that is closed, or whose credentials are refused, ends the wait with the client's error. Whenever it
-// returns an error, it has taken no permit and left no node behind, or is still removing them in the background.
+// Acquire returns an error at once if n can never be served: if it is less than one, larger than the limit or larger
+// than MaxPermits, or if the nodes of n permits do not fit into one request of half a mebibyte. A watched limit may
+// still be raised, so a larger request waits, and others behind it. All other errors are those of Mutex.Lock.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*Hold, error) {
-	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.path)
+	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.name)
 	s.mu.Lock()
 	t := s.tickets.draw()
 	s.mu.Unlock()
 	defer t.drop(&s.mu)
-	return s.acquire(ctx, n, func(sess *zk.Session) (*line.Bundle, error) {
+	return s.permits(ctx, n, func(sess *zk.Session) (*line.Own, error) {
 		if err := s.tickets.turn(ctx, &s.mu, t, sess); err != nil {
 			return nil, err
 		}
-		place, count, err := s.pool.Enter(ctx, sess)
+		own, count, err := s.pool.Enter(ctx, sess)
 		if err != nil {
 			return nil, err
 		}
 		t.enter(&s.mu, sess)
-		if !place.First() {
+		if !own.First() {
 			queued()
 		}
-		if count, err = s.pool.Await(ctx, place, count); err != nil {
-			place.Leave()
+		if count, err = s.pool.Await(ctx, own, count); err != nil {
+			own.Release()
 			return nil, err
 		}
-		return s.take(ctx, place, n, count, func() error {
+		return s.take(ctx, own, n, count, func() error {
 			queued()
 			return nil
 		})
 	})
 }
 
-// TryAcquire returns a hold of n permits if so many are free and nobody stands in line, and ErrHeld at once otherwise. That somebody left
-// a moment ago may not have reached the server that answers, and somebody who stands in line may be about to be served: then ErrHeld
-// is late news, never a permit given twice. A try that fails costs one round trip, or two with a stored limit.
+// TryAcquire returns a hold of n permits if so many are free and no contender waits, and otherwise ErrHeld at once.
+// As with Mutex.TryLock, ErrHeld may be outdated, and no permit is given twice. A try that fails costs one round
+// trip, or two with a stored limit.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Hold, error) {
-	return s.acquire(ctx, n, func(sess *zk.Session) (*line.Bundle, error) {
+	return s.permits(ctx, n, func(sess *zk.Session) (*line.Own, error) {
 		count := s.pool.Count(sess)
-		empty, err := line.Empty(ctx, sess, []*line.Line{&s.queue})
+		empty, err := line.Empty(ctx, sess, &s.queue)
 		if err != nil {
 			return nil, err
 		}
@@ -138,53 +121,47 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Hold, error) {
 		} else if !empty || free < n {
 			return nil, ErrHeld
 		}
-		place, count, err := s.pool.Enter(ctx, sess)
+		own, count, err := s.pool.Enter(ctx, sess)
 		if err != nil {
 			return nil, err
 		}
-		if !place.First() {
-			place.Leave()
+		if !own.First() {
+			own.Release()
 			return nil, ErrHeld
 		}
-		return s.take(ctx, place, n, count, func() error { return ErrHeld })
+		return s.take(ctx, own, n, count, func() error { return ErrHeld })
 	})
 }
 
-// acquire has permits taken, and tells the hooks.
-func (s *Semaphore) acquire(ctx context.Context, n int, take func(*zk.Session) (*line.Bundle, error)) (*Hold, error) {
+// permits has n permits taken.
+func (s *Semaphore) permits(ctx context.Context, n int, take func(*zk.Session) (*line.Own, error)) (*Hold, error) {
 	switch {
 	case n < 1 || n > MaxPermits:
-		return nil, s.failed(fmt.Errorf("%d permits are wanted; one to %d can be had at once", n, MaxPermits))
+		return nil, s.failed(fmt.Errorf("permits out of range: %d; use 1 to %d", n, MaxPermits))
 	case !s.limit.holds(n):
-		return nil, s.failed(fmt.Errorf("%d permits are wanted, and there are %d in all", n, s.limit.permits))
-	case ctx.Err() != nil:
-		return nil, s.failed(context.Cause(ctx))
+		return nil, s.failed(fmt.Errorf("%d permits exceed the limit of %d", n, s.limit.permits))
 	}
 	if err := line.CheckSize(slices.Repeat([]*line.Line{&s.leases}, n)...); err != nil {
 		return nil, s.failed(err)
 	}
-	return s.cfg.Hooks.around(ctx, s.path, func() (*Hold, error) {
-		leases, err := attempt(ctx, s.cfg.Retry, s.client, func(sess *zk.Session) (*line.Bundle, error) {
+	return s.acquire(ctx, s, true, func(ctx context.Context) (*Hold, error) {
+		return s.alone(ctx, func(sess *zk.Session) (*line.Own, error) {
 			if err := s.limit.store(ctx, sess, &s.dir); err != nil {
 				return nil, err
 			}
 			return take(sess)
 		})
-		return s.cfg.holdOn(s.client, s.path, leases, err)
 	})
 }
 
-// take exchanges a place that is first for permits.
+// take exchanges a contender that is first for permits.
 func (s *Semaphore) take(
-	ctx context.Context, place *line.Place, n int, count *line.Count, full func() error,
-) (*line.Bundle, error) {
-	leases, err := s.pool.Take(ctx, place, n, count, full)
+	ctx context.Context, own *line.Own, n int, count *line.Count, full func() error,
+) (*line.Own, error) {
+	leases, err := s.pool.Take(ctx, own, n, count, full)
 	if err != nil {
-		place.Leave()
+		own.Release()
 		return nil, err
 	}
 	return leases, nil
 }
-
-// failed says of which semaphore err is.
-func (s *Semaphore) failed(err error) error { return failedAt(s.client, s.path, err) }

@@ -309,7 +309,7 @@ func TestNeverMoreThanTheLimitAreHeldOnZooKeeper(t *testing.T) {
 	link := zktest.Proxy(t, peer.ZooKeeper(t, peer.Options{}).ConnectString())
 	neverMore(t, link)
 	// As many at once as there can be: one transaction.
-	s := semaphore(t, link.Client(t, 20*time.Second), lock.AgreedLimit(lock.MaxPermits), lock.Config{})
+	s := semaphore(t, link.Client(t, 20*time.Second), lock.AgreedLimit(lock.MaxPermits), lock.SemaphoreConfig{})
 	hold, err := s.Acquire(t.Context(), lock.MaxPermits)
 	if err != nil {
 		t.Fatal(err)
@@ -333,7 +333,7 @@ func neverMore(t *testing.T, link *zktest.Link) {
 	var out, most atomic.Int64
 	var wg sync.WaitGroup
 	for c := range 5 {
-		s := semaphore(t, link.Client(t, 20*time.Second), lock.StoredLimit(limit), lock.Config{})
+		s := semaphore(t, link.Client(t, 20*time.Second), lock.StoredLimit(limit), lock.SemaphoreConfig{})
 		for g := range 4 {
 			rnd := rand.New(rand.NewPCG(uint64(c), uint64(g)))
 			wg.Go(func() {
@@ -370,7 +370,7 @@ func neverMore(t *testing.T, link *zktest.Link) {
 	if m := most.Load(); m > limit {
 		t.Errorf("%d permits of %d were held at a time", m, limit)
 	}
-	all, err := semaphore(t, link.Client(t, 20*time.Second), lock.StoredLimit(limit), lock.Config{}).Acquire(t.Context(), limit)
+	all, err := semaphore(t, link.Client(t, 20*time.Second), lock.StoredLimit(limit), lock.SemaphoreConfig{}).Acquire(t.Context(), limit)
 	if err != nil {
 		t.Fatal(err)
 	}

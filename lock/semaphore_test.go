@@ -28,10 +28,10 @@ func (p permits) TryLock(ctx context.Context) (*lock.Hold, error) { return p.Try
 
 func (w *world) semaphore(limit lock.Limit) *lock.Semaphore {
 	w.t.Helper()
-	return semaphore(w.t, w.Client(w.t, 20*time.Second), limit, lock.Config{})
+	return semaphore(w.t, w.Client(w.t, 20*time.Second), limit, lock.SemaphoreConfig{})
 }
 
-func semaphore(t *testing.T, client *zk.Client, limit lock.Limit, cfg lock.Config) *lock.Semaphore {
+func semaphore(t *testing.T, client *zk.Client, limit lock.Limit, cfg lock.SemaphoreConfig) *lock.Semaphore {
 	t.Helper()
 	s, err := lock.NewSemaphore(client, path, limit, cfg)
 	if err != nil {
@@ -141,7 +141,7 @@ func TestTryAcquireIsAnsweredAtOnce(t *testing.T) {
 func TestPermitsThatCanNeverBeHadAreRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	client := open(t, zktest.Run(t))
-	s := semaphore(t, client, lock.AgreedLimit(3), lock.Config{})
+	s := semaphore(t, client, lock.AgreedLimit(3), lock.SemaphoreConfig{})
 	for _, n := range []int{0, -1, 4, lock.MaxPermits + 1} {
 		for name, take := range map[string]func(context.Context) (*lock.Hold, error){"Acquire": permits{s, n}.Lock, "TryAcquire": permits{s, n}.TryLock} {
 			if _, err := take(t.Context()); err == nil || errors.Is(err, lock.ErrHeld) {
@@ -150,12 +150,9 @@ func TestPermitsThatCanNeverBeHadAreRefusedAtOnce(t *testing.T) {
 		}
 	}
 	for _, limit := range []lock.Limit{{}, lock.AgreedLimit(0), lock.StoredLimit(-1), lock.WatchedLimit("x"), lock.WatchedLimit(path)} {
-		if _, err := lock.NewSemaphore(client, path, limit, lock.Config{}); err == nil {
+		if _, err := lock.NewSemaphore(client, path, limit, lock.SemaphoreConfig{}); err == nil {
 			t.Errorf("NewSemaphore with limit %+v: got no error", limit)
 		}
-	}
-	if _, err := lock.NewSemaphore(client, path, lock.AgreedLimit(1), lock.Config{Retain: 1}); err == nil {
-		t.Error("Retain: got no error")
 	}
 	if s.Path() != path {
 		t.Errorf("got path %s, want %s", s.Path(), path)
@@ -289,7 +286,7 @@ func TestLossOfTheSessionEndsPermitsAndRestartsWaitersInTheirOrder(t *testing.T)
 func TestPermitsOfAClosedClientAreFree(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, 20*time.Second)
-		hold := locked(t, permits{semaphore(t, client, lock.AgreedLimit(3), lock.Config{}), 3}.Lock)
+		hold := locked(t, permits{semaphore(t, client, lock.AgreedLimit(3), lock.SemaphoreConfig{}), 3}.Lock)
 		waiting := waits(t.Context(), w.another(3, 2).Lock)
 		if err := client.Close(); err != nil {
 			t.Fatal(err)
@@ -304,7 +301,7 @@ func TestPermitsOfAClosedClientAreFree(t *testing.T) {
 func TestPermitsReportToHooks(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var told []string
-		cfg := lock.Config{Hooks: lock.Hooks{
+		cfg := lock.SemaphoreConfig{Hooks: lock.Hooks{
 			Enqueued: func(context.Context, lock.Event) { told = append(told, "enqueued") },
 			Acquired: func(context.Context, lock.Event) { told = append(told, "acquired") },
 			Released: func(lock.Event) { told = append(told, "released") },

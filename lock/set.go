@@ -11,30 +11,29 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// Set is several mutexes that are taken together, all or none. It stands in the lines of its paths, which are those of Mutex, Curator's
-// InterProcessMutex and the others that Mutex respects.
+// Set is several mutexes that are taken together, all or none. It stands in the lines of its paths, which it shares
+// with Mutex, Curator's InterProcessMutex and the other locks that Mutex respects.
 //
-// Its nodes are created in one transaction, so that all lines see sets come in one order: two sets that have paths in common never wait for
-// each other, whatever the order of their paths. That is not so for whoever takes one mutex after the other.
+// Its nodes are created in one transaction, so all lines have the same order of sets: two sets with common paths never
+// deadlock, whatever the order of their paths. Taking one mutex after the other does not guarantee that.
 //
-// A Set may be used by any number of goroutines. They exclude each other like any other contenders, each with nodes of its own:
-// Config.Handoff has no effect.
+// A Set may be used by any number of goroutines. They exclude each other like any other contenders, each with nodes
+// of its own.
 type Set struct {
-	client *zk.Client
-	cfg    Config
-	lines  []*line.Line
-	paths  []string
+	base
+	lines []*line.Line
+	paths []string
 }
 
-// NewSet returns the set of the mutexes at paths. Nothing is asked of the server yet. It returns an error for a path
-// that is none or is given twice, for no path at all, for so many or so long ones that their nodes do not fit into one
-// request, half a mebibyte (about a thousand paths of ordinary length), and for Config.Retain, which a set does not
-// have.
-func NewSet(client *zk.Client, paths []string, cfg Config) (*Set, error) {
+// NewSet returns the set of the mutexes at paths. It does not contact the server. It returns an error if there is no
+// path, if one is invalid or given twice, if their nodes do not fit into one request of half a mebibyte (about a
+// thousand paths of ordinary length), and if the configuration is invalid.
+func NewSet(client *zk.Client, paths []string, config SetConfig) (*Set, error) {
 	if len(paths) == 0 {
-		return nil, errors.New("lock: a set needs a path")
+		return nil, errors.New("lock: no path given; a set needs at least one")
 	}
-	s := &Set{client: client, cfg: cfg, paths: slices.Clone(paths)}
+	cfg := config.config()
+	s := &Set{base: base{client: client, name: strings.Join(paths, " and "), cfg: cfg}, paths: slices.Clone(paths)}
 	paths = s.paths
 	named := setRecords(paths)
 	for i, path := range paths {
@@ -43,15 +42,12 @@ func NewSet(client *zk.Client, paths []string, cfg Config) (*Set, error) {
 			return nil, err
 		}
 		if slices.Contains(paths[:i], path) {
-			return nil, fmt.Errorf("lock: %s is given twice, and a set would wait for itself", path)
+			return nil, fmt.Errorf("lock: duplicate path %s; a set would wait for itself", path)
 		}
 		l := new(line.Line)
 		contenderLine(l, path, checked, lockStem, anyone)
 		l.Data = ownerData(cfg.Label, named[i])
 		s.lines = append(s.lines, l)
-	}
-	if cfg.Retain > 0 {
-		return nil, errors.New("lock: a set is not retained; leave Retain zero")
 	}
 	if err := checkSize(s.lines...); err != nil {
 		return nil, err
@@ -62,59 +58,31 @@ func NewSet(client *zk.Client, paths []string, cfg Config) (*Set, error) {
 // Paths returns the set's paths as they were given.
 func (s *Set) Paths() []string { return slices.Clone(s.paths) }
 
-// Lock waits until it is first in all of the lines, and returns one hold of all: they end together, and Unlock gives all up. Its token
-// is larger than that of every earlier hold of any of the paths; Guards checks a node at each path.
+// Lock waits until it is first in all of the lines, and returns one hold of all locks: they end together, and Unlock
+// releases all. Its token is larger than that of every earlier hold of any of the paths; Guards checks a node at each
+// path. Its errors are those of Mutex.Lock. If another client deletes one of its nodes while it waits, it joins all
+// lines again.
 //
-// If ctx ends first, it leaves all lines and returns ctx's cause. If the session ends while it waits, or somebody deletes one of its
-// nodes, it joins all lines again at their ends. Whenever it returns an error, it has left no node behind, or is still removing them in
-// the background.
-//
-// If ctx descends from the context of a hold of this Set that lasts, Lock returns a nested hold at once, as Mutex.Lock does. That is this
-// Set and no other: a Mutex or another Set with one of its paths waits for it, inside a hold of it as well as outside.
+// With Reenter, Lock nests in a hold of this Set and of no other: a Mutex or another Set with one of its paths waits.
 func (s *Set) Lock(ctx context.Context) (*Hold, error) {
-	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.name())
-	return s.lock(ctx, func(sess *zk.Session) (*line.Group, error) {
-		g, err := line.EnterAll(ctx, sess, s.lines)
+	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.name)
+	return s.lock(ctx, func(sess *zk.Session) (*line.Own, error) {
+		own, err := line.Enter(ctx, sess, s.lines...)
 		if err != nil {
 			return nil, err
 		}
-		if !g.First() {
-			queued()
-		}
-		if err := g.Await(ctx); err != nil {
-			g.Leave()
-			return nil, err
-		}
-		return s.cfg.startAll(ctx, g, waitsOut(queued))
+		return s.await(ctx, own, queued)
 	})
 }
 
-// TryLock returns the hold if all of the mutexes are free, and ErrHeld at once if anybody has one of them or waits for it. A try that
-// fails costs one round trip.
+// TryLock returns the hold if all of the mutexes are free, and otherwise ErrHeld at once, as Mutex.TryLock does. A
+// try that fails costs one round trip.
 func (s *Set) TryLock(ctx context.Context) (*Hold, error) {
-	return s.lock(ctx, func(sess *zk.Session) (*line.Group, error) {
-		free, err := line.Empty(ctx, sess, s.lines)
-		if err != nil {
-			return nil, err
-		}
-		if !free {
-			return nil, ErrHeld
-		}
-		g, err := line.EnterAll(ctx, sess, s.lines)
-		if err != nil {
-			return nil, err
-		}
-		if !g.First() {
-			g.Leave()
-			return nil, ErrHeld
-		}
-		return s.cfg.startAll(ctx, g, waitsNot)
+	return s.lock(ctx, func(sess *zk.Session) (*line.Own, error) {
+		return s.cfg.tryEnter(ctx, sess, s.lines...)
 	})
 }
 
-func (s *Set) lock(ctx context.Context, try func(*zk.Session) (*line.Group, error)) (*Hold, error) {
-	return takeAlone(ctx, &s.cfg, s.client, s, s.name(), try)
+func (s *Set) lock(ctx context.Context, try func(*zk.Session) (*line.Own, error)) (*Hold, error) {
+	return s.acquire(ctx, s, true, func(ctx context.Context) (*Hold, error) { return s.alone(ctx, try) })
 }
-
-// name is what errors and hooks call the set.
-func (s *Set) name() string { return strings.Join(s.paths, " and ") }

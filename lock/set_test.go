@@ -19,7 +19,7 @@ const pathA, pathB, pathC = "/locks/a", "/locks/b", "/locks/deeper/c"
 
 func set(t *testing.T, client *zk.Client, paths ...string) *lock.Set {
 	t.Helper()
-	s, err := lock.NewSet(client, paths, lock.Config{})
+	s, err := lock.NewSet(client, paths, lock.SetConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,12 +93,9 @@ func TestPathsThatCannotBeASetAreRefused(t *testing.T) {
 	t.Parallel()
 	client := open(t, zktest.Run(t))
 	for _, paths := range [][]string{nil, {pathA, pathA}, {pathA, "/"}, {"x"}} {
-		if _, err := lock.NewSet(client, paths, lock.Config{}); err == nil {
+		if _, err := lock.NewSet(client, paths, lock.SetConfig{}); err == nil {
 			t.Errorf("NewSet(%v): got no error", paths)
 		}
-	}
-	if _, err := lock.NewSet(client, []string{pathA}, lock.Config{Retain: 1}); err == nil {
-		t.Error("Retain: got no error")
 	}
 }
 
@@ -290,7 +287,7 @@ func TestSetThatLeavesClosesAllItsWatchesFirst(t *testing.T) {
 func TestSetThatLostAPlaceWhileItRestedIsNotLetIn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		resting := func(paths ...string) *lock.Set {
-			s, err := lock.NewSet(w.Client(t, 20*time.Second), paths, lock.Config{Delay: delay})
+			s, err := lock.NewSet(w.Client(t, 20*time.Second), paths, lock.SetConfig{Delay: delay})
 			if err != nil {
 				t.Fatal(err)
 			}

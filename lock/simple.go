@@ -3,7 +3,6 @@ package lock
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	stdpath "path"
 	"time"
@@ -12,45 +11,36 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// Simple is a lock in the form of many texts and clients: one ephemeral node, at the lock's own path. Whoever makes it has the lock, and
-// everybody else watches it. It is here for those who share paths with such clients; among our own, use a Mutex.
+// Simple is the simplest form of lock, which many programs use: one ephemeral node, at the lock's own path. The
+// client that creates it has the lock, and the others watch it. Use it to share paths with such programs; otherwise
+// use a Mutex.
 //
-// It is not fair: when the lock is free all who wait try to make the node, and any of them may win, also who has just come. And it wakes
-// a herd: with n processes waiting one Unlock sends n events, answered by n attempts to write, of which one succeeds, so that n
-// hand-overs cost in the order of n² messages. docs/herd.md has figures; a Mutex sends one event. For the same reason Config.Handoff has no
-// effect: each goroutine tries for itself, though those that share a session share its one watch at the server.
+// It is not fair: when the lock is free, all waiters try to create the node, and any of them may win, also a
+// newcomer. And it wakes a herd: with n processes waiting, one Unlock sends n events, answered by n attempts to
+// write, of which one succeeds. docs/herd.md has figures; a Mutex sends one event. Goroutines of one process try for
+// themselves, too, though those with the same session share its one watch.
 //
-// For the rest it keeps what a Mutex promises: its holds end with their sessions, before the server lets anybody else in; their tokens
-// grow; lost replies and callers that leave leave no node. Inspect shows the holder, not who waits; Revoke asks it and may take the lock by
-// force. Two things this form cannot give, because all its nodes have the same name: a guard is refused when the hold's session is gone,
-// and when there is no node, but it cannot tell the hold's node from another's that was made after somebody deleted the first by hand;
-// and neither can an Unlock, or a Revoke with Force, in the moment in which it deletes, or when a partition between
-// servers holds its request up and delivers it after a retry. Tokens can.
+// In all else it keeps the promises of a Mutex: its holds end with their sessions, before the server lets another
+// client in; their tokens grow; lost replies and canceled calls leave no node. Inspect shows the holder, not the
+// waiters; Revoke asks it and may take the lock by force. Because all its nodes have the same name, two things are
+// weaker. A guard cannot tell the hold's node from one that was created after someone deleted the first by hand. And
+// an Unlock, or a Revoke with Force, can hit such a later node in the moment in which it deletes, or when a partition
+// between servers delays its request and delivers it after a retry. Tokens can tell.
 type Simple struct {
-	client *zk.Client
-	path   string
-	cfg    Config
-	spot   line.Spot
+	base
+	node line.NodeLock
 }
 
-// NewSimple returns the simple lock at path, which is the path of its node: nothing may be below it. Nothing is asked of the server yet;
-// missing parents are made when they are needed and go away when they are not. It returns an error for a path that is none, and for
-// Config.Retain, Config.Delay and Config.Layout, which a simple lock does not have.
-func NewSimple(client *zk.Client, path string, cfg Config) (*Simple, error) {
-	cfg, err := checkNew(client, path, cfg)
+// NewSimple returns the simple lock at path, which is the path of its node and must have nothing below it. It does
+// not contact the server: missing parents are created when they are needed and removed when they are not. It returns
+// an error if the path or the configuration is invalid.
+func NewSimple(client *zk.Client, path string, config SimpleConfig) (*Simple, error) {
+	cfg, err := checkNew(client, path, config.config())
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case cfg.Retain > 0:
-		return nil, errors.New("lock: a simple lock cannot be retained, because it does not show who waits; leave Retain zero")
-	case cfg.Delay > 0:
-		return nil, errors.New("lock: a simple lock has nowhere to leave a mark for those who come after it; leave Delay zero")
-	case cfg.Layout != Curator:
-		return nil, fmt.Errorf("lock: a simple lock is a node at the path itself, so it has no layout %v; leave Layout zero", cfg.Layout)
-	}
 	owner := thisProcess(cfg.Label)
-	s := &Simple{client: client, path: path, cfg: cfg, spot: line.Spot{
+	s := &Simple{base: base{client: client, name: path, cfg: cfg}, node: line.NodeLock{
 		Line: &line.Line{Dir: stdpath.Dir(path), ACL: cfg.ACL},
 		Path: path,
 		Data: func(guid string) []byte {
@@ -64,7 +54,7 @@ func NewSimple(client *zk.Client, path string, cfg Config) (*Simple, error) {
 			return json.Unmarshal(data, &o) == nil && o.ID == guid
 		},
 	}}
-	if err := s.spot.CheckSize(); err != nil {
+	if err := s.node.CheckSize(); err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
 	return s, nil
@@ -77,39 +67,34 @@ type signed struct {
 }
 
 // Path returns the lock's path, which is that of its node.
-func (s *Simple) Path() string { return s.path }
+func (s *Simple) Path() string { return s.name }
 
-// Lock waits until it has made the node, and returns the hold. Who comes first is not served first.
-//
-// If ctx ends first, it returns ctx's cause. If the session ends while it waits, it goes on under the next one; a client that is closed, or
-// whose credentials are refused, ends the wait with the client's error. Whenever it returns an error, it has left no node behind, or is
-// still removing it in the background.
-//
-// If ctx descends from the context of a hold of this Simple that lasts, Lock and TryLock return a nested hold at once, as Mutex.Lock does.
+// Lock waits until it has created the node, and returns the hold. Waiters are served in no particular order. Its
+// errors are those of Mutex.Lock.
 func (s *Simple) Lock(ctx context.Context) (*Hold, error) {
-	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.path)
-	return s.acquire(ctx, func(sess *zk.Session) (*line.Post, error) {
-		return s.spot.Take(ctx, sess, func() error {
+	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.name)
+	return s.lock(ctx, func(sess *zk.Session) (*line.Own, error) {
+		return s.node.Take(ctx, sess, func() error {
 			queued()
 			return nil
 		})
 	})
 }
 
-// TryLock returns the hold if the lock is free, and ErrHeld at once if there is a node, whoever has made it. A try that fails costs one
-// read, or an attempt to write if somebody else is quicker.
+// TryLock returns the hold if the lock is free, and ErrHeld at once if its node exists. A try that fails costs one
+// read, or an attempt to write if another client is quicker.
 func (s *Simple) TryLock(ctx context.Context) (*Hold, error) {
-	return s.acquire(ctx, func(sess *zk.Session) (*line.Post, error) {
-		switch _, exists, err := sess.Exists(ctx, s.path); {
+	return s.lock(ctx, func(sess *zk.Session) (*line.Own, error) {
+		switch _, exists, err := sess.Exists(ctx, s.name); {
 		case err != nil:
 			return nil, err
 		case exists:
 			return nil, ErrHeld
 		}
-		return s.spot.Take(ctx, sess, func() error { return ErrHeld })
+		return s.node.Take(ctx, sess, func() error { return ErrHeld })
 	})
 }
 
-func (s *Simple) acquire(ctx context.Context, take func(*zk.Session) (*line.Post, error)) (*Hold, error) {
-	return takeAlone(ctx, &s.cfg, s.client, s, s.path, take)
+func (s *Simple) lock(ctx context.Context, take func(*zk.Session) (*line.Own, error)) (*Hold, error) {
+	return s.acquire(ctx, s, true, func(ctx context.Context) (*Hold, error) { return s.alone(ctx, take) })
 }

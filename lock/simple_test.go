@@ -14,9 +14,9 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-func (w *world) simple() *lock.Simple { return w.simpleWith(lock.Config{}) }
+func (w *world) simple() *lock.Simple { return w.simpleWith(lock.SimpleConfig{}) }
 
-func (w *world) simpleWith(cfg lock.Config) *lock.Simple {
+func (w *world) simpleWith(cfg lock.SimpleConfig) *lock.Simple {
 	w.t.Helper()
 	s, err := lock.NewSimple(w.Client(w.t, 20*time.Second), path, cfg)
 	if err != nil {
@@ -190,30 +190,42 @@ func TestSimpleLockThatIsMadeTooLateIsRemoved(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s, err := lock.NewSimple(client, path, lock.Config{})
+				s, err := lock.NewSimple(client, path, lock.SimpleConfig{})
 				if err != nil {
 					t.Fatal(err)
 				}
 				if _, err := sess.Create(t.Context(), stdpath.Dir(path), nil, zk.Persistent); err != nil {
 					t.Fatal(err)
 				}
+				looked, look := context.WithCancel(t.Context())
 				answer, proceed := context.WithCancel(t.Context())
 				attempts := 0
 				w.Control(func(r zktest.Request) zktest.Fault {
-					if r.Op != zktest.OpCreate || r.Path != path {
+					switch {
+					case r.Op == zktest.OpDelete && r.Path != path: // the barrier before the search for the node
+						return zktest.Until(looked)
+					case r.Op != zktest.OpCreate || r.Path != path:
 						return zktest.Pass
 					}
 					if attempts++; attempts == 1 {
-						return zktest.Refuse
+						return zktest.DropReply
 					}
 					return zktest.ReplyUntil(answer)
 				})
 				ctx, leave := context.WithCancel(t.Context())
 				first := waits(ctx, s.Lock)
 				time.Sleep(2 * time.Second)
-				data, _, err := w.Session(t, timeout).Get(t.Context(), path)
-				if err != nil || attempts != 2 {
-					t.Fatalf("after %d attempts, want 2: %v", attempts, err)
+				// It is as if the first attempt's node had not been made yet.
+				other := w.Session(t, timeout)
+				data, _, err := other.Get(t.Context(), path)
+				if err = errors.Join(err, other.Delete(t.Context(), path, -1)); err != nil {
+					t.Fatal(err)
+				}
+				look()
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+				if attempts != 2 {
+					t.Fatalf("after %d attempts, want 2", attempts)
 				}
 				if leaves {
 					leave()
@@ -327,14 +339,14 @@ func TestSimpleHoldWhoseNodeOthersDeleteIsToldAndUnlocksNobodyElse(t *testing.T)
 func TestLockInsideASimpleHoldIsNestedInIt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var d diary
-		s, other := w.simpleWith(lock.Config{Hooks: d.hooks()}), w.simple()
+		s, other := w.simpleWith(lock.SimpleConfig{Hooks: d.hooks()}), w.simple()
 		outer := locked(t, s.Lock)
 		inner := lockedIn(t, outer, s.Lock)
 		third := lockedIn(t, inner, s.TryLock)
 		if inner.Token() != outer.Token() || third.Token() != outer.Token() {
 			t.Errorf("nested holds have the tokens %d and %d, want %d", inner.Token(), third.Token(), outer.Token())
 		}
-		if _, err := other.TryLock(outer.Context()); !errors.Is(err, lock.ErrHeld) {
+		if _, err := other.TryLock(lock.Reenter(outer.Context())); !errors.Is(err, lock.ErrHeld) {
 			t.Errorf("another simple lock inside: got %v, want lock.ErrHeld", err)
 		}
 		for _, h := range []*lock.Hold{outer, third, inner} {
@@ -344,7 +356,9 @@ func TestLockInsideASimpleHoldIsNestedInIt(t *testing.T) {
 			unlock(t, h)
 		}
 		w.free()
-		again := locked(t, func(context.Context) (*lock.Hold, error) { return s.Lock(context.WithoutCancel(outer.Context())) })
+		again := locked(t, func(context.Context) (*lock.Hold, error) {
+			return s.Lock(lock.Reenter(context.WithoutCancel(outer.Context())))
+		})
 		if again.Token() <= outer.Token() {
 			t.Errorf("inside a hold that is over: got token %d after %d", again.Token(), outer.Token())
 		}
@@ -358,7 +372,7 @@ func TestLockInsideASimpleHoldIsNestedInIt(t *testing.T) {
 
 func TestInspectShowsWhoHasASimpleLock(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		hold := locked(t, w.simpleWith(lock.Config{Label: "nightly"}).Lock)
+		hold := locked(t, w.simpleWith(lock.SimpleConfig{Label: "nightly"}).Lock)
 		waiting := waits(t.Context(), w.simple().Lock)
 		w.wantRoles("a simple lock", "H")
 		c := w.line()[0]
@@ -435,7 +449,7 @@ func TestHolderOfASimpleLockIsToldWhoRevokesIt(t *testing.T) {
 
 func TestHolderOfASimpleLockMayRefuseARevocation(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		hold := locked(t, w.simpleWith(lock.Config{OnRevoke: func(context.Context, lock.Revocation) bool { return false }}).Lock)
+		hold := locked(t, w.simpleWith(lock.SimpleConfig{OnRevoke: func(context.Context, lock.Revocation) bool { return false }}).Lock)
 		settled()
 		if r := <-w.revoke(lock.RevokeOptions{Grace: time.Second}); !errors.Is(r.err, lock.ErrKept) || hold.Context().Err() != nil {
 			t.Errorf("got %+v, the hold ended by %v, want lock.ErrKept", r, context.Cause(hold.Context()))
@@ -480,12 +494,9 @@ func TestPathsThatCannotBeASimpleLockAreRefused(t *testing.T) {
 	t.Parallel()
 	client := open(t, zktest.Run(t))
 	for _, p := range []string{"", "x", "/", "/zookeeper", "/a/"} {
-		if _, err := lock.NewSimple(client, p, lock.Config{}); err == nil {
+		if _, err := lock.NewSimple(client, p, lock.SimpleConfig{}); err == nil {
 			t.Errorf("NewSimple at %q: got no error", p)
 		}
-	}
-	if _, err := lock.NewSimple(client, path, lock.Config{Retain: 1}); err == nil {
-		t.Error("Retain: got no error")
 	}
 }
 
@@ -593,7 +604,7 @@ func TestTryLockOfASimpleLockThatComesTooLateLeavesNoWatch(t *testing.T) {
 func TestRevocationThatComesTooLateLeavesTheNodeOfTheNextAsItIs(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		refuse := func(context.Context, lock.Revocation) bool { return false }
-		hold := locked(t, w.simpleWith(lock.Config{OnRevoke: refuse}).Lock)
+		hold := locked(t, w.simpleWith(lock.SimpleConfig{OnRevoke: refuse}).Lock)
 		settled()
 		if r := <-w.revoke(lock.RevokeOptions{Grace: time.Second}); !errors.Is(r.err, lock.ErrKept) {
 			t.Fatalf("got %+v, want lock.ErrKept", r)

@@ -24,7 +24,7 @@ func shelves(n int) []string {
 // A set's request grows with its paths and not with their square, and their parents are made together.
 func TestSetOfManyPathsIsTakenInFewRoundTrips(t *testing.T) {
 	t.Parallel()
-	for _, cfg := range []lock.Config{{}, {Layout: lock.Both}, {Delay: delay}} {
+	for _, cfg := range []lock.SetConfig{{}, {Layout: lock.Both}, {Delay: delay}} {
 		t.Run(fmt.Sprint(cfg.Layout, cfg.Delay), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				paths := shelves(400)
@@ -71,10 +71,10 @@ func TestWhatDoesNotFitIntoARequestIsRefusedBeforeItIsSent(t *testing.T) {
 		long := "/" + strings.Repeat("x", 1<<20)
 		made := map[string]error{}
 		_, made["mutex"] = lock.NewMutex(client, long, lock.Config{})
-		_, made["read/write lock"] = lock.NewRWMutex(client, long, lock.Config{})
-		_, made["semaphore"] = lock.NewSemaphore(client, long, lock.AgreedLimit(1), lock.Config{})
-		_, made["simple"] = lock.NewSimple(client, long, lock.Config{})
-		_, made["set"] = lock.NewSet(client, shelves(5000), lock.Config{})
+		_, made["read/write lock"] = lock.NewRWMutex(client, long, lock.RWConfig{})
+		_, made["semaphore"] = lock.NewSemaphore(client, long, lock.AgreedLimit(1), lock.SemaphoreConfig{})
+		_, made["simple"] = lock.NewSimple(client, long, lock.SimpleConfig{})
+		_, made["set"] = lock.NewSet(client, shelves(5000), lock.SetConfig{})
 		_, made["label"] = lock.NewMutex(client, path, lock.Config{Label: strings.Repeat("x", 1025)})
 		_, made["ACL"] = lock.NewMutex(client, path, lock.Config{ACL: make([]zk.ACL, 10_000)})
 		for what, err := range made {
@@ -82,7 +82,7 @@ func TestWhatDoesNotFitIntoARequestIsRefusedBeforeItIsSent(t *testing.T) {
 				t.Errorf("%s: got %.100v, want a short error", what, err)
 			}
 		}
-		s := semaphore(t, client, lock.AgreedLimit(lock.MaxPermits), lock.Config{Label: strings.Repeat("x", 1024)})
+		s := semaphore(t, client, lock.AgreedLimit(lock.MaxPermits), lock.SemaphoreConfig{Label: strings.Repeat("x", 1024)})
 		session(t, client)
 		before := w.Traffic().Requests
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

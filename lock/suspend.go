@@ -4,48 +4,50 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// OnSuspend says what a lost connection is to a hold. The session, and with it the lock, outlives the connection.
+// OnSuspend says what a lost connection does to a hold. The session, and with it the lock, outlives the connection.
 type OnSuspend int
 
-// What a lost connection is to a hold.
+// What a lost connection does to a hold.
 const (
-	// KeepHold lets the hold go on until the session is uncertain, which comes before a server can give the lock to another client.
+	// KeepHold lets the hold go on until the session is uncertain, which comes before a server can give the lock to
+	// another client.
 	KeepHold OnSuspend = iota
-	// EndHold ends the hold's context with ErrSuspended as soon as the connection is lost, as Curator's standard error policy has it.
-	// The lock stays this holder's until Unlock, or until the session's end.
+	// EndHold ends the hold's context with ErrSuspended as soon as the connection is lost, as Curator's standard
+	// error policy has it. The lock stays this holder's until Unlock, or until the session's end.
 	EndHold
 )
 
 // ErrSuspended is the cause of a hold's context after the connection was lost, with Config.OnSuspend set to EndHold.
-var ErrSuspended = errors.New("lock: the connection was lost, which this lock takes for the end of the hold")
+var ErrSuspended = errors.New("lock: the connection was lost, which ends the hold (OnSuspend)")
 
 func (o OnSuspend) check() error {
 	if o != KeepHold && o != EndHold {
-		return fmt.Errorf("lock: there is no OnSuspend %d; use KeepHold or EndHold", int(o))
+		return fmt.Errorf("lock: unknown OnSuspend %d; use KeepHold or EndHold", int(o))
 	}
 	return nil
 }
 
-// endSuspended ends the tenure's holds when the connection is lost. From Connected a session comes to no other state
-// without having lost it, so the first change counts, even if it is connected again when we look: that it is connected
-// now is seen before the tenure serves anybody.
-func (t *tenure) endSuspended() {
-	state, changed := t.sess.State()
-	go t.suspended(state, changed)
+// endSuspended ends the holds of an ownership when the connection is lost. From Connected a session comes to no other
+// state without having lost it, so the first change counts, even if it is connected again when we look: that it is
+// connected now is seen before the ownership serves anyone.
+func endSuspended(o *line.Ownership) {
+	state, changed := o.Session().State()
+	go suspended(o, o.Session(), state, changed)
 }
 
-func (t *tenure) suspended(state zk.State, changed <-chan struct{}) {
+func suspended(o *line.Ownership, sess *zk.Session, state zk.State, changed <-chan struct{}) {
 	if state == zk.Connected {
 		select {
 		case <-changed:
-		case <-t.use.Done():
+		case <-o.Use().Done():
 			return
 		}
 	}
-	if t.sess.Err() == nil { // or the session's end is the better answer, and on its way
-		t.Stop(ErrSuspended)
+	if sess.Err() == nil { // or the session's end is the better answer, and on its way
+		o.Stop(ErrSuspended)
 	}
 }

@@ -39,8 +39,7 @@ func TestEndOfTheSessionIsNotTakenForALostConnection(t *testing.T) {
 			sess *zk.Session
 			want error
 		}{{ended, nil}, {hold.Session(), ErrSuspended}} {
-			x := &tenure{Tenure: hold.tenure.Tenure, sess: row.sess, use: hold.tenure.use}
-			x.suspended(zk.Connected, changed)
+			suspended(hold.grant.Ownership, row.sess, zk.Connected, changed)
 			if cause := context.Cause(hold.Context()); cause != row.want { //nolint:errorlint // the very error
 				t.Errorf("got cause %v, want %v", cause, row.want)
 			}

@@ -43,7 +43,7 @@ func TestTimedAttemptsLeaveNoWatchBehind(t *testing.T) {
 		sess := w.Session(t, 20*time.Second)
 		w.foreign(sess, guid+"-lock-", zk.EphemeralSequential)
 		w.foreign(sess, guid+"-__WRIT__", zk.EphemeralSequential)
-		m, rw := w.mutex(lock.Config{}), w.rw(lock.Config{})
+		m, rw := w.mutex(lock.Config{}), w.rw(lock.RWConfig{})
 		for _, take := range []func(context.Context) (*lock.Hold, error){m.Lock, rw.Lock, w.set(path, pathA).Lock} {
 			for range 20 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -61,7 +61,7 @@ func TestTimedAttemptsLeaveNoWatchBehind(t *testing.T) {
 func TestNothingIsMadeBeforeALockIsTaken(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.mutex(lock.Config{Delay: delay})
-		w.rw(lock.Config{})
+		w.rw(lock.RWConfig{})
 		w.set(path, pathA)
 		w.line()
 		if r := <-w.revoke(lock.RevokeOptions{Record: true}); r.err != nil {
@@ -127,7 +127,7 @@ func TestReaderDoesNotWaitForAWriterThatCameLater(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		sess := w.Session(t, 20*time.Second)
 		first := w.foreign(sess, guid+"-__WRIT__", zk.EphemeralSequential)
-		reader := waits(t.Context(), w.rw(lock.Config{}).RLock)
+		reader := waits(t.Context(), w.rw(lock.RWConfig{}).RLock)
 		synctest.Wait()
 		w.foreign(sess, guid+"-__WRIT__", zk.EphemeralSequential)
 		w.foreign(sess, "0f8fad5bd9cb469fa16570867728950e__lock__", zk.EphemeralSequential)
@@ -144,9 +144,9 @@ func TestChildrenOfEqualNumberAreTwoContenders(t *testing.T) {
 		sess := w.Session(t, 20*time.Second)
 		writer := w.foreign(sess, guid+"-__WRIT__", zk.EphemeralSequential)
 		reader := w.foreign(sess, "_c_1f8fad5b-d9cb-469f-a165-70867728950e-__READ__"+writer[len(writer)-10:], zk.Ephemeral)
-		ours := w.rw(lock.Config{})
+		ours := w.rw(lock.RWConfig{})
 		write := waits(t.Context(), ours.Lock)
-		read := waits(t.Context(), w.rw(lock.Config{}).RLock)
+		read := waits(t.Context(), w.rw(lock.RWConfig{}).RLock)
 		none(t, "behind both", write, read)
 		if line := w.line(); len(line) != 4 {
 			t.Errorf("got %d contenders, want 4: %+v", len(line), line)
@@ -256,8 +256,8 @@ func TestLostCreationIsFoundThoughReadsAreBehind(t *testing.T) {
 		"two nodes": func(w *world) func(context.Context) (*lock.Hold, error) {
 			return w.mutex(lock.Config{Layout: lock.Both}).Lock
 		},
-		"writer":  func(w *world) func(context.Context) (*lock.Hold, error) { return w.rw(lock.Config{}).Lock },
-		"reader":  func(w *world) func(context.Context) (*lock.Hold, error) { return w.rw(lock.Config{}).RLock },
+		"writer":  func(w *world) func(context.Context) (*lock.Hold, error) { return w.rw(lock.RWConfig{}).Lock },
+		"reader":  func(w *world) func(context.Context) (*lock.Hold, error) { return w.rw(lock.RWConfig{}).RLock },
 		"set":     func(w *world) func(context.Context) (*lock.Hold, error) { return w.set(path, pathA).Lock },
 		"permits": func(w *world) func(context.Context) (*lock.Hold, error) { return w.another(3, 2).Lock },
 		"simple":  func(w *world) func(context.Context) (*lock.Hold, error) { return w.simple().Lock },
@@ -305,7 +305,7 @@ func TestLostCreationIsFoundThoughTheServerRefusesToLookAtFirst(t *testing.T) {
 	for _, refusal := range []zk.Code{zk.NotReadOnly, zk.SessionMoved, zk.ThrottledOp} {
 		t.Run(refusal.Error(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				m, rw, s := w.mutex(lock.Config{}), w.rw(lock.Config{}), w.set(path, pathA)
+				m, rw, s := w.mutex(lock.Config{}), w.rw(lock.RWConfig{}), w.set(path, pathA)
 				for _, take := range []func(context.Context) (*lock.Hold, error){m.Lock, m.TryLock, rw.Lock, rw.RLock, s.Lock} {
 					unlock(t, locked(t, take)) // the parents are there
 					synctest.Wait()
@@ -340,7 +340,7 @@ func TestLostCreationIsFoundThoughTheServerRefusesToLookAtFirst(t *testing.T) {
 func TestTryLockRightBehindAnUnlockGetsTheLock(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m, strict := w.mutex(lock.Config{}), w.mutex(lock.Config{Handoff: lock.StrictFIFO})
-		keeps, rests, rw, s := w.mutex(lock.Config{Retain: time.Minute}), w.delayed(), w.rw(lock.Config{}), w.set(path, pathA)
+		keeps, rests, rw, s := w.mutex(lock.Config{Retain: time.Minute}), w.delayed(), w.rw(lock.RWConfig{}), w.set(path, pathA)
 		for _, take := range []func(context.Context) (*lock.Hold, error){
 			m.TryLock, strict.TryLock, keeps.TryLock, rests.TryLock, rw.TryLock, rw.TryRLock, s.TryLock,
 		} {

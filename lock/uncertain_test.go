@@ -30,42 +30,42 @@ var takers = map[string]func(ctx context.Context, client *zk.Client) (*lock.Hold
 		return lockMutex(ctx, client, lock.Config{Delay: time.Millisecond})
 	},
 	"writer": func(ctx context.Context, client *zk.Client) (*lock.Hold, error) {
-		m, err := lock.NewRWMutex(client, path, lock.Config{})
+		m, err := lock.NewRWMutex(client, path, lock.RWConfig{})
 		if err != nil {
 			return nil, err
 		}
 		return m.Lock(ctx)
 	},
 	"reader that was a writer": func(ctx context.Context, client *zk.Client) (*lock.Hold, error) {
-		m, err := lock.NewRWMutex(client, path, lock.Config{})
+		m, err := lock.NewRWMutex(client, path, lock.RWConfig{})
 		if err != nil {
 			return nil, err
 		}
 		h, err := m.Lock(ctx)
 		if err == nil {
-			err = h.Downgrade(ctx)
+			err = m.Downgrade(ctx, h)
 		}
 		if err == nil { // another reader would not have to wait
-			err = h.Upgrade(ctx)
+			err = m.Upgrade(ctx, h)
 		}
 		return h, err
 	},
 	"semaphore": func(ctx context.Context, client *zk.Client) (*lock.Hold, error) {
-		s, err := lock.NewSemaphore(client, path, lock.AgreedLimit(2), lock.Config{})
+		s, err := lock.NewSemaphore(client, path, lock.AgreedLimit(2), lock.SemaphoreConfig{})
 		if err != nil {
 			return nil, err
 		}
 		return s.Acquire(ctx, 2)
 	},
 	"set": func(ctx context.Context, client *zk.Client) (*lock.Hold, error) {
-		s, err := lock.NewSet(client, []string{path, path + "-2"}, lock.Config{})
+		s, err := lock.NewSet(client, []string{path, path + "-2"}, lock.SetConfig{})
 		if err != nil {
 			return nil, err
 		}
 		return s.Lock(ctx)
 	},
 	"simple": func(ctx context.Context, client *zk.Client) (*lock.Hold, error) {
-		s, err := lock.NewSimple(client, path, lock.Config{})
+		s, err := lock.NewSimple(client, path, lock.SimpleConfig{})
 		if err != nil {
 			return nil, err
 		}

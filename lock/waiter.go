@@ -2,8 +2,9 @@ package lock
 
 import "context"
 
-// waiter is one goroutine in a local line. It gets one answer, unless it leaves first.
+// A waiter is one goroutine in a local queue. It gets one answer.
 type waiter struct {
+	group  *group // the queue's mu guards it
 	hooks  *Hooks
 	answer chan answer   // one slot, so that answering never blocks
 	queued chan struct{} // gets a value when somebody is found ahead; one slot; nil if nobody wants to know

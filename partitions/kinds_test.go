@@ -45,25 +45,25 @@ var acquires = map[string]acquire{
 		return locked(ctx, m, err)
 	},
 	"writer": func(ctx context.Context, client *zk.Client, path string) (held, error) {
-		m, err := lock.NewRWMutex(client, path, lock.Config{})
+		m, err := lock.NewRWMutex(client, path, lock.RWConfig{})
 		return locked(ctx, m, err)
 	},
 	"reader": func(ctx context.Context, client *zk.Client, path string) (held, error) {
-		m, err := lock.NewRWMutex(client, path, lock.Config{})
+		m, err := lock.NewRWMutex(client, path, lock.RWConfig{})
 		if err != nil {
 			return held{}, err
 		}
 		return holding(m.RLock(ctx))
 	},
 	"semaphore": func(ctx context.Context, client *zk.Client, path string) (held, error) {
-		s, err := lock.NewSemaphore(client, path, lock.AgreedLimit(1), lock.Config{})
+		s, err := lock.NewSemaphore(client, path, lock.AgreedLimit(1), lock.SemaphoreConfig{})
 		if err != nil {
 			return held{}, err
 		}
 		return holding(s.Acquire(ctx, 1))
 	},
 	"set": func(ctx context.Context, client *zk.Client, path string) (held, error) {
-		s, err := lock.NewSet(client, []string{path + "/one", path + "/two"}, lock.Config{})
+		s, err := lock.NewSet(client, []string{path + "/one", path + "/two"}, lock.SetConfig{})
 		return locked(ctx, s, err)
 	},
 	"election": func(ctx context.Context, client *zk.Client, path string) (held, error) {

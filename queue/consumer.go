@@ -591,5 +591,5 @@ func (co *consumer) close(ctx context.Context) error {
 // removeNode ends the consumer and removes its node, when no claim needs it.
 func (co *consumer) removeNode() *line.Removal {
 	co.end(ErrClosed)
-	return line.OwnBundle(co.sess, zk.Created{Path: co.node}).Leave()
+	return line.Remove(co.sess, co.node)
 }

@@ -1,5 +1,3 @@
-//go:build !plantedbug
-
 package queue
 
 import "github.com/seed-a3166700/turnstile/zk"

@@ -14,7 +14,7 @@ import (
 type waiter struct {
 	co    *consumer
 	line  line.Line
-	place *line.Place // among the waiting consumers; nil while not waiting
+	place *line.Own // among the waiting consumers; nil while not waiting
 }
 
 func newWaiter(co *consumer) *waiter {
@@ -22,7 +22,7 @@ func newWaiter(co *consumer) *waiter {
 		Dir:     co.q.layout.path(dirWaiters),
 		Prefix:  func(guid string) string { return guid + "-wait-" },
 		Markers: []line.Marker{"wait-"},
-		Blocks:  func(line.Seat) bool { return true },
+		Blocks:  func(line.Contender) bool { return true },
 		Data:    func() []byte { return []byte(co.id) },
 		ACL:     co.q.cfg.ACL,
 
@@ -58,7 +58,7 @@ func (w *waiter) wait(ctx context.Context) error {
 
 func (w *waiter) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) error {
 	if w.place == nil {
-		place, err := w.line.Enter(ctx, w.co.sess)
+		place, err := line.Enter(ctx, w.co.sess, &w.line)
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (w *waiter) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) e
 // leave gives up the place among the waiting consumers.
 func (w *waiter) leave() {
 	if w.place != nil {
-		w.place.Leave()
+		w.place.Release()
 		w.place = nil
 	}
 }

@@ -30,7 +30,7 @@ type locker interface {
 const simple, line = "simple lock", "line (Mutex)"
 
 var locks = []kind{
-	{simple, func(c *zk.Client, path string) (locker, error) { return lock.NewSimple(c, path, lock.Config{}) }},
+	{simple, func(c *zk.Client, path string) (locker, error) { return lock.NewSimple(c, path, lock.SimpleConfig{}) }},
 	{line, func(c *zk.Client, path string) (locker, error) { return lock.NewMutex(c, path, lock.Config{}) }},
 }
 

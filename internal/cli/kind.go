@@ -56,21 +56,23 @@ func (l *locker) checkKind(cmd *cobra.Command) error {
 // its nodes are named after. A lock that is not shared is therefore a Mutex, which InterProcessMutex understands; only
 // a path that is used with InterProcessReadWriteLock, which does not understand that, needs a writer.
 func (l *locker) anyLock(client *zk.Client) (anyLock, error) {
-	cfg := lock.Config{
-		Label: l.label, Delay: time.Duration(l.delay), Layout: lockLayouts[l.layout.Value], ACL: l.run.Connection.ACL(),
-	}
+	label, acl, layout, delay := l.label, l.run.Connection.ACL(), lockLayouts[l.layout.Value], time.Duration(l.delay)
+	rw := lock.RWConfig{Label: label, ACL: acl, Layout: layout, Delay: delay}
 	switch {
 	case l.permits.limit > 0:
+		cfg := lock.SemaphoreConfig{Label: label, ACL: acl}
 		s, err := lock.NewSemaphore(client, l.run.Path, lock.StoredLimit(l.permits.limit), cfg)
 		return semaphore{s, l.permits.n}, err
 	case len(l.run.Paths) > 1:
+		cfg := lock.SetConfig{Label: label, ACL: acl, Layout: layout, Delay: delay}
 		return lock.NewSet(client, l.run.Paths, cfg)
 	case l.shared:
-		m, err := lock.NewRWMutex(client, l.run.Path, cfg)
+		m, err := lock.NewRWMutex(client, l.run.Path, rw)
 		return reader{m}, err
 	case l.layout.Value == layoutCuratorRW:
-		return lock.NewRWMutex(client, l.run.Path, cfg)
+		return lock.NewRWMutex(client, l.run.Path, rw)
 	default:
+		cfg := lock.Config{Label: label, ACL: acl, Layout: layout, Delay: delay}
 		return lock.NewMutex(client, l.run.Path, cfg)
 	}
 }

@@ -7,38 +7,78 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// A mark is a persistent node beside the line, in a directory of marks, that says that the contender of the same name has started: it
-// has what the line is for. It is made before the contender starts, and deleted in the transaction that deletes the contender's
-// node. So a mark without a contender is one that was lost, whose session ended or whose node others deleted, and what it had under way
-// may still arrive: who comes next lets the delay pass that the mark tells.
+// A delayRecord is the data of a mark: a persistent node beside the line, in a directory of marks, which says that the
+// contender of the same name has started: it has what the line is for. It is made before the contender starts, and
+// deleted in the transaction that deletes the contender's nodes. So a mark without a contender is one that was lost,
+// whose session ended or whose node other clients deleted, and what it had under way may still arrive: the next
+// contender lets the delay pass that the mark tells.
 //
-// Names of contenders never come twice. That is why marks may be deleted, and why who repeats a deletion whose answer was lost cannot hit
-// the mark of the next.
-type mark struct {
+// Names of contenders never come twice. That is why marks may be deleted, and why a deletion that is repeated because
+// its answer was lost cannot hit the mark of the next contender.
+type delayRecord struct {
 	Delay time.Duration `json:"delayNs"`
-	// Lost is set by the first who finds that the contender has gone. The node's time of change is then when that was.
+	// Lost is set by the first contender that finds this one gone. The node's time of change is then when that was.
 	Lost bool `json:"lost,omitempty"`
 }
 
-func (m mark) encode() []byte {
-	b, err := json.Marshal(m)
+func (r delayRecord) encode() []byte {
+	b, err := json.Marshal(r)
 	if err != nil {
 		return []byte("{}") // cannot happen: every field marshals
 	}
 	return b
 }
 
-// Start marks in dir that our place, which is first, is what others wait for, after it has let the delays of those pass that were lost.
-// Of those whom the line does not let block us, a reader's other readers, none counts. Rest is asked whether to wait when there is such a
-// delay; if not, Start returns ErrResting. Other errors are those of Await.
-// Whatever it returns, the place stays taken, and Leave takes the mark along.
-func (p *Place) Start(ctx context.Context, dir string, delay time.Duration, rest func(time.Duration) bool) error {
-	p.mark, p.delay = join(dir, p.seat.Name), delay
+// ErrResting says that a delay has not passed.
+var ErrResting = errors.New("line: the former holder was lost, and its delay has not passed")
+
+// Start marks our contender, which is first, as what others wait for, after it has let the delays of lost holders pass.
+// The mark for each line is in the directory that dir returns for the line's path. Marks of contenders that do not
+// block us, a reader's other readers, do not count. When a delay has not passed, Start calls rest, with what is left;
+// if that returns false, Start returns ErrResting. Delays of several lines pass at once. Its other errors are those of
+// Await. Whatever it returns, the contender stays, and Release takes the marks along.
+func (o *Own) Start(
+	ctx context.Context, dir func(path string) string, delay time.Duration, rest func(time.Duration) bool,
+) error {
+	if len(o.positions) == 1 {
+		p := o.positions[0]
+		return p.start(ctx, dir(p.line.Dir), delay, rest)
+	}
+	starting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var mu sync.Mutex // one call of rest at a time; guards rested
+	rested := false
+	ask := func(left time.Duration) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		rested = true
+		return rest(left)
+	}
+	ended := make(chan error, len(o.positions))
+	for _, p := range o.positions {
+		go func() { ended <- p.start(starting, dir(p.line.Dir), delay, ask) }()
+	}
+	var err error
+	for range o.positions {
+		if e := <-ended; e != nil && err == nil {
+			err = e
+			cancel()
+		}
+	}
+	if err == nil && rested {
+		return o.check(ctx) // while a delay passed at one path, our node at another may have been deleted
+	}
+	return err
+}
+
+func (p *position) start(ctx context.Context, dir string, delay time.Duration, rest func(time.Duration) bool) error {
+	p.mark, p.delay = join(dir, p.self.Name), delay
 	var passed []string
 	for {
 		others, err := p.leaveMark(ctx, dir)
@@ -48,7 +88,7 @@ func (p *Place) Start(ctx context.Context, dir string, delay time.Duration, rest
 		var left time.Duration
 		var lost []string
 		if len(others) > 0 {
-			if left, lost, err = p.lost(ctx, dir, others, passed, delay); err != nil {
+			if left, lost, err = p.lost(ctx, others, passed); err != nil {
 				return err
 			}
 		}
@@ -61,127 +101,116 @@ func (p *Place) Start(ctx context.Context, dir string, delay time.Duration, rest
 			}
 			passed = lost
 		default:
-			if err := p.clear(ctx, lost); err != nil {
-				return err
-			}
-			p.started = true
-			return nil
+			err := p.clear(ctx, lost)
+			p.started = err == nil
+			return err
 		}
 	}
 }
 
-// ErrResting says that a delay has not passed.
-var ErrResting = errors.New("line: the one before was lost, and its delay has not passed")
-
-// startLike leaves a mark like other's, if that has one: for a place of the same holder that is to take its place.
-func (p *Place) startLike(ctx context.Context, other *Place) error {
+// startLike leaves a mark like other's, if that has one: for a contender of the same holder that is to replace it.
+func (p *position) startLike(ctx context.Context, other *position) error {
 	if other.mark == "" {
 		return nil
 	}
 	dir := path.Dir(other.mark)
-	p.mark, p.delay = join(dir, p.seat.Name), other.delay
+	p.mark, p.delay = join(dir, p.self.Name), other.delay
 	_, err := p.leaveMark(ctx, dir)
 	p.started = err == nil
 	return err
 }
 
 // marked is our mark.
-func (p *Place) marked() zk.Node {
-	return zk.Node{Path: p.mark, Data: mark{Delay: p.delay}.encode(), Mode: zk.Persistent, ACL: p.line.ACL}
+func (p *position) marked() zk.Node {
+	return zk.Node{Path: p.mark, Data: delayRecord{Delay: p.delay}.encode(), Mode: zk.Persistent, ACL: p.line.ACL}
 }
 
-// heeds reports whether the mark of that name is of somebody who blocked us. Whose name says nothing did.
-func (p *Place) heeds(name string) bool {
-	s, ok := ParseSeat(name, p.line.Markers)
-	return name != p.seat.Name && (!ok || p.line.Blocks(s))
+// heeds reports whether the mark of that name is of a contender that blocked us. One whose name tells nothing did.
+func (p *position) heeds(name string) bool {
+	c, ok := ParseContender(name, p.line.Markers)
+	return name != p.self.Name && (!ok || p.line.Blocks(c))
 }
 
-// leaveMark makes our mark, if our node is still there, and returns the names of the marks that count: in one round trip, as a rule.
-func (p *Place) leaveMark(ctx context.Context, dir string) ([]string, error) {
-	node := p.marked()
-	for tries := 0; ; {
-		b := p.sess.Batch()
-		made := b.Multi(zk.CheckOp(p.node.Path, -1), zk.CreateNodeOp(node))
-		listed := b.Children(dir)
-		b.Send()
-		_, err := made.Get(ctx)
-		failed, _ := errors.AsType[*zk.MultiError](err)
-		switch {
-		case err == nil:
-		case failed == nil:
-			if err := Settle(ctx, p.sess, err); err != nil {
+// leaveMark makes our mark, if our node is still there, and returns the names of the marks that count: in one round
+// trip, as a rule.
+func (p *position) leaveMark(ctx context.Context, dir string) ([]string, error) {
+	sess, tries := p.own.sess, 0
+	return retry(ctx, sess, func() ([]string, error) {
+		for {
+			b := sess.Batch()
+			made := b.Multi(zk.CheckOp(p.nodes[0].path, -1), zk.CreateNodeOp(p.marked()))
+			listed := b.Children(dir)
+			b.Send()
+			_, err := made.Get(ctx)
+			failed, _ := errors.AsType[*zk.MultiError](err)
+			switch {
+			case err == nil:
+			case failed == nil:
 				return nil, err
-			}
-			continue
-		case failed.Index == 0 && failed.Err == zk.NoNode:
-			return nil, ErrGone
-		case failed.Err == zk.NodeExists: // only the answer to an earlier attempt was lost
-		case failed.Err == zk.NoNode:
-			if tries++; tries > maxTries {
-				return nil, fmt.Errorf("line: %s vanishes as often as it is made: %w", dir, err)
-			}
-			if err := p.line.makeParents(ctx, p.sess, dir); err != nil {
-				return nil, err
-			}
-			continue
-		default:
-			return nil, err
-		}
-		children, err := listed.Get(ctx)
-		if err == nil {
-			var others []string
-			for _, name := range children.Names {
-				if p.heeds(name) {
-					others = append(others, name)
+			case failed.Index == 0 && failed.Err == zk.NoNode:
+				return nil, ErrGone
+			case failed.Err == zk.NodeExists: // only the answer to an earlier attempt was lost
+			case failed.Err == zk.NoNode:
+				if tries++; tries > maxTries {
+					return nil, fmt.Errorf("line: %s vanishes as often as it is made: %w", dir, err)
 				}
+				if err := p.line.makeParents(ctx, sess, dir); err != nil {
+					return nil, err
+				}
+				continue
+			default:
+				return nil, err
 			}
-			return others, nil
+			children, err := listed.Get(ctx)
+			return slices.DeleteFunc(children.Names, func(name string) bool { return !p.heeds(name) }), err
 		}
-		if err := Settle(ctx, p.sess, err); err != nil {
-			return nil, err
-		}
-	}
+	})
 }
 
-// outwait lets a delay pass. Our mark is not there meanwhile: whoever is lost while it waits has not started, and must not make others wait.
-func (p *Place) outwait(ctx context.Context, left time.Duration) error {
+// outwait lets a delay pass. Our mark is not there meanwhile: a contender that is lost while it waits has not started,
+// and must not make others wait.
+func (p *position) outwait(ctx context.Context, left time.Duration) error {
 	timer := time.NewTimer(left)
 	defer timer.Stop()
-	for {
-		err := p.sess.Delete(ctx, p.mark, -1)
-		if err == nil || errors.Is(err, zk.NoNode) {
-			break
+	sess := p.own.sess
+	_, err := retry(ctx, sess, func() (none struct{}, err error) {
+		if err = sess.Delete(ctx, p.mark, -1); errors.Is(err, zk.NoNode) {
+			err = nil
 		}
-		if err := Settle(ctx, p.sess, err); err != nil {
-			return err
-		}
+		return none, err
+	})
+	if err != nil {
+		return err
 	}
 	select {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-p.sess.Context().Done():
-		return p.sess.Err()
+	case <-sess.Context().Done():
+		return sess.Err()
 	}
 }
 
-// lost looks which of the marks with the given names are those of contenders that were lost, and how much of their delays is left, where
-// it has not passed.
-func (p *Place) lost(ctx context.Context, dir string, names, passed []string, own time.Duration) (left time.Duration, lost []string, err error) {
-	for {
-		left, lost, err = p.lostNow(ctx, dir, names, passed, own)
-		if err == nil {
-			return left, lost, nil
-		}
-		if err := Settle(ctx, p.sess, err); err != nil {
-			return 0, nil, err
-		}
-	}
+// lost returns which of the marks with the given names are those of contenders that were lost, and how much of their
+// delays is left, where that has not passed.
+func (p *position) lost(ctx context.Context, names, passed []string) (left time.Duration, lost []string, err error) {
+	lost, err = retry(ctx, p.own.sess, func() ([]string, error) {
+		left = 0
+		return p.lostNow(ctx, names, func(name string, rests time.Duration) {
+			if !slices.Contains(passed, name) {
+				left = max(left, rests)
+			}
+		})
+	})
+	return left, lost, err
 }
 
-func (p *Place) lostNow(ctx context.Context, dir string, names, passed []string, own time.Duration) (left time.Duration, lost []string, err error) {
-	b := p.sess.Batch()
+func (p *position) lostNow(
+	ctx context.Context, names []string, found func(name string, left time.Duration),
+) (lost []string, err error) {
+	dir := path.Dir(p.mark)
+	b := p.own.sess.Batch()
 	marks, nodes := make([]*zk.Future[zk.Data], len(names)), make([]*zk.Future[zk.Existence], len(names))
 	for i, name := range names {
 		// A node is looked for after its mark was read: if it is not there, it will not be again.
@@ -191,7 +220,7 @@ func (p *Place) lostNow(ctx context.Context, dir string, names, passed []string,
 	b.Send()
 	now, err := ours.Get(ctx)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	for i, name := range names {
 		read, err := marks[i].Get(ctx)
@@ -200,89 +229,100 @@ func (p *Place) lostNow(ctx context.Context, dir string, names, passed []string,
 		}
 		node, nodeErr := nodes[i].Get(ctx)
 		if err := errors.Join(err, nodeErr); err != nil {
-			return 0, nil, err
+			return nil, err
 		}
 		if node.Exists {
 			continue
 		}
-		rests, err := p.rests(ctx, join(dir, name), read, now.Stat.Ctime, own)
-		if errors.Is(err, zk.NoNode) { // it left between the two looks
+		left, err := p.rests(ctx, join(dir, name), read, now.Stat.Ctime)
+		if errors.Is(err, zk.NoNode) { // it left between the two reads
 			continue
 		}
 		if err != nil {
-			return 0, nil, err
+			return nil, err
 		}
 		lost = append(lost, name)
-		if !slices.Contains(passed, name) {
-			left = max(left, rests)
-		}
+		found(name, left)
 	}
-	return left, lost, nil
+	return lost, nil
 }
 
-// rests returns how much is left of the delay of a mark whose contender was lost. It says so in the mark if nobody has said it before. A
-// mark that cannot be read is somebody else's doing, and counts for our own delay.
-func (p *Place) rests(ctx context.Context, marked string, read zk.Data, now int64, own time.Duration) (time.Duration, error) {
-	var m mark
-	if json.Unmarshal(read.Data, &m) != nil || m.Delay <= 0 {
-		m = mark{Delay: own}
+// rests returns how much is left of the delay of a mark whose contender was lost. It says so in the mark if no other
+// contender has said it before. A mark that cannot be read is not one of ours, and counts for our own delay.
+func (p *position) rests(ctx context.Context, marked string, read zk.Data, now int64) (time.Duration, error) {
+	var r delayRecord
+	if json.Unmarshal(read.Data, &r) != nil || r.Delay <= 0 {
+		r = delayRecord{Delay: p.delay}
 	}
-	if m.Lost {
+	if r.Lost {
 		since := time.Duration(now-read.Stat.Mtime) * time.Millisecond
-		return min(m.Delay, m.Delay-since), nil // clocks of two servers may differ
+		return min(r.Delay, r.Delay-since), nil // clocks of two servers may differ
 	}
-	m.Lost = true
-	_, err := p.sess.Set(ctx, marked, m.encode(), read.Stat.Version)
-	if errors.Is(err, zk.BadVersion) { // somebody else was quicker to say it
+	r.Lost = true
+	_, err := p.own.sess.Set(ctx, marked, r.encode(), read.Stat.Version)
+	if errors.Is(err, zk.BadVersion) { // another contender was quicker to say it
 		err = nil
 	}
-	return m.Delay, err
+	return r.Delay, err
 }
 
-// clear removes marks of those whose delay has passed, and returns ErrGone if our own node has gone meanwhile.
-func (p *Place) clear(ctx context.Context, names []string) error {
-	for len(names) > 0 {
-		err := p.clearNow(ctx, names)
-		if err == nil {
-			return nil
+// clear removes marks of contenders whose delay has passed, and returns ErrGone if our own node has gone meanwhile.
+func (p *position) clear(ctx context.Context, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	_, err := retry(ctx, p.own.sess, func() (none struct{}, err error) {
+		b := p.own.sess.Batch()
+		gone := make([]*zk.Future[struct{}], len(names))
+		for i, name := range names {
+			gone[i] = b.Delete(join(path.Dir(p.mark), name), -1)
 		}
-		if err := Settle(ctx, p.sess, err); err != nil {
-			return err
+		node := b.Exists(p.nodes[0].path)
+		b.Send()
+		for _, f := range gone {
+			if _, err := f.Get(ctx); err != nil && !errors.Is(err, zk.NoNode) {
+				return none, err
+			}
 		}
-	}
-	return nil
-}
-
-func (p *Place) clearNow(ctx context.Context, names []string) error {
-	b := p.sess.Batch()
-	gone := make([]*zk.Future[struct{}], len(names))
-	for i, name := range names {
-		gone[i] = b.Delete(join(path.Dir(p.mark), name), -1)
-	}
-	node := b.Exists(p.node.Path)
-	b.Send()
-	for _, f := range gone {
-		if _, err := f.Get(ctx); err != nil && !errors.Is(err, zk.NoNode) {
-			return err
+		e, err := node.Get(ctx)
+		if err == nil && !e.Exists {
+			err = ErrGone
 		}
-	}
-	e, err := node.Get(ctx)
-	if err == nil && !e.Exists {
-		err = ErrGone
-	}
+		return none, err
+	})
 	return err
 }
 
-// removeMarked deletes our nodes and our mark, in one transaction: it leaves at once, and is repeated in the background until it is done or
-// the session has ended.
-func (p *Place) removeMarked() *Removal {
-	nodes := p.Paths()
-	var ops []zk.Op
-	for _, path := range append(slices.Clone(nodes), p.mark) {
-		ops = append(ops, zk.DeleteOp(path, -1))
+// releaseMarked deletes our nodes and our marks, in one transaction.
+func (o *Own) releaseMarked() *Removal {
+	if len(o.positions) == 1 {
+		return o.positions[0].releaseMarked()
 	}
+	all := o.Paths()
+	for _, p := range o.positions {
+		all = append(all, p.mark)
+	}
+	b := o.sess.Batch()
+	sent := b.Multi(deletions(all)...)
+	b.Send()
+	return RemoveBy(func() error {
+		if _, err := sent.Get(context.Background()); err == nil || o.sess.Err() != nil {
+			return nil //nolint:nilerr // the nodes end with the session, and the marks then say what is true
+		}
+		// Something is gone already, or the answer is lost: each position by itself.
+		var left []*Removal
+		for _, p := range o.positions {
+			left = append(left, p.releaseMarked())
+		}
+		return waitAll(left)
+	})
+}
+
+func (p *position) releaseMarked() *Removal {
+	sess, nodes := p.own.sess, paths(p.nodes)
+	ops := deletions(append(slices.Clone(nodes), p.mark))
 	send := func() *zk.Future[[]zk.Result] {
-		b := p.sess.Batch()
+		b := sess.Batch()
 		defer b.Send()
 		return b.Multi(ops...)
 	}
@@ -292,12 +332,12 @@ func (p *Place) removeMarked() *Removal {
 			_, err := sent.Get(context.Background())
 			failed, _ := errors.AsType[*zk.MultiError](err)
 			switch {
-			case err == nil, p.sess.Err() != nil:
+			case err == nil, sess.Err() != nil:
 				return nil //nolint:nilerr // the node ends with the session, and the mark then says what is true
 			case failed != nil:
 				return p.removeApart(nodes, failed)
 			case zk.OutcomeOf(err) == zk.Refused:
-				_ = pause(context.Background(), p.sess)
+				_ = pause(context.Background(), sess)
 			}
 			sent = send()
 		}
@@ -306,18 +346,18 @@ func (p *Place) removeMarked() *Removal {
 
 // removeApart deletes our nodes after the transaction that was to delete them with the mark was refused.
 //
-// If it is a node that is not there, either only the answer to an earlier attempt was lost, and the mark has gone with the nodes; or others
-// have deleted the node, and that is what the mark is there to tell, if there was anything to lose. If it is the mark, that was not
-// made, and will not be: requests of one session are executed in their order, and one that was under way when the connection broke is
-// not executed after it.
-func (p *Place) removeApart(nodes []string, failed *zk.MultiError) error {
-	removal := removeAll(p.sess, nodes)
+// If one of the nodes is missing, either only the answer to an earlier attempt was lost, and the mark has gone with the
+// nodes; or another client has deleted the node, and that is what the mark is there to tell, if there was anything to
+// lose. If the mark is missing, it was not made, and will not be: requests of one session are executed in their order,
+// and one that was under way when the connection broke is not executed after it.
+func (p *position) removeApart(nodes []string, failed *zk.MultiError) error {
+	removal := Remove(p.own.sess, nodes...)
 	var err error
 	switch {
 	case failed.Err != zk.NoNode:
 		err = failed
 	case failed.Index < len(nodes) && !p.started:
-		err = insist(p.sess, p.mark, sendDelete(p.sess, p.mark))
+		err = Remove(p.own.sess, p.mark).Wait(context.Background())
 	}
 	return errors.Join(err, removal.Wait(context.Background()))
 }

@@ -17,7 +17,7 @@ const maxRequest = 1 << 19
 func CheckSize(lines ...*Line) error {
 	size := 0
 	for _, l := range lines {
-		for _, n := range l.nodes(l.parts(guidShape)) {
+		for _, n := range l.creations(l.names(guidShape), zk.EphemeralSequential) {
 			size += sizeOf(n)
 		}
 	}
@@ -25,8 +25,8 @@ func CheckSize(lines ...*Line) error {
 }
 
 // CheckSize returns an error if the creation of the node would be too large for servers.
-func (s *Spot) CheckSize() error {
-	return checkSize(sizeOf(zk.Node{Path: s.Path, Data: s.Data(guidShape), ACL: s.Line.ACL}))
+func (l *NodeLock) CheckSize() error {
+	return checkSize(sizeOf(zk.Node{Path: l.Path, Data: l.Data(guidShape), ACL: l.Line.ACL}))
 }
 
 func checkSize(size int) error {

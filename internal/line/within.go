@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Within returns the context of work that is done under own, the context of a hold or a leadership, on behalf of caller:
-// it ends with either of the two, for its cause, and has the values of both and the caller's deadline. Stop must be
-// called when the work is done.
+// Within returns the context of work that is done under own, the context of a hold or a leadership, on behalf of
+// caller: it ends with either of the two, for its cause, and has the values of both and the caller's deadline. Stop
+// must be called when the work is done.
 func Within(own, caller context.Context) (work context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(own)
 	w := &within{Context: ctx, cancel: cancel, own: own, caller: caller}
@@ -30,8 +30,9 @@ func (w *within) callOff() { w.cancel(context.Cause(w.caller)) }
 // Deadline returns the caller's: a hold has none.
 func (w *within) Deadline() (time.Time, bool) { return w.caller.Deadline() }
 
-// Err returns nil until own or the caller's context has ended. It asks both: they look at the clock themselves, and what
-// runs under this context must not hear of the end later than what runs under them. Once own has ended, w is about to.
+// Err returns nil until own or the caller's context has ended. It asks both: they look at the clock themselves, and
+// what runs under this context must not hear of the end later than what runs under them. Once own has ended, w is about
+// to.
 func (w *within) Err() error {
 	if w.caller.Err() != nil {
 		w.callOff()

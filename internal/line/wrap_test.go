@@ -64,17 +64,17 @@ func kinds() []kind {
 		all = append(all, kind{name, dir, f})
 	}
 	for _, layout := range []lock.Layout{lock.Curator, lock.Kazoo, lock.Both} {
-		cfg := lock.Config{Layout: layout}
+		cfg, rw := lock.Config{Layout: layout}, lock.RWConfig{Layout: layout}
 		add("Mutex"+layout.String(), "", func(client *zk.Client, path string) (take, error) {
 			m, err := lock.NewMutex(client, path, cfg)
 			return func(ctx context.Context) (held, error) { return hold(room)(m.Lock(ctx)) }, err
 		})
 		add("Writer"+layout.String(), "", func(client *zk.Client, path string) (take, error) {
-			m, err := lock.NewRWMutex(client, path, cfg)
+			m, err := lock.NewRWMutex(client, path, rw)
 			return func(ctx context.Context) (held, error) { return hold(room)(m.Lock(ctx)) }, err
 		})
 		add("Either"+layout.String(), "", func(client *zk.Client, path string) (take, error) {
-			m, err := lock.NewRWMutex(client, path, cfg)
+			m, err := lock.NewRWMutex(client, path, rw)
 			var n int
 			return func(ctx context.Context) (held, error) {
 				if n++; n%3 == 0 {
@@ -88,7 +88,7 @@ func kinds() []kind {
 			if layout == lock.Both { // the first refused, with nodes behind it
 				slices.Reverse(paths)
 			}
-			s, err := lock.NewSet(client, paths, cfg)
+			s, err := lock.NewSet(client, paths, lock.SetConfig{Layout: layout})
 			return func(ctx context.Context) (held, error) { return hold(room)(s.Lock(ctx)) }, err
 		})
 	}
@@ -105,7 +105,7 @@ func kinds() []kind {
 		return func(ctx context.Context) (held, error) { return hold(room)(m.Lock(ctx)) }, err
 	})
 	add("Semaphore", "/locks", func(client *zk.Client, path string) (take, error) {
-		s, err := lock.NewSemaphore(client, path, lock.AgreedLimit(room), lock.Config{})
+		s, err := lock.NewSemaphore(client, path, lock.AgreedLimit(room), lock.SemaphoreConfig{})
 		return func(ctx context.Context) (held, error) { return hold(1)(s.Acquire(ctx, 1)) }, err
 	})
 	for _, layout := range []elect.Layout{elect.LeaderLatch, elect.LeaderSelector, elect.KazooElection} {
@@ -123,7 +123,8 @@ func kinds() []kind {
 	return all
 }
 
-// counters are where the numbers of a path begin: where some are left, where ZooKeeper's stay, and where our server counts on.
+// counters are where the numbers of a path begin: where some are left, where ZooKeeper's stay, and where our server
+// counts on.
 var counters = []int32{firstRefused - 6, math.MaxInt32 - 2, math.MinInt32, -100}
 
 // at is the path of a kind's contenders whose counter began there.
@@ -174,8 +175,8 @@ type counted struct {
 	counter int32
 }
 
-// snapshot returns a data directory of ZooKeeper 3.8.0 with nodes below /locks. It is made of one with a node /locks/m that has counted to
-// 2147483645.
+// snapshot returns a data directory of ZooKeeper 3.8.0 with nodes below /locks. It is made of one with a node /locks/m
+// that has counted to 2147483645.
 func snapshot(t *testing.T, nodes []counted) string {
 	t.Helper()
 	const name = "version-2/snapshot.3"
@@ -308,7 +309,8 @@ func consume(t *testing.T, clients []*zk.Client) {
 	}
 }
 
-// compete has a contender of each client acquire again and again until it is refused, and returns how many holds there were.
+// compete has a contender of each client acquire again and again until it is refused, and returns how many holds there
+// were.
 func compete(t *testing.T, clients []*zk.Client, k kind, path string) int32 {
 	t.Helper()
 	var inside, holds atomic.Int32
@@ -482,7 +484,7 @@ func TestHoldFromBeforeTheEndChangesItsKind(t *testing.T) {
 		t.Run(layout.String(), func(t *testing.T) {
 			t.Parallel()
 			path := "/change/" + layout.String()
-			m, err := lock.NewRWMutex(client(t, srv.Addr()), path, lock.Config{Layout: layout})
+			m, err := lock.NewRWMutex(client(t, srv.Addr()), path, lock.RWConfig{Layout: layout})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -491,7 +493,7 @@ func TestHoldFromBeforeTheEndChangesItsKind(t *testing.T) {
 				t.Fatal(err)
 			}
 			srv.PresetSequence(path, math.MaxInt32-1)
-			if err := errors.Join(h.Downgrade(t.Context()), h.Upgrade(t.Context()), h.Context().Err(), h.UnlockWait(t.Context())); err != nil {
+			if err := errors.Join(m.Downgrade(t.Context(), h), m.Upgrade(t.Context(), h), h.Context().Err(), h.UnlockWait(t.Context())); err != nil {
 				t.Error(err)
 			}
 		})

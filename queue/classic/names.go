@@ -12,9 +12,9 @@ import (
 
 // key says where an item is in its queue.
 type key struct {
-	rank string    // first what the original compares as text: the priority, mostly
-	due  int64     // then the time before which it must not be taken, in milliseconds since 1970
-	seat line.Seat // then the number that the server gave it, and the name
+	rank string         // first what the original compares as text: the priority, mostly
+	due  int64          // then the time before which it must not be taken, in milliseconds since 1970
+	seat line.Contender // then the number that the server gave it, and the name
 
 	base string // the name before the server appended the number: what makes another of the same kind
 }
@@ -62,7 +62,7 @@ func numbered(name string, n int) (key, bool) {
 	if digits := len(name) - n; digits < 10 || digits > 11 {
 		return key{}, false
 	}
-	seat, ok := line.ParseSeat(name, []line.Marker{line.Marker(name[:n])})
+	seat, ok := line.ParseContender(name, []line.Marker{line.Marker(name[:n])})
 	return key{seat: seat, base: name[:n]}, ok
 }
 
@@ -82,7 +82,7 @@ func curatorKey(name string) (key, bool) {
 	if k, ok := numbered(name, len(curatorPrefix)); ok {
 		return k, true
 	}
-	return key{rank: name[len(curatorPrefix):], seat: line.Seat{Name: name}, base: curatorPrefix}, true
+	return key{rank: name[len(curatorPrefix):], seat: line.Contender{Name: name}, base: curatorPrefix}, true
 }
 
 // idKey leaves the id out of the comparison.

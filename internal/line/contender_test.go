@@ -36,9 +36,9 @@ func TestContendersAreToldFromForeignChildrenByTheirMarkers(t *testing.T) {
 		{"lock-0000000001", line.CuratorLock, 1},
 		{"lock-lock-0000000001", line.CuratorLock, 1},
 	} {
-		got, ok := line.ParseSeat(c.name, everyMarker)
+		got, ok := line.ParseContender(c.name, everyMarker)
 		if !ok || got.Marker != c.marker || got.Seq != c.seq || got.Name != c.name {
-			t.Errorf("ParseSeat(%q): got %+v, %t, want marker %q, number %d", c.name, got, ok, c.marker, c.seq)
+			t.Errorf("ParseContender(%q): got %+v, %t, want marker %q, number %d", c.name, got, ok, c.marker, c.seq)
 		}
 	}
 	for _, name := range []string{
@@ -46,43 +46,43 @@ func TestContendersAreToldFromForeignChildrenByTheirMarkers(t *testing.T) {
 		"lock-99999999999", "lock-9999999999", "lock--99999999999", "lock- 000000001", "lock-0000000001-", "lock-00000000012",
 		"lock--0000000005", "0000000001", "lease_holder",
 	} {
-		if got, ok := line.ParseSeat(name, everyMarker); ok {
-			t.Errorf("ParseSeat(%q): got %+v, want a foreign child", name, got)
+		if got, ok := line.ParseContender(name, everyMarker); ok {
+			t.Errorf("ParseContender(%q): got %+v, want a foreign child", name, got)
 		}
 	}
-	if got, ok := line.ParseSeat("a__lock__0000000001", []line.Marker{line.CuratorLock}); ok {
+	if got, ok := line.ParseContender("a__lock__0000000001", []line.Marker{line.CuratorLock}); ok {
 		t.Errorf("a marker that was not asked for: got %+v", got)
 	}
 }
 
 func TestTheNearestSeatAheadThatBlocksIsTheOneToWaitFor(t *testing.T) {
 	t.Parallel()
-	all := func(line.Seat) bool { return true }
-	writers := func(s line.Seat) bool { return s.Marker == line.CuratorWrite }
-	at := func(m line.Marker, seq int32) line.Seat {
-		return line.Seat{Name: fmt.Sprintf("%s%010d", m, seq), Marker: m, Seq: seq}
+	all := func(line.Contender) bool { return true }
+	writers := func(s line.Contender) bool { return s.Marker == line.CuratorWrite }
+	at := func(m line.Marker, seq int32) line.Contender {
+		return line.Contender{Name: fmt.Sprintf("%s%010d", m, seq), Marker: m, Seq: seq}
 	}
-	w := func(seq int32) line.Seat { return at(line.CuratorWrite, seq) }
-	r := func(seq int32) line.Seat { return at(line.CuratorRead, seq) }
+	w := func(seq int32) line.Contender { return at(line.CuratorWrite, seq) }
+	r := func(seq int32) line.Contender { return at(line.CuratorRead, seq) }
 	for _, c := range []struct {
 		why    string
-		seats  []line.Seat
-		mine   line.Seat
-		blocks func(line.Seat) bool
+		seats  []line.Contender
+		mine   line.Contender
+		blocks func(line.Contender) bool
 		want   string
 		n      int
 	}{
-		{"alone", []line.Seat{w(5)}, w(5), all, "", 0},
-		{"first of many, listed in disorder", []line.Seat{w(9), w(5), w(7)}, w(5), all, "", 0},
-		{"directly behind the head", []line.Seat{w(9), w(5), w(7)}, w(7), all, w(5).Name, 1},
-		{"deeper: the nearest, not the head", []line.Seat{w(9), w(5), w(7)}, w(9), all, w(7).Name, 2},
-		{"a reader passes readers", []line.Seat{r(1), r(2), r(3)}, r(3), writers, "", 0},
-		{"a reader waits for the nearest writer ahead", []line.Seat{w(1), r(2), w(3), r(4), w(5)}, r(4), writers, w(3).Name, 2},
-		{"a reader does not wait for a later writer (kazoo#649)", []line.Seat{r(1), w(2)}, r(1), writers, "", 0},
-		{"a writer waits for whoever is ahead", []line.Seat{r(1), r(2), w(3)}, w(3), all, r(2).Name, 2},
-		{"across the wrap", []line.Seat{w(math.MinInt32), w(math.MaxInt32), w(math.MaxInt32 - 1)}, w(math.MinInt32), all, w(math.MaxInt32).Name, 2},
-		{"the oldest across the wrap", []line.Seat{w(math.MinInt32), w(math.MaxInt32)}, w(math.MaxInt32), all, "", 0},
-		{"negative numbers in their own order", []line.Seat{w(-5), w(-1), w(0)}, w(0), all, w(-1).Name, 2},
+		{"alone", []line.Contender{w(5)}, w(5), all, "", 0},
+		{"first of many, listed in disorder", []line.Contender{w(9), w(5), w(7)}, w(5), all, "", 0},
+		{"directly behind the head", []line.Contender{w(9), w(5), w(7)}, w(7), all, w(5).Name, 1},
+		{"deeper: the nearest, not the head", []line.Contender{w(9), w(5), w(7)}, w(9), all, w(7).Name, 2},
+		{"a reader passes readers", []line.Contender{r(1), r(2), r(3)}, r(3), writers, "", 0},
+		{"a reader waits for the nearest writer ahead", []line.Contender{w(1), r(2), w(3), r(4), w(5)}, r(4), writers, w(3).Name, 2},
+		{"a reader does not wait for a later writer (kazoo#649)", []line.Contender{r(1), w(2)}, r(1), writers, "", 0},
+		{"a writer waits for whoever is ahead", []line.Contender{r(1), r(2), w(3)}, w(3), all, r(2).Name, 2},
+		{"across the wrap", []line.Contender{w(math.MinInt32), w(math.MaxInt32), w(math.MaxInt32 - 1)}, w(math.MinInt32), all, w(math.MaxInt32).Name, 2},
+		{"the oldest across the wrap", []line.Contender{w(math.MinInt32), w(math.MaxInt32)}, w(math.MaxInt32), all, "", 0},
+		{"negative numbers in their own order", []line.Contender{w(-5), w(-1), w(0)}, w(0), all, w(-1).Name, 2},
 	} {
 		got, n := line.Ahead(c.seats, c.mine, c.blocks)
 		if got.Name != c.want || n != c.n {
@@ -91,11 +91,12 @@ func TestTheNearestSeatAheadThatBlocksIsTheOneToWaitFor(t *testing.T) {
 	}
 }
 
-// This is the argument for mutual exclusion, tried on every pair of interest: whatever the numbers, one of two is first.
+// This is the argument for mutual exclusion, tried on every pair of interest: whatever the numbers, one of two is
+// first.
 func TestOfTwoSeatsExactlyOneIsAhead(t *testing.T) {
 	t.Parallel()
 	edge := []int32{math.MinInt32, math.MinInt32 + 1, -1 << 30, -2, -1, 0, 1, 2, 1 << 30, math.MaxInt32 - 1, math.MaxInt32}
-	check := func(a, b line.Seat) {
+	check := func(a, b line.Contender) {
 		t.Helper()
 		if line.Before(a, b) == line.Before(b, a) {
 			t.Errorf("%+v and %+v: both or neither is first", a, b)
@@ -103,25 +104,25 @@ func TestOfTwoSeatsExactlyOneIsAhead(t *testing.T) {
 	}
 	for _, x := range edge {
 		for _, y := range edge {
-			check(line.Seat{Name: "a", Seq: x}, line.Seat{Name: "b", Seq: y})
+			check(line.Contender{Name: "a", Seq: x}, line.Contender{Name: "b", Seq: y})
 		}
 	}
 	for range 10_000 {
-		check(line.Seat{Name: "a", Seq: int32(rand.Uint32())}, line.Seat{Name: "b", Seq: int32(rand.Uint32())})
+		check(line.Contender{Name: "a", Seq: int32(rand.Uint32())}, line.Contender{Name: "b", Seq: int32(rand.Uint32())})
 	}
-	if s := (line.Seat{Name: "a", Seq: 1}); line.Before(s, s) {
+	if s := (line.Contender{Name: "a", Seq: 1}); line.Before(s, s) {
 		t.Error("a seat is ahead of itself")
 	}
 }
 
 func TestSortFollowsTheServersOrderAcrossTheWrap(t *testing.T) {
 	t.Parallel()
-	var want []line.Seat
+	var want []line.Contender
 	for d := range int32(100) {
 		seq := math.MaxInt32 - 50 + d // wraps
-		want = append(want, line.Seat{Name: fmt.Sprintf("lock-%010d", seq), Seq: seq})
+		want = append(want, line.Contender{Name: fmt.Sprintf("lock-%010d", seq), Seq: seq})
 	}
-	got := append([]line.Seat(nil), want...)
+	got := append([]line.Contender(nil), want...)
 	rand.Shuffle(len(got), func(i, j int) { got[i], got[j] = got[j], got[i] })
 	line.Sort(got)
 	for i := range want {
@@ -131,12 +132,12 @@ func TestSortFollowsTheServersOrderAcrossTheWrap(t *testing.T) {
 	}
 }
 
-func FuzzParseSeat(f *testing.F) {
+func FuzzParseContender(f *testing.F) {
 	for _, s := range []string{"lock-0000000001", "lock--2147483648", "__lock__0000000001", "a-__WRIT__-000000001", "lock-"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		seat, ok := line.ParseSeat(name, everyMarker)
+		seat, ok := line.ParseContender(name, everyMarker)
 		if ok && name[len(name)-len(fmt.Sprintf("%s%010d", seat.Marker, seat.Seq)):] != fmt.Sprintf("%s%010d", seat.Marker, seat.Seq) {
 			t.Errorf("%q was read as %+v, which prints otherwise", name, seat)
 		}

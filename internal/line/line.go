@@ -1,0 +1,168 @@
+// Package line is how Turnstile stands in line: ephemeral sequential nodes below one path, ordered by the number that
+// the server gave them, each waiter watching only the nearest one ahead. Locks and elections are this line with
+// different names and different rules of who blocks whom.
+//
+// A Contender is anyone's place in a line. An Own is a contender of ours, and a Request one that was asked for. An
+// Ownership is the time for which ours is first.
+package line
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// A Line is a path at which contenders stand, and the rules of who waits for whom.
+type Line struct {
+	Dir     string                   // the recipe's path
+	Prefix  func(guid string) string // a contender's name up to its sequence number
+	Second  func(guid string) string // likewise for a second node, for clients that do not know the first; nil for none
+	Markers []Marker                 // whose children are contenders; others are ignored
+	Blocks  func(Contender) bool     // which of the contenders ahead must leave before we are first
+	Data    func() []byte            // what a new node carries
+	ACL     []zk.ACL                 // of the nodes and of the parents that are made for them; open if nil
+
+	// Change tells of a contender ahead whether another may stand at its number, or ahead of it, when it is gone: where
+	// contenders change their kind (Become, Beside). Nil says that none may.
+	Change func(Contender) bool
+
+	// Unordered is a line in which it does no harm that two are first: it goes on where numbers are no order any more.
+	// See ErrWrap.
+	Unordered bool
+
+	// Lasting makes missing parents as persistent nodes. Otherwise they are containers, which servers remove when they
+	// are empty: kazoo does not find out that they have gone.
+	Lasting bool
+
+	mu      sync.Mutex           // guards what follows; never held while an answer is waited for
+	pending *pendingRelease      // not on its way to the server yet; nil if there is none
+	head    *position            // of ours, which was first when it was last heard of; nil if there is none
+	behind  map[string]*follower // by the name of the contender that they wait for
+
+	watcher watcher // of the ownerships in this line
+}
+
+// names are those of one contender's nodes.
+func (l *Line) names(guid string) []name {
+	names := []name{{dir: l.Dir, prefix: l.Prefix(guid)}}
+	if l.Second != nil {
+		names = append(names, name{dir: l.Dir, prefix: l.Second(guid)})
+	}
+	return names
+}
+
+// width is how many nodes a contender has.
+func (l *Line) width() int {
+	if l.Second != nil {
+		return 2
+	}
+	return 1
+}
+
+// creations are the nodes to create for names.
+func (l *Line) creations(names []name, mode zk.Mode) []zk.Node {
+	data := l.Data()
+	nodes := make([]zk.Node, len(names))
+	for i, n := range names {
+		nodes[i] = zk.Node{Path: n.path(), Data: data, Mode: mode, ACL: l.ACL}
+	}
+	return nodes
+}
+
+// Empty reports whether no contender stands in any of the lines.
+func Empty(ctx context.Context, sess *zk.Session, lines ...*Line) (bool, error) {
+	b := sess.Batch()
+	listed := make([]*zk.Future[zk.Children], len(lines))
+	for i, l := range lines {
+		l.Flush() // or we would find ourselves in the line
+		listed[i] = b.Children(l.Dir)
+	}
+	b.Send()
+	for i, l := range lines {
+		children, err := listed[i].Get(ctx)
+		if err != nil && !errors.Is(err, zk.NoNode) {
+			return false, err
+		}
+		if slices.ContainsFunc(Contenders(children.Names, l.Markers), l.Blocks) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// MakeDir makes the line's path, unless it is there.
+func (l *Line) MakeDir(ctx context.Context, sess *zk.Session) error {
+	return l.makeParents(ctx, sess, l.Dir)
+}
+
+// makeParents makes dirs and what is missing above them, as containers, which servers remove when they are empty again,
+// unless they are to last. It works from the leaves upward, because the ancestors may be closed to us (CURATOR-715).
+// All that are wanted at a time leave in one write, so that many cost as many round trips as one.
+func (l *Line) makeParents(ctx context.Context, sess *zk.Session, dirs ...string) error {
+	mode := zk.Container
+	if l.Lasting {
+		mode = zk.Persistent
+	}
+	for len(dirs) > 0 {
+		b := sess.Batch()
+		made := make([]*zk.Future[zk.Created], len(dirs))
+		for i, dir := range dirs {
+			made[i] = b.CreateNode(zk.Node{Path: dir, Mode: mode, ACL: l.ACL})
+		}
+		b.Send()
+		var missing, above []string
+		var refused error
+		next := mode
+		for i, dir := range dirs {
+			_, err := made[i].Get(ctx)
+			switch {
+			case err == nil || errors.Is(err, zk.NodeExists):
+				continue
+			case errors.Is(err, zk.NoNode) && path.Dir(dir) != dir:
+				above = append(above, path.Dir(dir))
+			case errors.Is(err, zk.Unimplemented) && mode == zk.Container:
+				next = zk.Persistent // a server before 3.5.3
+			case refused == nil || Transient(refused):
+				refused = err // of several, one that is not transient
+			}
+			missing = append(missing, dir)
+		}
+		if refused != nil {
+			if err := AwaitRetry(ctx, sess, refused); err != nil {
+				return err
+			}
+		}
+		slices.Sort(above)
+		if err := l.makeParents(ctx, sess, slices.Compact(above)...); err != nil {
+			return err
+		}
+		dirs, mode = missing, next
+	}
+	return nil
+}
+
+// Reserved reports whether a path is the server's own, or that of a node of its own.
+func Reserved(path string) bool {
+	return path == "/" || path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/")
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func join(dir, name string) string {
+	if dir == "/" {
+		return "/" + name
+	}
+	return dir + "/" + name
+}

@@ -1,0 +1,278 @@
+package line
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// maxTries bounds how often nodes are created anew after their parent vanished in between. Containers are collected
+// when they are empty, so once is ordinary, and ten times in a row is another client deleting them.
+const maxTries = 10
+
+// A Request is a contender of ours that was asked for. One goroutine at a time may use it. It is used until Own returns
+// a contender or Cancel is called, or the nodes stay for as long as the session.
+//
+// Whenever Own returns an error that is not ctx's, and after Cancel, no node is left behind, or its removal goes on in
+// the background until it is done or the session has ended: also if the connection breaks before the answer comes
+// (CURATOR-79).
+type Request struct {
+	own      *Own
+	lines    []*Line         // one for each contender to make: a line comes once, or for permits several times
+	checks   []zk.Op         // with which the transaction begins: it is refused with ErrGone unless they pass
+	releases *pendingRelease // whose nodes are deleted by the same transaction; nil if there is none
+	names    []name
+	answer   answer
+	listed   []*zk.Future[zk.Children] // of the lines, asked for right behind the creation; nil where there is none
+	tries    int
+	resent   bool  // what was asked right behind the first creation was answered before the nodes were made
+	made     bool  // the nodes are there
+	refused  error // why the nodes that are there are not to be used
+	final    error // why there are none and will be none
+}
+
+// Ask asks for a contender at the end of the line, and does not wait for the answer.
+func (l *Line) Ask(sess *zk.Session) *Request { return ask(sess, l) }
+
+// Enter asks for a contender at the end of each line, all or none, and waits for it. Of two contenders that share
+// lines, one is ahead of the other in all of them, so that they never wait for each other.
+func Enter(ctx context.Context, sess *zk.Session, lines ...*Line) (*Own, error) {
+	return ask(sess, lines...).finish(ctx)
+}
+
+func ask(sess *zk.Session, lines ...*Line) *Request {
+	r := &Request{own: &Own{sess: sess, watcher: &lines[0].watcher}, lines: lines}
+	for _, l := range lines {
+		r.own.positions = append(r.own.positions, &position{own: r.own, line: l, ahead: unknown})
+	}
+	if len(lines) == 1 {
+		r.releases = lines[0].merge(sess)
+	}
+	r.send()
+	return r
+}
+
+// Session returns the session that the contender belongs to.
+func (r *Request) Session() *zk.Session { return r.own.sess }
+
+// Own waits for the contender, until it is known who is ahead. An error is final unless ctx has ended: then it is ctx's
+// cause, nothing is given up, and another call goes on waiting where this one stopped.
+func (r *Request) Own(ctx context.Context) (*Own, error) {
+	if r.final != nil {
+		return nil, r.final
+	}
+	var err error
+	for err == nil && !r.made {
+		err = r.make(ctx)
+	}
+	for i, p := range r.own.positions {
+		if err != nil {
+			break
+		}
+		if p.ahead != unknown || r.releases != nil && p.infer(r.releases.own.positions[0]) {
+			continue
+		}
+		p.cancelPrefetch()
+		var contenders []Contender
+		if contenders, err = p.list(ctx, r.listed[i]); err == nil {
+			p.see(contenders)
+		}
+	}
+	switch {
+	case err == nil:
+		r.own.lead()
+		return r.own, nil
+	case ctx.Err() != nil && r.refused == nil:
+		return nil, context.Cause(ctx)
+	default:
+		r.Cancel()
+		r.final = err
+		return nil, err
+	}
+}
+
+// finish is Own for a caller that does not come back.
+func (r *Request) finish(ctx context.Context) (*Own, error) {
+	own, err := r.Own(ctx)
+	if err != nil {
+		r.Cancel()
+	}
+	return own, err
+}
+
+// Cancel gives the contender up, whatever has become of it.
+func (r *Request) Cancel() {
+	switch {
+	case r.final != nil:
+		return
+	case r.made:
+		r.own.Release()
+	default:
+		r.cancelPrefetch()
+		go cancelCreation(r.own.sess, r.names, r.answer)
+	}
+	r.final = ErrGone
+}
+
+func (r *Request) cancelPrefetch() {
+	for _, p := range r.own.positions {
+		p.cancelPrefetch()
+	}
+}
+
+// send sends the creation of the nodes under new names, and the lists of the lines in the same write.
+func (r *Request) send() {
+	sess := r.own.sess
+	r.names = nil
+	var nodes []zk.Node
+	for _, l := range r.lines {
+		names := l.names(NewGUID())
+		r.names = append(r.names, names...)
+		nodes = append(nodes, l.creations(names, zk.EphemeralSequential)...)
+	}
+	b := sess.Batch()
+	r.listed = make([]*zk.Future[zk.Children], len(r.lines))
+	if r.releases != nil {
+		r.answer, r.listed[0] = r.releases.replace(b, r.own.positions[0], nodes)
+	} else {
+		r.answer = create(b, sess, r.checks, nodes)
+		for i, l := range r.lines {
+			if i == 0 || r.own.positions != nil { // permits all come to one path
+				r.listed[i] = b.Children(l.Dir)
+			}
+		}
+	}
+	b.Send()
+}
+
+// create adds to b the creation of the nodes, all or none, behind the checks.
+func create(b *zk.Batch, sess *zk.Session, checks []zk.Op, nodes []zk.Node) answer {
+	if len(checks) == 0 && len(nodes) == 1 {
+		one := b.CreateNode(nodes[0])
+		return func(ctx context.Context) ([]zk.Created, error) {
+			node, err := one.Get(ctx)
+			return []zk.Created{node}, err
+		}
+	}
+	made, _ := transaction(b, sess, checks, nodes)
+	return made
+}
+
+// transaction adds to b the creation of the nodes in a transaction that begins with other operations. Answered is
+// closed when it has its answer, or there is none to come.
+func transaction(
+	b *zk.Batch, sess *zk.Session, before []zk.Op, nodes []zk.Node,
+) (made answer, answered <-chan struct{}) {
+	ops := slices.Clone(before)
+	for _, n := range nodes {
+		ops = append(ops, zk.CreateNodeOp(n))
+	}
+	all := b.Multi(ops...)
+	return func(ctx context.Context) ([]zk.Created, error) {
+		results, err := all.Get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(results) != len(ops) {
+			return nil, fmt.Errorf("line: %d results for a transaction of %d operations", len(results), len(ops))
+		}
+		made := make([]zk.Created, len(nodes))
+		for i, r := range results[len(before):] {
+			made[i] = zk.Created{Path: r.Path, Stat: r.Stat}
+			if r.Stat.Czxid == 0 { // servers before 3.8.4 tell a node's path alone; the rest that we need is known
+				made[i].Stat.Czxid, made[i].Stat.EphemeralOwner = r.Zxid, sess.ID()
+			}
+		}
+		return made, nil
+	}, all.Done()
+}
+
+// make waits for the answer of the creation that was sent last, and sends another if that is what it takes.
+func (r *Request) make(ctx context.Context) error {
+	sess := r.own.sess
+	nodes, err := resolve(ctx, sess, r.names, r.answer)
+	failed, _ := errors.AsType[*zk.MultiError](err)
+	switch {
+	case err == nil:
+		if _, lost := r.answer(ctx); lost != nil { // and so is what was asked behind it
+			r.releases = nil
+			r.cancelPrefetch()
+		}
+		return r.take(nodes)
+	case ctx.Err() != nil || sess.Err() != nil || errors.Is(err, ErrGone):
+		return err
+	case errors.Is(err, errLost):
+	case r.releases != nil:
+		// Refused, most likely because another client has deleted the old node. The release goes on by itself, and the
+		// new node is made the ordinary way.
+	case failed != nil && failed.Index < len(r.checks) && (failed.Err == zk.NoNode || failed.Err == zk.BadVersion):
+		return ErrGone
+	case errors.Is(err, zk.NoNode):
+		if r.tries++; r.tries > maxTries*len(r.names) {
+			return vanishes(r.lines[0].Dir, err)
+		}
+		if err := r.lines[0].makeParents(ctx, sess, r.dirs()...); err != nil {
+			return err
+		}
+	default: // nothing was made
+		if err := AwaitRetry(ctx, sess, err); err != nil {
+			return err
+		}
+	}
+	r.releases, r.resent = nil, true
+	r.cancelPrefetch()
+	r.send()
+	return nil
+}
+
+// vanishes says that another client deletes the parents of a path again and again.
+func vanishes(path string, err error) error {
+	return fmt.Errorf("line: the parents of %s vanish as often as they are made: %w", path, err)
+}
+
+// dirs are the paths of the lines, each once. They make their parents alike.
+func (r *Request) dirs() []string {
+	dirs := make([]string, len(r.lines))
+	for i, l := range r.lines {
+		dirs[i] = l.Dir
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}
+
+// take makes the nodes ours.
+func (r *Request) take(nodes []zk.Created) error {
+	r.made = true
+	r.own.made(nodes)
+	for _, n := range nodes {
+		// A node that a server finds for us is ours only if it belongs to the live session. One of an older session is
+		// about to vanish, and whoever took it for theirs would hold nothing (CURATOR-498, CURATOR-604).
+		if n.Stat.EphemeralOwner != r.own.sess.ID() {
+			r.refused = ErrGone
+		}
+	}
+	for _, p := range r.own.positions {
+		if err := p.identify(); err != nil {
+			r.refused = err
+		}
+	}
+	return r.refused
+}
+
+// TryEnter takes the first place in all of the lines if no contender that would block it stands in any. It returns nil
+// if one does: after one read, as a rule, and otherwise when another was quicker, without a node left behind.
+func TryEnter(ctx context.Context, sess *zk.Session, lines ...*Line) (*Own, error) {
+	free, err := Empty(ctx, sess, lines...)
+	if err != nil || !free {
+		return nil, err
+	}
+	own, err := Enter(ctx, sess, lines...)
+	if err == nil && !own.First() {
+		own.Release()
+		return nil, nil
+	}
+	return own, err
+}

@@ -1,0 +1,113 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// A base is what every lock is made of.
+type base struct {
+	client *zk.Client
+	name   string // of the lock, for errors and hooks: its path, or a set's paths
+	cfg    Config
+}
+
+// acquire acquires the lock of which b is the base: by nesting in a hold if the caller re-enters, or as take does it.
+// It tells the hooks, and says of which lock an error is.
+//
+// Its frame is on the stack of every goroutine that waits in take (see localQueue.lock): the compiler must not inline
+// what it calls.
+func (b *base) acquire(
+	ctx context.Context, of any, write bool, take func(context.Context) (*Hold, error),
+) (*Hold, error) {
+	outer, nested, err := b.outer(ctx, of, write)
+	if nested != nil || err != nil {
+		return nested, err
+	}
+	begin := b.cfg.Hooks.begin()
+	h, err := take(ctx)
+	if err != nil {
+		return nil, b.failed(err)
+	}
+	h.outer, h.grant.of = outer, of
+	b.cfg.Hooks.acquired(ctx, b.name, h, begin)
+	return h, nil
+}
+
+// outer returns a hold of the lock nested in one that ctx descends from, or else the hold that an acquisition with ctx
+// is inside of; both are nil if there is none.
+//
+//go:noinline
+func (b *base) outer(ctx context.Context, of any, write bool) (outer, nested *Hold, err error) {
+	if ctx.Err() != nil {
+		return nil, nil, b.failed(context.Cause(ctx))
+	}
+	innermost, _ := ctx.Value(holdKey{}).(*Hold)
+	if innermost != nil && ctx.Value(reenterKey{}) == true {
+		if nested, err = innermost.nestedIn(ctx, of, write); err != nil {
+			return nil, nil, b.failed(err)
+		}
+	}
+	return innermost.lasting(), nested, nil
+}
+
+// own makes a contender that is first, by try, and begins its ownership. It tries again as Config.Retry says.
+func (b *base) own(ctx context.Context, try func(*zk.Session) (*line.Own, error)) (*line.Ownership, error) {
+	own, err := attempt(ctx, b.cfg.Retry, b.client, try)
+	if err != nil {
+		return nil, err
+	}
+	return b.begin(own)
+}
+
+// begin begins the ownership of a contender that is first.
+func (b *base) begin(own *line.Own) (*line.Ownership, error) {
+	o, err := line.Begin(own, ErrDeleted, b.cfg.asked)
+	if err == nil && b.cfg.OnSuspend == EndHold {
+		endSuspended(o)
+	}
+	return o, err
+}
+
+// alone is own for a contender that serves one grant.
+func (b *base) alone(ctx context.Context, try func(*zk.Session) (*line.Own, error)) (*Hold, error) {
+	o, err := b.own(ctx, try)
+	if err != nil {
+		return nil, err
+	}
+	return newHold(o, sole{}), nil
+}
+
+// first waits until the contender that was asked for is first, and lets a delay pass. It calls queued when it has to
+// wait.
+func (b *base) first(ctx context.Context, asked *line.Request, queued func()) (*line.Own, error) {
+	own, err := asked.Own(ctx)
+	if err != nil {
+		asked.Cancel()
+		return nil, err
+	}
+	return b.await(ctx, own, queued)
+}
+
+func (b *base) await(ctx context.Context, own *line.Own, queued func()) (*line.Own, error) {
+	if !own.First() {
+		queued()
+	}
+	if err := own.Await(ctx); err != nil {
+		own.Release()
+		return nil, err
+	}
+	return b.cfg.start(ctx, own, waitsOut(queued))
+}
+
+// failed says of which lock err is, and, when waiting was cut short without a server in sight, why there was none.
+func (b *base) failed(err error) error {
+	if errors.Is(err, ErrHeld) {
+		return err
+	}
+	return fmt.Errorf("lock: %s: %w", b.name, line.Explain(b.client, err))
+}

@@ -1,0 +1,85 @@
+package lock
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// RWConfig says how an RWMutex behaves. The zero RWConfig is ready to use. Its fields mean what those of Config do.
+type RWConfig struct {
+	Label     string                                       // what this contender is for
+	Layout    Layout                                       // who else respects our contenders
+	ACL       []zk.ACL                                     // of the nodes
+	Handoff   Handoff                                      // until when readers join those who read already
+	Retry     Retry                                        // how often a failed acquisition is tried again
+	Delay     time.Duration                                // how long the lock rests after an unclean loss
+	OnSuspend OnSuspend                                    // what a lost connection does to a hold
+	OnRevoke  func(ctx context.Context, r Revocation) bool // is asked when someone asks for the lock
+	Hooks     Hooks                                        // are told of acquisitions
+
+	_ struct{}
+}
+
+func (c RWConfig) config() Config {
+	return Config{
+		Label: c.Label, Layout: c.Layout, ACL: c.ACL, Handoff: c.Handoff, Retry: c.Retry, Delay: c.Delay,
+		OnSuspend: c.OnSuspend, OnRevoke: c.OnRevoke, Hooks: c.Hooks,
+	}
+}
+
+// SetConfig says how a Set behaves. The zero SetConfig is ready to use. Its fields mean what those of Config do.
+type SetConfig struct {
+	Label     string                                       // what this contender is for
+	Layout    Layout                                       // who else respects our contenders
+	ACL       []zk.ACL                                     // of the nodes
+	Retry     Retry                                        // how often a failed acquisition is tried again
+	Delay     time.Duration                                // how long a path rests after an unclean loss
+	OnSuspend OnSuspend                                    // what a lost connection does to a hold
+	OnRevoke  func(ctx context.Context, r Revocation) bool // is asked when someone asks for one of the locks
+	Hooks     Hooks                                        // are told of acquisitions
+
+	_ struct{}
+}
+
+func (c SetConfig) config() Config {
+	return Config{
+		Label: c.Label, Layout: c.Layout, ACL: c.ACL, Retry: c.Retry, Delay: c.Delay,
+		OnSuspend: c.OnSuspend, OnRevoke: c.OnRevoke, Hooks: c.Hooks,
+	}
+}
+
+// SemaphoreConfig says how a Semaphore behaves. The zero SemaphoreConfig is ready to use. Its fields mean what those of
+// Config do.
+type SemaphoreConfig struct {
+	Label     string                                       // what this contender is for
+	ACL       []zk.ACL                                     // of the nodes
+	Retry     Retry                                        // how often a failed acquisition is tried again
+	OnSuspend OnSuspend                                    // what a lost connection does to a hold
+	OnRevoke  func(ctx context.Context, r Revocation) bool // is asked when someone asks for the permits
+	Hooks     Hooks                                        // are told of acquisitions
+
+	_ struct{}
+}
+
+func (c SemaphoreConfig) config() Config {
+	return Config{
+		Label: c.Label, ACL: c.ACL, Retry: c.Retry, OnSuspend: c.OnSuspend, OnRevoke: c.OnRevoke, Hooks: c.Hooks,
+	}
+}
+
+// SimpleConfig says how a Simple behaves. The zero SimpleConfig is ready to use. Its fields mean what those of Config
+// do.
+type SimpleConfig struct {
+	Label     string                                       // what this contender is for
+	ACL       []zk.ACL                                     // of the node
+	Retry     Retry                                        // how often a failed acquisition is tried again
+	OnSuspend OnSuspend                                    // what a lost connection does to a hold
+	OnRevoke  func(ctx context.Context, r Revocation) bool // is asked when someone asks for the lock
+	Hooks     Hooks                                        // are told of acquisitions
+
+	_ struct{}
+}
+
+func (c SimpleConfig) config() Config { return SemaphoreConfig(c).config() }

@@ -1,0 +1,444 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// A localQueue is the goroutines of this process that want one lock, in the order of their calls. They stand in groups,
+// each behind one contender in the servers' line. While that is first, the goroutines of a group share it: one after
+// the other, or all at a time if the queue shares.
+type localQueue struct {
+	base   *base
+	shares bool                      // several goroutines may hold at a time: readers
+	single bool                      // every goroutine has a group of its own
+	others func(line.Contender) bool // whose waiting bounds how long a group keeps the lock
+	// contend returns what makes a group's contender first: the one that was asked for, if its session lives.
+	contend func(ctx context.Context, g *group) func(*zk.Session) (*line.Own, error)
+	line    *line.Line // in which the groups of a queue without tickets stand
+	tickets *ticket    // in whose order groups join the servers' line; nil if there is one group at a time
+
+	mu      sync.Mutex // guards current, the groups and the tickets; never held while anything is waited for
+	current *group     // which the next caller may join; nil if there is none
+}
+
+// A group is goroutines behind one contender. The queue's mu guards it.
+//
+// Its states: standing (ownership is nil); owning and held; owning and not held, because the lock is retained (no
+// goroutine waits) or parked (some wait, and the bound of the hand-off is reached while a look at the line is under
+// way); over.
+type group struct {
+	queue     *localQueue
+	ticket    *ticket       // nil if the queue has none
+	asked     *line.Request // for the contender, by lead; used by lead and stand alone
+	waiting   []*waiter
+	behind    bool               // other contenders have been found ahead
+	giveUp    context.CancelFunc // ends the attempt of stand that is under way; nil if there is none
+	ownership *line.Ownership    // nil until the contender is first
+	stopEnded func() bool        // ends the wait for the ownership's end; nil if there is none
+	holds     int                // that are not unlocked
+	over      bool               // no goroutine may join, and the ownership serves none any more
+	bound     bound
+	watching  bool // a goroutine watches the servers' line
+	retained  retention
+}
+
+// lock waits for the turn of a group's contender, and for the caller's turn in the group.
+//
+// Thousands of goroutines may wait here, and a stack that is deeper than the smallest one doubles what each of them
+// costs. So a caller waits for one channel, which takes less of the stack than two do, and another goroutine sees the
+// end of its context.
+func (q *localQueue) lock(ctx context.Context) (*Hold, error) {
+	w, h, begun := q.enter()
+	switch {
+	case h != nil:
+		return h, nil
+	case begun == nil:
+	case q.tickets == nil:
+		begun.lead(ctx)
+	default:
+		go begun.stand()
+	}
+	if w.queued != nil {
+		return q.lockTold(ctx, w)
+	}
+	var stop func() bool
+	if ctx.Done() != nil && len(w.answer) == 0 {
+		stop = context.AfterFunc(ctx, func() { q.cancel(ctx, w) })
+	}
+	a := <-w.answer
+	if stop != nil {
+		stop()
+	}
+	return a.hold, a.err
+}
+
+// lockTold is the rest of lock for a waiter with a hook that wants to know whether it has to wait.
+func (q *localQueue) lockTold(ctx context.Context, w *waiter) (*Hold, error) {
+	a, ok := w.await(ctx, q.base.name)
+	if !ok {
+		q.cancel(ctx, w)
+		a = <-w.answer
+	}
+	return a.hold, a.err
+}
+
+// enter gives the caller the lock if a group has it to give, or else puts the caller at the end of the queue. Begun is
+// the group that it begins with the caller, which is to stand; nil if there is one that the caller could join.
+func (q *localQueue) enter() (w *waiter, h *Hold, begun *group) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	g := q.current
+	if g == nil || !g.open() {
+		begun = q.newGroup()
+		if g = begun; !q.single {
+			q.current = g
+		}
+	}
+	if h = g.serveNow(); h != nil {
+		return nil, h, nil
+	}
+	w = newWaiter(&q.base.cfg.Hooks)
+	if g.behind || !q.shares && (g.ownership != nil || len(g.waiting) > 0) {
+		w.behind()
+	}
+	w.group = g
+	g.waiting = append(g.waiting, w)
+	return w, nil, begun
+}
+
+// newGroup returns a group that is about to stand, behind all others. The caller holds q.mu.
+func (q *localQueue) newGroup() *group {
+	g := &group{queue: q}
+	if q.tickets != nil {
+		g.ticket = q.tickets.draw()
+	}
+	return g
+}
+
+// owning returns a group for an ownership that was got otherwise. No goroutine can join it unless the caller makes it
+// the current one, under q.mu.
+func (q *localQueue) owning(o *line.Ownership) *group {
+	g := &group{queue: q}
+	g.begin(o)
+	return g
+}
+
+// cancel takes a waiter whose context has ended out of the queue, and answers it, unless it has its answer already.
+func (q *localQueue) cancel(ctx context.Context, w *waiter) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	g := w.group
+	i := slices.Index(g.waiting, w)
+	if i < 0 {
+		return
+	}
+	g.waiting = slices.Delete(g.waiting, i, i+1)
+	w.answer <- answer{err: context.Cause(ctx)}
+	switch {
+	case len(g.waiting) > 0:
+	case g.giveUp != nil:
+		g.close()
+		g.giveUp()
+	case g.ownership != nil && g.holds == 0: // parked
+		g.next()
+	}
+}
+
+// try takes the lock, by own, if no other contender and no other goroutine has it or waits for it. It is for queues
+// that do not share.
+func (q *localQueue) try(own func() (*line.Ownership, error)) (*Hold, error) {
+	q.mu.Lock()
+	if g := q.current; g != nil {
+		defer q.mu.Unlock()
+		if h := g.serveNow(); h != nil {
+			return h, nil
+		}
+		return nil, ErrHeld
+	}
+	g := q.newGroup()
+	q.current = g // goroutines that come meanwhile queue behind this try
+	q.mu.Unlock()
+	o, err := own()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case err == nil:
+		g.begin(o)
+		return g.serve(), nil
+	case len(g.waiting) > 0:
+		go g.stand()
+	default:
+		g.close()
+	}
+	return nil, err
+}
+
+// open reports whether another goroutine may join.
+func (g *group) open() bool {
+	switch {
+	case g.over:
+		return false
+	case g.ownership == nil || !g.queue.shares:
+		return true
+	case g.ownership.Stopped() != nil || g.ownership.Exhausted():
+		return false
+	}
+	return !g.bounded(time.Now())
+}
+
+// serveNow gives the lock out if that takes no wait, nil otherwise. The group is open. Where holders share, that is all
+// it takes, and it is not asked a second time: a caller that waited here because the ownership has just stopped would
+// wait for the last of the holders.
+func (g *group) serveNow() *Hold {
+	switch idle := g.holds == 0 && len(g.waiting) == 0; {
+	case g.ownership == nil:
+		return nil
+	case g.queue.shares:
+		return g.serve()
+	case !idle || g.ownership.Stopped() != nil:
+		return nil
+	}
+	return g.serve()
+}
+
+// serve gives the lock to one more goroutine.
+func (g *group) serve() *Hold {
+	g.holds++
+	h := newHold(g.ownership, g)
+	if g.queue.shares {
+		h.grant.change = make(chan struct{}, 1)
+	}
+	return h
+}
+
+// serveFirst gives the lock to the first waiter.
+func (g *group) serveFirst() {
+	w := g.waiting[0]
+	g.waiting[0] = nil
+	g.waiting = g.waiting[1:]
+	w.answer <- answer{hold: g.serve()}
+}
+
+// close lets no other goroutine join.
+func (g *group) close() {
+	g.over = true
+	if g.queue.current == g {
+		g.queue.current = nil
+	}
+}
+
+// lead asks for a contender on the first caller's goroutine, and takes the lock if it is free: two switches between
+// goroutines less than if stand did it. If it is not free, or ctx ends first, stand goes on from there for all waiters.
+func (g *group) lead(ctx context.Context) {
+	b := g.queue.base
+	sess, err := b.client.Session(ctx)
+	if err != nil {
+		go g.stand()
+		return
+	}
+	g.asked = g.queue.line.Ask(sess)
+	own, err := g.asked.Own(ctx)
+	if err == nil && own.First() && b.cfg.Delay == 0 && sess.Certify(ctx, own.Path()) == nil {
+		g.stood(b.begin(own))
+		return
+	}
+	go g.stand()
+}
+
+// stand stands in the servers' line for all waiters. It ends when the group has an ownership to give out, when no
+// goroutine waits any more, or when waiting makes no sense.
+func (g *group) stand() {
+	q := g.queue
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	q.mu.Lock()
+	g.giveUp = cancel
+	if len(g.waiting) == 0 {
+		g.close()
+		cancel()
+	}
+	q.mu.Unlock()
+	var o *line.Ownership
+	err := context.Cause(ctx)
+	if err == nil {
+		o, err = q.base.own(ctx, q.contend(ctx, g))
+	}
+	if g.asked != nil { // and not used
+		g.asked.Cancel()
+	}
+	if g.ticket != nil {
+		g.ticket.drop(&q.mu)
+	}
+	g.stood(o, err)
+}
+
+// queued tells all waiters that other contenders are ahead.
+func (g *group) queued() {
+	g.queue.mu.Lock()
+	defer g.queue.mu.Unlock()
+	g.behind = true
+	for _, w := range g.waiting {
+		w.behind()
+	}
+}
+
+// stood gives the waiters the ownership that standing in line has led to, or the error.
+func (g *group) stood(o *line.Ownership, err error) {
+	g.queue.mu.Lock()
+	defer g.queue.mu.Unlock()
+	g.giveUp = nil
+	if err != nil {
+		g.close()
+		for _, w := range g.waiting {
+			w.answer <- answer{err: err}
+		}
+		g.waiting = nil
+		return
+	}
+	g.begin(o)
+	g.next()
+}
+
+// begin begins to serve from an ownership.
+func (g *group) begin(o *line.Ownership) {
+	g.ownership, g.bound = o, bound{at: time.Now()}
+	if !g.queue.shares { // where holders share, none waits while there are some
+		g.stopEnded = context.AfterFunc(o.Use(), func() { g.ended(o) })
+	}
+}
+
+// ended sees to the waiters when an ownership has stopped without our doing: its session ended, its node was deleted,
+// or it was revoked. The next ownership serves them, in their order. The holder of a revoked lock has it until it
+// unlocks.
+func (g *group) ended(o *line.Ownership) {
+	g.queue.mu.Lock()
+	defer g.queue.mu.Unlock()
+	switch {
+	case g.over:
+	case g.holds > 0 && o.Err() == nil:
+		g.stopEnded = context.AfterFunc(o.Context(), func() { g.ended(o) })
+	case g.holds > 0 && errors.Is(o.Err(), zk.ErrUncertain):
+		// The node goes with the unlock, or when the holder has had time to stop: see line.Ownership.Lost. The next
+		// contender stands behind it.
+		g.pass()
+	default:
+		g.release()
+	}
+}
+
+// take takes the lock back from a hold.
+func (g *group) take(o *line.Ownership) *line.Removal {
+	g.queue.mu.Lock()
+	defer g.queue.mu.Unlock()
+	switch g.holds--; {
+	case g.holds > 0:
+		return nil
+	case g.over:
+		return o.Release(ErrUnlocked) // was released before, unless its session was uncertain or others waited
+	default:
+		return g.next()
+	}
+}
+
+// next decides what becomes of an ownership: it serves waiters, is retained or parked, or ends. Unless the queue
+// shares, it is not held.
+func (g *group) next() *line.Removal {
+	o, q := g.ownership, g.queue
+	if q.shares {
+		for len(g.waiting) > 0 && !o.Exhausted() {
+			g.serveFirst()
+		}
+		switch {
+		case g.holds == 0:
+			return g.release()
+		case len(g.waiting) > 0: // there are no tokens left
+			g.pass()
+		}
+		return nil
+	}
+	switch {
+	case o.Stopped() != nil, len(g.waiting) > 0 && o.Exhausted():
+		return g.release()
+	case len(g.waiting) == 0 && g.retain():
+		return nil
+	case len(g.waiting) == 0:
+		return g.release()
+	case !g.bounded(time.Now()):
+		g.serveFirst()
+		return nil
+	case g.bound.looking:
+		return nil // parked: look decides
+	default:
+		return g.release()
+	}
+}
+
+// release ends the ownership, and has the waiters stand anew.
+func (g *group) release() *line.Removal {
+	removal := g.ownership.Release(ErrUnlocked)
+	g.pass()
+	return removal
+}
+
+// pass lets no other goroutine join, and has the waiters stand in the servers' line anew, in a group that follows.
+func (g *group) pass() {
+	q := g.queue
+	current := q.current == g
+	g.close()
+	g.retained.stop()
+	if g.stopEnded != nil {
+		g.stopEnded() // or it would start a goroutine, to no purpose
+	}
+	if len(g.waiting) == 0 {
+		return
+	}
+	next := q.newGroup()
+	next.waiting, g.waiting = g.waiting, nil
+	for _, w := range next.waiting {
+		w.group = next
+	}
+	if current {
+		q.current = next
+	}
+	go next.stand()
+}
+
+// bounded reports whether the bound of the hand-off is reached. It has the line looked at in time.
+func (g *group) bounded(now time.Time) bool {
+	turn, limits := g.ownership.Turn(), g.queue.base.cfg.Handoff
+	if g.bound.near(limits, turn, now) {
+		g.bound.looking = true
+		go g.look(turn, now)
+	}
+	return g.bound.reached(limits, turn, now)
+}
+
+// look finds out whether other contenders stand in the line. What it finds is as of when it was sent.
+func (g *group) look(turn int, sent time.Time) {
+	others, err := g.ownership.Own().Others(g.ownership.Context(), g.queue.others)
+	g.queue.mu.Lock()
+	defer g.queue.mu.Unlock()
+	if g.over {
+		return
+	}
+	g.bound.looking = false
+	switch {
+	case err != nil || others: // a process that cannot know lets others have their turn
+		g.bound.crowded = true
+	default:
+		g.bound.turn, g.bound.at = turn, sent
+		if !g.queue.shares {
+			g.watchOnce() // to be told of others rather than ask again and again
+		}
+	}
+	if g.holds == 0 && len(g.waiting) > 0 {
+		g.next()
+	}
+}

@@ -53,29 +53,29 @@ func (as *acks) next() *ack {
 func (it *Item) acknowledge() error {
 	co := it.co
 	a := &ack{item: it, turn: make(chan bool, 1)}
-	co.q.mu.Lock()
+	co.d.mu.Lock()
 	co.acks.waiting = append(co.acks.waiting, a)
 	mine := co.acks.next() == a
 	others := co.open > 1
-	co.q.mu.Unlock()
+	co.d.mu.Unlock()
 	if !mine && !<-a.turn {
 		return a.err
 	}
 	if others {
 		runtime.Gosched() // lets goroutines come that are about to
 	}
-	co.q.mu.Lock()
+	co.d.mu.Lock()
 	n := min(len(co.acks.waiting), co.acks.maxJoined(it))
 	together := slices.Clone(co.acks.waiting[:n])
 	co.acks.waiting = slices.Delete(co.acks.waiting, 0, n)
 	co.acks.gathered = false
 	co.acks.pass()
-	co.q.mu.Unlock()
+	co.d.mu.Unlock()
 	co.acks.send(together)
-	co.q.mu.Lock()
+	co.d.mu.Lock()
 	co.acks.inFlight--
 	co.acks.pass()
-	co.q.mu.Unlock()
+	co.d.mu.Unlock()
 	<-a.turn
 	return a.err
 }
@@ -133,7 +133,7 @@ func (as *acks) pass() {
 // maxJoined returns how many items such as it fit into one transaction: at worst, each with a claim of its own.
 func (as *acks) maxJoined(it *Item) int {
 	each := 2*segment.OpSize + len(it.Path()) + len(it.lease.path)
-	return max(1, min(maxJoined, (as.co.q.cfg.MaxPacket-headroom)/each))
+	return max(1, min(maxJoined, (as.co.d.cfg.MaxPacket-headroom)/each))
 }
 
 // send removes items in one transaction, and answers those that wait for it. See Item.remove for why that is
@@ -155,7 +155,7 @@ func (as *acks) send(list []*ack) {
 		as.co.markOrder.Unlock()
 		results, err := sent.Get(as.co.ctx)
 		if err == nil {
-			as.co.q.clock.saw(results[len(results)-1].Stat.Mtime) // 0 unless the transaction has set a claim's node
+			as.co.d.clock.saw(results[len(results)-1].Stat.Mtime) // 0 unless the transaction has set a claim's node
 			e.end(true)
 			answer(list, nil)
 			return

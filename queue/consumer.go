@@ -23,7 +23,7 @@ import (
 //
 // The queue's mutex guards its fields.
 type consumer struct {
-	q     *Queue
+	d     *dispatcher
 	sess  *zk.Session
 	own   *zk.Ownership // of what it claims
 	id    string
@@ -61,14 +61,14 @@ type consumer struct {
 }
 
 // openConsumer returns the consumer of the live session. It creates one if there is none.
-func (q *Queue) openConsumer(ctx context.Context) (*consumer, error) {
-	sess, err := q.session(ctx)
+func (d *dispatcher) openConsumer(ctx context.Context) (*consumer, error) {
+	sess, err := d.session(ctx)
 	if err != nil {
 		return nil, err
 	}
-	q.mu.Lock()
-	co, leaving := q.consumer, q.abandoning
-	q.mu.Unlock()
+	d.mu.Lock()
+	co, leaving := d.consumer, d.abandoning
+	d.mu.Unlock()
 	if leaving != nil {
 		select {
 		case <-leaving:
@@ -80,7 +80,7 @@ func (q *Queue) openConsumer(ctx context.Context) (*consumer, error) {
 		return co, nil
 	}
 	co = &consumer{
-		q: q, sess: sess, pace: 1,
+		d: d, sess: sess, pace: 1,
 		changed: make(chan struct{}, 1), claiming: make(chan struct{}, 1),
 	}
 	co.own = sess.NewOwnership(co)
@@ -92,15 +92,15 @@ func (q *Queue) openConsumer(ctx context.Context) (*consumer, error) {
 		co.end(err)
 		return nil, err
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ctx.Err() != nil {
 		co.removeNode()
 		return nil, ErrClosed
 	}
-	q.consumer = co
+	d.consumer = co
 	go co.watchNode()
-	context.AfterFunc(co.ctx, func() { q.dropConsumer(co) })
+	context.AfterFunc(co.ctx, func() { d.dropConsumer(co) })
 	return co, nil
 }
 
@@ -125,17 +125,17 @@ func (co *consumer) createNode(ctx context.Context) error {
 	for {
 		id := segment.NewID()
 		co.id = hex.EncodeToString(id[:8])
-		co.node = co.q.layout.path(dirConsumers, co.id)
-		c, err := co.sess.CreateNode(ctx, co.q.layout.node(co.node, co.about, zk.Ephemeral))
+		co.node = co.d.layout.path(dirConsumers, co.id)
+		c, err := co.sess.CreateNode(ctx, co.d.layout.node(co.node, co.about, zk.Ephemeral))
 		if err == nil {
-			co.q.clock.saw(c.Stat.Ctime)
+			co.d.clock.saw(c.Stat.Ctime)
 			return nil
 		}
 		if zk.OutcomeOf(err) == zk.Unknown {
-			line.Withdraw(co.sess, co.q.layout.path(dirConsumers), co.id)
+			line.Withdraw(co.sess, co.d.layout.path(dirConsumers), co.id)
 		}
 		if ctx.Err() != nil || co.sess.Err() != nil || !errors.Is(err, zk.ErrConnectionLost) {
-			co.q.missing(err)
+			co.d.missing(err)
 			return err
 		}
 	}
@@ -191,14 +191,14 @@ func (co *consumer) claimRemoved() { co.abandon(errClaimRemoved, co.sess.Timeout
 // which would first take what comes behind them. If the session ends before, it takes the node along.
 func (co *consumer) abandon(cause error, cooldown time.Duration) {
 	gone := make(chan struct{})
-	co.q.mu.Lock()
+	co.d.mu.Lock()
 	if co.abandoned {
-		co.q.mu.Unlock()
+		co.d.mu.Unlock()
 		return
 	}
 	co.abandoned = true
-	co.q.abandoning = gone
-	co.q.mu.Unlock()
+	co.d.abandoning = gone
+	co.d.mu.Unlock()
 	co.end(cause)
 	time.AfterFunc(cooldown, func() {
 		defer close(gone)
@@ -229,10 +229,10 @@ func (co *consumer) updateOwnership() {
 }
 
 // dropConsumer forgets a consumer that has ended.
-func (q *Queue) dropConsumer(co *consumer) {
-	q.mu.Lock()
-	if q.consumer == co {
-		q.consumer = nil
+func (d *dispatcher) dropConsumer(co *consumer) {
+	d.mu.Lock()
+	if d.consumer == co {
+		d.consumer = nil
 	}
 	co.leases, co.unreturned = nil, nil
 	co.own.End()
@@ -240,7 +240,7 @@ func (q *Queue) dropConsumer(co *consumer) {
 		co.linger.Stop()
 	}
 	watches := co.forgetAll()
-	q.mu.Unlock()
+	d.mu.Unlock()
 	closeAll(watches)
 }
 
@@ -261,11 +261,11 @@ func (co *consumer) orLost(err error) error {
 }
 
 // room returns how many items to claim at once. The caller holds the queue's mutex.
-func (co *consumer) room() int { return max(1, min(maxPrefetch, max(co.pace, co.q.demand()))) }
+func (co *consumer) room() int { return max(1, min(maxPrefetch, max(co.pace, co.d.takers.demand()))) }
 
 // ahead returns how many items to mark as delivered when the next is: as many as are open, because each goroutine
 // that works on one will want another. The caller holds the queue's mutex.
-func (co *consumer) ahead() int { return max(1, co.open, co.q.demand()) }
+func (co *consumer) ahead() int { return max(1, co.open, co.d.takers.demand()) }
 
 // markAt returns how many items to mark in the transaction that claims from a place: none if other items are
 // delivered before those. The caller holds the queue's mutex.
@@ -290,7 +290,7 @@ func (co *consumer) best() (place, bool) {
 func (co *consumer) mustFetch() bool {
 	best, ok := co.best()
 	return !ok || co.fetching || co.dirty || co.urgent(best.priority) ||
-		co.nextDue > 0 && co.q.clock.now() >= co.nextDue
+		co.nextDue > 0 && co.d.clock.now() >= co.nextDue
 }
 
 // next delivers the next item, nil if there is none that may be delivered. The caller holds the queue's mutex.
@@ -323,7 +323,7 @@ func (co *consumer) next() *Item {
 // item returns a buffered item as it is delivered. The caller holds the queue's mutex.
 func (l *lease) item(s bufferedItem) *Item {
 	return &Item{
-		q: l.co.q, co: l.co, lease: l, seq: s.seq, rec: s.rec, created: s.created,
+		co: l.co, lease: l, seq: s.seq, rec: s.rec, created: s.created,
 		attempt: s.rec.Attempts + l.claimed.Tries + 1,
 	}
 }
@@ -332,13 +332,13 @@ func (l *lease) item(s bufferedItem) *Item {
 // them. The caller holds the queue's mutex.
 func (co *consumer) prefetch() {
 	const fast = 16
-	if co.pace < fast || len(co.leases) != 1 || len(co.leases[0].buffer) != co.pace/4 || co.q.closed {
+	if co.pace < fast || len(co.leases) != 1 || len(co.leases[0].buffer) != co.pace/4 || co.d.ctx.Err() != nil {
 		return
 	}
-	co.q.more = true
-	if !co.q.serving {
-		co.q.serving = true
-		co.q.wg.Go(co.q.serve)
+	co.d.more = true
+	if !co.d.serving {
+		co.d.serving = true
+		co.d.wg.Go(co.d.serve)
 	}
 }
 
@@ -354,7 +354,7 @@ func (co *consumer) learnPace(l *lease) {
 	short := max(leaseShort, leaseCosts*min(l.filled.Sub(l.asked), slowClaim))
 	switch took := time.Since(l.filled); {
 	case took < short && l.size >= co.pace:
-		co.pace = max(1, min(2*co.pace, co.q.cfg.Prefetch))
+		co.pace = max(1, min(2*co.pace, co.d.cfg.Prefetch))
 	case took > 4*short:
 		co.pace = max(1, co.pace/2)
 	}
@@ -365,19 +365,19 @@ func (co *consumer) learnPace(l *lease) {
 func (co *consumer) restartLinger() {
 	co.rested = time.Now()
 	if co.linger == nil {
-		co.linger = time.AfterFunc(co.q.cfg.Linger, co.lingerOver)
+		co.linger = time.AfterFunc(co.d.cfg.Linger, co.lingerOver)
 		return
 	}
-	co.linger.Reset(co.q.cfg.Linger)
+	co.linger.Reset(co.d.cfg.Linger)
 }
 
 // lingerOver gives back items that no taker has wanted for a while. If the server refuses, or takers want some now,
 // it tries again after the next linger.
 func (co *consumer) lingerOver() {
-	co.q.background(func() {
+	co.d.background(func() {
 		_ = co.release(co.ctx, true)
-		co.q.mu.Lock()
-		defer co.q.mu.Unlock()
+		co.d.mu.Lock()
+		defer co.d.mu.Unlock()
 		if len(co.leases) > 0 || len(co.unreturned) > 0 {
 			co.restartLinger()
 		}
@@ -390,10 +390,10 @@ func (co *consumer) release(ctx context.Context, idle bool) error {
 	if given, err := co.returnBuffered(ctx, idle); err != nil || !given {
 		return err
 	}
-	co.q.mu.Lock()
+	co.d.mu.Lock()
 	co.pace = 1
 	watches := co.forgetAll()
-	co.q.mu.Unlock()
+	co.d.mu.Unlock()
 	closeAll(watches)
 	return nil
 }
@@ -411,10 +411,10 @@ func (co *consumer) returnBuffered(ctx context.Context, idle bool) (bool, error)
 	}
 	defer co.endClaiming()
 	errs := co.returnAgain(ctx)
-	q := co.q
-	q.mu.Lock()
-	if idle && (len(q.takers) > 0 || time.Since(co.rested) < q.cfg.Linger) { // or a taker was served meanwhile
-		q.mu.Unlock()
+	d := co.d
+	d.mu.Lock()
+	if idle && (len(d.takers) > 0 || time.Since(co.rested) < d.cfg.Linger) { // or a taker was served meanwhile
+		d.mu.Unlock()
 		return false, errors.Join(errs...)
 	}
 	leases := co.leases
@@ -424,7 +424,7 @@ func (co *consumer) returnBuffered(ctx context.Context, idle bool) (bool, error)
 		buffers[i], l.buffer, l.returning = l.buffer, nil, true
 	}
 	co.updateOwnership()
-	q.mu.Unlock()
+	d.mu.Unlock()
 	for i, l := range leases {
 		err := l.giveBack(ctx, buffers[i][0].seq)
 		if err == nil {
@@ -441,8 +441,8 @@ func (co *consumer) returnBuffered(ctx context.Context, idle bool) (bool, error)
 // returnLater keeps a claim that has nothing to deliver and that the server has refused to take back: it is given
 // back after the linger.
 func (co *consumer) returnLater(l *lease) {
-	co.q.mu.Lock()
-	defer co.q.mu.Unlock()
+	co.d.mu.Lock()
+	defer co.d.mu.Unlock()
 	if co.ctx.Err() != nil {
 		return // it is free when the consumer's node goes
 	}
@@ -453,18 +453,18 @@ func (co *consumer) returnLater(l *lease) {
 
 // returnAgain tries again to give back what the server has refused to take back. The caller has begun claiming.
 func (co *consumer) returnAgain(ctx context.Context) []error {
-	co.q.mu.Lock()
+	co.d.mu.Lock()
 	unreturned := co.unreturned
 	co.unreturned = nil
-	co.q.mu.Unlock()
+	co.d.mu.Unlock()
 	var errs []error
 	for _, l := range unreturned {
 		err := l.giveBack(ctx, l.claimed.First)
 		switch {
 		case err == nil:
-			co.q.mu.Lock()
+			co.d.mu.Lock()
 			co.dirty = true // it may come before what is claimed
-			co.q.mu.Unlock()
+			co.d.mu.Unlock()
 		case zk.OutcomeOf(err) != zk.Unknown:
 			co.returnLater(l)
 		}
@@ -475,8 +475,8 @@ func (co *consumer) returnAgain(ctx context.Context) []error {
 
 // rebuffer buffers items again that could not be given back, and certainly are this consumer's.
 func (co *consumer) rebuffer(l *lease, buffer []bufferedItem) {
-	co.q.mu.Lock()
-	defer co.q.mu.Unlock()
+	co.d.mu.Lock()
+	defer co.d.mu.Unlock()
 	if co.ctx.Err() != nil {
 		return // it is free when the consumer's node goes
 	}
@@ -578,10 +578,10 @@ func (co *consumer) close(ctx context.Context) error {
 		return nil //nolint:nilerr // nothing is claimed any more
 	}
 	err := co.release(ctx, false)
-	co.q.mu.Lock()
+	co.d.mu.Lock()
 	co.closing = true
 	over := co.open == 0
-	co.q.mu.Unlock()
+	co.d.mu.Unlock()
 	if over {
 		err = errors.Join(err, co.removeNode().Wait(ctx))
 	}

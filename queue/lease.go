@@ -47,22 +47,22 @@ const maxLarge = 4
 
 // giveBack makes the claimed items from the given one on free for all, in their places.
 func (l *lease) giveBack(ctx context.Context, from int) error {
-	q, sess := l.co.q, l.co.sess
+	d, sess := l.co.d, l.co.sess
 	if err := l.beginWrite(ctx); err != nil {
 		return err
 	}
 	defer l.endWrite()
 	for {
-		q.mu.Lock()
+		d.mu.Lock()
 		rest, kept := l.claimed.from(from), l.claimed
 		last := l.open == 0 && len(l.buffer) == 0
 		free := l.co.freePath(place{l.priority, l.segment, from})
-		q.mu.Unlock()
+		d.mu.Unlock()
 		kept.Last = from - 1
 		kept.Delivered = min(kept.Delivered, kept.Last)
 		ops := []zk.Op{
 			zk.DeleteOp(l.path, -1),
-			q.layout.store.CreateOp(free, rest.encode()),
+			d.layout.store.CreateOp(free, rest.encode()),
 			zk.SetOp(l.list.Change, nil, -1),
 		}
 		if !last {
@@ -96,11 +96,11 @@ func (l *lease) giveBack(ctx context.Context, from int) error {
 		if err != nil {
 			return err
 		}
-		q.mu.Lock()
+		d.mu.Lock()
 		l.claimed, l.nodeGone, l.returning = kept, l.nodeGone || last, false
 		settle := !l.nodeGone && l.open == 0 && len(l.buffer) == 0
 		l.nodeGone = l.nodeGone || settle
-		q.mu.Unlock()
+		d.mu.Unlock()
 		if settle {
 			l.deleteNode()
 		}
@@ -110,14 +110,14 @@ func (l *lease) giveBack(ctx context.Context, from int) error {
 
 // beginWrite waits until no other goroutine writes the claim's node, and takes the write semaphore.
 func (l *lease) beginWrite(ctx context.Context) error {
-	q := l.co.q
-	q.mu.Lock()
+	d := l.co.d
+	d.mu.Lock()
 	l.writers++
-	q.mu.Unlock()
+	d.mu.Unlock()
 	defer func() {
-		q.mu.Lock()
+		d.mu.Lock()
 		l.writers--
-		q.mu.Unlock()
+		d.mu.Unlock()
 		l.co.marksChanged()
 	}()
 	select {
@@ -224,9 +224,9 @@ func (l *lease) deleteNode() {
 // tidy removes the lease's segment if that is empty and will stay so, without waiting. It keeps the last segment, in
 // which the list may go on: the consumer that moves the cursor into the next segment removes those before it.
 func (l *lease) tidy() {
-	l.co.q.mu.Lock()
+	l.co.d.mu.Lock()
 	last := l.segment >= l.co.seen[l.list]
-	l.co.q.mu.Unlock()
+	l.co.d.mu.Unlock()
 	if last {
 		return
 	}

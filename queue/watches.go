@@ -119,8 +119,8 @@ func (co *consumer) awaitChange(ctx context.Context, a *watch, wake func()) {
 	if _, err := a.w.Next(ctx); err != nil && ctx.Err() != nil {
 		return
 	}
-	co.q.mu.Lock()
+	co.d.mu.Lock()
 	a.fired = true // Next has taken the event
-	co.q.mu.Unlock()
+	co.d.mu.Unlock()
 	wake()
 }

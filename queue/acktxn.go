@@ -24,7 +24,7 @@ type claimUpdate struct {
 }
 
 // beginAck begins an ackTxn for items that are to be finished. If room is set, it may mark items of another claim,
-// when theirs has none left to mark. The caller holds markOrder until the transaction is sent.
+// when theirs has none left to mark. The caller holds marks.order until the transaction is sent.
 func (co *consumer) beginAck(room bool, items ...*Item) *ackTxn {
 	co.d.mu.Lock()
 	defer co.d.mu.Unlock()

@@ -49,12 +49,10 @@ func (f *fetcher) fetch(ctx context.Context, more bool) (found bool, err error) 
 	}()
 	d.mu.Lock()
 	limit, has := f.co.best()
-	// Before the end of our ranges there may be something that was given back, or left behind, and comes first.
-	last := limit
-	for _, l := range f.co.leases {
-		if end := (place{l.priority, l.segment, l.buffer[len(l.buffer)-1].seq}); end.compare(last) > 0 {
-			last = end
-		}
+	var last place
+	if has {
+		// Before the end of our ranges there may be something that was given back, or left behind, and comes first.
+		last = f.co.last()
 	}
 	if !more {
 		f.co.fetching, f.co.dirty = true, false
@@ -318,7 +316,7 @@ func (f *fetcher) claimBehind(ready *segment.List, at place, end int, class stri
 }
 
 // makeFree returns the operations that create free claims, and change the ready list's change node: waiting consumers
-// may have looked for free claims before, and at the cursor afterwards. The caller holds the queue's mutex.
+// may have looked for free claims before, and at the cursor afterwards.
 func (f *fetcher) makeFree(ready *segment.List, at place, free []itemRange) []zk.Op {
 	var ops []zk.Op
 	for _, s := range free {
@@ -339,13 +337,14 @@ func (f *fetcher) maxParts() int {
 }
 
 // newLease returns what is to be a claim of a range that begins at a place. It marks those of its items that are
-// about to be delivered. The caller holds the queue's mutex.
+// about to be delivered. The caller holds the dispatcher's mutex.
 func (f *fetcher) newLease(ready *segment.List, at place, s itemRange) *lease {
 	s.Delivered = s.First + min(f.co.markAt(at), s.size()) - 1
 	f.co.seen[ready] = max(f.co.seen[ready], at.segment)
 	return &lease{
-		co: f.co, path: f.co.d.layout.path(dirClaims, claimName(at, f.co.id, f.co.nextSerial())), list: ready, place: at,
-		asked: time.Now(), size: s.size(), writing: make(chan struct{}, 1), claimed: s,
+		co: f.co, path: f.co.d.layout.path(dirClaims, claimName(at, f.co.id, f.co.nextSerial())), list: ready,
+		place: at, asked: time.Now(), size: s.size(), writing: make(chan struct{}, 1),
+		leaseState: leaseState{claimed: s},
 	}
 }
 
@@ -499,7 +498,7 @@ func (f *fetcher) adopt(ctx context.Context, c *claim) (bool, error) {
 	f.adopted(c)
 	d.mu.Lock()
 	// Other claims may come before what was claimed ahead: more that was left behind with this one, and items that its
-	// owner gave back, which are claims of their own. A consumer that keeps apart from others leaves them to the others.
+	// owner gave back, which are claims of their own. A consumer that keeps apart from others leaves those to them.
 	f.co.dirty = f.co.dirty || f.spread == 1 && (len(f.co.leases) > 0 || len(l.claimed.Except) > 0)
 	d.mu.Unlock()
 	return f.fill(l)
@@ -539,7 +538,7 @@ func (f *fetcher) fill(l *lease) (bool, error) {
 			return false, unread
 		}
 		if err != nil && zk.OutcomeOf(err) != zk.Unknown {
-			f.co.returnLater(l)
+			f.co.returner.returnLater(l)
 		}
 	}
 	if err == nil {
@@ -565,6 +564,7 @@ func (f *fetcher) fill(l *lease) (bool, error) {
 	l.nodeGone = len(buffer) == 0
 	if len(good) > 0 {
 		f.co.add(l)
+		f.co.returner.restart()
 	}
 	f.co.updateOwnership()
 	d.mu.Unlock()

@@ -347,7 +347,7 @@ func (it *Item) remove(ops []zk.Op, to func() *segment.List, data []byte) error 
 				return co.orLost(err)
 			}
 		}
-		co.markOrder.Lock()
+		co.marks.order.Lock()
 		e := co.beginAck(c == nil, it)
 		own := e.ops()
 		guards := slices.Concat([]zk.Op{zk.DeleteOp(path, -1), own[0]}, ops, own[1:])
@@ -357,7 +357,7 @@ func (it *Item) remove(ops []zk.Op, to func() *segment.List, data []byte) error 
 			p.Append(c, data)
 		}
 		sent := co.send(p.Ops())
-		co.markOrder.Unlock()
+		co.marks.order.Unlock()
 		results, err := sent.Get(co.ctx)
 		if err == nil {
 			p.Done(results)

@@ -24,7 +24,11 @@ type lease struct {
 	size    int
 	writing chan struct{} // one slot, the write semaphore: held to write the claim's node; pending marks share it
 
-	// Guarded by the queue's mutex.
+	leaseState
+}
+
+// leaseState is what changes of a lease. The dispatcher's mutex guards it, and is held while its methods are called.
+type leaseState struct {
 	claimed        itemRange // as the node says
 	pendingMarks   int       // under way
 	pendingThrough int       // while there are any: through which item the last one marks
@@ -118,7 +122,7 @@ func (l *lease) beginWrite(ctx context.Context) error {
 		d.mu.Lock()
 		l.writers--
 		d.mu.Unlock()
-		l.co.marksChanged()
+		l.co.marks.wake()
 	}()
 	select {
 	case l.writing <- struct{}{}:
@@ -142,11 +146,11 @@ func (l *lease) tryBeginWrite() bool {
 
 func (l *lease) endWrite() {
 	<-l.writing
-	l.co.marksChanged()
+	l.co.marks.wake()
 }
 
-// tryMark begins a mark, unless another goroutine writes the node otherwise or waits to. The caller holds the queue's
-// mutex, and the consumer's markOrder until the mark is sent.
+// tryMark begins a mark, unless another goroutine writes the node otherwise or waits to. The caller holds the
+// dispatcher's mutex, and marks.order until the mark is sent.
 func (l *lease) tryMark() bool {
 	if l.writers > 0 || l.pendingMarks == 0 && !l.tryBeginWrite() {
 		return false
@@ -155,7 +159,7 @@ func (l *lease) tryMark() bool {
 	return true
 }
 
-// endMark ends a mark. The caller holds the queue's mutex.
+// endMark ends a mark. The caller holds the dispatcher's mutex.
 func (l *lease) endMark(through int, done bool) {
 	if done {
 		l.claimed.Delivered = max(l.claimed.Delivered, through)
@@ -165,18 +169,16 @@ func (l *lease) endMark(through int, done bool) {
 	}
 }
 
-// markedThrough returns through which item the lease is marked, or will be when all that was sent is done. The caller
-// holds the queue's mutex.
-func (l *lease) markedThrough() int {
+// markedThrough returns through which item the lease is marked, or will be when all that was sent is done.
+func (l *leaseState) markedThrough() int {
 	if l.pendingMarks > 0 {
 		return l.pendingThrough
 	}
 	return l.claimed.Delivered
 }
 
-// ends reports whether nothing is left of the claim when n more items are finished. The caller holds the queue's
-// mutex.
-func (l *lease) ends(n int) bool { return l.open == n && len(l.buffer) == 0 && !l.returning }
+// ends reports whether nothing is left of the claim when n more items are finished.
+func (l *leaseState) ends(n int) bool { return l.open == n && len(l.buffer) == 0 && !l.returning }
 
 // readNode reads the claim's node, as it is when everything that was sent before was done or never will be.
 func (l *lease) readNode(ctx context.Context) (itemRange, bool, error) {
@@ -235,8 +237,8 @@ func (l *lease) tidy() {
 	b.Send()
 }
 
-// markedAhead returns how many of the buffered items are marked, or will be. The caller holds the queue's mutex.
-func (l *lease) markedAhead() int {
+// markedAhead returns how many of the buffered items are marked, or will be.
+func (l *leaseState) markedAhead() int {
 	n, _ := slices.BinarySearchFunc(l.buffer, l.markedThrough()+1, func(s bufferedItem, seq int) int {
 		return s.seq - seq
 	})

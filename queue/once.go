@@ -51,7 +51,9 @@ func (o *once) put(ctx context.Context) (id string, added bool, err error) {
 	data := keyData(ours, o.cfg.KeepKeys)
 	fresh := o.layout.store.CreateOp(o.path, data)
 	for mark := fresh; ; {
-		s := &putOp{producer: o.producer, items: []encodedItem{o.encodedItem}, guards: []zk.Op{mark}, full: o.remembered}
+		s := &putOp{
+			producer: o.producer, items: []encodedItem{o.encodedItem}, guards: []zk.Op{mark}, full: o.remembered,
+		}
 		err := s.send(ctx)
 		failed, refused := errors.AsType[guardError](err)
 		known, remembered := errors.AsType[rememberedError](err)

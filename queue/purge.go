@@ -42,10 +42,10 @@ func (p purger) ready(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer q.closePurger(ctx)
+	defer closePurger(ctx, q)
 	if co := p.dispatcher.current(); co != nil {
 		var err error
-		if !through(ctx, func() { _, err = co.returnBuffered(co.ctx, false) }) {
+		if !through(ctx, func() { _, err = co.returner.returnAll(co.ctx, false) }) {
 			return 0, context.Cause(ctx)
 		}
 		if err != nil && co.err() == nil {
@@ -73,9 +73,9 @@ func (p purger) ready(ctx context.Context) (int, error) {
 	return n, err
 }
 
-// closePurger closes the Queue of a purger. What it could not remove is free then, except what it still removes for a caller that
-// has left.
-func (q *Queue) closePurger(ctx context.Context) {
+// closePurger closes the Queue that a purger has taken with. What the purger could not remove is free then, except
+// what it still removes for a caller that has left.
+func closePurger(ctx context.Context, q *Queue) {
 	if ctx.Err() != nil {
 		// What cannot be given back goes back when the session ends.
 		go func() { _ = q.Close(context.WithoutCancel(ctx)) }()
@@ -213,9 +213,7 @@ func (co *consumer) takeBuffered() []*Item {
 	}
 	co.leases = nil
 	co.updateOwnership()
-	if co.linger != nil {
-		co.linger.Stop()
-	}
+	co.returner.stop()
 	return items
 }
 

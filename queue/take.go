@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 
 	"github.com/seed-a3166700/turnstile/zk"
@@ -175,7 +174,7 @@ func (d *dispatcher) leaveLost() {
 }
 
 // rested removes what only takers need, and ends serve unless a taker has come meanwhile. The caller holds the
-// queue's mutex.
+// dispatcher's mutex.
 func (d *dispatcher) rested() bool {
 	d.giveUp = nil
 	co := d.consumer
@@ -216,11 +215,11 @@ func (d *dispatcher) step(ctx context.Context) error {
 	d.mu.Unlock()
 	found := false
 	if mustFetch || more {
-		if err := co.beginClaiming(ctx); err != nil {
+		if err := co.returner.begin(ctx); err != nil {
 			return err
 		}
 		found, err = co.fetcher.fetch(ctx, !mustFetch)
-		co.endClaiming()
+		co.returner.end()
 		if err != nil {
 			return err
 		}
@@ -242,13 +241,13 @@ func (d *dispatcher) step(ctx context.Context) error {
 		co.waiter.leave()
 	}
 	if unmarked {
-		return co.mark(ctx)
+		return co.marks.write(ctx)
 	}
 	return nil
 }
 
-// handOut serves the takers, first come first served, as far as items may be delivered. The caller holds the queue's
-// mutex.
+// handOut serves the takers, first come first served, as far as items may be delivered. The caller holds the
+// dispatcher's mutex.
 func (co *consumer) handOut() {
 	d := co.d
 	for len(d.takers) > 0 {

@@ -85,7 +85,9 @@ func (w *waiter) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) e
 	}
 	w.co.d.mu.Lock()
 	ready := w.co.allQuiet(w.co.fetcher.priorities)
-	deaf := slices.DeleteFunc(slices.Clone(w.co.fetcher.priorities), func(p int) bool { return !w.co.changes[p].hasFired() })
+	deaf := slices.DeleteFunc(slices.Clone(w.co.fetcher.priorities), func(p int) bool {
+		return !w.co.changes[p].hasFired()
+	})
 	due := w.co.nextDue
 	all := w.co.all()
 	w.co.d.mu.Unlock()

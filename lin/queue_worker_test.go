@@ -283,7 +283,7 @@ func (c *consumer) lost(d *lincheck.Delivery, err error) {
 	if !errors.Is(err, queue.ErrClaimLost) {
 		c.fail(string(d.Finish.Fate), err)
 	}
-	d.Finish.Robbed = strings.Contains(err.Error(), "somebody else has removed the item")
+	d.Finish.Robbed = strings.Contains(err.Error(), "another client has removed the item")
 }
 
 var errMood = errors.New("a mood")

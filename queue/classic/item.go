@@ -143,7 +143,7 @@ func (it *Item) finish(ctx context.Context, also ...zk.Op) error {
 		case !locked:
 			return fmt.Errorf("%w: its lock is gone", ErrLost)
 		case !there:
-			return errors.Join(fmt.Errorf("%w: somebody else has removed it", ErrLost), it.unlock(ctx))
+			return errors.Join(fmt.Errorf("%w: another client has removed it", ErrLost), it.unlock(ctx))
 		}
 	}
 }

@@ -8,8 +8,7 @@ func (c Config) WithSegment(n int) Config {
 	return c
 }
 
-// HoldPens keeps everybody from writing the nodes of the consumer's claims, until the function that it returns is
-// called.
+// HoldWrites keeps the consumer from writing the nodes of its claims until the function that it returns is called.
 func (q *Queue) HoldWrites() func() {
 	q.dispatcher.mu.Lock()
 	leases := slices.Clone(q.dispatcher.consumer.leases)

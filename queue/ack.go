@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -27,19 +28,48 @@ type ack struct {
 	err  error
 }
 
-// acks are those of a consumer that wait to be sent. The queue's mutex guards them.
+// acks are those of a consumer that wait to be sent.
 //
 // One of the waiting goroutines sends, and takes along all that wait by then. There is one whenever some wait and
 // another transaction may be in flight.
 type acks struct {
 	co *consumer
 
+	mu       sync.Mutex // guards what follows
 	waiting  []*ack
 	inFlight int
 	gathered bool // a goroutine is about to send what waits
 }
 
-// next returns the ack whose goroutine is to send what waits, if any.
+// add adds an ack, and reports whether its goroutine is to send what waits.
+func (as *acks) add(a *ack) bool {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	as.waiting = append(as.waiting, a)
+	return as.next() == a
+}
+
+// gather returns the acks to send together, n at most, and lets the next goroutine send what still waits.
+func (as *acks) gather(n int) []*ack {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	n = min(len(as.waiting), n)
+	together := slices.Clone(as.waiting[:n])
+	as.waiting = slices.Delete(as.waiting, 0, n)
+	as.gathered = false
+	as.pass()
+	return together
+}
+
+// sent records that a transaction has its answer.
+func (as *acks) sent() {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	as.inFlight--
+	as.pass()
+}
+
+// next returns the ack whose goroutine is to send what waits, if any. The caller holds the mutex.
 func (as *acks) next() *ack {
 	if as.gathered || as.inFlight == maxAcksInFlight || len(as.waiting) == 0 {
 		return nil
@@ -49,35 +79,34 @@ func (as *acks) next() *ack {
 	return as.waiting[0]
 }
 
+// pass lets the next goroutine send what waits. The caller holds the mutex.
+func (as *acks) pass() {
+	if a := as.next(); a != nil {
+		a.turn <- true
+	}
+}
+
 // acknowledge removes the item, together with others that are to be acknowledged at the same time.
 func (it *Item) acknowledge() error {
-	co := it.co
+	as := &it.co.acks
 	a := &ack{item: it, turn: make(chan bool, 1)}
-	co.q.mu.Lock()
-	co.acks.waiting = append(co.acks.waiting, a)
-	mine := co.acks.next() == a
-	others := co.open > 1
-	co.q.mu.Unlock()
-	if !mine && !<-a.turn {
+	if !as.add(a) && !<-a.turn {
 		return a.err
 	}
-	if others {
+	if it.co.others() {
 		runtime.Gosched() // lets goroutines come that are about to
 	}
-	co.q.mu.Lock()
-	n := min(len(co.acks.waiting), co.acks.maxJoined(it))
-	together := slices.Clone(co.acks.waiting[:n])
-	co.acks.waiting = slices.Delete(co.acks.waiting, 0, n)
-	co.acks.gathered = false
-	co.acks.pass()
-	co.q.mu.Unlock()
-	co.acks.send(together)
-	co.q.mu.Lock()
-	co.acks.inFlight--
-	co.acks.pass()
-	co.q.mu.Unlock()
+	as.send(as.gather(as.maxJoined(it)))
+	as.sent()
 	<-a.turn
 	return a.err
+}
+
+// others reports whether more than one item is open.
+func (co *consumer) others() bool {
+	co.d.mu.Lock()
+	defer co.d.mu.Unlock()
+	return co.open > 1
 }
 
 // DoneAll acknowledges items that were taken from this Queue, as Done does each, in as few transactions as packets
@@ -123,17 +152,10 @@ func (q *Queue) DoneAll(ctx context.Context, items []*Item) error {
 	return errors.Join(errs...)
 }
 
-// pass lets the next goroutine send what waits. The caller holds the queue's mutex.
-func (as *acks) pass() {
-	if a := as.next(); a != nil {
-		a.turn <- true
-	}
-}
-
 // maxJoined returns how many items such as it fit into one transaction: at worst, each with a claim of its own.
 func (as *acks) maxJoined(it *Item) int {
 	each := 2*segment.OpSize + len(it.Path()) + len(it.lease.path)
-	return max(1, min(maxJoined, (as.co.q.cfg.MaxPacket-headroom)/each))
+	return max(1, min(maxJoined, (as.co.d.cfg.MaxPacket-headroom)/each))
 }
 
 // send removes items in one transaction, and answers those that wait for it. See Item.remove for why that is
@@ -149,13 +171,13 @@ func (as *acks) send(list []*ack) {
 		for i, a := range list {
 			items[i], ops[i] = a.item, zk.DeleteOp(a.item.Path(), -1)
 		}
-		as.co.markOrder.Lock()
+		as.co.marks.order.Lock()
 		e := as.co.beginAck(true, items...)
 		sent := as.co.send(append(ops, e.ops()...))
-		as.co.markOrder.Unlock()
+		as.co.marks.order.Unlock()
 		results, err := sent.Get(as.co.ctx)
 		if err == nil {
-			as.co.q.clock.saw(results[len(results)-1].Stat.Mtime) // 0 unless the transaction has set a claim's node
+			as.co.d.clock.saw(results[len(results)-1].Stat.Mtime) // 0 unless the transaction has set a claim's node
 			e.end(true)
 			answer(list, nil)
 			return

@@ -24,10 +24,10 @@ type claimUpdate struct {
 }
 
 // beginAck begins an ackTxn for items that are to be finished. If room is set, it may mark items of another claim,
-// when theirs has none left to mark. The caller holds markOrder until the transaction is sent.
+// when theirs has none left to mark. The caller holds marks.order until the transaction is sent.
 func (co *consumer) beginAck(room bool, items ...*Item) *ackTxn {
-	co.q.mu.Lock()
-	defer co.q.mu.Unlock()
+	co.d.mu.Lock()
+	defer co.d.mu.Unlock()
 	e := &ackTxn{co: co}
 	for _, it := range items {
 		e.update(it.lease).n++
@@ -70,8 +70,8 @@ func (e *ackTxn) ops() []zk.Op {
 
 // end ends the transaction: done says whether it was done. If it was, the items are finished.
 func (e *ackTxn) end(done bool) {
-	q := e.co.q
-	q.mu.Lock()
+	d := e.co.d
+	d.mu.Lock()
 	if e.marked != nil {
 		e.marked.endMark(e.through, done)
 	}
@@ -81,10 +81,10 @@ func (e *ackTxn) end(done bool) {
 			p.lease.endWrite()
 		}
 	}
-	if q.consumer == e.co {
+	if d.consumer == e.co {
 		e.co.handOut()
 	}
-	q.mu.Unlock()
+	d.mu.Unlock()
 	for _, p := range e.claims {
 		if done && p.n > 0 {
 			p.lease.finished(p.n)
@@ -94,8 +94,8 @@ func (e *ackTxn) end(done bool) {
 
 // finished records that n items are finished. If those were the last, the claim's node goes, and perhaps its segment.
 func (l *lease) finished(n int) {
-	q := l.co.q
-	q.mu.Lock()
+	d := l.co.d
+	d.mu.Lock()
 	l.open -= n
 	l.co.open -= n
 	l.co.updateOwnership()
@@ -103,7 +103,7 @@ func (l *lease) finished(n int) {
 	over := l.open == 0 && len(l.buffer) == 0 && !l.returning
 	forgotten := over && !l.nodeGone
 	l.nodeGone = l.nodeGone || over
-	q.mu.Unlock()
+	d.mu.Unlock()
 	switch {
 	case forgotten:
 		l.deleteNode()

@@ -191,5 +191,5 @@ func inPlace(list []claim) []claim {
 
 // freePath returns the path of a new free claim that begins at a place.
 func (co *consumer) freePath(at place) string {
-	return co.q.layout.path(dirFree, claimName(at, freeOwner, co.nextSerial()))
+	return co.d.layout.path(dirFree, claimName(at, freeOwner, co.nextSerial()))
 }

@@ -20,8 +20,8 @@ func (e *RejectError) Error() string { return e.Err.Error() }
 func (e *RejectError) Unwrap() error { return e.Err }
 
 // Consume calls handle for one item after the other, in n goroutines, until ctx ends. Then it takes no more items,
-// waits for the running handlers, and returns nil. It returns an error when taking fails for good: the client was closed, or
-// the servers refuse its credentials.
+// waits for the running handlers, and returns nil. It returns an error when taking fails for good: the client was
+// closed, or the servers refuse its credentials.
 //
 // The error of handle decides what becomes of the item: nil is Done, a *RejectError is Reject, any other error is Fail,
 // which a *RetryError tells when the item is ready again. If handle has finished the item itself, its error does not

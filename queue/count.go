@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
+
+// reader reads what is in a queue. It claims nothing.
+type reader struct{ *base }
 
 // Counts tells how many items there are, by state.
 type Counts struct {
@@ -24,17 +26,17 @@ func (q *Queue) Len(ctx context.Context) (Counts, error) {
 	var n Counts
 	err := q.retryRead(ctx, func(sess *zk.Session) error {
 		n = Counts{}
-		stored, err := q.countBelow(ctx, sess, dirReady)
+		stored, err := q.reader.countBelow(ctx, sess, dirReady)
 		if err != nil {
 			return err
 		}
-		if n.Delayed, err = q.countBelow(ctx, sess, dirDelayed); err != nil {
+		if n.Delayed, err = q.reader.countBelow(ctx, sess, dirDelayed); err != nil {
 			return err
 		}
 		if n.Dead, err = q.layout.deadLetters().Count(ctx, sess); err != nil {
 			return err
 		}
-		if n.Claimed, err = q.countClaimed(ctx, sess); err != nil {
+		if n.Claimed, err = q.reader.countClaimed(ctx, sess); err != nil {
 			return err
 		}
 		n.Claimed = min(n.Claimed, stored)
@@ -47,29 +49,15 @@ func (q *Queue) Len(ctx context.Context) (Counts, error) {
 	return n, nil
 }
 
-// retryRead calls f, which only reads, until no broken connection and no end of a session interrupts it.
-func (q *Queue) retryRead(ctx context.Context, f func(*zk.Session) error) error {
-	for {
-		sess, err := q.session(ctx)
-		if err != nil {
-			return err
-		}
-		err = f(sess)
-		if err == nil || ctx.Err() != nil || !q.again(ctx, sess, err) && !q.missing(err) {
-			return err
-		}
-	}
-}
-
 // countBelow counts the items of all lists below a node.
-func (q *Queue) countBelow(ctx context.Context, sess *zk.Session, dir string) (int, error) {
-	names, _, err := sess.Children(ctx, q.layout.path(dir))
+func (r reader) countBelow(ctx context.Context, sess *zk.Session, dir string) (int, error) {
+	names, _, err := sess.Children(ctx, r.layout.path(dir))
 	if err != nil {
 		return 0, err
 	}
 	total := 0
 	for _, name := range names {
-		n, err := (&segment.List{Dir: q.layout.path(dir, name)}).Count(ctx, sess)
+		n, err := (&segment.List{Dir: r.layout.path(dir, name)}).Count(ctx, sess)
 		if err != nil {
 			return 0, err
 		}
@@ -79,8 +67,8 @@ func (q *Queue) countBelow(ctx context.Context, sess *zk.Session, dir string) (i
 }
 
 // countClaimed counts the items that live consumers have claimed.
-func (q *Queue) countClaimed(ctx context.Context, sess *zk.Session) (int, error) {
-	list, err := q.layout.listClaims(ctx, sess)
+func (r reader) countClaimed(ctx context.Context, sess *zk.Session) (int, error) {
+	list, err := r.layout.listClaims(ctx, sess)
 	if err != nil {
 		return 0, err
 	}
@@ -104,7 +92,7 @@ func (q *Queue) countClaimed(ctx context.Context, sess *zk.Session) (int, error)
 		var looks []*zk.Future[zk.Existence]
 		for seq := s.First; seq <= s.Last; seq++ {
 			if !slices.Contains(s.Except, seq) {
-				looks = append(looks, b.Exists(q.layout.readyList(c.priority).Item(c.segment, seq)))
+				looks = append(looks, b.Exists(r.layout.readyList(c.priority).Item(c.segment, seq)))
 			}
 		}
 		b.Send()
@@ -119,48 +107,4 @@ func (q *Queue) countClaimed(ctx context.Context, sess *zk.Session) (int, error)
 		}
 	}
 	return total, nil
-}
-
-// How long a put that waits for room waits before it looks again.
-const (
-	roomFirst = 20 * time.Millisecond
-	roomMax   = time.Second
-)
-
-// room waits until n more items may be put, or returns an error if they may not. It calls full, unless nil, whenever
-// there is no room; if full fails, room returns its error.
-//
-// What it counts may have changed when the put is done: puts at the same time do not see each other.
-func (q *Queue) room(ctx context.Context, sess *zk.Session, n int, full func(context.Context) error) error {
-	if q.cfg.MaxItems == 0 {
-		return nil
-	}
-	for pause := roomFirst; ; pause = min(2*pause, roomMax) {
-		ready, err := q.countBelow(ctx, sess, dirReady)
-		if err != nil {
-			return err
-		}
-		delayed, err := q.countBelow(ctx, sess, dirDelayed)
-		if err != nil {
-			return err
-		}
-		if ready+delayed+n <= q.cfg.MaxItems {
-			return nil
-		}
-		if full != nil {
-			if err := full(ctx); err != nil {
-				return err
-			}
-		}
-		if !q.cfg.WaitWhenFull || n > q.cfg.MaxItems {
-			return &FullError{Items: ready + delayed, MaxItems: q.cfg.MaxItems}
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-q.ctx.Done():
-			return context.Cause(q.ctx)
-		}
-	}
 }

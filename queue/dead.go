@@ -28,11 +28,17 @@ type DeadLetter struct {
 // DeadLetters yields the dead letters, in the order in which they have died. It reads a part of them at a time.
 func (q *Queue) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error] {
 	return func(yield func(DeadLetter, error) bool) {
-		err := q.eachDead(ctx, func(x *storedItem) (bool, error) { return yield(x.letter(), nil), nil })
+		err := q.dead.each(ctx, func(x *storedItem) (bool, error) { return yield(x.letter(), nil), nil })
 		if err != nil {
 			yield(DeadLetter{}, q.failed("list dead letters", err))
 		}
 	}
+}
+
+// deadLetters is the part of a Queue that looks after its dead letters.
+type deadLetters struct {
+	reader
+	sweeper *sweeper
 }
 
 // storedItem is an item and where it is.
@@ -52,11 +58,11 @@ func (x *storedItem) letter() DeadLetter {
 	}
 }
 
-// eachDead calls f with the dead letters, in their order, until f returns false or an error.
-func (q *Queue) eachDead(ctx context.Context, f func(*storedItem) (bool, error)) error {
-	dead := q.layout.deadLetters()
+// each calls f with the dead letters, in their order, until f returns false or an error.
+func (l *deadLetters) each(ctx context.Context, f func(*storedItem) (bool, error)) error {
+	dead := l.layout.deadLetters()
 	var list []int
-	err := q.retryRead(ctx, func(sess *zk.Session) (err error) {
+	err := l.retryRead(ctx, func(sess *zk.Session) (err error) {
 		list, err = dead.Segments(ctx, sess)
 		return err
 	})
@@ -65,7 +71,7 @@ func (q *Queue) eachDead(ctx context.Context, f func(*storedItem) (bool, error))
 	}
 	for _, n := range list {
 		var items []int
-		err := q.retryRead(ctx, func(sess *zk.Session) error {
+		err := l.retryRead(ctx, func(sess *zk.Session) error {
 			names, _, err := sess.Children(ctx, dead.Segment(n))
 			if errors.Is(err, zk.NoNode) {
 				return nil
@@ -77,7 +83,7 @@ func (q *Queue) eachDead(ctx context.Context, f func(*storedItem) (bool, error))
 			return err
 		}
 		for chunk := range slices.Chunk(items, segment.ReadChunk) {
-			found, err := q.readStored(ctx, dead.Segment(n), chunk)
+			found, err := l.readStored(ctx, dead.Segment(n), chunk)
 			if err != nil {
 				return err
 			}
@@ -91,9 +97,9 @@ func (q *Queue) eachDead(ctx context.Context, f func(*storedItem) (bool, error))
 	return nil
 }
 
-func (q *Queue) readStored(ctx context.Context, dir string, items []int) ([]*storedItem, error) {
+func (r reader) readStored(ctx context.Context, dir string, items []int) ([]*storedItem, error) {
 	var found []*storedItem
-	err := q.retryRead(ctx, func(sess *zk.Session) error {
+	err := r.retryRead(ctx, func(sess *zk.Session) error {
 		found = nil
 		class, _, err := sess.Get(ctx, dir)
 		if errors.Is(err, zk.NoNode) {
@@ -102,7 +108,7 @@ func (q *Queue) readStored(ctx context.Context, dir string, items []int) ([]*sto
 		if err != nil {
 			return err
 		}
-		nodes, err := q.layout.store.Read(ctx, sess, dir, items, segment.Large(class))
+		nodes, err := r.layout.store.Read(ctx, sess, dir, items, segment.Large(class))
 		if err != nil {
 			return err
 		}
@@ -127,13 +133,13 @@ func (q *Queue) readStored(ctx context.Context, dir string, items []int) ([]*sto
 // transaction, so it is always in one place. One that has gone back while the answer was lost may not be counted.
 func (q *Queue) Requeue(ctx context.Context, ids ...string) (int, error) {
 	n := 0
-	err := q.eachDead(ctx, func(x *storedItem) (bool, error) {
+	err := q.dead.each(ctx, func(x *storedItem) (bool, error) {
 		if len(ids) > 0 && !slices.Contains(ids, x.rec.ID.String()) {
 			return true, nil
 		}
 		again := *x.rec
 		again.Attempts, again.Reason, again.Delay, again.Due = 0, "", 0, 0
-		moved, err := q.takeOut(ctx, x, &again)
+		moved, err := q.dead.takeOut(ctx, x, &again)
 		if moved {
 			n++
 		}
@@ -142,7 +148,7 @@ func (q *Queue) Requeue(ctx context.Context, ids ...string) (int, error) {
 	if err != nil {
 		return n, q.failed("requeue", err)
 	}
-	q.tidyDead()
+	q.dead.tidy()
 	return n, nil
 }
 
@@ -150,11 +156,11 @@ func (q *Queue) Requeue(ctx context.Context, ids ...string) (int, error) {
 // given.
 func (q *Queue) PurgeDead(ctx context.Context, ids ...string) (int, error) {
 	n := 0
-	err := q.eachDead(ctx, func(x *storedItem) (bool, error) {
+	err := q.dead.each(ctx, func(x *storedItem) (bool, error) {
 		if len(ids) > 0 && !slices.Contains(ids, x.rec.ID.String()) {
 			return true, nil
 		}
-		removed, err := q.takeOut(ctx, x, nil)
+		removed, err := q.dead.takeOut(ctx, x, nil)
 		if removed {
 			n++
 		}
@@ -163,19 +169,19 @@ func (q *Queue) PurgeDead(ctx context.Context, ids ...string) (int, error) {
 	if err != nil {
 		return n, q.failed("purge dead letters of", err)
 	}
-	q.tidyDead()
+	q.dead.tidy()
 	return n, nil
 }
 
 // takeOut removes a dead letter, and appends it to its ready list in the same transaction if there is something to
 // append. It reports whether this call has moved the letter.
-func (q *Queue) takeOut(ctx context.Context, x *storedItem, to *segment.Record) (bool, error) {
+func (l *deadLetters) takeOut(ctx context.Context, x *storedItem, to *segment.Record) (bool, error) {
 	moved := false
-	err := q.retryRead(ctx, func(sess *zk.Session) error {
+	err := l.retryRead(ctx, func(sess *zk.Session) error {
 		for {
-			p := q.layout.store.NewTxn(zk.DeleteOp(x.path, x.version))
+			p := l.layout.store.NewTxn(zk.DeleteOp(x.path, x.version))
 			if to != nil {
-				c := q.layout.readyList(to.Priority)
+				c := l.layout.readyList(to.Priority)
 				if err := p.Find(ctx, sess, c); err != nil {
 					return err
 				}
@@ -202,10 +208,10 @@ func (q *Queue) takeOut(ctx context.Context, x *storedItem, to *segment.Record) 
 	return moved, err
 }
 
-// tidyDead removes segments of dead letters that are sealed and empty, in the background.
-func (q *Queue) tidyDead() {
-	q.sweepAway(func(ctx context.Context, sess *zk.Session) {
-		dead := q.layout.deadLetters()
+// tidy removes segments of dead letters that are sealed and empty, in the background.
+func (l *deadLetters) tidy() {
+	l.sweeper.run(func(ctx context.Context, sess *zk.Session) {
+		dead := l.layout.deadLetters()
 		list, err := dead.Segments(ctx, sess)
 		if err != nil {
 			return // the next one does it

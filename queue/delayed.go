@@ -75,13 +75,13 @@ func parseBucket(name string) (bucket, bool) {
 // askTime learns the servers' time if it is unknown, or was learned so long ago that it may have changed: by a write
 // to the consumer's own node, since only a write tells it.
 func (f *fetcher) askTime(ctx context.Context) error {
-	if f.co.q.clock.fresh() {
+	if f.co.d.clock.fresh() {
 		return nil
 	}
 	stat, err := f.co.sess.Set(ctx, f.co.node, f.co.about, -1)
 	switch {
 	case err == nil:
-		f.co.q.clock.saw(stat.Mtime)
+		f.co.d.clock.saw(stat.Mtime)
 		return nil
 	case errors.Is(err, zk.NoNode):
 		f.co.Gone(f.co.node)

@@ -8,12 +8,11 @@ func (c Config) WithSegment(n int) Config {
 	return c
 }
 
-// HoldPens keeps everybody from writing the nodes of the consumer's claims, until the function that it returns is
-// called.
+// HoldWrites keeps the consumer from writing the nodes of its claims until the function that it returns is called.
 func (q *Queue) HoldWrites() func() {
-	q.mu.Lock()
-	leases := slices.Clone(q.consumer.leases)
-	q.mu.Unlock()
+	q.dispatcher.mu.Lock()
+	leases := slices.Clone(q.dispatcher.consumer.leases)
+	q.dispatcher.mu.Unlock()
 	for _, l := range leases {
 		l.writing <- struct{}{}
 	}

@@ -40,34 +40,29 @@ type fetcher struct {
 // If other consumers take what it meets at the same time, it looks once more: one may have given something back, or
 // claimed it.
 func (f *fetcher) fetch(ctx context.Context, more bool) (found bool, err error) {
-	q := f.co.q
+	d := f.co.d
 	defer func() {
-		q.mu.Lock()
+		d.mu.Lock()
 		f.co.fetching = false
 		f.co.dirty = f.co.dirty || err != nil // it still has to look
-		q.mu.Unlock()
+		d.mu.Unlock()
 	}()
-	q.mu.Lock()
+	d.mu.Lock()
 	limit, has := f.co.best()
-	// Before the end of our ranges there may be something that was given back, or left behind, and comes first.
-	last := limit
-	for _, l := range f.co.leases {
-		if end := (place{l.priority, l.segment, l.buffer[len(l.buffer)-1].seq}); end.compare(last) > 0 {
-			last = end
-		}
+	var last place
+	if has {
+		// Before the end of our ranges there may be something that was given back, or left behind, and comes first.
+		last = f.co.last()
 	}
 	if !more {
 		f.co.fetching, f.co.dirty = true, false
 	}
 	has = has && !more
-	trying := false
-	for _, t := range q.takers {
-		trying = trying || t.try
-	}
-	q.mu.Unlock()
+	trying := d.takers.trying()
+	d.mu.Unlock()
 	if trying {
 		// A taker that does not want to wait learns what is true now, not what a server that lags behind believes.
-		if err := f.co.sess.Sync(ctx, q.layout.root); err != nil {
+		if err := f.co.sess.Sync(ctx, d.layout.root); err != nil {
 			return false, err
 		}
 	}
@@ -122,19 +117,19 @@ func (f *fetcher) fetch(ctx context.Context, more bool) (found bool, err error) 
 // that list before it lists the claims, so that a consumer that goes later fires the watch, and the claims of one
 // that went before are seen. Consumers are listed once more after the claims: see listClaims.
 func (f *fetcher) leftBehind(ctx context.Context) ([]claim, error) {
-	q := f.co.q
-	q.mu.Lock()
+	d := f.co.d
+	d.mu.Lock()
 	known := !f.co.left.hasFired()
-	q.mu.Unlock()
+	d.mu.Unlock()
 	if !known {
-		_, _, w, err := f.co.sess.ChildrenW(ctx, q.layout.path(dirConsumers))
+		_, _, w, err := f.co.sess.ChildrenW(ctx, d.layout.path(dirConsumers))
 		if err != nil {
 			return nil, err
 		}
 		b := f.co.sess.Batch()
-		claims, consumers := b.Children(q.layout.path(dirClaims)), b.Children(q.layout.path(dirConsumers))
+		claims, consumers := b.Children(d.layout.path(dirClaims)), b.Children(d.layout.path(dirConsumers))
 		b.Send()
-		list, live, err := q.layout.owned(ctx, claims, consumers)
+		list, live, err := d.layout.owned(ctx, claims, consumers)
 		if err != nil {
 			w.Close()
 			return nil, err
@@ -144,35 +139,35 @@ func (f *fetcher) leftBehind(ctx context.Context) ([]claim, error) {
 		if f.spread = min(f.spread, f.consumers); f.spread == 0 {
 			f.spread = max(1, f.consumers/4) // consumers that come together meet
 		}
-		q.mu.Lock()
+		d.mu.Lock()
 		f.co.left = &watch{w: w}
-		q.mu.Unlock()
+		d.mu.Unlock()
 	}
-	names, _, err := f.co.sess.Children(ctx, q.layout.path(dirFree))
-	free, err := q.layout.freed(zk.Children{Names: names}, err)
-	q.mu.Lock()
+	names, _, err := f.co.sess.Children(ctx, d.layout.path(dirFree))
+	free, err := d.layout.freed(zk.Children{Names: names}, err)
+	d.mu.Lock()
 	f.co.claims = len(free)
-	q.mu.Unlock()
+	d.mu.Unlock()
 	return inPlace(append(free, f.orphans...)), err
 }
 
 // listPriorities learns which priorities have ready lists, and sets a watch for others.
 func (f *fetcher) listPriorities(ctx context.Context) error {
-	f.co.q.mu.Lock()
+	f.co.d.mu.Lock()
 	known := !f.co.newPriority.hasFired()
-	f.co.q.mu.Unlock()
+	f.co.d.mu.Unlock()
 	if known {
 		return nil
 	}
-	names, _, w, err := f.co.sess.ChildrenW(ctx, f.co.q.layout.path(dirReady))
+	names, _, w, err := f.co.sess.ChildrenW(ctx, f.co.d.layout.path(dirReady))
 	if err != nil {
 		return err
 	}
 	f.priorities = segment.Numbers(names, parsePriority)
-	f.co.q.mu.Lock()
+	f.co.d.mu.Lock()
 	f.co.newPriority = &watch{w: w}
 	stale := f.co.keepOnly(f.priorities)
-	f.co.q.mu.Unlock()
+	f.co.d.mu.Unlock()
 	closeAll(stale)
 	return nil
 }
@@ -180,18 +175,18 @@ func (f *fetcher) listPriorities(ctx context.Context) error {
 // claimFrom claims the next items of a ready list. It returns false if there are none; then it sets a watch, if arm
 // says so, and reports that: the caller looks once more.
 func (f *fetcher) claimFrom(ctx context.Context, priority int, arm bool) (found, set bool, err error) {
-	ready := f.co.q.layout.readyList(priority)
-	f.co.q.mu.Lock()
+	ready := f.co.d.layout.readyList(priority)
+	f.co.d.mu.Lock()
 	quiet := !f.co.changes[priority].hasFired()
-	f.co.q.mu.Unlock()
+	f.co.d.mu.Unlock()
 	if quiet {
 		return false, false, nil
 	}
 	found, err = f.claimNext(ctx, ready, priority)
 	if found {
-		f.co.q.mu.Lock()
+		f.co.d.mu.Lock()
 		f.co.noteMore(priority)
-		f.co.q.mu.Unlock()
+		f.co.d.mu.Unlock()
 	}
 	if found || err != nil || !arm {
 		return found, false, err
@@ -206,14 +201,14 @@ func (f *fetcher) claimFrom(ctx context.Context, priority int, arm bool) (found,
 	}
 	if found, err := f.claimNext(ctx, ready, priority); found || err != nil {
 		w.Close()
-		f.co.q.mu.Lock()
+		f.co.d.mu.Lock()
 		f.co.noteMore(priority)
-		f.co.q.mu.Unlock()
+		f.co.d.mu.Unlock()
 		return found, false, err
 	}
-	f.co.q.mu.Lock()
+	f.co.d.mu.Lock()
 	f.co.changes[priority] = &watch{w: w}
-	f.co.q.mu.Unlock()
+	f.co.d.mu.Unlock()
 	return false, true, nil
 }
 
@@ -274,7 +269,7 @@ func (f *fetcher) after(ctx context.Context, ready *segment.List, n int) (int, e
 
 // tidy removes the list's empty segments before the n-th, without waiting.
 func (f *fetcher) tidy(ready *segment.List, n int) {
-	f.co.q.background(func() {
+	f.co.d.background(func() {
 		list, err := ready.Segments(f.co.ctx, f.co.sess)
 		if err != nil {
 			return // the next consumer that moves the cursor does it
@@ -297,8 +292,8 @@ func (f *fetcher) tidy(ready *segment.List, n int) {
 // here moves it further, and makes free claims of what it does not need: as many as consumers need at the same time,
 // each of which is taken by itself.
 func (f *fetcher) claimBehind(ready *segment.List, at place, end int, class string, version int32) (*lease, error) {
-	q := f.co.q
-	q.mu.Lock()
+	d := f.co.d
+	d.mu.Lock()
 	room := f.co.room()
 	if segment.Large([]byte(class)) {
 		room = min(room, maxLarge)
@@ -316,17 +311,17 @@ func (f *fetcher) claimBehind(ready *segment.List, at place, end int, class stri
 	l := f.newLease(ready, at, s)
 	cursor := segment.Cursor{Segment: at.segment, Item: next}
 	ops := append([]zk.Op{zk.SetOp(ready.Dir, cursor.Encode(), version)}, f.makeFree(ready, at, free)...)
-	q.mu.Unlock()
+	d.mu.Unlock()
 	return l, f.make(l, ops...)
 }
 
 // makeFree returns the operations that create free claims, and change the ready list's change node: waiting consumers
-// may have looked for free claims before, and at the cursor afterwards. The caller holds the queue's mutex.
+// may have looked for free claims before, and at the cursor afterwards.
 func (f *fetcher) makeFree(ready *segment.List, at place, free []itemRange) []zk.Op {
 	var ops []zk.Op
 	for _, s := range free {
 		path := f.co.freePath(place{at.priority, at.segment, s.First})
-		ops = append(ops, f.co.q.layout.store.CreateOp(path, s.encode()))
+		ops = append(ops, f.co.d.layout.store.CreateOp(path, s.encode()))
 	}
 	if len(free) > 0 {
 		ops = append(ops, zk.SetOp(ready.Change, nil, -1))
@@ -337,18 +332,19 @@ func (f *fetcher) makeFree(ready *segment.List, at place, free []itemRange) []zk
 // maxParts is how many free claims one transaction may create: those that fit into a packet, and no more than are
 // taken while they are fresh.
 func (f *fetcher) maxParts() int {
-	each := 3*segment.OpSize + len(f.co.q.layout.root) + f.co.q.layout.store.ACLSize()
-	return max(1, min(64, (f.co.q.cfg.MaxPacket-headroom)/each))
+	each := 3*segment.OpSize + len(f.co.d.layout.root) + f.co.d.layout.store.ACLSize()
+	return max(1, min(64, (f.co.d.cfg.MaxPacket-headroom)/each))
 }
 
 // newLease returns what is to be a claim of a range that begins at a place. It marks those of its items that are
-// about to be delivered. The caller holds the queue's mutex.
+// about to be delivered. The caller holds the dispatcher's mutex.
 func (f *fetcher) newLease(ready *segment.List, at place, s itemRange) *lease {
 	s.Delivered = s.First + min(f.co.markAt(at), s.size()) - 1
 	f.co.seen[ready] = max(f.co.seen[ready], at.segment)
 	return &lease{
-		co: f.co, path: f.co.q.layout.path(dirClaims, claimName(at, f.co.id, f.co.nextSerial())), list: ready, place: at,
-		asked: time.Now(), size: s.size(), writing: make(chan struct{}, 1), claimed: s,
+		co: f.co, path: f.co.d.layout.path(dirClaims, claimName(at, f.co.id, f.co.nextSerial())), list: ready,
+		place: at, asked: time.Now(), size: s.size(), writing: make(chan struct{}, 1),
+		leaseState: leaseState{claimed: s},
 	}
 }
 
@@ -358,8 +354,8 @@ var errTaken = fmt.Errorf("%w, and has claimed the same", errAgain)
 // make creates a claim's node in one transaction with other operations, the first of which is refused if another
 // consumer was quicker: then it returns errTaken.
 func (f *fetcher) make(l *lease, ops ...zk.Op) error {
-	q := f.co.q
-	ops = append([]zk.Op{zk.CheckOp(f.co.node, -1), q.layout.store.CreateOp(l.path, l.claimed.encode())}, ops...)
+	d := f.co.d
+	ops = append([]zk.Op{zk.CheckOp(f.co.node, -1), d.layout.store.CreateOp(l.path, l.claimed.encode())}, ops...)
 	for {
 		results, err := f.co.sess.Multi(f.co.ctx, ops...)
 		if err == nil {
@@ -372,13 +368,13 @@ func (f *fetcher) make(l *lease, ops ...zk.Op) error {
 			f.co.Gone(f.co.node)
 			return f.co.err()
 		case refused && failed.Index == 1 && errors.Is(failed, zk.NoNode):
-			q.recheckNodes()
+			d.recheckNodes()
 			return errAgain
 		case refused && failed.Index == 2 && (errors.Is(failed, zk.BadVersion) || errors.Is(failed, zk.NoNode)):
 			f.metOthers()
 			return errTaken
 		case refused && errors.Is(failed, zk.NoNode): // another client has removed the change node, or the directory
-			q.recheckNodes()
+			d.recheckNodes()
 			return cmp.Or(l.list.Mend(f.co.ctx, f.co.sess), errAgain)
 		case f.co.err() != nil:
 			return f.co.err()
@@ -458,7 +454,7 @@ func (f *fetcher) metNone() { f.spread = max(1, f.spread-(f.spread+7)/8) }
 // adopt takes over a claim that was given back, or left behind by a consumer that is gone. Items that were delivered
 // there count as tried. What there is no room for becomes free claims, as many as there are consumers.
 func (f *fetcher) adopt(ctx context.Context, c *claim) (bool, error) {
-	q := f.co.q
+	d := f.co.d
 	data, stat, err := f.co.sess.Get(ctx, c.path)
 	if errors.Is(err, zk.NoNode) {
 		f.adopted(c)
@@ -483,7 +479,7 @@ func (f *fetcher) adopt(ctx context.Context, c *claim) (bool, error) {
 	if s.empty() {
 		s, rest = rest, itemRange{Last: -1}
 	}
-	q.mu.Lock()
+	d.mu.Lock()
 	room := f.co.room()
 	parts := max(1, min(f.consumers, f.maxParts()/2))
 	var free []itemRange
@@ -492,19 +488,19 @@ func (f *fetcher) adopt(ctx context.Context, c *claim) (bool, error) {
 	}
 	free = slices.DeleteFunc(free, func(s itemRange) bool { return !left(s) })
 	s = s.upTo(s.First + room - 1)
-	ready := q.layout.readyList(c.priority)
+	ready := d.layout.readyList(c.priority)
 	l := f.newLease(ready, place{c.priority, c.segment, s.First}, s)
 	ops := append([]zk.Op{takeOver(c.path, stat.Version)}, f.makeFree(ready, l.place, free)...)
-	q.mu.Unlock()
+	d.mu.Unlock()
 	if err := f.make(l, ops...); err != nil {
 		return false, err // it may still exist: its owner has written it meanwhile
 	}
 	f.adopted(c)
-	q.mu.Lock()
+	d.mu.Lock()
 	// Other claims may come before what was claimed ahead: more that was left behind with this one, and items that its
-	// owner gave back, which are claims of their own. A consumer that keeps apart from others leaves them to the others.
+	// owner gave back, which are claims of their own. A consumer that keeps apart from others leaves those to them.
 	f.co.dirty = f.co.dirty || f.spread == 1 && (len(f.co.leases) > 0 || len(l.claimed.Except) > 0)
-	q.mu.Unlock()
+	d.mu.Unlock()
 	return f.fill(l)
 }
 
@@ -512,7 +508,7 @@ func (f *fetcher) adopt(ctx context.Context, c *claim) (bool, error) {
 // there is one, and returns a function that tells whether something is left of a part of it. No other consumer
 // finishes what that one had claimed, so an item that does not exist now never will.
 func (f *fetcher) unfinished(ctx context.Context, c *claim, s *itemRange) (func(itemRange) bool, error) {
-	names, _, err := f.co.sess.Children(ctx, f.co.q.layout.readyList(c.priority).Segment(c.segment))
+	names, _, err := f.co.sess.Children(ctx, f.co.d.layout.readyList(c.priority).Segment(c.segment))
 	if err != nil && !errors.Is(err, zk.NoNode) {
 		return nil, err
 	}
@@ -542,7 +538,7 @@ func (f *fetcher) fill(l *lease) (bool, error) {
 			return false, unread
 		}
 		if err != nil && zk.OutcomeOf(err) != zk.Unknown {
-			f.co.returnLater(l)
+			f.co.returner.returnLater(l)
 		}
 	}
 	if err == nil {
@@ -551,26 +547,27 @@ func (f *fetcher) fill(l *lease) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	q := f.co.q
+	d := f.co.d
 	var good, bad []bufferedItem
 	for _, s := range buffer {
 		tries := s.rec.Attempts + l.claimed.Tries
-		if s.rec.Priority == corrupt || q.cfg.MaxAttempts > 0 && tries >= q.cfg.MaxAttempts {
+		if s.rec.Priority == corrupt || d.cfg.MaxAttempts > 0 && tries >= d.cfg.MaxAttempts {
 			bad = append(bad, s)
 		} else {
 			good = append(good, s)
 		}
 	}
-	q.mu.Lock()
+	d.mu.Lock()
 	l.filled = time.Now()
 	l.buffer, l.open = good, len(bad)
 	f.co.open += len(bad)
 	l.nodeGone = len(buffer) == 0
 	if len(good) > 0 {
 		f.co.add(l)
+		f.co.returner.restart()
 	}
 	f.co.updateOwnership()
-	q.mu.Unlock()
+	d.mu.Unlock()
 	if len(buffer) == 0 {
 		l.deleteNode()
 		return false, errAgain

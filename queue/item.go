@@ -22,7 +22,6 @@ type Token = zk.Token
 // Item is an item that was taken: no other consumer is given it while the claim holds. One of Done, Fail, Return and
 // Reject finishes it. Its methods may be called from any goroutine.
 type Item struct {
-	q       *Queue
 	co      *consumer
 	lease   *lease
 	seq     int
@@ -137,7 +136,7 @@ func (it *Item) Done(ctx context.Context, ops ...zk.Op) error {
 
 // tellDone calls the hook. Ctx is that of the caller, which may have left.
 func (it *Item) tellDone(ctx context.Context) {
-	if hook := it.q.cfg.Hooks.Done; hook != nil {
+	if hook := it.co.d.cfg.Hooks.Done; hook != nil {
 		hook(context.WithoutCancel(ctx), it)
 	}
 }
@@ -160,7 +159,7 @@ func (it *Item) Fail(ctx context.Context, reason error) error {
 
 // backoff returns how long after a failure of this attempt the item is ready again.
 func (it *Item) backoff() time.Duration {
-	return max(time.Millisecond, it.q.cfg.Backoff.Delay(it.attempt))
+	return max(time.Millisecond, it.co.d.cfg.Backoff.Delay(it.attempt))
 }
 
 // RetryError is a reason for Item.Fail, and an error for a handler of Consume to return. It says when the item is to
@@ -200,7 +199,7 @@ func (it *Item) Reject(ctx context.Context, reason string) error {
 }
 
 func (it *Item) retry(ctx context.Context, delay time.Duration, reason string) error {
-	limit := it.q.cfg.MaxAttempts
+	limit := it.co.d.cfg.MaxAttempts
 	if limit > 0 && it.attempt >= limit {
 		text := fmt.Sprintf("%d attempts failed", it.attempt)
 		if reason != "" {
@@ -227,11 +226,11 @@ func (it *Item) again(ctx context.Context, delay time.Duration, attempts int, re
 		later.Delay, later.Due = max(1, delay.Milliseconds()), 0
 		if reason != "" {
 			later.Failures = slices.Clone(later.Failures)
-			later.Fail(it.q.clock.now(), reason)
+			later.Fail(it.co.d.clock.now(), reason)
 		}
-		return it.remove(nil, func() *segment.List { return it.q.target(&later) }, later.Encode())
+		return it.remove(nil, func() *segment.List { return it.co.d.target(&later) }, later.Encode())
 	}, func(ctx context.Context) {
-		if hook := it.q.cfg.Hooks.Retried; hook != nil {
+		if hook := it.co.d.cfg.Hooks.Retried; hook != nil {
 			hook(context.WithoutCancel(ctx), it, delay)
 		}
 	})
@@ -319,7 +318,7 @@ func (it *Item) failed(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("queue: item %s of %s: %w", it.ID(), it.q.layout.root, err)
+	return fmt.Errorf("queue: item %s of %s: %w", it.ID(), it.co.d.layout.root, err)
 }
 
 // remove removes the item in one transaction with other operations, and appends data to another list, if there is
@@ -342,27 +341,27 @@ func (it *Item) remove(ops []zk.Op, to func() *segment.List, data []byte) error 
 			end, err = c.Find(co.ctx, co.sess)
 			switch {
 			case err == nil:
-			case it.q.missing(err), errors.Is(err, zk.ErrConnectionLost):
+			case it.co.d.missing(err), errors.Is(err, zk.ErrConnectionLost):
 				continue
 			default:
 				return co.orLost(err)
 			}
 		}
-		co.markOrder.Lock()
+		co.marks.order.Lock()
 		e := co.beginAck(c == nil, it)
 		own := e.ops()
 		guards := slices.Concat([]zk.Op{zk.DeleteOp(path, -1), own[0]}, ops, own[1:])
-		p := it.q.layout.store.NewTxn(guards...)
+		p := it.co.d.layout.store.NewTxn(guards...)
 		if c != nil {
 			p.Assume(c, end)
 			p.Append(c, data)
 		}
 		sent := co.send(p.Ops())
-		co.markOrder.Unlock()
+		co.marks.order.Unlock()
 		results, err := sent.Get(co.ctx)
 		if err == nil {
 			p.Done(results)
-			it.q.clock.saw(results[len(guards)-1].Stat.Mtime) // 0 unless the last guard has set something
+			it.co.d.clock.saw(results[len(guards)-1].Stat.Mtime) // 0 unless the last guard has set something
 			e.end(true)
 			return nil
 		}
@@ -408,14 +407,14 @@ func (it *Item) moveToDead(reason string) error {
 	dead.Delay, dead.Due = 0, 0
 	dead.Reason = segment.Shorten(reason)
 	data := dead.Encode()
-	if it.rec.Priority == corrupt && len(data) > it.q.largest() {
+	if it.rec.Priority == corrupt && len(data) > it.co.d.largest() {
 		// A node that is not an item may be as large as a packet, and then no transaction could hold it. It stays
 		// where it is, and is not delivered: the cursor is behind it.
 		it.lease.finished(1)
 		return nil
 	}
-	err := it.remove(nil, it.q.layout.deadLetters, data)
-	if hook := it.q.cfg.Hooks.Dead; hook != nil && err == nil {
+	err := it.remove(nil, it.co.d.layout.deadLetters, data)
+	if hook := it.co.d.cfg.Hooks.Dead; hook != nil && err == nil {
 		hook(it.co.ctx, it.ID(), reason)
 	}
 	return err
@@ -424,7 +423,7 @@ func (it *Item) moveToDead(reason string) error {
 // putBack makes the item free for all, in its old place: its claim excludes it from now on, and a free claim holds
 // it. That claim counts so many tries beside the attempts that the item's data counts.
 func (it *Item) putBack(tries int) error {
-	l, co, q := it.lease, it.co, it.q
+	l, co, d := it.lease, it.co, it.co.d
 	if err := l.beginWrite(co.ctx); err != nil {
 		return co.orLost(err)
 	}
@@ -433,12 +432,12 @@ func (it *Item) putBack(tries int) error {
 		if err := co.err(); err != nil {
 			return err
 		}
-		q.mu.Lock()
+		d.mu.Lock()
 		kept := l.claimed
 		kept.Except = append(slices.Clone(kept.Except), it.seq)
 		last := l.ends(1)
 		free := co.freePath(place{l.priority, l.segment, it.seq})
-		q.mu.Unlock()
+		d.mu.Unlock()
 		back := itemRange{First: it.seq, Last: it.seq, Delivered: it.seq - 1, Tries: tries}
 		own := zk.SetOp(l.path, kept.encode(), -1)
 		if last {
@@ -446,7 +445,7 @@ func (it *Item) putBack(tries int) error {
 		}
 		_, err := co.sess.Multi(co.ctx, own,
 			zk.CheckOp(it.Path(), -1),
-			q.layout.store.CreateOp(free, back.encode()),
+			d.layout.store.CreateOp(free, back.encode()),
 			zk.SetOp(l.list.Change, nil, -1))
 		failed, refused := errors.AsType[*zk.MultiError](err)
 		switch {
@@ -459,7 +458,7 @@ func (it *Item) putBack(tries int) error {
 			return errItemRemoved
 		case refused && failed.Index == 3 && errors.Is(failed, zk.NoNode):
 			err := l.list.Mend(co.ctx, co.sess) // another client has removed the change node
-			if err != nil && !q.missing(err) && !errors.Is(err, zk.ErrConnectionLost) {
+			if err != nil && !d.missing(err) && !errors.Is(err, zk.ErrConnectionLost) {
 				return co.orLost(err)
 			}
 			continue
@@ -475,11 +474,11 @@ func (it *Item) putBack(tries int) error {
 				continue
 			}
 		}
-		q.mu.Lock()
+		d.mu.Lock()
 		l.claimed = kept
 		l.nodeGone = l.nodeGone || last
 		co.dirty = true
-		q.mu.Unlock()
+		d.mu.Unlock()
 		l.finished(1)
 		return nil
 	}
@@ -491,8 +490,8 @@ const maxPutBack = 1000
 
 // mayPutBack reports whether one more item may have a claim of its own, and counts it.
 func (co *consumer) mayPutBack() bool {
-	co.q.mu.Lock()
-	defer co.q.mu.Unlock()
+	co.d.mu.Lock()
+	defer co.d.mu.Unlock()
 	co.claims++
 	return co.claims <= maxPutBack
 }

@@ -17,7 +17,7 @@ import (
 // goes back behind the others meanwhile.
 func (q *Queue) Items(ctx context.Context) iter.Seq2[Peeked, error] {
 	return func(yield func(Peeked, error) bool) {
-		err := q.eachReady(ctx, func(p Peeked) bool { return yield(p, nil) })
+		err := q.reader.eachReady(ctx, func(p Peeked) bool { return yield(p, nil) })
 		if err != nil && !errors.Is(err, errEnough) {
 			yield(Peeked{}, q.failed("list", err))
 		}
@@ -28,16 +28,16 @@ func (q *Queue) Items(ctx context.Context) iter.Seq2[Peeked, error] {
 var errEnough = errors.New("queue: enough")
 
 // eachReady calls f with every item that is ready, in order, until it returns false.
-func (q *Queue) eachReady(ctx context.Context, f func(Peeked) bool) error {
+func (r reader) eachReady(ctx context.Context, f func(Peeked) bool) error {
 	var priorities []int
-	err := q.retryRead(ctx, func(sess *zk.Session) error {
-		names, _, err := sess.Children(ctx, q.layout.path(dirReady))
+	err := r.retryRead(ctx, func(sess *zk.Session) error {
+		names, _, err := sess.Children(ctx, r.layout.path(dirReady))
 		priorities = segment.Numbers(names, parsePriority)
 		return err
 	})
 	for _, p := range priorities {
 		if err == nil {
-			err = q.eachReadyOf(ctx, p, f)
+			err = r.eachReadyOf(ctx, p, f)
 		}
 	}
 	return err
@@ -45,10 +45,10 @@ func (q *Queue) eachReady(ctx context.Context, f func(Peeked) bool) error {
 
 // eachReadyOf is eachReady for one priority: what was given back or left behind comes before what the cursor has not
 // reached.
-func (q *Queue) eachReadyOf(ctx context.Context, priority int, f func(Peeked) bool) error {
+func (r reader) eachReadyOf(ctx context.Context, priority int, f func(Peeked) bool) error {
 	var claims []claim
-	err := q.retryRead(ctx, func(sess *zk.Session) (err error) {
-		claims, err = q.layout.listClaims(ctx, sess)
+	err := r.retryRead(ctx, func(sess *zk.Session) (err error) {
+		claims, err = r.layout.listClaims(ctx, sess)
 		return err
 	})
 	if err != nil {
@@ -59,21 +59,21 @@ func (q *Queue) eachReadyOf(ctx context.Context, priority int, f func(Peeked) bo
 		if c.priority != priority || !c.free {
 			continue
 		}
-		s, err := q.readRange(ctx, c)
+		s, err := r.readRange(ctx, c)
 		if err != nil {
 			return err
 		}
-		if err := q.eachOf(ctx, priority, c.segment, s.items(), f); err != nil {
+		if err := r.eachOf(ctx, priority, c.segment, s.items(), f); err != nil {
 			return err
 		}
 	}
-	return q.eachBehindCursor(ctx, priority, f)
+	return r.eachBehindCursor(ctx, priority, f)
 }
 
 // readRange returns the range of a claim: an empty one if the claim is gone.
-func (q *Queue) readRange(ctx context.Context, c *claim) (itemRange, error) {
+func (r reader) readRange(ctx context.Context, c *claim) (itemRange, error) {
 	s := itemRange{Last: -1}
-	err := q.retryRead(ctx, func(sess *zk.Session) error {
+	err := r.retryRead(ctx, func(sess *zk.Session) error {
 		data, _, err := sess.Get(ctx, c.path)
 		if errors.Is(err, zk.NoNode) {
 			return nil
@@ -87,11 +87,11 @@ func (q *Queue) readRange(ctx context.Context, c *claim) (itemRange, error) {
 }
 
 // eachBehindCursor calls f with the items of a priority behind the cursor.
-func (q *Queue) eachBehindCursor(ctx context.Context, priority int, f func(Peeked) bool) error {
-	ready := q.layout.readyList(priority)
+func (r reader) eachBehindCursor(ctx context.Context, priority int, f func(Peeked) bool) error {
+	ready := r.layout.readyList(priority)
 	var at segment.Cursor
 	var segments []int
-	err := q.retryRead(ctx, func(sess *zk.Session) error {
+	err := r.retryRead(ctx, func(sess *zk.Session) error {
 		data, _, err := sess.Get(ctx, ready.Dir)
 		if errors.Is(err, zk.NoNode) {
 			return nil
@@ -114,7 +114,7 @@ func (q *Queue) eachBehindCursor(ctx context.Context, priority int, f func(Peeke
 		if n == at.Segment {
 			from = at.Item
 		}
-		err := q.retryRead(ctx, func(sess *zk.Session) error {
+		err := r.retryRead(ctx, func(sess *zk.Session) error {
 			stat, ok, err := sess.Exists(ctx, ready.Segment(n))
 			if end = 0; ok {
 				end = segment.Creations(stat)
@@ -128,7 +128,7 @@ func (q *Queue) eachBehindCursor(ctx context.Context, priority int, f func(Peeke
 		for ; from < end; from++ {
 			items = append(items, from)
 		}
-		if err := q.eachOf(ctx, priority, n, items, f); err != nil {
+		if err := r.eachOf(ctx, priority, n, items, f); err != nil {
 			return err
 		}
 	}
@@ -136,10 +136,10 @@ func (q *Queue) eachBehindCursor(ctx context.Context, priority int, f func(Peeke
 }
 
 // eachOf calls f with a segment's items that exist.
-func (q *Queue) eachOf(ctx context.Context, priority, n int, items []int, f func(Peeked) bool) error {
-	dir := q.layout.readyList(priority).Segment(n)
+func (r reader) eachOf(ctx context.Context, priority, n int, items []int, f func(Peeked) bool) error {
+	dir := r.layout.readyList(priority).Segment(n)
 	for chunk := range slices.Chunk(items, segment.ReadChunk) {
-		found, err := q.readStored(ctx, dir, chunk)
+		found, err := r.readStored(ctx, dir, chunk)
 		if err != nil {
 			return err
 		}

@@ -24,7 +24,11 @@ type lease struct {
 	size    int
 	writing chan struct{} // one slot, the write semaphore: held to write the claim's node; pending marks share it
 
-	// Guarded by the queue's mutex.
+	leaseState
+}
+
+// leaseState is what changes of a lease. The dispatcher's mutex guards it, and is held while its methods are called.
+type leaseState struct {
 	claimed        itemRange // as the node says
 	pendingMarks   int       // under way
 	pendingThrough int       // while there are any: through which item the last one marks
@@ -47,22 +51,22 @@ const maxLarge = 4
 
 // giveBack makes the claimed items from the given one on free for all, in their places.
 func (l *lease) giveBack(ctx context.Context, from int) error {
-	q, sess := l.co.q, l.co.sess
+	d, sess := l.co.d, l.co.sess
 	if err := l.beginWrite(ctx); err != nil {
 		return err
 	}
 	defer l.endWrite()
 	for {
-		q.mu.Lock()
+		d.mu.Lock()
 		rest, kept := l.claimed.from(from), l.claimed
 		last := l.open == 0 && len(l.buffer) == 0
 		free := l.co.freePath(place{l.priority, l.segment, from})
-		q.mu.Unlock()
+		d.mu.Unlock()
 		kept.Last = from - 1
 		kept.Delivered = min(kept.Delivered, kept.Last)
 		ops := []zk.Op{
 			zk.DeleteOp(l.path, -1),
-			q.layout.store.CreateOp(free, rest.encode()),
+			d.layout.store.CreateOp(free, rest.encode()),
 			zk.SetOp(l.list.Change, nil, -1),
 		}
 		if !last {
@@ -96,11 +100,11 @@ func (l *lease) giveBack(ctx context.Context, from int) error {
 		if err != nil {
 			return err
 		}
-		q.mu.Lock()
+		d.mu.Lock()
 		l.claimed, l.nodeGone, l.returning = kept, l.nodeGone || last, false
 		settle := !l.nodeGone && l.open == 0 && len(l.buffer) == 0
 		l.nodeGone = l.nodeGone || settle
-		q.mu.Unlock()
+		d.mu.Unlock()
 		if settle {
 			l.deleteNode()
 		}
@@ -110,15 +114,15 @@ func (l *lease) giveBack(ctx context.Context, from int) error {
 
 // beginWrite waits until no other goroutine writes the claim's node, and takes the write semaphore.
 func (l *lease) beginWrite(ctx context.Context) error {
-	q := l.co.q
-	q.mu.Lock()
+	d := l.co.d
+	d.mu.Lock()
 	l.writers++
-	q.mu.Unlock()
+	d.mu.Unlock()
 	defer func() {
-		q.mu.Lock()
+		d.mu.Lock()
 		l.writers--
-		q.mu.Unlock()
-		l.co.marksChanged()
+		d.mu.Unlock()
+		l.co.marks.wake()
 	}()
 	select {
 	case l.writing <- struct{}{}:
@@ -142,11 +146,11 @@ func (l *lease) tryBeginWrite() bool {
 
 func (l *lease) endWrite() {
 	<-l.writing
-	l.co.marksChanged()
+	l.co.marks.wake()
 }
 
-// tryMark begins a mark, unless another goroutine writes the node otherwise or waits to. The caller holds the queue's
-// mutex, and the consumer's markOrder until the mark is sent.
+// tryMark begins a mark, unless another goroutine writes the node otherwise or waits to. The caller holds the
+// dispatcher's mutex, and marks.order until the mark is sent.
 func (l *lease) tryMark() bool {
 	if l.writers > 0 || l.pendingMarks == 0 && !l.tryBeginWrite() {
 		return false
@@ -155,7 +159,7 @@ func (l *lease) tryMark() bool {
 	return true
 }
 
-// endMark ends a mark. The caller holds the queue's mutex.
+// endMark ends a mark. The caller holds the dispatcher's mutex.
 func (l *lease) endMark(through int, done bool) {
 	if done {
 		l.claimed.Delivered = max(l.claimed.Delivered, through)
@@ -165,18 +169,16 @@ func (l *lease) endMark(through int, done bool) {
 	}
 }
 
-// markedThrough returns through which item the lease is marked, or will be when all that was sent is done. The caller
-// holds the queue's mutex.
-func (l *lease) markedThrough() int {
+// markedThrough returns through which item the lease is marked, or will be when all that was sent is done.
+func (l *leaseState) markedThrough() int {
 	if l.pendingMarks > 0 {
 		return l.pendingThrough
 	}
 	return l.claimed.Delivered
 }
 
-// ends reports whether nothing is left of the claim when n more items are finished. The caller holds the queue's
-// mutex.
-func (l *lease) ends(n int) bool { return l.open == n && len(l.buffer) == 0 && !l.returning }
+// ends reports whether nothing is left of the claim when n more items are finished.
+func (l *leaseState) ends(n int) bool { return l.open == n && len(l.buffer) == 0 && !l.returning }
 
 // readNode reads the claim's node, as it is when everything that was sent before was done or never will be.
 func (l *lease) readNode(ctx context.Context) (itemRange, bool, error) {
@@ -224,9 +226,9 @@ func (l *lease) deleteNode() {
 // tidy removes the lease's segment if that is empty and will stay so, without waiting. It keeps the last segment, in
 // which the list may go on: the consumer that moves the cursor into the next segment removes those before it.
 func (l *lease) tidy() {
-	l.co.q.mu.Lock()
+	l.co.d.mu.Lock()
 	last := l.segment >= l.co.seen[l.list]
-	l.co.q.mu.Unlock()
+	l.co.d.mu.Unlock()
 	if last {
 		return
 	}
@@ -235,8 +237,8 @@ func (l *lease) tidy() {
 	b.Send()
 }
 
-// markedAhead returns how many of the buffered items are marked, or will be. The caller holds the queue's mutex.
-func (l *lease) markedAhead() int {
+// markedAhead returns how many of the buffered items are marked, or will be.
+func (l *leaseState) markedAhead() int {
 	n, _ := slices.BinarySearchFunc(l.buffer, l.markedThrough()+1, func(s bufferedItem, seq int) int {
 		return s.seq - seq
 	})

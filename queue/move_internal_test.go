@@ -19,7 +19,7 @@ func TestSignOfAMoverFromAClockThatWasAheadCountsForNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		co, err := q.openConsumer(t.Context())
+		co, err := q.dispatcher.openConsumer(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,13 +25,13 @@ const sweepEvery = 64
 // The key is a node, which the transaction that adds the item creates: there is no moment at which only one of the
 // two exists.
 func (q *Queue) PutOnce(ctx context.Context, key string, m Message) (id string, added bool, err error) {
-	p, err := q.wrap(&m, segment.NewID())
+	p, err := q.producer.wrap(&m, segment.NewID())
 	if err != nil {
 		return "", false, q.failed("put", err)
 	}
 	sum := sha256.Sum256([]byte(key))
 	dir := q.layout.path(dirKeys, hex.EncodeToString(sum[:1]))
-	o := &once{q: q, dir: dir, path: dir + "/" + hex.EncodeToString(sum[1:17]), encodedItem: p}
+	o := &once{producer: &q.producer, dir: dir, path: dir + "/" + hex.EncodeToString(sum[1:17]), encodedItem: p}
 	id, added, err = o.put(ctx)
 	if err != nil {
 		return "", false, q.failed("put", err)
@@ -41,17 +41,19 @@ func (q *Queue) PutOnce(ctx context.Context, key string, m Message) (id string, 
 
 // once is a PutOnce operation.
 type once struct {
-	q           *Queue
+	*producer
 	dir, path   string
 	encodedItem encodedItem
 }
 
 func (o *once) put(ctx context.Context) (id string, added bool, err error) {
 	ours := o.encodedItem.rec.ID.String()
-	data := keyData(ours, o.q.cfg.KeepKeys)
-	fresh := o.q.layout.store.CreateOp(o.path, data)
+	data := keyData(ours, o.cfg.KeepKeys)
+	fresh := o.layout.store.CreateOp(o.path, data)
 	for mark := fresh; ; {
-		s := &putOp{q: o.q, items: []encodedItem{o.encodedItem}, guards: []zk.Op{mark}, full: o.remembered}
+		s := &putOp{
+			producer: o.producer, items: []encodedItem{o.encodedItem}, guards: []zk.Op{mark}, full: o.remembered,
+		}
 		err := s.send(ctx)
 		failed, refused := errors.AsType[guardError](err)
 		known, remembered := errors.AsType[rememberedError](err)
@@ -79,7 +81,7 @@ func (o *once) put(ctx context.Context) (id string, added bool, err error) {
 			mark = fresh
 		case err != nil:
 			return "", false, err
-		case theirs.id == ours || o.q.counts(theirs):
+		case theirs.id == ours || o.counts(theirs):
 			return theirs.id, theirs.id == ours, nil
 		default:
 			// It no longer counts: replace it, unless another producer is quicker. A node that was deleted and
@@ -103,7 +105,7 @@ func (o *once) remembered(ctx context.Context) error {
 		return nil
 	case err != nil:
 		return err
-	case o.q.counts(k):
+	case o.counts(k):
 		return rememberedError{k.id}
 	}
 	return nil
@@ -123,22 +125,22 @@ func keyData(id string, keep time.Duration) []byte {
 }
 
 // parseKey reads a key's node. If it does not say how long it counts, it counts as long as ours.
-func (q *Queue) parseKey(d *zk.Data) key {
+func (p *producer) parseKey(d *zk.Data) key {
 	id, text, _ := strings.Cut(string(d.Data), " ")
 	keep, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || keep < 0 || keep > math.MaxInt64-d.Stat.Mtime {
-		keep = q.cfg.KeepKeys.Milliseconds()
+		keep = p.cfg.KeepKeys.Milliseconds()
 	}
 	return key{id: id, until: d.Stat.Mtime + keep, version: d.Stat.Version}
 }
 
 // counts reports whether a key still counts.
-func (q *Queue) counts(k key) bool { return k.until > q.clock.now() }
+func (p *producer) counts(k key) bool { return k.until > p.clock.now() }
 
 // read returns what the key's node says.
 func (o *once) read(ctx context.Context) (key, error) {
 	for {
-		sess, err := o.q.session(ctx)
+		sess, err := o.session(ctx)
 		if err != nil {
 			return key{}, err
 		}
@@ -147,28 +149,23 @@ func (o *once) read(ctx context.Context) (key, error) {
 		get := b.Get(o.path)
 		b.Send()
 		d, err := get.Get(ctx)
-		if err == nil || !o.q.again(ctx, sess, err) {
-			return o.q.parseKey(&d), err
+		if err == nil || !o.again(ctx, sess, err) {
+			return o.parseKey(&d), err
 		}
 	}
 }
 
-// again reports whether it is worth trying again after err: the connection broke, or the session ended.
-func (q *Queue) again(ctx context.Context, sess *zk.Session, err error) bool {
-	return ctx.Err() == nil && (sess.Err() != nil || errors.Is(err, zk.ErrConnectionLost))
-}
-
 func (o *once) makeDir(ctx context.Context) error {
 	for {
-		sess, err := o.q.session(ctx)
+		sess, err := o.session(ctx)
 		if err != nil {
 			return err
 		}
-		_, err = sess.CreateNode(ctx, o.q.layout.node(o.dir, nil, zk.Persistent))
+		_, err = sess.CreateNode(ctx, o.layout.node(o.dir, nil, zk.Persistent))
 		switch {
 		case err == nil, errors.Is(err, zk.NodeExists):
 			return nil
-		case !o.q.missing(err) && !o.q.again(ctx, sess, err):
+		case !o.missing(err) && !o.again(ctx, sess, err):
 			return err
 		}
 	}
@@ -176,10 +173,10 @@ func (o *once) makeDir(ctx context.Context) error {
 
 // sweep removes old keys now and then.
 func (o *once) sweep() {
-	if o.q.puts.Add(1)%sweepEvery != 1 {
+	if o.keyed.Add(1)%sweepEvery != 1 {
 		return
 	}
-	o.q.sweepAway(func(ctx context.Context, sess *zk.Session) {
-		o.q.sweep(ctx, sess, o.dir, func(d *zk.Data) bool { return !o.q.counts(o.q.parseKey(d)) })
+	o.sweeper.run(func(ctx context.Context, sess *zk.Session) {
+		o.sweeper.sweep(ctx, sess, o.dir, func(d *zk.Data) bool { return !o.counts(o.parseKey(d)) })
 	})
 }

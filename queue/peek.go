@@ -23,7 +23,7 @@ type Peeked struct {
 // Peek returns the item that the next consumer without a claim of its own would get, and leaves it there; ErrEmpty if
 // none is ready. Delayed items that are due count once a consumer has looked for items.
 func (q *Queue) Peek(ctx context.Context) (Peeked, error) {
-	p, _, err := q.head(ctx)
+	p, _, err := q.reader.head(ctx)
 	if err != nil {
 		return Peeked{}, q.failed("peek", err)
 	}
@@ -36,7 +36,7 @@ func (q *Queue) Peek(ctx context.Context) (Peeked, error) {
 // and its age. Age returns ErrEmpty if none is ready. It needs the right to write, because only a write tells the
 // servers' time.
 func (q *Queue) Age(ctx context.Context) (time.Duration, error) {
-	_, oldest, err := q.head(ctx)
+	_, oldest, err := q.reader.head(ctx)
 	if err != nil {
 		return 0, q.failed("age", err)
 	}
@@ -46,19 +46,19 @@ func (q *Queue) Age(ctx context.Context) (time.Duration, error) {
 		if err != nil {
 			return 0, q.failed("age", err)
 		}
-		r, err := q.receipts.Get(ctx, sess)
+		r, err := q.producer.receipts.Get(ctx, sess)
 		if err != nil {
 			return 0, q.failed("age", err)
 		}
-		q.receipts.Put(r)
+		q.producer.receipts.Put(r)
 	}
 	return max(0, time.UnixMilli(q.clock.now()).Sub(oldest)), nil
 }
 
 // head returns the next item, and the earliest time since which the next of any priority is ready.
-func (q *Queue) head(ctx context.Context) (first Peeked, oldest time.Time, err error) {
+func (r reader) head(ctx context.Context) (first Peeked, oldest time.Time, err error) {
 	found := false
-	err = q.eachHead(ctx, func(p Peeked) {
+	err = r.eachHead(ctx, func(p Peeked) {
 		if !found {
 			first, found = p, true
 		}
@@ -73,10 +73,10 @@ func (q *Queue) head(ctx context.Context) (first Peeked, oldest time.Time, err e
 }
 
 // eachHead calls f with the first ready item of each priority.
-func (q *Queue) eachHead(ctx context.Context, f func(Peeked)) error {
+func (r reader) eachHead(ctx context.Context, f func(Peeked)) error {
 	var priorities []int
-	err := q.retryRead(ctx, func(sess *zk.Session) error {
-		names, _, err := sess.Children(ctx, q.layout.path(dirReady))
+	err := r.retryRead(ctx, func(sess *zk.Session) error {
+		names, _, err := sess.Children(ctx, r.layout.path(dirReady))
 		priorities = segment.Numbers(names, parsePriority)
 		return err
 	})
@@ -84,7 +84,7 @@ func (q *Queue) eachHead(ctx context.Context, f func(Peeked)) error {
 		return err
 	}
 	for _, p := range priorities {
-		err := q.eachReadyOf(ctx, p, func(p Peeked) bool {
+		err := r.eachReadyOf(ctx, p, func(p Peeked) bool {
 			f(p)
 			return false
 		})

@@ -31,10 +31,10 @@ const (
 // speed only: the transaction that creates an item's new node deletes the old one, so if two consumers move an item
 // the servers refuse one.
 func (f *fetcher) promote(ctx context.Context) error {
-	q := f.co.q
+	d := f.co.d
 	m := &mover{co: f.co, f: f, passed: make(map[bucket]bool)}
 	for {
-		names, stat, err := f.co.sess.Children(ctx, q.layout.path(dirDelayed))
+		names, stat, err := f.co.sess.Children(ctx, d.layout.path(dirDelayed))
 		if err != nil {
 			return err
 		}
@@ -49,14 +49,14 @@ func (f *fetcher) promote(ctx context.Context) error {
 				return err
 			}
 		}
-		q.mu.Lock()
+		d.mu.Lock()
 		due := f.co.nextDue
-		q.mu.Unlock()
-		switch now := q.clock.now(); {
+		d.mu.Unlock()
+		switch now := d.clock.now(); {
 		case now < f.moveAfter:
-			q.mu.Lock()
+			d.mu.Lock()
 			f.co.nextDue = f.moveAfter
-			q.mu.Unlock()
+			d.mu.Unlock()
 			return nil
 		case !m.again && stat.Version == f.delays && (due == 0 || now < due):
 			return nil // nothing was put since then, and nothing is due
@@ -66,9 +66,9 @@ func (f *fetcher) promote(ctx context.Context) error {
 			return err
 		}
 		if !m.again {
-			q.mu.Lock()
+			d.mu.Lock()
 			f.co.nextDue = m.next
-			q.mu.Unlock()
+			d.mu.Unlock()
 			f.delays = stat.Version
 			return nil
 		}
@@ -98,12 +98,12 @@ func (m *mover) emptyAll(ctx context.Context, buckets []bucket) error {
 	m.again = false
 	for len(buckets) > 0 && !m.again {
 		first := buckets[0]
-		if now := m.co.q.clock.now(); first.start > now {
+		if now := m.co.d.clock.now(); first.start > now {
 			m.sooner(first.start)
 			return nil
 		}
 		n := 1
-		for n < len(buckets) && buckets[n].start < first.end() && buckets[n].start <= m.co.q.clock.now() {
+		for n < len(buckets) && buckets[n].start < first.end() && buckets[n].start <= m.co.d.clock.now() {
 			n++
 		}
 		if mine, err := m.emptyGroup(ctx, buckets[:n]); err != nil || !mine {
@@ -137,7 +137,7 @@ type delayedItem struct {
 // emptyGroup moves what it can out of the first bucket and those within its time, and removes the buckets that are
 // empty then. It returns false if another consumer is emptying them.
 func (m *mover) emptyGroup(ctx context.Context, group []bucket) (bool, error) {
-	first := m.co.q.layout.bucket(group[0])
+	first := m.co.d.layout.bucket(group[0])
 	taken, version, err := m.taken(ctx, first)
 	if err != nil || taken {
 		return false, err
@@ -187,7 +187,7 @@ func (m *mover) emptyGroup(ctx context.Context, group []bucket) (bool, error) {
 func (m *mover) list(ctx context.Context, group []bucket) (segments []*bucketSegment, whole bool, err error) {
 	co, count := m.co, 0
 	for _, b := range group {
-		c := co.q.layout.bucket(b)
+		c := co.d.layout.bucket(b)
 		numbers, err := c.Segments(ctx, co.sess)
 		if err != nil {
 			return nil, false, err
@@ -221,7 +221,7 @@ func (m *mover) list(ctx context.Context, group []bucket) (segments []*bucketSeg
 // unless they are to be split among narrower buckets; nodes that are not items to the dead letters; and items in a
 // bucket that is too wide for them to where they belong.
 func (m *mover) choose(ctx context.Context, s *bucketSegment, split bool) ([]*delayedItem, error) {
-	q := m.co.q
+	d := m.co.d
 	size := segment.ReadChunk
 	if !s.small {
 		size = maxLarge
@@ -232,7 +232,7 @@ func (m *mover) choose(ctx context.Context, s *bucketSegment, split bool) ([]*de
 		if err != nil {
 			return nil, err
 		}
-		now := q.clock.now()
+		now := d.clock.now()
 		for i, node := range nodes {
 			if node == nil {
 				continue
@@ -242,20 +242,20 @@ func (m *mover) choose(ctx context.Context, s *bucketSegment, split bool) ([]*de
 			stays := false
 			switch {
 			case err != nil:
-				x.dead, x.to = true, q.layout.deadLetters()
-				stays = len(node.Data) > q.largest() // it is in no consumer's way
+				x.dead, x.to = true, d.layout.deadLetters()
+				stays = len(node.Data) > d.largest() // it is in no consumer's way
 			default:
 				x.due = rec.DueAt(node.Stat.Ctime)
 				switch to := bucketFor(x.due, x.due-now); {
 				case x.due > now:
-					x.to = q.layout.bucket(to)
+					x.to = d.layout.bucket(to)
 					if stays = to == s.b; stays {
 						m.sooner(x.due)
 					}
 				case split:
-					x.to = q.layout.bucket(bucketOf(x.due, s.b.kind-1))
+					x.to = d.layout.bucket(bucketOf(x.due, s.b.kind-1))
 				default:
-					x.to = q.layout.readyList(rec.Priority)
+					x.to = d.layout.readyList(rec.Priority)
 				}
 			}
 			if stays {
@@ -294,7 +294,7 @@ func (x *delayedItem) become(node *zk.Data, now int64) *segment.Record {
 // permissions or its size: that stays, and the others go on without it.
 func (m *mover) read(ctx context.Context, s *bucketSegment, items []int) ([]*zk.Data, error) {
 	co := m.co
-	nodes, err := co.q.layout.store.Read(ctx, co.sess, s.c.Segment(s.segment), items, !s.small)
+	nodes, err := co.d.layout.store.Read(ctx, co.sess, s.c.Segment(s.segment), items, !s.small)
 	switch {
 	case err == nil:
 		return nodes, nil
@@ -304,7 +304,7 @@ func (m *mover) read(ctx context.Context, s *bucketSegment, items []int) ([]*zk.
 		return nil, co.err()
 	case len(items) == 1:
 		s.left = true
-		m.sooner(co.q.clock.now() + rereadAfter.Milliseconds())
+		m.sooner(co.d.clock.now() + rereadAfter.Milliseconds())
 		return []*zk.Data{nil}, nil
 	}
 	half := len(items) / 2

@@ -14,10 +14,11 @@ import (
 // are, it ends. If ctx ends first, it returns ctx's cause, and goes on in the background with what it has claimed by
 // then, which it does not count.
 func (q *Queue) Purge(ctx context.Context) (int, error) {
-	n, err := q.purgeDelayed(ctx) // first, so that it finds what becomes ready meanwhile where it goes
+	p := purger{q.reader, &q.dispatcher}
+	n, err := p.delayed(ctx) // first, so that it finds what becomes ready meanwhile where it goes
 	if err == nil {
 		var ready int
-		ready, err = q.purgeReady(ctx)
+		ready, err = p.ready(ctx)
 		n += ready
 	}
 	if err != nil {
@@ -26,71 +27,77 @@ func (q *Queue) Purge(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// purgeReady removes what is ready, as a consumer of its own that claims up to where the ready lists end now: if it
-// took items as others do, more urgent ones could be put before it without end.
-func (q *Queue) purgeReady(ctx context.Context) (int, error) {
-	cfg := q.cfg
+// purger removes items.
+type purger struct {
+	reader
+	dispatcher *dispatcher
+}
+
+// ready removes what is ready, as a consumer of its own that claims up to where the ready lists end now: if it took
+// items as others do, more urgent ones could be put before it without end.
+func (p purger) ready(ctx context.Context) (int, error) {
+	cfg := p.cfg
 	cfg.Hooks = Hooks{}
-	purger, err := New(q.client, q.layout.root, cfg)
+	q, err := New(p.client, p.layout.root, cfg)
 	if err != nil {
 		return 0, err
 	}
-	defer purger.closePurger(ctx)
-	if co := q.current(); co != nil {
+	defer closePurger(ctx, q)
+	if co := p.dispatcher.current(); co != nil {
 		var err error
-		if !through(ctx, func() { _, err = co.returnBuffered(co.ctx, false) }) {
+		if !through(ctx, func() { _, err = co.returner.returnAll(co.ctx, false) }) {
 			return 0, context.Cause(ctx)
 		}
 		if err != nil && co.err() == nil {
 			return 0, err
 		}
 	}
-	ends, err := q.ends(ctx)
+	ends, err := p.ends(ctx)
 	n := 0
 	for len(ends) > 0 && err == nil {
 		var co *consumer
 		var removed int
-		if co, err = purger.openConsumer(ctx); err == nil {
+		if co, err = q.dispatcher.openConsumer(ctx); err == nil {
 			removed, err = co.fetcher.purgePriority(ctx, ends[0])
 			n += removed
 		}
 		switch {
 		case err == nil:
 			ends = ends[1:]
-		case q.ctx.Err() != nil:
+		case p.ctx.Err() != nil:
 			err = ErrClosed
-		case ctx.Err() == nil && purger.passes(err):
-			err = purger.awaitAbandoned(ctx, co) // then once more
+		case ctx.Err() == nil && q.dispatcher.passes(err):
+			err = p.awaitFree(ctx, co) // then once more
 		}
 	}
 	return n, err
 }
 
-// closePurger ends a purger. What it could not remove is free then, except what it still removes for a caller that
-// has left.
-func (q *Queue) closePurger(ctx context.Context) {
+// closePurger closes the Queue that a purger has taken with. What the purger could not remove is free then, except
+// what it still removes for a caller that has left.
+func closePurger(ctx context.Context, q *Queue) {
 	if ctx.Err() != nil {
 		// What cannot be given back goes back when the session ends.
 		go func() { _ = q.Close(context.WithoutCancel(ctx)) }()
 		return
 	}
-	co := q.current()
+	co := q.dispatcher.current()
 	_ = q.Close(ctx)
 	if co != nil && co.ctx.Err() == nil {
 		_ = co.removeNode().Wait(ctx)
 	}
 }
 
-// awaitAbandoned returns when the claims of a consumer are free, if the consumer has ended. A session that has ended
+// awaitFree returns when the claims of a consumer are free, if the consumer has ended. A session that has ended
 // here may live on at the server for a while.
-func (q *Queue) awaitAbandoned(ctx context.Context, co *consumer) error {
+func (p purger) awaitFree(ctx context.Context, co *consumer) error {
 	if co == nil || co.ctx.Err() == nil {
 		return nil
 	}
 	if co.sess.Err() == nil {
 		return co.removeNode().Wait(ctx)
 	}
-	return q.retryRead(ctx, func(sess *zk.Session) error {
+	return p.retryRead(ctx, func(sess *zk.Session) error {
 		for {
 			_, there, w, err := sess.ExistsW(ctx, co.node)
 			if err != nil {
@@ -108,19 +115,19 @@ func (q *Queue) awaitAbandoned(ctx context.Context, co *consumer) error {
 }
 
 // ends returns where each ready list ends: the place behind its last item.
-func (q *Queue) ends(ctx context.Context) (ends []place, err error) {
-	err = q.retryRead(ctx, func(sess *zk.Session) error {
+func (p purger) ends(ctx context.Context) (ends []place, err error) {
+	err = p.retryRead(ctx, func(sess *zk.Session) error {
 		ends = nil
 		// A server that lags behind may not know yet of items that were put.
-		if err := sess.Sync(ctx, q.layout.root); err != nil {
+		if err := sess.Sync(ctx, p.layout.root); err != nil {
 			return err
 		}
-		names, _, err := sess.Children(ctx, q.layout.path(dirReady))
+		names, _, err := sess.Children(ctx, p.layout.path(dirReady))
 		if err != nil {
 			return err
 		}
-		for _, p := range segment.Numbers(names, parsePriority) {
-			ready := q.layout.readyList(p)
+		for _, priority := range segment.Numbers(names, parsePriority) {
+			ready := p.layout.readyList(priority)
 			list, err := ready.Segments(ctx, sess)
 			if err != nil {
 				return err
@@ -133,7 +140,7 @@ func (q *Queue) ends(ctx context.Context) (ends []place, err error) {
 			if err != nil {
 				return err
 			}
-			ends = append(ends, place{p, last, segment.Creations(stat)})
+			ends = append(ends, place{priority, last, segment.Creations(stat)})
 		}
 		return nil
 	})
@@ -143,9 +150,9 @@ func (q *Queue) ends(ctx context.Context) (ends []place, err error) {
 // purgePriority removes what is ready in a list before its end, and returns how many items that were.
 func (f *fetcher) purgePriority(ctx context.Context, end place) (n int, err error) {
 	for {
-		f.co.q.mu.Lock()
+		f.co.d.mu.Lock()
 		f.co.pace = maxPrefetch
-		f.co.q.mu.Unlock()
+		f.co.d.mu.Unlock()
 		found, err := f.claimBefore(ctx, end)
 		if errors.Is(err, errAgain) {
 			continue
@@ -153,7 +160,7 @@ func (f *fetcher) purgePriority(ctx context.Context, end place) (n int, err erro
 		if err != nil || !found {
 			return n, err
 		}
-		removed, err := f.co.q.removeAll(ctx, f.co.takeBuffered())
+		removed, err := f.removeAll(ctx, f.co.takeBuffered())
 		n += removed
 		if err != nil {
 			return n, err
@@ -164,7 +171,7 @@ func (f *fetcher) purgePriority(ctx context.Context, end place) (n int, err erro
 // claimBefore claims something of a ready list before its end: what was given back or left behind, or what is not
 // claimed yet. It returns false if there is nothing.
 func (f *fetcher) claimBefore(ctx context.Context, end place) (bool, error) {
-	claims, err := f.co.q.layout.listClaims(ctx, f.co.sess)
+	claims, err := f.co.d.layout.listClaims(ctx, f.co.sess)
 	if err != nil {
 		return false, err
 	}
@@ -177,7 +184,7 @@ func (f *fetcher) claimBefore(ctx context.Context, end place) (bool, error) {
 			return ok, err
 		}
 	}
-	ready := f.co.q.layout.readyList(end.priority)
+	ready := f.co.d.layout.readyList(end.priority)
 	data, _, err := f.co.sess.Get(ctx, ready.Dir)
 	if errors.Is(err, zk.NoNode) {
 		return false, nil
@@ -193,8 +200,8 @@ func (f *fetcher) claimBefore(ctx context.Context, end place) (bool, error) {
 
 // takeBuffered takes all buffered items.
 func (co *consumer) takeBuffered() []*Item {
-	co.q.mu.Lock()
-	defer co.q.mu.Unlock()
+	co.d.mu.Lock()
+	defer co.d.mu.Unlock()
 	var items []*Item
 	for _, l := range co.leases {
 		for _, s := range l.buffer {
@@ -206,15 +213,13 @@ func (co *consumer) takeBuffered() []*Item {
 	}
 	co.leases = nil
 	co.updateOwnership()
-	if co.linger != nil {
-		co.linger.Stop()
-	}
+	co.returner.stop()
 	return items
 }
 
 // removeAll finishes items that were not delivered, all at the same time, and returns how many. If ctx ends first, it
 // goes on: nothing else would finish them. It calls no hooks: no consumer has worked on them.
-func (q *Queue) removeAll(ctx context.Context, items []*Item) (int, error) {
+func (f *fetcher) removeAll(ctx context.Context, items []*Item) (int, error) {
 	if len(items) == 0 {
 		return 0, nil
 	}
@@ -227,7 +232,7 @@ func (q *Queue) removeAll(ctx context.Context, items []*Item) (int, error) {
 		}
 		wg.Wait()
 	}) {
-		return 0, &zk.Error{Op: "finish", Path: q.layout.root, Err: context.Cause(ctx), Outcome: zk.Unknown}
+		return 0, &zk.Error{Op: "finish", Path: f.co.d.layout.root, Err: context.Cause(ctx), Outcome: zk.Unknown}
 	}
 	n := 0
 	for _, err := range errs {
@@ -238,15 +243,16 @@ func (q *Queue) removeAll(ctx context.Context, items []*Item) (int, error) {
 	return n, errors.Join(errs...)
 }
 
-func (q *Queue) purgeDelayed(ctx context.Context) (int, error) {
+// delayed removes what is delayed.
+func (p purger) delayed(ctx context.Context) (int, error) {
 	n := 0
 	var names []string
-	err := q.retryRead(ctx, func(sess *zk.Session) (err error) {
+	err := p.retryRead(ctx, func(sess *zk.Session) (err error) {
 		// A server that lags behind may not know yet of items that were put.
-		if err := sess.Sync(ctx, q.layout.root); err != nil {
+		if err := sess.Sync(ctx, p.layout.root); err != nil {
 			return err
 		}
-		names, _, err = sess.Children(ctx, q.layout.path(dirDelayed))
+		names, _, err = sess.Children(ctx, p.layout.path(dirDelayed))
 		return err
 	})
 	if err != nil {
@@ -257,7 +263,7 @@ func (q *Queue) purgeDelayed(ctx context.Context) (int, error) {
 		if !ok {
 			continue
 		}
-		removed, err := q.purgeList(ctx, q.layout.bucket(b))
+		removed, err := p.list(ctx, p.layout.bucket(b))
 		n += removed
 		if err != nil {
 			return n, err
@@ -266,10 +272,10 @@ func (q *Queue) purgeDelayed(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// purgeList removes all items of a list.
-func (q *Queue) purgeList(ctx context.Context, c *segment.List) (int, error) {
+// list removes all items of a list.
+func (p purger) list(ctx context.Context, c *segment.List) (int, error) {
 	n := 0
-	err := q.retryRead(ctx, func(sess *zk.Session) error {
+	err := p.retryRead(ctx, func(sess *zk.Session) error {
 		list, err := c.Segments(ctx, sess)
 		if err != nil {
 			return err

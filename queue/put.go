@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/seed-a3166700/turnstile/internal/receipt"
 	"github.com/seed-a3166700/turnstile/internal/segment"
@@ -36,10 +37,10 @@ func (q *Queue) Put(ctx context.Context, m Message) (string, error) {
 // first on; those behind them are not, unless the error is ErrUnresolved. It checks all messages before it sends
 // anything: a *TooLargeError says which one no server would accept.
 func (q *Queue) PutBatch(ctx context.Context, messages []Message) ([]string, error) {
-	s := &putOp{q: q, items: make([]encodedItem, len(messages))}
+	s := &putOp{producer: &q.producer, items: make([]encodedItem, len(messages))}
 	ids := make([]string, len(messages))
 	for i := range messages {
-		p, err := q.wrap(&messages[i], segment.NewID())
+		p, err := q.producer.wrap(&messages[i], segment.NewID())
 		if err != nil {
 			if len(messages) > 1 {
 				err = fmt.Errorf("message %d: %w", i, err)
@@ -57,6 +58,15 @@ func (q *Queue) PutBatch(ctx context.Context, messages []Message) ([]string, err
 	return ids, nil
 }
 
+// producer is the part of a Queue that puts items.
+type producer struct {
+	reader
+	sweeper  *sweeper
+	receipts *receipt.Pool
+	made     atomic.Int64 // receipts
+	keyed    atomic.Int64 // calls of PutOnce that have added something
+}
+
 // encodedItem is an item that is to be appended to a list.
 type encodedItem struct {
 	rec  segment.Record
@@ -64,40 +74,23 @@ type encodedItem struct {
 }
 
 // wrap checks a message and makes an item of it.
-func (q *Queue) wrap(m *Message, id segment.ID) (encodedItem, error) {
+func (p *producer) wrap(m *Message, id segment.ID) (encodedItem, error) {
 	if err := m.check(); err != nil {
 		return encodedItem{}, err
 	}
-	p := encodedItem{rec: segment.Record{
+	item := encodedItem{rec: segment.Record{
 		ID: id, Priority: m.Priority, Delay: m.Delay.Milliseconds(), Headers: m.Headers, Body: m.Body,
 	}}
-	p.data = p.rec.Encode()
-	if limit := q.largest(); len(p.data) > limit {
-		return encodedItem{}, &TooLargeError{Size: len(p.data), Limit: limit, packet: q.cfg.MaxPacket}
+	item.data = item.rec.Encode()
+	if limit := p.largest(); len(item.data) > limit {
+		return encodedItem{}, &TooLargeError{Size: len(item.data), Limit: limit, packet: p.cfg.MaxPacket}
 	}
-	return p, nil
-}
-
-// largest returns how large an item's data may be, in bytes.
-func (q *Queue) largest() int {
-	return q.cfg.MaxPacket - headroom - 8*(len(q.layout.root)+q.layout.store.ACLSize())
-}
-
-// target returns the list that an item goes to.
-func (q *Queue) target(r *segment.Record) *segment.List {
-	if r.Delay == 0 && r.Due == 0 {
-		return q.layout.readyList(r.Priority)
-	}
-	due := r.Due
-	if due == 0 {
-		due = q.clock.now() + r.Delay
-	}
-	return q.layout.bucket(bucketFor(due, r.Delay))
+	return item, nil
 }
 
 // putOp is a put operation.
 type putOp struct {
-	q       *Queue
+	*producer
 	items   []encodedItem
 	in      int // how many are in, from the front
 	guards  []zk.Op
@@ -125,7 +118,7 @@ func (s *putOp) stuck(before int) error {
 	}
 	return fmt.Errorf("%w: the connection broke %d times in a row under a request of about %d bytes; "+
 		"do the servers accept Config.MaxPacket, %d bytes (their jute.maxbuffer)?",
-		ErrTooLarge, s.broken, s.size, s.q.cfg.MaxPacket)
+		ErrTooLarge, s.broken, s.size, s.cfg.MaxPacket)
 }
 
 // inFlight is a transaction of a put operation that has no answer yet.
@@ -144,9 +137,9 @@ func (e guardError) Unwrap() error { return e.failed.Err }
 
 // send puts the items until all are in.
 func (s *putOp) send(ctx context.Context) error {
-	defer func() { s.q.receipts.Put(s.receipt) }()
+	defer func() { s.receipts.Put(s.receipt) }()
 	for s.in < len(s.items) {
-		sess, err := s.q.session(ctx)
+		sess, err := s.session(ctx)
 		if err != nil {
 			return err
 		}
@@ -163,7 +156,7 @@ func (s *putOp) send(ctx context.Context) error {
 			return err
 		case sess.Err() != nil, errors.Is(err, zk.ErrConnectionLost):
 			// What was in flight is accounted for, or nothing was.
-		case s.q.missing(err):
+		case s.missing(err):
 		default:
 			return err
 		}
@@ -171,29 +164,17 @@ func (s *putOp) send(ctx context.Context) error {
 	return nil
 }
 
-// missing reports whether err says that one of the queue's nodes is missing. The next call of session creates it.
-func (q *Queue) missing(err error) bool {
-	if !errors.Is(err, zk.NoNode) {
-		return false
-	}
-	if _, ok := errors.AsType[guardError](err); ok {
-		return false
-	}
-	q.recheckNodes()
-	return true
-}
-
 // sendAll sends transactions one behind the other, until all items are in or something goes wrong. In any case it
 // knows what is in when it returns, unless ctx has ended.
 func (s *putOp) sendAll(ctx context.Context, sess *zk.Session) error {
 	if s.receipt == nil {
-		r, err := s.q.receipts.Get(ctx, sess)
+		r, err := s.receipts.Get(ctx, sess)
 		if err != nil {
 			return err
 		}
 		s.receipt = r
 	}
-	if err := s.q.room(ctx, sess, len(s.items)-s.in, s.full); err != nil {
+	if err := s.room(ctx, sess, len(s.items)-s.in, s.full); err != nil {
 		return err
 	}
 	var pending []*inFlight
@@ -223,14 +204,14 @@ func (s *putOp) sendAll(ctx context.Context, sess *zk.Session) error {
 // start sends the next transaction: as many items as fit.
 func (s *putOp) start(ctx context.Context, sess *zk.Session, last *segment.Txn, from, ahead int) (*inFlight, error) {
 	op, stamp := s.receipt.Stamp(ahead)
-	p := s.q.layout.store.NewTxn(append([]zk.Op{op}, s.guards...)...)
+	p := s.layout.store.NewTxn(append([]zk.Op{op}, s.guards...)...)
 	if last != nil {
 		p.Follow(last)
 	}
 	to := from
 	for to < len(s.items) {
 		item := &s.items[to]
-		c := p.Same(s.q.target(&item.rec))
+		c := p.Same(s.target(&item.rec))
 		if p.Items() > 0 && !p.Fits(c, len(item.data)) {
 			break
 		}
@@ -251,7 +232,7 @@ func (s *putOp) start(ctx context.Context, sess *zk.Session, last *segment.Txn, 
 func (s *putOp) committed(ctx context.Context, f *inFlight, results []zk.Result) {
 	f.txn.Done(results)
 	if len(results) > 0 {
-		s.q.clock.saw(results[0].Stat.Mtime)
+		s.clock.saw(results[0].Stat.Mtime)
 	}
 	s.receipt.Done()
 	s.record(ctx, f)
@@ -260,7 +241,7 @@ func (s *putOp) committed(ctx context.Context, f *inFlight, results []zk.Result)
 func (s *putOp) record(ctx context.Context, f *inFlight) {
 	n := f.to - s.in
 	s.in = f.to
-	if hook := s.q.cfg.Hooks.Put; hook != nil {
+	if hook := s.cfg.Hooks.Put; hook != nil {
 		hook(ctx, n)
 	}
 }
@@ -311,7 +292,7 @@ func (s *putOp) refused(p *segment.Txn, pending []*inFlight, err error) error {
 		// Our receipt was swept away, or another client has written to it. It tells nothing any more, and no
 		// transaction needs it.
 		s.receipt = nil
-		s.q.recheckNodes()
+		s.recheckNodes()
 		return nil
 	case failed.Index < p.Guards():
 		return guardError{failed}
@@ -333,7 +314,7 @@ func (s *putOp) resolve(ctx context.Context, pending []*inFlight) error {
 	for i, f := range pending {
 		stamps[i] = f.stamp
 	}
-	done, err := s.receipt.Resolve(ctx, s.q.client.Session, stamps, s.q.clock.saw)
+	done, err := s.receipt.Resolve(ctx, s.client.Session, stamps, s.clock.saw)
 	for _, f := range pending[:done] {
 		if f.to > s.in {
 			s.record(ctx, f)

@@ -20,11 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
-	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/receipt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -56,35 +52,12 @@ var (
 // goroutines. Goroutines that take from one Queue share its claims. Two Queues are two consumers, even at the same
 // path.
 type Queue struct {
-	client *zk.Client
-	cfg    Config
-	clock  clock
-	layout layout
-
-	receipts     *receipt.Pool
-	receiptsMade atomic.Int64
-	puts         atomic.Int64 // calls of PutOnce that have added something
-
-	mu       sync.Mutex // guards what follows; never held while waiting
-	known    *zk.Session
-	consumer *consumer
-	// abandoning is closed when the claims of a consumer whose session was uncertain are free; nil if there was none.
-	abandoning <-chan struct{}
-	takers     []*taker
-	serving    bool
-	more       bool               // serve is to claim ahead
-	giveUp     context.CancelFunc // ends the current step of serve
-	wakeup     chan struct{}      // one slot: serve is to look at its takers
-	closed     bool
-	sweeps     sync.WaitGroup  // sweeps under way
-	wg         sync.WaitGroup  // other goroutines in the background
-	ctx        context.Context //nolint:containedctx // the queue's life: ends with Close
-	stop       context.CancelCauseFunc
-
-	served *consumer // the consumer of serve's last step; serve's alone
-
-	sweeping     context.Context //nolint:containedctx // ends when Close stops waiting for sweeps
-	stopSweeping context.CancelCauseFunc
+	base
+	reader     reader
+	producer   producer
+	dispatcher dispatcher
+	dead       deadLetters
+	sweeper    sweeper
 }
 
 // New returns the queue at path. It asks no server: the queue creates its node and missing parents when it needs
@@ -103,14 +76,17 @@ func New(client *zk.Client, path string, cfg Config) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{client: client, cfg: cfg}
+	q := &Queue{base: base{client: client, cfg: cfg}}
 	q.layout.root = path
 	store := &q.layout.store
 	store.ACL, store.Packet, store.Items, store.Missing = cfg.ACL, cfg.MaxPacket, cfg.segment, q.recheckNodes
-	q.receipts = q.newReceipts()
-	q.wakeup = make(chan struct{}, 1)
 	q.ctx, q.stop = context.WithCancelCause(context.Background())
-	q.sweeping, q.stopSweeping = context.WithCancelCause(context.Background())
+	q.reader.base, q.sweeper.base, q.dispatcher.base = &q.base, &q.base, &q.base
+	q.sweeper.sweeping, q.sweeper.stopSweeping = context.WithCancelCause(context.Background())
+	q.dead.reader, q.dead.sweeper = q.reader, &q.sweeper
+	q.producer.reader, q.producer.sweeper = q.reader, &q.sweeper
+	q.producer.receipts = q.producer.newReceipts()
+	q.dispatcher.wakeup = make(chan struct{}, 1)
 	return q, nil
 }
 
@@ -122,123 +98,14 @@ func (q *Queue) Path() string { return q.layout.root }
 // return ErrClosed. If no server can be reached before ctx ends, items go back when the session ends. Running sweeps
 // of old keys and emptied segments have at most two seconds to end.
 func (q *Queue) Close(ctx context.Context) error {
-	q.mu.Lock()
-	first := !q.closed
-	q.closed = true
-	q.mu.Unlock()
-	if !first {
+	if !q.dispatcher.stopAll() {
 		return nil
 	}
-	q.stop(ErrClosed)
-	var err error
-	if !through(ctx, q.wg.Wait) { // then nothing is claimed any more
-		err = context.Cause(ctx)
-	}
-	if co := q.current(); co != nil {
-		err = errors.Join(err, co.close(ctx))
-	}
-	q.awaitSweeps(ctx)
-	q.removeReceipts(ctx)
+	err := q.dispatcher.close(ctx)
+	q.sweeper.await(ctx)
+	q.producer.removeReceipts(ctx)
 	if err != nil {
 		return fmt.Errorf("queue: close %s: %w", q.layout.root, err)
 	}
 	return nil
-}
-
-func (q *Queue) current() *consumer {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.consumer
-}
-
-// sweepWait is how long Close waits for sweeps: only space depends on them.
-const sweepWait = 2 * time.Second
-
-// awaitSweeps waits until the running sweeps have ended, and ends those that take too long.
-func (q *Queue) awaitSweeps(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, sweepWait)
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() { q.stopSweeping(ErrClosed) })
-	q.sweeps.Wait()
-	stop()
-	q.stopSweeping(ErrClosed)
-}
-
-// sweepAway runs f in the background unless the queue is closed, and Close waits a while for it. If f fails, a later
-// sweep does its work.
-func (q *Queue) sweepAway(f func(ctx context.Context, sess *zk.Session)) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed {
-		return
-	}
-	q.sweeps.Go(func() {
-		// The queue's nodes exist, or there is nothing to sweep. Queue.session would refuse once the queue is closed.
-		if sess, err := q.client.Session(q.sweeping); err == nil {
-			f(q.sweeping, sess)
-		}
-	})
-}
-
-// background runs f unless the queue is closed, and Close waits for it.
-func (q *Queue) background(f func()) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.closed {
-		q.wg.Go(f)
-	}
-}
-
-// session returns the live session of the client, after making sure that the queue's nodes exist.
-func (q *Queue) session(ctx context.Context) (*zk.Session, error) {
-	if err := context.Cause(ctx); err != nil {
-		return nil, err
-	}
-	for {
-		sess, err := q.client.Session(ctx)
-		if err != nil {
-			return nil, err
-		}
-		q.mu.Lock()
-		known, closed := q.known == sess, q.closed
-		q.mu.Unlock()
-		switch {
-		case closed:
-			return nil, ErrClosed
-		case known:
-			return sess, nil
-		}
-		err = q.layout.build(ctx, sess)
-		switch {
-		case err == nil:
-			q.mu.Lock()
-			q.known = sess
-			q.mu.Unlock()
-			return sess, nil
-		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
-		case sess.Err() == nil && !errors.Is(err, zk.ErrConnectionLost):
-			return nil, err
-		}
-	}
-}
-
-// recheckNodes makes the next call of session check the queue's nodes again: one of them was missing.
-func (q *Queue) recheckNodes() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.known = nil
-}
-
-// failed adds to err which queue it is about and, if waiting was cut short without a server in reach, why there was
-// none.
-func (q *Queue) failed(what string, err error) error {
-	if errors.Is(err, ErrEmpty) || errors.Is(err, ErrFull) || errors.Is(err, ErrTooLarge) {
-		return err
-	}
-	last := q.client.LastError()
-	if last != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
-		return fmt.Errorf("queue: %s %s: %w (no server answers: %w)", what, q.layout.root, err, last)
-	}
-	return fmt.Errorf("queue: %s %s: %w", what, q.layout.root, err)
 }

@@ -34,7 +34,7 @@ func (f *fetcher) read(dir, class string, items []int) ([]bufferedItem, error) {
 			class = string(data)
 		}
 		if err == nil {
-			nodes, err = f.co.q.layout.store.Read(f.co.ctx, f.co.sess, dir, items[:n], segment.Large([]byte(class)))
+			nodes, err = f.co.d.layout.store.Read(f.co.ctx, f.co.sess, dir, items[:n], segment.Large([]byte(class)))
 		}
 		switch {
 		case err == nil:

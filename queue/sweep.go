@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/receipt"
@@ -20,24 +21,24 @@ const keepReceipts = time.Hour
 const receiptShards = 64
 
 // newReceipts returns the receipts of the queue's puts.
-func (q *Queue) newReceipts() *receipt.Pool {
+func (p *producer) newReceipts() *receipt.Pool {
 	return &receipt.Pool{
 		Node: func() zk.Node {
 			id := segment.NewID()
-			dir := q.layout.path(dirReceipts, hex.EncodeToString([]byte{id[0] % receiptShards}))
-			return q.layout.node(dir+"/"+id.String(), nil, zk.Persistent)
+			dir := p.layout.path(dirReceipts, hex.EncodeToString([]byte{id[0] % receiptShards}))
+			return p.layout.node(dir+"/"+id.String(), nil, zk.Persistent)
 		},
 		MakeDir: func(ctx context.Context, sess *zk.Session, dir string) error {
-			_, err := sess.CreateNode(ctx, q.layout.node(dir, nil, zk.Persistent))
+			_, err := sess.CreateNode(ctx, p.layout.node(dir, nil, zk.Persistent))
 			if errors.Is(err, zk.NodeExists) {
 				return nil
 			}
-			q.missing(err) // then another client is removing the queue
+			p.missing(err) // then another client is removing the queue
 			return err
 		},
 		Created: func(path string, ms int64) {
-			q.clock.saw(ms)
-			q.sweepReceipts(path[:len(path)-len("/")-2*len(segment.ID{})])
+			p.clock.saw(ms)
+			p.sweepReceipts(path[:len(path)-len("/")-2*len(segment.ID{})])
 		},
 	}
 }
@@ -45,24 +46,24 @@ func (q *Queue) newReceipts() *receipt.Pool {
 // sweepReceipts removes the receipts in dir of producers that are gone, in the background and now and then: many puts
 // at the same time create as many receipts, and each sweep reads all of its directory. If it fails, a later sweep
 // does it.
-func (q *Queue) sweepReceipts(dir string) {
-	if q.receiptsMade.Add(1)%sweepEvery != 1 {
+func (p *producer) sweepReceipts(dir string) {
+	if p.made.Add(1)%sweepEvery != 1 {
 		return
 	}
-	q.sweepAway(func(ctx context.Context, sess *zk.Session) {
-		q.sweep(ctx, sess, dir, func(d *zk.Data) bool {
-			return d.Stat.Mtime+keepReceipts.Milliseconds() < q.clock.now()
+	p.sweeper.run(func(ctx context.Context, sess *zk.Session) {
+		p.sweeper.sweep(ctx, sess, dir, func(d *zk.Data) bool {
+			return d.Stat.Mtime+keepReceipts.Milliseconds() < p.clock.now()
 		})
 	})
 }
 
 // removeReceipts removes the receipts that are not in use. Those that it cannot remove are swept in their time.
-func (q *Queue) removeReceipts(ctx context.Context) {
-	idle := q.receipts.Drain()
+func (p *producer) removeReceipts(ctx context.Context) {
+	idle := p.receipts.Drain()
 	if len(idle) == 0 {
 		return
 	}
-	sess, err := q.client.Session(ctx)
+	sess, err := p.client.Session(ctx)
 	if err != nil {
 		return
 	}
@@ -79,14 +80,58 @@ func (q *Queue) removeReceipts(ctx context.Context) {
 	}
 }
 
+// sweeper removes what is old or empty, in the background: only space depends on it.
+type sweeper struct {
+	*base
+
+	sweeping     context.Context //nolint:containedctx // ends when Close stops waiting for sweeps
+	stopSweeping context.CancelCauseFunc
+
+	mu     sync.Mutex     // guards closed, and is held to start a sweep
+	closed bool           // no more sweeps begin
+	wg     sync.WaitGroup // sweeps under way
+}
+
+// run runs f in the background unless the queue is closed, and Close waits a while for it. If f fails, a later sweep
+// does its work.
+func (s *sweeper) run(f func(ctx context.Context, sess *zk.Session)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.wg.Go(func() {
+		// The queue's nodes exist, or there is nothing to sweep. base.session would refuse once the queue is closed.
+		if sess, err := s.client.Session(s.sweeping); err == nil {
+			f(s.sweeping, sess)
+		}
+	})
+}
+
+// sweepWait is how long Close waits for sweeps: only space depends on them.
+const sweepWait = 2 * time.Second
+
+// await waits until the running sweeps have ended, and ends those that take too long. No other begins.
+func (s *sweeper) await(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, sweepWait)
+	defer cancel()
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	stop := context.AfterFunc(ctx, func() { s.stopSweeping(ErrClosed) })
+	s.wg.Wait()
+	stop()
+	s.stopSweeping(ErrClosed)
+}
+
 // sweep removes the old children of dir.
 //
 // It removes a child on condition of the version that it has seen. That would not tell a child that was deleted and
 // created again; so it also sets dir's data in the same transaction, on condition that it has not changed since the
 // sweep began. If the server refuses for either reason, a later sweep does the work.
-func (q *Queue) sweep(ctx context.Context, sess *zk.Session, dir string, old func(*zk.Data) bool) {
+func (s *sweeper) sweep(ctx context.Context, sess *zk.Session, dir string, old func(*zk.Data) bool) {
 	const most, name = 500, 40
-	chunk := max(1, min(most, (q.cfg.MaxPacket-headroom)/(segment.OpSize+len(dir)+name)))
+	chunk := max(1, min(most, (s.cfg.MaxPacket-headroom)/(segment.OpSize+len(dir)+name)))
 	_, at, err := sess.Get(ctx, dir)
 	if err != nil {
 		return

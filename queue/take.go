@@ -3,18 +3,28 @@ package queue
 import (
 	"context"
 	"errors"
-	"slices"
+	"sync"
 
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// taker is a goroutine that wants items. It gets one answer, unless it leaves first.
-type taker struct {
-	want    int
-	try     bool // does not want to wait for an item
-	fetched bool // serve has looked since it came
-	got     []*Item
-	answer  chan error // one slot, so that answering never blocks
+// dispatcher is the part of a Queue that takes items: it has the goroutines that want some, and the consumer that gets
+// them. One goroutine, serve, works for all of them while there are any.
+type dispatcher struct {
+	*base
+	wg     sync.WaitGroup // goroutines in the background
+	wakeup chan struct{}  // one slot: serve is to look at its takers
+	served *consumer      // the consumer of serve's last step; serve's alone
+
+	// mu guards what follows, the consumer's buffer, and its leases. It is never held while waiting.
+	mu       sync.Mutex
+	consumer *consumer
+	// abandoning is closed when the claims of a consumer whose session was uncertain are free; nil if there was none.
+	abandoning <-chan struct{}
+	takers     takers
+	serving    bool
+	more       bool               // serve is to claim ahead
+	giveUp     context.CancelFunc // ends the current step of serve
 }
 
 // Take waits for an item and returns it: the most urgent one that is ready, and of those the one that arrived first.
@@ -25,7 +35,7 @@ type taker struct {
 // servers had told this process when Take was called. Several consumers each take their own part of the queue, of at
 // most Config.Prefetch items.
 func (q *Queue) Take(ctx context.Context) (*Item, error) {
-	items, err := q.take(ctx, 1, false)
+	items, err := q.dispatcher.take(ctx, 1, false)
 	if err != nil {
 		return nil, q.failed("take", err)
 	}
@@ -34,7 +44,7 @@ func (q *Queue) Take(ctx context.Context) (*Item, error) {
 
 // TryTake returns the next item if one is ready, and ErrEmpty at once if none is.
 func (q *Queue) TryTake(ctx context.Context) (*Item, error) {
-	items, err := q.take(ctx, 1, true)
+	items, err := q.dispatcher.take(ctx, 1, true)
 	if err != nil {
 		return nil, q.failed("take", err)
 	}
@@ -47,19 +57,19 @@ func (q *Queue) TakeBatch(ctx context.Context, n int) ([]*Item, error) {
 	if n < 1 || n > maxPrefetch {
 		return nil, q.failed("take", zk.BadArguments)
 	}
-	items, err := q.take(ctx, n, false)
+	items, err := q.dispatcher.take(ctx, n, false)
 	if err != nil {
 		return nil, q.failed("take", err)
 	}
 	return items, nil
 }
 
-func (q *Queue) take(ctx context.Context, want int, try bool) ([]*Item, error) {
+func (d *dispatcher) take(ctx context.Context, want int, try bool) ([]*Item, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	items, err := q.await(ctx, want, try)
-	if hook := q.cfg.Hooks.Claimed; hook != nil {
+	items, err := d.await(ctx, want, try)
+	if hook := d.cfg.Hooks.Claimed; hook != nil {
 		for _, item := range items {
 			hook(ctx, item)
 		}
@@ -67,41 +77,39 @@ func (q *Queue) take(ctx context.Context, want int, try bool) ([]*Item, error) {
 	return items, err
 }
 
-func (q *Queue) await(ctx context.Context, want int, try bool) ([]*Item, error) {
-	q.mu.Lock()
-	if q.closed {
-		q.mu.Unlock()
+func (d *dispatcher) await(ctx context.Context, want int, try bool) ([]*Item, error) {
+	d.mu.Lock()
+	if d.ctx.Err() != nil {
+		d.mu.Unlock()
 		return nil, ErrClosed
 	}
-	if co := q.consumer; co != nil && len(q.takers) == 0 && want == 1 {
+	if co := d.consumer; co != nil && len(d.takers) == 0 && want == 1 {
 		if item := co.next(); item != nil {
-			q.mu.Unlock()
+			d.mu.Unlock()
 			return []*Item{item}, nil
 		}
 	}
 	t := &taker{want: want, try: try, answer: make(chan error, 1)}
-	q.takers = append(q.takers, t)
-	if q.serving {
-		q.wake()
+	d.takers = append(d.takers, t)
+	if d.serving {
+		d.wake()
 	} else {
-		q.serving = true
-		q.wg.Go(q.serve)
+		d.serving = true
+		d.wg.Go(d.serve)
 	}
-	q.mu.Unlock()
+	d.mu.Unlock()
 	select {
 	case err := <-t.answer:
 		return t.got, err
 	case <-ctx.Done():
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	i := slices.Index(q.takers, t)
-	if i < 0 { // the answer was quicker
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.takers.remove(t) { // the answer was quicker
 		return t.got, <-t.answer
 	}
-	q.takers = slices.Delete(q.takers, i, i+1)
-	if len(q.takers) == 0 && q.giveUp != nil {
-		q.giveUp()
+	if len(d.takers) == 0 && d.giveUp != nil {
+		d.giveUp()
 	}
 	if t.dropLost(); len(t.got) > 0 {
 		return t.got, nil
@@ -109,187 +117,183 @@ func (q *Queue) await(ctx context.Context, want int, try bool) ([]*Item, error) 
 	return nil, context.Cause(ctx)
 }
 
-// dropLost drops the items whose claims were lost while the taker waited for more. The caller holds the queue's
-// mutex.
-func (t *taker) dropLost() {
-	t.got = slices.DeleteFunc(t.got, func(it *Item) bool { return it.co.err() != nil })
-}
-
-// demand returns how many items takers want. The caller holds the queue's mutex.
-func (q *Queue) demand() int {
-	n := 0
-	for _, t := range q.takers {
-		n += t.want - len(t.got)
-	}
-	return n
-}
-
 // wake makes serve look at its takers again.
-func (q *Queue) wake() {
+func (d *dispatcher) wake() {
 	select {
-	case q.wakeup <- struct{}{}:
+	case d.wakeup <- struct{}{}:
 	default:
 	}
 }
 
 // serve gets items for the takers, for as long as there are any.
-func (q *Queue) serve() {
+func (d *dispatcher) serve() {
 	for {
-		ctx, cancel := context.WithCancel(q.ctx)
-		q.mu.Lock()
-		q.more = q.more && !q.closed // a queue that is closed claims nothing ahead
-		if len(q.takers) == 0 && !q.more && q.rested() {
-			q.mu.Unlock()
+		ctx, cancel := context.WithCancel(d.ctx)
+		d.mu.Lock()
+		d.more = d.more && d.ctx.Err() == nil // a queue that is closed claims nothing ahead
+		if len(d.takers) == 0 && !d.more && d.rested() {
+			d.mu.Unlock()
 			cancel()
 			return
 		}
-		q.giveUp = cancel
-		q.mu.Unlock()
-		err := q.step(ctx)
+		d.giveUp = cancel
+		d.mu.Unlock()
+		err := d.step(ctx)
 		given := ctx.Err() != nil
 		cancel()
 		switch {
 		case err == nil:
-		case q.ctx.Err() != nil:
-			q.fail(ErrClosed)
-		case given, q.passes(err):
+		case d.ctx.Err() != nil:
+			d.fail(ErrClosed)
+		case given, d.passes(err):
 			// Take another step, under the next session if this one has ended. A step first asks for the session,
 			// which tells when there is none.
 		default:
-			q.fail(err)
+			d.fail(err)
 		}
 	}
 }
 
 // passes reports whether it is worth trying again after err, under the next session if this one has ended.
-func (q *Queue) passes(err error) bool {
+func (d *dispatcher) passes(err error) bool {
 	for _, passing := range []error{errAgain, zk.ErrConnectionLost, ErrClaimLost, zk.ErrExpired, zk.ErrLost} {
 		if errors.Is(err, passing) {
 			return true
 		}
 	}
-	return q.missing(err)
+	return d.missing(err)
 }
 
 // leaveLost gives up the place in the line of waiting consumers of a consumer that has ended: its session may live
 // on.
-func (q *Queue) leaveLost() {
-	if co := q.served; co != nil && co.ctx.Err() != nil {
+func (d *dispatcher) leaveLost() {
+	if co := d.served; co != nil && co.ctx.Err() != nil {
 		co.waiter.leave()
-		q.served = nil
+		d.served = nil
 	}
 }
 
 // rested removes what only takers need, and ends serve unless a taker has come meanwhile. The caller holds the
-// queue's mutex.
-func (q *Queue) rested() bool {
-	q.giveUp = nil
-	co := q.consumer
-	q.mu.Unlock()
-	q.leaveLost()
+// dispatcher's mutex.
+func (d *dispatcher) rested() bool {
+	d.giveUp = nil
+	co := d.consumer
+	d.mu.Unlock()
+	d.leaveLost()
 	if co != nil {
 		co.waiter.standDown()
 	}
-	q.mu.Lock()
-	q.serving = len(q.takers) > 0 || q.more
-	return !q.serving
+	d.mu.Lock()
+	d.serving = len(d.takers) > 0 || d.more
+	return !d.serving
 }
 
 // errAgain says that another client was quicker.
 var errAgain = errors.New("queue: another client was quicker")
 
 // fail answers all takers.
-func (q *Queue) fail(err error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, t := range q.takers {
-		if t.dropLost(); len(t.got) > 0 {
-			t.answer <- nil
-		} else {
-			t.answer <- err
-		}
-	}
-	q.takers = nil
+func (d *dispatcher) fail(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.takers.fail(err)
 }
 
 // step does the next thing for the takers: it looks for items, delivers them, or waits for some.
-func (q *Queue) step(ctx context.Context) error {
-	q.leaveLost()
-	co, err := q.openConsumer(ctx)
+func (d *dispatcher) step(ctx context.Context) error {
+	d.leaveLost()
+	co, err := d.openConsumer(ctx)
 	if err != nil {
 		return err
 	}
-	q.served = co
-	q.mu.Lock()
-	mustFetch, more := co.mustFetch(), q.more
-	q.more = false
-	for _, t := range q.takers {
-		t.fetched = t.fetched || mustFetch
+	d.served = co
+	d.mu.Lock()
+	mustFetch, more := co.mustFetch(), d.more
+	d.more = false
+	if mustFetch {
+		d.takers.noteFetch()
 	}
-	q.mu.Unlock()
+	d.mu.Unlock()
 	found := false
 	if mustFetch || more {
-		if err := co.beginClaiming(ctx); err != nil {
+		if err := co.returner.begin(ctx); err != nil {
 			return err
 		}
 		found, err = co.fetcher.fetch(ctx, !mustFetch)
-		co.endClaiming()
+		co.returner.end()
 		if err != nil {
 			return err
 		}
 	}
-	q.mu.Lock()
+	d.mu.Lock()
 	co.handOut()
 	if mustFetch && !found && len(co.leases) == 0 {
-		q.nothingThere()
-		waiting := len(q.takers) > 0
-		q.mu.Unlock()
+		d.takers.nothingThere()
+		waiting := len(d.takers) > 0
+		d.mu.Unlock()
 		if waiting {
 			return co.waiter.wait(ctx)
 		}
 		return nil
 	}
-	unmarked := len(q.takers) > 0 && len(co.leases) > 0 && !co.mustFetch()
-	q.mu.Unlock()
+	unmarked := len(d.takers) > 0 && len(co.leases) > 0 && !co.mustFetch()
+	d.mu.Unlock()
 	if found {
 		co.waiter.leave()
 	}
 	if unmarked {
-		return co.mark(ctx)
+		return co.marks.write(ctx)
 	}
 	return nil
 }
 
-// handOut serves the takers, first come first served, as far as items may be delivered. The caller holds the queue's
-// mutex.
+// handOut serves the takers, first come first served, as far as items may be delivered. The caller holds the
+// dispatcher's mutex.
 func (co *consumer) handOut() {
-	q := co.q
-	for len(q.takers) > 0 {
+	d := co.d
+	for len(d.takers) > 0 {
 		item := co.next()
 		if item == nil {
 			return
 		}
-		t := q.takers[0]
-		t.dropLost()
-		if t.got = append(t.got, item); len(t.got) == t.want {
-			q.takers = q.takers[1:]
-			t.answer <- nil
-		}
+		d.takers.give(item)
 	}
 }
 
-// nothingThere answers the takers that do not want to wait. The caller holds the queue's mutex.
-func (q *Queue) nothingThere() {
-	q.takers = slices.DeleteFunc(q.takers, func(t *taker) bool {
-		t.dropLost()
-		switch {
-		case len(t.got) > 0:
-			t.answer <- nil
-		case t.try && t.fetched:
-			t.answer <- ErrEmpty
-		default:
-			return false
-		}
-		return true
-	})
+// background runs f unless the queue is closed, and Close waits for it.
+func (d *dispatcher) background(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ctx.Err() == nil {
+		d.wg.Go(f)
+	}
+}
+
+func (d *dispatcher) current() *consumer {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.consumer
+}
+
+// stopAll ends what goes on in the queue, and reports whether it is the first to do so. It holds the mutex so that
+// background starts nothing that close does not wait for.
+func (d *dispatcher) stopAll() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ctx.Err() != nil {
+		return false
+	}
+	d.stop(ErrClosed)
+	return true
+}
+
+// close waits for the goroutines in the background, and gives back what was claimed and not delivered.
+func (d *dispatcher) close(ctx context.Context) error {
+	var err error
+	if !through(ctx, d.wg.Wait) { // then nothing is claimed any more
+		err = context.Cause(ctx)
+	}
+	if co := d.current(); co != nil {
+		err = errors.Join(err, co.close(ctx))
+	}
+	return err
 }

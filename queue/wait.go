@@ -19,12 +19,12 @@ type waiter struct {
 
 func newWaiter(co *consumer) *waiter {
 	return &waiter{co: co, line: line.Line{
-		Dir:     co.q.layout.path(dirWaiters),
+		Dir:     co.d.layout.path(dirWaiters),
 		Prefix:  func(guid string) string { return guid + "-wait-" },
 		Markers: []line.Marker{"wait-"},
 		Blocks:  func(line.Contender) bool { return true },
 		Data:    func() []byte { return []byte(co.id) },
-		ACL:     co.q.cfg.ACL,
+		ACL:     co.d.cfg.ACL,
 
 		Unordered: true, // if two are first, both set watches, and both wake where one would do
 	}}
@@ -43,7 +43,7 @@ func (w *waiter) wait(ctx context.Context) error {
 	defer wg.Wait()
 	wg.Go(func() { // a new taker may not want to wait: it gets its look, and the place in line stays
 		select {
-		case <-w.co.q.wakeup:
+		case <-w.co.d.wakeup:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -65,9 +65,9 @@ func (w *waiter) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) e
 		w.place = place
 	}
 	if !w.place.First() {
-		w.co.q.mu.Lock()
+		w.co.d.mu.Lock()
 		watches := w.co.forgetAll()
-		w.co.q.mu.Unlock()
+		w.co.d.mu.Unlock()
 		closeAll(watches)
 		if err := w.place.Await(ctx); err != nil {
 			if ctx.Err() != nil {
@@ -83,14 +83,16 @@ func (w *waiter) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) e
 	if set, err := w.arm(ctx); set || err != nil {
 		return err
 	}
-	w.co.q.mu.Lock()
+	w.co.d.mu.Lock()
 	ready := w.co.allQuiet(w.co.fetcher.priorities)
-	deaf := slices.DeleteFunc(slices.Clone(w.co.fetcher.priorities), func(p int) bool { return !w.co.changes[p].hasFired() })
+	deaf := slices.DeleteFunc(slices.Clone(w.co.fetcher.priorities), func(p int) bool {
+		return !w.co.changes[p].hasFired()
+	})
 	due := w.co.nextDue
 	all := w.co.all()
-	w.co.q.mu.Unlock()
+	w.co.d.mu.Unlock()
 	for _, p := range deaf { // it has fired just now, or another client has removed it
-		if err := w.co.q.layout.readyList(p).Mend(ctx, w.co.sess); err != nil {
+		if err := w.co.d.layout.readyList(p).Mend(ctx, w.co.sess); err != nil {
 			return err
 		}
 	}
@@ -101,7 +103,7 @@ func (w *waiter) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) e
 		wg.Go(func() { w.co.awaitChange(ctx, a, cancel) })
 	}
 	if due > 0 {
-		timer := time.AfterFunc(time.Duration(max(1, due-w.co.q.clock.now()))*time.Millisecond, cancel)
+		timer := time.AfterFunc(time.Duration(max(1, due-w.co.d.clock.now()))*time.Millisecond, cancel)
 		defer timer.Stop()
 	}
 	<-ctx.Done()
@@ -119,31 +121,31 @@ func (w *waiter) leave() {
 // standDown removes what only takers need.
 func (w *waiter) standDown() {
 	w.leave()
-	w.co.q.mu.Lock()
+	w.co.d.mu.Lock()
 	if len(w.co.leases) > 0 {
-		w.co.q.mu.Unlock()
+		w.co.d.mu.Unlock()
 		return
 	}
 	watches := w.co.forgetAll()
-	w.co.q.mu.Unlock()
+	w.co.d.mu.Unlock()
 	closeAll(watches)
 }
 
 // arm sets the watch that only the first of the waiting consumers has, for items that are put with a delay. It
 // reports whether it had to.
 func (w *waiter) arm(ctx context.Context) (bool, error) {
-	q := w.co.q
-	q.mu.Lock()
+	d := w.co.d
+	d.mu.Lock()
 	delayed := w.co.delayed.hasFired()
-	q.mu.Unlock()
+	d.mu.Unlock()
 	if delayed {
-		_, _, fired, err := w.co.sess.GetW(ctx, q.layout.path(dirDelayed))
+		_, _, fired, err := w.co.sess.GetW(ctx, d.layout.path(dirDelayed))
 		if err != nil {
 			return false, err
 		}
-		q.mu.Lock()
+		d.mu.Lock()
 		w.co.delayed = &watch{w: fired}
-		q.mu.Unlock()
+		d.mu.Unlock()
 	}
 	return delayed, nil
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// watch is a one-shot watch, and whether it has fired. The queue's mutex guards it.
+// watch is a one-shot watch, and whether it has fired. The dispatcher's mutex guards it.
 type watch struct {
 	w     *zk.Watch // nil: it stands for items that are known to be there
 	fired bool
@@ -25,6 +25,7 @@ func (a *watch) hasFired() bool {
 }
 
 // watches are those that a consumer has set: as long as none has fired, what it has seen is still true.
+// They are part of the buffer. Those that a method returns are closed without the mutex.
 type watches struct {
 	changes     map[int]*watch // on the change nodes of ready lists, set when they were empty
 	newPriority *watch         // on the list of priorities
@@ -33,8 +34,7 @@ type watches struct {
 }
 
 // keepOnly forgets the watches of all other ready lists, which another client has removed, and returns them: one that
-// has fired would wake a waiting consumer again and again. The caller holds the queue's mutex, and closes them
-// without it.
+// has fired would wake a waiting consumer again and again.
 func (a *watches) keepOnly(priorities []int) []*zk.Watch {
 	var watches []*zk.Watch
 	for p, change := range a.changes {
@@ -48,7 +48,7 @@ func (a *watches) keepOnly(priorities []int) []*zk.Watch {
 	return watches
 }
 
-// forgetAll forgets all watches and returns them. The caller holds the queue's mutex, and closes them without it.
+// forgetAll forgets all watches and returns them.
 func (a *watches) forgetAll() []*zk.Watch {
 	var watches []*zk.Watch
 	for _, x := range a.all() {
@@ -94,7 +94,7 @@ func (a *watches) urgent(priority int) bool {
 }
 
 // noteMore records that a ready list has had items, and may have more: nothing less urgent is delivered before the
-// consumer has looked again. The caller holds the queue's mutex.
+// consumer has looked again.
 func (a *watches) noteMore(priority int) {
 	if a.changes[priority] == nil {
 		a.changes[priority] = &watch{fired: true}
@@ -119,8 +119,8 @@ func (co *consumer) awaitChange(ctx context.Context, a *watch, wake func()) {
 	if _, err := a.w.Next(ctx); err != nil && ctx.Err() != nil {
 		return
 	}
-	co.q.mu.Lock()
+	co.d.mu.Lock()
 	a.fired = true // Next has taken the event
-	co.q.mu.Unlock()
+	co.d.mu.Unlock()
 	wake()
 }

@@ -1,0 +1,52 @@
+package queue
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// How long a put that waits for room waits before it looks again.
+const (
+	roomFirst = 20 * time.Millisecond
+	roomMax   = time.Second
+)
+
+// room waits until n more items may be put, or returns an error if they may not. It calls full, unless nil, whenever
+// there is no room; if full fails, room returns its error.
+//
+// What it counts may have changed when the put is done: puts at the same time do not see each other.
+func (p *producer) room(ctx context.Context, sess *zk.Session, n int, full func(context.Context) error) error {
+	if p.cfg.MaxItems == 0 {
+		return nil
+	}
+	for pause := roomFirst; ; pause = min(2*pause, roomMax) {
+		ready, err := p.countBelow(ctx, sess, dirReady)
+		if err != nil {
+			return err
+		}
+		delayed, err := p.countBelow(ctx, sess, dirDelayed)
+		if err != nil {
+			return err
+		}
+		if ready+delayed+n <= p.cfg.MaxItems {
+			return nil
+		}
+		if full != nil {
+			if err := full(ctx); err != nil {
+				return err
+			}
+		}
+		if !p.cfg.WaitWhenFull || n > p.cfg.MaxItems {
+			return &FullError{Items: ready + delayed, MaxItems: p.cfg.MaxItems}
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-p.ctx.Done():
+			return context.Cause(p.ctx)
+		}
+	}
+}

@@ -12,11 +12,11 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// attack is one way to do harm. A visit is a connection's life, as a rule; it reports false if it got none.
+// attack is one way to do harm. An attempt is usually the life of one connection; it reports false if it got none.
 type attack struct {
-	name      string
-	attackers int
-	visit     func(v *visitor) bool
+	name     string
+	parallel int
+	attempt  func(v *attacker) bool
 }
 
 // everything is the name of all attacks together.
@@ -55,7 +55,7 @@ var attacks = []attack{
 func request(op wire.Op, body wire.Record) []byte { return wire.AppendRequest(nil, 1, op, body) }
 
 // hugeMultiRead asks for what is just within the limit of a reply, and for far more.
-func hugeMultiRead(v *visitor) bool {
+func hugeMultiRead(v *attacker) bool {
 	c := v.open()
 	if c == nil {
 		return false
@@ -75,7 +75,7 @@ func hugeMultiRead(v *visitor) bool {
 }
 
 // unread sends what has large answers until the server takes no more, and reads none.
-func (v *visitor) unread(b []byte) *conn {
+func (v *attacker) unread(b []byte) *conn {
 	c := v.open()
 	if c == nil {
 		return nil
@@ -89,7 +89,7 @@ func (v *visitor) unread(b []byte) *conn {
 	return c
 }
 
-func unreadLists(v *visitor) bool {
+func unreadLists(v *attacker) bool {
 	c := v.unread(request(wire.OpGetChildren2, &wire.PathWatchRequest{Path: listNode}))
 	if c == nil {
 		return false
@@ -98,7 +98,7 @@ func unreadLists(v *visitor) bool {
 	return true
 }
 
-func unreadAnswers(v *visitor) bool {
+func unreadAnswers(v *attacker) bool {
 	c := v.unread(request(wire.OpGetData, &wire.PathWatchRequest{Path: bigNode}))
 	if c == nil {
 		return false
@@ -107,7 +107,7 @@ func unreadAnswers(v *visitor) bool {
 	return true
 }
 
-func closedUnread(v *visitor) bool {
+func closedUnread(v *attacker) bool {
 	c := v.open()
 	if c == nil {
 		return false
@@ -120,7 +120,7 @@ func closedUnread(v *visitor) bool {
 	return true
 }
 
-func identities(v *visitor) bool {
+func identities(v *attacker) bool {
 	c := v.open()
 	if c == nil {
 		return false
@@ -137,7 +137,7 @@ func identities(v *visitor) bool {
 }
 
 // manyWatches has all watches that a connection may have, of short paths or of long ones, and asks for more.
-func manyWatches(v *visitor) bool {
+func manyWatches(v *attacker) bool {
 	c := v.open()
 	if c == nil {
 		return false
@@ -158,7 +158,7 @@ func manyWatches(v *visitor) bool {
 }
 
 // unreadEvents watches everything and reads nothing, while it writes what makes large events.
-func unreadEvents(v *visitor) bool {
+func unreadEvents(v *attacker) bool {
 	c := v.open()
 	if c == nil {
 		return false
@@ -183,7 +183,7 @@ func unreadEvents(v *visitor) bool {
 var openACL = []wire.ACL{{Perms: wire.PermAll, ID: wire.ID{Scheme: "world", ID: "anyone"}}}
 
 // wrongLengths sends frames that are too long, and lengths below zero, instead of the handshake and after it.
-func wrongLengths(v *visitor) bool {
+func wrongLengths(v *attacker) bool {
 	dial := v.open
 	if v.IntN(2) == 0 {
 		dial = v.dial
@@ -201,7 +201,7 @@ func wrongLengths(v *visitor) bool {
 }
 
 // unfinishedFrames sends all of a large frame but its last byte, on more and more connections.
-func unfinishedFrames(v *visitor) bool {
+func unfinishedFrames(v *attacker) bool {
 	c := v.open()
 	if c == nil {
 		return false
@@ -213,7 +213,7 @@ func unfinishedFrames(v *visitor) bool {
 }
 
 // sessions opens one session after the other and closes none.
-func sessions(v *visitor) bool {
+func sessions(v *attacker) bool {
 	c := v.open()
 	if c == nil {
 		return false
@@ -223,7 +223,7 @@ func sessions(v *visitor) bool {
 }
 
 // connections opens more connections than an address may have, and says nothing.
-func connections(v *visitor) bool {
+func connections(v *attacker) bool {
 	c := v.dial()
 	if c == nil {
 		return false
@@ -232,7 +232,7 @@ func connections(v *visitor) bool {
 	return true
 }
 
-func wrongPasswords(v *visitor) bool {
+func wrongPasswords(v *attacker) bool {
 	c := v.open()
 	if c == nil {
 		return false
@@ -249,7 +249,7 @@ func wrongPasswords(v *visitor) bool {
 }
 
 // largeWrites fills the disk as fast as it takes it.
-func largeWrites(v *visitor) bool {
+func largeWrites(v *attacker) bool {
 	c := v.open()
 	if c == nil {
 		return false
@@ -270,7 +270,7 @@ func largeWrites(v *visitor) bool {
 }
 
 // byteBySecond is slow: with the handshake, with a request, or with reading.
-func byteBySecond(v *visitor) bool {
+func byteBySecond(v *attacker) bool {
 	var c *conn
 	b := handshake()
 	if v.IntN(2) == 0 {
@@ -297,7 +297,7 @@ func byteBySecond(v *visitor) bool {
 	}
 }
 
-func randomBytes(v *visitor) bool {
+func randomBytes(v *attacker) bool {
 	dial := v.open
 	if v.IntN(2) == 0 {
 		dial = v.dial
@@ -326,7 +326,7 @@ func randomBytes(v *visitor) bool {
 
 // mutatedFrames sends good requests in which some bytes are wrong. What they do to nodes, they do below the
 // attackers' own.
-func mutatedFrames(v *visitor) bool {
+func mutatedFrames(v *attacker) bool {
 	c := v.open()
 	if c == nil {
 		return false
@@ -361,7 +361,7 @@ func mutatedFrames(v *visitor) bool {
 }
 
 // sample returns a request, of any kind that there is.
-func (v *visitor) sample() []byte {
+func (v *attacker) sample() []byte {
 	path := fmt.Sprintf("%s/m%d", rootNode, v.IntN(20))
 	sub := func(op wire.Op, r wire.Record) wire.SubRequest { return wire.SubRequest{Op: op, Request: r} }
 	create := &wire.CreateRequest{Path: path, Data: []byte("data"), ACL: openACL, Flags: int32(v.IntN(4))}

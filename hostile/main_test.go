@@ -61,7 +61,7 @@ func attackAs(what string) error {
 	if err := yield(); err != nil {
 		return err
 	}
-	g := &gang{addr: parts[0], seed: seed, begun: make(chan struct{})}
+	g := &attackers{addr: parts[0], seed: seed, begun: make(chan struct{})}
 	for _, a := range attacks {
 		if a.name == parts[2] || parts[2] == everything {
 			g.start(a)

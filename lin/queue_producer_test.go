@@ -34,18 +34,18 @@ func tagOf(body []byte) string {
 
 // produce puts items into some of the queues until ctx ends.
 func (h *queueClient) produce(ctx context.Context, rnd *rand.Rand, places []string) {
-	type door struct {
+	type key struct {
 		place string
 		waits bool
 	}
-	queues := make(map[door]*queue.Queue)
+	queues := make(map[key]*queue.Queue)
 	for ctx.Err() == nil {
 		s := newPutPlan(rnd, places)
-		at := door{s.place, s.waits}
-		if queues[at] == nil {
-			queues[at] = h.open(s.place, s.waits)
+		k := key{s.place, s.waits}
+		if queues[k] == nil {
+			queues[k] = h.open(s.place, s.waits)
 		}
-		h.put(context.WithoutCancel(ctx), queues[at], s)
+		h.put(context.WithoutCancel(ctx), queues[k], s)
 		pause(ctx, s.pause)
 	}
 	for _, q := range queues {

@@ -62,13 +62,13 @@ func contend(servers, referee, party, path string, timeout time.Duration) error 
 		return err
 	}
 	defer conn.Close()
-	door, err := new(net.Dialer).DialContext(context.Background(), "tcp", referee)
+	judge, err := new(net.Dialer).DialContext(context.Background(), "tcp", referee)
 	if err != nil {
 		return err
 	}
-	defer door.Close()
-	answers := bufio.NewReader(door)
-	if _, err := fmt.Fprintf(door, "hello %s\n", party); err != nil {
+	defer judge.Close()
+	answers := bufio.NewReader(judge)
+	if _, err := fmt.Fprintf(judge, "hello %s\n", party); err != nil {
 		return err
 	}
 	lock := zk.NewLock(conn, path, zk.WorldACL(zk.PermAll))
@@ -76,10 +76,10 @@ func contend(servers, referee, party, path string, timeout time.Duration) error 
 		if err := lock.Lock(); err != nil {
 			return fmt.Errorf("lock: %w", err)
 		}
-		if _, err := ask(door, answers, "enter 1"); err != nil {
+		if _, err := ask(judge, answers, "enter 1"); err != nil {
 			return err
 		}
-		answer, err := ask(door, answers, "leave")
+		answer, err := ask(judge, answers, "leave")
 		if err != nil {
 			return err
 		}
@@ -92,8 +92,8 @@ func contend(servers, referee, party, path string, timeout time.Duration) error 
 	}
 }
 
-func ask(door net.Conn, answers *bufio.Reader, line string) (string, error) {
-	if _, err := fmt.Fprintln(door, line); err != nil {
+func ask(judge net.Conn, answers *bufio.Reader, line string) (string, error) {
+	if _, err := fmt.Fprintln(judge, line); err != nil {
 		return "", err
 	}
 	answer, err := answers.ReadString('\n')

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command party holds and contends for go-zookeeper's Lock, or etcd's concurrency.Mutex, as told on standard input. The
 // package comment of partitions has the commands. It is in this module so that the main one does not depend on those
 // projects.

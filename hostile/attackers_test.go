@@ -16,8 +16,8 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// gang is the attackers of one process. They stop when the process ends.
-type gang struct {
+// attackers is the attackers of one process. They stop when the process ends.
+type attackers struct {
 	addr        string
 	seed        uint64
 	started     uint64
@@ -27,15 +27,15 @@ type gang struct {
 	begun       chan struct{} // closed when the server has accepted one
 }
 
-// start starts the attackers of one kind: each goes from visit to visit.
-func (g *gang) start(a attack) {
-	crowd := new(crowd)
-	for range a.attackers {
+// start starts the attackers of one kind: each makes one attempt after the other.
+func (g *attackers) start(a attack) {
+	open := new(openConns)
+	for range a.parallel {
 		g.started++
-		v := &visitor{gang: g, crowd: crowd, Rand: rand.New(rand.NewPCG(g.seed, g.started))}
+		v := &attacker{process: g, conns: open, Rand: rand.New(rand.NewPCG(g.seed, g.started))}
 		go func() {
 			for {
-				if !a.visit(v) {
+				if !a.attempt(v) {
 					pause(10 * time.Millisecond) // there is no connection to be had
 				}
 			}
@@ -47,29 +47,29 @@ func pause(d time.Duration) {
 	time.Sleep(d) // attackers have nothing to wait for
 }
 
-// visitor is one attacker.
-type visitor struct {
+// attacker is one of them.
+type attacker struct {
 	*rand.Rand
-	gang  *gang
-	crowd *crowd
+	process *attackers
+	conns   *openConns
 }
 
-// crowd is what attackers of one kind keep open. The oldest connection is given up when there are too many.
-type crowd struct {
+// openConns is what attackers of one kind keep open. The oldest connection is given up when there are too many.
+type openConns struct {
 	mu    sync.Mutex // guards conns
 	conns []*conn
 }
 
 // keep leaves a connection open without a reader while n others come.
-func (v *visitor) keep(c *conn, n int) {
+func (v *attacker) keep(c *conn, n int) {
 	var old *conn
-	v.crowd.mu.Lock()
-	v.crowd.conns = append(v.crowd.conns, c)
-	if len(v.crowd.conns) > n {
-		old = v.crowd.conns[0]
-		v.crowd.conns = v.crowd.conns[1:]
+	v.conns.mu.Lock()
+	v.conns.conns = append(v.conns.conns, c)
+	if len(v.conns.conns) > n {
+		old = v.conns.conns[0]
+		v.conns.conns = v.conns.conns[1:]
 	}
-	v.crowd.mu.Unlock()
+	v.conns.mu.Unlock()
 	if old != nil {
 		old.abort()
 	}
@@ -78,7 +78,7 @@ func (v *visitor) keep(c *conn, n int) {
 // conn is a connection of an attacker, frame by frame.
 type conn struct {
 	*net.TCPConn
-	gang *gang
+	process *attackers
 }
 
 // from is the attackers' address. The client that behaves has another one: what one address may take, it takes from
@@ -86,21 +86,21 @@ type conn struct {
 var from = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}
 
 // dial connects, without a handshake. It returns nil if there is no connection to be had.
-func (v *visitor) dial() *conn {
+func (v *attacker) dial() *conn {
 	dialer := net.Dialer{LocalAddr: from, Timeout: 5 * time.Second}
-	nc, err := dialer.DialContext(context.Background(), "tcp", v.gang.addr)
+	nc, err := dialer.DialContext(context.Background(), "tcp", v.process.addr)
 	if err != nil {
 		return nil
 	}
-	v.gang.connections.Add(1)
-	v.gang.begin.Do(func() { close(v.gang.begun) })
-	c := &conn{TCPConn: nc.(*net.TCPConn), gang: v.gang}
+	v.process.connections.Add(1)
+	v.process.begin.Do(func() { close(v.process.begun) })
+	c := &conn{TCPConn: nc.(*net.TCPConn), process: v.process}
 	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
 	return c
 }
 
 // open connects and opens a session. It returns nil if it gets none.
-func (v *visitor) open() *conn {
+func (v *attacker) open() *conn {
 	c := v.dial()
 	if c == nil {
 		return nil
@@ -120,7 +120,7 @@ func handshake() []byte {
 // send reports whether the server has taken all of b.
 func (c *conn) send(b []byte) bool {
 	n, err := c.Write(b)
-	c.gang.bytes.Add(int64(n))
+	c.process.bytes.Add(int64(n))
 	return err == nil
 }
 

@@ -54,6 +54,22 @@ func dial(t *testing.T, addr string) net.Conn {
 	return c
 }
 
+// awaitRefusal waits until addr refuses connections. A child process that another test is starting has a copy of the
+// closed listener between its fork and its exec, so addr may accept connections for a moment longer.
+func awaitRefusal(t *testing.T, addr string) {
+	t.Helper()
+	for {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			if !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Fatal(err)
+			}
+			return
+		}
+		_ = c.Close()
+	}
+}
+
 func accept(t *testing.T, ln net.Listener) net.Conn {
 	t.Helper()
 	c, err := ln.Accept()
@@ -189,6 +205,7 @@ func TestDialWaitsUntilTheTargetListens(t *testing.T) {
 	if err := d.listener.Close(); err != nil {
 		t.Fatal(err)
 	}
+	awaitRefusal(t, target)
 	early := dial(t, d.addr)
 	send(t, early, "hello")
 	expectQuiet(t, early)

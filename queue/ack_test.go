@@ -71,7 +71,8 @@ func TestItemsThatAreAcknowledgedAtTheSameTimeTravelTogether(t *testing.T) {
 func TestBatchIsAcknowledgedInFewTransactions(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hooked := 0
-		q := w.queue(queue.Config{Hooks: queue.Hooks{Done: func(context.Context, *queue.Item) { hooked++ }}}.WithSegment(70))
+		hooks := queue.Hooks{Done: func(context.Context, *queue.Item) { hooked++ }}
+		q := w.queue(queue.Config{Hooks: hooks}.WithSegment(70))
 		const n = 250
 		putAll(t, q, 0, n)
 		items := takeBatch(t, q, n)
@@ -116,7 +117,8 @@ func TestBatchIsAcknowledgedInFewTransactions(t *testing.T) {
 func TestFaultsOfItemsThatTravelTogetherChangeNothing(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
-		"request lost": zktest.Refuse, "cut before": zktest.CutBefore, "reply lost": zktest.DropReply, "cut after": zktest.CutAfter,
+		"request lost": zktest.Refuse, "cut before": zktest.CutBefore,
+		"reply lost": zktest.DropReply, "cut after": zktest.CutAfter,
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -254,10 +256,12 @@ func TestMarksGoOnIntoTheNextClaim(t *testing.T) {
 // The claim's node stays while other items of it are open; the item's own tells that it is finished.
 func TestGuardsRefuseOnceTheItemIsFinished(t *testing.T) {
 	finishes := map[string]func(ctx context.Context, item *queue.Item) error{
-		"done":      func(ctx context.Context, item *queue.Item) error { return item.Done(ctx) },
-		"done with": func(ctx context.Context, item *queue.Item) error { return item.Done(ctx, zk.CheckOp("/queues", -1)) },
-		"failed":    func(ctx context.Context, item *queue.Item) error { return item.Fail(ctx, errors.New("no")) },
-		"rejected":  func(ctx context.Context, item *queue.Item) error { return item.Reject(ctx, "no") },
+		"done": func(ctx context.Context, item *queue.Item) error { return item.Done(ctx) },
+		"done with": func(ctx context.Context, item *queue.Item) error {
+			return item.Done(ctx, zk.CheckOp("/queues", -1))
+		},
+		"failed":   func(ctx context.Context, item *queue.Item) error { return item.Fail(ctx, errors.New("no")) },
+		"rejected": func(ctx context.Context, item *queue.Item) error { return item.Reject(ctx, "no") },
 		"put off": func(ctx context.Context, item *queue.Item) error {
 			return item.Fail(ctx, &queue.RetryError{After: time.Second})
 		},

@@ -87,7 +87,8 @@ func TestQueueUnderRandomFaults(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				rng, seeds := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2)) // the first is the control function's
+				rng := rand.New(rand.NewPCG(seed, 1)) // the control function's
+				seeds := rand.New(rand.NewPCG(seed, 2))
 				l := newLedger(t)
 				var cuts sync.WaitGroup
 				defer cuts.Wait()
@@ -115,7 +116,8 @@ func TestQueueUnderRandomFaults(t *testing.T) {
 				defer stop()
 				var consumers, producers sync.WaitGroup
 				for range 4 {
-					q := w.queue(queue.Config{MaxAttempts: -1, Backoff: queue.Backoff{First: time.Second, Max: time.Second}}.WithSegment(7))
+					backoff := queue.Backoff{First: time.Second, Max: time.Second}
+					q := w.queue(queue.Config{MaxAttempts: -1, Backoff: backoff}.WithSegment(7))
 					moods := rand.New(rand.NewPCG(seed, seeds.Uint64()))
 					consumers.Go(func() { consume(ctx, q, l, moods) })
 				}

@@ -6,7 +6,8 @@ import (
 )
 
 func FuzzClaim(f *testing.F) {
-	f.Add(claimName(place{-5, 7, 100}, "0123456789abcdef", "1"), itemRange{First: 1, Last: 5, Delivered: 2, Tries: 1, Except: []int{3}}.encode())
+	items := itemRange{First: 1, Last: 5, Delivered: 2, Tries: 1, Except: []int{3}}
+	f.Add(claimName(place{-5, 7, 100}, "0123456789abcdef", "1"), items.encode())
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
 		if c, ok := parseClaim("/dir", name); ok && c.path != "/dir/"+name {
 			t.Fatal(c)

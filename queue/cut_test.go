@@ -113,8 +113,12 @@ func TestFaultsWhileAClaimIsCutChangeNothing(t *testing.T) {
 		fault func(w *world, r zktest.Request, leave context.CancelFunc) zktest.Fault
 	}{
 		{"request lost", false, func(*world, zktest.Request, context.CancelFunc) zktest.Fault { return zktest.Refuse }},
-		{"cut before", false, func(*world, zktest.Request, context.CancelFunc) zktest.Fault { return zktest.CutBefore }},
-		{"reply lost", false, func(*world, zktest.Request, context.CancelFunc) zktest.Fault { return zktest.DropReply }},
+		{"cut before", false, func(*world, zktest.Request, context.CancelFunc) zktest.Fault {
+			return zktest.CutBefore
+		}},
+		{"reply lost", false, func(*world, zktest.Request, context.CancelFunc) zktest.Fault {
+			return zktest.DropReply
+		}},
 		{"cut after", false, func(*world, zktest.Request, context.CancelFunc) zktest.Fault { return zktest.CutAfter }},
 		{"too late", false, func(*world, zktest.Request, context.CancelFunc) zktest.Fault {
 			return zktest.Delay(50 * time.Millisecond)

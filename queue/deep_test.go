@@ -93,7 +93,8 @@ func TestDeepQueueSurvivesKills(t *testing.T) {
 		}
 	}
 	srv := newMortal(t)
-	client, err := zk.Open(t.Context(), zk.Config{Servers: "unix:" + srv.dir + "/sock", Timeout: 40 * time.Second, MaxFrame: smallPacket})
+	cfg := zk.Config{Servers: "unix:" + srv.dir + "/sock", Timeout: 40 * time.Second, MaxFrame: smallPacket}
+	client, err := zk.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +145,8 @@ func TestDeepQueueSurvivesKills(t *testing.T) {
 			}
 		}
 	})
-	t.Logf("%d items put in %v, with a kill half way: %.0f/s", n, time.Since(start).Round(time.Millisecond), perSec(n, start))
+	took := time.Since(start).Round(time.Millisecond)
+	t.Logf("%d items put in %v, with a kill half way: %.0f/s", n, took, perSec(n, start))
 	wantLen(t, q, queue.Counts{Ready: n})
 
 	d := drain{t: t, q: q, seen: make([]int, n), finished: make([]bool, n)}

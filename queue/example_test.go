@@ -81,7 +81,8 @@ func exampleConsume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := q.PutBatch(ctx, []queue.Message{{Body: []byte("ada")}, {Body: []byte("nobody"), Priority: 1}}); err != nil {
+	messages := []queue.Message{{Body: []byte("ada")}, {Body: []byte("nobody"), Priority: 1}}
+	if _, err := q.PutBatch(ctx, messages); err != nil {
 		return err
 	}
 

@@ -20,7 +20,8 @@ import (
 func TestConnectionLostAtAnyStepChangesNothing(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
-		"request lost": zktest.Refuse, "cut before": zktest.CutBefore, "reply lost": zktest.DropReply, "cut after": zktest.CutAfter,
+		"request lost": zktest.Refuse, "cut before": zktest.CutBefore,
+		"reply lost": zktest.DropReply, "cut after": zktest.CutAfter,
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -37,7 +38,9 @@ func TestConnectionLostAtAnyStepChangesNothing(t *testing.T) {
 						return fault
 					})
 					path := fmt.Sprintf("%s%d", root, step)
-					life(t, client, path, func() string { return fmt.Sprintf("fault at step %d, %s %s %v", step, at.Op, at.Path, at.Parts) }, time.Minute)
+					life(t, client, path, func() string {
+						return fmt.Sprintf("fault at step %d, %s %s %v", step, at.Op, at.Path, at.Parts)
+					}, time.Minute)
 					w.Control(nil)
 					if !reached {
 						break
@@ -88,7 +91,8 @@ func life(t *testing.T, client *zk.Client, path string, where func() string, del
 		item, err := q.Take(t.Context())
 		check(err)
 		if item.ID() != id || item.Attempt() != attempt {
-			t.Fatalf("%s: got %q (%s), attempt %d, want %s, attempt %d", where(), item.Body(), item.ID(), item.Attempt(), id, attempt)
+			t.Fatalf("%s: got %q (%s), attempt %d, want %s, attempt %d",
+				where(), item.Body(), item.ID(), item.Attempt(), id, attempt)
 		}
 		return item
 	}
@@ -194,7 +198,8 @@ func TestPutIsNotRepeatedWhenItsSessionEnds(t *testing.T) {
 		put(t, q, "first", queue.Message{})
 		done(t, take(t, other))
 		w.Control(func(r zktest.Request) zktest.Fault {
-			if r.Op == zktest.OpMulti && slices.ContainsFunc(r.Parts, func(p zktest.Part) bool { return p.Op == zktest.OpCreate }) && r.Nth == 1 {
+			creates := func(p zktest.Part) bool { return p.Op == zktest.OpCreate }
+			if r.Op == zktest.OpMulti && slices.ContainsFunc(r.Parts, creates) && r.Nth == 1 {
 				w.Mute(r.Session)
 			}
 			return zktest.Pass
@@ -287,14 +292,18 @@ func (w *world) readsBehind(fault zktest.Fault, hit func(zktest.Request) bool) {
 func TestOutcomeIsFoundThoughReadsAreBehind(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{"request lost": zktest.Refuse, "reply lost": zktest.DropReply} {
-		for op, first := range map[string]zktest.Op{"claim": zktest.OpCheck, "done": zktest.OpDelete, "given back": zktest.OpSetData} {
+		for op, first := range map[string]zktest.Op{
+			"claim": zktest.OpCheck, "done": zktest.OpDelete, "given back": zktest.OpSetData,
+		} {
 			t.Run(op+" "+name, func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					q := w.queue(queue.Config{})
 					putAll(t, q, 0, 5)
 					if op != "claim" {
 						items := takeBatch(t, q, 3)
-						w.readsBehind(fault, func(r zktest.Request) bool { return r.Op == zktest.OpMulti && r.Parts[0].Op == first })
+						w.readsBehind(fault, func(r zktest.Request) bool {
+							return r.Op == zktest.OpMulti && r.Parts[0].Op == first
+						})
 						if op == "done" {
 							done(t, items[0])
 						} else if err := items[0].Fail(t.Context(), &queue.RetryError{}); err != nil {
@@ -303,9 +312,14 @@ func TestOutcomeIsFoundThoughReadsAreBehind(t *testing.T) {
 						done(t, items[1])
 						done(t, items[2])
 					} else {
-						w.readsBehind(fault, func(r zktest.Request) bool { return r.Op == zktest.OpMulti && r.Parts[0].Op == first })
+						w.readsBehind(fault, func(r zktest.Request) bool {
+							return r.Op == zktest.OpMulti && r.Parts[0].Op == first
+						})
 					}
-					for _, want := range map[string][]string{"claim": {"0", "1", "2", "3", "4"}, "done": {"3", "4"}, "given back": {"0", "3", "4"}}[op] {
+					left := map[string][]string{
+						"claim": {"0", "1", "2", "3", "4"}, "done": {"3", "4"}, "given back": {"0", "3", "4"},
+					}
+					for _, want := range left[op] {
 						item := take(t, q)
 						wantBody(t, item, want)
 						done(t, item)
@@ -348,10 +362,12 @@ func TestProducersAndConsumersGoOnWhenSomebodyRemovesTheQueue(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"one by one": func(t *testing.T, sess *zk.Session) { // other clients create some again meanwhile, which keeps their parents
+		// Other clients create some again meanwhile, which keeps their parents.
+		"one by one": func(t *testing.T, sess *zk.Session) {
 			t.Helper()
 			for _, path := range below(t, sess, root) {
-				if err := sess.Delete(t.Context(), path, -1); err != nil && !errors.Is(err, zk.NoNode) && !errors.Is(err, zk.NotEmpty) {
+				err := sess.Delete(t.Context(), path, -1)
+				if err != nil && !errors.Is(err, zk.NoNode) && !errors.Is(err, zk.NotEmpty) {
 					t.Fatal(err)
 				}
 			}

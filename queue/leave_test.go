@@ -29,10 +29,12 @@ func TestCallerThatLeavesAPutIsToldWhetherItMayBeIn(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := q.Put(ctx, queue.Message{Body: []byte("b")}); !errors.Is(err, queue.ErrUnresolved) || !errors.Is(err, context.DeadlineExceeded) {
+		_, err := q.Put(ctx, queue.Message{Body: []byte("b")})
+		if !errors.Is(err, queue.ErrUnresolved) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want ErrUnresolved and DeadlineExceeded", err)
 		}
-		if _, err := q.Put(ctx, queue.Message{Body: []byte("c")}); errors.Is(err, queue.ErrUnresolved) || !errors.Is(err, context.DeadlineExceeded) {
+		_, err = q.Put(ctx, queue.Message{Body: []byte("c")})
+		if errors.Is(err, queue.ErrUnresolved) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want DeadlineExceeded alone", err)
 		}
 		w.Control(nil)
@@ -128,7 +130,10 @@ func TestConsumerThatLeavesAtOnceLeavesNoNode(t *testing.T) {
 			}
 		},
 	} {
-		for what, fault := range map[string]zktest.Fault{"late": zktest.DelayReply(5 * time.Second), "request late": zktest.Delay(5 * time.Second), "cut": zktest.CutAfter} {
+		for what, fault := range map[string]zktest.Fault{
+			"late": zktest.DelayReply(5 * time.Second), "request late": zktest.Delay(5 * time.Second),
+			"cut": zktest.CutAfter,
+		} {
 			t.Run(name+", "+what, func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					q := w.queue(queue.Config{})
@@ -192,7 +197,8 @@ func TestNodeOfAConsumerThatLeavesIsRemovedInTheEnd(t *testing.T) {
 					}
 					var met int
 					w.Control(func(r zktest.Request) zktest.Fault {
-						if r.Op != zktest.OpDelete || !strings.HasPrefix(r.Path, root+"/consumers/") || met == len(faults) {
+						leaves := r.Op == zktest.OpDelete && strings.HasPrefix(r.Path, root+"/consumers/")
+						if !leaves || met == len(faults) {
 							return zktest.Pass
 						}
 						met++

@@ -76,7 +76,8 @@ func TestLargeItemsGoThroughEveryState(t *testing.T) {
 func TestServerThatTakesSmallerPacketsIsNotAskedForEver(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
-		if _, err := q.Put(t.Context(), queue.Message{Body: make([]byte, 500_000)}); !errors.Is(err, queue.ErrTooLarge) {
+		large := queue.Message{Body: make([]byte, 500_000)}
+		if _, err := q.Put(t.Context(), large); !errors.Is(err, queue.ErrTooLarge) {
 			t.Errorf("put: got %v, want ErrTooLarge", err)
 		}
 		put(t, q, "small", queue.Message{})
@@ -147,7 +148,9 @@ func TestBadArgumentsAreRefused(t *testing.T) {
 			t.Error("a queue without a client")
 		}
 		q := w.queue(queue.Config{})
-		for _, o := range []queue.Message{{Priority: 101}, {Priority: -101}, {Delay: -1}, {Delay: 100 * 365 * 24 * time.Hour}} {
+		for _, o := range []queue.Message{
+			{Priority: 101}, {Priority: -101}, {Delay: -1}, {Delay: 100 * 365 * 24 * time.Hour},
+		} {
 			if _, err := q.Put(t.Context(), o); err == nil {
 				t.Errorf("put with %+v", o)
 			}
@@ -200,7 +203,8 @@ func TestForeignChildrenAreLeftAlone(t *testing.T) {
 		putAll(t, q, 0, 2)
 		sess := w.Session(t, 10*time.Second)
 		foreign := []string{
-			"/ready/x", "/ready/p1000/x", "/ready/p1000/s0000000001/x", "/claims/x", "/claims/p1000.s0000000001.0000000000.free.1",
+			"/ready/x", "/ready/p1000/x", "/ready/p1000/s0000000001/x",
+			"/claims/x", "/claims/p1000.s0000000001.0000000000.free.1",
 			"/consumers/x", "/delayed/x", "/dead/x", "/waiters/x", "/keys/x", "/receipts/x",
 		}
 		for _, p := range foreign {
@@ -258,7 +262,8 @@ func TestWhatIsNoItemGoesToTheDeadLetters(t *testing.T) {
 		q := w.queue(queue.Config{})
 		putAll(t, q, 0, 1)
 		sess := w.Session(t, 10*time.Second)
-		if _, err := sess.Create(t.Context(), root+"/ready/p1000/s0000000001/", []byte("junk"), zk.PersistentSequential); err != nil {
+		segment := root + "/ready/p1000/s0000000001/"
+		if _, err := sess.Create(t.Context(), segment, []byte("junk"), zk.PersistentSequential); err != nil {
 			t.Fatal(err)
 		}
 		putAll(t, q, 1, 2)
@@ -275,13 +280,15 @@ func TestWhatIsNoItemGoesToTheDeadLetters(t *testing.T) {
 func TestWhatIsNoItemAmongDelayedOnesGoesToTheDeadLetters(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var died []string
-		q := w.queue(queue.Config{Hooks: queue.Hooks{Dead: func(_ context.Context, id, _ string) { died = append(died, id) }}})
+		hooks := queue.Hooks{Dead: func(_ context.Context, id, _ string) { died = append(died, id) }}
+		q := w.queue(queue.Config{Hooks: hooks})
 		put(t, q, "a", queue.Message{Delay: time.Second})
 		put(t, q, "b", queue.Message{Delay: 30 * time.Minute}) // a bucket that is emptied into others
 		for _, name := range w.children(root + "/delayed") {
 			bucket := root + "/delayed/" + name
 			segment := bucket + "/" + w.children(bucket)[0] + "/"
-			if _, err := w.Session(t, time.Minute).Create(t.Context(), segment, []byte("junk"), zk.PersistentSequential); err != nil {
+			_, err := w.Session(t, time.Minute).Create(t.Context(), segment, []byte("junk"), zk.PersistentSequential)
+			if err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -196,7 +196,8 @@ func TestSegmentThatIsMadeLateIsNotMadeInALineMadeAnew(t *testing.T) {
 		holdMake, makeIt := context.WithCancel(t.Context())
 		held := false
 		w.Control(func(r zktest.Request) zktest.Fault {
-			if !held && slices.ContainsFunc(r.Parts, func(p zktest.Part) bool { return p.Op == zktest.OpCreate && p.Path == s2 }) {
+			makes := func(p zktest.Part) bool { return p.Op == zktest.OpCreate && p.Path == s2 }
+			if !held && slices.ContainsFunc(r.Parts, makes) {
 				held = true
 				return zktest.Until(holdMake)
 			}

@@ -36,7 +36,8 @@ func TestKeyThatIsInIsFoundInAFullQueue(t *testing.T) {
 			}
 			wantLen(t, q, queue.Counts{Ready: 1})
 		}
-		if _, _, err := w.queue(queue.Config{MaxItems: 1}).PutOnce(t.Context(), "other", queue.Message{}); !errors.Is(err, queue.ErrFull) {
+		_, _, err := w.queue(queue.Config{MaxItems: 1}).PutOnce(t.Context(), "other", queue.Message{})
+		if !errors.Is(err, queue.ErrFull) {
 			t.Errorf("another key: got %v, want ErrFull", err)
 		}
 	})
@@ -144,9 +145,10 @@ func TestSlowSweepLeavesAKeyThatWasPutAnew(t *testing.T) {
 				keys := partOf("k", 2)
 				slow := true
 				w.Control(func(r zktest.Request) zktest.Fault {
-					sweeps := r.Op == zktest.OpDelete || r.Op == zktest.OpMulti && slices.ContainsFunc(r.Parts, func(p zktest.Part) bool {
-						return p.Op == zktest.OpDelete && strings.HasPrefix(p.Path, root+"/keys/")
-					})
+					sweeps := r.Op == zktest.OpDelete ||
+						r.Op == zktest.OpMulti && slices.ContainsFunc(r.Parts, func(p zktest.Part) bool {
+							return p.Op == zktest.OpDelete && strings.HasPrefix(p.Path, root+"/keys/")
+						})
 					if slow && sweeps {
 						slow = false
 						return zktest.Delay(5 * time.Second)

@@ -169,13 +169,17 @@ func TestNothingIsHandedOutWhileAConsumerLooksForWhatComesFirst(t *testing.T) {
 func TestDelayedItemsComeWhenTheyAreDue(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
-		for _, delay := range []time.Duration{3 * time.Hour, 90 * time.Second, 500 * time.Millisecond, 2 * time.Second} {
+		for _, delay := range []time.Duration{
+			3 * time.Hour, 90 * time.Second, 500 * time.Millisecond, 2 * time.Second,
+		} {
 			put(t, q, delay.String(), queue.Message{Delay: delay})
 		}
 		wantEmpty(t, q)
 		wantLen(t, q, queue.Counts{Delayed: 4})
 		start := time.Now()
-		for _, delay := range []time.Duration{500 * time.Millisecond, 2 * time.Second, 90 * time.Second, 3 * time.Hour} {
+		for _, delay := range []time.Duration{
+			500 * time.Millisecond, 2 * time.Second, 90 * time.Second, 3 * time.Hour,
+		} {
 			item := take(t, q)
 			wantBody(t, item, delay.String())
 			if took := time.Since(start); took < delay || took > delay+100*time.Millisecond {

@@ -35,7 +35,8 @@ func TestDelayedItemsWithLargeHeadersArrive(t *testing.T) {
 		var messages []queue.Message
 		for i := range n {
 			messages = append(messages, queue.Message{
-				Body: fmt.Append(nil, i), Headers: map[string]string{"h": strings.Repeat("x", 5500)}, Delay: 5 * time.Second,
+				Body: fmt.Append(nil, i), Headers: map[string]string{"h": strings.Repeat("x", 5500)},
+				Delay: 5 * time.Second,
 			})
 		}
 		if _, err := producer.PutBatch(t.Context(), messages); err != nil {

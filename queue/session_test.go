@@ -90,7 +90,8 @@ func putsAndTakes(t *testing.T, client *zk.Client, path string) {
 			t.Fatal(err)
 		}
 		if !known[item.ID()] || finished[item.ID()] {
-			t.Fatalf("got %q %s, attempt %d: known %v, finished %v", item.Body(), item.ID(), item.Attempt(), known[item.ID()], finished[item.ID()])
+			t.Fatalf("got %q %s, attempt %d: known %v, finished %v",
+				item.Body(), item.ID(), item.Attempt(), known[item.ID()], finished[item.ID()])
 		}
 		if len(finished) == 3 && !retried {
 			retried = true

@@ -26,7 +26,8 @@ func TestUncertainConsumerIsToldAndItsItemsAreDelivered(t *testing.T) {
 		<-held.Context().Done()
 		told := time.Now()
 		cause := context.Cause(held.Context())
-		if !errors.Is(cause, zk.ErrUncertain) || !errors.Is(cause, queue.ErrClaimLost) || told.Sub(isolated) > sess.Timeout()/2 {
+		if !errors.Is(cause, zk.ErrUncertain) || !errors.Is(cause, queue.ErrClaimLost) ||
+			told.Sub(isolated) > sess.Timeout()/2 {
 			t.Errorf("told %v after %v, want zk.ErrUncertain", cause, told.Sub(isolated))
 		}
 		if err := held.Done(t.Context()); !errors.Is(err, queue.ErrClaimLost) {

@@ -249,7 +249,8 @@ func TestFailuresBackOffAndEndAmongTheDeadLetters(t *testing.T) {
 			}
 			letters = append(letters, letter)
 		}
-		if len(letters) != 2 || letters[0].Reason != "never" || letters[1].Reason != "3 attempts failed, the last one: no 3" ||
+		if len(letters) != 2 || letters[0].Reason != "never" ||
+			letters[1].Reason != "3 attempts failed, the last one: no 3" ||
 			letters[1].Attempts != 3 || letters[1].Priority != 7 || len(letters[1].Failures) != 2 {
 			t.Fatalf("got %+v", letters)
 		}
@@ -312,7 +313,8 @@ func TestDoneWithWritesIsAllOrNothing(t *testing.T) {
 		q := w.queue(queue.Config{})
 		putAll(t, q, 0, 1)
 		item := take(t, q)
-		if err := item.Done(t.Context(), zk.CreateOp("/a", nil, zk.Persistent), zk.DeleteOp("/missing", -1)); !errors.Is(err, zk.NoNode) {
+		err := item.Done(t.Context(), zk.CreateOp("/a", nil, zk.Persistent), zk.DeleteOp("/missing", -1))
+		if !errors.Is(err, zk.NoNode) {
 			t.Fatalf("got %v, want NoNode", err)
 		}
 		if err := item.Context().Err(); err != nil {
@@ -553,12 +555,14 @@ func TestKeysAreForgottenInTheirTime(t *testing.T) {
 		q := w.queue(cfg) // the producer, restarted
 		done(t, take(t, q))
 		time.Sleep(59 * time.Minute)
-		if again, added, err := q.PutOnce(t.Context(), "k", queue.Message{Body: []byte("a")}); err != nil || added || again != id {
+		again, added, err := q.PutOnce(t.Context(), "k", queue.Message{Body: []byte("a")})
+		if err != nil || added || again != id {
 			t.Fatal(again, added, err)
 		}
 		time.Sleep(2 * time.Minute)
 		put(t, q, "b", queue.Message{}) // tells the time
-		if again, added, err := q.PutOnce(t.Context(), "k", queue.Message{Body: []byte("a")}); err != nil || !added || again == id {
+		again, added, err = q.PutOnce(t.Context(), "k", queue.Message{Body: []byte("a")})
+		if err != nil || !added || again == id {
 			t.Fatal(again, added, err)
 		}
 	})

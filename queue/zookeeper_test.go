@@ -106,7 +106,7 @@ func TestQueueOnAnEnsembleThatLosesItsLeader(t *testing.T) {
 		if n == (queue.Counts{}) {
 			break
 		}
-		time.Sleep(50 * time.Millisecond) // consumers on other servers are at work, and nothing tells when they have finished
+		time.Sleep(50 * time.Millisecond) // nothing tells when consumers on other servers have finished
 	}
 	stop()
 	consuming.Wait()

@@ -255,7 +255,8 @@ func TestGuardRefusesWritesOnceTheLockIsGone(t *testing.T) {
 		item, err := q.Take(t.Context())
 		must(t, err)
 		write := func() error {
-			_, err := item.Session().Multi(t.Context(), item.Guard(), zk.CreateOp("/written-", nil, zk.PersistentSequential))
+			write := zk.CreateOp("/written-", nil, zk.PersistentSequential)
+			_, err := item.Session().Multi(t.Context(), item.Guard(), write)
 			return err
 		}
 		must(t, write())

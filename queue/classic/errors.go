@@ -25,7 +25,8 @@ var (
 	// ErrUnresolved: it is unknown whether a write was done, because the session ended before its answer came. It is
 	// a queue.ErrUnresolved.
 	ErrUnresolved error = &kindError{
-		"classic: it is unknown whether the write was done: the session ended before its answer came", queue.ErrUnresolved,
+		"classic: it is unknown whether the write was done: the session ended before its answer came",
+		queue.ErrUnresolved,
 	}
 )
 

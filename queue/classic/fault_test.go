@@ -172,7 +172,8 @@ func makeAll(t *testing.T, w *world, dir string) error {
 	sess := w.Session(t, timeout)
 	for i, c := range dir + "/" {
 		if c == '/' && i > 0 {
-			if _, err := sess.Create(t.Context(), dir[:i], nil, zk.Persistent); err != nil && !errors.Is(err, zk.NodeExists) {
+			_, err := sess.Create(t.Context(), dir[:i], nil, zk.Persistent)
+			if err != nil && !errors.Is(err, zk.NodeExists) {
 				return err
 			}
 		}

@@ -19,7 +19,9 @@ import (
 )
 
 // open makes a queue of whatever kind.
-func open[Q any](t *testing.T, w *world, with func(*zk.Client, string, classic.Config) (*Q, error), cfg classic.Config) *Q {
+func open[Q any](
+	t *testing.T, w *world, with func(*zk.Client, string, classic.Config) (*Q, error), cfg classic.Config,
+) *Q {
 	t.Helper()
 	q, err := with(w.Client(t, timeout), path, cfg)
 	must(t, err)
@@ -57,7 +59,8 @@ func TestItemsAreNamedAsTheOriginalsNameThem(t *testing.T) {
 			return open(t, w, classic.NewCuratorPriority, classic.Config{}).Put(t.Context(), -1, body)
 		}, "/queue-0FFFFFFFF0000000000", framed, nil},
 		{"delay", func(t *testing.T, w *world) error {
-			return open(t, w, classic.NewCuratorDelay, classic.Config{}).Put(t.Context(), time.UnixMilli(1795000000000), body)
+			q := open(t, w, classic.NewCuratorDelay, classic.Config{})
+			return q.Put(t.Context(), time.UnixMilli(1795000000000), body)
 		}, "/queue-|1A1EE565E00|0000000000", framed, nil},
 		{"early delay", func(t *testing.T, w *world) error {
 			return open(t, w, classic.NewCuratorDelay, classic.Config{}).Put(t.Context(), time.UnixMilli(-5), body)
@@ -124,9 +127,11 @@ func TestItemsComeInTheOrderOfTheirKind(t *testing.T) {
 			for _, p := range []int32{3, 0, -1, math.MaxInt32, 3, -2, math.MinInt32} {
 				must(t, q.Put(t.Context(), p, fmt.Append(nil, p)))
 			}
-			_, err := w.Session(t, timeout).Create(t.Context(), path+"/queue-", classic.MarshalElements([]byte("put back by Curator")), zk.PersistentSequential)
+			body := classic.MarshalElements([]byte("put back by Curator"))
+			_, err := w.Session(t, timeout).Create(t.Context(), path+"/queue-", body, zk.PersistentSequential)
 			must(t, err)
-			wantBodies(t, collect(t, q.TryTake), "put back by Curator", "-2147483648", "-2", "-1", "0", "3", "3", "2147483647")
+			want := []string{"put back by Curator", "-2147483648", "-2", "-1", "0", "3", "3", "2147483647"}
+			wantBodies(t, collect(t, q.TryTake), want...)
 		})
 	})
 	t.Run("time", func(t *testing.T) {
@@ -136,7 +141,8 @@ func TestItemsComeInTheOrderOfTheirKind(t *testing.T) {
 			for _, d := range []int{3, 1, 2} {
 				must(t, q.Put(t.Context(), now.Add(time.Duration(d)*time.Second), fmt.Append(nil, d)))
 			}
-			_, err := w.Session(t, timeout).Create(t.Context(), path+"/queue-|soon|", classic.MarshalElements([]byte("unreadable")), zk.PersistentSequential)
+			body := classic.MarshalElements([]byte("unreadable"))
+			_, err := w.Session(t, timeout).Create(t.Context(), path+"/queue-|soon|", body, zk.PersistentSequential)
 			must(t, err)
 			wantBodies(t, collect(t, q.TryTake), "unreadable")
 			time.Sleep(2 * time.Second)
@@ -207,7 +213,10 @@ func TestForeignNodesAreLeftAloneAndNotCounted(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		q := w.queue(k)
 		must(t, makeAll(t, w, k.dir))
-		foreign := []string{"00-first", "entry-", "entry-100", "entry-100-0000000001-x", "entry-100-12", "qn-", "qn-12", "qn-abcdefghij", "zzz"}
+		foreign := []string{
+			"00-first", "entry-", "entry-100", "entry-100-0000000001-x", "entry-100-12",
+			"qn-", "qn-12", "qn-abcdefghij", "zzz",
+		}
 		sess := w.Session(t, timeout)
 		for _, name := range foreign {
 			_, err := sess.Create(t.Context(), k.dir+"/"+name, []byte("foreign"), zk.Persistent)
@@ -226,12 +235,14 @@ func TestCorruptItemStaysAndIsToldOfOnce(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				q := open(t, w, classic.NewCurator, classic.Config{LockPath: lockPath})
 				must(t, makeAll(t, w, path))
-				_, err := w.Session(t, timeout).Create(t.Context(), path+"/queue-", []byte("nonsense"), zk.PersistentSequential)
+				sess := w.Session(t, timeout)
+				_, err := sess.Create(t.Context(), path+"/queue-", []byte("nonsense"), zk.PersistentSequential)
 				must(t, err)
 				must(t, q.Put(t.Context(), []byte("good")))
 				_, err = q.Take(t.Context())
 				corrupt, ok := errors.AsType[*classic.CorruptError](err)
-				if !ok || !errors.Is(err, classic.ErrCorrupt) || string(corrupt.Data) != "nonsense" || corrupt.Path != path+"/queue-0000000000" {
+				if !ok || !errors.Is(err, classic.ErrCorrupt) || string(corrupt.Data) != "nonsense" ||
+					corrupt.Path != path+"/queue-0000000000" {
 					t.Fatalf("got %v, want a CorruptError", err)
 				}
 				item, err := q.Take(t.Context())
@@ -274,11 +285,23 @@ func TestBadConfigIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, timeout)
 		rows := map[string]func() error{
-			"path":          func() error { _, err := classic.NewCurator(client, "queue", classic.Config{}); return err },
-			"root":          func() error { _, err := classic.NewSimple(client, "/", classic.Config{}); return err },
-			"lock path":     func() error { _, err := classic.NewCurator(client, path, classic.Config{LockPath: "x"}); return err },
-			"same path":     func() error { _, err := classic.NewCuratorID(client, path, classic.Config{LockPath: path}); return err },
-			"locks of none": func() error { _, err := classic.NewSimple(client, path, classic.Config{LockPath: locks}); return err },
+			"path": func() error {
+				_, err := classic.NewCurator(client, "queue", classic.Config{})
+				return err
+			},
+			"root": func() error { _, err := classic.NewSimple(client, "/", classic.Config{}); return err },
+			"lock path": func() error {
+				_, err := classic.NewCurator(client, path, classic.Config{LockPath: "x"})
+				return err
+			},
+			"same path": func() error {
+				_, err := classic.NewCuratorID(client, path, classic.Config{LockPath: path})
+				return err
+			},
+			"locks of none": func() error {
+				_, err := classic.NewSimple(client, path, classic.Config{LockPath: locks})
+				return err
+			},
 			"kazoo's locks": func() error {
 				_, err := classic.NewKazooLocking(client, path, classic.Config{LockPath: locks})
 				return err
@@ -288,8 +311,14 @@ func TestBadConfigIsRefused(t *testing.T) {
 				_, err := classic.NewCurator(client, path, classic.Config{OnError: classic.Drop})
 				return err
 			},
-			"packet":   func() error { _, err := classic.NewKazoo(client, path, classic.Config{MaxPacket: 10}); return err },
-			"receipts": func() error { _, err := classic.NewKazoo(client, path, classic.Config{Receipts: path}); return err },
+			"packet": func() error {
+				_, err := classic.NewKazoo(client, path, classic.Config{MaxPacket: 10})
+				return err
+			},
+			"receipts": func() error {
+				_, err := classic.NewKazoo(client, path, classic.Config{Receipts: path})
+				return err
+			},
 			"priority": func() error {
 				return open(t, w, classic.NewKazoo, classic.Config{}).Put(t.Context(), nil, 1000)
 			},
@@ -313,7 +342,10 @@ func TestElementsSurviveTheirFraming(t *testing.T) {
 			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
 	}
-	for _, bad := range []string{"", "000100", "00010001", "0001000202", "0001000103", "000100010100000001", "0001000101ffffffff", "0001000101000000016100", "00010001010000"} {
+	for _, bad := range []string{
+		"", "000100", "00010001", "0001000202", "0001000103", "000100010100000001",
+		"0001000101ffffffff", "0001000101000000016100", "00010001010000",
+	} {
 		b, err := hex.DecodeString(bad)
 		must(t, err)
 		if got, err := classic.UnmarshalElements(b); err == nil {

@@ -75,7 +75,8 @@ func (r *receipts) do(ctx context.Context, sess *zk.Session, send func(stamp zk.
 				return context.Cause(ctx)
 			case tries >= maxTries: // as a server does to what is too large for it
 				// Not wrapped: it must not be tried again, as a lost connection is.
-				const text = "classic: not done, because the connection was lost %d times in a row (is Config.MaxPacket right?): %v"
+				const text = "classic: not done: the connection was lost %d times in a row" +
+					" (is Config.MaxPacket right?): %v"
 				return fmt.Errorf(text, tries, err)
 			}
 		}

@@ -103,11 +103,15 @@ func kinds() []kind {
 		{name: "Simple", dir: path, open: openSimple},
 		{name: "Kazoo", dir: path, open: func(c *zk.Client) (queue, error) {
 			q, err := classic.NewKazoo(c, path, classic.Config{})
-			return of(q, func(ctx context.Context, body []byte) error { return q.Put(ctx, body, classic.DefaultPriority) }), err
+			return of(q, func(ctx context.Context, body []byte) error {
+				return q.Put(ctx, body, classic.DefaultPriority)
+			}), err
 		}},
 		{name: "KazooLocking", locks: true, dir: path + "/entries", open: func(c *zk.Client) (queue, error) {
 			q, err := classic.NewKazooLocking(c, path, classic.Config{})
-			return of(q, func(ctx context.Context, body []byte) error { return q.Put(ctx, body, classic.DefaultPriority) }), err
+			return of(q, func(ctx context.Context, body []byte) error {
+				return q.Put(ctx, body, classic.DefaultPriority)
+			}), err
 		}},
 	}
 	for _, lockPath := range []string{"", locks} {
@@ -126,7 +130,9 @@ func kinds() []kind {
 			},
 			"CuratorDelay": func(c *zk.Client) (queue, error) {
 				q, err := classic.NewCuratorDelay(c, path, cfg)
-				return of(q, func(ctx context.Context, body []byte) error { return q.Put(ctx, time.Unix(1, 0), body) }), err
+				return of(q, func(ctx context.Context, body []byte) error {
+					return q.Put(ctx, time.Unix(1, 0), body)
+				}), err
 			},
 			"CuratorID": func(c *zk.Client) (queue, error) {
 				q, err := classic.NewCuratorID(c, path, cfg)

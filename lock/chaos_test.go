@@ -169,9 +169,11 @@ func newClub() *club {
 		return &spot{limit: limit, paths: paths, in: make(map[*held]bool)}
 	}
 	return &club{
-		line: at(0, "/c/line"), layouts: at(0, "/c/layouts"), rest: at(0, "/c/rest"), rw: at(0, "/c/rw"), kazooRW: at(0, "/c/kazoorw"),
-		agreed: at(4, "/c/agreed"), stored: at(3, "/c/stored"), watched: at(3, "/c/watched"), simple: at(0, "/c/simple"),
-		latch: at(0, "/c/latch"), selector: at(0, "/c/selector"),
+		line: at(0, "/c/line"), layouts: at(0, "/c/layouts"), rest: at(0, "/c/rest"),
+		rw: at(0, "/c/rw"), kazooRW: at(0, "/c/kazoorw"),
+		agreed: at(4, "/c/agreed"), stored: at(3, "/c/stored"), watched: at(3, "/c/watched"),
+		simple: at(0, "/c/simple"),
+		latch:  at(0, "/c/latch"), selector: at(0, "/c/selector"),
 	}
 }
 
@@ -183,7 +185,9 @@ func (c *club) guests(t *testing.T, client *zk.Client, n int) []guest {
 			t.Fatal(err)
 		}
 	}
-	handoff := []lock.Config{{}, {Handoff: lock.StrictFIFO}, {Retain: 3 * time.Second}, {Handoff: lock.Handoff{Count: 2}}}[n%4]
+	handoff := []lock.Config{
+		{}, {Handoff: lock.StrictFIFO}, {Retain: 3 * time.Second}, {Handoff: lock.Handoff{Count: 2}},
+	}[n%4]
 	layout, way := lock.Layout(n%3), lock.Handoff{}
 	if n%2 == 1 {
 		way = lock.StrictFIFO
@@ -196,7 +200,8 @@ func (c *club) guests(t *testing.T, client *zk.Client, n int) []guest {
 	must(err)
 	set, err := lock.NewSet(client, []string{c.line.paths[0], c.layouts.paths[0]}, lock.SetConfig{Layout: layout})
 	must(err)
-	set2, err := lock.NewSet(client, []string{c.layouts.paths[0], c.line.paths[0]}, lock.SetConfig{Delay: 3 * time.Second})
+	set2, err := lock.NewSet(client, []string{c.layouts.paths[0], c.line.paths[0]},
+		lock.SetConfig{Delay: 3 * time.Second})
 	must(err)
 	rests := time.Duration(n%2) * 3 * time.Second
 	rw, err := lock.NewRWMutex(client, c.rw.paths[0], lock.RWConfig{Handoff: way, Delay: rests})
@@ -213,12 +218,14 @@ func (c *club) guests(t *testing.T, client *zk.Client, n int) []guest {
 	must(err)
 	latch, err := elect.NewCandidate(client, c.latch.paths[0], strconv.Itoa(n), elect.Config{})
 	must(err)
-	selector, err := elect.NewCandidate(client, c.selector.paths[0], strconv.Itoa(n), elect.Config{Layout: elect.Layout(1 + n%2)})
+	selector, err := elect.NewCandidate(client, c.selector.paths[0], strconv.Itoa(n),
+		elect.Config{Layout: elect.Layout(1 + n%2)})
 	must(err)
 	return []guest{
 		plain("mutex", m, c.line), plain("layouts", l, c.layouts), plain("delay", r, c.rest),
 		plain("set", set, c.line, c.layouts), plain("set2", set2, c.line, c.layouts),
-		shared("rw", rw, c.rw), shared("kazoo rw", krw, c.kazooRW), permitted("agreed", agreed, c.agreed), permitted("stored", stored, c.stored),
+		shared("rw", rw, c.rw), shared("kazoo rw", krw, c.kazooRW),
+		permitted("agreed", agreed, c.agreed), permitted("stored", stored, c.stored),
 		permitted("watched", watched, c.watched), plain("simple", simple, c.simple), elected("latch", latch, c.latch),
 		elected("selector", selector, c.selector),
 	}
@@ -257,8 +264,8 @@ func (g *guest) stay(ctx context.Context, t *testing.T, a appetite, long time.Du
 	return true
 }
 
-// Everything that can be held, used at random under random faults: what is promised of it holds, and when the faults are over everybody is
-// served and nothing is left.
+// Everything that can be held, used at random under random faults: what is promised of it holds, and when the faults
+// are over everybody is served and nothing is left.
 func TestEverybodyIsServedAfterRandomFaults(t *testing.T) {
 	t.Parallel()
 	for range 5 {
@@ -283,7 +290,8 @@ func randomFaults(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	faults := []zktest.Fault{
-		zktest.Refuse, zktest.CutBefore, zktest.DropReply, zktest.DropReply, zktest.CutAfter, zktest.Mute, zktest.DelayReply(time.Second),
+		zktest.Refuse, zktest.CutBefore, zktest.DropReply, zktest.DropReply, zktest.CutAfter, zktest.Mute,
+		zktest.DelayReply(time.Second),
 	}
 	w.Control(func(zktest.Request) zktest.Fault {
 		if i := dice.IntN(250); i < len(faults) {
@@ -324,7 +332,8 @@ func randomFaults(t *testing.T, w *world) {
 	}
 	<-time.After(time.Minute) // for sessions of which only the server knows
 	for _, left := range w.below("/c") {
-		if name := stdpath.Base(left); slices.ContainsFunc([]string{"lock-", "lease-", "latch-", "lock__", "READ__", "WRIT__"}, func(marker string) bool {
+		markers := []string{"lock-", "lease-", "latch-", "lock__", "READ__", "WRIT__"}
+		if name := stdpath.Base(left); slices.ContainsFunc(markers, func(marker string) bool {
 			return strings.Contains(name, marker)
 		}) {
 			t.Errorf("left: %s", left)

@@ -35,8 +35,8 @@ type appetite struct {
 	try     bool
 }
 
-// A spot is a place with a rule, where those meet who use it.
-type spot struct {
+// A resource is what locks protect, with a rule about who may use it at a time.
+type resource struct {
 	limit int // permits; 0 if one may be in, or readers
 	paths []string
 
@@ -46,7 +46,7 @@ type spot struct {
 }
 
 // enter fails the test unless h may be in. All clocks are one and exact: who is in whose context has not ended is in.
-func (s *spot) enter(t *testing.T, h *held) {
+func (s *resource) enter(t *testing.T, h *held) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *spot) enter(t *testing.T, h *held) {
 	s.in[h] = true
 }
 
-func (s *spot) leave(h *held) {
+func (s *resource) leave(h *held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.in, h)
@@ -83,9 +83,9 @@ func (s *spot) leave(h *held) {
 
 // A guest is a goroutine's way to one kind of thing.
 type guest struct {
-	what  string
-	spots []*spot
-	take  func(context.Context, appetite) (*held, error)
+	what      string
+	resources []*resource
+	take      func(context.Context, appetite) (*held, error)
 }
 
 func asHeld(h *lock.Hold, err error) (*held, error) {
@@ -101,8 +101,8 @@ type locker interface {
 }
 
 // plain is a guest of a lock that is taken for oneself.
-func plain(what string, m locker, spots ...*spot) guest {
-	return guest{what, spots, func(ctx context.Context, a appetite) (*held, error) {
+func plain(what string, m locker, resources ...*resource) guest {
+	return guest{what, resources, func(ctx context.Context, a appetite) (*held, error) {
 		if a.try {
 			return asHeld(m.TryLock(ctx))
 		}
@@ -110,8 +110,8 @@ func plain(what string, m locker, spots ...*spot) guest {
 	}}
 }
 
-func shared(what string, m *lock.RWMutex, s *spot) guest {
-	return guest{what, []*spot{s}, func(ctx context.Context, a appetite) (*held, error) {
+func shared(what string, m *lock.RWMutex, s *resource) guest {
+	return guest{what, []*resource{s}, func(ctx context.Context, a appetite) (*held, error) {
 		take := map[[2]bool]func(context.Context) (*lock.Hold, error){
 			{false, false}: m.Lock, {false, true}: m.TryLock, {true, false}: m.RLock, {true, true}: m.TryRLock,
 		}[[2]bool{a.shared, a.try}]
@@ -128,8 +128,8 @@ func shared(what string, m *lock.RWMutex, s *spot) guest {
 	}}
 }
 
-func permitted(what string, m *lock.Semaphore, s *spot) guest {
-	return guest{what, []*spot{s}, func(ctx context.Context, a appetite) (*held, error) {
+func permitted(what string, m *lock.Semaphore, s *resource) guest {
+	return guest{what, []*resource{s}, func(ctx context.Context, a appetite) (*held, error) {
 		take := m.Acquire
 		if a.try {
 			take = m.TryAcquire
@@ -142,8 +142,8 @@ func permitted(what string, m *lock.Semaphore, s *spot) guest {
 	}}
 }
 
-func elected(what string, c *elect.Candidate, s *spot) guest {
-	return guest{what, []*spot{s}, func(ctx context.Context, a appetite) (*held, error) {
+func elected(what string, c *elect.Candidate, s *resource) guest {
+	return guest{what, []*resource{s}, func(ctx context.Context, a appetite) (*held, error) {
 		campaign := c.Campaign
 		if a.try {
 			campaign = c.TryCampaign
@@ -159,14 +159,14 @@ func elected(what string, c *elect.Candidate, s *spot) guest {
 // kindsOfGuests is how many there are of each client.
 const kindsOfGuests = 13
 
-// club is all the spots and how one client goes to them.
+// club is all the resources and how one client goes to them.
 type club struct {
-	line, layouts, rest, rw, kazooRW, agreed, stored, watched, simple, latch, selector *spot
+	line, layouts, rest, rw, kazooRW, agreed, stored, watched, simple, latch, selector *resource
 }
 
 func newClub() *club {
-	at := func(limit int, paths ...string) *spot {
-		return &spot{limit: limit, paths: paths, in: make(map[*held]bool)}
+	at := func(limit int, paths ...string) *resource {
+		return &resource{limit: limit, paths: paths, in: make(map[*held]bool)}
 	}
 	return &club{
 		line: at(0, "/c/line"), layouts: at(0, "/c/layouts"), rest: at(0, "/c/rest"),
@@ -238,7 +238,7 @@ func (g *guest) stay(ctx context.Context, t *testing.T, a appetite, long time.Du
 	if err != nil {
 		return false
 	}
-	for _, s := range g.spots {
+	for _, s := range g.resources {
 		s.enter(t, h)
 	}
 	select {
@@ -246,7 +246,7 @@ func (g *guest) stay(ctx context.Context, t *testing.T, a appetite, long time.Du
 	case <-time.After(long):
 	}
 	if change && h.change != nil && h.ctx.Err() == nil {
-		for _, s := range g.spots {
+		for _, s := range g.resources {
 			s.leave(h)
 		}
 		_ = h.change(h.ctx) // what it is then is another test's
@@ -255,7 +255,7 @@ func (g *guest) stay(ctx context.Context, t *testing.T, a appetite, long time.Du
 		case <-time.After(long):
 		}
 	}
-	for _, s := range g.spots {
+	for _, s := range g.resources {
 		s.leave(h)
 	}
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
@@ -265,7 +265,7 @@ func (g *guest) stay(ctx context.Context, t *testing.T, a appetite, long time.Du
 }
 
 // Everything that can be held, used at random under random faults: what is promised of it holds, and when the faults
-// are over everybody is served and nothing is left.
+// are over, every waiter is served and nothing is left.
 func TestEverybodyIsServedAfterRandomFaults(t *testing.T) {
 	t.Parallel()
 	for range 5 {
@@ -281,7 +281,7 @@ func randomFaults(t *testing.T, w *world) {
 	dice := rand.New(rand.NewPCG(seed, 1)) // the control function's own
 	const clients, each = 4, 2
 	c := newClub()
-	chosen := random.Perm(kindsOfGuests)[:1+random.IntN(3)] // few, so that there is a crowd
+	chosen := random.Perm(kindsOfGuests)[:1+random.IntN(3)] // few kinds, so that many contend for one lock
 	sess := w.Session(t, 20*time.Second)
 	if _, err := sess.Create(t.Context(), "/c", nil, zk.Persistent); err != nil {
 		t.Fatal(err)

@@ -71,7 +71,7 @@ func TestLockRestsAfterItsHoldersSessionHasEnded(t *testing.T) {
 func TestLockRestsAfterItsHoldersNodeWasDeletedByForce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := acquire(t, w.delayed())
-		settled()
+		letHoldsAge()
 		lost := time.Now()
 		if err := w.Session(t, 20*time.Second).Delete(t.Context(), hold.Path(), -1); err != nil {
 			t.Fatal(err)
@@ -394,7 +394,7 @@ func TestReadersRestAfterWritersAndWritersAfterAnybody(t *testing.T) {
 		leave(changed(reader(m), m.Upgrade))
 		leave(writer(rw()))
 		atOnce(begin)
-		settled()
+		letHoldsAge()
 		w.empty(path, lock.DelayPath(path))
 	})
 }
@@ -477,7 +477,7 @@ func TestLockRestsAfterADowngradedHoldWasDeletedByForce(t *testing.T) {
 		if err := m.Downgrade(t.Context(), hold); err != nil {
 			t.Fatal(err)
 		}
-		settled()
+		letHoldsAge()
 		lost := time.Now()
 		w.removeNode(0)
 		<-hold.Context().Done()

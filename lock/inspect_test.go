@@ -168,7 +168,7 @@ func TestHolderOfPermitsIsToldWhoRevokesThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		settled()
+		letHoldsAge()
 		w.wantRoles("two permits", "SS")
 		done := w.revoke(lock.RevokeOptions{Reason: "drain"})
 		<-hold.Context().Done()

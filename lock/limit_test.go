@@ -146,8 +146,8 @@ func TestLoweredLimitRevokesNothingAndLetsNobodyIn(t *testing.T) {
 	})
 }
 
-// The limit is lowered when the transaction that takes the permit is on its way. It is refused, and the contender
-// stays in the line.
+// The limit is lowered when the transaction that takes the permit is on its way. It is refused, and the contender stays
+// in the line.
 func TestPermitIsNotGivenAfterALimitThatWasLowered(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.setLimit(1)
@@ -277,7 +277,7 @@ func TestPermitsAreCountedAnewForAPlaceThatIsMadeAnew(t *testing.T) {
 		warm := locked(t, first.Lock)
 		id := warm.Session().ID()
 		unlock(t, warm)
-		settled()
+		letHoldsAge()
 		ctx, proceed := context.WithCancel(t.Context())
 		defer proceed()
 		creations, takings := 0, 0
@@ -298,7 +298,7 @@ func TestPermitsAreCountedAnewForAPlaceThatIsMadeAnew(t *testing.T) {
 		})
 		waiting := waits(t.Context(), first.Lock)
 		hold := locked(t, w.another(1, 1).Lock)
-		settled()
+		letHoldsAge()
 		proceed()
 		none(t, "the permit is taken", waiting)
 		if takings != 0 {

@@ -69,13 +69,13 @@ func lockInBackground(ctx context.Context, m *lock.Mutex) <-chan result {
 	return c
 }
 
-// patience bounds what tests in real time wait for: what takes longer does not come.
-const patience = time.Minute
+// testTimeout bounds what tests in real time wait for: what takes longer does not come.
+const testTimeout = time.Minute
 
 // awaitLine waits until n contenders stand in the line, and returns them.
 func awaitLine(t *testing.T, client *zk.Client, n int) []lock.Contender {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, fmt.Errorf("there were never %d in the line", n))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), testTimeout, fmt.Errorf("there were never %d in the line", n))
 	defer cancel()
 	sess := session(t, client)
 	for {
@@ -130,7 +130,7 @@ func TestFreeLockTakesOneRoundTrip(t *testing.T) {
 	got := lockInBackground(t.Context(), m)
 	select {
 	case <-both:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Error("the second request waits for the answer to the first")
 	}
 	answer()

@@ -113,9 +113,9 @@ func TestLockInsideAHoldOfAnotherLockIsStillNested(t *testing.T) {
 // Two Mutexes with one path are two contenders, and contexts that do not come from a hold are outside.
 func TestOnlyHoldsOfTheSameMutexNest(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m, twin := w.mutex(lock.Config{}), w.mutex(lock.Config{})
+		m, other := w.mutex(lock.Config{}), w.mutex(lock.Config{})
 		hold := acquire(t, m)
-		if _, err := twin.TryLock(lock.Reenter(hold.Context())); !errors.Is(err, lock.ErrHeld) {
+		if _, err := other.TryLock(lock.Reenter(hold.Context())); !errors.Is(err, lock.ErrHeld) {
 			t.Errorf("another Mutex with the same path: got %v", err)
 		}
 		if _, err := m.TryLock(lock.Reenter(t.Context())); !errors.Is(err, lock.ErrHeld) {

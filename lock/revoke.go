@@ -17,7 +17,7 @@ var ErrKept = errors.New("lock: the holder has not released the lock")
 // defaultGrace is RevokeOptions.Grace if that is zero.
 const defaultGrace = 10 * time.Second
 
-// RevokeOptions say how Revoke asks. The zero value asks every holder, waits for ten seconds and forces nobody.
+// RevokeOptions say how Revoke asks. The zero value asks every holder, waits for ten seconds and forces no holder.
 type RevokeOptions struct {
 	Reason string        // for the holder and the record; UTF-8 of at most 1,024 bytes
 	Label  string        // of the client that asks, next to its host and process
@@ -140,7 +140,7 @@ func (r *revoker) revoke(ctx context.Context) (list []Revoked, err error) {
 	return list, r.enforce(ctx, list)
 }
 
-// enforce sees to those who kept the lock.
+// enforce forces the holders that kept the lock, if Force is set, and returns ErrKept otherwise.
 func (r *revoker) enforce(ctx context.Context, list []Revoked) error {
 	var kept error
 	for i := range list {
@@ -172,8 +172,8 @@ func (r *revoker) each(ctx context.Context, who *Revoked, try func(*zk.Session) 
 	return err
 }
 
-// another reports whether a node of the holder's name is that of somebody else: names of kazoo's can come again, when
-// the numbers of a directory begin anew.
+// another reports whether a node with the holder's name is another contender's: kazoo's names can come again, when the
+// numbers of a directory begin anew.
 func (who *Revoked) another(s zk.Stat) bool { return s.Czxid != who.Holder.czxid() }
 
 // ask writes the request into the node of a holder that may look for it.
@@ -188,7 +188,7 @@ func (r *revoker) ask(ctx context.Context, who *Revoked) error {
 				return err == nil, err
 			}
 			_, err = sess.Set(ctx, who.Holder.Path, r.request.request(data, &who.Holder), stat.Version)
-			if !errors.Is(err, zk.BadVersion) { // by others, who ask as well, or by us, if only the answer was lost
+			if !errors.Is(err, zk.BadVersion) { // another client asked as well, or only our answer was lost
 				return false, err
 			}
 		}
@@ -254,7 +254,7 @@ func (r *revoker) force(ctx context.Context, who *Revoked) error {
 			if !errors.Is(err, zk.NoNode) && !errors.Is(err, zk.BadVersion) {
 				return false, err
 			}
-			// Somebody has deleted or written a node since we looked.
+			// Another client has deleted or written a node since we looked.
 		}
 	})
 }

@@ -33,14 +33,14 @@ func (w *world) revoke(opts lock.RevokeOptions) <-chan revoking {
 	return c
 }
 
-// settled lets holds grow so old that they watch their own nodes.
-func settled() { time.Sleep(time.Second); synctest.Wait() }
+// letHoldsAge lets holds grow so old that they watch their own nodes.
+func letHoldsAge() { time.Sleep(time.Second); synctest.Wait() }
 
 func TestHolderIsToldWhoRevokesAndWhyAndKeepsTheLockUntilItUnlocks(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{Label: "the nightly job"})
 		hold := acquire(t, m)
-		settled()
+		letHoldsAge()
 		waiting := lockInBackground(t.Context(), w.mutex(lock.Config{}))
 		done := w.revoke(lock.RevokeOptions{Reason: "rack 7 moves", Label: "ops"})
 		<-hold.Context().Done()
@@ -76,7 +76,7 @@ func TestHolderThatKeepsTheLockIsForcedAfterTheGraceAndNoSooner(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const grace = 30 * time.Second
 		hold := acquire(t, w.mutex(lock.Config{}))
-		settled()
+		letHoldsAge()
 		waiting := lockInBackground(t.Context(), w.mutex(lock.Config{}))
 		begin := time.Now()
 		r := <-w.revoke(lock.RevokeOptions{Grace: grace})
@@ -107,7 +107,7 @@ func TestRevocationSpeaksCuratorsWord(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		sess := w.Session(t, 20*time.Second)
 		hold := acquire(t, w.mutex(lock.Config{}))
-		settled()
+		letHoldsAge()
 		if _, err := sess.Set(t.Context(), hold.Path(), []byte(curatorsWord), -1); err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +151,7 @@ func TestHolderMayRefuseARevocationOrFinishFirst(t *testing.T) {
 			}
 			return true
 		}}))
-		settled()
+		letHoldsAge()
 		for i := range 2 {
 			if r := <-w.revoke(lock.RevokeOptions{Grace: time.Minute}); !errors.Is(r.err, lock.ErrKept) {
 				t.Fatalf("revocation %d: got %+v, want lock.ErrKept", i, r)
@@ -175,7 +175,7 @@ func TestHooksTellARevokedHoldThatWasUnlockedAsReleased(t *testing.T) {
 		d := new(diary)
 		m := w.mutex(lock.Config{Hooks: d.hooks()})
 		hold := acquire(t, m)
-		settled()
+		letHoldsAge()
 		w.revoke(lock.RevokeOptions{})
 		<-hold.Context().Done()
 		d.want(t, "acquired")
@@ -197,7 +197,7 @@ func TestRevokedProcessGoesToTheEndOfTheLine(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{Retain: time.Hour})
 		hold := acquire(t, m)
-		settled()
+		letHoldsAge()
 		here := lockers(t, m, 3)
 		there := lockInBackground(t.Context(), w.mutex(lock.Config{}))
 		synctest.Wait()
@@ -227,7 +227,7 @@ func TestSessionLossAfterARevocationRestartsTheLocalLine(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{})
 		hold := acquire(t, m)
-		settled()
+		letHoldsAge()
 		here := lockers(t, m, 2)
 		w.revoke(lock.RevokeOptions{})
 		<-hold.Context().Done()
@@ -244,7 +244,7 @@ func TestAllWhoHoldAreRevokedOrThoseThatWereChosen(t *testing.T) {
 		for range 3 {
 			readers = append(readers, locked(t, w.rw(lock.RWConfig{}).RLock))
 		}
-		settled()
+		letHoldsAge()
 		writer := waits(t.Context(), w.rw(lock.RWConfig{}).Lock)
 		synctest.Wait()
 		chosen := readers[1]
@@ -270,7 +270,7 @@ func TestAllWhoHoldAreRevokedOrThoseThatWereChosen(t *testing.T) {
 		if hold.Context().Err() != nil {
 			t.Error("the writer behind was revoked")
 		}
-		settled()
+		letHoldsAge()
 		done = w.revoke(lock.RevokeOptions{})
 		<-hold.Context().Done()
 		unlock(t, hold)
@@ -283,7 +283,7 @@ func TestAllWhoHoldAreRevokedOrThoseThatWereChosen(t *testing.T) {
 func TestRevocationOfOnePathEndsASet(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := locked(t, w.set(pathA, path).Lock)
-		settled()
+		letHoldsAge()
 		done := w.revoke(lock.RevokeOptions{Reason: "one of them"})
 		<-hold.Context().Done()
 		if cause := context.Cause(hold.Context()); !errors.Is(cause, lock.ErrRevoked) {
@@ -398,7 +398,7 @@ func TestRevocationSurvivesLostReplies(t *testing.T) {
 			t.Run("", func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					hold := acquire(t, w.mutex(lock.Config{}))
-					settled()
+					letHoldsAge()
 					client := w.Client(t, 20*time.Second)
 					_ = session(t, client)
 					w.Control(func(r zktest.Request) zktest.Fault {
@@ -436,7 +436,7 @@ func TestForceTakesBothNodesOfAContenderOrTheOneThatIsLeft(t *testing.T) {
 		t.Run(missing, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				hold := acquire(t, w.mutex(lock.Config{Layout: lock.Both}))
-				settled()
+				letHoldsAge()
 				w.HalfOpen(hold.Session().ID())
 				done := w.revoke(lock.RevokeOptions{Force: true, Grace: 3 * time.Second})
 				time.Sleep(time.Second)
@@ -456,7 +456,7 @@ func TestForceTakesBothNodesOfAContenderOrTheOneThatIsLeft(t *testing.T) {
 func TestForceGoesOnWhenANodeGoesMeanwhile(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := acquire(t, w.mutex(lock.Config{Layout: lock.Both}))
-		settled()
+		letHoldsAge()
 		w.HalfOpen(hold.Session().ID())
 		done := w.revoke(lock.RevokeOptions{Force: true, Grace: 3 * time.Second})
 		time.Sleep(time.Second)
@@ -488,7 +488,7 @@ func TestForceLeavesTheNextHolderOfASimpleLockAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		waiting := waits(t.Context(), next.Lock)
-		settled()
+		letHoldsAge()
 		done := w.revoke(lock.RevokeOptions{Force: true, Grace: 5 * time.Second})
 		<-hold.Context().Done()
 		own, theirs := hold.Session().ID(), session(t, client).ID()

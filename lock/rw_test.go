@@ -583,7 +583,7 @@ func TestCallerThatLeavesAnUpgradeWhoseReplyWasLostLeavesNoWriter(t *testing.T) 
 		}
 		proceed()
 		w.Control(nil)
-		settled()
+		letHoldsAge()
 		if line := w.line(); len(line) != 1 {
 			t.Errorf("beside the reader there is a writer that nobody is: %+v", line)
 		}
@@ -745,8 +745,8 @@ func TestBoundsThatAReadWriteLockDoesNotHaveAreRefused(t *testing.T) {
 	}
 }
 
-// Every request of what a read/write lock does is hit in turn, in each way. Afterwards nothing is left, and no two
-// held the lock that must not.
+// Every request of what a read/write lock does is hit in turn, in each way. Afterwards nothing is left, and no two held
+// the lock that must not.
 func TestLostRepliesMakeNoOrphanOfAReadWriteLock(t *testing.T) {
 	t.Parallel()
 	faults := map[string]zktest.Fault{

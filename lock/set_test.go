@@ -144,8 +144,8 @@ func TestSetEndsAsAWhole(t *testing.T) {
 	})
 }
 
-// While a set waits at one path, its node at another, where it was first already, is deleted, and another client
-// takes the lead there.
+// While a set waits at one path, its node at another, where it was first already, is deleted, and another client takes
+// the lead there.
 func TestSetThatLostAPlaceWhileItWaitedForAnotherIsNotLetIn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		b := locked(t, w.set(pathB).Lock)

@@ -412,7 +412,7 @@ func TestInspectShowsWhoHasASimpleLock(t *testing.T) {
 func TestHolderOfASimpleLockIsToldWhoRevokesIt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := locked(t, w.simple().Lock)
-		settled()
+		letHoldsAge()
 		waiting := waits(t.Context(), w.simple().Lock)
 		done := w.revoke(lock.RevokeOptions{Reason: "drain"})
 		<-hold.Context().Done()
@@ -435,7 +435,7 @@ func TestHolderOfASimpleLockIsToldWhoRevokesIt(t *testing.T) {
 		}
 
 		// The request was on its way when the lock passed on: it reaches the next one's node, which has the same name.
-		settled()
+		letHoldsAge()
 		if _, err := next.Session().Set(t.Context(), path, asked, -1); err != nil {
 			t.Fatal(err)
 		}
@@ -455,7 +455,7 @@ func TestHolderOfASimpleLockMayRefuseARevocation(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		keep := func(context.Context, lock.Revocation) bool { return false }
 		hold := locked(t, w.simpleWith(lock.SimpleConfig{OnRevoke: keep}).Lock)
-		settled()
+		letHoldsAge()
 		r := <-w.revoke(lock.RevokeOptions{Grace: time.Second})
 		if !errors.Is(r.err, lock.ErrKept) || hold.Context().Err() != nil {
 			t.Errorf("got %+v, the hold ended by %v, want lock.ErrKept", r, context.Cause(hold.Context()))
@@ -559,13 +559,13 @@ func TestUnlockThatIsOnItsWayIsNotRepeatedOnceItIsDone(t *testing.T) {
 			return zktest.Pass
 		})
 		unlock(t, hold)
-		settled()
+		letHoldsAge()
 		if err := w.Session(t, 20*time.Second).Delete(t.Context(), path, -1); err != nil { // the first removal
 			t.Fatal(err)
 		}
 		second := got(t, next)
 		proceed()
-		settled()
+		letHoldsAge()
 		if err := second.Context().Err(); err != nil || removals < 2 {
 			t.Errorf("after %d removals the next hold has ended: %v", removals, context.Cause(second.Context()))
 		}
@@ -578,7 +578,7 @@ func TestUnlockThatIsOnItsWayIsNotRepeatedOnceItIsDone(t *testing.T) {
 func TestTryLockOfASimpleLockThatComesTooLateLeavesNoWatch(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		unlock(t, locked(t, w.simple().Lock))
-		settled()
+		letHoldsAge()
 		stopped, proceed := context.WithCancel(t.Context())
 		defer proceed()
 		w.Control(func(r zktest.Request) zktest.Fault {
@@ -596,12 +596,12 @@ func TestTryLockOfASimpleLockThatComesTooLateLeavesNoWatch(t *testing.T) {
 		if r := <-late; !errors.Is(r.err, lock.ErrHeld) {
 			t.Fatalf("got %v, want lock.ErrHeld", r.err)
 		}
-		settled()
+		letHoldsAge()
 		before := w.Traffic().Events
 		if err := other.Delete(t.Context(), path, -1); err != nil {
 			t.Fatal(err)
 		}
-		settled()
+		letHoldsAge()
 		if n := w.Traffic().Events - before; n != 0 {
 			t.Errorf("one who tried once has got %d watch events, want none", n)
 		}
@@ -613,7 +613,7 @@ func TestRevocationThatComesTooLateLeavesTheNodeOfTheNextAsItIs(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		refuse := func(context.Context, lock.Revocation) bool { return false }
 		hold := locked(t, w.simpleWith(lock.SimpleConfig{OnRevoke: refuse}).Lock)
-		settled()
+		letHoldsAge()
 		if r := <-w.revoke(lock.RevokeOptions{Grace: time.Second}); !errors.Is(r.err, lock.ErrKept) {
 			t.Fatalf("got %+v, want lock.ErrKept", r)
 		}

@@ -232,9 +232,8 @@ func isBarrier(r zktest.Request) bool {
 	return r.Op == zktest.OpDelete && strings.HasSuffix(r.Path, "-none")
 }
 
-// A leader shows its own clients a tree without what is still on its way through the quorum, also after a
-// sync. So after a creation whose reply was lost all reads are behind, until a write of the same session has been
-// answered.
+// A leader shows its own clients a tree without what is still on its way through the quorum, also after a sync. So
+// after a creation whose reply was lost all reads are behind, until a write of the same session has been answered.
 func (w *world) readsBehind(lost func()) {
 	behind, done := false, false
 	w.Control(func(r zktest.Request) zktest.Fault {
@@ -273,7 +272,7 @@ func TestLostCreationIsFoundThoughReadsAreBehind(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					take := kind(w)
 					unlock(t, locked(t, take)) // the parents are there
-					settled()
+					letHoldsAge()
 					ctx, leave := context.WithTimeout(t.Context(), time.Minute)
 					defer leave()
 					w.readsBehind(func() {
@@ -288,7 +287,7 @@ func TestLostCreationIsFoundThoughReadsAreBehind(t *testing.T) {
 					if leaves == (err == nil) {
 						t.Errorf("got %v", err)
 					}
-					settled()
+					letHoldsAge()
 					w.Control(nil)
 					if name == "simple" {
 						w.free()

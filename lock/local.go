@@ -195,8 +195,8 @@ func (g *group) open() bool {
 }
 
 // serveNow returns a hold if that takes no wait, and nil otherwise. The group is open. Where holders share, that is
-// enough, and serveNow does not ask again whether the ownership has stopped: a caller that waited because it just has
-// would wait for the last of the holders.
+// enough, and serveNow does not ask again whether the ownership has stopped: if it had stopped just now, the caller
+// would have to wait for the last of the holders.
 func (g *group) serveNow() *Hold {
 	switch idle := g.holds == 0 && len(g.waiting) == 0; {
 	case g.ownership == nil:

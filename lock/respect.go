@@ -6,11 +6,11 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
-// Who excludes whom depends on the names that each program looks for: docs/interop.md has the table. What a program
-// looks for can be told from its own node only in part. A contender of ours looks for every name that a lock's
-// contender can have. Another program looks for the names of its own recipe, and for more only if it is configured to
-// (kazoo, with extra_lock_patterns) or reads names differently (go-zookeeper, whose nodes are named as Curator's). So a
-// contender behind a foreign name may wait for it, or may hold the lock as well.
+// Which contenders exclude each other depends on the names that each program looks for: docs/interop.md has the table.
+// What a program looks for can be told from its own node only in part. A contender of ours looks for every name that a
+// lock's contender can have. Another program looks for the names of its own recipe, and for more only if it is
+// configured to (kazoo, with extra_lock_patterns) or reads names differently (go-zookeeper, whose nodes are named as
+// Curator's). So a contender behind a foreign name may wait for it, or may hold the lock as well.
 
 // families are the names that another program's recipe looks for, by the name of its own node.
 var families = map[line.Marker][]line.Marker{

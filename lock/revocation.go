@@ -13,9 +13,9 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
-// ErrRevoked is wrapped by the cause of a hold's context after another client asked for the lock with Revoke. The
-// lock is still held until Unlock, unless the other client takes it by force. A *RevokedError says who asked, and
-// why.
+// ErrRevoked is wrapped by the cause of a hold's context after another client asked for the lock with Revoke. The lock
+// is still held until Unlock, unless the other client takes it by force. A *RevokedError names the client that asked,
+// and its reason.
 var ErrRevoked = errors.New("lock: revoked")
 
 // Revocation is a request to a holder to release its lock. One by Curator's Revoker has no content.
@@ -30,7 +30,7 @@ type RevokedError struct {
 	Revocation Revocation
 }
 
-// Error says who asked for the lock, and why, as far as that is known.
+// Error names the client that asked for the lock, and its reason, as far as they are known.
 func (e *RevokedError) Error() string {
 	var b strings.Builder
 	b.WriteString(ErrRevoked.Error())

@@ -210,7 +210,7 @@ func (p *position) watchNearest(b *zk.Batch) (*zk.Future[zk.WatchedData], <-chan
 }
 
 // next waits for the event of the nearest contender ahead. If others may be ahead then, the list of the line leaves as
-// soon as the event has come, and next returns when its answer has: the waiter wakes once, not twice.
+// soon as the event has come, and next returns after its answer: the waiter wakes once, not twice.
 //
 // If the nearest contender is one of ours, p is told when that one is first: then it is the only one ahead, and no list
 // is needed.

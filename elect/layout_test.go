@@ -115,8 +115,12 @@ func TestElectionWithOthersNearTheWrapIsRefused(t *testing.T) {
 					next int32
 					want error
 				}{
-					{1 << 30, errWaits}, {math.MaxInt32 - 1<<21, errWaits}, {math.MaxInt32 - 100, elect.ErrWrap},
-					{math.MaxInt32, elect.ErrWrap}, {math.MinInt32, elect.ErrWrap}, {-100, elect.ErrWrap},
+					{1 << 30, errWaits},
+					{math.MaxInt32 - 1<<21, errWaits},
+					{math.MaxInt32 - 100, elect.ErrWrap},
+					{math.MaxInt32, elect.ErrWrap},
+					{math.MinInt32, elect.ErrWrap},
+					{-100, elect.ErrWrap},
 				} {
 					w.PresetSequence(path, c.next)
 					theirs, err := sess.Create(t.Context(), path+"/"+peer, []byte("ours"), zk.EphemeralSequential)

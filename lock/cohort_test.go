@@ -424,7 +424,9 @@ func TestBoundsThatAreNoneAreRefused(t *testing.T) {
 	t.Parallel()
 	client := open(t, zktest.Run(t))
 	for _, cfg := range []lock.Config{
-		{Retain: -1}, {Handoff: lock.Handoff{Count: -2}}, {Handoff: lock.Handoff{Time: -1}},
+		{Retain: -1},
+		{Handoff: lock.Handoff{Count: -2}},
+		{Handoff: lock.Handoff{Time: -1}},
 		{Handoff: lock.StrictFIFO, Retain: 1},
 	} {
 		if _, err := lock.NewMutex(client, path, cfg); err == nil {
@@ -437,7 +439,10 @@ func TestBoundsThatAreNoneAreRefused(t *testing.T) {
 func TestManyGoroutinesOfManyClientsExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	for _, cfg := range []lock.Config{
-		{}, {Handoff: lock.StrictFIFO}, {Retain: 50 * time.Millisecond}, {Handoff: lock.Handoff{Count: 2}},
+		{},
+		{Handoff: lock.StrictFIFO},
+		{Retain: 50 * time.Millisecond},
+		{Handoff: lock.Handoff{Count: 2}},
 		{Delay: time.Second},
 	} {
 		t.Run(fmt.Sprintf("%+v, delay %v", cfg.Handoff, cfg.Delay), func(t *testing.T) {

@@ -292,8 +292,13 @@ func TestInspectShowsAContenderOnceAndEveryReader(t *testing.T) {
 		synctest.Wait()
 		type seen struct{ holder, shared, known bool }
 		want := []seen{
-			{true, true, true}, {true, true, true}, {true, true, false}, {true, true, false},
-			{false, false, false}, {false, true, false}, {false, false, true},
+			{true, true, true},
+			{true, true, true},
+			{true, true, false},
+			{true, true, false},
+			{false, false, false},
+			{false, true, false},
+			{false, false, true},
 		}
 		list := w.line()
 		var stand []seen
@@ -332,8 +337,12 @@ func TestLineOfOthersNearTheWrapIsRefused(t *testing.T) {
 			next int32
 			want error
 		}{
-			{1 << 30, lock.ErrHeld}, {math.MaxInt32 - 1<<21, lock.ErrHeld}, {math.MaxInt32 - 100, lock.ErrWrap},
-			{math.MaxInt32, lock.ErrWrap}, {math.MinInt32, lock.ErrWrap}, {-100, lock.ErrWrap},
+			{1 << 30, lock.ErrHeld},
+			{math.MaxInt32 - 1<<21, lock.ErrHeld},
+			{math.MaxInt32 - 100, lock.ErrWrap},
+			{math.MaxInt32, lock.ErrWrap},
+			{math.MinInt32, lock.ErrWrap},
+			{-100, lock.ErrWrap},
 		} {
 			w.PresetSequence(path, c.next)
 			theirs, err := sess.Create(t.Context(), path+"/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-",

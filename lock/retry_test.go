@@ -22,8 +22,10 @@ func TestRetryPolicySaysHowOftenAnAcquisitionIsTriedAgain(t *testing.T) {
 		"never":       {lock.NTimes(0, time.Hour), 1, 0, time.Second},
 		"once":        {lock.NTimes(1, 0), 2, 0, 2 * time.Second},
 		"three times": {lock.NTimes(3, 10*time.Second), 4, 30 * time.Second, 35 * time.Second},
-		"for a while": {lock.UntilElapsed(25*time.Second, 10*time.Second), 3,
-			25 * time.Second, 26 * time.Second},
+		"for a while": {
+			lock.UntilElapsed(25*time.Second, 10*time.Second), 3,
+			25 * time.Second, 26 * time.Second,
+		},
 		"for a while, never": {lock.UntilElapsed(25*time.Second, 0).Times(0), 1, 0, time.Second},
 		"growing pauses":     {lock.Exponential(time.Second, 4*time.Second).Times(4), 5, 0, 17 * time.Second},
 	} {

@@ -79,14 +79,24 @@ func TestTheNearestSeatAheadThatBlocksIsTheOneToWaitFor(t *testing.T) {
 		{"directly behind the head", []line.Contender{w(9), w(5), w(7)}, w(7), all, w(5).Name, 1},
 		{"deeper: the nearest, not the head", []line.Contender{w(9), w(5), w(7)}, w(9), all, w(7).Name, 2},
 		{"a reader passes readers", []line.Contender{r(1), r(2), r(3)}, r(3), writers, "", 0},
-		{"a reader waits for the nearest writer ahead", []line.Contender{w(1), r(2), w(3), r(4), w(5)},
-			r(4), writers, w(3).Name, 2},
+		{
+			"a reader waits for the nearest writer ahead",
+			[]line.Contender{w(1), r(2), w(3), r(4), w(5)},
+			r(4), writers, w(3).Name, 2,
+		},
 		{"a reader does not wait for a later writer (kazoo#649)", []line.Contender{r(1), w(2)}, r(1), writers, "", 0},
 		{"a writer waits for every contender ahead", []line.Contender{r(1), r(2), w(3)}, w(3), all, r(2).Name, 2},
-		{"across the wrap", []line.Contender{w(math.MinInt32), w(math.MaxInt32), w(math.MaxInt32 - 1)},
-			w(math.MinInt32), all, w(math.MaxInt32).Name, 2},
-		{"the oldest across the wrap", []line.Contender{w(math.MinInt32), w(math.MaxInt32)}, w(math.MaxInt32),
-			all, "", 0},
+		{
+			"across the wrap",
+			[]line.Contender{w(math.MinInt32), w(math.MaxInt32), w(math.MaxInt32 - 1)},
+			w(math.MinInt32), all, w(math.MaxInt32).Name, 2,
+		},
+		{
+			"the oldest across the wrap",
+			[]line.Contender{w(math.MinInt32), w(math.MaxInt32)},
+			w(math.MaxInt32),
+			all, "", 0,
+		},
 		{"negative numbers in their own order", []line.Contender{w(-5), w(-1), w(0)}, w(0), all, w(-1).Name, 2},
 	} {
 		got, n := line.Ahead(c.contenders, c.mine, c.blocks)

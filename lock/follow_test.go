@@ -23,7 +23,7 @@ func (w *world) removeNode(i int) {
 	}
 }
 
-func TestPlacesOfOneProcessTellEachOtherWhoIsNext(t *testing.T) {
+func TestContendersOfOneProcessTellEachOtherWhichIsNext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const n = 50
 		other, m := acquire(t, w.mutex(strict)), w.mutex(strict)
@@ -48,7 +48,7 @@ func TestPlacesOfOneProcessTellEachOtherWhoIsNext(t *testing.T) {
 }
 
 // The contender ahead is of the same process. It is first, and says so; but the node of the one that it tells is gone.
-func TestPlaceWhoseNodeIsDeletedIsNotLetInByTheOneAhead(t *testing.T) {
+func TestContenderWhoseNodeIsDeletedIsNotLetInByTheOneAhead(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]bool{
 		"before the one ahead is first": false, "while the one ahead is first": true,
@@ -79,7 +79,7 @@ func TestPlaceWhoseNodeIsDeletedIsNotLetInByTheOneAhead(t *testing.T) {
 	}
 }
 
-func TestPlaceThatLeavesIsNoLongerFollowed(t *testing.T) {
+func TestContenderThatLeavesIsNoLongerFollowed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other, m := acquire(t, w.mutex(strict)), w.mutex(strict)
 		first := lockInBackground(t.Context(), m)
@@ -105,7 +105,7 @@ func TestPlaceThatLeavesIsNoLongerFollowed(t *testing.T) {
 }
 
 // The connection is lost between the message that a contender is next and the event that it waits for.
-func TestPlaceThatIsNextGoesOnAfterAReconnect(t *testing.T) {
+func TestContenderThatIsNextGoesOnAfterAReconnect(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other, m := acquire(t, w.mutex(strict)), w.mutex(strict)
 		waiting := lockers(t, m, 3)

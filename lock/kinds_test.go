@@ -72,7 +72,7 @@ func TestInspectTellsKindsAndWhoHoldsTogether(t *testing.T) {
 	})
 }
 
-func TestInspectTellsOfASetsOtherPathsAndShowsATwinOnce(t *testing.T) {
+func TestInspectTellsOfASetsOtherPathsAndShowsTwoNodesOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, 20*time.Second)
 		s, err := lock.NewSet(client, []string{pathA, pathB}, lock.SetConfig{Layout: lock.Both})

@@ -164,7 +164,7 @@ func TestWaiterWhoseSecondNodeIsDeletedByOthersIsNotLetIn(t *testing.T) {
 		synctest.Wait()
 		unlock(t, hold)
 		next := got(t, behind)
-		none(t, "the one that lost its place", waiting)
+		none(t, "the one that lost its node", waiting)
 		unlock(t, next)
 		unlock(t, got(t, waiting))
 	})

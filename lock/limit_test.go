@@ -156,12 +156,12 @@ func TestPermitIsNotGivenAfterALimitThatWasLowered(t *testing.T) {
 		proceed := w.stopAtTheTaking()
 		first := waits(t.Context(), permits{w.semaphore(lock.WatchedLimit(limitPath)), 1}.Lock)
 		second := waits(t.Context(), permits{w.semaphore(lock.WatchedLimit(limitPath)), 1}.Lock)
-		places := w.nodes(locksPath)
+		before := w.nodes(locksPath)
 		w.setLimit(0)
 		proceed()
 		none(t, "nobody is let in", first, second)
-		if now := w.nodes(locksPath); fmt.Sprint(now) != fmt.Sprint(places) {
-			t.Errorf("got %v in the line, want %v as before", now, places)
+		if now := w.nodes(locksPath); fmt.Sprint(now) != fmt.Sprint(before) {
+			t.Errorf("got %v in the line, want %v as before", now, before)
 		}
 		w.empty(leasesPath)
 		w.setLimit(1)
@@ -270,8 +270,8 @@ func TestPermitIsKeptWhenTheLimitIsRaisedBeforeItsTakerHasCounted(t *testing.T) 
 	})
 }
 
-// The parents vanish when the first asks for its place. Before it has another, the permit it has seen free is taken.
-func TestPermitsAreCountedAnewForAPlaceThatIsMadeAnew(t *testing.T) {
+// The parents vanish when the first asks for its node. Before it has another one, the permit it has seen free is taken.
+func TestPermitsAreCountedAnewForAContenderThatIsMadeAnew(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		first := w.another(1, 1)
 		warm := locked(t, first.Lock)

@@ -109,7 +109,7 @@ func TestOneReleaseWakesOneWaiter(t *testing.T) {
 
 // The end of a session reaches the contexts that descend from it one after the other. A caller that asks meanwhile is
 // not told that a hold lives whose session does not: its process may have been stopped for so long that others are in.
-func TestHoldIsOverForWhoeverAsksAsSoonAsItsSessionIs(t *testing.T) {
+func TestHoldIsOverForEveryCallerAsSoonAsItsSessionIs(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
 	for range 20 {

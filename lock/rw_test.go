@@ -325,7 +325,7 @@ func TestTriesOfAReadWriteLockAreAnsweredAtOnce(t *testing.T) {
 	})
 }
 
-func TestDowngradeKeepsThePlaceAndAdmitsNoWriter(t *testing.T) {
+func TestDowngradeKeepsTheNumberAndAdmitsNoWriter(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.rw(lock.RWConfig{})
 		hold := locked(t, m.Lock)
@@ -403,7 +403,7 @@ func TestHoldThatChangedEndsWhenItsNodeIsDeletedByOthers(t *testing.T) {
 	})
 }
 
-func TestUpgradeOfTheOnlyReaderKeepsThePlace(t *testing.T) {
+func TestUpgradeOfTheOnlyReaderKeepsTheNumber(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.rw(lock.RWConfig{})
 		hold := locked(t, m.RLock)

@@ -144,7 +144,7 @@ func TestWaiterForPermitsThatLeavesTouchesNobodyElse(t *testing.T) {
 			}
 			waiting[i] = waits(ctx, from.Lock)
 		}
-		places := w.nodes(locksPath)
+		line := w.nodes(locksPath)
 		before := w.Traffic().Events
 		for _, i := range []int{2, 0, 4} { // from the middle, the first, the last
 			contexts[i]()
@@ -153,8 +153,8 @@ func TestWaiterForPermitsThatLeavesTouchesNobodyElse(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if left := w.nodes(locksPath); len(left) != 2 || left[0] > left[1] && left[0] == places[0] {
-			t.Errorf("got %v in the line, want the second and the fourth of %v", left, places)
+		if left := w.nodes(locksPath); len(left) != 2 || left[0] > left[1] && left[0] == line[0] {
+			t.Errorf("got %v in the line, want the second and the fourth of %v", left, line)
 		}
 		// They go to the contender behind the one in the middle, and to the one behind the first.
 		if n := w.Traffic().Events - before; n > 2 {
@@ -204,14 +204,14 @@ func TestFirstInLineWhoseNodeIsDeletedByOthersGetsNoPermit(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := locked(t, w.another(1, 1).Lock)
 		first := waits(t.Context(), w.another(1, 1).Lock)
-		place := w.nodes(locksPath)[0]
+		node := w.nodes(locksPath)[0]
 		second := waits(t.Context(), w.another(1, 1).Lock)
-		if err := w.Session(t, 20*time.Second).Delete(t.Context(), locksPath+"/"+place, -1); err != nil {
+		if err := w.Session(t, 20*time.Second).Delete(t.Context(), locksPath+"/"+node, -1); err != nil {
 			t.Fatal(err)
 		}
 		none(t, "the permit is taken", first, second)
-		if names := w.nodes(locksPath); len(names) != 2 || names[1][len(names[1])-10:] <= place[len(place)-10:] {
-			t.Errorf("got %v in the line after %s was deleted, want a new one in its place", names, place)
+		if names := w.nodes(locksPath); len(names) != 2 || names[1][len(names[1])-10:] <= node[len(node)-10:] {
+			t.Errorf("got %v in the line after %s was deleted, want a new one instead", names, node)
 		}
 		unlock(t, hold)
 		next := got(t, second)
@@ -288,13 +288,13 @@ func TestFirstInLineSurvivesTheLossOfItsConnection(t *testing.T) {
 		hold := locked(t, w.another(2, 2).Lock)
 		first := waits(t.Context(), w.another(2, 2).Lock)
 		second := waits(t.Context(), w.another(2, 1).Lock)
-		places := w.nodes(locksPath)
+		before := w.nodes(locksPath)
 		for range 3 {
 			w.Drop()
 			time.Sleep(5 * time.Second)
 		}
-		if now := w.nodes(locksPath); fmt.Sprint(now) != fmt.Sprint(places) {
-			t.Errorf("got %v in the line, want %v as before", now, places)
+		if now := w.nodes(locksPath); fmt.Sprint(now) != fmt.Sprint(before) {
+			t.Errorf("got %v in the line, want %v as before", now, before)
 		}
 		none(t, "all are taken", first, second)
 		w.Drop()

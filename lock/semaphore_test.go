@@ -180,14 +180,14 @@ func TestPermitsAreTheNodesOfCuratorsSemaphore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		place, err := curator.Create(t.Context(), locksPath+"/_c_1f8fad5b-d9cb-469f-a165-70867728950e-lock-", nil,
+		node, err := curator.Create(t.Context(), locksPath+"/_c_1f8fad5b-d9cb-469f-a165-70867728950e-lock-", nil,
 			zk.EphemeralSequential)
 		if err != nil {
 			t.Fatal(err)
 		}
 		waiting := waits(t.Context(), w.another(5, 3).Lock)
 		none(t, "behind Curator's in the line", waiting)
-		if err := curator.Delete(t.Context(), place.Path, -1); err != nil {
+		if err := curator.Delete(t.Context(), node.Path, -1); err != nil {
 			t.Fatal(err)
 		}
 		none(t, "three of five permits are out, one of them Curator's", waiting)

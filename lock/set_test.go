@@ -146,7 +146,7 @@ func TestSetEndsAsAWhole(t *testing.T) {
 
 // While a set waits at one path, its node at another, where it was first already, is deleted, and another client takes
 // the lead there.
-func TestSetThatLostAPlaceWhileItWaitedForAnotherIsNotLetIn(t *testing.T) {
+func TestSetThatLostANodeWhileItWaitedForAnotherPathIsNotLetIn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		b := locked(t, w.set(pathB).Lock)
 		waiting := waits(t.Context(), w.set(pathA, pathB).Lock)
@@ -286,7 +286,7 @@ func TestSetThatLeavesClosesAllItsWatchesFirst(t *testing.T) {
 }
 
 // A delay passes at one path. Meanwhile the node at the other is deleted, and another client takes the lead there.
-func TestSetThatLostAPlaceWhileItRestedIsNotLetIn(t *testing.T) {
+func TestSetThatLostANodeWhileItRestedIsNotLetIn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		resting := func(paths ...string) *lock.Set {
 			s, err := lock.NewSet(w.Client(t, 20*time.Second), paths, lock.SetConfig{Delay: delay})

@@ -365,7 +365,7 @@ func TestTryLockRightBehindAnUnlockGetsTheLock(t *testing.T) {
 
 // The bound of the hand-off is reached, and the look at the line is still under way: no goroutine holds the lock when
 // the session ends.
-func TestParkedTenureWhoseSessionExpiresServesNobody(t *testing.T) {
+func TestParkedOwnershipWhoseSessionExpiresServesNoGoroutine(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{Handoff: lock.Handoff{Count: 2, Time: time.Hour}})
 		hold := acquire(t, m)

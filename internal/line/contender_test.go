@@ -57,7 +57,7 @@ func TestContendersAreToldFromForeignChildrenByTheirMarkers(t *testing.T) {
 	}
 }
 
-func TestTheNearestSeatAheadThatBlocksIsTheOneToWaitFor(t *testing.T) {
+func TestTheNearestContenderAheadThatBlocksIsTheOneToWaitFor(t *testing.T) {
 	t.Parallel()
 	all := func(line.Contender) bool { return true }
 	writers := func(s line.Contender) bool { return s.Marker == line.CuratorWrite }
@@ -108,7 +108,7 @@ func TestTheNearestSeatAheadThatBlocksIsTheOneToWaitFor(t *testing.T) {
 
 // This is the argument for mutual exclusion, tried on every pair of interest: whatever the numbers, one of two is
 // first.
-func TestOfTwoSeatsExactlyOneIsAhead(t *testing.T) {
+func TestOfTwoContendersExactlyOneIsAhead(t *testing.T) {
 	t.Parallel()
 	edge := []int32{
 		math.MinInt32, math.MinInt32 + 1, -1 << 30, -2, -1, 0, 1, 2, 1 << 30, math.MaxInt32 - 1, math.MaxInt32,

@@ -173,7 +173,7 @@ func TestAloneAProcessHandsOffWithoutEnd(t *testing.T) {
 			synctest.Wait()
 			unlock(t, hold)
 			if hold = got(t, next); hold.Path() != node {
-				t.Fatalf("a process alone in the line gave up its place: %s, then %s", node, hold.Path())
+				t.Fatalf("a process alone in the line left the line: %s, then %s", node, hold.Path())
 			}
 		}
 		unlock(t, hold)
@@ -215,7 +215,7 @@ func TestWaiterThatLeavesTheLocalLineTouchesNobodyElse(t *testing.T) {
 		}
 		synctest.Wait()
 		if line := w.line(); len(line) != 2 || line[1].Path != node {
-			t.Errorf("the place in line changed: %+v, want %s second", line, node)
+			t.Errorf("the line changed: %+v, want %s second", line, node)
 		}
 		unlock(t, other)
 		for _, c := range staying {
@@ -487,7 +487,7 @@ func TestManyGoroutinesOfManyClientsExcludeEachOther(t *testing.T) {
 
 // A contender that could not list the line must not count as having been first when it leaves: the next one would pass
 // the whole line.
-func TestPlaceThatWasNeverLookedAtIsNotFirst(t *testing.T) {
+func TestContenderThatNeverListedTheLineIsNotFirst(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		sess := w.Session(t, 20*time.Second)
 		for _, n := range []zk.Node{

@@ -51,9 +51,9 @@ type Hooks struct {
 	Lost    func(cause, fnErr error) // after the function returned: why the leadership ended, and its error
 }
 
-// Candidate stands for election at a path. It may be used by any number of goroutines. Each Campaign has a place in
-// line of its own, so two campaigns of one Candidate exclude each other like any other two. What leads is the
-// Leadership, not the Candidate.
+// Candidate stands for election at a path. It may be used by any number of goroutines. Each Campaign is a contender of
+// its own, so two campaigns of one Candidate exclude each other like any other two. What leads is the Leadership, not
+// the Candidate.
 type Candidate struct {
 	client *zk.Client
 	path   string
@@ -145,7 +145,7 @@ func (c *Candidate) TryCampaign(ctx context.Context) (*Leadership, error) {
 	})
 }
 
-// campaign returns the leadership of the node that stand makes the first in line.
+// campaign returns the leadership of the contender that stand makes first in line.
 func (c *Candidate) campaign(ctx context.Context, stand func(*zk.Session) (*line.Own, error)) (*Leadership, error) {
 	for {
 		if ctx.Err() != nil {

@@ -233,7 +233,8 @@ func TestReconnectsMakeNoNodes(t *testing.T) {
 			time.Sleep(5 * time.Second)
 		}
 		after := w.Traffic().Requests
-		if n := after[zktest.OpCreate] + after[zktest.OpDelete] - before[zktest.OpCreate] - before[zktest.OpDelete]; n != 0 {
+		writes := func(n map[zktest.Op]int) int { return n[zktest.OpCreate] + n[zktest.OpDelete] }
+		if n := writes(after) - writes(before); n != 0 {
 			t.Errorf("20 reconnects of 6 candidates made and deleted %d nodes", n)
 		}
 		if got := w.ids(); !slices.Equal(got, places) || leader.Context().Err() != nil {
@@ -401,7 +402,8 @@ func TestGuardRefusesTheWritesOfAFormerLeader(t *testing.T) {
 			t.Errorf("the leader's write: %v", err)
 		}
 		resign(t, l)
-		if _, err := l.Session().Multi(t.Context(), l.Guard(), zk.SetOp("/stock", []byte("2"), -1)); !errors.Is(err, zk.NoNode) {
+		_, err := l.Session().Multi(t.Context(), l.Guard(), zk.SetOp("/stock", []byte("2"), -1))
+		if !errors.Is(err, zk.NoNode) {
 			t.Errorf("the former leader's write: got %v, want zk.NoNode", err)
 		}
 	})
@@ -471,7 +473,8 @@ func TestBadInputIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, timeout)
 		for _, path := range []string{
-			"", "app", "/", "/zookeeper", "/zookeeper/quota", "/a//b", "/a/", "/a/./b", "/a\x00", "/" + strings.Repeat("x", 1<<20),
+			"", "app", "/", "/zookeeper", "/zookeeper/quota", "/a//b", "/a/", "/a/./b", "/a\x00",
+			"/" + strings.Repeat("x", 1<<20),
 		} {
 			if _, err := elect.NewCandidate(client, path, "a", elect.Config{}); err == nil {
 				t.Errorf("path %.20q is taken", path)

@@ -17,10 +17,11 @@ var layouts = []elect.Layout{elect.LeaderLatch, elect.LeaderSelector, elect.Kazo
 
 func TestNodesAreNamedAsThePeersNameTheirs(t *testing.T) {
 	t.Parallel()
+	const guid = `[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`
 	for layout, want := range map[elect.Layout]string{
-		elect.LeaderLatch:    `^/app/leader/_c_[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-latch-[0-9]{10}$`,
-		elect.LeaderSelector: `^/app/leader/_c_[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-lock-[0-9]{10}$`,
-		elect.KazooElection:  `^/app/leader/_c_[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-__lock__[0-9]{10}$`,
+		elect.LeaderLatch:    `^/app/leader/_c_` + guid + `-latch-[0-9]{10}$`,
+		elect.LeaderSelector: `^/app/leader/_c_` + guid + `-lock-[0-9]{10}$`,
+		elect.KazooElection:  `^/app/leader/_c_` + guid + `-__lock__[0-9]{10}$`,
 	} {
 		t.Run(layout.String(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -55,7 +56,8 @@ func TestPeersCandidatesAreRespectedAndForeignChildrenIgnored(t *testing.T) {
 			t.Run(layout.String()+"/"+name, func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					sess := w.session()
-					for _, dir := range []string{"/app", path, path + "/00-first", path + "/zzz", path + "/x-0000000000"} {
+					dirs := []string{"/app", path, path + "/00-first", path + "/zzz", path + "/x-0000000000"}
+					for _, dir := range dirs {
 						if _, err := sess.Create(t.Context(), dir, nil, zk.Persistent); err != nil {
 							t.Fatal(err)
 						}
@@ -69,7 +71,8 @@ func TestPeersCandidatesAreRespectedAndForeignChildrenIgnored(t *testing.T) {
 					time.Sleep(time.Minute) // in the bubble of inWorld: it takes no time
 					waits(t, waiting)
 					list, err := c.Participants(t.Context())
-					if err != nil || len(list) != 2 || list[0].ID != "java" || !list[0].Leads || list[1].ID != "go" || list[1].Leads {
+					if err != nil || len(list) != 2 || list[0].ID != "java" || !list[0].Leads ||
+						list[1].ID != "go" || list[1].Leads {
 						t.Errorf("got participants %+v, %v", list, err)
 					}
 					if err := sess.Delete(t.Context(), peer.Path, -1); err != nil {
@@ -97,7 +100,8 @@ func TestElectionWithOthersNearTheWrapIsRefused(t *testing.T) {
 	errWaits := errors.New("it waits")
 	const guid = "_c_0f8fad5b-d9cb-469f-a165-70867728950e-"
 	for layout, peer := range map[elect.Layout]string{
-		elect.LeaderLatch: guid + "latch-", elect.LeaderSelector: guid + "lock-", elect.KazooElection: "0f8fad5bd9cb869fa16570867728950e__lock__",
+		elect.LeaderLatch: guid + "latch-", elect.LeaderSelector: guid + "lock-",
+		elect.KazooElection: "0f8fad5bd9cb869fa16570867728950e__lock__",
 	} {
 		t.Run(layout.String(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -111,7 +115,12 @@ func TestElectionWithOthersNearTheWrapIsRefused(t *testing.T) {
 					next int32
 					want error
 				}{
-					{1 << 30, errWaits}, {math.MaxInt32 - 1<<21, errWaits}, {math.MaxInt32 - 100, elect.ErrWrap}, {math.MaxInt32, elect.ErrWrap}, {math.MinInt32, elect.ErrWrap}, {-100, elect.ErrWrap},
+					{1 << 30, errWaits},
+					{math.MaxInt32 - 1<<21, errWaits},
+					{math.MaxInt32 - 100, elect.ErrWrap},
+					{math.MaxInt32, elect.ErrWrap},
+					{math.MinInt32, elect.ErrWrap},
+					{-100, elect.ErrWrap},
 				} {
 					w.PresetSequence(path, c.next)
 					theirs, err := sess.Create(t.Context(), path+"/"+peer, []byte("ours"), zk.EphemeralSequential)

@@ -164,7 +164,8 @@ func TestObserverEndsWithItsClientOrWithoutAccess(t *testing.T) {
 		}
 		_, err := w.session().CreateNode(t.Context(), zk.Node{Path: "/app", ACL: zk.OpenACL()})
 		if err == nil {
-			_, err = w.session().CreateNode(t.Context(), zk.Node{Path: path, ACL: []zk.ACL{{Perms: 1, ID: zk.DigestID("a", "b")}}})
+			_, err = w.session().CreateNode(t.Context(),
+				zk.Node{Path: path, ACL: []zk.ACL{{Perms: 1, ID: zk.DigestID("a", "b")}}})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -231,7 +232,8 @@ func TestProclaimedValueIsTold(t *testing.T) {
 				t.Fatal(err)
 			}
 			list, err := c.Participants(t.Context())
-			if err != nil || len(list) != 1 || list[0].ID != "a" || string(list[0].Value) != value || list[0].Value == nil || list[0].Token != l.Token() {
+			if err != nil || len(list) != 1 || list[0].ID != "a" || string(list[0].Value) != value ||
+				list[0].Value == nil || list[0].Token != l.Token() {
 				t.Errorf("value %q: got %+v, %v", value, list, err)
 			}
 		}

@@ -19,7 +19,8 @@ func TestRunReturnsTheFunctionsErrorAndResigns(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		why := errors.New("the function's")
 		for _, want := range []error{why, nil} {
-			err := w.candidate("a", elect.Config{}).Run(t.Context(), func(context.Context, *elect.Leadership) error { return want })
+			err := w.candidate("a", elect.Config{}).Run(t.Context(),
+				func(context.Context, *elect.Leadership) error { return want })
 			if !errors.Is(err, want) {
 				t.Errorf("got %v, want %v", err, want)
 			}
@@ -87,7 +88,8 @@ func TestRunCampaignsAgainAfterALoss(t *testing.T) {
 		if !errors.Is(err, want) {
 			t.Errorf("got %v, want %v", err, want)
 		}
-		if len(tokens) != 4 || len(lost) != 3 || !errors.Is(lost[0], zk.ErrExpired) || !errors.Is(lost[1], elect.ErrDeleted) || !errors.Is(lost[2], zk.ErrUncertain) {
+		if len(tokens) != 4 || len(lost) != 3 || !errors.Is(lost[0], zk.ErrExpired) ||
+			!errors.Is(lost[1], elect.ErrDeleted) || !errors.Is(lost[2], zk.ErrUncertain) {
 			t.Errorf("led with tokens %v, lost for %v", tokens, lost)
 		}
 		for i := range len(tokens) - 1 {
@@ -122,7 +124,8 @@ func TestFunctionThatPanicsResigns(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		func() {
 			defer func() { _ = recover() }()
-			_ = w.candidate("a", elect.Config{}).Run(t.Context(), func(context.Context, *elect.Leadership) error { panic("no") })
+			_ = w.candidate("a", elect.Config{}).Run(t.Context(),
+				func(context.Context, *elect.Leadership) error { panic("no") })
 		}()
 		resign(t, win(t, w.candidate("b", elect.Config{})))
 	})

@@ -22,7 +22,8 @@ func TestUncertainLeaderIsToldAndFollowed(t *testing.T) {
 		isolated := time.Now()
 		<-leader.Context().Done()
 		told := time.Now()
-		if cause := context.Cause(leader.Context()); !errors.Is(cause, zk.ErrUncertain) || told.Sub(isolated) > timeout/2 {
+		if cause := context.Cause(leader.Context()); !errors.Is(cause, zk.ErrUncertain) ||
+			told.Sub(isolated) > timeout/2 {
 			t.Errorf("told %v after %v, want zk.ErrUncertain", cause, told.Sub(isolated))
 		}
 		w.Control(nil)

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// A base is what every lock is made of.
+// A base is what all locks have in common.
 type base struct {
 	client *zk.Client
 	name   string // of the lock, for errors and hooks: its path, or a set's paths
@@ -17,7 +17,7 @@ type base struct {
 }
 
 // acquire acquires the lock of which b is the base: by nesting in a hold if the caller re-enters, or as take does it.
-// It tells the hooks, and says of which lock an error is.
+// It calls the hooks, and adds the lock's name to an error.
 //
 // Its frame is on the stack of every goroutine that waits in take (see localQueue.lock): the compiler must not inline
 // what it calls.
@@ -38,8 +38,8 @@ func (b *base) acquire(
 	return h, nil
 }
 
-// outer returns a hold of the lock nested in one that ctx descends from, or else the hold that an acquisition with ctx
-// is inside of; both are nil if there is none.
+// outer returns a hold of the lock nested in one that ctx descends from, if the caller re-enters. Otherwise it returns
+// the innermost hold that ctx descends from, of any lock. Both are nil if there is none.
 //
 //go:noinline
 func (b *base) outer(ctx context.Context, of any, write bool) (outer, nested *Hold, err error) {
@@ -104,7 +104,7 @@ func (b *base) await(ctx context.Context, own *line.Own, queued func()) (*line.O
 	return b.cfg.start(ctx, own, waitsOut(queued))
 }
 
-// failed says of which lock err is, and, when waiting was cut short without a server in sight, why there was none.
+// failed adds the lock's name to err and, if the wait was cut short while no server answered, the reason for that.
 func (b *base) failed(err error) error {
 	if errors.Is(err, ErrHeld) {
 		return err

@@ -35,8 +35,8 @@ type appetite struct {
 	try     bool
 }
 
-// A spot is a place with a rule, where those meet who use it.
-type spot struct {
+// A resource is what locks protect, with a rule about who may use it at a time.
+type resource struct {
 	limit int // permits; 0 if one may be in, or readers
 	paths []string
 
@@ -46,7 +46,7 @@ type spot struct {
 }
 
 // enter fails the test unless h may be in. All clocks are one and exact: who is in whose context has not ended is in.
-func (s *spot) enter(t *testing.T, h *held) {
+func (s *resource) enter(t *testing.T, h *held) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *spot) enter(t *testing.T, h *held) {
 	s.in[h] = true
 }
 
-func (s *spot) leave(h *held) {
+func (s *resource) leave(h *held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.in, h)
@@ -83,9 +83,9 @@ func (s *spot) leave(h *held) {
 
 // A guest is a goroutine's way to one kind of thing.
 type guest struct {
-	what  string
-	spots []*spot
-	take  func(context.Context, appetite) (*held, error)
+	what      string
+	resources []*resource
+	take      func(context.Context, appetite) (*held, error)
 }
 
 func asHeld(h *lock.Hold, err error) (*held, error) {
@@ -101,8 +101,8 @@ type locker interface {
 }
 
 // plain is a guest of a lock that is taken for oneself.
-func plain(what string, m locker, spots ...*spot) guest {
-	return guest{what, spots, func(ctx context.Context, a appetite) (*held, error) {
+func plain(what string, m locker, resources ...*resource) guest {
+	return guest{what, resources, func(ctx context.Context, a appetite) (*held, error) {
 		if a.try {
 			return asHeld(m.TryLock(ctx))
 		}
@@ -110,8 +110,8 @@ func plain(what string, m locker, spots ...*spot) guest {
 	}}
 }
 
-func shared(what string, m *lock.RWMutex, s *spot) guest {
-	return guest{what, []*spot{s}, func(ctx context.Context, a appetite) (*held, error) {
+func shared(what string, m *lock.RWMutex, s *resource) guest {
+	return guest{what, []*resource{s}, func(ctx context.Context, a appetite) (*held, error) {
 		take := map[[2]bool]func(context.Context) (*lock.Hold, error){
 			{false, false}: m.Lock, {false, true}: m.TryLock, {true, false}: m.RLock, {true, true}: m.TryRLock,
 		}[[2]bool{a.shared, a.try}]
@@ -128,8 +128,8 @@ func shared(what string, m *lock.RWMutex, s *spot) guest {
 	}}
 }
 
-func permitted(what string, m *lock.Semaphore, s *spot) guest {
-	return guest{what, []*spot{s}, func(ctx context.Context, a appetite) (*held, error) {
+func permitted(what string, m *lock.Semaphore, s *resource) guest {
+	return guest{what, []*resource{s}, func(ctx context.Context, a appetite) (*held, error) {
 		take := m.Acquire
 		if a.try {
 			take = m.TryAcquire
@@ -142,8 +142,8 @@ func permitted(what string, m *lock.Semaphore, s *spot) guest {
 	}}
 }
 
-func elected(what string, c *elect.Candidate, s *spot) guest {
-	return guest{what, []*spot{s}, func(ctx context.Context, a appetite) (*held, error) {
+func elected(what string, c *elect.Candidate, s *resource) guest {
+	return guest{what, []*resource{s}, func(ctx context.Context, a appetite) (*held, error) {
 		campaign := c.Campaign
 		if a.try {
 			campaign = c.TryCampaign
@@ -159,19 +159,21 @@ func elected(what string, c *elect.Candidate, s *spot) guest {
 // kindsOfGuests is how many there are of each client.
 const kindsOfGuests = 13
 
-// club is all the spots and how one client goes to them.
+// club is all the resources and how one client goes to them.
 type club struct {
-	line, layouts, rest, rw, kazooRW, agreed, stored, watched, simple, latch, selector *spot
+	line, layouts, rest, rw, kazooRW, agreed, stored, watched, simple, latch, selector *resource
 }
 
 func newClub() *club {
-	at := func(limit int, paths ...string) *spot {
-		return &spot{limit: limit, paths: paths, in: make(map[*held]bool)}
+	at := func(limit int, paths ...string) *resource {
+		return &resource{limit: limit, paths: paths, in: make(map[*held]bool)}
 	}
 	return &club{
-		line: at(0, "/c/line"), layouts: at(0, "/c/layouts"), rest: at(0, "/c/rest"), rw: at(0, "/c/rw"), kazooRW: at(0, "/c/kazoorw"),
-		agreed: at(4, "/c/agreed"), stored: at(3, "/c/stored"), watched: at(3, "/c/watched"), simple: at(0, "/c/simple"),
-		latch: at(0, "/c/latch"), selector: at(0, "/c/selector"),
+		line: at(0, "/c/line"), layouts: at(0, "/c/layouts"), rest: at(0, "/c/rest"),
+		rw: at(0, "/c/rw"), kazooRW: at(0, "/c/kazoorw"),
+		agreed: at(4, "/c/agreed"), stored: at(3, "/c/stored"), watched: at(3, "/c/watched"),
+		simple: at(0, "/c/simple"),
+		latch:  at(0, "/c/latch"), selector: at(0, "/c/selector"),
 	}
 }
 
@@ -183,7 +185,9 @@ func (c *club) guests(t *testing.T, client *zk.Client, n int) []guest {
 			t.Fatal(err)
 		}
 	}
-	handoff := []lock.Config{{}, {Handoff: lock.StrictFIFO}, {Retain: 3 * time.Second}, {Handoff: lock.Handoff{Count: 2}}}[n%4]
+	handoff := []lock.Config{
+		{}, {Handoff: lock.StrictFIFO}, {Retain: 3 * time.Second}, {Handoff: lock.Handoff{Count: 2}},
+	}[n%4]
 	layout, way := lock.Layout(n%3), lock.Handoff{}
 	if n%2 == 1 {
 		way = lock.StrictFIFO
@@ -196,7 +200,8 @@ func (c *club) guests(t *testing.T, client *zk.Client, n int) []guest {
 	must(err)
 	set, err := lock.NewSet(client, []string{c.line.paths[0], c.layouts.paths[0]}, lock.SetConfig{Layout: layout})
 	must(err)
-	set2, err := lock.NewSet(client, []string{c.layouts.paths[0], c.line.paths[0]}, lock.SetConfig{Delay: 3 * time.Second})
+	set2, err := lock.NewSet(client, []string{c.layouts.paths[0], c.line.paths[0]},
+		lock.SetConfig{Delay: 3 * time.Second})
 	must(err)
 	rests := time.Duration(n%2) * 3 * time.Second
 	rw, err := lock.NewRWMutex(client, c.rw.paths[0], lock.RWConfig{Handoff: way, Delay: rests})
@@ -213,12 +218,14 @@ func (c *club) guests(t *testing.T, client *zk.Client, n int) []guest {
 	must(err)
 	latch, err := elect.NewCandidate(client, c.latch.paths[0], strconv.Itoa(n), elect.Config{})
 	must(err)
-	selector, err := elect.NewCandidate(client, c.selector.paths[0], strconv.Itoa(n), elect.Config{Layout: elect.Layout(1 + n%2)})
+	selector, err := elect.NewCandidate(client, c.selector.paths[0], strconv.Itoa(n),
+		elect.Config{Layout: elect.Layout(1 + n%2)})
 	must(err)
 	return []guest{
 		plain("mutex", m, c.line), plain("layouts", l, c.layouts), plain("delay", r, c.rest),
 		plain("set", set, c.line, c.layouts), plain("set2", set2, c.line, c.layouts),
-		shared("rw", rw, c.rw), shared("kazoo rw", krw, c.kazooRW), permitted("agreed", agreed, c.agreed), permitted("stored", stored, c.stored),
+		shared("rw", rw, c.rw), shared("kazoo rw", krw, c.kazooRW),
+		permitted("agreed", agreed, c.agreed), permitted("stored", stored, c.stored),
 		permitted("watched", watched, c.watched), plain("simple", simple, c.simple), elected("latch", latch, c.latch),
 		elected("selector", selector, c.selector),
 	}
@@ -231,7 +238,7 @@ func (g *guest) stay(ctx context.Context, t *testing.T, a appetite, long time.Du
 	if err != nil {
 		return false
 	}
-	for _, s := range g.spots {
+	for _, s := range g.resources {
 		s.enter(t, h)
 	}
 	select {
@@ -239,7 +246,7 @@ func (g *guest) stay(ctx context.Context, t *testing.T, a appetite, long time.Du
 	case <-time.After(long):
 	}
 	if change && h.change != nil && h.ctx.Err() == nil {
-		for _, s := range g.spots {
+		for _, s := range g.resources {
 			s.leave(h)
 		}
 		_ = h.change(h.ctx) // what it is then is another test's
@@ -248,7 +255,7 @@ func (g *guest) stay(ctx context.Context, t *testing.T, a appetite, long time.Du
 		case <-time.After(long):
 		}
 	}
-	for _, s := range g.spots {
+	for _, s := range g.resources {
 		s.leave(h)
 	}
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
@@ -257,8 +264,8 @@ func (g *guest) stay(ctx context.Context, t *testing.T, a appetite, long time.Du
 	return true
 }
 
-// Everything that can be held, used at random under random faults: what is promised of it holds, and when the faults are over everybody is
-// served and nothing is left.
+// Everything that can be held, used at random under random faults: what is promised of it holds, and when the faults
+// are over, every waiter is served and nothing is left.
 func TestEverybodyIsServedAfterRandomFaults(t *testing.T) {
 	t.Parallel()
 	for range 5 {
@@ -274,7 +281,7 @@ func randomFaults(t *testing.T, w *world) {
 	dice := rand.New(rand.NewPCG(seed, 1)) // the control function's own
 	const clients, each = 4, 2
 	c := newClub()
-	chosen := random.Perm(kindsOfGuests)[:1+random.IntN(3)] // few, so that there is a crowd
+	chosen := random.Perm(kindsOfGuests)[:1+random.IntN(3)] // few kinds, so that many contend for one lock
 	sess := w.Session(t, 20*time.Second)
 	if _, err := sess.Create(t.Context(), "/c", nil, zk.Persistent); err != nil {
 		t.Fatal(err)
@@ -283,7 +290,8 @@ func randomFaults(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	faults := []zktest.Fault{
-		zktest.Refuse, zktest.CutBefore, zktest.DropReply, zktest.DropReply, zktest.CutAfter, zktest.Mute, zktest.DelayReply(time.Second),
+		zktest.Refuse, zktest.CutBefore, zktest.DropReply, zktest.DropReply, zktest.CutAfter, zktest.Mute,
+		zktest.DelayReply(time.Second),
 	}
 	w.Control(func(zktest.Request) zktest.Fault {
 		if i := dice.IntN(250); i < len(faults) {
@@ -324,7 +332,8 @@ func randomFaults(t *testing.T, w *world) {
 	}
 	<-time.After(time.Minute) // for sessions of which only the server knows
 	for _, left := range w.below("/c") {
-		if name := stdpath.Base(left); slices.ContainsFunc([]string{"lock-", "lease-", "latch-", "lock__", "READ__", "WRIT__"}, func(marker string) bool {
+		markers := []string{"lock-", "lease-", "latch-", "lock__", "READ__", "WRIT__"}
+		if name := stdpath.Base(left); slices.ContainsFunc(markers, func(marker string) bool {
 			return strings.Contains(name, marker)
 		}) {
 			t.Errorf("left: %s", left)

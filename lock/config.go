@@ -10,13 +10,13 @@ import (
 // RWConfig says how an RWMutex behaves. The zero RWConfig is ready to use. Its fields mean what those of Config do.
 type RWConfig struct {
 	Label     string                                       // what this contender is for
-	Layout    Layout                                       // who else respects our contenders
+	Layout    Layout                                       // which other programs respect our contenders
 	ACL       []zk.ACL                                     // of the nodes
-	Handoff   Handoff                                      // until when readers join those who read already
+	Handoff   Handoff                                      // how long readers may join readers that hold the lock
 	Retry     Retry                                        // how often a failed acquisition is tried again
 	Delay     time.Duration                                // how long the lock rests after an unclean loss
 	OnSuspend OnSuspend                                    // what a lost connection does to a hold
-	OnRevoke  func(ctx context.Context, r Revocation) bool // is asked when someone asks for the lock
+	OnRevoke  func(ctx context.Context, r Revocation) bool // is asked when another client asks for the lock
 	Hooks     Hooks                                        // are told of acquisitions
 
 	_ struct{}
@@ -32,12 +32,12 @@ func (c RWConfig) config() Config {
 // SetConfig says how a Set behaves. The zero SetConfig is ready to use. Its fields mean what those of Config do.
 type SetConfig struct {
 	Label     string                                       // what this contender is for
-	Layout    Layout                                       // who else respects our contenders
+	Layout    Layout                                       // which other programs respect our contenders
 	ACL       []zk.ACL                                     // of the nodes
 	Retry     Retry                                        // how often a failed acquisition is tried again
 	Delay     time.Duration                                // how long a path rests after an unclean loss
 	OnSuspend OnSuspend                                    // what a lost connection does to a hold
-	OnRevoke  func(ctx context.Context, r Revocation) bool // is asked when someone asks for one of the locks
+	OnRevoke  func(ctx context.Context, r Revocation) bool // is asked when another client asks for one of the locks
 	Hooks     Hooks                                        // are told of acquisitions
 
 	_ struct{}
@@ -57,7 +57,7 @@ type SemaphoreConfig struct {
 	ACL       []zk.ACL                                     // of the nodes
 	Retry     Retry                                        // how often a failed acquisition is tried again
 	OnSuspend OnSuspend                                    // what a lost connection does to a hold
-	OnRevoke  func(ctx context.Context, r Revocation) bool // is asked when someone asks for the permits
+	OnRevoke  func(ctx context.Context, r Revocation) bool // is asked when another client asks for the permits
 	Hooks     Hooks                                        // are told of acquisitions
 
 	_ struct{}
@@ -76,7 +76,7 @@ type SimpleConfig struct {
 	ACL       []zk.ACL                                     // of the node
 	Retry     Retry                                        // how often a failed acquisition is tried again
 	OnSuspend OnSuspend                                    // what a lost connection does to a hold
-	OnRevoke  func(ctx context.Context, r Revocation) bool // is asked when someone asks for the lock
+	OnRevoke  func(ctx context.Context, r Revocation) bool // is asked when another client asks for the lock
 	Hooks     Hooks                                        // are told of acquisitions
 
 	_ struct{}

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// contenders are the markers of all who stand in a lock's line, whatever its kind and its layout: a Mutex or a Set
-// and an RWMutex of one path exclude each other.
+// contenders are the markers of all contenders in a lock's line, of every kind and layout: a Mutex, a Set and an
+// RWMutex with one path exclude each other.
 var contenders = []line.Marker{line.CuratorLock, line.KazooLock, line.CuratorRead, line.CuratorWrite, line.KazooRead}
 
 func anyone(line.Contender) bool { return true }
@@ -20,8 +20,8 @@ func isReader(s line.Contender) bool {
 
 func isWriter(s line.Contender) bool { return !isReader(s) }
 
-// unsteady reports whether a contender may become another where it stands. A writer of a read/write lock may, and a
-// reader; in kazoo's layout its name is that of a mutex's contender.
+// unsteady reports whether a contender may change its kind and keep its number. Readers and writers of a read/write
+// lock may. In kazoo's layout, a writer's name is that of a mutex's contender.
 func unsteady(s line.Contender) bool { return s.Marker != line.CuratorLock }
 
 // checkNew checks what every lock is made of.
@@ -46,8 +46,8 @@ func ValidatePath(path string) error {
 	return nil
 }
 
-// contenderLine makes l a line in which we stand with nodes named after the stem.
-func contenderLine(l *line.Line, dir string, cfg Config, name stem, blocks func(line.Contender) bool) {
+// contenderLine makes l a line in which we stand with nodes of the given names.
+func contenderLine(l *line.Line, dir string, cfg Config, names prefixes, blocks func(line.Contender) bool) {
 	*l = line.Line{
 		Dir:     dir,
 		Markers: contenders,
@@ -56,7 +56,7 @@ func contenderLine(l *line.Line, dir string, cfg Config, name stem, blocks func(
 		ACL:     cfg.ACL,
 		Change:  unsteady,
 	}
-	cfg.Layout.apply(l, name)
+	cfg.Layout.apply(l, names)
 }
 
 // checkSize returns an error if one request cannot take a contender's nodes in the lines.

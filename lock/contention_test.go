@@ -29,14 +29,16 @@ const (
 	workerTimeout    = 2 * time.Second // of the workers' sessions
 )
 
-// arena is where the workers contend: servers behind a link with faults, and the faults that only these servers can have.
+// arena is where the workers contend: servers behind a link with faults, and the faults that only these servers can
+// have.
 type arena struct {
 	link   *zktest.Link
 	faults []func(*rand.Rand)
 }
 
 func TestOneHolderAtATimeOnTheEmbeddedServer(t *testing.T) {
-	srv := zktest.Run(t, zktest.Durable(), zktest.SessionTimeouts(time.Second, time.Minute), zktest.Tick(200*time.Millisecond))
+	srv := zktest.Run(t, zktest.Durable(), zktest.SessionTimeouts(time.Second, time.Minute),
+		zktest.Tick(200*time.Millisecond))
 	contention(t, arena{link: srv.Link, faults: []func(*rand.Rand){func(*rand.Rand) { srv.Restart() }}})
 }
 
@@ -64,10 +66,12 @@ func TestOneHolderAtATimeOnAnEnsemble(t *testing.T) {
 	}})
 }
 
-// contention lets fifty clients in ten processes fight for one lock while faults rain on them, and judges what they saw.
+// contention lets fifty clients in ten processes fight for one lock while faults rain on them, and judges what they
+// saw.
 //
-// Sessions expire here as they do in life: because nobody hears of them for too long. One that is closed behind its owner's back, as
-// zktest's ExpireSession does, is another matter: no client can know of that before the next one has the lock.
+// Sessions expire here as they do in life: because no server hears of them for too long. One that is closed behind its
+// owner's back, as zktest's ExpireSession does, is another matter: no client can know of that before the next one has
+// the lock.
 func contention(t *testing.T, a arena) {
 	t.Helper()
 	if testing.Short() {
@@ -77,7 +81,8 @@ func contention(t *testing.T, a arena) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	start := func(first int) *worker {
 		return startWorker(t, orders{
-			Servers: a.link.Addr(), Path: path, First: first, Clients: clientsPerWorker, Timeout: workerTimeout, Seed: seed,
+			Servers: a.link.Addr(), Path: path, First: first, Clients: clientsPerWorker, Timeout: workerTimeout,
+			Seed: seed,
 		})
 	}
 	var gone []*worker
@@ -85,7 +90,8 @@ func contention(t *testing.T, a arena) {
 	for i := range team {
 		team[i] = start(i * clientsPerWorker)
 	}
-	// Blips come all the time. A stall stops the line until it is over or a session has expired, so only a few fit into a run.
+	// Blips come all the time. A stall stops the line until it is over or a session has expired, so only a few fit into
+	// a run.
 	blips := []func(*rand.Rand){
 		func(rnd *rand.Rand) { a.link.Drop(anyone(a.link, rnd)) },
 		func(rnd *rand.Rand) { drop(a.link, rnd, zktest.DropReply) },
@@ -101,7 +107,8 @@ func contention(t *testing.T, a arena) {
 		func(rnd *rand.Rand) { // a process that stands still, shorter or longer than its sessions' timeout
 			p := team[rnd.IntN(len(team))].cmd.Process
 			_ = p.Signal(syscall.SIGSTOP)
-			time.AfterFunc(time.Duration(rnd.Int64N(int64(3*workerTimeout/2))), func() { _ = p.Signal(syscall.SIGCONT) })
+			time.AfterFunc(time.Duration(rnd.Int64N(int64(3*workerTimeout/2))),
+				func() { _ = p.Signal(syscall.SIGCONT) })
 		},
 		func(rnd *rand.Rand) { // kill -9 of a process; another takes its place
 			i := rnd.IntN(len(team))
@@ -194,8 +201,8 @@ func anyone(l *zktest.Link, rnd *rand.Rand) int64 {
 	return ids[rnd.IntN(len(ids))]
 }
 
-// noOrphans waits until the lock's directory is empty, while the sessions of those who used it are still there. Nodes of sessions whose
-// processes were killed go when these expire; what is there long after that is an orphan.
+// noOrphans waits until the lock's directory is empty, while the sessions of those who used it are still there. Nodes
+// of sessions whose processes were killed go when these expire; what is there long after that is an orphan.
 func noOrphans(t *testing.T, l *zktest.Link) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*workerTimeout)

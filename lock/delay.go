@@ -13,7 +13,7 @@ import (
 // leave a node while they hold the lock and after an unclean loss.
 func DelayPath(path string) string { return path + "-__delay__" }
 
-// waitsOut lets a delay pass, after it has told of that.
+// waitsOut waits for a delay to pass, after it has called queued.
 func waitsOut(queued func()) func(time.Duration) bool {
 	return func(time.Duration) bool {
 		queued()
@@ -21,11 +21,10 @@ func waitsOut(queued func()) func(time.Duration) bool {
 	}
 }
 
-// waitsNot lets no delay pass.
+// waitsNot does not wait for a delay.
 func waitsNot(time.Duration) bool { return false }
 
-// tryEnter takes the first place in the lines, or returns ErrHeld if any other contender is there, or a delay has not
-// passed.
+// tryEnter enters the lines if no other contender is there and every delay has passed, and returns ErrHeld otherwise.
 func (c *Config) tryEnter(ctx context.Context, sess *zk.Session, lines ...*line.Line) (*line.Own, error) {
 	own, err := line.TryEnter(ctx, sess, lines...)
 	if err == nil && own == nil {
@@ -38,7 +37,7 @@ func (c *Config) tryEnter(ctx context.Context, sess *zk.Session, lines ...*line.
 }
 
 // start does what Config.Delay asks of a contender that is first. If it returns an error it has released the contender.
-// The error is ErrHeld if there is a delay that rest does not want to let pass.
+// The error is ErrHeld if a delay has not passed and rest refuses to wait.
 func (c *Config) start(ctx context.Context, own *line.Own, rest func(time.Duration) bool) (*line.Own, error) {
 	if c.Delay == 0 {
 		return own, nil

@@ -71,7 +71,7 @@ func TestLockRestsAfterItsHoldersSessionHasEnded(t *testing.T) {
 func TestLockRestsAfterItsHoldersNodeWasDeletedByForce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := acquire(t, w.delayed())
-		settled()
+		letHoldsAge()
 		lost := time.Now()
 		if err := w.Session(t, 20*time.Second).Delete(t.Context(), hold.Path(), -1); err != nil {
 			t.Fatal(err)
@@ -198,8 +198,9 @@ func TestTryLockDoesNotWaitForTheDelay(t *testing.T) {
 	})
 }
 
-// The delay that counts is the lost holder's: it knows how long its writes linger. One without neither heeds nor causes one.
-func TestHoldersWithoutADelayNeitherCauseNorHeedOne(t *testing.T) {
+// The delay that counts is the lost holder's: it knows how long its writes linger. A holder without a delay neither
+// observes nor causes one.
+func TestHoldersWithoutADelayNeitherCauseNorObserveOne(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		plain := w.mutex(lock.Config{})
 		w.lose(acquire(t, plain))
@@ -260,14 +261,16 @@ func TestDelaySurvivesLostReplies(t *testing.T) {
 	t.Parallel()
 	for kind := range new(world).delayedKinds() {
 		for name, fault := range map[string]zktest.Fault{
-			"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore, "cut after": zktest.CutAfter,
+			"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore,
+			"cut after": zktest.CutAfter,
 		} {
 			t.Run(kind+", "+name, func(t *testing.T) {
 				t.Parallel()
 				for nth := 1; nth <= 16; nth++ {
 					synctest.Test(t, func(t *testing.T) {
 						var net zktest.Net
-						delaySurvives(t, &world{zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute)), t}, kind, nth, fault)
+						srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute))
+						delaySurvives(t, &world{srv, t}, kind, nth, fault)
 					})
 				}
 			})
@@ -347,7 +350,8 @@ func TestReadersRestAfterWritersAndWritersAfterAnybody(t *testing.T) {
 				t.Errorf("it took %v", took)
 			}
 		}
-		writer, reader := func(m *lock.RWMutex) *lock.Hold { return locked(t, m.Lock) }, func(m *lock.RWMutex) *lock.Hold { return locked(t, m.RLock) }
+		writer := func(m *lock.RWMutex) *lock.Hold { return locked(t, m.Lock) }
+		reader := func(m *lock.RWMutex) *lock.Hold { return locked(t, m.RLock) }
 		leave := func(h *lock.Hold) { // an upgrade finds readers that are about to leave
 			t.Helper()
 			if err := h.UnlockWait(t.Context()); err != nil {
@@ -390,7 +394,7 @@ func TestReadersRestAfterWritersAndWritersAfterAnybody(t *testing.T) {
 		leave(changed(reader(m), m.Upgrade))
 		leave(writer(rw()))
 		atOnce(begin)
-		settled()
+		letHoldsAge()
 		w.empty(path, lock.DelayPath(path))
 	})
 }
@@ -428,7 +432,8 @@ func TestDisconnectEndsTheHoldOnlyIfThatIsWanted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := lock.NewMutex(w.Client(t, 20*time.Second), pathC, lock.Config{OnSuspend: lock.EndHold, Retain: time.Hour})
+		m, err := lock.NewMutex(w.Client(t, 20*time.Second), pathC,
+			lock.Config{OnSuspend: lock.EndHold, Retain: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -458,7 +463,8 @@ func TestDisconnectEndsTheHoldOnlyIfThatIsWanted(t *testing.T) {
 		last := acquire(t, m)
 		w.HalfOpen(last.Session().ID())
 		<-last.Context().Done()
-		if cause := context.Cause(last.Context()); !errors.Is(cause, lock.ErrSuspended) && !errors.Is(cause, zk.ErrLost) {
+		cause := context.Cause(last.Context())
+		if !errors.Is(cause, lock.ErrSuspended) && !errors.Is(cause, zk.ErrLost) {
 			t.Errorf("got cause %v", cause)
 		}
 	})
@@ -471,7 +477,7 @@ func TestLockRestsAfterADowngradedHoldWasDeletedByForce(t *testing.T) {
 		if err := m.Downgrade(t.Context(), hold); err != nil {
 			t.Fatal(err)
 		}
-		settled()
+		letHoldsAge()
 		lost := time.Now()
 		w.removeNode(0)
 		<-hold.Context().Done()

@@ -224,7 +224,8 @@ func TestDoTellsOfARevocationIfTheFunctionFails(t *testing.T) {
 				}
 				return nil
 			})
-			if fails && (!errors.Is(err, lock.ErrRevoked) || !errors.Is(err, context.Canceled)) || !fails && err != nil {
+			if fails && (!errors.Is(err, lock.ErrRevoked) || !errors.Is(err, context.Canceled)) ||
+				!fails && err != nil {
 				t.Errorf("fails %v: got %v", fails, err)
 			}
 		}

@@ -23,7 +23,7 @@ func (w *world) removeNode(i int) {
 	}
 }
 
-func TestPlacesOfOneProcessTellEachOtherWhoIsNext(t *testing.T) {
+func TestContendersOfOneProcessTellEachOtherWhichIsNext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const n = 50
 		other, m := acquire(t, w.mutex(strict)), w.mutex(strict)
@@ -38,7 +38,7 @@ func TestPlacesOfOneProcessTellEachOtherWhoIsNext(t *testing.T) {
 		synctest.Wait()
 		after := w.Traffic()
 		if lists := after.Requests[zktest.OpGetChildren] - before.Requests[zktest.OpGetChildren]; lists != 0 {
-			t.Errorf("%d places of one process listed the line %d times, want never: the first saw one ahead, and told the next", n, lists)
+			t.Errorf("%d contenders of one process listed the line %d times, want never: each tells the next", n, lists)
 		}
 		if events := after.Events - before.Events; events != n {
 			t.Errorf("%d releases made %d watch events, want one each", n, events)
@@ -47,10 +47,12 @@ func TestPlacesOfOneProcessTellEachOtherWhoIsNext(t *testing.T) {
 	})
 }
 
-// The place ahead is of the same process. It is first, and says so; but the node of the one that it tells is gone.
-func TestPlaceWhoseNodeIsDeletedIsNotLetInByTheOneAhead(t *testing.T) {
+// The contender ahead is of the same process. It is first, and says so; but the node of the one that it tells is gone.
+func TestContenderWhoseNodeIsDeletedIsNotLetInByTheOneAhead(t *testing.T) {
 	t.Parallel()
-	for name, first := range map[string]bool{"before the one ahead is first": false, "while the one ahead is first": true} {
+	for name, first := range map[string]bool{
+		"before the one ahead is first": false, "while the one ahead is first": true,
+	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				other, m := acquire(t, w.mutex(strict)), w.mutex(strict)
@@ -77,7 +79,7 @@ func TestPlaceWhoseNodeIsDeletedIsNotLetInByTheOneAhead(t *testing.T) {
 	}
 }
 
-func TestPlaceThatLeavesIsNoLongerFollowed(t *testing.T) {
+func TestContenderThatLeavesIsNoLongerFollowed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other, m := acquire(t, w.mutex(strict)), w.mutex(strict)
 		first := lockInBackground(t.Context(), m)
@@ -102,8 +104,8 @@ func TestPlaceThatLeavesIsNoLongerFollowed(t *testing.T) {
 	})
 }
 
-// The connection is lost between the word that a place is next and the event that it waits for.
-func TestPlaceThatIsNextGoesOnAfterAReconnect(t *testing.T) {
+// The connection is lost between the message that a contender is next and the event that it waits for.
+func TestContenderThatIsNextGoesOnAfterAReconnect(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other, m := acquire(t, w.mutex(strict)), w.mutex(strict)
 		waiting := lockers(t, m, 3)
@@ -123,13 +125,17 @@ func TestPlaceThatIsNextGoesOnAfterAReconnect(t *testing.T) {
 	})
 }
 
-// Whoever gives a lock up and asks for it again behind others goes by what it saw of them when it was first: here it is wrong, too.
+// A contender that gives a lock up and asks for it again goes by what it saw of the others when it was first. Here that
+// is wrong, too.
 func TestWhoComesBackBehindOthersWaitsForAllOfThem(t *testing.T) {
 	t.Parallel()
 	type line = []<-chan result
 	for name, meanwhile := range map[string]func(w *world, waiting line, leave func()) line{
-		"nothing happens meanwhile":     func(_ *world, waiting line, _ func()) line { return waiting },
-		"the last one leaves meanwhile": func(_ *world, waiting line, leave func()) line { leave(); return waiting[:2] },
+		"nothing happens meanwhile": func(_ *world, waiting line, _ func()) line { return waiting },
+		"the last one leaves meanwhile": func(_ *world, waiting line, leave func()) line {
+			leave()
+			return waiting[:2]
+		},
 		"somebody comes meanwhile": func(w *world, waiting line, _ func()) line {
 			return append(waiting, lockInBackground(w.t.Context(), w.mutex(strict)))
 		},
@@ -143,7 +149,8 @@ func TestWhoComesBackBehindOthersWaitsForAllOfThem(t *testing.T) {
 				two := []*lock.Mutex{w.mutex(strict), w.mutex(strict)}
 				hold, next := acquire(t, two[0]), lockInBackground(lasts, two[1])
 				synctest.Wait()
-				mine := lockInBackground(lasts, m) // behind two, so that it must look when it is first, and sees who is behind
+				// It is behind two, so it must list the line when it is first, and sees the contenders behind it.
+				mine := lockInBackground(lasts, m)
 				synctest.Wait()
 				waiting := append(lockers(t, w.mutex(strict), 2), lockInBackground(may, w.mutex(strict)))
 				synctest.Wait()
@@ -153,7 +160,8 @@ func TestWhoComesBackBehindOthersWaitsForAllOfThem(t *testing.T) {
 
 				slow, arrives := context.WithCancel(lasts)
 				defer arrives()
-				together := false // the unlock and the next lock left in one transaction: most likely, and not for certain
+				// The unlock and the next lock left in one transaction: that is likely, but not certain.
+				together := false
 				w.Control(func(r zktest.Request) zktest.Fault {
 					if r.Op == zktest.OpMulti && r.Nth == 1 {
 						together = true
@@ -251,8 +259,9 @@ func TestHoldsThatFollowEachOtherAreEachWatchedInTime(t *testing.T) {
 			time.Sleep(time.Duration(i) * 20 * time.Millisecond)
 			w.removeNode(0)
 			<-hold.Context().Done()
-			if took := time.Since(begun); took > 100*time.Millisecond || !errors.Is(context.Cause(hold.Context()), lock.ErrDeleted) {
-				t.Errorf("hold %d: told after %v: %v; want ErrDeleted within 100ms of its beginning", i, took, context.Cause(hold.Context()))
+			took, cause := time.Since(begun), context.Cause(hold.Context())
+			if took > 100*time.Millisecond || !errors.Is(cause, lock.ErrDeleted) {
+				t.Errorf("hold %d: told after %v: %v; want ErrDeleted within 100ms of its beginning", i, took, cause)
 			}
 			_ = hold.Unlock() // was deleted
 		}

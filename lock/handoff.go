@@ -34,14 +34,14 @@ func (h Handoff) withDefaults() (Handoff, error) {
 	return h, nil
 }
 
-// bound is how far an ownership has got in passing the lock on locally. It is counted from the last moment at which the
-// line is known to have had no other contender: one that came later has waited since then at most.
+// bound is how far an ownership has used up its limits for passing the lock on locally. It counts from the last moment
+// at which the line is known to have had no other contender: one that came later has not waited longer than that.
 type bound struct {
-	turn    int       // the turn that was next then
-	at      time.Time // when that was
-	looking bool      // somebody is looking at the line
-	crowded bool      // somebody else stands in it
-	watched bool      // the line is watched: nobody comes without our being told
+	turn      int       // the turn that was next then
+	at        time.Time // when that was
+	looking   bool      // a look at the line is under way
+	contended bool      // another contender stands in it
+	watched   bool      // the line is watched: we hear of every contender that comes
 }
 
 // reached reports whether the bound is reached at the given turn.
@@ -51,14 +51,14 @@ func (b *bound) reached(h Handoff, turn int, now time.Time) bool {
 
 // near reports whether it is time to look at the line, so that the answer is there before the bound is.
 func (b *bound) near(h Handoff, turn int, now time.Time) bool {
-	return !b.looking && !b.crowded && !b.watched && (turn-b.turn >= h.Count/2 || now.Sub(b.at) >= h.Time/2)
+	return !b.looking && !b.contended && !b.watched && (turn-b.turn >= h.Count/2 || now.Sub(b.at) >= h.Time/2)
 }
 
-// keeps reports whether an ownership may be kept although no goroutine here wants the lock: no other contender is known
-// to stand in the line. Once it has been kept before, a goroutine watches the line; until the watch is set, the last
-// look at the line counts for Handoff.Time only.
+// keeps reports whether an ownership may be kept while no goroutine here wants the lock: it may if no other contender
+// is known to stand in the line. Once it has been kept before, a goroutine watches the line; until the watch is set,
+// the last look at the line counts for Handoff.Time only.
 func (b *bound) keeps(h Handoff, before bool, now time.Time) bool {
-	return !b.crowded && (!before || b.watched || now.Sub(b.at) < h.Time)
+	return !b.contended && (!before || b.watched || now.Sub(b.at) < h.Time)
 }
 
-func (b *bound) alone() bool { return b.watched && !b.crowded }
+func (b *bound) alone() bool { return b.watched && !b.contended }

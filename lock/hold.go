@@ -70,7 +70,7 @@ func (g *grant) leave() *line.Removal {
 	return back.take(g.Ownership)
 }
 
-// giveBackTo changes who takes the lock back, after the hold has become of another kind.
+// giveBackTo changes the giver that takes the lock back, after the hold has changed its kind.
 func (g *grant) giveBackTo(back giver) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -127,9 +127,8 @@ func (h *Hold) Token() Token {
 //
 //	_, err = hold.Session().Multi(ctx, hold.Guard(), zk.SetOp("/stock", stock, version))
 //
-// A hold of a Set, of several permits of a Semaphore, or with the Layout Both has several nodes. Guard checks the
-// first of them, Guards all. The server removes them together, so the two differ only if someone deletes a node by
-// hand.
+// A hold of a Set, of several permits of a Semaphore, or with the Layout Both has several nodes. Guard checks the first
+// of them, Guards all. The server removes them together, so the two differ only if a client deletes a node by hand.
 func (h *Hold) Guard() zk.Op { return zk.CheckOp(h.Path(), -1) }
 
 // Guards returns the operations to put first in a multi so that the server refuses it unless all of the hold's nodes

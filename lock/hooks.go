@@ -34,14 +34,14 @@ type Event struct {
 	Err   error         // Lost: the cause of the hold's context
 }
 
-// enqueued tells that an acquisition of the lock at path has to wait.
+// enqueued reports that an acquisition of the lock at path has to wait.
 func (k *Hooks) enqueued(ctx context.Context, path string) {
 	if k.Enqueued != nil {
 		k.Enqueued(ctx, Event{Path: path})
 	}
 }
 
-// enqueuedOnce returns a function that tells it when it is first called.
+// enqueuedOnce returns a function that calls enqueued the first time that it is called.
 func (k *Hooks) enqueuedOnce(ctx context.Context, path string) func() {
 	told := false
 	return func() {
@@ -52,7 +52,7 @@ func (k *Hooks) enqueuedOnce(ctx context.Context, path string) func() {
 	}
 }
 
-// begin returns the time if anybody wants to know how long something takes.
+// begin returns the time if a hook reports how long something takes.
 func (k *Hooks) begin() time.Time {
 	if k.Acquired == nil && k.Released == nil && k.Lost == nil {
 		return time.Time{}
@@ -60,8 +60,8 @@ func (k *Hooks) begin() time.Time {
 	return time.Now()
 }
 
-// acquired tells that the lock at path was acquired, and sees to it that the end of the hold is told, later. Nobody
-// else knows h yet.
+// acquired reports that the lock at path was acquired, and arranges that the end of the hold is reported. No other
+// goroutine knows h yet.
 func (k *Hooks) acquired(ctx context.Context, path string, h *Hold, begin time.Time) {
 	if begin.IsZero() {
 		return
@@ -76,7 +76,7 @@ func (k *Hooks) acquired(ctx context.Context, path string, h *Hold, begin time.T
 	}
 }
 
-// follow has the end of the hold told.
+// follow arranges that the end of the hold is reported.
 func (k *Hooks) follow(h *Hold, e Event, since time.Time) {
 	r := &report{hooks: k, event: e, since: since}
 	h.grant.report = r
@@ -86,7 +86,7 @@ func (k *Hooks) follow(h *Hold, e Event, since time.Time) {
 	}
 }
 
-// report tells the end of a hold, once.
+// report reports the end of a hold, once.
 type report struct {
 	hooks *Hooks
 	event Event
@@ -99,8 +99,8 @@ type report struct {
 	cause error // of the loss
 }
 
-// released notes that the lock is given back, and the cause if it was lost before. The end is told later, by tell,
-// because the caller holds locks. It does nothing for holds without hooks.
+// released notes that the lock is given back, and the cause if it was lost before. It leaves the call of the hook to
+// tell, because the caller holds mutexes. It does nothing for holds without hooks.
 func (r *report) released(cause error) {
 	if r == nil {
 		return
@@ -116,7 +116,7 @@ func (r *report) released(cause error) {
 	}
 }
 
-// lost notes that the hold has ended without an unlock, and tells it.
+// lost notes that the hold has ended without an unlock, and calls the hook.
 func (r *report) lost(cause error) {
 	r.mu.Lock()
 	ended := r.over
@@ -130,8 +130,8 @@ func (r *report) lost(cause error) {
 	}
 }
 
-// tell tells the end of the hold if it has come and was not told yet. It does nothing for the holds of those who have
-// no hooks.
+// tell calls the hook for the end of the hold, if the hold has ended and the hook was not called yet. It does nothing
+// for holds without hooks.
 func (r *report) tell() {
 	if r == nil {
 		return

@@ -54,7 +54,8 @@ func (d *diary) want(t *testing.T, want ...string) {
 	}
 }
 
-// wantInAnyOrder is want for what several goroutines tell: the next may have the lock before the one who gave it up tells of it.
+// wantInAnyOrder is want for what several goroutines tell: the next may have the lock before the one who gave it up
+// tells of it.
 func (d *diary) wantInAnyOrder(t *testing.T, want ...string) {
 	t.Helper()
 	got := d.read()

@@ -62,7 +62,7 @@ type Contender struct {
 	Path    string    // of its node; of the one in Curator's layout if it has two
 	Second  string    // of the other one, in kazoo's layout; empty if there is none
 	Kind    Kind      // what it wants
-	Holder  bool      // nobody ahead keeps it waiting; a Set has its lock when it is so at all of its paths
+	Holder  bool      // it waits for no contender; a Set has its lock when that is so at all of its paths
 	MayHold bool      // another program's, which holds unless it looks for the names of those ahead; Holder is false
 	Group   int       // contenders of one group wait for each other; those of different ones may hold together
 	Owner   Owner     // zero if the contender is not one of ours
@@ -72,17 +72,17 @@ type Contender struct {
 	Since   time.Time // when the node was made, by the server's clock
 	Token   Token     // of its first hold
 
-	// Revoked is the request to give the lock up that was made of this contender last, nil if there was none.
+	// Revoked is the last request to this contender to release the lock, nil if there was none.
 	Revoked *Revocation
 
-	spot   bool        // it is the node of a simple lock: the next holder's has the same name
+	simple bool        // it is the node of a simple lock: the next holder's has the same name
 	marker line.Marker // of its name
 }
 
 // czxid is the transaction that made the contender's node.
 func (c *Contender) czxid() int64 { return int64(c.Token) / line.Turns }
 
-// known are the markers of all whom Inspect knows.
+// known are the markers of all contenders that Inspect knows.
 var known = append([]line.Marker{line.CuratorLatch}, contenders...)
 
 // Inspect returns the holders and waiters of the lock at path, in the order in which they will be served; readers
@@ -121,7 +121,7 @@ func inspect(ctx context.Context, sess *zk.Session, path string) ([]Contender, e
 		return list, err
 	}
 	permits, err := inspectPermits(ctx, sess, path)
-	for i := range list { // they have nothing to do with the permits
+	for i := range list { // they do not contend for the permits
 		list[i].Group++
 	}
 	return append(permits, list...), err
@@ -133,7 +133,7 @@ func ephemeral(s zk.Stat) bool {
 	return s.EphemeralOwner != 0 && s.EphemeralOwner != container && uint64(s.EphemeralOwner)>>56 != expires
 }
 
-// inspectSimple returns who has the simple lock at path. Who waits for it is nowhere to be seen.
+// inspectSimple returns the holder of the simple lock at path. Its waiters leave no trace in the tree.
 func inspectSimple(ctx context.Context, sess *zk.Session, path string) ([]Contender, error) {
 	data, stat, err := sess.Get(ctx, path)
 	if errors.Is(err, zk.NoNode) || err == nil && !ephemeral(stat) {
@@ -146,7 +146,7 @@ func inspectSimple(ctx context.Context, sess *zk.Session, path string) ([]Conten
 	if err != nil {
 		return nil, err
 	}
-	c.Holder, c.spot = true, true
+	c.Holder, c.simple = true, true
 	return []Contender{c}, nil
 }
 
@@ -170,27 +170,27 @@ func contender(path string, node zk.Data) (Contender, error) {
 	return c, nil
 }
 
-// inspectPermits returns who has permits of the semaphore at path, one for each permit, and who waits for some.
+// inspectPermits returns the holders of the permits of the semaphore at path, one for each permit, and the waiters.
 func inspectPermits(ctx context.Context, sess *zk.Session, path string) ([]Contender, error) {
 	b := sess.Batch()
 	taken, wanted := b.Children(path+"/"+leasesDir), b.Children(path+"/"+queueDir)
 	b.Send()
 	var list []Contender
-	for _, part := range []struct {
+	for _, nodes := range []struct {
 		dir    string
 		listed *zk.Future[zk.Children]
 		marker line.Marker
 	}{{leasesDir, taken, line.CuratorLease}, {queueDir, wanted, line.CuratorLock}} {
-		children, err := part.listed.Get(ctx)
+		children, err := nodes.listed.Get(ctx)
 		if err != nil && !errors.Is(err, zk.NoNode) {
 			return nil, err
 		}
-		found, err := describe(ctx, sess, path+"/"+part.dir, children.Names, []line.Marker{part.marker})
+		found, err := describe(ctx, sess, path+"/"+nodes.dir, children.Names, []line.Marker{nodes.marker})
 		if err != nil {
 			return nil, err
 		}
 		for i := range found {
-			found[i].Kind, found[i].Holder = Permit, part.dir == leasesDir
+			found[i].Kind, found[i].Holder = Permit, nodes.dir == leasesDir
 			found[i].MayHold, found[i].Group = false, 0
 		}
 		list = append(list, found...)
@@ -200,15 +200,15 @@ func inspectPermits(ctx context.Context, sess *zk.Session, path string) ([]Conte
 
 // fold takes the second nodes of contenders that have two out of the list, and returns their names by those of the
 // first.
-func fold(seats []line.Contender) (left []line.Contender, second map[string]string) {
+func fold(contenders []line.Contender) (left []line.Contender, second map[string]string) {
 	first := make(map[string]string)
-	for _, s := range seats {
+	for _, s := range contenders {
 		if !kazoos(s) {
 			first[chosen(s.Name)] = s.Name
 		}
 	}
 	second = make(map[string]string)
-	left = slices.DeleteFunc(seats, func(s line.Contender) bool {
+	left = slices.DeleteFunc(contenders, func(s line.Contender) bool {
 		name, ok := first[chosen(s.Name)]
 		if !ok || !kazoos(s) {
 			return false
@@ -228,21 +228,21 @@ func chosen(name string) string {
 	return name[:min(length, len(name))]
 }
 
-// describe reads the nodes of those children of path that stand in line, all in one go.
+// describe reads the nodes of those children of path that stand in line, in one batch.
 func describe(
 	ctx context.Context, sess *zk.Session, path string, children []string, markers []line.Marker,
 ) ([]Contender, error) {
-	seats, second := fold(line.Contenders(children, markers))
-	line.Sort(seats)
+	contenders, second := fold(line.Contenders(children, markers))
+	line.Sort(contenders)
 	b := sess.Batch()
-	reads := make([]*zk.Future[zk.Data], len(seats))
-	for i, s := range seats {
+	reads := make([]*zk.Future[zk.Data], len(contenders))
+	for i, s := range contenders {
 		reads[i] = b.Get(path + "/" + s.Name)
 	}
 	b.Send()
-	list := make([]Contender, 0, len(seats))
+	list := make([]Contender, 0, len(contenders))
 	var there []line.Contender
-	for i, s := range seats {
+	for i, s := range contenders {
 		node, err := reads[i].Get(ctx)
 		if errors.Is(err, zk.NoNode) {
 			continue

@@ -88,7 +88,11 @@ func TestInspectTellsThoseApartWhoDoNotExcludeEachOther(t *testing.T) {
 		{"ours for kazoo, and kazoo", []string{"", kazoos}, lock.Kazoo, "H-", "00"},
 		{"ours for kazoo, and Curator", []string{"", curators}, lock.Kazoo, "H?", "01"},
 		{"ours for both, and both", []string{"", curators, kazoos}, lock.Both, "H--", "000"},
-		{"Curator's readers and writer", []string{guid + "-__READ__", guid + "-__READ__", guid + "-__WRIT__"}, 0, "SS-", "000"},
+		{
+			"Curator's readers and writer",
+			[]string{guid + "-__READ__", guid + "-__READ__", guid + "-__WRIT__"},
+			0, "SS-", "000",
+		},
 		{"ours and Curator's writer", []string{"", guid + "-__WRIT__"}, lock.Curator, "H?", "01"},
 		{"kazoo's Lock, and its readers", []string{kazoos, "1f8fad5bd9cb469fa16570867728950e__rlock__"}, 0, "H-", "00"},
 		{"an election and a lock", []string{latch, "", latch}, lock.Curator, "HH-", "010"},
@@ -167,7 +171,7 @@ func TestHolderOfPermitsIsToldWhoRevokesThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		settled()
+		letHoldsAge()
 		w.wantRoles("two permits", "SS")
 		done := w.revoke(lock.RevokeOptions{Reason: "drain"})
 		<-hold.Context().Done()

@@ -32,21 +32,28 @@ func TestInspectTellsKindsAndWhoHoldsTogether(t *testing.T) {
 		}{
 			{[]string{"_c_" + guid + "-lock-", "x-lock-"}, []string{"exclusive holds 0", "exclusive waits 1"}},
 			{
-				[]string{"_c_" + guid + "-__READ__", "y__rlock__", "z__READ__", "_c_" + guid + "-__WRIT__", "u__READ__"},
+				[]string{
+					"_c_" + guid + "-__READ__", "y__rlock__", "z__READ__", "_c_" + guid + "-__WRIT__",
+					"u__READ__",
+				},
 				[]string{"reader holds 0", "reader holds 1", "reader holds 2", "writer waits 3", "reader waits 4"},
 			},
 			{[]string{"a__lock__", "b__rlock__"}, []string{"exclusive holds 0", "reader waits 1"}},
 			{[]string{"_c_" + guid + "-latch-", "c-latch-"}, []string{"candidate holds 0", "candidate waits 1"}},
 			{[]string{"foreign", "lock-x", "d__READ__"}, []string{"reader holds 2"}},
 			// two nodes of one contender
-			{[]string{"_c_" + guid + "-__READ__", "_c_" + guid + "-__rlock__", "e-lock-"}, []string{"reader holds 0", "exclusive waits 2"}},
+			{
+				[]string{"_c_" + guid + "-__READ__", "_c_" + guid + "-__rlock__", "e-lock-"},
+				[]string{"reader holds 0", "exclusive waits 2"},
+			},
 		} {
 			dir := fmt.Sprintf("/locks/%d", i)
 			if _, err := sess.Create(t.Context(), dir, nil, zk.Container); err != nil {
 				t.Fatal(err)
 			}
 			for n, name := range c.nodes {
-				if _, err := sess.Create(t.Context(), dir+"/"+name, fmt.Append(nil, n), zk.EphemeralSequential); err != nil {
+				_, err := sess.Create(t.Context(), dir+"/"+name, fmt.Append(nil, n), zk.EphemeralSequential)
+				if err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -65,7 +72,7 @@ func TestInspectTellsKindsAndWhoHoldsTogether(t *testing.T) {
 	})
 }
 
-func TestInspectTellsOfASetsOtherPathsAndShowsATwinOnce(t *testing.T) {
+func TestInspectTellsOfASetsOtherPathsAndShowsTwoNodesOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, 20*time.Second)
 		s, err := lock.NewSet(client, []string{pathA, pathB}, lock.SetConfig{Layout: lock.Both})

@@ -67,7 +67,8 @@ func TestNodeOfACreationThatComesLateIsRemoved(t *testing.T) {
 						t.Errorf("%s is there still (%v)", node, err)
 					}
 				}
-				if err := hold.Context().Err(); err != nil || late[hold.Path()] || !strings.HasPrefix(hold.Path(), path) {
+				if err := hold.Context().Err(); err != nil || late[hold.Path()] ||
+					!strings.HasPrefix(hold.Path(), path) {
 					t.Errorf("the hold at %s: %v", hold.Path(), err)
 				}
 				if err := hold.UnlockWait(t.Context()); err != nil {

@@ -44,17 +44,17 @@ func (l Layout) check() error {
 	return nil
 }
 
-// A stem is what stands in a contender's name between its random part and its number: in Curator's names and in
+// prefixes are what stands in a contender's name between its random part and its number: in Curator's names and in
 // kazoo's.
-type stem struct{ curator, kazoo string }
+type prefixes struct{ curator, kazoo string }
 
-// stems of the contenders of a mutex, of those who share a read/write lock, and of a semaphore's permits.
+// The prefixes of a mutex's contenders, of a read/write lock's, and of a semaphore's permits.
 var (
-	lockStem    = stem{string(line.CuratorLock), string(line.KazooLock)}
-	readStem    = stem{string(line.CuratorRead), string(line.KazooRead)}
-	writeStem   = stem{string(line.CuratorWrite), string(line.KazooLock)}
-	leaseStem   = stem{curator: string(line.CuratorLease)} // kazoo's semaphore has another layout altogether
-	upgradeStem = stem{upgraded + string(line.CuratorWrite), upgraded + string(line.KazooLock)}
+	lockPrefixes    = prefixes{string(line.CuratorLock), string(line.KazooLock)}
+	readPrefixes    = prefixes{string(line.CuratorRead), string(line.KazooRead)}
+	writePrefixes   = prefixes{string(line.CuratorWrite), string(line.KazooLock)}
+	leasePrefixes   = prefixes{curator: string(line.CuratorLease)} // kazoo's semaphore has another layout altogether
+	upgradePrefixes = prefixes{upgraded + string(line.CuratorWrite), upgraded + string(line.KazooLock)}
 )
 
 // apply names the contenders of a line.
@@ -63,17 +63,17 @@ var (
 // at the end of a name only. Curator sorts a name without its own marker by all of its text, among the bare numbers
 // of the others: once these have grown, hexadecimal digits may come before them, and a Curator contender would wait
 // for one that came later and waits for it. Nothing that begins with an underscore comes before a number.
-func (l Layout) apply(to *line.Line, s stem) {
-	named := func(stem string) func(string) string {
-		return func(guid string) string { return "_c_" + guid + "-" + stem }
+func (l Layout) apply(to *line.Line, p prefixes) {
+	named := func(prefix string) func(string) string {
+		return func(guid string) string { return "_c_" + guid + "-" + prefix }
 	}
 	switch l {
 	case Kazoo:
-		to.Prefix = named(s.kazoo)
+		to.Prefix = named(p.kazoo)
 	case Both:
-		to.Prefix, to.Second = named(s.curator), named(s.kazoo)
+		to.Prefix, to.Second = named(p.curator), named(p.kazoo)
 	default:
-		to.Prefix = named(s.curator)
+		to.Prefix = named(p.curator)
 	}
 	to.Lasting = l != Curator
 }

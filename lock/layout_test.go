@@ -89,7 +89,8 @@ func TestContendersOfAllLayoutsStandInOneLine(t *testing.T) {
 			held := acquire(t, w.mutex(lock.Config{Layout: lock.Both}))
 			var waiting []<-chan result
 			for i := range 9 {
-				waiting = append(waiting, lockInBackground(t.Context(), w.mutex(lock.Config{Layout: layouts[i%3], Retain: retain})))
+				waiting = append(waiting,
+					lockInBackground(t.Context(), w.mutex(lock.Config{Layout: layouts[i%3], Retain: retain})))
 				synctest.Wait()
 			}
 			for i, c := range waiting {
@@ -103,7 +104,7 @@ func TestContendersOfAllLayoutsStandInOneLine(t *testing.T) {
 	})
 }
 
-// A second node is half of the place: if somebody deletes it, those who know no other node come in.
+// A contender needs its second node: if another client deletes it, the programs that know no other node come in.
 func TestHoldEndsWhenItsSecondNodeIsDeletedByOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{Layout: lock.Both})
@@ -126,7 +127,8 @@ func TestGuardsCheckBothNodesOfAContender(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, take := range []func(context.Context) (*lock.Hold, error){w.mutex(lock.Config{Layout: lock.Both}).Lock, rw.Lock, rw.RLock} {
+		mutex := w.mutex(lock.Config{Layout: lock.Both})
+		for _, take := range []func(context.Context) (*lock.Hold, error){mutex.Lock, rw.Lock, rw.RLock} {
 			hold := locked(t, take)
 			if len(hold.Guards()) != 2 {
 				t.Fatalf("got %d guards, want 2", len(hold.Guards()))
@@ -137,7 +139,8 @@ func TestGuardsCheckBothNodesOfAContender(t *testing.T) {
 			names := w.nodes(path)
 			for _, name := range names {
 				if path+"/"+name != hold.Path() {
-					if err := session(t, w.Client(t, 20*time.Second)).Delete(t.Context(), path+"/"+name, -1); err != nil {
+					other := session(t, w.Client(t, 20*time.Second))
+					if err := other.Delete(t.Context(), path+"/"+name, -1); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -161,7 +164,7 @@ func TestWaiterWhoseSecondNodeIsDeletedByOthersIsNotLetIn(t *testing.T) {
 		synctest.Wait()
 		unlock(t, hold)
 		next := got(t, behind)
-		none(t, "the one that lost its place", waiting)
+		none(t, "the one that lost its node", waiting)
 		unlock(t, next)
 		unlock(t, got(t, waiting))
 	})
@@ -183,11 +186,13 @@ func unlockLost(t *testing.T, h *lock.Hold) {
 	}
 }
 
-// Every request of what a lock with two nodes does is hit in turn, in each way: never one node without the other for long, never an orphan.
+// Every request of what a lock with two nodes does is hit in turn, in each way: never one node without the other for
+// long, never an orphan.
 func TestLostRepliesMakeNoOrphanOfTwoNodes(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
-		"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore, "cut after": zktest.CutAfter,
+		"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore,
+		"cut after": zktest.CutAfter,
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -273,7 +278,8 @@ func TestSetStandsInTheLinesOfItsLayout(t *testing.T) {
 func TestInspectShowsAContenderOnceAndEveryReader(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		sess := session(t, w.Client(t, 20*time.Second))
-		first, second := locked(t, w.rw(lock.RWConfig{Layout: lock.Both}).RLock), locked(t, w.rw(lock.RWConfig{Layout: lock.Kazoo}).RLock)
+		first := locked(t, w.rw(lock.RWConfig{Layout: lock.Both}).RLock)
+		second := locked(t, w.rw(lock.RWConfig{Layout: lock.Kazoo}).RLock)
 		for _, name := range []string{
 			"_c_0f8fad5b-d9cb-469f-a165-70867728950e-__READ__", "0f8fad5bd9cb469fa16570867728950e__rlock__",
 			"_c_1f8fad5b-d9cb-469f-a165-70867728950e-__WRIT__", "2f8fad5bd9cb469fa16570867728950e__rlock__", "foreign-",
@@ -285,7 +291,15 @@ func TestInspectShowsAContenderOnceAndEveryReader(t *testing.T) {
 		waiting := waits(t.Context(), w.rw(lock.RWConfig{Layout: lock.Both}).Lock)
 		synctest.Wait()
 		type seen struct{ holder, shared, known bool }
-		want := []seen{{true, true, true}, {true, true, true}, {true, true, false}, {true, true, false}, {false, false, false}, {false, true, false}, {false, false, true}}
+		want := []seen{
+			{true, true, true},
+			{true, true, true},
+			{true, true, false},
+			{true, true, false},
+			{false, false, false},
+			{false, true, false},
+			{false, false, true},
+		}
 		list := w.line()
 		var stand []seen
 		for _, c := range list {
@@ -295,7 +309,8 @@ func TestInspectShowsAContenderOnceAndEveryReader(t *testing.T) {
 			t.Fatalf("got %+v, want %+v", stand, want)
 		}
 		if list[0].Second == "" || list[1].Second != "" || list[6].Second == "" {
-			t.Errorf("got second nodes %q, %q, %q, want one of the first and the last", list[0].Second, list[1].Second, list[6].Second)
+			t.Errorf("got second nodes %q, %q, %q, want one of the first and the last",
+				list[0].Second, list[1].Second, list[6].Second)
 		}
 		if list[0].Path != first.Path() || list[1].Path != second.Path() {
 			t.Errorf("got %s and %s first, want %s and %s", list[0].Path, list[1].Path, first.Path(), second.Path())
@@ -322,10 +337,16 @@ func TestLineOfOthersNearTheWrapIsRefused(t *testing.T) {
 			next int32
 			want error
 		}{
-			{1 << 30, lock.ErrHeld}, {math.MaxInt32 - 1<<21, lock.ErrHeld}, {math.MaxInt32 - 100, lock.ErrWrap}, {math.MaxInt32, lock.ErrWrap}, {math.MinInt32, lock.ErrWrap}, {-100, lock.ErrWrap},
+			{1 << 30, lock.ErrHeld},
+			{math.MaxInt32 - 1<<21, lock.ErrHeld},
+			{math.MaxInt32 - 100, lock.ErrWrap},
+			{math.MaxInt32, lock.ErrWrap},
+			{math.MinInt32, lock.ErrWrap},
+			{-100, lock.ErrWrap},
 		} {
 			w.PresetSequence(path, c.next)
-			theirs, err := sess.Create(t.Context(), path+"/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-", []byte("10.0.0.1"), zk.EphemeralSequential)
+			theirs, err := sess.Create(t.Context(), path+"/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-",
+				[]byte("10.0.0.1"), zk.EphemeralSequential)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -54,7 +54,7 @@ func (l Limit) check(path string) error {
 	return nil
 }
 
-// holds reports whether n permits can ever be had. Of a number that may be raised nobody knows.
+// holds reports whether n permits can ever be given out. A watched limit may be raised, so it allows any number.
 func (l Limit) holds(n int) bool { return l.path != "" || n <= l.permits }
 
 // line returns how the limit of a semaphore at path is read.
@@ -63,7 +63,7 @@ func (l Limit) line(path string) line.Limit {
 	case l.stored:
 		return line.Limit{Path: path, Read: func(data []byte, there bool) (int, error) {
 			if !there || len(data) == 0 {
-				return 0, line.ErrGone // somebody has deleted it since it was stored
+				return 0, line.ErrGone // another client has deleted it since it was stored
 			}
 			return l.permits, l.same(data)
 		}}
@@ -110,7 +110,7 @@ func (l Limit) store(ctx context.Context, sess *zk.Session, dir *line.Line) erro
 		case len(data) > 0:
 			return l.same(data)
 		}
-		// Whether our answer is lost or somebody else was quicker: what counts is what is there then.
+		// Our answer may be lost, or another client may be quicker. Either way, the next read has what counts.
 		_, err = sess.Set(ctx, dir.Dir, strconv.AppendInt(nil, int64(l.permits), 10), stat.Version)
 		if err != nil && !errors.Is(err, zk.BadVersion) && !errors.Is(err, zk.NoNode) {
 			return err

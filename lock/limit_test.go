@@ -49,7 +49,8 @@ func TestNodeWithoutANumberIsNotTakenForAStoredLimit(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := w.semaphore(lock.StoredLimit(3)).Acquire(t.Context(), 1); !errors.Is(err, lock.ErrLimit) || !strings.Contains(err.Error(), "10.0.0.1") {
+		_, err := w.semaphore(lock.StoredLimit(3)).Acquire(t.Context(), 1)
+		if !errors.Is(err, lock.ErrLimit) || !strings.Contains(err.Error(), "10.0.0.1") {
 			t.Errorf("got %v, want lock.ErrLimit and what is there", err)
 		}
 		w.empty(path)
@@ -145,7 +146,8 @@ func TestLoweredLimitRevokesNothingAndLetsNobodyIn(t *testing.T) {
 	})
 }
 
-// The limit is lowered when the transaction that takes the permit is on its way. It is refused, and the place in the line is not lost.
+// The limit is lowered when the transaction that takes the permit is on its way. It is refused, and the contender stays
+// in the line.
 func TestPermitIsNotGivenAfterALimitThatWasLowered(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.setLimit(1)
@@ -154,12 +156,12 @@ func TestPermitIsNotGivenAfterALimitThatWasLowered(t *testing.T) {
 		proceed := w.stopAtTheTaking()
 		first := waits(t.Context(), permits{w.semaphore(lock.WatchedLimit(limitPath)), 1}.Lock)
 		second := waits(t.Context(), permits{w.semaphore(lock.WatchedLimit(limitPath)), 1}.Lock)
-		places := w.nodes(locksPath)
+		before := w.nodes(locksPath)
 		w.setLimit(0)
 		proceed()
 		none(t, "nobody is let in", first, second)
-		if now := w.nodes(locksPath); fmt.Sprint(now) != fmt.Sprint(places) {
-			t.Errorf("got %v in the line, want %v as before", now, places)
+		if now := w.nodes(locksPath); fmt.Sprint(now) != fmt.Sprint(before) {
+			t.Errorf("got %v in the line, want %v as before", now, before)
 		}
 		w.empty(leasesPath)
 		w.setLimit(1)
@@ -196,9 +198,11 @@ func TestNodesThatCannotBeALimitAreRefused(t *testing.T) {
 		refused := func(what string) {
 			t.Helper()
 			for _, take := range []func() (*lock.Hold, error){
-				func() (*lock.Hold, error) { return s.Lock(t.Context()) }, func() (*lock.Hold, error) { return s.TryLock(t.Context()) },
+				func() (*lock.Hold, error) { return s.Lock(t.Context()) },
+				func() (*lock.Hold, error) { return s.TryLock(t.Context()) },
 			} {
-				if _, err := take(); err == nil || errors.Is(err, lock.ErrHeld) || !strings.Contains(err.Error(), limitPath) {
+				if _, err := take(); err == nil || errors.Is(err, lock.ErrHeld) ||
+					!strings.Contains(err.Error(), limitPath) {
 					t.Errorf("%s: got %v, want an error that names %s", what, err, limitPath)
 				}
 			}
@@ -213,7 +217,8 @@ func TestNodesThatCannotBeALimitAreRefused(t *testing.T) {
 			}
 			refused(fmt.Sprintf("%q", data))
 		}
-		if _, err := sess.Set(t.Context(), limitPath, []byte("\x00\x00\x01\x02"), -1); err != nil { // as Curator's SharedCount writes 258
+		// Curator's SharedCount writes 258 like this.
+		if _, err := sess.Set(t.Context(), limitPath, []byte("\x00\x00\x01\x02"), -1); err != nil {
 			t.Fatal(err)
 		}
 		unlock(t, locked(t, permits{s.Semaphore, 258}.Lock))
@@ -256,7 +261,8 @@ func TestPermitIsKeptWhenTheLimitIsRaisedBeforeItsTakerHasCounted(t *testing.T) 
 		proceed()
 		hold := got(t, waiting)
 		if hold.Token() >= second.Token() {
-			t.Errorf("the first has token %d behind %d: it gave its permit back, and took another", hold.Token(), second.Token())
+			t.Errorf("the first has token %d behind %d: it gave its permit back, and took another",
+				hold.Token(), second.Token())
 		}
 		unlock(t, hold)
 		unlock(t, second)
@@ -264,14 +270,14 @@ func TestPermitIsKeptWhenTheLimitIsRaisedBeforeItsTakerHasCounted(t *testing.T) 
 	})
 }
 
-// The parents vanish when the first asks for its place. Before it has another, the permit it has seen free is taken.
-func TestPermitsAreCountedAnewForAPlaceThatIsMadeAnew(t *testing.T) {
+// The parents vanish when the first asks for its node. Before it has another one, the permit it has seen free is taken.
+func TestPermitsAreCountedAnewForAContenderThatIsMadeAnew(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		first := w.another(1, 1)
 		warm := locked(t, first.Lock)
 		id := warm.Session().ID()
 		unlock(t, warm)
-		settled()
+		letHoldsAge()
 		ctx, proceed := context.WithCancel(t.Context())
 		defer proceed()
 		creations, takings := 0, 0
@@ -292,7 +298,7 @@ func TestPermitsAreCountedAnewForAPlaceThatIsMadeAnew(t *testing.T) {
 		})
 		waiting := waits(t.Context(), first.Lock)
 		hold := locked(t, w.another(1, 1).Lock)
-		settled()
+		letHoldsAge()
 		proceed()
 		none(t, "the permit is taken", waiting)
 		if takings != 0 {

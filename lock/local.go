@@ -19,7 +19,8 @@ type localQueue struct {
 	shares bool                      // several goroutines may hold at a time: readers
 	single bool                      // every goroutine has a group of its own
 	others func(line.Contender) bool // whose waiting bounds how long a group keeps the lock
-	// contend returns what makes a group's contender first: the one that was asked for, if its session lives.
+	// contend returns a function that makes a group's contender first: the one that was asked for, if its session
+	// lives.
 	contend func(ctx context.Context, g *group) func(*zk.Session) (*line.Own, error)
 	line    *line.Line // in which the groups of a queue without tickets stand
 	tickets *ticket    // in whose order groups join the servers' line; nil if there is one group at a time
@@ -89,8 +90,8 @@ func (q *localQueue) lockTold(ctx context.Context, w *waiter) (*Hold, error) {
 	return a.hold, a.err
 }
 
-// enter gives the caller the lock if a group has it to give, or else puts the caller at the end of the queue. Begun is
-// the group that it begins with the caller, which is to stand; nil if there is one that the caller could join.
+// enter gives the caller the lock if a group can give it out now, and otherwise puts the caller at the end of the
+// queue. Begun is a new group that has yet to stand in line; nil if the caller joined one.
 func (q *localQueue) enter() (w *waiter, h *Hold, begun *group) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -122,8 +123,8 @@ func (q *localQueue) newGroup() *group {
 	return g
 }
 
-// owning returns a group for an ownership that was got otherwise. No goroutine can join it unless the caller makes it
-// the current one, under q.mu.
+// owning returns a group for an ownership that the caller has acquired. No goroutine can join it unless the caller
+// makes it the current one, under q.mu.
 func (q *localQueue) owning(o *line.Ownership) *group {
 	g := &group{queue: q}
 	g.begin(o)
@@ -193,9 +194,9 @@ func (g *group) open() bool {
 	return !g.bounded(time.Now())
 }
 
-// serveNow gives the lock out if that takes no wait, nil otherwise. The group is open. Where holders share, that is all
-// it takes, and it is not asked a second time: a caller that waited here because the ownership has just stopped would
-// wait for the last of the holders.
+// serveNow returns a hold if that takes no wait, and nil otherwise. The group is open. Where holders share, that is
+// enough, and serveNow does not ask again whether the ownership has stopped: if it had stopped just now, the caller
+// would have to wait for the last of the holders.
 func (g *group) serveNow() *Hold {
 	switch idle := g.holds == 0 && len(g.waiting) == 0; {
 	case g.ownership == nil:
@@ -234,8 +235,9 @@ func (g *group) close() {
 	}
 }
 
-// lead asks for a contender on the first caller's goroutine, and takes the lock if it is free: two switches between
-// goroutines less than if stand did it. If it is not free, or ctx ends first, stand goes on from there for all waiters.
+// lead asks for a contender on the first caller's goroutine, and takes the lock if it is free. That takes two switches
+// between goroutines fewer than stand does. If it is not free, or ctx ends first, stand goes on from there for all
+// waiters.
 func (g *group) lead(ctx context.Context) {
 	b := g.queue.base
 	sess, err := b.client.Session(ctx)
@@ -289,7 +291,7 @@ func (g *group) queued() {
 	}
 }
 
-// stood gives the waiters the ownership that standing in line has led to, or the error.
+// stood gives the waiters the ownership that was acquired, or the error.
 func (g *group) stood(o *line.Ownership, err error) {
 	g.queue.mu.Lock()
 	defer g.queue.mu.Unlock()
@@ -314,9 +316,9 @@ func (g *group) begin(o *line.Ownership) {
 	}
 }
 
-// ended sees to the waiters when an ownership has stopped without our doing: its session ended, its node was deleted,
-// or it was revoked. The next ownership serves them, in their order. The holder of a revoked lock has it until it
-// unlocks.
+// ended decides for the waiters when an ownership was not released but has stopped: its session ended, its node was
+// deleted, or it was revoked. The next ownership serves them, in their order. The holder of a revoked lock has it until
+// it unlocks.
 func (g *group) ended(o *line.Ownership) {
 	g.queue.mu.Lock()
 	defer g.queue.mu.Unlock()
@@ -410,7 +412,7 @@ func (g *group) pass() {
 	go next.stand()
 }
 
-// bounded reports whether the bound of the hand-off is reached. It has the line looked at in time.
+// bounded reports whether the bound of the hand-off is reached. Shortly before that it starts a look at the line.
 func (g *group) bounded(now time.Time) bool {
 	turn, limits := g.ownership.Turn(), g.queue.base.cfg.Handoff
 	if g.bound.near(limits, turn, now) {
@@ -420,7 +422,7 @@ func (g *group) bounded(now time.Time) bool {
 	return g.bound.reached(limits, turn, now)
 }
 
-// look finds out whether other contenders stand in the line. What it finds is as of when it was sent.
+// look finds out whether other contenders stand in the line. Its answer counts from when the request was sent.
 func (g *group) look(turn int, sent time.Time) {
 	others, err := g.ownership.Own().Others(g.ownership.Context(), g.queue.others)
 	g.queue.mu.Lock()
@@ -430,12 +432,12 @@ func (g *group) look(turn int, sent time.Time) {
 	}
 	g.bound.looking = false
 	switch {
-	case err != nil || others: // a process that cannot know lets others have their turn
-		g.bound.crowded = true
+	case err != nil || others: // a process that cannot find out lets others have their turn
+		g.bound.contended = true
 	default:
 		g.bound.turn, g.bound.at = turn, sent
 		if !g.queue.shares {
-			g.watchOnce() // to be told of others rather than ask again and again
+			g.watchOnce() // hear of other contenders instead of asking again and again
 		}
 	}
 	if g.holds == 0 && len(g.waiting) > 0 {

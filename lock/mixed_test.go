@@ -36,7 +36,9 @@ func (w *world) accesses(layout lock.Layout) []access {
 
 func TestMutexesSetsAndReadWriteLocksOfOnePathExcludeEachOther(t *testing.T) {
 	t.Parallel()
-	for _, layouts := range [][2]lock.Layout{{lock.Curator, lock.Curator}, {lock.Kazoo, lock.Curator}, {lock.Both, lock.Both}} {
+	for _, layouts := range [][2]lock.Layout{
+		{lock.Curator, lock.Curator}, {lock.Kazoo, lock.Curator}, {lock.Both, lock.Both},
+	} {
 		t.Run(layouts[0].String()+" and "+layouts[1].String(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				holders, comers := w.accesses(layouts[0]), w.accesses(layouts[1])

@@ -37,7 +37,7 @@ var (
 )
 
 // Config says how a Mutex behaves. The zero Config is ready to use. The other locks have configurations of their own,
-// with those of the fields that they obey.
+// with those of the fields that apply to them.
 type Config struct {
 	Label  string   // what this contender is for, shown by Inspect; UTF-8 of at most 1,024 bytes
 	Layout Layout   // which other programs' locks respect ours; Curator's if zero
@@ -53,7 +53,7 @@ type Config struct {
 	Retain time.Duration
 
 	// Retry says how often and how soon an acquisition is retried after it lost its session or connection while it
-	// waited. Zero retries for as long as the caller's context lasts. Goroutines that share a place in line share its
+	// waited. Zero retries for as long as the caller's context lasts. Goroutines that share a contender share its
 	// retries.
 	Retry Retry
 
@@ -142,7 +142,7 @@ func NewMutex(client *zk.Client, path string, cfg Config) (*Mutex, error) {
 	m := &Mutex{base: base{client: client, name: path, cfg: cfg}}
 	m.tickets.init()
 	m.queue.base, m.queue.line, m.queue.others, m.queue.contend = &m.base, &m.line, anyone, m.contend
-	contenderLine(&m.line, path, cfg, lockStem, anyone)
+	contenderLine(&m.line, path, cfg, lockPrefixes, anyone)
 	if err := checkSize(&m.line); err != nil {
 		return nil, err
 	}
@@ -204,12 +204,12 @@ func (m *Mutex) tryLock(ctx context.Context) (*Hold, error) {
 	return m.queue.try(func() (*line.Ownership, error) { return m.own(ctx, m.tryFirst(ctx)) })
 }
 
-// tryFirst returns what takes the first place in line if no other contender is there.
+// tryFirst returns a function that enters the line if no other contender is there.
 func (m *Mutex) tryFirst(ctx context.Context) func(*zk.Session) (*line.Own, error) {
 	return func(sess *zk.Session) (*line.Own, error) { return m.cfg.tryEnter(ctx, sess, &m.line) }
 }
 
-// contend returns what makes the contender of a group first.
+// contend returns a function that makes the contender of a group first.
 func (m *Mutex) contend(ctx context.Context, g *group) func(*zk.Session) (*line.Own, error) {
 	return func(sess *zk.Session) (*line.Own, error) {
 		asked := g.asked

@@ -69,13 +69,13 @@ func lockInBackground(ctx context.Context, m *lock.Mutex) <-chan result {
 	return c
 }
 
-// patience bounds what tests in real time wait for: what takes longer does not come.
-const patience = time.Minute
+// testTimeout bounds what tests in real time wait for: what takes longer does not come.
+const testTimeout = time.Minute
 
 // awaitLine waits until n contenders stand in the line, and returns them.
 func awaitLine(t *testing.T, client *zk.Client, n int) []lock.Contender {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, fmt.Errorf("there were never %d in the line", n))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), testTimeout, fmt.Errorf("there were never %d in the line", n))
 	defer cancel()
 	sess := session(t, client)
 	for {
@@ -130,7 +130,7 @@ func TestFreeLockTakesOneRoundTrip(t *testing.T) {
 	got := lockInBackground(t.Context(), m)
 	select {
 	case <-both:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Error("the second request waits for the answer to the first")
 	}
 	answer()
@@ -305,7 +305,8 @@ func TestHolderWhoseSessionExpiresIsToldAndMayNotWrite(t *testing.T) {
 	srv := zktest.Run(t)
 	client := open(t, srv)
 	hold := acquire(t, mutex(t, client))
-	if _, err := hold.Session().Multi(t.Context(), hold.Guard(), zk.CreateOp("/stock", nil, zk.Persistent)); err != nil {
+	_, err := hold.Session().Multi(t.Context(), hold.Guard(), zk.CreateOp("/stock", nil, zk.Persistent))
+	if err != nil {
 		t.Fatal(err)
 	}
 	srv.ExpireSession(hold.Session().ID())
@@ -316,7 +317,7 @@ func TestHolderWhoseSessionExpiresIsToldAndMayNotWrite(t *testing.T) {
 	if err := hold.Unlock(); !errors.Is(err, zk.ErrExpired) {
 		t.Errorf("Unlock of a lost hold: got %v, want zk.ErrExpired", err)
 	}
-	_, err := session(t, client).Multi(t.Context(), hold.Guard(), zk.SetOp("/stock", []byte("late"), -1))
+	_, err = session(t, client).Multi(t.Context(), hold.Guard(), zk.SetOp("/stock", []byte("late"), -1))
 	if !errors.Is(err, zk.NoNode) {
 		t.Errorf("a late guarded write: got %v, want zk.NoNode", err)
 	}
@@ -349,7 +350,8 @@ func TestWaiterWhoseNodeIsDeletedByOthersIsNotLetIn(t *testing.T) {
 	second := awaitLine(t, client, 2)[1].Path
 	third := lockInBackground(t.Context(), mutex(t, open(t, srv)))
 	awaitLine(t, client, 3)
-	// The node behind the holder vanishes, then the holder's: whoever took the holder's leaving for its turn would be wrong.
+	// The node behind the holder vanishes, then the holder's: a waiter that took the holder's leaving for its turn
+	// would be wrong.
 	b := hold.Session().Batch()
 	b.Delete(second, -1)
 	b.Send()
@@ -399,7 +401,8 @@ func TestForeignChildrenNeitherBlockNorFail(t *testing.T) {
 func TestContendersOfCuratorAndKazooAreRespected(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-", "0f8fad5bd9cb469fa16570867728950e__lock__", "_c_0f8fad5bd9cb469fa16570867728950e-lock-",
+		"_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-", "0f8fad5bd9cb469fa16570867728950e__lock__",
+		"_c_0f8fad5bd9cb469fa16570867728950e-lock-",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -409,7 +412,8 @@ func TestContendersOfCuratorAndKazooAreRespected(t *testing.T) {
 			if err := acquire(t, m).UnlockWait(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			theirs, err := session(t, other).Create(t.Context(), path+"/"+name, []byte("10.0.0.1"), zk.EphemeralSequential)
+			theirs, err := session(t, other).Create(t.Context(), path+"/"+name, []byte("10.0.0.1"),
+				zk.EphemeralSequential)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -519,7 +523,8 @@ func TestInspectTellsWhoAndSinceWhen(t *testing.T) {
 		t.Errorf("got %+v, want the holder first, with its token %d", line, hold.Token())
 	}
 	for _, c := range line {
-		if !c.Known || c.Owner.Host == "" || c.Owner.PID == 0 || c.Owner.Program == "" || c.Owner.Label != t.Name() || c.Owner.Since.IsZero() {
+		if !c.Known || c.Owner.Host == "" || c.Owner.PID == 0 || c.Owner.Program == "" || c.Owner.Label != t.Name() ||
+			c.Owner.Since.IsZero() {
 			t.Errorf("got owner %+v, want this process", c.Owner)
 		}
 	}

@@ -60,12 +60,12 @@ func setRecords(paths []string) [][]string {
 func thisProcess(label string) Owner {
 	host, err := os.Hostname()
 	if err != nil {
-		host = "?" // the record is for people; a host without a name must not keep anybody from locking
+		host = "?" // the record is for people; a host without a name must still be able to lock
 	}
 	return Owner{Host: host, PID: os.Getpid(), Program: filepath.Base(os.Args[0]), Label: label}
 }
 
-// ownerData returns what makes the data of this process's nodes. The set is nil for whoever wants one path.
+// ownerData returns what makes the data of this process's nodes. Set is nil for a lock with one path.
 func ownerData(label string, set []string) func() []byte {
 	owner := thisProcess(label)
 	owner.Set = set
@@ -73,7 +73,7 @@ func ownerData(label string, set []string) func() []byte {
 	if err != nil {
 		return func() []byte { return []byte("{}") } // cannot happen: every field marshals
 	}
-	// Only the time is new in each record, and it stands last. It is on the way of every acquisition.
+	// Only the time differs from record to record, and it stands last. Every acquisition makes one, so this is fast.
 	head := bytes.TrimSuffix(record, []byte(`"`+time.Time{}.Format(time.RFC3339Nano)+`"}`))
 	return func() []byte {
 		data := append(slices.Grow([]byte(nil), len(head)+len(time.RFC3339Nano)+len(`""}`)), head...)
@@ -82,8 +82,8 @@ func ownerData(label string, set []string) func() []byte {
 	}
 }
 
-// parseOwner reads a contender's data. It reports false for what others put there: Curator an address, kazoo an
-// identifier.
+// parseOwner reads a contender's data. It reports false for the data of other programs: Curator's is an address,
+// kazoo's an identifier.
 func parseOwner(data []byte) (Owner, bool) {
 	var o Owner
 	if len(data) == 0 || data[0] != '{' || json.Unmarshal(data, &o) != nil {

@@ -38,8 +38,8 @@ func (w *world) everyKind() map[string]func() func(context.Context) (*lock.Hold,
 	return kinds
 }
 
-// Each request of an acquisition, a wait and an unlock is refused in turn, for a reason that passes. Nobody is told,
-// and nobody loses a place.
+// Each request of an acquisition, a wait and an unlock is refused in turn, for a reason that passes. No caller is told,
+// and no contender falls behind.
 func TestRefusalThatPassesEndsNoAcquisitionAndNoWait(t *testing.T) {
 	t.Parallel()
 	for _, code := range []zk.Code{zk.SessionMoved, zk.ThrottledOp, zk.OperationTimeout, zk.NotReadOnly} {

@@ -43,7 +43,8 @@ func TestHolderIsToldBeforeTheServerLetsAnybodyElseIn(t *testing.T) {
 			t.Fatal(r.err)
 		}
 		if in := time.Since(dark); in-told < timeout/4 {
-			t.Errorf("the holder had %v between being told and the next one's turn, want the margin of %v", in-told, timeout/4)
+			t.Errorf("the holder had %v between being told and the next one's turn, want the margin of %v",
+				in-told, timeout/4)
 		}
 	})
 }
@@ -87,7 +88,8 @@ func TestOneReleaseWakesOneWaiter(t *testing.T) {
 				got <- result{h, err}
 			}()
 		}
-		time.Sleep(time.Minute) // all have set their watches, the holder one on its own node, which must not make a second event
+		// Then all have set their watches, the holder one on its own node, which must not make a second event.
+		time.Sleep(time.Minute)
 		before := srv.Traffic().Events
 		if err := hold.UnlockWait(t.Context()); err != nil {
 			t.Fatal(err)
@@ -105,9 +107,9 @@ func TestOneReleaseWakesOneWaiter(t *testing.T) {
 	})
 }
 
-// The end of a session comes to the contexts that come from it one after the other. Whoever asks meanwhile is not told that a hold lives whose
-// session does not: its process may have been stopped for so long that others are in.
-func TestHoldIsOverForWhoeverAsksAsSoonAsItsSessionIs(t *testing.T) {
+// The end of a session reaches the contexts that descend from it one after the other. A caller that asks meanwhile is
+// not told that a hold lives whose session does not: its process may have been stopped for so long that others are in.
+func TestHoldIsOverForEveryCallerAsSoonAsItsSessionIs(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
 	for range 20 {

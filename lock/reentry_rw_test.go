@@ -24,12 +24,17 @@ func lockedIn(t *testing.T, outer *lock.Hold, take func(context.Context) (*lock.
 
 func TestReadersAndWritersNestInsideTheirHolds(t *testing.T) {
 	t.Parallel()
-	for name, cfg := range map[string]lock.RWConfig{"shared nodes": {}, "strict": {Handoff: lock.StrictFIFO}, "hooks": {Hooks: new(diary).hooks()}} {
+	for name, cfg := range map[string]lock.RWConfig{
+		"shared nodes": {}, "strict": {Handoff: lock.StrictFIFO}, "hooks": {Hooks: new(diary).hooks()},
+	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				m, other := w.rw(cfg), w.rw(lock.RWConfig{})
 				writer := locked(t, m.Lock)
-				inner := []*lock.Hold{lockedIn(t, writer, m.Lock), lockedIn(t, writer, m.RLock), lockedIn(t, writer, m.TryLock), lockedIn(t, writer, m.TryRLock)}
+				inner := []*lock.Hold{
+					lockedIn(t, writer, m.Lock), lockedIn(t, writer, m.RLock),
+					lockedIn(t, writer, m.TryLock), lockedIn(t, writer, m.TryRLock),
+				}
 				waiting := waits(t.Context(), other.RLock)
 				unlock(t, writer)
 				for _, h := range inner {
@@ -42,7 +47,8 @@ func TestReadersAndWritersNestInsideTheirHolds(t *testing.T) {
 				inner = []*lock.Hold{lockedIn(t, reader, m.RLock), lockedIn(t, reader, m.TryRLock)}
 				waiting = waits(t.Context(), other.Lock)
 				none(t, "behind a reader", waiting)
-				inner = append(inner, lockedIn(t, reader, m.RLock)) // a writer waits, and does not keep it from what it has
+				// A writer waits, and does not keep the reader from what it has.
+				inner = append(inner, lockedIn(t, reader, m.RLock))
 				unlock(t, reader)
 				for _, h := range inner {
 					none(t, "behind a nested reader", waiting)

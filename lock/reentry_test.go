@@ -37,7 +37,8 @@ func isHeld(t *testing.T, m *lock.Mutex) bool {
 	return false
 }
 
-// Every way to be inside, and every order of unlocking: the lock is free when the last hold is unlocked, and no earlier.
+// Every way to be inside, and every order of unlocking: the lock is free when the last hold is unlocked, and no
+// earlier.
 func TestLockInsideAHoldIsNestedInIt(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]lock.Config{"hand-off": {}, "strict": {Handoff: lock.StrictFIFO}} {
@@ -56,8 +57,10 @@ func TestLockInsideAHoldIsNestedInIt(t *testing.T) {
 					cancel()
 					holds := []*lock.Hold{outer, inner, third, tried}
 					for _, h := range holds {
-						if h.Token() != outer.Token() || h.Path() != outer.Path() || h.Session() != outer.Session() || h.Context().Err() != nil {
-							t.Errorf("a nested hold has token %d at %s, want %d at %s", h.Token(), h.Path(), outer.Token(), outer.Path())
+						if h.Token() != outer.Token() || h.Path() != outer.Path() || h.Session() != outer.Session() ||
+							h.Context().Err() != nil {
+							t.Errorf("a nested hold has token %d at %s, want %d at %s",
+								h.Token(), h.Path(), outer.Token(), outer.Path())
 						}
 					}
 					for n, i := range order {
@@ -110,9 +113,9 @@ func TestLockInsideAHoldOfAnotherLockIsStillNested(t *testing.T) {
 // Two Mutexes with one path are two contenders, and contexts that do not come from a hold are outside.
 func TestOnlyHoldsOfTheSameMutexNest(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m, twin := w.mutex(lock.Config{}), w.mutex(lock.Config{})
+		m, other := w.mutex(lock.Config{}), w.mutex(lock.Config{})
 		hold := acquire(t, m)
-		if _, err := twin.TryLock(lock.Reenter(hold.Context())); !errors.Is(err, lock.ErrHeld) {
+		if _, err := other.TryLock(lock.Reenter(hold.Context())); !errors.Is(err, lock.ErrHeld) {
 			t.Errorf("another Mutex with the same path: got %v", err)
 		}
 		if _, err := m.TryLock(lock.Reenter(t.Context())); !errors.Is(err, lock.ErrHeld) {
@@ -122,7 +125,8 @@ func TestOnlyHoldsOfTheSameMutexNest(t *testing.T) {
 	})
 }
 
-// A hold that is over lets nobody nest: who comes with its context is told, and who has detached from that is a contender.
+// No hold nests in one that is over: a caller with its context gets an error, and one that has detached from it is a
+// contender.
 func TestNothingNestsInAHoldThatIsOver(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{})

@@ -6,13 +6,13 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
-// Who excludes whom depends on the names that each program looks for: docs/interop.md has the table. What a program
-// looks for can be told from its own node only in part. A contender of ours looks for every name of a lock's. Another
-// program looks for the names of its own recipe, and for more only if it is told to (kazoo, with extra_lock_patterns)
-// or has another reading of names (go-zookeeper, whose nodes are named as Curator's). So who stands behind a foreign
-// name may wait for it, or may hold the lock as well.
+// Which contenders exclude each other depends on the names that each program looks for: docs/interop.md has the table.
+// What a program looks for can be told from its own node only in part. A contender of ours looks for every name that a
+// lock's contender can have. Another program looks for the names of its own recipe, and for more only if it is
+// configured to (kazoo, with extra_lock_patterns) or reads names differently (go-zookeeper, whose nodes are named as
+// Curator's). So a contender behind a foreign name may wait for it, or may hold the lock as well.
 
-// families are the names that a recipe of others looks for, by the name of its own node.
+// families are the names that another program's recipe looks for, by the name of its own node.
 var families = map[line.Marker][]line.Marker{
 	line.CuratorLock:  {line.CuratorLock},
 	line.CuratorRead:  {line.CuratorRead, line.CuratorWrite},
@@ -21,7 +21,7 @@ var families = map[line.Marker][]line.Marker{
 	line.KazooRead:    {line.KazooLock, line.KazooRead},
 }
 
-// certainty is how certain it is that one waits for another.
+// certainty is how certain it is that one contender waits for another.
 type certainty int
 
 const (
@@ -30,18 +30,18 @@ const (
 	yes
 )
 
-// inLine is a contender with the name that it stands in line by.
+// inLine is a contender as Inspect returns it, with its entry in the line.
 type inLine struct {
 	*Contender
-	seat line.Contender
+	contender line.Contender
 }
 
 // markers are those of the contender's nodes.
 func (c inLine) markers() []line.Marker {
-	list := []line.Marker{c.seat.Marker}
+	list := []line.Marker{c.contender.Marker}
 	switch {
 	case c.Second == "":
-	case isReader(c.seat):
+	case isReader(c.contender):
 		list = append(list, line.KazooRead)
 	default:
 		list = append(list, line.KazooLock)
@@ -51,17 +51,17 @@ func (c inLine) markers() []line.Marker {
 
 // respects reports whether c looks for other's name.
 func (c inLine) respects(other inLine) certainty {
-	latch := c.seat.Marker == line.CuratorLatch
+	latch := c.contender.Marker == line.CuratorLatch
 	switch {
-	case latch || other.seat.Marker == line.CuratorLatch: // an election of its own, for everybody
-		if c.seat.Marker == other.seat.Marker {
+	case latch || other.contender.Marker == line.CuratorLatch: // an election of its own
+		if c.contender.Marker == other.contender.Marker {
 			return yes
 		}
 		return no
 	case c.Known:
 		return yes
 	}
-	named := func(m line.Marker) bool { return slices.Contains(families[c.seat.Marker], m) }
+	named := func(m line.Marker) bool { return slices.Contains(families[c.contender.Marker], m) }
 	if slices.ContainsFunc(other.markers(), named) {
 		return yes
 	}
@@ -70,24 +70,24 @@ func (c inLine) respects(other inLine) certainty {
 
 // waits reports whether c waits for other, which is ahead of it.
 func (c inLine) waits(other inLine) certainty {
-	if isReader(c.seat) && isReader(other.seat) {
+	if isReader(c.contender) && isReader(other.contender) {
 		return no
 	}
 	respects := c.respects(other)
-	if respects == yes && !c.Known && c.seat.Marker == line.KazooLock && isReader(other.seat) {
+	if respects == yes && !c.Known && c.contender.Marker == line.KazooLock && isReader(other.contender) {
 		return maybe // kazoo's WriteLock does, its Lock does not, and they have one name
 	}
 	return respects
 }
 
-// relate says of each contender whether it holds the lock, and puts those into one group who respect each other.
-func relate(list []Contender, seats []line.Contender) {
+// relate says of each contender whether it holds the lock, and puts contenders that respect each other into one group.
+func relate(list []Contender, names []line.Contender) {
 	groups := 0
 	for i := range list {
-		c := inLine{&list[i], seats[i]}
+		c := inLine{&list[i], names[i]}
 		waits := no
 		for j := range list {
-			if other := (inLine{&list[j], seats[j]}); line.Before(other.seat, c.seat) {
+			if other := (inLine{&list[j], names[j]}); line.Before(other.contender, c.contender) {
 				waits = max(waits, c.waits(other))
 			}
 		}
@@ -95,7 +95,7 @@ func relate(list []Contender, seats []line.Contender) {
 		c.Group = groups
 		groups++
 		for j := range i {
-			other := inLine{&list[j], seats[j]}
+			other := inLine{&list[j], names[j]}
 			if c.respects(other) == yes && other.respects(c) == yes {
 				merge(list[:i+1], other.Group, c.Group)
 			}
@@ -126,9 +126,9 @@ func number(list []Contender) {
 	}
 }
 
-// hears reports whether a contender that is not one of ours may look for a request to give its lock up. Only
-// Curator's InterProcessMutex does. Whatever else is written into a node destroys what its owner has put there, and
-// nobody reads it.
+// hears reports whether a contender that is not one of ours may look for a request to give its lock up. Only Curator's
+// InterProcessMutex does. Writing into any other node would destroy its owner's data, and no program would read the
+// request.
 func (c *Contender) hears() bool {
 	return c.Known || c.Kind == Exclusive && c.marker == line.CuratorLock
 }

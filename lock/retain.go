@@ -2,7 +2,7 @@ package lock
 
 import "time"
 
-// A retention is what is known of an ownership that is kept although no goroutine here wants the lock.
+// A retention says how long an ownership has been kept while no goroutine here wants the lock.
 type retention struct {
 	timer *time.Timer // nil until the ownership is first kept
 	since time.Time   // when it was last unlocked
@@ -86,9 +86,9 @@ func (g *group) watchLine() {
 
 // othersCame notes that another contender stands in the line. The caller holds the queue's mu.
 func (g *group) othersCame() {
-	if !g.bound.crowded {
+	if !g.bound.contended {
 		// It was not there before: the bound counts from now.
-		g.bound = bound{turn: g.ownership.Turn(), at: time.Now(), crowded: true}
+		g.bound = bound{turn: g.ownership.Turn(), at: time.Now(), contended: true}
 	}
 	if g.holds == 0 && len(g.waiting) == 0 {
 		g.release()

@@ -19,10 +19,13 @@ func TestRetryPolicySaysHowOftenAnAcquisitionIsTriedAgain(t *testing.T) {
 		atLeast  time.Duration // it takes
 		atMost   time.Duration
 	}{
-		"never":              {lock.NTimes(0, time.Hour), 1, 0, time.Second},
-		"once":               {lock.NTimes(1, 0), 2, 0, 2 * time.Second},
-		"three times":        {lock.NTimes(3, 10*time.Second), 4, 30 * time.Second, 35 * time.Second},
-		"for a while":        {lock.UntilElapsed(25*time.Second, 10*time.Second), 3, 25 * time.Second, 26 * time.Second},
+		"never":       {lock.NTimes(0, time.Hour), 1, 0, time.Second},
+		"once":        {lock.NTimes(1, 0), 2, 0, 2 * time.Second},
+		"three times": {lock.NTimes(3, 10*time.Second), 4, 30 * time.Second, 35 * time.Second},
+		"for a while": {
+			lock.UntilElapsed(25*time.Second, 10*time.Second), 3,
+			25 * time.Second, 26 * time.Second,
+		},
 		"for a while, never": {lock.UntilElapsed(25*time.Second, 0).Times(0), 1, 0, time.Second},
 		"growing pauses":     {lock.Exponential(time.Second, 4*time.Second).Times(4), 5, 0, 17 * time.Second},
 	} {
@@ -66,11 +69,12 @@ func TestRetryPolicySaysHowOftenAnAcquisitionIsTriedAgain(t *testing.T) {
 	}
 }
 
-// The policy is about trying to get a place in line. Whoever has one waits for as long as the context lasts.
+// The policy is about trying to join the line. A contender in line waits for as long as the context lasts.
 func TestPolicyThatIsBoundedInTimeDoesNotBoundTheWaitInLine(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other := acquire(t, w.mutex(lock.Config{}))
-		waiting := lockInBackground(t.Context(), w.mutex(lock.Config{Retry: lock.UntilElapsed(10*time.Second, time.Second)}))
+		waiting := lockInBackground(t.Context(),
+			w.mutex(lock.Config{Retry: lock.UntilElapsed(10*time.Second, time.Second)}))
 		synctest.Wait()
 		for _, id := range w.Sessions() {
 			if id != other.Session().ID() {
@@ -96,13 +100,15 @@ func TestRetryPoliciesThatMakeNoSenseAreRefused(t *testing.T) {
 			"no first pause":       lock.Exponential(0, time.Second),
 			"a shrinking pause":    lock.Exponential(time.Second, time.Millisecond),
 			"mended in hindsight":  lock.NTimes(-1, 0).Times(3),
-			"negative in a bundle": lock.Exponential(time.Second, time.Minute).Within(-1),
+			"negative with others": lock.Exponential(time.Second, time.Minute).Within(-1),
 		} {
 			if _, err := lock.NewMutex(client, path, lock.Config{Retry: r}); err == nil {
 				t.Errorf("%s was accepted", name)
 			}
 		}
-		for _, r := range []lock.Retry{{}, lock.Forever(0), lock.Forever(time.Second), lock.Exponential(1, 1<<62).Times(100)} {
+		for _, r := range []lock.Retry{
+			{}, lock.Forever(0), lock.Forever(time.Second), lock.Exponential(1, 1<<62).Times(100),
+		} {
 			if _, err := lock.NewMutex(client, path, lock.Config{Retry: r}); err != nil {
 				t.Error(err)
 			}

@@ -13,9 +13,9 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
-// ErrRevoked is wrapped by the cause of a hold's context after another client asked for the lock with Revoke. The
-// lock is still held until Unlock, unless the other client takes it by force. A *RevokedError says who asked, and
-// why.
+// ErrRevoked is wrapped by the cause of a hold's context after another client asked for the lock with Revoke. The lock
+// is still held until Unlock, unless the other client takes it by force. A *RevokedError names the client that asked,
+// and its reason.
 var ErrRevoked = errors.New("lock: revoked")
 
 // Revocation is a request to a holder to release its lock. One by Curator's Revoker has no content.
@@ -30,7 +30,7 @@ type RevokedError struct {
 	Revocation Revocation
 }
 
-// Error says who asked for the lock, and why, as far as that is known.
+// Error names the client that asked for the lock, and its reason, as far as they are known.
 func (e *RevokedError) Error() string {
 	var b strings.Builder
 	b.WriteString(ErrRevoked.Error())
@@ -59,8 +59,7 @@ func checkReason(reason string) error {
 // revokeToken is what Curator's Revoker writes into the node of a holder, and what Curator's holders look for.
 const revokeToken = "__REVOKE__"
 
-// askedOwner is the data of a node of ours whose holder was asked to give the lock up: who it is must not be lost by
-// that.
+// askedOwner is the data of a node of ours whose holder was asked to release the lock. It keeps the owner's record.
 type askedOwner struct {
 	signed
 	Revoked *Revocation `json:"revoked,omitempty"`
@@ -68,8 +67,8 @@ type askedOwner struct {
 	Asked Token `json:"asked,omitempty"`
 }
 
-// parseRevocation reads the request from a node's data. It reports false if there is none, or one of somebody else:
-// the node that was meant has gone, and this one, whose first hold's token that is, has the same name.
+// parseRevocation reads the request from the data of a node whose first hold has the given token. It reports false if
+// there is no request, or one to another contender: the node that was meant has gone, and this one has the same name.
 func parseRevocation(data []byte, token Token) (Revocation, bool) {
 	if bytes.Equal(data, []byte(revokeToken)) {
 		return Revocation{}, true
@@ -91,7 +90,7 @@ func (r Revocation) request(data []byte, of *Contender) []byte {
 	if _, ours := parseOwner(data); !ours || json.Unmarshal(data, &asked.signed) != nil {
 		return []byte(revokeToken)
 	}
-	if of.spot {
+	if of.simple {
 		asked.Asked = of.Token
 	}
 	b, err := json.Marshal(asked)
@@ -101,9 +100,9 @@ func (r Revocation) request(data []byte, of *Contender) []byte {
 	return b
 }
 
-// asked ends the holds of an ownership if its node asks for that, unless the holder is asked and will not.
+// asked ends the holds of an ownership if its node has a request to release the lock, unless OnRevoke refuses.
 //
-// The node stays until the lock is unlocked, so that nobody comes in while the holder still finishes.
+// The node stays until the lock is unlocked, so that no other contender comes in while the holder finishes.
 func (c *Config) asked(t *line.Ownership, data []byte) {
 	r, ok := parseRevocation(data, Token(t.FirstToken()))
 	if !ok {
@@ -114,6 +113,6 @@ func (c *Config) asked(t *line.Ownership, data []byte) {
 		t.Stop(cause)
 		return
 	}
-	// It may take its time, while the node is watched on.
+	// OnRevoke may take its time: the node is still watched meanwhile.
 	t.StopIf(func(ctx context.Context) bool { return c.OnRevoke(ctx, r) }, cause)
 }

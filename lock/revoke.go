@@ -17,7 +17,7 @@ var ErrKept = errors.New("lock: the holder has not released the lock")
 // defaultGrace is RevokeOptions.Grace if that is zero.
 const defaultGrace = 10 * time.Second
 
-// RevokeOptions say how Revoke asks. The zero value asks every holder, waits for ten seconds and forces nobody.
+// RevokeOptions say how Revoke asks. The zero value asks every holder, waits for ten seconds and forces no holder.
 type RevokeOptions struct {
 	Reason string        // for the holder and the record; UTF-8 of at most 1,024 bytes
 	Label  string        // of the client that asks, next to its host and process
@@ -140,19 +140,19 @@ func (r *revoker) revoke(ctx context.Context) (list []Revoked, err error) {
 	return list, r.enforce(ctx, list)
 }
 
-// enforce sees to those who kept the lock.
+// enforce forces the holders that kept the lock, if Force is set, and returns ErrKept otherwise.
 func (r *revoker) enforce(ctx context.Context, list []Revoked) error {
 	var kept error
 	for i := range list {
-		who := &list[i]
-		if who.Ending != EndingKept {
+		h := &list[i]
+		if h.Ending != EndingKept {
 			continue
 		}
 		if !r.opts.Force {
 			kept = ErrKept
 			continue
 		}
-		if err := r.force(ctx, who); err != nil {
+		if err := r.force(ctx, h); err != nil {
 			return err
 		}
 	}
@@ -161,34 +161,34 @@ func (r *revoker) enforce(ctx context.Context, list []Revoked) error {
 
 // each runs try under the live session until it has an answer, for one holder. Everything that Revoke does to a node
 // can be done twice.
-func (r *revoker) each(ctx context.Context, who *Revoked, try func(*zk.Session) (gone bool, err error)) error {
+func (r *revoker) each(ctx context.Context, h *Revoked, try func(*zk.Session) (gone bool, err error)) error {
 	gone, err := line.Attempt(ctx, r.client, try)
 	if errors.Is(err, zk.NoNode) {
 		gone, err = true, nil
 	}
-	if gone && who.Ending == EndingKept {
-		who.Ending = EndingReleased
+	if gone && h.Ending == EndingKept {
+		h.Ending = EndingReleased
 	}
 	return err
 }
 
-// another reports whether a node of the holder's name is that of somebody else: names of kazoo's can come again, when
-// the numbers of a directory begin anew.
-func (who *Revoked) another(s zk.Stat) bool { return s.Czxid != who.Holder.czxid() }
+// another reports whether a node with the holder's name is another contender's: kazoo's names can come again, when the
+// numbers of a directory begin anew.
+func (h *Revoked) another(s zk.Stat) bool { return s.Czxid != h.Holder.czxid() }
 
 // ask writes the request into the node of a holder that may look for it.
-func (r *revoker) ask(ctx context.Context, who *Revoked) error {
-	if !who.Holder.hears() {
+func (r *revoker) ask(ctx context.Context, h *Revoked) error {
+	if !h.Holder.hears() {
 		return nil
 	}
-	return r.each(ctx, who, func(sess *zk.Session) (bool, error) {
+	return r.each(ctx, h, func(sess *zk.Session) (bool, error) {
 		for {
-			data, stat, err := sess.Get(ctx, who.Holder.Path)
-			if err != nil || who.another(stat) {
+			data, stat, err := sess.Get(ctx, h.Holder.Path)
+			if err != nil || h.another(stat) {
 				return err == nil, err
 			}
-			_, err = sess.Set(ctx, who.Holder.Path, r.request.request(data, &who.Holder), stat.Version)
-			if !errors.Is(err, zk.BadVersion) { // by others, who ask as well, or by us, if only the answer was lost
+			_, err = sess.Set(ctx, h.Holder.Path, r.request.request(data, &h.Holder), stat.Version)
+			if !errors.Is(err, zk.BadVersion) { // another client asked as well, or only our answer was lost
 				return false, err
 			}
 		}
@@ -196,21 +196,21 @@ func (r *revoker) ask(ctx context.Context, who *Revoked) error {
 }
 
 // nodes are the paths of the holder's nodes. Those of one that has two were made by one transaction.
-func (who *Revoked) nodes() []string {
-	if who.Holder.Second == "" {
-		return []string{who.Holder.Path}
+func (h *Revoked) nodes() []string {
+	if h.Holder.Second == "" {
+		return []string{h.Holder.Path}
 	}
-	return []string{who.Holder.Path, who.Holder.Second}
+	return []string{h.Holder.Path, h.Holder.Second}
 }
 
 // await waits until the holder's nodes have gone.
-func (r *revoker) await(ctx context.Context, who *Revoked) error {
-	if who.Ending != EndingKept || ctx.Err() != nil {
+func (r *revoker) await(ctx context.Context, h *Revoked) error {
+	if h.Ending != EndingKept || ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return r.each(ctx, who, func(sess *zk.Session) (bool, error) {
-		for _, node := range who.nodes() {
-			if err := who.awaitNode(ctx, sess, node); err != nil && !errors.Is(err, zk.NoNode) {
+	return r.each(ctx, h, func(sess *zk.Session) (bool, error) {
+		for _, node := range h.nodes() {
+			if err := h.awaitNode(ctx, sess, node); err != nil && !errors.Is(err, zk.NoNode) {
 				return false, err
 			}
 		}
@@ -219,13 +219,13 @@ func (r *revoker) await(ctx context.Context, who *Revoked) error {
 }
 
 // awaitNode waits until a node of the holder's has gone. It may return zk.NoNode then.
-func (who *Revoked) awaitNode(ctx context.Context, sess *zk.Session, node string) error {
+func (h *Revoked) awaitNode(ctx context.Context, sess *zk.Session, node string) error {
 	for {
 		_, stat, watch, err := sess.GetW(ctx, node)
 		if err != nil {
 			return err
 		}
-		if who.another(stat) {
+		if h.another(stat) {
 			watch.Close()
 			return nil
 		}
@@ -238,36 +238,36 @@ func (who *Revoked) awaitNode(ctx context.Context, sess *zk.Session, node string
 }
 
 // force deletes the holder's nodes that are there, in one transaction.
-func (r *revoker) force(ctx context.Context, who *Revoked) error {
-	return r.each(ctx, who, func(sess *zk.Session) (bool, error) {
+func (r *revoker) force(ctx context.Context, h *Revoked) error {
+	return r.each(ctx, h, func(sess *zk.Session) (bool, error) {
 		for {
-			ops, err := who.deletions(ctx, sess)
+			ops, err := h.deletions(ctx, sess)
 			if err != nil || len(ops) == 0 {
 				return err == nil, err
 			}
-			who.Ending = EndingForced // also if the answer is lost
+			h.Ending = EndingForced // also if the answer is lost
 			_, err = sess.Multi(ctx, ops...)
 			if err == nil || zk.OutcomeOf(err) != zk.Refused {
 				return err == nil, err
 			}
-			who.Ending = EndingKept // nothing was deleted
+			h.Ending = EndingKept // nothing was deleted
 			if !errors.Is(err, zk.NoNode) && !errors.Is(err, zk.BadVersion) {
 				return false, err
 			}
-			// Somebody has deleted or written a node since we looked.
+			// Another client has deleted or written a node since we looked.
 		}
 	})
 }
 
 // deletions returns the operations that delete the holder's nodes, as they are now.
-func (who *Revoked) deletions(ctx context.Context, sess *zk.Session) ([]zk.Op, error) {
+func (h *Revoked) deletions(ctx context.Context, sess *zk.Session) ([]zk.Op, error) {
 	var ops []zk.Op
-	for _, node := range who.nodes() {
+	for _, node := range h.nodes() {
 		stat, exists, err := sess.Exists(ctx, node)
 		if err != nil {
 			return nil, err
 		}
-		if exists && !who.another(stat) {
+		if exists && !h.another(stat) {
 			ops = append(ops, zk.DeleteOp(node, stat.Version))
 		}
 	}

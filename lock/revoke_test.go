@@ -33,19 +33,20 @@ func (w *world) revoke(opts lock.RevokeOptions) <-chan revoking {
 	return c
 }
 
-// settled lets holds grow so old that they watch their own nodes.
-func settled() { time.Sleep(time.Second); synctest.Wait() }
+// letHoldsAge lets holds grow so old that they watch their own nodes.
+func letHoldsAge() { time.Sleep(time.Second); synctest.Wait() }
 
 func TestHolderIsToldWhoRevokesAndWhyAndKeepsTheLockUntilItUnlocks(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{Label: "the nightly job"})
 		hold := acquire(t, m)
-		settled()
+		letHoldsAge()
 		waiting := lockInBackground(t.Context(), w.mutex(lock.Config{}))
 		done := w.revoke(lock.RevokeOptions{Reason: "rack 7 moves", Label: "ops"})
 		<-hold.Context().Done()
 		revoked, ok := errors.AsType[*lock.RevokedError](context.Cause(hold.Context()))
-		if !ok || !errors.Is(revoked, lock.ErrRevoked) || revoked.Revocation.Reason != "rack 7 moves" || revoked.Revocation.By.Label != "ops" {
+		if !ok || !errors.Is(revoked, lock.ErrRevoked) || revoked.Revocation.Reason != "rack 7 moves" ||
+			revoked.Revocation.By.Label != "ops" {
 			t.Fatalf("got cause %+v", context.Cause(hold.Context()))
 		}
 		if !strings.Contains(revoked.Error(), "rack 7 moves") {
@@ -64,7 +65,8 @@ func TestHolderIsToldWhoRevokesAndWhyAndKeepsTheLockUntilItUnlocks(t *testing.T)
 		}
 		unlock(t, hold) // says that nobody had it meanwhile
 		unlock(t, got(t, waiting))
-		if r := <-done; r.err != nil || len(r.list) != 1 || r.list[0].Ending != lock.EndingReleased || r.list[0].Holder.Path != line[0].Path {
+		if r := <-done; r.err != nil || len(r.list) != 1 || r.list[0].Ending != lock.EndingReleased ||
+			r.list[0].Holder.Path != line[0].Path {
 			t.Errorf("got %+v, want one holder who has released the lock", r)
 		}
 	})
@@ -74,10 +76,11 @@ func TestHolderThatKeepsTheLockIsForcedAfterTheGraceAndNoSooner(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const grace = 30 * time.Second
 		hold := acquire(t, w.mutex(lock.Config{}))
-		settled()
+		letHoldsAge()
 		waiting := lockInBackground(t.Context(), w.mutex(lock.Config{}))
 		begin := time.Now()
-		if r := <-w.revoke(lock.RevokeOptions{Grace: grace}); !errors.Is(r.err, lock.ErrKept) || r.list[0].Ending != lock.EndingKept {
+		r := <-w.revoke(lock.RevokeOptions{Grace: grace})
+		if !errors.Is(r.err, lock.ErrKept) || r.list[0].Ending != lock.EndingKept {
 			t.Fatalf("without force: got %+v, want lock.ErrKept", r)
 		}
 		done := w.revoke(lock.RevokeOptions{Grace: grace, Force: true})
@@ -104,7 +107,7 @@ func TestRevocationSpeaksCuratorsWord(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		sess := w.Session(t, 20*time.Second)
 		hold := acquire(t, w.mutex(lock.Config{}))
-		settled()
+		letHoldsAge()
 		if _, err := sess.Set(t.Context(), hold.Path(), []byte(curatorsWord), -1); err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +118,8 @@ func TestRevocationSpeaksCuratorsWord(t *testing.T) {
 		if err := hold.UnlockWait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		theirs, err := sess.Create(t.Context(), path+"/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-", nil, zk.EphemeralSequential)
+		theirs, err := sess.Create(t.Context(), path+"/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-", nil,
+			zk.EphemeralSequential)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +151,7 @@ func TestHolderMayRefuseARevocationOrFinishFirst(t *testing.T) {
 			}
 			return true
 		}}))
-		settled()
+		letHoldsAge()
 		for i := range 2 {
 			if r := <-w.revoke(lock.RevokeOptions{Grace: time.Minute}); !errors.Is(r.err, lock.ErrKept) {
 				t.Fatalf("revocation %d: got %+v, want lock.ErrKept", i, r)
@@ -171,7 +175,7 @@ func TestHooksTellARevokedHoldThatWasUnlockedAsReleased(t *testing.T) {
 		d := new(diary)
 		m := w.mutex(lock.Config{Hooks: d.hooks()})
 		hold := acquire(t, m)
-		settled()
+		letHoldsAge()
 		w.revoke(lock.RevokeOptions{})
 		<-hold.Context().Done()
 		d.want(t, "acquired")
@@ -193,7 +197,7 @@ func TestRevokedProcessGoesToTheEndOfTheLine(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{Retain: time.Hour})
 		hold := acquire(t, m)
-		settled()
+		letHoldsAge()
 		here := lockers(t, m, 3)
 		there := lockInBackground(t.Context(), w.mutex(lock.Config{}))
 		synctest.Wait()
@@ -212,7 +216,8 @@ func TestRevokedProcessGoesToTheEndOfTheLine(t *testing.T) {
 		}
 		// What nobody holds, and is only kept for the next time, goes at once.
 		time.Sleep(time.Minute)
-		if r := <-w.revoke(lock.RevokeOptions{}); r.err != nil || len(r.list) != 1 || r.list[0].Ending != lock.EndingReleased {
+		if r := <-w.revoke(lock.RevokeOptions{}); r.err != nil || len(r.list) != 1 ||
+			r.list[0].Ending != lock.EndingReleased {
 			t.Errorf("a kept lock: got %+v", r)
 		}
 	})
@@ -222,7 +227,7 @@ func TestSessionLossAfterARevocationRestartsTheLocalLine(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{})
 		hold := acquire(t, m)
-		settled()
+		letHoldsAge()
 		here := lockers(t, m, 2)
 		w.revoke(lock.RevokeOptions{})
 		<-hold.Context().Done()
@@ -239,11 +244,12 @@ func TestAllWhoHoldAreRevokedOrThoseThatWereChosen(t *testing.T) {
 		for range 3 {
 			readers = append(readers, locked(t, w.rw(lock.RWConfig{}).RLock))
 		}
-		settled()
+		letHoldsAge()
 		writer := waits(t.Context(), w.rw(lock.RWConfig{}).Lock)
 		synctest.Wait()
 		chosen := readers[1]
-		done := w.revoke(lock.RevokeOptions{Holder: func(c lock.Contender) bool { return c.Session == chosen.Session().ID() }})
+		isChosen := func(c lock.Contender) bool { return c.Session == chosen.Session().ID() }
+		done := w.revoke(lock.RevokeOptions{Holder: isChosen})
 		<-chosen.Context().Done()
 		unlock(t, chosen)
 		if r := <-done; r.err != nil || len(r.list) != 1 {
@@ -264,7 +270,7 @@ func TestAllWhoHoldAreRevokedOrThoseThatWereChosen(t *testing.T) {
 		if hold.Context().Err() != nil {
 			t.Error("the writer behind was revoked")
 		}
-		settled()
+		letHoldsAge()
 		done = w.revoke(lock.RevokeOptions{})
 		<-hold.Context().Done()
 		unlock(t, hold)
@@ -277,7 +283,7 @@ func TestAllWhoHoldAreRevokedOrThoseThatWereChosen(t *testing.T) {
 func TestRevocationOfOnePathEndsASet(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := locked(t, w.set(pathA, path).Lock)
-		settled()
+		letHoldsAge()
 		done := w.revoke(lock.RevokeOptions{Reason: "one of them"})
 		<-hold.Context().Done()
 		if cause := context.Cause(hold.Context()); !errors.Is(cause, lock.ErrRevoked) {
@@ -335,7 +341,8 @@ func TestRevocationsAreRecordedBesideThePath(t *testing.T) {
 			done := w.revoke(lock.RevokeOptions{Record: true, Force: true, Grace: time.Second, Reason: "drill"})
 			if i == 0 {
 				synctest.Wait() // asked, and in its grace
-				if list, err := lock.Revocations(t.Context(), client, path); err != nil || len(list) != 1 || list[0].Over {
+				list, err := lock.Revocations(t.Context(), client, path)
+				if err != nil || len(list) != 1 || list[0].Over {
 					t.Errorf("in the grace: got %+v, %v", list, err)
 				}
 			}
@@ -349,7 +356,8 @@ func TestRevocationsAreRecordedBesideThePath(t *testing.T) {
 			t.Fatalf("got %d records, %v, want the last 32", len(list), err)
 		}
 		for _, r := range list {
-			if !r.Over || !r.Force || r.Request.Reason != "drill" || len(r.Holders) != 1 || r.Holders[0].Ending != lock.EndingForced || r.Holders[0].Owner.Label != "job" {
+			if !r.Over || !r.Force || r.Request.Reason != "drill" || len(r.Holders) != 1 ||
+				r.Holders[0].Ending != lock.EndingForced || r.Holders[0].Owner.Label != "job" {
 				t.Fatalf("got %+v", r)
 			}
 		}
@@ -362,7 +370,8 @@ func TestRecordOfARevocationHasTheACLThatIsWanted(t *testing.T) {
 		wanted := []zk.ACL{{Perms: zk.PermRead | zk.PermWrite, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
 		for _, acl := range [][]zk.ACL{wanted, nil} {
 			hold := acquire(t, w.mutex(lock.Config{}))
-			if r := <-w.revoke(lock.RevokeOptions{Record: true, ACL: acl, Force: true, Grace: time.Second}); r.err != nil {
+			r := <-w.revoke(lock.RevokeOptions{Record: true, ACL: acl, Force: true, Grace: time.Second})
+			if r.err != nil {
 				t.Fatal(r.err)
 			}
 			_ = hold.Unlock() // was deleted
@@ -380,7 +389,8 @@ func TestRecordOfARevocationHasTheACLThatIsWanted(t *testing.T) {
 	})
 }
 
-// Every request of a forced revocation is hit by every fault in turn. The holder is revoked once, and the record has it once.
+// Every request of a forced revocation is hit by every fault in turn. The holder is revoked once, and the record has it
+// once.
 func TestRevocationSurvivesLostReplies(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []zktest.Fault{zktest.DropReply, zktest.Refuse, zktest.CutBefore, zktest.CutAfter} {
@@ -388,7 +398,7 @@ func TestRevocationSurvivesLostReplies(t *testing.T) {
 			t.Run("", func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					hold := acquire(t, w.mutex(lock.Config{}))
-					settled()
+					letHoldsAge()
 					client := w.Client(t, 20*time.Second)
 					_ = session(t, client)
 					w.Control(func(r zktest.Request) zktest.Fault {
@@ -397,7 +407,8 @@ func TestRevocationSurvivesLostReplies(t *testing.T) {
 						}
 						return zktest.Pass
 					})
-					list, err := lock.Revoke(t.Context(), client, path, lock.RevokeOptions{Force: true, Record: true, Grace: time.Second})
+					list, err := lock.Revoke(t.Context(), client, path,
+						lock.RevokeOptions{Force: true, Record: true, Grace: time.Second})
 					w.Control(nil)
 					if err != nil || len(list) != 1 {
 						t.Fatalf("got %+v, %v", list, err)
@@ -405,7 +416,8 @@ func TestRevocationSurvivesLostReplies(t *testing.T) {
 					if line := w.line(); len(line) != 0 {
 						t.Errorf("still there: %+v", line)
 					}
-					if records, err := lock.Revocations(t.Context(), client, path); err != nil || len(records) != 1 || !records[0].Over {
+					records, err := lock.Revocations(t.Context(), client, path)
+					if err != nil || len(records) != 1 || !records[0].Over {
 						t.Errorf("got %+v, %v", records, err)
 					}
 					if !errors.Is(context.Cause(hold.Context()), lock.ErrRevoked) {
@@ -424,7 +436,7 @@ func TestForceTakesBothNodesOfAContenderOrTheOneThatIsLeft(t *testing.T) {
 		t.Run(missing, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				hold := acquire(t, w.mutex(lock.Config{Layout: lock.Both}))
-				settled()
+				letHoldsAge()
 				w.HalfOpen(hold.Session().ID())
 				done := w.revoke(lock.RevokeOptions{Force: true, Grace: 3 * time.Second})
 				time.Sleep(time.Second)
@@ -444,7 +456,7 @@ func TestForceTakesBothNodesOfAContenderOrTheOneThatIsLeft(t *testing.T) {
 func TestForceGoesOnWhenANodeGoesMeanwhile(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := acquire(t, w.mutex(lock.Config{Layout: lock.Both}))
-		settled()
+		letHoldsAge()
 		w.HalfOpen(hold.Session().ID())
 		done := w.revoke(lock.RevokeOptions{Force: true, Grace: 3 * time.Second})
 		time.Sleep(time.Second)
@@ -476,7 +488,7 @@ func TestForceLeavesTheNextHolderOfASimpleLockAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		waiting := waits(t.Context(), next.Lock)
-		settled()
+		letHoldsAge()
 		done := w.revoke(lock.RevokeOptions{Force: true, Grace: 5 * time.Second})
 		<-hold.Context().Done()
 		own, theirs := hold.Session().ID(), session(t, client).ID()

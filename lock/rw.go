@@ -27,7 +27,7 @@ type RWMutex struct {
 
 	readers localQueue
 	writers int    // how often Lock was called; the queue's mu guards it and the tickets
-	tickets ticket // the head of a ring of callers that are on their way
+	tickets ticket // the head of a ring of callers that have not joined the line yet
 }
 
 // NewRWMutex returns the read/write lock at path, which no other recipe may use. It does not contact the server: the
@@ -42,9 +42,9 @@ func NewRWMutex(client *zk.Client, path string, config RWConfig) (*RWMutex, erro
 	m.tickets.init()
 	m.readers.base, m.readers.shares, m.readers.single = &m.base, true, cfg.Handoff == StrictFIFO
 	m.readers.others, m.readers.contend, m.readers.tickets = isWriter, m.contend, &m.tickets
-	contenderLine(&m.read, path, cfg, readStem, isWriter)
-	contenderLine(&m.write, path, cfg, writeStem, anyone)
-	contenderLine(&m.upgrade, path, cfg, upgradeStem, anyone)
+	contenderLine(&m.read, path, cfg, readPrefixes, isWriter)
+	contenderLine(&m.write, path, cfg, writePrefixes, anyone)
+	contenderLine(&m.upgrade, path, cfg, upgradePrefixes, anyone)
 	for _, l := range m.lines() {
 		// A reader ahead, which does not block readers, may be a writer by the time that the writer behind it is gone.
 		l.Change = anyone
@@ -129,13 +129,13 @@ func (m *RWMutex) writing(o *line.Ownership, err error) (*Hold, error) {
 	return h, nil
 }
 
-// contend returns what makes the contender of a group of readers first.
+// contend returns a function that makes the contender of a group of readers first.
 func (m *RWMutex) contend(ctx context.Context, g *group) func(*zk.Session) (*line.Own, error) {
 	return m.stand(ctx, &m.read, g.ticket, g.queued)
 }
 
-// stand returns what waits until it is first in l, which it enters after those that drew a ticket before. It calls
-// queued whenever it finds a new contender of ours behind others.
+// stand returns a function that enters l, after the callers that drew a ticket before, and waits until it is first. The
+// function calls queued whenever it finds a new contender of ours behind others.
 func (m *RWMutex) stand(
 	ctx context.Context, l *line.Line, t *ticket, queued func(),
 ) func(*zk.Session) (*line.Own, error) {
@@ -153,7 +153,7 @@ func (m *RWMutex) stand(
 	}
 }
 
-// try returns what takes a place in l if no contender stands there that blocks it, whether ahead or behind.
+// try returns a function that enters l if no contender that blocks it stands there, ahead or behind.
 func (m *RWMutex) try(ctx context.Context, l *line.Line) func(*zk.Session) (*line.Own, error) {
 	return func(sess *zk.Session) (*line.Own, error) {
 		m.flush(l) // or we would find ourselves in the line

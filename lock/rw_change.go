@@ -20,7 +20,7 @@ var ErrNested = errors.New("lock: other holds are nested in this one, or it in t
 var errOther = errors.New("the hold belongs to another lock; use the RWMutex that returned it")
 
 // upgraded stands in the name of a writer's node before the marker if it was made by Upgrade: then its number is
-// another node's, and tells nothing about when it came.
+// another node's, and does not say when the node was made.
 const upgraded = "upgrade-"
 
 // change makes the caller's goroutine the only one that changes h or unlocks it, until done is called.
@@ -156,9 +156,9 @@ func (m *RWMutex) Upgrade(ctx context.Context, h *Hold) error {
 	return m.changed(err)
 }
 
-// othersRead reports whether anybody but mine may have the lock for reading.
+// othersRead reports whether a contender other than mine may have the lock for reading.
 //
-// A reader has it not if a writer stands ahead of it that was there before it, and that it respects: Curator's readers
+// A reader does not have it if a writer that it respects stands ahead of it, and was there before it: Curator's readers
 // and ours respect __WRIT__, kazoo's __lock__. Numbers are the order of creation, except for nodes that were made by
 // Upgrade, so these prove nothing.
 func othersRead(contenders []line.Contender, mine line.Contender) bool {

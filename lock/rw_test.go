@@ -172,7 +172,9 @@ func TestMoreReadersThanANodeHasTurnsGetAnotherNode(t *testing.T) {
 // The bound of the hand-off is what a remote writer may be kept waiting by readers that come later.
 func TestLateLocalReadersDoNotKeepAWriterWaitingBeyondTheBound(t *testing.T) {
 	t.Parallel()
-	for name, h := range map[string]lock.Handoff{"count": {Count: 8, Time: time.Hour}, "time": {Count: 1 << 11, Time: time.Second}} {
+	for name, h := range map[string]lock.Handoff{
+		"count": {Count: 8, Time: time.Hour}, "time": {Count: 1 << 11, Time: time.Second},
+	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				m := w.rw(lock.RWConfig{Handoff: h})
@@ -323,7 +325,7 @@ func TestTriesOfAReadWriteLockAreAnsweredAtOnce(t *testing.T) {
 	})
 }
 
-func TestDowngradeKeepsThePlaceAndAdmitsNoWriter(t *testing.T) {
+func TestDowngradeKeepsTheNumberAndAdmitsNoWriter(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.rw(lock.RWConfig{})
 		hold := locked(t, m.Lock)
@@ -336,8 +338,10 @@ func TestDowngradeKeepsThePlaceAndAdmitsNoWriter(t *testing.T) {
 			t.Fatal(err)
 		}
 		none(t, "behind a reader that was a writer", writer, local)
-		if hold.Path() == node || hold.Path()[len(hold.Path())-18:] != "__READ__"+node[len(node)-10:] || hold.Token() != token {
-			t.Errorf("got node %s, token %d, want the number of %s and token %d", hold.Path(), hold.Token(), node, token)
+		if hold.Path() == node || hold.Path()[len(hold.Path())-18:] != "__READ__"+node[len(node)-10:] ||
+			hold.Token() != token {
+			t.Errorf("got node %s, token %d, want the number of %s and token %d",
+				hold.Path(), hold.Token(), node, token)
 		}
 		time.Sleep(time.Second)
 		if err := hold.Context().Err(); err != nil {
@@ -399,7 +403,7 @@ func TestHoldThatChangedEndsWhenItsNodeIsDeletedByOthers(t *testing.T) {
 	})
 }
 
-func TestUpgradeOfTheOnlyReaderKeepsThePlace(t *testing.T) {
+func TestUpgradeOfTheOnlyReaderKeepsTheNumber(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.rw(lock.RWConfig{})
 		hold := locked(t, m.RLock)
@@ -420,7 +424,8 @@ func TestUpgradeOfTheOnlyReaderKeepsThePlace(t *testing.T) {
 			t.Errorf("the guard: %v", err)
 		}
 		// Down and up again.
-		if err := errors.Join(m.Downgrade(t.Context(), hold), m.Upgrade(t.Context(), hold), m.Upgrade(t.Context(), hold)); err != nil {
+		err := errors.Join(m.Downgrade(t.Context(), hold), m.Upgrade(t.Context(), hold), m.Upgrade(t.Context(), hold))
+		if err != nil {
 			t.Fatal(err)
 		}
 		none(t, "down and up again", before, after, local)
@@ -578,7 +583,7 @@ func TestCallerThatLeavesAnUpgradeWhoseReplyWasLostLeavesNoWriter(t *testing.T) 
 		}
 		proceed()
 		w.Control(nil)
-		settled()
+		letHoldsAge()
 		if line := w.line(); len(line) != 1 {
 			t.Errorf("beside the reader there is a writer that nobody is: %+v", line)
 		}
@@ -620,7 +625,8 @@ func TestUnlockWaitsForADowngrade(t *testing.T) {
 func TestChangeOfAnotherLocksHoldIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m, other := w.rw(lock.RWConfig{}), w.rw(lock.RWConfig{})
-		for _, take := range []func(context.Context) (*lock.Hold, error){w.mutex(lock.Config{}).Lock, other.RLock, other.Lock} {
+		mutex := w.mutex(lock.Config{})
+		for _, take := range []func(context.Context) (*lock.Hold, error){mutex.Lock, other.RLock, other.Lock} {
 			hold := locked(t, take)
 			if m.Downgrade(t.Context(), hold) == nil || m.Upgrade(t.Context(), hold) == nil {
 				t.Error("another lock's hold was changed")
@@ -739,11 +745,13 @@ func TestBoundsThatAReadWriteLockDoesNotHaveAreRefused(t *testing.T) {
 	}
 }
 
-// Every request of what a read/write lock does is hit in turn, in each way. Afterwards nothing is left, and nobody was in who must not.
+// Every request of what a read/write lock does is hit in turn, in each way. Afterwards nothing is left, and no two held
+// the lock that must not.
 func TestLostRepliesMakeNoOrphanOfAReadWriteLock(t *testing.T) {
 	t.Parallel()
 	faults := map[string]zktest.Fault{
-		"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore, "cut after": zktest.CutAfter,
+		"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore,
+		"cut after": zktest.CutAfter,
 	}
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -769,13 +777,14 @@ func TestLostRepliesMakeNoOrphanOfAReadWriteLock(t *testing.T) {
 					if err := m.Upgrade(t.Context(), hold); err != nil {
 						t.Fatalf("step %d: %v", step, err)
 					}
-					none(t, fmt.Sprintf("step %d: beside a writer", step), waits(t.Context(), func(ctx context.Context) (*lock.Hold, error) {
-						h, err := w.rw(lock.RWConfig{}).RLock(ctx)
-						if err == nil {
-							unlock(t, h)
-						}
-						return h, err
-					}))
+					none(t, fmt.Sprintf("step %d: beside a writer", step),
+						waits(t.Context(), func(ctx context.Context) (*lock.Hold, error) {
+							h, err := w.rw(lock.RWConfig{}).RLock(ctx)
+							if err == nil {
+								unlock(t, h)
+							}
+							return h, err
+						}))
 					unlock(t, hold)
 					unlock(t, locked(t, m.RLock))
 					w.Control(nil)
@@ -792,8 +801,8 @@ func TestLostRepliesMakeNoOrphanOfAReadWriteLock(t *testing.T) {
 	}
 }
 
-// Many goroutines of several processes at once, with changes of kind and connections that break: never a writer beside anybody, and
-// the tokens of writers grow.
+// Many goroutines of several processes at once, with changes of kind and connections that break: never a writer beside
+// another holder, and the tokens of writers grow.
 func TestReadersAndWritersOfManyClientsExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	for _, cfg := range []lock.RWConfig{{}, {Handoff: lock.StrictFIFO}, {Handoff: lock.Handoff{Count: 2}}} {

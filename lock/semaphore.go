@@ -35,7 +35,7 @@ type Semaphore struct {
 	pool   line.Pool
 
 	mu      sync.Mutex // guards the tickets; never held while anything is waited for
-	tickets ticket     // the head of a ring of those who are on their way
+	tickets ticket     // the head of a ring of callers that have not joined the line yet
 }
 
 // Where a semaphore's line is, and its permits: as Curator's InterProcessSemaphoreV2 has them.
@@ -58,8 +58,8 @@ func NewSemaphore(client *zk.Client, path string, limit Limit, config SemaphoreC
 	s := &Semaphore{base: base{client: client, name: path, cfg: cfg}, limit: limit}
 	s.tickets.init()
 	s.dir = line.Line{Dir: path, ACL: cfg.ACL, Lasting: true}
-	contenderLine(&s.queue, path+"/"+queueDir, cfg, lockStem, anyone)
-	contenderLine(&s.leases, path+"/"+leasesDir, cfg, leaseStem, anyone)
+	contenderLine(&s.queue, path+"/"+queueDir, cfg, lockPrefixes, anyone)
+	contenderLine(&s.leases, path+"/"+leasesDir, cfg, leasePrefixes, anyone)
 	s.leases.Markers = []line.Marker{line.CuratorLease}
 	s.pool = line.Pool{Line: &s.queue, Leases: &s.leases, Limit: limit.line(path)}
 	if err := checkSize(&s.queue, &s.leases); err != nil {
@@ -133,7 +133,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Hold, error) {
 	})
 }
 
-// permits has n permits taken.
+// permits takes n permits, as take does it.
 func (s *Semaphore) permits(ctx context.Context, n int, take func(*zk.Session) (*line.Own, error)) (*Hold, error) {
 	switch {
 	case n < 1 || n > MaxPermits:

@@ -18,8 +18,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// Every request of taking permits and giving them back is hit in turn, in each way. Afterwards no lease is left, and there were
-// never too many (CURATOR-315, CURATOR-335).
+// Every request of taking permits and giving them back is hit in turn, in each way. Afterwards no lease is left, and
+// there were never too many (CURATOR-315, CURATOR-335).
 func TestLostRepliesLeaveNoLease(t *testing.T) {
 	t.Parallel()
 	limits := map[string]lock.Limit{
@@ -27,7 +27,8 @@ func TestLostRepliesLeaveNoLease(t *testing.T) {
 	}
 	for kind, limit := range limits {
 		for name, fault := range map[string]zktest.Fault{
-			"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore, "cut after": zktest.CutAfter,
+			"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore,
+			"cut after": zktest.CutAfter,
 		} {
 			t.Run(kind+", "+name, func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
@@ -61,8 +62,8 @@ func TestLostRepliesLeaveNoLease(t *testing.T) {
 	}
 }
 
-// hit puts a fault at the request with that number from now on. The function that it returns takes it away, and reports whether it came to
-// that.
+// hit puts a fault at the request with that number from now on. The function that it returns takes it away, and reports
+// whether it came to that.
 func (w *world) hit(step int, fault zktest.Fault) (reached func() bool) {
 	var hit atomic.Bool
 	w.Control(func(r zktest.Request) zktest.Fault {
@@ -81,19 +82,21 @@ func (w *world) hit(step int, fault zktest.Fault) (reached func() bool) {
 // CURATOR-462.
 func TestCallerThatLeavesWhilePermitsAreTakenLeavesNoLease(t *testing.T) {
 	t.Parallel()
-	leaveAtEachStep(t, func(w *world) locker { return permits{w.semaphore(lock.StoredLimit(2)), 2} }, func(t *testing.T, w *world, s locker) {
-		t.Helper()
-		w.empty(locksPath, leasesPath)
-		unlock(t, locked(t, s.TryLock))
-	})
+	leaveAtEachStep(t, func(w *world) locker { return permits{w.semaphore(lock.StoredLimit(2)), 2} },
+		func(t *testing.T, w *world, s locker) {
+			t.Helper()
+			w.empty(locksPath, leasesPath)
+			unlock(t, locked(t, s.TryLock))
+		})
 }
 
-// leaveAtEachStep has the caller leave at each step of an acquisition, before or after the server has done it, and whether or not it hears
-// of it. Then it checks what is left.
+// leaveAtEachStep has the caller leave at each step of an acquisition, before or after the server has done it, and
+// whether or not it hears of it. Then it checks what is left.
 func leaveAtEachStep(t *testing.T, lockOf func(w *world) locker, check func(t *testing.T, w *world, s locker)) {
 	t.Helper()
 	for name, fault := range map[string]zktest.Fault{
-		"answered": zktest.Pass, "reply lost": zktest.DropReply, "request lost": zktest.Refuse, "late": zktest.Delay(time.Second),
+		"answered": zktest.Pass, "reply lost": zktest.DropReply, "request lost": zktest.Refuse,
+		"late": zktest.Delay(time.Second),
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -141,7 +144,7 @@ func TestWaiterForPermitsThatLeavesTouchesNobodyElse(t *testing.T) {
 			}
 			waiting[i] = waits(ctx, from.Lock)
 		}
-		places := w.nodes(locksPath)
+		line := w.nodes(locksPath)
 		before := w.Traffic().Events
 		for _, i := range []int{2, 0, 4} { // from the middle, the first, the last
 			contexts[i]()
@@ -150,10 +153,11 @@ func TestWaiterForPermitsThatLeavesTouchesNobodyElse(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if left := w.nodes(locksPath); len(left) != 2 || left[0] > left[1] && left[0] == places[0] {
-			t.Errorf("got %v in the line, want the second and the fourth of %v", left, places)
+		if left := w.nodes(locksPath); len(left) != 2 || left[0] > left[1] && left[0] == line[0] {
+			t.Errorf("got %v in the line, want the second and the fourth of %v", left, line)
 		}
-		if n := w.Traffic().Events - before; n > 2 { // to whoever stood behind the one in the middle, and behind the first
+		// They go to the contender behind the one in the middle, and to the one behind the first.
+		if n := w.Traffic().Events - before; n > 2 {
 			t.Errorf("three waiters that left made %d events, want two at most", n)
 		}
 		none(t, "all are taken", waiting[1], waiting[3])
@@ -180,7 +184,8 @@ func TestPermitsGivenBackWakeTwoOfManyWaiters(t *testing.T) {
 		for range waiters {
 			waits(t.Context(), w.another(3, 2).Lock) // of which one comes in
 		}
-		time.Sleep(time.Minute) // all have set their watches, the holder on its own nodes, which must not make more events
+		// Then all have set their watches, the holder on its own nodes, which must not make more events.
+		time.Sleep(time.Minute)
 		before := w.Traffic().Events
 		if err := hold.UnlockWait(t.Context()); err != nil {
 			t.Fatal(err)
@@ -199,14 +204,14 @@ func TestFirstInLineWhoseNodeIsDeletedByOthersGetsNoPermit(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := locked(t, w.another(1, 1).Lock)
 		first := waits(t.Context(), w.another(1, 1).Lock)
-		place := w.nodes(locksPath)[0]
+		node := w.nodes(locksPath)[0]
 		second := waits(t.Context(), w.another(1, 1).Lock)
-		if err := w.Session(t, 20*time.Second).Delete(t.Context(), locksPath+"/"+place, -1); err != nil {
+		if err := w.Session(t, 20*time.Second).Delete(t.Context(), locksPath+"/"+node, -1); err != nil {
 			t.Fatal(err)
 		}
 		none(t, "the permit is taken", first, second)
-		if names := w.nodes(locksPath); len(names) != 2 || names[1][len(names[1])-10:] <= place[len(place)-10:] {
-			t.Errorf("got %v in the line after %s was deleted, want a new one in its place", names, place)
+		if names := w.nodes(locksPath); len(names) != 2 || names[1][len(names[1])-10:] <= node[len(node)-10:] {
+			t.Errorf("got %v in the line after %s was deleted, want a new one instead", names, node)
 		}
 		unlock(t, hold)
 		next := got(t, second)
@@ -223,7 +228,8 @@ func TestFirstInLineWhoseNodeIsDeletedWhileItTakesGetsNoPermit(t *testing.T) {
 		synctest.Wait()
 		proceed := w.stopAtTheTaking()
 		first := waits(t.Context(), w.another(1, 1).Lock)
-		if err := w.Session(t, 20*time.Second).Delete(t.Context(), locksPath+"/"+w.nodes(locksPath)[0], -1); err != nil {
+		node := locksPath + "/" + w.nodes(locksPath)[0]
+		if err := w.Session(t, 20*time.Second).Delete(t.Context(), node, -1); err != nil {
 			t.Fatal(err)
 		}
 		hold := locked(t, w.another(1, 1).Lock)
@@ -235,7 +241,7 @@ func TestFirstInLineWhoseNodeIsDeletedWhileItTakesGetsNoPermit(t *testing.T) {
 	})
 }
 
-// A client of Curator's whose place in the line an operator has deleted goes on, and takes a permit out of turn.
+// A client of Curator's whose node in the line an operator has deleted goes on, and takes a permit out of turn.
 func TestPermitThatAnotherTakesOutOfTurnIsNotGivenTwice(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		unlock(t, locked(t, w.another(1, 1).Lock))
@@ -243,7 +249,8 @@ func TestPermitThatAnotherTakesOutOfTurnIsNotGivenTwice(t *testing.T) {
 		proceed := w.stopAtTheTaking()
 		first := waits(t.Context(), w.another(1, 1).Lock)
 		curator := w.Session(t, 20*time.Second)
-		lease, err := curator.Create(t.Context(), leasesPath+"/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lease-", nil, zk.EphemeralSequential)
+		lease, err := curator.Create(t.Context(), leasesPath+"/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lease-", nil,
+			zk.EphemeralSequential)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -260,7 +267,8 @@ func TestPermitThatAnotherTakesOutOfTurnIsNotGivenTwice(t *testing.T) {
 	})
 }
 
-// stopAtTheTaking stops the next transaction that takes permits on its way to the server, until the function that it returns is called.
+// stopAtTheTaking stops the next transaction that takes permits on its way to the server, until the function that it
+// returns is called.
 func (w *world) stopAtTheTaking() (proceed func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	w.t.Cleanup(cancel)
@@ -280,13 +288,13 @@ func TestFirstInLineSurvivesTheLossOfItsConnection(t *testing.T) {
 		hold := locked(t, w.another(2, 2).Lock)
 		first := waits(t.Context(), w.another(2, 2).Lock)
 		second := waits(t.Context(), w.another(2, 1).Lock)
-		places := w.nodes(locksPath)
+		before := w.nodes(locksPath)
 		for range 3 {
 			w.Drop()
 			time.Sleep(5 * time.Second)
 		}
-		if now := w.nodes(locksPath); fmt.Sprint(now) != fmt.Sprint(places) {
-			t.Errorf("got %v in the line, want %v as before", now, places)
+		if now := w.nodes(locksPath); fmt.Sprint(now) != fmt.Sprint(before) {
+			t.Errorf("got %v in the line, want %v as before", now, before)
 		}
 		none(t, "all are taken", first, second)
 		w.Drop()
@@ -325,8 +333,8 @@ func TestNeverMoreThanTheLimitAreHeldOnZooKeeper(t *testing.T) {
 	}
 }
 
-// neverMore has many goroutines of several processes want permits at once, more and less, and leave early, while connections break and
-// replies are lost: never more than the limit are out, and all are free in the end.
+// neverMore has many goroutines of several processes want permits at once, more and less, and leave early, while
+// connections break and replies are lost: never more than the limit are out, and all are free in the end.
 func neverMore(t *testing.T, link *zktest.Link) {
 	t.Helper()
 	const limit = 7
@@ -370,7 +378,8 @@ func neverMore(t *testing.T, link *zktest.Link) {
 	if m := most.Load(); m > limit {
 		t.Errorf("%d permits of %d were held at a time", m, limit)
 	}
-	all, err := semaphore(t, link.Client(t, 20*time.Second), lock.StoredLimit(limit), lock.SemaphoreConfig{}).Acquire(t.Context(), limit)
+	all, err := semaphore(t, link.Client(t, 20*time.Second), lock.StoredLimit(limit),
+		lock.SemaphoreConfig{}).Acquire(t.Context(), limit)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,7 +77,8 @@ func TestFreePermitsTakeTwoRoundTrips(t *testing.T) {
 		before := w.Traffic()
 		hold := locked(t, permits{s, 3}.Lock)
 		after := w.Traffic()
-		created := after.Requests[zktest.OpCreate] + after.Requests[zktest.OpMulti] - before.Requests[zktest.OpCreate] - before.Requests[zktest.OpMulti]
+		writes := func(n map[zktest.Op]int) int { return n[zktest.OpCreate] + n[zktest.OpMulti] }
+		created := writes(after.Requests) - writes(before.Requests)
 		// Create, list the line, list the leases; take, list the leases.
 		if n := after.Replies - before.Replies; n != 5 || created != 2 {
 			t.Errorf("three permits took %d requests, %d of them writes; want 5 and 2", n, created)
@@ -143,13 +144,17 @@ func TestPermitsThatCanNeverBeHadAreRefusedAtOnce(t *testing.T) {
 	client := open(t, zktest.Run(t))
 	s := semaphore(t, client, lock.AgreedLimit(3), lock.SemaphoreConfig{})
 	for _, n := range []int{0, -1, 4, lock.MaxPermits + 1} {
-		for name, take := range map[string]func(context.Context) (*lock.Hold, error){"Acquire": permits{s, n}.Lock, "TryAcquire": permits{s, n}.TryLock} {
+		for name, take := range map[string]func(context.Context) (*lock.Hold, error){
+			"Acquire": permits{s, n}.Lock, "TryAcquire": permits{s, n}.TryLock,
+		} {
 			if _, err := take(t.Context()); err == nil || errors.Is(err, lock.ErrHeld) {
 				t.Errorf("%s of %d of 3: got %v, want an error at once", name, n, err)
 			}
 		}
 	}
-	for _, limit := range []lock.Limit{{}, lock.AgreedLimit(0), lock.StoredLimit(-1), lock.WatchedLimit("x"), lock.WatchedLimit(path)} {
+	for _, limit := range []lock.Limit{
+		{}, lock.AgreedLimit(0), lock.StoredLimit(-1), lock.WatchedLimit("x"), lock.WatchedLimit(path),
+	} {
 		if _, err := lock.NewSemaphore(client, path, limit, lock.SemaphoreConfig{}); err == nil {
 			t.Errorf("NewSemaphore with limit %+v: got no error", limit)
 		}
@@ -170,17 +175,19 @@ func TestPermitsAreTheNodesOfCuratorsSemaphore(t *testing.T) {
 		}
 		// A client of Curator's that has a lease, and one that waits for one.
 		curator := w.Session(t, 20*time.Second)
-		mine, err := curator.Create(t.Context(), leasesPath+"/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lease-", nil, zk.EphemeralSequential)
+		mine, err := curator.Create(t.Context(), leasesPath+"/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lease-", nil,
+			zk.EphemeralSequential)
 		if err != nil {
 			t.Fatal(err)
 		}
-		place, err := curator.Create(t.Context(), locksPath+"/_c_1f8fad5b-d9cb-469f-a165-70867728950e-lock-", nil, zk.EphemeralSequential)
+		node, err := curator.Create(t.Context(), locksPath+"/_c_1f8fad5b-d9cb-469f-a165-70867728950e-lock-", nil,
+			zk.EphemeralSequential)
 		if err != nil {
 			t.Fatal(err)
 		}
 		waiting := waits(t.Context(), w.another(5, 3).Lock)
 		none(t, "behind Curator's in the line", waiting)
-		if err := curator.Delete(t.Context(), place.Path, -1); err != nil {
+		if err := curator.Delete(t.Context(), node.Path, -1); err != nil {
 			t.Fatal(err)
 		}
 		none(t, "three of five permits are out, one of them Curator's", waiting)
@@ -218,7 +225,8 @@ func TestHoldOfPermitsHasATokenAndAGuardForEach(t *testing.T) {
 			t.Errorf("the guards: %v", err)
 		}
 		time.Sleep(time.Second)
-		if err := w.Session(t, 20*time.Second).Delete(t.Context(), leasesPath+"/"+w.nodes(leasesPath)[1], -1); err != nil {
+		node := leasesPath + "/" + w.nodes(leasesPath)[1]
+		if err := w.Session(t, 20*time.Second).Delete(t.Context(), node, -1); err != nil {
 			t.Fatal(err)
 		}
 		<-hold.Context().Done()
@@ -308,7 +316,8 @@ func TestPermitsReportToHooks(t *testing.T) {
 			Lost:     func(lock.Event) { told = append(told, "lost") },
 		}}
 		other := locked(t, w.another(2, 1).Lock)
-		waiting := waits(t.Context(), permits{semaphore(t, w.Client(t, 20*time.Second), lock.AgreedLimit(2), cfg), 2}.Lock)
+		waiting := waits(t.Context(),
+			permits{semaphore(t, w.Client(t, 20*time.Second), lock.AgreedLimit(2), cfg), 2}.Lock)
 		unlock(t, other)
 		unlock(t, got(t, waiting))
 		if want := []string{"enqueued", "acquired", "released"}; !slices.Equal(told, want) {

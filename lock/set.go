@@ -45,7 +45,7 @@ func NewSet(client *zk.Client, paths []string, config SetConfig) (*Set, error) {
 			return nil, fmt.Errorf("lock: duplicate path %s; a set would wait for itself", path)
 		}
 		l := new(line.Line)
-		contenderLine(l, path, checked, lockStem, anyone)
+		contenderLine(l, path, checked, lockPrefixes, anyone)
 		l.Data = ownerData(cfg.Label, named[i])
 		s.lines = append(s.lines, l)
 	}

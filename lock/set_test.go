@@ -144,8 +144,9 @@ func TestSetEndsAsAWhole(t *testing.T) {
 	})
 }
 
-// While a set waits at one path, its node at another, where it was first already, is deleted, and somebody else takes that place.
-func TestSetThatLostAPlaceWhileItWaitedForAnotherIsNotLetIn(t *testing.T) {
+// While a set waits at one path, its node at another, where it was first already, is deleted, and another client takes
+// the lead there.
+func TestSetThatLostANodeWhileItWaitedForAnotherPathIsNotLetIn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		b := locked(t, w.set(pathB).Lock)
 		waiting := waits(t.Context(), w.set(pathA, pathB).Lock)
@@ -154,7 +155,7 @@ func TestSetThatLostAPlaceWhileItWaitedForAnotherIsNotLetIn(t *testing.T) {
 		}
 		a := locked(t, w.set(pathA).Lock)
 		unlock(t, b)
-		none(t, "behind whoever took the place", waiting)
+		none(t, "behind the client that took the lead", waiting)
 		unlock(t, a)
 		unlock(t, got(t, waiting))
 		w.empty(pathA, pathB)
@@ -164,7 +165,8 @@ func TestSetThatLostAPlaceWhileItWaitedForAnotherIsNotLetIn(t *testing.T) {
 func TestLostRepliesMakeNoOrphanOfASet(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
-		"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore, "cut after": zktest.CutAfter,
+		"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore,
+		"cut after": zktest.CutAfter,
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -283,8 +285,8 @@ func TestSetThatLeavesClosesAllItsWatchesFirst(t *testing.T) {
 	})
 }
 
-// A delay passes at one path. Meanwhile the node at the other is deleted, and somebody else takes that place.
-func TestSetThatLostAPlaceWhileItRestedIsNotLetIn(t *testing.T) {
+// A delay passes at one path. Meanwhile the node at the other is deleted, and another client takes the lead there.
+func TestSetThatLostANodeWhileItRestedIsNotLetIn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		resting := func(paths ...string) *lock.Set {
 			s, err := lock.NewSet(w.Client(t, 20*time.Second), paths, lock.SetConfig{Delay: delay})
@@ -299,7 +301,7 @@ func TestSetThatLostAPlaceWhileItRestedIsNotLetIn(t *testing.T) {
 		w.removeNode(0)
 		other := locked(t, w.set(path).Lock)
 		time.Sleep(2 * delay)
-		none(t, "behind whoever took the place", waiting)
+		none(t, "behind the client that took the lead", waiting)
 		unlock(t, other)
 		unlock(t, got(t, waiting))
 	})

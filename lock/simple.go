@@ -23,7 +23,7 @@ import (
 // In all else it keeps the promises of a Mutex: its holds end with their sessions, before the server lets another
 // client in; their tokens grow; lost replies and canceled calls leave no node. Inspect shows the holder, not the
 // waiters; Revoke asks it and may take the lock by force. Because all its nodes have the same name, two things are
-// weaker. A guard cannot tell the hold's node from one that was created after someone deleted the first by hand. And
+// weaker. A guard cannot tell the hold's node from one that was created after a client deleted the first by hand. And
 // an Unlock, or a Revoke with Force, can hit such a later node in the moment in which it deletes, or when a partition
 // between servers delays its request and delivers it after a retry. Tokens can tell.
 type Simple struct {

@@ -121,7 +121,8 @@ func TestUnlockOfASimpleLockWakesEverybody(t *testing.T) {
 func TestLostRepliesLeaveNoSimpleLock(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
-		"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore, "cut after": zktest.CutAfter,
+		"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore,
+		"cut after": zktest.CutAfter,
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -144,7 +145,8 @@ func TestLostRepliesLeaveNoSimpleLock(t *testing.T) {
 	}
 }
 
-// The answer to the removal is lost, and the next one has the lock when it is tried again: that must not remove the next one's node.
+// The answer to the removal is lost, and the next one has the lock when it is tried again: that must not remove the
+// next one's node.
 func TestUnlockWhoseReplyIsLostDoesNotUnlockTheNext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := locked(t, w.simple().Lock)
@@ -376,7 +378,8 @@ func TestInspectShowsWhoHasASimpleLock(t *testing.T) {
 		waiting := waits(t.Context(), w.simple().Lock)
 		w.wantRoles("a simple lock", "H")
 		c := w.line()[0]
-		if !c.Known || c.Owner.Label != "nightly" || c.Path != path || c.Session != hold.Session().ID() || c.Token != hold.Token() ||
+		if !c.Known || c.Owner.Label != "nightly" || c.Path != path || c.Session != hold.Session().ID() ||
+			c.Token != hold.Token() ||
 			c.Kind != lock.Exclusive || c.Revoked != nil {
 			t.Errorf("got %+v", c)
 		}
@@ -387,7 +390,8 @@ func TestInspectShowsWhoHasASimpleLock(t *testing.T) {
 		if _, err := other.Create(t.Context(), path, []byte("mine"), zk.Ephemeral); err != nil {
 			t.Fatal(err)
 		}
-		if line := w.line(); len(line) != 1 || !line[0].Holder || line[0].Known || string(line[0].Data) != "mine" || line[0].Session != other.ID() {
+		if line := w.line(); len(line) != 1 || !line[0].Holder || line[0].Known || string(line[0].Data) != "mine" ||
+			line[0].Session != other.ID() {
 			t.Errorf("another client's: got %+v", line)
 		}
 		if err := other.Delete(t.Context(), path, -1); err != nil {
@@ -408,7 +412,7 @@ func TestInspectShowsWhoHasASimpleLock(t *testing.T) {
 func TestHolderOfASimpleLockIsToldWhoRevokesIt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := locked(t, w.simple().Lock)
-		settled()
+		letHoldsAge()
 		waiting := waits(t.Context(), w.simple().Lock)
 		done := w.revoke(lock.RevokeOptions{Reason: "drain"})
 		<-hold.Context().Done()
@@ -431,7 +435,7 @@ func TestHolderOfASimpleLockIsToldWhoRevokesIt(t *testing.T) {
 		}
 
 		// The request was on its way when the lock passed on: it reaches the next one's node, which has the same name.
-		settled()
+		letHoldsAge()
 		if _, err := next.Session().Set(t.Context(), path, asked, -1); err != nil {
 			t.Fatal(err)
 		}
@@ -449,13 +453,16 @@ func TestHolderOfASimpleLockIsToldWhoRevokesIt(t *testing.T) {
 
 func TestHolderOfASimpleLockMayRefuseARevocation(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		hold := locked(t, w.simpleWith(lock.SimpleConfig{OnRevoke: func(context.Context, lock.Revocation) bool { return false }}).Lock)
-		settled()
-		if r := <-w.revoke(lock.RevokeOptions{Grace: time.Second}); !errors.Is(r.err, lock.ErrKept) || hold.Context().Err() != nil {
+		keep := func(context.Context, lock.Revocation) bool { return false }
+		hold := locked(t, w.simpleWith(lock.SimpleConfig{OnRevoke: keep}).Lock)
+		letHoldsAge()
+		r := <-w.revoke(lock.RevokeOptions{Grace: time.Second})
+		if !errors.Is(r.err, lock.ErrKept) || hold.Context().Err() != nil {
 			t.Errorf("got %+v, the hold ended by %v, want lock.ErrKept", r, context.Cause(hold.Context()))
 		}
 		waiting := waits(t.Context(), w.simple().Lock)
-		if r := <-w.revoke(lock.RevokeOptions{Grace: time.Second, Force: true}); r.err != nil || r.list[0].Ending != lock.EndingForced {
+		if r := <-w.revoke(lock.RevokeOptions{Grace: time.Second, Force: true}); r.err != nil ||
+			r.list[0].Ending != lock.EndingForced {
 			t.Errorf("got %+v, want one holder who was forced", r)
 		}
 		next := got(t, waiting)
@@ -483,7 +490,8 @@ func TestRevokeLeavesTheNodeOfAnotherClientsSimpleLockAsItIs(t *testing.T) {
 		if data, _, err := other.Get(t.Context(), path); err != nil || string(data) != "mine" {
 			t.Errorf("got %q, %v in the node", data, err)
 		}
-		if r := <-w.revoke(lock.RevokeOptions{Grace: time.Second, Force: true}); r.err != nil || r.list[0].Ending != lock.EndingForced {
+		if r := <-w.revoke(lock.RevokeOptions{Grace: time.Second, Force: true}); r.err != nil ||
+			r.list[0].Ending != lock.EndingForced {
 			t.Errorf("got %+v, want one holder who was forced", r)
 		}
 		w.free()
@@ -551,13 +559,13 @@ func TestUnlockThatIsOnItsWayIsNotRepeatedOnceItIsDone(t *testing.T) {
 			return zktest.Pass
 		})
 		unlock(t, hold)
-		settled()
+		letHoldsAge()
 		if err := w.Session(t, 20*time.Second).Delete(t.Context(), path, -1); err != nil { // the first removal
 			t.Fatal(err)
 		}
 		second := got(t, next)
 		proceed()
-		settled()
+		letHoldsAge()
 		if err := second.Context().Err(); err != nil || removals < 2 {
 			t.Errorf("after %d removals the next hold has ended: %v", removals, context.Cause(second.Context()))
 		}
@@ -570,7 +578,7 @@ func TestUnlockThatIsOnItsWayIsNotRepeatedOnceItIsDone(t *testing.T) {
 func TestTryLockOfASimpleLockThatComesTooLateLeavesNoWatch(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		unlock(t, locked(t, w.simple().Lock))
-		settled()
+		letHoldsAge()
 		stopped, proceed := context.WithCancel(t.Context())
 		defer proceed()
 		w.Control(func(r zktest.Request) zktest.Fault {
@@ -588,12 +596,12 @@ func TestTryLockOfASimpleLockThatComesTooLateLeavesNoWatch(t *testing.T) {
 		if r := <-late; !errors.Is(r.err, lock.ErrHeld) {
 			t.Fatalf("got %v, want lock.ErrHeld", r.err)
 		}
-		settled()
+		letHoldsAge()
 		before := w.Traffic().Events
 		if err := other.Delete(t.Context(), path, -1); err != nil {
 			t.Fatal(err)
 		}
-		settled()
+		letHoldsAge()
 		if n := w.Traffic().Events - before; n != 0 {
 			t.Errorf("one who tried once has got %d watch events, want none", n)
 		}
@@ -605,7 +613,7 @@ func TestRevocationThatComesTooLateLeavesTheNodeOfTheNextAsItIs(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		refuse := func(context.Context, lock.Revocation) bool { return false }
 		hold := locked(t, w.simpleWith(lock.SimpleConfig{OnRevoke: refuse}).Lock)
-		settled()
+		letHoldsAge()
 		if r := <-w.revoke(lock.RevokeOptions{Grace: time.Second}); !errors.Is(r.err, lock.ErrKept) {
 			t.Fatalf("got %+v, want lock.ErrKept", r)
 		}

@@ -82,7 +82,8 @@ func TestWhatDoesNotFitIntoARequestIsRefusedBeforeItIsSent(t *testing.T) {
 				t.Errorf("%s: got %.100v, want a short error", what, err)
 			}
 		}
-		s := semaphore(t, client, lock.AgreedLimit(lock.MaxPermits), lock.SemaphoreConfig{Label: strings.Repeat("x", 1024)})
+		s := semaphore(t, client, lock.AgreedLimit(lock.MaxPermits),
+			lock.SemaphoreConfig{Label: strings.Repeat("x", 1024)})
 		session(t, client)
 		before := w.Traffic().Requests
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -16,8 +16,8 @@ const (
 	// KeepHold lets the hold go on until the session is uncertain, which comes before a server can give the lock to
 	// another client.
 	KeepHold OnSuspend = iota
-	// EndHold ends the hold's context with ErrSuspended as soon as the connection is lost, as Curator's standard
-	// error policy has it. The lock stays this holder's until Unlock, or until the session's end.
+	// EndHold ends the hold's context with ErrSuspended as soon as the connection is lost, as Curator's standard error
+	// policy does. The lock stays this holder's until Unlock, or until the session's end.
 	EndHold
 )
 
@@ -31,9 +31,9 @@ func (o OnSuspend) check() error {
 	return nil
 }
 
-// endSuspended ends the holds of an ownership when the connection is lost. From Connected a session comes to no other
-// state without having lost it, so the first change counts, even if it is connected again when we look: that it is
-// connected now is seen before the ownership serves anyone.
+// endSuspended ends the holds of an ownership when the connection is lost. A session that leaves the state Connected
+// has lost its connection, so the first change counts, even if the session is connected again when we look. The state
+// is read here, before the ownership serves its first hold.
 func endSuspended(o *line.Ownership) {
 	state, changed := o.Session().State()
 	go suspended(o, o.Session(), state, changed)

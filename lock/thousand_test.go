@@ -10,8 +10,9 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// A thousand goroutines that want one mutex at once do no more work each than a hundred do: work is counted here, not time
-// (CURATOR-716). What passes in memory costs the server nothing; with a node for each, each costs the same few requests and events.
+// A thousand goroutines that want one mutex at once do no more work each than a hundred do: work is counted here, not
+// time (CURATOR-716). What passes in memory costs the server nothing; with a node for each, each costs the same few
+// requests and events.
 func TestThousandGoroutinesOnOneMutexCostNoMoreEachThanAHundred(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -29,7 +30,8 @@ func TestThousandGoroutinesOnOneMutexCostNoMoreEachThanAHundred(t *testing.T) {
 					if limit := c.each*n + n/32 + 20; requests > limit {
 						t.Errorf("%d goroutines sent %d requests, want %d at most", n, requests, limit)
 					}
-					// One for each that waited for another's node, and one for the watch on its own if that is not taken back in time.
+					// One for each that waited for another's node, and one for the watch on its own if that is not
+					// taken back in time.
 					if limit := 2 * n; events > limit || c.each == 0 && events > 2 {
 						t.Errorf("%d goroutines got %d events", n, events)
 					}

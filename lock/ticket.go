@@ -7,13 +7,13 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// ticket is a place in the order of the calls. Goroutines of one process have nodes of their own in the servers' line,
-// and must join it in the order of their calls: also those that join it again, all at once, under the next session. So
-// each waits until the one before it has joined. A mutex of the lock's guards all of it.
+// ticket keeps the order of the calls. Goroutines of one process have nodes of their own in the servers' line, and must
+// join it in the order of their calls: also those that join it again, all at once, under the next session. So each
+// waits until the one before it has joined. A mutex of the lock's guards all of it.
 type ticket struct {
 	prev, next *ticket
 	sess       *zk.Session   // under which it has joined the line
-	moved      chan struct{} // one slot: something has changed for the one before
+	moved      chan struct{} // one slot: the ticket before has changed
 }
 
 func (t *ticket) init() { t.prev, t.next = t, t }
@@ -48,8 +48,9 @@ func (t *ticket) wake() {
 	}
 }
 
-// turn waits until all who drew a ticket before mine have joined the line under sess, or wait no more. It is enough to
-// look at the one before: it has looked at the one before it. T is the head, and mu what guards the tickets.
+// turn waits until every owner of an earlier ticket than mine has joined the line under sess, or waits no more. It is
+// enough to look at the ticket before mine, whose owner has looked at the one before that. T is the head, and mu what
+// guards the tickets.
 func (t *ticket) turn(ctx context.Context, mu *sync.Mutex, mine *ticket, sess *zk.Session) error {
 	for {
 		mu.Lock()

@@ -28,7 +28,8 @@ func (w *world) foreign(sess *zk.Session, name string, mode zk.Mode) string {
 			w.t.Fatal(err)
 		}
 		for _, dir := range []string{"/locks", path} {
-			if _, err := sess.Create(w.t.Context(), dir, nil, zk.Persistent); err != nil && !errors.Is(err, zk.NodeExists) {
+			_, err := sess.Create(w.t.Context(), dir, nil, zk.Persistent)
+			if err != nil && !errors.Is(err, zk.NodeExists) {
 				w.t.Fatal(err)
 			}
 		}
@@ -143,7 +144,8 @@ func TestChildrenOfEqualNumberAreTwoContenders(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		sess := w.Session(t, 20*time.Second)
 		writer := w.foreign(sess, guid+"-__WRIT__", zk.EphemeralSequential)
-		reader := w.foreign(sess, "_c_1f8fad5b-d9cb-469f-a165-70867728950e-__READ__"+writer[len(writer)-10:], zk.Ephemeral)
+		reader := w.foreign(sess, "_c_1f8fad5b-d9cb-469f-a165-70867728950e-__READ__"+writer[len(writer)-10:],
+			zk.Ephemeral)
 		ours := w.rw(lock.RWConfig{})
 		write := waits(t.Context(), ours.Lock)
 		read := waits(t.Context(), w.rw(lock.RWConfig{}).RLock)
@@ -187,7 +189,8 @@ func TestSetWaitsForAllItsPathsUnderOneDeadline(t *testing.T) {
 	})
 }
 
-// Two neighbours are deleted in one transaction: the one behind hears of the other's end first. It must not go on as if it were in.
+// Two neighbours are deleted in one transaction: the one behind hears of the other's end first. It must not go on as if
+// it were in.
 func TestWaiterThatIsDeletedTogetherWithTheOneAheadDoesNotHoldTheLock(t *testing.T) {
 	t.Parallel()
 	for _, cfg := range []lock.Config{{}, {Handoff: lock.StrictFIFO}} {
@@ -200,7 +203,8 @@ func TestWaiterThatIsDeletedTogetherWithTheOneAheadDoesNotHoldTheLock(t *testing
 				third := lockInBackground(t.Context(), w.mutex(cfg))
 				synctest.Wait()
 				line := w.line()
-				if _, err := sess.Multi(t.Context(), zk.DeleteOp(line[0].Path, -1), zk.DeleteOp(line[1].Path, -1)); err != nil {
+				_, err := sess.Multi(t.Context(), zk.DeleteOp(line[0].Path, -1), zk.DeleteOp(line[1].Path, -1))
+				if err != nil {
 					t.Fatal(err)
 				}
 				synctest.Wait() // no time passes
@@ -228,8 +232,8 @@ func isBarrier(r zktest.Request) bool {
 	return r.Op == zktest.OpDelete && strings.HasSuffix(r.Path, "-none")
 }
 
-// A leader shows those who are connected to it a tree without what is still on its way through the quorum, also after a sync. So after a
-// creation whose reply was lost all reads are behind, until a write of the same session has been answered.
+// A leader shows its own clients a tree without what is still on its way through the quorum, also after a sync. So
+// after a creation whose reply was lost all reads are behind, until a write of the same session has been answered.
 func (w *world) readsBehind(lost func()) {
 	behind, done := false, false
 	w.Control(func(r zktest.Request) zktest.Fault {
@@ -268,7 +272,7 @@ func TestLostCreationIsFoundThoughReadsAreBehind(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					take := kind(w)
 					unlock(t, locked(t, take)) // the parents are there
-					settled()
+					letHoldsAge()
 					ctx, leave := context.WithTimeout(t.Context(), time.Minute)
 					defer leave()
 					w.readsBehind(func() {
@@ -283,7 +287,7 @@ func TestLostCreationIsFoundThoughReadsAreBehind(t *testing.T) {
 					if leaves == (err == nil) {
 						t.Errorf("got %v", err)
 					}
-					settled()
+					letHoldsAge()
 					w.Control(nil)
 					if name == "simple" {
 						w.free()
@@ -306,7 +310,9 @@ func TestLostCreationIsFoundThoughTheServerRefusesToLookAtFirst(t *testing.T) {
 		t.Run(refusal.Error(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				m, rw, s := w.mutex(lock.Config{}), w.rw(lock.RWConfig{}), w.set(path, pathA)
-				for _, take := range []func(context.Context) (*lock.Hold, error){m.Lock, m.TryLock, rw.Lock, rw.RLock, s.Lock} {
+				for _, take := range []func(context.Context) (*lock.Hold, error){
+					m.Lock, m.TryLock, rw.Lock, rw.RLock, s.Lock,
+				} {
 					unlock(t, locked(t, take)) // the parents are there
 					synctest.Wait()
 					refused, dropped := 0, false
@@ -340,7 +346,8 @@ func TestLostCreationIsFoundThoughTheServerRefusesToLookAtFirst(t *testing.T) {
 func TestTryLockRightBehindAnUnlockGetsTheLock(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m, strict := w.mutex(lock.Config{}), w.mutex(lock.Config{Handoff: lock.StrictFIFO})
-		keeps, rests, rw, s := w.mutex(lock.Config{Retain: time.Minute}), w.delayed(), w.rw(lock.RWConfig{}), w.set(path, pathA)
+		keeps, rests := w.mutex(lock.Config{Retain: time.Minute}), w.delayed()
+		rw, s := w.rw(lock.RWConfig{}), w.set(path, pathA)
 		for _, take := range []func(context.Context) (*lock.Hold, error){
 			m.TryLock, strict.TryLock, keeps.TryLock, rests.TryLock, rw.TryLock, rw.TryRLock, s.TryLock,
 		} {
@@ -356,8 +363,9 @@ func TestTryLockRightBehindAnUnlockGetsTheLock(t *testing.T) {
 	})
 }
 
-// The bound of the hand-off is reached, and the look at the line is still under way: nobody holds the lock when the session ends.
-func TestParkedTenureWhoseSessionExpiresServesNobody(t *testing.T) {
+// The bound of the hand-off is reached, and the look at the line is still under way: no goroutine holds the lock when
+// the session ends.
+func TestParkedOwnershipWhoseSessionExpiresServesNoGoroutine(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{Handoff: lock.Handoff{Count: 2, Time: time.Hour}})
 		hold := acquire(t, m)
@@ -420,7 +428,8 @@ func TestUnlockWaitTellsTheLossAndTheRefusal(t *testing.T) {
 func TestLostRepliesMakeNoOrphan(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
-		"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore, "cut after": zktest.CutAfter,
+		"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore,
+		"cut after": zktest.CutAfter,
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

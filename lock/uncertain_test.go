@@ -81,8 +81,8 @@ func lockMutex(ctx context.Context, client *zk.Client, cfg lock.Config) (*lock.H
 	return m.Lock(ctx)
 }
 
-// Every kind of hold ends when the session is not certain any more, and its lock is free as soon as the server can be written to, but not before
-// the holder has had the margin to stop.
+// Every kind of hold ends when the session is not certain any more, and its lock is free as soon as the server can be
+// written to, but not before the holder has had the margin to stop.
 func TestUncertainHoldIsToldAndFreesTheLock(t *testing.T) {
 	t.Parallel()
 	for name, take := range takers {
@@ -203,15 +203,16 @@ func TestLockOfAnIdleClientTakesTwoWrites(t *testing.T) {
 				t.Fatal(err)
 			}
 			srv.Control(nil)
-			if len(asked) != 3 || asked[0] != zktest.OpCreate || asked[1] != zktest.OpGetChildren || asked[2] != zktest.OpDelete {
+			if len(asked) != 3 || asked[0] != zktest.OpCreate || asked[1] != zktest.OpGetChildren ||
+				asked[2] != zktest.OpDelete {
 				t.Fatalf("requests %v, want create, getChildren and delete", asked)
 			}
 		}
 	})
 }
 
-// A waiter is not given the lock before a quorum has confirmed its session: that may have expired where the server that tells of the turn cannot
-// see it. The kinds that are left out take the lock with a write.
+// A waiter is not given the lock before a quorum has confirmed its session: that may have expired where the server that
+// tells of the turn cannot see it. The kinds that are left out take the lock with a write.
 func TestWaiterIsCertainBeforeItHolds(t *testing.T) {
 	t.Parallel()
 	for name, take := range takers {

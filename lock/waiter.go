@@ -7,7 +7,7 @@ type waiter struct {
 	group  *group // the queue's mu guards it
 	hooks  *Hooks
 	answer chan answer   // one slot, so that answering never blocks
-	queued chan struct{} // gets a value when somebody is found ahead; one slot; nil if nobody wants to know
+	queued chan struct{} // gets a value when another contender is found ahead; one slot; nil without a hook
 }
 
 type answer struct {
@@ -23,15 +23,15 @@ func newWaiter(hooks *Hooks) *waiter {
 	return w
 }
 
-// behind tells the waiter that somebody is ahead.
+// behind tells the waiter that another contender is ahead.
 func (w *waiter) behind() {
 	select {
 	case w.queued <- struct{}{}:
-	default: // knows, or does not want to
+	default: // it was told before, or has no hook
 	}
 }
 
-// await waits for the answer, until ctx ends, and tells the hook when somebody is found ahead.
+// await waits for the answer, until ctx ends, and calls the hook when another contender is found ahead.
 func (w *waiter) await(ctx context.Context, path string) (a answer, ok bool) {
 	queued := w.queued
 	for {

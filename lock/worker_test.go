@@ -24,7 +24,8 @@ import (
 // workerEnv carries a worker's orders: with it set, the test binary is a worker and no test.
 const workerEnv = "TURNSTILE_LOCK_WORKER"
 
-// orders say what a worker process does: several clients, each with a session of its own, take one lock again and again.
+// orders say what a worker process does: several clients, each with a session of its own, take one lock again and
+// again.
 type orders struct {
 	Servers string
 	Path    string
@@ -80,8 +81,9 @@ func leftRunning() string {
 	return left
 }
 
-// work runs a worker. It prints one line of JSON for every hold when it begins and again when it ends. When its standard input
-// says so it stops taking locks and prints "{}"; when the input ends, it closes its sessions and is done.
+// work runs a worker. It prints one line of JSON for every hold when it begins and again when it ends. When its
+// standard input says so it stops taking locks and prints "{}"; when the input ends, it closes its sessions and is
+// done.
 func work(encoded string) error {
 	var o orders
 	if err := json.Unmarshal([]byte(encoded), &o); err != nil {
@@ -127,7 +129,8 @@ func work(encoded string) error {
 	return nil
 }
 
-// contend takes the lock until ctx ends: mostly waiting as long as it takes, sometimes giving up early, sometimes only trying.
+// contend takes the lock until ctx ends: mostly waiting as long as it takes, sometimes giving up early, sometimes only
+// trying.
 func contend(ctx context.Context, m *lock.Mutex, client int, rnd *rand.Rand, report func(lincheck.Hold)) {
 	for ctx.Err() == nil {
 		hold, err := take(ctx, m, rnd)

@@ -119,7 +119,7 @@ func (co *consumer) createNode(ctx context.Context) error {
 			return nil
 		}
 		if zk.OutcomeOf(err) == zk.Unknown {
-			line.Withdraw(co.sess, co.d.layout.path(dirConsumers), co.id)
+			line.RemoveCreated(co.sess, co.d.layout.path(dirConsumers), co.id)
 		}
 		if ctx.Err() != nil || co.sess.Err() != nil || !errors.Is(err, zk.ErrConnectionLost) {
 			co.d.missing(err)

@@ -15,15 +15,9 @@ const (
 	tabColumns = 4
 )
 
-// longLines names the files and directories that may have long lines for now. Remove what no longer has any.
-var longLines = []string{"elect", "internal/line", "lock"}
-
 func TestLinesHaveAtMost120Columns(t *testing.T) {
 	t.Parallel()
 	walkFiles(t, func(path, text string) {
-		if slices.ContainsFunc(longLines, func(name string) bool { return covers(name+"/...", path) }) {
-			return
-		}
 		if filepath.Ext(path) == ".md" {
 			switch want := filled(text); {
 			case want == text:

@@ -29,11 +29,11 @@ func (p *position) beside(to *Line) (*position, []name) {
 }
 
 // Become exchanges our nodes for those of another kind where they stand: to is a line of the same path, and the new
-// nodes have the old ones' numbers. Both happen in one transaction, so that no waiter finds the place empty
-// (CURATOR-621). It returns the new contender, and the old one is over; or it returns an error and the old one is what
-// it was. The error is ErrGone if another client deleted its node.
+// nodes have the old ones' numbers. Both happen in one transaction, so that no waiter finds our number free
+// (CURATOR-621). It returns the new contender, and the old one is over; or it returns an error, and the old one is
+// unchanged. The error is ErrGone if another client deleted its node.
 //
-// It ends with the session and not before, so that the caller is not left in doubt what it holds.
+// It waits for the outcome until the session ends, so that the caller always knows what it holds.
 func (o *Own) Become(to *Line) (*Own, error) {
 	ctx, p := o.sess.Context(), o.positions[0]
 	next, names := p.beside(to)
@@ -104,8 +104,8 @@ func (o *Own) Beside(ctx context.Context, to *Line) (*Own, []Contender, error) {
 	}
 }
 
-// Succeed releases old, beside which o was made: others wait for o from now on. If it returns an error, old is what it
-// was, and o is to be released.
+// Succeed releases old, beside which o was made: others wait for o from now on. If it returns an error, old is
+// unchanged, and the caller releases o.
 func (o *Own) Succeed(ctx context.Context, old *Own) error {
 	if err := o.positions[0].startLike(ctx, old.positions[0]); err != nil {
 		return err

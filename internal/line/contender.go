@@ -22,7 +22,7 @@ const (
 	CuratorLease Marker = "lease-" // Curator's InterProcessSemaphoreV2
 )
 
-// A Contender is one place in a line: a child of the line's path that carries a marker and a number.
+// A Contender is one entry in a line: a child of the line's path that carries a marker and a number.
 type Contender struct {
 	Name   string // the child's name, without the path
 	Marker Marker
@@ -74,12 +74,12 @@ func Contenders(children []string, markers []Marker) []Contender {
 //
 // Of two different contenders exactly one is before the other, whatever their numbers. That is one half of the argument
 // for mutual exclusion: of any two contenders that see the same line, at most one can find no other ahead. The other
-// half is that a contender which comes later is not before one that found no other ahead. See ordered: contenders of
-// ours whose number does not say when they came leave.
+// half is that a contender which comes later is not before one that found no other ahead. For that, a contender of ours
+// leaves if its number does not say when it came: see ordered.
 //
 // Numbers are compared as serial numbers, in which -2147483648 follows 2147483647. Ours that stay need no more than
-// plain numbers. But where a server counts on like that, it puts others, and those of ours that are about to leave,
-// behind those that were there before.
+// plain numbers. But where a server counts on like that, serial numbers put other programs' contenders, and those of
+// ours that are about to leave, behind the ones that were there before.
 func Before(a, b Contender) bool { return compare(a, b) < 0 }
 
 func compare(a, b Contender) int {

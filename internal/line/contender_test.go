@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
@@ -43,7 +44,8 @@ func TestContendersAreToldFromForeignChildrenByTheirMarkers(t *testing.T) {
 	}
 	for _, name := range []string{
 		"", "lock-", "00-first", "zzz", "x-1234-0000000001", "ready", "lock-1", "lock-+000000001", "lock-000000001x",
-		"lock-99999999999", "lock-9999999999", "lock--99999999999", "lock- 000000001", "lock-0000000001-", "lock-00000000012",
+		"lock-99999999999", "lock-9999999999", "lock--99999999999", "lock- 000000001", "lock-0000000001-",
+		"lock-00000000012",
 		"lock--0000000005", "0000000001", "lease_holder",
 	} {
 		if got, ok := line.ParseContender(name, everyMarker); ok {
@@ -55,7 +57,7 @@ func TestContendersAreToldFromForeignChildrenByTheirMarkers(t *testing.T) {
 	}
 }
 
-func TestTheNearestSeatAheadThatBlocksIsTheOneToWaitFor(t *testing.T) {
+func TestTheNearestContenderAheadThatBlocksIsTheOneToWaitFor(t *testing.T) {
 	t.Parallel()
 	all := func(line.Contender) bool { return true }
 	writers := func(s line.Contender) bool { return s.Marker == line.CuratorWrite }
@@ -65,26 +67,39 @@ func TestTheNearestSeatAheadThatBlocksIsTheOneToWaitFor(t *testing.T) {
 	w := func(seq int32) line.Contender { return at(line.CuratorWrite, seq) }
 	r := func(seq int32) line.Contender { return at(line.CuratorRead, seq) }
 	for _, c := range []struct {
-		why    string
-		seats  []line.Contender
-		mine   line.Contender
-		blocks func(line.Contender) bool
-		want   string
-		n      int
+		why        string
+		contenders []line.Contender
+		mine       line.Contender
+		blocks     func(line.Contender) bool
+		want       string
+		n          int
 	}{
 		{"alone", []line.Contender{w(5)}, w(5), all, "", 0},
 		{"first of many, listed in disorder", []line.Contender{w(9), w(5), w(7)}, w(5), all, "", 0},
 		{"directly behind the head", []line.Contender{w(9), w(5), w(7)}, w(7), all, w(5).Name, 1},
 		{"deeper: the nearest, not the head", []line.Contender{w(9), w(5), w(7)}, w(9), all, w(7).Name, 2},
 		{"a reader passes readers", []line.Contender{r(1), r(2), r(3)}, r(3), writers, "", 0},
-		{"a reader waits for the nearest writer ahead", []line.Contender{w(1), r(2), w(3), r(4), w(5)}, r(4), writers, w(3).Name, 2},
+		{
+			"a reader waits for the nearest writer ahead",
+			[]line.Contender{w(1), r(2), w(3), r(4), w(5)},
+			r(4), writers, w(3).Name, 2,
+		},
 		{"a reader does not wait for a later writer (kazoo#649)", []line.Contender{r(1), w(2)}, r(1), writers, "", 0},
-		{"a writer waits for whoever is ahead", []line.Contender{r(1), r(2), w(3)}, w(3), all, r(2).Name, 2},
-		{"across the wrap", []line.Contender{w(math.MinInt32), w(math.MaxInt32), w(math.MaxInt32 - 1)}, w(math.MinInt32), all, w(math.MaxInt32).Name, 2},
-		{"the oldest across the wrap", []line.Contender{w(math.MinInt32), w(math.MaxInt32)}, w(math.MaxInt32), all, "", 0},
+		{"a writer waits for every contender ahead", []line.Contender{r(1), r(2), w(3)}, w(3), all, r(2).Name, 2},
+		{
+			"across the wrap",
+			[]line.Contender{w(math.MinInt32), w(math.MaxInt32), w(math.MaxInt32 - 1)},
+			w(math.MinInt32), all, w(math.MaxInt32).Name, 2,
+		},
+		{
+			"the oldest across the wrap",
+			[]line.Contender{w(math.MinInt32), w(math.MaxInt32)},
+			w(math.MaxInt32),
+			all, "", 0,
+		},
 		{"negative numbers in their own order", []line.Contender{w(-5), w(-1), w(0)}, w(0), all, w(-1).Name, 2},
 	} {
-		got, n := line.Ahead(c.seats, c.mine, c.blocks)
+		got, n := line.Ahead(c.contenders, c.mine, c.blocks)
 		if got.Name != c.want || n != c.n {
 			t.Errorf("%s: got %q and %d ahead, want %q and %d", c.why, got.Name, n, c.want, c.n)
 		}
@@ -93,9 +108,11 @@ func TestTheNearestSeatAheadThatBlocksIsTheOneToWaitFor(t *testing.T) {
 
 // This is the argument for mutual exclusion, tried on every pair of interest: whatever the numbers, one of two is
 // first.
-func TestOfTwoSeatsExactlyOneIsAhead(t *testing.T) {
+func TestOfTwoContendersExactlyOneIsAhead(t *testing.T) {
 	t.Parallel()
-	edge := []int32{math.MinInt32, math.MinInt32 + 1, -1 << 30, -2, -1, 0, 1, 2, 1 << 30, math.MaxInt32 - 1, math.MaxInt32}
+	edge := []int32{
+		math.MinInt32, math.MinInt32 + 1, -1 << 30, -2, -1, 0, 1, 2, 1 << 30, math.MaxInt32 - 1, math.MaxInt32,
+	}
 	check := func(a, b line.Contender) {
 		t.Helper()
 		if line.Before(a, b) == line.Before(b, a) {
@@ -108,10 +125,11 @@ func TestOfTwoSeatsExactlyOneIsAhead(t *testing.T) {
 		}
 	}
 	for range 10_000 {
-		check(line.Contender{Name: "a", Seq: int32(rand.Uint32())}, line.Contender{Name: "b", Seq: int32(rand.Uint32())})
+		check(line.Contender{Name: "a", Seq: int32(rand.Uint32())},
+			line.Contender{Name: "b", Seq: int32(rand.Uint32())})
 	}
 	if s := (line.Contender{Name: "a", Seq: 1}); line.Before(s, s) {
-		t.Error("a seat is ahead of itself")
+		t.Error("a contender is ahead of itself")
 	}
 }
 
@@ -133,13 +151,15 @@ func TestSortFollowsTheServersOrderAcrossTheWrap(t *testing.T) {
 }
 
 func FuzzParseContender(f *testing.F) {
-	for _, s := range []string{"lock-0000000001", "lock--2147483648", "__lock__0000000001", "a-__WRIT__-000000001", "lock-"} {
+	for _, s := range []string{
+		"lock-0000000001", "lock--2147483648", "__lock__0000000001", "a-__WRIT__-000000001", "lock-",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		seat, ok := line.ParseContender(name, everyMarker)
-		if ok && name[len(name)-len(fmt.Sprintf("%s%010d", seat.Marker, seat.Seq)):] != fmt.Sprintf("%s%010d", seat.Marker, seat.Seq) {
-			t.Errorf("%q was read as %+v, which prints otherwise", name, seat)
+		c, ok := line.ParseContender(name, everyMarker)
+		if ok && !strings.HasSuffix(name, fmt.Sprintf("%s%010d", c.Marker, c.Seq)) {
+			t.Errorf("%q was read as %+v, which prints otherwise", name, c)
 		}
 	})
 }

@@ -14,10 +14,10 @@ import (
 )
 
 // A delayRecord is the data of a mark: a persistent node beside the line, in a directory of marks, which says that the
-// contender of the same name has started: it has what the line is for. It is made before the contender starts, and
-// deleted in the transaction that deletes the contender's nodes. So a mark without a contender is one that was lost,
-// whose session ended or whose node other clients deleted, and what it had under way may still arrive: the next
-// contender lets the delay pass that the mark tells.
+// contender of the same name has started: it holds what the line is for. It is made before the contender starts, and
+// deleted in the transaction that deletes the contender's nodes. So a mark without a contender belongs to one that was
+// lost: its session ended, or another client deleted its node. Its writes may still arrive, so the next contender waits
+// for the delay in the mark.
 //
 // Names of contenders never come twice. That is why marks may be deleted, and why a deletion that is repeated because
 // its answer was lost cannot hit the mark of the next contender.
@@ -38,11 +38,11 @@ func (r delayRecord) encode() []byte {
 // ErrResting says that a delay has not passed.
 var ErrResting = errors.New("line: the former holder was lost, and its delay has not passed")
 
-// Start marks our contender, which is first, as what others wait for, after it has let the delays of lost holders pass.
-// The mark for each line is in the directory that dir returns for the line's path. Marks of contenders that do not
-// block us, a reader's other readers, do not count. When a delay has not passed, Start calls rest, with what is left;
-// if that returns false, Start returns ErrResting. Delays of several lines pass at once. Its other errors are those of
-// Await. Whatever it returns, the contender stays, and Release takes the marks along.
+// Start makes the mark of our contender, which is first, and waits for the delays of lost holders to pass. The mark for
+// each line is in the directory that dir returns for the line's path. Marks of contenders that do not block us, a
+// reader's other readers, do not count. When a delay has not passed, Start calls rest, with what is left; if that
+// returns false, Start returns ErrResting. Delays of several lines pass at once. Its other errors are those of Await.
+// Whatever it returns, the contender stays, and Release removes the marks with it.
 func (o *Own) Start(
 	ctx context.Context, dir func(path string) string, delay time.Duration, rest func(time.Duration) bool,
 ) error {
@@ -125,8 +125,9 @@ func (p *position) marked() zk.Node {
 	return zk.Node{Path: p.mark, Data: delayRecord{Delay: p.delay}.encode(), Mode: zk.Persistent, ACL: p.line.ACL}
 }
 
-// heeds reports whether the mark of that name is of a contender that blocked us. One whose name tells nothing did.
-func (p *position) heeds(name string) bool {
+// counts reports whether the mark of that name belongs to a contender that blocked us. A mark with a foreign name
+// counts.
+func (p *position) counts(name string) bool {
 	c, ok := ParseContender(name, p.line.Markers)
 	return name != p.self.Name && (!ok || p.line.Blocks(c))
 }
@@ -162,13 +163,13 @@ func (p *position) leaveMark(ctx context.Context, dir string) ([]string, error) 
 				return nil, err
 			}
 			children, err := listed.Get(ctx)
-			return slices.DeleteFunc(children.Names, func(name string) bool { return !p.heeds(name) }), err
+			return slices.DeleteFunc(children.Names, func(name string) bool { return !p.counts(name) }), err
 		}
 	})
 }
 
-// outwait lets a delay pass. Our mark is not there meanwhile: a contender that is lost while it waits has not started,
-// and must not make others wait.
+// outwait waits for a delay to pass. Our mark is removed meanwhile: a contender that is lost while it waits has not
+// started, and must not make others wait.
 func (p *position) outwait(ctx context.Context, left time.Duration) error {
 	timer := time.NewTimer(left)
 	defer timer.Stop()
@@ -192,8 +193,8 @@ func (p *position) outwait(ctx context.Context, left time.Duration) error {
 	}
 }
 
-// lost returns which of the marks with the given names are those of contenders that were lost, and how much of their
-// delays is left, where that has not passed.
+// lost returns which of the given marks belong to contenders that were lost, and the longest delay that is left of
+// those, except the ones in passed.
 func (p *position) lost(ctx context.Context, names, passed []string) (left time.Duration, lost []string, err error) {
 	lost, err = retry(ctx, p.own.sess, func() ([]string, error) {
 		left = 0
@@ -247,8 +248,8 @@ func (p *position) lostNow(
 	return lost, nil
 }
 
-// rests returns how much is left of the delay of a mark whose contender was lost. It says so in the mark if no other
-// contender has said it before. A mark that cannot be read is not one of ours, and counts for our own delay.
+// rests returns how much is left of the delay of a mark whose contender was lost. It sets Lost in the mark if no other
+// contender has. A mark that cannot be read is not one of ours, and counts with our own delay.
 func (p *position) rests(ctx context.Context, marked string, read zk.Data, now int64) (time.Duration, error) {
 	var r delayRecord
 	if json.Unmarshal(read.Data, &r) != nil || r.Delay <= 0 {
@@ -260,7 +261,7 @@ func (p *position) rests(ctx context.Context, marked string, read zk.Data, now i
 	}
 	r.Lost = true
 	_, err := p.own.sess.Set(ctx, marked, r.encode(), read.Stat.Version)
-	if errors.Is(err, zk.BadVersion) { // another contender was quicker to say it
+	if errors.Is(err, zk.BadVersion) { // another contender was quicker
 		err = nil
 	}
 	return r.Delay, err

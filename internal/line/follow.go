@@ -10,8 +10,8 @@ import (
 // A follower is a contender that waits for another one of the same line in this process. It need not ask the server how
 // many are ahead when its turn comes near: the one ahead knows when it is first.
 //
-// That one was first at some point of the server's history. The follower has found no other between the two of them,
-// and contenders that come later come behind both. So from that point on only the one ahead is ahead of the follower.
+// That one was first at some point of the server's history. The follower has found no other contender between the two,
+// and later ones come behind both. So from that point on only the one ahead is ahead of the follower.
 //
 // What is left to be shown, when the one ahead has gone, is that the follower's own node is still there. So the first
 // contender sends the request for a watch on the follower's node, at once: it is on the way before anything that the
@@ -20,7 +20,7 @@ import (
 type follower struct {
 	position *position
 	tell     context.CancelCauseFunc
-	stop     func() // withdraws the list that was to be sent when the one ahead goes
+	stop     func() // cancels the list that was to be sent when the one ahead goes
 	told     bool
 	own      *zk.Future[zk.WatchedData] // of the watch on its node; nil if there is one already
 }
@@ -53,7 +53,7 @@ func (l *Line) unfollow(p *position, f *follower) bool {
 	return f.told
 }
 
-// lead says that o is first in all of its lines, if it is.
+// lead notes that o is first in all of its lines, if it is.
 func (o *Own) lead() {
 	if o.First() {
 		for _, p := range o.positions {
@@ -62,7 +62,7 @@ func (o *Own) lead() {
 	}
 }
 
-// lead says that p is first, and is about to be released at the earliest.
+// lead notes that p is first, and tells its follower. It is called before p is released.
 func (l *Line) lead(p *position) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

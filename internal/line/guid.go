@@ -9,8 +9,8 @@ import (
 const version = 8
 
 // NewGUID returns a random UUID in the lower-case form with dashes, as Java prints it: names that carry it are
-// recognised by Curator as protected. It is of version 8, which is free for everybody's own use, where Curator's are of
-// version 4: so a name tells people whether one of us has chosen it.
+// recognised by Curator as protected. It is of version 8, which is free for custom use, and Curator's are of version 4:
+// so people can tell from a name whether Turnstile has chosen it.
 func NewGUID() string {
 	var u [16]byte
 	rand.Read(u[:]) // never fails (crypto/rand, since Go 1.24)

@@ -1,9 +1,9 @@
 // Package line is how Turnstile stands in line: ephemeral sequential nodes below one path, ordered by the number that
-// the server gave them, each waiter watching only the nearest one ahead. Locks and elections are this line with
-// different names and different rules of who blocks whom.
+// the server gave them. Each waiter watches only the nearest contender ahead. Locks and elections are such lines, with
+// different names and different rules about which contenders block which.
 //
-// A Contender is anyone's place in a line. An Own is a contender of ours, and a Request one that was asked for. An
-// Ownership is the time for which ours is first.
+// A Contender is an entry in a line, of any client. An Own is a contender of ours, and a Request is one that was asked
+// for. An Ownership is the time for which ours is first.
 package line
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// A Line is a path at which contenders stand, and the rules of who waits for whom.
+// A Line is a path at which contenders stand, and the rules about which contenders wait for which.
 type Line struct {
 	Dir     string                   // the recipe's path
 	Prefix  func(guid string) string // a contender's name up to its sequence number
@@ -27,21 +27,21 @@ type Line struct {
 	Data    func() []byte            // what a new node carries
 	ACL     []zk.ACL                 // of the nodes and of the parents that are made for them; open if nil
 
-	// Change tells of a contender ahead whether another may stand at its number, or ahead of it, when it is gone: where
-	// contenders change their kind (Become, Beside). Nil says that none may.
+	// Change reports whether, when a contender ahead is gone, another may stand at its number or ahead of it. That can
+	// be so where contenders change their kind (Become, Beside). If Change is nil, none may.
 	Change func(Contender) bool
 
-	// Unordered is a line in which it does no harm that two are first: it goes on where numbers are no order any more.
-	// See ErrWrap.
+	// Unordered says that two contenders may be first without harm. Such a line goes on where numbers are no order any
+	// more: see ErrWrap.
 	Unordered bool
 
 	// Lasting makes missing parents as persistent nodes. Otherwise they are containers, which servers remove when they
-	// are empty: kazoo does not find out that they have gone.
+	// are empty: kazoo does not notice that they are gone.
 	Lasting bool
 
 	mu      sync.Mutex           // guards what follows; never held while an answer is waited for
 	pending *pendingRelease      // not on its way to the server yet; nil if there is none
-	head    *position            // of ours, which was first when it was last heard of; nil if there is none
+	head    *position            // of ours, which was first when the line was last listed; nil if there is none
 	behind  map[string]*follower // by the name of the contender that they wait for
 
 	watcher watcher // of the ownerships in this line

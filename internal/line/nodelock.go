@@ -7,10 +7,10 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// A NodeLock is one node that all its contenders try to make, and all watch: there is no line, and the quickest has it.
+// A NodeLock is one node that all its contenders try to make, and all watch: there is no line, and the quickest wins.
 //
-// All its nodes have one name, so neither a name nor a number tells whose the node is. What tells it is the random
-// identifier in its data together with the session that it belongs to, and after that the transaction that made it.
+// All its nodes have one name, so neither a name nor a number tells whose the node is. The random identifier in its
+// data tells, together with the session that the node belongs to; later, the transaction that made it does.
 type NodeLock struct {
 	Line *Line                               // the parent's; for its parents and ACL
 	Path string                              // of the node

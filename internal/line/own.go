@@ -84,7 +84,7 @@ func (o *Own) Self() Contender { return o.positions[0].self }
 // Certify returns nil if the session is certain to live and the nodes are there. Otherwise it releases them and returns
 // why: ErrGone if one of them is missing.
 //
-// Without that, a client that waited on a server which is cut off from the others would own what another has by now.
+// Without that, a client whose server is cut off from the others would believe that it owns what another client has.
 func (o *Own) Certify(ctx context.Context) error {
 	err := o.sess.Certify(ctx, o.Paths()...)
 	if err == nil {
@@ -176,9 +176,9 @@ func (o *Own) touched(n *node) bool {
 	return true
 }
 
-// onEvent has f called, on a goroutine of its own, when there is news of our nodes. It reports false if none of them is
-// watched. A watch that is there since we waited costs nothing, and tells at once of a client that deletes our node in
-// one transaction with the one ahead, whose event came first.
+// onEvent arranges that f is called, on a goroutine of its own, when one of our nodes changes. It reports false if none
+// of them is watched. A watch that was set while we waited costs nothing more. It reports at once if another client
+// deletes our node in one transaction with the one ahead, whose event came first.
 func (o *Own) onEvent(f func()) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -196,7 +196,7 @@ func (o *Own) onEvent(f func()) bool {
 
 // Watch blocks until another client deletes a node of ours and then returns ErrGone. It returns ctx's cause or the
 // session's error if that comes first. If changed is not nil, Watch calls it with a node's data after each change, and
-// with what it finds at first, unless the node was watched since before. Calls for several nodes may come at a time.
+// with the data that it finds first, unless the node was watched already. Calls for several nodes may come at a time.
 func (o *Own) Watch(ctx context.Context, changed func(data []byte)) error {
 	if len(o.nodes) == 1 {
 		return o.watchNode(ctx, o.nodes[0], changed)
@@ -274,9 +274,9 @@ func closeAll(watches []*zk.Watch) {
 	}
 }
 
-// Release gives the contender up. Its nodes go in one transaction, together with the creation of the line's next
-// contender if that comes right behind (see pendingRelease). The removal is repeated in the background until it is done
-// or the session has ended. Releasing twice is releasing once.
+// Release gives the contender up. Its nodes are deleted in one transaction, together with the creation of the line's
+// next contender if that comes right behind (see pendingRelease). The removal is repeated in the background until it is
+// done or the session has ended. Releasing twice is releasing once.
 func (o *Own) Release() *Removal {
 	for _, p := range o.positions {
 		p.cancelPrefetch()
@@ -285,7 +285,7 @@ func (o *Own) Release() *Removal {
 	if len(o.positions) == 1 && o.positions[0].mark == "" {
 		return o.positions[0].line.release(o, watches)
 	}
-	closeAll(watches) // before the removal, or the server would tell us what we do ourselves
+	closeAll(watches) // before the removal, or the server would send an event for our own deletion
 	switch {
 	case o.shared:
 		return o.releaseShared()

@@ -18,7 +18,7 @@ type Ownership struct {
 	certain *zk.Ownership
 	ctx     context.Context //nolint:containedctx // ends with the ownership
 	end     context.CancelCauseFunc
-	use     context.Context //nolint:containedctx // the contexts of what is held descend from it
+	use     context.Context //nolint:containedctx // the contexts of the holds descend from it
 	stop    context.CancelCauseFunc
 	deleted error
 	changed func(*Ownership, []byte)
@@ -64,8 +64,8 @@ func (o *Ownership) Own() *Own {
 // Session returns the session of the ownership.
 func (o *Ownership) Session() *zk.Session { return o.sess }
 
-// Stop ends what is held, for that cause, and not the ownership: the nodes stay, and no other contender is let in,
-// until it is released.
+// Stop ends the contexts of the holds, for that cause, but not the ownership: the nodes stay, and no other contender
+// comes in, until it is released.
 func (o *Ownership) Stop(cause error) { o.stop(cause) }
 
 // StopIf stops the ownership if ask says so. Ask runs on a goroutine of its own, with a context that ends when the
@@ -78,7 +78,7 @@ func (o *Ownership) StopIf(ask func(context.Context) bool, cause error) {
 	}()
 }
 
-// Use returns a context that ends when nothing may be held any more: when the ownership was stopped, or has ended.
+// Use returns a context that ends when no hold may go on: when the ownership was stopped, or has ended.
 func (o *Ownership) Use() context.Context { return o.use }
 
 // Context returns a context that ends with the ownership. Contexts for users are made with NewContext.
@@ -175,7 +175,7 @@ func (o *Ownership) Exchange(swap func() (*Own, error)) error {
 	return err
 }
 
-// Err returns nil while the ownership lasts, and why it has ended afterwards.
+// Err returns nil while the ownership lasts, and afterwards why it has ended.
 func (o *Ownership) Err() error {
 	if err := o.certain.Err(); err != nil && o.ctx.Err() == nil {
 		return err
@@ -183,7 +183,7 @@ func (o *Ownership) Err() error {
 	return context.Cause(o.ctx)
 }
 
-// Stopped returns nil while something may be held, and why it may not afterwards.
+// Stopped returns nil while holds may go on, and afterwards why they may not.
 func (o *Ownership) Stopped() error {
 	if err := o.Err(); err != nil {
 		return err

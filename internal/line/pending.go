@@ -19,7 +19,7 @@ type pendingRelease struct {
 	removal *Removal
 }
 
-// release has the nodes of o removed, which are watched by watches.
+// release removes the nodes of o, and closes the watches on them.
 func (l *Line) release(o *Own, watches []*zk.Watch) *Removal {
 	d := &pendingRelease{own: o, watches: watches, removal: &Removal{done: make(chan struct{}), flush: l.Flush}}
 	l.mu.Lock()
@@ -69,29 +69,29 @@ func (l *Line) merge(sess *zk.Session) *pendingRelease {
 // send removes the nodes by themselves.
 func (d *pendingRelease) send() {
 	b := d.own.sess.Batch()
-	d.unwatch(b)
+	d.cancelWatches(b)
 	finish := sendRemoval(b, d.own.sess, d.own.Paths())
 	go func() { d.removal.end(finish()) }()
 }
 
-func (d *pendingRelease) unwatch(b *zk.Batch) {
+func (d *pendingRelease) cancelWatches(b *zk.Batch) {
 	for _, w := range d.watches {
 		b.Unwatch(w)
 	}
 }
 
-// replace adds to b the transaction that removes the old nodes and creates those of next, and what is asked in the same
-// write about who is ahead: a list, or the watch on the contender that is most likely nearest, or nothing. If the
-// transaction fails, or its answer is lost, the removal goes on by itself.
+// replace adds to b the transaction that removes the old nodes and creates those of next. It also adds the request that
+// finds out which contenders are ahead, if one is needed: a list, or the watch on the one that is most likely nearest.
+// If the transaction fails, or its answer is lost, the removal goes on by itself.
 func (d *pendingRelease) replace(b *zk.Batch, next *position, nodes []zk.Node) (answer, *zk.Future[zk.Children]) {
-	d.unwatch(b)
+	d.cancelWatches(b)
 	made, answered := transaction(b, d.own.sess, deletions(d.own.Paths()), nodes)
 	var listed *zk.Future[zk.Children]
 	old := d.own.positions[0]
 	switch last, ok := old.last(); {
 	case ok:
 		next.prefetch(b, last)
-	case old.waited: // others want this lock as well, so infer will most likely not do
+	case old.waited: // others want this lock as well, so infer will most likely fail
 		listed = b.Children(next.line.Dir)
 	}
 	var once sync.Once
@@ -117,13 +117,13 @@ func (d *pendingRelease) replace(b *zk.Batch, next *position, nodes []zk.Node) (
 	}, listed
 }
 
-// infer finds out without a list who is ahead of p, which has taken the place of old in one transaction. It reports
+// infer finds out without a list which contenders are ahead of p, which has replaced old in one transaction. It reports
 // false if it cannot.
 //
 // Every creation takes a number, also that of a contender that changes its kind (Become, Beside), whose name carries
 // another's number. So if p has the next number after old's, and old was first, p is first. And if p has the next
-// number after the last one that stood behind old when old listed the line, only those are ahead who stood there; some
-// may have left, which only makes p wait for a number that is too large.
+// number after the last one that stood behind old when old listed the line, only contenders of that list are ahead;
+// some may have left, which only makes p count too many.
 func (p *position) infer(old *position) bool {
 	if old.ahead == 0 && p.self.Seq == old.self.Seq+int32(len(old.nodes)) {
 		p.ahead = 0

@@ -13,21 +13,22 @@ import (
 // A Pool is leases, of which there is a limited number, and a line of contenders that want some. Only the first
 // contender takes leases, and leaves the line by the same transaction.
 //
-// That is why there are never too many. The first contender sees every lease that was taken before: by those ahead of
-// it, whose nodes in the line have gone with or after the taking. Leases that it does not see any more can only have
-// been given back. And its own transaction is refused if its node in the line is gone, or if the limit has changed
-// since it was read.
+// That is why there are never too many leases. The first contender sees every lease that was taken before, by the
+// contenders ahead of it: their nodes in the line went with or after the taking. Leases that it does not see any more
+// can only have been given back. And its own transaction is refused if its node in the line is gone, or if the limit
+// has changed since it was read.
 type Pool struct {
 	Line   *Line // of the contenders
 	Leases *Line // where the leases are: nodes that wait for nothing
 	Limit  Limit
 }
 
-// A Limit says how many leases there may be.
+// A Limit is how many leases there may be.
 type Limit struct {
 	Permits int    // unless a node says it
 	Path    string // of that node; empty if there is none
-	// Read reads the node's data. There says whether the node is. The error is final; ErrGone has all begun anew.
+	// Read reads the node's data. There says whether the node exists. The error is final, except ErrGone: then all
+	// begins anew.
 	Read func(data []byte, there bool) (int, error)
 }
 
@@ -164,7 +165,7 @@ func (p *Pool) Take(ctx context.Context, own *Own, n int, asked *Count, full fun
 
 // take exchanges the contender for n leases, in one transaction.
 func (p *Pool) take(ctx context.Context, own *Own, n int, t tally) (*Own, error) {
-	closeAll(own.takeWatches(false)) // or the server would tell us what we do ourselves
+	closeAll(own.takeWatches(false)) // or the server would send an event for our own deletion
 	r := &Request{
 		own:    &Own{sess: own.sess, watcher: &p.Leases.watcher},
 		lines:  slices.Repeat([]*Line{p.Leases}, n),

@@ -34,8 +34,8 @@ type position struct {
 	started bool          // what the mark says is true
 }
 
-// identify takes our place in the line from the node's name. It returns an error if the name is not that of a
-// contender, or its number is one that contenders of ours must not keep.
+// identify reads our number from the node's name. It returns an error if the name is not that of a contender, or its
+// number is one that contenders of ours must not keep.
 func (p *position) identify() error {
 	var ok bool
 	p.self, ok = ParseContender(path.Base(p.nodes[0].path), p.line.Markers)
@@ -49,7 +49,8 @@ func (p *position) identify() error {
 // for already, unless that is nil or has failed.
 //
 // A list that has our nodes is good enough, even from a server that lags: all contenders ahead were created before us,
-// so a server that knows our nodes knows all of them, and what it misses are leavings, which only make us wait.
+// so a server that knows our nodes knows all of them. What it may not know yet is that some have left, and then we only
+// wait longer.
 func (p *position) list(ctx context.Context, listed *zk.Future[zk.Children]) ([]Contender, error) {
 	var children zk.Children
 	var err error
@@ -81,7 +82,7 @@ func (p *position) list(ctx context.Context, listed *zk.Future[zk.Children]) ([]
 	return contenders, nil
 }
 
-// see works out from the line's contenders who is ahead of us.
+// see works out from the line's contenders which are ahead of us.
 func (p *position) see(contenders []Contender) {
 	p.nearest, p.ahead = Ahead(contenders, p.self, p.line.Blocks)
 	p.waited = p.waited || p.ahead > 0
@@ -124,9 +125,8 @@ func (p *position) await(ctx context.Context) error {
 		case err != nil:
 			return err
 		case gone && p.ahead == 1 && p.steady():
-			// The contenders ahead only ever get fewer: those who come later get larger numbers. The one that is gone
-			// was the last of them, and our own node was still there after it (see awaitNearest). So we are first,
-			// unlisted.
+			// The contenders ahead only ever get fewer: later ones get larger numbers. The one that is gone was the
+			// last of them, and our own node was still there after it (see awaitNearest). So we are first, unlisted.
 			p.ahead = 0
 		default:
 			contenders, err := p.list(ctx, listed)
@@ -142,9 +142,9 @@ func (p *position) await(ctx context.Context) error {
 
 // steady reports whether we are first if the nearest contender ahead is gone and was the only one there.
 //
-// That is not so where contenders change their kind. A writer that becomes a reader leaves a reader with its number
-// where we saw it go, and a reader further ahead, who never blocked us, may meanwhile be a writer that does. And it
-// says nothing about our second node.
+// That is not so where contenders change their kind. When a writer becomes a reader, its node goes and a reader with
+// its number stays; and a reader further ahead, which never blocked us, may meanwhile be a writer that does. Nor is it
+// so if we have a second node, of which the first says nothing.
 func (p *position) steady() bool {
 	return len(p.nodes) == 1 && (p.line.Change == nil || !p.line.Change(p.nearest))
 }
@@ -153,17 +153,17 @@ func (p *position) steady() bool {
 // and ours was still there at a later point of the server's history: then, if it was the only one ahead, we are first.
 // Listed is a list of the line that was asked for after the change, whatever its outcome; nil if there is none.
 //
-// That our node is there is seen here, not inferred from the neighbour's leaving. Both watches are set on one
+// The watch on our own node shows here that it is there; the neighbour's leaving would not. Both watches are set on one
 // connection, and a connection carries events in the order of the changes: had our node been deleted first, its event
-// would have arrived first. That order holds within one connection only. After a reconnect the server makes the events
-// up in the order of the paths that the client sent, so anything that arrives over a later connection is a reason to
-// look again and nothing more.
+// would have arrived first. That order holds within one connection only. After a reconnect the server generates the
+// events in the order of the paths that the client sent, so an event that arrives over a later connection is only a
+// reason to look again.
 func (p *position) awaitNearest(ctx context.Context) (gone bool, listed *zk.Future[zk.Children], err error) {
 	sess, self := p.own.sess, p.nodes[0]
 	b := sess.Batch()
 	ahead, reconnected := p.watchNearest(b)
 	var own *zk.Future[zk.WatchedData]
-	if p.ahead == 1 { // else the watch comes later, or a list, which finds out
+	if p.ahead == 1 { // otherwise the watch is set later, or a list finds out
 		own = p.own.watch(b, self)
 	}
 	b.Send()
@@ -187,7 +187,7 @@ func (p *position) awaitNearest(ctx context.Context) (gone bool, listed *zk.Futu
 	if ownErr != nil {
 		return false, nil, AwaitRetry(ctx, sess, ownErr)
 	}
-	if missing { // and our node was there when the next answer, its own, was made
+	if missing { // and our node was there when the next request, for its watch, was answered
 		return !isClosed(reconnected) && !p.own.touched(self), nil, nil
 	}
 	ev, listed, err := p.next(ctx, w.Watch)
@@ -210,7 +210,7 @@ func (p *position) watchNearest(b *zk.Batch) (*zk.Future[zk.WatchedData], <-chan
 }
 
 // next waits for the event of the nearest contender ahead. If others may be ahead then, the list of the line leaves as
-// soon as the event has come, and next returns when its answer has: the waiter wakes once, not twice.
+// soon as the event has come, and next returns after its answer: the waiter wakes once, not twice.
 //
 // If the nearest contender is one of ours, p is told when that one is first: then it is the only one ahead, and no list
 // is needed.

@@ -2,7 +2,7 @@ package line
 
 import "github.com/seed-a3166700/turnstile/zk"
 
-// maxSnapshot is how many contenders a position remembers who stand behind it.
+// maxSnapshot is how many contenders of a list a position remembers.
 const maxSnapshot = 64
 
 // A prefetch is a watch on the contender that will most likely be the nearest ahead, asked for in one write with the
@@ -15,7 +15,7 @@ type prefetch struct {
 }
 
 // last returns the last contender that stood in the line, behind p, when p last listed it. It reports false if there is
-// none, or if one there does not block: it may become one that does, where it stands.
+// none, or if one there does not block: it may become one that does, and keep its number.
 func (p *position) last() (Contender, bool) {
 	if p.ahead > 0 || p.line.width() > 1 {
 		return Contender{}, false

@@ -13,8 +13,8 @@ import (
 // when they are empty, so once is ordinary, and ten times in a row is another client deleting them.
 const maxTries = 10
 
-// A Request is a contender of ours that was asked for. One goroutine at a time may use it. It is used until Own returns
-// a contender or Cancel is called, or the nodes stay for as long as the session.
+// A Request is a contender of ours that was asked for. One goroutine at a time may use it. The caller uses it until Own
+// returns a contender or an error that is not ctx's, or calls Cancel; otherwise the nodes stay until the session ends.
 //
 // Whenever Own returns an error that is not ctx's, and after Cancel, no node is left behind, or its removal goes on in
 // the background until it is done or the session has ended: also if the connection breaks before the answer comes
@@ -58,8 +58,8 @@ func ask(sess *zk.Session, lines ...*Line) *Request {
 // Session returns the session that the contender belongs to.
 func (r *Request) Session() *zk.Session { return r.own.sess }
 
-// Own waits for the contender, until it is known who is ahead. An error is final unless ctx has ended: then it is ctx's
-// cause, nothing is given up, and another call goes on waiting where this one stopped.
+// Own waits for the contender, until it is known which contenders are ahead. An error is final unless ctx has ended:
+// then it is ctx's cause, the request stays, and another call goes on waiting where this one stopped.
 func (r *Request) Own(ctx context.Context) (*Own, error) {
 	if r.final != nil {
 		return nil, r.final
@@ -94,7 +94,7 @@ func (r *Request) Own(ctx context.Context) (*Own, error) {
 	}
 }
 
-// finish is Own for a caller that does not come back.
+// finish is Own for a caller that does not call it again.
 func (r *Request) finish(ctx context.Context) (*Own, error) {
 	own, err := r.Own(ctx)
 	if err != nil {
@@ -190,7 +190,7 @@ func transaction(
 	}, all.Done()
 }
 
-// make waits for the answer of the creation that was sent last, and sends another if that is what it takes.
+// make waits for the answer to the last creation, and sends another one if needed.
 func (r *Request) make(ctx context.Context) error {
 	sess := r.own.sess
 	nodes, err := resolve(ctx, sess, r.names, r.answer)
@@ -206,8 +206,8 @@ func (r *Request) make(ctx context.Context) error {
 		return err
 	case errors.Is(err, errLost):
 	case r.releases != nil:
-		// Refused, most likely because another client has deleted the old node. The release goes on by itself, and the
-		// new node is made the ordinary way.
+		// It was refused, most likely because another client has deleted the old node. The release goes on by itself,
+		// and the new node is made the ordinary way.
 	case failed != nil && failed.Index < len(r.checks) && (failed.Err == zk.NoNode || failed.Err == zk.BadVersion):
 		return ErrGone
 	case errors.Is(err, zk.NoNode):
@@ -249,7 +249,7 @@ func (r *Request) take(nodes []zk.Created) error {
 	r.own.made(nodes)
 	for _, n := range nodes {
 		// A node that a server finds for us is ours only if it belongs to the live session. One of an older session is
-		// about to vanish, and whoever took it for theirs would hold nothing (CURATOR-498, CURATOR-604).
+		// about to vanish, and a client that took it for its own would hold nothing (CURATOR-498, CURATOR-604).
 		if n.Stat.EphemeralOwner != r.own.sess.ID() {
 			r.refused = ErrGone
 		}
@@ -262,8 +262,8 @@ func (r *Request) take(nodes []zk.Created) error {
 	return r.refused
 }
 
-// TryEnter takes the first place in all of the lines if no contender that would block it stands in any. It returns nil
-// if one does: after one read, as a rule, and otherwise when another was quicker, without a node left behind.
+// TryEnter enters all of the lines if no contender that would block it stands in any. It returns nil if one does: as a
+// rule after one read, and otherwise after another contender was quicker, without leaving a node behind.
 func TryEnter(ctx context.Context, sess *zk.Session, lines ...*Line) (*Own, error) {
 	free, err := Empty(ctx, sess, lines...)
 	if err != nil || !free {

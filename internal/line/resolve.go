@@ -76,15 +76,15 @@ func cancelCreation(sess *zk.Session, names []name, answer answer) {
 	}
 }
 
-// Withdraw removes, in the background, the node that a creation of unknown outcome has made, or makes later. Only the
-// caller can have chosen the node's name, and it does not use it again.
-func Withdraw(sess *zk.Session, dir, prefix string) {
+// RemoveCreated removes, in the background, the node that a creation of unknown outcome has made, or makes later. Only
+// the caller can have chosen the node's name, and it does not use it again.
+func RemoveCreated(sess *zk.Session, dir, prefix string) {
 	unknown := func(context.Context) ([]zk.Created, error) { return nil, errLost }
 	go cancelCreation(sess, []name{{dir: dir, prefix: prefix}}, unknown)
 }
 
 // find looks for the nodes that the session has made of names. It looks behind a barrier: what was on its way when the
-// connection broke has been applied by then, or never will be, but for what sweep is for.
+// connection broke has been applied by then, or never will be, except in the case that sweep is for.
 func find(ctx context.Context, sess *zk.Session, names []name) ([]zk.Created, error) {
 	for {
 		found, err := findOnce(ctx, sess, names)
@@ -95,8 +95,8 @@ func find(ctx context.Context, sess *zk.Session, names []name) ([]zk.Created, er
 		switch {
 		case err == nil:
 		case ctx.Err() == nil && sess.Err() == nil && zk.OutcomeOf(err) != zk.NotSent && !errors.Is(err, zk.NoAuth):
-			// Giving up would leave a node behind. A server may refuse for now, or its answer make no sense, which has
-			// cost it the connection.
+			// Giving up would leave a node behind. The server may refuse for now, or may have sent an invalid answer,
+			// after which the client has closed the connection.
 			if err := pause(ctx, sess); err != nil {
 				return nil, err
 			}
@@ -175,11 +175,11 @@ func list(ctx context.Context, sess *zk.Session, names []name) ([]name, error) {
 // never will be, over whichever connection and by whichever server; passed waits for that. What b asks for behind it
 // sees all of it. Path is any name of the caller's own.
 //
-// It is a write, of nothing: the deletion of a node that nobody makes. A session that has moved to a new connection is
-// no longer served over the old one, so nothing of its old requests comes to the leader any more, and writes are
-// applied in the order in which they come there. A sync would not do. The leader answers one at once to those who are
-// connected to it, as a read, although a write that came by way of another server is still on its way through the
-// quorum (ZOOKEEPER-1675).
+// It is a write without effect: the deletion of a node that no client makes. A session that has moved to a new
+// connection is no longer served over the old one, so none of its old requests can still reach the leader, and writes
+// are applied in the order in which they reach it. A sync would not do. The leader answers one at once to its own
+// clients, as a read, although a write that came by way of another server is still on its way through the quorum
+// (ZOOKEEPER-1675).
 func Barrier(b *zk.Batch, path string) (passed func(context.Context) error) {
 	done := b.Delete(path+"-none", -1)
 	return func(ctx context.Context) error {

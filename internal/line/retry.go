@@ -100,8 +100,8 @@ func pause(ctx context.Context, sess *zk.Session) error {
 	}
 }
 
-// Explain adds to the error of a wait that was cut short why the client has no connection, if it has none. The result
-// then wraps zk.ErrNotConnected.
+// Explain adds, to the error of a wait that was cut short, the reason why the client has no connection, if it has none.
+// The result then wraps zk.ErrNotConnected.
 func Explain(client *zk.Client, err error) error {
 	ended := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 	if last := client.LastError(); ended && last != nil {

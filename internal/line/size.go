@@ -6,10 +6,11 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// maxRequest bounds the transaction that makes nodes of ours, in bytes. Servers drop the connection of whoever sends a
-// request of more than a mebibyte (jute.maxbuffer, where nobody has set it). What became of it nobody knows then, and
-// who repeats it for that reason does so for ever, at the cost of everything that shares the session. Requests that
-// replace or remove the nodes name each of them twice at most, and so are at most twice as long.
+// maxRequest bounds the transaction that makes nodes of ours, in bytes. A server drops the connection of a client that
+// sends a request of more than a mebibyte (the default of jute.maxbuffer). The client cannot know then what became of
+// the request. If it repeated the request for that reason it would do so for ever, and everything that shares the
+// session would suffer. Requests that replace or remove the nodes name each of them at most twice, and so are at most
+// twice as long.
 const maxRequest = 1 << 19
 
 // CheckSize returns an error if one transaction with a contender's nodes in each of the lines would be too large for

@@ -9,10 +9,9 @@ import (
 // the watch off the path of short ones.
 const watchAfter = 100 * time.Millisecond
 
-// A watcher has the ownerships of a line watch their nodes once they have lasted for watchAfter. One timer serves them
-// all, and is set again only after it has run out: setting a timer wakes the runtime's poller, which is a good part of
-// what a lock costs that is taken and released at once. It may run on after the last ownership, and finds nothing to
-// do.
+// A watcher starts the watches of a line's ownerships once they have lasted for watchAfter. One timer serves them all,
+// and is set again only after it has run out: setting a timer wakes the runtime's poller, and that is much of the cost
+// of a lock that is taken and released at once. The timer may still run after the last ownership. Then it does nothing.
 type watcher struct {
 	mu      sync.Mutex // guards the fields below; never held while anything is waited for
 	timer   *time.Timer
@@ -20,7 +19,7 @@ type watcher struct {
 	due     map[*Ownership]time.Time // when each is to watch
 }
 
-// add has o watch in a while, unless it is removed before.
+// add starts the watches of o after watchAfter, unless o is removed before.
 func (w *watcher) add(o *Ownership) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -31,7 +30,7 @@ func (w *watcher) add(o *Ownership) {
 	w.start(watchAfter)
 }
 
-// remove forgets o, which may watch already.
+// remove takes o out, whose watches may have started already.
 func (w *watcher) remove(o *Ownership) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -31,8 +31,7 @@ func (w *within) callOff() { w.cancel(context.Cause(w.caller)) }
 func (w *within) Deadline() (time.Time, bool) { return w.caller.Deadline() }
 
 // Err returns nil until own or the caller's context has ended. It asks both: they look at the clock themselves, and
-// what runs under this context must not hear of the end later than what runs under them. Once own has ended, w is about
-// to.
+// work under this context must not learn of the end later than work under them. Once own has ended, w is about to.
 func (w *within) Err() error {
 	if w.caller.Err() != nil {
 		w.callOff()

@@ -32,7 +32,7 @@ const HalfLeft = firstRefused - 1<<30
 // which compare the text of numbers, see another order than we do.
 //
 // So a contender of ours with such a number leaves at once, and never holds anything. Those that stay have numbers from
-// 0 to firstRefused-1. Every server gives each of these once, in the order of creation, until its counter has gone
+// 0 to firstRefused-1. Every server gives out each of these once, in the order of creation, until its counter has gone
 // through all negative numbers. Hence of two that stay, the one that came first has the smaller number, and those that
 // were there before the end keep their order, whatever comes behind them.
 //

@@ -328,7 +328,8 @@ func compete(t *testing.T, clients []*zk.Client, k kind, path string) int32 {
 				cancel()
 				switch {
 				case errors.Is(err, line.ErrWrap):
-					if want := "delete " + path + k.dir + " once it has no children"; !strings.Contains(err.Error(), want) {
+					want := "delete " + path + k.dir + " once it has no children"
+					if !strings.Contains(err.Error(), want) {
 						t.Errorf("got %q, want it to say %q", err, want)
 					}
 					return
@@ -493,7 +494,9 @@ func TestHoldFromBeforeTheEndChangesItsKind(t *testing.T) {
 				t.Fatal(err)
 			}
 			srv.PresetSequence(path, math.MaxInt32-1)
-			if err := errors.Join(m.Downgrade(t.Context(), h), m.Upgrade(t.Context(), h), h.Context().Err(), h.UnlockWait(t.Context())); err != nil {
+			err = errors.Join(m.Downgrade(t.Context(), h), m.Upgrade(t.Context(), h), h.Context().Err(),
+				h.UnlockWait(t.Context()))
+			if err != nil {
 				t.Error(err)
 			}
 		})

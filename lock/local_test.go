@@ -77,7 +77,8 @@ func TestGoroutinesOfOneProcessShareANodeAndTakeTurns(t *testing.T) {
 			unlock(t, hold)
 			next := got(t, c)
 			if next.Path() != first.Path() || next.Token() != hold.Token()+1 {
-				t.Fatalf("turn %d: got node %s, token %d after %s, %d", i, next.Path(), next.Token(), hold.Path(), hold.Token())
+				t.Fatalf("turn %d: got node %s, token %d after %s, %d", i, next.Path(), next.Token(), hold.Path(),
+					hold.Token())
 			}
 			if hold.Context().Err() == nil || next.Context().Err() != nil {
 				t.Fatalf("turn %d: the former hold's context must be over, and the new one's not", i)
@@ -172,7 +173,7 @@ func TestAloneAProcessHandsOffWithoutEnd(t *testing.T) {
 			synctest.Wait()
 			unlock(t, hold)
 			if hold = got(t, next); hold.Path() != node {
-				t.Fatalf("a process alone in the line gave up its place: %s, then %s", node, hold.Path())
+				t.Fatalf("a process alone in the line left the line: %s, then %s", node, hold.Path())
 			}
 		}
 		unlock(t, hold)
@@ -214,7 +215,7 @@ func TestWaiterThatLeavesTheLocalLineTouchesNobodyElse(t *testing.T) {
 		}
 		synctest.Wait()
 		if line := w.line(); len(line) != 2 || line[1].Path != node {
-			t.Errorf("the place in line changed: %+v, want %s second", line, node)
+			t.Errorf("the line changed: %+v, want %s second", line, node)
 		}
 		unlock(t, other)
 		for _, c := range staying {
@@ -274,7 +275,8 @@ func TestLossOfTheSessionRestartsTheLocalLineInItsOrder(t *testing.T) {
 					}
 					next := got(t, c)
 					if next.Session() == hold.Session() || next.Token() <= last.Token() {
-						t.Fatalf("waiter %d: session %v, token %d after %d", i, next.Session(), next.Token(), last.Token())
+						t.Fatalf("waiter %d: session %v, token %d after %d", i, next.Session(), next.Token(),
+							last.Token())
 					}
 					unlock(t, next)
 					last = next
@@ -346,7 +348,9 @@ func TestKeptLockIsGivenUpAtOnceWhenAnotherClientsContenderComes(t *testing.T) {
 		const kazoos = "0f8fad5bd9cb469fa16570867728950e"
 		m := w.mutex(lock.Config{Retain: time.Hour})
 		sess := w.Session(t, 20*time.Second)
-		for _, name := range []string{guid + "-lock-", kazoos + "__lock__", guid + "-__READ__", guid + "-__WRIT__", kazoos + "__rlock__"} {
+		for _, name := range []string{
+			guid + "-lock-", kazoos + "__lock__", guid + "-__READ__", guid + "-__WRIT__", kazoos + "__rlock__",
+		} {
 			unlock(t, acquire(t, m))
 			time.Sleep(time.Second)
 			if line := w.line(); len(line) != 1 || !line[0].Known {
@@ -420,7 +424,10 @@ func TestBoundsThatAreNoneAreRefused(t *testing.T) {
 	t.Parallel()
 	client := open(t, zktest.Run(t))
 	for _, cfg := range []lock.Config{
-		{Retain: -1}, {Handoff: lock.Handoff{Count: -2}}, {Handoff: lock.Handoff{Time: -1}}, {Handoff: lock.StrictFIFO, Retain: 1},
+		{Retain: -1},
+		{Handoff: lock.Handoff{Count: -2}},
+		{Handoff: lock.Handoff{Time: -1}},
+		{Handoff: lock.StrictFIFO, Retain: 1},
 	} {
 		if _, err := lock.NewMutex(client, path, cfg); err == nil {
 			t.Errorf("NewMutex(%+v): got no error", cfg)
@@ -431,7 +438,13 @@ func TestBoundsThatAreNoneAreRefused(t *testing.T) {
 // Many goroutines of several processes at once: never two inside, every token larger than the one before.
 func TestManyGoroutinesOfManyClientsExcludeEachOther(t *testing.T) {
 	t.Parallel()
-	for _, cfg := range []lock.Config{{}, {Handoff: lock.StrictFIFO}, {Retain: 50 * time.Millisecond}, {Handoff: lock.Handoff{Count: 2}}, {Delay: time.Second}} {
+	for _, cfg := range []lock.Config{
+		{},
+		{Handoff: lock.StrictFIFO},
+		{Retain: 50 * time.Millisecond},
+		{Handoff: lock.Handoff{Count: 2}},
+		{Delay: time.Second},
+	} {
 		t.Run(fmt.Sprintf("%+v, delay %v", cfg.Handoff, cfg.Delay), func(t *testing.T) {
 			t.Parallel()
 			srv := zktest.Run(t)
@@ -472,8 +485,9 @@ func TestManyGoroutinesOfManyClientsExcludeEachOther(t *testing.T) {
 	}
 }
 
-// A place that nobody could look at must not count as having been first when it is left: the next one would walk past the whole line.
-func TestPlaceThatWasNeverLookedAtIsNotFirst(t *testing.T) {
+// A contender that could not list the line must not count as having been first when it leaves: the next one would pass
+// the whole line.
+func TestContenderThatNeverListedTheLineIsNotFirst(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		sess := w.Session(t, 20*time.Second)
 		for _, n := range []zk.Node{

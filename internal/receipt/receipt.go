@@ -18,10 +18,10 @@ var ErrGone = errors.New("the receipt is gone")
 
 // Receipt is a node that one caller at a time uses. Each of its transactions sets the node's data to a random stamp, on
 // condition of the node's version. So of transactions that were sent one behind the other, none is done unless all
-// before it were. A caller without an answer writes to the node itself, on the same condition: if that succeeds, none
-// of the transactions was done nor ever will be, however late it arrives; if the server refuses it, the stamp in the
-// node says which was the last that was done. That holds across connections, and across sessions if the node is
-// persistent.
+// before it were. A caller without an answer writes to the node itself, on the same condition and as often as it has
+// sent transactions: if that succeeds, none of them was done nor ever will be, however late it arrives; if the server
+// refuses it, the stamp in the node says which was the last that was done. That holds across connections, and across
+// sessions if the node is persistent.
 type Receipt struct {
 	Path string
 
@@ -53,10 +53,17 @@ func (r *Receipt) Resolve(
 		if err != nil {
 			return done, err
 		}
-		// If this write gets no answer it is repeated. Should it have been done, the server refuses the repetition, and
-		// the receipt is empty: that the write could be done says that no other transaction was.
-		stat, err := sess.Set(ctx, r.Path, nil, r.version)
+		// One write for each transaction that may still arrive: then the node is past the versions that they expect,
+		// all of them. With a single write the second of them would be done if it arrived late, although the first is
+		// refused. If these writes get no answer they are repeated. Should they have been done, the server refuses the
+		// repetition, and the receipt is empty; then the next ones, with the version of now, are done.
+		ops := make([]zk.Op, len(stamps)-done)
+		for i := range ops {
+			ops[i] = zk.SetOp(r.Path, nil, r.version+int32(i))
+		}
+		results, err := sess.Multi(ctx, ops...)
 		if err == nil {
+			stat := results[len(results)-1].Stat
 			r.version = stat.Version
 			seen(stat.Mtime)
 			return done, nil
@@ -66,7 +73,7 @@ func (r *Receipt) Resolve(
 			stamp, err = r.read(ctx, sess)
 			if err == nil {
 				done = max(done, 1+slices.Index(stamps, string(stamp)))
-				if len(stamp) == 0 || done == len(stamps) {
+				if done == len(stamps) {
 					return done, nil
 				}
 				continue // those behind the one that was done may still come

@@ -12,9 +12,9 @@ import (
 
 // key says where an item is in its queue.
 type key struct {
-	rank string         // first what the original compares as text: the priority, mostly
-	due  int64          // then the time before which it must not be taken, in milliseconds since 1970
-	seat line.Contender // then the number that the server gave it, and the name
+	rank      string         // first what the original compares as text: the priority, mostly
+	due       int64          // then the time before which it must not be taken, in milliseconds since 1970
+	contender line.Contender // then the number that the server gave it, and the name
 
 	base string // the name before the server appended the number: what makes another of the same kind
 }
@@ -27,9 +27,9 @@ func compareKeys(a, b key) int {
 		return cmp.Compare(a.rank, b.rank)
 	case a.due != b.due:
 		return cmp.Compare(a.due, b.due)
-	case line.Before(a.seat, b.seat):
+	case line.Before(a.contender, b.contender):
 		return -1
-	case line.Before(b.seat, a.seat):
+	case line.Before(b.contender, a.contender):
 		return 1
 	default:
 		return 0
@@ -62,8 +62,8 @@ func numbered(name string, n int) (key, bool) {
 	if digits := len(name) - n; digits < 10 || digits > 11 {
 		return key{}, false
 	}
-	seat, ok := line.ParseContender(name, []line.Marker{line.Marker(name[:n])})
-	return key{seat: seat, base: name[:n]}, ok
+	contender, ok := line.ParseContender(name, []line.Marker{line.Marker(name[:n])})
+	return key{contender: contender, base: name[:n]}, ok
 }
 
 func simpleKey(name string) (key, bool) {
@@ -82,7 +82,7 @@ func curatorKey(name string) (key, bool) {
 	if k, ok := numbered(name, len(curatorPrefix)); ok {
 		return k, true
 	}
-	return key{rank: name[len(curatorPrefix):], seat: line.Contender{Name: name}, base: curatorPrefix}, true
+	return key{rank: name[len(curatorPrefix):], contender: line.Contender{Name: name}, base: curatorPrefix}, true
 }
 
 // idKey leaves the id out of the comparison.
@@ -92,7 +92,7 @@ func idKey(name string) (key, bool) {
 		return curatorKey(name)
 	}
 	k, ok := curatorKey(curatorPrefix + rest)
-	k.seat.Name = name
+	k.contender.Name = name
 	if k.rank == "" {
 		k.base = name[:len(name)-len(rest)]
 	}

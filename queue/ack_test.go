@@ -151,12 +151,12 @@ func TestFaultsOfItemsThatTravelTogetherChangeNothing(t *testing.T) {
 	}
 }
 
-func TestItemThatSomebodyRemovesDoesNotHarmThoseThatTravelWithIt(t *testing.T) {
+func TestItemThatAnotherClientRemovesDoesNotHarmThoseThatTravelWithIt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
-		const n = 20
-		putAll(t, q, 0, n+10)
-		items := takeBatch(t, q, n)
+		const before, n, after = 4, 20, 10
+		putAll(t, q, 0, before+n+after)
+		first, items := takeBatch(t, q, before), takeBatch(t, q, n)
 		sess := w.Session(t, time.Minute)
 		removed := map[int]bool{0: true, 7: true, 19: true}
 		for i := range removed {
@@ -165,27 +165,41 @@ func TestItemThatSomebodyRemovesDoesNotHarmThoseThatTravelWithIt(t *testing.T) {
 			}
 		}
 		together := 0
+		ctx, release := context.WithCancel(t.Context())
 		w.Control(func(r zktest.Request) zktest.Fault {
 			if isRemoval(r) {
 				together = max(together, len(r.Parts))
-				return zktest.DelayReply(time.Second)
+				return zktest.ReplyUntil(ctx)
 			}
 			return zktest.Pass
 		})
-		defer func() {
-			if together < n/2 {
-				t.Errorf("at most %d operations were in one transaction: the items did not travel together", together)
-			}
-		}()
+		// As many transactions as a consumer may have in flight have no reply yet, so all items go in the next one.
+		var wg sync.WaitGroup
+		for _, item := range first {
+			wg.Go(func() {
+				if err := item.Done(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		wg.Go(func() {
+			synctest.Wait() // until all wait for an acknowledgement
+			release()
+		})
 		for i, err := range finishAll(t, items) {
 			if removed[i] != errors.Is(err, queue.ErrClaimLost) || !removed[i] && err != nil {
 				t.Errorf("item %d: got %v", i, err)
 			}
 		}
+		wg.Wait()
 		w.Control(nil)
-		for i := n; i < n+10; i++ {
+		if together < n {
+			t.Errorf("at most %d operations were in one transaction: the items did not travel together", together)
+		}
+		for i := range after {
 			item := take(t, q)
-			wantBody(t, item, strconv.Itoa(i))
+			wantBody(t, item, strconv.Itoa(before+n+i))
 			done(t, item)
 		}
 		wantLen(t, q, queue.Counts{})

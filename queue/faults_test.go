@@ -349,7 +349,7 @@ func below(t *testing.T, sess *zk.Session, top string) []string {
 }
 
 // What was in the queue is lost with its nodes; the queue is not (CURATOR-308).
-func TestProducersAndConsumersGoOnWhenSomebodyRemovesTheQueue(t *testing.T) {
+func TestProducersAndConsumersGoOnWhenTheQueueIsRemoved(t *testing.T) {
 	t.Parallel()
 	removals := map[string]func(t *testing.T, sess *zk.Session){
 		"at once": func(t *testing.T, sess *zk.Session) {

@@ -150,7 +150,7 @@ func TestCandidatesLeadInTheOrderOfTheirArrival(t *testing.T) {
 	})
 }
 
-// One who leaves from the middle promotes nobody: a predecessor that is gone is not a reason to lead.
+// A candidate that leaves the middle promotes no other: that a predecessor is gone is not a reason to lead.
 func TestWaiterThatLeavesTheMiddleElectsNobody(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		leader := win(t, w.candidate("a", elect.Config{}))
@@ -247,8 +247,8 @@ func TestReconnectsMakeNoNodes(t *testing.T) {
 	})
 }
 
-// The node of a session that has ended here may be in the line for a while yet. Nobody leads by it: not its maker,
-// not others.
+// The node of a session that has ended here may be in the line for a while yet. No candidate leads by it, neither its
+// maker nor another.
 func TestNodeOfTheFormerSessionElectsNobody(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.candidate("a", elect.Config{})
@@ -304,7 +304,7 @@ func TestCampaignGoesOnAfterThePathWasDeleted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// All in one transaction, so that nobody comes in between. Both candidates join again.
+		// All in one transaction, so that no candidate comes in between. Both candidates join again.
 		ops := []zk.Op{}
 		for _, name := range names {
 			ops = append(ops, zk.DeleteOp(path+"/"+name, -1))

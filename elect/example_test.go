@@ -67,7 +67,7 @@ func ExampleCandidate_Campaign() {
 	// Output: host-1 leads: true, at 10.0.0.1:8080
 }
 
-// Clients of the service find the leader. Observing makes nobody a candidate.
+// Clients of the service find the leader. A client that observes is not a candidate.
 func ExampleCandidate_Observe() {
 	connected(func(ctx context.Context, client *zk.Client) error {
 		host, err := elect.NewCandidate(client, "/app/leader", "host-1", elect.Config{})

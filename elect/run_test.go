@@ -210,8 +210,8 @@ func TestLeadershipRotates(t *testing.T) {
 }
 
 // The seeds are fixed so that a failure can be had again. A leader stops the moment that its context ends, and not
-// before. Sessions that somebody expires by hand are not among the faults: there the server lets the next one in
-// without waiting for anybody to be told.
+// before. Sessions that are expired by hand are not among the faults: there the server admits the next one without
+// giving the leader time to learn of it.
 func TestNoTwoLeadersWhateverBecomesOfTheConnections(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(12) {
@@ -298,7 +298,7 @@ func turmoil(t *testing.T, w *world, random *rand.Rand) {
 	after := terms
 	mu.Unlock()
 	if after == before {
-		t.Errorf("nobody has led since the connections are well again, after %d terms", before)
+		t.Errorf("no candidate has led since the connections were restored, after %d terms", before)
 	}
 	cancel()
 	wg.Wait()
@@ -306,7 +306,7 @@ func turmoil(t *testing.T, w *world, random *rand.Rand) {
 	w.NoNodes(t, path)
 }
 
-// Whoever asks the function's context right behind the end of the caller's is told, and so is whoever waits for it.
+// The function's context has ended when the caller's has, for code that asks it and for code that waits for it.
 func TestFunctionsContextEndsWithTheCallers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ctx, cancel := context.WithCancelCause(t.Context())

@@ -44,7 +44,7 @@ func TestTryCampaignWinsWhereNobodyStandsAndIsRefusedAtOnceElsewhere(t *testing.
 	}
 }
 
-// Of those who try at once at most one leads, and who does not leaves nobody in line.
+// Of several that try at the same time at most one leads, and the others leave no node in the line.
 func TestOfManyWhoTryAtOnceAtMostOneLeads(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		won := make(chan string, 10)

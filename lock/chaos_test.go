@@ -17,7 +17,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// A held is what somebody has, of whatever kind.
+// A held is a lock of any kind that a goroutine holds.
 type held struct {
 	ctx     context.Context //nolint:containedctx // the hold's
 	name    string
@@ -231,7 +231,7 @@ func (c *club) guests(t *testing.T, client *zk.Client, n int) []guest {
 	}
 }
 
-// stay takes what g is a guest of, and reports whether it had it. It fails the test if nobody lets it in for too long.
+// stay takes what g is a guest of, and reports whether it had it. It fails the test if it has to wait too long.
 func (g *guest) stay(ctx context.Context, t *testing.T, a appetite, long time.Duration, change bool) bool {
 	t.Helper()
 	h, err := g.take(ctx, a)
@@ -328,7 +328,7 @@ func randomFaults(t *testing.T, w *world) {
 	select {
 	case <-served:
 	case <-time.After(20 * time.Minute):
-		t.Errorf("seed %d: somebody is not served; there are %v", seed, w.below("/c"))
+		t.Errorf("seed %d: a waiter is not served; there are %v", seed, w.below("/c"))
 	}
 	<-time.After(time.Minute) // for sessions of which only the server knows
 	for _, left := range w.below("/c") {

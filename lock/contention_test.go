@@ -99,7 +99,7 @@ func contention(t *testing.T, a arena) {
 	}
 	stalls := append([]func(*rand.Rand){
 		func(*rand.Rand) { a.link.Drop() },
-		func(rnd *rand.Rand) { // a session that nobody hears of, shorter or longer than its timeout
+		func(rnd *rand.Rand) { // a session that is silent for less or more than its timeout
 			id := anyone(a.link, rnd)
 			a.link.HalfOpen(id)
 			time.AfterFunc(time.Duration(rnd.Int64N(int64(3*workerTimeout/2))), func() { a.link.Heal(id) })

@@ -43,7 +43,7 @@ func waited(t *testing.T, lost time.Time, want time.Duration) {
 	}
 }
 
-// lose loses the hold as a crash does: nobody hears of its session any more, and it times out.
+// lose loses the hold as a crash does: its session falls silent and times out.
 func (w *world) lose(hold *lock.Hold) time.Time {
 	w.t.Helper()
 	w.HalfOpen(hold.Session().ID())
@@ -62,7 +62,7 @@ func TestLockRestsAfterItsHoldersSessionHasEnded(t *testing.T) {
 		w.empty(path, lock.DelayPath(path))
 
 		lost = w.lose(acquire(t, w.delayed()))
-		unlock(t, acquire(t, w.delayed())) // who comes later, to a line with nobody in it
+		unlock(t, acquire(t, w.delayed())) // a later contender, in an empty line
 		waited(t, lost, delay)
 		w.empty(path, lock.DelayPath(path))
 	})
@@ -388,7 +388,7 @@ func TestReadersRestAfterWritersAndWritersAfterAnybody(t *testing.T) {
 			leave(writer(rw()))
 			waited(t, lost, delay)
 		}
-		begin := time.Now() // what changed and was unlocked makes nobody wait
+		begin := time.Now() // a hold that changed its kind and was unlocked causes no wait
 		m := rw()
 		leave(changed(writer(m), m.Downgrade))
 		leave(changed(reader(m), m.Upgrade))
@@ -441,7 +441,7 @@ func TestDisconnectEndsTheHoldOnlyIfThatIsWanted(t *testing.T) {
 		time.Sleep(time.Minute)
 		here := lockInBackground(t.Context(), m)
 		synctest.Wait()
-		w.Drop() // a blip: it is connected again before anybody looks
+		w.Drop() // a blip: it is connected again before the test looks
 		for i, h := range holds {
 			<-h.Context().Done()
 			if cause := context.Cause(h.Context()); !errors.Is(cause, lock.ErrSuspended) {
@@ -453,7 +453,7 @@ func TestDisconnectEndsTheHoldOnlyIfThatIsWanted(t *testing.T) {
 			t.Error("the lock passed on before it was unlocked")
 		}
 		for _, h := range holds {
-			unlock(t, h) // nobody had it meanwhile
+			unlock(t, h) // no other client had it meanwhile
 		}
 		unlock(t, got(t, here))
 		if err := keeps.Context().Err(); err != nil {
@@ -491,7 +491,7 @@ func TestLockRestsAfterADowngradedHoldWasDeletedByForce(t *testing.T) {
 }
 
 // The node is deleted before its mark is on its way: the mark must not be made, or it would make others wait for
-// somebody who never held.
+// a contender that never held the lock.
 func TestContenderWhoseNodeIsGoneLeavesNoMark(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		stopped, proceed := context.WithCancel(t.Context())
@@ -510,7 +510,7 @@ func TestContenderWhoseNodeIsGoneLeavesNoMark(t *testing.T) {
 		other := acquire(t, w.mutex(lock.Config{}))
 		proceed()
 		time.Sleep(time.Second)
-		none(t, "behind whoever came instead", waiting)
+		none(t, "behind the contender that came instead", waiting)
 		w.empty(lock.DelayPath(path))
 		unlock(t, other)
 		unlock(t, got(t, waiting))

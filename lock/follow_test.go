@@ -136,7 +136,7 @@ func TestWhoComesBackBehindOthersWaitsForAllOfThem(t *testing.T) {
 			leave()
 			return waiting[:2]
 		},
-		"somebody comes meanwhile": func(w *world, waiting line, _ func()) line {
+		"another contender comes meanwhile": func(w *world, waiting line, _ func()) line {
 			return append(waiting, lockInBackground(w.t.Context(), w.mutex(strict)))
 		},
 		"the connection is lost meanwhile": func(w *world, waiting line, _ func()) line { w.Drop(); return waiting },
@@ -240,7 +240,7 @@ func TestLinesOfSeveralProcessesWithSeveralGoroutinesExcludeEachOther(t *testing
 		wg.Wait()
 		time.Sleep(time.Second)
 		if served == 0 {
-			t.Error("nobody ever had the lock")
+			t.Error("no goroutine ever had the lock")
 		}
 		w.NoWatches(t)
 	})

@@ -369,8 +369,8 @@ func TestLineOfOthersNearTheWrapIsRefused(t *testing.T) {
 	})
 }
 
-// Whoever waited behind a contender of one node is told when its own second node is deleted, as whoever did not wait
-// is.
+// A holder that waited behind a contender of one node is told when its own second node is deleted, like a holder that
+// did not wait.
 func TestHoldThatHasWaitedEndsWhenItsSecondNodeIsDeleted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		first := acquire(t, w.mutex(lock.Config{}))

@@ -58,7 +58,7 @@ func TestNodeWithoutANumberIsNotTakenForAStoredLimit(t *testing.T) {
 	})
 }
 
-// The first who stores it finds the path as a container that somebody else has made, without data; or loses it again.
+// The first client to store it finds a container without data that another client has made; or loses it again.
 func TestLimitIsStoredWhereverItIsMissing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		agreed := locked(t, w.another(2, 1).Lock)
@@ -79,7 +79,7 @@ func TestLimitIsStoredWhereverItIsMissing(t *testing.T) {
 		if data, _, err := sess.Get(t.Context(), path); err != nil || string(data) != "2" {
 			t.Errorf("got %q, %v at %s, want 2", data, err, path)
 		}
-		// Another number while somebody waits: who waits for the old one is told.
+		// The limit changes while a contender waits: the contender that expects the old limit gets an error.
 		waiting = waits(t.Context(), stored.Lock)
 		set("3")
 		if r := <-waiting; !errors.Is(r.err, lock.ErrLimit) {
@@ -109,7 +109,7 @@ func TestRaisedLimitLetsWaitersInAtOnce(t *testing.T) {
 		for range 4 {
 			waiting = append(waiting, waits(t.Context(), permits{w.semaphore(lock.WatchedLimit(limitPath)), 2}.Lock))
 		}
-		none(t, "nobody is let in", waiting...)
+		none(t, "no contender has a permit", waiting...)
 		w.setLimit(3)
 		first := got(t, waiting[0])
 		none(t, "one permit is left", waiting[1:]...)
@@ -159,7 +159,7 @@ func TestPermitIsNotGivenAfterALimitThatWasLowered(t *testing.T) {
 		before := w.nodes(locksPath)
 		w.setLimit(0)
 		proceed()
-		none(t, "nobody is let in", first, second)
+		none(t, "no contender has a permit", first, second)
 		if now := w.nodes(locksPath); fmt.Sprint(now) != fmt.Sprint(before) {
 			t.Errorf("got %v in the line, want %v as before", now, before)
 		}
@@ -172,7 +172,7 @@ func TestPermitIsNotGivenAfterALimitThatWasLowered(t *testing.T) {
 	})
 }
 
-// The limit's node is deleted when the transaction that takes the permit is on its way: whoever wants it is told.
+// The limit's node is deleted when the transaction that takes the permit is on its way: the contender gets an error.
 func TestLimitThatIsDeletedWhileAPermitIsTakenIsAnError(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.setLimit(1)

@@ -151,7 +151,7 @@ func TestHandOffIsBoundedInTimeWhileOthersWait(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(10 * limit) // alone, nobody bounds them
+		time.Sleep(10 * limit) // without other contenders there is no bound
 		asked := time.Now()
 		hold := acquire(t, w.mutex(lock.Config{}))
 		if waited := time.Since(asked); waited > limit+limit/2 {
@@ -267,7 +267,7 @@ func TestLossOfTheSessionRestartsTheLocalLineInItsOrder(t *testing.T) {
 				<-hold.Context().Done() // it is never unlocked: the others must not wait for that
 				last := hold
 				for i, c := range waiting {
-					time.Sleep(time.Minute) // by then somebody is in
+					time.Sleep(time.Minute) // by then one of them holds it
 					for j, later := range waiting[i+1:] {
 						if len(later) > 0 {
 							t.Fatalf("waiter %d is in before waiter %d has left", i+1+j, i)

@@ -72,7 +72,7 @@ func TestMutexesSetsAndReadWriteLocksOfOnePathExcludeEachOther(t *testing.T) {
 	}
 }
 
-// The writer's node goes, and a reader's stands at its number: a mutex that waits for nobody else must look.
+// The writer's node goes, and a reader's stands at its number: a mutex must list the line then.
 func TestDowngradeDoesNotLetAMutexIn(t *testing.T) {
 	t.Parallel()
 	for _, layout := range []lock.Layout{lock.Curator, lock.Kazoo, lock.Both} {

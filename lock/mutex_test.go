@@ -263,7 +263,7 @@ func TestWaiterThatDiesIsSkipped(t *testing.T) {
 	awaitLine(t, client, 2)
 	select {
 	case r := <-last:
-		t.Fatalf("somebody leaving in the middle let the next one in: %+v", r)
+		t.Fatalf("a contender that left the middle let the next one in: %+v", r)
 	default:
 	}
 	if err := hold.Unlock(); err != nil {
@@ -514,7 +514,7 @@ func TestInspectTellsWhoAndSinceWhen(t *testing.T) {
 	srv := zktest.Run(t)
 	client := open(t, srv)
 	if line, err := lock.Inspect(t.Context(), client, path); err != nil || len(line) != 0 {
-		t.Errorf("a lock that nobody has used: got %v, %v", line, err)
+		t.Errorf("a lock that was never used: got %v, %v", line, err)
 	}
 	hold := acquire(t, mutex(t, client))
 	lockInBackground(t.Context(), mutex(t, open(t, srv)))

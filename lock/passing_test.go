@@ -95,7 +95,7 @@ func TestRefusalThatPassesEndsNoChangeOfAHold(t *testing.T) {
 	}
 }
 
-// A server that stays overloaded is not asked without pause, and whoever gives up is told at once.
+// A server that stays overloaded is not asked without pause, and a caller that gives up returns at once.
 func TestServerThatStaysOverloadedIsAskedInPauses(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{})

@@ -119,7 +119,7 @@ func TestOnlyHoldsOfTheSameMutexNest(t *testing.T) {
 			t.Errorf("another Mutex with the same path: got %v", err)
 		}
 		if _, err := m.TryLock(lock.Reenter(t.Context())); !errors.Is(err, lock.ErrHeld) {
-			t.Errorf("a context of nobody's: got %v", err)
+			t.Errorf("a context without a hold: got %v", err)
 		}
 		unlock(t, hold)
 	})

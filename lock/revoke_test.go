@@ -63,7 +63,7 @@ func TestHolderIsToldWhoRevokesAndWhyAndKeepsTheLockUntilItUnlocks(t *testing.T)
 		if line[0].Owner.Label != "the nightly job" || line[0].Revoked == nil || line[1].Revoked != nil {
 			t.Errorf("got %+v, want the first, and it alone, to be known still and revoked", line)
 		}
-		unlock(t, hold) // says that nobody had it meanwhile
+		unlock(t, hold) // fails if another client had it meanwhile
 		unlock(t, got(t, waiting))
 		if r := <-done; r.err != nil || len(r.list) != 1 || r.list[0].Ending != lock.EndingReleased ||
 			r.list[0].Holder.Path != line[0].Path {
@@ -169,7 +169,7 @@ func TestHolderMayRefuseARevocationOrFinishFirst(t *testing.T) {
 	})
 }
 
-// Whoever unlocks after a revocation has had the lock until then: nothing was lost. By force it is.
+// A holder that unlocks after a revocation had the lock until then: nothing was lost. With force, it was lost.
 func TestHooksTellARevokedHoldThatWasUnlockedAsReleased(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		d := new(diary)
@@ -214,7 +214,7 @@ func TestRevokedProcessGoesToTheEndOfTheLine(t *testing.T) {
 		if r := <-done; r.err != nil {
 			t.Fatal(r.err)
 		}
-		// What nobody holds, and is only kept for the next time, goes at once.
+		// A lock that is only retained is released at once.
 		time.Sleep(time.Minute)
 		if r := <-w.revoke(lock.RevokeOptions{}); r.err != nil || len(r.list) != 1 ||
 			r.list[0].Ending != lock.EndingReleased {
@@ -429,7 +429,7 @@ func TestRevocationSurvivesLostReplies(t *testing.T) {
 	}
 }
 
-// A holder with two nodes loses both to force, also if somebody has deleted one of them before.
+// A holder with two nodes loses both to force, also if another client has deleted one of them before.
 func TestForceTakesBothNodesOfAContenderOrTheOneThatIsLeft(t *testing.T) {
 	t.Parallel()
 	for _, missing := range []string{"none", "-lock-", "__lock__"} {
@@ -494,7 +494,7 @@ func TestForceLeavesTheNextHolderOfASimpleLockAlone(t *testing.T) {
 		own, theirs := hold.Session().ID(), session(t, client).ID()
 		w.Control(func(r zktest.Request) zktest.Fault {
 			if r.Op == zktest.OpGetData && r.Session != own && r.Session != theirs {
-				return zktest.Delay(time.Second) // whoever revokes looks when the next one is in
+				return zktest.Delay(time.Second) // the revoker lists the line when the next contender is in
 			}
 			return zktest.Pass
 		})
@@ -512,8 +512,8 @@ func TestForceLeavesTheNextHolderOfASimpleLockAlone(t *testing.T) {
 	})
 }
 
-// What others have put into their nodes says whose they are. It is not written over where nobody would read the
-// request, and what was there is recorded where it is.
+// A node's data says whose node it is. A revocation does not overwrite it where no holder would read the request, and
+// elsewhere it keeps the former data in the request.
 func TestRevocationLosesNobodysName(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		sess := w.Session(t, 20*time.Second)

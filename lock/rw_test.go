@@ -179,7 +179,7 @@ func TestLateLocalReadersDoNotKeepAWriterWaitingBeyondTheBound(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				m := w.rw(lock.RWConfig{Handoff: h})
 				hold := locked(t, m.RLock)
-				for range 20 { // alone, nobody bounds them
+				for range 20 { // without other contenders there is no bound
 					next := locked(t, m.RLock)
 					synctest.Wait()
 					unlock(t, hold)
@@ -585,7 +585,7 @@ func TestCallerThatLeavesAnUpgradeWhoseReplyWasLostLeavesNoWriter(t *testing.T) 
 		w.Control(nil)
 		letHoldsAge()
 		if line := w.line(); len(line) != 1 {
-			t.Errorf("beside the reader there is a writer that nobody is: %+v", line)
+			t.Errorf("the line shows a writer that does not exist: %+v", line)
 		}
 		unlock(t, hold)
 		unlock(t, locked(t, w.rw(lock.RWConfig{}).Lock))

@@ -176,7 +176,7 @@ func TestWaiterForPermitsThatLeavesTouchesNobodyElse(t *testing.T) {
 	})
 }
 
-// The next to come in is woken, and whoever stands behind it when it has gone in, and nobody else.
+// Only the next contender is woken, and then the one behind it, when the first has its permit.
 func TestPermitsGivenBackWakeTwoOfManyWaiters(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const waiters = 100

@@ -130,7 +130,7 @@ func TestTryAcquireIsAnsweredAtOnce(t *testing.T) {
 		refused("none is free", w.another(3, 1))
 		unlock(t, one)
 		waiting := waits(t.Context(), w.another(3, 3).Lock)
-		refused("one is free, and somebody waits for more", w.another(3, 1))
+		refused("one is free, and another contender waits for more", w.another(3, 1))
 		unlock(t, two)
 		unlock(t, got(t, waiting))
 		synctest.Wait()

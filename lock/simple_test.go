@@ -30,7 +30,7 @@ func (w *world) free() {
 	w.t.Helper()
 	synctest.Wait()
 	if _, exists, err := w.Session(w.t, 20*time.Second).Exists(w.t.Context(), path); err != nil || exists {
-		w.t.Fatalf("a node is left behind at %s, or nobody knows: %v", path, err)
+		w.t.Fatalf("a node is left behind at %s, or that is unknown: %v", path, err)
 	}
 }
 
@@ -401,7 +401,7 @@ func TestInspectShowsWhoHasASimpleLock(t *testing.T) {
 			if _, err := other.Create(t.Context(), path, nil, mode); err != nil {
 				t.Fatal(err)
 			}
-			w.wantRoles("a node that belongs to nobody", "")
+			w.wantRoles("a node that belongs to no contender", "")
 			if err := other.Delete(t.Context(), path, -1); err != nil {
 				t.Fatal(err)
 			}
@@ -444,7 +444,7 @@ func TestHolderOfASimpleLockIsToldWhoRevokesIt(t *testing.T) {
 			t.Errorf("one who was not asked: %v", context.Cause(next.Context()))
 		}
 		if c := w.line()[0]; c.Revoked != nil {
-			t.Errorf("got %+v, want nobody asked", c)
+			t.Errorf("got %+v, want no holder asked", c)
 		}
 		unlock(t, next)
 		w.free()
@@ -574,7 +574,7 @@ func TestUnlockThatIsOnItsWayIsNotRepeatedOnceItIsDone(t *testing.T) {
 	})
 }
 
-// Somebody makes the node between the look and the attempt.
+// Another client makes the node between the read and the attempt.
 func TestTryLockOfASimpleLockThatComesTooLateLeavesNoWatch(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		unlock(t, locked(t, w.simple().Lock))

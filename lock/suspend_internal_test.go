@@ -10,7 +10,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// A session that ends tells its state before its context, and whoever hears of the state must not be quicker than the
+// A session that ends tells its state before its context, and a listener to the state must not be quicker than the
 // cause.
 func TestEndOfTheSessionIsNotTakenForALostConnection(t *testing.T) {
 	t.Parallel()

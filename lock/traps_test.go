@@ -72,7 +72,7 @@ func TestNothingIsMadeBeforeALockIsTaken(t *testing.T) {
 	})
 }
 
-// Whoever may create below a node need not be allowed to read it.
+// A client that may create below a node need not be allowed to read it.
 func TestParentsAreMadeWithoutReadingAncestors(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		sess := w.Session(t, 20*time.Second)
@@ -388,7 +388,7 @@ func TestParkedOwnershipWhoseSessionExpiresServesNoGoroutine(t *testing.T) {
 			hold = got(t, waiting[served])
 		}
 		if served == len(waiting) {
-			t.Fatal("nobody was parked")
+			t.Fatal("no waiter was parked")
 		}
 		lost := hold.Session()
 		w.ExpireSession(lost.ID())
@@ -473,8 +473,8 @@ func TestLostRepliesMakeNoOrphan(t *testing.T) {
 	}
 }
 
-// The creation was lost, and somebody else's node has the name that it was to have, up to the number: by an error of a
-// server, or by somebody who plays us. It is not ours, because it is not our session's (CURATOR-498, CURATOR-604).
+// The creation was lost, and another client's node has the name that ours was to have, up to the number: by a server's
+// error, or because that client imitates us. It is not ours: it belongs to another session (CURATOR-498, CURATOR-604).
 func TestNodeOfAnotherSessionIsNotTakenForOursByItsName(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other := w.Session(t, 20*time.Second)
@@ -515,7 +515,7 @@ func TestNodeOfAnotherSessionIsNotTakenForOursByItsName(t *testing.T) {
 	})
 }
 
-// The same of a simple lock, whose node is known by its data: somebody has made it anew, with the data that was there.
+// The same for a simple lock, whose node is known by its data: another client has made it anew with the same data.
 func TestNodeOfAnotherSessionIsNotTakenForOursByItsData(t *testing.T) {
 	t.Parallel()
 	for _, leaves := range []bool{false, true} {
@@ -636,7 +636,7 @@ func TestEventsOfALaterConnectionLetNobodyIn(t *testing.T) {
 			next := got(t, third)
 			w.Heal(cut)
 			time.Sleep(2 * time.Second)
-			none(t, "behind whoever came before its second node", waiting)
+			none(t, "behind the contender that came before its second node", waiting)
 			unlock(t, next)
 			unlock(t, got(t, waiting))
 			if err := client.Close(); err != nil {
@@ -646,7 +646,7 @@ func TestEventsOfALaterConnectionLetNobodyIn(t *testing.T) {
 	})
 }
 
-// A lock is kept for as long as nobody else wants it. Where that cannot be found out, it is not kept.
+// A lock is kept for as long as no other contender wants it. If that cannot be found out, it is not kept.
 func TestLockWhoseLineCannotBeWatchedIsNotRetained(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := acquire(t, w.mutex(lock.Config{Retain: time.Hour}))
@@ -662,13 +662,13 @@ func TestLockWhoseLineCannotBeWatchedIsNotRetained(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		w.Control(nil)
 		if len(waiting) == 0 {
-			t.Fatal("the lock is kept, although nobody watches who else wants it")
+			t.Fatal("the lock is kept, although nothing watches for other contenders")
 		}
 		unlock(t, got(t, waiting))
 	})
 }
 
-// A server that lags behind shows a lock as free that somebody else holds by now.
+// A server that lags behind shows a lock as free that another client holds by now.
 func TestTryLockIsNotFooledByAServerThatLagsBehind(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.mutex(lock.Config{}), w.mutex(lock.Config{})

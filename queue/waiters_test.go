@@ -64,7 +64,7 @@ func TestConsumersGoOnWaitingWhenSomebodyDeletesANodeOfTheirs(t *testing.T) {
 						case err := <-ended:
 							t.Fatalf("Consume ended: %v", err)
 						case <-time.After(time.Minute):
-							t.Fatalf("nobody was given item %d", i)
+							t.Fatalf("no taker was given item %d", i)
 						}
 					}
 					cancel()

@@ -40,16 +40,16 @@ func TestAnswerOutOfTurnDropsTheConnection(t *testing.T) {
 func TestMalformedFrameEndsTheConnectionNotTheProcess(t *testing.T) {
 	t.Parallel()
 	frames := map[string][]byte{
-		"negative length":               {0xff, 0xff, 0xff, 0xff},
-		"oversized":                     {0x7f, 0xff, 0xff, 0xff},
-		"empty":                         {0, 0, 0, 0},
-		"short header":                  {0, 0, 0, 3, 1, 2, 3},
-		"cut off":                       {0, 0, 0, 100, 1, 2, 3},
-		"short event":                   {0, 0, 0, 17, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
-		"ping that nobody sent":         wire.AppendReply(nil, wire.ReplyHeader{Xid: wire.XidPing}, nil),
-		"watches nobody set":            wire.AppendReply(nil, wire.ReplyHeader{Xid: wire.XidSetWatches}, nil),
-		"answer nobody wants":           wire.AppendReply(nil, wire.ReplyHeader{Xid: 99}, nil),
-		"oversized answer nobody wants": {0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 99, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+		"negative length":             {0xff, 0xff, 0xff, 0xff},
+		"oversized":                   {0x7f, 0xff, 0xff, 0xff},
+		"empty":                       {0, 0, 0, 0},
+		"short header":                {0, 0, 0, 3, 1, 2, 3},
+		"cut off":                     {0, 0, 0, 100, 1, 2, 3},
+		"short event":                 {0, 0, 0, 17, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
+		"reply to a ping never sent":  wire.AppendReply(nil, wire.ReplyHeader{Xid: wire.XidPing}, nil),
+		"reply to watches never set":  wire.AppendReply(nil, wire.ReplyHeader{Xid: wire.XidSetWatches}, nil),
+		"reply without a request":     wire.AppendReply(nil, wire.ReplyHeader{Xid: 99}, nil),
+		"oversized unrequested reply": {0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 99, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
 		"data longer than the frame": wire.AppendReply(nil, wire.ReplyHeader{Xid: 1},
 			&wire.SASLToken{Token: []byte{0x7f, 0xff, 0xff, 0xff}})[:24],
 	}

@@ -64,7 +64,7 @@ func TestNoEventOf500WatchesIsLostWhileTheConnectionIsCut(t *testing.T) {
 		}
 		var wg sync.WaitGroup
 		for i := range watches {
-			wg.Go(func() { // whoever misses an event waits until ctx ends
+			wg.Go(func() { // a goroutine that misses an event waits until ctx ends
 				for {
 					data, _, w, err := reader.GetW(ctx, path(i))
 					if errors.Is(err, zk.ErrConnectionLost) {

@@ -265,7 +265,7 @@ func TestWatchThatNobodyReadsBlocksNobodyAndSaysWhatItDropped(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := s.Sync(t.Context(), "/"); err != nil {
-			t.Fatalf("request behind %d events that nobody took: %v", events, err)
+			t.Fatalf("request behind %d events that were not read: %v", events, err)
 		}
 		wantEvent(t, w, zk.EventResynced, "/a")
 		wantEvent(t, w, zk.EventDataChanged, "/a")

@@ -215,7 +215,7 @@ func TestStatesShowTheLatestAndEndWithTheSession(t *testing.T) {
 		for state := range s.States(t.Context()) {
 			got = append(got, state)
 			switch len(got) {
-			case 1: // while nobody looks the connection breaks and comes back several times
+			case 1: // the connection breaks and comes back several times before the next check
 				for range 3 {
 					f.cut()
 					time.Sleep(time.Second)

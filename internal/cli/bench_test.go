@@ -12,7 +12,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// The parents of the locks are containers in one layout, and stay until somebody deletes them in the others.
+// The parents of the locks are containers in one layout, and stay until they are deleted in the others.
 func TestBenchLeavesNothingBehindButWhatWasThere(t *testing.T) {
 	t.Parallel()
 	for _, layout := range []string{"curator", "kazoo", "both"} {

@@ -18,7 +18,7 @@ import (
 // puppet is the command that tests run under a lock: "puppet" prints "ready PID", then every signal that it gets, and
 // ends with code 3 at SIGTERM. "puppet all" also prints SIGCONT. "puppet mortal" dies of signals. "puppet stubborn"
 // goes on after SIGTERM. "puppet parent" has a stubborn child in its group, and ends at SIGTERM itself. All of them
-// end when nobody can read their standard output any more: with the test that reads it.
+// end when their standard output has no reader any more: with the test that reads it.
 func puppet() {
 	ch := make(chan os.Signal, 64)
 	mode := strings.Join(os.Args[1:], " ")

@@ -50,7 +50,7 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// start starts turnstile with these arguments. Its command writes to the pipe that line reads without anybody between.
+// start starts turnstile with these arguments. Its command writes directly to the pipe that line reads.
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
 	return startWith(t, nil, args...)
@@ -145,7 +145,7 @@ func (r *running) ready() int {
 	return pid
 }
 
-// rest returns what else is written to standard output until nobody is left who could write.
+// rest returns what else is written to standard output until no process is left that could write.
 func (r *running) rest() string {
 	r.t.Helper()
 	rest, err := io.ReadAll(r.lines)

@@ -49,9 +49,9 @@ func TestGroupGetsTheSignals(t *testing.T) {
 	r.signal(syscall.SIGKILL)
 	r.wantLine("got 15") // the command alone: what it has started is left to itself
 	if err := syscall.Kill(-group, syscall.SIGKILL); err != nil {
-		t.Errorf("what the command has started has ended without anybody's doing: %v", err)
+		t.Errorf("a process that the command has started ended by itself: %v", err)
 	}
-	r.rest() // until nobody is left who could write
+	r.rest() // until no process is left that could write
 }
 
 func TestSignalWhileWaitingLeavesTheLine(t *testing.T) {

@@ -89,7 +89,7 @@ func (s *screen) see(text string) {
 	}
 }
 
-// end reads until nobody has the terminal any more, and returns what came since what was looked for last.
+// end reads until no process has the terminal any more, and returns what came since what was looked for last.
 func (s *screen) end() string {
 	s.t.Helper()
 	chunk := make([]byte, 1024)
@@ -133,8 +133,8 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	s.see("got 3\r\n") // and no second 2
 }
 
-// A script stops at Ctrl-C as it does with flock(1), whichever shell runs it, and whoever has the terminal at that
-// time. The lock is free then.
+// A script stops at Ctrl-C as it does with flock(1), whichever shell runs it and whichever process has the
+// terminal. Then the lock is free.
 func TestCtrlCStopsTheScript(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, script string }{

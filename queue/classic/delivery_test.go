@@ -69,7 +69,7 @@ func TestWaitingTakeIsToldThatALockHasGone(t *testing.T) {
 		must(t, held.item.Release(t.Context()))
 		must(t, (<-got).done(t.Context()))
 		if err := held.done(t.Context()); err != nil {
-			t.Errorf("got %v from an item that somebody else has done, want nil", err)
+			t.Errorf("got %v from an item that another consumer has done, want nil", err)
 		}
 	})
 }

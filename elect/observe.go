@@ -56,7 +56,7 @@ func (o *observer) follow(ctx context.Context, sess *zk.Session) error {
 		return err
 	}
 	for {
-		leader, watch, err := o.look(ctx, sess)
+		leader, watch, err := o.read(ctx, sess)
 		if err != nil {
 			return err
 		}
@@ -79,10 +79,10 @@ func (o *observer) follow(ctx context.Context, sess *zk.Session) error {
 	}
 }
 
-// look returns the leader and a watch that fires when the leader changes: on the leader's own node, because later
+// read returns the leader and a watch that fires when the leader changes: on the leader's own node, because later
 // candidates queue behind it; on the line while it is empty; on the path while it does not exist. It returns no watch
 // if the node went before it could be watched.
-func (o *observer) look(ctx context.Context, sess *zk.Session) (Leader, *zk.Watch, error) {
+func (o *observer) read(ctx context.Context, sess *zk.Session) (Leader, *zk.Watch, error) {
 	dir := o.candidate.path
 	children, _, err := sess.Children(ctx, dir)
 	if err != nil && !errors.Is(err, zk.NoNode) {

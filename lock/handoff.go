@@ -39,7 +39,7 @@ func (h Handoff) withDefaults() (Handoff, error) {
 type bound struct {
 	turn      int       // the turn that was next then
 	at        time.Time // when that was
-	looking   bool      // a look at the line is under way
+	checking  bool      // checkLine is under way
 	contended bool      // another contender stands in it
 	watched   bool      // the line is watched: we hear of every contender that comes
 }
@@ -49,14 +49,14 @@ func (b *bound) reached(h Handoff, turn int, now time.Time) bool {
 	return !b.alone() && (turn-b.turn >= h.Count || now.Sub(b.at) >= h.Time)
 }
 
-// near reports whether it is time to look at the line, so that the answer is there before the bound is.
+// near reports whether it is time to check the line, so that the answer is there before the bound is.
 func (b *bound) near(h Handoff, turn int, now time.Time) bool {
-	return !b.looking && !b.contended && !b.watched && (turn-b.turn >= h.Count/2 || now.Sub(b.at) >= h.Time/2)
+	return !b.checking && !b.contended && !b.watched && (turn-b.turn >= h.Count/2 || now.Sub(b.at) >= h.Time/2)
 }
 
 // keeps reports whether an ownership may be kept while no goroutine here wants the lock: it may if no other contender
 // is known to stand in the line. Once it has been kept before, a goroutine watches the line; until the watch is set,
-// the last look at the line counts for Handoff.Time only.
+// the last check of the line counts for Handoff.Time only.
 func (b *bound) keeps(h Handoff, before bool, now time.Time) bool {
 	return !b.contended && (!before || b.watched || now.Sub(b.at) < h.Time)
 }

@@ -32,8 +32,8 @@ type localQueue struct {
 // A group is goroutines behind one contender. The queue's mu guards it.
 //
 // Its states: standing (ownership is nil); owning and held; owning and not held, because the lock is retained (no
-// goroutine waits) or parked (some wait, and the bound of the hand-off is reached while a look at the line is under
-// way); over.
+// goroutine waits) or parked (some wait, and the bound of the hand-off is reached while the line is being
+// checked); over.
 type group struct {
 	queue     *localQueue
 	ticket    *ticket       // nil if the queue has none
@@ -375,8 +375,8 @@ func (g *group) next() *line.Removal {
 	case !g.bounded(time.Now()):
 		g.serveFirst()
 		return nil
-	case g.bound.looking:
-		return nil // parked: look decides
+	case g.bound.checking:
+		return nil // parked: checkLine decides
 	default:
 		return g.release()
 	}
@@ -412,25 +412,25 @@ func (g *group) pass() {
 	go next.stand()
 }
 
-// bounded reports whether the bound of the hand-off is reached. Shortly before that it starts a look at the line.
+// bounded reports whether the bound of the hand-off is reached. Shortly before that it starts to check the line.
 func (g *group) bounded(now time.Time) bool {
 	turn, limits := g.ownership.Turn(), g.queue.base.cfg.Handoff
 	if g.bound.near(limits, turn, now) {
-		g.bound.looking = true
-		go g.look(turn, now)
+		g.bound.checking = true
+		go g.checkLine(turn, now)
 	}
 	return g.bound.reached(limits, turn, now)
 }
 
-// look finds out whether other contenders stand in the line. Its answer counts from when the request was sent.
-func (g *group) look(turn int, sent time.Time) {
+// checkLine finds out whether other contenders stand in the line. Its answer counts from when the request was sent.
+func (g *group) checkLine(turn int, sent time.Time) {
 	others, err := g.ownership.Own().Others(g.ownership.Context(), g.queue.others)
 	g.queue.mu.Lock()
 	defer g.queue.mu.Unlock()
 	if g.over {
 		return
 	}
-	g.bound.looking = false
+	g.bound.checking = false
 	switch {
 	case err != nil || others: // a process that cannot find out lets others have their turn
 		g.bound.contended = true

@@ -80,8 +80,8 @@ func (it *Item) lock(ctx context.Context) (read func(context.Context) (zk.Data, 
 	}, err
 }
 
-// look finds out whether the lock is ours and whether the item exists, as of now, whatever the server knew before.
-func (it *Item) look(ctx context.Context) (locked, there bool, err error) {
+// state finds out whether the lock is ours and whether the item exists, as of now, whatever the server knew before.
+func (it *Item) state(ctx context.Context) (locked, there bool, err error) {
 	for {
 		b := it.sess.Batch()
 		passed, lock, item := line.Barrier(b, it.lockPath()), b.Get(it.lockPath()), b.Exists(it.path())

@@ -61,7 +61,7 @@ func (it *Item) Held(ctx context.Context) (bool, error) {
 	if it.id == nil {
 		return false, nil
 	}
-	locked, _, err := it.look(ctx)
+	locked, _, err := it.state(ctx)
 	if it.sess.Err() != nil {
 		return false, nil //nolint:nilerr // the lock ends with its session
 	}
@@ -96,7 +96,7 @@ func (it *Item) Release(ctx context.Context) error {
 	if it.id == nil {
 		return ErrRemoved
 	}
-	locked, _, err := it.look(ctx)
+	locked, _, err := it.state(ctx)
 	switch {
 	case it.sess.Err() != nil:
 		return nil //nolint:nilerr // the lock ends with its session
@@ -131,12 +131,12 @@ func (it *Item) finish(ctx context.Context, also ...zk.Op) error {
 		if !gone && zk.OutcomeOf(err) != zk.Unknown {
 			return err
 		}
-		locked, there, lookErr := it.look(ctx)
+		locked, there, stateErr := it.state(ctx)
 		switch {
 		case it.sess.Err() != nil:
 			return fmt.Errorf("%w: %w", ErrLost, it.sess.Err())
-		case lookErr != nil:
-			return lookErr
+		case stateErr != nil:
+			return stateErr
 		case !locked && !there:
 			it.hold.over()
 			return nil

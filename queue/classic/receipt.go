@@ -64,11 +64,11 @@ func (r *receipts) do(ctx context.Context, sess *zk.Session, send func(stamp zk.
 		case zk.OutcomeOf(err) != zk.Unknown:
 			return err
 		default:
-			done, lookErr := resolve(context.WithoutCancel(ctx), sess, rec, stamp)
+			done, resolveErr := resolve(context.WithoutCancel(ctx), sess, rec, stamp)
 			switch {
-			case lookErr != nil:
+			case resolveErr != nil:
 				rec = nil // the transaction may still come, and would take later ones for its own
-				return &UnresolvedError{Err: lookErr}
+				return &UnresolvedError{Err: resolveErr}
 			case done:
 				return nil
 			case ctx.Err() != nil:

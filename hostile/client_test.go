@@ -158,7 +158,7 @@ func (p *polite) taken() []time.Duration {
 	return took
 }
 
-// p99 returns the time within which 99 of 100 things were done.
+// p99 returns the 99th percentile of the times that operations took.
 func p99(took []time.Duration) time.Duration {
 	if len(took) == 0 {
 		return 0

@@ -58,8 +58,8 @@ func (res *results) write(t *testing.T, docs string) {
 
 func (res *results) table() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nMeasured for %v. Without an attack 99 of 100 things are done within %s, "+
-		"under attack within %s.\n\n", res.length, millis(res.rows[0].took), millis(res.under))
+	fmt.Fprintf(&b, "\nMeasured for %v. Without an attack the 99th percentile is %s, "+
+		"over all attacks together %s.\n\n", res.length, millis(res.rows[0].took), millis(res.under))
 	fmt.Fprintln(&b, "| attack | p99 of the client that behaves | memory, MiB | connections | sent, MiB | limits met |")
 	fmt.Fprintln(&b, "| --- | --- | --- | --- | --- | --- |")
 	for _, r := range res.rows {

@@ -14,6 +14,10 @@ import (
 // A localQueue is the goroutines of this process that want one lock, in the order of their calls. They stand in groups,
 // each behind one contender in the servers' line. While that is first, the goroutines of a group share it: one after
 // the other, or all at a time if the queue shares.
+//
+// A Mutex has a queue without tickets: one group at a time. An RWMutex has one for its readers, which shares; their
+// groups take tickets, as each call of Lock does, so that the readers and writers of a process keep their order.
+// With StrictFIFO, its readers are single, and a Mutex does without the queue.
 type localQueue struct {
 	base   *base
 	shares bool                      // several goroutines may hold at a time: readers

@@ -12,9 +12,9 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// owner is the state that one goroutine at a time owns: the tree, the sessions and the batch being filled. That
-// goroutine is run, to which the others send items, or for a moment a reader, see serveInline. While it has the turn it
-// never waits for the disk or for a client.
+// owner is the state that one goroutine at a time owns: the tree, the sessions and the batch being filled. Usually that
+// goroutine is run, to which the others send items; briefly it can be a connection's reader (serveInline). While a
+// goroutine has the turn it never waits for the disk or for a client.
 type owner struct {
 	*Server
 	turn   sync.Mutex // guards everything below

@@ -138,7 +138,7 @@ func (c *Client) run() {
 		}
 		c.keep(s)
 		cause := context.Cause(s.ctx)
-		c.log.Info("session ended", "session", s.ID(), "err", cause)
+		c.log.Info("session ended", "session", s.hexID(), "err", cause)
 		if errors.Is(cause, ErrClosed) || errors.Is(cause, ErrAuthFailed) {
 			c.finish(cause)
 			return

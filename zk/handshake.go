@@ -59,9 +59,9 @@ func (c *Client) connectSession(s *Session, n *conn) error {
 	if errors.Is(err, io.EOF) {
 		seen := ""
 		if req.LastZxidSeen != 0 {
-			seen = fmt.Sprintf(", and has it seen transaction 0x%x", req.LastZxidSeen)
+			seen = fmt.Sprintf(" (has it seen transaction 0x%x?)", req.LastZxidSeen)
 		}
-		return fmt.Errorf("server closed the connection on the connect request (is it running%s?): %w", seen, err)
+		return fmt.Errorf("server closed the connection on the connect request%s: %w", seen, err)
 	}
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ func (c *Client) keep(s *Session) {
 		if s.ctx.Err() == nil {
 			c.setLastError(err)
 			s.detach(n, err)
-			c.log.Warn("disconnected", "server", n.server.String(), "session", s.ID(), "err", err)
+			c.log.Warn("disconnected", "server", n.server.String(), "session", s.hexID(), "err", err)
 		}
 		if hook := c.cfg.Hooks.Disconnected; hook != nil {
 			hook(n.server.String(), err)
@@ -81,7 +81,7 @@ func (c *Client) keep(s *Session) {
 func (c *Client) connected(s *Session, n *conn) {
 	c.setLastError(nil)
 	c.log.Info("connected",
-		"server", n.server.String(), "session", s.ID(), "timeout", n.timeout, "readonly", n.readOnly)
+		"server", n.server.String(), "session", s.hexID(), "timeout", n.timeout, "readonly", n.readOnly)
 	state := Connected
 	if n.readOnly {
 		state = ConnectedReadOnly
@@ -161,7 +161,7 @@ func (c *Client) connect(s *Session) (*conn, error) {
 		if last && backoff == firstBackoff { // no server was reachable: warn once
 			level = slog.LevelWarn
 		}
-		c.log.Log(s.ctx, level, "cannot connect", "server", srv.String(), "session", s.ID(), "err", err)
+		c.log.Log(s.ctx, level, "cannot connect; retrying", "server", srv.String(), "session", s.hexID(), "err", err)
 		if !last {
 			continue
 		}

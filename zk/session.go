@@ -318,4 +318,7 @@ func (s *Session) end(cause error) {
 	}
 }
 
-func (s *Session) String() string { return fmt.Sprintf("session 0x%x", s.ID()) }
+func (s *Session) String() string { return "session " + s.hexID() }
+
+// hexID returns the id as ZooKeeper's tools show it.
+func (s *Session) hexID() string { return fmt.Sprintf("0x%x", s.ID()) }

@@ -63,7 +63,7 @@ func showOwn(ctx context.Context, app *command.App, own *ownserver.Server, asJSO
 	s.PID, s.Running = own.Running(ctx)
 	state := "it does not run"
 	if s.Running {
-		state = fmt.Sprintf("it runs, pid %d", s.PID)
+		state = fmt.Sprintf("running, pid %d", s.PID)
 	}
 	err := app.Report(asJSON, s, "%s\nconnect  %s\ndata     %s\nlog      %s\n",
 		state, strings.Join(s.Connect, " "), s.Data, s.Log)

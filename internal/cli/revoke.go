@@ -246,7 +246,7 @@ func (r *revoker) print(list []lock.Revoked) error {
 func became(e lock.Ending) string {
 	switch e {
 	case lock.EndingReleased:
-		return "has given it up"
+		return "has released it"
 	case lock.EndingForced:
 		return "has lost it by force"
 	case lock.EndingKept:

@@ -41,7 +41,8 @@ func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	return exit(app, root.ExecuteContext(ctx))
+	cmd, err := root.ExecuteContextC(ctx)
+	return exit(app, cmd, err)
 }
 
 func newRoot(app *command.App) *cobra.Command {
@@ -66,15 +67,43 @@ is TURNSTILE_SESSION_TIMEOUT. A flag on the command line takes precedence.`,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		if slices.Contains([]string{"lock", "elect", "take", "work"}, cmd.Name()) {
-			return command.Usagef(cmd, "%w (flags of the command to run go after --)", err)
-		}
-		return command.Usage(cmd, err)
+		return command.Usage(cmd, flagError(cmd, err))
 	})
 	root.AddCommand(newLock(app), newElect(app), newWho(app), newRevoke(app), queuecmd.New(app))
 	root.AddCommand(newServe(app), newOwnServer(app), newBench(app), newVersion(app), newMan())
+	refuseUnknownTopics(root)
 	completeChoices(root)
 	return root
+}
+
+// flagError says what is wrong with a flag.
+func flagError(cmd *cobra.Command, err error) error {
+	_, unknown := errors.AsType[*pflag.NotExistError](err)
+	if unknown && slices.Contains([]string{"lock", "elect", "take", "work"}, cmd.Name()) {
+		return fmt.Errorf("%w (flags of the command to run go after --)", err)
+	}
+	value, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if ok && value.GetFlag().Value.Type() == "int" {
+		return fmt.Errorf("--%s must be a whole number: %q", value.GetFlag().Name, value.GetValue())
+	}
+	return err
+}
+
+// refuseUnknownTopics makes the help command fail if it is asked for a command that there is not.
+func refuseUnknownTopics(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	for _, help := range root.Commands() {
+		if help.Name() == "help" {
+			help.Run, help.RunE = nil, func(_ *cobra.Command, topic []string) error {
+				cmd, rest, err := root.Find(topic)
+				if err != nil || len(rest) > 0 {
+					return command.Usage(root, fmt.Errorf("unknown command %q", strings.Join(topic, " ")))
+				}
+				cmd.InitDefaultHelpFlag()
+				return cmd.Help()
+			}
+		}
+	}
 }
 
 // completeChoices lets shells complete the words of flags that have some.
@@ -91,13 +120,13 @@ func completeChoices(cmd *cobra.Command) {
 }
 
 // exit says why a command failed, and returns how to end.
-func exit(app *command.App, err error) *command.Error {
+func exit(app *command.App, cmd *cobra.Command, err error) *command.Error {
 	if err == nil {
 		return &command.Error{Code: command.ExitOK}
 	}
 	var exit *command.Error
 	if !errors.As(err, &exit) { // cobra's own: no such command, wrong number of arguments
-		exit = &command.Error{Code: command.ExitUsage, Err: err, Hint: "turnstile --help lists the commands"}
+		exit = &command.Error{Code: command.ExitUsage, Err: err, Hint: cmd.CommandPath() + " --help lists the commands"}
 	}
 	if exit.Err != nil {
 		fmt.Fprintln(app.Stderr, "turnstile:", undoubled(exit.Error()))

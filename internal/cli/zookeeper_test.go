@@ -77,7 +77,7 @@ func TestEveryKindOfLockOnApacheZooKeeper(t *testing.T) {
 	}
 	holder := start(t, append(append([]string{"lock"}, flags...), "/r", "--", "puppet")...)
 	holder.ready()
-	if got := run(0, "revoke", "--reason", "maintenance", "/r"); !strings.Contains(got, "has given it up") {
+	if got := run(0, "revoke", "--reason", "maintenance", "/r"); !strings.Contains(got, "has released it") {
 		t.Errorf("revoke prints %q", got)
 	}
 	holder.wantLine("got 15")

@@ -2,8 +2,8 @@
 // the server gave them. Each waiter watches only the nearest contender ahead. Locks and elections are such lines, with
 // different names and different rules about which contenders block which.
 //
-// A Contender is an entry in a line, of any client. An Own is a contender of ours, and a Request is one that was asked
-// for. An Ownership is the time for which ours is first.
+// A Contender is an entry in a line, of any client. "Ours" are those of this process. An Own is one of ours, and
+// a Request is one that was asked for. An Ownership is the time for which ours is first.
 package line
 
 import (

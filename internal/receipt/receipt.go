@@ -1,4 +1,4 @@
-// Package receipt tells a client whether a transaction was done whose reply is lost, whatever nodes it is about.
+// Package receipt tells a client whether a transaction was applied whose reply is lost, whatever nodes it writes.
 package receipt
 
 import (

@@ -33,11 +33,13 @@ type Connection struct {
 	saslPasswordFile string
 	acl              acl // of nodes that are created
 
-	own *ownserver.Server // once Open has found it; nil if servers are named
+	flags *pflag.FlagSet
+	own   *ownserver.Server // once Open has found it; nil if servers are named
 }
 
 // Flags adds the flags.
 func (c *Connection) Flags(flags *pflag.FlagSet) {
+	c.flags = flags
 	c.sessionTimeout, c.connectTimeout = Duration(10*time.Second), Duration(10*time.Second)
 	flags.StringVar(&c.Servers, "connect", "", "ZooKeeper `servers`, as zk1:2181,zk2:2181/chroot or unix:/path "+
 		"(default: this user's own server, started when needed)")
@@ -72,6 +74,9 @@ func (c *Connection) Where() string {
 // config checks the flags.
 func (c *Connection) config() (zk.Config, error) {
 	cfg := zk.Config{Servers: c.Servers, Timeout: time.Duration(c.sessionTimeout)}
+	if err := c.checkOwn(); err != nil {
+		return cfg, err
+	}
 	if err := ownserver.CheckSockets(strings.Split(c.Servers, ",")...); err != nil {
 		return cfg, fmt.Errorf("--connect: %w", err)
 	}
@@ -103,6 +108,24 @@ func (c *Connection) config() (zk.Config, error) {
 		return cfg, errors.New("--acl creator needs credentials: --auth, --sasl-user or --tls-cert")
 	}
 	return cfg, nil
+}
+
+// checkOwn refuses flags that say that a server is meant, although none is named. Otherwise a script with an empty
+// variable would use a server that no other machine uses, and its lock would exclude none of them.
+func (c *Connection) checkOwn() error {
+	if c.Servers != "" {
+		return nil
+	}
+	if c.flags.Changed("connect") {
+		return errors.New("--connect is empty: name the servers, or leave it out to use this user's own server")
+	}
+	var err error
+	c.flags.Visit(func(f *pflag.Flag) {
+		if f.Changed && strings.HasPrefix(f.Name, "tls") {
+			err = fmt.Errorf("--%s needs --connect: this user's own server does not use TLS", f.Name)
+		}
+	})
+	return err
 }
 
 // ErrNoAnswer is the cause of a context that ended because no server answered within --connect-timeout.

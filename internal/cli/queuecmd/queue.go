@@ -141,7 +141,7 @@ func (u *access) explain(ctx context.Context, client *zk.Client, err error) erro
 		return cause
 	case errors.Is(err, queue.ErrNotQueue):
 		return &command.Error{
-			Code: command.ExitUsage, Err: err, Hint: "choose another PATH: this one is used for something else",
+			Code: command.ExitUsage, Err: err, Hint: "choose another PATH",
 		}
 	}
 	return err

@@ -52,7 +52,8 @@ const (
 )
 
 var columnTitles = [columns]string{
-	"Turnstile, turnstile serve", "Turnstile, ZooKeeper", "other client, ZooKeeper", "etcd", "Redis, appendfsync always",
+	"Turnstile, turnstile serve", "Turnstile, ZooKeeper", "other client, ZooKeeper", "etcd",
+	"Redis, appendfsync always",
 }
 
 // A mainFigure is a row of the summary.

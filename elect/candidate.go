@@ -9,6 +9,8 @@
 //	})
 package elect
 
+// Candidates: configuration, campaigns and participants.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package elect
 
+// The names of nodes, and which programs share an election.
+
 import (
 	"fmt"
 

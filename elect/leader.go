@@ -1,5 +1,7 @@
 package elect
 
+// The leader as other clients see it.
+
 import (
 	"bytes"
 	"context"

@@ -1,5 +1,7 @@
 package elect
 
+// What a campaign wins.
+
 import (
 	"context"
 	"errors"

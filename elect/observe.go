@@ -1,5 +1,7 @@
 package elect
 
+// Following who leads.
+
 import (
 	"context"
 	"errors"

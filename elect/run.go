@@ -1,5 +1,7 @@
 package elect
 
+// Running a function while elected.
+
 import (
 	"context"
 

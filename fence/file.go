@@ -1,5 +1,7 @@
 package fence
 
+// File, a fence for a file.
+
 import (
 	"context"
 	"errors"

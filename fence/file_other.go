@@ -2,6 +2,8 @@
 
 package fence
 
+// Systems without the file locks that File needs.
+
 import (
 	"errors"
 	"fmt"

@@ -2,6 +2,8 @@
 
 package fence
 
+// The file lock of a File.
+
 import (
 	"errors"
 	"os"

@@ -1,5 +1,7 @@
 package fence
 
+// The file lock of a File.
+
 import (
 	"errors"
 	"os"

@@ -1,5 +1,7 @@
 package fence
 
+// The fence around an HTTP service.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package fence
 
+// Node, a fence in ZooKeeper.
+
 import (
 	"context"
 	"errors"

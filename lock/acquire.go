@@ -1,5 +1,7 @@
 package lock
 
+// What all locks have in common: one way to acquire.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package lock
 
+// The configurations of the other locks.
+
 import (
 	"context"
 	"time"

@@ -1,5 +1,7 @@
 package lock
 
+// The contenders of each kind of lock.
+
 import (
 	"errors"
 	"fmt"

@@ -1,5 +1,7 @@
 package lock
 
+// The delay after a loss.
+
 import (
 	"context"
 	"errors"

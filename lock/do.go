@@ -1,5 +1,7 @@
 package lock
 
+// Running a function under a lock.
+
 import (
 	"context"
 	"errors"

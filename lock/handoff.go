@@ -1,5 +1,7 @@
 package lock
 
+// The bounds of passing a lock on in memory.
+
 import (
 	"fmt"
 	"time"

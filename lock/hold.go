@@ -1,5 +1,7 @@
 package lock
 
+// Holds.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package lock
 
+// Hooks.
+
 import (
 	"context"
 	"sync"

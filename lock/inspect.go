@@ -1,5 +1,7 @@
 package lock
 
+// Who holds and who waits.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package lock
 
+// The names of nodes, and which programs respect them.
+
 import (
 	"fmt"
 

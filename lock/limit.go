@@ -1,5 +1,7 @@
 package lock
 
+// The limit of a semaphore, and storing it.
+
 import (
 	"context"
 	"encoding/binary"

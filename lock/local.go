@@ -1,5 +1,7 @@
 package lock
 
+// The local queue of the goroutines of one process.
+
 import (
 	"context"
 	"errors"

@@ -11,6 +11,8 @@
 // and a guard that makes writes to ZooKeeper fail once the hold is gone.
 package lock
 
+// Mutex, its configuration, and the errors of this package.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package lock
 
+// How many sequence numbers are left.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package lock
 
+// What a contender's node says about it.
+
 import (
 	"bytes"
 	"encoding/json"

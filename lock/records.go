@@ -1,5 +1,7 @@
 package lock
 
+// Records of revocations.
+
 import (
 	"context"
 	"encoding/json"

@@ -1,5 +1,7 @@
 package lock
 
+// Nested holds.
+
 import (
 	"context"
 	"fmt"

@@ -1,5 +1,7 @@
 package lock
 
+// Which contenders exclude each other.
+
 import (
 	"slices"
 

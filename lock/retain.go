@@ -1,5 +1,7 @@
 package lock
 
+// Keeping a lock after the last unlock.
+
 import "time"
 
 // A retention says how long an ownership has been kept while no goroutine here wants the lock.

@@ -1,5 +1,7 @@
 package lock
 
+// How often an acquisition is retried.
+
 import (
 	"cmp"
 	"context"

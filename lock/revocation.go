@@ -1,5 +1,7 @@
 package lock
 
+// Being asked to release a lock.
+
 import (
 	"bytes"
 	"context"

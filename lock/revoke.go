@@ -1,5 +1,7 @@
 package lock
 
+// Asking a holder to release a lock.
+
 import (
 	"cmp"
 	"context"

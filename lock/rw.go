@@ -1,5 +1,7 @@
 package lock
 
+// RWMutex.
+
 import (
 	"context"
 

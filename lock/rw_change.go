@@ -1,5 +1,7 @@
 package lock
 
+// Upgrading and downgrading.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package lock
 
+// Semaphore.
+
 import (
 	"context"
 	"fmt"

@@ -1,5 +1,7 @@
 package lock
 
+// Set.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package lock
 
+// Simple.
+
 import (
 	"context"
 	"encoding/json"

@@ -1,5 +1,7 @@
 package lock
 
+// What a lost connection does to a hold.
+
 import (
 	"errors"
 	"fmt"

@@ -1,5 +1,7 @@
 package lock
 
+// The order of the calls of one process.
+
 import (
 	"context"
 	"sync"

@@ -1,5 +1,7 @@
 package lock
 
+// Fencing tokens.
+
 import (
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"

@@ -1,5 +1,7 @@
 package lock
 
+// A goroutine in a local queue.
+
 import "context"
 
 // A waiter is one goroutine in a local queue. It gets one answer.

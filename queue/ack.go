@@ -1,5 +1,7 @@
 package queue
 
+// Acknowledgements that share a transaction.
+
 import (
 	"cmp"
 	"context"

@@ -1,5 +1,7 @@
 package queue
 
+// What an acknowledgement does to the claims.
+
 import "github.com/seed-a3166700/turnstile/zk"
 
 // ackTxn is what a transaction that finishes items does to the nodes of their claims: it removes a node, if the last

@@ -1,5 +1,7 @@
 package queue
 
+// What the parts of a queue share.
+
 import (
 	"context"
 	"errors"

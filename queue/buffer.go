@@ -1,5 +1,7 @@
 package queue
 
+// Claimed items that are not delivered yet.
+
 import (
 	"slices"
 	"time"

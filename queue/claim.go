@@ -1,5 +1,7 @@
 package queue
 
+// The nodes of claims.
+
 import (
 	"cmp"
 	"context"

@@ -1,5 +1,7 @@
 package queue
 
+// The servers' time.
+
 import (
 	"sync"
 	"time"

@@ -1,5 +1,7 @@
 package queue
 
+// Configuration.
+
 import (
 	"cmp"
 	"context"

@@ -1,5 +1,7 @@
 package queue
 
+// Running a function for each item.
+
 import (
 	"context"
 	"errors"

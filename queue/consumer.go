@@ -1,5 +1,7 @@
 package queue
 
+// A queue as a consumer, under one session.
+
 import (
 	"context"
 	"encoding/hex"

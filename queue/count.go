@@ -1,5 +1,7 @@
 package queue
 
+// Counting what is in a queue.
+
 import (
 	"context"
 	"errors"

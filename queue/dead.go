@@ -1,5 +1,7 @@
 package queue
 
+// Dead letters.
+
 import (
 	"context"
 	"errors"

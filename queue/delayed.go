@@ -1,5 +1,7 @@
 package queue
 
+// Buckets of delayed items.
+
 import (
 	"cmp"
 	"context"

@@ -1,5 +1,7 @@
 package queue
 
+// Errors.
+
 import "fmt"
 
 // FullError says how full a queue is that takes no more items. It is an ErrFull.

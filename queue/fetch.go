@@ -1,5 +1,7 @@
 package queue
 
+// Finding and claiming items.
+
 import (
 	"cmp"
 	"context"

@@ -1,5 +1,7 @@
 package queue
 
+// Items, and finishing them.
+
 import (
 	"cmp"
 	"context"

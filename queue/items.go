@@ -1,5 +1,7 @@
 package queue
 
+// Listing what is ready.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package queue
 
+// The nodes of a queue.
+
 import (
 	"context"
 	"errors"

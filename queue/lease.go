@@ -1,5 +1,7 @@
 package queue
 
+// A claim of this consumer.
+
 import (
 	"context"
 	"errors"

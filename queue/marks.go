@@ -1,5 +1,7 @@
 package queue
 
+// Marking items as delivered.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package queue
 
+// Moving items between lists.
+
 import (
 	"cmp"
 	"context"

@@ -1,5 +1,7 @@
 package queue
 
+// Putting an item once.
+
 import (
 	"context"
 	"crypto/sha256"

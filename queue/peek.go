@@ -1,5 +1,7 @@
 package queue
 
+// Looking at the next item.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package queue
 
+// Moving delayed items when they are due.
+
 import (
 	"context"
 	"errors"

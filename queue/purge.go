@@ -1,5 +1,7 @@
 package queue
 
+// Removing all items.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package queue
 
+// Putting items.
+
 import (
 	"context"
 	"errors"

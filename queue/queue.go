@@ -16,6 +16,8 @@
 // once: when its consumer crashes, and when a consumer's session ends while it works.
 package queue
 
+// Queue.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package queue
 
+// Items that cannot be read.
+
 import (
 	"errors"
 

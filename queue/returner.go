@@ -1,5 +1,7 @@
 package queue
 
+// Giving back what was claimed.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package queue
 
+// Waiting for room.
+
 import (
 	"context"
 	"time"

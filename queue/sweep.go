@@ -1,5 +1,7 @@
 package queue
 
+// Removing what is old or empty.
+
 import (
 	"context"
 	"encoding/hex"

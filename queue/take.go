@@ -1,5 +1,7 @@
 package queue
 
+// Taking items: the callers, and the goroutine that serves them.
+
 import (
 	"context"
 	"errors"

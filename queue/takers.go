@@ -1,5 +1,7 @@
 package queue
 
+// The goroutines that want items.
+
 import "slices"
 
 // taker is a goroutine that wants items. It gets one answer, unless it leaves first.

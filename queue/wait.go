@@ -1,5 +1,7 @@
 package queue
 
+// Waiting for items.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package queue
 
+// The watches of a waiting consumer.
+
 import (
 	"context"
 	"slices"

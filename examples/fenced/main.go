@@ -11,6 +11,8 @@
 // that the service has is at http://127.0.0.1:8037/.
 package main
 
+// The service and its client.
+
 import (
 	"bufio"
 	"context"

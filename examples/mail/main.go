@@ -1,6 +1,8 @@
 // Command mail sends the mails that are in a queue. "mail ADDRESS" puts one into it.
 package main
 
+// The producer and the consumer.
+
 import (
 	"context"
 	"fmt"

@@ -1,6 +1,8 @@
 // Command report writes a report that two processes must never write at the same time.
 package main
 
+// The whole program.
+
 import (
 	"context"
 	"fmt"

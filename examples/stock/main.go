@@ -2,6 +2,8 @@
 // server itself refuses it once the hold has ended, however late the writer is.
 package main
 
+// The whole program.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package cli
 
+// Connecting and waiting for the lock.
+
 import (
 	"context"
 	"errors"

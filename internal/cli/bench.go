@@ -1,5 +1,7 @@
 package cli
 
+// turnstile bench.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package cli
 
+// The worker processes of turnstile bench.
+
 import (
 	"cmp"
 	"context"

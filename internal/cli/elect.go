@@ -1,5 +1,7 @@
 package cli
 
+// turnstile elect.
+
 import (
 	"context"
 	"fmt"

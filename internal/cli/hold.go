@@ -1,5 +1,7 @@
 package cli
 
+// turnstile lock without a command.
+
 import (
 	"context"
 	"io"

@@ -1,5 +1,7 @@
 package cli
 
+// The kinds of lock that turnstile lock takes.
+
 import (
 	"context"
 	"fmt"

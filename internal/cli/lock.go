@@ -1,5 +1,7 @@
 package cli
 
+// turnstile lock.
+
 import (
 	"context"
 	"os"

@@ -1,5 +1,7 @@
 package cli
 
+// turnstile own-server.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package cli
 
+// turnstile revoke.
+
 import (
 	"context"
 	"errors"

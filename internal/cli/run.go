@@ -2,6 +2,8 @@
 // environment and streams.
 package cli
 
+// The root command, and how it ends.
+
 import (
 	"context"
 	"errors"

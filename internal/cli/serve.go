@@ -1,5 +1,7 @@
 package cli
 
+// turnstile serve.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package cli
 
+// The limits of turnstile serve.
+
 import (
 	"errors"
 	"fmt"

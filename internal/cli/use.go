@@ -1,5 +1,7 @@
 package cli
 
+// What a path is used for already.
+
 import (
 	"context"
 	"encoding/json"

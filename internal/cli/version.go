@@ -1,5 +1,7 @@
 package cli
 
+// turnstile version.
+
 import (
 	"fmt"
 	"runtime"

@@ -1,5 +1,7 @@
 package cli
 
+// turnstile who.
+
 import (
 	"context"
 	"fmt"

@@ -1,5 +1,7 @@
 package lincheck
 
+// Guarded writes.
+
 import (
 	"cmp"
 	"fmt"

@@ -2,6 +2,8 @@
 // processes of one machine record a history, and porcupine checks it.
 package lincheck
 
+// Holds as their holders saw them.
+
 import (
 	"math"
 

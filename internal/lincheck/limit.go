@@ -1,5 +1,7 @@
 package lincheck
 
+// The writes of a stored limit.
+
 import (
 	"cmp"
 	"fmt"

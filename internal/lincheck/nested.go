@@ -1,5 +1,7 @@
 package lincheck
 
+// Nested holds.
+
 import "fmt"
 
 // Nested is a hold acquired inside another hold of the same lock.

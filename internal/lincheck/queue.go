@@ -1,5 +1,7 @@
 package lincheck
 
+// The history of a queue.
+
 import (
 	"cmp"
 	"fmt"

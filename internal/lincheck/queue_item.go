@@ -1,5 +1,7 @@
 package lincheck
 
+// The life of one item.
+
 // judgeItem checks the life of one item.
 func (j *queueJudge) judgeItem(it *item) {
 	for i, d := range it.deliveries {

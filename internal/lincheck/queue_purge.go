@@ -1,5 +1,7 @@
 package lincheck
 
+// Purges.
+
 import "math"
 
 // Purge is a call that removed the items that were not claimed.

@@ -1,5 +1,7 @@
 package lincheck
 
+// Dead letters that were put back.
+
 import (
 	"math"
 	"slices"

@@ -1,5 +1,7 @@
 package lincheck
 
+// Revocations.
+
 import (
 	"fmt"
 	"slices"

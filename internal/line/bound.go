@@ -1,5 +1,7 @@
 package line
 
+// A context that reads the clock.
+
 import (
 	"context"
 

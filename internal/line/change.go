@@ -1,5 +1,7 @@
 package line
 
+// A contender that changes its kind and keeps its number.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package line
 
+// The names of contenders, and their order.
+
 import (
 	"cmp"
 	"slices"

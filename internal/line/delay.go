@@ -1,5 +1,7 @@
 package line
 
+// Marks, which make the next holder wait after a loss.
+
 import (
 	"context"
 	"encoding/json"

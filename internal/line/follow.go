@@ -1,5 +1,7 @@
 package line
 
+// Contenders of one process that tell each other when their turn is near.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package line
 
+// The random part of names.
+
 import (
 	"crypto/rand"
 	"encoding/hex"

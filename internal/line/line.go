@@ -6,6 +6,8 @@
 // a Request is one that was asked for. An Ownership is the time for which ours is first.
 package line
 
+// A line and its rules.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package line
 
+// A lock that is one node.
+
 import (
 	"context"
 	"errors"

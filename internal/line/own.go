@@ -1,5 +1,7 @@
 package line
 
+// A contender of ours.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package line
 
+// The time for which a contender of ours is first.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package line
 
+// Releases that wait for the next request.
+
 import (
 	"context"
 	"sync"

@@ -1,5 +1,7 @@
 package line
 
+// Leases of a limited number.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package line
 
+// Where a contender of ours stands, and its wait.
+
 import (
 	"context"
 	"errors"

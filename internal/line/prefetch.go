@@ -1,5 +1,7 @@
 package line
 
+// Watches that are asked for together with the creation.
+
 import "github.com/seed-a3166700/turnstile/zk"
 
 // maxSnapshot is how many contenders of a list a position remembers.

@@ -1,5 +1,7 @@
 package line
 
+// Removals that go on in the background.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package line
 
+// Asking for a contender.
+
 import (
 	"context"
 	"errors"

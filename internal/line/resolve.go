@@ -1,5 +1,7 @@
 package line
 
+// What a creation without a reply has done.
+
 import (
 	"context"
 	"errors"

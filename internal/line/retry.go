@@ -1,5 +1,7 @@
 package line
 
+// Trying again under the next session.
+
 import (
 	"context"
 	"errors"

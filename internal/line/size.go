@@ -1,5 +1,7 @@
 package line
 
+// Transactions that would be too large.
+
 import (
 	"fmt"
 

@@ -1,5 +1,7 @@
 package line
 
+// Fencing tokens.
+
 import (
 	"errors"
 	"fmt"

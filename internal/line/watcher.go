@@ -1,5 +1,7 @@
 package line
 
+// Watches on our own nodes while we own.
+
 import (
 	"sync"
 	"time"

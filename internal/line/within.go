@@ -1,5 +1,7 @@
 package line
 
+// A context that ends with the ownership and with the caller.
+
 import (
 	"context"
 	"time"

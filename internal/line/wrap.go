@@ -1,5 +1,7 @@
 package line
 
+// Sequence numbers at their end.
+
 import (
 	"errors"
 	"fmt"

@@ -1,5 +1,7 @@
 package measure
 
+// The counters of a server.
+
 import (
 	"context"
 	"fmt"

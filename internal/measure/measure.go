@@ -2,6 +2,8 @@
 // unlocking, worker processes, a server's counters, and percentiles.
 package measure
 
+// Cycles of locking and unlocking, and percentiles.
+
 import (
 	"context"
 	"slices"

@@ -1,5 +1,7 @@
 package measure
 
+// Worker processes.
+
 import (
 	"bufio"
 	"bytes"

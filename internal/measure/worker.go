@@ -1,5 +1,7 @@
 package measure
 
+// What a worker process answers.
+
 import (
 	"bufio"
 	"context"

@@ -1,5 +1,7 @@
 package ownserver
 
+// Whether it runs, and stopping it.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package ownserver
 
+// Its log.
+
 import (
 	"errors"
 	"io"

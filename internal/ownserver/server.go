@@ -2,6 +2,8 @@
 // name none.
 package ownserver
 
+// Finding and starting it.
+
 import (
 	"bytes"
 	"context"

@@ -2,6 +2,8 @@
 
 package ownserver
 
+// Who owns its files.
+
 import (
 	"errors"
 	"os"

@@ -1,5 +1,7 @@
 package ownserver
 
+// Who owns its files.
+
 import (
 	"errors"
 	"os"

@@ -2,6 +2,8 @@
 
 package peer
 
+// A clock that all processes share.
+
 import "golang.org/x/sys/unix"
 
 // Clock returns the time in nanoseconds of a clock that all processes of the machine share and that is never set:

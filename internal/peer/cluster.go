@@ -1,5 +1,7 @@
 package peer
 
+// One server, or an ensemble.
+
 import (
 	"context"
 	"errors"

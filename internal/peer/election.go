@@ -1,5 +1,7 @@
 package peer
 
+// The addresses in election messages.
+
 import (
 	"encoding/binary"
 	"errors"

@@ -1,5 +1,7 @@
 package peer
 
+// Who has which ephemeral node.
+
 import (
 	"context"
 	"errors"

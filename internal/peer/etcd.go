@@ -1,5 +1,7 @@
 package peer
 
+// etcd servers.
+
 import (
 	"context"
 	"fmt"

@@ -1,5 +1,7 @@
 package peer
 
+// Use outside of tests.
+
 import (
 	"fmt"
 	"io"

@@ -1,5 +1,7 @@
 package peer
 
+// One proxied address.
+
 import (
 	"context"
 	"math/rand/v2"

@@ -1,5 +1,7 @@
 package peer
 
+// All links of a cluster, and their faults.
+
 import (
 	"context"
 	"fmt"

@@ -1,5 +1,7 @@
 package peer
 
+// One server of a cluster.
+
 import (
 	"cmp"
 	"context"

@@ -1,5 +1,7 @@
 package peer
 
+// Children that end with the test.
+
 import "syscall"
 
 // dieWithParent makes the kernel kill the child when the test ends without cleaning up.

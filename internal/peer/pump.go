@@ -1,5 +1,7 @@
 package peer
 
+// One direction of a connection.
+
 import (
 	"errors"
 	"io"

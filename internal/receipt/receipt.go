@@ -1,6 +1,8 @@
 // Package receipt tells a client whether a transaction was applied whose reply is lost, whatever nodes it writes.
 package receipt
 
+// Receipts and their pool.
+
 import (
 	"context"
 	"crypto/rand"

@@ -1,6 +1,8 @@
 // Package segment stores the items of a queue: lists of segments, the records in them, and their names.
 package segment
 
+// Lists of segments.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package segment
 
+// Names and cursors.
+
 import (
 	"fmt"
 	"slices"

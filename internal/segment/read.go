@@ -1,5 +1,7 @@
 package segment
 
+// Reading items.
+
 import (
 	"context"
 	"errors"

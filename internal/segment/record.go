@@ -1,5 +1,7 @@
 package segment
 
+// How an item is stored.
+
 import (
 	"crypto/rand"
 	"encoding/binary"

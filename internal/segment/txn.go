@@ -1,5 +1,7 @@
 package segment
 
+// Appending.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package supervise
 
+// The running command.
+
 import (
 	"os/exec"
 	"runtime"

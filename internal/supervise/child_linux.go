@@ -1,5 +1,7 @@
 package supervise
 
+// Children that end with their parent.
+
 import (
 	"bytes"
 	"os"

@@ -2,6 +2,8 @@
 
 package supervise
 
+// Systems without a signal at the parent's end.
+
 import "syscall"
 
 // dieWithParent does nothing: this system cannot signal a process when its parent dies.

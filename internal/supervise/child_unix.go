@@ -2,6 +2,8 @@
 
 package supervise
 
+// Process groups.
+
 import (
 	"errors"
 	"os"

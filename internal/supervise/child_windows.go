@@ -1,5 +1,7 @@
 package supervise
 
+// Jobs.
+
 import (
 	"os"
 	"os/exec"

@@ -1,5 +1,7 @@
 package supervise
 
+// How a process ends.
+
 import "syscall"
 
 const (

@@ -2,6 +2,8 @@
 
 package supervise
 
+// Ending by a signal.
+
 import (
 	"os"
 	"os/signal"

@@ -1,5 +1,7 @@
 package supervise
 
+// Ending.
+
 import "os"
 
 // Exit ends this process with the exit code.

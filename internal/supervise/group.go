@@ -1,5 +1,7 @@
 package supervise
 
+// Several commands at a time.
+
 import (
 	"context"
 	"errors"

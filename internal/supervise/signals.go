@@ -1,5 +1,7 @@
 package supervise
 
+// Signals to this process.
+
 import (
 	"context"
 	"errors"

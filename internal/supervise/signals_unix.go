@@ -2,6 +2,8 @@
 
 package supervise
 
+// Which signals end a process.
+
 import (
 	"os"
 	"os/signal"

@@ -1,5 +1,7 @@
 package supervise
 
+// Which signals end a process.
+
 import (
 	"os"
 	"syscall"

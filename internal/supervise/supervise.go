@@ -8,6 +8,8 @@
 // Ending.Exit ends this process as its command has ended.
 package supervise
 
+// Running a command under a hold.
+
 import (
 	"context"
 	"errors"

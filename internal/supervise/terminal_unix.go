@@ -2,6 +2,8 @@
 
 package supervise
 
+// Job control.
+
 import (
 	"os"
 	"os/signal"

@@ -1,5 +1,7 @@
 package supervise
 
+// Systems without job control.
+
 import (
 	"os"
 	"syscall"

@@ -1,5 +1,7 @@
 package command
 
+// The flag --acl.
+
 import (
 	"errors"
 	"fmt"

@@ -2,6 +2,8 @@
 // flags that say how to reach a server, running a program under a hold, and exit codes.
 package command
 
+// Streams, environment and messages.
+
 import (
 	"encoding/json"
 	"fmt"

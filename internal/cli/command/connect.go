@@ -1,5 +1,7 @@
 package command
 
+// The flags that name the server, and connecting.
+
 import (
 	"cmp"
 	"context"

@@ -1,5 +1,7 @@
 package command
 
+// Flags from environment variables.
+
 import (
 	"fmt"
 	"strings"

@@ -1,5 +1,7 @@
 package command
 
+// Exit codes and errors.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package command
 
+// A hold that a command runs under.
+
 import (
 	"context"
 	"fmt"

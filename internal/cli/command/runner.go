@@ -1,5 +1,7 @@
 package command
 
+// Running a command under a hold.
+
 import (
 	"fmt"
 	"os/exec"

@@ -1,5 +1,7 @@
 package command
 
+// Words and numbers in messages.
+
 import (
 	"fmt"
 	"strconv"

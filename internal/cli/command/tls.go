@@ -1,5 +1,7 @@
 package command
 
+// The TLS flags.
+
 import (
 	"crypto/tls"
 	"crypto/x509"

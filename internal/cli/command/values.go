@@ -1,5 +1,7 @@
 package command
 
+// Types of flag values.
+
 import (
 	"fmt"
 	"math"

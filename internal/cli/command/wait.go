@@ -1,5 +1,7 @@
 package command
 
+// The flags that limit a wait.
+
 import (
 	"context"
 	"errors"

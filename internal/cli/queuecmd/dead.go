@@ -1,5 +1,7 @@
 package queuecmd
 
+// turnstile queue dead.
+
 import (
 	"context"
 	"fmt"

@@ -1,5 +1,7 @@
 package queuecmd
 
+// turnstile queue put --lines.
+
 import (
 	"bufio"
 	"bytes"

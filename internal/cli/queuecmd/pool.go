@@ -1,5 +1,7 @@
 package queuecmd
 
+// The workers of take and work.
+
 import (
 	"bytes"
 	"cmp"

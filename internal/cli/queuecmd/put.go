@@ -1,5 +1,7 @@
 package queuecmd
 
+// turnstile queue put.
+
 import (
 	"context"
 	"errors"

@@ -1,6 +1,8 @@
 // Package queuecmd is the commands of turnstile queue.
 package queuecmd
 
+// What all queue commands share.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package queuecmd
 
+// turnstile queue ls, len and purge.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package queuecmd
 
+// turnstile queue take and turnstile queue work.
+
 import (
 	"bufio"
 	"bytes"

@@ -62,7 +62,9 @@ type group struct {
 // costs. So a caller waits for one channel, which takes less of the stack than two do, and another goroutine sees the
 // end of its context.
 func (q *localQueue) lock(ctx context.Context) (*Hold, error) {
+	q.mu.Lock() // here, not in enter: a wait for it would need more stack there
 	w, h, begun := q.enter()
+	q.mu.Unlock()
 	switch {
 	case h != nil:
 		return h, nil
@@ -97,10 +99,10 @@ func (q *localQueue) lockTold(ctx context.Context, w *waiter) (*Hold, error) {
 }
 
 // enter gives the caller the lock if a group can give it out now, and otherwise puts the caller at the end of the
-// queue. Begun is a new group that has yet to stand in line; nil if the caller joined one.
+// queue. Begun is a new group that has yet to stand in line; nil if the caller joined one. The caller holds q.mu.
+//
+//go:noinline
 func (q *localQueue) enter() (w *waiter, h *Hold, begun *group) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	g := q.current
 	if g == nil || !g.open() {
 		begun = q.newGroup()

@@ -127,6 +127,7 @@ type Mutex struct {
 	base
 	line  line.Line
 	queue localQueue
+	take  func(context.Context) (*Hold, error) // how Lock takes the lock
 
 	// With StrictFIFO, tickets is the head of a ring of calls that have not joined the line yet. The queue's mu guards
 	// it.
@@ -143,6 +144,9 @@ func NewMutex(client *zk.Client, path string, cfg Config) (*Mutex, error) {
 	}
 	m := &Mutex{base: base{client: client, name: path, cfg: cfg}}
 	m.tickets.init()
+	if m.take = m.queue.lock; cfg.Handoff == StrictFIFO {
+		m.take = m.strict
+	}
 	m.queue.base, m.queue.line, m.queue.others, m.queue.contend = &m.base, &m.line, anyone, m.contend
 	contenderLine(&m.line, path, cfg, lockPrefixes, anyone)
 	if err := checkSize(&m.line); err != nil {
@@ -165,11 +169,7 @@ func (m *Mutex) Path() string { return m.name }
 // Lock waits for every other hold, also for one of the caller's own: a caller that may have the lock already passes
 // Reenter(ctx).
 func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
-	take := m.queue.lock
-	if m.cfg.Handoff == StrictFIFO {
-		take = m.strict
-	}
-	return m.acquire(ctx, m, true, take)
+	return m.acquire(ctx, m, true, m.take)
 }
 
 // strict takes the lock with StrictFIFO: a contender in the servers' line for each caller, in the order of the calls.

@@ -58,6 +58,7 @@ partitions: ## Partition ensembles under holders, ours and others': PHASES (3), 
 	TURNSTILE_PARTITIONS_PHASES=$(PHASES) TURNSTILE_PARTITIONS_TICK=$(TICK) TURNSTILE_SEED=$(SEED) \
 		TURNSTILE_PARTITIONS_WRITE=$(CURDIR)/docs \
 		$(GO) test -race -count=1 -v -timeout $$(( $(PHASES) * 30 + 10 ))m ./partitions
+	$(GO) test ./internal/house -update
 
 # From 10 minutes on it checks times, too, and writes them to docs/limits.md.
 hostile: ## Attack the embedded server: MINUTES (1), SEED (random), ATTACK (all)

@@ -159,8 +159,14 @@ func (s *serving) place(cfg *server.Config, cmd *cobra.Command) error {
 
 // secure sets where the server listens, and which clients it accepts.
 func (s *serving) secure(cfg *server.Config) error {
-	if err := ownserver.CheckSockets(slices.Concat(s.listen, s.tlsListen)...); err != nil {
+	addresses := slices.Concat(s.listen, s.tlsListen)
+	if err := ownserver.CheckSockets(addresses...); err != nil {
 		return fmt.Errorf("--listen: %w", err)
+	}
+	for _, address := range addresses {
+		if _, _, err := net.SplitHostPort(address); err != nil && !strings.HasPrefix(address, "unix:") {
+			return fmt.Errorf("--listen must be host:port or unix:/path: %q", address)
+		}
 	}
 	tlsConfig, err := s.tls.Server()
 	if err != nil {

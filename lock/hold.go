@@ -59,8 +59,8 @@ func newHold(o *line.Ownership, from giver) *Hold {
 	return h
 }
 
-// leave counts a hold out. The last one gives the lock back.
-func (g *grant) leave() *line.Removal {
+// leave counts a hold out. The last one gives the lock back. Lost is why the lock was lost before, or nil.
+func (g *grant) leave(lost error) *line.Removal {
 	g.mu.Lock()
 	g.open--
 	last, back := g.open == 0, g.back
@@ -68,7 +68,7 @@ func (g *grant) leave() *line.Removal {
 	if !last {
 		return nil
 	}
-	g.report.released(g.Err())
+	g.report.released(lost)
 	return back.take(g.Ownership)
 }
 
@@ -177,7 +177,7 @@ func (h *Hold) Unlock() error {
 	if h.cancel != nil {
 		h.cancel(ErrUnlocked)
 	}
-	h.removal = h.grant.leave()
+	h.removal = h.grant.leave(h.lost)
 	return h.lost
 }
 

@@ -86,10 +86,10 @@ func (b *base) alone(ctx context.Context, try func(*zk.Session) (*line.Own, erro
 
 // first waits until the contender that was asked for is first, and lets a delay pass. It calls queued when it has to
 // wait.
-func (b *base) first(ctx context.Context, asked *line.Request, queued func()) (*line.Own, error) {
-	own, err := asked.Own(ctx)
+func (b *base) first(ctx context.Context, request *line.Request, queued func()) (*line.Own, error) {
+	own, err := request.Own(ctx)
 	if err != nil {
-		asked.Cancel()
+		request.Cancel()
 		return nil, err
 	}
 	return b.await(ctx, own, queued)

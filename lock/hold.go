@@ -42,14 +42,14 @@ type grant struct {
 
 // A giver gives an ownership to holds: as many at a time as its lock allows.
 type giver interface {
-	// take takes the lock back from a grant, once. It returns the removal of the nodes if that ends the ownership.
-	take(o *line.Ownership) *line.Removal
+	// giveBack takes the lock back from a grant, once. It returns the removal of the nodes if that ends the ownership.
+	giveBack(o *line.Ownership) *line.Removal
 }
 
 // sole is the giver of an ownership that serves one grant.
 type sole struct{}
 
-func (sole) take(o *line.Ownership) *line.Removal { return o.Release(ErrUnlocked) }
+func (sole) giveBack(o *line.Ownership) *line.Removal { return o.Release(ErrUnlocked) }
 
 // newHold gives out the next turn of an ownership.
 func newHold(o *line.Ownership, from giver) *Hold {
@@ -69,7 +69,7 @@ func (g *grant) leave(lost error) *line.Removal {
 		return nil
 	}
 	g.report.released(lost)
-	return back.take(g.Ownership)
+	return back.giveBack(g.Ownership)
 }
 
 // giveBackTo changes the giver that takes the lock back, after the hold has changed its kind.

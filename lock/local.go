@@ -43,7 +43,7 @@ type localQueue struct {
 type group struct {
 	queue     *localQueue
 	ticket    *ticket       // nil if the queue has none
-	asked     *line.Request // for the contender, by lead; used by lead and stand alone
+	request   *line.Request // for the contender, by standInline; used by that and stand alone
 	waiting   []*waiter
 	behind    bool               // other contenders have been found ahead
 	giveUp    context.CancelFunc // ends the attempt of stand that is under way; nil if there is none
@@ -70,7 +70,7 @@ func (q *localQueue) lock(ctx context.Context) (*Hold, error) {
 		return h, nil
 	case begun == nil:
 	case q.tickets == nil:
-		begun.lead(ctx)
+		begun.standInline(ctx)
 	default:
 		go begun.stand()
 	}
@@ -243,18 +243,18 @@ func (g *group) close() {
 	}
 }
 
-// lead asks for a contender on the first caller's goroutine, and takes the lock if it is free. That takes two switches
-// between goroutines fewer than stand does. If it is not free, or ctx ends first, stand goes on from there for all
-// waiters.
-func (g *group) lead(ctx context.Context) {
+// standInline asks for a contender on the first caller's goroutine, and acquires the lock if it is free. That is two
+// switches between goroutines fewer than with stand. If it is not free, or ctx ends first, stand goes on from there for
+// all waiters.
+func (g *group) standInline(ctx context.Context) {
 	b := g.queue.base
 	sess, err := b.client.Session(ctx)
 	if err != nil {
 		go g.stand()
 		return
 	}
-	g.asked = g.queue.line.Ask(sess)
-	own, err := g.asked.Own(ctx)
+	g.request = g.queue.line.Ask(sess)
+	own, err := g.request.Own(ctx)
 	if err == nil && own.First() && b.cfg.Delay == 0 && sess.Certify(ctx, own.Path()) == nil {
 		g.stood(b.begin(own))
 		return
@@ -280,8 +280,8 @@ func (g *group) stand() {
 	if err == nil {
 		o, err = q.base.own(ctx, q.contend(ctx, g))
 	}
-	if g.asked != nil { // and not used
-		g.asked.Cancel()
+	if g.request != nil { // and not used
+		g.request.Cancel()
 	}
 	if g.ticket != nil {
 		g.ticket.drop(&q.mu)
@@ -343,8 +343,8 @@ func (g *group) ended(o *line.Ownership) {
 	}
 }
 
-// take takes the lock back from a hold.
-func (g *group) take(o *line.Ownership) *line.Removal {
+// giveBack takes the lock back from a hold.
+func (g *group) giveBack(o *line.Ownership) *line.Removal {
 	g.queue.mu.Lock()
 	defer g.queue.mu.Unlock()
 	switch g.holds--; {

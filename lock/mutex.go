@@ -183,12 +183,12 @@ func (m *Mutex) strict(ctx context.Context) (*Hold, error) {
 		if err := m.tickets.turn(ctx, &m.queue.mu, t, sess); err != nil {
 			return nil, err
 		}
-		asked := m.line.Ask(sess)
+		request := m.line.Ask(sess)
 		// The request counts as having joined, and the next caller asks before the answer: the servers execute the
 		// requests of a session in the order in which they were sent. A request that has to be sent again (its
 		// connection broke, or the path was not there yet) has lost its turn to those that were sent meanwhile.
 		t.enter(&m.queue.mu, sess)
-		return m.first(ctx, asked, queued)
+		return m.first(ctx, request, queued)
 	})
 }
 
@@ -214,14 +214,14 @@ func (m *Mutex) tryFirst(ctx context.Context) func(*zk.Session) (*line.Own, erro
 // contend returns a function that makes the contender of a group first.
 func (m *Mutex) contend(ctx context.Context, g *group) func(*zk.Session) (*line.Own, error) {
 	return func(sess *zk.Session) (*line.Own, error) {
-		asked := g.asked
-		if g.asked = nil; asked != nil && asked.Session() != sess {
-			asked.Cancel() // its node has ended with its session, but a merged release waits for its answer
-			asked = nil
+		request := g.request
+		if g.request = nil; request != nil && request.Session() != sess {
+			request.Cancel() // its node has ended with its session, but a merged release waits for its answer
+			request = nil
 		}
-		if asked == nil {
-			asked = m.line.Ask(sess)
+		if request == nil {
+			request = m.line.Ask(sess)
 		}
-		return m.first(ctx, asked, g.queued)
+		return m.first(ctx, request, g.queued)
 	}
 }

@@ -101,7 +101,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*Hold, error) {
 			own.Release()
 			return nil, err
 		}
-		return s.take(ctx, own, n, count, func() error {
+		return s.exchange(ctx, own, n, count, func() error {
 			queued()
 			return nil
 		})
@@ -131,11 +131,11 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Hold, error) {
 			own.Release()
 			return nil, ErrHeld
 		}
-		return s.take(ctx, own, n, count, func() error { return ErrHeld })
+		return s.exchange(ctx, own, n, count, func() error { return ErrHeld })
 	})
 }
 
-// permits takes n permits, as take does it.
+// permits acquires n permits. Take waits for them, or does not.
 func (s *Semaphore) permits(ctx context.Context, n int, take func(*zk.Session) (*line.Own, error)) (*Hold, error) {
 	switch {
 	case n < 1 || n > MaxPermits:
@@ -156,8 +156,8 @@ func (s *Semaphore) permits(ctx context.Context, n int, take func(*zk.Session) (
 	})
 }
 
-// take exchanges a contender that is first for permits.
-func (s *Semaphore) take(
+// exchange gives up a contender that is first, for permits.
+func (s *Semaphore) exchange(
 	ctx context.Context, own *line.Own, n int, count *line.Count, full func() error,
 ) (*line.Own, error) {
 	leases, err := s.pool.Take(ctx, own, n, count, full)

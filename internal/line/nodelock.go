@@ -40,7 +40,7 @@ func (l *NodeLock) Take(ctx context.Context, sess *zk.Session, full func() error
 		case err == nil:
 			own := &Own{sess: sess, watcher: &l.Line.watcher, shared: true}
 			own.made(nodes)
-			if nodes[0].Stat.EphemeralOwner != sess.ID() { // see Request.take
+			if nodes[0].Stat.EphemeralOwner != sess.ID() { // see Request.adopt
 				return nil, ErrGone
 			}
 			return own, nil

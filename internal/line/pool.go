@@ -154,7 +154,7 @@ func (p *Pool) Take(ctx context.Context, own *Own, n int, asked *Count, full fun
 			}
 		}
 		var leases *Own
-		if leases, err = p.take(ctx, own, n, t); !errors.Is(err, ErrGone) {
+		if leases, err = p.exchange(ctx, own, n, t); !errors.Is(err, ErrGone) {
 			return leases, err
 		}
 		// Either our contender is gone, or the limit has changed: then nothing has happened, and we are still first.
@@ -165,8 +165,8 @@ func (p *Pool) Take(ctx context.Context, own *Own, n int, asked *Count, full fun
 	}
 }
 
-// take exchanges the contender for n leases, in one transaction.
-func (p *Pool) take(ctx context.Context, own *Own, n int, t tally) (*Own, error) {
+// exchange gives up the contender for n leases, in one transaction.
+func (p *Pool) exchange(ctx context.Context, own *Own, n int, t tally) (*Own, error) {
 	closeAll(own.takeWatches(false)) // or the server would send an event for our own deletion
 	r := &Request{
 		own:    &Own{sess: own.sess, watcher: &p.Leases.watcher},

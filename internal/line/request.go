@@ -203,7 +203,7 @@ func (r *Request) make(ctx context.Context) error {
 			r.releases = nil
 			r.cancelPrefetch()
 		}
-		return r.take(nodes)
+		return r.adopt(nodes)
 	case ctx.Err() != nil || sess.Err() != nil || errors.Is(err, ErrGone):
 		return err
 	case errors.Is(err, errLost):
@@ -245,8 +245,8 @@ func (r *Request) dirs() []string {
 	return slices.Compact(dirs)
 }
 
-// take makes the nodes ours.
-func (r *Request) take(nodes []zk.Created) error {
+// adopt makes the nodes ours.
+func (r *Request) adopt(nodes []zk.Created) error {
 	r.made = true
 	r.own.made(nodes)
 	for _, n := range nodes {

@@ -57,6 +57,8 @@ type report struct {
 	Purge    *lincheck.Purge    `json:",omitempty"` // before the call and after it
 	Requeue  *lincheck.Requeue  `json:",omitempty"` // before the call and after it
 	Life     bool               `json:",omitempty"` // a consumer has begun a session
+
+	Recipe json.RawMessage `json:",omitempty"` // of a trial other than locks and queues, in its own form
 }
 
 func TestMain(m *testing.M) {

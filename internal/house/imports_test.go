@@ -40,6 +40,12 @@ var rules = []rule{
 	{path: "lock", ours: []string{"zk", "internal/line"}},
 	{path: "elect", ours: []string{"zk", "internal/line"}},
 	{path: "fence", ours: []string{"zk"}},
+	{path: "barrier", ours: []string{"zk", "internal/line"}},
+	{path: "counter", ours: []string{"zk", "internal/line", "internal/receipt"}},
+	{path: "cache", ours: []string{"zk"}},
+	{path: "member", ours: []string{"zk", "internal/line"}},
+	{path: "discovery", ours: []string{"zk", "cache", "member"}},
+	{path: "discovery/roundtrip", ours: []string{"discovery"}},
 	{path: "internal/segment", ours: []string{"zk"}},
 	{path: "internal/receipt", ours: []string{"zk"}},
 	{path: "queue", ours: []string{"zk", "internal/line", "internal/segment", "internal/receipt"}},
@@ -52,12 +58,17 @@ var rules = []rule{
 		path: "internal/cli/...",
 		ours: []string{
 			"internal/cli/...", "internal/supervise", "internal/ownserver", "internal/measure",
-			"zk", "lock", "elect", "queue", "server",
+			"zk", "lock", "elect", "queue", "server", "barrier", "counter", "cache", "member", "discovery",
 		},
 		foreign: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"},
 	},
 	{path: "cmd/turnstile", ours: []string{"internal/cli"}},
-	{path: "examples/...", ours: []string{"zk", "lock", "fence", "queue", "zktest"}},
+	{
+		path: "examples/...",
+		ours: []string{
+			"zk", "lock", "elect", "fence", "queue", "barrier", "counter", "cache", "member", "discovery", "zktest",
+		},
+	},
 
 	// What only tests use.
 	{path: "internal/certainty"},
@@ -72,8 +83,11 @@ var rules = []rule{
 	{path: "docs/herd", ours: []string{"zk", "lock", "server", "internal/peer", "internal/measure"}},
 	{path: "conformance", ours: []string{"zk", "server", "zktest", "internal/peer", "internal/wire", "internal/jute"}},
 	{
-		path:    "lin",
-		ours:    []string{"zk", "lock", "elect", "queue", "zktest", "internal/peer", "internal/lincheck"},
+		path: "lin",
+		ours: []string{
+			"zk", "lock", "elect", "queue", "barrier", "counter", "cache", "member", "zktest", "internal/peer",
+			"internal/lincheck",
+		},
 		foreign: []string{"golang.org/x/sys"},
 	},
 	{
@@ -82,8 +96,11 @@ var rules = []rule{
 		foreign: []string{"golang.org/x/sys"},
 	},
 	{
-		path:    "interop/...",
-		ours:    []string{"zk", "lock", "server", "zktest", "internal/peer"},
+		path: "interop/...",
+		ours: []string{
+			"zk", "lock", "elect", "barrier", "counter", "cache", "member", "discovery", "server", "zktest",
+			"internal/peer",
+		},
 		foreign: []string{"github.com/anishathalye/porcupine"},
 	},
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/receipt"
 	"github.com/seed-a3166700/turnstile/internal/segment"
@@ -82,6 +83,7 @@ func (p *producer) wrap(m *Message, id segment.ID) (encodedItem, error) {
 	}
 	item := encodedItem{rec: segment.Record{
 		ID: id, Priority: m.Priority, Delay: m.Delay.Milliseconds(), Headers: m.Headers, Body: m.Body,
+		Timeout: (m.Timeout + time.Millisecond - 1).Milliseconds(),
 	}}
 	item.data = item.rec.Encode()
 	if limit := p.largest(); len(item.data) > limit {

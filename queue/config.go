@@ -153,8 +153,8 @@ type Message struct {
 	// Delay is how long the item is not ready yet, by the servers' clock: at most ten years. When it is over, the item
 	// arrives.
 	Delay time.Duration
-	// Timeout is how long an attempt at the item may take, in milliseconds rounded up; Config.Timeout of its consumer if
-	// zero. It goes with the item, through all its attempts.
+	// Timeout is how long an attempt at the item may take, in milliseconds rounded up; Config.Timeout of its consumer
+	// if zero. It goes with the item, through all its attempts.
 	Timeout time.Duration
 	// Headers go with the item.
 	Headers map[string]string

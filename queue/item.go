@@ -142,8 +142,8 @@ func (it *Item) Timeout() time.Duration {
 }
 
 // Done acknowledges the item, together with other writes if there are any: either all is done, or nothing. After it
-// has returned nil the item is never delivered again. If the servers refuse one of ops, it returns that refusal, and
-// the item is still the caller's.
+// has returned nil the item is never delivered again. If the servers refuse one of ops, it returns that refusal, with
+// the index in ops in a *zk.MultiError, and the item is still the caller's.
 //
 // A broken connection does not make it fail: it finds out whether the item is gone before it tries again. It returns
 // ErrClaimLost if the claim was lost before: then the item is, or will be, delivered to another consumer, unless the
@@ -401,6 +401,9 @@ func (it *Item) remove(ops []zk.Op, to func() *segment.List, data []byte) error 
 		case p.Stale(err):
 			e.end(false)
 			continue
+		case refused && failed.Index >= 2 && failed.Index < 2+len(ops):
+			e.end(false)
+			return co.orLost(ofCaller(failed, 2, len(ops)))
 		case zk.OutcomeOf(err) != zk.Unknown:
 			e.end(false)
 			return co.orLost(err)

@@ -17,7 +17,7 @@ const (
 	LeastUrgent = 100
 )
 
-// The first byte of a record says which fields it has. A record without the fields of version 2 is written as version 1.
+// The first byte of a record says which fields it has. One without the fields of version 2 is written as version 1.
 const (
 	recordVersion = 1
 	recordTimeout = 2 // it has a Timeout

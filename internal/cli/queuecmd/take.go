@@ -102,7 +102,8 @@ func (w *consumer) commandFlags(cmd *cobra.Command) {
 		"failed attempts after which an item is a dead letter; 0 means no limit")
 	flags.Var(&w.backoff, "backoff", "pause after an item's first failed attempt")
 	flags.Var(&w.retryDelay, "retry-delay", "pause after a command has exited with 75")
-	flags.Var(&w.timeout, "timeout", "how long a command may take for an item that has no limit of its own; 0 means no limit")
+	flags.Var(&w.timeout, "timeout",
+		"how long a command may take for an item without a limit of its own; 0 means no limit")
 	flags.Var(&w.onStop, "on-stop", "what a signal to end does to running commands")
 	w.run.Flags(cmd, supervise.Term, supervise.Kill)
 }

@@ -41,7 +41,7 @@ func (c *consumer) empty() {
 		i := slices.IndexFunc(errs, func(err error) bool { return strings.Contains(err.Error(), b.item.ID()) })
 		switch {
 		case i >= 0:
-			c.lost(b.seen, errs[i])
+			c.lost(b.item, b.seen, errs[i])
 			errs = slices.Delete(errs, i, i+1) // an item may be in it twice, under an earlier claim and a later one
 		default:
 			b.seen.Finish.Done = now
@@ -123,4 +123,44 @@ func (c *consumer) requeue(ctx context.Context, t takePlan) {
 		c.fail("put back", err)
 	}
 	c.report(report{Place: c.place, Requeue: &r})
+}
+
+// pause pauses the queue for a while. Another client may resume it earlier, or later if this one is killed.
+func (c *consumer) pause(ctx context.Context, t takePlan) {
+	c.empty()
+	for _, change := range []func() error{
+		func() error { return c.q.Pause(ctx, "a mood") },
+		func() error { return c.q.Resume(context.WithoutCancel(ctx)) },
+	} {
+		if err := change(); err != nil && ctx.Err() == nil {
+			c.fail("pause", err)
+		}
+		c.lookAtPause(ctx)
+		pause(ctx, min(t.patience, 100*time.Millisecond))
+	}
+}
+
+// resumeForOthers resumes a queue that has been paused for long: the client that has paused it may have been killed.
+func (c *consumer) resumeForOthers(ctx context.Context) {
+	p, err := c.q.Paused(ctx)
+	if err != nil || p == nil || time.Since(p.At) < time.Second {
+		return
+	}
+	c.lookAtPause(ctx)
+	if err := c.q.Resume(ctx); err != nil && ctx.Err() == nil {
+		c.fail("resume", err)
+	}
+	c.lookAtPause(ctx)
+}
+
+// lookAtPause reports whether the queue is paused, if there is an answer now.
+func (c *consumer) lookAtPause(ctx context.Context) {
+	sess, err := c.client.Session(ctx)
+	if err != nil {
+		return
+	}
+	if data, stat, err := sess.Get(ctx, c.Root+"/"+c.place+"/pause"); err == nil {
+		seen := &lincheck.PauseState{Version: stat.Version, Zxid: stat.Mzxid, Paused: len(data) > 0}
+		c.report(report{Place: c.place, Pause: seen})
+	}
 }

@@ -39,6 +39,11 @@ func (e *epoch) drain(place string, sess *zk.Session) error {
 		return err
 	}
 	d.learn(asked)
+	d.lookAtPause(ctx)
+	if err := d.q.Resume(ctx); err != nil { // a client was killed that had paused it
+		return err
+	}
+	d.lookAtPause(ctx)
 	err := d.drain(ctx)
 	if err == nil && queueKinds[place].requeues {
 		err = d.raise(ctx)
@@ -63,6 +68,10 @@ type drainer struct {
 // Encode adds the drainer's reports to the journal.
 func (d *drainer) Encode(what any) error {
 	r := what.(report)
+	if r.Delivery == nil {
+		d.journal.note(r)
+		return nil
+	}
 	delivery := *r.Delivery
 	d.journal.note(report{Place: r.Place, Delivery: &delivery})
 	return nil

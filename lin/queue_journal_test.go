@@ -63,6 +63,9 @@ func (j *queueJournal) note(r report) {
 	if p := r.Purge; p != nil {
 		q.seen.Purges, _ = noted(q.seen.Purges, q.purges, callID{p.Client, p.Serial}, *p)
 	}
+	if r.Pause != nil {
+		q.seen.Pauses = append(q.seen.Pauses, *r.Pause)
+	}
 	if p := r.Requeue; p != nil {
 		q.seen.Requeues, _ = noted(q.seen.Requeues, q.requeues, callID{p.Client, p.Serial}, *p)
 	}
@@ -142,6 +145,9 @@ func (j *queueJournal) count() string {
 			}
 			counts[len(counts)-1] += fmt.Sprintf(", %d gone in %d purges, %d of them cut short, %d alone", gone, n,
 				q.cut(), alone)
+		}
+		if n := len(q.seen.Pauses); n > 0 {
+			counts[len(counts)-1] += fmt.Sprintf(", %d looks at its pauses", n)
 		}
 		if n := len(q.seen.Requeues); n > 0 {
 			back := 0

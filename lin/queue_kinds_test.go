@@ -31,6 +31,7 @@ type queueKind struct {
 	home     int  // the number of that process
 	requeues bool // consumers put dead letters back
 	purges   bool // consumers purge it
+	pauses   bool // consumers pause it
 }
 
 // loneClient is the number, in its process, of the client that is a queue's only consumer.
@@ -44,11 +45,11 @@ const (
 )
 
 var queueKinds = map[string]queueKind{
-	loneQueue: {takers: 1, hands: handful, lone: true, home: 0, cfg: queue.Config{
+	loneQueue: {takers: 1, hands: handful, lone: true, home: 0, pauses: true, cfg: queue.Config{
 		MaxAttempts: -1, Prefetch: 50, Linger: 200 * time.Millisecond, Backoff: backoff,
 	}},
-	manyQueue: {takers: 2, hands: 2 * handful, cfg: queue.Config{
-		MaxAttempts: 6, Prefetch: 30, Linger: 100 * time.Millisecond, Backoff: backoff,
+	manyQueue: {takers: 2, hands: 2 * handful, pauses: true, cfg: queue.Config{
+		Timeout: 12 * time.Millisecond, MaxAttempts: 6, Prefetch: 30, Linger: 100 * time.Millisecond, Backoff: backoff,
 	}},
 	slowQueue: {takers: 1, hands: 1, cfg: queue.Config{
 		MaxAttempts: -1, Prefetch: 4, Linger: 100 * time.Millisecond, Backoff: backoff,

@@ -30,6 +30,7 @@ type putItem struct {
 	priority int
 	delay    time.Duration
 	size     int
+	limit    time.Duration // of each attempt; 0: the queue's
 }
 
 // A client has two producers. Each of them draws from some of the queues, from some more often.
@@ -58,6 +59,9 @@ func newPutPlan(rnd *rand.Rand, places []string) putPlan {
 		}
 		if rnd.IntN(40) == 0 {
 			g.size = 4000 + rnd.IntN(4000) // too large to be read together with others
+		}
+		if rnd.IntN(20) == 0 {
+			g.limit = time.Millisecond + upTo(rnd, 30*time.Millisecond)
 		}
 		s.items = append(s.items, g)
 	}
@@ -106,6 +110,7 @@ const (
 	none    chore = iota
 	purges        // unclaimed items
 	requeue       // dead letters
+	pauses        // the queue, for a while
 )
 
 // taker is how items are taken.
@@ -124,6 +129,7 @@ type fate struct {
 
 	hold  time.Duration
 	delay time.Duration // of an item that is put off; 0: as the queue's retry policy says
+	hangs bool          // a handler does not return when its time is over
 }
 
 func newTakePlan(rnd *rand.Rand, place string) takePlan {
@@ -147,6 +153,8 @@ func newTakePlan(rnd *rand.Rand, place string) takePlan {
 		t.chore = purges
 	case kind.requeues && rnd.IntN(20) == 0:
 		t.chore = requeue
+	case kind.pauses && rnd.IntN(200) == 0:
+		t.chore = pauses
 	}
 	if rnd.IntN(50) == 0 {
 		t.pause = upTo(rnd, 400*time.Millisecond) // what was prefetched is given back
@@ -187,6 +195,8 @@ func newFate(rnd *rand.Rand, place string) fate {
 	switch {
 	case place == deadQueue && rnd.IntN(4) == 0:
 		f.Finish, f.delay = lincheck.Finish{Fate: lincheck.Rejected}, 0
+	case place == manyQueue && f.Fate == lincheck.PutOff && rnd.IntN(10) == 0:
+		f.hangs = true
 	case place == boundQueue && f.Fate == lincheck.PutOff && rnd.IntN(4) > 0:
 		f.Fate, f.delay = lincheck.GivenBack, 0
 	}

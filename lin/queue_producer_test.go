@@ -60,7 +60,7 @@ func (h *queueClient) put(ctx context.Context, q *queue.Queue, s putPlan) {
 	for i, g := range s.items {
 		tag, body := tagged(h.number, p.Serial, i, g.size)
 		p.Items = append(p.Items, lincheck.PutItem{Body: tag, Priority: g.priority, Delayed: g.delay > 0})
-		messages = append(messages, queue.Message{Body: body, Priority: g.priority, Delay: g.delay})
+		messages = append(messages, queue.Message{Body: body, Priority: g.priority, Delay: g.delay, Timeout: g.limit})
 	}
 	var sess *zk.Session
 	var known int64

@@ -175,6 +175,9 @@ func (c *consumer) turn(ctx context.Context, t takePlan) {
 	case requeue:
 		c.requeue(ctx, t)
 		return
+	case pauses:
+		c.pause(ctx, t)
+		return
 	}
 	known, asked := c.known.Load(), clock()
 	waiting, cancel := context.WithTimeout(ctx, t.patience)
@@ -215,6 +218,9 @@ func (c *consumer) turn(ctx context.Context, t takePlan) {
 	}
 	if len(c.basket) >= batchSize || len(items) == 0 {
 		c.empty()
+	}
+	if len(items) == 0 && queueKinds[c.place].pauses {
+		c.resumeForOthers(ctx)
 	}
 	pause(ctx, t.pause)
 }
@@ -268,7 +274,7 @@ func (c *consumer) finish(item *queue.Item, d *lincheck.Delivery, f fate) {
 		err = item.Fail(ctx, errMood)
 	}
 	if err != nil {
-		c.lost(d, err)
+		c.lost(item, d, err)
 	} else {
 		d.Finish.Done = clock()
 		if item.Session() == c.alone {
@@ -278,8 +284,12 @@ func (c *consumer) finish(item *queue.Item, d *lincheck.Delivery, f fate) {
 	c.report(report{Place: c.place, Delivery: d})
 }
 
-// lost records that an item could not be finished, which may only be because its claim is lost.
-func (c *consumer) lost(d *lincheck.Delivery, err error) {
+// lost records that an item could not be finished, which may only be because its claim is lost, or because the attempt
+// has failed by itself when its time was over.
+func (c *consumer) lost(item *queue.Item, d *lincheck.Delivery, err error) {
+	if errors.Is(err, queue.ErrFinished) && item.Timeout() > 0 {
+		return
+	}
 	if !errors.Is(err, queue.ErrClaimLost) {
 		c.fail(string(d.Finish.Fate), err)
 	}
@@ -315,6 +325,10 @@ func (c *consumer) handler(fates []fate, asked int64) func(context.Context, *que
 		d.Finish = f.Finish
 		d.Finish.Asked = clock()
 		c.report(report{Place: c.place, Delivery: d})
+		if f.hangs && item.Timeout() > 0 {
+			<-item.Context().Done()
+			time.Sleep(item.Session().Timeout()/4 + f.hold)
+		}
 		switch f.Fate {
 		case lincheck.Acknowledged:
 			c.acked.Store(item, d)

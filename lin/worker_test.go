@@ -56,7 +56,9 @@ type report struct {
 	Delivery *lincheck.Delivery `json:",omitempty"` // at its beginning, now and then, before and after its finish
 	Purge    *lincheck.Purge    `json:",omitempty"` // before the call and after it
 	Requeue  *lincheck.Requeue  `json:",omitempty"` // before the call and after it
-	Life     bool               `json:",omitempty"` // a consumer has begun a session
+
+	Pause *lincheck.PauseState `json:",omitempty"` // after a pause, and after a resume
+	Life  bool                 `json:",omitempty"` // a consumer has begun a session
 
 	Recipe json.RawMessage `json:",omitempty"` // of a trial other than locks and queues, in its own form
 }

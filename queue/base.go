@@ -21,6 +21,7 @@ type base struct {
 	layout layout
 	ctx    context.Context //nolint:containedctx // ends with Close
 	stop   context.CancelCauseFunc
+	dead   chan struct{} // one slot: there is another dead letter
 
 	mu    sync.Mutex  // guards known
 	known *zk.Session // under which all the queue's nodes existed

@@ -56,6 +56,14 @@ type Config struct {
 	// MaxAttempts is how often an item is delivered before it goes to the dead letters; 20 if zero, no limit if
 	// negative.
 	MaxAttempts int
+	// MaxDead bounds the dead letters: the oldest beyond so many are removed. Zero is no bound.
+	MaxDead int
+	// KeepDead is after how long, by the servers' clock, a dead letter is removed; never if zero.
+	//
+	// This Queue keeps MaxDead and KeepDead while it consumes: when it begins to, after each of its dead letters, and
+	// every minute. The servers may have more letters, or older ones, meanwhile. Letters that are requeued at the same
+	// moment may count.
+	KeepDead time.Duration
 	// Backoff says how long after a failed attempt an item is ready again, for Item.Fail and Consume.
 	Backoff Backoff
 	// Timeout is how long an attempt may take at an item whose Message has no Timeout of its own; no limit if zero.
@@ -120,6 +128,8 @@ func (c Config) withDefaults() (Config, error) {
 	case c.KeepKeys < 0, c.Linger < 0, c.Backoff.First < 0, c.Backoff.Max < c.Backoff.First:
 		return c, errors.New(
 			"queue: KeepKeys, Linger and Backoff must not be negative, and Backoff.Max not less than Backoff.First")
+	case c.MaxDead < 0, c.KeepDead < 0:
+		return c, errors.New("queue: MaxDead and KeepDead must not be negative; zero is no bound")
 	case c.Timeout < 0 || c.Timeout > maxDelay:
 		return c, fmt.Errorf("queue: Timeout must be between 0 and ten years: %v; zero is no limit", c.Timeout)
 	case c.Prefetch > maxPrefetch:

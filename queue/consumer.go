@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -70,7 +68,7 @@ func (d *dispatcher) openConsumer(ctx context.Context) (*consumer, error) {
 	}
 	co = &consumer{d: d, sess: sess, seen: make(map[*segment.List]int)}
 	co.buffer = buffer{clock: &d.clock, takers: &d.takers, prefetch: d.cfg.Prefetch, pace: 1}
-	co.changes = make(map[int]*watch)
+	co.changes, co.version = make(map[int]*watch), -1
 	co.own = sess.NewOwnership(co)
 	co.acks.co = co
 	co.marks.co, co.marks.changed = co, make(chan struct{}, 1)
@@ -89,6 +87,9 @@ func (d *dispatcher) openConsumer(ctx context.Context) (*consumer, error) {
 	}
 	d.consumer = co
 	go co.watchNode()
+	if d.cfg.bounded() {
+		d.wg.Go(func() { d.keepBounds(co) })
+	}
 	context.AfterFunc(co.ctx, func() { d.dropConsumer(co) })
 	return co, nil
 }
@@ -103,14 +104,11 @@ type processInfo struct {
 // createNode creates the consumer's node. A creation whose outcome is unknown may still be done later, so the next
 // attempt uses another name, and what the first has created is removed in the background.
 func (co *consumer) createNode(ctx context.Context) error {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "?" // people read this, no program does
-	}
-	co.about, err = json.Marshal(processInfo{Host: host, PID: os.Getpid(), Program: filepath.Base(os.Args[0])})
+	about, err := json.Marshal(thisProcess())
 	if err != nil {
 		return err
 	}
+	co.about = about
 	for {
 		id := segment.NewID()
 		co.id = hex.EncodeToString(id[:8])

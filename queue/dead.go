@@ -30,7 +30,7 @@ type DeadLetter struct {
 // DeadLetters yields the dead letters, in the order in which they have died. It reads a part of them at a time.
 func (q *Queue) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error] {
 	return func(yield func(DeadLetter, error) bool) {
-		err := q.dead.each(ctx, func(x *storedItem) (bool, error) { return yield(x.letter(), nil), nil })
+		err := q.letters.each(ctx, func(x *storedItem) (bool, error) { return yield(x.letter(), nil), nil })
 		if err != nil {
 			yield(DeadLetter{}, q.failed("list dead letters", err))
 		}
@@ -89,13 +89,13 @@ func (l *deadLetters) each(ctx context.Context, f func(*storedItem) (bool, error
 // transaction, so it is always in one place. One that has gone back while the answer was lost may not be counted.
 func (q *Queue) Requeue(ctx context.Context, ids ...string) (int, error) {
 	n := 0
-	err := q.dead.each(ctx, func(x *storedItem) (bool, error) {
+	err := q.letters.each(ctx, func(x *storedItem) (bool, error) {
 		if len(ids) > 0 && !slices.Contains(ids, x.rec.ID.String()) {
 			return true, nil
 		}
 		again := *x.rec
 		again.Attempts, again.Reason, again.Delay, again.Due = 0, "", 0, 0
-		moved, err := q.dead.takeOut(ctx, x, &again)
+		moved, err := q.letters.takeOut(ctx, x, &again)
 		if moved {
 			n++
 		}
@@ -104,7 +104,7 @@ func (q *Queue) Requeue(ctx context.Context, ids ...string) (int, error) {
 	if err != nil {
 		return n, q.failed("requeue", err)
 	}
-	q.dead.tidy()
+	q.letters.tidy()
 	return n, nil
 }
 
@@ -112,11 +112,11 @@ func (q *Queue) Requeue(ctx context.Context, ids ...string) (int, error) {
 // given.
 func (q *Queue) PurgeDead(ctx context.Context, ids ...string) (int, error) {
 	n := 0
-	err := q.dead.each(ctx, func(x *storedItem) (bool, error) {
+	err := q.letters.each(ctx, func(x *storedItem) (bool, error) {
 		if len(ids) > 0 && !slices.Contains(ids, x.rec.ID.String()) {
 			return true, nil
 		}
-		removed, err := q.dead.takeOut(ctx, x, nil)
+		removed, err := q.letters.takeOut(ctx, x, nil)
 		if removed {
 			n++
 		}
@@ -125,7 +125,7 @@ func (q *Queue) PurgeDead(ctx context.Context, ids ...string) (int, error) {
 	if err != nil {
 		return n, q.failed("purge dead letters of", err)
 	}
-	q.dead.tidy()
+	q.letters.tidy()
 	return n, nil
 }
 

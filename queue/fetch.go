@@ -358,6 +358,9 @@ var errTaken = fmt.Errorf("%w, and has claimed the same", errAgain)
 func (f *fetcher) make(l *lease, ops ...zk.Op) error {
 	d := f.co.d
 	ops = append([]zk.Op{zk.CheckOp(f.co.node, -1), d.layout.store.CreateOp(l.path, l.claimed.encode())}, ops...)
+	d.mu.Lock()
+	ops = append(ops, zk.CheckOp(d.layout.path(dirPause), f.co.version)) // last
+	d.mu.Unlock()
 	for {
 		results, err := f.co.sess.Multi(f.co.ctx, ops...)
 		if err == nil {
@@ -371,6 +374,9 @@ func (f *fetcher) make(l *lease, ops ...zk.Op) error {
 			return f.co.err()
 		case refused && failed.Index == 1 && errors.Is(failed, zk.NoNode):
 			d.recheckNodes()
+			return errAgain
+		case refused && failed.Index == len(ops)-1 && errors.Is(failed, zk.BadVersion):
+			f.forgetPause()
 			return errAgain
 		case refused && failed.Index == 2 && (errors.Is(failed, zk.BadVersion) || errors.Is(failed, zk.NoNode)):
 			f.metOthers()

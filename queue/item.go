@@ -439,6 +439,9 @@ func (it *Item) moveToDead(reason string) error {
 		return nil
 	}
 	err := it.remove(nil, it.co.d.layout.deadLetters, data)
+	if err == nil {
+		it.co.d.died()
+	}
 	if hook := it.co.d.cfg.Hooks.Dead; hook != nil && err == nil {
 		hook(it.co.ctx, it.ID(), reason)
 	}

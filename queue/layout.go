@@ -29,9 +29,10 @@ const (
 	dirKeys      = "keys"
 	dirReceipts  = "receipts"
 	dirWaiters   = "waiters"
+	dirPause     = "pause"
 )
 
-var dirs = []string{dirReady, dirClaims, dirFree, dirConsumers, dirDelayed, dirDead, dirKeys, dirReceipts, dirWaiters}
+var dirs = []string{dirReady, dirClaims, dirFree, dirConsumers, dirDelayed, dirDead, dirKeys, dirReceipts, dirWaiters, dirPause}
 
 // layout is where a queue's nodes are, and how they are created.
 type layout struct {

@@ -85,6 +85,9 @@ func (m *mover) move(ctx context.Context, items []*delayedItem) (int, error) {
 		}
 		n := p.Guards() - signs
 		for _, x := range items[:n] {
+			if x.dead {
+				d.died()
+			}
 			if hook := d.cfg.Hooks.Dead; hook != nil && x.dead {
 				hook(co.ctx, x.rec.ID.String(), x.rec.Reason)
 			}

@@ -30,6 +30,8 @@ import (
 var (
 	// ErrEmpty is the answer of TryTake and Peek when no item is ready.
 	ErrEmpty = errors.New("queue: no item is ready")
+	// ErrPaused is the answer of TryTake while the queue is paused. It is an ErrEmpty, too.
+	ErrPaused = fmt.Errorf("%w: the queue is paused", ErrEmpty)
 	// ErrFull is the answer to a put that would exceed Config.MaxItems.
 	ErrFull = errors.New("queue: full")
 	// ErrTooLarge is the answer to a put of an item that no server would accept. Nothing was sent.
@@ -64,7 +66,7 @@ type Queue struct {
 	reader     reader
 	producer   producer
 	dispatcher dispatcher
-	dead       deadLetters
+	letters    deadLetters
 	sweeper    sweeper
 }
 
@@ -84,14 +86,15 @@ func New(client *zk.Client, path string, cfg Config) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{base: base{client: client, cfg: cfg}}
+	q := &Queue{base: base{client: client, cfg: cfg, dead: make(chan struct{}, 1)}}
 	q.layout.root = path
 	store := &q.layout.store
 	store.ACL, store.Packet, store.Items, store.Missing = cfg.ACL, cfg.MaxPacket, cfg.segment, q.recheckNodes
 	q.ctx, q.stop = context.WithCancelCause(context.Background())
 	q.reader.base, q.sweeper.base, q.dispatcher.base = &q.base, &q.base, &q.base
 	q.sweeper.sweeping, q.sweeper.stopSweeping = context.WithCancelCause(context.Background())
-	q.dead.reader, q.dead.sweeper = q.reader, &q.sweeper
+	q.letters.reader, q.letters.sweeper = q.reader, &q.sweeper
+	q.dispatcher.sweeper = &q.sweeper
 	q.producer.reader, q.producer.sweeper = q.reader, &q.sweeper
 	q.producer.receipts = q.producer.newReceipts()
 	q.dispatcher.wakeup = make(chan struct{}, 1)

@@ -14,9 +14,10 @@ import (
 // them. One goroutine, serve, works for all of them while there are any.
 type dispatcher struct {
 	*base
-	wg     sync.WaitGroup // goroutines in the background
-	wakeup chan struct{}  // one slot: serve is to look at its takers
-	served *consumer      // the consumer of serve's last step; serve's alone
+	sweeper *sweeper
+	wg      sync.WaitGroup // goroutines in the background
+	wakeup  chan struct{}  // one slot: serve is to look at its takers
+	served  *consumer      // the consumer of serve's last step; serve's alone
 
 	// mu guards what follows, the consumer's buffer, and its leases. It is never held while waiting.
 	mu       sync.Mutex
@@ -44,7 +45,7 @@ func (q *Queue) Take(ctx context.Context) (*Item, error) {
 	return items[0], nil
 }
 
-// TryTake returns the next item if one is ready, and ErrEmpty at once if none is.
+// TryTake returns the next item if one is ready, and ErrEmpty at once if none is, or ErrPaused if the queue is paused.
 func (q *Queue) TryTake(ctx context.Context) (*Item, error) {
 	items, err := q.dispatcher.take(ctx, 1, true)
 	if err != nil {
@@ -208,6 +209,11 @@ func (d *dispatcher) step(ctx context.Context) error {
 		return err
 	}
 	d.served = co
+	if paused, err := co.fetcher.lookAtPause(ctx); err != nil {
+		return err
+	} else if paused {
+		return d.stayPaused(ctx, co)
+	}
 	d.mu.Lock()
 	mustFetch, more := co.mustFetch(), d.more
 	d.more = false
@@ -229,7 +235,7 @@ func (d *dispatcher) step(ctx context.Context) error {
 	d.mu.Lock()
 	co.handOut()
 	if mustFetch && !found && len(co.leases) == 0 {
-		d.takers.nothingThere()
+		d.takers.nothingThere(ErrEmpty)
 		waiting := len(d.takers) > 0
 		d.mu.Unlock()
 		if waiting {

@@ -62,15 +62,15 @@ func (ts *takers) give(item *Item) {
 	}
 }
 
-// nothingThere answers those that have some of their items, and those that do not want to wait.
-func (ts *takers) nothingThere() {
+// nothingThere answers those that have some of their items, and with err those that do not want to wait.
+func (ts *takers) nothingThere(err error) {
 	*ts = slices.DeleteFunc(*ts, func(t *taker) bool {
 		t.dropLost()
 		switch {
 		case len(t.got) > 0:
 			t.answer <- nil
 		case t.try && t.fetched:
-			t.answer <- ErrEmpty
+			t.answer <- err
 		default:
 			return false
 		}

@@ -82,6 +82,14 @@ func (w *waiter) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) e
 			return err
 		}
 	}
+	w.co.d.mu.Lock()
+	pause, paused := w.co.pause, w.co.paused
+	w.co.d.mu.Unlock()
+	if paused && pause != nil { // then nothing else matters
+		wg.Go(func() { w.co.awaitChange(ctx, pause, cancel) })
+		<-ctx.Done()
+		return nil
+	}
 	if set, err := w.arm(ctx); set || err != nil {
 		return err
 	}

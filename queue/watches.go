@@ -33,6 +33,7 @@ type watches struct {
 	newPriority *watch         // on the list of priorities
 	delayed     *watch         // on the change node of delayed items; set while first among the waiting consumers
 	left        *watch         // on the list of consumers; set before listing what those that are gone have left behind
+	pauseState
 }
 
 // keepOnly forgets the watches of all other ready lists, which another client has removed, and returns them: one that
@@ -59,7 +60,7 @@ func (a *watches) forgetAll() []*zk.Watch {
 		}
 	}
 	clear(a.changes)
-	a.newPriority, a.delayed, a.left = nil, nil, nil
+	a.newPriority, a.delayed, a.left, a.pause = nil, nil, nil, nil
 	return watches
 }
 
@@ -70,11 +71,11 @@ func closeAll(watches []*zk.Watch) {
 }
 
 func (a *watches) all() []*watch {
-	list := make([]*watch, 0, len(a.changes)+3)
+	list := make([]*watch, 0, len(a.changes)+4)
 	for _, x := range a.changes {
 		list = append(list, x)
 	}
-	for _, x := range []*watch{a.newPriority, a.delayed, a.left} {
+	for _, x := range []*watch{a.newPriority, a.delayed, a.left, a.pause} {
 		if x != nil {
 			list = append(list, x)
 		}
@@ -105,7 +106,7 @@ func (a *watches) noteMore(priority int) {
 
 // allQuiet reports whether every watch is set that a waiting consumer needs, and none has fired.
 func (a *watches) allQuiet(priorities []int) bool {
-	if a.newPriority.hasFired() || a.delayed.hasFired() || a.left.hasFired() {
+	if a.newPriority.hasFired() || a.delayed.hasFired() || a.left.hasFired() || a.pause.hasFired() {
 		return false
 	}
 	for _, p := range priorities {

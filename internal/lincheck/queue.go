@@ -15,10 +15,11 @@ import (
 type QueueHistory struct {
 	Puts       []Put
 	Deliveries []Delivery
-	Purges     []Purge   `json:",omitempty"`
-	Requeues   []Requeue `json:",omitempty"`
-	Dead       []Dead    // the dead letters at the end
-	Marks      []string  // the items whose acknowledgement left a mark: see Finish.Marked
+	Purges     []Purge      `json:",omitempty"`
+	Requeues   []Requeue    `json:",omitempty"`
+	Pauses     []PauseState `json:",omitempty"`
+	Dead       []Dead       // the dead letters at the end
+	Marks      []string     // the items whose acknowledgement left a mark: see Finish.Marked
 	Rules      QueueRules
 }
 
@@ -151,6 +152,7 @@ type violation struct {
 //     removed only by its consumer.
 //   - A dead letter that was put back is delivered, and its attempts count from one again. No other item is delivered
 //     after its end.
+//   - Nothing is claimed while the queue is paused.
 //   - A put is refused if items that it must have known of, and that were not finished before its end, fill the queue
 //     to its bound. It is not refused if there cannot have been so many, if it waits for room, or if its key is in the
 //     queue.
@@ -166,6 +168,7 @@ func CheckQueue(h QueueHistory, dir string) error {
 	j.judgeSpare()
 	j.judgePurges()
 	j.judgeRequeues()
+	j.judgePauses()
 	j.judgeBound()
 	j.judgePlaces()
 	j.judgeParts()

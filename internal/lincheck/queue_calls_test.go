@@ -355,3 +355,38 @@ func TestBoundsThatNoQueueKeepsAreRefused(t *testing.T) {
 		}},
 	})
 }
+
+func TestPausesThatNoQueueHasAreRefused(t *testing.T) {
+	t.Parallel()
+	states := func(s *history, list ...lincheck.PauseState) { s.Pauses = list }
+	judgeAll(t, []queueCase{
+		{"claimed before, and delivered meanwhile", "", func(s *history) {
+			s.put("a", 1, 2)
+			states(s, lincheck.PauseState{Version: 1, Zxid: 8, Paused: true}, lincheck.PauseState{Version: 2, Zxid: 90})
+			s.done(1, "a", 5, 1, 10)
+		}},
+		{"claimed afterwards", "", func(s *history) {
+			s.put("a", 1, 2)
+			states(s, lincheck.PauseState{Version: 2, Zxid: 4}, lincheck.PauseState{Version: 1, Zxid: 3, Paused: true})
+			s.done(1, "a", 5, 1, 10)
+		}},
+		{"claimed meanwhile", "while the queue was paused", func(s *history) {
+			s.put("a", 1, 2)
+			states(s, lincheck.PauseState{Version: 2, Zxid: 9}, lincheck.PauseState{Version: 1, Zxid: 3, Paused: true},
+				lincheck.PauseState{Version: 2, Zxid: 9})
+			s.done(1, "a", 5, 1, 10)
+		}},
+		{"claimed when it may have been resumed", "", func(s *history) {
+			s.put("a", 1, 2)
+			states(s, lincheck.PauseState{Version: 1, Zxid: 3, Paused: true}, lincheck.PauseState{Version: 3, Zxid: 9})
+			s.done(1, "a", 5, 1, 10)
+		}},
+		{"paused twice", "and again", func(s *history) {
+			states(s, lincheck.PauseState{Version: 1, Zxid: 3, Paused: true},
+				lincheck.PauseState{Version: 2, Zxid: 9, Paused: true})
+		}},
+		{"one version twice", "was seen at", func(s *history) {
+			states(s, lincheck.PauseState{Version: 1, Zxid: 3}, lincheck.PauseState{Version: 1, Zxid: 9})
+		}},
+	})
+}

@@ -165,7 +165,7 @@ func (p *pool) next(ctx context.Context, client *zk.Client, q *queue.Queue, n in
 			return item, err
 		}
 		if !p.busy() { // otherwise our own commands may add items
-			if empty, err := p.empty(ctx, q); empty || err != nil {
+			if empty, err := p.empty(ctx, q, errors.Is(err, queue.ErrPaused)); empty || err != nil {
 				return nil, cmp.Or(err, errNothingLeft)
 			}
 		}
@@ -191,10 +191,15 @@ func (p *pool) takeFor(ctx context.Context, q *queue.Queue, pause time.Duration)
 	return item, err
 }
 
-// empty reports whether there is nothing left that --until waits for. No item is ready, and no command runs.
-func (p *pool) empty(ctx context.Context, q *queue.Queue) (bool, error) {
+// empty reports whether there is nothing left that --until waits for. No item is ready unless the queue is paused, and
+// no command runs.
+func (p *pool) empty(ctx context.Context, q *queue.Queue, paused bool) (bool, error) {
 	if p.consumer.until.Value == untilIdle {
-		return true, nil
+		if !paused {
+			return true, nil
+		}
+		n, err := q.Len(ctx)
+		return n.Ready == 0, err
 	}
 	for range 2 { // an item may move from one state to another while they are counted
 		n, err := q.Len(ctx)

@@ -35,6 +35,8 @@ type countsJSON struct {
 	Claimed int    `json:"claimed"`
 	Dead    int    `json:"dead"`
 	Oldest  *int64 `json:"oldest_ready_ms,omitempty"`
+
+	Paused *pauseJSON `json:"paused,omitempty"`
 }
 
 // purgedJSON is what the commands print that remove items.
@@ -139,7 +141,8 @@ func newLen(app *command.App) *cobra.Command {
 		Use:   "len PATH",
 		Short: "Count the items by state",
 		Long: `Counts the items: ready, delayed, claimed by a consumer, and dead letters. If some are ready, it also
-shows how long the oldest of the next ones has been ready, without any delay before that.`,
+shows how long the oldest of the next ones has been ready, without any delay before that. If the queue is
+paused, it shows since when, and who has paused it.`,
 		Example: `  turnstile queue len /mail
   turnstile queue len --json /mail | jq .ready`,
 		Args: command.ExactArgs(1, "PATH"),
@@ -155,7 +158,7 @@ shows how long the oldest of the next ones has been ready, without any delay bef
 }
 
 func (u *access) count(ctx context.Context) error {
-	none := func() error { return u.printCounts(queue.Counts{}, nil) }
+	none := func() error { return u.printCounts(queue.Counts{}, nil, nil) }
 	return u.inspect(ctx, none, func(ctx context.Context, q *queue.Queue) error {
 		n, err := q.Len(ctx)
 		if err != nil {
@@ -171,20 +174,29 @@ func (u *access) count(ctx context.Context) error {
 				return err
 			}
 		}
-		return u.printCounts(n, oldest)
+		p, err := q.Paused(ctx)
+		if err != nil {
+			return err
+		}
+		return u.printCounts(n, oldest, p)
 	})
 }
 
-func (u *access) printCounts(n queue.Counts, oldest *time.Duration) error {
-	j := countsJSON{Path: u.path, Ready: n.Ready, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead}
-	waits := ""
+func (u *access) printCounts(n queue.Counts, oldest *time.Duration, p *queue.Pause) error {
+	j := countsJSON{
+		Path: u.path, Ready: n.Ready, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead, Paused: newPauseJSON(p),
+	}
+	waits, paused := "", ""
+	if p != nil {
+		paused = "paused   " + pauseText(p) + "\n"
+	}
 	if oldest != nil {
 		ms := oldest.Milliseconds()
 		j.Oldest = &ms
 		waits = fmt.Sprintf("  (the oldest for %v)", oldest.Round(time.Second))
 	}
-	return u.app.Report(u.asJSON, j, "ready    %d%s\ndelayed  %d\nclaimed  %d\ndead     %d\n",
-		n.Ready, waits, n.Delayed, n.Claimed, n.Dead)
+	return u.app.Report(u.asJSON, j, "ready    %d%s\ndelayed  %d\nclaimed  %d\ndead     %d\n%s",
+		n.Ready, waits, n.Delayed, n.Claimed, n.Dead, paused)
 }
 
 func newPurge(app *command.App) *cobra.Command {

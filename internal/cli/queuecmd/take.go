@@ -29,6 +29,8 @@ type consumer struct {
 	backoff    command.Duration
 	retryDelay command.Duration
 	timeout    command.Duration
+	maxDead    int
+	keepDead   command.Duration
 	onStop     command.Choice
 
 	count int // how many items "take" takes; 0 for "work", which has no limit
@@ -104,6 +106,8 @@ func (w *consumer) commandFlags(cmd *cobra.Command) {
 	flags.Var(&w.retryDelay, "retry-delay", "pause after a command has exited with 75")
 	flags.Var(&w.timeout, "timeout",
 		"how long a command may take for an item without a limit of its own; 0 means no limit")
+	flags.IntVar(&w.maxDead, "max-dead", 0, "remove the oldest dead letters beyond so many; 0 means no limit")
+	flags.Var(&w.keepDead, "keep-dead", "remove dead letters that are older; 0 means never")
 	flags.Var(&w.onStop, "on-stop", "what a signal to end does to running commands")
 	w.run.Flags(cmd, supervise.Term, supervise.Kill)
 }
@@ -177,6 +181,8 @@ func (w *consumer) checkCommand(cmd *cobra.Command) error {
 		return command.Usagef(cmd, "a queue has one PATH")
 	case w.attempts < 0:
 		return command.Usagef(cmd, "--max-attempts must not be negative; 0 means no limit")
+	case w.maxDead < 0:
+		return command.Usagef(cmd, "--max-dead must not be negative; 0 means no limit")
 	case time.Duration(w.timeout) > maxTime:
 		return command.Usagef(cmd, "--timeout is at most ten years; 0 means no limit")
 	case w.run.Argv == nil && cmd.Flags().Changed("timeout"):
@@ -190,7 +196,7 @@ func (w *consumer) checkCommand(cmd *cobra.Command) error {
 func (w *consumer) access() *access {
 	cfg := queue.Config{
 		MaxAttempts: w.attempts, Backoff: queue.Backoff{First: time.Duration(w.backoff)},
-		Timeout: time.Duration(w.timeout),
+		Timeout: time.Duration(w.timeout), MaxDead: w.maxDead, KeepDead: time.Duration(w.keepDead),
 	}
 	if w.attempts == 0 {
 		cfg.MaxAttempts = -1
@@ -204,6 +210,9 @@ func (w *consumer) first(ctx context.Context, client *zk.Client, q *queue.Queue)
 		n, err := q.Len(ctx)
 		if err != nil {
 			return ""
+		}
+		if p, err := q.Paused(ctx); err == nil && p != nil {
+			return fmt.Sprintf("the queue is paused %s, %d ready", pauseText(p), n.Ready)
 		}
 		return fmt.Sprintf("no item is ready, %d delayed, %d claimed, %d dead", n.Delayed, n.Claimed, n.Dead)
 	})

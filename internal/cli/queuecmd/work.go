@@ -23,7 +23,7 @@ each. While there is no item, or no server, it waits.
 
 With --until idle it ends when no item is ready and its own commands have ended. With --until empty it ends
 when the queue has no items except dead letters: it waits for delayed items, and for those of other
-consumers.
+consumers. While the queue is paused it waits, too.
 
 ` + aboutItems + `
 

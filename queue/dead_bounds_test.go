@@ -1,0 +1,244 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+// kill makes dead letters of the next n items.
+func kill(t *testing.T, q *queue.Queue, n int) {
+	t.Helper()
+	for range n {
+		if err := take(t, q).Reject(t.Context(), "bad"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func wantDead(t *testing.T, q *queue.Queue, from, to int) {
+	t.Helper()
+	var want []string
+	for i := from; i < to; i++ {
+		want = append(want, strconv.Itoa(i))
+	}
+	if got := bodies(itemsIn(t, q, queue.Dead)); !slices.Equal(got, want) {
+		t.Fatalf("got dead letters %v, want %d to %d", got, from, to-1)
+	}
+}
+
+func TestOldestDeadLettersGoWhenThereAreTooMany(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{MaxDead: 5}.WithSegment(2))
+		putAll(t, q, 0, 20)
+		for i := 1; i <= 20; i++ {
+			kill(t, q, 1)
+			synctest.Wait()
+			wantDead(t, q, max(0, i-5), i)
+		}
+		sess := w.Session(t, time.Minute)
+		segments, _, err := sess.Children(t.Context(), root+"/dead")
+		if err != nil || len(segments) > 4 {
+			t.Errorf("got segments %v, %v, want that the empty ones are gone", segments, err)
+		}
+	})
+}
+
+func TestDeadLettersOfOthersAreBoundedToo(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		plain := w.queue(queue.Config{})
+		putAll(t, plain, 0, 500)
+		kill(t, plain, 500)
+		pass(time.Hour)
+		wantLen(t, plain, queue.Counts{Dead: 500})
+		bounded := w.queue(queue.Config{MaxDead: 30})
+		wantEmpty(t, bounded)
+		synctest.Wait()
+		wantDead(t, plain, 470, 500)
+		putAll(t, plain, 500, 510)
+		kill(t, plain, 10)
+		wantLen(t, plain, queue.Counts{Dead: 40})
+		pass(2 * time.Minute)
+		wantDead(t, plain, 480, 510)
+	})
+}
+
+func TestOldDeadLettersGoAlsoWhileTheConsumerWaits(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{KeepDead: 24 * time.Hour}.WithSegment(2))
+		putAll(t, q, 0, 6)
+		kill(t, q, 3)
+		pass(12 * time.Hour)
+		kill(t, q, 3)
+		got := make(chan *queue.Item, 1)
+		go takeInto(t, q, got)
+		pass(12*time.Hour - time.Minute)
+		wantDead(t, q, 0, 6)
+		pass(3 * time.Minute)
+		wantDead(t, q, 3, 6)
+		pass(12*time.Hour - 4*time.Minute)
+		wantDead(t, q, 3, 6)
+		pass(4 * time.Minute)
+		wantLen(t, q, queue.Counts{})
+		put(t, q, "end", queue.Message{})
+		done(t, <-got)
+	})
+}
+
+func TestBothBoundsHold(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{KeepDead: time.Hour, MaxDead: 4})
+		putAll(t, q, 0, 10)
+		kill(t, q, 6)
+		synctest.Wait()
+		wantDead(t, q, 2, 6)
+		pass(30 * time.Minute)
+		kill(t, q, 2)
+		synctest.Wait()
+		wantDead(t, q, 4, 8)
+		pass(32 * time.Minute)
+		wantDead(t, q, 6, 8)
+	})
+}
+
+// However many consumers keep the bound at the same time, they remove only what is too much.
+func TestConsumersThatKeepTheBoundTogetherKeepAsMany(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const n, keep = 400, 50
+		putAll(t, w.queue(queue.Config{}), 0, n)
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		var last *queue.Queue
+		for range 5 {
+			q := w.queue(queue.Config{MaxDead: keep}.WithSegment(20))
+			last = q
+			wg.Go(func() {
+				if err := q.Consume(ctx, 2, func(context.Context, *queue.Item) error {
+					time.Sleep(time.Millisecond)
+					return &queue.RejectError{Err: errors.New("bad")}
+				}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		pass(time.Hour)
+		wantLen(t, last, queue.Counts{Dead: keep})
+		stop()
+		wg.Wait()
+	})
+}
+
+// A letter that is requeued while letters are removed is in one place only, or removed.
+func TestRequeueAndRemovalOfADeadLetterExcludeEachOther(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		putAll(t, q, 0, 3)
+		kill(t, q, 3)
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if len(r.Parts) > 1 && r.Parts[0].Op == zktest.OpDelete {
+				return zktest.Delay(time.Minute) // the requeue
+			}
+			return zktest.Pass
+		})
+		result := make(chan int, 1)
+		go func() {
+			n, err := q.Requeue(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			result <- n
+		}()
+		pass(time.Second)
+		bounded := w.queue(queue.Config{MaxDead: 1})
+		wantEmpty(t, bounded)
+		synctest.Wait()
+		if n := <-result; n != 1 {
+			t.Errorf("%d were requeued, want the one that was left", n)
+		}
+		w.Control(nil)
+		doneInOrder(t, bounded, 2, 3)
+		wantLen(t, q, queue.Counts{})
+	})
+}
+
+// Whatever happens to its requests, the bound holds in the end, and the youngest letters stay.
+func TestFaultsWhileDeadLettersAreRemovedChangeNothing(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]zktest.Fault{
+		"request lost": zktest.Refuse, "cut before": zktest.CutBefore,
+		"reply lost": zktest.DropReply, "cut after": zktest.CutAfter,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				plain := w.queue(queue.Config{}.WithSegment(3))
+				steps := 0
+				for step, reached := 1, true; reached; step++ {
+					putAll(t, plain, 0, 10)
+					kill(t, plain, 10)
+					pass(time.Minute)
+					q := w.queue(queue.Config{MaxDead: 4, KeepDead: time.Hour})
+					reached = false
+					w.Control(func(r zktest.Request) zktest.Fault {
+						if r.Seq != step {
+							return zktest.Pass
+						}
+						reached = true
+						return fault
+					})
+					wantEmpty(t, q)
+					pass(5 * time.Minute)
+					w.Control(nil)
+					wantDead(t, plain, 6, 10)
+					pass(time.Hour)
+					wantLen(t, plain, queue.Counts{})
+					if err := q.Close(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					steps = step
+				}
+				if steps < 20 {
+					t.Errorf("only %d steps had a fault", steps)
+				}
+			})
+		})
+	}
+}
+
+func TestBoundsOfDeadLettersThatMakeNoSenseAreRefused(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client := w.Client(t, time.Minute)
+		for _, cfg := range []queue.Config{{MaxDead: -1}, {KeepDead: -1}} {
+			if _, err := queue.New(client, root, cfg); err == nil {
+				t.Errorf("%+v was taken", cfg)
+			}
+		}
+	})
+}
+
+func TestCloseEndsTheRemovalOfDeadLetters(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{KeepDead: time.Hour})
+		putAll(t, q, 0, 3)
+		kill(t, q, 3)
+		w.Stop()
+		pass(2 * time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		begin := time.Now()
+		if err := q.Close(ctx); err != nil && !errors.Is(err, zk.ErrClosed) {
+			t.Log(err)
+		}
+		if took := time.Since(begin); took > 10*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+	})
+}

@@ -257,3 +257,13 @@ func NewFixed(instances []Instance, cfg ProviderConfig) (*Fixed, error) {
 
 // Pick returns an instance other than those of the given uses, or ErrNoInstance.
 func (f *Fixed) Pick(_ context.Context, except ...*Use) (*Use, error) { return f.picker.pick(except) }
+
+func (p *picker) instances() []Instance {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := make([]Instance, len(p.known))
+	for i, t := range p.known {
+		all[i] = t.instance
+	}
+	return all
+}

@@ -90,7 +90,7 @@ func (f *follower) run(ctx context.Context) {
 		case transient(err):
 			f.setBehind()
 			if !errors.Is(err, zk.ErrConnectionLost) {
-				e.sleep(ctx, pause)
+				sleep(ctx, pause)
 			}
 		default:
 			f.finish(fmt.Errorf("cache: follow %s: %w", f.root, err))
@@ -109,7 +109,7 @@ func transient(err error) bool {
 	return errors.Is(err, zk.ErrConnectionLost)
 }
 
-func (e *engine) sleep(ctx context.Context, d time.Duration) {
+func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -114,7 +114,10 @@ func (f *follower) Sync(ctx context.Context) error {
 			return f.settle(ctx)
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case sess.Context().Err() == nil && !errors.Is(err, zk.ErrConnectionLost):
+		case sess.Context().Err() != nil, errors.Is(err, zk.ErrConnectionLost):
+		case transient(err):
+			sleep(ctx, pause)
+		default:
 			return err
 		}
 	}

@@ -67,6 +67,7 @@ func (l *listing) next() string {
 type pass struct {
 	*engine
 	verify bool
+	fresh  bool       // the copy was empty
 	gets   []*listing // stack
 	lists  []string   // stack
 	flight []*request
@@ -76,7 +77,7 @@ type pass struct {
 // copy what it does not find. Without, it only lists new nodes of a source that does not tell of their children. It
 // returns errAgain if events were missed meanwhile.
 func (e *engine) pass(ctx context.Context, verify bool, gets, lists []string) error {
-	p := &pass{engine: e, verify: verify, lists: lists}
+	p := &pass{engine: e, verify: verify, fresh: e.tree.n == 0, lists: lists}
 	if len(gets) > 0 {
 		slices.Sort(gets)
 		p.gets = []*listing{{names: gets, sampled: true, data: e.load.data}}
@@ -263,6 +264,22 @@ func (p *pass) listed(rel string, names []string) {
 	if p.cfg.Exclude != nil {
 		names = slices.DeleteFunc(names, func(name string) bool { return p.cfg.Exclude(p.path(rel, name)) })
 	}
+	if !p.fresh {
+		names = p.compare(rel, names)
+	}
+	if len(names) == 0 {
+		return
+	}
+	if rel == "" {
+		p.gets = append(p.gets, &listing{names: names})
+		return
+	}
+	p.gets = append(p.gets, &listing{dir: rel, names: names})
+}
+
+// compare removes the children that are not among names from the copy, and returns which ones have to be read. The
+// names are sorted.
+func (p *pass) compare(rel string, names []string) []string {
 	var gone []string
 	var known map[string]bool
 	p.tree.children(rel, func(c *cursor) bool {
@@ -283,14 +300,7 @@ func (p *pass) listed(rel string, names []string) {
 	if len(known) > 0 {
 		names = slices.DeleteFunc(names, func(name string) bool { return known[name] })
 	}
-	if len(names) == 0 {
-		return
-	}
-	if rel == "" {
-		p.gets = append(p.gets, &listing{names: names})
-		return
-	}
-	p.gets = append(p.gets, &listing{dir: rel, names: names})
+	return names
 }
 
 func (e *engine) path(rel, name string) string { return join(e.root, below(rel, name)) }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -352,7 +353,7 @@ func TestASlowReaderGetsTheLastState(t *testing.T) {
 		}
 		if c.Path == "/s/n" && c.Kind == cache.Created { // the reader stops here, while a lot happens
 			for i := range 200 {
-				f.set("/s/n", fmt.Sprint(i))
+				f.set("/s/n", strconv.Itoa(i))
 				path := fmt.Sprintf("/s/x%d", i)
 				f.create(path)
 				if i%2 == 0 {

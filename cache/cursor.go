@@ -100,7 +100,7 @@ func compare(a, b *table, yield func(before, after *cursor) bool) {
 				continue
 			}
 		}
-		order := 0
+		var order int
 		switch {
 		case !okX:
 			order = 1

@@ -168,18 +168,16 @@ func (e *engine) step(ctx context.Context) error {
 		e.setBehind()
 		e.again = false
 		clear(e.dirty)
-		if err := e.pass(ctx, true, []string{""}, nil); err != nil && !errors.Is(err, errAgain) {
-			return err
-		} else if err != nil {
+		if err := e.pass(ctx, true, []string{""}, nil); err != nil {
 			e.again = true
-			return nil
+			return unlessAgain(err)
 		}
 	case len(e.dirty) > 0:
 		if e.since.IsZero() {
 			e.since = time.Now()
 		}
-		if err := e.round(ctx); err != nil && !errors.Is(err, errAgain) {
-			return err
+		if err := e.round(ctx); err != nil {
+			return unlessAgain(err)
 		}
 	case len(e.waiting) == 0 && !e.ready:
 		return e.wait(ctx)
@@ -191,6 +189,13 @@ func (e *engine) step(ctx context.Context) error {
 func (e *engine) suspended() bool {
 	state, _ := e.sess.State()
 	return state != zk.Connected && state != zk.ConnectedReadOnly
+}
+
+func unlessAgain(err error) error {
+	if errors.Is(err, errAgain) {
+		return nil
+	}
+	return err
 }
 
 // reconnected notes changes of the connection.
@@ -237,7 +242,7 @@ func (e *engine) wait(ctx context.Context) error {
 		e.accept(done)
 	case <-e.changed:
 	case <-e.sess.Context().Done():
-		return context.Cause(e.sess.Context())
+		return e.sess.Err()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -270,8 +275,8 @@ func (e *engine) settled(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case e.sess.Context().Err() != nil:
-		return context.Cause(e.sess.Context())
+	case e.sess.Err() != nil:
+		return e.sess.Err()
 	case e.again:
 		return nil
 	}

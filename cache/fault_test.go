@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -298,7 +299,7 @@ func TestEventsDuringTheLoad(t *testing.T) {
 					f.delete(path)
 					f.create(path)
 				} else {
-					f.set(path, fmt.Sprint(i))
+					f.set(path, strconv.Itoa(i))
 				}
 			}
 		})
@@ -363,7 +364,7 @@ func TestACacheNeverGoesBack(t *testing.T) {
 			case 6:
 				_ = f.other.Delete(t.Context(), path, -1)
 			default:
-				_, _ = f.other.Set(t.Context(), path, []byte(fmt.Sprint(i)), -1)
+				_, _ = f.other.Set(t.Context(), path, []byte(strconv.Itoa(i)), -1)
 			}
 			switch i % 100 {
 			case 50:
@@ -401,7 +402,7 @@ func TestEverySnapshotIsAState(t *testing.T) {
 		}
 	})
 	for i := range 300 {
-		data := []byte(fmt.Sprint(i))
+		data := []byte(strconv.Itoa(i))
 		_, err := f.other.Multi(t.Context(), zk.SetOp("/m/a", data, -1), zk.SetOp("/m/z", data, -1))
 		f.must(err)
 		switch {

@@ -25,7 +25,8 @@ func fill(tb testing.TB, sess *zk.Session, root string, n int) {
 		dir := fmt.Sprintf("%s/dir%05d", root, i/100)
 		ops := []zk.Op{zk.CreateOp(dir, nil, zk.Persistent)}
 		for range 100 {
-			ops = append(ops, zk.CreateOp(fmt.Sprintf("%s/node%08d", dir, i), []byte("sixteen bytes...."), zk.Persistent))
+			path := fmt.Sprintf("%s/node%08d", dir, i)
+			ops = append(ops, zk.CreateOp(path, []byte("sixteen bytes..."), zk.Persistent))
 			i++
 		}
 		b := sess.Batch()

@@ -291,7 +291,8 @@ func (e *engine) settled(ctx context.Context) error {
 		zxid = e.View().zxid
 	}
 	e.since, e.ready = time.Time{}, false
-	e.publish(e.sess, !e.suspended(), &View{root: e.root, nodes: e.tree.version(), zxid: zxid, exact: exact && e.source.watched()})
+	exact = exact && e.source.watched()
+	e.publish(e.sess, !e.suspended(), &View{root: e.root, nodes: e.tree.version(), zxid: zxid, exact: exact})
 	for _, done := range e.waiting {
 		close(done)
 	}

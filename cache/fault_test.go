@@ -338,7 +338,7 @@ func TestACacheNeverGoesBack(t *testing.T) {
 				}
 				before, had := state[c.Path]
 				if had != (c.Kind != cache.Created) || had && before.Mzxid != c.Before.Mzxid {
-					t.Errorf("%v %s: had %t, from %d, last told of %d", c.Kind, c.Path, had, c.Before.Mzxid, before.Mzxid)
+					t.Errorf("%v %s from %d, but %t, %d before", c.Kind, c.Path, c.Before.Mzxid, had, before.Mzxid)
 				}
 				if c.Kind == cache.Deleted {
 					delete(state, c.Path)
@@ -475,7 +475,8 @@ func TestNodesThatMayNotBeReadAreLeftOut(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.create("/acl", "/acl/open", "/acl/closed", "/acl/closed/below")
-	_, err := f.other.SetACL(t.Context(), "/acl/closed", []zk.ACL{{Perms: zk.PermAdmin, ID: zk.ID{Scheme: "world", ID: "anyone"}}}, -1)
+	closed := []zk.ACL{{Perms: zk.PermAdmin, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
+	_, err := f.other.SetACL(t.Context(), "/acl/closed", closed, -1)
 	f.must(err)
 	tree := f.tree("/acl", cache.Config{})
 	if got := contents(tree.View()); !slices.Equal(got, []string{"/acl=data of /acl", "/acl/open=data of /acl/open"}) {

@@ -52,8 +52,7 @@ type Change struct {
 func (f *follower) Changes(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		last := &View{root: f.root}
-		for {
-			view, err := f.next(ctx, last)
+		for view, err := range f.Views(ctx) {
 			if err != nil {
 				yield(Change{}, err)
 				return
@@ -62,6 +61,21 @@ func (f *follower) Changes(ctx context.Context) iter.Seq2[Change, error] {
 				if !yield(c, nil) {
 					return
 				}
+			}
+			last = view
+		}
+	}
+}
+
+// Views yields the contents as they are now, and then the latest version after every change. It begins when the cache
+// is synced for the first time. A slow caller misses versions, never the last. It ends with the errors of Changes.
+func (f *follower) Views(ctx context.Context) iter.Seq2[*View, error] {
+	return func(yield func(*View, error) bool) {
+		var last *View
+		for {
+			view, err := f.next(ctx, last)
+			if !yield(view, err) || err != nil {
+				return
 			}
 			last = view
 		}

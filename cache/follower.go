@@ -48,6 +48,9 @@ func follow(client *zk.Client, path string, depth int, cfg Config) (*follower, e
 	return f, nil
 }
 
+// Path returns the path of the cache's root.
+func (f *follower) Path() string { return f.root }
+
 // Close ends the cache: it removes its watches from the server and waits for its goroutine. Views can still be read. A
 // second Close does nothing.
 func (f *follower) Close() {

@@ -14,7 +14,8 @@ type ProviderConfig struct {
 
 func (c ProviderConfig) withDefaults() (ProviderConfig, error) {
 	if c.Strategy < RoundRobin || c.Strategy > LeastOutstanding {
-		return c, fmt.Errorf("discovery: unknown strategy %v; use RoundRobin, Random, Sticky or LeastOutstanding", c.Strategy)
+		const use = "use RoundRobin, Random, Sticky or LeastOutstanding"
+		return c, fmt.Errorf("discovery: unknown strategy %v; %s", c.Strategy, use)
 	}
 	var err error
 	c.Ejection, err = c.Ejection.withDefaults()

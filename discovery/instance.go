@@ -29,8 +29,6 @@ const (
 	Permanent Type = "PERMANENT"
 )
 
-func (t Type) dynamic() bool { return t == Dynamic || t == DynamicSequential }
-
 // Instance is one copy of a service, as it is registered. Programs that use curator-x-discovery see the same.
 type Instance struct {
 	Service    string          // the name that clients look for; required
@@ -41,7 +39,7 @@ type Instance struct {
 	Payload    json.RawMessage // what the service tells its clients; nil for nothing. See Object for Java's view of it
 	Registered time.Time       // in milliseconds; Register sets it if it is zero
 	Type       Type            // Dynamic if empty
-	URI        string          // how URL makes a URL of the instance, such as "{scheme}://{address}:{port}/api"; may be empty
+	URI        string          // how URL makes a URL of it, such as "{scheme}://{address}:{port}/api"; may be empty
 	Disabled   bool            // clients leave it out, although it is registered
 	_          struct{}
 }
@@ -205,7 +203,8 @@ func checkName(what, name string) error {
 		return fmt.Errorf("discovery: the %s is empty; give it a name", what)
 	}
 	if strings.Contains(name, "/") || zk.ValidatePath("/"+name) != nil {
-		return fmt.Errorf("discovery: %s %.80q cannot be the name of a node; use letters, digits, dots and dashes", what, name)
+		return fmt.Errorf("discovery: %s %.80q cannot be the name of a node; use letters, digits, dots and dashes", what,
+			name)
 	}
 	return nil
 }

@@ -22,12 +22,14 @@ func TestJSONIsCurators(t *testing.T) {
 		want string
 	}{
 		{
-			"bare", discovery.Instance{Service: "s", ID: "1", Address: "a", Registered: at},
+			"bare",
+			discovery.Instance{Service: "s", ID: "1", Address: "a", Registered: at},
 			`{"name":"s","id":"1","address":"a","port":null,"sslPort":null,"payload":null,` +
 				`"registrationTimeUTC":1700000000123,"serviceType":"DYNAMIC","uriSpec":null}`,
 		},
 		{
-			"full", discovery.Instance{
+			"full",
+			discovery.Instance{
 				Service: "s", ID: "1", Address: "a", Port: 80, TLSPort: 443, Payload: object, Registered: at,
 				Type: discovery.Static, URI: "{scheme}://{address}:{port}/x",
 			},
@@ -38,7 +40,8 @@ func TestJSONIsCurators(t *testing.T) {
 				`{"value":"port","variable":true},{"value":"/x","variable":false}]}}`,
 		},
 		{
-			"disabled", discovery.Instance{Service: "s", ID: "1", Registered: at, Disabled: true},
+			"disabled",
+			discovery.Instance{Service: "s", ID: "1", Registered: at, Disabled: true},
 			`{"name":"s","id":"1","address":null,"port":null,"sslPort":null,"payload":null,` +
 				`"registrationTimeUTC":1700000000123,"serviceType":"DYNAMIC","uriSpec":null,"enabled":false}`,
 		},
@@ -100,7 +103,8 @@ func TestURLs(t *testing.T) {
 			discovery.Instance{
 				Service: "s", ID: "7", Address: "a", Port: 1, TLSPort: 2, Registered: time.UnixMilli(5),
 				Type: discovery.Static,
-				URI:  "{ scheme }-{name}-{id}-{address}-{port}-{ssl-port}-{registration-time-utc}-{service-type}-{[}{]}-{no}.",
+				URI: "{ scheme }-{name}-{id}-{address}-{port}-{ssl-port}-{registration-time-utc}-{service-type}-" +
+					"{[}{]}-{no}.",
 			},
 			"https-s-7-a-1-2-5-STATIC-{}-.",
 		},

@@ -29,7 +29,7 @@ const (
 	RoundRobin       Strategy = iota // one after the other
 	Random                           // any, with the same probability
 	Sticky                           // the same one for as long as it may be used
-	LeastOutstanding                 // the one with the fewest picks that are not Done; any of those if several have as few
+	LeastOutstanding                 // the one with the fewest picks that are not Done, or any of those with as few
 )
 
 func (s Strategy) String() string {

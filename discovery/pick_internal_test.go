@@ -2,7 +2,8 @@ package discovery
 
 import (
 	"errors"
-	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -23,7 +24,7 @@ func newPicker(t *testing.T, s Strategy, n int) (*picker, *time.Time) {
 func instances(n int) []found {
 	var all []found
 	for i := range n {
-		name := fmt.Sprint(i)
+		name := strconv.Itoa(i)
 		all = append(all, found{name: name, born: 1, instance: Instance{Service: "s", ID: name}})
 	}
 	return all
@@ -42,11 +43,13 @@ func TestRoundRobinGivesEachItsTurn(t *testing.T) {
 	t.Parallel()
 	p, _ := newPicker(t, RoundRobin, 3)
 	got := ""
+	var gotSb45 strings.Builder
 	for range 7 {
 		u := p.mustPick(t)
-		got += u.Instance.ID
+		gotSb45.WriteString(u.Instance.ID)
 		u.Done(nil)
 	}
+	got += gotSb45.String()
 	if got != "0120120" {
 		t.Errorf("picked %s", got)
 	}

@@ -454,8 +454,15 @@ func TestBadInputIsRefused(t *testing.T) {
 	}
 	r := registry(t, client, discovery.Config{})
 	for _, i := range []discovery.Instance{
-		{}, {Service: "a/b"}, {Service: "."}, {Service: "a", ID: "b/c"}, {Service: "a", Port: -1}, {Service: "a", TLSPort: 70000},
-		{Service: "a", Type: "FAST"}, {Service: "a", Payload: []byte("{")}, {Service: "a", URI: "{"},
+		{},
+		{Service: "a/b"},
+		{Service: "."},
+		{Service: "a", ID: "b/c"},
+		{Service: "a", Port: -1},
+		{Service: "a", TLSPort: 70000},
+		{Service: "a", Type: "FAST"},
+		{Service: "a", Payload: []byte("{")},
+		{Service: "a", URI: "{"},
 	} {
 		if _, err := r.Register(t.Context(), i); err == nil {
 			t.Errorf("accepted: %+v", i)

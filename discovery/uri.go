@@ -92,8 +92,8 @@ func (i Instance) URL() string {
 
 func (i Instance) defaultURL() string { return i.scheme() + "://" + i.HostPort() }
 
-// HostPort returns the instance's address and port for a dialer: the TLS port if there is one. An IPv6 address stands in
-// brackets. If the instance has no port it is the address alone.
+// HostPort returns the instance's address and port for a dialer: the TLS port if there is one. An IPv6 address stands
+// in brackets. If the instance has no port it is the address alone.
 func (i Instance) HostPort() string {
 	port := i.TLSPort
 	if port == 0 {

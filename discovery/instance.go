@@ -203,8 +203,8 @@ func checkName(what, name string) error {
 		return fmt.Errorf("discovery: the %s is empty; give it a name", what)
 	}
 	if strings.Contains(name, "/") || zk.ValidatePath("/"+name) != nil {
-		return fmt.Errorf("discovery: %s %.80q cannot be the name of a node; use letters, digits, dots and dashes", what,
-			name)
+		const use = "use letters, digits, dots and dashes"
+		return fmt.Errorf("discovery: %s %.80q cannot be the name of a node; %s", what, name, use)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ type Provider struct {
 	done     sync.WaitGroup
 	ready    chan struct{} // closed when the picker knows the instances
 	stop     context.CancelCauseFunc
-	ctx      context.Context // ends with Close, or when the cache has failed
+	ctx      context.Context //nolint:containedctx // it ends with Close, or when the cache has failed
 }
 
 // Provider returns a provider of a service's instances. It does not wait for the server: Pick does. The service need
@@ -71,7 +71,7 @@ func (p *Provider) Instances(ctx context.Context) ([]Instance, error) {
 
 func (p *Provider) await(ctx context.Context) error {
 	if p.ctx.Err() != nil {
-		return context.Cause(p.ctx)
+		return context.Cause(p.ctx) //nolint:contextcheck // the end of the provider, not of the call
 	}
 	select {
 	case <-p.ready:
@@ -82,7 +82,7 @@ func (p *Provider) await(ctx context.Context) error {
 	case <-p.ready:
 		return nil
 	case <-p.ctx.Done():
-		return context.Cause(p.ctx)
+		return context.Cause(p.ctx) //nolint:contextcheck // the end of the provider, not of the call
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

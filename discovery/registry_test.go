@@ -87,7 +87,8 @@ func TestRegisteredInstanceIsFound(t *testing.T) {
 	reg := register(t, r, discovery.Instance{ID: "a", Port: 80, Payload: []byte(`{"x":1}`)})
 	other := registry(t, srv.Client(t, time.Minute), discovery.Config{})
 	i, ok, err := other.Instance(within(t), "web", "a")
-	if err != nil || !ok || i.URL() != "http://10.0.0.1:80" || string(i.Payload) != `{"x":1}` || i.Type != discovery.Dynamic {
+	right := ok && i.URL() == "http://10.0.0.1:80" && string(i.Payload) == `{"x":1}` && i.Type == discovery.Dynamic
+	if err != nil || !right {
 		t.Fatalf("%+v, %v, %v", i, ok, err)
 	}
 	if _, ok, err := other.Instance(within(t), "web", "b"); ok || err != nil {
@@ -226,7 +227,9 @@ func TestCloseLeavesPermanentInstances(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
 	r := registry(t, srv.Client(t, time.Minute), discovery.Config{})
-	for _, kind := range []discovery.Type{discovery.Dynamic, discovery.DynamicSequential, discovery.Static, discovery.Permanent} {
+	for _, kind := range []discovery.Type{
+		discovery.Dynamic, discovery.DynamicSequential, discovery.Static, discovery.Permanent,
+	} {
 		register(t, r, discovery.Instance{ID: string(kind), Type: kind})
 	}
 	other := registry(t, srv.Client(t, time.Minute), discovery.Config{})
@@ -459,6 +462,7 @@ func TestBadInputIsRefused(t *testing.T) {
 		{Service: "."},
 		{Service: "a", ID: "b/c"},
 		{Service: "a", Port: -1},
+
 		{Service: "a", TLSPort: 70000},
 		{Service: "a", Type: "FAST"},
 		{Service: "a", Payload: []byte("{")},
@@ -469,7 +473,8 @@ func TestBadInputIsRefused(t *testing.T) {
 		}
 	}
 	for _, cfg := range []discovery.ProviderConfig{
-		{Strategy: 9}, {Ejection: discovery.Ejection{AtMost: 101}}, {Ejection: discovery.Ejection{For: time.Hour, Max: time.Minute}},
+		{Strategy: 9}, {Ejection: discovery.Ejection{AtMost: 101}},
+		{Ejection: discovery.Ejection{For: time.Hour, Max: time.Minute}},
 	} {
 		if _, err := r.Provider("a", cfg); err == nil {
 			t.Errorf("accepted: %+v", cfg)

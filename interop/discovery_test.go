@@ -74,7 +74,8 @@ func (s *services) register() {
 	if got := strings.Replace(ours, `"id":"go"`, `"id":"java"`, 1); got != java {
 		s.t.Errorf("the JSON differs\nours    %s\nCurator %s", ours, java)
 	}
-	s.answer("instances go,DYNAMIC,hello,http://10.0.0.1:80/x,true java,DYNAMIC,hello,http://10.0.0.1:80/x,true", "list web")
+	s.answer("instances go,DYNAMIC,hello,http://10.0.0.1:80/x,true java,DYNAMIC,hello,http://10.0.0.1:80/x,true",
+		"list web")
 	s.answer("ok", "follow web go,java")
 	s.answer("services web", "services")
 	s.follow("go", "java")
@@ -85,11 +86,14 @@ func (s *services) register() {
 	for _, kind := range []discovery.Type{discovery.Static, discovery.Permanent} {
 		name := strings.ToLower(string(kind))
 		s.answer("ok", "register %s java 80 %s x", name, kind)
-		reg, err := s.registry.Register(s.t.Context(), discovery.Instance{Service: name, ID: "go", Type: kind, Address: "b"})
+		reg, err := s.registry.Register(s.t.Context(), discovery.Instance{
+			Service: name, ID: "go", Type: kind, Address: "b",
+		})
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		s.answer("instances go,"+string(kind)+",-,-,true java,"+string(kind)+",x,http://10.0.0.1:80/x,true", "list %s", name)
+		s.answer("instances go,"+string(kind)+",-,-,true java,"+string(kind)+",x,http://10.0.0.1:80/x,true",
+			"list %s", name)
 		if err := reg.Unregister(s.t.Context()); err != nil {
 			s.t.Error(err)
 		}
@@ -117,7 +121,8 @@ func (s *services) update() {
 	if err := s.ours.Update(s.t.Context(), next); err != nil {
 		s.t.Fatal(err)
 	}
-	s.answer("instances go,DYNAMIC,hello,http://10.0.0.1:82/x,false java,DYNAMIC,changed,http://10.0.0.1:81/x,true", "list web")
+	s.answer("instances go,DYNAMIC,hello,http://10.0.0.1:82/x,false java,DYNAMIC,changed,http://10.0.0.1:81/x,true",
+		"list web")
 }
 
 // kill unregisters ours and kills Curator's.

@@ -129,7 +129,8 @@ func (g *Group) name(id string, data []byte) (string, []byte, error) {
 		name = hex.EncodeToString(unique[:]) + "-" + id
 	}
 	if strings.Contains(name, "/") || zk.ValidatePath(g.path+"/"+name) != nil {
-		return "", nil, fmt.Errorf("member: id %.40q cannot be in the name of a node; use letters, digits, dots and dashes", id)
+		const use = "use letters, digits, dots and dashes"
+		return "", nil, fmt.Errorf("member: id %.40q cannot be in the name of a node; %s", id, use)
 	}
 	if g.cfg.Layout == GroupMember {
 		return name, data, nil

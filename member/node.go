@@ -81,7 +81,7 @@ type Node struct {
 	cfg    NodeConfig
 	line   line.Line // of the parent, for what is missing above the node
 	stop   context.CancelCauseFunc
-	ctx    context.Context // ends with Close
+	ctx    context.Context //nolint:containedctx // it ends with Close
 	done   sync.WaitGroup
 	kick   chan struct{} // one slot: Set was called
 
@@ -178,7 +178,7 @@ func (n *Node) await(ctx context.Context, wanted int) error {
 		n.mu.Unlock()
 		switch {
 		case n.ctx.Err() != nil:
-			return context.Cause(n.ctx)
+			return context.Cause(n.ctx) //nolint:contextcheck // the end of the Node, not of the call
 		case placed >= wanted:
 			return nil
 		case err != nil:

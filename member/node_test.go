@@ -183,7 +183,7 @@ func TestDataThatIsSetWithoutAConnectionArrivesLater(t *testing.T) {
 	if err := <-set; err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if err := func() error { c, stop := context.WithCancel(t.Context()); stop(); return n.Set(c, []byte("three")) }(); err == nil {
+	if err := n.Set(ctx, []byte("three")); err == nil {
 		t.Error("set without a connection")
 	}
 	srv.Heal()
@@ -426,7 +426,8 @@ func TestNodeWithATTLIsTouchedAndStays(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
 	sess := srv.Session(t, time.Minute)
-	n := keep(t, srv.Client(t, time.Minute), "/dir/node", "x", member.NodeConfig{Mode: member.Persistent, TTL: time.Second})
+	n := keep(t, srv.Client(t, time.Minute), "/dir/node", "x",
+		member.NodeConfig{Mode: member.Persistent, TTL: time.Second})
 	if err := n.Await(within(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -476,7 +477,8 @@ func TestBadInputOfNodesIsRefused(t *testing.T) {
 			return member.NewNode(client, "/x", nil, member.NodeConfig{TTL: time.Minute})
 		},
 		"a short TTL": func() (*member.Node, error) {
-			return member.NewNode(client, "/x", nil, member.NodeConfig{TTL: time.Millisecond, Mode: member.Persistent})
+			cfg := member.NodeConfig{TTL: time.Millisecond, Mode: member.Persistent}
+			return member.NewNode(client, "/x", nil, cfg)
 		},
 	} {
 		if n, err := f(); err == nil {

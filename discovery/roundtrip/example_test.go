@@ -3,11 +3,9 @@ package roundtrip_test
 import (
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 
 	"github.com/seed-a3166700/turnstile/discovery"
 	"github.com/seed-a3166700/turnstile/discovery/roundtrip"
@@ -18,31 +16,27 @@ func Example() {
 		fmt.Fprint(w, "ann, bob")
 	}))
 	defer server.Close()
-	host, port, err := net.SplitHostPort(server.Listener.Addr().String())
-	if err != nil {
-		log.Fatal(err)
-	}
-	n, err := strconv.Atoi(port)
-	if err != nil {
-		log.Fatal(err)
-	}
+	at, _ := net.ResolveTCPAddr("tcp", server.Listener.Addr().String())
 
 	// In a program this is the Provider of a Registry.
 	users, err := discovery.NewFixed(
-		[]discovery.Instance{{Service: "users", ID: "1", Address: host, Port: n}}, discovery.ProviderConfig{},
+		[]discovery.Instance{{Service: "users", ID: "1", Address: at.IP.String(), Port: at.Port}}, discovery.ProviderConfig{},
 	)
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	client := &http.Client{Transport: &roundtrip.Transport{Provider: users}}
 	resp, err := client.Get("http://users/list")
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	fmt.Println(string(body))
 	// Output: ann, bob

@@ -18,7 +18,8 @@ const maxEvents = 1 << 16
 // persistent watches get an EventResynced instead. The methods of a Watch may be called from several goroutines at
 // once.
 //
-// Servers before 3.9 drop a persistent watch when a one-shot watch of the same session on the same path fires.
+// On servers before 3.9 a one-shot watch takes the place of a persistent watch of the same session and path. The session
+// then sets the persistent one again, which gets an EventResynced.
 type Watch struct {
 	sess *Session
 	path string // as given by the caller

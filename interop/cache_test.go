@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -46,7 +47,7 @@ func TestCacheSurvivesAOneShotWatchOnItsPath(t *testing.T) {
 		} else if _, err := sess.Set(t.Context(), "/c", nil, -1); err != nil {
 			t.Fatal(err)
 		}
-		path, data := fmt.Sprintf("/c/%d", i), fmt.Sprint(i)
+		path, data := fmt.Sprintf("/c/%d", i), strconv.Itoa(i)
 		if _, err := sess.Create(t.Context(), path, nil, zk.Persistent); err != nil {
 			t.Fatal(err)
 		}
@@ -67,6 +68,56 @@ func TestCacheSurvivesAOneShotWatchOnItsPath(t *testing.T) {
 	link.NoWatches(t)
 }
 
+// TestCachesOfOnePathDoNotDisturbEachOther: they have persistent watches of different modes.
+func TestCachesOfOnePathDoNotDisturbEachOther(t *testing.T) {
+	t.Parallel()
+	link := zktest.Proxy(t, apacheServer(t))
+	client := link.Client(t, 20*time.Second)
+	sess, err := client.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/c", "/c/a"} {
+		if _, err := sess.Create(t.Context(), path, nil, zk.Persistent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 4 {
+		var tree *cache.Tree
+		var node *cache.Node
+		open := []func() error{
+			func() (err error) { tree, err = cache.NewTree(client, "/c", cache.Config{}); return err },
+			func() (err error) { node, err = cache.NewNode(client, "/c", cache.Config{}); return err },
+		}
+		for k := range open { // in both orders
+			if err := open[(i+k)%2](); err != nil {
+				t.Fatal(err)
+			}
+			if tree != nil && tree.WaitSynced(t.Context()) != nil || node != nil && node.WaitSynced(t.Context()) != nil {
+				t.Fatal("a cache has ended")
+			}
+		}
+		data := strconv.Itoa(i)
+		for _, path := range []string{"/c", "/c/a"} {
+			if _, err := sess.Set(t.Context(), path, []byte(data), -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(tree.Sync(t.Context()), node.Sync(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		mine, _ := node.Get()
+		root, _ := tree.Get("/c")
+		below, _ := tree.Get("/c/a")
+		if string(mine.Data) != data || string(root.Data) != data || string(below.Data) != data {
+			t.Errorf("got %q, %q and %q, want %q", mine.Data, root.Data, below.Data, data)
+		}
+		tree.Close()
+		node.Close()
+	}
+	link.NoWatches(t)
+}
+
 // TestCacheFollowsApacheZooKeeper covers what servers do differently: events without zxids, multiRead, and the removal
 // of persistent watches.
 func TestCacheFollowsApacheZooKeeper(t *testing.T) {
@@ -83,7 +134,7 @@ func TestCacheFollowsApacheZooKeeper(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 300 {
-		path, data := fmt.Sprintf("/t/%03d", i), fmt.Sprint(i)
+		path, data := fmt.Sprintf("/t/%03d", i), strconv.Itoa(i)
 		if _, err := other.Create(t.Context(), path, []byte(data), zk.Ephemeral); err != nil {
 			t.Fatal(err)
 		}

@@ -18,8 +18,9 @@ const maxEvents = 1 << 16
 // persistent watches get an EventResynced instead. The methods of a Watch may be called from several goroutines at
 // once.
 //
-// On servers before 3.9 a one-shot watch takes the place of a persistent watch of the same session and path. The session
-// then sets the persistent one again, which gets an EventResynced.
+// On servers before 3.9 a later watch of the same session and path takes the place of a persistent one. The session then
+// sets that again, and it gets an EventResynced. On these servers a watch by Session.Watch yields no
+// EventChildrenChanged while there is one by Session.WatchRecursive of the same path.
 type Watch struct {
 	sess *Session
 	path string // as given by the caller

@@ -48,12 +48,13 @@ func (s *Session) watchAnswered(w *Watch, atServer, wanted bool) {
 	s.tidy(w.key)
 }
 
-// mend sets the persistent watches of a path again after a one-shot watch was set there, and has their readers read the
-// nodes again. A server before 3.9 stores one mode for each path and connection, so the one-shot watch has taken their
-// place. A server that tells the transactions of events is not so old. The caller holds s.mu, and flushes.
+// mend sets the persistent watches of a path again after w was set there, and has their readers read the nodes again. A
+// server before 3.9 stores one mode for each path and connection (ZOOKEEPER-4466), so w has taken their place. A server
+// that tells the transactions of events is not so old. If a path has persistent watches of both modes, the recursive
+// one is set last: only the events of the list of children are then missing. The caller holds s.mu, and flushes.
 func (s *Session) mend(w *Watch) {
 	p := s.watches.paths[w.key]
-	if p == nil || s.conn == nil || s.conn.dated || w.kind > watchChild {
+	if p == nil || s.conn == nil || s.conn.dated {
 		return
 	}
 	again := func(kind watchKind, mode int32) {
@@ -67,8 +68,10 @@ func (s *Session) mend(w *Watch) {
 			lasting.fire(Event{Type: EventResynced, Path: lasting.path, Zxid: -1})
 		}
 	}
-	again(watchPersistent, wire.WatchPersistent)
-	if w.kind != watchChild { // a recursive watch has no use for events of lists
+	if w.kind <= watchChild {
+		again(watchPersistent, wire.WatchPersistent)
+	}
+	if w.kind != watchChild && w.kind != watchRecursive { // it has no use for events of lists
 		again(watchRecursive, wire.WatchPersistentRecursive)
 	}
 }

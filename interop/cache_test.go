@@ -93,8 +93,11 @@ func TestCachesOfOnePathDoNotDisturbEachOther(t *testing.T) {
 			if err := open[(i+k)%2](); err != nil {
 				t.Fatal(err)
 			}
-			if tree != nil && tree.WaitSynced(t.Context()) != nil || node != nil && node.WaitSynced(t.Context()) != nil {
-				t.Fatal("a cache has ended")
+			if tree != nil && tree.WaitSynced(t.Context()) != nil {
+				t.Fatal(tree.Err())
+			}
+			if node != nil && node.WaitSynced(t.Context()) != nil {
+				t.Fatal(node.Err())
 			}
 		}
 		data := strconv.Itoa(i)

@@ -42,12 +42,13 @@ func (c *cursor) seek(key []byte) bool {
 		return false
 	}
 	bi, li := c.t.locate(key)
-	for ok := c.start(bi, li); ok; ok = c.next() {
-		if bytes.Compare(c.key, key) >= 0 {
-			return true
-		}
+	s := c.t.branches[bi].leaves[li].seek(key)
+	if s.last {
+		return c.start(bi, li+1)
 	}
-	return false
+	c.bi, c.li, c.e = bi, li, s.entry
+	c.key = append(append(c.key[:0], key[:s.shared]...), s.suffix...) // it shares that much with the entry before
+	return true
 }
 
 // next goes to the next entry, and returns false if there is none.

@@ -121,7 +121,7 @@ func sleep(ctx context.Context, d time.Duration) {
 // under follows the tree under one session until it ends or something fails.
 func (e *engine) under(ctx context.Context, sess *zk.Session) (err error) {
 	e.sess = sess
-	if e.tree.n > 0 { // this session's server may lag behind the one that answered before
+	if e.View().zxid > 0 { // this session's server may lag behind the one that answered before
 		if err := sess.Sync(ctx, e.root); err != nil {
 			return err
 		}

@@ -244,7 +244,9 @@ func (p *pass) read(rel string, r *result) {
 			p.tree.removeBelow(rel)
 		}
 	case p.verify && s.NumChildren == 0 && p.source.watched():
-		p.tree.removeBelow(rel)
+		if !p.fresh {
+			p.tree.removeBelow(rel)
+		}
 	case p.verify, fresh && !p.source.watched():
 		p.lists = append(p.lists, rel)
 	}

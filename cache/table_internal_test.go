@@ -44,12 +44,36 @@ func wantSame(t *testing.T, got *table, want model) {
 	if seen != len(want) {
 		t.Fatalf("a cursor visits %d nodes, want %d", seen, len(want))
 	}
+	wantSeeks(t, got)
 	for rel, r := range want {
 		found, ok := got.get(rel)
 		if !ok {
 			t.Fatalf("%q is not found", rel)
 		}
 		wantRecord(t, rel, found, r)
+	}
+}
+
+// wantSeeks checks that a cursor finds every key, and what comes behind a key that is missing.
+func wantSeeks(t *testing.T, got *table) {
+	t.Helper()
+	var keys [][]byte
+	c := got.cursor()
+	for ok := c.start(0, 0); ok; ok = c.next() {
+		keys = append(keys, bytes.Clone(c.key))
+	}
+	for i, key := range keys {
+		if !c.seek(key) || !bytes.Equal(c.key, key) {
+			t.Fatalf("seek %q: got %q", key, c.key)
+		}
+		behind := append(bytes.Clone(key), '0')
+		next, _ := slices.BinarySearchFunc(keys, behind, bytes.Compare)
+		if ok := c.seek(behind); ok != (next < len(keys)) || ok && !bytes.Equal(c.key, keys[next]) {
+			t.Fatalf("seek behind %q: got %q, %t", key, c.key, ok)
+		}
+		if i%7 == 0 && next+1 < len(keys) && (!c.next() || !bytes.Equal(c.key, keys[next+1])) {
+			t.Fatalf("after %q: got %q, want %q", keys[next], c.key, keys[next+1])
+		}
 	}
 }
 

@@ -15,9 +15,7 @@ type Tree struct{ *follower }
 // another, until Close. The path need not exist, may vanish, and may be created again. NewTree returns an error if the
 // path or the configuration is invalid; it does not wait: see WaitSynced.
 //
-// Nodes that the client may not read are left out, with all that is below them, until they change. On ZooKeeper before
-// 3.9, do not set one-shot watches on the path itself under the same client: such a server then drops the cache's
-// watch.
+// Nodes that the client may not read are left out, with all that is below them, until they change.
 func NewTree(client *zk.Client, path string, cfg Config) (*Tree, error) {
 	depth := everything
 	if cfg.MaxDepth > 0 {

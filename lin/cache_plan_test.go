@@ -33,7 +33,7 @@ type cacheReport struct {
 	Mark   string               `json:",omitempty"` // goes with Copy: the mark that the reader has seen
 }
 
-// useCaches changes nodes of every tree, except as a quiet client, and follows every tree with a cache. The caches go on
+// useCaches changes nodes of every tree, except as a quiet client, and follows every tree with a cache. Caches go on
 // when the changes end, until the process ends.
 func useCaches(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Client, i int) error {
 	for n, place := range w.Places {

@@ -18,7 +18,9 @@ const maxEvents = 1 << 16
 // persistent watches get an EventResynced instead. The methods of a Watch may be called from several goroutines at
 // once.
 //
-// Servers before 3.9 drop a persistent watch when a one-shot watch of the same session on the same path fires.
+// On servers before 3.9 a later watch of the same session and path takes the place of a persistent one. The session
+// then sets that again, and it gets an EventResynced. On these servers a watch by Session.Watch yields no
+// EventChildrenChanged while there is one by Session.WatchRecursive of the same path.
 type Watch struct {
 	sess *Session
 	path string // as given by the caller

@@ -29,6 +29,7 @@ type Session struct {
 	state     State
 	changed   chan struct{} // closed at the next change of state
 	conn      *conn         // nil while suspended
+	server    server        // of conn, or of the last one
 	timeout   time.Duration // negotiated
 	heard     time.Time     // when the last answered request was sent
 	verified  time.Time     // when the last request answered by a server that was not read-only was sent
@@ -130,6 +131,14 @@ func (s *Session) States(ctx context.Context) iter.Seq[State] {
 	}
 }
 
+// Server returns the server that the session is connected to, as Config.Servers names it, or else the one that it was
+// connected to last. It returns "" before the first connection.
+func (s *Session) Server() (address string, connected bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.server.String(), s.conn != nil
+}
+
 // setState changes the state. The caller holds s.mu.
 func (s *Session) setState(state State) {
 	if s.state == state {
@@ -204,7 +213,7 @@ func (s *Session) attach(n *conn) bool {
 	n.lastSent, n.lastReply = now, now
 	n.prefix, n.setWatches = s.watches.restore(s.lastZxid)
 	n.writing = true // the writer begins with the watches
-	s.conn = n
+	s.conn, s.server = n, n.server
 	done := s.resumeAuth(n)
 	s.expiry.Reset(s.deadline().Sub(now))
 	state := Connected

@@ -4,6 +4,8 @@ package zk
 
 import (
 	"context"
+	"errors"
+	"iter"
 	"slices"
 	"sync"
 )
@@ -66,6 +68,20 @@ func (w *Watch) Next(ctx context.Context) (Event, error) {
 		case <-changed:
 		case <-ctx.Done():
 			return Event{}, contextError(ctx)
+		}
+	}
+}
+
+// All yields the events as Next returns them, until the watch is done or closed. If ctx or the session ends first it
+// yields that error last. It does not close the watch: a loop that was left may be followed by another, which goes on
+// with the next event.
+func (w *Watch) All(ctx context.Context) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for {
+			e, err := w.Next(ctx)
+			if errors.Is(err, ErrWatchDone) || !yield(e, err) || err != nil {
+				return
+			}
 		}
 	}
 }

@@ -39,7 +39,8 @@ func TestGroupsAreSharedWithThePeers(t *testing.T) {
 				if layout == member.GroupMember {
 					p = startQueuePeer(t, "java", ownArgs(t, "GroupPeer", h.addr, millis(groupSession), path)...)
 				} else {
-					p = startQueuePeer(t, python, "testdata/party_peer.py", h.addr, millis(groupSession), path, layout.String())
+					p = startQueuePeer(t, python, "testdata/party_peer.py", h.addr, millis(groupSession), path,
+						layout.String())
 				}
 				shareGroup(t, g, p, layout == member.GroupMember)
 			})

@@ -472,7 +472,9 @@ func TestBadInputOfNodesIsRefused(t *testing.T) {
 		"no client": func() (*member.Node, error) { return member.NewNode(nil, "/x", nil, member.NodeConfig{}) },
 		"relative":  func() (*member.Node, error) { return member.NewNode(client, "x", nil, member.NodeConfig{}) },
 		"the root":  func() (*member.Node, error) { return member.NewNode(client, "/", nil, member.NodeConfig{}) },
-		"a mode":    func() (*member.Node, error) { return member.NewNode(client, "/x", nil, member.NodeConfig{Mode: 7}) },
+		"a mode": func() (*member.Node, error) {
+			return member.NewNode(client, "/x", nil, member.NodeConfig{Mode: 7})
+		},
 		"a TTL of an ephemeral node": func() (*member.Node, error) {
 			return member.NewNode(client, "/x", nil, member.NodeConfig{TTL: time.Minute})
 		},

@@ -20,7 +20,8 @@ func Example() {
 
 	// In a program this is the Provider of a Registry.
 	users, err := discovery.NewFixed(
-		[]discovery.Instance{{Service: "users", ID: "1", Address: at.IP.String(), Port: at.Port}}, discovery.ProviderConfig{},
+		[]discovery.Instance{{Service: "users", ID: "1", Address: at.IP.String(), Port: at.Port}},
+		discovery.ProviderConfig{},
 	)
 	if err != nil {
 		fmt.Println(err)

@@ -64,8 +64,8 @@ type deletion struct {
 	deleted int
 }
 
-// doomed is a node that is to be deleted. Its path is made from those above it when it is needed, because the paths of a
-// deep tree are long.
+// doomed is a node that is to be deleted. Its path is made from those above it when it is needed, because the paths of
+// a deep tree are long.
 type doomed struct {
 	parent *doomed
 	name   string // of the first node the whole path
@@ -174,8 +174,8 @@ func (d *deletion) list(ctx context.Context) error {
 	}
 	b.Send()
 	room := max(minChildren, (maxPending-len(d.pending))/len(nodes))
-	for i := len(nodes) - 1; i >= 0; i-- {
-		n := nodes[i]
+	for i, n := range slices.Backward(nodes) {
+
 		reply, err := replies[i].Get(ctx)
 		switch {
 		case errors.Is(err, NoNode):

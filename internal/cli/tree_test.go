@@ -23,7 +23,8 @@ import (
 func exportOf(n int, rights string) string {
 	var b strings.Builder
 	line := func(path, rights string) {
-		fmt.Fprintf(&b, `{"path":%q,"acl":[{"scheme":"world","id":"anyone","rights":%q}],"data":%q}`+"\n", path, rights, path)
+		fmt.Fprintf(&b, `{"path":%q,"acl":[{"scheme":"world","id":"anyone","rights":%q}],"data":%q}`+"\n", path,
+			rights, path)
 	}
 	b.WriteString(`{"turnstile_export":1,"path":"/from"}` + "\n")
 	line("", "cdrwa")
@@ -264,19 +265,21 @@ func TestImportRefusesWhatIsMalformed(t *testing.T) {
 		"no root":      {head + node("/a"), "the first node must be the root"},
 		"no parent":    {head + node("") + node("/a/b"), "/a/b stands before its parent"},
 		"other parent": {head + node("") + node("/a") + node("/b/c"), "/b/c does not stand behind its parent"},
-		"twice":        {head + node("") + node("/a") + node("/a"), "does not stand in the order of the names, or twice"},
-		"root twice":   {head + node("") + node(""), `invalid path ""`},
-		"dots":         {head + node("") + node("/.."), `invalid path "/.."`},
-		"no path":      {head + `{"acl":[]}` + "\n", "it has no path"},
-		"no list":      {head + `{"path":"","acl":[]}` + "\n", "acl is empty"},
-		"no JSON":      {head + "hello\n", "line 2: invalid character"},
-		"more":         {head + node("") + end(1) + "x", "something follows the end"},
+		"twice": {head + node("") + node("/a") + node("/a"), "does not stand in the order of the names, or " +
+			"twice"},
+		"root twice": {head + node("") + node(""), `invalid path ""`},
+		"dots":       {head + node("") + node("/.."), `invalid path "/.."`},
+		"no path":    {head + `{"acl":[]}` + "\n", "it has no path"},
+		"no list":    {head + `{"path":"","acl":[]}` + "\n", "acl is empty"},
+		"no JSON":    {head + "hello\n", "line 2: invalid character"},
+		"more":       {head + node("") + end(1) + "x", "something follows the end"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := importing(t, srv, test.input)
 			r.wantCode(65)
-			if got := r.stderr.String(); !strings.Contains(got, test.want) || !strings.Contains(got, "nothing was created") {
+			if got := r.stderr.String(); !strings.Contains(got, test.want) || !strings.Contains(got,
+				"nothing was created") {
 				t.Errorf("standard error: %s", got)
 			}
 		})

@@ -17,8 +17,8 @@ func newACL(app *command.App) *cobra.Command {
 	return command.Group(&cobra.Command{
 		Use:   "acl",
 		Short: "Show and set who may use a node",
-		Long: `Shows and sets the access control list of a node. It holds for the node alone, not for its children. An entry is
-scheme:id:rights, such as sasl:ann:cdrwa. The rights are c, d, r, w and a for create, delete, read, write and
+		Long: `Shows and sets the access control list of a node. It holds for the node alone, not for its children. An
+entry is scheme:id:rights, such as sasl:ann:cdrwa. The rights are c, d, r, w and a for create, delete, read, write and
 admin.`,
 		Example: `  turnstile acl get /app
   turnstile acl set /app sasl:ann:cdrwa,world:anyone:r`,
@@ -30,7 +30,8 @@ func newACLGet(app *command.App) *cobra.Command {
 	return a.run(&cobra.Command{
 		Use:   "get PATH",
 		Short: "Show who may use a node",
-		Long:  "Prints one entry a line, in the form that turnstile acl set takes." + fmt.Sprintf(exitCodes, "no such node"),
+		Long: "Prints one entry a line, in the form that turnstile acl set takes." +
+			fmt.Sprintf(exitCodes, "no such node"),
 	}, "/app", "a JSON object", func(ctx context.Context, client *zk.Client) error {
 		if _, err := a.synced(ctx, client); err != nil {
 			return err
@@ -61,8 +62,8 @@ func newACLSet(app *command.App) *cobra.Command {
 	cmd := a.run(&cobra.Command{
 		Use:   "set PATH LIST",
 		Short: "Set who may use a node",
-		Long: `Replaces the access control list of a node. LIST is open, creator (clients with our credentials), or entries
-separated by commas. Take care to leave a client with the right to administrate the node.` +
+		Long: `Replaces the access control list of a node. LIST is open, creator (clients with our credentials), or
+entries separated by commas. Take care to leave a client with the right to administrate the node.` +
 			fmt.Sprintf(exitCodes, "no such node, or another version"),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := a.ParsePath(cmd, args, "/app"); err != nil {

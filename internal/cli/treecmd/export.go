@@ -23,17 +23,16 @@ func newExport(app *command.App) *cobra.Command {
 	return a.run(&cobra.Command{
 		Use:   "export PATH",
 		Short: "Write a node and everything below it to standard output",
-		Long: `Writes a node and everything below it, with data and access control lists, as one line of JSON each, for turnstile import.
-Servers do not tell which nodes are containers or have a TTL, so those are written like others. Ephemeral nodes are left out, and what is in them is lost with their sessions anyway. The nodes are
-not read all at once: if one changed meanwhile, the command says so and the last line has it; run it again, or stop what
-writes. The connection needs the right to read every node.` + fmt.Sprintf(exitCodes, "no such node"),
+		Long: `Writes a node and everything below it, with data and access control lists, as one line of JSON each, for
+turnstile import. Servers do not tell which nodes are containers or have a TTL, so those are written like
+others. Ephemeral nodes are left out, and what is in them is lost with their sessions anyway. The nodes are
+not read all at once: if one changed meanwhile, the command says so and the last line has it; run it again,
+or stop what writes. The connection needs the right to read every node.` + fmt.Sprintf(exitCodes, "no such node"),
 		Example: `  turnstile export /app > app.jsonl
   turnstile export --connect old:2181 /app | turnstile import --connect new:2181 /app`,
 	}, "/app", "nothing else: the output is JSON", func(ctx context.Context, client *zk.Client) error {
 		if a.Path == "/" {
-			return &command.Error{
-				Code: command.ExitUsage, Err: errors.New("/ holds the servers' own nodes: export the nodes below it, one by one"),
-			}
+			return misuse("/ holds the servers' own nodes: export the nodes below it, one by one")
 		}
 		return (&exporter{access: a, client: client, out: bufio.NewWriter(app.Stdout)}).run(ctx)
 	})
@@ -56,11 +55,12 @@ func (x *exporter) run(ctx context.Context) error {
 	// The watch tells of changes. An older server has none that lasts; then each list and each node is read only once,
 	// and the trailer says that the tree may have changed.
 	changes, err := x.sess.WatchRecursive(ctx, x.Path)
-	if errors.Is(err, zk.Unimplemented) {
+	switch {
+	case errors.Is(err, zk.Unimplemented):
 		x.trailer.Changed = true
-	} else if err != nil {
+	case err != nil:
 		return err
-	} else {
+	default:
 		defer changes.Close()
 	}
 	if err := x.line(headerJSON{format, x.Path, command.Timestamp(time.Now())}); err != nil {
@@ -91,7 +91,8 @@ func (x *exporter) run(ctx context.Context) error {
 		x.App.Say("left out %s", command.Plural(x.trailer.Ephemerals, "ephemeral node"))
 	}
 	if x.trailer.Changed {
-		x.App.Say("%s changed meanwhile, or it is not known that it did not: it may never have been as it was written", x.Path)
+		x.App.Say("%s changed meanwhile, or it is not known that it did not: it may never have been as it was "+
+			"written", x.Path)
 	}
 	return command.OutputError(x.out.Flush())
 }
@@ -172,7 +173,8 @@ func (x *exporter) write(ctx context.Context, path string, e *exported) error {
 	}
 	if modeOf(e.stat) == ephemeral {
 		if path == "" {
-			return &command.Error{Code: command.ExitUsage, Err: fmt.Errorf("%s is ephemeral: it cannot be exported", x.Path)}
+			return &command.Error{Code: command.ExitUsage, Err: fmt.Errorf("%s is ephemeral: it cannot be exported",
+				x.Path)}
 		}
 		x.trailer.Ephemerals++
 		return nil
@@ -180,7 +182,8 @@ func (x *exporter) write(ctx context.Context, path string, e *exported) error {
 	for _, entry := range e.acl {
 		if entry.ID.Scheme == "digest" && strings.HasSuffix(entry.ID.ID, hiddenHash) {
 			return &command.Error{
-				Code: command.ExitNoAccess, Err: fmt.Errorf("the server hides a password's hash in the list of %s", x.Path+path),
+				Code: command.ExitNoAccess, Err: fmt.Errorf("the server hides a password's hash in the list of %s",
+					x.Path+path),
 				Hint: "it shows them to clients with the right to administrate the node: see --auth",
 			}
 		}

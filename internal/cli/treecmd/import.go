@@ -23,10 +23,11 @@ func newImport(app *command.App) *cobra.Command {
 	cmd := a.run(&cobra.Command{
 		Use:   "import PATH",
 		Short: "Create a node and everything below it from standard input",
-		Long: `Creates at PATH what turnstile export has written. PATH must not exist. The whole input is checked before anything
-is created. If an error comes later, or a signal, the command deletes what it has created, except for nodes that another
-client has changed or added to, which it names. What SIGKILL or a crash of this machine leaves behind stays; turnstile rm -r
-deletes it.` + fmt.Sprintf(exitCodes, "PATH exists, or its parent does not"),
+		Long: `Creates at PATH what turnstile export has written. PATH must not exist. The whole input is checked before
+anything is created. If an error comes later, or a signal, the command deletes what it has created, except
+for nodes that another client has changed or added to, which it names. What SIGKILL or a crash of this
+machine leaves behind stays; turnstile rm -r deletes it.` +
+			fmt.Sprintf(exitCodes, "PATH exists, or its parent does not"),
 		Example: `  turnstile import /app < app.jsonl
   turnstile import -p /copies/app < app.jsonl`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -41,7 +42,8 @@ deletes it.` + fmt.Sprintf(exitCodes, "PATH exists, or its parent does not"),
 	}, "/app", "a JSON object", func(ctx context.Context, client *zk.Client) error {
 		return (&importer{access: a, client: client, parents: parents}).run(ctx)
 	})
-	cmd.Flags().BoolVarP(&parents, "parents", "p", false, "create parents that are missing; they stay if the import fails")
+	cmd.Flags().BoolVarP(&parents, "parents", "p", false, "create parents that are missing; they stay if the "+
+		"import fails")
 	return cmd
 }
 
@@ -76,7 +78,10 @@ func (m *importer) run(ctx context.Context) (err error) {
 		_ = os.Remove(m.spool.Name())
 	}()
 	if err := m.check(); err != nil {
-		return &command.Error{Code: command.ExitData, Err: fmt.Errorf("standard input: %w", err), Hint: "nothing was created"}
+		return &command.Error{
+			Code: command.ExitData, Err: fmt.Errorf("standard input: %w", err),
+			Hint: "nothing was created",
+		}
 	}
 	if m.parents {
 		if err := m.makeParents(ctx); err != nil {
@@ -91,7 +96,7 @@ func (m *importer) run(ctx context.Context) (err error) {
 
 // check reads the whole input, keeps it in the file and checks it.
 func (m *importer) check() error {
-	in, _, err := newReader(io.TeeReader(m.App.Stdin, m.spool))
+	in, err := newReader(io.TeeReader(m.App.Stdin, m.spool))
 	if err != nil {
 		return err
 	}
@@ -113,7 +118,7 @@ func (m *importer) nodes(from int, f func(zk.Node) bool) error {
 	if _, err := m.spool.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	in, _, err := newReader(m.spool)
+	in, err := newReader(m.spool)
 	if err != nil {
 		return err
 	}
@@ -134,7 +139,8 @@ func (m *importer) nodes(from int, f func(zk.Node) bool) error {
 
 func (m *importer) makeParents(ctx context.Context) error {
 	parent := m.Path[:max(1, lastSlash(m.Path))]
-	_, err := m.client.CreateAll(ctx, zk.Node{Path: parent, ACL: m.Connection.ACL()}, zk.Parents{ACL: m.Connection.ACL()})
+	_, err := m.client.CreateAll(ctx, zk.Node{Path: parent, ACL: m.Connection.ACL()},
+		zk.Parents{ACL: m.Connection.ACL()})
 	if errors.Is(err, zk.NodeExists) {
 		return nil
 	}
@@ -175,9 +181,9 @@ func (m *importer) create(ctx context.Context) error {
 	return err
 }
 
-// send creates the nodes of one batch. A transaction whose answer is lost is not repeated before it is known what became
-// of it: its first node shows that, because it was created with the others or not at all. Only this command creates nodes
-// there, as far as it can know.
+// send creates the nodes of one batch. A transaction whose answer is lost is not repeated before it is known what
+// became of it: its first node shows that, because it was created with the others or not at all. Only this command
+// creates nodes there, as far as it can know.
 func (m *importer) send(ctx context.Context, ops []zk.Op) error {
 	for unsure := false; ; {
 		sess, err := m.client.Session(ctx)
@@ -217,7 +223,8 @@ func (m *importer) applied(ctx context.Context, path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := sess.Delete(ctx, path+"-none", -1); err != nil && !errors.Is(err, zk.NoNode) && !errors.Is(err, zk.NoAuth) {
+	err = sess.Delete(ctx, path+"-none", -1)
+	if err != nil && !errors.Is(err, zk.NoNode) && !errors.Is(err, zk.NoAuth) {
 		return false, err
 	}
 	_, there, err := sess.Exists(ctx, path)
@@ -238,7 +245,8 @@ func (m *importer) refused(err error) error {
 	}
 	if len(m.batches) == 0 && errors.Is(err, zk.NoNode) {
 		return &command.Error{
-			Code: command.ExitMissing, Err: fmt.Errorf("the parent of %s does not exist", m.Path), Hint: "see --parents",
+			Code: command.ExitMissing, Err: fmt.Errorf("the parent of %s does not exist", m.Path),
+			Hint: "see --parents",
 		}
 	}
 	return err
@@ -274,7 +282,8 @@ func (m *importer) undo(ctx context.Context, why error) error {
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("%w; not all of what was created could be deleted again: %w; turnstile rm -r %s deletes it",
+			return fmt.Errorf("%w; not all of what was created could be deleted again: %w; turnstile rm -r %s "+
+				"deletes it",
 				m.Explain(ctx, m.client, why), err, m.Path)
 		}
 	}

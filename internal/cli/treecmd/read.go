@@ -100,14 +100,14 @@ func newTree(app *command.App) *cobra.Command {
 	cmd := a.run(&cobra.Command{
 		Use:   "tree PATH",
 		Short: "Show a node and everything below it",
-		Long: `Shows the nodes from PATH down, each below its parent. It reads while it prints, so a large tree needs little
-memory, and nodes that change meanwhile may be shown in their old or in their new state.` +
+		Long: `Shows the nodes from PATH down, each below its parent. It reads while it prints, so a large tree needs
+little memory, and nodes that change meanwhile may be shown in their old or in their new state.` +
 			fmt.Sprintf(exitCodes, "no such node"),
 		Example: `  turnstile tree /app
   turnstile tree --depth 1 /`,
 	}, "/app", "one JSON object per node", func(ctx context.Context, client *zk.Client) error {
 		if depth < 0 {
-			return &command.Error{Code: command.ExitUsage, Err: errors.New("--depth must not be negative; 0 means all levels")}
+			return misuse("--depth must not be negative; 0 means all levels")
 		}
 		sess, err := a.synced(ctx, client)
 		if err != nil {
@@ -170,10 +170,10 @@ func newGet(app *command.App) *cobra.Command {
 	return a.run(&cobra.Command{
 		Use:   "get PATH",
 		Short: "Print the data of a node",
-		Long: `Prints the data of a node as it is, without a line end of its own. If standard output is a terminal, a line end
-is added where the data has none.` + fmt.Sprintf(exitCodes, "no such node"),
+		Long: `Prints the data of a node as it is, without a line end of its own. If standard output is a terminal, a
+line end is added where the data has none.` + fmt.Sprintf(exitCodes, "no such node"),
 		Example: `  turnstile get /app/config > config.json`,
-	}, "/app/config", "a JSON object with the data and the metadata", func(ctx context.Context, client *zk.Client) error {
+	}, "/app/config", "data and metadata as JSON", func(ctx context.Context, client *zk.Client) error {
 		if _, err := a.synced(ctx, client); err != nil {
 			return err
 		}
@@ -200,8 +200,8 @@ func newStat(app *command.App) *cobra.Command {
 	return a.run(&cobra.Command{
 		Use:   "stat PATH",
 		Short: "Show the metadata of a node",
-		Long: `Shows a node's mode, size, versions, times and the transactions that changed it. Use it in scripts to ask whether
-a node exists.` + fmt.Sprintf(exitCodes, "no such node"),
+		Long: `Shows a node's mode, size, versions, times and the transactions that changed it. Use it in scripts to ask
+whether a node exists.` + fmt.Sprintf(exitCodes, "no such node"),
 		Example: `  turnstile stat /app/config
   if turnstile stat -q /app/paused >/dev/null; then exit; fi`,
 	}, "/app/config", "a JSON object", func(ctx context.Context, client *zk.Client) error {
@@ -225,8 +225,9 @@ a node exists.` + fmt.Sprintf(exitCodes, "no such node"),
 		if j.Owner != nil {
 			fmt.Fprintf(&b, " of session %s", *j.Owner)
 		}
-		fmt.Fprintf(&b, "\n  data      %s, version %d, set %s in transaction %s", command.Plural(int(s.DataLength), "byte"),
-			s.Version, command.Since(time.UnixMilli(s.Mtime)), j.Mzxid)
+		size := command.Plural(int(s.DataLength), "byte")
+		fmt.Fprintf(&b, "\n  data      %s, version %d, set %s in transaction %s", size, s.Version,
+			command.Since(time.UnixMilli(s.Mtime)), j.Mzxid)
 		fmt.Fprintf(&b, "\n  children  %d, version %d, last one created or deleted in transaction %s", s.NumChildren,
 			s.Cversion, j.Pzxid)
 		fmt.Fprintf(&b, "\n  access    version %d", s.Aversion)

@@ -1,7 +1,7 @@
 package treecmd
 
-// The stream of turnstile export: a header, one line for each node with parents first, and a trailer. Each line is a JSON
-// object.
+// The stream of turnstile export: a header, one line for each node with parents first, and a trailer. Each line is a
+// JSON object.
 
 import (
 	"bufio"
@@ -53,7 +53,7 @@ type reader struct {
 }
 
 // newReader reads the header.
-func newReader(r io.Reader) (*reader, headerJSON, error) {
+func newReader(r io.Reader) (*reader, error) {
 	in := &reader{lines: bufio.NewReaderSize(r, 1<<16)}
 	var header headerJSON
 	line, err := in.line()
@@ -66,7 +66,7 @@ func newReader(r io.Reader) (*reader, headerJSON, error) {
 	if err == nil && header.Format != format {
 		err = fmt.Errorf("line 1: format %d is newer than this turnstile, which reads format %d", header.Format, format)
 	}
-	return in, header, err
+	return in, err
 }
 
 // next returns the next node. It returns io.EOF after the last one, when the trailer has been checked.
@@ -149,7 +149,8 @@ func (in *reader) end(line []byte) error {
 		return err
 	}
 	if t.Nodes != in.nodes {
-		return fmt.Errorf("line %d: the stream has %d nodes and says that it has %d: it was changed", in.n, in.nodes, t.Nodes)
+		return fmt.Errorf("line %d: the stream has %d nodes and says that it has %d: it was changed", in.n, in.nodes,
+			t.Nodes)
 	}
 	if in.nodes == 0 {
 		return fmt.Errorf("line %d: the stream has no nodes", in.n)

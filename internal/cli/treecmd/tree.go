@@ -5,6 +5,7 @@ package treecmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,7 +41,9 @@ type access struct{ command.Access }
 func newAccess(app *command.App) *access { return &access{command.Access{App: app}} }
 
 // run makes cmd a command with a PATH.
-func (a *access) run(cmd *cobra.Command, example, object string, f func(context.Context, *zk.Client) error) *cobra.Command {
+func (a *access) run(
+	cmd *cobra.Command, example, object string, f func(context.Context, *zk.Client) error,
+) *cobra.Command {
 	if cmd.Args == nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -54,6 +57,9 @@ func (a *access) run(cmd *cobra.Command, example, object string, f func(context.
 	a.Flags(cmd, object)
 	return cmd
 }
+
+// misuse is the error of flags that contradict each other or the path.
+func misuse(text string) error { return &command.Error{Code: command.ExitUsage, Err: errors.New(text)} }
 
 // synced returns the live session once its server has seen everything that was committed before the call.
 func (a *access) synced(ctx context.Context, client *zk.Client) (*zk.Session, error) {

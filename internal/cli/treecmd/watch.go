@@ -32,16 +32,17 @@ func newWatch(app *command.App) *cobra.Command {
 	cmd := a.run(&cobra.Command{
 		Use:   "watch PATH",
 		Short: "Print a line for every change of a node",
-		Long: `Prints a line for each change of the node at PATH, which need not exist, until a signal comes: created, changed,
-deleted, or children for a change of the list of its children. With --recursive it prints every node below PATH that
-is created, changed or deleted. When the connection was lost, changes may have been missed meanwhile: it prints
-"missed" and goes on. The server must be ZooKeeper 3.6 or later, or Turnstile's.` +
-			fmt.Sprintf(exitCodes, "never"),
+		Long: `Prints a line for each change of the node at PATH, which need not exist, until a signal comes: created,
+changed, deleted, or children for a change of the list of its children. With --recursive it prints every
+node below PATH that is created, changed or deleted. When the connection was lost, changes may have been
+missed meanwhile: it prints "missed" and goes on. The server must be ZooKeeper 3.6 or later, or
+Turnstile's.` +
+			fmt.Sprintf(exitCodes, "never: it ends with a signal"),
 		Example: `  turnstile watch -r /app
   turnstile watch -n 1 /app/config >/dev/null && ./reload.sh`,
 	}, "/app", "one JSON object per event", func(ctx context.Context, client *zk.Client) error {
 		if count < 0 {
-			return &command.Error{Code: command.ExitUsage, Err: errors.New("-n must not be negative; 0 means without end")}
+			return misuse("-n must not be negative; 0 means without end")
 		}
 		w := watcher{access: a, recursive: recursive, left: count, endless: count == 0}
 		for first := true; ; first = false {

@@ -76,7 +76,7 @@ func notWritten(err error, path string, size int) error {
 			Hint: "it may not accept so much data: see jute.maxbuffer",
 		}
 	}
-	return fmt.Errorf("%s: it is not known whether this was done, because the connection broke before the answer came; "+
+	return fmt.Errorf("%s: it is not known whether this was done: the connection broke before the answer; "+
 		"look with turnstile stat: %w", path, err)
 }
 
@@ -93,7 +93,7 @@ turnstile stat shows: nothing that another client has written meanwhile is overw
 		Args: a.args(in, "/app/config", true),
 	}, "/app/config", "a JSON object", func(ctx context.Context, client *zk.Client) error {
 		if version < -1 {
-			return &command.Error{Code: command.ExitUsage, Err: errors.New("--version must not be negative")}
+			return misuse("--version must not be negative")
 		}
 		data, err := in.bytes(app)
 		if err != nil {
@@ -132,8 +132,8 @@ func newCreate(app *command.App) *cobra.Command {
 	cmd := a.run(&cobra.Command{
 		Use:   "create PATH [DATA|-]",
 		Short: "Create a node",
-		Long: `Creates a node and prints its path. Ephemeral nodes cannot be created: they would go with the command. Use turnstile
-group join for a node that stays while a program runs.` +
+		Long: `Creates a node and prints its path. Ephemeral nodes cannot be created: they would go with the
+command.` +
 			fmt.Sprintf(exitCodes, "the node exists, or its parent does not"),
 		Example: `  turnstile create -p /app/config '{"limit": 5}'
   turnstile create --sequence /app/job-
@@ -143,13 +143,11 @@ group join for a node that stays while a program runs.` +
 		node := zk.Node{Path: a.Path, ACL: a.Connection.ACL(), TTL: time.Duration(ttl)}
 		switch {
 		case kind.Value == withTTL && ttl == 0:
-			return &command.Error{Code: command.ExitUsage, Err: errors.New("--mode ttl needs --ttl")}
+			return misuse("--mode ttl needs --ttl")
 		case kind.Value != withTTL && ttl != 0:
-			return &command.Error{Code: command.ExitUsage, Err: errors.New("--ttl needs --mode ttl")}
+			return misuse("--ttl needs --mode ttl")
 		case kind.Value == container && sequential:
-			return &command.Error{
-				Code: command.ExitUsage, Err: errors.New("--sequence and --mode container contradict each other"),
-			}
+			return misuse("--sequence and --mode container contradict each other")
 		}
 		node.Mode = modes[kind.Value][sequential]
 		data, err := in.bytes(app)
@@ -168,7 +166,8 @@ group join for a node that stays while a program runs.` +
 			return &command.Error{Code: command.ExitMissing, Err: fmt.Errorf("%s exists", a.Path)}
 		case errors.Is(err, zk.NoNode):
 			return &command.Error{
-				Code: command.ExitMissing, Err: fmt.Errorf("the parent of %s does not exist", a.Path), Hint: "see --parents",
+				Code: command.ExitMissing, Err: fmt.Errorf("the parent of %s does not exist", a.Path),
+				Hint: "see --parents",
 			}
 		case errors.Is(err, zk.Unimplemented):
 			return fmt.Errorf("the server does not support --mode %s: %w", kind.Value, err)
@@ -195,8 +194,8 @@ func newRemove(app *command.App) *cobra.Command {
 	cmd := a.run(&cobra.Command{
 		Use:   "rm PATH",
 		Short: "Delete a node",
-		Long: `Deletes a node. With --recursive it deletes everything below it first. That is not one transaction: if it fails,
-what it has deleted stays deleted, and running it again goes on.` +
+		Long: `Deletes a node. With --recursive it deletes everything below it first. That is not one transaction: if it
+fails, what it has deleted stays deleted, and running it again goes on.` +
 			fmt.Sprintf(exitCodes, "no such node, another version, or it has children"),
 		Example: `  turnstile rm /app/config
   turnstile rm -r /app`,

@@ -116,16 +116,18 @@ func TestImportThatIsInterruptedDeletesWhatItHasCreated(t *testing.T) {
 	arrived := make(chan struct{})
 	ctx, release := context.WithCancel(t.Context())
 	srv.Control(func(r zktest.Request) zktest.Fault {
-		if r.Op == zktest.OpMulti && r.Nth == 3 {
+		switch {
+		case r.Op == zktest.OpMulti && r.Nth == 3:
 			close(arrived)
-			return zktest.Until(ctx)
+			return zktest.ReplyUntil(ctx) // it is applied, but the command stops waiting for the answer
+		case r.Op == zktest.OpDelete:
+			release()
 		}
 		return zktest.Pass
 	})
-	r := importing(t, srv, exportOf(250, "cdrwa"))
+	r := importing(t, srv, exportOf(350, "cdrwa"))
 	<-arrived
 	r.signal(syscall.SIGINT)
-	release() // the transaction may be applied, although the command has stopped waiting for it
 	r.wantCode(128 + 2)
 	if all, there := names(t, srv); there {
 		t.Errorf("left behind: /to with %d nodes", len(all))

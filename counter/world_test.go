@@ -138,7 +138,6 @@ func (w *world) atEveryStep(do func(fault string, step int)) {
 	}
 }
 
-// isolated stops a context from ending with the test's helpers.
 func withCancel(t *testing.T) (context.Context, context.CancelFunc) {
 	t.Helper()
 	return context.WithCancel(t.Context())

@@ -22,6 +22,9 @@ const (
 	kindCuratorQueue  = "CuratorQueue"
 	kindKazooQueue    = "kazooQueue"
 	kindKazooLocking  = "kazooLocking"
+	kindCuratorLong   = "CuratorLong"
+	kindCuratorCached = "CuratorCached"
+	kindKazooCounter  = "kazooCounter"
 )
 
 //go:embed foreign
@@ -37,11 +40,21 @@ const (
 )
 
 func isCurator(kind string) bool {
-	return kind == kindCurator || kind == kindCuratorSimple || kind == kindCuratorQueue
+	switch kind {
+	case kindCurator, kindCuratorSimple, kindCuratorQueue, kindCuratorLong, kindCuratorCached:
+		return true
+	default:
+		return false
+	}
 }
 
 func isKazoo(kind string) bool {
-	return kind == kindKazoo || kind == kindKazooQueue || kind == kindKazooLocking
+	switch kind {
+	case kindKazoo, kindKazooQueue, kindKazooLocking, kindKazooCounter:
+		return true
+	default:
+		return false
+	}
 }
 
 // lacks says what a contender of that kind needs that is not installed, "" if all is there.

@@ -48,6 +48,7 @@ func (c *combiner) attempt(ctx context.Context, sess *zk.Session) error {
 	if c.rivals.expected() {
 		next = b.Get(c.reg.path) // if the write is refused, this tells what the next one needs
 	}
+	start := time.Now()
 	b.Send()
 	stat, err := w.outcome(ctx)
 	if err == nil {
@@ -57,12 +58,12 @@ func (c *combiner) attempt(ctx context.Context, sess *zk.Session) error {
 		c.rivals.won()
 		return nil
 	}
-	return c.failed(ctx, sess, calls, next, err)
+	return c.failed(ctx, sess, calls, next, time.Since(start), err)
 }
 
 // failed deals with a write that was not done, or is unresolved.
 func (c *combiner) failed(
-	ctx context.Context, sess *zk.Session, calls []*call, next *zk.Future[zk.Data], err error,
+	ctx context.Context, sess *zk.Session, calls []*call, next *zk.Future[zk.Data], took time.Duration, err error,
 ) error {
 	c.knownAt = time.Time{}
 	if errors.Is(err, ErrUnresolved) {
@@ -79,7 +80,9 @@ func (c *combiner) failed(
 				c.learn(now)
 			}
 		}
-		c.rivals.lost(ctx)
+		if c.rivals.lost(ctx, took) {
+			c.knownAt = time.Time{}
+		}
 		return nil
 	case errors.Is(err, errParents):
 		return c.reg.makeParents(ctx, sess)
@@ -127,23 +130,40 @@ func (c *combiner) confirm(ctx context.Context, sess *zk.Session, calls []*call)
 	return err
 }
 
-// rivals is what a process has noticed of others that write to the same node.
+// rivals is what a process has noticed of others that write to the same node. Of the writes that reach a server while it
+// writes to its disk, one is done, however many they are; the others only take its time.
 type rivals struct {
-	losses int // writes that were refused because another process was quicker, less half of those that were not
+	losses int // writes that were refused because another process was quicker, halved by each that was not
+	inARow int // of them, since the last that was not
 }
+
+// maxLosses bounds the pause between attempts to some 2^maxLosses times what one takes.
+const maxLosses = 5
 
 func (r *rivals) expected() bool { return r.losses > 0 }
 
-func (r *rivals) won() { r.losses /= 2 }
+func (r *rivals) won() {
+	r.losses /= 2
+	r.inARow = 0
+}
 
-// lost waits before the next attempt, the longer the more rivals there seem to be.
-func (r *rivals) lost(ctx context.Context) {
-	const most = 8
-	r.losses = min(r.losses+1, most)
-	timer := time.NewTimer(rand.N(100 * time.Microsecond << r.losses))
+// patience is after how many losses in a row a process halves its pauses, so that none has bad luck for long.
+const patience = 16
+
+// lost waits before the next attempt, the longer the more rivals there seem to be, given how long the last attempt took.
+// It reports whether it has waited, so that what is known is old. After the first loss it does not wait.
+func (r *rivals) lost(ctx context.Context, took time.Duration) bool {
+	r.losses = min(r.losses+1, maxLosses)
+	r.inARow++
+	if r.losses == 1 {
+		return false
+	}
+	longest := took << (r.losses - 1) / time.Duration(1+r.inARow/patience)
+	timer := time.NewTimer(rand.N(longest + 1))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+	return true
 }

@@ -86,16 +86,16 @@ type combiner struct {
 	reg    *register
 	layout Layout
 
-	mu      sync.Mutex         // guards what follows, and fields of calls; never held while an answer is waited for
-	waiting []*call            // that are not on their way, in their order
-	callers int                // that wait for an answer
-	cancel  context.CancelFunc // ends the serving goroutine's waits when no caller is left; nil if it does not run
+	mu       sync.Mutex         // guards what follows, and fields of calls; never held while an answer is waited for
+	waiting  []*call            // that are not on their way, in their order
+	callers  int                // that wait for an answer
+	expected int                // as many were there before the last answers
+	cancel   context.CancelFunc // ends the serving goroutine's waits when no caller is left; nil if it does not run
 
 	// What follows belongs to the serving goroutine.
 
 	known   content   // what the node holds, if knownAt is not zero
 	knownAt time.Time // when it held that
-	size    int       // how many calls the last write was of
 	rivals  rivals
 }
 
@@ -207,7 +207,7 @@ func (c *combiner) take(sess *zk.Session) []*call {
 	// Those who have their answers from the last write are about to call again: with them it is one write, and without
 	// them two.
 	for range gatherTurns {
-		if sess == nil || len(c.waiting) >= c.size {
+		if sess == nil || len(c.waiting) >= c.expected {
 			break
 		}
 		c.mu.Unlock()
@@ -216,21 +216,21 @@ func (c *combiner) take(sess *zk.Session) []*call {
 	}
 	calls := c.waiting
 	c.waiting = nil
-	c.size = len(calls)
 	for _, x := range calls {
 		x.sess = sess
 	}
 	return calls
 }
 
-// gatherTurns is how often the serving goroutine lets the others run before it sends less calls than the last time. It
+// gatherTurns is how often the serving goroutine lets others run before it sends fewer calls than there were lately. It
 // takes no longer than they have work.
-const gatherTurns = 4
+const gatherTurns = 64
 
 // answer ends calls: with their results, or with err if it is not nil.
 func (c *combiner) answer(calls []*call, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.expected = c.callers
 	for _, x := range calls {
 		c.end(x, err)
 	}

@@ -13,8 +13,8 @@ func counterLoads() []load {
 	apart := fmt.Sprintf("%d processes, one counter: add 1", manyProcesses)
 	return []load{
 		{
-			key: "counter-16", title: hot, measure: rates, order: countOrder, unit: "calls/s", lockers: counterGoroutines,
-			contenders: counters(50),
+			key: "counter-16", title: hot, measure: rates, order: countOrder, unit: "calls/s",
+			lockers: counterGoroutines, contenders: counters(50),
 		},
 		{
 			key: "counter-processes-16", title: apart, measure: rates, order: countOrder, unit: "calls/s",

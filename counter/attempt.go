@@ -130,8 +130,8 @@ func (c *combiner) confirm(ctx context.Context, sess *zk.Session, calls []*call)
 	return err
 }
 
-// rivals is what a process has noticed of others that write to the same node. Of the writes that reach a server while it
-// writes to its disk, one is done, however many they are; the others only take its time.
+// rivals is what a process has noticed of others that write to the same node. Of the writes that reach a server while
+// it writes to its disk, one is done, however many they are; the others only take its time.
 type rivals struct {
 	losses int // writes that were refused because another process was quicker, halved by each that was not
 	inARow int // of them, since the last that was not
@@ -150,8 +150,8 @@ func (r *rivals) won() {
 // patience is after how many losses in a row a process halves its pauses, so that none has bad luck for long.
 const patience = 16
 
-// lost waits before the next attempt, the longer the more rivals there seem to be, given how long the last attempt took.
-// It reports whether it has waited, so that what is known is old. After the first loss it does not wait.
+// lost waits before the next attempt, the longer the more rivals there seem to be, given how long the last attempt
+// took. It reports whether it has waited, so that what is known is old. After the first loss it does not wait.
 func (r *rivals) lost(ctx context.Context, took time.Duration) bool {
 	r.losses = min(r.losses+1, maxLosses)
 	r.inARow++

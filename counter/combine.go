@@ -80,8 +80,8 @@ func (x *call) apply(layout Layout, v int64, unreadable error) (int64, error) {
 }
 
 // combiner makes one write of the calls that wait at a time. While there are calls, one goroutine serves them: it reads
-// the value if need be, applies the calls to it in their order, and writes the result on condition that the node has not
-// changed. If it has, nothing was done, and the calls are applied anew together with those that came meanwhile.
+// the value if need be, applies the calls to it in their order, and writes the result on condition that the node has
+// not changed. If it has, nothing was done, and the calls are applied anew together with those that came meanwhile.
 type combiner struct {
 	reg    *register
 	layout Layout
@@ -100,8 +100,8 @@ type combiner struct {
 }
 
 // keepKnown is for how long a write relies on what the one before it has left in the node, without another read. The
-// server refuses the write if the node has changed; except if the node was deleted meanwhile, created again, and written
-// as often as the old one, which takes longer.
+// server refuses the write if the node has changed; except if the node was deleted meanwhile, created again, and
+// written as often as the old one, which takes longer.
 const keepKnown = 100 * time.Millisecond
 
 // do makes the call, and waits for its result.
@@ -113,9 +113,7 @@ func (c *combiner) do(ctx context.Context, x *call) (result, error) {
 	c.waiting = append(c.waiting, x)
 	c.callers++
 	if c.cancel == nil {
-		var serving context.Context
-		serving, c.cancel = context.WithCancel(context.Background())
-		go c.serve(serving) //nolint:contextcheck // it ends when no caller is left
+		go c.serve(c.begin(ctx))
 	}
 	c.mu.Unlock()
 	select {
@@ -175,10 +173,19 @@ func (c *combiner) serve(ctx context.Context) {
 			c.mu.Unlock()
 			return
 		case ctx.Err() != nil: // the callers had left, and others have come
-			ctx, c.cancel = context.WithCancel(context.Background())
+			go c.serve(c.begin(ctx))
+			c.mu.Unlock()
+			return
 		}
 		c.mu.Unlock()
 	}
+}
+
+// begin returns a context for the serving goroutine, which ends when no caller is left. It has the values of one
+// caller's. The caller holds mu.
+func (c *combiner) begin(ctx context.Context) context.Context {
+	ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	return ctx
 }
 
 // round makes one attempt for the calls that wait. If it fails for good, they get the error.
@@ -249,8 +256,8 @@ func (c *combiner) end(x *call, err error) {
 	close(x.answered)
 }
 
-// requeue makes calls wait again that were not done, ahead of those that came later. It ends those whose callers want to
-// leave.
+// requeue makes calls wait again that were not done, ahead of those that came later. It ends those whose callers want
+// to leave.
 func (c *combiner) requeue(calls []*call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

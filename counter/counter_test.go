@@ -269,6 +269,7 @@ func TestNoIncrementIsLostOrDoubledWhateverHitsItAtWhicheverStep(t *testing.T) {
 // Another process has written the same bytes to the same version, so the node alone does not tell whether the write was
 // done.
 func TestLostReplyIsToldFromTheSameWriteOfAnotherProcess(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{"not done": zktest.Refuse, "done": zktest.DropReply} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -317,6 +318,7 @@ func (w *world) mute(first zktest.Fault) {
 }
 
 func TestIncrementWhoseSessionEndsBeforeTheAnswerIsCountedOnce(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{"done": zktest.Mute, "not done": zktest.CutBefore} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

@@ -5,6 +5,7 @@ package counter
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Errors of this package. All are found with errors.Is.
@@ -48,15 +49,15 @@ func (e *UnreadableError) Error() string {
 	if len(shown) > most {
 		shown, more = shown[:most], "…"
 	}
-	hint := ""
+	var hint strings.Builder
 	for _, l := range []Layout{Long, Int, Text} {
 		if _, err := l.decode(e.Path, e.Data); l != e.Layout && err == nil {
-			hint += fmt.Sprintf("; layout %v would read it", l)
+			fmt.Fprintf(&hint, "; layout %v would read it", l)
 		}
 	}
 	return fmt.Sprintf(
 		"%s holds %d bytes that are not a number of layout %v: %q%s%s",
-		e.Path, len(e.Data), e.Layout, shown, more, hint,
+		e.Path, len(e.Data), e.Layout, shown, more, &hint,
 	)
 }
 

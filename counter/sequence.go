@@ -71,14 +71,14 @@ func NewSequence(client *zk.Client, path string, config SequenceConfig) (*Sequen
 // Path returns the path of the sequence's node.
 func (s *Sequence) Path() string { return s.counter.Path() }
 
-// Next returns an id that no other call gets. As a rule it is at hand, and Next does not look at ctx. Otherwise it waits
-// until ids are claimed or ctx ends. Its other errors are those of Counter.Add. If it returns one, no id is given out
-// twice for that; some may be lost.
+// Next returns an id that no other call gets. As a rule it is at hand, and Next does not look at ctx. Otherwise it
+// waits until ids are claimed or ctx ends. Its other errors are those of Counter.Add. If it returns one, no id is given
+// out twice for that; some may be lost.
 func (s *Sequence) Next(ctx context.Context) (int64, error) {
 	for {
 		s.mu.Lock()
 		if len(s.spans) > 0 {
-			id := s.pop()
+			id := s.pop(ctx)
 			s.mu.Unlock()
 			return id, nil
 		}
@@ -88,7 +88,7 @@ func (s *Sequence) Next(ctx context.Context) (int64, error) {
 				s.mu.Unlock()
 				return 0, s.counter.reg.failed("claim ids of", context.Cause(ctx))
 			}
-			c = s.more()
+			c = s.more(ctx)
 		}
 		s.mu.Unlock()
 		select {
@@ -103,20 +103,20 @@ func (s *Sequence) Next(ctx context.Context) (int64, error) {
 }
 
 // pop returns the first id at hand, and claims more if few are left. The caller holds mu.
-func (s *Sequence) pop() int64 {
+func (s *Sequence) pop(ctx context.Context) int64 {
 	first := &s.spans[0]
 	id := first.next
 	if first.next++; first.next == first.end {
 		s.spans = s.spans[1:]
 	}
 	if s.left--; s.left < s.low && s.claim == nil {
-		s.more()
+		s.more(ctx)
 	}
 	return id
 }
 
 // more begins to claim ids. The caller holds mu.
-func (s *Sequence) more() *claim {
+func (s *Sequence) more(ctx context.Context) *claim {
 	if lasted := time.Since(s.claimed); !s.claimed.IsZero() {
 		switch {
 		case lasted < lastsLeast*s.took:
@@ -127,20 +127,20 @@ func (s *Sequence) more() *claim {
 	}
 	c := &claim{done: make(chan struct{})}
 	s.claim, s.claimed = c, time.Now()
-	go s.run(c, s.blocks) // not one caller's: others get the ids if that one leaves
+	go s.run(context.WithoutCancel(ctx), c, s.blocks) // others get the ids if the caller leaves
 	return c
 }
 
 // run claims ids. It ends, at the latest, with the client.
-func (s *Sequence) run(c *claim, blocks int64) {
+func (s *Sequence) run(ctx context.Context, c *claim, blocks int64) {
 	n := blocks * s.block
 	if n/blocks != s.block || s.block > math.MaxInt64/maxBlocks {
 		n = s.block
 	}
-	end, err := s.counter.Add(context.Background(), n)
+	end, err := s.counter.Add(ctx, n)
 	if errors.Is(err, ErrOverflow) && n > s.block { // the last ids
 		n = s.block
-		end, err = s.counter.Add(context.Background(), n)
+		end, err = s.counter.Add(ctx, n)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

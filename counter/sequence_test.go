@@ -106,7 +106,7 @@ func TestIdsAreNeverRepeatedWhateverHitsAClaim(t *testing.T) {
 			all = append(all, collect(t, s, 2, 20)...)
 			synctest.Wait()
 			w.Control(nil)
-			_ = client.Close() // a connection that was just cut need not tell the server; as after a crash, ids are lost
+			_ = client.Close() // as after a crash: ids are lost
 		})
 		wantUnique(t, all)
 	})

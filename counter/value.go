@@ -13,8 +13,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// Value is bytes that many processes read, change and watch, in one node: that of Curator's SharedValue. Its methods may
-// be called from several goroutines at once.
+// Value is bytes that many processes read, change and watch, in one node: that of Curator's SharedValue. Its methods
+// may be called from several goroutines at once.
 type Value struct {
 	reg  *register
 	most int // bytes
@@ -131,7 +131,8 @@ func (v *Value) CompareAndSet(ctx context.Context, old Versioned, data []byte) (
 
 func (v *Value) fits(data []byte) error {
 	if len(data) > v.most {
-		return fmt.Errorf("%w: %d bytes, and at most %d fit (see ValueConfig.MaxPacket)", ErrTooLarge, len(data), v.most)
+		const text = "%w: %d bytes, and at most %d fit (see ValueConfig.MaxPacket)"
+		return fmt.Errorf(text, ErrTooLarge, len(data), v.most)
 	}
 	return nil
 }

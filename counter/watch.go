@@ -48,7 +48,7 @@ type watcher struct {
 	newest  int64 // the largest Mzxid that was yielded
 	exists  bool  // what was yielded last
 	told    bool  // anything was yielded
-	stopped bool // the caller has left the loop
+	stopped bool  // the caller has left the loop
 }
 
 // follow yields the values that sess sees, until it fails or the caller leaves the loop.

@@ -583,3 +583,47 @@ func TestInvalidConfigurationIsRefused(t *testing.T) {
 		}
 	})
 }
+
+func TestProcessesThatCompeteLoseNothingAndAllGetOn(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const processes, each = 8, 40
+		w.Delay(time.Millisecond)
+		var mu sync.Mutex
+		var values []int64
+		var wg sync.WaitGroup
+		for i := range processes {
+			client := w.Client(t, timeout)
+			c := w.counterOf(client, counter.Config{})
+			wg.Go(func() {
+				for k := range each {
+					if k == each/2 && i%2 == 0 {
+						sess, err := client.Session(t.Context())
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						w.Drop(sess.ID())
+					}
+					v, err := c.Add(t.Context(), 1)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mu.Lock()
+					values = append(values, v)
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		slices.Sort(values)
+		for i, v := range values {
+			if v != int64(i+1) {
+				t.Fatalf("call %d got %d", i+1, v)
+			}
+		}
+		if len(values) != processes*each {
+			t.Errorf("%d values, want %d", len(values), processes*each)
+		}
+	})
+}

@@ -17,8 +17,9 @@ import (
 // counter, so that most calls of Next need no server. Its methods may be called from several goroutines at once.
 //
 // The ids of one Sequence increase. Those of several processes do not increase together: each has its own blocks. A
-// process that ends loses the ids that it has claimed and not given out. The counter is the first id that is not
-// claimed; Curator's CachedAtomicLong may claim from the same node.
+// process that ends loses the ids that it has claimed and not given out. An id is a value that an Add of 1 could have
+// returned, so Counters, and Curator's DistributedAtomicLong and CachedAtomicLong by their postValue, may take ids from
+// the same node. The first one of a new node is 1.
 type Sequence struct {
 	counter *Counter
 	block   int64
@@ -33,8 +34,8 @@ type Sequence struct {
 	took    time.Duration // how long it took
 }
 
-// span is a range of ids.
-type span struct{ next, end int64 }
+// span is n ids from next on.
+type span struct{ next, n int64 }
 
 // claim is a claim of ids that is under way.
 type claim struct {
@@ -44,15 +45,15 @@ type claim struct {
 
 const (
 	defaultBlock = 1000
-	// maxBlocks bounds a claim, and so the ids that are lost with a process.
+	// maxBlocks bounds a claim, and so the ids that are lost with a process: two claims at most.
 	maxBlocks = 1 << 12
 	// A claim should last so many times as long as the next one takes. If it lasts less than the first, the next claim
 	// is twice as large; if it lasts longer than the second, half as large.
 	lastsLeast, lastsMost = 16, 256
 )
 
-// NewSequence returns the sequence at path. It does not contact the server: a node that is missing counts as 0, which
-// is the first id. It returns an error if the path or the configuration is invalid.
+// NewSequence returns the sequence at path. It does not contact the server: a node that is missing counts as 0. It
+// returns an error if the path or the configuration is invalid.
 func NewSequence(client *zk.Client, path string, config SequenceConfig) (*Sequence, error) {
 	if config.Block < 0 {
 		return nil, fmt.Errorf("counter: %w: Block must not be negative: %d", zk.BadArguments, config.Block)
@@ -106,7 +107,8 @@ func (s *Sequence) Next(ctx context.Context) (int64, error) {
 func (s *Sequence) pop(ctx context.Context) int64 {
 	first := &s.spans[0]
 	id := first.next
-	if first.next++; first.next == first.end {
+	first.next++
+	if first.n--; first.n == 0 {
 		s.spans = s.spans[1:]
 	}
 	if s.left--; s.left < s.low && s.claim == nil {
@@ -146,7 +148,7 @@ func (s *Sequence) run(ctx context.Context, c *claim, blocks int64) {
 	defer s.mu.Unlock()
 	s.claim, s.took = nil, time.Since(s.claimed)
 	if c.err = err; err == nil {
-		s.spans = append(s.spans, span{end - n, end})
+		s.spans = append(s.spans, span{end - n + 1, n})
 		s.left += n
 		s.low = n / 2
 	}

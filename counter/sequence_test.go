@@ -66,11 +66,11 @@ func wantUnique(t *testing.T, ids []int64) {
 	}
 }
 
-func TestIdsOfOneProcessHaveNoGapsAndBeginAtTheCounter(t *testing.T) {
+func TestIdsOfOneProcessHaveNoGapsAndBeginBehindTheCounter(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		must(t, w.counter(counter.Config{}).Set(t.Context(), 40))
 		s := w.sequence(w.Client(t, timeout), 3)
-		for want := int64(40); want < 140; want++ {
+		for want := int64(41); want < 140; want++ {
 			if got := next(t, s); got != want {
 				t.Fatalf("got %d, want %d", got, want)
 			}
@@ -169,8 +169,8 @@ func TestCallerWithoutAServerLeavesAndOthersGetTheIds(t *testing.T) {
 			t.Errorf("got %v, want the deadline", err)
 		}
 		w.Heal()
-		if got := next(t, s); got != 0 {
-			t.Errorf("got %d, want 0", got)
+		if got := next(t, s); got != 1 {
+			t.Errorf("got %d, want 1", got)
 		}
 	})
 }
@@ -179,7 +179,7 @@ func TestSequenceEndsWithAnErrorAndTheLastIds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		must(t, w.counter(counter.Config{}).Set(t.Context(), math.MaxInt64-25))
 		s := w.sequence(w.Client(t, timeout), 10)
-		for want := int64(math.MaxInt64 - 25); want < math.MaxInt64-5; want++ {
+		for want := int64(math.MaxInt64 - 24); want <= math.MaxInt64-5; want++ {
 			if got := next(t, s); got != want {
 				t.Fatalf("got %d, want %d", got, want)
 			}

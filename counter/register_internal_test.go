@@ -12,7 +12,9 @@ import (
 func TestWriteAtTheVersionThatMeansAnyIsRefused(t *testing.T) {
 	t.Parallel()
 	r := &register{path: "/x"}
-	for version, refused := range map[int32]bool{0: false, math.MaxInt32: false, math.MinInt32: false, -2: false, -1: true} {
+	for version, refused := range map[int32]bool{
+		0: false, math.MaxInt32: false, math.MinInt32: false, -2: false, -1: true,
+	} {
 		_, err := r.change(content{exists: true, stat: zk.Stat{Version: version}}, nil)
 		if errors.Is(err, ErrVersions) != refused {
 			t.Errorf("version %d: got %v, want it refused: %v", version, err, refused)

@@ -73,7 +73,9 @@ func ourCounter(t *testing.T, client *zk.Client, path string, layout counter.Lay
 }
 
 // eachOf runs test for every kind of counter, with a peer that has opened its own, and ours on the same path.
-func eachOf(t *testing.T, h *host, test func(t *testing.T, p *queuePeer, k counterKind, name string, c *counter.Counter)) {
+func eachOf(
+	t *testing.T, h *host, test func(t *testing.T, p *queuePeer, k counterKind, name string, c *counter.Counter),
+) {
 	t.Helper()
 	client := classicClient(t, h, queueSession)
 	for _, java := range []bool{true, false} {

@@ -115,7 +115,10 @@ func (c *combiner) apply(calls []*call) (data []byte, changes bool) {
 func (c *combiner) confirm(ctx context.Context, sess *zk.Session, calls []*call) error {
 	version := int32(anyVersion)
 	if c.known.exists {
-		version = c.known.stat.Version
+		if version = c.known.stat.Version; version == anyVersion {
+			c.answer(calls, ErrVersions)
+			return nil
+		}
 	}
 	_, err := sess.Multi(context.WithoutCancel(ctx), zk.CheckOp(c.reg.path, version))
 	if c.known.exists == (err == nil) && (err == nil || errors.Is(err, zk.NoNode)) {

@@ -475,7 +475,7 @@ func TestAReceiptThatOthersRemoveIsReplaced(t *testing.T) {
 
 func TestReceiptsOfProcessesThatAreGoneAreRemoved(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		const gone = 200
+		const gone = 160
 		sess := w.Session(t, timeout)
 		receipts := func() int {
 			names, _, err := sess.Children(t.Context(), path+"-receipts")

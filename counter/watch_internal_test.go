@@ -5,7 +5,9 @@ import "testing"
 // A server that lags behind, under a new session, may show a node as it was before what the watch has yielded.
 func TestWatchTellsOldValuesFromNewOnesByTheirTransaction(t *testing.T) {
 	t.Parallel()
-	at := func(mzxid int64, version int32) Versioned { return Versioned{Exists: true, Mzxid: mzxid, Version: version} }
+	at := func(mzxid int64, version int32) Versioned {
+		return Versioned{Exists: true, Mzxid: mzxid, Version: version}
+	}
 	for name, test := range map[string]struct {
 		w    watcher
 		now  Versioned

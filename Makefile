@@ -16,8 +16,8 @@ ATTACK      ?=
 ITEMS       ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race conformance interop lin lin-queue lin-cache partitions hostile deep fuzz bench herd cover \
-	lint fix modules peers
+.PHONY: help build test race conformance interop lin lin-queue lin-cache partitions hostile deep fuzz bench \
+	herd cover lint fix modules peers lin-counter
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,11 @@ lin-cache: ## The same for caches
 	@.ci/peers
 	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v \
 		-timeout $$(( $(MINUTES) * 2 + 10 ))m -run 'Caches' ./lin
+
+lin-counter: ## The same for counters
+	@.ci/peers
+	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v \
+		-timeout $$(( $(MINUTES) * 2 + 10 ))m -run 'Counter|Sequence|Value' ./lin
 
 # Writes docs/partitions.md.
 partitions: ## Partition ensembles under holders, ours and others': PHASES (3), TICK (1s), SEED (random)

@@ -22,6 +22,9 @@ const (
 	kindCuratorQueue  = "CuratorQueue"
 	kindKazooQueue    = "kazooQueue"
 	kindKazooLocking  = "kazooLocking"
+	kindCuratorLong   = "CuratorLong"
+	kindCuratorCached = "CuratorCached"
+	kindKazooCounter  = "kazooCounter"
 )
 
 //go:embed foreign
@@ -37,11 +40,21 @@ const (
 )
 
 func isCurator(kind string) bool {
-	return kind == kindCurator || kind == kindCuratorSimple || kind == kindCuratorQueue || kind == kindCuratorCache
+	switch kind {
+	case kindCurator, kindCuratorSimple, kindCuratorQueue, kindCuratorLong, kindCuratorCached, kindCuratorCache:
+		return true
+	default:
+		return false
+	}
 }
 
 func isKazoo(kind string) bool {
-	return kind == kindKazoo || kind == kindKazooQueue || kind == kindKazooLocking || kind == kindKazooCache
+	switch kind {
+	case kindKazoo, kindKazooQueue, kindKazooLocking, kindKazooCounter, kindKazooCache:
+		return true
+	default:
+		return false
+	}
 }
 
 // lacks says what a contender of that kind needs that is not installed, "" if all is there.

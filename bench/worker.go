@@ -79,6 +79,11 @@ func (p *plan) path(i int) string { return fmt.Sprintf("%s/%03d", p.root, i%p.lo
 //	                     after a line "t BEGAN TOLD TOLD" for each: ok CHANGES NANOSECONDS
 //	memory               as above
 //
+// Workers with counters obey these orders, in Go by counterworker.go:
+//
+//	count MILLISECONDS   all lockers call their counter for so long: ok CALLS NANOSECONDS
+//	memory               as above
+//
 // All others obey these, in Go by lockworker.go:
 //
 //	run MILLISECONDS     all lockers lock and unlock for so long: ok CYCLES NANOSECONDS
@@ -135,6 +140,9 @@ func newWorker(ctx context.Context, kind string, p *plan) (worker, error) {
 	}
 	if kind == kindTurnstileCache {
 		return newCacheWorker(ctx, p)
+	}
+	if open := counterKinds[kind]; open != nil {
+		return newCounterWorker(ctx, p, open)
 	}
 	return nil, fmt.Errorf("worker: there is no %q", kind)
 }

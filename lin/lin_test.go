@@ -22,6 +22,10 @@ func TestQueuesKeepTheirPromisesUnderRandomFaults(t *testing.T) {
 	tryFor(t, queueTrial{}, "lin-queue")
 }
 
+func TestCountersKeepTheirPromisesUnderRandomFaults(t *testing.T) {
+	tryFor(t, counterTrial{}, "lin-counter")
+}
+
 // tryFor runs epochs on an ensemble for the configured time. A failure names the target of make that repeats them.
 func tryFor(t *testing.T, what trial, target string) {
 	t.Helper()

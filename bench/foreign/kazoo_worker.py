@@ -1,4 +1,4 @@
-"""Uses kazoo as it is told on standard input; worker.go has the orders. What it says here is for Lock, kazoo_queues.py for the queues."""
+"""Uses kazoo as it is told on standard input; worker.go has the orders. What it says here is for Lock, kazoo_queues.py for the queues, kazoo_counters.py for the counters."""
 import gc
 import queue
 import sys
@@ -8,6 +8,7 @@ import time
 from kazoo.client import KazooClient
 
 from kazoo_caches import Caches
+from kazoo_counters import Counters
 from kazoo_queues import Queues
 from kazoo_threads import Threads
 
@@ -98,6 +99,8 @@ def obey(order, numbers):
         return caches.obey(order, numbers)
     if order in ("put", "batch", "take", "relay"):
         return queues.obey(order, numbers)
+    if order == "count":
+        return counters.obey(numbers[0])
     if order in ("run", "trace"):
         return run(numbers[0], order == "trace")
     if order == "stand":
@@ -118,11 +121,13 @@ for _ in range(CLIENTS):
     client = KazooClient(ADDRESS, timeout=30)
     client.start(timeout=30)
     clients.append(client)
-locks, queues, caches = [], None, None
+locks, queues, caches, counters = [], None, None, None
 if KIND == "kazoo":
     locks = [lock(i, i % LOCKS) for i in range(LOCKERS)]
 elif KIND == "kazooCache":
     caches = Caches(clients, ROOT)
+elif KIND == "kazooCounter":
+    counters = Counters(clients, ROOT, LOCKERS)
 else:
     queues = Queues(KIND, clients, ROOT, LOCKERS)
 print("ready", flush=True)

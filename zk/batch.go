@@ -175,6 +175,16 @@ func (b *Batch) GetW(path string) *Future[WatchedData] {
 	return newFuture(c, (*call).watched)
 }
 
+// ExistsW adds the operation of Session.ExistsW. A caller who no longer needs the reply must call Abandon on the future,
+// or the watch stays.
+func (b *Batch) ExistsW(path string) *Future[WatchedExistence] {
+	c := b.add(wire.OpExists, path, &wire.PathWatchRequest{Path: b.server(path), Watch: true}, ValidatePath(path))
+	if c.state.Load() == callOpen {
+		c.watch = b.sess.newWatch(path, watchData)
+	}
+	return newFuture(c, (*call).watchedExistence)
+}
+
 // Unwatch adds Watch.Close. The server removes the watch before it executes the operations of the batch.
 func (b *Batch) Unwatch(w *Watch) { b.closed = append(b.closed, w) }
 
@@ -217,6 +227,10 @@ func (c *call) existence() Existence {
 
 func (c *call) watched() WatchedData {
 	return WatchedData{Data: c.data, Stat: Stat(c.stat), Watch: c.watch}
+}
+
+func (c *call) watchedExistence() WatchedExistence {
+	return WatchedExistence{Stat: Stat(c.stat), Exists: c.code == wire.OK, Watch: c.watch}
 }
 
 // A Future is the reply to an operation of a Batch. Its methods may be called from several goroutines at once, any

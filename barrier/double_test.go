@@ -51,10 +51,6 @@ func TestNoPartyEntersBeforeAllHaveCome(t *testing.T) {
 func TestNoPartyLeavesBeforeAllAreReadyTo(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		members := enterAll(t, w.double(3), w.double(3), w.double(3))
-		for i := range members { // whatever the order of the names
-			slices.SortFunc(members, func(a, b *barrier.Member) int { return len(a.Path()) - len(b.Path()) })
-			_ = i
-		}
 		a, b := leave(t.Context(), members[0]), leave(t.Context(), members[1])
 		a.wantWaiting(t)
 		b.wantWaiting(t)
@@ -220,6 +216,7 @@ func TestSessionThatEndsWhileWaitingComesAgain(t *testing.T) {
 		a := enter(t.Context(), newDouble(t, client, 2))
 		a.wantWaiting(t)
 		w.ExpireSession(session(t, client).ID())
+		time.Sleep(2 * time.Second) // it connects again
 		a.wantWaiting(t)
 		b := enter(t.Context(), w.double(2))
 		leaveAll(t, a.wantOver(t), b.wantOver(t))
@@ -253,6 +250,7 @@ func TestPartyThatDiesInsideDoesNotHoldUpTheOthers(t *testing.T) {
 		w.ExpireSession(session(t, dying).ID())
 		a.wantOver(t)
 		c.wantOver(t)
+		time.Sleep(2 * time.Second)
 		if err := members[1].Leave(t.Context()); !errors.Is(err, zk.ErrExpired) {
 			t.Errorf("got %v, want that the session ended", err)
 		}
@@ -265,13 +263,18 @@ func TestPartyThatDiesInsideDoesNotHoldUpTheOthers(t *testing.T) {
 
 func TestSessionThatEndsWhileLeavingHasLeft(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		dying := w.Client(t, timeout)
-		members := enterAll(t, newDouble(t, dying, 2), w.double(2))
-		a := leave(t.Context(), members[0])
+		clients := []*zk.Client{w.Client(t, timeout), w.Client(t, timeout)}
+		members := enterAll(t, newDouble(t, clients[0], 2), newDouble(t, clients[1], 2))
+		low, high := 0, 1
+		if members[low].Path() > members[high].Path() {
+			low, high = high, low
+		}
+		a := leave(t.Context(), members[high])
 		a.wantWaiting(t)
-		w.ExpireSession(session(t, dying).ID())
+		w.ExpireSession(session(t, clients[high]).ID())
+		time.Sleep(2 * time.Second)
 		a.wantWaiting(t) // for the other
-		leaveAll(t, members[1])
+		leaveAll(t, members[low])
 		a.wantOver(t)
 		w.wantChildren(path)
 	})
@@ -286,6 +289,7 @@ func TestNodeDeletedByAnotherClientComesAgainAfterAReconnect(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Cut()
+		w.Heal()
 		time.Sleep(time.Second)
 		if n := len(w.children(path)); n != 1 {
 			t.Fatalf("got %d members, want 1", n)

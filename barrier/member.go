@@ -32,7 +32,7 @@ type Member struct {
 	once    chan struct{} // has one slot, which the first Leave takes; closed when that has returned
 	left    error         // what it returned
 	removal *line.Removal // of the node; nil before it was sent
-	last    bool          // the node was deleted together with the ready node
+	removed bool          // the server has removed the node, on our request
 }
 
 func newMember(e *entrant, round int64, lowest string) *Member {
@@ -55,11 +55,12 @@ func (m *Member) Path() string { return m.path(m.name) }
 func (m *Member) path(name string) string { return m.double.path + "/" + name }
 
 // Leave waits until all members are ready to leave, and returns when they have left. It goes on through lost
-// connections, and if the session ends meanwhile.
+// connections.
 //
-// If the session had ended before Leave was called, it returns the cause at once: the others may have left before. If
-// ctx ends first it returns ctx's cause. Either way the party does not count any more, or its node is still being
-// removed in the background. A second Leave waits for the first and returns the same.
+// If the session ends before the server has removed the member's node, Leave returns the cause: the others may have
+// left before Leave was called. If it ends later, Leave goes on under the client's next session. If ctx ends first it
+// returns ctx's cause. In any case the party does not count any more, or its node is still being removed in the
+// background. A second Leave waits for the first and returns the same.
 func (m *Member) Leave(ctx context.Context) error {
 	select {
 	case _, first := <-m.once:
@@ -81,11 +82,14 @@ func (m *Member) leave(ctx context.Context) error {
 		return fmt.Errorf("the session ended inside: %w", err)
 	}
 	m.end(ErrLeft)
-	_, err := line.Attempt(ctx, m.double.client, func(sess *zk.Session) (none struct{}, err error) {
-		return none, m.follow(ctx, sess)
-	})
-	if err == nil && m.removal != nil {
-		err = m.removal.Wait(ctx) // or our old node would count when we come again
+	err := m.follow(ctx, m.sess)
+	if lost := m.sess.Err(); err != nil && lost != nil && !m.removed {
+		return fmt.Errorf("the session ended inside: %w", lost)
+	}
+	if err != nil && ctx.Err() == nil {
+		_, err = line.Attempt(ctx, m.double.client, func(sess *zk.Session) (none struct{}, err error) {
+			return none, m.follow(ctx, sess)
+		})
 	}
 	if err != nil {
 		m.giveUp()
@@ -94,7 +98,7 @@ func (m *Member) leave(ctx context.Context) error {
 }
 
 // inside reports whether the member's node may be there, and is to be.
-func (m *Member) inside(sess *zk.Session) bool { return sess == m.sess && m.removal == nil && !m.last }
+func (m *Member) inside(sess *zk.Session) bool { return sess == m.sess && m.removal == nil && !m.removed }
 
 // remove sends the removal of the member's node, which goes on in the background.
 func (m *Member) remove() {
@@ -222,7 +226,7 @@ func (m *Member) leaveLast(ctx context.Context, open bool) error {
 	failed, _ := errors.AsType[*zk.MultiError](err)
 	switch {
 	case err == nil, failed != nil && failed.Index == 0 && failed.Err == zk.NoNode:
-		m.last = true
+		m.removed = true
 		return nil
 	case failed != nil && failed.Err == zk.NoNode:
 		return nil
@@ -251,14 +255,24 @@ func (m *Member) await(ctx context.Context, sess *zk.Session, name string, remov
 		m.remove()
 	}
 	w, err := watched.Get(ctx)
-	if err != nil {
+	if err == nil {
+		defer w.Watch.Close()
+	} else {
 		watched.Abandon()
-		if errors.Is(err, zk.NoNode) {
-			return nil
+	}
+	if remove {
+		// Or our node might still count when we come again.
+		if err := m.removal.Wait(ctx); err != nil {
+			return err
 		}
+		m.removed = sess.Err() == nil
+	}
+	switch {
+	case errors.Is(err, zk.NoNode):
+		return nil
+	case err != nil:
 		return line.AwaitRetry(ctx, sess, err)
 	}
-	defer w.Watch.Close()
 	if _, err = next(ctx, changed, w.Watch); err != nil {
 		return line.AwaitRetry(ctx, sess, err)
 	}

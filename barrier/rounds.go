@@ -192,33 +192,41 @@ func (r *Rounds) read(ctx context.Context, sess *zk.Session) (*record, error) {
 // prepare returns the record, and makes it and the directories if they are missing.
 func (r *Rounds) prepare(ctx context.Context, sess *zk.Session) (*record, error) {
 	for {
-		rec, err := r.read(ctx, sess)
-		if err != nil {
-			return nil, err
-		}
-		if rec != nil {
-			return rec, rec.matches(r.cfg)
-		}
-		if err := r.dir(r.path, true).MakeDir(ctx, sess); err != nil {
-			return nil, err
-		}
-		rec = newRecord(r.cfg)
-		_, stat, err := sess.Get(ctx, r.path)
-		if err == nil {
-			_, err = sess.Multi(ctx,
-				zk.SetOp(r.path, rec.encode(), stat.Version),
-				zk.CreateNodeOp(r.node(r.child(registryName), nil, zk.Persistent)),
-				zk.CreateNodeOp(r.node(r.child(rec.Behind[0]), nil, zk.Persistent)),
-				zk.CreateNodeOp(r.node(r.child(rec.Arrived), nil, zk.Persistent)))
-		}
+		data, stat, err := sess.Get(ctx, r.path)
 		switch {
-		case err == nil, errors.Is(err, zk.BadVersion), errors.Is(err, zk.NoNode):
-		case errors.Is(err, zk.NodeExists):
-			return nil, fmt.Errorf("%s has children but no record of rounds; use a path of its own, or delete it", r.path)
-		default:
+		case errors.Is(err, zk.NoNode):
+			err = r.dir(r.path, true).MakeDir(ctx, sess)
+		case err == nil && len(data) > 0:
+			rec, err := decodeRecord(r.path, data, stat)
+			if err != nil {
+				return nil, err
+			}
+			return rec, rec.matches(r.cfg)
+		case err == nil:
+			err = r.found(ctx, sess, stat.Version)
+		}
+		if err != nil {
 			if err := line.AwaitRetry(ctx, sess, err); err != nil {
 				return nil, err
 			}
 		}
+	}
+}
+
+// found writes the first record, unless another client has done so.
+func (r *Rounds) found(ctx context.Context, sess *zk.Session, version int32) error {
+	rec := newRecord(r.cfg)
+	_, err := sess.Multi(ctx,
+		zk.SetOp(r.path, rec.encode(), version),
+		zk.CreateNodeOp(r.node(r.child(registryName), nil, zk.Persistent)),
+		zk.CreateNodeOp(r.node(r.child(rec.Behind[0]), nil, zk.Persistent)),
+		zk.CreateNodeOp(r.node(r.child(rec.Arrived), nil, zk.Persistent)))
+	switch {
+	case errors.Is(err, zk.BadVersion), errors.Is(err, zk.NoNode):
+		return nil // look again
+	case errors.Is(err, zk.NodeExists):
+		return fmt.Errorf("%s has children but no record of rounds; use a path of its own, or delete it", r.path)
+	default:
+		return err
 	}
 }

@@ -102,6 +102,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 }
 
 func TestSetAndRemoveSurviveALostReply(t *testing.T) {
+	t.Parallel()
 	for _, fault := range []zktest.Fault{zktest.DropReply, zktest.CutBefore, zktest.CutAfter} {
 		t.Run("", func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -127,31 +128,4 @@ func faultOnce(w *world, fault zktest.Fault, op zktest.Op) {
 		}
 		return zktest.Pass
 	})
-}
-
-func ExampleBarrier() {
-	srv, err := zktest.Start()
-	if err != nil {
-		panic(err)
-	}
-	defer srv.Close()
-	ctx := context.Background()
-	client, err := zk.Open(ctx, zk.Config{Servers: srv.Addr()})
-	if err != nil {
-		panic(err)
-	}
-	defer client.Close()
-
-	b, err := barrier.NewBarrier(client, "/app/paused", barrier.Config{})
-	if err != nil {
-		panic(err)
-	}
-	if err := b.Set(ctx); err != nil {
-		panic(err)
-	}
-	go func() { _ = b.Remove(ctx) }()
-	if err := b.Wait(ctx); err != nil {
-		panic(err)
-	}
-	// Output:
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,7 +30,7 @@ func eachStep(t *testing.T, f func(t *testing.T, w *world)) {
 			t.Parallel()
 			for step, more := 1, true; more; step++ {
 				more = false
-				t.Run(fmt.Sprint(step), func(t *testing.T) {
+				t.Run(strconv.Itoa(step), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						var net zktest.Net
 						w := &world{zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute)), t}

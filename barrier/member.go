@@ -98,7 +98,9 @@ func (m *Member) leave(ctx context.Context) error {
 }
 
 // inside reports whether the member's node may be there, and is to be.
-func (m *Member) inside(sess *zk.Session) bool { return sess == m.sess && m.removal == nil && !m.removed }
+func (m *Member) inside(sess *zk.Session) bool {
+	return sess == m.sess && m.removal == nil && !m.removed
+}
 
 // remove sends the removal of the member's node, which goes on in the background.
 func (m *Member) remove() {
@@ -183,8 +185,8 @@ func (m *Member) empty(ctx context.Context, sess *zk.Session) (bool, error) {
 
 // others returns the names of the other members of our round, sorted, and whether the barrier is open.
 //
-// Members that came after our round's end are not among them: to wait for those could be to wait for ever. While our own
-// node is there, or the round's ready node is, the round lasts.
+// Members that came after our round's end are not among them: to wait for those could be to wait for ever. While our
+// own node is there, or the round's ready node is, the round lasts.
 func (m *Member) others(ctx context.Context, sess *zk.Session) (names []string, open bool, err error) {
 	type answer struct {
 		names []string

@@ -88,7 +88,7 @@ func NewRounds(client *zk.Client, path string, cfg RoundsConfig) (*Rounds, error
 	return &Rounds{base: base, cfg: cfg}, nil
 }
 
-// Below the path there are, besides directories with the parties by the round at which they arrived last:
+// Below the path there are, besides directories with the parties by the round at which they arrived last:.
 const (
 	registryName = "parties"  // a persistent node for each party that has not left: those without another have died
 	sentriesName = "sentries" // a line of the parties; the first looks after the dead
@@ -129,7 +129,7 @@ func (r *Rounds) Join(ctx context.Context) (*Party, error) {
 			own.Release()
 			return nil, err
 		}
-		p.watchOver(own, sentries)
+		p.watchOver(own, sentries) //nolint:contextcheck // lasts as long as the party
 		return p, nil
 	})
 	if err != nil {

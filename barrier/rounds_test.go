@@ -94,6 +94,7 @@ func TestNoPartyPassesARoundBeforeAllHaveArrived(t *testing.T) {
 }
 
 func TestFirstRoundWaitsUntilEnoughHaveJoined(t *testing.T) {
+	t.Parallel()
 	for _, onLoss := range []barrier.OnLoss{barrier.FailRound, barrier.Continue} {
 		t.Run(onLoss.String(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -107,6 +108,7 @@ func TestFirstRoundWaitsUntilEnoughHaveJoined(t *testing.T) {
 }
 
 func TestDeathFailsTheRoundForAll(t *testing.T) {
+	t.Parallel()
 	for _, arrived := range []bool{false, true} {
 		t.Run(fmt.Sprintf("arrived=%t", arrived), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -175,6 +177,7 @@ func TestPartiesThatAreBehindLearnOfEachFailedRound(t *testing.T) {
 }
 
 func TestTheLivingContinue(t *testing.T) {
+	t.Parallel()
 	for _, arrived := range []bool{false, true} {
 		t.Run(fmt.Sprintf("arrived=%t", arrived), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -334,6 +337,7 @@ func TestWhoJoinsInARoundIsWaitedForInIt(t *testing.T) {
 }
 
 func TestPartiesGatherAnewWhenAllHaveDied(t *testing.T) {
+	t.Parallel()
 	for _, onLoss := range []barrier.OnLoss{barrier.FailRound, barrier.Continue} {
 		t.Run(onLoss.String(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

@@ -175,8 +175,8 @@ func (b *Batch) GetW(path string) *Future[WatchedData] {
 	return newFuture(c, (*call).watched)
 }
 
-// ExistsW adds the operation of Session.ExistsW. A caller who no longer needs the reply must call Abandon on the future,
-// or the watch stays.
+// ExistsW adds the operation of Session.ExistsW. A caller who no longer needs the reply must call Abandon on the
+// future, or the watch stays.
 func (b *Batch) ExistsW(path string) *Future[WatchedExistence] {
 	c := b.add(wire.OpExists, path, &wire.PathWatchRequest{Path: b.server(path), Watch: true}, ValidatePath(path))
 	if c.state.Load() == callOpen {

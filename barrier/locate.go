@@ -100,4 +100,3 @@ func (p *Party) find(ctx context.Context) error {
 	}
 	return nil
 }
-

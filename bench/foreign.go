@@ -22,6 +22,8 @@ const (
 	kindCuratorQueue  = "CuratorQueue"
 	kindKazooQueue    = "kazooQueue"
 	kindKazooLocking  = "kazooLocking"
+	kindCuratorDouble = "CuratorDouble"
+	kindKazooDouble   = "kazooDouble"
 )
 
 //go:embed foreign
@@ -37,11 +39,11 @@ const (
 )
 
 func isCurator(kind string) bool {
-	return kind == kindCurator || kind == kindCuratorSimple || kind == kindCuratorQueue
+	return kind == kindCurator || kind == kindCuratorSimple || kind == kindCuratorQueue || kind == kindCuratorDouble
 }
 
 func isKazoo(kind string) bool {
-	return kind == kindKazoo || kind == kindKazooQueue || kind == kindKazooLocking
+	return kind == kindKazoo || kind == kindKazooQueue || kind == kindKazooLocking || kind == kindKazooDouble
 }
 
 // lacks says what a contender of that kind needs that is not installed, "" if all is there.

@@ -71,6 +71,10 @@ func (p *plan) path(i int) string { return fmt.Sprintf("%s/%03d", p.root, i%p.lo
 //	                     after a line "t BEGAN TAKEN TAKEN" for each: ok ITEMS NANOSECONDS
 //	memory               ok BYTES THREADS, what this process needs after a garbage collection
 //
+// Workers with barriers obey these, in Go by barrierworker.go:
+//
+//	meet N               all parties meet N times: ok N NANOSECONDS
+//
 // All others obey these, in Go by lockworker.go:
 //
 //	run MILLISECONDS     all lockers lock and unlock for so long: ok CYCLES NANOSECONDS
@@ -124,6 +128,9 @@ func newWorker(ctx context.Context, kind string, p *plan) (worker, error) {
 	}
 	if open := queueKinds[kind]; open != nil {
 		return newQueueWorker(ctx, p, open)
+	}
+	if meeters[kind] != nil {
+		return newBarrierWorker(ctx, p, kind)
 	}
 	return nil, fmt.Errorf("worker: there is no %q", kind)
 }

@@ -159,7 +159,17 @@ final class CuratorWorker {
             }
             CLIENTS.add(c);
         }
-        Worker worker = args[5].equals("Curator") ? CuratorWorker::lock : new CuratorQueues(args[5], CLIENTS, root, lockers);
+        Worker worker;
+        switch (args[5]) {
+            case "Curator":
+                worker = CuratorWorker::lock;
+                break;
+            case "CuratorDouble":
+                worker = new CuratorBarriers(CLIENTS, root, locks);
+                break;
+            default:
+                worker = new CuratorQueues(args[5], CLIENTS, root, lockers);
+        }
         PrintStream out = new PrintStream(System.out, false, "UTF-8");
         out.println("ready");
         out.flush();

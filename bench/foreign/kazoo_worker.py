@@ -47,6 +47,27 @@ def run(millis, trace):
     return "ok %d %d" % (sum(counts), took * 1e9)
 
 
+def meet(n):
+    inside = threading.Barrier(len(barriers))  # who has not counted yet when the first leave would wait for ever
+
+    # Two paths take turns: at one path, who is slow to leave would wait for those who have come again.
+    def party(pair):
+        for i in range(n):
+            barrier = pair[i % 2]
+            barrier.enter()
+            if not barrier.participating:
+                raise RuntimeError("did not enter")
+            inside.wait()
+            barrier.leave()
+
+    start = time.monotonic()
+    threads = Threads()
+    for pair in barriers:
+        threads.start(party, pair)
+    threads.join()
+    return "ok %d %d" % (n, (time.monotonic() - start) * 1e9)
+
+
 class Waiters:
     """One holder and n waiters."""
 
@@ -95,6 +116,8 @@ def obey(order, numbers):
     global waiters
     if order in ("put", "batch", "take", "relay"):
         return queues.obey(order, numbers)
+    if order == "meet":
+        return meet(numbers[0])
     if order in ("run", "trace"):
         return run(numbers[0], order == "trace")
     if order == "stand":
@@ -115,8 +138,10 @@ for _ in range(CLIENTS):
     client = KazooClient(ADDRESS, timeout=30)
     client.start(timeout=30)
     clients.append(client)
-locks, queues = [], None
-if KIND == "kazoo":
+locks, queues, barriers = [], None, []
+if KIND == "kazooDouble":
+    barriers = [[client.DoubleBarrier("%s/%d" % (ROOT, i), LOCKS) for i in range(2)] for client in clients]
+elif KIND == "kazoo":
     locks = [lock(i, i % LOCKS) for i in range(LOCKERS)]
 else:
     queues = Queues(KIND, clients, ROOT, LOCKERS)

@@ -56,7 +56,8 @@ func meetings(ctx context.Context, b *bench, l *load) ([]row, error) {
 				times[i] = max(10, int(rate*float64(b.options.duration)/float64(time.Second)))
 				continue
 			}
-			tables = collect(tables, []sample{{title: l.title, unit: "rounds/s", figure: rate}}, len(teams), i, t.contender)
+			samples := []sample{{title: l.title, unit: "rounds/s", figure: rate}}
+			tables = collect(tables, samples, len(teams), i, t.contender)
 			fmt.Fprintf(b.log, "  %-60s %12s rounds/s\n", t.contender.title(), number(rate))
 		}
 	}

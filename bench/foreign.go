@@ -25,6 +25,8 @@ const (
 	kindCuratorLong   = "CuratorLong"
 	kindCuratorCached = "CuratorCached"
 	kindKazooCounter  = "kazooCounter"
+	kindCuratorDouble = "CuratorDouble"
+	kindKazooDouble   = "kazooDouble"
 )
 
 //go:embed foreign
@@ -39,23 +41,9 @@ const (
 	quietJar     = "/usr/share/java/slf4j-nop.jar"
 )
 
-func isCurator(kind string) bool {
-	switch kind {
-	case kindCurator, kindCuratorSimple, kindCuratorQueue, kindCuratorLong, kindCuratorCached, kindCuratorCache:
-		return true
-	default:
-		return false
-	}
-}
+func isCurator(kind string) bool { return strings.HasPrefix(kind, kindCurator) }
 
-func isKazoo(kind string) bool {
-	switch kind {
-	case kindKazoo, kindKazooQueue, kindKazooLocking, kindKazooCounter, kindKazooCache:
-		return true
-	default:
-		return false
-	}
-}
+func isKazoo(kind string) bool { return strings.HasPrefix(kind, kindKazoo) }
 
 // lacks says what a contender of that kind needs that is not installed, "" if all is there.
 func lacks(kind string) string {

@@ -34,6 +34,7 @@ var parts = []part{
 	{name: "locks", title: "Locks", loads: lockLoads, few: "latencies and lines of waiters"},
 	{name: "queues", title: "Queues", loads: queueLoads, few: "all but puts", summary: text("queues-summary") + "\n"},
 	{name: "caches", title: "Caches", loads: cacheLoads, few: "all"},
+	{name: "barriers", title: "Barriers", loads: barrierLoads, few: "none"},
 	{name: "counters", title: "Counters", loads: counterLoads, few: "none"},
 }
 

@@ -84,6 +84,10 @@ func (p *plan) path(i int) string { return fmt.Sprintf("%s/%03d", p.root, i%p.lo
 //	count MILLISECONDS   all lockers call their counter for so long: ok CALLS NANOSECONDS
 //	memory               as above
 //
+// Workers with barriers obey these, in Go by barrierworker.go:
+//
+//	meet N               all parties meet N times: ok N NANOSECONDS
+//
 // All others obey these, in Go by lockworker.go:
 //
 //	run MILLISECONDS     all lockers lock and unlock for so long: ok CYCLES NANOSECONDS
@@ -143,6 +147,9 @@ func newWorker(ctx context.Context, kind string, p *plan) (worker, error) {
 	}
 	if open := counterKinds[kind]; open != nil {
 		return newCounterWorker(ctx, p, open)
+	}
+	if meeters[kind] != nil {
+		return newBarrierWorker(ctx, p, kind)
 	}
 	return nil, fmt.Errorf("worker: there is no %q", kind)
 }

@@ -185,6 +185,16 @@ func (b *Batch) ChildrenW(path string) *Future[WatchedChildren] {
 	return newFuture(c, (*call).watchedChildren)
 }
 
+// ExistsW adds the operation of Session.ExistsW. A caller who no longer needs the reply must call Abandon on the
+// future, or the watch stays.
+func (b *Batch) ExistsW(path string) *Future[WatchedExistence] {
+	c := b.add(wire.OpExists, path, &wire.PathWatchRequest{Path: b.server(path), Watch: true}, ValidatePath(path))
+	if c.state.Load() == callOpen {
+		c.watch = b.sess.newWatch(path, watchData)
+	}
+	return newFuture(c, (*call).watchedExistence)
+}
+
 // Unwatch adds Watch.Close. The server removes the watch before it executes the operations of the batch.
 func (b *Batch) Unwatch(w *Watch) { b.closed = append(b.closed, w) }
 
@@ -239,6 +249,10 @@ func (c *call) watched() WatchedData {
 
 func (c *call) watchedChildren() WatchedChildren {
 	return WatchedChildren{Names: c.names, Stat: Stat(c.stat), Watch: c.watch}
+}
+
+func (c *call) watchedExistence() WatchedExistence {
+	return WatchedExistence{Stat: Stat(c.stat), Exists: c.code == wire.OK, Watch: c.watch}
 }
 
 // A Future is the reply to an operation of a Batch. Its methods may be called from several goroutines at once, any

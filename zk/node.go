@@ -88,6 +88,13 @@ type Existence struct {
 	Exists bool
 }
 
+// WatchedExistence says whether a node exists, with a watch on it. Stat is zero if it does not.
+type WatchedExistence struct {
+	Stat   Stat
+	Exists bool
+	Watch  *Watch
+}
+
 // WatchedData is a node's data with a watch on it.
 type WatchedData struct {
 	Data  []byte

@@ -171,6 +171,9 @@ final class CuratorWorker {
             case "CuratorCached":
                 worker = new CuratorCounters(args[5], CLIENTS, root, lockers);
                 break;
+            case "CuratorDouble":
+                worker = new CuratorBarriers(CLIENTS, root, locks);
+                break;
             default:
                 worker = new CuratorQueues(args[5], CLIENTS, root, lockers);
         }

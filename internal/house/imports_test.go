@@ -108,7 +108,7 @@ var rules = []rule{
 // users are the packages that users' programs import. They depend on nothing but the standard library.
 var users = []string{
 	"zk", "lock", "elect", "fence", "queue", "queue/classic", "cache", "member", "discovery",
-	"discovery/roundtrip", "counter",
+	"discovery/roundtrip", "counter", "barrier",
 }
 
 type listed struct {

@@ -15,7 +15,7 @@ ATTACK      ?=
 ITEMS       ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race conformance interop lin lin-queue partitions hostile deep fuzz bench herd cover \
+.PHONY: help build test race conformance interop lin lin-queue lin-cache partitions hostile deep fuzz bench herd cover \
 	lint fix peers
 
 help: ## List the targets
@@ -51,6 +51,11 @@ lin-queue: ## The same for queues
 	@.ci/peers
 	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v \
 		-timeout $$(( $(MINUTES) * 2 + 10 ))m -run 'Queue|Leaves' ./lin
+
+lin-cache: ## The same for caches
+	@.ci/peers
+	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v \
+		-timeout $$(( $(MINUTES) * 2 + 10 ))m -run 'Caches' ./lin
 
 # Writes docs/partitions.md.
 partitions: ## Partition ensembles under holders, ours and others': PHASES (3), TICK (1s), SEED (random)

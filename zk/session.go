@@ -88,6 +88,14 @@ func (s *Session) Deadline() time.Time {
 	return s.client.clock.system(s.deadline())
 }
 
+// LastZxid returns the largest zxid of all replies under this session: the server that sent it had applied all
+// transactions up to that one. Every event of a watch that belongs to them is available before LastZxid returns it.
+func (s *Session) LastZxid() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lastZxid
+}
+
 // now returns the time of the client's clock, which all times of the session refer to.
 func (s *Session) now() time.Time { return s.client.clock.now() }
 

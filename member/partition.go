@@ -63,7 +63,7 @@ type PartitionerConfig struct {
 
 // PartitionerHooks are called by Run, on the goroutine of the item. Nil fields cost nothing.
 type PartitionerHooks struct {
-	Gained func(s *Share)                                // before the function is called
+	Gained func(s *Share)                        // before the function is called
 	Lost   func(item string, cause, fnErr error) // after it has returned: why the share ended, and its error
 }
 

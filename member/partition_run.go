@@ -52,7 +52,7 @@ func (p *Partitioner) Run(ctx context.Context, work func(ctx context.Context, s 
 	watch.Go(r.watch)
 	r.run()
 	end(errEnded)
-	membership.Leave() // already, so that the others can stand in line for what is at work still
+	membership.Leave()     // already, so that the others can stand in line for what is at work still
 	for len(r.tasks) > 0 { // all have been told
 		delete(r.tasks, <-r.ended)
 	}

@@ -287,7 +287,9 @@ func TestDifferentSetsAndForeignLocksHinderOnlyTheirItems(t *testing.T) {
 	}
 	b.member(srv, "a", items(6), member.PartitionerConfig{})
 	b.member(srv, "b", items(3), member.PartitionerConfig{})
-	b.await(func() bool { return b.owner["item-000"] != "" && b.owner["item-002"] != "" && b.owner["item-001"] == "" })
+	b.await(func() bool {
+		return b.owner["item-000"] != "" && b.owner["item-002"] != "" && b.owner["item-001"] == ""
+	})
 	if err := sess.Delete(t.Context(), made.Path, -1); err != nil {
 		t.Fatal(err)
 	}

@@ -64,8 +64,8 @@ type Member struct {
 	Session int64  // that it belongs to
 }
 
-// NewGroup returns the group at path, which no other recipe may use. It does not contact the server. It returns an error
-// if the path or the configuration is invalid.
+// NewGroup returns the group at path, which no other recipe may use. It does not contact the server. It returns an
+// error if the path or the configuration is invalid.
 func NewGroup(client *zk.Client, path string, cfg GroupConfig) (*Group, error) {
 	if client == nil {
 		return nil, errors.New("member: client is nil; open one with zk.Open")
@@ -94,7 +94,8 @@ type Membership struct {
 // with the same id.
 //
 // If Join fails, nothing is left behind, or its removal goes on in the background. It returns ctx's cause if ctx ends
-// first, the client's error if the client was closed, the server's refusal, or an error if the id or the data is invalid.
+// first, the client's error if the client was closed, the server's refusal, or an error if the id or the data is
+// invalid.
 func (g *Group) Join(ctx context.Context, id string, data []byte) (*Membership, error) {
 	name, data, err := g.name(id, data)
 	if err != nil {
@@ -128,7 +129,8 @@ func (g *Group) name(id string, data []byte) (string, []byte, error) {
 		name = hex.EncodeToString(unique[:]) + "-" + id
 	}
 	if strings.Contains(name, "/") || zk.ValidatePath(g.path+"/"+name) != nil {
-		return "", nil, fmt.Errorf("member: id %.40q cannot be in the name of a node; use letters, digits, dots and dashes", id)
+		return "", nil, fmt.Errorf(
+			"member: id %.40q cannot be in the name of a node; use letters, digits, dots and dashes", id)
 	}
 	if g.cfg.Layout == GroupMember {
 		return name, data, nil

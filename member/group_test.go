@@ -171,7 +171,8 @@ func TestTwoMembersOfAPartyMayHaveOneID(t *testing.T) {
 func TestIDThatAnotherMemberHasIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
-	one, two := group(t, srv.Client(t, time.Minute), member.GroupMember), group(t, srv.Client(t, time.Minute), member.GroupMember)
+	one := group(t, srv.Client(t, time.Minute), member.GroupMember)
+	two := group(t, srv.Client(t, time.Minute), member.GroupMember)
 	first := join(t, one, "a", []byte("first"))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

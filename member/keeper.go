@@ -109,8 +109,8 @@ func (k *keeper) await(sess *zk.Session, watch *zk.Watch) {
 }
 
 // place looks for the node, creates it if there is none, and sets its data if it has not the latest of ours. When all
-// is well it returns a watch, under which it has looked. With an error it may return one, too: nothing can be done before
-// the watch fires.
+// is well it returns a watch, under which it has looked. With an error it may return one, too: nothing can be done
+// before the watch fires.
 func (k *keeper) place(sess *zk.Session) (*zk.Watch, error) {
 	n := k.node
 	if !k.named {

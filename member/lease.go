@@ -49,9 +49,9 @@ type LeaseConfig struct {
 // Lease is something that a holder takes for a while: until a time of day, whatever becomes of its session meanwhile.
 // Kazoo's leases at the same path are the same. It may be used by any number of goroutines.
 //
-// Leases trust clocks. A client whose clock is ahead takes a lease that its holder believes to have still, and one whose
-// clock was set back believes to have a lease that is another's. Times are in whole seconds. There is no token. Where
-// two holders would do harm, use a lock.
+// Leases trust clocks. A client whose clock is ahead takes a lease that its holder believes to have still, and one
+// whose clock was set back believes to have a lease that is another's. Times are in whole seconds. There is no token.
+// Where two holders would do harm, use a lock.
 type Lease struct {
 	client   *zk.Client
 	path     string

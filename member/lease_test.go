@@ -154,8 +154,10 @@ func TestUnknownFormatIsLeftAlone(t *testing.T) {
 	sess := srv.Session(t, time.Minute)
 	l := lease(t, srv.Client(t, time.Minute), "a", 0, c)
 	mustTake(t, l)
-	for _, data := range []string{`{"version": 2, "holder": "a", "end": "2020-01-01T00:00:00"}`, "x",
-		`{"version": 1, "holder": "a", "end": "yesterday"}`} {
+	for _, data := range []string{
+		`{"version": 2, "holder": "a", "end": "2020-01-01T00:00:00"}`, "x",
+		`{"version": 1, "holder": "a", "end": "yesterday"}`,
+	} {
 		if _, err := sess.Set(t.Context(), "/app/lease/lease_holder", []byte(data), -1); err != nil {
 			t.Fatal(err)
 		}

@@ -81,7 +81,7 @@ type Node struct {
 	cfg    NodeConfig
 	line   line.Line // of the parent, for what is missing above the node
 	stop   context.CancelCauseFunc
-	ctx    context.Context // ends with Close
+	ctx    context.Context //nolint:containedctx // ends with Close
 	done   sync.WaitGroup
 	kick   chan struct{} // one slot: Set was called
 
@@ -142,10 +142,10 @@ func (n *Node) InPlace() bool {
 	return n.placed == n.wanted
 }
 
-// Await waits until the node is in place with the latest data. It returns ctx's cause if ctx ends first, ErrClosed after
-// Close, the client's error if the client was closed, ErrTaken, or the server's refusal: of the access to the path, or
-// of the list in ACL. After a refusal the Node tries again with the next Set and under the next session, not before
-// (CURATOR-53).
+// Await waits until the node is in place with the latest data. It returns ctx's cause if ctx ends first, ErrClosed
+// after Close, the client's error if the client was closed, ErrTaken, or the server's refusal: of the access to the
+// path, or of the list in ACL. After a refusal the Node tries again with the next Set and under the next session, not
+// before (CURATOR-53).
 func (n *Node) Await(ctx context.Context) error {
 	n.mu.Lock()
 	wanted := n.wanted
@@ -177,7 +177,7 @@ func (n *Node) await(ctx context.Context, wanted int) error {
 		n.mu.Unlock()
 		switch {
 		case n.ctx.Err() != nil:
-			return context.Cause(n.ctx)
+			return context.Cause(n.ctx) //nolint:contextcheck // the Node's own
 		case placed >= wanted:
 			return nil
 		case err != nil:
@@ -192,9 +192,9 @@ func (n *Node) await(ctx context.Context, wanted int) error {
 	}
 }
 
-// Close stops keeping the node, and removes it, in the background: until it is gone or the session has ended. A creation
-// that is on its way is waited for and undone, even if a partition delivers it late. With a TTL the node stays until
-// that is over. A second Close does nothing.
+// Close stops keeping the node, and removes it, in the background: until it is gone or the session has ended. A
+// creation that is on its way is waited for and undone, even if a partition delivers it late. With a TTL the node
+// stays until that is over. A second Close does nothing.
 func (n *Node) Close() error { n.close(ErrClosed); return nil }
 
 // CloseWait closes the Node and waits until the node is gone. It returns the server's refusal to delete it, or ctx's

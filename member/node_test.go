@@ -183,7 +183,9 @@ func TestDataThatIsSetWithoutAConnectionArrivesLater(t *testing.T) {
 	if err := <-set; err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if err := func() error { c, stop := context.WithCancel(t.Context()); stop(); return n.Set(c, []byte("three")) }(); err == nil {
+	over, stop := context.WithCancel(t.Context())
+	stop()
+	if err := n.Set(over, []byte("three")); err == nil {
 		t.Error("set without a connection")
 	}
 	srv.Heal()
@@ -409,7 +411,8 @@ func TestNodeWithATTLIsTouchedAndStays(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
 	sess := srv.Session(t, time.Minute)
-	n := keep(t, srv.Client(t, time.Minute), "/dir/node", "x", member.NodeConfig{Mode: member.Persistent, TTL: time.Second})
+	cfg := member.NodeConfig{Mode: member.Persistent, TTL: time.Second}
+	n := keep(t, srv.Client(t, time.Minute), "/dir/node", "x", cfg)
 	if err := n.Await(within(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -454,7 +457,9 @@ func TestBadInputOfNodesIsRefused(t *testing.T) {
 		"no client": func() (*member.Node, error) { return member.NewNode(nil, "/x", nil, member.NodeConfig{}) },
 		"relative":  func() (*member.Node, error) { return member.NewNode(client, "x", nil, member.NodeConfig{}) },
 		"the root":  func() (*member.Node, error) { return member.NewNode(client, "/", nil, member.NodeConfig{}) },
-		"a mode":    func() (*member.Node, error) { return member.NewNode(client, "/x", nil, member.NodeConfig{Mode: 7}) },
+		"a mode": func() (*member.Node, error) {
+			return member.NewNode(client, "/x", nil, member.NodeConfig{Mode: 7})
+		},
 		"a TTL of an ephemeral node": func() (*member.Node, error) {
 			return member.NewNode(client, "/x", nil, member.NodeConfig{TTL: time.Minute})
 		},

@@ -131,7 +131,8 @@ func (p *Partitioner) SetItems(items []string) error {
 	sorted = slices.Compact(sorted)
 	for _, item := range sorted {
 		if strings.Contains(item, "/") || zk.ValidatePath(p.locks()+"/"+item) != nil {
-			return fmt.Errorf("member: item %.40q cannot be the name of a node; use letters, digits, dots and dashes", item)
+			return fmt.Errorf(
+				"member: item %.40q cannot be the name of a node; use letters, digits, dots and dashes", item)
 		}
 		l := p.line(item)
 		if err := line.CheckSize(&l.Line); err != nil {

@@ -50,7 +50,7 @@ func (p *Partitioner) Run(ctx context.Context, work func(ctx context.Context, s 
 	r.node = membership.Node()
 	var watch sync.WaitGroup
 	watch.Go(r.watch)
-	r.run()
+	r.run() //nolint:contextcheck // it has the context of Run
 	end(errEnded)
 	membership.Leave()     // already, so that the others can stand in line for what is at work still
 	for len(r.tasks) > 0 { // all have been told
@@ -67,7 +67,7 @@ func (p *Partitioner) Run(ctx context.Context, work func(ctx context.Context, s 
 type partition struct {
 	p     *Partitioner
 	work  func(context.Context, *Share) error
-	ctx   context.Context         // ends with Run; for all goroutines
+	ctx   context.Context         //nolint:containedctx // ends with Run; for all goroutines
 	end   context.CancelCauseFunc // likewise
 	node  string                  // of our membership
 	slots chan struct{}           // likewise: one for each lock that is asked for

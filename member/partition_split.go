@@ -99,9 +99,9 @@ func even(items, members []string) []int {
 		x, y := score(hashes[member], wants[a]), score(hashes[member], wants[b])
 		return x < y || x == y && a < b
 	}
-	free := make([]int, n)
-	for i := range free {
-		free[i] = n - 1 - i
+	free := slices.Grow([]int(nil), n)
+	for i := range n {
+		free = append(free, n-1-i)
 	}
 	refused := make(map[int]map[int]bool) // by item: the members that do not take it
 	for len(free) > 0 {

@@ -106,7 +106,7 @@ var rules = []rule{
 }
 
 // users are the packages that users' programs import. They depend on nothing but the standard library.
-var users = []string{"zk", "lock", "elect", "fence", "queue", "queue/classic", "cache"}
+var users = []string{"zk", "lock", "elect", "fence", "queue", "queue/classic", "cache", "member"}
 
 type listed struct {
 	ImportPath string

@@ -3,6 +3,7 @@ package member_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/member"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -89,4 +90,44 @@ func ExampleNode() {
 		return nil
 	})
 	// Output: /app/status/host-1 true
+}
+
+// Several processes share the items. Each is worked on by one of them at a time.
+func ExamplePartitioner_Run() {
+	connected(func(ctx context.Context, client *zk.Client) error {
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		p, err := member.NewPartitioner(client, "/app/shards", "host-1", []string{"users"},
+			member.PartitionerConfig{Settle: time.Millisecond})
+		if err != nil {
+			return err
+		}
+		err = p.Run(ctx, func(ctx context.Context, s *member.Share) error {
+			fmt.Println("works on", s.Item())
+			stop()
+			<-ctx.Done() // the item passes on when this function has returned
+			return nil
+		})
+		fmt.Println(err)
+		return nil
+	})
+	// Output:
+	// works on users
+	// context canceled
+}
+
+func ExampleLease_Take() {
+	connected(func(ctx context.Context, client *zk.Client) error {
+		l, err := member.NewLease(client, "/app/nightly", "host-1", time.Hour, member.LeaseConfig{})
+		if err != nil {
+			return err
+		}
+		leased, err := l.Take(ctx)
+		if err != nil {
+			return err // member.ErrLeased: another host has it
+		}
+		fmt.Println("for an hour:", time.Until(leased.Until).Round(time.Hour))
+		return nil
+	})
+	// Output: for an hour: 1h0m0s
 }

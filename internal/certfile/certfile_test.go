@@ -70,8 +70,20 @@ func files(t *testing.T) certfile.Names {
 // meet does a handshake and returns the names that the client and the server show.
 func meet(t *testing.T, client, server *tls.Config) (clientName, serverName string, err error) {
 	t.Helper()
-	ours, theirs := net.Pipe()
+	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	ours, err := new(net.Dialer).DialContext(t.Context(), "tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer ours.Close()
+	theirs, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
 	c, s := tls.Client(ours, client), tls.Server(theirs, server)
 	done := make(chan error)
 	go func() {

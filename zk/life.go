@@ -188,7 +188,7 @@ func (c *Client) attempt(ctx context.Context, s *Session, srv server) (*conn, er
 	}
 	n := newConn(s, srv, nc, raw)
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
-	err = c.handshake(s, n)
+	err = c.handshake(ctx, s, n)
 	if !stop() && err == nil {
 		err = contextError(ctx)
 	}

@@ -104,7 +104,7 @@ func (c *Connection) config(log *slog.Logger) (zk.Config, error) {
 		if err != nil {
 			return cfg, fmt.Errorf("--sasl-password-file: %w", err)
 		}
-		cfg.SASL = &zk.SASL{User: c.saslUser, Password: strings.TrimRight(string(password), "\r\n")}
+		cfg.SASL = zk.DigestMD5{User: c.saslUser, Password: strings.TrimRight(string(password), "\r\n")}
 	}
 	if c.acl.text == aclCreator && len(cfg.Auth) == 0 && cfg.SASL == nil && c.tls.cert == "" {
 		return cfg, errors.New("--acl creator needs credentials: --auth, --sasl-user or --tls-cert")

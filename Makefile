@@ -29,6 +29,7 @@ test: ## Run all tests with the race detector, in random order; lists missing pe
 	$(GO) -C bench vet ./...
 	$(GO) -C bench test -race -timeout 5m ./...
 	$(GO) -C fence/sqlite test -race -shuffle=on -timeout 5m ./...
+	$(GO) -C zk/gssapi test -race -shuffle=on -timeout 5m ./...
 	$(GO) test -race -shuffle=on -timeout 20m ./...
 
 race: ## Run the tests of concurrent packages COUNT times (20)
@@ -99,10 +100,12 @@ cover: ## Write cover.out and print the coverage of each package's functions
 lint: ## Run the linters, and check that formatting, go fix and go mod tidy leave no diff
 	$(LINT) run
 	linter=$$($(LINT:golangci-lint=-n golangci-lint)); (cd bench && $$linter run --config ../.golangci.yml); \
-		cd fence/sqlite && $$linter run --config ../../.golangci.yml
+		(cd fence/sqlite && $$linter run --config ../../.golangci.yml); \
+		cd zk/gssapi && $$linter run --config ../../.golangci.yml
 	$(GO) mod tidy -diff
 	$(GO) -C bench mod tidy -diff
 	$(GO) -C fence/sqlite mod tidy -diff
+	$(GO) -C zk/gssapi mod tidy -diff
 
 fix: ## Format, fix what tools can, wrap Markdown, and write the file map of docs/architecture.md
 	$(GO) fix ./...
@@ -110,6 +113,7 @@ fix: ## Format, fix what tools can, wrap Markdown, and write the file map of doc
 	$(GO) mod tidy
 	$(GO) -C bench mod tidy
 	$(GO) -C fence/sqlite mod tidy
+	$(GO) -C zk/gssapi mod tidy
 	$(GO) test ./internal/house -update
 
 peers: ## Install the other projects' servers and clients for the tests (Debian, Ubuntu)

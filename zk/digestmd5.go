@@ -20,7 +20,9 @@ const saslURI = "zookeeper/zk-sasl-md5"
 type DigestMD5 struct{ User, Password string }
 
 // Begin implements SASL.
-func (d DigestMD5) Begin(context.Context, string) (SASLExchange, error) { return &digestExchange{user: d}, nil }
+func (d DigestMD5) Begin(context.Context, string) (SASLExchange, error) {
+	return &digestExchange{user: d}, nil
+}
 
 // digestExchange is one authentication.
 type digestExchange struct {

@@ -96,7 +96,7 @@ func rebalance(old, list []server, current func(server) bool, random func() floa
 	before, now, stay := float64(len(old)), float64(len(list)), float64(len(kept))
 	switch {
 	case slices.ContainsFunc(list, current) && (before >= now || random() >= 1-before/now):
-		order = append(kept, added...)
+		order = slices.Concat(kept, added)
 		shuffle(order)
 		return order, false
 	case slices.ContainsFunc(list, current), len(kept) == 0:

@@ -21,8 +21,16 @@ func TestChangeOfTheServersKeepsClientsSpreadEvenly(t *testing.T) {
 	t.Parallel()
 	const clients = 10_000
 	for _, row := range [][2]string{
-		{"abc", "abc"}, {"abc", "abcde"}, {"abcde", "abc"}, {"abc", "def"}, {"abc", "abd"}, {"abcde", "abf"},
-		{"a", "ab"}, {"ab", "a"}, {"abc", "cdefgh"}, {"abcdef", "abgh"},
+		{"abc", "abc"},
+		{"abc", "abcde"},
+		{"abcde", "abc"},
+		{"abc", "def"},
+		{"abc", "abd"},
+		{"abcde", "abf"},
+		{"a", "ab"},
+		{"ab", "a"},
+		{"abc", "cdefgh"},
+		{"abcdef", "abgh"},
 	} {
 		old, list := hosts(row[0]), hosts(row[1])
 		count := make(map[server]int)

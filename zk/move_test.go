@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -206,7 +207,7 @@ func TestFollowConfigFollowsALiveReconfiguration(t *testing.T) {
 	defer admin.Close()
 	as, err := admin.Session(ctx)
 	must(t, err)
-	_, _, err = as.Reconfig(ctx, zk.Reconfig{Leaving: fmt.Sprint(member + 1), From: -1})
+	_, _, err = as.Reconfig(ctx, zk.Reconfig{Leaving: strconv.Itoa(member + 1), From: -1})
 	must(t, err)
 	await(slices.Clone(others)...)
 	awaitServer(t, s, others...)

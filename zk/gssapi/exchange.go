@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jcmturner/gofork/encoding/asn1"
 	"github.com/jcmturner/gokrb5/v8/asn1tools"
@@ -84,7 +85,7 @@ func (x *exchange) request() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	head, err := asn1.Marshal(asn1.ObjectIdentifier(gssapi.OIDKRB5.OID()))
+	head, err := asn1.Marshal(gssapi.OIDKRB5.OID())
 	if err != nil {
 		return nil, err
 	}
@@ -170,12 +171,12 @@ func (x *exchange) unwrap(token []byte) ([]byte, error) {
 	if seq := binary.BigEndian.Uint64(token[8:]); seq != x.seq {
 		return nil, fmt.Errorf("sequence number %d, want %d", seq, x.seq)
 	}
-	body := append([]byte(nil), token[wrapHeader:]...)
+	body := slices.Clone(token[wrapHeader:])
 	if extra > len(body) || len(body) == 0 {
 		return nil, errors.New("truncated")
 	}
 	rotated %= len(body)
-	body = append(body[rotated:], body[:rotated]...)
+	body = slices.Concat(body[rotated:], body[:rotated])
 	payload, sum := body[:len(body)-extra], body[len(body)-extra:]
 	want, err := x.checksum(payload, token[:wrapHeader], keyusage.GSSAPI_ACCEPTOR_SEAL)
 	if err != nil {
@@ -201,7 +202,7 @@ func (x *exchange) wrap(payload []byte) ([]byte, error) {
 		return nil, err
 	}
 	binary.BigEndian.PutUint16(header[4:], uint16(len(sum)))
-	return append(append(header, payload...), sum...), nil
+	return slices.Concat(header, payload, sum), nil
 }
 
 // checksum returns the checksum of the payload and the header, whose counts are zero in it.
@@ -210,7 +211,7 @@ func (x *exchange) checksum(payload, header []byte, usage uint32) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	text := append(append([]byte(nil), payload...), header...)
+	text := slices.Concat(payload, header)
 	clear(text[len(payload)+4 : len(payload)+8])
 	return kind.GetChecksumHash(x.key.KeyValue, text, usage)
 }

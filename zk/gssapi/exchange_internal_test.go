@@ -3,6 +3,7 @@ package gssapi
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"github.com/jcmturner/gokrb5/v8/crypto"
@@ -33,7 +34,7 @@ func established(tb testing.TB, subkey bool) (x *exchange, offer func(flags byte
 			tb.Fatal(err)
 		}
 		binary.BigEndian.PutUint16(header[4:], uint16(len(sum)))
-		return append(append(header, payload...), sum...)
+		return slices.Concat(header, payload, sum)
 	}
 }
 
@@ -41,7 +42,7 @@ func established(tb testing.TB, subkey bool) (x *exchange, offer func(flags byte
 func rotate(token []byte, n int) []byte {
 	body := token[wrapHeader:]
 	at := len(body) - n
-	rotated := append(append(bytes.Clone(token[:wrapHeader]), body[at:]...), body[:at]...)
+	rotated := slices.Concat(token[:wrapHeader], body[at:], body[:at])
 	binary.BigEndian.PutUint16(rotated[6:], uint16(n))
 	return rotated
 }

@@ -140,11 +140,11 @@ func (m *Mechanism) Begin(ctx context.Context, host string) (zk.SASLExchange, er
 	select {
 	case r := <-done:
 		if r.err != nil {
-			return nil, fmt.Errorf("Kerberos, ticket for %s: %w", server, explain(r.err))
+			return nil, fmt.Errorf("ticket of Kerberos for %s: %w", server, explain(r.err))
 		}
 		return &exchange{grant: r.grant, server: server}, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("Kerberos, ticket for %s: no answer from the KDC: %w", server, context.Cause(ctx))
+		return nil, fmt.Errorf("ticket of Kerberos for %s: no answer from the KDC: %w", server, context.Cause(ctx))
 	}
 }
 

@@ -62,7 +62,7 @@ type Server struct {
 	stopOnce  sync.Once
 	endCtx    func() bool
 
-	tls       atomic.Pointer[tls.Config] // of new connections; nil without TLS
+	tls atomic.Pointer[tls.Config] // of new connections; nil without TLS
 
 	mu       sync.Mutex // guards the fields below; nothing blocks under it
 	err      error      // why the server stopped on its own

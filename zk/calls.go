@@ -12,7 +12,9 @@ import (
 // live runs a request on the live session, for which it waits, and on the next one if that session ends before the
 // request was sent. So a request is sent once. Only one that may be repeated is sent again, after a connection or a
 // session that ended before the reply.
-func live[T any](ctx context.Context, c *Client, op wire.Op, path string, request func(*Session) (T, error)) (T, error) {
+func live[T any](
+	ctx context.Context, c *Client, op wire.Op, path string, request func(*Session) (T, error),
+) (T, error) {
 	return onLive(ctx, c, op, path, !op.Writes(), request)
 }
 

@@ -26,10 +26,10 @@ const maxParentTries = 10
 // create or delete parents at the same time, or if servers collect those that are containers. It looks for parents from
 // the node upwards, so it needs no right to those that exist. If it fails, parents that it has made may stay.
 //
-// If a reply is lost, CreateAll asks again and finds out whether the node is its own: created since the call began, with
-// the same data, not changed since. Another client that created the same node with the same data at that time cannot be
-// told from it; a caller to whom it matters puts something of its own into the data. The outcome is Unknown if the node
-// was changed meanwhile, if the mode is sequential, or if ctx or the session has ended.
+// If a reply is lost, CreateAll asks again and finds out whether the node is its own: created since the call began,
+// with the same data, not changed since. Another client that created the same node with the same data at that time
+// cannot be told from it; a caller to whom it matters puts something of its own into the data. The outcome is Unknown
+// if the node was changed meanwhile, if the mode is sequential, or if ctx or the session has ended.
 func (s *Session) CreateAll(ctx context.Context, n Node, parents Parents) (Created, error) {
 	if parents.Mode != Persistent && parents.Mode != Container {
 		err := fmt.Errorf("%w: mode of parents must be Persistent or Container", BadArguments)

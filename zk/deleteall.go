@@ -64,8 +64,8 @@ type deletion struct {
 	deleted int
 }
 
-// doomed is a node that is to be deleted. Its path is made from those above it when it is needed, because the paths of a
-// deep tree are long.
+// doomed is a node that is to be deleted. Its path is made from those above it when it is needed, because the paths of
+// a deep tree are long.
 type doomed struct {
 	parent *doomed
 	name   string // of the first node the whole path

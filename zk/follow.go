@@ -59,8 +59,8 @@ func (c *Client) follow(text string, newest int64) int64 {
 	return version
 }
 
-// parseConfig returns the servers of an ensemble's configuration and its version, which is 0 if it has none. Each server
-// is a line
+// parseConfig returns the servers of an ensemble's configuration and its version, which is 0 if it has none. Each
+// server is a line
 //
 //	server.ID=HOST:PORT:PORT[|HOST:PORT:PORT…][:ROLE][;[HOST:]CLIENTPORT[;[HOST:]SECUREPORT]]
 //

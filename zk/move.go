@@ -20,8 +20,8 @@ const maxLeaveWait = time.Second
 // SetServers replaces the servers of Config.Servers. The chroot stays: it may be left out. The session does not end. It
 // moves to another server if its own is not in the list any more; and with more servers than before it may move to one
 // of the new ones, with the probability that spreads the clients evenly if all of them learn of the change
-// (ZOOKEEPER-1355). Requests that are under way get their replies first, unless that takes long; requests made meanwhile
-// are sent to the next server.
+// (ZOOKEEPER-1355). Requests that are under way get their replies first, unless that takes long; requests made
+// meanwhile are sent to the next server.
 func (c *Client) SetServers(servers string) error {
 	list, root, err := parseServers(servers)
 	if err != nil {
@@ -79,9 +79,10 @@ func (n *conn) isTo(srv server) bool {
 	return addr != nil && srv.network == addr.Network() && srv.address == addr.String()
 }
 
-// rebalance returns the order in which to try the servers of the new list, and whether to leave the current one. Current
-// reports whether a server is the current one, if there is one. Each of the clients of the old servers is to have the
-// same chance to end up with each of the new ones; the rule is that of ZooKeeper's own client (ZOOKEEPER-1355).
+// rebalance returns the order in which to try the servers of the new list, and whether to leave the current one.
+// Current reports whether a server is the current one, if there is one. Each of the clients of the old servers is to
+// have the same chance to end up with each of the new ones; the rule is that of ZooKeeper's own client
+// (ZOOKEEPER-1355).
 func rebalance(old, list []server, current func(server) bool, random func() float64) (order []server, move bool) {
 	var kept, added []server
 	for _, s := range list {

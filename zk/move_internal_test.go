@@ -69,27 +69,31 @@ func TestConfigurationIsReadOrIgnored(t *testing.T) {
 				"version=100000003",
 			want: "10.0.0.2:2182 zk1:2181", version: 0x100000003,
 		},
-		"a port alone":         {text: "server.1=zk1:2888:3888;2181", want: "zk1:2181"},
-		"IPv6":                 {text: "server.1=[2001:db8::1]:2888:3888:participant;[::]:2181", want: "[2001:db8::1]:2181"},
-		"an IPv6 address":      {text: "server.1=zk1:2888:3888;[fd00::7]:2181", want: "[fd00::7]:2181"},
-		"IPv6 as 3.5 did":      {text: "server.1=zk1:2888:3888;0:0:0:0:0:0:0:0:2181", want: "zk1:2181"},
-		"several addresses":    {text: "server.1=a:2888:3888|b:2889:3889:participant;2181", want: "a:2181"},
-		"one server twice":     {text: "server.1=a:1:2;2181\nserver.2=a:3:4;2181", want: "a:2181"},
-		"for TLS":              {text: "server.1=a:1:2;2181;2281", secure: true, want: "a:2281"},
-		"not for TLS":          {text: "server.1=a:1:2;2181", secure: true},
-		"nothing":              {text: ""},
-		"only a version":       {text: "version=7"},
-		"without an address":   {text: "server.1=a:1:2;2181\nserver.2=b:1:2:participant"},
-		"no port":              {text: "server.1=a:1:2;"},
-		"a bad port":           {text: "server.1=a:1:2;70000"},
-		"a bad host":           {text: "server.1=a:1:2;b c:2181"},
-		"no host":              {text: "server.1=;2181"},
-		"nonsense beside":      {text: "x\n=\nserver.x=1\nserver=2\n\x00\nserver.1=a:1:2;2181\r\nversion=zz", want: "a:2181"},
+		"a port alone": {text: "server.1=zk1:2888:3888;2181", want: "zk1:2181"},
+		"IPv6": {
+			text: "server.1=[2001:db8::1]:2888:3888:participant;[::]:2181", want: "[2001:db8::1]:2181",
+		},
+		"an IPv6 address":    {text: "server.1=zk1:2888:3888;[fd00::7]:2181", want: "[fd00::7]:2181"},
+		"IPv6 as 3.5 did":    {text: "server.1=zk1:2888:3888;0:0:0:0:0:0:0:0:2181", want: "zk1:2181"},
+		"several addresses":  {text: "server.1=a:2888:3888|b:2889:3889:participant;2181", want: "a:2181"},
+		"one server twice":   {text: "server.1=a:1:2;2181\nserver.2=a:3:4;2181", want: "a:2181"},
+		"for TLS":            {text: "server.1=a:1:2;2181;2281", secure: true, want: "a:2281"},
+		"not for TLS":        {text: "server.1=a:1:2;2181", secure: true},
+		"nothing":            {text: ""},
+		"only a version":     {text: "version=7"},
+		"without an address": {text: "server.1=a:1:2;2181\nserver.2=b:1:2:participant"},
+		"no port":            {text: "server.1=a:1:2;"},
+		"a bad port":         {text: "server.1=a:1:2;70000"},
+		"a bad host":         {text: "server.1=a:1:2;b c:2181"},
+		"no host":            {text: "server.1=;2181"},
+		"nonsense beside": {
+			text: "x\n=\nserver.x=1\nserver=2\n\x00\nserver.1=a:1:2;2181\r\nversion=zz", want: "a:2181",
+		},
 		"nonsense after equal": {text: "server.1=]]]:::;;;[:"},
 	} {
 		list, version, err := parseConfig(row.text, row.secure)
-		if got := strings.Join(serverNames(list), " "); got != row.want || (err != nil) != (row.want == "") ||
-			version != row.version {
+		got := strings.Join(serverNames(list), " ")
+		if got != row.want || (err != nil) != (row.want == "") || version != row.version {
 			t.Errorf("%s: got %q, version %x, %v; want %q, version %x", name, got, version, err, row.want, row.version)
 		}
 	}

@@ -140,8 +140,10 @@ func TestSASLMechanismMayBeTheCallersOwn(t *testing.T) {
 	}{
 		"three steps":           {last: 3},
 		"a failure that passes": {last: 2, errs: []error{errors.New("no ticket yet"), errors.New("nor now")}},
-		"refused":               {last: 2, errs: []error{fmt.Errorf("%w: no such user", zk.ErrAuthFailed)}, want: zk.ErrAuthFailed},
-		"without an end":        {last: 1 << 30, want: zk.ErrProtocol},
+		"refused": {
+			last: 2, errs: []error{fmt.Errorf("%w: no such user", zk.ErrAuthFailed)}, want: zk.ErrAuthFailed,
+		},
+		"without an end": {last: 1 << 30, want: zk.ErrProtocol},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

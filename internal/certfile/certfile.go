@@ -109,11 +109,14 @@ func (f *Files) Cert() *tls.Certificate {
 	return f.cert
 }
 
-// Client adds the certificate, whatever it is at each handshake, and the authorities of now to a client's configuration.
+// Client adds the certificate, whatever it is at each handshake, and the authorities of now to a client's
+// configuration.
 func (f *Files) Client(base *tls.Config) {
 	base.RootCAs = f.cas
 	if f.names.Cert != "" {
-		base.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return f.Cert(), nil }
+		base.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return f.Cert(), nil
+		}
 	}
 }
 

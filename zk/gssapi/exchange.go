@@ -153,7 +153,8 @@ func (x *exchange) choose(token []byte) ([]byte, error) {
 		return nil, fmt.Errorf("the server's offer of security layers: %w", err)
 	}
 	if len(offer) != 4 || offer[0]&noLayer == 0 {
-		return nil, fmt.Errorf("the server requires a security layer: it offers %x, want authentication only (auth)", offer)
+		const text = "the server requires a security layer: it offers %x, want authentication only (auth)"
+		return nil, fmt.Errorf(text, offer)
 	}
 	return x.wrap([]byte{noLayer, 0, 0, 0})
 }

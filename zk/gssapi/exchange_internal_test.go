@@ -12,8 +12,11 @@ import (
 	"github.com/jcmturner/gokrb5/v8/types"
 )
 
+// offering makes a token of the server's.
+type offering func(flags byte, seq uint64, payload []byte) []byte
+
 // established returns an exchange whose server has proved who it is, and a function that makes the server's tokens.
-func established(tb testing.TB, subkey bool) (x *exchange, offer func(flags byte, seq uint64, payload []byte) []byte) {
+func established(tb testing.TB, subkey bool) (x *exchange, offer offering) {
 	tb.Helper()
 	kind, err := crypto.GetEtype(etypeID.AES256_CTS_HMAC_SHA1_96)
 	if err != nil {
@@ -52,21 +55,21 @@ func TestOfferOfAuthenticationOnlyIsChosenAndOthersAreRefused(t *testing.T) {
 	all := []byte{7, 0, 0xff, 0xff}
 	for name, row := range map[string]struct {
 		subkey bool
-		token  func(offer func(byte, uint64, []byte) []byte) []byte
+		token  func(offering) []byte
 		ok     bool
 	}{
-		"all layers":          {ok: true, token: func(o func(byte, uint64, []byte) []byte) []byte { return o(1, 77, all) }},
-		"rotated":             {ok: true, token: func(o func(byte, uint64, []byte) []byte) []byte { return rotate(o(1, 77, all), 12) }},
-		"the server's subkey": {ok: true, subkey: true, token: func(o func(byte, uint64, []byte) []byte) []byte { return o(5, 77, all) }},
-		"integrity required":  {token: func(o func(byte, uint64, []byte) []byte) []byte { return o(1, 77, []byte{6, 0, 1, 0}) }},
-		"a long offer":        {token: func(o func(byte, uint64, []byte) []byte) []byte { return o(1, 77, make([]byte, 9)) }},
-		"from a client":       {token: func(o func(byte, uint64, []byte) []byte) []byte { return o(0, 77, all) }},
-		"sealed":              {token: func(o func(byte, uint64, []byte) []byte) []byte { return o(3, 77, all) }},
-		"a replay":            {token: func(o func(byte, uint64, []byte) []byte) []byte { return o(1, 76, all) }},
-		"another key":         {subkey: true, token: func(o func(byte, uint64, []byte) []byte) []byte { return o(1, 77, all) }},
-		"truncated":           {token: func(o func(byte, uint64, []byte) []byte) []byte { return o(1, 77, all)[:20] }},
-		"nothing":             {token: func(func(byte, uint64, []byte) []byte) []byte { return nil }},
-		"changed": {token: func(o func(byte, uint64, []byte) []byte) []byte {
+		"all layers":          {ok: true, token: func(o offering) []byte { return o(1, 77, all) }},
+		"rotated":             {ok: true, token: func(o offering) []byte { return rotate(o(1, 77, all), 12) }},
+		"the server's subkey": {ok: true, subkey: true, token: func(o offering) []byte { return o(5, 77, all) }},
+		"integrity required":  {token: func(o offering) []byte { return o(1, 77, []byte{6, 0, 1, 0}) }},
+		"a long offer":        {token: func(o offering) []byte { return o(1, 77, make([]byte, 9)) }},
+		"from a client":       {token: func(o offering) []byte { return o(0, 77, all) }},
+		"sealed":              {token: func(o offering) []byte { return o(3, 77, all) }},
+		"a replay":            {token: func(o offering) []byte { return o(1, 76, all) }},
+		"another key":         {subkey: true, token: func(o offering) []byte { return o(1, 77, all) }},
+		"truncated":           {token: func(o offering) []byte { return o(1, 77, all)[:20] }},
+		"nothing":             {token: func(offering) []byte { return nil }},
+		"changed": {token: func(o offering) []byte {
 			token := o(1, 77, all)
 			token[wrapHeader] = 1
 			return token

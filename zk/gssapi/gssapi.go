@@ -112,12 +112,12 @@ type grant struct {
 	key    types.EncryptionKey
 }
 
-// Begin implements zk.SASL: it gets a ticket for the server. An error wraps zk.ErrAuthFailed if the KDC knows the client
-// or the server not, or refuses the client's key. Other errors may pass, such as that of a KDC that does not answer, and
-// of a ticket that has expired until kinit gets another.
+// Begin implements zk.SASL: it gets a ticket for the server. An error wraps zk.ErrAuthFailed if the KDC knows the
+// client or the server not, or refuses the client's key. Other errors may pass, such as that of a KDC that does not
+// answer, and of a ticket that has expired until kinit gets another.
 func (m *Mechanism) Begin(ctx context.Context, host string) (zk.SASLExchange, error) {
 	if host = cmp.Or(m.cfg.Host, host); host == "" {
-		return nil, fmt.Errorf("%w: a unix socket has no host: set Host of the Kerberos configuration", zk.ErrAuthFailed)
+		return nil, fmt.Errorf("%w: a unix socket has no host: set Host of gssapi.Config", zk.ErrAuthFailed)
 	}
 	server := m.cfg.Service + "/" + strings.ToLower(host)
 	type result struct {

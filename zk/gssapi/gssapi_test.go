@@ -118,7 +118,8 @@ func TestKerberosFailuresAreClear(t *testing.T) {
 			defer cancel()
 		}
 		_, err := c.Session(ctx)
-		if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, zk.ErrAuthFailed) == (outcome == passes) {
+		ended := errors.Is(err, zk.ErrAuthFailed)
+		if err == nil || !strings.Contains(err.Error(), want) || ended == (outcome == passes) {
 			t.Errorf("%s: got %v; want %q, final: %v", name, err, want, outcome != passes)
 		}
 	}
@@ -131,7 +132,8 @@ func TestKerberosFailuresAreClear(t *testing.T) {
 	wrong = app
 	wrong.Password = "guess"
 	try("wrong password", wrong, "key or password is wrong", final)
-	try("keytab of another", gssapi.Config{Principal: "bob", Keytab: k.path("app.keytab")}, "no key for the principal", final)
+	others := gssapi.Config{Principal: "bob", Keytab: k.path("app.keytab")}
+	try("keytab of another", others, "no key for the principal", final)
 	wrong = app
 	wrong.Service = "kafka"
 	try("unknown server", wrong, "does not know the server's principal", final)

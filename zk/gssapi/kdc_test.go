@@ -29,7 +29,8 @@ type kdc struct {
 	stop func()
 }
 
-// startKDC starts a KDC that knows the principals of a server and of the client app. It skips the test if there is none.
+// startKDC starts a KDC that knows the principals of a server and of the client app. It skips the test if there is
+// none.
 func startKDC(t *testing.T) *kdc {
 	t.Helper()
 	peer.Need(t, "kinit", "/usr/sbin/krb5kdc", "/usr/sbin/kadmin.local", "/usr/sbin/kdb5_util")

@@ -35,7 +35,7 @@ func (t *TLS) clientFlags(flags *pflag.FlagSet) {
 // ServerFlags adds the flags of a server.
 func (t *TLS) ServerFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&t.cert, "tls-cert", "",
-		"PEM `file` of the server's certificate, read again when it changes; the TCP addresses of --listen then use TLS")
+		"PEM `file` of the server's certificate, also when it is renewed; the TCP addresses of --listen then use TLS")
 	flags.StringVar(&t.key, "tls-key", "", "PEM `file` of its key")
 	flags.StringVar(&t.ca, "tls-ca", "",
 		"PEM `file` of authorities; clients must then have a certificate signed by one of them")

@@ -50,7 +50,7 @@ func (s *Server) loadTLS() error {
 	if names := s.cfg.tlsFiles; names.Cert != "" {
 		files, err := certfile.Load(names, s.cfg.Logger)
 		if err != nil {
-			return fmt.Errorf("server: %w", err)
+			return fmt.Errorf("server: certificate %s, authorities %q: %w", names.Cert, names.CA, err)
 		}
 		files.Server(cfg)
 	}

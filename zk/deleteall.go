@@ -50,7 +50,7 @@ func (s *Session) DeleteAll(ctx context.Context, path string) (deleted int, err 
 			err = d.delete(ctx)
 		}
 	}
-	if err != nil && d.deleted > 0 {
+	if err != nil {
 		err = fmt.Errorf("zk: deleteAll %s: stopped after %d nodes: %w", path, d.deleted, err)
 	}
 	return d.deleted, err

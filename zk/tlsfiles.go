@@ -29,7 +29,7 @@ func LoadTLS(files TLSFiles) (*tls.Config, error) {
 	log := cmp.Or(files.Logger, slog.New(slog.DiscardHandler))
 	f, err := certfile.Load(certfile.Names{Cert: files.Cert, Key: files.Key, CA: files.CA}, log)
 	if err != nil {
-		return nil, fmt.Errorf("zk: %w", err)
+		return nil, fmt.Errorf("zk: certificate %q, key %q, authorities %q: %w", files.Cert, files.Key, files.CA, err)
 	}
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
 	f.Client(cfg)

@@ -48,17 +48,17 @@ func (f *Files) load() error {
 	if f.names.Cert != "" {
 		pair, err := tls.LoadX509KeyPair(f.names.Cert, f.names.Key)
 		if err != nil {
-			return fmt.Errorf("certificate %s, key %s: %w", f.names.Cert, f.names.Key, err)
+			return err
 		}
 		cert = &pair
 	}
 	if f.names.CA != "" {
 		pem, err := os.ReadFile(f.names.CA)
 		if err != nil {
-			return fmt.Errorf("authorities: %w", err)
+			return err
 		}
 		if cas = x509.NewCertPool(); !cas.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("authorities: %s contains no PEM certificate", f.names.CA)
+			return fmt.Errorf("%s contains no PEM certificate", f.names.CA)
 		}
 	}
 	f.cert, f.cas, f.server = cert, cas, nil
@@ -95,7 +95,8 @@ func (f *Files) refresh() {
 	}
 	f.stamps = now // from before they are read, so that a change meanwhile is noticed
 	if err := f.load(); err != nil {
-		f.log.Error("cannot use the changed files for TLS; the former certificate stays in use", "err", err)
+		f.log.Error("cannot use the changed files for TLS; the former certificate stays in use",
+			"cert", f.names.Cert, "key", f.names.Key, "ca", f.names.CA, "err", err)
 		return
 	}
 	f.log.Info("read the changed files for TLS", "cert", f.names.Cert, "ca", f.names.CA)

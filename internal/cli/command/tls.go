@@ -85,9 +85,12 @@ func (t *TLS) load(log *slog.Logger) (*certfile.Files, error) {
 	if (t.cert == "") != (t.key == "") {
 		return nil, errors.New("--tls-cert and --tls-key need each other")
 	}
+	if _, err := certfile.Load(certfile.Names{CA: t.ca}, log); err != nil { // to say which flag it is
+		return nil, fmt.Errorf("--tls-ca: %w", err)
+	}
 	files, err := certfile.Load(certfile.Names{Cert: t.cert, Key: t.key, CA: t.ca}, log)
 	if err != nil {
-		return nil, fmt.Errorf("--tls-cert, --tls-key, --tls-ca: %w", err)
+		return nil, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", t.cert, t.key, err)
 	}
 	return files, nil
 }

@@ -2,7 +2,7 @@
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
 GO          ?= go
-MODULES      = fence/sqlite discovery/grpcresolver
+MODULES      = fence/sqlite discovery/grpcresolver zk/gssapi
 LINT         = $(GO) tool -modfile=tools.mod golangci-lint
 FUZZTIME    ?= 20000x
 FUZZDIR     ?= .
@@ -84,8 +84,8 @@ deep: ## Put and drain a queue of ITEMS (1000000) on an embedded server that is 
 fuzz: ## Fuzz every decoder below FUZZDIR (.) FUZZTIME (20000x) times
 	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
 	grep -rlE --include='*_test.go' '^func Fuzz' $(FUZZDIR) | xargs -n 1 dirname | sort -u | while read -r dir; do \
-		$(GO) test -c -fuzz . -o $$tmp/fuzz.test ./$$dir </dev/null; \
-		cache=$$($(GO) env GOCACHE)/fuzz/$$($(GO) list ./$$dir); \
+		$(GO) -C $$dir test -c -fuzz . -o $$tmp/fuzz.test . </dev/null; \
+		cache=$$($(GO) env GOCACHE)/fuzz/$$($(GO) -C $$dir list .); \
 		for name in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' $$dir/*_test.go); do \
 			echo "$$dir $$name"; \
 			(cd $$dir; $$tmp/fuzz.test -test.run '^$$' -test.fuzz "^$$name\$$" -test.fuzztime $(FUZZTIME) \

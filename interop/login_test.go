@@ -61,7 +61,7 @@ func TestOurClientLogsInByDigestMD5(t *testing.T) {
 			t.Helper()
 			open := func(user, password string) *zk.Client {
 				t.Helper()
-				sasl := &zk.SASL{User: user, Password: password}
+				sasl := zk.DigestMD5{User: user, Password: password}
 				client, err := zk.Open(t.Context(), zk.Config{Servers: h.addr, Timeout: 20 * time.Second, SASL: sasl})
 				if err != nil {
 					t.Fatal(err)

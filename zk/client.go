@@ -38,6 +38,7 @@ type Client struct {
 	changed chan struct{} // closed when live or final change
 	lastErr error         // why there is no connection
 	left    error         // set if no server has confirmed the end of the last session
+	servers []server      // never empty; replaced as a whole
 	turn    int           // the index of the next server
 }
 
@@ -55,7 +56,10 @@ func open(ctx context.Context, cfg Config, clock *clock) (*Client, error) {
 	if ctx.Err() != nil {
 		return nil, contextError(ctx)
 	}
-	c := &Client{cfg: set, clock: clock, log: set.Logger, changed: make(chan struct{}), lastErr: ErrNotConnected}
+	c := &Client{
+		cfg: set, clock: clock, log: set.Logger, changed: make(chan struct{}), lastErr: ErrNotConnected,
+		servers: set.servers,
+	}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.wg.Go(c.run)
 	return c, nil
@@ -185,9 +189,16 @@ func (c *Client) setLastError(err error) {
 func (c *Client) nextServer() (s server, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i := c.turn % len(c.cfg.servers)
+	i := c.turn % len(c.servers)
 	c.turn = i + 1
-	return c.cfg.servers[i], c.turn == len(c.cfg.servers)
+	return c.servers[i], c.turn == len(c.servers)
+}
+
+// serverList returns the servers as they are now.
+func (c *Client) serverList() []server {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.servers
 }
 
 // window returns how long a session with the given timeout lives after sending the last request that is answered.

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 )
 
@@ -148,12 +147,16 @@ func (s *Session) ownNode(ctx context.Context, n Node, seen int64) (Created, err
 	fail := func(err error, o Outcome) (Created, error) {
 		return Created{}, &Error{Op: opName(n.Mode.op()), Path: n.Path, Err: err, Outcome: o}
 	}
+	var owner int64
+	if n.Mode == Ephemeral {
+		owner = s.ID()
+	}
 	switch {
 	case errors.Is(err, NoNode):
 		return Created{}, err
 	case err != nil:
 		return fail(fmt.Errorf("%w; the node exists, but cannot be read: %w", ErrConnectionLost, err), Unknown)
-	case stat.Czxid <= seen || stat.EphemeralOwner != s.owner(n):
+	case stat.Czxid <= seen || stat.EphemeralOwner != owner:
 		return fail(NodeExists, Refused)
 	case stat.Version != 0 && n.Mode != Ephemeral:
 		return fail(fmt.Errorf("%w; the node exists, and has been changed", ErrConnectionLost), Unknown)
@@ -161,20 +164,5 @@ func (s *Session) ownNode(ctx context.Context, n Node, seen int64) (Created, err
 		return fail(NodeExists, Refused)
 	default:
 		return Created{Path: n.Path, Stat: stat}, nil
-	}
-}
-
-// owner returns the EphemeralOwner of a node that this session creates: servers mark containers and TTL nodes in it.
-func (s *Session) owner(n Node) int64 {
-	const ttlMark = -1 << 56 // the upper byte is 0xff
-	switch {
-	case n.Mode == Ephemeral:
-		return s.ID()
-	case n.Mode == Container:
-		return math.MinInt64
-	case n.Mode.ttl():
-		return ttlMark | n.TTL.Milliseconds()
-	default:
-		return 0
 	}
 }

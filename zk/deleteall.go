@@ -15,7 +15,7 @@ const (
 	maxDeletes     = 256       // in one write
 	maxDeleteBytes = 256 << 10 // of their paths
 	maxLists       = 16        // in one write; each list may be as large as Config.MaxFrame
-	maxPending     = 1 << 16   // nodes that are known and not deleted yet
+	maxPending     = 1 << 13   // nodes that are known and not deleted yet
 	minChildren    = 64        // that are taken from a list, even if so many are pending
 )
 
@@ -27,7 +27,7 @@ const (
 // The nodes are not deleted in one transaction. DeleteAll stops at the first node that the server refuses to delete, or
 // when ctx or the session ends; what it has deleted stays deleted, and the error names the node. If a connection breaks
 // it goes on with the next one, and a node whose reply was lost may be missing in the count. It sends many deletions at
-// once, and needs memory for some ten thousand names, however wide or deep the tree is; only a list of children that
+// once, and needs memory for about ten thousand names, however wide or deep the tree is; only a list of children that
 // exceeds Config.MaxFrame fails, with ErrReplyTooLarge.
 //
 // It refuses "/", and "/zookeeper", which belongs to the servers.
@@ -50,7 +50,7 @@ func (s *Session) DeleteAll(ctx context.Context, path string) (deleted int, err 
 			err = d.delete(ctx)
 		}
 	}
-	if err != nil && d.deleted > 0 {
+	if err != nil {
 		err = fmt.Errorf("zk: deleteAll %s: stopped after %d nodes: %w", path, d.deleted, err)
 	}
 	return d.deleted, err

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -63,31 +62,29 @@ func TestDeleteAllDeletesATree(t *testing.T) {
 func TestDeleteAllDeletesAVeryWideAndAVeryDeepTree(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	srv := zktest.Run(t)
-	c := openClient(t, srv)
+	c := openClient(t, zktest.Run(t))
 	s, err := c.Session(ctx)
 	must(t, err)
-	const wide, deep = 70_000, 2000 // wide is more than DeleteAll keeps at a time
+	const wide, deep = 10_000, 1000 // wide is more than DeleteAll keeps at a time
 	_, err = c.Create(ctx, "/wide", nil, zk.Persistent)
 	must(t, err)
 	b := s.Batch()
-	var last *zk.Future[zk.Created]
 	for i := range wide {
-		last = b.Create(fmt.Sprintf("/wide/%d", i), nil, zk.Persistent)
+		last := b.Create(fmt.Sprintf("/wide/%d", i), nil, zk.Persistent)
+		if i%1000 == 999 {
+			b.Send()
+			_, err := last.Get(ctx)
+			must(t, err)
+		}
 	}
-	b.Send()
-	_, err = last.Get(ctx)
-	must(t, err)
 	if n, err := c.DeleteAll(ctx, "/wide"); n != wide+1 || err != nil {
 		t.Errorf("wide: %d, %v; want %d", n, err, wide+1)
 	}
 	_, err = c.CreateAll(ctx, zk.Node{Path: "/deep" + strings.Repeat("/d", deep)}, zk.Parents{})
 	must(t, err)
-	before := srv.Traffic()
 	if n, err := c.DeleteAll(ctx, "/deep"); n != deep+1 || err != nil {
 		t.Errorf("deep: %d, %v; want %d", n, err, deep+1)
 	}
-	_ = before
 }
 
 func TestDeleteAllRefusesTheRootAndTheServersOwnNodes(t *testing.T) {
@@ -109,9 +106,7 @@ func TestDeleteAllSaysHowFarItCame(t *testing.T) {
 	s, err := c.Session(ctx)
 	must(t, err)
 	plant(t, s, "/tree", 100)
-	_, err = c.CreateNode(ctx, zk.Node{Path: "/tree/shut", ACL: zk.ReadOnlyACL()})
-	must(t, err)
-	_, err = c.SetACL(ctx, "/tree", zk.OpenACL(), -1)
+	_, err = c.Create(ctx, "/tree/shut", nil, zk.Persistent)
 	must(t, err)
 	srv.Control(func(r zktest.Request) zktest.Fault {
 		if r.Path == "/tree/shut" {
@@ -144,7 +139,7 @@ func TestDeleteAllGoesOnAfterEachFault(t *testing.T) {
 			c := openClient(t, srv)
 			s, err := c.Session(t.Context())
 			must(t, err)
-			for seq := 1; seq <= 60; seq++ {
+			for seq := 1; seq <= 60; seq += 5 {
 				srv.Control(nil)
 				plant(t, s, "/tree", 30)
 				srv.Control(func(r zktest.Request) zktest.Fault {
@@ -193,12 +188,12 @@ func TestDeleteAllBearsConcurrentDeletionsAndCreations(t *testing.T) {
 	c := openClient(t, srv)
 	s, err := c.Session(ctx)
 	must(t, err)
-	for range 10 {
-		plant(t, s, "/tree", 1000)
+	for range 3 {
+		plant(t, s, "/tree", 300)
 		var wg sync.WaitGroup
 		for i := range 3 { // they create for a while
 			wg.Go(func() {
-				for j := range 100 {
+				for j := range 30 {
 					path := fmt.Sprintf("/tree/new%d/%d", i, j)
 					if _, err := s.CreateAll(ctx, zk.Node{Path: path}, zk.Parents{Mode: zk.Container}); err != nil &&
 						!errors.Is(err, zk.NoNode) {
@@ -222,7 +217,7 @@ func TestDeleteAllBearsConcurrentDeletionsAndCreations(t *testing.T) {
 	}
 }
 
-func TestDeleteAllTakesOneRoundTripForManyNodes(t *testing.T) {
+func TestDeleteAllAsksLittleMoreThanOnceForEachNode(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	srv := zktest.Run(t)
@@ -247,16 +242,13 @@ func TestDeleteAllTakesOneRoundTripForManyNodes(t *testing.T) {
 		requests++
 		return zktest.Pass
 	})
-	srv.Delay(20 * time.Millisecond)
-	start := time.Now()
 	n, err := c.DeleteAll(ctx, "/d")
 	if n != 221 || err != nil {
 		t.Errorf("got %d, %v; want 221", n, err)
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if limit := 221 + 2*21 + 20; requests > limit {
+	if limit := 221 + 2*21 + 10; requests > limit {
 		t.Errorf("got %d requests, want at most %d", requests, limit)
 	}
-	t.Logf("%d requests in %v", requests, time.Since(start))
 }

@@ -43,7 +43,7 @@ type Session struct {
 	calls     fifo          // pending calls in the order of their xids
 	unsent    int           // how many calls, at the end of the queue, are still in out
 	canceled  int           // how many of these are canceled; less than half
-	drained   chan struct{} // closed when no calls are pending; nil unless drain waits for that
+	drained   chan struct{} // closed when no calls are pending; nil unless drain or leave waits for that
 	out       []byte        // frames to write
 	spare     []byte        // replaces out while that is written
 	watches   watchSet
@@ -238,8 +238,10 @@ func (s *Session) drain(limit time.Duration) {
 		s.mu.Unlock()
 		return
 	}
-	drained, changed := make(chan struct{}), s.changed
-	s.drained = drained
+	if s.drained == nil {
+		s.drained = make(chan struct{})
+	}
+	drained, changed := s.drained, s.changed
 	s.mu.Unlock()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -259,7 +261,7 @@ func (s *Session) detach(n *conn, why error) {
 		s.mu.Unlock()
 		return
 	}
-	s.conn = nil
+	s.conn, s.drained = nil, nil
 	sent := make([]*call, s.calls.len()-s.unsent)
 	for i := range sent {
 		sent[i] = s.calls.pop()

@@ -32,10 +32,11 @@ var rules = []rule{
 	},
 	{
 		path:    "server",
-		ours:    []string{"internal/store", "internal/tree", "internal/wire", "internal/jute"},
+		ours:    []string{"internal/certfile", "internal/store", "internal/tree", "internal/wire", "internal/jute"},
 		foreign: []string{"github.com/cockroachdb/pebble/v2"}, // the file system that the store is opened on
 	},
-	{path: "zk", ours: []string{"internal/wire", "internal/jute"}},
+	{path: "internal/certfile"},
+	{path: "zk", ours: []string{"internal/certfile", "internal/wire", "internal/jute"}},
 	{path: "internal/line", ours: []string{"zk"}},
 	{path: "lock", ours: []string{"zk", "internal/line"}},
 	{path: "elect", ours: []string{"zk", "internal/line"}},
@@ -57,7 +58,7 @@ var rules = []rule{
 	{
 		path: "internal/cli/...",
 		ours: []string{
-			"internal/cli/...", "internal/supervise", "internal/ownserver", "internal/measure",
+			"internal/cli/...", "internal/certfile", "internal/supervise", "internal/ownserver", "internal/measure",
 			"zk", "lock", "elect", "queue", "server", "barrier", "counter", "cache", "member", "discovery",
 		},
 		foreign: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	stdpath "path"
 	"slices"
 	"time"
 
@@ -24,7 +25,7 @@ const (
 	Exclusive Kind = iota
 	Writer         // wants a read/write lock for writing, in Curator's names
 	Reader         // wants a read/write lock for reading
-	Candidate      // stands for election, in LeaderLatch's names
+	Candidate      // stands for election, in the names of LeaderLatch or LeaderElectionSupport
 	Permit         // has permits of a semaphore, or wants some
 )
 
@@ -52,7 +53,7 @@ func kindOf(s line.Contender) Kind {
 		return Reader
 	case s.Marker == line.CuratorWrite:
 		return Writer
-	case s.Marker == line.CuratorLatch:
+	case election(s):
 		return Candidate
 	default:
 		return Exclusive
@@ -85,7 +86,7 @@ type Contender struct {
 func (c *Contender) czxid() int64 { return int64(c.Token) / line.Turns }
 
 // known are the markers of all contenders that Inspect knows.
-var known = append([]line.Marker{line.CuratorLatch}, contenders...)
+var known = append([]line.Marker{line.CuratorLatch, line.SupportOffer}, contenders...)
 
 // Inspect returns the holders and waiters of the lock at path, in the order in which they will be served; readers
 // hold together. Contenders whose programs do not respect each other's nodes are in different groups. Inspect knows
@@ -166,8 +167,13 @@ func contender(path string, node zk.Data) (Contender, error) {
 		Token:   Token(token),
 	}
 	c.Owner, c.Known = parseOwner(node.Data)
-	if r, ok := parseRevocation(node.Data, c.Token); ok {
+	if r, ok := parseRevocation(stdpath.Base(path), node.Data, c.Token); ok {
 		c.Revoked = &r
+	}
+	if name := stdpath.Base(path); !c.Known && c.Revoked != nil && line.Ours(name) {
+		record := line.DecodeCandidate(node.Data)
+		record.Revoked = nil
+		c.Data = record.Encode()
 	}
 	return c, nil
 }
@@ -200,41 +206,11 @@ func inspectPermits(ctx context.Context, sess *zk.Session, path string) ([]Conte
 	return list, nil
 }
 
-// fold takes the second nodes of contenders that have two out of the list, and returns their names by those of the
-// first.
-func fold(contenders []line.Contender) (left []line.Contender, second map[string]string) {
-	first := make(map[string]string)
-	for _, s := range contenders {
-		if !kazoos(s) {
-			first[chosen(s.Name)] = s.Name
-		}
-	}
-	second = make(map[string]string)
-	left = slices.DeleteFunc(contenders, func(s line.Contender) bool {
-		name, ok := first[chosen(s.Name)]
-		if !ok || !kazoos(s) {
-			return false
-		}
-		second[name] = s.Name
-		return true
-	})
-	return left, second
-}
-
-func kazoos(s line.Contender) bool { return s.Marker == line.KazooLock || s.Marker == line.KazooRead }
-
-// chosen is the part of a contender's name that it has chosen at random, in the form of Curator and ours: _c_UUID-.
-// It is the name itself in another form.
-func chosen(name string) string {
-	const length = len("_c_") + 36 + len("-")
-	return name[:min(length, len(name))]
-}
-
 // describe reads the nodes of those children of path that stand in line, in one batch.
 func describe(
 	ctx context.Context, sess *zk.Session, path string, children []string, markers []line.Marker,
 ) ([]Contender, error) {
-	contenders, second := fold(line.Contenders(children, markers))
+	contenders, second := line.Fold(line.Contenders(children, markers))
 	line.Sort(contenders)
 	b := sess.Batch()
 	reads := make([]*zk.Future[zk.Data], len(contenders))

@@ -3,11 +3,13 @@ package lock
 // Who holds and who waits.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	stdpath "path"
+	"regexp"
 	"slices"
 	"time"
 
@@ -120,10 +122,17 @@ func inspect(ctx context.Context, sess *zk.Session, path string) ([]Contender, e
 		return inspectSimple(ctx, sess, path)
 	}
 	list, err := describe(ctx, sess, path, children, known)
-	if err != nil || !slices.Contains(children, leasesDir) {
-		return list, err
+	var permits []Contender
+	switch {
+	case err != nil:
+		return nil, err
+	case slices.Contains(children, leasesDir):
+		permits, err = inspectPermits(ctx, sess, path)
+	case len(list) == 0:
+		return inspectKazooPermits(ctx, sess, path, children)
+	default:
+		return list, nil
 	}
-	permits, err := inspectPermits(ctx, sess, path)
 	for i := range list { // they do not contend for the permits
 		list[i].Group++
 	}
@@ -204,6 +213,51 @@ func inspectPermits(ctx context.Context, sess *zk.Session, path string) ([]Conte
 		list = append(list, found...)
 	}
 	return list, nil
+}
+
+// kazooLease is the name of a permit of kazoo's Semaphore, or of ours in its layout.
+var kazooLease = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// inspectKazooPermits returns the holders of the permits of the semaphore at path in kazoo's layout, which has these
+// children, and the waiters: the contenders for the lock beside it. The first of them has that lock, and waits for a
+// permit.
+func inspectKazooPermits(ctx context.Context, sess *zk.Session, path string, children []string) ([]Contender, error) {
+	waiting, _, err := sess.Children(ctx, path+kazooQueue)
+	if err != nil && !errors.Is(err, zk.NoNode) {
+		return nil, err
+	}
+	b := sess.Batch()
+	reads := make(map[string]*zk.Future[zk.Data])
+	for _, name := range children {
+		if kazooLease.MatchString(name) {
+			reads[path+"/"+name] = b.Get(path + "/" + name)
+		}
+	}
+	b.Send()
+	var holders []Contender
+	for node, read := range reads {
+		data, err := read.Get(ctx)
+		if errors.Is(err, zk.NoNode) || err == nil && !ephemeral(data.Stat) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		c, err := contender(node, data)
+		if err != nil {
+			return nil, err
+		}
+		c.Kind, c.Holder = Permit, true
+		holders = append(holders, c)
+	}
+	slices.SortFunc(holders, func(a, b Contender) int {
+		return cmp.Or(cmp.Compare(a.Token, b.Token), cmp.Compare(a.Path, b.Path))
+	})
+	waiters, err := describe(ctx, sess, path+kazooQueue, waiting, []line.Marker{line.KazooLock})
+	for i := range waiters {
+		waiters[i].Kind, waiters[i].Holder, waiters[i].MayHold, waiters[i].Group = Permit, false, false, 0
+	}
+	return append(holders, waiters...), err
 }
 
 // describe reads the nodes of those children of path that stand in line, in one batch.

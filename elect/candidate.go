@@ -113,8 +113,8 @@ func (c *Candidate) ID() string { return c.id }
 //
 // If ctx ends first, Campaign leaves the line and returns ctx's cause. If the session ends while it waits, it joins
 // the line again, at its end, under the next session, as often as Config.Retry says. It returns the client's error if
-// the client is closed or its credentials are refused. When it returns an error, it has left no node behind, or is still
-// removing it in the background.
+// the client is closed or its credentials are refused. When it returns an error, it has left no node behind, or is
+// still removing it in the background.
 func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
 	return c.campaign(ctx, func(sess *zk.Session) (*line.Own, error) {
 		own, err := line.Enter(ctx, sess, &c.line)
@@ -130,9 +130,8 @@ func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
 }
 
 // TryCampaign returns the leadership if the line is empty, and otherwise ErrLed at once: also while the Delay of a lost
-// leader has not passed. The server that answers may
-// not know yet that another leader has just resigned, so ErrLed may be outdated; there are never two leaders. In all
-// else it behaves like Campaign.
+// leader has not passed. The server that answers may not know yet that another leader has just resigned, so ErrLed may
+// be outdated; there are never two leaders. In all else it behaves like Campaign.
 func (c *Candidate) TryCampaign(ctx context.Context) (*Leadership, error) {
 	return c.campaign(ctx, func(sess *zk.Session) (*line.Own, error) {
 		own, err := line.TryEnter(ctx, sess, &c.line)

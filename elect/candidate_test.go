@@ -491,12 +491,13 @@ func TestBadInputIsRefused(t *testing.T) {
 				t.Errorf("%v is taken", layout)
 			}
 		}
+		agree := func(context.Context, elect.Revocation) bool { return true }
 		for _, cfg := range []elect.Config{
 			{Retry: elect.Forever(-1)},
 			{Retry: elect.Exponential(time.Second, time.Millisecond)},
 			{Delay: -1},
 			{Delay: 1, Layout: elect.LeaderElectionSupport},
-			{OnRevoke: func(context.Context, elect.Revocation) bool { return true }, Layout: elect.LeaderElectionSupport},
+			{OnRevoke: agree, Layout: elect.LeaderElectionSupport},
 		} {
 			if _, err := elect.NewCandidate(client, path, "a", cfg); err == nil {
 				t.Errorf("%+v is taken", cfg)

@@ -22,9 +22,9 @@ const (
 	// KazooElection is the layout of kazoo's Election and Lock: nodes _c_UUID-__lock__SEQ. Parents stay when they are
 	// empty, because kazoo does not create them again.
 	KazooElection
-	// Both is LeaderSelector and KazooElection: each candidate has a node of each layout, created in one transaction, so
-	// that unmodified candidates in Java and in Python respect it. Those still do not see each other. It costs the
-	// server twice the nodes.
+	// Both is LeaderSelector and KazooElection: each candidate has a node of each layout, created in one transaction,
+	// so that unmodified candidates in Java and in Python respect it. Those still do not see each other. It costs
+	// the server twice the nodes.
 	Both
 	// LeaderElectionSupport is the layout of zookeeper-recipes' LeaderElectionSupport: nodes n_SEQ, whose data is the
 	// candidate's id. Java's clients expect a host name there. They cannot create the path, and fail at a child with

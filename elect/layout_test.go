@@ -65,7 +65,10 @@ func TestPeersCandidatesAreRespectedAndForeignChildrenIgnored(t *testing.T) {
 			t.Run(layout.String()+"/"+name, func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					sess := w.session()
-					dirs := []string{"/app", path, path + "/00-first", path + "/zzz", path + "/x-0000000000", path + "/x_n_0000000000"}
+					dirs := []string{"/app", path}
+					for _, child := range []string{"00-first", "zzz", "x-0000000000", "x_n_0000000000"} {
+						dirs = append(dirs, path+"/"+child)
+					}
 					for _, dir := range dirs {
 						if _, err := sess.Create(t.Context(), dir, nil, zk.Persistent); err != nil {
 							t.Fatal(err)

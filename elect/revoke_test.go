@@ -3,7 +3,7 @@ package elect_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,7 +83,7 @@ func TestLeaderMayRefuseToResign(t *testing.T) {
 			return answer
 		}}))
 		for i := range 2 {
-			ended := w.revoke(lock.RevokeOptions{Reason: fmt.Sprint(i), Grace: time.Minute})
+			ended := w.revoke(lock.RevokeOptions{Reason: strconv.Itoa(i), Grace: time.Minute})
 			for range 3 {
 				if err := l.Proclaim(t.Context(), []byte("x")); err != nil {
 					t.Fatal(err)
@@ -93,7 +93,7 @@ func TestLeaderMayRefuseToResign(t *testing.T) {
 			if r := <-ended; !errors.Is(r.err, lock.ErrKept) {
 				t.Errorf("got %+v, want lock.ErrKept", r)
 			}
-			if reason := <-asked; reason != fmt.Sprint(i) || len(asked) > 0 || l.Context().Err() != nil {
+			if reason := <-asked; reason != strconv.Itoa(i) || len(asked) > 0 || l.Context().Err() != nil {
 				t.Errorf("asked %q, and %d times more; context %v", reason, len(asked), l.Context().Err())
 			}
 		}
@@ -143,7 +143,8 @@ func TestProclamationKeepsARequestToResign(t *testing.T) {
 func TestRunCampaignsAgainAfterARevocation(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var lost []error
-		c := w.candidate("a", elect.Config{Hooks: elect.Hooks{Lost: func(cause, _ error) { lost = append(lost, cause) }}})
+		hooks := elect.Hooks{Lost: func(cause, _ error) { lost = append(lost, cause) }}
+		c := w.candidate("a", elect.Config{Hooks: hooks})
 		terms, ended := make(chan *elect.Leadership, 2), make(chan error, 1)
 		go func() {
 			ended <- c.Run(t.Context(), func(ctx context.Context, l *elect.Leadership) error {

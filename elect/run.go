@@ -12,9 +12,9 @@ import (
 // leads while the function still works. The context that lead gets carries ctx's values, and ends with ctx as well as
 // with the leadership.
 //
-// If the leadership was lost or revoked before lead returned, Run campaigns again, whatever lead returned (Hooks.Lost is
-// told): so lead may be called many times. Otherwise, or if ctx has ended, Run returns what lead returned. If ctx ends while Run
-// campaigns, or no campaign is possible any more, it returns what Campaign does.
+// If the leadership was lost or revoked before lead returned, Run campaigns again, whatever lead returned (Hooks.Lost
+// is told): so lead may be called many times. Otherwise, or if ctx has ended, Run returns what lead returned. If ctx
+// ends while Run campaigns, or no campaign is possible any more, it returns what Campaign does.
 func (c *Candidate) Run(ctx context.Context, lead func(ctx context.Context, l *Leadership) error) error {
 	for {
 		l, err := c.Campaign(ctx)

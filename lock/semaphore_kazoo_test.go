@@ -82,8 +82,8 @@ func TestKazoosLeasesAndItsWaitersCount(t *testing.T) {
 		}
 		unlock(t, got(t, behindLease))
 
-		inner, err := sess.Create(t.Context(), kazooLine+"/0f8fad5bd9cb469fa16570867728950e__lock__", []byte("b'kazoo-1'"),
-			zk.EphemeralSequential)
+		const name = kazooLine + "/0f8fad5bd9cb469fa16570867728950e__lock__"
+		inner, err := sess.Create(t.Context(), name, []byte("b'kazoo-1'"), zk.EphemeralSequential)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,8 +33,8 @@ type Line struct {
 	// be so where contenders change their kind (Become, Beside). If Change is nil, none may.
 	Change func(Contender) bool
 
-	// Fixed makes nodes to whose names the server adds no number: leases whose number alone counts. Every child of the
-	// line's path counts as one then, as it does for kazoo.
+	// Fixed makes nodes to whose names the server adds no number: leases of which only the count matters. Every child
+	// of the line's path counts as one then, as it does for kazoo.
 	Fixed bool
 
 	// Signed puts the random part of a contender, for which its name has no room, into the ACL of its nodes, as an entry

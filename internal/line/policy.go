@@ -65,7 +65,7 @@ func (r Retry) Times(n int) Retry {
 // never stands for zero times, because zero stands for no bound.
 const never = -1
 
-// Within returns the policy that ends when the given time has passed since the first failure outside the
+// Within returns the policy that ends when the given time has passed since the first failure outside the.
 func (r Retry) Within(d time.Duration) Retry {
 	if d <= 0 {
 		r.err = cmp.Or(r.err, fmt.Errorf("retry time must be positive: %v; for no retry use Times(0)", d))

@@ -71,9 +71,10 @@ func (e *RevokedError) Error() string {
 // Unwrap returns ErrRevoked.
 func (e *RevokedError) Unwrap() error { return ErrRevoked }
 
-// Asked stops the ownership, because another client asks for what it owns, unless onRevoke is not nil and returns false. The
-// nodes stay until the ownership is released, so that no other contender comes in while the holder finishes. OnRevoke
-// runs on a goroutine of its own, and may take its time: the nodes are still watched meanwhile.
+// Asked stops the ownership, because another client asks for what it owns, unless onRevoke is not nil and returns
+// false. The nodes stay until the ownership is released, so that no other contender comes in while the holder finishes.
+// OnRevoke runs on a goroutine of its own, and may take its time: the nodes are still watched meanwhile. The context
+// that it gets ends when the ownership is stopped.
 func (o *Ownership) Asked(r Revocation, onRevoke func(ctx context.Context, r Revocation) bool) {
 	cause := &RevokedError{Revocation: r}
 	if onRevoke == nil {

@@ -77,10 +77,11 @@ func TestRevokedLeaderLeadsUntilItResigns(t *testing.T) {
 // OnRevoke may refuse, is asked once for each request, whatever is proclaimed, and again for the next.
 func TestLeaderMayRefuseToResign(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		asked, answer := make(chan string, 10), false
+		asked := make(chan string, 10)
+		var answer atomic.Bool
 		l := win(t, w.candidate("a", elect.Config{OnRevoke: func(_ context.Context, r elect.Revocation) bool {
 			asked <- r.Reason
-			return answer
+			return answer.Load()
 		}}))
 		for i := range 2 {
 			ended := w.revoke(lock.RevokeOptions{Reason: strconv.Itoa(i), Grace: time.Minute})
@@ -106,7 +107,7 @@ func TestLeaderMayRefuseToResign(t *testing.T) {
 				t.Errorf("got reason %q", reason)
 			}
 		}
-		answer = true
+		answer.Store(true)
 		w.revoke(lock.RevokeOptions{Reason: "now", Grace: time.Minute})
 		<-l.Context().Done()
 		if !errors.Is(context.Cause(l.Context()), elect.ErrRevoked) {

@@ -37,9 +37,9 @@ type Line struct {
 	// of the line's path counts as one then, as it does for kazoo.
 	Fixed bool
 
-	// Signed puts the random part of a contender, for which its name has no room, into the ACL of its nodes, as an entry
-	// for a user that cannot log in. Without it, a creation whose answer is lost could not be told from another one of
-	// the session. The data is not ours to use: other programs show it.
+	// Signed puts the random part of a contender, for which its name has no room, into the ACL of its nodes, as an
+	// entry for a user that cannot log in. Without it, a creation whose answer is lost could not be told from another
+	// one of the session. The data is not ours to use: other programs show it.
 	Signed bool
 
 	// Unordered says that two contenders may be first without harm. Such a line goes on where numbers are no order any

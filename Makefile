@@ -2,6 +2,7 @@
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
 GO          ?= go
+MODULES      = fence/sqlite discovery/grpcresolver
 LINT         = $(GO) tool -modfile=tools.mod golangci-lint
 FUZZTIME    ?= 20000x
 FUZZDIR     ?= .
@@ -15,8 +16,8 @@ ATTACK      ?=
 ITEMS       ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race conformance interop lin lin-queue partitions hostile deep fuzz bench herd cover \
-	lint fix peers
+.PHONY: help build test race conformance interop lin lin-queue lin-cache partitions hostile deep fuzz bench herd cover \
+	lint fix modules peers
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,7 +29,7 @@ test: ## Run all tests with the race detector, in random order; lists missing pe
 	@.ci/peers
 	$(GO) -C bench vet ./...
 	$(GO) -C bench test -race -timeout 5m ./...
-	$(GO) -C fence/sqlite test -race -shuffle=on -timeout 5m ./...
+	for dir in $(MODULES); do $(GO) -C $$dir test -race -shuffle=on -timeout 5m ./...; done
 	$(GO) test -race -shuffle=on -timeout 20m ./...
 
 race: ## Run the tests of concurrent packages COUNT times (20)
@@ -51,6 +52,11 @@ lin-queue: ## The same for queues
 	@.ci/peers
 	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v \
 		-timeout $$(( $(MINUTES) * 2 + 10 ))m -run 'Queue|Leaves' ./lin
+
+lin-cache: ## The same for caches
+	@.ci/peers
+	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v \
+		-timeout $$(( $(MINUTES) * 2 + 10 ))m -run 'Caches' ./lin
 
 # Writes docs/partitions.md.
 partitions: ## Partition ensembles under holders, ours and others': PHASES (3), TICK (1s), SEED (random)
@@ -98,19 +104,18 @@ cover: ## Write cover.out and print the coverage of each package's functions
 
 lint: ## Run the linters, and check that formatting, go fix and go mod tidy leave no diff
 	$(LINT) run
-	linter=$$($(LINT:golangci-lint=-n golangci-lint)); (cd bench && $$linter run --config ../.golangci.yml); \
-		cd fence/sqlite && $$linter run --config ../../.golangci.yml
-	$(GO) mod tidy -diff
-	$(GO) -C bench mod tidy -diff
-	$(GO) -C fence/sqlite mod tidy -diff
+	linter=$$($(LINT:golangci-lint=-n golangci-lint)); for dir in bench $(MODULES); do \
+		(cd $$dir && $$linter run --config $(CURDIR)/.golangci.yml); done
+	for dir in . bench $(MODULES); do $(GO) -C $$dir mod tidy -diff; done
 
 fix: ## Format, fix what tools can, wrap Markdown, and write the file map of docs/architecture.md
 	$(GO) fix ./...
 	$(LINT) run --fix
-	$(GO) mod tidy
-	$(GO) -C bench mod tidy
-	$(GO) -C fence/sqlite mod tidy
+	for dir in . bench $(MODULES); do $(GO) -C $$dir mod tidy; done
 	$(GO) test ./internal/house -update
+
+modules: ## Download the modules of all go.mod files
+	for dir in . bench $(MODULES); do $(GO) -C $$dir mod download; done
 
 peers: ## Install the other projects' servers and clients for the tests (Debian, Ubuntu)
 	@.ci/peers install

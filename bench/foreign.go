@@ -37,11 +37,11 @@ const (
 )
 
 func isCurator(kind string) bool {
-	return kind == kindCurator || kind == kindCuratorSimple || kind == kindCuratorQueue
+	return kind == kindCurator || kind == kindCuratorSimple || kind == kindCuratorQueue || kind == kindCuratorCache
 }
 
 func isKazoo(kind string) bool {
-	return kind == kindKazoo || kind == kindKazooQueue || kind == kindKazooLocking
+	return kind == kindKazoo || kind == kindKazooQueue || kind == kindKazooLocking || kind == kindKazooCache
 }
 
 // lacks says what a contender of that kind needs that is not installed, "" if all is there.

@@ -33,6 +33,7 @@ type part struct {
 var parts = []part{
 	{name: "locks", title: "Locks", loads: lockLoads, few: "latencies and lines of waiters"},
 	{name: "queues", title: "Queues", loads: queueLoads, few: "all but puts", summary: text("queues-summary") + "\n"},
+	{name: "caches", title: "Caches", loads: cacheLoads, few: "all"},
 }
 
 // A section is what stands below a heading of a page, to the next one of its kind.

@@ -71,6 +71,14 @@ func (p *plan) path(i int) string { return fmt.Sprintf("%s/%03d", p.root, i%p.lo
 //	                     after a line "t BEGAN TAKEN TAKEN" for each: ok ITEMS NANOSECONDS
 //	memory               ok BYTES THREADS, what this process needs after a garbage collection
 //
+// Workers with caches obey these orders, in Go by cacheworker.go:
+//
+//	load                 makes a cache of each tree, and waits until all are complete: ok NODES NANOSECONDS
+//	unload               ends them: ok
+//	follow MILLISECONDS  one connection sets a node, again when the cache of another connection has told of it:
+//	                     after a line "t BEGAN TOLD TOLD" for each: ok CHANGES NANOSECONDS
+//	memory               as above
+//
 // All others obey these, in Go by lockworker.go:
 //
 //	run MILLISECONDS     all lockers lock and unlock for so long: ok CYCLES NANOSECONDS
@@ -124,6 +132,9 @@ func newWorker(ctx context.Context, kind string, p *plan) (worker, error) {
 	}
 	if open := queueKinds[kind]; open != nil {
 		return newQueueWorker(ctx, p, open)
+	}
+	if kind == kindTurnstileCache {
+		return newCacheWorker(ctx, p)
 	}
 	return nil, fmt.Errorf("worker: there is no %q", kind)
 }

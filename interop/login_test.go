@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/peer"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -24,7 +23,7 @@ const clientLogin = `Client {
 // servers that require a login and on servers that do not.
 func TestJavaClientLearnsHowItsLoginEnds(t *testing.T) {
 	t.Parallel()
-	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
+	needJava(t)
 	for _, row := range []struct {
 		name, password string
 		required       bool

@@ -59,7 +59,7 @@ func eachPair(t *testing.T, wanted func(pair) bool, f func(t *testing.T, p pair,
 	if testing.Short() {
 		t.Skip("it runs many processes for a minute")
 	}
-	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
+	needJava(t)
 	peer.Need(t, python, kazooDir)
 	zoo := peer.ZooKeeper(t, peer.Options{Properties: map[string]string{"zookeeper.forceSync": "no"}, Heap: "256m"})
 	const together = 8

@@ -54,4 +54,5 @@ func keepHistory(dir string, history any) {
 var jobs = map[string]func(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Client, i int) error{
 	lockJob:  useLocks,
 	queueJob: useQueues,
+	cacheJob: useCaches,
 }

@@ -16,6 +16,11 @@ const maxCloseWait = 3 * time.Second
 
 // A Client keeps one live session at a time, and opens a new one when that has ended. Its methods may be called from
 // several goroutines at once.
+//
+// The requests that are methods of Client (Get, Set, Create and so on) are for callers who do not care which session
+// sends them. Each waits for a live session as long as its ctx lasts, and is sent once. If the connection or the
+// session ends before the reply, a write fails with outcome Unknown, as it does on a Session, and a read is sent again.
+// A later session may read an older state than an earlier one has: Sync prevents that.
 type Client struct {
 	cfg    settings
 	clock  *clock

@@ -62,6 +62,7 @@ type conn struct {
 	setWatches int    // pending packets of restored watches
 	closeXid   int32  // of the request that closes the session; 0 before it is sent
 	proof      *proof // the pending proof, or nil
+	dated      bool   // the server tells the transactions of events, as servers do since 3.9
 
 	// Used by the reader only.
 	dec jute.Decoder
@@ -312,6 +313,7 @@ func (n *conn) notification(h wire.ReplyHeader, d *jute.Decoder) error {
 	}
 	s := n.sess
 	s.mu.Lock()
+	n.dated = n.dated || h.Zxid > 0
 	s.watches.fire(e, h.Zxid)
 	s.tidy(e.Path)
 	s.flush(true) // requests that wait for this event (SendOn) need not wait for the writer

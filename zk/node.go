@@ -94,3 +94,10 @@ type WatchedData struct {
 	Stat  Stat
 	Watch *Watch
 }
+
+// WatchedChildren is a node's children with a watch on them.
+type WatchedChildren struct {
+	Names []string
+	Stat  Stat
+	Watch *Watch
+}

@@ -159,7 +159,14 @@ final class CuratorWorker {
             }
             CLIENTS.add(c);
         }
-        Worker worker = args[5].equals("Curator") ? CuratorWorker::lock : new CuratorQueues(args[5], CLIENTS, root, lockers);
+        Worker worker;
+        if (args[5].equals("Curator")) {
+            worker = CuratorWorker::lock;
+        } else if (args[5].equals("CuratorCache")) {
+            worker = new CuratorCaches(CLIENTS, root, locks);
+        } else {
+            worker = new CuratorQueues(args[5], CLIENTS, root, lockers);
+        }
         PrintStream out = new PrintStream(System.out, false, "UTF-8");
         out.println("ready");
         out.flush();

@@ -7,6 +7,7 @@ import time
 
 from kazoo.client import KazooClient
 
+from kazoo_caches import Caches
 from kazoo_queues import Queues
 from kazoo_threads import Threads
 
@@ -93,6 +94,8 @@ def memory():
 
 def obey(order, numbers):
     global waiters
+    if caches:
+        return caches.obey(order, numbers)
     if order in ("put", "batch", "take", "relay"):
         return queues.obey(order, numbers)
     if order in ("run", "trace"):
@@ -115,9 +118,11 @@ for _ in range(CLIENTS):
     client = KazooClient(ADDRESS, timeout=30)
     client.start(timeout=30)
     clients.append(client)
-locks, queues = [], None
+locks, queues, caches = [], None, None
 if KIND == "kazoo":
     locks = [lock(i, i % LOCKS) for i in range(LOCKERS)]
+elif KIND == "kazooCache":
+    caches = Caches(clients, ROOT)
 else:
     queues = Queues(KIND, clients, ROOT, LOCKERS)
 print("ready", flush=True)

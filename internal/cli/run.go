@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-a3166700/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/internal/cli/queuecmd"
+	"github.com/seed-a3166700/turnstile/internal/cli/treecmd"
 )
 
 // Run runs the command that args name, without the program's name, and returns its exit code: see the constants of
@@ -72,6 +73,9 @@ is TURNSTILE_SESSION_TIMEOUT. A flag on the command line takes precedence.`,
 		return command.Usage(cmd, flagError(cmd, err))
 	})
 	root.AddCommand(newLock(app), newElect(app), newWho(app), newRevoke(app), queuecmd.New(app))
+	const nodes = "nodes"
+	root.AddGroup(&cobra.Group{ID: nodes, Title: "Commands for single nodes and trees:"})
+	root.AddCommand(treecmd.New(app, nodes)...)
 	root.AddCommand(newServe(app), newOwnServer(app), newBench(app), newVersion(app), newMan())
 	refuseUnknownTopics(root)
 	completeChoices(root)

@@ -43,7 +43,7 @@ var rules = []rule{
 	{path: "barrier", ours: []string{"zk", "internal/line"}},
 	{path: "counter", ours: []string{"zk", "internal/line", "internal/receipt"}},
 	{path: "cache", ours: []string{"zk"}},
-	{path: "member", ours: []string{"zk", "internal/line"}},
+	{path: "member", ours: []string{"zk", "internal/line", "cache"}},
 	{path: "discovery", ours: []string{"zk", "cache", "member"}},
 	{path: "discovery/roundtrip", ours: []string{"discovery"}},
 	{path: "internal/segment", ours: []string{"zk"}},
@@ -106,7 +106,10 @@ var rules = []rule{
 }
 
 // users are the packages that users' programs import. They depend on nothing but the standard library.
-var users = []string{"zk", "lock", "elect", "fence", "queue", "queue/classic"}
+var users = []string{
+	"zk", "lock", "elect", "fence", "queue", "queue/classic", "cache", "member", "discovery",
+	"discovery/roundtrip",
+}
 
 type listed struct {
 	ImportPath string

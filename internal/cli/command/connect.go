@@ -282,3 +282,13 @@ func (c *Connection) useOwnServer(ctx context.Context, app *App, cfg *zk.Config)
 	cfg.NoCertificates = true // one server is its own quorum: any answer of it will do
 	return nil
 }
+
+// OwnServerRuns reports whether this user's own server runs.
+func (c *Connection) OwnServerRuns(ctx context.Context, app *App) bool {
+	own, err := ownserver.Find(app.Env.Vars)
+	if err != nil {
+		return false
+	}
+	_, runs := own.Running(ctx)
+	return runs
+}

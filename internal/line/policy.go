@@ -14,7 +14,7 @@ import (
 )
 
 // Retry says how often and how soon an acquisition is tried again after it lost its session, its connection or its node
-// while it stood in  The zero Retry is Forever(0): at once, for as long as the caller's context lasts.
+// while it stood in line. The zero Retry is Forever(0): at once, for as long as the caller's context lasts.
 //
 // Waiting in line is no failure, and neither is waiting for a server before the first try: only the context limits
 // those. A refusal by the server (missing rights, say) is not retried, unless it passes, as that of an overloaded
@@ -65,7 +65,7 @@ func (r Retry) Times(n int) Retry {
 // never stands for zero times, because zero stands for no bound.
 const never = -1
 
-// Within returns the policy that ends when the given time has passed since the first failure outside the.
+// Within returns the policy that ends when the given time has passed since the first failure outside the line.
 func (r Retry) Within(d time.Duration) Retry {
 	if d <= 0 {
 		r.err = cmp.Or(r.err, fmt.Errorf("retry time must be positive: %v; for no retry use Times(0)", d))

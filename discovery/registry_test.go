@@ -473,7 +473,8 @@ func TestBadInputIsRefused(t *testing.T) {
 		}
 	}
 	for _, cfg := range []discovery.ProviderConfig{
-		{Strategy: 9}, {Ejection: discovery.Ejection{AtMost: 101}},
+		{Strategy: 9},
+		{Ejection: discovery.Ejection{AtMost: 101}},
 		{Ejection: discovery.Ejection{For: time.Hour, Max: time.Minute}},
 	} {
 		if _, err := r.Provider("a", cfg); err == nil {

@@ -136,8 +136,7 @@ func TestAllInstancesFail(t *testing.T) {
 	t.Parallel()
 	tr := &roundtrip.Transport{Provider: hosts(t, discovery.RoundRobin, unreachable(t), unreachable(t))}
 	_, err := send(t, tr, http.MethodGet, "") //nolint:bodyclose // none
-	var op *net.OpError
-	if !errors.As(err, &op) {
+	if _, ok := errors.AsType[*net.OpError](err); !ok {
 		t.Errorf("%v", err)
 	}
 	tr = &roundtrip.Transport{Provider: hosts(t, discovery.RoundRobin)}

@@ -2,7 +2,7 @@
 //
 // A Barrier holds all who wait until it is removed. A Double lets its parties in when enough of them have come, and out
 // when all are ready to leave. Rounds is a barrier for work in rounds: no party goes on to the next round before all
-// have finished this one, and all parties learn the same of each round, whoever dies.
+// have finished this one, and all parties learn the same of each round, even if some die.
 //
 // Barrier and Double work on the nodes of Apache Curator and kazoo, beside their programs; see docs/interop.md.
 //
@@ -112,7 +112,7 @@ func NewBarrier(client *zk.Client, path string, cfg Config) (*Barrier, error) {
 }
 
 // Set puts the barrier up. It is no error if it is up already. The barrier belongs to no session: it stays up until
-// Remove is called, whoever dies. If Set returns an error, the barrier may or may not be up.
+// Remove is called, even if the caller dies. If Set returns an error, the barrier may or may not be up.
 func (b *Barrier) Set(ctx context.Context) error {
 	_, err := line.Attempt(ctx, b.client, func(sess *zk.Session) (none struct{}, err error) {
 		for {

@@ -121,7 +121,7 @@ func (e *entrant) path() string { return e.double.path + "/" + e.name }
 
 // come creates the entrant's node. If it returns an error there is none, or its removal goes on in the background.
 //
-// The creation is done only while the barrier's node has the version that it had before. So once somebody has written
+// The creation is done only while the barrier's node has the version that it had before. So once any client has written
 // to that node, a creation whose reply is lost was done or never will be, however late it arrives: a party never counts
 // twice.
 func (e *entrant) come(ctx context.Context) error {

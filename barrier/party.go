@@ -21,7 +21,7 @@ type Party struct {
 	end    context.CancelCauseFunc
 	name   string // of its nodes
 
-	turn    chan struct{} // has one slot: whoever has taken it owns the fields below
+	turn    chan struct{} // has one slot: the goroutine that has taken it owns the fields below
 	rec     *record       // as last read
 	round   int64         // that it arrives at next, or has arrived at and waits for
 	arrived bool          // at round

@@ -45,7 +45,7 @@ func Example() {
 	// Output: visitor 1
 }
 
-// No more than five seats are sold, whoever sells them.
+// No more than five seats are sold, by however many processes.
 func ExampleCounter_AddUpTo() {
 	connected(func(ctx context.Context, client *zk.Client) error {
 		seats, err := counter.New(client, "/seats", counter.Config{Layout: counter.Int})

@@ -15,22 +15,26 @@ const root = "../../"
 
 func TestGoOfThePagesIsInAnExampleThatIsTested(t *testing.T) {
 	t.Parallel()
-	paths, err := filepath.Glob(root + "examples/*/main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var programs strings.Builder
-	for _, path := range paths {
-		programs.WriteString(read(t, strings.TrimPrefix(path, root)))
+	for _, pattern := range []string{"examples/*/main.go", "bench/migrating/*.go"} { // ours, and other projects'
+		paths, err := filepath.Glob(root + pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range paths {
+			programs.WriteString(read(t, strings.TrimPrefix(path, root)))
+		}
 	}
-	for _, page := range []string{"README.md", "docs/library.md", "docs/queues.md", "docs/fencing.md"} {
+	for _, page := range []string{
+		"README.md", "docs/library.md", "docs/queues.md", "docs/fencing.md", "docs/migrating.md",
+	} {
 		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, page), -1)
 		if len(blocks) == 0 {
 			t.Errorf("%s has no block of Go", page)
 		}
 		for _, block := range blocks {
 			if !strings.Contains(programs.String(), block[1]) {
-				t.Errorf("this block of %s is in no examples/*/main.go:\n%s", page, block[1])
+				t.Errorf("this block of %s is in no examples/*/main.go and not in bench/migrating:\n%s", page, block[1])
 			}
 		}
 	}

@@ -16,7 +16,7 @@ ATTACK      ?=
 ITEMS       ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race conformance interop lin lin-queue lin-cache partitions hostile deep fuzz bench \
+.PHONY: help build test race conformance interop lin lin-locks lin-queue lin-cache partitions hostile deep fuzz bench \
 	herd cover lint fix modules peers lin-counter
 
 help: ## List the targets
@@ -43,25 +43,23 @@ interop: ## Run other projects' clients on the embedded server, and our locks on
 	@.ci/peers
 	$(GO) test -race -count=1 -v ./interop ./lock
 
-lin: ## Use locks at random under random faults, and check the histories: MINUTES (1), SEED (random)
-	@.ci/peers
-	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v \
-		-timeout $$(( $(MINUTES) * 2 + 10 ))m -run 'Locks|Infers|Holder' ./lin
+lin: ## Use locks, caches and counters at random under random faults: MINUTES (1) each, SEED (random)
+	for target in lin-locks lin-cache lin-counter; do $(MAKE) $$target; done
 
-lin-queue: ## The same for queues
-	@.ci/peers
-	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v \
-		-timeout $$(( $(MINUTES) * 2 + 10 ))m -run 'Queue|Leaves' ./lin
+LIN = @.ci/peers; TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v \
+	-timeout $$(( $(MINUTES) * 2 + 10 ))m ./lin -run
 
-lin-cache: ## The same for caches
-	@.ci/peers
-	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v \
-		-timeout $$(( $(MINUTES) * 2 + 10 ))m -run 'Caches' ./lin
+lin-locks: ## Locks and elections alone
+	$(LIN) 'Locks|Infers|Holder'
 
-lin-counter: ## The same for counters
-	@.ci/peers
-	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v \
-		-timeout $$(( $(MINUTES) * 2 + 10 ))m -run 'Counter|Sequence|Value' ./lin
+lin-queue: ## Queues
+	$(LIN) 'Queue|Leaves'
+
+lin-cache: ## Caches
+	$(LIN) 'Caches'
+
+lin-counter: ## Counters, sequences and values
+	$(LIN) 'Counter|Sequence|Value'
 
 # Writes docs/partitions.md.
 partitions: ## Partition ensembles under holders, ours and others': PHASES (3), TICK (1s), SEED (random)

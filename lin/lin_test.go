@@ -15,7 +15,7 @@ import (
 const epochLength = 15 * time.Second
 
 func TestLocksKeepTheirPromisesUnderRandomFaults(t *testing.T) {
-	tryFor(t, lockTrial{names: places}, "lin")
+	tryFor(t, lockTrial{names: places}, "lin-locks")
 }
 
 func TestQueuesKeepTheirPromisesUnderRandomFaults(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 
 // New returns the commands. They belong to the group with the given id.
 func New(app *command.App, group string) []*cobra.Command {
-	all := []*cobra.Command{newCounter(app), newSequence(app)}
+	all := []*cobra.Command{newCounter(app), newSequence(app), newGroup(app), newBarrier(app)}
 	for _, cmd := range all {
 		cmd.GroupID = group
 	}
@@ -69,4 +69,9 @@ func number(cmd *cobra.Command, text string) (int64, error) {
 // differs is the error of a recipe that is in another state than the command requires.
 func differs(hint, format string, args ...any) error {
 	return &command.Error{Code: command.ExitMissing, Err: fmt.Errorf(format, args...), Hint: hint}
+}
+
+// misuse is the error of a flag that is missing or wrong.
+func misuse(format string, args ...any) error {
+	return &command.Error{Code: command.ExitUsage, Err: fmt.Errorf(format, args...)}
 }

@@ -47,9 +47,9 @@ whether numbers were claimed; 77 access denied.`,
 	}, "/ids", "one JSON object per number", func(ctx context.Context, client *zk.Client) error {
 		switch {
 		case count < 1:
-			return &command.Error{Code: command.ExitUsage, Err: errPositive("-n")}
+			return misuse("-n must be at least 1")
 		case block < 1:
-			return &command.Error{Code: command.ExitUsage, Err: errPositive("--block")}
+			return misuse("--block must be at least 1")
 		}
 		c, err := a.open(client)
 		if err != nil {
@@ -75,8 +75,6 @@ whether numbers were claimed; 77 access denied.`,
 	a.Connection.ACLFlag(flags)
 	return cmd
 }
-
-func errPositive(flag string) error { return fmt.Errorf("%s must be at least 1", flag) }
 
 // printIDs prints the numbers from first to last.
 func (a *counterAccess) printIDs(first, last int64) error {

@@ -19,16 +19,16 @@ func newBarrier(app *command.App) *cobra.Command {
 	return command.Group(&cobra.Command{
 		Use:   "barrier",
 		Short: "Hold processes back, or let them begin and end together",
-		Long: `A barrier that is set holds back those who wait for it. With enter, a number of processes begin together and
-end together.`,
+		Long: `A barrier that is set holds back those who wait for it. With enter, a number of processes begin
+together and end together.`,
 		Example: `  turnstile barrier set /deploy/hold
   turnstile barrier wait /deploy/hold && ./start
   turnstile barrier enter /load --parties 3 -- ./load-test`,
 	}, newBarrierSet(app), newBarrierRemove(app), newBarrierWait(app), newBarrierEnter(app))
 }
 
-const barrierExit = "\n\nExit codes: 0; 64 usage; 69 no server, or it is unknown whether it was done: do it again; 77\n" +
-	"access denied."
+const barrierExit = "\n\nExit codes: 0; 64 usage; 69 no server, or it is unknown whether it was done: do it again;\n" +
+	"77 access denied."
 
 // simple makes a command for a barrier that does one thing.
 func simple(app *command.App, cmd *cobra.Command, state string, creates bool,
@@ -90,9 +90,9 @@ func newBarrierEnter(app *command.App) *cobra.Command {
 	cmd := s.run(&cobra.Command{
 		Use:   "enter [flags] PATH --parties N [-- COMMAND [ARG...]]",
 		Short: "Begin together with others, and end together with them",
-		Long: `Waits until N parties have entered, runs the command, and waits until the commands of all have ended. Without
-a command it prints PATH and stays until standard input ends or a signal comes. All must give the same N. A
-party that dies is not waited for once its session has ended.
+		Long: `Waits until N parties have entered, runs the command, and waits until the commands of all have ended.
+Without a command it prints PATH and stays until standard input ends or a signal comes. All must give the
+same N. A party that dies is not waited for once its session has ended.
 
 The command's environment has TURNSTILE_PATH.` +
 			fmt.Sprintf(stayExit, "75 the session ended before all could leave\ntogether; "),
@@ -111,7 +111,7 @@ The command's environment has TURNSTILE_PATH.` +
 				return place{}, err
 			}
 			return place{
-				lost: m.Context(), text: s.Path, leave: m.Leave, //nolint:contextcheck // the member's context, not ours
+				lost: m.Context(), text: s.Path, leave: m.Leave,
 				json: map[string]any{"path": s.Path, "parties": parties, "node": m.Path()},
 			}, nil
 		})

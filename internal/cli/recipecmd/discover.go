@@ -21,8 +21,8 @@ func newDiscover(app *command.App) *cobra.Command {
 	return command.Group(&cobra.Command{
 		Use:   "discover",
 		Short: "Register a service, and find those that are registered",
-		Long: `Registers an instance of a service for as long as a command runs, and lists instances. The nodes and their
-JSON are those of curator-x-discovery, so programs in Java find them.`,
+		Long: `Registers an instance of a service for as long as a command runs, and lists instances. The nodes and
+their JSON are those of curator-x-discovery, so programs in Java find them.`,
 		Example: `  turnstile discover register users --base /services --port 8080 -- ./users-server
   turnstile discover ls users --base /services`,
 	}, newDiscoverRegister(app), newDiscoverList(app))
@@ -62,10 +62,10 @@ func newDiscoverRegister(app *command.App) *cobra.Command {
 	cmd := s.run(&cobra.Command{
 		Use:   "register [flags] SERVICE [-- COMMAND [ARG...]]",
 		Short: "Register an instance of a service while a command runs",
-		Long: `Registers an instance, runs the command, and unregisters when it has ended. Without a command it prints the
-instance's id and stays until standard input ends or a signal comes. After the loss of its session it registers
-again. The instance is found before the command runs: one that takes long to start may register itself later, by
-running this command without one.
+		Long: `Registers an instance, runs the command, and unregisters when it has ended. Without a command it prints
+the instance's id and stays until standard input ends or a signal comes. After the loss of its session it
+registers again. Clients find the instance before the command runs: a server that takes long to start may
+run turnstile discover register itself, without a command, once it is ready.
 
 The command's environment has TURNSTILE_PATH, which is --base, and TURNSTILE_ID, the instance's.` +
 			fmt.Sprintf(stayExit, ""),
@@ -115,8 +115,8 @@ func newDiscoverList(app *command.App) *cobra.Command {
 	cmd := a.run(&cobra.Command{
 		Use:   "ls [SERVICE]",
 		Short: "List services, or the instances of one",
-		Long: `Lists the instances of a service; without SERVICE the names of the services. A service whose instances have
-gone may be listed for a while.
+		Long: `Lists the instances of a service; without SERVICE the names of the services. A service whose instances
+have gone may be listed for a while.
 
 Exit codes: 0, also if there is none; 64 usage; 69 no server; 77 access denied.`,
 		Example: `  turnstile discover ls

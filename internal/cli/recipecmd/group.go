@@ -62,7 +62,8 @@ the group once its session has ended.`,
 
 func groupLayoutFlag(cmd *cobra.Command) *command.Choice {
 	layout := command.NewChoice("member", "party", "shallow")
-	cmd.Flags().Var(&layout, "layout", "whose group: that of Curator's GroupMember, or of kazoo's Party or ShallowParty")
+	cmd.Flags().Var(&layout, "layout",
+		"whose group: that of Curator's GroupMember, or of kazoo's Party or ShallowParty")
 	return &layout
 }
 
@@ -159,7 +160,8 @@ func newGroupList(app *command.App) *cobra.Command {
 		t := tabwriter.NewWriter(app.Stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintf(t, "ID\tSESSION\tDATA\n") // Flush says whether it could be written
 		for _, m := range members {
-			fmt.Fprintf(t, "%s\t%s\t%s\n", command.Plain(m.ID), command.SessionID(m.Session), command.Printable(string(m.Data)))
+			data := command.Printable(string(m.Data))
+			fmt.Fprintf(t, "%s\t%s\t%s\n", command.Plain(m.ID), command.SessionID(m.Session), data)
 		}
 		return command.OutputError(t.Flush())
 	})

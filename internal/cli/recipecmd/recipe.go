@@ -19,7 +19,9 @@ import (
 
 // New returns the commands. They belong to the group with the given id.
 func New(app *command.App, group string) []*cobra.Command {
-	all := []*cobra.Command{newCounter(app), newSequence(app), newGroup(app), newBarrier(app), newDiscover(app), newShare(app)}
+	all := []*cobra.Command{
+		newCounter(app), newSequence(app), newGroup(app), newBarrier(app), newDiscover(app), newShare(app),
+	}
 	for _, cmd := range all {
 		cmd.GroupID = group
 	}

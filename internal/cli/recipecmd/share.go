@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -40,8 +39,8 @@ func newShare(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "share [flags] PATH --items-file FILE -- COMMAND [ARG...]",
 		Short: "Share items with other processes, and run a command for each of one's own",
-		Long: `Joins those that share the items at PATH, and runs the command for each item that is this process's share,
-all at the same time. An item belongs to one process at most. When processes come or go, few items move:
+		Long: `Joins those that share the items at PATH, and runs the command for each item that is this process's
+share, all at the same time. An item belongs to one process at most. When processes come or go, few items move:
 the command of an item that is to go receives SIGTERM, and SIGKILL after --grace, and the item passes on when
 the whole group of the command has ended. When the session is lost, all commands end in the same way before
 another process can have their items. Items are the lines of the file; all processes should have the same.
@@ -96,7 +95,7 @@ func (s *sharer) check(cmd *cobra.Command) error {
 
 // items reads the file.
 func (s *sharer) items() ([]string, error) {
-	var from io.Reader = s.app.Stdin
+	from := s.app.Stdin
 	if s.file != "-" {
 		f, err := os.Open(s.file)
 		if err != nil {
@@ -187,7 +186,7 @@ func (s *sharer) work(ctx context.Context, share *member.Share) error {
 
 // once runs the command, and reports whether it need not be run again.
 func (s *sharer) once(ctx context.Context, share *member.Share) (done bool, err error) {
-	own, stop := newOwned(share)
+	own, stop := newOwned(share) //nolint:contextcheck // the share's context, not ours
 	defer stop()
 	c := s.run.Command(s.program, own, int64(share.Token()), "TURNSTILE_ITEM="+share.Item(), "TURNSTILE_ID="+s.id)
 	result, err := s.group.Run(context.WithoutCancel(ctx), c, own)

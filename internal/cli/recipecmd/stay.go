@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,7 +26,7 @@ type stay struct {
 
 // place is what a stay has while it lasts.
 type place struct {
-	lost  context.Context             // ends when it is lost for good; nil if it comes back by itself
+	lost  context.Context             //nolint:containedctx // ends when it is lost for good; nil if it never is
 	env   []string                    // more of the command's environment
 	text  string                      // to print without a command
 	json  any                         // likewise, with --json
@@ -54,6 +55,10 @@ func (s *stay) run(cmd *cobra.Command, parse func(*cobra.Command, []string) erro
 		}
 		if len(s.argv) > 0 && cmd.Flags().Changed("json") {
 			return command.Usagef(cmd, "--json is for use without a command: leave one out")
+		}
+		if len(before) > 1 && cmd.ArgsLenAtDash() < 0 {
+			return command.Usagef(cmd, "put -- before the command: %s %s -- %s",
+				cmd.CommandPath(), before[0], strings.Join(before[1:], " "))
 		}
 		return parse(cmd, before)
 	}
@@ -127,7 +132,7 @@ func (s *stay) hold(ctx context.Context, signals *supervise.Signals, p place) er
 	defer stop()
 	select {
 	case <-eof:
-		return s.left(p.leave(until), until)
+		return s.left(until, p.leave(until))
 	case <-p.done():
 		return s.lost(context.Cause(p.lost)) //nolint:contextcheck // the place's context, not ours
 	case <-until.Done():
@@ -144,7 +149,7 @@ func (p place) done() <-chan struct{} {
 }
 
 // left returns why a place was not left in good order.
-func (s *stay) left(err error, until context.Context) error {
+func (s *stay) left(until context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -174,9 +179,9 @@ func (s *stay) command(ctx context.Context, client *zk.Client, signals *supervis
 	if err != nil {
 		return err
 	}
-	held := p.lost
-	if held == nil {
-		held = context.WithoutCancel(ctx)
+	held := context.WithoutCancel(ctx) //nolint:contextcheck // it is derived from ctx
+	if p.lost != nil {
+		held = p.lost
 	}
 	process, err := supervise.Start(supervise.Command{
 		Program: program, Args: s.argv, Env: slices.Concat(s.App.Env.List, p.env, []string{"TURNSTILE_PATH=" + s.Path}),
@@ -185,7 +190,7 @@ func (s *stay) command(ctx context.Context, client *zk.Client, signals *supervis
 			s.App.Say("%s: the session ended, the command runs on: %v", s.Path, cause)
 		},
 		Stopping: func(time.Duration) {},
-	}, placeHold{held, sess}, signals) //nolint:contextcheck // the place's context, not ours
+	}, placeHold{held, sess}, signals)
 	if err != nil {
 		return command.CannotRun(err)
 	}
@@ -196,7 +201,7 @@ func (s *stay) command(ctx context.Context, client *zk.Client, signals *supervis
 	}
 	until, stop := signals.Until(ctx)
 	defer stop()
-	err = s.left(p.leave(until), until)
+	err = s.left(until, p.leave(until))
 	if err != nil && result.Code == 0 {
 		return err
 	}

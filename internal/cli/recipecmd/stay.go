@@ -94,7 +94,7 @@ func (s *stay) stay(ctx context.Context, enter func(context.Context, *zk.Client)
 	if program == "" {
 		return s.hold(ctx, signals, p)
 	}
-	return s.command(ctx, client, signals, p, program)
+	return s.command(ctx, sess, signals, p, program)
 }
 
 // enter waits for the place until the servers stay away for longer than --connect-timeout.
@@ -173,12 +173,8 @@ func (h placeHold) Context() context.Context { return h.ctx }
 func (h placeHold) Session() *zk.Session     { return h.sess }
 
 // command runs the command, and leaves when it has ended.
-func (s *stay) command(ctx context.Context, client *zk.Client, signals *supervise.Signals, p place, program string,
+func (s *stay) command(ctx context.Context, sess *zk.Session, signals *supervise.Signals, p place, program string,
 ) error {
-	sess, err := client.Session(ctx)
-	if err != nil {
-		return err
-	}
 	held := context.WithoutCancel(ctx) //nolint:contextcheck // it is derived from ctx
 	if p.lost != nil {
 		held = p.lost

@@ -58,6 +58,9 @@ type Config struct {
 	MaxAttempts int
 	// Backoff says how long after a failed attempt an item is ready again, for Item.Fail and Consume.
 	Backoff Backoff
+	// Timeout is how long an attempt may take at an item whose Message has no Timeout of its own; no limit if zero.
+	// When it is over the item's context ends, with ErrTimeout, and in Consume the attempt has failed.
+	Timeout time.Duration
 	// Prefetch is how many items a Queue claims at once, ahead of its takers, at most 1,000; 200 if zero, none if
 	// negative. How many it does claim follows the pace at which they are taken: no more than are taken in about a
 	// tenth of a second or, if that is longer, in a few times the time that a claim takes. It claims the next when a
@@ -117,6 +120,8 @@ func (c Config) withDefaults() (Config, error) {
 	case c.KeepKeys < 0, c.Linger < 0, c.Backoff.First < 0, c.Backoff.Max < c.Backoff.First:
 		return c, errors.New(
 			"queue: KeepKeys, Linger and Backoff must not be negative, and Backoff.Max not less than Backoff.First")
+	case c.Timeout < 0 || c.Timeout > maxDelay:
+		return c, fmt.Errorf("queue: Timeout must be between 0 and ten years: %v; zero is no limit", c.Timeout)
 	case c.Prefetch > maxPrefetch:
 		return c, fmt.Errorf("queue: Prefetch is too large: %d; use %d or less", c.Prefetch, maxPrefetch)
 	}
@@ -148,6 +153,9 @@ type Message struct {
 	// Delay is how long the item is not ready yet, by the servers' clock: at most ten years. When it is over, the item
 	// arrives.
 	Delay time.Duration
+	// Timeout is how long an attempt at the item may take, in milliseconds rounded up; Config.Timeout of its consumer
+	// if zero. It goes with the item, through all its attempts.
+	Timeout time.Duration
 	// Headers go with the item.
 	Headers map[string]string
 }
@@ -158,6 +166,8 @@ func (m *Message) check() error {
 		return fmt.Errorf("priority must be between %d and %d: %d", MostUrgent, LeastUrgent, m.Priority)
 	case m.Delay < 0 || m.Delay > maxDelay:
 		return fmt.Errorf("delay must be between 0 and ten years: %v", m.Delay)
+	case m.Timeout < 0 || m.Timeout > maxDelay:
+		return fmt.Errorf("timeout must be between 0 and ten years: %v; zero is the consumer's", m.Timeout)
 	}
 	return nil
 }

@@ -31,6 +31,11 @@ func (e *RejectError) Unwrap() error { return e.Err }
 //
 // The context of handle has the values of ctx and ends when the claim is lost; it does not end with ctx. If the claim
 // is lost, the item goes to another consumer, whatever handle returns.
+//
+// If the item has a time limit (Message.Timeout, Config.Timeout), the context also ends, with ErrTimeout, when that is
+// over. Then an error of handle is Fail as usual, and nil is Done: the item is still this consumer's. If handle has not
+// returned a quarter of the session timeout later, the attempt fails without it, and the item may go to another
+// consumer while handle still runs, which keeps its goroutine of the n busy.
 func (q *Queue) Consume(ctx context.Context, n int, handle func(ctx context.Context, item *Item) error) error {
 	if n < 1 || n > maxPrefetch {
 		return q.failed("consume", fmt.Errorf("%w: %d workers, want 1 to %d", zk.BadArguments, n, maxPrefetch))
@@ -69,18 +74,21 @@ func (q *Queue) work(ctx context.Context, handle func(ctx context.Context, item 
 // handle calls f with the item, and finishes the item as the error of f says.
 func (it *Item) handle(ctx context.Context, f func(ctx context.Context, item *Item) error) error {
 	values := context.WithoutCancel(ctx)
-	work, cancel := context.WithCancelCause(values)
-	held := it.Context()
-	stop := context.AfterFunc(held, func() { cancel(context.Cause(held)) })
+	late := it.failWhenLate(values)
+	work, stop := it.workContext(values)
 	err := f(work, it)
 	stop()
-	cancel(ErrFinished)
+	if failed, lateErr := late(); failed {
+		return lateErr
+	}
 	var reject *RejectError
 	switch {
 	case err == nil:
 		err = it.Done(values)
 	case errors.As(err, &reject):
 		err = it.Reject(values, reject.Error())
+	case errors.Is(context.Cause(it.Context()), ErrTimeout):
+		err = it.Fail(values, it.timeoutError(err))
 	default:
 		err = it.Fail(values, err)
 	}

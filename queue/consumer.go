@@ -266,7 +266,7 @@ func (co *consumer) next() *Item {
 func (l *lease) item(s bufferedItem) *Item {
 	return &Item{
 		co: l.co, lease: l, seq: s.seq, rec: s.rec, created: s.created,
-		attempt: s.rec.Attempts + l.claimed.Tries + 1,
+		attempt: s.rec.Attempts + l.claimed.Tries + 1, begun: time.Now(),
 	}
 }
 

@@ -30,11 +30,12 @@ type Item struct {
 	rec     *segment.Record
 	created int64
 	attempt int
+	begun   time.Time // when it was delivered
 
-	mu       sync.Mutex      // guards the fields below; never held while waiting
-	ctx      context.Context //nolint:containedctx // nil until the caller asks for it
-	cancel   context.CancelCauseFunc
-	busy     bool // it is being finished
+	mu       sync.Mutex        // guards the fields below; never held while waiting
+	ctx      context.Context   //nolint:containedctx // nil until the caller asks for it
+	cancel   func(cause error) // ends ctx, and its timer
+	busy     bool              // it is being finished
 	finished bool
 	over     bool // ctx has ended with ErrFinished, or does when it is created
 }
@@ -107,23 +108,42 @@ func (it *Item) Path() string {
 // or Reject begins to give the item to others, whether that succeeds or not. It ends when the claim is lost: with
 // ErrClaimLost and zk.ErrUncertain when no quorum of the servers has confirmed the session lately, which is before
 // any of them can give the item to another consumer; with zk.ErrLost, zk.ErrExpired or zk.ErrClosed when the session
-// ended; with ErrClaimLost when another client deleted the consumer's node.
+// ended; with ErrClaimLost when another client deleted the consumer's node. It also ends, with ErrTimeout, when the
+// item's time limit is over, which is its Deadline. Then the claim still holds, and the item is the caller's to finish.
 func (it *Item) Context() context.Context {
 	it.mu.Lock()
 	defer it.mu.Unlock()
 	if it.ctx == nil {
 		ctx, cancel := context.WithCancelCause(it.co.ctx)
-		it.ctx, it.cancel = line.Bound(ctx, it.co.own), cancel
+		it.cancel = cancel
+		if limit := it.Timeout(); limit > 0 {
+			var stop context.CancelFunc
+			ctx, stop = context.WithDeadlineCause(ctx, it.begun.Add(limit), ErrTimeout)
+			it.cancel = func(cause error) {
+				cancel(cause)
+				stop()
+			}
+		}
+		it.ctx = line.Bound(ctx, it.co.own)
 		if it.over {
-			cancel(ErrFinished)
+			it.cancel(ErrFinished)
 		}
 	}
 	return it.ctx
 }
 
+// Timeout returns how long this attempt may take, counted from the delivery: the item's own limit, or that of
+// Config.Timeout. It returns 0 if there is no limit.
+func (it *Item) Timeout() time.Duration {
+	if it.rec.Timeout > 0 {
+		return time.Duration(it.rec.Timeout) * time.Millisecond
+	}
+	return it.co.d.cfg.Timeout
+}
+
 // Done acknowledges the item, together with other writes if there are any: either all is done, or nothing. After it
-// has returned nil the item is never delivered again. If the servers refuse one of ops, it returns that refusal, and
-// the item is still the caller's.
+// has returned nil the item is never delivered again. If the servers refuse one of ops, it returns that refusal, with
+// the index in ops in a *zk.MultiError, and the item is still the caller's.
 //
 // A broken connection does not make it fail: it finds out whether the item is gone before it tries again. It returns
 // ErrClaimLost if the claim was lost before: then the item is, or will be, delivered to another consumer, unless the
@@ -381,6 +401,9 @@ func (it *Item) remove(ops []zk.Op, to func() *segment.List, data []byte) error 
 		case p.Stale(err):
 			e.end(false)
 			continue
+		case refused && failed.Index >= 2 && failed.Index < 2+len(ops):
+			e.end(false)
+			return co.orLost(ofCaller(failed, 2, len(ops)))
 		case zk.OutcomeOf(err) != zk.Unknown:
 			e.end(false)
 			return co.orLost(err)

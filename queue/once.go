@@ -26,14 +26,19 @@ const sweepEvery = 64
 //
 // The key is a node, which the transaction that adds the item creates: there is no moment at which only one of the
 // two exists.
-func (q *Queue) PutOnce(ctx context.Context, key string, m Message) (id string, added bool, err error) {
+//
+// Given ops, it adds the item together with these writes, as Put does; if it adds nothing, they are not done.
+func (q *Queue) PutOnce(
+	ctx context.Context, key string, m Message, ops ...zk.Op,
+) (id string, added bool, err error) {
 	p, err := q.producer.wrap(&m, segment.NewID())
 	if err != nil {
 		return "", false, q.failed("put", err)
 	}
 	sum := sha256.Sum256([]byte(key))
 	dir := q.layout.path(dirKeys, hex.EncodeToString(sum[:1]))
-	o := &once{producer: &q.producer, dir: dir, path: dir + "/" + hex.EncodeToString(sum[1:17]), encodedItem: p}
+	path := dir + "/" + hex.EncodeToString(sum[1:17])
+	o := &once{producer: &q.producer, dir: dir, path: path, encodedItem: p, ops: ops}
 	id, added, err = o.put(ctx)
 	if err != nil {
 		return "", false, q.failed("put", err)
@@ -46,6 +51,7 @@ type once struct {
 	*producer
 	dir, path   string
 	encodedItem encodedItem
+	ops         []zk.Op // the caller's
 }
 
 func (o *once) put(ctx context.Context) (id string, added bool, err error) {
@@ -55,6 +61,7 @@ func (o *once) put(ctx context.Context) (id string, added bool, err error) {
 	for mark := fresh; ; {
 		s := &putOp{
 			producer: o.producer, items: []encodedItem{o.encodedItem}, guards: []zk.Op{mark}, full: o.remembered,
+			ops: o.ops, whole: len(o.ops) > 0,
 		}
 		err := s.send(ctx)
 		failed, refused := errors.AsType[guardError](err)
@@ -67,6 +74,8 @@ func (o *once) put(ctx context.Context) (id string, added bool, err error) {
 			return known.id, known.id == ours, nil
 		case !refused:
 			return "", false, err
+		case failed.failed.Index > 1: // one of the caller's
+			return "", false, s.refusal(err)
 		case errors.Is(failed, zk.NoNode):
 			// The directory of such keys is missing; or the old key that was to be replaced was removed.
 			mark = fresh

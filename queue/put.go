@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/receipt"
 	"github.com/seed-a3166700/turnstile/internal/segment"
@@ -26,8 +28,13 @@ const headroom = 8 << 10
 // it tries again, so that it never puts an item twice. If ctx ends first, the item may be in all the same: then the
 // error is ErrUnresolved, too. It returns ErrTooLarge, with the limit, for an item that no server would accept, and
 // ErrFull when Config.MaxItems are in.
-func (q *Queue) Put(ctx context.Context, m Message) (string, error) {
-	ids, err := q.PutBatch(ctx, []Message{m})
+//
+// Given ops, it adds the item together with these writes: either all is done, or nothing. What is said above of the
+// item holds for them, too. If the servers refuse one of ops, it returns that refusal, and nothing is done: errors.Is
+// finds the code, and a *zk.MultiError has the index in ops. They run under the session that this Queue's client has
+// at that time.
+func (q *Queue) Put(ctx context.Context, m Message, ops ...zk.Op) (string, error) {
+	ids, err := q.PutBatch(ctx, []Message{m}, ops...)
 	if err != nil {
 		return "", err
 	}
@@ -38,8 +45,14 @@ func (q *Queue) Put(ctx context.Context, m Message) (string, error) {
 // transaction is done whole or not at all. If it returns an error, the items whose ids it returns are in, from the
 // first on; those behind them are not, unless the error is ErrUnresolved. It checks all messages before it sends
 // anything: a *TooLargeError says which one no server would accept.
-func (q *Queue) PutBatch(ctx context.Context, messages []Message) ([]string, error) {
-	s := &putOp{producer: &q.producer, items: make([]encodedItem, len(messages))}
+//
+// Given ops, all items and these writes go in one transaction, as with Put. It returns ErrTooLarge if they do not fit
+// into one.
+func (q *Queue) PutBatch(ctx context.Context, messages []Message, ops ...zk.Op) ([]string, error) {
+	if len(ops) > 0 && len(messages) == 0 {
+		return nil, q.failed("put", fmt.Errorf("%w: operations without a message", zk.BadArguments))
+	}
+	s := &putOp{producer: &q.producer, items: make([]encodedItem, len(messages)), ops: ops, whole: len(ops) > 0}
 	ids := make([]string, len(messages))
 	for i := range messages {
 		p, err := q.producer.wrap(&messages[i], segment.NewID())
@@ -55,7 +68,7 @@ func (q *Queue) PutBatch(ctx context.Context, messages []Message) ([]string, err
 		s.items[i], ids[i] = p, p.rec.ID.String()
 	}
 	if err := s.send(ctx); err != nil {
-		return ids[:s.in], q.failed("put", err)
+		return ids[:s.in], q.failed("put", s.refusal(err))
 	}
 	return ids, nil
 }
@@ -82,6 +95,7 @@ func (p *producer) wrap(m *Message, id segment.ID) (encodedItem, error) {
 	}
 	item := encodedItem{rec: segment.Record{
 		ID: id, Priority: m.Priority, Delay: m.Delay.Milliseconds(), Headers: m.Headers, Body: m.Body,
+		Timeout: (m.Timeout + time.Millisecond - 1).Milliseconds(),
 	}}
 	item.data = item.rec.Encode()
 	if limit := p.largest(); len(item.data) > limit {
@@ -94,8 +108,10 @@ func (p *producer) wrap(m *Message, id segment.ID) (encodedItem, error) {
 type putOp struct {
 	*producer
 	items   []encodedItem
-	in      int // how many are in, from the front
-	guards  []zk.Op
+	in      int                         // how many are in, from the front
+	guards  []zk.Op                     // the queue's own, before the caller's
+	ops     []zk.Op                     // the caller's
+	whole   bool                        // all items go in one transaction
 	full    func(context.Context) error // unless nil, called when there is no room: if it fails, so does the put
 	receipt *receipt.Receipt
 	size    int  // of the largest request of the last attempt, in bytes, about
@@ -136,6 +152,30 @@ type guardError struct{ failed *zk.MultiError }
 
 func (e guardError) Error() string { return e.failed.Error() }
 func (e guardError) Unwrap() error { return e.failed.Err }
+
+// refusal returns what to tell the caller of a put that has failed: of an operation of the caller's, its index there.
+func (s *putOp) refusal(err error) error {
+	refused, ok := errors.AsType[guardError](err)
+	if !ok {
+		return err
+	}
+	return ofCaller(refused.failed, 1+len(s.guards), len(s.ops))
+}
+
+// ofCaller returns the error of a transaction of which n operations are the caller's, behind so many of ours, with the
+// index that it has among those.
+func ofCaller(failed *zk.MultiError, before, n int) error {
+	if failed.Index < before || failed.Index >= before+n {
+		return failed
+	}
+	e := *failed
+	e.Index -= before
+	e.Results = nil
+	if len(failed.Results) >= before+n {
+		e.Results = failed.Results[before : before+n]
+	}
+	return &e
+}
 
 // send puts the items until all are in.
 func (s *putOp) send(ctx context.Context) error {
@@ -206,7 +246,7 @@ func (s *putOp) sendAll(ctx context.Context, sess *zk.Session) error {
 // start sends the next transaction: as many items as fit.
 func (s *putOp) start(ctx context.Context, sess *zk.Session, last *segment.Txn, from, ahead int) (*inFlight, error) {
 	op, stamp := s.receipt.Stamp(ahead)
-	p := s.layout.store.NewTxn(append([]zk.Op{op}, s.guards...)...)
+	p := s.layout.store.NewTxn(slices.Concat([]zk.Op{op}, s.guards, s.ops)...)
 	if last != nil {
 		p.Follow(last)
 	}
@@ -214,7 +254,11 @@ func (s *putOp) start(ctx context.Context, sess *zk.Session, last *segment.Txn, 
 	for to < len(s.items) {
 		item := &s.items[to]
 		c := p.Same(s.target(&item.rec))
-		if p.Items() > 0 && !p.Fits(c, len(item.data)) {
+		if (p.Items() > 0 || s.whole) && !p.Fits(c, len(item.data)) {
+			if s.whole {
+				const text = "%w: %d of %d messages and %d operations fill a transaction (Config.MaxPacket is %d)"
+				return nil, fmt.Errorf(text, ErrTooLarge, p.Items(), len(s.items), len(s.ops), s.cfg.MaxPacket)
+			}
 			break
 		}
 		if err := p.Find(ctx, sess, c); err != nil {

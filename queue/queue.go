@@ -42,6 +42,8 @@ var (
 	// ErrClaimLost is the cause of an item's context, and the answer to Done, when other consumers may have the item:
 	// another client has deleted the consumer's node, or the item itself, or the session is not certain any more.
 	ErrClaimLost = errors.New("queue: the claim is lost")
+	// ErrTimeout is the cause of the context of an item whose time limit is over: Message.Timeout, or Config.Timeout.
+	ErrTimeout = errors.New("queue: the item's time limit is over")
 	// ErrNotQueue says that the node at the path is not a queue of this package, or one of a layout that it does not
 	// know.
 	ErrNotQueue = errors.New("queue: not a queue")

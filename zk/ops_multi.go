@@ -43,6 +43,9 @@ func CheckOp(path string, version int32) Op {
 // Path returns the path of the operation's node.
 func (o Op) Path() string { return o.node.Path }
 
+// Data returns the data that the operation writes, nil if it writes none.
+func (o Op) Data() []byte { return o.node.Data }
+
 func (o *Op) validate() error {
 	switch o.op {
 	case wire.OpDelete, wire.OpSetData, wire.OpCheck:

@@ -17,8 +17,11 @@ const (
 	LeastUrgent = 100
 )
 
-// recordVersion is the first byte of every record.
-const recordVersion = 1
+// The first byte of a record says which fields it has. One without the fields of version 2 is written as version 1.
+const (
+	recordVersion = 1
+	recordTimeout = 2 // it has a Timeout
+)
 
 // maxFailures is how many failed attempts a record keeps, and MaxReason how many bytes of each reason.
 const (
@@ -47,6 +50,7 @@ type Record struct {
 	Enqueued int64 // when the item was first put, by the server's clock; 0: when its node was created
 	Delay    int64 // ms from the creation of its node until it is due; 0 if it is ready
 	Due      int64 // when it is due, instead of Delay
+	Timeout  int64 // ms that an attempt may take; 0: as long as the consumer's configuration says
 	Headers  map[string]string
 	Failures []Failure
 	Reason   string // of a dead letter
@@ -73,13 +77,20 @@ func Shorten(reason string) string { return reason[:min(len(reason), MaxReason)]
 // Encode returns the record as it is stored.
 func (r *Record) Encode() []byte {
 	b := make([]byte, 0, len(r.Body)+64)
-	b = append(b, recordVersion)
+	version := byte(recordVersion)
+	if r.Timeout > 0 {
+		version = recordTimeout
+	}
+	b = append(b, version)
 	b = append(b, r.ID[:]...)
 	b = binary.AppendVarint(b, int64(r.Priority))
 	b = binary.AppendUvarint(b, uint64(r.Attempts))
 	b = binary.AppendUvarint(b, uint64(r.Enqueued))
 	b = binary.AppendUvarint(b, uint64(r.Delay))
 	b = binary.AppendUvarint(b, uint64(r.Due))
+	if version == recordTimeout {
+		b = binary.AppendUvarint(b, uint64(r.Timeout))
+	}
 	b = binary.AppendUvarint(b, uint64(len(r.Headers)))
 	for k, v := range r.Headers {
 		b = appendText(appendText(b, k), v)
@@ -103,7 +114,7 @@ var ErrRecord = errors.New("queue: the node's data is not an item")
 // DecodeRecord reads a stored record. It returns ErrRecord if data is not one, and never panics: other clients may
 // write anything to a node.
 func DecodeRecord(data []byte) (*Record, error) {
-	if len(data) < 17 || data[0] != recordVersion {
+	if len(data) < 17 || data[0] != recordVersion && data[0] != recordTimeout {
 		return nil, ErrRecord
 	}
 	r := &Record{}
@@ -114,6 +125,9 @@ func DecodeRecord(data []byte) (*Record, error) {
 	r.Enqueued = int64(d.unsigned())
 	r.Delay = int64(d.unsigned())
 	r.Due = int64(d.unsigned())
+	if data[0] == recordTimeout {
+		r.Timeout = int64(d.unsigned())
+	}
 	for range d.count(2) {
 		if r.Headers == nil {
 			r.Headers = make(map[string]string)
@@ -128,7 +142,7 @@ func DecodeRecord(data []byte) (*Record, error) {
 	r.Reason = d.text()
 	r.Body = d.rest
 	if d.bad || r.Priority < MostUrgent || r.Priority > LeastUrgent ||
-		r.Attempts < 0 || r.Enqueued < 0 || r.Delay < 0 || r.Due < 0 {
+		r.Attempts < 0 || r.Enqueued < 0 || r.Delay < 0 || r.Due < 0 || r.Timeout < 0 {
 		return nil, ErrRecord
 	}
 	return r, nil

@@ -41,7 +41,7 @@ func (s *Store) NewTxn(guards ...zk.Op) *Txn {
 // Guard adds an operation of the caller's, behind those that it has added before.
 func (t *Txn) Guard(op zk.Op) {
 	t.guards = append(t.guards, op)
-	t.size += OpSize + len(op.Path())
+	t.size += OpSize + len(op.Path()) + len(op.Data())
 }
 
 // Guards returns how many operations of the caller's there are.

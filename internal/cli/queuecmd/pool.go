@@ -23,6 +23,9 @@ import (
 // exitRetry is what a command exits with to have its item later: EX_TEMPFAIL of sysexits(3).
 const exitRetry = 75
 
+// exitTimeout is what a command counts as that has taken too long: the code of timeout(1).
+const exitTimeout = 124
+
 // How often to check whether the queue is empty, while other clients have its items.
 const (
 	firstPause = 50 * time.Millisecond
@@ -231,6 +234,15 @@ func (p *pool) work(ctx context.Context, item *queue.Item) {
 	detached := context.WithoutCancel(ctx)
 	c := p.consumer.run.Command(p.program, item, int64(item.Token()), itemEnvironment(item)...)
 	c.Stdin = bytes.NewReader(item.Body())
+	claimLost := c.Lost
+	c.Lost = func(cause error, grace time.Duration) {
+		if !errors.Is(cause, queue.ErrTimeout) {
+			claimLost(cause, grace)
+			return
+		}
+		p.app.Detail("%s: item %s: the time limit of %v is over, the command has %v to end",
+			p.consumer.run.Path, item.ID(), item.Timeout(), grace.Round(time.Millisecond))
+	}
 	begin := time.Now()
 	result, err := p.group.Run(ctx, c, item)
 	if err != nil {
@@ -240,7 +252,9 @@ func (p *pool) work(ctx context.Context, item *queue.Item) {
 		}
 		return
 	}
-	if result.Lost != nil {
+	if errors.Is(result.Lost, queue.ErrTimeout) {
+		result.Code = exitTimeout // however it has ended: many programs exit with 0 when they get SIGTERM
+	} else if result.Lost != nil {
 		_ = item.Return(detached, 0) // the claim may hold after all; if not, the item goes back anyway
 		p.lost(item, fmt.Errorf("%w: %w", queue.ErrClaimLost, result.Lost))
 		return
@@ -273,7 +287,7 @@ func (p *pool) finish(ctx context.Context, item *queue.Item, result supervise.Re
 	}
 	p.code.CompareAndSwap(0, int32(code))
 	switch {
-	case result.Interrupted:
+	case result.Interrupted && result.Lost == nil:
 		detail("%s: item %s: interrupted after %v, given back", path, id, took)
 		return item.Return(ctx, 0)
 	case code == exitRetry:
@@ -281,7 +295,10 @@ func (p *pool) finish(ctx context.Context, item *queue.Item, result supervise.Re
 		return item.Return(ctx, time.Duration(w.retryDelay))
 	}
 	reason := fmt.Errorf("%s: exit code %d", w.run.Name(), code)
-	if code > command.ExitSignal {
+	switch {
+	case result.Lost != nil:
+		reason = fmt.Errorf("%s: ended after its time limit of %v", w.run.Name(), item.Timeout())
+	case code > command.ExitSignal:
 		reason = fmt.Errorf("%w (signal %d)", reason, code-command.ExitSignal)
 	}
 	switch {

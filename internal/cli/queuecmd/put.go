@@ -21,11 +21,15 @@ import (
 // maxBody is more than any server takes in one item by default.
 const maxBody = 1 << 20
 
+// maxTime is the longest delay or time limit of an item.
+const maxTime = 10 * 365 * 24 * time.Hour
+
 // putter is "turnstile queue put".
 type putter struct {
 	access
 	priority int
 	delay    command.Duration
+	timeout  command.Duration
 	key      string
 	headers  []string
 	lines    bool
@@ -86,6 +90,7 @@ signal N interrupted it.`,
 	flags.IntVar(&p.priority, "priority", 0,
 		fmt.Sprintf("smaller is served first, from %d to %d", queue.MostUrgent, queue.LeastUrgent))
 	flags.Var(&p.delay, "delay", "how long until the item is ready")
+	flags.Var(&p.timeout, "timeout", "how long an attempt at the item may take; 0 means as long as its consumer says")
 	flags.StringVar(&p.key, "key", "", "put only if no item was put with the same `text` in the last day")
 	flags.StringArrayVar(&p.headers, "header", nil, "`name=value` to store with the item (repeatable)")
 	flags.BoolVar(&p.lines, "lines", false, "put each line of standard input as one item")
@@ -111,7 +116,7 @@ func (p *putter) parse(cmd *cobra.Command, args []string) error {
 	case p.priority < queue.MostUrgent || p.priority > queue.LeastUrgent:
 		return command.Usagef(cmd, "--priority must be from %d to %d", queue.MostUrgent, queue.LeastUrgent)
 	}
-	p.message = queue.Message{Priority: p.priority, Delay: time.Duration(p.delay)}
+	p.message = queue.Message{Priority: p.priority, Delay: time.Duration(p.delay), Timeout: time.Duration(p.timeout)}
 	for _, header := range p.headers {
 		name, value, ok := strings.Cut(header, "=")
 		if _, twice := p.message.Headers[name]; !ok || name == "" || twice {

@@ -28,6 +28,7 @@ type consumer struct {
 	attempts   int
 	backoff    command.Duration
 	retryDelay command.Duration
+	timeout    command.Duration
 	onStop     command.Choice
 
 	count int // how many items "take" takes; 0 for "work", which has no limit
@@ -74,7 +75,9 @@ output of commands that run at the same time may mix. Its exit code decides:
           to ten minutes; after --max-attempts it is a dead letter (turnstile queue dead)
 
 If the claim of the item is lost, the command's group receives SIGTERM, and SIGKILL before another consumer
-receives the item. A command that does not exist is reported before an item is taken. If a command cannot be
+receives the item. So does a command that takes longer than --timeout, or than the item's
+own limit: that attempt has failed, whatever code it then exits with; exit code 124 tells of it.
+A command that does not exist is reported before an item is taken. If a command cannot be
 started, turnstile ends, and the item goes back as if it had not been delivered. If SIGKILL ends turnstile,
 the item is delivered again when the session has ended, which counts as an attempt.
 
@@ -99,6 +102,8 @@ func (w *consumer) commandFlags(cmd *cobra.Command) {
 		"failed attempts after which an item is a dead letter; 0 means no limit")
 	flags.Var(&w.backoff, "backoff", "pause after an item's first failed attempt")
 	flags.Var(&w.retryDelay, "retry-delay", "pause after a command has exited with 75")
+	flags.Var(&w.timeout, "timeout",
+		"how long a command may take for an item without a limit of its own; 0 means no limit")
 	flags.Var(&w.onStop, "on-stop", "what a signal to end does to running commands")
 	w.run.Flags(cmd, supervise.Term, supervise.Kill)
 }
@@ -172,6 +177,10 @@ func (w *consumer) checkCommand(cmd *cobra.Command) error {
 		return command.Usagef(cmd, "a queue has one PATH")
 	case w.attempts < 0:
 		return command.Usagef(cmd, "--max-attempts must not be negative; 0 means no limit")
+	case time.Duration(w.timeout) > maxTime:
+		return command.Usagef(cmd, "--timeout is at most ten years; 0 means no limit")
+	case w.run.Argv == nil && cmd.Flags().Changed("timeout"):
+		return command.Usagef(cmd, "--timeout is for a command")
 	case w.backoff == 0:
 		return command.Usagef(cmd, "--backoff must not be 0: a failed item would fail again at once")
 	}
@@ -179,7 +188,10 @@ func (w *consumer) checkCommand(cmd *cobra.Command) error {
 }
 
 func (w *consumer) access() *access {
-	cfg := queue.Config{MaxAttempts: w.attempts, Backoff: queue.Backoff{First: time.Duration(w.backoff)}}
+	cfg := queue.Config{
+		MaxAttempts: w.attempts, Backoff: queue.Backoff{First: time.Duration(w.backoff)},
+		Timeout: time.Duration(w.timeout),
+	}
 	if w.attempts == 0 {
 		cfg.MaxAttempts = -1
 	}

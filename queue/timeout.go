@@ -1,0 +1,65 @@
+package queue
+
+// Time limits of attempts.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// workContext returns the context of a handler: it has the values of ctx, and ends when the item's does.
+func (it *Item) workContext(values context.Context) (context.Context, func()) {
+	held := it.Context()
+	work, cancel := context.WithCancelCause(values)
+	end := context.AfterFunc(held, func() { cancel(context.Cause(held)) })
+	stop := func() {
+		end()
+		cancel(ErrFinished)
+	}
+	if limit, ok := held.Deadline(); ok {
+		limited, over := context.WithDeadlineCause(work, limit, ErrTimeout)
+		return limited, func() {
+			stop()
+			over()
+		}
+	}
+	return work, stop
+}
+
+// timeoutError is the reason of an attempt that has failed because its time was over. Err is what the handler says of
+// it, nil if it says nothing.
+func (it *Item) timeoutError(err error) error {
+	if err == nil || errors.Is(err, ErrTimeout) {
+		return fmt.Errorf("%w: it was %v", ErrTimeout, it.Timeout())
+	}
+	return fmt.Errorf("%w: it was %v: %w", ErrTimeout, it.Timeout(), err)
+}
+
+// failWhenLate makes the attempt fail when its handler has not returned a while after the time limit. The handler's
+// context has ended by then. Late is to be called when the handler has returned: it reports whether the attempt has
+// failed, or could not be made to for an error that is the item's end for this consumer, too.
+func (it *Item) failWhenLate(ctx context.Context) (late func() (bool, error)) {
+	limit := it.Timeout()
+	if limit == 0 {
+		return func() (bool, error) { return false, nil }
+	}
+	failed := make(chan error, 1)
+	patience := it.co.sess.Timeout() / 4 // as long as a handler has to stop that has lost its claim
+	timer := time.AfterFunc(time.Until(it.begun.Add(limit))+patience, func() {
+		failed <- it.Fail(ctx, it.timeoutError(nil))
+	})
+	return func() (bool, error) {
+		if timer.Stop() {
+			return false, nil
+		}
+		switch err := <-failed; {
+		case err == nil, errors.Is(err, ErrFinished): // the handler has finished the item itself
+			return true, nil
+		case errors.Is(err, ErrClaimLost):
+			return true, err
+		}
+		return false, nil // it is still ours, to be finished as the handler says
+	}
+}

@@ -25,21 +25,20 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := all(ctx, "127.0.0.1:2181")
+	err := all(ctx, "127.0.0.1:2181", func(context.Context) error { return nil })
 	stop()
 	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-// all runs every function.
-func all(ctx context.Context, servers string) error {
+// all runs every function, most of them with work to do.
+func all(ctx context.Context, servers string, work func(context.Context) error) error {
 	client, err := connect(ctx, servers)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	work := func(context.Context) error { return nil }
 	for name, f := range map[string]func() error{
 		"exclusive": func() error { return exclusive(ctx, client, work) },
 		"tryLock":   func() error { return tryLock(ctx, client, work) },

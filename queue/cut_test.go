@@ -282,7 +282,7 @@ func TestItemsListsNothingTwiceWhileAClaimIsCut(t *testing.T) {
 				listed := make(chan map[string]int, 1)
 				go func() {
 					seen := make(map[string]int)
-					for p, err := range lister.Items(t.Context()) {
+					for p, err := range lister.Items(t.Context(), queue.Ready) {
 						if err != nil {
 							t.Error(err)
 						}

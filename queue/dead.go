@@ -46,9 +46,19 @@ type deadLetters struct {
 // storedItem is an item and where it is.
 type storedItem struct {
 	path    string
+	seq     int
 	version int32
 	created int64
 	rec     *segment.Record
+}
+
+// newStored returns the item in a node of a segment. What is not an item becomes one with the reason of that.
+func newStored(dir string, seq int, node *zk.Data) *storedItem {
+	rec, err := segment.DecodeRecord(node.Data)
+	if err != nil {
+		rec = &segment.Record{Body: node.Data, Enqueued: node.Stat.Ctime, Reason: segment.ErrRecord.Error()}
+	}
+	return &storedItem{dir + "/" + segment.ItemName(seq), seq, node.Stat.Version, node.Stat.Ctime, rec}
 }
 
 func (x *storedItem) letter() DeadLetter {
@@ -62,72 +72,16 @@ func (x *storedItem) letter() DeadLetter {
 
 // each calls f with the dead letters, in their order, until f returns false or an error.
 func (l *deadLetters) each(ctx context.Context, f func(*storedItem) (bool, error)) error {
-	dead := l.layout.deadLetters()
-	var list []int
-	err := l.retryRead(ctx, func(sess *zk.Session) (err error) {
-		list, err = dead.Segments(ctx, sess)
-		return err
+	var failed error
+	err := l.eachStored(ctx, l.layout.deadLetters(), func(x *storedItem) bool {
+		more, err := f(x)
+		failed = err
+		return more && err == nil
 	})
-	if err != nil {
-		return err
+	if errors.Is(err, errEnough) {
+		return failed
 	}
-	for _, n := range list {
-		var items []int
-		err := l.retryRead(ctx, func(sess *zk.Session) error {
-			names, _, err := sess.Children(ctx, dead.Segment(n))
-			if errors.Is(err, zk.NoNode) {
-				return nil
-			}
-			items = segment.Numbers(names, segment.ParseItem)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		for chunk := range slices.Chunk(items, segment.ReadChunk) {
-			found, err := l.readStored(ctx, dead.Segment(n), chunk)
-			if err != nil {
-				return err
-			}
-			for _, x := range found {
-				if more, err := f(x); err != nil || !more {
-					return err
-				}
-			}
-		}
-	}
-	return nil
-}
-
-func (r reader) readStored(ctx context.Context, dir string, items []int) ([]*storedItem, error) {
-	var found []*storedItem
-	err := r.retryRead(ctx, func(sess *zk.Session) error {
-		found = nil
-		class, _, err := sess.Get(ctx, dir)
-		if errors.Is(err, zk.NoNode) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		nodes, err := r.layout.store.Read(ctx, sess, dir, items, segment.Large(class))
-		if err != nil {
-			return err
-		}
-		for i, node := range nodes {
-			if node == nil {
-				continue
-			}
-			rec, err := segment.DecodeRecord(node.Data)
-			if err != nil {
-				rec = &segment.Record{Body: node.Data, Enqueued: node.Stat.Ctime, Reason: segment.ErrRecord.Error()}
-			}
-			path := dir + "/" + segment.ItemName(items[i])
-			found = append(found, &storedItem{path, node.Stat.Version, node.Stat.Ctime, rec})
-		}
-		return nil
-	})
-	return found, err
+	return err
 }
 
 // Requeue puts dead letters back into the queue, behind what has arrived by now, with all their attempts before them,

@@ -1,42 +1,75 @@
 package queue
 
-// Listing what is ready.
+// Listing items by their state.
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
-	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// Items yields the items that are ready, in the order in which they would be taken, and takes none. It reads a part
-// of them at a time, so it may or may not yield items that are put or taken meanwhile. It leaves out items that
-// consumers have claimed, and may leave out items whose claim is divided meanwhile. It may yield an item twice that
-// goes back behind the others meanwhile.
-func (q *Queue) Items(ctx context.Context) iter.Seq2[Peeked, error] {
+// Items yields the items that are in a state, and takes none: ready ones in the order in which they would be taken,
+// delayed ones about in the order of their times, claimed ones in the order of their places, dead letters in the order
+// in which they died.
+//
+// It reads a part of them at a time, so it may or may not yield items that are put, taken or finished meanwhile, and
+// may yield an item twice that moves meanwhile. Items whose claim is divided meanwhile may be left out.
+func (q *Queue) Items(ctx context.Context, state State) iter.Seq2[Peeked, error] {
 	return func(yield func(Peeked, error) bool) {
-		err := q.reader.eachReady(ctx, func(p Peeked) bool { return yield(p, nil) })
+		err := q.reader.each(ctx, state, func(x located) bool { return yield(x.Peeked, nil) })
 		if err != nil && !errors.Is(err, errEnough) {
 			yield(Peeked{}, q.failed("list", err))
 		}
 	}
 }
 
+// located is an item and where it is.
+type located struct {
+	Peeked
+	path    string
+	version int32
+	at      place // of a ready or claimed one
+}
+
 // errEnough ends a walk whose caller has seen enough.
 var errEnough = errors.New("queue: enough")
 
-// eachReady calls f with every item that is ready, in order, until it returns false.
-func (r reader) eachReady(ctx context.Context, f func(Peeked) bool) error {
-	var priorities []int
-	err := r.retryRead(ctx, func(sess *zk.Session) error {
+// each calls f with every item in a state, until it returns false: then it returns errEnough.
+func (r reader) each(ctx context.Context, state State, f func(located) bool) error {
+	switch state {
+	case Ready:
+		return r.eachReady(ctx, f)
+	case Delayed:
+		return r.eachDelayed(ctx, f)
+	case Claimed:
+		return r.eachClaimed(ctx, f)
+	case Dead:
+		dead := r.layout.deadLetters()
+		return r.eachStored(ctx, dead, func(x *storedItem) bool {
+			return f(located{Peeked: x.peeked(Dead, x.rec.Priority), path: x.path, version: x.version})
+		})
+	}
+	return fmt.Errorf("%w: no state %d", zk.BadArguments, state)
+}
+
+// priorities returns those that have a ready list.
+func (r reader) priorities(ctx context.Context) (priorities []int, err error) {
+	err = r.retryRead(ctx, func(sess *zk.Session) error {
 		names, _, err := sess.Children(ctx, r.layout.path(dirReady))
 		priorities = segment.Numbers(names, parsePriority)
 		return err
 	})
+	return priorities, err
+}
+
+// eachReady calls f with every item that is ready, in order.
+func (r reader) eachReady(ctx context.Context, f func(located) bool) error {
+	priorities, err := r.priorities(ctx)
 	for _, p := range priorities {
 		if err == nil {
 			err = r.eachReadyOf(ctx, p, f)
@@ -45,14 +78,19 @@ func (r reader) eachReady(ctx context.Context, f func(Peeked) bool) error {
 	return err
 }
 
-// eachReadyOf is eachReady for one priority: what was given back or left behind comes before what the cursor has not
-// reached.
-func (r reader) eachReadyOf(ctx context.Context, priority int, f func(Peeked) bool) error {
-	var claims []claim
-	err := r.retryRead(ctx, func(sess *zk.Session) (err error) {
+// listClaims is layout.listClaims through broken connections.
+func (r reader) listClaims(ctx context.Context) (claims []claim, err error) {
+	err = r.retryRead(ctx, func(sess *zk.Session) (err error) {
 		claims, err = r.layout.listClaims(ctx, sess)
 		return err
 	})
+	return claims, err
+}
+
+// eachReadyOf is eachReady for one priority: what was given back or left behind comes before what the cursor has not
+// reached.
+func (r reader) eachReadyOf(ctx context.Context, priority int, f func(located) bool) error {
+	claims, err := r.listClaims(ctx)
 	if err != nil {
 		return err
 	}
@@ -61,35 +99,96 @@ func (r reader) eachReadyOf(ctx context.Context, priority int, f func(Peeked) bo
 		if c.priority != priority || !c.free {
 			continue
 		}
-		s, err := r.readRange(ctx, c)
+		s, _, err := r.readRange(ctx, c)
 		if err != nil {
 			return err
 		}
-		if err := r.eachOf(ctx, priority, c.segment, s.items(), f); err != nil {
+		if err := r.eachOf(ctx, c.place, s.items(), func(x located) bool {
+			x.Attempts += s.tries(x.at.item, c.owner != freeOwner)
+			return f(x)
+		}); err != nil {
 			return err
 		}
 	}
 	return r.eachBehindCursor(ctx, priority, f)
 }
 
-// readRange returns the range of a claim: an empty one if the claim is gone.
-func (r reader) readRange(ctx context.Context, c *claim) (itemRange, error) {
-	s := itemRange{Last: -1}
+// eachClaimed calls f with every item that a consumer has claimed.
+func (r reader) eachClaimed(ctx context.Context, f func(located) bool) error {
+	claims, err := r.listClaims(ctx)
+	if err != nil {
+		return err
+	}
+	consumers := make(map[string]*Consumer)
+	for i := range claims {
+		c := &claims[i]
+		if c.free {
+			continue
+		}
+		if consumers[c.owner] == nil {
+			if consumers[c.owner], err = r.consumer(ctx, c.owner); err != nil {
+				return err
+			}
+		}
+		s, _, err := r.readRange(ctx, c)
+		if err != nil {
+			return err
+		}
+		if err := r.eachOf(ctx, c.place, s.items(), func(x located) bool {
+			x.State, x.Consumer, x.Delivered = Claimed, consumers[c.owner], x.at.item <= s.Delivered
+			x.Attempts += s.tries(x.at.item, true)
+			return f(x)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tries returns how many deliveries of an item a range counts beside the item itself: that of the owner, too, if owned
+// is set.
+func (s itemRange) tries(seq int, owned bool) int {
+	if owned && seq <= s.Delivered {
+		return s.Tries + 1
+	}
+	return s.Tries
+}
+
+// consumer returns what a consumer's node says, also if the consumer is gone.
+func (r reader) consumer(ctx context.Context, id string) (*Consumer, error) {
+	c := &Consumer{ID: id}
 	err := r.retryRead(ctx, func(sess *zk.Session) error {
-		data, _, err := sess.Get(ctx, c.path)
+		data, _, err := sess.Get(ctx, r.layout.path(dirConsumers, id))
+		if errors.Is(err, zk.NoNode) {
+			return nil
+		}
+		if err == nil {
+			c = parseConsumer(id, data)
+		}
+		return err
+	})
+	return c, err
+}
+
+// readRange returns the range of a claim, and the version of its node: an empty range if the claim is gone.
+func (r reader) readRange(ctx context.Context, c *claim) (itemRange, int32, error) {
+	s := itemRange{Last: -1}
+	var version int32
+	err := r.retryRead(ctx, func(sess *zk.Session) error {
+		data, stat, err := sess.Get(ctx, c.path)
 		if errors.Is(err, zk.NoNode) {
 			return nil
 		}
 		if got, ok := parseRange(data); err == nil && ok {
-			s = got
+			s, version = got, stat.Version
 		}
 		return err
 	})
-	return s, err
+	return s, version, err
 }
 
 // eachBehindCursor calls f with the items of a priority behind the cursor.
-func (r reader) eachBehindCursor(ctx context.Context, priority int, f func(Peeked) bool) error {
+func (r reader) eachBehindCursor(ctx context.Context, priority int, f func(located) bool) error {
 	ready := r.layout.readyList(priority)
 	var at segment.Cursor
 	var segments []int
@@ -130,31 +229,116 @@ func (r reader) eachBehindCursor(ctx context.Context, priority int, f func(Peeke
 		for ; from < end; from++ {
 			items = append(items, from)
 		}
-		if err := r.eachOf(ctx, priority, n, items, f); err != nil {
+		if err := r.eachOf(ctx, place{priority, n, 0}, items, f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// eachOf calls f with a segment's items that exist.
-func (r reader) eachOf(ctx context.Context, priority, n int, items []int, f func(Peeked) bool) error {
-	dir := r.layout.readyList(priority).Segment(n)
-	for chunk := range slices.Chunk(items, segment.ReadChunk) {
-		found, err := r.readStored(ctx, dir, chunk)
+// eachOf calls f with those of the items of a ready list's segment that exist. They are ready as far as it knows.
+func (r reader) eachOf(ctx context.Context, at place, items []int, f func(located) bool) error {
+	dir := r.layout.readyList(at.priority).Segment(at.segment)
+	return r.readStored(ctx, dir, items, func(x *storedItem) bool {
+		return x.corruptRecord() || f(located{
+			Peeked: x.peeked(Ready, at.priority), path: x.path, version: x.version,
+			at: place{at.priority, at.segment, x.seq},
+		})
+	})
+}
+
+// eachDelayed calls f with every item that is not due, or has not been moved: bucket by bucket.
+func (r reader) eachDelayed(ctx context.Context, f func(located) bool) error {
+	var buckets []bucket
+	err := r.retryRead(ctx, func(sess *zk.Session) error {
+		names, _, err := sess.Children(ctx, r.layout.path(dirDelayed))
+		buckets = nil
+		for _, name := range names {
+			if b, ok := parseBucket(name); ok {
+				buckets = append(buckets, b)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(buckets, bucket.compare)
+	for _, b := range buckets {
+		if err := r.eachStored(ctx, r.layout.bucket(b), func(x *storedItem) bool {
+			return x.corruptRecord() ||
+				f(located{Peeked: x.peeked(Delayed, x.rec.Priority), path: x.path, version: x.version})
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachStored calls f with the items of a list, segment by segment.
+func (r reader) eachStored(ctx context.Context, list *segment.List, f func(*storedItem) bool) error {
+	var segments []int
+	err := r.retryRead(ctx, func(sess *zk.Session) (err error) {
+		segments, err = list.Segments(ctx, sess)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, n := range segments {
+		var items []int
+		err := r.retryRead(ctx, func(sess *zk.Session) error {
+			names, _, err := sess.Children(ctx, list.Segment(n))
+			if errors.Is(err, zk.NoNode) {
+				return nil
+			}
+			items = segment.Numbers(names, segment.ParseItem)
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		for _, x := range found {
-			put := x.created // when its node was created
-			if x.rec.Enqueued > 0 {
-				put = x.rec.Enqueued
-			}
-			p := Peeked{
-				ID: x.rec.ID.String(), Body: x.rec.Body, Headers: x.rec.Headers, Priority: priority,
-				EnqueuedAt: time.UnixMilli(put), ready: time.UnixMilli(x.created),
-			}
-			if x.rec.Reason == "" && !f(p) {
+		if err := r.readStored(ctx, list.Segment(n), items, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readStored calls f with items of a segment, until it returns false: then it returns errEnough. It leaves out those
+// that do not exist, and reads as many at a time as memory has room for, whatever their size.
+func (r reader) readStored(ctx context.Context, dir string, items []int, f func(*storedItem) bool) error {
+	if len(items) == 0 {
+		return nil
+	}
+	large := false
+	err := r.retryRead(ctx, func(sess *zk.Session) error {
+		class, _, err := sess.Get(ctx, dir)
+		if errors.Is(err, zk.NoNode) {
+			items = nil
+			return nil
+		}
+		large = segment.Large(class)
+		return err
+	})
+	if err != nil || len(items) == 0 {
+		return err
+	}
+	size := segment.ReadChunk
+	if large {
+		size = maxLarge
+	}
+	for chunk := range slices.Chunk(items, size) {
+		var nodes []*zk.Data
+		err := r.retryRead(ctx, func(sess *zk.Session) (err error) {
+			nodes, err = r.layout.store.Read(ctx, sess, dir, chunk, large)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for i, node := range nodes {
+			if node != nil && !f(newStored(dir, chunk[i], node)) {
 				return errEnough
 			}
 		}

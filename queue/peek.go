@@ -6,21 +6,7 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/seed-a3166700/turnstile/internal/segment"
-	"github.com/seed-a3166700/turnstile/zk"
 )
-
-// Peeked is an item that was looked at and not taken.
-type Peeked struct {
-	ID         string
-	Body       []byte
-	Headers    map[string]string
-	Priority   int
-	EnqueuedAt time.Time
-
-	ready time.Time // since when it is ready
-}
 
 // Peek returns the item that the next consumer without a claim of its own would get, and leaves it there; ErrEmpty if
 // none is ready. Delayed items that are due count once a consumer has looked for items.
@@ -76,18 +62,13 @@ func (r reader) head(ctx context.Context) (first Peeked, oldest time.Time, err e
 
 // eachHead calls f with the first ready item of each priority.
 func (r reader) eachHead(ctx context.Context, f func(Peeked)) error {
-	var priorities []int
-	err := r.retryRead(ctx, func(sess *zk.Session) error {
-		names, _, err := sess.Children(ctx, r.layout.path(dirReady))
-		priorities = segment.Numbers(names, parsePriority)
-		return err
-	})
+	priorities, err := r.priorities(ctx)
 	if err != nil {
 		return err
 	}
 	for _, p := range priorities {
-		err := r.eachReadyOf(ctx, p, func(p Peeked) bool {
-			f(p)
+		err := r.eachReadyOf(ctx, p, func(x located) bool {
+			f(x.Peeked)
 			return false
 		})
 		if err != nil && !errors.Is(err, errEnough) {

@@ -36,6 +36,10 @@ var (
 	ErrTooLarge = errors.New("queue: item too large")
 	// ErrClosed is the answer of a queue that is closed.
 	ErrClosed = errors.New("queue: closed")
+	// ErrNotFound is the answer to a question for an item that is not in the queue, or no longer.
+	ErrNotFound = errors.New("queue: no such item")
+	// ErrClaimed is the answer to Remove if a consumer has the item.
+	ErrClaimed = errors.New("queue: a consumer has the item")
 	// ErrFinished is the answer to a second Done, Fail, Return or Reject of an item, and the cause of its context
 	// after the first.
 	ErrFinished = errors.New("queue: the item is finished")

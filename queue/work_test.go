@@ -457,7 +457,7 @@ func TestItemsListsWhatIsReadyInItsOrder(t *testing.T) {
 			want = append(want, strconv.Itoa(i))
 		}
 		var got []string
-		for p, err := range q.Items(t.Context()) {
+		for p, err := range q.Items(t.Context(), queue.Ready) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -466,7 +466,7 @@ func TestItemsListsWhatIsReadyInItsOrder(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		for p, err := range q.Items(t.Context()) {
+		for p, err := range q.Items(t.Context(), queue.Ready) {
 			if err != nil || string(p.Body) != "3" {
 				t.Errorf("got %q first, %v", p.Body, err)
 			}

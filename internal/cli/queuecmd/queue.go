@@ -31,7 +31,8 @@ it, it is never delivered again.`,
   turnstile queue work /mail --workers 4 -- ./send-mail
   seq 1000 | turnstile queue put /numbers --lines
   turnstile queue len /numbers`,
-	}, newPut(app), newTake(app), newWork(app), newList(app), newLen(app), newDead(app), newPurge(app))
+	}, newPut(app), newTake(app), newWork(app), newList(app), newItems(app), newShow(app), newLen(app),
+		newRemove(app), newDead(app), newPurge(app))
 }
 
 // access is how a subcommand reaches its queue.

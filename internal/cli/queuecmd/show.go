@@ -45,14 +45,17 @@ type purgedJSON struct {
 
 func newList(app *command.App) *cobra.Command {
 	u := &access{app: app}
+	ready := func(q *queue.Queue, ctx context.Context) iter.Seq2[queue.Peeked, error] {
+		return q.Items(ctx, queue.Ready)
+	}
 	return listing(u, &cobra.Command{
 		Use:   "ls PATH",
 		Short: "Show the next items without taking them",
 		Long: `Shows the items that are ready, in the order in which they will be served. It leaves out claimed and
-delayed items, which turnstile queue len counts.`,
+delayed items, which turnstile queue items shows.`,
 		Example: `  turnstile queue ls /mail
   turnstile queue ls /mail -n 0 --json | jq -r .body`,
-	}, "per item", "ID\tPRIORITY\tPUT\tBYTES\tBODY", (*queue.Queue).Items, func(t *table, item queue.Peeked) error {
+	}, "per item", "ID\tPRIORITY\tPUT\tBYTES\tBODY", ready, func(t *table, item queue.Peeked) error {
 		if u.asJSON {
 			return u.app.JSON(readyJSON{
 				item.ID, item.Priority, command.Timestamp(item.EnqueuedAt), item.Headers, newBodyJSON(item.Body),

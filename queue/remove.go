@@ -1,0 +1,170 @@
+package queue
+
+// Finding one item, and removing it.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/seed-a3166700/turnstile/internal/segment"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// Item returns the item with that id, whatever its state, and leaves it there; ErrNotFound if there is none, because it
+// is finished, or never was. It looks through the queue for it, which takes as long as listing all of it.
+func (q *Queue) Item(ctx context.Context, id string) (Peeked, error) {
+	x, err := q.reader.find(ctx, id)
+	if err != nil {
+		return Peeked{}, q.failed("find item "+id+" in", err)
+	}
+	return x.Peeked, nil
+}
+
+// Remove removes the item with that id for good, if it is ready, delayed or dead. If a consumer has claimed it, it
+// stays, and Remove returns a *ClaimedError, which is an ErrClaimed and says which. It returns ErrNotFound if there is
+// no such item. It looks for the item as Queue.Item does.
+//
+// One transaction decides between Remove and a consumer that claims the item at the same time: after Remove has
+// returned nil the item is not delivered any more, and was not being worked on. A lost reply does not make it fail. If
+// ctx ends first, the item may be removed all the same. It calls no hooks.
+func (q *Queue) Remove(ctx context.Context, id string) error {
+	if err := q.producer.remove(ctx, id); err != nil {
+		return q.failed("remove item "+id+" from", err)
+	}
+	return nil
+}
+
+// find returns an item and where it is.
+//
+// Items mostly move from one state to the next in the order in which find looks, so that it meets an item that moves
+// meanwhile. One that goes the other way it meets when it looks again.
+func (r reader) find(ctx context.Context, id string) (located, error) {
+	var found located
+	for range 2 {
+		for _, state := range []State{Delayed, Ready, Claimed, Dead} {
+			err := r.each(ctx, state, func(x located) bool {
+				if x.ID == id {
+					found = x
+				}
+				return x.ID != id
+			})
+			if errors.Is(err, errEnough) {
+				return found, nil
+			}
+			if err != nil {
+				return located{}, err
+			}
+		}
+	}
+	return located{}, ErrNotFound
+}
+
+// remove removes an item.
+func (p *producer) remove(ctx context.Context, id string) error {
+	for {
+		x, err := p.find(ctx, id)
+		if err != nil {
+			return err
+		}
+		for moved := false; !moved; {
+			var claim []zk.Op
+			if x.State == Ready || x.State == Claimed {
+				if claim, moved, err = p.unclaimed(ctx, x); err != nil {
+					return err
+				}
+			}
+			if moved {
+				break
+			}
+			err := p.apply(ctx, append([]zk.Op{zk.DeleteOp(x.path, x.version)}, claim...)...)
+			failed, refused := errors.AsType[*zk.MultiError](err)
+			switch {
+			case err == nil:
+				if x.State == Dead {
+					(&deadLetters{p.reader, p.sweeper}).tidy()
+				}
+				return nil
+			case !refused:
+				return err
+			case failed.Index == 0 && (errors.Is(failed, zk.NoNode) || errors.Is(failed, zk.BadVersion)):
+				moved = true // or it is finished, or removed
+			case failed.Index == 1 && (errors.Is(failed, zk.NoNode) || errors.Is(failed, zk.BadVersion)):
+				// A consumer was quicker to claim it, or another item: the next look tells.
+			default:
+				return err
+			}
+		}
+	}
+}
+
+// unclaimed returns the check that an item of a ready list is still nobody's, as it is now. It returns a *ClaimedError
+// if a consumer has the item, and moved if the item is not there any more, or on its way.
+//
+// An item is nobody's if it stands behind the cursor, or in a free claim. To claim it a consumer changes the one or
+// deletes the other.
+func (p *producer) unclaimed(ctx context.Context, x located) (check []zk.Op, moved bool, err error) {
+	ready := p.layout.readyList(x.at.priority)
+	var cursor segment.Cursor
+	var version int32
+	if err := p.retryRead(ctx, func(sess *zk.Session) error {
+		if err := sess.Sync(ctx, ready.Dir); err != nil { // a server that lags would show the same again and again
+			return err
+		}
+		data, stat, err := sess.Get(ctx, ready.Dir)
+		cursor, _ = segment.ParseCursor(data)
+		version = stat.Version
+		moved = errors.Is(err, zk.NoNode)
+		if moved {
+			return nil
+		}
+		return err
+	}); err != nil || moved {
+		return nil, moved, err
+	}
+	if x.at.compare(place{x.at.priority, cursor.Segment, cursor.Item}) >= 0 {
+		return []zk.Op{zk.CheckOp(ready.Dir, version)}, false, nil
+	}
+	claims, err := p.listClaims(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	for i := range claims {
+		c := &claims[i]
+		if c.priority != x.at.priority || c.segment != x.at.segment || c.item > x.at.item {
+			continue
+		}
+		s, version, err := p.readRange(ctx, c)
+		if err != nil {
+			return nil, false, err
+		}
+		if x.at.item < s.First || x.at.item > s.Last || slices.Contains(s.Except, x.at.item) {
+			continue
+		}
+		if c.free {
+			return []zk.Op{zk.CheckOp(c.path, version)}, false, nil
+		}
+		owner, err := p.consumer(ctx, c.owner)
+		if err != nil {
+			return nil, false, err
+		}
+		return nil, false, &ClaimedError{Consumer: *owner}
+	}
+	return nil, true, nil
+}
+
+// ClaimedError says which consumer has an item that was to be removed. It is an ErrClaimed.
+type ClaimedError struct{ Consumer Consumer }
+
+// Error names the consumer.
+func (e *ClaimedError) Error() string {
+	c := &e.Consumer
+	if c.Host == "" {
+		return fmt.Sprintf("%v: consumer %s", ErrClaimed, c.ID)
+	}
+	return fmt.Sprintf("%v: consumer %s, which is %s, process %d on %s", ErrClaimed, c.ID, c.Program, c.PID, c.Host)
+}
+
+// Unwrap returns ErrClaimed.
+func (e *ClaimedError) Unwrap() error { return ErrClaimed }

@@ -175,19 +175,8 @@ func TestWatchSaysThatItMayHaveMissedChanges(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
 	sess := srv.Session(t, time.Minute)
-	watching := make(chan struct{})
-	srv.Control(func(r zktest.Request) zktest.Fault {
-		if r.Op == zktest.OpAddWatch {
-			close(watching)
-		}
-		return zktest.Pass
-	})
 	r := start(t, "watch", "-r", "-n", "3", "--connect", srv.Addr(), "--session-timeout", "1m", "/seen")
-	<-watching
-	srv.Control(nil)
-	if err := sess.Sync(t.Context(), "/"); err != nil { // the watch is set before
-		t.Fatal(err)
-	}
+	r.stderr.await(t, "watching /seen") // the watch is set
 	if _, err := sess.Create(t.Context(), "/seen", nil, zk.Persistent); err != nil {
 		t.Fatal(err)
 	}

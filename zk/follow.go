@@ -115,8 +115,11 @@ func clientAddress(value string, secure bool) (server, error) {
 		}
 		host = unbracket(own)
 	}
-	if host == "" {
+	switch {
+	case host == "":
 		return server{}, errors.New("no host")
+	case strings.ContainsAny(host, ",/!"): // they end an entry of Config.Servers
+		return server{}, errors.New("a host with a comma, a slash or an exclamation mark")
 	}
 	return parseServer(net.JoinHostPort(host, port), false)
 }

@@ -86,6 +86,7 @@ func TestConfigurationIsReadOrIgnored(t *testing.T) {
 		"a bad port":         {text: "server.1=a:1:2;70000"},
 		"a bad host":         {text: "server.1=a:1:2;b c:2181"},
 		"no host":            {text: "server.1=;2181"},
+		"a host with a mark": {text: "server.1=!a:1:2;2181"},
 		"nonsense beside": {
 			text: "x\n=\nserver.x=1\nserver=2\n\x00\nserver.1=a:1:2;2181\r\nversion=zz", want: "a:2181",
 		},

@@ -2,6 +2,7 @@
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
 GO          ?= go
+MODULES      = fence/sqlite discovery/grpcresolver zk/gssapi
 LINT         = $(GO) tool -modfile=tools.mod golangci-lint
 FUZZTIME    ?= 20000x
 FUZZDIR     ?= .
@@ -15,8 +16,8 @@ ATTACK      ?=
 ITEMS       ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race conformance interop lin lin-queue partitions hostile deep fuzz bench herd cover \
-	lint fix peers
+.PHONY: help build test race conformance interop lin lin-locks lin-queue lin-cache partitions hostile deep fuzz bench \
+	herd cover lint fix modules peers lin-counter
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,7 +29,7 @@ test: ## Run all tests with the race detector, in random order; lists missing pe
 	@.ci/peers
 	$(GO) -C bench vet ./...
 	$(GO) -C bench test -race -timeout 5m ./...
-	$(GO) -C fence/sqlite test -race -shuffle=on -timeout 5m ./...
+	for dir in $(MODULES); do $(GO) -C $$dir test -race -shuffle=on -timeout 5m ./...; done
 	$(GO) test -race -shuffle=on -timeout 20m ./...
 
 race: ## Run the tests of concurrent packages COUNT times (20)
@@ -42,15 +43,23 @@ interop: ## Run other projects' clients on the embedded server, and our locks on
 	@.ci/peers
 	$(GO) test -race -count=1 -v ./interop ./lock
 
-lin: ## Use locks at random under random faults, and check the histories: MINUTES (1), SEED (random)
-	@.ci/peers
-	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v \
-		-timeout $$(( $(MINUTES) * 2 + 10 ))m -run 'Locks|Infers|Holder' ./lin
+lin: ## Use locks, caches and counters at random under random faults: MINUTES (1) each, SEED (random)
+	for target in lin-locks lin-cache lin-counter; do $(MAKE) $$target; done
 
-lin-queue: ## The same for queues
-	@.ci/peers
-	TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v \
-		-timeout $$(( $(MINUTES) * 2 + 10 ))m -run 'Queue|Leaves' ./lin
+LIN = @.ci/peers; TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v \
+	-timeout $$(( $(MINUTES) * 2 + 10 ))m ./lin -run
+
+lin-locks: ## Locks and elections alone
+	$(LIN) 'Locks|Infers|Holder'
+
+lin-queue: ## Queues
+	$(LIN) 'Queue|Leaves'
+
+lin-cache: ## Caches
+	$(LIN) 'Caches'
+
+lin-counter: ## Counters, sequences and values
+	$(LIN) 'Counter|Sequence|Value'
 
 # Writes docs/partitions.md.
 partitions: ## Partition ensembles under holders, ours and others': PHASES (3), TICK (1s), SEED (random)
@@ -73,8 +82,8 @@ deep: ## Put and drain a queue of ITEMS (1000000) on an embedded server that is 
 fuzz: ## Fuzz every decoder below FUZZDIR (.) FUZZTIME (20000x) times
 	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
 	grep -rlE --include='*_test.go' '^func Fuzz' $(FUZZDIR) | xargs -n 1 dirname | sort -u | while read -r dir; do \
-		$(GO) test -c -fuzz . -o $$tmp/fuzz.test ./$$dir </dev/null; \
-		cache=$$($(GO) env GOCACHE)/fuzz/$$($(GO) list ./$$dir); \
+		$(GO) -C $$dir test -c -fuzz . -o $$tmp/fuzz.test . </dev/null; \
+		cache=$$($(GO) env GOCACHE)/fuzz/$$($(GO) -C $$dir list .); \
 		for name in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' $$dir/*_test.go); do \
 			echo "$$dir $$name"; \
 			(cd $$dir; $$tmp/fuzz.test -test.run '^$$' -test.fuzz "^$$name\$$" -test.fuzztime $(FUZZTIME) \
@@ -98,19 +107,18 @@ cover: ## Write cover.out and print the coverage of each package's functions
 
 lint: ## Run the linters, and check that formatting, go fix and go mod tidy leave no diff
 	$(LINT) run
-	linter=$$($(LINT:golangci-lint=-n golangci-lint)); (cd bench && $$linter run --config ../.golangci.yml); \
-		cd fence/sqlite && $$linter run --config ../../.golangci.yml
-	$(GO) mod tidy -diff
-	$(GO) -C bench mod tidy -diff
-	$(GO) -C fence/sqlite mod tidy -diff
+	linter=$$($(LINT:golangci-lint=-n golangci-lint)); for dir in bench $(MODULES); do \
+		(cd $$dir && $$linter run --config $(CURDIR)/.golangci.yml); done
+	for dir in . bench $(MODULES); do $(GO) -C $$dir mod tidy -diff; done
 
 fix: ## Format, fix what tools can, wrap Markdown, and write the file map of docs/architecture.md
 	$(GO) fix ./...
 	$(LINT) run --fix
-	$(GO) mod tidy
-	$(GO) -C bench mod tidy
-	$(GO) -C fence/sqlite mod tidy
+	for dir in . bench $(MODULES); do $(GO) -C $$dir mod tidy; done
 	$(GO) test ./internal/house -update
+
+modules: ## Download the modules of all go.mod files
+	for dir in . bench $(MODULES); do $(GO) -C $$dir mod download; done
 
 peers: ## Install the other projects' servers and clients for the tests (Debian, Ubuntu)
 	@.ci/peers install

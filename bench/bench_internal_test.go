@@ -181,3 +181,18 @@ func order(t *testing.T, w *measure.Process, order string) measure.Answer {
 	}
 	return a
 }
+
+func TestCounterWorkerObeys(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	for _, kind := range []string{kindTurnstileCounter, kindTurnstileSequence} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			w := employ(t, kind, plan{addr: srv.Addr(), root: "/" + kind, clients: 1, lockers: 4})
+			a := order(t, w, measure.Millis(countOrder, 20*time.Millisecond))
+			if len(a.Figures) != 2 || a.Figures[0] <= 0 || a.Figures[1] <= 0 {
+				t.Errorf("count: got %v, want two figures above 0", a.Figures)
+			}
+		})
+	}
+}

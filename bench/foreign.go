@@ -22,6 +22,11 @@ const (
 	kindCuratorQueue  = "CuratorQueue"
 	kindKazooQueue    = "kazooQueue"
 	kindKazooLocking  = "kazooLocking"
+	kindCuratorLong   = "CuratorLong"
+	kindCuratorCached = "CuratorCached"
+	kindKazooCounter  = "kazooCounter"
+	kindCuratorDouble = "CuratorDouble"
+	kindKazooDouble   = "kazooDouble"
 )
 
 //go:embed foreign
@@ -36,13 +41,9 @@ const (
 	quietJar     = "/usr/share/java/slf4j-nop.jar"
 )
 
-func isCurator(kind string) bool {
-	return kind == kindCurator || kind == kindCuratorSimple || kind == kindCuratorQueue
-}
+func isCurator(kind string) bool { return strings.HasPrefix(kind, kindCurator) }
 
-func isKazoo(kind string) bool {
-	return kind == kindKazoo || kind == kindKazooQueue || kind == kindKazooLocking
-}
+func isKazoo(kind string) bool { return strings.HasPrefix(kind, kindKazoo) }
 
 // lacks says what a contender of that kind needs that is not installed, "" if all is there.
 func lacks(kind string) string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -17,6 +18,7 @@ type load struct {
 	locks      int
 	depth      int    // of a queue
 	order      string // that workers get for a round; theirs for a lock if empty
+	unit       string // of a rate; items/s or cycles/s if empty
 	rounds     int    // at most; 0 if as many as are asked for
 	limit      limit  // of the subjects' figures
 	measure    func(ctx context.Context, b *bench, l *load) ([]row, error)
@@ -24,10 +26,10 @@ type load struct {
 
 // rateUnit is what a rate counts.
 func (l *load) rateUnit() string {
-	if l.order == "" {
-		return "cycles/s"
+	if l.unit != "" || l.order != "" {
+		return cmp.Or(l.unit, "items/s")
 	}
-	return "items/s"
+	return "cycles/s"
 }
 
 const (

@@ -56,7 +56,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	flags.DurationVar(&o.duration, "duration", 600*time.Millisecond, "length of one round")
 	flags.IntVar(&o.rounds, "rounds", 5, "rounds of each contender; the figure is their median")
-	flags.StringVar(&o.part, "part", "", "measure only the locks, or only the queues")
+	flags.StringVar(&o.part, "part", "", "measure only one part: "+partNames())
 	only := flags.String("only", "", "measure only loads whose key matches this regular expression (-list shows them)")
 	who := flags.String("who", "", "measure only contenders whose name matches this regular expression")
 	flags.StringVar(&o.dir, "dir", "", "folder for the servers' data, on the disk to measure (default: temporary)")
@@ -77,7 +77,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("-who: %w", err)
 	}
 	if o.part != "" && !slices.ContainsFunc(parts, func(p part) bool { return p.name == o.part }) {
-		return o, fmt.Errorf("-part must be locks or queues: %q", o.part)
+		return o, fmt.Errorf("-part must be one of %s: %q", partNames(), o.part)
 	}
 	if o.redraw && o.write == "" {
 		return o, errors.New("-redraw needs -write")
@@ -96,7 +96,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if o.list {
 		for _, p := range parts {
 			for _, l := range p.loads() {
-				fmt.Fprintf(stdout, "%-7s %-14s %s\n", p.name, l.key, l.title)
+				fmt.Fprintf(stdout, "%-8s %-20s %s\n", p.name, l.key, l.title)
 			}
 		}
 		return nil

@@ -33,6 +33,18 @@ type part struct {
 var parts = []part{
 	{name: "locks", title: "Locks", loads: lockLoads, few: "latencies and lines of waiters"},
 	{name: "queues", title: "Queues", loads: queueLoads, few: "all but puts", summary: text("queues-summary") + "\n"},
+	{name: "caches", title: "Caches", loads: cacheLoads, few: "all"},
+	{name: "barriers", title: "Barriers", loads: barrierLoads, few: "none"},
+	{name: "counters", title: "Counters", loads: counterLoads, few: "none"},
+}
+
+// partNames lists the parts, for people.
+func partNames() string {
+	names := make([]string, len(parts))
+	for i, p := range parts {
+		names[i] = p.name
+	}
+	return strings.Join(names, ", ")
 }
 
 // A section is what stands below a heading of a page, to the next one of its kind.

@@ -71,6 +71,23 @@ func (p *plan) path(i int) string { return fmt.Sprintf("%s/%03d", p.root, i%p.lo
 //	                     after a line "t BEGAN TAKEN TAKEN" for each: ok ITEMS NANOSECONDS
 //	memory               ok BYTES THREADS, what this process needs after a garbage collection
 //
+// Workers with caches obey these orders, in Go by cacheworker.go:
+//
+//	load                 makes a cache of each tree, and waits until all are complete: ok NODES NANOSECONDS
+//	unload               ends them: ok
+//	follow MILLISECONDS  one connection sets a node, again when the cache of another connection has told of it:
+//	                     after a line "t BEGAN TOLD TOLD" for each: ok CHANGES NANOSECONDS
+//	memory               as above
+//
+// Workers with counters obey these orders, in Go by counterworker.go:
+//
+//	count MILLISECONDS   all lockers call their counter for so long: ok CALLS NANOSECONDS
+//	memory               as above
+//
+// Workers with barriers obey these, in Go by barrierworker.go:
+//
+//	meet N               all parties meet N times: ok N NANOSECONDS
+//
 // All others obey these, in Go by lockworker.go:
 //
 //	run MILLISECONDS     all lockers lock and unlock for so long: ok CYCLES NANOSECONDS
@@ -124,6 +141,15 @@ func newWorker(ctx context.Context, kind string, p *plan) (worker, error) {
 	}
 	if open := queueKinds[kind]; open != nil {
 		return newQueueWorker(ctx, p, open)
+	}
+	if kind == kindTurnstileCache {
+		return newCacheWorker(ctx, p)
+	}
+	if open := counterKinds[kind]; open != nil {
+		return newCounterWorker(ctx, p, open)
+	}
+	if meeters[kind] != nil {
+		return newBarrierWorker(ctx, p, kind)
 	}
 	return nil, fmt.Errorf("worker: there is no %q", kind)
 }

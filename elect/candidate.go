@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
@@ -28,6 +29,10 @@ var (
 	ErrResigned = errors.New("elect: resigned")
 	// ErrDeleted is the cause of a leadership's context after another client, such as an operator's, deleted its node.
 	ErrDeleted = errors.New("elect: the leader's node was deleted by another client")
+	// ErrRevoked is wrapped by the cause of a leadership's context after another client asked for it with lock.Revoke.
+	// The candidate still leads until Resign. A *RevokedError names the client that asked, and its reason. It is
+	// lock.ErrRevoked.
+	ErrRevoked = line.ErrRevoked
 	// ErrLed is what TryCampaign returns when another candidate leads or waits to.
 	ErrLed = errors.New("elect: another candidate leads")
 	// ErrEpoch reports that the ensemble has elected so many leaders of its own, more than 524,287, that its
@@ -38,14 +43,6 @@ var (
 	// there already are not affected. To start again from 0, delete the path as soon as it is empty.
 	ErrWrap = line.ErrWrap
 )
-
-// Config says how a candidate behaves. The zero Config is ready to use.
-type Config struct {
-	Layout Layout   // which other programs take part in the election; LeaderLatch if zero
-	ACL    []zk.ACL // of the nodes and of parents that are created for them; open to everyone if nil
-	Hooks  Hooks    // called by Run
-	_      struct{}
-}
 
 // Hooks are called by Run, on its goroutine. Nil fields cost nothing.
 type Hooks struct {
@@ -78,19 +75,17 @@ func NewCandidate(client *zk.Client, path, id string, cfg Config) (*Candidate, e
 	if !utf8.ValidString(id) || strings.Contains(id, "\n") || len(id) > maxID {
 		return nil, fmt.Errorf("elect: invalid id %.40q; use one line of UTF-8 of at most %d bytes", id, maxID)
 	}
-	if cfg.Layout < LeaderLatch || cfg.Layout > KazooElection {
-		return nil, fmt.Errorf("elect: unknown layout %v; use LeaderLatch, LeaderSelector or KazooElection", cfg.Layout)
+	if err := cfg.check(); err != nil {
+		return nil, err
 	}
 	c := &Candidate{client: client, path: path, id: id, cfg: cfg}
 	c.line = line.Line{
-		Dir:     path,
-		Prefix:  cfg.Layout.prefix,
-		Markers: cfg.Layout.markers(),
-		Blocks:  func(line.Contender) bool { return true },
-		Data:    func() []byte { return encode(id, nil) },
-		ACL:     cfg.ACL,
-		Lasting: cfg.Layout == KazooElection,
+		Dir:    path,
+		Blocks: func(line.Contender) bool { return true },
+		Data:   line.CandidateRecord{ID: id}.Encode,
+		ACL:    cfg.ACL,
 	}
+	cfg.Layout.apply(&c.line)
 	if err := line.CheckSize(&c.line); err != nil {
 		return nil, fmt.Errorf("elect: %w", err)
 	}
@@ -117,9 +112,9 @@ func (c *Candidate) ID() string { return c.id }
 // which the server saw them.
 //
 // If ctx ends first, Campaign leaves the line and returns ctx's cause. If the session ends while it waits, it joins
-// the line again, at its end, under the next session, any number of times. It returns the client's error if the
-// client is closed or its credentials are refused. When it returns an error, it has left no node behind, or is still
-// removing it in the background.
+// the line again, at its end, under the next session, as often as Config.Retry says. It returns the client's error if
+// the client is closed or its credentials are refused. When it returns an error, it has left no node behind, or is
+// still removing it in the background.
 func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
 	return c.campaign(ctx, func(sess *zk.Session) (*line.Own, error) {
 		own, err := line.Enter(ctx, sess, &c.line)
@@ -130,17 +125,24 @@ func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
 			own.Release()
 			return nil, err
 		}
-		return own, nil
+		return own, own.Start(ctx, c.cfg.Delay, func(time.Duration) bool { return true })
 	})
 }
 
-// TryCampaign returns the leadership if the line is empty, and otherwise ErrLed at once. The server that answers may
-// not know yet that another leader has just resigned, so ErrLed may be outdated; there are never two leaders. In all
-// else it behaves like Campaign.
+// TryCampaign returns the leadership if the line is empty, and otherwise ErrLed at once: also while the Delay of a lost
+// leader has not passed. The server that answers may not know yet that another leader has just resigned, so ErrLed may
+// be outdated; there are never two leaders. In all else it behaves like Campaign.
 func (c *Candidate) TryCampaign(ctx context.Context) (*Leadership, error) {
 	return c.campaign(ctx, func(sess *zk.Session) (*line.Own, error) {
 		own, err := line.TryEnter(ctx, sess, &c.line)
-		if err == nil && own == nil {
+		switch {
+		case err != nil:
+			return nil, err
+		case own == nil:
+			return nil, ErrLed
+		}
+		err = own.TryStart(ctx, c.cfg.Delay)
+		if errors.Is(err, line.ErrResting) {
 			err = ErrLed
 		}
 		return own, err
@@ -153,16 +155,15 @@ func (c *Candidate) campaign(ctx context.Context, stand func(*zk.Session) (*line
 		if ctx.Err() != nil {
 			return nil, c.failed(context.Cause(ctx))
 		}
-		own, err := line.Acquire(ctx, c.client, stand)
+		own, err := c.cfg.Retry.Acquire(ctx, c.client, stand)
 		if err != nil {
 			return nil, c.failed(err)
 		}
-		ownership, err := line.Begin(own, ErrDeleted, nil)
+		l, err := newLeadership(c, own)
 		if err != nil {
 			return nil, c.failed(err)
 		}
-		l := newLeadership(c, ownership)
-		if ownership.Err() == nil {
+		if l.ownership.Err() == nil {
 			return l, nil
 		}
 		_, _ = l.resign() // lost before it could be returned

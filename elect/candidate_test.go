@@ -203,14 +203,15 @@ func TestReplyLostAfterCreateMakesOneNode(t *testing.T) {
 				c := w.candidate("a", elect.Config{Layout: layout})
 				resign(t, win(t, c))
 				w.Control(func(r zktest.Request) zktest.Fault {
-					if r.Op == zktest.OpCreate && r.Nth <= 3 {
+					if (r.Op == zktest.OpCreate || r.Op == zktest.OpMulti) && r.Nth <= 3 {
 						return zktest.DropReply
 					}
 					return zktest.Pass
 				})
 				l := win(t, c)
-				if names, _, err := w.session().Children(t.Context(), path); err != nil || len(names) != 1 {
-					t.Errorf("got nodes %v, %v, want one", names, err)
+				nodes := len(l.Guards())
+				if names, _, err := w.session().Children(t.Context(), path); err != nil || len(names) != nodes {
+					t.Errorf("got nodes %v, %v, want %d", names, err, nodes)
 				}
 				resign(t, l)
 				w.NoNodes(t, path)
@@ -485,9 +486,21 @@ func TestBadInputIsRefused(t *testing.T) {
 				t.Errorf("id %.20q is taken", id)
 			}
 		}
-		for _, layout := range []elect.Layout{-1, 3} {
+		for _, layout := range []elect.Layout{-1, elect.LeaderElectionSupport + 1} {
 			if _, err := elect.NewCandidate(client, path, "a", elect.Config{Layout: layout}); err == nil {
 				t.Errorf("%v is taken", layout)
+			}
+		}
+		agree := func(context.Context, elect.Revocation) bool { return true }
+		for _, cfg := range []elect.Config{
+			{Retry: elect.Forever(-1)},
+			{Retry: elect.Exponential(time.Second, time.Millisecond)},
+			{Delay: -1},
+			{Delay: 1, Layout: elect.LeaderElectionSupport},
+			{OnRevoke: agree, Layout: elect.LeaderElectionSupport},
+		} {
+			if _, err := elect.NewCandidate(client, path, "a", cfg); err == nil {
+				t.Errorf("%+v is taken", cfg)
 			}
 		}
 		if _, err := elect.NewCandidate(nil, path, "a", elect.Config{}); err == nil {

@@ -22,6 +22,16 @@ const (
 	// KazooElection is the layout of kazoo's Election and Lock: nodes _c_UUID-__lock__SEQ. Parents stay when they are
 	// empty, because kazoo does not create them again.
 	KazooElection
+	// Both is LeaderSelector and KazooElection: each candidate has a node of each layout, created in one transaction,
+	// so that unmodified candidates in Java and in Python respect it. Those still do not see each other. It costs
+	// the server twice the nodes.
+	Both
+	// LeaderElectionSupport is the layout of zookeeper-recipes' LeaderElectionSupport: nodes n_SEQ, whose data is the
+	// candidate's id. Java's clients expect a host name there. They cannot create the path, and fail at a child with
+	// another name, which Turnstile's candidates ignore. Nothing is written to a node after its creation, because a
+	// candidate in Java would not hear of its deletion then: so leaders in this layout cannot proclaim a value, and
+	// cannot be asked to resign. Parents stay when they are empty.
+	LeaderElectionSupport
 )
 
 // String returns the name of the other program's recipe.
@@ -33,32 +43,49 @@ func (l Layout) String() string {
 		return "LeaderSelector"
 	case KazooElection:
 		return "KazooElection"
+	case Both:
+		return "Both"
+	case LeaderElectionSupport:
+		return "LeaderElectionSupport"
 	default:
 		return fmt.Sprintf("Layout(%d)", int(l))
 	}
 }
 
-// prefix is a candidate's name up to its number. By its random part the node is found if the reply to its creation is
-// lost.
-func (l Layout) prefix(guid string) string {
-	switch l {
-	case LeaderSelector:
-		return "_c_" + guid + "-" + string(line.CuratorLock)
-	case KazooElection:
-		// Kazoo looks at the end of a name only. The beginning is Curator's, because a LeaderSelector sorts names
-		// without its own marker by their whole text, among bare numbers: kazoo's hexadecimal digits may sort before
-		// those, an underscore never does.
-		return "_c_" + guid + "-" + string(line.KazooLock)
-	default:
-		return "_c_" + guid + "-" + string(line.CuratorLatch)
+func (l Layout) check() error {
+	if l < LeaderLatch || l > LeaderElectionSupport {
+		return fmt.Errorf("elect: unknown layout %v; use LeaderLatch, LeaderSelector, KazooElection, Both or "+
+			"LeaderElectionSupport", l)
 	}
+	return nil
 }
 
-// markers are those of the candidates' nodes. Curator's and kazoo's locks see each other only if configured to; we see
-// both.
-func (l Layout) markers() []line.Marker {
-	if l == LeaderLatch {
-		return []line.Marker{line.CuratorLatch}
+// apply names the candidates of a line. By the random part of its name a node is found if the reply to its creation is
+// lost; where the name has no room for that, its ACL has it.
+//
+// Kazoo looks at the end of a name only. The beginning of those in its layout is Curator's, because a LeaderSelector
+// sorts names without its own marker by their whole text, among bare numbers: kazoo's hexadecimal digits may sort
+// before those, an underscore never does.
+//
+// Curator's and kazoo's locks see each other only if configured to; we see both.
+func (l Layout) apply(to *line.Line) {
+	named := func(m line.Marker) func(string) string {
+		return func(guid string) string { return "_c_" + guid + "-" + string(m) }
 	}
-	return []line.Marker{line.CuratorLock, line.KazooLock}
+	to.Markers = []line.Marker{line.CuratorLock, line.KazooLock}
+	to.Lasting = l != LeaderLatch && l != LeaderSelector
+	switch l {
+	case LeaderSelector:
+		to.Prefix = named(line.CuratorLock)
+	case KazooElection:
+		to.Prefix = named(line.KazooLock)
+	case Both:
+		to.Prefix, to.Second = named(line.CuratorLock), named(line.KazooLock)
+	case LeaderElectionSupport:
+		to.Prefix, to.Signed = func(string) string { return string(line.SupportOffer) }, true
+		to.Markers = []line.Marker{line.SupportOffer}
+	default:
+		to.Prefix = named(line.CuratorLatch)
+		to.Markers = []line.Marker{line.CuratorLatch}
+	}
 }

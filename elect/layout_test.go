@@ -11,9 +11,12 @@ import (
 
 	"github.com/seed-a3166700/turnstile/elect"
 	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-var layouts = []elect.Layout{elect.LeaderLatch, elect.LeaderSelector, elect.KazooElection}
+var layouts = []elect.Layout{
+	elect.LeaderLatch, elect.LeaderSelector, elect.KazooElection, elect.Both, elect.LeaderElectionSupport,
+}
 
 func TestNodesAreNamedAsThePeersNameTheirs(t *testing.T) {
 	t.Parallel()
@@ -22,6 +25,9 @@ func TestNodesAreNamedAsThePeersNameTheirs(t *testing.T) {
 		elect.LeaderLatch:    `^/app/leader/_c_` + guid + `-latch-[0-9]{10}$`,
 		elect.LeaderSelector: `^/app/leader/_c_` + guid + `-lock-[0-9]{10}$`,
 		elect.KazooElection:  `^/app/leader/_c_` + guid + `-__lock__[0-9]{10}$`,
+		elect.Both:           `^/app/leader/_c_` + guid + `-lock-[0-9]{10}$`,
+
+		elect.LeaderElectionSupport: `^/app/leader/n_[0-9]{10}$`,
 	} {
 		t.Run(layout.String(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -36,7 +42,7 @@ func TestNodesAreNamedAsThePeersNameTheirs(t *testing.T) {
 				resign(t, l)
 				time.Sleep(time.Hour) // the server collects containers
 				_, there, err := w.session().Exists(t.Context(), path)
-				if err != nil || there != (layout == elect.KazooElection) {
+				if err != nil || there != (layout >= elect.KazooElection) {
 					t.Errorf("the path is there: %t, %v", there, err)
 				}
 			})
@@ -51,12 +57,18 @@ func TestPeersCandidatesAreRespectedAndForeignChildrenIgnored(t *testing.T) {
 		elect.LeaderLatch:    {guid + "latch-"},
 		elect.LeaderSelector: {guid + "lock-", "0f8fad5bd9cb469fa16570867728950e__lock__"},
 		elect.KazooElection:  {"0f8fad5bd9cb469fa16570867728950e__lock__", guid + "lock-", guid + "__lock__"},
+		elect.Both:           {"0f8fad5bd9cb469fa16570867728950e__lock__", guid + "lock-", guid + "__lock__"},
+
+		elect.LeaderElectionSupport: {"n_"},
 	} {
 		for _, name := range peers {
 			t.Run(layout.String()+"/"+name, func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					sess := w.session()
-					dirs := []string{"/app", path, path + "/00-first", path + "/zzz", path + "/x-0000000000"}
+					dirs := []string{"/app", path}
+					for _, child := range []string{"00-first", "zzz", "x-0000000000", "x_n_0000000000"} {
+						dirs = append(dirs, path+"/"+child)
+					}
 					for _, dir := range dirs {
 						if _, err := sess.Create(t.Context(), dir, nil, zk.Persistent); err != nil {
 							t.Fatal(err)
@@ -101,7 +113,8 @@ func TestElectionWithOthersNearTheWrapIsRefused(t *testing.T) {
 	const guid = "_c_0f8fad5b-d9cb-469f-a165-70867728950e-"
 	for layout, peer := range map[elect.Layout]string{
 		elect.LeaderLatch: guid + "latch-", elect.LeaderSelector: guid + "lock-",
-		elect.KazooElection: "0f8fad5bd9cb869fa16570867728950e__lock__",
+		elect.KazooElection: "0f8fad5bd9cb869fa16570867728950e__lock__", elect.Both: guid + "lock-",
+		elect.LeaderElectionSupport: "n_",
 	} {
 		t.Run(layout.String(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -140,6 +153,52 @@ func TestElectionWithOthersNearTheWrapIsRefused(t *testing.T) {
 					if err := sess.Delete(t.Context(), theirs.Path, -1); err != nil {
 						t.Fatal(err)
 					}
+				}
+			})
+		})
+	}
+}
+
+// Nodes of LeaderElectionSupport have no random part, and all candidates of a session have the same owner. Each finds
+// its own all the same when the replies to all creations are lost.
+func TestLostRepliesGiveEachCandidateOfASessionItsOwnNode(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]zktest.Fault{
+		"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore,
+		"cut after": zktest.CutAfter,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				cfg, client := elect.Config{Layout: elect.LeaderElectionSupport}, w.Client(t, timeout)
+				for step := 1; step <= 12; step++ {
+					w.Control(func(r zktest.Request) zktest.Fault {
+						if r.Seq == step || r.Op == zktest.OpCreate && r.Nth <= 3 {
+							return fault
+						}
+						return zktest.Pass
+					})
+					var all []<-chan result
+					for range 3 { // with one id
+						all = append(all, campaign(t.Context(), candidate(t, client, "a", cfg)))
+					}
+					time.Sleep(time.Minute)
+					seen := map[string]bool{}
+					for len(seen) < len(all) {
+						for _, c := range all {
+							select {
+							case r := <-c:
+								if r.err != nil || seen[r.leadership.Path()] {
+									t.Fatalf("step %d: got %v, %v after %v", step, r.leadership, r.err, seen)
+								}
+								seen[r.leadership.Path()] = true
+								resign(t, r.leadership)
+							default:
+							}
+						}
+						synctest.Wait()
+					}
+					w.Control(nil)
+					w.NoNodes(t, path)
 				}
 			})
 		})

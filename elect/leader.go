@@ -41,33 +41,21 @@ type Participant struct {
 	Leads  bool // first in line
 }
 
-// encode returns the data of a candidate's node: its id, as other programs store it, and a proclaimed value after a
-// newline.
-func encode(id string, value []byte) []byte {
-	if value == nil {
-		return []byte(id)
-	}
-	return append(append([]byte(id), '\n'), value...)
-}
-
 // describe decodes a candidate's node.
 func describe(path string, data []byte, stat zk.Stat) (Leader, error) {
 	token, err := line.Token(stat.Czxid, 0)
 	if err != nil {
 		return Leader{}, err
 	}
-	id, value, proclaimed := bytes.Cut(data, []byte{'\n'})
-	l := Leader{
-		ID:      string(id),
+	record := line.DecodeCandidate(data)
+	return Leader{
+		ID:      record.ID,
+		Value:   record.Value,
 		Path:    path,
 		Session: stat.EphemeralOwner,
 		Since:   time.UnixMilli(stat.Ctime),
 		Token:   Token(token),
-	}
-	if proclaimed {
-		l.Value = append([]byte{}, value...) // not nil, so that an empty value is one
-	}
-	return l, nil
+	}, nil
 }
 
 // Participants returns the leader and the waiting candidates, in the order in which they will lead, also those of
@@ -85,7 +73,7 @@ func (c *Candidate) Participants(ctx context.Context) ([]Participant, error) {
 	if err != nil {
 		return nil, c.failed(err)
 	}
-	contenders := line.Contenders(children, c.line.Markers)
+	contenders, _ := line.Fold(line.Contenders(children, c.line.Markers)) // one each, also of those with two nodes
 	line.Sort(contenders)
 	b := sess.Batch()
 	reads := make([]*zk.Future[zk.Data], len(contenders))

@@ -26,22 +26,47 @@ type Leadership struct {
 	ctx       context.Context //nolint:containedctx // the leadership's own
 	token     Token
 
-	mu      sync.Mutex // guards the fields below; never held while waiting
-	over    bool       // resigned
-	lost    error      // why the leadership had ended before it was resigned
+	mu      sync.Mutex  // guards the fields below; never held while waiting
+	over    bool        // resigned
+	lost    error       // why the leadership had ended before it was resigned
+	request *Revocation // the last one to resign
 	removal *line.Removal
 }
 
-func newLeadership(c *Candidate, ownership *line.Ownership) *Leadership {
-	l := &Leadership{candidate: c, ownership: ownership, token: Token(ownership.FirstToken())}
+// newLeadership begins the leadership of a contender that is first.
+func newLeadership(c *Candidate, own *line.Own) (*Leadership, error) {
+	l := &Leadership{candidate: c}
+	ownership, err := line.Begin(own, ErrDeleted, l.asked)
+	if err != nil {
+		return nil, err
+	}
+	l.ownership, l.token = ownership, Token(ownership.FirstToken())
 	l.ctx, _ = ownership.NewContext() // ends with the ownership
-	return l
+	return l, nil
+}
+
+// asked stops the leadership if its node has a new request to resign, unless OnRevoke refuses.
+//
+// The node stays until Resign, so that no other candidate leads while this one finishes.
+func (l *Leadership) asked(o *line.Ownership, data []byte) {
+	request := line.DecodeCandidate(data).Revoked
+	l.mu.Lock()
+	// Curator's word comes anew with each of its requests, and has no content; a proclamation removes it.
+	fresh := request != nil && (string(data) == line.RevokeToken || l.request == nil || !request.Same(*l.request))
+	if fresh {
+		l.request = request
+	}
+	l.mu.Unlock()
+	if fresh { // and not what a proclamation has kept
+		o.Asked(*request, l.candidate.cfg.OnRevoke)
+	}
 }
 
 // Context returns the leadership's context. It ends when the leadership does, with the reason as its cause:
 // ErrResigned; zk.ErrUncertain if no quorum of servers has confirmed the session lately, which is before any of them
 // can let another candidate lead; zk.ErrLost, zk.ErrExpired or zk.ErrClosed if the session ended; ErrDeleted if
-// another client deleted the leader's node.
+// another client deleted the leader's node. After a *RevokedError, because another client asked for the leadership
+// (lock.Revoke), no other candidate leads before Resign.
 //
 // The leader learns of a deletion only after the fact, and the next candidate may be quicker, so deleting the nodes
 // of an election by hand is at the operator's risk. Tokens and guards hold then, too.
@@ -51,10 +76,21 @@ func (l *Leadership) Context() context.Context { return l.ctx }
 func (l *Leadership) Token() Token { return l.token }
 
 // Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once the
-// leader's node is gone.
+// leader's node is gone. With the Layout Both it checks the first of two nodes, and Guards checks both. The server
+// removes them together, so the two differ only if a client deletes a node by hand.
 func (l *Leadership) Guard() zk.Op { return zk.CheckOp(l.Path(), -1) }
 
-// Path returns the path of the leader's node.
+// Guards returns the operations to put first in a multi so that the server refuses it unless all of the leader's nodes
+// exist: two with the Layout Both, one otherwise.
+func (l *Leadership) Guards() []zk.Op {
+	var guards []zk.Op
+	for _, path := range l.ownership.Nodes() {
+		guards = append(guards, zk.CheckOp(path, -1))
+	}
+	return guards
+}
+
+// Path returns the path of the leader's node, or of the first of two.
 func (l *Leadership) Path() string { return l.ownership.Own().Path() }
 
 // Session returns the leadership's session. Guarded writes go through it.
@@ -102,10 +138,14 @@ func (l *Leadership) Proclaim(ctx context.Context, value []byte) error {
 			l.candidate.path, len(value), maxValue,
 		)
 	}
+	if l.candidate.cfg.Layout == LeaderElectionSupport {
+		return fmt.Errorf("elect: %s: leaders cannot proclaim a value with the Layout LeaderElectionSupport: "+
+			"publish it at another path", l.candidate.path)
+	}
 	if err := l.ownership.Err(); err != nil {
 		return l.candidate.failed(err)
 	}
-	_, err := l.Session().Set(ctx, l.Path(), encode(l.candidate.id, value), -1)
+	err := l.write(ctx, value)
 	if over := l.ownership.Err(); err != nil && over != nil {
 		err = over
 	}
@@ -116,4 +156,22 @@ func (l *Leadership) Proclaim(ctx context.Context, value []byte) error {
 		return l.candidate.failed(err)
 	}
 	return nil
+}
+
+// write writes the value to the leader's node. A request to resign that is there stays there: the leader may not have
+// seen it yet.
+func (l *Leadership) write(ctx context.Context, value []byte) error {
+	for {
+		data, stat, err := l.Session().Get(ctx, l.Path())
+		if err != nil {
+			return err
+		}
+		record := line.CandidateRecord{
+			ID: l.candidate.id, Value: value, Revoked: line.DecodeCandidate(data).Revoked,
+		}
+		_, err = l.Session().Set(ctx, l.Path(), record.Encode(), stat.Version)
+		if !errors.Is(err, zk.BadVersion) { // or another client has just asked
+			return err
+		}
+	}
 }

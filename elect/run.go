@@ -12,9 +12,9 @@ import (
 // leads while the function still works. The context that lead gets carries ctx's values, and ends with ctx as well as
 // with the leadership.
 //
-// If the leadership was lost before lead returned, Run campaigns again, whatever lead returned (Hooks.Lost is told): so
-// lead may be called many times. Otherwise, or if ctx has ended, Run returns what lead returned. If ctx ends while Run
-// campaigns, or no campaign is possible any more, it returns what Campaign does.
+// If the leadership was lost or revoked before lead returned, Run campaigns again, whatever lead returned (Hooks.Lost
+// is told): so lead may be called many times. Otherwise, or if ctx has ended, Run returns what lead returned. If ctx
+// ends while Run campaigns, or no campaign is possible any more, it returns what Campaign does.
 func (c *Candidate) Run(ctx context.Context, lead func(ctx context.Context, l *Leadership) error) error {
 	for {
 		l, err := c.Campaign(ctx)
@@ -36,7 +36,12 @@ func (c *Candidate) Run(ctx context.Context, lead func(ctx context.Context, l *L
 func (c *Candidate) lead(
 	ctx context.Context, l *Leadership, lead func(ctx context.Context, l *Leadership) error,
 ) (lost, err error) {
-	defer func() { lost = l.Resign() }() // also when the function panics
+	defer func() { // also when the function panics
+		lost = l.ownership.Stopped() // revocation ends the leadership's context, and Resign then ends a leadership
+		if err := l.Resign(); err != nil {
+			lost = err
+		}
+	}()
 	term, stop := line.Within(l.Context(), ctx)
 	defer stop()
 	if c.cfg.Hooks.Elected != nil {

@@ -12,7 +12,7 @@ import (
 
 func TestTryCampaignWinsWhereNobodyStandsAndIsRefusedAtOnceElsewhere(t *testing.T) {
 	t.Parallel()
-	for _, layout := range []elect.Layout{elect.LeaderLatch, elect.LeaderSelector, elect.KazooElection} {
+	for _, layout := range layouts {
 		t.Run(layout.String(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				a, b := w.candidate("a", elect.Config{Layout: layout}), w.candidate("b", elect.Config{Layout: layout})

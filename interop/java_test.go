@@ -17,13 +17,21 @@ import (
 )
 
 // classPath lists all jars that the programs need.
-var classPath = strings.Join([]string{zookeeperJar, curatorJar, lockJar, queueJar, electionJar, jlineJar, quietJar},
-	":")
+var classPath = strings.Join([]string{
+	zookeeperJar, curatorJar, discoveryJar, lockJar, queueJar, electionJar, jlineJar, quietJar,
+}, ":")
+
+// needJava skips the test if something is missing that the programs of testdata/java need, which are compiled together.
+func needJava(t *testing.T) {
+	t.Helper()
+	peer.Need(t, "javac", zookeeperJar, curatorJar, discoveryJar, lockJar, queueJar, electionJar)
+}
 
 // Jars of Debian packages. A jar's manifest names its dependencies, which java and javac follow.
 const (
 	zookeeperJar = "/usr/share/java/zookeeper.jar"
 	curatorJar   = "/usr/share/java/curator-recipes.jar"
+	discoveryJar = "/usr/share/java/curator-x-discovery.jar"
 	lockJar      = "/usr/share/java/zookeeper-recipes-lock.jar"
 	queueJar     = "/usr/share/java/zookeeper-recipes-queue.jar"
 	electionJar  = "/usr/share/java/zookeeper-recipes-election.jar"
@@ -34,7 +42,7 @@ const (
 // TestJavaClient runs ZooKeeper's own client.
 func TestJavaClient(t *testing.T) {
 	t.Parallel()
-	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
+	needJava(t)
 	onEach(t, options{}, func(t *testing.T, h *host) {
 		t.Helper()
 		runJava(t, "Client", h.addr)
@@ -44,7 +52,7 @@ func TestJavaClient(t *testing.T) {
 // TestCurator runs Curator's framework and all of its recipes.
 func TestCurator(t *testing.T) {
 	t.Parallel()
-	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
+	needJava(t)
 	onEach(t, options{}, func(t *testing.T, h *host) {
 		t.Helper()
 		runJava(t, "Recipes", h.addr)
@@ -157,7 +165,7 @@ func classes(t *testing.T) string {
 // TestRecipesOfZooKeeper runs the recipes of ZooKeeper itself.
 func TestRecipesOfZooKeeper(t *testing.T) {
 	t.Parallel()
-	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
+	needJava(t)
 	onEach(t, options{}, func(t *testing.T, h *host) {
 		t.Helper()
 		runJava(t, "Classics", h.addr)

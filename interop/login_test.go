@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/peer"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -24,7 +23,7 @@ const clientLogin = `Client {
 // servers that require a login and on servers that do not.
 func TestJavaClientLearnsHowItsLoginEnds(t *testing.T) {
 	t.Parallel()
-	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
+	needJava(t)
 	for _, row := range []struct {
 		name, password string
 		required       bool
@@ -62,7 +61,7 @@ func TestOurClientLogsInByDigestMD5(t *testing.T) {
 			t.Helper()
 			open := func(user, password string) *zk.Client {
 				t.Helper()
-				sasl := &zk.SASL{User: user, Password: password}
+				sasl := zk.DigestMD5{User: user, Password: password}
 				client, err := zk.Open(t.Context(), zk.Config{Servers: h.addr, Timeout: 20 * time.Second, SASL: sasl})
 				if err != nil {
 					t.Fatal(err)

@@ -84,10 +84,11 @@ func ourTurn(client *zk.Client, path, kind string, permits int) (turn, error) {
 		}, err
 	case "semaphore":
 		limit := lock.AgreedLimit(permits)
-		if layout == "stored" {
+		if layout == "stored" || layout == "kazoo" {
 			limit = lock.StoredLimit(permits)
 		}
-		s, err := lock.NewSemaphore(client, path, limit, lock.SemaphoreConfig{Label: cfg.Label})
+		sc := lock.SemaphoreConfig{Label: cfg.Label, Layout: cfg.Layout}
+		s, err := lock.NewSemaphore(client, path, limit, sc)
 		fixed := 0
 		if option != "" {
 			if fixed, err = strconv.Atoi(option); err != nil {
@@ -101,9 +102,13 @@ func ourTurn(client *zk.Client, path, kind string, permits int) (turn, error) {
 	case "elect":
 		layouts := map[string]elect.Layout{
 			"latch": elect.LeaderLatch, "selector": elect.LeaderSelector,
-			"kazoo": elect.KazooElection,
+			"kazoo": elect.KazooElection, "both": elect.Both, "support": elect.LeaderElectionSupport,
 		}
-		c, err := elect.NewCandidate(client, path, "ours", elect.Config{Layout: layouts[layout]})
+		cfg := elect.Config{Layout: layouts[layout]}
+		if layout == "both" {
+			cfg.Retry = elect.Exponential(10*time.Millisecond, time.Second).Within(time.Minute)
+		}
+		c, err := elect.NewCandidate(client, path, "ours", cfg)
 		return elected(c), err
 	default:
 		return nil, fmt.Errorf("unknown kind %q", kind)

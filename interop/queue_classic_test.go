@@ -44,7 +44,8 @@ func TestClassicQueuesBesideTheirOriginals(t *testing.T) {
 // onEachKind runs f for each kind of queue on each host.
 func onEachKind(t *testing.T, f func(b *bench)) {
 	t.Helper()
-	peer.Need(t, "javac", python, kazooDir, zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
+	needJava(t)
+	peer.Need(t, python, kazooDir)
 	onEach(t, options{}, func(t *testing.T, h *host) {
 		t.Helper()
 		client := classicClient(t, h, queueSession)
@@ -252,7 +253,7 @@ func TestElementsOfOneNodeAreReadByCuratorAndUs(t *testing.T) {
 // TestRemovalByIDCountsTheSameHereAndThere removes items of the other side by their ids.
 func TestRemovalByIDCountsTheSameHereAndThere(t *testing.T) {
 	t.Parallel()
-	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
+	needJava(t)
 	onEach(t, options{}, func(t *testing.T, h *host) {
 		t.Helper()
 		q, err := classic.NewCuratorID(classicClient(t, h, queueSession), "/ids", classic.Config{})

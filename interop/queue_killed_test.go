@@ -74,7 +74,8 @@ func startHolder(t *testing.T, h *host) *exec.Cmd {
 // TestItemsOfAKilledConsumerAreDeliveredAgain kills consumers of either side that hold an item of a queue with locks.
 func TestItemsOfAKilledConsumerAreDeliveredAgain(t *testing.T) {
 	t.Parallel()
-	peer.Need(t, "javac", python, kazooDir, zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
+	needJava(t)
+	peer.Need(t, python, kazooDir)
 	onEach(t, options{}, func(t *testing.T, h *host) {
 		t.Helper()
 		client := classicClient(t, h, queueSession)

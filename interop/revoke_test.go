@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/peer"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -16,7 +15,7 @@ import (
 // Revoker revoke ours.
 func TestRevocationIsHeardByCuratorAndByUs(t *testing.T) {
 	t.Parallel()
-	peer.Need(t, "javac", zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
+	needJava(t)
 	onEach(t, options{}, func(t *testing.T, h *host) {
 		t.Helper()
 		const path, theirs, ours = "/revocable", "/theirs", "/ours"

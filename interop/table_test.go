@@ -120,14 +120,19 @@ func families() []family {
 			rows: []named{
 				{"semaphore-curator", "`lock.Semaphore`, `AgreedLimit`"},
 				{"semaphore-stored", "`lock.Semaphore`, `StoredLimit`"},
+				{"semaphore-kazoo", "`lock.Semaphore`, `StoredLimit`, `Kazoo`"},
 			},
-			cols: []named{{"java semaphore", "Curator `InterProcessSemaphoreV2`"}},
+			cols: []named{
+				{"java semaphore", "Curator `InterProcessSemaphoreV2`"},
+				{"kazoo semaphore", "kazoo `Semaphore`"},
+			},
 			// Contenders want one permit or two. With three permits, two of Curator's contenders that each have one
 			// of two, and ours that waits for two, would be stuck:
 			// TestThirdWhoWantsTwoOfThreePermitsStandsBehindTwoHalfServed.
 			pairs: []pair{
 				{ours: "semaphore-curator", peer: "java semaphore", limit: 4},
 				{ours: "semaphore-stored", peer: "java semaphore", limit: 4},
+				{ours: "semaphore-kazoo", peer: "kazoo semaphore", limit: 3},
 			},
 		},
 		{
@@ -136,6 +141,8 @@ func families() []family {
 				{"elect-latch", "`elect.Candidate`, `LeaderLatch`"},
 				{"elect-selector", "`elect.Candidate`, `LeaderSelector`"},
 				{"elect-kazoo", "`elect.Candidate`, `KazooElection`"},
+				{"elect-both", "`elect.Candidate`, `Both`"},
+				{"elect-support", "`elect.Candidate`, `LeaderElectionSupport`"},
 				{"mutex-curator", "`lock.Mutex`, `Curator`"},
 				{"mutex-both", "`lock.Mutex`, `Both`"},
 			},
@@ -146,6 +153,7 @@ func families() []family {
 				{"kazoo election", "kazoo `Election`"},
 				{"kazoo election-as-latch", "kazoo `Election` under `LeaderLatch`'s name"},
 				{"kazoo election-as-selector", "kazoo `Election` under `LeaderSelector`'s name"},
+				{"java support", "zookeeper-recipes `LeaderElectionSupport`"},
 			},
 			pairs: []pair{
 				{ours: "elect-latch", peer: "java latch"},
@@ -156,6 +164,11 @@ func families() []family {
 				{ours: "elect-selector", peer: "kazoo election-as-selector"},
 				{ours: "elect-kazoo", peer: "java selector", why: curatorNames, intrude: []string{peerSide}},
 				{ours: "elect-kazoo", peer: "kazoo election"},
+				{ours: "elect-both", peer: "java selector"},
+				{ours: "elect-both", peer: "java mutex"},
+				{ours: "elect-both", peer: "kazoo election"},
+				{ours: "elect-both", peer: "kazoo election-as-selector"},
+				{ours: "elect-support", peer: "java support"},
 				{ours: "mutex-curator", peer: "java selector"},
 				{ours: "mutex-curator", peer: "kazoo election", why: kazoosNames, intrude: []string{peerSide}},
 				{ours: "mutex-both", peer: "java selector"},

@@ -15,11 +15,15 @@ import (
 const epochLength = 15 * time.Second
 
 func TestLocksKeepTheirPromisesUnderRandomFaults(t *testing.T) {
-	tryFor(t, lockTrial{names: places}, "lin")
+	tryFor(t, lockTrial{names: places}, "lin-locks")
 }
 
 func TestQueuesKeepTheirPromisesUnderRandomFaults(t *testing.T) {
 	tryFor(t, queueTrial{}, "lin-queue")
+}
+
+func TestCountersKeepTheirPromisesUnderRandomFaults(t *testing.T) {
+	tryFor(t, counterTrial{}, "lin-counter")
 }
 
 // tryFor runs epochs on an ensemble for the configured time. A failure names the target of make that repeats them.

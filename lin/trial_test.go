@@ -13,7 +13,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// trial is what epochs try: locks or queues.
+// trial is what epochs try: locks, queues or counters.
 type trial interface {
 	// places are the names of the locks or queues. Faults are aimed at clients that are busy there.
 	places() []string
@@ -54,4 +54,7 @@ func keepHistory(dir string, history any) {
 var jobs = map[string]func(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Client, i int) error{
 	lockJob:  useLocks,
 	queueJob: useQueues,
+	cacheJob: useCaches,
+
+	counterJob: useCounters,
 }

@@ -59,7 +59,7 @@ func (b *base) outer(ctx context.Context, of any, write bool) (outer, nested *Ho
 
 // own makes a contender that is first, by try, and begins its ownership. It tries again as Config.Retry says.
 func (b *base) own(ctx context.Context, try func(*zk.Session) (*line.Own, error)) (*line.Ownership, error) {
-	own, err := attempt(ctx, b.cfg.Retry, b.client, try)
+	own, err := b.cfg.Retry.Acquire(ctx, b.client, try)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (b *base) await(ctx context.Context, own *line.Own, queued func()) (*line.O
 		own.Release()
 		return nil, err
 	}
-	return b.cfg.start(ctx, own, waitsOut(queued))
+	return b.cfg.start(ctx, own, queued)
 }
 
 // failed adds the lock's name to err and, if the wait was cut short while no server answered, the reason for that.

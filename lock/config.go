@@ -53,9 +53,11 @@ func (c SetConfig) config() Config {
 }
 
 // SemaphoreConfig says how a Semaphore behaves. The zero SemaphoreConfig is ready to use. Its fields mean what those of
-// Config do.
+// Config do. There is no Delay: holders of permits work at the same time in any case, so what they write to must cope
+// with the late writes of one that was lost.
 type SemaphoreConfig struct {
 	Label     string                                       // what this contender is for
+	Layout    Layout                                       // Curator or Kazoo: whose semaphore it is
 	ACL       []zk.ACL                                     // of the nodes
 	Retry     Retry                                        // how often a failed acquisition is tried again
 	OnSuspend OnSuspend                                    // what a lost connection does to a hold
@@ -67,12 +69,14 @@ type SemaphoreConfig struct {
 
 func (c SemaphoreConfig) config() Config {
 	return Config{
-		Label: c.Label, ACL: c.ACL, Retry: c.Retry, OnSuspend: c.OnSuspend, OnRevoke: c.OnRevoke, Hooks: c.Hooks,
+		Label: c.Label, Layout: c.Layout, ACL: c.ACL, Retry: c.Retry, OnSuspend: c.OnSuspend, OnRevoke: c.OnRevoke,
+		Hooks: c.Hooks,
 	}
 }
 
 // SimpleConfig says how a Simple behaves. The zero SimpleConfig is ready to use. Its fields mean what those of Config
-// do.
+// do. There is no Delay: the node, which is all that there is of a simple lock, goes with its holder, and the programs
+// that share the path look for nothing else.
 type SimpleConfig struct {
 	Label     string                                       // what this contender is for
 	ACL       []zk.ACL                                     // of the node
@@ -84,4 +88,8 @@ type SimpleConfig struct {
 	_ struct{}
 }
 
-func (c SimpleConfig) config() Config { return SemaphoreConfig(c).config() }
+func (c SimpleConfig) config() Config {
+	return Config{
+		Label: c.Label, ACL: c.ACL, Retry: c.Retry, OnSuspend: c.OnSuspend, OnRevoke: c.OnRevoke, Hooks: c.Hooks,
+	}
+}

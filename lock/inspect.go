@@ -3,10 +3,13 @@ package lock
 // Who holds and who waits.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	stdpath "path"
+	"regexp"
 	"slices"
 	"time"
 
@@ -24,7 +27,7 @@ const (
 	Exclusive Kind = iota
 	Writer         // wants a read/write lock for writing, in Curator's names
 	Reader         // wants a read/write lock for reading
-	Candidate      // stands for election, in LeaderLatch's names
+	Candidate      // stands for election, in the names of LeaderLatch or LeaderElectionSupport
 	Permit         // has permits of a semaphore, or wants some
 )
 
@@ -52,7 +55,7 @@ func kindOf(s line.Contender) Kind {
 		return Reader
 	case s.Marker == line.CuratorWrite:
 		return Writer
-	case s.Marker == line.CuratorLatch:
+	case election(s):
 		return Candidate
 	default:
 		return Exclusive
@@ -85,7 +88,7 @@ type Contender struct {
 func (c *Contender) czxid() int64 { return int64(c.Token) / line.Turns }
 
 // known are the markers of all contenders that Inspect knows.
-var known = append([]line.Marker{line.CuratorLatch}, contenders...)
+var known = append([]line.Marker{line.CuratorLatch, line.SupportOffer}, contenders...)
 
 // Inspect returns the holders and waiters of the lock at path, in the order in which they will be served; readers
 // hold together. Contenders whose programs do not respect each other's nodes are in different groups. Inspect knows
@@ -119,10 +122,17 @@ func inspect(ctx context.Context, sess *zk.Session, path string) ([]Contender, e
 		return inspectSimple(ctx, sess, path)
 	}
 	list, err := describe(ctx, sess, path, children, known)
-	if err != nil || !slices.Contains(children, leasesDir) {
-		return list, err
+	var permits []Contender
+	switch {
+	case err != nil:
+		return nil, err
+	case slices.Contains(children, leasesDir):
+		permits, err = inspectPermits(ctx, sess, path)
+	case len(list) == 0:
+		return inspectKazooPermits(ctx, sess, path, children)
+	default:
+		return list, nil
 	}
-	permits, err := inspectPermits(ctx, sess, path)
 	for i := range list { // they do not contend for the permits
 		list[i].Group++
 	}
@@ -166,8 +176,13 @@ func contender(path string, node zk.Data) (Contender, error) {
 		Token:   Token(token),
 	}
 	c.Owner, c.Known = parseOwner(node.Data)
-	if r, ok := parseRevocation(node.Data, c.Token); ok {
+	if r, ok := parseRevocation(stdpath.Base(path), node.Data, c.Token); ok {
 		c.Revoked = &r
+	}
+	if name := stdpath.Base(path); !c.Known && c.Revoked != nil && line.Ours(name) {
+		record := line.DecodeCandidate(node.Data)
+		record.Revoked = nil
+		c.Data = record.Encode()
 	}
 	return c, nil
 }
@@ -200,41 +215,56 @@ func inspectPermits(ctx context.Context, sess *zk.Session, path string) ([]Conte
 	return list, nil
 }
 
-// fold takes the second nodes of contenders that have two out of the list, and returns their names by those of the
-// first.
-func fold(contenders []line.Contender) (left []line.Contender, second map[string]string) {
-	first := make(map[string]string)
-	for _, s := range contenders {
-		if !kazoos(s) {
-			first[chosen(s.Name)] = s.Name
+// kazooLease is the name of a permit of kazoo's Semaphore, or of ours in its layout.
+var kazooLease = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// inspectKazooPermits returns the holders of the permits of the semaphore at path in kazoo's layout, which has these
+// children, and the waiters: the contenders for the lock beside it. The first of them has that lock, and waits for a
+// permit.
+func inspectKazooPermits(ctx context.Context, sess *zk.Session, path string, children []string) ([]Contender, error) {
+	waiting, _, err := sess.Children(ctx, path+kazooQueue)
+	if err != nil && !errors.Is(err, zk.NoNode) {
+		return nil, err
+	}
+	b := sess.Batch()
+	reads := make(map[string]*zk.Future[zk.Data])
+	for _, name := range children {
+		if kazooLease.MatchString(name) {
+			reads[path+"/"+name] = b.Get(path + "/" + name)
 		}
 	}
-	second = make(map[string]string)
-	left = slices.DeleteFunc(contenders, func(s line.Contender) bool {
-		name, ok := first[chosen(s.Name)]
-		if !ok || !kazoos(s) {
-			return false
+	b.Send()
+	var holders []Contender
+	for node, read := range reads {
+		data, err := read.Get(ctx)
+		if errors.Is(err, zk.NoNode) || err == nil && !ephemeral(data.Stat) {
+			continue
 		}
-		second[name] = s.Name
-		return true
+		if err != nil {
+			return nil, err
+		}
+		c, err := contender(node, data)
+		if err != nil {
+			return nil, err
+		}
+		c.Kind, c.Holder = Permit, true
+		holders = append(holders, c)
+	}
+	slices.SortFunc(holders, func(a, b Contender) int {
+		return cmp.Or(cmp.Compare(a.Token, b.Token), cmp.Compare(a.Path, b.Path))
 	})
-	return left, second
-}
-
-func kazoos(s line.Contender) bool { return s.Marker == line.KazooLock || s.Marker == line.KazooRead }
-
-// chosen is the part of a contender's name that it has chosen at random, in the form of Curator and ours: _c_UUID-.
-// It is the name itself in another form.
-func chosen(name string) string {
-	const length = len("_c_") + 36 + len("-")
-	return name[:min(length, len(name))]
+	waiters, err := describe(ctx, sess, path+kazooQueue, waiting, []line.Marker{line.KazooLock})
+	for i := range waiters {
+		waiters[i].Kind, waiters[i].Holder, waiters[i].MayHold, waiters[i].Group = Permit, false, false, 0
+	}
+	return append(holders, waiters...), err
 }
 
 // describe reads the nodes of those children of path that stand in line, in one batch.
 func describe(
 	ctx context.Context, sess *zk.Session, path string, children []string, markers []line.Marker,
 ) ([]Contender, error) {
-	contenders, second := fold(line.Contenders(children, markers))
+	contenders, second := line.Fold(line.Contenders(children, markers))
 	line.Sort(contenders)
 	b := sess.Batch()
 	reads := make([]*zk.Future[zk.Data], len(contenders))

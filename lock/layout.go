@@ -18,7 +18,8 @@ const (
 	// nodes _c_UUID-lock-SEQ. Kazoo's locks see it only with extra_lock_patterns=["-lock-"].
 	Curator Layout = iota
 	// Kazoo is the layout of kazoo's Lock, WriteLock and ReadLock: nodes _c_UUID-__lock__SEQ. Parents stay when they
-	// are empty, because kazoo does not create them again. Curator's locks do not see it.
+	// are empty, because kazoo does not create them again. Curator's locks do not see it. For a Semaphore it is the
+	// layout of kazoo's Semaphore: permits are children of the path, and the line is at PATH-__lock__.
 	Kazoo
 	// Both creates a node of each layout for every contender, in one transaction, so that unmodified programs in Java
 	// and in Python respect it. Those still do not see each other. It costs the server twice the nodes.
@@ -55,7 +56,7 @@ var (
 	lockPrefixes    = prefixes{string(line.CuratorLock), string(line.KazooLock)}
 	readPrefixes    = prefixes{string(line.CuratorRead), string(line.KazooRead)}
 	writePrefixes   = prefixes{string(line.CuratorWrite), string(line.KazooLock)}
-	leasePrefixes   = prefixes{curator: string(line.CuratorLease)} // kazoo's semaphore has another layout altogether
+	leasePrefixes   = prefixes{curator: string(line.CuratorLease)} // kazoo's have no marker
 	upgradePrefixes = prefixes{upgraded + string(line.CuratorWrite), upgraded + string(line.KazooLock)}
 )
 

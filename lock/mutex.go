@@ -102,8 +102,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Delay > 0 && c.Retain > 0 {
 		return c, errors.New("lock: Delay and Retain cannot be combined; leave one of them zero")
 	}
-	if c.Retry.err != nil {
-		return c, c.Retry.err
+	if err := c.Retry.Check(); err != nil {
+		return c, fmt.Errorf("lock: %w", err)
 	}
 	err := c.OnSuspend.check()
 	if err != nil {

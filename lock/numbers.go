@@ -37,8 +37,13 @@ func InspectNumbers(ctx context.Context, client *zk.Client, path string) (Number
 
 func inspectNumbers(ctx context.Context, sess *zk.Session, path string) (Numbers, error) {
 	children, stat, err := sess.Children(ctx, path)
-	if err == nil && slices.Contains(children, leasesDir) {
+	switch {
+	case err != nil:
+	case slices.Contains(children, leasesDir):
 		path += "/" + queueDir
+		children, stat, err = sess.Children(ctx, path)
+	case slices.ContainsFunc(children, kazooLease.MatchString):
+		path += kazooQueue
 		children, stat, err = sess.Children(ctx, path)
 	}
 	if err != nil && !errors.Is(err, zk.NoNode) {

@@ -6,26 +6,19 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 	"unicode/utf8"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
 // Owner describes a contender to others. It is stored as JSON in the data of its node.
-type Owner struct {
-	Host    string `json:"host"`
-	PID     int    `json:"pid"`
-	Program string `json:"program"`
-	Label   string `json:"label,omitempty"` // Config.Label
-
-	// Set has all paths of a Set's contender. Where they are longer than 1,024 bytes together, only the node at the
-	// first path has all of them, and the others have the first.
-	Set []string `json:"set,omitempty"`
-
-	Since time.Time `json:"since"` // when it joined the line, by its own clock; the last field (ownerData)
-}
+//
+// Its fields are Host (string), PID (int), Program (string), Label (string, of the configuration), Set ([]string) and
+// Since (time.Time, when it joined the line, by its own clock). Set has all paths of a Set's contender. Where they are
+// longer than 1,024 bytes together, only the node at the first path has all of them, and the others have the first.
+type Owner = line.Owner
 
 // What bounds a record: a set has as many as it has paths, in one request.
 const (
@@ -58,18 +51,9 @@ func setRecords(paths []string) [][]string {
 	return named
 }
 
-// thisProcess returns the owner record of this process without a time.
-func thisProcess(label string) Owner {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "?" // the record is for people; a host without a name must still be able to lock
-	}
-	return Owner{Host: host, PID: os.Getpid(), Program: filepath.Base(os.Args[0]), Label: label}
-}
-
 // ownerData returns what makes the data of this process's nodes. Set is nil for a lock with one path.
 func ownerData(label string, set []string) func() []byte {
-	owner := thisProcess(label)
+	owner := line.ThisProcess(label)
 	owner.Set = set
 	record, err := json.Marshal(owner)
 	if err != nil {

@@ -128,12 +128,12 @@ func text(data []byte) string {
 
 // remember says whose node it was before an earlier revocation wrote over it.
 func (h *RecordHolder) remember(earlier []Record) {
-	if h.Data != revokeToken {
+	if h.Data != line.RevokeToken {
 		return
 	}
 	for _, record := range earlier {
 		for _, other := range record.Holders {
-			if other.Node == h.Node && other.Token == h.Token && other.Data != "" && other.Data != revokeToken {
+			if other.Node == h.Node && other.Token == h.Token && other.Data != "" && other.Data != line.RevokeToken {
 				h.Data = other.Data
 			}
 		}

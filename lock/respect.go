@@ -3,6 +3,7 @@ package lock
 // Which contenders exclude each other.
 
 import (
+	stdpath "path"
 	"slices"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
@@ -53,9 +54,8 @@ func (c inLine) markers() []line.Marker {
 
 // respects reports whether c looks for other's name.
 func (c inLine) respects(other inLine) certainty {
-	latch := c.contender.Marker == line.CuratorLatch
 	switch {
-	case latch || other.contender.Marker == line.CuratorLatch: // an election of its own
+	case election(c.contender) || election(other.contender): // one of its own
 		if c.contender.Marker == other.contender.Marker {
 			return yes
 		}
@@ -68,6 +68,11 @@ func (c inLine) respects(other inLine) certainty {
 		return yes
 	}
 	return maybe
+}
+
+// election reports whether a contender's name is one that only elections have.
+func election(s line.Contender) bool {
+	return s.Marker == line.CuratorLatch || s.Marker == line.SupportOffer
 }
 
 // waits reports whether c waits for other, which is ahead of it.
@@ -128,9 +133,15 @@ func number(list []Contender) {
 	}
 }
 
-// hears reports whether a contender that is not one of ours may look for a request to give its lock up. Only Curator's
-// InterProcessMutex does. Writing into any other node would destroy its owner's data, and no program would read the
-// request.
+// hears reports whether a contender may look for a request to give its lock up: ours do, and of the others only
+// Curator's InterProcessMutex. Writing into any other node would destroy its owner's data, and no program would read
+// the request.
 func (c *Contender) hears() bool {
-	return c.Known || c.Kind == Exclusive && c.marker == line.CuratorLock
+	return c.Known || c.ourCandidate() || c.Kind == Exclusive && c.marker == line.CuratorLock
+}
+
+// ourCandidate reports whether the contender is a candidate of package elect. Its node has a name of ours, and no
+// owner's record, because other programs take all of its data for the candidate's id.
+func (c *Contender) ourCandidate() bool {
+	return !c.Known && c.marker != "" && line.Ours(stdpath.Base(c.Path))
 }

@@ -86,7 +86,7 @@ func Revoke(ctx context.Context, client *zk.Client, path string, opts RevokeOpti
 		opts.Grace = defaultGrace
 	}
 	r := revoker{client: client, path: path, opts: opts}
-	r.request = Revocation{By: thisProcess(opts.Label), Reason: opts.Reason, At: time.Now()}
+	r.request = Revocation{By: line.ThisProcess(opts.Label), Reason: opts.Reason, At: time.Now()}
 	revoked, err := r.revoke(ctx)
 	if err != nil && !errors.Is(err, ErrKept) {
 		err = fmt.Errorf("lock: revoke %s: %w", path, line.Explain(client, err))
@@ -189,7 +189,7 @@ func (r *revoker) ask(ctx context.Context, h *Revoked) error {
 			if err != nil || h.another(stat) {
 				return err == nil, err
 			}
-			_, err = sess.Set(ctx, h.Holder.Path, r.request.request(data, &h.Holder), stat.Version)
+			_, err = sess.Set(ctx, h.Holder.Path, withRequest(data, &r.request, &h.Holder), stat.Version)
 			if !errors.Is(err, zk.BadVersion) { // another client asked as well, or only our answer was lost
 				return false, err
 			}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
@@ -17,7 +18,8 @@ const MaxPermits = 1000
 
 // Semaphore is a number of permits that all processes with its path share. It is fair: contenders stand in a line,
 // and only the first is given permits, so a large request waits until there are enough for it, and smaller ones wait
-// behind it. It works on the nodes of Curator's InterProcessSemaphoreV2.
+// behind it. It works on the nodes of Curator's InterProcessSemaphoreV2, or, with SemaphoreConfig.Layout, on those of
+// kazoo's Semaphore. The two have nothing in common: all users of a path have one layout.
 //
 // Curator acquires several leases one by one, and keeps what it has while it waits for more. With fewer permits than
 // docs/interop.md asks for, such clients can deadlock with each other, and an Acquire in front of them waits with
@@ -46,6 +48,10 @@ const (
 	leasesDir = "leases"
 )
 
+// kazooQueue ends the path of the lock at which kazoo's Semaphore has its line, a sibling. The permits are the children
+// of the semaphore itself.
+const kazooQueue = "-__lock__"
+
 // NewSemaphore returns the semaphore at path, which no other recipe may use. It does not contact the server: the path
 // and missing parents are created when they are needed, and removed when they are not, unless they store a limit. It
 // returns an error if the path, the limit or the configuration is invalid.
@@ -60,8 +66,19 @@ func NewSemaphore(client *zk.Client, path string, limit Limit, config SemaphoreC
 	s := &Semaphore{base: base{client: client, name: path, cfg: cfg}, limit: limit}
 	s.tickets.init()
 	s.dir = line.Line{Dir: path, ACL: cfg.ACL, Lasting: true}
-	contenderLine(&s.queue, path+"/"+queueDir, cfg, lockPrefixes, anyone)
-	contenderLine(&s.leases, path+"/"+leasesDir, cfg, leasePrefixes, anyone)
+	switch {
+	case cfg.Layout == Both:
+		return nil, fmt.Errorf("lock: %s: a semaphore has one layout; use Curator or Kazoo", path)
+	case cfg.Layout == Kazoo && !limit.stored:
+		return nil, fmt.Errorf("lock: %s: kazoo stores a semaphore's limit; use StoredLimit", path)
+	case cfg.Layout == Kazoo:
+		contenderLine(&s.queue, path+kazooQueue, cfg, lockPrefixes, anyone)
+		contenderLine(&s.leases, path, cfg, leasePrefixes, anyone)
+		s.leases.Fixed, s.leases.Prefix = true, func(guid string) string { return strings.ReplaceAll(guid, "-", "") }
+	default:
+		contenderLine(&s.queue, path+"/"+queueDir, cfg, lockPrefixes, anyone)
+		contenderLine(&s.leases, path+"/"+leasesDir, cfg, leasePrefixes, anyone)
+	}
 	s.leases.Markers = []line.Marker{line.CuratorLease}
 	s.pool = line.Pool{Line: &s.queue, Leases: &s.leases, Limit: limit.line(path)}
 	if err := checkSize(&s.queue, &s.leases); err != nil {

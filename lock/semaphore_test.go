@@ -201,7 +201,9 @@ func TestPermitsAreTheNodesOfCuratorsSemaphore(t *testing.T) {
 
 func TestForeignChildrenAreNoPermits(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		unlock(t, locked(t, w.another(1, 1).Lock))
+		if err := locked(t, w.another(1, 1).Lock).UnlockWait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		other := w.Session(t, 20*time.Second)
 		for _, dir := range []string{locksPath, leasesPath} {
 			for _, name := range []string{"00-first", "zzz", "lease-1", "lock-x", "x-72057594037927936-0000000000"} {

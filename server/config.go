@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/certfile"
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
@@ -57,7 +58,9 @@ type Config struct {
 	IdleExit        time.Duration // stop after this time without a session; never if 0
 
 	Logger *slog.Logger // silent if nil
-	_      struct{}
+
+	tlsFiles certfile.Names // those of TLS, from ParseZooCfg
+	_        struct{}
 }
 
 // withDefaults fills in defaults and checks the result.

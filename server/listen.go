@@ -43,7 +43,7 @@ func (s *Server) listen(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		s.listeners = append(s.listeners, listener{Listener: tls.NewListener(l, s.cfg.TLS), secure: true})
+		s.listeners = append(s.listeners, listener{Listener: tls.NewListener(l, s.secure()), secure: true})
 	}
 	return nil
 }
@@ -124,7 +124,8 @@ func (s *Server) warnOpen() {
 // knowsClients reports whether TLS clients need a certificate signed by an authority of the configuration. Without
 // ClientCAs the authorities are the public ones, from which anyone can get a certificate.
 func (s *Server) knowsClients() bool {
-	return s.cfg.TLS.ClientAuth == tls.RequireAndVerifyClientCert && s.cfg.TLS.ClientCAs != nil
+	cfg := s.tls.Load()
+	return cfg.ClientAuth == tls.RequireAndVerifyClientCert && cfg.ClientCAs != nil
 }
 
 // accept accepts connections of one listener until it is closed.

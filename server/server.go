@@ -17,6 +17,7 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -61,6 +62,8 @@ type Server struct {
 	stopOnce  sync.Once
 	endCtx    func() bool
 
+	tls atomic.Pointer[tls.Config] // of new connections; nil without TLS
+
 	mu       sync.Mutex // guards the fields below; nothing blocks under it
 	err      error      // why the server stopped on its own
 	closeErr error
@@ -100,7 +103,7 @@ func start(ctx context.Context, cfg Config, d disk) (*Server, error) {
 		closeAll(cfg.Listeners)
 		return nil, err
 	}
-	if err := errors.Join(s.listen(ctx), s.startAdmin(ctx)); err != nil {
+	if err := errors.Join(s.loadTLS(), s.listen(ctx), s.startAdmin(ctx)); err != nil {
 		s.closeListeners()
 		return nil, errors.Join(err, s.closeStore())
 	}

@@ -91,7 +91,7 @@ var zooKeys = []zooKey{
 	{"ssl.sslProvider", noEffect, "", "there is only one"},
 	{"ssl.tcnative.*", noEffect, "", "there is no Java"},
 	{"fips-mode", noEffect, "", "use Go's, GODEBUG=fips140"},
-	{"client.certReload", warned, "", "certificates are read at the start"},
+	{"client.certReload", noEffect, "", "certificates are read again whenever their files have changed"},
 	{"client.portUnification", warned, "", "clientPort is plain and secureClientPort has TLS"},
 	{"ssl.quorum.*", noEffect, "", "only members of an ensemble use it"},
 	{"sslQuorum", noEffect, "", "only members of an ensemble use it"},

@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/seed-a3166700/turnstile/internal/certfile"
 )
 
 // trust reads the keys about users, superusers and certificates.
@@ -104,6 +106,10 @@ func (z *zooCfg) tls(c *Config) {
 		return
 	}
 	c.TLS = cfg
+	c.tlsFiles = certfile.Names{Cert: keys, Key: keys}
+	if cfg.ClientAuth != tls.NoClientCert {
+		c.tlsFiles.CA = trusted
+	}
 	if cfg.MinVersion, cfg.MaxVersion, err = tlsVersions(protocol.value, enabled.value); err != nil {
 		z.errs = append(z.errs, err)
 	}

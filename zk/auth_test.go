@@ -39,7 +39,7 @@ func TestConnectSendsSASLThenAuthThenWatchesThenRequests(t *testing.T) {
 			})
 		})
 		cfg := f.config()
-		cfg.SASL = &zk.SASL{User: "bob", Password: "secret"}
+		cfg.SASL = zk.DigestMD5{User: "bob", Password: "secret"}
 		cfg.Auth = []zk.Auth{zk.Digest("a", "b"), zk.Digest("c", "d")}
 		_, s := f.open(cfg)
 		_, _, w, err := s.GetW(t.Context(), "/a")

@@ -175,6 +175,26 @@ func (b *Batch) GetW(path string) *Future[WatchedData] {
 	return newFuture(c, (*call).watched)
 }
 
+// ChildrenW adds the operation of Session.ChildrenW. A caller who no longer needs the reply must call Abandon on the
+// future, or the watch stays.
+func (b *Batch) ChildrenW(path string) *Future[WatchedChildren] {
+	c := b.add(wire.OpGetChildren2, path, &wire.PathWatchRequest{Path: b.server(path), Watch: true}, ValidatePath(path))
+	if c.state.Load() == callOpen {
+		c.watch = b.sess.newWatch(path, watchChild)
+	}
+	return newFuture(c, (*call).watchedChildren)
+}
+
+// ExistsW adds the operation of Session.ExistsW. A caller who no longer needs the reply must call Abandon on the
+// future, or the watch stays.
+func (b *Batch) ExistsW(path string) *Future[WatchedExistence] {
+	c := b.add(wire.OpExists, path, &wire.PathWatchRequest{Path: b.server(path), Watch: true}, ValidatePath(path))
+	if c.state.Load() == callOpen {
+		c.watch = b.sess.newWatch(path, watchData)
+	}
+	return newFuture(c, (*call).watchedExistence)
+}
+
 // Unwatch adds Watch.Close. The server removes the watch before it executes the operations of the batch.
 func (b *Batch) Unwatch(w *Watch) { b.closed = append(b.closed, w) }
 
@@ -202,6 +222,14 @@ func (b *Batch) Multi(ops ...Op) *Future[[]Result] {
 	return newFuture(c, (*call).results)
 }
 
+// MultiRead adds the operation of Session.MultiRead.
+func (b *Batch) MultiRead(ops ...ReadOp) *Future[[]ReadResult] {
+	req, err := b.sess.multiReadRequest(ops)
+	c := b.add(wire.OpMultiRead, "", req, err)
+	c.parts = len(ops)
+	return newFuture(c, (*call).readResults)
+}
+
 func (b *Batch) read(op wire.Op, path string) *call {
 	return b.add(op, path, &wire.PathWatchRequest{Path: b.server(path)}, ValidatePath(path))
 }
@@ -217,6 +245,14 @@ func (c *call) existence() Existence {
 
 func (c *call) watched() WatchedData {
 	return WatchedData{Data: c.data, Stat: Stat(c.stat), Watch: c.watch}
+}
+
+func (c *call) watchedChildren() WatchedChildren {
+	return WatchedChildren{Names: c.names, Stat: Stat(c.stat), Watch: c.watch}
+}
+
+func (c *call) watchedExistence() WatchedExistence {
+	return WatchedExistence{Stat: Stat(c.stat), Exists: c.code == wire.OK, Watch: c.watch}
 }
 
 // A Future is the reply to an operation of a Batch. Its methods may be called from several goroutines at once, any

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
 	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
 )
 
 func TestMultiReadUnderstandsBothFormsOfAnError(t *testing.T) {
@@ -261,4 +262,48 @@ func (c countedConn) Write(b []byte) (int, error) {
 	c.writes.Add(1)
 	time.Sleep(time.Millisecond)
 	return c.Conn.Write(b)
+}
+
+func TestBatchReadsSeveralNodesInOneRequest(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	s := srv.Session(t, 20*time.Second)
+	if _, err := s.Create(t.Context(), "/a", []byte("data"), zk.Persistent); err != nil {
+		t.Fatal(err)
+	}
+	b := s.Batch()
+	first := b.MultiRead(zk.GetOp("/a"), zk.GetOp("/none"), zk.ChildrenOp("/a"))
+	invalid := b.MultiRead(zk.GetOp("/a"), zk.GetOp("b"))
+	children := b.ChildrenW("/a")
+	b.Send()
+	got, err := first.Get(t.Context())
+	if err != nil || len(got) != 3 {
+		t.Fatalf("got %v, %v", got, err)
+	}
+	if string(got[0].Data) != "data" || !errors.Is(got[1].Err, zk.NoNode) || len(got[2].Children) != 0 {
+		t.Errorf("got %+v", got)
+	}
+	if _, err := invalid.Get(t.Context()); !errors.Is(err, zk.BadArguments) || zk.OutcomeOf(err) != zk.NotSent {
+		t.Errorf("got %v, want BadArguments", err)
+	}
+	list, err := children.Get(t.Context())
+	if err != nil || list.Stat.Czxid == 0 {
+		t.Fatalf("got %+v, %v", list, err)
+	}
+	if s.LastZxid() < list.Stat.Czxid {
+		t.Errorf("got LastZxid %d after a reply with %d", s.LastZxid(), list.Stat.Czxid)
+	}
+	if _, err := s.Create(t.Context(), "/a/b", nil, zk.Persistent); err != nil {
+		t.Fatal(err)
+	}
+	if e, ok := list.Watch.Poll(); !ok || e.Type != zk.EventChildrenChanged {
+		t.Errorf("got event %+v, %t", e, ok)
+	}
+	abandoned := b.ChildrenW("/a")
+	b.Send()
+	abandoned.Abandon()
+	if _, err := s.Create(t.Context(), "/last", nil, zk.Persistent); err != nil {
+		t.Fatal(err)
+	}
+	srv.NoWatches(t)
 }

@@ -16,6 +16,11 @@ const maxCloseWait = 3 * time.Second
 
 // A Client keeps one live session at a time, and opens a new one when that has ended. Its methods may be called from
 // several goroutines at once.
+//
+// The requests that are methods of Client (Get, Set, Create and so on) are for callers who do not care which session
+// sends them. Each waits for a live session as long as its ctx lasts, and is sent once. If the connection or the
+// session ends before the reply, a write fails with outcome Unknown, as it does on a Session, and a read is sent again.
+// A later session may read an older state than an earlier one has: Sync prevents that.
 type Client struct {
 	cfg    settings
 	clock  *clock
@@ -33,6 +38,7 @@ type Client struct {
 	changed chan struct{} // closed when live or final change
 	lastErr error         // why there is no connection
 	left    error         // set if no server has confirmed the end of the last session
+	servers []server      // never empty; replaced as a whole
 	turn    int           // the index of the next server
 }
 
@@ -50,7 +56,10 @@ func open(ctx context.Context, cfg Config, clock *clock) (*Client, error) {
 	if ctx.Err() != nil {
 		return nil, contextError(ctx)
 	}
-	c := &Client{cfg: set, clock: clock, log: set.Logger, changed: make(chan struct{}), lastErr: ErrNotConnected}
+	c := &Client{
+		cfg: set, clock: clock, log: set.Logger, changed: make(chan struct{}), lastErr: ErrNotConnected,
+		servers: set.servers,
+	}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.wg.Go(c.run)
 	return c, nil
@@ -180,9 +189,16 @@ func (c *Client) setLastError(err error) {
 func (c *Client) nextServer() (s server, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i := c.turn % len(c.cfg.servers)
+	i := c.turn % len(c.servers)
 	c.turn = i + 1
-	return c.cfg.servers[i], c.turn == len(c.cfg.servers)
+	return c.servers[i], c.turn == len(c.servers)
+}
+
+// serverList returns the servers as they are now.
+func (c *Client) serverList() []server {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.servers
 }
 
 // window returns how long a session with the given timeout lives after sending the last request that is answered.

@@ -44,8 +44,8 @@ type Config struct {
 	TLS *tls.Config
 	// Auth lists the credentials to send on every connection before any request.
 	Auth []Auth
-	// SASL authenticates every connection with DIGEST-MD5 if not nil.
-	SASL *SASL
+	// SASL authenticates every connection if not nil: by DigestMD5{User: …, Password: …}, or by another mechanism.
+	SASL SASL
 	// ReadOnly accepts servers that have lost their ensemble and only serve reads.
 	ReadOnly bool
 	// MaxFrame limits the size of a reply in bytes; 4 MiB if zero. A request with a larger reply, such as a list of
@@ -61,9 +61,6 @@ type Config struct {
 
 	_ struct{}
 }
-
-// SASL holds the credentials for the DIGEST-MD5 mechanism.
-type SASL struct{ User, Password string }
 
 // settings is a valid Config with its defaults filled in.
 type settings struct {
@@ -90,7 +87,7 @@ func (cfg Config) withDefaults() (settings, error) {
 			"unless NoCertificates is set: %v", cfg.Timeout, cfg.Margin)
 	case cfg.MaxFrame < 1024 || cfg.MaxFrame > math.MaxInt32:
 		return settings{}, fmt.Errorf("zk: frame limit must be from 1024 to %d bytes: %d", math.MaxInt32, cfg.MaxFrame)
-	case cfg.SASL != nil && cfg.SASL.User == "":
+	case lacksUser(cfg.SASL):
 		return settings{}, errors.New("zk: SASL user must not be empty")
 	}
 	for _, a := range cfg.Auth {
@@ -107,4 +104,9 @@ func (cfg Config) withDefaults() (settings, error) {
 	cfg.Auth = slices.Clone(cfg.Auth)
 	rand.Shuffle(len(servers), func(i, j int) { servers[i], servers[j] = servers[j], servers[i] })
 	return settings{Config: cfg, servers: servers, root: root}, nil
+}
+
+func lacksUser(mechanism SASL) bool {
+	d, ok := mechanism.(DigestMD5)
+	return ok && d.User == ""
 }

@@ -34,7 +34,7 @@ func TestBadConfigIsRefusedWithAReason(t *testing.T) {
 		"huge timeout":     {Servers: "a", Timeout: 1 << 62},
 		"margin too large": {Servers: "a", Timeout: time.Second, Margin: time.Second},
 		"small frames":     {Servers: "a", MaxFrame: 10},
-		"SASL for nobody":  {Servers: "a", SASL: &zk.SASL{}},
+		"SASL for nobody":  {Servers: "a", SASL: zk.DigestMD5{}},
 		"auth for nothing": {Servers: "a", Auth: []zk.Auth{{}}},
 	}
 	for name, cfg := range cases {

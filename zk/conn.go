@@ -54,6 +54,7 @@ type conn struct {
 
 	// Guarded by sess.mu.
 	writing    bool        // a goroutine writes, or the writer was told to
+	leaving    bool        // nothing is written any more
 	extra      []byte      // frames for this connection only
 	pingDue    bool        // the next write includes a ping
 	pings      []time.Time // when the pending pings were sent
@@ -62,6 +63,7 @@ type conn struct {
 	setWatches int    // pending packets of restored watches
 	closeXid   int32  // of the request that closes the session; 0 before it is sent
 	proof      *proof // the pending proof, or nil
+	dated      bool   // the server tells the transactions of events, as servers do since 3.9
 
 	// Used by the reader only.
 	dec jute.Decoder
@@ -109,7 +111,7 @@ func (n *conn) start() {
 // goroutine. The caller holds s.mu, and flush releases it.
 func (s *Session) flush(inline bool) {
 	n := s.conn
-	if n == nil || n.writing || !s.hasOutput(n) || n.failed() {
+	if n == nil || n.writing || n.leaving || !s.hasOutput(n) || n.failed() {
 		s.mu.Unlock()
 		return
 	}
@@ -128,7 +130,7 @@ func (s *Session) flush(inline bool) {
 	_, err := n.prompt.Write(buf)
 	s.mu.Lock()
 	s.keep(buf)
-	more := s.conn == n && s.hasOutput(n)
+	more := s.conn == n && !n.leaving && s.hasOutput(n)
 	n.writing = more
 	s.mu.Unlock()
 	switch {
@@ -192,7 +194,7 @@ func (n *conn) write() {
 		for {
 			runtime.Gosched() // lets callers that are about to queue requests do so
 			s.mu.Lock()
-			if s.conn != n || !s.hasOutput(n) || n.failed() {
+			if s.conn != n || n.leaving || !s.hasOutput(n) || n.failed() {
 				n.writing = false
 				s.mu.Unlock()
 				break
@@ -312,6 +314,7 @@ func (n *conn) notification(h wire.ReplyHeader, d *jute.Decoder) error {
 	}
 	s := n.sess
 	s.mu.Lock()
+	n.dated = n.dated || h.Zxid > 0
 	s.watches.fire(e, h.Zxid)
 	s.tidy(e.Path)
 	s.flush(true) // requests that wait for this event (SendOn) need not wait for the writer

@@ -147,6 +147,98 @@ func ExampleSession_WatchRecursive() {
 	// data changed /app/config
 }
 
+// All turns a watch into a loop, which ends when the watch is closed.
+func ExampleWatch_All() {
+	srv, sess := openSession()
+	defer srv.Close()
+	defer sess.Client().Close()
+	ctx := context.Background()
+
+	watch, err := sess.WatchRecursive(ctx, "/config")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	batch := sess.Batch()
+	batch.Create("/config", []byte("v1"), zk.Persistent)
+	batch.Set("/config", []byte("v2"), 0)
+	batch.Delete("/config", 1)
+	batch.Send()
+	for event, err := range watch.All(ctx) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(event.Type, event.Path)
+		if event.Type == zk.EventDeleted {
+			watch.Close()
+		}
+	}
+	// Output:
+	// created /config
+	// data changed /config
+	// deleted /config
+}
+
+// CreateAll makes the parents that are missing, and DeleteAll deletes what is below a node, too.
+func ExampleClient_CreateAll() {
+	srv, sess := openSession()
+	defer srv.Close()
+	client := sess.Client()
+	defer client.Close()
+	ctx := context.Background()
+
+	order := zk.Node{Path: "/shop/orders/7", Data: []byte("3 apples")}
+	created, err := client.CreateAll(ctx, order, zk.Parents{Mode: zk.Container})
+	fmt.Println(created.Path, err)
+	data, _, err := client.Get(ctx, "/shop/orders/7")
+	fmt.Println(string(data), err)
+	deleted, err := client.DeleteAll(ctx, "/shop")
+	fmt.Println(deleted, err)
+	// Output:
+	// /shop/orders/7 <nil>
+	// 3 apples <nil>
+	// 3 <nil>
+}
+
+// DeleteAll says how many nodes it has deleted, also if it fails.
+func ExampleClient_DeleteAll() {
+	srv, sess := openSession()
+	defer srv.Close()
+	client := sess.Client()
+	defer client.Close()
+	ctx := context.Background()
+
+	deleted, err := client.DeleteAll(ctx, "/none")
+	fmt.Println(deleted, err)
+	deleted, err = client.DeleteAll(ctx, "/zookeeper")
+	fmt.Println(deleted, errors.Is(err, zk.BadArguments))
+	// Output:
+	// 0 <nil>
+	// 0 true
+}
+
+// A client that follows the ensemble's configuration goes on when all servers that it was told of have been replaced.
+func ExampleClient_FollowConfig() {
+	srv := startServer()
+	defer srv.Close()
+	client, err := zk.Open(context.Background(), srv.Config(10*time.Second))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- client.FollowConfig(ctx) }()
+	// The program works with the client.
+	stop()
+	fmt.Println(errors.Is(<-done, context.Canceled))
+	// Output:
+	// true
+}
+
 // Several requests leave in one write. The server executes them in order, each whether or not the others succeed.
 func ExampleBatch() {
 	srv, sess := openSession()

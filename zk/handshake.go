@@ -5,6 +5,7 @@ package zk
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -29,12 +30,12 @@ func newConn(s *Session, srv server, nc, raw net.Conn) *conn {
 
 // handshake opens or resumes the session on a new connection, and authenticates. It returns ErrExpired if the server
 // has ended the session.
-func (c *Client) handshake(s *Session, n *conn) error {
+func (c *Client) handshake(ctx context.Context, s *Session, n *conn) error {
 	if err := c.connectSession(s, n); err != nil {
 		return err
 	}
 	if c.cfg.SASL != nil {
-		if err := n.authenticateSASL(c.cfg.SASL); err != nil {
+		if err := n.authenticateSASL(ctx, c.cfg.SASL); err != nil {
 			return err
 		}
 	}

@@ -34,11 +34,16 @@ func (c *Client) keep(s *Session) {
 			break
 		}
 		c.connected(s, n)
+		c.leaveUnlisted(n)
 		err = s.oversee(n)
 		if s.ctx.Err() == nil {
 			c.setLastError(err)
 			s.detach(n, err)
-			c.log.Warn("disconnected", "server", n.server.String(), "session", s.hexID(), "err", err)
+			level := slog.LevelWarn
+			if errors.Is(err, errMoved) {
+				level = slog.LevelInfo
+			}
+			c.log.Log(s.ctx, level, "disconnected", "server", n.server.String(), "session", s.hexID(), "err", err)
 		}
 		if hook := c.cfg.Hooks.Disconnected; hook != nil {
 			hook(n.server.String(), err)
@@ -174,7 +179,7 @@ func (c *Client) connect(s *Session) (*conn, error) {
 
 // attempt connects to one server and does the handshake, within a part of the time that the session has left.
 func (c *Client) attempt(ctx context.Context, s *Session, srv server) (*conn, error) {
-	limit := c.cfg.Timeout / time.Duration(min(max(len(c.cfg.servers), 2), 4))
+	limit := c.cfg.Timeout / time.Duration(min(max(len(c.serverList()), 2), 4))
 	ctx, cancel := context.WithTimeout(ctx, s.bound(limit, 3))
 	defer cancel()
 	nc, raw, err := c.dial(ctx, srv)
@@ -183,7 +188,7 @@ func (c *Client) attempt(ctx context.Context, s *Session, srv server) (*conn, er
 	}
 	n := newConn(s, srv, nc, raw)
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
-	err = c.handshake(s, n)
+	err = c.handshake(ctx, s, n)
 	if !stop() && err == nil {
 		err = contextError(ctx)
 	}

@@ -321,7 +321,7 @@ func TestSASLWorksWithServersAsTheyAre(t *testing.T) {
 	t.Parallel()
 	try := func(t *testing.T, cfg zk.Config) {
 		t.Helper()
-		cfg.SASL = &zk.SASL{User: "bob", Password: `se"cr\et`}
+		cfg.SASL = zk.DigestMD5{User: "bob", Password: `se"cr\et`}
 		c, err := zk.Open(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -334,7 +334,7 @@ func TestSASLWorksWithServersAsTheyAre(t *testing.T) {
 		if ids, err := s.WhoAmI(t.Context()); err != nil || !slices.Contains(ids, zk.ID{Scheme: "sasl", ID: "bob"}) {
 			t.Errorf("who am I: %v, %v; want sasl bob", ids, err)
 		}
-		cfg.SASL = &zk.SASL{User: "bob", Password: "guess"}
+		cfg.SASL = zk.DigestMD5{User: "bob", Password: "guess"}
 		guess, err := zk.Open(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)

@@ -88,9 +88,23 @@ type Existence struct {
 	Exists bool
 }
 
+// WatchedExistence says whether a node exists, with a watch on it. Stat is zero if it does not.
+type WatchedExistence struct {
+	Stat   Stat
+	Exists bool
+	Watch  *Watch
+}
+
 // WatchedData is a node's data with a watch on it.
 type WatchedData struct {
 	Data  []byte
+	Stat  Stat
+	Watch *Watch
+}
+
+// WatchedChildren is a node's children with a watch on them.
+type WatchedChildren struct {
+	Names []string
 	Stat  Stat
 	Watch *Watch
 }

@@ -178,13 +178,9 @@ type ReadResult struct {
 
 // MultiRead reads several nodes in one request. It returns Unimplemented if the server is older than 3.6.
 func (s *Session) MultiRead(ctx context.Context, ops ...ReadOp) ([]ReadResult, error) {
-	req := &wire.MultiRequest{Read: true, Ops: make([]wire.SubRequest, len(ops))}
-	for i, o := range ops {
-		if err := ValidatePath(o.path); err != nil {
-			return nil, refuse(wire.OpMultiRead, o.path, err)
-		}
-		body := &wire.PathWatchRequest{Path: s.client.cfg.root.server(o.path)}
-		req.Ops[i] = wire.SubRequest{Op: o.op, Request: body}
+	req, err := s.multiReadRequest(ops)
+	if err != nil {
+		return nil, refuse(wire.OpMultiRead, "", err)
 	}
 	c := s.newCall(wire.OpMultiRead, "")
 	c.parts = len(ops)
@@ -192,9 +188,28 @@ func (s *Session) MultiRead(ctx context.Context, ops ...ReadOp) ([]ReadResult, e
 		return nil, err
 	}
 	defer c.free()
+	return c.readResults(), nil
+}
+
+func (s *Session) multiReadRequest(ops []ReadOp) (*wire.MultiRequest, error) {
+	req := &wire.MultiRequest{Read: true, Ops: make([]wire.SubRequest, len(ops))}
+	bodies := make([]wire.PathWatchRequest, len(ops))
+	for i, o := range ops {
+		if err := ValidatePath(o.path); err != nil {
+			return nil, fmt.Errorf("operation %d: %w", i, err)
+		}
+		bodies[i].Path = s.client.cfg.root.server(o.path)
+		req.Ops[i] = wire.SubRequest{Op: o.op, Request: &bodies[i]}
+	}
+	return req, nil
+}
+
+// readResults converts the reply to a multiRead.
+func (c *call) readResults() []ReadResult {
 	results := make([]ReadResult, len(c.multi))
-	for i, r := range c.multi {
+	for i := range c.multi {
+		r := &c.multi[i]
 		results[i] = ReadResult{Data: r.Data, Stat: Stat(r.Stat), Children: r.Children, Err: codeError(r.Err)}
 	}
-	return results, nil
+	return results
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -32,9 +33,9 @@ func (n *conn) seek() {
 		}
 	})
 	for wait := firstSeek; sleep(ctx, jitter(wait)); wait = min(2*wait, maxSeek) {
-		for i, srv := range c.cfg.servers { // including the current one, whose name may have other addresses
+		for _, srv := range c.serverList() { // including the current one, whose name may have other addresses
 			if c.writable(ctx, srv) {
-				c.prefer(i)
+				c.prefer(srv)
 				n.fail(errWritable)
 				return
 			}
@@ -60,9 +61,9 @@ func (c *Client) writable(ctx context.Context, srv server) bool {
 	return err == nil && string(answer) == "rw"
 }
 
-// prefer makes the i-th server the next one to try.
-func (c *Client) prefer(i int) {
+// prefer makes srv the next server to try.
+func (c *Client) prefer(srv server) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.turn = i
+	c.turn = max(0, slices.Index(c.servers, srv))
 }

@@ -148,9 +148,14 @@ func (s *Session) sweep() {
 	s.noteDrained()
 }
 
-// noteDrained wakes drain if no call is pending. The caller holds s.mu.
+// noteDrained wakes drain and leave if no call is pending, or none that was sent on a connection that is left. The
+// caller holds s.mu.
 func (s *Session) noteDrained() {
-	if s.drained != nil && s.calls.len() == 0 {
+	pending := s.calls.len()
+	if s.conn != nil && s.conn.leaving {
+		pending -= s.unsent
+	}
+	if s.drained != nil && pending == 0 {
 		close(s.drained)
 		s.drained = nil
 	}

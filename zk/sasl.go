@@ -1,55 +1,59 @@
 package zk
 
-// The SASL mechanism DIGEST-MD5.
+// Authentication by SASL, whatever the mechanism.
 
 import (
-	"crypto/md5"
-	"crypto/rand"
-	"crypto/subtle"
-	"encoding/hex"
+	"context"
 	"fmt"
-	"strings"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// saslURI is the digest-uri that ZooKeeper servers expect.
-const saslURI = "zookeeper/zk-sasl-md5"
-
-// authenticateSASL authenticates the user and the server to each other by DIGEST-MD5 (RFC 2831).
-func (n *conn) authenticateSASL(user *SASL) error {
-	challenge, err := n.saslStep([]byte{})
-	if err != nil {
-		return err
-	}
-	if challenge == nil {
-		return fmt.Errorf("%w: server does not support SASL", ErrAuthFailed)
-	}
-	params, err := parseChallenge(string(challenge))
-	if err != nil {
-		return fmt.Errorf("%w: invalid challenge: %w", ErrAuthFailed, err)
-	}
-	d := digest{
-		user: *user, realm: params["realm"], nonce: params["nonce"], cnonce: rand.Text(), uri: saslURI,
-		utf8: params["charset"] == "utf-8",
-	}
-	if qop, ok := params["qop"]; ok && !listed(qop, "auth") {
-		return fmt.Errorf("%w: quality of protection must be auth: server requires %q", ErrAuthFailed, qop)
-	}
-	if d.nonce == "" || params["algorithm"] != "md5-sess" {
-		return fmt.Errorf("%w: challenge is not for DIGEST-MD5", ErrAuthFailed)
-	}
-	verdict, err := n.saslStep([]byte(d.response()))
-	if err != nil {
-		return err
-	}
-	final, err := parseChallenge(string(verdict))
-	if err != nil || subtle.ConstantTimeCompare([]byte(final["rspauth"]), []byte(d.compute(""))) != 1 {
-		return fmt.Errorf("%w: server did not prove that it knows the password of %s", ErrAuthFailed, user.User)
-	}
-	return nil
+// SASL is a mechanism by which client and server authenticate each other on every connection: DigestMD5, or Kerberos by
+// the module zk/gssapi. Its methods may be called from several goroutines at once.
+type SASL interface {
+	// Begin begins an exchange with a server. Host is the server's, as Config.Servers names it; it is empty for a unix
+	// socket. Begin must return when ctx ends.
+	Begin(ctx context.Context, host string) (SASLExchange, error)
 }
 
+// SASLExchange is the client's side of one authentication. If a method of SASL or of SASLExchange returns an error that
+// wraps ErrAuthFailed the client ends; after other errors it connects again.
+type SASLExchange interface {
+	// Next returns the client's next token, given the server's last one, which is nil at first. At the end it returns
+	// true and no token, after it has checked that the server is authenticated, too.
+	Next(token []byte) (answer []byte, done bool, err error)
+}
+
+// maxSASLSteps bounds an exchange with a server that goes on for ever.
+const maxSASLSteps = 16
+
+// authenticateSASL authenticates the client and the server to each other.
+func (n *conn) authenticateSASL(ctx context.Context, mechanism SASL) error {
+	x, err := mechanism.Begin(ctx, n.server.host)
+	if err != nil {
+		return fmt.Errorf("SASL: %w", err)
+	}
+	var token []byte
+	for step := range maxSASLSteps {
+		answer, done, err := x.Next(token)
+		if err != nil {
+			return fmt.Errorf("SASL: %w", err)
+		}
+		if done {
+			return nil
+		}
+		if token, err = n.saslStep(answer); err != nil {
+			return err
+		}
+		if step == 0 && token == nil {
+			return fmt.Errorf("%w: server does not support SASL", ErrAuthFailed)
+		}
+	}
+	return fmt.Errorf("%w: SASL takes more than %d steps", ErrProtocol, maxSASLSteps)
+}
+
+// saslStep sends a token and returns the server's.
 func (n *conn) saslStep(token []byte) ([]byte, error) {
 	s := n.sess
 	s.mu.Lock()
@@ -68,103 +72,4 @@ func (n *conn) saslStep(token []byte) ([]byte, error) {
 	var answer wire.SASLToken
 	answer.Decode(d)
 	return answer.Token, d.Err()
-}
-
-// digest holds the input of the hashes of DIGEST-MD5.
-type digest struct {
-	user                      SASL
-	realm, nonce, cnonce, uri string
-	utf8                      bool
-}
-
-// response returns the client's message.
-func (d *digest) response() string {
-	var b strings.Builder
-	if d.utf8 {
-		b.WriteString("charset=utf-8,")
-	}
-	fmt.Fprintf(&b, "username=%s,realm=%s,nonce=%s,nc=00000001,cnonce=%s,digest-uri=%s,response=%s,qop=auth",
-		quote(d.user.User), quote(d.realm), quote(d.nonce), quote(d.cnonce), quote(d.uri), d.compute("AUTHENTICATE"))
-	return b.String()
-}
-
-// compute returns the hash that proves the password: method is "AUTHENTICATE" for the client, "" for the server.
-func (d *digest) compute(method string) string {
-	secret := md5.Sum([]byte(d.encode(d.user.User) + ":" + d.encode(d.realm) + ":" + d.encode(d.user.Password)))
-	a1 := string(secret[:]) + ":" + d.nonce + ":" + d.cnonce
-	return hexMD5(hexMD5(a1) + ":" + d.nonce + ":00000001:" + d.cnonce + ":auth:" + hexMD5(method+":"+d.uri))
-}
-
-// encode follows the RFC's rule for the secret: a string that fits into ISO 8859-1 is hashed in that encoding, even if
-// the exchange uses UTF-8.
-func (d *digest) encode(s string) string {
-	b := make([]byte, 0, len(s))
-	for _, r := range s {
-		if r > 0xff {
-			return s
-		}
-		b = append(b, byte(r))
-	}
-	return string(b)
-}
-
-func hexMD5(s string) string {
-	sum := md5.Sum([]byte(s))
-	return hex.EncodeToString(sum[:])
-}
-
-func quote(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
-}
-
-func listed(list, want string) bool {
-	for item := range strings.SplitSeq(list, ",") {
-		if strings.TrimSpace(item) == want {
-			return true
-		}
-	}
-	return false
-}
-
-// parseChallenge parses a list of key=value pairs, where values may be quoted. The first of equal keys counts.
-func parseChallenge(s string) (map[string]string, error) {
-	params := make(map[string]string)
-	for s = strings.TrimLeft(s, ", \t"); s != ""; s = strings.TrimLeft(s, ", \t") {
-		key, rest, ok := strings.Cut(s, "=")
-		if !ok {
-			return nil, fmt.Errorf("no value after %q", s)
-		}
-		value, rest, err := parseValue(rest)
-		if err != nil {
-			return nil, err
-		}
-		if key = strings.ToLower(strings.TrimSpace(key)); params[key] == "" {
-			params[key] = value
-		}
-		s = rest
-	}
-	return params, nil
-}
-
-func parseValue(s string) (value, rest string, err error) {
-	if !strings.HasPrefix(s, `"`) {
-		i := strings.IndexByte(s, ',')
-		if i < 0 {
-			i = len(s)
-		}
-		return strings.TrimSpace(s[:i]), s[i:], nil
-	}
-	var b strings.Builder
-	for i := 1; i < len(s); i++ {
-		switch {
-		case s[i] == '"':
-			return b.String(), s[i+1:], nil
-		case s[i] == '\\' && i+1 < len(s):
-			i++
-			fallthrough
-		default:
-			b.WriteByte(s[i])
-		}
-	}
-	return "", "", fmt.Errorf("unterminated quote in %q", s)
 }

@@ -1,12 +1,16 @@
 package zk_test
 
 import (
+	"context"
 	"crypto/md5"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"regexp"
+	"strconv"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/jute"
 	"github.com/seed-a3166700/turnstile/internal/wire"
@@ -94,10 +98,77 @@ func TestSASLProvesBothSides(t *testing.T) {
 					})
 				})
 				cfg := f.config()
-				cfg.SASL = &zk.SASL{User: "bob", Password: "secret"}
+				cfg.SASL = zk.DigestMD5{User: "bob", Password: "secret"}
 				_, err := f.client(cfg).Session(t.Context())
 				if !errors.Is(err, c.want) {
 					t.Errorf("got %v, want %v", err, c.want)
+				}
+			})
+		})
+	}
+}
+
+// mechanism is a mechanism of a test's own: it counts to last, and then is done.
+type mechanism struct {
+	begin func() error
+	last  int
+}
+
+func (m mechanism) Begin(_ context.Context, host string) (zk.SASLExchange, error) {
+	if host != "fake" {
+		return nil, fmt.Errorf("%w: host %q", zk.ErrAuthFailed, host)
+	}
+	return &counting{last: m.last}, m.begin()
+}
+
+type counting struct{ at, last int }
+
+func (c *counting) Next(token []byte) ([]byte, bool, error) {
+	if c.at == 0 && token != nil || c.at > 0 && string(token) != strconv.Itoa(c.at) {
+		return nil, false, fmt.Errorf("%w: token %q in step %d", zk.ErrAuthFailed, token, c.at)
+	}
+	c.at++
+	return []byte(strconv.Itoa(c.at)), c.at > c.last, nil
+}
+
+func TestSASLMechanismMayBeTheCallersOwn(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		last int
+		errs []error // of Begin, one after the other
+		want error   // of the session, or nil
+	}{
+		"three steps":           {last: 3},
+		"a failure that passes": {last: 2, errs: []error{errors.New("no ticket yet"), errors.New("nor now")}},
+		"refused": {
+			last: 2, errs: []error{fmt.Errorf("%w: no such user", zk.ErrAuthFailed)}, want: zk.ErrAuthFailed,
+		},
+		"without an end": {last: 1 << 30, want: zk.ErrProtocol},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(t, func(p *peer) {
+					p.open()
+					p.loop(func(r request) bool {
+						if r.Op == wire.OpSASL {
+							p.answer(r, 0, wire.OK, &wire.SASLToken{Token: r.record().(*wire.SASLToken).Token})
+						}
+						return r.Op == wire.OpSASL
+					})
+				})
+				cfg := f.config()
+				cfg.Servers = "fake:2181"
+				cfg.SASL = mechanism{last: row.last, begin: func() (err error) {
+					if len(row.errs) > 0 {
+						err, row.errs = row.errs[0], row.errs[1:]
+					}
+					return err
+				}}
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				if _, err := f.client(cfg).Session(ctx); !errors.Is(err, row.want) {
+					t.Errorf("got %v, want %v", err, row.want)
 				}
 			})
 		})

@@ -29,6 +29,7 @@ type Session struct {
 	state     State
 	changed   chan struct{} // closed at the next change of state
 	conn      *conn         // nil while suspended
+	server    server        // of conn, or of the last one
 	timeout   time.Duration // negotiated
 	heard     time.Time     // when the last answered request was sent
 	verified  time.Time     // when the last request answered by a server that was not read-only was sent
@@ -42,7 +43,7 @@ type Session struct {
 	calls     fifo          // pending calls in the order of their xids
 	unsent    int           // how many calls, at the end of the queue, are still in out
 	canceled  int           // how many of these are canceled; less than half
-	drained   chan struct{} // closed when no calls are pending; nil unless drain waits for that
+	drained   chan struct{} // closed when no calls are pending; nil unless drain or leave waits for that
 	out       []byte        // frames to write
 	spare     []byte        // replaces out while that is written
 	watches   watchSet
@@ -88,6 +89,14 @@ func (s *Session) Deadline() time.Time {
 	return s.client.clock.system(s.deadline())
 }
 
+// LastZxid returns the largest zxid of all replies under this session: the server that sent it had applied all
+// transactions up to that one. Every event of a watch that belongs to them is available before LastZxid returns it.
+func (s *Session) LastZxid() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lastZxid
+}
+
 // now returns the time of the client's clock, which all times of the session refer to.
 func (s *Session) now() time.Time { return s.client.clock.now() }
 
@@ -120,6 +129,14 @@ func (s *Session) States(ctx context.Context) iter.Seq[State] {
 			}
 		}
 	}
+}
+
+// Server returns the server that the session is connected to, as Config.Servers names it, or else the one that it was
+// connected to last. It returns "" before the first connection.
+func (s *Session) Server() (address string, connected bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.server.String(), s.conn != nil
 }
 
 // setState changes the state. The caller holds s.mu.
@@ -196,7 +213,7 @@ func (s *Session) attach(n *conn) bool {
 	n.lastSent, n.lastReply = now, now
 	n.prefix, n.setWatches = s.watches.restore(s.lastZxid)
 	n.writing = true // the writer begins with the watches
-	s.conn = n
+	s.conn, s.server = n, n.server
 	done := s.resumeAuth(n)
 	s.expiry.Reset(s.deadline().Sub(now))
 	state := Connected
@@ -221,8 +238,10 @@ func (s *Session) drain(limit time.Duration) {
 		s.mu.Unlock()
 		return
 	}
-	drained, changed := make(chan struct{}), s.changed
-	s.drained = drained
+	if s.drained == nil {
+		s.drained = make(chan struct{})
+	}
+	drained, changed := s.drained, s.changed
 	s.mu.Unlock()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -242,7 +261,7 @@ func (s *Session) detach(n *conn, why error) {
 		s.mu.Unlock()
 		return
 	}
-	s.conn = nil
+	s.conn, s.drained = nil, nil
 	sent := make([]*call, s.calls.len()-s.unsent)
 	for i := range sent {
 		sent[i] = s.calls.pop()

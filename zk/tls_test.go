@@ -1,6 +1,7 @@
 package zk_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -8,15 +9,20 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
+	"log/slog"
 	"math/big"
 	"net"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
+	"github.com/seed-a3166700/turnstile/server"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -188,5 +194,69 @@ func TestTLSVerifiesTheHostNameAndShowsTheClientsCertificate(t *testing.T) {
 			t.Fatal("a server with another name's certificate was trusted")
 		}
 		cancel()
+	}
+}
+
+func writeKeyPair(t *testing.T, dir string, cert tls.Certificate) {
+	t.Helper()
+	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+	must(t, err)
+	text := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...)
+	must(t, os.WriteFile(filepath.Join(dir, "client.new"), text, 0o600))
+	must(t, os.Rename(filepath.Join(dir, "client.new"), filepath.Join(dir, "client.pem")))
+}
+
+func TestRenewedCertificateIsUsedForTheNextConnection(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	ca := newAuthority(t)
+	srv, err := server.Start(ctx, server.Config{
+		InMemory: true, TLSListen: []string{"localhost:0"},
+		TLS: &tls.Config{
+			Certificates: []tls.Certificate{ca.issue(t, "localhost")},
+			ClientCAs:    ca.pool, ClientAuth: tls.RequireAndVerifyClientCert,
+		},
+	})
+	must(t, err)
+	defer srv.Close()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "client.pem")
+	authorities := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.cert.Raw})
+	must(t, os.WriteFile(filepath.Join(dir, "ca.pem"), authorities, 0o600))
+	files := zk.TLSFiles{Cert: file, Key: file, CA: filepath.Join(dir, "ca.pem")}
+	if _, err := zk.LoadTLS(files); err == nil {
+		t.Error("a missing file is accepted")
+	}
+	writeKeyPair(t, dir, ca.issue(t, "one"))
+	var log bytes.Buffer
+	files.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	cfg, err := zk.LoadTLS(files)
+	must(t, err)
+	_, port, _ := net.SplitHostPort(srv.Addrs()[0].String())
+	open := func() *zk.Client {
+		c, err := zk.Open(ctx, zk.Config{Servers: "localhost:" + port, TLS: cfg})
+		must(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	wantName := func(c *zk.Client, want string) {
+		t.Helper()
+		s, err := c.Session(ctx)
+		must(t, err)
+		ids, err := s.WhoAmI(ctx)
+		if !slices.Contains(ids, zk.ID{Scheme: "x509", ID: "CN=" + want}) || err != nil {
+			t.Errorf("got %v, %v; want %s", ids, err, want)
+		}
+	}
+	first := open()
+	wantName(first, "one")
+	writeKeyPair(t, dir, ca.issue(t, "two"))
+	wantName(open(), "two")
+	wantName(first, "one") // its connection stays
+	must(t, os.WriteFile(file, []byte("broken"), 0o600))
+	wantName(open(), "two")
+	if !strings.Contains(log.String(), "level=ERROR") {
+		t.Errorf("the broken file is not logged: %s", log.String())
 	}
 }

@@ -4,6 +4,8 @@ package zk
 
 import (
 	"context"
+	"errors"
+	"iter"
 	"slices"
 	"sync"
 )
@@ -18,7 +20,9 @@ const maxEvents = 1 << 16
 // persistent watches get an EventResynced instead. The methods of a Watch may be called from several goroutines at
 // once.
 //
-// Servers before 3.9 drop a persistent watch when a one-shot watch of the same session on the same path fires.
+// On servers before 3.9 a later watch of the same session and path takes the place of a persistent one. The session
+// then sets that again, and it gets an EventResynced. On these servers a watch by Session.Watch yields no
+// EventChildrenChanged while there is one by Session.WatchRecursive of the same path.
 type Watch struct {
 	sess *Session
 	path string // as given by the caller
@@ -64,6 +68,20 @@ func (w *Watch) Next(ctx context.Context) (Event, error) {
 		case <-changed:
 		case <-ctx.Done():
 			return Event{}, contextError(ctx)
+		}
+	}
+}
+
+// All yields the events as Next returns them, until the watch is done or closed. If ctx or the session ends first it
+// yields that error last. It does not close the watch: a loop that was left may be followed by another, which goes on
+// with the next event.
+func (w *Watch) All(ctx context.Context) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for {
+			e, err := w.Next(ctx)
+			if errors.Is(err, ErrWatchDone) || !yield(e, err) || err != nil {
+				return
+			}
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
 	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
 )
 
 // wantEvent checks the next event of a watch.
@@ -500,6 +501,7 @@ func TestEventsReachTheWatchesThatTheirKindConcerns(t *testing.T) {
 		script <- wire.Event{Type: wire.EventDeleted, Path: "/a"}
 		wantEvent(t, data, zk.EventDeleted, "/a")
 		wantEvent(t, child, zk.EventDeleted, "/a")
+		wantEvent(t, persistent, zk.EventResynced, "/a") // set again behind the one-shot watches
 		wantEvent(t, persistent, zk.EventDeleted, "/a")
 		wantEvent(t, recursive, zk.EventDataChanged, "/a") // no ChildrenChanged
 		wantEvent(t, recursive, zk.EventCreated, "/a/none")
@@ -548,4 +550,44 @@ func TestWatchEndsWithTheSessionsCause(t *testing.T) {
 		f.cut()
 		wantDone(t, w, zk.ErrExpired)
 	})
+}
+
+func TestPersistentWatchIsSetAgainBehindAOneShotWatch(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	s := srv.Session(t, 20*time.Second)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := s.Create(t.Context(), "/a", nil, zk.Persistent)
+	must(err)
+	lasting, err := s.WatchRecursive(t.Context(), "/a")
+	must(err)
+	_, _, once, err := s.GetW(t.Context(), "/a") // the server may be older than 3.9
+	must(err)
+	if e, err := lasting.Next(t.Context()); err != nil || e.Type != zk.EventResynced {
+		t.Errorf("got %v, %v, want an EventResynced", e, err)
+	}
+	_, err = s.Set(t.Context(), "/a", []byte("x"), -1)
+	must(err)
+	for _, w := range []*zk.Watch{once, lasting} {
+		if e, err := w.Next(t.Context()); err != nil || e.Type != zk.EventDataChanged {
+			t.Errorf("got %v, %v, want a change", e, err)
+		}
+	}
+	_, _, once, err = s.GetW(t.Context(), "/a") // the event has told that the server is not
+	must(err)
+	once.Close()
+	must(s.Sync(t.Context(), "/a"))
+	if e, ok := lasting.Poll(); ok {
+		t.Errorf("got %v, want nothing", e)
+	}
+	if n := srv.Traffic().Requests[zktest.OpAddWatch]; n != 2 {
+		t.Errorf("got %d requests for persistent watches, want 2", n)
+	}
+	lasting.Close()
+	srv.NoWatches(t)
 }

@@ -21,6 +21,9 @@ func (s *Session) deliverWatch(c *call) {
 		atServer, w.kind = true, watchExist
 	}
 	s.watchAnswered(w, atServer, claimed)
+	if atServer {
+		s.mend(w)
+	}
 	s.flush(false)
 	if claimed {
 		c.signal()
@@ -43,6 +46,34 @@ func (s *Session) watchAnswered(w *Watch, atServer, wanted bool) {
 		p.stale[w.kind.slot()] = true
 	}
 	s.tidy(w.key)
+}
+
+// mend sets the persistent watches of a path again after w was set there, and has their readers read the nodes again. A
+// server before 3.9 stores one mode for each path and connection (ZOOKEEPER-4466), so w has taken their place. A server
+// that tells the transactions of events is not so old. If a path has persistent watches of both modes, the recursive
+// one is set last: only the events of the list of children are then missing. The caller holds s.mu, and flushes.
+func (s *Session) mend(w *Watch) {
+	p := s.watches.paths[w.key]
+	if p == nil || s.conn == nil || s.conn.dated {
+		return
+	}
+	again := func(kind watchKind, mode int32) {
+		if len(p.sets[kind]) == 0 {
+			return
+		}
+		c := s.newCall(wire.OpAddWatch, w.path)
+		c.quiet = true
+		s.enqueue(c, &wire.AddWatchRequest{Path: w.key, Mode: mode})
+		for _, lasting := range p.sets[kind] {
+			lasting.fire(Event{Type: EventResynced, Path: lasting.path, Zxid: -1})
+		}
+	}
+	if w.kind <= watchChild {
+		again(watchPersistent, wire.WatchPersistent)
+	}
+	if w.kind != watchChild && w.kind != watchRecursive { // it has no use for events of lists
+		again(watchRecursive, wire.WatchPersistentRecursive)
+	}
 }
 
 // tidy removes the stale watches of a path from the server. The caller holds s.mu, and flushes.

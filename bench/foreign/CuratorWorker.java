@@ -17,7 +17,7 @@ import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
-/** Uses Curator as it is told on standard input; worker.go has the orders. What it says here is for InterProcessMutex, CuratorQueues for the queues. */
+/** Uses Curator as it is told on standard input; worker.go has the orders. What it says here is for InterProcessMutex, CuratorQueues for the queues, CuratorCounters for the counters. */
 final class CuratorWorker {
     static final ExecutorService POOL = Executors.newCachedThreadPool();
     private static final List<CuratorFramework> CLIENTS = new ArrayList<>();
@@ -159,7 +159,24 @@ final class CuratorWorker {
             }
             CLIENTS.add(c);
         }
-        Worker worker = args[5].equals("Curator") ? CuratorWorker::lock : new CuratorQueues(args[5], CLIENTS, root, lockers);
+        Worker worker;
+        switch (args[5]) {
+            case "Curator":
+                worker = CuratorWorker::lock;
+                break;
+            case "CuratorCache":
+                worker = new CuratorCaches(CLIENTS, root, locks);
+                break;
+            case "CuratorLong":
+            case "CuratorCached":
+                worker = new CuratorCounters(args[5], CLIENTS, root, lockers);
+                break;
+            case "CuratorDouble":
+                worker = new CuratorBarriers(CLIENTS, root, locks);
+                break;
+            default:
+                worker = new CuratorQueues(args[5], CLIENTS, root, lockers);
+        }
         PrintStream out = new PrintStream(System.out, false, "UTF-8");
         out.println("ready");
         out.flush();

@@ -1,4 +1,4 @@
-"""Uses kazoo as it is told on standard input; worker.go has the orders. What it says here is for Lock, kazoo_queues.py for the queues."""
+"""Uses kazoo as it is told on standard input; worker.go has the orders. What it says here is for Lock, kazoo_queues.py for the queues, kazoo_counters.py for the counters."""
 import gc
 import queue
 import sys
@@ -7,6 +7,8 @@ import time
 
 from kazoo.client import KazooClient
 
+from kazoo_caches import Caches
+from kazoo_counters import Counters
 from kazoo_queues import Queues
 from kazoo_threads import Threads
 
@@ -45,6 +47,27 @@ def run(millis, trace):
         for c in made:
             print("t %d %d %d" % c)
     return "ok %d %d" % (sum(counts), took * 1e9)
+
+
+def meet(n):
+    inside = threading.Barrier(len(barriers))  # who has not counted yet when the first leave would wait for ever
+
+    # Two paths take turns: at one path, who is slow to leave would wait for those who have come again.
+    def party(pair):
+        for i in range(n):
+            barrier = pair[i % 2]
+            barrier.enter()
+            if not barrier.participating:
+                raise RuntimeError("did not enter")
+            inside.wait()
+            barrier.leave()
+
+    start = time.monotonic()
+    threads = Threads()
+    for pair in barriers:
+        threads.start(party, pair)
+    threads.join()
+    return "ok %d %d" % (n, (time.monotonic() - start) * 1e9)
 
 
 class Waiters:
@@ -93,8 +116,14 @@ def memory():
 
 def obey(order, numbers):
     global waiters
+    if caches:
+        return caches.obey(order, numbers)
     if order in ("put", "batch", "take", "relay"):
         return queues.obey(order, numbers)
+    if order == "count":
+        return counters.obey(numbers[0])
+    if order == "meet":
+        return meet(numbers[0])
     if order in ("run", "trace"):
         return run(numbers[0], order == "trace")
     if order == "stand":
@@ -115,9 +144,15 @@ for _ in range(CLIENTS):
     client = KazooClient(ADDRESS, timeout=30)
     client.start(timeout=30)
     clients.append(client)
-locks, queues = [], None
+locks, queues, caches, counters, barriers = [], None, None, None, []
 if KIND == "kazoo":
     locks = [lock(i, i % LOCKS) for i in range(LOCKERS)]
+elif KIND == "kazooCache":
+    caches = Caches(clients, ROOT)
+elif KIND == "kazooCounter":
+    counters = Counters(clients, ROOT, LOCKERS)
+elif KIND == "kazooDouble":
+    barriers = [[client.DoubleBarrier("%s/%d" % (ROOT, i), LOCKS) for i in range(2)] for client in clients]
 else:
     queues = Queues(KIND, clients, ROOT, LOCKERS)
 print("ready", flush=True)

@@ -28,7 +28,10 @@ func (l *locker) acquire(ctx context.Context) (*zk.Client, *lock.Hold, error) {
 	}
 	l.run.WarnOfGrace(sess.Timeout())
 	fits := useLock
-	if l.permits.limit > 0 {
+	switch some := l.permits.limit > 0; {
+	case some && l.layout.Value == layoutKazoo:
+		fits = useKazooPermits
+	case some:
 		fits = usePermits
 	}
 	if err := refuseOthers(ctx, client, sess, l.run.Paths, fits); err != nil {

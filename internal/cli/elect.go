@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,11 +25,13 @@ type elector struct {
 	layout  command.Choice
 	observe bool
 	once    bool
+	delay   command.Duration
 }
 
 // layouts are the words of --layout.
 var layouts = map[string]elect.Layout{ //nolint:gochecknoglobals // a table
 	"latch": elect.LeaderLatch, "selector": elect.LeaderSelector, "kazoo": elect.KazooElection,
+	layoutBoth: elect.Both, "support": elect.LeaderElectionSupport,
 }
 
 func newElect(app *command.App) *cobra.Command {
@@ -42,7 +45,9 @@ func newElect(app *command.App) *cobra.Command {
 		Short: "Run a command while elected leader, or observe the leader",
 		Long: `Stands for election at PATH and runs the command while elected. When the command ends, turnstile resigns
 and exits as the command did. When the leadership is lost, the command's group receives SIGTERM, and SIGKILL
-before another candidate can lead; then turnstile stands for election again. The command receives every
+before another candidate can lead; then turnstile stands for election again. The same happens when another
+client asks for the leadership ("turnstile revoke"), except that no other candidate leads before the command
+has ended, and that turnstile then stands behind the others. The command receives every
 signal that turnstile receives: after SIGTERM it can shut down, and the next candidate leads as soon as it
 has ended.
 
@@ -72,12 +77,14 @@ executed; 127 not found.`,
 			return e.lead(cmd.Context())
 		},
 	}
-	e.layout = command.NewChoice("latch", "selector", "kazoo")
+	e.layout = command.NewChoice("latch", "selector", "kazoo", layoutBoth, "support")
 	flags := cmd.Flags()
 	e.run.WaitFlags(cmd, "n")
 	flags.StringVar(&e.id, "id", "", "`name` of this candidate (default: the host's name)")
 	flags.Var(&e.layout, "layout",
-		"whose candidates to compete with: Curator's LeaderLatch, its LeaderSelector, or kazoo's Election")
+		"whose candidates to compete with: Curator's LeaderLatch, its LeaderSelector, kazoo's Election, "+
+			"both of these two, or zookeeper-recipes' LeaderElectionSupport")
+	flags.Var(&e.delay, "delay", "cool-down before the next leader with a --delay may start if this one crashes")
 	flags.BoolVar(&e.observe, "observe", false, "print the leader, now and after every change")
 	flags.BoolVar(&e.once, "once", false, "exit with 75 when the leadership is lost, instead of standing again")
 	flags.BoolVar(&e.json, "json", false, "with --observe, print one JSON object per change (docs/cli-json.md)")
@@ -112,6 +119,8 @@ func (e *elector) checkMode(cmd *cobra.Command) error {
 		return command.Usagef(cmd, "--observe runs until a signal comes: leave --no-wait, --wait and --once out")
 	case !e.observe && e.run.Argv == nil:
 		return command.Usagef(cmd, "the command is missing: name one to run while elected, or use --observe")
+	case e.delay > 0 && layouts[e.layout.Value] == elect.LeaderElectionSupport:
+		return command.Usagef(cmd, "--layout support has no --delay: its names can come again; leave one of them out")
 	case !e.observe && flags.Changed("json"):
 		return command.Usagef(cmd, "--json is for --observe: leave it out, or the command")
 	}
@@ -126,13 +135,19 @@ func (e *elector) connect(ctx context.Context) (*zk.Client, *elect.Candidate, er
 	}
 	e.run.WarnOfGrace(sess.Timeout())
 	fits := useLock // LeaderSelector and kazoo's Election name their nodes as locks do
-	if layouts[e.layout.Value] == elect.LeaderLatch {
+	switch layouts[e.layout.Value] {
+	case elect.LeaderLatch:
 		fits = useElection
+	case elect.LeaderElectionSupport:
+		fits = useSupport
+	case elect.LeaderSelector, elect.KazooElection, elect.Both:
 	}
 	if err := refuseOthers(ctx, client, sess, e.run.Paths, fits); err != nil {
 		return client, nil, err
 	}
-	cfg := elect.Config{Layout: layouts[e.layout.Value], ACL: e.run.Connection.ACL()}
+	cfg := elect.Config{
+		Layout: layouts[e.layout.Value], ACL: e.run.Connection.ACL(), Delay: time.Duration(e.delay),
+	}
 	candidate, err := elect.NewCandidate(client, e.run.Path, e.id, cfg)
 	if err != nil {
 		return client, nil, &command.Error{Code: command.ExitUsage, Err: err, Hint: "see --id"}
@@ -187,7 +202,7 @@ func (e *elector) campaign(ctx context.Context, client *zk.Client, candidate *el
 	signals *supervise.Signals,
 ) (*elect.Leadership, error) {
 	until, stop := signals.Until(ctx)
-	leads := func(ctx context.Context) string { return leads(ctx, candidate) }
+	leads := func(ctx context.Context) string { return e.leads(ctx, candidate) }
 	l, err := command.Acquire(until, &e.run, client, candidate.TryCampaign, candidate.Campaign, elect.ErrLed, leads)
 	stop()
 	if err := interrupted(ctx, until, nil); err != nil {
@@ -197,10 +212,15 @@ func (e *elector) campaign(ctx context.Context, client *zk.Client, candidate *el
 }
 
 // leads says who leads; empty if nobody does, or that is not known.
-func leads(ctx context.Context, candidate *elect.Candidate) string {
+func (e *elector) leads(ctx context.Context, candidate *elect.Candidate) string {
 	list, err := candidate.Participants(ctx)
-	if err != nil || len(list) == 0 {
+	switch {
+	case err != nil:
 		return ""
+	case len(list) > 0:
+		return fmt.Sprintf("%s leads, %d in line", command.Plain(list[0].ID), len(list))
+	case e.delay > 0:
+		return "the previous leader was lost, and its --delay has not passed"
 	}
-	return fmt.Sprintf("%s leads, %d in line", command.Plain(list[0].ID), len(list))
+	return ""
 }

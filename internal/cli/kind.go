@@ -42,8 +42,8 @@ func (l *locker) checkKind(cmd *cobra.Command) error {
 		return command.Usagef(cmd, "--layout curator-rw does not support several PATHs: choose another, or name one")
 	case some && l.shared:
 		return command.Usagef(cmd, "--permits and --shared contradict each other: leave one out")
-	case some && l.layout.Value != layoutCurator:
-		return command.Usagef(cmd, "--permits supports only --layout curator: leave one out")
+	case some && l.layout.Value != layoutCurator && l.layout.Value != layoutKazoo:
+		return command.Usagef(cmd, "--permits supports only --layout curator and kazoo: choose one of them")
 	case l.newLimit && !some:
 		return command.Usagef(cmd, "--new-limit is for --permits")
 	case some && l.delay > 0:
@@ -62,7 +62,7 @@ func (l *locker) anyLock(client *zk.Client) (anyLock, error) {
 	rw := lock.RWConfig{Label: label, ACL: acl, Layout: layout, Delay: delay}
 	switch {
 	case l.permits.limit > 0:
-		cfg := lock.SemaphoreConfig{Label: label, ACL: acl}
+		cfg := lock.SemaphoreConfig{Label: label, ACL: acl, Layout: layout}
 		s, err := lock.NewSemaphore(client, l.run.Path, lock.StoredLimit(l.permits.limit), cfg)
 		return semaphore{s, l.permits.n}, err
 	case len(l.run.Paths) > 1:

@@ -65,7 +65,8 @@ standard input or a signal.
 --layout puts it in one line with programs that use Curator, kazoo or go-zookeeper: curator is
 InterProcessMutex (with --shared, the readers of InterProcessReadWriteLock); curator-rw is
 InterProcessReadWriteLock, as a writer without --shared; kazoo is Lock, WriteLock and ReadLock; both is
-curator and kazoo. Turnstile's own locks exclude each other in all layouts.
+curator and kazoo. Turnstile's own locks exclude each other in all layouts. With --permits, curator is
+InterProcessSemaphoreV2 and kazoo is Semaphore; a PATH has one of the two.
 
 Exit codes: the command's, or 128+N if signal N ended it or the wait; 1 (or -E) lock not acquired; 64 usage;
 69 no server; 75 lock lost; 77 access denied; 126 command cannot be executed; 127 not found.`,

@@ -79,8 +79,9 @@ although they may still be working.
 --node and --session choose among several holders: "turnstile who" shows sessions, and with --json nodes.
 They can also choose a contender that "may hold" the lock, which is not asked otherwise.
 
-It refuses an election, whose leader cannot be asked. In the layouts of LeaderSelector and kazoo, candidates
-look like contenders of a lock: they do not notice, and --force deletes their nodes.
+For an election it asks the leader, which leads until it resigns. "turnstile elect" then ends its command and
+stands for election again, behind the others. Leaders of other programs do not notice, nor does one in the
+layout of LeaderElectionSupport, to whose node nothing may be written.
 
 A record of each revocation is kept beside PATH: who asked, whom, why, and with what result. --records shows
 the last 32.
@@ -150,10 +151,6 @@ func (r *revoker) run(ctx context.Context) error {
 	line, err := lock.Inspect(find, client, r.path)
 	if err != nil {
 		return r.connection.Unanswered(err, client)
-	}
-	if slices.ContainsFunc(line, func(c lock.Contender) bool { return c.Kind == lock.Candidate }) {
-		err := fmt.Errorf("%s is an election: its leader cannot be asked", r.path)
-		return &command.Error{Code: command.ExitUsage, Err: err, Hint: "turnstile who shows its process: end that"}
 	}
 	opts := lock.RevokeOptions{
 		Reason: r.reason, Grace: time.Duration(r.within), Force: r.force, Record: true, ACL: r.connection.ACL(),

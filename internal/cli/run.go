@@ -18,6 +18,8 @@ import (
 
 	"github.com/seed-a3166700/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/internal/cli/queuecmd"
+	"github.com/seed-a3166700/turnstile/internal/cli/recipecmd"
+	"github.com/seed-a3166700/turnstile/internal/cli/treecmd"
 )
 
 // Run runs the command that args name, without the program's name, and returns its exit code: see the constants of
@@ -72,6 +74,12 @@ is TURNSTILE_SESSION_TIMEOUT. A flag on the command line takes precedence.`,
 		return command.Usage(cmd, flagError(cmd, err))
 	})
 	root.AddCommand(newLock(app), newElect(app), newWho(app), newRevoke(app), queuecmd.New(app))
+	const recipes, nodes = "recipes", "nodes"
+	root.AddGroup(
+		&cobra.Group{ID: recipes, Title: "Commands for other recipes:"},
+		&cobra.Group{ID: nodes, Title: "Commands for single nodes and trees:"})
+	root.AddCommand(recipecmd.New(app, recipes)...)
+	root.AddCommand(treecmd.New(app, nodes)...)
 	root.AddCommand(newServe(app), newOwnServer(app), newBench(app), newVersion(app), newMan())
 	refuseUnknownTopics(root)
 	completeChoices(root)
@@ -81,11 +89,16 @@ is TURNSTILE_SESSION_TIMEOUT. A flag on the command line takes precedence.`,
 // flagError says what is wrong with a flag.
 func flagError(cmd *cobra.Command, err error) error {
 	_, unknown := errors.AsType[*pflag.NotExistError](err)
-	if unknown && slices.Contains([]string{"lock", "elect", "take", "work"}, cmd.Name()) {
+	switch {
+	case unknown && slices.Contains([]string{
+		"lock", "elect", "take", "work", "join", "enter", "register", "share",
+	}, cmd.Name()):
 		return fmt.Errorf("%w (flags of the command to run go after --)", err)
+	case unknown && cmd.HasParent() && cmd.Parent().Name() == "counter":
+		return fmt.Errorf("%w (a negative number goes after --)", err)
 	}
 	value, ok := errors.AsType[*pflag.InvalidValueError](err)
-	if ok && value.GetFlag().Value.Type() == "int" {
+	if ok && strings.HasPrefix(value.GetFlag().Value.Type(), "int") {
 		return fmt.Errorf("--%s must be a whole number: %q", value.GetFlag().Name, value.GetValue())
 	}
 	return err
@@ -138,7 +151,9 @@ func exit(app *command.App, cmd *cobra.Command, err error) *command.Error {
 
 // undoubled removes the second of two equal prefixes, which two layers have put before an error.
 func undoubled(text string) string {
-	for _, name := range []string{"lock", "elect", "queue", "zk", "tls", "server"} {
+	for _, name := range []string{
+		"lock", "elect", "queue", "zk", "tls", "server", "counter", "member", "barrier", "discovery",
+	} {
 		text = strings.ReplaceAll(text, name+": "+name+": ", name+": ")
 	}
 	return text

@@ -34,14 +34,42 @@ type running struct {
 
 // buffer is a bytes.Buffer for two goroutines.
 type buffer struct {
-	mu sync.Mutex // guards b
-	b  bytes.Buffer
+	mu      sync.Mutex // guards b and written
+	b       bytes.Buffer
+	written chan struct{} // closed by the next Write; nil if none waits for it
 }
 
 func (b *buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.written != nil {
+		close(b.written)
+		b.written = nil
+	}
 	return b.b.Write(p)
+}
+
+// await waits until the buffer has a text.
+func (b *buffer) await(t *testing.T, want string) {
+	t.Helper()
+	limit := time.After(time.Minute)
+	for {
+		b.mu.Lock()
+		found := strings.Contains(b.b.String(), want)
+		if b.written == nil {
+			b.written = make(chan struct{})
+		}
+		written := b.written
+		b.mu.Unlock()
+		if found {
+			return
+		}
+		select {
+		case <-written:
+		case <-limit:
+			t.Fatalf("%q did not come, but %q", want, b.String())
+		}
+	}
 }
 
 func (b *buffer) String() string {

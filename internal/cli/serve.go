@@ -168,7 +168,7 @@ func (s *serving) secure(cfg *server.Config) error {
 			return fmt.Errorf("--listen must be host:port or unix:/path: %q", address)
 		}
 	}
-	tlsConfig, err := s.tls.Server()
+	tlsConfig, err := s.tls.Server(cfg.Logger)
 	if err != nil {
 		return err
 	}

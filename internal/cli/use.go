@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	stdpath "path"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,15 +22,16 @@ type use string
 
 // The uses, as "turnstile who --json" calls them.
 const (
-	useAbsent       use = "absent"          // the path does not exist: it was never used, or its last user has left
-	useFree         use = "free"            // nothing is below it
-	useLock         use = "lock"            // contenders of a lock, or of an election that has a lock's names
-	useElection     use = "election"        // candidates of a LeaderLatch
-	usePermits      use = "permits"         // of our semaphore, and of Curator's
-	useQueue        use = "queue"           // of ours
-	useClassicQueue use = "classic-queue"   // of another program, or of package queue/classic
-	useKazooPermits use = "kazoo-semaphore" // which has a layout of its own
-	useOther        use = "other"           // nodes of another kind; may be paths of locks
+	useAbsent       use = "absent"           // the path does not exist: it was never used, or its last user has left
+	useFree         use = "free"             // nothing is below it
+	useLock         use = "lock"             // contenders of a lock, or of an election that has a lock's names
+	useElection     use = "election"         // candidates of a LeaderLatch
+	useSupport      use = "election-support" // candidates of a LeaderElectionSupport
+	usePermits      use = "permits"          // of our semaphore, and of Curator's
+	useQueue        use = "queue"            // of ours
+	useClassicQueue use = "classic-queue"    // of another program, or of package queue/classic
+	useKazooPermits use = "kazoo-semaphore"  // which has a layout of its own
+	useOther        use = "other"            // nodes of another kind; may be paths of locks
 )
 
 // describe says what a use is, for people, and what to do.
@@ -39,6 +41,8 @@ func (u use) describe(path string) (what, hint string) {
 		return "a lock", "turnstile who shows it"
 	case useElection:
 		return "an election", "turnstile elect --observe shows the leader"
+	case useSupport:
+		return "an election of LeaderElectionSupport", "stand in it with turnstile elect --layout support"
 	case usePermits:
 		return "a semaphore", "take one of its permits with --permits"
 	case useQueue:
@@ -46,7 +50,7 @@ func (u use) describe(path string) (what, hint string) {
 	case useClassicQueue:
 		return "a queue of another program", "choose another path"
 	case useKazooPermits:
-		return "a kazoo Semaphore", "only kazoo can show the holders of its leases"
+		return "a kazoo Semaphore", "take one of its permits with --permits and --layout kazoo"
 	case useAbsent, useFree, useOther:
 	}
 	return "not a lock", "choose another path"
@@ -55,7 +59,6 @@ func (u use) describe(path string) (what, hint string) {
 // Names of children.
 var (
 	classicItem = regexp.MustCompile(`^(qn-|queue-|entry-\d{3}-)`)
-	kazooLease  = regexp.MustCompile(`^[0-9a-f]{32}$`)
 )
 
 // pathState is what is at a path.
@@ -92,6 +95,8 @@ func (f pathState) findUse(data []byte, line []lock.Contender) use {
 		Recipe string `json:"recipe"`
 	}
 	candidate := func(c lock.Contender) bool { return c.Kind == lock.Candidate }
+	support := func(c lock.Contender) bool { return candidate(c) && strings.HasPrefix(stdpath.Base(c.Path), "n_") }
+	permit := func(c lock.Contender) bool { return c.Kind == lock.Permit }
 	all := func(names *regexp.Regexp) bool {
 		return !slices.ContainsFunc(f.children, func(name string) bool { return !names.MatchString(name) })
 	}
@@ -100,6 +105,10 @@ func (f pathState) findUse(data []byte, line []lock.Contender) use {
 		return useQueue
 	case slices.Contains(f.children, "leases"): // where Curator's semaphore has its permits, and ours
 		return usePermits
+	case slices.ContainsFunc(line, permit):
+		return useKazooPermits
+	case slices.ContainsFunc(line, support):
+		return useSupport
 	case slices.ContainsFunc(line, candidate):
 		return useElection
 	case len(line) > 0:
@@ -108,8 +117,6 @@ func (f pathState) findUse(data []byte, line []lock.Contender) use {
 		return useFree
 	case all(classicItem):
 		return useClassicQueue
-	case all(kazooLease):
-		return useKazooPermits
 	}
 	return useOther
 }
@@ -117,7 +124,7 @@ func (f pathState) findUse(data []byte, line []lock.Contender) use {
 // instead says what a path without contenders is used for; empty if it may be a lock.
 func (f pathState) instead(path string) string {
 	switch f.use {
-	case useQueue, useClassicQueue, useKazooPermits:
+	case useQueue, useClassicQueue:
 		what, hint := f.use.describe(path)
 		return fmt.Sprintf("%s is not a lock but %s; %s", path, what, hint)
 	case useOther:
@@ -137,7 +144,7 @@ func (f pathState) instead(path string) string {
 		}
 		return fmt.Sprintf("%s has no contenders but other nodes; did you mean one of these? %s%s",
 			path, strings.Join(below, " "), more)
-	case useAbsent, useFree, useLock, useElection, usePermits:
+	case useAbsent, useFree, useLock, useElection, useSupport, usePermits, useKazooPermits:
 	}
 	return ""
 }

@@ -32,10 +32,11 @@ var rules = []rule{
 	},
 	{
 		path:    "server",
-		ours:    []string{"internal/store", "internal/tree", "internal/wire", "internal/jute"},
+		ours:    []string{"internal/certfile", "internal/store", "internal/tree", "internal/wire", "internal/jute"},
 		foreign: []string{"github.com/cockroachdb/pebble/v2"}, // the file system that the store is opened on
 	},
-	{path: "zk", ours: []string{"internal/wire", "internal/jute"}},
+	{path: "internal/certfile"},
+	{path: "zk", ours: []string{"internal/certfile", "internal/wire", "internal/jute"}},
 	{path: "internal/line", ours: []string{"zk"}},
 	{path: "lock", ours: []string{"zk", "internal/line"}},
 	{path: "elect", ours: []string{"zk", "internal/line"}},
@@ -43,7 +44,7 @@ var rules = []rule{
 	{path: "barrier", ours: []string{"zk", "internal/line"}},
 	{path: "counter", ours: []string{"zk", "internal/line", "internal/receipt"}},
 	{path: "cache", ours: []string{"zk"}},
-	{path: "member", ours: []string{"zk", "internal/line"}},
+	{path: "member", ours: []string{"zk", "internal/line", "cache"}},
 	{path: "discovery", ours: []string{"zk", "cache", "member"}},
 	{path: "discovery/roundtrip", ours: []string{"discovery"}},
 	{path: "internal/segment", ours: []string{"zk"}},
@@ -57,7 +58,7 @@ var rules = []rule{
 	{
 		path: "internal/cli/...",
 		ours: []string{
-			"internal/cli/...", "internal/supervise", "internal/ownserver", "internal/measure",
+			"internal/cli/...", "internal/certfile", "internal/supervise", "internal/ownserver", "internal/measure",
 			"zk", "lock", "elect", "queue", "server", "barrier", "counter", "cache", "member", "discovery",
 		},
 		foreign: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"},
@@ -106,7 +107,10 @@ var rules = []rule{
 }
 
 // users are the packages that users' programs import. They depend on nothing but the standard library.
-var users = []string{"zk", "lock", "elect", "fence", "queue", "queue/classic"}
+var users = []string{
+	"zk", "lock", "elect", "fence", "queue", "queue/classic", "cache", "member", "discovery",
+	"discovery/roundtrip", "counter", "barrier",
+}
 
 type listed struct {
 	ImportPath string

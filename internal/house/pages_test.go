@@ -15,25 +15,36 @@ const root = "../../"
 
 func TestGoOfThePagesIsInAnExampleThatIsTested(t *testing.T) {
 	t.Parallel()
-	paths, err := filepath.Glob(root + "examples/*/main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var programs strings.Builder
-	for _, path := range paths {
-		programs.WriteString(read(t, strings.TrimPrefix(path, root)))
-	}
-	for _, page := range []string{"README.md", "docs/library.md", "docs/queues.md", "docs/fencing.md"} {
+	ours, others := allOf(t, "examples/*/main.go"), allOf(t, "bench/migrating/*.go")
+	for _, page := range []string{
+		"README.md", "docs/library.md", "docs/queues.md", "docs/fencing.md", "docs/migrating.md",
+	} {
 		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, page), -1)
 		if len(blocks) == 0 {
 			t.Errorf("%s has no block of Go", page)
 		}
 		for _, block := range blocks {
-			if !strings.Contains(programs.String(), block[1]) {
-				t.Errorf("this block of %s is in no examples/*/main.go:\n%s", page, block[1])
+			peers := page == "docs/migrating.md" && strings.Contains(others, block[1])
+			if !peers && !strings.Contains(ours, block[1]) {
+				t.Errorf("this block of %s is in no examples/*/main.go, nor, for other projects' code of "+
+					"docs/migrating.md, in bench/migrating:\n%s", page, block[1])
 			}
 		}
 	}
+}
+
+// allOf returns the text of the files that match pattern, of which there must be one.
+func allOf(t *testing.T, pattern string) string {
+	t.Helper()
+	paths, err := filepath.Glob(root + pattern)
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%s: %d files, %v", pattern, len(paths), err)
+	}
+	var all strings.Builder
+	for _, path := range paths {
+		all.WriteString(read(t, strings.TrimPrefix(path, root)))
+	}
+	return all.String()
 }
 
 func TestPagesLinkToFilesThatExist(t *testing.T) {

@@ -22,6 +22,7 @@ const (
 	KazooRead    Marker = "__rlock__"
 	CuratorLatch Marker = "latch-" // Curator's LeaderLatch
 	CuratorLease Marker = "lease-" // Curator's InterProcessSemaphoreV2
+	SupportOffer Marker = "n_"     // zookeeper-recipes' LeaderElectionSupport; the whole name but for the number
 )
 
 // A Contender is one entry in a line: a child of the line's path that carries a marker and a number.
@@ -37,7 +38,7 @@ func ParseContender(name string, markers []Marker) (Contender, bool) {
 	c, found := Contender{Name: name}, false
 	for _, m := range markers {
 		i := strings.LastIndex(name, string(m))
-		if i < 0 || (found && len(m) < len(c.Marker)) {
+		if i < 0 || i > 0 && m == SupportOffer || (found && len(m) < len(c.Marker)) {
 			continue
 		}
 		// The marker is cut off before the number is read: its own dash is not a sign ("lock-0000000001" is 1, not -1).
@@ -113,4 +114,34 @@ func Ahead(contenders []Contender, mine Contender, blocks func(Contender) bool) 
 		n++
 	}
 	return nearest, n
+}
+
+// Fold takes the second nodes of contenders that have two, one in Curator's layout and one in kazoo's, out of the list,
+// and returns their names by those of the first.
+func Fold(contenders []Contender) (left []Contender, second map[string]string) {
+	first := make(map[string]string)
+	for _, s := range contenders {
+		if !kazoos(s) {
+			first[chosen(s.Name)] = s.Name
+		}
+	}
+	second = make(map[string]string)
+	left = slices.DeleteFunc(contenders, func(s Contender) bool {
+		name, ok := first[chosen(s.Name)]
+		if !ok || !kazoos(s) {
+			return false
+		}
+		second[name] = s.Name
+		return true
+	})
+	return left, second
+}
+
+func kazoos(s Contender) bool { return s.Marker == KazooLock || s.Marker == KazooRead }
+
+// chosen is the part of a contender's name that it has chosen at random, in the form of Curator and ours: _c_UUID-.
+// It is the name itself in another form.
+func chosen(name string) string {
+	const length = len("_c_") + 36 + len("-")
+	return name[:min(length, len(name))]
 }

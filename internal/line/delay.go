@@ -40,17 +40,34 @@ func (r delayRecord) encode() []byte {
 // ErrResting says that a delay has not passed.
 var ErrResting = errors.New("line: the former holder was lost, and its delay has not passed")
 
-// Start makes the mark of our contender, which is first, and waits for the delays of lost holders to pass. The mark for
-// each line is in the directory that dir returns for the line's path. Marks of contenders that do not block us, a
-// reader's other readers, do not count. When a delay has not passed, Start calls rest, with what is left; if that
-// returns false, Start returns ErrResting. Delays of several lines pass at once. Its other errors are those of Await.
-// Whatever it returns, the contender stays, and Release removes the marks with it.
-func (o *Own) Start(
-	ctx context.Context, dir func(path string) string, delay time.Duration, rest func(time.Duration) bool,
-) error {
+// DelayPath returns the path of the directory with the marks of the line at path: a sibling, outside the line.
+func DelayPath(path string) string { return path + "-__delay__" }
+
+// Start does what a delay asks of a contender that is first: it makes our mark, and waits for the delays of lost
+// holders to pass. Without a delay it does nothing. The marks of each line are in the directory at its DelayPath. Marks
+// of contenders that do not block us, a reader's other readers, do not count. When a delay has not passed, Start calls
+// rest, with what is left; if that returns false, Start returns ErrResting. Delays of several lines pass at once. Its
+// other errors are those of Await. If it returns an error, it has released the contender, and the marks with it.
+func (o *Own) Start(ctx context.Context, delay time.Duration, rest func(time.Duration) bool) error {
+	if delay == 0 {
+		return nil
+	}
+	err := o.start(ctx, delay, rest)
+	if err != nil {
+		o.Release()
+	}
+	return err
+}
+
+// TryStart is Start for a caller that does not wait for a delay.
+func (o *Own) TryStart(ctx context.Context, delay time.Duration) error {
+	return o.Start(ctx, delay, func(time.Duration) bool { return false })
+}
+
+func (o *Own) start(ctx context.Context, delay time.Duration, rest func(time.Duration) bool) error {
 	if len(o.positions) == 1 {
 		p := o.positions[0]
-		return p.start(ctx, dir(p.line.Dir), delay, rest)
+		return p.start(ctx, DelayPath(p.line.Dir), delay, rest)
 	}
 	starting, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -64,7 +81,7 @@ func (o *Own) Start(
 	}
 	ended := make(chan error, len(o.positions))
 	for _, p := range o.positions {
-		go func() { ended <- p.start(starting, dir(p.line.Dir), delay, ask) }()
+		go func() { ended <- p.start(starting, DelayPath(p.line.Dir), delay, ask) }()
 	}
 	var err error
 	for range o.positions {

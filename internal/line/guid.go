@@ -27,3 +27,9 @@ func NewGUID() string {
 	s[8], s[13], s[18], s[23] = '-', '-', '-', '-'
 	return string(s[:])
 }
+
+// Ours reports whether Turnstile has chosen a contender's name: one that begins with _c_UUID-, with a UUID of ours.
+func Ours(name string) bool {
+	const digit = len("_c_") + 14
+	return len(name) > len("_c_")+36 && name[:3] == "_c_" && name[len("_c_")+36] == '-' && name[digit] == '0'+version
+}

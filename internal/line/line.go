@@ -33,6 +33,15 @@ type Line struct {
 	// be so where contenders change their kind (Become, Beside). If Change is nil, none may.
 	Change func(Contender) bool
 
+	// Fixed makes nodes to whose names the server adds no number: leases of which only the count matters. Every child
+	// of the line's path counts as one then, as it does for kazoo.
+	Fixed bool
+
+	// Signed puts the random part of a contender, for which its name has no room, into the ACL of its nodes, as an
+	// entry for a user that cannot log in. Without it, a creation whose answer is lost could not be told from another
+	// one of the session. The data is not ours to use: other programs show it.
+	Signed bool
+
 	// Unordered says that two contenders may be first without harm. Such a line goes on where numbers are no order any
 	// more: see ErrWrap.
 	Unordered bool
@@ -51,7 +60,11 @@ type Line struct {
 
 // names are those of one contender's nodes.
 func (l *Line) names(guid string) []name {
-	names := []name{{dir: l.Dir, prefix: l.Prefix(guid)}}
+	first := name{dir: l.Dir, prefix: l.Prefix(guid), fixed: l.Fixed}
+	if l.Signed {
+		first.signature = guid
+	}
+	names := []name{first}
 	if l.Second != nil {
 		names = append(names, name{dir: l.Dir, prefix: l.Second(guid)})
 	}
@@ -71,9 +84,25 @@ func (l *Line) creations(names []name, mode zk.Mode) []zk.Node {
 	data := l.Data()
 	nodes := make([]zk.Node, len(names))
 	for i, n := range names {
-		nodes[i] = zk.Node{Path: n.path(), Data: data, Mode: mode, ACL: l.ACL}
+		nodes[i] = zk.Node{Path: n.path(), Data: data, Mode: mode, ACL: n.sign(l.ACL)}
 	}
 	return nodes
+}
+
+// mode is that of new nodes.
+func (l *Line) mode() zk.Mode {
+	if l.Fixed {
+		return zk.Ephemeral
+	}
+	return zk.EphemeralSequential
+}
+
+// taken returns how many leases there are among the children of the line's path.
+func (l *Line) taken(children []string) int {
+	if l.Fixed {
+		return len(children)
+	}
+	return len(Contenders(children, l.Markers))
 }
 
 // Empty reports whether no contender stands in any of the lines.

@@ -30,7 +30,7 @@ func (l *NodeLock) Take(ctx context.Context, sess *zk.Session, full func() error
 	for {
 		guid := NewGUID()
 		made := func(data []byte) bool { return l.Ours(data, guid) }
-		names := []name{{dir: l.Line.Dir, prefix: l.Path[len(join(l.Line.Dir, "")):], made: made}}
+		names := []name{{dir: l.Line.Dir, prefix: l.Path[len(join(l.Line.Dir, "")):], fixed: true, made: made}}
 		b := sess.Batch()
 		node := zk.Node{Path: l.Path, Data: l.Data(guid), Mode: zk.Ephemeral, ACL: l.Line.ACL}
 		answer := create(b, sess, nil, []zk.Node{node})

@@ -70,16 +70,6 @@ func (o *Ownership) Session() *zk.Session { return o.sess }
 // comes in, until it is released.
 func (o *Ownership) Stop(cause error) { o.stop(cause) }
 
-// StopIf stops the ownership if ask says so. Ask runs on a goroutine of its own, with a context that ends when the
-// ownership is stopped.
-func (o *Ownership) StopIf(ask func(context.Context) bool, cause error) {
-	go func() {
-		if o.use.Err() == nil && ask(o.use) {
-			o.stop(cause)
-		}
-	}()
-}
-
 // Use returns a context that ends when no hold may go on: when the ownership was stopped, or has ended.
 func (o *Ownership) Use() context.Context { return o.use }
 

@@ -94,7 +94,7 @@ func (c *Count) answer(ctx context.Context) (tally, error) {
 
 // tally works out what the names of the leases and the limit's node say. Err is nil or zk.NoNode.
 func (p *Pool) tally(names []string, node zk.Data, err error) (tally, error) {
-	t := tally{taken: len(Contenders(names, p.Leases.Markers)), limit: p.Limit.Permits}
+	t := tally{taken: p.Leases.taken(names), limit: p.Limit.Permits}
 	if p.Limit.Path == "" {
 		return t, nil
 	}
@@ -201,8 +201,11 @@ func (p *Pool) exchange(ctx context.Context, own *Own, n int, t tally) (*Own, er
 }
 
 // upTo returns how many leases there are that came before ours or with them. Where numbers tell no order, behind their
-// end on Apache's ZooKeeper, all have one number and count.
+// end on Apache's ZooKeeper, all have one number and count. So do all where leases have no numbers.
 func (p *Pool) upTo(ours *Own, names []string) int {
+	if p.Leases.Fixed {
+		return p.Leases.taken(names)
+	}
 	paths := ours.Paths()
 	last, ok := ParseContender(path.Base(paths[len(paths)-1]), p.Leases.Markers)
 	n := 0

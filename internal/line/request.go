@@ -133,7 +133,7 @@ func (r *Request) send() {
 	for _, l := range r.lines {
 		names := l.names(NewGUID())
 		r.names = append(r.names, names...)
-		nodes = append(nodes, l.creations(names, zk.EphemeralSequential)...)
+		nodes = append(nodes, l.creations(names, l.mode())...)
 	}
 	b := sess.Batch()
 	r.listed = make([]*zk.Future[zk.Children], len(r.lines))

@@ -5,6 +5,7 @@ package line
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +19,35 @@ var errLost = errors.New("line: the request was lost")
 type name struct {
 	dir    string
 	prefix string // only this creation can have chosen it, and no two of its nodes share it (ZOOKEEPER-4695)
+	fixed  bool   // the server adds no number
+	// signature is in the ACL of the creation's node, if the name does not tell it from others; see Line.Signed.
+	signature string
 	// made tells the creation's node from another one of that name, by its data; nil if the name alone does.
 	made func(data []byte) bool
+}
+
+// unusable ends the identity of an ACL entry by which a node is signed: no password gives a connection that identity.
+const unusable = ":x"
+
+// sign returns the ACL of the creation's node.
+func (n name) sign(acl []zk.ACL) []zk.ACL {
+	if n.signature == "" {
+		return acl
+	}
+	if acl == nil {
+		acl = zk.OpenACL()
+	}
+	id := zk.ID{Scheme: "digest", ID: n.signature + unusable}
+	return append(slices.Clone(acl), zk.ACL{Perms: zk.PermRead, ID: id})
+}
+
+// signed reports whether a node has the creation's signature. Servers show users without their passwords to clients
+// that may not administer a node, so the signature is the user's name.
+func (n name) signed(ctx context.Context, sess *zk.Session, path string) (bool, error) {
+	acl, _, err := sess.GetACL(ctx, path)
+	return slices.ContainsFunc(acl, func(a zk.ACL) bool {
+		return a.ID.Scheme == "digest" && a.ID.ID == n.signature+unusable
+	}), err
 }
 
 // An answer waits for the answer to a creation. It may be called again after its ctx ended.
@@ -131,6 +159,9 @@ func findOnce(ctx context.Context, sess *zk.Session, names []name) ([]zk.Created
 			read, err = data[i].Get(ctx)
 			ours = err == nil && read.Stat.Czxid == node.Stat.Czxid && c.made(read.Data)
 		}
+		if ours && c.signature != "" {
+			ours, err = c.signed(ctx, sess, c.path())
+		}
 		switch {
 		case err != nil && !errors.Is(err, zk.NoNode):
 			return nil, err
@@ -146,7 +177,7 @@ func list(ctx context.Context, sess *zk.Session, names []name) ([]name, error) {
 	b := sess.Batch()
 	passed, listed := Barrier(b, names[0].path()), map[string]*zk.Future[zk.Children]{}
 	for _, n := range names {
-		if listed[n.dir] == nil && n.made == nil {
+		if listed[n.dir] == nil && !n.fixed {
 			listed[n.dir] = b.Children(n.dir)
 		}
 	}
@@ -156,7 +187,7 @@ func list(ctx context.Context, sess *zk.Session, names []name) ([]name, error) {
 	}
 	var whole []name
 	for _, n := range names {
-		if n.made != nil {
+		if n.fixed {
 			whole = append(whole, n)
 			continue
 		}
@@ -166,7 +197,7 @@ func list(ctx context.Context, sess *zk.Session, names []name) ([]name, error) {
 		}
 		for _, child := range children.Names {
 			if strings.HasPrefix(child, n.prefix) {
-				whole = append(whole, name{dir: n.dir, prefix: child})
+				whole = append(whole, name{dir: n.dir, prefix: child, signature: n.signature})
 			}
 		}
 	}

@@ -36,18 +36,6 @@ func Attempt[T any](ctx context.Context, client *zk.Client, try func(*zk.Session
 	}
 }
 
-// Acquire runs try as Attempt does, for nodes that are to own something. They count only when the session is certain
-// that it lives (see Certify).
-func Acquire(ctx context.Context, client *zk.Client, try func(*zk.Session) (*Own, error)) (*Own, error) {
-	return Attempt(ctx, client, func(sess *zk.Session) (*Own, error) {
-		own, err := try(sess)
-		if err != nil {
-			return nil, err
-		}
-		return own, own.Certify(ctx)
-	})
-}
-
 // AwaitRetry returns nil if the same session may be asked again after err: at once after a lost connection, after a
 // pause if the refusal is transient. Otherwise it returns ctx's cause, the session's error, or err.
 func AwaitRetry(ctx context.Context, sess *zk.Session, err error) error {

@@ -20,7 +20,7 @@ const maxRequest = 1 << 19
 func CheckSize(lines ...*Line) error {
 	size := 0
 	for _, l := range lines {
-		for _, n := range l.creations(l.names(guidShape), zk.EphemeralSequential) {
+		for _, n := range l.creations(l.names(guidShape), l.mode()) {
 			size += sizeOf(n)
 		}
 	}

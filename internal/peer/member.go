@@ -74,11 +74,17 @@ func newMember(dir string, i, n int, ports []int, links *Links, opts Options) (*
 				}
 			}
 			_, port, _ := net.SplitHostPort(election)
-			keys[fmt.Sprintf("server.%d", j+1)] = quorum + ":" + port
+			name := fmt.Sprintf("server.%d", j+1)
+			if keys[name] = quorum + ":" + port; opts.Dynamic {
+				keys[name] += ":participant;" + local(ports[3*j])
+			}
 		}
 		if err := os.WriteFile(filepath.Join(data, "myid"), []byte(strconv.Itoa(i+1)), 0o644); err != nil {
 			return nil, err
 		}
+	}
+	if opts.Dynamic {
+		keys["reconfigEnabled"] = "true"
 	}
 	if !opts.Fast {
 		keys["preAllocSize"] = "1024" // KiB; by default every log begins as 64 MiB of zeros
@@ -108,6 +114,9 @@ func javaArgs(opts Options, config string) []string {
 		// late.
 		properties["zookeeper.cnxTimeout"] = "500"
 		properties["zookeeper.fastleader.maxNotificationInterval"] = "1000"
+	}
+	if opts.Dynamic {
+		properties["zookeeper.skipACL"] = "yes" // only a superuser may change the members
 	}
 	maps.Copy(properties, opts.Properties)
 	for _, k := range slices.Sorted(maps.Keys(properties)) {

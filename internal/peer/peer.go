@@ -29,6 +29,7 @@ type Options struct {
 	Properties map[string]string // added to the Java system properties
 	Tick       time.Duration     // tickTime; 200ms if zero
 	Heap       string            // the JVM's -Xmx; 192m if empty
+	Dynamic    bool              // an ensemble whose members may change: see zk.Session.Reconfig
 	Links      bool              // connect the servers through proxies: see Cluster.Links
 	Fast       bool              // compile as in production; otherwise the JVM starts sooner and stays slower
 	Data       string            // a directory with version-2 to copy each server's data from; no data if empty

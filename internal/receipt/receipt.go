@@ -28,8 +28,13 @@ type Receipt struct {
 	Path string
 
 	version int32
+	mzxid   int64
 	sess    *zk.Session // that it belongs to; nil if it is persistent
 }
+
+// Mzxid returns the transaction that had written to the receipt last when Resolve read it. After Resolve has found that
+// all transactions were done, it is the last of them.
+func (r *Receipt) Mzxid() int64 { return r.mzxid }
 
 // Stamp returns the operation to put first into the next transaction, and the stamp that it writes. Ahead is how many
 // transactions were sent before and have no answer yet.
@@ -101,7 +106,7 @@ func (r *Receipt) read(ctx context.Context, sess *zk.Session) ([]byte, error) {
 	}
 	data, stat, err := sess.Get(ctx, r.Path)
 	if err == nil {
-		r.version = stat.Version
+		r.version, r.mzxid = stat.Version, stat.Mzxid
 	}
 	return data, err
 }
@@ -119,13 +124,14 @@ type Pool struct {
 
 // Get returns a receipt that is not in use. It creates one if there is none.
 func (p *Pool) Get(ctx context.Context, sess *zk.Session) (*Receipt, error) {
-	if r := p.pop(sess); r != nil {
+	if r := p.Idle(sess); r != nil {
 		return r, nil
 	}
 	return p.New(ctx, sess)
 }
 
-func (p *Pool) pop(sess *zk.Session) *Receipt {
+// Idle returns a receipt that is not in use, or nil if there is none.
+func (p *Pool) Idle(sess *zk.Session) *Receipt {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for n := len(p.idle); n > 0; n = len(p.idle) {

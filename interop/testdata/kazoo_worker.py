@@ -105,7 +105,10 @@ def renamed(election, lock):
     return election
 
 
+permits = 0
+
 KINDS = {
+    "semaphore": lambda zk, path: exclusive(zk.Semaphore(path, "kazoo", max_leases=permits)),
     "lock": lambda zk, path: exclusive(zk.Lock(path, "kazoo")),
     "lock+pattern": lambda zk, path: exclusive(Lock(zk, path, "kazoo", extra_lock_patterns=["-lock-"])),
     "lock-as-mutex": lambda zk, path: exclusive(AsMutex(zk, path, "kazoo")),
@@ -129,8 +132,9 @@ def contend(servers, referee, party, path, kind, session):
 
 def main():
     logging.disable(logging.CRITICAL)
-    global writers_alone
-    servers, referee, party, path, kind, session, contenders, _ = sys.argv[1:]
+    global writers_alone, permits
+    servers, referee, party, path, kind, session, contenders, limit = sys.argv[1:]
+    permits = int(limit)
     kind, _, option = kind.partition(":")
     writers_alone = option == "write"
     failed = threading.Event()

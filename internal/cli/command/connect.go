@@ -74,7 +74,7 @@ func (c *Connection) Where() string {
 }
 
 // config checks the flags.
-func (c *Connection) config() (zk.Config, error) {
+func (c *Connection) config(log *slog.Logger) (zk.Config, error) {
 	cfg := zk.Config{Servers: c.Servers, Timeout: time.Duration(c.sessionTimeout)}
 	if err := c.checkOwn(); err != nil {
 		return cfg, err
@@ -83,7 +83,7 @@ func (c *Connection) config() (zk.Config, error) {
 		return cfg, fmt.Errorf("--connect: %w", err)
 	}
 	var err error
-	if cfg.TLS, err = c.tls.client(); err != nil {
+	if cfg.TLS, err = c.tls.client(log); err != nil {
 		return cfg, err
 	}
 	for _, entry := range c.auth {
@@ -104,7 +104,7 @@ func (c *Connection) config() (zk.Config, error) {
 		if err != nil {
 			return cfg, fmt.Errorf("--sasl-password-file: %w", err)
 		}
-		cfg.SASL = &zk.SASL{User: c.saslUser, Password: strings.TrimRight(string(password), "\r\n")}
+		cfg.SASL = zk.DigestMD5{User: c.saslUser, Password: strings.TrimRight(string(password), "\r\n")}
 	}
 	if c.acl.text == aclCreator && len(cfg.Auth) == 0 && cfg.SASL == nil && c.tls.cert == "" {
 		return cfg, errors.New("--acl creator needs credentials: --auth, --sasl-user or --tls-cert")
@@ -141,12 +141,17 @@ func (c *Connection) Answering(ctx context.Context) (context.Context, context.Ca
 // Open connects to the server within --connect-timeout, and returns the client and its first session. The caller closes
 // the client.
 func (c *Connection) Open(ctx context.Context, app *App) (*zk.Client, *zk.Session, error) {
-	cfg, err := c.config()
+	level := slog.LevelError
+	if app.Verbose {
+		level = slog.LevelInfo
+	}
+	log := NewLogger(app.Stderr, level)
+	cfg, err := c.config(log)
 	if err != nil {
 		return nil, nil, &Error{Code: ExitUsage, Err: err}
 	}
 	if app.Verbose {
-		cfg.Logger = NewLogger(app.Stderr, slog.LevelInfo)
+		cfg.Logger = log
 	}
 	ctx, cancel := c.Answering(ctx)
 	defer cancel()
@@ -281,4 +286,14 @@ func (c *Connection) useOwnServer(ctx context.Context, app *App, cfg *zk.Config)
 	cfg.Servers, cfg.Dial, cfg.TLS = own.Addresses()[0], own.Dial, nil
 	cfg.NoCertificates = true // one server is its own quorum: any answer of it will do
 	return nil
+}
+
+// OwnServerRuns reports whether this user's own server runs.
+func (c *Connection) OwnServerRuns(ctx context.Context, app *App) bool {
+	own, err := ownserver.Find(app.Env.Vars)
+	if err != nil {
+		return false
+	}
+	_, runs := own.Running(ctx)
+	return runs
 }

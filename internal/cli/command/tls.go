@@ -4,12 +4,13 @@ package command
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
+	"log/slog"
 
 	"github.com/spf13/pflag"
+
+	"github.com/seed-a3166700/turnstile/internal/certfile"
 )
 
 // TLS is the TLS flags.
@@ -34,7 +35,7 @@ func (t *TLS) clientFlags(flags *pflag.FlagSet) {
 // ServerFlags adds the flags of a server.
 func (t *TLS) ServerFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&t.cert, "tls-cert", "",
-		"PEM `file` of the server's certificate; the TCP addresses of --listen then use TLS")
+		"PEM `file` of the server's certificate, also when it is renewed; the TCP addresses of --listen then use TLS")
 	flags.StringVar(&t.key, "tls-key", "", "PEM `file` of its key")
 	flags.StringVar(&t.ca, "tls-ca", "",
 		"PEM `file` of authorities; clients must then have a certificate signed by one of them")
@@ -45,66 +46,51 @@ func (t *TLS) used() bool {
 	return t.on || t.ca != "" || t.cert != "" || t.key != "" || t.serverName != ""
 }
 
-// client returns the configuration of a client, nil for plain connections.
-func (t *TLS) client() (*tls.Config, error) {
+// client returns the configuration of a client, nil for plain connections. The logger is told when files have changed.
+func (t *TLS) client(log *slog.Logger) (*tls.Config, error) {
 	if !t.used() {
 		return nil, nil
 	}
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.serverName}
-	if err := t.keyPair(cfg); err != nil {
+	files, err := t.load(log)
+	if err != nil {
 		return nil, err
 	}
-	var err error
-	cfg.RootCAs, err = t.authorities()
-	return cfg, err
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.serverName}
+	files.Client(cfg)
+	return cfg, nil
 }
 
-// Server returns the configuration of a server, nil for plain listeners.
-func (t *TLS) Server() (*tls.Config, error) {
+// Server returns the configuration of a server, nil for plain listeners. The logger is told when files have changed.
+func (t *TLS) Server(log *slog.Logger) (*tls.Config, error) {
 	if t.cert == "" && t.key == "" {
 		if t.ca != "" {
 			return nil, errors.New("--tls-ca needs --tls-cert and --tls-key")
 		}
 		return nil, nil
 	}
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
-	if err := t.keyPair(cfg); err != nil {
+	files, err := t.load(log)
+	if err != nil {
 		return nil, err
 	}
-	var err error
-	if cfg.ClientCAs, err = t.authorities(); cfg.ClientCAs != nil {
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
+	if t.ca != "" {
 		cfg.ClientAuth = tls.RequireAndVerifyClientCert
 	}
-	return cfg, err
+	files.Server(cfg)
+	return cfg, nil
 }
 
-func (t *TLS) keyPair(cfg *tls.Config) error {
+// load reads the files that the flags name.
+func (t *TLS) load(log *slog.Logger) (*certfile.Files, error) {
 	if (t.cert == "") != (t.key == "") {
-		return errors.New("--tls-cert and --tls-key need each other")
+		return nil, errors.New("--tls-cert and --tls-key need each other")
 	}
-	if t.cert == "" {
-		return nil
-	}
-	pair, err := tls.LoadX509KeyPair(t.cert, t.key)
-	if err != nil {
-		return fmt.Errorf("--tls-cert %s, --tls-key %s: %w", t.cert, t.key, err)
-	}
-	cfg.Certificates = []tls.Certificate{pair}
-	return nil
-}
-
-// authorities reads --tls-ca; without it they are the system's.
-func (t *TLS) authorities() (*x509.CertPool, error) {
-	if t.ca == "" {
-		return nil, nil
-	}
-	pem, err := os.ReadFile(t.ca)
-	if err != nil {
+	if _, err := certfile.Load(certfile.Names{CA: t.ca}, log); err != nil { // to say which flag it is
 		return nil, fmt.Errorf("--tls-ca: %w", err)
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("--tls-ca: %s contains no PEM certificate", t.ca)
+	files, err := certfile.Load(certfile.Names{Cert: t.cert, Key: t.key, CA: t.ca}, log)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", t.cert, t.key, err)
 	}
-	return pool, nil
+	return files, nil
 }

@@ -5,7 +5,9 @@ import java.io.OutputStream;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.util.Collection;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.ThreadLocalRandom;
 import org.apache.curator.framework.CuratorFramework;
@@ -18,6 +20,8 @@ import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.zookeeper.Watcher.Event.KeeperState;
 import org.apache.zookeeper.ZooKeeper;
+import org.apache.zookeeper.recipes.leader.LeaderElectionSupport;
+import org.apache.zookeeper.recipes.leader.LeaderElectionSupport.EventType;
 import org.apache.zookeeper.recipes.lock.LockListener;
 import org.apache.zookeeper.recipes.lock.WriteLock;
 
@@ -110,6 +114,8 @@ final class Worker {
                 return door -> selector(door, path);
             case "writelock":
                 return door -> writelock(door, path);
+            case "support":
+                return door -> support(door, path);
             default:
                 throw new IllegalArgumentException(kind);
         }
@@ -180,14 +186,42 @@ final class Worker {
         }
     }
 
-    private static void writelock(Door door, String path) throws Exception {
+    private static ZooKeeper connect() throws Exception {
         CountDownLatch up = new CountDownLatch(1);
-        try (ZooKeeper zk = new ZooKeeper(Recipes.servers, session, event -> {
+        ZooKeeper zk = new ZooKeeper(Recipes.servers, session, event -> {
             if (event.getState() == KeeperState.SyncConnected) {
                 up.countDown();
             }
-        })) {
-            Steps.await(up, "connection");
+        });
+        Steps.await(up, "connection");
+        return zk;
+    }
+
+    /** A candidate fails when another's node goes while it reads all of them. It then has to stand anew. */
+    private static void support(Door door, String path) throws Exception {
+        try (ZooKeeper zk = connect()) {
+            for (boolean end = false; !end;) {
+                BlockingQueue<EventType> outcome = new LinkedBlockingQueue<>();
+                LeaderElectionSupport candidate = new LeaderElectionSupport();
+                candidate.setZooKeeper(zk);
+                candidate.setRootNodeName(path);
+                candidate.setHostName("java");
+                candidate.addListener(event -> {
+                    if (event == EventType.ELECTED_COMPLETE || event == EventType.FAILED) {
+                        outcome.add(event);
+                    }
+                });
+                candidate.start();
+                if (outcome.take() == EventType.ELECTED_COMPLETE) {
+                    end = door.visit(1);
+                }
+                candidate.stop();
+            }
+        }
+    }
+
+    private static void writelock(Door door, String path) throws Exception {
+        try (ZooKeeper zk = connect()) {
             Semaphore acquired = new Semaphore(0);
             WriteLock lock = new WriteLock(zk, path, null, new LockListener() {
                 @Override

@@ -1,4 +1,4 @@
-package lock
+package line
 
 import (
 	"math"
@@ -39,8 +39,8 @@ func TestPoliciesEndWhenTheyShould(t *testing.T) {
 	}{
 		"zero":    {Retry{}, -1},
 		"forever": {Forever(time.Second), -1},
-		"never":   {NTimes(0, time.Second), 0},
-		"thrice":  {NTimes(3, time.Second), 3},
+		"never":   {Forever(time.Second).Times(0), 0},
+		"thrice":  {Forever(time.Second).Times(3), 3},
 		"growing": {Exponential(1, 2).Times(5), 5},
 	} {
 		for n := 1; n <= 10; n++ {

@@ -8,7 +8,7 @@ import (
 func TestDigestMatchesTheExampleOfTheRFC(t *testing.T) {
 	t.Parallel()
 	d := digest{ // RFC 2831, section 4
-		user: SASL{User: "chris", Password: "secret"}, realm: "elwood.innosoft.com",
+		user: DigestMD5{User: "chris", Password: "secret"}, realm: "elwood.innosoft.com",
 		nonce: "OA6MG9tEQGm2hh", cnonce: "OA6MHXh6VqTrRk", uri: "imap/elwood.innosoft.com", utf8: true,
 	}
 	if got, want := d.compute("AUTHENTICATE"), "d388dad90d4bbd760a152321f2143af7"; got != want {

@@ -1,0 +1,227 @@
+// Package barrier lets processes wait for each other at paths of ZooKeeper.
+//
+// A Barrier holds all who wait until it is removed. A Double lets its parties in when enough of them have come, and out
+// when all are ready to leave. Rounds is a barrier for work in rounds: no party goes on to the next round before all
+// have finished this one, and all parties learn the same of each round, even if some die.
+//
+// Barrier and Double work on the nodes of Apache Curator and kazoo, beside their programs; see docs/interop.md.
+//
+//	d, err := barrier.NewDouble(client, "/app/start", 3, barrier.Config{})
+//	...
+//	m, err := d.Enter(ctx) // returns when three have come
+//	...
+//	err = m.Leave(ctx) // returns when all have left
+//
+// A barrier is no lock. What a party may do alone, or at most once, needs one.
+package barrier
+
+// The plain barrier, and what all barriers share.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// Config says how a barrier behaves. The zero Config is ready to use.
+type Config struct {
+	Label string   // what other programs see in our nodes; the host's name if empty
+	ACL   []zk.ACL // of the nodes and of parents that are created for them; open to everyone if nil
+	_     struct{}
+}
+
+// maxLabel bounds a label, in bytes.
+const maxLabel = 1 << 10
+
+// base is what all barriers have.
+type base struct {
+	client *zk.Client
+	path   string
+	data   []byte // of our nodes
+	acl    []zk.ACL
+}
+
+func newBase(client *zk.Client, path, label string, acl []zk.ACL) (base, error) {
+	if client == nil {
+		return base{}, errors.New("barrier: client is nil; open one with zk.Open")
+	}
+	if err := zk.ValidatePath(path); err != nil {
+		return base{}, fmt.Errorf("barrier: %w", err)
+	}
+	if line.Reserved(path) {
+		return base{}, fmt.Errorf("barrier: %s belongs to the server; use a path such as /app/start", path)
+	}
+	if len(label) > maxLabel {
+		return base{}, fmt.Errorf("barrier: label of %d bytes; use at most %d", len(label), maxLabel)
+	}
+	if label == "" {
+		label, _ = os.Hostname() // it only informs people
+	}
+	return base{client: client, path: path, data: []byte(label), acl: acl}, nil
+}
+
+// Path returns the barrier's path.
+func (b *base) Path() string { return b.path }
+
+// failed adds the barrier's path to err, and, if there was no server to ask, the reason.
+func (b *base) failed(err error) error {
+	return fmt.Errorf("barrier: %s: %w", b.path, line.Explain(b.client, err))
+}
+
+// dir is a path that can be made with its parents.
+func (b *base) dir(path string, lasting bool) *line.Line {
+	return &line.Line{Dir: path, ACL: b.acl, Lasting: lasting}
+}
+
+// node is a node of ours.
+func (b *base) node(path string, data []byte, mode zk.Mode) zk.Node {
+	return zk.Node{Path: path, Data: data, Mode: mode, ACL: b.acl}
+}
+
+// ask asks until the answer is not a transient error. Question must be idempotent.
+func ask[T any](ctx context.Context, sess *zk.Session, question func() (T, error)) (T, error) {
+	for {
+		got, err := question()
+		if err == nil {
+			return got, nil
+		}
+		if err := line.AwaitRetry(ctx, sess, err); err != nil {
+			return got, err
+		}
+	}
+}
+
+// Barrier is a node that is there while the barrier is up. Any number of processes may set it, remove it and wait for
+// its removal, among them programs that use Curator's DistributedBarrier or kazoo's Barrier. Its methods may be called
+// from any goroutine.
+type Barrier struct{ base }
+
+// NewBarrier returns the barrier at path, which no other recipe may use. It does not contact the server. It returns an
+// error if the path or the configuration is invalid.
+func NewBarrier(client *zk.Client, path string, cfg Config) (*Barrier, error) {
+	base, err := newBase(client, path, cfg.Label, cfg.ACL)
+	if err != nil {
+		return nil, err
+	}
+	return &Barrier{base}, nil
+}
+
+// Set puts the barrier up. It is no error if it is up already. The barrier belongs to no session: it stays up until
+// Remove is called, even if the caller dies. If Set returns an error, the barrier may or may not be up.
+func (b *Barrier) Set(ctx context.Context) error {
+	_, err := line.Attempt(ctx, b.client, func(sess *zk.Session) (none struct{}, err error) {
+		for {
+			_, err := sess.CreateNode(ctx, b.node(b.path, b.data, zk.Persistent))
+			switch {
+			case err == nil, errors.Is(err, zk.NodeExists):
+				return none, nil
+			case errors.Is(err, zk.NoNode):
+				err = b.makeParents(ctx, sess)
+			case zk.OutcomeOf(err) == zk.Unknown && ctx.Err() == nil && sess.Err() == nil:
+				var up bool
+				if up, err = b.lookBehind(ctx, sess); up {
+					return none, nil
+				}
+			}
+			if err != nil {
+				return none, err
+			}
+		}
+	})
+	return b.done(err)
+}
+
+// makeParents makes what is missing above the barrier.
+func (b *Barrier) makeParents(ctx context.Context, sess *zk.Session) error {
+	return b.dir(parent(b.path), false).MakeDir(ctx, sess)
+}
+
+// Remove takes the barrier down and so lets all who wait go on. It is no error if it is down already. If Remove returns
+// an error, the barrier may or may not be up.
+func (b *Barrier) Remove(ctx context.Context) error {
+	_, err := line.Attempt(ctx, b.client, func(sess *zk.Session) (none struct{}, err error) {
+		for {
+			err := sess.Delete(ctx, b.path, -1)
+			switch {
+			case err == nil, errors.Is(err, zk.NoNode):
+				return none, nil
+			case zk.OutcomeOf(err) == zk.Unknown && ctx.Err() == nil && sess.Err() == nil:
+				var up bool
+				if up, err = b.lookBehind(ctx, sess); err == nil && !up {
+					return none, nil
+				}
+			}
+			if err != nil {
+				return none, err
+			}
+		}
+	})
+	return b.done(err)
+}
+
+func (b *Barrier) done(err error) error {
+	if err != nil {
+		return b.failed(err)
+	}
+	return nil
+}
+
+// lookBehind reports whether the barrier is up, after what the session has asked for before.
+func (b *Barrier) lookBehind(ctx context.Context, sess *zk.Session) (bool, error) {
+	return ask(ctx, sess, func() (bool, error) {
+		batch := sess.Batch()
+		passed, seen := line.Barrier(batch, b.path), batch.Exists(b.path)
+		batch.Send()
+		if err := passed(ctx); err != nil {
+			return false, err
+		}
+		e, err := seen.Get(ctx)
+		return e.Exists, err
+	})
+}
+
+// Wait waits until the barrier is down, which may be at once. It goes on through lost connections and new sessions. If
+// ctx ends first it returns ctx's cause; it returns the client's error if the client is closed or its credentials are
+// refused.
+//
+// A barrier that is removed and set again soon may let some who wait through, and not others.
+func (b *Barrier) Wait(ctx context.Context) error {
+	_, err := line.Attempt(ctx, b.client, func(sess *zk.Session) (none struct{}, err error) {
+		for {
+			_, up, watch, err := sess.ExistsW(ctx, b.path)
+			if err != nil {
+				return none, err
+			}
+			if !up {
+				watch.Close()
+				// The server may lag behind, and not know yet that the barrier was set before we were called.
+				if err := sess.Sync(ctx, b.path); err != nil {
+					return none, err
+				}
+				if _, up, err = sess.Exists(ctx, b.path); err != nil || !up {
+					return none, err
+				}
+				continue
+			}
+			event, err := watch.Next(ctx)
+			watch.Close()
+			if err != nil || event.Type == zk.EventDeleted {
+				return none, err
+			}
+		}
+	})
+	return b.done(err)
+}
+
+// parent returns the path above.
+func parent(path string) string {
+	if i := strings.LastIndexByte(path, '/'); i > 0 {
+		return path[:i]
+	}
+	return "/"
+}

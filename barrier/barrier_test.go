@@ -1,0 +1,131 @@
+package barrier_test
+
+// The plain barrier.
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/barrier"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+func (w *world) barrier(client *zk.Client) *barrier.Barrier {
+	w.t.Helper()
+	b, err := barrier.NewBarrier(client, path, barrier.Config{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return b
+}
+
+func wait(ctx context.Context, b *barrier.Barrier) *task[struct{}] {
+	return background(func() (struct{}, error) { return struct{}{}, b.Wait(ctx) })
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWaitReturnsAtOnceWhereThereIsNoBarrier(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		must(t, w.barrier(w.Client(t, timeout)).Wait(t.Context()))
+	})
+}
+
+func TestWaitReturnsWhenTheBarrierIsRemoved(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		b := w.barrier(w.Client(t, timeout))
+		must(t, b.Set(t.Context()))
+		must(t, b.Set(t.Context())) // is up already
+		first, second := wait(t.Context(), b), wait(t.Context(), w.barrier(w.Client(t, timeout)))
+		first.wantWaiting(t)
+		second.wantWaiting(t)
+		must(t, b.Remove(t.Context()))
+		must(t, b.Remove(t.Context())) // is down already
+		first.wantOver(t)
+		second.wantOver(t)
+	})
+}
+
+func TestWaitGoesOnThroughLostConnectionsAndNewSessions(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client := w.Client(t, timeout)
+		b := w.barrier(w.Client(t, timeout))
+		must(t, b.Set(t.Context()))
+		waiting := wait(t.Context(), w.barrier(client))
+		waiting.wantWaiting(t)
+		w.Cut()
+		w.Heal()
+		time.Sleep(time.Second)
+		waiting.wantWaiting(t)
+		w.ExpireSession(session(t, client).ID())
+		time.Sleep(time.Second)
+		waiting.wantWaiting(t)
+		must(t, b.Remove(t.Context()))
+		waiting.wantOver(t)
+	})
+}
+
+func TestWaitSeesARemovalWhileItWasCutOff(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client := w.Client(t, timeout)
+		b := w.barrier(w.Client(t, timeout))
+		must(t, b.Set(t.Context()))
+		waiting := wait(t.Context(), w.barrier(client))
+		waiting.wantWaiting(t)
+		w.Cut(session(t, client).ID())
+		must(t, b.Remove(t.Context()))
+		w.Heal()
+		time.Sleep(time.Second)
+		waiting.wantOver(t)
+	})
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		b := w.barrier(w.Client(t, timeout))
+		must(t, b.Set(t.Context()))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := b.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the context's error", err)
+		}
+	})
+}
+
+func TestSetAndRemoveSurviveALostReply(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []zktest.Fault{zktest.DropReply, zktest.CutBefore, zktest.CutAfter} {
+		t.Run("", func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				w.create("/app")
+				b := w.barrier(w.Client(t, timeout))
+				faultOnce(w, fault, zktest.OpCreate)
+				must(t, b.Set(t.Context()))
+				w.wantChildren("/app", "barrier")
+				faultOnce(w, fault, zktest.OpDelete)
+				must(t, b.Remove(t.Context()))
+				w.wantChildren("/app")
+			})
+		})
+	}
+}
+
+// faultOnce injects a fault into the next request of the kind.
+func faultOnce(w *world, fault zktest.Fault, op zktest.Op) {
+	synctest.Wait()
+	w.Control(func(r zktest.Request) zktest.Fault {
+		if r.Op == op && r.Nth == 1 {
+			return fault
+		}
+		return zktest.Pass
+	})
+}

@@ -1,0 +1,399 @@
+package barrier
+
+// The double barrier: configuration and entering.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// Double is a barrier that its parties enter together and leave together. It works on the nodes of Curator's
+// DistributedDoubleBarrier and kazoo's DoubleBarrier: a member node for each party, and a node named ready that opens
+// the barrier. It may be used by any number of goroutines; each Enter is a party of its own.
+type Double struct {
+	base
+	parties int
+}
+
+// smallBarrier is how many parties list each other when they come. With more of them, each asks for their number, and
+// only the last lists them.
+const smallBarrier = 64
+
+// maxRequest bounds the transaction that opens a barrier, in bytes: servers refuse requests of more than a mebibyte.
+const maxRequest = 1 << 19
+
+// NewDouble returns the double barrier at path for that many parties, which no other recipe may use. All users must
+// pass the same number. It does not contact the server: the path and missing parents are created when they are needed.
+// It returns an error if the path, the number or the configuration is invalid, or if there are so many parties that
+// they cannot be let in by one transaction, which takes about 5,000.
+func NewDouble(client *zk.Client, path string, parties int, cfg Config) (*Double, error) {
+	base, err := newBase(client, path, cfg.Label, cfg.ACL)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkParties(path, parties); err != nil {
+		return nil, err
+	}
+	return &Double{base: base, parties: parties}, nil
+}
+
+func checkParties(path string, parties int) error {
+	const perCheck = 64 // a GUID, and the operation around it
+	most := maxRequest / (len(path) + perCheck)
+	if parties < 1 || parties > most {
+		return fmt.Errorf("barrier: %s: %d parties; use 1 to %d", path, parties, most)
+	}
+	return nil
+}
+
+func (d *Double) ready() string { return d.path + "/" + readyName }
+
+const readyName = "ready"
+
+// errAgain says that the barrier has changed and the party starts again.
+var errAgain = errors.New("barrier: changed")
+
+// Enter waits until as many parties have come as the barrier has, and returns the membership of this one, which must be
+// ended with Leave. If more parties come while the barrier is open, they enter as well.
+//
+// A party that has seen the barrier open has entered, even if others are leaving already. A barrier that was left open
+// by parties that all died is closed first. Enter survives lost connections. If the session ends while it waits, it
+// comes again under the next session. If ctx ends first, Enter returns ctx's cause; it returns the client's error if
+// the client is closed or its credentials are refused. When it returns an error, the party does not count any more, or
+// its node is still being removed in the background; the barrier may have opened with it just before (CURATOR-318).
+func (d *Double) Enter(ctx context.Context) (*Member, error) {
+	m, err := line.Attempt(ctx, d.client, func(sess *zk.Session) (*Member, error) {
+		for {
+			m, err := d.enter(ctx, sess)
+			if !errors.Is(err, errAgain) {
+				return m, err
+			}
+		}
+	})
+	if err != nil {
+		return nil, d.failed(err)
+	}
+	return m, nil
+}
+
+func (d *Double) enter(ctx context.Context, sess *zk.Session) (*Member, error) {
+	v, err := d.admission(ctx, sess)
+	if err != nil {
+		return nil, err
+	}
+	e := d.newEntrant(sess, v)
+	if err := e.come(ctx); err != nil {
+		return nil, err
+	}
+	m, err := e.wait(ctx)
+	if err != nil {
+		e.withdraw()
+	}
+	return m, err
+}
+
+// An entrant is a party that has come, or is about to.
+type entrant struct {
+	double  *Double
+	sess    *zk.Session
+	version int32  // of the barrier's node, without which the entrant's node is not created
+	open    int64  // the czxid of the ready node, if the barrier was open before the entrant came; 0 if it was not
+	name    string // of its node
+	czxid   int64  // of its node
+	pending *look  // asked for in one write with the creation; nil if it was used
+}
+
+func (d *Double) newEntrant(sess *zk.Session, v view) *entrant {
+	e := &entrant{double: d, sess: sess, version: v.stat.Version, name: line.NewGUID()}
+	if v.open {
+		e.open = v.ready.Czxid
+	}
+	return e
+}
+
+func (e *entrant) path() string { return e.double.path + "/" + e.name }
+
+// come creates the entrant's node. If it returns an error there is none, or its removal goes on in the background.
+//
+// The creation is done only while the barrier's node has the version that it had before. So once any client has written
+// to that node, a creation whose reply is lost was done or never will be, however late it arrives: a party never counts
+// twice.
+func (e *entrant) come(ctx context.Context) error {
+	d := e.double
+	b := e.sess.Batch()
+	made := b.Multi(zk.CheckOp(d.path, e.version), zk.CreateNodeOp(d.node(e.path(), d.data, zk.Ephemeral)))
+	e.pending = e.look(b)
+	b.Send()
+	results, err := made.Get(ctx)
+	if err == nil {
+		e.czxid = results[1].Zxid
+		return nil
+	}
+	e.pending.abandon()
+	e.pending = nil
+	switch {
+	case zk.OutcomeOf(err) != zk.Unknown:
+		if errors.Is(err, zk.BadVersion) || errors.Is(err, zk.NoNode) {
+			return errAgain
+		}
+		return err
+	case e.sess.Err() != nil:
+		return e.sess.Err()
+	case ctx.Err() != nil:
+		e.settleLater()
+		return context.Cause(ctx)
+	}
+	there, err := e.settle(ctx)
+	switch {
+	case err != nil:
+		e.settleLater()
+		return err
+	case !there:
+		return errAgain
+	default:
+		return nil
+	}
+}
+
+// settle finds out whether a creation without a reply was done, and makes sure that it is not done any more if not.
+func (e *entrant) settle(ctx context.Context) (there bool, err error) {
+	d := e.double
+	return ask(ctx, e.sess, func() (bool, error) {
+		b := e.sess.Batch()
+		passed, dir := line.Barrier(b, d.ready()), b.Get(d.path)
+		b.Send()
+		if err := passed(ctx); err != nil {
+			return false, err
+		}
+		now, err := dir.Get(ctx)
+		if errors.Is(err, zk.NoNode) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if now.Stat.Version == e.version {
+			_, err := e.sess.Set(ctx, d.path, now.Data, e.version)
+			if err != nil && !errors.Is(err, zk.BadVersion) {
+				return false, err
+			}
+		}
+		stat, exists, err := e.sess.Exists(ctx, e.path())
+		e.czxid = stat.Czxid
+		return exists && stat.EphemeralOwner == e.sess.ID(), err
+	})
+}
+
+// settleLater removes the node of a creation without a reply, in the background.
+func (e *entrant) settleLater() {
+	line.RemoveBy(func() error {
+		ctx := e.sess.Context()
+		there, err := e.settle(ctx)
+		switch {
+		case e.sess.Err() != nil:
+			return nil //nolint:nilerr // the node ends with its session
+		case err != nil: // we may not write to the barrier's node
+			line.RemoveCreated(e.sess, e.double.path, e.name)
+		case there:
+			return line.Remove(e.sess, e.path()).Wait(ctx)
+		}
+		return err
+	})
+}
+
+// withdraw removes the entrant's node, in the background.
+func (e *entrant) withdraw() { line.Remove(e.sess, e.path()) }
+
+// A look asks whether the barrier is open, and how many have come.
+type look struct {
+	entrant *entrant
+	self    *zk.Future[zk.Existence]
+	ready   *zk.Future[zk.WatchedExistence]
+	dir     *zk.Future[zk.Existence] // of a large barrier; nil otherwise
+	names   *zk.Future[zk.Children]  // of a small one; nil otherwise
+}
+
+// look adds the questions to b. The ready node comes before the count: if it is counted as a party, although it was not
+// there, then another party has opened the barrier in between.
+func (e *entrant) look(b *zk.Batch) *look {
+	d := e.double
+	l := &look{entrant: e, self: b.Exists(e.path()), ready: b.ExistsW(d.ready())}
+	if d.parties <= smallBarrier {
+		l.names = b.Children(d.path)
+	} else {
+		l.dir = b.Exists(d.path)
+	}
+	return l
+}
+
+func (l *look) abandon() { l.ready.Abandon() }
+
+// sight is what a look has found.
+type sight struct {
+	open  bool
+	ready zk.Stat
+	watch *zk.Watch // on the ready node
+	names []string  // of the members, if there may be enough
+}
+
+// get waits for the answers. It returns line.ErrGone if another client has deleted the entrant's node.
+func (l *look) get(ctx context.Context) (sight, error) {
+	self, err := l.self.Get(ctx)
+	if err == nil && !self.Exists {
+		err = line.ErrGone
+	}
+	if err != nil {
+		l.abandon()
+		return sight{}, err
+	}
+	ready, err := l.ready.Get(ctx)
+	if err != nil {
+		l.abandon()
+		return sight{}, err
+	}
+	s := sight{open: ready.Exists, ready: ready.Stat, watch: ready.Watch}
+	if s.open {
+		return s, nil
+	}
+	if s.names, err = l.count(ctx); err != nil {
+		s.watch.Close()
+	}
+	return s, err
+}
+
+// count returns the names of the members, or none if there are not enough.
+func (l *look) count(ctx context.Context) ([]string, error) {
+	d, sess := l.entrant.double, l.entrant.sess
+	var names []string
+	if l.names != nil {
+		children, err := l.names.Get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		names = children.Names
+	} else {
+		dir, err := l.dir.Get(ctx)
+		if err != nil || int(dir.Stat.NumChildren) < d.parties {
+			return nil, err
+		}
+		if names, _, err = sess.Children(ctx, d.path); err != nil {
+			return nil, err
+		}
+	}
+	if names = members(names); len(names) < d.parties {
+		return nil, nil
+	}
+	return names, nil
+}
+
+// members returns the names of the members among the children of a barrier's node, sorted. Any child but the ready node
+// is one: Curator and kazoo give them no common form.
+func members(children []string) []string {
+	names := slices.DeleteFunc(slices.Clone(children), func(name string) bool { return name == readyName })
+	slices.Sort(names)
+	return names
+}
+
+// wait waits until the barrier is open, and opens it when enough parties have come.
+func (e *entrant) wait(ctx context.Context) (*Member, error) {
+	for {
+		_, changed := e.sess.State()
+		l := e.pending
+		if e.pending = nil; l == nil {
+			b := e.sess.Batch()
+			l = e.look(b)
+			b.Send()
+		}
+		s, err := l.get(ctx)
+		if err != nil {
+			if err := line.AwaitRetry(ctx, e.sess, err); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		m, err := e.act(ctx, s, changed)
+		s.watch.Close()
+		if m != nil || err != nil {
+			return m, err
+		}
+	}
+}
+
+// act does what follows from a look: it returns the membership, or nothing once it makes sense to look again.
+func (e *entrant) act(ctx context.Context, s sight, changed <-chan struct{}) (*Member, error) {
+	if s.open {
+		if s.ready.Czxid > e.czxid || s.ready.Czxid == e.open {
+			return e.entered(ctx), nil
+		}
+		// It is older than our node, and we have not seen that parties were inside. Start again, and look closer.
+		return nil, errAgain
+	}
+	if s.names != nil {
+		return e.openBarrier(ctx, s.names)
+	}
+	event, err := next(ctx, changed, s.watch)
+	switch {
+	case event.Type == zk.EventCreated: // whatever has become of it since (regression of GH-1290)
+		return e.entered(ctx), nil
+	case err != nil:
+		return nil, line.AwaitRetry(ctx, e.sess, err)
+	default:
+		return nil, nil
+	}
+}
+
+// openBarrier lets all in. The transaction succeeds only if as many members are there at that moment as the barrier
+// has, among them this one. So it does no harm however often it is done, and however late.
+func (e *entrant) openBarrier(ctx context.Context, names []string) (*Member, error) {
+	d := e.double
+	lowest := names[0]
+	names = slices.DeleteFunc(names, func(name string) bool { return name == e.name })
+	ops := []zk.Op{zk.CheckOp(e.path(), -1)}
+	for _, name := range names[:d.parties-1] {
+		ops = append(ops, zk.CheckOp(d.path+"/"+name, -1))
+	}
+	ops = append(ops, zk.CreateNodeOp(d.node(d.ready(), []byte(lowest), zk.Persistent)))
+	results, err := e.sess.Multi(ctx, ops...)
+	switch {
+	case err == nil:
+		return e.member(results[0].Zxid, lowest), nil
+	case errors.Is(err, zk.NodeExists), errors.Is(err, zk.NoNode):
+		return nil, nil
+	default:
+		return nil, line.AwaitRetry(ctx, e.sess, err)
+	}
+}
+
+// entered returns the membership after the barrier was seen open. It reads the ready node, once.
+func (e *entrant) entered(ctx context.Context) *Member {
+	d := e.double
+	m, err := ask(ctx, e.sess, func() (*Member, error) {
+		data, stat, err := e.sess.Get(ctx, d.ready())
+		if err == nil {
+			return e.member(stat.Czxid, string(data)), nil
+		}
+		if !errors.Is(err, zk.NoNode) {
+			return nil, err
+		}
+		// A party of kazoo's has begun to leave. What comes from now on is not of this round.
+		dir, _, err := e.sess.Exists(ctx, d.path)
+		return e.member(dir.Pzxid, ""), err
+	})
+	if err != nil {
+		return e.member(unknownRound, "")
+	}
+	return m
+}
+
+func (e *entrant) member(round int64, lowest string) *Member {
+	if path.Base(lowest) != lowest || lowest == readyName || zk.ValidatePath("/"+lowest) != nil {
+		lowest = "" // not ours
+	}
+	return newMember(e, round, lowest)
+}

@@ -1,0 +1,338 @@
+package barrier_test
+
+// Entering and leaving a double barrier.
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/barrier"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+func isNoNode(err error) bool { return errors.Is(err, zk.NoNode) }
+
+func TestNewRefusesWhatCannotWork(t *testing.T) {
+	t.Parallel()
+	client := &zk.Client{}
+	for name, err := range map[string]error{
+		"no client":    second(barrier.NewDouble(nil, path, 1, barrier.Config{})),
+		"bad path":     second(barrier.NewDouble(client, "app", 1, barrier.Config{})),
+		"server's":     second(barrier.NewDouble(client, "/zookeeper/x", 1, barrier.Config{})),
+		"no parties":   second(barrier.NewDouble(client, path, 0, barrier.Config{})),
+		"too many":     second(barrier.NewDouble(client, path, 100_000, barrier.Config{})),
+		"long label":   second(barrier.NewBarrier(client, path, barrier.Config{Label: string(make([]byte, 2000))})),
+		"rounds: none": second(barrier.NewRounds(client, path, barrier.RoundsConfig{})),
+		"rounds: loss": second(barrier.NewRounds(client, path, barrier.RoundsConfig{Parties: 1, OnLoss: 7})),
+	} {
+		if err == nil {
+			t.Errorf("%s: got no error", name)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestNoPartyEntersBeforeAllHaveCome(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, b := enter(t.Context(), w.double(3)), enter(t.Context(), w.double(3))
+		a.wantWaiting(t)
+		b.wantWaiting(t)
+		c := enter(t.Context(), w.double(3))
+		leaveAll(t, a.wantOver(t), b.wantOver(t), c.wantOver(t))
+		w.wantChildren(path)
+	})
+}
+
+func TestNoPartyLeavesBeforeAllAreReadyTo(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		members := enterAll(t, w.double(3), w.double(3), w.double(3))
+		a, b := leave(t.Context(), members[0]), leave(t.Context(), members[1])
+		a.wantWaiting(t)
+		b.wantWaiting(t)
+		c := leave(t.Context(), members[2])
+		a.wantOver(t)
+		b.wantOver(t)
+		c.wantOver(t)
+		w.wantChildren(path)
+	})
+}
+
+func TestOnePartyEntersAndLeavesAlone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		leaveAll(t, enterAll(t, w.double(1))...)
+		w.wantChildren(path)
+	})
+}
+
+func TestMorePartiesThanNeededEnter(t *testing.T) { // Netflix#99
+	inWorld(t, func(t *testing.T, w *world) {
+		members := enterAll(t, w.double(2), w.double(2))
+		members = append(members, enterAll(t, w.double(2))...)
+		a, b := leave(t.Context(), members[0]), leave(t.Context(), members[1])
+		a.wantWaiting(t)
+		b.wantWaiting(t)
+		leaveAll(t, members[2])
+		a.wantOver(t)
+		b.wantOver(t)
+		w.wantChildren(path)
+	})
+}
+
+func TestPartiesUseTheBarrierAgainAndAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var tasks []*task[int]
+		inside := make(chan int, 1000)
+		for range 4 {
+			d := w.double(4)
+			tasks = append(tasks, background(func() (int, error) {
+				for round := range 20 {
+					m, err := d.Enter(t.Context())
+					if err != nil {
+						return round, err
+					}
+					inside <- round
+					if err := m.Leave(t.Context()); err != nil {
+						return round, err
+					}
+				}
+				return 20, nil
+			}))
+		}
+		for _, k := range tasks {
+			k.wantOver(t)
+		}
+		for i := range 80 {
+			if round := <-inside; round != i/4 {
+				t.Fatalf("entry %d was to round %d, want %d", i, round, i/4)
+			}
+		}
+		w.wantChildren(path)
+	})
+}
+
+func TestTimedEnterLeavesNothingBehind(t *testing.T) { // CURATOR-318
+	inWorld(t, func(t *testing.T, w *world) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := w.double(2).Enter(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("got %v, want the context's error", err)
+		}
+		synctest.Wait()
+		w.wantChildren(path)
+		// It does not count for others.
+		a := enter(t.Context(), w.double(2))
+		a.wantWaiting(t)
+		leaveAll(t, enterAll(t, w.double(2))[0], a.wantOver(t))
+	})
+}
+
+func TestTimedLeaveEnds(t *testing.T) { // CURATOR-233, CURATOR-536
+	inWorld(t, func(t *testing.T, w *world) {
+		members := enterAll(t, w.double(2), w.double(2))
+		for _, m := range members {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			err := m.Leave(ctx)
+			if m == members[0] && !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("got %v, want the context's error", err)
+			}
+			if again := m.Leave(t.Context()); !errors.Is(again, err) {
+				t.Errorf("second Leave: got %v, want %v", again, err)
+			}
+		}
+		synctest.Wait()
+		w.wantChildren(path)
+	})
+}
+
+// What Curator has forgotten since GH-1290: others may have left already when a waiting party learns of the opening.
+func TestSeeingTheBarrierOpenIsEnough(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		d := w.double(3)
+		a := enter(t.Context(), d)
+		a.wantWaiting(t)
+		sess := w.Session(t, timeout)
+		if _, err := sess.Multi(t.Context(),
+			zk.CreateOp(path+"/ready", nil, zk.Persistent), zk.DeleteOp(path+"/ready", -1)); err != nil {
+			t.Fatal(err)
+		}
+		leaveAll(t, a.wantOver(t))
+		w.wantChildren(path)
+	})
+}
+
+func TestBarrierLeftOpenByTheDeadIsClosed(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.create("/app", path, path+"/ready")
+		a := enter(t.Context(), w.double(3))
+		b := enter(t.Context(), w.double(3))
+		a.wantWaiting(t)
+		b.wantWaiting(t)
+		c := enter(t.Context(), w.double(3))
+		leaveAll(t, a.wantOver(t), b.wantOver(t), c.wantOver(t))
+		w.wantChildren(path)
+	})
+}
+
+// A party that came by a barrier which had been left open, as Curator's and kazoo's do, does not let others in.
+func TestPartiesYoungerThanTheOpeningDoNotCount(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.create("/app", path, path+"/ready")
+		peer := w.Session(t, timeout)
+		if _, err := peer.Create(t.Context(), path+"/peer", nil, zk.Ephemeral); err != nil {
+			t.Fatal(err)
+		}
+		a := enter(t.Context(), w.double(2))
+		a.wantWaiting(t)
+		if err := peer.Delete(t.Context(), path+"/peer", -1); err != nil {
+			t.Fatal(err)
+		}
+		a.wantWaiting(t)
+		leaveAll(t, enterAll(t, w.double(2))[0], a.wantOver(t))
+		w.wantChildren(path)
+	})
+}
+
+func TestReadyNodeIsNotCountedAsAParty(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a := enter(t.Context(), w.double(2))
+		a.wantWaiting(t)
+		members := append(enterAll(t, w.double(2)), a.wantOver(t))
+		third := enter(t.Context(), w.double(2)) // while ready is there
+		m := third.wantOver(t)
+		leaveAll(t, append(members, m)...)
+		w.wantChildren(path)
+	})
+}
+
+func TestSessionThatEndsWhileWaitingComesAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client := w.Client(t, timeout)
+		a := enter(t.Context(), newDouble(t, client, 2))
+		a.wantWaiting(t)
+		w.ExpireSession(session(t, client).ID())
+		time.Sleep(2 * time.Second) // it connects again
+		a.wantWaiting(t)
+		b := enter(t.Context(), w.double(2))
+		leaveAll(t, a.wantOver(t), b.wantOver(t))
+		w.wantChildren(path)
+	})
+}
+
+func TestPartyThatDiesWhileWaitingDoesNotCount(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client := w.Client(t, timeout)
+		a := enter(t.Context(), newDouble(t, client, 2))
+		a.wantWaiting(t)
+		_ = client.Close()
+		b := enter(t.Context(), w.double(2))
+		b.wantWaiting(t)
+		c := enter(t.Context(), w.double(2))
+		leaveAll(t, b.wantOver(t), c.wantOver(t))
+		if a.over(); !errors.Is(a.err, zk.ErrClosed) {
+			t.Errorf("got %v, want that the client is closed", a.err)
+		}
+	})
+}
+
+func TestPartyThatDiesInsideDoesNotHoldUpTheOthers(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		dying := w.Client(t, timeout)
+		members := enterAll(t, w.double(3), newDouble(t, dying, 3), w.double(3))
+		a, c := leave(t.Context(), members[0]), leave(t.Context(), members[2])
+		a.wantWaiting(t)
+		c.wantWaiting(t)
+		w.ExpireSession(session(t, dying).ID())
+		a.wantOver(t)
+		c.wantOver(t)
+		time.Sleep(2 * time.Second)
+		if err := members[1].Leave(t.Context()); !errors.Is(err, zk.ErrExpired) {
+			t.Errorf("got %v, want that the session ended", err)
+		}
+		if cause := context.Cause(members[1].Context()); !errors.Is(cause, zk.ErrExpired) {
+			t.Errorf("got cause %v, want that the session expired", cause)
+		}
+		w.wantChildren(path)
+	})
+}
+
+func TestSessionThatEndsWhileLeavingHasLeft(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		clients := []*zk.Client{w.Client(t, timeout), w.Client(t, timeout)}
+		members := enterAll(t, newDouble(t, clients[0], 2), newDouble(t, clients[1], 2))
+		low, high := 0, 1
+		if members[low].Path() > members[high].Path() {
+			low, high = high, low
+		}
+		a := leave(t.Context(), members[high])
+		a.wantWaiting(t)
+		w.ExpireSession(session(t, clients[high]).ID())
+		time.Sleep(2 * time.Second)
+		a.wantWaiting(t) // for the other
+		leaveAll(t, members[low])
+		a.wantOver(t)
+		w.wantChildren(path)
+	})
+}
+
+func TestNodeDeletedByAnotherClientComesAgainAfterAReconnect(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a := enter(t.Context(), w.double(2))
+		a.wantWaiting(t)
+		sess := w.Session(t, timeout)
+		if err := sess.Delete(t.Context(), path+"/"+w.children(path)[0], -1); err != nil {
+			t.Fatal(err)
+		}
+		w.Cut()
+		w.Heal()
+		time.Sleep(time.Second)
+		if n := len(w.children(path)); n != 1 {
+			t.Fatalf("got %d members, want 1", n)
+		}
+		leaveAll(t, enterAll(t, w.double(2))[0], a.wantOver(t))
+	})
+}
+
+func TestNewRoundDoesNotHoldUpALeaverOfTheOld(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		members := enterAll(t, w.double(2), w.double(2))
+		slices.SortFunc(members, func(a, b *barrier.Member) int { return cmpString(a.Path(), b.Path()) })
+		high := leave(t.Context(), members[1])
+		high.wantWaiting(t)
+		// The last of the old round goes, and the first of a new one comes, before the leaver looks.
+		sess := w.Session(t, timeout)
+		if _, err := sess.Multi(t.Context(),
+			zk.DeleteOp(members[0].Path(), -1), zk.DeleteOp(path+"/ready", -1),
+			zk.CreateOp(path+"/00000000-new", nil, zk.Ephemeral)); err != nil {
+			t.Fatal(err)
+		}
+		high.wantOver(t)
+	})
+}
+
+func cmpString(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	default:
+		return 0
+	}
+}
+
+func TestForeignChildrenCountAsParties(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a := enter(t.Context(), w.double(3))
+		a.wantWaiting(t)
+		w.create(path + "/some-peer")
+		b := enter(t.Context(), w.double(3))
+		a.wantOver(t)
+		b.wantOver(t)
+	})
+}

@@ -1,0 +1,222 @@
+package barrier_test
+
+// A fault at each step in turn.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/barrier"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+var faults = map[string]zktest.Fault{
+	"reply lost":        zktest.DropReply,
+	"request lost":      zktest.CutBefore,
+	"session has moved": zktest.Answer(zk.SessionMoved),
+}
+
+// eachStep runs f with each fault at each request in turn, until f needs fewer requests.
+func eachStep(t *testing.T, f func(t *testing.T, w *world)) {
+	t.Helper()
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for step, more := 1, true; more; step++ {
+				more = false
+				t.Run(strconv.Itoa(step), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						var net zktest.Net
+						w := &world{zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute)), t}
+						w.create("/app")
+						w.Control(func(r zktest.Request) zktest.Fault {
+							if r.Seq == step {
+								more = true
+								return fault
+							}
+							return zktest.Pass
+						})
+						f(t, w)
+						w.Control(nil)
+					})
+				})
+			}
+		})
+	}
+}
+
+func TestDoubleSurvivesAFaultAtEachStep(t *testing.T) {
+	t.Parallel()
+	eachStep(t, func(t *testing.T, w *world) {
+		var tasks []*task[struct{}]
+		for range 2 {
+			d := w.double(2)
+			tasks = append(tasks, background(func() (none struct{}, err error) {
+				for range 2 {
+					m, err := d.Enter(t.Context())
+					if err != nil {
+						return none, err
+					}
+					if err := m.Leave(t.Context()); err != nil {
+						return none, err
+					}
+				}
+				return none, nil
+			}))
+		}
+		time.Sleep(time.Minute)
+		w.Control(nil)
+		for _, k := range tasks {
+			k.wantOver(t)
+		}
+		w.wantChildren(path)
+		w.NoWatches(t)
+	})
+}
+
+func TestRoundsSurviveAFaultAtEachStep(t *testing.T) {
+	t.Parallel()
+	eachStep(t, func(t *testing.T, w *world) {
+		var tasks []*task[struct{}]
+		for range 2 {
+			r := newRounds(t, w.Client(t, timeout), 2, barrier.FailRound)
+			tasks = append(tasks, background(func() (none struct{}, err error) {
+				p, err := r.Join(t.Context())
+				if err != nil {
+					return none, err
+				}
+				for i := range int64(2) {
+					round, err := p.Arrive(t.Context())
+					if err != nil {
+						return none, err
+					}
+					if round != i+1 {
+						return none, fmt.Errorf("got round %d, want %d", round, i+1)
+					}
+				}
+				return none, p.Leave(t.Context())
+			}))
+		}
+		time.Sleep(time.Minute)
+		w.Control(nil)
+		for _, k := range tasks {
+			k.wantOver(t)
+		}
+		w.wantNothingLeft()
+		w.NoWatches(t)
+	})
+}
+
+// The caller leaves at each step in turn, also when the reply to that step is lost.
+func TestEnterThatEndsAtAnyStepLeavesNothingBehind(t *testing.T) { // CURATOR-318
+	t.Parallel()
+	for name, fault := range map[string]zktest.Fault{"answered": zktest.Pass, "reply lost": zktest.DropReply} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for step, more := 1, true; more; step++ {
+				more = false
+				synctest.Test(t, func(t *testing.T) {
+					var net zktest.Net
+					w := &world{zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute)), t}
+					w.create("/app")
+					d := w.double(2)
+					ctx, cancel := context.WithCancel(t.Context())
+					w.Control(func(r zktest.Request) zktest.Fault {
+						if r.Seq == step {
+							more = true
+							cancel()
+							return fault
+						}
+						return zktest.Pass
+					})
+					k := enter(ctx, d)
+					time.Sleep(10 * time.Second)
+					w.Control(nil)
+					if !more {
+						cancel()
+						return
+					}
+					if k.wantFailed(t, context.Canceled) != nil {
+						t.Error("got a membership with an error")
+					}
+					w.wantChildren(path)
+					w.NoWatches(t)
+				})
+			}
+		})
+	}
+}
+
+func TestJoinThatEndsAtAnyStepLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]zktest.Fault{"answered": zktest.Pass, "reply lost": zktest.DropReply} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for step, more := 1, true; more; step++ {
+				more = false
+				synctest.Test(t, func(t *testing.T) {
+					var net zktest.Net
+					w := &world{zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute)), t}
+					w.create("/app")
+					r := newRounds(t, w.Client(t, timeout), 2, barrier.FailRound)
+					ctx, cancel := context.WithCancel(t.Context())
+					w.Control(func(r zktest.Request) zktest.Fault {
+						if r.Seq == step {
+							more = true
+							cancel()
+							return fault
+						}
+						return zktest.Pass
+					})
+					p, err := r.Join(ctx)
+					cancel()
+					if err == nil {
+						must(t, p.Leave(t.Context()))
+					} else if !errors.Is(err, context.Canceled) {
+						t.Errorf("step %d: %v", step, err)
+					}
+					time.Sleep(10 * time.Second)
+					w.Control(nil)
+					w.wantNothingLeft()
+				})
+			}
+		})
+	}
+}
+
+// A creation whose reply is lost may be done later, when its party has come again under another name. It must not count
+// as a second party.
+func TestLateCreationIsNotDone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.create("/app", path)
+		var late []zktest.Part
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpMulti && r.Nth == 1 {
+				late = r.Parts
+				return zktest.CutBefore
+			}
+			return zktest.Pass
+		})
+		a := enter(t.Context(), w.double(2))
+		time.Sleep(2 * time.Second)
+		a.wantWaiting(t)
+		if len(late) != 2 || late[0].Op != zktest.OpCheck {
+			t.Fatalf("got transaction %v, want a check and a creation", late)
+		}
+		// The lost transaction arrives after all.
+		_, err := w.Session(t, timeout).Multi(t.Context(),
+			zk.CheckOp(late[0].Path, late[0].Version), zk.CreateOp(late[1].Path, nil, zk.Ephemeral))
+		if !errors.Is(err, zk.BadVersion) {
+			t.Errorf("got %v, want that it is refused", err)
+		}
+		if n := len(w.children(path)); n != 1 {
+			t.Errorf("got %d members, want 1", n)
+		}
+	})
+}

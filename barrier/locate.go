@@ -1,0 +1,102 @@
+package barrier
+
+// Where a party of Rounds stands, after a reply was lost.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// locate returns the record, and the directory that the party's node is in, after what was asked for before. The
+// directory is empty if the node is not there.
+func (p *Party) locate(ctx context.Context) (*record, string, error) {
+	r := p.rounds
+	for {
+		rec, err := ask(ctx, p.sess, func() (*record, error) {
+			b := p.sess.Batch()
+			passed, data := line.Barrier(b, r.path), b.Get(r.path)
+			b.Send()
+			if err := passed(ctx); err != nil {
+				return nil, err
+			}
+			d, err := data.Get(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return decodeRecord(r.path, d.Data, d.Stat)
+		})
+		if errors.Is(err, zk.NoNode) {
+			return nil, "", p.noPath()
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		dir, same, err := p.search(ctx, rec)
+		if err != nil || same {
+			return rec, dir, err
+		}
+	}
+}
+
+func (p *Party) noPath() error {
+	return fmt.Errorf("%w: another client deleted %s", ErrNotJoined, p.rounds.path)
+}
+
+// search looks for the party's node in the directories of rec, and reports whether the record was the same afterwards.
+func (p *Party) search(ctx context.Context, rec *record) (dir string, same bool, err error) {
+	r := p.rounds
+	type found struct {
+		dir  string
+		same bool
+	}
+	f, err := ask(ctx, p.sess, func() (f found, err error) {
+		dirs := append(slices.Clone(rec.Behind), rec.Arrived)
+		b := p.sess.Batch()
+		seen := make([]*zk.Future[zk.Existence], len(dirs))
+		for i, dir := range dirs {
+			seen[i] = b.Exists(p.path(dir))
+		}
+		now := b.Exists(r.path)
+		b.Send()
+		for i, dir := range dirs {
+			e, err := seen[i].Get(ctx)
+			if err != nil {
+				return f, err
+			}
+			if e.Exists {
+				f.dir = dir
+			}
+		}
+		e, err := now.Get(ctx)
+		f.same = e.Stat.Version == rec.version
+		return f, err
+	})
+	return f.dir, f.same, err
+}
+
+// find finds out where the party's node is, after a reply was lost.
+func (p *Party) find(ctx context.Context) error {
+	rec, dir, err := p.locate(ctx)
+	if err != nil {
+		return err
+	}
+	p.rec = rec
+	if dir == "" {
+		return fmt.Errorf("%w: another client deleted its node", ErrNotJoined)
+	}
+	p.dir = dir
+	if rec.Round > p.round {
+		p.arrived = p.arrived || dir == arrivals(p.round)
+		return nil
+	}
+	if dir == rec.Arrived {
+		p.arrived = true
+		return p.settle(ctx)
+	}
+	return nil
+}

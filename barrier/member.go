@@ -1,0 +1,282 @@
+package barrier
+
+// A party that has entered a double barrier, and leaving.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// ErrLeft is the cause of a member's context after Leave.
+var ErrLeft = errors.New("barrier: left")
+
+// unknownRound makes all members count as those of our round.
+const unknownRound = math.MaxInt64
+
+// Member is a party inside a double barrier. It belongs to one session. Its methods may be called from any goroutine.
+type Member struct {
+	double *Double
+	sess   *zk.Session
+	ctx    context.Context //nolint:containedctx // the membership's own
+	end    context.CancelCauseFunc
+	name   string // of its node
+	round  int64  // the czxid of the ready node with which it entered
+	lowest string // the member with the lowest name at that time; empty if that is not known
+
+	once    chan struct{} // has one slot, which the first Leave takes; closed when that has returned
+	left    error         // what it returned
+	removal *line.Removal // of the node; nil before it was sent
+	removed bool          // the server has removed the node, on our request
+}
+
+func newMember(e *entrant, round int64, lowest string) *Member {
+	m := &Member{
+		double: e.double, sess: e.sess, name: e.name, round: round, lowest: lowest, once: make(chan struct{}, 1),
+	}
+	m.ctx, m.end = context.WithCancelCause(e.sess.Context())
+	m.once <- struct{}{}
+	return m
+}
+
+// Context returns the membership's context. It ends when the session does, with zk.ErrLost, zk.ErrExpired or
+// zk.ErrClosed as its cause, and with ErrLeft when Leave is called. Once the session has ended, the other parties may
+// leave without this one.
+func (m *Member) Context() context.Context { return m.ctx }
+
+// Path returns the path of the member's node.
+func (m *Member) Path() string { return m.path(m.name) }
+
+func (m *Member) path(name string) string { return m.double.path + "/" + name }
+
+// Leave waits until all members are ready to leave, and returns when they have left. It goes on through lost
+// connections.
+//
+// If the session ends before the server has removed the member's node, Leave returns the cause: the others may have
+// left before Leave was called. If it ends later, Leave goes on under the client's next session. If ctx ends first it
+// returns ctx's cause. In any case the party does not count any more, or its node is still being removed in the
+// background. A second Leave waits for the first and returns the same.
+func (m *Member) Leave(ctx context.Context) error {
+	select {
+	case _, first := <-m.once:
+		if !first {
+			return m.left
+		}
+	case <-ctx.Done():
+		return m.double.failed(context.Cause(ctx))
+	}
+	if err := m.leave(ctx); err != nil {
+		m.left = m.double.failed(err)
+	}
+	close(m.once)
+	return m.left
+}
+
+func (m *Member) leave(ctx context.Context) error {
+	if err := m.sess.Err(); err != nil {
+		return fmt.Errorf("the session ended inside: %w", err)
+	}
+	m.end(ErrLeft)
+	err := m.follow(ctx, m.sess)
+	if lost := m.sess.Err(); err != nil && lost != nil && !m.removed {
+		return fmt.Errorf("the session ended inside: %w", lost)
+	}
+	if err != nil && ctx.Err() == nil {
+		_, err = line.Attempt(ctx, m.double.client, func(sess *zk.Session) (none struct{}, err error) {
+			return none, m.follow(ctx, sess)
+		})
+	}
+	if err != nil {
+		m.giveUp()
+	}
+	return err
+}
+
+// inside reports whether the member's node may be there, and is to be.
+func (m *Member) inside(sess *zk.Session) bool {
+	return sess == m.sess && m.removal == nil && !m.removed
+}
+
+// remove sends the removal of the member's node, which goes on in the background.
+func (m *Member) remove() {
+	if m.removal == nil {
+		m.removal = line.Remove(m.sess, m.Path())
+	}
+}
+
+// giveUp removes the node, and closes the barrier if no member is left, in the background.
+func (m *Member) giveUp() {
+	m.remove()
+	removal := m.removal
+	line.RemoveBy(func() error {
+		if err := removal.Wait(m.sess.Context()); err != nil || m.sess.Err() != nil {
+			return err
+		}
+		return m.double.tidy(m.sess.Context(), m.sess)
+	})
+}
+
+// tidy closes the barrier if it has no members.
+func (d *Double) tidy(ctx context.Context, sess *zk.Session) error {
+	for {
+		v, err := d.view(ctx, sess, true)
+		if errors.Is(err, zk.NoNode) || err == nil && (!v.open || len(v.names) > 0) {
+			return nil
+		}
+		if err == nil {
+			err = d.closeUnused(ctx, sess, v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// follow leaves by the protocol that Curator and kazoo have: the member with the lowest name waits for the one with the
+// highest, and goes last. All others delete their nodes and wait for the lowest.
+func (m *Member) follow(ctx context.Context, sess *zk.Session) error {
+	if sess == m.sess && m.lowest != "" && m.lowest != m.name && m.double.parties > smallBarrier {
+		// So that not each of many parties lists all of them.
+		if err := m.await(ctx, sess, m.lowest, true); err != nil {
+			return err
+		}
+	}
+	for {
+		empty, err := m.empty(ctx, sess)
+		if err != nil || empty {
+			return err
+		}
+		names, open, err := m.others(ctx, sess)
+		if err != nil {
+			return err
+		}
+		inside := m.inside(sess)
+		switch {
+		case len(names) == 0 && inside:
+			err = m.leaveLast(ctx, open)
+		case len(names) == 0:
+			return m.leftAll(ctx, sess, open)
+		case inside && m.name < names[0]:
+			err = m.await(ctx, sess, names[len(names)-1], false)
+		default:
+			err = m.await(ctx, sess, names[0], inside)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// empty reports whether a large barrier is known to be empty: that costs less than to list its members.
+func (m *Member) empty(ctx context.Context, sess *zk.Session) (bool, error) {
+	if m.double.parties <= smallBarrier || m.inside(sess) {
+		return false, nil
+	}
+	return ask(ctx, sess, func() (bool, error) {
+		stat, exists, err := sess.Exists(ctx, m.double.path)
+		return err == nil && (!exists || stat.NumChildren == 0), err
+	})
+}
+
+// others returns the names of the other members of our round, sorted, and whether the barrier is open.
+//
+// Members that came after our round's end are not among them: to wait for those could be to wait for ever. While our
+// own node is there, or the round's ready node is, the round lasts.
+func (m *Member) others(ctx context.Context, sess *zk.Session) (names []string, open bool, err error) {
+	type answer struct {
+		names []string
+		ready zk.Existence
+	}
+	d := m.double
+	a, err := ask(ctx, sess, func() (a answer, err error) {
+		b := sess.Batch()
+		listed, ready := b.Children(d.path), b.Exists(d.ready())
+		b.Send()
+		children, err := listed.Get(ctx)
+		if err != nil && !errors.Is(err, zk.NoNode) {
+			return a, err
+		}
+		a.names = members(children.Names)
+		a.ready, err = ready.Get(ctx)
+		return a, err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	inside := slices.Contains(a.names, m.name)
+	names = slices.DeleteFunc(a.names, func(name string) bool { return name == m.name })
+	ours := a.ready.Exists && a.ready.Stat.Czxid == m.round
+	if !inside && !ours && m.round != unknownRound && len(names) > 0 {
+		names, err = d.olderThan(ctx, sess, names, m.round, len(names))
+	}
+	return names, a.ready.Exists, err
+}
+
+// leaveLast ends the round: the last member's node and the ready node are deleted together, so that no moment is left
+// in which a new party finds an open barrier without members.
+func (m *Member) leaveLast(ctx context.Context, open bool) error {
+	ops := []zk.Op{zk.DeleteOp(m.Path(), -1)}
+	if open {
+		ops = append(ops, zk.DeleteOp(m.double.ready(), -1))
+	}
+	_, err := m.sess.Multi(ctx, ops...)
+	failed, _ := errors.AsType[*zk.MultiError](err)
+	switch {
+	case err == nil, failed != nil && failed.Index == 0 && failed.Err == zk.NoNode:
+		m.removed = true
+		return nil
+	case failed != nil && failed.Err == zk.NoNode:
+		return nil
+	default:
+		return line.AwaitRetry(ctx, m.sess, err)
+	}
+}
+
+// leftAll makes sure that the barrier is closed before a party can come again. The last member closes it; one of
+// Curator's does so only after its node is gone, and one that died does not.
+func (m *Member) leftAll(ctx context.Context, sess *zk.Session, open bool) error {
+	if open {
+		return m.double.tidy(ctx, sess)
+	}
+	return nil
+}
+
+// await waits until a member is gone, or the connection has changed. If remove is set, it removes our node first, with
+// the watch set.
+func (m *Member) await(ctx context.Context, sess *zk.Session, name string, remove bool) error {
+	_, changed := sess.State()
+	b := sess.Batch()
+	watched := b.GetW(m.path(name))
+	b.Send()
+	if remove {
+		m.remove()
+	}
+	w, err := watched.Get(ctx)
+	if err == nil {
+		defer w.Watch.Close()
+	} else {
+		watched.Abandon()
+	}
+	if remove {
+		// Or our node might still count when we come again.
+		if err := m.removal.Wait(ctx); err != nil {
+			return err
+		}
+		m.removed = sess.Err() == nil
+	}
+	switch {
+	case errors.Is(err, zk.NoNode):
+		return nil
+	case err != nil:
+		return line.AwaitRetry(ctx, sess, err)
+	}
+	if _, err = next(ctx, changed, w.Watch); err != nil {
+		return line.AwaitRetry(ctx, sess, err)
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package barrier
+
+// Whether an open double barrier is in use, and closing one that is not.
+
+import (
+	"context"
+	"errors"
+	"path"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// A view is a double barrier as it is seen from outside.
+type view struct {
+	stat  zk.Stat // of the barrier's node
+	data  []byte  // of the barrier's node
+	open  bool    // whether the ready node is there
+	ready zk.Stat // of the ready node
+	names []string
+}
+
+// view reads the barrier. If fresh is set, it sees at least what was done before it was called, and the members.
+func (d *Double) view(ctx context.Context, sess *zk.Session, fresh bool) (view, error) {
+	return ask(ctx, sess, func() (v view, err error) {
+		b := sess.Batch()
+		passed := func(context.Context) error { return nil }
+		var listed *zk.Future[zk.Children]
+		if fresh {
+			passed = line.Barrier(b, d.ready())
+		}
+		dir, ready := b.Get(d.path), b.Exists(d.ready())
+		if fresh {
+			listed = b.Children(d.path)
+		}
+		b.Send()
+		if err := passed(ctx); err != nil {
+			return v, err
+		}
+		node, err := dir.Get(ctx)
+		if err != nil {
+			return v, err
+		}
+		r, err := ready.Get(ctx)
+		if err != nil {
+			return v, err
+		}
+		v = view{stat: node.Stat, data: node.Data, open: r.Exists, ready: r.Stat}
+		if fresh {
+			children, err := listed.Get(ctx)
+			if err != nil {
+				return v, err
+			}
+			v.names = members(children.Names)
+		}
+		return v, nil
+	})
+}
+
+// admission waits until a party may come: until the barrier is closed, or parties that came before it was opened are
+// still inside. It makes the barrier's node if it is missing.
+//
+// An open barrier without such parties is over: either its last parties are just leaving, or all of them have died. A
+// party that came in then would be alone.
+func (d *Double) admission(ctx context.Context, sess *zk.Session) (view, error) {
+	for fresh := false; ; {
+		_, changed := sess.State()
+		v, err := d.view(ctx, sess, fresh)
+		switch {
+		case errors.Is(err, zk.NoNode):
+			if err := d.dir(d.path, false).MakeDir(ctx, sess); err != nil {
+				return v, err
+			}
+			continue
+		case err != nil || !v.open:
+			return v, err
+		case !fresh:
+			fresh = true
+			continue
+		}
+		if len(v.names) == 0 {
+			if err := d.closeUnused(ctx, sess, v); err != nil {
+				return v, err
+			}
+			continue
+		}
+		inside, err := d.olderThan(ctx, sess, v.names, v.ready.Czxid, 1)
+		if err != nil || len(inside) > 0 {
+			return v, err
+		}
+		if err := d.awaitDeletion(ctx, sess, changed, readyName, v.names[0]); err != nil {
+			return v, err
+		}
+	}
+}
+
+// closeUnused deletes the ready node of a barrier that has no members. The transaction is refused if another party has
+// done so since v was read: the ready node may then be that of a new round.
+func (d *Double) closeUnused(ctx context.Context, sess *zk.Session, v view) error {
+	_, err := sess.Multi(ctx, zk.SetOp(d.path, v.data, v.stat.Version), zk.DeleteOp(d.ready(), -1))
+	if err == nil || errors.Is(err, zk.BadVersion) || errors.Is(err, zk.NoNode) {
+		return nil
+	}
+	return line.AwaitRetry(ctx, sess, err)
+}
+
+// olderThan returns names of members that came before zxid, all of them or at least the given number.
+func (d *Double) olderThan(
+	ctx context.Context, sess *zk.Session, names []string, zxid int64, enough int,
+) ([]string, error) {
+	var older []string
+	for len(names) > 0 && len(older) < enough {
+		part := names[:min(len(names), smallBarrier)]
+		names = names[len(part):]
+		found, err := ask(ctx, sess, func() ([]string, error) {
+			b := sess.Batch()
+			seen := make([]*zk.Future[zk.Existence], len(part))
+			for i, name := range part {
+				seen[i] = b.Exists(d.path + "/" + name)
+			}
+			b.Send()
+			var found []string
+			for i, name := range part {
+				e, err := seen[i].Get(ctx)
+				if err != nil {
+					return nil, err
+				}
+				if e.Exists && e.Stat.Czxid < zxid {
+					found = append(found, name)
+				}
+			}
+			return found, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		older = append(older, found...)
+	}
+	return older, nil
+}
+
+// awaitDeletion waits until one of the children is gone, or the session's state changes.
+func (d *Double) awaitDeletion(
+	ctx context.Context, sess *zk.Session, changed <-chan struct{}, names ...string,
+) error {
+	var watches []*zk.Watch
+	defer func() {
+		for _, w := range watches {
+			w.Close()
+		}
+	}()
+	for _, name := range names {
+		_, _, watch, err := sess.GetW(ctx, path.Join(d.path, name))
+		if errors.Is(err, zk.NoNode) {
+			return nil
+		}
+		if err != nil {
+			return line.AwaitRetry(ctx, sess, err)
+		}
+		watches = append(watches, watch)
+	}
+	if _, err := next(ctx, changed, watches...); err != nil {
+		return line.AwaitRetry(ctx, sess, err)
+	}
+	return nil
+}
+
+// next waits for an event of one of the watches and returns it. It returns no event and no error when changed is closed
+// first, and ctx's cause if ctx ends. An event that is there counts more than either.
+func next(ctx context.Context, changed <-chan struct{}, watches ...*zk.Watch) (zk.Event, error) {
+	fired := make(chan struct{}, len(watches))
+	for _, w := range watches {
+		w.AfterFunc(func() { fired <- struct{}{} })
+	}
+	var err error
+	select {
+	case <-fired:
+	case <-changed:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	for _, w := range watches {
+		if event, ok := w.Poll(); ok {
+			return event, nil
+		}
+	}
+	return zk.Event{}, err
+}

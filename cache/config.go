@@ -1,0 +1,43 @@
+package cache
+
+// The configuration, and the errors of this package.
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// ErrClosed is returned by the methods of a cache after Close.
+var ErrClosed = errors.New("cache: closed")
+
+// Config says what a cache keeps. The zero Config keeps everything.
+type Config struct {
+	// NoData leaves out the nodes' data. The cache then follows which nodes exist and when they change.
+	NoData bool
+	// MaxDepth limits a Tree to so many levels below its root; zero is no limit. Node and Children ignore it.
+	MaxDepth int
+	// Exclude leaves out a node, and everything below it, if it returns true for the node's path; nil excludes nothing.
+	// It is not called for the root. It must give the same answer for a path each time, must not block, and must not
+	// call the cache.
+	Exclude func(path string) bool
+
+	_ struct{}
+}
+
+// everything is the depth of a tree without a limit.
+const everything = 1 << 30
+
+func (cfg Config) check(client *zk.Client, path string) error {
+	switch {
+	case client == nil:
+		return errors.New("cache: client is nil; open one with zk.Open")
+	case cfg.MaxDepth < 0:
+		return fmt.Errorf("cache: MaxDepth must not be negative: %d; zero is no limit", cfg.MaxDepth)
+	}
+	if err := zk.ValidatePath(path); err != nil {
+		return fmt.Errorf("cache: %w", err)
+	}
+	return nil
+}

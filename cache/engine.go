@@ -1,0 +1,337 @@
+package cache
+
+// The goroutine of a cache: from events to versions.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+const (
+	// patience is how long the engine waits for a moment at which nothing is about to be read, to publish an exact
+	// version, before it publishes one that is not.
+	patience = 50 * time.Millisecond
+	// maxDirty bounds how many changed nodes are remembered, or the number of nodes in the cache if that is larger.
+	maxDirty = 1 << 16
+	// pause is the time between attempts while a server refuses.
+	pause = 100 * time.Millisecond
+)
+
+// errAgain ends a pass because everything has to be read again.
+var errAgain = errors.New("cache: events may have been missed")
+
+// dirt says what events have told of a node since it was last read.
+type dirt struct {
+	read    bool // it has to be read
+	list    bool // its children have to be listed
+	gone    bool // the last event was its deletion
+	deleted bool // one of the events was
+}
+
+// An engine follows a tree. It reads a node after each event that concerns it, in rounds: one round reads the nodes
+// whose events have arrived before it. When a round is over and no further event has arrived, the copy is exactly what
+// the server had: each node was read after its last event.
+type engine struct {
+	*follower
+	tree *builder
+
+	sess    *zk.Session
+	source  source
+	dirty   map[string]dirt // by relative path
+	again   bool            // everything has to be read
+	ready   bool            // the copy differs from the version, or is newer
+	since   time.Time       // of the first event that is not published; zero if there is none
+	waiting []chan struct{} // calls of Sync that the next version satisfies
+	changed <-chan struct{} // the session's state
+
+	load sizes
+}
+
+// source tells of events and reads nodes: by one watch, or by watches on each node.
+type source interface {
+	// poll reports the events that have arrived to the engine.
+	poll(e *engine)
+	// arm makes the engine's wake channel receive when there are events.
+	arm(e *engine)
+	// request sends tasks.
+	request(e *engine, tasks []task) *request
+	// watched reports whether the source tells of new nodes below a node that was not listed.
+	watched() bool
+	// keep tells that a result is in the copy.
+	keep(e *engine, t task, r *result)
+	// forget tells that a node is not in the copy any longer.
+	forget(rel string)
+	// missing tells that there is no root.
+	missing(ctx context.Context, e *engine) error
+	close()
+}
+
+// run follows the tree under one session after another, until ctx ends or there is no point in going on.
+func (f *follower) run(ctx context.Context) {
+	e := &engine{follower: f, tree: newBuilder(), dirty: make(map[string]dirt), load: newSizes()}
+	for {
+		sess, err := f.client.Session(ctx)
+		if err == nil {
+			err = e.under(ctx, sess)
+		}
+		switch {
+		case ctx.Err() != nil:
+			f.finish(ErrClosed)
+			return
+		case sess == nil:
+			f.finish(err)
+			return
+		case sess.Context().Err() != nil: // Session returns an error if there is no next one
+			f.setBehind()
+		case transient(err):
+			f.setBehind()
+			if !errors.Is(err, zk.ErrConnectionLost) {
+				sleep(ctx, pause)
+			}
+		default:
+			f.finish(fmt.Errorf("cache: follow %s: %w", f.root, err))
+			return
+		}
+	}
+}
+
+// transient reports whether an error says nothing about the request itself.
+func transient(err error) bool {
+	for _, code := range []zk.Code{zk.SessionMoved, zk.ThrottledOp, zk.OperationTimeout, zk.NotReadOnly} {
+		if errors.Is(err, code) {
+			return true
+		}
+	}
+	return errors.Is(err, zk.ErrConnectionLost)
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// under follows the tree under one session until it ends or something fails.
+func (e *engine) under(ctx context.Context, sess *zk.Session) (err error) {
+	e.sess = sess
+	if e.View().zxid > 0 { // this session's server may lag behind the one that answered before
+		if err := sess.Sync(ctx, e.root); err != nil {
+			return err
+		}
+	}
+	if e.source, err = e.open(ctx); err != nil {
+		return err
+	}
+	defer func() { e.source.close() }()
+	e.again = true
+	_, e.changed = sess.State()
+	if e.tree.removed = nil; !e.source.watched() {
+		e.tree.removed = e.source.forget
+	}
+	for {
+		if err := e.step(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// open sets the watch.
+func (e *engine) open(ctx context.Context) (source, error) {
+	watch := e.sess.WatchRecursive
+	if e.depth == 0 {
+		watch = e.sess.Watch
+	}
+	w, err := watch(ctx, e.root)
+	if errors.Is(err, zk.Unimplemented) {
+		return newOneShot(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &persistent{w: w}, nil
+}
+
+// step waits for something to do, reads what has to be read, and publishes the result.
+func (e *engine) step(ctx context.Context) error {
+	e.reconnected()
+	e.collect(ctx)
+	e.source.poll(e)
+	switch {
+	case e.again:
+		e.setBehind()
+		e.again = false
+		clear(e.dirty)
+		if err := e.pass(ctx, true, []string{""}, nil); err != nil {
+			e.again = true
+			return unlessAgain(err)
+		}
+	case len(e.dirty) > 0:
+		if e.since.IsZero() {
+			e.since = time.Now()
+		}
+		if err := e.round(ctx); err != nil {
+			return unlessAgain(err)
+		}
+	case len(e.waiting) == 0 && !e.ready:
+		return e.wait(ctx)
+	}
+	e.ready = true
+	return e.settled(ctx)
+}
+
+func (e *engine) suspended() bool {
+	state, _ := e.sess.State()
+	return state != zk.Connected && state != zk.ConnectedReadOnly
+}
+
+func unlessAgain(err error) error {
+	if errors.Is(err, errAgain) {
+		return nil
+	}
+	return err
+}
+
+// reconnected notes changes of the connection.
+func (e *engine) reconnected() {
+	select {
+	case <-e.changed:
+		e.setBehind()
+		e.again = e.again || !e.source.watched() // a persistent watch tells by itself, once it is restored
+	default:
+	}
+	_, e.changed = e.sess.State()
+	if e.suspended() {
+		e.setBehind()
+	}
+}
+
+// collect receives the calls of Sync. What was committed before them has arrived as events.
+func (e *engine) collect(ctx context.Context) {
+	for {
+		select {
+		case done := <-e.syncs:
+			e.accept(done)
+		case <-ctx.Done():
+			return
+		default:
+			return
+		}
+	}
+}
+
+func (e *engine) accept(done chan struct{}) {
+	e.waiting = append(e.waiting, done)
+	if !e.source.watched() {
+		e.again = true
+	}
+}
+
+// wait waits for the next event.
+func (e *engine) wait(ctx context.Context) error {
+	e.source.arm(e)
+	select {
+	case <-e.wake:
+	case done := <-e.syncs:
+		e.accept(done)
+	case <-e.changed:
+	case <-e.sess.Context().Done():
+		return e.sess.Err()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// round reads the nodes that events have told of.
+func (e *engine) round(ctx context.Context) error {
+	var gets, lists []string
+	for rel, d := range e.dirty {
+		if d.gone {
+			e.tree.removeTree(rel)
+			continue
+		}
+		if d.read {
+			gets = append(gets, rel)
+		}
+		if d.list {
+			lists = append(lists, rel)
+		}
+	}
+	clear(e.dirty)
+	return e.pass(ctx, false, gets, lists)
+}
+
+// settled publishes the copy if it is exact, or if that takes too long.
+func (e *engine) settled(ctx context.Context) error {
+	zxid := e.sess.LastZxid()
+	e.source.poll(e)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case e.sess.Err() != nil:
+		return e.sess.Err()
+	case e.again:
+		return nil
+	}
+	exact := len(e.dirty) == 0
+	if !exact && len(e.waiting) == 0 && (e.since.IsZero() || time.Since(e.since) < patience) {
+		if e.since.IsZero() {
+			e.since = time.Now()
+		}
+		return nil
+	}
+	if !exact {
+		zxid = e.View().zxid
+	}
+	e.since, e.ready = time.Time{}, false
+	exact = exact && e.source.watched()
+	e.publish(e.sess, !e.suspended(), &View{root: e.root, nodes: e.tree.version(), zxid: zxid, exact: exact})
+	for _, done := range e.waiting {
+		close(done)
+	}
+	e.waiting = e.waiting[:0]
+	return nil
+}
+
+// mark records an event.
+func (e *engine) mark(path string, gone bool) {
+	rel, ok := within(e.root, path)
+	if !ok || !e.keeps(rel) {
+		return
+	}
+	d := e.dirty[rel]
+	e.dirty[rel] = dirt{read: true, gone: gone, deleted: d.deleted || gone}
+	if len(e.dirty) > max(maxDirty, e.tree.n) {
+		e.missed()
+	}
+}
+
+// missed records that events may have been missed.
+func (e *engine) missed() {
+	e.again = true
+	clear(e.dirty)
+}
+
+// keeps reports whether a node belongs into the copy.
+func (e *engine) keeps(rel string) bool {
+	if rel == "" {
+		return true
+	}
+	level := 1
+	for i := range len(rel) {
+		if rel[i] == '/' {
+			level++
+			if e.cfg.Exclude != nil && e.cfg.Exclude(join(e.root, rel[:i])) {
+				return false
+			}
+		}
+	}
+	return level <= e.depth && (e.cfg.Exclude == nil || !e.cfg.Exclude(join(e.root, rel)))
+}

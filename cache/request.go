@@ -1,0 +1,134 @@
+package cache
+
+// Reading several nodes in one request.
+
+import (
+	"context"
+	"errors"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// A result is the answer to a task.
+type result struct {
+	stat  zk.Stat
+	data  []byte
+	names []string  // of a task that lists
+	watch *zk.Watch // of a source that watches each node
+	err   error     // nil, or a zk.Code
+}
+
+// discard closes the watch of a result that is not used.
+func (r *result) discard() {
+	if r.watch != nil {
+		r.watch.Close()
+	}
+}
+
+// A request has tasks that were sent together.
+type request struct {
+	tasks   []task
+	results func(ctx context.Context) ([]result, error)
+	abandon func()
+}
+
+// readAll requests data and lists in one request to the server.
+func (e *engine) readAll(tasks []task) *request {
+	ops := make([]zk.ReadOp, len(tasks))
+	for i, t := range tasks {
+		if path := join(e.root, t.rel); t.list {
+			ops[i] = zk.ChildrenOp(path)
+		} else {
+			ops[i] = zk.GetOp(path)
+		}
+	}
+	b := e.sess.Batch()
+	future := b.MultiRead(ops...)
+	b.Send()
+	return &request{tasks: tasks, abandon: func() {}, results: func(ctx context.Context) ([]result, error) {
+		reads, err := future.Get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		results := make([]result, len(reads))
+		for i := range reads {
+			r := &reads[i]
+			results[i] = result{stat: r.Stat, data: r.Data, names: r.Children, err: r.Err}
+		}
+		return results, nil
+	}}
+}
+
+// readEach requests each task on its own, in one write. The functions say how.
+func (e *engine) readEach(tasks []task, get, list func(*zk.Batch, string) answer) *request {
+	b := e.sess.Batch()
+	answers := make([]answer, len(tasks))
+	for i, t := range tasks {
+		if path := join(e.root, t.rel); t.list {
+			answers[i] = list(b, path)
+		} else {
+			answers[i] = get(b, path)
+		}
+	}
+	b.Send()
+	abandon := func() {
+		for _, a := range answers {
+			a.abandon()
+		}
+	}
+	return &request{tasks: tasks, abandon: abandon, results: func(ctx context.Context) ([]result, error) {
+		results := make([]result, len(answers))
+		for i, a := range answers {
+			r, err := a.get(ctx)
+			if code, refused := errors.AsType[zk.Code](err); refused && !transient(code) {
+				r.err = code
+			} else if err != nil {
+				return nil, err
+			}
+			results[i] = r
+		}
+		return results, nil
+	}}
+}
+
+// An answer is the future result of one task.
+type answer struct {
+	get     func(context.Context) (result, error)
+	abandon func()
+}
+
+func newAnswer[T any](f *zk.Future[T], convert func(T) result) answer {
+	return answer{abandon: f.Abandon, get: func(ctx context.Context) (result, error) {
+		v, err := f.Get(ctx)
+		if err != nil {
+			return result{}, err
+		}
+		return convert(v), nil
+	}}
+}
+
+// getStat reads a node without its data.
+func getStat(b *zk.Batch, path string) answer {
+	return newAnswer(b.Exists(path), func(e zk.Existence) result {
+		if !e.Exists {
+			return result{err: zk.NoNode}
+		}
+		return result{stat: e.Stat}
+	})
+}
+
+func getNames(b *zk.Batch, path string) answer {
+	return newAnswer(b.Children(path), func(c zk.Children) result { return result{names: c.Names, stat: c.Stat} })
+}
+
+func getWatched(b *zk.Batch, path string) answer {
+	return newAnswer(b.GetW(path), func(d zk.WatchedData) result {
+		return result{stat: d.Stat, data: d.Data, watch: d.Watch}
+	})
+}
+
+func getNamesWatched(b *zk.Batch, path string) answer {
+	return newAnswer(b.ChildrenW(path), func(c zk.WatchedChildren) result {
+		return result{names: c.Names, stat: c.Stat, watch: c.Watch}
+	})
+}

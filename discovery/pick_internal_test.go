@@ -1,0 +1,206 @@
+package discovery
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// newPicker returns a picker that knows n instances, and its clock.
+func newPicker(t *testing.T, s Strategy, n int) (*picker, *time.Time) {
+	t.Helper()
+	e, err := Ejection{}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1, 0)
+	p := &picker{strategy: s, ejection: e, now: func() time.Time { return now }}
+	p.replace(instances(n))
+	return p, &now
+}
+
+func instances(n int) []found {
+	var all []found
+	for i := range n {
+		name := strconv.Itoa(i)
+		all = append(all, found{name: name, born: 1, instance: Instance{Service: "s", ID: name}})
+	}
+	return all
+}
+
+func (p *picker) mustPick(t *testing.T, except ...*Use) *Use {
+	t.Helper()
+	u, err := p.pick(except)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestRoundRobinGivesEachItsTurn(t *testing.T) {
+	t.Parallel()
+	p, _ := newPicker(t, RoundRobin, 3)
+	got := ""
+	var gotSb45 strings.Builder
+	for range 7 {
+		u := p.mustPick(t)
+		gotSb45.WriteString(u.Instance.ID)
+		u.Done(nil)
+	}
+	got += gotSb45.String()
+	if got != "0120120" {
+		t.Errorf("picked %s", got)
+	}
+}
+
+func TestRandomPicksAll(t *testing.T) {
+	t.Parallel()
+	p, _ := newPicker(t, Random, 3)
+	seen := map[string]bool{}
+	for range 1000 {
+		seen[p.mustPick(t).Instance.ID] = true
+	}
+	if len(seen) != 3 {
+		t.Errorf("picked %v", seen)
+	}
+}
+
+func TestStickyStaysUntilTheInstanceGoes(t *testing.T) {
+	t.Parallel()
+	p, _ := newPicker(t, Sticky, 3)
+	first := p.mustPick(t)
+	for range 10 {
+		if u := p.mustPick(t); u.Instance.ID != first.Instance.ID {
+			t.Fatalf("moved from %s to %s", first.Instance.ID, u.Instance.ID)
+		}
+	}
+	var others []found
+	for _, f := range instances(3) {
+		if f.name != first.Instance.ID {
+			others = append(others, f)
+		}
+	}
+	p.replace(others)
+	if u := p.mustPick(t); u.Instance.ID == first.Instance.ID {
+		t.Error("stays with an instance that has gone")
+	}
+}
+
+func TestLeastOutstandingPicksTheIdlest(t *testing.T) {
+	t.Parallel()
+	p, _ := newPicker(t, LeastOutstanding, 3)
+	uses := []*Use{p.mustPick(t), p.mustPick(t), p.mustPick(t)}
+	seen := map[string]bool{}
+	for _, u := range uses {
+		seen[u.Instance.ID] = true
+	}
+	if len(seen) != 3 {
+		t.Fatalf("three picks went to %v", seen)
+	}
+	uses[1].Done(nil)
+	uses[1].Done(nil) // counts once
+	if u := p.mustPick(t); u.Instance.ID != uses[1].Instance.ID {
+		t.Errorf("picked %s instead of %s, which is idle", u.Instance.ID, uses[1].Instance.ID)
+	}
+}
+
+func TestPickLeavesOutWhatWasTried(t *testing.T) {
+	t.Parallel()
+	p, _ := newPicker(t, RoundRobin, 2)
+	first := p.mustPick(t)
+	second := p.mustPick(t, first)
+	if first.Instance.ID == second.Instance.ID {
+		t.Error("picked the same again")
+	}
+	if _, err := p.pick([]*Use{first, second}); !errors.Is(err, ErrNoInstance) {
+		t.Errorf("%v instead of ErrNoInstance", err)
+	}
+}
+
+func TestInstanceThatFailsIsEjectedForAWhile(t *testing.T) {
+	t.Parallel()
+	p, now := newPicker(t, Sticky, 3)
+	bad := errors.New("bad")
+	first := p.mustPick(t)
+	fail := func() { // uses the first instance, whether or not it is Sticky's at the moment
+		t.Helper()
+		p.stuck = first.target
+		u := p.mustPick(t)
+		if u.target != first.target {
+			t.Fatal("it is out")
+		}
+		u.Done(bad)
+	}
+	isOut := func() bool {
+		p.stuck = first.target
+		return p.mustPick(t).target != first.target
+	}
+	first.Done(bad)
+	if isOut() {
+		t.Fatal("one failure ejects")
+	}
+	p.done(first.target, false)
+	first.target.outstanding++
+	fail()
+	if isOut() {
+		t.Fatal("failures count that are not in succession")
+	}
+	fail()
+	if !isOut() {
+		t.Fatal("two failures in succession do not eject")
+	}
+	*now = now.Add(30 * time.Second)
+	if isOut() {
+		t.Fatal("out for longer than 30 s")
+	}
+	fail()
+	*now = now.Add(59 * time.Second)
+	if !isOut() {
+		t.Fatal("one failure after coming back does not eject for a minute")
+	}
+	*now = now.Add(time.Second)
+	if isOut() {
+		t.Fatal("out for longer than a minute")
+	}
+}
+
+func TestAtMostHalfOfTheInstancesAreEjected(t *testing.T) {
+	t.Parallel()
+	p, _ := newPicker(t, RoundRobin, 5)
+	for range 100 {
+		p.mustPick(t).Done(errors.New("all fail"))
+	}
+	seen := map[string]bool{}
+	for range 100 {
+		seen[p.mustPick(t).Instance.ID] = true
+	}
+	if len(seen) != 3 {
+		t.Errorf("%d of 5 instances are left", len(seen))
+	}
+	alone, _ := newPicker(t, RoundRobin, 1)
+	for range 10 {
+		alone.mustPick(t).Done(errors.New("fails"))
+	}
+}
+
+func TestInstanceThatIsRegisteredAgainStartsAnew(t *testing.T) {
+	t.Parallel()
+	p, _ := newPicker(t, RoundRobin, 2)
+	for range 4 {
+		if u := p.mustPick(t); u.Instance.ID == "0" {
+			u.Done(errors.New("fails"))
+		}
+	}
+	again := instances(2)
+	p.replace(again)
+	if p.known[0].out.IsZero() {
+		t.Fatal("a change elsewhere lets an ejected instance in")
+	}
+	again[0].born = 2
+	p.replace(again)
+	if !p.known[0].out.IsZero() {
+		t.Error("an instance that was registered again is still out")
+	}
+}

@@ -1,0 +1,143 @@
+package discovery
+
+// Providers, which follow the instances of a service and pick one for each call.
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/cache"
+)
+
+// Provider picks instances of one service. It has a copy of them in memory, so a pick costs no request. While ZooKeeper
+// cannot be reached it goes on with the instances that it knows. It may be used by any number of goroutines.
+type Provider struct {
+	registry *Registry
+	cfg      ProviderConfig
+	cache    *cache.Children
+	picker   picker
+	done     sync.WaitGroup
+	ready    chan struct{} // closed when the picker knows the instances
+	stop     context.CancelCauseFunc
+	ctx      context.Context //nolint:containedctx // it ends with Close, or when the cache has failed
+}
+
+// Provider returns a provider of a service's instances. It does not wait for the server: Pick does. The service need
+// not be registered yet. Close the provider when it is needed no more. It returns an error if the name or the
+// configuration is invalid.
+func (r *Registry) Provider(service string, cfg ProviderConfig) (*Provider, error) {
+	if err := checkName("service", service); err != nil {
+		return nil, err
+	}
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	instances, err := cache.NewChildren(r.client, r.Path(service), cache.Config{})
+	if err != nil {
+		return nil, fmt.Errorf("discovery: service %s: %w", service, err)
+	}
+	p := &Provider{
+		registry: r, cfg: cfg, cache: instances, ready: make(chan struct{}),
+		picker: picker{strategy: cfg.Strategy, ejection: cfg.Ejection, now: time.Now},
+	}
+	p.ctx, p.stop = context.WithCancelCause(context.Background())
+	p.done.Go(p.follow)
+	return p, nil
+}
+
+// Pick returns an instance, other than those of the given uses: pass those that the same call has tried. The first
+// Pick waits until the provider has read the instances. Pick returns ErrNoInstance if there is none to pick, ctx's
+// cause if ctx ends while it waits, and ErrClosed after Close. Call Done on every Use.
+func (p *Provider) Pick(ctx context.Context, except ...*Use) (*Use, error) {
+	if err := p.await(ctx); err != nil {
+		return nil, err
+	}
+	return p.picker.pick(except)
+}
+
+// Instances returns the instances that the provider may pick, those that are ejected included, ordered by the names of
+// their nodes. It waits like Pick.
+func (p *Provider) Instances(ctx context.Context) ([]Instance, error) {
+	if err := p.await(ctx); err != nil {
+		return nil, err
+	}
+	return p.picker.instances(), nil
+}
+
+func (p *Provider) await(ctx context.Context) error {
+	if p.ctx.Err() != nil {
+		return context.Cause(p.ctx) //nolint:contextcheck // the end of the provider, not of the call
+	}
+	select {
+	case <-p.ready:
+		return nil
+	default:
+	}
+	select {
+	case <-p.ready:
+		return nil
+	case <-p.ctx.Done():
+		return context.Cause(p.ctx) //nolint:contextcheck // the end of the provider, not of the call
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Close ends the provider and removes its watch. Uses may still be Done. It may be called several times.
+func (p *Provider) Close() error {
+	p.stop(ErrClosed)
+	p.done.Wait()
+	return nil
+}
+
+// follow keeps the picker's instances up to date.
+func (p *Provider) follow() {
+	defer p.cache.Close()
+	var tell sync.Once
+	for all, err := range p.registry.follow(p.ctx, p.cache) {
+		if err != nil {
+			p.stop(fmt.Errorf("discovery: %s: %w", p.cache.Path(), err))
+			return
+		}
+		p.picker.replace(slices.DeleteFunc(all, func(f found) bool { return !p.cfg.admits(f.instance) }))
+		tell.Do(func() { close(p.ready) })
+	}
+}
+
+// Watch yields the instances of a service, disabled ones included, ordered by the names of their nodes: now, and after
+// every change. A slow caller misses changes, but never the last one. Watch continues across reconnects and sessions;
+// without a connection, what it yielded last may be outdated.
+//
+// It ends with an error: ctx's cause, the client's error if the client is closed, or the server's refusal.
+func (r *Registry) Watch(ctx context.Context, service string) iter.Seq2[[]Instance, error] {
+	return func(yield func([]Instance, error) bool) {
+		if err := checkName("service", service); err != nil {
+			yield(nil, err)
+			return
+		}
+		instances, err := cache.NewChildren(r.client, r.Path(service), cache.Config{})
+		if err != nil {
+			yield(nil, fmt.Errorf("discovery: service %s: %w", service, err))
+			return
+		}
+		defer instances.Close()
+		for all, err := range r.follow(ctx, instances) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			list := make([]Instance, len(all))
+			for i, f := range all {
+				list[i] = f.instance
+			}
+			if !yield(list, nil) {
+				return
+			}
+		}
+	}
+}

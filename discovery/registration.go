@@ -1,0 +1,166 @@
+package discovery
+
+// Registering instances.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/member"
+)
+
+// Registration is an instance that this program has registered, until Unregister. It may be used by any number of
+// goroutines.
+type Registration struct {
+	registry *Registry
+	node     *member.Node
+
+	mu       sync.Mutex // guards instance
+	instance Instance
+}
+
+// Register registers an instance and waits until clients can find it. It stays registered: after the end of a session
+// it is registered again under the next one, as it was last set (CURATOR-146). If an instance of another program has
+// the same id, a Dynamic one is left alone, and Register waits until it is gone, which is how a program that starts
+// again takes its place. A Static or Permanent one is replaced.
+//
+// If Register fails, nothing is left behind, or its removal goes on in the background. It returns ctx's cause if ctx
+// ends first, ErrClosed, the client's error if the client was closed, the server's refusal, or an error that says what
+// is wrong with the instance.
+func (r *Registry) Register(ctx context.Context, i Instance) (*Registration, error) {
+	i, err := i.withDefaults(time.Now())
+	if err != nil {
+		return nil, err
+	}
+	data, err := i.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	cfg := member.NodeConfig{ACL: r.cfg.ACL, Mode: member.Persistent}
+	switch i.Type {
+	case Dynamic:
+		cfg.Mode = member.Ephemeral
+	case DynamicSequential:
+		cfg.Mode = member.EphemeralSequential
+	case Static, Permanent:
+	}
+	node, err := member.NewNode(r.client, r.Path(i.Service)+"/"+i.ID, data, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("discovery: %w", err)
+	}
+	reg := &Registration{registry: r, node: node, instance: i}
+	if !r.add(reg) {
+		_ = node.Close()
+		return nil, ErrClosed
+	}
+	if err := node.Await(ctx); err != nil {
+		_ = reg.Close()
+		return nil, reg.failed("register", err)
+	}
+	return reg, nil
+}
+
+// Instance returns the instance as it was last registered or updated.
+func (g *Registration) Instance() Instance {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.instance
+}
+
+// Update changes what clients see of the instance, in place, and waits until they can see it. The name, the id and the
+// type cannot change. If it returns an error other than of a wrong instance, the change will still be made when that is
+// possible, unless the instance is unregistered or another Update comes first. Updates must not be called at the same
+// time.
+func (g *Registration) Update(ctx context.Context, i Instance) error {
+	before := g.Instance()
+	i, err := i.withDefaults(before.Registered)
+	if err != nil {
+		return err
+	}
+	if i.Service != before.Service || i.ID != before.ID || i.Type != before.Type {
+		return errors.New("discovery: Update cannot change the service, the id or the type; register another instance")
+	}
+	data, err := i.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	g.mu.Lock()
+	g.instance = i
+	g.mu.Unlock()
+	if err := g.node.Set(ctx, data); err != nil {
+		return g.failed("update", err)
+	}
+	return nil
+}
+
+// Await waits until clients can find the instance: it is gone for a while after the end of a session. Its errors are
+// those of Register.
+func (g *Registration) Await(ctx context.Context) error {
+	if err := g.node.Await(ctx); err != nil {
+		return g.failed("await", err)
+	}
+	return nil
+}
+
+// Unregister removes this instance, and no other one that has the same id, and waits until it is gone. It is not
+// registered again, whatever was on its way. If ctx ends first, Unregister returns its cause, and the removal goes on
+// in the background. It may be called again.
+func (g *Registration) Unregister(ctx context.Context) error {
+	g.registry.remove(g)
+	if err := g.node.CloseWait(ctx); err != nil {
+		return g.failed("unregister", err)
+	}
+	return nil
+}
+
+// Close unregisters the instance, and does not wait until it is gone.
+func (g *Registration) Close() error {
+	g.registry.remove(g)
+	return g.node.Close()
+}
+
+func (g *Registration) failed(what string, err error) error {
+	i := g.Instance()
+	if errors.Is(err, member.ErrClosed) {
+		err = ErrClosed
+	}
+	return fmt.Errorf("discovery: %s %s of %s: %w", what, i.ID, i.Service, err)
+}
+
+// add takes note of a registration, unless the registry is closed.
+func (r *Registry) add(g *Registration) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return false
+	}
+	r.registrations[g] = struct{}{}
+	return true
+}
+
+func (r *Registry) remove(g *Registration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.registrations, g)
+}
+
+// Close unregisters what was registered through this registry, except for Permanent instances, and does not wait until
+// they are gone. Providers and watches are not affected. A second Close does nothing.
+func (r *Registry) Close() error {
+	r.mu.Lock()
+	r.closed = true
+	all := r.registrations
+	r.registrations = map[*Registration]struct{}{}
+	r.mu.Unlock()
+	for g := range all {
+		if g.Instance().Type == Permanent {
+			g.node.Detach()
+			continue
+		}
+		_ = g.node.Close()
+	}
+	return nil
+}

@@ -1,0 +1,504 @@
+package discovery_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/discovery"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+const base = "/services"
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func server(t *testing.T) *zktest.Server {
+	t.Helper()
+	return zktest.Run(t, zktest.SessionTimeouts(100*time.Millisecond, time.Minute))
+}
+
+func registry(t *testing.T, client *zk.Client, cfg discovery.Config) *discovery.Registry {
+	t.Helper()
+	r, err := discovery.NewRegistry(client, base, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close() })
+	return r
+}
+
+func register(t *testing.T, r *discovery.Registry, i discovery.Instance) *discovery.Registration {
+	t.Helper()
+	if i.Service == "" {
+		i.Service = "web"
+	}
+	if i.Address == "" {
+		i.Address = "10.0.0.1"
+	}
+	reg, err := r.Register(within(t), i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reg
+}
+
+// await waits until f is true of the service's instances.
+func await(t *testing.T, r *discovery.Registry, f func([]discovery.Instance) bool) {
+	t.Helper()
+	var last []discovery.Instance
+	for all, err := range r.Watch(within(t), "web") {
+		if err != nil {
+			t.Fatalf("%v; last: %+v", err, last)
+		}
+		if last = all; f(all) {
+			return
+		}
+	}
+}
+
+func have(ids ...string) func([]discovery.Instance) bool {
+	return func(all []discovery.Instance) bool {
+		var got []string
+		for _, i := range all {
+			got = append(got, i.ID)
+		}
+		slices.Sort(got)
+		return slices.Equal(got, ids)
+	}
+}
+
+func TestRegisteredInstanceIsFound(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	r := registry(t, srv.Client(t, time.Minute), discovery.Config{})
+	reg := register(t, r, discovery.Instance{ID: "a", Port: 80, Payload: []byte(`{"x":1}`)})
+	other := registry(t, srv.Client(t, time.Minute), discovery.Config{})
+	i, ok, err := other.Instance(within(t), "web", "a")
+	right := ok && i.URL() == "http://10.0.0.1:80" && string(i.Payload) == `{"x":1}` && i.Type == discovery.Dynamic
+	if err != nil || !right {
+		t.Fatalf("%+v, %v, %v", i, ok, err)
+	}
+	if _, ok, err := other.Instance(within(t), "web", "b"); ok || err != nil {
+		t.Errorf("%v, %v", ok, err)
+	}
+	if names, err := other.Services(within(t)); err != nil || !slices.Equal(names, []string{"web"}) {
+		t.Errorf("%v, %v", names, err)
+	}
+	if err := reg.Unregister(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := other.Instances(within(t), "web"); err != nil || len(all) > 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+	if err := reg.Unregister(within(t)); err != nil {
+		t.Errorf("again: %v", err)
+	}
+	if all, err := other.Instances(within(t), "none"); err != nil || len(all) > 0 {
+		t.Errorf("of a service that is not there: %v, %v", all, err)
+	}
+}
+
+func TestManyInstancesAreListed(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	r := registry(t, srv.Client(t, time.Minute), discovery.Config{})
+	sess := srv.Session(t, time.Minute)
+	template, err := discovery.Instance{Service: "web", ID: "ID"}.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	register(t, r, discovery.Instance{ID: "first"})
+	var ops []zk.Op
+	for n := range 600 {
+		id := "i" + string(rune('a'+n/100)) + string(rune('a'+n/10%10)) + string(rune('a'+n%10))
+		data := bytes.Replace(template, []byte(`"id":"ID"`), []byte(`"id":"`+id+`"`), 1)
+		ops = append(ops, zk.CreateOp(base+"/web/"+id, data, zk.Ephemeral))
+	}
+	if _, err := sess.Multi(t.Context(), ops...); err != nil {
+		t.Fatal(err)
+	}
+	all, err := r.Instances(within(t), "web")
+	if err != nil || len(all) != 601 {
+		t.Errorf("%d instances, %v", len(all), err)
+	}
+}
+
+// Data that was set before the end of a session is not what is registered again (CURATOR-146).
+func TestInstanceIsRegisteredAgainAsItWasLastSet(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	client := srv.Client(t, time.Minute)
+	r := registry(t, client, discovery.Config{})
+	reg := register(t, r, discovery.Instance{ID: "a", Port: 80})
+	next := reg.Instance()
+	next.Port = 81
+	if err := reg.Update(within(t), next); err != nil {
+		t.Fatal(err)
+	}
+	sess, err := client.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.ExpireSession(sess.ID())
+	observer := srv.Session(t, time.Minute)
+	for {
+		_, stat, err := observer.Get(within(t), base+"/web/a")
+		if err == nil && stat.EphemeralOwner != sess.ID() {
+			break
+		}
+	}
+	if i, ok, err := r.Instance(within(t), "web", "a"); err != nil || !ok || i.Port != 81 {
+		t.Errorf("%+v, %v, %v", i, ok, err)
+	}
+	if err := reg.Await(within(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// An instance is gone for good, though its registration is repeated at the same time (CURATOR-164).
+func TestUnregisteredInstanceDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	client := srv.Client(t, time.Minute)
+	r := registry(t, client, discovery.Config{})
+	observer := srv.Session(t, time.Minute)
+	for range 20 {
+		reg := register(t, r, discovery.Instance{ID: "a"})
+		sess, err := client.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { srv.ExpireSession(sess.ID()) })
+		wg.Go(func() {
+			if err := reg.Unregister(within(t)); err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Wait()
+		if _, there, err := observer.Exists(t.Context(), base+"/web/a"); there || err != nil {
+			t.Fatalf("there: %v, %v", there, err)
+		}
+	}
+}
+
+func TestInstanceOfAnotherProgramIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	one := registry(t, srv.Client(t, time.Minute), discovery.Config{})
+	two := registry(t, srv.Client(t, time.Minute), discovery.Config{})
+	first := register(t, one, discovery.Instance{ID: "a", Port: 1})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := two.Register(ctx, discovery.Instance{Service: "web", ID: "a", Address: "b", Port: 2})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("%v", err)
+	}
+	if i, _, _ := two.Instance(within(t), "web", "a"); i.Port != 1 {
+		t.Errorf("port %d", i.Port)
+	}
+	if err := first.Unregister(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	second := register(t, two, discovery.Instance{ID: "a", Port: 2})
+	if err := first.Unregister(within(t)); err != nil { // not the second's
+		t.Fatal(err)
+	}
+	if i, ok, _ := one.Instance(within(t), "web", "a"); !ok || i.Port != 2 {
+		t.Errorf("%+v, %v", i, ok)
+	}
+	_ = second.Close()
+}
+
+func TestCloseLeavesPermanentInstances(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	r := registry(t, srv.Client(t, time.Minute), discovery.Config{})
+	for _, kind := range []discovery.Type{
+		discovery.Dynamic, discovery.DynamicSequential, discovery.Static, discovery.Permanent,
+	} {
+		register(t, r, discovery.Instance{ID: string(kind), Type: kind})
+	}
+	other := registry(t, srv.Client(t, time.Minute), discovery.Config{})
+	await(t, other, have("DYNAMIC", "DYNAMIC_SEQUENTIAL", "PERMANENT", "STATIC"))
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, other, have("PERMANENT"))
+	_, err := r.Register(within(t), discovery.Instance{Service: "web", ID: "late", Address: "a"})
+	if !errors.Is(err, discovery.ErrClosed) {
+		t.Errorf("%v after Close", err)
+	}
+}
+
+func TestUpdateIsInPlace(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	r := registry(t, srv.Client(t, time.Minute), discovery.Config{})
+	reg := register(t, r, discovery.Instance{ID: "a", Port: 80})
+	sess := srv.Session(t, time.Minute)
+	_, before, err := sess.Get(t.Context(), base+"/web/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := reg.Instance()
+	next.Disabled = true
+	if err := reg.Update(within(t), next); err != nil {
+		t.Fatal(err)
+	}
+	_, after, err := sess.Get(t.Context(), base+"/web/a")
+	if err != nil || after.Czxid != before.Czxid || after.Version != before.Version+1 {
+		t.Errorf("%+v, %v", after, err)
+	}
+	for _, change := range []func(*discovery.Instance){
+		func(i *discovery.Instance) { i.Service = "other" },
+		func(i *discovery.Instance) { i.ID = "b" },
+		func(i *discovery.Instance) { i.Type = discovery.Static },
+		func(i *discovery.Instance) { i.Payload = []byte("{") },
+	} {
+		wrong := reg.Instance()
+		change(&wrong)
+		if err := reg.Update(within(t), wrong); err == nil {
+			t.Errorf("accepted: %+v", wrong)
+		}
+	}
+	if err := reg.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := reg.Update(within(t), next); !errors.Is(err, discovery.ErrClosed) {
+		t.Errorf("%v after Close", err)
+	}
+}
+
+// A node without data made Curator's readers fail (CURATOR-574).
+func TestNodesThatAreNotInstancesAreLeftOutAndLogged(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	var log bytes.Buffer
+	var mu sync.Mutex
+	logger := slog.New(slog.NewTextHandler(writer(func(b []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return log.Write(b)
+	}), nil))
+	r := registry(t, srv.Client(t, time.Minute), discovery.Config{Logger: logger})
+	register(t, r, discovery.Instance{ID: "a"})
+	sess := srv.Session(t, time.Minute)
+	for name, data := range map[string]string{"empty": "", "text": "hello", "nameless": `{"id":"x"}`} {
+		if _, err := sess.Create(t.Context(), base+"/web/"+name, []byte(data), zk.Persistent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := r.Instances(within(t), "web")
+	if err != nil || !have("a")(all) {
+		t.Errorf("%+v, %v", all, err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, name := range []string{"empty", "text", "nameless"} {
+		if !strings.Contains(log.String(), base+"/web/"+name) {
+			t.Errorf("the log does not name %s: %s", name, log.String())
+		}
+	}
+}
+
+type writer func([]byte) (int, error)
+
+func (f writer) Write(b []byte) (int, error) { return f(b) }
+
+func TestProviderFollowsTheService(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	client := srv.Client(t, time.Minute)
+	r := registry(t, client, discovery.Config{})
+	p, err := r.Provider("web", discovery.ProviderConfig{
+		Filter: func(i discovery.Instance) bool { return i.Port != 99 },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if _, err := p.Pick(within(t)); !errors.Is(err, discovery.ErrNoInstance) {
+		t.Fatalf("%v before there is one", err)
+	}
+	a := register(t, r, discovery.Instance{ID: "a"})
+	register(t, r, discovery.Instance{ID: "b", Port: 99})
+	register(t, r, discovery.Instance{ID: "c", Disabled: true})
+	pick := func(id string) {
+		t.Helper()
+		for ctx := within(t); ; {
+			use, err := p.Pick(ctx)
+			switch {
+			case errors.Is(err, discovery.ErrNoInstance) && ctx.Err() == nil:
+				continue
+			case err != nil:
+				t.Fatal(err)
+			}
+			use.Done(nil)
+			if use.Instance.ID == id {
+				return
+			}
+		}
+	}
+	pick("a")
+	sess, err := client.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.ExpireSession(sess.ID()) // of the provider, too
+	pick("a")
+	register(t, r, discovery.Instance{ID: "d"})
+	pick("d")
+	if err := a.Unregister(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	for ctx := within(t); ; {
+		all, err := p.Instances(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if have("d")(all) {
+			break
+		}
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Pick(within(t)); !errors.Is(err, discovery.ErrClosed) {
+		t.Errorf("%v after Close", err)
+	}
+}
+
+// A server that is away when the provider starts is waited for (CURATOR-175).
+func TestProviderGoesOnWithoutAConnection(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	client := srv.Client(t, time.Minute)
+	r := registry(t, srv.Client(t, time.Minute), discovery.Config{})
+	register(t, r, discovery.Instance{ID: "a"})
+	sess, err := client.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Cut(sess.ID())
+	away := registry(t, client, discovery.Config{})
+	p, err := away.Provider("web", discovery.ProviderConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	if _, err := p.Pick(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("%v", err)
+	}
+	srv.Heal()
+	if _, err := p.Pick(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	srv.Cut()
+	if use, err := p.Pick(within(t)); err != nil || use.Instance.ID != "a" {
+		t.Errorf("%v without a connection", err)
+	}
+	srv.Heal()
+}
+
+func TestNothingIsLeftAfterClose(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	client := srv.Client(t, time.Minute)
+	r := registry(t, client, discovery.Config{})
+	for range 3 {
+		p, err := r.Provider("web", discovery.ProviderConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Instances(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		await(t, r, have())
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sess, err := client.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sess.Sync(t.Context(), "/"); err != nil { // behind the removals of the watches
+		t.Fatal(err)
+	}
+	srv.NoWatches(t)
+}
+
+func TestBadInputIsRefused(t *testing.T) {
+	t.Parallel()
+	client := server(t).Client(t, time.Minute)
+	for _, path := range []string{"", "x", "/x/"} {
+		if _, err := discovery.NewRegistry(client, path, discovery.Config{}); err == nil {
+			t.Errorf("path %q is accepted", path)
+		}
+	}
+	if _, err := discovery.NewRegistry(nil, base, discovery.Config{}); err == nil {
+		t.Error("no client is accepted")
+	}
+	r := registry(t, client, discovery.Config{})
+	for _, i := range []discovery.Instance{
+		{},
+		{Service: "a/b"},
+		{Service: "."},
+		{Service: "a", ID: "b/c"},
+		{Service: "a", Port: -1},
+
+		{Service: "a", TLSPort: 70000},
+		{Service: "a", Type: "FAST"},
+		{Service: "a", Payload: []byte("{")},
+		{Service: "a", URI: "{"},
+	} {
+		if _, err := r.Register(t.Context(), i); err == nil {
+			t.Errorf("accepted: %+v", i)
+		}
+	}
+	for _, cfg := range []discovery.ProviderConfig{
+		{Strategy: 9},
+		{Ejection: discovery.Ejection{AtMost: 101}},
+		{Ejection: discovery.Ejection{For: time.Hour, Max: time.Minute}},
+	} {
+		if _, err := r.Provider("a", cfg); err == nil {
+			t.Errorf("accepted: %+v", cfg)
+		}
+	}
+	if _, err := r.Provider("a/b", discovery.ProviderConfig{}); err == nil {
+		t.Error("a/b is accepted")
+	}
+	for _, err := range r.Watch(t.Context(), "") {
+		if err == nil {
+			t.Error("no name is accepted")
+		}
+	}
+}
+
+func TestIDAndAddressAreMadeUp(t *testing.T) {
+	t.Parallel()
+	r := registry(t, server(t).Client(t, time.Minute), discovery.Config{})
+	reg, err := r.Register(within(t), discovery.Instance{Service: "web"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i := reg.Instance(); len(i.ID) != 36 || i.Address == "" || i.Registered.IsZero() {
+		t.Errorf("%+v", i)
+	}
+}

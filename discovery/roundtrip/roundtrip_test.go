@@ -1,0 +1,228 @@
+package roundtrip_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/seed-a3166700/turnstile/discovery"
+	"github.com/seed-a3166700/turnstile/discovery/roundtrip"
+)
+
+// hosts returns a picker that knows these host:ports.
+func hosts(t *testing.T, s discovery.Strategy, all ...string) *discovery.Fixed {
+	t.Helper()
+	var instances []discovery.Instance
+	for i, hostPort := range all {
+		host, port, err := net.SplitHostPort(hostPort)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := strconv.Atoi(port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		instances = append(instances, discovery.Instance{Service: "s", ID: strconv.Itoa(i), Address: host, Port: n})
+	}
+	f, err := discovery.NewFixed(instances, discovery.ProviderConfig{Strategy: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func serve(t *testing.T, h http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Host
+}
+
+// unreachable returns the address of a port that refuses connections.
+func unreachable(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func send(t *testing.T, tr *roundtrip.Transport, method, body string) (*http.Response, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://s/path?q=1", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr.RoundTrip(req)
+}
+
+func TestRequestKeepsItsPathBodyAndHost(t *testing.T) {
+	t.Parallel()
+	at := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		_, _ = io.WriteString(w, r.Method+" "+r.Host+r.RequestURI+" "+string(body))
+	})
+	resp, err := send(t, &roundtrip.Transport{Provider: hosts(t, discovery.RoundRobin, at)}, http.MethodPost, "hello")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err != nil || string(got) != "POST s/path?q=1 hello" {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
+func TestInstanceThatCannotBeReachedIsPassedOver(t *testing.T) {
+	t.Parallel()
+	at := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
+	tr := &roundtrip.Transport{Provider: hosts(t, discovery.RoundRobin, unreachable(t), at, unreachable(t))}
+	for range 3 { // nothing was sent, so even a POST goes on
+		resp, err := send(t, tr, http.MethodPost, "hello")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if string(got) != "hello" {
+			t.Errorf("the second instance got %q", got)
+		}
+	}
+}
+
+func TestPostThatMayHaveBeenDoneIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	broken := func(w http.ResponseWriter, _ *http.Request) {
+		calls.Add(1)
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_ = conn.Close()
+		}
+	}
+	tr := &roundtrip.Transport{Provider: hosts(t, discovery.RoundRobin, serve(t, broken), serve(t, broken))}
+	if resp, err := send(t, tr, http.MethodPost, "x"); err == nil {
+		_ = resp.Body.Close()
+		t.Error("no error")
+	}
+	if n := calls.Load(); n != 1 {
+		t.Errorf("a POST was sent %d times", n)
+	}
+	calls.Store(0)
+	if resp, err := send(t, tr, http.MethodGet, ""); err == nil {
+		_ = resp.Body.Close()
+		t.Error("no error")
+	}
+	if n := calls.Load(); n != 2 {
+		t.Errorf("a GET was sent %d times, to 2 instances", n)
+	}
+}
+
+func TestAllInstancesFail(t *testing.T) {
+	t.Parallel()
+	tr := &roundtrip.Transport{Provider: hosts(t, discovery.RoundRobin, unreachable(t), unreachable(t))}
+	_, err := send(t, tr, http.MethodGet, "") //nolint:bodyclose // none
+	if _, ok := errors.AsType[*net.OpError](err); !ok {
+		t.Errorf("%v", err)
+	}
+	tr = &roundtrip.Transport{Provider: hosts(t, discovery.RoundRobin)}
+	if _, err := send(t, tr, http.MethodGet, ""); !errors.Is(err, discovery.ErrNoInstance) { //nolint:bodyclose // none
+		t.Errorf("%v instead of ErrNoInstance", err)
+	}
+}
+
+func TestInstanceIsUsedUntilTheBodyIsClosed(t *testing.T) {
+	t.Parallel()
+	ok := func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Context().Value(http.LocalAddrContextKey).(net.Addr).String())
+	}
+	tr := &roundtrip.Transport{Provider: hosts(t, discovery.LeastOutstanding, serve(t, ok), serve(t, ok))}
+	open := map[string]*http.Response{}
+	for range 2 {
+		resp, err := send(t, tr, http.MethodGet, "") //nolint:bodyclose // below
+		if err != nil {
+			t.Fatal(err)
+		}
+		where, _ := io.ReadAll(resp.Body)
+		open[string(where)] = resp
+	}
+	if len(open) != 2 {
+		t.Fatal("two open requests went to the same instance")
+	}
+	for where, resp := range open {
+		_ = resp.Body.Close()
+		next, err := send(t, tr, http.MethodGet, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _ := io.ReadAll(next.Body)
+		if string(got) != where {
+			t.Errorf("went to %s instead of %s, which is idle", got, where)
+		}
+		_ = next.Body.Close()
+		return
+	}
+}
+
+func TestServerThatAnswers503IsEjected(t *testing.T) {
+	t.Parallel()
+	var good, bad atomic.Int32
+	tr := &roundtrip.Transport{Provider: hosts(t, discovery.RoundRobin,
+		serve(t, func(http.ResponseWriter, *http.Request) { good.Add(1) }),
+		serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			bad.Add(1)
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}),
+	)}
+	for range 20 {
+		resp, err := send(t, tr, http.MethodGet, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+	}
+	if good.Load() != 18 || bad.Load() != 2 {
+		t.Errorf("%d requests to the good instance, %d to the bad one", good.Load(), bad.Load())
+	}
+}
+
+func TestCancelledRequestDoesNotBlameTheInstance(t *testing.T) {
+	t.Parallel()
+	arrived := make(chan struct{}, 10)
+	slow := func(_ http.ResponseWriter, r *http.Request) { arrived <- struct{}{}; <-r.Context().Done() }
+	p := hosts(t, discovery.RoundRobin, serve(t, slow), serve(t, slow))
+	tr := &roundtrip.Transport{Provider: p}
+	for range 6 {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { <-arrived; cancel() }()
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://s/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp, err := tr.RoundTrip(req); err == nil {
+			_ = resp.Body.Close()
+			t.Fatal("no error")
+		}
+	}
+	first, err := p.Pick(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Pick(t.Context(), first); err != nil {
+		t.Errorf("an instance is out: %v", err)
+	}
+}

@@ -1,0 +1,116 @@
+//go:build unix
+
+package cli_test
+
+// Commands for other recipes, as processes that signals end.
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+// shareItems starts "turnstile share" for the items a to d, in dir, with a line for the shell.
+func shareItems(t *testing.T, dir, server, id, line string) *running {
+	t.Helper()
+	file := filepath.Join(dir, "items")
+	if err := os.WriteFile(file, []byte("a\nb\n\nc\nd\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return startWith(t, func(c *exec.Cmd) { c.Dir = dir }, "share", "--connect", server, "--session-timeout", "2s",
+		"--settle", "0.05", "--id", id, "/items", "--items-file", file, "-c", line)
+}
+
+// itemLines returns the next n lines, sorted.
+func (r *running) itemLines(n int) []string {
+	r.t.Helper()
+	var lines []string
+	for range n {
+		lines = append(lines, r.line())
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func TestItemsOfAKilledProcessPassOn(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t, zktest.SessionTimeouts(100*time.Millisecond, time.Minute))
+	dir := t.TempDir()
+	const line = `echo $TURNSTILE_ITEM; exec sleep 1000`
+	a := shareItems(t, dir, srv.Addr(), "one", line)
+	if got := strings.Join(a.itemLines(4), " "); got != "a b c d" {
+		t.Fatalf("the only process has %q", got)
+	}
+	b := shareItems(t, dir, srv.Addr(), "two", line)
+	moved := b.itemLines(2)
+	a.signal(syscall.SIGKILL)
+	all := slices.Sorted(slices.Values(append(moved, b.itemLines(2)...)))
+	if got := strings.Join(all, " "); got != "a b c d" {
+		t.Errorf("after the other was killed, the second process has had %q", got)
+	}
+	b.signal(syscall.SIGTERM)
+	b.wantCode(0)
+	a.wantCode(128 + int(syscall.SIGKILL))
+}
+
+func TestACommandThatIgnoresSIGTERMIsKilledBeforeItsItemPassesOn(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t, zktest.SessionTimeouts(100*time.Millisecond, time.Minute))
+	dir := t.TempDir()
+	run := filepath.Join(dir, "run")
+	if err := os.WriteFile(run, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := shareItems(t, dir, srv.Addr(), "one",
+		`trap '' TERM; echo $$ >pid-$TURNSTILE_ITEM; echo up; while test -e run; do sleep 0.01; done`)
+	t.Cleanup(func() { _ = os.Remove(run) }) // so that commands that stay can end
+	a.itemLines(4)
+	b := shareItems(t, dir, srv.Addr(), "two",
+		`kill -0 $(cat pid-$TURNSTILE_ITEM) 2>/dev/null && echo both || echo alone; exec sleep 1000`)
+	for range 2 {
+		b.wantLine("alone")
+	}
+}
+
+func TestACommandOfAnItemThatFailsIsRunAgain(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	dir := t.TempDir()
+	a := startWith(t, func(c *exec.Cmd) { c.Dir, c.Stdin = dir, strings.NewReader("x\n") }, "share",
+		"--connect", srv.Addr(), "--settle", "0.05", "--retry-delay", "0.05", "/items", "--items-file", "-",
+		"-c", `echo $TURNSTILE_ITEM $TURNSTILE_ID; test -e once && exec sleep 1000; touch once; exit 3`, "--id", "me")
+	a.wantLine("x me")
+	a.wantLine("x me")
+	a.wantStderr("/items: item x: exit code 3, again in 50ms")
+	a.signal(syscall.SIGINT)
+	a.wantCode(0)
+}
+
+func TestGroupWatchPrintsEveryChange(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	join := func(id string) *running {
+		return startWith(t, nil, "group", "join", "--connect", srv.Addr(), "/g", "--id", id, "--", "puppet")
+	}
+	watch := start(t, "group", "watch", "--connect", srv.Addr(), "/g")
+	watch.wantLine("")
+	one := join("one")
+	watch.wantLine("one")
+	one.ready()
+	two := join("two")
+	watch.wantLine("one two")
+	two.ready()
+	one.signal(syscall.SIGTERM)
+	one.wantLine("got 15")
+	one.wantCode(3)
+	watch.wantLine("two")
+	watch.signal(syscall.SIGINT)
+	watch.wantCode(130)
+}

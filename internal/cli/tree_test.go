@@ -1,0 +1,278 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+// exportOf returns an export of a root with n children, the last of which has this list of rights.
+func exportOf(n int, rights string) string {
+	var b strings.Builder
+	line := func(path, rights string) {
+		fmt.Fprintf(&b, `{"path":%q,"acl":[{"scheme":"world","id":"anyone","rights":%q}],"data":%q}`+"\n", path,
+			rights, path)
+	}
+	b.WriteString(`{"turnstile_export":1,"path":"/from"}` + "\n")
+	line("", "cdrwa")
+	for i := range n {
+		if i == n-1 {
+			line(fmt.Sprintf("/%04d", i), rights)
+		} else {
+			line(fmt.Sprintf("/%04d", i), "cdrwa")
+		}
+	}
+	fmt.Fprintf(&b, `{"end":true,"nodes":%d}`+"\n", n+1)
+	return b.String()
+}
+
+// importing runs turnstile import /to with this input.
+func importing(t *testing.T, srv *zktest.Server, input string) *running {
+	t.Helper()
+	return startWith(t, func(cmd *exec.Cmd) { cmd.Stdin = strings.NewReader(input) },
+		"import", "--connect", srv.Addr(), "--session-timeout", "10s", "/to")
+}
+
+// names returns the children of /to, and whether it exists.
+func names(t *testing.T, srv *zktest.Server) ([]string, bool) {
+	t.Helper()
+	sess := srv.Session(t, time.Minute)
+	all, _, err := sess.Children(t.Context(), "/to")
+	if zk.OutcomeOf(err) == zk.Refused {
+		return nil, false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(all)
+	return all, true
+}
+
+// once returns a control that answers the nth request of an operation with a fault, and the others as they come.
+func once(op zktest.Op, nth int, fault zktest.Fault) func(zktest.Request) zktest.Fault {
+	var mu sync.Mutex
+	return func(r zktest.Request) zktest.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Op == op && r.Nth == nth {
+			return fault
+		}
+		return zktest.Pass
+	}
+}
+
+func TestImportWithLostRepliesCreatesEachNodeOnce(t *testing.T) {
+	t.Parallel()
+	for nth := 1; nth <= 3; nth++ {
+		srv := newServer(t)
+		srv.Control(once(zktest.OpMulti, nth, zktest.DropReply))
+		r := importing(t, srv, exportOf(250, "cdrwa"))
+		r.wantCode(0)
+		if all, ok := names(t, srv); !ok || len(all) != 250 {
+			t.Errorf("after the loss of reply %d: %d nodes", nth, len(all))
+		}
+	}
+}
+
+func TestImportWhoseRequestIsLostSendsItAgain(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	srv.Control(once(zktest.OpMulti, 2, zktest.CutBefore))
+	importing(t, srv, exportOf(250, "cdrwa")).wantCode(0)
+	if all, _ := names(t, srv); len(all) != 250 {
+		t.Errorf("%d nodes", len(all))
+	}
+}
+
+func TestImportThatFailsDeletesWhatItHasCreated(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	// The server refuses the third transaction.
+	srv.Control(once(zktest.OpMulti, 3, zktest.Answer(zk.InvalidACL)))
+	r := importing(t, srv, exportOf(250, "cdrwa"))
+	r.wantCode(77)
+	r.wantStderr("turnstile: deleted 200 nodes again\n")
+	if all, there := names(t, srv); there {
+		t.Errorf("left behind: /to with %d nodes", len(all))
+	}
+}
+
+func TestImportThatIsInterruptedDeletesWhatItHasCreated(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	arrived := make(chan struct{})
+	ctx, release := context.WithCancel(t.Context())
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		switch {
+		case r.Op == zktest.OpMulti && r.Nth == 3:
+			close(arrived)
+			return zktest.ReplyUntil(ctx) // it is applied, but the command stops waiting for the answer
+		case r.Op == zktest.OpDelete:
+			release()
+		}
+		return zktest.Pass
+	})
+	r := importing(t, srv, exportOf(350, "cdrwa"))
+	<-arrived
+	r.signal(syscall.SIGINT)
+	r.wantCode(128 + 2)
+	if all, there := names(t, srv); there {
+		t.Errorf("left behind: /to with %d nodes", len(all))
+	}
+}
+
+// meanwhile returns a fault that holds a request up until f has been called.
+func meanwhile(t *testing.T, f func() error) zktest.Fault {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer cancel()
+		if err := f(); err != nil {
+			t.Error(err)
+		}
+	}()
+	return zktest.Until(ctx)
+}
+
+func TestImportThatFailsLeavesWhatOthersHaveChanged(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	sess := srv.Session(t, time.Minute)
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		switch {
+		case r.Op == zktest.OpMulti && r.Nth == 2:
+			return meanwhile(t, func() error {
+				_, err := sess.Set(t.Context(), "/to/0007", []byte("mine"), 0)
+				return err
+			})
+		case r.Op == zktest.OpMulti && r.Nth == 3:
+			return zktest.Answer(zk.InvalidACL)
+		}
+		return zktest.Pass
+	})
+	r := importing(t, srv, exportOf(250, "cdrwa"))
+	r.wantCode(77)
+	r.wantStderr("2 nodes stay, such as /to/0007, because another client has changed them")
+	if all, _ := names(t, srv); !slices.Equal(all, []string{"0007"}) {
+		t.Errorf("left: %v", all)
+	}
+}
+
+func TestWatchSaysThatItMayHaveMissedChanges(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	sess := srv.Session(t, time.Minute)
+	r := start(t, "watch", "-r", "-n", "3", "--connect", srv.Addr(), "--session-timeout", "1m", "/seen")
+	r.stderr.await(t, "watching /seen") // the watch is set
+	if _, err := sess.Create(t.Context(), "/seen", nil, zk.Persistent); err != nil {
+		t.Fatal(err)
+	}
+	r.wantLine("created /seen")
+	srv.Cut(ids(srv, sess)...)
+	srv.Heal()
+	r.wantLine("missed /seen")
+	expireOthers(t, srv, sess)
+	r.wantLine("missed /seen")
+	if err := sess.Delete(t.Context(), "/seen", -1); err != nil {
+		t.Fatal(err)
+	}
+	r.wantLine("deleted /seen")
+	if _, err := sess.Create(t.Context(), "/seen", nil, zk.Persistent); err != nil {
+		t.Fatal(err)
+	}
+	r.wantLine("created /seen")
+	r.wantCode(0)
+}
+
+// ids returns the sessions other than sess.
+func ids(srv *zktest.Server, sess *zk.Session) []int64 {
+	return slices.DeleteFunc(srv.Connected(), func(id int64) bool { return id == sess.ID() })
+}
+
+func expireOthers(t *testing.T, srv *zktest.Server, sess *zk.Session) {
+	t.Helper()
+	for _, id := range ids(srv, sess) {
+		srv.ExpireSession(id)
+	}
+}
+
+func TestExportSaysThatTheTreeChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	sess := srv.Session(t, time.Minute)
+	for _, path := range []string{"/from", "/from/a", "/from/a/b"} {
+		if _, err := sess.Create(t.Context(), path, nil, zk.Persistent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		if r.Path == "/from/a/b" && r.Op == zktest.OpGetData {
+			return meanwhile(t, func() error {
+				_, err := sess.Set(t.Context(), "/from/a", []byte("new"), -1)
+				return err
+			})
+		}
+		return zktest.Pass
+	})
+	r := start(t, "export", "--connect", srv.Addr(), "/from")
+	out, err := io.ReadAll(r.lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.wantCode(0)
+	lines := bytes.Split(bytes.TrimSpace(out), []byte("\n"))
+	if last := string(lines[len(lines)-1]); !strings.Contains(last, `"changed_meanwhile":true`) {
+		t.Errorf("last line %s", last)
+	}
+	if !strings.Contains(r.stderr.String(), "/from changed meanwhile") {
+		t.Errorf("standard error: %s", r.stderr.String())
+	}
+}
+
+func TestImportRefusesWhatIsMalformed(t *testing.T) {
+	t.Parallel()
+	const head = `{"turnstile_export":1,"path":"/x"}` + "\n"
+	node := func(path string) string {
+		return fmt.Sprintf(`{"path":%q,"acl":[{"scheme":"world","id":"anyone","rights":"r"}]}`+"\n", path)
+	}
+	end := func(n int) string { return fmt.Sprintf(`{"end":true,"nodes":%d}`+"\n", n) }
+	srv := newServer(t)
+	for name, test := range map[string]struct{ input, want string }{
+		"newer":        {`{"turnstile_export":2}` + "\n", "format 2 is newer"},
+		"no nodes":     {head + end(0), "the stream has no nodes"},
+		"no root":      {head + node("/a"), "the first node must be the root"},
+		"no parent":    {head + node("") + node("/a/b"), "/a/b stands before its parent"},
+		"other parent": {head + node("") + node("/a") + node("/b/c"), "/b/c does not stand behind its parent"},
+		"twice": {head + node("") + node("/a") + node("/a"), "does not stand in the order of the names, or " +
+			"twice"},
+		"root twice": {head + node("") + node(""), `invalid path ""`},
+		"dots":       {head + node("") + node("/.."), `invalid path "/.."`},
+		"no path":    {head + `{"acl":[]}` + "\n", "it has no path"},
+		"no list":    {head + `{"path":"","acl":[]}` + "\n", "acl is empty"},
+		"no JSON":    {head + "hello\n", "line 2: invalid character"},
+		"more":       {head + node("") + end(1) + "x", "something follows the end"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := importing(t, srv, test.input)
+			r.wantCode(65)
+			if got := r.stderr.String(); !strings.Contains(got, test.want) || !strings.Contains(got,
+				"nothing was created") {
+				t.Errorf("standard error: %s", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,207 @@
+package member_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/member"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+var layouts = []member.GroupLayout{member.GroupMember, member.Party, member.ShallowParty}
+
+func group(t *testing.T, client *zk.Client, l member.GroupLayout) *member.Group {
+	t.Helper()
+	g, err := member.NewGroup(client, "/app/group", member.GroupConfig{Layout: l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func join(t *testing.T, g *member.Group, id string, data []byte) *member.Membership {
+	t.Helper()
+	m, err := g.Join(within(t), id, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Leave)
+	return m
+}
+
+// ids returns the sorted ids of members.
+func ids(all []member.Member) []string {
+	var list []string
+	for _, m := range all {
+		list = append(list, m.ID)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// awaitMembers waits until the group has exactly these members.
+func awaitMembers(t *testing.T, g *member.Group, want ...string) []member.Member {
+	t.Helper()
+	var last []string
+	for all, err := range g.Watch(within(t)) {
+		if err != nil {
+			t.Fatalf("waiting for %v, got %v: %v", want, last, err)
+		}
+		if last = ids(all); slices.Equal(last, want) {
+			return all
+		}
+	}
+	return nil
+}
+
+func TestMembersSeeEachOther(t *testing.T) {
+	t.Parallel()
+	for _, layout := range layouts {
+		t.Run(layout.String(), func(t *testing.T) {
+			t.Parallel()
+			srv := server(t)
+			one, two := group(t, srv.Client(t, time.Minute), layout), group(t, srv.Client(t, time.Minute), layout)
+			if all, err := one.Members(within(t)); err != nil || len(all) > 0 {
+				t.Fatalf("%v, %v before the first one joins", all, err)
+			}
+			a := join(t, one, "a", nil)
+			b := join(t, two, "b", nil)
+			for _, g := range []*member.Group{one, two} {
+				all, err := g.Members(within(t))
+				if err != nil || !slices.Equal(ids(all), []string{"a", "b"}) {
+					t.Fatalf("%v, %v", all, err)
+				}
+			}
+			if err := a.LeaveWait(within(t)); err != nil {
+				t.Fatal(err)
+			}
+			if all, err := two.Members(within(t)); err != nil || !slices.Equal(ids(all), []string{"b"}) {
+				t.Errorf("%v, %v after a has left", all, err)
+			}
+			b.Leave()
+			awaitMembers(t, one)
+		})
+	}
+}
+
+// kazoo's Party forgets its member when the session expires.
+func TestMemberJoinsAgainUnderItsNextSession(t *testing.T) {
+	t.Parallel()
+	for _, layout := range layouts {
+		srv := server(t)
+		g := group(t, srv.Client(t, time.Minute), layout)
+		join(t, g, "a", nil)
+		before := awaitMembers(t, g, "a")
+		srv.ExpireSession(before[0].Session)
+		for all, err := range g.Watch(within(t)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(all) == 1 && all[0].ID == "a" && all[0].Session != before[0].Session {
+				if all[0].Node != before[0].Node {
+					t.Errorf("%v: at %s instead of %s", layout, all[0].Node, before[0].Node)
+				}
+				break
+			}
+		}
+	}
+}
+
+func TestDataOfMembersIsSeenAndFollowed(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	g := group(t, srv.Client(t, time.Minute), member.GroupMember)
+	m := join(t, g, "a", []byte("one"))
+	if all := awaitMembers(t, g, "a"); string(all[0].Data) != "one" || all[0].Node != m.Node() {
+		t.Errorf("%+v", all[0])
+	}
+	if err := m.Set(within(t), []byte("two")); err != nil {
+		t.Fatal(err)
+	}
+	for all, err := range g.Watch(within(t)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(all[0].Data) == "two" {
+			break
+		}
+	}
+	party := group(t, srv.Client(t, time.Minute), member.ShallowParty)
+	if _, err := party.Join(within(t), "a", []byte("data")); err == nil {
+		t.Error("a party's member has data")
+	}
+	if err := join(t, party, "b", nil).Set(within(t), []byte("x")); err == nil {
+		t.Error("a party's member sets data")
+	}
+}
+
+func TestNodesOfOthersAreNotMembers(t *testing.T) {
+	t.Parallel()
+	for _, layout := range layouts {
+		srv := server(t)
+		sess := srv.Session(t, time.Minute)
+		g := group(t, srv.Client(t, time.Minute), layout)
+		join(t, g, "a", nil)
+		if _, err := sess.Create(t.Context(), g.Path()+"/config", nil, zk.Persistent); err != nil {
+			t.Fatal(err)
+		}
+		if layout != member.GroupMember {
+			if _, err := sess.Create(t.Context(), g.Path()+"/stranger", nil, zk.Ephemeral); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if all, err := g.Members(within(t)); err != nil || !slices.Equal(ids(all), []string{"a"}) {
+			t.Errorf("%v: %v, %v", layout, ids(all), err)
+		}
+	}
+}
+
+func TestTwoMembersOfAPartyMayHaveOneID(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	g := group(t, srv.Client(t, time.Minute), member.Party)
+	join(t, g, "a", nil)
+	join(t, g, "a", nil)
+	awaitMembers(t, g, "a", "a")
+}
+
+func TestIDThatAnotherMemberHasIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	one := group(t, srv.Client(t, time.Minute), member.GroupMember)
+	two := group(t, srv.Client(t, time.Minute), member.GroupMember)
+	first := join(t, one, "a", []byte("first"))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := two.Join(ctx, "a", []byte("second")); err == nil {
+		t.Fatal("two members have one id")
+	}
+	if all := awaitMembers(t, one, "a"); string(all[0].Data) != "first" {
+		t.Errorf("data %q", all[0].Data)
+	}
+	first.Leave()
+	join(t, two, "a", []byte("second"))
+}
+
+func TestBadInputOfGroupsIsRefused(t *testing.T) {
+	t.Parallel()
+	client := server(t).Client(t, time.Minute)
+	for _, path := range []string{"", "x", "/", "/zookeeper/x"} {
+		if _, err := member.NewGroup(client, path, member.GroupConfig{}); err == nil {
+			t.Errorf("path %q is accepted", path)
+		}
+	}
+	if _, err := member.NewGroup(client, "/x", member.GroupConfig{Layout: 9}); err == nil {
+		t.Error("layout 9 is accepted")
+	}
+	for _, id := range []string{"", "a/b", "a\x00b", "\xff", ".", ".."} {
+		if _, err := group(t, client, member.GroupMember).Join(t.Context(), id, nil); err == nil {
+			t.Errorf("id %q is accepted", id)
+		} else if !strings.HasPrefix(err.Error(), "member: ") {
+			t.Error(err)
+		}
+	}
+}

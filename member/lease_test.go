@@ -1,0 +1,230 @@
+package member_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/member"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+// A clock shows the time that it was set to.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+func newClock() *clock { return &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)} }
+
+func lease(t *testing.T, client *zk.Client, holder string, count int, c *clock) *member.Lease {
+	t.Helper()
+	l, err := member.NewLease(client, "/app/lease", holder, time.Minute, member.LeaseConfig{Count: count, Now: c.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func mustTake(t *testing.T, l *member.Lease) member.Leased {
+	t.Helper()
+	got, err := l.Take(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func refused(t *testing.T, l *member.Lease) {
+	t.Helper()
+	if got, err := l.Take(within(t)); !errors.Is(err, member.ErrLeased) {
+		t.Fatalf("%v, %v", got, err)
+	}
+}
+
+func TestLeaseIsStoredAsKazooDoes(t *testing.T) {
+	t.Parallel()
+	srv, c := server(t), newClock()
+	sess := srv.Session(t, time.Minute)
+	mustTake(t, lease(t, srv.Client(t, time.Minute), "a\"<\\ü\U0001F600\n", 0, c))
+	want := `{"version": 1, "holder": "a\"<\\\u00fc\ud83d\ude00\n", "end": "2026-01-02T03:05:05"}`
+	if data, stat := mustGet(t, sess, "/app/lease/lease_holder"); data != want || stat.EphemeralOwner != 0 {
+		t.Errorf("got  %s\nwant %s", data, want)
+	}
+}
+
+func TestLeaseIsHeldUntilItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	srv, c := server(t), newClock()
+	a := lease(t, srv.Client(t, time.Minute), "a", 0, c)
+	b := lease(t, srv.Client(t, time.Minute), "b", 0, c)
+	if got, want := mustTake(t, a).Until, c.Now().Add(time.Minute).Truncate(time.Second); !got.Equal(want) {
+		t.Errorf("until %v, want %v", got, want)
+	}
+	refused(t, b)
+	c.add(50 * time.Second)
+	mustTake(t, a) // renewed
+	c.add(50 * time.Second)
+	refused(t, b)
+	c.add(10 * time.Second)
+	mustTake(t, b)
+	refused(t, a)
+	if err := a.Release(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, a)
+	if err := b.Release(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	mustTake(t, a)
+}
+
+// Kazoo's MultiNonBlockingLease takes the first that is free, although it has a later one.
+func TestHolderNeverHasTwoLeases(t *testing.T) {
+	t.Parallel()
+	srv, c := server(t), newClock()
+	client := srv.Client(t, time.Minute)
+	a, b, third := lease(t, client, "a", 2, c), lease(t, client, "b", 2, c), lease(t, client, "c", 2, c)
+	if got := mustTake(t, a); got.Path != "/app/lease/0" {
+		t.Errorf("%v", got)
+	}
+	if got := mustTake(t, b); got.Path != "/app/lease/1" {
+		t.Errorf("%v", got)
+	}
+	refused(t, third)
+	if err := a.Release(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	if got := mustTake(t, b); got.Path != "/app/lease/1" {
+		t.Errorf("renewed at %v", got)
+	}
+	// A program of kazoo's takes another one for the same holder.
+	sess := srv.Session(t, time.Minute)
+	theirs := []byte(`{"version": 1, "holder": "b", "end": "2026-01-02T03:05:05"}`)
+	if _, err := sess.Create(t.Context(), "/app/lease/0/lease_holder", theirs, zk.Persistent); err != nil {
+		t.Fatal(err)
+	}
+	kept := mustTake(t, b)
+	if kept.Path != "/app/lease/0" {
+		t.Errorf("%v", kept)
+	}
+	if got := mustTake(t, third); got.Path != "/app/lease/1" {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestCallsForOneHolderTakeOneLease(t *testing.T) {
+	t.Parallel()
+	srv, c := server(t), newClock()
+	got := make(chan string, 8)
+	for range cap(got) {
+		l := lease(t, srv.Client(t, time.Minute), "a", 5, c)
+		go func() {
+			leased, err := l.Take(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- leased.Path
+		}()
+	}
+	for range cap(got) {
+		if p := <-got; p != "/app/lease/0" {
+			t.Errorf("took %s", p)
+		}
+	}
+}
+
+func TestUnknownFormatIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	srv, c := server(t), newClock()
+	sess := srv.Session(t, time.Minute)
+	l := lease(t, srv.Client(t, time.Minute), "a", 0, c)
+	mustTake(t, l)
+	for _, data := range []string{
+		`{"version": 2, "holder": "a", "end": "2020-01-01T00:00:00"}`, "x",
+		`{"version": 1, "holder": "a", "end": "yesterday"}`,
+	} {
+		if _, err := sess.Set(t.Context(), "/app/lease/lease_holder", []byte(data), -1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Take(within(t)); !errors.Is(err, member.ErrLeaseFormat) {
+			t.Errorf("%v", err)
+		}
+		if now, _ := mustGet(t, sess, "/app/lease/lease_holder"); now != data {
+			t.Errorf("%s became %s", data, now)
+		}
+	}
+}
+
+// Each request loses its reply, or its connection, in turn.
+func TestFaultAtEachStepOfALease(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []zktest.Fault{zktest.DropReply, zktest.CutBefore, zktest.CutAfter} {
+		for step := 1; step <= 14; step++ {
+			srv, c := server(t), newClock()
+			sess := srv.Session(t, time.Minute)
+			client := srv.Client(t, time.Minute)
+			var mu sync.Mutex
+			srv.Control(func(r zktest.Request) zktest.Fault {
+				mu.Lock()
+				defer mu.Unlock()
+				if r.Seq == step && r.Session != sess.ID() {
+					return fault
+				}
+				return zktest.Pass
+			})
+			a := lease(t, client, "a", 0, c)
+			mustTake(t, a)
+			c.add(time.Second)
+			mustTake(t, a)
+			want := `{"version": 1, "holder": "a", "end": "2026-01-02T03:05:06"}`
+			if data, _ := mustGet(t, sess, "/app/lease/lease_holder"); data != want {
+				t.Errorf("fault %v at step %d: %s", fault, step, data)
+			}
+			if err := a.Release(within(t)); err != nil {
+				t.Fatal(err)
+			}
+			srv.NoNodes(t, "/app/lease")
+		}
+	}
+}
+
+func TestBadInputOfLeasesIsRefused(t *testing.T) {
+	t.Parallel()
+	client := server(t).Client(t, time.Minute)
+	for name, f := range map[string]func() (*member.Lease, error){
+		"no client": func() (*member.Lease, error) {
+			return member.NewLease(nil, "/x", "a", time.Minute, member.LeaseConfig{})
+		},
+		"the root": func() (*member.Lease, error) {
+			return member.NewLease(client, "/", "a", time.Minute, member.LeaseConfig{})
+		},
+		"no holder": func() (*member.Lease, error) {
+			return member.NewLease(client, "/x", "", time.Minute, member.LeaseConfig{})
+		},
+		"half a second": func() (*member.Lease, error) {
+			return member.NewLease(client, "/x", "a", time.Second/2, member.LeaseConfig{})
+		},
+		"a count": func() (*member.Lease, error) {
+			return member.NewLease(client, "/x", "a", time.Minute, member.LeaseConfig{Count: -1})
+		},
+	} {
+		if _, err := f(); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+}

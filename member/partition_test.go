@@ -1,0 +1,418 @@
+package member_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/member"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+// A board notes who works on which item. It fails the test when two do.
+type board struct {
+	t       *testing.T
+	mu      sync.Mutex
+	owner   map[string]string
+	token   map[string]zk.Token
+	ends    map[string]int // calls that have returned, by member
+	changed chan struct{}
+}
+
+func newBoard(t *testing.T) *board {
+	t.Helper()
+	return &board{
+		t: t, owner: map[string]string{}, token: map[string]zk.Token{}, ends: map[string]int{},
+		changed: make(chan struct{}, 1),
+	}
+}
+
+func (b *board) note(f func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f()
+	select {
+	case b.changed <- struct{}{}:
+	default:
+	}
+}
+
+// work works on an item until it must go.
+func (b *board) work(id string) func(context.Context, *member.Share) error {
+	return func(ctx context.Context, s *member.Share) error {
+		b.note(func() {
+			if other := b.owner[s.Item()]; other != "" {
+				b.t.Errorf("%s works on %s, and so does %s", id, s.Item(), other)
+			}
+			if s.Token() <= b.token[s.Item()] {
+				b.t.Errorf("%s: token %d after %d", s.Item(), s.Token(), b.token[s.Item()])
+			}
+			b.owner[s.Item()], b.token[s.Item()] = id, s.Token()
+		})
+		<-ctx.Done()
+		b.note(func() {
+			delete(b.owner, s.Item())
+			b.ends[id]++
+		})
+		return context.Cause(ctx)
+	}
+}
+
+// await waits until what is on the board is as f wants it.
+func (b *board) await(f func() bool) {
+	b.t.Helper()
+	ctx := within(b.t)
+	for {
+		b.mu.Lock()
+		ok := f()
+		b.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-b.changed:
+		case <-ctx.Done():
+			b.t.Fatalf("owners: %v", b.owner)
+		}
+	}
+}
+
+// counts returns how many items each member has. The caller is a function that await calls.
+func (b *board) counts() map[string]int {
+	n := map[string]int{}
+	for _, id := range b.owner {
+		n[id]++
+	}
+	return n
+}
+
+// A runner is a member that runs.
+type runner struct {
+	*member.Partitioner
+	client *zk.Client
+	stop   context.CancelFunc
+	done   chan error
+}
+
+func (b *board) member(srv *zktest.Server, id string, items []string, cfg member.PartitionerConfig) *runner {
+	b.t.Helper()
+	if cfg.Settle == 0 {
+		cfg.Settle = 20 * time.Millisecond
+	}
+	client := srv.Client(b.t, time.Minute)
+	p, err := member.NewPartitioner(client, "/app/share", id, items, cfg)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	r := &runner{Partitioner: p, client: client, stop: stop, done: make(chan error, 1)}
+	go func() { r.done <- p.Run(ctx, b.work(id)) }()
+	b.t.Cleanup(func() { r.leave(b.t) })
+	return r
+}
+
+// leave stops the member and waits until its Run has returned.
+func (r *runner) leave(t *testing.T) {
+	t.Helper()
+	r.stop()
+	select {
+	case err := <-r.done:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("Run: %v", err)
+		}
+		r.done <- err
+	case <-time.After(limit):
+		t.Error("Run does not return")
+	}
+}
+
+func items(n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("item-%03d", i)
+	}
+	return list
+}
+
+// noneLeft fails the test if a node of a member or of a lock is left.
+func noneLeft(t *testing.T, srv *zktest.Server, n int) {
+	t.Helper()
+	srv.NoNodes(t, "/app/share/party")
+	for _, item := range items(n) {
+		srv.NoNodes(t, "/app/share/locks/"+item)
+	}
+}
+
+var splits = []member.Split{member.Even, member.SetPartitioner}
+
+func TestItemsAreSharedAndPassOnWhenMembersComeAndGo(t *testing.T) {
+	t.Parallel()
+	for _, split := range splits {
+		t.Run(split.String(), func(t *testing.T) {
+			t.Parallel()
+			srv, b := server(t), newBoard(t)
+			cfg := member.PartitionerConfig{Split: split}
+			one := b.member(srv, "a", items(9), cfg)
+			b.await(func() bool { return b.counts()["a"] == 9 })
+			b.member(srv, "b", items(9), cfg)
+			b.member(srv, "c", items(9), cfg)
+			b.await(func() bool { n := b.counts(); return n["a"] == 3 && n["b"] == 3 && n["c"] == 3 })
+			if got := len(one.Owned()); got != 3 {
+				t.Errorf("Owned tells of %d items", got)
+			}
+			one.leave(t)
+			b.await(func() bool { return len(b.owner) == 9 && b.counts()["a"] == 0 })
+		})
+	}
+}
+
+func TestOnlyMovedItemsStop(t *testing.T) {
+	t.Parallel()
+	srv, b := server(t), newBoard(t)
+	cfg := member.PartitionerConfig{}
+	all := map[string]*runner{}
+	for _, id := range []string{"a", "b", "c", "d"} {
+		all[id] = b.member(srv, id, items(400), cfg)
+	}
+	b.await(func() bool { return len(b.owner) == 400 && len(b.counts()) == 4 && b.counts()["a"] <= 110 })
+	// The shares are steady when each member owns what it is to own of four.
+	b.mu.Lock()
+	before, ends := b.counts()["a"], b.ends["b"]+b.ends["c"]+b.ends["d"]
+	b.mu.Unlock()
+	all["a"].leave(t)
+	b.await(func() bool { return len(b.owner) == 400 && b.counts()["a"] == 0 })
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if more := b.ends["b"] + b.ends["c"] + b.ends["d"] - ends; more > before/5 {
+		t.Errorf("work on %d items of others ended when a member of %d left", more, before)
+	}
+}
+
+func TestItemPassesOnOnlyWhenItsFunctionHasReturned(t *testing.T) {
+	t.Parallel()
+	srv, b := server(t), newBoard(t)
+	client := srv.Client(t, time.Minute)
+	p, err := member.NewPartitioner(client, "/app/share", "slow", items(1),
+		member.PartitionerConfig{Settle: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	begun, told, finish, done := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- p.Run(ctx, func(ctx context.Context, s *member.Share) error {
+			b.note(func() { b.owner[s.Item()], b.token[s.Item()] = "slow", s.Token() })
+			close(begun)
+			<-ctx.Done()
+			close(told)
+			<-finish
+			b.note(func() { delete(b.owner, s.Item()) })
+			return nil
+		})
+	}()
+	<-begun
+	b.member(srv, "next", items(1), member.PartitionerConfig{})
+	stop()
+	<-told
+	// The next one stands in line, behind the one that still works.
+	sess := srv.Session(t, time.Minute)
+	for {
+		names, _, w, err := sess.ChildrenW(within(t), "/app/share/locks/item-000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(names) == 2 {
+			w.Close()
+			break
+		}
+		if _, err := w.Next(within(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(finish)
+	b.await(func() bool { return b.owner["item-000"] == "next" })
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestItemsComeBackUnderTheNextSession(t *testing.T) {
+	t.Parallel()
+	for _, split := range splits {
+		srv, b := server(t), newBoard(t)
+		r := b.member(srv, "a", items(5), member.PartitionerConfig{Split: split})
+		b.await(func() bool { return len(b.owner) == 5 })
+		sess, err := r.client.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.ExpireSession(sess.ID())
+		b.await(func() bool { return b.ends["a"] == 5 && len(b.owner) == 5 })
+	}
+}
+
+func TestSetItemsMovesOnlyWhatDiffers(t *testing.T) {
+	t.Parallel()
+	srv, b := server(t), newBoard(t)
+	r := b.member(srv, "a", items(5), member.PartitionerConfig{})
+	b.await(func() bool { return len(b.owner) == 5 })
+	if err := r.SetItems(append(items(4), "new")); err != nil {
+		t.Fatal(err)
+	}
+	b.await(func() bool { return len(b.owner) == 5 && b.owner["new"] == "a" && b.owner["item-004"] == "" })
+	b.await(func() bool { return b.ends["a"] == 1 })
+	if err := r.SetItems([]string{"a/b"}); err == nil {
+		t.Error("an item with a slash is accepted")
+	}
+}
+
+// kz#392: members whose sets differ, and a lock that another program holds, keep nothing else waiting.
+func TestDifferentSetsAndForeignLocksHinderOnlyTheirItems(t *testing.T) {
+	t.Parallel()
+	srv, b := server(t), newBoard(t)
+	sess := srv.Session(t, time.Minute)
+	for _, p := range []string{"/app", "/app/share", "/app/share/locks", "/app/share/locks/item-001"} {
+		if _, err := sess.Create(t.Context(), p, nil, zk.Persistent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	foreign := "/app/share/locks/item-001/0123456789abcdef0123456789abcdef__lock__"
+	made, err := sess.CreateNode(t.Context(), zk.Node{Path: foreign, Mode: zk.EphemeralSequential})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.member(srv, "a", items(6), member.PartitionerConfig{})
+	b.member(srv, "b", items(3), member.PartitionerConfig{})
+	b.await(func() bool {
+		return b.owner["item-000"] != "" && b.owner["item-002"] != "" && b.owner["item-001"] == ""
+	})
+	if err := sess.Delete(t.Context(), made.Path, -1); err != nil {
+		t.Fatal(err)
+	}
+	b.await(func() bool { return b.owner["item-001"] != "" })
+}
+
+func TestErrorOfTheFunctionEndsRun(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	p, err := member.NewPartitioner(srv.Client(t, time.Minute), "/app/share", "a", items(20),
+		member.PartitionerConfig{Settle: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken")
+	err = p.Run(within(t), func(ctx context.Context, s *member.Share) error {
+		if s.Item() == "item-007" {
+			return broken
+		}
+		<-ctx.Done()
+		return nil
+	})
+	if !errors.Is(err, broken) {
+		t.Errorf("Run: %v", err)
+	}
+	if got := p.Owned(); len(got) > 0 {
+		t.Errorf("owns %v", got)
+	}
+}
+
+func TestItemWhoseFunctionHasReturnedStays(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	calls, lost := make(chan string, 10), make(chan error, 10)
+	p, err := member.NewPartitioner(srv.Client(t, time.Minute), "/app/share", "a", items(1), member.PartitionerConfig{
+		Settle: time.Millisecond,
+		Hooks:  member.PartitionerHooks{Lost: func(_ string, cause, _ error) { lost <- cause }},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancelCause(within(t))
+	done := make(chan error, 1)
+	go func() {
+		done <- p.Run(ctx, func(_ context.Context, s *member.Share) error { calls <- s.Path(); return nil })
+	}()
+	node := <-calls
+	sess := srv.Session(t, time.Minute)
+	if _, there, err := sess.Exists(t.Context(), node); !there || err != nil {
+		t.Fatalf("the lock is gone: %v", err)
+	}
+	if err := p.Run(t.Context(), nil); !errors.Is(err, member.ErrRuns) {
+		t.Errorf("a second Run: %v", err)
+	}
+	if err := sess.Delete(t.Context(), node, -1); err != nil { // an operator
+		t.Fatal(err)
+	}
+	if cause := <-lost; !errors.Is(cause, member.ErrDeleted) {
+		t.Errorf("lost by %v", cause)
+	}
+	<-calls
+	enough := errors.New("enough")
+	stop(enough)
+	if err := <-done; !errors.Is(err, enough) {
+		t.Errorf("Run: %v", err)
+	}
+	noneLeft(t, srv, 1)
+}
+
+// Replies and connections are lost while locks are taken; nothing stays behind.
+func TestFaultsWhileItemsAreTaken(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []zktest.Fault{zktest.DropReply, zktest.CutBefore, zktest.CutAfter} {
+		for nth := 1; nth <= 4; nth++ {
+			srv, b := server(t), newBoard(t)
+			var mu sync.Mutex
+			creates := 0
+			srv.Control(func(r zktest.Request) zktest.Fault {
+				mu.Lock()
+				defer mu.Unlock()
+				if r.Op != zktest.OpCreate {
+					return zktest.Pass
+				}
+				if creates++; creates%(nth+1) == 0 && creates < 12 {
+					return fault
+				}
+				return zktest.Pass
+			})
+			one := b.member(srv, "a", items(6), member.PartitionerConfig{})
+			two := b.member(srv, "b", items(6), member.PartitionerConfig{})
+			b.await(func() bool { n := b.counts(); return n["a"] == 3 && n["b"] == 3 })
+			one.leave(t)
+			two.leave(t)
+			noneLeft(t, srv, 6)
+		}
+	}
+}
+
+func TestBadInputOfPartitionersIsRefused(t *testing.T) {
+	t.Parallel()
+	client := server(t).Client(t, time.Minute)
+	for name, f := range map[string]func() (*member.Partitioner, error){
+		"no client": func() (*member.Partitioner, error) {
+			return member.NewPartitioner(nil, "/x", "a", nil, member.PartitionerConfig{})
+		},
+		"the root": func() (*member.Partitioner, error) {
+			return member.NewPartitioner(client, "/", "a", nil, member.PartitionerConfig{})
+		},
+		"no id": func() (*member.Partitioner, error) {
+			return member.NewPartitioner(client, "/x", "", nil, member.PartitionerConfig{})
+		},
+		"an empty item": func() (*member.Partitioner, error) {
+			return member.NewPartitioner(client, "/x", "a", []string{""}, member.PartitionerConfig{})
+		},
+		"a split": func() (*member.Partitioner, error) {
+			return member.NewPartitioner(client, "/x", "a", nil, member.PartitionerConfig{Split: 7})
+		},
+		"a time": func() (*member.Partitioner, error) {
+			return member.NewPartitioner(client, "/x", "a", nil, member.PartitionerConfig{Settle: -1})
+		},
+	} {
+		if _, err := f(); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package zk
+
+// The creation of a node together with its parents.
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Parents says how CreateAll makes parents that are missing. The zero value makes persistent ones with OpenACL.
+type Parents struct {
+	Mode Mode  // Persistent or Container
+	ACL  []ACL // OpenACL if nil
+
+	_ struct{}
+}
+
+// maxParentTries bounds how often CreateAll makes parents that vanish again.
+const maxParentTries = 10
+
+// CreateAll creates a node as CreateNode does, and its parents if they are missing. It is no error if other clients
+// create or delete parents at the same time, or if servers collect those that are containers. It looks for parents from
+// the node upwards, so it needs no right to those that exist. If it fails, parents that it has made may stay.
+//
+// If a reply is lost, CreateAll asks again and finds out whether the node is its own: created since the call began,
+// with the same data, not changed since. Another client that created the same node with the same data at that time
+// cannot be told from it; a caller to whom it matters puts something of its own into the data. The outcome is Unknown
+// if the node was changed meanwhile, if the mode is sequential, or if ctx or the session has ended.
+func (s *Session) CreateAll(ctx context.Context, n Node, parents Parents) (Created, error) {
+	if parents.Mode != Persistent && parents.Mode != Container {
+		err := fmt.Errorf("%w: mode of parents must be Persistent or Container", BadArguments)
+		return Created{}, refuse(n.Mode.op(), n.Path, err)
+	}
+	seen, err := s.seen(ctx)
+	if err != nil {
+		return Created{}, refuse(n.Mode.op(), n.Path, err)
+	}
+	made, err := s.CreateNode(ctx, n)
+	for lost, tries := false, 0; ; {
+		switch {
+		case err == nil, errors.Is(err, errNoChroot):
+			return made, err
+		case errors.Is(err, NoNode):
+			if tries++; tries > maxParentTries {
+				return Created{}, fmt.Errorf("%w, although its parents were created %d times", err, maxParentTries)
+			}
+			made, err = s.createWithParents(ctx, n, parents)
+		case errors.Is(err, NodeExists) && lost:
+			made, err = s.ownNode(ctx, n, seen)
+			if !errors.Is(err, NoNode) {
+				return made, err
+			}
+		case n.Mode.sequential() || !s.canRepeat(ctx, err):
+			return Created{}, err
+		default:
+			lost = true
+			made, err = s.CreateNode(ctx, n)
+		}
+	}
+}
+
+// canRepeat reports whether a request failed because its connection broke, while the session goes on.
+func (s *Session) canRepeat(ctx context.Context, err error) bool {
+	return errors.Is(err, ErrConnectionLost) && !errors.Is(err, ErrProtocol) && ctx.Err() == nil && s.Err() == nil
+}
+
+// seen returns a transaction that the ensemble has done already.
+func (s *Session) seen(ctx context.Context) (int64, error) {
+	for {
+		s.mu.Lock()
+		zxid := s.lastZxid
+		s.mu.Unlock()
+		if zxid > 0 {
+			return zxid, nil
+		}
+		if _, _, err := s.Exists(ctx, "/"); err == nil { // a new session has had no reply yet
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.lastZxid, nil
+		} else if !s.canRepeat(ctx, err) {
+			return 0, err
+		}
+	}
+}
+
+// errNoChroot is the answer if the node is missing that all paths of the client begin with.
+var errNoChroot = fmt.Errorf("%w: the chroot of Config.Servers does not exist", NoNode)
+
+// createWithParents creates a node after those of its parents that are missing.
+func (s *Session) createWithParents(ctx context.Context, n Node, parents Parents) (Created, error) {
+	dir := Node{Path: parentOf(n.Path), Mode: parents.Mode, ACL: parents.ACL}
+	var missing []string
+	var refused error
+	for ; ; dir.Path = parentOf(dir.Path) {
+		if dir.Path == "/" || dir.Path == "" {
+			return Created{}, &Error{Op: opName(n.Mode.op()), Path: n.Path, Err: errNoChroot, Outcome: Refused}
+		}
+		_, err := s.CreateNode(ctx, dir)
+		if err == nil || errors.Is(err, NodeExists) {
+			break
+		}
+		if repeat := s.canRepeat(ctx, err); repeat || errors.Is(err, NoNode) {
+			missing = append(missing, dir.Path)
+			if repeat {
+				break // if those above are missing, too, the next try finds out
+			}
+			continue
+		}
+		if OutcomeOf(err) != Refused {
+			return Created{}, refuse(n.Mode.op(), n.Path, err)
+		}
+		refused = err // another client may have made it meanwhile: then the node can be created
+		break
+	}
+	b := s.Batch()
+	var made []*Future[Created]
+	for _, path := range slices.Backward(missing) {
+		dir.Path = path
+		made = append(made, b.CreateNode(dir))
+	}
+	node := b.CreateNode(n)
+	b.Send()
+	created, err := node.Get(ctx)
+	if !errors.Is(err, NoNode) {
+		return created, err
+	}
+	for _, parent := range made {
+		_, err := parent.Get(ctx)
+		if OutcomeOf(err) == Refused && !errors.Is(err, NodeExists) && !errors.Is(err, NoNode) {
+			refused = cmp.Or(refused, err)
+		}
+	}
+	return Created{}, cmp.Or(refused, err)
+}
+
+// ownNode returns the node if the creation whose reply is lost has made it. Otherwise it returns NodeExists, NoNode if
+// it is gone again, or an error with outcome Unknown. Seen is a transaction from before the creation.
+func (s *Session) ownNode(ctx context.Context, n Node, seen int64) (Created, error) {
+	data, stat, err := s.Get(ctx, n.Path)
+	for s.canRepeat(ctx, err) {
+		data, stat, err = s.Get(ctx, n.Path)
+	}
+	fail := func(err error, o Outcome) (Created, error) {
+		return Created{}, &Error{Op: opName(n.Mode.op()), Path: n.Path, Err: err, Outcome: o}
+	}
+	var owner int64
+	if n.Mode == Ephemeral {
+		owner = s.ID()
+	}
+	switch {
+	case errors.Is(err, NoNode):
+		return Created{}, err
+	case err != nil:
+		return fail(fmt.Errorf("%w; the node exists, but cannot be read: %w", ErrConnectionLost, err), Unknown)
+	case stat.Czxid <= seen || stat.EphemeralOwner != owner:
+		return fail(NodeExists, Refused)
+	case stat.Version != 0 && n.Mode != Ephemeral:
+		return fail(fmt.Errorf("%w; the node exists, and has been changed", ErrConnectionLost), Unknown)
+	case stat.Version == 0 && !bytes.Equal(data, n.Data):
+		return fail(NodeExists, Refused)
+	default:
+		return Created{Path: n.Path, Stat: stat}, nil
+	}
+}

@@ -1,0 +1,236 @@
+package zk_test
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/server"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+func TestCreateAllCreatesTheParentsThatAreMissing(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	c := openClient(t, zktest.Run(t))
+	acl := []zk.ACL{{Perms: zk.PermAll &^ zk.PermAdmin, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
+	n := zk.Node{Path: "/a/b/c/d", Data: []byte("x"), Mode: zk.Ephemeral}
+	made, err := c.CreateAll(ctx, n, zk.Parents{Mode: zk.Container, ACL: acl})
+	if err != nil || made.Path != n.Path {
+		t.Fatalf("got %v, %v", made, err)
+	}
+	data, stat, err := c.Get(ctx, n.Path)
+	if string(data) != "x" || stat != made.Stat || err != nil {
+		t.Errorf("got %s, %+v, %v", data, stat, err)
+	}
+	if got, _, err := c.GetACL(ctx, "/a/b"); !slices.Equal(got, acl) || err != nil {
+		t.Errorf("ACL of a parent: %v, %v; want %v", got, err, acl)
+	}
+	_, err = c.CreateAll(ctx, n, zk.Parents{})
+	wantFailure(t, err, zk.NodeExists, zk.Refused)
+	made, err = c.CreateAll(ctx, zk.Node{Path: "/a/q/n-", Mode: zk.PersistentSequential}, zk.Parents{})
+	if err != nil || made.Path != "/a/q/n-0000000000" {
+		t.Errorf("sequential: %v, %v", made, err)
+	}
+	_, err = c.CreateAll(ctx, zk.Node{Path: n.Path + "/below/it"}, zk.Parents{})
+	wantFailure(t, err, zk.NoChildrenForEphemerals, zk.Refused)
+	_, err = c.CreateAll(ctx, zk.Node{Path: "/p"}, zk.Parents{Mode: zk.Ephemeral})
+	wantFailure(t, err, zk.BadArguments, zk.NotSent)
+}
+
+func TestCreateAllNeedsNoRightToParentsThatExist(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	srv := zktest.Run(t)
+	c := openClient(t, srv)
+	none := []zk.ACL{{Perms: zk.PermAdmin, ID: zk.DigestID("a", "b")}}
+	_, err := c.CreateNode(ctx, zk.Node{Path: "/shut", ACL: none})
+	must(t, err)
+	_, err = c.CreateAll(ctx, zk.Node{Path: "/shut/x/y"}, zk.Parents{})
+	wantFailure(t, err, zk.NoAuth, zk.Refused)
+
+	_, err = c.CreateAll(ctx, zk.Node{Path: "/half/open"}, zk.Parents{})
+	must(t, err)
+	_, err = c.SetACL(ctx, "/half", none, -1)
+	must(t, err)
+	_, err = c.CreateAll(ctx, zk.Node{Path: "/half/open/x/y"}, zk.Parents{})
+	must(t, err)
+}
+
+func TestCreateAllSaysThatTheChrootIsMissing(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	cfg := srv.Config(10 * time.Second)
+	cfg.Servers += "/app"
+	c, err := zk.Open(t.Context(), cfg)
+	must(t, err)
+	defer c.Close()
+	_, err = c.CreateAll(t.Context(), zk.Node{Path: "/a/b"}, zk.Parents{})
+	wantFailure(t, err, zk.NoNode, zk.Refused)
+	plain := openClient(t, srv)
+	_, err = plain.Create(t.Context(), "/app", nil, zk.Persistent)
+	must(t, err)
+	_, err = c.CreateAll(t.Context(), zk.Node{Path: "/a/b"}, zk.Parents{})
+	must(t, err)
+}
+
+// Each request in turn meets each fault; the parents may exist, or not.
+func TestCreateAllFindsOutWhatALostReplyHasDone(t *testing.T) {
+	t.Parallel()
+	faults := map[string]zktest.Fault{
+		"lost before": zktest.Refuse, "cut before": zktest.CutBefore, "reply lost": zktest.DropReply,
+		"cut after": zktest.CutAfter,
+	}
+	for name, fault := range faults {
+		for _, mode := range []zk.Mode{zk.Persistent, zk.Ephemeral, zk.Container, zk.PersistentTTL} {
+			t.Run(fmt.Sprintf("%s, mode %d", name, mode), func(t *testing.T) {
+				t.Parallel()
+				srv := zktest.Run(t)
+				c := openClient(t, srv)
+				for seq := 1; ; seq++ {
+					hit := false
+					var mu sync.Mutex
+					srv.Control(func(r zktest.Request) zktest.Fault {
+						mu.Lock()
+						defer mu.Unlock()
+						if r.Seq == seq {
+							hit = true
+							return fault
+						}
+						return zktest.Pass
+					})
+					n := zk.Node{Path: fmt.Sprintf("/dir%d/a/b/c", seq), Data: []byte("mine"), Mode: mode}
+					if mode == zk.PersistentTTL {
+						n.TTL = time.Hour
+					}
+					made, err := c.CreateAll(t.Context(), n, zk.Parents{Mode: zk.Container})
+					if err != nil {
+						t.Fatalf("request %d: %v", seq, err)
+					}
+					stat, exists, err := c.Exists(t.Context(), n.Path)
+					if !exists || err != nil || made.Stat != stat {
+						t.Errorf("request %d: got %+v, want %+v, %v", seq, made.Stat, stat, err)
+					}
+					mu.Lock()
+					over := !hit
+					mu.Unlock()
+					if over {
+						return
+					}
+				}
+			})
+		}
+	}
+}
+
+// runWithSideDoor starts a server, and returns a client that reaches it around the link: control functions may use it.
+func runWithSideDoor(t *testing.T) (*zktest.Server, *zk.Client) {
+	t.Helper()
+	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	must(t, err)
+	srv := zktest.Run(t, zktest.With(func(c *server.Config) { c.Listeners = append(c.Listeners, ln) }))
+	client, err := zk.Open(t.Context(), zk.Config{Servers: ln.Addr().String()})
+	must(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	return srv, client
+}
+
+func TestCreateAllTellsAnotherClientsNodeFromItsOwn(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		early   bool // the other client creates the node before the call
+		mode    zk.Mode
+		data    string
+		changed bool
+		want    error
+		outcome zk.Outcome
+	}{
+		"an old node":       {early: true, data: "mine", want: zk.NodeExists, outcome: zk.Refused},
+		"other data":        {data: "theirs", want: zk.NodeExists, outcome: zk.Refused},
+		"another mode":      {mode: zk.Ephemeral, data: "mine", want: zk.NodeExists, outcome: zk.Refused},
+		"changed meanwhile": {data: "mine", changed: true, want: zk.ErrConnectionLost, outcome: zk.Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			srv, other := runWithSideDoor(t)
+			c := openClient(t, srv)
+			create := func() {
+				_, err := other.Create(ctx, "/n", []byte(row.data), row.mode)
+				must(t, err)
+				if row.changed {
+					_, err := other.Set(ctx, "/n", []byte("mine"), -1)
+					must(t, err)
+				}
+			}
+			s, err := c.Session(ctx)
+			must(t, err)
+			if row.early {
+				create()
+			}
+			must(t, s.Sync(ctx, "/"))
+			var mu sync.Mutex
+			first := true
+			srv.Control(func(r zktest.Request) zktest.Fault {
+				mu.Lock()
+				ours := first && r.Op == zktest.OpCreate
+				first = first && !ours
+				mu.Unlock()
+				if ours {
+					if !row.early {
+						create()
+					}
+					return zktest.Refuse
+				}
+				return zktest.Pass
+			})
+			_, err = c.CreateAll(ctx, zk.Node{Path: "/n", Data: []byte("mine")}, zk.Parents{})
+			wantFailure(t, err, row.want, row.outcome)
+		})
+	}
+}
+
+func TestCreateAllOfASequentialNodeReportsALostReply(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	c := openClient(t, srv)
+	srv.Control(once(zktest.OpCreate, zktest.DropReply))
+	_, err := c.CreateAll(t.Context(), zk.Node{Path: "/n-", Mode: zk.PersistentSequential}, zk.Parents{})
+	wantFailure(t, err, zk.ErrConnectionLost, zk.Unknown)
+}
+
+func TestCreateAllBearsParentsThatAreDeletedMeanwhile(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	srv, other := runWithSideDoor(t)
+	c := openClient(t, srv)
+	_, err := c.CreateAll(ctx, zk.Node{Path: "/a/b"}, zk.Parents{})
+	must(t, err)
+	var mu sync.Mutex
+	rounds := 5
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		if r.Op != zktest.OpCreate || r.Path != "/a/b/c" {
+			return zktest.Pass
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if rounds--; rounds >= 0 {
+			if _, err := other.DeleteAll(ctx, "/a"); err != nil {
+				t.Error(err)
+			}
+		}
+		return zktest.Pass
+	})
+	_, err = c.CreateAll(ctx, zk.Node{Path: "/a/b/c"}, zk.Parents{Mode: zk.Container})
+	must(t, err)
+	mu.Lock()
+	rounds = 1 << 20
+	mu.Unlock()
+	must(t, c.Delete(ctx, "/a/b/c", -1))
+	_, err = c.CreateAll(ctx, zk.Node{Path: "/a/b/c"}, zk.Parents{})
+	wantFailure(t, err, zk.NoNode, zk.Refused)
+}

@@ -1,0 +1,226 @@
+package zk_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	zookeeper "github.com/seed-a3166700/turnstile/internal/peer"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+// awaitServer waits until the session is connected to one of the servers.
+func awaitServer(t *testing.T, s *zk.Session, want ...string) {
+	t.Helper()
+	for {
+		_, changed := s.State()
+		addr, connected := s.Server()
+		if connected && slices.Contains(want, addr) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-s.Context().Done():
+			t.Fatalf("the session has ended: %v", s.Err())
+		case <-t.Context().Done():
+			t.Fatalf("connected to %s, want one of %v", addr, want)
+		}
+	}
+}
+
+func TestSetServersMovesTheSessionAndLosesNoRequest(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	srv := zktest.Run(t)
+	here, there := zktest.Proxy(t, srv.Addr()), zktest.Proxy(t, srv.Addr())
+	c := openClient(t, here)
+	s, err := c.Session(ctx)
+	must(t, err)
+	_, _, w, err := s.ExistsW(ctx, "/watched")
+	must(t, err)
+	work, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for j := 0; work.Err() == nil; j++ {
+				if _, err := s.Create(ctx, fmt.Sprintf("/n%d-%d", i, j), nil, zk.Ephemeral); err != nil {
+					t.Errorf("a request during a move: %v", err)
+				}
+			}
+		})
+	}
+	for range 5 {
+		must(t, c.SetServers(there.Addr()))
+		awaitServer(t, s, there.Addr())
+		must(t, c.SetServers(here.Addr()))
+		awaitServer(t, s, here.Addr())
+	}
+	stop()
+	wg.Wait()
+	if live, err := c.Session(ctx); live != s || err != nil {
+		t.Errorf("got %v, %v; want the same session", live, err)
+	}
+	_, err = s.Create(ctx, "/watched", nil, zk.Persistent)
+	must(t, err)
+	wantEvent(t, w, zk.EventCreated, "/watched")
+	if got := c.Servers(); !slices.Equal(got, []string{here.Addr()}) {
+		t.Errorf("servers: %v", got)
+	}
+}
+
+func TestSetServersMovesASessionWhoseServerDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	srv := zktest.Run(t)
+	here, there := zktest.Proxy(t, srv.Addr()), zktest.Proxy(t, srv.Addr())
+	c := openClient(t, here)
+	s, err := c.Session(ctx)
+	must(t, err)
+	sent := make(chan struct{})
+	here.Control(func(r zktest.Request) zktest.Fault {
+		if r.Op == zktest.OpSync && r.Nth == 1 {
+			close(sent)
+			return zktest.Mute
+		}
+		return zktest.Pass
+	})
+	done := make(chan error)
+	go func() { done <- s.Sync(ctx, "/") }()
+	<-sent
+	must(t, c.SetServers(there.Addr()))
+	wantFailure(t, <-done, zk.ErrConnectionLost, zk.Unknown)
+	awaitServer(t, s, there.Addr())
+}
+
+func TestSetServersWithoutAConnection(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	c, err := zk.Open(t.Context(), zk.Config{Servers: "127.0.0.1:1/app"})
+	must(t, err)
+	defer c.Close()
+	for _, bad := range []string{"", "a b", "host:2181/other"} {
+		if err := c.SetServers(bad); err == nil {
+			t.Errorf("%q is accepted", bad)
+		}
+	}
+	must(t, c.SetServers(srv.Addr()))
+	s, err := c.Session(t.Context())
+	must(t, err)
+	awaitServer(t, s, srv.Addr())
+	must(t, c.Close())
+	must(t, c.SetServers("127.0.0.1:1"))
+}
+
+func TestFollowConfigEndsWithItsContextOrClient(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	c := openClient(t, srv)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 2)
+	go func() { done <- c.FollowConfig(ctx) }()
+	go func() { done <- c.FollowConfig(t.Context()) }()
+	s, err := c.Session(t.Context())
+	must(t, err)
+	srv.ExpireSession(s.ID()) // it goes on with the next
+	<-s.Context().Done()
+	if _, err := c.Session(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the context's error", err)
+	}
+	if got := c.Servers(); !slices.Equal(got, []string{srv.Addr()}) {
+		t.Errorf("a server without members to tell: %v", got)
+	}
+	must(t, c.Close())
+	if err := <-done; !errors.Is(err, zk.ErrClosed) {
+		t.Errorf("got %v, want ErrClosed", err)
+	}
+	none := openClient(t, srv)
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		if r.Op == zktest.OpGetData {
+			return zktest.Answer(zk.NoAuth)
+		}
+		return zktest.Pass
+	})
+	if err := none.FollowConfig(t.Context()); !errors.Is(err, zk.NoAuth) {
+		t.Errorf("got %v, want NoAuth", err)
+	}
+}
+
+// An ensemble of three loses a member, which the session is connected to, and gets it back.
+func TestFollowConfigFollowsALiveReconfiguration(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts an ensemble")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	apache := zookeeper.Ensemble(t, 3, zookeeper.Options{Dynamic: true})
+	leader := apache.AwaitLeader(-1)
+	member := (leader + 1) % 3
+	all := []string{apache.Addr(0), apache.Addr(1), apache.Addr(2)}
+	c, err := zk.Open(ctx, zk.Config{Servers: apache.Addr(member), Timeout: 20 * time.Second})
+	must(t, err)
+	defer c.Close()
+	s, err := c.Session(ctx)
+	must(t, err)
+	for addr, _ := s.Server(); addr != all[member] || len(c.Servers()) < 3; addr, _ = s.Server() {
+		must(t, c.SetServers(all[member]))
+		awaitServer(t, s, all[member])
+		must(t, c.SetServers(strings.Join(all, ","))) // may move it
+		must(t, s.Sync(ctx, "/"))
+	}
+	follow, stop := context.WithCancel(ctx)
+	done := make(chan error)
+	go func() { done <- c.FollowConfig(follow) }()
+	await := func(want ...string) {
+		t.Helper()
+		slices.Sort(want)
+		for !slices.Equal(c.Servers(), want) {
+			if err := s.Sync(ctx, "/"); err != nil && !errors.Is(err, zk.ErrConnectionLost) {
+				t.Fatalf("got %v, want %v: %v", c.Servers(), want, err)
+			}
+		}
+	}
+	others := slices.DeleteFunc(slices.Clone(all), func(a string) bool { return a == apache.Addr(member) })
+
+	await(slices.Clone(all)...)
+	text, _, err := s.Config(ctx)
+	must(t, err)
+	var line string
+	for l := range strings.Lines(string(text)) {
+		if strings.HasPrefix(l, fmt.Sprintf("server.%d=", member+1)) {
+			line = strings.TrimSpace(l)
+		}
+	}
+	admin, err := zk.Open(ctx, zk.Config{Servers: apache.Addr(leader), Timeout: 20 * time.Second})
+	must(t, err)
+	defer admin.Close()
+	as, err := admin.Session(ctx)
+	must(t, err)
+	_, _, err = as.Reconfig(ctx, zk.Reconfig{Leaving: strconv.Itoa(member + 1), From: -1})
+	must(t, err)
+	await(slices.Clone(others)...)
+	awaitServer(t, s, others...)
+	_, _, err = as.Reconfig(ctx, zk.Reconfig{Joining: line, From: -1})
+	must(t, err)
+	await(slices.Clone(all)...)
+	_, err = c.Create(ctx, "/still", nil, zk.Ephemeral)
+	must(t, err)
+	if live, err := c.Session(ctx); live != s || err != nil {
+		t.Errorf("got %v, %v; want the same session", live, err)
+	}
+	stop()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("FollowConfig: %v", err)
+	}
+}

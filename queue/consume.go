@@ -75,9 +75,7 @@ func (q *Queue) work(ctx context.Context, handle func(ctx context.Context, item 
 func (it *Item) handle(ctx context.Context, f func(ctx context.Context, item *Item) error) error {
 	values := context.WithoutCancel(ctx)
 	late := it.failWhenLate(values)
-	work, stop := it.workContext(values)
-	err := f(work, it)
-	stop()
+	err := f(workContext{it.Context(), values}, it)
 	if failed, lateErr := late(); failed {
 		return lateErr
 	}

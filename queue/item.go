@@ -280,7 +280,8 @@ func (it *Item) finish(ctx context.Context, f func() error, told func(context.Co
 	return it.failed(err)
 }
 
-// through runs f, and reports whether it returned before ctx ended. If not, f goes on.
+// through runs f, and reports whether it returned before ctx ended. If not, f goes on. The item's own context ends
+// while f finishes the item, so a caller that uses it waits for f: at the end of the session f returns at the latest.
 func through(ctx context.Context, f func()) bool {
 	if ctx.Done() == nil {
 		f()
@@ -295,8 +296,12 @@ func through(ctx context.Context, f func()) bool {
 	case <-done:
 		return true
 	case <-ctx.Done():
-		return false
 	}
+	if errors.Is(context.Cause(ctx), ErrFinished) {
+		<-done
+		return true
+	}
+	return false
 }
 
 // begin reports whether the caller may finish the item. If so, it calls end.

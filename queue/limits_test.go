@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -400,10 +401,10 @@ func TestManyPutsAtTheSameTimeReadFewReceipts(t *testing.T) {
 func TestConsumerThatMayNotReadItsNodeAsksNowAndThen(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
-		asked := 0
+		var asked atomic.Int32
 		w.Control(func(r zktest.Request) zktest.Fault {
 			if r.Op == zktest.OpGetData && strings.HasPrefix(r.Path, root+"/consumers/") {
-				if asked++; asked > 1000 {
+				if asked.Add(1) > 1000 {
 					panic("requests are sent without end")
 				}
 				return zktest.Answer(zk.NoAuth)
@@ -414,8 +415,8 @@ func TestConsumerThatMayNotReadItsNodeAsksNowAndThen(t *testing.T) {
 		item := take(t, q)
 		pass(time.Minute)
 		done(t, item)
-		if asked < 10 || asked > 100 {
-			t.Errorf("it has asked %d times in a minute", asked)
+		if n := asked.Load(); n < 10 || n > 100 {
+			t.Errorf("it has asked %d times in a minute", n)
 		}
 	})
 }

@@ -9,23 +9,19 @@ import (
 	"time"
 )
 
-// workContext returns the context of a handler: it has the values of ctx, and ends when the item's does.
-func (it *Item) workContext(values context.Context) (context.Context, func()) {
-	held := it.Context()
-	work, cancel := context.WithCancelCause(values)
-	end := context.AfterFunc(held, func() { cancel(context.Cause(held)) })
-	stop := func() {
-		end()
-		cancel(ErrFinished)
+// workContext is the context of a handler: it ends when the item's does, and has the values of another.
+type workContext struct {
+	context.Context // the item's
+	values          context.Context
+}
+
+// Value looks among the caller's values first. The item's context has none of its own but those of package context,
+// which tell its cause.
+func (w workContext) Value(key any) any {
+	if v := w.values.Value(key); v != nil {
+		return v
 	}
-	if limit, ok := held.Deadline(); ok {
-		limited, over := context.WithDeadlineCause(work, limit, ErrTimeout)
-		return limited, func() {
-			stop()
-			over()
-		}
-	}
-	return work, stop
+	return w.Context.Value(key)
 }
 
 // timeoutError is the reason of an attempt that has failed because its time was over. Err is what the handler says of

@@ -293,3 +293,37 @@ func TestClaimThatIsLostIsNotATimeout(t *testing.T) {
 		}
 	})
 }
+
+// The handler's context, and the item's, may be used to finish the item, although they end by that.
+func TestItemIsFinishedWithItsOwnContext(t *testing.T) {
+	t.Parallel()
+	for name, finish := range map[string]func(context.Context, *queue.Item) error{
+		"Done":   func(ctx context.Context, item *queue.Item) error { return item.Done(ctx) },
+		"Fail":   func(ctx context.Context, item *queue.Item) error { return item.Fail(ctx, errors.New("no")) },
+		"Reject": func(ctx context.Context, item *queue.Item) error { return item.Reject(ctx, "no") },
+		"Return": func(ctx context.Context, item *queue.Item) error { return item.Return(ctx, time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				q := w.queue(queue.Config{Timeout: time.Minute})
+				putAll(t, q, 0, 2)
+				ctx, stop := context.WithCancel(t.Context())
+				runs := 0
+				err := q.Consume(ctx, 1, func(ctx context.Context, item *queue.Item) error {
+					if runs++; runs == 1 {
+						ctx = item.Context()
+					} else {
+						stop()
+					}
+					if err := finish(ctx, item); err != nil || !errors.Is(context.Cause(ctx), queue.ErrFinished) {
+						t.Errorf("got %v, and the context's cause %v", err, context.Cause(ctx))
+					}
+					return nil
+				})
+				if err != nil || runs != 2 {
+					t.Fatal(err, runs)
+				}
+			})
+		})
+	}
+}

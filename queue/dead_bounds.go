@@ -30,7 +30,7 @@ func (b *base) died() {
 func (c *Config) bounded() bool { return c.MaxDead > 0 || c.KeepDead > 0 }
 
 // keepBounds removes dead letters that are too many or too old, as long as the consumer lives: when it comes, after
-// each dead letter of its own, and now and then. If that fails, a later attempt or another consumer does it.
+// each dead letter of its own, and every minute. If that fails, a later attempt or another consumer does it.
 func (d *dispatcher) keepBounds(co *consumer) {
 	ctx, cancel := context.WithCancel(co.ctx)
 	defer cancel()
@@ -78,83 +78,96 @@ func (l *deadLetters) trim(ctx context.Context, co *consumer) (next time.Duratio
 
 // trimSome removes at most dieBatch dead letters, and returns how many.
 //
-// What it removes are the oldest of those that it has counted. A letter that has gone otherwise by then counts as one
-// that it has removed. So consumers that do it at the same time do not remove more than one would.
+// It lists the oldest before it counts all. Those that others remove after the list are among the oldest, too: it has
+// not counted them, or it finds them gone and counts them as removed by itself. So consumers that do it at the same
+// time do not remove more than one would.
 func (l *deadLetters) trimSome(ctx context.Context, sess *zk.Session) (n int, next time.Duration, err error) {
-	dead := l.layout.deadLetters()
-	excess := -1
-	if l.cfg.MaxDead > 0 {
-		total, err := dead.Count(ctx, sess)
-		if err != nil {
+	if l.cfg.KeepDead == 0 { // usually there is nothing to do, and one count tells
+		if excess, err := l.excess(ctx, sess); err != nil || excess <= 0 {
 			return 0, 0, err
 		}
-		excess = total - l.cfg.MaxDead
 	}
-	if excess <= 0 && l.cfg.KeepDead == 0 {
-		return 0, 0, nil
-	}
-	segments, err := dead.Segments(ctx, sess)
+	oldest, err := l.oldest(ctx, sess)
 	if err != nil {
 		return 0, 0, err
 	}
-	for _, s := range segments {
-		names, _, err := sess.Children(ctx, dead.Segment(s))
-		if errors.Is(err, zk.NoNode) {
-			continue
-		}
+	if l.cfg.MaxDead > 0 {
+		excess, err := l.excess(ctx, sess)
 		if err != nil {
-			return n, 0, err
+			return 0, 0, err
 		}
-		items := segment.Numbers(names, segment.ParseItem)
-		items = items[:min(len(items), dieBatch-n)]
-		old, next, err := l.tooOld(ctx, sess, s, items, excess-n)
-		if err != nil {
-			return n, 0, err
-		}
-		b := sess.Batch()
-		gone := make([]*zk.Future[struct{}], len(old))
-		for i, item := range old {
-			gone[i] = b.Delete(dead.Item(s, item), 0) // no client writes it
-		}
-		b.Send()
-		for _, g := range gone {
-			if _, err := g.Get(ctx); err != nil && !errors.Is(err, zk.NoNode) {
-				return n, 0, err
-			}
-			n++
-		}
-		if n == dieBatch || len(old) < len(items) {
-			return n, next, nil
-		}
+		n = max(0, min(excess, len(oldest)))
 	}
-	return n, 0, nil
-}
-
-// tooOld returns the first of the items of a segment, which are in the order of their deaths: as many as are in excess,
-// and those behind them that have been dead for too long. It also returns after how long the next will have been.
-func (l *deadLetters) tooOld(
-	ctx context.Context, sess *zk.Session, s int, items []int, excess int,
-) (old []int, next time.Duration, err error) {
-	n := max(0, min(excess, len(items)))
-	if l.cfg.KeepDead == 0 {
-		return items[:n], 0, nil
+	if l.cfg.KeepDead > 0 {
+		var old int
+		if old, next, err = l.tooOld(ctx, sess, oldest[n:]); err != nil {
+			return 0, 0, err
+		}
+		n += old
 	}
 	b := sess.Batch()
-	looks := make([]*zk.Future[zk.Existence], 0, len(items)-n)
-	for _, item := range items[n:] {
-		looks = append(looks, b.Exists(l.layout.deadLetters().Item(s, item)))
+	gone := make([]*zk.Future[struct{}], n)
+	for i, path := range oldest[:n] {
+		gone[i] = b.Delete(path, 0) // no client writes it
+	}
+	b.Send()
+	for _, g := range gone {
+		if _, err := g.Get(ctx); err != nil && !errors.Is(err, zk.NoNode) {
+			return 0, 0, err
+		}
+	}
+	return n, next, nil
+}
+
+// excess returns how many dead letters there are beyond the bound.
+func (l *deadLetters) excess(ctx context.Context, sess *zk.Session) (int, error) {
+	total, err := l.layout.deadLetters().Count(ctx, sess)
+	return total - l.cfg.MaxDead, err
+}
+
+// oldest returns the paths of the first dieBatch dead letters, in the order of their deaths.
+func (l *deadLetters) oldest(ctx context.Context, sess *zk.Session) (paths []string, err error) {
+	dead := l.layout.deadLetters()
+	segments, err := dead.Segments(ctx, sess)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range segments {
+		names, _, err := sess.Children(ctx, dead.Segment(s))
+		if err != nil && !errors.Is(err, zk.NoNode) {
+			return nil, err
+		}
+		for _, item := range segment.Numbers(names, segment.ParseItem) {
+			if len(paths) == dieBatch {
+				return paths, nil
+			}
+			paths = append(paths, dead.Item(s, item))
+		}
+	}
+	return paths, nil
+}
+
+// tooOld returns how many of the letters, the oldest first, have been dead for too long, and after how long the next
+// will have been.
+func (l *deadLetters) tooOld(
+	ctx context.Context, sess *zk.Session, letters []string,
+) (n int, next time.Duration, err error) {
+	b := sess.Batch()
+	looks := make([]*zk.Future[zk.Existence], len(letters))
+	for i, path := range letters {
+		looks[i] = b.Exists(path)
 	}
 	b.Send()
 	for _, look := range looks {
 		e, err := look.Get(ctx)
 		if err != nil {
-			return nil, 0, err
+			return 0, 0, err
 		}
 		left := e.Stat.Ctime + l.cfg.KeepDead.Milliseconds() - l.clock.now()
 		if e.Exists && left > 0 {
-			return items[:n], time.Duration(left) * time.Millisecond, nil
+			return n, time.Duration(left) * time.Millisecond, nil
 		}
 		n++
 	}
-	return items[:n], 0, nil
+	return n, 0, nil
 }

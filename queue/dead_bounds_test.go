@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/queue"
-	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
@@ -143,9 +143,10 @@ func TestRequeueAndRemovalOfADeadLetterExcludeEachOther(t *testing.T) {
 		q := w.queue(queue.Config{})
 		putAll(t, q, 0, 3)
 		kill(t, q, 3)
+		held, release := context.WithCancel(t.Context())
 		w.Control(func(r zktest.Request) zktest.Fault {
 			if len(r.Parts) > 1 && r.Parts[0].Op == zktest.OpDelete {
-				return zktest.Delay(time.Minute) // the requeue
+				return zktest.Until(held) // the requeue
 			}
 			return zktest.Pass
 		})
@@ -161,6 +162,7 @@ func TestRequeueAndRemovalOfADeadLetterExcludeEachOther(t *testing.T) {
 		bounded := w.queue(queue.Config{MaxDead: 1})
 		wantEmpty(t, bounded)
 		synctest.Wait()
+		release()
 		if n := <-result; n != 1 {
 			t.Errorf("%d were requeued, want the one that was left", n)
 		}
@@ -180,33 +182,32 @@ func TestFaultsWhileDeadLettersAreRemovedChangeNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				plain := w.queue(queue.Config{}.WithSegment(3))
-				steps := 0
-				for step, reached := 1, true; reached; step++ {
+				for step := 1; step <= 20; step++ {
 					putAll(t, plain, 0, 10)
 					kill(t, plain, 10)
 					pass(time.Minute)
-					q := w.queue(queue.Config{MaxDead: 4, KeepDead: time.Hour})
-					reached = false
+					q := w.queue(queue.Config{MaxDead: 4})
+					var reached atomic.Bool
 					w.Control(func(r zktest.Request) zktest.Fault {
 						if r.Seq != step {
 							return zktest.Pass
 						}
-						reached = true
+						reached.Store(true)
 						return fault
 					})
 					wantEmpty(t, q)
-					pass(5 * time.Minute)
+					pass(2 * time.Minute)
 					w.Control(nil)
+					if !reached.Load() {
+						t.Fatalf("there is no step %d", step)
+					}
 					wantDead(t, plain, 6, 10)
-					pass(time.Hour)
-					wantLen(t, plain, queue.Counts{})
+					if _, err := plain.PurgeDead(t.Context()); err != nil {
+						t.Fatal(err)
+					}
 					if err := q.Close(t.Context()); err != nil {
 						t.Fatal(err)
 					}
-					steps = step
-				}
-				if steps < 20 {
-					t.Errorf("only %d steps had a fault", steps)
 				}
 			})
 		})
@@ -220,25 +221,6 @@ func TestBoundsOfDeadLettersThatMakeNoSenseAreRefused(t *testing.T) {
 			if _, err := queue.New(client, root, cfg); err == nil {
 				t.Errorf("%+v was taken", cfg)
 			}
-		}
-	})
-}
-
-func TestCloseEndsTheRemovalOfDeadLetters(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		q := w.queue(queue.Config{KeepDead: time.Hour})
-		putAll(t, q, 0, 3)
-		kill(t, q, 3)
-		w.Stop()
-		pass(2 * time.Hour)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		begin := time.Now()
-		if err := q.Close(ctx); err != nil && !errors.Is(err, zk.ErrClosed) {
-			t.Log(err)
-		}
-		if took := time.Since(begin); took > 10*time.Second {
-			t.Errorf("Close took %v", took)
 		}
 	})
 }

@@ -32,7 +32,9 @@ const (
 	dirPause     = "pause"
 )
 
-var dirs = []string{dirReady, dirClaims, dirFree, dirConsumers, dirDelayed, dirDead, dirKeys, dirReceipts, dirWaiters, dirPause}
+var dirs = []string{
+	dirReady, dirClaims, dirFree, dirConsumers, dirDelayed, dirDead, dirKeys, dirReceipts, dirWaiters, dirPause,
+}
 
 // layout is where a queue's nodes are, and how they are created.
 type layout struct {

@@ -112,12 +112,13 @@ func TestNothingIsClaimedAfterAPause(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				claims := make(chan struct{}, 9)
+				claims := make(chan struct{}, 99)
+				held, release := context.WithCancel(t.Context())
 				w.Control(func(r zktest.Request) zktest.Fault {
 					if len(r.Parts) > 1 && r.Parts[1].Op == zktest.OpCreate &&
 						strings.HasPrefix(r.Parts[1].Path, root+"/claims/") {
 						claims <- struct{}{}
-						return zktest.Delay(time.Minute)
+						return zktest.Until(held)
 					}
 					return zktest.Pass
 				})
@@ -125,6 +126,7 @@ func TestNothingIsClaimedAfterAPause(t *testing.T) {
 				go takeInto(t, worker, got)
 				<-claims
 				pause(t, operator, "")
+				release()
 				pass(10 * time.Minute)
 				select {
 				case item := <-got:
@@ -291,7 +293,7 @@ func TestConnectionLostAtAnyStepOfAPauseChangesNothing(t *testing.T) {
 					w.Control(nil)
 					_, stat, err := sess.Get(t.Context(), root+"/pause")
 					if err != nil || int(stat.Version) != 4*step-1 {
-						t.Fatalf("fault at step %d: the node's version is %d, %v, want %d", step, stat.Version, err, 4*step-1)
+						t.Fatalf("step %d: the node's version is %d, %v, want %d", step, stat.Version, err, 4*step-1)
 					}
 					resume(t, q)
 					steps = step

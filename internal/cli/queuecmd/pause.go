@@ -54,9 +54,9 @@ func newPause(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause PATH",
 		Short: "Let no consumer take items until resume",
-		Long: `Pauses the queue at PATH for all consumers, until turnstile queue resume, also across their restarts. Items
-that consumers have begun are finished; puts go on. If the queue is paused already, the first pause stays. A
-queue that does not exist is created.`,
+		Long: `Pauses the queue at PATH for all consumers, until turnstile queue resume, also across their restarts.
+Items that consumers have begun are finished; puts go on. If the queue is paused already, the first pause stays.
+A queue that does not exist is created.`,
 		Example: `  turnstile queue pause /mail --reason 'the mail server is down'`,
 		Args:    command.ExactArgs(1, "PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -102,6 +102,7 @@ func TestPauseTellsWhoAndWhyAndStays(t *testing.T) {
 
 // A claim that is under way when the queue is paused is refused, even if its consumer has not heard of the pause.
 func TestNothingIsClaimedAfterAPause(t *testing.T) {
+	t.Parallel()
 	for name, free := range map[string]bool{"behind the cursor": false, "given back": true} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

@@ -11,8 +11,8 @@ import (
 
 // workContext is the context of a handler: it ends when the item's does, and has the values of another.
 type workContext struct {
-	context.Context // the item's
-	values          context.Context
+	context.Context                 //nolint:containedctx // it is one: the item's
+	values          context.Context //nolint:containedctx // it is one
 }
 
 // Value looks among the caller's values first. The item's context has none of its own but those of package context,

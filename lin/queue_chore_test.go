@@ -159,7 +159,7 @@ func (c *consumer) lookAtPause(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	if data, stat, err := sess.Get(ctx, c.Root+"/"+c.place+"/pause"); err == nil {
+	if data, stat, err := sess.Get(ctx, c.Root+"/"+c.place+"/gate"); err == nil {
 		seen := &lincheck.PauseState{Version: stat.Version, Zxid: stat.Mzxid, Paused: len(data) > 0}
 		c.report(report{Place: c.place, Pause: seen})
 	}

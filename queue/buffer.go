@@ -47,7 +47,7 @@ func (b *buffer) last() place {
 // that comes first may have arrived.
 func (b *buffer) mustFetch() bool {
 	best, ok := b.best()
-	return !ok || b.paused || b.pause.hasFired() || b.fetching || b.dirty || b.urgent(best.priority) ||
+	return !ok || b.paused || b.gate.hasFired() || b.fetching || b.dirty || b.urgent(best.priority) ||
 		b.nextDue > 0 && b.clock.now() >= b.nextDue
 }
 

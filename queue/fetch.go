@@ -26,6 +26,8 @@ type fetcher struct {
 	consumers  int     // how many consumers there were then
 	spread     int     // how many consumers try to claim at the same time, by estimate: see metOthers
 
+	limit *limit // of a queue with a rate, as the current step has found it; nil: there is none
+
 	// Of the transactions that move delayed items.
 	delays    int32 // the version of the delayed items' change node at the last look; -1: never
 	packet    int   // how large the transactions may be, in bytes; 0: Config.MaxPacket
@@ -296,7 +298,7 @@ func (f *fetcher) tidy(ready *segment.List, n int) {
 func (f *fetcher) claimBehind(ready *segment.List, at place, end int, class string, version int32) (*lease, error) {
 	d := f.co.d
 	d.mu.Lock()
-	room := f.co.room()
+	room := f.mayClaim(f.co.room())
 	if segment.Large([]byte(class)) {
 		room = min(room, maxLarge)
 	}
@@ -358,9 +360,13 @@ var errTaken = fmt.Errorf("%w, and has claimed the same", errAgain)
 func (f *fetcher) make(l *lease, ops ...zk.Op) error {
 	d := f.co.d
 	ops = append([]zk.Op{zk.CheckOp(f.co.node, -1), d.layout.store.CreateOp(l.path, l.claimed.encode())}, ops...)
+	own := len(ops)
 	d.mu.Lock()
-	ops = append(ops, zk.CheckOp(d.layout.path(dirPause), f.co.version)) // last
+	ops = append(ops, zk.CheckOp(d.layout.path(dirGate), f.co.version))
 	d.mu.Unlock()
+	if f.limit != nil {
+		ops = append(ops, f.limit.op(d, l.size))
+	}
 	for {
 		results, err := f.co.sess.Multi(f.co.ctx, ops...)
 		if err == nil {
@@ -375,8 +381,10 @@ func (f *fetcher) make(l *lease, ops ...zk.Op) error {
 		case refused && failed.Index == 1 && errors.Is(failed, zk.NoNode):
 			d.recheckNodes()
 			return errAgain
-		case refused && failed.Index == len(ops)-1 && errors.Is(failed, zk.BadVersion):
-			f.forgetPause()
+		case refused && failed.Index >= own && errors.Is(failed, zk.BadVersion): // another consumer has used the rate
+			if failed.Index == own {
+				f.forgetGate()
+			}
 			return errAgain
 		case refused && failed.Index == 2 && (errors.Is(failed, zk.BadVersion) || errors.Is(failed, zk.NoNode)):
 			f.metOthers()
@@ -488,7 +496,7 @@ func (f *fetcher) adopt(ctx context.Context, c *claim) (bool, error) {
 		s, rest = rest, itemRange{Last: -1}
 	}
 	d.mu.Lock()
-	room := f.co.room()
+	room := f.mayClaim(f.co.room())
 	parts := max(1, min(f.consumers, f.maxParts()/2))
 	var free []itemRange
 	for _, s := range []itemRange{s.from(s.First + room), rest} {

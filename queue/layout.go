@@ -29,11 +29,13 @@ const (
 	dirKeys      = "keys"
 	dirReceipts  = "receipts"
 	dirWaiters   = "waiters"
-	dirPause     = "pause"
+	dirGate      = "gate"
+	dirRate      = "rate"
 )
 
 var dirs = []string{
-	dirReady, dirClaims, dirFree, dirConsumers, dirDelayed, dirDead, dirKeys, dirReceipts, dirWaiters, dirPause,
+	dirReady, dirClaims, dirFree, dirConsumers, dirDelayed, dirDead, dirKeys, dirReceipts, dirWaiters,
+	dirGate, dirRate,
 }
 
 // layout is where a queue's nodes are, and how they are created.

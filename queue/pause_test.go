@@ -256,7 +256,7 @@ func TestPauseNodeThatIsRemovedComesBack(t *testing.T) {
 		doneInOrder(t, q, 0, 1)
 		pass(time.Minute)
 		pause(t, q, "")
-		if err := sess.Delete(t.Context(), root+"/pause", -1); err != nil {
+		if err := sess.Delete(t.Context(), root+"/gate", -1); err != nil {
 			t.Fatal(err)
 		}
 		doneInOrder(t, q, 1, 3)
@@ -292,7 +292,7 @@ func TestConnectionLostAtAnyStepOfAPauseChangesNothing(t *testing.T) {
 					resume(t, q)
 					pause(t, q, "")
 					w.Control(nil)
-					_, stat, err := sess.Get(t.Context(), root+"/pause")
+					_, stat, err := sess.Get(t.Context(), root+"/gate")
 					if err != nil || int(stat.Version) != 4*step-1 {
 						t.Fatalf("step %d: the node's version is %d, %v, want %d", step, stat.Version, err, 4*step-1)
 					}
@@ -317,7 +317,7 @@ func TestPauseWhoseReplyIsLateDoesNotUndoAResume(t *testing.T) {
 		w.Control(func(r zktest.Request) zktest.Fault {
 			mu.Lock()
 			defer mu.Unlock()
-			if len(r.Parts) == 2 && r.Parts[1].Path == root+"/pause" && hit == 0 {
+			if len(r.Parts) == 2 && r.Parts[1].Path == root+"/gate" && hit == 0 {
 				hit++
 				w.Mute(r.Session)
 			}
@@ -342,7 +342,7 @@ func TestCallerOfAPauseThatLeavesDoesNotKnow(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
 		w.Control(func(r zktest.Request) zktest.Fault {
-			if len(r.Parts) == 2 && r.Parts[1].Path == root+"/pause" {
+			if len(r.Parts) == 2 && r.Parts[1].Path == root+"/gate" {
 				return zktest.DelayReply(time.Hour)
 			}
 			return zktest.Pass

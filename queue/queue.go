@@ -32,6 +32,9 @@ var (
 	ErrEmpty = errors.New("queue: no item is ready")
 	// ErrPaused is the answer of TryTake while the queue is paused. It is an ErrEmpty, too.
 	ErrPaused = fmt.Errorf("%w: the queue is paused", ErrEmpty)
+	// ErrLimited is the answer of TryTake while the queue has delivered as much as its rate allows. It is an ErrEmpty,
+	// too.
+	ErrLimited = fmt.Errorf("%w: the queue's rate allows no more now", ErrEmpty)
 	// ErrFull is the answer to a put that would exceed Config.MaxItems.
 	ErrFull = errors.New("queue: full")
 	// ErrTooLarge is the answer to a put of an item that no server would accept. Nothing was sent.

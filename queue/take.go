@@ -45,7 +45,8 @@ func (q *Queue) Take(ctx context.Context) (*Item, error) {
 	return items[0], nil
 }
 
-// TryTake returns the next item if one is ready, and ErrEmpty at once if none is, or ErrPaused if the queue is paused.
+// TryTake returns the next item if one is ready, and ErrEmpty at once if none is, which is also
+// ErrPaused or ErrLimited if that is why.
 func (q *Queue) TryTake(ctx context.Context) (*Item, error) {
 	items, err := q.dispatcher.take(ctx, 1, true)
 	if err != nil {
@@ -209,18 +210,21 @@ func (d *dispatcher) step(ctx context.Context) error {
 		return err
 	}
 	d.served = co
-	if paused, err := co.fetcher.lookAtPause(ctx); err != nil {
+	if err := co.fetcher.lookAtGate(ctx); err != nil {
 		return err
-	} else if paused {
-		return d.stayPaused(ctx, co)
 	}
 	d.mu.Lock()
-	mustFetch, more := co.mustFetch(), d.more
+	mustFetch, more := co.mustFetch(), d.more && co.rate == nil
 	d.more = false
 	if mustFetch {
 		d.takers.noteFetch()
 	}
 	d.mu.Unlock()
+	if err := co.fetcher.shut(ctx, mustFetch); errors.Is(err, ErrEmpty) {
+		return d.stayShut(ctx, co, err)
+	} else if err != nil {
+		return err
+	}
 	found := false
 	if mustFetch || more {
 		if err := co.returner.begin(ctx); err != nil {

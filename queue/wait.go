@@ -83,10 +83,14 @@ func (w *waiter) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) e
 		}
 	}
 	w.co.d.mu.Lock()
-	pause, paused := w.co.pause, w.co.paused
+	gate, paused := w.co.gate, w.co.paused
 	w.co.d.mu.Unlock()
-	if paused && pause != nil { // then nothing else matters
-		wg.Go(func() { w.co.awaitChange(ctx, pause, cancel) })
+	if limit := w.co.fetcher.limit; gate != nil && (paused || limit != nil && limit.items == 0) {
+		// Until the gate changes, or the next item may be claimed, nothing else matters.
+		wg.Go(func() { w.co.awaitChange(ctx, gate, cancel) })
+		if !paused {
+			defer w.until(limit.next, cancel)()
+		}
 		<-ctx.Done()
 		return nil
 	}
@@ -113,11 +117,15 @@ func (w *waiter) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) e
 		wg.Go(func() { w.co.awaitChange(ctx, a, cancel) })
 	}
 	if due > 0 {
-		timer := time.AfterFunc(time.Duration(max(1, due-w.co.d.clock.now()))*time.Millisecond, cancel)
-		defer timer.Stop()
+		defer w.until(due, cancel)()
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// until calls f at a time, in ms since 1970 by the servers' clock, unless stop is called before.
+func (w *waiter) until(ms int64, f func()) (stop func() bool) {
+	return time.AfterFunc(time.Duration(max(1, ms-w.co.d.clock.now()))*time.Millisecond, f).Stop
 }
 
 // leave gives up the place among the waiting consumers.

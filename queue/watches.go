@@ -33,7 +33,7 @@ type watches struct {
 	newPriority *watch         // on the list of priorities
 	delayed     *watch         // on the change node of delayed items; set while first among the waiting consumers
 	left        *watch         // on the list of consumers; set before listing what those that are gone have left behind
-	pauseState
+	gateState
 }
 
 // keepOnly forgets the watches of all other ready lists, which another client has removed, and returns them: one that
@@ -60,7 +60,7 @@ func (a *watches) forgetAll() []*zk.Watch {
 		}
 	}
 	clear(a.changes)
-	a.newPriority, a.delayed, a.left, a.pause = nil, nil, nil, nil
+	a.newPriority, a.delayed, a.left, a.gate = nil, nil, nil, nil
 	return watches
 }
 
@@ -75,7 +75,7 @@ func (a *watches) all() []*watch {
 	for _, x := range a.changes {
 		list = append(list, x)
 	}
-	for _, x := range []*watch{a.newPriority, a.delayed, a.left, a.pause} {
+	for _, x := range []*watch{a.newPriority, a.delayed, a.left, a.gate} {
 		if x != nil {
 			list = append(list, x)
 		}
@@ -106,7 +106,7 @@ func (a *watches) noteMore(priority int) {
 
 // allQuiet reports whether every watch is set that a waiting consumer needs, and none has fired.
 func (a *watches) allQuiet(priorities []int) bool {
-	if a.newPriority.hasFired() || a.delayed.hasFired() || a.left.hasFired() || a.pause.hasFired() {
+	if a.newPriority.hasFired() || a.delayed.hasFired() || a.left.hasFired() || a.gate.hasFired() {
 		return false
 	}
 	for _, p := range priorities {

@@ -165,7 +165,7 @@ func (p *pool) next(ctx context.Context, client *zk.Client, q *queue.Queue, n in
 			return item, err
 		}
 		if !p.busy() { // otherwise our own commands may add items
-			if empty, err := p.empty(ctx, q, errors.Is(err, queue.ErrPaused)); empty || err != nil {
+			if empty, err := p.empty(ctx, q, err); empty || err != nil {
 				return nil, cmp.Or(err, errNothingLeft)
 			}
 		}
@@ -191,11 +191,11 @@ func (p *pool) takeFor(ctx context.Context, q *queue.Queue, pause time.Duration)
 	return item, err
 }
 
-// empty reports whether there is nothing left that --until waits for. No item is ready unless the queue is paused, and
+// empty reports whether there is nothing left that --until waits for. No item could be taken, for the given reason, and
 // no command runs.
-func (p *pool) empty(ctx context.Context, q *queue.Queue, paused bool) (bool, error) {
+func (p *pool) empty(ctx context.Context, q *queue.Queue, reason error) (bool, error) {
 	if p.consumer.until.Value == untilIdle {
-		if !paused {
+		if !errors.Is(reason, queue.ErrPaused) && !errors.Is(reason, queue.ErrLimited) {
 			return true, nil
 		}
 		n, err := q.Len(ctx)

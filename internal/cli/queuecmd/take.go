@@ -214,6 +214,9 @@ func (w *consumer) first(ctx context.Context, client *zk.Client, q *queue.Queue)
 		if p, err := q.Paused(ctx); err == nil && p != nil {
 			return fmt.Sprintf("the queue is paused %s, %d ready", pauseText(p), n.Ready)
 		}
+		if r, err := q.Rate(ctx); err == nil && r != (queue.Rate{}) && n.Ready > 0 {
+			return fmt.Sprintf("the queue delivers no more than %d items in %v, %d ready", r.Items, r.Per, n.Ready)
+		}
 		return fmt.Sprintf("no item is ready, %d delayed, %d claimed, %d dead", n.Delayed, n.Claimed, n.Dead)
 	})
 }

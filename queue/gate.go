@@ -1,0 +1,169 @@
+package queue
+
+// The node that says whether consumers may claim items, and how fast.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// gateRecord is the data of the gate node. The data is empty while there is neither a pause nor a rate.
+type gateRecord struct {
+	Pause *pauseRecord `json:"pause,omitempty"`
+	Rate  *rateRecord  `json:"rate,omitempty"`
+}
+
+// parseGate never fails: a person or another program that writes anything else has paused the queue.
+func parseGate(data []byte) gateRecord {
+	var g gateRecord
+	if len(data) > 0 && json.Unmarshal(data, &g) != nil {
+		return gateRecord{Pause: &pauseRecord{Reason: string(data)}}
+	}
+	return g
+}
+
+func (g gateRecord) encode() ([]byte, error) {
+	if g == (gateRecord{}) {
+		return nil, nil
+	}
+	return json.Marshal(g)
+}
+
+// gate reads the gate node.
+func (r reader) gate(ctx context.Context) (g gateRecord, stat zk.Stat, err error) {
+	err = r.retryRead(ctx, func(sess *zk.Session) error {
+		b := sess.Batch()
+		b.Sync(r.layout.path(dirGate))
+		get := b.Get(r.layout.path(dirGate))
+		b.Send()
+		node, err := get.Get(ctx)
+		g, stat = parseGate(node.Data), node.Stat
+		return err
+	})
+	return g, stat, err
+}
+
+// setGate changes the gate node as change says, which returns false if it is right as it is. It writes on condition of
+// the version that it has seen, so that it does not undo what another client does meanwhile. It does ops, too, if it
+// writes.
+func (p *producer) setGate(ctx context.Context, change func(*gateRecord) bool, ops ...zk.Op) error {
+	for {
+		g, stat, err := p.gate(ctx)
+		if err != nil {
+			return err
+		}
+		if g.Pause != nil && g.Pause.At == 0 {
+			g.Pause.At = stat.Mtime
+		}
+		if !change(&g) {
+			return nil
+		}
+		data, err := g.encode()
+		if err != nil {
+			return err
+		}
+		err = p.apply(ctx, append([]zk.Op{zk.SetOp(p.layout.path(dirGate), data, stat.Version)}, ops...)...)
+		switch {
+		case err == nil:
+			return nil
+		case zk.OutcomeOf(err) == zk.Unknown:
+			return err
+		case !errors.Is(err, zk.BadVersion) && !p.missing(err):
+			return err
+		}
+	}
+}
+
+// gateState is what a consumer knows of the gate node. It is part of the watches.
+type gateState struct {
+	gate    *watch // on the gate node
+	paused  bool
+	rate    *rateRecord // nil: there is no limit
+	version int32       // of the gate node: claims are made on condition of it; -1: of any
+}
+
+// lookAtGate learns whether the queue is paused, and how fast items may be claimed, as far as this consumer's server
+// has been told. It asks only if the gate node may have changed.
+func (f *fetcher) lookAtGate(ctx context.Context) error {
+	d := f.co.d
+	d.mu.Lock()
+	known := !f.co.gate.hasFired()
+	d.mu.Unlock()
+	if known {
+		return nil
+	}
+	data, stat, w, err := f.co.sess.GetW(ctx, d.layout.path(dirGate))
+	if err != nil {
+		return err
+	}
+	g := parseGate(data)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f.co.gateState = gateState{&watch{w: w}, g.Pause != nil, g.Rate, stat.Version}
+	return nil
+}
+
+// forgetGate makes the consumer look at the gate node again: a claim was refused because the node has changed. The
+// watch tells, too, but perhaps later.
+func (f *fetcher) forgetGate() {
+	f.co.d.mu.Lock()
+	w := f.co.gate
+	f.co.gate = nil
+	f.co.d.mu.Unlock()
+	if w != nil {
+		w.w.Close()
+	}
+}
+
+// shut returns ErrPaused or ErrLimited while the consumer may not claim anything, and otherwise nil. It looks at the
+// rate only if the consumer is about to claim.
+func (f *fetcher) shut(ctx context.Context, claims bool) error {
+	f.co.d.mu.Lock()
+	paused, rate := f.co.paused, f.co.rate
+	f.co.d.mu.Unlock()
+	f.limit = nil
+	switch {
+	case paused:
+		return ErrPaused
+	case rate == nil || !claims:
+		return nil
+	}
+	return f.lookAtLimit(ctx, rate)
+}
+
+// stayShut does the next thing for the takers while the consumer may claim nothing, for the reason that shut tells: it
+// gives back what was claimed ahead, answers those that do not want to wait, and waits.
+func (d *dispatcher) stayShut(ctx context.Context, co *consumer, reason error) error {
+	d.mu.Lock()
+	d.more = false
+	d.takers.noteFetch()
+	trying, buffered := d.takers.trying(), len(co.leases) > 0
+	d.mu.Unlock()
+	if buffered {
+		if _, err := co.returner.returnAll(co.ctx, false); err != nil {
+			return err
+		}
+	}
+	if trying { // it learns what is true now, not what a server that lags behind believes
+		if err := co.sess.Sync(ctx, d.layout.root); err != nil {
+			return err
+		}
+		if err := co.fetcher.lookAtGate(ctx); err != nil {
+			return err
+		}
+		if err := co.fetcher.shut(ctx, true); !errors.Is(err, ErrEmpty) {
+			return err
+		}
+	}
+	d.mu.Lock()
+	d.takers.nothingThere(reason)
+	waiting := len(d.takers) > 0
+	d.mu.Unlock()
+	if waiting {
+		return co.waiter.wait(ctx)
+	}
+	return nil
+}

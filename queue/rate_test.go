@@ -167,7 +167,8 @@ func TestNewRateReachesThoseWhoWait(t *testing.T) {
 func TestEveryAttemptCounts(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		r := queue.Rate{Items: 1, Per: time.Second, Burst: 1}
-		q := w.queue(queue.Config{MaxAttempts: 3, Backoff: queue.Backoff{First: time.Millisecond, Max: time.Millisecond}})
+		soon := queue.Backoff{First: time.Millisecond, Max: time.Millisecond}
+		q := w.queue(queue.Config{MaxAttempts: 3, Backoff: soon})
 		putAll(t, q, 0, 10)
 		setRate(t, q, r)
 		ctx, stop := context.WithCancel(t.Context())
@@ -299,9 +300,15 @@ func TestRatesThatMakeNoSenseAreRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
 		for _, r := range []queue.Rate{
-			{Items: 1}, {Per: time.Second}, {Items: -1, Per: time.Second}, {Items: 1, Per: -time.Second},
-			{Items: 1, Per: time.Microsecond}, {Items: 1, Per: 400 * 24 * time.Hour}, {Burst: 1},
-			{Items: 2, Per: time.Second, Burst: 3}, {Items: 2, Per: time.Second, Burst: -1},
+			{Items: 1},
+			{Per: time.Second},
+			{Items: -1, Per: time.Second},
+			{Items: 1, Per: -time.Second},
+			{Items: 1, Per: time.Microsecond},
+			{Items: 1, Per: 400 * 24 * time.Hour},
+			{Burst: 1},
+			{Items: 2, Per: time.Second, Burst: 3},
+			{Items: 2, Per: time.Second, Burst: -1},
 			{Items: 2_000_000_000, Per: time.Second},
 		} {
 			if err := q.SetRate(t.Context(), r); !errors.Is(err, zk.BadArguments) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -109,4 +110,23 @@ func exampleConsume(ctx context.Context) error {
 		fmt.Println("dead:", letter.Reason)
 	}
 	return nil
+}
+
+// hourly is a schedule. Those of github.com/robfig/cron/v3 fit, too.
+type hourly struct{}
+
+func (hourly) Next(t time.Time) time.Time { return t.Truncate(time.Hour).Add(time.Hour) }
+
+// Run it on several machines: each hour's item is put once, by one of them.
+func ExampleQueue_Repeat() {
+	repeat := func(ctx context.Context, q *queue.Queue) error {
+		return q.Repeat(ctx, queue.Periodic{
+			Name:     "report",
+			Schedule: hourly{},
+			Message: func(due time.Time) queue.Message {
+				return queue.Message{Body: []byte("report of " + due.Format(time.DateTime))}
+			},
+		})
+	}
+	_ = repeat
 }

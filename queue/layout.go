@@ -31,11 +31,12 @@ const (
 	dirWaiters   = "waiters"
 	dirGate      = "gate"
 	dirRate      = "rate"
+	dirPeriodic  = "periodic"
 )
 
 var dirs = []string{
 	dirReady, dirClaims, dirFree, dirConsumers, dirDelayed, dirDead, dirKeys, dirReceipts, dirWaiters,
-	dirGate, dirRate,
+	dirGate, dirRate, dirPeriodic,
 }
 
 // layout is where a queue's nodes are, and how they are created.

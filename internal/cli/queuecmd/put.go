@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/seed-a3166700/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/internal/supervise"
@@ -27,15 +28,49 @@ const maxTime = 10 * 365 * 24 * time.Hour
 // putter is "turnstile queue put".
 type putter struct {
 	access
+	messageFlags
+	key   string
+	lines bool
+	null  bool
+
+	message queue.Message // without its body
+}
+
+// messageFlags are the flags that say how an item is put.
+type messageFlags struct {
 	priority int
 	delay    command.Duration
 	timeout  command.Duration
-	key      string
 	headers  []string
-	lines    bool
-	null     bool
+}
 
-	message queue.Message // without its body
+func (m *messageFlags) flags(flags *pflag.FlagSet) {
+	flags.IntVar(&m.priority, "priority", 0,
+		fmt.Sprintf("smaller is served first, from %d to %d", queue.MostUrgent, queue.LeastUrgent))
+	flags.Var(&m.delay, "delay", "how long until the item is ready")
+	flags.Var(&m.timeout, "timeout", "how long an attempt at the item may take; 0 means as long as its consumer says")
+	flags.StringArrayVar(&m.headers, "header", nil, "`name=value` to store with the item (repeatable)")
+}
+
+// parse returns the message without its body.
+func (m *messageFlags) parse(cmd *cobra.Command) (queue.Message, error) {
+	if m.priority < queue.MostUrgent || m.priority > queue.LeastUrgent {
+		return queue.Message{},
+			command.Usagef(cmd, "--priority must be from %d to %d", queue.MostUrgent, queue.LeastUrgent)
+	}
+	message := queue.Message{Priority: m.priority, Delay: time.Duration(m.delay), Timeout: time.Duration(m.timeout)}
+	for _, header := range m.headers {
+		name, value, ok := strings.Cut(header, "=")
+		if _, twice := message.Headers[name]; !ok || name == "" || twice {
+			return message,
+				command.Usagef(cmd, "--header %q must be name=value, and each name must be used once", header)
+		}
+		if message.Headers == nil {
+			message.Headers = make(map[string]string)
+		}
+		message.Headers[name] = value
+	}
+	return message, nil
 }
 
 // putJSON is what "turnstile queue put --json" prints.
@@ -87,12 +122,8 @@ signal N interrupted it.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&p.priority, "priority", 0,
-		fmt.Sprintf("smaller is served first, from %d to %d", queue.MostUrgent, queue.LeastUrgent))
-	flags.Var(&p.delay, "delay", "how long until the item is ready")
-	flags.Var(&p.timeout, "timeout", "how long an attempt at the item may take; 0 means as long as its consumer says")
+	p.messageFlags.flags(flags)
 	flags.StringVar(&p.key, "key", "", "put only if no item was put with the same `text` in the last day")
-	flags.StringArrayVar(&p.headers, "header", nil, "`name=value` to store with the item (repeatable)")
 	flags.BoolVar(&p.lines, "lines", false, "put each line of standard input as one item")
 	flags.BoolVarP(&p.null, "null", "0", false, "with --lines, lines end with a NUL byte, as find -print0 writes them")
 	p.access.flags(cmd, "one JSON object")
@@ -113,21 +144,10 @@ func (p *putter) parse(cmd *cobra.Command, args []string) error {
 		return command.Usagef(cmd, "--key is for one item: leave --lines out")
 	case p.null && !p.lines:
 		return command.Usagef(cmd, "--null is for --lines")
-	case p.priority < queue.MostUrgent || p.priority > queue.LeastUrgent:
-		return command.Usagef(cmd, "--priority must be from %d to %d", queue.MostUrgent, queue.LeastUrgent)
 	}
-	p.message = queue.Message{Priority: p.priority, Delay: time.Duration(p.delay), Timeout: time.Duration(p.timeout)}
-	for _, header := range p.headers {
-		name, value, ok := strings.Cut(header, "=")
-		if _, twice := p.message.Headers[name]; !ok || name == "" || twice {
-			return command.Usagef(cmd, "--header %q must be name=value, and each name must be used once", header)
-		}
-		if p.message.Headers == nil {
-			p.message.Headers = make(map[string]string)
-		}
-		p.message.Headers[name] = value
-	}
-	return nil
+	var err error
+	p.message, err = p.messageFlags.parse(cmd)
+	return err
 }
 
 // body returns what to put: the argument, or standard input.

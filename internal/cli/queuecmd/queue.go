@@ -31,7 +31,7 @@ it, it is never delivered again.`,
   turnstile queue work /mail --workers 4 -- ./send-mail
   seq 1000 | turnstile queue put /numbers --lines
   turnstile queue len /numbers`,
-	}, newPut(app), newTake(app), newWork(app), newList(app), newItems(app), newShow(app), newLen(app),
+	}, newPut(app), newCron(app), newTake(app), newWork(app), newList(app), newItems(app), newShow(app), newLen(app),
 		newRemove(app), newPause(app), newResume(app), newRate(app), newDead(app), newPurge(app))
 }
 

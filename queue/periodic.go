@@ -1,0 +1,217 @@
+package queue
+
+// Items that are put again and again, at the times of a schedule.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// Schedule tells the times of a periodic item. The schedules of github.com/robfig/cron/v3 are such.
+type Schedule interface {
+	// Next returns the first time after t, or the zero Time if there is none. It must return the same for the same t
+	// in all processes.
+	Next(t time.Time) time.Time
+}
+
+// Periodic is an item that Repeat puts at the times of a schedule.
+type Periodic struct {
+	// Name tells it from others in the queue. Processes that give the same name must give the same schedule.
+	Name     string
+	Schedule Schedule
+	// Message returns what to put for a time of the schedule.
+	Message func(due time.Time) Message
+	// Put, unless nil, is called after this process has put an item.
+	Put func(due time.Time, id string)
+
+	_ struct{}
+}
+
+func (p *Periodic) check() error {
+	switch {
+	case p.Name == "" || p.Name == "." || p.Name == "..":
+		return fmt.Errorf("%w: a periodic item needs a name, not %q", zk.BadArguments, p.Name)
+	case p.Schedule == nil || p.Message == nil:
+		return fmt.Errorf("%w: the periodic item %q needs a Schedule and a Message", zk.BadArguments, p.Name)
+	}
+	return nil
+}
+
+// Repeat puts an item at each time of each schedule, until ctx ends. Then it returns nil. Any number of processes may
+// repeat the same names: each time's item is put exactly once, by the one that is elected, and when that one leaves or
+// crashes, another takes its place.
+//
+// The first Repeat of a name begins with the first time after it, by the servers' clock. If no process repeats the name
+// for a while, or the servers cannot be reached, one item is put for the first of the times that were missed, and the
+// others are left out. The times are in the location time.Local; a schedule may choose another.
+//
+// It returns an error if a message is refused (a TooLargeError, or zk.BadArguments), or the servers refuse the client's
+// credentials. If the queue is full, it waits for room.
+func (q *Queue) Repeat(ctx context.Context, items ...Periodic) error {
+	for i := range items {
+		if err := items[i].check(); err != nil {
+			return q.failed("repeat", err)
+		}
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var wg sync.WaitGroup
+	errs := make([]error, len(items))
+	for i := range items {
+		wg.Go(func() {
+			p := repeater{Periodic: &items[i], q: q, dir: q.layout.path(dirPeriodic, url.PathEscape(items[i].Name))}
+			if err := p.run(ctx); ctx.Err() == nil {
+				errs[i] = q.failed(fmt.Sprintf("repeat %q in", items[i].Name), err)
+				stop()
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// repeater repeats one item. Those of all processes stand in line below the item's node, whose data is the last time
+// that was dealt with, in ms since 1970. Being first in line only saves work: what makes the puts exactly once is that
+// each sets the node in its own transaction, on condition of the version that it has seen.
+type repeater struct {
+	*Periodic
+	q   *Queue
+	dir string
+}
+
+// run repeats the item until ctx ends, or something is wrong for good, under one session after the other.
+func (p *repeater) run(ctx context.Context) error {
+	for {
+		sess, err := p.q.session(ctx)
+		if err != nil {
+			return err
+		}
+		if err := p.lead(ctx, sess); err != nil && !p.q.again(ctx, sess, err) && !p.q.missing(err) &&
+			!errors.Is(err, line.ErrGone) {
+			return err
+		}
+	}
+}
+
+// lead waits until this process is first in line, and puts the items as long as the session lasts.
+func (p *repeater) lead(ctx context.Context, sess *zk.Session) error {
+	// Not left to the line, which would make a container: servers remove those when no process stands in line.
+	_, err := sess.CreateNode(ctx, p.q.layout.node(p.dir, nil, zk.Persistent))
+	if err != nil && !errors.Is(err, zk.NodeExists) {
+		return err
+	}
+	place, err := line.Enter(ctx, sess, &line.Line{
+		Dir:     p.dir,
+		Prefix:  func(guid string) string { return guid + "-wait-" },
+		Markers: []line.Marker{"wait-"},
+		Blocks:  func(line.Contender) bool { return true },
+		Data:    func() []byte { return nil },
+		ACL:     p.q.cfg.ACL,
+	})
+	if err != nil {
+		return err
+	}
+	defer place.Release()
+	if !place.First() {
+		if err := place.Await(ctx); err != nil {
+			return err
+		}
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	defer context.AfterFunc(sess.Context(), func() { end(context.Cause(sess.Context())) })()
+	for {
+		if err := p.putNext(ctx, sess); err != nil {
+			return err
+		}
+	}
+}
+
+// retryFull is how long a periodic item waits before it tries again to get into a full queue.
+const retryFull = time.Second
+
+// putNext waits for the next time and puts its item, unless another process does.
+func (p *repeater) putNext(ctx context.Context, sess *zk.Session) error {
+	last, version, err := p.last(ctx, sess)
+	if err != nil {
+		return err
+	}
+	due := p.Schedule.Next(time.UnixMilli(last))
+	if due.IsZero() {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	now := p.q.clock.now()
+	if left := time.Duration(due.UnixMilli()-now) * time.Millisecond; left > 0 {
+		// The wait is cut into parts that are short enough for the clock to be known when it is over.
+		return rest(ctx, min(left, clockLasts-clockLasts/4))
+	}
+	// Times that have passed meanwhile are left out.
+	done := due.UnixMilli()
+	if next := p.Schedule.Next(due); !next.IsZero() && next.UnixMilli() <= now {
+		done = now
+	}
+	id, err := p.q.Put(ctx, p.Message(due), zk.SetOp(p.dir, encodeTime(done), version))
+	switch {
+	case errors.Is(err, ErrFull):
+		return rest(ctx, retryFull)
+	case errors.Is(err, zk.BadVersion), errors.Is(err, zk.NoNode): // another process has put it, or removed the node
+		return nil
+	case err != nil:
+		return err
+	}
+	if p.Put != nil {
+		p.Put(due, id)
+	}
+	return nil
+}
+
+// last returns the last time that was dealt with, in ms since 1970, and the version of the node that says so. It makes
+// sure that the servers' time is known. A name that is new begins now.
+func (p *repeater) last(ctx context.Context, sess *zk.Session) (last int64, version int32, err error) {
+	for {
+		b := sess.Batch()
+		b.Sync(p.dir)
+		get := b.Get(p.dir)
+		b.Send()
+		node, err := get.Get(ctx)
+		if err != nil {
+			return 0, 0, err
+		}
+		last, err := strconv.ParseInt(string(node.Data), 10, 64)
+		data := node.Data
+		switch {
+		case !p.q.clock.fresh(): // a write tells the time
+		case err != nil || last <= 0 || last > p.q.clock.now()+int64(365*24*time.Hour/time.Millisecond):
+			data = encodeTime(p.q.clock.now()) // new, or written by another program
+		default:
+			return last, node.Stat.Version, nil
+		}
+		err = p.q.producer.apply(ctx, zk.SetOp(p.dir, data, node.Stat.Version))
+		if err != nil && !errors.Is(err, zk.BadVersion) {
+			return 0, 0, err
+		}
+	}
+}
+
+func encodeTime(ms int64) []byte { return strconv.AppendInt(nil, ms, 10) }
+
+// rest waits for d.
+func rest(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

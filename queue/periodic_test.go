@@ -1,0 +1,243 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+// every is the schedule of all multiples of a duration.
+type every time.Duration
+
+func (e every) Next(t time.Time) time.Time { return t.Truncate(time.Duration(e)).Add(time.Duration(e)) }
+
+// never is a schedule without times.
+type never struct{}
+
+func (never) Next(time.Time) time.Time { return time.Time{} }
+
+// puts records what repeaters have put.
+type puts struct {
+	mu    sync.Mutex
+	times []time.Time
+}
+
+func (p *puts) add(due time.Time, _ string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.times = append(p.times, due)
+}
+
+// repeat begins to repeat an item of which the body is its time, until stop is called.
+func repeat(t *testing.T, q *queue.Queue, s queue.Schedule, p *puts) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		ended <- q.Repeat(ctx, queue.Periodic{
+			Name: "*/5 the report", Schedule: s, Put: p.add,
+			Message: func(due time.Time) queue.Message {
+				return queue.Message{Body: []byte(due.UTC().Format(time.TimeOnly))}
+			},
+		})
+	}()
+	return func() {
+		t.Helper()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// takeEach takes all items and returns their bodies.
+func takeEach(t *testing.T, q *queue.Queue) (list []string) {
+	t.Helper()
+	for {
+		item, err := q.TryTake(t.Context())
+		if errors.Is(err, queue.ErrEmpty) {
+			return list
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, string(item.Body()))
+		done(t, item)
+	}
+}
+
+func TestEachTimeOfAScheduleIsPutOnceByManyProcesses(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var all puts
+		var stops []func()
+		for range 4 {
+			stops = append(stops, repeat(t, w.queue(queue.Config{}), every(time.Minute), &all))
+		}
+		pass(10*time.Minute + time.Second)
+		q := w.queue(queue.Config{})
+		want := []string{
+			"00:01:00", "00:02:00", "00:03:00", "00:04:00", "00:05:00",
+			"00:06:00", "00:07:00", "00:08:00", "00:09:00", "00:10:00",
+		}
+		if got := takeEach(t, q); !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		for i, stop := range stops { // whoever leaves, the others go on
+			stop()
+			pass(time.Minute)
+			if got := len(takeEach(t, q)); got != min(1, len(stops)-1-i) {
+				t.Errorf("%d items after %d processes have left", got, i+1)
+			}
+		}
+		if len(all.times) != 13 {
+			t.Errorf("%d puts were reported, want 13", len(all.times))
+		}
+	})
+}
+
+func TestMissedTimesArePutAsOneItem(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var all puts
+		q := w.queue(queue.Config{})
+		stop := repeat(t, q, every(time.Minute), &all)
+		pass(90 * time.Second)
+		stop()
+		if got := takeEach(t, q); !slices.Equal(got, []string{"00:01:00"}) {
+			t.Errorf("got %v", got)
+		}
+		pass(time.Hour)
+		stop = repeat(t, w.queue(queue.Config{}), every(time.Minute), &all)
+		pass(70 * time.Second)
+		stop()
+		if got := takeEach(t, q); !slices.Equal(got, []string{"00:02:00", "01:02:00"}) {
+			t.Errorf("got %v, want the first that was missed, and the next", got)
+		}
+	})
+}
+
+// Whichever request gets lost, or its reply, and whoever is cut off or loses its session: each time is put once.
+func TestFaultsMakeNoPeriodicItemTwice(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]zktest.Fault{
+		"request lost": zktest.Refuse, "cut before": zktest.CutBefore,
+		"reply lost": zktest.DropReply, "cut after": zktest.CutAfter,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				var all puts
+				var stops []func()
+				for range 3 {
+					stops = append(stops, repeat(t, w.queue(queue.Config{}), every(10*time.Second), &all))
+				}
+				w.Control(func(r zktest.Request) zktest.Fault {
+					if r.Seq%13 == 7 {
+						return fault
+					}
+					return zktest.Pass
+				})
+				pass(5 * time.Minute)
+				for i := range 6 {
+					if ids := w.Connected(); len(ids) > 0 {
+						w.ExpireSession(ids[i%len(ids)])
+					}
+					pass(time.Minute)
+				}
+				w.Control(nil)
+				for _, stop := range stops {
+					stop()
+				}
+				got := takeEach(t, w.queue(queue.Config{}))
+				if n := len(slices.Compact(slices.Clone(got))); n != len(got) || !slices.IsSorted(got) || n < 30 {
+					t.Errorf("%d items, %d different: %v", len(got), n, got)
+				}
+			})
+		})
+	}
+}
+
+// A leader that is cut off puts nothing that its successor puts, too, however late its request arrives.
+func TestLeaderThatWasCutOffPutsNothingTwice(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var all puts
+		first := repeat(t, w.queue(queue.Config{}), every(time.Minute), &all)
+		pass(time.Second)
+		second := repeat(t, w.queue(queue.Config{}), every(time.Minute), &all)
+		pass(time.Second)
+		for _, id := range w.Connected() {
+			w.Mute(id)
+		}
+		pass(150 * time.Second)
+		w.Heal()
+		pass(10 * time.Minute)
+		first()
+		second()
+		got := takeEach(t, w.queue(queue.Config{}))
+		if n := len(slices.Compact(slices.Clone(got))); n != len(got) || n < 10 {
+			t.Errorf("%d items, %d different: %v", len(got), n, got)
+		}
+	})
+}
+
+func TestPeriodicItemsWaitForRoomInAFullQueue(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var all puts
+		q := w.queue(queue.Config{MaxItems: 1})
+		putAll(t, q, 0, 1)
+		stop := repeat(t, q, every(time.Minute), &all)
+		pass(3 * time.Minute)
+		doneInOrder(t, q, 0, 1)
+		pass(2 * time.Second)
+		stop()
+		if got := takeEach(t, q); !slices.Equal(got, []string{"00:01:00"}) {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+func TestPeriodicItemsThatMakeNoSenseAreRefused(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		message := func(time.Time) queue.Message { return queue.Message{} }
+		for _, p := range []queue.Periodic{
+			{Schedule: never{}, Message: message},
+			{Name: "..", Schedule: never{}, Message: message},
+			{Name: "a", Message: message},
+			{Name: "a", Schedule: never{}},
+		} {
+			if err := q.Repeat(t.Context(), p); !errors.Is(err, zk.BadArguments) {
+				t.Errorf("%+v: got %v", p, err)
+			}
+		}
+		large := queue.Periodic{Name: "large", Schedule: every(time.Second), Message: func(time.Time) queue.Message {
+			return queue.Message{Body: make([]byte, 2<<20)}
+		}}
+		other := queue.Periodic{Name: "n", Schedule: never{}, Message: message}
+		if err := q.Repeat(t.Context(), large, other); !errors.Is(err, queue.ErrTooLarge) {
+			t.Errorf("got %v, want ErrTooLarge", err)
+		}
+		// What another program wrote there is no time, and the schedule begins anew.
+		sess := w.Session(t, time.Hour)
+		var all puts
+		for _, data := range []string{"soon", "-1", "9223372036854775807"} {
+			stop := repeat(t, q, never{}, &all)
+			pass(time.Second)
+			stop()
+			if _, err := sess.Set(t.Context(), root+"/periodic/%2A%2F5%20the%20report", []byte(data), -1); err != nil {
+				t.Fatal(err)
+			}
+			stop = repeat(t, q, every(time.Minute), &all)
+			pass(time.Minute)
+			stop()
+			if got := takeEach(t, q); len(got) != 1 {
+				t.Errorf("%q: got %v, want one", data, got)
+			}
+		}
+	})
+}

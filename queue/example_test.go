@@ -112,21 +112,43 @@ func exampleConsume(ctx context.Context) error {
 	return nil
 }
 
-// hourly is a schedule. Those of github.com/robfig/cron/v3 fit, too.
-type hourly struct{}
-
-func (hourly) Next(t time.Time) time.Time { return t.Truncate(time.Hour).Add(time.Hour) }
-
-// Run it on several machines: each hour's item is put once, by one of them.
+// Run it on several machines: each item is put once, by one of them.
 func ExampleQueue_Repeat() {
-	repeat := func(ctx context.Context, q *queue.Queue) error {
-		return q.Repeat(ctx, queue.Periodic{
-			Name:     "report",
-			Schedule: hourly{},
-			Message: func(due time.Time) queue.Message {
-				return queue.Message{Body: []byte("report of " + due.Format(time.DateTime))}
-			},
-		})
+	if err := exampleRepeat(context.Background()); err != nil {
+		fmt.Println(err)
 	}
-	_ = repeat
+	// Output: the report
+}
+
+func exampleRepeat(ctx context.Context) error {
+	srv, err := zktest.Start() // your program names its ensemble
+	if err != nil {
+		return err
+	}
+	defer srv.Close()
+	client, err := zk.Open(ctx, zk.Config{Servers: srv.Addr()})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	q, err := queue.New(client, "/queues/jobs", queue.Config{})
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	repeated := make(chan error)
+	go func() {
+		repeated <- q.Repeat(ctx, queue.Periodic{
+			Name:     "report",
+			Schedule: every(time.Second), // or a schedule of github.com/robfig/cron/v3
+			Message:  func(time.Time) queue.Message { return queue.Message{Body: []byte("the report")} },
+		})
+	}()
+	err = q.Consume(ctx, 1, func(_ context.Context, item *queue.Item) error {
+		fmt.Println(string(item.Body()))
+		stop()
+		return nil
+	})
+	return errors.Join(err, <-repeated)
 }

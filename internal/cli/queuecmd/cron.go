@@ -38,17 +38,17 @@ func newCron(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cron PATH SCHEDULE [BODY]",
 		Short: "Put an item at each time of a schedule",
-		Long: `Puts an item with the given BODY into the queue at PATH at each time that SCHEDULE tells, until a signal ends
-it. SCHEDULE is a cron expression of five fields (minute, hour, day of the month, month, day of the week), or
-@hourly, @daily, @weekly, @monthly, @yearly, or @every and a time. Times are local; a SCHEDULE that begins with
-CRON_TZ=Europe/Berlin has another place's.
+		Long: `Puts an item with the given BODY into the queue at PATH at each time that SCHEDULE tells, until a
+signal ends it. SCHEDULE is a cron expression of five fields (minute, hour, day of the month, month, day of
+the week), or @hourly, @daily, @weekly, @monthly, @yearly, or @every and a time. Times are local; a SCHEDULE
+that begins with CRON_TZ=Europe/Berlin has another place's.
 
-Run the same command on several machines: each item is put exactly once, by one of them, and if that one stops,
-another goes on. They belong together by --name, by default SCHEDULE and BODY. If none runs for a while, one item
-is put for all times that were missed.
+Run the same command on several machines: each item is put exactly once, by one of them, and if that one
+stops, another goes on. They belong together by --name, by default SCHEDULE and BODY. If none runs for a
+while, one item is put for all times that were missed.
 
-For each item that this process has put it prints its time and id. Exit codes: 0 after SIGTERM or SIGINT; 64 usage;
-65 too large; 69 no server; 77 access denied.`,
+For each item that this process has put it prints its time and id. Exit codes: 0 after SIGTERM or SIGINT;
+64 usage; 65 too large; 69 no server; 77 access denied.`,
 		Example: `  turnstile queue cron /jobs '30 3 * * *' backup
   turnstile queue cron /jobs '@every 10m' --priority -5 'check the disks'
   turnstile queue cron /jobs 'CRON_TZ=Europe/Berlin 0 8 * * MON-FRI' --name greeting 'good morning'`,
@@ -58,7 +58,7 @@ For each item that this process has put it prints its time and id. Exit codes: 0
 			}
 			switch {
 			case len(args) == 1:
-				return command.Usagef(cmd, "SCHEDULE is missing: say when, such as '30 3 * * *' or '@every 10m'")
+				return command.Usagef(cmd, "SCHEDULE is missing: such are '30 3 * * *' and '@every 10m'")
 			case len(args) > 3:
 				const quote = "unexpected argument %q: quote a SCHEDULE and a BODY of several words"
 				return command.Usagef(cmd, quote, args[3])

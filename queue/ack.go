@@ -90,6 +90,9 @@ func (as *acks) pass() {
 
 // acknowledge removes the item, together with others that are to be acknowledged at the same time.
 func (it *Item) acknowledge() error {
+	if it.rec.Group != "" {
+		return it.remove(removal{final: true})
+	}
 	as := &it.co.acks
 	a := &ack{item: it, turn: make(chan bool, 1)}
 	if !as.add(a) && !<-a.turn {
@@ -129,7 +132,7 @@ func (q *Queue) DoneAll(ctx context.Context, items []*Item) error {
 		}
 	}
 	if !through(ctx, func() {
-		for rest := mine; len(rest) > 0; {
+		for rest := together(mine); len(rest) > 0; {
 			co := rest[0].item.co
 			n := slices.IndexFunc(rest, func(a *ack) bool { return a.item.co != co }) // taken under another session
 			n = min(cmp.Or(max(n, 0), len(rest)), co.acks.maxJoined(rest[0].item))
@@ -152,6 +155,18 @@ func (q *Queue) DoneAll(ctx context.Context, items []*Item) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// together acknowledges those that have a group, each by itself, and returns the others.
+func together(list []*ack) (others []*ack) {
+	for _, a := range list {
+		if a.item.rec.Group == "" {
+			others = append(others, a)
+		} else {
+			a.err = a.item.acknowledge()
+		}
+	}
+	return others
 }
 
 // maxJoined returns how many items such as it fit into one transaction: at worst, each with a claim of its own.

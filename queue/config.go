@@ -166,6 +166,11 @@ type Message struct {
 	// Timeout is how long an attempt at the item may take, in milliseconds rounded up; Config.Timeout of its consumer
 	// if zero. It goes with the item, through all its attempts.
 	Timeout time.Duration
+	// Group, unless empty, makes the item wait until all items that were put into the queue before with the same Group
+	// are finished: done, dead or removed. So they are worked on one at a time, in their order, and those of different
+	// groups at the same time. An item that fails and comes again keeps the others of its group waiting. At most 255
+	// bytes; an item with a Group takes no Delay.
+	Group string
 	// Headers go with the item.
 	Headers map[string]string
 }
@@ -176,6 +181,10 @@ func (m *Message) check() error {
 		return fmt.Errorf("priority must be between %d and %d: %d", MostUrgent, LeastUrgent, m.Priority)
 	case m.Delay < 0 || m.Delay > maxDelay:
 		return fmt.Errorf("delay must be between 0 and ten years: %v", m.Delay)
+	case len(m.Group) > maxGroup:
+		return fmt.Errorf("a group's name must have at most %d bytes, not %d", maxGroup, len(m.Group))
+	case m.Group != "" && m.Delay != 0:
+		return errors.New("an item with a group takes no delay: those behind it would have to wait, too")
 	case m.Timeout < 0 || m.Timeout > maxDelay:
 		return fmt.Errorf("timeout must be between 0 and ten years: %v; zero is the consumer's", m.Timeout)
 	}

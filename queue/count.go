@@ -20,6 +20,7 @@ type Counts struct {
 	Delayed int // not due yet
 	Claimed int // delivered, or buffered by a consumer
 	Dead    int // dead letters
+	Waiting int // behind another item of their group
 }
 
 // Len counts the items. It reads no item, only how many children segments have. It may or may not count items that
@@ -36,6 +37,9 @@ func (q *Queue) Len(ctx context.Context) (Counts, error) {
 			return err
 		}
 		if n.Dead, err = q.layout.deadLetters().Count(ctx, sess); err != nil {
+			return err
+		}
+		if n.Waiting, err = q.reader.countWaiting(ctx, sess); err != nil {
 			return err
 		}
 		if n.Claimed, err = q.reader.countClaimed(ctx, sess); err != nil {

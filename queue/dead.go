@@ -20,6 +20,7 @@ type DeadLetter struct {
 	Body       []byte
 	Headers    map[string]string
 	Priority   int
+	Group      string // "" if it had none
 	Attempts   int
 	EnqueuedAt time.Time // when it was first put
 	DiedAt     time.Time
@@ -64,7 +65,7 @@ func newStored(dir string, seq int, node *zk.Data) *storedItem {
 func (x *storedItem) letter() DeadLetter {
 	return DeadLetter{
 		ID: x.rec.ID.String(), Body: x.rec.Body, Headers: x.rec.Headers,
-		Priority: x.rec.Priority, Attempts: x.rec.Attempts,
+		Priority: x.rec.Priority, Group: x.rec.Group, Attempts: x.rec.Attempts,
 		EnqueuedAt: time.UnixMilli(x.rec.Enqueued), DiedAt: time.UnixMilli(x.created),
 		Reason: x.rec.Reason, Failures: failures(x.rec.Failures),
 	}
@@ -137,8 +138,8 @@ func (l *deadLetters) takeOut(ctx context.Context, x *storedItem, to *segment.Re
 		for {
 			p := l.layout.store.NewTxn(zk.DeleteOp(x.path, x.version))
 			if to != nil {
-				c := l.layout.readyList(to.Priority)
-				if err := p.Find(ctx, sess, c); err != nil {
+				c, err := l.place(ctx, sess, p, to)
+				if err != nil {
 					return err
 				}
 				p.Append(c, to.Encode())
@@ -153,7 +154,7 @@ func (l *deadLetters) takeOut(ctx context.Context, x *storedItem, to *segment.Re
 			case refused && failed.Index == 0:
 				// Another client was quicker; or we were, and did not get the answer.
 				return nil
-			case p.Stale(err):
+			case p.Stale(err), refused && failed.Index < p.Guards(): // its group has become busy since we looked
 			case zk.OutcomeOf(err) == zk.Unknown && ctx.Err() == nil:
 				return fmt.Errorf("%w: %w", zk.ErrConnectionLost, err) // retryRead calls again: the letter's node tells
 			default:

@@ -152,3 +152,49 @@ func exampleRepeat(ctx context.Context) error {
 	})
 	return errors.Join(err, <-repeated)
 }
+
+// Orders of one customer are shipped one after the other, those of others at the same time.
+func ExampleMessage_group() {
+	if err := exampleGroup(context.Background()); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// ann: order 1
+	// bob: order 2
+	// ann: order 3
+}
+
+func exampleGroup(ctx context.Context) error {
+	srv, err := zktest.Start() // your program names its ensemble
+	if err != nil {
+		return err
+	}
+	defer srv.Close()
+	client, err := zk.Open(ctx, zk.Config{Servers: srv.Addr()})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	q, err := queue.New(client, "/queues/orders", queue.Config{})
+	if err != nil {
+		return err
+	}
+	if _, err := q.PutBatch(ctx, []queue.Message{
+		{Group: "ann", Body: []byte("order 1")},
+		{Group: "bob", Body: []byte("order 2")},
+		{Group: "ann", Body: []byte("order 3")}, // waits for order 1
+	}); err != nil {
+		return err
+	}
+	for range 3 {
+		item, err := q.Take(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%s: %s\n", item.Group(), item.Body())
+		if err := item.Done(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

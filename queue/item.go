@@ -64,6 +64,9 @@ func (it *Item) EnqueuedAt() time.Time {
 	return time.UnixMilli(it.created)
 }
 
+// Group returns the item's group, "" if it has none.
+func (it *Item) Group() string { return it.rec.Group }
+
 // Failure is a failed attempt.
 type Failure struct {
 	At     time.Time // by the server's clock
@@ -153,7 +156,7 @@ func (it *Item) Done(ctx context.Context, ops ...zk.Op) error {
 	if len(ops) == 0 {
 		return it.finish(ctx, it.acknowledge, it.tellDone)
 	}
-	return it.finish(ctx, func() error { return it.remove(ops, nil, nil) }, it.tellDone)
+	return it.finish(ctx, func() error { return it.remove(removal{ops: ops, final: true}) }, it.tellDone)
 }
 
 // tellDone calls the hook. Ctx is that of the caller, which may have left.
@@ -250,7 +253,8 @@ func (it *Item) again(ctx context.Context, delay time.Duration, attempts int, re
 			later.Failures = slices.Clone(later.Failures)
 			later.Fail(it.co.d.clock.now(), reason)
 		}
-		return it.remove(nil, func() *segment.List { return it.co.d.target(&later) }, later.Encode())
+		to := func() *segment.List { return it.co.d.target(&later) }
+		return it.remove(removal{to: to, data: later.Encode()})
 	}, func(ctx context.Context) {
 		if hook := it.co.d.cfg.Hooks.Retried; hook != nil {
 			hook(context.WithoutCancel(ctx), it, delay)
@@ -348,13 +352,21 @@ func (it *Item) failed(err error) error {
 	return fmt.Errorf("queue: item %s of %s: %w", it.ID(), it.co.d.layout.root, err)
 }
 
+// removal says how an item is removed.
+type removal struct {
+	ops   []zk.Op              // the caller's, in the same transaction
+	to    func() *segment.List // where data is appended; nil for nowhere
+	data  []byte
+	final bool // the item does not come again: the next one of its group is ready
+}
+
 // remove removes the item in one transaction with other operations, and appends data to another list, if there is
 // one.
 //
 // The transaction checks that the claim's node exists. A consumer that takes a claim over removes that node, so a
 // consumer that has lost its claim finishes nothing. Only the claim's owner removes the item's node: if it does not
 // exist after an unknown outcome, the transaction was done.
-func (it *Item) remove(ops []zk.Op, to func() *segment.List, data []byte) error {
+func (it *Item) remove(r removal) error {
 	co, path := it.co, it.Path()
 	for try := 1; ; try++ {
 		if err := co.err(); err != nil {
@@ -362,26 +374,39 @@ func (it *Item) remove(ops []zk.Op, to func() *segment.List, data []byte) error 
 		}
 		var c *segment.List
 		var end segment.Tail
-		if to != nil {
-			c = to()
-			var err error
+		var next succession
+		var err error
+		if r.to != nil {
+			c = r.to()
 			end, err = c.Find(co.ctx, co.sess)
-			switch {
-			case err == nil:
-			case it.co.d.missing(err), errors.Is(err, zk.ErrConnectionLost):
+		}
+		if err == nil && r.final && it.rec.Group != "" {
+			next, err = co.d.succeed(co.ctx, co.sess, it.rec.Group)
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, errAgain), it.co.d.missing(err), errors.Is(err, zk.ErrConnectionLost):
+			continue
+		default:
+			return co.orLost(err)
+		}
+		p := co.d.layout.store.NewTxn()
+		if c != nil {
+			p.Assume(c, end)
+			p.Append(c, r.data)
+		}
+		if err := next.append(co.ctx, co.sess, p); err != nil {
+			if co.d.missing(err) || errors.Is(err, zk.ErrConnectionLost) {
 				continue
-			default:
-				return co.orLost(err)
 			}
+			return co.orLost(err)
 		}
 		co.marks.order.Lock()
 		e := co.beginAck(c == nil, it)
 		own := e.ops()
-		guards := slices.Concat([]zk.Op{zk.DeleteOp(path, -1), own[0]}, ops, own[1:])
-		p := it.co.d.layout.store.NewTxn(guards...)
-		if c != nil {
-			p.Assume(c, end)
-			p.Append(c, data)
+		guards := slices.Concat([]zk.Op{zk.DeleteOp(path, -1), own[0]}, r.ops, next.ops, own[1:])
+		for _, op := range guards {
+			p.Guard(op)
 		}
 		sent := co.send(p.Ops())
 		co.marks.order.Unlock()
@@ -399,16 +424,16 @@ func (it *Item) remove(ops []zk.Op, to func() *segment.List, data []byte) error 
 			it.lease.finished(1) // there is nothing left to claim
 			return errItemRemoved
 		case refused && errors.Is(failed, zk.NoNode) &&
-			(failed.Index == 1 || failed.Index >= 2+len(ops) && failed.Index < len(guards)):
+			(failed.Index == 1 || failed.Index >= 2+len(r.ops)+len(next.ops) && failed.Index < len(guards)):
 			e.end(false)
 			co.claimRemoved()
 			return co.err()
-		case p.Stale(err):
+		case p.Stale(err), refused && next.changed(failed, 2+len(r.ops)):
 			e.end(false)
 			continue
-		case refused && failed.Index >= 2 && failed.Index < 2+len(ops):
+		case refused && failed.Index >= 2 && failed.Index < 2+len(r.ops):
 			e.end(false)
-			return co.orLost(ofCaller(failed, 2, len(ops)))
+			return co.orLost(ofCaller(failed, 2, len(r.ops)))
 		case zk.OutcomeOf(err) != zk.Unknown:
 			e.end(false)
 			return co.orLost(err)
@@ -422,7 +447,7 @@ func (it *Item) remove(ops []zk.Op, to func() *segment.List, data []byte) error 
 		if !there[0].Exists {
 			return nil
 		}
-		if try >= maxBroken && len(ops) > 0 {
+		if try >= maxBroken && len(r.ops) > 0 {
 			return fmt.Errorf("not done, and the connection broke %d times in a row; "+
 				"do the servers accept a request of this size? %w", try, err)
 		}
@@ -443,7 +468,7 @@ func (it *Item) moveToDead(reason string) error {
 		it.lease.finished(1)
 		return nil
 	}
-	err := it.remove(nil, it.co.d.layout.deadLetters, data)
+	err := it.remove(removal{to: it.co.d.layout.deadLetters, data: data, final: true})
 	if err == nil {
 		it.co.d.died()
 	}

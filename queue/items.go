@@ -15,7 +15,7 @@ import (
 
 // Items yields the items that are in a state, and takes none: ready ones in the order in which they would be taken,
 // delayed ones about in the order of their times, claimed ones in the order of their places, dead letters in the order
-// in which they died.
+// in which they died, and those that wait for others of their group, group by group.
 //
 // It reads a part of them at a time, so it may or may not yield items that are put, taken or finished meanwhile, and
 // may yield an item twice that moves meanwhile. Items whose claim is divided meanwhile may be left out.
@@ -48,6 +48,8 @@ func (r reader) each(ctx context.Context, state State, f func(located) bool) err
 		return r.eachDelayed(ctx, f)
 	case Claimed:
 		return r.eachClaimed(ctx, f)
+	case Waiting:
+		return r.eachWaiting(ctx, f)
 	case Dead:
 		dead := r.layout.deadLetters()
 		return r.eachStored(ctx, dead, func(x *storedItem) bool {

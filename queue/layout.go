@@ -32,18 +32,19 @@ const (
 	dirGate      = "gate"
 	dirRate      = "rate"
 	dirPeriodic  = "periodic"
+	dirGroups    = "groups"
 )
 
 var dirs = []string{
 	dirReady, dirClaims, dirFree, dirConsumers, dirDelayed, dirDead, dirKeys, dirReceipts, dirWaiters,
-	dirGate, dirRate, dirPeriodic,
+	dirGate, dirRate, dirPeriodic, dirGroups,
 }
 
 // layout is where a queue's nodes are, and how they are created.
 type layout struct {
-	root    string
-	store   segment.Store
-	buckets atomic.Int64 // calls of bucket
+	root  string
+	store segment.Store
+	asked atomic.Int64 // for lists that come and go
 }
 
 func (y *layout) path(parts ...string) string {
@@ -143,13 +144,17 @@ func (y *layout) readyList(priority int) *segment.List {
 // deadLetters returns the list of the dead letters.
 func (y *layout) deadLetters() *segment.List { return y.store.List(y.path(dirDead), "", false) }
 
-// keptBuckets is how many buckets a Queue remembers. They come and go.
-const keptBuckets = 1000
+// keptLists is how many lists that come and go a Queue remembers.
+const keptLists = 1000
+
+func (y *layout) dropLists() {
+	if y.asked.Add(1)%keptLists == 0 {
+		y.store.ForgetTemporary()
+	}
+}
 
 // bucket returns the list of a bucket.
 func (y *layout) bucket(b bucket) *segment.List {
-	if y.buckets.Add(1)%keptBuckets == 0 {
-		y.store.ForgetTemporary()
-	}
+	y.dropLists()
 	return y.store.List(y.path(dirDelayed, b.name()), y.path(dirDelayed), true)
 }

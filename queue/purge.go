@@ -11,20 +11,19 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// Purge removes every item that is ready or delayed, for good, and returns how many. It leaves claimed items, dead
-// letters and the keys of PutOnce alone. It may or may not remove items that are put meanwhile; however many they
-// are, it ends. If ctx ends first, it returns ctx's cause, and goes on in the background with what it has claimed by
-// then, which it does not count.
+// Purge removes every item that is ready, delayed, or waiting in a group, for good, and returns how many. It leaves
+// claimed items, dead letters and the keys of PutOnce alone. It may or may not remove items that are put meanwhile;
+// however many they are, it ends. If ctx ends first, it returns ctx's cause, and goes on in the background with what it
+// has claimed by then, which it does not count.
 func (q *Queue) Purge(ctx context.Context) (int, error) {
-	p := purger{q.reader, &q.dispatcher}
-	n, err := p.delayed(ctx) // first, so that it finds what becomes ready meanwhile where it goes
-	if err == nil {
-		var ready int
-		ready, err = p.ready(ctx)
-		n += ready
-	}
-	if err != nil {
-		return n, q.failed("purge", err)
+	p := purger{q.reader, &q.producer, &q.dispatcher}
+	n := 0
+	// In this order it finds what becomes ready meanwhile where it goes.
+	for _, purge := range []func(context.Context) (int, error){p.waiting, p.delayed, p.ready} {
+		removed, err := purge(ctx)
+		if n += removed; err != nil {
+			return n, q.failed("purge", err)
+		}
 	}
 	return n, nil
 }
@@ -32,6 +31,7 @@ func (q *Queue) Purge(ctx context.Context) (int, error) {
 // purger removes items.
 type purger struct {
 	reader
+	producer   *producer
 	dispatcher *dispatcher
 }
 
@@ -245,6 +245,17 @@ func (f *fetcher) removeAll(ctx context.Context, items []*Item) (int, error) {
 	return n, errors.Join(errs...)
 }
 
+// waiting removes what waits for others of its group. Each group keeps its list, for as long as it has a head.
+func (p purger) waiting(ctx context.Context) (int, error) {
+	n := 0
+	err := p.eachGroup(ctx, func(g *segment.List) error {
+		removed, err := p.list(ctx, g, false)
+		n += removed
+		return err
+	})
+	return n, err
+}
+
 // delayed removes what is delayed.
 func (p purger) delayed(ctx context.Context) (int, error) {
 	n := 0
@@ -265,7 +276,7 @@ func (p purger) delayed(ctx context.Context) (int, error) {
 		if !ok {
 			continue
 		}
-		removed, err := p.list(ctx, p.layout.bucket(b))
+		removed, err := p.bucket(ctx, p.layout.bucket(b))
 		n += removed
 		if err != nil {
 			return n, err
@@ -274,8 +285,32 @@ func (p purger) delayed(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// list removes all items of a list.
-func (p purger) list(ctx context.Context, c *segment.List) (int, error) {
+// bucket removes the items of a bucket. Those that are heads of groups go with what that does to the group.
+func (p purger) bucket(ctx context.Context, c *segment.List) (n int, err error) {
+	if n, err = p.list(ctx, c, true); !errors.Is(err, errHeads) {
+		return n, err
+	}
+	err = p.eachStored(ctx, c, func(x *storedItem) bool {
+		var there bool
+		there, err = p.producer.removeFound(ctx, located{
+			Peeked: Peeked{State: Delayed, Group: x.rec.Group}, path: x.path, version: x.version,
+		})
+		if there {
+			n++
+		}
+		return err == nil
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return n, err
+}
+
+// errHeads says that items may be heads of groups.
+var errHeads = errors.New("queue: there are groups")
+
+// list removes all items of a list. If heads is set and the queue has ever had a group, it returns errHeads instead.
+func (p purger) list(ctx context.Context, c *segment.List, heads bool) (int, error) {
 	n := 0
 	err := p.retryRead(ctx, func(sess *zk.Session) error {
 		list, err := c.Segments(ctx, sess)
@@ -286,6 +321,15 @@ func (p purger) list(ctx context.Context, c *segment.List) (int, error) {
 			names, _, err := sess.Children(ctx, c.Segment(s))
 			if err != nil && !errors.Is(err, zk.NoNode) {
 				return err
+			}
+			if heads { // after the list: a group that it does not see has no item in the list
+				stat, _, err := sess.Exists(ctx, p.layout.path(dirGroups))
+				if err != nil {
+					return err
+				}
+				if stat.NumChildren > 0 {
+					return errHeads
+				}
 			}
 			b := sess.Batch()
 			var gone []*zk.Future[struct{}]

@@ -95,7 +95,7 @@ func (p *producer) wrap(m *Message, id segment.ID) (encodedItem, error) {
 	}
 	item := encodedItem{rec: segment.Record{
 		ID: id, Priority: m.Priority, Delay: m.Delay.Milliseconds(), Headers: m.Headers, Body: m.Body,
-		Timeout: (m.Timeout + time.Millisecond - 1).Milliseconds(),
+		Timeout: (m.Timeout + time.Millisecond - 1).Milliseconds(), Group: m.Group,
 	}}
 	item.data = item.rec.Encode()
 	if limit := p.largest(); len(item.data) > limit {
@@ -253,15 +253,19 @@ func (s *putOp) start(ctx context.Context, sess *zk.Session, last *segment.Txn, 
 	to := from
 	for to < len(s.items) {
 		item := &s.items[to]
-		c := p.Same(s.target(&item.rec))
-		if (p.Items() > 0 || s.whole) && !p.Fits(c, len(item.data)) {
+		size := len(item.data)
+		if item.rec.Group != "" {
+			size += s.groupSize()
+		}
+		if (p.Items() > 0 || s.whole) && !p.Fits(p.Same(s.target(&item.rec)), size) {
 			if s.whole {
 				const text = "%w: %d of %d messages and %d operations fill a transaction (Config.MaxPacket is %d)"
 				return nil, fmt.Errorf(text, ErrTooLarge, p.Items(), len(s.items), len(s.ops), s.cfg.MaxPacket)
 			}
 			break
 		}
-		if err := p.Find(ctx, sess, c); err != nil {
+		c, err := s.place(ctx, sess, p, &item.rec)
+		if err != nil {
 			return nil, err
 		}
 		p.Append(c, item.data)
@@ -340,8 +344,10 @@ func (s *putOp) refused(p *segment.Txn, pending []*inFlight, err error) error {
 		s.receipt = nil
 		s.recheckNodes()
 		return nil
-	case failed.Index < p.Guards():
+	case failed.Index < 1+len(s.guards)+len(s.ops):
 		return guardError{failed}
+	case failed.Index < p.Guards():
+		return nil // a group has become busy since we looked
 	}
 	stale := false
 	for _, f := range pending {

@@ -22,9 +22,9 @@ func (q *Queue) Item(ctx context.Context, id string) (Peeked, error) {
 	return x.Peeked, nil
 }
 
-// Remove removes the item with that id for good, if it is ready, delayed or dead. If a consumer has claimed it, it
-// stays, and Remove returns a *ClaimedError, which is an ErrClaimed and says which. It returns ErrNotFound if there is
-// no such item. It looks for the item as Queue.Item does.
+// Remove removes the item with that id for good, if it is ready, delayed, waiting or dead. If a consumer has claimed
+// it, it stays, and Remove returns a *ClaimedError, which is an ErrClaimed and says which. It returns ErrNotFound if
+// there is no such item. It looks for the item as Queue.Item does.
 //
 // One transaction decides between Remove and a consumer that claims the item at the same time: after Remove has
 // returned nil the item is not delivered any more, and was not being worked on. A lost reply does not make it fail. If
@@ -43,7 +43,7 @@ func (q *Queue) Remove(ctx context.Context, id string) error {
 func (r reader) find(ctx context.Context, id string) (located, error) {
 	var found located
 	for range 2 {
-		for _, state := range []State{Delayed, Ready, Claimed, Dead} {
+		for _, state := range []State{Waiting, Delayed, Ready, Claimed, Dead} {
 			err := r.each(ctx, state, func(x located) bool {
 				if x.ID == id {
 					found = x
@@ -61,42 +61,86 @@ func (r reader) find(ctx context.Context, id string) (located, error) {
 	return located{}, ErrNotFound
 }
 
-// remove removes an item.
+// remove removes an item, wherever it is by now.
 func (p *producer) remove(ctx context.Context, id string) error {
 	for {
 		x, err := p.find(ctx, id)
 		if err != nil {
 			return err
 		}
-		for moved := false; !moved; {
-			var claim []zk.Op
-			if x.State == Ready || x.State == Claimed {
-				if claim, moved, err = p.unclaimed(ctx, x); err != nil {
+		if there, err := p.removeFound(ctx, x); there || err != nil {
+			return err
+		}
+	}
+}
+
+// removeFound removes an item from where it was found. It reports whether it was still there.
+func (p *producer) removeFound(ctx context.Context, x located) (there bool, err error) {
+	for {
+		var claim []zk.Op
+		if x.State == Ready || x.State == Claimed {
+			var moved bool
+			if claim, moved, err = p.unclaimed(ctx, x); moved || err != nil {
+				return false, err
+			}
+		}
+		txn := p.layout.store.NewTxn(append([]zk.Op{zk.DeleteOp(x.path, x.version)}, claim...)...)
+		own := txn.Guards()
+		var next succession
+		if x.Group != "" && (x.State == Ready || x.State == Delayed) {
+			if next, err = p.addSuccession(ctx, txn, x.Group); err != nil {
+				return false, err
+			}
+		}
+		err := p.apply(ctx, txn.Ops()...)
+		failed, refused := errors.AsType[*zk.MultiError](err)
+		switch {
+		case err == nil:
+			if x.State == Dead {
+				(&deadLetters{p.reader, p.sweeper}).tidy()
+			}
+			return true, nil
+		case !refused:
+			return false, err
+		case txn.Stale(err), next.changed(failed, own):
+		case !errors.Is(failed, zk.NoNode) && !errors.Is(failed, zk.BadVersion):
+			return false, err
+		case failed.Index == 0:
+			return false, nil // or it is finished, or removed
+		default:
+			// A consumer was quicker to claim it, or another item: the next look tells.
+		}
+	}
+}
+
+// addSuccession adds to a transaction what is to be done to a group whose head it finishes.
+func (p *producer) addSuccession(ctx context.Context, txn *segment.Txn, group string) (next succession, err error) {
+	for {
+		err = p.retryRead(ctx, func(sess *zk.Session) error {
+			if next, err = p.succeed(ctx, sess, group); err != nil {
+				return err
+			}
+			for _, x := range next.ready {
+				if err := txn.Find(ctx, sess, txn.Same(x.to)); err != nil {
 					return err
 				}
 			}
-			if moved {
-				break
-			}
-			err := p.apply(ctx, append([]zk.Op{zk.DeleteOp(x.path, x.version)}, claim...)...)
-			failed, refused := errors.AsType[*zk.MultiError](err)
-			switch {
-			case err == nil:
-				if x.State == Dead {
-					(&deadLetters{p.reader, p.sweeper}).tidy()
-				}
-				return nil
-			case !refused:
-				return err
-			case failed.Index == 0 && (errors.Is(failed, zk.NoNode) || errors.Is(failed, zk.BadVersion)):
-				moved = true // or it is finished, or removed
-			case failed.Index == 1 && (errors.Is(failed, zk.NoNode) || errors.Is(failed, zk.BadVersion)):
-				// A consumer was quicker to claim it, or another item: the next look tells.
-			default:
-				return err
-			}
+			return nil
+		})
+		if !errors.Is(err, errAgain) {
+			break
 		}
 	}
+	if err != nil {
+		return next, err
+	}
+	for _, op := range next.ops {
+		txn.Guard(op)
+	}
+	for _, x := range next.ready {
+		txn.Append(txn.Same(x.to), x.data)
+	}
+	return next, nil
 }
 
 // unclaimed returns the check that an item of a ready list is still nobody's, as it is now. It returns a *ClaimedError

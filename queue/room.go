@@ -32,7 +32,11 @@ func (p *producer) room(ctx context.Context, sess *zk.Session, n int, full func(
 		if err != nil {
 			return err
 		}
-		if ready+delayed+n <= p.cfg.MaxItems {
+		waiting, err := p.countWaiting(ctx, sess)
+		if err != nil {
+			return err
+		}
+		if ready+delayed+waiting+n <= p.cfg.MaxItems {
 			return nil
 		}
 		if full != nil {
@@ -41,7 +45,7 @@ func (p *producer) room(ctx context.Context, sess *zk.Session, n int, full func(
 			}
 		}
 		if !p.cfg.WaitWhenFull || n > p.cfg.MaxItems {
-			return &FullError{Items: ready + delayed, MaxItems: p.cfg.MaxItems}
+			return &FullError{Items: ready + delayed + waiting, MaxItems: p.cfg.MaxItems}
 		}
 		select {
 		case <-time.After(pause):

@@ -18,9 +18,10 @@ const (
 	Delayed                  // it is not due yet
 	Claimed                  // a consumer works on it, or is about to
 	Dead                     // it is a dead letter
+	Waiting                  // it waits for another item of its group to be finished
 )
 
-// String returns the state in lower case: ready, delayed, claimed, dead.
+// String returns the state in lower case: ready, delayed, claimed, dead, waiting.
 func (s State) String() string {
 	switch s {
 	case Ready:
@@ -31,6 +32,8 @@ func (s State) String() string {
 		return "claimed"
 	case Dead:
 		return "dead"
+	case Waiting:
+		return "waiting"
 	}
 	return "unknown"
 }
@@ -45,6 +48,7 @@ type Peeked struct {
 	State      State
 	Attempts   int           // deliveries so far, with that of Claimed
 	Timeout    time.Duration // its own time limit; 0 if it has none
+	Group      string        // "" if it has none
 	Failures   []Failure     // the latest failed attempts that have a reason
 
 	DueAt     time.Time // if it is Delayed: when it is ready, by the servers' clock
@@ -82,7 +86,8 @@ func (x *storedItem) peeked(state State, priority int) Peeked {
 	p := Peeked{
 		ID: x.rec.ID.String(), Body: x.rec.Body, Headers: x.rec.Headers, Priority: priority,
 		EnqueuedAt: time.UnixMilli(put), State: state, Attempts: x.rec.Attempts,
-		Timeout: time.Duration(x.rec.Timeout) * time.Millisecond, Failures: failures(x.rec.Failures),
+		Timeout: time.Duration(x.rec.Timeout) * time.Millisecond, Group: x.rec.Group,
+		Failures: failures(x.rec.Failures),
 	}
 	switch state {
 	case Ready, Claimed:
@@ -91,6 +96,7 @@ func (x *storedItem) peeked(state State, priority int) Peeked {
 		p.DueAt = time.UnixMilli(x.rec.DueAt(x.created))
 	case Dead:
 		p.DiedAt, p.Reason = time.UnixMilli(x.created), x.rec.Reason
+	case Waiting:
 	}
 	return p
 }

@@ -54,6 +54,9 @@ type List struct {
 
 	// Temporary says that the list is dropped when it is empty, and may be created again.
 	Temporary bool
+	// Made says that the list's node is created together with something else, by Txn.Make: Find returns zk.NoNode if
+	// there is none.
+	Made bool
 
 	store *Store
 
@@ -191,6 +194,8 @@ func (l *List) Find(ctx context.Context, sess *zk.Session) (Tail, error) {
 		}
 		n := last(names)
 		switch {
+		case !exists && l.Made:
+			return Tail{}, zk.NoNode
 		case !exists:
 			err = l.create(ctx, sess)
 		case n == 0, n == sealed, !l.hasChangeNode(names):

@@ -17,10 +17,12 @@ const (
 	LeastUrgent = 100
 )
 
-// The first byte of a record says which fields it has. One without the fields of version 2 is written as version 1.
+// The first byte of a record says which fields it has. A record is written as
+// the first version that has the fields it needs.
 const (
 	recordVersion = 1
 	recordTimeout = 2 // it has a Timeout
+	recordGroup   = 3 // it has a Timeout and a Group
 )
 
 // maxFailures is how many failed attempts a record keeps, and MaxReason how many bytes of each reason.
@@ -51,6 +53,7 @@ type Record struct {
 	Delay    int64 // ms from the creation of its node until it is due; 0 if it is ready
 	Due      int64 // when it is due, instead of Delay
 	Timeout  int64 // ms that an attempt may take; 0: as long as the consumer's configuration says
+	Group    string
 	Headers  map[string]string
 	Failures []Failure
 	Reason   string // of a dead letter
@@ -78,7 +81,10 @@ func Shorten(reason string) string { return reason[:min(len(reason), MaxReason)]
 func (r *Record) Encode() []byte {
 	b := make([]byte, 0, len(r.Body)+64)
 	version := byte(recordVersion)
-	if r.Timeout > 0 {
+	switch {
+	case r.Group != "":
+		version = recordGroup
+	case r.Timeout > 0:
 		version = recordTimeout
 	}
 	b = append(b, version)
@@ -88,8 +94,11 @@ func (r *Record) Encode() []byte {
 	b = binary.AppendUvarint(b, uint64(r.Enqueued))
 	b = binary.AppendUvarint(b, uint64(r.Delay))
 	b = binary.AppendUvarint(b, uint64(r.Due))
-	if version == recordTimeout {
+	if version >= recordTimeout {
 		b = binary.AppendUvarint(b, uint64(r.Timeout))
+	}
+	if version >= recordGroup {
+		b = appendText(b, r.Group)
 	}
 	b = binary.AppendUvarint(b, uint64(len(r.Headers)))
 	for k, v := range r.Headers {
@@ -114,7 +123,7 @@ var ErrRecord = errors.New("queue: the node's data is not an item")
 // DecodeRecord reads a stored record. It returns ErrRecord if data is not one, and never panics: other clients may
 // write anything to a node.
 func DecodeRecord(data []byte) (*Record, error) {
-	if len(data) < 17 || data[0] != recordVersion && data[0] != recordTimeout {
+	if len(data) < 17 || data[0] < recordVersion || data[0] > recordGroup {
 		return nil, ErrRecord
 	}
 	r := &Record{}
@@ -125,8 +134,11 @@ func DecodeRecord(data []byte) (*Record, error) {
 	r.Enqueued = int64(d.unsigned())
 	r.Delay = int64(d.unsigned())
 	r.Due = int64(d.unsigned())
-	if data[0] == recordTimeout {
+	if data[0] >= recordTimeout {
 		r.Timeout = int64(d.unsigned())
+	}
+	if data[0] >= recordGroup {
+		r.Group = d.text()
 	}
 	for range d.count(2) {
 		if r.Headers == nil {

@@ -90,6 +90,15 @@ func (t *Txn) Find(ctx context.Context, sess *zk.Session, l *List) error {
 	return err
 }
 
+// Make adds the creation of a list to the guards, with an empty first segment.
+func (t *Txn) Make(l *List) {
+	tail := Tail{segment: l.first()}
+	t.Guard(t.store.CreateOp(l.Dir, Cursor{Segment: 1}.Encode()))
+	t.Guard(t.store.CreateOp(l.Segment(tail.segment), tail.data()))
+	t.size += 2 * t.store.ACLSize()
+	t.Assume(l, tail)
+}
+
 // Assume makes the transaction assume that a list ends at tail.
 func (t *Txn) Assume(l *List, tail Tail) { t.tails[l] = tail }
 

@@ -20,6 +20,7 @@ type deadJSON struct {
 	Reason     string            `json:"reason"`
 	Attempts   int               `json:"attempts"`
 	Priority   int               `json:"priority"`
+	Group      string            `json:"group,omitempty"`
 	EnqueuedAt string            `json:"enqueued_at"`
 	DiedAt     string            `json:"died_at"`
 	Failures   []failureJSON     `json:"failures"`
@@ -68,7 +69,7 @@ func newDeadList(app *command.App) *cobra.Command {
 
 func deadLetter(l queue.DeadLetter) deadJSON {
 	j := deadJSON{
-		ID: l.ID, Reason: l.Reason, Attempts: l.Attempts, Priority: l.Priority, Headers: l.Headers,
+		ID: l.ID, Reason: l.Reason, Attempts: l.Attempts, Priority: l.Priority, Group: l.Group, Headers: l.Headers,
 		EnqueuedAt: command.Timestamp(l.EnqueuedAt), DiedAt: command.Timestamp(l.DiedAt),
 		Failures: []failureJSON{}, bodyJSON: newBodyJSON(l.Body),
 	}

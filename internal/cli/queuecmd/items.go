@@ -26,6 +26,7 @@ type itemJSON struct {
 	Attempts   int               `json:"attempts"`
 	EnqueuedAt string            `json:"enqueued_at"`
 	TimeoutMS  int64             `json:"timeout_ms,omitempty"`
+	Group      string            `json:"group,omitempty"`
 	DueAt      string            `json:"due_at,omitempty"`
 	Consumer   *consumerJSON     `json:"consumer,omitempty"`
 	DiedAt     string            `json:"died_at,omitempty"`
@@ -54,6 +55,7 @@ func newItemJSON(x queue.Peeked) itemJSON {
 	j := itemJSON{
 		ID: x.ID, State: x.State.String(), Priority: x.Priority, Attempts: x.Attempts,
 		EnqueuedAt: command.Timestamp(x.EnqueuedAt), TimeoutMS: x.Timeout.Milliseconds(),
+		Group:  x.Group,
 		Reason: x.Reason, Headers: x.Headers, bodyJSON: newBodyJSON(x.Body),
 	}
 	for _, f := range x.Failures {
@@ -72,7 +74,7 @@ func newItemJSON(x queue.Peeked) itemJSON {
 }
 
 // states are those of items, in the order in which "turnstile queue items" shows them.
-var states = []queue.State{queue.Claimed, queue.Ready, queue.Delayed, queue.Dead}
+var states = []queue.State{queue.Claimed, queue.Ready, queue.Waiting, queue.Delayed, queue.Dead}
 
 // allStates is what --state takes beside the states.
 const allStates = "all"
@@ -102,7 +104,7 @@ func newItems(app *command.App) *cobra.Command {
 		Use:   "items PATH",
 		Short: "Show items with their states",
 		Long: `Shows the items of the queue at PATH with their states: claimed, and by which consumer; ready, in the
-order in which they will be served; delayed; dead. It reads a part of the queue at a time, so items that move
+order in which they will be served; waiting for another of their group; delayed; dead. It reads a part of the queue at a time, so items that move
 meanwhile may be missing, or appear twice.`,
 		Example: `  turnstile queue items /mail
   turnstile queue items /mail --state claimed
@@ -127,6 +129,8 @@ func stateText(x queue.Peeked) string {
 		return "claimed by " + consumerText(x)
 	case queue.Dead:
 		return "dead: " + command.Printable(x.Reason)
+	case queue.Waiting:
+		return "waiting in " + command.Printable(x.Group)
 	case queue.Ready:
 	}
 	return x.State.String()
@@ -196,6 +200,9 @@ func (u *access) show(x queue.Peeked) error {
 	row("priority", "%d", x.Priority)
 	row("put", "%s", x.EnqueuedAt.Local().Format(time.DateTime))
 	row("attempts", "%d", x.Attempts)
+	if x.Group != "" {
+		row("group", "%s", command.Printable(x.Group))
+	}
 	if x.Timeout > 0 {
 		row("timeout", "%v", x.Timeout)
 	}

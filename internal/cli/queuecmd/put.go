@@ -41,6 +41,7 @@ type messageFlags struct {
 	priority int
 	delay    command.Duration
 	timeout  command.Duration
+	group    string
 	headers  []string
 }
 
@@ -49,6 +50,7 @@ func (m *messageFlags) flags(flags *pflag.FlagSet) {
 		fmt.Sprintf("smaller is served first, from %d to %d", queue.MostUrgent, queue.LeastUrgent))
 	flags.Var(&m.delay, "delay", "how long until the item is ready")
 	flags.Var(&m.timeout, "timeout", "how long an attempt at the item may take; 0 means as long as its consumer says")
+	flags.StringVar(&m.group, "group", "", "`key` of items that are worked on one at a time and in their order")
 	flags.StringArrayVar(&m.headers, "header", nil, "`name=value` to store with the item (repeatable)")
 }
 
@@ -58,7 +60,13 @@ func (m *messageFlags) parse(cmd *cobra.Command) (queue.Message, error) {
 		return queue.Message{},
 			command.Usagef(cmd, "--priority must be from %d to %d", queue.MostUrgent, queue.LeastUrgent)
 	}
-	message := queue.Message{Priority: m.priority, Delay: time.Duration(m.delay), Timeout: time.Duration(m.timeout)}
+	if m.group != "" && m.delay != 0 {
+		return queue.Message{},
+			command.Usagef(cmd, "--group takes no --delay: the items behind would have to wait, too")
+	}
+	message := queue.Message{
+		Priority: m.priority, Delay: time.Duration(m.delay), Timeout: time.Duration(m.timeout), Group: m.group,
+	}
 	for _, header := range m.headers {
 		name, value, ok := strings.Cut(header, "=")
 		if _, twice := message.Headers[name]; !ok || name == "" || twice {
@@ -97,6 +105,9 @@ NUL bytes is, without them. Items are put in order, many at a time, as they arri
 message says how many lines are in and with which line to continue. A line that is too large for the servers
 ends it after all lines before it are in.
 
+Items with the same --group are worked on one at a time, in their order, and those of different groups at the
+same time. One that fails keeps the others of its group waiting until it is done or a dead letter.
+
 Smaller priorities are served first, from -100 to 100. A delayed item is ready when its time has come by the
 servers' clock.
 
@@ -105,6 +116,7 @@ signal N interrupted it.`,
 		Example: `  turnstile queue put /mail 'to: ann'
   turnstile queue put /thumbnails - <photo.jpg --header name=photo.jpg --priority -5
   turnstile queue put /mail --key order-4711 --delay 10m 'to: ann'
+  turnstile queue put /orders --group customer-7 'ship order 4711'
   seq 100000 | turnstile queue put /numbers --lines
   find . -name '*.jpg' -print0 | turnstile queue put /thumbnails --lines --null`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -34,6 +34,7 @@ type countsJSON struct {
 	Delayed int    `json:"delayed"`
 	Claimed int    `json:"claimed"`
 	Dead    int    `json:"dead"`
+	Waiting int    `json:"waiting,omitempty"`
 	Oldest  *int64 `json:"oldest_ready_ms,omitempty"`
 
 	Paused *pauseJSON `json:"paused,omitempty"`
@@ -140,7 +141,8 @@ func newLen(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "len PATH",
 		Short: "Count the items by state",
-		Long: `Counts the items: ready, delayed, claimed by a consumer, and dead letters. If some are ready, it also
+		Long: `Counts the items: ready, delayed, claimed by a consumer, dead letters, and those
+that wait for others of their groups. If some are ready, it also
 shows how long the oldest of the next ones has been ready, without any delay before that. If the queue is
 paused, it shows since when, and who has paused it.`,
 		Example: `  turnstile queue len /mail
@@ -184,11 +186,15 @@ func (u *access) count(ctx context.Context) error {
 
 func (u *access) printCounts(n queue.Counts, oldest *time.Duration, p *queue.Pause) error {
 	j := countsJSON{
-		Path: u.path, Ready: n.Ready, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead, Paused: newPauseJSON(p),
+		Path: u.path, Ready: n.Ready, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead,
+		Waiting: n.Waiting, Paused: newPauseJSON(p),
 	}
-	waits, paused := "", ""
+	waits, more := "", ""
+	if n.Waiting > 0 {
+		more = fmt.Sprintf("waiting  %d  (for others of their groups)\n", n.Waiting)
+	}
 	if p != nil {
-		paused = "paused   " + pauseText(p) + "\n"
+		more += "paused   " + pauseText(p) + "\n"
 	}
 	if oldest != nil {
 		ms := oldest.Milliseconds()
@@ -196,7 +202,7 @@ func (u *access) printCounts(n queue.Counts, oldest *time.Duration, p *queue.Pau
 		waits = fmt.Sprintf("  (the oldest for %v)", oldest.Round(time.Second))
 	}
 	return u.app.Report(u.asJSON, j, "ready    %d%s\ndelayed  %d\nclaimed  %d\ndead     %d\n%s",
-		n.Ready, waits, n.Delayed, n.Claimed, n.Dead, paused)
+		n.Ready, waits, n.Delayed, n.Claimed, n.Dead, more)
 }
 
 func newPurge(app *command.App) *cobra.Command {

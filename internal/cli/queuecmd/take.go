@@ -48,6 +48,7 @@ type takenJSON struct {
 	ID         string            `json:"id"`
 	Attempt    int               `json:"attempt"`
 	Priority   int               `json:"priority"`
+	Group      string            `json:"group,omitempty"`
 	EnqueuedAt string            `json:"enqueued_at"`
 	Token      int64             `json:"token"`
 	Headers    map[string]string `json:"headers,omitempty"`
@@ -66,8 +67,9 @@ const maxHeld = 1000
 // aboutItems is part of the help of take and work.
 const aboutItems = `The command gets the item's body, byte for byte, as its standard input. Its environment has
 TURNSTILE_ITEM_ID, TURNSTILE_ITEM_ATTEMPT (1 for the first), TURNSTILE_ITEM_PRIORITY,
-TURNSTILE_ITEM_ENQUEUED_AT, TURNSTILE_ITEM_HEADERS (a JSON object), TURNSTILE_ITEM_HEADER_NAME for each
-header NAME, TURNSTILE_PATH, TURNSTILE_TOKEN (larger for every later delivery of the item),
+TURNSTILE_ITEM_ENQUEUED_AT, TURNSTILE_ITEM_GROUP (empty if it has none), TURNSTILE_ITEM_HEADERS (a JSON
+object), TURNSTILE_ITEM_HEADER_NAME for each header NAME, TURNSTILE_PATH, TURNSTILE_TOKEN (larger for every
+later delivery of the item),
 TURNSTILE_SESSION and TURNSTILE_SESSION_TIMEOUT_MS. It runs in a session of its own without a terminal; the
 output of commands that run at the same time may mix. Its exit code decides:
 
@@ -313,7 +315,7 @@ func (w *consumer) print(out *bufio.Writer, item *queue.Item) error {
 		return nil
 	}
 	line, err := json.Marshal(takenJSON{
-		Path: w.run.Path, ID: item.ID(), Attempt: item.Attempt(), Priority: item.Priority(),
+		Path: w.run.Path, ID: item.ID(), Attempt: item.Attempt(), Priority: item.Priority(), Group: item.Group(),
 		EnqueuedAt: command.Timestamp(item.EnqueuedAt()),
 		Token:      int64(item.Token()), Headers: item.Headers(), bodyJSON: newBodyJSON(item.Body()),
 	})
@@ -332,6 +334,7 @@ func itemEnvironment(item *queue.Item) []string {
 		"TURNSTILE_ITEM_ID=" + item.ID(),
 		"TURNSTILE_ITEM_ATTEMPT=" + strconv.Itoa(item.Attempt()),
 		"TURNSTILE_ITEM_PRIORITY=" + strconv.Itoa(item.Priority()),
+		"TURNSTILE_ITEM_GROUP=" + item.Group(),
 		"TURNSTILE_ITEM_ENQUEUED_AT=" + command.Timestamp(item.EnqueuedAt()),
 	}
 	headers := item.Headers()

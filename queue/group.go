@@ -1,0 +1,213 @@
+package queue
+
+// Groups: items of one key, one at a time and in order.
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+
+	"github.com/seed-a3166700/turnstile/internal/segment"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// A group is busy while one of its items is ready, delayed or claimed: its head. Then the group has a list, in which
+// the others wait. A put of an item whose group has no list creates the list, empty, in the transaction that makes the
+// item ready; otherwise it appends the item to the list. The transaction that finishes the head for good (done, dead,
+// or removed) moves the first item of the list to where ready items are, or, if none waits, deletes the list: the
+// server refuses that if an item has been put meanwhile. So there is always exactly one head, or neither head nor list.
+//
+// The list's first segment has a random number: a list that comes again has no path of the former one.
+
+// maxGroup is the longest name of a group, in bytes.
+const maxGroup = 255
+
+// groupPart returns the part of the directory of groups that a group's list is in, and the name of the list.
+func groupPart(group string) (part, name string) {
+	sum := sha256.Sum256([]byte(group))
+	return hex.EncodeToString(sum[:1]), hex.EncodeToString(sum[1:17])
+}
+
+// group returns the list of the items that wait for the head of a group.
+func (y *layout) group(group string) *segment.List {
+	y.dropLists()
+	part, name := groupPart(group)
+	l := y.store.List(y.path(dirGroups, part, name), "", true)
+	l.Made = true
+	return l
+}
+
+// place makes a transaction ready to append an item, and returns the list to append it to.
+func (b *base) place(ctx context.Context, sess *zk.Session, p *segment.Txn, r *segment.Record) (*segment.List, error) {
+	if r.Group == "" {
+		c := p.Same(b.target(r))
+		return c, p.Find(ctx, sess, c)
+	}
+	g := p.Same(b.layout.group(r.Group))
+	err := p.Find(ctx, sess, g)
+	if err == nil {
+		return g, nil
+	}
+	if !errors.Is(err, zk.NoNode) {
+		return nil, err
+	}
+	if err := b.makePart(ctx, sess, r.Group); err != nil {
+		return nil, err
+	}
+	ready := p.Same(b.layout.readyList(r.Priority))
+	if err := p.Find(ctx, sess, ready); err != nil {
+		return nil, err
+	}
+	p.Make(g)
+	return ready, nil
+}
+
+// groupSize is how many bytes a request has more, at most, for an item with a group.
+func (b *base) groupSize() int {
+	const name = 64 // of the list, below the directory of groups, and of its segment
+	return 3 * (segment.OpSize + len(b.layout.root) + name + b.layout.store.ACLSize())
+}
+
+// makePart creates the part of the directory of groups that a group is in.
+func (b *base) makePart(ctx context.Context, sess *zk.Session, group string) error {
+	part, _ := groupPart(group)
+	dir := b.layout.path(dirGroups, part)
+	if _, there, err := sess.Exists(ctx, dir); there || err != nil {
+		return err
+	}
+	_, err := sess.CreateNode(ctx, b.layout.node(dir, nil, zk.Persistent))
+	if errors.Is(err, zk.NodeExists) {
+		return nil
+	}
+	return err
+}
+
+// succession is what the transaction that finishes the head of a group does to the group.
+type succession struct {
+	ops   []zk.Op
+	ready []waitingItem // what becomes ready
+}
+
+// waitingItem is an item that waits in a group, and where it goes.
+type waitingItem struct {
+	to   *segment.List
+	data []byte
+}
+
+// succeed returns what is to be done to a group whose head is finished for good. The server refuses it if the group
+// changes meanwhile.
+func (b *base) succeed(ctx context.Context, sess *zk.Session, group string) (s succession, err error) {
+	g := b.layout.group(group)
+	if err := sess.Sync(ctx, g.Dir); err != nil { // a server that lags behind would show the same again and again
+		return s, err
+	}
+	segments, err := g.Segments(ctx, sess)
+	if err != nil || len(segments) == 0 {
+		return s, err // another client has removed it: there is nothing to do
+	}
+	for _, n := range segments {
+		names, _, err := sess.Children(ctx, g.Segment(n))
+		if err != nil {
+			return s, gone(err)
+		}
+		for _, seq := range segment.Numbers(names, segment.ParseItem) {
+			data, stat, err := sess.Get(ctx, g.Item(n, seq))
+			if err != nil {
+				return s, gone(err)
+			}
+			s.ops = append(s.ops, zk.DeleteOp(g.Item(n, seq), -1))
+			rec, err := segment.DecodeRecord(data)
+			if err != nil {
+				// Not an item: a consumer that finds it in the ready list moves it to the dead letters.
+				s.ready = append(s.ready, waitingItem{b.layout.readyList(0), data})
+				continue
+			}
+			if rec.Enqueued == 0 {
+				rec.Enqueued = stat.Ctime
+			}
+			s.ready = append(s.ready, waitingItem{b.layout.readyList(rec.Priority), rec.Encode()})
+			return s, nil
+		}
+		s.ops = append(s.ops, zk.DeleteOp(g.Segment(n), -1)) // refused if something has been put
+	}
+	s.ops = append(s.ops, zk.DeleteOp(g.Dir, -1))
+	return s, nil
+}
+
+// gone makes the caller look again if a node of a group is gone that was just there.
+func gone(err error) error {
+	if errors.Is(err, zk.NoNode) {
+		return errAgain
+	}
+	return err
+}
+
+// changed reports whether a transaction was refused, with the error failed, because of these operations: then the group
+// has changed, and the caller makes a new one. They begin at an index.
+func (s *succession) changed(failed *zk.MultiError, from int) bool {
+	return failed.Index >= from && failed.Index < from+len(s.ops) &&
+		(errors.Is(failed, zk.NoNode) || errors.Is(failed, zk.NotEmpty))
+}
+
+// append adds what becomes ready to a transaction.
+func (s *succession) append(ctx context.Context, sess *zk.Session, p *segment.Txn) error {
+	for _, x := range s.ready {
+		c := p.Same(x.to)
+		if err := p.Find(ctx, sess, c); err != nil {
+			return err
+		}
+		p.Append(c, x.data)
+	}
+	return nil
+}
+
+// eachGroup calls f with the list of every group that is busy.
+func (r reader) eachGroup(ctx context.Context, f func(*segment.List) error) error {
+	list := func(dir string) (names []string, err error) {
+		err = r.retryRead(ctx, func(sess *zk.Session) error {
+			names, _, err = sess.Children(ctx, dir)
+			if errors.Is(err, zk.NoNode) {
+				return nil // it has been emptied since it was listed
+			}
+			return err
+		})
+		return names, err
+	}
+	parts, err := list(r.layout.path(dirGroups))
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		groups, err := list(r.layout.path(dirGroups, part))
+		if err != nil {
+			return err
+		}
+		for _, name := range groups {
+			if err := f(&segment.List{Dir: r.layout.path(dirGroups, part, name)}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// eachWaiting calls f with every item that waits for the head of its group, group by group, in order.
+func (r reader) eachWaiting(ctx context.Context, f func(located) bool) error {
+	return r.eachGroup(ctx, func(g *segment.List) error {
+		return r.eachStored(ctx, g, func(x *storedItem) bool {
+			return x.corruptRecord() ||
+				f(located{Peeked: x.peeked(Waiting, x.rec.Priority), path: x.path, version: x.version})
+		})
+	})
+}
+
+// countWaiting counts the items that wait for the heads of their groups.
+func (r reader) countWaiting(ctx context.Context, sess *zk.Session) (total int, err error) {
+	err = r.eachGroup(ctx, func(g *segment.List) error {
+		n, err := g.Count(ctx, sess)
+		total += n
+		return err
+	})
+	return total, err
+}

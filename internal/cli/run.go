@@ -83,6 +83,7 @@ is TURNSTILE_SESSION_TIMEOUT. A flag on the command line takes precedence.`,
 	root.AddCommand(newServe(app), newOwnServer(app), newBench(app), newVersion(app), newMan())
 	refuseUnknownTopics(root)
 	completeChoices(root)
+	command.CompletePaths(app, root)
 	return root
 }
 

@@ -104,8 +104,8 @@ func newItems(app *command.App) *cobra.Command {
 		Use:   "items PATH",
 		Short: "Show items with their states",
 		Long: `Shows the items of the queue at PATH with their states: claimed, and by which consumer; ready, in the
-order in which they will be served; waiting for another of their group; delayed; dead. It reads a part of the queue at a time, so items that move
-meanwhile may be missing, or appear twice.`,
+order in which they will be served; waiting for another of their group; delayed; dead. It reads a part of
+the queue at a time, so items that move meanwhile may be missing, or appear twice.`,
 		Example: `  turnstile queue items /mail
   turnstile queue items /mail --state claimed
   turnstile queue items /mail --state delayed -n 0 --json | jq -r .due_at`,

@@ -53,7 +53,6 @@ func (a *access) run(
 		}
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.With(cmd.Context(), f) }
-	cmd.ValidArgsFunction = completePath(&a.Access)
 	a.Flags(cmd, object)
 	return cmd
 }

@@ -16,7 +16,11 @@ var (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(workerEnv) != "" {
-		if err := work(os.Args[1:]); err != nil {
+		program, args := work, os.Args[1:]
+		if args[0] == shareWorker {
+			program, args = workShares, args[1:]
+		}
+		if err := program(args); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

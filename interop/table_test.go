@@ -119,11 +119,13 @@ func families() []family {
 			title: "Semaphores",
 			rows: []named{
 				{"semaphore-curator", "`lock.Semaphore`, `AgreedLimit`"},
+				{"semaphore-curator:1", "`lock.Semaphore`, `AgreedLimit(1)`"},
 				{"semaphore-stored", "`lock.Semaphore`, `StoredLimit`"},
 				{"semaphore-kazoo", "`lock.Semaphore`, `StoredLimit`, `Kazoo`"},
 			},
 			cols: []named{
 				{"java semaphore", "Curator `InterProcessSemaphoreV2`"},
+				{"java semaphoremutex", "Curator `InterProcessSemaphoreMutex`"},
 				{"kazoo semaphore", "kazoo `Semaphore`"},
 			},
 			// Contenders want one permit or two. With three permits, two of Curator's contenders that each have one
@@ -131,6 +133,7 @@ func families() []family {
 			// TestThirdWhoWantsTwoOfThreePermitsStandsBehindTwoHalfServed.
 			pairs: []pair{
 				{ours: "semaphore-curator", peer: "java semaphore", limit: 4},
+				{ours: "semaphore-curator:1", peer: "java semaphoremutex", limit: 1},
 				{ours: "semaphore-stored", peer: "java semaphore", limit: 4},
 				{ours: "semaphore-kazoo", peer: "kazoo semaphore", limit: 3},
 			},

@@ -16,6 +16,7 @@ import org.apache.curator.framework.recipes.leader.LeaderSelector;
 import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.zookeeper.Watcher.Event.KeeperState;
@@ -104,6 +105,8 @@ final class Worker {
         switch (kind) {
             case "mutex":
                 return door -> mutex(door, path);
+            case "semaphoremutex":
+                return door -> semaphoreMutex(door, path);
             case "rwlock":
                 return door -> rwlock(door, path);
             case "semaphore":
@@ -124,6 +127,16 @@ final class Worker {
     private static void mutex(Door door, String path) throws Exception {
         try (CuratorFramework c = Recipes.open(session)) {
             InterProcessMutex mutex = new InterProcessMutex(c, path);
+            for (boolean end = false; !end; mutex.release()) {
+                mutex.acquire();
+                end = door.visit(1);
+            }
+        }
+    }
+
+    private static void semaphoreMutex(Door door, String path) throws Exception {
+        try (CuratorFramework c = Recipes.open(session)) {
+            InterProcessSemaphoreMutex mutex = new InterProcessSemaphoreMutex(c, path);
             for (boolean end = false; !end; mutex.release()) {
                 mutex.acquire();
                 end = door.visit(1);

@@ -57,4 +57,5 @@ var jobs = map[string]func(ctx context.Context, w *worker, wg *sync.WaitGroup, c
 	cacheJob: useCaches,
 
 	counterJob: useCounters,
+	barrierJob: useBarriers,
 }

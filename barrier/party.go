@@ -25,6 +25,7 @@ type Party struct {
 	rec     *record       // as last read
 	round   int64         // that it arrives at next, or has arrived at and waits for
 	arrived bool          // at round
+	asked   bool          // to arrive at round, and does not know what has become of that
 	dir     string        // of its node
 	watch   *zk.Watch     // on the path; nil if there is none that has not fired
 	left    bool
@@ -114,7 +115,7 @@ func (p *Party) over() (Outcome, error) {
 	if err == nil && !p.arrived && !o.Failed {
 		return o, ErrNotJoined
 	}
-	p.round, p.arrived = p.round+1, false
+	p.round, p.arrived, p.asked = p.round+1, false, false
 	return o, err
 }
 
@@ -162,6 +163,8 @@ func (p *Party) arrive(ctx context.Context) error {
 	b.Send()
 	_, err := moved.Get(ctx)
 	readErr := p.readRecord(ctx, read)
+	lost := err != nil && zk.OutcomeOf(err) == zk.Unknown
+	p.asked = p.asked || lost
 	switch {
 	case err == nil:
 		p.arrived, p.dir = true, to
@@ -174,11 +177,11 @@ func (p *Party) arrive(ctx context.Context) error {
 			err = p.settle(ctx)
 		}
 		return errors.Join(err, readErr)
-	case errors.Is(err, zk.BadVersion):
+	case errors.Is(err, zk.BadVersion) && !p.asked:
 		return p.reread(ctx)
-	case errors.Is(err, zk.NoNode), zk.OutcomeOf(err) == zk.Unknown && ctx.Err() == nil && p.sess.Err() == nil:
+	case errors.Is(err, zk.BadVersion), errors.Is(err, zk.NoNode), lost && ctx.Err() == nil && p.sess.Err() == nil:
 		return p.find(ctx)
-	case zk.OutcomeOf(err) == zk.Unknown:
+	case lost:
 		return errors.Join(err, p.settle(ctx))
 	default:
 		return err

@@ -304,6 +304,29 @@ func TestArriveGoesOnAfterItsContextEnded(t *testing.T) {
 	})
 }
 
+// The caller may leave at the moment of the arrival. The round may then be over with the party when it calls again.
+func TestArriveAgainLearnsThatTheRoundWasPassedWithTheParty(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, b := w.join(2, barrier.Continue), w.join(2, barrier.Continue)
+		ctx, cancel := context.WithCancel(t.Context())
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpMulti && r.Nth == 1 {
+				cancel()
+			}
+			return zktest.Pass
+		})
+		if _, err := a.Arrive(ctx); !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v, want the context's error", err)
+		}
+		second := arrive(t.Context(), b)
+		wantRound(t, 1, second.wantOver(t))
+		first := arrive(t.Context(), a)
+		wantRound(t, 1, first.wantOver(t))
+		first, second = arrive(t.Context(), a), arrive(t.Context(), b)
+		wantRound(t, 2, first.wantOver(t), second.wantOver(t))
+	})
+}
+
 // The caller may leave at the moment of the last arrival, and no other party would end the round.
 func TestLastArrivalOfACallerWhoLeavesEndsTheRound(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -91,7 +91,7 @@ func (p *Party) Arrive(ctx context.Context) (round int64, err error) {
 
 // pass arrives at the round and waits for its end.
 func (p *Party) pass(ctx context.Context) (Outcome, error) {
-	for p.rec.Round == p.round && !p.arrived {
+	for (p.rec.Round == p.round || p.asked) && !p.arrived {
 		if err := p.arrive(ctx); err != nil {
 			if err := p.again(ctx, err); err != nil {
 				return p.missed(ctx, err)
@@ -149,6 +149,9 @@ func (p *Party) missed(ctx context.Context, err error) (Outcome, error) {
 // arrive moves the party's node, or finds that the round is over. To do so twice, or late, is impossible: the
 // transaction belongs to one version of the record and to one place of the node.
 func (p *Party) arrive(ctx context.Context) error {
+	if p.asked {
+		return p.find(ctx)
+	}
 	r, to := p.rounds, p.rec.Arrived
 	b := p.sess.Batch()
 	moved := b.Multi(
@@ -163,8 +166,7 @@ func (p *Party) arrive(ctx context.Context) error {
 	b.Send()
 	_, err := moved.Get(ctx)
 	readErr := p.readRecord(ctx, read)
-	lost := err != nil && zk.OutcomeOf(err) == zk.Unknown
-	p.asked = p.asked || lost
+	p.asked = err != nil && zk.OutcomeOf(err) == zk.Unknown
 	switch {
 	case err == nil:
 		p.arrived, p.dir = true, to
@@ -177,11 +179,11 @@ func (p *Party) arrive(ctx context.Context) error {
 			err = p.settle(ctx)
 		}
 		return errors.Join(err, readErr)
-	case errors.Is(err, zk.BadVersion) && !p.asked:
+	case errors.Is(err, zk.BadVersion):
 		return p.reread(ctx)
-	case errors.Is(err, zk.BadVersion), errors.Is(err, zk.NoNode), lost && ctx.Err() == nil && p.sess.Err() == nil:
+	case errors.Is(err, zk.NoNode), p.asked && ctx.Err() == nil && p.sess.Err() == nil:
 		return p.find(ctx)
-	case lost:
+	case p.asked:
 		return errors.Join(err, p.settle(ctx))
 	default:
 		return err

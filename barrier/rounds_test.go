@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -320,9 +321,26 @@ func TestArriveAgainLearnsThatTheRoundWasPassedWithTheParty(t *testing.T) {
 		}
 		second := arrive(t.Context(), b)
 		wantRound(t, 1, second.wantOver(t))
+		for step := int64(1); ; step++ { // it may give up again at each
+			ctx, cancel := context.WithCancel(t.Context())
+			var n atomic.Int64
+			w.Control(func(zktest.Request) zktest.Fault {
+				if n.Add(1) == step {
+					cancel()
+				}
+				return zktest.Pass
+			})
+			round, err := a.Arrive(ctx)
+			if err == nil {
+				wantRound(t, 1, round)
+				break
+			}
+			if !errors.Is(err, context.Canceled) {
+				t.Fatalf("step %d: got %v, want the context's error", step, err)
+			}
+		}
 		first := arrive(t.Context(), a)
-		wantRound(t, 1, first.wantOver(t))
-		first, second = arrive(t.Context(), a), arrive(t.Context(), b)
+		second = arrive(t.Context(), b)
 		wantRound(t, 2, first.wantOver(t), second.wantOver(t))
 	})
 }

@@ -26,7 +26,8 @@ func TestBarriersKeepTheirPromisesUnderRandomFaults(t *testing.T) {
 }
 
 // The places of a barrierTrial. Quiet clients use the slow ones. Plain and double barriers have a new path now and
-// then: a call whose outcome is never known leaves open what may have been at its path ever since.
+// then: a call whose outcome is never known leaves open what may have been at its path ever since. So have the rounds
+// that go on, because parties gather only at their beginning.
 const (
 	hotPlain     = "plain-0"
 	slowPlain    = "plain-slow"
@@ -39,6 +40,7 @@ const (
 	allRounds    = "fail-all"
 	plainLength  = time.Second // how long a path is used
 	doubleLength = 3 * time.Second
+	roundsLength = time.Second
 	together     = 3 // parties
 )
 
@@ -71,7 +73,7 @@ func (barrierTrial) newJournal() journal { return &barrierJournal{places: map[st
 type barrierNote struct {
 	Client  int
 	Session int64
-	Path    string                `json:",omitempty"` // of a plain or double barrier, below the place
+	Path    string                `json:",omitempty"` // below the place
 	Call    *lincheck.BarrierCall `json:",omitempty"`
 	Double  *lincheck.DoubleParty `json:",omitempty"`
 	Round   *lincheck.RoundParty  `json:",omitempty"`
@@ -95,8 +97,8 @@ type barrierJournal struct {
 type barrierPage struct {
 	calls    map[string]map[noteID]lincheck.BarrierCall // by path
 	doubles  map[string]map[noteID]lincheck.DoubleParty // by path
-	rounds   map[noteID]lincheck.RoundParty
-	outcomes []lincheck.RoundOutcome
+	rounds   map[string]map[noteID]lincheck.RoundParty  // by path
+	outcomes map[string][]lincheck.RoundOutcome         // by path
 	last     barrierNote
 }
 
@@ -105,8 +107,10 @@ func (j *barrierJournal) page(place string) *barrierPage {
 	page := j.places[place]
 	if page == nil {
 		page = &barrierPage{
-			calls:   map[string]map[noteID]lincheck.BarrierCall{},
-			doubles: map[string]map[noteID]lincheck.DoubleParty{}, rounds: map[noteID]lincheck.RoundParty{},
+			calls:    map[string]map[noteID]lincheck.BarrierCall{},
+			doubles:  map[string]map[noteID]lincheck.DoubleParty{},
+			rounds:   map[string]map[noteID]lincheck.RoundParty{},
+			outcomes: map[string][]lincheck.RoundOutcome{},
 		}
 		j.places[place] = page
 	}
@@ -123,20 +127,22 @@ func (j *barrierJournal) note(r report) {
 	page := j.page(r.Place)
 	page.last = n
 	if c := n.Call; c != nil {
-		if page.calls[n.Path] == nil {
-			page.calls[n.Path] = map[noteID]lincheck.BarrierCall{}
-		}
-		page.calls[n.Path][noteID{c.Client, c.Asked, ""}] = *c
+		enter(page.calls, n.Path, noteID{c.Client, c.Asked, ""}, *c)
 	}
 	if d := n.Double; d != nil {
-		if page.doubles[n.Path] == nil {
-			page.doubles[n.Path] = map[noteID]lincheck.DoubleParty{}
-		}
-		page.doubles[n.Path][noteID{d.Client, d.Asked, ""}] = *d
+		enter(page.doubles, n.Path, noteID{d.Client, d.Asked, ""}, *d)
 	}
 	if p := n.Round; p != nil {
-		page.rounds[noteID{p.Client, p.Asked, ""}] = *p
+		enter(page.rounds, n.Path, noteID{p.Client, p.Asked, ""}, *p)
 	}
+}
+
+// enter keeps what was reported last of a call or a party.
+func enter[T any](all map[string]map[noteID]T, path string, id noteID, one T) {
+	if all[path] == nil {
+		all[path] = map[noteID]T{}
+	}
+	all[path][id] = one
 }
 
 // busy returns the client that was heard last.
@@ -181,21 +187,23 @@ func (p *barrierPage) count() string {
 			}
 		}
 	}
-	for _, party := range p.rounds {
-		calls["parties"]++
-		for _, a := range party.Arrivals {
-			switch {
-			case a.Done == 0:
-				calls["arrived"]++
-			case a.Failed:
-				calls["failed"]++
-			default:
-				calls["passed"]++
+	for _, path := range p.rounds {
+		for _, party := range path {
+			calls["parties"]++
+			for _, a := range party.Arrivals {
+				switch {
+				case a.Done == 0:
+					calls["arrived"]++
+				case a.Failed:
+					calls["failed"]++
+				default:
+					calls["passed"]++
+				}
 			}
 		}
 	}
-	if len(p.outcomes) > 0 {
-		calls["rounds"] = len(p.outcomes)
+	for _, path := range p.outcomes {
+		calls["rounds"] += len(path)
 	}
 	var counts []string
 	for _, what := range slices.Sorted(maps.Keys(calls)) {
@@ -224,12 +232,13 @@ func (j *barrierJournal) judge(dir string) error {
 			all := slices.Collect(maps.Values(parties))
 			refused(path, lincheck.CheckDouble(all, doublesOf[place]), all)
 		}
-		if cfg, ok := roundsOf[place]; ok {
+		cfg := roundsOf[place]
+		for path, parties := range page.rounds {
 			h := lincheck.RoundHistory{
 				Needed: cfg.Parties, Continue: cfg.OnLoss == barrier.Continue,
-				Parties: slices.Collect(maps.Values(page.rounds)), Outcomes: page.outcomes,
+				Parties: slices.Collect(maps.Values(parties)), Outcomes: page.outcomes[path],
 			}
-			refused("", lincheck.CheckRounds(h), h)
+			refused(path, lincheck.CheckRounds(h), h)
 		}
 	}
 	return errors.Join(verdicts...)

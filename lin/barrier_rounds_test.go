@@ -17,20 +17,21 @@ import (
 type roundUser struct {
 	*barrierUser
 	place  string
+	path   string // below the place
 	rounds *barrier.Rounds
 	party  *barrier.Party
 	seen   lincheck.RoundParty
 }
 
-func (u *barrierUser) roundsAt(place string) *roundUser {
-	r, err := barrier.NewRounds(u.client, u.Root+"/"+place, roundsOf[place])
+func (u *barrierUser) roundsAt(place, path string) *roundUser {
+	r, err := barrier.NewRounds(u.client, u.Root+"/"+place+path, roundsOf[place])
 	if err != nil {
 		abort("open "+place, err)
 	}
-	return &roundUser{barrierUser: u, place: place, rounds: r}
+	return &roundUser{barrierUser: u, place: place, path: path, rounds: r}
 }
 
-func (r *roundUser) tell() { r.note(r.place, barrierNote{Round: &r.seen}) }
+func (r *roundUser) tell() { r.note(r.place, barrierNote{Path: r.path, Round: &r.seen}) }
 
 // join makes the goroutine a party, unless ctx ends first.
 func (r *roundUser) join(ctx context.Context) bool {
@@ -67,7 +68,11 @@ func (r *roundUser) arrive(ctx context.Context) (round int64, err error) {
 	case err == nil, errors.Is(err, barrier.ErrPartyLost):
 		a.Done, a.Round, a.Failed = clock(), round, err != nil
 	case errors.Is(err, barrier.ErrNotJoined):
-		a.Ousted = r.party.Context().Err() == nil
+		select {
+		case <-r.party.Context().Done():
+		case <-time.After(timeout): // it would end at once
+			a.Ousted = true
+		}
 	case ctx.Err() == nil:
 		abort("arrive "+r.place, err)
 	}
@@ -85,7 +90,11 @@ func (r *roundUser) leave(ctx context.Context) {
 
 // rounds takes part in a few rounds.
 func (u *barrierUser) rounds(ctx context.Context, place string) {
-	r := u.roundsAt(place)
+	path := ""
+	if place == goOnRounds {
+		path = during(clock(), roundsLength)
+	}
+	r := u.roundsAt(place, path)
 	some, longest := 1+u.rnd.IntN(8), 10*time.Millisecond
 	if isSlow(place) {
 		some, longest = 1+u.rnd.IntN(3), time.Second
@@ -120,7 +129,7 @@ func (u *barrierUser) rounds(ctx context.Context, place string) {
 // passOne passes a round with all other goroutines. A party whose session ended may have arrived, and the round may be
 // passed with it: then it must not join again, because all others leave.
 func (u *barrierUser) passOne(ctx context.Context) {
-	r := u.roundsAt(allRounds)
+	r := u.roundsAt(allRounds, "")
 	for r.join(ctx) {
 		round, err := r.arrive(ctx)
 		for errors.Is(err, barrier.ErrPartyLost) {
@@ -140,7 +149,7 @@ func (u *barrierUser) passOne(ctx context.Context) {
 
 // passAlone passes rounds with those that happen to be there.
 func (u *barrierUser) passAlone(ctx context.Context) {
-	r := u.roundsAt(slowRounds)
+	r := u.roundsAt(slowRounds, "")
 	for left := 3; left > 0 && r.join(ctx); {
 		for ; left > 0; left-- {
 			if _, err := r.arrive(ctx); err != nil {

@@ -32,7 +32,7 @@ func (barrierTrial) settle(e *epoch, sess *zk.Session) error {
 	if err := sess.Sync(ctx, e.root); err != nil {
 		return err
 	}
-	plains, doubles := j.paths()
+	plains, doubles, rounds := j.paths()
 	var all []error
 	for _, place := range slices.Sorted(maps.Keys(plains)) {
 		for _, path := range plains[place] {
@@ -44,26 +44,29 @@ func (barrierTrial) settle(e *epoch, sess *zk.Session) error {
 			all = append(all, e.useDouble(ctx, sess, place, path))
 		}
 	}
-	for _, place := range slices.Sorted(maps.Keys(roundsOf)) {
-		outcomes, err := e.useRounds(ctx, sess, place)
-		all = append(all, err)
-		j.mu.Lock()
-		j.page(place).outcomes = outcomes
-		j.mu.Unlock()
+	for _, place := range slices.Sorted(maps.Keys(rounds)) {
+		for _, path := range rounds[place] {
+			outcomes, err := e.useRounds(ctx, sess, place, path)
+			all = append(all, err)
+			j.mu.Lock()
+			j.page(place).outcomes[path] = outcomes
+			j.mu.Unlock()
+		}
 	}
 	return errors.Join(all...)
 }
 
-// paths returns the paths of plain and double barriers that were used, by their places.
-func (j *barrierJournal) paths() (plains, doubles map[string][]string) {
+// paths returns the paths of all barriers that were used, by their places.
+func (j *barrierJournal) paths() (plains, doubles, rounds map[string][]string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	plains, doubles = map[string][]string{}, map[string][]string{}
+	plains, doubles, rounds = map[string][]string{}, map[string][]string{}, map[string][]string{}
 	for place, page := range j.places {
 		plains[place] = slices.Sorted(maps.Keys(page.calls))
 		doubles[place] = slices.Sorted(maps.Keys(page.doubles))
+		rounds[place] = slices.Sorted(maps.Keys(page.rounds))
 	}
-	return plains, doubles
+	return plains, doubles, rounds
 }
 
 // lookAtPlain reports whether a plain barrier is up, if it is.
@@ -101,8 +104,10 @@ func (e *epoch) useDouble(ctx context.Context, sess *zk.Session, place, path str
 
 // useRounds passes a round with as many parties as there should be, and returns the outcomes of all rounds. Then the
 // path must have no party.
-func (e *epoch) useRounds(ctx context.Context, sess *zk.Session, place string) ([]lincheck.RoundOutcome, error) {
-	r, err := barrier.NewRounds(e.client, e.root+"/"+place, roundsOf[place])
+func (e *epoch) useRounds(
+	ctx context.Context, sess *zk.Session, place, path string,
+) ([]lincheck.RoundOutcome, error) {
+	r, err := barrier.NewRounds(e.client, e.root+"/"+place+path, roundsOf[place])
 	if err != nil {
 		return nil, err
 	}

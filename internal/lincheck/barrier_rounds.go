@@ -67,9 +67,9 @@ type roundFacts struct {
 
 // CheckRounds checks that the parties can be those of one Rounds. All are told the same of a round, which is what the
 // server says at the end. A party is told of one round after the other, and of none twice. No party is told that a round
-// was passed before all others that were told the same had come, and before enough had come: as many as there should be
-// if a loss fails a round, and as many as have joined if it is the first. A party whose session lives is not left
-// behind. No more parties are lost than may have died, and a round fails only by a loss.
+// was passed before all others that were told the same had come, and before as many had come as there should be; if rounds
+// go on with the living, that many must have come or died before the first is passed. A party whose session lives is not
+// left behind. No more parties are lost than may have died, and a round fails only by a loss.
 func CheckRounds(h RoundHistory) error {
 	rounds := make(map[int64]*roundFacts)
 	for _, o := range h.Outcomes {
@@ -130,13 +130,12 @@ func (h RoundHistory) checkArrivals(rounds map[int64]*roundFacts) error {
 		}
 		come := 0
 		for _, p := range h.Parties {
-			switch {
-			case h.Continue:
-				if p.Asked <= f.first {
-					come += 1 + p.Ended
-				}
-			case h.arrivedAt(p, f, rounds):
+			lost := h.Continue && p.Left == 0 && p.Asked <= f.first
+			if lost || h.arrivedAt(p, f, rounds) {
 				come++
+			}
+			if h.Continue && p.Asked <= f.first {
+				come += p.Ended
 			}
 		}
 		if come < h.Needed {

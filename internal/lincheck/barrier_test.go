@@ -172,6 +172,12 @@ func TestRoundHistories(t *testing.T) {
 		"continued before a living one came": {lincheck.RoundHistory{Continue: true, Parties: []party{
 			who(2, 9, passed(1, 3, 5), passed(2, 6, 8)), who(2, 9, passed(1, 3, 5), passed(2, 9, 10)),
 		}}, false},
+		"begun by one, with one that died": {lincheck.RoundHistory{Continue: true, Parties: []party{
+			who(2, 9, passed(1, 3, 5)), who(2, 0),
+		}}, true},
+		"begun by one, with one that joined": {lincheck.RoundHistory{Continue: true, Parties: []party{
+			who(2, 9, passed(1, 3, 5)), who(2, 9),
+		}}, false},
 		"begun by one": {lincheck.RoundHistory{Continue: true, Parties: []party{
 			who(2, 9, passed(1, 3, 5)), who(7, 9, passed(2, 8, 9)),
 		}}, false},

@@ -209,8 +209,11 @@ func (u *barrierUser) double(ctx context.Context, place string) {
 	one, cancel := u.limited(ctx, doubleLength)
 	defer cancel()
 	longest := 20 * time.Millisecond
-	if isSlow(place) {
+	switch {
+	case isSlow(place):
 		longest = timeout
+	case u.rnd.IntN(4) == 0: // long after others began to leave
+		longest = 200 * time.Millisecond
 	}
 	u.enter(one, place, during(clock(), doubleLength), func() { pause(ctx, upTo(u.rnd, longest)) })
 }

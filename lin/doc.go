@@ -1,7 +1,7 @@
 // Package lin has no code of its own, only tests. Many clients in several processes use locks, queues, counters or
 // barriers at random for a given time, while random faults hit their connections, their processes, the servers of an
-// ensemble and the links between the servers. Then the tests check that what the clients saw is what such locks, queues,
-// counters and barriers may do, that all clients were served after the faults, and that nothing was left behind.
+// ensemble and the links between the servers. Then the tests check that what the clients saw is what such recipes may
+// do, that all clients were served after the faults, and that nothing was left behind.
 //
 //	make lin                          locks, caches, counters and barriers, one minute each, a new seed
 //	make lin-locks MINUTES=30 SEED=1  locks, thirty minutes, from that seed on

@@ -15,7 +15,7 @@ const (
 	BarrierUp     = "up"   // a reader has found it up
 )
 
-// BarrierCall is one call of a plain barrier as its caller saw it. Times are as in Hold. A wait that has failed is none.
+// BarrierCall is one call of a plain barrier as its caller saw it. Times are as in Hold. A wait that failed is none.
 type BarrierCall struct {
 	Client int
 	Op     string

@@ -66,10 +66,10 @@ type roundFacts struct {
 }
 
 // CheckRounds checks that the parties can be those of one Rounds. All are told the same of a round, which is what the
-// server says at the end. A party is told of one round after the other, and of none twice. No party is told that a round
-// was passed before all others that were told the same had come, and before as many had come as there should be; if rounds
-// go on with the living, that many must have come or died before the first is passed. A party whose session lives is not
-// left behind. No more parties are lost than may have died, and a round fails only by a loss.
+// server says at the end. A party is told of one round after the other, and of none twice. No party is told that a
+// round was passed before all others that were told the same had come, and before as many had come as there should be;
+// if rounds go on with the living, that many must have come or died before the first is passed. A party whose session
+// lives is not left behind. No more parties are lost than may have died, and a round fails only by a loss.
 func CheckRounds(h RoundHistory) error {
 	rounds := make(map[int64]*roundFacts)
 	for _, o := range h.Outcomes {
@@ -191,7 +191,8 @@ func (h RoundHistory) checkLosses(rounds map[int64]*roundFacts) error {
 			}
 		}
 		if total > dead {
-			return fmt.Errorf("lincheck: %d parties were lost up to round %d, and only %d can have died", total, round, dead)
+			return fmt.Errorf("lincheck: %d parties were lost up to round %d, and only %d can have died", total, round,
+				dead)
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ func TestBarrierHistories(t *testing.T) {
 	remove := call{Client: 2, Op: lincheck.BarrierRemove, Asked: 5, Done: 6}
 	torn := call{Client: 2, Op: lincheck.BarrierRemove, Asked: 5, Done: 6, Torn: true}
 	unknown := call{Client: 2, Op: lincheck.BarrierRemove, Asked: 5}
+	early := call{Client: 2, Op: lincheck.BarrierRemove, Asked: 1, Done: 2}
 	again := call{Client: 1, Op: lincheck.BarrierSet, Asked: 8, Done: 9}
 	wait := func(asked, done int64) call {
 		return call{Client: 3, Op: lincheck.BarrierWait, Asked: asked, Done: done}
@@ -40,8 +41,8 @@ func TestBarrierHistories(t *testing.T) {
 		"found up, and perhaps set":            {[]call{{Op: lincheck.BarrierSet, Asked: 1}, up(3, 4)}, true},
 		"found up, and removed":                {[]call{set, remove, up(7, 8)}, false},
 		"found up, and removed at the time":    {[]call{set, remove, up(5, 8)}, true},
-		"removed while it was set, found up":   {[]call{set, {Op: lincheck.BarrierRemove, Asked: 1, Done: 2}, up(7, 8)}, true},
-		"removed while it was set, found down": {[]call{set, {Op: lincheck.BarrierRemove, Asked: 1, Done: 2}, wait(7, 8)}, true},
+		"removed while it was set, found up":   {[]call{set, early, up(7, 8)}, true},
+		"removed while it was set, found down": {[]call{set, early, wait(7, 8)}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -57,25 +58,28 @@ func TestDoubleBarrierHistories(t *testing.T) {
 	party := func(client int, asked, entered, leaving, left int64) lincheck.DoubleParty {
 		return lincheck.DoubleParty{Client: client, Asked: asked, Entered: entered, Leaving: leaving, Left: left}
 	}
+	type all []lincheck.DoubleParty
 	for name, test := range map[string]struct {
-		parties []lincheck.DoubleParty
+		parties all
 		want    bool
 	}{
-		"together":             {[]lincheck.DoubleParty{party(1, 1, 3, 4, 6), party(2, 2, 3, 5, 6)}, true},
-		"twice":                {[]lincheck.DoubleParty{party(1, 1, 3, 4, 6), party(2, 2, 3, 5, 6), party(1, 7, 9, 10, 11), party(2, 8, 9, 10, 11)}, true},
-		"alone":                {[]lincheck.DoubleParty{party(1, 1, 3, 4, 6)}, false},
-		"before the other":     {[]lincheck.DoubleParty{party(1, 1, 2, 6, 7), party(2, 3, 4, 6, 7)}, false},
-		"after the other":      {[]lincheck.DoubleParty{party(1, 1, 3, 4, 6), party(2, 2, 3, 5, 6), party(3, 7, 8, 9, 10)}, false},
-		"one more, later":      {[]lincheck.DoubleParty{party(1, 1, 3, 8, 9), party(2, 2, 3, 8, 9), party(3, 4, 5, 7, 9)}, true},
-		"with one that failed": {[]lincheck.DoubleParty{party(1, 1, 3, 4, 6), party(2, 2, 0, 0, 0)}, true},
+		"together": {all{party(1, 1, 3, 4, 6), party(2, 2, 3, 5, 6)}, true},
+		"twice": {all{
+			party(1, 1, 3, 4, 6), party(2, 2, 3, 5, 6), party(1, 7, 9, 10, 11), party(2, 8, 9, 10, 11),
+		}, true},
+		"alone":                {all{party(1, 1, 3, 4, 6)}, false},
+		"before the other":     {all{party(1, 1, 2, 6, 7), party(2, 3, 4, 6, 7)}, false},
+		"after the other":      {all{party(1, 1, 3, 4, 6), party(2, 2, 3, 5, 6), party(3, 7, 8, 9, 10)}, false},
+		"one more, later":      {all{party(1, 1, 3, 8, 9), party(2, 2, 3, 8, 9), party(3, 4, 5, 7, 9)}, true},
+		"with one that failed": {all{party(1, 1, 3, 4, 6), party(2, 2, 0, 0, 0)}, true},
 		"with one that died": {
-			[]lincheck.DoubleParty{party(1, 1, 3, 4, 6), party(2, 2, 3, 0, 0)}, true,
+			all{party(1, 1, 3, 4, 6), party(2, 2, 3, 0, 0)}, true,
 		},
-		"one left early": {[]lincheck.DoubleParty{party(1, 1, 3, 4, 5), party(2, 2, 3, 6, 7)}, false},
+		"one left early": {all{party(1, 1, 3, 4, 5), party(2, 2, 3, 6, 7)}, false},
 		"one left before another had entered": {
-			[]lincheck.DoubleParty{party(1, 1, 3, 4, 6), party(2, 2, 3, 5, 6), party(3, 4, 5, 8, 9)}, true,
+			all{party(1, 1, 3, 4, 6), party(2, 2, 3, 5, 6), party(3, 4, 5, 8, 9)}, true,
 		},
-		"one left before one that died": {[]lincheck.DoubleParty{party(1, 1, 3, 4, 5), party(2, 2, 3, 6, 0)}, true},
+		"one left before one that died": {all{party(1, 1, 3, 4, 5), party(2, 2, 3, 6, 0)}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

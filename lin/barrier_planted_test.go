@@ -67,6 +67,6 @@ func findInBarriers(t *testing.T, b bug, want string) {
 		t.Skip("it builds and runs a program")
 	}
 	found(t, barrierTrial{}, want, func(a *arena) {
-		a.exe, a.length, a.patience = b.program(t), 4*time.Second, 10*time.Second
+		a.exe, a.length, a.patience = b.program(t), 4*time.Second, 6*time.Second
 	})
 }

@@ -17,7 +17,7 @@ ITEMS       ?= 1000000
 
 .DEFAULT_GOAL := help
 .PHONY: help build test race conformance interop lin lin-locks lin-queue lin-cache partitions hostile deep fuzz bench \
-	herd cover lint fix modules peers lin-counter
+	herd cover lint fix modules peers lin-counter lin-barrier
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,8 +43,8 @@ interop: ## Run other projects' clients on the embedded server, and our locks on
 	@.ci/peers
 	$(GO) test -race -count=1 -v ./interop ./lock
 
-lin: ## Use locks, caches and counters at random under random faults: MINUTES (1) each, SEED (random)
-	for target in lin-locks lin-cache lin-counter; do $(MAKE) $$target; done
+lin: ## Use locks, caches, counters and barriers at random under random faults: MINUTES (1) each, SEED (random)
+	for target in lin-locks lin-cache lin-counter lin-barrier; do $(MAKE) $$target; done
 
 LIN = @.ci/peers; TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v \
 	-timeout $$(( $(MINUTES) * 2 + 10 ))m ./lin -run
@@ -60,6 +60,9 @@ lin-cache: ## Caches
 
 lin-counter: ## Counters, sequences and values
 	$(LIN) 'Counter|Sequence|Value'
+
+lin-barrier: ## Barriers, double barriers and rounds
+	$(LIN) 'Barrier'
 
 # Writes docs/partitions.md.
 partitions: ## Partition ensembles under holders, ours and others': PHASES (3), TICK (1s), SEED (random)

@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/barrier"
 	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
 )
 
 func isNoNode(err error) bool { return errors.Is(err, zk.NoNode) }
@@ -79,6 +81,44 @@ func TestMorePartiesThanNeededEnter(t *testing.T) { // Netflix#99
 		leaveAll(t, members[2])
 		a.wantOver(t)
 		b.wantOver(t)
+		w.wantChildren(path)
+	})
+}
+
+// A server that lags behind does not show the last one that a party which came late is inside.
+func TestLastOneWaitsForAPartyThatItsServerDoesNotShowYet(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		members := enterAll(t, w.double(2), w.double(2))
+		last, other := members[0], members[1]
+		if other.Path() < last.Path() {
+			last, other = other, last
+		}
+		second := leave(t.Context(), other)
+		second.wantWaiting(t)
+		w.wantChildren(path, strings.TrimPrefix(last.Path(), path+"/"), "ready")
+		late := w.Session(t, timeout)
+		if _, err := late.Create(t.Context(), path+"/zzz", nil, zk.Ephemeral); err != nil {
+			t.Fatal(err)
+		}
+		stale := false
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op != zktest.OpGetChildren || stale {
+				return zktest.Pass
+			}
+			stale = true
+			return zktest.Stale
+		})
+		first := leave(t.Context(), last)
+		first.wantWaiting(t)
+		second.wantWaiting(t)
+		if !stale {
+			t.Fatal("the server did not lag behind")
+		}
+		if err := late.Delete(t.Context(), path+"/zzz", -1); err != nil {
+			t.Fatal(err)
+		}
+		first.wantOver(t)
+		second.wantOver(t)
 		w.wantChildren(path)
 	})
 }

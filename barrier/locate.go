@@ -85,7 +85,7 @@ func (p *Party) find(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.rec = rec
+	p.rec, p.asked = rec, false
 	if dir == "" {
 		return fmt.Errorf("%w: another client deleted its node", ErrNotJoined)
 	}

@@ -146,17 +146,20 @@ func (m *Member) follow(ctx context.Context, sess *zk.Session) error {
 			return err
 		}
 	}
-	for {
+	for alone := false; ; {
 		empty, err := m.empty(ctx, sess)
 		if err != nil || empty {
 			return err
 		}
-		names, open, err := m.others(ctx, sess)
+		names, open, err := m.others(ctx, sess, alone)
 		if err != nil {
 			return err
 		}
-		inside := m.inside(sess)
+		inside, sure := m.inside(sess), alone
+		alone = len(names) == 0
 		switch {
+		case alone && inside && !sure:
+			// The server may lag behind, and not show a party that came late.
 		case len(names) == 0 && inside:
 			err = m.leaveLast(ctx, open)
 		case len(names) == 0:
@@ -183,11 +186,12 @@ func (m *Member) empty(ctx context.Context, sess *zk.Session) (bool, error) {
 	})
 }
 
-// others returns the names of the other members of our round, sorted, and whether the barrier is open.
+// others returns the names of the other members of our round, sorted, and whether the barrier is open. If fresh is set,
+// it sees at least what was done before it was called.
 //
 // Members that came after our round's end are not among them: to wait for those could be to wait for ever. While our
 // own node is there, or the round's ready node is, the round lasts.
-func (m *Member) others(ctx context.Context, sess *zk.Session) (names []string, open bool, err error) {
+func (m *Member) others(ctx context.Context, sess *zk.Session, fresh bool) (names []string, open bool, err error) {
 	type answer struct {
 		names []string
 		ready zk.Existence
@@ -195,8 +199,15 @@ func (m *Member) others(ctx context.Context, sess *zk.Session) (names []string, 
 	d := m.double
 	a, err := ask(ctx, sess, func() (a answer, err error) {
 		b := sess.Batch()
+		passed := func(context.Context) error { return nil }
+		if fresh {
+			passed = line.Barrier(b, d.ready())
+		}
 		listed, ready := b.Children(d.path), b.Exists(d.ready())
 		b.Send()
+		if err := passed(ctx); err != nil {
+			return a, err
+		}
 		children, err := listed.Get(ctx)
 		if err != nil && !errors.Is(err, zk.NoNode) {
 			return a, err

@@ -25,6 +25,7 @@ type Party struct {
 	rec     *record       // as last read
 	round   int64         // that it arrives at next, or has arrived at and waits for
 	arrived bool          // at round
+	asked   bool          // to arrive at round, and does not know what has become of that
 	dir     string        // of its node
 	watch   *zk.Watch     // on the path; nil if there is none that has not fired
 	left    bool
@@ -90,7 +91,7 @@ func (p *Party) Arrive(ctx context.Context) (round int64, err error) {
 
 // pass arrives at the round and waits for its end.
 func (p *Party) pass(ctx context.Context) (Outcome, error) {
-	for p.rec.Round == p.round && !p.arrived {
+	for (p.rec.Round == p.round || p.asked) && !p.arrived {
 		if err := p.arrive(ctx); err != nil {
 			if err := p.again(ctx, err); err != nil {
 				return p.missed(ctx, err)
@@ -114,7 +115,7 @@ func (p *Party) over() (Outcome, error) {
 	if err == nil && !p.arrived && !o.Failed {
 		return o, ErrNotJoined
 	}
-	p.round, p.arrived = p.round+1, false
+	p.round, p.arrived, p.asked = p.round+1, false, false
 	return o, err
 }
 
@@ -148,6 +149,9 @@ func (p *Party) missed(ctx context.Context, err error) (Outcome, error) {
 // arrive moves the party's node, or finds that the round is over. To do so twice, or late, is impossible: the
 // transaction belongs to one version of the record and to one place of the node.
 func (p *Party) arrive(ctx context.Context) error {
+	if p.asked {
+		return p.find(ctx)
+	}
 	r, to := p.rounds, p.rec.Arrived
 	b := p.sess.Batch()
 	moved := b.Multi(
@@ -162,6 +166,7 @@ func (p *Party) arrive(ctx context.Context) error {
 	b.Send()
 	_, err := moved.Get(ctx)
 	readErr := p.readRecord(ctx, read)
+	p.asked = err != nil && zk.OutcomeOf(err) == zk.Unknown
 	switch {
 	case err == nil:
 		p.arrived, p.dir = true, to
@@ -176,9 +181,9 @@ func (p *Party) arrive(ctx context.Context) error {
 		return errors.Join(err, readErr)
 	case errors.Is(err, zk.BadVersion):
 		return p.reread(ctx)
-	case errors.Is(err, zk.NoNode), zk.OutcomeOf(err) == zk.Unknown && ctx.Err() == nil && p.sess.Err() == nil:
+	case errors.Is(err, zk.NoNode), p.asked && ctx.Err() == nil && p.sess.Err() == nil:
 		return p.find(ctx)
-	case zk.OutcomeOf(err) == zk.Unknown:
+	case p.asked:
 		return errors.Join(err, p.settle(ctx))
 	default:
 		return err

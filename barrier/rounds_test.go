@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -301,6 +302,46 @@ func TestArriveGoesOnAfterItsContextEnded(t *testing.T) {
 		wantRound(t, 1, second.wantOver(t))
 		first := arrive(t.Context(), a)
 		wantRound(t, 1, first.wantOver(t))
+	})
+}
+
+// The caller may leave at the moment of the arrival. The round may then be over with the party when it calls again.
+func TestArriveAgainLearnsThatTheRoundWasPassedWithTheParty(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, b := w.join(2, barrier.Continue), w.join(2, barrier.Continue)
+		ctx, cancel := context.WithCancel(t.Context())
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpMulti && r.Nth == 1 {
+				cancel()
+			}
+			return zktest.Pass
+		})
+		if _, err := a.Arrive(ctx); !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v, want the context's error", err)
+		}
+		second := arrive(t.Context(), b)
+		wantRound(t, 1, second.wantOver(t))
+		for step := int64(1); ; step++ { // it may give up again at each
+			ctx, cancel := context.WithCancel(t.Context())
+			var n atomic.Int64
+			w.Control(func(zktest.Request) zktest.Fault {
+				if n.Add(1) == step {
+					cancel()
+				}
+				return zktest.Pass
+			})
+			round, err := a.Arrive(ctx)
+			if err == nil {
+				wantRound(t, 1, round)
+				break
+			}
+			if !errors.Is(err, context.Canceled) {
+				t.Fatalf("step %d: got %v, want the context's error", step, err)
+			}
+		}
+		first := arrive(t.Context(), a)
+		second = arrive(t.Context(), b)
+		wantRound(t, 2, first.wantOver(t), second.wantOver(t))
 	})
 }
 

@@ -1,12 +1,13 @@
-// Package lin has no code of its own, only tests. Many clients in several processes use locks, queues or counters at
-// random for a given time, while random faults hit their connections, their processes, the servers of an ensemble and
-// the links between the servers. Then the tests check that what the clients saw is what such locks, queues and counters
-// may do, that all clients were served after the faults, and that nothing was left behind.
+// Package lin has no code of its own, only tests. Many clients in several processes use locks, queues, counters or
+// barriers at random for a given time, while random faults hit their connections, their processes, the servers of an
+// ensemble and the links between the servers. Then the tests check that what the clients saw is what such recipes may
+// do, that all clients were served after the faults, and that nothing was left behind.
 //
-//	make lin                          locks, caches and counters, one minute each, a new seed
+//	make lin                          locks, caches, counters and barriers, one minute each, a new seed
 //	make lin-locks MINUTES=30 SEED=1  locks, thirty minutes, from that seed on
 //	make lin-queue MINUTES=30         queues, for as long
 //	make lin-counter MINUTES=30       counters, sequences and values, for as long
+//	make lin-barrier MINUTES=30       barriers, double barriers and rounds, for as long
 //
 // A run consists of epochs of a few seconds, each with new paths, new processes and a seed of its own; the first seed
 // is the given one. A failure names the seed of its epoch, which is enough to repeat it, and the directory with the

@@ -58,4 +58,5 @@ var jobs = map[string]func(ctx context.Context, w *worker, wg *sync.WaitGroup, c
 
 	counterJob: useCounters,
 	memberJob:  useMembers,
+	barrierJob: useBarriers,
 }

@@ -26,8 +26,13 @@ type Member struct {
 	ctx    context.Context //nolint:containedctx // the membership's own
 	end    context.CancelCauseFunc
 	name   string // of its node
-	round  int64  // the czxid of the ready node with which it entered
-	lowest string // the member with the lowest name at that time; empty if that is not known
+
+	round   int64           // the czxid of the ready node with which it entered
+	lowest  string          // the member with the lowest name at that time; empty if that is not known
+	version int32           // of the barrier's node when this member came
+	signal  *zk.Watch       // on the ready node; nil if there is none
+	changed <-chan struct{} // closed if the connection has changed since before that was set
+	mute    bool            // we may not write to the ready node
 
 	once    chan struct{} // has one slot, which the first Leave takes; closed when that has returned
 	left    error         // what it returned
@@ -38,6 +43,7 @@ type Member struct {
 func newMember(e *entrant, round int64, lowest string) *Member {
 	m := &Member{
 		double: e.double, sess: e.sess, name: e.name, round: round, lowest: lowest, once: make(chan struct{}, 1),
+		version: e.version,
 	}
 	m.ctx, m.end = context.WithCancelCause(e.sess.Context())
 	m.once <- struct{}{}
@@ -82,7 +88,11 @@ func (m *Member) leave(ctx context.Context) error {
 		return fmt.Errorf("the session ended inside: %w", err)
 	}
 	m.end(ErrLeft)
-	err := m.follow(ctx, m.sess)
+	defer m.forget()
+	over, err := m.leaveEarly(ctx)
+	if !over && err == nil {
+		err = m.follow(ctx, m.sess)
+	}
 	if lost := m.sess.Err(); err != nil && lost != nil && !m.removed {
 		return fmt.Errorf("the session ended inside: %w", lost)
 	}
@@ -151,7 +161,8 @@ func (m *Member) follow(ctx context.Context, sess *zk.Session) error {
 		if err != nil || empty {
 			return err
 		}
-		names, open, err := m.others(ctx, sess)
+		_, changed := sess.State()
+		names, open, departure, err := m.others(ctx, sess)
 		if err != nil {
 			return err
 		}
@@ -161,10 +172,17 @@ func (m *Member) follow(ctx context.Context, sess *zk.Session) error {
 			err = m.leaveLast(ctx, open)
 		case len(names) == 0:
 			return m.leftAll(ctx, sess, open)
+		case inside && m.name < names[0] && departure != nil:
+			if _, err = next(ctx, changed, departure); err != nil {
+				err = line.AwaitRetry(ctx, sess, err)
+			}
 		case inside && m.name < names[0]:
 			err = m.await(ctx, sess, names[len(names)-1], false)
 		default:
 			err = m.await(ctx, sess, names[0], inside)
+		}
+		if departure != nil {
+			departure.Close()
 		}
 		if err != nil {
 			return err
@@ -187,14 +205,32 @@ func (m *Member) empty(ctx context.Context, sess *zk.Session) (bool, error) {
 //
 // Members that came after our round's end are not among them: to wait for those could be to wait for ever. While our
 // own node is there, or the round's ready node is, the round lasts.
-func (m *Member) others(ctx context.Context, sess *zk.Session) (names []string, open bool, err error) {
+func (m *Member) others(ctx context.Context, sess *zk.Session) (names []string, open bool, departure *zk.Watch, err error) {
 	type answer struct {
 		names []string
+		watch *zk.Watch
 		ready zk.Existence
 	}
 	d := m.double
+	watched := m.inside(sess) && m.lowest == m.name && d.parties <= smallBarrier
 	a, err := ask(ctx, sess, func() (a answer, err error) {
 		b := sess.Batch()
+		if watched {
+			listed, ready := b.ChildrenW(d.path), b.Exists(d.ready())
+			b.Send()
+			children, err := listed.Get(ctx)
+			if err != nil {
+				listed.Abandon()
+				if !errors.Is(err, zk.NoNode) {
+					return a, err
+				}
+			}
+			a.names, a.watch = members(children.Names), children.Watch
+			if a.ready, err = ready.Get(ctx); err != nil && a.watch != nil {
+				a.watch.Close()
+			}
+			return a, err
+		}
 		listed, ready := b.Children(d.path), b.Exists(d.ready())
 		b.Send()
 		children, err := listed.Get(ctx)
@@ -206,7 +242,7 @@ func (m *Member) others(ctx context.Context, sess *zk.Session) (names []string, 
 		return a, err
 	})
 	if err != nil {
-		return nil, false, err
+		return nil, false, nil, err
 	}
 	inside := slices.Contains(a.names, m.name)
 	names = slices.DeleteFunc(a.names, func(name string) bool { return name == m.name })
@@ -214,23 +250,38 @@ func (m *Member) others(ctx context.Context, sess *zk.Session) (names []string, 
 	if !inside && !ours && m.round != unknownRound && len(names) > 0 {
 		names, err = d.olderThan(ctx, sess, names, m.round, len(names))
 	}
-	return names, a.ready.Exists, err
+	if err != nil && a.watch != nil {
+		a.watch.Close()
+	}
+	return names, a.ready.Exists, a.watch, err
 }
 
 // leaveLast ends the round: the last member's node and the ready node are deleted together, so that no moment is left
-// in which a new party finds an open barrier without members.
+// in which a new party finds an open barrier without members. Those that listen to the ready node are told of a change
+// to it, see leaveEarly. As long as the member's node is there the ready node is that of its round; so a transaction
+// that is done late does no harm.
 func (m *Member) leaveLast(ctx context.Context, open bool) error {
 	ops := []zk.Op{zk.DeleteOp(m.Path(), -1)}
+	if open && !m.mute {
+		ops = append(ops, zk.SetOp(m.double.ready(), nil, -1))
+	}
 	if open {
 		ops = append(ops, zk.DeleteOp(m.double.ready(), -1))
 	}
 	_, err := m.sess.Multi(ctx, ops...)
 	failed, _ := errors.AsType[*zk.MultiError](err)
 	switch {
-	case err == nil, failed != nil && failed.Index == 0 && failed.Err == zk.NoNode:
+	case err == nil:
+		m.removed = true
+		m.double.leftClosed(m.version)
+		return nil
+	case failed != nil && failed.Index == 0 && failed.Err == zk.NoNode:
 		m.removed = true
 		return nil
 	case failed != nil && failed.Err == zk.NoNode:
+		return nil
+	case failed != nil && failed.Err == zk.NoAuth && !m.mute:
+		m.mute = true
 		return nil
 	default:
 		return line.AwaitRetry(ctx, m.sess, err)

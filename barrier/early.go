@@ -1,0 +1,93 @@
+package barrier
+
+// Leaving a double barrier before the others: what the lowest member says at the end, and trusting it.
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// patience is how long a member that has deleted its node relies on the lowest one to say that the round is over. After
+// that it looks for itself: the lowest one may be a peer's, which does not say so, or may have died.
+const patience = time.Second
+
+// leaveEarly deletes the node of a member that is not the lowest, and waits for the lowest one to say that the round is
+// over. If it returns neither an error nor that the round is over, the member has to follow the protocol of the peers.
+//
+// The lowest one says so by writing to the ready node before it deletes that, in the transaction that deletes its own
+// node too. So whoever watches the ready node is told of a change, and not of a deletion; with a deletion, peers begin
+// or end their leaving. The lowest one does it when it sees no other member any more. So a member that gets this one
+// event has nothing left to read: all have left, the barrier is closed, and no later look would find more.
+//
+// The event counts only if it came by the connection on which the watch was set. After another one, the server may
+// report the difference between this round's ready node and the next one's as a change.
+func (m *Member) leaveEarly(ctx context.Context) (over bool, err error) {
+	if m.lowest == "" || m.lowest == m.name {
+		return false, nil
+	}
+	err = m.removeAndListen(ctx)
+	if err != nil || m.signal == nil {
+		return false, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
+	defer cancel()
+	event, err := next(ctx, m.changed, m.signal)
+	if errors.Is(err, errPatience) {
+		return false, nil
+	}
+	select {
+	case <-m.changed:
+	default:
+		over = event.Type == zk.EventDataChanged
+	}
+	if over {
+		m.double.leftClosed(m.version)
+	}
+	return over, err
+}
+
+// errPatience is the cause of a context that lasts as long as patience.
+var errPatience = errors.New("barrier: the lowest member is silent")
+
+// removeAndListen removes the member's node, and watches the ready node if that is not watched: a member that has
+// opened the barrier itself has not read it. It sets no watch if the ready node is not that of the member's round.
+func (m *Member) removeAndListen(ctx context.Context) error {
+	var asked *zk.Future[zk.WatchedData]
+	if m.signal == nil {
+		_, m.changed = m.sess.State()
+		b := m.sess.Batch()
+		asked = b.GetW(m.double.ready())
+		b.Send()
+	}
+	m.remove()
+	if asked != nil {
+		ready, err := asked.Get(ctx)
+		switch {
+		case err != nil:
+			asked.Abandon()
+		case ready.Stat.Czxid == m.round:
+			m.signal = ready.Watch
+		default:
+			ready.Watch.Close()
+		}
+	}
+	// Our node must be gone when we come again, or it might count.
+	if err := m.removal.Wait(ctx); err != nil {
+		return err
+	}
+	m.removed = m.sess.Err() == nil
+	return nil
+}
+
+// forget gives up the watch on the ready node.
+func (m *Member) forget() {
+	if m.signal != nil {
+		m.signal.Close()
+	}
+}
+
+// leftClosed says that the last member of a round has closed the barrier, whose node had the version.
+func (d *Double) leftClosed(version int32) { d.closed.Store(int64(version) + 1) }

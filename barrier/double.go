@@ -116,6 +116,7 @@ type entrant struct {
 	open    int64  // the czxid of the ready node, if the barrier was open before the entrant came; 0 if it was not
 	name    string // of its node
 	czxid   int64  // of its node
+	overdue bool   // the barrier should have been opened by another
 	pending *look  // asked for in one write with the creation; nil if it was used
 
 	changed <-chan struct{} // closed if the connection has changed since the last look
@@ -256,7 +257,8 @@ type sight struct {
 	open  bool
 	ready zk.Stat
 	watch *zk.Watch // on the ready node
-	names []string  // of the members, if there may be enough
+	names []string  // of the members, if there are enough
+	last  bool      // with names: since the entrant came no member has come or gone
 }
 
 // get waits for the answers. It returns line.ErrGone if another client has deleted the entrant's node.
@@ -280,35 +282,35 @@ func (l *look) get(ctx context.Context) (sight, error) {
 	if s.open {
 		return s, nil
 	}
-	if s.names, err = l.count(ctx); err != nil {
+	if s.names, s.last, err = l.count(ctx); err != nil {
 		s.watch.Close()
 	}
 	return s, err
 }
 
-// count returns the names of the members, or none if there are not enough.
-func (l *look) count(ctx context.Context) ([]string, error) {
+// count returns the names of the members, or none if there are not enough. Last says that the entrant came last.
+func (l *look) count(ctx context.Context) (names []string, last bool, err error) {
 	d, sess := l.entrant.double, l.entrant.sess
-	var names []string
+	var stat zk.Stat // of the barrier's node
 	if l.names != nil {
 		children, err := l.names.Get(ctx)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		names = children.Names
+		names, stat = children.Names, children.Stat
 	} else {
 		dir, err := l.dir.Get(ctx)
 		if err != nil || int(dir.Stat.NumChildren) < d.parties {
-			return nil, err
+			return nil, false, err
 		}
-		if names, _, err = sess.Children(ctx, d.path); err != nil {
-			return nil, err
+		if names, stat, err = sess.Children(ctx, d.path); err != nil {
+			return nil, false, err
 		}
 	}
 	if names = members(names); len(names) < d.parties {
-		return nil, nil
+		return nil, false, nil
 	}
-	return names, nil
+	return names, stat.Pzxid == l.entrant.czxid, nil
 }
 
 // members returns the names of the members among the children of a barrier's node, sorted. Any child but the ready node
@@ -353,13 +355,22 @@ func (e *entrant) act(ctx context.Context, s sight) (*Member, error) {
 		// It is older than our node, and we have not seen that parties were inside. Start again, and look closer.
 		return nil, errAgain
 	}
-	if s.names != nil {
+	if s.names != nil && (s.last || e.overdue) {
 		return e.openBarrier(ctx, s.names)
 	}
-	event, err := next(ctx, e.changed, s.watch)
+	wait := ctx
+	if s.names != nil { // the one that came after us opens the barrier, if it lives
+		var cancel context.CancelFunc
+		wait, cancel = context.WithTimeoutCause(ctx, patience, errPatience)
+		defer cancel()
+	}
+	event, err := next(wait, e.changed, s.watch)
 	switch {
 	case event.Type == zk.EventCreated: // whatever has become of it since (regression of GH-1290)
 		return e.entered(ctx), nil
+	case errors.Is(err, errPatience):
+		e.overdue = true
+		return nil, nil
 	case err != nil:
 		return nil, line.AwaitRetry(ctx, e.sess, err)
 	default:

@@ -10,8 +10,9 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// patience is how long a member that has deleted its node relies on the lowest one to say that the round is over. After
-// that it looks for itself: the lowest one may be a peer's, which does not say so, or may have died.
+// patience is how long a party relies on another one: a member that has deleted its node on the lowest one, to say that
+// the round is over, and a party that has come on those that came later, to open the barrier. After that it looks for
+// itself: the other may be a peer's, which does it in another way, or may have died.
 const patience = time.Second
 
 // leaveEarly deletes the node of a member that is not the lowest, and waits for the lowest one to say that the round is
@@ -50,7 +51,7 @@ func (m *Member) leaveEarly(ctx context.Context) (over bool, err error) {
 }
 
 // errPatience is the cause of a context that lasts as long as patience.
-var errPatience = errors.New("barrier: the lowest member is silent")
+var errPatience = errors.New("barrier: another party is silent")
 
 // removeAndListen removes the member's node, and watches the ready node if that is not watched: a member that has
 // opened the barrier itself has not read it. It sets no watch if the ready node is not that of the member's round.

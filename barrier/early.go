@@ -29,10 +29,48 @@ func (m *Member) leaveEarly(ctx context.Context) (over bool, err error) {
 	if m.lowest == "" || m.lowest == m.name {
 		return false, nil
 	}
-	err = m.removeAndListen(ctx)
-	if err != nil || m.signal == nil {
-		return false, err
+	b := m.sess.Batch()
+	var asked *zk.Future[zk.WatchedData]
+	if m.signal == nil { // a member that has opened the barrier itself has not read the ready node
+		_, m.changed = m.sess.State()
+		asked = b.GetW(m.double.ready())
 	}
+	deleted := b.Delete(m.Path(), -1)
+	b.Send()
+	if asked != nil {
+		m.take(ctx, asked)
+	}
+	if m.signal != nil {
+		over, err = m.listen(ctx)
+	}
+	// Our node must be gone when we come again, or it might count.
+	if _, gone := deleted.Get(ctx); gone == nil {
+		m.removed = true
+	} else if m.remove(); err == nil {
+		err = m.removal.Wait(ctx)
+		m.removed = err == nil && m.sess.Err() == nil
+	}
+	if over && err == nil {
+		m.double.leftClosed(m.version)
+	}
+	return over && err == nil, err
+}
+
+// take takes the answer about the ready node, with the watch. If it is not that of the member's round there is none.
+func (m *Member) take(ctx context.Context, asked *zk.Future[zk.WatchedData]) {
+	ready, err := asked.Get(ctx)
+	switch {
+	case err != nil:
+		asked.Abandon()
+	case ready.Stat.Czxid == m.round:
+		m.signal = ready.Watch
+	default:
+		ready.Watch.Close()
+	}
+}
+
+// listen waits until the lowest member says that the round is over, or, without an error, until it makes sense to look.
+func (m *Member) listen(ctx context.Context) (over bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
 	defer cancel()
 	event, err := next(ctx, m.changed, m.signal)
@@ -41,47 +79,14 @@ func (m *Member) leaveEarly(ctx context.Context) (over bool, err error) {
 	}
 	select {
 	case <-m.changed:
+		return false, err
 	default:
-		over = event.Type == zk.EventDataChanged
+		return event.Type == zk.EventDataChanged, err
 	}
-	if over {
-		m.double.leftClosed(m.version)
-	}
-	return over, err
 }
 
 // errPatience is the cause of a context that lasts as long as patience.
 var errPatience = errors.New("barrier: another party is silent")
-
-// removeAndListen removes the member's node, and watches the ready node if that is not watched: a member that has
-// opened the barrier itself has not read it. It sets no watch if the ready node is not that of the member's round.
-func (m *Member) removeAndListen(ctx context.Context) error {
-	var asked *zk.Future[zk.WatchedData]
-	if m.signal == nil {
-		_, m.changed = m.sess.State()
-		b := m.sess.Batch()
-		asked = b.GetW(m.double.ready())
-		b.Send()
-	}
-	m.remove()
-	if asked != nil {
-		ready, err := asked.Get(ctx)
-		switch {
-		case err != nil:
-			asked.Abandon()
-		case ready.Stat.Czxid == m.round:
-			m.signal = ready.Watch
-		default:
-			ready.Watch.Close()
-		}
-	}
-	// Our node must be gone when we come again, or it might count.
-	if err := m.removal.Wait(ctx); err != nil {
-		return err
-	}
-	m.removed = m.sess.Err() == nil
-	return nil
-}
 
 // forget gives up the watch on the ready node.
 func (m *Member) forget() {

@@ -42,7 +42,7 @@ func TestDeathOfTheLowestDoesNotHoldUpTheOthers(t *testing.T) {
 		b.wantWaiting(t)
 		c.wantWaiting(t)
 		w.ExpireSession(session(t, clients[members[0]]).ID())
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) // in the world's time
 		b.wantOver(t)
 		c.wantOver(t)
 		w.wantChildren(path)
@@ -53,10 +53,10 @@ func TestMemberThatLeavesEarlyWaitsAsLongAsItTakes(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		members := byName(enterAll(t, w.double(3), w.double(3), w.double(3)))
 		c := leave(t.Context(), members[2])
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // in the world's time
 		c.wantWaiting(t)
 		a := leave(t.Context(), members[0])
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // in the world's time
 		a.wantWaiting(t)
 		c.wantWaiting(t)
 		leaveAll(t, members[1])
@@ -84,7 +84,7 @@ func TestChangeAfterAReconnectIsNotTheEnd(t *testing.T) {
 		}
 		w.Heal(id)
 		for range 20 {
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(100 * time.Millisecond) // in the world's time
 			early.wantWaiting(t)
 		}
 		leaveAll(t, members[:2]...)
@@ -133,7 +133,6 @@ func TestRoundCostsEachPartyTwoWritesAndTwoEvents(t *testing.T) {
 			requests[zktest.OpMulti] != 1 || events > 3*parties {
 			t.Errorf("leaving cost %v and %d events", requests, events)
 		}
-		t.Logf("leaving cost %v and %d events", requests, events)
 		w.wantChildren(path)
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -147,8 +146,8 @@ func (d *Double) tidy(ctx context.Context, sess *zk.Session) error {
 	}
 }
 
-// follow leaves by the protocol that Curator and kazoo have: the member with the lowest name waits for the one with the
-// highest, and goes last. All others delete their nodes and wait for the lowest.
+// follow leaves by the protocol that Curator and kazoo have: the member with the lowest name waits for all others, and
+// goes last. All others delete their nodes and wait for the lowest.
 func (m *Member) follow(ctx context.Context, sess *zk.Session) error {
 	if sess == m.sess && m.lowest != "" && m.lowest != m.name && m.double.parties > smallBarrier {
 		// So that not each of many parties lists all of them.
@@ -161,99 +160,28 @@ func (m *Member) follow(ctx context.Context, sess *zk.Session) error {
 		if err != nil || empty {
 			return err
 		}
-		_, changed := sess.State()
-		names, open, departure, err := m.others(ctx, sess)
+		c, err := m.others(ctx, sess)
 		if err != nil {
 			return err
 		}
 		inside := m.inside(sess)
 		switch {
-		case len(names) == 0 && inside:
-			err = m.leaveLast(ctx, open)
-		case len(names) == 0:
-			return m.leftAll(ctx, sess, open)
-		case inside && m.name < names[0] && departure != nil:
-			if _, err = next(ctx, changed, departure); err != nil {
-				err = line.AwaitRetry(ctx, sess, err)
-			}
-		case inside && m.name < names[0]:
-			err = m.await(ctx, sess, names[len(names)-1], false)
+		case len(c.names) == 0 && inside:
+			err = m.leaveLast(ctx, c.open)
+		case len(c.names) == 0:
+			return m.leftAll(ctx, sess, c.open)
+		case inside && m.name < c.names[0] && c.watch != nil:
+			err = c.await(ctx, sess)
+		case inside && m.name < c.names[0]:
+			err = m.await(ctx, sess, c.names[len(c.names)-1], false)
 		default:
-			err = m.await(ctx, sess, names[0], inside)
+			err = m.await(ctx, sess, c.names[0], inside)
 		}
-		if departure != nil {
-			departure.Close()
-		}
+		c.close()
 		if err != nil {
 			return err
 		}
 	}
-}
-
-// empty reports whether a large barrier is known to be empty: that costs less than to list its members.
-func (m *Member) empty(ctx context.Context, sess *zk.Session) (bool, error) {
-	if m.double.parties <= smallBarrier || m.inside(sess) {
-		return false, nil
-	}
-	return ask(ctx, sess, func() (bool, error) {
-		stat, exists, err := sess.Exists(ctx, m.double.path)
-		return err == nil && (!exists || stat.NumChildren == 0), err
-	})
-}
-
-// others returns the names of the other members of our round, sorted, and whether the barrier is open.
-//
-// Members that came after our round's end are not among them: to wait for those could be to wait for ever. While our
-// own node is there, or the round's ready node is, the round lasts.
-func (m *Member) others(ctx context.Context, sess *zk.Session) (names []string, open bool, departure *zk.Watch, err error) {
-	type answer struct {
-		names []string
-		watch *zk.Watch
-		ready zk.Existence
-	}
-	d := m.double
-	watched := m.inside(sess) && m.lowest == m.name && d.parties <= smallBarrier
-	a, err := ask(ctx, sess, func() (a answer, err error) {
-		b := sess.Batch()
-		if watched {
-			listed, ready := b.ChildrenW(d.path), b.Exists(d.ready())
-			b.Send()
-			children, err := listed.Get(ctx)
-			if err != nil {
-				listed.Abandon()
-				if !errors.Is(err, zk.NoNode) {
-					return a, err
-				}
-			}
-			a.names, a.watch = members(children.Names), children.Watch
-			if a.ready, err = ready.Get(ctx); err != nil && a.watch != nil {
-				a.watch.Close()
-			}
-			return a, err
-		}
-		listed, ready := b.Children(d.path), b.Exists(d.ready())
-		b.Send()
-		children, err := listed.Get(ctx)
-		if err != nil && !errors.Is(err, zk.NoNode) {
-			return a, err
-		}
-		a.names = members(children.Names)
-		a.ready, err = ready.Get(ctx)
-		return a, err
-	})
-	if err != nil {
-		return nil, false, nil, err
-	}
-	inside := slices.Contains(a.names, m.name)
-	names = slices.DeleteFunc(a.names, func(name string) bool { return name == m.name })
-	ours := a.ready.Exists && a.ready.Stat.Czxid == m.round
-	if !inside && !ours && m.round != unknownRound && len(names) > 0 {
-		names, err = d.olderThan(ctx, sess, names, m.round, len(names))
-	}
-	if err != nil && a.watch != nil {
-		a.watch.Close()
-	}
-	return names, a.ready.Exists, a.watch, err
 }
 
 // leaveLast ends the round: the last member's node and the ready node are deleted together, so that no moment is left

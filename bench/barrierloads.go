@@ -39,7 +39,8 @@ func barrierLoads() []load {
 			measure: meetings, processes: manyProcesses, locks: manyProcesses, order: "meet", contenders: apart,
 		},
 		{
-			key: "barrier-clients-16", title: fmt.Sprintf("%d clients of one process, rounds of a barrier", manyProcesses),
+			key:     "barrier-clients-16",
+			title:   fmt.Sprintf("%d clients of one process, rounds of a barrier", manyProcesses),
 			measure: meetings, locks: manyProcesses, order: "meet", contenders: together,
 		},
 	}

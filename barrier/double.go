@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"sync/atomic"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -19,6 +20,7 @@ import (
 type Double struct {
 	base
 	parties int
+	closed  atomic.Int64 // the version of the barrier's node, plus one, if a party left it closed; otherwise 0
 }
 
 // smallBarrier is how many parties list each other when they come. With more of them, each asks for their number, and
@@ -82,10 +84,18 @@ func (d *Double) Enter(ctx context.Context) (*Member, error) {
 	return m, nil
 }
 
+// enter makes one attempt. If a party has just left the barrier closed it comes at once, with the version that the
+// barrier's node had then. It loses nothing by that: if the node has another version now its own is not created, and if
+// the barrier is open it finds that as it does when another party opens the barrier between its look and its coming.
 func (d *Double) enter(ctx context.Context, sess *zk.Session) (*Member, error) {
-	v, err := d.admission(ctx, sess)
-	if err != nil {
-		return nil, err
+	var v view
+	if last := d.closed.Swap(0); last != 0 {
+		v.stat.Version = int32(last - 1) //nolint:gosec // as stored by left
+	} else {
+		var err error
+		if v, err = d.admission(ctx, sess); err != nil {
+			return nil, err
+		}
 	}
 	e := d.newEntrant(sess, v)
 	if err := e.come(ctx); err != nil {
@@ -106,7 +116,10 @@ type entrant struct {
 	open    int64  // the czxid of the ready node, if the barrier was open before the entrant came; 0 if it was not
 	name    string // of its node
 	czxid   int64  // of its node
+	overdue bool   // the barrier should have been opened by another
 	pending *look  // asked for in one write with the creation; nil if it was used
+
+	changed <-chan struct{} // closed if the connection has changed since the last look
 }
 
 func (d *Double) newEntrant(sess *zk.Session, v view) *entrant {
@@ -126,6 +139,7 @@ func (e *entrant) path() string { return e.double.path + "/" + e.name }
 // twice.
 func (e *entrant) come(ctx context.Context) error {
 	d := e.double
+	_, e.changed = e.sess.State()
 	b := e.sess.Batch()
 	made := b.Multi(zk.CheckOp(d.path, e.version), zk.CreateNodeOp(d.node(e.path(), d.data, zk.Ephemeral)))
 	e.pending = e.look(b)
@@ -213,7 +227,7 @@ func (e *entrant) withdraw() { line.Remove(e.sess, e.path()) }
 // A look asks whether the barrier is open, and how many have come.
 type look struct {
 	entrant *entrant
-	self    *zk.Future[zk.Existence]
+	self    *zk.Future[zk.Existence] // nil if asked together with its creation
 	ready   *zk.Future[zk.WatchedExistence]
 	dir     *zk.Future[zk.Existence] // of a large barrier; nil otherwise
 	names   *zk.Future[zk.Children]  // of a small one; nil otherwise
@@ -223,7 +237,11 @@ type look struct {
 // there, then another party has opened the barrier in between.
 func (e *entrant) look(b *zk.Batch) *look {
 	d := e.double
-	l := &look{entrant: e, self: b.Exists(e.path()), ready: b.ExistsW(d.ready())}
+	l := &look{entrant: e}
+	if e.czxid != 0 {
+		l.self = b.Exists(e.path())
+	}
+	l.ready = b.ExistsW(d.ready())
 	if d.parties <= smallBarrier {
 		l.names = b.Children(d.path)
 	} else {
@@ -239,18 +257,21 @@ type sight struct {
 	open  bool
 	ready zk.Stat
 	watch *zk.Watch // on the ready node
-	names []string  // of the members, if there may be enough
+	names []string  // of the members, if there are enough
+	last  bool      // with names: since the entrant came no member has come or gone
 }
 
 // get waits for the answers. It returns line.ErrGone if another client has deleted the entrant's node.
 func (l *look) get(ctx context.Context) (sight, error) {
-	self, err := l.self.Get(ctx)
-	if err == nil && !self.Exists {
-		err = line.ErrGone
-	}
-	if err != nil {
-		l.abandon()
-		return sight{}, err
+	if l.self != nil {
+		self, err := l.self.Get(ctx)
+		if err == nil && !self.Exists {
+			err = line.ErrGone
+		}
+		if err != nil {
+			l.abandon()
+			return sight{}, err
+		}
 	}
 	ready, err := l.ready.Get(ctx)
 	if err != nil {
@@ -261,35 +282,35 @@ func (l *look) get(ctx context.Context) (sight, error) {
 	if s.open {
 		return s, nil
 	}
-	if s.names, err = l.count(ctx); err != nil {
+	if s.names, s.last, err = l.count(ctx); err != nil {
 		s.watch.Close()
 	}
 	return s, err
 }
 
-// count returns the names of the members, or none if there are not enough.
-func (l *look) count(ctx context.Context) ([]string, error) {
+// count returns the names of the members, or none if there are not enough. Last says that the entrant came last.
+func (l *look) count(ctx context.Context) (names []string, last bool, err error) {
 	d, sess := l.entrant.double, l.entrant.sess
-	var names []string
+	var stat zk.Stat // of the barrier's node
 	if l.names != nil {
 		children, err := l.names.Get(ctx)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		names = children.Names
+		names, stat = children.Names, children.Stat
 	} else {
 		dir, err := l.dir.Get(ctx)
 		if err != nil || int(dir.Stat.NumChildren) < d.parties {
-			return nil, err
+			return nil, false, err
 		}
-		if names, _, err = sess.Children(ctx, d.path); err != nil {
-			return nil, err
+		if names, stat, err = sess.Children(ctx, d.path); err != nil {
+			return nil, false, err
 		}
 	}
 	if names = members(names); len(names) < d.parties {
-		return nil, nil
+		return nil, false, nil
 	}
-	return names, nil
+	return names, stat.Pzxid == l.entrant.czxid, nil
 }
 
 // members returns the names of the members among the children of a barrier's node, sorted. Any child but the ready node
@@ -303,9 +324,9 @@ func members(children []string) []string {
 // wait waits until the barrier is open, and opens it when enough parties have come.
 func (e *entrant) wait(ctx context.Context) (*Member, error) {
 	for {
-		_, changed := e.sess.State()
 		l := e.pending
 		if e.pending = nil; l == nil {
+			_, e.changed = e.sess.State()
 			b := e.sess.Batch()
 			l = e.look(b)
 			b.Send()
@@ -317,7 +338,7 @@ func (e *entrant) wait(ctx context.Context) (*Member, error) {
 			}
 			continue
 		}
-		m, err := e.act(ctx, s, changed)
+		m, err := e.act(ctx, s)
 		s.watch.Close()
 		if m != nil || err != nil {
 			return m, err
@@ -326,7 +347,7 @@ func (e *entrant) wait(ctx context.Context) (*Member, error) {
 }
 
 // act does what follows from a look: it returns the membership, or nothing once it makes sense to look again.
-func (e *entrant) act(ctx context.Context, s sight, changed <-chan struct{}) (*Member, error) {
+func (e *entrant) act(ctx context.Context, s sight) (*Member, error) {
 	if s.open {
 		if s.ready.Czxid > e.czxid || s.ready.Czxid == e.open {
 			return e.entered(ctx), nil
@@ -334,13 +355,22 @@ func (e *entrant) act(ctx context.Context, s sight, changed <-chan struct{}) (*M
 		// It is older than our node, and we have not seen that parties were inside. Start again, and look closer.
 		return nil, errAgain
 	}
-	if s.names != nil {
+	if s.names != nil && (s.last || e.overdue) {
 		return e.openBarrier(ctx, s.names)
 	}
-	event, err := next(ctx, changed, s.watch)
+	wait := ctx
+	if s.names != nil { // the one that came after us opens the barrier, if it lives
+		var cancel context.CancelFunc
+		wait, cancel = context.WithTimeoutCause(ctx, patience, errPatience)
+		defer cancel()
+	}
+	event, err := next(wait, e.changed, s.watch)
 	switch {
 	case event.Type == zk.EventCreated: // whatever has become of it since (regression of GH-1290)
 		return e.entered(ctx), nil
+	case errors.Is(err, errPatience):
+		e.overdue = true
+		return nil, nil
 	case err != nil:
 		return nil, line.AwaitRetry(ctx, e.sess, err)
 	default:
@@ -370,13 +400,16 @@ func (e *entrant) openBarrier(ctx context.Context, names []string) (*Member, err
 	}
 }
 
-// entered returns the membership after the barrier was seen open. It reads the ready node, once.
+// entered returns the membership after the barrier was seen open. It reads the ready node, once, and watches it.
 func (e *entrant) entered(ctx context.Context) *Member {
 	d := e.double
 	m, err := ask(ctx, e.sess, func() (*Member, error) {
-		data, stat, err := e.sess.Get(ctx, d.ready())
+		_, changed := e.sess.State()
+		data, stat, watch, err := e.sess.GetW(ctx, d.ready())
 		if err == nil {
-			return e.member(stat.Czxid, string(data)), nil
+			m := e.member(stat.Czxid, string(data))
+			m.signal, m.changed = watch, changed
+			return m, nil
 		}
 		if !errors.Is(err, zk.NoNode) {
 			return nil, err

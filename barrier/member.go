@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -26,8 +25,13 @@ type Member struct {
 	ctx    context.Context //nolint:containedctx // the membership's own
 	end    context.CancelCauseFunc
 	name   string // of its node
-	round  int64  // the czxid of the ready node with which it entered
-	lowest string // the member with the lowest name at that time; empty if that is not known
+
+	round   int64           // the czxid of the ready node with which it entered
+	lowest  string          // the member with the lowest name at that time; empty if that is not known
+	version int32           // of the barrier's node when this member came
+	signal  *zk.Watch       // on the ready node; nil if there is none
+	changed <-chan struct{} // closed if the connection has changed since before that was set
+	mute    bool            // we may not write to the ready node
 
 	once    chan struct{} // has one slot, which the first Leave takes; closed when that has returned
 	left    error         // what it returned
@@ -38,6 +42,7 @@ type Member struct {
 func newMember(e *entrant, round int64, lowest string) *Member {
 	m := &Member{
 		double: e.double, sess: e.sess, name: e.name, round: round, lowest: lowest, once: make(chan struct{}, 1),
+		version: e.version,
 	}
 	m.ctx, m.end = context.WithCancelCause(e.sess.Context())
 	m.once <- struct{}{}
@@ -82,7 +87,11 @@ func (m *Member) leave(ctx context.Context) error {
 		return fmt.Errorf("the session ended inside: %w", err)
 	}
 	m.end(ErrLeft)
-	err := m.follow(ctx, m.sess)
+	defer m.forget()
+	over, err := m.leaveEarly(ctx)
+	if !over && err == nil {
+		err = m.follow(ctx, m.sess)
+	}
 	if lost := m.sess.Err(); err != nil && lost != nil && !m.removed {
 		return fmt.Errorf("the session ended inside: %w", lost)
 	}
@@ -137,8 +146,8 @@ func (d *Double) tidy(ctx context.Context, sess *zk.Session) error {
 	}
 }
 
-// follow leaves by the protocol that Curator and kazoo have: the member with the lowest name waits for the one with the
-// highest, and goes last. All others delete their nodes and wait for the lowest.
+// follow leaves by the protocol that Curator and kazoo have: the member with the lowest name waits for all others, and
+// goes last. All others delete their nodes and wait for the lowest.
 func (m *Member) follow(ctx context.Context, sess *zk.Session) error {
 	if sess == m.sess && m.lowest != "" && m.lowest != m.name && m.double.parties > smallBarrier {
 		// So that not each of many parties lists all of them.
@@ -151,97 +160,59 @@ func (m *Member) follow(ctx context.Context, sess *zk.Session) error {
 		if err != nil || empty {
 			return err
 		}
-		names, open, err := m.others(ctx, sess, alone)
+		c, err := m.others(ctx, sess, alone)
 		if err != nil {
 			return err
 		}
 		inside, sure := m.inside(sess), alone
-		alone = len(names) == 0
+		alone = len(c.names) == 0
 		switch {
 		case alone && inside && !sure:
 			// The server may lag behind, and not show a party that came late.
-		case len(names) == 0 && inside:
-			err = m.leaveLast(ctx, open)
-		case len(names) == 0:
-			return m.leftAll(ctx, sess, open)
-		case inside && m.name < names[0]:
-			err = m.await(ctx, sess, names[len(names)-1], false)
+		case len(c.names) == 0 && inside:
+			err = m.leaveLast(ctx, c.open)
+		case len(c.names) == 0:
+			return m.leftAll(ctx, sess, c.open)
+		case inside && m.name < c.names[0] && c.watch != nil:
+			err = c.await(ctx, sess)
+		case inside && m.name < c.names[0]:
+			err = m.await(ctx, sess, c.names[len(c.names)-1], false)
 		default:
-			err = m.await(ctx, sess, names[0], inside)
+			err = m.await(ctx, sess, c.names[0], inside)
 		}
+		c.close()
 		if err != nil {
 			return err
 		}
 	}
 }
 
-// empty reports whether a large barrier is known to be empty: that costs less than to list its members.
-func (m *Member) empty(ctx context.Context, sess *zk.Session) (bool, error) {
-	if m.double.parties <= smallBarrier || m.inside(sess) {
-		return false, nil
-	}
-	return ask(ctx, sess, func() (bool, error) {
-		stat, exists, err := sess.Exists(ctx, m.double.path)
-		return err == nil && (!exists || stat.NumChildren == 0), err
-	})
-}
-
-// others returns the names of the other members of our round, sorted, and whether the barrier is open. If fresh is set,
-// it sees at least what was done before it was called.
-//
-// Members that came after our round's end are not among them: to wait for those could be to wait for ever. While our
-// own node is there, or the round's ready node is, the round lasts.
-func (m *Member) others(ctx context.Context, sess *zk.Session, fresh bool) (names []string, open bool, err error) {
-	type answer struct {
-		names []string
-		ready zk.Existence
-	}
-	d := m.double
-	a, err := ask(ctx, sess, func() (a answer, err error) {
-		b := sess.Batch()
-		passed := func(context.Context) error { return nil }
-		if fresh {
-			passed = line.Barrier(b, d.ready())
-		}
-		listed, ready := b.Children(d.path), b.Exists(d.ready())
-		b.Send()
-		if err := passed(ctx); err != nil {
-			return a, err
-		}
-		children, err := listed.Get(ctx)
-		if err != nil && !errors.Is(err, zk.NoNode) {
-			return a, err
-		}
-		a.names = members(children.Names)
-		a.ready, err = ready.Get(ctx)
-		return a, err
-	})
-	if err != nil {
-		return nil, false, err
-	}
-	inside := slices.Contains(a.names, m.name)
-	names = slices.DeleteFunc(a.names, func(name string) bool { return name == m.name })
-	ours := a.ready.Exists && a.ready.Stat.Czxid == m.round
-	if !inside && !ours && m.round != unknownRound && len(names) > 0 {
-		names, err = d.olderThan(ctx, sess, names, m.round, len(names))
-	}
-	return names, a.ready.Exists, err
-}
-
 // leaveLast ends the round: the last member's node and the ready node are deleted together, so that no moment is left
-// in which a new party finds an open barrier without members.
+// in which a new party finds an open barrier without members. Those that listen to the ready node are told of a change
+// to it, see leaveEarly. As long as the member's node is there the ready node is that of its round; so a transaction
+// that is done late does no harm.
 func (m *Member) leaveLast(ctx context.Context, open bool) error {
 	ops := []zk.Op{zk.DeleteOp(m.Path(), -1)}
+	if open && !m.mute {
+		ops = append(ops, zk.SetOp(m.double.ready(), nil, -1))
+	}
 	if open {
 		ops = append(ops, zk.DeleteOp(m.double.ready(), -1))
 	}
 	_, err := m.sess.Multi(ctx, ops...)
 	failed, _ := errors.AsType[*zk.MultiError](err)
 	switch {
-	case err == nil, failed != nil && failed.Index == 0 && failed.Err == zk.NoNode:
+	case err == nil:
+		m.removed = true
+		m.double.leftClosed(m.version)
+		return nil
+	case failed != nil && failed.Index == 0 && failed.Err == zk.NoNode:
 		m.removed = true
 		return nil
 	case failed != nil && failed.Err == zk.NoNode:
+		return nil
+	case failed != nil && failed.Err == zk.NoAuth && !m.mute:
+		m.mute = true
 		return nil
 	default:
 		return line.AwaitRetry(ctx, m.sess, err)

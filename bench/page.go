@@ -36,6 +36,7 @@ var parts = []part{
 	{name: "caches", title: "Caches", loads: cacheLoads, few: "all"},
 	{name: "barriers", title: "Barriers", loads: barrierLoads, few: "none"},
 	{name: "counters", title: "Counters", loads: counterLoads, few: "none"},
+	{name: "members", title: "Members", loads: memberLoads, few: "all"},
 }
 
 // partNames lists the parts, for people.

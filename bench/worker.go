@@ -88,6 +88,12 @@ func (p *plan) path(i int) string { return fmt.Sprintf("%s/%03d", p.root, i%p.lo
 //
 //	meet N               all parties meet N times: ok N NANOSECONDS
 //
+// Workers with members obey these, in Go by memberworker.go:
+//
+//	join                 the member comes: ok
+//	leave                the member begins to leave: ok
+//	tally                ok GAINED LOST, how often it was given an item, and how often one was taken from it
+//
 // All others obey these, in Go by lockworker.go:
 //
 //	run MILLISECONDS     all lockers lock and unlock for so long: ok CYCLES NANOSECONDS
@@ -150,6 +156,9 @@ func newWorker(ctx context.Context, kind string, p *plan) (worker, error) {
 	}
 	if meeters[kind] != nil {
 		return newBarrierWorker(ctx, p, kind)
+	}
+	if kind == kindPartitioner {
+		return newMemberWorker(ctx, p)
 	}
 	return nil, fmt.Errorf("worker: there is no %q", kind)
 }

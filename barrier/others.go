@@ -1,0 +1,125 @@
+package barrier
+
+// The other members of a double barrier, as a member that leaves sees them.
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// A crowd is the other members of a member's round.
+type crowd struct {
+	names   []string        // sorted
+	open    bool            // whether the ready node is there
+	watch   *zk.Watch       // on the children of the barrier's node; nil if there is none
+	changed <-chan struct{} // closed if the connection has changed since before the watch was set
+}
+
+func (c *crowd) close() {
+	if c.watch != nil {
+		c.watch.Close()
+	}
+}
+
+// await waits until a member comes or goes, or the connection has changed.
+func (c *crowd) await(ctx context.Context, sess *zk.Session) error {
+	if _, err := next(ctx, c.changed, c.watch); err != nil {
+		return line.AwaitRetry(ctx, sess, err)
+	}
+	return nil
+}
+
+// others returns the other members of our round. The lowest member of a small barrier watches all of them, because it
+// waits for all: to wait for one after the other, as the peers do, is slower.
+//
+// Members that came after our round's end are not among them: to wait for those could be to wait for ever. While our
+// own node is there, or the round's ready node is, the round lasts. If fresh is set, others sees at least what was done
+// before it was called.
+func (m *Member) others(ctx context.Context, sess *zk.Session, fresh bool) (*crowd, error) {
+	type answer struct {
+		crowd *crowd
+		ready zk.Existence
+	}
+	d := m.double
+	watched := m.inside(sess) && m.lowest == m.name && d.parties <= smallBarrier
+	a, err := ask(ctx, sess, func() (a answer, err error) {
+		a.crowd = &crowd{}
+		_, a.crowd.changed = sess.State()
+		b := sess.Batch()
+		passed := func(context.Context) error { return nil }
+		if fresh {
+			passed = line.Barrier(b, d.ready())
+		}
+		list := d.list(b, watched)
+		ready := b.Exists(d.ready())
+		b.Send()
+		if a.crowd.names, a.crowd.watch, err = list(ctx); err != nil {
+			return a, err
+		}
+		if err = passed(ctx); err == nil {
+			a.ready, err = ready.Get(ctx)
+		}
+		if err != nil {
+			a.crowd.close()
+		}
+		return a, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	c := a.crowd
+	c.open = a.ready.Exists
+	inside := slices.Contains(c.names, m.name)
+	c.names = slices.DeleteFunc(c.names, func(name string) bool { return name == m.name })
+	ours := c.open && a.ready.Stat.Czxid == m.round
+	if !inside && !ours && m.round != unknownRound && len(c.names) > 0 {
+		c.names, err = d.olderThan(ctx, sess, c.names, m.round, len(c.names))
+	}
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// list adds to b the question for the members. The function takes the answer; if watched is set it has a watch.
+func (d *Double) list(b *zk.Batch, watched bool) func(context.Context) ([]string, *zk.Watch, error) {
+	if watched {
+		listed := b.ChildrenW(d.path)
+		return func(ctx context.Context) ([]string, *zk.Watch, error) {
+			children, err := listed.Get(ctx)
+			if err != nil {
+				listed.Abandon()
+			}
+			return members(children.Names), children.Watch, unlessNoNode(err)
+		}
+	}
+	listed := b.Children(d.path)
+	return func(ctx context.Context) ([]string, *zk.Watch, error) {
+		children, err := listed.Get(ctx)
+		return members(children.Names), nil, unlessNoNode(err)
+	}
+}
+
+// unlessNoNode is err, or nil if it says that there is no node.
+func unlessNoNode(err error) error {
+	if errors.Is(err, zk.NoNode) {
+		return nil
+	}
+	return err
+}
+
+// empty reports whether a large barrier is known to be empty: that costs less than to list its members.
+func (m *Member) empty(ctx context.Context, sess *zk.Session) (bool, error) {
+	if m.double.parties <= smallBarrier || m.inside(sess) {
+		return false, nil
+	}
+	return ask(ctx, sess, func() (bool, error) {
+		stat, exists, err := sess.Exists(ctx, m.double.path)
+		return err == nil && (!exists || stat.NumChildren == 0), err
+	})
+}

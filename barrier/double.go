@@ -349,8 +349,11 @@ func (e *entrant) wait(ctx context.Context) (*Member, error) {
 // act does what follows from a look: it returns the membership, or nothing once it makes sense to look again.
 func (e *entrant) act(ctx context.Context, s sight) (*Member, error) {
 	if s.open {
-		if s.ready.Czxid > e.czxid || s.ready.Czxid == e.open {
+		if s.ready.Czxid > e.czxid {
 			return e.entered(ctx), nil
+		}
+		if s.ready.Czxid == e.open {
+			return e.announce(ctx)
 		}
 		// It is older than our node, and we have not seen that parties were inside. Start again, and look closer.
 		return nil, errAgain
@@ -375,6 +378,33 @@ func (e *entrant) act(ctx context.Context, s sight) (*Member, error) {
 		return nil, line.AwaitRetry(ctx, e.sess, err)
 	default:
 		return nil, nil
+	}
+}
+
+// announce makes sure that the last member does not close the barrier over this party, which has come while the barrier
+// is open: it writes to the barrier's node, provided that the barrier is open at that moment. The last member closes it
+// on condition of the version that the barrier's node had when it saw no other member. So either it looks again, and
+// sees this party; or the barrier was closed before, and this party starts again. Without the right to write there, a
+// party that comes late enters as peers' do, unannounced.
+func (e *entrant) announce(ctx context.Context) (*Member, error) {
+	d := e.double
+	for {
+		data, stat, err := e.sess.Get(ctx, d.path)
+		if err == nil {
+			_, err = e.sess.Multi(ctx,
+				zk.SetOp(d.path, data, stat.Version), zk.CheckOp(d.ready(), -1), zk.CheckOp(e.path(), -1))
+		}
+		switch {
+		case errors.Is(err, zk.BadVersion): // by another late party, or our own lost request
+			continue
+		case err == nil, errors.Is(err, zk.NoAuth):
+			return e.entered(ctx), nil
+		case errors.Is(err, zk.NoNode):
+			return nil, errAgain
+		}
+		if err := line.AwaitRetry(ctx, e.sess, err); err != nil {
+			return nil, err
+		}
 	}
 }
 

@@ -96,10 +96,7 @@ func TestLastOneWaitsForAPartyThatItsServerDoesNotShowYet(t *testing.T) {
 		second := leave(t.Context(), other)
 		second.wantWaiting(t)
 		w.wantChildren(path, strings.TrimPrefix(last.Path(), path+"/"), "ready")
-		late := w.Session(t, timeout)
-		if _, err := late.Create(t.Context(), path+"/zzz", nil, zk.Ephemeral); err != nil {
-			t.Fatal(err)
-		}
+		late := enterAll(t, w.double(2))[0]
 		stale := false
 		w.Control(func(r zktest.Request) zktest.Fault {
 			if r.Op != zktest.OpGetChildren || stale {
@@ -114,13 +111,73 @@ func TestLastOneWaitsForAPartyThatItsServerDoesNotShowYet(t *testing.T) {
 		if !stale {
 			t.Fatal("the server did not lag behind")
 		}
-		if err := late.Delete(t.Context(), path+"/zzz", -1); err != nil {
-			t.Fatal(err)
-		}
+		leaveAll(t, late)
 		first.wantOver(t)
 		second.wantOver(t)
 		w.wantChildren(path)
 	})
+}
+
+// A party that comes while the last one is about to close the barrier has entered, and then the last one waits for it.
+func TestLastOneWaitsForAPartyThatComesWhileItLeaves(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		members := enterAll(t, w.double(2), w.double(2))
+		held, release := context.WithCancel(t.Context())
+		reached := holdTransaction(w, zktest.OpDelete, held)
+		a, b := leave(t.Context(), members[0]), leave(t.Context(), members[1])
+		<-reached
+		late := enterAll(t, w.double(2))[0]
+		release()
+		a.wantWaiting(t)
+		b.wantWaiting(t)
+		w.Control(nil)
+		leaveAll(t, late)
+		a.wantOver(t)
+		b.wantOver(t)
+		w.wantChildren(path)
+	})
+}
+
+// Or it sees the barrier open, and the barrier is closed before it has entered: then it waits for others.
+func TestPartyThatComesTooLateWaitsForOthers(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		members := enterAll(t, w.double(2), w.double(2))
+		held, release := context.WithCancel(t.Context())
+		reached := holdTransaction(w, zktest.OpSetData, held)
+		late := enter(t.Context(), w.double(2))
+		<-reached
+		w.Control(nil)
+		// Its node counts until it takes it back.
+		a, b := leave(t.Context(), members[0]), leave(t.Context(), members[1])
+		a.wantWaiting(t)
+		b.wantWaiting(t)
+		for _, name := range w.children(path) {
+			if p := path + "/" + name; name != "ready" && p != members[0].Path() && p != members[1].Path() {
+				if err := w.Session(t, timeout).Delete(t.Context(), p, -1); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		a.wantOver(t)
+		b.wantOver(t)
+		release()
+		late.wantWaiting(t)
+		leaveAll(t, append(enterAll(t, w.double(2)), late.wantOver(t))...)
+		w.wantChildren(path)
+	})
+}
+
+// holdTransaction holds transactions that begin with an operation until held ends, and tells of each.
+func holdTransaction(w *world, first zktest.Op, held context.Context) <-chan struct{} {
+	reached := make(chan struct{}, 99)
+	w.Control(func(r zktest.Request) zktest.Fault {
+		if len(r.Parts) > 1 && r.Parts[0].Op == first {
+			reached <- struct{}{}
+			return zktest.Until(held)
+		}
+		return zktest.Pass
+	})
+	return reached
 }
 
 func TestPartiesUseTheBarrierAgainAndAgain(t *testing.T) {

@@ -155,22 +155,19 @@ func (m *Member) follow(ctx context.Context, sess *zk.Session) error {
 			return err
 		}
 	}
-	for alone := false; ; {
+	for {
 		empty, err := m.empty(ctx, sess)
 		if err != nil || empty {
 			return err
 		}
-		c, err := m.others(ctx, sess, alone)
+		c, err := m.others(ctx, sess)
 		if err != nil {
 			return err
 		}
-		inside, sure := m.inside(sess), alone
-		alone = len(c.names) == 0
+		inside := m.inside(sess)
 		switch {
-		case alone && inside && !sure:
-			// The server may lag behind, and not show a party that came late.
 		case len(c.names) == 0 && inside:
-			err = m.leaveLast(ctx, c.open)
+			err = m.leaveLast(ctx, c)
 		case len(c.names) == 0:
 			return m.leftAll(ctx, sess, c.open)
 		case inside && m.name < c.names[0] && c.watch != nil:
@@ -190,13 +187,13 @@ func (m *Member) follow(ctx context.Context, sess *zk.Session) error {
 // leaveLast ends the round: the last member's node and the ready node are deleted together, so that no moment is left
 // in which a new party finds an open barrier without members. Those that listen to the ready node are told of a change
 // to it, see leaveEarly. As long as the member's node is there the ready node is that of its round; so a transaction
-// that is done late does no harm.
-func (m *Member) leaveLast(ctx context.Context, open bool) error {
-	ops := []zk.Op{zk.DeleteOp(m.Path(), -1)}
-	if open && !m.mute {
+// that is done late does no harm. Nor does a party that came late: see announce.
+func (m *Member) leaveLast(ctx context.Context, c *crowd) error {
+	ops := []zk.Op{zk.DeleteOp(m.Path(), -1), zk.CheckOp(m.double.path, c.version)}
+	if c.open && !m.mute {
 		ops = append(ops, zk.SetOp(m.double.ready(), nil, -1))
 	}
-	if open {
+	if c.open {
 		ops = append(ops, zk.DeleteOp(m.double.ready(), -1))
 	}
 	_, err := m.sess.Multi(ctx, ops...)
@@ -209,7 +206,7 @@ func (m *Member) leaveLast(ctx context.Context, open bool) error {
 	case failed != nil && failed.Index == 0 && failed.Err == zk.NoNode:
 		m.removed = true
 		return nil
-	case failed != nil && failed.Err == zk.NoNode:
+	case failed != nil && (failed.Err == zk.NoNode || failed.Err == zk.BadVersion):
 		return nil
 	case failed != nil && failed.Err == zk.NoAuth && !m.mute:
 		m.mute = true

@@ -14,6 +14,7 @@ import (
 // A crowd is the other members of a member's round.
 type crowd struct {
 	names   []string        // sorted
+	version int32           // of the barrier's node at that time
 	open    bool            // whether the ready node is there
 	watch   *zk.Watch       // on the children of the barrier's node; nil if there is none
 	changed <-chan struct{} // closed if the connection has changed since before the watch was set
@@ -37,9 +38,8 @@ func (c *crowd) await(ctx context.Context, sess *zk.Session) error {
 // waits for all: to wait for one after the other, as the peers do, is slower.
 //
 // Members that came after our round's end are not among them: to wait for those could be to wait for ever. While our
-// own node is there, or the round's ready node is, the round lasts. If fresh is set, others sees at least what was done
-// before it was called.
-func (m *Member) others(ctx context.Context, sess *zk.Session, fresh bool) (*crowd, error) {
+// own node is there, or the round's ready node is, the round lasts.
+func (m *Member) others(ctx context.Context, sess *zk.Session) (*crowd, error) {
 	type answer struct {
 		crowd *crowd
 		ready zk.Existence
@@ -50,20 +50,13 @@ func (m *Member) others(ctx context.Context, sess *zk.Session, fresh bool) (*cro
 		a.crowd = &crowd{}
 		_, a.crowd.changed = sess.State()
 		b := sess.Batch()
-		passed := func(context.Context) error { return nil }
-		if fresh {
-			passed = line.Barrier(b, d.ready())
-		}
 		list := d.list(b, watched)
 		ready := b.Exists(d.ready())
 		b.Send()
-		if a.crowd.names, a.crowd.watch, err = list(ctx); err != nil {
+		if a.crowd.names, a.crowd.version, a.crowd.watch, err = list(ctx); err != nil {
 			return a, err
 		}
-		if err = passed(ctx); err == nil {
-			a.ready, err = ready.Get(ctx)
-		}
-		if err != nil {
+		if a.ready, err = ready.Get(ctx); err != nil {
 			a.crowd.close()
 		}
 		return a, err
@@ -86,22 +79,23 @@ func (m *Member) others(ctx context.Context, sess *zk.Session, fresh bool) (*cro
 	return c, nil
 }
 
-// list adds to b the question for the members. The function takes the answer; if watched is set it has a watch.
-func (d *Double) list(b *zk.Batch, watched bool) func(context.Context) ([]string, *zk.Watch, error) {
+// list adds to b the question for the members. The function takes the answer, with the version of the barrier's node at
+// that moment; if watched is set it has a watch.
+func (d *Double) list(b *zk.Batch, watched bool) func(context.Context) ([]string, int32, *zk.Watch, error) {
 	if watched {
 		listed := b.ChildrenW(d.path)
-		return func(ctx context.Context) ([]string, *zk.Watch, error) {
+		return func(ctx context.Context) ([]string, int32, *zk.Watch, error) {
 			children, err := listed.Get(ctx)
 			if err != nil {
 				listed.Abandon()
 			}
-			return members(children.Names), children.Watch, unlessNoNode(err)
+			return members(children.Names), children.Stat.Version, children.Watch, unlessNoNode(err)
 		}
 	}
 	listed := b.Children(d.path)
-	return func(ctx context.Context) ([]string, *zk.Watch, error) {
+	return func(ctx context.Context) ([]string, int32, *zk.Watch, error) {
 		children, err := listed.Get(ctx)
-		return members(children.Names), nil, unlessNoNode(err)
+		return members(children.Names), children.Stat.Version, nil, unlessNoNode(err)
 	}
 }
 

@@ -17,7 +17,7 @@ ITEMS       ?= 1000000
 
 .DEFAULT_GOAL := help
 .PHONY: help build test race conformance interop lin lin-locks lin-queue lin-cache partitions hostile deep fuzz bench \
-	herd cover lint fix modules peers lin-counter lin-barrier
+	herd cover lint fix modules peers lin-counter lin-barrier lin-member
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,8 +43,8 @@ interop: ## Run other projects' clients on the embedded server, and our locks on
 	@.ci/peers
 	$(GO) test -race -count=1 -v ./interop ./lock
 
-lin: ## Use locks, caches, counters and barriers at random under random faults: MINUTES (1) each, SEED (random)
-	for target in lin-locks lin-cache lin-counter lin-barrier; do $(MAKE) $$target; done
+lin: ## Use locks, caches, counters, barriers and members at random under random faults: MINUTES (1) each, SEED (random)
+	for target in lin-locks lin-cache lin-counter lin-barrier lin-member; do $(MAKE) $$target; done
 
 LIN = @.ci/peers; TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v \
 	-timeout $$(( $(MINUTES) * 2 + 10 ))m ./lin -run
@@ -63,6 +63,9 @@ lin-counter: ## Counters, sequences and values
 
 lin-barrier: ## Barriers, double barriers and rounds
 	$(LIN) 'Barrier'
+
+lin-member: ## Groups and items that members share
+	$(LIN) 'Member|Partitioner|Group'
 
 # Writes docs/partitions.md.
 partitions: ## Partition ensembles under holders, ours and others': PHASES (3), TICK (1s), SEED (random)

@@ -47,7 +47,8 @@ func TestPartitionsAreSharedWithKazoo(t *testing.T) {
 		join := func(ours bool, name string) *queuePeer {
 			var p *queuePeer
 			if ours {
-				p = startQueuePeer(t, "env", workerEnv+"=1", os.Args[0], shareWorker, h.addr, millis(groupSession), path)
+				p = startQueuePeer(t, "env", workerEnv+"=1", os.Args[0], shareWorker, h.addr, millis(groupSession),
+					path)
 			} else {
 				p = startQueuePeer(t, python, "testdata/share_peer.py", h.addr, millis(groupSession), path)
 			}

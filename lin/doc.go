@@ -8,6 +8,7 @@
 //	make lin-queue MINUTES=30         queues, for as long
 //	make lin-counter MINUTES=30       counters, sequences and values, for as long
 //	make lin-barrier MINUTES=30       barriers, double barriers and rounds, for as long
+//	make lin-member MINUTES=30        groups and shared items, for as long
 //
 // A run consists of epochs of a few seconds, each with new paths, new processes and a seed of its own; the first seed
 // is the given one. A failure names the seed of its epoch, which is enough to repeat it, and the directory with the

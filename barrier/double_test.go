@@ -123,7 +123,7 @@ func TestLastOneWaitsForAPartyThatComesWhileItLeaves(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		members := enterAll(t, w.double(2), w.double(2))
 		held, release := context.WithCancel(t.Context())
-		reached := holdTransaction(w, zktest.OpDelete, held)
+		reached := holdTransaction(held, w, zktest.OpDelete)
 		a, b := leave(t.Context(), members[0]), leave(t.Context(), members[1])
 		<-reached
 		late := enterAll(t, w.double(2))[0]
@@ -143,7 +143,7 @@ func TestPartyThatComesTooLateWaitsForOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		members := enterAll(t, w.double(2), w.double(2))
 		held, release := context.WithCancel(t.Context())
-		reached := holdTransaction(w, zktest.OpSetData, held)
+		reached := holdTransaction(held, w, zktest.OpSetData)
 		late := enter(t.Context(), w.double(2))
 		<-reached
 		w.Control(nil)
@@ -168,7 +168,7 @@ func TestPartyThatComesTooLateWaitsForOthers(t *testing.T) {
 }
 
 // holdTransaction holds transactions that begin with an operation until held ends, and tells of each.
-func holdTransaction(w *world, first zktest.Op, held context.Context) <-chan struct{} {
+func holdTransaction(held context.Context, w *world, first zktest.Op) <-chan struct{} {
 	reached := make(chan struct{}, 99)
 	w.Control(func(r zktest.Request) zktest.Fault {
 		if len(r.Parts) > 1 && r.Parts[0].Op == first {

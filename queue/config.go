@@ -37,9 +37,9 @@ type Config struct {
 	// ACL is the access list of the queue's nodes, and of parents that it creates; open to everyone if nil.
 	ACL []zk.ACL
 
-	// MaxItems bounds how many items there are: ready, delayed and claimed ones, not dead letters. A put that would
-	// exceed it returns ErrFull, or waits if WaitWhenFull is set. Puts at the same time do not count each other, so
-	// that the queue may exceed the bound by as many items as they put. Zero is no bound.
+	// MaxItems bounds how many items there are: ready, delayed, waiting and claimed ones, not dead letters. A put that
+	// would exceed it returns ErrFull, or waits if WaitWhenFull is set. Puts at the same time do not count each other,
+	// so that the queue may exceed the bound by as many items as they put. Zero is no bound.
 	//
 	// A bound costs each Put or PutBatch reads before it writes: of the lists of priorities and of delayed items, and
 	// of the Stat of each segment, one for about a thousand items. The server that this client is connected to
@@ -169,7 +169,7 @@ type Message struct {
 	// Group, unless empty, makes the item wait until all items that were put into the queue before with the same Group
 	// are finished: done, dead or removed. So they are worked on one at a time, in their order, and those of different
 	// groups at the same time. An item that fails and comes again keeps the others of its group waiting. At most 255
-	// bytes; an item with a Group takes no Delay.
+	// bytes; an item with a Group takes no Delay, and may be half as large as others.
 	Group string
 	// Headers go with the item.
 	Headers map[string]string

@@ -509,3 +509,28 @@ func TestPutOnceInAGroup(t *testing.T) {
 		wantEmpty(t, q)
 	})
 }
+
+// However large the items of a group may be, a dead one and the next fit into one transaction.
+func TestLargeItemsOfAGroupDie(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		_, err := q.Put(t.Context(), queue.Message{Group: "g", Body: make([]byte, 600<<10)})
+		large, ok := errors.AsType[*queue.TooLargeError](err)
+		if !ok {
+			t.Fatalf("got %v, want a TooLargeError", err)
+		}
+		body := make([]byte, large.Limit-100)
+		for range 3 {
+			if _, err := q.Put(t.Context(), queue.Message{Group: "g", Body: body}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 3 {
+			if err := take(t, q).Reject(t.Context(), strings.Repeat("bad", 100)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantLen(t, q, queue.Counts{Dead: 3})
+		wantNoGroups(t, w)
+	})
+}

@@ -98,7 +98,11 @@ func (p *producer) wrap(m *Message, id segment.ID) (encodedItem, error) {
 		Timeout: (m.Timeout + time.Millisecond - 1).Milliseconds(), Group: m.Group,
 	}}
 	item.data = item.rec.Encode()
-	if limit := p.largest(); len(item.data) > limit {
+	limit := p.largest()
+	if m.Group != "" {
+		limit /= 2 // one transaction makes it a dead letter, and the next of its group ready
+	}
+	if len(item.data) > limit {
 		return encodedItem{}, &TooLargeError{Size: len(item.data), Limit: limit, packet: p.cfg.MaxPacket}
 	}
 	return item, nil

@@ -19,7 +19,9 @@ var hasty = bug{
 var tooFew = bug{"barrier/double.go", "parties: parties}", "parties: parties - 1}"}
 
 // tooEarly is that of a member which leaves last although another one is inside.
-var tooEarly = bug{"barrier/member.go", "case len(names) == 0 && inside:", "case len(names) <= 1 && inside:"}
+var tooEarly = bug{
+	"barrier/member.go", "case len(c.names) == 0 && inside:", "case len(c.names) <= 1 && inside:",
+}
 
 // staying is that of a party which gives up entering, and leaves its node behind.
 var staying = bug{"barrier/double.go", "{ line.Remove(e.sess, e.path()) }", "{ _ = e.path() }"}

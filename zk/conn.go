@@ -402,6 +402,9 @@ func (n *conn) reply(h wire.ReplyHeader, d *jute.Decoder) error {
 	case wire.SessionMoved:
 		bad = errors.New("zk: session moved to another server")
 	}
+	if c.quiet && c.op == wire.OpAddWatch && c.code != wire.OK { // the next connection restores the watch
+		bad = fmt.Errorf("zk: the server refused to set a watch again: %w", Code(c.code))
+	}
 	s.deliver(c)
 	return bad
 }
@@ -447,8 +450,10 @@ func (s *Session) deliver(c *call) {
 		s.deliverWatch(c)
 	case c.proof != nil:
 		s.proved(c)
-	case c.quiet:
+	case c.quiet && c.op == wire.OpRemoveWatches:
 		s.removed(c)
+	case c.quiet:
+		c.free()
 	case !c.finish():
 		c.free()
 	}

@@ -244,6 +244,82 @@ func TestPersistentWatchIsRemovedFromOldServersToo(t *testing.T) {
 	})
 }
 
+func TestABusyServerIsAskedAgainToRemoveAWatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log watchLog
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op != wire.OpRemoveWatches {
+					return false
+				}
+				log.note(r)
+				if len(log.removals)%2 == 0 {
+					return false
+				}
+				p.answer(r, 1, wire.ThrottledOp, nil)
+				return true
+			})
+		})
+		_, s := f.open(f.config())
+		_, _, data, err := s.GetW(t.Context(), "/data")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, list, err := s.ChildrenW(t.Context(), "/list")
+		if err != nil {
+			t.Fatal(err)
+		}
+		lasting, err := s.WatchRecursive(t.Context(), "/lasting")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range []*zk.Watch{data, list, lasting} {
+			w.Close()
+			synctest.Wait()
+		}
+		log.want(t, removal{"/data", wire.WatcherData}, removal{"/data", wire.WatcherData},
+			removal{"/list", wire.WatcherChildren}, removal{"/list", wire.WatcherChildren},
+			removal{"/lasting", wire.WatcherAny}, removal{"/lasting", wire.WatcherAny})
+	})
+}
+
+func TestAPersistentWatchSurvivesABusyServer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sets, restored := 0, make(chan []string, 1)
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				switch r.Op {
+				case wire.OpSetWatches2:
+					restored <- r.record().(*wire.SetWatchesRequest).PersistentRecur
+				case wire.OpAddWatch:
+					if sets++; sets == 2 { // behind the one-shot watch that took its place
+						p.answer(r, 1, wire.ThrottledOp, nil)
+						return true
+					}
+				default:
+				}
+				return false
+			})
+		})
+		_, s := f.open(f.config())
+		w, err := s.WatchRecursive(t.Context(), "/a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, _, err := s.GetW(t.Context(), "/a"); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-restored; !slices.Equal(got, []string{"/a"}) {
+			t.Errorf("restored the recursive watches of %v, want /a", got)
+		}
+		wantEvent(t, w, zk.EventResynced, "/a")
+	})
+}
+
 func TestWatchThatNobodyReadsBlocksNobodyAndSaysWhatItDropped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -127,15 +127,36 @@ func (s *Session) removeAtServer(path string, kind int32) {
 
 // removed handles the reply to removeAtServer.
 func (s *Session) removed(c *call) {
-	if kind := c.req.watcher.Type; c.code == wire.MarshallingError && kind >= wire.WatcherPersistent {
-		s.mu.Lock()
-		p := s.watches.at(c.req.watcher.Path)
-		p.coarse = true
-		p.stale[watchPersistent+watchKind(kind-wire.WatcherPersistent)] = true
-		s.tidy(c.req.watcher.Path)
-		s.flush(false)
+	defer c.free()
+	path, kind := c.req.watcher.Path, c.req.watcher.Type
+	tooOld := c.code == wire.MarshallingError && kind >= wire.WatcherPersistent
+	tooBusy := c.code == wire.ThrottledOp || c.code == wire.OperationTimeout
+	if !tooOld && !tooBusy {
+		return
 	}
-	c.free()
+	s.mu.Lock()
+	p := s.watches.at(path)
+	p.coarse = p.coarse || tooOld
+	for _, slot := range slotsOf(kind) { // the watches are still there
+		p.stale[slot] = true
+	}
+	s.tidy(path)
+	s.flush(false)
+}
+
+// slotsOf returns the slots that are stale again after a removal that did not happen. A leftover of a persistent watch
+// has all others of its path removed with it.
+func slotsOf(watcherType int32) []watchKind {
+	switch watcherType {
+	case wire.WatcherAny:
+		return []watchKind{watchPersistent, watchRecursive}
+	case wire.WatcherData:
+		return []watchKind{watchData}
+	case wire.WatcherChildren:
+		return []watchKind{watchChild}
+	default:
+		return []watchKind{watchPersistent + watchKind(watcherType-wire.WatcherPersistent)}
+	}
 }
 
 // GetW returns a node's data and Stat as Get does, and a watch that fires when the data changes or the node is deleted.

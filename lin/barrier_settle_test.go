@@ -29,7 +29,7 @@ func (barrierTrial) settle(e *epoch, sess *zk.Session) error {
 	}
 	ctx, cancel := context.WithTimeout(e.t.Context(), e.patience)
 	defer cancel()
-	if err := sess.Sync(ctx, e.root); err != nil {
+	if err := unbroken(ctx, func() error { return sess.Sync(ctx, e.root) }); err != nil {
 		return err
 	}
 	plains, doubles, rounds := j.paths()
@@ -72,7 +72,11 @@ func (j *barrierJournal) paths() (plains, doubles, rounds map[string][]string) {
 // lookAtPlain reports whether a plain barrier is up, if it is.
 func (e *epoch) lookAtPlain(ctx context.Context, sess *zk.Session, place, path string) error {
 	c := lincheck.BarrierCall{Client: -1, Op: lincheck.BarrierUp, Asked: clock()}
-	_, up, err := sess.Exists(ctx, e.root+"/"+place+path)
+	var up bool
+	err := unbroken(ctx, func() (err error) {
+		_, up, err = sess.Exists(ctx, e.root+"/"+place+path)
+		return err
+	})
 	if c.Done = clock(); err == nil && up {
 		e.journal.note(barrierReport(place, barrierNote{Path: path, Call: &c}))
 	}
@@ -140,7 +144,11 @@ func (e *epoch) useRounds(
 
 // noParties checks that rounds have no nodes but their directories, which must be empty.
 func (e *epoch) noParties(ctx context.Context, sess *zk.Session, path string) error {
-	data, _, err := sess.Get(ctx, path)
+	var data []byte
+	err := unbroken(ctx, func() (err error) {
+		data, _, err = sess.Get(ctx, path)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -170,11 +178,13 @@ func (e *epoch) noParties(ctx context.Context, sess *zk.Session, path string) er
 
 // children returns the names of a node's children. None of the test's own calls are under way, and all others have
 // finished.
-func (*epoch) children(ctx context.Context, sess *zk.Session, path string) ([]string, error) {
-	if err := sess.Sync(ctx, path); err != nil {
-		return nil, err
-	}
-	names, _, err := sess.Children(ctx, path)
+func (*epoch) children(ctx context.Context, sess *zk.Session, path string) (names []string, err error) {
+	err = unbroken(ctx, func() (err error) {
+		if err = sess.Sync(ctx, path); err == nil {
+			names, _, err = sess.Children(ctx, path)
+		}
+		return err
+	})
 	return names, err
 }
 

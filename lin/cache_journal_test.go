@@ -139,20 +139,29 @@ func (t cacheTrial) settle(e *epoch, sess *zk.Session) error {
 		var before, after map[string]lincheck.NodeState
 		var copies []lincheck.NodeCopy
 		for n := 0; before == nil || !maps.Equal(before, after); n++ {
-			var err error
-			if before, err = nodesOf(ctx, sess, e.root+"/"+place, ""); err != nil {
+			read := func(nodes *map[string]lincheck.NodeState) error {
+				return unbroken(ctx, func() (err error) {
+					*nodes, err = nodesOf(ctx, sess, e.root+"/"+place, "")
+					return err
+				})
+			}
+			if err := read(&before); err != nil {
 				return err
 			}
 			for k := range 2 {
 				name := fmt.Sprintf("%s%d-%d", markName, n, k)
-				if _, err := sess.Create(ctx, e.root+"/"+place+"/"+name, nil, zk.Persistent); err != nil {
+				err := unbroken(ctx, func() error {
+					_, err := sess.Create(ctx, e.root+"/"+place+"/"+name, nil, zk.Persistent)
+					return err
+				})
+				if err != nil && !errors.Is(err, zk.NodeExists) { // by a creation whose reply was lost
 					return err
 				}
 				if copies, err = j.await(ctx, e, place, name); err != nil {
 					return err
 				}
 			}
-			if after, err = nodesOf(ctx, sess, e.root+"/"+place, ""); err != nil {
+			if err := read(&after); err != nil {
 				return err
 			}
 		}

@@ -77,3 +77,13 @@ func (e *epoch) noOrphans(sess *zk.Session, path string) error {
 		}
 	}
 }
+
+// unbroken calls f until the connection does not break under it: the servers may still be finding each other.
+func unbroken(ctx context.Context, f func() error) error {
+	for {
+		err := f()
+		if !errors.Is(err, zk.ErrConnectionLost) || !pause(ctx, 50*time.Millisecond) {
+			return err
+		}
+	}
+}

@@ -49,7 +49,11 @@ func (e *epoch) drain(place string, sess *zk.Session) error {
 		err = d.raise(ctx)
 	}
 	dead, deadErr := d.dead(ctx)
-	left, _, listErr := sess.Children(ctx, marks(path))
+	var left []string
+	listErr := unbroken(ctx, func() (err error) {
+		left, _, err = sess.Children(ctx, marks(path))
+		return err
+	})
 	e.journal.(*queueJournal).found(place, dead, left)
 	err = errors.Join(err, deadErr, listErr, d.q.Close(ctx))
 	for _, dir := range []string{"/claims", "/consumers", "/waiters"} {

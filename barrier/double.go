@@ -6,9 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -20,7 +20,7 @@ import (
 type Double struct {
 	base
 	parties int
-	closed  atomic.Int64 // the version of the barrier's node, plus one, if a party left it closed; otherwise 0
+	last    atomic.Pointer[past] // what the party knows that left the barrier closed and has not come again; or nil
 }
 
 // smallBarrier is how many parties list each other when they come. With more of them, each asks for their number, and
@@ -88,16 +88,19 @@ func (d *Double) Enter(ctx context.Context) (*Member, error) {
 // barrier's node had then. It loses nothing by that: if the node has another version now its own is not created, and if
 // the barrier is open it finds that as it does when another party opens the barrier between its look and its coming.
 func (d *Double) enter(ctx context.Context, sess *zk.Session) (*Member, error) {
-	var v view
-	if last := d.closed.Swap(0); last != 0 {
-		v.stat.Version = int32(last - 1) //nolint:gosec // as stored by left
+	e := &entrant{double: d, sess: sess}
+	if last := d.last.Swap(nil); last != nil {
+		e.name, e.version, e.role = last.name.next(), last.version, last.role(d.parties)
 	} else {
-		var err error
-		if v, err = d.admission(ctx, sess); err != nil {
+		v, err := d.admission(ctx, sess)
+		if err != nil {
 			return nil, err
 		}
+		e.name, e.version = newNodeName(), v.stat.Version
+		if v.open {
+			e.open = v.ready.Czxid
+		}
 	}
-	e := d.newEntrant(sess, v)
 	if err := e.come(ctx); err != nil {
 		return nil, err
 	}
@@ -112,25 +115,18 @@ func (d *Double) enter(ctx context.Context, sess *zk.Session) (*Member, error) {
 type entrant struct {
 	double  *Double
 	sess    *zk.Session
-	version int32  // of the barrier's node, without which the entrant's node is not created
-	open    int64  // the czxid of the ready node, if the barrier was open before the entrant came; 0 if it was not
-	name    string // of its node
-	czxid   int64  // of its node
-	overdue bool   // the barrier should have been opened by another
-	pending *look  // asked for in one write with the creation; nil if it was used
+	version int32 // of the barrier's node, without which the entrant's node is not created
+	open    int64 // the czxid of the ready node, if the barrier was open before the entrant came; 0 if it was not
+	name    nodeName
+	czxid   int64 // of its node
+	role    role
+	overdue bool  // the barrier should have been opened by another
+	pending *look // asked for in one write with the creation; nil if it was used
 
 	changed <-chan struct{} // closed if the connection has changed since the last look
 }
 
-func (d *Double) newEntrant(sess *zk.Session, v view) *entrant {
-	e := &entrant{double: d, sess: sess, version: v.stat.Version, name: line.NewGUID()}
-	if v.open {
-		e.open = v.ready.Czxid
-	}
-	return e
-}
-
-func (e *entrant) path() string { return e.double.path + "/" + e.name }
+func (e *entrant) path() string { return e.double.path + "/" + e.name.String() }
 
 // come creates the entrant's node. If it returns an error there is none, or its removal goes on in the background.
 //
@@ -213,7 +209,7 @@ func (e *entrant) settleLater() {
 		case e.sess.Err() != nil:
 			return nil //nolint:nilerr // the node ends with its session
 		case err != nil: // we may not write to the barrier's node
-			line.RemoveCreated(e.sess, e.double.path, e.name)
+			line.RemoveCreated(e.sess, e.double.path, e.name.String())
 		case there:
 			return line.Remove(e.sess, e.path()).Wait(ctx)
 		}
@@ -224,105 +220,10 @@ func (e *entrant) settleLater() {
 // withdraw removes the entrant's node, in the background.
 func (e *entrant) withdraw() { line.Remove(e.sess, e.path()) }
 
-// A look asks whether the barrier is open, and how many have come.
-type look struct {
-	entrant *entrant
-	self    *zk.Future[zk.Existence] // nil if asked together with its creation
-	ready   *zk.Future[zk.WatchedExistence]
-	dir     *zk.Future[zk.Existence] // of a large barrier; nil otherwise
-	names   *zk.Future[zk.Children]  // of a small one; nil otherwise
-}
-
-// look adds the questions to b. The ready node comes before the count: if it is counted as a party, although it was not
-// there, then another party has opened the barrier in between.
-func (e *entrant) look(b *zk.Batch) *look {
-	d := e.double
-	l := &look{entrant: e}
-	if e.czxid != 0 {
-		l.self = b.Exists(e.path())
-	}
-	l.ready = b.ExistsW(d.ready())
-	if d.parties <= smallBarrier {
-		l.names = b.Children(d.path)
-	} else {
-		l.dir = b.Exists(d.path)
-	}
-	return l
-}
-
-func (l *look) abandon() { l.ready.Abandon() }
-
-// sight is what a look has found.
-type sight struct {
-	open  bool
-	ready zk.Stat
-	watch *zk.Watch // on the ready node
-	names []string  // of the members, if there are enough
-	last  bool      // with names: since the entrant came no member has come or gone
-}
-
-// get waits for the answers. It returns line.ErrGone if another client has deleted the entrant's node.
-func (l *look) get(ctx context.Context) (sight, error) {
-	if l.self != nil {
-		self, err := l.self.Get(ctx)
-		if err == nil && !self.Exists {
-			err = line.ErrGone
-		}
-		if err != nil {
-			l.abandon()
-			return sight{}, err
-		}
-	}
-	ready, err := l.ready.Get(ctx)
-	if err != nil {
-		l.abandon()
-		return sight{}, err
-	}
-	s := sight{open: ready.Exists, ready: ready.Stat, watch: ready.Watch}
-	if s.open {
-		return s, nil
-	}
-	if s.names, s.last, err = l.count(ctx); err != nil {
-		s.watch.Close()
-	}
-	return s, err
-}
-
-// count returns the names of the members, or none if there are not enough. Last says that the entrant came last.
-func (l *look) count(ctx context.Context) (names []string, last bool, err error) {
-	d, sess := l.entrant.double, l.entrant.sess
-	var stat zk.Stat // of the barrier's node
-	if l.names != nil {
-		children, err := l.names.Get(ctx)
-		if err != nil {
-			return nil, false, err
-		}
-		names, stat = children.Names, children.Stat
-	} else {
-		dir, err := l.dir.Get(ctx)
-		if err != nil || int(dir.Stat.NumChildren) < d.parties {
-			return nil, false, err
-		}
-		if names, stat, err = sess.Children(ctx, d.path); err != nil {
-			return nil, false, err
-		}
-	}
-	if names = members(names); len(names) < d.parties {
-		return nil, false, nil
-	}
-	return names, stat.Pzxid == l.entrant.czxid, nil
-}
-
-// members returns the names of the members among the children of a barrier's node, sorted. Any child but the ready node
-// is one: Curator and kazoo give them no common form.
-func members(children []string) []string {
-	names := slices.DeleteFunc(slices.Clone(children), func(name string) bool { return name == readyName })
-	slices.Sort(names)
-	return names
-}
-
 // wait waits until the barrier is open, and opens it when enough parties have come.
 func (e *entrant) wait(ctx context.Context) (*Member, error) {
+	var s sight
+	defer func() { s.close() }()
 	for {
 		l := e.pending
 		if e.pending = nil; l == nil {
@@ -331,16 +232,21 @@ func (e *entrant) wait(ctx context.Context) (*Member, error) {
 			l = e.look(b)
 			b.Send()
 		}
-		s, err := l.get(ctx)
-		if err != nil {
+		before := s
+		var err error
+		s, err = l.get(ctx)
+		opened := before.opened() // between the two looks; it may have been closed again
+		before.close()
+		switch {
+		case opened:
+			return e.entered(ctx), nil
+		case err != nil:
 			if err := line.AwaitRetry(ctx, e.sess, err); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		m, err := e.act(ctx, s)
-		s.watch.Close()
-		if m != nil || err != nil {
+		if m, err := e.act(ctx, s); m != nil || err != nil {
 			return m, err
 		}
 	}
@@ -361,16 +267,25 @@ func (e *entrant) act(ctx context.Context, s sight) (*Member, error) {
 	if s.names != nil && (s.last || e.overdue) {
 		return e.openBarrier(ctx, s.names)
 	}
-	wait := ctx
-	if s.names != nil { // the one that came after us opens the barrier, if it lives
+	wait, limit := ctx, time.Duration(0)
+	switch {
+	case e.role == relying:
+		limit = reliance
+	case s.names != nil: // the one that came after us opens the barrier, if it lives
+		limit = patience
+	}
+	if limit > 0 {
 		var cancel context.CancelFunc
-		wait, cancel = context.WithTimeoutCause(ctx, patience, errPatience)
+		wait, cancel = context.WithTimeoutCause(ctx, limit, errPatience)
 		defer cancel()
 	}
-	event, err := next(wait, e.changed, s.watch)
+	event, err := next(wait, e.changed, s.watches...)
 	switch {
 	case event.Type == zk.EventCreated: // whatever has become of it since (regression of GH-1290)
 		return e.entered(ctx), nil
+	case errors.Is(err, errPatience) && e.role == relying:
+		e.role = looking
+		return nil, nil
 	case errors.Is(err, errPatience):
 		e.overdue = true
 		return nil, nil
@@ -413,7 +328,7 @@ func (e *entrant) announce(ctx context.Context) (*Member, error) {
 func (e *entrant) openBarrier(ctx context.Context, names []string) (*Member, error) {
 	d := e.double
 	lowest := names[0]
-	names = slices.DeleteFunc(names, func(name string) bool { return name == e.name })
+	names = slices.DeleteFunc(names, func(name string) bool { return name == e.name.String() })
 	ops := []zk.Op{zk.CheckOp(e.path(), -1)}
 	for _, name := range names[:d.parties-1] {
 		ops = append(ops, zk.CheckOp(d.path+"/"+name, -1))
@@ -422,7 +337,9 @@ func (e *entrant) openBarrier(ctx context.Context, names []string) (*Member, err
 	results, err := e.sess.Multi(ctx, ops...)
 	switch {
 	case err == nil:
-		return e.member(results[0].Zxid, lowest), nil
+		m := newMember(e)
+		m.round, m.lowest = results[0].Zxid, lowest
+		return m, nil
 	case errors.Is(err, zk.NodeExists), errors.Is(err, zk.NoNode):
 		return nil, nil
 	default:
@@ -430,33 +347,15 @@ func (e *entrant) openBarrier(ctx context.Context, names []string) (*Member, err
 	}
 }
 
-// entered returns the membership after the barrier was seen open. It reads the ready node, once, and watches it.
+// entered returns the membership after the barrier was seen open. A party that relies on another to be the lowest member
+// does not wait for what the ready node says.
 func (e *entrant) entered(ctx context.Context) *Member {
-	d := e.double
-	m, err := ask(ctx, e.sess, func() (*Member, error) {
-		_, changed := e.sess.State()
-		data, stat, watch, err := e.sess.GetW(ctx, d.ready())
-		if err == nil {
-			m := e.member(stat.Czxid, string(data))
-			m.signal, m.changed = watch, changed
-			return m, nil
-		}
-		if !errors.Is(err, zk.NoNode) {
-			return nil, err
-		}
-		// A party of kazoo's has begun to leave. What comes from now on is not of this round.
-		dir, _, err := e.sess.Exists(ctx, d.path)
-		return e.member(dir.Pzxid, ""), err
-	})
-	if err != nil {
-		return e.member(unknownRound, "")
+	m := newMember(e)
+	b := e.sess.Batch()
+	m.asked = m.ask(b)
+	b.Send()
+	if e.role != relying {
+		_ = m.learn(ctx) // or Leave does
 	}
 	return m
-}
-
-func (e *entrant) member(round int64, lowest string) *Member {
-	if path.Base(lowest) != lowest || lowest == readyName || zk.ValidatePath("/"+lowest) != nil {
-		lowest = "" // not ours
-	}
-	return newMember(e, round, lowest)
 }

@@ -26,21 +26,24 @@ const patience = time.Second
 // The event counts only if it came by the connection on which the watch was set. After another one, the server may
 // report the difference between this round's ready node and the next one's as a change.
 func (m *Member) leaveEarly(ctx context.Context) (over bool, err error) {
-	if m.lowest == "" || m.lowest == m.name {
+	if m.asked != nil && m.asked.failed() || m.asked == nil && m.round == 0 {
+		if err := m.learn(ctx); err != nil {
+			return false, err
+		}
+	}
+	if m.asked == nil && !m.hasLower() {
 		return false, nil
 	}
 	b := m.sess.Batch()
-	var asked *zk.Future[zk.WatchedData]
-	if m.signal == nil { // a member that has opened the barrier itself has not read the ready node
-		_, m.changed = m.sess.State()
-		asked = b.GetW(m.double.ready())
+	if m.asked == nil && m.signal == nil { // a member that has opened the barrier itself has not read the ready node
+		m.asked = m.ask(b)
 	}
 	deleted := b.Delete(m.Path(), -1)
 	b.Send()
-	if asked != nil {
-		m.take(ctx, asked)
+	if m.asked != nil {
+		_ = m.take(ctx)
 	}
-	if m.signal != nil {
+	if m.signal != nil && m.hasLower() {
 		over, err = m.listen(ctx)
 	}
 	// Our node must be gone when we come again, or it might count.
@@ -51,23 +54,13 @@ func (m *Member) leaveEarly(ctx context.Context) (over bool, err error) {
 		m.removed = err == nil && m.sess.Err() == nil
 	}
 	if over && err == nil {
-		m.double.leftClosed(m.version)
+		m.leftClosed(false)
 	}
 	return over && err == nil, err
 }
 
-// take takes the answer about the ready node, with the watch. If it is not that of the member's round there is none.
-func (m *Member) take(ctx context.Context, asked *zk.Future[zk.WatchedData]) {
-	ready, err := asked.Get(ctx)
-	switch {
-	case err != nil:
-		asked.Abandon()
-	case ready.Stat.Czxid == m.round:
-		m.signal = ready.Watch
-	default:
-		ready.Watch.Close()
-	}
-}
+// hasLower reports whether the lowest member of the round is known, and is another one.
+func (m *Member) hasLower() bool { return m.lowest != "" && m.lowest != m.name }
 
 // listen waits until the lowest member says that the round is over, or, without an error, until it makes sense to look.
 func (m *Member) listen(ctx context.Context) (over bool, err error) {
@@ -90,10 +83,15 @@ var errPatience = errors.New("barrier: another party is silent")
 
 // forget gives up the watch on the ready node.
 func (m *Member) forget() {
+	if m.asked != nil {
+		m.asked.abandon()
+	}
 	if m.signal != nil {
 		m.signal.Close()
 	}
 }
 
-// leftClosed says that the last member of a round has closed the barrier, whose node had the version.
-func (d *Double) leftClosed(version int32) { d.closed.Store(int64(version) + 1) }
+// leftClosed says that the round's last member has closed the barrier.
+func (m *Member) leftClosed(lowest bool) {
+	m.double.last.Store(&past{version: m.version, name: m.node, lowest: lowest})
+}

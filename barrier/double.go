@@ -6,9 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -21,6 +21,7 @@ type Double struct {
 	base
 	parties int
 	last    atomic.Pointer[past] // what the party knows that left the barrier closed and has not come again; or nil
+	dated   atomic.Bool          // the servers have no persistent watches
 }
 
 // smallBarrier is how many parties list each other when they come. With more of them, each asks for their number, and
@@ -90,7 +91,8 @@ func (d *Double) Enter(ctx context.Context) (*Member, error) {
 func (d *Double) enter(ctx context.Context, sess *zk.Session) (*Member, error) {
 	e := &entrant{double: d, sess: sess}
 	if last := d.last.Swap(nil); last != nil {
-		e.name, e.version, e.role = last.name.next(), last.version, last.role(d.parties)
+		e.name, e.version, e.leader = last.name.next(), last.version, last.leader.next()
+		e.news = d.newsOf(ctx, sess, last)
 	} else {
 		v, err := d.admission(ctx, sess)
 		if err != nil {
@@ -102,9 +104,17 @@ func (d *Double) enter(ctx context.Context, sess *zk.Session) (*Member, error) {
 		}
 	}
 	if err := e.come(ctx); err != nil {
+		e.news.drop()
 		return nil, err
 	}
-	m, err := e.wait(ctx)
+	var m *Member
+	var err error
+	if e.news != nil {
+		m, err = e.attend(ctx)
+	}
+	if m == nil && err == nil {
+		m, err = e.wait(ctx)
+	}
 	if err != nil {
 		e.withdraw()
 	}
@@ -118,10 +128,11 @@ type entrant struct {
 	version int32 // of the barrier's node, without which the entrant's node is not created
 	open    int64 // the czxid of the ready node, if the barrier was open before the entrant came; 0 if it was not
 	name    nodeName
-	czxid   int64 // of its node
-	role    role
-	overdue bool  // the barrier should have been opened by another
-	pending *look // asked for in one write with the creation; nil if it was used
+	czxid   int64    // of its node
+	leader  nodeName // of a party that comes again: the member that it expects to be the lowest
+	news    *news    // of a party that comes again; or nil
+	overdue bool     // the barrier should have been opened by another
+	pending *look    // asked for in one write with the creation; nil if it was used
 
 	changed <-chan struct{} // closed if the connection has changed since the last look
 }
@@ -138,15 +149,19 @@ func (e *entrant) come(ctx context.Context) error {
 	_, e.changed = e.sess.State()
 	b := e.sess.Batch()
 	made := b.Multi(zk.CheckOp(d.path, e.version), zk.CreateNodeOp(d.node(e.path(), d.data, zk.Ephemeral)))
-	e.pending = e.look(b)
+	if e.news == nil {
+		e.pending = e.look(b)
+	}
 	b.Send()
 	results, err := made.Get(ctx)
 	if err == nil {
 		e.czxid = results[1].Zxid
 		return nil
 	}
-	e.pending.abandon()
-	e.pending = nil
+	if e.pending != nil {
+		e.pending.abandon()
+		e.pending = nil
+	}
 	switch {
 	case zk.OutcomeOf(err) != zk.Unknown:
 		if errors.Is(err, zk.BadVersion) || errors.Is(err, zk.NoNode) {
@@ -220,10 +235,105 @@ func (e *entrant) settleLater() {
 // withdraw removes the entrant's node, in the background.
 func (e *entrant) withdraw() { line.Remove(e.sess, e.path()) }
 
+// A look asks whether the barrier is open, and how many have come.
+type look struct {
+	entrant *entrant
+	self    *zk.Future[zk.Existence] // nil if asked together with its creation
+	ready   *zk.Future[zk.WatchedExistence]
+	dir     *zk.Future[zk.Existence] // of a large barrier; nil otherwise
+	names   *zk.Future[zk.Children]  // of a small one; nil otherwise
+}
+
+// look adds the questions to b. The ready node comes before the count: if it is counted as a party, although it was not
+// there, then another party has opened the barrier in between.
+func (e *entrant) look(b *zk.Batch) *look {
+	d := e.double
+	l := &look{entrant: e}
+	if e.czxid != 0 {
+		l.self = b.Exists(e.path())
+	}
+	l.ready = b.ExistsW(d.ready())
+	if d.parties <= smallBarrier {
+		l.names = b.Children(d.path)
+	} else {
+		l.dir = b.Exists(d.path)
+	}
+	return l
+}
+
+func (l *look) abandon() { l.ready.Abandon() }
+
+// sight is what a look has found.
+type sight struct {
+	open  bool
+	ready zk.Stat
+	watch *zk.Watch // on the ready node
+	names []string  // of the members, if there are enough
+	last  bool      // with names: since the entrant came no member has come or gone
+}
+
+// get waits for the answers. It returns line.ErrGone if another client has deleted the entrant's node.
+func (l *look) get(ctx context.Context) (sight, error) {
+	if l.self != nil {
+		self, err := l.self.Get(ctx)
+		if err == nil && !self.Exists {
+			err = line.ErrGone
+		}
+		if err != nil {
+			l.abandon()
+			return sight{}, err
+		}
+	}
+	ready, err := l.ready.Get(ctx)
+	if err != nil {
+		l.abandon()
+		return sight{}, err
+	}
+	s := sight{open: ready.Exists, ready: ready.Stat, watch: ready.Watch}
+	if s.open {
+		return s, nil
+	}
+	if s.names, s.last, err = l.count(ctx); err != nil {
+		s.watch.Close()
+	}
+	return s, err
+}
+
+// count returns the names of the members, or none if there are not enough. Last says that the entrant came last.
+func (l *look) count(ctx context.Context) (names []string, last bool, err error) {
+	d, sess := l.entrant.double, l.entrant.sess
+	var stat zk.Stat // of the barrier's node
+	if l.names != nil {
+		children, err := l.names.Get(ctx)
+		if err != nil {
+			return nil, false, err
+		}
+		names, stat = children.Names, children.Stat
+	} else {
+		dir, err := l.dir.Get(ctx)
+		if err != nil || int(dir.Stat.NumChildren) < d.parties {
+			return nil, false, err
+		}
+		if names, stat, err = sess.Children(ctx, d.path); err != nil {
+			return nil, false, err
+		}
+	}
+	if names = members(names); len(names) < d.parties {
+		return nil, false, nil
+	}
+	return names, stat.Pzxid == l.entrant.czxid, nil
+}
+
+// members returns the names of the members among the children of a barrier's node, sorted. Any child but the ready node
+// is one: Curator and kazoo give them no common form.
+func members(children []string) []string {
+	names := slices.DeleteFunc(slices.Clone(children), func(name string) bool { return name == readyName })
+	slices.Sort(names)
+	return names
+}
+
 // wait waits until the barrier is open, and opens it when enough parties have come.
 func (e *entrant) wait(ctx context.Context) (*Member, error) {
-	var s sight
-	defer func() { s.close() }()
 	for {
 		l := e.pending
 		if e.pending = nil; l == nil {
@@ -232,21 +342,16 @@ func (e *entrant) wait(ctx context.Context) (*Member, error) {
 			l = e.look(b)
 			b.Send()
 		}
-		before := s
-		var err error
-		s, err = l.get(ctx)
-		opened := before.opened() // between the two looks; it may have been closed again
-		before.close()
-		switch {
-		case opened:
-			return e.entered(ctx), nil
-		case err != nil:
+		s, err := l.get(ctx)
+		if err != nil {
 			if err := line.AwaitRetry(ctx, e.sess, err); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		if m, err := e.act(ctx, s); m != nil || err != nil {
+		m, err := e.act(ctx, s)
+		s.watch.Close()
+		if m != nil || err != nil {
 			return m, err
 		}
 	}
@@ -267,25 +372,16 @@ func (e *entrant) act(ctx context.Context, s sight) (*Member, error) {
 	if s.names != nil && (s.last || e.overdue) {
 		return e.openBarrier(ctx, s.names)
 	}
-	wait, limit := ctx, time.Duration(0)
-	switch {
-	case e.role == relying:
-		limit = reliance
-	case s.names != nil: // the one that came after us opens the barrier, if it lives
-		limit = patience
-	}
-	if limit > 0 {
+	wait := ctx
+	if s.names != nil { // the one that came after us opens the barrier, if it lives
 		var cancel context.CancelFunc
-		wait, cancel = context.WithTimeoutCause(ctx, limit, errPatience)
+		wait, cancel = context.WithTimeoutCause(ctx, patience, errPatience)
 		defer cancel()
 	}
-	event, err := next(wait, e.changed, s.watches...)
+	event, err := next(wait, e.changed, s.watch)
 	switch {
 	case event.Type == zk.EventCreated: // whatever has become of it since (regression of GH-1290)
 		return e.entered(ctx), nil
-	case errors.Is(err, errPatience) && e.role == relying:
-		e.role = looking
-		return nil, nil
 	case errors.Is(err, errPatience):
 		e.overdue = true
 		return nil, nil
@@ -347,15 +443,39 @@ func (e *entrant) openBarrier(ctx context.Context, names []string) (*Member, err
 	}
 }
 
-// entered returns the membership after the barrier was seen open. A party that relies on another to be the lowest member
-// does not wait for what the ready node says.
+// entered returns the membership after the barrier was seen open. It reads the ready node, once, and watches it.
 func (e *entrant) entered(ctx context.Context) *Member {
 	m := newMember(e)
-	b := e.sess.Batch()
-	m.asked = m.ask(b)
-	b.Send()
-	if e.role != relying {
-		_ = m.learn(ctx) // or Leave does
-	}
+	_ = m.learn(ctx) // or Leave does
 	return m
+}
+
+// learn reads the ready node, and watches it. The member's node must be there: as long as it is, the ready node is that
+// of its round.
+func (m *Member) learn(ctx context.Context) error {
+	d := m.double
+	_, err := ask(ctx, m.sess, func() (none struct{}, err error) {
+		_, m.changed = m.sess.State()
+		data, stat, watch, err := m.sess.GetW(ctx, d.ready())
+		if err == nil {
+			m.round, m.lowest, m.signal = stat.Czxid, memberName(string(data)), watch
+			return none, nil
+		}
+		if !errors.Is(err, zk.NoNode) {
+			return none, err
+		}
+		// A party of kazoo's has begun to leave. What comes from now on is not of this round.
+		dir, _, err := m.sess.Exists(ctx, d.path)
+		m.round, m.lowest = dir.Pzxid, ""
+		return none, err
+	})
+	return err
+}
+
+// memberName returns the name of a member, or "" if it cannot be one: it is what another project wrote to the ready node.
+func memberName(name string) string {
+	if path.Base(name) != name || name == readyName || zk.ValidatePath("/"+name) != nil {
+		return ""
+	}
+	return name
 }

@@ -26,41 +26,63 @@ const patience = time.Second
 // The event counts only if it came by the connection on which the watch was set. After another one, the server may
 // report the difference between this round's ready node and the next one's as a change.
 func (m *Member) leaveEarly(ctx context.Context) (over bool, err error) {
-	if m.asked != nil && m.asked.failed() || m.asked == nil && m.round == 0 {
+	if m.news != nil && m.stale() {
+		m.news.drop()
+		m.news = nil
+	}
+	if m.news == nil && m.round == 0 {
 		if err := m.learn(ctx); err != nil {
 			return false, err
 		}
 	}
-	if m.asked == nil && !m.hasLower() {
+	if m.lowest == "" || m.lowest == m.name {
 		return false, nil
 	}
 	b := m.sess.Batch()
-	if m.asked == nil && m.signal == nil { // a member that has opened the barrier itself has not read the ready node
-		m.asked = m.ask(b)
+	var asked *zk.Future[zk.WatchedData]
+	if m.news == nil && m.signal == nil { // a member that has opened the barrier itself has not read the ready node
+		_, m.changed = m.sess.State()
+		asked = b.GetW(m.double.ready())
 	}
 	deleted := b.Delete(m.Path(), -1)
 	b.Send()
-	if m.asked != nil {
-		_ = m.take(ctx)
+	if asked != nil {
+		m.take(ctx, asked)
 	}
-	if m.signal != nil && m.hasLower() {
+	switch {
+	case m.news != nil:
+		over, err = m.listenToNews(ctx)
+	case m.signal != nil:
 		over, err = m.listen(ctx)
 	}
 	// Our node must be gone when we come again, or it might count.
 	if _, gone := deleted.Get(ctx); gone == nil {
 		m.removed = true
+		if m.round == 0 {
+			m.round = deleted.Zxid() // the barrier was open
+		}
 	} else if m.remove(); err == nil {
 		err = m.removal.Wait(ctx)
 		m.removed = err == nil && m.sess.Err() == nil
 	}
 	if over && err == nil {
-		m.leftClosed(false)
+		m.leftClosed()
 	}
 	return over && err == nil, err
 }
 
-// hasLower reports whether the lowest member of the round is known, and is another one.
-func (m *Member) hasLower() bool { return m.lowest != "" && m.lowest != m.name }
+// take takes the answer about the ready node, with the watch. If it is not that of the member's round there is none.
+func (m *Member) take(ctx context.Context, asked *zk.Future[zk.WatchedData]) {
+	ready, err := asked.Get(ctx)
+	switch {
+	case err != nil:
+		asked.Abandon()
+	case ready.Stat.Czxid == m.round:
+		m.signal = ready.Watch
+	default:
+		ready.Watch.Close()
+	}
+}
 
 // listen waits until the lowest member says that the round is over, or, without an error, until it makes sense to look.
 func (m *Member) listen(ctx context.Context) (over bool, err error) {
@@ -81,17 +103,11 @@ func (m *Member) listen(ctx context.Context) (over bool, err error) {
 // errPatience is the cause of a context that lasts as long as patience.
 var errPatience = errors.New("barrier: another party is silent")
 
-// forget gives up the watch on the ready node.
+// forget gives up the watches on the ready node.
 func (m *Member) forget() {
-	if m.asked != nil {
-		m.asked.abandon()
-	}
+	m.news.drop()
+	m.news = nil
 	if m.signal != nil {
 		m.signal.Close()
 	}
-}
-
-// leftClosed says that the round's last member has closed the barrier.
-func (m *Member) leftClosed(lowest bool) {
-	m.double.last.Store(&past{version: m.version, name: m.node, lowest: lowest})
 }

@@ -24,12 +24,14 @@ type Member struct {
 	name   string // of its node
 	czxid  int64  // of its node
 
-	version int32           // of the barrier's node when this member came
-	asked   *question       // about the ready node, without an answer; or nil
-	round   int64           // the czxid of the ready node with which it entered; 0 if it is not known yet
+	// Members that came before this transaction are of our round: that which created the ready node, or a later one
+	// before the round's end. 0 if it is not known.
+	round   int64
 	lowest  string          // the member with the lowest name at that time; empty if that is not known
-	signal  *zk.Watch       // on the ready node; nil if there is none
-	changed <-chan struct{} // closed if the connection has changed since before that was set
+	version int32           // of the barrier's node when this member came
+	news    *news           // of a member that has come again; or nil
+	signal  *zk.Watch       // on the ready node, if there are no news; or nil
+	changed <-chan struct{} // closed if the connection has changed since before this member came, or signal was set
 	mute    bool            // we may not write to the ready node
 
 	once    chan struct{} // has one slot, which the first Leave takes; closed when that has returned
@@ -41,7 +43,7 @@ type Member struct {
 func newMember(e *entrant) *Member {
 	m := &Member{
 		double: e.double, sess: e.sess, node: e.name, name: e.name.String(), czxid: e.czxid, version: e.version,
-		once: make(chan struct{}, 1),
+		news: e.news, changed: e.changed, once: make(chan struct{}, 1),
 	}
 	m.ctx, m.end = context.WithCancelCause(e.sess.Context())
 	m.once <- struct{}{}
@@ -200,7 +202,7 @@ func (m *Member) leaveLast(ctx context.Context, c *crowd) error {
 	switch {
 	case err == nil:
 		m.removed = true
-		m.leftClosed(true)
+		m.leftClosed()
 		return nil
 	case failed != nil && failed.Index == 0 && failed.Err == zk.NoNode:
 		m.removed = true

@@ -144,26 +144,24 @@ func (e *entrant) rely(ctx context.Context) (*Member, error) {
 	}
 	wait, cancel := context.WithTimeoutCause(ctx, reliance, errPatience)
 	defer cancel()
-	event, err := e.next(wait)
+	event, err := e.news.watch.Next(wait)
 	switch {
-	case event.Type == zk.EventCreated:
+	case err == nil && event.Type == zk.EventCreated && !e.broken():
 		return e.relied(), nil
-	case errors.Is(err, errPatience):
-		return nil, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
 	default:
-		return nil, err
+		return nil, nil
 	}
 }
 
-// next waits for an event of the news, or of another watch. It returns none if the connection has changed since the party
-// came.
-func (e *entrant) next(ctx context.Context, others ...*zk.Watch) (zk.Event, error) {
-	event, err := next(ctx, e.changed, append([]*zk.Watch{e.news.watch}, others...)...)
+// broken reports whether the connection has changed since the party came.
+func (e *entrant) broken() bool {
 	select {
 	case <-e.changed:
-		return zk.Event{}, err
+		return true
 	default:
-		return event, err
+		return false
 	}
 }
 
@@ -210,8 +208,23 @@ func (e *entrant) leadWith(ctx context.Context, children zk.WatchedChildren) (m 
 		m, err = e.openBarrier(ctx, names)
 		return m, false, err
 	}
-	event, err := e.next(ctx, children.Watch)
-	return nil, err == nil && event.Type == zk.EventChildrenChanged, err
+	event, err := next(ctx, e.changed, e.news.watch, children.Watch)
+	return nil, err == nil && event.Type == zk.EventChildrenChanged && !e.broken(), err
+}
+
+// askLeader finds out the round of a member that has come again, when there is no ready node any more. If the leader is
+// gone, too, or has not opened the barrier, those that came before this member are of its round; to wait for others could
+// be to wait for ever, because they may have come for the next round.
+func (m *Member) askLeader(ctx context.Context) error {
+	stat, exists, err := m.sess.Exists(ctx, m.path(m.lowest))
+	if err != nil {
+		return err
+	}
+	m.round, m.lowest = m.czxid, ""
+	if exists && stat.Mzxid > stat.Czxid {
+		m.round = stat.Mzxid
+	}
+	return nil
 }
 
 // listenToNews waits until the lowest member says that the round is over, or, without an error, until it makes sense to
@@ -219,7 +232,7 @@ func (e *entrant) leadWith(ctx context.Context, children zk.WatchedChildren) (m 
 func (m *Member) listenToNews(ctx context.Context) (over bool, err error) {
 	for limit := reliance; ; {
 		wait, cancel := context.WithTimeoutCause(ctx, limit, errPatience)
-		event, err := next(wait, m.changed, m.news.watch)
+		event, err := m.news.watch.Next(wait)
 		cancel()
 		select {
 		case <-m.changed:

@@ -22,6 +22,7 @@ type Double struct {
 	parties int
 	last    atomic.Pointer[past] // what the party knows that left the barrier closed and has not come again; or nil
 	dated   atomic.Bool          // the servers have no persistent watches
+	mute    atomic.Bool          // we may not write to our own nodes
 }
 
 // smallBarrier is how many parties list each other when they come. With more of them, each asks for their number, and
@@ -423,9 +424,9 @@ func (e *entrant) announce(ctx context.Context) (*Member, error) {
 // has, among them this one. So it does no harm however often it is done, and however late.
 func (e *entrant) openBarrier(ctx context.Context, names []string) (*Member, error) {
 	d := e.double
-	lowest := names[0]
+	lowest := slices.Min(names)
 	names = slices.DeleteFunc(names, func(name string) bool { return name == e.name.String() })
-	ops := []zk.Op{zk.CheckOp(e.path(), -1)}
+	ops := []zk.Op{e.mark()}
 	for _, name := range names[:d.parties-1] {
 		ops = append(ops, zk.CheckOp(d.path+"/"+name, -1))
 	}
@@ -438,9 +439,20 @@ func (e *entrant) openBarrier(ctx context.Context, names []string) (*Member, err
 		return m, nil
 	case errors.Is(err, zk.NodeExists), errors.Is(err, zk.NoNode):
 		return nil, nil
+	case errors.Is(err, zk.NoAuth) && !d.mute.Swap(true):
+		return e.openBarrier(ctx, append(names, e.name.String()))
 	default:
 		return nil, line.AwaitRetry(ctx, e.sess, err)
 	}
+}
+
+// mark is the part of the transaction that opens the barrier which checks the party's own node. A leader writes to it
+// instead. So its mzxid tells those that rely on it the czxid of the ready node, even after that is gone.
+func (e *entrant) mark() zk.Op {
+	if e.news == nil || e.double.mute.Load() {
+		return zk.CheckOp(e.path(), -1)
+	}
+	return zk.SetOp(e.path(), e.double.data, -1)
 }
 
 // entered returns the membership after the barrier was seen open. It reads the ready node, once, and watches it.
@@ -464,9 +476,14 @@ func (m *Member) learn(ctx context.Context) error {
 		if !errors.Is(err, zk.NoNode) {
 			return none, err
 		}
-		// A party of kazoo's has begun to leave. What comes from now on is not of this round.
-		dir, _, err := m.sess.Exists(ctx, d.path)
-		m.round, m.lowest = dir.Pzxid, ""
+		// A party of kazoo's has begun to leave.
+		if m.lowest != "" {
+			err = m.askLeader(ctx)
+		} else {
+			var dir zk.Stat
+			dir, _, err = m.sess.Exists(ctx, d.path)
+			m.round = dir.Pzxid // what comes from now on is not of this round
+		}
 		return none, err
 	})
 	return err

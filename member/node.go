@@ -43,7 +43,14 @@ const (
 	Ephemeral           NodeMode = iota // for as long as a session of the client lives
 	EphemeralSequential                 // likewise, with a name to which the server has appended a number
 	Persistent                          // until it is deleted
+	PersistentSequential                // likewise, with a name to which the server has appended a number
 )
+
+// lasting reports whether the node outlives its session.
+func (m NodeMode) lasting() bool { return m == Persistent || m == PersistentSequential }
+
+// numbered reports whether the server completes the name.
+func (m NodeMode) numbered() bool { return m == EphemeralSequential || m == PersistentSequential }
 
 // NodeConfig says how a Node behaves. The zero NodeConfig is ready to use.
 type NodeConfig struct {
@@ -58,8 +65,8 @@ type NodeConfig struct {
 }
 
 func (c NodeConfig) check() error {
-	if c.Mode < Ephemeral || c.Mode > Persistent {
-		return fmt.Errorf("member: unknown mode %d; use Ephemeral, EphemeralSequential or Persistent", c.Mode)
+	if c.Mode < Ephemeral || c.Mode > PersistentSequential {
+		return fmt.Errorf("member: unknown mode %d; use Ephemeral, Persistent or one of their Sequentials", c.Mode)
 	}
 	if c.TTL != 0 && (c.TTL < time.Second || c.Mode != Persistent) {
 		return fmt.Errorf("member: TTL must be at least a second, and Mode Persistent: %v", c.TTL)
@@ -80,6 +87,7 @@ type Node struct {
 	client *zk.Client
 	cfg    NodeConfig
 	line   line.Line // of the parent, for what is missing above the node
+	spot   *spot
 	stop   context.CancelCauseFunc
 	ctx    context.Context //nolint:containedctx // it ends with Close
 	done   sync.WaitGroup
@@ -113,6 +121,7 @@ func NewNode(client *zk.Client, nodePath string, data []byte, cfg NodeConfig) (*
 		path: nodePath, want: bytes.Clone(data), wanted: 1,
 		line: line.Line{Dir: path.Dir(nodePath), ACL: cfg.ACL},
 	}
+	n.spot = spotOf(client, nodePath, cfg)
 	n.ctx, n.stop = context.WithCancelCause(context.Background())
 	n.done.Go((&keeper{node: n}).run)
 	return n, nil

@@ -15,6 +15,10 @@ import (
 // limit bounds what must happen some time.
 const limit = 30 * time.Second
 
+var modes = []member.NodeMode{
+	member.Ephemeral, member.EphemeralSequential, member.Persistent, member.PersistentSequential,
+}
+
 func within(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -286,34 +290,10 @@ func TestDetachedNodeStays(t *testing.T) {
 	}
 }
 
-func TestNumberedNodeKeepsItsName(t *testing.T) {
-	t.Parallel()
-	srv := server(t)
-	sess := srv.Session(t, time.Minute)
-	n := keep(t, srv.Client(t, time.Minute), "/dir/node-", "x", member.NodeConfig{Mode: member.EphemeralSequential})
-	if err := n.Await(within(t)); err != nil {
-		t.Fatal(err)
-	}
-	path := n.Path()
-	_, stat := mustGet(t, sess, path)
-	if err := sess.Delete(t.Context(), path, -1); err != nil {
-		t.Fatal(err)
-	}
-	awaitNode(t, sess, path, is("x"))
-	srv.ExpireSession(stat.EphemeralOwner)
-	awaitNode(t, sess, path, func(_ []byte, s zk.Stat, there bool) bool {
-		return there && s.EphemeralOwner != stat.EphemeralOwner
-	})
-	children, _, err := sess.Children(t.Context(), "/dir")
-	if err != nil || len(children) != 1 || n.Path() != path {
-		t.Errorf("%v at %s, %v", children, n.Path(), err)
-	}
-}
-
 // Each request that the Node sends loses its reply, or its connection before the server sees it, in turn.
 func TestFaultAtEachStepLeavesOneNodeAndNoneAfterClose(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []member.NodeMode{member.Ephemeral, member.EphemeralSequential, member.Persistent} {
+	for _, mode := range modes {
 		for _, fault := range []zktest.Fault{zktest.DropReply, zktest.CutBefore, zktest.CutAfter} {
 			for step := 1; step <= 8; step++ {
 				srv := server(t)
@@ -350,7 +330,7 @@ func TestFaultAtEachStepLeavesOneNodeAndNoneAfterClose(t *testing.T) {
 // The program closes the Node while its creation is on the way (CURATOR-297).
 func TestCloseUndoesACreationThatIsOnItsWay(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []member.NodeMode{member.Ephemeral, member.EphemeralSequential, member.Persistent} {
+	for _, mode := range modes {
 		srv := server(t)
 		sess := srv.Session(t, time.Minute)
 		if _, err := sess.Create(t.Context(), "/dir", nil, zk.Persistent); err != nil {

@@ -40,10 +40,10 @@ type NodeMode int
 
 // The modes.
 const (
-	Ephemeral           NodeMode = iota // for as long as a session of the client lives
-	EphemeralSequential                 // likewise, with a name to which the server has appended a number
-	Persistent                          // until it is deleted
-	PersistentSequential                // likewise, with a name to which the server has appended a number
+	Ephemeral            NodeMode = iota // for as long as a session of the client lives
+	EphemeralSequential                  // likewise, with a name to which the server has appended a number
+	Persistent                           // until it is deleted
+	PersistentSequential                 // likewise, with a name to which the server has appended a number
 )
 
 // lasting reports whether the node outlives its session.

@@ -137,7 +137,7 @@ func checkPath(p string) error {
 	return nil
 }
 
-// Path returns the node's path. With EphemeralSequential, the number is missing until the node was created for the
+// Path returns the node's path. With a Sequential mode, the number is missing until the node was created for the
 // first time, which Await waits for; from then on the path stays the same, also when the node is created again.
 func (n *Node) Path() string {
 	n.mu.Lock()
@@ -203,12 +203,13 @@ func (n *Node) await(ctx context.Context, wanted int) error {
 }
 
 // Close stops keeping the node, and removes it, in the background: until it is gone or the session has ended. A
-// creation that is on its way is waited for and undone, even if a partition delivers it late. With a TTL the node stays
-// until that is over. A second Close does nothing.
+// creation that is on its way is waited for and undone, even if a partition delivers it late; with Persistent, though,
+// what comes that late stays. With a TTL the node stays until that is over. If another Node of the same client keeps
+// the same node, it stays as well, and the last one that is closed removes it. A second Close does nothing.
 func (n *Node) Close() error { n.stop(ErrClosed); return nil }
 
-// CloseWait closes the Node and waits until the node is gone. It returns the server's refusal to delete it, or ctx's
-// cause if ctx ends first; the removal then goes on in the background.
+// CloseWait closes the Node and waits until the node is gone, or is left to another Node. It returns the server's
+// refusal to delete it, or ctx's cause if ctx ends first; the removal then goes on in the background.
 func (n *Node) CloseWait(ctx context.Context) error {
 	n.stop(ErrClosed)
 	gone := make(chan struct{})
@@ -229,8 +230,8 @@ func (n *Node) CloseWait(ctx context.Context) error {
 	return n.err
 }
 
-// Detach stops keeping a Persistent node and leaves it where it is. An ephemeral one goes with its session. After a
-// Close it does nothing.
+// Detach stops keeping a Persistent or PersistentSequential node and leaves it where it is. An ephemeral one goes with
+// its session. After a Close it does nothing.
 func (n *Node) Detach() {
 	n.mu.Lock()
 	n.stays = n.ctx.Err() == nil

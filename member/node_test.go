@@ -384,9 +384,15 @@ func TestRefusalIsReportedAndNotRepeated(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := srv.Traffic().Requests[zktest.OpCreate]
-	n := keep(t, srv.Client(t, time.Minute), "/closed/node", "x", member.NodeConfig{})
+	client := srv.Client(t, time.Minute)
+	n := keep(t, client, "/closed/node", "x", member.NodeConfig{})
 	if err := n.Await(within(t)); !errors.Is(err, zk.NoAuth) {
 		t.Fatalf("%v", err)
+	}
+	for range 20 { // a Node that tried again at once would do so between these
+		if _, _, err := client.Exists(t.Context(), "/closed"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := n.Await(within(t)); !errors.Is(err, zk.NoAuth) {
 		t.Fatalf("%v", err)

@@ -29,11 +29,11 @@ type keeper struct {
 
 func (k *keeper) run() {
 	n := k.node
-	defer n.spot.release()
-	n.spot.begin(n.ctx)
+	defer n.shared.release()
+	n.shared.begin(n.ctx)
 	k.named = !n.cfg.Mode.numbered()
 	sess := k.keep()
-	n.spot.close()
+	n.shared.close()
 	if sess != nil {
 		k.leave(sess)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/member"
@@ -123,4 +124,32 @@ func TestCloseLeavesANodeThatHasReplacedOurs(t *testing.T) {
 			t.Errorf("%q", data)
 		}
 	}
+}
+
+// The child is touched twice in each TTL, so that one touch may fail, and goes when it is touched no more.
+func TestNodeWithATTLGoesAfterTheLastTouch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 10 * time.Second
+		var net zktest.Net
+		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
+		sess := srv.Session(t, time.Hour)
+		n := keep(t, srv.Client(t, time.Minute), "/node", "x",
+			member.NodeConfig{Mode: member.Persistent, TTL: ttl})
+		if err := n.Await(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		_, first := mustGet(t, sess, "/node/touch")
+		time.Sleep(10*ttl + ttl/4) // in the bubble no time passes
+		if _, now := mustGet(t, sess, "/node/touch"); now.Czxid != first.Czxid || now.Version-first.Version != 20 {
+			t.Errorf("touched %d times in ten TTLs", now.Version-first.Version)
+		}
+		if err := n.CloseWait(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * ttl)
+		if _, there, err := sess.Exists(t.Context(), "/node"); there || err != nil {
+			t.Errorf("there after the TTL: %v, %v", there, err)
+		}
+	})
 }

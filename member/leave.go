@@ -28,16 +28,16 @@ func (k *keeper) leave(sess *zk.Session) {
 		n.report(0, ErrClosed)
 		return
 	}
-	err := n.spot.remove(func() error { return k.clear(sess) })
+	err := n.shared.remove(func() error { return k.clear(sess) })
 	if err != nil {
 		n.report(0, err)
 		return
 	}
 	n.report(0, ErrClosed)
 	if k.unsure && n.cfg.Mode != Persistent {
-		n.spot.retain()
+		n.shared.retain()
 		go func() {
-			defer n.spot.release()
+			defer n.shared.release()
 			k.sweep(sess)
 		}()
 	}
@@ -130,6 +130,6 @@ func (k *keeper) sweep(sess *zk.Session) {
 				return // the client is closed
 			}
 		}
-		_ = k.node.spot.remove(func() error { return k.clear(sess) }) // the next look tries again
+		_ = k.node.shared.remove(func() error { return k.clear(sess) }) // the next look tries again
 	}
 }

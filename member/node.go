@@ -87,7 +87,7 @@ type Node struct {
 	client *zk.Client
 	cfg    NodeConfig
 	line   line.Line // of the parent, for what is missing above the node
-	spot   *spot
+	shared *sharedNode
 	stop   context.CancelCauseFunc
 	ctx    context.Context //nolint:containedctx // it ends with Close
 	done   sync.WaitGroup
@@ -121,7 +121,7 @@ func NewNode(client *zk.Client, nodePath string, data []byte, cfg NodeConfig) (*
 		path: nodePath, want: bytes.Clone(data), wanted: 1,
 		line: line.Line{Dir: path.Dir(nodePath), ACL: cfg.ACL},
 	}
-	n.spot = spotOf(client, nodePath, cfg)
+	n.shared = shareNode(client, nodePath, cfg)
 	n.ctx, n.stop = context.WithCancelCause(context.Background())
 	n.done.Go((&keeper{node: n}).run)
 	return n, nil

@@ -69,9 +69,9 @@ func (k *keeper) forget(sess *zk.Session) {
 		line.RemoveCreated(sess, path.Dir(prefix), path.Base(prefix))
 		return
 	}
-	k.node.spot.retain()
+	k.node.shared.retain()
 	go func() {
-		defer k.node.spot.release()
+		defer k.node.shared.release()
 		sweepNumbered(k.node.client, sess.Timeout(), prefix)
 	}()
 }

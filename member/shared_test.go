@@ -182,27 +182,57 @@ func TestPersistentNodeIsRemovedIfItIsClosedBetweenSessions(t *testing.T) {
 		if err := n.Await(within(t)); err != nil {
 			t.Fatal(err)
 		}
-		own, err := client.Session(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		held, release := context.WithCancel(t.Context())
-		srv.Control(func(r zktest.Request) zktest.Fault {
-			if r.Op == zktest.OpConnect && r.Session == 0 {
-				return zktest.Until(held)
-			}
-			return zktest.Pass
-		})
-		srv.ExpireSession(own.ID())
-		<-own.Context().Done()
-		awaitNotInPlace(t, n)
+		resume := betweenSessions(t, srv, client, n)
 		_ = n.Close()
-		release()
+		resume()
 		if err := n.CloseWait(within(t)); err != nil {
 			t.Fatal(err)
 		}
 		if _, there, err := sess.Exists(t.Context(), n.Path()); there || err != nil {
 			t.Errorf("mode %d: there after Close: %v, %v", mode, there, err)
+		}
+	}
+}
+
+// betweenSessions ends the client's session, and waits until the Node has noticed. The next one begins with resume.
+func betweenSessions(t *testing.T, srv *zktest.Server, client *zk.Client, n *member.Node) (resume func()) {
+	t.Helper()
+	own, err := client.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, resume := context.WithCancel(t.Context())
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		if r.Op == zktest.OpConnect && r.Session == 0 {
+			return zktest.Until(held)
+		}
+		return zktest.Pass
+	})
+	srv.ExpireSession(own.ID())
+	<-own.Context().Done()
+	awaitNotInPlace(t, n)
+	return resume
+}
+
+func TestDataOfOthersStaysUnderTheNextSession(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []member.NodeMode{member.Persistent, member.PersistentSequential} {
+		srv := server(t)
+		sess := srv.Session(t, time.Minute)
+		client := srv.Client(t, time.Minute)
+		n := keep(t, client, "/dir/node", "x", member.NodeConfig{Mode: mode})
+		if err := n.Await(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sess.Set(t.Context(), n.Path(), []byte("theirs"), -1); err != nil {
+			t.Fatal(err)
+		}
+		betweenSessions(t, srv, client, n)()
+		if err := n.Await(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		if data, _ := mustGet(t, sess, n.Path()); data != "theirs" {
+			t.Errorf("mode %d: data %q", mode, data)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package member_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -294,37 +295,56 @@ func TestDetachedNodeStays(t *testing.T) {
 func TestFaultAtEachStepLeavesOneNodeAndNoneAfterClose(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
-		for _, fault := range []zktest.Fault{zktest.DropReply, zktest.CutBefore, zktest.CutAfter} {
-			for step := 1; step <= 8; step++ {
-				srv := server(t)
-				sess := srv.Session(t, time.Minute)
-				client := srv.Client(t, time.Minute)
-				var mu sync.Mutex
-				srv.Control(func(r zktest.Request) zktest.Fault {
-					mu.Lock()
-					defer mu.Unlock()
-					if r.Seq == step && r.Session != sess.ID() {
-						return fault
-					}
-					return zktest.Pass
-				})
-				n := keep(t, client, "/dir/node", "one", member.NodeConfig{Mode: mode})
-				if err := n.Await(within(t)); err != nil {
-					t.Fatalf("mode %d, fault %v at step %d: %v", mode, fault, step, err)
+		for name, fault := range map[string]zktest.Fault{
+			"reply lost": zktest.DropReply, "request lost": zktest.CutBefore, "connection lost": zktest.CutAfter,
+		} {
+			t.Run(fmt.Sprint("mode ", mode, ", ", name), func(t *testing.T) {
+				t.Parallel()
+				for step, all := 1, false; !all; step++ {
+					all = faultAtStep(t, mode, fault, step)
 				}
-				if err := n.Set(within(t), []byte("two")); err != nil {
-					t.Fatal(err)
-				}
-				if data, _ := mustGet(t, sess, n.Path()); data != "two" {
-					t.Errorf("mode %d, fault %v at step %d: data %q", mode, fault, step, data)
-				}
-				if err := n.CloseWait(within(t)); err != nil {
-					t.Fatalf("mode %d, fault %v at step %d: close: %v", mode, fault, step, err)
-				}
-				srv.NoNodes(t, "/dir")
-			}
+			})
 		}
 	}
+}
+
+// faultAtStep runs a Node to its end, with the fault at one of its requests. It returns true if there are fewer.
+func faultAtStep(t *testing.T, mode member.NodeMode, fault zktest.Fault, step int) (all bool) {
+	t.Helper()
+	srv := server(t)
+	sess := srv.Session(t, time.Minute)
+	client := srv.Client(t, time.Minute)
+	var mu sync.Mutex
+	seen := 0
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		if r.Session == sess.ID() || r.Seq == 0 {
+			return zktest.Pass
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if seen++; seen == step {
+			return fault
+		}
+		return zktest.Pass
+	})
+	n := keep(t, client, "/dir/node", "one", member.NodeConfig{Mode: mode})
+	if err := n.Await(within(t)); err != nil {
+		t.Fatalf("step %d: %v", step, err)
+	}
+	if err := n.Set(within(t), []byte("two")); err != nil {
+		t.Fatalf("step %d: %v", step, err)
+	}
+	only(t, sess, "/dir")
+	if data, _ := mustGet(t, sess, n.Path()); data != "two" {
+		t.Errorf("step %d: data %q", step, data)
+	}
+	if err := n.CloseWait(within(t)); err != nil {
+		t.Fatalf("step %d: close: %v", step, err)
+	}
+	srv.NoNodes(t, "/dir")
+	mu.Lock()
+	defer mu.Unlock()
+	return seen < step
 }
 
 // The program closes the Node while its creation is on the way (CURATOR-297).

@@ -60,7 +60,7 @@ func TestManyConsumersDoNotStandInEachOthersWay(t *testing.T) {
 			}
 			inWorld(t, func(t *testing.T, w *world) {
 				const each = 50
-				took := w.finishFrom(t, time.Millisecond, consumers, each, 5) // mostly 3 to 4; 53 once
+				took := w.finishFrom(t, time.Millisecond, consumers, each, 4) // mostly 3 to 3.5
 				if want := 2 * each * 20 * time.Millisecond; took > want {
 					t.Errorf("took %v, want half of what one by itself does, which would be %v", took, want)
 				}

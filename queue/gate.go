@@ -35,11 +35,7 @@ func (g gateRecord) encode() ([]byte, error) {
 // gate reads the gate node.
 func (r reader) gate(ctx context.Context) (g gateRecord, stat zk.Stat, err error) {
 	err = r.retryRead(ctx, func(sess *zk.Session) error {
-		b := sess.Batch()
-		b.Sync(r.layout.path(dirGate))
-		get := b.Get(r.layout.path(dirGate))
-		b.Send()
-		node, err := get.Get(ctx)
+		node, err := latest(ctx, sess, r.layout.path(dirGate))
 		g, stat = parseGate(node.Data), node.Stat
 		return err
 	})

@@ -524,11 +524,10 @@ func (f *fetcher) adopt(ctx context.Context, c *claim) (bool, error) {
 // there is one, and returns a function that tells whether something is left of a part of it. No other consumer
 // finishes what that one had claimed, so an item that does not exist now never will.
 func (f *fetcher) unfinished(ctx context.Context, c *claim, s *itemRange) (func(itemRange) bool, error) {
-	names, _, err := f.co.sess.Children(ctx, f.co.d.layout.readyList(c.priority).Segment(c.segment))
-	if err != nil && !errors.Is(err, zk.NoNode) {
+	items, err := f.co.d.layout.readyList(c.priority).Items(ctx, f.co.sess, c.segment)
+	if err != nil {
 		return nil, err
 	}
-	items := segment.Numbers(names, segment.ParseItem)
 	if i, _ := slices.BinarySearch(items, s.First); i < len(items) && items[i] <= s.Last {
 		s.First = items[i]
 	}

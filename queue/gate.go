@@ -62,13 +62,8 @@ func (p *producer) setGate(ctx context.Context, change func(*gateRecord) bool, o
 			return err
 		}
 		err = p.apply(ctx, append([]zk.Op{zk.SetOp(p.layout.path(dirGate), data, stat.Version)}, ops...)...)
-		switch {
-		case err == nil:
-			return nil
-		case zk.OutcomeOf(err) == zk.Unknown:
-			return err
-		case !errors.Is(err, zk.BadVersion) && !p.missing(err):
-			return err
+		if !errors.Is(err, zk.BadVersion) && !p.missing(err) {
+			return err // nil, too
 		}
 	}
 }

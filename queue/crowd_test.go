@@ -195,7 +195,7 @@ func TestItemThatIsGivenBackWhileAnotherGoesToWaitIsTaken(t *testing.T) {
 		case item := <-got:
 			wantBody(t, item, "0")
 		default:
-			t.Error("an item is ready, and who waits for one is not told")
+			t.Error("an item is ready, and the consumer that waits for one is not told")
 			put(t, producer, "1", queue.Message{})
 			<-got
 		}
@@ -306,7 +306,7 @@ func TestPartsOfWhatWasLeftBehindAreTakenByWhoGoesToWait(t *testing.T) {
 		read()
 		synctest.Wait()
 		if len(got) == 0 {
-			t.Error("items are ready, and who waits for one is not told")
+			t.Error("items are ready, and the consumer that waits for one is not told")
 			put(t, producer, "40", queue.Message{})
 		}
 		<-got

@@ -57,7 +57,7 @@ func (q *Queue) Resume(ctx context.Context) error {
 	return nil
 }
 
-// Paused returns who has paused the queue, nil if it is not paused.
+// Paused returns the pause of the queue, nil if it is not paused.
 func (q *Queue) Paused(ctx context.Context) (*Pause, error) {
 	g, stat, err := q.reader.gate(ctx)
 	if err != nil {

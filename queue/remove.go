@@ -124,10 +124,10 @@ func (p *producer) removeFound(ctx context.Context, x located) (there bool, err 
 	}
 }
 
-// unclaimed returns the check that an item of a ready list is still nobody's, as it is now. It returns a *ClaimedError
+// unclaimed returns the check that an item of a ready list is still free, as it is now. It returns a *ClaimedError
 // if a consumer has the item, and moved if the item is not there any more, or on its way.
 //
-// An item is nobody's if it stands behind the cursor, or in a free claim. To claim it a consumer changes the one or
+// An item is free if it stands behind the cursor, or in a free claim. To claim it a consumer changes the one or
 // deletes the other.
 func (p *producer) unclaimed(ctx context.Context, x located) (check []zk.Op, moved bool, err error) {
 	ready := p.layout.readyList(x.at.priority)

@@ -81,7 +81,7 @@ func newResume(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "resume PATH",
 		Short:   "Let consumers take items again",
-		Long:    `Ends the pause of the queue at PATH, whoever has begun it. If it is not paused, nothing happens.`,
+		Long:    `Ends the pause of the queue at PATH. If it is not paused, nothing happens.`,
 		Example: `  turnstile queue resume /mail`,
 		Args:    command.ExactArgs(1, "PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -144,7 +144,7 @@ func newLen(app *command.App) *cobra.Command {
 		Long: `Counts the items: ready, delayed, claimed by a consumer, dead letters, and those
 that wait for others of their groups. If some are ready, it also
 shows how long the oldest of the next ones has been ready, without any delay before that. If the queue is
-paused, it shows since when, and who has paused it.`,
+paused, it shows since when, and which process has paused it.`,
 		Example: `  turnstile queue len /mail
   turnstile queue len --json /mail | jq .ready`,
 		Args: command.ExactArgs(1, "PATH"),

@@ -186,6 +186,26 @@ func TestIDThatAnotherMemberHasIsWaitedFor(t *testing.T) {
 	join(t, two, "a", []byte("second"))
 }
 
+func TestJoinThatFailsLeavesNoMember(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	first := join(t, group(t, srv.Client(t, time.Minute), member.GroupMember), "a", nil)
+	client := srv.Client(t, time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := group(t, client, member.GroupMember).Join(ctx, "a", nil); err == nil {
+		t.Fatal("two members have one id")
+	}
+	if err := first.LeaveWait(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 { // a member that had been left behind would be created between these
+		if _, there, err := client.Exists(t.Context(), first.Node()); there || err != nil {
+			t.Fatalf("there after Join has failed: %v, %v", there, err)
+		}
+	}
+}
+
 func TestBadInputOfGroupsIsRefused(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t, time.Minute)

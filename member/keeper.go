@@ -7,8 +7,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"path"
-	"strings"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
@@ -20,33 +18,60 @@ type keeper struct {
 	node  *Node
 	named bool // the path has its number, if it is to have one
 
-	// Under the session that is followed:
-	unsure bool // a creation of unknown outcome may still make the node
-	stat   zk.Stat
-	have   bool // stat is that of our node
-	set    int  // the number of the data that it has from us
+	// Under the session that is followed, or under any if the mode is lasting:
+	unsure  bool   // a creation of unknown outcome may still make the node
+	written []byte // the data of that creation
+	guess   string // the path that the node has without its number, after a numbered creation of unknown outcome
+	stat    zk.Stat
+	have    bool // stat is that of our node
+	set     int  // the number of the data that it has from us
 }
 
 func (k *keeper) run() {
 	n := k.node
-	k.named = n.cfg.Mode != EphemeralSequential
+	defer n.shared.release()
+	n.shared.begin(n.ctx)
+	k.named = !n.cfg.Mode.numbered()
+	sess := k.keep()
+	n.shared.close()
+	if sess != nil {
+		k.leave(sess)
+	}
+}
+
+// keep follows the client's sessions. When the Node ends it returns a session under which to remove the node, or nil if
+// there is nothing to remove.
+func (k *keeper) keep() *zk.Session {
+	n := k.node
 	for n.ctx.Err() == nil {
 		sess, err := n.client.Session(n.ctx)
-		if err != nil {
-			if n.ctx.Err() == nil {
-				n.report(0, err) // the client is closed, and so are its sessions
-				n.stop(err)
-			}
-			return
+		if err != nil && n.ctx.Err() == nil {
+			n.report(0, err) // the client is closed, and so are its sessions
+			n.stop(err)
+			return nil
 		}
-		k.unsure, k.have, k.set = false, false, 0
+		if err != nil {
+			break
+		}
+		if !n.cfg.Mode.lasting() {
+			k.unsure, k.guess, k.have, k.set = false, "", false, 0
+		}
 		k.follow(sess)
 		if n.ctx.Err() != nil {
-			k.leave(sess)
-			return
+			return sess
 		}
 		n.report(0, nil)
 	}
+	if !n.cfg.Mode.lasting() || !k.leftover() {
+		return nil
+	}
+	// What an ended session has made is removed under the next one.
+	sess, err := n.client.Session(context.Background())
+	if err != nil {
+		n.report(0, err)
+		return nil
+	}
+	return sess
 }
 
 // follow keeps the node in place until the session or the Node ends.
@@ -156,7 +181,7 @@ func (k *keeper) place(sess *zk.Session) (*zk.Watch, error) {
 
 // ours reports whether a node may be kept by us: it is of this session, or it belongs to none and is to.
 func (k *keeper) ours(sess *zk.Session, stat zk.Stat) bool {
-	if k.node.cfg.Mode == Persistent {
+	if k.node.cfg.Mode.lasting() {
 		return stat.EphemeralOwner == 0
 	}
 	return stat.EphemeralOwner == sess.ID()
@@ -164,7 +189,7 @@ func (k *keeper) ours(sess *zk.Session, stat zk.Stat) bool {
 
 // foreign reports whether an ephemeral node of another session stands where ours is to stand.
 func (k *keeper) foreign(stat zk.Stat) bool {
-	return k.node.cfg.Mode != Persistent && stat.EphemeralOwner != 0
+	return !k.node.cfg.Mode.lasting() && stat.EphemeralOwner != 0
 }
 
 // update sets the data, unless it has been set since it was read. If the reply is lost, the next look finds out. A set
@@ -198,7 +223,7 @@ func (k *keeper) create(sess *zk.Session) error {
 	case errors.Is(err, zk.NoNode):
 		return n.line.MakeDir(n.ctx, sess)
 	case zk.OutcomeOf(err) == zk.Unknown:
-		k.unsure = true
+		k.unsure, k.written = true, want
 	}
 	return err
 }
@@ -207,37 +232,11 @@ func (k *keeper) mode() zk.Mode {
 	switch {
 	case k.node.cfg.TTL > 0:
 		return zk.Container
-	case k.node.cfg.Mode == Persistent:
+	case k.node.cfg.Mode.lasting():
 		return zk.Persistent
 	default:
 		return zk.Ephemeral
 	}
-}
-
-// createNumbered creates the node for the first time, under a name with a number. The name begins with a random
-// identifier, by which the node is found after a lost reply; one that is made after that is removed. Curator recognises
-// the form as its own (CURATOR-190).
-func (k *keeper) createNumbered(sess *zk.Session) error {
-	n := k.node
-	dir, base := path.Split(n.Path())
-	dir = strings.TrimSuffix(dir, "/")
-	want, number := n.latest()
-	prefix := "_c_" + line.NewGUID() + "-" + base
-	created, err := sess.CreateNode(n.ctx, zk.Node{
-		Path: dir + "/" + prefix, Data: want, Mode: zk.EphemeralSequential, ACL: n.cfg.ACL,
-	})
-	switch {
-	case err == nil:
-		n.named(created.Path)
-		k.named, k.have, k.stat, k.set = true, true, created.Stat, number
-		return nil
-	case errors.Is(err, zk.NoNode):
-		return n.line.MakeDir(n.ctx, sess)
-	case zk.OutcomeOf(err) == zk.Unknown:
-		// Another name is used for the next attempt, so that what becomes of this one does not matter.
-		line.RemoveCreated(sess, n.line.Dir, prefix)
-	}
-	return err
 }
 
 // touchName is the child that keeps a node with a TTL alive. Watchers of the node itself do not see it set.
@@ -258,91 +257,4 @@ func (k *keeper) touch(sess *zk.Session) error {
 		return nil // the next touch sets it; or the node itself has gone, which the watch tells
 	}
 	return err
-}
-
-// leave removes the node under the session. It repeats that until it is done or the session has ended.
-func (k *keeper) leave(sess *zk.Session) {
-	n := k.node
-	n.mu.Lock()
-	stays := n.stays
-	n.mu.Unlock()
-	if stays || n.cfg.TTL > 0 || !k.have && !k.unsure {
-		n.report(0, ErrClosed)
-		return
-	}
-	for {
-		err := k.remove(sess)
-		switch {
-		case err == nil:
-			n.report(0, ErrClosed)
-			if k.unsure && n.cfg.Mode != Persistent {
-				go sweep(sess, n.Path())
-			}
-			return
-		case sess.Context().Err() != nil:
-			if n.cfg.Mode != Persistent {
-				n.report(0, ErrClosed)
-				return // it went with the session
-			}
-			if sess, err = n.client.Session(context.Background()); err != nil {
-				n.report(0, err)
-				return
-			}
-		case line.Transient(err), zk.OutcomeOf(err) == zk.Unknown:
-			_ = line.AwaitRetry(sess.Context(), sess, err)
-		default:
-			n.report(0, err)
-			return
-		}
-	}
-}
-
-// remove deletes the node if it is ours. It looks behind a barrier: a creation that was on its way is over by then.
-func (k *keeper) remove(sess *zk.Session) error {
-	ctx, p := sess.Context(), k.node.Path()
-	b := sess.Batch()
-	passed := line.Barrier(b, p)
-	look := b.Get(p)
-	b.Send()
-	if err := passed(ctx); err != nil {
-		look.Abandon()
-		return err
-	}
-	seen, err := look.Get(ctx)
-	if err == nil && k.ours(sess, seen.Stat) && (k.node.cfg.Mode != Persistent || k.made(seen)) {
-		err = sess.Delete(ctx, p, seen.Stat.Version)
-	}
-	switch {
-	case errors.Is(err, zk.NoNode):
-		return nil
-	case errors.Is(err, zk.BadVersion): // set meanwhile
-		return k.remove(sess)
-	}
-	return err
-}
-
-// made reports whether a persistent node is the one that was kept, or that a creation of unknown outcome has made.
-func (k *keeper) made(seen zk.Data) bool {
-	if k.have {
-		return seen.Stat.Czxid == k.stat.Czxid
-	}
-	want, _ := k.node.latest()
-	return seen.Stat.Version == 0 && bytes.Equal(seen.Data, want)
-}
-
-// sweep removes a node that a lost creation of the session makes after its Node was closed. That takes a partition; see
-// sweep in internal/line, which does the same for nodes whose names are used once. A Node that this client has made
-// meanwhile at the same path creates its node again.
-func sweep(sess *zk.Session, p string) {
-	k := &keeper{node: &Node{path: p}}
-	for wait := sess.Timeout(); wait <= 8*sess.Timeout(); wait *= 2 {
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-sess.Context().Done():
-			timer.Stop()
-			return
-		}
-		_ = k.remove(sess) // the next look tries again
-	}
 }

@@ -1,7 +1,9 @@
 package member_test
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -167,6 +169,54 @@ func TestUnknownFormatIsLeftAlone(t *testing.T) {
 		if now, _ := mustGet(t, sess, "/app/lease/lease_holder"); now != data {
 			t.Errorf("%s became %s", data, now)
 		}
+	}
+}
+
+// The transaction of a holder is on its way when its lock is lost, and another one takes the lease.
+func TestLeaseIsNotTakenLateByAHolderWhoseLockIsGone(t *testing.T) {
+	t.Parallel()
+	srv, c := server(t), newClock()
+	sess := srv.Session(t, time.Minute)
+	client := srv.Client(t, time.Minute)
+	own, err := client.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	arrived := make(chan struct{})
+	held, release := context.WithCancel(t.Context())
+	var once sync.Once
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		if r.Op != zktest.OpMulti || r.Session != own.ID() {
+			return zktest.Pass
+		}
+		once.Do(func() { close(arrived) })
+		return zktest.Until(held)
+	})
+	taken := make(chan error, 1)
+	a := lease(t, client, "a", 0, c)
+	go func() {
+		_, err := a.Take(within(t))
+		taken <- err
+	}()
+	<-arrived
+	children, _, err := sess.Children(t.Context(), "/app/lease")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range children {
+		if strings.HasPrefix(name, "_c_") {
+			if err := sess.Delete(t.Context(), "/app/lease/"+name, -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	mustTake(t, lease(t, srv.Client(t, time.Minute), "b", 0, c))
+	release()
+	if err := <-taken; !errors.Is(err, member.ErrLeased) {
+		t.Errorf("%v", err)
+	}
+	if data, _ := mustGet(t, sess, "/app/lease/lease_holder"); !strings.Contains(data, `"holder": "b"`) {
+		t.Error(data)
 	}
 }
 

@@ -40,10 +40,17 @@ type NodeMode int
 
 // The modes.
 const (
-	Ephemeral           NodeMode = iota // for as long as a session of the client lives
-	EphemeralSequential                 // likewise, with a name to which the server has appended a number
-	Persistent                          // until it is deleted
+	Ephemeral            NodeMode = iota // for as long as a session of the client lives
+	EphemeralSequential                  // likewise, with a name to which the server has appended a number
+	Persistent                           // until it is deleted
+	PersistentSequential                 // likewise, with a name to which the server has appended a number
 )
+
+// lasting reports whether the node outlives its session.
+func (m NodeMode) lasting() bool { return m == Persistent || m == PersistentSequential }
+
+// numbered reports whether the server completes the name.
+func (m NodeMode) numbered() bool { return m == EphemeralSequential || m == PersistentSequential }
 
 // NodeConfig says how a Node behaves. The zero NodeConfig is ready to use.
 type NodeConfig struct {
@@ -58,8 +65,8 @@ type NodeConfig struct {
 }
 
 func (c NodeConfig) check() error {
-	if c.Mode < Ephemeral || c.Mode > Persistent {
-		return fmt.Errorf("member: unknown mode %d; use Ephemeral, EphemeralSequential or Persistent", c.Mode)
+	if c.Mode < Ephemeral || c.Mode > PersistentSequential {
+		return fmt.Errorf("member: unknown mode %d; use Ephemeral, Persistent or one of their Sequentials", c.Mode)
 	}
 	if c.TTL != 0 && (c.TTL < time.Second || c.Mode != Persistent) {
 		return fmt.Errorf("member: TTL must be at least a second, and Mode Persistent: %v", c.TTL)
@@ -80,6 +87,7 @@ type Node struct {
 	client *zk.Client
 	cfg    NodeConfig
 	line   line.Line // of the parent, for what is missing above the node
+	shared *sharedNode
 	stop   context.CancelCauseFunc
 	ctx    context.Context //nolint:containedctx // it ends with Close
 	done   sync.WaitGroup
@@ -113,6 +121,7 @@ func NewNode(client *zk.Client, nodePath string, data []byte, cfg NodeConfig) (*
 		path: nodePath, want: bytes.Clone(data), wanted: 1,
 		line: line.Line{Dir: path.Dir(nodePath), ACL: cfg.ACL},
 	}
+	n.shared = shareNode(client, nodePath, cfg)
 	n.ctx, n.stop = context.WithCancelCause(context.Background())
 	n.done.Go((&keeper{node: n}).run)
 	return n, nil
@@ -128,7 +137,7 @@ func checkPath(p string) error {
 	return nil
 }
 
-// Path returns the node's path. With EphemeralSequential, the number is missing until the node was created for the
+// Path returns the node's path. With a Sequential mode, the number is missing until the node was created for the
 // first time, which Await waits for; from then on the path stays the same, also when the node is created again.
 func (n *Node) Path() string {
 	n.mu.Lock()
@@ -194,12 +203,13 @@ func (n *Node) await(ctx context.Context, wanted int) error {
 }
 
 // Close stops keeping the node, and removes it, in the background: until it is gone or the session has ended. A
-// creation that is on its way is waited for and undone, even if a partition delivers it late. With a TTL the node stays
-// until that is over. A second Close does nothing.
+// creation that is on its way is waited for and undone, even if a partition delivers it late; with Persistent, though,
+// what comes that late stays. With a TTL the node stays until that is over. If another Node of the same client keeps
+// the same node, it stays as well, and the last one that is closed removes it. A second Close does nothing.
 func (n *Node) Close() error { n.stop(ErrClosed); return nil }
 
-// CloseWait closes the Node and waits until the node is gone. It returns the server's refusal to delete it, or ctx's
-// cause if ctx ends first; the removal then goes on in the background.
+// CloseWait closes the Node and waits until the node is gone, or is left to another Node. It returns the server's
+// refusal to delete it, or ctx's cause if ctx ends first; the removal then goes on in the background.
 func (n *Node) CloseWait(ctx context.Context) error {
 	n.stop(ErrClosed)
 	gone := make(chan struct{})
@@ -220,8 +230,8 @@ func (n *Node) CloseWait(ctx context.Context) error {
 	return n.err
 }
 
-// Detach stops keeping a Persistent node and leaves it where it is. An ephemeral one goes with its session. After a
-// Close it does nothing.
+// Detach stops keeping a Persistent or PersistentSequential node and leaves it where it is. An ephemeral one goes with
+// its session. After a Close it does nothing.
 func (n *Node) Detach() {
 	n.mu.Lock()
 	n.stays = n.ctx.Err() == nil

@@ -3,6 +3,7 @@ package member_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,10 @@ import (
 
 // limit bounds what must happen some time.
 const limit = 30 * time.Second
+
+var modes = []member.NodeMode{
+	member.Ephemeral, member.EphemeralSequential, member.Persistent, member.PersistentSequential,
+}
 
 func within(t *testing.T) context.Context {
 	t.Helper()
@@ -286,71 +291,66 @@ func TestDetachedNodeStays(t *testing.T) {
 	}
 }
 
-func TestNumberedNodeKeepsItsName(t *testing.T) {
-	t.Parallel()
-	srv := server(t)
-	sess := srv.Session(t, time.Minute)
-	n := keep(t, srv.Client(t, time.Minute), "/dir/node-", "x", member.NodeConfig{Mode: member.EphemeralSequential})
-	if err := n.Await(within(t)); err != nil {
-		t.Fatal(err)
-	}
-	path := n.Path()
-	_, stat := mustGet(t, sess, path)
-	if err := sess.Delete(t.Context(), path, -1); err != nil {
-		t.Fatal(err)
-	}
-	awaitNode(t, sess, path, is("x"))
-	srv.ExpireSession(stat.EphemeralOwner)
-	awaitNode(t, sess, path, func(_ []byte, s zk.Stat, there bool) bool {
-		return there && s.EphemeralOwner != stat.EphemeralOwner
-	})
-	children, _, err := sess.Children(t.Context(), "/dir")
-	if err != nil || len(children) != 1 || n.Path() != path {
-		t.Errorf("%v at %s, %v", children, n.Path(), err)
-	}
-}
-
 // Each request that the Node sends loses its reply, or its connection before the server sees it, in turn.
 func TestFaultAtEachStepLeavesOneNodeAndNoneAfterClose(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []member.NodeMode{member.Ephemeral, member.EphemeralSequential, member.Persistent} {
-		for _, fault := range []zktest.Fault{zktest.DropReply, zktest.CutBefore, zktest.CutAfter} {
-			for step := 1; step <= 8; step++ {
-				srv := server(t)
-				sess := srv.Session(t, time.Minute)
-				client := srv.Client(t, time.Minute)
-				var mu sync.Mutex
-				srv.Control(func(r zktest.Request) zktest.Fault {
-					mu.Lock()
-					defer mu.Unlock()
-					if r.Seq == step && r.Session != sess.ID() {
-						return fault
-					}
-					return zktest.Pass
-				})
-				n := keep(t, client, "/dir/node", "one", member.NodeConfig{Mode: mode})
-				if err := n.Await(within(t)); err != nil {
-					t.Fatalf("mode %d, fault %v at step %d: %v", mode, fault, step, err)
+	for _, mode := range modes {
+		for name, fault := range map[string]zktest.Fault{
+			"reply lost": zktest.DropReply, "request lost": zktest.CutBefore, "connection lost": zktest.CutAfter,
+		} {
+			t.Run(fmt.Sprint("mode ", mode, ", ", name), func(t *testing.T) {
+				t.Parallel()
+				for step, all := 1, false; !all; step++ {
+					all = faultAtStep(t, mode, fault, step)
 				}
-				if err := n.Set(within(t), []byte("two")); err != nil {
-					t.Fatal(err)
-				}
-				if data, _ := mustGet(t, sess, n.Path()); data != "two" {
-					t.Errorf("mode %d, fault %v at step %d: data %q", mode, fault, step, data)
-				}
-				if err := n.CloseWait(within(t)); err != nil {
-					t.Fatalf("mode %d, fault %v at step %d: close: %v", mode, fault, step, err)
-				}
-				srv.NoNodes(t, "/dir")
-			}
+			})
 		}
 	}
+}
+
+// faultAtStep runs a Node to its end, with the fault at one of its requests. It returns true if there are fewer.
+func faultAtStep(t *testing.T, mode member.NodeMode, fault zktest.Fault, step int) (all bool) {
+	t.Helper()
+	srv := server(t)
+	sess := srv.Session(t, time.Minute)
+	client := srv.Client(t, time.Minute)
+	var mu sync.Mutex
+	seen := 0
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		if r.Session == sess.ID() || r.Seq == 0 {
+			return zktest.Pass
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if seen++; seen == step {
+			return fault
+		}
+		return zktest.Pass
+	})
+	n := keep(t, client, "/dir/node", "one", member.NodeConfig{Mode: mode})
+	if err := n.Await(within(t)); err != nil {
+		t.Fatalf("step %d: %v", step, err)
+	}
+	if err := n.Set(within(t), []byte("two")); err != nil {
+		t.Fatalf("step %d: %v", step, err)
+	}
+	only(t, sess, "/dir")
+	if data, _ := mustGet(t, sess, n.Path()); data != "two" {
+		t.Errorf("step %d: data %q", step, data)
+	}
+	if err := n.CloseWait(within(t)); err != nil {
+		t.Fatalf("step %d: close: %v", step, err)
+	}
+	srv.NoNodes(t, "/dir")
+	mu.Lock()
+	defer mu.Unlock()
+	return seen < step
 }
 
 // The program closes the Node while its creation is on the way (CURATOR-297).
 func TestCloseUndoesACreationThatIsOnItsWay(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []member.NodeMode{member.Ephemeral, member.EphemeralSequential, member.Persistent} {
+	for _, mode := range modes {
 		srv := server(t)
 		sess := srv.Session(t, time.Minute)
 		if _, err := sess.Create(t.Context(), "/dir", nil, zk.Persistent); err != nil {
@@ -404,9 +404,15 @@ func TestRefusalIsReportedAndNotRepeated(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := srv.Traffic().Requests[zktest.OpCreate]
-	n := keep(t, srv.Client(t, time.Minute), "/closed/node", "x", member.NodeConfig{})
+	client := srv.Client(t, time.Minute)
+	n := keep(t, client, "/closed/node", "x", member.NodeConfig{})
 	if err := n.Await(within(t)); !errors.Is(err, zk.NoAuth) {
 		t.Fatalf("%v", err)
+	}
+	for range 20 { // a Node that tried again at once would do so between these
+		if _, _, err := client.Exists(t.Context(), "/closed"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := n.Await(within(t)); !errors.Is(err, zk.NoAuth) {
 		t.Fatalf("%v", err)

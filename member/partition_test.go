@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/member"
@@ -294,6 +295,50 @@ func TestDifferentSetsAndForeignLocksHinderOnlyTheirItems(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.await(func() bool { return b.owner["item-001"] != "" })
+}
+
+// An item that goes, and is to come back before its function has returned, comes back after that.
+func TestItemThatIsWantedAgainMeanwhileComesBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var net zktest.Net
+		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
+		p, err := member.NewPartitioner(srv.Client(t, time.Minute), "/share", "a", []string{"x"},
+			member.PartitionerConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls, proceed := make(chan *member.Share), make(chan struct{})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- p.Run(ctx, func(ctx context.Context, s *member.Share) error {
+				calls <- s
+				<-ctx.Done()
+				<-proceed
+				return nil
+			})
+		}()
+		first := <-calls
+		if err := p.SetItems(nil); err != nil {
+			t.Fatal(err)
+		}
+		<-first.Context().Done()
+		if err := p.SetItems([]string{"x"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute) // in the bubble no time passes; the members have settled
+		close(proceed)
+		select {
+		case <-calls:
+		case <-time.After(time.Hour):
+			t.Error("the item has not come back")
+		}
+		stop()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
 }
 
 func TestErrorOfTheFunctionEndsRun(t *testing.T) {

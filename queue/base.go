@@ -94,6 +94,17 @@ func (b *base) retryRead(ctx context.Context, f func(*zk.Session) error) error {
 	}
 }
 
+// latest returns a node as it is now, also if the server lags behind to which the session is connected.
+func latest(ctx context.Context, sess *zk.Session, path string) (zk.Data, error) {
+	b := sess.Batch()
+	synced, node := b.Sync(path), b.Get(path)
+	b.Send()
+	if _, err := synced.Get(ctx); err != nil {
+		return zk.Data{}, err
+	}
+	return node.Get(ctx)
+}
+
 // again reports whether it is worth trying again after err: the connection broke, or the session ended.
 func (b *base) again(ctx context.Context, sess *zk.Session, err error) bool {
 	return ctx.Err() == nil && (sess.Err() != nil || errors.Is(err, zk.ErrConnectionLost))

@@ -94,13 +94,6 @@ func (d *dispatcher) openConsumer(ctx context.Context) (*consumer, error) {
 	return co, nil
 }
 
-// processInfo is what a consumer's node tells people about its process.
-type processInfo struct {
-	Host    string `json:"host"`
-	PID     int    `json:"pid"`
-	Program string `json:"program"`
-}
-
 // createNode creates the consumer's node. A creation whose outcome is unknown may still be done later, so the next
 // attempt uses another name, and what the first has created is removed in the background.
 func (co *consumer) createNode(ctx context.Context) error {

@@ -247,7 +247,7 @@ func TestClaimIsGivenBackAlsoIfSomebodyHasRemovedTheBell(t *testing.T) {
 	})
 }
 
-// Who lists the items that are ready while a claim is cut sees none of them twice.
+// A client that lists the ready items while a claim is cut sees none of them twice.
 func TestItemsListsNothingTwiceWhileAClaimIsCut(t *testing.T) {
 	t.Parallel()
 	for _, dir := range []string{"/claims", "/consumers", "/free", "/claims/p1000.", "/ready/p1000"} {
@@ -295,7 +295,7 @@ func TestItemsListsNothingTwiceWhileAClaimIsCut(t *testing.T) {
 				list()
 				seen := <-listed
 				if !stopped {
-					t.Fatal("the one who lists was not held up")
+					t.Fatal("the client that lists was not held up")
 				}
 				for i := range items {
 					n := seen[strconv.Itoa(i)]

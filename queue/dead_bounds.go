@@ -7,7 +7,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -133,11 +132,11 @@ func (l *deadLetters) oldest(ctx context.Context, sess *zk.Session) (paths []str
 		return nil, err
 	}
 	for _, s := range segments {
-		names, _, err := sess.Children(ctx, dead.Segment(s))
-		if err != nil && !errors.Is(err, zk.NoNode) {
+		items, err := dead.Items(ctx, sess, s)
+		if err != nil {
 			return nil, err
 		}
-		for _, item := range segment.Numbers(names, segment.ParseItem) {
+		for _, item := range items {
 			if len(paths) == dieBatch {
 				return paths, nil
 			}

@@ -35,11 +35,7 @@ func (g gateRecord) encode() ([]byte, error) {
 // gate reads the gate node.
 func (r reader) gate(ctx context.Context) (g gateRecord, stat zk.Stat, err error) {
 	err = r.retryRead(ctx, func(sess *zk.Session) error {
-		b := sess.Batch()
-		b.Sync(r.layout.path(dirGate))
-		get := b.Get(r.layout.path(dirGate))
-		b.Send()
-		node, err := get.Get(ctx)
+		node, err := latest(ctx, sess, r.layout.path(dirGate))
 		g, stat = parseGate(node.Data), node.Stat
 		return err
 	})
@@ -66,13 +62,8 @@ func (p *producer) setGate(ctx context.Context, change func(*gateRecord) bool, o
 			return err
 		}
 		err = p.apply(ctx, append([]zk.Op{zk.SetOp(p.layout.path(dirGate), data, stat.Version)}, ops...)...)
-		switch {
-		case err == nil:
-			return nil
-		case zk.OutcomeOf(err) == zk.Unknown:
-			return err
-		case !errors.Is(err, zk.BadVersion) && !p.missing(err):
-			return err
+		if !errors.Is(err, zk.BadVersion) && !p.missing(err) {
+			return err // nil, too
 		}
 	}
 }

@@ -149,7 +149,7 @@ func TestConsumerWhoseClaimIsRemovedGivesUpTheOthers(t *testing.T) {
 			t.Errorf("got %v, want ErrClaimLost", err)
 		}
 		if err := second[0].Context().Err(); err == nil {
-			t.Error("who works on an item of another claim is not told")
+			t.Error("the consumer that works on an item of another claim is not told")
 		}
 		pass(20 * time.Second)
 		for i := 10; i < 30; i++ {

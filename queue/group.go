@@ -107,14 +107,17 @@ func (b *base) succeed(ctx context.Context, sess *zk.Session, group string) (s s
 		return s, err // another client has removed it: there is nothing to do
 	}
 	for _, n := range segments {
-		names, _, err := sess.Children(ctx, g.Segment(n))
+		items, err := g.Items(ctx, sess, n)
 		if err != nil {
-			return s, gone(err)
+			return s, err
 		}
-		for _, seq := range segment.Numbers(names, segment.ParseItem) {
+		for _, seq := range items {
 			data, stat, err := sess.Get(ctx, g.Item(n, seq))
+			if errors.Is(err, zk.NoNode) {
+				return s, errAgain // the group has changed since it was listed
+			}
 			if err != nil {
-				return s, gone(err)
+				return s, err
 			}
 			s.ops = append(s.ops, zk.DeleteOp(g.Item(n, seq), -1))
 			rec, err := segment.DecodeRecord(data)
@@ -129,18 +132,10 @@ func (b *base) succeed(ctx context.Context, sess *zk.Session, group string) (s s
 			s.ready = append(s.ready, waitingItem{b.layout.readyList(rec.Priority), rec.Encode()})
 			return s, nil
 		}
-		s.ops = append(s.ops, zk.DeleteOp(g.Segment(n), -1)) // refused if something has been put
+		s.ops = append(s.ops, zk.DeleteOp(g.Segment(n), -1)) // refused if something has been put, or it is gone
 	}
 	s.ops = append(s.ops, zk.DeleteOp(g.Dir, -1))
 	return s, nil
-}
-
-// gone makes the caller look again if a node of a group is gone that was just there.
-func gone(err error) error {
-	if errors.Is(err, zk.NoNode) {
-		return errAgain
-	}
-	return err
 }
 
 // changed reports whether a transaction was refused, with the error failed, because of these operations: then the group

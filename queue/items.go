@@ -289,12 +289,8 @@ func (r reader) eachStored(ctx context.Context, list *segment.List, f func(*stor
 	}
 	for _, n := range segments {
 		var items []int
-		err := r.retryRead(ctx, func(sess *zk.Session) error {
-			names, _, err := sess.Children(ctx, list.Segment(n))
-			if errors.Is(err, zk.NoNode) {
-				return nil
-			}
-			items = segment.Numbers(names, segment.ParseItem)
+		err := r.retryRead(ctx, func(sess *zk.Session) (err error) {
+			items, err = list.Items(ctx, sess, n)
 			return err
 		})
 		if err != nil {

@@ -155,11 +155,7 @@ func (o *once) read(ctx context.Context) (key, error) {
 		if err != nil {
 			return key{}, err
 		}
-		b := sess.Batch()
-		b.Sync(o.path)
-		get := b.Get(o.path)
-		b.Send()
-		d, err := get.Get(ctx)
+		d, err := latest(ctx, sess, o.path)
 		if err == nil || !o.again(ctx, sess, err) {
 			return o.parseKey(&d), err
 		}

@@ -5,8 +5,6 @@ package queue
 import (
 	"cmp"
 	"context"
-	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -24,15 +22,6 @@ type pauseRecord struct {
 	processInfo
 	Reason string `json:"reason,omitempty"`
 	At     int64  `json:"at,omitempty"` // ms since 1970; 0: when the node was last written
-}
-
-// thisProcess describes this process to people.
-func thisProcess() processInfo {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "?" // people read this, no program does
-	}
-	return processInfo{Host: host, PID: os.Getpid(), Program: filepath.Base(os.Args[0])}
 }
 
 // Pause makes all consumers of the queue, in all processes, take no more items until Resume. Items in hand are not
@@ -68,7 +57,7 @@ func (q *Queue) Resume(ctx context.Context) error {
 	return nil
 }
 
-// Paused returns who has paused the queue, nil if it is not paused.
+// Paused returns the pause of the queue, nil if it is not paused.
 func (q *Queue) Paused(ctx context.Context) (*Pause, error) {
 	g, stat, err := q.reader.gate(ctx)
 	if err != nil {

@@ -354,3 +354,56 @@ func TestCallerOfAPauseThatLeavesDoesNotKnow(t *testing.T) {
 		}
 	})
 }
+
+// A taker that does not want to wait learns of a pause that begins while it asks.
+func TestTryTakeOfAnEmptyQueueTellsThatItIsPausedNow(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		operator, worker := w.queue(queue.Config{}), w.queue(queue.Config{})
+		putAll(t, operator, 0, 1)
+		doneInOrder(t, worker, 0, 1)
+		asks, ask := context.WithCancel(t.Context())
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpSync && r.Path == root {
+				return zktest.Until(asks)
+			}
+			return zktest.Pass
+		})
+		tried := make(chan error, 1)
+		go func() {
+			_, err := worker.TryTake(t.Context())
+			tried <- err
+		}()
+		synctest.Wait()
+		pause(t, operator, "")
+		ask()
+		if err := <-tried; !errors.Is(err, queue.ErrPaused) {
+			t.Errorf("got %v, want ErrPaused", err)
+		}
+	})
+}
+
+// A consumer that is idle for longer than the linger watches nothing.
+func TestIdleConsumerRemovesItsWatches(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		worker := w.queue(queue.Config{})
+		wantEmpty(t, worker)
+		var mu sync.Mutex
+		removed := make(map[string]bool)
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpRemoveWatches {
+				mu.Lock()
+				defer mu.Unlock()
+				removed[strings.TrimPrefix(r.Path, root)] = true
+			}
+			return zktest.Pass
+		})
+		pass(2 * time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		for _, path := range []string{"/gate", "/ready", "/consumers"} {
+			if !removed[path] {
+				t.Errorf("%s is watched", path)
+			}
+		}
+	})
+}

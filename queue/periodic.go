@@ -178,11 +178,7 @@ func (p *repeater) putNext(ctx context.Context, sess *zk.Session) error {
 // sure that the servers' time is known. A name that is new begins now.
 func (p *repeater) last(ctx context.Context, sess *zk.Session) (last int64, version int32, err error) {
 	for {
-		b := sess.Batch()
-		b.Sync(p.dir)
-		get := b.Get(p.dir)
-		b.Send()
-		node, err := get.Get(ctx)
+		node, err := latest(ctx, sess, p.dir)
 		if err != nil {
 			return 0, 0, err
 		}

@@ -90,7 +90,7 @@ func TestEachTimeOfAScheduleIsPutOnceByManyProcesses(t *testing.T) {
 		if got := takeEach(t, q); !slices.Equal(got, want) {
 			t.Errorf("got %v, want %v", got, want)
 		}
-		for i, stop := range stops { // whoever leaves, the others go on
+		for i, stop := range stops { // each leaves in turn, and the others go on
 			stop()
 			pass(time.Minute)
 			if got := len(takeEach(t, q)); got != min(1, len(stops)-1-i) {
@@ -123,7 +123,8 @@ func TestMissedTimesArePutAsOneItem(t *testing.T) {
 	})
 }
 
-// Whichever request gets lost, or its reply, and whoever is cut off or loses its session: each time is put once.
+// Whichever request gets lost, or its reply, and whichever process is cut off or loses its session: each time is put
+// once.
 func TestFaultsMakeNoPeriodicItemTwice(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{

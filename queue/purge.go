@@ -318,8 +318,8 @@ func (p purger) list(ctx context.Context, c *segment.List, heads bool) (int, err
 			return err
 		}
 		for _, s := range list {
-			names, _, err := sess.Children(ctx, c.Segment(s))
-			if err != nil && !errors.Is(err, zk.NoNode) {
+			items, err := c.Items(ctx, sess, s)
+			if err != nil {
 				return err
 			}
 			if heads { // after the list: a group that it does not see has no item in the list
@@ -333,8 +333,8 @@ func (p purger) list(ctx context.Context, c *segment.List, heads bool) (int, err
 			}
 			b := sess.Batch()
 			var gone []*zk.Future[struct{}]
-			for _, item := range segment.Numbers(names, segment.ParseItem) {
-				gone = append(gone, b.Delete(c.Segment(s)+"/"+segment.ItemName(item), -1))
+			for _, item := range items {
+				gone = append(gone, b.Delete(c.Item(s, item), -1))
 			}
 			b.Send()
 			for _, g := range gone {

@@ -39,7 +39,7 @@ func TestItemsThatAreGivenBackKeepTheirPlaces(t *testing.T) {
 	})
 }
 
-// The next consumer has an item before the answer to the one who gave it back has arrived.
+// The next consumer has an item before the answer to the one that gave it back has arrived.
 func TestContextEndsBeforeAnItemIsGivenToOthers(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(context.Context, *queue.Item) error{

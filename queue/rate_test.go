@@ -123,7 +123,7 @@ func TestTryTakeTellsThatTheRateIsUsedUp(t *testing.T) {
 	})
 }
 
-// A new rate counts from its beginning, and reaches those who wait under the old one.
+// A new rate counts from its beginning, and reaches consumers that wait under the old one.
 func TestNewRateReachesThoseWhoWait(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, operator := w.queue(queue.Config{}), w.queue(queue.Config{})

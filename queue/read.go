@@ -1,9 +1,11 @@
 package queue
 
-// Items that cannot be read.
+// Reading what was claimed, and what of that cannot be read.
 
 import (
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -65,4 +67,68 @@ func (f *fetcher) read(dir, class string, items []int) ([]bufferedItem, error) {
 		items = items[n:]
 	}
 	return buffer, nil
+}
+
+// fill reads a claim's items. It returns false if none of them exists any more; then it removes the claim. If an item
+// cannot be read, it gives back that item and those behind it.
+func (f *fetcher) fill(l *lease) (bool, error) {
+	buffer, err := f.read(l.list.Segment(l.segment), l.claimed.Class, l.claimed.items())
+	if unread, ok := errors.AsType[*unreadError](err); ok {
+		l.buffer = buffer
+		err = l.giveBack(f.co.ctx, unread.seq)
+		if err == nil && len(buffer) == 0 {
+			return false, unread
+		}
+		if err != nil && zk.OutcomeOf(err) != zk.Unknown {
+			f.co.returner.returnLater(l)
+		}
+	}
+	if err == nil {
+		err = f.co.certify()
+	}
+	if err != nil {
+		return false, err
+	}
+	d := f.co.d
+	var good, bad []bufferedItem
+	for _, s := range buffer {
+		tries := s.rec.Attempts + l.claimed.Tries
+		if s.rec.Priority == corrupt || d.cfg.MaxAttempts > 0 && tries >= d.cfg.MaxAttempts {
+			bad = append(bad, s)
+		} else {
+			good = append(good, s)
+		}
+	}
+	d.mu.Lock()
+	l.filled = time.Now()
+	l.buffer, l.open = good, len(bad)
+	f.co.open += len(bad)
+	l.nodeGone = len(buffer) == 0
+	if len(good) > 0 {
+		f.co.add(l)
+		f.co.returner.restart()
+	}
+	f.co.updateOwnership()
+	d.mu.Unlock()
+	if len(buffer) == 0 {
+		l.deleteNode()
+		return false, errAgain
+	}
+	var failed []error
+	for _, s := range bad {
+		it := l.item(s)
+		it.attempt-- // it is not delivered
+		reason := fmt.Sprintf("%d attempts did not finish it, and the last consumer that had it is gone", it.attempt)
+		if s.rec.Priority == corrupt {
+			reason = segment.ErrRecord.Error()
+		}
+		failed = append(failed, it.moveToDead(reason)) // one that cannot be moved is in no consumer's way
+	}
+	if err := errors.Join(failed...); err != nil {
+		return false, err
+	}
+	if len(good) == 0 {
+		return false, errAgain
+	}
+	return true, nil
 }

@@ -84,15 +84,26 @@ func (p *producer) removeFound(ctx context.Context, x located) (there bool, err 
 				return false, err
 			}
 		}
-		txn := p.layout.store.NewTxn(append([]zk.Op{zk.DeleteOp(x.path, x.version)}, claim...)...)
-		own := txn.Guards()
+		own := append([]zk.Op{zk.DeleteOp(x.path, x.version)}, claim...)
+		var txn *segment.Txn
 		var next succession
-		if x.Group != "" && (x.State == Ready || x.State == Delayed) {
-			if next, err = p.addSuccession(ctx, txn, x.Group); err != nil {
-				return false, err
+		err := p.retryRead(ctx, func(sess *zk.Session) (err error) {
+			next = succession{}
+			if x.Group != "" && (x.State == Ready || x.State == Delayed) {
+				if next, err = p.succeed(ctx, sess, x.Group); err != nil {
+					return err
+				}
 			}
+			txn = p.layout.store.NewTxn(slices.Concat(own, next.ops)...)
+			return next.append(ctx, sess, txn)
+		})
+		if errors.Is(err, errAgain) {
+			continue
 		}
-		err := p.apply(ctx, txn.Ops()...)
+		if err != nil {
+			return false, err
+		}
+		err = p.apply(ctx, txn.Ops()...)
 		failed, refused := errors.AsType[*zk.MultiError](err)
 		switch {
 		case err == nil:
@@ -102,7 +113,7 @@ func (p *producer) removeFound(ctx context.Context, x located) (there bool, err 
 			return true, nil
 		case !refused:
 			return false, err
-		case txn.Stale(err), next.changed(failed, own):
+		case txn.Stale(err), next.changed(failed, len(own)):
 		case !errors.Is(failed, zk.NoNode) && !errors.Is(failed, zk.BadVersion):
 			return false, err
 		case failed.Index == 0:
@@ -113,40 +124,10 @@ func (p *producer) removeFound(ctx context.Context, x located) (there bool, err 
 	}
 }
 
-// addSuccession adds to a transaction what is to be done to a group whose head it finishes.
-func (p *producer) addSuccession(ctx context.Context, txn *segment.Txn, group string) (next succession, err error) {
-	for {
-		err = p.retryRead(ctx, func(sess *zk.Session) error {
-			if next, err = p.succeed(ctx, sess, group); err != nil {
-				return err
-			}
-			for _, x := range next.ready {
-				if err := txn.Find(ctx, sess, txn.Same(x.to)); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if !errors.Is(err, errAgain) {
-			break
-		}
-	}
-	if err != nil {
-		return next, err
-	}
-	for _, op := range next.ops {
-		txn.Guard(op)
-	}
-	for _, x := range next.ready {
-		txn.Append(txn.Same(x.to), x.data)
-	}
-	return next, nil
-}
-
-// unclaimed returns the check that an item of a ready list is still nobody's, as it is now. It returns a *ClaimedError
+// unclaimed returns the check that an item of a ready list is still free, as it is now. It returns a *ClaimedError
 // if a consumer has the item, and moved if the item is not there any more, or on its way.
 //
-// An item is nobody's if it stands behind the cursor, or in a free claim. To claim it a consumer changes the one or
+// An item is free if it stands behind the cursor, or in a free claim. To claim it a consumer changes the one or
 // deletes the other.
 func (p *producer) unclaimed(ctx context.Context, x located) (check []zk.Op, moved bool, err error) {
 	ready := p.layout.readyList(x.at.priority)

@@ -239,6 +239,10 @@ func (d *dispatcher) step(ctx context.Context) error {
 	d.mu.Lock()
 	co.handOut()
 	if mustFetch && !found && len(co.leases) == 0 {
+		if d.takers.trying() && co.gate.hasFired() {
+			d.mu.Unlock()
+			return nil // fetch has synced for them: there is a pause since, or none any more
+		}
 		d.takers.nothingThere(ErrEmpty)
 		waiting := len(d.takers) > 0
 		d.mu.Unlock()

@@ -136,17 +136,17 @@ func (w *waiter) leave() {
 	}
 }
 
-// standDown removes what only takers need.
+// standDown gives up the place in line, and begins the linger, after which the returner removes the watches.
+//
+// They stay until then because most consumers come back at once, for the next item: to remove them and set them again
+// would take a fifth of all requests. What they tell is true as long as none has fired, however old it is, and each
+// fires once at most for a consumer that does not come back. That goes for the gate, too: claims are made on condition
+// of its version besides.
 func (w *waiter) standDown() {
 	w.leave()
 	w.co.d.mu.Lock()
-	if len(w.co.leases) > 0 {
-		w.co.d.mu.Unlock()
-		return
-	}
-	watches := w.co.forgetAll()
+	w.co.returner.restart()
 	w.co.d.mu.Unlock()
-	closeAll(watches)
 }
 
 // arm sets the watch that only the first of the waiting consumers has, for items that are put with a delay. It

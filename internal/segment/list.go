@@ -155,6 +155,15 @@ func (l *List) children(ctx context.Context, sess *zk.Session) ([]string, bool, 
 	return names, err == nil, err
 }
 
+// Items returns the numbers of the items of the n-th segment in order, nil if that does not exist.
+func (l *List) Items(ctx context.Context, sess *zk.Session, n int) ([]int, error) {
+	names, _, err := sess.Children(ctx, l.Segment(n))
+	if errors.Is(err, zk.NoNode) {
+		return nil, nil
+	}
+	return Numbers(names, ParseItem), err
+}
+
 // Count returns how many items the list has. It reads no item, only how many children each segment has.
 func (l *List) Count(ctx context.Context, sess *zk.Session) (int, error) {
 	list, err := l.Segments(ctx, sess)

@@ -50,16 +50,23 @@ func (a *Access) ParsePath(cmd *cobra.Command, args []string, example string) er
 
 // With connects and calls f, until a signal comes or the servers stay away for longer than --connect-timeout.
 func (a *Access) With(ctx context.Context, f func(ctx context.Context, client *zk.Client) error) error {
-	return UntilSignal(ctx, func(ctx context.Context) error {
-		client, sess, err := a.Connection.Open(ctx, a.App)
-		if err != nil {
-			return err
-		}
-		defer client.Close() // if it fails, the session ends by itself
-		until, stop := a.Connection.Until(ctx, client, sess, nil)
+	return UntilSignal(ctx, func(ctx context.Context) error { return a.Open(ctx, true, f) })
+}
+
+// Open connects and calls f, until ctx ends. With giveUp, what f waits for also ends when the servers stay away for
+// longer than --connect-timeout.
+func (a *Access) Open(ctx context.Context, giveUp bool, f func(context.Context, *zk.Client) error) error {
+	client, sess, err := a.Connection.Open(ctx, a.App)
+	if err != nil {
+		return err
+	}
+	defer client.Close() // if it fails, the session ends by itself
+	if giveUp {
+		var stop func()
+		ctx, stop = a.Connection.Until(ctx, client, sess, nil)
 		defer stop()
-		return a.Explain(until, client, f(until, client))
-	})
+	}
+	return a.Explain(ctx, client, f(ctx, client))
 }
 
 // Explain returns the reason for an error: a signal, a server that is away, or a node that is missing or there.

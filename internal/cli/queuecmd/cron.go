@@ -28,13 +28,13 @@ type cronJSON struct {
 
 // crontab is "turnstile queue cron".
 type crontab struct {
-	access
+	*access
 	messageFlags
 	name string
 }
 
 func newCron(app *command.App) *cobra.Command {
-	c := &crontab{access: access{app: app}}
+	c := &crontab{access: newAccess(app)}
 	cmd := &cobra.Command{
 		Use:   "cron PATH SCHEDULE [BODY]",
 		Short: "Put an item at each time of a schedule",
@@ -124,15 +124,15 @@ func (c *crontab) run(ctx context.Context, s queue.Schedule, m queue.Message) er
 			Name: c.name, Schedule: s,
 			Message: func(time.Time) queue.Message { return m },
 			Put: func(due time.Time, id string) {
-				out := cronJSON{c.path, c.name, command.Timestamp(due), id}
-				if err := c.app.Report(c.asJSON, out, "%s %s\n", due.Local().Format(time.DateTime), id); err != nil {
+				out := cronJSON{c.Path, c.name, command.Timestamp(due), id}
+				if err := c.App.Report(c.AsJSON, out, "%s %s\n", due.Local().Format(time.DateTime), id); err != nil {
 					fail(err)
 				}
 			},
 		})
 		if errors.Is(err, queue.ErrTooLarge) {
 			hint := "store it elsewhere, and put its location"
-			return &command.Error{Code: command.ExitData, Err: fmt.Errorf("%s: %w", c.path, err), Hint: hint}
+			return &command.Error{Code: command.ExitData, Err: fmt.Errorf("%s: %w", c.Path, err), Hint: hint}
 		}
 		return cmp.Or(err, context.Cause(output))
 	}

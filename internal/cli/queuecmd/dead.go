@@ -51,7 +51,7 @@ program has rejected them.`,
 }
 
 func newDeadList(app *command.App) *cobra.Command {
-	u := &access{app: app}
+	u := newAccess(app)
 	const title = "ID\tDIED\tATTEMPTS\tREASON\tBODY"
 	return listing(u, &cobra.Command{
 		Use:   "ls PATH",
@@ -59,8 +59,8 @@ func newDeadList(app *command.App) *cobra.Command {
 		Example: `  turnstile queue dead ls /mail
   turnstile queue dead ls -n 0 --json /mail | jq -r .reason`,
 	}, "per dead letter", title, (*queue.Queue).DeadLetters, func(t *table, l queue.DeadLetter) error {
-		if u.asJSON {
-			return u.app.JSON(deadLetter(l))
+		if u.AsJSON {
+			return u.App.JSON(deadLetter(l))
 		}
 		return t.row("%s\t%s\t%d\t%s\t%s%s", l.ID, l.DiedAt.Local().Format(time.DateTime), l.Attempts,
 			command.Printable(l.Reason), excerpt(l.Body), headers(l.Headers))
@@ -80,20 +80,20 @@ func deadLetter(l queue.DeadLetter) deadJSON {
 }
 
 func newDeadRequeue(app *command.App) *cobra.Command {
-	u := &access{app: app}
+	u := newAccess(app)
 	return u.someDead(&cobra.Command{
 		Use:   "requeue PATH [ID... | --all]",
 		Short: "Put dead letters back into the queue, with all attempts left",
 		Example: `  turnstile queue dead requeue /mail 0f2c8ea9d1b44e0f8a4c1f2f5f0b7a11
   turnstile queue dead requeue /mail --all`,
 	}, "put back", (*queue.Queue).Requeue, func(n int) error {
-		j := requeuedJSON{Path: u.path, Requeued: n}
-		return u.app.Report(u.asJSON, j, "%s put back\n", command.Plural(n, "item"))
+		j := requeuedJSON{Path: u.Path, Requeued: n}
+		return u.App.Report(u.AsJSON, j, "%s put back\n", command.Plural(n, "item"))
 	})
 }
 
 func newDeadPurge(app *command.App) *cobra.Command {
-	u := &access{app: app}
+	u := newAccess(app)
 	return u.someDead(&cobra.Command{
 		Use:   "purge PATH [ID... | --all]",
 		Short: "Remove dead letters, for good",
@@ -122,13 +122,13 @@ or use --all. Exit code 1 means that some of the ids are not dead letters, or no
 		case slices.Contains(ids, ""):
 			return command.Usagef(cmd, "an id is empty")
 		}
-		none := func() error { return found(len(ids), 0, u.path, tell) }
+		none := func() error { return found(len(ids), 0, u.Path, tell) }
 		return u.inspect(cmd.Context(), none, func(ctx context.Context, q *queue.Queue) error {
 			n, err := do(q, ctx, ids...)
 			if err != nil {
 				return u.partly(n, done, err)
 			}
-			return found(len(ids), n, u.path, tell)
+			return found(len(ids), n, u.Path, tell)
 		})
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "all of them")

@@ -80,7 +80,7 @@ var states = []queue.State{queue.Claimed, queue.Ready, queue.Waiting, queue.Dela
 const allStates = "all"
 
 func newItems(app *command.App) *cobra.Command {
-	u := &access{app: app}
+	u := newAccess(app)
 	words := []string{allStates}
 	for _, s := range states {
 		words = append(words, s.String())
@@ -110,8 +110,8 @@ the queue at a time, so items that move meanwhile may be missing, or appear twic
   turnstile queue items /mail --state claimed
   turnstile queue items /mail --state delayed -n 0 --json | jq -r .due_at`,
 	}, "per item", "ID\tSTATE\tPRIORITY\tPUT\tATTEMPTS\tBODY", items, func(t *table, x queue.Peeked) error {
-		if u.asJSON {
-			return u.app.JSON(newItemJSON(x))
+		if u.AsJSON {
+			return u.App.JSON(newItemJSON(x))
 		}
 		return t.row("%s\t%s\t%d\t%s\t%d\t%s%s", x.ID, stateText(x), x.Priority,
 			command.Since(x.EnqueuedAt), x.Attempts, excerpt(x.Body), headers(x.Headers))
@@ -146,7 +146,7 @@ func consumerText(x queue.Peeked) string {
 }
 
 func newShow(app *command.App) *cobra.Command {
-	u := &access{app: app}
+	u := newAccess(app)
 	cmd := &cobra.Command{
 		Use:   "show PATH ID",
 		Short: "Show one item",
@@ -170,8 +170,8 @@ denied.`,
 					return none()
 				case err != nil:
 					return err
-				case u.asJSON:
-					return u.app.JSON(newItemJSON(x))
+				case u.AsJSON:
+					return u.App.JSON(newItemJSON(x))
 				}
 				return command.OutputError(u.show(x))
 			})
@@ -182,7 +182,7 @@ denied.`,
 }
 
 func (u *access) notFound(id string) error {
-	err := fmt.Errorf("%s: there is no item %s", u.path, id)
+	err := fmt.Errorf("%s: there is no item %s", u.Path, id)
 	hint := "turnstile queue items shows those that are there"
 	return &command.Error{Code: command.ExitNotAcquired, Err: err, Hint: hint}
 }
@@ -222,12 +222,12 @@ func (u *access) show(x queue.Peeked) error {
 	if !bytes.HasSuffix(x.Body, []byte("\n")) {
 		out.WriteByte('\n')
 	}
-	_, err := u.app.Stdout.Write(out.Bytes())
+	_, err := u.App.Stdout.Write(out.Bytes())
 	return err
 }
 
 func newRemove(app *command.App) *cobra.Command {
-	u := &access{app: app}
+	u := newAccess(app)
 	cmd := &cobra.Command{
 		Use:   "remove PATH ID...",
 		Short: "Remove items that no consumer has, for good",
@@ -268,19 +268,19 @@ func (u *access) remove(ctx context.Context, q *queue.Queue, ids []string) error
 			n++
 			continue
 		case ok:
-			err = fmt.Errorf("%s: item %s stays: %w", u.path, id, claimed)
+			err = fmt.Errorf("%s: item %s stays: %w", u.Path, id, claimed)
 		case errors.Is(err, queue.ErrNotFound):
-			err = fmt.Errorf("%s: there is no item %s", u.path, id)
+			err = fmt.Errorf("%s: there is no item %s", u.Path, id)
 		default:
 			return u.partly(n, "removed", err)
 		}
 		if left != nil {
-			u.app.Say("%v", left) // the last one is the command's error
+			u.App.Say("%v", left) // the last one is the command's error
 		}
 		left = err
 	}
-	j := removedJSON{Path: u.path, Removed: n}
-	if err := u.app.Report(u.asJSON, j, "%s removed\n", command.Plural(n, "item")); err != nil || left == nil {
+	j := removedJSON{Path: u.Path, Removed: n}
+	if err := u.App.Report(u.AsJSON, j, "%s removed\n", command.Plural(n, "item")); err != nil || left == nil {
 		return err
 	}
 	return &command.Error{Code: command.ExitNotAcquired, Err: left}

@@ -96,21 +96,21 @@ const showEvery = 100 * time.Millisecond
 // putLines puts every line of standard input.
 func (p *putter) putLines(ctx context.Context) error {
 	l := &linePut{p: p}
-	if command.IsTerminal(p.app.Stderr) && !p.app.Quiet {
-		if command.IsTerminal(p.app.Stdin) {
-			p.app.Say("reading lines from the terminal; Ctrl-D at the beginning of a line ends them")
+	if command.IsTerminal(p.App.Stderr) && !p.App.Quiet {
+		if command.IsTerminal(p.App.Stdin) {
+			p.App.Say("reading lines from the terminal; Ctrl-D at the beginning of a line ends them")
 		}
 		p.cfg.Hooks.Put = l.show
 	}
 	return p.with(ctx, func(ctx context.Context, _ *zk.Client, q *queue.Queue) error {
 		err := l.run(ctx, q)
 		if l.shown > 0 {
-			fmt.Fprint(p.app.Stderr, "\r\x1b[K")
+			fmt.Fprint(p.App.Stderr, "\r\x1b[K")
 		}
 		if err == nil {
 			return l.report()
 		}
-		if err = l.stopped(ctx, err); p.asJSON {
+		if err = l.stopped(ctx, err); p.AsJSON {
 			err = cmp.Or(l.report(), err)
 		}
 		return err
@@ -122,7 +122,7 @@ func (l *linePut) show(_ context.Context, items int) {
 	l.shown += items
 	if now := time.Now(); now.Sub(l.last) >= showEvery {
 		l.last = now
-		fmt.Fprintf(l.p.app.Stderr, "\r%s put", command.Plural(l.shown, "item"))
+		fmt.Fprintf(l.p.App.Stderr, "\r%s put", command.Plural(l.shown, "item"))
 	}
 }
 
@@ -133,7 +133,7 @@ func (l *linePut) run(ctx context.Context, q *queue.Queue) error {
 		end = 0
 	}
 	chunks := make(chan chunk, maxChunks)
-	go readLines(l.p.app.Stdin, end, chunks) // a read of a terminal cannot be interrupted; the process ends soon
+	go readLines(l.p.App.Stdin, end, chunks) // a read of a terminal cannot be interrupted; the process ends soon
 	late, cancel := endLate(ctx)
 	defer cancel()
 	for {
@@ -227,7 +227,7 @@ func (l *linePut) stopped(ctx context.Context, err error) error {
 		err = fmt.Errorf("line %d is %w", next, err)
 	case errors.Is(context.Cause(ctx), command.ErrNoAnswer):
 		exit.Code = command.ExitNoServer
-		err = fmt.Errorf("no server answers at %s", l.p.connection.Where())
+		err = fmt.Errorf("no server answers at %s", l.p.Connection.Where())
 	case errors.As(err, &sig), errors.As(context.Cause(ctx), &sig):
 		exit.Code = sig.Ending().Code
 		err = fmt.Errorf("interrupted by %w", sig)
@@ -240,12 +240,12 @@ func (l *linePut) stopped(ctx context.Context, err error) error {
 		exit.Code = command.ExitData
 		exit.Hint = fmt.Sprintf("to skip it, continue with line %d: tail -n +%d", next+1, next+1)
 	}
-	exit.Err = fmt.Errorf("%s: %w; %s", l.p.path, err, in)
+	exit.Err = fmt.Errorf("%s: %w; %s", l.p.Path, err, in)
 	return exit
 }
 
 // report prints how many lines are in.
 func (l *linePut) report() error {
-	j := linesJSON{Path: l.p.path, Items: l.in, Maybe: l.maybe}
-	return l.p.app.Report(l.p.asJSON, j, "%s put\n", command.Plural(l.in, "item"))
+	j := linesJSON{Path: l.p.Path, Items: l.in, Maybe: l.maybe}
+	return l.p.App.Report(l.p.AsJSON, j, "%s put\n", command.Plural(l.in, "item"))
 }

@@ -49,7 +49,7 @@ func pauseText(p *queue.Pause) string {
 }
 
 func newPause(app *command.App) *cobra.Command {
-	u := &access{app: app}
+	u := newAccess(app)
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "pause PATH",
@@ -77,11 +77,11 @@ A queue that does not exist is created.`,
 }
 
 func newResume(app *command.App) *cobra.Command {
-	u := &access{app: app}
+	u := newAccess(app)
 	cmd := &cobra.Command{
 		Use:     "resume PATH",
 		Short:   "Let consumers take items again",
-		Long:    `Ends the pause of the queue at PATH, whoever has begun it. If it is not paused, nothing happens.`,
+		Long:    `Ends the pause of the queue at PATH. If it is not paused, nothing happens.`,
 		Example: `  turnstile queue resume /mail`,
 		Args:    command.ExactArgs(1, "PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -111,9 +111,9 @@ func (u *access) printPause(ctx context.Context, q *queue.Queue) error {
 }
 
 func (u *access) reportPause(p *queue.Pause) error {
-	j := pausedJSON{Path: u.path, Paused: newPauseJSON(p)}
+	j := pausedJSON{Path: u.Path, Paused: newPauseJSON(p)}
 	if p == nil {
-		return u.app.Report(u.asJSON, j, "running\n")
+		return u.App.Report(u.AsJSON, j, "running\n")
 	}
-	return u.app.Report(u.asJSON, j, "paused %s\n", pauseText(p))
+	return u.App.Report(u.AsJSON, j, "paused %s\n", pauseText(p))
 }

@@ -27,7 +27,7 @@ const maxTime = 10 * 365 * 24 * time.Hour
 
 // putter is "turnstile queue put".
 type putter struct {
-	access
+	*access
 	messageFlags
 	key   string
 	lines bool
@@ -89,7 +89,7 @@ type putJSON struct {
 }
 
 func newPut(app *command.App) *cobra.Command {
-	p := &putter{access: access{app: app}}
+	p := &putter{access: newAccess(app)}
 	cmd := &cobra.Command{
 		Use:   "put [flags] PATH [BODY | -]",
 		Short: "Put one item, or one per input line",
@@ -167,10 +167,10 @@ func (p *putter) body(cmd *cobra.Command, args []string) ([]byte, error) {
 	if len(args) == 1 && args[0] != "-" {
 		return []byte(args[0]), nil
 	}
-	if command.IsTerminal(p.app.Stdin) && command.IsTerminal(p.app.Stderr) {
-		p.app.Say("reading the item from the terminal; Ctrl-D at the beginning of a line ends it")
+	if command.IsTerminal(p.App.Stdin) && command.IsTerminal(p.App.Stderr) {
+		p.App.Say("reading the item from the terminal; Ctrl-D at the beginning of a line ends it")
 	}
-	body, err := io.ReadAll(io.LimitReader(p.app.Stdin, maxBody+1))
+	body, err := io.ReadAll(io.LimitReader(p.App.Stdin, maxBody+1))
 	switch {
 	case err != nil:
 		return nil, command.Usagef(cmd, "standard input: %w", err)
@@ -183,7 +183,7 @@ func (p *putter) body(cmd *cobra.Command, args []string) ([]byte, error) {
 // tooLarge is the error of an item that no server would take.
 func (p *putter) tooLarge(err error) error {
 	hint := "store it elsewhere, and put its location"
-	return &command.Error{Code: command.ExitData, Err: fmt.Errorf("%s: %w", p.path, err), Hint: hint}
+	return &command.Error{Code: command.ExitData, Err: fmt.Errorf("%s: %w", p.Path, err), Hint: hint}
 }
 
 // put puts one item.
@@ -192,7 +192,7 @@ func (p *putter) put(ctx context.Context, body []byte) error {
 		ctx, cancel := endLate(ctx)
 		defer cancel()
 		var err error
-		out := putJSON{Path: p.path, Added: true}
+		out := putJSON{Path: p.Path, Added: true}
 		m := p.message
 		m.Body = body
 		if p.key != "" {
@@ -209,9 +209,9 @@ func (p *putter) put(ctx context.Context, body []byte) error {
 			return err
 		}
 		if !out.Added {
-			p.app.Say("%s: an item with this key was put before", p.path)
+			p.App.Say("%s: an item with this key was put before", p.Path)
 		}
-		return p.app.Report(p.asJSON, out, "%s\n", out.ID)
+		return p.App.Report(p.AsJSON, out, "%s\n", out.ID)
 	})
 }
 
@@ -219,7 +219,7 @@ func (p *putter) put(ctx context.Context, body []byte) error {
 func (p *putter) unresolved(ctx context.Context, err error) error {
 	exit := &command.Error{
 		Code: command.ExitNoServer,
-		Err:  fmt.Errorf("%s: the item may or may not be in: %w", p.path, err),
+		Err:  fmt.Errorf("%s: the item may or may not be in: %w", p.Path, err),
 		Hint: "check with turnstile queue ls; with --key a put can be repeated in either case",
 	}
 	if sig, ok := errors.AsType[supervise.SignalError](context.Cause(ctx)); ok {

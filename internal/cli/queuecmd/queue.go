@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-a3166700/turnstile/internal/cli/command"
-	"github.com/seed-a3166700/turnstile/internal/supervise"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -37,28 +36,28 @@ it, it is never delivered again.`,
 
 // access is how a subcommand reaches its queue.
 type access struct {
-	app        *command.App
-	connection command.Connection
-	asJSON     bool
-	path       string
-	cfg        queue.Config
+	command.Access
+	cfg queue.Config
 }
 
+func newAccess(app *command.App) *access { return &access{Access: command.Access{App: app}} }
+
+// flags adds the flags that all these commands have. Object says what --json prints.
 func (u *access) flags(cmd *cobra.Command, object string) {
-	flags := cmd.Flags()
-	flags.BoolVarP(&u.app.Quiet, "quiet", "q", false, "print only results and errors")
-	flags.BoolVar(&u.asJSON, "json", false, "print "+object+" (docs/cli-json.md)")
-	u.connection.Flags(flags)
-	u.connection.ACLFlag(flags)
+	u.Flags(cmd, object)
+	u.Connection.ACLFlag(cmd.Flags())
 }
 
 // parsePath checks the PATH.
 func (u *access) parsePath(cmd *cobra.Command, args []string) error {
+	const example = "/mail"
 	if len(args) == 0 {
-		return command.Usagef(cmd, "PATH is missing: name the queue, such as /mail")
+		return command.Usagef(cmd, "PATH is missing: name the queue, such as %s", example)
 	}
-	u.path = args[0]
-	if err := checkPath(u.path); err != nil {
+	if err := u.ParsePath(cmd, args, example); err != nil {
+		return err
+	}
+	if err := checkPath(u.Path); err != nil {
 		return command.Usage(cmd, err)
 	}
 	return nil
@@ -89,15 +88,15 @@ func (u *access) inspect(ctx context.Context, none func() error, f func(context.
 		if err != nil {
 			return err
 		}
-		if err := sess.Sync(ctx, u.path); err != nil { // the server that we are connected to may be behind
+		if err := sess.Sync(ctx, u.Path); err != nil { // the server that we are connected to may be behind
 			return err
 		}
-		_, there, err := sess.Exists(ctx, u.path)
+		_, there, err := sess.Exists(ctx, u.Path)
 		switch {
 		case err != nil:
 			return err
 		case !there:
-			u.app.Say("there is no queue at %s yet", u.path)
+			u.App.Say("there is no queue at %s yet", u.Path)
 			return none()
 		}
 		return f(ctx, q)
@@ -107,47 +106,21 @@ func (u *access) inspect(ctx context.Context, none func() error, f func(context.
 // open connects, and calls f with the queue. With giveUp, what f waits for also ends when the servers stay away for
 // longer than --connect-timeout.
 func (u *access) open(ctx context.Context, giveUp bool, f func(context.Context, *zk.Client, *queue.Queue) error) error {
-	client, sess, err := u.connection.Open(ctx, u.app)
-	if err != nil {
-		return err
-	}
-	defer client.Close() // if it fails, the session ends by itself
-	u.cfg.ACL = u.connection.ACL()
-	q, err := queue.New(client, u.path, u.cfg)
-	if err != nil {
-		return &command.Error{Code: command.ExitUsage, Err: err}
-	}
-	until, stop := ctx, func() {}
-	if giveUp {
-		until, stop = u.connection.Until(ctx, client, sess, nil)
-	}
-	defer stop()
-	err = f(until, client, q)
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), command.ReconnectWait)
-	defer cancel()
-	_ = q.Close(closing) // what cannot be given back now goes back when the session ends
-	return u.explain(until, client, err)
-}
-
-// explain returns the reason for a queue's error: a signal, a server that is away, or something else at the path.
-func (u *access) explain(ctx context.Context, client *zk.Client, err error) error {
-	if _, ok := errors.AsType[*command.Error](err); ok || err == nil {
-		return err
-	}
-	cause := context.Cause(ctx)
-	switch {
-	case errors.Is(cause, command.ErrNoAnswer), errors.Is(err, command.ErrNoAnswer):
-		return u.connection.NoServer(client.LastError())
-	case errors.Is(cause, context.Canceled):
-		return supervise.AsSignal(cause)
-	case cause != nil:
-		return cause
-	case errors.Is(err, queue.ErrNotQueue):
-		return &command.Error{
-			Code: command.ExitUsage, Err: err, Hint: "choose another PATH",
+	return u.Open(ctx, giveUp, func(ctx context.Context, client *zk.Client) error {
+		u.cfg.ACL = u.Connection.ACL()
+		q, err := queue.New(client, u.Path, u.cfg)
+		if err != nil {
+			return &command.Error{Code: command.ExitUsage, Err: err}
 		}
-	}
-	return err
+		err = f(ctx, client, q)
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), command.ReconnectWait)
+		defer cancel()
+		_ = q.Close(closing) // what cannot be given back now goes back when the session ends
+		if errors.Is(err, queue.ErrNotQueue) {
+			return &command.Error{Code: command.ExitUsage, Err: err, Hint: "choose another PATH"}
+		}
+		return err
+	})
 }
 
 // bodyJSON is a body in JSON: text if it is UTF-8.

@@ -49,7 +49,7 @@ func parseRate(text string, burst int) (queue.Rate, error) {
 }
 
 func newRate(app *command.App) *cobra.Command {
-	u := &access{app: app}
+	u := newAccess(app)
 	var burst int
 	cmd := &cobra.Command{
 		Use:   "rate PATH [RATE]",
@@ -99,9 +99,9 @@ func (u *access) printRate(ctx context.Context, q *queue.Queue) error {
 }
 
 func (u *access) reportRate(r queue.Rate) error {
-	j := rateJSON{u.path, r.Items, float64(r.Per) / float64(time.Millisecond), r.Burst}
+	j := rateJSON{u.Path, r.Items, float64(r.Per) / float64(time.Millisecond), r.Burst}
 	if r == (queue.Rate{}) {
-		return u.app.Report(u.asJSON, j, "none\n")
+		return u.App.Report(u.AsJSON, j, "none\n")
 	}
-	return u.app.Report(u.asJSON, j, "%d/%v, at most %d at once\n", r.Items, r.Per, r.Burst)
+	return u.App.Report(u.AsJSON, j, "%d/%v, at most %d at once\n", r.Items, r.Per, r.Burst)
 }

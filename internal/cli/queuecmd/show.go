@@ -47,7 +47,7 @@ type purgedJSON struct {
 }
 
 func newList(app *command.App) *cobra.Command {
-	u := &access{app: app}
+	u := newAccess(app)
 	ready := func(q *queue.Queue, ctx context.Context) iter.Seq2[queue.Peeked, error] {
 		return q.Items(ctx, queue.Ready)
 	}
@@ -59,8 +59,8 @@ delayed items, which turnstile queue items shows.`,
 		Example: `  turnstile queue ls /mail
   turnstile queue ls /mail -n 0 --json | jq -r .body`,
 	}, "per item", "ID\tPRIORITY\tPUT\tBYTES\tBODY", ready, func(t *table, item queue.Peeked) error {
-		if u.asJSON {
-			return u.app.JSON(readyJSON{
+		if u.AsJSON {
+			return u.App.JSON(readyJSON{
 				item.ID, item.Priority, command.Timestamp(item.EnqueuedAt), item.Headers, newBodyJSON(item.Body),
 			})
 		}
@@ -84,7 +84,7 @@ func listing[T any](u *access, cmd *cobra.Command, each, title string,
 		}
 		none := func() error { return nil }
 		return u.inspect(cmd.Context(), none, func(ctx context.Context, q *queue.Queue) error {
-			t := &table{Writer: tabwriter.NewWriter(u.app.Stdout, 0, 0, 2, ' ', 0), title: title}
+			t := &table{Writer: tabwriter.NewWriter(u.App.Stdout, 0, 0, 2, ' ', 0), title: title}
 			n := 0
 			for x, err := range all(q, ctx) {
 				if err != nil {
@@ -137,14 +137,14 @@ func (t *table) row(format string, a ...any) error {
 }
 
 func newLen(app *command.App) *cobra.Command {
-	u := &access{app: app}
+	u := newAccess(app)
 	cmd := &cobra.Command{
 		Use:   "len PATH",
 		Short: "Count the items by state",
 		Long: `Counts the items: ready, delayed, claimed by a consumer, dead letters, and those
 that wait for others of their groups. If some are ready, it also
 shows how long the oldest of the next ones has been ready, without any delay before that. If the queue is
-paused, it shows since when, and who has paused it.`,
+paused, it shows since when, and which process has paused it.`,
 		Example: `  turnstile queue len /mail
   turnstile queue len --json /mail | jq .ready`,
 		Args: command.ExactArgs(1, "PATH"),
@@ -186,7 +186,7 @@ func (u *access) count(ctx context.Context) error {
 
 func (u *access) printCounts(n queue.Counts, oldest *time.Duration, p *queue.Pause) error {
 	j := countsJSON{
-		Path: u.path, Ready: n.Ready, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead,
+		Path: u.Path, Ready: n.Ready, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead,
 		Waiting: n.Waiting, Paused: newPauseJSON(p),
 	}
 	waits, more := "", ""
@@ -201,12 +201,12 @@ func (u *access) printCounts(n queue.Counts, oldest *time.Duration, p *queue.Pau
 		j.Oldest = &ms
 		waits = fmt.Sprintf("  (the oldest for %v)", oldest.Round(time.Second))
 	}
-	return u.app.Report(u.asJSON, j, "ready    %d%s\ndelayed  %d\nclaimed  %d\ndead     %d\n%s",
+	return u.App.Report(u.AsJSON, j, "ready    %d%s\ndelayed  %d\nclaimed  %d\ndead     %d\n%s",
 		n.Ready, waits, n.Delayed, n.Claimed, n.Dead, more)
 }
 
 func newPurge(app *command.App) *cobra.Command {
-	u := &access{app: app}
+	u := newAccess(app)
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "purge PATH --yes",
@@ -235,7 +235,7 @@ func (u *access) purge(ctx context.Context, yes bool) error {
 			if err != nil {
 				return err
 			}
-			err = fmt.Errorf("%s: %d ready and %d delayed items would be lost for good", u.path, n.Ready, n.Delayed)
+			err = fmt.Errorf("%s: %d ready and %d delayed items would be lost for good", u.Path, n.Ready, n.Delayed)
 			return &command.Error{Code: command.ExitUsage, Err: err, Hint: "--yes removes them"}
 		}
 		n, err := q.Purge(ctx)
@@ -249,11 +249,11 @@ func (u *access) purge(ctx context.Context, yes bool) error {
 // partly is the error of what was done to some only.
 func (u *access) partly(n int, done string, err error) error {
 	if n > 0 {
-		u.app.Say("%s: %s %s before the interruption; the rest is unchanged", u.path, command.Plural(n, "item"), done)
+		u.App.Say("%s: %s %s before the interruption; the rest is unchanged", u.Path, command.Plural(n, "item"), done)
 	}
 	return err
 }
 
 func (u *access) purged(n int) error {
-	return u.app.Report(u.asJSON, purgedJSON{Path: u.path, Purged: n}, "%s removed\n", command.Plural(n, "item"))
+	return u.App.Report(u.AsJSON, purgedJSON{Path: u.Path, Purged: n}, "%s removed\n", command.Plural(n, "item"))
 }

@@ -203,7 +203,7 @@ func (w *consumer) access() *access {
 	if w.attempts == 0 {
 		cfg.MaxAttempts = -1
 	}
-	return &access{app: w.run.App, connection: w.run.Connection, path: w.run.Path, cfg: cfg}
+	return &access{command.Access{App: w.run.App, Connection: w.run.Connection, Path: w.run.Path}, cfg}
 }
 
 // first takes the first item of "take", as --no-wait and --wait say.

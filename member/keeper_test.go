@@ -1,0 +1,155 @@
+package member_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/member"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+// A creation that comes late, with old data, makes the node in place of one that another client has deleted.
+func TestOldDataOfALateCreationIsReplaced(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	sess := srv.Session(t, time.Minute)
+	client := srv.Client(t, time.Minute)
+	n := keep(t, client, "/node", "one", member.NodeConfig{})
+	if err := n.Await(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Set(within(t), []byte("two")); err != nil {
+		t.Fatal(err)
+	}
+	own, err := client.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := own.Multi(t.Context(),
+		zk.DeleteOp("/node", -1), zk.CreateOp("/node", []byte("one"), zk.Ephemeral)); err != nil {
+		t.Fatal(err)
+	}
+	awaitNode(t, sess, "/node", is("two"))
+}
+
+// A Set names the version that was read. So one that comes late, after another, does not bring back its old data.
+func TestSetIsRefusedIfTheDataHasChangedSinceItWasRead(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	sess := srv.Session(t, time.Minute)
+	n := keep(t, srv.Client(t, time.Minute), "/node", "one", member.NodeConfig{})
+	if err := n.Await(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	arrived := make(chan struct{})
+	held, release := context.WithCancel(t.Context())
+	var mu sync.Mutex
+	sets := 0
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		if r.Op != zktest.OpSetData || r.Session == sess.ID() {
+			return zktest.Pass
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if sets++; sets > 1 {
+			return zktest.Pass
+		}
+		close(arrived)
+		return zktest.Until(held)
+	})
+	set := make(chan error, 1)
+	go func() { set <- n.Set(within(t), []byte("two")) }()
+	<-arrived
+	if _, err := sess.Set(t.Context(), "/node", []byte("theirs"), -1); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if err := <-set; err != nil {
+		t.Fatal(err)
+	}
+	data, stat := mustGet(t, sess, "/node")
+	mu.Lock()
+	defer mu.Unlock()
+	if data != "two" || sets != 2 || stat.Version != 2 {
+		t.Errorf("%q, version %d after %d sets of ours, want the first one refused", data, stat.Version, sets)
+	}
+}
+
+// Another program has replaced a lasting node. It is not ours any more, not even if the removal is on its way.
+func TestCloseLeavesANodeThatHasReplacedOurs(t *testing.T) {
+	t.Parallel()
+	for i := range 4 {
+		before, unsure := i%2 == 0, i < 2
+		srv := server(t)
+		sess := srv.Session(t, time.Minute)
+		srv.Control(func(r zktest.Request) zktest.Fault {
+			if unsure && r.Op == zktest.OpCreate && r.Nth == 1 {
+				return zktest.DropReply
+			}
+			return zktest.Pass
+		})
+		n := keep(t, srv.Client(t, time.Minute), "/node", "one", member.NodeConfig{Mode: member.Persistent})
+		if err := n.Await(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		arrived := make(chan struct{})
+		held, release := context.WithCancel(t.Context())
+		var once sync.Once
+		srv.Control(func(r zktest.Request) zktest.Fault {
+			at := "/node"
+			if before {
+				at += "-none" // the request before the look
+			}
+			if r.Op == zktest.OpDelete && r.Path == at && r.Session != sess.ID() {
+				once.Do(func() { close(arrived) })
+				return zktest.Until(held)
+			}
+			return zktest.Pass
+		})
+		_ = n.Close()
+		<-arrived
+		if _, err := sess.Multi(t.Context(), zk.DeleteOp("/node", -1),
+			zk.CreateOp("/node", nil, zk.Persistent), zk.SetOp("/node", []byte("one"), 0)); err != nil {
+			t.Fatal(err)
+		}
+		release()
+		if err := n.CloseWait(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		if data, _ := mustGet(t, sess, "/node"); data != "one" {
+			t.Errorf("%q", data)
+		}
+	}
+}
+
+// The child is touched twice in each TTL, so that one touch may fail, and goes when it is touched no more.
+func TestNodeWithATTLGoesAfterTheLastTouch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 10 * time.Second
+		var net zktest.Net
+		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
+		sess := srv.Session(t, time.Hour)
+		n := keep(t, srv.Client(t, time.Minute), "/node", "x",
+			member.NodeConfig{Mode: member.Persistent, TTL: ttl})
+		if err := n.Await(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		_, first := mustGet(t, sess, "/node/touch")
+		time.Sleep(10*ttl + ttl/4) // in the bubble no time passes
+		if _, now := mustGet(t, sess, "/node/touch"); now.Czxid != first.Czxid || now.Version-first.Version != 20 {
+			t.Errorf("touched %d times in ten TTLs", now.Version-first.Version)
+		}
+		if err := n.CloseWait(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * ttl)
+		if _, there, err := sess.Exists(t.Context(), "/node"); there || err != nil {
+			t.Errorf("there after the TTL: %v, %v", there, err)
+		}
+	})
+}

@@ -1,0 +1,159 @@
+package queue
+
+// Taking over claims that were given back or left behind.
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// leftBehind returns the claims that may be taken over, in the order of their places: free ones, and those whose
+// owner is gone.
+//
+// It only asks which owners are gone if the list of consumers has changed since it last asked. It sets the watch on
+// that list before it lists the claims, so that a consumer that goes later fires the watch, and the claims of one
+// that went before are seen. Consumers are listed once more after the claims: see listClaims.
+func (f *fetcher) leftBehind(ctx context.Context) ([]claim, error) {
+	d := f.co.d
+	d.mu.Lock()
+	known := !f.co.left.hasFired()
+	d.mu.Unlock()
+	if !known {
+		_, _, w, err := f.co.sess.ChildrenW(ctx, d.layout.path(dirConsumers))
+		if err != nil {
+			return nil, err
+		}
+		b := f.co.sess.Batch()
+		claims, consumers := b.Children(d.layout.path(dirClaims)), b.Children(d.layout.path(dirConsumers))
+		b.Send()
+		list, live, err := d.layout.owned(ctx, claims, consumers)
+		if err != nil {
+			w.Close()
+			return nil, err
+		}
+		f.orphans = slices.DeleteFunc(list, func(c claim) bool { return !c.free })
+		f.consumers = max(1, live)
+		if f.spread = min(f.spread, f.consumers); f.spread == 0 {
+			f.spread = max(1, f.consumers/4) // consumers that come together meet
+		}
+		d.mu.Lock()
+		f.co.left = &watch{w: w}
+		d.mu.Unlock()
+	}
+	names, _, err := f.co.sess.Children(ctx, d.layout.path(dirFree))
+	free, err := d.layout.freed(zk.Children{Names: names}, err)
+	d.mu.Lock()
+	f.co.claims = len(free)
+	d.mu.Unlock()
+	return inPlace(append(free, f.orphans...)), err
+}
+
+// maxTries is how many claims a consumer tries to take over before it lists them anew: the list grows old.
+const maxTries = 3
+
+// adoptAny takes over one of the claims, which are in the order of their places: the first that exists; or, if others
+// take some at the same time, one of the first few.
+func (f *fetcher) adoptAny(ctx context.Context, claims []claim) (bool, error) {
+	for tries := 0; len(claims) > 0; {
+		i := rand.IntN(min(f.spread, len(claims)))
+		ok, err := f.adopt(ctx, &claims[i])
+		switch {
+		case errors.Is(err, errTaken):
+			if tries++; tries == maxTries {
+				return false, err
+			}
+		case ok || err != nil:
+			if ok && tries == 0 {
+				f.metNone()
+			}
+			return ok, err
+		}
+		claims = slices.Delete(claims, i, i+1)
+	}
+	return false, nil
+}
+
+// metOthers records that another consumer was quicker, and metNone that none was. Consumers that meet others choose
+// among as many claims as will keep them apart. A consumer that is alone always takes the first.
+func (f *fetcher) metOthers() { f.spread = min(2*f.spread, f.consumers) }
+
+func (f *fetcher) metNone() { f.spread = max(1, f.spread-(f.spread+7)/8) }
+
+// adopt takes over a claim that was given back, or left behind by a consumer that is gone. Items that were delivered
+// there count as tried. What there is no room for becomes free claims, as many as there are consumers.
+func (f *fetcher) adopt(ctx context.Context, c *claim) (bool, error) {
+	d := f.co.d
+	data, stat, err := f.co.sess.Get(ctx, c.path)
+	if errors.Is(err, zk.NoNode) {
+		f.adopted(c)
+		f.metOthers()
+		return false, errTaken
+	}
+	if err != nil {
+		return false, err
+	}
+	old, ok := parseRange(data)
+	if !ok {
+		f.adopted(c)
+		return false, nil // not a claim; it is in no consumer's way
+	}
+	left := func(itemRange) bool { return true }
+	if c.owner != freeOwner {
+		if left, err = f.unfinished(ctx, c, &old); err != nil {
+			return false, err
+		}
+	}
+	s, rest := old.split()
+	if s.empty() {
+		s, rest = rest, itemRange{Last: -1}
+	}
+	d.mu.Lock()
+	room := f.mayClaim(f.co.room())
+	parts := max(1, min(f.consumers, f.maxParts()/2))
+	var free []itemRange
+	for _, s := range []itemRange{s.from(s.First + room), rest} {
+		free = append(free, s.cut(max(room, (s.size()+parts-1)/parts))...)
+	}
+	free = slices.DeleteFunc(free, func(s itemRange) bool { return !left(s) })
+	s = s.upTo(s.First + room - 1)
+	ready := d.layout.readyList(c.priority)
+	l := f.newLease(ready, place{c.priority, c.segment, s.First}, s)
+	ops := append([]zk.Op{takeOver(c.path, stat.Version)}, f.makeFree(ready, l.place, free)...)
+	d.mu.Unlock()
+	if err := f.make(l, ops...); err != nil {
+		return false, err // it may still exist: its owner has written it meanwhile
+	}
+	f.adopted(c)
+	d.mu.Lock()
+	// Other claims may come before what was claimed ahead: more that was left behind with this one, and items that its
+	// owner gave back, which are claims of their own. A consumer that keeps apart from others leaves those to them.
+	f.co.dirty = f.co.dirty || f.spread == 1 && (len(f.co.leases) > 0 || len(l.claimed.Except) > 0)
+	d.mu.Unlock()
+	return f.fill(l)
+}
+
+// unfinished makes a range that a consumer has left behind begin with the first item that it has not finished, if
+// there is one, and returns a function that tells whether something is left of a part of it. No other consumer
+// finishes what that one had claimed, so an item that does not exist now never will.
+func (f *fetcher) unfinished(ctx context.Context, c *claim, s *itemRange) (func(itemRange) bool, error) {
+	items, err := f.co.d.layout.readyList(c.priority).Items(ctx, f.co.sess, c.segment)
+	if err != nil {
+		return nil, err
+	}
+	if i, _ := slices.BinarySearch(items, s.First); i < len(items) && items[i] <= s.Last {
+		s.First = items[i]
+	}
+	return func(s itemRange) bool {
+		i, _ := slices.BinarySearch(items, s.First)
+		return i < len(items) && items[i] <= s.Last
+	}, nil
+}
+
+// adopted forgets a claim of a consumer that is gone, after it was taken over.
+func (f *fetcher) adopted(c *claim) {
+	f.orphans = slices.DeleteFunc(f.orphans, func(o claim) bool { return o.path == c.path })
+}

@@ -1,0 +1,162 @@
+package queue
+
+// Making claims.
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/segment"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// claimBehind claims the items of a segment from a place up to end, or as many as there is room for: it moves the
+// ready list's cursor behind them, on condition that no other consumer has moved it, and creates a claim's node, in
+// one transaction.
+//
+// All consumers share the cursor, and one that finds it moved has asked in vain. So a consumer that has met others
+// here moves it further, and makes free claims of what it does not need: as many as consumers need at the same time,
+// each of which is taken by itself.
+func (f *fetcher) claimBehind(ready *segment.List, at place, end int, class string, version int32) (*lease, error) {
+	d := f.co.d
+	d.mu.Lock()
+	room := f.mayClaim(f.co.room())
+	if segment.Large([]byte(class)) {
+		room = min(room, maxLarge)
+	}
+	s := itemRange{First: at.item, Last: end - 1, Class: class}
+	var free []itemRange
+	if f.spread > 1 && f.co.claims < maxPutBack/2 {
+		free = s.from(at.item + room).upTo(at.item + room*(1+min(2*f.spread, f.maxParts())) - 1).cut(room)
+	}
+	s = s.upTo(at.item + room - 1)
+	next := s.Last + 1
+	if len(free) > 0 {
+		next = free[len(free)-1].Last + 1
+	}
+	l := f.newLease(ready, at, s)
+	cursor := segment.Cursor{Segment: at.segment, Item: next}
+	ops := append([]zk.Op{zk.SetOp(ready.Dir, cursor.Encode(), version)}, f.makeFree(ready, at, free)...)
+	d.mu.Unlock()
+	return l, f.make(l, ops...)
+}
+
+// makeFree returns the operations that create free claims, and change the ready list's change node: waiting consumers
+// may have looked for free claims before, and at the cursor afterwards.
+func (f *fetcher) makeFree(ready *segment.List, at place, free []itemRange) []zk.Op {
+	var ops []zk.Op
+	for _, s := range free {
+		path := f.co.freePath(place{at.priority, at.segment, s.First})
+		ops = append(ops, f.co.d.layout.store.CreateOp(path, s.encode()))
+	}
+	if len(free) > 0 {
+		ops = append(ops, zk.SetOp(ready.Change, nil, -1))
+	}
+	return ops
+}
+
+// maxParts is how many free claims one transaction may create: those that fit into a packet, and no more than are
+// taken while they are fresh.
+func (f *fetcher) maxParts() int {
+	each := 3*segment.OpSize + len(f.co.d.layout.root) + f.co.d.layout.store.ACLSize()
+	return max(1, min(64, (f.co.d.cfg.MaxPacket-headroom)/each))
+}
+
+// newLease returns what is to be a claim of a range that begins at a place. It marks those of its items that are
+// about to be delivered. The caller holds the dispatcher's mutex.
+func (f *fetcher) newLease(ready *segment.List, at place, s itemRange) *lease {
+	s.Delivered = s.First + min(f.co.markAt(at), s.size()) - 1
+	f.co.seen[ready] = max(f.co.seen[ready], at.segment)
+	return &lease{
+		co: f.co, path: f.co.d.layout.path(dirClaims, claimName(at, f.co.id, f.co.nextSerial())), list: ready,
+		place: at, asked: time.Now(), size: s.size(), writing: make(chan struct{}, 1),
+		leaseState: leaseState{claimed: s},
+	}
+}
+
+// errTaken says that another consumer was quicker to claim the same.
+var errTaken = fmt.Errorf("%w, and has claimed the same", errAgain)
+
+// make creates a claim's node in one transaction with other operations, the first of which is refused if another
+// consumer was quicker: then it returns errTaken.
+func (f *fetcher) make(l *lease, ops ...zk.Op) error {
+	d := f.co.d
+	ops = append([]zk.Op{zk.CheckOp(f.co.node, -1), d.layout.store.CreateOp(l.path, l.claimed.encode())}, ops...)
+	own := len(ops)
+	d.mu.Lock()
+	ops = append(ops, zk.CheckOp(d.layout.path(dirGate), f.co.version))
+	d.mu.Unlock()
+	if f.limit != nil {
+		ops = append(ops, f.limit.op(d, l.size))
+	}
+	for {
+		results, err := f.co.sess.Multi(f.co.ctx, ops...)
+		if err == nil {
+			l.token = results[0].Zxid
+			return nil
+		}
+		failed, refused := errors.AsType[*zk.MultiError](err)
+		switch {
+		case refused && failed.Index == 0:
+			f.co.Gone(f.co.node)
+			return f.co.err()
+		case refused && failed.Index == 1 && errors.Is(failed, zk.NoNode):
+			d.recheckNodes()
+			return errAgain
+		case refused && failed.Index >= own && errors.Is(failed, zk.BadVersion): // another consumer has used the rate
+			if failed.Index == own {
+				f.forgetGate()
+			}
+			return errAgain
+		case refused && failed.Index == 2 && (errors.Is(failed, zk.BadVersion) || errors.Is(failed, zk.NoNode)):
+			f.metOthers()
+			return errTaken
+		case refused && errors.Is(failed, zk.NoNode): // another client has removed the change node, or the directory
+			d.recheckNodes()
+			return cmp.Or(l.list.Mend(f.co.ctx, f.co.sess), errAgain)
+		case f.co.err() != nil:
+			return f.co.err()
+		case !errors.Is(err, zk.ErrConnectionLost):
+			return err
+		}
+		// No other consumer creates a node of this name: it tells whether we have.
+		there, err := f.co.exist(l.path)
+		if err != nil {
+			return err
+		}
+		if there[0].Exists {
+			l.token = there[0].Stat.Czxid
+			return nil
+		}
+	}
+}
+
+// exist tells which nodes exist, after everything that this session has sent before was done or never will be.
+func (co *consumer) exist(paths ...string) ([]zk.Existence, error) {
+	for {
+		b := co.sess.Batch()
+		passed := line.Barrier(b, co.node)
+		looks := make([]*zk.Future[zk.Existence], len(paths))
+		for i, path := range paths {
+			looks[i] = b.Exists(path)
+		}
+		b.Send()
+		there := make([]zk.Existence, len(paths))
+		err := passed(co.ctx)
+		for i := 0; i < len(looks) && err == nil; i++ {
+			there[i], err = looks[i].Get(co.ctx)
+		}
+		if err == nil {
+			return there, nil
+		}
+		if err := co.err(); err != nil {
+			return nil, err
+		}
+		if !errors.Is(err, zk.ErrConnectionLost) {
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package queue
+
+// The transactions that finish an item.
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/seed-a3166700/turnstile/internal/segment"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// removal says how an item is removed.
+type removal struct {
+	ops   []zk.Op              // the caller's, in the same transaction
+	to    func() *segment.List // where data is appended; nil for nowhere
+	data  []byte
+	final bool // the item does not come again: the next one of its group is ready
+}
+
+// remove removes the item in one transaction with other operations, and appends data to another list, if there is
+// one.
+//
+// The transaction checks that the claim's node exists. A consumer that takes a claim over removes that node, so a
+// consumer that has lost its claim finishes nothing. Only the claim's owner removes the item's node: if it does not
+// exist after an unknown outcome, the transaction was done.
+func (it *Item) remove(r removal) error {
+	co, path := it.co, it.Path()
+	for try := 1; ; try++ {
+		if err := co.err(); err != nil {
+			return err
+		}
+		var c *segment.List
+		var end segment.Tail
+		var next succession
+		var err error
+		if r.to != nil {
+			c = r.to()
+			end, err = c.Find(co.ctx, co.sess)
+		}
+		if err == nil && r.final && it.rec.Group != "" {
+			next, err = co.d.succeed(co.ctx, co.sess, it.rec.Group)
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, errAgain), it.co.d.missing(err), errors.Is(err, zk.ErrConnectionLost):
+			continue
+		default:
+			return co.orLost(err)
+		}
+		p := co.d.layout.store.NewTxn()
+		if c != nil {
+			p.Assume(c, end)
+			p.Append(c, r.data)
+		}
+		if err := next.append(co.ctx, co.sess, p); err != nil {
+			if co.d.missing(err) || errors.Is(err, zk.ErrConnectionLost) {
+				continue
+			}
+			return co.orLost(err)
+		}
+		co.marks.order.Lock()
+		e := co.beginAck(c == nil, it)
+		own := e.ops()
+		guards := slices.Concat([]zk.Op{zk.DeleteOp(path, -1), own[0]}, r.ops, next.ops, own[1:])
+		for _, op := range guards {
+			p.Guard(op)
+		}
+		sent := co.send(p.Ops())
+		co.marks.order.Unlock()
+		results, err := sent.Get(co.ctx)
+		if err == nil {
+			p.Done(results)
+			it.co.d.clock.saw(results[len(guards)-1].Stat.Mtime) // 0 unless the last guard has set something
+			e.end(true)
+			return nil
+		}
+		failed, refused := errors.AsType[*zk.MultiError](err)
+		switch {
+		case refused && failed.Index == 0 && errors.Is(failed, zk.NoNode):
+			e.end(false)
+			it.lease.finished(1) // there is nothing left to claim
+			return errItemRemoved
+		case refused && errors.Is(failed, zk.NoNode) &&
+			(failed.Index == 1 || failed.Index >= 2+len(r.ops)+len(next.ops) && failed.Index < len(guards)):
+			e.end(false)
+			co.claimRemoved()
+			return co.err()
+		case p.Stale(err), refused && next.changed(failed, 2+len(r.ops)):
+			e.end(false)
+			continue
+		case refused && failed.Index >= 2 && failed.Index < 2+len(r.ops):
+			e.end(false)
+			return co.orLost(ofCaller(failed, 2, len(r.ops)))
+		case zk.OutcomeOf(err) != zk.Unknown:
+			e.end(false)
+			return co.orLost(err)
+		}
+		there, lookErr := co.exist(path)
+		if lookErr != nil {
+			e.end(false)
+			return co.orLost(errors.Join(err, lookErr))
+		}
+		e.end(!there[0].Exists)
+		if !there[0].Exists {
+			return nil
+		}
+		if try >= maxBroken && len(r.ops) > 0 {
+			return fmt.Errorf("not done, and the connection broke %d times in a row; "+
+				"do the servers accept a request of this size? %w", try, err)
+		}
+	}
+}
+
+// moveToDead moves the item to the dead letters.
+func (it *Item) moveToDead(reason string) error {
+	dead := *it.rec
+	dead.Priority, dead.Attempts = it.lease.priority, it.attempt
+	dead.Enqueued = it.EnqueuedAt().UnixMilli()
+	dead.Delay, dead.Due = 0, 0
+	dead.Reason = segment.Shorten(reason)
+	data := dead.Encode()
+	if it.rec.Priority == corrupt && len(data) > it.co.d.largest() {
+		// A node that is not an item may be as large as a packet, and then no transaction could hold it. It stays
+		// where it is, and is not delivered: the cursor is behind it.
+		it.lease.finished(1)
+		return nil
+	}
+	err := it.remove(removal{to: it.co.d.layout.deadLetters, data: data, final: true})
+	if err == nil {
+		it.co.d.died()
+	}
+	if hook := it.co.d.cfg.Hooks.Dead; hook != nil && err == nil {
+		hook(it.co.ctx, it.ID(), reason)
+	}
+	return err
+}
+
+// putBack makes the item free for all, in its old place: its claim excludes it from now on, and a free claim holds
+// it. That claim counts so many tries beside the attempts that the item's data counts.
+func (it *Item) putBack(tries int) error {
+	l, co, d := it.lease, it.co, it.co.d
+	if err := l.beginWrite(co.ctx); err != nil {
+		return co.orLost(err)
+	}
+	defer l.endWrite()
+	for {
+		if err := co.err(); err != nil {
+			return err
+		}
+		d.mu.Lock()
+		kept := l.claimed
+		kept.Except = append(slices.Clone(kept.Except), it.seq)
+		last := l.ends(1)
+		free := co.freePath(place{l.priority, l.segment, it.seq})
+		d.mu.Unlock()
+		back := itemRange{First: it.seq, Last: it.seq, Delivered: it.seq - 1, Tries: tries}
+		own := zk.SetOp(l.path, kept.encode(), -1)
+		if last {
+			own = zk.DeleteOp(l.path, -1)
+		}
+		_, err := co.sess.Multi(co.ctx, own,
+			zk.CheckOp(it.Path(), -1),
+			d.layout.store.CreateOp(free, back.encode()),
+			zk.SetOp(l.list.Change, nil, -1))
+		failed, refused := errors.AsType[*zk.MultiError](err)
+		switch {
+		case err == nil:
+		case refused && failed.Index == 0 && errors.Is(failed, zk.NoNode):
+			co.claimRemoved()
+			return co.err()
+		case refused && failed.Index == 1 && errors.Is(failed, zk.NoNode):
+			l.finished(1) // there is nothing left to give back
+			return errItemRemoved
+		case refused && failed.Index == 3 && errors.Is(failed, zk.NoNode):
+			err := l.list.Mend(co.ctx, co.sess) // another client has removed the change node
+			if err != nil && !d.missing(err) && !errors.Is(err, zk.ErrConnectionLost) {
+				return co.orLost(err)
+			}
+			continue
+		case zk.OutcomeOf(err) != zk.Unknown:
+			return co.orLost(err)
+		default:
+			// Only this consumer writes the claim's node, so it tells whether it has.
+			s, there, lookErr := l.readNode(co.ctx)
+			if lookErr != nil {
+				return co.orLost(errors.Join(err, lookErr))
+			}
+			if there && !slices.Contains(s.Except, it.seq) {
+				continue
+			}
+		}
+		d.mu.Lock()
+		l.claimed = kept
+		l.nodeGone = l.nodeGone || last
+		co.dirty = true
+		d.mu.Unlock()
+		l.finished(1)
+		return nil
+	}
+}
+
+// maxPutBack is up to how many free claims an item that is given back gets one of its own: they are listed, and a
+// list must stay far smaller than a packet.
+const maxPutBack = 1000
+
+// mayPutBack reports whether one more item may have a claim of its own, and counts it.
+func (co *consumer) mayPutBack() bool {
+	co.d.mu.Lock()
+	defer co.d.mu.Unlock()
+	co.claims++
+	return co.claims <= maxPutBack
+}

@@ -17,8 +17,8 @@ import (
 // The parties of a round come again with names by which the lowest member stays the lowest, see nodeName. They expect
 // that: the lowest one leads. It watches the list of members and opens the barrier, and at the end it closes it, as in
 // every round. The others rely on it. They write twice, to come and to leave, and read nothing: a persistent watch on
-// the ready node tells them of the opening and of the end, see news. If anything is not as expected, a party does what it
-// does in its first round, from where it is: it looks.
+// the ready node tells them of the opening and of the end, see news. If anything is not as expected, a party does what
+// it does in its first round, from where it is: it looks.
 
 // A past is what a party knows that has left a barrier closed.
 type past struct {
@@ -186,7 +186,7 @@ func (e *entrant) relied() *Member {
 // lead waits until all have come, and opens the barrier.
 func (e *entrant) lead(ctx context.Context) (*Member, error) {
 	for {
-		list, err := e.sess.Batch(), error(nil)
+		list := e.sess.Batch()
 		listed := list.ChildrenW(e.double.path)
 		list.Send()
 		children, err := listed.Get(ctx)
@@ -213,8 +213,8 @@ func (e *entrant) leadWith(ctx context.Context, children zk.WatchedChildren) (m 
 }
 
 // askLeader finds out the round of a member that has come again, when there is no ready node any more. If the leader is
-// gone, too, or has not opened the barrier, those that came before this member are of its round; to wait for others could
-// be to wait for ever, because they may have come for the next round.
+// gone, too, or has not opened the barrier, those that came before this member are of its round; to wait for others
+// could be to wait for ever, because they may have come for the next round.
 func (m *Member) askLeader(ctx context.Context) error {
 	stat, exists, err := m.sess.Exists(ctx, m.path(m.lowest))
 	if err != nil {

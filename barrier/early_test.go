@@ -3,8 +3,8 @@ package barrier_test
 // Members that have deleted their nodes and rely on the lowest one.
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -47,7 +47,7 @@ func inSeveralRounds(
 	t.Helper()
 	t.Parallel()
 	for rounds := range 4 {
-		t.Run(fmt.Sprint(rounds), func(t *testing.T) {
+		t.Run(strconv.Itoa(rounds), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				members, clients := w.three(rounds)
 				test(t, w, members, clients)

@@ -85,9 +85,9 @@ func (m *Member) others(ctx context.Context, sess *zk.Session) (*crowd, error) {
 // presumedRound is the round of a member whose connection broke before it learned that, and after it sent its deletion.
 //
 // If the barrier is open it is this round, or one that was opened without this member; it does no harm to wait for the
-// end of that. If the barrier is closed, the round is over, and all have left; only a party of kazoo's closes it when it
-// begins to leave. Members that came before this one are of its round in any case. To wait for others that came after it
-// could be to wait for ever, because they may wait for this member to come again.
+// end of that. If the barrier is closed, the round is over, and all have left; only a party of kazoo's closes it when
+// it begins to leave. Members that came before this one are of its round in any case. To wait for others that came
+// after it could be to wait for ever, because they may wait for this member to come again.
 func (m *Member) presumedRound(ready zk.Existence) int64 {
 	if ready.Exists {
 		return ready.Stat.Czxid

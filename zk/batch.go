@@ -302,8 +302,8 @@ func (f *Future[T]) Get(ctx context.Context) (T, error) {
 	return f.value(c), nil
 }
 
-// Zxid returns the transaction of a write that has succeeded, and after any other reply the last one that the server had
-// done. It is 0 if there is no reply. Call it after Get.
+// Zxid returns the transaction of a write that has succeeded, and after any other reply the last one that the server
+// had done. It is 0 if there is no reply. Call it after Get.
 func (f *Future[T]) Zxid() int64 {
 	select {
 	case <-f.call.done:

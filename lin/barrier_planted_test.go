@@ -36,30 +36,37 @@ var ungathered = bug{"barrier/commit.go", "c.rec.Gathered || c.arrived+len(dead)
 var arrived = bug{"barrier/join.go", "dir := rec.Behind[0]", "dir := rec.Arrived"}
 
 func TestBarrierIsFoundWhoseWaitersAreHasty(t *testing.T) {
+	t.Parallel()
 	findInBarriers(t, hasty, "let through what it should not")
 }
 
 func TestBarrierIsFoundThatOpensWithoutOne(t *testing.T) {
+	t.Parallel()
 	findInBarriers(t, tooFew, "entered before 3 had come")
 }
 
 func TestBarrierIsFoundThatAPartyLeavesTooEarly(t *testing.T) {
+	t.Parallel()
 	findInBarriers(t, tooEarly, "left before all were ready to")
 }
 
 func TestBarrierIsFoundThatKeepsAPartyThatGaveUp(t *testing.T) {
+	t.Parallel()
 	findInBarriers(t, staying, "not all were served")
 }
 
 func TestBarrierIsFoundWhoseRoundsPassWithoutOne(t *testing.T) {
+	t.Parallel()
 	findInBarriers(t, tooFewRound, "by 2 of 3 parties")
 }
 
 func TestBarrierIsFoundWhoseRoundsBeginWithoutOne(t *testing.T) {
+	t.Parallel()
 	findInBarriers(t, ungathered, "round 1 was passed by")
 }
 
 func TestBarrierIsFoundWhoseRoundsDoNotWait(t *testing.T) {
+	t.Parallel()
 	findInBarriers(t, arrived, "was left behind whose session lived")
 }
 

@@ -27,6 +27,7 @@ var byVersion = bug{
 }
 
 func TestBugIsFoundThatComparesVersionsInCaches(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it builds and runs a program")
 	}

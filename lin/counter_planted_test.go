@@ -16,14 +16,17 @@ var overlapping = bug{"counter/sequence.go", "span{end - n + 1, n}", "span{end -
 var versioned = bug{"counter/value.go", "now.stat.Mzxid != old.Mzxid", "now.stat.Version != old.Version"}
 
 func TestCounterIsFoundThatRepeatsAfterALostReply(t *testing.T) {
+	t.Parallel()
 	findInCounters(t, repeated, "is not that of a counter")
 }
 
 func TestSequenceIsFoundThatRepeatsAnId(t *testing.T) {
+	t.Parallel()
 	findInCounters(t, overlapping, "was given out twice")
 }
 
 func TestValueIsFoundThatComparesTheVersionOfARecreatedNode(t *testing.T) {
+	t.Parallel()
 	findInCounters(t, versioned, "is not that of a value")
 }
 

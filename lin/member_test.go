@@ -33,13 +33,15 @@ func TestMembersKeepTheirPromisesUnderRandomFaults(t *testing.T) {
 var unawaited = bug{"member/partition_run.go", "err := own.Await(ctx)", "err := error(nil)"}
 
 // forgotten is that of a member that leaves its node behind.
-var forgotten = bug{"member/keeper.go", "err := k.remove(sess)", "err := error(nil)"}
+var forgotten = bug{"member/leave.go", "err := k.remove(sess)", "err := error(nil)"}
 
 func TestPartitionerIsFoundThatDoesNotWaitForItsTurn(t *testing.T) {
+	t.Parallel()
 	findInMembers(t, memberTrial{}, unawaited, "is not that of a mutex")
 }
 
 func TestGroupIsFoundThatLeavesNodesBehind(t *testing.T) {
+	t.Parallel()
 	findInMembers(t, memberTrial{names: []string{"group-0", "party-slow"}}, forgotten, "do not all see each other")
 }
 

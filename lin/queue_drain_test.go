@@ -17,7 +17,7 @@ import (
 // drain takes everything out of a queue, as a consumer that is alone, and checks that nothing else is left.
 func (e *epoch) drain(place string, sess *zk.Session) error {
 	path := e.root + "/" + place
-	for _, dir := range []string{"/consumers", "/waiters"} {
+	for _, dir := range []string{"/consumers", "/waiters", "/periodic"} {
 		if err := e.noOrphans(sess, path+dir); err != nil {
 			return err
 		}
@@ -44,6 +44,16 @@ func (e *epoch) drain(place string, sess *zk.Session) error {
 		return err
 	}
 	d.lookAtPause(ctx)
+	if queueKinds[place].rate.Items > 0 {
+		if err := d.lift(ctx); err != nil {
+			return err
+		}
+	}
+	if queueKinds[place].every > 0 {
+		if err := d.goesOn(ctx); err != nil {
+			return err
+		}
+	}
 	err := d.drain(ctx)
 	if err == nil && queueKinds[place].requeues {
 		err = d.raise(ctx)

@@ -66,6 +66,12 @@ func (j *queueJournal) note(r report) {
 	if r.Pause != nil {
 		q.seen.Pauses = append(q.seen.Pauses, *r.Pause)
 	}
+	if r.Rate != nil {
+		q.seen.Rates = append(q.seen.Rates, *r.Rate)
+	}
+	if r.Periodic != nil {
+		q.seen.Periodic = append(q.seen.Periodic, *r.Periodic)
+	}
 	if p := r.Requeue; p != nil {
 		q.seen.Requeues, _ = noted(q.seen.Requeues, q.requeues, callID{p.Client, p.Serial}, *p)
 	}
@@ -89,12 +95,18 @@ func (j *queueJournal) found(place string, dead []lincheck.Dead, marks []string)
 	q.seen.Dead, q.seen.Marks = dead, marks
 }
 
-// busy returns the number and the session of a consumer that has an item of the queue.
+// busy returns the number and the session of a consumer that has an item of the queue, or the number of the client that
+// puts periodic items.
 func (j *queueJournal) busy(place string) (number int, session int64, known bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	q := j.queues[place]
-	if q == nil || len(q.seen.Deliveries) == 0 {
+	switch {
+	case q == nil:
+		return 0, 0, false
+	case len(q.seen.Periodic) > 0:
+		return q.seen.Periodic[len(q.seen.Periodic)-1].Client, 0, true
+	case len(q.seen.Deliveries) == 0:
 		return 0, 0, false
 	}
 	d := q.seen.Deliveries[q.last]
@@ -148,6 +160,12 @@ func (j *queueJournal) count() string {
 		}
 		if n := len(q.seen.Pauses); n > 0 {
 			counts[len(counts)-1] += fmt.Sprintf(", %d looks at its pauses", n)
+		}
+		if n := len(q.seen.Rates); n > 0 {
+			counts[len(counts)-1] += fmt.Sprintf(", %d looks at its rate", n)
+		}
+		if n := len(q.seen.Periodic); n > 0 {
+			counts[len(counts)-1] += fmt.Sprintf(", %d periodic puts", n)
 		}
 		if n := len(q.seen.Requeues); n > 0 {
 			back := 0

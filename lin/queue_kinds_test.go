@@ -3,6 +3,7 @@
 package lin_test
 
 import (
+	"errors"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
@@ -19,6 +20,9 @@ const (
 	deadQueue   = "queue-dead"   // items die soon and are put back
 	purgedQueue = "queue-purged" // all clients but the quiet ones consume, and sometimes a client purges
 	sweptQueue  = "queue-swept"  // has one consumer at a time, so its purges leave nothing
+	groupQueue  = "queue-group"  // its items are in groups
+	rateQueue   = "queue-rate"   // has a rate, below that of its puts
+	tickQueue   = "queue-tick"   // all clients but the quiet ones repeat a periodic item, and nothing else is put
 )
 
 // queueKind is how clients use a queue.
@@ -32,6 +36,9 @@ type queueKind struct {
 	requeues bool // consumers put dead letters back
 	purges   bool // consumers purge it
 	pauses   bool // consumers pause it
+
+	rate  queue.Rate    // of deliveries
+	every time.Duration // between the times of its periodic item
 }
 
 // loneClient is the number, in its process, of the client that is a queue's only consumer.
@@ -66,6 +73,18 @@ var queueKinds = map[string]queueKind{
 	sweptQueue: {takers: 1, hands: handful, lone: true, home: 1, purges: true, cfg: queue.Config{
 		MaxAttempts: -1, Prefetch: 20, Linger: 200 * time.Millisecond, Backoff: backoff,
 	}},
+	groupQueue: {takers: 2, hands: 2 * handful, cfg: queue.Config{
+		MaxAttempts: 4, Prefetch: 10, Linger: 100 * time.Millisecond, Backoff: backoff,
+	}},
+	rateQueue: {
+		takers: 1, hands: handful, rate: queue.Rate{Items: 20, Per: time.Second, Burst: 4},
+		cfg: queue.Config{
+			MaxAttempts: -1, Prefetch: 10, Linger: 100 * time.Millisecond, Backoff: backoff,
+		},
+	},
+	tickQueue: {takers: 1, hands: handful, every: 100 * time.Millisecond, cfg: queue.Config{
+		MaxAttempts: -1, Prefetch: 10, Linger: 100 * time.Millisecond, Backoff: backoff,
+	}},
 }
 
 var backoff = queue.Backoff{First: 50 * time.Millisecond, Max: 500 * time.Millisecond}
@@ -83,6 +102,7 @@ func (k queueKind) rules(lives, cut int) lincheck.QueueRules {
 	rules := lincheck.QueueRules{
 		MaxAttempts: max(0, k.cfg.MaxAttempts), Reach: 2 * lives * claimed,
 		Spare: lives*2*k.hands + cut*purgeSize, MaxItems: k.cfg.MaxItems,
+		Rate: lincheck.QueueRate{Items: k.rate.Items, Per: k.rate.Per, Burst: k.rate.Burst}, Every: k.every,
 	}
 	if k.purges {
 		rules.Reach = 0 // a purge passes over nothing, but what it had claimed when it ended comes again later
@@ -92,12 +112,19 @@ func (k queueKind) rules(lives, cut int) lincheck.QueueRules {
 
 // queueTrial tries queues.
 type queueTrial struct {
+	names    []string // all queues if nil
 	deaf     bool // see orders
 	unproved bool // see orders
 }
 
-func (queueTrial) places() []string {
-	return []string{loneQueue, manyQueue, slowQueue, boundQueue, deadQueue, purgedQueue, sweptQueue}
+func (t queueTrial) places() []string {
+	if t.names != nil {
+		return t.names
+	}
+	return []string{
+		loneQueue, manyQueue, slowQueue, boundQueue, deadQueue, purgedQueue, sweptQueue, groupQueue, rateQueue,
+		tickQueue,
+	}
 }
 
 // marks returns the node below which acknowledgements leave their marks.
@@ -106,6 +133,17 @@ func marks(path string) string { return path + "-marks" }
 func (t queueTrial) prepare(e *epoch, sess *zk.Session) error {
 	for _, place := range t.places() {
 		if _, err := sess.Create(e.t.Context(), marks(e.root+"/"+place), nil, zk.Persistent); err != nil {
+			return err
+		}
+		kind := queueKinds[place]
+		if kind.rate == (queue.Rate{}) {
+			continue
+		}
+		q, err := queue.New(e.client, e.root+"/"+place, kind.cfg)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(q.SetRate(e.t.Context(), kind.rate), q.Close(e.t.Context())); err != nil {
 			return err
 		}
 	}

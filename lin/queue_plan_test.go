@@ -29,16 +29,21 @@ type putPlan struct {
 type putItem struct {
 	priority int
 	delay    time.Duration
+	group    string // if it has one, it has no delay
 	size     int
 	limit    time.Duration // of each attempt; 0: the queue's
 }
 
-// A client has two producers. Each of them draws from some of the queues, from some more often.
+// A client has three producers. Each of them draws from some of the queues, from some more often.
 var (
 	firstQueues = slices.Concat(slices.Repeat([]string{loneQueue}, 7), slices.Repeat([]string{manyQueue}, 11),
 		[]string{slowQueue, slowQueue})
 	otherQueues = []string{boundQueue, boundQueue, deadQueue, purgedQueue, purgedQueue, sweptQueue}
+	lastQueues  = []string{groupQueue, groupQueue, rateQueue}
 )
+
+// groupsOfItems is how many groups the items of a queue are in.
+const groupsOfItems = 6
 
 func newPutPlan(rnd *rand.Rand, places []string) putPlan {
 	s := putPlan{place: places[rnd.IntN(len(places))], pause: upTo(rnd, 200*time.Millisecond)}
@@ -49,7 +54,7 @@ func newPutPlan(rnd *rand.Rand, places []string) putPlan {
 		s.key = fmt.Sprintf("key %d", rnd.IntN(keys))
 	case how < 40:
 		n = 1 + rnd.IntN(10)
-	case how == 40 && s.place != boundQueue:
+	case how == 40 && s.place != boundQueue && s.place != groupQueue:
 		n = 1 + rnd.IntN(200) // more than fit in flight
 	}
 	for range n {
@@ -62,6 +67,10 @@ func newPutPlan(rnd *rand.Rand, places []string) putPlan {
 		}
 		if rnd.IntN(20) == 0 {
 			g.limit = time.Millisecond + upTo(rnd, 30*time.Millisecond)
+		}
+		if s.place == groupQueue {
+			g.delay, g.group = 0, fmt.Sprintf("group %d", rnd.IntN(groupsOfItems))
+			g.size = min(g.size, 4000)
 		}
 		s.items = append(s.items, g)
 	}

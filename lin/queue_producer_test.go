@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
@@ -23,6 +24,9 @@ func tagged(client, serial, i, size int) (tag string, body []byte) {
 
 // tagOf returns the tag of a body.
 func tagOf(body []byte) string {
+	if dueOf(body) > 0 {
+		return string(body)
+	}
 	tag, padding, _ := strings.Cut(string(body), "|")
 	var client, serial, i, size int
 	if _, err := fmt.Sscanf(tag, "%d.%d.%d.%d", &client, &serial, &i, &size); err != nil ||
@@ -38,7 +42,11 @@ func (h *queueClient) produce(ctx context.Context, rnd *rand.Rand, places []stri
 		place string
 		waits bool
 	}
+	places = slices.DeleteFunc(slices.Clone(places), func(s string) bool { return !slices.Contains(h.Places, s) })
 	queues := make(map[key]*queue.Queue)
+	if len(places) == 0 {
+		return
+	}
 	for ctx.Err() == nil {
 		s := newPutPlan(rnd, places)
 		k := key{s.place, s.waits}
@@ -59,8 +67,12 @@ func (h *queueClient) put(ctx context.Context, q *queue.Queue, s putPlan) {
 	var messages []queue.Message
 	for i, g := range s.items {
 		tag, body := tagged(h.number, p.Serial, i, g.size)
-		p.Items = append(p.Items, lincheck.PutItem{Body: tag, Priority: g.priority, Delayed: g.delay > 0})
-		messages = append(messages, queue.Message{Body: body, Priority: g.priority, Delay: g.delay, Timeout: g.limit})
+		p.Items = append(p.Items, lincheck.PutItem{
+			Body: tag, Priority: g.priority, Delayed: g.delay > 0, Group: g.group,
+		})
+		messages = append(messages, queue.Message{
+			Body: body, Priority: g.priority, Delay: g.delay, Timeout: g.limit, Group: g.group,
+		})
 	}
 	var sess *zk.Session
 	var known int64

@@ -61,8 +61,12 @@ func useQueues(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Cl
 		if !quiet(i) {
 			wg.Go(func() { h.produce(ctx, h.random(0), firstQueues) })
 			wg.Go(func() { h.produce(ctx, h.random(1), otherQueues) })
+			wg.Go(func() { h.produce(ctx, h.random(lastRole), lastQueues) })
 		}
 		for k, place := range mine {
+			if queueKinds[place].every > 0 {
+				wg.Go(func() { h.repeat(ctx, place, func() {}) })
+			}
 			if queueKinds[place].lone {
 				wg.Go(func() { h.consumeAlone(ctx, place, h.random(2+2*k)) })
 				continue
@@ -83,6 +87,9 @@ func useQueues(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Cl
 	})
 	return nil
 }
+
+// lastRole is that of a client's last producer. Those of consumers are below.
+const lastRole = 255
 
 // random returns the random numbers of one goroutine.
 func (h *queueClient) random(role int) *rand.Rand {
@@ -207,6 +214,9 @@ func (c *consumer) turn(ctx context.Context, t takePlan) {
 	for _, item := range items {
 		seen = append(seen, c.receive(item, asked, known))
 	}
+	if len(items) > 0 && queueKinds[c.place].rate.Items > 0 {
+		_ = c.lookAtRate(ctx, false) // there may be no answer now
+	}
 	for i := range items {
 		i = len(items) - 1 - i // so that their places, and not the order of their ends, order them
 		c.hold(items[i], seen[i], t.fates[i].hold)
@@ -230,7 +240,11 @@ func (c *consumer) receive(item *queue.Item, asked, known int64) *lincheck.Deliv
 	d := &lincheck.Delivery{
 		Client: c.number, Serial: int(c.serial.Add(1)), Session: item.Session().ID(),
 		Item: item.ID(), Place: item.Path(), Body: tagOf(item.Body()),
-		Priority: item.Priority(), Attempt: item.Attempt(), Token: int64(item.Token()), Asked: asked,
+		Priority: item.Priority(), Group: item.Group(), Attempt: item.Attempt(), Token: int64(item.Token()),
+		Asked: asked, Due: dueOf(item.Body()),
+	}
+	if d.Due > 0 {
+		d.Enqueued = item.EnqueuedAt().UnixMilli()
 	}
 	if c.alone != nil && c.alone == item.Session() {
 		d.Alone, d.Known = true, known

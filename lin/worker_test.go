@@ -6,9 +6,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"os"
+	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -60,6 +63,9 @@ type report struct {
 	Pause *lincheck.PauseState `json:",omitempty"` // after a pause, and after a resume
 	Life  bool                 `json:",omitempty"` // a consumer has begun a session
 
+	Rate     *lincheck.RateState   `json:",omitempty"` // after deliveries of a queue with a rate
+	Periodic *lincheck.PeriodicPut `json:",omitempty"` // after the put
+
 	Recipe json.RawMessage `json:",omitempty"` // of a trial other than locks and queues, in its own form
 }
 
@@ -71,8 +77,13 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	// Tests of planted bugs, which are parallel, mostly wait for their faults.
+	_ = flag.Set("test.parallel", strconv.Itoa(max(plantedAtOnce, runtime.GOMAXPROCS(0)))) // -parallel comes after this
 	os.Exit(m.Run())
 }
+
+// plantedAtOnce is how many planted bugs are looked for at once, at least.
+const plantedAtOnce = 4
 
 // work runs a worker until its standard input ends. After the first line of input every goroutine finishes.
 func work(encoded string) error {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 )
 
 // QueueHistory is what the producers and consumers of one queue saw, and what was found in it at the end. Times are
@@ -15,11 +16,13 @@ import (
 type QueueHistory struct {
 	Puts       []Put
 	Deliveries []Delivery
-	Purges     []Purge      `json:",omitempty"`
-	Requeues   []Requeue    `json:",omitempty"`
-	Pauses     []PauseState `json:",omitempty"`
-	Dead       []Dead       // the dead letters at the end
-	Marks      []string     // the items whose acknowledgement left a mark: see Finish.Marked
+	Purges     []Purge       `json:",omitempty"`
+	Requeues   []Requeue     `json:",omitempty"`
+	Pauses     []PauseState  `json:",omitempty"`
+	Rates      []RateState   `json:",omitempty"`
+	Periodic   []PeriodicPut `json:",omitempty"`
+	Dead       []Dead        // the dead letters at the end
+	Marks      []string      // the items whose acknowledgement left a mark: see Finish.Marked
 	Rules      QueueRules
 }
 
@@ -35,6 +38,8 @@ type QueueRules struct {
 	// MaxItems is the bound in the configuration of the producers; 0: none. A queue with a bound has no last attempt
 	// here.
 	MaxItems int
+	Rate     QueueRate     // as SetRate has set it before the first delivery
+	Every    time.Duration // between the times of the schedule of periodic items; 0: there are none
 }
 
 // Put is a call that put items, or tried to.
@@ -61,7 +66,8 @@ type Put struct {
 type PutItem struct {
 	Body     string // unique in the history
 	Priority int
-	Delayed  bool `json:",omitempty"`
+	Delayed  bool   `json:",omitempty"`
+	Group    string `json:",omitempty"`
 }
 
 // Delivery is an item that a consumer received.
@@ -73,6 +79,7 @@ type Delivery struct {
 	Place    string `json:",omitempty"` // in the line of its priority: a smaller place arrived earlier
 	Body     string
 	Priority int
+	Group    string `json:",omitempty"`
 	Attempt  int
 	Token    int64
 	Asked    int64 // before the consumer asked for it
@@ -84,6 +91,9 @@ type Delivery struct {
 	// acknowledged before Known.
 	Alone bool  `json:",omitempty"`
 	Known int64 `json:",omitempty"`
+
+	Due      int64 `json:",omitempty"` // of a periodic item: the time of its schedule, in ms since 1970
+	Enqueued int64 `json:",omitempty"` // of a periodic item: when it was put, in ms, by the servers' clock
 
 	Finish Finish
 }
@@ -153,6 +163,10 @@ type violation struct {
 //   - A dead letter that was put back is delivered, and its attempts count from one again. No other item is delivered
 //     after its end.
 //   - Nothing is claimed while the queue is paused.
+//   - Items of a group are delivered in the order of their puts, and none before the one before it is finished.
+//   - In any time, by the servers' order and clock, no more items are claimed than the rate allows.
+//   - For each time of a schedule one item is put, and not before its time. Times are left out only if they had passed
+//     when the item of an earlier one was put.
 //   - A put is refused if items that it must have known of, and that were not finished before its end, fill the queue
 //     to its bound. It is not refused if there cannot have been so many, if it waits for room, or if its key is in the
 //     queue.
@@ -169,6 +183,9 @@ func CheckQueue(h QueueHistory, dir string) error {
 	j.judgePurges()
 	j.judgeRequeues()
 	j.judgePauses()
+	j.judgeGroups()
+	j.judgeRate()
+	j.judgePeriodic()
 	j.judgeBound()
 	j.judgePlaces()
 	j.judgeParts()
@@ -228,6 +245,7 @@ func newQueueJudge(h QueueHistory) *queueJudge {
 			}
 		}
 	}
+	j.addPeriodic()
 	for i := range h.Deliveries {
 		d := &h.Deliveries[i]
 		it := j.item(d.Item, d.Body)

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// arrival is the interval in which an item arrived in its place. An item that was put with a delay, or put off,
-// arrives when no client sees it, and counts as out of place.
+// arrival is the interval in which an item arrived in its place. An item that was put with a delay or in a
+// group, or put off, arrives when no client sees it, and counts as out of place.
 type arrival struct {
 	*item
 	from, to int64
@@ -28,7 +28,7 @@ func (j *queueJudge) arrivals() map[string]*arrival {
 		}
 		a := &arrival{
 			item: it, from: it.from.Asked, to: math.MaxInt64, left: len(it.deliveries),
-			moved: it.from.Delayed, ready: true,
+			moved: it.from.Delayed || it.from.Group != "", ready: true,
 		}
 		if it.from.id != "" {
 			a.to = it.from.Done

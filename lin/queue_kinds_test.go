@@ -113,8 +113,8 @@ func (k queueKind) rules(lives, cut int) lincheck.QueueRules {
 // queueTrial tries queues.
 type queueTrial struct {
 	names    []string // all queues if nil
-	deaf     bool // see orders
-	unproved bool // see orders
+	deaf     bool     // see orders
+	unproved bool     // see orders
 }
 
 func (t queueTrial) places() []string {

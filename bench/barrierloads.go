@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -33,7 +34,17 @@ func barrierLoads() []load {
 		}
 		together = append(together, gathered(ours), gathered(curator), kazoo, gathered(rounds))
 	}
+	many := func(server string) contender {
+		c := party("Turnstile Double", kindDouble, server, subjectRole, 0)
+		c.clients = manyWaiters
+		return c
+	}
 	return []load{
+		{
+			key: "barrier-1000", title: fmt.Sprintf("%s parties of a double barrier", number(manyWaiters)),
+			rounds: fewRounds, locks: manyWaiters, measure: gatherings,
+			contenders: []contender{many(onZooKeeper), many(onHosted)},
+		},
 		{
 			key: "barrier-16", title: fmt.Sprintf("%d processes, rounds of a barrier", manyProcesses),
 			measure: meetings, processes: manyProcesses, locks: manyProcesses, order: "meet", contenders: apart,
@@ -80,6 +91,65 @@ func meetings(ctx context.Context, b *bench, l *load) ([]row, error) {
 	}
 	judge(tables[0], l.limit)
 	return append(tables[0], absent...), nil
+}
+
+// gatherings lets all parties but one come, then the last one, and then all leave.
+func gatherings(ctx context.Context, b *bench, l *load) ([]row, error) {
+	there, absent := b.available(l)
+	tables := make([][]row, 4)
+	for _, c := range there {
+		rows := []row{
+			{load: l.title + ": watch events when the last one comes", unit: "events", limit: limit{atMost, manyWaiters}},
+			{load: l.title + ": from the last one's coming until all have entered", unit: "ms"},
+			{load: l.title + ": watch events when all leave", unit: "events"},
+			{load: l.title + ": until all have left", unit: "ms"},
+		}
+		for range b.rounds(l) {
+			figures, err := b.gather(ctx, l, c)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", c.title(), err)
+			}
+			fmt.Fprintf(b.log, "  %-60s %.0f events, entered in %.0f ms, %.0f events, left in %.0f ms\n",
+				c.title(), figures[0], figures[1], figures[2], figures[3])
+			for i := range rows {
+				rows[i].figures = append(rows[i].figures, figures[i])
+			}
+		}
+		for i := range rows {
+			rows[i].contender, rows[i].lessIsMore = c, true
+			tables[i] = append(tables[i], rows[i])
+		}
+	}
+	return append(slices.Concat(tables...), absent...), nil
+}
+
+// gather measures one meeting: the events and the milliseconds of entering, and those of leaving.
+func (b *bench) gather(ctx context.Context, l *load, c contender) (figures [4]float64, err error) {
+	t, err := b.teamAt(ctx, l, c, b.root(l))
+	if err != nil {
+		return figures, err
+	}
+	defer t.workers.Close()
+	if _, err := t.workers[0].Order("gather"); err != nil {
+		return figures, err
+	}
+	before, err := t.surplus(ctx)
+	if err != nil {
+		return figures, err
+	}
+	for i, order := range []string{"enter", "leave"} {
+		a, err := t.workers[0].Order(order)
+		if err != nil {
+			return figures, err
+		}
+		after, err := t.surplus(ctx)
+		if err != nil {
+			return figures, err
+		}
+		figures[2*i], figures[2*i+1] = after-before, float64(a.Figures[0])/1e6
+		before = after
+	}
+	return figures, nil
 }
 
 // barrierTeams starts all contenders.

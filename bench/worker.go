@@ -87,6 +87,9 @@ func (p *plan) path(i int) string { return fmt.Sprintf("%s/%03d", p.root, i%p.lo
 // Workers with barriers obey these, in Go by barrierworker.go:
 //
 //	meet N               all parties meet N times: ok N NANOSECONDS
+//	gather               all parties but one come: ok NANOSECONDS
+//	enter                the last one comes: ok NANOSECONDS, until all have entered
+//	leave                all leave: ok NANOSECONDS, until all have left
 //
 // Workers with members obey these, in Go by memberworker.go:
 //

@@ -20,7 +20,9 @@ import (
 type Double struct {
 	base
 	parties int
-	closed  atomic.Int64 // the version of the barrier's node, plus one, if a party left it closed; otherwise 0
+	last    atomic.Pointer[past] // what the party knows that left the barrier closed and has not come again; or nil
+	dated   atomic.Bool          // the servers have no persistent watches
+	mute    atomic.Bool          // we may not write to our own nodes
 }
 
 // smallBarrier is how many parties list each other when they come. With more of them, each asks for their number, and
@@ -86,22 +88,35 @@ func (d *Double) Enter(ctx context.Context) (*Member, error) {
 
 // enter makes one attempt. If a party has just left the barrier closed it comes at once, with the version that the
 // barrier's node had then. It loses nothing by that: if the node has another version now its own is not created, and if
-// the barrier is open it finds that as it does when another party opens the barrier between its look and its coming.
+// the barrier is open it finds that as it does when another party opens the barrier between its look and its coming, or
+// by its news.
 func (d *Double) enter(ctx context.Context, sess *zk.Session) (*Member, error) {
-	var v view
-	if last := d.closed.Swap(0); last != 0 {
-		v.stat.Version = int32(last - 1) //nolint:gosec // as stored by left
+	e := &entrant{double: d, sess: sess}
+	if last := d.last.Swap(nil); last != nil {
+		e.name, e.version, e.leader = last.name.next(), last.version, last.leader.next()
+		e.news = d.newsOf(ctx, sess, last)
 	} else {
-		var err error
-		if v, err = d.admission(ctx, sess); err != nil {
+		v, err := d.admission(ctx, sess)
+		if err != nil {
 			return nil, err
 		}
+		e.name, e.version = newNodeName(), v.stat.Version
+		if v.open {
+			e.open = v.ready.Czxid
+		}
 	}
-	e := d.newEntrant(sess, v)
 	if err := e.come(ctx); err != nil {
+		e.news.drop()
 		return nil, err
 	}
-	m, err := e.wait(ctx)
+	var m *Member
+	var err error
+	if e.news != nil {
+		m, err = e.attend(ctx)
+	}
+	if m == nil && err == nil {
+		m, err = e.wait(ctx)
+	}
 	if err != nil {
 		e.withdraw()
 	}
@@ -112,25 +127,19 @@ func (d *Double) enter(ctx context.Context, sess *zk.Session) (*Member, error) {
 type entrant struct {
 	double  *Double
 	sess    *zk.Session
-	version int32  // of the barrier's node, without which the entrant's node is not created
-	open    int64  // the czxid of the ready node, if the barrier was open before the entrant came; 0 if it was not
-	name    string // of its node
-	czxid   int64  // of its node
-	overdue bool   // the barrier should have been opened by another
-	pending *look  // asked for in one write with the creation; nil if it was used
+	version int32 // of the barrier's node, without which the entrant's node is not created
+	open    int64 // the czxid of the ready node, if the barrier was open before the entrant came; 0 if it was not
+	name    nodeName
+	czxid   int64    // of its node
+	leader  nodeName // of a party that comes again: the member that it expects to be the lowest
+	news    *news    // of a party that comes again; or nil
+	overdue bool     // the barrier should have been opened by another
+	pending *look    // asked for in one write with the creation; nil if it was used
 
 	changed <-chan struct{} // closed if the connection has changed since the last look
 }
 
-func (d *Double) newEntrant(sess *zk.Session, v view) *entrant {
-	e := &entrant{double: d, sess: sess, version: v.stat.Version, name: line.NewGUID()}
-	if v.open {
-		e.open = v.ready.Czxid
-	}
-	return e
-}
-
-func (e *entrant) path() string { return e.double.path + "/" + e.name }
+func (e *entrant) path() string { return e.double.path + "/" + e.name.String() }
 
 // come creates the entrant's node. If it returns an error there is none, or its removal goes on in the background.
 //
@@ -142,15 +151,19 @@ func (e *entrant) come(ctx context.Context) error {
 	_, e.changed = e.sess.State()
 	b := e.sess.Batch()
 	made := b.Multi(zk.CheckOp(d.path, e.version), zk.CreateNodeOp(d.node(e.path(), d.data, zk.Ephemeral)))
-	e.pending = e.look(b)
+	if e.news == nil {
+		e.pending = e.look(b)
+	}
 	b.Send()
 	results, err := made.Get(ctx)
 	if err == nil {
 		e.czxid = results[1].Zxid
 		return nil
 	}
-	e.pending.abandon()
-	e.pending = nil
+	if e.pending != nil {
+		e.pending.abandon()
+		e.pending = nil
+	}
 	switch {
 	case zk.OutcomeOf(err) != zk.Unknown:
 		if errors.Is(err, zk.BadVersion) || errors.Is(err, zk.NoNode) {
@@ -213,7 +226,7 @@ func (e *entrant) settleLater() {
 		case e.sess.Err() != nil:
 			return nil //nolint:nilerr // the node ends with its session
 		case err != nil: // we may not write to the barrier's node
-			line.RemoveCreated(e.sess, e.double.path, e.name)
+			line.RemoveCreated(e.sess, e.double.path, e.name.String())
 		case there:
 			return line.Remove(e.sess, e.path()).Wait(ctx)
 		}
@@ -223,103 +236,6 @@ func (e *entrant) settleLater() {
 
 // withdraw removes the entrant's node, in the background.
 func (e *entrant) withdraw() { line.Remove(e.sess, e.path()) }
-
-// A look asks whether the barrier is open, and how many have come.
-type look struct {
-	entrant *entrant
-	self    *zk.Future[zk.Existence] // nil if asked together with its creation
-	ready   *zk.Future[zk.WatchedExistence]
-	dir     *zk.Future[zk.Existence] // of a large barrier; nil otherwise
-	names   *zk.Future[zk.Children]  // of a small one; nil otherwise
-}
-
-// look adds the questions to b. The ready node comes before the count: if it is counted as a party, although it was not
-// there, then another party has opened the barrier in between.
-func (e *entrant) look(b *zk.Batch) *look {
-	d := e.double
-	l := &look{entrant: e}
-	if e.czxid != 0 {
-		l.self = b.Exists(e.path())
-	}
-	l.ready = b.ExistsW(d.ready())
-	if d.parties <= smallBarrier {
-		l.names = b.Children(d.path)
-	} else {
-		l.dir = b.Exists(d.path)
-	}
-	return l
-}
-
-func (l *look) abandon() { l.ready.Abandon() }
-
-// sight is what a look has found.
-type sight struct {
-	open  bool
-	ready zk.Stat
-	watch *zk.Watch // on the ready node
-	names []string  // of the members, if there are enough
-	last  bool      // with names: since the entrant came no member has come or gone
-}
-
-// get waits for the answers. It returns line.ErrGone if another client has deleted the entrant's node.
-func (l *look) get(ctx context.Context) (sight, error) {
-	if l.self != nil {
-		self, err := l.self.Get(ctx)
-		if err == nil && !self.Exists {
-			err = line.ErrGone
-		}
-		if err != nil {
-			l.abandon()
-			return sight{}, err
-		}
-	}
-	ready, err := l.ready.Get(ctx)
-	if err != nil {
-		l.abandon()
-		return sight{}, err
-	}
-	s := sight{open: ready.Exists, ready: ready.Stat, watch: ready.Watch}
-	if s.open {
-		return s, nil
-	}
-	if s.names, s.last, err = l.count(ctx); err != nil {
-		s.watch.Close()
-	}
-	return s, err
-}
-
-// count returns the names of the members, or none if there are not enough. Last says that the entrant came last.
-func (l *look) count(ctx context.Context) (names []string, last bool, err error) {
-	d, sess := l.entrant.double, l.entrant.sess
-	var stat zk.Stat // of the barrier's node
-	if l.names != nil {
-		children, err := l.names.Get(ctx)
-		if err != nil {
-			return nil, false, err
-		}
-		names, stat = children.Names, children.Stat
-	} else {
-		dir, err := l.dir.Get(ctx)
-		if err != nil || int(dir.Stat.NumChildren) < d.parties {
-			return nil, false, err
-		}
-		if names, stat, err = sess.Children(ctx, d.path); err != nil {
-			return nil, false, err
-		}
-	}
-	if names = members(names); len(names) < d.parties {
-		return nil, false, nil
-	}
-	return names, stat.Pzxid == l.entrant.czxid, nil
-}
-
-// members returns the names of the members among the children of a barrier's node, sorted. Any child but the ready node
-// is one: Curator and kazoo give them no common form.
-func members(children []string) []string {
-	names := slices.DeleteFunc(slices.Clone(children), func(name string) bool { return name == readyName })
-	slices.Sort(names)
-	return names
-}
 
 // wait waits until the barrier is open, and opens it when enough parties have come.
 func (e *entrant) wait(ctx context.Context) (*Member, error) {
@@ -412,9 +328,9 @@ func (e *entrant) announce(ctx context.Context) (*Member, error) {
 // has, among them this one. So it does no harm however often it is done, and however late.
 func (e *entrant) openBarrier(ctx context.Context, names []string) (*Member, error) {
 	d := e.double
-	lowest := names[0]
-	names = slices.DeleteFunc(names, func(name string) bool { return name == e.name })
-	ops := []zk.Op{zk.CheckOp(e.path(), -1)}
+	lowest := slices.Min(names)
+	names = slices.DeleteFunc(names, func(name string) bool { return name == e.name.String() })
+	ops := []zk.Op{e.mark()}
 	for _, name := range names[:d.parties-1] {
 		ops = append(ops, zk.CheckOp(d.path+"/"+name, -1))
 	}
@@ -422,41 +338,66 @@ func (e *entrant) openBarrier(ctx context.Context, names []string) (*Member, err
 	results, err := e.sess.Multi(ctx, ops...)
 	switch {
 	case err == nil:
-		return e.member(results[0].Zxid, lowest), nil
+		m := newMember(e)
+		m.round, m.lowest = results[0].Zxid, lowest
+		return m, nil
 	case errors.Is(err, zk.NodeExists), errors.Is(err, zk.NoNode):
 		return nil, nil
+	case errors.Is(err, zk.NoAuth) && !d.mute.Swap(true):
+		return e.openBarrier(ctx, append(names, e.name.String()))
 	default:
 		return nil, line.AwaitRetry(ctx, e.sess, err)
 	}
 }
 
+// mark is the part of the transaction that opens the barrier which checks the party's own node. A leader writes to it
+// instead. So its mzxid tells those that rely on it the czxid of the ready node, even after that is gone.
+func (e *entrant) mark() zk.Op {
+	if e.news == nil || e.double.mute.Load() {
+		return zk.CheckOp(e.path(), -1)
+	}
+	return zk.SetOp(e.path(), e.double.data, -1)
+}
+
 // entered returns the membership after the barrier was seen open. It reads the ready node, once, and watches it.
 func (e *entrant) entered(ctx context.Context) *Member {
-	d := e.double
-	m, err := ask(ctx, e.sess, func() (*Member, error) {
-		_, changed := e.sess.State()
-		data, stat, watch, err := e.sess.GetW(ctx, d.ready())
-		if err == nil {
-			m := e.member(stat.Czxid, string(data))
-			m.signal, m.changed = watch, changed
-			return m, nil
-		}
-		if !errors.Is(err, zk.NoNode) {
-			return nil, err
-		}
-		// A party of kazoo's has begun to leave. What comes from now on is not of this round.
-		dir, _, err := e.sess.Exists(ctx, d.path)
-		return e.member(dir.Pzxid, ""), err
-	})
-	if err != nil {
-		return e.member(unknownRound, "")
-	}
+	m := newMember(e)
+	_ = m.learn(ctx) // or Leave does
 	return m
 }
 
-func (e *entrant) member(round int64, lowest string) *Member {
-	if path.Base(lowest) != lowest || lowest == readyName || zk.ValidatePath("/"+lowest) != nil {
-		lowest = "" // not ours
+// learn reads the ready node, and watches it. The member's node must be there: as long as it is, the ready node is that
+// of its round.
+func (m *Member) learn(ctx context.Context) error {
+	d := m.double
+	_, err := ask(ctx, m.sess, func() (none struct{}, err error) {
+		_, m.changed = m.sess.State()
+		data, stat, watch, err := m.sess.GetW(ctx, d.ready())
+		if err == nil {
+			m.round, m.lowest, m.signal = stat.Czxid, memberName(string(data)), watch
+			return none, nil
+		}
+		if !errors.Is(err, zk.NoNode) {
+			return none, err
+		}
+		// A party of kazoo's has begun to leave.
+		if m.lowest != "" {
+			err = m.askLeader(ctx)
+		} else {
+			var dir zk.Stat
+			dir, _, err = m.sess.Exists(ctx, d.path)
+			m.round = dir.Pzxid // what comes from now on is not of this round
+		}
+		return none, err
+	})
+	return err
+}
+
+// memberName returns the name of a member, or "" if it cannot be one: it is what another project wrote to the ready
+// node.
+func memberName(name string) string {
+	if path.Base(name) != name || name == readyName || zk.ValidatePath("/"+name) != nil {
+		return ""
 	}
-	return newMember(e, round, lowest)
+	return name
 }

@@ -26,12 +26,21 @@ const patience = time.Second
 // The event counts only if it came by the connection on which the watch was set. After another one, the server may
 // report the difference between this round's ready node and the next one's as a change.
 func (m *Member) leaveEarly(ctx context.Context) (over bool, err error) {
+	if m.news != nil && m.stale() {
+		m.news.drop()
+		m.news = nil
+	}
+	if m.news == nil && m.round == 0 {
+		if err := m.learn(ctx); err != nil {
+			return false, err
+		}
+	}
 	if m.lowest == "" || m.lowest == m.name {
 		return false, nil
 	}
 	b := m.sess.Batch()
 	var asked *zk.Future[zk.WatchedData]
-	if m.signal == nil { // a member that has opened the barrier itself has not read the ready node
+	if m.news == nil && m.signal == nil { // a member that has opened the barrier itself has not read the ready node
 		_, m.changed = m.sess.State()
 		asked = b.GetW(m.double.ready())
 	}
@@ -40,18 +49,24 @@ func (m *Member) leaveEarly(ctx context.Context) (over bool, err error) {
 	if asked != nil {
 		m.take(ctx, asked)
 	}
-	if m.signal != nil {
+	switch {
+	case m.news != nil:
+		over, err = m.listenToNews(ctx)
+	case m.signal != nil:
 		over, err = m.listen(ctx)
 	}
 	// Our node must be gone when we come again, or it might count.
 	if _, gone := deleted.Get(ctx); gone == nil {
 		m.removed = true
+		if m.round == 0 {
+			m.round = deleted.Zxid() // the barrier was open
+		}
 	} else if m.remove(); err == nil {
 		err = m.removal.Wait(ctx)
 		m.removed = err == nil && m.sess.Err() == nil
 	}
 	if over && err == nil {
-		m.double.leftClosed(m.version)
+		m.leftClosed()
 	}
 	return over && err == nil, err
 }
@@ -88,12 +103,11 @@ func (m *Member) listen(ctx context.Context) (over bool, err error) {
 // errPatience is the cause of a context that lasts as long as patience.
 var errPatience = errors.New("barrier: another party is silent")
 
-// forget gives up the watch on the ready node.
+// forget gives up the watches on the ready node.
 func (m *Member) forget() {
+	m.news.drop()
+	m.news = nil
 	if m.signal != nil {
 		m.signal.Close()
 	}
 }
-
-// leftClosed says that the last member of a round has closed the barrier, whose node had the version.
-func (d *Double) leftClosed(version int32) { d.closed.Store(int64(version) + 1) }

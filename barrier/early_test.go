@@ -4,6 +4,7 @@ package barrier_test
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -18,8 +19,9 @@ func byName(members []*barrier.Member) []*barrier.Member {
 	return members
 }
 
-// three lets three parties enter, and returns the members by the names of their nodes, each with its client.
-func (w *world) three() (members []*barrier.Member, clients map[*barrier.Member]*zk.Client) {
+// three lets three parties enter, after so many other rounds, and returns the members by the names of their nodes, each
+// with its client.
+func (w *world) three(rounds int) (members []*barrier.Member, clients map[*barrier.Member]*zk.Client) {
 	w.t.Helper()
 	clients = make(map[*barrier.Member]*zk.Client)
 	var own []*zk.Client
@@ -28,6 +30,9 @@ func (w *world) three() (members []*barrier.Member, clients map[*barrier.Member]
 		own = append(own, w.Client(w.t, timeout))
 		doubles = append(doubles, newDouble(w.t, own[i], 3))
 	}
+	for range rounds {
+		leaveAll(w.t, enterAll(w.t, doubles...)...)
+	}
 	members = enterAll(w.t, doubles...)
 	for i, m := range members {
 		clients[m] = own[i]
@@ -35,9 +40,24 @@ func (w *world) three() (members []*barrier.Member, clients map[*barrier.Member]
 	return byName(members), clients
 }
 
+// inSeveralRounds runs a test with three members, in their first round and in later ones.
+func inSeveralRounds(
+	t *testing.T, test func(t *testing.T, w *world, members []*barrier.Member, clients map[*barrier.Member]*zk.Client),
+) {
+	t.Helper()
+	t.Parallel()
+	for rounds := range 4 {
+		t.Run(strconv.Itoa(rounds), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				members, clients := w.three(rounds)
+				test(t, w, members, clients)
+			})
+		})
+	}
+}
+
 func TestDeathOfTheLowestDoesNotHoldUpTheOthers(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		members, clients := w.three()
+	inSeveralRounds(t, func(t *testing.T, w *world, members []*barrier.Member, clients map[*barrier.Member]*zk.Client) {
 		b, c := leave(t.Context(), members[1]), leave(t.Context(), members[2])
 		b.wantWaiting(t)
 		c.wantWaiting(t)
@@ -50,8 +70,7 @@ func TestDeathOfTheLowestDoesNotHoldUpTheOthers(t *testing.T) {
 }
 
 func TestMemberThatLeavesEarlyWaitsAsLongAsItTakes(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		members := byName(enterAll(t, w.double(3), w.double(3), w.double(3)))
+	inSeveralRounds(t, func(t *testing.T, w *world, members []*barrier.Member, _ map[*barrier.Member]*zk.Client) {
 		c := leave(t.Context(), members[2])
 		time.Sleep(time.Hour) // in the world's time
 		c.wantWaiting(t)
@@ -63,14 +82,14 @@ func TestMemberThatLeavesEarlyWaitsAsLongAsItTakes(t *testing.T) {
 		a.wantOver(t)
 		c.wantOver(t)
 		w.wantChildren(path)
+		time.Sleep(time.Minute) // in the world's time
 		w.NoWatches(t)
 	})
 }
 
 // After a reconnect a server reports that the ready node is another one as a change of it.
 func TestChangeAfterAReconnectIsNotTheEnd(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		members, clients := w.three()
+	inSeveralRounds(t, func(t *testing.T, w *world, members []*barrier.Member, clients map[*barrier.Member]*zk.Client) {
 		early := leave(t.Context(), members[2])
 		early.wantWaiting(t)
 		id := session(t, clients[members[2]]).ID()
@@ -111,9 +130,8 @@ func TestMembersThatMayNotWriteToNodesLeave(t *testing.T) {
 	})
 }
 
-// A round after the first costs a party one write and two reads, which go out together, to come, one read when the
-// barrier opens, and one write to leave; and two events. The party that opens it, and the lowest one, which waits for
-// all others, have a few reads more.
+// From the third round on a party writes to come, and to leave, and is told twice. It reads nothing. The lowest one,
+// which waits for all others, has a few reads more.
 func TestRoundCostsEachPartyTwoWritesAndTwoEvents(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const parties = 16
@@ -121,15 +139,17 @@ func TestRoundCostsEachPartyTwoWritesAndTwoEvents(t *testing.T) {
 		for range parties {
 			doubles = append(doubles, w.double(parties))
 		}
-		leaveAll(t, enterAll(t, doubles...)...)
+		for range 2 {
+			leaveAll(t, enterAll(t, doubles...)...)
+		}
 		var members []*barrier.Member
 		requests, events := w.cost(func() { members = enterAll(t, doubles...) })
-		if sum(requests) > 4*parties+1 || requests[zktest.OpMulti] != parties+1 || events > parties {
+		if sum(requests) > parties+1+4 || requests[zktest.OpMulti] != parties+1 || events > parties+4 {
 			t.Errorf("entering cost %v and %d events", requests, events)
 		}
 		byName(members)
 		requests, events = w.cost(func() { leaveAll(t, members...) })
-		if sum(requests) > 2+2*parties+parties || requests[zktest.OpDelete] != parties-1 ||
+		if sum(requests) > parties+parties || requests[zktest.OpDelete] != parties-1 ||
 			requests[zktest.OpMulti] != 1 || events > 3*parties {
 			t.Errorf("leaving cost %v and %d events", requests, events)
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,17 +55,22 @@ func eachStep(t *testing.T, f func(t *testing.T, w *world)) {
 func TestDoubleSurvivesAFaultAtEachStep(t *testing.T) {
 	t.Parallel()
 	eachStep(t, func(t *testing.T, w *world) {
+		const parties, rounds = 3, 3
+		var came, leaves [rounds]atomic.Int32
 		var tasks []*task[struct{}]
-		for range 2 {
-			d := w.double(2)
+		for range parties {
+			d := w.double(parties)
 			tasks = append(tasks, background(func() (none struct{}, err error) {
-				for range 2 {
+				for i := range rounds {
+					came[i].Add(1)
 					m, err := d.Enter(t.Context())
-					if err != nil {
-						return none, err
+					if n := came[i].Load(); err != nil || n != parties {
+						return none, fmt.Errorf("round %d: %d came: %w", i, n, err)
 					}
-					if err := m.Leave(t.Context()); err != nil {
-						return none, err
+					leaves[i].Add(1)
+					err = m.Leave(t.Context())
+					if n := leaves[i].Load(); err != nil || n != parties {
+						return none, fmt.Errorf("round %d: %d leave: %w", i, n, err)
 					}
 				}
 				return none, nil

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -15,22 +14,24 @@ import (
 // ErrLeft is the cause of a member's context after Leave.
 var ErrLeft = errors.New("barrier: left")
 
-// unknownRound makes all members count as those of our round.
-const unknownRound = math.MaxInt64
-
 // Member is a party inside a double barrier. It belongs to one session. Its methods may be called from any goroutine.
 type Member struct {
 	double *Double
 	sess   *zk.Session
 	ctx    context.Context //nolint:containedctx // the membership's own
 	end    context.CancelCauseFunc
+	node   nodeName
 	name   string // of its node
+	czxid  int64  // of its node
 
-	round   int64           // the czxid of the ready node with which it entered
+	// Members that came before this transaction are of our round: that which created the ready node, or a later one
+	// before the round's end. 0 if it is not known.
+	round   int64
 	lowest  string          // the member with the lowest name at that time; empty if that is not known
 	version int32           // of the barrier's node when this member came
-	signal  *zk.Watch       // on the ready node; nil if there is none
-	changed <-chan struct{} // closed if the connection has changed since before that was set
+	news    *news           // of a member that has come again; or nil
+	signal  *zk.Watch       // on the ready node, if there are no news; or nil
+	changed <-chan struct{} // closed if the connection has changed since before this member came, or signal was set
 	mute    bool            // we may not write to the ready node
 
 	once    chan struct{} // has one slot, which the first Leave takes; closed when that has returned
@@ -39,10 +40,10 @@ type Member struct {
 	removed bool          // the server has removed the node, on our request
 }
 
-func newMember(e *entrant, round int64, lowest string) *Member {
+func newMember(e *entrant) *Member {
 	m := &Member{
-		double: e.double, sess: e.sess, name: e.name, round: round, lowest: lowest, once: make(chan struct{}, 1),
-		version: e.version,
+		double: e.double, sess: e.sess, node: e.name, name: e.name.String(), czxid: e.czxid, version: e.version,
+		news: e.news, changed: e.changed, once: make(chan struct{}, 1),
 	}
 	m.ctx, m.end = context.WithCancelCause(e.sess.Context())
 	m.once <- struct{}{}
@@ -201,7 +202,7 @@ func (m *Member) leaveLast(ctx context.Context, c *crowd) error {
 	switch {
 	case err == nil:
 		m.removed = true
-		m.double.leftClosed(m.version)
+		m.leftClosed()
 		return nil
 	case failed != nil && failed.Index == 0 && failed.Err == zk.NoNode:
 		m.removed = true

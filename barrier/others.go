@@ -66,10 +66,13 @@ func (m *Member) others(ctx context.Context, sess *zk.Session) (*crowd, error) {
 	}
 	c := a.crowd
 	c.open = a.ready.Exists
+	if m.round == 0 {
+		m.round = m.presumedRound(a.ready)
+	}
 	inside := slices.Contains(c.names, m.name)
 	c.names = slices.DeleteFunc(c.names, func(name string) bool { return name == m.name })
 	ours := c.open && a.ready.Stat.Czxid == m.round
-	if !inside && !ours && m.round != unknownRound && len(c.names) > 0 {
+	if !inside && !ours && len(c.names) > 0 {
 		c.names, err = d.olderThan(ctx, sess, c.names, m.round, len(c.names))
 	}
 	if err != nil {
@@ -77,6 +80,19 @@ func (m *Member) others(ctx context.Context, sess *zk.Session) (*crowd, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// presumedRound is the round of a member whose connection broke before it learned that, and after it sent its deletion.
+//
+// If the barrier is open it is this round, or one that was opened without this member; it does no harm to wait for the
+// end of that. If the barrier is closed, the round is over, and all have left; only a party of kazoo's closes it when
+// it begins to leave. Members that came before this one are of its round in any case. To wait for others that came
+// after it could be to wait for ever, because they may wait for this member to come again.
+func (m *Member) presumedRound(ready zk.Existence) int64 {
+	if ready.Exists {
+		return ready.Stat.Czxid
+	}
+	return m.czxid
 }
 
 // list adds to b the question for the members. The function takes the answer, with the version of the barrier's node at

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -256,13 +255,7 @@ func TestFaultsKeepGroupsInOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				const groups, n = 3, 30
-				var count atomic.Int32
-				w.Control(func(zktest.Request) zktest.Fault {
-					if count.Add(1)%11 == 7 {
-						return fault
-					}
-					return zktest.Pass
-				})
+				w.Control(oneIn(11, fault))
 				y := newGroupTally()
 				ctx, stop := context.WithCancel(t.Context())
 				var wg sync.WaitGroup

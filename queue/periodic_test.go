@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -138,13 +137,7 @@ func TestFaultsMakeNoPeriodicItemTwice(t *testing.T) {
 				for range 3 {
 					stops = append(stops, repeat(t, w.queue(queue.Config{}), every(10*time.Second), &all))
 				}
-				var n atomic.Int32 // of all clients: so none loses the same request again and again
-				w.Control(func(zktest.Request) zktest.Fault {
-					if n.Add(1)%13 == 7 {
-						return fault
-					}
-					return zktest.Pass
-				})
+				w.Control(oneIn(13, fault))
 				pass(5 * time.Minute)
 				for i := range 6 {
 					if ids := w.Connected(); len(ids) > 0 {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,6 +47,21 @@ func (w *world) queue(cfg queue.Config) *queue.Queue {
 		_ = q.Close(ctx) // a test may have closed the client
 	})
 	return q
+}
+
+// oneIn returns a fault for one request in n on average, of all clients. It is not every n-th: n may be the number of
+// requests in an attempt to build the queue's nodes, and then each attempt would fail at the same request.
+func oneIn(n int, fault zktest.Fault) func(zktest.Request) zktest.Fault {
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(1, uint64(n)))
+	return func(zktest.Request) zktest.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if random.IntN(n) == 0 {
+			return fault
+		}
+		return zktest.Pass
+	}
 }
 
 // login returns a client that has logged in, and its session.

@@ -302,6 +302,17 @@ func (f *Future[T]) Get(ctx context.Context) (T, error) {
 	return f.value(c), nil
 }
 
+// Zxid returns the transaction of a write that has succeeded, and after any other reply the last one that the server
+// had done. It is 0 if there is no reply. Call it after Get.
+func (f *Future[T]) Zxid() int64 {
+	select {
+	case <-f.call.done:
+		return f.call.zxid
+	default:
+		return 0
+	}
+}
+
 var errAbandoned = errors.New("future was abandoned")
 
 // Abandon declares that the reply is not needed: if it comes with a watch, the watch is closed. The operation itself

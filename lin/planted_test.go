@@ -4,8 +4,10 @@ package lin_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,39 +41,54 @@ var inference = bug{"internal/line/position.go", "gone && p.ahead == 1 && p.stea
 // it over, too.
 var sharedClaim = bug{"queue/takeover.go", "zk.DeleteOp(path, version)", "zk.CheckOp(path, version)"}
 
-// plant returns the overlay that has the bug built in: a file for go build -overlay.
-func (b bug) plant(t *testing.T) string {
+// bugs are planted together.
+type bugs []bug
+
+// program builds the workers' program with the bug.
+func (b bug) program(t *testing.T) string {
 	t.Helper()
-	file, err := filepath.Abs(filepath.Join("..", filepath.FromSlash(b.file)))
-	if err != nil {
-		t.Fatal(err)
+	return bugs{b}.program(t)
+}
+
+// plant returns the overlay that has the bugs built in: a file for go build -overlay.
+func (all bugs) plant(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	replaced := make(map[string]string)
+	for i, b := range all {
+		file, err := filepath.Abs(filepath.Join("..", filepath.FromSlash(b.file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		source, err := os.ReadFile(cmp.Or(replaced[file], file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := bytes.Count(source, []byte(b.expression)); n != 1 {
+			t.Fatalf("%s has the expression %q %d times, want once: change the bug with its file", b.file, b.expression,
+				n)
+		}
+		replaced[file] = filepath.Join(dir, fmt.Sprintf("planted-%d.go", i))
+		source = bytes.Replace(source, []byte(b.expression), []byte(b.planted), 1)
+		if err := os.WriteFile(replaced[file], source, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	source, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := bytes.Count(source, []byte(b.expression)); n != 1 {
-		t.Fatalf("%s has the expression %q %d times, want once: change the bug with its file", b.file, b.expression, n)
-	}
-	planted, overlay := filepath.Join(t.TempDir(), "planted.go"), filepath.Join(t.TempDir(), "overlay.json")
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {file: planted}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	source = bytes.Replace(source, []byte(b.expression), []byte(b.planted), 1)
-	if err := errors.Join(os.WriteFile(planted, source, 0o600), os.WriteFile(overlay, replace, 0o600)); err != nil {
+	overlay := filepath.Join(dir, "overlay.json")
+	text, err := json.Marshal(map[string]map[string]string{"Replace": replaced})
+	if err := errors.Join(err, os.WriteFile(overlay, text, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	return overlay
 }
 
-// program builds the workers' program with the bug, and without the race detector: the bug is no race, and such a
+// program builds the workers' program with the bugs, and without the race detector: the bugs are no races, and such a
 // program is built, and runs, in a fraction of the time.
-func (b bug) program(t *testing.T) string {
+func (all bugs) program(t *testing.T) string {
 	t.Helper()
 	exe := filepath.Join(t.TempDir(), "lin.test")
-	args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", b.plant(t), "-o", exe}
-	if out, err := exec.CommandContext(t.Context(), "go", append(args, ".")...).CombinedOutput(); err != nil {
+	args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", all.plant(t), "-o", exe, "."}
+	if out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput(); err != nil {
 		t.Fatalf("go %v: %v\n%s", args, err, out)
 	}
 	return exe
@@ -91,7 +108,8 @@ func TestQueueIsFoundThatKeepsNoBound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs many processes")
 	}
-	found(t, queueTrial{deaf: true}, "more than the bound", func(a *arena) { a.length = 4 * time.Second })
+	found(t, queueTrial{names: []string{boundQueue, slowQueue}, deaf: true}, "more than the bound",
+		func(a *arena) { a.length = 4 * time.Second })
 }
 
 // A client that takes over a claim leaves its node behind. Items are given back all the time, and each of them makes

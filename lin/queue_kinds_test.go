@@ -77,7 +77,7 @@ var queueKinds = map[string]queueKind{
 		MaxAttempts: 4, Prefetch: 10, Linger: 100 * time.Millisecond, Backoff: backoff,
 	}},
 	rateQueue: {
-		takers: 1, hands: handful, rate: queue.Rate{Items: 20, Per: time.Second, Burst: 4},
+		takers: 1, hands: handful, rate: queue.Rate{Items: 8, Per: time.Second, Burst: 2},
 		cfg: queue.Config{
 			MaxAttempts: -1, Prefetch: 10, Linger: 100 * time.Millisecond, Backoff: backoff,
 		},

@@ -33,9 +33,7 @@ func groupPart(group string) (part, name string) {
 func (y *layout) group(group string) *segment.List {
 	y.dropLists()
 	part, name := groupPart(group)
-	l := y.store.List(y.path(dirGroups, part, name), "", true)
-	l.Made = true
-	return l
+	return y.store.MadeList(y.path(dirGroups, part, name))
 }
 
 // place makes a transaction ready to append an item, and returns the list to append it to.

@@ -527,3 +527,27 @@ func TestLargeItemsOfAGroupDie(t *testing.T) {
 		wantNoGroups(t, w)
 	})
 }
+
+func TestGoroutinesPutIntoOneGroup(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const each, goroutines = 5, 8
+		q := w.queue(queue.Config{})
+		var wg sync.WaitGroup
+		for range goroutines {
+			wg.Go(func() {
+				for range each {
+					if _, err := q.Put(t.Context(), queue.Message{Group: "g"}); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for range each * goroutines {
+			if err := take(t, q).Done(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantNoGroups(t, w)
+	})
+}

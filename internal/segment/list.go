@@ -81,11 +81,19 @@ func (t Tail) data() []byte {
 
 // List returns the list at dir, always the same one as long as the store keeps it.
 func (s *Store) List(dir, change string, temporary bool) *List {
-	l, ok := s.lists.Load(dir)
+	return s.keep(&List{Dir: dir, Change: change, Temporary: temporary, store: s})
+}
+
+// MadeList returns the list at dir, like List: a temporary one, which Txn.Make makes.
+func (s *Store) MadeList(dir string) *List { return s.keep(&List{Dir: dir, Temporary: true, Made: true, store: s}) }
+
+// keep returns the list that the store keeps at the path of l, or keeps l. Goroutines share it.
+func (s *Store) keep(l *List) *List {
+	kept, ok := s.lists.Load(l.Dir)
 	if !ok {
-		l, _ = s.lists.LoadOrStore(dir, &List{Dir: dir, Change: change, Temporary: temporary, store: s})
+		kept, _ = s.lists.LoadOrStore(l.Dir, l)
 	}
-	return l.(*List)
+	return kept.(*List)
 }
 
 // ForgetTemporary forgets all temporary lists. They are made anew when they are asked for again.

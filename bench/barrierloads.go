@@ -41,7 +41,7 @@ func barrierLoads() []load {
 	}
 	return []load{
 		{
-			key: "barrier-1000", title: fmt.Sprintf("%s parties of a double barrier", number(manyWaiters)),
+			key: "barrier-1000", title: number(manyWaiters) + " parties of a double barrier",
 			rounds: fewRounds, locks: manyWaiters, measure: gatherings,
 			contenders: []contender{many(onZooKeeper), many(onHosted)},
 		},
@@ -99,7 +99,10 @@ func gatherings(ctx context.Context, b *bench, l *load) ([]row, error) {
 	tables := make([][]row, 4)
 	for _, c := range there {
 		rows := []row{
-			{load: l.title + ": watch events when the last one comes", unit: "events", limit: limit{atMost, manyWaiters}},
+			{
+				load: l.title + ": watch events when the last one comes", unit: "events",
+				limit: limit{atMost, manyWaiters},
+			},
 			{load: l.title + ": from the last one's coming until all have entered", unit: "ms"},
 			{load: l.title + ": watch events when all leave", unit: "events"},
 			{load: l.title + ": until all have left", unit: "ms"},

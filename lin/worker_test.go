@@ -6,12 +6,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"runtime"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -77,13 +74,8 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	// Tests of planted bugs, which are parallel, mostly wait for their faults.
-	_ = flag.Set("test.parallel", strconv.Itoa(max(plantedAtOnce, runtime.GOMAXPROCS(0)))) // -parallel comes after this
 	os.Exit(m.Run())
 }
-
-// plantedAtOnce is how many planted bugs are looked for at once, at least.
-const plantedAtOnce = 4
 
 // work runs a worker until its standard input ends. After the first line of input every goroutine finishes.
 func work(encoded string) error {

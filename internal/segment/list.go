@@ -85,7 +85,9 @@ func (s *Store) List(dir, change string, temporary bool) *List {
 }
 
 // MadeList returns the list at dir, like List: a temporary one, which Txn.Make makes.
-func (s *Store) MadeList(dir string) *List { return s.keep(&List{Dir: dir, Temporary: true, Made: true, store: s}) }
+func (s *Store) MadeList(dir string) *List {
+	return s.keep(&List{Dir: dir, Temporary: true, Made: true, store: s})
+}
 
 // keep returns the list that the store keeps at the path of l, or keeps l. Goroutines share it.
 func (s *Store) keep(l *List) *List {

@@ -64,8 +64,9 @@ func (r *rateRecord) rate() Rate {
 // again; the zero Rate ends that. Each delivery counts, also that of an item that comes again.
 //
 // After SetRate has returned nil, items are claimed at that rate: in any time t by the servers' clock no more than
-// Burst + t*Items/Per, and none ahead of the goroutines that take them. Consumers that wait because of it take turns.
-// If ctx ends first, the rate may be set all the same.
+// Burst + t*Items/Per, and none ahead of the goroutines that take them. Consumers that wait because of it take turns. A
+// claim counts at the time at which its consumer asked the servers for the time: if it is long on its way from there,
+// up to Burst more items may be claimed right after it. If ctx ends first, the rate may be set all the same.
 func (q *Queue) SetRate(ctx context.Context, r Rate) error {
 	r, err := r.check()
 	if err == nil {

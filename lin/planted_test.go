@@ -151,11 +151,10 @@ func partitioned(t *testing.T) func(*arena) {
 	}
 }
 
-// tries is how many epochs may run until a bug is found: as many as CI's minute for the working locks and queues has,
-// and none is longer. CI would not notice a bug that takes more. On 2026-11-22, on a busy machine, every bug but
-// those of partitions was found in the first epoch, three times out of three. An epoch with partitions finds its bug
-// only every other time, because the holder must be a client of the server that is cut off. So there are more of
-// these epochs, and one run in 4,000 fails by bad luck.
+// tries is how many epochs may run until a bug is found: as many as `make lin` runs in a minute. On 2026-11-22, on a
+// busy machine, every bug but those of partitions was found in the first epoch, three times out of three. An epoch with
+// partitions finds its bug only every other time, because the holder must be a client of the server that is cut off. So
+// there are more of these epochs, and one run in 4,000 fails by bad luck.
 const (
 	tries          = int(time.Minute / epochLength)
 	partitionTries = 12

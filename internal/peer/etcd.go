@@ -30,6 +30,9 @@ func newEtcd(t T, n int) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{t: t, links: newLinks(t, n), modeOf: etcdMode}
+	for i := range n { // before the first link: any client may dial that, at once
+		c.members = append(c.members, &member{dir: t.TempDir(), addr: local(ports[2*i]), program: "etcd"})
+	}
 	var all, urls []string
 	for i := range n {
 		addr, err := c.links.add(&link{way: direction{-1, i}, target: local(ports[2*i+1]), dialler: c.diallerOf})
@@ -39,7 +42,6 @@ func newEtcd(t T, n int) (*Cluster, error) {
 		}
 		urls = append(urls, "http://"+addr)
 		all = append(all, fmt.Sprintf("server%d=http://%s", i, addr))
-		c.members = append(c.members, &member{dir: t.TempDir(), addr: local(ports[2*i]), program: "etcd"})
 	}
 	for i, m := range c.members {
 		client := "http://" + m.addr

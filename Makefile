@@ -98,7 +98,7 @@ fuzz: ## Fuzz every decoder below FUZZDIR (.) FUZZTIME (20000x) times
 	done
 
 # Writes docs/benchmarks*. BENCHFLAGS: '-part queues' runs one half, '-only hot' some loads, '-list' lists them.
-bench: ## Benchmark against other projects in about 15 minutes: BENCHFLAGS
+bench: ## Benchmark against other projects in about 20 minutes: BENCHFLAGS
 	@.ci/peers
 	$(GO) -C bench run . -write ../docs $(BENCHFLAGS)
 

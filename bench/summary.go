@@ -79,6 +79,14 @@ var queueColumns = [columns]string{
 	"", "BLMOVE on " + onRedisAOF,
 }
 
+// recipeColumns are the contenders of the row of another recipe.
+func recipeColumns(ours, ourServer, peer string) [columns]string {
+	return [columns]string{
+		onOurs: ours + " on " + ourServer, onTheirs: ours + " on " + onZooKeeper,
+		peerColumn: peer + " on " + onZooKeeper,
+	}
+}
+
 var mainFigures = []mainFigure{
 	{
 		title: "one client, one free lock", load: "one client, one free lock: lock + unlock", peer: "go-zookeeper",
@@ -126,6 +134,32 @@ var mainFigures = []mainFigure{
 		title: "queue: put until a waiting consumer has it", peer: "kazoo", lessIsMore: true,
 		load:       "from the beginning of a put until a consumer that waits has the item: p50",
 		contenders: queueColumns,
+	},
+	{
+		title: "16 goroutines of one process add to one counter", peer: "Curator",
+		load:       "16 goroutines of one process, one counter: add 1",
+		contenders: recipeColumns("Turnstile", onServe, "Curator DistributedAtomicLong"),
+	},
+	{
+		title: "16 processes add to one counter", peer: "Curator",
+		load:       "16 processes, one counter: add 1",
+		contenders: recipeColumns("Turnstile", onServe, "Curator DistributedAtomicLong (16 clients of one JVM)"),
+	},
+	{
+		title: "unique ids, one goroutine", peer: "Curator",
+		load:       "ids of one process, one goroutine, in blocks of 1,000",
+		contenders: recipeColumns("Turnstile Sequence", onServe, "Curator CachedAtomicLong"),
+	},
+	{
+		title: "a cache loads 100,000 nodes", peer: "Curator", lessIsMore: true,
+		load:       "loading 100,002 nodes in two trees",
+		contenders: recipeColumns(ourCache, onHosted, "Curator CuratorCache"),
+	},
+	{
+		title: "16 processes meet at a double barrier", peer: "Curator, one process",
+		load: "16 processes, rounds of a barrier",
+		contenders: recipeColumns(
+			"Turnstile Double", onServe, "Curator DistributedDoubleBarrier (16 clients of one process)"),
 	},
 }
 

@@ -253,9 +253,12 @@ func (e *engine) wait(ctx context.Context) error {
 func (e *engine) round(ctx context.Context) error {
 	var gets, lists []string
 	for rel, d := range e.dirty {
-		if d.gone {
+		switch {
+		case d.gone:
 			e.tree.removeTree(rel)
 			continue
+		case d.deleted: // and created again: what was below it is gone, also if no event has told of that
+			e.tree.removeBelow(rel)
 		}
 		if d.read {
 			gets = append(gets, rel)

@@ -4,6 +4,7 @@ package cache_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -130,6 +131,45 @@ func TestRecreationDuringADisconnectIsSeen(t *testing.T) {
 			t.Errorf("got %+v after %+v", after, before)
 		}
 	})
+}
+
+// TestRecreationDuringTheComparisonLeavesNothingOld: a child is deleted during a disconnect, so no event tells of it. Its
+// parent is deleted and created while the cache compares everything, so that what the comparison reads of it is of no
+// use.
+func TestRecreationDuringTheComparisonLeavesNothingOld(t *testing.T) {
+	t.Parallel()
+	for _, parent := range []string{"/r", "/r/a"} {
+		t.Run(parent, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t)
+			f.create("/r", "/r/a", "/r/a/old", "/r/a/new")
+			tree := f.tree("/r", cache.Config{})
+			f.must(tree.WaitSynced(t.Context()))
+			id := f.session()
+			f.srv.Cut(id)
+			f.delete("/r/a/old", "/r/a/new")
+			if parent == "/r" {
+				f.delete("/r/a")
+			}
+			compares := make(chan struct{})
+			var once sync.Once
+			ctx, release := context.WithCancel(t.Context())
+			defer release()
+			f.srv.Control(func(r zktest.Request) zktest.Fault {
+				if r.Session != id || r.Code != 22 { // multiRead
+					return zktest.Pass
+				}
+				once.Do(func() { close(compares) })
+				return zktest.Until(ctx)
+			})
+			f.srv.Heal()
+			<-compares
+			f.delete(parent)
+			f.create(parent, parent+"/new")
+			release()
+			f.wantSame(tree, "/r")
+		})
+	}
 }
 
 func TestNewSessionComparesEverything(t *testing.T) {

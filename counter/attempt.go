@@ -15,7 +15,8 @@ import (
 // then, or wait again because nothing was done. It returns an error if it has not come to write, or the server has
 // refused for another reason than what the node holds.
 func (c *combiner) attempt(ctx context.Context, sess *zk.Session) error {
-	if time.Since(c.knownAt) > keepKnown {
+	asks := c.guest.asks()
+	if !asks && time.Since(c.knownAt) > keepKnown {
 		now, err := c.reg.read(ctx, sess)
 		if err != nil {
 			return err
@@ -31,8 +32,18 @@ func (c *combiner) attempt(ctx context.Context, sess *zk.Session) error {
 		c.reg.receipts.Put(rec)
 		return nil
 	}
-	data, changes := c.apply(calls)
-	if !changes {
+	if asks {
+		if req := newRequest(rec, calls); req != nil {
+			return c.ask(ctx, sess, rec, calls, req)
+		}
+		c.guest.unanswered()
+		c.reg.receipts.Put(rec)
+		c.requeue(calls)
+		return nil
+	}
+	guests := c.host.waiting()
+	data := c.apply(calls, guests)
+	if data == nil {
 		c.reg.receipts.Put(rec)
 		return c.confirm(ctx, sess, calls)
 	}
@@ -43,28 +54,37 @@ func (c *combiner) attempt(ctx context.Context, sess *zk.Session) error {
 		return nil
 	}
 	b := sess.Batch()
-	w := c.reg.add(sess, b, rec, change)
+	w := c.reg.add(sess, b, rec, change, c.reg.guestOps(guests)...)
 	var next *zk.Future[zk.Data]
 	if c.rivals.expected() {
 		next = b.Get(c.reg.path) // if the write is refused, this tells what the next one needs
 	}
+	look := c.host.look(b, c.reg)
 	start := time.Now()
 	b.Send()
 	stat, err := w.outcome(ctx)
+	c.took = time.Since(start)
+	c.host.seen(ctx, look)
 	if err == nil {
 		now, recreated := c.known.after(data, stat)
 		c.learn(now)
 		c.answer(calls, recreated)
 		c.rivals.won()
+		c.guest.losses = 0
 		return nil
 	}
-	return c.failed(ctx, sess, calls, next, time.Since(start), err)
+	return c.failed(ctx, sess, calls, guests, next, err)
 }
 
 // failed deals with a write that was not done, or is unresolved.
 func (c *combiner) failed(
-	ctx context.Context, sess *zk.Session, calls []*call, next *zk.Future[zk.Data], took time.Duration, err error,
+	ctx context.Context, sess *zk.Session, calls []*call, guests []*request, next *zk.Future[zk.Data], err error,
 ) error {
+	if wrong, ok := errors.AsType[*guestError](err); ok { // what is known of the node is as good as before
+		c.host.leaveOut(sess, c.reg, guests[(wrong.op-firstGuestOp)/opsOfGuest])
+		c.requeue(calls)
+		return nil
+	}
 	c.knownAt = time.Time{}
 	if errors.Is(err, ErrUnresolved) {
 		c.answer(calls, err)
@@ -80,7 +100,8 @@ func (c *combiner) failed(
 				c.learn(now)
 			}
 		}
-		if c.rivals.lost(ctx, took) {
+		c.guest.losses++
+		if !c.guest.asks() && c.rivals.lost(ctx, c.took) {
 			c.knownAt = time.Time{}
 		}
 		return nil
@@ -96,18 +117,25 @@ func (c *combiner) failed(
 // learn notes what the node holds now.
 func (c *combiner) learn(now content) { c.known, c.knownAt = now, time.Now() }
 
-// apply computes the results of calls from the known value. It returns what to write, and whether any of the calls
-// writes.
-func (c *combiner) apply(calls []*call) (data []byte, changes bool) {
+// apply computes the results of calls, and the answers to the guests behind them, from the known value. It returns what
+// to write, or nil if nothing is to be written.
+func (c *combiner) apply(calls []*call, guests []*request) []byte {
+	changes := len(guests) > 0
 	v, unreadable := c.layout.decode(c.reg.path, c.known.data)
 	for _, x := range calls {
 		v, unreadable = x.apply(c.layout, v, unreadable)
 		changes = changes || x.done
 	}
-	if changes {
-		data = c.layout.encode(v)
+	if unreadable != nil || !changes {
+		return nil
 	}
-	return data, changes
+	for _, g := range guests {
+		g.answer = answer{before: v, czxid: c.known.stat.Czxid}
+		for _, x := range g.calls {
+			v, _ = x.apply(c.layout, v, nil)
+		}
+	}
+	return c.layout.encode(v)
 }
 
 // confirm answers calls that change nothing, if the value from which that follows is still the node's. What a server

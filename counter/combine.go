@@ -94,9 +94,12 @@ type combiner struct {
 
 	// What follows belongs to the serving goroutine.
 
-	known   content   // what the node holds, if knownAt is not zero
-	knownAt time.Time // when it held that
+	known   content       // what the node holds, if knownAt is not zero
+	knownAt time.Time     // when it held that
+	took    time.Duration // of the last write
 	rivals  rivals
+	guest   guest
+	host    host
 }
 
 // keepKnown is for how long a write relies on what the one before it has left in the node, without another read. The

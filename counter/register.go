@@ -128,10 +128,18 @@ type written struct {
 	reply *zk.Future[[]zk.Result]
 }
 
-// add adds the change to b, in one transaction with the receipt's.
-func (r *register) add(sess *zk.Session, b *zk.Batch, rec *receipt.Receipt, change zk.Op) *written {
+// The operations of a transaction: the receipt's, the change of the node, and those for other processes.
+const (
+	receiptOp = iota
+	changeOp
+	firstGuestOp
+)
+
+// add adds the change to b, in one transaction with the receipt's and what is to be done for other processes.
+func (r *register) add(sess *zk.Session, b *zk.Batch, rec *receipt.Receipt, change zk.Op, guests ...zk.Op) *written {
 	op, stamp := rec.Stamp(0)
-	return &written{reg: r, sess: sess, rec: rec, stamp: stamp, reply: b.Multi(op, change)}
+	ops := append([]zk.Op{receiptOp: op, changeOp: change}, guests...)
+	return &written{reg: r, sess: sess, rec: rec, stamp: stamp, reply: b.Multi(ops...)}
 }
 
 // Why a write was not done: the caller reads and tries again.
@@ -142,11 +150,18 @@ var (
 	errLost     = errors.New("the write was lost on its way")
 )
 
+// guestError says that a write was not done because of what was to be done for another process.
+type guestError struct{ op int } // the number of the operation
+
+func (e *guestError) Error() string {
+	return fmt.Sprintf("operation %d was not to be done any more", e.op)
+}
+
 // outcome waits until it is known whether the write was done, and returns the node's Stat after it. If the reply was
 // lost and the write was done, the Stat has only Mzxid, which is that of the write. An error is ErrUnresolved, or the
 // write was not done and will never be. It is errConflict if the node was not what the write is conditional on,
-// errParents if they have to be made first,
-// errReceipt if the write needs another receipt, and errLost if it may just be sent again.
+// errParents if they have to be made first, errReceipt if the write needs another receipt, errLost if it may just be
+// sent again, and a guestError if it may be sent again without what is to be done for one other process.
 //
 // It gives the receipt back, unless the receipt must not be used again. If ctx ends it gives up only after the session
 // has ended, too.
@@ -159,7 +174,7 @@ func (w *written) outcome(ctx context.Context) (zk.Stat, error) {
 	}
 	refusal, refused := errors.AsType[*zk.MultiError](err)
 	switch {
-	case refused && refusal.Index == 0 && (refusal.Err == zk.NoNode || refusal.Err == zk.BadVersion):
+	case refused && refusal.Index == receiptOp && (refusal.Err == zk.NoNode || refusal.Err == zk.BadVersion):
 		// Another process has swept the receipt away, or an operator has written to it.
 		return zk.Stat{}, errReceipt
 	case zk.OutcomeOf(err) == zk.Unknown:
@@ -168,6 +183,8 @@ func (w *written) outcome(ctx context.Context) (zk.Stat, error) {
 	w.reg.receipts.Put(w.rec)
 	switch {
 	case !refused:
+	case refusal.Index >= firstGuestOp:
+		return zk.Stat{}, &guestError{refusal.Index}
 	case refusal.Err == zk.NoNode && refusal.Op == "create":
 		return zk.Stat{}, errParents
 	case refusal.Err == zk.BadVersion, refusal.Err == zk.NoNode, refusal.Err == zk.NodeExists:
@@ -207,11 +224,11 @@ func (w *written) resolve(ctx context.Context) (zk.Stat, error) {
 // statOf returns the Stat of the node that a transaction has created or set behind its receipt. Servers before 3.8.4
 // leave out that of a created node.
 func statOf(results []zk.Result) zk.Stat {
-	last := results[len(results)-1]
-	if last.Stat.Czxid == 0 {
-		return zk.Stat{Czxid: last.Zxid, Mzxid: last.Zxid}
+	change := results[changeOp]
+	if change.Stat.Czxid == 0 {
+		return zk.Stat{Czxid: change.Zxid, Mzxid: change.Zxid}
 	}
-	return last.Stat
+	return change.Stat
 }
 
 // after returns what the node holds after a write of data on condition of old, given outcome's Stat.

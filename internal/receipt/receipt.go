@@ -4,6 +4,7 @@ package receipt
 // Receipts and their pool.
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -29,6 +30,7 @@ type Receipt struct {
 
 	version int32
 	mzxid   int64
+	data    []byte      // as Resolve has read it last
 	sess    *zk.Session // that it belongs to; nil if it is persistent
 }
 
@@ -36,12 +38,33 @@ type Receipt struct {
 // all transactions were done, it is the last of them.
 func (r *Receipt) Mzxid() int64 { return r.mzxid }
 
+// Data returns what Resolve has read last in the receipt. After Resolve has found that the only transaction was done, it
+// is the stamp of that, and the answer that another client has added to it (see Answer).
+func (r *Receipt) Data() []byte { return r.data }
+
 // Stamp returns the operation to put first into the next transaction, and the stamp that it writes. Ahead is how many
 // transactions were sent before and have no answer yet.
 func (r *Receipt) Stamp(ahead int) (zk.Op, string) {
-	stamp := make([]byte, 16)
+	stamp := newStamp()
+	return zk.SetOp(r.Path, []byte(stamp), r.version+int32(ahead)), stamp
+}
+
+// StampSize is the length of a stamp in bytes.
+const StampSize = 16
+
+func newStamp() string {
+	stamp := make([]byte, StampSize)
 	rand.Read(stamp) // never fails (crypto/rand, since Go 1.24)
-	return zk.SetOp(r.Path, stamp, r.version+int32(ahead)), string(stamp)
+	return string(stamp)
+}
+
+// Offer returns what another client needs to make the next transaction in this one's place: it puts Answer into it.
+func (r *Receipt) Offer() (version int32, stamp string) { return r.version, newStamp() }
+
+// Answer returns the operation of a transaction that is made for the owner of the receipt at path, given its Offer. The
+// owner finds the answer behind the stamp.
+func Answer(path string, version int32, stamp string, answer []byte) zk.Op {
+	return zk.SetOp(path, append([]byte(stamp), answer...), version)
 }
 
 // Done records that the first transaction without an answer was done.
@@ -79,7 +102,8 @@ func (r *Receipt) Resolve(
 			var stamp []byte
 			stamp, err = r.read(ctx, sess)
 			if err == nil {
-				done = max(done, 1+slices.Index(stamps, string(stamp)))
+				last := slices.IndexFunc(stamps, func(s string) bool { return bytes.HasPrefix(stamp, []byte(s)) })
+				done = max(done, 1+last)
 				if done == len(stamps) {
 					return done, nil
 				}
@@ -106,7 +130,7 @@ func (r *Receipt) read(ctx context.Context, sess *zk.Session) ([]byte, error) {
 	}
 	data, stat, err := sess.Get(ctx, r.Path)
 	if err == nil {
-		r.version, r.mzxid = stat.Version, stat.Mzxid
+		r.version, r.mzxid, r.data = stat.Version, stat.Mzxid, data
 	}
 	return data, err
 }

@@ -192,30 +192,35 @@ func (b *Barrier) lookBehind(ctx context.Context, sess *zk.Session) (bool, error
 // A barrier that is removed and set again soon may let some who wait through, and not others.
 func (b *Barrier) Wait(ctx context.Context) error {
 	_, err := line.Attempt(ctx, b.client, func(sess *zk.Session) (none struct{}, err error) {
-		for {
-			_, up, watch, err := sess.ExistsW(ctx, b.path)
-			if err != nil {
-				return none, err
-			}
-			if !up {
-				watch.Close()
-				// The server may lag behind, and not know yet that the barrier was set before we were called.
-				if err := sess.Sync(ctx, b.path); err != nil {
-					return none, err
-				}
-				if _, up, err = sess.Exists(ctx, b.path); err != nil || !up {
-					return none, err
-				}
-				continue
-			}
-			event, err := watch.Next(ctx)
-			watch.Close()
+		seen, err := b.watch(ctx, sess)
+		for err == nil && seen.Exists {
+			var event zk.Event
+			event, err = seen.Watch.Next(ctx)
+			seen.Watch.Close()
 			if err != nil || event.Type == zk.EventDeleted {
 				return none, err
 			}
+			_, seen.Exists, seen.Watch, err = sess.ExistsW(ctx, b.path)
 		}
+		if err == nil {
+			seen.Watch.Close()
+		}
+		return none, err
 	})
 	return b.done(err)
+}
+
+// watch tells whether the barrier is up, and watches it. It sees at least what was committed before the call. A sync
+// would not do: a leader that was replaced without noticing answers it for its clients. A write gets no answer from it.
+func (b *Barrier) watch(ctx context.Context, sess *zk.Session) (zk.WatchedExistence, error) {
+	batch := sess.Batch()
+	passed, seen := line.Barrier(batch, b.path), batch.ExistsW(b.path)
+	batch.Send()
+	if err := passed(ctx); err != nil {
+		seen.Abandon()
+		return zk.WatchedExistence{}, err
+	}
+	return seen.Get(ctx)
 }
 
 // parent returns the path above.

@@ -5,6 +5,7 @@ package barrier_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,6 +86,25 @@ func TestWaitSeesARemovalWhileItWasCutOff(t *testing.T) {
 		must(t, b.Remove(t.Context()))
 		w.Heal()
 		time.Sleep(time.Second)
+		waiting.wantOver(t)
+	})
+}
+
+// A leader that was replaced without noticing answers reads and syncs, but no write.
+func TestWaitTakesNoAnswerFromALeaderThatWasReplaced(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client := w.Client(t, timeout)
+		id := session(t, client).ID()
+		replaced, back := context.WithCancel(t.Context())
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Session == id && slices.Contains([]zktest.Op{zktest.OpCreate, zktest.OpDelete, zktest.OpMulti}, r.Op) {
+				return zktest.Until(replaced)
+			}
+			return zktest.Pass
+		})
+		waiting := wait(t.Context(), w.barrier(client))
+		waiting.wantWaiting(t)
+		back()
 		waiting.wantOver(t)
 	})
 }

@@ -104,7 +104,8 @@ func (f *follower) next(ctx context.Context, last *View) (*View, error) {
 
 // Sync waits until the cache has everything that was committed before the call, by any client. Afterwards a read shows
 // one's own writes. It returns ctx's cause if ctx ends first, and an error if the cache or the client has ended. It
-// costs a round trip to the leader. On servers older than 3.6 the cache reads everything again.
+// costs a round trip to the leader. A leader that was replaced without noticing answers for the time before that. On
+// servers older than 3.6 the cache reads everything again.
 func (f *follower) Sync(ctx context.Context) error {
 	for {
 		sess, err := f.client.Session(ctx)

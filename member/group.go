@@ -166,8 +166,9 @@ func (m *Membership) Leave() { _ = m.node.Close() }
 // LeaveWait leaves, and waits until the node is gone. Its errors are those of Node.CloseWait.
 func (m *Membership) LeaveWait(ctx context.Context) error { return m.node.CloseWait(ctx) }
 
-// Members returns the members, ordered by the names of their nodes. It sees all that have joined before the call.
-// Nodes of others are left out: those that are not ephemeral, and those without the layout's name.
+// Members returns the members, ordered by the names of their nodes. It sees all that have joined before the call,
+// unless the server that it asks has been cut off from the others without noticing. Nodes of others are left out: those
+// that are not ephemeral, and those without the layout's name.
 func (g *Group) Members(ctx context.Context) ([]Member, error) {
 	nodes, err := cache.NewChildren(g.client, g.path, cache.Config{})
 	if err != nil {

@@ -133,9 +133,9 @@ func TestRecreationDuringADisconnectIsSeen(t *testing.T) {
 	})
 }
 
-// TestRecreationDuringTheComparisonLeavesNothingOld: a child is deleted during a disconnect, so no event tells of it. Its
-// parent is deleted and created while the cache compares everything, so that what the comparison reads of it is of no
-// use.
+// TestRecreationDuringTheComparisonLeavesNothingOld: a child is deleted during a disconnect, so no event tells of it.
+// Its parent is deleted and created while the cache compares everything, so that what the comparison reads of it is of
+// no use.
 func TestRecreationDuringTheComparisonLeavesNothingOld(t *testing.T) {
 	t.Parallel()
 	for _, parent := range []string{"/r", "/r/a"} {

@@ -97,15 +97,16 @@ func (r *register) ask(sess *zk.Session, rec *receipt.Receipt, req *request) *as
 // not made and will never be: then it is errParents if the directory of requests is missing. Recreated is ErrRecreated
 // if the host wrote to another node than it had read. It gives the receipt back as written.outcome does.
 func (q *asked) outcome(ctx context.Context, patience time.Duration) (a answer, recreated, err error) {
-	receiptIs, node, answered := q.await(ctx, patience)
-	_, err = q.created.Get(context.WithoutCancel(ctx)) // it is there, or the connection is lost
+	_, err = q.created.Get(ctx)
 	if err != nil && zk.OutcomeOf(err) != zk.Unknown {
+		q.watched.Abandon()
 		q.reg.receipts.Put(q.rec)
 		if errors.Is(err, zk.NoNode) {
 			return a, nil, errParents
 		}
 		return a, nil, errLost
 	}
+	receiptIs, node, answered := q.await(ctx, patience)
 	if answered {
 		if a, answered = parseAnswer(receiptIs.Data, q.stamp); answered {
 			q.rec.Done()

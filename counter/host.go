@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// lookEvery is how often a process that writes looks for requests while there are none.
+	// lookEvery is how often a process that writes looks for requests while there are none. Where there were some of
+	// late it looks with each write: the guests that were answered are about to ask again.
 	lookEvery = 20 * time.Millisecond
 	// maxGuests is how many requests one write serves.
 	maxGuests = 64
@@ -24,7 +25,7 @@ const (
 type host struct {
 	guests   []*request // that waited at lookedAt
 	lookedAt time.Time
-	crowded  bool            // there were requests then
+	seenAt   time.Time       // when there were requests last
 	bad      map[string]bool // names of those that cannot be served, as long as they are listed
 }
 
@@ -48,7 +49,7 @@ func (r *register) guestOps(guests []*request) []zk.Op {
 
 // look adds a look for requests to b, behind the write, if it is time for one. Otherwise it returns nil.
 func (h *host) look(b *zk.Batch, reg *register) *zk.Future[zk.Children] {
-	if !h.crowded && time.Since(h.lookedAt) < lookEvery {
+	if time.Since(h.seenAt) > keepKnown && time.Since(h.lookedAt) < lookEvery {
 		return nil
 	}
 	return b.Children(reg.requestsDir())
@@ -61,9 +62,11 @@ func (h *host) seen(ctx context.Context, look *zk.Future[zk.Children]) {
 		return
 	}
 	list, err := look.Get(context.WithoutCancel(ctx)) // it is there, or the connection is lost
-	h.crowded = len(list.Names) > 0
 	if err == nil || errors.Is(err, zk.NoNode) {
 		h.lookedAt = time.Now()
+	}
+	if len(list.Names) > 0 {
+		h.seenAt = h.lookedAt
 	}
 	bad := h.bad
 	h.bad = nil

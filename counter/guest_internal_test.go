@@ -292,6 +292,7 @@ func (w *crowd) served(c *Counter) *Counter {
 }
 
 func TestGuestIsServedOnceWhateverHitsItOrItsHostAtWhicheverStep(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
 		"the request is lost": zktest.Refuse, "the connection is cut": zktest.CutBefore,
 		"the reply is lost": zktest.DropReply, "the connection ends behind it": zktest.CutAfter,
@@ -337,6 +338,7 @@ func TestGuestIsServedOnceWhateverHitsItOrItsHostAtWhicheverStep(t *testing.T) {
 }
 
 func TestGuestWhoseSessionEndsIsServedOnce(t *testing.T) {
+	t.Parallel()
 	for name, served := range map[string]bool{"served": true, "not served": false} {
 		t.Run(name, func(t *testing.T) {
 			inCrowd(t, func(t *testing.T, w *crowd) {

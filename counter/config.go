@@ -11,7 +11,8 @@ type Config struct {
 
 	// Receipts is the directory of this process's own nodes by which it learns what became of a write whose reply was
 	// lost: one node for each process, which others remove an hour after its last write. Counters may share it. If
-	// empty, it is the counter's path with "-receipts" at the end.
+	// empty, it is the counter's path with "-receipts" at the end. Processes with the same Receipts make each other's
+	// calls when many compete; for that they use the counter's path with "-requests" at the end.
 	Receipts string
 
 	_ struct{}

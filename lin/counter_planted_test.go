@@ -9,8 +9,8 @@ import "testing"
 // repeated is that of a counter that does a call again whose reply is lost, although it was done.
 var repeated = bug{"counter/register.go", "case err == nil && done == 0:", "case err == nil && done >= 0:"}
 
-// takesNothingBack is that of a process that has asked another to make its calls, and makes them itself without being sure that the
-// other will not.
+// takesNothingBack is that of a process that has asked another to make its calls, and makes them itself without being
+// sure that the other will not.
 var takesNothingBack = bug{"counter/guest.go", "stat, err := q.resolve(ctx)", "stat, err := zk.Stat{}, errLost"}
 
 // overlapping is that of a sequence whose blocks share an id with the next.

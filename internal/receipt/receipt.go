@@ -38,8 +38,8 @@ type Receipt struct {
 // all transactions were done, it is the last of them.
 func (r *Receipt) Mzxid() int64 { return r.mzxid }
 
-// Data returns what Resolve has read last in the receipt. After Resolve has found that the only transaction was done, it
-// is the stamp of that, and the answer that another client has added to it (see Answer).
+// Data returns what Resolve has read last in the receipt. After Resolve has found that the only transaction was done,
+// it is the stamp of that, and the answer that another client has added to it (see Answer).
 func (r *Receipt) Data() []byte { return r.data }
 
 // Stamp returns the operation to put first into the next transaction, and the stamp that it writes. Ahead is how many

@@ -97,11 +97,11 @@ func (r *register) ask(sess *zk.Session, rec *receipt.Receipt, req *request) *as
 // not made and will never be: then it is errParents if the directory of requests is missing. Recreated is ErrRecreated
 // if the host wrote to another node than it had read. It gives the receipt back as written.outcome does.
 func (q *asked) outcome(ctx context.Context, patience time.Duration) (a answer, recreated, err error) {
-	_, err = q.created.Get(ctx)
-	if err != nil && zk.OutcomeOf(err) != zk.Unknown {
+	_, created := q.created.Get(ctx)
+	if created != nil && zk.OutcomeOf(created) != zk.Unknown {
 		q.watched.Abandon()
 		q.reg.receipts.Put(q.rec)
-		if errors.Is(err, zk.NoNode) {
+		if errors.Is(created, zk.NoNode) {
 			return a, nil, errParents
 		}
 		return a, nil, errLost
@@ -114,7 +114,7 @@ func (q *asked) outcome(ctx context.Context, patience time.Duration) (a answer, 
 			return a, a.recreated(node, receiptIs.Stat.Mzxid), nil
 		}
 	}
-	q.reg.removeRequest(q.sess, q.req) // so that no host tries
+	q.remove(created)
 	stat, err := q.resolve(ctx)
 	if err != nil {
 		return a, nil, err
@@ -127,6 +127,16 @@ func (q *asked) outcome(ctx context.Context, patience time.Duration) (a answer, 
 		node.Exists = node.Exists && err == nil
 	}
 	return a, a.recreated(node, stat.Mzxid), nil
+}
+
+// remove removes the request, given what its creation returned, so that no host tries. It goes on in the background
+// until there is no node, and none can come of a creation whose reply was lost.
+func (q *asked) remove(created error) {
+	if created != nil {
+		line.RemoveCreated(q.sess, q.reg.requestsDir(), q.req.name)
+		return
+	}
+	line.Remove(q.sess, q.reg.requestsDir()+"/"+q.req.name)
 }
 
 // await waits until the receipt changes, and returns what it holds then, together with what is known of the node. It

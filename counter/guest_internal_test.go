@@ -257,6 +257,38 @@ func TestGuestWithoutAHostWritesItself(t *testing.T) {
 	})
 }
 
+func TestGuestLeavesNoRequestBehindWhicheverRequestIsLost(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]zktest.Fault{
+		"lost": zktest.CutBefore, "its reply lost": zktest.DropReply, "refused for now": zktest.Answer(zk.ThrottledOp),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCrowd(t, func(t *testing.T, w *crowd) {
+				want := int64(0)
+				for step, reached := 1, true; reached; step++ {
+					c, _ := w.guest()
+					reached = false
+					var mu sync.Mutex // guards reached
+					w.Control(func(r zktest.Request) zktest.Fault {
+						mu.Lock()
+						defer mu.Unlock()
+						if r.Seq != step {
+							return zktest.Pass
+						}
+						reached = true
+						return fault
+					})
+					want += 10
+					w.wantResult(w.asks(c, 10), want)
+					time.Sleep(timeout) // the process lives on, and does nothing
+					w.Control(nil)
+					w.wantRequests(0)
+				}
+			})
+		})
+	}
+}
+
 // The node of a request that its process has withdrawn can come late, and other programs can make nodes there.
 func TestHostLeavesOutWhatItCannotServe(t *testing.T) {
 	inCrowd(t, func(t *testing.T, w *crowd) {

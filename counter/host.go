@@ -99,13 +99,7 @@ func (h *host) leaveOut(sess *zk.Session, reg *register, g *request) {
 		}
 	}
 	h.guests = left
-	reg.removeRequest(sess, g)
-}
-
-// removeRequest removes the node of a request. If that fails the node goes with the guest's session, or the next host
-// removes it.
-func (r *register) removeRequest(sess *zk.Session, g *request) {
-	b := sess.Batch()
-	b.Delete(r.requestsDir()+"/"+g.name, anyVersion).Abandon()
+	b := sess.Batch() // if it fails, the guest removes its node, or the next host
+	b.Delete(reg.requestsDir()+"/"+g.name, anyVersion).Abandon()
 	b.Send()
 }

@@ -24,8 +24,8 @@ func shareItems(t *testing.T, dir, server, id, line string) *running {
 	if err := os.WriteFile(file, []byte("a\nb\n\nc\nd\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return startWith(t, func(c *exec.Cmd) { c.Dir = dir }, "share", "--connect", server, "--session-timeout", "2s",
-		"--settle", "0.05", "--id", id, "/items", "--items-file", file, "-c", line)
+	return startWith(t, func(c *exec.Cmd) { c.Dir = dir }, "share", "-v", "--connect", server,
+		"--session-timeout", "2s", "--settle", "0.05", "--id", id, "/items", "--items-file", file, "-c", line)
 }
 
 // itemLines returns the next n lines, sorted.

@@ -42,8 +42,9 @@ func newShare(app *command.App) *cobra.Command {
 		Long: `Joins those that share the items at PATH, and runs the command for each item that is this process's
 share, all at the same time. An item belongs to one process at most. When processes come or go, few items move:
 the command of an item that is to go receives SIGTERM, and SIGKILL after --grace, and the item passes on when
-the whole group of the command has ended. When the session is lost, all commands end in the same way before
-another process can have their items. Items are the lines of the file; all processes should have the same.
+the whole group of the command has ended. When no server answers, all commands end in the same way before
+another process can have their items, and are run again when this process has items again. Items are the lines
+of the file; all processes should have the same.
 
 The command's environment has TURNSTILE_ITEM, TURNSTILE_TOKEN (larger for every later owner of the item),
 TURNSTILE_ID, TURNSTILE_PATH, TURNSTILE_SESSION and TURNSTILE_SESSION_TIMEOUT_MS. A command that ends with 0
@@ -169,9 +170,17 @@ func (s *sharer) connect(ctx context.Context, items []string) error {
 	return p.Run(ctx, s.work)
 }
 
-// work runs the command for an item until it has succeeded or the item must go.
+// work runs the command for an item until it has succeeded or the item must go. A command that was ended because no
+// server answered is run again if one answers before the session has ended: the item is still ours then.
 func (s *sharer) work(ctx context.Context, share *member.Share) error {
 	for {
+		err := share.Session().Certify(ctx)
+		if ctx.Err() != nil || share.Session().Err() != nil {
+			return nil //nolint:nilerr // the item must go
+		}
+		if err != nil {
+			return err
+		}
 		done, err := s.once(ctx, share)
 		if done || err != nil {
 			return err
@@ -196,8 +205,8 @@ func (s *sharer) once(ctx context.Context, share *member.Share) (done bool, err 
 	case err != nil:
 		return true, command.CannotRun(err)
 	case result.Lost != nil:
-		s.app.Detail("%s: item %s: gone: %v", s.run.Path, command.Plain(share.Item()), result.Lost)
-		return true, nil
+		s.app.Detail("%s: item %s: ended: %v", s.run.Path, command.Plain(share.Item()), result.Lost)
+		return false, nil
 	case result.Interrupted:
 		return true, nil
 	case result.Code == 0:

@@ -28,12 +28,16 @@ import (
 func TestMain(m *testing.M) {
 	if name := filepath.Base(os.Args[0]); name != "turnstile" && name != "puppet" {
 		heedSignals()
+		_ = os.Setenv("GORACE", quickExit) // the name and the value are valid
 	}
 	testscript.Main(m, map[string]func(){
 		"turnstile": cli.Main,
 		"puppet":    puppet,
 	})
 }
+
+// quickExit makes programs with the race detector end at once, not after a second: the tests start many hundred.
+const quickExit = "atexit_sleep_ms=0"
 
 // heedSignals undoes what nohup, or a shell that starts us in the background, has done: what starts with a signal
 // ignored keeps ignoring it, and so would every turnstile that the tests signal. What a process handles is back to its
@@ -69,6 +73,7 @@ func setup(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv("HOME", home)
+	env.Setenv("GORACE", quickExit)
 	env.Setenv("STATE", filepath.Join(home, ".local/state/turnstile"))
 	env.Defer(func() { stopServers(env.WorkDir) })
 	srv, err := zktest.Start(zktest.SessionTimeouts(100*time.Millisecond, time.Minute))

@@ -52,19 +52,21 @@ func TestCounterSaysThatItDoesNotKnowWhenTheServerGoes(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
 	start(t, "counter", "set", "--connect", srv.Addr(), "/visits", "1").wantCode(0)
-	arrived := make(chan struct{})
-	var once sync.Once
+	_, _, changed, err := srv.Session(t, time.Minute).GetW(t.Context(), "/visits")
+	if err != nil {
+		t.Fatal(err)
+	}
 	srv.Control(func(r zktest.Request) zktest.Fault {
 		if r.Op != zktest.OpMulti { // the number, and the proof that it was this call
-
 			return zktest.Pass
 		}
-		once.Do(func() { close(arrived) })
 		return zktest.ReplyUntil(t.Context())
 	})
 	r := start(t, "counter", "add", "--connect", srv.Addr(), "--session-timeout", "1s", "--connect-timeout", "1s",
 		"/visits")
-	<-arrived
+	if _, err := changed.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	srv.Cut()
 	r.wantCode(69)
 	r.wantStderr("look with turnstile counter get")

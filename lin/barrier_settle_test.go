@@ -176,8 +176,8 @@ func (e *epoch) noParties(ctx context.Context, sess *zk.Session, path string) er
 	return nil
 }
 
-// children returns the names of a node's children. None of the test's own calls are under way, and all others have
-// finished.
+// children returns the names of a node's children: none if the server has removed the node, a container that was empty
+// for a while. None of the test's own calls are under way, and all others have finished.
 func (*epoch) children(ctx context.Context, sess *zk.Session, path string) (names []string, err error) {
 	err = unbroken(ctx, func() (err error) {
 		if err = sess.Sync(ctx, path); err == nil {
@@ -185,6 +185,9 @@ func (*epoch) children(ctx context.Context, sess *zk.Session, path string) (name
 		}
 		return err
 	})
+	if errors.Is(err, zk.NoNode) {
+		return nil, nil
+	}
 	return names, err
 }
 

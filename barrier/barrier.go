@@ -220,7 +220,11 @@ func (b *Barrier) watch(ctx context.Context, sess *zk.Session) (zk.WatchedExiste
 		seen.Abandon()
 		return zk.WatchedExistence{}, err
 	}
-	return seen.Get(ctx)
+	got, err := seen.Get(ctx)
+	if err != nil {
+		seen.Abandon()
+	}
+	return got, err
 }
 
 // parent returns the path above.

@@ -121,6 +121,38 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
+// The caller may leave between the two replies to its look.
+func TestWaitThatEndsAtAnyStepLeavesNoWatch(t *testing.T) {
+	t.Parallel()
+	for step, more := 1, true; more; step++ {
+		more = false
+		synctest.Test(t, func(t *testing.T) {
+			var net zktest.Net
+			w := &world{zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute)), t}
+			w.create("/app", path)
+			client := w.Client(t, timeout)
+			ctx, cancel := context.WithCancel(t.Context())
+			held, release := context.WithCancel(t.Context())
+			id := session(t, client).ID()
+			w.Control(func(r zktest.Request) zktest.Fault {
+				if r.Session == id && r.Seq == step {
+					more = true
+					return zktest.ReplyUntil(held)
+				}
+				return zktest.Pass
+			})
+			k := wait(ctx, w.barrier(client))
+			k.wantWaiting(t)
+			cancel()
+			k.wantFailed(t, context.Canceled)
+			release()
+			w.Control(nil)
+			synctest.Wait()
+			w.NoWatches(t)
+		})
+	}
+}
+
 func TestSetAndRemoveSurviveALostReply(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []zktest.Fault{zktest.DropReply, zktest.CutBefore, zktest.CutAfter} {

@@ -72,9 +72,14 @@ var errAgain = errors.New("barrier: changed")
 // the client is closed or its credentials are refused. When it returns an error, the party does not count any more, or
 // its node is still being removed in the background; the barrier may have opened with it just before (CURATOR-318).
 func (d *Double) Enter(ctx context.Context) (*Member, error) {
+	e := &entrant{double: d}
 	m, err := line.Attempt(ctx, d.client, func(sess *zk.Session) (*Member, error) {
 		for {
-			m, err := d.enter(ctx, sess)
+			if err := e.takeBack(ctx, sess); err != nil {
+				return nil, err
+			}
+			e = &entrant{double: d, sess: sess}
+			m, err := e.enter(ctx)
 			if !errors.Is(err, errAgain) {
 				return m, err
 			}
@@ -90,8 +95,8 @@ func (d *Double) Enter(ctx context.Context) (*Member, error) {
 // barrier's node had then. It loses nothing by that: if the node has another version now its own is not created, and if
 // the barrier is open it finds that as it does when another party opens the barrier between its look and its coming, or
 // by its news.
-func (d *Double) enter(ctx context.Context, sess *zk.Session) (*Member, error) {
-	e := &entrant{double: d, sess: sess}
+func (e *entrant) enter(ctx context.Context) (*Member, error) {
+	d, sess := e.double, e.sess
 	if last := d.last.Swap(nil); last != nil {
 		e.name, e.version, e.leader = last.name.next(), last.version, last.leader.next()
 		e.news = d.newsOf(ctx, sess, last)
@@ -130,11 +135,12 @@ type entrant struct {
 	version int32 // of the barrier's node, without which the entrant's node is not created
 	open    int64 // the czxid of the ready node, if the barrier was open before the entrant came; 0 if it was not
 	name    nodeName
-	czxid   int64    // of its node
-	leader  nodeName // of a party that comes again: the member that it expects to be the lowest
-	news    *news    // of a party that comes again; or nil
-	overdue bool     // the barrier should have been opened by another
-	pending *look    // asked for in one write with the creation; nil if it was used
+	czxid   int64         // of its node
+	leader  nodeName      // of a party that comes again: the member that it expects to be the lowest
+	news    *news         // of a party that comes again; or nil
+	overdue bool          // the barrier should have been opened by another
+	pending *look         // asked for in one write with the creation; nil if it was used
+	removal *line.Removal // of its node, after withdraw; or nil
 
 	changed <-chan struct{} // closed if the connection has changed since the last look
 }
@@ -176,44 +182,47 @@ func (e *entrant) come(ctx context.Context) error {
 		e.settleLater()
 		return context.Cause(ctx)
 	}
-	there, err := e.settle(ctx)
+	e.czxid, err = e.settle(ctx, e.sess)
 	switch {
 	case err != nil:
 		e.settleLater()
 		return err
-	case !there:
+	case e.czxid == 0:
 		return errAgain
 	default:
 		return nil
 	}
 }
 
-// settle finds out whether a creation without a reply was done, and makes sure that it is not done any more if not.
-func (e *entrant) settle(ctx context.Context) (there bool, err error) {
+// settle finds out whether a creation without a reply was done, and makes sure that it is not done any more if not. It
+// asks under the entrant's session or a later one. It returns the node's czxid, or 0 if there is none.
+func (e *entrant) settle(ctx context.Context, sess *zk.Session) (czxid int64, err error) {
 	d := e.double
-	return ask(ctx, e.sess, func() (bool, error) {
-		b := e.sess.Batch()
+	return ask(ctx, sess, func() (int64, error) {
+		b := sess.Batch()
 		passed, dir := line.Barrier(b, d.ready()), b.Get(d.path)
 		b.Send()
 		if err := passed(ctx); err != nil {
-			return false, err
+			return 0, err
 		}
 		now, err := dir.Get(ctx)
 		if errors.Is(err, zk.NoNode) {
-			return false, nil
+			return 0, nil
 		}
 		if err != nil {
-			return false, err
+			return 0, err
 		}
 		if now.Stat.Version == e.version {
-			_, err := e.sess.Set(ctx, d.path, now.Data, e.version)
+			_, err := sess.Set(ctx, d.path, now.Data, e.version)
 			if err != nil && !errors.Is(err, zk.BadVersion) {
-				return false, err
+				return 0, err
 			}
 		}
-		stat, exists, err := e.sess.Exists(ctx, e.path())
-		e.czxid = stat.Czxid
-		return exists && stat.EphemeralOwner == e.sess.ID(), err
+		stat, exists, err := sess.Exists(ctx, e.path())
+		if !exists || stat.EphemeralOwner != e.sess.ID() {
+			return 0, err
+		}
+		return stat.Czxid, err
 	})
 }
 
@@ -221,13 +230,13 @@ func (e *entrant) settle(ctx context.Context) (there bool, err error) {
 func (e *entrant) settleLater() {
 	line.RemoveBy(func() error {
 		ctx := e.sess.Context()
-		there, err := e.settle(ctx)
+		czxid, err := e.settle(ctx, e.sess)
 		switch {
 		case e.sess.Err() != nil:
 			return nil //nolint:nilerr // the node ends with its session
 		case err != nil: // we may not write to the barrier's node
 			line.RemoveCreated(e.sess, e.double.path, e.name.String())
-		case there:
+		case czxid != 0:
 			return line.Remove(e.sess, e.path()).Wait(ctx)
 		}
 		return err
@@ -235,7 +244,33 @@ func (e *entrant) settleLater() {
 }
 
 // withdraw removes the entrant's node, in the background.
-func (e *entrant) withdraw() { line.Remove(e.sess, e.path()) }
+func (e *entrant) withdraw() { e.removal = line.Remove(e.sess, e.path()) }
+
+// takeBack makes sure that an entrant whose party comes again does not count any more, or the party would count twice.
+// The party may come again under another session: the server may keep the first one, with its node, for longer than the
+// client does.
+func (e *entrant) takeBack(ctx context.Context, sess *zk.Session) error {
+	switch {
+	case e.name == nodeName{}: // it has not come
+		return nil
+	case e.sess == sess && e.removal == nil: // its node was not created
+		return nil
+	case e.sess == sess:
+		return e.removal.Wait(ctx)
+	}
+	if e.czxid == 0 { // or it may be created late
+		if _, err := e.settle(ctx, sess); err != nil && !errors.Is(err, zk.NoAuth) {
+			return err
+		}
+	}
+	_, err := ask(ctx, sess, func() (none struct{}, err error) {
+		if err := sess.Delete(ctx, e.path(), -1); !errors.Is(err, zk.NoNode) {
+			return none, err
+		}
+		return none, nil
+	})
+	return err
+}
 
 // wait waits until the barrier is open, and opens it when enough parties have come.
 func (e *entrant) wait(ctx context.Context) (*Member, error) {

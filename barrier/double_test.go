@@ -321,6 +321,57 @@ func TestSessionThatEndsWhileWaitingComesAgain(t *testing.T) {
 	})
 }
 
+// The client may give a session up before the server does. The party's first node is there still when it comes again,
+// and must not count as another party.
+func TestPartyOfALostSessionCountsOnceWhenItComesAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client := w.Client(t, timeout)
+		a := enter(t.Context(), newDouble(t, client, 2))
+		a.wantWaiting(t)
+		first := session(t, client)
+		w.Cut(first.ID())
+		<-first.Context().Done()
+		time.Sleep(time.Second) // in the world's time
+		a.wantWaiting(t)
+		w.Heal()
+		leaveAll(t, append(enterAll(t, w.double(2)), a.wantOver(t))...)
+		w.wantChildren(path)
+	})
+}
+
+// A party that came too late takes its node back and comes again. If that takes a while, the node must not count as
+// another party.
+func TestPartyThatComesAgainCountsOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.create("/app", path, path+"/peer", path+"/ready")
+		held, release := context.WithCancel(t.Context())
+		reached := holdTransaction(held, w, zktest.OpSetData)
+		client := w.Client(t, timeout)
+		late := enter(t.Context(), newDouble(t, client, 2))
+		<-reached
+		id := session(t, client).ID()
+		refused := false
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Session == id && r.Op == zktest.OpDelete && !refused {
+				refused = true
+				return zktest.Answer(zk.SessionMoved)
+			}
+			return zktest.Pass
+		})
+		w.delete(path + "/peer") // the last one leaves
+		w.delete(path + "/ready")
+		release()
+		late.wantWaiting(t)
+		time.Sleep(time.Second) // in the world's time
+		late.wantWaiting(t)
+		if !refused {
+			t.Fatal("the party has not taken its node back")
+		}
+		leaveAll(t, append(enterAll(t, w.double(2)), late.wantOver(t))...)
+		w.wantChildren(path)
+	})
+}
+
 func TestPartyThatDiesWhileWaitingDoesNotCount(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, timeout)

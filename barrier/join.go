@@ -128,7 +128,7 @@ func (p *Party) Leave(ctx context.Context) error {
 
 // remove removes the party's nodes, wherever they are, and ends the round if it was the last that others waited for.
 func (p *Party) remove(ctx context.Context) error {
-	for {
+	for registered := true; ; {
 		_, dir, err := p.locate(ctx)
 		if errors.Is(err, ErrNotJoined) {
 			return nil // the path is gone, with all that was below it
@@ -136,17 +136,23 @@ func (p *Party) remove(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		ops := []zk.Op{zk.DeleteOp(p.path(registryName), -1)}
+		var ops []zk.Op
+		if registered {
+			ops = append(ops, zk.DeleteOp(p.path(registryName), -1))
+		}
 		if dir != "" {
 			ops = append(ops, zk.DeleteOp(p.path(dir), -1))
 		}
+		if len(ops) == 0 {
+			return nil
+		}
 		_, err = p.sess.Multi(ctx, ops...)
+		failed, _ := errors.AsType[*zk.MultiError](err)
 		switch {
 		case err == nil:
 			return p.rounds.settle(ctx, p.sess, false)
-		case errors.Is(err, zk.NoNode) && dir == "":
-			return nil
-		case errors.Is(err, zk.NoNode):
+		case failed != nil && failed.Err == zk.NoNode:
+			registered = registered && failed.Index > 0
 		default:
 			if err := line.AwaitRetry(ctx, p.sess, err); err != nil {
 				return err

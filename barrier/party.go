@@ -181,7 +181,13 @@ func (p *Party) arrive(ctx context.Context) error {
 		return errors.Join(err, readErr)
 	case errors.Is(err, zk.BadVersion):
 		return p.reread(ctx)
-	case errors.Is(err, zk.NoNode), p.asked && ctx.Err() == nil && p.sess.Err() == nil:
+	case errors.Is(err, zk.NoNode):
+		version, dir := p.rec.version, p.dir
+		if err := p.find(ctx); err != nil || p.rec.version != version || p.dir != dir {
+			return err
+		}
+		return fmt.Errorf("another client deleted %s", r.child(to))
+	case p.asked && ctx.Err() == nil && p.sess.Err() == nil:
 		return p.find(ctx)
 	case p.asked:
 		return errors.Join(err, p.settle(ctx))

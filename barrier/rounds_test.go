@@ -468,3 +468,36 @@ func TestNodeDeletedByAnotherClientEndsTheParty(t *testing.T) {
 		w.wantNothingLeft()
 	})
 }
+
+// An operator may delete the node that tells the dead from those that have left, too.
+func TestPartyLeavesThatIsNotRegisteredAnyMore(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p := w.join(1, barrier.Continue)
+		w.delete(path + "/parties/" + w.children(path + "/parties")[0])
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpMulti && r.Nth > 10 {
+				return zktest.Answer(zk.NoAuth) // so that a party which asks again and again ends
+			}
+			return zktest.Pass
+		})
+		must(t, p.Leave(t.Context()))
+		w.wantNothingLeft()
+	})
+}
+
+func TestDirectoryDeletedByAnotherClientIsAnError(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p := w.join(1, barrier.Continue)
+		w.delete(path + "/arrived-1")
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpMulti && r.Nth > 10 {
+				t.Error("asks again and again")
+				return zktest.Answer(zk.NoAuth)
+			}
+			return zktest.Pass
+		})
+		if _, err := p.Arrive(t.Context()); err == nil {
+			t.Error("got no error")
+		}
+	})
+}

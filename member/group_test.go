@@ -4,11 +4,13 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/member"
 	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
 )
 
 var layouts = []member.GroupLayout{member.GroupMember, member.Party, member.ShallowParty}
@@ -84,6 +86,48 @@ func TestMembersSeeEachOther(t *testing.T) {
 			b.Leave()
 			awaitMembers(t, one)
 		})
+	}
+}
+
+// holdSync holds a session's syncs, and tells when the first one is there.
+func holdSync(t *testing.T, srv *zktest.Server, id int64) (arrived <-chan struct{}, release func()) {
+	t.Helper()
+	reached := make(chan struct{})
+	held, release := context.WithCancel(t.Context())
+	var once sync.Once
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		if r.Session != id || r.Op != zktest.OpSync {
+			return zktest.Pass
+		}
+		once.Do(func() { close(reached) })
+		return zktest.Until(held)
+	})
+	return reached, release
+}
+
+// A server may lag behind the one at which another program has joined. So the list is what there is behind a sync.
+func TestMembersAreThoseBehindASync(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	client := srv.Client(t, time.Minute)
+	arrived, release := holdSync(t, srv, sessionOf(t, client).ID())
+	listed := make(chan []member.Member, 1)
+	go func() {
+		all, err := group(t, client, member.Party).Members(within(t))
+		if err != nil {
+			t.Error(err)
+		}
+		listed <- all
+	}()
+	select {
+	case <-arrived:
+	case all := <-listed:
+		t.Fatalf("%v without a sync", all)
+	}
+	join(t, group(t, srv.Client(t, time.Minute), member.Party), "a", nil)
+	release()
+	if all := <-listed; !slices.Equal(ids(all), []string{"a"}) {
+		t.Errorf("%v", all)
 	}
 }
 

@@ -134,8 +134,8 @@ func (k *keeper) await(sess *zk.Session, watch *zk.Watch) {
 }
 
 // place looks for the node, creates it if there is none, and sets its data if it has not the latest of ours. When all
-// is well it returns a watch, under which it has looked. With an error it may return one, too: nothing can be done
-// before the watch fires.
+// is well, or nothing can be done before the node changes, it returns a watch, under which it has looked. With an error
+// it may return one, too.
 func (k *keeper) place(sess *zk.Session) (*zk.Watch, error) {
 	n := k.node
 	if !k.named {
@@ -154,7 +154,6 @@ func (k *keeper) place(sess *zk.Session) (*zk.Watch, error) {
 		k.have = false
 		if k.foreign(stat) {
 			n.report(0, nil) // an ephemeral node of another session: it goes when that ends
-			k.await(sess, watch)
 			return watch, nil
 		}
 		return watch, ErrTaken

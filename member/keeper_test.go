@@ -36,6 +36,36 @@ func TestOldDataOfALateCreationIsReplaced(t *testing.T) {
 	awaitNode(t, sess, "/node", is("two"))
 }
 
+// The session's server may lag behind, and show data that another program has replaced by now.
+func TestNodeLooksAtWhatIsThereBehindASync(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	sess := srv.Session(t, time.Minute)
+	if _, err := sess.Create(t.Context(), "/node", []byte("ours"), zk.Persistent); err != nil {
+		t.Fatal(err)
+	}
+	client := srv.Client(t, time.Minute)
+	arrived, release := holdSync(t, srv, sessionOf(t, client).ID())
+	n := keep(t, client, "/node", "ours", member.NodeConfig{Mode: member.Persistent})
+	placed := make(chan error, 1)
+	go func() { placed <- n.Await(within(t)) }()
+	select {
+	case <-arrived:
+	case err := <-placed:
+		t.Fatalf("in place without a sync: %v", err)
+	}
+	if _, err := sess.Set(t.Context(), "/node", []byte("theirs"), -1); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if err := <-placed; err != nil {
+		t.Fatal(err)
+	}
+	if data, _ := mustGet(t, sess, "/node"); data != "ours" {
+		t.Errorf("%q", data)
+	}
+}
+
 // A Set names the version that was read. So one that comes late, after another, does not bring back its old data.
 func TestSetIsRefusedIfTheDataHasChangedSinceItWasRead(t *testing.T) {
 	t.Parallel()

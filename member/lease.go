@@ -226,11 +226,11 @@ func (l *Lease) take(ctx context.Context, i int, search *line.Own) (Leased, erro
 		var until time.Time
 		var record []byte
 		err := l.change(ctx, own, search, i, func(r leaseRecord, there bool) ([]byte, error) {
+			now := l.cfg.Now()
+			if there && r.Holder != l.holder && now.UTC().Before(r.end) {
+				return nil, ErrLeased
+			}
 			if until.IsZero() { // attempts write the same, so that it does not matter which of them is done last
-				now := l.cfg.Now()
-				if there && r.Holder != l.holder && now.UTC().Before(r.end) {
-					return nil, ErrLeased
-				}
 				until = now.Add(l.duration).Truncate(time.Second)
 				record = encodeLease(l.holder, until)
 			}

@@ -172,50 +172,129 @@ func TestUnknownFormatIsLeftAlone(t *testing.T) {
 	}
 }
 
-// The transaction of a holder is on its way when its lock is lost, and another one takes the lease.
-func TestLeaseIsNotTakenLateByAHolderWhoseLockIsGone(t *testing.T) {
-	t.Parallel()
-	srv, c := server(t), newClock()
-	sess := srv.Session(t, time.Minute)
-	client := srv.Client(t, time.Minute)
-	own, err := client.Session(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	arrived := make(chan struct{})
+// holdLease holds a session's transactions that write or delete a lease, and tells when the first one is there.
+func holdLease(t *testing.T, srv *zktest.Server, id int64) (arrived <-chan struct{}, release func()) {
+	t.Helper()
+	reached := make(chan struct{})
 	held, release := context.WithCancel(t.Context())
 	var once sync.Once
 	srv.Control(func(r zktest.Request) zktest.Fault {
-		if r.Op != zktest.OpMulti || r.Session != own.ID() {
+		if r.Session != id || r.Op != zktest.OpMulti || !strings.HasSuffix(r.Parts[len(r.Parts)-1].Path, "/lease_holder") {
 			return zktest.Pass
 		}
-		once.Do(func() { close(arrived) })
+		once.Do(func() { close(reached) })
 		return zktest.Until(held)
 	})
+	return reached, release
+}
+
+// begin takes a lease in the background.
+func begin(t *testing.T, l *member.Lease) <-chan error {
+	t.Helper()
 	taken := make(chan error, 1)
-	a := lease(t, client, "a", 0, c)
 	go func() {
-		_, err := a.Take(within(t))
+		_, err := l.Take(within(t))
 		taken <- err
 	}()
-	<-arrived
-	children, _, err := sess.Children(t.Context(), "/app/lease")
+	return taken
+}
+
+// deleteLocks deletes the nodes of the locks at a path, as an operator may.
+func deleteLocks(t *testing.T, sess *zk.Session, path string) {
+	t.Helper()
+	children, _, err := sess.Children(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range children {
-		if strings.HasPrefix(name, "_c_") {
-			if err := sess.Delete(t.Context(), "/app/lease/"+name, -1); err != nil {
-				t.Fatal(err)
-			}
+		if !strings.HasPrefix(name, "_c_") {
+			continue
+		}
+		if err := sess.Delete(t.Context(), path+"/"+name, -1); err != nil {
+			t.Fatal(err)
 		}
 	}
-	mustTake(t, lease(t, srv.Client(t, time.Minute), "b", 0, c))
+}
+
+func sessionOf(t *testing.T, client *zk.Client) *zk.Session {
+	t.Helper()
+	sess, err := client.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sess
+}
+
+// The transaction of a holder is on its way when its lock is lost, and another one takes the lease.
+func TestLeaseIsNotTakenLateByAHolderWhoseLockIsGone(t *testing.T) {
+	t.Parallel()
+	for _, expired := range []bool{false, true} { // or there is no lease
+		srv, c := server(t), newClock()
+		sess := srv.Session(t, time.Minute)
+		b := lease(t, srv.Client(t, time.Minute), "b", 0, c)
+		if expired {
+			mustTake(t, b)
+			c.add(time.Hour)
+		}
+		client := srv.Client(t, time.Minute)
+		arrived, release := holdLease(t, srv, sessionOf(t, client).ID())
+		taken := begin(t, lease(t, client, "a", 0, c))
+		<-arrived
+		deleteLocks(t, sess, "/app/lease")
+		mustTake(t, b)
+		release()
+		if err := <-taken; !errors.Is(err, member.ErrLeased) {
+			t.Errorf("expired=%t: %v", expired, err)
+		}
+		if data, _ := mustGet(t, sess, "/app/lease/lease_holder"); !strings.Contains(data, `"holder": "b"`) {
+			t.Errorf("expired=%t: %s", expired, data)
+		}
+	}
+}
+
+// The transaction of a search is on its way when the lock of the search is lost, and another program with the same
+// holder takes another lease.
+func TestLeaseIsNotTakenLateByASearchWhoseLockIsGone(t *testing.T) {
+	t.Parallel()
+	srv, c := server(t), newClock()
+	sess := srv.Session(t, time.Minute)
+	mustTake(t, lease(t, srv.Client(t, time.Minute), "b", 2, c))
+	client := srv.Client(t, time.Minute)
+	arrived, release := holdLease(t, srv, sessionOf(t, client).ID())
+	taken := begin(t, lease(t, client, "a", 2, c)) // finds that the second lease is free
+	<-arrived
+	deleteLocks(t, sess, "/app/lease")
+	c.add(time.Hour) // b's lease is over
+	if got := mustTake(t, lease(t, srv.Client(t, time.Minute), "a", 2, c)); got.Path != "/app/lease/0" {
+		t.Fatalf("took %s", got.Path)
+	}
+	release()
+	if err := <-taken; err != nil {
+		t.Fatal(err)
+	}
+	if _, there, err := sess.Exists(t.Context(), "/app/lease/1/lease_holder"); there || err != nil {
+		t.Errorf("the holder has two leases: %v, %v", there, err)
+	}
+}
+
+// Kazoo's programs write the lease without a check that they have its lock still.
+func TestLeaseThatKazooHasTakenMeanwhileIsItsOwn(t *testing.T) {
+	t.Parallel()
+	srv, c := server(t), newClock()
+	sess := srv.Session(t, time.Minute)
+	client := srv.Client(t, time.Minute)
+	arrived, release := holdLease(t, srv, sessionOf(t, client).ID())
+	taken := begin(t, lease(t, client, "a", 0, c))
+	<-arrived
+	theirs := `{"version": 1, "holder": "k", "end": "2026-01-02T03:05:05"}`
+	if _, err := sess.Create(t.Context(), "/app/lease/lease_holder", []byte(theirs), zk.Persistent); err != nil {
+		t.Fatal(err)
+	}
 	release()
 	if err := <-taken; !errors.Is(err, member.ErrLeased) {
-		t.Errorf("%v", err)
+		t.Error(err)
 	}
-	if data, _ := mustGet(t, sess, "/app/lease/lease_holder"); !strings.Contains(data, `"holder": "b"`) {
+	if data, _ := mustGet(t, sess, "/app/lease/lease_holder"); data != theirs {
 		t.Error(data)
 	}
 }

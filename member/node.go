@@ -234,7 +234,7 @@ func (n *Node) CloseWait(ctx context.Context) error {
 // its session. After a Close it does nothing.
 func (n *Node) Detach() {
 	n.mu.Lock()
-	n.stays = n.ctx.Err() == nil
+	n.stays = n.stays || n.ctx.Err() == nil
 	n.mu.Unlock()
 	n.stop(ErrClosed)
 	n.done.Wait()

@@ -291,6 +291,25 @@ func TestDetachedNodeStays(t *testing.T) {
 	}
 }
 
+func TestNodeThatTwoGoroutinesDetachStays(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	sess := srv.Session(t, time.Minute)
+	client := srv.Client(t, time.Minute)
+	for i := range 100 {
+		path := fmt.Sprintf("/node-%d", i)
+		n := keep(t, client, path, "x", member.NodeConfig{Mode: member.Persistent})
+		if err := n.Await(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		var both sync.WaitGroup
+		both.Go(n.Detach)
+		both.Go(n.Detach)
+		both.Wait()
+		mustGet(t, sess, path)
+	}
+}
+
 // Each request that the Node sends loses its reply, or its connection before the server sees it, in turn.
 func TestFaultAtEachStepLeavesOneNodeAndNoneAfterClose(t *testing.T) {
 	t.Parallel()

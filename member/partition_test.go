@@ -341,6 +341,42 @@ func TestItemThatIsWantedAgainMeanwhileComesBack(t *testing.T) {
 	})
 }
 
+// Items move also if members or items never settle.
+func TestChangesThatGoOnDelayItemsForAWhileOnly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var net zktest.Net
+		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
+		p, err := member.NewPartitioner(srv.Client(t, time.Minute), "/share", "a", nil, member.PartitionerConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- p.Run(ctx, func(ctx context.Context, _ *member.Share) error {
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		for i := range 30 {
+			if owned := p.Owned(); i < 10 && len(owned) > 0 || i > 11 && len(owned) == 0 {
+				t.Errorf("owns %q after changes in %d times Settle", owned, i)
+			}
+			for j := range 2 { // in each Settle
+				if err := p.SetItems([]string{"x", fmt.Sprint("item-", 2*i+j)}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second / 2) // in the bubble no time passes
+			}
+		}
+		stop()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
 func TestErrorOfTheFunctionEndsRun(t *testing.T) {
 	t.Parallel()
 	srv := server(t)

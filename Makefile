@@ -49,8 +49,8 @@ lin: ## Use locks, caches, counters, barriers and members at random under random
 LIN = @.ci/peers; TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v \
 	-timeout $$(( $(MINUTES) * 2 + 10 ))m ./lin -run
 
-lin-locks: ## Locks and elections alone
-	$(LIN) 'Locks|Infers|Holder'
+lin-locks: ## Locks and elections alone, and workers that fail
+	$(LIN) 'Locks|Infers|Holder|Worker'
 
 lin-queue: ## Queues
 	$(LIN) 'Queue|Leaves'

@@ -502,3 +502,91 @@ func TestIDAndAddressAreMadeUp(t *testing.T) {
 		t.Errorf("%+v", i)
 	}
 }
+
+// A program may start before the servers (CURATOR-175).
+func TestRegisterWithoutAServerWaitsForOne(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	srv.Cut()
+	r := registry(t, srv.Client(t, time.Minute), discovery.Config{})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := r.Register(ctx, discovery.Instance{Service: "web", ID: "early", Address: "a"})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
+	}
+	registered := make(chan error, 1)
+	go func() {
+		_, err := r.Register(within(t), discovery.Instance{Service: "web", ID: "a", Address: "a"})
+		registered <- err
+	}()
+	srv.Heal()
+	if err := <-registered; err != nil {
+		t.Fatal(err)
+	}
+	await(t, r, have("a"))
+}
+
+// Reconnects register nothing again (CURATOR-320): one write is left, that of Update.
+func TestReconnectsWriteNothing(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	client := srv.Client(t, time.Minute)
+	r := registry(t, client, discovery.Config{})
+	reg := register(t, r, discovery.Instance{ID: "a"})
+	before := srv.Traffic()
+	for range 10 {
+		srv.Drop()
+		for {
+			_, err := r.Instances(within(t), "web")
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, zk.ErrConnectionLost) {
+				t.Fatal(err)
+			}
+		}
+	}
+	next := reg.Instance()
+	next.Port = 81
+	if err := reg.Update(within(t), next); err != nil {
+		t.Fatal(err)
+	}
+	after := srv.Traffic()
+	if after.Connections < before.Connections+10 {
+		t.Errorf("got %d reconnects, want at least 10", after.Connections-before.Connections)
+	}
+	for op, want := range map[zktest.Op]int{
+		zktest.OpCreate: 0, zktest.OpMulti: 0, zktest.OpDelete: 0, zktest.OpSetData: 1,
+	} {
+		if got := after.Requests[op] - before.Requests[op]; got != want {
+			t.Errorf("got %d requests of the kind %v, want %d", got, op, want)
+		}
+	}
+}
+
+// An Unregister that could not wait is called again (CURATOR-617).
+func TestUnregisterMayBeCalledAgain(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	link := zktest.Proxy(t, srv.Addr())
+	r := registry(t, link.Client(t, time.Minute), discovery.Config{})
+	reg := register(t, r, discovery.Instance{ID: "a"})
+	link.Cut()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := reg.Unregister(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
+	}
+	observer := registry(t, srv.Client(t, time.Minute), discovery.Config{})
+	await(t, observer, have("a"))
+	link.Heal()
+	for range 2 {
+		if err := reg.Unregister(within(t)); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, there, err := observer.Instance(within(t), "web", "a"); there || err != nil {
+		t.Errorf("there: %v, %v", there, err)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -40,6 +41,7 @@ type arena struct {
 	length   time.Duration // of an epoch
 	plan     func(rnd *rand.Rand, length time.Duration, places []string) schedule
 	patience time.Duration // until all must be served and all nodes gone after the faults
+	tally    *tally        // of all epochs
 }
 
 // epoch is a few seconds in an arena, with its own seed, paths and processes.
@@ -56,6 +58,7 @@ type epoch struct {
 	first   []int       // the first number of each process
 	started int         // processes started so far
 	broken  error       // why a process could not be started again
+	failed  []error     // of workers that have ended otherwise than they should, or have a data race
 	faults  sync.Mutex  // held while a fault is recorded
 	quiet   atomic.Bool // no faults for clients
 }
@@ -81,7 +84,7 @@ func (a arena) run(t *testing.T, seed uint64, length time.Duration) error {
 	t.Cleanup(func() {
 		for _, p := range e.team {
 			if p != nil {
-				p.kill()
+				_ = p.kill()
 			}
 		}
 	})
@@ -107,10 +110,10 @@ func (a arena) run(t *testing.T, seed uint64, length time.Duration) error {
 			e.ensemble.Renew(i)
 			t.Logf("void, because ZooKeeper's servers differ (docs/bugs.md); server %d copies the others' data: %v\n%s",
 				i, trouble, said)
-			return nil
+			return errors.Join(slices.DeleteFunc(e.failed, func(err error) bool { return !errors.Is(err, errRace) })...)
 		}
 	}
-	return errors.Join(trouble, e.journal.judge(e.dir))
+	return errors.Join(errors.Join(e.failed...), trouble, e.journal.judge(e.dir))
 }
 
 // keep writes the schedule of faults to a file.

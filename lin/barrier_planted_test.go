@@ -35,6 +35,11 @@ var ungathered = bug{"barrier/commit.go", "c.rec.Gathered || c.arrived+len(dead)
 // arrived is that of rounds in which a party counts as arrived as soon as it has joined.
 var arrived = bug{"barrier/join.go", "dir := rec.Behind[0]", "dir := rec.Arrived"}
 
+// failing is that of rounds which fail although no party is lost.
+var failing = bug{
+	"barrier/commit.go", "r.cfg.OnLoss == FailRound && len(dead) > 0:", "r.cfg.OnLoss == FailRound && c.arrived > 0:",
+}
+
 func TestBarrierIsFoundWhoseWaitersAreHasty(t *testing.T) {
 	t.Parallel()
 	findInBarriers(t, hasty, "let through what it should not")
@@ -68,6 +73,11 @@ func TestBarrierIsFoundWhoseRoundsBeginWithoutOne(t *testing.T) {
 func TestBarrierIsFoundWhoseRoundsDoNotWait(t *testing.T) {
 	t.Parallel()
 	findInBarriers(t, arrived, "was left behind whose session lived")
+}
+
+func TestBarrierIsFoundWhoseRoundsFailWithoutALoss(t *testing.T) {
+	t.Parallel()
+	findInBarriers(t, failing, "failed without a loss")
 }
 
 func findInBarriers(t *testing.T, b bug, want string) {

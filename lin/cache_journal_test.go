@@ -51,7 +51,10 @@ func (t cacheTrial) prepare(e *epoch, sess *zk.Session) error {
 func (t cacheTrial) instruct(o *orders) { o.Job, o.Places = cacheJob, t.places() }
 
 func (cacheTrial) newJournal() journal {
-	return &cacheJournal{trees: make(map[string]*lincheck.NodeHistory), marks: make(map[mark]lincheck.NodeCopy)}
+	return &cacheJournal{
+		trees: make(map[string]*lincheck.NodeHistory), marks: make(map[mark]lincheck.NodeCopy),
+		last: make(map[string]reader),
+	}
 }
 
 // cacheJournal is what the readers of an epoch reported, and what the server had at the end.
@@ -59,7 +62,14 @@ type cacheJournal struct {
 	mu    sync.Mutex // guards what follows
 	trees map[string]*lincheck.NodeHistory
 	marks map[mark]lincheck.NodeCopy
+	last  map[string]reader // that has told of a place
 	bad   error
+}
+
+// reader is a reader and its session.
+type reader struct {
+	number  int
+	session int64
 }
 
 // mark says that a reader has seen a mark.
@@ -82,6 +92,7 @@ func (j *cacheJournal) note(r report) {
 	if c.Change != nil {
 		h := j.tree(r.Place)
 		h.Changes = append(h.Changes, *c.Change)
+		j.last[r.Place] = reader{c.Change.Reader, c.Session}
 	}
 }
 
@@ -93,7 +104,13 @@ func (j *cacheJournal) tree(place string) *lincheck.NodeHistory {
 	return j.trees[place]
 }
 
-func (*cacheJournal) busy(string) (int, int64, bool) { return 0, 0, false }
+// busy returns the reader that was heard last.
+func (j *cacheJournal) busy(place string) (number int, session int64, known bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	last := j.last[place]
+	return last.number, last.session, last.session != 0
+}
 
 func (j *cacheJournal) count() string {
 	j.mu.Lock()
@@ -182,10 +199,10 @@ func (j *cacheJournal) await(ctx context.Context, e *epoch, place, name string) 
 		j.mu.Lock()
 		for _, first := range e.first {
 			for i := range clientsPerProcess {
-				if c, ok := j.marks[mark{place, name, first + i}]; ok {
+				if c, ok := j.marks[mark{place, name, first + i*goroutinesPerClient}]; ok {
 					copies = append(copies, c)
 				} else {
-					missing = first + i
+					missing = first + i*goroutinesPerClient
 				}
 			}
 		}

@@ -31,6 +31,8 @@ type cacheReport struct {
 	Change *lincheck.NodeChange `json:",omitempty"`
 	Copy   *lincheck.NodeCopy   `json:",omitempty"`
 	Mark   string               `json:",omitempty"` // goes with Copy: the mark that the reader has seen
+
+	Session int64 `json:",omitempty"` // the reader's, if it has one now
 }
 
 // useCaches changes nodes of every tree, except as a quiet client, and follows every tree with a cache. Caches go on
@@ -45,7 +47,10 @@ func useCaches(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Cl
 		if err != nil {
 			return err
 		}
-		f := cacheReader{worker: w, tree: tree, place: place, root: w.Root + "/" + place, number: w.First + i}
+		f := cacheReader{
+			worker: w, client: client, tree: tree, place: place, root: w.Root + "/" + place,
+			number: w.First + i*goroutinesPerClient,
+		}
 		go f.follow(context.WithoutCancel(ctx)) // until the client is closed
 	}
 	return nil
@@ -89,6 +94,7 @@ func changeTree(ctx context.Context, client *zk.Client, root string, rnd *rand.R
 type cacheReader struct {
 	*worker
 
+	client      *zk.Client
 	tree        *cache.Tree
 	place, root string
 	number      int
@@ -108,13 +114,24 @@ func (r *cacheReader) follow(ctx context.Context) {
 			continue
 		}
 		before, after := stateOf(c.Before), stateOf(c.After)
-		r.tell(cacheReport{Change: &lincheck.NodeChange{
+		r.tell(cacheReport{Session: sessionOf(r.client), Change: &lincheck.NodeChange{
 			Reader: r.number, Path: c.Path[len(r.root):], Kind: c.Kind.String(), Before: before, After: after,
 		}})
 		if told[c.Path[len(r.root):]] = after; c.Kind == cache.Deleted {
 			delete(told, c.Path[len(r.root):])
 		}
 	}
+}
+
+// sessionOf returns the id of a client's session, or 0 if it has none now.
+func sessionOf(client *zk.Client) int64 {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	sess, err := client.Session(ctx)
+	if err != nil {
+		return 0
+	}
+	return sess.ID()
 }
 
 // mark returns the name of a node that is a mark, or "".

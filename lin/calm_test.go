@@ -41,7 +41,9 @@ func (e *epoch) calmDown(sess *zk.Session) error {
 		}
 	}
 	for _, p := range e.team {
-		p.end()
+		if err := p.end(); err != nil && (len(trouble) == 0 || errors.Is(err, errRace)) {
+			e.failed = append(e.failed, err)
+		}
 	}
 	return errors.Join(trouble...)
 }

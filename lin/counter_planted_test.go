@@ -2,7 +2,10 @@
 
 package lin_test
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // Bugs of counters that the run must find.
 
@@ -18,6 +21,18 @@ var overlapping = bug{"counter/sequence.go", "span{end - n + 1, n}", "span{end -
 
 // versioned is that of a value that tells by the version alone whether it was changed.
 var versioned = bug{"counter/value.go", "now.stat.Mzxid != old.Mzxid", "now.stat.Version != old.Version"}
+
+// regressing is that of a value whose watch goes by the version, which begins again in a recreated node.
+var regressing = bugs{
+	{"counter/value.go", "Mzxid: c.stat.Mzxid", "Mzxid: int64(c.stat.Version)"},
+	{"counter/watch.go", "now.Mzxid > w.newest", "now.Mzxid != w.newest"},
+}
+
+// unremoved is that of a process that leaves its request to another process behind.
+var unremoved = bugs{
+	{"counter/guest.go", "q.remove(created)\n", "_ = created\n"},
+	{"counter/host.go", "b.Delete(reg.requestsDir()+\"/\"+g.name, anyVersion).Abandon()", "_ = g.name"},
+}
 
 func TestCounterIsFoundThatRepeatsAfterALostReply(t *testing.T) {
 	t.Parallel()
@@ -39,10 +54,20 @@ func TestValueIsFoundThatComparesTheVersionOfARecreatedNode(t *testing.T) {
 	findInCounters(t, versioned, "is not that of a value")
 }
 
-func findInCounters(t *testing.T, b bug, want string) {
+func TestValueIsFoundWhoseWatchGoesBack(t *testing.T) {
+	t.Parallel()
+	findInCounters(t, regressing, "after the one with")
+}
+
+func TestCounterIsFoundWhoseGuestsLeaveRequestsBehind(t *testing.T) {
+	t.Parallel()
+	findInCounters(t, unremoved, "got ephemeral nodes")
+}
+
+func findInCounters(t *testing.T, b builder, want string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("it builds and runs a program")
 	}
-	found(t, counterTrial{}, want, func(a *arena) { a.exe = b.program(t) })
+	found(t, counterTrial{}, want, func(a *arena) { a.exe, a.patience = b.program(t), 6*time.Second })
 }

@@ -72,6 +72,9 @@ func (e *epoch) hit(f fault) (heal func()) {
 	p := e.team[i]
 	name := fmt.Sprintf("%s %d", f.what, whom)
 	e.happens(name)
+	if blips[f.what] == nil {
+		e.tally.hit(f.what)
+	}
 	switch f.what {
 	case drop:
 		l.Drop()
@@ -82,7 +85,9 @@ func (e *epoch) hit(f fault) (heal func()) {
 		}
 		return nil
 	case killProcess:
-		p.kill()
+		if err := p.kill(); err != nil {
+			e.failed = append(e.failed, err)
+		}
 		e.start(i)
 		return nil
 	case stopProcess:
@@ -104,6 +109,7 @@ func (e *epoch) hit(f fault) (heal func()) {
 	default:
 		l.Control(func(r zktest.Request) zktest.Fault {
 			if r.Seq == f.nth {
+				e.tally.hit(f.what)
 				return blips[f.what](f)
 			}
 			return zktest.Pass
@@ -149,6 +155,7 @@ func (e *epoch) serverFaults(ctx context.Context, faults []fault) {
 func (e *epoch) serverFault(ctx context.Context, f fault) {
 	whom, leader := e.aim(ctx, f)
 	links := e.ensemble.Links()
+	held := links.Held()
 	name := fmt.Sprintf("%s %d (leader %d)", f.what, whom, leader)
 	e.happens(name)
 	switch f.what {
@@ -168,6 +175,9 @@ func (e *epoch) serverFault(ctx context.Context, f fault) {
 		e.partition(f, whom, leader)
 		pause(ctx, f.lasts)
 		e.quiet.Store(false)
+	}
+	if !slices.Contains(partitions, f.what) || links.Held() > held {
+		e.tally.hit(f.what)
 	}
 	links.Heal()
 	e.happens("end: " + name)

@@ -37,7 +37,8 @@ func tryFor(t *testing.T, what trial, target string) {
 	a.ensemble = newEnsemble(t)
 	a.servers, a.trial = a.ensemble.ConnectString(), what
 	end := time.Now().Add(lengthOf(t)) // servers take long to start on a busy machine
-	for n := 1; time.Now().Before(end) && !t.Failed(); n++ {
+	n := 1
+	for ; time.Now().Before(end) && !t.Failed(); n++ {
 		length := min(epochLength, time.Until(end))
 		t.Run(fmt.Sprintf("epoch=%d", n), func(t *testing.T) {
 			if err := a.run(t, seed, length); err != nil {
@@ -46,6 +47,10 @@ func tryFor(t *testing.T, what trial, target string) {
 			}
 		})
 		seed = rand.New(rand.NewPCG(seed, 1)).Uint64()
+	}
+	t.Logf("faults that have hit: %v", a.tally)
+	if missing := a.tally.missing(); n > enoughEpochs && len(missing) > 0 && !t.Failed() {
+		t.Errorf("these faults have hit nothing in %d epochs: %q", n-1, missing)
 	}
 }
 
@@ -65,7 +70,7 @@ func newArena(t *testing.T, seed uint64) arena {
 			_ = os.RemoveAll(dir)
 		}
 	})
-	return arena{exe: exe, dir: dir, patience: time.Minute, plan: newSchedule}
+	return arena{exe: exe, dir: dir, patience: time.Minute, plan: newSchedule, tally: newTally()}
 }
 
 // seedOf returns the seed of the first epoch: that of TURNSTILE_SEED, or a new one.

@@ -4,12 +4,15 @@ package lin_test
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -21,7 +24,11 @@ type process struct {
 	log   string        // the file with its error output
 	calm  chan struct{} // closed when it holds nothing any more, or has ended
 	ended chan struct{} // closed when its output has ended
+	wait  func() error  // for its end; any number of times
 }
+
+// errRace is the failure of a worker in which the race detector has found something.
+var errRace = errors.New("it has a data race")
 
 // startProcess starts exe as a worker that reports to j.
 func startProcess(exe string, o orders, j journal, dir string) (*process, error) {
@@ -53,6 +60,7 @@ func startProcess(exe string, o orders, j journal, dir string) (*process, error)
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
+	p.wait = sync.OnceValue(p.cmd.Wait)
 	go p.read(out, j)
 	return p, nil
 }
@@ -97,7 +105,7 @@ func (p *process) awaitCalm(within time.Duration) error {
 	}
 	select {
 	case <-p.ended:
-		return fmt.Errorf("worker ended by itself (%w); see %s", p.cmd.Wait(), p.log)
+		return fmt.Errorf("worker ended by itself (%w); see %s", p.wait(), p.log)
 	default:
 		return nil
 	}
@@ -107,19 +115,41 @@ func (p *process) awaitCalm(within time.Duration) error {
 func (p *process) dump() {
 	p.signal(syscall.SIGQUIT)
 	<-p.ended
-	_ = p.cmd.Wait()
+	_ = p.wait()
 }
 
-// end makes the worker close its sessions, and waits for it.
-func (p *process) end() {
+// end makes the worker close its sessions, and waits for it. It returns an error if the worker has failed.
+func (p *process) end() error {
 	_ = p.stdin.Close()
 	<-p.ended
-	_ = p.cmd.Wait()
+	if err := errors.Join(p.wait(), p.race()); err != nil {
+		return fmt.Errorf("worker failed: %w; see %s", err, p.log)
+	}
+	return nil
 }
 
-// kill ends the worker as kill -9 does.
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill()
+// kill ends the worker as kill -9 does. It returns an error if the worker had ended by itself, or had failed before.
+func (p *process) kill() error {
+	_ = p.cmd.Process.Kill() // it fails only if the process has ended
 	<-p.ended
-	_ = p.cmd.Wait()
+	err := p.wait()
+	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signal() == syscall.SIGKILL {
+		err = nil
+	} else if err == nil {
+		err = errors.New("it had ended")
+	}
+	if err := errors.Join(err, p.race()); err != nil {
+		return fmt.Errorf("worker failed before it was killed: %w; see %s", err, p.log)
+	}
+	return nil
+}
+
+// race returns an error if the race detector has reported a data race. The worker's status tells only of those that
+// end by themselves.
+func (p *process) race() error {
+	log, err := os.ReadFile(p.log)
+	if err == nil && bytes.Contains(log, []byte("WARNING: DATA RACE")) {
+		err = errRace
+	}
+	return err
 }

@@ -59,4 +59,8 @@ var jobs = map[string]func(ctx context.Context, w *worker, wg *sync.WaitGroup, c
 	counterJob: useCounters,
 	memberJob:  useMembers,
 	barrierJob: useBarriers,
+
+	racyJob:  race,
+	shortJob: endEarly,
+	idleJob:  idle,
 }

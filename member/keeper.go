@@ -212,10 +212,17 @@ func (k *keeper) create(sess *zk.Session) error {
 	n := k.node
 	want, number := n.latest()
 	node := zk.Node{Path: n.Path(), Data: want, Mode: k.mode(), ACL: n.cfg.ACL}
-	created, err := sess.CreateNode(n.ctx, node)
+	var created zk.Created
+	var err error
+	if n.cfg.TTL > 0 {
+		// Together, because servers never remove a container that has had no child.
+		_, err = sess.Multi(n.ctx, zk.CreateNodeOp(node), zk.CreateNodeOp(k.touched()))
+	} else {
+		created, err = sess.CreateNode(n.ctx, node)
+	}
 	switch {
 	case err == nil:
-		k.stat, k.have, k.set = created.Stat, true, number
+		k.stat, k.have, k.set = created.Stat, n.cfg.TTL == 0, number // the next look reads what it lacks
 		return nil
 	case errors.Is(err, zk.NodeExists):
 		return nil
@@ -250,10 +257,16 @@ func (k *keeper) touch(sess *zk.Session) error {
 	p := n.Path() + touchName
 	_, err := sess.Set(n.ctx, p, nil, -1)
 	if errors.Is(err, zk.NoNode) {
-		_, err = sess.CreateNode(n.ctx, zk.Node{Path: p, Mode: zk.PersistentTTL, TTL: n.cfg.TTL, ACL: n.cfg.ACL})
+		_, err = sess.CreateNode(n.ctx, k.touched())
 	}
 	if errors.Is(err, zk.NodeExists) || errors.Is(err, zk.NoNode) {
 		return nil // the next touch sets it; or the node itself has gone, which the watch tells
 	}
 	return err
+}
+
+// touched is the child of a node with a TTL.
+func (k *keeper) touched() zk.Node {
+	n := k.node
+	return zk.Node{Path: n.Path() + touchName, Mode: zk.PersistentTTL, TTL: n.cfg.TTL, ACL: n.cfg.ACL}
 }

@@ -183,3 +183,38 @@ func TestNodeWithATTLGoesAfterTheLastTouch(t *testing.T) {
 		}
 	})
 }
+
+// The server never removes a container that has had no child, so the child comes with it (GH-1258).
+func TestNodeWithATTLGoesAlsoIfItsProgramDiesWhileItIsCreated(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 10 * time.Second
+		var net zktest.Net
+		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
+		sess := srv.Session(t, time.Hour)
+		created := make(chan struct{})
+		dead := false
+		srv.Control(func(r zktest.Request) zktest.Fault {
+			switch {
+			case r.Session == sess.ID():
+			case dead:
+				return zktest.Refuse
+			case r.Op == zktest.OpCreate, r.Op == zktest.OpMulti:
+				dead = true
+				close(created)
+			}
+			return zktest.Pass
+		})
+		n := keep(t, srv.Client(t, time.Minute), "/node", "x", member.NodeConfig{Mode: member.Persistent, TTL: ttl})
+		<-created
+		synctest.Wait()
+		if _, there, err := sess.Exists(t.Context(), "/node"); !there || err != nil {
+			t.Fatalf("there after its creation: %v, %v", there, err)
+		}
+		_ = n.Close()
+		time.Sleep(30 * ttl)
+		if _, there, err := sess.Exists(t.Context(), "/node"); there || err != nil {
+			t.Errorf("there after the TTL: %v, %v", there, err)
+		}
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -27,6 +28,7 @@ type Links struct {
 	ctx  context.Context //nolint:containedctx // ends when the links are closed
 	stop context.CancelFunc
 	wg   sync.WaitGroup
+	held atomic.Int64 // see Held
 
 	mu      sync.Mutex    // guards the fields below
 	changed chan struct{} // closed and replaced at each change
@@ -171,6 +173,10 @@ func (l *Links) Heal() {
 	})
 }
 
+// Held returns how often something that an end sent, or a dial, has had to wait so far because its direction was frozen
+// or delayed. It shows whether a fault has had an effect.
+func (l *Links) Held() int64 { return l.held.Load() }
+
 // change makes a change and wakes the goroutines that wait for one.
 func (l *Links) change(f func()) {
 	l.mu.Lock()
@@ -182,12 +188,15 @@ func (l *Links) change(f func()) {
 
 // await returns when all the directions are open. It returns false if end or the links are closed first.
 func (l *Links) await(end <-chan struct{}, all ...direction) bool {
-	for {
+	for first := true; ; first = false {
 		l.mu.Lock()
 		frozen, changed := l.frozenLocked(all...), l.changed
 		l.mu.Unlock()
 		if !frozen {
 			return true
+		}
+		if first {
+			l.held.Add(1)
 		}
 		select {
 		case <-changed:

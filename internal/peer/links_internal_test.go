@@ -117,6 +117,33 @@ func TestFrozenDirectionHoldsWhatIsSentAndTheOtherStaysOpen(t *testing.T) {
 	expect(t, d.far, "held, in order")
 }
 
+func TestHeldTellsWhetherAFaultHasAnEffect(t *testing.T) {
+	t.Parallel()
+	d := dialLinks(t)
+	d.links.Freeze(0, 1)
+	if got := d.links.Held(); got != 0 {
+		t.Errorf("got %d before anything was sent, want 0", got)
+	}
+	send(t, d.near, "held, ")
+	expectQuiet(t, d.far)
+	frozen := d.links.Held()
+	if frozen == 0 {
+		t.Error("got 0 in a frozen direction, want more")
+	}
+	d.links.Heal()
+	send(t, d.near, "open, ")
+	expect(t, d.far, "held, open, ")
+	if got := d.links.Held(); got != frozen {
+		t.Errorf("got %d in an open direction, want %d", got, frozen)
+	}
+	d.links.Delay(0, 1, quiet)
+	send(t, d.near, "late")
+	expect(t, d.far, "late")
+	if got := d.links.Held(); got <= frozen {
+		t.Errorf("got %d in a delayed direction, want more than %d", got, frozen)
+	}
+}
+
 func TestFrozenDirectionPushesBackAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	d := dialLinks(t)

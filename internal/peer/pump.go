@@ -115,6 +115,7 @@ func (p *pump) wait(due time.Time) bool {
 	if left <= 0 {
 		return true
 	}
+	p.links.held.Add(1)
 	timer := time.NewTimer(left)
 	defer timer.Stop()
 	select {

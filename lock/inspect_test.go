@@ -71,6 +71,8 @@ func TestInspectShowsAllWhoHold(t *testing.T) {
 func TestInspectTellsThoseApartWhoDoNotExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	const curators, kazoos, latch = guid + "-lock-", "0f8fad5bd9cb469fa16570867728950e__lock__", guid + "-latch-"
+	const ours = "_c_1f8fad5b-d9cb-869f-a165-70867728950e" // by its version
+	const selector, election = ours + "-lock-", ours + "-__lock__"
 	for _, test := range []struct {
 		name   string
 		nodes  []string // one after the other; "" is one of ours, in the layout
@@ -95,16 +97,21 @@ func TestInspectTellsThoseApartWhoDoNotExcludeEachOther(t *testing.T) {
 		},
 		{"ours and Curator's writer", []string{"", guid + "-__WRIT__"}, lock.Curator, "H?", "01"},
 		{"kazoo's Lock, and its readers", []string{kazoos, "1f8fad5bd9cb469fa16570867728950e__rlock__"}, 0, "H-", "00"},
+		{"kazoo and our candidate", []string{kazoos, selector}, 0, "H-", "01"},
+		{"our candidate and kazoo", []string{selector, kazoos}, 0, "H?", "01"},
+		{"Curator and our candidate for kazoo", []string{curators, election}, 0, "H-", "01"},
+		{"kazoo and our candidate for both", []string{kazoos, selector, election}, 0, "H-", "00"},
+		{"our candidate for both, and both", []string{selector, election, curators, kazoos}, 0, "H--", "000"},
 		{"an election and a lock", []string{latch, "", latch}, lock.Curator, "HH-", "010"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				sess := w.Session(t, 20*time.Second)
 				ctx, leave := context.WithCancel(t.Context())
-				var ours <-chan result
+				var mine <-chan result
 				for _, name := range test.nodes {
 					if name == "" {
-						ours = waits(ctx, w.mutex(lock.Config{Layout: test.layout}).Lock)
+						mine = waits(ctx, w.mutex(lock.Config{Layout: test.layout}).Lock)
 					} else {
 						w.foreign(sess, name, zk.EphemeralSequential)
 					}
@@ -118,10 +125,10 @@ func TestInspectTellsThoseApartWhoDoNotExcludeEachOther(t *testing.T) {
 					t.Errorf("got groups %s, want %s", got, test.groups)
 				}
 				leave()
-				if ours == nil {
+				if mine == nil {
 					return
 				}
-				if r := <-ours; r.hold != nil {
+				if r := <-mine; r.hold != nil {
 					unlock(t, r.hold)
 				}
 			})

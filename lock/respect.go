@@ -63,8 +63,11 @@ func (c inLine) respects(other inLine) certainty {
 	case c.Known:
 		return yes
 	}
-	named := func(m line.Marker) bool { return slices.Contains(families[c.contender.Marker], m) }
-	if slices.ContainsFunc(other.markers(), named) {
+	looks := families[c.contender.Marker]
+	if c.ourCandidate() {
+		looks = append(slices.Clone(looks), line.CuratorLock, line.KazooLock)
+	}
+	if slices.ContainsFunc(other.markers(), func(m line.Marker) bool { return slices.Contains(looks, m) }) {
 		return yes
 	}
 	return maybe

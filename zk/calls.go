@@ -32,7 +32,7 @@ func onLive[T any](
 		case err == nil, ctx.Err() != nil, errors.Is(err, ErrProtocol): // which it may be the reply to this request
 			return value, err
 		case cause != nil && errors.Is(err, cause) && (repeat || OutcomeOf(err) == NotSent):
-		case repeat && errors.Is(err, ErrConnectionLost):
+		case repeat && brokenOff(err):
 		default:
 			return value, err
 		}

@@ -30,7 +30,7 @@ type Client struct {
 	wg     sync.WaitGroup
 	calls  sync.Pool // of *call; per client, because a channel made in a synctest bubble must stay in it
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards what follows; a session's mu may be taken while it is held, not the other way round
 	closed  bool
 	final   error         // why there will be no further session
 	current *Session      // being opened, or live

@@ -29,7 +29,8 @@ const maxParentTries = 10
 // If a reply is lost, CreateAll asks again and finds out whether the node is its own: created since the call began,
 // with the same data, not changed since. Another client that created the same node with the same data at that time
 // cannot be told from it; a caller to whom it matters puts something of its own into the data. The outcome is Unknown
-// if the node was changed meanwhile, if the mode is sequential, or if ctx or the session has ended.
+// if the node was changed meanwhile, if the mode is sequential, if the request is larger than servers accept by
+// default, or if ctx or the session has ended.
 func (s *Session) CreateAll(ctx context.Context, n Node, parents Parents) (Created, error) {
 	if parents.Mode != Persistent && parents.Mode != Container {
 		err := fmt.Errorf("%w: mode of parents must be Persistent or Container", BadArguments)
@@ -40,13 +41,17 @@ func (s *Session) CreateAll(ctx context.Context, n Node, parents Parents) (Creat
 		return Created{}, refuse(n.Mode.op(), n.Path, err)
 	}
 	made, err := s.CreateNode(ctx, n)
-	for lost, tries := false, 0; ; {
+	lost := false
+	for tries := 0; ; {
 		switch {
-		case err == nil, errors.Is(err, errNoChroot):
-			return made, err
+		case err == nil:
+			return made, nil
+		case errors.Is(err, errNoChroot):
+			return Created{}, n.undecided(err, lost)
 		case errors.Is(err, NoNode):
 			if tries++; tries > maxParentTries {
-				return Created{}, fmt.Errorf("%w, although its parents were created %d times", err, maxParentTries)
+				err = fmt.Errorf("%w, although its parents were created %d times", err, maxParentTries)
+				return Created{}, n.undecided(err, lost)
 			}
 			made, err = s.createWithParents(ctx, n, parents)
 		case errors.Is(err, NodeExists) && lost:
@@ -55,7 +60,7 @@ func (s *Session) CreateAll(ctx context.Context, n Node, parents Parents) (Creat
 				return made, err
 			}
 		case n.Mode.sequential() || !s.canRepeat(ctx, err):
-			return Created{}, err
+			return Created{}, n.undecided(err, lost)
 		default:
 			lost = true
 			made, err = s.CreateNode(ctx, n)
@@ -63,9 +68,29 @@ func (s *Session) CreateAll(ctx context.Context, n Node, parents Parents) (Creat
 	}
 }
 
-// canRepeat reports whether a request failed because its connection broke, while the session goes on.
+// undecided returns the error of a creation that ends with err. If the reply to an earlier attempt was lost, err tells
+// nothing of that one.
+func (n *Node) undecided(err error, lost bool) error {
+	if !lost || OutcomeOf(err) == Unknown {
+		return err
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		err = e.Err
+	}
+	err = fmt.Errorf("%w; then %w", ErrConnectionLost, err)
+	return &Error{Op: opName(n.Mode.op()), Path: n.Path, Err: err, Outcome: Unknown}
+}
+
+// canRepeat reports whether a request failed because its connection broke, while the session goes on. A request that is
+// too large breaks each connection.
 func (s *Session) canRepeat(ctx context.Context, err error) bool {
-	return errors.Is(err, ErrConnectionLost) && !errors.Is(err, ErrProtocol) && ctx.Err() == nil && s.Err() == nil
+	return brokenOff(err) && ctx.Err() == nil && s.Err() == nil
+}
+
+// brokenOff reports whether a request failed because its connection broke, but most likely not because of the request
+// or its reply.
+func brokenOff(err error) bool {
+	return errors.Is(err, ErrConnectionLost) && !errors.Is(err, ErrProtocol) && !errors.Is(err, errTooLarge)
 }
 
 // seen returns a transaction that the ensemble has done already.
@@ -158,9 +183,9 @@ func (s *Session) ownNode(ctx context.Context, n Node, seen int64) (Created, err
 		return fail(fmt.Errorf("%w; the node exists, but cannot be read: %w", ErrConnectionLost, err), Unknown)
 	case stat.Czxid <= seen || stat.EphemeralOwner != owner:
 		return fail(NodeExists, Refused)
-	case stat.Version != 0 && n.Mode != Ephemeral:
+	case stat.Version != 0:
 		return fail(fmt.Errorf("%w; the node exists, and has been changed", ErrConnectionLost), Unknown)
-	case stat.Version == 0 && !bytes.Equal(data, n.Data):
+	case !bytes.Equal(data, n.Data):
 		return fail(NodeExists, Refused)
 	default:
 		return Created{Path: n.Path, Stat: stat}, nil

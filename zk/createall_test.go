@@ -1,10 +1,14 @@
 package zk_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -233,4 +237,92 @@ func TestCreateAllBearsParentsThatAreDeletedMeanwhile(t *testing.T) {
 	must(t, c.Delete(ctx, "/a/b/c", -1))
 	_, err = c.CreateAll(ctx, zk.Node{Path: "/a/b/c"}, zk.Parents{})
 	wantFailure(t, err, zk.NoNode, zk.Refused)
+}
+
+// A trap is a context that calls f when a request waits for its reply, once it is set.
+type trap struct {
+	context.Context //nolint:containedctx // it is one
+	set             atomic.Bool
+	f               func()
+}
+
+func (c *trap) Done() <-chan struct{} {
+	if c.set.CompareAndSwap(true, false) {
+		c.f()
+	}
+	return c.Context.Done()
+}
+
+// The reply to the creation is lost, and the end comes while its repetition waits for a connection.
+func TestCreateAllIsUnknownIfItCannotFindOutWhatALostReplyHasDone(t *testing.T) {
+	t.Parallel()
+	for _, end := range []string{"context", "session"} {
+		t.Run(end, func(t *testing.T) {
+			t.Parallel()
+			srv := zktest.Run(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			waits := &trap{Context: ctx}
+			cfg := srv.Config(10 * time.Second)
+			cfg.Hooks.Disconnected = func(string, error) { srv.Cut() }
+			cfg.Hooks.Request = func(_ context.Context, r zk.RequestDone) {
+				waits.set.Store(r.Op == "create" && errors.Is(r.Err, zk.ErrConnectionLost))
+			}
+			c, err := zk.Open(ctx, cfg)
+			must(t, err)
+			defer c.Close()
+			s, err := c.Session(ctx)
+			must(t, err)
+			want := zk.ErrExpired
+			waits.f = func() {
+				srv.ExpireSession(s.ID())
+				srv.Heal()
+			}
+			if end == "context" {
+				waits.f, want = cancel, context.Canceled
+			}
+			srv.Control(once(zktest.OpCreate, zktest.DropReply))
+			_, err = c.CreateAll(waits, zk.Node{Path: "/n"}, zk.Parents{})
+			wantFailure(t, err, want, zk.Unknown)
+		})
+	}
+}
+
+func TestCreateAllTellsANodeOfTheSameSessionThatWasChangedFromItsOwn(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	srv := zktest.Run(t)
+	cfg := srv.Config(10 * time.Second)
+	var s *zk.Session
+	var once1 sync.Once
+	cfg.Hooks.Request = func(_ context.Context, r zk.RequestDone) {
+		if errors.Is(r.Err, zk.ErrConnectionLost) {
+			once1.Do(func() { // another goroutine is quicker than the repetition
+				_, err := s.Create(ctx, "/n", []byte("theirs"), zk.Ephemeral)
+				must(t, err)
+				_, err = s.Set(ctx, "/n", []byte("changed"), -1)
+				must(t, err)
+			})
+		}
+	}
+	c, err := zk.Open(ctx, cfg)
+	must(t, err)
+	defer c.Close()
+	s, err = c.Session(ctx)
+	must(t, err)
+	srv.Control(once(zktest.OpCreate, zktest.Refuse))
+	_, err = c.CreateAll(ctx, zk.Node{Path: "/n", Data: []byte("mine"), Mode: zk.Ephemeral}, zk.Parents{})
+	wantFailure(t, err, zk.ErrConnectionLost, zk.Unknown)
+}
+
+// The server closes the connection on such a request, however often it comes.
+func TestRequestThatIsTooLargeIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	c := openClient(t, zktest.Run(t))
+	_, err := c.CreateAll(ctx, zk.Node{Path: "/a/b", Data: make([]byte, 2<<20)}, zk.Parents{})
+	wantFailure(t, err, zk.ErrConnectionLost, zk.Unknown)
+	reads := slices.Repeat([]zk.ReadOp{zk.GetOp("/" + strings.Repeat("x", 1000))}, 1100)
+	_, err = c.MultiRead(ctx, reads...)
+	wantFailure(t, err, zk.ErrConnectionLost, zk.Unknown)
 }

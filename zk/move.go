@@ -38,27 +38,31 @@ func (c *Client) SetServers(servers string) error {
 func (c *Client) Servers() []string { return serverNames(c.serverList()) }
 
 func (c *Client) setServers(list []server) {
+	if old, order := c.replaceServers(list); old != nil {
+		c.log.Info("the list of servers has changed", "before", serverNames(old), "now", serverNames(order))
+	}
+}
+
+// replaceServers returns the servers of before and of now, or nil if they are the same.
+func (c *Client) replaceServers(list []server) (old, order []server) {
 	c.mu.Lock()
-	s := c.current
-	c.mu.Unlock()
-	var n *conn
-	if s != nil {
+	defer c.mu.Unlock()
+	if sameServers(c.servers, list) {
+		return nil, nil
+	}
+	var n *conn // a later one meets the new list: see leaveUnlisted
+	if s := c.current; s != nil {
 		s.mu.Lock()
 		n = s.conn
 		s.mu.Unlock()
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if sameServers(c.servers, list) {
-		return
-	}
-	old := c.servers
+	old = c.servers
 	order, move := rebalance(old, list, func(srv server) bool { return n != nil && n.isTo(srv) }, rand.Float64)
 	c.servers, c.turn = order, 0
-	c.log.Info("the list of servers has changed", "before", serverNames(old), "now", serverNames(order))
 	if move && n != nil && !c.closed {
 		c.wg.Go(func() { n.leave(errMoved) })
 	}
+	return old, order
 }
 
 // leaveUnlisted has the session leave a server that was taken out of the list while it connected.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,6 +99,60 @@ func TestSetServersMovesASessionWhoseServerDoesNotAnswer(t *testing.T) {
 	must(t, c.SetServers(there.Addr()))
 	wantFailure(t, <-done, zk.ErrConnectionLost, zk.Unknown)
 	awaitServer(t, s, there.Addr())
+}
+
+// The list changes while connections break and are made again: the session ends up with a server of the last list.
+func TestSetServersMovesASessionThatConnectsAtThatTime(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	links := []*zktest.Link{zktest.Proxy(t, srv.Addr()), zktest.Proxy(t, srv.Addr())}
+	c := openClient(t, links[0])
+	s, err := c.Session(t.Context())
+	must(t, err)
+	for i := range 6 {
+		to := links[i%2]
+		links[1-i%2].Drop()
+		must(t, c.SetServers(to.Addr()))
+		awaitServer(t, s, to.Addr())
+	}
+}
+
+// slog.Handler of a program that asks the client something.
+type askingHandler struct {
+	slog.Handler
+	ask func()
+}
+
+func (h askingHandler) Handle(context.Context, slog.Record) error {
+	h.ask()
+	return nil
+}
+
+func (h askingHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func TestLoggerMayAskTheClient(t *testing.T) {
+	t.Parallel()
+	var c atomic.Pointer[zk.Client]
+	handler := askingHandler{slog.DiscardHandler, func() {
+		if c := c.Load(); c != nil {
+			_, _ = c.Servers(), c.LastError()
+		}
+	}}
+	srv := zktest.Run(t)
+	cfg := srv.Config(10 * time.Second)
+	cfg.Logger = slog.New(handler)
+	opened, err := zk.Open(t.Context(), cfg)
+	must(t, err)
+	defer opened.Close()
+	c.Store(opened)
+	done := make(chan error)
+	go func() { done <- opened.SetServers(srv.Addr() + ",127.0.0.1:1") }()
+	select {
+	case err := <-done:
+		must(t, err)
+	case <-time.After(time.Minute):
+		t.Fatal("SetServers does not return")
+	}
 }
 
 func TestSetServersWithoutAConnection(t *testing.T) {

@@ -4,6 +4,7 @@ package zk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -161,11 +162,13 @@ func (s *Session) noteDrained() {
 	}
 }
 
+var errTooLarge = errors.New("request larger than servers accept by default (jute.maxbuffer)")
+
 // lost returns the error of a call whose connection broke before the reply came.
 func (c *call) lost(why error) error {
 	if c.size > wire.DefaultMaxFrame {
-		return fmt.Errorf("%w: request of %d bytes, but servers accept %d by default (jute.maxbuffer): %w",
-			ErrConnectionLost, c.size, wire.DefaultMaxFrame, why)
+		return fmt.Errorf("%w: %w: %d bytes, limit %d: %w",
+			ErrConnectionLost, errTooLarge, c.size, wire.DefaultMaxFrame, why)
 	}
 	return fmt.Errorf("%w: %w", ErrConnectionLost, why)
 }

@@ -196,3 +196,30 @@ func TestCounterWorkerObeys(t *testing.T) {
 		})
 	}
 }
+
+// A promise about a peer holds on both servers, so the peer is measured on both, and so are its rows without a promise.
+func TestPeersOfRecipesAreMeasuredOnBothServers(t *testing.T) {
+	t.Parallel()
+	for _, l := range slices.Concat(counterLoads(), cacheLoads(), barrierLoads()) {
+		type peer struct {
+			kind     string
+			required float64
+		}
+		servers := make(map[peer]int)
+		for _, c := range l.contenders {
+			if c.role != peerRole || c.skip != "" {
+				continue
+			}
+			if c.server == onZooKeeper {
+				servers[peer{c.kind, c.required}]++
+			} else {
+				servers[peer{c.kind, c.required}]--
+			}
+		}
+		for p, n := range servers {
+			if n != 0 {
+				t.Errorf("%s: %s is not measured on both servers, or has different promises there", l.key, p.kind)
+			}
+		}
+	}
+}

@@ -29,18 +29,25 @@ func cacheLoads() []load {
 	ours := func(server string) contender {
 		return contender{name: ourCache, kind: kindTurnstileCache, server: server, role: subjectRole, config: withData}
 	}
-	curator := contender{name: "Curator CuratorCache", kind: kindCuratorCache, server: onZooKeeper, config: withData}
-	kazoo := contender{name: "kazoo TreeCache", kind: kindKazooCache, server: onZooKeeper, config: withData}
+	curator := func(server string) contender {
+		return contender{name: "Curator CuratorCache", kind: kindCuratorCache, server: server, config: withData}
+	}
+	kazoo := func(server string) contender {
+		return contender{name: "kazoo TreeCache", kind: kindKazooCache, server: server, config: withData}
+	}
 	return []load{
 		{
 			key: "cache-load", title: fmt.Sprintf("loading %s nodes in two trees", number(cachedTotal)),
 			measure: loadCaches, rounds: fewRounds, clients: cacheClients, locks: cachedTrees,
-			contenders: []contender{ours(onZooKeeper), ours(onHosted), curator},
+			contenders: []contender{ours(onZooKeeper), curator(onZooKeeper), ours(onHosted), curator(onHosted)},
 		},
 		{
 			key: "cache-latency", title: "from the beginning of a write until a cache tells of the change: p50",
 			measure: latencies, order: "follow", rounds: fewRounds, clients: cacheClients, lockers: 1,
-			contenders: []contender{ours(onZooKeeper), ours(onHosted), curator, kazoo},
+			contenders: []contender{
+				ours(onZooKeeper), curator(onZooKeeper), kazoo(onZooKeeper),
+				ours(onHosted), curator(onHosted), kazoo(onHosted),
+			},
 		},
 	}
 }

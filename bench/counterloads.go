@@ -27,6 +27,7 @@ func counterLoads() []load {
 			contenders: []contender{
 				ourSequence(onZooKeeper), ourSequence(onServe),
 				{name: "Curator CachedAtomicLong", kind: kindCuratorCached, server: onZooKeeper, config: durable},
+				{name: "Curator CachedAtomicLong", kind: kindCuratorCached, server: onServe, config: durable},
 			},
 		},
 	}
@@ -34,14 +35,17 @@ func counterLoads() []load {
 
 // counters is the contenders of loads with a counter. Required is the promise about Curator's.
 func counters(required float64) []contender {
-	return []contender{
-		ourCounter(onZooKeeper), ourCounter(onServe),
-		{
-			name: "Curator DistributedAtomicLong", kind: kindCuratorLong, server: onZooKeeper, config: durable,
-			required: required,
-		},
-		{name: "kazoo Counter", kind: kindKazooCounter, server: onZooKeeper, config: durable},
+	var all []contender
+	for _, server := range []string{onZooKeeper, onServe} {
+		all = append(all, ourCounter(server),
+			contender{
+				name: "Curator DistributedAtomicLong", kind: kindCuratorLong, server: server, config: durable,
+				required: required,
+			},
+			contender{name: "kazoo Counter", kind: kindKazooCounter, server: server, config: durable},
+		)
 	}
+	return all
 }
 
 // oneJVM gives Curator's contenders one process with many clients: so many Java machines would measure the machine.

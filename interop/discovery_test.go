@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-a3166700/turnstile/discovery"
 	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
 )
 
 // discoverySession is the timeout of Curator's sessions, and how long a killed service stays registered.
@@ -32,7 +33,7 @@ func TestServicesAreSharedWithCurator(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := services{t: t, client: client, registry: registry, curators: curators}
+		s := services{t: t, addr: h.addr, client: client, registry: registry, curators: curators}
 		s.register()
 		s.update()
 		s.kill()
@@ -41,6 +42,7 @@ func TestServicesAreSharedWithCurator(t *testing.T) {
 
 type services struct {
 	t        *testing.T
+	addr     string
 	client   *zk.Client
 	registry *discovery.Registry
 	curators *queuePeer
@@ -125,12 +127,25 @@ func (s *services) update() {
 		"list web")
 }
 
-// kill unregisters ours and kills Curator's.
+// kill unregisters ours, and then kills each side: ours by cutting it off, so that it says no more than a process that
+// was killed.
 func (s *services) kill() {
 	s.t.Helper()
 	if err := s.ours.Unregister(s.t.Context()); err != nil {
 		s.t.Error(err)
 	}
+	s.answer("ok", "follow web java")
+	link := zktest.Proxy(s.t, s.addr)
+	registry, err := discovery.NewRegistry(link.Client(s.t, discoverySession), "/services", discovery.Config{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	killed := discovery.Instance{Service: "web", ID: "killed", Address: "a"}
+	if _, err := registry.Register(s.t.Context(), killed); err != nil {
+		s.t.Fatal(err)
+	}
+	s.answer("ok", "follow web java,killed")
+	link.Cut()
 	s.answer("ok", "follow web java")
 	s.answer("ok", "register web other 83 DYNAMIC x")
 	s.follow("java", "other")

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/peer"
 	"github.com/seed-a3166700/turnstile/member"
 	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
 )
 
 // groupSession is the timeout of peers' sessions, and how long a killed member stays in the group.
@@ -42,7 +43,15 @@ func TestGroupsAreSharedWithThePeers(t *testing.T) {
 					p = startQueuePeer(t, python, "testdata/party_peer.py", h.addr, millis(groupSession), path,
 						layout.String())
 				}
+				link := zktest.Proxy(t, h.addr)
+				other, err := member.NewGroup(link.Client(t, groupSession), path, member.GroupConfig{Layout: layout})
+				if err != nil {
+					t.Fatal(err)
+				}
 				shareGroup(t, g, p, layout == member.GroupMember)
+				cutOff(t, g, other, link, p)
+				p.kill()
+				awaitGroup(t, g)
 			})
 		}
 	})
@@ -84,8 +93,23 @@ func shareGroup(t *testing.T, g *member.Group, p *queuePeer, data bool) {
 	awaitGroup(t, g, with("other", "x"), with("theirs", "four"))
 	p.order(t, "leave theirs")
 	awaitGroup(t, g, with("other", "x"))
-	p.kill()
-	awaitGroup(t, g)
+}
+
+// cutOff has a member of ours that says no more, as if its process were killed. Other is g, for a client on the link.
+func cutOff(t *testing.T, g, other *member.Group, link *zktest.Link, p *queuePeer) {
+	t.Helper()
+	theirs, ours := "other", "killed"
+	var data []byte
+	if g.Path() == "/groups/GroupMember" {
+		theirs, ours, data = "other=x", "killed=y", []byte("y")
+	}
+	if _, err := other.Join(t.Context(), "killed", data); err != nil {
+		t.Fatal(err)
+	}
+	p.order(t, "await other %s,%s", ours, theirs)
+	link.Cut()
+	p.order(t, "await other %s", theirs)
+	awaitGroup(t, g, theirs)
 }
 
 // awaitGroup waits until these are the members, with their data if they have any of their own.

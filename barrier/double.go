@@ -34,8 +34,8 @@ const maxRequest = 1 << 19
 
 // NewDouble returns the double barrier at path for that many parties, which no other recipe may use. All users must
 // pass the same number. It does not contact the server: the path and missing parents are created when they are needed.
-// It returns an error if the path, the number or the configuration is invalid, or if there are so many parties that
-// they cannot be let in by one transaction, which takes about 5,000.
+// It returns an error if the path, the number or the configuration is invalid, or if there are more parties than one
+// transaction can let in: about 7,000 with a short path. The error says how many.
 func NewDouble(client *zk.Client, path string, parties int, cfg Config) (*Double, error) {
 	base, err := newBase(client, path, cfg.Label, cfg.ACL)
 	if err != nil {

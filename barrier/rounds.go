@@ -50,7 +50,7 @@ func (l OnLoss) String() string {
 
 // RoundsConfig says how Rounds behave.
 type RoundsConfig struct {
-	Parties int      // how many there should be; at least one
+	Parties int      // how many there should be; at least one, and at most as many as with NewDouble
 	OnLoss  OnLoss   // FailRound if zero
 	Label   string   // what people see in a party's node; the host's name if empty
 	ACL     []zk.ACL // of the nodes and of parents that are created for them; open to everyone if nil

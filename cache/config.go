@@ -9,7 +9,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// ErrClosed is returned by the methods of a cache after Close.
+// ErrClosed is what Err, Sync, Changes and Views return after Close, and WaitSynced if the cache was never synced.
 var ErrClosed = errors.New("cache: closed")
 
 // Config says what a cache keeps. The zero Config keeps everything.

@@ -32,6 +32,7 @@ const (
 	LeastOutstanding                 // the one with the fewest picks that are not Done, or any of those with as few
 )
 
+// String returns the strategy's name.
 func (s Strategy) String() string {
 	switch s {
 	case RoundRobin:

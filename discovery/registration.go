@@ -70,18 +70,20 @@ func (g *Registration) Instance() Instance {
 	return g.instance
 }
 
-// Update changes what clients see of the instance, in place, and waits until they can see it. The name, the id and the
-// type cannot change. If it returns an error other than of a wrong instance, the change will still be made when that is
-// possible, unless the instance is unregistered or another Update comes first. Updates must not be called at the same
-// time.
+// Update changes what clients see of the instance, in place, and waits until they can see it. Pass what Instance
+// returns, with changes: the service, the id and the type must stay. If Update returns an error other than of a wrong
+// instance, the change will still be made when that is possible, unless the instance is unregistered or another Update
+// comes first. Updates must not be called at the same time.
 func (g *Registration) Update(ctx context.Context, i Instance) error {
-	before := g.Instance()
+	before, id := g.Instance(), i.ID
 	i, err := i.withDefaults(before.Registered)
 	if err != nil {
 		return err
 	}
 	if i.Service != before.Service || i.ID != before.ID || i.Type != before.Type {
-		return errors.New("discovery: Update cannot change the service, the id or the type; register another instance")
+		return fmt.Errorf("discovery: update %s of %s: the service, the id and the type cannot change: "+
+			"given service %q, id %q, type %s; start from Registration.Instance, or register another instance",
+			before.ID, before.Service, i.Service, id, i.Type)
 	}
 	data, err := i.MarshalJSON()
 	if err != nil {

@@ -275,6 +275,11 @@ func TestUpdateIsInPlace(t *testing.T) {
 			t.Errorf("accepted: %+v", wrong)
 		}
 	}
+	anew := discovery.Instance{Service: "web", Port: 81} // without the id that Register may have made up
+	err = reg.Update(within(t), anew)
+	if err == nil || !strings.Contains(err.Error(), `id "", type DYNAMIC; start from`) {
+		t.Errorf("the error does not say what was given, or how to do it: %v", err)
+	}
 	if err := reg.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,7 @@ const (
 	ShallowParty                    // kazoo's ShallowParty: the id is in the node's name, so a list shows it
 )
 
+// String returns the layout's name.
 func (l GroupLayout) String() string {
 	switch l {
 	case GroupMember:

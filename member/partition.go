@@ -40,6 +40,7 @@ const (
 	SetPartitioner
 )
 
+// String returns the split's name.
 func (s Split) String() string {
 	switch s {
 	case Even:

@@ -337,6 +337,7 @@ func (s *Session) end(cause error) {
 	}
 }
 
+// String returns the session's number as ZooKeeper's tools show it.
 func (s *Session) String() string { return "session " + s.hexID() }
 
 // hexID returns the id as ZooKeeper's tools show it.

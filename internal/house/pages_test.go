@@ -1,6 +1,7 @@
 package house_test
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -33,6 +34,25 @@ func TestGoOfThePagesIsInAnExampleThatIsTested(t *testing.T) {
 	}
 }
 
+func TestJavaAndPythonOfThePagesIsInAProgramThatIsTested(t *testing.T) {
+	t.Parallel()
+	indent := regexp.MustCompile(`(?m)^[ \t]+`)
+	programs := map[string]string{
+		"java":   indent.ReplaceAllString(allOf(t, "interop/testdata/java/Migrating.java"), ""),
+		"python": indent.ReplaceAllString(allOf(t, "interop/testdata/migrating.py"), ""),
+	}
+	fenced := regexp.MustCompile("(?s)```(java|python)\n(.*?)```")
+	blocks := fenced.FindAllStringSubmatch(read(t, "docs/migrating.md"), -1)
+	if len(blocks) == 0 {
+		t.Error("docs/migrating.md has no block of Java or Python")
+	}
+	for _, block := range blocks {
+		if !strings.Contains(programs[block[1]], indent.ReplaceAllString(block[2], "")) {
+			t.Errorf("interop/testdata does not have this %s block of docs/migrating.md:\n%s", block[1], block[2])
+		}
+	}
+}
+
 // allOf returns the text of the files that match pattern, of which there must be one.
 func allOf(t *testing.T, pattern string) string {
 	t.Helper()
@@ -49,7 +69,7 @@ func allOf(t *testing.T, pattern string) string {
 
 func TestPagesLinkToFilesThatExist(t *testing.T) {
 	t.Parallel()
-	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#([^):]*))?\)`)
+	link := regexp.MustCompile(`\]\(([^)#:]*)(?:#([^):]*))?\)`)
 	for _, dir := range []string{"", "docs/", "docs/decisions/"} {
 		entries, err := os.ReadDir(root + dir)
 		if err != nil {
@@ -61,10 +81,11 @@ func TestPagesLinkToFilesThatExist(t *testing.T) {
 			}
 			page := dir + e.Name()
 			for _, match := range link.FindAllStringSubmatch(read(t, page), -1) {
-				if _, err := os.Stat(root + dir + match[1]); err != nil {
-					t.Errorf("%s links to %s, which does not exist", page, match[1])
-				} else if match[2] != "" && !slices.Contains(anchors(read(t, dir+match[1])), match[2]) {
-					t.Errorf("%s links to %s#%s, but the page has no such heading", page, match[1], match[2])
+				target := cmp.Or(match[1], e.Name()) // a heading of the page itself
+				if _, err := os.Stat(root + dir + target); err != nil {
+					t.Errorf("%s links to %s, which does not exist", page, target)
+				} else if match[2] != "" && !slices.Contains(anchors(read(t, dir+target)), match[2]) {
+					t.Errorf("%s links to %s#%s, but the page has no such heading", page, target, match[2])
 				}
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
 // Parents says how CreateAll makes parents that are missing. The zero value makes persistent ones with OpenACL.
@@ -56,12 +58,17 @@ func (s *Session) CreateAll(ctx context.Context, n Node, parents Parents) (Creat
 			}
 		case n.Mode.sequential() || !s.canRepeat(ctx, err):
 			return Created{}, err
+		case lost && len(n.Data) > wire.DefaultMaxFrame-mostRest:
+			return Created{}, err // the server closes the connection, and would do so each time
 		default:
 			lost = true
 			made, err = s.CreateNode(ctx, n)
 		}
 	}
 }
+
+// mostRest is more than the rest of the request for a node takes, beside its data.
+const mostRest = 16 << 10
 
 // canRepeat reports whether a request failed because its connection broke, while the session goes on.
 func (s *Session) canRepeat(ctx context.Context, err error) bool {

@@ -79,6 +79,16 @@ func TestCreateAllSaysThatTheChrootIsMissing(t *testing.T) {
 }
 
 // Each request in turn meets each fault; the parents may exist, or not.
+func TestCreateAllOfMoreThanTheServerAcceptsFails(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	c := openClient(t, srv)
+	n := zk.Node{Path: "/dir/large", Data: make([]byte, 2<<20)}
+	if _, err := c.CreateAll(t.Context(), n, zk.Parents{}); zk.OutcomeOf(err) != zk.Unknown {
+		t.Errorf("got %v, want an error with outcome Unknown", err)
+	}
+}
+
 func TestCreateAllFindsOutWhatALostReplyHasDone(t *testing.T) {
 	t.Parallel()
 	faults := map[string]zktest.Fault{

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -76,6 +77,27 @@ func TestCounterSaysThatItDoesNotKnowWhenTheServerGoes(t *testing.T) {
 	srv.Control(nil)
 	srv.Heal()
 	start(t, "counter", "get", "--connect", srv.Addr(), "/visits").wantLine("2")
+}
+
+func TestSignalEndsASequenceThatPrintsManyNumbers(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	sess := srv.Session(t, time.Minute)
+	if _, err := sess.Create(t.Context(), "/ids", nil, zk.Persistent); err != nil {
+		t.Fatal(err)
+	}
+	_, _, changed, err := sess.GetW(t.Context(), "/ids")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const many = "1000000000000000"
+	r := startWith(t, func(cmd *exec.Cmd) { cmd.Stdout = nil }, "sequence", "next", "--connect", srv.Addr(), "/ids",
+		"-n", many, "--block", many)
+	if _, err := changed.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.signal(syscall.SIGINT)
+	r.wantCode(128 + int(syscall.SIGINT))
 }
 
 // parties returns the members at /b, without the ready node.

@@ -5,8 +5,10 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -113,6 +115,20 @@ func TestImportThatFailsDeletesWhatItHasCreated(t *testing.T) {
 func TestImportThatIsInterruptedDeletesWhatItHasCreated(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
+	arrived := holdThird(t, srv)
+	r := importing(t, srv, exportOf(350, "cdrwa"))
+	<-arrived
+	r.signal(syscall.SIGINT)
+	r.wantCode(128 + 2)
+	if all, there := names(t, srv); there {
+		t.Errorf("left behind: /to with %d nodes", len(all))
+	}
+}
+
+// holdThird keeps the reply to the third transaction of an import back until the first transaction that undoes it. The
+// channel is closed when the third has arrived.
+func holdThird(t *testing.T, srv *zktest.Server) <-chan struct{} {
+	t.Helper()
 	arrived := make(chan struct{})
 	ctx, release := context.WithCancel(t.Context())
 	srv.Control(func(r zktest.Request) zktest.Fault {
@@ -120,17 +136,145 @@ func TestImportThatIsInterruptedDeletesWhatItHasCreated(t *testing.T) {
 		case r.Op == zktest.OpMulti && r.Nth == 3:
 			close(arrived)
 			return zktest.ReplyUntil(ctx) // it is applied, but the command stops waiting for the answer
-		case r.Op == zktest.OpDelete:
+		case r.Op == zktest.OpMulti && r.Nth == 4:
 			release()
 		}
 		return zktest.Pass
 	})
+	return arrived
+}
+
+func TestImportThatIsInterruptedSaysWhatStays(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	sess := srv.Session(t, time.Minute)
+	arrived := holdThird(t, srv)
 	r := importing(t, srv, exportOf(350, "cdrwa"))
 	<-arrived
+	if _, err := sess.Set(t.Context(), "/to/0007", []byte("mine"), 0); err != nil {
+		t.Fatal(err)
+	}
 	r.signal(syscall.SIGINT)
 	r.wantCode(128 + 2)
+	r.wantStderr("turnstile: 2 nodes stay, such as /to/0007, because another client has changed them")
+	if all, _ := names(t, srv); !slices.Equal(all, []string{"0007"}) {
+		t.Errorf("left: %v", all)
+	}
+}
+
+func TestImportIsUndoneInFewTransactions(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	var mu sync.Mutex
+	deletes := 0
+	refuse := once(zktest.OpMulti, 11, zktest.Answer(zk.InvalidACL))
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Op == zktest.OpDelete {
+			deletes++
+		}
+		return refuse(r)
+	})
+	r := importing(t, srv, exportOf(1200, "cdrwa"))
+	r.wantCode(77)
+	r.wantStderr("turnstile: deleted 1000 nodes again\n")
+	if _, there := names(t, srv); there {
+		t.Error("/to is left behind")
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if deletes > 0 {
+		t.Errorf("it deleted %d nodes one by one", deletes)
+	}
+}
+
+func TestImportIntoATreeThatExistsIsRefusedAlsoIfItsFirstRequestIsLost(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	importing(t, srv, exportOf(50, "cdrwa")).wantCode(0)
+	srv.Control(once(zktest.OpMulti, 1, zktest.CutBefore))
+	r := importing(t, srv, exportOf(150, "cdrwa"))
+	r.wantCode(1)
+	r.wantStderr("/to exists: import creates it")
+	if all, _ := names(t, srv); len(all) != 50 {
+		t.Errorf("of 50 nodes there are %d", len(all))
+	}
+}
+
+func TestImportTellsAnotherClientsNodesFromItsOwn(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	sess := srv.Session(t, time.Minute)
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		switch {
+		case r.Op == zktest.OpMulti && r.Nth == 2:
+			return zktest.CutBefore
+		case r.Op == zktest.OpDelete && r.Nth == 1: // it asks what became of its request
+			return meanwhile(t, func() error {
+				_, err := sess.Create(t.Context(), "/to/0099", []byte("/0099"), zk.Persistent)
+				_, err2 := sess.Create(t.Context(), "/to/0198", []byte("/0198"), zk.Persistent)
+				return errors.Join(err, err2)
+			})
+		}
+		return zktest.Pass
+	})
+	r := importing(t, srv, exportOf(250, "cdrwa"))
+	r.wantCode(70)
+	r.wantStderr("1 node stay, such as /to, because another client has changed them or added to them")
+	if all, _ := names(t, srv); !slices.Equal(all, []string{"0099", "0198"}) {
+		t.Errorf("left: %v", all)
+	}
+}
+
+func TestImportWithALostReplyDeletesNothingOfOthers(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	sess := srv.Session(t, time.Minute)
+	if _, err := sess.Create(t.Context(), "/to-none", nil, zk.Persistent); err != nil {
+		t.Fatal(err)
+	}
+	srv.Control(once(zktest.OpMulti, 1, zktest.DropReply))
+	importing(t, srv, exportOf(5, "cdrwa")).wantCode(0)
+	if _, there, err := sess.Exists(t.Context(), "/to-none"); err != nil || !there {
+		t.Errorf("/to-none is there: %v, %v", there, err)
+	}
+}
+
+func TestImportOfMoreThanTheServerAcceptsIsUndone(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	large := strings.Replace(exportOf(150, "cdrwa"), `"data":"/0120"`, `"data":"`+strings.Repeat("x", 2<<20)+`"`, 1)
+	r := importing(t, srv, large)
+	r.wantCode(65)
+	r.wantStderr("it may not accept so much data")
 	if all, there := names(t, srv); there {
 		t.Errorf("left behind: /to with %d nodes", len(all))
+	}
+}
+
+func TestSignalEndsACommandThatReadsStandardInput(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	for _, args := range [][]string{{"import", "/to"}, {"set", "/to", "-"}, {"create", "/to", "-"}} {
+		t.Run(args[0], func(t *testing.T) {
+			t.Parallel()
+			in, writer, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer in.Close()
+			r := startWith(t, func(cmd *exec.Cmd) { cmd.Stdin = in }, append(args, "--connect", srv.Addr())...)
+			defer writer.Close()
+			if _, err := writer.Write(make([]byte, 256<<10)); err != nil { // more than a pipe holds: it has begun to read
+				t.Fatal(err)
+			}
+			r.signal(syscall.SIGTERM)
+			if rest := r.rest(); rest != "" {
+				t.Errorf("it printed %q", rest)
+			}
+			r.wantCode(128 + int(syscall.SIGTERM))
+		})
 	}
 }
 

@@ -34,9 +34,9 @@ func variable(flag string) string {
 // flag returns the value of a flag's environment variable, empty if the variable says nothing about the flag.
 //
 // Two variables are those that turnstile sets for the commands that it runs: TURNSTILE_SESSION is about the hold that
-// we run under, and so is TURNSTILE_ID if TURNSTILE_SESSION is set, too.
+// we run under, and so is TURNSTILE_ID if TURNSTILE_PATH is set, too, which every such command has.
 func (e Environ) flag(name string) string {
-	if name == "session" || name == "id" && e.Vars["TURNSTILE_SESSION"] != "" {
+	if name == "session" || name == "id" && e.Vars["TURNSTILE_PATH"] != "" {
 		return ""
 	}
 	return e.Vars[variable(name)]

@@ -48,7 +48,7 @@ func oneService(cmd *cobra.Command, args []string, required bool) (string, error
 	case len(args) > 1:
 		return "", command.Usagef(cmd, "unexpected argument %q", args[1])
 	case len(args) == 1:
-		return args[0], nil
+		return args[0], checkName("SERVICE", args[0])
 	case required:
 		return "", command.Usagef(cmd, "SERVICE is missing: the name that clients look for")
 	}
@@ -79,6 +79,11 @@ The command's environment has TURNSTILE_PATH, which is --base, and TURNSTILE_ID,
 				return place{}, misuse("--payload must be JSON")
 			}
 			i.Payload = json.RawMessage(payload)
+		}
+		if i.ID != "" {
+			if err := checkName("--id", i.ID); err != nil {
+				return place{}, err
+			}
 		}
 		if max(i.Port, i.TLSPort) > maxPort || min(i.Port, i.TLSPort) < 0 {
 			return place{}, misuse("a port must be from 0 to %d", maxPort)

@@ -102,6 +102,8 @@ The command's environment has TURNSTILE_PATH and TURNSTILE_ID.` + fmt.Sprintf(st
 	}, func(ctx context.Context, client *zk.Client) (place, error) {
 		if id == "" {
 			id, _ = os.Hostname() // without a name, Join says that the id is missing
+		} else if err := checkName("--id", id); err != nil && layout.Value != "party" { // which has it in the data
+			return place{}, err
 		}
 		g, err := s.openGroup(client, layout)
 		if err != nil {

@@ -59,6 +59,15 @@ func (a *access) path(cmd *cobra.Command, args []string, example string, most in
 	return nil
 }
 
+// checkName refuses a text that cannot be the name of a node.
+func checkName(what, name string) error {
+	if name == "" || strings.Contains(name, "/") || zk.ValidatePath("/"+name) != nil {
+		const use = "use letters, digits, dots and dashes"
+		return misuse("%s %.80q cannot be the name of a node; %s", what, name, use)
+	}
+	return nil
+}
+
 // number parses a number of the command line.
 func number(cmd *cobra.Command, text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)

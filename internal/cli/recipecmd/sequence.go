@@ -4,9 +4,10 @@ package recipecmd
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -61,7 +62,7 @@ whether numbers were claimed; 77 access denied.`,
 			if err != nil {
 				return explain(ctx, err)
 			}
-			if err := a.printIDs(last-n+1, last); err != nil {
+			if err := a.printIDs(ctx, last-n+1, last); err != nil {
 				return err
 			}
 			left -= n
@@ -76,19 +77,23 @@ whether numbers were claimed; 77 access denied.`,
 	return cmd
 }
 
-// printIDs prints the numbers from first to last.
-func (a *counterAccess) printIDs(first, last int64) error {
+// printIDs prints the numbers from first to last, as far as it can until ctx ends.
+func (a *counterAccess) printIDs(ctx context.Context, first, last int64) error {
 	out := bufio.NewWriter(a.App.Stdout)
 	for i := range last - first + 1 {
+		line := strconv.AppendInt(nil, first+i, 10)
 		if a.AsJSON {
-			line, err := json.Marshal(idJSON{a.Path, first + i})
-			if err != nil {
+			var err error
+			if line, err = json.Marshal(idJSON{a.Path, first + i}); err != nil {
 				return command.Failed(err)
 			}
-			fmt.Fprintf(out, "%s\n", line) // Flush says whether it could be written
-			continue
 		}
-		fmt.Fprintln(out, first+i)
+		if _, err := out.Write(append(line, '\n')); err != nil {
+			return command.OutputError(err)
+		}
+		if ctx.Err() != nil {
+			return cmp.Or(command.OutputError(out.Flush()), context.Cause(ctx))
+		}
 	}
 	return command.OutputError(out.Flush())
 }

@@ -57,7 +57,7 @@ func newACLGet(app *command.App) *cobra.Command {
 }
 
 func newACLSet(app *command.App) *cobra.Command {
-	a, version := newAccess(app), -1
+	a, version := newAccess(app), int32(-1)
 	var list []zk.ACL
 	cmd := a.run(&cobra.Command{
 		Use:   "set PATH LIST",
@@ -79,10 +79,10 @@ entries separated by commas. Take care to leave a client with the right to admin
 			if list == nil {
 				list = zk.OpenACL()
 			}
-			return nil
+			return checkVersion(cmd, version)
 		},
 	}, "/app", "a JSON object", func(ctx context.Context, client *zk.Client) error {
-		s, err := client.SetACL(ctx, a.Path, list, int32(version))
+		s, err := client.SetACL(ctx, a.Path, list, version)
 		switch {
 		case errors.Is(err, zk.BadVersion):
 			return &command.Error{
@@ -96,7 +96,7 @@ entries separated by commas. Take care to leave a client with the right to admin
 		}
 		return nil
 	})
-	cmd.Flags().IntVar(&version, "version", -1, "set it only if the list has this `version`; -1 is any")
+	cmd.Flags().Int32Var(&version, "version", -1, "set it only if the list has this `version`; -1 is any")
 	return cmd
 }
 

@@ -3,12 +3,15 @@ package treecmd
 // turnstile import.
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -59,7 +62,7 @@ type importer struct {
 
 // batch is a part of the input that is created in one transaction.
 type batch struct {
-	begin int // number of its first node in the input
+	begin int64 // where its first node is in the file
 	count int
 }
 
@@ -77,7 +80,10 @@ func (m *importer) run(ctx context.Context) (err error) {
 		_ = m.spool.Close()
 		_ = os.Remove(m.spool.Name())
 	}()
-	if err := m.check(); err != nil {
+	switch _, err := reading(ctx, func() ([]byte, error) { return nil, m.check() }); {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
 		return &command.Error{
 			Code: command.ExitData, Err: fmt.Errorf("standard input: %w", err),
 			Hint: "nothing was created",
@@ -113,8 +119,8 @@ func (m *importer) check() error {
 	}
 }
 
-// nodes calls f with the nodes from the given one on, until it returns false.
-func (m *importer) nodes(from int, f func(zk.Node) bool) error {
+// nodes calls f with each node, and with where it is in the file, until f returns false.
+func (m *importer) nodes(f func(node zk.Node, at int64) bool) error {
 	if _, err := m.spool.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -122,7 +128,8 @@ func (m *importer) nodes(from int, f func(zk.Node) bool) error {
 	if err != nil {
 		return err
 	}
-	for n := 0; ; n++ {
+	for {
+		at := in.offset
 		node, err := in.next()
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -131,7 +138,7 @@ func (m *importer) nodes(from int, f func(zk.Node) bool) error {
 			return err
 		}
 		node.Path = m.Path + node.Path
-		if n >= from && !f(node) {
+		if !f(node, at) {
 			return nil
 		}
 	}
@@ -149,27 +156,37 @@ func (m *importer) makeParents(ctx context.Context) error {
 
 // create creates all nodes, parents first, a transaction for every batch.
 func (m *importer) create(ctx context.Context) error {
-	var ops []zk.Op
-	size, number := 0, 0
+	if _, err := m.synced(ctx, m.client); err != nil {
+		return err
+	}
+	if _, there, err := m.client.Exists(ctx, m.Path); err != nil || there {
+		return cmp.Or(err, m.exists())
+	}
+	var nodes []zk.Node
+	var begin int64
+	size := 0
 	var failure error
 	flush := func() bool {
-		if len(ops) == 0 {
+		if len(nodes) == 0 {
 			return true
 		}
-		m.batches = append(m.batches, batch{begin: number - len(ops), count: len(ops)})
-		failure = m.send(ctx, ops)
-		ops, size = ops[:0], 0
+		m.batches = append(m.batches, batch{begin, len(nodes)})
+		failure = m.send(ctx, nodes)
+		nodes, size = nodes[:0], 0
 		return failure == nil
 	}
-	err := m.nodes(0, func(node zk.Node) bool {
-		if len(ops) == batchNodes || len(ops) > 0 && size+len(node.Data)+len(node.Path) > batchBytes {
+	err := m.nodes(func(node zk.Node, at int64) bool {
+		more := sizeOf(&node)
+		if len(nodes) == batchNodes || len(nodes) > 0 && size+more > batchBytes {
 			if !flush() {
 				return false
 			}
 		}
-		ops = append(ops, zk.CreateNodeOp(node))
-		size += len(node.Data) + len(node.Path)
-		number++
+		if len(nodes) == 0 {
+			begin = at
+		}
+		nodes = append(nodes, node)
+		size += more
 		return true
 	})
 	if err == nil && failure == nil {
@@ -181,11 +198,28 @@ func (m *importer) create(ctx context.Context) error {
 	return err
 }
 
+// noVersion is a version that no node has: a deletion with it is refused.
+const noVersion = math.MinInt32
+
+// sizeOf is about how much of a request the creation of a node is.
+func sizeOf(node *zk.Node) int {
+	size := len(node.Path) + len(node.Data) + 32
+	for _, entry := range node.ACL {
+		size += len(entry.ID.Scheme) + len(entry.ID.ID) + 12
+	}
+	return size
+}
+
 // send creates the nodes of one batch. A transaction whose answer is lost is not repeated before it is known what
-// became of it: its first node shows that, because it was created with the others or not at all. Only this command
-// creates nodes there, as far as it can know.
-func (m *importer) send(ctx context.Context, ops []zk.Op) error {
-	for unsure := false; ; {
+// became of it: see applied.
+func (m *importer) send(ctx context.Context, nodes []zk.Node) error {
+	ops := make([]zk.Op, len(nodes))
+	size := 0
+	for i := range nodes {
+		ops[i] = zk.CreateNodeOp(nodes[i])
+		size += sizeOf(&nodes[i])
+	}
+	for lost := 0; ; {
 		sess, err := m.client.Session(ctx)
 		if err != nil {
 			return err
@@ -195,40 +229,51 @@ func (m *importer) send(ctx context.Context, ops []zk.Op) error {
 		case err == nil:
 			m.created += len(ops)
 			return nil
-		case unsure && errors.Is(err, zk.NodeExists):
-			// A partition has delivered the first attempt late (docs/decisions/029).
-			m.created += len(ops)
-			return nil
-		case zk.OutcomeOf(err) == zk.NotSent && ctx.Err() == nil && sess.Context().Err() == nil:
+		case lost > 0 && errors.Is(err, zk.NodeExists):
+			// A partition may have delivered the first attempt late (docs/decisions/029).
+		case zk.OutcomeOf(err) == zk.NotSent && ctx.Err() == nil:
 			continue
 		case zk.OutcomeOf(err) != zk.Unknown || ctx.Err() != nil:
 			return m.refused(err)
+		default:
+			lost++
 		}
-		unsure = true
-		there, err := m.applied(ctx, ops[0].Path())
+		done, uncertain := m.applied(ctx, nodes)
 		switch {
-		case err != nil:
-			return err
-		case there:
+		case uncertain != nil:
+			return uncertain
+		case done:
 			m.created += len(ops)
 			return nil
+		case zk.OutcomeOf(err) == zk.Refused: // another client has created one of them
+			return m.refused(err)
+		case lost > 1 && size > usualLimit-1024:
+			m.batches = m.batches[:len(m.batches)-1] // it has created nothing
+			return notWritten(err, nodes[0].Path, size)
 		}
 	}
 }
 
-// applied reports whether a transaction with a lost answer has created its first node. It looks behind a write of the
-// live session, which is applied after everything that was on its way before.
-func (m *importer) applied(ctx context.Context, path string) (bool, error) {
+// applied reports whether a transaction with a lost answer has created its nodes. It looks behind a write of the live
+// session, which is applied after everything that was on its way before. If other clients have created the nodes, the
+// first and the last one differ in their transactions or their data, unless they import the same.
+func (m *importer) applied(ctx context.Context, nodes []zk.Node) (bool, error) {
 	sess, err := m.client.Session(ctx)
 	if err != nil {
 		return false, err
 	}
-	err = sess.Delete(ctx, path+"-none", -1)
-	if err != nil && !errors.Is(err, zk.NoNode) && !errors.Is(err, zk.NoAuth) {
+	if err := sess.Delete(ctx, m.Path, noVersion); err != nil && zk.OutcomeOf(err) != zk.Refused {
 		return false, err
 	}
-	_, there, err := sess.Exists(ctx, path)
-	return there, err
+	var zxids [2]int64
+	for i, node := range []*zk.Node{&nodes[0], &nodes[len(nodes)-1]} {
+		s, there, err := sess.Exists(ctx, node.Path)
+		if err != nil || !there || s.Version == 0 && int(s.DataLength) != len(node.Data) {
+			return false, err
+		}
+		zxids[i] = s.Czxid
+	}
+	return zxids[0] == zxids[1], nil
 }
 
 // refused says why a transaction was refused.
@@ -238,10 +283,7 @@ func (m *importer) refused(err error) error {
 	}
 	m.batches = m.batches[:len(m.batches)-1] // it has created nothing
 	if len(m.batches) == 0 && errors.Is(err, zk.NodeExists) {
-		return &command.Error{
-			Code: command.ExitMissing, Err: fmt.Errorf("%s exists: import creates it", m.Path),
-			Hint: "choose another PATH, or delete it with turnstile rm -r",
-		}
+		return m.exists()
 	}
 	if len(m.batches) == 0 && errors.Is(err, zk.NoNode) {
 		return &command.Error{
@@ -252,56 +294,118 @@ func (m *importer) refused(err error) error {
 	return err
 }
 
+// exists is the error of a PATH that exists.
+func (m *importer) exists() error {
+	return &command.Error{
+		Code: command.ExitMissing, Err: fmt.Errorf("%s exists: import creates it", m.Path),
+		Hint: "choose another PATH, or delete it with turnstile rm -r",
+	}
+}
+
 // undo deletes what was created, children first, and returns why. It has a time of its own: a signal has ended ctx.
 // Nodes that another client has set since they were created stay, as do those that have got other children.
 func (m *importer) undo(ctx context.Context, why error) error {
 	if len(m.batches) == 0 {
 		return why
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
-	defer cancel()
-	deleted, left := 0, 0
-	var first string
-	for len(m.batches) > 0 {
-		last := m.batches[len(m.batches)-1]
-		m.batches = m.batches[:len(m.batches)-1]
-		var paths []string
-		err := m.nodes(last.begin, func(node zk.Node) bool {
-			paths = append(paths, node.Path)
-			return len(paths) < last.count
-		})
-		for i := len(paths) - 1; i >= 0 && err == nil; i-- {
-			switch err = m.removeCreated(ctx, paths[i]); {
-			case err == nil:
-				deleted++
-			case errors.Is(err, zk.NoNode): // it was never created, or an answer was lost
-				err = nil
-			case errors.Is(err, zk.BadVersion), errors.Is(err, zk.NotEmpty):
-				left++
-				first, err = cmp.Or(first, paths[i]), nil
-			}
+	why = m.Explain(ctx, m.client, why)
+	u := undoing{client: m.client}
+	for _, last := range slices.Backward(m.batches) {
+		paths, err := m.paths(last)
+		if err == nil {
+			err = u.remove(ctx, paths)
 		}
 		if err != nil {
-			return fmt.Errorf("%w; not all of what was created could be deleted again: %w; turnstile rm -r %s "+
-				"deletes it",
-				m.Explain(ctx, m.client, why), err, m.Path)
+			return besides(why, fmt.Errorf("not all of what was created could be deleted again: %w; turnstile rm -r %s "+
+				"deletes it", err, m.Path))
 		}
 	}
-	m.App.Say("deleted %s again", command.Plural(deleted, "node"))
-	if left > 0 {
-		return fmt.Errorf("%w; %s stay, such as %s, because another client has changed them or added to them", why,
-			command.Plural(left, "node"), first)
+	m.App.Say("deleted %s again", command.Plural(u.deleted, "node"))
+	if u.left > 0 {
+		return besides(why, fmt.Errorf("%s stay, such as %s, because another client has changed them or added to them",
+			command.Plural(u.left, "node"), u.first))
 	}
 	return why
 }
 
-// undoTime is how long a failed import tries to delete what it has created.
+// besides adds to the error of a command what else the user must know, and keeps its exit code.
+func besides(why, more error) error {
+	exit, _ := errors.AsType[*command.Error](command.Failed(why))
+	all := *exit
+	if all.Err == nil { // a signal, which needs no message of its own
+		all.Err = more
+		return &all
+	}
+	all.Err = fmt.Errorf("%w; %w", all.Err, more)
+	return &all
+}
+
+// paths returns the paths of a batch.
+func (m *importer) paths(b batch) ([]string, error) {
+	if _, err := m.spool.Seek(b.begin, io.SeekStart); err != nil {
+		return nil, err
+	}
+	lines := reader{lines: bufio.NewReader(m.spool)}
+	paths := make([]string, b.count)
+	for i := range paths {
+		var e exportedJSON
+		line, err := lines.line()
+		if err == nil {
+			err = lines.decode(line, &e)
+		}
+		if err != nil {
+			return nil, err
+		}
+		paths[i] = m.Path + *e.Path // they have been checked
+	}
+	return paths, nil
+}
+
+// undoTime is how long a failed import tries to delete what it has created with one transaction.
 const undoTime = time.Minute
 
-// removeCreated deletes a node unless another client has changed it.
-func (m *importer) removeCreated(ctx context.Context, path string) error {
+// undoing is the deletion of what was created.
+type undoing struct {
+	client  *zk.Client
+	deleted int
+	left    int    // nodes that another client has changed
+	first   string // of them
+}
+
+// remove deletes the nodes of a batch, of which some may be gone. It takes one transaction, unless that is refused.
+func (u *undoing) remove(ctx context.Context, paths []string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
+	defer cancel()
+	ops := make([]zk.Op, 0, len(paths))
+	for _, path := range slices.Backward(paths) {
+		ops = append(ops, zk.DeleteOp(path, 0))
+	}
+	switch _, err := u.client.Multi(ctx, ops...); {
+	case err == nil:
+		u.deleted += len(paths)
+		return nil
+	case ctx.Err() != nil:
+		return err
+	}
+	for _, path := range slices.Backward(paths) { // refused, or its answer was lost
+		switch err := u.removeOne(ctx, path); {
+		case err == nil:
+			u.deleted++
+		case errors.Is(err, zk.NoNode): // it was never created, or an answer was lost
+		case errors.Is(err, zk.BadVersion), errors.Is(err, zk.NotEmpty):
+			u.left++
+			u.first = cmp.Or(u.first, path)
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// removeOne deletes a node unless another client has changed it.
+func (u *undoing) removeOne(ctx context.Context, path string) error {
 	for {
-		err := m.client.Delete(ctx, path, 0)
+		err := u.client.Delete(ctx, path, 0)
 		if err == nil || ctx.Err() != nil || zk.OutcomeOf(err) == zk.Refused {
 			return err
 		}

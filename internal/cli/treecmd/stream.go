@@ -46,10 +46,11 @@ const maxLine = maxInput/3*4 + 1<<20
 
 // reader reads a stream and checks it. It holds the names along one way from the root, not more.
 type reader struct {
-	lines *bufio.Reader
-	n     int // of the last line
-	way   []string
-	nodes int
+	lines  *bufio.Reader
+	n      int   // of the last line
+	offset int64 // behind the last line
+	way    []string
+	nodes  int
 }
 
 // newReader reads the header.
@@ -179,6 +180,7 @@ func (in *reader) line() ([]byte, error) {
 			return nil, err
 		}
 		in.n++
+		in.offset += int64(len(line))
 		return line, nil
 	}
 }

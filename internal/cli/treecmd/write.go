@@ -48,11 +48,11 @@ func (a *access) args(in *input, example string, required bool) cobra.Positional
 }
 
 // bytes returns the data.
-func (in *input) bytes(app *command.App) ([]byte, error) {
+func (in *input) bytes(ctx context.Context, app *command.App) ([]byte, error) {
 	if !in.read {
 		return in.data, nil
 	}
-	data, err := io.ReadAll(io.LimitReader(app.Stdin, maxInput+1))
+	data, err := reading(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(app.Stdin, maxInput+1)) })
 	if err != nil {
 		return nil, fmt.Errorf("standard input: %w", err)
 	}
@@ -81,7 +81,7 @@ func notWritten(err error, path string, size int) error {
 }
 
 func newSet(app *command.App) *cobra.Command {
-	a, in, version := newAccess(app), &input{}, -1
+	a, in, version := newAccess(app), &input{}, int32(-1)
 	cmd := a.run(&cobra.Command{
 		Use:   "set PATH DATA|-",
 		Short: "Set the data of a node",
@@ -90,16 +90,18 @@ turnstile stat shows: nothing that another client has written meanwhile is overw
 			fmt.Sprintf(exitCodes, "no such node, or another version"),
 		Example: `  turnstile set /app/config '{"limit": 5}'
   turnstile set --version 3 /app/config - < config.json`,
-		Args: a.args(in, "/app/config", true),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := a.args(in, "/app/config", true)(cmd, args); err != nil {
+				return err
+			}
+			return checkVersion(cmd, version)
+		},
 	}, "/app/config", "a JSON object", func(ctx context.Context, client *zk.Client) error {
-		if version < -1 {
-			return misuse("--version must not be negative")
-		}
-		data, err := in.bytes(app)
+		data, err := in.bytes(ctx, app)
 		if err != nil {
 			return err
 		}
-		s, err := client.Set(ctx, a.Path, data, int32(version))
+		s, err := client.Set(ctx, a.Path, data, version)
 		if errors.Is(err, zk.BadVersion) {
 			return &command.Error{
 				Code: command.ExitMissing, Err: fmt.Errorf("%s does not have version %d", a.Path, version),
@@ -114,7 +116,7 @@ turnstile stat shows: nothing that another client has written meanwhile is overw
 		}
 		return nil
 	})
-	cmd.Flags().IntVar(&version, "version", -1, "set it only if its data has this `version`; -1 is any")
+	cmd.Flags().Int32Var(&version, "version", -1, "set it only if its data has this `version`; -1 is any")
 	return cmd
 }
 
@@ -150,7 +152,7 @@ command.` +
 			return misuse("--sequence and --mode container contradict each other")
 		}
 		node.Mode = modes[kind.Value][sequential]
-		data, err := in.bytes(app)
+		data, err := in.bytes(ctx, app)
 		if err != nil {
 			return err
 		}
@@ -189,7 +191,7 @@ command.` +
 }
 
 func newRemove(app *command.App) *cobra.Command {
-	a, version := newAccess(app), -1
+	a, version := newAccess(app), int32(-1)
 	var recursive bool
 	cmd := a.run(&cobra.Command{
 		Use:   "rm PATH",
@@ -206,16 +208,16 @@ fails, what it has deleted stays deleted, and running it again goes on.` +
 			if err := a.ParsePath(cmd, args, "/app/config"); err != nil {
 				return err
 			}
-			switch {
-			case recursive && version >= 0:
+			if recursive && version >= 0 {
 				return command.Usagef(cmd, "--recursive and --version contradict each other")
-			case version < -1:
-				return command.Usagef(cmd, "--version must not be negative")
+			}
+			if err := checkVersion(cmd, version); err != nil {
+				return err
 			}
 			return a.writable(cmd)
 		},
 	}, "/app/config", "a JSON object", func(ctx context.Context, client *zk.Client) error {
-		n, err := a.remove(ctx, client, recursive, int32(version))
+		n, err := a.remove(ctx, client, recursive, version)
 		switch {
 		case errors.Is(err, zk.NotEmpty):
 			return &command.Error{
@@ -232,19 +234,19 @@ fails, what it has deleted stays deleted, and running it again goes on.` +
 		if a.AsJSON {
 			return app.JSON(map[string]any{"path": a.Path, "deleted": n})
 		}
-		if recursive {
+		if recursive && version < 0 {
 			app.Say("deleted %s", command.Plural(n, "node"))
 		}
 		return nil
 	})
 	cmd.Flags().BoolVarP(&recursive, "recursive", "r", false, "delete everything below it, too")
-	cmd.Flags().IntVar(&version, "version", -1, "delete it only if its data has this `version`; -1 is any")
+	cmd.Flags().Int32Var(&version, "version", -1, "delete it only if its data has this `version`; -1 is any")
 	return cmd
 }
 
 // remove deletes the node, and returns how many nodes it has deleted.
 func (a *access) remove(ctx context.Context, client *zk.Client, recursive bool, version int32) (int, error) {
-	if !recursive {
+	if !recursive || version >= 0 { // TURNSTILE_RECURSIVE does not outweigh --version
 		return 1, client.Delete(ctx, a.Path, version)
 	}
 	if _, err := a.synced(ctx, client); err != nil {

@@ -151,7 +151,7 @@ func (l *deadLetters) takeOut(ctx context.Context, x *storedItem, to *segment.Re
 				p.Done(results)
 				moved = true
 				return nil
-			case refused && failed.Index == 0:
+			case refused && failed.Index == 0 && (errors.Is(failed, zk.NoNode) || errors.Is(failed, zk.BadVersion)):
 				// Another client was quicker; or we were, and did not get the answer.
 				return nil
 			case p.Stale(err), refused && failed.Index < p.Guards(): // its group has become busy since we looked

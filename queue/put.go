@@ -350,8 +350,8 @@ func (s *putOp) refused(p *segment.Txn, pending []*inFlight, err error) error {
 		return nil
 	case failed.Index < 1+len(s.guards)+len(s.ops):
 		return guardError{failed}
-	case failed.Index < p.Guards():
-		return nil // a group has become busy since we looked
+	case groupChanged(failed, p):
+		return nil
 	}
 	stale := false
 	for _, f := range pending {

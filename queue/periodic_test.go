@@ -215,6 +215,12 @@ func TestPeriodicItemsThatMakeNoSenseAreRefused(t *testing.T) {
 		large := queue.Periodic{Name: "large", Schedule: every(time.Second), Message: func(time.Time) queue.Message {
 			return queue.Message{Body: make([]byte, 2<<20)}
 		}}
+		wrong := queue.Periodic{Name: "wrong", Schedule: every(time.Second), Message: func(time.Time) queue.Message {
+			return queue.Message{Priority: queue.LeastUrgent + 1}
+		}}
+		if err := q.Repeat(t.Context(), wrong); !errors.Is(err, zk.BadArguments) {
+			t.Errorf("got %v, want BadArguments", err)
+		}
 		other := queue.Periodic{Name: "n", Schedule: never{}, Message: message}
 		if err := q.Repeat(t.Context(), large, other); !errors.Is(err, queue.ErrTooLarge) {
 			t.Errorf("got %v, want ErrTooLarge", err)

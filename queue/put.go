@@ -91,7 +91,7 @@ type encodedItem struct {
 // wrap checks a message and makes an item of it.
 func (p *producer) wrap(m *Message, id segment.ID) (encodedItem, error) {
 	if err := m.check(); err != nil {
-		return encodedItem{}, err
+		return encodedItem{}, fmt.Errorf("%w: %w", zk.BadArguments, err)
 	}
 	item := encodedItem{rec: segment.Record{
 		ID: id, Priority: m.Priority, Delay: m.Delay.Milliseconds(), Headers: m.Headers, Body: m.Body,

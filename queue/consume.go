@@ -79,19 +79,23 @@ func (it *Item) handle(ctx context.Context, f func(ctx context.Context, item *It
 	if failed, lateErr := late(); failed {
 		return lateErr
 	}
-	var reject *RejectError
-	switch {
-	case err == nil:
-		err = it.Done(values)
-	case errors.As(err, &reject):
-		err = it.Reject(values, reject.Error())
-	case errors.Is(context.Cause(it.Context()), ErrTimeout):
-		err = it.Fail(values, it.timeoutError(err))
-	default:
-		err = it.Fail(values, err)
-	}
+	err = it.settle(func() error { return it.finishAs(values, err) })
 	if errors.Is(err, ErrFinished) {
 		return nil // f has finished the item itself
 	}
 	return err
+}
+
+// finishAs finishes the item as the error of its handler says.
+func (it *Item) finishAs(ctx context.Context, err error) error {
+	var reject *RejectError
+	switch {
+	case err == nil:
+		return it.Done(ctx)
+	case errors.As(err, &reject):
+		return it.Reject(ctx, reject.Error())
+	case errors.Is(context.Cause(it.Context()), ErrTimeout):
+		return it.Fail(ctx, it.timeoutError(err))
+	}
+	return it.Fail(ctx, err)
 }

@@ -151,10 +151,10 @@ func (l *deadLetters) takeOut(ctx context.Context, x *storedItem, to *segment.Re
 				p.Done(results)
 				moved = true
 				return nil
-			case refused && failed.Index == 0:
+			case refused && failed.Index == 0 && (errors.Is(failed, zk.NoNode) || errors.Is(failed, zk.BadVersion)):
 				// Another client was quicker; or we were, and did not get the answer.
 				return nil
-			case p.Stale(err), refused && failed.Index < p.Guards(): // its group has become busy since we looked
+			case p.Stale(err), refused && failed.Index > 0 && groupChanged(failed, p):
 			case zk.OutcomeOf(err) == zk.Unknown && ctx.Err() == nil:
 				return fmt.Errorf("%w: %w", zk.ErrConnectionLost, err) // retryRead calls again: the letter's node tells
 			default:

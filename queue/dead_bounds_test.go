@@ -74,18 +74,20 @@ func TestDeadLettersOfOthersAreBoundedToo(t *testing.T) {
 
 func TestOldDeadLettersGoAlsoWhileTheConsumerWaits(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		q := w.queue(queue.Config{KeepDead: 24 * time.Hour}.WithSegment(2))
+		// Not longer: while time passes, sessions send pings.
+		const keep = 20 * time.Minute
+		q := w.queue(queue.Config{KeepDead: keep}.WithSegment(2))
 		putAll(t, q, 0, 6)
 		kill(t, q, 3)
-		pass(12 * time.Hour)
+		pass(keep / 2)
 		kill(t, q, 3)
 		got := make(chan *queue.Item, 1)
 		go takeInto(t, q, got)
-		pass(12*time.Hour - time.Minute)
+		pass(keep/2 - time.Minute)
 		wantDead(t, q, 0, 6)
 		pass(3 * time.Minute)
 		wantDead(t, q, 3, 6)
-		pass(12*time.Hour - 4*time.Minute)
+		pass(keep/2 - 4*time.Minute)
 		wantDead(t, q, 3, 6)
 		pass(4 * time.Minute)
 		wantLen(t, q, queue.Counts{})

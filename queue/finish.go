@@ -182,21 +182,46 @@ func through(ctx context.Context, f func()) bool {
 func (it *Item) begin() bool {
 	it.mu.Lock()
 	defer it.mu.Unlock()
-	if it.finished || it.busy {
+	if it.finished || it.busy != nil {
 		return false
 	}
-	it.busy = true
+	it.busy = make(chan struct{})
 	return true
 }
 
 func (it *Item) end(err error) {
 	it.mu.Lock()
 	defer it.mu.Unlock()
-	it.busy = false
+	close(it.busy)
+	it.busy = nil
 	if err == nil || errors.Is(err, ErrClaimLost) {
 		it.finished = true
 		it.cancelContext(cmp.Or(err, ErrFinished))
 	}
+}
+
+// settle calls f, which finishes the item, and again if another call that was about to finish it then has failed: the
+// caller of that may have left before it was refused, and then f is the last that would finish the item.
+func (it *Item) settle(f func() error) error {
+	for {
+		if err := f(); !errors.Is(err, ErrFinished) || it.settled() {
+			return err
+		}
+	}
+}
+
+// settled waits for the call that is about to finish the item, if there is one: it returns at the end of the session at
+// the latest. It reports whether the item is finished.
+func (it *Item) settled() bool {
+	it.mu.Lock()
+	busy := it.busy
+	it.mu.Unlock()
+	if busy != nil {
+		<-busy
+	}
+	it.mu.Lock()
+	defer it.mu.Unlock()
+	return it.finished
 }
 
 // cancelContext ends the item's context. The caller holds it.mu.

@@ -61,6 +61,12 @@ func (b *base) place(ctx context.Context, sess *zk.Session, p *segment.Txn, r *s
 	return ready, nil
 }
 
+// groupChanged reports whether a transaction was refused because a group has become busy since place has looked, or the
+// part of the directory that it is in was removed: then the caller makes a new one.
+func groupChanged(failed *zk.MultiError, p *segment.Txn) bool {
+	return failed.Index < p.Guards() && (errors.Is(failed, zk.NodeExists) || errors.Is(failed, zk.NoNode))
+}
+
 // groupSize is how many bytes a request has more, at most, for an item with a group.
 func (b *base) groupSize() int {
 	const name = 64 // of the list, below the directory of groups, and of its segment

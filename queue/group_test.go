@@ -551,3 +551,28 @@ func TestGoroutinesPutIntoOneGroup(t *testing.T) {
 		wantNoGroups(t, w)
 	})
 }
+
+// A client that may not create a group's list is told, and does not try again and again.
+func TestGroupThatMayNotBeMadeIsRefused(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		put(t, q, "dead", queue.Message{Group: "g"})
+		kill(t, q, 1)
+		_, sess := w.login(t)
+		parts, _, err := sess.Children(t.Context(), root+"/groups")
+		if err != nil || len(parts) != 1 {
+			t.Fatal(parts, err)
+		}
+		acl := append(zk.CreatorACL(), zk.ACL{Perms: zk.PermRead, ID: zk.ID{Scheme: "world", ID: "anyone"}})
+		if _, err := sess.SetACL(t.Context(), root+"/groups/"+parts[0], acl, -1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := q.Put(t.Context(), queue.Message{Group: "g"}); !errors.Is(err, zk.NoAuth) {
+			t.Errorf("put: got %v, want NoAuth", err)
+		}
+		if n, err := q.Requeue(t.Context()); n != 0 || !errors.Is(err, zk.NoAuth) {
+			t.Errorf("requeue: got %d, %v, want NoAuth", n, err)
+		}
+		wantLen(t, q, queue.Counts{Dead: 1})
+	})
+}

@@ -32,7 +32,7 @@ type Item struct {
 	mu       sync.Mutex        // guards the fields below; never held while waiting
 	ctx      context.Context   //nolint:containedctx // nil until the caller asks for it
 	cancel   func(cause error) // ends ctx, and its timer
-	busy     bool              // it is being finished
+	busy     chan struct{}     // it is being finished, until this is closed; nil if it is not
 	finished bool
 	over     bool // ctx has ended with ErrFinished, or does when it is created
 }

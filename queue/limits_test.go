@@ -360,6 +360,12 @@ func TestWhoMayOnlyReadCanLookAtAQueue(t *testing.T) {
 		if _, err := reader.Put(t.Context(), queue.Message{}); !errors.Is(err, zk.NoAuth) {
 			t.Errorf("put: got %v, want NoAuth", err)
 		}
+		if n, err := reader.PurgeDead(t.Context()); n != 0 || !errors.Is(err, zk.NoAuth) {
+			t.Errorf("purge dead letters: got %d, %v, want NoAuth", n, err)
+		}
+		if n, err := reader.Requeue(t.Context()); n != 0 || !errors.Is(err, zk.NoAuth) {
+			t.Errorf("requeue: got %d, %v, want NoAuth", n, err)
+		}
 	})
 }
 

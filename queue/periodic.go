@@ -61,20 +61,24 @@ func (q *Queue) Repeat(ctx context.Context, items ...Periodic) error {
 			return q.failed("repeat", err)
 		}
 	}
-	ctx, stop := context.WithCancel(ctx)
+	running, stop := context.WithCancel(ctx)
 	defer stop()
+	defer context.AfterFunc(q.ctx, stop)()
 	var wg sync.WaitGroup
 	errs := make([]error, len(items))
 	for i := range items {
 		wg.Go(func() {
 			p := repeater{Periodic: &items[i], q: q, dir: q.layout.path(dirPeriodic, url.PathEscape(items[i].Name))}
-			if err := p.run(ctx); ctx.Err() == nil {
+			if err := p.run(running); running.Err() == nil {
 				errs[i] = q.failed(fmt.Sprintf("repeat %q in", items[i].Name), err)
 				stop()
 			}
 		})
 	}
 	wg.Wait()
+	if q.ctx.Err() != nil && ctx.Err() == nil {
+		return q.failed("repeat", ErrClosed)
+	}
 	return errors.Join(errs...)
 }
 
@@ -165,6 +169,8 @@ func (p *repeater) putNext(ctx context.Context, sess *zk.Session) error {
 		return rest(ctx, retryFull)
 	case errors.Is(err, zk.BadVersion), errors.Is(err, zk.NoNode): // another process has put it, or removed the node
 		return nil
+	case errors.Is(err, ErrUnresolved) && ctx.Err() == nil: // the node tells whether it was put
+		return nil
 	case err != nil:
 		return err
 	}
@@ -192,7 +198,8 @@ func (p *repeater) last(ctx context.Context, sess *zk.Session) (last int64, vers
 			return last, node.Stat.Version, nil
 		}
 		err = p.q.producer.apply(ctx, zk.SetOp(p.dir, data, node.Stat.Version))
-		if err != nil && !errors.Is(err, zk.BadVersion) {
+		unknown := zk.OutcomeOf(err) == zk.Unknown && ctx.Err() == nil // the next look tells
+		if err != nil && !unknown && !errors.Is(err, zk.BadVersion) {
 			return 0, 0, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/queue"
@@ -214,6 +215,12 @@ func TestPeriodicItemsThatMakeNoSenseAreRefused(t *testing.T) {
 		large := queue.Periodic{Name: "large", Schedule: every(time.Second), Message: func(time.Time) queue.Message {
 			return queue.Message{Body: make([]byte, 2<<20)}
 		}}
+		wrong := queue.Periodic{Name: "wrong", Schedule: every(time.Second), Message: func(time.Time) queue.Message {
+			return queue.Message{Priority: queue.LeastUrgent + 1}
+		}}
+		if err := q.Repeat(t.Context(), wrong); !errors.Is(err, zk.BadArguments) {
+			t.Errorf("got %v, want BadArguments", err)
+		}
 		other := queue.Periodic{Name: "n", Schedule: never{}, Message: message}
 		if err := q.Repeat(t.Context(), large, other); !errors.Is(err, queue.ErrTooLarge) {
 			t.Errorf("got %v, want ErrTooLarge", err)
@@ -236,4 +243,82 @@ func TestPeriodicItemsThatMakeNoSenseAreRefused(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Whichever process's queue is closed, the leader's or that of one that waits: Repeat returns, and the others go on.
+func TestRepeatEndsWhenItsQueueIsClosed(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var all puts
+		stop := repeat(t, w.queue(queue.Config{}), every(time.Hour), &all)
+		pass(time.Second)
+		closed := w.queue(queue.Config{})
+		ended := make(chan error, 2)
+		run := func() {
+			ended <- closed.Repeat(t.Context(), queue.Periodic{
+				Name: "*/5 the report", Schedule: every(time.Hour), Put: all.add,
+				Message: func(time.Time) queue.Message { return queue.Message{} },
+			}, queue.Periodic{
+				Name: "alone", Schedule: never{},
+				Message: func(time.Time) queue.Message { return queue.Message{} },
+			})
+		}
+		go run()
+		pass(time.Second)
+		if err := closed.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		select {
+		case err := <-ended:
+			if !errors.Is(err, queue.ErrClosed) {
+				t.Errorf("got %v, want ErrClosed", err)
+			}
+		default:
+			t.Fatal("Repeat goes on when its queue is closed")
+		}
+		w.NoNodes(t, root+"/periodic/alone")
+		pass(time.Hour)
+		stop()
+		if len(all.times) != 1 {
+			t.Errorf("%d puts were reported, want 1", len(all.times))
+		}
+	})
+}
+
+// The receipt that would tell what became of a put is gone, as after an outage of more than an hour. The periodic
+// item's node tells, too.
+func TestRepeatGoesOnWhenItCannotLearnWhatBecameOfAPut(t *testing.T) {
+	t.Parallel()
+	type fate struct {
+		fault zktest.Fault
+		parts int // 2: the write that tells the time; 3: the put
+	}
+	for name, fate := range map[string]fate{
+		"put lost": {zktest.CutBefore, 3}, "put done": {zktest.CutAfter, 3},
+		"look lost": {zktest.CutBefore, 2}, "look done": {zktest.CutAfter, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				q, sess := w.queue(queue.Config{}), w.Session(t, time.Hour)
+				var all puts
+				stop := repeat(t, q, every(time.Minute), &all)
+				pass(90 * time.Second)
+				var once sync.Once
+				w.Control(func(r zktest.Request) (f zktest.Fault) {
+					if min(len(r.Parts), 3) == fate.parts && r.Parts[1].Path == root+"/periodic/%2A%2F5%20the%20report" {
+						once.Do(func() {
+							f = fate.fault
+							go func() { _ = sess.Delete(t.Context(), r.Parts[0].Path, -1) }()
+						})
+					}
+					return f
+				})
+				pass(2 * time.Minute)
+				stop()
+				if got := takeEach(t, q); !slices.Equal(got, []string{"00:01:00", "00:02:00", "00:03:00"}) {
+					t.Errorf("got %v", got)
+				}
+			})
+		})
+	}
 }

@@ -91,7 +91,7 @@ type encodedItem struct {
 // wrap checks a message and makes an item of it.
 func (p *producer) wrap(m *Message, id segment.ID) (encodedItem, error) {
 	if err := m.check(); err != nil {
-		return encodedItem{}, err
+		return encodedItem{}, fmt.Errorf("%w: %w", zk.BadArguments, err)
 	}
 	item := encodedItem{rec: segment.Record{
 		ID: id, Priority: m.Priority, Delay: m.Delay.Milliseconds(), Headers: m.Headers, Body: m.Body,
@@ -350,8 +350,8 @@ func (s *putOp) refused(p *segment.Txn, pending []*inFlight, err error) error {
 		return nil
 	case failed.Index < 1+len(s.guards)+len(s.ops):
 		return guardError{failed}
-	case failed.Index < p.Guards():
-		return nil // a group has become busy since we looked
+	case groupChanged(failed, p):
+		return nil
 	}
 	stale := false
 	for _, f := range pending {

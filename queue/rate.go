@@ -19,8 +19,8 @@ type Rate struct {
 	Burst int           // at most so many at once, up to Items; 1 if zero
 }
 
-// interval is the time for one item.
-func (r Rate) interval() time.Duration { return max(1, r.Per/time.Duration(r.Items)) }
+// interval is the time for one item, rounded up: so the items are never more than the rate allows.
+func (r Rate) interval() time.Duration { return (r.Per-1)/time.Duration(r.Items) + 1 }
 
 // check returns the rate with its default, or an error that says what is wrong with it.
 func (r Rate) check() (Rate, error) {

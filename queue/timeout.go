@@ -44,7 +44,7 @@ func (it *Item) failWhenLate(ctx context.Context) (late func() (bool, error)) {
 	failed := make(chan error, 1)
 	patience := it.co.sess.Timeout() / 4 // as long as a handler has to stop that has lost its claim
 	timer := time.AfterFunc(time.Until(it.begun.Add(limit))+patience, func() {
-		failed <- it.Fail(ctx, it.timeoutError(nil))
+		failed <- it.settle(func() error { return it.Fail(ctx, it.timeoutError(nil)) })
 	})
 	return func() (bool, error) {
 		if timer.Stop() {

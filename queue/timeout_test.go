@@ -3,12 +3,14 @@ package queue_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
@@ -323,6 +325,69 @@ func TestItemIsFinishedWithItsOwnContext(t *testing.T) {
 				if err != nil || runs != 2 {
 					t.Fatal(err, runs)
 				}
+			})
+		})
+	}
+}
+
+// A Done with other writes is on its way when the time is over, and the servers refuse it later. The item does not stay
+// with the consumer, whose handler has left: the attempt fails.
+func TestItemWhoseDoneIsRefusedAfterItsHandlerHasLeftComesAgain(t *testing.T) {
+	t.Parallel()
+	for name, finish := range map[string]func(context.Context, *queue.Item, ...zk.Op) error{
+		"at the time limit": func(ctx context.Context, item *queue.Item, ops ...zk.Op) error {
+			return item.Done(ctx, ops...)
+		},
+		"when its caller has no more time": func(ctx context.Context, item *queue.Item, ops ...zk.Op) error {
+			ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
+			defer cancel()
+			return item.Done(ctx, ops...)
+		},
+		"when the attempt was to fail": func(ctx context.Context, item *queue.Item, ops ...zk.Op) error {
+			return item.Done(context.WithoutCancel(ctx), ops...)
+		},
+		"while the handler hangs": func(ctx context.Context, item *queue.Item, ops ...zk.Op) error {
+			err := item.Done(ctx, ops...)
+			time.Sleep(time.Minute)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				q := w.queue(queue.Config{Timeout: time.Second})
+				put(t, q, "a", queue.Message{Group: "g"})
+				put(t, q, "b", queue.Message{Group: "g"})
+				held, release := context.WithTimeout(t.Context(), 10*time.Second)
+				defer release()
+				w.Control(func(r zktest.Request) zktest.Fault {
+					if len(r.Parts) > 2 && r.Parts[0].Op == zktest.OpDelete && r.Parts[2].Path == "/missing" {
+						return zktest.Until(held)
+					}
+					return zktest.Pass
+				})
+				ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
+				defer stop()
+				var mu sync.Mutex
+				var attempts []int
+				if err := q.Consume(ctx, 2, func(ctx context.Context, item *queue.Item) error {
+					mu.Lock()
+					attempts = append(attempts, item.Attempt())
+					n := len(attempts)
+					mu.Unlock()
+					switch n {
+					case 1:
+						return finish(ctx, item, zk.CheckOp("/missing", -1))
+					case 3:
+						stop()
+					}
+					return nil
+				}); err != nil {
+					t.Error(err)
+				}
+				if !slices.Equal(attempts, []int{1, 2, 1}) {
+					t.Errorf("got attempts %v, want 1 2 1", attempts)
+				}
+				wantLen(t, q, queue.Counts{})
 			})
 		})
 	}

@@ -41,7 +41,8 @@ func newCron(app *command.App) *cobra.Command {
 		Long: `Puts an item with the given BODY into the queue at PATH at each time that SCHEDULE tells, until a
 signal ends it. SCHEDULE is a cron expression of five fields (minute, hour, day of the month, month, day of
 the week), or @hourly, @daily, @weekly, @monthly, @yearly, or @every and a time. Times are local; a SCHEDULE
-that begins with CRON_TZ=Europe/Berlin has another place's.
+that begins with CRON_TZ=Europe/Berlin has another place's. Where clocks are put forward, a time that they
+leave out has no item; where they are put back, one that comes twice has two. CRON_TZ=UTC knows neither.
 
 Run the same command on several machines: each item is put exactly once, by one of them, and if that one
 stops, another goes on. They belong together by --name, by default SCHEDULE and BODY. If none runs for a
@@ -99,6 +100,9 @@ func parseSchedule(text string) (queue.Schedule, error) {
 	}
 	if every, ok := s.(cron.ConstantDelaySchedule); ok {
 		return multiples(every.Delay), nil
+	}
+	if s.Next(time.Now()).IsZero() {
+		return nil, fmt.Errorf("SCHEDULE %q never comes: there is no such day", text)
 	}
 	return s, nil
 }

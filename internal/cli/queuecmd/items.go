@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -212,8 +213,8 @@ func (u *access) show(x queue.Peeked) error {
 	for _, f := range x.Failures {
 		row("failed", "%s: %s", f.At.Local().Format(time.DateTime), command.Printable(f.Reason))
 	}
-	for name, value := range x.Headers {
-		row("header", "%s=%s", command.Printable(name), command.Printable(value))
+	for _, name := range slices.Sorted(maps.Keys(x.Headers)) {
+		row("header", "%s=%s", command.Printable(name), command.Printable(x.Headers[name]))
 	}
 	row("bytes", "%d", len(x.Body))
 	_ = t.Flush() // to memory
@@ -231,9 +232,10 @@ func newRemove(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remove PATH ID...",
 		Short: "Remove items that no consumer has, for good",
-		Long: `Removes the items with these IDs, whether they are ready, delayed or dead. An item that a consumer has
-claimed stays, and so do items that it has claimed ahead; the message says which consumer it is. An item that
-was removed is not delivered any more. The command looks through the queue for each ID.
+		Long: `Removes the items with these IDs, whether they are ready, delayed, dead, or waiting for others of their
+group. An item that a consumer has claimed stays, and so do items that it has claimed ahead; the message says
+which consumer it is. An item that was removed is not delivered any more. The command looks through the queue
+for each ID.
 
 Exit codes: 0 all are removed; 1 some are not there, or a consumer has them; 64 usage; 69 no server; 77 access
 denied.`,

@@ -203,7 +203,7 @@ func (p *pool) empty(ctx context.Context, q *queue.Queue, reason error) (bool, e
 	}
 	for range 2 { // an item may move from one state to another while they are counted
 		n, err := q.Len(ctx)
-		if err != nil || n.Ready+n.Delayed+n.Claimed > 0 {
+		if err != nil || n.Ready+n.Delayed+n.Claimed+n.Waiting > 0 {
 			return false, err
 		}
 	}

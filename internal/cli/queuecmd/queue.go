@@ -119,6 +119,9 @@ func (u *access) open(ctx context.Context, giveUp bool, f func(context.Context, 
 		if errors.Is(err, queue.ErrNotQueue) {
 			return &command.Error{Code: command.ExitUsage, Err: err, Hint: "choose another PATH"}
 		}
+		if errors.Is(err, zk.BadArguments) {
+			return &command.Error{Code: command.ExitUsage, Err: err}
+		}
 		return err
 	})
 }

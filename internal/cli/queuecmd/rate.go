@@ -60,10 +60,12 @@ the rate. A queue that does not exist is created when its rate is set.`,
 		Example: `  turnstile queue rate /mail 100/1m --burst 10
   turnstile queue rate /mail
   turnstile queue rate /mail none`,
-		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := u.parsePath(cmd, args); err != nil {
 				return err
+			}
+			if len(args) > 2 {
+				return command.Usagef(cmd, "unexpected argument %q", args[2])
 			}
 			if len(args) == 1 {
 				if burst != 0 {

@@ -211,8 +211,8 @@ func newPurge(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "purge PATH --yes",
 		Short: "Remove all items that are not claimed",
-		Long: `Removes every item that is ready or delayed, for good. Without --yes it only counts them. Claimed items
-and dead letters stay (turnstile queue dead purge).`,
+		Long: `Removes every item that is ready, delayed, or waiting for others of its group, for good. Without --yes it
+only counts them. Claimed items and dead letters stay (turnstile queue dead purge).`,
 		Example: `  turnstile queue purge /mail --yes`,
 		Args:    command.ExactArgs(1, "PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -235,7 +235,8 @@ func (u *access) purge(ctx context.Context, yes bool) error {
 			if err != nil {
 				return err
 			}
-			err = fmt.Errorf("%s: %d ready and %d delayed items would be lost for good", u.Path, n.Ready, n.Delayed)
+			const lost = "%s: %d ready, %d delayed and %d waiting items would be lost for good"
+			err = fmt.Errorf(lost, u.Path, n.Ready, n.Delayed, n.Waiting)
 			return &command.Error{Code: command.ExitUsage, Err: err, Hint: "--yes removes them"}
 		}
 		n, err := q.Purge(ctx)

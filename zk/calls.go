@@ -29,7 +29,7 @@ func onLive[T any](
 		}
 		value, err := request(s)
 		switch cause := s.Err(); {
-		case err == nil, ctx.Err() != nil, errors.Is(err, ErrProtocol): // which it may be the reply to this request
+		case err == nil, ctx.Err() != nil:
 			return value, err
 		case cause != nil && errors.Is(err, cause) && (repeat || OutcomeOf(err) == NotSent):
 		case repeat && brokenOff(err):

@@ -15,7 +15,7 @@ import (
 // openClient opens a client of srv, which is closed when the test ends.
 func openClient(t *testing.T, srv interface{ Config(time.Duration) zk.Config }) *zk.Client {
 	t.Helper()
-	client, err := zk.Open(t.Context(), srv.Config(10*time.Second))
+	client, err := zk.Open(t.Context(), srv.Config(40*time.Second)) // on a busy machine, too
 	if err != nil {
 		t.Fatal(err)
 	}

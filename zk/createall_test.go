@@ -147,13 +147,17 @@ func TestCreateAllTellsAnotherClientsNodeFromItsOwn(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		early   bool // the other client creates the node before the call
+		fresh   bool // the session has had no reply before
 		mode    zk.Mode
 		data    string
 		changed bool
 		want    error
 		outcome zk.Outcome
 	}{
-		"an old node":       {early: true, data: "mine", want: zk.NodeExists, outcome: zk.Refused},
+		"an old node": {early: true, data: "mine", want: zk.NodeExists, outcome: zk.Refused},
+		"an old node, and a new session": {
+			early: true, fresh: true, data: "mine", want: zk.NodeExists, outcome: zk.Refused,
+		},
 		"other data":        {data: "theirs", want: zk.NodeExists, outcome: zk.Refused},
 		"another mode":      {mode: zk.Ephemeral, data: "mine", want: zk.NodeExists, outcome: zk.Refused},
 		"changed meanwhile": {data: "mine", changed: true, want: zk.ErrConnectionLost, outcome: zk.Unknown},
@@ -176,7 +180,9 @@ func TestCreateAllTellsAnotherClientsNodeFromItsOwn(t *testing.T) {
 			if row.early {
 				create()
 			}
-			must(t, s.Sync(ctx, "/"))
+			if !row.fresh {
+				must(t, s.Sync(ctx, "/"))
+			}
 			var mu sync.Mutex
 			first := true
 			srv.Control(func(r zktest.Request) zktest.Fault {
@@ -294,10 +300,10 @@ func TestCreateAllTellsANodeOfTheSameSessionThatWasChangedFromItsOwn(t *testing.
 	srv := zktest.Run(t)
 	cfg := srv.Config(10 * time.Second)
 	var s *zk.Session
-	var once1 sync.Once
+	var first sync.Once
 	cfg.Hooks.Request = func(_ context.Context, r zk.RequestDone) {
 		if errors.Is(r.Err, zk.ErrConnectionLost) {
-			once1.Do(func() { // another goroutine is quicker than the repetition
+			first.Do(func() { // another goroutine is quicker than the repetition
 				_, err := s.Create(ctx, "/n", []byte("theirs"), zk.Ephemeral)
 				must(t, err)
 				_, err = s.Set(ctx, "/n", []byte("changed"), -1)
@@ -325,4 +331,35 @@ func TestRequestThatIsTooLargeIsNotRepeated(t *testing.T) {
 	reads := slices.Repeat([]zk.ReadOp{zk.GetOp("/" + strings.Repeat("x", 1000))}, 1100)
 	_, err = c.MultiRead(ctx, reads...)
 	wantFailure(t, err, zk.ErrConnectionLost, zk.Unknown)
+}
+
+// Another client creates a parent at the same time, and then deletes all of them.
+func TestCreateAllBearsAParentThatIsCreatedAndDeletedMeanwhile(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	srv, other := runWithSideDoor(t)
+	c := openClient(t, srv)
+	var mu sync.Mutex
+	asked := make(map[string]int)
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Op == zktest.OpCreate {
+			asked[r.Path]++
+		}
+		switch {
+		case r.Op != zktest.OpCreate || asked[r.Path] != 2:
+		case r.Path == "/a/b":
+			if _, err := other.Create(ctx, "/a/b", nil, zk.Persistent); err != nil {
+				t.Error(err)
+			}
+		case r.Path == "/a/b/c":
+			if n, err := other.DeleteAll(ctx, "/a"); n != 2 || err != nil {
+				t.Error(n, err)
+			}
+		}
+		return zktest.Pass
+	})
+	_, err := c.CreateAll(ctx, zk.Node{Path: "/a/b/c"}, zk.Parents{})
+	must(t, err)
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/seed-a3166700/turnstile/zk"
@@ -62,7 +63,8 @@ func TestDeleteAllDeletesATree(t *testing.T) {
 func TestDeleteAllDeletesAVeryWideAndAVeryDeepTree(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	c := openClient(t, zktest.Run(t))
+	srv := zktest.Run(t)
+	c := openClient(t, srv)
 	s, err := c.Session(ctx)
 	must(t, err)
 	const wide, deep = 10_000, 1000 // wide is more than DeleteAll keeps at a time
@@ -77,8 +79,15 @@ func TestDeleteAllDeletesAVeryWideAndAVeryDeepTree(t *testing.T) {
 			must(t, err)
 		}
 	}
-	if n, err := c.DeleteAll(ctx, "/wide"); n != wide+1 || err != nil {
-		t.Errorf("wide: %d, %v; want %d", n, err, wide+1)
+	var lists atomic.Int32
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		if r.Op == zktest.OpGetChildren {
+			lists.Add(1)
+		}
+		return zktest.Pass
+	})
+	if n, err := c.DeleteAll(ctx, "/wide"); n != wide+1 || err != nil || lists.Load() < 2 {
+		t.Errorf("wide: %d, %v, %d lists; want %d, and several lists", n, err, lists.Load(), wide+1)
 	}
 	_, err = c.CreateAll(ctx, zk.Node{Path: "/deep" + strings.Repeat("/d", deep)}, zk.Parents{})
 	must(t, err)
@@ -246,9 +255,23 @@ func TestDeleteAllAsksLittleMoreThanOnceForEachNode(t *testing.T) {
 	if n != 221 || err != nil {
 		t.Errorf("got %d, %v; want 221", n, err)
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	if limit := 221 + 2*21 + 10; requests > limit {
-		t.Errorf("got %d requests, want at most %d", requests, limit)
+	most := func(limit int) {
+		t.Helper()
+		mu.Lock()
+		defer mu.Unlock()
+		if requests > limit {
+			t.Errorf("got %d requests, want at most %d", requests, limit)
+		}
+		requests = 0
 	}
+	most(221 + 2*21 + 10)
+	const deep = 100
+	_, err = c.CreateAll(ctx, zk.Node{Path: "/chain" + strings.Repeat("/d", deep)}, zk.Parents{})
+	must(t, err)
+	most(1 << 20)
+	n, err = c.DeleteAll(ctx, "/chain")
+	if n != deep+1 || err != nil {
+		t.Errorf("got %d, %v; want %d", n, err, deep+1)
+	}
+	most(5 * deep)
 }

@@ -1,6 +1,7 @@
 package zk
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -40,6 +41,32 @@ func TestChallengeWithQuotesAndCommasIsRead(t *testing.T) {
 	for _, bad := range []string{"realm", `realm="open`} {
 		if _, err := parseChallenge(bad); err == nil {
 			t.Errorf("challenge %s was taken", bad)
+		}
+	}
+}
+
+func TestChallengeThatCannotBeMetIsRefused(t *testing.T) {
+	t.Parallel()
+	for challenge, met := range map[string]bool{
+		`nonce="n",algorithm=md5-sess`:                      true,
+		`nonce="n",algorithm=md5-sess,qop="auth-int, auth"`: true,
+		`nonce="n",algorithm=md5-sess,qop="auth-int"`:       false, // each message would have to be signed
+		`nonce="n",algorithm=md5`:                           false,
+		`nonce="n"`:                                         false,
+		`algorithm=md5-sess`:                                false,
+		`nonce="n`:                                          false,
+		"":                                                  false,
+	} {
+		x, err := DigestMD5{User: "bob", Password: "secret"}.Begin(t.Context(), "host")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := x.Next(nil); err != nil {
+			t.Fatal(err)
+		}
+		answer, _, err := x.Next([]byte(challenge))
+		if met && (err != nil || len(answer) == 0) || !met && (!errors.Is(err, ErrAuthFailed) || answer != nil) {
+			t.Errorf("%s: got %q, %v", challenge, answer, err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -117,14 +118,65 @@ func TestSetServersMovesASessionThatConnectsAtThatTime(t *testing.T) {
 	}
 }
 
-// slog.Handler of a program that asks the client something.
-type askingHandler struct {
-	slog.Handler
-	ask func()
+// The session connects to a server that is taken out of the list before it has.
+func TestSetServersMovesASessionThatHasJustConnected(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	here, there := zktest.Proxy(t, srv.Addr()), zktest.Proxy(t, srv.Addr())
+	dials, goOn := make(chan struct{}), make(chan struct{})
+	var first sync.Once
+	c, err := zk.Open(t.Context(), zk.Config{
+		Servers: here.Addr(),
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			first.Do(func() {
+				close(dials)
+				<-goOn
+			})
+			return new(net.Dialer).DialContext(ctx, network, address)
+		},
+	})
+	must(t, err)
+	defer c.Close()
+	<-dials
+	must(t, c.SetServers(there.Addr()))
+	close(goOn)
+	s, err := c.Session(t.Context())
+	must(t, err)
+	awaitServer(t, s, there.Addr())
 }
 
-func (h askingHandler) Handle(context.Context, slog.Record) error {
-	h.ask()
+// A new name for the address that the session is connected to is no reason to move.
+func TestSetServersKnowsTheServerUnderAnotherName(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	_, port, err := net.SplitHostPort(srv.Addr())
+	must(t, err)
+	var left atomic.Bool
+	c, err := zk.Open(t.Context(), zk.Config{
+		Servers: "localhost:" + port,
+		Hooks:   zk.Hooks{Disconnected: func(string, error) { left.Store(true) }},
+	})
+	must(t, err)
+	defer c.Close()
+	s, err := c.Session(t.Context())
+	must(t, err)
+	must(t, c.SetServers(srv.Addr()))
+	for range 100 { // it would leave when no request is under way
+		must(t, s.Sync(t.Context(), "/"))
+	}
+	if addr, _ := s.Server(); left.Load() || addr != "localhost:"+port {
+		t.Errorf("the session has left its server, and is connected to %s", addr)
+	}
+}
+
+// askingHandler is the log handler of a program that asks the client something for each line.
+type askingHandler struct {
+	slog.Handler
+	ask func(slog.Record)
+}
+
+func (h askingHandler) Handle(_ context.Context, r slog.Record) error {
+	h.ask(r)
 	return nil
 }
 
@@ -133,7 +185,11 @@ func (h askingHandler) Enabled(context.Context, slog.Level) bool { return true }
 func TestLoggerMayAskTheClient(t *testing.T) {
 	t.Parallel()
 	var c atomic.Pointer[zk.Client]
-	handler := askingHandler{slog.DiscardHandler, func() {
+	var changes atomic.Int32
+	handler := askingHandler{slog.DiscardHandler, func(r slog.Record) {
+		if strings.HasPrefix(r.Message, "the list of servers has changed") {
+			changes.Add(1)
+		}
 		if c := c.Load(); c != nil {
 			_, _ = c.Servers(), c.LastError()
 		}
@@ -152,6 +208,10 @@ func TestLoggerMayAskTheClient(t *testing.T) {
 		must(t, err)
 	case <-time.After(time.Minute):
 		t.Fatal("SetServers does not return")
+	}
+	must(t, opened.SetServers("127.0.0.1:1,"+srv.Addr())) // the same ones
+	if n := changes.Load(); n != 1 {
+		t.Errorf("the logger is told of %d changes, want 1", n)
 	}
 }
 
@@ -177,25 +237,42 @@ func TestSetServersWithoutAConnection(t *testing.T) {
 func TestFollowConfigEndsWithItsContextOrClient(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
+	asked := make(chan struct{}, 100)
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		if r.Op == zktest.OpGetData {
+			asked <- struct{}{}
+		}
+		return zktest.Pass
+	})
 	c := openClient(t, srv)
+	follow := func(ctx context.Context) (s *zk.Session, done chan error) { // returns when it waits for a change
+		t.Helper()
+		done = make(chan error, 1)
+		go func() { done <- c.FollowConfig(ctx) }()
+		<-asked
+		s, err := c.Session(t.Context())
+		must(t, err)
+		must(t, s.Sync(t.Context(), "/")) // behind its request
+		return s, done
+	}
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 2)
-	go func() { done <- c.FollowConfig(ctx) }()
-	go func() { done <- c.FollowConfig(t.Context()) }()
-	s, err := c.Session(t.Context())
-	must(t, err)
+	s, done := follow(ctx)
 	srv.ExpireSession(s.ID()) // it goes on with the next
 	<-s.Context().Done()
-	if _, err := c.Session(t.Context()); err != nil {
-		t.Fatal(err)
+	select {
+	case <-asked:
+	case err := <-done:
+		t.Fatalf("it has ended with the session: %v", err)
 	}
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the context's error", err)
 	}
+	srv.NoWatches(t)
 	if got := c.Servers(); !slices.Equal(got, []string{srv.Addr()}) {
 		t.Errorf("a server without members to tell: %v", got)
 	}
+	_, done = follow(t.Context())
 	must(t, c.Close())
 	if err := <-done; !errors.Is(err, zk.ErrClosed) {
 		t.Errorf("got %v, want ErrClosed", err)

@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
 // Parents says how CreateAll makes parents that are missing. The zero value makes persistent ones with OpenACL.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -269,6 +270,18 @@ func TestSetItemsMovesOnlyWhatDiffers(t *testing.T) {
 	if err := r.SetItems([]string{"a/b"}); err == nil {
 		t.Error("an item with a slash is accepted")
 	}
+}
+
+func TestItemThatIsGivenTwiceIsOneItem(t *testing.T) {
+	t.Parallel()
+	srv, b := server(t), newBoard(t)
+	r := b.member(srv, "a", []string{"x", "y", "x"}, member.PartitionerConfig{})
+	b.await(func() bool { return len(b.owner) == 2 })
+	if got := r.Items(); !slices.Equal(got, []string{"x", "y"}) {
+		t.Errorf("items %q", got)
+	}
+	r.leave(t)
+	srv.NoNodes(t, "/app/share/locks/x")
 }
 
 // kz#392: members whose sets differ, and a lock that another program holds, keep nothing else waiting.

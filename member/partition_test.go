@@ -414,6 +414,40 @@ func TestErrorOfTheFunctionEndsRun(t *testing.T) {
 	}
 }
 
+func TestItemThatIsLostIsNotOwnedWhileItsFunctionGoesOn(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	client := srv.Client(t, time.Minute)
+	p, err := member.NewPartitioner(client, "/app/share", "a", items(1),
+		member.PartitionerConfig{Settle: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(within(t))
+	shares, finish, done := make(chan *member.Share, 1), make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- p.Run(ctx, func(_ context.Context, s *member.Share) error {
+			shares <- s
+			<-finish
+			return nil
+		})
+	}()
+	s := <-shares
+	if got := p.Owned(); len(got) != 1 {
+		t.Errorf("owns %q", got)
+	}
+	srv.ExpireSession(s.Session().ID())
+	<-s.Context().Done()
+	if got := p.Owned(); len(got) > 0 {
+		t.Errorf("owns %q after the session has ended", got)
+	}
+	stop()
+	close(finish)
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
 func TestItemWhoseFunctionHasReturnedStays(t *testing.T) {
 	t.Parallel()
 	srv := server(t)

@@ -179,7 +179,10 @@ func holdLease(t *testing.T, srv *zktest.Server, id int64) (arrived <-chan struc
 	held, release := context.WithCancel(t.Context())
 	var once sync.Once
 	srv.Control(func(r zktest.Request) zktest.Fault {
-		if r.Session != id || r.Op != zktest.OpMulti || !strings.HasSuffix(r.Parts[len(r.Parts)-1].Path, "/lease_holder") {
+		if r.Session != id || r.Op != zktest.OpMulti {
+			return zktest.Pass
+		}
+		if last := r.Parts[len(r.Parts)-1]; !strings.HasSuffix(last.Path, "/lease_holder") {
 			return zktest.Pass
 		}
 		once.Do(func() { close(reached) })

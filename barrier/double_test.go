@@ -372,6 +372,33 @@ func TestPartyThatComesAgainCountsOnce(t *testing.T) {
 	})
 }
 
+// A party may leave between the count and the opening.
+func TestBarrierDoesNotOpenForAPartyThatHasJustLeft(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.create("/app", path)
+		ctx, cancel := context.WithCancel(t.Context())
+		a := enter(ctx, w.double(2))
+		a.wantWaiting(t)
+		held, release := context.WithCancel(t.Context())
+		reached := make(chan struct{}, 9)
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if n := len(r.Parts); n > 0 && r.Parts[n-1].Path == path+"/ready" {
+				reached <- struct{}{}
+				return zktest.Until(held)
+			}
+			return zktest.Pass
+		})
+		b := enter(t.Context(), w.double(2))
+		<-reached
+		cancel()
+		a.wantFailed(t, context.Canceled)
+		release()
+		b.wantWaiting(t)
+		leaveAll(t, append(enterAll(t, w.double(2)), b.wantOver(t))...)
+		w.wantChildren(path)
+	})
+}
+
 func TestPartyThatDiesWhileWaitingDoesNotCount(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, timeout)

@@ -199,30 +199,43 @@ func TestJoinThatEndsAtAnyStepLeavesNothingBehind(t *testing.T) {
 // A creation whose reply is lost may be done later, when its party has come again under another name. It must not count
 // as a second party.
 func TestLateCreationIsNotDone(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		w.create("/app", path)
-		var late []zktest.Part
-		w.Control(func(r zktest.Request) zktest.Fault {
-			if r.Op == zktest.OpMulti && r.Nth == 1 {
-				late = r.Parts
-				return zktest.CutBefore
-			}
-			return zktest.Pass
+	t.Parallel()
+	for name, lost := range map[string]bool{"under the same session": false, "under the next session": true} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				w.create("/app", path)
+				client := w.Client(t, timeout)
+				id := session(t, client).ID()
+				var late []zktest.Part
+				w.Control(func(r zktest.Request) zktest.Fault {
+					switch {
+					case r.Op == zktest.OpMulti && r.Nth == 1:
+						late = r.Parts
+						return zktest.CutBefore
+					case lost && r.Op == zktest.OpConnect && r.Session == id:
+						return zktest.Refuse
+					}
+					return zktest.Pass
+				})
+				a := enter(t.Context(), newDouble(t, client, 2))
+				time.Sleep(timeout) // in the world's time
+				a.wantWaiting(t)
+				if len(late) != 2 || late[0].Op != zktest.OpCheck {
+					t.Fatalf("got transaction %v, want a check and a creation", late)
+				}
+				if ended := session(t, client).ID() != id; ended != lost {
+					t.Fatalf("the session has ended: %t, want %t", ended, lost)
+				}
+				// The lost transaction arrives after all.
+				_, err := w.Session(t, timeout).Multi(t.Context(),
+					zk.CheckOp(late[0].Path, late[0].Version), zk.CreateOp(late[1].Path, nil, zk.Ephemeral))
+				if !errors.Is(err, zk.BadVersion) {
+					t.Errorf("got %v, want that it is refused", err)
+				}
+				if n := len(w.children(path)); n != 1 {
+					t.Errorf("got %d members, want 1", n)
+				}
+			})
 		})
-		a := enter(t.Context(), w.double(2))
-		time.Sleep(2 * time.Second)
-		a.wantWaiting(t)
-		if len(late) != 2 || late[0].Op != zktest.OpCheck {
-			t.Fatalf("got transaction %v, want a check and a creation", late)
-		}
-		// The lost transaction arrives after all.
-		_, err := w.Session(t, timeout).Multi(t.Context(),
-			zk.CheckOp(late[0].Path, late[0].Version), zk.CreateOp(late[1].Path, nil, zk.Ephemeral))
-		if !errors.Is(err, zk.BadVersion) {
-			t.Errorf("got %v, want that it is refused", err)
-		}
-		if n := len(w.children(path)); n != 1 {
-			t.Errorf("got %d members, want 1", n)
-		}
-	})
+	}
 }

@@ -209,9 +209,6 @@ func under[T any](
 		if err := own.Await(ctx); err != nil {
 			return none, err
 		}
-		if err := own.Certify(ctx); err != nil {
-			return none, err
-		}
 		return f(ctx, own)
 	})
 	if err != nil && !errors.Is(err, ErrLeased) {

@@ -179,7 +179,10 @@ func holdLease(t *testing.T, srv *zktest.Server, id int64) (arrived <-chan struc
 	held, release := context.WithCancel(t.Context())
 	var once sync.Once
 	srv.Control(func(r zktest.Request) zktest.Fault {
-		if r.Session != id || r.Op != zktest.OpMulti || !strings.HasSuffix(r.Parts[len(r.Parts)-1].Path, "/lease_holder") {
+		if r.Session != id || r.Op != zktest.OpMulti {
+			return zktest.Pass
+		}
+		if last := r.Parts[len(r.Parts)-1]; !strings.HasSuffix(last.Path, "/lease_holder") {
 			return zktest.Pass
 		}
 		once.Do(func() { close(reached) })
@@ -280,22 +283,38 @@ func TestLeaseIsNotTakenLateByASearchWhoseLockIsGone(t *testing.T) {
 // Kazoo's programs write the lease without a check that they have its lock still.
 func TestLeaseThatKazooHasTakenMeanwhileIsItsOwn(t *testing.T) {
 	t.Parallel()
-	srv, c := server(t), newClock()
-	sess := srv.Session(t, time.Minute)
-	client := srv.Client(t, time.Minute)
-	arrived, release := holdLease(t, srv, sessionOf(t, client).ID())
-	taken := begin(t, lease(t, client, "a", 0, c))
-	<-arrived
-	theirs := `{"version": 1, "holder": "k", "end": "2026-01-02T03:05:05"}`
-	if _, err := sess.Create(t.Context(), "/app/lease/lease_holder", []byte(theirs), zk.Persistent); err != nil {
-		t.Fatal(err)
-	}
-	release()
-	if err := <-taken; !errors.Is(err, member.ErrLeased) {
-		t.Error(err)
-	}
-	if data, _ := mustGet(t, sess, "/app/lease/lease_holder"); data != theirs {
-		t.Error(data)
+	for _, expired := range []bool{false, true} { // or there is no lease
+		srv, c := server(t), newClock()
+		sess := srv.Session(t, time.Minute)
+		if expired {
+			mustTake(t, lease(t, srv.Client(t, time.Minute), "b", 0, c))
+			c.add(time.Hour)
+		}
+		client := srv.Client(t, time.Minute)
+		arrived, release := holdLease(t, srv, sessionOf(t, client).ID())
+		taken := begin(t, lease(t, client, "a", 0, c))
+		<-arrived
+		theirs := `{"version": 1, "holder": "k", "end": "2026-01-02T05:05:05"}`
+		write := func() error {
+			_, err := sess.Create(t.Context(), "/app/lease/lease_holder", []byte(theirs), zk.Persistent)
+			return err
+		}
+		if expired {
+			write = func() error {
+				_, err := sess.Set(t.Context(), "/app/lease/lease_holder", []byte(theirs), 0)
+				return err
+			}
+		}
+		if err := write(); err != nil {
+			t.Fatal(err)
+		}
+		release()
+		if err := <-taken; !errors.Is(err, member.ErrLeased) {
+			t.Errorf("expired=%t: %v", expired, err)
+		}
+		if data, _ := mustGet(t, sess, "/app/lease/lease_holder"); data != theirs {
+			t.Errorf("expired=%t: %s", expired, data)
+		}
 	}
 }
 

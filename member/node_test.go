@@ -447,6 +447,23 @@ func TestRefusalIsReportedAndNotRepeated(t *testing.T) {
 	}
 }
 
+func TestRefusalToDeleteTheNodeIsReported(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	sess := srv.Session(t, time.Minute)
+	noDelete := []zk.ACL{{Perms: zk.PermAll &^ zk.PermDelete, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
+	if _, err := sess.CreateNode(t.Context(), zk.Node{Path: "/kept", ACL: noDelete}); err != nil {
+		t.Fatal(err)
+	}
+	n := keep(t, srv.Client(t, time.Minute), "/kept/node", "x", member.NodeConfig{})
+	if err := n.Await(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.CloseWait(within(t)); !errors.Is(err, zk.NoAuth) {
+		t.Errorf("got %v, want the refusal", err)
+	}
+}
+
 func TestNodeWithATTLIsTouchedAndStays(t *testing.T) {
 	t.Parallel()
 	srv := server(t)

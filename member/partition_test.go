@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -271,6 +272,18 @@ func TestSetItemsMovesOnlyWhatDiffers(t *testing.T) {
 	}
 }
 
+func TestItemThatIsGivenTwiceIsOneItem(t *testing.T) {
+	t.Parallel()
+	srv, b := server(t), newBoard(t)
+	r := b.member(srv, "a", []string{"x", "y", "x"}, member.PartitionerConfig{})
+	b.await(func() bool { return len(b.owner) == 2 })
+	if got := r.Items(); !slices.Equal(got, []string{"x", "y"}) {
+		t.Errorf("items %q", got)
+	}
+	r.leave(t)
+	srv.NoNodes(t, "/app/share/locks/x")
+}
+
 // kz#392: members whose sets differ, and a lock that another program holds, keep nothing else waiting.
 func TestDifferentSetsAndForeignLocksHinderOnlyTheirItems(t *testing.T) {
 	t.Parallel()
@@ -398,6 +411,40 @@ func TestErrorOfTheFunctionEndsRun(t *testing.T) {
 	}
 	if got := p.Owned(); len(got) > 0 {
 		t.Errorf("owns %v", got)
+	}
+}
+
+func TestItemThatIsLostIsNotOwnedWhileItsFunctionGoesOn(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	client := srv.Client(t, time.Minute)
+	p, err := member.NewPartitioner(client, "/app/share", "a", items(1),
+		member.PartitionerConfig{Settle: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(within(t))
+	shares, finish, done := make(chan *member.Share, 1), make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- p.Run(ctx, func(_ context.Context, s *member.Share) error {
+			shares <- s
+			<-finish
+			return nil
+		})
+	}()
+	s := <-shares
+	if got := p.Owned(); len(got) != 1 {
+		t.Errorf("owns %q", got)
+	}
+	srv.ExpireSession(s.Session().ID())
+	<-s.Context().Done()
+	if got := p.Owned(); len(got) > 0 {
+		t.Errorf("owns %q after the session has ended", got)
+	}
+	stop()
+	close(finish)
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 

@@ -204,3 +204,43 @@ func TestInstanceThatIsRegisteredAgainStartsAnew(t *testing.T) {
 		t.Error("an instance that was registered again is still out")
 	}
 }
+
+func TestInstancesComeBackWhenTheOthersHaveGone(t *testing.T) {
+	t.Parallel()
+	p, now := newPicker(t, RoundRobin, 4)
+	for _, id := range []string{"0", "1"} {
+		for p.known[0].out.IsZero() && id == "0" || p.known[1].out.IsZero() && id == "1" {
+			if u := p.mustPick(t); u.Instance.ID == id {
+				u.Done(errors.New("fails"))
+			}
+		}
+		*now = now.Add(time.Second)
+	}
+	p.replace(instances(3))
+	seen := map[string]bool{}
+	for range 10 {
+		seen[p.mustPick(t).Instance.ID] = true
+	}
+	if len(seen) != 2 || !seen["0"] || !seen["2"] {
+		t.Errorf("picked %v of 0, 1 and 2; want 2, and 0, which was to come back first", seen)
+	}
+	p.replace(instances(2))
+	if u := p.mustPick(t); u.Instance.ID != "0" {
+		t.Errorf("picked %s", u.Instance.ID)
+	}
+	p.replace(instances(2)[1:])
+	p.mustPick(t).Done(errors.New("fails"))
+	p.mustPick(t)
+}
+
+func TestTheLastInstanceIsNotEjected(t *testing.T) {
+	t.Parallel()
+	p, _ := newPicker(t, RoundRobin, 3)
+	p.ejection.AtMost = 100
+	for range 100 {
+		p.mustPick(t).Done(errors.New("all fail"))
+	}
+	if out := p.ejected(); len(out) != 2 {
+		t.Errorf("%d of 3 instances are out, want 2", len(out))
+	}
+}

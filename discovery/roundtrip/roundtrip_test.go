@@ -3,6 +3,7 @@ package roundtrip_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/discovery"
 	"github.com/seed-a3166700/turnstile/discovery/roundtrip"
@@ -224,5 +226,163 @@ func TestCancelledRequestDoesNotBlameTheInstance(t *testing.T) {
 	}
 	if _, err := p.Pick(t.Context(), first); err != nil {
 		t.Errorf("an instance is out: %v", err)
+	}
+}
+
+// base is a http.RoundTripper.
+type base func(*http.Request) (*http.Response, error)
+
+func (f base) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+func answer(req *http.Request) *http.Response {
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: req}
+}
+
+func TestInstanceThatDoesNotAnswerInTimeHasFailed(t *testing.T) {
+	t.Parallel()
+	p := hosts(t, discovery.RoundRobin, "slow:1", "good:1")
+	slow := 0
+	tr := &roundtrip.Transport{Provider: p, Base: base(func(req *http.Request) (*http.Response, error) {
+		if req.URL.Host == "slow:1" {
+			slow++
+			<-req.Context().Done()
+			return nil, req.Context().Err()
+		}
+		return answer(req), nil
+	})}
+	for slow < 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://s/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp, err := tr.RoundTrip(req); err == nil {
+			_ = resp.Body.Close()
+		} else if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		cancel()
+	}
+	for range 4 {
+		if use, err := p.Pick(t.Context()); err != nil || use.Instance.Address != "good" {
+			t.Fatalf("the instance that does not answer is still used: %v", err)
+		}
+	}
+}
+
+func TestRequestWhoseContextHasEndedIsNotSent(t *testing.T) {
+	t.Parallel()
+	tr := &roundtrip.Transport{Provider: hosts(t, discovery.RoundRobin, "a:1", "b:1"),
+		Base: base(func(req *http.Request) (*http.Response, error) {
+			t.Errorf("sent to %s", req.URL.Host)
+			return nil, req.Context().Err()
+		})}
+	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	body := &counted{Reader: strings.NewReader("x")}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://s/", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = tr.RoundTrip(req) //nolint:bodyclose // none
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+	if !body.closed {
+		t.Error("the body is open")
+	}
+}
+
+// counted is a request's body, which knows whether it was closed.
+type counted struct {
+	io.Reader
+	closed bool
+}
+
+func (c *counted) Close() error { c.closed = true; return nil }
+
+// TestRequestStaysAsItIsAndAllBodiesAreClosed: http.RoundTripper demands both, whatever becomes of the request.
+func TestRequestStaysAsItIsAndAllBodiesAreClosed(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("the connection broke")
+	dial := &net.OpError{Op: "dial", Err: broken}
+	for _, test := range []struct {
+		name, method string
+		header       string
+		results      []error // of the instances, in order
+		sent         int
+		want         error
+		unreadable   bool // the body cannot be read again
+		failsAgain   bool // GetBody fails
+		none         bool // there are no instances
+	}{
+		{name: "answer", method: http.MethodPost, results: []error{nil}, sent: 1},
+		{name: "no instance", method: http.MethodPost, none: true, want: discovery.ErrNoInstance},
+		{name: "dial fails", method: http.MethodPost, results: []error{dial, nil}, sent: 2},
+		{name: "breaks", method: http.MethodPost, results: []error{broken}, sent: 1, want: broken},
+		{name: "idempotent", method: http.MethodPost, header: "Idempotency-Key", results: []error{broken, nil}, sent: 2},
+		{name: "put", method: http.MethodPut, results: []error{broken}, sent: 1, want: broken},
+		{name: "trace", method: http.MethodTrace, results: []error{broken, nil}, sent: 2},
+		{name: "all break", method: http.MethodGet, results: []error{broken, dial, broken}, sent: 3, want: broken},
+		{name: "unreadable", method: http.MethodGet, unreadable: true, results: []error{dial}, sent: 1, want: broken},
+		{name: "fails again", method: http.MethodGet, failsAgain: true, results: []error{dial}, sent: 1, want: broken},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var bodies []*counted
+			body := func() (io.ReadCloser, error) {
+				bodies = append(bodies, &counted{Reader: strings.NewReader("hello")})
+				return bodies[len(bodies)-1], nil
+			}
+			first, _ := body()
+			req, err := http.NewRequestWithContext(t.Context(), test.method, "http://s:99/path?q=1", first)
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case test.failsAgain:
+				req.GetBody = func() (io.ReadCloser, error) { return nil, errors.New("cannot be read again") }
+			case !test.unreadable:
+				req.GetBody = body
+			}
+			if test.header != "" {
+				req.Header.Set(test.header, "1")
+			}
+			var all []string
+			if !test.none {
+				all = []string{"a:1", "b:1", "c:1", "d:1"}
+			}
+			before := fmt.Sprint(req.URL, req.Host, req.Header, req.Method)
+			sent := 0
+			tr := &roundtrip.Transport{Provider: hosts(t, discovery.RoundRobin, all...),
+				Base: base(func(r *http.Request) (*http.Response, error) {
+					if got, _ := io.ReadAll(r.Body); string(got) != "hello" {
+						t.Errorf("attempt %d sends %q", sent, got)
+					}
+					_ = r.Body.Close()
+					r.Header.Set("Changed", "by the next transport")
+					result := test.results[sent]
+					sent++
+					return answer(r), result
+				})}
+			resp, err := tr.RoundTrip(req)
+			if !errors.Is(err, test.want) {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+			if err == nil {
+				_ = resp.Body.Close()
+			}
+			if sent != test.sent {
+				t.Errorf("sent %d times, want %d", sent, test.sent)
+			}
+			for i, b := range bodies {
+				if !b.closed {
+					t.Errorf("body %d of %d is open", i, len(bodies))
+				}
+			}
+			if after := fmt.Sprint(req.URL, req.Host, req.Header, req.Method); after != before || req.Body != first {
+				t.Errorf("got %s, want %s", after, before)
+			}
+		})
 	}
 }

@@ -241,6 +241,11 @@ func TestConfigLimitsWhatIsKept(t *testing.T) {
 	check("/t /t/a /t/a/b")
 	f.create("/t/skip/y", "/t/a/b/d", "/t/a/e", "/t/a/e/f")
 	check("/t /t/a /t/a/b /t/a/e")
+	f.set("/t/a/e", "")
+	f.must(tree.Sync(t.Context()))
+	if e, ok := tree.Get("/t/a/e"); !ok || e.Data != nil || e.Size != 0 {
+		t.Errorf("got %+v, %t; want no data", e, ok)
+	}
 }
 
 func TestRootThatComesAndGoes(t *testing.T) {

@@ -502,3 +502,65 @@ func TestIDAndAddressAreMadeUp(t *testing.T) {
 		t.Errorf("%+v", i)
 	}
 }
+
+// Instances are not registered anew after each reconnect (CURATOR-320).
+func TestReconnectWritesNothing(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	client := srv.Client(t, time.Minute)
+	r := registry(t, client, discovery.Config{})
+	reg := register(t, r, discovery.Instance{ID: "a"})
+	sess, err := client.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	observer := srv.Session(t, time.Minute)
+	_, before, err := observer.Get(t.Context(), base+"/web/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		srv.Cut(sess.ID())
+		for state := range sess.States(t.Context()) {
+			if state == zk.Suspended {
+				break
+			}
+		}
+		srv.Heal()
+		next := reg.Instance()
+		if err := reg.Update(within(t), next); err != nil { // of the same data: when it returns, the node was looked at
+			t.Fatal(err)
+		}
+	}
+	_, after, err := observer.Get(t.Context(), base+"/web/a")
+	if err != nil || after != before {
+		t.Errorf("got %+v, %v; want %+v", after, err, before)
+	}
+}
+
+// A removal that takes long goes on by itself, and may be waited for again (CURATOR-617).
+func TestUnregisterGoesOnAfterItsContext(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	client := srv.Client(t, time.Minute)
+	r := registry(t, client, discovery.Config{})
+	first, second := register(t, r, discovery.Instance{ID: "a"}), register(t, r, discovery.Instance{ID: "b"})
+	sess, err := client.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Cut(sess.ID())
+	mine := errors.New("mine")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(mine)
+	for _, reg := range []*discovery.Registration{first, second} {
+		if err := reg.Unregister(ctx); !errors.Is(err, mine) {
+			t.Errorf("got %v, want the cause", err)
+		}
+	}
+	srv.Heal()
+	if err := first.Unregister(within(t)); err != nil {
+		t.Error(err)
+	}
+	await(t, registry(t, srv.Client(t, time.Minute), discovery.Config{}), have())
+}

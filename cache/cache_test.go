@@ -138,7 +138,7 @@ func TestTreeHasWhatTheServerHas(t *testing.T) {
 	if !ok || string(e.Data) != "new" || e.Version != 1 || e.Size != 3 || e.Mzxid <= e.Czxid || e.Mtime < e.Ctime {
 		t.Errorf("got %+v, %t", e, ok)
 	}
-	for _, path := range []string{"/", "/app-not", "/ap", "/app/", "/app/b/c", "app", ""} {
+	for _, path := range []string{"/", "/app-not", "/ap", "/app/", "/app/b/c", "/appxa", "app", ""} {
 		if e, ok := tree.Get(path); ok {
 			t.Errorf("got %+v at %q, which is not in the cache", e, path)
 		}

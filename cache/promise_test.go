@@ -87,6 +87,9 @@ func TestAViewHasAllChangesUpToItsZxid(t *testing.T) {
 				a, _ := view.Get("/z/a")
 				b, _ := view.Get("/z/b")
 				newest := max(a.Mzxid, b.Mzxid)
+				if view.Exact() && strings.HasSuffix(t.Name(), "one-shot") {
+					t.Error("a version is called exact")
+				}
 				if zxid := view.Zxid(); min(a.Mzxid, b.Mzxid) < newest && newest <= zxid {
 					t.Errorf("a version up to %d has states of %d and %d", zxid, a.Mzxid, b.Mzxid)
 				}
@@ -160,6 +163,16 @@ func TestSyncHasWhatWasCommittedAlsoIfTheNodeIsRecreatedMeanwhile(t *testing.T) 
 	reads := make(chan func(), 8) // of the cache: each goes on when its function is called
 	var held atomic.Bool
 	held.Store(true)
+	var readers sync.WaitGroup
+	var seen []*cache.View
+	readers.Go(func() {
+		for view, err := range tree.Views(t.Context()) {
+			if err != nil {
+				return
+			}
+			seen = append(seen, view)
+		}
+	})
 	synced := make(chan struct{}, 8)
 	f.srv.Control(func(r zktest.Request) zktest.Fault {
 		switch {
@@ -192,6 +205,14 @@ func TestSyncHasWhatWasCommittedAlsoIfTheNodeIsRecreatedMeanwhile(t *testing.T) 
 		t.Error("a write that was committed before Sync is missing")
 	}
 	f.wantSame(tree, "/s")
+	now, _ := tree.Get("/s/a")
+	tree.Close()
+	readers.Wait()
+	for _, view := range seen {
+		if e, ok := view.Get("/s/a"); view.Zxid() >= now.Czxid && (!ok || e.Czxid != now.Czxid) {
+			t.Errorf("a version up to %d has %+v, %t", view.Zxid(), e, ok)
+		}
+	}
 }
 
 // TestSyncEndsWithTheCache: also if no server can be reached.
@@ -237,4 +258,160 @@ func TestLongPathsFitIntoRequests(t *testing.T) {
 	if got := tree.View().Len(); got != n+1 {
 		t.Errorf("got %d nodes, want %d", got, n+1)
 	}
+}
+
+// TestNodesBelowARecreatedNodeAreGone: no event tells of the deletion of a node that may not be read.
+func TestNodesBelowARecreatedNodeAreGone(t *testing.T) {
+	t.Parallel()
+	for _, events := range []string{"one by one", "together", "not again"} {
+		t.Run(events, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t)
+			f.create("/d", "/d/a", "/d/a/b")
+			tree := f.tree("/d", cache.Config{})
+			closed := []zk.ACL{{Perms: zk.PermAdmin, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
+			_, err := f.other.SetACL(t.Context(), "/d/a/b", closed, -1)
+			f.must(err)
+			id := f.session()
+			if events == "together" {
+				f.srv.HoldWatches(id)
+			}
+			f.delete("/d/a/b", "/d/a")
+			if events != "not again" {
+				f.create("/d/a")
+			}
+			f.srv.ReleaseWatches(id)
+			f.wantSame(tree, "/d")
+		})
+	}
+}
+
+// TestEphemeralNodeInPlaceOfADirectory: an ephemeral node has no children, so they are not listed.
+func TestEphemeralNodeInPlaceOfADirectory(t *testing.T) {
+	t.Parallel()
+	bothKinds(t, func(t *testing.T, f *fixture) {
+		f.create("/e", "/e/a", "/e/a/b")
+		tree := f.tree("/e", cache.Config{})
+		f.srv.Cut(f.session())
+		f.delete("/e/a/b", "/e/a")
+		_, err := f.other.Create(t.Context(), "/e/a", nil, zk.Ephemeral)
+		f.must(err)
+		f.srv.Heal()
+		f.wantSame(tree, "/e")
+	})
+}
+
+// TestRootThatIsCreatedWhileItsAbsenceIsNoted: a server before 3.6 sends no event for it.
+func TestRootThatIsCreatedWhileItsAbsenceIsNoted(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	id := f.session()
+	asks, created := make(chan struct{}), make(chan struct{})
+	ctx, release := context.WithCancel(t.Context())
+	defer release()
+	var once sync.Once
+	f.srv.Control(func(r zktest.Request) zktest.Fault {
+		if r.Session == id && r.Code == 3 { // exists
+			once.Do(func() { close(asks) })
+			return zktest.Until(ctx)
+		}
+		return old(r)
+	})
+	tree, err := cache.NewTree(f.client, "/late", cache.Config{})
+	f.must(err)
+	defer tree.Close()
+	go func() {
+		defer close(created)
+		<-asks
+		f.create("/late")
+		release()
+	}()
+	for c, err := range tree.Changes(t.Context()) {
+		f.must(err)
+		if c.Path == "/late" {
+			break
+		}
+	}
+	<-created
+}
+
+// TestChrootOfAClient: paths of a cache are those of its client.
+func TestChrootOfAClient(t *testing.T) {
+	t.Parallel()
+	bothKinds(t, func(t *testing.T, f *fixture) {
+		f.create("/root", "/root/a", "/root/a/b", "/a")
+		cfg := f.srv.Config(timeout)
+		cfg.Servers += "/root"
+		client, err := zk.Open(t.Context(), cfg)
+		f.must(err)
+		defer client.Close()
+		f.client = client
+		tree := f.tree("/", cache.Config{})
+		f.set("/root/a/b", "new")
+		f.create("/root/c")
+		f.must(tree.Sync(t.Context()))
+		want := []string{"/=data of /root", "/a=data of /root/a", "/c=data of /root/c", "/a/b=new"}
+		if got := contents(tree.View()); !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		tree.Close()
+	})
+}
+
+func TestTheLastStateIsToldBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.create("/x")
+	tree := f.tree("/x", cache.Config{})
+	last := ""
+	for c, err := range tree.Changes(t.Context()) {
+		if errors.Is(err, cache.ErrClosed) {
+			break
+		}
+		f.must(err)
+		if last = string(c.After.Data); last != "last" {
+			f.set("/x", "last")
+			f.must(tree.Sync(t.Context()))
+			tree.Close()
+		}
+	}
+	if last != "last" {
+		t.Errorf("got %q at the end", last)
+	}
+}
+
+// TestCloseDuringALoadLeavesNoWatch: replies with watches arrive after the end.
+func TestCloseDuringALoadLeavesNoWatch(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.create("/l")
+	const n = 600
+	var ops []zk.Op
+	for i := range n {
+		ops = append(ops, zk.CreateOp(fmt.Sprintf("/l/%d", i), nil, zk.Persistent))
+	}
+	_, err := f.other.Multi(t.Context(), ops...)
+	f.must(err)
+	id, reads := f.session(), 0
+	asked := make(chan struct{})
+	ctx, release := context.WithCancel(t.Context())
+	defer release()
+	f.srv.Control(func(r zktest.Request) zktest.Fault {
+		if r.Session != id || r.Code != 4 { // getData
+			return old(r)
+		}
+		if reads++; reads == n+1 {
+			close(asked)
+		}
+		if reads > 10 {
+			return zktest.ReplyUntil(ctx)
+		}
+		return zktest.Pass
+	})
+	tree, err := cache.NewTree(f.client, "/l", cache.Config{})
+	f.must(err)
+	<-asked
+	tree.Close()
+	release()
+	f.srv.NoWatches(t)
 }

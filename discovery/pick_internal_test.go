@@ -244,3 +244,90 @@ func TestTheLastInstanceIsNotEjected(t *testing.T) {
 		t.Errorf("%d of 3 instances are out, want 2", len(out))
 	}
 }
+
+func TestWhatIsLearnedOfAnInstanceCounts(t *testing.T) {
+	t.Parallel()
+	p, now := newPicker(t, Sticky, 3)
+	bad := p.known[0]
+	end := func(failed bool) {
+		bad.outstanding++
+		p.done(bad, failed)
+	}
+	out := func() time.Duration { return bad.out.Sub(*now) }
+	end(true)
+	end(true)
+	if out() != 30*time.Second {
+		t.Fatalf("out for %v", out())
+	}
+	end(true) // picked before
+	end(true)
+	if out() != 30*time.Second {
+		t.Errorf("failures of earlier picks let it be out for %v", out())
+	}
+	for range 10 {
+		*now = bad.out
+		end(true)
+	}
+	if out() != 5*time.Minute {
+		t.Errorf("out for %v, want Max", out())
+	}
+	*now = bad.out
+	end(false)
+	end(true)
+	if out() > 0 {
+		t.Error("one failure ejects, although the instance has worked since")
+	}
+	end(true)
+	if out() != 30*time.Second {
+		t.Errorf("out for %v after a success", out())
+	}
+}
+
+func TestNegativeNumberOfFailuresEjectsNone(t *testing.T) {
+	t.Parallel()
+	p, _ := newPicker(t, RoundRobin, 3)
+	p.ejection.Failures = -1
+	for range 100 {
+		p.mustPick(t).Done(errors.New("fails"))
+	}
+	if out := p.ejected(); len(out) > 0 {
+		t.Errorf("%d instances are out", len(out))
+	}
+}
+
+func TestLeastOutstandingPicksAnyOfTheIdlest(t *testing.T) {
+	t.Parallel()
+	p, _ := newPicker(t, LeastOutstanding, 3)
+	seen := map[string]bool{}
+	for range 1000 {
+		u := p.mustPick(t)
+		seen[u.Instance.ID] = true
+		u.Done(nil)
+	}
+	if len(seen) != 3 {
+		t.Errorf("picked %v", seen)
+	}
+}
+
+func TestUpdatedInstanceIsPickedAsItIsNow(t *testing.T) {
+	t.Parallel()
+	p, _ := newPicker(t, RoundRobin, 1)
+	all := instances(1)
+	all[0].instance.Port = 81
+	p.replace(all)
+	if u := p.mustPick(t); u.Instance.Port != 81 {
+		t.Errorf("port %d", u.Instance.Port)
+	}
+}
+
+func TestInstanceThatWasTriedIsLeftOutAlsoIfItWasRegisteredAgain(t *testing.T) {
+	t.Parallel()
+	p, _ := newPicker(t, RoundRobin, 1)
+	first := p.mustPick(t)
+	again := instances(1)
+	again[0].born = 2
+	p.replace(again)
+	if _, err := p.pick([]*Use{first}); !errors.Is(err, ErrNoInstance) {
+		t.Errorf("%v instead of ErrNoInstance", err)
+	}
+}

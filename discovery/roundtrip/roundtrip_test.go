@@ -386,3 +386,106 @@ func TestRequestStaysAsItIsAndAllBodiesAreClosed(t *testing.T) {
 		})
 	}
 }
+
+func TestRequestGoesToTheInstance(t *testing.T) {
+	t.Parallel()
+	p, err := discovery.NewFixed(
+		[]discovery.Instance{{Service: "s", ID: "1", Address: "::1", Port: 1, TLSPort: 2}}, discovery.ProviderConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := &roundtrip.Transport{Provider: p, Base: base(func(req *http.Request) (*http.Response, error) {
+		if got := req.URL.String(); got != "https://[::1]:2/path" || req.Host != "s" {
+			t.Errorf("sent to %s for %s", got, req.Host)
+		}
+		return answer(req), nil
+	})}
+	for _, host := range []string{"s", ""} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://s/path", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		resp, err := tr.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+	}
+}
+
+func TestAnswersOfGatewaysAreFailures(t *testing.T) {
+	t.Parallel()
+	for code, failure := range map[int]bool{
+		http.StatusOK: false, http.StatusNotFound: false, http.StatusInternalServerError: false,
+		http.StatusBadGateway: true, http.StatusServiceUnavailable: true, http.StatusGatewayTimeout: true,
+	} {
+		p := hosts(t, discovery.Sticky, "a:1", "b:1")
+		sent := map[string]bool{}
+		tr := &roundtrip.Transport{Provider: p, Base: base(func(req *http.Request) (*http.Response, error) {
+			sent[req.URL.Host] = true
+			resp := answer(req)
+			resp.StatusCode = code
+			return resp, nil
+		})}
+		for range 4 {
+			resp, err := send(t, tr, http.MethodGet, "")
+			if err != nil || resp.StatusCode != code {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+		}
+		if (len(sent) > 1) != failure {
+			t.Errorf("status %d: sent to %v", code, sent)
+		}
+	}
+}
+
+func TestCancelledRequestIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	sent := 0
+	tr := &roundtrip.Transport{Provider: hosts(t, discovery.RoundRobin, "a:1", "b:1"),
+		Base: base(func(req *http.Request) (*http.Response, error) {
+			sent++
+			cancel()
+			return nil, req.Context().Err()
+		})}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://s/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = tr.RoundTrip(req) //nolint:bodyclose // none
+	if !errors.Is(err, context.Canceled) || sent != 1 {
+		t.Errorf("sent %d times; %v", sent, err)
+	}
+}
+
+// conn is the body of a response that changes the protocol.
+type conn struct {
+	io.ReadCloser
+	strings.Builder
+}
+
+func TestProtocolsCanBeChanged(t *testing.T) {
+	t.Parallel()
+	c := &conn{ReadCloser: http.NoBody}
+	tr := &roundtrip.Transport{Provider: hosts(t, discovery.RoundRobin, "a:1"),
+		Base: base(func(req *http.Request) (*http.Response, error) {
+			resp := answer(req)
+			resp.StatusCode, resp.Body = http.StatusSwitchingProtocols, c
+			return resp, nil
+		})}
+	resp, err := send(t, tr, http.MethodGet, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	w, ok := resp.Body.(io.Writer)
+	if !ok {
+		t.Fatal("the body is no connection any more")
+	}
+	if _, err := io.WriteString(w, "hello"); err != nil || c.String() != "hello" {
+		t.Errorf("%s, %v", c.String(), err)
+	}
+}

@@ -247,7 +247,7 @@ func TestTheLastInstanceIsNotEjected(t *testing.T) {
 
 func TestWhatIsLearnedOfAnInstanceCounts(t *testing.T) {
 	t.Parallel()
-	p, now := newPicker(t, Sticky, 3)
+	p, now := newPicker(t, Sticky, 5)
 	bad := p.known[0]
 	end := func(failed bool) {
 		bad.outstanding++

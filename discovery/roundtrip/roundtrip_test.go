@@ -63,6 +63,14 @@ func unreachable(t *testing.T) string {
 	return l.Addr().String()
 }
 
+// network returns a transport of a test's own: the end of any test's server closes connections of the default one.
+func network(t *testing.T) *http.Transport {
+	t.Helper()
+	tr := &http.Transport{}
+	t.Cleanup(tr.CloseIdleConnections)
+	return tr
+}
+
 func send(t *testing.T, tr *roundtrip.Transport, method, body string) (*http.Response, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, "http://s/path?q=1", strings.NewReader(body))
@@ -78,7 +86,7 @@ func TestRequestKeepsItsPathBodyAndHost(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		_, _ = io.WriteString(w, r.Method+" "+r.Host+r.RequestURI+" "+string(body))
 	})
-	resp, err := send(t, &roundtrip.Transport{Provider: hosts(t, discovery.RoundRobin, at)}, http.MethodPost, "hello")
+	resp, err := send(t, &roundtrip.Transport{Base: network(t), Provider: hosts(t, discovery.RoundRobin, at)}, http.MethodPost, "hello")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +100,7 @@ func TestRequestKeepsItsPathBodyAndHost(t *testing.T) {
 func TestInstanceThatCannotBeReachedIsPassedOver(t *testing.T) {
 	t.Parallel()
 	at := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
-	tr := &roundtrip.Transport{Provider: hosts(t, discovery.RoundRobin, unreachable(t), at, unreachable(t))}
+	tr := &roundtrip.Transport{Base: network(t), Provider: hosts(t, discovery.RoundRobin, unreachable(t), at, unreachable(t))}
 	for range 3 { // nothing was sent, so even a POST goes on
 		resp, err := send(t, tr, http.MethodPost, "hello")
 		if err != nil {
@@ -116,7 +124,7 @@ func TestPostThatMayHaveBeenDoneIsNotRepeated(t *testing.T) {
 			_ = conn.Close()
 		}
 	}
-	tr := &roundtrip.Transport{Provider: hosts(t, discovery.RoundRobin, serve(t, broken), serve(t, broken))}
+	tr := &roundtrip.Transport{Base: network(t), Provider: hosts(t, discovery.RoundRobin, serve(t, broken), serve(t, broken))}
 	if resp, err := send(t, tr, http.MethodPost, "x"); err == nil {
 		_ = resp.Body.Close()
 		t.Error("no error")
@@ -136,12 +144,12 @@ func TestPostThatMayHaveBeenDoneIsNotRepeated(t *testing.T) {
 
 func TestAllInstancesFail(t *testing.T) {
 	t.Parallel()
-	tr := &roundtrip.Transport{Provider: hosts(t, discovery.RoundRobin, unreachable(t), unreachable(t))}
+	tr := &roundtrip.Transport{Base: network(t), Provider: hosts(t, discovery.RoundRobin, unreachable(t), unreachable(t))}
 	_, err := send(t, tr, http.MethodGet, "") //nolint:bodyclose // none
 	if _, ok := errors.AsType[*net.OpError](err); !ok {
 		t.Errorf("%v", err)
 	}
-	tr = &roundtrip.Transport{Provider: hosts(t, discovery.RoundRobin)}
+	tr = &roundtrip.Transport{Base: network(t), Provider: hosts(t, discovery.RoundRobin)}
 	if _, err := send(t, tr, http.MethodGet, ""); !errors.Is(err, discovery.ErrNoInstance) { //nolint:bodyclose // none
 		t.Errorf("%v instead of ErrNoInstance", err)
 	}
@@ -152,7 +160,7 @@ func TestInstanceIsUsedUntilTheBodyIsClosed(t *testing.T) {
 	ok := func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Context().Value(http.LocalAddrContextKey).(net.Addr).String())
 	}
-	tr := &roundtrip.Transport{Provider: hosts(t, discovery.LeastOutstanding, serve(t, ok), serve(t, ok))}
+	tr := &roundtrip.Transport{Base: network(t), Provider: hosts(t, discovery.LeastOutstanding, serve(t, ok), serve(t, ok))}
 	open := map[string]*http.Response{}
 	for range 2 {
 		resp, err := send(t, tr, http.MethodGet, "") //nolint:bodyclose // below
@@ -183,7 +191,7 @@ func TestInstanceIsUsedUntilTheBodyIsClosed(t *testing.T) {
 func TestServerThatAnswers503IsEjected(t *testing.T) {
 	t.Parallel()
 	var good, bad atomic.Int32
-	tr := &roundtrip.Transport{Provider: hosts(t, discovery.RoundRobin,
+	tr := &roundtrip.Transport{Base: network(t), Provider: hosts(t, discovery.RoundRobin,
 		serve(t, func(http.ResponseWriter, *http.Request) { good.Add(1) }),
 		serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			bad.Add(1)
@@ -207,7 +215,7 @@ func TestCancelledRequestDoesNotBlameTheInstance(t *testing.T) {
 	arrived := make(chan struct{}, 10)
 	slow := func(_ http.ResponseWriter, r *http.Request) { arrived <- struct{}{}; <-r.Context().Done() }
 	p := hosts(t, discovery.RoundRobin, serve(t, slow), serve(t, slow))
-	tr := &roundtrip.Transport{Provider: p}
+	tr := &roundtrip.Transport{Base: network(t), Provider: p}
 	for range 6 {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-arrived; cancel() }()
@@ -320,7 +328,10 @@ func TestRequestStaysAsItIsAndAllBodiesAreClosed(t *testing.T) {
 		{name: "no instance", method: http.MethodPost, none: true, want: discovery.ErrNoInstance},
 		{name: "dial fails", method: http.MethodPost, results: []error{dial, nil}, sent: 2},
 		{name: "breaks", method: http.MethodPost, results: []error{broken}, sent: 1, want: broken},
-		{name: "idempotent", method: http.MethodPost, header: "Idempotency-Key", results: []error{broken, nil}, sent: 2},
+		{
+			name: "idempotent", method: http.MethodPost, header: "Idempotency-Key",
+			results: []error{broken, nil}, sent: 2,
+		},
 		{name: "put", method: http.MethodPut, results: []error{broken}, sent: 1, want: broken},
 		{name: "trace", method: http.MethodTrace, results: []error{broken, nil}, sent: 2},
 		{name: "all break", method: http.MethodGet, results: []error{broken, dial, broken}, sent: 3, want: broken},

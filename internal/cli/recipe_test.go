@@ -83,7 +83,7 @@ func TestACommandOfAnItemThatFailsIsRunAgain(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
 	dir := t.TempDir()
-	a := startWith(t, func(c *exec.Cmd) { c.Dir, c.Stdin = dir, strings.NewReader("x\n") }, "share",
+	a := startWith(t, func(c *exec.Cmd) { c.Dir, c.Stdin = dir, strings.NewReader("x\r\n\r\n") }, "share",
 		"--connect", srv.Addr(), "--settle", "0.05", "--retry-delay", "0.05", "/items", "--items-file", "-",
 		"-c", `echo $TURNSTILE_ITEM $TURNSTILE_ID; test -e once && exec sleep 1000; touch once; exit 3`, "--id", "me")
 	a.wantLine("x me")
@@ -91,6 +91,24 @@ func TestACommandOfAnItemThatFailsIsRunAgain(t *testing.T) {
 	a.wantStderr("/items: item x: exit code 3, again in 50ms")
 	a.signal(syscall.SIGINT)
 	a.wantCode(0)
+}
+
+func TestSecondSignalKillsTheCommandsOfItems(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	r := startWith(t, func(c *exec.Cmd) { c.Stdin = strings.NewReader("x\n") }, "share", "-v", "--connect", srv.Addr(),
+		"--settle", "0.05", "/items", "--items-file", "-", "--", "puppet", "stubborn")
+	r.ready()
+	r.signal(syscall.SIGTERM)
+	r.wantLine("got 15")
+	r.signal(syscall.SIGTERM)
+	r.wantCode(128 + int(syscall.SIGTERM))
+	if rest := r.rest(); rest != "" {
+		t.Errorf("it went on: %q", rest)
+	}
+	if said := r.stderr.String(); strings.Contains(said, "item lost") {
+		t.Errorf("the first signal took the item away: %s", said)
+	}
 }
 
 func TestGroupWatchPrintsEveryChange(t *testing.T) {
@@ -101,6 +119,10 @@ func TestGroupWatchPrintsEveryChange(t *testing.T) {
 	}
 	watch := start(t, "group", "watch", "--connect", srv.Addr(), "/g")
 	watch.wantLine("")
+	objects := start(t, "group", "watch", "--connect", srv.Addr(), "--json", "/g")
+	if line := objects.line(); !strings.Contains(line, `"members":[]`) {
+		t.Errorf("a group without members is %s", line)
+	}
 	one := join("one")
 	watch.wantLine("one")
 	one.ready()

@@ -253,6 +253,19 @@ func TestImportOfMoreThanTheServerAcceptsIsUndone(t *testing.T) {
 	}
 }
 
+func TestWriteWhoseReplyIsLostSaysThatItMayBeDone(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	start(t, "create", "--connect", srv.Addr(), "/x").wantCode(0)
+	srv.Control(once(zktest.OpSetData, 1, zktest.DropReply))
+	r := start(t, "set", "--connect", srv.Addr(), "/x", "new")
+	r.wantCode(69)
+	r.wantStderr("/x: it is not known whether this was done")
+	if got := start(t, "get", "--connect", srv.Addr(), "/x").rest(); got != "new" {
+		t.Errorf("its data is %q", got)
+	}
+}
+
 func TestSignalEndsACommandThatReadsStandardInput(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)

@@ -156,7 +156,7 @@ func (m *importer) makeParents(ctx context.Context) error {
 
 // create creates all nodes, parents first, a transaction for every batch.
 func (m *importer) create(ctx context.Context) error {
-	if _, err := m.synced(ctx, m.client); err != nil {
+	if err := m.client.Sync(ctx, m.Path); err != nil {
 		return err
 	}
 	if _, there, err := m.client.Exists(ctx, m.Path); err != nil || there {

@@ -136,6 +136,20 @@ func TestPartyThatIsInterruptedLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+func TestPartyWhoseCommandIsInterruptedDoesNotWaitForTheOthers(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	one, two := enter(t, srv, "puppet"), enter(t, srv, "puppet")
+	one.ready()
+	two.ready()
+	one.signal(syscall.SIGTERM)
+	one.wantLine("got 15")
+	one.wantCode(3)
+	two.signal(syscall.SIGTERM)
+	two.wantLine("got 15")
+	two.wantCode(3)
+}
+
 func TestPartyThatWaitsGivesUpWhenTheServerHasGone(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
@@ -207,8 +221,8 @@ func TestPartyWithoutACommandEndsWithItsSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	r := startWith(t, func(c *exec.Cmd) { c.Stdin = in }, "barrier", "enter", "--connect", srv.Addr(), "/b", "--parties",
-		"1")
+	r := startWith(t, func(c *exec.Cmd) { c.Stdin = in },
+		"barrier", "enter", "--connect", srv.Addr(), "/b", "--parties", "1")
 	defer writer.Close()
 	r.wantLine("/b")
 	expireOthers(t, srv, sess)
@@ -280,7 +294,7 @@ func TestMemberWhoseSessionEndsJoinsAgainAndItsCommandRunsOn(t *testing.T) {
 func TestMemberEndsWithItsCommandAlsoWhenTheServerHasGone(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
-	r := start(t, "group", "join", "--connect", srv.Addr(), "--session-timeout", "1s", "--connect-timeout", "1s", "/g",
+	r := start(t, "group", "join", "--connect", srv.Addr(), "--session-timeout", "10m", "--connect-timeout", "1s", "/g",
 		"--id", "one", "--", "puppet")
 	pid := r.ready()
 	memberOf(t, srv, 0)

@@ -49,11 +49,13 @@ func TestItemsOfAKilledProcessPassOn(t *testing.T) {
 		t.Fatalf("the only process has %q", got)
 	}
 	b := shareItems(t, dir, srv.Addr(), "two", line)
-	moved := b.itemLines(2)
+	has := make(map[string]bool)
+	for _, item := range b.itemLines(2) {
+		has[item] = true
+	}
 	a.signal(syscall.SIGKILL)
-	all := slices.Sorted(slices.Values(append(moved, b.itemLines(2)...)))
-	if got := strings.Join(all, " "); got != "a b c d" {
-		t.Errorf("after the other was killed, the second process has had %q", got)
+	for len(has) < 4 { // on a busy machine its session may be uncertain for a moment, and commands run again
+		has[b.line()] = true
 	}
 	b.signal(syscall.SIGTERM)
 	b.wantCode(0)
@@ -91,6 +93,25 @@ func TestACommandOfAnItemThatFailsIsRunAgain(t *testing.T) {
 	a.wantStderr("/items: item x: exit code 3, again in 50ms")
 	a.signal(syscall.SIGINT)
 	a.wantCode(0)
+}
+
+func TestACommandOfAnItemThatSucceedsIsNotRunAgain(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	r := startWith(t, func(c *exec.Cmd) { c.Stdin = strings.NewReader("a\nb\n") }, "share", "-q", "--connect",
+		srv.Addr(), "--settle", "0.05", "--retry-delay", "0.01", "/items", "--items-file", "-",
+		"-c", `echo $TURNSTILE_ITEM; test $TURNSTILE_ITEM = a`)
+	for a, b := 0, 0; a == 0 || b < 10; {
+		if r.line() == "b" {
+			b++
+			continue
+		}
+		if a++; a > 1 {
+			t.Fatalf("it ran again, after %d runs of the one that fails", b)
+		}
+	}
+	r.signal(syscall.SIGTERM)
+	r.wantCode(0)
 }
 
 func TestSecondSignalKillsTheCommandsOfItems(t *testing.T) {

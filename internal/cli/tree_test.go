@@ -279,7 +279,8 @@ func TestSignalEndsACommandThatReadsStandardInput(t *testing.T) {
 			defer in.Close()
 			r := startWith(t, func(cmd *exec.Cmd) { cmd.Stdin = in }, append(args, "--connect", srv.Addr())...)
 			defer writer.Close()
-			if _, err := writer.Write(make([]byte, 256<<10)); err != nil { // more than a pipe holds: it has begun to read
+			// More than a pipe holds: then it has begun to read.
+			if _, err := writer.Write(make([]byte, 256<<10)); err != nil {
 				t.Fatal(err)
 			}
 			r.signal(syscall.SIGTERM)

@@ -316,8 +316,8 @@ func (m *importer) undo(ctx context.Context, why error) error {
 			err = u.remove(ctx, paths)
 		}
 		if err != nil {
-			return besides(why, fmt.Errorf("not all of what was created could be deleted again: %w; turnstile rm -r %s "+
-				"deletes it", err, m.Path))
+			return besides(why, fmt.Errorf("not all of what was created could be deleted again: %w; "+
+				"turnstile rm -r %s deletes it", err, m.Path))
 		}
 	}
 	m.App.Say("deleted %s again", command.Plural(u.deleted, "node"))

@@ -136,6 +136,20 @@ func TestPartyThatIsInterruptedLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+func TestPartyWhoseCommandIsInterruptedDoesNotWaitForTheOthers(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	one, two := enter(t, srv, "puppet"), enter(t, srv, "puppet")
+	one.ready()
+	two.ready()
+	one.signal(syscall.SIGTERM)
+	one.wantLine("got 15")
+	one.wantCode(3)
+	two.signal(syscall.SIGTERM)
+	two.wantLine("got 15")
+	two.wantCode(3)
+}
+
 func TestPartyThatWaitsGivesUpWhenTheServerHasGone(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
@@ -198,6 +212,47 @@ func TestPartyWhoseSessionEndedReportsTheLossWhenItsCommandSucceeds(t *testing.T
 	}
 }
 
+func TestPartyWithoutACommandEndsWithItsSession(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	sess := srv.Session(t, time.Minute)
+	in, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	r := startWith(t, func(c *exec.Cmd) { c.Stdin = in },
+		"barrier", "enter", "--connect", srv.Addr(), "/b", "--parties", "1")
+	defer writer.Close()
+	r.wantLine("/b")
+	expireOthers(t, srv, sess)
+	r.wantCode(75)
+	r.wantStderr("/b: the session ended: ")
+}
+
+func TestCounterThatIsInterruptedSaysThatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	start(t, "counter", "set", "--connect", srv.Addr(), "/visits", "1").wantCode(0)
+	_, _, changed, err := srv.Session(t, time.Minute).GetW(t.Context(), "/visits")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		if r.Op != zktest.OpMulti {
+			return zktest.Pass
+		}
+		return zktest.ReplyUntil(t.Context())
+	})
+	r := start(t, "counter", "add", "--connect", srv.Addr(), "/visits")
+	if _, err := changed.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.signal(syscall.SIGINT)
+	r.wantCode(128 + int(syscall.SIGINT))
+	r.wantStderr("look with turnstile counter get")
+}
+
 // memberOf waits until the group /g has a member with another session than the given one, and returns that session.
 func memberOf(t *testing.T, srv *zktest.Server, not int64) int64 {
 	t.Helper()
@@ -239,7 +294,7 @@ func TestMemberWhoseSessionEndsJoinsAgainAndItsCommandRunsOn(t *testing.T) {
 func TestMemberEndsWithItsCommandAlsoWhenTheServerHasGone(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
-	r := start(t, "group", "join", "--connect", srv.Addr(), "--session-timeout", "1s", "--connect-timeout", "1s", "/g",
+	r := start(t, "group", "join", "--connect", srv.Addr(), "--session-timeout", "10m", "--connect-timeout", "1s", "/g",
 		"--id", "one", "--", "puppet")
 	pid := r.ready()
 	memberOf(t, srv, 0)

@@ -49,11 +49,13 @@ func TestItemsOfAKilledProcessPassOn(t *testing.T) {
 		t.Fatalf("the only process has %q", got)
 	}
 	b := shareItems(t, dir, srv.Addr(), "two", line)
-	moved := b.itemLines(2)
+	has := make(map[string]bool)
+	for _, item := range b.itemLines(2) {
+		has[item] = true
+	}
 	a.signal(syscall.SIGKILL)
-	all := slices.Sorted(slices.Values(append(moved, b.itemLines(2)...)))
-	if got := strings.Join(all, " "); got != "a b c d" {
-		t.Errorf("after the other was killed, the second process has had %q", got)
+	for len(has) < 4 { // on a busy machine its session may be uncertain for a moment, and commands run again
+		has[b.line()] = true
 	}
 	b.signal(syscall.SIGTERM)
 	b.wantCode(0)
@@ -83,7 +85,7 @@ func TestACommandOfAnItemThatFailsIsRunAgain(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
 	dir := t.TempDir()
-	a := startWith(t, func(c *exec.Cmd) { c.Dir, c.Stdin = dir, strings.NewReader("x\n") }, "share",
+	a := startWith(t, func(c *exec.Cmd) { c.Dir, c.Stdin = dir, strings.NewReader("x\r\n\r\n") }, "share",
 		"--connect", srv.Addr(), "--settle", "0.05", "--retry-delay", "0.05", "/items", "--items-file", "-",
 		"-c", `echo $TURNSTILE_ITEM $TURNSTILE_ID; test -e once && exec sleep 1000; touch once; exit 3`, "--id", "me")
 	a.wantLine("x me")
@@ -91,6 +93,43 @@ func TestACommandOfAnItemThatFailsIsRunAgain(t *testing.T) {
 	a.wantStderr("/items: item x: exit code 3, again in 50ms")
 	a.signal(syscall.SIGINT)
 	a.wantCode(0)
+}
+
+func TestACommandOfAnItemThatSucceedsIsNotRunAgain(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	r := startWith(t, func(c *exec.Cmd) { c.Stdin = strings.NewReader("a\nb\n") }, "share", "-q", "--connect",
+		srv.Addr(), "--settle", "0.05", "--retry-delay", "0.01", "/items", "--items-file", "-",
+		"-c", `echo $TURNSTILE_ITEM; test $TURNSTILE_ITEM = a`)
+	for a, b := 0, 0; a == 0 || b < 10; {
+		if r.line() == "b" {
+			b++
+			continue
+		}
+		if a++; a > 1 {
+			t.Fatalf("it ran again, after %d runs of the one that fails", b)
+		}
+	}
+	r.signal(syscall.SIGTERM)
+	r.wantCode(0)
+}
+
+func TestSecondSignalKillsTheCommandsOfItems(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	r := startWith(t, func(c *exec.Cmd) { c.Stdin = strings.NewReader("x\n") }, "share", "-v", "--connect", srv.Addr(),
+		"--settle", "0.05", "/items", "--items-file", "-", "--", "puppet", "stubborn")
+	r.ready()
+	r.signal(syscall.SIGTERM)
+	r.wantLine("got 15")
+	r.signal(syscall.SIGTERM)
+	r.wantCode(128 + int(syscall.SIGTERM))
+	if rest := r.rest(); rest != "" {
+		t.Errorf("it went on: %q", rest)
+	}
+	if said := r.stderr.String(); strings.Contains(said, "item lost") {
+		t.Errorf("the first signal took the item away: %s", said)
+	}
 }
 
 func TestGroupWatchPrintsEveryChange(t *testing.T) {
@@ -101,6 +140,10 @@ func TestGroupWatchPrintsEveryChange(t *testing.T) {
 	}
 	watch := start(t, "group", "watch", "--connect", srv.Addr(), "/g")
 	watch.wantLine("")
+	objects := start(t, "group", "watch", "--connect", srv.Addr(), "--json", "/g")
+	if line := objects.line(); !strings.Contains(line, `"members":[]`) {
+		t.Errorf("a group without members is %s", line)
+	}
 	one := join("one")
 	watch.wantLine("one")
 	one.ready()

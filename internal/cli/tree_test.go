@@ -253,6 +253,19 @@ func TestImportOfMoreThanTheServerAcceptsIsUndone(t *testing.T) {
 	}
 }
 
+func TestWriteWhoseReplyIsLostSaysThatItMayBeDone(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	start(t, "create", "--connect", srv.Addr(), "/x").wantCode(0)
+	srv.Control(once(zktest.OpSetData, 1, zktest.DropReply))
+	r := start(t, "set", "--connect", srv.Addr(), "/x", "new")
+	r.wantCode(69)
+	r.wantStderr("/x: it is not known whether this was done")
+	if got := start(t, "get", "--connect", srv.Addr(), "/x").rest(); got != "new" {
+		t.Errorf("its data is %q", got)
+	}
+}
+
 func TestSignalEndsACommandThatReadsStandardInput(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
@@ -266,7 +279,8 @@ func TestSignalEndsACommandThatReadsStandardInput(t *testing.T) {
 			defer in.Close()
 			r := startWith(t, func(cmd *exec.Cmd) { cmd.Stdin = in }, append(args, "--connect", srv.Addr())...)
 			defer writer.Close()
-			if _, err := writer.Write(make([]byte, 256<<10)); err != nil { // more than a pipe holds: it has begun to read
+			// More than a pipe holds: then it has begun to read.
+			if _, err := writer.Write(make([]byte, 256<<10)); err != nil {
 				t.Fatal(err)
 			}
 			r.signal(syscall.SIGTERM)

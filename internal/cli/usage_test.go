@@ -215,6 +215,7 @@ func TestWrongUseIsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{args: "share /s /t --items-file f -- cat", want: "items are shared at one PATH"},
 		{args: "share /s --items-file /nonexistent -- cat", want: "--items-file: open /nonexistent"},
 		{args: "share /s --items-file /dev/null -- cat", want: "has no items"},
+		{args: "share /s --items-file f --settle 0 -- cat", want: "--settle must not be 0"},
 		{args: "share /s --items-file f --retry-delay 0 -- cat", want: "--retry-delay must not be 0"},
 		{args: "share /s --items-file f --on-lost ignore -- cat", want: `"ignore" must be one of term, kill`},
 		{args: "serve now", want: `unexpected argument "now"`},

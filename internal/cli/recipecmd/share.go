@@ -8,7 +8,6 @@ import (
 	"errors"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -108,7 +107,7 @@ func (s *sharer) items() ([]string, error) {
 	var items []string
 	lines := bufio.NewScanner(from)
 	for lines.Scan() {
-		if item := strings.TrimSuffix(lines.Text(), "\r"); item != "" {
+		if item := lines.Text(); item != "" { // without the \r of a line that ends with \r\n
 			items = append(items, item)
 		}
 	}

@@ -167,8 +167,7 @@ func (x *exporter) write(ctx context.Context, path string, e *exported) error {
 	switch {
 	case e.err != nil:
 		return e.err
-	case e.gone:
-		x.trailer.Changed = x.trailer.Changed || path != ""
+	case e.gone: // the watch tells of it
 		return nil
 	}
 	if modeOf(e.stat) == ephemeral {

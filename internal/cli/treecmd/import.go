@@ -156,7 +156,7 @@ func (m *importer) makeParents(ctx context.Context) error {
 
 // create creates all nodes, parents first, a transaction for every batch.
 func (m *importer) create(ctx context.Context) error {
-	if _, err := m.synced(ctx, m.client); err != nil {
+	if err := m.client.Sync(ctx, m.Path); err != nil {
 		return err
 	}
 	if _, there, err := m.client.Exists(ctx, m.Path); err != nil || there {
@@ -316,8 +316,8 @@ func (m *importer) undo(ctx context.Context, why error) error {
 			err = u.remove(ctx, paths)
 		}
 		if err != nil {
-			return besides(why, fmt.Errorf("not all of what was created could be deleted again: %w; turnstile rm -r %s "+
-				"deletes it", err, m.Path))
+			return besides(why, fmt.Errorf("not all of what was created could be deleted again: %w; "+
+				"turnstile rm -r %s deletes it", err, m.Path))
 		}
 	}
 	m.App.Say("deleted %s again", command.Plural(u.deleted, "node"))

@@ -41,9 +41,9 @@ type Config struct {
 	// would exceed it returns ErrFull, or waits if WaitWhenFull is set. Puts at the same time do not count each other,
 	// so that the queue may exceed the bound by as many items as they put. Zero is no bound.
 	//
-	// A bound costs each Put or PutBatch reads before it writes: of the lists of priorities and of delayed items, and
-	// of the Stat of each segment, one for about a thousand items. The server that this client is connected to
-	// answers them, and it may lag.
+	// A bound costs each Put or PutBatch reads before it writes: of the lists of priorities and of delayed items, of
+	// the Stat of each segment, one for about a thousand items, and of each group that is busy. The server that this
+	// client is connected to answers them, and it may lag.
 	MaxItems int
 	// WaitWhenFull makes puts wait for room instead of returning ErrFull.
 	WaitWhenFull bool

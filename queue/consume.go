@@ -27,7 +27,8 @@ func (e *RejectError) Unwrap() error { return e.Err }
 //
 // The error of handle decides what becomes of the item: nil is Done, a *RejectError is Reject, any other error is Fail,
 // which a *RetryError tells when the item is ready again. If handle has finished the item itself, its error does not
-// matter. Consume does not recover a panic of handle: the item is delivered again when the session has ended.
+// matter; if it has left a call that finishes the item, it decides when that has failed. Consume does not recover a
+// panic of handle: the item is delivered again when the session has ended.
 //
 // The context of handle has the values of ctx and ends when the claim is lost; it does not end with ctx. If the claim
 // is lost, the item goes to another consumer, whatever handle returns.

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"slices"
 
 	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -201,12 +202,54 @@ func (r reader) eachWaiting(ctx context.Context, f func(located) bool) error {
 	})
 }
 
-// countWaiting counts the items that wait for the heads of their groups.
+// countWaiting counts the items that wait for the heads of their groups. It asks for many groups at a time: each that
+// is busy has a list, also if nothing waits in it.
 func (r reader) countWaiting(ctx context.Context, sess *zk.Session) (total int, err error) {
-	err = r.eachGroup(ctx, func(g *segment.List) error {
-		n, err := g.Count(ctx, sess)
-		total += n
-		return err
-	})
-	return total, err
+	paths := []string{r.layout.path(dirGroups)}
+	for range 3 { // the parts, the groups, and their segments
+		if paths, err = childrenOf(ctx, sess, paths); err != nil {
+			return 0, err
+		}
+	}
+	for chunk := range slices.Chunk(paths, manyAtOnce) {
+		b := sess.Batch()
+		looks := make([]*zk.Future[zk.Existence], len(chunk))
+		for i, path := range chunk {
+			looks[i] = b.Exists(path)
+		}
+		b.Send()
+		for _, look := range looks {
+			e, err := look.Get(ctx)
+			if err != nil {
+				return 0, err
+			}
+			total += int(e.Stat.NumChildren)
+		}
+	}
+	return total, nil
+}
+
+// manyAtOnce is how many requests that read something small are sent together.
+const manyAtOnce = 1000
+
+// childrenOf returns the paths of the children of those nodes that exist.
+func childrenOf(ctx context.Context, sess *zk.Session, paths []string) (children []string, err error) {
+	for chunk := range slices.Chunk(paths, manyAtOnce) {
+		b := sess.Batch()
+		lists := make([]*zk.Future[zk.Children], len(chunk))
+		for i, path := range chunk {
+			lists[i] = b.Children(path)
+		}
+		b.Send()
+		for i, list := range lists {
+			c, err := list.Get(ctx)
+			if err != nil && !errors.Is(err, zk.NoNode) {
+				return nil, err
+			}
+			for _, name := range c.Names {
+				children = append(children, chunk[i]+"/"+name)
+			}
+		}
+	}
+	return children, nil
 }

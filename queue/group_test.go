@@ -576,3 +576,136 @@ func TestGroupThatMayNotBeMadeIsRefused(t *testing.T) {
 		wantLen(t, q, queue.Counts{Dead: 1})
 	})
 }
+
+// However many groups are busy, counting takes a few round trips, and so does a put that is bounded.
+func TestManyGroupsAreCountedTogether(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const n = 100
+		q, bounded := w.queue(queue.Config{}), w.queue(queue.Config{MaxItems: 10 * n})
+		var messages []queue.Message
+		for i := range 2 * n {
+			messages = append(messages, queue.Message{Group: strconv.Itoa(i % n)})
+		}
+		if _, err := q.PutBatch(t.Context(), messages); err != nil {
+			t.Fatal(err)
+		}
+		put(t, bounded, "first", queue.Message{})
+		w.Delay(time.Millisecond)
+		begin := time.Now()
+		wantLen(t, q, queue.Counts{Ready: n + 1, Waiting: n})
+		put(t, bounded, "second", queue.Message{})
+		if trips := time.Since(begin).Milliseconds(); trips > 40 {
+			t.Errorf("it took %d round trips", trips)
+		}
+	})
+}
+
+func TestItemThatHasWaitedInItsGroupKeepsItsTime(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		putGroup(t, q, "g", 0, 2)
+		first := take(t, q)
+		pass(10 * time.Minute)
+		done(t, first)
+		second := take(t, q)
+		if put := second.EnqueuedAt(); put.Sub(first.EnqueuedAt()) > time.Minute {
+			t.Errorf("it says that it was put at %v, and the one before it at %v", put, first.EnqueuedAt())
+		}
+		done(t, second)
+	})
+}
+
+// The next item is removed, or all that wait are, when the transaction that makes it ready is on its way.
+func TestNextItemOfAGroupIsRemovedWhileItBecomesReady(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
+		for _, purged := range []bool{false, true} {
+			putGroup(t, q, "g", 0, 3)
+			item := take(t, q)
+			var next string
+			for x := range other.Items(t.Context(), queue.Waiting) {
+				next = x.ID
+				break
+			}
+			held, release := context.WithCancel(t.Context())
+			reached := make(chan struct{}, 1)
+			w.Control(func(r zktest.Request) zktest.Fault {
+				if len(r.Parts) > 2 && r.Parts[0].Path == item.Path() {
+					reached <- struct{}{}
+					return zktest.Until(held)
+				}
+				return zktest.Pass
+			})
+			ended := make(chan error)
+			go func() { ended <- item.Done(t.Context()) }()
+			<-reached
+			w.Control(nil)
+			if purged {
+				if n, err := other.Purge(t.Context()); n != 2 || err != nil {
+					t.Fatal(n, err)
+				}
+			} else if err := other.Remove(t.Context(), next); err != nil {
+				t.Fatal(err)
+			}
+			release()
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+			if !purged {
+				last := take(t, q)
+				wantBody(t, last, "g:2")
+				done(t, last)
+			}
+			wantLen(t, other, queue.Counts{})
+			wantNoGroups(t, w)
+		}
+	})
+}
+
+// Two producers, or one and a requeue, are the first of a group at the same time: the later one's item waits.
+func TestTwoPutsThatMakeTheSameGroup(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
+		for _, requeued := range []bool{false, true} {
+			late := func() error {
+				_, err := q.Put(t.Context(), queue.Message{Group: "g", Body: []byte("g:1")})
+				return err
+			}
+			if requeued {
+				putGroup(t, q, "g", 1, 2)
+				kill(t, q, 1)
+				late = func() error {
+					_, err := q.Requeue(t.Context())
+					return err
+				}
+			}
+			held, release := context.WithCancel(t.Context())
+			reached := make(chan struct{}, 1)
+			w.Control(func(r zktest.Request) zktest.Fault {
+				if slices.ContainsFunc(r.Parts, func(p zktest.Part) bool {
+					return p.Op == zktest.OpCreate && strings.HasPrefix(p.Path, root+"/groups/")
+				}) {
+					reached <- struct{}{}
+					return zktest.Until(held)
+				}
+				return zktest.Pass
+			})
+			ended := make(chan error)
+			go func() { ended <- late() }()
+			<-reached
+			w.Control(nil)
+			putGroup(t, other, "g", 0, 1)
+			release()
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+			wantLen(t, other, queue.Counts{Ready: 1, Waiting: 1})
+			for _, body := range []string{"g:0", "g:1"} {
+				item := take(t, other)
+				wantBody(t, item, body)
+				done(t, item)
+			}
+			wantNoGroups(t, w)
+		}
+	})
+}

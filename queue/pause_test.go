@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -127,8 +128,12 @@ func TestNothingIsClaimedAfterAPause(t *testing.T) {
 				go takeInto(t, worker, got)
 				<-claims
 				pause(t, operator, "")
+				before := freeClaims(t, w)
 				release()
 				pass(10 * time.Minute)
+				if after := freeClaims(t, w); !slices.Equal(after, before) {
+					t.Errorf("it was claimed, and given back: free claims %v, before %v", after, before)
+				}
 				select {
 				case item := <-got:
 					t.Fatalf("%s was delivered", item.Body())
@@ -405,5 +410,44 @@ func TestIdleConsumerRemovesItsWatches(t *testing.T) {
 				t.Errorf("%s is watched", path)
 			}
 		}
+	})
+}
+
+func freeClaims(t *testing.T, w *world) []string {
+	t.Helper()
+	names, _, err := w.Session(t, time.Minute).Children(t.Context(), root+"/free")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// A pause keeps its time when the rate, which stands in the same node, is set. What a person has written there pauses
+// the queue.
+func TestPauseStaysWhatItIsBesideARate(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		putAll(t, q, 0, 1)
+		begin := time.Now()
+		pause(t, q, "first")
+		pass(10 * time.Minute)
+		setRate(t, q, queue.Rate{Items: 1, Per: time.Second})
+		p, err := q.Paused(t.Context())
+		if err != nil || p == nil || p.Reason != "first" || p.At.Sub(begin).Abs() > time.Second {
+			t.Errorf("got %+v, %v", p, err)
+		}
+		if _, err := w.Session(t, time.Minute).Set(t.Context(), root+"/gate", []byte("stop!"), -1); err != nil {
+			t.Fatal(err)
+		}
+		p, err = q.Paused(t.Context())
+		if err != nil || p == nil || p.Reason != "stop!" {
+			t.Errorf("got %+v, %v", p, err)
+		}
+		if _, err := q.TryTake(t.Context()); !errors.Is(err, queue.ErrPaused) {
+			t.Errorf("got %v, want ErrPaused", err)
+		}
+		resume(t, q)
+		doneInOrder(t, q, 0, 1)
 	})
 }

@@ -53,8 +53,8 @@ func (p *Periodic) check() error {
 // for a while, or the servers cannot be reached, one item is put for the first of the times that were missed, and the
 // others are left out. The times are in the location time.Local; a schedule may choose another.
 //
-// It returns an error if a message is refused (a TooLargeError, or zk.BadArguments), or the servers refuse the client's
-// credentials. If the queue is full, it waits for room.
+// It returns an error if a message is refused (a TooLargeError, or zk.BadArguments), the servers refuse the client's
+// credentials, or the queue is closed (ErrClosed). If the queue is full, it waits for room.
 func (q *Queue) Repeat(ctx context.Context, items ...Periodic) error {
 	for i := range items {
 		if err := items[i].check(); err != nil {

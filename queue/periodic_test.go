@@ -305,7 +305,8 @@ func TestRepeatGoesOnWhenItCannotLearnWhatBecameOfAPut(t *testing.T) {
 				pass(90 * time.Second)
 				var once sync.Once
 				w.Control(func(r zktest.Request) (f zktest.Fault) {
-					if min(len(r.Parts), 3) == fate.parts && r.Parts[1].Path == root+"/periodic/%2A%2F5%20the%20report" {
+					const node = root + "/periodic/%2A%2F5%20the%20report"
+					if min(len(r.Parts), 3) == fate.parts && r.Parts[1].Path == node {
 						once.Do(func() {
 							f = fate.fault
 							go func() { _ = sess.Delete(t.Context(), r.Parts[0].Path, -1) }()

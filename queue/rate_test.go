@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -327,5 +328,51 @@ func TestRatesThatMakeNoSenseAreRefused(t *testing.T) {
 			}
 			done(t, take(t, q))
 		}
+	})
+}
+
+func TestNewRateForgetsWhatWasUsedOfTheFormer(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		putAll(t, q, 0, 2)
+		setRate(t, q, queue.Rate{Items: 1, Per: 30 * time.Second})
+		done(t, take(t, q))
+		setRate(t, q, queue.Rate{Items: 100, Per: time.Second})
+		item, err := q.TryTake(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		done(t, item)
+	})
+}
+
+func TestNothingIsClaimedAheadWhileThereIsARate(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		putAll(t, q, 0, 10)
+		setRate(t, q, queue.Rate{Items: 100, Per: time.Second, Burst: 100})
+		item := take(t, q)
+		wantLen(t, q, queue.Counts{Ready: 9, Claimed: 1})
+		done(t, item)
+	})
+}
+
+// The servers' clock has gone back by a day since the last claim.
+func TestRateGoesOnWhenTheClockHasGoneBack(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		putAll(t, q, 0, 1)
+		setRate(t, q, queue.Rate{Items: 1, Per: time.Second})
+		paid := strconv.FormatInt(time.Now().Add(24*time.Hour).UnixNano(), 10)
+		if _, err := w.Session(t, time.Minute).Set(t.Context(), root+"/rate", []byte(paid), -1); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		item, err := q.Take(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done(t, item)
 	})
 }

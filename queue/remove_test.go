@@ -431,3 +431,24 @@ func TestEachItemIsEitherDeliveredOrRemoved(t *testing.T) {
 		wantLen(t, q, queue.Counts{})
 	})
 }
+
+// An item that was given back is removed, also while its former consumer has others of the same claim.
+func TestItemThatWasGivenBackIsRemoved(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		putAll(t, q, 0, 3)
+		items, err := q.TakeBatch(t.Context(), 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := items[1].Return(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.queue(queue.Config{}).Remove(t.Context(), items[1].ID()); err != nil {
+			t.Error(err)
+		}
+		done(t, items[0])
+		done(t, items[2])
+		wantLen(t, q, queue.Counts{})
+	})
+}

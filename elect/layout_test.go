@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"regexp"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,6 +49,45 @@ func TestNodesAreNamedAsThePeersNameTheirs(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestCandidateForBothHasANodeOfEachLayout(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		cfg := elect.Config{Layout: elect.Both}
+		l := win(t, w.candidate("one", cfg))
+		second := strings.Replace(l.Path(), "-lock-", "-__lock__", 1)
+		second = second[:len(second)-1] + "1" // the next number
+		for _, node := range []string{l.Path(), second} {
+			data, stat, err := w.session().Get(t.Context(), node)
+			if string(data) != "one" || stat.EphemeralOwner != l.Session().ID() || err != nil {
+				t.Errorf("%s: got %q of session %#x, %v", node, data, stat.EphemeralOwner, err)
+			}
+		}
+		if n := len(l.Guards()); n != 2 {
+			t.Errorf("got %d guards, want 2", n)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		waiting := campaign(ctx, w.candidate("two", cfg))
+		time.Sleep(time.Second) // in a bubble: the leader watches its nodes, and the other stands in line
+		list, err := w.candidate("", cfg).Participants(t.Context())
+		if err != nil || len(list) != 2 || list[0].ID != "one" || list[1].ID != "two" || list[1].Leads {
+			t.Errorf("got participants %+v, %v", list, err)
+		}
+		leave()
+		<-waiting
+		if err := w.session().Delete(t.Context(), second, -1); err != nil {
+			t.Fatal(err)
+		}
+		<-l.Context().Done()
+		if err := context.Cause(l.Context()); !errors.Is(err, elect.ErrDeleted) {
+			t.Errorf("without the second node: got %v, want ErrDeleted", err)
+		}
+		_ = l.Resign() // the node that is left goes, too
+		time.Sleep(time.Second)
+		if names, _, err := w.session().Children(t.Context(), path); err != nil || len(names) > 0 {
+			t.Errorf("got %v, %v, want no node", names, err)
+		}
+	})
 }
 
 func TestPeersCandidatesAreRespectedAndForeignChildrenIgnored(t *testing.T) {

@@ -216,6 +216,14 @@ func TestProclaimingIsForTheLeader(t *testing.T) {
 		if err := l.Proclaim(t.Context(), []byte("x")); !errors.Is(err, elect.ErrResigned) {
 			t.Errorf("after Resign: got %v, want elect.ErrResigned", err)
 		}
+		l = win(t, w.candidate("c", elect.Config{}))
+		if err := w.session().Delete(t.Context(), l.Path(), -1); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Proclaim(t.Context(), []byte("x")); !errors.Is(err, elect.ErrDeleted) {
+			t.Errorf("without its node: got %v, want elect.ErrDeleted", err)
+		}
+		_ = l.Resign()
 		l = win(t, w.candidate("b", elect.Config{}))
 		w.ExpireSession(l.Session().ID())
 		<-l.Context().Done()

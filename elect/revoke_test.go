@@ -133,6 +133,14 @@ func TestProclamationKeepsARequestToResign(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		synctest.Wait() // the request is there now, and the leader has not looked
+		if err := l.Proclaim(t.Context(), []byte("y")); err != nil {
+			t.Fatal(err)
+		}
+		line, err := lock.Inspect(t.Context(), client, path)
+		if err != nil || len(line) != 1 || line[0].Revoked == nil {
+			t.Fatalf("got %+v, %v, want a leader that is asked to resign", line, err)
+		}
 		<-l.Context().Done()
 		resign(t, l)
 		if err := <-ended; err != nil {

@@ -120,6 +120,23 @@ func TestFunctionIsNotCalledForALeadershipThatIsOver(t *testing.T) {
 	})
 }
 
+func TestRunThatIsCalledOffReturnsTheFunctionsErrorAlsoAfterALoss(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		failed := errors.New("failed")
+		err := w.candidate("a", elect.Config{}).Run(ctx, func(_ context.Context, l *elect.Leadership) error {
+			w.ExpireSession(l.Session().ID())
+			<-l.Context().Done()
+			cancel()
+			return failed
+		})
+		if !errors.Is(err, failed) {
+			t.Errorf("got %v, want the function's error", err)
+		}
+	})
+}
+
 func TestFunctionThatPanicsResigns(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		func() {

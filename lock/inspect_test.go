@@ -157,6 +157,15 @@ func TestPermitsAreInspectedAndRevokedOneByOne(t *testing.T) {
 			leases = append(leases, c.Path)
 		}
 		w.wantRoles("two permits and one who waits", "SS-")
+		other := w.foreign(sess, guid+"-lock-", zk.EphemeralSequential)
+		for i, c := range w.line() { // a lock's contender has nothing to do with the permits
+			if own := c.Path == other; own != (i == 3) || own != (c.Group == 1) || own && !c.Holder {
+				t.Errorf("%d: got %+v", i, c)
+			}
+		}
+		if err := sess.Delete(t.Context(), other, -1); err != nil {
+			t.Fatal(err)
+		}
 		chosen := leases[5]
 		r := <-w.revoke(lock.RevokeOptions{
 			Grace: time.Second, Force: true, Holder: func(c lock.Contender) bool { return c.Path == chosen },

@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -648,6 +649,50 @@ func TestRecordTellsHoldersOfOneNameApart(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.foreign(sess, guid+"-lock-0000000000", zk.Ephemeral)
+		}
+	})
+}
+
+// Their program may look for the names of those ahead, or not, so they are asked only if they are chosen.
+func TestContenderThatMayHoldIsRevokedIfItIsChosen(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 20*time.Second)
+		w.foreign(sess, guid+"-lock-", zk.EphemeralSequential)
+		may := w.foreign(sess, "0f8fad5bd9cb469fa16570867728950e__lock__", zk.EphemeralSequential)
+		w.wantRoles("Curator and kazoo", "H?")
+		r := <-w.revoke(lock.RevokeOptions{
+			Grace: time.Second, Force: true, Holder: func(c lock.Contender) bool { return c.MayHold },
+		})
+		if r.err != nil || len(r.list) != 1 || r.list[0].Holder.Path != may || r.list[0].Ending != lock.EndingForced {
+			t.Errorf("got %+v", r)
+		}
+		w.wantRoles("Curator is left", "H")
+	})
+}
+
+func TestRecordsFitIntoANode(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 20*time.Second)
+		w.foreign(sess, guid+"-__READ__", zk.EphemeralSequential)
+		data := bytes.Repeat([]byte("x"), 256)
+		b := sess.Batch()
+		var last *zk.Future[zk.Created]
+		for range 250 {
+			last = b.Create(path+"/"+guid+"-__READ__", data, zk.EphemeralSequential)
+		}
+		b.Send()
+		if _, err := last.Get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, reason := range []string{"first", "second", "third"} {
+			r := <-w.revoke(lock.RevokeOptions{Grace: time.Second, Reason: reason, Record: true})
+			if !errors.Is(r.err, lock.ErrKept) || len(r.list) != 251 {
+				t.Fatalf("%v, and %d holders", r.err, len(r.list))
+			}
+		}
+		records, err := lock.Revocations(t.Context(), w.Client(t, 20*time.Second), path)
+		if err != nil || len(records) != 2 || records[1].Request.Reason != "third" || len(records[1].Holders) != 251 {
+			t.Errorf("got %d records, %v, want the last two", len(records), err)
 		}
 	})
 }

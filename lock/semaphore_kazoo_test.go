@@ -194,6 +194,18 @@ func TestHolderOfKazoosPermitsIsToldBeforeTheNextIsIn(t *testing.T) {
 	})
 }
 
+// Many programs name their nodes so.
+func TestNodeThatIsNotOfASessionIsNoPermit(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 20*time.Second)
+		w.foreign(sess, "0f8fad5bd9cb469fa16570867728950e", zk.Persistent)
+		list, err := lock.Inspect(t.Context(), w.Client(t, 20*time.Second), path)
+		if err != nil || len(list) > 0 {
+			t.Errorf("got %+v, %v, want none", list, err)
+		}
+	})
+}
+
 func TestInspectAndRevokeKnowKazoosPermits(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := locked(t, w.kazoos(3, 2).Lock)

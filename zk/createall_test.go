@@ -270,7 +270,14 @@ func TestCreateAllIsUnknownIfItCannotFindOutWhatALostReplyHasDone(t *testing.T) 
 			defer cancel()
 			waits := &trap{Context: ctx}
 			cfg := srv.Config(10 * time.Second)
-			cfg.Hooks.Disconnected = func(string, error) { srv.Cut() }
+			down := make(chan struct{})
+			var first sync.Once
+			cfg.Hooks.Disconnected = func(string, error) {
+				first.Do(func() {
+					srv.Cut()
+					close(down)
+				})
+			}
 			cfg.Hooks.Request = func(_ context.Context, r zk.RequestDone) {
 				waits.set.Store(r.Op == "create" && errors.Is(r.Err, zk.ErrConnectionLost))
 			}
@@ -281,6 +288,7 @@ func TestCreateAllIsUnknownIfItCannotFindOutWhatALostReplyHasDone(t *testing.T) 
 			must(t, err)
 			want := zk.ErrExpired
 			waits.f = func() {
+				<-down
 				srv.ExpireSession(s.ID())
 				srv.Heal()
 			}

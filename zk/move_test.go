@@ -264,6 +264,7 @@ func TestFollowConfigEndsWithItsContextOrClient(t *testing.T) {
 	case err := <-done:
 		t.Fatalf("it has ended with the session: %v", err)
 	}
+	must(t, c.Sync(t.Context(), "/")) // behind its request
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the context's error", err)

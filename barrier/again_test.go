@@ -136,6 +136,9 @@ func TestRegularThatCameFirstWaitsForTheOthersWhenAPeerHasClosedTheBarrier(t *te
 		w.delete(path + "/ready")
 		first := leave(t.Context(), members[0])
 		first.wantWaiting(t)
+		w.delete(members[2].Path()) // as if the leader had died
+		time.Sleep(2 * time.Second) // in the world's time
+		first.wantWaiting(t)
 		leaveAll(t, members[1:]...)
 		first.wantOver(t)
 		w.wantChildren(path)

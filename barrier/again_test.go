@@ -4,6 +4,7 @@ package barrier_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/barrier"
@@ -117,6 +118,31 @@ func TestRegularsLeaveWhenAPeerHasClosedTheBarrier(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The first to come also waits for those that came later, although it has not seen the ready node.
+func TestRegularThatCameFirstWaitsForTheOthersWhenAPeerHasClosedTheBarrier(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		doubles := w.regulars(3)
+		var coming []*task[*barrier.Member]
+		for _, d := range []*barrier.Double{doubles[1], doubles[2], doubles[0]} { // the leader last
+			coming = append(coming, enter(t.Context(), d))
+			synctest.Wait()
+		}
+		var members []*barrier.Member
+		for _, k := range coming {
+			members = append(members, k.wantOver(t))
+		}
+		w.delete(path + "/ready")
+		first := leave(t.Context(), members[0])
+		first.wantWaiting(t)
+		w.delete(members[2].Path()) // as if the leader had died
+		time.Sleep(2 * time.Second) // in the world's time
+		first.wantWaiting(t)
+		leaveAll(t, members[1:]...)
+		first.wantOver(t)
+		w.wantChildren(path)
+	})
 }
 
 func TestRegularsMeetWhereServersHaveNoPersistentWatches(t *testing.T) {

@@ -276,6 +276,39 @@ func TestBarrierLeftOpenByTheDeadIsClosed(t *testing.T) {
 	})
 }
 
+// Several parties may find that a barrier was left open. One that closes it late does not close the next round.
+func TestBarrierLeftOpenIsClosedOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.create("/app", path, path+"/ready")
+		client := w.Client(t, timeout)
+		id := session(t, client).ID()
+		held, release := context.WithCancel(t.Context())
+		reached := make(chan struct{}, 9)
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Session == id && r.Op == zktest.OpMulti && r.Parts[0].Op == zktest.OpSetData {
+				reached <- struct{}{}
+				return zktest.Until(held)
+			}
+			return zktest.Pass
+		})
+		slow := enter(t.Context(), newDouble(t, client, 2))
+		<-reached
+		members := enterAll(t, w.double(2), w.double(2))
+		sess := w.Session(t, timeout)
+		before, _, err := sess.Exists(t.Context(), path+"/ready")
+		must(t, err)
+		release()
+		members = append(members, slow.wantOver(t))
+		after, open, err := sess.Exists(t.Context(), path+"/ready")
+		must(t, err)
+		if !open || after.Czxid != before.Czxid {
+			t.Errorf("open=%t, czxid %d, want %d", open, after.Czxid, before.Czxid)
+		}
+		leaveAll(t, members...)
+		w.wantChildren(path)
+	})
+}
+
 // A party that came by a barrier which had been left open, as Curator's and kazoo's do, does not let others in.
 func TestPartiesYoungerThanTheOpeningDoNotCount(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

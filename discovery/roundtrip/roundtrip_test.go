@@ -63,12 +63,12 @@ func unreachable(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// network returns a transport of a test's own: the end of any test's server closes connections of the default one.
-func network(t *testing.T) *http.Transport {
+// through returns a Transport with connections of its own. The end of any test's server closes the default one's.
+func through(t *testing.T, p roundtrip.Picker) *roundtrip.Transport {
 	t.Helper()
 	tr := &http.Transport{}
 	t.Cleanup(tr.CloseIdleConnections)
-	return tr
+	return &roundtrip.Transport{Base: tr, Provider: p}
 }
 
 func send(t *testing.T, tr *roundtrip.Transport, method, body string) (*http.Response, error) {
@@ -86,7 +86,7 @@ func TestRequestKeepsItsPathBodyAndHost(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		_, _ = io.WriteString(w, r.Method+" "+r.Host+r.RequestURI+" "+string(body))
 	})
-	resp, err := send(t, &roundtrip.Transport{Base: network(t), Provider: hosts(t, discovery.RoundRobin, at)}, http.MethodPost, "hello")
+	resp, err := send(t, through(t, hosts(t, discovery.RoundRobin, at)), http.MethodPost, "hello")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestRequestKeepsItsPathBodyAndHost(t *testing.T) {
 func TestInstanceThatCannotBeReachedIsPassedOver(t *testing.T) {
 	t.Parallel()
 	at := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
-	tr := &roundtrip.Transport{Base: network(t), Provider: hosts(t, discovery.RoundRobin, unreachable(t), at, unreachable(t))}
+	tr := through(t, hosts(t, discovery.RoundRobin, unreachable(t), at, unreachable(t)))
 	for range 3 { // nothing was sent, so even a POST goes on
 		resp, err := send(t, tr, http.MethodPost, "hello")
 		if err != nil {
@@ -124,7 +124,7 @@ func TestPostThatMayHaveBeenDoneIsNotRepeated(t *testing.T) {
 			_ = conn.Close()
 		}
 	}
-	tr := &roundtrip.Transport{Base: network(t), Provider: hosts(t, discovery.RoundRobin, serve(t, broken), serve(t, broken))}
+	tr := through(t, hosts(t, discovery.RoundRobin, serve(t, broken), serve(t, broken)))
 	if resp, err := send(t, tr, http.MethodPost, "x"); err == nil {
 		_ = resp.Body.Close()
 		t.Error("no error")
@@ -144,12 +144,12 @@ func TestPostThatMayHaveBeenDoneIsNotRepeated(t *testing.T) {
 
 func TestAllInstancesFail(t *testing.T) {
 	t.Parallel()
-	tr := &roundtrip.Transport{Base: network(t), Provider: hosts(t, discovery.RoundRobin, unreachable(t), unreachable(t))}
+	tr := through(t, hosts(t, discovery.RoundRobin, unreachable(t), unreachable(t)))
 	_, err := send(t, tr, http.MethodGet, "") //nolint:bodyclose // none
 	if _, ok := errors.AsType[*net.OpError](err); !ok {
 		t.Errorf("%v", err)
 	}
-	tr = &roundtrip.Transport{Base: network(t), Provider: hosts(t, discovery.RoundRobin)}
+	tr = through(t, hosts(t, discovery.RoundRobin))
 	if _, err := send(t, tr, http.MethodGet, ""); !errors.Is(err, discovery.ErrNoInstance) { //nolint:bodyclose // none
 		t.Errorf("%v instead of ErrNoInstance", err)
 	}
@@ -160,7 +160,7 @@ func TestInstanceIsUsedUntilTheBodyIsClosed(t *testing.T) {
 	ok := func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Context().Value(http.LocalAddrContextKey).(net.Addr).String())
 	}
-	tr := &roundtrip.Transport{Base: network(t), Provider: hosts(t, discovery.LeastOutstanding, serve(t, ok), serve(t, ok))}
+	tr := through(t, hosts(t, discovery.LeastOutstanding, serve(t, ok), serve(t, ok)))
 	open := map[string]*http.Response{}
 	for range 2 {
 		resp, err := send(t, tr, http.MethodGet, "") //nolint:bodyclose // below
@@ -191,13 +191,13 @@ func TestInstanceIsUsedUntilTheBodyIsClosed(t *testing.T) {
 func TestServerThatAnswers503IsEjected(t *testing.T) {
 	t.Parallel()
 	var good, bad atomic.Int32
-	tr := &roundtrip.Transport{Base: network(t), Provider: hosts(t, discovery.RoundRobin,
+	tr := through(t, hosts(t, discovery.RoundRobin,
 		serve(t, func(http.ResponseWriter, *http.Request) { good.Add(1) }),
 		serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			bad.Add(1)
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}),
-	)}
+	))
 	for range 20 {
 		resp, err := send(t, tr, http.MethodGet, "")
 		if err != nil {
@@ -215,7 +215,7 @@ func TestCancelledRequestDoesNotBlameTheInstance(t *testing.T) {
 	arrived := make(chan struct{}, 10)
 	slow := func(_ http.ResponseWriter, r *http.Request) { arrived <- struct{}{}; <-r.Context().Done() }
 	p := hosts(t, discovery.RoundRobin, serve(t, slow), serve(t, slow))
-	tr := &roundtrip.Transport{Base: network(t), Provider: p}
+	tr := through(t, p)
 	for range 6 {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-arrived; cancel() }()

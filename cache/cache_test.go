@@ -138,7 +138,7 @@ func TestTreeHasWhatTheServerHas(t *testing.T) {
 	if !ok || string(e.Data) != "new" || e.Version != 1 || e.Size != 3 || e.Mzxid <= e.Czxid || e.Mtime < e.Ctime {
 		t.Errorf("got %+v, %t", e, ok)
 	}
-	for _, path := range []string{"/", "/app-not", "/ap", "/app/", "/app/b/c", "app", ""} {
+	for _, path := range []string{"/", "/app-not", "/ap", "/app/", "/app/b/c", "/appxa", "app", ""} {
 		if e, ok := tree.Get(path); ok {
 			t.Errorf("got %+v at %q, which is not in the cache", e, path)
 		}
@@ -241,6 +241,11 @@ func TestConfigLimitsWhatIsKept(t *testing.T) {
 	check("/t /t/a /t/a/b")
 	f.create("/t/skip/y", "/t/a/b/d", "/t/a/e", "/t/a/e/f")
 	check("/t /t/a /t/a/b /t/a/e")
+	f.set("/t/a/e", "")
+	f.must(tree.Sync(t.Context()))
+	if e, ok := tree.Get("/t/a/e"); !ok || e.Data != nil || e.Size != 0 {
+		t.Errorf("got %+v, %t; want no data", e, ok)
+	}
 }
 
 func TestRootThatComesAndGoes(t *testing.T) {

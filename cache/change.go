@@ -73,6 +73,10 @@ func (f *follower) Views(ctx context.Context) iter.Seq2[*View, error] {
 	return func(yield func(*View, error) bool) {
 		var last *View
 		for {
+			if ctx.Err() != nil { // also if there always is a later version
+				yield(nil, context.Cause(ctx))
+				return
+			}
 			view, err := f.next(ctx, last)
 			if !yield(view, err) || err != nil {
 				return

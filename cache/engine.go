@@ -42,8 +42,11 @@ type engine struct {
 	sess    *zk.Session
 	source  source
 	dirty   map[string]dirt // by relative path
+	denied  map[string]bool // the nodes that may not be read, by relative path
+	allowed []string        // those that may be read again; what is below them has to be read
 	again   bool            // everything has to be read
 	ready   bool            // the copy differs from the version, or is newer
+	from    int64           // the transaction from which on everything was read
 	since   time.Time       // of the first event that is not published; zero if there is none
 	waiting []chan struct{} // calls of Sync that the next version satisfies
 	changed <-chan struct{} // the session's state
@@ -72,7 +75,9 @@ type source interface {
 
 // run follows the tree under one session after another, until ctx ends or there is no point in going on.
 func (f *follower) run(ctx context.Context) {
-	e := &engine{follower: f, tree: newBuilder(), dirty: make(map[string]dirt), load: newSizes()}
+	e := &engine{
+		follower: f, tree: newBuilder(), dirty: make(map[string]dirt), denied: make(map[string]bool), load: newSizes(),
+	}
 	for {
 		sess, err := f.client.Session(ctx)
 		if err == nil {
@@ -160,14 +165,15 @@ func (e *engine) open(ctx context.Context) (source, error) {
 
 // step waits for something to do, reads what has to be read, and publishes the result.
 func (e *engine) step(ctx context.Context) error {
-	e.reconnected()
 	e.collect(ctx)
 	e.source.poll(e)
+	e.reconnected() // last: once the events after a reconnect are known, so is the reconnect
 	switch {
 	case e.again:
 		e.setBehind()
-		e.again = false
+		e.again, e.allowed, e.from = false, nil, e.sess.LastZxid()
 		clear(e.dirty)
+		clear(e.denied)
 		if err := e.pass(ctx, true, []string{""}, nil); err != nil {
 			e.again = true
 			return unlessAgain(err)
@@ -256,6 +262,7 @@ func (e *engine) round(ctx context.Context) error {
 		switch {
 		case d.gone:
 			e.tree.removeTree(rel)
+			delete(e.denied, rel)
 			continue
 		case d.deleted: // and created again: what was below it is gone, also if no event has told of that
 			e.tree.removeBelow(rel)
@@ -268,7 +275,12 @@ func (e *engine) round(ctx context.Context) error {
 		}
 	}
 	clear(e.dirty)
-	return e.pass(ctx, false, gets, lists)
+	if err := e.pass(ctx, false, gets, lists); err != nil || len(e.allowed) == 0 {
+		return err
+	}
+	allowed := e.allowed
+	e.allowed = nil
+	return e.pass(ctx, true, allowed, nil) // the events of what is below them came when it was not in the copy
 }
 
 // settled publishes the copy if it is exact, or if that takes too long.
@@ -290,12 +302,14 @@ func (e *engine) settled(ctx context.Context) error {
 		}
 		return nil
 	}
-	if !exact {
+	switch {
+	case !e.source.watched():
+		exact, zxid = false, e.from // its events may be noticed later than the replies behind them
+	case !exact:
 		zxid = e.View().zxid
 	}
 	e.since, e.ready = time.Time{}, false
-	exact = exact && e.source.watched()
-	e.publish(e.sess, !e.suspended(), &View{root: e.root, nodes: e.tree.version(), zxid: zxid, exact: exact})
+	e.publish(e.changed, !e.suspended(), &View{root: e.root, nodes: e.tree.version(), zxid: zxid, exact: exact})
 	for _, done := range e.waiting {
 		close(done)
 	}

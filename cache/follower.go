@@ -19,6 +19,7 @@ type follower struct {
 	cfg    Config
 	depth  int // levels below the root
 
+	ctx    context.Context //nolint:containedctx // it ends with the goroutine
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	wake   chan struct{}      // one slot: full if there may be events
@@ -27,11 +28,11 @@ type follower struct {
 
 	mu       sync.Mutex // guards what follows
 	view     *View
-	synced   bool          // view is not the empty one
-	replaced chan struct{} // closed when view is replaced, and when the goroutine ends
-	err      error         // why the goroutine has ended
-	sess     *zk.Session   // which the engine follows, if current
-	behind   time.Time     // when the view ceased to be current; zero if it is
+	synced   bool            // view is not the empty one
+	replaced chan struct{}   // closed when view is replaced, and when the goroutine ends
+	err      error           // why the goroutine has ended
+	changed  <-chan struct{} // closed when the state of the session that the engine follows has changed since
+	behind   time.Time       // when the view ceased to be current; zero if it is
 }
 
 func follow(client *zk.Client, path string, depth int, cfg Config) (*follower, error) {
@@ -40,7 +41,7 @@ func follow(client *zk.Client, path string, depth int, cfg Config) (*follower, e
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &follower{
-		client: client, root: path, cfg: cfg, depth: depth, cancel: cancel,
+		client: client, root: path, cfg: cfg, depth: depth, ctx: ctx, cancel: cancel,
 		wake: make(chan struct{}, 1), syncs: make(chan chan struct{}), ended: make(chan struct{}),
 		view: &View{root: path}, replaced: make(chan struct{}), behind: time.Now(),
 	}
@@ -107,17 +108,24 @@ func (f *follower) next(ctx context.Context, last *View) (*View, error) {
 // costs a round trip to the leader. A leader that was replaced without noticing answers for the time before that. On
 // servers older than 3.6 the cache reads everything again.
 func (f *follower) Sync(ctx context.Context) error {
+	limited, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(f.ctx, cancel)()
 	for {
-		sess, err := f.client.Session(ctx)
-		if err != nil {
-			return err
+		sess, err := f.client.Session(limited)
+		if err == nil {
+			err = sess.Sync(limited, f.root)
 		}
-		err = sess.Sync(ctx, f.root)
 		switch {
 		case err == nil:
 			return f.settle(ctx)
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case f.ctx.Err() != nil:
+			<-f.ended
+			return f.Err()
+		case sess == nil:
+			return err
 		case sess.Context().Err() != nil, errors.Is(err, zk.ErrConnectionLost):
 		case transient(err):
 			sleep(ctx, pause)
@@ -166,11 +174,13 @@ func (f *follower) Synced() Status {
 	defer f.mu.Unlock()
 	s := Status{Zxid: f.view.zxid, Current: f.behind.IsZero()}
 	if s.Current {
-		if state, _ := f.sess.State(); state == zk.Connected || state == zk.ConnectedReadOnly {
+		select {
+		case <-f.changed: // the engine will notice that, too
+			s.Current = false
+			f.behind = time.Now()
+		default:
 			return s
 		}
-		s.Current = false
-		f.behind = time.Now()
 	}
 	s.Behind = time.Since(f.behind)
 	return s
@@ -186,10 +196,10 @@ func (f *follower) setBehind() {
 }
 
 // publish replaces the version.
-func (f *follower) publish(sess *zk.Session, current bool, v *View) {
+func (f *follower) publish(changed <-chan struct{}, current bool, v *View) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.view, f.synced, f.sess = v, true, sess
+	f.view, f.synced, f.changed = v, true, changed
 	if current {
 		f.behind = time.Time{}
 	}
@@ -205,6 +215,7 @@ func (f *follower) finish(err error) {
 		f.behind = time.Now()
 	}
 	f.err = err
+	f.cancel()
 	close(f.replaced)
 	close(f.ended)
 }

@@ -152,7 +152,7 @@ func (p *pass) take() []task {
 		if n := len(p.lists); n > 0 && (len(p.gets) == 0 || n > maxLists) {
 			tasks = append(tasks, task{rel: p.lists[n-1], list: true})
 			p.lists = p.lists[:n-1]
-			size += 4096
+			size += 4096 + p.length(tasks)
 			continue
 		}
 		n := len(p.gets)
@@ -164,7 +164,7 @@ func (p *pass) take() []task {
 			tasks = make([]task, 0, min(p.load.tasks, len(l.names)-l.asked+8))
 		}
 		tasks = append(tasks, task{rel: l.next(), of: l})
-		size += 128
+		size += 128 + p.length(tasks)
 		if size += p.load.data; l.sampled {
 			size += l.data - p.load.data
 		}
@@ -177,6 +177,11 @@ func (p *pass) take() []task {
 		}
 	}
 	return tasks
+}
+
+// length returns that of the last task's path. It counts, because requests must fit into a packet of the server, too.
+func (p *pass) length(tasks []task) float64 {
+	return float64(len(p.root) + len(tasks[len(tasks)-1].rel))
 }
 
 // learn notes the size of a node's data, and continues with the nodes that waited for it.
@@ -197,7 +202,9 @@ func (p *pass) apply(ctx context.Context, t task, r *result) error {
 	if t.of != nil {
 		p.learn(t.of, len(r.data))
 	}
-	if p.dirty[t.rel].deleted { // the reply may be older than that; the next round reads the node again
+	if p.dirty[t.rel].deleted {
+		// The reply may be older than that, and the state in the copy is; the next round reads the node again.
+		p.tree.removeTree(t.rel)
 		r.discard()
 		return nil
 	}
@@ -206,6 +213,9 @@ func (p *pass) apply(ctx context.Context, t task, r *result) error {
 		return nil // reading the node tells
 	case errors.Is(r.err, zk.NoNode), errors.Is(r.err, zk.NoAuth) && t.rel != "":
 		p.tree.removeTree(t.rel)
+		if errors.Is(r.err, zk.NoAuth) {
+			p.denied[t.rel] = true
+		}
 		if t.rel == "" {
 			return p.source.missing(ctx, p.engine)
 		}
@@ -229,11 +239,17 @@ func (p *pass) read(rel string, r *result) {
 		owner: s.EphemeralOwner, version: s.Version, size: int(s.DataLength), data: r.data,
 	}
 	if p.cfg.NoData {
-		rec.data = nil
+		rec.data, rec.null = nil, true
 	} else {
 		rec.size, rec.null = len(r.data), r.data == nil
 	}
 	before, had := p.tree.put(rel, &rec)
+	if p.denied[rel] {
+		delete(p.denied, rel)
+		if !p.verify {
+			p.allowed = append(p.allowed, rel)
+		}
+	}
 	if p.level(rel) >= p.depth {
 		return
 	}

@@ -40,6 +40,12 @@ func TestJSONIsCurators(t *testing.T) {
 				`{"value":"port","variable":true},{"value":"/x","variable":false}]}}`,
 		},
 		{
+			"without a time",
+			discovery.Instance{Service: "s", ID: "1"},
+			`{"name":"s","id":"1","address":null,"port":null,"sslPort":null,"payload":null,` +
+				`"registrationTimeUTC":0,"serviceType":"DYNAMIC","uriSpec":null}`,
+		},
+		{
 			"disabled",
 			discovery.Instance{Service: "s", ID: "1", Registered: at, Disabled: true},
 			`{"name":"s","id":"1","address":null,"port":null,"sslPort":null,"payload":null,` +
@@ -121,5 +127,26 @@ func TestMalformedURIsAreErrors(t *testing.T) {
 		if _, err := (discovery.Instance{Service: "s", ID: "1", URI: uri}).MarshalJSON(); err == nil {
 			t.Errorf("%s is accepted", uri)
 		}
+	}
+}
+
+func TestNullIsNoPayload(t *testing.T) {
+	t.Parallel()
+	var i discovery.Instance
+	if err := json.Unmarshal([]byte(`{"name":"s","id":"1","payload":null}`), &i); err != nil || i.Payload != nil {
+		t.Errorf("%q, %v", i.Payload, err)
+	}
+}
+
+func TestBracesOfJavaProgramsStayText(t *testing.T) {
+	t.Parallel()
+	raw := `{"name":"s","id":"1","address":"h","uriSpec":{"parts":[{"value":"a{b}","variable":false},` +
+		`{"value":"address","variable":true}]}}`
+	var i discovery.Instance
+	if err := json.Unmarshal([]byte(raw), &i); err != nil {
+		t.Fatal(err)
+	}
+	if i.URI != "a{[}b{]}{address}" || i.URL() != "a{b}h" {
+		t.Errorf("%s, %s", i.URI, i.URL())
 	}
 }

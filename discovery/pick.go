@@ -56,7 +56,8 @@ type Ejection struct {
 	For time.Duration
 	Max time.Duration // 5 minutes if zero
 	// AtMost is the percentage of the instances that may be out at a time; 50 if zero. One that would exceed it stays
-	// in: a network failure that looks as if all instances failed does not leave the caller without any.
+	// in, and so does the last one: a network failure that looks as if all instances failed does not leave the caller
+	// without any. If others are unregistered, those come back first whose time would be over first.
 	AtMost int
 	_      struct{}
 }
@@ -133,6 +134,22 @@ func (p *picker) replace(all []found) {
 	if !slices.Contains(known, p.stuck) {
 		p.stuck = nil
 	}
+	for out := p.ejected(); p.tooMany(len(out)); out = out[1:] {
+		out[0].out = time.Time{}
+	}
+}
+
+// ejected returns the targets that are out, ordered by when they come back.
+func (p *picker) ejected() []*target {
+	now := p.now()
+	out := slices.DeleteFunc(slices.Clone(p.known), func(t *target) bool { return !now.Before(t.out) })
+	slices.SortStableFunc(out, func(a, b *target) int { return a.out.Compare(b.out) })
+	return out
+}
+
+// tooMany reports whether so many targets may not be out at a time.
+func (p *picker) tooMany(out int) bool {
+	return out > 0 && (out >= len(p.known) || out*100 > p.ejection.AtMost*len(p.known))
 }
 
 // pick returns an instance other than those of the given uses, or ErrNoInstance.
@@ -201,13 +218,7 @@ func (p *picker) done(t *target, failed bool) {
 	if needed < 0 || t.failures < needed || now.Before(t.out) {
 		return
 	}
-	out := 0
-	for _, k := range p.known {
-		if now.Before(k.out) {
-			out++
-		}
-	}
-	if (out+1)*100 > p.ejection.AtMost*len(p.known) {
+	if p.tooMany(len(p.ejected()) + 1) {
 		return
 	}
 	length := p.ejection.For

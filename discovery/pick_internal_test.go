@@ -204,3 +204,130 @@ func TestInstanceThatIsRegisteredAgainStartsAnew(t *testing.T) {
 		t.Error("an instance that was registered again is still out")
 	}
 }
+
+func TestInstancesComeBackWhenTheOthersHaveGone(t *testing.T) {
+	t.Parallel()
+	p, now := newPicker(t, RoundRobin, 4)
+	for _, id := range []string{"0", "1"} {
+		for p.known[0].out.IsZero() && id == "0" || p.known[1].out.IsZero() && id == "1" {
+			if u := p.mustPick(t); u.Instance.ID == id {
+				u.Done(errors.New("fails"))
+			}
+		}
+		*now = now.Add(time.Second)
+	}
+	p.replace(instances(3))
+	seen := map[string]bool{}
+	for range 10 {
+		seen[p.mustPick(t).Instance.ID] = true
+	}
+	if len(seen) != 2 || !seen["0"] || !seen["2"] {
+		t.Errorf("picked %v of 0, 1 and 2; want 2, and 0, which was to come back first", seen)
+	}
+	p.replace(instances(2))
+	if u := p.mustPick(t); u.Instance.ID != "0" {
+		t.Errorf("picked %s", u.Instance.ID)
+	}
+	p.replace(instances(2)[1:])
+	p.mustPick(t).Done(errors.New("fails"))
+	p.mustPick(t)
+}
+
+func TestTheLastInstanceIsNotEjected(t *testing.T) {
+	t.Parallel()
+	p, _ := newPicker(t, RoundRobin, 3)
+	p.ejection.AtMost = 100
+	for range 100 {
+		p.mustPick(t).Done(errors.New("all fail"))
+	}
+	if out := p.ejected(); len(out) != 2 {
+		t.Errorf("%d of 3 instances are out, want 2", len(out))
+	}
+}
+
+func TestWhatIsLearnedOfAnInstanceCounts(t *testing.T) {
+	t.Parallel()
+	p, now := newPicker(t, Sticky, 5)
+	bad := p.known[0]
+	end := func(failed bool) {
+		bad.outstanding++
+		p.done(bad, failed)
+	}
+	out := func() time.Duration { return bad.out.Sub(*now) }
+	end(true)
+	end(true)
+	if out() != 30*time.Second {
+		t.Fatalf("out for %v", out())
+	}
+	end(true) // picked before
+	end(true)
+	if out() != 30*time.Second {
+		t.Errorf("failures of earlier picks let it be out for %v", out())
+	}
+	for range 10 {
+		*now = bad.out
+		end(true)
+	}
+	if out() != 5*time.Minute {
+		t.Errorf("out for %v, want Max", out())
+	}
+	*now = bad.out
+	end(false)
+	end(true)
+	if out() > 0 {
+		t.Error("one failure ejects, although the instance has worked since")
+	}
+	end(true)
+	if out() != 30*time.Second {
+		t.Errorf("out for %v after a success", out())
+	}
+}
+
+func TestNegativeNumberOfFailuresEjectsNone(t *testing.T) {
+	t.Parallel()
+	p, _ := newPicker(t, RoundRobin, 3)
+	p.ejection.Failures = -1
+	for range 100 {
+		p.mustPick(t).Done(errors.New("fails"))
+	}
+	if out := p.ejected(); len(out) > 0 {
+		t.Errorf("%d instances are out", len(out))
+	}
+}
+
+func TestLeastOutstandingPicksAnyOfTheIdlest(t *testing.T) {
+	t.Parallel()
+	p, _ := newPicker(t, LeastOutstanding, 3)
+	seen := map[string]bool{}
+	for range 1000 {
+		u := p.mustPick(t)
+		seen[u.Instance.ID] = true
+		u.Done(nil)
+	}
+	if len(seen) != 3 {
+		t.Errorf("picked %v", seen)
+	}
+}
+
+func TestUpdatedInstanceIsPickedAsItIsNow(t *testing.T) {
+	t.Parallel()
+	p, _ := newPicker(t, RoundRobin, 1)
+	all := instances(1)
+	all[0].instance.Port = 81
+	p.replace(all)
+	if u := p.mustPick(t); u.Instance.Port != 81 {
+		t.Errorf("port %d", u.Instance.Port)
+	}
+}
+
+func TestInstanceThatWasTriedIsLeftOutAlsoIfItWasRegisteredAgain(t *testing.T) {
+	t.Parallel()
+	p, _ := newPicker(t, RoundRobin, 1)
+	first := p.mustPick(t)
+	again := instances(1)
+	again[0].born = 2
+	p.replace(again)
+	if _, err := p.pick([]*Use{first}); !errors.Is(err, ErrNoInstance) {
+		t.Errorf("%v instead of ErrNoInstance", err)
+	}
+}

@@ -106,8 +106,9 @@ func (g *Registration) Await(ctx context.Context) error {
 }
 
 // Unregister removes this instance, and no other one that has the same id, and waits until it is gone. It is not
-// registered again, whatever was on its way. If ctx ends first, Unregister returns its cause, and the removal goes on
-// in the background. It may be called again.
+// registered again, whatever was on its way. A Static or Permanent one that another program has replaced is the same
+// node, though, and goes as well. If ctx ends first, Unregister returns its cause, and the removal goes on in the
+// background. It may be called again.
 func (g *Registration) Unregister(ctx context.Context) error {
 	g.registry.remove(g)
 	if err := g.node.CloseWait(ctx); err != nil {

@@ -134,6 +134,9 @@ func TestManyInstancesAreListed(t *testing.T) {
 	if err != nil || len(all) != 601 {
 		t.Errorf("%d instances, %v", len(all), err)
 	}
+	if !slices.IsSortedFunc(all, func(a, b discovery.Instance) int { return strings.Compare(a.ID, b.ID) }) {
+		t.Error("the instances are not ordered by the names of their nodes")
+	}
 }
 
 // Data that was set before the end of a session is not what is registered again (CURATOR-146).
@@ -501,4 +504,178 @@ func TestIDAndAddressAreMadeUp(t *testing.T) {
 	if i := reg.Instance(); len(i.ID) != 36 || i.Address == "" || i.Registered.IsZero() {
 		t.Errorf("%+v", i)
 	}
+}
+
+// Instances are not registered anew after each reconnect (CURATOR-320).
+func TestReconnectWritesNothing(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	client := srv.Client(t, time.Minute)
+	r := registry(t, client, discovery.Config{})
+	reg := register(t, r, discovery.Instance{ID: "a"})
+	sess, err := client.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	observer := srv.Session(t, time.Minute)
+	_, before, err := observer.Get(t.Context(), base+"/web/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		srv.Cut(sess.ID())
+		for state := range sess.States(t.Context()) {
+			if state == zk.Suspended {
+				break
+			}
+		}
+		srv.Heal()
+		next := reg.Instance()
+		if err := reg.Update(within(t), next); err != nil { // of the same data: when it returns, the node was looked at
+			t.Fatal(err)
+		}
+	}
+	_, after, err := observer.Get(t.Context(), base+"/web/a")
+	if err != nil || after != before {
+		t.Errorf("got %+v, %v; want %+v", after, err, before)
+	}
+}
+
+// A removal that takes long goes on by itself, and may be waited for again (CURATOR-617).
+func TestUnregisterGoesOnAfterItsContext(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	client := srv.Client(t, time.Minute)
+	r := registry(t, client, discovery.Config{})
+	first, second := register(t, r, discovery.Instance{ID: "a"}), register(t, r, discovery.Instance{ID: "b"})
+	sess, err := client.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Cut(sess.ID())
+	mine := errors.New("mine")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(mine)
+	for _, reg := range []*discovery.Registration{first, second} {
+		if err := reg.Unregister(ctx); !errors.Is(err, mine) {
+			t.Errorf("got %v, want the cause", err)
+		}
+	}
+	srv.Heal()
+	if err := first.Unregister(within(t)); err != nil {
+		t.Error(err)
+	}
+	await(t, registry(t, srv.Client(t, time.Minute), discovery.Config{}), have())
+}
+
+func TestWatchYieldsUpdates(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	r := registry(t, srv.Client(t, time.Minute), discovery.Config{})
+	at := time.UnixMilli(1700000000123)
+	reg := register(t, r, discovery.Instance{ID: "a", Port: 80, Registered: at.Add(time.Microsecond)})
+	told := 0
+	for all, err := range r.Watch(within(t), "web") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told++; told == 1 {
+			next := discovery.Instance{Service: "web", ID: "a", Address: "10.0.0.2", Port: 81}
+			if err := reg.Update(within(t), next); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(all) == 1 && all[0].Port == 81 {
+			if got := reg.Instance(); !all[0].Registered.Equal(at) || !got.Registered.Equal(at) || got.Port != 81 {
+				t.Errorf("got %+v and %+v, want the time %v", all[0], got, at)
+			}
+			break
+		}
+	}
+}
+
+func TestRegistryAtTheRoot(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	r, err := discovery.NewRegistry(srv.Client(t, time.Minute), "/", discovery.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	register(t, r, discovery.Instance{ID: "a"})
+	if _, ok, err := r.Instance(within(t), "web", "a"); err != nil || !ok {
+		t.Errorf("%v, %v", ok, err)
+	}
+	if names, err := r.Services(within(t)); err != nil || !slices.Contains(names, "web") {
+		t.Errorf("%v, %v", names, err)
+	}
+}
+
+func TestInstanceThatGoesWhileTheServiceIsReadIsLeftOut(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	client := srv.Client(t, time.Minute)
+	r := registry(t, client, discovery.Config{})
+	other := registry(t, srv.Client(t, time.Minute), discovery.Config{})
+	register(t, other, discovery.Instance{ID: "a"})
+	gone := register(t, other, discovery.Instance{ID: "b"})
+	sess, err := client.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, release := context.WithCancel(t.Context())
+	defer release()
+	reads := make(chan struct{})
+	var once sync.Once
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		if r.Session != sess.ID() || r.Code != 4 { // getData
+			return zktest.Pass
+		}
+		once.Do(func() { close(reads) })
+		return zktest.Until(ctx)
+	})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		<-reads
+		if err := gone.Unregister(within(t)); err != nil {
+			t.Error(err)
+		}
+		release()
+	})
+	all, err := r.Instances(within(t), "web")
+	wg.Wait()
+	if err != nil || !have("a")(all) {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+func TestRegisterThatFailsLeavesNothing(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	client := srv.Client(t, time.Minute)
+	r := registry(t, client, discovery.Config{})
+	holder := srv.Session(t, time.Minute)
+	for _, path := range []string{base, base + "/web"} {
+		if _, err := holder.Create(t.Context(), path, nil, zk.Persistent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := holder.Create(t.Context(), base+"/web/a", nil, zk.Ephemeral); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := r.Register(ctx, discovery.Instance{Service: "web", ID: "a", Address: "x"})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	srv.NoWatches(t) // it does not wait for the node any more
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.Register(within(t), discovery.Instance{Service: "web", ID: "a", Address: "x"})
+	if !errors.Is(err, discovery.ErrClosed) {
+		t.Fatal(err)
+	}
+	srv.NoWatches(t)
 }

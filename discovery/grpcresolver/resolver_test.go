@@ -172,7 +172,57 @@ func TestBalancerSeesTheInstance(t *testing.T) {
 	if !e.Attributes.Equal(seen[1].Endpoints[0].Attributes) {
 		t.Error("the same instance has other attributes after an update")
 	}
+	disabled := in
+	disabled.ID, disabled.Disabled, in.Payload = "2", true, nil
+	f <- update{instances: []discovery.Instance{in, disabled}}
+	next := <-c.states
+	if len(next.Endpoints) != 1 || len(next.Addresses) != 1 {
+		t.Fatalf("got %+v, with a disabled instance", next)
+	}
+	if e.Attributes.Equal(next.Endpoints[0].Attributes) {
+		t.Error("an instance that has changed has the same attributes")
+	}
 	if _, ok := grpcresolver.InstanceOf(nil); ok {
 		t.Error("attributes of others are taken for an instance")
+	}
+}
+
+func TestTargetMustNotNameAHost(t *testing.T) {
+	t.Parallel()
+	var target resolver.Target
+	target.URL.Host, target.URL.Path = "host", "/s"
+	if _, err := grpcresolver.New(make(feed)).Build(target, conn{}, resolver.BuildOptions{}); err == nil {
+		t.Error("it is accepted")
+	}
+	if _, err := grpcresolver.New(nil).Build(target, conn{}, resolver.BuildOptions{}); err == nil {
+		t.Error("no registry is accepted")
+	}
+}
+
+// ending closes its channel when a Watch has ended.
+type ending chan struct{}
+
+func (e ending) Watch(ctx context.Context, _ string) iter.Seq2[[]discovery.Instance, error] {
+	return func(yield func([]discovery.Instance, error) bool) {
+		<-ctx.Done()
+		yield(nil, context.Cause(ctx))
+		close(e)
+	}
+}
+
+func TestCloseEndsTheWatch(t *testing.T) {
+	t.Parallel()
+	e := make(ending)
+	var target resolver.Target
+	target.URL.Path = "/s"
+	r, err := grpcresolver.New(e).Build(target, conn{}, resolver.BuildOptions{}) // it is told of nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	select {
+	case <-e:
+	default:
+		t.Error("the watch has not ended when Close returns")
 	}
 }

@@ -1,6 +1,6 @@
 // Package roundtrip sends HTTP requests to the instances of a registered service.
 //
-//	provider, err := registry.Provider(ctx, "users", discovery.ProviderConfig{})
+//	provider, err := registry.Provider("users", discovery.ProviderConfig{})
 //	...
 //	client := &http.Client{Transport: &roundtrip.Transport{Provider: provider}}
 //	resp, err := client.Get("http://users/list")
@@ -30,11 +30,11 @@ type Picker interface {
 // that its Provider picks. The Host header stays as the caller set it. The instance counts as used until the response's
 // body is closed.
 //
-// An instance that cannot be reached, or that answers 502, 503 or 504, has failed, which may eject it. A request that
-// its caller cancels has not. After a failure to connect, the request goes to another instance, because nothing of it
-// was sent. So it does after other failures of the connection if the request may be repeated: if its method is GET,
-// HEAD, OPTIONS or TRACE, or it has an Idempotency-Key, and its body can be read again (http.Request.GetBody). Answers
-// of a server are returned as they are.
+// An instance has failed, which may eject it, if it cannot be reached, if it does not answer before the request's
+// deadline, or if it answers 502, 503 or 504. A request that its caller cancels is no failure. After a failure to
+// connect, the request goes to another instance, because nothing of it was sent. So it does after other failures of the
+// connection if its method is GET, HEAD, OPTIONS or TRACE, or if it has an Idempotency-Key. In both cases its body must
+// be readable again (http.Request.GetBody). Answers of a server are returned as they are.
 //
 // A Transport may be used by any number of goroutines.
 type Transport struct {
@@ -49,6 +49,10 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if t.Provider == nil {
 		closeBody(req)
 		return nil, errors.New("roundtrip: Transport.Provider is nil; set it to a *discovery.Provider")
+	}
+	if req.Context().Err() != nil { // no instance is to blame
+		closeBody(req)
+		return nil, fmt.Errorf("roundtrip: %s: %w", req.URL.Host, context.Cause(req.Context()))
 	}
 	tries := t.Tries
 	if tries == 0 {
@@ -108,7 +112,7 @@ func (t *Transport) send(req *http.Request, body io.ReadCloser, use *discovery.U
 	resp, err := base.RoundTrip(sent)
 	if err != nil {
 		failure := err
-		if req.Context().Err() != nil {
+		if errors.Is(req.Context().Err(), context.Canceled) {
 			failure = nil // the caller's doing
 		}
 		use.Done(failure)

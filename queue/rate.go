@@ -113,8 +113,8 @@ func newLimit(r Rate, paid, now int64, version int32) *limit {
 	each := int64(r.interval())
 	burst := int64(r.Burst) * each
 	if paid > now*ms+burst+int64(clockLasts) {
-		// The servers' clock has gone back: that must not stop the queue for as long. One item may be claimed now, and its
-		// claim sets the node right.
+		// The servers' clock has gone back: that must not stop the queue for as long. One item may be claimed now, and
+		// its claim sets the node right.
 		paid = now*ms + burst - each
 	}
 	l := &limit{Rate: r, version: version, paid: max(paid, now*ms)}

@@ -110,7 +110,7 @@ func (f *follower) next(ctx context.Context, last *View) (*View, error) {
 func (f *follower) Sync(ctx context.Context) error {
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(f.ctx, cancel)()
+	defer context.AfterFunc(f.ctx, cancel)() //nolint:contextcheck // the cache's end ends it, too
 	for {
 		sess, err := f.client.Session(limited)
 		if err == nil {

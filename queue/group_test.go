@@ -623,7 +623,10 @@ func TestNextItemOfAGroupIsRemovedWhileItBecomesReady(t *testing.T) {
 			putGroup(t, q, "g", 0, 3)
 			item := take(t, q)
 			var next string
-			for x := range other.Items(t.Context(), queue.Waiting) {
+			for x, err := range other.Items(t.Context(), queue.Waiting) {
+				if err != nil {
+					t.Fatal(err)
+				}
 				next = x.ID
 				break
 			}

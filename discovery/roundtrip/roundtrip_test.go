@@ -280,11 +280,13 @@ func TestInstanceThatDoesNotAnswerInTimeHasFailed(t *testing.T) {
 
 func TestRequestWhoseContextHasEndedIsNotSent(t *testing.T) {
 	t.Parallel()
-	tr := &roundtrip.Transport{Provider: hosts(t, discovery.RoundRobin, "a:1", "b:1"),
+	tr := &roundtrip.Transport{
+		Provider: hosts(t, discovery.RoundRobin, "a:1", "b:1"),
 		Base: base(func(req *http.Request) (*http.Response, error) {
 			t.Errorf("sent to %s", req.URL.Host)
 			return nil, req.Context().Err()
-		})}
+		}),
+	}
 	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
 	defer cancel()
 	body := &counted{Reader: strings.NewReader("x")}

@@ -64,6 +64,11 @@ func (m *messageFlags) parse(cmd *cobra.Command) (queue.Message, error) {
 		return queue.Message{},
 			command.Usagef(cmd, "--group takes no --delay: the items behind would have to wait, too")
 	}
+	for name, d := range map[string]command.Duration{"delay": m.delay, "timeout": m.timeout} {
+		if time.Duration(d) > maxTime {
+			return queue.Message{}, command.Usagef(cmd, "--%s must be between 0 and ten years", name)
+		}
+	}
 	message := queue.Message{
 		Priority: m.priority, Delay: time.Duration(m.delay), Timeout: time.Duration(m.timeout), Group: m.group,
 	}

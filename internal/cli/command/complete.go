@@ -15,7 +15,8 @@ import (
 // completionTime is how long a shell waits for the server.
 const completionTime = 2 * time.Second
 
-// CompletePaths makes shells complete the PATH of every command below root that begins with one.
+// CompletePaths makes shells complete the PATH of every command below root that begins with one, and the values of
+// flags that are paths.
 func CompletePaths(app *App, root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		CompletePaths(app, cmd)
@@ -23,6 +24,14 @@ func CompletePaths(app *App, root *cobra.Command) {
 		if strings.HasPrefix(strings.TrimPrefix(args, "[flags] "), "PATH") && cmd.Flags().Lookup("connect") != nil {
 			cmd.ValidArgsFunction = app.completePath
 		}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if value, _ := pflag.UnquoteUsage(f); value == "path" {
+				_ = cmd.RegisterFlagCompletionFunc(f.Name, // fails only if there is no such flag
+					func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+						return app.completePath(cmd, nil, typed)
+					})
+			}
+		})
 	}
 }
 

@@ -161,3 +161,62 @@ func ExampleMessage_group() {
 	// bob: order 2
 	// ann: order 3
 }
+
+// A put that is done together with another write, or not at all.
+func ExampleQueue_Put() {
+	connected(func(ctx context.Context, client *zk.Client) error {
+		q, err := queue.New(client, "/queues/mail", queue.Config{})
+		if err != nil {
+			return err
+		}
+		if _, err := client.Create(ctx, "/order", []byte("open"), zk.Persistent); err != nil {
+			return err
+		}
+		message := queue.Message{Body: []byte("your order is on its way")}
+		for range 2 { // the second time the order has been sent already
+			_, err := q.Put(ctx, message, zk.SetOp("/order", []byte("sent"), 0))
+			fmt.Println("put:", err == nil, "changed before:", errors.Is(err, zk.BadVersion))
+		}
+		n, err := q.Len(ctx)
+		fmt.Println(n.Ready, "item")
+		return err
+	})
+	// Output:
+	// put: true changed before: false
+	// put: false changed before: true
+	// 1 item
+}
+
+// An operator stops all consumers of a queue, and lets them go on with at most ten items a second.
+func ExampleQueue_Pause() {
+	connected(func(ctx context.Context, client *zk.Client) error {
+		q, err := queue.New(client, "/queues/mail", queue.Config{})
+		if err != nil {
+			return err
+		}
+		if _, err := q.Put(ctx, queue.Message{Body: []byte("ada")}); err != nil {
+			return err
+		}
+		if err := q.Pause(ctx, "the mail server is down"); err != nil {
+			return err
+		}
+		_, err = q.TryTake(ctx)
+		fmt.Println(errors.Is(err, queue.ErrPaused))
+
+		if err := q.SetRate(ctx, queue.Rate{Items: 10, Per: time.Second}); err != nil {
+			return err
+		}
+		if err := q.Resume(ctx); err != nil {
+			return err
+		}
+		item, err := q.Take(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%s\n", item.Body())
+		return item.Done(ctx)
+	})
+	// Output:
+	// true
+	// ada
+}

@@ -367,7 +367,8 @@ func TestRequestStaysAsItIsAndAllBodiesAreClosed(t *testing.T) {
 			}
 			before := fmt.Sprint(req.URL, req.Host, req.Header, req.Method)
 			sent := 0
-			tr := &roundtrip.Transport{Provider: hosts(t, discovery.RoundRobin, all...),
+			tr := &roundtrip.Transport{
+				Provider: hosts(t, discovery.RoundRobin, all...),
 				Base: base(func(r *http.Request) (*http.Response, error) {
 					if got, _ := io.ReadAll(r.Body); string(got) != "hello" {
 						t.Errorf("attempt %d sends %q", sent, got)
@@ -377,7 +378,8 @@ func TestRequestStaysAsItIsAndAllBodiesAreClosed(t *testing.T) {
 					result := test.results[sent]
 					sent++
 					return answer(r), result
-				})}
+				}),
+			}
 			resp, err := tr.RoundTrip(req)
 			if !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
@@ -458,12 +460,14 @@ func TestCancelledRequestIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	sent := 0
-	tr := &roundtrip.Transport{Provider: hosts(t, discovery.RoundRobin, "a:1", "b:1"),
+	tr := &roundtrip.Transport{
+		Provider: hosts(t, discovery.RoundRobin, "a:1", "b:1"),
 		Base: base(func(req *http.Request) (*http.Response, error) {
 			sent++
 			cancel()
 			return nil, req.Context().Err()
-		})}
+		}),
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://s/", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -483,12 +487,14 @@ type conn struct {
 func TestProtocolsCanBeChanged(t *testing.T) {
 	t.Parallel()
 	c := &conn{ReadCloser: http.NoBody}
-	tr := &roundtrip.Transport{Provider: hosts(t, discovery.RoundRobin, "a:1"),
+	tr := &roundtrip.Transport{
+		Provider: hosts(t, discovery.RoundRobin, "a:1"),
 		Base: base(func(req *http.Request) (*http.Response, error) {
 			resp := answer(req)
 			resp.StatusCode, resp.Body = http.StatusSwitchingProtocols, c
 			return resp, nil
-		})}
+		}),
+	}
 	resp, err := send(t, tr, http.MethodGet, "")
 	if err != nil {
 		t.Fatal(err)

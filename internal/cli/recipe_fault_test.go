@@ -244,11 +244,12 @@ func TestCounterThatIsInterruptedSaysThatItDoesNotKnow(t *testing.T) {
 		}
 		return zktest.ReplyUntil(t.Context())
 	})
-	r := start(t, "counter", "add", "--connect", srv.Addr(), "/visits")
+	r := start(t, "counter", "add", "--connect", srv.Addr(), "--session-timeout", "1s", "/visits")
 	if _, err := changed.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.signal(syscall.SIGINT)
+	r.signal(syscall.SIGINT) // it waits for the outcome until the session ends
+	srv.Cut()
 	r.wantCode(128 + int(syscall.SIGINT))
 	r.wantStderr("look with turnstile counter get")
 }

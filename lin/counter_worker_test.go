@@ -56,10 +56,12 @@ func useCounters(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.
 		if u.values[place], err = counter.NewValue(client, w.Root+"/"+place, counter.ValueConfig{}); err != nil {
 			return err
 		}
-		wg.Go(func() { u.watch(ctx, place, w.First+i) })
 	}
 	if u.ids, err = counter.NewSequence(client, w.Root+"/"+sequence, counter.SequenceConfig{Block: 10}); err != nil {
 		return err
+	}
+	for place := range u.values {
+		wg.Go(func() { u.watch(ctx, place, w.First+i) })
 	}
 	for k := range goroutinesPerClient {
 		one := u

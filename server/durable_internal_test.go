@@ -235,8 +235,11 @@ func TestSessionDoesNotExpireWhileTooManyOfItsRequestsWaitForTheDisk(t *testing.
 			t.Fatal(err)
 		}
 	}
-	if n := expired(t, s, 10*late); n != 1 {
-		t.Errorf("got %d sessions expired after the client sent nothing, want 1", n)
+	// The client may have the last reply before the server has noted that nothing waits any more.
+	for deadline := time.Now().Add(time.Minute); expired(t, s, 10*late) != 1; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("the session does not expire after the client sent nothing")
+		}
 	}
 }
 

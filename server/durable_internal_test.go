@@ -246,6 +246,20 @@ func TestSessionDoesNotExpireWhileTooManyOfItsRequestsWaitForTheDisk(t *testing.
 	}
 }
 
+// expired advances the sessions' time and returns how many have expired.
+func expired(t *testing.T, s *Server, after time.Duration) (n int) {
+	t.Helper()
+	err := s.do(func(o *owner) {
+		for tick := s.clock.now(); tick < s.clock.now()+after; tick += o.expiry.tick {
+			n += len(o.expiry.expired(tick))
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // A client whose replies wait for the disk closes its connection. A new one must not have to wait as well.
 func TestClientResumesItsSessionWhileTheDiskIsSlow(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -69,7 +70,11 @@ func (r *Registry) Services(ctx context.Context) ([]string, error) {
 	if base == "" {
 		base = "/"
 	}
-	names, err := list(ctx, r.client, base)
+	sess, err := r.client.Session(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("discovery: services: %w", err)
+	}
+	names, err := list(ctx, sess, base)
 	if err != nil {
 		return nil, fmt.Errorf("discovery: services: %w", err)
 	}
@@ -77,7 +82,8 @@ func (r *Registry) Services(ctx context.Context) ([]string, error) {
 }
 
 // Instances returns the instances of a service, disabled ones included, ordered by the names of their nodes. It sees
-// what was committed before the call. A node that is not an instance is left out, and the logger is told.
+// what was committed before the call. A node that is not an instance, or may not be read, is left out, and the
+// logger is told.
 func (r *Registry) Instances(ctx context.Context, service string) ([]Instance, error) {
 	if err := checkName("service", service); err != nil {
 		return nil, err
@@ -104,11 +110,7 @@ func (r *Registry) Instance(ctx context.Context, service, id string) (Instance, 
 }
 
 // list returns the children of a node as they are now; none if there is no such node.
-func list(ctx context.Context, client *zk.Client, path string) ([]string, error) {
-	sess, err := client.Session(ctx)
-	if err != nil {
-		return nil, err
-	}
+func list(ctx context.Context, sess *zk.Session, path string) ([]string, error) {
 	if err := sess.Sync(ctx, path); err != nil {
 		return nil, err
 	}
@@ -119,43 +121,36 @@ func list(ctx context.Context, client *zk.Client, path string) ([]string, error)
 	return names, err
 }
 
-// atOnce is how many nodes are read with one request's wait.
-const atOnce = 256
-
 // read returns the instances of a service as they are now.
 func (r *Registry) read(ctx context.Context, service string) ([]Instance, error) {
 	path := r.Path(service)
-	names, err := list(ctx, r.client, path)
-	if err != nil {
-		return nil, err
-	}
 	sess, err := r.client.Session(ctx)
 	if err != nil {
 		return nil, err
 	}
+	names, err := list(ctx, sess, path)
+	if err != nil {
+		return nil, err
+	}
 	slices.Sort(names)
+	for i, name := range names {
+		names[i] = path + "/" + name
+	}
 	var all []Instance
-	for chunk := range slices.Chunk(names, atOnce) {
-		batch := sess.Batch()
-		replies := make([]*zk.Future[zk.Data], len(chunk))
-		for i, name := range chunk {
-			replies[i] = batch.Get(path + "/" + name)
+	for node, reply := range line.Each(sess, names, (*zk.Batch).Get) {
+		data, err := reply.Get(ctx)
+		if errors.Is(err, zk.NoNode) {
+			continue // unregistered since the list was read
 		}
-		batch.Send()
-		for i, reply := range replies {
-			data, err := reply.Get(ctx)
-			if errors.Is(err, zk.NoNode) {
-				continue // unregistered since the list was read
-			}
-			if err != nil {
-				for _, rest := range replies[i+1:] {
-					rest.Abandon()
-				}
-				return nil, err
-			}
-			if instance, ok := r.instance(path+"/"+chunk[i], data.Data); ok {
-				all = append(all, instance)
-			}
+		if errors.Is(err, zk.NoAuth) {
+			r.log.Warn("node may not be read; it is left out", "path", node)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if instance, ok := r.instance(node, data.Data); ok {
+			all = append(all, instance)
 		}
 	}
 	return all, nil

@@ -310,13 +310,18 @@ func TestNodesThatAreNotInstancesAreLeftOutAndLogged(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	register(t, r, discovery.Instance{ID: "secret"})
+	closed := []zk.ACL{{Perms: zk.PermAdmin, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
+	if _, err := sess.SetACL(t.Context(), base+"/web/secret", closed, -1); err != nil {
+		t.Fatal(err)
+	}
 	all, err := r.Instances(within(t), "web")
 	if err != nil || !have("a")(all) {
 		t.Errorf("%+v, %v", all, err)
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	for _, name := range []string{"empty", "text", "nameless"} {
+	for _, name := range []string{"empty", "text", "nameless", "secret"} {
 		if !strings.Contains(log.String(), base+"/web/"+name) {
 			t.Errorf("the log does not name %s: %s", name, log.String())
 		}

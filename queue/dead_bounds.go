@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -151,13 +152,7 @@ func (l *deadLetters) oldest(ctx context.Context, sess *zk.Session) (paths []str
 func (l *deadLetters) tooOld(
 	ctx context.Context, sess *zk.Session, letters []string,
 ) (n int, next time.Duration, err error) {
-	b := sess.Batch()
-	looks := make([]*zk.Future[zk.Existence], len(letters))
-	for i, path := range letters {
-		looks[i] = b.Exists(path)
-	}
-	b.Send()
-	for _, look := range looks {
+	for _, look := range line.Each(sess, letters, (*zk.Batch).Exists) {
 		e, err := look.Get(ctx)
 		if err != nil {
 			return 0, 0, err

@@ -7,8 +7,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"slices"
 
+	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -211,44 +211,25 @@ func (r reader) countWaiting(ctx context.Context, sess *zk.Session) (total int, 
 			return 0, err
 		}
 	}
-	for chunk := range slices.Chunk(paths, manyAtOnce) {
-		b := sess.Batch()
-		looks := make([]*zk.Future[zk.Existence], len(chunk))
-		for i, path := range chunk {
-			looks[i] = b.Exists(path)
+	for _, look := range line.Each(sess, paths, (*zk.Batch).Exists) {
+		e, err := look.Get(ctx)
+		if err != nil {
+			return 0, err
 		}
-		b.Send()
-		for _, look := range looks {
-			e, err := look.Get(ctx)
-			if err != nil {
-				return 0, err
-			}
-			total += int(e.Stat.NumChildren)
-		}
+		total += int(e.Stat.NumChildren)
 	}
 	return total, nil
 }
 
-// manyAtOnce is how many requests that read something small are sent together.
-const manyAtOnce = 1000
-
 // childrenOf returns the paths of the children of those nodes that exist.
 func childrenOf(ctx context.Context, sess *zk.Session, paths []string) (children []string, err error) {
-	for chunk := range slices.Chunk(paths, manyAtOnce) {
-		b := sess.Batch()
-		lists := make([]*zk.Future[zk.Children], len(chunk))
-		for i, path := range chunk {
-			lists[i] = b.Children(path)
+	for path, list := range line.Each(sess, paths, (*zk.Batch).Children) {
+		c, err := list.Get(ctx)
+		if err != nil && !errors.Is(err, zk.NoNode) {
+			return nil, err
 		}
-		b.Send()
-		for i, list := range lists {
-			c, err := list.Get(ctx)
-			if err != nil && !errors.Is(err, zk.NoNode) {
-				return nil, err
-			}
-			for _, name := range c.Names {
-				children = append(children, chunk[i]+"/"+name)
-			}
+		for _, name := range c.Names {
+			children = append(children, path+"/"+name)
 		}
 	}
 	return children, nil

@@ -45,7 +45,7 @@ var rules = []rule{
 	{path: "counter", ours: []string{"zk", "internal/line", "internal/receipt"}},
 	{path: "cache", ours: []string{"zk"}},
 	{path: "member", ours: []string{"zk", "internal/line", "cache"}},
-	{path: "discovery", ours: []string{"zk", "cache", "member"}},
+	{path: "discovery", ours: []string{"zk", "internal/line", "cache", "member"}},
 	{path: "discovery/roundtrip", ours: []string{"discovery"}},
 	{path: "internal/segment", ours: []string{"zk"}},
 	{path: "internal/receipt", ours: []string{"zk"}},

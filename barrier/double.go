@@ -61,7 +61,7 @@ func (d *Double) ready() string { return d.path + "/" + readyName }
 const readyName = "ready"
 
 // errAgain says that the barrier has changed and the party starts again.
-var errAgain = errors.New("barrier: changed")
+var errAgain = errors.New("changed")
 
 // Enter waits until as many parties have come as the barrier has, and returns the membership of this one, which must be
 // ended with Leave. If more parties come while the barrier is open, they enter as well.

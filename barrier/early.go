@@ -101,7 +101,7 @@ func (m *Member) listen(ctx context.Context) (over bool, err error) {
 }
 
 // errPatience is the cause of a context that lasts as long as patience.
-var errPatience = errors.New("barrier: another party is silent")
+var errPatience = errors.New("another party is silent")
 
 // forget gives up the watches on the ready node.
 func (m *Member) forget() {

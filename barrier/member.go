@@ -12,7 +12,7 @@ import (
 )
 
 // ErrLeft is the cause of a member's context after Leave.
-var ErrLeft = errors.New("barrier: left")
+var ErrLeft = errors.New("left the barrier")
 
 // Member is a party inside a double barrier. It belongs to one session. Its methods may be called from any goroutine.
 type Member struct {

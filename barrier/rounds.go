@@ -14,14 +14,14 @@ import (
 // Errors of Rounds. All are found with errors.Is.
 var (
 	// ErrPartyLost: the round failed for all parties, because one of them died in it.
-	ErrPartyLost = errors.New("barrier: a party was lost")
+	ErrPartyLost = errors.New("a party was lost")
 	// ErrNotJoined: this party does not take part any more: its session has ended, or another client has deleted its
 	// node. Join again.
-	ErrNotJoined = errors.New("barrier: not a party any more")
+	ErrNotJoined = errors.New("not a party any more")
 	// ErrMismatch: the rounds at this path have another number of parties, or another OnLoss.
-	ErrMismatch = errors.New("barrier: configuration mismatch")
+	ErrMismatch = errors.New("configuration mismatch")
 	// ErrForgotten: the outcome of a round is not known any more, because parties died in more than 256 later rounds.
-	ErrForgotten = errors.New("barrier: outcome forgotten")
+	ErrForgotten = errors.New("outcome forgotten")
 )
 
 // OnLoss says what becomes of a round when a party dies in it: when the server has ended its session.
